@@ -1,0 +1,56 @@
+# The project's commands. Each installs what it needs first (Debian 12, root or sudo); `make help` lists them.
+
+JOBS ?= $(shell nproc)
+FUZZ_RUNS ?= 1000000
+FUZZ_SEED ?= 0
+FILES ?=
+
+.DEFAULT_GOAL := build
+.PHONY: help build demo quality test asan fuzz format lint clean bootstrap bootstrap-tools
+.NOTPARALLEL:  # two commands would wait for each other at apt's lock
+
+help:  ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: build/release/build.ninja  ## build the program: build/release/headroom (default)
+	cmake --build --preset release --parallel $(JOBS) --target headroom
+
+demo: build  ## measure every optimization on the model that ships with the project, into out/demo
+	build/release/headroom ladder models/fashion-flux --out out/demo
+
+quality: build  ## the same, judging quality on 500 images, into out/quality
+	build/release/headroom ladder models/fashion-flux --quality 500 --out out/quality
+
+test: build/release/build.ninja  ## build and run every test
+	cmake --build --preset release --parallel $(JOBS)
+	ctest --preset release --parallel $(JOBS)
+
+asan: build/asan/build.ninja  ## build and run the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	cmake --build --preset asan --parallel $(JOBS)
+	ctest --preset asan --parallel $(JOBS)
+
+fuzz: bootstrap-tools build/fuzz/build.ninja  ## feed FUZZ_RUNS (a million) made-up files to the parsers; FUZZ_SEED=n repeats a run
+	cmake --build --preset fuzz --parallel $(JOBS)
+	mkdir -p build/fuzz/safetensors
+	cd build/fuzz && ./safetensors_fuzz safetensors $(CURDIR)/tests/fuzz/safetensors \
+	  -runs=$(FUZZ_RUNS) -seed=$(FUZZ_SEED) -max_len=4096 -print_final_stats=1
+
+format: bootstrap-tools  ## rewrite the sources as .clang-format says
+	scripts/format.sh -i
+
+lint: bootstrap-tools build/release/build.ninja  ## check format and clang-tidy; FILES="src/a.cpp ..." checks those alone
+	scripts/format.sh --dry-run -Werror $(FILES)
+	cmake --build --preset release --target build_info
+	scripts/lint.py --jobs $(JOBS) $(FILES)
+
+clean:  ## remove everything built and written
+	rm -rf build out
+
+build/%/build.ninja: CMakePresets.json | bootstrap
+	cmake --preset $*
+
+bootstrap:
+	@scripts/bootstrap.sh
+
+bootstrap-tools:
+	@scripts/bootstrap.sh tools

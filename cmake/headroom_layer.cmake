@@ -1,0 +1,105 @@
+# headroom_layer(name DEPENDS targets...) makes, from every source below src/<name>:
+#   headroom_<name>       the layer's static library (all sources but main.cpp and the kinds below)
+#   <name>_tests          its unit tests (*_test.cpp), registered with CTest one by one under the label `unit`
+#   <name>_bench          its benchmarks (*_bench.cpp, Google Benchmark)
+#   <name>_header_check   every header of the layer compiled alone, with no more than the layer may see
+#   headroom              the program, where the layer has a main.cpp
+# DEPENDS may name only layers that exist already, so that the folders keep one order.
+# unit_tests builds all unit tests.
+
+include(GoogleTest)
+add_custom_target(unit_tests)
+
+function(headroom_layer name)
+  cmake_parse_arguments(PARSE_ARGV 1 LAYER "" "" "DEPENDS")
+  set(root ${PROJECT_SOURCE_DIR}/src/${name})
+  set(seen ${name})
+  foreach(dependency IN LISTS LAYER_DEPENDS)
+    if(dependency MATCHES "^headroom_(.+)$")
+      list(APPEND seen ${CMAKE_MATCH_1})
+      if(NOT TARGET ${dependency})
+        message(FATAL_ERROR "layer ${name} depends on ${dependency}, which does not come before it")
+      endif()
+    endif()
+  endforeach()
+  list(JOIN seen " " seen)
+  set_property(GLOBAL APPEND PROPERTY HEADROOM_LAYERS "${seen}")
+
+  headroom_glob_sources(sources ${root})
+  set(tests ${sources})
+  set(benches ${sources})
+  set(main ${sources})
+  list(FILTER sources EXCLUDE REGEX "(_test|_bench|_fuzz|/main)\\.(cpp|cu)$")
+  list(FILTER tests INCLUDE REGEX "_test\\.(cpp|cu)$")
+  list(FILTER benches INCLUDE REGEX "_bench\\.(cpp|cu)$")
+  list(FILTER main INCLUDE REGEX "/main\\.cpp$")
+
+  if(sources)
+    add_library(headroom_${name} STATIC ${sources})
+    target_link_libraries(headroom_${name} PUBLIC headroom_options ${LAYER_DEPENDS})
+  else()
+    add_library(headroom_${name} INTERFACE)
+    target_link_libraries(headroom_${name} INTERFACE headroom_options ${LAYER_DEPENDS})
+  endif()
+
+  if(tests)
+    add_executable(${name}_tests ${tests})
+    target_link_libraries(${name}_tests PRIVATE headroom_${name} GTest::gtest GTest::gmock GTest::gtest_main)
+    target_compile_definitions(${name}_tests PRIVATE HEADROOM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    gtest_discover_tests(${name}_tests TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 PROPERTIES LABELS unit)
+    add_dependencies(unit_tests ${name}_tests)
+  endif()
+
+  if(benches)
+    find_package(benchmark REQUIRED)
+    add_executable(${name}_bench ${benches})
+    target_link_libraries(${name}_bench PRIVATE headroom_${name} benchmark::benchmark benchmark::benchmark_main)
+  endif()
+
+  if(main)
+    add_executable(headroom ${main})
+    target_link_libraries(headroom PRIVATE headroom_${name})
+  endif()
+
+  headroom_header_check(${name} ${root})
+endfunction()
+
+# The C++ and, where CUDA is on, CUDA sources below `root`: what needs CUDA or stands in for it is chosen here.
+function(headroom_glob_sources result root)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/*.cpp)
+  if(HEADROOM_CUDA)
+    file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${root}/*.cu)
+    list(APPEND sources ${cuda_sources})
+    list(FILTER sources EXCLUDE REGEX "/cuda_([^/]*_)?stub\\.cpp$")
+  else()
+    set(stubs ${sources})
+    list(FILTER stubs INCLUDE REGEX "/cuda_([^/]*_)?stub\\.cpp$")
+    list(FILTER sources EXCLUDE REGEX "/(cuda_[^/]*|[^/]*_cuda)\\.cpp$")
+    list(APPEND sources ${stubs})
+  endif()
+  set(${result} ${sources} PARENT_SCOPE)
+endfunction()
+
+# One source per header that includes it first, and again, so that a missing include or #pragma once fails the build.
+function(headroom_header_check name root)
+  file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS ${root}/*.hpp)
+  if(NOT headers)
+    return()
+  endif()
+  set(sources)
+  foreach(header IN LISTS headers)
+    set(source ${PROJECT_BINARY_DIR}/header_check/${header}.cpp)
+    file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${header}\"\n#include \"${header}\"\n")
+    list(APPEND sources ${source})
+  endforeach()
+  add_library(${name}_header_check OBJECT ${sources})
+  target_link_libraries(${name}_header_check PRIVATE headroom_${name})
+  target_compile_options(${name}_header_check PRIVATE -O0)  # only the front end has anything to say
+endfunction()
+
+# Writes what each layer names as seen, one a line, lowest layer first: "run plan passes models io".
+function(headroom_write_layers path)
+  get_property(layers GLOBAL PROPERTY HEADROOM_LAYERS)
+  list(JOIN layers "\n" text)
+  file(CONFIGURE OUTPUT ${path} CONTENT "${text}\n")
+endfunction()

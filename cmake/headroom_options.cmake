@@ -1,0 +1,42 @@
+# headroom_options: how every target of the project is compiled.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release unless told" FORCE)
+endif()
+
+# With the base directory set, a second clone of the same sources finds the objects of the first one.
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
+endif()
+
+add_library(headroom_options INTERFACE)
+target_include_directories(headroom_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(
+  headroom_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Werror>
+                             $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  target_compile_options(headroom_options INTERFACE -Wno-sign-conversion)  # which g++ leaves out of -Wconversion
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # False alarms in std::string's operator+ (https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105651).
+  target_compile_options(headroom_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # Fires on std::string concatenation in correct code: GCC bug 105651, mended in 13.
+  target_compile_options(headroom_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+endif()
+if(HEADROOM_VERIFY_PASSES)
+  target_compile_definitions(headroom_options INTERFACE HEADROOM_VERIFY_PASSES)
+endif()
+if(HEADROOM_ASAN)
+  target_compile_options(headroom_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
+                                                    -fno-omit-frame-pointer)
+  target_link_options(headroom_options INTERFACE -fsanitize=address,undefined)
+endif()

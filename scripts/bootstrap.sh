@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# bootstrap.sh [tools]: installs the Debian 12 packages that building and testing need, where any is missing; with `tools`,
+# those that `make format lint fuzz` need as well. Needs root or sudo only when something is missing.
+set -euo pipefail
+
+packages=(
+  build-essential cmake ninja-build ccache pkg-config git
+  libdnnl-dev ocl-icd-opencl-dev  # oneDNN's CMake package asks for OpenCL
+  libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev libpng-dev
+  libboost-dev libeigen3-dev      # headers only: Boost.Math and Eigen
+  libgtest-dev libgmock-dev
+)
+tools=(
+  clang clang-format clang-tidy
+  libclang-rt-14-dev  # libFuzzer and the sanitizers' run time
+  libomp-dev          # omp.h for clang
+)
+if [[ ${1:-} == tools ]]; then
+  packages+=("${tools[@]}")
+elif [[ $# -gt 0 ]]; then
+  echo "bootstrap.sh: unknown argument '$1'; expected nothing or 'tools'" >&2
+  exit 2
+fi
+
+if ! command -v dpkg-query >/dev/null; then
+  echo "bootstrap.sh: this machine has no dpkg-query; on a system other than Debian 12, install the equivalents of: ${packages[*]}" >&2
+  echo "bootstrap.sh: then build without make: cmake --preset release && cmake --build --preset release" >&2
+  exit 1
+fi
+
+installed=$(dpkg-query --show --showformat='${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null |
+  sed -n 's/^installed //p' || true)
+missing=()
+for package in "${packages[@]}"; do
+  grep -qxF "$package" <<<"$installed" || missing+=("$package")
+done
+[[ ${#missing[@]} -gt 0 ]] || exit 0
+
+install="apt-get install -y --no-install-recommends ${missing[*]}"
+if [[ $EUID -eq 0 ]]; then
+  as_root=()
+elif command -v sudo >/dev/null; then
+  as_root=(sudo)
+else
+  echo "bootstrap.sh: packages are missing, and installing them needs root or sudo; as root, run: apt-get update && $install" >&2
+  exit 1
+fi
+echo "bootstrap.sh: installing ${missing[*]}"
+"${as_root[@]}" apt-get update -q
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive $install -q

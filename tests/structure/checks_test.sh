@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Plants faults in a small tree and sees that the structure checks find each, and nothing in the tree without.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+failures=0
+
+# expect STATUS TEXT COMMAND...: the command must exit with STATUS and print TEXT.
+expect() {
+  local status=$1 text=$2 output actual=0
+  shift 2
+  output=$("$@" 2>&1) || actual=$?
+  [[ $actual -eq 0 ]] || actual=1
+  if [[ $actual -ne $status || $output != *"$text"* ]]; then
+    echo "expected status $status and '$text', got status $actual and '$output' from: $*"
+    failures=$((failures + 1))
+  fi
+}
+check_includes() { "$here/check_includes.sh" "$tree/src" "$tree/layers.txt"; }
+check_length() { "$here/check_file_length.sh" "$tree" 800; }
+# plant FILE LINE: appends a line to a copy of the sound tree.
+plant() {
+  rm -rf "$tree/src"
+  mkdir -p "$tree"/src/{base,ir,passes,kernels,unknown}
+  echo '#include <vector>' >"$tree/src/base/error.hpp"
+  printf '#include "base/error.hpp"\n#include <vector>\n' >"$tree/src/ir/graph.hpp"
+  printf '#include "ir/graph.hpp"\n#include "base/error.hpp"\n#include "passes/pass.hpp"\n' >"$tree/src/passes/pass.cpp"
+  echo '#include "ir/graph.hpp"' >"$tree/src/kernels/kernel.hpp"
+  if [[ $# -gt 0 ]]; then echo "$2" >>"$tree/src/$1"; fi
+}
+printf 'base\nir base\npasses ir\nkernels ir\n' >"$tree/layers.txt"
+
+plant
+expect 0 '' check_includes
+plant ir/graph.hpp '#include "passes/pass.hpp"'
+expect 1 'src/ir/graph.hpp:3: includes "passes/pass.hpp", but ir must not see passes' check_includes
+plant passes/pass.cpp '  #  include   "kernels/kernel.hpp"  // beside, not below'
+expect 1 'passes must not see kernels' check_includes
+plant base/error.hpp '#include "ir/graph.hpp"'
+expect 1 'base must not see ir' check_includes
+plant kernels/kernel.hpp '#include <ir/graph.hpp>'
+expect 1 'the project writes its own files in quotes' check_includes
+plant ir/graph.hpp '#include "graph.hpp"'
+expect 1 'does not start with a folder of src/' check_includes
+plant unknown/file.cpp ''
+expect 1 'src/unknown is no layer' check_includes
+plant && find "$tree/src" -type f -delete
+expect 1 'no source file' check_includes
+
+plant
+seq 800 >"$tree/src/ir/long.cpp"
+expect 0 '' check_length
+seq 801 >"$tree/src/ir/long.cpp"
+expect 1 'src/ir/long.cpp has 801 lines' check_length
+find "$tree/src" -type f -delete
+expect 1 'no source file' check_length
+
+[[ $failures -eq 0 ]]
