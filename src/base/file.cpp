@@ -1,0 +1,185 @@
+#include "base/file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace headroom {
+namespace fs = std::filesystem;
+namespace {
+
+/// The system's words for an errno value; unlike strerror, safe from several threads.
+std::string reason(int error) { return std::generic_category().message(error); }
+
+/// Opens a name beside `target` that nobody uses. The process number keeps programs apart, the counter threads and
+/// leftovers; O_EXCL makes sure.
+int open_temporary(const fs::path& target, fs::path& temporary) {
+  for (int attempt = 0;; ++attempt) {
+    temporary = target;
+    temporary += fmt::format(".{}-{}.tmp", ::getpid(), attempt);
+    const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor >= 0 || errno != EEXIST) return descriptor;
+  }
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)), target_(path_) {
+  struct stat status {};
+  const bool exists = ::stat(path_.c_str(), &status) == 0;
+  if (exists && S_ISDIR(status.st_mode)) fail("cannot write {}: it is a directory", path_.native());
+  if (exists && !S_ISREG(status.st_mode)) {
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    if (descriptor_ < 0) fail("cannot write {}: {}", path_.native(), reason(errno));
+    return;
+  }
+  if (struct stat link{}; ::lstat(path_.c_str(), &link) == 0 && S_ISLNK(link.st_mode)) {
+    std::error_code error;
+    target_ = fs::weakly_canonical(path_, error);
+    if (error) fail("cannot write {}: {}", path_.native(), error.message());
+  }
+  descriptor_ = open_temporary(target_, temporary_);
+  if (descriptor_ < 0) {
+    temporary_.clear();
+    fail("cannot write {}: {}", path_.native(), reason(errno));
+  }
+  // Replacing a file must not change who may read it. Failing to copy the mode is harmless.
+  if (exists) static_cast<void>(::fchmod(descriptor_, status.st_mode & 07777));
+}
+
+AtomicFile::~AtomicFile() { discard(); }
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      target_(std::move(other.target_)),
+      temporary_(std::move(other.temporary_)),
+      descriptor_(std::exchange(other.descriptor_, -1)) {
+  other.temporary_.clear();
+}
+
+void AtomicFile::discard() noexcept {
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  temporary_.clear();
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  HR_CHECK(descriptor_ >= 0);
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      const int error = errno;
+      discard();  // a full disk gets its space back now, not when the caller is done with the error
+      fail("cannot write {}: {}", path_.native(), reason(error));
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+void AtomicFile::commit() {
+  HR_CHECK(descriptor_ >= 0);
+  // Without the flush a crash could leave the new name with missing content. Devices and pipes know no fsync.
+  bool good = temporary_.empty() || ::fsync(descriptor_) == 0;
+  int error = errno;
+  // Network file systems report a full disk no earlier than here.
+  if (::close(std::exchange(descriptor_, -1)) != 0 && good) {
+    good = false;
+    error = errno;
+  }
+  if (good && !temporary_.empty()) {
+    good = ::rename(temporary_.c_str(), target_.c_str()) == 0;
+    error = errno;
+    if (good) temporary_.clear();
+  }
+  if (good) return;
+  discard();
+  fail("cannot write {}: {}", path_.native(), reason(error));
+}
+
+void write_file_atomically(const fs::path& path, std::span<const std::byte> bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
+}
+
+void write_file_atomically(const fs::path& path, std::string_view text) {
+  write_file_atomically(path, std::as_bytes(std::span(text)));
+}
+
+std::string read_file(const fs::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) fail("cannot read {}: {}", path.native(), reason(errno));
+  struct stat status {};
+  std::string content;
+  constexpr std::size_t kChunk = std::size_t{1} << 16;
+  // The size is a hint only: pipes and /proc report 0, and a file may grow.
+  if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
+    content.reserve(static_cast<std::size_t>(status.st_size) + kChunk);
+  }
+  std::size_t length = 0;
+  int error = 0;
+  while (true) {
+    content.resize(length + kChunk);
+    const ssize_t count = ::read(descriptor, content.data() + length, kChunk);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) error = errno;
+    if (count <= 0) break;
+    length += static_cast<std::size_t>(count);
+  }
+  ::close(descriptor);
+  if (error != 0) fail("cannot read {}: {}", path.native(), reason(error));
+  content.resize(length);
+  return content;
+}
+
+MappedFile::MappedFile(fs::path path) : path_(std::move(path)) {
+  const int descriptor = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) fail("cannot read {}: {}", path_.native(), reason(errno));
+  struct stat status {};
+  int error = ::fstat(descriptor, &status) == 0 ? 0 : errno;
+  const bool regular = S_ISREG(status.st_mode);
+  const auto size = static_cast<std::size_t>(status.st_size);
+  void* address = nullptr;
+  if (error == 0 && regular && size > 0) {  // an empty file cannot be mapped and needs no mapping
+    address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (address == MAP_FAILED) error = errno;
+  }
+  ::close(descriptor);
+  if (error != 0) fail("cannot read {}: {}", path_.native(), reason(error));
+  if (!regular) fail("cannot map {}: it is not a regular file", path_.native());
+  if (size > 0) bytes_ = {static_cast<const std::byte*>(address), size};
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)), bytes_(std::exchange(other.bytes_, {})) {}
+
+void MappedFile::advise_sequential() const noexcept {
+  if (!bytes_.empty()) ::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_SEQUENTIAL);
+}
+
+void MappedFile::release(std::uint64_t offset, std::uint64_t length) const {
+  HR_CHECK_LE(offset, size());
+  HR_CHECK_LE(length, size() - offset);
+  if (length == 0) return;
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t begin = offset / page * page;
+  const std::uint64_t end = offset + length;  // the system rounds it up to a page
+  // A page of a read-only file mapping holds nothing that the file does not: dropping a neighbour's bytes is harmless.
+  ::madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin, MADV_DONTNEED);
+}
+
+}  // namespace headroom

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace headroom {
+
+/// A file that appears under its name complete or not at all. Bytes go to a temporary name in the same directory;
+/// commit() flushes them to the disk and renames. Without a commit the temporary file is removed and whatever stood at
+/// `path` is untouched. A symbolic link is followed, so that what it names is replaced. A device or pipe (/dev/stdout)
+/// cannot be replaced and is written in place.
+/// Every step is checked: an Error names the path and the system's reason (no space, no permission, ...).
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&&) = delete;
+
+  /// Appends. After an Error the file can only be destroyed.
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// Makes the file visible under its name; nothing may be written afterwards.
+  void commit();
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  void discard() noexcept;
+
+  std::filesystem::path path_;       // as the user gave it, for messages
+  std::filesystem::path target_;     // with symbolic links resolved
+  std::filesystem::path temporary_;  // empty where the target is written in place
+  int descriptor_ = -1;
+};
+
+/// Writes a whole file through an AtomicFile.
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);
+void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+/// The whole content of a file (or pipe). Throws Error where it cannot be opened or read, or is a directory.
+[[nodiscard]] std::string read_file(const std::filesystem::path& path);
+
+/// A regular file mapped read-only into memory. The mapping does not move when the object is moved. The file must not
+/// be truncated while it is mapped: the system then kills the process on access.
+class MappedFile {
+ public:
+  explicit MappedFile(std::filesystem::path path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return bytes_.size(); }
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+  /// Tells the system that the file will be read from front to back, so that it reads ahead further.
+  void advise_sequential() const noexcept;
+  /// Gives back the memory of bytes [offset, offset + length), and of the pages they share with their neighbours, so
+  /// that streamed weights do not stay resident. Reading them again is allowed; they then come from the file again.
+  void release(std::uint64_t offset, std::uint64_t length) const;
+
+ private:
+  std::filesystem::path path_;
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace headroom

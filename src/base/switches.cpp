@@ -1,0 +1,114 @@
+#include "base/switches.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <ranges>
+
+#include "base/error.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::array kSwitches = {
+#define HR_SWITCH(name, exact, value, description) SwitchInfo{name, exact, value, description},
+#include "base/switches.def"
+#undef HR_SWITCH
+};
+
+constexpr std::array kPresets = {
+    Preset{"baseline", "", "no optimization: one library or vectorized kernel per plain op"},
+    Preset{"lossless", "arena,fuse", "every exact switch"},
+    Preset{"fast", "arena,fuse,bf16", "lossless plus bfloat16"},
+};
+
+constexpr std::int64_t kMaxArgument = 10'000;
+
+/// The argument as a whole number in [1, kMaxArgument]; throws a usage Error otherwise.
+std::int64_t parse_number(const SwitchInfo& info, std::string_view argument) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(argument.data(), argument.data() + argument.size(), number);
+  if (error != std::errc{} || end != argument.data() + argument.size() || number < 1 || number > kMaxArgument)
+    fail_usage("switch {}={}: expected a whole number from 1 to {}", info.name, argument, kMaxArgument);
+  return number;
+}
+
+}  // namespace
+
+std::span<const SwitchInfo> all_switches() { return kSwitches; }
+std::span<const Preset> all_presets() { return kPresets; }
+
+SwitchSet SwitchSet::parse(std::string_view list) {
+  SwitchSet set;
+  if (list.empty()) return set;
+  for (const auto part : std::views::split(list, ',')) {
+    const std::string_view item(part.begin(), part.end());
+    const std::string_view name = item.substr(0, item.find('='));
+    if (const auto preset = std::ranges::find(kPresets, item, &Preset::name); preset != kPresets.end()) {
+      set = set.with(parse(preset->switches));
+      continue;
+    }
+    const auto info = std::ranges::find(kSwitches, name, &SwitchInfo::name);
+    if (info == kSwitches.end())
+      fail_usage("unknown switch '{}': there are {}, and the presets {}", item,
+                 fmt::join(kSwitches | std::views::transform(&SwitchInfo::name), ", "),
+                 fmt::join(kPresets | std::views::transform(&Preset::name), ", "));
+    const bool has_argument = item.size() > name.size();
+    const std::string argument(has_argument ? item.substr(name.size() + 1) : "");
+    if (info->value.empty() && has_argument) fail_usage("switch {} takes no argument, got '{}'", name, item);
+    if (!info->value.empty()) {
+      if (!has_argument) fail_usage("switch {0} needs an argument: {0}={1}", name, info->value);
+      static_cast<void>(parse_number(*info, argument));
+    }
+    set.insert(*info, argument);
+  }
+  return set;
+}
+
+void SwitchSet::insert(const SwitchInfo& info, std::string argument) {
+  const auto same = std::ranges::find(switches_, &info, &Entry::info);
+  if (same != switches_.end()) {
+    if (same->argument != argument)
+      fail_usage("switch {0} is given twice with different arguments: {0}={1} and {0}={2}", info.name, same->argument, argument);
+    return;
+  }
+  const auto place = std::ranges::upper_bound(switches_, &info, {}, &Entry::info);  // the table is in pipeline order
+  switches_.insert(place, Entry{&info, std::move(argument)});
+}
+
+bool SwitchSet::has(std::string_view name) const {
+  return std::ranges::any_of(switches_, [&](const Entry& entry) { return entry.info->name == name; });
+}
+
+std::optional<std::int64_t> SwitchSet::number(std::string_view name) const {
+  for (const Entry& entry : switches_)
+    if (entry.info->name == name) return parse_number(*entry.info, entry.argument);
+  return std::nullopt;
+}
+
+std::vector<SwitchSet> SwitchSet::singles() const {
+  std::vector<SwitchSet> singles;
+  for (const Entry& entry : switches_) singles.emplace_back().switches_.push_back(entry);
+  return singles;
+}
+
+SwitchSet SwitchSet::with(const SwitchSet& other) const {
+  SwitchSet both = *this;
+  for (const Entry& entry : other.switches_) both.insert(*entry.info, entry.argument);
+  return both;
+}
+
+std::vector<std::string> SwitchSet::names() const {
+  std::vector<std::string> names;
+  for (const Entry& entry : switches_)
+    names.push_back(entry.argument.empty() ? std::string(entry.info->name) : fmt::format("{}={}", entry.info->name, entry.argument));
+  return names;
+}
+
+std::string SwitchSet::to_string() const {
+  return switches_.empty() ? "baseline" : fmt::format("{}", fmt::join(names(), ","));
+}
+
+}  // namespace headroom

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace headroom {
+
+/// What switches.def says about one optimization.
+struct SwitchInfo {
+  std::string_view name;
+  bool exact;                  ///< mathematically equal to the baseline, though not bit-equal
+  std::string_view value;      ///< name of its argument; empty where it takes none
+  std::string_view description;
+};
+/// All switches, in pipeline order.
+[[nodiscard]] std::span<const SwitchInfo> all_switches();
+
+struct Preset {
+  std::string_view name;
+  std::string_view switches;  ///< as a user would write them
+  std::string_view description;
+};
+[[nodiscard]] std::span<const Preset> all_presets();
+
+/// A set of switches that are on, in pipeline order, each with its argument.
+class SwitchSet {
+ public:
+  SwitchSet() = default;
+  /// Reads "fuse,bf16,steps=8" or preset names, which may be mixed. Throws a usage Error on an unknown name (listing those there
+  /// are), a missing, unwanted or absurd argument, and on one switch given two different arguments.
+  [[nodiscard]] static SwitchSet parse(std::string_view list);
+
+  [[nodiscard]] bool has(std::string_view name) const;
+  /// The argument of a switch that takes a number, if it is on.
+  [[nodiscard]] std::optional<std::int64_t> number(std::string_view name) const;
+  [[nodiscard]] bool empty() const noexcept { return switches_.empty(); }
+  /// Each switch as a set of its own, in pipeline order.
+  [[nodiscard]] std::vector<SwitchSet> singles() const;
+  /// This set and `other`; throws a usage Error where they disagree.
+  [[nodiscard]] SwitchSet with(const SwitchSet& other) const;
+  /// "arena", "steps=8", ...
+  [[nodiscard]] std::vector<std::string> names() const;
+  /// "arena,fuse,steps=8"; "baseline" where none is on.
+  [[nodiscard]] std::string to_string() const;
+
+ private:
+  struct Entry {
+    const SwitchInfo* info;
+    std::string argument;
+  };
+  void insert(const SwitchInfo& info, std::string argument);
+  std::vector<Entry> switches_;
+};
+
+}  // namespace headroom

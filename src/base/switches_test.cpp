@@ -1,0 +1,125 @@
+#include "base/switches.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/error.hpp"
+#include "base/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// The message of the usage Error that parsing throws; "(no usage error)" where it throws none or one of another exit
+/// code.
+std::string usage_error(std::string_view list) {
+  try {
+    static_cast<void>(SwitchSet::parse(list));
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::kUsage) return error.what();
+  }
+  return "(no usage error)";
+}
+
+TEST(SwitchTable, NamesAreUniqueAndDescribed) {
+  std::set<std::string_view> names;
+  for (const SwitchInfo& info : all_switches()) {
+    EXPECT_TRUE(names.insert(info.name).second) << info.name;
+    EXPECT_FALSE(info.description.empty()) << info.name;
+  }
+  for (const Preset& preset : all_presets()) {
+    EXPECT_TRUE(names.insert(preset.name).second) << preset.name;
+    EXPECT_FALSE(preset.description.empty()) << preset.name;
+  }
+}
+
+TEST(SwitchTable, LosslessIsEveryExactSwitchWithoutAnArgument) {
+  const SwitchSet lossless = SwitchSet::parse("lossless");
+  for (const SwitchInfo& info : all_switches())
+    EXPECT_EQ(lossless.has(info.name), info.exact && info.value.empty()) << info.name;
+}
+
+TEST(SwitchSet, NothingIsTheBaseline) {
+  const SwitchSet none = SwitchSet::parse("");
+  EXPECT_TRUE(none.empty());
+  EXPECT_THAT(none.names(), IsEmpty());
+  EXPECT_EQ(none.to_string(), "baseline");
+  EXPECT_EQ(SwitchSet::parse("baseline").to_string(), "baseline");
+}
+
+TEST(SwitchSet, ComesInPipelineOrderWhateverTheOrderGiven) {
+  const SwitchSet set = SwitchSet::parse("steps=8,bf16,arena,fuse");
+  EXPECT_THAT(set.names(), ElementsAre("arena", "fuse", "bf16", "steps=8"));
+  EXPECT_EQ(set.to_string(), "arena,fuse,bf16,steps=8");
+  EXPECT_EQ(SwitchSet::parse(set.to_string()).to_string(), set.to_string());
+}
+
+TEST(SwitchSet, KnowsItsMembersAndTheirArguments) {
+  const SwitchSet set = SwitchSet::parse("fuse,steps=8");
+  EXPECT_FALSE(set.empty());
+  EXPECT_TRUE(set.has("fuse"));
+  EXPECT_TRUE(set.has("steps"));
+  EXPECT_FALSE(set.has("bf16"));
+  EXPECT_FALSE(set.has("fu"));
+  EXPECT_EQ(set.number("steps"), 8);
+  EXPECT_EQ(SwitchSet::parse("fuse").number("steps"), std::nullopt);
+}
+
+TEST(SwitchSet, MixesPresetsAndSwitches) {
+  EXPECT_EQ(SwitchSet::parse("lossless").to_string(), "arena,fuse");
+  EXPECT_EQ(SwitchSet::parse("fast").to_string(), "arena,fuse,bf16");
+  EXPECT_EQ(SwitchSet::parse("steps=4,lossless,baseline").to_string(), "arena,fuse,steps=4");
+  EXPECT_EQ(SwitchSet::parse("fast,bf16,lossless").to_string(), "arena,fuse,bf16");
+}
+
+TEST(SwitchSet, AcceptsARepetitionAndRefusesAConflict) {
+  EXPECT_EQ(SwitchSet::parse("fuse,fuse,steps=4,steps=4").to_string(), "fuse,steps=4");
+  EXPECT_EQ(usage_error("steps=4,steps=8"),
+            "switch steps is given twice with different arguments: steps=4 and steps=8");
+}
+
+TEST(SwitchSet, RefusesUnknownNamesAndListsTheKnown) {
+  EXPECT_THAT(usage_error("fuse,flsh"), AllOf(HasSubstr("unknown switch 'flsh'"), HasSubstr("arena, fuse, bf16, steps"),
+                                              HasSubstr("baseline, lossless, fast")));
+  for (const std::string_view list :
+       {"Fuse", " fuse", "fuse,", ",fuse", "fuse,,bf16", ",", "fast=1", "=4", "=", "fuse;bf16"})
+    EXPECT_THAT(usage_error(list), HasSubstr("unknown switch")) << list;
+}
+
+TEST(SwitchSet, RefusesMissingUnwantedAndAbsurdArguments) {
+  EXPECT_EQ(usage_error("steps"), "switch steps needs an argument: steps=N");
+  for (const std::string_view list : {"fuse=1", "fuse=", "bf16=true"})
+    EXPECT_THAT(usage_error(list), HasSubstr("takes no argument")) << list;
+  for (const std::string_view list : {"steps=", "steps=0", "steps=-4", "steps=4.5", "steps=4x", "steps= 4", "steps=+4",
+                                      "steps=10001", "steps=99999999999999999999", "steps=4=4"})
+    EXPECT_THAT(usage_error(list), HasSubstr("expected a whole number from 1 to 10000")) << list;
+  EXPECT_EQ(SwitchSet::parse("steps=1").number("steps"), 1);
+  EXPECT_EQ(SwitchSet::parse("steps=10000").number("steps"), 10000);
+}
+
+TEST(SwitchSet, SinglesAreItsMembersOneByOne) {
+  std::vector<std::string> singles;
+  for (const SwitchSet& single : SwitchSet::parse("steps=8,fast").singles()) singles.push_back(single.to_string());
+  EXPECT_THAT(singles, ElementsAre("arena", "fuse", "bf16", "steps=8"));
+  EXPECT_THAT(SwitchSet().singles(), IsEmpty());
+}
+
+TEST(SwitchSet, WithIsTheUnionAndLeavesBothAsTheyWere) {
+  const SwitchSet a = SwitchSet::parse("bf16,steps=8");
+  const SwitchSet b = SwitchSet::parse("arena,steps=8");
+  EXPECT_EQ(a.with(b).to_string(), "arena,bf16,steps=8");
+  EXPECT_EQ(b.with(a).to_string(), "arena,bf16,steps=8");
+  EXPECT_EQ(a.to_string(), "bf16,steps=8");
+  EXPECT_EQ(a.with({}).to_string(), a.to_string());
+  EXPECT_THAT(error_of([&] { static_cast<void>(a.with(SwitchSet::parse("steps=4"))); }),
+              HasSubstr("steps=8 and steps=4"));
+}
+
+}  // namespace
+}  // namespace headroom

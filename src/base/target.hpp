@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace headroom {
+
+enum class DeviceKind : std::uint8_t { kCpu, kCuda };
+[[nodiscard]] constexpr std::string_view name_of(DeviceKind device) { return device == DeviceKind::kCpu ? "cpu" : "cuda"; }
+
+/// The vector units of a CPU that code here tells apart, each including those before it.
+enum class CpuIsa : std::uint8_t { kPortable, kAvx2, kAvx512, kAvx512Bf16, kAmx };
+[[nodiscard]] std::string_view name_of(CpuIsa isa);
+
+/// What a graph is optimized and planned for: all that passes and kernels may know of a device.
+struct Target {
+  DeviceKind device = DeviceKind::kCpu;
+  CpuIsa cpu_isa = CpuIsa::kPortable;
+  int threads = 1;  ///< CPU threads a kernel may use
+};
+
+}  // namespace headroom
