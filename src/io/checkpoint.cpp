@@ -1,0 +1,318 @@
+#include "io/checkpoint.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "base/json.hpp"
+#include "base/random.hpp"
+
+namespace headroom {
+namespace fs = std::filesystem;
+
+/// Where a checkpoint's bytes come from.
+class Checkpoint::Source {
+ public:
+  virtual ~Source() = default;
+  [[nodiscard]] virtual std::span<const std::byte> bytes(const TensorSpec& tensor) = 0;
+  [[nodiscard]] virtual HostTensor read(const TensorSpec& tensor) = 0;
+  virtual void release(const TensorSpec& tensor) = 0;
+};
+
+struct Checkpoint::State {
+  nlohmann::json config;
+  fs::path folder;
+  std::string description;
+  std::vector<TensorSpec> tensors;  // by name in order
+  std::unique_ptr<Source> source;
+  std::uint64_t total_bytes = 0;
+  std::int64_t parameter_count = 0;
+
+  State(nlohmann::json the_config, fs::path the_folder, std::string the_description, std::vector<TensorSpec> all,
+        std::unique_ptr<Source> the_source)
+      : config(std::move(the_config)),
+        folder(std::move(the_folder)),
+        description(std::move(the_description)),
+        tensors(std::move(all)),
+        source(std::move(the_source)) {
+    std::ranges::sort(tensors, {}, &TensorSpec::name);
+    for (const TensorSpec& tensor : tensors) {
+      total_bytes += tensor.size_bytes();
+      parameter_count += tensor.shape.numel();
+    }
+  }
+};
+
+namespace {
+
+constexpr std::size_t kListed = 5;  // names shown in a message
+
+/// "a, b, c and 7 more"
+std::string join_some(std::span<const std::string> names) {
+  const std::string shown = fmt::format("{}", fmt::join(names.first(std::min(kListed, names.size())), ", "));
+  return names.size() <= kListed ? shown : fmt::format("{} and {} more", shown, names.size() - kListed);
+}
+
+std::string contents_of(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string() + (entry.is_directory() ? "/" : ""));
+  }
+  std::ranges::sort(names);
+  return names.empty() ? "nothing" : join_some(names);
+}
+
+/// `folder` or its transformer/, whichever holds the config.json.
+fs::path find_config_folder(const fs::path& folder) {
+  if (!fs::exists(folder)) fail("there is no checkpoint folder {}", folder.native());
+  if (!fs::is_directory(folder)) fail("{} is a file, but a checkpoint folder was expected", folder.native());
+  for (const fs::path& candidate : {folder, folder / "transformer"}) {
+    if (fs::exists(candidate / "config.json")) return candidate;
+  }
+  const fs::path fullest = fs::is_directory(folder / "transformer") ? folder / "transformer" : folder;
+  fail("{} has no config.json, which a checkpoint folder needs; it holds {}", fullest.native(), contents_of(fullest));
+}
+
+class FileSource final : public Checkpoint::Source {
+ public:
+  explicit FileSource(const fs::path& folder) {
+    for (const std::string stem : {"diffusion_pytorch_model", "model"}) {
+      const fs::path whole = folder / (stem + ".safetensors");
+      const fs::path index = folder / (stem + ".safetensors.index.json");
+      if (fs::exists(index)) {
+        open_shards(folder, index);
+        return;
+      }
+      if (fs::exists(whole)) {
+        open_whole(whole);
+        return;
+      }
+    }
+    fail(
+        "{} has no weights (diffusion_pytorch_model.safetensors or model.safetensors, or the .index.json of their "
+        "shards); it holds {}",
+        folder.native(), contents_of(folder));
+  }
+
+  [[nodiscard]] std::vector<TensorSpec> tensors() const {
+    std::vector<TensorSpec> result;
+    for (const auto& [name, file] : file_of_) {
+      const SafetensorsEntry& entry = files_[file].entry(name);
+      result.push_back({name, entry.dtype, entry.shape});
+    }
+    return result;
+  }
+
+  std::span<const std::byte> bytes(const TensorSpec& tensor) override { return file(tensor).bytes(tensor.name); }
+  HostTensor read(const TensorSpec& tensor) override { return file(tensor).read(tensor.name); }
+  void release(const TensorSpec& tensor) override { file(tensor).release(tensor.name); }
+
+ private:
+  void open_whole(const fs::path& path) {
+    files_.push_back(SafetensorsFile::open(path));
+    for (const auto& [name, entry] : files_.front().entries()) file_of_.emplace(name, 0);
+  }
+
+  void open_shards(const fs::path& folder, const fs::path& index) {
+    const nlohmann::json document = read_json(index);
+    const nlohmann::json& weight_map = get(document, "weight_map", index.native());
+    if (!weight_map.is_object()) fail("\"weight_map\" in {} is not an object", index.native());
+    std::map<std::string, std::size_t> opened;
+    for (const auto& [tensor, value] : weight_map.items()) {
+      const auto shard = value.is_string() ? value.get<std::string>() : "";
+      // A plain name only: an index must not reach outside its folder.
+      if (shard.empty() || shard == "." || shard == ".." || shard.find_first_of("/\\") != std::string::npos) {
+        fail("{} maps {} to {}, but the name of a file beside it was expected", index.native(), tensor,
+             value.dump(-1, ' ', true));
+      }
+      if (!opened.contains(shard)) {
+        if (!fs::exists(folder / shard)) {
+          fail("{} names the shard {}, which is not there; {} holds {}", index.native(), shard, folder.native(),
+               contents_of(folder));
+        }
+        opened.emplace(shard, files_.size());
+        files_.push_back(SafetensorsFile::open(folder / shard));
+      }
+      const std::size_t file = opened.at(shard);
+      if (!files_[file].has(tensor)) {
+        fail("{} says that {} is in {}, but it is not", index.native(), tensor, shard);
+      }
+      file_of_.emplace(tensor, file);
+    }
+  }
+
+  [[nodiscard]] const SafetensorsFile& file(const TensorSpec& tensor) const { return files_[file_of_.at(tensor.name)]; }
+
+  std::vector<SafetensorsFile> files_;
+  std::map<std::string, std::size_t> file_of_;
+};
+
+class RandomSource final : public Checkpoint::Source {
+ public:
+  explicit RandomSource(std::uint64_t seed) : seed_(seed) {}
+
+  std::span<const std::byte> bytes(const TensorSpec& tensor) override {
+    const std::scoped_lock lock(mutex_);
+    auto found = made_.find(tensor.name);
+    if (found == made_.end()) found = made_.emplace(tensor.name, read(tensor)).first;
+    return found->second.bytes();
+  }
+
+  HostTensor read(const TensorSpec& tensor) override {
+    HostTensor result(tensor.dtype, tensor.shape);
+    const auto numel = static_cast<std::uint64_t>(tensor.shape.numel());
+    // Threads may cut the tensor anywhere, since each element depends on its index alone.
+    constexpr std::uint64_t kPerThread = std::uint64_t{1} << 20;
+    const std::uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
+    const std::uint64_t count = std::clamp<std::uint64_t>(numel / kPerThread, 1, cores);
+    std::vector<std::jthread> threads;
+    for (std::uint64_t i = 1; i < count; ++i) {
+      threads.emplace_back([&, i] { fill(tensor, result, numel * i / count, numel * (i + 1) / count); });
+    }
+    fill(tensor, result, 0, numel / count);
+    threads.clear();  // joins
+    return result;
+  }
+
+  void release(const TensorSpec& tensor) override {
+    const std::scoped_lock lock(mutex_);
+    made_.erase(tensor.name);
+  }
+
+ private:
+  /// Elements [begin, end) of `result`.
+  void fill(const TensorSpec& tensor, HostTensor& result, std::uint64_t begin, std::uint64_t end) const {
+    const std::uint64_t stream = Hasher().add(tensor.name).digest();
+    const bool gain = tensor.shape.rank() == 1 && tensor.name.ends_with(".weight");
+    const float mean = gain ? 1.0F : 0.0F;
+    const std::size_t size = size_of(tensor.dtype);
+    std::array<float, 4096> values{};
+    for (std::uint64_t at = begin; at < end; at += values.size()) {
+      const std::span piece = std::span(values).first(std::min<std::uint64_t>(values.size(), end - at));
+      fill_normal(piece, seed_, stream, at);
+      std::byte* out = result.bytes().data() + at * size;
+      for (const float normal : piece) {
+        const float value = mean + 0.02F * normal;
+        if (tensor.dtype == DType::kF32) {
+          std::memcpy(out, &value, sizeof value);
+        } else if (tensor.dtype == DType::kBF16) {
+          const std::uint16_t bits = float_to_bf16(value);
+          std::memcpy(out, &bits, sizeof bits);
+        } else {
+          store_from_double(out, tensor.dtype, static_cast<double>(value));
+        }
+        out += size;
+      }
+    }
+  }
+
+  std::uint64_t seed_;
+  std::mutex mutex_;                                     // guards made_
+  std::map<std::string, HostTensor, std::less<>> made_;  // what bytes() handed out and nobody released
+};
+
+}  // namespace
+
+Checkpoint::Checkpoint(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Checkpoint::~Checkpoint() = default;
+Checkpoint::Checkpoint(Checkpoint&&) noexcept = default;
+Checkpoint& Checkpoint::operator=(Checkpoint&&) noexcept = default;
+
+Checkpoint Checkpoint::open(const fs::path& folder) {
+  try {
+    fs::path found = find_config_folder(folder);
+    nlohmann::json config = read_json(found / "config.json");
+    if (!config.is_object()) fail("{} is not a JSON object", (found / "config.json").native());
+    auto source = std::make_unique<FileSource>(found);
+    std::vector<TensorSpec> tensors = source->tensors();
+    std::string description = found.native();
+    return Checkpoint(std::make_unique<State>(std::move(config), std::move(found), std::move(description),
+                                              std::move(tensors), std::move(source)));
+  } catch (const fs::filesystem_error& error) {
+    fail("cannot read {}: {}", error.path1().native(), error.code().message());
+  }
+}
+
+Checkpoint Checkpoint::random(nlohmann::json config, std::vector<TensorSpec> tensors, std::uint64_t seed) {
+  std::set<std::string_view> names;
+  for (const TensorSpec& tensor : tensors) {
+    if (!headroom::is_float(tensor.dtype)) {
+      fail("cannot make random weights for {}: its dtype is {}, but a floating-point one was expected", tensor.name,
+           tensor.dtype);
+    }
+    if (!names.insert(tensor.name).second) fail("cannot make random weights: two tensors are called {}", tensor.name);
+  }
+  return Checkpoint(std::make_unique<State>(std::move(config), fs::path(),
+                                            fmt::format("random weights (seed {})", seed), std::move(tensors),
+                                            std::make_unique<RandomSource>(seed)));
+}
+
+const nlohmann::json& Checkpoint::config() const noexcept { return state_->config; }
+const fs::path& Checkpoint::folder() const noexcept { return state_->folder; }
+const std::string& Checkpoint::description() const noexcept { return state_->description; }
+bool Checkpoint::is_random() const noexcept { return state_->folder.empty(); }
+std::span<const TensorSpec> Checkpoint::tensors() const noexcept { return state_->tensors; }
+std::uint64_t Checkpoint::total_bytes() const noexcept { return state_->total_bytes; }
+std::int64_t Checkpoint::parameter_count() const noexcept { return state_->parameter_count; }
+
+const TensorSpec* Checkpoint::find(std::string_view name) const {
+  const auto found = std::ranges::lower_bound(state_->tensors, name, {}, &TensorSpec::name);
+  return found == state_->tensors.end() || found->name != name ? nullptr : &*found;
+}
+
+bool Checkpoint::has(std::string_view name) const { return find(name) != nullptr; }
+
+const TensorSpec& Checkpoint::entry(std::string_view name) const {
+  const TensorSpec* found = find(name);
+  if (found == nullptr) fail("{} has no tensor {}", description(), name);
+  return *found;
+}
+
+std::span<const std::byte> Checkpoint::bytes(std::string_view name) const { return state_->source->bytes(entry(name)); }
+HostTensor Checkpoint::read(std::string_view name) const { return state_->source->read(entry(name)); }
+void Checkpoint::release(std::string_view name) const { state_->source->release(entry(name)); }
+
+std::vector<std::string> check_params(const Checkpoint& checkpoint, std::span<const TensorSpec> expected) {
+  std::vector<std::string> missing;
+  std::vector<std::string> unexpected;
+  std::vector<std::string> reshaped;
+  std::set<std::string_view> known;
+  for (const TensorSpec& tensor : expected) {
+    known.insert(tensor.name);
+    if (!checkpoint.has(tensor.name)) {
+      missing.push_back(tensor.name);
+    } else if (const Shape& shape = checkpoint.entry(tensor.name).shape; !(shape == tensor.shape)) {
+      reshaped.push_back(fmt::format("{} is {} instead of {}", tensor.name, shape, tensor.shape));
+    }
+  }
+  for (const TensorSpec& tensor : checkpoint.tensors()) {
+    if (!known.contains(tensor.name)) unexpected.push_back(tensor.name);
+  }
+  std::vector<std::string> sentences;
+  const auto report = [&](std::string_view verb, std::string_view kind, const std::vector<std::string>& names) {
+    if (names.empty()) return;
+    sentences.push_back(fmt::format("{} {} {} tensor{} {}: {}", checkpoint.description(), verb, names.size(),
+                                    names.size() == 1 ? "" : "s", kind, join_some(names)));
+  };
+  report("lacks", "that the model needs", missing);
+  report("has", "that the model does not know", unexpected);
+  report("has", "whose shape is not the model's", reshaped);
+  return sentences;
+}
+
+void require_params(const Checkpoint& checkpoint, std::span<const TensorSpec> expected) {
+  const std::vector<std::string> sentences = check_params(checkpoint, expected);
+  if (!sentences.empty()) fail("{}", fmt::join(sentences, "; "));
+}
+
+}  // namespace headroom

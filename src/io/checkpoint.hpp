@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/host_tensor.hpp"
+#include "io/safetensors.hpp"
+
+namespace headroom {
+
+/// A model's configuration and weights: a folder in diffusers layout, or a stand-in with random weights.
+/// Weights are mapped or made when asked for. Safe to use from several threads, but for release() of a tensor that
+/// another thread is still reading.
+class Checkpoint {
+ public:
+  /// Opens `folder`, or its `transformer/` where only that has a config.json. Weights are
+  /// `diffusion_pytorch_model.safetensors` or `model.safetensors`, or their shards where `<name>.index.json` is there
+  /// (the index decides; tensors it does not list are not seen).
+  /// Throws Error naming what is missing and what is there instead, or the file and tensor that is broken.
+  [[nodiscard]] static Checkpoint open(const std::filesystem::path& folder);
+
+  /// A stand-in that needs no files: every tensor is normal with standard deviation 0.02, around 1 where it is a rank-1
+  /// `*.weight` (the gain of a normalization layer) and around 0 otherwise. A tensor depends only on `seed`, its name,
+  /// type and shape. Throws Error for a dtype that is not a float, or a repeated name.
+  [[nodiscard]] static Checkpoint random(nlohmann::json config, std::vector<TensorSpec> tensors, std::uint64_t seed);
+
+  ~Checkpoint();
+  Checkpoint(Checkpoint&&) noexcept;
+  Checkpoint& operator=(Checkpoint&&) noexcept;
+
+  [[nodiscard]] const nlohmann::json& config() const noexcept;
+  /// The folder that holds config.json; empty for a random stand-in.
+  [[nodiscard]] const std::filesystem::path& folder() const noexcept;
+  /// How messages call it: the folder's path, or "random weights (seed 7)".
+  [[nodiscard]] const std::string& description() const noexcept;
+  [[nodiscard]] bool is_random() const noexcept;
+
+  /// All tensors, by name in order.
+  [[nodiscard]] std::span<const TensorSpec> tensors() const noexcept;
+  [[nodiscard]] bool has(std::string_view name) const;
+  /// Throws Error where there is no such tensor; so do the functions below.
+  [[nodiscard]] const TensorSpec& entry(std::string_view name) const;
+  /// The elements, row-major, perhaps unaligned; valid until release(name) or the checkpoint's end.
+  [[nodiscard]] std::span<const std::byte> bytes(std::string_view name) const;
+  /// A copy of the tensor, which release() does not touch.
+  [[nodiscard]] HostTensor read(std::string_view name) const;
+  /// Gives back the memory behind bytes(name); it can be asked for again.
+  void release(std::string_view name) const;
+
+  [[nodiscard]] std::uint64_t total_bytes() const noexcept;
+  [[nodiscard]] std::int64_t parameter_count() const noexcept;
+
+  class Source;  // where bytes come from: files or a generator; private to checkpoint.cpp
+
+ private:
+  struct State;
+  explicit Checkpoint(std::unique_ptr<State> state);
+  [[nodiscard]] const TensorSpec* find(std::string_view name) const;  // null where there is none
+
+  std::unique_ptr<State> state_;
+};
+
+/// Compares names and shapes (not dtypes) with what a model expects. One sentence for each kind of difference (missing,
+/// unexpected, wrong shape), with the first few names and the count; empty where all agrees.
+[[nodiscard]] std::vector<std::string> check_params(const Checkpoint& checkpoint, std::span<const TensorSpec> expected);
+
+/// Throws an Error made of check_params' sentences where there are any.
+void require_params(const Checkpoint& checkpoint, std::span<const TensorSpec> expected);
+
+}  // namespace headroom

@@ -1,0 +1,270 @@
+#include "io/checkpoint.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/file.hpp"
+#include "base/hash.hpp"
+#include "base/json.hpp"
+#include "base/random.hpp"
+#include "base/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+HostTensor counting(const Shape& shape, double first) {
+  HostTensor tensor(DType::kF32, shape);
+  for (std::int64_t i = 0; i < tensor.numel(); ++i) tensor.set(i, first + static_cast<double>(i));
+  return tensor;
+}
+
+const std::string kWeights = "diffusion_pytorch_model.safetensors";
+
+class CheckpointFolder : public testing::Test {
+ protected:
+  void add_config(const fs::path& below = "") const { write_json(folder_ / below / "config.json", {{"depth", 2}}); }
+  void add_weights(const fs::path& name, const std::map<std::string, HostTensor>& tensors) const {
+    write_safetensors(folder_ / name, tensors);
+  }
+  void add_index(const json& weight_map) const {
+    write_json(folder_ / (kWeights + ".index.json"), {{"metadata", {{"total_size", 1}}}, {"weight_map", weight_map}});
+  }
+  [[nodiscard]] Checkpoint open() const { return Checkpoint::open(folder_.path()); }
+  [[nodiscard]] std::string error() const {
+    return error_of([&] { (void)open(); });
+  }
+  [[nodiscard]] std::string path(const std::string& name = "") const {
+    return name.empty() ? folder_.path().string() : (folder_ / name).string();
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(CheckpointFolder, OpensOneFile) {
+  add_config();
+  add_weights(kWeights, {{"b", counting({2, 3}, 0)}, {"a", counting({4}, 10)}});
+  const Checkpoint checkpoint = open();
+  EXPECT_EQ(checkpoint.config().at("depth").get<int>(), 2);
+  EXPECT_EQ(checkpoint.folder(), folder_.path());
+  EXPECT_EQ(checkpoint.description(), path());
+  EXPECT_FALSE(checkpoint.is_random());
+  EXPECT_THAT(checkpoint.tensors(),
+              ElementsAre(TensorSpec{"a", DType::kF32, {4}}, TensorSpec{"b", DType::kF32, {2, 3}}));
+  EXPECT_EQ(checkpoint.total_bytes(), 40U);
+  EXPECT_EQ(checkpoint.parameter_count(), 10);
+  EXPECT_TRUE(checkpoint.has("a"));
+  EXPECT_FALSE(checkpoint.has("aa"));
+  EXPECT_EQ(checkpoint.entry("b").shape, (Shape{2, 3}));
+  EXPECT_EQ(checkpoint.read("a").at(3), 13.0);
+  EXPECT_EQ(checkpoint.bytes("b").size(), 24U);
+  checkpoint.release("b");
+  EXPECT_EQ(checkpoint.read("b").at(5), 5.0);
+  EXPECT_EQ(error_of([&] { (void)checkpoint.bytes("c"); }), path() + " has no tensor c");
+}
+
+TEST_F(CheckpointFolder, OpensModelSafetensors) {
+  add_config();
+  add_weights("model.safetensors", {{"a", counting({4}, 10)}});
+  EXPECT_EQ(open().read("a").at(0), 10.0);
+}
+
+TEST_F(CheckpointFolder, OpensTheTransformerOfAPipeline) {
+  fs::create_directory(folder_ / "transformer");
+  add_config("transformer");
+  add_weights("transformer/" + kWeights, {{"a", counting({4}, 10)}});
+  const Checkpoint checkpoint = open();
+  EXPECT_EQ(checkpoint.folder(), folder_ / "transformer");
+  EXPECT_EQ(checkpoint.read("a").at(0), 10.0);
+}
+
+TEST_F(CheckpointFolder, OpensShards) {
+  add_config();
+  add_weights("s1.safetensors", {{"a", counting({4}, 10)}, {"unlisted", counting({1}, 0)}});
+  add_weights("s2.safetensors", {{"b", counting({2, 3}, 0)}, {"c", counting({1}, 7)}});
+  add_index({{"a", "s1.safetensors"}, {"b", "s2.safetensors"}, {"c", "s2.safetensors"}});
+  const Checkpoint checkpoint = open();
+  EXPECT_EQ(checkpoint.tensors().size(), 3U);
+  EXPECT_FALSE(checkpoint.has("unlisted"));
+  EXPECT_EQ(checkpoint.read("a").at(0), 10.0);
+  EXPECT_EQ(checkpoint.read("b").at(5), 5.0);
+  EXPECT_EQ(checkpoint.read("c").at(0), 7.0);
+  EXPECT_EQ(checkpoint.parameter_count(), 11);
+}
+
+TEST_F(CheckpointFolder, RefusesABrokenIndex) {
+  add_config();
+  const std::string index = path(kWeights + ".index.json");
+  add_weights("s1.safetensors", {{"a", counting({4}, 10)}});
+  add_index({{"a", "s1.safetensors"}, {"b", "s2.safetensors"}});
+  EXPECT_THAT(error(), HasSubstr(index + " names the shard s2.safetensors, which is not there; "));
+  add_index({{"a", "s1.safetensors"}, {"b", "s1.safetensors"}});
+  EXPECT_EQ(error(), index + " says that b is in s1.safetensors, but it is not");
+  for (const char* name : {"../s1.safetensors", "/etc/passwd", "..", ""}) {
+    add_index({{"a", name}});
+    EXPECT_EQ(error(), index + " maps a to \"" + name + "\", but the name of a file beside it was expected");
+  }
+  add_index({{"a", 3}});
+  EXPECT_THAT(error(), HasSubstr("maps a to 3, but"));
+  add_index(3);
+  EXPECT_EQ(error(), "\"weight_map\" in " + index + " is not an object");
+  write_json(index, json::object());
+  EXPECT_EQ(error(), index + " has no \"weight_map\"");
+}
+
+TEST_F(CheckpointFolder, SaysWhatIsThereInstead) {
+  EXPECT_EQ(error(), path() + " has no config.json, which a checkpoint folder needs; it holds nothing");
+  for (const char* name : {"a.bin", "b.bin", "c.bin", "d.bin", "e.bin", "f.bin", "g.bin"}) {
+    write_file_atomically(folder_ / name, "x");
+  }
+  fs::create_directory(folder_ / "a");
+  EXPECT_EQ(error(), path() +
+                         " has no config.json, which a checkpoint folder needs; "
+                         "it holds a.bin, a/, b.bin, c.bin, d.bin and 3 more");
+  add_config();
+  EXPECT_EQ(error(), path() +
+                         " has no weights (diffusion_pytorch_model.safetensors or model.safetensors, or the "
+                         ".index.json of their shards); it holds a.bin, a/, b.bin, c.bin, config.json and 4 more");
+  EXPECT_EQ(error_of([&] { (void)Checkpoint::open(folder_ / "a.bin"); }),
+            path("a.bin") + " is a file, but a checkpoint folder was expected");
+  EXPECT_EQ(error_of([&] { (void)Checkpoint::open(folder_ / "none"); }),
+            "there is no checkpoint folder " + path("none"));
+}
+
+TEST_F(CheckpointFolder, RefusesABrokenConfigOrFile) {
+  write_file_atomically(folder_ / "config.json", "{");
+  EXPECT_THAT(error(), HasSubstr(path("config.json") + " is not valid JSON at line 1, column 2"));
+  write_file_atomically(folder_ / "config.json", "[]");
+  EXPECT_EQ(error(), path("config.json") + " is not a JSON object");
+  add_config();
+  add_weights(kWeights, {{"a", counting({4}, 10)}});
+  fs::resize_file(folder_ / kWeights, fs::file_size(folder_ / kWeights) - 1);
+  EXPECT_EQ(error(), path(kWeights) +
+                         ": tensor \"a\": data_offsets is [0,16], but at most the 15 data bytes that the "
+                         "file has was expected");
+}
+
+const std::vector<TensorSpec> kSpecs{{"proj.weight", DType::kF32, {1500, 2000}},  // large enough for several threads
+                                     {"proj.bias", DType::kBF16, {4096}},
+                                     {"norm.weight", DType::kF16, {4096}}};
+
+struct Moments {
+  double mean;
+  double deviation;
+};
+Moments moments_of(const HostTensor& tensor) {
+  double sum = 0, square = 0;
+  for (std::int64_t i = 0; i < tensor.numel(); ++i) {
+    sum += tensor.at(i);
+    square += tensor.at(i) * tensor.at(i);
+  }
+  const double n = static_cast<double>(tensor.numel());
+  return {sum / n, std::sqrt(square / n - sum / n * (sum / n))};
+}
+
+TEST(RandomCheckpoint, IsDescribedLikeAnyOther) {
+  const Checkpoint checkpoint = Checkpoint::random({{"depth", 2}}, kSpecs, 7);
+  EXPECT_TRUE(checkpoint.is_random());
+  EXPECT_TRUE(checkpoint.folder().empty());
+  EXPECT_EQ(checkpoint.description(), "random weights (seed 7)");
+  EXPECT_EQ(checkpoint.config().at("depth").get<int>(), 2);
+  EXPECT_EQ(checkpoint.tensors().front().name, "norm.weight");
+  EXPECT_EQ(checkpoint.parameter_count(), 3000000 + 8192);
+  EXPECT_EQ(checkpoint.total_bytes(), 12000000U + 16384U);
+}
+
+TEST(RandomCheckpoint, IsNormalAroundZeroAndGainsAroundOne) {
+  const Checkpoint checkpoint = Checkpoint::random({}, kSpecs, 7);
+  const Moments weight = moments_of(checkpoint.read("proj.weight"));
+  EXPECT_NEAR(weight.mean, 0.0, 4 * 0.02 / std::sqrt(3e6));
+  EXPECT_NEAR(weight.deviation, 0.02, 4 * 0.02 / std::sqrt(6e6));
+  const Moments bias = moments_of(checkpoint.read("proj.bias"));
+  EXPECT_NEAR(bias.mean, 0.0, 4 * 0.02 / 64);
+  EXPECT_NEAR(bias.deviation, 0.02, 0.001);
+  const Moments gain = moments_of(checkpoint.read("norm.weight"));
+  EXPECT_NEAR(gain.mean, 1.0, 4 * 0.02 / 64);
+  EXPECT_NEAR(gain.deviation, 0.02, 0.001);
+}
+
+TEST(RandomCheckpoint, DependsOnSeedAndNameOnly) {
+  const Checkpoint checkpoint = Checkpoint::random({}, kSpecs, 7);
+  const HostTensor weight = checkpoint.read("proj.weight");
+  std::vector<float> expected(3000000);
+  fill_normal(expected, 7, Hasher().add("proj.weight").digest());
+  for (float& value : expected) value = 0.0F + 0.02F * value;
+  EXPECT_TRUE(std::ranges::equal(weight.as<float>(), expected));
+
+  const Checkpoint other_seed = Checkpoint::random({}, kSpecs, 8);
+  EXPECT_FALSE(std::ranges::equal(other_seed.read("proj.weight").bytes(), weight.bytes()));
+  const Checkpoint alone = Checkpoint::random({}, {kSpecs[1]}, 7);
+  EXPECT_TRUE(std::ranges::equal(alone.read("proj.bias").bytes(), checkpoint.read("proj.bias").bytes()));
+  const Checkpoint wide = Checkpoint::random({}, {{"proj.bias", DType::kF32, {64, 64}}}, 7);
+  EXPECT_TRUE(
+      std::ranges::equal(convert(wide.read("proj.bias"), DType::kBF16).bytes(), checkpoint.read("proj.bias").bytes()));
+}
+
+TEST(RandomCheckpoint, KeepsBytesUntilReleased) {
+  const Checkpoint checkpoint = Checkpoint::random({}, kSpecs, 7);
+  const auto first = checkpoint.bytes("proj.bias");
+  EXPECT_EQ(checkpoint.bytes("proj.bias").data(), first.data());
+  const HostTensor copy = checkpoint.read("proj.bias");
+  EXPECT_TRUE(std::ranges::equal(first, copy.bytes()));
+  checkpoint.release("proj.bias");
+  checkpoint.release("proj.bias");
+  EXPECT_TRUE(std::ranges::equal(checkpoint.bytes("proj.bias"), copy.bytes()));
+}
+
+TEST(RandomCheckpoint, ServesSeveralThreads) {
+  const Checkpoint checkpoint = Checkpoint::random({}, kSpecs, 7);
+  const std::byte* seen[4] = {};
+  {
+    std::vector<std::jthread> threads;
+    for (auto& address : seen) threads.emplace_back([&] { address = checkpoint.bytes("proj.weight").data(); });
+  }
+  EXPECT_THAT(seen, testing::Each(seen[0]));
+}
+
+TEST(RandomCheckpoint, RefusesWhatHasNoRandomValues) {
+  EXPECT_EQ(error_of([] {
+              (void)Checkpoint::random({}, {{"ids", DType::kI64, {3}}}, 1);
+            }),
+            "cannot make random weights for ids: its dtype is i64, but a floating-point one was expected");
+  EXPECT_EQ(error_of([] {
+              (void)Checkpoint::random({}, {kSpecs[0], kSpecs[0]}, 1);
+            }),
+            "cannot make random weights: two tensors are called proj.weight");
+}
+
+TEST(CheckParams, IsSilentWhereAllAgrees) {
+  const Checkpoint checkpoint = Checkpoint::random({}, kSpecs, 7);
+  std::vector<TensorSpec> expected = kSpecs;
+  expected[0].dtype = DType::kBF16;  // dtypes may differ
+  EXPECT_TRUE(check_params(checkpoint, expected).empty());
+  EXPECT_EQ(error_of([&] { require_params(checkpoint, expected); }), "(no error)");
+}
+
+TEST(CheckParams, ReportsEachKindOfDifference) {
+  std::vector<TensorSpec> there{{"a", DType::kF32, {2, 3}}, {"b", DType::kF32, {4}}, {"stray", DType::kF32, {1}}};
+  const Checkpoint checkpoint = Checkpoint::random({}, there, 7);
+  std::vector<TensorSpec> expected{{"a", DType::kF32, {3, 2}}, {"b", DType::kF32, {4}}};
+  for (int i = 0; i < 7; ++i) expected.push_back({fmt::format("block.{}", i), DType::kF32, {1}});
+  EXPECT_THAT(check_params(checkpoint, expected),
+              ElementsAre("random weights (seed 7) lacks 7 tensors that the model needs: block.0, block.1, block.2, "
+                          "block.3, block.4 and 2 more",
+                          "random weights (seed 7) has 1 tensor that the model does not know: stray",
+                          "random weights (seed 7) has 1 tensor whose shape is not the model's: a is [2, 3] instead of "
+                          "[3, 2]"));
+  EXPECT_THAT(error_of([&] { require_params(checkpoint, expected); }), HasSubstr("2 more; random weights"));
+}
+
+}  // namespace
+}  // namespace headroom
