@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ir/graph.hpp"
+
+namespace headroom {
+
+/// Appends nodes to a graph with a call an op, under a module path and in a region. What models are written with.
+class Builder {
+ public:
+  explicit Builder(Graph& graph) : graph_(graph) {}
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
+
+  [[nodiscard]] Graph& graph() noexcept { return graph_; }
+  [[nodiscard]] const Shape& shape(ValueId x) const { return graph_.type(x).shape; }
+  [[nodiscard]] DType dtype(ValueId x) const { return graph_.type(x).dtype; }
+
+  /// While it lives, nodes get `name` appended to their path and params to their name.
+  class [[nodiscard]] Scope {
+   public:
+    Scope(Builder& builder, std::string_view name);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Builder& builder_;
+    std::size_t length_;
+  };
+  Scope scope(std::string_view name) { return Scope(*this, name); }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  void set_path(std::string path) { path_ = std::move(path); }
+  [[nodiscard]] RegionId region() const noexcept { return region_; }
+  void set_region(RegionId region) { region_ = region; }
+
+  /// While it lives, nodes go into a loop of trip_count iterations.
+  class [[nodiscard]] Loop {
+   public:
+    Loop(Builder& builder, std::int64_t trip_count, std::string counter_name);
+    ~Loop();
+    Loop(const Loop&) = delete;
+    Loop& operator=(const Loop&) = delete;
+    [[nodiscard]] ValueId counter() const noexcept { return counter_; }
+
+   private:
+    Builder& builder_;
+    RegionId outer_;
+    ValueId counter_;
+  };
+  Loop loop(std::int64_t trip_count, std::string counter_name) { return Loop(*this, trip_count, std::move(counter_name)); }
+
+  /// The param `name` below the current path, declared on first use; a second use must ask for the same type.
+  ValueId param(std::string_view name, TensorType type);
+
+  ValueId add(ValueId a, ValueId b);
+  ValueId sub(ValueId a, ValueId b);
+  ValueId mul(ValueId a, ValueId b);
+  ValueId add_scalar(ValueId x, double value);
+  ValueId mul_scalar(ValueId x, double value);
+  ValueId relu(ValueId x);
+  ValueId silu(ValueId x);
+  ValueId gelu(ValueId x, std::string_view approximate = "tanh");
+  /// x itself where it has that dtype already.
+  ValueId cast(ValueId x, DType dtype);
+
+  /// x[..., k], weight[n, k], bias[n] (or kNoValue) -> [..., n]
+  ValueId linear(ValueId x, ValueId weight, ValueId bias = kNoValue, std::string_view activation = "none");
+  ValueId matmul(ValueId a, ValueId b, bool transpose_b = false);
+  ValueId softmax(ValueId x);
+  ValueId layer_norm(ValueId x, double eps);
+  ValueId rms_norm(ValueId x, ValueId weight, double eps);
+
+  /// ids[s, axes] -> cos[s, d/2], sin[s, d/2]
+  std::pair<ValueId, ValueId> rope_table(ValueId ids, std::vector<std::int64_t> axes, double theta = 10000.0);
+  ValueId rope(ValueId x, ValueId cos, ValueId sin);
+  ValueId timestep_embedding(ValueId t, std::int64_t dim, double scale);
+
+  /// One extent may be -1: what is left.
+  ValueId reshape(ValueId x, std::vector<std::int64_t> shape);
+  ValueId transpose(ValueId x, std::vector<std::int64_t> perm);
+  ValueId concat(std::vector<ValueId> parts, int axis);
+  ValueId slice(ValueId x, int axis, std::int64_t start, std::int64_t size);
+  /// x cut into `parts` equal slices along `axis`.
+  std::vector<ValueId> chunk(ValueId x, int parts, int axis);
+  ValueId row(ValueId table, ValueId index);
+
+  ValueId conv2d(ValueId x, ValueId weight, ValueId bias, std::int64_t stride, std::int64_t padding);
+  ValueId max_pool2d(ValueId x, std::int64_t window);
+  ValueId mean(ValueId x, int from_axis);
+
+  /// Any op, by enum; returns all results.
+  std::vector<ValueId> emit(Op op, std::vector<ValueId> inputs, std::vector<std::pair<std::string_view, Attribute>> attributes = {});
+
+ private:
+  Graph& graph_;
+  std::string path_;
+  RegionId region_ = kTopRegion;
+};
+
+}  // namespace headroom

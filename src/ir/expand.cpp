@@ -1,0 +1,92 @@
+#include "ir/expand.hpp"
+
+#include "base/error.hpp"
+
+namespace headroom {
+namespace {
+
+/// The dtype a fused op of x works in beside operands of dtype `other`: the wider, so that no operand is rounded.
+DType working_dtype(DType x, DType other) { return size_of(other) > size_of(x) ? other : x; }
+
+ValueId expand_linear(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
+  const ValueId product = builder.linear(in[0], in[1], in.size() == 3 ? in[2] : kNoValue);
+  const std::string& activation = attributes.get_text("activation");
+  if (activation == "silu") return builder.silu(product);
+  if (activation == "gelu") return builder.gelu(product, "none");
+  HR_CHECK(activation == "gelu_tanh");
+  return builder.gelu(product, "tanh");
+}
+
+ValueId expand_norm_modulate(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
+  const DType dtype = builder.dtype(in[0]);
+  const DType working = working_dtype(dtype, builder.dtype(in[1]));
+  const ValueId x = builder.cast(in[0], working);      // [b, s, d]
+  const ValueId scale = builder.cast(in[1], working);  // [b, 1, d]
+  const ValueId shift = builder.cast(in[2], working);  // [b, 1, d]
+  const ValueId normed = builder.layer_norm(x, attributes.get_float("eps"));
+  const ValueId scaled = builder.mul(normed, builder.add_scalar(scale, 1.0));
+  return builder.cast(builder.add(scaled, shift), dtype);  // [b, s, d]
+}
+
+ValueId expand_gate_residual(Builder& builder, std::span<const ValueId> in) {
+  const DType dtype = builder.dtype(in[0]);
+  const DType working = working_dtype(dtype, builder.dtype(in[1]));
+  const ValueId residual = builder.cast(in[0], working);  // [b, s, d]
+  const ValueId gate = builder.cast(in[1], working);      // [b, 1, d]
+  const ValueId x = builder.cast(in[2], working);         // [b, s, d]
+  return builder.cast(builder.add(residual, builder.mul(gate, x)), dtype);
+}
+
+ValueId expand_qk_norm_rope(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
+  const Shape shape = builder.shape(in[0]);  // [b, s, heads*d]
+  const std::int64_t heads = attributes.get_int("heads");
+  const ValueId split = builder.reshape(in[0], {shape[0], shape[1], heads, shape[2] / heads});
+  const ValueId normed = builder.rms_norm(split, in[1], attributes.get_float("eps"));  // [b, s, heads, d]
+  const ValueId by_head = builder.transpose(normed, {0, 2, 1, 3});                     // [b, heads, s, d]
+  return builder.rope(by_head, in[2], in[3]);
+}
+
+}  // namespace
+
+bool is_fused(Op op, const Attributes& attributes) {
+  return schema_of(op).fused || (op == Op::kLinear && attributes.get_text("activation") != "none");
+}
+
+std::vector<ValueId> expand_node(Builder& builder, Op op, const Attributes& attributes,
+                                 std::span<const ValueId> inputs) {
+  if (op == Op::kLinear) return {expand_linear(builder, attributes, inputs)};
+  if (op == Op::kNormModulate) return {expand_norm_modulate(builder, attributes, inputs)};
+  if (op == Op::kGateResidual) return {expand_gate_residual(builder, inputs)};
+  if (op == Op::kQkNormRope) return {expand_qk_norm_rope(builder, attributes, inputs)};
+  throw std::logic_error(fmt::format("{} is a plain op and has no expansion", name_of(op)));
+}
+
+Graph expand(const Graph& graph) {
+  Graph expanded = graph;
+  std::vector<ValueId> replacement(graph.value_count());
+  for (std::size_t i = 0; i < replacement.size(); ++i) replacement[i] = static_cast<ValueId>(i);
+
+  Builder builder(expanded);
+  std::vector<Node> schedule;
+  for (Node& node : expanded.take_nodes()) {
+    for (ValueId& input : node.inputs) input = replacement[index_of(input)];
+    if (!is_fused(node.op, node.attributes)) {
+      schedule.push_back(std::move(node));
+      continue;
+    }
+    builder.set_path(node.path);
+    builder.set_region(node.region);
+    const std::vector<ValueId> results = expand_node(builder, node.op, node.attributes, node.inputs);
+    HR_CHECK_EQ(results.size(), node.results.size());
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      HR_CHECK(expanded.type(results[i]) == expanded.type(node.results[i]));
+      replacement[index_of(node.results[i])] = results[i];
+      expanded.replace_uses(node.results[i], results[i]);  // in outputs and state updates; the schedule is taken out
+    }
+    for (Node& plain : expanded.take_nodes()) schedule.push_back(std::move(plain));
+  }
+  expanded.set_nodes(std::move(schedule));
+  return expanded;
+}
+
+}  // namespace headroom

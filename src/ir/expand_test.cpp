@@ -1,0 +1,154 @@
+#include "ir/expand.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "ir/interpreter.hpp"
+#include "ir/test_util.hpp"
+#include "ir/text.hpp"
+#include "ir/verify.hpp"
+
+namespace headroom {
+namespace {
+
+using namespace testing_tools;
+using testing::DoubleNear;
+using testing::Pointwise;
+
+constexpr DType kF32 = DType::kF32;
+constexpr DType kBF16 = DType::kBF16;
+
+TEST(IsFused, ByOpOrByActivation) {
+  for (const OpSchema& schema : all_ops()) {
+    if (schema.op == Op::kLinear) continue;  // depends on its attributes, below
+    EXPECT_EQ(is_fused(schema.op, {}), schema.fused) << schema.name;
+  }
+  EXPECT_FALSE(is_fused(Op::kLinear, Attributes(Op::kLinear, {})));
+  EXPECT_TRUE(is_fused(Op::kLinear, Attributes(Op::kLinear, {{"activation", std::string("silu")}})));
+  EXPECT_FALSE(is_fused(Op::kGelu, Attributes(Op::kGelu, {})));
+}
+
+TEST(ExpandNode, NormModulateIsItsFormula) {
+  const OracleTensor x = reals({2, 2, 2}, {1, 3, 2, 2, 0, 8, 5, 1});
+  const OracleTensor scale = reals({2, 1, 2}, {0.5, -1, 2, 0});
+  const OracleTensor shift = reals({2, 1, 2}, {10, 20, 30, 40});
+  // With two elements a and b a row's norm is -+ half / sqrt(half^2 + eps), half = (b - a) / 2.
+  const double eps = 0.01;
+  const auto unit = [eps](double half) { return half / std::sqrt(half * half + eps); };
+  const std::vector<double> expected = {-unit(1) * 1.5 + 10, 20,           10, 20, -unit(4) * 3 + 30, unit(4) + 40,
+                                        unit(2) * 3 + 30,    -unit(2) + 40};
+  EXPECT_THAT(evaluate(Op::kNormModulate, {x, scale, shift}, {{"eps", eps}}).reals,
+              Pointwise(DoubleNear(1e-13), expected));
+}
+
+TEST(ExpandNode, GateResidualIsItsFormula) {
+  const OracleTensor residual = reals({1, 2, 2}, {1, 2, 3, 4});
+  const OracleTensor gate = reals({1, 1, 2}, {10, 100});
+  const OracleTensor x = reals({1, 2, 2}, {5, 6, 7, 8});
+  EXPECT_THAT(evaluate(Op::kGateResidual, {residual, gate, x}).reals, testing::ElementsAre(51, 602, 73, 804));
+}
+
+TEST(ExpandNode, QkNormRopeIsItsFormula) {
+  // One batch, two positions, two heads of two; eps 0, so that each head's norm is x / rms.
+  const OracleTensor x = reals({1, 2, 4}, {3, 4, 6, 8, 1, 1, 0, 2});
+  const OracleTensor weight = reals({2}, {1, 2});
+  const OracleTensor cos = reals({2, 1}, {1, 0});
+  const OracleTensor sin = reals({2, 1}, {0, 1});
+  const double root = std::sqrt(2.0);
+  const double rms = 5 / root;  // of (3, 4); (6, 8) has the same direction
+  const std::vector<double> expected = {
+      3 / rms, 8 / rms, -2,        1,   // head 0: position 0 as is, position 1 turned by 90 degrees
+      3 / rms, 8 / rms, -2 * root, 0};  // head 1
+  const OracleTensor out = evaluate(Op::kQkNormRope, {x, weight, cos, sin}, {{"heads", std::int64_t{2}}, {"eps", 0.0}});
+  EXPECT_EQ(out.type.shape, (Shape{1, 2, 2, 2}));
+  EXPECT_THAT(out.reals, Pointwise(DoubleNear(1e-13), expected));
+}
+
+TEST(ExpandNode, LinearActivationsAreThoseOfThePlainOps) {
+  const OracleTensor x = reals({3, 2}, {1, 2, -3, 0.5, 0, -1});
+  const OracleTensor weight = reals({2, 2}, {0.5, -1, 0.25, 1});
+  const OracleTensor bias = reals({2}, {0.1, -0.2});
+  const OracleTensor product = evaluate(Op::kLinear, {x, weight, bias});
+  const auto fused = [&](const char* activation) {
+    return evaluate(Op::kLinear, {x, weight, bias}, {{"activation", std::string(activation)}}).reals;
+  };
+  EXPECT_EQ(fused("silu"), evaluate(Op::kSilu, {product}).reals);
+  EXPECT_EQ(fused("gelu_tanh"), evaluate(Op::kGelu, {product}, {{"approximate", std::string("tanh")}}).reals);
+  EXPECT_EQ(fused("gelu"), evaluate(Op::kGelu, {product}, {{"approximate", std::string("none")}}).reals);
+  EXPECT_NE(fused("gelu"), fused("gelu_tanh"));
+}
+
+TEST(ExpandNode, MixedPrecisionWorksInF32AndReturnsTheDTypeOfX) {
+  const OracleTensor residual = reals({1, 1, 1}, {256}, kBF16);
+  const OracleTensor x = reals({1, 1, 1}, {1}, kBF16);
+  const OracleTensor gate = reals({1, 1, 1}, {1.01}, kF32);
+  const OracleTensor out = evaluate(Op::kGateResidual, {residual, gate, x});
+  EXPECT_EQ(out.type.dtype, kBF16);
+  EXPECT_EQ(out.reals[0], 258) << "257.01 lies above the middle of 256 and 258; a gate rounded to bf16 would give 256";
+  const OracleTensor same = evaluate(Op::kGateResidual, {residual, reals({1, 1, 1}, {1.01}, kBF16), x});
+  EXPECT_DOUBLE_EQ(same.reals[0], 257.01) << "no cast, no rounding";
+}
+
+TEST(ExpandNode, RefusesPlainOps) {
+  Graph graph;
+  Builder b(graph);
+  const std::vector<ValueId> inputs = {graph.add_input("x", {kF32, Shape{1}})};
+  EXPECT_THROW((void)expand_node(b, Op::kRelu, Attributes(Op::kRelu, {}), inputs), std::logic_error);
+}
+
+TEST(Expand, ReplacesFusedNodesInPlace) {
+  const Graph graph = parse_graph(R"(
+graph toy {
+  input %x: f32[1, 3, 4]
+  input %mod: f32[1, 1, 4]
+  param %w: f32[4, 4]
+  state %s: f32[1, 3, 4]
+  loop 2 %i {
+    %0: f32[1, 3, 4] = norm_modulate(%s, %mod, %mod) {eps = 0.5} @ block.norm
+    %1: f32[1, 3, 4] = linear(%0, %w) {activation = "silu"} @ block.mlp
+    %2: f32[1, 3, 4] = gate_residual(%x, %mod, %1) @ block
+    next %s = %2
+  }
+  output y = %s
+})");
+  const Graph expanded = expand(graph);
+  verify(expanded);
+  EXPECT_EQ(canonical_text(expanded), R"(graph toy {
+  input %x: f32[1, 3, 4]
+  input %mod: f32[1, 1, 4]
+  param %w: f32[4, 4]
+  state %s: f32[1, 3, 4]
+  loop 2 %i {
+    %0: f32[1, 3, 4] = layer_norm(%s) {eps = 0.5} @ block.norm
+    %1: f32[1, 1, 4] = add_scalar(%mod) {value = 1} @ block.norm
+    %2: f32[1, 3, 4] = mul(%0, %1) @ block.norm
+    %3: f32[1, 3, 4] = add(%2, %mod) @ block.norm
+    %4: f32[1, 3, 4] = linear(%3, %w) {activation = "none"} @ block.mlp
+    %5: f32[1, 3, 4] = silu(%4) @ block.mlp
+    %6: f32[1, 3, 4] = mul(%mod, %5) @ block
+    %7: f32[1, 3, 4] = add(%x, %6) @ block
+    next %s = %7
+  }
+  output y = %s
+}
+)");
+}
+
+TEST(Expand, RewiresOutputsAndLeavesPlainGraphsAlone) {
+  Graph graph;
+  Builder b(graph);
+  const ValueId x = graph.add_input("x", {kF32, Shape{2, 2}});
+  const ValueId fused = b.linear(x, b.param("w", {kF32, Shape{2, 2}}), kNoValue, "gelu");
+  graph.add_output("y", fused);
+  const Graph expanded = expand(graph);
+  verify(expanded);
+  EXPECT_NE(expanded.outputs()[0].value, fused);
+  EXPECT_EQ(print(expand(expanded)), print(expanded));
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "ir/infer_rules.hpp"
+
+// Result types of products, norms, positional ops and the fused ops made of them.
+
+namespace headroom::infer_rules {
+namespace {
+
+/// Whether cos and sin are f32 [seq, head_dim / 2] tables for that many positions.
+bool are_rope_tables(const TensorType& cos, const TensorType& sin, std::int64_t seq, std::int64_t head_dim) {
+  const TensorType wanted{DType::kF32, Shape{seq, head_dim / 2}};
+  return head_dim % 2 == 0 && cos == wanted && sin == wanted;
+}
+
+/// Whether `vector` is [batch, 1, d] beside x[batch, seq, d].
+bool is_per_sample(const TensorType& vector, const TensorType& x) {
+  return vector.shape == Shape{x.shape[0], 1, x.shape[2]} && fits_beside(vector.dtype, x.dtype);
+}
+
+}  // namespace
+
+TensorType linear(const Attributes& attributes, Types in) {
+  constexpr std::array<std::string_view, 4> kActivations = {"none", "gelu_tanh", "gelu", "silu"};
+  const std::string& activation = attributes.get_text("activation");
+  if (std::ranges::find(kActivations, activation) == kActivations.end()) {
+    fail("linear: activation must be \"none\", \"gelu_tanh\", \"gelu\" or \"silu\", but was given \"{}\"", activation);
+  }
+  const TensorType& x = in[0];
+  const TensorType& weight = in[1];
+  require(is_float(x.dtype) && weight.dtype == x.dtype, Op::kLinear, "x and weight of one floating-point dtype", in);
+  require(x.shape.rank() >= 1 && weight.shape.rank() == 2 && weight.shape[1] == x.shape[-1], Op::kLinear,
+          "x[..., k] and weight[n, k]", in);
+  if (in.size() == 3) {
+    require(in[2].shape == Shape{weight.shape[0]}, Op::kLinear, "x[..., k], weight[n, k] and bias[n]", in);
+    require(fits_beside(in[2].dtype, x.dtype), Op::kLinear, "bias in the dtype of x or f32", in);
+  }
+  Shape shape = x.shape;
+  shape.set(-1, weight.shape[0]);
+  return {x.dtype, shape};
+}
+
+TensorType matmul(const Attributes& attributes, Types in) {
+  const std::int64_t transpose_b = attributes.get_int("transpose_b");
+  if (transpose_b != 0 && transpose_b != 1) fail("matmul: transpose_b must be 0 or 1, but was given {}", transpose_b);
+  const Shape& a = in[0].shape;
+  const Shape& b = in[1].shape;
+  const std::string_view form = transpose_b != 0
+                                    ? "a[batch..., m, k] and b[batch..., n, k] of one floating-point dtype"
+                                    : "a[batch..., m, k] and b[batch..., k, n] of one floating-point dtype";
+  require(is_float(in[0].dtype) && in[0].dtype == in[1].dtype, Op::kMatmul, form, in);
+  require(a.rank() >= 2 && a.rank() == b.rank(), Op::kMatmul, form, in);
+  for (int axis = 0; axis < a.rank() - 2; ++axis) require(a[axis] == b[axis], Op::kMatmul, form, in);
+  require(a[-1] == (transpose_b != 0 ? b[-1] : b[-2]), Op::kMatmul, form, in);
+  Shape shape = a;
+  shape.set(-1, transpose_b != 0 ? b[-2] : b[-1]);
+  return {in[0].dtype, shape};
+}
+
+TensorType normalization(Op op, Types in) {
+  require(is_float(in[0].dtype) && in[0].shape.rank() >= 1, op, "x[..., d] of a floating-point dtype", in);
+  return in[0];
+}
+
+TensorType rms_norm(Types in) {
+  require(is_float(in[0].dtype) && in[0].shape.rank() >= 1 && in[1].shape == Shape{in[0].shape[-1]}, Op::kRmsNorm,
+          "x[..., d] of a floating-point dtype and weight[d]", in);
+  require(fits_beside(in[1].dtype, in[0].dtype), Op::kRmsNorm, "weight in the dtype of x or f32", in);
+  return in[0];
+}
+
+std::vector<TensorType> rope_table(const Attributes& attributes, Types in) {
+  const std::vector<std::int64_t>& axes = attributes.get_ints("axes");
+  const bool even = std::ranges::all_of(axes, [](std::int64_t extent) { return extent > 0 && extent % 2 == 0; });
+  require(even && !axes.empty(), Op::kRopeTable, "axes that are positive and even", in);
+  require(attributes.get_float("theta") > 0, Op::kRopeTable, "a positive theta", in);
+  require(in[0].dtype != DType::kBool && in[0].shape.rank() == 2 &&
+              in[0].shape[1] == static_cast<std::int64_t>(axes.size()),
+          Op::kRopeTable, "ids[s, axes] with a column for each axis", in);
+  const std::int64_t head_dim = std::accumulate(axes.begin(), axes.end(), std::int64_t{0});
+  return {2, TensorType{DType::kF32, Shape{in[0].shape[0], head_dim / 2}}};
+}
+
+TensorType rope(Types in) {
+  const TensorType& x = in[0];
+  require(is_float(x.dtype) && x.shape.rank() >= 2 && are_rope_tables(in[1], in[2], x.shape[-2], x.shape[-1]),
+          Op::kRope, "x[..., s, d] of a floating-point dtype with f32 cos[s, d/2] and sin[s, d/2]", in);
+  return x;
+}
+
+TensorType timestep_embedding(const Attributes& attributes, Types in) {
+  const std::int64_t dim = attributes.get_int("dim");
+  require(in[0].shape.rank() == 1 && in[0].dtype != DType::kBool, Op::kTimestepEmbedding, "t[b]", in);
+  require(dim > 0 && dim % 2 == 0, Op::kTimestepEmbedding, "a positive even dim", in);
+  require(attributes.get_float("max_period") > 0, Op::kTimestepEmbedding, "a positive max_period", in);
+  return {DType::kF32, Shape{in[0].shape[0], dim}};
+}
+
+TensorType norm_modulate(Types in) {
+  const TensorType& x = in[0];
+  require(is_float(x.dtype) && x.shape.rank() == 3 && is_per_sample(in[1], x) && is_per_sample(in[2], x) &&
+              in[1].dtype == in[2].dtype,
+          Op::kNormModulate, "x[b, s, d], scale[b, 1, d] and shift[b, 1, d] (the last two in the dtype of x or f32)",
+          in);
+  return x;
+}
+
+TensorType gate_residual(Types in) {
+  const TensorType& residual = in[0];
+  require(is_float(residual.dtype) && residual.shape.rank() == 3 && is_per_sample(in[1], residual) &&
+              in[2].shape == residual.shape && in[2].dtype == residual.dtype,
+          Op::kGateResidual, "residual[b, s, d], gate[b, 1, d] (in the dtype of x or f32) and x[b, s, d]", in);
+  return residual;
+}
+
+TensorType qk_norm_rope(const Attributes& attributes, Types in) {
+  const TensorType& x = in[0];
+  const std::int64_t heads = attributes.get_int("heads");
+  constexpr std::string_view kForm =
+      "x[b, s, heads*d], weight[d] (in the dtype of x or f32), f32 cos[s, d/2] and sin[s, d/2]";
+  require(is_float(x.dtype) && x.shape.rank() == 3 && heads > 0 && x.shape[2] % heads == 0, Op::kQkNormRope, kForm, in);
+  const std::int64_t head_dim = x.shape[2] / heads;
+  require(in[1].shape == Shape{head_dim} && fits_beside(in[1].dtype, x.dtype) &&
+              are_rope_tables(in[2], in[3], x.shape[1], head_dim),
+          Op::kQkNormRope, kForm, in);
+  return {x.dtype, Shape{x.shape[0], heads, x.shape[1], head_dim}};
+}
+
+}  // namespace headroom::infer_rules

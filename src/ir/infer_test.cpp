@@ -1,0 +1,220 @@
+#include "ir/infer.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace headroom {
+namespace {
+
+using testing::HasSubstr;
+using Given = std::vector<std::pair<std::string_view, Attribute>>;
+
+constexpr DType kF32 = DType::kF32;
+constexpr DType kBF16 = DType::kBF16;
+constexpr DType kI32 = DType::kI32;
+
+TensorType f32(Shape shape) { return {kF32, shape}; }
+TensorType bf16(Shape shape) { return {kBF16, shape}; }
+TensorType i32(Shape shape) { return {kI32, shape}; }
+Attribute ints(std::vector<std::int64_t> values) { return values; }
+Attribute integer(std::int64_t value) { return value; }
+
+std::vector<TensorType> infer_all(Op op, const std::vector<TensorType>& inputs, Given attributes = {}) {
+  return infer(op, Attributes(op, std::move(attributes)), inputs);
+}
+
+TensorType infer_one(Op op, const std::vector<TensorType>& inputs, Given attributes = {}) {
+  const auto results = infer_all(op, inputs, std::move(attributes));
+  HR_CHECK_EQ(results.size(), std::size_t{1});
+  return results[0];
+}
+
+void expect_refused(Op op, const std::vector<TensorType>& inputs, Given attributes = {}, const std::string& part = "") {
+  try {
+    (void)infer_all(op, inputs, std::move(attributes));
+    ADD_FAILURE() << name_of(op) << " accepted what it must refuse (" << part << ")";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr(part.empty() ? std::string(name_of(op)) : part));
+  }
+}
+
+TEST(BroadcastShapes, FollowNumPy) {
+  EXPECT_EQ(broadcast_shapes({2, 3}, {2, 3}), (Shape{2, 3}));
+  EXPECT_EQ(broadcast_shapes({2, 1, 4}, {3, 1}), (Shape{2, 3, 4}));
+  EXPECT_EQ(broadcast_shapes({}, {5}), (Shape{5}));
+  EXPECT_EQ(broadcast_shapes({1, 1}, {7}), (Shape{1, 7}));
+  EXPECT_THROW((void)broadcast_shapes({2, 3}, {2}), Error);
+  EXPECT_THROW((void)broadcast_shapes({4, 3}, {2, 3}), Error);
+}
+
+TEST(Infer, Elementwise) {
+  EXPECT_EQ(infer_one(Op::kAdd, {bf16({2, 1, 4}), bf16({3, 1})}), bf16({2, 3, 4}));
+  EXPECT_EQ(infer_one(Op::kMul, {i32({2}), i32({})}), i32({2}));
+  expect_refused(Op::kAdd, {f32({2}), bf16({2})}, {}, "one dtype");
+  expect_refused(Op::kSub, {TensorType{DType::kBool, {2}}, TensorType{DType::kBool, {2}}});
+  EXPECT_EQ(infer_one(Op::kAddScalar, {i32({2})}, {{"value", 3.0}}), i32({2}));
+  expect_refused(Op::kMulScalar, {i32({2})}, {{"value", 0.5}}, "integral");
+  EXPECT_EQ(infer_one(Op::kGelu, {bf16({2, 2})}), bf16({2, 2}));
+  expect_refused(Op::kGelu, {f32({2})}, {{"approximate", std::string("fast")}}, "\"fast\"");
+  for (const Op op : {Op::kRelu, Op::kSilu, Op::kGelu}) expect_refused(op, {i32({2})});
+  EXPECT_EQ(infer_one(Op::kCast, {i32({2, 3})}, {{"dtype", DType::kF8E4M3}}), (TensorType{DType::kF8E4M3, {2, 3}}));
+}
+
+TEST(Infer, ArityIsChecked) {
+  expect_refused(Op::kAdd, {f32({2})}, {}, "expected 2 to 2 operands, but was given 1");
+  expect_refused(Op::kLinear, {f32({2}), f32({2, 2}), f32({2}), f32({2})}, {}, "2 to 3");
+  expect_refused(Op::kConcat, {}, {{"axis", integer(0)}});
+}
+
+TEST(Infer, Linear) {
+  EXPECT_EQ(infer_one(Op::kLinear, {bf16({2, 5, 3}), bf16({7, 3})}), bf16({2, 5, 7}));
+  EXPECT_EQ(infer_one(Op::kLinear, {f32({3}), f32({7, 3}), f32({7})}), f32({7}));
+  EXPECT_EQ(infer_one(Op::kLinear, {bf16({5, 3}), bf16({7, 3}), f32({7})}), bf16({5, 7}));
+  for (const char* activation : {"none", "gelu_tanh", "gelu", "silu"}) {
+    EXPECT_EQ(infer_one(Op::kLinear, {f32({5, 3}), f32({7, 3})}, {{"activation", std::string(activation)}}),
+              f32({5, 7}));
+  }
+  expect_refused(Op::kLinear, {f32({5, 3}), f32({7, 3})}, {{"activation", std::string("relu")}}, "\"relu\"");
+  expect_refused(Op::kLinear, {f32({5, 3}), f32({3, 7})});
+  expect_refused(Op::kLinear, {f32({5, 3}), f32({7, 3}), f32({3})}, {}, "bias[n]");
+  expect_refused(Op::kLinear, {bf16({5, 3}), f32({7, 3})}, {}, "one floating-point dtype");
+  expect_refused(Op::kLinear, {f32({5, 3}), f32({7, 3}), bf16({7})}, {}, "bias in the dtype of x or f32");
+  expect_refused(Op::kLinear, {i32({5, 3}), i32({7, 3})});
+  expect_refused(Op::kLinear, {f32({}), f32({7, 3})});
+}
+
+TEST(Infer, Matmul) {
+  EXPECT_EQ(infer_one(Op::kMatmul, {f32({2, 4, 5, 3}), f32({2, 4, 3, 7})}), f32({2, 4, 5, 7}));
+  EXPECT_EQ(infer_one(Op::kMatmul, {f32({5, 3}), f32({7, 3})}, {{"transpose_b", integer(1)}}), f32({5, 7}));
+  expect_refused(Op::kMatmul, {f32({5, 3}), f32({7, 3})});
+  expect_refused(Op::kMatmul, {f32({2, 5, 3}), f32({1, 3, 7})}, {}, "batch");
+  expect_refused(Op::kMatmul, {f32({2, 5, 3}), f32({3, 7})});
+  expect_refused(Op::kMatmul, {f32({5, 3}), bf16({3, 7})});
+  expect_refused(Op::kMatmul, {f32({3}), f32({3})});
+  expect_refused(Op::kMatmul, {f32({5, 3}), f32({3, 7})}, {{"transpose_b", integer(2)}}, "0 or 1");
+}
+
+TEST(Infer, Norms) {
+  EXPECT_EQ(infer_one(Op::kSoftmax, {bf16({2, 5})}), bf16({2, 5}));
+  EXPECT_EQ(infer_one(Op::kLayerNorm, {bf16({2, 5})}, {{"eps", 1e-6}}), bf16({2, 5}));
+  EXPECT_EQ(infer_one(Op::kRmsNorm, {bf16({2, 5}), f32({5})}, {{"eps", 1e-6}}), bf16({2, 5}));
+  expect_refused(Op::kSoftmax, {f32({})});
+  expect_refused(Op::kSoftmax, {i32({4})});
+  expect_refused(Op::kRmsNorm, {f32({2, 5}), f32({2})}, {{"eps", 1e-6}});
+  expect_refused(Op::kRmsNorm, {f32({2, 5}), bf16({5})}, {{"eps", 1e-6}}, "dtype of x or f32");
+}
+
+TEST(Infer, PositionsAndTime) {
+  const auto tables = infer_all(Op::kRopeTable, {i32({9, 3})}, {{"axes", ints({4, 6, 6})}});
+  ASSERT_EQ(tables.size(), 2U);
+  EXPECT_EQ(tables[0], f32({9, 8}));
+  EXPECT_EQ(tables[1], f32({9, 8}));
+  expect_refused(Op::kRopeTable, {f32({9, 2})}, {{"axes", ints({4, 6, 6})}});
+  expect_refused(Op::kRopeTable, {f32({9, 1})}, {{"axes", ints({3})}}, "even");
+  expect_refused(Op::kRopeTable, {f32({9, 1})}, {{"axes", ints({4})}, {"theta", 0.0}}, "theta");
+
+  EXPECT_EQ(infer_one(Op::kRope, {bf16({2, 4, 9, 16}), f32({9, 8}), f32({9, 8})}), bf16({2, 4, 9, 16}));
+  expect_refused(Op::kRope, {f32({4, 9, 16}), f32({9, 16}), f32({9, 16})});
+  expect_refused(Op::kRope, {bf16({4, 9, 16}), bf16({9, 8}), bf16({9, 8})}, {}, "f32 cos");
+  expect_refused(Op::kRope, {f32({4, 9, 15}), f32({9, 7}), f32({9, 7})});
+
+  EXPECT_EQ(infer_one(Op::kTimestepEmbedding, {bf16({3})}, {{"dim", integer(8)}}), f32({3, 8}));
+  EXPECT_EQ(infer_one(Op::kTimestepEmbedding, {i32({3})}, {{"dim", integer(8)}}), f32({3, 8}));
+  expect_refused(Op::kTimestepEmbedding, {f32({3})}, {{"dim", integer(7)}}, "even");
+  expect_refused(Op::kTimestepEmbedding, {f32({3, 1})}, {{"dim", integer(8)}});
+}
+
+TEST(Infer, Movement) {
+  EXPECT_EQ(infer_one(Op::kReshape, {bf16({4, 6})}, {{"shape", ints({2, 12})}}), bf16({2, 12}));
+  expect_refused(Op::kReshape, {f32({4, 6})}, {{"shape", ints({-1, 6})}}, "positive");
+  expect_refused(Op::kReshape, {f32({4, 6})}, {{"shape", ints({5, 5})}}, "24 elements");
+  EXPECT_EQ(infer_one(Op::kReshape, {f32({1, 1})}, {{"shape", ints({})}}), f32({}));
+
+  EXPECT_EQ(infer_one(Op::kTranspose, {i32({2, 3, 4})}, {{"perm", ints({2, 0, 1})}}), i32({4, 2, 3}));
+  expect_refused(Op::kTranspose, {f32({2, 3})}, {{"perm", ints({0, 0})}});
+  expect_refused(Op::kTranspose, {f32({2, 3})}, {{"perm", ints({0})}});
+  expect_refused(Op::kTranspose, {f32({2, 3})}, {{"perm", ints({0, -1})}});
+
+  EXPECT_EQ(infer_one(Op::kConcat, {f32({2, 3}), f32({2, 1}), f32({2, 5})}, {{"axis", integer(1)}}), f32({2, 9}));
+  expect_refused(Op::kConcat, {f32({2, 3}), f32({3, 3})}, {{"axis", integer(1)}}, "axis 1");
+  expect_refused(Op::kConcat, {f32({2, 3}), bf16({2, 3})}, {{"axis", integer(1)}});
+  expect_refused(Op::kConcat, {f32({2, 3}), f32({3})}, {{"axis", integer(0)}});
+  expect_refused(Op::kConcat, {f32({2, 3})}, {{"axis", integer(2)}}, "0..1");
+
+  const auto range = [](std::int64_t axis, std::int64_t start, std::int64_t size) {
+    return Given{{"axis", axis}, {"start", start}, {"size", size}};
+  };
+  EXPECT_EQ(infer_one(Op::kSlice, {f32({2, 5})}, range(1, 3, 2)), f32({2, 2}));
+  expect_refused(Op::kSlice, {f32({2, 5})}, range(1, 3, 3));
+  expect_refused(Op::kSlice, {f32({2, 5})}, range(1, 5, 1));
+  expect_refused(Op::kSlice, {f32({2, 5})}, range(1, -1, 2));
+  expect_refused(Op::kSlice, {f32({2, 5})}, range(1, 0, 0));
+  expect_refused(Op::kSlice, {f32({2, 5})}, range(-1, 0, 1), "axis");
+
+  EXPECT_EQ(infer_one(Op::kRow, {bf16({7, 2, 3}), i32({})}), bf16({2, 3}));
+  EXPECT_EQ(infer_one(Op::kRow, {f32({7}), i32({})}), f32({}));
+  expect_refused(Op::kRow, {f32({7}), f32({})});
+  expect_refused(Op::kRow, {f32({7}), i32({1})});
+  expect_refused(Op::kRow, {f32({}), i32({})});
+}
+
+TEST(Infer, Images) {
+  EXPECT_EQ(infer_one(Op::kConv2d, {f32({2, 3, 8, 9}), f32({5, 3, 3, 3}), f32({5})},
+                      {{"stride", integer(2)}, {"padding", integer(1)}}),
+            f32({2, 5, 4, 5}));
+  expect_refused(Op::kConv2d, {f32({2, 3, 8, 8}), f32({5, 4, 3, 3}), f32({5})});
+  expect_refused(Op::kConv2d, {f32({2, 3, 8, 8}), f32({5, 3, 3, 3}), f32({3})});
+  expect_refused(Op::kConv2d, {f32({2, 3, 2, 2}), f32({5, 3, 3, 3}), f32({5})}, {}, "no larger");
+  expect_refused(Op::kConv2d, {f32({2, 3, 8, 8}), f32({5, 3, 3, 3}), f32({5})}, {{"stride", integer(0)}}, "stride");
+  expect_refused(Op::kConv2d, {f32({2, 3, 8, 8}), bf16({5, 3, 3, 3}), f32({5})});
+  EXPECT_EQ(infer_one(Op::kMaxPool2d, {f32({2, 3, 9, 8})}, {{"window", integer(2)}}), f32({2, 3, 4, 4}));
+  expect_refused(Op::kMaxPool2d, {f32({2, 3, 9, 8})}, {{"window", integer(9)}}, "1..8");
+  EXPECT_EQ(infer_one(Op::kMean, {f32({2, 3, 9, 8})}, {{"axis", integer(2)}}), f32({2, 3}));
+  EXPECT_EQ(infer_one(Op::kMean, {f32({2, 3})}, {{"axis", integer(0)}}), f32({}));
+  expect_refused(Op::kMean, {i32({2, 3})}, {{"axis", integer(0)}});
+}
+
+TEST(Infer, FusedOps) {
+  const Given eps = {{"eps", 1e-6}};
+  EXPECT_EQ(infer_one(Op::kNormModulate, {bf16({2, 5, 8}), bf16({2, 1, 8}), bf16({2, 1, 8})}, eps), bf16({2, 5, 8}));
+  EXPECT_EQ(infer_one(Op::kNormModulate, {bf16({2, 5, 8}), f32({2, 1, 8}), f32({2, 1, 8})}, eps), bf16({2, 5, 8}));
+  expect_refused(Op::kNormModulate, {bf16({2, 5, 8}), bf16({2, 1, 8}), f32({2, 1, 8})}, eps);
+  expect_refused(Op::kNormModulate, {f32({2, 5, 8}), f32({2, 5, 8}), f32({2, 5, 8})}, eps);
+  expect_refused(Op::kNormModulate, {f32({2, 5, 8}), f32({1, 1, 8}), f32({1, 1, 8})}, eps);
+  expect_refused(Op::kNormModulate, {f32({5, 8}), f32({1, 8}), f32({1, 8})}, eps);
+
+  EXPECT_EQ(infer_one(Op::kGateResidual, {bf16({2, 5, 8}), f32({2, 1, 8}), bf16({2, 5, 8})}), bf16({2, 5, 8}));
+  expect_refused(Op::kGateResidual, {bf16({2, 5, 8}), bf16({2, 1, 8}), f32({2, 5, 8})});
+  expect_refused(Op::kGateResidual, {f32({2, 5, 8}), f32({2, 1, 8}), f32({2, 4, 8})});
+  expect_refused(Op::kGateResidual, {f32({2, 5, 8}), bf16({2, 1, 8}), f32({2, 5, 8})});
+
+  const Given heads = {{"heads", integer(2)}, {"eps", 1e-6}};
+  EXPECT_EQ(infer_one(Op::kQkNormRope, {bf16({3, 5, 16}), f32({8}), f32({5, 4}), f32({5, 4})}, heads),
+            bf16({3, 2, 5, 8}));
+  expect_refused(Op::kQkNormRope, {f32({3, 5, 16}), f32({16}), f32({5, 4}), f32({5, 4})}, heads);
+  expect_refused(Op::kQkNormRope, {f32({3, 5, 15}), f32({8}), f32({5, 4}), f32({5, 4})}, heads);
+  expect_refused(Op::kQkNormRope, {bf16({3, 5, 16}), bf16({8}), bf16({5, 4}), bf16({5, 4})}, heads);
+}
+
+TEST(Infer, ElementwiseAndImageOpsKeepTheLayoutOthersDropIt) {
+  const TensorType image{kF32, {1, 2, 4, 4}, Layout::kChannelsLast};
+  EXPECT_EQ(infer_one(Op::kSilu, {image}).layout, Layout::kChannelsLast);
+  EXPECT_EQ(infer_one(Op::kAdd, {image, f32({1})}).layout, Layout::kChannelsLast);
+  EXPECT_EQ(infer_one(Op::kAdd, {f32({1}), image}).layout, Layout::kChannelsLast);
+  EXPECT_EQ(infer_one(Op::kConv2d, {image, f32({3, 2, 1, 1}), f32({3})}).layout, Layout::kChannelsLast);
+  EXPECT_EQ(infer_one(Op::kReshape, {image}, {{"shape", ints({32})}}).layout, Layout::kRowMajor);
+}
+
+TEST(Infer, AMismatchNamesTheOpAndAllOperands) {
+  expect_refused(Op::kLinear, {f32({5, 3}), f32({7, 4})}, {},
+                 "linear: expected x[..., k] and weight[n, k], but was given f32[5, 3], f32[7, 4]");
+}
+
+}  // namespace
+}  // namespace headroom

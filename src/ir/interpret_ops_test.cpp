@@ -1,0 +1,248 @@
+#include "ir/interpret_ops.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "base/error.hpp"
+#include "ir/test_util.hpp"
+
+// Every plain op of the oracle against values worked out by hand or taken from its defining formula.
+
+namespace headroom {
+namespace {
+
+using namespace testing_tools;
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::Pointwise;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Attribute integer(std::int64_t value) { return value; }
+Attribute ints(std::vector<std::int64_t> values) { return values; }
+Attribute text(const char* value) { return std::string(value); }
+
+auto near(const std::vector<double>& expected) { return Pointwise(testing::DoubleNear(1e-13), expected); }
+
+TEST(OracleElementwise, BroadcastsBothOperands) {
+  const OracleTensor column = reals({2, 1}, {10, 20});
+  const OracleTensor line = reals({3}, {1, 2, 3});
+  EXPECT_THAT(evaluate(Op::kAdd, {column, line}).reals, ElementsAre(11, 12, 13, 21, 22, 23));
+  EXPECT_THAT(evaluate(Op::kSub, {line, column}).reals, ElementsAre(-9, -8, -7, -19, -18, -17));
+  EXPECT_THAT(evaluate(Op::kMul, {column, line}).reals, ElementsAre(10, 20, 30, 20, 40, 60));
+  const OracleTensor middle = reals({2, 1, 2}, {1, 2, 3, 4});
+  EXPECT_THAT(evaluate(Op::kAdd, {middle, reals({2, 1}, {0, 100})}).reals, ElementsAre(1, 2, 101, 102, 3, 4, 103, 104));
+}
+
+TEST(OracleElementwise, NothingButACastRounds) {
+  const OracleTensor third = reals({1}, {1.0 / 3.0}, DType::kBF16);
+  EXPECT_EQ(evaluate(Op::kAdd, {third, third}).reals[0], 2.0 / 3.0);
+  EXPECT_EQ(evaluate(Op::kMulScalar, {third}, {{"value", 3.0}}).reals[0], 1.0);
+}
+
+TEST(OracleElementwise, IntegersKeepAll64Bits) {
+  const std::int64_t big = (std::int64_t{1} << 53) + 1;
+  EXPECT_THAT(evaluate(Op::kAdd, {integers({1}, {big}, DType::kI64), integers({1}, {2}, DType::kI64)}).integers,
+              ElementsAre(big + 2));
+  EXPECT_THAT(evaluate(Op::kMul, {integers({2}, {3, -4}), integers({}, {5})}).integers, ElementsAre(15, -20));
+  EXPECT_THAT(evaluate(Op::kSub, {integers({1}, {3}), integers({1}, {5})}).integers, ElementsAre(-2));
+  EXPECT_THAT(evaluate(Op::kAddScalar, {integers({1}, {big}, DType::kI64)}, {{"value", -1.0}}).integers,
+              ElementsAre(big - 1));
+}
+
+TEST(OracleElementwise, Activations) {
+  const OracleTensor x = reals({3}, {-1, 0, 1});
+  EXPECT_THAT(evaluate(Op::kRelu, {x}).reals, ElementsAre(0, 0, 1));
+  EXPECT_THAT(evaluate(Op::kSilu, {x}).reals, near({-0.2689414213699951, 0, 0.7310585786300049}));
+  EXPECT_THAT(evaluate(Op::kGelu, {x}, {{"approximate", text("none")}}).reals,
+              near({-0.15865525393145707, 0, 0.8413447460685429}));
+  EXPECT_THAT(evaluate(Op::kGelu, {x}).reals, near({-0.15880800939172324, 0, 0.8411919906082768}));
+  EXPECT_TRUE(std::isnan(evaluate(Op::kRelu, {reals({1}, {std::nan("")})}).reals[0]));
+}
+
+TEST(OracleElementwise, ExactGeluKeepsItsTail) {
+  // 0.5 x (1 + erf(x/sqrt 2)) would cancel to 0 here; the true value is x times the normal tail at -10.
+  const double value = evaluate(Op::kGelu, {reals({1}, {-10})}, {{"approximate", text("none")}}).reals[0];
+  EXPECT_NEAR(value / -7.61985302416052e-23, 1.0, 1e-9);
+}
+
+TEST(OracleCast, RoundsToTheTarget) {
+  const OracleTensor x = reals({3}, {1.00390625, 1.01171875, 1e39}, DType::kF64);  // 1 + 1/256, 1 + 3/256
+  EXPECT_THAT(evaluate(Op::kCast, {x}, {{"dtype", DType::kBF16}}).reals, ElementsAre(1.0, 1.015625, kInfinity));
+  EXPECT_THAT(evaluate(Op::kCast, {x}, {{"dtype", DType::kF8E4M3}}).reals, ElementsAre(1.0, 1.0, 448.0));
+  EXPECT_EQ(evaluate(Op::kCast, {reals({1}, {0.1}, DType::kF64)}, {{"dtype", DType::kF32}}).reals[0], double{0.1F});
+}
+
+TEST(OracleCast, ToAndBetweenIntegersSaturates) {
+  EXPECT_THAT(evaluate(Op::kCast, {reals({4}, {2.5, 3.5, -200, 1e9})}, {{"dtype", DType::kI8}}).integers,
+              ElementsAre(2, 4, -128, 127));
+  EXPECT_THAT(evaluate(Op::kCast, {integers({3}, {-5, 77, 300})}, {{"dtype", DType::kU8}}).integers,
+              ElementsAre(0, 77, 255));
+  EXPECT_THAT(evaluate(Op::kCast, {integers({2}, {0, -3})}, {{"dtype", DType::kBool}}).integers, ElementsAre(0, 1));
+  EXPECT_THAT(
+      evaluate(Op::kCast, {integers({1}, {std::int64_t{1} << 40}, DType::kI64)}, {{"dtype", DType::kI32}}).integers,
+      ElementsAre(2147483647));
+  EXPECT_THAT(evaluate(Op::kCast, {reals({2}, {1e19, -1e19})}, {{"dtype", DType::kI64}}).integers,
+              ElementsAre(std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()));
+  EXPECT_THAT(evaluate(Op::kCast, {integers({1}, {257})}, {{"dtype", DType::kBF16}}).reals, ElementsAre(256.0));
+}
+
+TEST(OracleProducts, Linear) {
+  const OracleTensor x = reals({1, 2, 3}, {1, 2, 3, 4, 5, 6});
+  const OracleTensor weight = reals({2, 3}, {1, 0, -1, 2, 2, 2});
+  EXPECT_THAT(evaluate(Op::kLinear, {x, weight}).reals, ElementsAre(-2, 12, -2, 30));
+  EXPECT_THAT(evaluate(Op::kLinear, {x, weight, reals({2}, {100, 200})}).reals, ElementsAre(98, 212, 98, 230));
+}
+
+TEST(OracleProducts, LongSumsAgreeWithTheClosedForm) {
+  std::vector<double> ones(1003, 1.0);
+  std::vector<double> counting;
+  for (int i = 1; i <= 1003; ++i) counting.push_back(i);
+  EXPECT_THAT(evaluate(Op::kLinear, {reals({1, 1003}, ones), reals({1, 1003}, counting)}).reals,
+              ElementsAre(1003.0 * 1004 / 2));
+}
+
+TEST(OracleProducts, MatmulWithAndWithoutTransposition) {
+  const OracleTensor a = reals({2, 1, 3}, {1, 2, 3, 4, 5, 6});
+  const OracleTensor b = reals({2, 3, 2}, {1, 2, 3, 4, 5, 6, -1, -2, -3, -4, -5, -6});
+  const std::vector<double> expected = {22, 28, -49, -64};
+  EXPECT_EQ(evaluate(Op::kMatmul, {a, b}).reals, expected);
+  const OracleTensor transposed = evaluate(Op::kTranspose, {b}, {{"perm", ints({0, 2, 1})}});
+  EXPECT_EQ(evaluate(Op::kMatmul, {a, transposed}, {{"transpose_b", integer(1)}}).reals, expected);
+}
+
+TEST(OracleNorms, SoftmaxIsStableAndSumsToOne) {
+  const OracleTensor x = reals({2, 2}, {1000, 1000 + std::log(3.0), -kInfinity, 5});
+  EXPECT_THAT(evaluate(Op::kSoftmax, {x}).reals, Pointwise(DoubleNear(1e-12), {0.25, 0.75, 0.0, 1.0}));
+}
+
+TEST(OracleNorms, LayerNormUsesThePopulationVariance) {
+  const OracleTensor x = reals({2, 4}, {1, 2, 3, 4, 10, 10, 10, 10});
+  const double unit = 1.0 / std::sqrt(1.25 + 0.75);
+  EXPECT_THAT(evaluate(Op::kLayerNorm, {x}, {{"eps", 0.75}}).reals,
+              near({-1.5 * unit, -0.5 * unit, 0.5 * unit, 1.5 * unit, 0, 0, 0, 0}));
+}
+
+TEST(OracleNorms, RmsNormScalesByWeight) {
+  const OracleTensor x = reals({1, 2}, {3, 4});
+  EXPECT_THAT(evaluate(Op::kRmsNorm, {x, reals({2}, {10, 100})}, {{"eps", 3.5}}).reals, near({7.5, 100}));
+}
+
+TEST(OraclePositions, RopeTableGivesEachAxisItsOwnFrequencies) {
+  const OracleTensor ids = integers({2, 2}, {0, 5, 3, 2});
+  const auto tables =
+      interpret_node(Op::kRopeTable, Attributes(Op::kRopeTable, {{"axes", ints({2, 4})}, {"theta", 100.0}}), {ids});
+  EXPECT_THAT(tables[0].reals, near({1, std::cos(5.0), std::cos(0.5), std::cos(3.0), std::cos(2.0), std::cos(0.2)}));
+  EXPECT_THAT(tables[1].reals, near({0, std::sin(5.0), std::sin(0.5), std::sin(3.0), std::sin(2.0), std::sin(0.2)}));
+}
+
+TEST(OraclePositions, RopeRotatesNeighbouringPairs) {
+  const OracleTensor x = reals({2, 1, 4}, {1, 2, 3, 4, 5, 6, 7, 8});  // two heads, one position
+  const OracleTensor cos = reals({1, 2}, {0, 0.6});
+  const OracleTensor sin = reals({1, 2}, {1, 0.8});
+  EXPECT_THAT(evaluate(Op::kRope, {x, cos, sin}).reals,
+              near({-2, 1, 3 * 0.6 - 4 * 0.8, 4 * 0.6 + 3 * 0.8, -6, 5, 7 * 0.6 - 8 * 0.8, 8 * 0.6 + 7 * 0.8}));
+}
+
+TEST(OraclePositions, TimestepEmbeddingIsCosinesThenSines) {
+  const std::vector<std::pair<std::string_view, Attribute>> attributes = {{"dim", integer(4)}, {"scale", 10.0}};
+  EXPECT_THAT(evaluate(Op::kTimestepEmbedding, {reals({2}, {0.2, 0.5})}, attributes).reals,
+              near({std::cos(2.0), std::cos(0.02), std::sin(2.0), std::sin(0.02),  //
+                    std::cos(5.0), std::cos(0.05), std::sin(5.0), std::sin(0.05)}));
+  EXPECT_THAT(evaluate(Op::kTimestepEmbedding, {integers({1}, {3})}, {{"dim", integer(2)}}).reals,
+              near({std::cos(3.0), std::sin(3.0)}));
+}
+
+TEST(OracleMovement, ReshapeKeepsRowMajorOrder) {
+  const OracleTensor out = evaluate(Op::kReshape, {integers({2, 3}, {1, 2, 3, 4, 5, 6})}, {{"shape", ints({3, 2})}});
+  EXPECT_EQ(out.type.shape, (Shape{3, 2}));
+  EXPECT_THAT(out.integers, ElementsAre(1, 2, 3, 4, 5, 6));
+}
+
+TEST(OracleMovement, TransposePermutes) {
+  const OracleTensor x = reals({2, 3, 1}, {1, 2, 3, 4, 5, 6});
+  EXPECT_THAT(evaluate(Op::kTranspose, {x}, {{"perm", ints({1, 2, 0})}}).reals, ElementsAre(1, 4, 2, 5, 3, 6));
+  // Not its own inverse, so a permutation applied backwards would show.
+  const OracleTensor y = reals({2, 2, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  EXPECT_THAT(evaluate(Op::kTranspose, {y}, {{"perm", ints({2, 0, 1})}}).reals,
+              ElementsAre(0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11));
+}
+
+TEST(OracleMovement, ConcatAndSliceAreInverse) {
+  const OracleTensor a = reals({2, 1, 2}, {1, 2, 3, 4});
+  const OracleTensor b = reals({2, 2, 2}, {5, 6, 7, 8, 9, 10, 11, 12});
+  const OracleTensor both = evaluate(Op::kConcat, {a, b}, {{"axis", integer(1)}});
+  EXPECT_THAT(both.reals, ElementsAre(1, 2, 5, 6, 7, 8, 3, 4, 9, 10, 11, 12));
+  EXPECT_EQ(evaluate(Op::kSlice, {both}, {{"axis", integer(1)}, {"start", integer(0)}, {"size", integer(1)}}).reals,
+            a.reals);
+  EXPECT_EQ(evaluate(Op::kSlice, {both}, {{"axis", integer(1)}, {"start", integer(1)}, {"size", integer(2)}}).reals,
+            b.reals);
+  const OracleTensor inner =
+      evaluate(Op::kSlice, {both}, {{"axis", integer(2)}, {"start", integer(1)}, {"size", integer(1)}});
+  EXPECT_THAT(inner.reals, ElementsAre(2, 6, 8, 4, 10, 12));
+  EXPECT_THAT(evaluate(Op::kConcat, {integers({1}, {1}), integers({2}, {2, 3})}, {{"axis", integer(0)}}).integers,
+              ElementsAre(1, 2, 3));
+}
+
+TEST(OracleMovement, RowTakesOneAndRefusesOthers) {
+  const OracleTensor table = reals({3, 2}, {1, 2, 3, 4, 5, 6});
+  EXPECT_THAT(evaluate(Op::kRow, {table, integers({}, {2})}).reals, ElementsAre(5, 6));
+  EXPECT_THROW((void)evaluate(Op::kRow, {table, integers({}, {3})}), Error);
+  EXPECT_THROW((void)evaluate(Op::kRow, {table, integers({}, {-1})}), Error);
+}
+
+TEST(OracleImages, Conv2dWithStrideAndPadding) {
+  const OracleTensor x = reals({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+  const OracleTensor weight = reals({1, 1, 2, 2}, {1, 10, 100, 1000});
+  EXPECT_THAT(evaluate(Op::kConv2d, {x, weight, reals({1}, {0.5})}).reals, ElementsAre(5421.5, 6532.5, 8754.5, 9865.5));
+  EXPECT_THAT(
+      evaluate(Op::kConv2d, {x, weight, reals({1}, {0})}, {{"stride", integer(2)}, {"padding", integer(1)}}).reals,
+      ElementsAre(1000, 3200, 7040, 9865));
+}
+
+TEST(OracleImages, Conv2dSumsChannelsForEachFilterAndImage) {
+  const OracleTensor x = reals({2, 2, 1, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const OracleTensor weight = reals({2, 2, 1, 1}, {1, 10, 100, 1000});
+  EXPECT_THAT(evaluate(Op::kConv2d, {x, weight, reals({2}, {0, 1})}).reals,
+              ElementsAre(31, 42, 3101, 4201, 75, 86, 7501, 8601));
+}
+
+TEST(OracleImages, Conv2dOfAnImageAndAFilterThatAreNotSquare) {
+  const OracleTensor x = reals({1, 1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const OracleTensor weight = reals({1, 1, 1, 3}, {1, 10, 100});
+  EXPECT_THAT(evaluate(Op::kConv2d, {x, weight, reals({1}, {0})}).reals, ElementsAre(321, 432, 765, 876));
+}
+
+TEST(OracleImages, MaxPoolDropsTheRemainder) {
+  const OracleTensor x = reals({1, 2, 2, 3}, {1, 5, 9, 4, 2, 9, -1, -5, 9, -4, -2, 9});
+  EXPECT_THAT(evaluate(Op::kMaxPool2d, {x}, {{"window", integer(2)}}).reals, ElementsAre(5, -1));
+  const OracleTensor tall = reals({1, 2, 4, 2}, {1, 2, 3, 4, 8, 7, 6, 5, -1, -2, -3, -4, -8, -7, -6, -5});
+  EXPECT_THAT(evaluate(Op::kMaxPool2d, {tall}, {{"window", integer(2)}}).reals, ElementsAre(4, 8, -1, -5));
+}
+
+TEST(OracleImages, MeanReducesTheTrailingAxes) {
+  const OracleTensor x = reals({2, 1, 2}, {1, 3, 5, 9});
+  EXPECT_THAT(evaluate(Op::kMean, {x}, {{"axis", integer(1)}}).reals, ElementsAre(2, 7));
+  EXPECT_THAT(evaluate(Op::kMean, {x}, {{"axis", integer(0)}}).reals, ElementsAre(4.5));
+}
+
+TEST(OracleNode, ResultsCarryTheInferredType) {
+  const OracleTensor out =
+      evaluate(Op::kLinear, {reals({2, 3}, ramp(6), DType::kBF16), reals({4, 3}, ramp(12), DType::kBF16)});
+  EXPECT_EQ(out.type, (TensorType{DType::kBF16, Shape{2, 4}}));
+  EXPECT_THROW((void)evaluate(Op::kLinear, {reals({2, 3}, ramp(6)), reals({4, 2}, ramp(8))}), Error);
+}
+
+TEST(OracleNode, RefusesOperandsOfTheWrongSize) {
+  OracleTensor x = reals({2, 3}, ramp(6));
+  x.reals.pop_back();
+  EXPECT_THROW((void)evaluate(Op::kRelu, {x}), std::logic_error);
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/dtype.hpp"
+
+namespace headroom {
+
+/// Operations, generated from ops.def.
+enum class Op : std::uint8_t {
+#define HR_OP(enumerator, ...) enumerator,
+#include "ir/ops.def"
+#undef HR_OP
+};
+
+enum class AttributeKind : std::uint8_t { kInt, kFloat, kInts, kText, kDType };
+
+/// The value of one attribute; the alternative matches the AttributeKind of its schema, in the same order.
+using Attribute = std::variant<std::int64_t, double, std::vector<std::int64_t>, std::string, DType>;
+
+/// What ops.def says about one attribute. `fallback` is set unless the attribute is required.
+struct AttributeSchema {
+  std::string_view name;
+  AttributeKind kind;
+  std::optional<Attribute> fallback;
+};
+
+/// What ops.def says about one op.
+struct OpSchema {
+  Op op;
+  std::string_view name;
+  int min_inputs;
+  int max_inputs;
+  int results;
+  bool fused;  ///< stands for plain ops given by expand()
+  std::vector<AttributeSchema> attributes;
+};
+
+[[nodiscard]] const OpSchema& schema_of(Op op);
+[[nodiscard]] std::string_view name_of(Op op);
+[[nodiscard]] std::optional<Op> parse_op(std::string_view name);
+[[nodiscard]] std::span<const OpSchema> all_ops();
+
+/// The attributes of one node, in schema order, every one of them present.
+class Attributes {
+ public:
+  Attributes() = default;
+  /// Fills in defaults; throws Error on a missing, unknown or wrongly typed attribute.
+  Attributes(Op op, std::vector<std::pair<std::string_view, Attribute>> given);
+
+  [[nodiscard]] std::int64_t get_int(std::string_view name) const { return std::get<std::int64_t>(at(name)); }
+  [[nodiscard]] double get_float(std::string_view name) const { return std::get<double>(at(name)); }
+  [[nodiscard]] const std::vector<std::int64_t>& get_ints(std::string_view name) const {
+    return std::get<std::vector<std::int64_t>>(at(name));
+  }
+  [[nodiscard]] const std::string& get_text(std::string_view name) const { return std::get<std::string>(at(name)); }
+  [[nodiscard]] DType get_dtype(std::string_view name) const { return std::get<DType>(at(name)); }
+
+  [[nodiscard]] std::span<const std::pair<std::string_view, Attribute>> all() const noexcept { return values_; }
+  friend bool operator==(const Attributes&, const Attributes&) = default;
+
+ private:
+  [[nodiscard]] const Attribute& at(std::string_view name) const;
+  std::vector<std::pair<std::string_view, Attribute>> values_;
+};
+
+}  // namespace headroom

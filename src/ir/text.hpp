@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "ir/graph.hpp"
+
+namespace headroom {
+
+/// The graph as text that parse() reads back to an equal graph. One line a declaration or node:
+///
+///     graph toy {
+///       input %x: f32[2, 4]
+///       param %fc.weight: bf16[8, 4]
+///       state %latents: f32[2, 8]
+///       %3: f32[8, 4] = cast(%fc.weight) {dtype = f32} @ fc
+///       loop 28 %step {
+///         %4: f32[2, 8] = linear(%x, %3) {activation = "none"} @ fc
+///         next %latents = %4
+///       }
+///       output sample = %latents
+///     }
+///
+/// Results are numbered by their ValueId; names that are not [A-Za-z0-9_.] are quoted: %"odd name". A loop is printed where its first node stands.
+[[nodiscard]] std::string print(const Graph& graph);
+
+/// Reads what print() writes, renumbering values in order of appearance. Throws Error with line and column.
+[[nodiscard]] Graph parse_graph(std::string_view text);
+
+/// print() with results renumbered in order of appearance, so that two graphs are equal if their canonical texts are.
+[[nodiscard]] std::string canonical_text(const Graph& graph);
+
+}  // namespace headroom

@@ -1,0 +1,231 @@
+#include "ir/verify.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "ir/builder.hpp"
+
+// One sound graph, and one test for each rule that a rewrite of it can break.
+
+namespace headroom {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr DType kF32 = DType::kF32;
+
+class VerifyTest : public testing::Test {
+ protected:
+  // before = relu(x); loop outer { early = relu(s); loop inner { deep = add(early, s) }; late = relu(early) }; after =
+  // relu(before)
+  VerifyTest() {
+    x_ = graph_.add_input("x", {kF32, Shape{2}});
+    s_ = graph_.add_state("s", {kF32, Shape{2}});
+    b_.set_path("net.before");
+    before_ = b_.relu(x_);
+    {
+      const auto outer = b_.loop(2, "i");
+      outer_ = b_.region();
+      counter_ = outer.counter();
+      b_.set_path("net.early");
+      early_ = b_.relu(s_);
+      {
+        const auto inner = b_.loop(3, "j");
+        inner_ = b_.region();
+        b_.set_path("net.deep");
+        deep_ = b_.add(early_, s_);
+      }
+      b_.set_path("net.late");
+      late_ = b_.relu(early_);
+    }
+    b_.set_path("net.after");
+    after_ = b_.relu(before_);
+    graph_.set_next(s_, deep_, inner_);
+    graph_.add_output("y", after_);
+  }
+
+  /// Changes the schedule with `edit`.
+  template <typename Edit>
+  void rewrite(Edit edit) {
+    std::vector<Node> nodes = graph_.take_nodes();
+    edit(nodes);
+    graph_.set_nodes(std::move(nodes));
+  }
+
+  template <typename... Parts>
+  void expect_broken(const Parts&... parts) const {
+    try {
+      verify(graph_);
+      FAIL() << "verify() accepted a broken graph";
+    } catch (const std::logic_error& error) {
+      EXPECT_THAT(std::string(error.what()), AllOf(HasSubstr(parts)...));
+    }
+  }
+
+  enum Index : std::size_t { kBefore, kEarly, kDeep, kLate, kAfter };
+
+  Graph graph_{"toy"};
+  Builder b_{graph_};
+  ValueId x_, s_, counter_, before_, early_, deep_, late_, after_;
+  RegionId outer_ = 0, inner_ = 0;
+};
+
+TEST_F(VerifyTest, AcceptsASoundGraph) { EXPECT_NO_THROW(verify(graph_)); }
+
+TEST_F(VerifyTest, AcceptsValuesThatNoNodeMakesIfNothingReadsThem) {
+  (void)graph_.add_result({kF32, Shape{3}});
+  EXPECT_NO_THROW(verify(graph_));
+}
+
+TEST_F(VerifyTest, UseBeforeDefinition) {
+  rewrite([](auto& nodes) { std::swap(nodes[kEarly], nodes[kLate]); });
+  expect_broken("graph toy", "relu at net.late", "before it is defined");
+}
+
+TEST_F(VerifyTest, UseOfAValueNoNodeMakes) {
+  rewrite([](auto& nodes) { nodes.erase(nodes.begin() + kBefore); });
+  expect_broken("relu at net.after", "before it is defined");
+}
+
+TEST_F(VerifyTest, UseOfAValueThatDoesNotExist) {
+  rewrite([](auto& nodes) { nodes[kAfter].inputs[0] = ValueId{999}; });
+  expect_broken("net.after", "%999", "does not exist");
+  rewrite([](auto& nodes) { nodes[kAfter].inputs[0] = kNoValue; });
+  expect_broken("net.after", "does not exist");
+}
+
+TEST_F(VerifyTest, SecondDefinition) {
+  rewrite([](auto& nodes) { nodes[kAfter].results = nodes[kBefore].results; });
+  expect_broken("net.after", "a second time");
+}
+
+TEST_F(VerifyTest, ResultThatIsNoResultValue) {
+  rewrite([&](auto& nodes) { nodes[kAfter].results = {x_}; });
+  expect_broken("net.after", "%x", "not a result value");
+  rewrite([&](auto& nodes) { nodes[kAfter].results = {ValueId{999}}; });
+  expect_broken("net.after", "not a result value");
+}
+
+TEST_F(VerifyTest, UseOutsideTheLoopThatMakesTheValue) {
+  rewrite([&](auto& nodes) { nodes[kAfter].inputs = {early_}; });
+  expect_broken("net.after", "only inside region 1");
+}
+
+TEST_F(VerifyTest, UseInAnOuterLoopOfWhatANestedOneMakes) {
+  rewrite([&](auto& nodes) { nodes[kLate].inputs = {deep_}; });
+  expect_broken("net.late", "only inside region 2");
+}
+
+TEST_F(VerifyTest, CounterOutsideItsLoop) {
+  graph_.add_output("step", counter_);
+  expect_broken("the output step", "%i", "only inside region 1");
+}
+
+TEST_F(VerifyTest, ResultTypeThatInferenceDoesNotGive) {
+  graph_.set_dtype(after_, DType::kBF16);
+  expect_broken("net.after", "makes f32[2]", "declared bf16[2]");
+}
+
+TEST_F(VerifyTest, OperandsThatDoNotFit) {
+  graph_.set_dtype(s_, DType::kBF16);
+  graph_.set_dtype(early_, kF32);
+  expect_broken("relu at net.early", "makes bf16[2]");
+  graph_.set_dtype(early_, DType::kBF16);
+  graph_.set_dtype(s_, DType::kF16);
+  expect_broken("net.early");
+}
+
+TEST_F(VerifyTest, OperandsOfDifferentDTypes) {
+  const ValueId other = graph_.add_input("other", {DType::kBF16, Shape{2}});
+  rewrite([&](auto& nodes) { nodes[kDeep].inputs[1] = other; });
+  expect_broken("add at net.deep", "one dtype");
+}
+
+TEST_F(VerifyTest, TooFewOperands) {
+  rewrite([](auto& nodes) { nodes[kDeep].inputs.pop_back(); });
+  expect_broken("net.deep", "operands");
+}
+
+TEST_F(VerifyTest, TooManyResults) {
+  const ValueId extra = graph_.add_result({kF32, Shape{2}});
+  rewrite([&](auto& nodes) { nodes[kAfter].results.push_back(extra); });
+  expect_broken("net.after", "must have 1 results, not 2");
+}
+
+TEST_F(VerifyTest, AttributesOfAnotherOp) {
+  rewrite([](auto& nodes) { nodes[kAfter].attributes = Attributes(Op::kMulScalar, {{"value", 1.0}}); });
+  expect_broken("relu at net.after", "attributes");
+  rewrite([](auto& nodes) {
+    nodes[kAfter].op = Op::kLayerNorm;
+    nodes[kAfter].attributes = Attributes();
+  });
+  expect_broken("layer_norm at net.after", "attributes");
+}
+
+TEST_F(VerifyTest, RegionThatDoesNotExist) {
+  rewrite([](auto& nodes) { nodes[kAfter].region = 3; });
+  expect_broken("net.after", "region 3");
+  rewrite([](auto& nodes) { nodes[kAfter].region = -1; });
+  expect_broken("net.after", "region -1");
+}
+
+TEST_F(VerifyTest, LoopInTwoPieces) {
+  rewrite([](auto& nodes) { std::swap(nodes[kLate], nodes[kAfter]); });
+  expect_broken("net.late", "continues region 1");
+}
+
+TEST_F(VerifyTest, NestedLoopOutsideItsParent) {
+  rewrite([](auto& nodes) { std::rotate(nodes.begin() + kDeep, nodes.begin() + kDeep + 1, nodes.end()); });
+  expect_broken("net.deep", "continues region 1");
+}
+
+TEST_F(VerifyTest, StateUpdateOfAnotherType) {
+  const ValueId wide = graph_.add_input("wide", {DType::kF64, Shape{2}});
+  graph_.set_next(s_, wide, inner_);
+  expect_broken("the update of %s", "must be f32[2]", "not f64[2]");
+  const ValueId longer = graph_.add_input("longer", {kF32, Shape{3}});
+  graph_.set_next(s_, longer, inner_);
+  expect_broken("the update of %s", "not f32[3]");
+}
+
+TEST_F(VerifyTest, StateUpdateWithAValueOfANestedLoop) {
+  graph_.set_next(s_, deep_, outer_);
+  expect_broken("the update of %s", "only inside region 2");
+}
+
+TEST_F(VerifyTest, StateUpdateWithAValueMadeAfterItsLoop) {
+  graph_.set_next(s_, before_, inner_);
+  EXPECT_NO_THROW(verify(graph_)) << "made before the loop is fine";
+  graph_.set_next(s_, late_, inner_);
+  expect_broken("the update of %s", "made after its loop");
+  graph_.set_next(s_, after_, outer_);
+  expect_broken("the update of %s", "made after its loop");
+}
+
+TEST_F(VerifyTest, StateUpdateWithAValueNothingMakes) {
+  rewrite([](auto& nodes) { nodes.erase(nodes.begin() + kDeep); });
+  expect_broken("the update of %s", "before it is defined");
+}
+
+TEST_F(VerifyTest, OutputThatNothingMakes) {
+  rewrite([](auto& nodes) { nodes.pop_back(); });
+  expect_broken("the output y", "before it is defined");
+}
+
+TEST_F(VerifyTest, OutputFromInsideALoop) {
+  graph_.add_output("inner", early_);
+  expect_broken("the output inner", "only inside region 1");
+}
+
+TEST_F(VerifyTest, CounterThatIsNoI32Scalar) {
+  graph_.set_dtype(counter_, DType::kI64);
+  expect_broken("%i", "i32 scalar");
+}
+
+}  // namespace
+}  // namespace headroom
