@@ -1,0 +1,344 @@
+#include <gmock/gmock.h>
+
+#include "passes/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr double kBf16Tolerance = 1e-2;  // bf16 has 8 significant bits: each stored value is off by up to 2^-9
+
+TEST(Bf16, ConvertsWhatLiesBetweenProducts) {
+  expect_rewrite("bf16", R"(graph g {
+      input %t: f32[2]
+      param %w: bf16[6, 4]
+      param %b: f32[6]
+      param %v: f32[3, 6]
+      %1: f32[6, 4] = cast(%w) {dtype = f32} @ fc1
+      %2: f32[2, 4] = timestep_embedding(%t) {dim = 4} @ time
+      %3: f32[2, 4] = silu(%2) @ time
+      %4: f32[2, 6] = linear(%3, %1, %b) @ fc1
+      %5: f32[2, 6] = softmax(%4) @ middle
+      %6: f32[2, 3] = linear(%5, %v) @ fc2
+      %7: f32[2, 3] = mul_scalar(%6) {value = 2} @ end
+      output y = %7
+    })",
+                 R"(graph g {
+      input %t: f32[2]
+      param %w: bf16[6, 4]
+      param %b: f32[6]
+      param %v: f32[3, 6]
+      %1: bf16[6] = cast(%b) {dtype = bf16} @ fc1
+      %2: bf16[3, 6] = cast(%v) {dtype = bf16} @ fc2
+      %3: f32[6, 4] = cast(%w) {dtype = f32} @ fc1
+      %4: bf16[6, 4] = cast(%3) {dtype = bf16} @ fc1
+      %5: f32[2, 4] = timestep_embedding(%t) {dim = 4} @ time
+      %6: f32[2, 4] = silu(%5) @ time
+      %7: bf16[2, 4] = cast(%6) {dtype = bf16} @ time
+      %8: bf16[2, 6] = linear(%7, %4, %1) @ fc1
+      %9: bf16[2, 6] = softmax(%8) @ middle
+      %10: bf16[2, 3] = linear(%9, %2) @ fc2
+      %11: f32[2, 3] = cast(%10) {dtype = f32} @ fc2
+      %12: f32[2, 3] = mul_scalar(%11) {value = 2} @ end
+      output y = %12
+    })",
+                 3, kBf16Tolerance);
+}
+
+TEST(Bf16, CastsAValueOnceForAllItsReaders) {
+  expect_rewrite("bf16", R"(graph g {
+      input %x: f32[2, 4]
+      param %w: f32[4, 4]
+      param %v: f32[4, 4]
+      %1: f32[2, 4] = linear(%x, %w) @ a
+      %2: f32[2, 4] = linear(%x, %v) @ b
+      %3: f32[4, 2] = transpose(%2) {perm = [1, 0]} @ c
+      %4: f32[2, 2] = matmul(%1, %3) @ d
+      output x = %x
+      output product = %1
+      output also = %1
+      output y = %4
+    })",
+                 R"(graph g {
+      input %x: f32[2, 4]
+      param %w: f32[4, 4]
+      param %v: f32[4, 4]
+      %1: bf16[4, 4] = cast(%w) {dtype = bf16} @ a
+      %2: bf16[4, 4] = cast(%v) {dtype = bf16} @ b
+      %3: bf16[2, 4] = cast(%x) {dtype = bf16} @ a
+      %4: bf16[2, 4] = linear(%3, %1) @ a
+      %5: f32[2, 4] = cast(%4) {dtype = f32} @ a
+      %6: bf16[2, 4] = linear(%3, %2) @ b
+      %7: bf16[4, 2] = transpose(%6) {perm = [1, 0]} @ c
+      %8: bf16[2, 2] = matmul(%4, %7) @ d
+      %9: f32[2, 2] = cast(%8) {dtype = f32} @ d
+      output x = %x
+      output product = %5
+      output also = %5
+      output y = %9
+    })",
+                 4, kBf16Tolerance);
+}
+
+TEST(Bf16, KeepsTheTablesOfRopeInF32AndConvertsItsQueries) {
+  expect_rewrite("bf16", R"(graph g {
+      input %x: f32[1, 3, 8]
+      input %ids: f32[3, 1]
+      param %w: f32[8, 8]
+      param %norm: f32[4]
+      %1: f32[3, 2], %2: f32[3, 2] = rope_table(%ids) {axes = [4]}
+      %3: f32[1, 3, 8] = linear(%x, %w) @ q
+      %4: f32[1, 2, 3, 4] = qk_norm_rope(%3, %norm, %1, %2) {heads = 2, eps = 1e-06} @ norm_q
+      %5: f32[1, 2, 3, 4] = rope(%4, %1, %2) @ again
+      %6: f32[1, 2, 3, 3] = matmul(%5, %4) {transpose_b = 1} @ scores
+      output y = %6
+    })",
+                 R"(graph g {
+      input %x: f32[1, 3, 8]
+      input %ids: f32[3, 1]
+      param %w: f32[8, 8]
+      param %norm: f32[4]
+      %1: bf16[8, 8] = cast(%w) {dtype = bf16} @ q
+      %2: bf16[4] = cast(%norm) {dtype = bf16} @ norm_q
+      %3: bf16[1, 3, 8] = cast(%x) {dtype = bf16} @ q
+      %4: f32[3, 2], %5: f32[3, 2] = rope_table(%ids) {axes = [4]}
+      %6: bf16[1, 3, 8] = linear(%3, %1) @ q
+      %7: bf16[1, 2, 3, 4] = qk_norm_rope(%6, %2, %4, %5) {heads = 2, eps = 1e-06} @ norm_q
+      %8: bf16[1, 2, 3, 4] = rope(%7, %4, %5) @ again
+      %9: bf16[1, 2, 3, 3] = matmul(%8, %7) {transpose_b = 1} @ scores
+      %10: f32[1, 2, 3, 3] = cast(%9) {dtype = f32} @ scores
+      output y = %10
+    })",
+                 4, kBf16Tolerance);
+}
+
+TEST(Bf16, KeepsStatesAndTheSumsOfASamplerInF32) {
+  expect_rewrite("bf16", R"(graph g {
+      param %w: f32[4, 4]
+      state %latents: f32[2, 4]
+      loop 2 %step {
+        %1: f32[2, 4] = linear(%latents, %w) @ in
+        %2: f32[2, 4] = linear(%latents, %w) @ beside
+        %3: f32[2, 4] = mul(%1, %2) @ product
+        %4: f32[2, 4] = linear(%3, %w) @ out
+        %5: f32[2, 4] = mul_scalar(%4) {value = 0.1} @ sampler
+        %6: f32[2, 4] = add(%latents, %5) @ sampler
+        next %latents = %6
+      }
+    })",
+                 R"(graph g {
+      param %w: f32[4, 4]
+      state %latents: f32[2, 4]
+      %1: bf16[4, 4] = cast(%w) {dtype = bf16} @ in
+      loop 2 %step {
+        %2: bf16[2, 4] = cast(%latents) {dtype = bf16} @ in
+        %3: bf16[2, 4] = linear(%2, %1) @ in
+        %4: bf16[2, 4] = linear(%2, %1) @ beside
+        %5: bf16[2, 4] = mul(%3, %4) @ product
+        %6: bf16[2, 4] = linear(%5, %1) @ out
+        %7: f32[2, 4] = cast(%6) {dtype = f32} @ out
+        %8: f32[2, 4] = mul_scalar(%7) {value = 0.1} @ sampler
+        %9: f32[2, 4] = add(%latents, %8) @ sampler
+        next %latents = %9
+      }
+    })",
+                 4, kBf16Tolerance);
+}
+
+TEST(Bf16, ReadsAStateAnewOnEachSideOfItsLoop) {
+  expect_rewrite("bf16", R"(graph g {
+      param %w: f32[4, 4]
+      state %x: f32[2, 4]
+      %1: f32[2, 4] = linear(%x, %w) @ before
+      loop 2 %step {
+        %2: f32[2, 4] = silu(%x)
+        next %x = %2
+      }
+      %3: f32[2, 4] = linear(%x, %w) @ after
+      output before = %1
+      output after = %3
+    })",
+                 R"(graph g {
+      param %w: f32[4, 4]
+      state %x: f32[2, 4]
+      %1: bf16[4, 4] = cast(%w) {dtype = bf16} @ before
+      %2: bf16[2, 4] = cast(%x) {dtype = bf16} @ before
+      %3: bf16[2, 4] = linear(%2, %1) @ before
+      %4: f32[2, 4] = cast(%3) {dtype = f32} @ before
+      loop 2 %step {
+        %5: f32[2, 4] = silu(%x)
+        next %x = %5
+      }
+      %6: bf16[2, 4] = cast(%x) {dtype = bf16} @ after
+      %7: bf16[2, 4] = linear(%6, %1) @ after
+      %8: f32[2, 4] = cast(%7) {dtype = f32} @ after
+      output before = %4
+      output after = %8
+    })",
+                 2, kBf16Tolerance);
+}
+
+TEST(Bf16, TurnsAnIslandOfF32IntoBf16AndLeavesImageOpsAlone) {
+  expect_rewrite("bf16", R"(graph g {
+      input %x: bf16[2, 4]
+      input %image: f32[1, 2, 4, 4]
+      param %w: bf16[4, 4]
+      param %kernel: f32[3, 2, 1, 1]
+      param %bias: f32[3]
+      %1: bf16[2, 4] = linear(%x, %w) @ a
+      %2: f32[2, 4] = cast(%1) {dtype = f32} @ island
+      %3: f32[2, 4] = relu(%2) @ island
+      %4: bf16[2, 4] = cast(%3) {dtype = bf16} @ island
+      %5: bf16[2, 4] = linear(%4, %w) @ b
+      %6: f32[1, 3, 4, 4] = conv2d(%image, %kernel, %bias) @ conv
+      %7: f32[1, 3, 2, 2] = max_pool2d(%6) {window = 2} @ pool
+      %8: f32[1, 3] = mean(%7) {axis = 2} @ mean
+      %9: f32[1, 2] = slice(%8) {axis = 1, start = 0, size = 2} @ slice
+      %10: f32[1, 1] = matmul(%9, %9) {transpose_b = 1} @ c
+      output y = %5
+      output z = %10
+    })",
+                 R"(graph g {
+      input %x: bf16[2, 4]
+      input %image: f32[1, 2, 4, 4]
+      param %w: bf16[4, 4]
+      param %kernel: f32[3, 2, 1, 1]
+      param %bias: f32[3]
+      %1: bf16[2, 4] = linear(%x, %w) @ a
+      %2: bf16[2, 4] = cast(%1) {dtype = bf16} @ island
+      %3: bf16[2, 4] = relu(%2) @ island
+      %4: f32[2, 4] = cast(%3) {dtype = f32} @ island
+      %5: bf16[2, 4] = cast(%4) {dtype = bf16} @ island
+      %6: bf16[2, 4] = linear(%5, %w) @ b
+      %7: f32[1, 3, 4, 4] = conv2d(%image, %kernel, %bias) @ conv
+      %8: f32[1, 3, 2, 2] = max_pool2d(%7) {window = 2} @ pool
+      %9: f32[1, 3] = mean(%8) {axis = 2} @ mean
+      %10: f32[1, 2] = slice(%9) {axis = 1, start = 0, size = 2} @ slice
+      %11: bf16[1, 2] = cast(%10) {dtype = bf16} @ slice
+      %12: bf16[1, 1] = matmul(%11, %11) {transpose_b = 1} @ c
+      %13: f32[1, 1] = cast(%12) {dtype = f32} @ c
+      output y = %6
+      output z = %13
+    })",
+                 3, kBf16Tolerance);
+}
+
+TEST(Bf16, KeepsImageOpsBetweenProductsInF32) {
+  expect_rewrite("bf16", R"(graph g {
+      input %x: f32[2, 16]
+      param %w: f32[16, 16]
+      param %kernel: f32[3, 1, 1, 1]
+      param %bias: f32[3]
+      param %v: f32[5, 3]
+      %1: f32[2, 16] = linear(%x, %w) @ a
+      %2: f32[2, 1, 4, 4] = reshape(%1) {shape = [2, 1, 4, 4]} @ image
+      %3: f32[2, 3, 4, 4] = conv2d(%2, %kernel, %bias) @ conv
+      %4: f32[2, 3, 2, 2] = max_pool2d(%3) {window = 2} @ pool
+      %5: f32[2, 3] = mean(%4) {axis = 2} @ mean
+      %6: f32[2, 5] = linear(%5, %v) @ b
+      output y = %6
+    })",
+                 R"(graph g {
+      input %x: f32[2, 16]
+      param %w: f32[16, 16]
+      param %kernel: f32[3, 1, 1, 1]
+      param %bias: f32[3]
+      param %v: f32[5, 3]
+      %1: bf16[16, 16] = cast(%w) {dtype = bf16} @ a
+      %2: bf16[5, 3] = cast(%v) {dtype = bf16} @ b
+      %3: bf16[2, 16] = cast(%x) {dtype = bf16} @ a
+      %4: bf16[2, 16] = linear(%3, %1) @ a
+      %5: bf16[2, 1, 4, 4] = reshape(%4) {shape = [2, 1, 4, 4]} @ image
+      %6: f32[2, 1, 4, 4] = cast(%5) {dtype = f32} @ image
+      %7: f32[2, 3, 4, 4] = conv2d(%6, %kernel, %bias) @ conv
+      %8: f32[2, 3, 2, 2] = max_pool2d(%7) {window = 2} @ pool
+      %9: f32[2, 3] = mean(%8) {axis = 2} @ mean
+      %10: bf16[2, 3] = cast(%9) {dtype = bf16} @ mean
+      %11: bf16[2, 5] = linear(%10, %2) @ b
+      %12: f32[2, 5] = cast(%11) {dtype = f32} @ b
+      output y = %12
+    })",
+                 3, kBf16Tolerance);
+}
+
+TEST(Bf16, WidensTablesThatAProductMakesAndNotWhatACastReads) {
+  expect_rewrite("bf16", R"(graph g {
+      input %x: f32[3, 4]
+      param %w: f32[4, 4]
+      param %v: f32[2, 4]
+      %1: f32[3, 4] = linear(%x, %w) @ x
+      %2: f32[3, 2] = linear(%x, %v) @ table
+      %3: f32[3, 4] = cast(%1) {dtype = f32} @ copy
+      %4: f32[3, 4] = rope(%3, %2, %2) @ rope
+      %5: f32[3, 4] = linear(%4, %w) @ y
+      output y = %5
+    })",
+                 R"(graph g {
+      input %x: f32[3, 4]
+      param %w: f32[4, 4]
+      param %v: f32[2, 4]
+      %1: bf16[4, 4] = cast(%w) {dtype = bf16} @ x
+      %2: bf16[2, 4] = cast(%v) {dtype = bf16} @ table
+      %3: bf16[3, 4] = cast(%x) {dtype = bf16} @ x
+      %4: bf16[3, 4] = linear(%3, %1) @ x
+      %5: bf16[3, 2] = linear(%3, %2) @ table
+      %6: f32[3, 2] = cast(%5) {dtype = f32} @ table
+      %7: bf16[3, 4] = cast(%4) {dtype = bf16} @ copy
+      %8: bf16[3, 4] = rope(%7, %6, %6) @ rope
+      %9: bf16[3, 4] = linear(%8, %1) @ y
+      %10: f32[3, 4] = cast(%9) {dtype = f32} @ y
+      output y = %10
+    })",
+                 5, kBf16Tolerance);
+}
+
+TEST(Bf16, DeclinesWithoutProductsInF32) {
+  for (const std::string_view text : {R"(graph g {
+      input %x: f32[3]
+      %1: f32[3] = silu(%x)
+      output y = %1
+    })",
+                                      R"(graph g {
+      input %x: bf16[3, 2]
+      param %w: bf16[2, 2]
+      %1: bf16[3, 2] = linear(%x, %w)
+      output y = %1
+    })",
+                                      R"(graph g {
+      input %x: f32[3, 2]
+      param %a: f32[2, 2]
+      param %b: f32[2, 2]
+      %1: f32[2, 2] = matmul(%a, %b)
+      %2: f32[3, 2] = mul(%x, %x)
+      output weight = %1
+      output y = %2
+    })"}) {
+    Graph graph = parse_graph(text);
+    const PassOutcome outcome = run_pass("bf16", graph);
+    EXPECT_EQ(outcome.rewrites, 0);
+    EXPECT_EQ(outcome.declined, "the graph has no linear or matmul in f32");
+    EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(text)));
+  }
+}
+
+TEST(Bf16, DeclinesOnACpuWithoutTheUnits) {
+  constexpr std::string_view kText = R"(graph g {
+      input %x: f32[3, 2]
+      param %w: f32[2, 2]
+      %1: f32[3, 2] = linear(%x, %w)
+      output y = %1
+    })";
+  Graph graph = parse_graph(kText);
+  const PassOutcome outcome = run_pass("bf16", graph, Target{.device = DeviceKind::kCpu, .cpu_isa = CpuIsa::kAvx2});
+  EXPECT_EQ(outcome.rewrites, 0);
+  EXPECT_THAT(outcome.declined.value_or(""),
+              testing::HasSubstr("no bfloat16 or AVX-512 units: its vector units are avx2"));
+  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(kText)));
+
+  for (const Target& capable : {Target{.cpu_isa = CpuIsa::kAvx512}, Target{.device = DeviceKind::kCuda}}) {
+    graph = parse_graph(kText);
+    EXPECT_EQ(run_pass("bf16", graph, capable).rewrites, 1);
+  }
+}
+
+}  // namespace
+}  // namespace headroom

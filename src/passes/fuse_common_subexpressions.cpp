@@ -1,0 +1,43 @@
+// fuse-common-subexpressions: a = silu(t), b = silu(t)  ->  a = silu(t), and b is a
+//
+// Nodes of equal op, attributes and inputs become one: the silu(temb) that every modulation of a diffusion
+// transformer asks for, and slices of the rope tables.
+
+#include <algorithm>
+#include <map>
+
+#include "ir/schedule.hpp"
+#include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
+
+namespace headroom {
+namespace {
+
+class Sharing {
+ public:
+  bool operator()(Rewriter& r, const Node& node) {
+    const auto constant = [&](ValueId input) { return reads_alike(r.graph(), input, node.region); };
+    if (!std::ranges::all_of(node.inputs, constant)) return false;
+    std::vector<const Node*>& seen = seen_[{node.op, node.inputs}];
+    const auto same = std::ranges::find_if(seen, [&](const Node* earlier) {
+      return earlier->attributes == node.attributes && is_within(r.graph(), node.region, earlier->region);
+    });
+    if (same == seen.end()) {
+      seen.push_back(&node);
+      return false;
+    }
+    for (std::size_t i = 0; i < node.results.size(); ++i) r.replace(node.results[i], (*same)->results[i]);
+    return true;
+  }
+
+ private:
+  std::map<std::pair<Op, std::vector<ValueId>>, std::vector<const Node*>> seen_;
+};
+
+}  // namespace
+
+PassOutcome fuse_common_subexpressions(Graph& graph, const Target&) {
+  return {.rewrites = rewrite_each(graph, Sharing()), .declined = {}};
+}
+
+}  // namespace headroom

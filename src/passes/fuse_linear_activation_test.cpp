@@ -1,0 +1,88 @@
+#include "passes/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+TEST(FuseLinearActivation, MakesEachActivationAnEpilogue) {
+  expect_rewrite("fuse-linear-activation", R"(graph g {
+      input %x: f32[2, 3, 4]
+      param %w: f32[5, 4]
+      param %b: f32[5]
+      %1: f32[2, 3, 5] = linear(%x, %w, %b) @ ff.net.0.proj
+      %2: f32[2, 3, 5] = gelu(%1) @ ff
+      %3: f32[2, 3, 5] = linear(%x, %w) @ other
+      %4: f32[2, 3, 5] = gelu(%3) {approximate = "none"}
+      %5: f32[2, 3, 5] = linear(%x, %w, %b) @ embedder.linear_1
+      %6: f32[2, 3, 5] = silu(%5) @ embedder
+      output a = %2
+      output b = %4
+      output c = %6
+    })",
+                 R"(graph g {
+      input %x: f32[2, 3, 4]
+      param %w: f32[5, 4]
+      param %b: f32[5]
+      %1: f32[2, 3, 5] = linear(%x, %w, %b) {activation = "gelu_tanh"} @ ff.net.0.proj
+      %2: f32[2, 3, 5] = linear(%x, %w) {activation = "gelu"} @ other
+      %3: f32[2, 3, 5] = linear(%x, %w, %b) {activation = "silu"} @ embedder.linear_1
+      output a = %1
+      output b = %2
+      output c = %3
+    })",
+                 3);
+}
+
+TEST(FuseLinearActivation, LeavesAProductThatIsReadTwice) {
+  expect_unchanged("fuse-linear-activation", R"(graph g {
+      input %x: f32[3, 4]
+      param %w: f32[5, 4]
+      %1: f32[3, 5] = linear(%x, %w)
+      %2: f32[3, 5] = silu(%1)
+      output y = %2
+      output product = %1
+    })");
+}
+
+TEST(FuseLinearActivation, LeavesOtherActivationsAndEpiloguesAlone) {
+  expect_unchanged("fuse-linear-activation", R"(graph g {
+      input %x: f32[3, 4]
+      param %w: f32[5, 4]
+      %1: f32[3, 5] = linear(%x, %w) {activation = "silu"}
+      %2: f32[3, 5] = silu(%1)
+      %3: f32[3, 5] = linear(%x, %w)
+      %4: f32[3, 5] = relu(%3)
+      output y = %2
+      output z = %4
+    })");
+}
+
+TEST(FuseLinearActivation, LeavesAProductOutsideTheLoopOutside) {
+  expect_unchanged("fuse-linear-activation", R"(graph g {
+      input %x: f32[3, 4]
+      param %w: f32[5, 4]
+      state %sum: f32[3, 5]
+      %1: f32[3, 5] = linear(%x, %w)
+      loop 3 %step {
+        %2: f32[3, 5] = silu(%1)
+        %3: f32[3, 5] = add(%sum, %2)
+        next %sum = %3
+      }
+    })");
+}
+
+TEST(FuseLinearActivation, LeavesAProductOfAStateThatChangesInBetween) {
+  expect_unchanged("fuse-linear-activation", R"(graph g {
+      param %w: f32[4, 4]
+      state %x: f32[3, 4]
+      %1: f32[3, 4] = linear(%x, %w)
+      loop 3 %step {
+        %2: f32[3, 4] = relu(%x)
+        next %x = %2
+      }
+      %3: f32[3, 4] = silu(%1)
+      output y = %3
+    })");
+}
+
+}  // namespace
+}  // namespace headroom

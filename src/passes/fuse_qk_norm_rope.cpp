@@ -1,0 +1,89 @@
+// fuse-qk-norm-rope: rope(rms_norm(transpose(reshape(x)), w), cos, sin)  ->  qk_norm_rope(x, w, cos, sin)
+//
+// and rope(concat(rms_norm(...), ...), cos, sin)  ->  concat(qk_norm_rope(..., rows of cos, rows of sin), ...)
+//
+// x is [b, s, h*d], split into heads by reshape to [b, s, h, d] and transpose to [b, h, s, d]. One pass over queries
+// or keys instead of three. Streams that are joined along s (text and image of a joint attention) are normed and
+// rotated each by itself, with its own rows of the tables, and the joining of finished parts is left to the plan,
+// which can write them in place.
+
+#include <optional>
+
+#include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
+
+namespace headroom {
+namespace {
+
+const std::vector<std::int64_t> kHeadsFirst = {0, 2, 1, 3};  // [b, s, h, d] -> [b, h, s, d]
+constexpr std::int64_t kTokenAxis = 2;                       // of [b, h, s, d]
+
+/// Queries or keys of one stream before their heads are split.
+struct Stream {
+  ValueId x;         // [b, s, h*d]
+  const Node* norm;  // rms_norm of [b, h, s, d]
+  std::int64_t heads, tokens;
+};
+
+std::optional<Stream> match_stream(const Rewriter& r, ValueId normed) {
+  const Node* norm = r.match_single_use(normed, Op::kRmsNorm);
+  if (norm == nullptr) return std::nullopt;
+  const Node* transpose = r.match(norm->inputs[0], Op::kTranspose);
+  if (transpose == nullptr || transpose->attributes.get_ints("perm") != kHeadsFirst) return std::nullopt;
+  const Node* reshape = r.match(transpose->inputs[0], Op::kReshape);
+  if (reshape == nullptr) return std::nullopt;
+  const ValueId x = reshape->inputs[0];
+  const Shape& split = r.shape(reshape->results[0]);  // [b, s, h, d]
+  if (r.shape(x) != Shape{split[0], split[1], split[2] * split[3]}) return std::nullopt;
+  return Stream{.x = x, .norm = norm, .heads = split[2], .tokens = split[1]};
+}
+
+/// The streams that make `x`, a rope's operand: one, or those of a concat along the tokens. Empty if any is of
+/// another form.
+std::vector<Stream> match_streams(const Rewriter& r, ValueId x) {
+  std::vector<ValueId> parts = {x};
+  if (const Node* concat = r.match_single_use(x, Op::kConcat)) {
+    if (concat->attributes.get_int("axis") != kTokenAxis) return {};
+    parts = concat->inputs;
+  }
+  std::vector<Stream> streams;
+  for (const ValueId part : parts) {
+    const std::optional<Stream> stream = match_stream(r, part);
+    if (!stream) return {};
+    streams.push_back(*stream);
+  }
+  return streams;
+}
+
+bool fuse(Rewriter& r, const Node& rope) {
+  if (rope.op != Op::kRope || r.shape(rope.inputs[1]).rank() != 2) return false;
+  const std::vector<Stream> streams = match_streams(r, rope.inputs[0]);
+  if (streams.empty()) return false;
+
+  std::vector<ValueId> parts;
+  std::int64_t start = 0;
+  for (const Stream& stream : streams) {
+    const auto rows = [&](ValueId table) {  // [all tokens, d/2] -> [tokens, d/2]
+      if (streams.size() == 1) return table;
+      return r.emit(Op::kSlice, {table}, {{"axis", std::int64_t{0}}, {"start", start}, {"size", stream.tokens}},
+                    rope.path);
+    };
+    const ValueId cos = rows(rope.inputs[1]);
+    const ValueId sin = rows(rope.inputs[2]);
+    parts.push_back(r.emit(Op::kQkNormRope, {stream.x, stream.norm->inputs[1], cos, sin},
+                           {{"heads", stream.heads}, {"eps", stream.norm->attributes.get_float("eps")}},
+                           stream.norm->path));
+    start += stream.tokens;
+  }
+  const ValueId joined = parts.size() == 1 ? parts[0] : r.emit(Op::kConcat, parts, {{"axis", kTokenAxis}}, rope.path);
+  r.replace(rope.results[0], joined);
+  return true;
+}
+
+}  // namespace
+
+PassOutcome fuse_qk_norm_rope(Graph& graph, const Target&) {
+  return {.rewrites = rewrite_each(graph, fuse), .declined = {}};
+}
+
+}  // namespace headroom

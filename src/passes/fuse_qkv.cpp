@@ -1,0 +1,75 @@
+// fuse-qkv: q = linear(x, wq, bq), k = linear(x, wk, bk), v = linear(x, wv, bv)
+//        -> qkv = linear(x, concat(wq, wk, wv), concat(bq, bk, bv)), and q, k, v are slices of its last axis
+//
+// One wide product reads x once and fills the machine better than several narrow ones. Merged are linears without
+// activation that belong to one parent module (attn.to_q, attn.to_k, ...) and read the same value. Why one parent:
+// products of different modules that happen to read one value (the modulations of every block read silu(temb)) would
+// join into a weight so large that folding it dominates the peak memory of loading, and blocks could no longer be
+// streamed one by one.
+
+#include <algorithm>
+
+#include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::size_t kMaxParts = 64;  // inputs of one concat
+
+/// "blocks.3.attn" of "blocks.3.attn.to_q"; empty for a module at the root.
+std::string_view parent_of(std::string_view path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+}
+
+/// Whether the node is a linear of some module, without activation, on weights that can be joined.
+bool is_projection(const Rewriter& r, const Node& node) {
+  return node.op == Op::kLinear && node.attributes.get_text("activation") == "none" && !node.path.empty() &&
+         std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](ValueId weight) { return r.is_weight(weight); });
+}
+
+/// Whether the rows of b's weight and bias can be appended to those of a, for one x.
+bool are_mergeable(const Rewriter& r, const Node& a, const Node& b) {
+  const auto same_dtype = [&](ValueId of_a, ValueId of_b) { return r.type(of_a).dtype == r.type(of_b).dtype; };
+  return a.inputs[0] == b.inputs[0] && a.region == b.region && parent_of(a.path) == parent_of(b.path) &&
+         std::ranges::equal(a.inputs, b.inputs, same_dtype);
+}
+
+/// Input `index` of every linear, joined along the outermost axis: rows of weights, elements of biases.
+ValueId join(Rewriter& r, const std::vector<const Node*>& linears, std::size_t index, const std::string& path) {
+  std::vector<ValueId> parts;
+  for (const Node* linear : linears) parts.push_back(linear->inputs[index]);
+  return r.emit(Op::kConcat, std::move(parts), {{"axis", std::int64_t{0}}}, path);
+}
+
+bool fuse(Rewriter& r, const Node& first) {
+  if (!is_projection(r, first) || !reads_alike(r.graph(), first.inputs[0], first.region)) return false;
+  std::vector<const Node*> linears = r.readers_from_here(first.inputs[0]);  // `first` among them
+  std::erase_if(linears,
+                [&](const Node* other) { return !is_projection(r, *other) || !are_mergeable(r, first, *other); });
+  if (linears.size() > kMaxParts) linears.resize(kMaxParts);
+  if (linears.size() < 2) return false;
+
+  const std::string parent(parent_of(first.path));
+  std::vector<ValueId> inputs = {first.inputs[0], join(r, linears, 1, parent)};  // x[..., k], weight[sum of n, k]
+  if (first.inputs.size() == 3) inputs.push_back(join(r, linears, 2, parent));   // bias[sum of n]
+  const ValueId merged = r.emit(Op::kLinear, std::move(inputs), {}, parent);     // [..., sum of n]
+
+  const std::int64_t axis = r.shape(merged).rank() - 1;
+  std::int64_t start = 0;
+  for (const Node* linear : linears) {
+    const std::int64_t size = r.shape(linear->results[0])[-1];
+    const ValueId part =  // [..., n]
+        r.emit(Op::kSlice, {merged}, {{"axis", axis}, {"start", start}, {"size", size}}, linear->path);
+    r.replace(linear->results[0], part);
+    start += size;
+  }
+  return true;
+}
+
+}  // namespace
+
+PassOutcome fuse_qkv(Graph& graph, const Target&) { return {.rewrites = rewrite_each(graph, fuse), .declined = {}}; }
+
+}  // namespace headroom

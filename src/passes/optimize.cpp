@@ -1,0 +1,86 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ranges>
+#include <stdexcept>
+
+#include "base/error.hpp"
+#include "ir/verify.hpp"
+#include "passes/pass.hpp"
+
+namespace headroom {
+namespace {
+
+#ifdef HEADROOM_VERIFY_PASSES
+constexpr bool kAlwaysVerify = true;
+#else
+constexpr bool kAlwaysVerify = false;
+#endif
+
+void check_names(std::span<const std::string> disabled) {
+  for (const std::string& name : disabled) {
+    if (std::ranges::find(pipeline(), name, &Pass::name) != pipeline().end()) continue;
+    fail_usage("cannot disable the pass '{}': there are {}", name,
+               fmt::join(pipeline() | std::views::transform(&Pass::name), ", "));
+  }
+}
+
+void verify_after(std::string_view place, const Graph& graph) {
+  try {
+    verify(graph);
+  } catch (const std::logic_error& error) {
+    throw std::logic_error(fmt::format("{}: {}", place, error.what()));
+  }
+}
+
+PassRecord run_pass(const Pass& pass, Graph& graph, const Target& target) {
+  const auto start = std::chrono::steady_clock::now();
+  PassOutcome outcome = pass.run(graph, target);
+  const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+  return PassRecord{.name = pass.name,
+                    .switch_name = pass.switch_name,
+                    .rewrites = outcome.rewrites,
+                    .milliseconds = elapsed.count(),
+                    .declined = std::move(outcome.declined)};
+}
+
+/// Why the passes of a switch that was asked for did nothing, or nothing if one of them did something.
+std::optional<std::string> why_declined(std::string_view switch_name, std::span<const PassRecord> records) {
+  bool ran = false;
+  std::optional<std::string> reason;
+  for (const PassRecord& record : records) {
+    if (record.switch_name != switch_name) continue;
+    if (record.rewrites > 0) return std::nullopt;
+    ran = true;
+    if (!reason) reason = record.declined;
+  }
+  if (reason) return reason;
+  return ran ? "no pattern it rewrites occurs in this graph" : "all of its passes are disabled";
+}
+
+}  // namespace
+
+OptimizeReport optimize(Graph& graph, const SwitchSet& switches, const Target& target, const OptimizeOptions& options) {
+  check_names(options.disabled);
+  const bool verifying = options.verify || kAlwaysVerify;
+  if (verifying) verify_after("before the first pass", graph);
+
+  OptimizeReport report;
+  for (const Pass& pass : pipeline()) {
+    const bool wanted = pass.switch_name.empty() || switches.has(pass.switch_name);
+    if (!wanted || std::ranges::find(options.disabled, pass.name) != options.disabled.end()) continue;
+    report.passes.push_back(run_pass(pass, graph, target));
+    if (verifying) verify_after(fmt::format("after the pass {}", pass.name), graph);
+  }
+
+  for (const SwitchInfo& info : all_switches()) {
+    const bool has_passes = std::ranges::find(pipeline(), info.name, &Pass::switch_name) != pipeline().end();
+    if (!has_passes || !switches.has(info.name)) continue;
+    if (std::optional<std::string> reason = why_declined(info.name, report.passes))
+      report.declined.push_back({std::string(info.name), std::move(*reason)});
+  }
+  return report;
+}
+
+}  // namespace headroom

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/switches.hpp"
+#include "base/target.hpp"
+#include "ir/graph.hpp"
+
+namespace headroom {
+
+/// What one pass did: how many places it rewrote, or why it could do nothing at all on this target.
+struct PassOutcome {
+  int rewrites = 0;
+  std::optional<std::string> declined;
+};
+
+/// One optimization: Graph -> Graph. Passes of the switch "" always run: they change no result and cost nothing to
+/// keep.
+struct Pass {
+  std::string_view name;         ///< "fuse-norm-modulate"
+  std::string_view switch_name;  ///< the switch it belongs to, or ""
+  PassOutcome (*run)(Graph& graph, const Target& target);
+};
+
+/// The passes in the order they run; pipeline.cpp justifies the order.
+[[nodiscard]] std::span<const Pass> pipeline();
+
+/// What the runner saw of one pass.
+struct PassRecord {
+  std::string_view name;
+  std::string_view switch_name;
+  int rewrites = 0;
+  double milliseconds = 0;
+  std::optional<std::string> declined;
+};
+
+struct Declined {
+  std::string switch_name;
+  std::string reason;
+};
+
+struct OptimizeReport {
+  std::vector<PassRecord> passes;  ///< those that ran
+  std::vector<Declined> declined;  ///< switches asked for whose passes rewrote nothing, with the reason
+};
+
+struct OptimizeOptions {
+  std::vector<std::string> disabled;  ///< passes to leave out, by name; unknown names are a usage Error
+  /// verify() before the first and after every pass; always on where HEADROOM_VERIFY_PASSES is defined.
+  bool verify = false;
+};
+
+/// Runs the pipeline's passes whose switch is on (and those that always run) over `graph`, in place.
+OptimizeReport optimize(Graph& graph, const SwitchSet& switches, const Target& target,
+                        const OptimizeOptions& options = {});
+
+}  // namespace headroom

@@ -1,0 +1,55 @@
+#include <array>
+
+#include "passes/pass.hpp"
+
+namespace headroom {
+
+// Each is defined in the file of its name; its header says what it turns into what.
+PassOutcome weights_first(Graph& graph, const Target& target);
+PassOutcome fuse_linear_activation(Graph& graph, const Target& target);
+PassOutcome fuse_qkv(Graph& graph, const Target& target);
+PassOutcome fuse_norm_modulate(Graph& graph, const Target& target);
+PassOutcome fuse_gate_residual(Graph& graph, const Target& target);
+PassOutcome fuse_qk_norm_rope(Graph& graph, const Target& target);
+PassOutcome fuse_attention_scale(Graph& graph, const Target& target);
+PassOutcome fuse_common_subexpressions(Graph& graph, const Target& target);
+PassOutcome bf16(Graph& graph, const Target& target);
+PassOutcome simplify_casts(Graph& graph, const Target& target);
+PassOutcome dead_code(Graph& graph, const Target& target);
+
+namespace {
+
+constexpr std::array kPipeline = {
+    // First: the others join and scale weights wherever they are needed, and a loop then never transforms one.
+    Pass{"weights-first", "", weights_first},
+
+    // Before fuse-qkv, which leaves linears with an activation alone: an epilogue saves a pass over the whole result,
+    // and merging such a product with its neighbours would put a slice between it and its activation.
+    Pass{"fuse-linear-activation", "fuse", fuse_linear_activation},
+    Pass{"fuse-qkv", "fuse", fuse_qkv},
+    // Before fuse-gate-residual: on sequences of one token scale, shift and x have one shape, and the shift of a
+    // modulated norm would pass for a residual.
+    Pass{"fuse-norm-modulate", "fuse", fuse_norm_modulate},
+    Pass{"fuse-gate-residual", "fuse", fuse_gate_residual},
+    Pass{"fuse-qk-norm-rope", "fuse", fuse_qk_norm_rope},
+    // After fuse-qk-norm-rope, whose result it scales through the norm's weight.
+    Pass{"fuse-attention-scale", "fuse", fuse_attention_scale},
+    // After the other fusions: they ask that what they absorb is used once, which sharing would spoil, and they leave
+    // duplicates behind, such as one slice of the rope tables for every attention.
+    Pass{"fuse-common-subexpressions", "fuse", fuse_common_subexpressions},
+
+    // After fusion: a fused op keeps its intermediate values in fp32, so nothing inside it is rounded, and patterns
+    // need not look through casts.
+    Pass{"bf16", "bf16", bf16},
+
+    // Last: precision passes put a cast wherever two dtypes meet, and every pass may leave nodes that nothing reads.
+    // Casts before dead code, because they leave some too.
+    Pass{"simplify-casts", "", simplify_casts},
+    Pass{"dead-code", "", dead_code},
+};
+
+}  // namespace
+
+std::span<const Pass> pipeline() { return kPipeline; }
+
+}  // namespace headroom

@@ -1,0 +1,120 @@
+#include "passes/rewrite.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace headroom {
+
+bool reads_alike(const Graph& graph, ValueId value, RegionId region) {
+  if (graph.value(value).kind != ValueKind::kState) return true;
+  const auto update = std::ranges::find(graph.state_updates(), value, &StateUpdate::value);
+  return update == graph.state_updates().end() || update->region == region;
+}
+
+Rewriter::Rewriter(Graph& graph) : graph_(graph), links_(graph.value_count()) {
+  for (const ValueId param : graph_.values_of(ValueKind::kParam)) links(param).is_weight = true;
+  for (const Output& output : graph_.outputs()) ++links(output.value).reads_from_outside;
+  for (const StateUpdate& update : graph_.state_updates()) ++links(update.next).reads_from_outside;
+
+  front_end_ = shown_ = schedule_.end();
+  for (Node& node : graph_.take_nodes()) {
+    const bool reads_weights = std::ranges::all_of(node.inputs, [&](ValueId input) { return is_weight(input); });
+    const bool in_front = reads_weights && node.region == kTopRegion && front_end_ == schedule_.end();
+    const Place place = insert(schedule_.end(), std::move(node), schedule_.size() + 1, in_front);
+    if (!in_front && front_end_ == schedule_.end()) front_end_ = place;
+  }
+}
+
+Rewriter::Place Rewriter::insert(Place before, Node node, std::size_t turn, bool is_weight) {
+  const Place place = schedule_.insert(before, Entry{std::move(node), turn});
+  for (const ValueId input : place->node.inputs) links(input).readers.push_back(&*place);
+  for (const ValueId result : place->node.results) {
+    links(result).producer = &*place;
+    links(result).is_weight = is_weight;
+  }
+  return place;
+}
+
+const Node* Rewriter::match(ValueId value, Op op) const {
+  HR_CHECK(shown_ != schedule_.end());
+  const Entry* producer = links(value).producer;
+  if (producer == nullptr || producer->node.op != op || producer->node.region != shown_->node.region) return nullptr;
+  const Node& node = producer->node;
+  const auto stays = [&](ValueId input) { return reads_alike(graph_, input, node.region); };
+  return std::ranges::all_of(node.inputs, stays) ? &node : nullptr;
+}
+
+const Node* Rewriter::match_single_use(ValueId value, Op op) const {
+  return links(value).readers.size() + links(value).reads_from_outside == 1 ? match(value, op) : nullptr;
+}
+
+std::vector<const Node*> Rewriter::readers_from_here(ValueId value) const {
+  HR_CHECK(shown_ != schedule_.end());
+  std::vector<Entry*> entries = links(value).readers;
+  std::erase_if(entries, [&](const Entry* entry) { return entry->turn < shown_->turn; });
+  std::ranges::sort(entries, {}, &Entry::turn);
+  const auto repeated = std::ranges::unique(entries);
+  entries.erase(repeated.begin(), repeated.end());
+  std::vector<const Node*> readers;
+  for (const Entry* entry : entries) readers.push_back(&entry->node);
+  return readers;
+}
+
+ValueId Rewriter::emit(Op op, std::vector<ValueId> inputs,
+                       std::vector<std::pair<std::string_view, Attribute>> attributes, const std::string& path) {
+  HR_CHECK(shown_ != schedule_.end());
+  const bool in_front = std::ranges::all_of(inputs, [&](ValueId input) { return is_weight(input); });
+  const RegionId region = in_front ? kTopRegion : shown_->node.region;
+  Node node = graph_.make_node(op, std::move(inputs), Attributes(op, std::move(attributes)), path, region);
+  links_.resize(graph_.value_count());
+
+  const bool shown_in_front = is_weight(shown_->node.results.front());
+  const Place place = insert(in_front && !shown_in_front ? front_end_ : shown_, std::move(node), 0, in_front);
+  if (!in_front && front_end_ == shown_) front_end_ = place;
+  return place->node.results.front();
+}
+
+void Rewriter::replace(ValueId from, ValueId to) {
+  HR_CHECK(from != to);
+  HR_CHECK(type(from) == type(to));
+  graph_.replace_uses(from, to);  // in outputs and state updates; the schedule is here
+  links(to).reads_from_outside += std::exchange(links(from).reads_from_outside, 0);
+  for (Entry* reader : std::exchange(links(from).readers, {})) {
+    *std::ranges::find(reader->node.inputs, from) = to;
+    links(to).readers.push_back(reader);
+  }
+  if (links(from).producer != nullptr) drop_if_unread(*links(from).producer);
+}
+
+void Rewriter::drop_if_unread(Entry& entry) {
+  const auto is_read = [&](ValueId value) {
+    return !links(value).readers.empty() || links(value).reads_from_outside > 0;
+  };
+  if (entry.dropped || std::ranges::any_of(entry.node.results, is_read)) return;
+  entry.dropped = true;
+  for (const ValueId input : entry.node.inputs) {
+    std::erase(links(input).readers, &entry);
+    if (links(input).producer != nullptr) drop_if_unread(*links(input).producer);
+  }
+}
+
+int Rewriter::run(const std::function<bool(Rewriter&, const Node&)>& rewrite) {
+  int rewrites = 0;
+  for (shown_ = schedule_.begin(); shown_ != schedule_.end(); ++shown_) {
+    if (!shown_->dropped && rewrite(*this, shown_->node)) ++rewrites;
+  }
+  std::vector<Node> nodes;
+  nodes.reserve(schedule_.size());
+  for (Entry& entry : schedule_) {
+    if (!entry.dropped) nodes.push_back(std::move(entry.node));
+  }
+  graph_.set_nodes(std::move(nodes));
+  return rewrites;
+}
+
+int rewrite_each(Graph& graph, const std::function<bool(Rewriter&, const Node&)>& rewrite) {
+  return Rewriter(graph).run(rewrite);
+}
+
+}  // namespace headroom

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ir/graph.hpp"
+
+namespace headroom {
+
+/// Whether every read of `value` inside one iteration of `region` gives the same tensor. True of all but states that
+/// change elsewhere: before and after a loop that updates it, a state is two tensors under one name.
+[[nodiscard]] bool reads_alike(const Graph& graph, ValueId value, RegionId region);
+
+/// A graph while a pass rewrites it. The pass is shown each node in schedule order. Where one is the root (the last
+/// node) of the pattern it looks for, the pass emits what computes the same and replaces the root's value. Nodes that
+/// nothing reads any more vanish at once.
+class Rewriter {
+ public:
+  explicit Rewriter(Graph& graph);
+  Rewriter(const Rewriter&) = delete;
+  Rewriter& operator=(const Rewriter&) = delete;
+
+  [[nodiscard]] const Graph& graph() const noexcept { return graph_; }
+  [[nodiscard]] const TensorType& type(ValueId id) const { return graph_.type(id); }
+  [[nodiscard]] const Shape& shape(ValueId id) const { return graph_.type(id).shape; }
+
+  /// The node that makes `value`, if its op is `op` and the shown node may take over its work: it runs in the same
+  /// region and reads nothing that can change in between. Null otherwise.
+  [[nodiscard]] const Node* match(ValueId value, Op op) const;
+  /// match(), if nothing else reads `value`: then the node vanishes with the pattern, and its work is not done twice.
+  [[nodiscard]] const Node* match_single_use(ValueId value, Op op) const;
+  /// The nodes that read `value`, in schedule order, from the shown one on.
+  [[nodiscard]] std::vector<const Node*> readers_from_here(ValueId value) const;
+  /// Whether `value` is a weight that can be read anywhere: a param, or made from params at the front of the schedule,
+  /// where the pass weights-first puts such nodes.
+  [[nodiscard]] bool is_weight(ValueId value) const { return links(value).is_weight; }
+
+  /// Schedules a node before the shown one, in its region, and returns its first result. A node that reads weights
+  /// alone goes to the front of the schedule and is a weight itself.
+  ValueId emit(Op op, std::vector<ValueId> inputs, std::vector<std::pair<std::string_view, Attribute>> attributes,
+               const std::string& path);
+  /// Makes everything that reads `from` read `to`, and drops the nodes that are then read by nothing.
+  void replace(ValueId from, ValueId to);
+
+  /// Shows every node to `rewrite`, which returns whether it rewrote something there, and puts the schedule back in the
+  /// graph. Nodes emitted on the way are not shown. Returns how many calls rewrote something.
+  int run(const std::function<bool(Rewriter&, const Node&)>& rewrite);
+
+ private:
+  struct Entry {
+    Node node;
+    std::size_t turn;  // when it is shown; 0 for emitted nodes, which never are and stand before what is shown
+    bool dropped = false;
+  };
+  using Place = std::list<Entry>::iterator;  // a list, so that nodes stay where they are when others are put before
+
+  struct Links {
+    Entry* producer = nullptr;           // null for what no node makes
+    std::vector<Entry*> readers;         // one for each operand that is this value
+    std::size_t reads_from_outside = 0;  // by outputs and state updates
+    bool is_weight = false;
+  };
+
+  Links& links(ValueId id) { return links_[index_of(id)]; }
+  [[nodiscard]] const Links& links(ValueId id) const { return links_[index_of(id)]; }
+  Place insert(Place before, Node node, std::size_t turn, bool is_weight);
+  void drop_if_unread(Entry& entry);
+
+  Graph& graph_;
+  std::vector<Links> links_;  // by value
+  std::list<Entry> schedule_;
+  Place front_end_;  // the first node that is not a weight's
+  Place shown_;
+};
+
+/// Rewriter(graph).run(rewrite)
+int rewrite_each(Graph& graph, const std::function<bool(Rewriter&, const Node&)>& rewrite);
+
+}  // namespace headroom

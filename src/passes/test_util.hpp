@@ -1,0 +1,100 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "ir/interpreter.hpp"
+#include "ir/text.hpp"
+#include "ir/verify.hpp"
+#include "passes/pass.hpp"
+
+/// What tests of passes share; included by *_test.cpp only.
+namespace headroom {
+
+/// A CPU on which no pass declines for want of units.
+inline constexpr Target kCapableCpu{.device = DeviceKind::kCpu, .cpu_isa = CpuIsa::kAvx512Bf16, .threads = 1};
+
+/// Runs the pipeline's pass of that name, between two verifications.
+inline PassOutcome run_pass(std::string_view name, Graph& graph, const Target& target = kCapableCpu) {
+  const auto pass = std::ranges::find(pipeline(), name, &Pass::name);
+  HR_CHECK(pass != pipeline().end());
+  verify(graph);
+  PassOutcome outcome = pass->run(graph, target);
+  verify(graph);
+  return outcome;
+}
+
+/// A tensor for every value of `kind`: standard normals rounded to its dtype, zeros where it holds integers.
+inline NamedTensors random_tensors(const Graph& graph, ValueKind kind, std::uint64_t seed) {
+  NamedTensors tensors;
+  for (const ValueId id : graph.values_of(kind)) {
+    const Value& value = graph.value(id);
+    HostTensor tensor(value.type.dtype, value.type.shape);
+    std::vector<float> normals(static_cast<std::size_t>(tensor.numel()));
+    if (is_float(value.type.dtype)) fill_normal(normals, seed, static_cast<std::uint64_t>(index_of(id)));
+    for (std::size_t i = 0; i < normals.size(); ++i)
+      tensor.set(static_cast<std::int64_t>(i), static_cast<double>(normals[i]));
+    tensors.emplace(value.name, std::move(tensor));
+  }
+  return tensors;
+}
+
+inline OracleResult interpret_on_random(const Graph& graph, std::uint64_t seed) {
+  return interpret(graph, random_tensors(graph, ValueKind::kInput, seed),
+                   random_tensors(graph, ValueKind::kParam, seed), random_tensors(graph, ValueKind::kState, seed));
+}
+
+/// The largest ||a - b||_2 / ||b||_2 over the tensors of b; infinite where a lacks one or holds a NaN.
+inline double distance(const NamedTensors& a, const NamedTensors& b) {
+  double largest = 0;
+  for (const auto& [name, expected] : b) {
+    const auto found = a.find(name);
+    if (found == a.end() || found->second.shape() != expected.shape()) return std::numeric_limits<double>::infinity();
+    double error = 0;
+    double norm = 0;
+    for (std::int64_t i = 0; i < expected.numel(); ++i) {
+      error += std::pow(found->second.at(i) - expected.at(i), 2);
+      norm += std::pow(expected.at(i), 2);
+    }
+    const double relative = std::sqrt(error / std::max(norm, std::numeric_limits<double>::min()));
+    if (std::isnan(relative)) return std::numeric_limits<double>::infinity();
+    largest = std::max(largest, relative);
+  }
+  return largest;
+}
+
+/// How far apart two results of the oracle are: outputs and states.
+inline double distance(const OracleResult& a, const OracleResult& b) {
+  return std::max(distance(a.outputs, b.outputs), distance(a.states, b.states));
+}
+
+/// Expects the pass to turn `before` into `after`, with `rewrites` rewrites, and both to compute the same on random
+/// tensors up to `tolerance` (relative, in the 2-norm).
+inline void expect_rewrite(std::string_view pass, std::string_view before, std::string_view after, int rewrites = 1,
+                           double tolerance = 1e-12) {
+  const Graph original = parse_graph(before);
+  Graph graph = original;
+  const PassOutcome outcome = run_pass(pass, graph);
+  EXPECT_EQ(outcome.rewrites, rewrites);
+  EXPECT_EQ(outcome.declined, std::nullopt);
+  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(after)));
+  EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(original, 7)), tolerance);
+}
+
+/// Expects the pass to find nothing in the graph and to leave it as it is.
+inline void expect_unchanged(std::string_view pass, std::string_view text) {
+  Graph graph = parse_graph(text);
+  const std::string before = canonical_text(graph);
+  EXPECT_EQ(run_pass(pass, graph).rewrites, 0);
+  EXPECT_EQ(canonical_text(graph), before);
+}
+
+}  // namespace headroom
