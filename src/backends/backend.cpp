@@ -1,0 +1,55 @@
+#include "backends/backend.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace headroom {
+
+std::string_view name_of(MemoryCategory category) {
+  switch (category) {
+    case MemoryCategory::kWeights:
+      return "weights";
+    case MemoryCategory::kActivations:
+      return "activations";
+    case MemoryCategory::kWorkspace:
+      return "workspace";
+    case MemoryCategory::kState:
+      return "state";
+    case MemoryCategory::kInputs:
+      return "inputs";
+  }
+  return "unknown";
+}
+
+Buffer::~Buffer() {
+  if (backend_ != nullptr) backend_->release(data_, bytes_, category_);
+}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  if (this == &other) return *this;
+  if (backend_ != nullptr) backend_->release(data_, bytes_, category_);
+  backend_ = std::exchange(other.backend_, nullptr);
+  data_ = std::exchange(other.data_, nullptr);
+  bytes_ = std::exchange(other.bytes_, 0);
+  category_ = other.category_;
+  return *this;
+}
+
+Buffer Backend::allocate(std::size_t bytes, MemoryCategory category) {
+  void* data = allocate_bytes(bytes);
+  HR_CHECK(data != nullptr);
+  use_.used[static_cast<std::size_t>(category)] += bytes;
+  use_.total += bytes;
+  use_.peak = std::max(use_.peak, use_.total);
+  ++use_.allocations;
+  return {*this, data, bytes, category};
+}
+
+void Backend::release(void* data, std::size_t bytes, MemoryCategory category) noexcept {
+  free_bytes(data, bytes);
+  use_.used[static_cast<std::size_t>(category)] -= bytes;
+  use_.total -= bytes;
+}
+
+}  // namespace headroom

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/target.hpp"
+
+namespace headroom {
+
+class Backend;
+
+/// What device memory is held for; every byte is booked under one of these.
+enum class MemoryCategory : std::uint8_t { kWeights, kActivations, kWorkspace, kState, kInputs };
+inline constexpr std::size_t kMemoryCategories = 5;
+[[nodiscard]] std::string_view name_of(MemoryCategory category);
+
+/// Device memory held by this process through one backend, in bytes.
+struct MemoryUse {
+  std::array<std::size_t, kMemoryCategories> used{};  ///< now, by category
+  std::size_t total = 0;                              ///< now
+  std::size_t peak = 0;                               ///< the most that `total` has been since reset_peak()
+  std::uint64_t allocations = 0;                      ///< calls of allocate() so far
+};
+
+/// A block of device memory, freed with the object. Addresses are aligned to 64 bytes on a CPU, 256 on a GPU.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Backend& backend, void* data, std::size_t bytes, MemoryCategory category) noexcept
+      : backend_(&backend), data_(data), bytes_(bytes), category_(category) {}
+  ~Buffer();
+  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+  Buffer& operator=(Buffer&& other) noexcept;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  [[nodiscard]] std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  Backend* backend_ = nullptr;
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  MemoryCategory category_ = MemoryCategory::kActivations;
+};
+
+/// A queue of work on a device, run in order. On a CPU each piece runs at once, on the calling thread and its OpenMP team.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  /// Returns when all work submitted so far is done.
+  virtual void synchronize() = 0;
+  /// The device's own handle (cudaStream_t), or null where there is none.
+  [[nodiscard]] virtual void* native_handle() const noexcept = 0;
+};
+
+/// A point in a stream's work, for timing on the device.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual void record(Stream& stream) = 0;
+  /// Device time from `start` to this event in milliseconds; waits for both.
+  [[nodiscard]] virtual double milliseconds_since(const Event& start) const = 0;
+};
+
+struct DeviceProperties {
+  std::string name;               ///< as the vendor writes it: "AMD EPYC 9R14"
+  Target target;                  ///< what code may be chosen for it
+  std::size_t memory_bytes = 0;   ///< installed
+  std::size_t available_bytes = 0;  ///< not held by anyone when asked
+};
+
+/// A device: memory, copies, streams, events, properties. It knows no operation.
+/// Failures (out of memory, device lost) throw Error with what was needed and what there is.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  [[nodiscard]] virtual DeviceProperties properties() const = 0;
+  /// Uninitialized memory. Throws Error when there is not enough.
+  [[nodiscard]] Buffer allocate(std::size_t bytes, MemoryCategory category);
+  virtual void copy_from_host(Stream& stream, void* device, const void* host, std::size_t bytes) = 0;
+  virtual void copy_to_host(Stream& stream, void* host, const void* device, std::size_t bytes) = 0;
+  virtual void copy_on_device(Stream& stream, void* to, const void* from, std::size_t bytes) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Stream> make_stream() = 0;
+  [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
+
+  [[nodiscard]] const MemoryUse& memory_use() const noexcept { return use_; }
+  /// Starts a new peak at what is held now.
+  void reset_peak() noexcept { use_.peak = use_.total; }
+
+ protected:
+  [[nodiscard]] virtual void* allocate_bytes(std::size_t bytes) = 0;
+  virtual void free_bytes(void* data, std::size_t bytes) noexcept = 0;
+
+ private:
+  friend class Buffer;
+  void release(void* data, std::size_t bytes, MemoryCategory category) noexcept;
+  MemoryUse use_;
+};
+
+/// The backend of a device. `threads` limits CPU threads (0: all that the affinity mask allows).
+/// Throws Error for a device this build or machine does not have, saying which.
+[[nodiscard]] std::unique_ptr<Backend> make_backend(DeviceKind device, int threads = 0);
+
+}  // namespace headroom

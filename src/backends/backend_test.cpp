@@ -1,0 +1,167 @@
+#include "backends/backend.hpp"
+
+#include <gtest/gtest.h>
+#include <omp.h>
+#include <sched.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backends/cpu/cpu_info.hpp"
+#include "base/error.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::size_t kSizes[] = {0, 1, 63, 4096, (4U << 20) - 1, 4U << 20, (6U << 20) + 5};
+
+TEST(CpuBackend, BlocksAreAlignedAndWritableAtEverySize) {
+  const auto backend = make_backend(DeviceKind::kCpu);
+  for (const std::size_t bytes : kSizes) {
+    const Buffer buffer = backend->allocate(bytes, MemoryCategory::kActivations);
+    ASSERT_NE(buffer.data(), nullptr) << bytes;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64, 0U) << bytes;
+    std::memset(buffer.data(), 0x5A, bytes);
+    if (bytes != 0) {
+      EXPECT_EQ(std::to_integer<int>(buffer.data()[bytes - 1]), 0x5A);
+    }
+  }
+  EXPECT_EQ(backend->memory_use().total, 0U);
+}
+
+TEST(CpuBackend, BooksEveryByteUnderItsCategory) {
+  const auto backend = make_backend(DeviceKind::kCpu);
+  Buffer weights = backend->allocate(1000, MemoryCategory::kWeights);
+  {
+    const Buffer state = backend->allocate(24, MemoryCategory::kState);
+    EXPECT_EQ(backend->memory_use().used[static_cast<std::size_t>(MemoryCategory::kWeights)], 1000U);
+    EXPECT_EQ(backend->memory_use().used[static_cast<std::size_t>(MemoryCategory::kState)], 24U);
+    EXPECT_EQ(backend->memory_use().total, 1024U);
+  }
+  EXPECT_EQ(backend->memory_use().used[static_cast<std::size_t>(MemoryCategory::kState)], 0U);
+  EXPECT_EQ(backend->memory_use().total, 1000U);
+  EXPECT_EQ(backend->memory_use().peak, 1024U);
+  EXPECT_EQ(backend->memory_use().allocations, 2U);
+  backend->reset_peak();
+  EXPECT_EQ(backend->memory_use().peak, 1000U);
+
+  Buffer moved = std::move(weights);
+  EXPECT_EQ(backend->memory_use().total, 1000U) << "moving must not book twice";
+  moved = backend->allocate(8, MemoryCategory::kInputs);
+  EXPECT_EQ(backend->memory_use().total, 8U) << "the block that was assigned over must be freed at once";
+}
+
+TEST(CpuBackend, OutOfMemorySaysWhatIsNeededAndWhatThereIs) {
+  const auto backend = make_backend(DeviceKind::kCpu);
+  for (const std::size_t bytes : {std::size_t{1} << 46, SIZE_MAX}) {
+    try {
+      (void)backend->allocate(bytes, MemoryCategory::kWeights);
+      FAIL() << "allocated " << bytes << " bytes";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(std::to_string(bytes) + " bytes are needed"), std::string::npos)
+          << error.what();
+      EXPECT_EQ(error.code(), ExitCode::kError);
+    }
+  }
+  EXPECT_EQ(backend->memory_use().total, 0U);
+}
+
+TEST(CpuBackend, CopiesThereAndBack) {
+  const auto backend = make_backend(DeviceKind::kCpu);
+  const auto stream = backend->make_stream();
+  const std::string text = "headroom";
+  const Buffer a = backend->allocate(text.size(), MemoryCategory::kInputs);
+  const Buffer b = backend->allocate(text.size(), MemoryCategory::kInputs);
+  backend->copy_from_host(*stream, a.data(), text.data(), text.size());
+  backend->copy_on_device(*stream, b.data(), a.data(), text.size());
+  std::string back(text.size(), '?');
+  backend->copy_to_host(*stream, back.data(), b.data(), text.size());
+  stream->synchronize();
+  EXPECT_EQ(back, text);
+  EXPECT_EQ(stream->native_handle(), nullptr);
+}
+
+TEST(CpuBackend, EventsMeasureTheTimeBetweenThem) {
+  const auto backend = make_backend(DeviceKind::kCpu);
+  const auto stream = backend->make_stream();
+  const auto start = backend->make_event();
+  const auto stop = backend->make_event();
+  start->record(*stream);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  stop->record(*stream);
+  EXPECT_GE(stop->milliseconds_since(*start), 20.0);
+  EXPECT_LT(stop->milliseconds_since(*start), 20000.0);
+  EXPECT_LE(start->milliseconds_since(*stop), -20.0);
+}
+
+TEST(CpuBackend, TellsWhatTheMachineIs) {
+  const DeviceProperties properties = make_backend(DeviceKind::kCpu)->properties();
+  EXPECT_FALSE(properties.name.empty());
+  EXPECT_EQ(properties.target.device, DeviceKind::kCpu);
+  EXPECT_GT(properties.available_bytes, 0U);
+  EXPECT_GE(properties.memory_bytes, properties.available_bytes);
+}
+
+TEST(CpuBackend, ThreadsAreLimitedByRequestAndAffinity) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  EXPECT_EQ(make_backend(DeviceKind::kCpu)->properties().target.threads, CPU_COUNT(&before));
+  EXPECT_EQ(make_backend(DeviceKind::kCpu, 1)->properties().target.threads, 1);
+  EXPECT_EQ(omp_get_max_threads(), 1);
+  EXPECT_EQ(make_backend(DeviceKind::kCpu, 100000)->properties().target.threads, CPU_COUNT(&before));
+  EXPECT_EQ(omp_get_max_threads(), CPU_COUNT(&before));
+
+  int first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  const int threads = make_backend(DeviceKind::kCpu)->properties().target.threads;
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_EQ(threads, 1);
+
+  EXPECT_THROW((void)make_backend(DeviceKind::kCpu, -1), Error);
+}
+
+TEST(CpuInfo, IsaAgreesWithTheKernelsFlags) {
+  std::ifstream file("/proc/cpuinfo");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string flags = " " + find_colon_value(text, "flags") + " ";
+  const auto has = [&](const std::string& flag) { return flags.find(" " + flag + " ") != std::string::npos; };
+  const CpuIsa isa = detect_cpu_isa();
+  EXPECT_EQ(isa >= CpuIsa::kAvx2, has("avx2") && has("fma") && has("f16c"));
+  EXPECT_EQ(isa >= CpuIsa::kAvx512,
+            has("avx512f") && has("avx512cd") && has("avx512bw") && has("avx512dq") && has("avx512vl"));
+  EXPECT_EQ(isa >= CpuIsa::kAvx512Bf16, has("avx512f") && has("avx512_bf16"));
+  if (isa == CpuIsa::kAmx) {
+    EXPECT_TRUE(has("amx_tile") && has("amx_bf16"));
+  }
+}
+
+TEST(CpuInfo, FindsColonValues) {
+  constexpr const char* kText = "model\t\t: 17\nmodel name\t: AMD EPYC 9R14 \nempty\t:\n";
+  EXPECT_EQ(find_colon_value(kText, "model"), "17");
+  EXPECT_EQ(find_colon_value(kText, "model name"), "AMD EPYC 9R14");
+  EXPECT_EQ(find_colon_value(kText, "empty"), "");
+  EXPECT_EQ(find_colon_value(kText, "flags"), "");
+}
+
+TEST(CudaStub, SaysThatThisBuildHasNoCuda) {
+  try {
+    (void)make_backend(DeviceKind::kCuda);
+    FAIL() << "made a CUDA backend";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("no CUDA support"), std::string::npos) << error.what();
+    EXPECT_EQ(error.code(), ExitCode::kError);
+  }
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,134 @@
+#include "backends/cpu/cpu_backend.hpp"
+
+#include <omp.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "backends/cpu/cpu_info.hpp"
+#include "base/error.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+/// From here on memory is mapped in whole huge pages: fewer TLB misses in large weights and activations.
+constexpr std::size_t kMapFrom = 2 * kHugePage;
+/// From here on an allocation is checked against available memory first: Linux would grant it and kill the process
+/// later.
+constexpr std::size_t kCheckFrom = std::size_t{64} << 20;
+
+constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+[[noreturn]] void fail_out_of_memory(std::size_t bytes) {
+  fail("the CPU is out of memory: {} bytes are needed in one block and {} bytes are available", bytes,
+       system_memory().available_bytes);
+}
+
+/// `bytes` (whole huge pages) mapped at a multiple of the huge page size, or null.
+void* map_huge(std::size_t bytes) {
+  // mmap aligns to small pages only, so one huge page more is mapped and what hangs over at both ends given back.
+  const std::size_t span = bytes + kHugePage;
+  void* const mapped = mmap(nullptr, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  const auto start = reinterpret_cast<std::uintptr_t>(mapped);
+  const std::uintptr_t aligned = round_up(start, kHugePage);
+  const std::size_t head = aligned - start;
+  const std::size_t tail = span - head - bytes;
+  auto* const data = static_cast<std::byte*>(mapped) + head;
+  if (head != 0) munmap(mapped, head);
+  if (tail != 0) munmap(data + bytes, tail);
+  madvise(data, bytes, MADV_HUGEPAGE);  // advice: a system without huge pages serves small ones
+  return data;
+}
+
+/// Work runs where it is submitted, so there is never anything to wait for.
+class CpuStream final : public Stream {
+ public:
+  void synchronize() override {}
+  [[nodiscard]] void* native_handle() const noexcept override { return nullptr; }
+};
+
+class CpuEvent final : public Event {
+ public:
+  void record(Stream& /*stream*/) override { time_ = Clock::now(); }
+  [[nodiscard]] double milliseconds_since(const Event& start) const override {
+    return std::chrono::duration<double, std::milli>(time_ - dynamic_cast<const CpuEvent&>(start).time_).count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point time_;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(int threads)
+      : threads_(threads == 0 ? allowed_cpus() : std::min(threads, allowed_cpus())), isa_(detect_cpu_isa()) {
+    omp_set_dynamic(0);
+    omp_set_num_threads(threads_);
+  }
+
+  [[nodiscard]] DeviceProperties properties() const override {
+    const SystemMemory memory = system_memory();
+    return {.name = cpu_name(),
+            .target = {.device = DeviceKind::kCpu, .cpu_isa = isa_, .threads = threads_},
+            .memory_bytes = memory.installed_bytes,
+            .available_bytes = memory.available_bytes};
+  }
+
+  void copy_from_host(Stream& /*stream*/, void* device, const void* host, std::size_t bytes) override {
+    copy(device, host, bytes);
+  }
+  void copy_to_host(Stream& /*stream*/, void* host, const void* device, std::size_t bytes) override {
+    copy(host, device, bytes);
+  }
+  void copy_on_device(Stream& /*stream*/, void* to, const void* from, std::size_t bytes) override {
+    copy(to, from, bytes);
+  }
+
+  [[nodiscard]] std::unique_ptr<Stream> make_stream() override { return std::make_unique<CpuStream>(); }
+  [[nodiscard]] std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
+
+ protected:
+  [[nodiscard]] void* allocate_bytes(std::size_t bytes) override {
+    if (bytes > SIZE_MAX - 2 * kHugePage) fail_out_of_memory(bytes);  // rounding up would wrap around
+    if (bytes >= kCheckFrom && bytes > system_memory().available_bytes) fail_out_of_memory(bytes);
+    void* const data = bytes >= kMapFrom
+                           ? map_huge(round_up(bytes, kHugePage))
+                           : std::aligned_alloc(kAlignment, round_up(std::max(bytes, kAlignment), kAlignment));
+    if (data == nullptr) fail_out_of_memory(bytes);
+    return data;
+  }
+
+  void free_bytes(void* data, std::size_t bytes) noexcept override {
+    if (bytes >= kMapFrom) {
+      munmap(data, round_up(bytes, kHugePage));
+    } else {
+      std::free(data);
+    }
+  }
+
+ private:
+  static void copy(void* to, const void* from, std::size_t bytes) {
+    if (bytes != 0) std::memcpy(to, from, bytes);
+  }
+
+  int threads_;
+  CpuIsa isa_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(int threads) {
+  if (threads < 0)
+    fail_usage("threads is {}; expected 0 (all that the affinity mask allows) or a positive count", threads);
+  return std::make_unique<CpuBackend>(threads);
+}
+
+}  // namespace headroom

@@ -1,0 +1,133 @@
+#include "backends/cpu/cpu_info.hpp"
+
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace headroom {
+namespace {
+
+std::string read_text(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::optional<std::size_t> parse_size(std::string_view text) {
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} ? std::optional(value) : std::nullopt;
+}
+
+/// A size of /proc/meminfo, where sizes are in KiB; 0 where the line is missing.
+std::size_t meminfo_bytes(std::string_view text, std::string_view key) {
+  return parse_size(find_colon_value(text, key)).value_or(0) * 1024;
+}
+
+/// What `group` may still allocate. Inactive file pages count as free: the kernel drops them before it runs out.
+std::optional<std::size_t> cgroup_room(const std::filesystem::path& group) {
+  const auto limit = parse_size(read_text(group / "memory.max"));  // "max" is no number: no limit
+  const auto current = parse_size(read_text(group / "memory.current"));
+  if (!limit || !current) return std::nullopt;
+  const std::string stat = read_text(group / "memory.stat");
+  constexpr std::string_view kKey = "\ninactive_file ";
+  const std::size_t at = stat.find(kKey);
+  const std::size_t cache =
+      at == std::string::npos ? 0 : parse_size(std::string_view(stat).substr(at + kKey.size())).value_or(0);
+  const std::size_t held = *current - std::min(*current, cache);
+  return *limit - std::min(*limit, held);
+}
+
+/// The least room of this process' control group and those around it.
+std::optional<std::size_t> cgroup_room() {
+  constexpr std::string_view kUnified = "0::/";  // the v2 hierarchy's line in /proc/self/cgroup
+  const std::string groups = read_text("/proc/self/cgroup");
+  const std::size_t at = groups.find(kUnified);
+  if (at == std::string::npos) return std::nullopt;
+  const std::size_t start = at + kUnified.size();
+  const std::filesystem::path root = "/sys/fs/cgroup";
+  std::optional<std::size_t> least;
+  std::filesystem::path group = root / groups.substr(start, groups.find('\n', start) - start);
+  while (true) {
+    if (const auto room = cgroup_room(group)) least = std::min(least.value_or(*room), *room);
+    if (group == root || group == group.parent_path()) return least;
+    group = group.parent_path();
+  }
+}
+
+bool may_use_amx_tiles() {
+  constexpr long kArchReqXcompPerm = 0x1023;
+  constexpr long kXfeatureXtiledata = 18;
+  return syscall(SYS_arch_prctl, kArchReqXcompPerm, kXfeatureXtiledata) == 0;
+}
+
+}  // namespace
+
+std::string find_colon_value(std::string_view text, std::string_view key) {
+  constexpr std::string_view kBlank = " \t";
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (!line.starts_with(key)) continue;
+    std::string_view rest = line.substr(key.size());
+    rest.remove_prefix(std::min(rest.find_first_not_of(kBlank), rest.size()));
+    if (!rest.starts_with(':')) continue;
+    rest.remove_prefix(1);
+    rest.remove_prefix(std::min(rest.find_first_not_of(kBlank), rest.size()));
+    return std::string(rest.substr(0, rest.find_last_not_of(kBlank) + 1));
+  }
+  return {};
+}
+
+std::string cpu_name() {
+  std::string name = find_colon_value(read_text("/proc/cpuinfo"), "model name");
+  return name.empty() ? "unknown CPU" : name;
+}
+
+CpuIsa detect_cpu_isa() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  if (!avx2) return CpuIsa::kPortable;
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vl");
+  if (!avx512) return CpuIsa::kAvx2;
+  if (!__builtin_cpu_supports("avx512bf16")) return CpuIsa::kAvx512;
+  const bool amx =
+      __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") && __builtin_cpu_supports("amx-int8");
+  return amx && may_use_amx_tiles() ? CpuIsa::kAmx : CpuIsa::kAvx512Bf16;
+#else
+  return CpuIsa::kPortable;
+#endif
+}
+
+int allowed_cpus() {
+  // The fixed cpu_set_t ends at 1024 CPUs; on larger machines the call fails until the set is large enough.
+  for (int capacity = CPU_SETSIZE; capacity <= (1 << 20); capacity *= 2) {
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(static_cast<std::size_t>(capacity)),
+                                                               [](cpu_set_t* p) { CPU_FREE(p); });
+    const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(capacity));
+    if (set != nullptr && sched_getaffinity(0, bytes, set.get()) == 0)
+      return std::max(1, CPU_COUNT_S(bytes, set.get()));
+  }
+  return 1;
+}
+
+SystemMemory system_memory() {
+  const std::string text = read_text("/proc/meminfo");
+  SystemMemory memory{.installed_bytes = meminfo_bytes(text, "MemTotal"),
+                      .available_bytes = meminfo_bytes(text, "MemAvailable")};
+  if (const auto room = cgroup_room()) memory.available_bytes = std::min(memory.available_bytes, *room);
+  return memory;
+}
+
+}  // namespace headroom
