@@ -1,0 +1,105 @@
+// cast: y = x rounded to y's dtype (nearest, ties to even); the same shape.
+//
+// Dtypes   f32 -> bf16, bf16 -> f32 and f16 -> f32 or bf16 in vectors, the rest one element at a time through double.
+// Bytes    x read, y written once; bound by memory in vectors, by the conversion (some nanoseconds an element) otherwise.
+
+#include "kernels/cast.hpp"
+
+#include "kernels/cpu_kernel.hpp"
+#include "kernels/parallel.hpp"
+#include "kernels/row_loop.hpp"
+#include "kernels/simd_targets.hpp"
+#include "kernels/strided_copy.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cast_cpu.cpp"
+#include "hwy/foreach_target.h"
+#include "kernels/simd_inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace headroom {
+namespace HWY_NAMESPACE {
+namespace {
+
+struct Same {
+  HWY_INLINE Vector operator()(Vector x) const { return x; }
+};
+
+template <class From, class To>
+void cast_rows_of(const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, const void* x, void* y) {
+  RowCursor cursor(loop, begin);
+  for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
+    map_row(cursor.length(), Same{}, static_cast<To*>(y) + cursor.offset(1), static_cast<const From*>(x) + cursor.offset(0));
+  }
+}
+
+/// Rows [begin, end) of operands x, y; the pairs of dtypes that is_vectorized() names.
+void cast_rows(DType from, DType to, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, const void* x, void* y) {
+  if (from == DType::kF32) return cast_rows_of<float, Bf16>(loop, begin, end, x, y);
+  if (from == DType::kBF16) return cast_rows_of<Bf16, float>(loop, begin, end, x, y);
+  if (to == DType::kF32) return cast_rows_of<Half, float>(loop, begin, end, x, y);
+  cast_rows_of<Half, Bf16>(loop, begin, end, x, y);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace headroom
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace headroom {
+namespace {
+
+HWY_EXPORT(cast_rows);
+
+bool is_vectorized(DType from, DType to) {
+  if (from == DType::kF16) return to == DType::kF32 || to == DType::kBF16;
+  return (from == DType::kF32 && to == DType::kBF16) || (from == DType::kBF16 && to == DType::kF32);
+}
+
+/// Rows [begin, end) of operands x, y, an element at a time. Integers of 64 bits stay exact up to 2^53.
+void cast_each(DType from, DType to, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, const void* x, void* y) {
+  const auto from_bytes = static_cast<std::int64_t>(size_of(from));
+  const auto to_bytes = static_cast<std::int64_t>(size_of(to));
+  RowCursor cursor(loop, begin);
+  for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
+    const std::byte* source = static_cast<const std::byte*>(x) + cursor.offset(0) * from_bytes;
+    std::byte* target = static_cast<std::byte*>(y) + cursor.offset(1) * to_bytes;
+    for (std::int64_t i = 0; i < cursor.length(); ++i) {
+      store_from_double(target + i * to_bytes, to, load_as_double(source + i * from_bytes, from));
+    }
+  }
+}
+
+CpuPlan plan(const CpuBinding& binding) {
+  const Operand& x = binding.inputs[0];
+  const Operand& y = binding.outputs[0];
+  const DType from = x.type.dtype;
+  const DType to = y.type.dtype;
+  const int threads = binding.threads;
+  if (from == to) {
+    const StridedCopy copy(size_of(to), y.type.shape, x.strides, y.strides);
+    return {[=](const LaunchArguments& arguments) { copy.run(threads, arguments.inputs[0], arguments.outputs[0]); }};
+  }
+  const auto loop = longest_rows<2>(y.type.shape, {x.strides, y.strides});
+  const bool vectorized = is_vectorized(from, to);
+  return {[=](const LaunchArguments& arguments) {
+    parallel_for(threads, loop.rows, grain_of(loop.row_length()), [&](std::int64_t begin, std::int64_t end, int) {
+      if (vectorized) {
+        HWY_DYNAMIC_DISPATCH(cast_rows)(from, to, loop, begin, end, arguments.inputs[0], arguments.outputs[0]);
+      } else {
+        cast_each(from, to, loop, begin, end, arguments.inputs[0], arguments.outputs[0]);
+      }
+    });
+  }};
+}
+
+}  // namespace
+
+const Kernel& highway_cast() {
+  static const CpuKernel kernel({.name = "highway.cast", .op = Op::kCast, .supports = supports_all_types, .plan = plan});
+  return kernel;
+}
+
+}  // namespace headroom
+#endif

@@ -1,0 +1,272 @@
+#include "kernels/compare.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "ir/infer.hpp"
+#include "ir/interpreter.hpp"
+#include "kernels/test_tensor.hpp"
+
+namespace headroom {
+namespace {
+
+/// The distance from 1 to the next number of a floating-point dtype.
+double epsilon_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return 0x1p-52;
+    case DType::kF32:
+      return 0x1p-23;
+    case DType::kF16:
+      return 0x1p-10;
+    case DType::kBF16:
+      return 0x1p-7;
+    case DType::kF8E4M3:
+      return 0x1p-3;
+    case DType::kF8E5M2:
+      return 0x1p-2;
+    default:
+      return 0;
+  }
+}
+
+double round_to(double value, DType dtype) {
+  std::array<std::byte, 8> bytes{};
+  store_from_double(bytes.data(), dtype, value);
+  return load_as_double(bytes.data(), dtype);
+}
+
+struct Verdict {
+  double relative_l2 = 0;
+  std::string message;
+};
+
+std::string name_element(const TestTensor& out, std::int64_t index) {
+  return fmt::format("element {} of {}{}", coordinates_of(out.operand().type.shape, index), out.operand().type.dtype,
+                     out.operand().type.shape);
+}
+
+/// Integers and booleans are exact or wrong.
+Verdict judge_integers(const TestTensor& out, const OracleTensor& reference) {
+  for (std::int64_t i = 0; i < out.operand().type.shape.numel(); ++i) {
+    const std::int64_t expected = reference.integers[static_cast<std::size_t>(i)];
+    if (out.integer(i) != expected)
+      return {.relative_l2 = 1,
+              .message = fmt::format("{} is {}, expected {}", name_element(out, i), out.integer(i), expected)};
+  }
+  return {};
+}
+
+Verdict judge_reals(const TestTensor& out, const OracleTensor& reference, Tolerance tolerance) {
+  const DType dtype = out.operand().type.dtype;
+  const auto numel = out.operand().type.shape.numel();
+  double error_squares = 0, reference_squares = 0, peak = 0, worst = 0;
+  std::int64_t worst_index = 0;
+  for (std::int64_t i = 0; i < numel; ++i) {
+    const double expected = reference.reals[static_cast<std::size_t>(i)];
+    const double got = out.real(i);
+    const double rounded = round_to(expected, dtype);  // what lies beyond the dtype's range is infinite in it
+    if (std::isnan(expected) && std::isnan(got)) continue;
+    const bool special = std::isnan(expected) || std::isnan(got) || std::isinf(rounded) || std::isinf(got);
+    if (special && got != rounded)
+      return {.relative_l2 = INFINITY,
+              .message = fmt::format("{} is {}, expected {}", name_element(out, i), got, rounded)};
+    if (special) continue;
+    const double error = std::fabs(got - expected);
+    error_squares += error * error;
+    reference_squares += expected * expected;
+    peak = std::max(peak, std::fabs(expected));
+    if (error > worst) {
+      worst = error;
+      worst_index = i;
+    }
+  }
+  Verdict verdict;
+  if (error_squares > 0)
+    verdict.relative_l2 = std::sqrt(error_squares / reference_squares);  // infinite where the reference is 0
+  const double allowed = tolerance.max_ulps_of_peak * epsilon_of(dtype) * peak;
+  if (!(verdict.relative_l2 <= tolerance.relative_l2) || !(worst <= allowed)) {
+    verdict.message = fmt::format(
+        "relative L2 error {:.3g} (allowed {:.3g}); worst is {}: {}, expected {}, off by {:.3g} (allowed {:.3g})",
+        verdict.relative_l2, tolerance.relative_l2, name_element(out, worst_index), out.real(worst_index),
+        reference.reals[static_cast<std::size_t>(worst_index)], worst, allowed);
+  }
+  return verdict;
+}
+
+Verdict judge(const TestTensor& out, const OracleTensor& reference, Tolerance tolerance) {
+  HR_CHECK_EQ(reference.type.shape.to_string(), out.operand().type.shape.to_string());
+  return is_float(out.operand().type.dtype) ? judge_reals(out, reference, tolerance) : judge_integers(out, reference);
+}
+
+/// One kernel prepared for one spec, with everything it reads.
+class Run {
+ public:
+  Run(const Kernel& kernel, const OpSpec& spec, const Target& target, std::uint64_t seed, TestStrides strides)
+      : kernel_(kernel),
+        spec_(spec),
+        backend_(make_backend(target.device, target.threads)),
+        stream_(backend_->make_stream()) {
+    for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+      values_.push_back(random_input(spec, i, seed));
+      // Folded weights are always given dense.
+      const bool weight = i < spec.is_weight.size() && spec.is_weight[i];
+      const StrideRule rule = weight ? StrideRule::kDense : kernel.input_strides(spec, static_cast<int>(i));
+      inputs_.push_back(place_for_test(spec.inputs[i], rule, strides, i));
+    }
+    for (std::size_t i = 0; i < spec.outputs.size(); ++i) {
+      const StrideRule rule = kernel.output_strides(spec, static_cast<int>(i));
+      outputs_.push_back(place_for_test(spec.outputs[i], rule, strides, spec.inputs.size() + i));
+    }
+    prepared_ = kernel.prepare(spec, inputs_, outputs_, target);
+    HR_CHECK(prepared_ != nullptr);
+    references_ = interpret_node(spec.op, spec.attributes, values_);
+    HR_CHECK_EQ(references_.size(), spec.outputs.size());
+  }
+
+  /// Launches once and judges; with `overwritten`, output 0 lies over that input.
+  Verdict launch(Tolerance tolerance, std::optional<std::size_t> overwritten);
+
+  /// Whether the kernel says that output 0 may lie over input `i`, and it can here.
+  [[nodiscard]] bool can_overwrite(std::size_t i) const {
+    return kernel_.may_overwrite(spec_, static_cast<int>(i)) && inputs_[i].type == outputs_[0].type &&
+           inputs_[i].strides == outputs_[0].strides;
+  }
+
+ private:
+  [[nodiscard]] std::string pack_weights(std::vector<const void*>& addresses);
+  [[nodiscard]] std::string check_all(std::optional<std::size_t> overwritten, TestTensor& scratch);
+
+  const Kernel& kernel_;
+  const OpSpec& spec_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Stream> stream_;
+  std::vector<OracleTensor> values_, references_;
+  std::vector<Operand> inputs_, outputs_;
+  std::unique_ptr<PreparedKernel> prepared_;
+  std::vector<std::unique_ptr<TestTensor>> input_tensors_, output_tensors_, packed_tensors_;
+};
+
+std::string Run::pack_weights(std::vector<const void*>& addresses) {
+  packed_tensors_.clear();
+  const std::span<const PackedWeight> packed = prepared_->packed_weights();
+  for (std::size_t i = 0; i < packed.size(); ++i) {
+    const auto input = static_cast<std::size_t>(packed[i].input);
+    HR_CHECK(packed[i].input >= 0 && input < spec_.inputs.size());
+    if (input >= spec_.is_weight.size() || !spec_.is_weight[input])
+      return fmt::format("input {} is packed but is no weight", input);
+    if (packed[i].layout.empty()) return fmt::format("the packed form of input {} has no layout name", input);
+    auto& tensor = packed_tensors_.emplace_back(std::make_unique<TestTensor>(*backend_, packed[i].bytes));
+    tensor->upload(*stream_);
+    prepared_->pack(*stream_, i, input_tensors_[input]->device(), tensor->device());
+    if (const std::string overrun = tensor->download_and_check(*stream_, true); !overrun.empty())
+      return fmt::format("the packed form of input {} {}", input, overrun);
+    tensor->upload(*stream_);  // from here on it must not change
+    addresses[input] = tensor->device();
+  }
+  return {};
+}
+
+std::string Run::check_all(std::optional<std::size_t> overwritten, TestTensor& scratch) {
+  for (std::size_t i = 0; i < output_tensors_.size(); ++i)
+    if (const std::string wrong = output_tensors_[i]->download_and_check(*stream_, true); !wrong.empty())
+      return fmt::format("output {} {}", i, wrong);
+  for (std::size_t i = 0; i < input_tensors_.size(); ++i) {
+    if (i == overwritten) continue;
+    if (const std::string wrong = input_tensors_[i]->download_and_check(*stream_, false); !wrong.empty())
+      return fmt::format("input {} {}", i, wrong);
+  }
+  for (const auto& packed : packed_tensors_)
+    if (const std::string wrong = packed->download_and_check(*stream_, false); !wrong.empty())
+      return fmt::format("a packed weight {}", wrong);
+  if (const std::string wrong = scratch.download_and_check(*stream_, true); !wrong.empty())
+    return fmt::format("scratch {}", wrong);
+  return {};
+}
+
+Verdict Run::launch(Tolerance tolerance, std::optional<std::size_t> overwritten) {
+  input_tensors_.clear();
+  output_tensors_.clear();
+  std::vector<const void*> input_addresses;
+  std::vector<void*> output_addresses;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    auto& tensor =
+        input_tensors_.emplace_back(std::make_unique<TestTensor>(*backend_, inputs_[i], TestTensor::Role::kInput));
+    tensor->store(values_[i]);
+    tensor->upload(*stream_);
+    input_addresses.push_back(tensor->device());
+  }
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    auto& tensor =
+        output_tensors_.emplace_back(std::make_unique<TestTensor>(*backend_, outputs_[i], TestTensor::Role::kOutput));
+    if (i == 0 && overwritten) tensor->store(values_[*overwritten]);
+    tensor->upload(*stream_);
+    output_addresses.push_back(tensor->device());
+  }
+  if (std::string wrong = pack_weights(input_addresses); !wrong.empty()) return {.message = std::move(wrong)};
+  if (overwritten) input_addresses[*overwritten] = output_addresses[0];
+  TestTensor scratch(*backend_, prepared_->scratch_bytes());
+  scratch.upload(*stream_);
+
+  prepared_->launch(
+      {.stream = *stream_, .inputs = input_addresses, .outputs = output_addresses, .scratch = scratch.device()});
+
+  if (std::string wrong = check_all(overwritten, scratch); !wrong.empty()) return {.message = std::move(wrong)};
+  Verdict worst;
+  for (std::size_t i = 0; i < output_tensors_.size(); ++i) {
+    Verdict verdict = judge(*output_tensors_[i], references_[i], tolerance);
+    if (!verdict.message.empty()) return {verdict.relative_l2, fmt::format("output {}: {}", i, verdict.message)};
+    worst.relative_l2 = std::max(worst.relative_l2, verdict.relative_l2);
+  }
+  return worst;
+}
+
+}  // namespace
+
+Tolerance default_tolerance(DType dtype) {
+  // Storing rounds to nearest: a relative error of at most epsilon / 2, about 0.4 of that in L2 on random data. fp32
+  // leaves room for the sums and functions themselves; narrower dtypes for values that the sums push over a rounding
+  // boundary.
+  switch (dtype) {
+    case DType::kF64:
+      return {.relative_l2 = 1e-14};
+    case DType::kF32:
+      return {.relative_l2 = 2e-6};
+    default:
+      return {.relative_l2 = 0.5 * epsilon_of(dtype), .max_ulps_of_peak = 2};
+  }
+}
+
+Comparison compare_with_oracle(const Kernel& kernel, const OpSpec& spec, const Target& target, std::uint64_t seed,
+                               Tolerance tolerance, TestStrides strides) {
+  if (const Support rejection = kernel.supports(spec, target)) return {.message = "rejected: " + rejection->reason};
+  Run run(kernel, spec, target, seed, strides);
+  Verdict verdict = run.launch(tolerance, std::nullopt);
+  for (std::size_t i = 0; i < spec.inputs.size() && verdict.message.empty(); ++i) {
+    if (!run.can_overwrite(i)) continue;
+    const Verdict in_place = run.launch(tolerance, i);
+    verdict.relative_l2 = std::max(verdict.relative_l2, in_place.relative_l2);
+    if (!in_place.message.empty()) verdict.message = fmt::format("over input {}: {}", i, in_place.message);
+  }
+  return {.passed = verdict.message.empty(), .relative_l2 = verdict.relative_l2, .message = std::move(verdict.message)};
+}
+
+OpSpec make_spec(Op op, std::vector<TensorType> inputs, std::vector<std::pair<std::string_view, Attribute>> attributes,
+                 std::vector<bool> is_weight) {
+  OpSpec spec{.op = op,
+              .attributes = Attributes(op, std::move(attributes)),
+              .inputs = std::move(inputs),
+              .outputs = {},
+              .is_weight = std::move(is_weight)};
+  spec.is_weight.resize(spec.inputs.size());
+  spec.outputs = infer(op, spec.attributes, spec.inputs);
+  return spec;
+}
+
+}  // namespace headroom

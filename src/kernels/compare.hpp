@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kernels/kernel.hpp"
+
+namespace headroom {
+
+/// How close a kernel must come to the oracle. The error is ||out - ref||_2 / ||ref||_2 over all elements, and no
+/// element may be off by more than `max_ulps_of_peak` times the dtype's epsilon times the largest |ref|.
+struct Tolerance {
+  double relative_l2;
+  double max_ulps_of_peak = 64;
+};
+/// Usual bounds for a kernel that computes in fp32 and stores `dtype`.
+[[nodiscard]] Tolerance default_tolerance(DType dtype);
+
+struct Comparison {
+  bool passed = false;
+  double relative_l2 = 0;
+  std::string message;  ///< what is wrong, with the first bad element; empty when passed
+};
+
+/// How operands lie for a comparison.
+enum class TestStrides : std::uint8_t { kDense, kPadded, kPermuted };
+
+/// Runs `kernel` on fresh random inputs (drawn from `seed`, rounded to their dtypes) and compares each output with the
+/// oracle; runs it again over each input that it says it may overwrite. NaN never passes unless the oracle has NaN
+/// there; infinities must match in place and sign. Outputs are poisoned beforehand with NaN patterns, guard bytes
+/// around every operand and between padded rows must survive, and inputs must be unchanged.
+[[nodiscard]] Comparison compare_with_oracle(const Kernel& kernel, const OpSpec& spec, const Target& target,
+                                             std::uint64_t seed, Tolerance tolerance,
+                                             TestStrides strides = TestStrides::kDense);
+
+/// A spec with its output types inferred.
+[[nodiscard]] OpSpec make_spec(Op op, std::vector<TensorType> inputs,
+                               std::vector<std::pair<std::string_view, Attribute>> attributes = {},
+                               std::vector<bool> is_weight = {});
+
+}  // namespace headroom

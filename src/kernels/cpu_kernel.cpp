@@ -1,0 +1,62 @@
+#include "kernels/cpu_kernel.hpp"
+
+#include <utility>
+
+#include "kernels/simd_targets.hpp"
+
+namespace headroom {
+namespace {
+
+class CpuPrepared final : public PreparedKernel {
+ public:
+  explicit CpuPrepared(CpuPlan plan) : plan_(std::move(plan)) {}
+  [[nodiscard]] std::size_t scratch_bytes() const override { return plan_.scratch_bytes; }
+  [[nodiscard]] std::string implementation() const override { return highway_target_name(); }
+  void launch(const LaunchArguments& arguments) const override { plan_.launch(arguments); }
+
+ private:
+  CpuPlan plan_;
+};
+
+}  // namespace
+
+Support CpuKernel::supports(const OpSpec& spec, const Target& target) const {
+  if (spec.op != traits_.op) return Rejection{fmt::format("runs {}, not {}", name_of(traits_.op), name_of(spec.op))};
+  if (target.device != DeviceKind::kCpu) return Rejection{fmt::format("runs on a cpu, not on {}", name_of(target.device))};
+  return traits_.supports(spec);
+}
+
+bool CpuKernel::may_overwrite(const OpSpec& spec, int input) const {
+  return traits_.in_place && spec.inputs[static_cast<std::size_t>(input)] == spec.outputs[0];
+}
+
+DType CpuKernel::compute_type(const OpSpec& spec) const {
+  return cost(spec).unit == ComputeUnit::kNone ? spec.outputs[0].dtype : traits_.compute;
+}
+
+std::unique_ptr<PreparedKernel> CpuKernel::prepare(const OpSpec& spec, std::span<const Operand> inputs,
+                                                   std::span<const Operand> outputs, const Target& target) const {
+  return std::make_unique<CpuPrepared>(traits_.plan({spec, inputs, outputs, target.threads}));
+}
+
+Support supports_f32_or_bf16(const OpSpec& spec) {
+  const DType dtype = spec.outputs[0].dtype;
+  if (dtype != DType::kF32 && dtype != DType::kBF16) return Rejection{fmt::format("stores f32 or bf16, not {}", dtype)};
+  for (const TensorType& input : spec.inputs) {
+    if (input.dtype != dtype && input.dtype != DType::kF32) {
+      return Rejection{fmt::format("takes {} or f32 beside {}, not {}", dtype, dtype, input.dtype)};
+    }
+  }
+  return std::nullopt;
+}
+
+Support supports_rows(const OpSpec& spec) {
+  for (const TensorType& input : spec.inputs) {
+    if (input.layout != Layout::kRowMajor) return Rejection{"needs row-major operands"};
+  }
+  return supports_f32_or_bf16(spec);
+}
+
+Support supports_all_types(const OpSpec&) { return std::nullopt; }
+
+}  // namespace headroom

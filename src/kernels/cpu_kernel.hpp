@@ -1,0 +1,60 @@
+#pragma once
+
+#include <functional>
+
+#include "kernels/kernel.hpp"
+
+namespace headroom {
+
+/// A CPU kernel bound to shapes and strides. `launch` allocates nothing.
+struct CpuPlan {
+  std::function<void(const LaunchArguments&)> launch;
+  std::size_t scratch_bytes = 0;
+};
+
+/// What a CPU kernel is bound to.
+struct CpuBinding {
+  const OpSpec& spec;
+  std::span<const Operand> inputs;
+  std::span<const Operand> outputs;
+  int threads;  ///< that launch may use
+};
+
+/// All that tells one of the kernels written here for CPUs from another.
+struct CpuKernelTraits {
+  std::string_view name;
+  Op op;
+  Support (*supports)(const OpSpec& spec);
+  StrideRule strides = StrideRule::kInnerDense;  ///< of every operand
+  bool in_place = false;                         ///< output 0 may be written over any input of the same type
+  DType compute = DType::kF32;                   ///< dtype of the arithmetic; copies report what they move
+  CpuPlan (*plan)(const CpuBinding& binding);
+};
+
+/// A kernel given by its traits; runs on the calling thread's OpenMP team.
+class CpuKernel final : public Kernel {
+ public:
+  explicit CpuKernel(const CpuKernelTraits& traits) : traits_(traits) {}
+
+  [[nodiscard]] std::string_view name() const override { return traits_.name; }
+  [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override;
+  [[nodiscard]] StrideRule input_strides(const OpSpec&, int) const override { return traits_.strides; }
+  [[nodiscard]] StrideRule output_strides(const OpSpec&, int) const override { return traits_.strides; }
+  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override;
+  [[nodiscard]] DType compute_type(const OpSpec& spec) const override;
+  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
+                                                        std::span<const Operand> outputs, const Target& target) const override;
+
+ private:
+  CpuKernelTraits traits_;
+};
+
+/// Supported where the operands are row-major and of dtypes that supports_f32_or_bf16() takes: for kernels that work along
+/// the innermost axis.
+[[nodiscard]] Support supports_rows(const OpSpec& spec);
+/// Supported where output 0 is f32 or bf16 and every input has its dtype, or f32 (the small operands beside a bf16 tensor).
+[[nodiscard]] Support supports_f32_or_bf16(const OpSpec& spec);
+/// Supported whatever the types are, as ir's infer() allows them.
+[[nodiscard]] Support supports_all_types(const OpSpec& spec);
+
+}  // namespace headroom

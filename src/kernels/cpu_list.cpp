@@ -1,0 +1,62 @@
+#include <array>
+
+#include "kernels/cast.hpp"
+#include "kernels/conv2d.hpp"
+#include "kernels/elementwise.hpp"
+#include "kernels/gate_residual.hpp"
+#include "kernels/kernel.hpp"
+#include "kernels/linear.hpp"
+#include "kernels/matmul.hpp"
+#include "kernels/max_pool2d.hpp"
+#include "kernels/mean.hpp"
+#include "kernels/movement.hpp"
+#include "kernels/norm.hpp"
+#include "kernels/positions.hpp"
+#include "kernels/rope.hpp"
+#include "kernels/softmax.hpp"
+
+namespace headroom {
+namespace {
+
+/// The CPU's kernels in the order they are tried: of those for one op, the best first.
+std::span<const Kernel* const> cpu_kernels() {
+  static const std::array kKernels = {
+      &onednn_linear(),
+      &onednn_matmul(),
+      &onednn_conv2d(),
+      &onednn_max_pool2d(),
+      &highway_add(),
+      &highway_sub(),
+      &highway_mul(),
+      &highway_add_scalar(),
+      &highway_mul_scalar(),
+      &highway_relu(),
+      &highway_silu(),
+      &highway_gelu(),
+      &highway_cast(),
+      &highway_softmax(),
+      &highway_layer_norm(),
+      &highway_rms_norm(),
+      &highway_rope_table(),
+      &highway_rope(),
+      &highway_timestep_embedding(),
+      &highway_reshape(),
+      &highway_transpose(),
+      &highway_concat(),
+      &highway_slice(),
+      &highway_row(),
+      &highway_mean(),
+      &highway_norm_modulate(),
+      &highway_gate_residual(),
+      &highway_qk_norm_rope(),
+  };
+  return kKernels;
+}
+
+}  // namespace
+
+std::span<const Kernel* const> kernels_of(DeviceKind device) {
+  return device == DeviceKind::kCpu ? cpu_kernels() : std::span<const Kernel* const>();
+}
+
+}  // namespace headroom

@@ -1,0 +1,117 @@
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "backends/backend.hpp"
+#include "kernels/compare.hpp"
+#include "kernels/kernel.hpp"
+
+namespace headroom {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+TensorType f32(const Shape& shape) { return {DType::kF32, shape}; }
+
+/// A spec in f32 as a model would have it; nothing for an op that this test does not know yet.
+std::optional<OpSpec> typical_spec(Op op) {
+  const TensorType tokens = f32({2, 12, 32});
+  const TensorType heads = f32({2, 4, 12, 8});
+  const TensorType angles = f32({12, 4});
+  const TensorType images = f32({2, 3, 8, 8});
+  switch (op) {
+    case Op::kAdd:
+    case Op::kSub:
+    case Op::kMul:
+      return make_spec(op, {tokens, f32({2, 1, 32})});
+    case Op::kAddScalar:
+    case Op::kMulScalar:
+      return make_spec(op, {tokens}, {{"value", 0.5}});
+    case Op::kRelu:
+    case Op::kSilu:
+    case Op::kGelu:
+      return make_spec(op, {tokens});
+    case Op::kCast:
+      return make_spec(op, {tokens}, {{"dtype", DType::kBF16}});
+    case Op::kLinear:
+      return make_spec(op, {tokens, f32({64, 32}), f32({64})}, {}, {false, true, true});
+    case Op::kMatmul:
+      return make_spec(op, {heads, heads}, {{"transpose_b", std::int64_t{1}}});
+    case Op::kSoftmax:
+      return make_spec(op, {f32({2, 4, 12, 12})});
+    case Op::kLayerNorm:
+      return make_spec(op, {tokens}, {{"eps", 1e-6}});
+    case Op::kRmsNorm:
+      return make_spec(op, {heads, f32({8})}, {{"eps", 1e-6}}, {false, true});
+    case Op::kRopeTable:
+      return make_spec(op, {f32({12, 2})}, {{"axes", Ints{4, 4}}});
+    case Op::kRope:
+      return make_spec(op, {heads, angles, angles});
+    case Op::kTimestepEmbedding:
+      return make_spec(op, {f32({2})}, {{"dim", std::int64_t{32}}, {"scale", 1000.0}});
+    case Op::kReshape:
+      return make_spec(op, {tokens}, {{"shape", Ints{2, 12, 4, 8}}});
+    case Op::kTranspose:
+      return make_spec(op, {heads}, {{"perm", Ints{0, 2, 1, 3}}});
+    case Op::kConcat:
+      return make_spec(op, {tokens, f32({2, 5, 32})}, {{"axis", std::int64_t{1}}});
+    case Op::kSlice:
+      return make_spec(op, {tokens},
+                       {{"axis", std::int64_t{1}}, {"start", std::int64_t{3}}, {"size", std::int64_t{5}}});
+    case Op::kRow:
+      return make_spec(op, {f32({28, 32}), {DType::kI32, Shape{}}});
+    case Op::kConv2d:
+      return make_spec(op, {images, f32({8, 3, 3, 3}), f32({8})}, {}, {false, true, true});
+    case Op::kMaxPool2d:
+      return make_spec(op, {images}, {{"window", std::int64_t{2}}});
+    case Op::kMean:
+      return make_spec(op, {images}, {{"axis", std::int64_t{2}}});
+    default:
+      return std::nullopt;
+  }
+}
+
+TEST(CpuList, EveryPlainOpHasAKernelInF32) {
+  const Target target = make_backend(DeviceKind::kCpu)->properties().target;
+  int plain_ops = 0;
+  for (const OpSchema& schema : all_ops()) {
+    if (schema.fused) continue;
+    ++plain_ops;
+    const std::optional<OpSpec> spec = typical_spec(schema.op);
+    ASSERT_TRUE(spec.has_value()) << "this test has no typical spec for " << schema.name;
+    std::string reasons;
+    bool supported = false;
+    for (const Kernel* kernel : kernels_of(DeviceKind::kCpu)) {
+      const Support rejection = kernel->supports(*spec, target);
+      supported = supported || !rejection;
+      if (rejection) reasons += fmt::format("\n  {}: {}", kernel->name(), rejection->reason);
+    }
+    EXPECT_TRUE(supported) << "no CPU kernel runs " << schema.name << ":" << reasons;
+  }
+  EXPECT_GE(plain_ops, 20);
+}
+
+TEST(CpuList, NamesAreUniqueAndQualified) {
+  std::set<std::string_view> names;
+  for (const Kernel* kernel : kernels_of(DeviceKind::kCpu)) {
+    EXPECT_TRUE(names.insert(kernel->name()).second) << kernel->name() << " is listed twice";
+    EXPECT_NE(kernel->name().find('.'), std::string_view::npos) << kernel->name();
+  }
+}
+
+TEST(CpuList, NoKernelTakesAnotherDevice) {
+  const Target cuda{.device = DeviceKind::kCuda};
+  for (const OpSchema& schema : all_ops()) {
+    const std::optional<OpSpec> spec = typical_spec(schema.op);
+    if (!spec) continue;
+    for (const Kernel* kernel : kernels_of(DeviceKind::kCpu))
+      EXPECT_TRUE(kernel->supports(*spec, cuda).has_value()) << kernel->name();
+  }
+  EXPECT_TRUE(kernels_of(DeviceKind::kCuda).empty());
+}
+
+}  // namespace
+}  // namespace headroom

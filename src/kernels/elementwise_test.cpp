@@ -1,0 +1,135 @@
+#include "kernels/elementwise.hpp"
+
+#include "kernels/highway_check.hpp"
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <vector>
+
+namespace headroom {
+namespace {
+
+/// One less, as many and one more than each vector length, and one element.
+const std::vector<std::int64_t> kLengths = {1, 3, 7, 8, 9, 15, 16, 17, 33, 100};
+
+class Elementwise : public testing::TestWithParam<DType> {
+ protected:
+  [[nodiscard]] static TensorType type(Shape shape) { return {GetParam(), shape}; }
+};
+INSTANTIATE_TEST_SUITE_P(Stored, Elementwise, testing::Values(DType::kF32, DType::kBF16),
+                         [](const auto& param) { return std::string(name_of(param.param)); });
+
+TEST_P(Elementwise, TakesAnyLength) {
+  for (const std::int64_t n : kLengths) {
+    expect_matches_oracle(highway_add(), make_spec(Op::kAdd, {type({n}), type({n})}));
+    expect_matches_oracle(highway_gelu(), make_spec(Op::kGelu, {type({2, n})}, {{"approximate", "tanh"}}));
+    expect_matches_oracle(highway_silu(), make_spec(Op::kSilu, {type({2, n})}));
+  }
+}
+
+TEST_P(Elementwise, ComputesEachForm) {
+  const Shape shape{3, 5, 37};
+  expect_matches_oracle(highway_add(), make_spec(Op::kAdd, {type(shape), type(shape)}));
+  expect_matches_oracle(highway_sub(), make_spec(Op::kSub, {type(shape), type(shape)}));
+  expect_matches_oracle(highway_mul(), make_spec(Op::kMul, {type(shape), type(shape)}));
+  expect_matches_oracle(highway_add_scalar(), make_spec(Op::kAddScalar, {type(shape)}, {{"value", -0.75}}));
+  expect_matches_oracle(highway_mul_scalar(), make_spec(Op::kMulScalar, {type(shape)}, {{"value", 1.7}}));
+  expect_matches_oracle(highway_relu(), make_spec(Op::kRelu, {type(shape)}));
+  expect_matches_oracle(highway_silu(), make_spec(Op::kSilu, {type(shape)}));
+  expect_matches_oracle(highway_gelu(), make_spec(Op::kGelu, {type(shape)}, {{"approximate", "tanh"}}));
+  expect_matches_oracle(highway_gelu(), make_spec(Op::kGelu, {type(shape)}, {{"approximate", "none"}}));
+}
+
+TEST_P(Elementwise, SharesLongRowsBetweenThreads) {
+  expect_matches_oracle(highway_add(), make_spec(Op::kAdd, {type({40000}), type({40000})}));
+  expect_matches_oracle(highway_gelu(), make_spec(Op::kGelu, {type({3, 17000})}));
+}
+
+TEST_P(Elementwise, Broadcasts) {
+  const std::vector<std::pair<Shape, Shape>> pairs = {
+      {{4, 5, 17}, {17}},       {{4, 5, 17}, {4, 1, 17}}, {{4, 5, 17}, {5, 1}},   {{4, 5, 17}, {1}}, {{4, 5, 17}, {}},
+      {{4, 1, 17}, {1, 5, 17}}, {{4, 5, 1}, {1, 1, 17}},  {{4, 1, 1}, {1, 5, 1}}, {{1, 1}, {1}},     {{}, {}},
+      {{3, 8, 5, 4}, {8, 1, 1}}};
+  for (const auto& [a, b] : pairs) {
+    expect_matches_oracle(highway_sub(), make_spec(Op::kSub, {type(a), type(b)}));
+    expect_matches_oracle(highway_sub(), make_spec(Op::kSub, {type(b), type(a)}));
+    expect_matches_oracle(highway_mul(), make_spec(Op::kMul, {type(b), type(a)}));
+  }
+}
+
+TEST_P(Elementwise, TakesChannelsLastImages) {
+  TensorType image = type({2, 3, 5, 7});
+  image.layout = Layout::kChannelsLast;
+  expect_matches_oracle(highway_relu(), make_spec(Op::kRelu, {image}));
+  expect_matches_oracle(highway_add(), make_spec(Op::kAdd, {image, image}));
+}
+
+TEST(ElementwiseSupport, DeclinesOtherDtypesWithAReason) {
+  const Support support = highway_relu().supports(make_spec(Op::kRelu, {{DType::kF16, {4}}}), Target{});
+  ASSERT_TRUE(support.has_value());
+  EXPECT_EQ(support->reason, "stores f32 or bf16, not f16");
+  const OpSpec other = make_spec(Op::kSilu, {{DType::kF32, {4}}});
+  EXPECT_EQ(highway_relu().supports(other, Target{})->reason, "runs relu, not silu");
+  EXPECT_TRUE(highway_silu().supports(other, Target{.device = DeviceKind::kCuda}).has_value());
+}
+
+/// One unary op on exactly these values.
+std::vector<float> run(const Kernel& kernel, const OpSpec& spec, const std::vector<float>& x) {
+  const Operand operand = dense_operand(spec.inputs[0]);
+  const auto backend = make_backend(DeviceKind::kCpu, 1);
+  const auto stream = backend->make_stream();
+  std::vector<float> y(x.size());
+  const void* in = x.data();
+  void* out = y.data();
+  kernel.prepare(spec, {&operand, 1}, {&operand, 1}, Target{})->launch({*stream, {&in, 1}, {&out, 1}, nullptr});
+  return y;
+}
+
+OpSpec f32_spec(Op op, std::size_t count, std::vector<std::pair<std::string_view, Attribute>> attributes = {}) {
+  return make_spec(op, {{DType::kF32, {static_cast<std::int64_t>(count)}}}, std::move(attributes));
+}
+
+// Compares every magnitude, not only those a normal distribution draws.
+TEST(Activations, AreAccurateFromTheSmallestToTheLargestInput) {
+  std::vector<float> x;
+  for (float magnitude = 1e-30F; magnitude < 1e30F; magnitude *= 1.07F) {
+    x.push_back(magnitude);
+    x.push_back(-magnitude);
+  }
+  for (float value = -12.0F; value < 12.0F; value += 0.003F) x.push_back(value);
+  const auto check = [&](const Kernel& kernel, const OpSpec& spec, double (*reference)(double)) {
+    const std::vector<float> y = run(kernel, spec, x);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double expected = reference(static_cast<double>(x[i]));
+      // Far in the negative tail the argument of exp is itself rounded: relative to what it multiplies, not to the result.
+      const double allowed = 6e-7 * std::fabs(expected) + 1e-9 * std::fmin(1.0, std::fabs(static_cast<double>(x[i])));
+      EXPECT_NEAR(static_cast<double>(y[i]), expected, allowed) << kernel.name() << "(" << x[i] << ")";
+    }
+  };
+  for_each_highway_target([&] {
+    check(highway_silu(), f32_spec(Op::kSilu, x.size()), [](double v) { return v / (1 + std::exp(-v)); });
+    check(highway_gelu(), f32_spec(Op::kGelu, x.size(), {{"approximate", "none"}}),
+          [](double v) { return 0.5 * v * std::erfc(-v / std::numbers::sqrt2); });
+    check(highway_gelu(), f32_spec(Op::kGelu, x.size()), [](double v) {
+      return 0.5 * v * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v)));
+    });
+  });
+}
+
+TEST(Activations, KeepNanAndInfinity) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  for_each_highway_target([&] {
+    for (const Op op : {Op::kRelu, Op::kSilu, Op::kGelu}) {
+      const Kernel& kernel = op == Op::kRelu ? highway_relu() : op == Op::kSilu ? highway_silu() : highway_gelu();
+      const std::vector<float> y = run(kernel, f32_spec(op, 18), std::vector<float>{nan, -nan, infinity, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, nan});
+      EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[1]) && std::isnan(y[17])) << kernel.name();
+      EXPECT_EQ(y[2], infinity) << kernel.name();
+      EXPECT_EQ(y[3], 0.0F) << kernel.name();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,65 @@
+#pragma once
+
+// For tests of the kernels written with Highway: compares a kernel with the oracle on every vector unit that was compiled and
+// that this CPU has, dense, padded and permuted, on one thread and on two.
+
+#include "kernels/simd_targets.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hwy/targets.h"
+#include "kernels/compare.hpp"
+#include "kernels/parallel.hpp"
+
+namespace headroom {
+
+/// While it lives, dispatch goes to one vector unit.
+class [[nodiscard]] ForcedTarget {
+ public:
+  explicit ForcedTarget(std::int64_t target) { force(target); }
+  ~ForcedTarget() { force(0); }
+  ForcedTarget(const ForcedTarget&) = delete;
+  ForcedTarget& operator=(const ForcedTarget&) = delete;
+
+ private:
+  static void force(std::int64_t target) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+};
+
+/// Calls check() once for each vector unit.
+template <typename Check>
+void for_each_highway_target(const Check& check) {
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    const ForcedTarget forced(target);
+    SCOPED_TRACE(highway_target_name());
+    check();
+  }
+}
+
+/// What the kernels here keep: fp32 within a few units in the last place in L2, bf16 rounded once.
+[[nodiscard]] inline Tolerance highway_tolerance(DType dtype) {
+  return dtype == DType::kF32 ? Tolerance{.relative_l2 = 2e-7, .max_ulps_of_peak = 4} : default_tolerance(dtype);
+}
+
+inline void expect_matches_oracle(const Kernel& kernel, const OpSpec& spec, Tolerance tolerance) {
+  std::uint64_t seed = 1;
+  for_each_highway_target([&] {
+    for (const TestStrides strides : {TestStrides::kDense, TestStrides::kPadded, TestStrides::kPermuted}) {
+      for (const int threads : {1, 2}) {
+        if (threads > 1 && spec.inputs[0].shape.numel() < 2 * kElementsPerThread) continue;  // would run serially
+        const Comparison result = compare_with_oracle(kernel, spec, Target{.threads = threads}, seed++, tolerance, strides);
+        EXPECT_TRUE(result.passed) << kernel.name() << " on " << name_of(spec.inputs[0].dtype) << spec.inputs[0].shape.to_string() << ", strides "
+                                   << static_cast<int>(strides) << ", threads " << threads << ": " << result.message;
+      }
+    }
+  });
+}
+
+inline void expect_matches_oracle(const Kernel& kernel, const OpSpec& spec) {
+  expect_matches_oracle(kernel, spec, highway_tolerance(spec.outputs[0].dtype));
+}
+
+}  // namespace headroom

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/backend.hpp"
+#include "base/target.hpp"
+#include "ir/graph.hpp"
+
+namespace headroom {
+
+/// One operation with the types of its operands: all that kernel choice looks at.
+struct OpSpec {
+  Op op = Op::kAdd;
+  Attributes attributes;
+  std::vector<TensorType> inputs;
+  std::vector<TensorType> outputs;
+  std::vector<bool> is_weight;  ///< for each input: a folded weight, constant over runs
+};
+
+/// Why a kernel does not run an op, in words a user reads in `headroom plan`.
+struct Rejection {
+  std::string reason;
+};
+/// Nothing: supported. Otherwise the reason why not.
+using Support = std::optional<Rejection>;
+
+/// What an operand's strides may be for a kernel. Input strides of 0 (broadcasts by stride) are never given.
+enum class StrideRule : std::uint8_t {
+  kDense,       ///< row-major without gaps
+  kInnerDense,  ///< innermost stride 1, any positive strides outside
+  kAny,         ///< any positive strides
+};
+
+/// One operand as it lies in memory: strides in elements.
+struct Operand {
+  TensorType type;
+  Shape strides;
+};
+[[nodiscard]] Operand dense_operand(const TensorType& type);
+[[nodiscard]] bool is_dense(const Operand& operand);
+
+/// Which unit does the arithmetic: FLOPs count against its rate, bytes against bandwidth.
+enum class ComputeUnit : std::uint8_t { kNone, kVector, kMatrix };
+
+/// The least work an op must do: each input read once, each output written once, and its arithmetic.
+struct Cost {
+  double bytes = 0;
+  double flops = 0;
+  ComputeUnit unit = ComputeUnit::kVector;
+};
+
+/// A weight in the form a kernel wants: `layout` names the form, equal names mean equal bytes, so packed copies are shared.
+struct PackedWeight {
+  int input = 0;
+  std::string layout;
+  std::size_t bytes = 0;
+};
+
+struct LaunchArguments {
+  Stream& stream;
+  std::span<const void* const> inputs;  ///< device addresses, packed where the kernel asked for it
+  std::span<void* const> outputs;
+  void* scratch;  ///< scratch_bytes() of them, contents undefined
+};
+
+/// A kernel fixed to shapes, dtypes and strides: launching it chooses and allocates nothing.
+class PreparedKernel {
+ public:
+  virtual ~PreparedKernel() = default;
+  [[nodiscard]] virtual std::size_t scratch_bytes() const { return 0; }
+  [[nodiscard]] virtual std::span<const PackedWeight> packed_weights() const { return {}; }
+  /// Writes the packed form of packed_weights()[index] from the dense weight; both on the device.
+  virtual void pack(Stream& stream, std::size_t index, const void* dense, void* packed) const;
+  /// What did the arithmetic, as the library reports it: "brgemm:avx512_core_bf16", "highway:avx3".
+  [[nodiscard]] virtual std::string implementation() const = 0;
+  virtual void launch(const LaunchArguments& arguments) const = 0;
+};
+
+/// One way to run an op on one kind of device. Stateless; instances are listed, best first, in cpu_list.cpp and cuda_list.cpp.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  /// Unique and stable: "onednn.linear", "highway.softmax".
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  [[nodiscard]] virtual Support supports(const OpSpec& spec, const Target& target) const = 0;
+  /// What strides each operand may have; dense unless said.
+  [[nodiscard]] virtual StrideRule input_strides(const OpSpec& spec, int input) const;
+  [[nodiscard]] virtual StrideRule output_strides(const OpSpec& spec, int output) const;
+  /// Whether output 0 may be written over that input, given equal types and strides.
+  [[nodiscard]] virtual bool may_overwrite(const OpSpec& spec, int input) const;
+  /// The dtype the arithmetic runs in: bf16 products accumulate in f32 and count as bf16.
+  [[nodiscard]] virtual DType compute_type(const OpSpec& spec) const = 0;
+  [[nodiscard]] virtual Cost cost(const OpSpec& spec) const;
+  [[nodiscard]] virtual std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
+                                                                std::span<const Operand> outputs, const Target& target) const = 0;
+};
+
+/// The kernels of a device, in the order they are tried.
+[[nodiscard]] std::span<const Kernel* const> kernels_of(DeviceKind device);
+
+}  // namespace headroom

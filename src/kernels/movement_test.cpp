@@ -1,0 +1,80 @@
+#include "kernels/movement.hpp"
+
+#include "base/error.hpp"
+#include "kernels/highway_check.hpp"
+
+namespace headroom {
+namespace {
+
+/// One dtype of each size.
+constexpr std::array kDTypes = {DType::kU8, DType::kBF16, DType::kF32, DType::kI64};
+
+using Ints = std::vector<std::int64_t>;
+
+TEST(Movement, TransposeMatchesTheOracle) {
+  const std::vector<std::pair<Shape, Ints>> cases = {
+      {{7}, {0}},                            {{5, 3}, {1, 0}},         {{33, 65}, {1, 0}},         {{200, 190}, {1, 0}},
+      {{2, 17, 6, 64}, {0, 2, 1, 3}},        {{2, 5, 3, 7}, {0, 2, 1, 3}}, {{2, 3, 4, 5}, {3, 1, 0, 2}}, {{2, 3, 4, 5}, {0, 2, 3, 1}},
+      {{2, 3, 4, 5}, {3, 2, 1, 0}},          {{2, 4, 3, 2, 5, 2}, {0, 2, 4, 1, 3, 5}}, {{4, 1, 6}, {1, 2, 0}},
+      {{2, 8, 4, 6, 2}, {0, 3, 1, 2, 4}}};
+  for (const DType dtype : kDTypes) {
+    for (const auto& [shape, perm] : cases) {
+      expect_matches_oracle(highway_transpose(), make_spec(Op::kTranspose, {{dtype, shape}}, {{"perm", perm}}));
+    }
+  }
+}
+
+TEST(Movement, SliceMatchesTheOracle) {
+  for (const DType dtype : kDTypes) {
+    for (const int axis : {0, 1, 2}) {
+      expect_matches_oracle(highway_slice(), make_spec(Op::kSlice, {{dtype, {5, 6, 37}}},
+                                                       {{"axis", std::int64_t{axis}}, {"start", std::int64_t{2}}, {"size", std::int64_t{3}}}));
+    }
+    expect_matches_oracle(highway_slice(), make_spec(Op::kSlice, {{dtype, {2, 80, 300}}},
+                                                     {{"axis", std::int64_t{2}}, {"start", std::int64_t{100}}, {"size", std::int64_t{100}}}));
+  }
+}
+
+TEST(Movement, ConcatMatchesTheOracle) {
+  for (const DType dtype : kDTypes) {
+    expect_matches_oracle(highway_concat(), make_spec(Op::kConcat, {{dtype, {3, 5}}, {dtype, {4, 5}}}, {{"axis", std::int64_t{0}}}));
+    expect_matches_oracle(highway_concat(), make_spec(Op::kConcat, {{dtype, {3, 5}}, {dtype, {3, 1}}, {dtype, {3, 16}}},
+                                                      {{"axis", std::int64_t{1}}}));
+    expect_matches_oracle(highway_concat(), make_spec(Op::kConcat, {{dtype, {2, 4, 3, 8}}, {dtype, {2, 4, 5, 8}}},
+                                                      {{"axis", std::int64_t{2}}}));
+  }
+}
+
+TEST(Movement, ReshapeMatchesTheOracle) {
+  for (const DType dtype : kDTypes) {
+    expect_matches_oracle(highway_reshape(), make_spec(Op::kReshape, {{dtype, {6, 35}}}, {{"shape", Ints{5, 2, 21}}}));
+    expect_matches_oracle(highway_reshape(), make_spec(Op::kReshape, {{dtype, {60, 700}}}, {{"shape", Ints{42000}}}));
+  }
+}
+
+TEST(Movement, RowMatchesTheOracle) {
+  const TensorType index{DType::kI32, {}};
+  for (const DType dtype : kDTypes) {
+    expect_matches_oracle(highway_row(), make_spec(Op::kRow, {{dtype, {9, 4, 17}}, index}));
+    expect_matches_oracle(highway_row(), make_spec(Op::kRow, {{dtype, {9}}, index}));
+  }
+}
+
+TEST(Movement, RowOutsideTheTableIsAnError) {
+  const OpSpec spec = make_spec(Op::kRow, {{DType::kF32, {4, 2}}, {DType::kI32, {}}});
+  const std::vector<Operand> in = {dense_operand(spec.inputs[0]), dense_operand(spec.inputs[1])};
+  const std::vector<Operand> out = {dense_operand(spec.outputs[0])};
+  const auto backend = make_backend(DeviceKind::kCpu, 1);
+  const auto stream = backend->make_stream();
+  const auto prepared = highway_row().prepare(spec, in, out, Target{});
+  const std::array<float, 8> table{};
+  std::array<float, 2> row{};
+  for (const std::int32_t index : {-1, 4}) {
+    const std::array<const void*, 2> inputs = {table.data(), &index};
+    const std::array<void*, 1> outputs = {row.data()};
+    EXPECT_THROW(prepared->launch({*stream, inputs, outputs, nullptr}), Error) << index;
+  }
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,107 @@
+#include "kernels/onednn/engine.hpp"
+
+#include <fmt/ranges.h>
+#include <omp.h>
+
+#include <span>
+
+namespace headroom::onednn {
+
+const dnnl::engine& cpu_engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+dnnl::memory::data_type data_type_of(DType dtype) {
+  HR_CHECK(dtype == DType::kF32 || dtype == DType::kBF16);
+  return dtype == DType::kF32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
+}
+
+dnnl::memory::desc describe(DType dtype, const Shape& shape, const Shape& strides) {
+  const auto copy = [](const Shape& s) { return dnnl::memory::dims(s.dims().begin(), s.dims().end()); };
+  return {copy(shape), data_type_of(dtype), copy(strides)};
+}
+
+dnnl::memory::desc describe(const Operand& operand) {
+  return describe(operand.type.dtype, operand.type.shape, operand.strides);
+}
+
+dnnl::memory::desc describe_any(DType dtype, const Shape& shape) {
+  return {dnnl::memory::dims(shape.dims().begin(), shape.dims().end()), data_type_of(dtype),
+          dnnl::memory::format_tag::any};
+}
+
+bool is_plain(const dnnl::memory::desc& desc) { return desc.data.format_desc.blocking.inner_nblks == 0; }
+
+std::string layout_name(const dnnl::memory::desc& desc) {
+  const dnnl_memory_desc_t& d = desc.data;
+  const dnnl_blocking_desc_t& blocking = d.format_desc.blocking;
+  HR_CHECK(d.format_kind == dnnl_blocked && d.offset0 == 0 && d.extra.flags == 0);  // nothing else is named below
+  const auto list = [](const dnnl_dim_t* first, int count) { return fmt::join(first, first + count, "x"); };
+  std::string blocks;
+  for (int i = 0; i < blocking.inner_nblks; ++i)
+    blocks += fmt::format("{}{}", blocking.inner_blks[i], static_cast<char>('a' + blocking.inner_idxs[i]));
+  return fmt::format("onednn:{}:{}:padded {}:strides {}:blocks {}", d.data_type == dnnl_f32 ? "f32" : "bf16",
+                     list(d.dims, d.ndims), list(d.padded_dims, d.ndims), list(blocking.strides, d.ndims), blocks);
+}
+
+void convert_layout(const dnnl::memory::desc& from_desc, const void* from, const dnnl::memory::desc& to_desc,
+                    void* to) {
+  // oneDNN takes all addresses as writable; a reorder only reads its source.
+  dnnl::memory source(from_desc, cpu_engine(), const_cast<void*>(from));
+  dnnl::memory target(to_desc, cpu_engine(), to);
+  dnnl::stream stream(cpu_engine());
+  dnnl::reorder(source, target).execute(stream, source, target);
+  stream.wait();
+}
+
+dnnl::primitive_attr attributes_with_user_scratch() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+TeamSize::TeamSize(int threads) : before_(omp_get_max_threads()) {
+  if (threads != before_) omp_set_num_threads(threads);
+}
+
+TeamSize::~TeamSize() {
+  if (omp_get_max_threads() != before_) omp_set_num_threads(before_);
+}
+
+Support check_dtype(DType dtype, const Target& target) {
+  if (dtype == DType::kF32) return std::nullopt;
+  if (dtype != DType::kBF16) return Rejection{fmt::format("takes f32 or bf16, not {}", dtype)};
+  if (target.cpu_isa < CpuIsa::kAvx512)
+    return Rejection{fmt::format("bf16 needs AVX-512 in oneDNN; this CPU has {}", name_of(target.cpu_isa))};
+  return std::nullopt;
+}
+
+Call::Call(const dnnl::primitive& primitive, int threads,
+           std::initializer_list<std::pair<int, dnnl::memory::desc>> arguments)
+    : primitive_(primitive), stream_(cpu_engine()), threads_(threads) {
+  for (const auto& [argument, desc] : arguments) {
+    if (desc.is_zero()) continue;
+    memories_.push_back(dnnl::memory(desc, cpu_engine(), DNNL_MEMORY_NONE));
+    arguments_.push_back({argument, memories_.back().get()});
+  }
+}
+
+void Call::run(std::initializer_list<Address> addresses) const {
+  const TeamSize team(threads_);
+  const std::lock_guard lock(mutex_);
+  for (const dnnl_exec_arg_t& argument : arguments_) {
+    const Address* found = nullptr;
+    for (const Address& address : addresses)
+      if (address.argument == argument.arg) found = &address;
+    HR_CHECK(found != nullptr && found->data != nullptr);
+    // oneDNN takes all addresses as writable, inputs too.
+    dnnl_memory_set_data_handle(argument.memory, const_cast<void*>(found->data));
+  }
+  // The C interface: the C++ one builds a vector of arguments for every run.
+  const dnnl_status_t status =
+      dnnl_primitive_execute(primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
+  if (status != dnnl_success) fail("oneDNN failed to run a primitive (status {})", static_cast<int>(status));
+}
+
+}  // namespace headroom::onednn

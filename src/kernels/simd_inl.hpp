@@ -1,0 +1,254 @@
+// What the Highway kernels share: f32 vectors from and to f32 or bf16 memory, exp, sums and maxima of a row. Compiled once
+// for each vector unit, so it has a toggling guard in place of #pragma once, and is included after foreach_target.h.
+
+#if defined(HEADROOM_KERNELS_SIMD_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADROOM_KERNELS_SIMD_INL
+#undef HEADROOM_KERNELS_SIMD_INL
+#else
+#define HEADROOM_KERNELS_SIMD_INL
+#endif
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headroom {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Bf16 = hwy::bfloat16_t;
+using Half = hwy::float16_t;
+using Float = hn::ScalableTag<float>;
+using Vector = hn::Vec<Float>;
+
+/// Elements in a vector.
+HWY_INLINE constexpr std::int64_t lanes() { return static_cast<std::int64_t>(hn::MaxLanes(Float())); }
+
+// Memory. The forms with a count touch that many elements only; the other lanes are 0. The count is lanes() in all but the
+// last vector of a row, where a detour over the stack is cheap enough and works on every target.
+
+HWY_INLINE Vector load_all(const float* from) { return hn::LoadU(Float(), from); }
+HWY_INLINE Vector load_all(const Bf16* from) {
+  const hn::Rebind<std::uint16_t, Float> d16;
+  const hn::RebindToUnsigned<Float> d32;
+  const auto bits = hn::PromoteTo(d32, hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(from)));
+  return hn::BitCast(Float(), hn::ShiftLeft<16>(bits));
+}
+/// An f16's exponent and mantissa, moved to where f32 has them, are its magnitude times 2^-112, subnormals included; infinity
+/// and NaN then need f32's largest exponent. (Highway's own conversion gets those two wrong without F16C.)
+HWY_INLINE Vector load_all(const Half* from) {
+  const Float d;
+  const hn::Rebind<std::uint16_t, Float> d16;
+  const hn::RebindToUnsigned<Float> d32;
+  const auto bits = hn::PromoteTo(d32, hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(from)));
+  const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(d32, 0x8000)));
+  const auto moved = hn::ShiftLeft<13>(hn::And(bits, hn::Set(d32, 0x7FFF)));
+  const Vector magnitude = hn::Mul(hn::BitCast(d, moved), hn::Set(d, 0x1p112F));
+  const Vector special = hn::BitCast(d, hn::Or(moved, hn::Set(d32, 0x7F800000)));
+  return hn::Or(hn::IfThenElse(hn::Ge(magnitude, hn::Set(d, 65536.0F)), special, magnitude), hn::BitCast(d, sign));
+}
+
+template <class T>
+HWY_INLINE Vector load(const T* from, std::int64_t count) {
+  if (lanes() == 1 || HWY_LIKELY(count == lanes())) return load_all(from);
+  HWY_ALIGN T padded[lanes()] = {};
+  std::memcpy(padded, from, static_cast<std::size_t>(count) * sizeof(T));
+  return load_all(padded);
+}
+
+/// The upper 16 bits of each result are v rounded to the nearest bf16, ties to even; a NaN stays one. The lower are 0 or junk.
+HWY_INLINE hn::Vec<hn::RebindToUnsigned<Float>> round_to_bf16_bits(Vector v) {
+  const hn::RebindToUnsigned<Float> d32;
+  const auto bits = hn::BitCast(d32, v);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d32, 1));
+  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(d32, 0x7FFF)));
+  return hn::IfThenElse(hn::RebindMask(d32, hn::IsNaN(v)), hn::Or(bits, hn::Set(d32, 0x400000)), rounded);
+}
+
+HWY_INLINE void store_all(Vector v, float* to) { hn::StoreU(v, Float(), to); }
+HWY_INLINE void store_all(Vector v, Bf16* to) {
+  const hn::Rebind<std::uint16_t, Float> d16;
+  const auto halves = hn::TruncateTo(d16, hn::ShiftRight<16>(round_to_bf16_bits(v)));
+  hn::StoreU(halves, d16, reinterpret_cast<std::uint16_t*>(to));
+}
+
+template <class T>
+HWY_INLINE void store(Vector v, T* to, std::int64_t count) {
+  if (lanes() == 1 || HWY_LIKELY(count == lanes())) return store_all(v, to);
+  HWY_ALIGN T padded[lanes()];
+  store_all(v, padded);
+  std::memcpy(to, padded, static_cast<std::size_t>(count) * sizeof(T));
+}
+
+// Rows as interleaved pairs: lane i of `even` is element 2i and of `odd` element 2i + 1.
+
+struct Pairs {
+  Vector even;
+  Vector odd;
+};
+
+HWY_INLINE Pairs load_all_pairs(const float* from) {
+  Pairs pairs;
+  hn::LoadInterleaved2(Float(), from, pairs.even, pairs.odd);
+  return pairs;
+}
+HWY_INLINE Pairs load_all_pairs(const Bf16* from) {
+  // Little endian: the even element of a pair is the lower half of its 32 bits.
+  const hn::RebindToUnsigned<Float> d32;
+  const auto both = hn::LoadU(d32, reinterpret_cast<const std::uint32_t*>(from));
+  return {hn::BitCast(Float(), hn::ShiftLeft<16>(both)),
+          hn::BitCast(Float(), hn::And(both, hn::Set(d32, 0xFFFF0000U)))};
+}
+HWY_INLINE void store_all_pairs(Pairs pairs, float* to) { hn::StoreInterleaved2(pairs.even, pairs.odd, Float(), to); }
+HWY_INLINE void store_all_pairs(Pairs pairs, Bf16* to) {
+  const hn::RebindToUnsigned<Float> d32;
+  const auto lower = hn::ShiftRight<16>(round_to_bf16_bits(pairs.even));
+  const auto upper = hn::And(round_to_bf16_bits(pairs.odd), hn::Set(d32, 0xFFFF0000U));
+  hn::StoreU(hn::Or(lower, upper), d32, reinterpret_cast<std::uint32_t*>(to));
+}
+
+/// `count` pairs; the other lanes are 0.
+template <class T>
+HWY_INLINE Pairs load_pairs(const T* from, std::int64_t count) {
+  if (lanes() == 1 || HWY_LIKELY(count == lanes())) return load_all_pairs(from);
+  HWY_ALIGN T padded[2 * lanes()] = {};
+  std::memcpy(padded, from, 2 * static_cast<std::size_t>(count) * sizeof(T));
+  return load_all_pairs(padded);
+}
+template <class T>
+HWY_INLINE void store_pairs(Pairs pairs, T* to, std::int64_t count) {
+  if (lanes() == 1 || HWY_LIKELY(count == lanes())) return store_all_pairs(pairs, to);
+  HWY_ALIGN T padded[2 * lanes()];
+  store_all_pairs(pairs, padded);
+  std::memcpy(to, padded, 2 * static_cast<std::size_t>(count) * sizeof(T));
+}
+
+// Rows. Where all operands are bf16 they are taken in pairs: one load and two operations give two vectors, in an order that
+// elementwise work and sums do not see, and no lane has to move.
+
+template <class... T>
+inline constexpr bool kAllBf16 = (std::is_same_v<T, Bf16> && ...);
+
+/// y[i] = f(x[i]...) for i < n; y may be one of the x.
+template <class F, class T, class... X>
+HWY_INLINE void map_row(std::int64_t n, const F& f, T* y, const X*... x) {
+  std::int64_t i = 0;
+  if constexpr (kAllBf16<T, X...>) {
+    const auto map_pairs = [&](const auto&... pairs) HWY_ATTR {
+      store_all_pairs({f(pairs.even...), f(pairs.odd...)}, y + i);
+    };
+    for (; i + 2 * lanes() <= n; i += 2 * lanes()) map_pairs(load_all_pairs(x + i)...);
+  }
+  for (; i + lanes() <= n; i += lanes()) store_all(f(load_all(x + i)...), y + i);
+  if (i < n) store(f(load(x + i, n - i)...), y + i, n - i);
+}
+
+/// v in the first `count` lanes, 0 in the others.
+HWY_INLINE Vector keep_first(Vector v, std::int64_t count) {
+  if (lanes() == 1 || HWY_LIKELY(count == lanes())) return v;
+  return hn::IfThenElseZero(hn::FirstN(Float(), static_cast<std::size_t>(count)), v);
+}
+
+/// The sum of f(x[i]) for i < n. Runs of 64 vectors are added in f32 and those sums in double, so that the error does not
+/// grow with n.
+template <class F, class X>
+HWY_INLINE double sum_row(std::int64_t n, const F& f, const X* x) {
+  const Float d;
+  double total = 0;
+  std::int64_t i = 0;
+  while (i < n) {
+    const std::int64_t end = HWY_MIN(n, i + 64 * lanes());
+    Vector sum0 = hn::Zero(d);
+    Vector sum1 = hn::Zero(d);
+    Vector sum2 = hn::Zero(d);
+    Vector sum3 = hn::Zero(d);
+    for (; i + 4 * lanes() <= end; i += 4 * lanes()) {
+      if constexpr (kAllBf16<X>) {
+        const Pairs first = load_all_pairs(x + i);
+        const Pairs second = load_all_pairs(x + i + 2 * lanes());
+        sum0 = hn::Add(sum0, f(first.even));
+        sum1 = hn::Add(sum1, f(first.odd));
+        sum2 = hn::Add(sum2, f(second.even));
+        sum3 = hn::Add(sum3, f(second.odd));
+      } else {
+        sum0 = hn::Add(sum0, f(load_all(x + i)));
+        sum1 = hn::Add(sum1, f(load_all(x + i + lanes())));
+        sum2 = hn::Add(sum2, f(load_all(x + i + 2 * lanes())));
+        sum3 = hn::Add(sum3, f(load_all(x + i + 3 * lanes())));
+      }
+    }
+    for (; i + lanes() <= end; i += lanes()) sum0 = hn::Add(sum0, f(load_all(x + i)));
+    if (i < end) sum1 = hn::Add(sum1, keep_first(f(load(x + i, end - i)), end - i));
+    i = end;
+    const Vector sum = hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3));
+    total += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum)));
+  }
+  return total;
+}
+
+/// The largest of x[0..n), ignoring NaN where there is a number.
+template <class T>
+HWY_INLINE float max_row(std::int64_t n, const T* x) {
+  const Float d;
+  const Vector lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
+  Vector max0 = lowest;
+  Vector max1 = lowest;
+  std::int64_t i = 0;
+  for (; i + 2 * lanes() <= n; i += 2 * lanes()) {
+    if constexpr (kAllBf16<T>) {
+      const Pairs pairs = load_all_pairs(x + i);
+      max0 = hn::Max(pairs.even, max0);
+      max1 = hn::Max(pairs.odd, max1);
+    } else {
+      max0 = hn::Max(load_all(x + i), max0);
+      max1 = hn::Max(load_all(x + i + lanes()), max1);
+    }
+  }
+  if (i + lanes() <= n) {
+    max0 = hn::Max(load_all(x + i), max0);
+    i += lanes();
+  }
+  if (i < n) {
+    const auto valid = hn::FirstN(d, static_cast<std::size_t>(n - i));
+    max1 = hn::Max(hn::IfThenElse(valid, load(x + i, n - i), lowest), max1);
+  }
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(max0, max1)));
+}
+
+/// What exp_of is given.
+enum class ExpRange { kAny, kNotPositive };
+
+/// e^x within about 1 ulp; 0 below -87, infinity above 88, NaN for NaN. x = q ln 2 + r with |r| <= ln(2)/2 (ln 2 in two
+/// parts, Cody and Waite 1980), e^r = 1 + r + r^2 P(r) with P minimax of degree 4 (relative error 3e-9), scaled by 2^q.
+/// Adding 1.5 2^23 + 127 rounds to an integer and leaves q + 127, the exponent of 2^q, in the lowest bits.
+template <ExpRange kRange = ExpRange::kAny>
+HWY_INLINE Vector exp_of(Vector x) {
+  const Float d;
+  const hn::RebindToUnsigned<Float> d32;
+  const Vector shift = hn::Set(d, 12583039.0F);
+  const Vector shifted = hn::MulAdd(x, hn::Set(d, 1.44269504F), shift);
+  const Vector q = hn::Sub(shifted, shift);
+  Vector r = hn::NegMulAdd(q, hn::Set(d, 0.693145751953125F), x);
+  r = hn::NegMulAdd(q, hn::Set(d, 1.42860677e-6F), r);
+  const Vector one = hn::Set(d, 1.0F);
+  Vector y = hn::Set(d, 0.00138145978F);
+  y = hn::MulAdd(y, r, hn::Set(d, 0.00836871695F));
+  y = hn::MulAdd(y, r, hn::Set(d, 0.0416683881F));
+  y = hn::MulAdd(y, r, hn::Set(d, 0.166665206F));
+  y = hn::MulAdd(y, r, hn::Set(d, 0.499999934F));
+  y = hn::MulAdd(hn::MulAdd(y, r, one), r, one);
+  y = hn::Mul(y, hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(d32, shifted))));
+  y = hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.0F)), y);
+  if constexpr (kRange == ExpRange::kNotPositive) return y;
+  return hn::IfThenElse(hn::Gt(x, hn::Set(d, 88.0F)), hn::Set(d, std::numeric_limits<float>::infinity()), y);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace headroom
+HWY_AFTER_NAMESPACE();
+
+#endif

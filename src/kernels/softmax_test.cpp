@@ -1,0 +1,57 @@
+#include "kernels/softmax.hpp"
+
+#include "kernels/highway_check.hpp"
+
+namespace headroom {
+namespace {
+
+class Softmax : public testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Stored, Softmax, testing::Values(DType::kF32, DType::kBF16),
+                         [](const auto& param) { return std::string(name_of(param.param)); });
+
+TEST_P(Softmax, MatchesTheOracle) {
+  const std::vector<Shape> shapes = {{1},        {17},        {5, 1},         {3, 2},      {2, 3, 7},  {2, 3, 8},
+                                     {2, 3, 15}, {2, 3, 16},  {2, 3, 17},     {2, 5, 272}, {4, 31, 33}, {3, 5000},
+                                     {130, 272}, {2, 2, 3, 5}};
+  for (const Shape& shape : shapes) expect_matches_oracle(highway_softmax(), make_spec(Op::kSoftmax, {{GetParam(), shape}}));
+}
+
+TEST(SoftmaxSupport, DeclinesChannelsLastImages) {
+  const TensorType image{DType::kF32, {2, 3, 4, 5}, Layout::kChannelsLast};
+  EXPECT_TRUE(highway_softmax().supports(make_spec(Op::kSoftmax, {image}), Target{}).has_value());
+}
+
+/// softmax of one row given as f32.
+std::vector<float> softmax(const std::vector<float>& x) {
+  const OpSpec spec = make_spec(Op::kSoftmax, {{DType::kF32, {static_cast<std::int64_t>(x.size())}}});
+  const Operand operand = dense_operand(spec.inputs[0]);
+  const auto backend = make_backend(DeviceKind::kCpu, 1);
+  const auto stream = backend->make_stream();
+  std::vector<float> y(x.size());
+  const void* in = x.data();
+  void* out = y.data();
+  highway_softmax().prepare(spec, {&operand, 1}, {&operand, 1}, Target{})->launch({*stream, {&in, 1}, {&out, 1}, nullptr});
+  return y;
+}
+
+TEST(SoftmaxValues, LargeScoresDoNotOverflowAndMaskedOnesAreZero) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for_each_highway_target([&] {
+    std::vector<float> x(19, -infinity);
+    x[3] = 1e30F;
+    x[18] = 1e30F;
+    const std::vector<float> y = softmax(x);
+    for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(y[i], i == 3 || i == 18 ? 0.5F : 0.0F) << i;
+  });
+}
+
+TEST(SoftmaxValues, ANanSpoilsItsRow) {
+  for_each_highway_target([&] {
+    std::vector<float> x(19, 1.0F);
+    x[7] = std::numeric_limits<float>::quiet_NaN();
+    for (const float value : softmax(x)) EXPECT_TRUE(std::isnan(value));
+  });
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,151 @@
+// Runs of 64 bytes and more go to memcpy, which is as fast as memory from there on. Shorter ones, of 1 to 32 bytes, are units
+// of a tile with a size known at compile time, so that one is one load and one store. A tile spans the axis along which units
+// are closest in the source and the one along which they are closest in the target.
+//
+// A tile goes through two buffers: lines of the source are read whole into the first, units change places between the two, and
+// lines of the target are written whole from the second. Moving units straight between two large tensors takes ten times as
+// long when they lie a power of two apart: loads wait for stores whose addresses end in the same 12 bits, and lines fall into
+// the same few places of the cache and are thrown out before they are used up.
+// (Taking tiles in panels of 256 x 256, for the sake of the TLB, gained nothing.)
+
+#include "kernels/strided_copy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "kernels/parallel.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::int64_t kTile = 32;
+/// A tile with fewer units than this along an axis is copied straight, along the other axis.
+constexpr std::int64_t kSmall = 8;
+constexpr std::int64_t kRunBytes = 64;
+constexpr std::int64_t kPieceBytes = 64 * 1024;
+
+}  // namespace
+
+StridedCopy::StridedCopy(std::size_t element_bytes, const Shape& extents, const Shape& from_strides, const Shape& to_strides)
+    : element_bytes_(static_cast<std::int64_t>(element_bytes)) {
+  loop_ = longest_rows<2>(extents, {from_strides, to_strides}, kPieceBytes / element_bytes_);
+  const std::int64_t run_bytes = loop_.inner.extent * element_bytes_;
+  const bool is_unit = run_bytes < kRunBytes && std::has_single_bit(static_cast<std::uint64_t>(run_bytes));
+  if (is_unit && loop_.rank > 0 && loop_.rows > 0) {
+    unit_bytes_ = run_bytes;
+    plan_tiles();
+  }
+}
+
+void StridedCopy::plan_tiles() {
+  for (int axis = 0; axis < loop_.rank; ++axis) {
+    for (std::int64_t& stride : loop_.outer[axis].strides) stride *= element_bytes_;
+  }
+  const auto take = [&](int axis) {
+    const auto taken = loop_.outer[axis];
+    std::copy(loop_.outer.begin() + axis + 1, loop_.outer.begin() + loop_.rank, loop_.outer.begin() + axis);
+    --loop_.rank;
+    return TileAxis{taken.extent, taken.strides[0], taken.strides[1]};
+  };
+  const auto put = [&](const TileAxis& axis) {
+    loop_.outer[loop_.rank++] = {.extent = (axis.extent + kTile - 1) / kTile,
+                                 .strides = {kTile * axis.from_stride, kTile * axis.to_stride}};
+  };
+  inner_ = take(loop_.rank - 1);
+  if (loop_.rank > 0) {
+    const auto* first = loop_.outer.data();
+    const auto* closest = std::min_element(first, first + loop_.rank, [](const auto& a, const auto& b) {
+      return a.strides[0] < b.strides[0];
+    });
+    across_ = take(static_cast<int>(closest - first));
+  }
+  put(across_);
+  put(inner_);
+  detail::count_rows(loop_);
+}
+
+void StridedCopy::copy_runs(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const {
+  RowCursor cursor(loop_, begin);
+  for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
+    std::memcpy(to + cursor.offset(1) * element_bytes_, from + cursor.offset(0) * element_bytes_,
+                static_cast<std::size_t>(cursor.length() * element_bytes_));
+  }
+}
+
+namespace {
+
+/// `count` units from `from` to `to`, each `*_stride` bytes after the one before.
+template <std::size_t kUnitBytes>
+void copy_line(const std::byte* from, std::int64_t from_stride, std::byte* to, std::int64_t to_stride, std::int64_t count) {
+  constexpr std::int64_t kUnit = kUnitBytes;
+  if (from_stride == kUnit && to_stride == kUnit) {
+    std::memcpy(to, from, static_cast<std::size_t>(count) * kUnitBytes);
+    return;
+  }
+  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, kUnitBytes);
+}
+
+}  // namespace
+
+template <std::size_t kUnitBytes>
+void StridedCopy::copy_tile(const std::byte* source, std::byte* target, std::int64_t columns, std::int64_t rows) const {
+  constexpr std::int64_t kUnit = kUnitBytes;
+  if (columns < kSmall) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      copy_line<kUnitBytes>(source + column * inner_.from_stride, across_.from_stride, target + column * inner_.to_stride,
+                            across_.to_stride, rows);
+    }
+    return;
+  }
+  if (rows < kSmall) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      copy_line<kUnitBytes>(source + row * across_.from_stride, inner_.from_stride, target + row * across_.to_stride,
+                            inner_.to_stride, columns);
+    }
+    return;
+  }
+  std::array<std::byte, kTile * kTile * kUnitBytes> as_read;
+  std::array<std::byte, kTile * kTile * kUnitBytes> as_written;
+  for (std::int64_t column = 0; column < columns; ++column) {
+    copy_line<kUnitBytes>(source + column * inner_.from_stride, across_.from_stride, as_read.data() + column * kTile * kUnit,
+                          kUnit, rows);
+  }
+  for (std::int64_t row = 0; row < rows; ++row) {
+    copy_line<kUnitBytes>(as_read.data() + row * kUnit, kTile * kUnit, as_written.data() + row * kTile * kUnit, kUnit, columns);
+  }
+  for (std::int64_t row = 0; row < rows; ++row) {
+    copy_line<kUnitBytes>(as_written.data() + row * kTile * kUnit, kUnit, target + row * across_.to_stride, inner_.to_stride,
+                          columns);
+  }
+}
+
+template <std::size_t kUnitBytes>
+void StridedCopy::copy_tiles(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const {
+  RowCursor cursor(loop_, begin);
+  for (std::int64_t tile = begin; tile < end; ++tile, cursor.next()) {
+    const std::int64_t columns = std::min(kTile, inner_.extent - cursor.index(loop_.rank - 1) * kTile);
+    const std::int64_t rows = std::min(kTile, across_.extent - cursor.index(loop_.rank - 2) * kTile);
+    copy_tile<kUnitBytes>(from + cursor.offset(0), to + cursor.offset(1), columns, rows);
+  }
+}
+
+void StridedCopy::run(int threads, const void* from, void* to) const {
+  const auto* source = static_cast<const std::byte*>(from);
+  auto* target = static_cast<std::byte*>(to);
+  const std::int64_t elements = unit_bytes_ == 0 ? loop_.row_length() : kTile * kTile;
+  parallel_for(threads, loop_.rows, grain_of(elements), [&](std::int64_t begin, std::int64_t end, int) {
+    switch (unit_bytes_) {
+      case 0: return copy_runs(source, target, begin, end);
+      case 1: return copy_tiles<1>(source, target, begin, end);
+      case 2: return copy_tiles<2>(source, target, begin, end);
+      case 4: return copy_tiles<4>(source, target, begin, end);
+      case 8: return copy_tiles<8>(source, target, begin, end);
+      case 16: return copy_tiles<16>(source, target, begin, end);
+      default: return copy_tiles<32>(source, target, begin, end);
+    }
+  });
+}
+
+}  // namespace headroom

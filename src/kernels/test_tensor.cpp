@@ -1,0 +1,192 @@
+#include "kernels/test_tensor.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+
+namespace headroom {
+namespace {
+
+/// More than any vector register or unrolled loop oversteps by; a multiple of every alignment.
+constexpr std::size_t kGuardBytes = 1024;
+
+/// Byte `position` of a poisoned element: all ones is a NaN in every floating-point dtype, and so is all ones but the
+/// sign.
+std::byte poison_byte(DType dtype, std::size_t position, TestTensor::Role role) {
+  const bool input = role == TestTensor::Role::kInput;
+  if (!is_float(dtype)) return input ? std::byte{0xA5} : std::byte{0x5A};
+  const bool top = position % size_of(dtype) == size_of(dtype) - 1;
+  return top && !input ? std::byte{0x7F} : std::byte{0xFF};
+}
+
+/// Where element `index` (row-major) of a strided tensor lies, in elements.
+std::int64_t offset_of(const Operand& operand, std::int64_t index) {
+  std::int64_t offset = 0;
+  for (int axis = operand.type.shape.rank() - 1; axis >= 0; --axis) {
+    const std::int64_t extent = operand.type.shape[axis];
+    offset += index % extent * operand.strides[axis];
+    index /= extent;
+  }
+  return offset;
+}
+
+/// Bytes from the first element to the end of the last.
+std::size_t span_bytes(const Operand& operand) {
+  if (operand.type.shape.numel() == 0) return 0;
+  return static_cast<std::size_t>(offset_of(operand, operand.type.shape.numel() - 1) + 1) * size_of(operand.type.dtype);
+}
+
+/// Strides of a tensor whose axes lie in memory in `order`, outermost first, with `padding` elements after each stretch
+/// but the innermost axis.
+Shape strides_in_order(const Shape& shape, const std::vector<int>& order, std::int64_t padding) {
+  Shape strides = shape;
+  std::int64_t stride = 1;
+  for (std::size_t i = order.size(); i-- > 0;) {
+    strides.set(order[i], stride);
+    stride = stride * shape[order[i]] + padding;
+  }
+  return strides;
+}
+
+double fan_in_scale(const OpSpec& spec, std::size_t index) {
+  const bool weight = index == 1 && (spec.op == Op::kLinear || spec.op == Op::kConv2d);
+  if (!weight) return 1;
+  const Shape& shape = spec.inputs[index].shape;
+  return 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, shape.numel() / shape[0])));
+}
+
+std::int64_t random_integer(const OpSpec& spec, std::size_t index, float uniform) {
+  const auto below = [&](std::int64_t n) {
+    return std::min(n - 1, static_cast<std::int64_t>(uniform * static_cast<float>(n)));
+  };
+  if (spec.op == Op::kRow && index == 1) return below(spec.inputs[0].shape[0]);
+  if (spec.op == Op::kRopeTable) return below(64);
+  switch (spec.inputs[index].dtype) {
+    case DType::kBool:
+      return below(2);
+    case DType::kU8:
+      return below(200);
+    default:
+      return below(200) - 100;
+  }
+}
+
+}  // namespace
+
+OracleTensor random_input(const OpSpec& spec, std::size_t index, std::uint64_t seed) {
+  const TensorType& type = spec.inputs[index];
+  OracleTensor tensor{.type = type, .reals = {}, .integers = {}};
+  std::vector<float> draws(static_cast<std::size_t>(type.shape.numel()));
+  const bool whole = !is_float(type.dtype) || spec.op == Op::kRopeTable;
+  if (whole || spec.op == Op::kTimestepEmbedding)
+    fill_uniform(draws, seed, index);
+  else
+    fill_normal(draws, seed, index);
+  const double scale = fan_in_scale(spec, index);
+  for (const float draw : draws) {
+    if (!is_float(type.dtype)) {
+      tensor.integers.push_back(random_integer(spec, index, draw));
+      continue;
+    }
+    const double value =
+        whole ? static_cast<double>(random_integer(spec, index, draw)) : scale * static_cast<double>(draw);
+    std::array<std::byte, 8> rounded{};
+    store_from_double(rounded.data(), type.dtype, value);
+    tensor.reals.push_back(load_as_double(rounded.data(), type.dtype));
+  }
+  return tensor;
+}
+
+Operand place_for_test(const TensorType& type, StrideRule rule, TestStrides strides, std::size_t index) {
+  const Operand dense = dense_operand(type);
+  const int rank = type.shape.rank();
+  if (rule == StrideRule::kDense || strides == TestStrides::kDense || type.layout != Layout::kRowMajor || rank == 0)
+    return dense;
+  if (rank == 1) return rule == StrideRule::kAny ? Operand{type, Shape{2}} : dense;
+  std::vector<int> order(static_cast<std::size_t>(rank));
+  std::iota(order.begin(), order.end(), 0);
+  if (strides == TestStrides::kPadded) return {type, strides_in_order(type.shape, order, index % 2 == 0 ? 3 : 7)};
+  if (index % 2 == 0) std::reverse(order.begin(), rule == StrideRule::kAny ? order.end() : order.end() - 1);
+  return {type, strides_in_order(type.shape, order, 0)};
+}
+
+TestTensor::TestTensor(Backend& backend, const Operand& operand, Role role) : backend_(backend), operand_(operand) {
+  const std::size_t size = size_of(operand.type.dtype);
+  host_.resize(2 * kGuardBytes + span_bytes(operand));
+  for (std::size_t i = 0; i < host_.size(); ++i) host_[i] = poison_byte(operand.type.dtype, i, role);
+  is_element_.resize(host_.size());
+  for (std::int64_t i = 0; i < operand.type.shape.numel(); ++i) {
+    const std::size_t at = kGuardBytes + static_cast<std::size_t>(offset_of(operand, i)) * size;
+    std::fill_n(is_element_.begin() + static_cast<std::ptrdiff_t>(at), size, true);
+  }
+  device_ = backend.allocate(host_.size(), MemoryCategory::kActivations);
+}
+
+TestTensor::TestTensor(Backend& backend, std::size_t bytes)
+    : TestTensor(backend, dense_operand({DType::kU8, Shape{static_cast<std::int64_t>(bytes)}}), Role::kOutput) {
+  std::ranges::fill(host_, std::byte{0xFF});  // whatever dtype lies there, it starts as NaN
+}
+
+void TestTensor::store(const OracleTensor& values) {
+  const DType dtype = operand_.type.dtype;
+  for (std::int64_t i = 0; i < operand_.type.shape.numel(); ++i) {
+    std::byte* const at = host_.data() + (element(i) - host_.data());
+    const auto index = static_cast<std::size_t>(i);
+    if (dtype == DType::kI64)
+      std::memcpy(at, &values.integers[index], sizeof(std::int64_t));
+    else
+      store_from_double(at, dtype, is_float(dtype) ? values.reals[index] : static_cast<double>(values.integers[index]));
+  }
+}
+
+void TestTensor::upload(Stream& stream) {
+  uploaded_ = host_;
+  backend_.copy_from_host(stream, device_.data(), host_.data(), host_.size());
+}
+
+std::string TestTensor::download_and_check(Stream& stream, bool elements_may_change) {
+  backend_.copy_to_host(stream, host_.data(), device_.data(), host_.size());
+  stream.synchronize();
+  for (std::size_t i = 0; i < host_.size(); ++i) {
+    if (host_[i] == uploaded_[i] || (elements_may_change && is_element_[i])) continue;
+    const auto from_start = static_cast<std::ptrdiff_t>(i) - static_cast<std::ptrdiff_t>(kGuardBytes);
+    const auto from_end = from_start - static_cast<std::ptrdiff_t>(host_.size() - 2 * kGuardBytes);
+    if (is_element_[i]) return fmt::format("was modified at byte {}", from_start);
+    if (from_start < 0) return fmt::format("was overrun: {} bytes before its start", -from_start);
+    if (from_end >= 0) return fmt::format("was overrun: byte {} after its end", from_end);
+    return fmt::format("was written between its rows, at byte {}", from_start);
+  }
+  return {};
+}
+
+void* TestTensor::device() const noexcept { return device_.data() + kGuardBytes; }
+
+const std::byte* TestTensor::element(std::int64_t index) const {
+  return host_.data() + kGuardBytes +
+         static_cast<std::size_t>(offset_of(operand_, index)) * size_of(operand_.type.dtype);
+}
+
+double TestTensor::real(std::int64_t index) const { return load_as_double(element(index), operand_.type.dtype); }
+
+std::int64_t TestTensor::integer(std::int64_t index) const {
+  if (operand_.type.dtype != DType::kI64) return static_cast<std::int64_t>(real(index));
+  std::int64_t value = 0;
+  std::memcpy(&value, element(index), sizeof value);
+  return value;
+}
+
+std::string coordinates_of(const Shape& shape, std::int64_t index) {
+  Shape coordinates = shape;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    coordinates.set(axis, index % shape[axis]);
+    index /= shape[axis];
+  }
+  return coordinates.to_string();
+}
+
+}  // namespace headroom
