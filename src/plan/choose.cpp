@@ -1,0 +1,53 @@
+#include "plan/choose.hpp"
+
+#include <fmt/ranges.h>
+
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace headroom {
+namespace {
+
+OpSpec spec_of(const Graph& graph, const Node& node, const std::vector<bool>& is_weight) {
+  OpSpec spec{.op = node.op, .attributes = node.attributes, .inputs = {}, .outputs = {}, .is_weight = {}};
+  for (const ValueId input : node.inputs) {
+    spec.inputs.push_back(graph.type(input));
+    spec.is_weight.push_back(is_weight[index_of(input)]);
+  }
+  for (const ValueId result : node.results) spec.outputs.push_back(graph.type(result));
+  return spec;
+}
+
+[[noreturn]] void fail_without_kernel(const Node& node, const OpSpec& spec, const Target& target, const std::vector<RejectedKernel>& rejections) {
+  std::vector<std::string> types, reasons;
+  for (const TensorType& type : spec.inputs) types.push_back(fmt::format("{}{}", type.dtype, type.shape));
+  for (const RejectedKernel& rejected : rejections) reasons.push_back(fmt::format("{}: {}", rejected.kernel, rejected.reason));
+  fail("no {} kernel runs {} on ({}){}{}", name_of(target.device), describe(node), fmt::join(types, ", "),
+       reasons.empty() ? "" : "; ", fmt::join(reasons, "; "));
+}
+
+}  // namespace
+
+std::vector<ChosenKernel> choose_kernels(const Graph& graph, const std::vector<bool>& is_weight, const Target& target) {
+  std::vector<ChosenKernel> chosen;
+  for (int i = 0; i < static_cast<int>(graph.nodes().size()); ++i) {
+    const Node& node = graph.nodes()[static_cast<std::size_t>(i)];
+    if (is_weight[index_of(node.results[0])]) continue;
+    ChosenKernel choice{.node = i, .kernel = nullptr, .spec = spec_of(graph, node, is_weight), .rejections = {}};
+    for (const Kernel* kernel : kernels_of(target.device)) {
+      Support support = kernel->supports(choice.spec, target);
+      if (!support) {
+        choice.kernel = kernel;
+        break;
+      }
+      if (!support->reason.empty()) choice.rejections.push_back({kernel->name(), std::move(support->reason)});
+    }
+    if (choice.kernel == nullptr) fail_without_kernel(node, choice.spec, target, choice.rejections);
+    chosen.push_back(std::move(choice));
+  }
+  return chosen;
+}
+
+}  // namespace headroom

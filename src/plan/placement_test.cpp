@@ -1,0 +1,147 @@
+#include "plan/placement.hpp"
+
+#include <gtest/gtest.h>
+
+#include "ir/text.hpp"
+#include "plan/plan.hpp"
+
+namespace headroom {
+namespace {
+
+Program plan_text(const char* text, bool arena) {
+  return plan(parse_graph(text), Target{.cpu_isa = CpuIsa::kAvx2, .threads = 1}, {.arena = arena});
+}
+
+std::vector<Op> launched(const Program& program) {
+  std::vector<Op> ops;
+  for (const Step& step : program.steps) ops.push_back(step.op);
+  return ops;
+}
+
+constexpr const char* kHeads = R"(graph heads {
+  input %x: f32[2, 5, 12]
+  %1: f32[2, 5, 3, 4] = reshape(%x) {shape = [2, 5, 3, 4]}
+  %2: f32[2, 3, 5, 4] = transpose(%1) {perm = [0, 2, 1, 3]}
+  %3: f32[2, 3, 5, 4] = silu(%2)
+  output y = %3
+})";
+
+TEST(Placement, EagerCopiesATransposeAndSharesAReshape) {
+  EXPECT_EQ(launched(plan_text(kHeads, false)), (std::vector{Op::kTranspose, Op::kSilu}));
+}
+
+TEST(Placement, ArenaReadsATransposeThroughStrides) {
+  const Program program = plan_text(kHeads, true);
+  EXPECT_EQ(launched(program), std::vector{Op::kSilu});
+  EXPECT_EQ(program.steps[0].input_places[0].strides, (Shape{60, 4, 12, 1}));
+  EXPECT_EQ(program.elided, 2);
+}
+
+TEST(Placement, PartsOfAConcatenationAreWrittenInPlace) {
+  const Program program = plan_text(R"(graph parts {
+    input %a: f32[2, 3, 8]
+    input %b: f32[2, 5, 8]
+    %2: f32[2, 3, 8] = silu(%a)
+    %3: f32[2, 5, 8] = relu(%b)
+    %4: f32[2, 8, 8] = concat(%2, %3) {axis = 1}
+    output y = %4
+  })", true);
+  EXPECT_EQ(launched(program), (std::vector{Op::kSilu, Op::kRelu}));
+  EXPECT_EQ(program.steps[0].output_places[0].storage, program.steps[1].output_places[0].storage);
+  EXPECT_EQ(program.steps[1].output_places[0].offset_bytes, 3U * 8U * sizeof(float));
+  EXPECT_EQ(program.steps[1].output_places[0].strides, (Shape{64, 8, 1}));
+}
+
+TEST(Placement, AConcatenationOfInputsIsACopy) {
+  const Program program = plan_text(R"(graph copy {
+    input %a: f32[2, 3]
+    %1: f32[4, 3] = concat(%a, %a) {axis = 0}
+    output y = %1
+  })", true);
+  EXPECT_EQ(launched(program), std::vector{Op::kConcat});
+}
+
+TEST(Placement, AnElementwiseResultOverwritesADyingOperand) {
+  const Program program = plan_text(R"(graph chain {
+    input %x: f32[16]
+    %1: f32[16] = silu(%x)
+    %2: f32[16] = relu(%1)
+    %3: f32[16] = add(%2, %x)
+    output y = %3
+  })", true);
+  EXPECT_EQ(program.arena_bytes, 256U);
+  EXPECT_NE(program.steps[0].output_places[0].storage, program.steps[0].input_places[0].storage);  // never over an input
+  EXPECT_EQ(program.steps[1].output_places[0].storage, program.steps[1].input_places[0].storage);
+}
+
+TEST(Placement, AValueReadAgainIsNotOverwritten) {
+  const Program program = plan_text(R"(graph again {
+    input %x: f32[16]
+    %1: f32[16] = silu(%x)
+    %2: f32[16] = relu(%1)
+    %3: f32[16] = add(%2, %1)
+    output y = %3
+  })", true);
+  EXPECT_NE(program.steps[1].output_places[0].storage, program.steps[1].input_places[0].storage);
+}
+
+TEST(Placement, AViewKeepsItsWholeOperandAlive) {
+  const Program program = plan_text(R"(graph views {
+    input %x: f32[2, 16]
+    %1: f32[2, 16] = silu(%x)
+    %2: f32[2, 8] = slice(%1) {axis = 1, size = 8, start = 8}
+    %3: f32[2, 16] = relu(%1)
+    %4: f32[2, 8] = slice(%3) {axis = 1, size = 8, start = 0}
+    %5: f32[2, 8] = add(%2, %4)
+    output y = %5
+  })", true);
+  EXPECT_EQ(launched(program), (std::vector{Op::kSilu, Op::kRelu, Op::kAdd}));
+  EXPECT_NE(program.steps[1].output_places[0].storage, program.steps[0].output_places[0].storage);
+}
+
+constexpr const char* kLoop = R"(graph loop {
+  input %d: f32[3, 4]
+  input %w: f32[4]
+  state %s: f32[4]
+  %3: f32[4] = silu(%w)
+  loop 3 %i {
+    %5: f32[4] = row(%d, %i)
+    %6: f32[4] = mul(%5, %3)
+    %7: f32[4] = add(%s, %6)
+    next %s = %7
+  }
+  output s = %s
+})";
+
+TEST(Placement, ALoopKeepsWhatWasMadeBeforeItAndWritesItsStateInPlace) {
+  const Program program = plan_text(kLoop, true);
+  const int before = program.steps[0].output_places[0].storage;
+  EXPECT_EQ(program.storages[static_cast<std::size_t>(before)].last, 3);  // the loop's last step
+  const Step& update = program.steps.back();
+  EXPECT_EQ(update.op, Op::kAdd);
+  EXPECT_EQ(program.storages[static_cast<std::size_t>(update.output_places[0].storage)].kind, StorageKind::kState);
+}
+
+TEST(Placement, EagerCopiesTheNextStateAtTheEndOfAnIteration) {
+  const Program program = plan_text(kLoop, false);
+  EXPECT_EQ(program.steps.back().node, -1);
+  EXPECT_EQ(program.root.children.back().kind, RegionKind::kLoop);
+  EXPECT_EQ(program.root.children.back().last, static_cast<int>(program.steps.size()));
+}
+
+TEST(Placement, AStateReadAfterItsNextValueIsKept) {
+  const Program program = plan_text(R"(graph late {
+    input %d: f32[4]
+    state %s: f32[4]
+    state %t: f32[4]
+    %3: f32[4] = add(%s, %d)
+    %4: f32[4] = mul(%s, %t)
+    next %s = %3
+    next %t = %4
+  })", true);
+  EXPECT_EQ(program.storages[static_cast<std::size_t>(program.steps[0].output_places[0].storage)].kind, StorageKind::kArena);
+  EXPECT_EQ(program.storages[static_cast<std::size_t>(program.steps[1].output_places[0].storage)].kind, StorageKind::kState);
+}
+
+}  // namespace
+}  // namespace headroom

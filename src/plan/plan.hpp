@@ -1,0 +1,17 @@
+#pragma once
+
+#include "ir/graph.hpp"
+#include "plan/program.hpp"
+
+namespace headroom {
+
+struct PlanOptions {
+  /// The `arena` switch: views instead of copies, in-place results, addresses fixed in one arena.
+  bool arena = false;
+};
+
+/// Chooses a kernel for every node that does not depend on params alone, places every value and prepares the kernels.
+/// Throws Error naming the node (by module path), its types and each kernel's reason where none can run it.
+[[nodiscard]] Program plan(Graph graph, const Target& target, const PlanOptions& options = {});
+
+}  // namespace headroom

@@ -1,0 +1,74 @@
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "plan/program.hpp"
+
+namespace headroom {
+namespace {
+
+class Printer {
+ public:
+  Printer(const Program& program, bool with_rejections) : program_(program), with_rejections_(with_rejections) {}
+
+  std::string print() {
+    std::size_t weight_bytes = 0;
+    for (const WeightUse& use : program_.weights) weight_bytes += use.bytes;
+    line("program {} for {} ({}, {} threads)", program_.graph.name(), name_of(program_.target.device), name_of(program_.target.cpu_isa),
+         program_.target.threads);
+    line("  steps    {} launches, {} nodes without one", program_.steps.size(), program_.elided);
+    line("  weights  {} in {:.1f} MiB", program_.weights.size(), mebibytes(weight_bytes));
+    if (program_.has_arena)
+      line("  arena    {:.1f} MiB, {:.1f}% above the most that is live at once", mebibytes(program_.arena_bytes),
+           program_.arena_lower_bound_bytes == 0
+               ? 0.0
+               : 100.0 * (static_cast<double>(program_.arena_bytes) / static_cast<double>(program_.arena_lower_bound_bytes) - 1.0));
+    else
+      line("  eager    buffers by liveness, at most {:.1f} MiB live at once", mebibytes(program_.arena_lower_bound_bytes));
+    segment(program_.root, 0);
+    return std::move(text_);
+  }
+
+ private:
+  template <typename... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += '\n';
+  }
+
+  static double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+  void segment(const Segment& segment, int depth) {
+    const std::string indent(static_cast<std::size_t>(2 * depth), ' ');
+    if (segment.kind == RegionKind::kLoop) line("{}loop {} times:", indent, segment.trip_count);
+    const int inner = segment.kind == RegionKind::kLoop ? depth + 1 : depth;
+    if (segment.children.empty())
+      for (int i = segment.first; i < segment.last; ++i) step(program_.steps[static_cast<std::size_t>(i)], i, inner);
+    else
+      for (const Segment& child : segment.children) this->segment(child, inner);
+  }
+
+  void step(const Step& step, int index, int depth) {
+    const std::string indent(static_cast<std::size_t>(2 * depth), ' ');
+    if (step.kernel == nullptr) {
+      line("{}{:5}  {:<14} {:<34} {}", indent, index, "copy", "copy to state", step.label);
+      return;
+    }
+    const TensorType& type = step.spec.outputs[0];
+    line("{}{:5}  {:<14} {:<34} {:<5} {:<22} {}", indent, index, name_of(step.op),
+         fmt::format("{} ({})", step.kernel->name(), step.prepared->implementation()), step.kernel->compute_type(step.spec),
+         fmt::format("{}{}", type.dtype, type.shape), step.label);
+    if (with_rejections_)
+      for (const RejectedKernel& rejected : step.rejections) line("{}       not {}: {}", indent, rejected.kernel, rejected.reason);
+  }
+
+  const Program& program_;
+  bool with_rejections_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string to_text(const Program& program, bool with_rejections) { return Printer(program, with_rejections).print(); }
+
+}  // namespace headroom

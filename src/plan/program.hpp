@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/graph.hpp"
+#include "kernels/kernel.hpp"
+
+namespace headroom {
+
+/// Where a storage's bytes come from.
+enum class StorageKind : std::uint8_t {
+  kInput,    ///< filled by the caller before a run
+  kWeight,   ///< in the weight store, by key
+  kState,    ///< outlives the run
+  kCounter,  ///< a loop's iteration number, written by the executor
+  kArena,    ///< an activation
+  kScratch,  ///< of one step
+};
+
+/// One stretch of memory that values live in. Positions count steps: a storage is needed from the launch of step `first` until
+/// step `last` has run, loops taken into account.
+struct Storage {
+  StorageKind kind = StorageKind::kArena;
+  std::size_t bytes = 0;
+  int first = 0;
+  int last = 0;
+  std::size_t arena_offset = 0;  ///< of kArena and kScratch where the program has an arena
+};
+
+/// A value as it lies in a storage: several values may share one (views, in-place results, parts of a concatenation).
+struct Placement {
+  int storage = -1;
+  std::size_t offset_bytes = 0;
+  Shape strides;  ///< in elements
+};
+
+/// A kernel that was tried before the chosen one, and why it did not run.
+struct RejectedKernel {
+  std::string_view kernel;
+  std::string reason;
+};
+
+/// One kernel launch.
+struct Step {
+  int node = -1;  ///< index in graph.nodes(); -1 for a copy of a state's next value at the end of an iteration
+  std::string label;  ///< module path of the node
+  Op op = Op::kAdd;
+  const Kernel* kernel = nullptr;
+  std::shared_ptr<const PreparedKernel> prepared;  ///< shared by steps of equal shapes
+  OpSpec spec;
+  Cost cost;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  std::vector<Placement> input_places;
+  std::vector<Placement> output_places;
+  int scratch = -1;  ///< storage, or -1
+  std::vector<RejectedKernel> rejections;
+};
+
+/// Steps [first, last) in order: a straight line, or a loop around them.
+struct Segment {
+  RegionKind kind = RegionKind::kStraight;
+  std::int64_t trip_count = 1;
+  int first = 0;
+  int last = 0;
+  ValueId counter = kNoValue;
+  std::vector<Segment> children;  ///< in order, covering [first, last) without gaps; empty where there is nothing nested
+};
+
+/// A weight the program reads: a value that depends on params alone, in the form a kernel asked for.
+struct WeightUse {
+  ValueId value = kNoValue;
+  std::string key;     ///< names the expression over params; equal keys mean equal values
+  std::string layout;  ///< packed form; empty for dense row-major
+  std::size_t bytes = 0;
+  int storage = -1;
+  std::shared_ptr<const PreparedKernel> packer;  ///< packs the dense value where layout is not empty
+  std::size_t packed_index = 0;
+};
+
+/// An executable plan: kernels chosen, every value placed, one arena over all segments. It holds no memory and no weights, so any
+/// number of sessions may share it.
+struct Program {
+  Graph graph;
+  Target target;
+  bool has_arena = false;  ///< addresses fixed in one arena; otherwise buffers come and go by liveness (eager)
+  std::vector<Step> steps;
+  Segment root;
+  std::vector<Storage> storages;
+  std::vector<Placement> places;  ///< by ValueId; storage -1 for values that no step touches
+  std::vector<WeightUse> weights;
+  std::size_t arena_bytes = 0;
+  std::size_t arena_lower_bound_bytes = 0;  ///< the most bytes live at one step: no arena can be smaller
+  int elided = 0;                           ///< reshape, transpose, slice and concat nodes that became views
+};
+
+/// The program as a person reads it: segments, steps with kernel, implementation, compute type, memory, and why others were rejected.
+[[nodiscard]] std::string to_text(const Program& program, bool with_rejections);
+
+}  // namespace headroom

@@ -1,0 +1,61 @@
+#include "plan/strides.hpp"
+
+#include <vector>
+
+namespace headroom {
+
+Shape normalized_strides(const Shape& shape, const Shape& strides) {
+  Shape normal = strides;
+  std::int64_t dense = 1;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    if (shape[axis] == 1) normal.set(axis, dense);
+    dense = normal[axis] * shape[axis];
+  }
+  return normal;
+}
+
+bool satisfies(StrideRule rule, const Shape& shape, const Shape& strides) {
+  const Shape normal = normalized_strides(shape, strides);
+  switch (rule) {
+    case StrideRule::kAny: return true;
+    case StrideRule::kInnerDense: return shape.rank() == 0 || normal[-1] == 1;
+    case StrideRule::kDense: return normal == row_major_strides(shape);
+  }
+  return false;
+}
+
+std::optional<Shape> reshape_strides(const Shape& shape, const Shape& strides, const Shape& target) {
+  // Merge neighbouring axes that step evenly into runs, then cut the runs into the target's axes, innermost first.
+  struct Run {
+    std::int64_t extent, stride;
+  };
+  std::vector<Run> runs;  // innermost first
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    if (shape[axis] == 1) continue;
+    if (!runs.empty() && strides[axis] == runs.back().stride * runs.back().extent)
+      runs.back().extent *= shape[axis];
+    else
+      runs.push_back({shape[axis], strides[axis]});
+  }
+  Shape result = target;
+  std::size_t run = 0;
+  std::int64_t used = 1;  // elements of the current run that inner target axes take
+  std::int64_t dense = 1;
+  for (int axis = target.rank() - 1; axis >= 0; --axis) {
+    if (target[axis] == 1) {
+      result.set(axis, dense);
+      continue;
+    }
+    if (run < runs.size() && used == runs[run].extent) {
+      ++run;
+      used = 1;
+    }
+    if (run == runs.size() || runs[run].extent % (used * target[axis]) != 0) return std::nullopt;
+    result.set(axis, runs[run].stride * used);
+    used *= target[axis];
+    dense = result[axis] * target[axis];
+  }
+  return result;
+}
+
+}  // namespace headroom
