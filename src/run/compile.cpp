@@ -1,0 +1,39 @@
+#include "run/compile.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "plan/plan.hpp"
+
+namespace headroom {
+namespace {
+
+double milliseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, bool steps_applied) {
+  Compiled compiled;
+  const auto optimize_start = std::chrono::steady_clock::now();
+  OptimizeReport report = optimize(graph, switches, target);
+  compiled.optimize_ms = milliseconds_since(optimize_start);
+  compiled.passes = std::move(report.passes);
+  compiled.declined = std::move(report.declined);
+  if (switches.has("steps") && !steps_applied) compiled.declined.push_back({"steps", "there is no denoise loop here: this is one forward pass"});
+
+  const auto plan_start = std::chrono::steady_clock::now();
+  compiled.program = std::make_shared<Program>(plan(std::move(graph), target, {.arena = switches.has("arena")}));
+  compiled.plan_ms = milliseconds_since(plan_start);
+
+  for (const std::string& name : switches.names()) {
+    const std::string_view bare = std::string_view(name).substr(0, name.find('='));
+    if (std::ranges::none_of(compiled.declined, [&](const Declined& declined) { return declined.switch_name == bare; }))
+      compiled.applied.push_back(name);
+  }
+  return compiled;
+}
+
+}  // namespace headroom

@@ -1,0 +1,55 @@
+#include "run/denoise.hpp"
+
+#include "ir/builder.hpp"
+
+namespace headroom {
+namespace {
+
+/// unguided + scale * (guided - unguided), [2 * images, tokens, channels] -> [images, tokens, channels]
+ValueId guide(Builder& b, ValueId velocity, ValueId scale) {
+  const std::vector<ValueId> halves = b.chunk(velocity, 2, 0);
+  return b.add(halves[0], b.mul(b.sub(halves[1], halves[0]), scale));
+}
+
+}  // namespace
+
+Graph build_flux_denoise(const FluxConfig& config, const DenoiseRequest& request, const ParamSource& params) {
+  Graph graph("flux_denoise");
+  const auto input = [&](const char* name, Shape dims) { return graph.add_input(name, TensorType{.shape = dims}); };
+  const std::int64_t batch = request.batch();
+  const auto axes = static_cast<std::int64_t>(config.axes_dims_rope.size());
+  FluxInputs inputs{
+      .hidden_states = kNoValue,
+      .encoder_hidden_states = input("encoder_hidden_states", {batch, request.text_tokens, config.joint_attention_dim}),
+      .pooled_projections = input("pooled_projections", {batch, config.pooled_projection_dim}),
+      .timestep = kNoValue,
+      .img_ids = input("img_ids", {request.image_tokens(), axes}),
+      .txt_ids = input("txt_ids", {request.text_tokens, axes}),
+  };
+  if (config.guidance_embeds) inputs.guidance = input("guidance", {batch});
+  const ValueId timesteps = input("timesteps", {request.steps, batch});
+  const ValueId sigma_steps = input("sigma_steps", {request.steps, 1, 1, 1});
+  const ValueId scale = request.classifier_free_guidance ? input("guidance_scale", {1, 1, 1}) : kNoValue;
+  const ValueId latents = graph.add_state("latents", TensorType{.shape = {request.images, request.image_tokens(), config.in_channels}});
+
+  Builder b(graph);
+  {
+    const auto loop = b.loop(request.steps, "step");
+    const RegionId body = b.region();
+    ValueId sigma_step = kNoValue;
+    {
+      const auto scope = b.scope("sampler");
+      inputs.timestep = b.row(timesteps, loop.counter());   // [batch]
+      sigma_step = b.row(sigma_steps, loop.counter());      // [1, 1, 1]
+      inputs.hidden_states = request.classifier_free_guidance ? b.concat({latents, latents}, 0) : latents;
+    }
+    ValueId velocity = build_flux(b, config, inputs, params);  // [batch, tokens, channels]
+    const auto scope = b.scope("sampler");
+    if (request.classifier_free_guidance) velocity = guide(b, velocity, scale);
+    graph.set_next(latents, b.add(latents, b.mul(velocity, sigma_step)), body);
+  }
+  graph.add_output("latents", latents);
+  return graph;
+}
+
+}  // namespace headroom

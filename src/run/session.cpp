@@ -1,0 +1,235 @@
+#include "run/session.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/error.hpp"
+#include "run/weight_store.hpp"
+
+namespace headroom {
+namespace {
+
+bool is_activation(const Storage& storage) { return storage.kind == StorageKind::kArena || storage.kind == StorageKind::kScratch; }
+
+MemoryCategory category_of(StorageKind kind) {
+  return kind == StorageKind::kState ? MemoryCategory::kState : MemoryCategory::kInputs;
+}
+
+/// The innermost loop around `step`, its parents first in `path`.
+void find_loops(const Segment& segment, int step, std::vector<const Segment*>& path) {
+  if (step < segment.first || step >= segment.last) return;
+  if (segment.kind == RegionKind::kLoop) path.push_back(&segment);
+  for (const Segment& child : segment.children) find_loops(child, step, path);
+}
+
+}  // namespace
+
+Session::Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend) : Session(std::move(program), backend) {
+  weights.load(*program_);
+  bind_weights(weights);
+}
+
+Session::Session(std::shared_ptr<const Program> program, Backend& backend)
+    : program_(std::move(program)), backend_(backend), stream_(backend.make_stream()), allocator_(backend, MemoryCategory::kActivations),
+      buffers_(program_->storages.size()), blocks_(program_->storages.size()), bases_(program_->storages.size(), nullptr),
+      is_set_(program_->storages.size(), false) {
+  std::size_t most_inputs = 0, most_outputs = 0;
+  for (const Step& step : program_->steps) {
+    most_inputs = std::max(most_inputs, step.input_places.size());
+    most_outputs = std::max(most_outputs, step.output_places.size());
+  }
+  input_addresses_.resize(most_inputs);
+  output_addresses_.resize(most_outputs);
+  allocate_fixed();
+  if (!program_->has_arena) plan_buffers();
+}
+
+Session::~Session() = default;
+
+void Session::allocate_fixed() {
+  if (program_->has_arena && program_->arena_bytes > 0) arena_ = backend_.allocate(program_->arena_bytes, MemoryCategory::kActivations);
+  for (std::size_t s = 0; s < bases_.size(); ++s) {
+    const Storage& storage = program_->storages[s];
+    if (is_activation(storage)) {
+      if (program_->has_arena) bases_[s] = arena_.data() + storage.arena_offset;
+    } else if (storage.kind != StorageKind::kWeight) {
+      buffers_[s] = backend_.allocate(std::max<std::size_t>(storage.bytes, 1), category_of(storage.kind));
+      bases_[s] = buffers_[s].data();
+    }
+  }
+}
+
+/// A buffer is taken before the first step that touches it and given back after the last; one that lives across a loop's edge is given back
+/// when the loop is over, and one that holds an output is kept for the reader.
+void Session::plan_buffers() {
+  schedule_.take_before.resize(program_->steps.size());
+  schedule_.give_after.resize(program_->steps.size());
+  std::vector<bool> is_output(bases_.size(), false);
+  for (const Output& output : program_->graph.outputs())
+    if (const int s = program_->places[index_of(output.value)].storage; s >= 0) is_output[static_cast<std::size_t>(s)] = true;
+
+  for (std::size_t s = 0; s < bases_.size(); ++s) {
+    const Storage& storage = program_->storages[s];
+    if (!is_activation(storage)) continue;
+    schedule_.take_before[static_cast<std::size_t>(storage.first)].push_back(static_cast<int>(s));
+    if (is_output[s]) continue;
+    std::vector<const Segment*> loops;
+    find_loops(program_->root, storage.last, loops);
+    const auto crossed = std::ranges::find_if(loops, [&](const Segment* loop) { return storage.first < loop->first; });
+    if (crossed == loops.end()) {
+      schedule_.give_after[static_cast<std::size_t>(storage.last)].push_back(static_cast<int>(s));
+      continue;
+    }
+    auto entry = std::ranges::find(give_after_loop_, *crossed, &std::pair<const Segment*, std::vector<int>>::first);
+    if (entry == give_after_loop_.end()) entry = give_after_loop_.insert(entry, {*crossed, {}});
+    entry->second.push_back(static_cast<int>(s));
+  }
+}
+
+void Session::bind_weights(const WeightStore& weights) {
+  for (const WeightUse& use : program_->weights) bases_[static_cast<std::size_t>(use.storage)] = weights.address(use.key, use.layout);
+}
+
+ValueId Session::require(ValueKind kind, std::string_view name) const {
+  const ValueId value = program_->graph.find(kind, name);
+  const char* what = kind == ValueKind::kState ? "state" : "input";
+  if (value == kNoValue) fail("{} has no {} called '{}'", program_->graph.name(), what, name);
+  return value;
+}
+
+void Session::write(ValueId value, std::string_view what, const HostTensor& tensor) {
+  const TensorType& type = program_->graph.type(value);
+  if (tensor.dtype() != type.dtype || !(tensor.shape() == type.shape))
+    fail("{} '{}' is {}{}, expected {}{}", what, program_->graph.value(value).name, tensor.dtype(), tensor.shape(), type.dtype, type.shape);
+  const int storage = program_->places[index_of(value)].storage;
+  if (storage < 0) return;  // declared, and read by nothing
+  backend_.copy_from_host(*stream_, bases_[static_cast<std::size_t>(storage)], tensor.bytes().data(), tensor.bytes().size());
+  is_set_[static_cast<std::size_t>(storage)] = true;
+}
+
+void Session::set_input(std::string_view name, const HostTensor& tensor) { write(require(ValueKind::kInput, name), "input", tensor); }
+void Session::set_state(std::string_view name, const HostTensor& tensor) { write(require(ValueKind::kState, name), "state", tensor); }
+
+void Session::set_input_bytes(std::string_view name, std::span<const std::byte> bytes) {
+  const ValueId value = require(ValueKind::kInput, name);
+  HR_CHECK_EQ(bytes.size(), program_->graph.type(value).bytes());
+  const int storage = program_->places[index_of(value)].storage;
+  if (storage < 0) return;
+  backend_.copy_from_host(*stream_, bases_[static_cast<std::size_t>(storage)], bytes.data(), bytes.size());
+  is_set_[static_cast<std::size_t>(storage)] = true;
+}
+
+void Session::run(const IterationObserver& observer) {
+  for (const ValueKind kind : {ValueKind::kInput, ValueKind::kState})
+    for (std::size_t v = 0; v < program_->graph.value_count(); ++v) {
+      const int storage = program_->places[v].storage;
+      if (program_->graph.value(ValueId(static_cast<int>(v))).kind == kind && storage >= 0 && !is_set_[static_cast<std::size_t>(storage)])
+        fail("{} needs '{}', which has not been given", program_->graph.name(), program_->graph.value(ValueId(static_cast<int>(v))).name);
+    }
+  run_segment(program_->root, observer);
+  stream_->synchronize();
+}
+
+void Session::run_segment(const Segment& segment, const IterationObserver& observer) {
+  if (segment.kind == RegionKind::kLoop) return run_loop(segment, observer);
+  if (segment.children.empty()) return run_steps(segment.first, segment.last);
+  for (const Segment& child : segment.children) run_segment(child, observer);
+}
+
+void Session::run_loop(const Segment& segment, const IterationObserver& observer) {
+  const Placement& counter = program_->places[index_of(segment.counter)];
+  for (std::int32_t i = 0; i < segment.trip_count; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    if (counter.storage >= 0) backend_.copy_from_host(*stream_, address(counter), &i, sizeof i);
+    if (segment.children.empty())
+      run_steps(segment.first, segment.last);
+    else
+      for (const Segment& child : segment.children) run_segment(child, observer);
+    if (!observer) continue;
+    stream_->synchronize();
+    observer(i, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  }
+  for (const auto& [loop, storages] : give_after_loop_)
+    if (loop == &segment)
+      for (const int storage : storages) give(storage);
+}
+
+void Session::run_steps(int first, int last) {
+  for (int i = first; i < last; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    if (!program_->has_arena)
+      for (const int storage : schedule_.take_before[index]) take(storage);
+    launch(program_->steps[index]);
+    if (!program_->has_arena)
+      for (const int storage : schedule_.give_after[index]) give(storage);
+  }
+}
+
+void Session::launch(const Step& step) {
+  for (std::size_t i = 0; i < step.input_places.size(); ++i) input_addresses_[i] = address(step.input_places[i]);
+  for (std::size_t i = 0; i < step.output_places.size(); ++i) output_addresses_[i] = address(step.output_places[i]);
+  if (step.prepared == nullptr) {  // a state's next value
+    backend_.copy_on_device(*stream_, output_addresses_[0], input_addresses_[0], program_->graph.type(step.outputs[0]).bytes());
+    return;
+  }
+  step.prepared->launch({.stream = *stream_,
+                         .inputs = std::span(input_addresses_).first(step.input_places.size()),
+                         .outputs = std::span(output_addresses_).first(step.output_places.size()),
+                         .scratch = step.scratch < 0 ? nullptr : bases_[static_cast<std::size_t>(step.scratch)]});
+}
+
+void Session::take(int storage) {
+  const auto s = static_cast<std::size_t>(storage);
+  if (bases_[s] != nullptr) return;  // an output kept from the run before, or made in an earlier iteration
+  blocks_[s] = allocator_.allocate(program_->storages[s].bytes);
+  bases_[s] = blocks_[s].data;
+}
+
+void Session::give(int storage) {
+  const auto s = static_cast<std::size_t>(storage);
+  allocator_.free(blocks_[s]);
+  bases_[s] = nullptr;
+}
+
+std::byte* Session::address(const Placement& place) const {
+  std::byte* base = bases_[static_cast<std::size_t>(place.storage)];
+  HR_CHECK(base != nullptr);
+  return base + place.offset_bytes;
+}
+
+const std::byte* Session::output_address(std::string_view name) const {
+  for (const Output& output : program_->graph.outputs())
+    if (output.name == name) return address(program_->places[index_of(output.value)]);
+  fail("{} has no output called '{}'", program_->graph.name(), name);
+}
+
+HostTensor Session::read(ValueId value) const {
+  const TensorType& type = program_->graph.type(value);
+  HostTensor tensor(type.dtype, type.shape);
+  backend_.copy_to_host(*stream_, tensor.bytes().data(), address(program_->places[index_of(value)]), tensor.bytes().size());
+  stream_->synchronize();
+  return tensor;
+}
+
+HostTensor Session::output(std::string_view name) const {
+  for (const Output& output : program_->graph.outputs())
+    if (output.name == name) return read(output.value);
+  fail("{} has no output called '{}'", program_->graph.name(), name);
+}
+
+HostTensor Session::state(std::string_view name) const { return read(require(ValueKind::kState, name)); }
+
+void Session::release_inputs() {
+  for (std::size_t s = 0; s < buffers_.size(); ++s) {
+    if (program_->storages[s].kind != StorageKind::kInput) continue;
+    buffers_[s] = Buffer();
+    bases_[s] = nullptr;
+    is_set_[s] = false;
+  }
+}
+
+std::size_t Session::activation_peak_bytes() const { return program_->has_arena ? program_->arena_bytes : allocator_.peak_used_bytes(); }
+std::size_t Session::activation_reserved_bytes() const { return program_->has_arena ? program_->arena_bytes : allocator_.reserved_bytes(); }
+
+}  // namespace headroom

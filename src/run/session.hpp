@@ -1,0 +1,93 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "backends/backend.hpp"
+#include "backends/caching_allocator.hpp"
+#include "base/host_tensor.hpp"
+#include "plan/program.hpp"
+
+namespace headroom {
+
+class WeightStore;
+
+/// Called after each iteration of a loop with its number (0 first) and its wall time in milliseconds.
+using IterationObserver = std::function<void(std::int64_t iteration, double milliseconds)>;
+
+/// A program with memory: inputs, states and activations of its own, weights shared through the store.
+/// With an arena every address is fixed at construction. Without (eager), activations come from a caching allocator when first written
+/// and go back at last use. Either way nothing is allocated after the first run. One thread at a time.
+class Session {
+ public:
+  /// Loads the weights the program needs and that the store does not hold yet. `backend` and `weights` must outlive the session.
+  Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend);
+  /// A program without weights.
+  Session(std::shared_ptr<const Program> program, Backend& backend);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Copies a tensor into the input of that name. Throws Error where there is none, or dtype or shape differ.
+  void set_input(std::string_view name, const HostTensor& tensor);
+  /// The same from dense bytes of the input's own dtype, which may be unaligned.
+  void set_input_bytes(std::string_view name, std::span<const std::byte> bytes);
+  void set_state(std::string_view name, const HostTensor& tensor);
+
+  /// Runs the program once and waits for it. All inputs and states must have been set.
+  void run(const IterationObserver& observer = {});
+
+  /// A copy of an output, or of a state as it stands.
+  [[nodiscard]] HostTensor output(std::string_view name) const;
+  [[nodiscard]] HostTensor state(std::string_view name) const;
+  /// The device address of an output's dense elements; valid until the next run.
+  [[nodiscard]] const std::byte* output_address(std::string_view name) const;
+
+  /// Frees the inputs' memory; the session can then only be read.
+  void release_inputs();
+
+  [[nodiscard]] const Program& program() const noexcept { return *program_; }
+  /// Bytes of activations and scratch: the arena's size, or the most the caching allocator had handed out and what it holds.
+  [[nodiscard]] std::size_t activation_peak_bytes() const;
+  [[nodiscard]] std::size_t activation_reserved_bytes() const;
+  [[nodiscard]] Stream& stream() noexcept { return *stream_; }
+
+ private:
+  /// What an executor does with buffers around each step, where there is no arena.
+  struct BufferSchedule {
+    std::vector<std::vector<int>> take_before;  // by step: storages to allocate, if not held yet
+    std::vector<std::vector<int>> give_after;   // by step
+  };
+
+  void allocate_fixed();
+  void plan_buffers();
+  void bind_weights(const WeightStore& weights);
+  void run_segment(const Segment& segment, const IterationObserver& observer);
+  void run_loop(const Segment& segment, const IterationObserver& observer);
+  void run_steps(int first, int last);
+  void launch(const Step& step);
+  void take(int storage);
+  void give(int storage);
+  [[nodiscard]] std::byte* address(const Placement& place) const;
+  [[nodiscard]] ValueId require(ValueKind kind, std::string_view name) const;
+  [[nodiscard]] HostTensor read(ValueId value) const;
+  void write(ValueId value, std::string_view what, const HostTensor& tensor);
+
+  std::shared_ptr<const Program> program_;
+  Backend& backend_;
+  std::unique_ptr<Stream> stream_;
+  CachingAllocator allocator_;
+  Buffer arena_;
+  std::vector<Buffer> buffers_;                     // by storage: inputs, states, counters
+  std::vector<CachingAllocator::Block> blocks_;     // by storage: eager activations in use
+  std::vector<std::byte*> bases_;                   // by storage: where it begins now, or null
+  std::vector<bool> is_set_;                        // by storage: an input or state that has been given
+  BufferSchedule schedule_;
+  std::vector<std::pair<const Segment*, std::vector<int>>> give_after_loop_;
+  std::vector<const void*> input_addresses_;        // of the step being launched
+  std::vector<void*> output_addresses_;
+};
+
+}  // namespace headroom

@@ -1,0 +1,124 @@
+#include "run/session.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/random.hpp"
+#include "ir/interpreter.hpp"
+#include "ir/text.hpp"
+#include "plan/plan.hpp"
+
+namespace headroom {
+namespace {
+
+class SessionTest : public testing::TestWithParam<bool> {
+ protected:
+  std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
+
+  std::shared_ptr<const Program> make_program(const Graph& graph) const {
+    return std::make_shared<Program>(plan(graph, backend_->properties().target, {.arena = GetParam()}));
+  }
+};
+
+HostTensor random_tensor(const TensorType& type, std::uint64_t seed) {
+  HostTensor tensor(type.dtype, type.shape);
+  fill_normal(tensor.as<float>(), seed, 0);
+  return tensor;
+}
+
+void expect_near(const HostTensor& actual, const HostTensor& expected) {
+  ASSERT_EQ(actual.shape(), expected.shape());
+  for (std::int64_t i = 0; i < actual.numel(); ++i) ASSERT_NEAR(actual.at(i), expected.at(i), 1e-5) << "element " << i;
+}
+
+constexpr const char* kMixed = R"(graph mixed {
+  input %x: f32[2, 5, 12]
+  input %y: f32[2, 3, 12]
+  %2: f32[2, 5, 12] = silu(%x)
+  %3: f32[2, 3, 12] = relu(%y)
+  %4: f32[2, 8, 12] = concat(%3, %2) {axis = 1}
+  %5: f32[2, 8, 3, 4] = reshape(%4) {shape = [2, 8, 3, 4]}
+  %6: f32[2, 3, 8, 4] = transpose(%5) {perm = [0, 2, 1, 3]}
+  %7: f32[2, 3, 8, 8] = matmul(%6, %6) {transpose_b = 1}
+  %8: f32[2, 3, 8, 8] = softmax(%7)
+  %9: f32[2, 3, 8, 4] = matmul(%8, %6) {transpose_b = 0}
+  %10: f32[2, 8, 3, 4] = transpose(%9) {perm = [0, 2, 1, 3]}
+  %11: f32[2, 8, 12] = reshape(%10) {shape = [2, 8, 12]}
+  %12: f32[2, 5, 12] = slice(%11) {axis = 1, start = 3, size = 5}
+  %13: f32[2, 5, 12] = add(%12, %2)
+  output z = %13
+  output w = %11
+})";
+
+TEST_P(SessionTest, ComputesWhatTheOracleDoes) {
+  const Graph graph = parse_graph(kMixed);
+  Session session(make_program(graph), *backend_);
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    NamedTensors inputs;
+    for (const ValueId input : graph.values_of(ValueKind::kInput)) {
+      inputs[graph.value(input).name] = random_tensor(graph.type(input), 2 * seed + index_of(input));
+      session.set_input(graph.value(input).name, inputs[graph.value(input).name]);
+    }
+    session.run();
+    const OracleResult oracle = interpret(graph, inputs, {});
+    expect_near(session.output("z"), oracle.outputs.at("z"));
+    expect_near(session.output("w"), oracle.outputs.at("w"));
+  }
+}
+
+constexpr const char* kLoop = R"(graph loop {
+  input %d: f32[4, 6]
+  input %w: f32[6]
+  state %s: f32[6]
+  %3: f32[6] = silu(%w)
+  loop 4 %i {
+    %5: f32[6] = row(%d, %i)
+    %6: f32[6] = mul(%5, %3)
+    %7: f32[6] = add(%s, %6)
+    next %s = %7
+  }
+  output s = %s
+})";
+
+TEST_P(SessionTest, LoopsCountAndCarryTheirState) {
+  const Graph graph = parse_graph(kLoop);
+  Session session(make_program(graph), *backend_);
+  const NamedTensors inputs = {{"d", random_tensor(graph.type(graph.find(ValueKind::kInput, "d")), 1)},
+                               {"w", random_tensor(graph.type(graph.find(ValueKind::kInput, "w")), 2)}};
+  const NamedTensors states = {{"s", random_tensor(graph.type(graph.find(ValueKind::kState, "s")), 3)}};
+  for (const auto& [name, tensor] : inputs) session.set_input(name, tensor);
+  session.set_state("s", states.at("s"));
+  std::vector<std::int64_t> iterations;
+  session.run([&](std::int64_t iteration, double) { iterations.push_back(iteration); });
+  EXPECT_EQ(iterations, (std::vector<std::int64_t>{0, 1, 2, 3}));
+  const OracleResult once = interpret(graph, inputs, {}, states);
+  expect_near(session.output("s"), once.outputs.at("s"));
+  session.run();  // the state outlives the run
+  expect_near(session.state("s"), interpret(graph, inputs, {}, once.states).outputs.at("s"));
+}
+
+TEST_P(SessionTest, RefusesToRunWithoutAnInputAndWithAWrongOne) {
+  const Graph graph = parse_graph(kLoop);
+  Session session(make_program(graph), *backend_);
+  EXPECT_THROW(session.run(), Error);
+  EXPECT_THROW(session.set_input("nothing", HostTensor(DType::kF32, {6})), Error);
+  EXPECT_THROW(session.set_input("w", HostTensor(DType::kF32, {7})), Error);
+  EXPECT_THROW(session.set_input("w", HostTensor(DType::kF64, {6})), Error);
+}
+
+TEST_P(SessionTest, HoldsConstantMemoryAfterTheFirstRun) {
+  const Graph graph = parse_graph(kMixed);
+  Session session(make_program(graph), *backend_);
+  for (const ValueId input : graph.values_of(ValueKind::kInput)) session.set_input(graph.value(input).name, random_tensor(graph.type(input), 1));
+  session.run();
+  const MemoryUse first = backend_->memory_use();
+  for (int i = 0; i < 100; ++i) session.run();
+  EXPECT_EQ(backend_->memory_use().allocations, first.allocations);
+  EXPECT_EQ(backend_->memory_use().total, first.total);
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, SessionTest, testing::Bool(), [](const auto& info) { return info.param ? "Arena" : "Eager"; });
+
+}  // namespace
+}  // namespace headroom

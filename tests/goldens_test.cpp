@@ -1,0 +1,105 @@
+// FLUX against diffusers in double precision (tests/goldens/make_flux.py), on the CPU's kernels under every combination of switches, and on the
+// interpreter.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+
+#include "backends/backend.hpp"
+#include "io/safetensors.hpp"
+#include "ir/interpreter.hpp"
+#include "run/compile.hpp"
+#include "run/model.hpp"
+#include "run/session.hpp"
+#include "run/weight_store.hpp"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+double relative_l2(const HostTensor& actual, const HostTensor& expected) {
+  EXPECT_EQ(actual.shape(), expected.shape());
+  double difference = 0, norm = 0;
+  for (std::int64_t i = 0; i < expected.numel(); ++i) {
+    difference += std::pow(actual.at(i) - expected.at(i), 2);
+    norm += std::pow(expected.at(i), 2);
+  }
+  return std::sqrt(difference / norm);
+}
+
+class GoldenTest : public testing::TestWithParam<const char*> {
+ protected:
+  GoldenTest()
+      : folder_(fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/flux" / GetParam()),
+        model_(open_model(fs::exists(folder_ / "config.json") ? folder_.string() : std::string(HEADROOM_SOURCE_DIR) + "/models/" + GetParam())),
+        golden_(SafetensorsFile::open(folder_ / "golden.safetensors")), sample_(golden_.read("sample")), weights_(*backend_, model_.checkpoint) {}
+
+  Graph forward() const {
+    const Shape image = golden_.entry("hidden_states").shape;
+    const Shape text = golden_.entry("encoder_hidden_states").shape;
+    return build_flux_forward(model_.config, {.batch = image[0], .image_tokens = image[1], .text_tokens = text[1]}, model_.params());
+  }
+
+  HostTensor run(const std::string& switches, std::vector<std::string>* applied = nullptr) {
+    const Compiled compiled = compile(forward(), SwitchSet::parse(switches), backend_->properties().target);
+    if (applied != nullptr) *applied = compiled.applied;
+    Session session(compiled.program, weights_, *backend_);
+    for (const ValueId input : compiled.program->graph.values_of(ValueKind::kInput)) {
+      const std::string& name = compiled.program->graph.value(input).name;
+      session.set_input(name, convert(golden_.read(name), DType::kF32));
+    }
+    session.run();
+    return session.output("sample");
+  }
+
+  fs::path folder_;
+  Model model_;
+  SafetensorsFile golden_;
+  HostTensor sample_;
+  std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
+  WeightStore weights_;
+};
+
+TEST_P(GoldenTest, TheInterpreterAgreesToTheLastDigits) {
+  const Graph graph = forward();
+  NamedTensors inputs, params;
+  for (const ValueId input : graph.values_of(ValueKind::kInput)) inputs[graph.value(input).name] = golden_.read(graph.value(input).name);
+  for (const ValueId param : graph.values_of(ValueKind::kParam)) params[graph.value(param).name] = model_.checkpoint.read(graph.value(param).name);
+  EXPECT_LE(relative_l2(interpret(graph, inputs, params).outputs.at("sample"), sample_), 1e-7);
+}
+
+TEST_P(GoldenTest, TheBaselineAgreesInFp32) { EXPECT_LE(relative_l2(run(""), sample_), 5e-6); }
+
+TEST_P(GoldenTest, ExactSwitchesStayWithTheBaseline) {
+  const HostTensor baseline = run("");
+  for (const std::string switches : {"arena", "fuse", "arena,fuse"}) {
+    std::vector<std::string> applied;
+    const HostTensor sample = run(switches, &applied);
+    EXPECT_EQ(applied, SwitchSet::parse(switches).names());
+    EXPECT_LE(relative_l2(sample, baseline), 1e-5) << switches;
+    EXPECT_LE(relative_l2(sample, sample_), 5e-6) << switches;
+  }
+}
+
+TEST_P(GoldenTest, Bf16StaysNear) {
+  if (backend_->properties().target.cpu_isa < CpuIsa::kAvx512) GTEST_SKIP() << "bf16 declines on this CPU";
+  for (const std::string switches : {"bf16", "arena,fuse,bf16"}) {
+    std::vector<std::string> applied;
+    const double error = relative_l2(run(switches, &applied), sample_);
+    EXPECT_EQ(applied, SwitchSet::parse(switches).names());
+    EXPECT_LE(error, 1e-2) << switches;
+    EXPECT_GE(error, 1e-5) << switches << ": this is fp32, not bf16";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Flux, GoldenTest, testing::Values("fashion-flux", "tiny-guidance", "tiny-no-double", "tiny-no-single"), [](const auto& info) {
+  std::string name = info.param;
+  std::erase(name, '-');
+  return name;
+});
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,138 @@
+// What a session allocates, how large its arena is, and how long planning takes.
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <new>
+
+#include "run/compile.hpp"
+#include "run/generator.hpp"
+#include "run/model.hpp"
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<long> allocations{0};
+
+/// Whether code at `address` belongs to this program rather than to a library it loads (oneDNN allocates as it pleases).
+bool is_ours(void* address) {
+  static const void* const own_base = [] {
+    Dl_info info{};
+    dladdr(reinterpret_cast<void*>(&is_ours), &info);
+    return info.dli_fbase;
+  }();
+  Dl_info info{};
+  return dladdr(address, &info) != 0 && info.dli_fbase == own_base;
+}
+
+void* counted(std::size_t bytes, void* caller) {
+  if (counting && is_ours(caller)) ++allocations;
+  void* data = std::malloc(bytes == 0 ? 1 : bytes);
+  if (data == nullptr) throw std::bad_alloc();
+  return data;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return counted(bytes, __builtin_return_address(0)); }
+void* operator new[](std::size_t bytes) { return counted(bytes, __builtin_return_address(0)); }
+void operator delete(void* data) noexcept { std::free(data); }
+void operator delete[](void* data) noexcept { std::free(data); }
+void operator delete(void* data, std::size_t) noexcept { std::free(data); }
+void operator delete[](void* data, std::size_t) noexcept { std::free(data); }
+
+namespace headroom {
+namespace {
+
+class MemoryTest : public testing::TestWithParam<const char*> {
+ protected:
+  std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
+  Model model_ = open_model(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  WeightStore weights_{*backend_, model_.checkpoint};
+};
+
+TEST_P(MemoryTest, TheSecondRunAllocatesNothing) {
+  const DenoiseRequest request = make_request(model_, {.images = 1, .steps = 2, .switches = {}});
+  const Compiled compiled = compile(build_flux_denoise(model_.config, request, model_.params()), SwitchSet::parse(GetParam()), backend_->properties().target);
+  Session session(compiled.program, weights_, *backend_);
+  for (const ValueId input : compiled.program->graph.values_of(ValueKind::kInput)) {
+    const Value& value = compiled.program->graph.value(input);
+    HostTensor tensor(value.type.dtype, value.type.shape);
+    for (std::int64_t i = 0; i < tensor.numel(); ++i) tensor.set(i, 0.01 * static_cast<double>(i % 17));
+    session.set_input(value.name, tensor);
+  }
+  session.set_state("latents", HostTensor(DType::kF32, {1, request.image_tokens(), model_.config.in_channels}));
+  const IterationObserver observer = [](std::int64_t, double) {};
+  session.run(observer);
+  const MemoryUse before = backend_->memory_use();
+  allocations = 0;
+  counting = true;
+  session.run(observer);
+  counting = false;
+  EXPECT_EQ(allocations, 0);
+  EXPECT_EQ(backend_->memory_use().allocations, before.allocations);
+  EXPECT_EQ(backend_->memory_use().total, before.total);
+}
+
+TEST_P(MemoryTest, LiveBytesStayConstantOverAHundredSteps) {
+  Generator generator(model_, *backend_, weights_, {.images = 1, .steps = 100, .switches = SwitchSet::parse(GetParam())});
+  std::size_t first = 0;
+  std::int64_t steps = 0;
+  const std::vector<ImageRequest> one = {{.label = 3, .seed = 1}};
+  static_cast<void>(generator.generate(one, [&](std::int64_t step, double) {
+    if (step == 0) first = backend_->memory_use().total;
+    EXPECT_EQ(backend_->memory_use().total, first) << "step " << step;
+    ++steps;
+  }));
+  EXPECT_EQ(steps, 100);
+}
+
+INSTANTIATE_TEST_SUITE_P(Switches, MemoryTest, testing::Values("", "arena", "arena,fuse"), [](const auto& info) {
+  std::string name = info.param[0] == '\0' ? "baseline" : info.param;
+  std::erase(name, ',');
+  return name;
+});
+
+TEST(MemoryTestCounter, SeesAnAllocation) {
+  allocations = 0;
+  counting = true;
+  delete new std::string(100, 'x');
+  counting = false;
+  EXPECT_GT(allocations, 0);
+}
+
+TEST(Plan, ArenaIsWithinFivePercentOfTheBound) {
+  const Target target = make_backend(DeviceKind::kCpu)->properties().target;
+  const Model model = open_model(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  const Model dev = open_model("flux-dev", 0);
+  for (const Model* each : {&model, &dev})
+    for (const char* switches : {"arena", "arena,fuse"})
+      for (const std::int64_t images : {1, 10}) {
+        const DenoiseRequest request = make_request(*each, {.images = images, .switches = {}});
+        const Compiled compiled = compile(build_flux_denoise(each->config, request, each->params()), SwitchSet::parse(switches), target);
+        EXPECT_GE(compiled.program->arena_bytes, compiled.program->arena_lower_bound_bytes);
+        EXPECT_LE(static_cast<double>(compiled.program->arena_bytes), 1.05 * static_cast<double>(compiled.program->arena_lower_bound_bytes))
+            << each->name << " " << switches << " " << images;
+      }
+}
+
+TEST(Plan, FullFluxIsReadyInTwoHundredMilliseconds) {
+  const Target target = make_backend(DeviceKind::kCpu)->properties().target;
+  const Model dev = open_model("flux-dev", 0);
+  const DenoiseRequest request = make_request(dev, {.images = 1, .switches = {}});
+  for (const char* switches : {"", "arena,fuse", "arena,fuse,bf16"}) {
+    double best_ms = 1e9;  // the machine may be busy with other tests: the least of five is what the work takes
+    for (int i = 0; i < 5; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      const Compiled compiled = compile(build_flux_denoise(dev.config, request, dev.params()), SwitchSet::parse(switches), target);
+      best_ms = std::min(best_ms, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    }
+    EXPECT_LT(best_ms, 200) << switches;
+  }
+}
+
+}  // namespace
+}  // namespace headroom
