@@ -1,0 +1,95 @@
+#include "measure/describe.hpp"
+
+#include "base/hash.hpp"
+
+namespace headroom {
+namespace {
+
+std::string name_of_unit(ComputeUnit unit) {
+  switch (unit) {
+    case ComputeUnit::kNone:
+      return "none";
+    case ComputeUnit::kVector:
+      return "vector";
+    case ComputeUnit::kMatrix:
+      return "matrix";
+  }
+  return "none";
+}
+
+}  // namespace
+
+Configuration describe_configuration(const SwitchSet& asked, const Compiled& compiled, const Backend& backend) {
+  const Target target = backend.properties().target;
+  Configuration configuration{.device = std::string(name_of(target.device)),
+                              .asked = asked.names(),
+                              .applied = compiled.applied,
+                              .declined = {},
+                              .threads = target.threads,
+                              .baseline_dtype = "f32"};
+  for (const std::string& name : asked.names())
+    for (const Declined& declined : compiled.declined)
+      if (name.substr(0, name.find('=')) == declined.switch_name)
+        configuration.declined.push_back({name, declined.reason});
+  return configuration;
+}
+
+PlanRecord describe_plan(const Program& program) {
+  PlanRecord plan;
+  for (const Step& step : program.steps) {
+    PlannedNode node{.node = step.label,
+                     .op = std::string(name_of(step.op)),
+                     .kernel = "backend.copy",
+                     .implementation = "copy",
+                     .compute_type = "none",
+                     .cost_bytes = step.cost.bytes,
+                     .cost_flops = step.cost.flops,
+                     .cost_unit = name_of_unit(step.cost.unit),
+                     .rejections = {}};
+    if (step.kernel != nullptr) {
+      node.kernel = step.kernel->name();
+      node.implementation = step.prepared->implementation();
+      node.compute_type = name_of(step.kernel->compute_type(step.spec));
+    }
+    for (const RejectedKernel& rejected : step.rejections)
+      node.rejections.push_back({std::string(rejected.kernel), rejected.reason});
+    plan.nodes.push_back(std::move(node));
+  }
+  return plan;
+}
+
+MemoryReport describe_memory(const Session& session, const WeightStore& weights, const Backend& backend) {
+  const Program& program = session.program();
+  std::size_t state = 0, inputs = 0, scratch = 0;
+  for (const Storage& storage : program.storages) {
+    if (storage.kind == StorageKind::kState) state += storage.bytes;
+    if (storage.kind == StorageKind::kInput || storage.kind == StorageKind::kCounter) inputs += storage.bytes;
+    if (storage.kind == StorageKind::kScratch) scratch = std::max(scratch, storage.bytes);
+  }
+  const std::size_t fixed = weights.bytes() + state + inputs;
+  const auto bytes = [](std::size_t value) { return static_cast<std::int64_t>(value); };
+  return {.weights_bytes = bytes(weights.bytes()),
+          .activations_bytes = bytes(session.activation_peak_bytes()),
+          .workspace_bytes = bytes(scratch),
+          .state_bytes = bytes(state),
+          .inputs_bytes = bytes(inputs),
+          .peak_bytes = bytes(fixed + session.activation_peak_bytes()),
+          .reserved_bytes = bytes(fixed + session.activation_reserved_bytes()),
+          .resident_peak_bytes = {},
+          .device_total_bytes = bytes(backend.properties().memory_bytes)};
+}
+
+std::string plan_id(const PlanRecord& plan) {
+  Hasher hasher;
+  for (const PlannedNode& node : plan.nodes)
+    hasher.add(node.node)
+        .add(node.op)
+        .add(node.kernel)
+        .add(node.implementation)
+        .add(node.compute_type)
+        .add(node.cost_bytes)
+        .add(node.cost_flops);
+  return hasher.hex();
+}
+
+}  // namespace headroom

@@ -1,0 +1,214 @@
+#include "measure/ladder.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "measure/describe.hpp"
+#include "measure/judge.hpp"
+#include "measure/machine.hpp"
+#include "measure/quality.hpp"
+#include "run/images.hpp"
+
+namespace headroom {
+namespace {
+
+std::string rung_name(const SwitchSet& switches) {
+  return switches.empty() ? "baseline" : fmt::format("{}", fmt::join(switches.names(), "+"));
+}
+
+class Climber {
+ public:
+  Climber(const Model& model, Backend& backend, const LadderOptions& options,
+          const std::function<void(const LadderProgress&)>& on_progress)
+      : model_(model), backend_(backend), options_(options), on_progress_(on_progress) {
+    if (options_.request.images == 0)
+      options_.request.images = model.prompts ? static_cast<std::int64_t>(model.prompts->labels.size()) : 1;
+    if (options_.quality_images > 0 && !judges_quality())
+      fail_usage("--quality needs a trained model with pixels and a classifier beside it, which {} is not", model.name);
+    if (judges_quality()) judge_ = Judge::open(model.checkpoint.folder(), backend);
+    if (options_.quality_images > 0 && !judge_)
+      fail("{} has no folder `classifier`, so its images cannot be judged", model.name);
+  }
+
+  Ladder climb() {
+    Ladder ladder;
+    ladder.rungs = list_rungs(options_.switches);
+    for (std::size_t i = 0; i < ladder.rungs.size(); ++i) {
+      progress_ = {.rung = ladder.rungs[i].name,
+                   .rung_number = static_cast<std::int64_t>(i) + 1,
+                   .rungs = static_cast<std::int64_t>(ladder.rungs.size())};
+      measure(ladder.rungs[i], ladder);
+    }
+    summarize_factors(ladder);
+    return ladder;
+  }
+
+ private:
+  bool judges_quality() const {
+    return model_.pixels.has_value() && model_.prompts.has_value() && !model_.checkpoint.is_random();
+  }
+
+  std::vector<ImageRequest> requests_from(std::int64_t first, std::int64_t count) const {
+    std::vector<ImageRequest> requests;
+    const std::int64_t labels = model_.prompts ? static_cast<std::int64_t>(model_.prompts->labels.size()) : 1;
+    for (std::int64_t i = first; i < first + count; ++i)
+      requests.push_back({.label = i % labels, .seed = options_.seed + static_cast<std::uint64_t>(i)});
+    return requests;
+  }
+
+  void measure(Rung& rung, Ladder& ladder) {
+    WeightStore weights(backend_, model_.checkpoint);
+    GeneratorOptions request = options_.request;
+    request.switches = rung.switches;
+    Generator generator(model_, backend_, weights, request);
+    backend_.reset_peak();
+
+    progress_.steps_done = 0;
+    progress_.steps_total =
+        std::max<std::int64_t>(generator.request().steps, options_.warmup_steps + options_.min_trials) +
+        quality_steps(generator);
+    Trials steps{.wall_ms = {}, .warmup = options_.warmup_steps};
+    Trials images;
+    time_generations(generator, rung, steps, images);
+    describe(rung, generator, weights, ladder);
+    rung.result.trials = {make_series("step", steps), make_series("image", images)};
+    const double per_image =
+        static_cast<double>(generator.request().steps) / static_cast<double>(generator.request().images);
+    const Summary& step = rung.result.trials[0].statistics;
+    rung.image_ms = step.median * per_image;
+    if (step.median_interval)
+      rung.image_interval_ms = Interval{step.median_interval->low * per_image, step.median_interval->high * per_image};
+    compare_with_baseline(rung, ladder.rungs.front());
+    if (options_.quality_images > 0) judge(rung, generator);
+  }
+
+  std::int64_t quality_steps(const Generator& generator) const {
+    const std::int64_t images = generator.request().images;
+    return (options_.quality_images + images - 1) / images * generator.request().steps;
+  }
+
+  void tick() {
+    ++progress_.steps_done;
+    if (on_progress_) on_progress_(progress_);
+  }
+
+  void time_generations(Generator& generator, Rung& rung, Trials& steps, Trials& images) {
+    const std::vector<ImageRequest> requests = requests_from(0, generator.request().images);
+    std::int64_t seen = 0;
+    do {
+      double total_ms = 0;
+      const HostTensor latents = generator.generate(requests, [&](std::int64_t, double milliseconds) {
+        total_ms += milliseconds;
+        if (seen++ >= options_.warmup_steps) steps.wall_ms.push_back(milliseconds);
+        tick();
+      });
+      if (rung.pixels.numel() == 0 && model_.pixels) rung.pixels = unpatch(latents, *model_.pixels);
+      images.wall_ms.push_back(total_ms / static_cast<double>(generator.request().images));
+    } while (static_cast<int>(steps.wall_ms.size()) < options_.min_trials);
+  }
+
+  void describe(Rung& rung, const Generator& generator, const WeightStore& weights, Ladder& ladder) const {
+    const DenoiseRequest& request = generator.request();
+    PlanRecord plan = describe_plan(*generator.compiled().program);
+    rung.result.id = rung.name;
+    rung.result.name = rung.name;
+    rung.result.subject = {
+        .kind = SubjectKind::kModel,
+        .name = model_.name,
+        .request = {{"images", request.images},
+                    {"token_rows", request.token_rows},
+                    {"token_columns", request.token_columns},
+                    {"text_tokens", request.text_tokens},
+                    {"steps", options_.request.steps != 0 ? options_.request.steps : model_.default_steps},
+                    {"guidance_scale", generator.guidance_scale()},
+                    {"classifier_free_guidance", request.classifier_free_guidance}}};
+    const BuildInfo build = describe_machine().build.value_or(BuildInfo{});
+    rung.result.source = {.name = "headroom", .version = build.version};
+    rung.result.configuration = describe_configuration(rung.switches, generator.compiled(), backend_);
+    rung.result.memory = describe_memory(generator.session(), weights, backend_);
+    if (model_.checkpoint.is_random()) rung.result.tags.push_back("random_weights");
+    rung.result.plan = plan_id(plan);
+    ladder.plans.try_emplace(*rung.result.plan, std::move(plan));
+  }
+
+  void compare_with_baseline(Rung& rung, const Rung& baseline) const {
+    if (!judges_quality() || &rung == &baseline) return;
+    const auto clamped = [](const HostTensor& pixels) {
+      std::vector<float> values(pixels.as<float>().begin(), pixels.as<float>().end());
+      for (float& value : values) value = std::clamp(value, -1.0F, 1.0F);
+      return values;
+    };
+    rung.result.quality.push_back(
+        psnr_record("baseline, same seeds", psnr_db(clamped(baseline.pixels), clamped(rung.pixels))));
+  }
+
+  void judge(Rung& rung, Generator& generator) {
+    const std::int64_t batch = generator.request().images;
+    const std::int64_t count = (options_.quality_images + batch - 1) / batch * batch;
+    HostTensor pixels(DType::kF32, {count, model_.pixels->channels, model_.pixels->height, model_.pixels->width});
+    std::vector<std::int64_t> labels;
+    for (std::int64_t first = 0; first < count; first += batch) {
+      const std::vector<ImageRequest> requests = requests_from(first, batch);
+      for (const ImageRequest& request : requests) labels.push_back(request.label);
+      const HostTensor made =
+          unpatch(generator.generate(requests, [&](std::int64_t, double) { tick(); }), *model_.pixels);
+      std::ranges::copy(made.as<float>(), pixels.as<float>().begin() + first * (made.numel() / batch));
+    }
+    const Judgement judgement = judge_->judge(pixels, labels);
+    rung.result.quality.push_back({.metric = "accuracy",
+                                   .against = fmt::format("labels of {} images", count),
+                                   .value = judgement.accuracy.value,
+                                   .interval = judgement.accuracy.interval,
+                                   .note = {}});
+    rung.result.quality.push_back({.metric = "frechet_distance",
+                                   .against = fmt::format("classifier features of the test set, {} images", count),
+                                   .value = judgement.frechet_distance,
+                                   .interval = {},
+                                   .note = {}});
+  }
+
+  static void summarize_factors(Ladder& ladder) {
+    const double baseline = ladder.rungs.front().image_ms;
+    for (const Rung& rung : ladder.rungs)
+      if (!rung.cumulative && !rung.switches.empty()) ladder.product_of_singles *= baseline / rung.image_ms;
+    ladder.combined = baseline / ladder.rungs.back().image_ms;
+  }
+
+  const Model& model_;
+  Backend& backend_;
+  LadderOptions options_;
+  const std::function<void(const LadderProgress&)>& on_progress_;
+  std::unique_ptr<Judge> judge_;
+  LadderProgress progress_;
+};
+
+}  // namespace
+
+std::vector<Rung> list_rungs(const SwitchSet& switches) {
+  std::vector<Rung> rungs;
+  const auto add = [&](const SwitchSet& set, bool cumulative) {
+    rungs.emplace_back();
+    rungs.back().name = rung_name(set);
+    rungs.back().switches = set;
+    rungs.back().cumulative = cumulative;
+  };
+  add({}, false);
+  const std::vector<SwitchSet> singles = switches.singles();
+  for (const SwitchSet& single : singles) add(single, false);
+  SwitchSet so_far;
+  for (std::size_t i = 0; i < singles.size(); ++i) {
+    so_far = so_far.with(singles[i]);
+    if (i > 0) add(so_far, true);  // the first switch alone is measured already
+  }
+  return rungs;
+}
+
+Ladder climb(const Model& model, Backend& backend, const LadderOptions& options,
+             const std::function<void(const LadderProgress&)>& on_progress) {
+  return Climber(model, backend, options, on_progress).climb();
+}
+
+}  // namespace headroom

@@ -1,0 +1,174 @@
+#include "measure/quality.hpp"
+
+#include <Eigen/Core>
+#include <Eigen/Eigenvalues>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <string_view>
+
+#include "base/error.hpp"
+
+namespace headroom {
+namespace {
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Vector = Eigen::VectorXd;
+
+constexpr double kNormalQuantile = 1.959963984540054;  // of 0.975
+constexpr double kSemidefiniteSlack = 1e-6;  // relative to the largest entry: what fp32 features may break by rounding
+
+template <typename T>
+void check_finite(std::span<const T> values, std::string_view what) {
+  const auto bad = std::ranges::find_if(values, [](T value) { return !std::isfinite(value); });
+  if (bad != values.end())
+    fail("element {} of the {} is {}; only finite values can be judged", bad - values.begin(), what, *bad);
+}
+
+void check_pair(std::span<const float> reference, std::span<const float> values) {
+  if (reference.size() != values.size()) {
+    fail("{} elements cannot be compared with a reference of {}", values.size(), reference.size());
+  }
+  if (reference.empty()) fail("there are no elements to compare");
+  check_finite(reference, "reference");
+  check_finite(values, "result");
+}
+
+double squared_error(std::span<const float> reference, std::span<const float> values) {
+  double sum = 0;
+  for (std::size_t i = 0; i < reference.size(); ++i) {
+    const double difference = double{values[i]} - double{reference[i]};
+    sum += difference * difference;
+  }
+  return sum;
+}
+
+/// The covariance as a matrix, after checking that it is one.
+Matrix checked_covariance(std::span<const double> covariance, Eigen::Index width) {
+  if (static_cast<Eigen::Index>(covariance.size()) != width * width) {
+    fail("a covariance of {} elements does not fit a mean of {}; {} are expected", covariance.size(), width,
+         width * width);
+  }
+  check_finite(covariance, "covariance");
+  Matrix matrix = Eigen::Map<const Matrix>(covariance.data(), width, width);
+  const double asymmetry = (matrix - matrix.transpose()).cwiseAbs().maxCoeff();
+  if (asymmetry > kSemidefiniteSlack * matrix.cwiseAbs().maxCoeff()) {
+    fail("the covariance is not symmetric: entries across the diagonal differ by up to {}", asymmetry);
+  }
+  return matrix;
+}
+
+Eigen::SelfAdjointEigenSolver<Matrix> decompose(const Matrix& symmetric, int options) {
+  Eigen::SelfAdjointEigenSolver<Matrix> solver(symmetric, options);
+  if (solver.info() != Eigen::Success)
+    fail("the eigenvalues of a {0} x {0} covariance did not converge", symmetric.rows());
+  return solver;
+}
+
+/// The square roots of eigenvalues of a positive semidefinite matrix, where rounding may have left small negative ones.
+Vector root_of_eigenvalues(const Vector& eigenvalues) {
+  const double smallest = eigenvalues.minCoeff();
+  if (smallest < -kSemidefiniteSlack * eigenvalues.cwiseAbs().maxCoeff()) {
+    fail("the covariance has the eigenvalue {}; none may be negative", smallest);
+  }
+  return eigenvalues.cwiseMax(0).cwiseSqrt();
+}
+
+}  // namespace
+
+std::optional<double> psnr_db(std::span<const float> reference, std::span<const float> images, double peak) {
+  check_pair(reference, images);
+  if (!(peak > 0) || !std::isfinite(peak)) fail("a peak of {} was given for PSNR; it must be over zero", peak);
+  const double mean_squared_error = squared_error(reference, images) / static_cast<double>(reference.size());
+  if (mean_squared_error == 0) return std::nullopt;
+  return 10 * std::log10(peak * peak / mean_squared_error);
+}
+
+double relative_l2(std::span<const float> reference, std::span<const float> values) {
+  check_pair(reference, values);
+  double norm = 0;
+  for (const float value : reference) norm += double{value} * double{value};
+  const double error = squared_error(reference, values);
+  if (error == 0) return 0;
+  if (norm == 0) fail("the reference is zero throughout, so no error can be relative to it");
+  return std::sqrt(error / norm);
+}
+
+FeatureStatistics::FeatureStatistics(std::int64_t width) : width_(width) {
+  if (width < 1) fail("feature vectors of width {} were given; at least 1 is needed", width);
+  mean_.resize(static_cast<std::size_t>(width));
+  scatter_.resize(static_cast<std::size_t>(width * width));
+}
+
+void FeatureStatistics::add(std::span<const float> features) {
+  const auto elements = static_cast<std::int64_t>(features.size());
+  if (elements % width_ != 0) fail("{} feature elements are not whole vectors of {}", elements, width_);
+  if (elements == 0) return;
+  check_finite(features, "features");
+  const std::int64_t rows = elements / width_;
+  using FloatMatrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  Matrix batch = Eigen::Map<const FloatMatrix>(features.data(), rows, width_).cast<double>();  // [rows, width]
+  const Vector batch_mean = batch.colwise().mean();                                            // [width]
+  batch.rowwise() -= batch_mean.transpose();
+
+  Eigen::Map<Vector> mean(mean_.data(), width_);
+  Eigen::Map<Matrix> scatter(scatter_.data(), width_, width_);
+  const Vector shift = batch_mean - mean;
+  const auto before = static_cast<double>(count_);
+  const auto added = static_cast<double>(rows);
+  scatter += batch.transpose() * batch + (before * added / (before + added)) * shift * shift.transpose();
+  mean += (added / (before + added)) * shift;
+  count_ += rows;
+}
+
+const std::vector<double>& FeatureStatistics::mean() const {
+  if (count_ == 0) fail("there are no feature vectors to take the mean of");
+  return mean_;
+}
+
+std::vector<double> FeatureStatistics::covariance() const {
+  if (count_ < 2) fail("a covariance needs at least 2 feature vectors, {} were given", count_);
+  std::vector<double> covariance = scatter_;
+  for (double& entry : covariance) entry /= static_cast<double>(count_ - 1);
+  return covariance;
+}
+
+double frechet_distance(std::span<const double> mean1, std::span<const double> covariance1,
+                        std::span<const double> mean2, std::span<const double> covariance2) {
+  if (mean1.size() != mean2.size())
+    fail("features of width {} cannot be compared with features of width {}", mean1.size(), mean2.size());
+  if (mean1.empty()) fail("there are no features to compare");
+  check_finite(mean1, "first mean");
+  check_finite(mean2, "second mean");
+  const auto width = static_cast<Eigen::Index>(mean1.size());
+  const Matrix c1 = checked_covariance(covariance1, width);
+  const Matrix c2 = checked_covariance(covariance2, width);
+  root_of_eigenvalues(decompose(c2, Eigen::EigenvaluesOnly).eigenvalues());  // refuses an indefinite second covariance
+
+  const auto first = decompose(c1, Eigen::ComputeEigenvectors);
+  const Matrix root1 =
+      first.eigenvectors() * root_of_eigenvalues(first.eigenvalues()).asDiagonal() * first.eigenvectors().transpose();
+  const Matrix product = root1 * c2 * root1;
+  const Vector cross = root_of_eigenvalues(decompose(product, Eigen::EigenvaluesOnly).eigenvalues());
+
+  const Vector difference =
+      Eigen::Map<const Vector>(mean1.data(), width) - Eigen::Map<const Vector>(mean2.data(), width);
+  return std::max(0.0, difference.squaredNorm() + c1.trace() + c2.trace() - 2 * cross.sum());
+}
+
+double frechet_distance(const FeatureStatistics& a, const FeatureStatistics& b) {
+  return frechet_distance(a.mean(), a.covariance(), b.mean(), b.covariance());
+}
+
+Estimate accuracy(std::int64_t correct, std::int64_t total) {
+  if (total < 1 || correct < 0 || correct > total) fail("{} of {} is not an accuracy", correct, total);
+  const auto n = static_cast<double>(total);
+  const double p = static_cast<double>(correct) / n;
+  const double z2 = kNormalQuantile * kNormalQuantile;
+  const double centre = (p + z2 / (2 * n)) / (1 + z2 / n);
+  const double half = kNormalQuantile / (1 + z2 / n) * std::sqrt(p * (1 - p) / n + z2 / (4 * n * n));
+  // At the ends of the scale the two terms are equal but for rounding.
+  return {p, Interval{correct == 0 ? 0.0 : centre - half, correct == total ? 1.0 : centre + half}};
+}
+
+}  // namespace headroom

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "measure/statistics.hpp"
+
+/// How far results are from a reference. Only finite data is judged: everything here throws Error, with the place, on a
+/// NaN or infinity, so that a broken image never passes as a good one.
+namespace headroom {
+
+/// Peak signal-to-noise ratio in dB, 10 log10(peak^2 / mean squared error), over all elements of both sets of images.
+/// `peak` is the distance from black to white: 2 for images in [-1, 1], 255 for bytes. Nothing where both are
+/// identical: the ratio is then infinite, which a result file cannot hold and writes as the note `identical`. Throws
+/// Error where the sizes differ, nothing is given, or `peak` is not positive.
+[[nodiscard]] std::optional<double> psnr_db(std::span<const float> reference, std::span<const float> images,
+                                            double peak = 2);
+
+/// ||values - reference||_2 / ||reference||_2. Two zero vectors differ by 0. Throws Error where the sizes differ,
+/// nothing is given, or only the reference is zero.
+[[nodiscard]] double relative_l2(std::span<const float> reference, std::span<const float> values);
+
+/// Mean and covariance of feature vectors, gathered batch by batch without loss of precision: batches are centred
+/// before they are summed and merged by Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
+/// computing sample variances" (1979).
+class FeatureStatistics {
+ public:
+  /// For vectors of `width` features.
+  explicit FeatureStatistics(std::int64_t width);
+
+  /// Adds rows of `features`  // [n, width], row-major
+  void add(std::span<const float> features);
+
+  [[nodiscard]] std::int64_t width() const noexcept { return width_; }
+  [[nodiscard]] std::int64_t count() const noexcept { return count_; }
+  /// [width]. Throws Error where no vector was added.
+  [[nodiscard]] const std::vector<double>& mean() const;
+  /// The unbiased covariance, [width, width] row-major. Throws Error with fewer than two vectors.
+  [[nodiscard]] std::vector<double> covariance() const;
+
+ private:
+  std::int64_t width_;
+  std::int64_t count_ = 0;
+  std::vector<double> mean_;
+  std::vector<double> scatter_;  // sum of (x - mean)(x - mean)^T, both triangles
+};
+
+/// The squared Frechet (Wasserstein-2) distance of two normal distributions,
+///   |m1 - m2|^2 + tr(C1 + C2 - 2 (C1^1/2 C2 C1^1/2)^1/2)
+/// (Dowson and Landau, "The Frechet distance between multivariate normal distributions", 1982), which on features of
+/// Inception is FID (Heusel et al., "GANs trained by a two time-scale update rule", 2017). The inner product is written
+/// with C1^1/2 on both sides so that it is symmetric and its root always real. Rounding below zero is returned as 0.
+/// `mean` is [f], `covariance` [f, f], symmetric and positive semidefinite; Error otherwise.
+[[nodiscard]] double frechet_distance(std::span<const double> mean1, std::span<const double> covariance1,
+                                      std::span<const double> mean2, std::span<const double> covariance2);
+[[nodiscard]] double frechet_distance(const FeatureStatistics& a, const FeatureStatistics& b);
+
+/// The fraction `correct / total` with the 95% score interval of Wilson ("Probable inference, the law of succession,
+/// and statistical inference", 1927), which stays within [0, 1] and is right near both ends. Throws Error unless 0 <=
+/// correct <= total and total > 0.
+[[nodiscard]] Estimate accuracy(std::int64_t correct, std::int64_t total);
+
+}  // namespace headroom

@@ -1,0 +1,167 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "measure/machine.hpp"
+#include "measure/statistics.hpp"
+#include "measure/trials.hpp"
+
+/// Measurements as they are kept: schema `headroom.result/1`, described for other programs by docs/result.schema.json.
+/// What is not known is left out of the JSON; nothing is ever null.
+namespace headroom {
+
+inline constexpr std::string_view kResultSchema = "headroom.result/1";
+
+enum class SubjectKind : std::uint8_t { kModel, kKernel };
+[[nodiscard]] std::string_view name_of(SubjectKind kind);
+
+/// What was measured: the work, without how it was done.
+struct Subject {
+  SubjectKind kind = SubjectKind::kModel;
+  std::string name;                                   ///< "flux-mini", or a kernel's op
+  nlohmann::json request = nlohmann::json::object();  ///< an object: resolution, steps, batch, shapes, dtypes, ...
+  friend bool operator==(const Subject&, const Subject&) = default;
+};
+
+/// Names the work in 16 hexadecimal digits: results compare only where these agree. It is the Hasher's digest of the
+/// texts "headroom.work/1", kind, name and the request as JSON on one line with sorted keys, so 8 and 8.0 are different
+/// requests. Throws Error where the request holds a NaN or infinity.
+[[nodiscard]] std::string work_hash(const Subject& subject);
+
+/// Who ran it: "headroom", or the name of a peer.
+struct Source {
+  std::string name = "headroom";
+  std::string version;
+  friend bool operator==(const Source&, const Source&) = default;
+};
+
+struct DeclinedSwitch {
+  std::string name;
+  std::string reason;
+  friend bool operator==(const DeclinedSwitch&, const DeclinedSwitch&) = default;
+};
+
+/// How it was run. Every switch asked for is either applied or declined.
+struct Configuration {
+  std::string device;  ///< "cpu", "cuda"
+  std::vector<std::string> asked;
+  std::vector<std::string> applied;
+  std::vector<DeclinedSwitch> declined;
+  std::optional<std::int64_t> threads;        ///< CPU threads that kernels could use
+  std::optional<std::string> baseline_dtype;  ///< precision before any switch: "f32"
+  friend bool operator==(const Configuration&, const Configuration&) = default;
+};
+
+/// Raw times of one thing, from one or more processes, and their summary over all processes.
+struct TrialSeries {
+  std::string what;                   ///< "step", "image", "first_run", ...; unique within a result
+  std::vector<std::int64_t> process;  ///< for each trial: which process ran it
+  std::vector<double> time_ms;        ///< for each trial, in the order they ran
+  std::int64_t warmup = 0;            ///< untimed calls before them, the fewest of any process
+  bool warmup_stable = true;          ///< in every process
+  bool complete = true;               ///< no process ran out of time
+  Summary statistics;                 ///< of time_ms
+  friend bool operator==(const TrialSeries&, const TrialSeries&) = default;
+};
+/// One series from the trials of one process, or of several that each have their own number. Throws Error where there
+/// are no trials.
+[[nodiscard]] TrialSeries make_series(std::string what, std::span<const Trials> processes);
+[[nodiscard]] TrialSeries make_series(std::string what, const Trials& trials);
+
+/// Device memory in bytes; what a source cannot tell is absent.
+struct MemoryReport {
+  std::optional<std::int64_t> weights_bytes;
+  std::optional<std::int64_t> activations_bytes;
+  std::optional<std::int64_t> workspace_bytes;
+  std::optional<std::int64_t> state_bytes;
+  std::optional<std::int64_t> inputs_bytes;
+  std::optional<std::int64_t> peak_bytes;           ///< most in use at once, all categories together
+  std::optional<std::int64_t> reserved_bytes;       ///< most held at once, in use or not
+  std::optional<std::int64_t> resident_peak_bytes;  ///< physical memory of the process on the host
+  std::optional<std::int64_t> device_total_bytes;   ///< what the device has
+  friend bool operator==(const MemoryReport&, const MemoryReport&) = default;
+};
+
+/// How good the output is. `value` is absent where the metric has none (the PSNR of identical images is infinite);
+/// `note` then says why.
+struct QualityRecord {
+  std::string metric;   ///< with its unit: "psnr_db", "relative_l2", "accuracy", "frechet_distance"
+  std::string against;  ///< the reference: "baseline f32, same seeds", "test set"
+  std::optional<double> value;
+  std::optional<Interval> interval;  ///< 95%
+  std::optional<std::string> note;
+  friend bool operator==(const QualityRecord&, const QualityRecord&) = default;
+};
+/// The record of psnr_db(): nothing becomes the note "identical".
+[[nodiscard]] QualityRecord psnr_record(std::string against, std::optional<double> psnr_db);
+
+struct PlannedRejection {
+  std::string kernel;
+  std::string reason;
+  friend bool operator==(const PlannedRejection&, const PlannedRejection&) = default;
+};
+
+/// One node of a plan as it really ran.
+struct PlannedNode {
+  std::string node;  ///< module path: "blocks.3.attn.to_q"
+  std::string op;
+  std::string kernel;
+  std::string implementation;  ///< as the library reports it
+  std::string compute_type;    ///< dtype of the arithmetic
+  double cost_bytes = 0;       ///< the least that must move
+  double cost_flops = 0;
+  std::string cost_unit;  ///< "none", "vector" or "matrix"
+  std::vector<PlannedRejection> rejections;
+  friend bool operator==(const PlannedNode&, const PlannedNode&) = default;
+};
+
+struct PlanRecord {
+  std::vector<PlannedNode> nodes;  ///< in schedule order
+  friend bool operator==(const PlanRecord&, const PlanRecord&) = default;
+};
+
+struct Result {
+  std::string id;    ///< unique within the file
+  std::string name;  ///< what charts and tables call it: "baseline", "fuse"
+  Subject subject;
+  Source source;
+  Configuration configuration;
+  std::vector<TrialSeries> trials;
+  std::optional<MemoryReport> memory;
+  std::vector<QualityRecord> quality;
+  std::vector<std::string> tags;    ///< what a reader must know: "forced" (a step cache on random weights)
+  std::optional<std::string> plan;  ///< id in ResultFile::plans
+  friend bool operator==(const Result&, const Result&) = default;
+};
+/// The series of that name; throws Error naming the result and the series it has where there is none.
+[[nodiscard]] const TrialSeries& series_of(const Result& result, std::string_view what);
+
+struct ResultFile {
+  std::string created;  ///< utc_now() at writing
+  Machine machine;
+  std::map<std::string, PlanRecord> plans;  ///< by id; results share them
+  std::vector<Result> results;
+  friend bool operator==(const ResultFile&, const ResultFile&) = default;
+};
+
+/// Checks `file` and makes its JSON. Throws Error, naming the result, for: two results with one id, a plan that is not
+/// there, two series of one name, columns of unequal length, a switch asked for but neither applied nor declined,
+/// quality without value and note, or any NaN or infinity.
+[[nodiscard]] nlohmann::json to_json(const ResultFile& file);
+/// Its inverse, with the same checks. Throws Error also for another schema (naming it), a member that is missing,
+/// unknown or of another type, and a work hash that is not that of the subject. `context` names the document.
+[[nodiscard]] ResultFile results_from_json(const nlohmann::json& json, std::string_view context);
+
+/// Writes `file` to `path` complete or not at all.
+void write_results(const std::filesystem::path& path, const ResultFile& file);
+[[nodiscard]] ResultFile read_results(const std::filesystem::path& path);
+
+}  // namespace headroom

@@ -1,0 +1,305 @@
+#include "measure/result.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <stdexcept>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "measure/quality.hpp"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const fs::path kSource = HEADROOM_SOURCE_DIR;
+const fs::path kExample = kSource / "docs/result.example.json";
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "headroom_result_XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    path_ = name;
+  }
+  ~TemporaryFolder() { fs::remove_all(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  [[nodiscard]] fs::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+struct CommandOutput {
+  int status = -1;
+  std::string text;
+};
+CommandOutput run_command(const std::string& command) {
+  CommandOutput output;
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) throw std::runtime_error("cannot run " + command);
+  std::array<char, 4096> buffer{};
+  while (const std::size_t read = fread(buffer.data(), 1, buffer.size(), pipe)) output.text.append(buffer.data(), read);
+  output.status = pclose(pipe);
+  return output;
+}
+
+/// An interpreter that has jsonschema: the distribution's own is the one its package serves. Empty where there is none.
+std::string find_python() {
+  for (std::string python : {"/usr/bin/python3", "python3"}) {
+    if (run_command(python + " -c 'from jsonschema import Draft202012Validator'").status == 0) return python;
+  }
+  return {};
+}
+
+/// Runs the independent checker on files.
+CommandOutput check_against_schema(const std::vector<fs::path>& files) {
+  static const std::string python = find_python();
+  if (python.empty()) return {-1, "no Python here has jsonschema 4; install the package python3-jsonschema"};
+  std::string command = python + " '" + (kSource / "src/measure/result_schema_check.py").string() + "' '" +
+                        (kSource / "docs/result.schema.json").string() + "'";
+  for (const fs::path& file : files) command += " '" + file.string() + "'";
+  return run_command(command);
+}
+
+Trials some_trials(std::int64_t process) {
+  Trials trials;
+  for (int i = 0; i < 20; ++i) trials.wall_ms.push_back(10 + std::sin(i + 0.1 * static_cast<double>(process)));
+  trials.warmup = 5;
+  trials.process = process;
+  return trials;
+}
+
+/// A file with every optional member in one result and none in the other.
+ResultFile sample_file() {
+  ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = {}, .results = {}};
+  file.plans["p1"].nodes = {{.node = "blocks.0.attn.to_q",
+                             .op = "linear",
+                             .kernel = "onednn.linear",
+                             .implementation = "brgemm:avx512_core_bf16",
+                             .compute_type = "bf16",
+                             .cost_bytes = 1.5e6,
+                             .cost_flops = 2e9,
+                             .cost_unit = "matrix",
+                             .rejections = {{"amx.linear", "this CPU has no AMX"}}}};
+  Result full;
+  full.id = "dit/fast";
+  full.name = "fast \u2192 \"bf16\"";
+  full.subject = {SubjectKind::kModel, "dit", {{"width", 32}, {"height", 32}, {"guidance", 3.5}, {"sampler", "euler"}}};
+  full.source.version = "0.1.0";
+  full.configuration = {.device = "cpu",
+                        .asked = {"arena", "bf16"},
+                        .applied = {"arena"},
+                        .declined = {{"bf16", "the CPU has no bf16 units"}},
+                        .threads = 2,
+                        .baseline_dtype = "f32"};
+  full.trials = {make_series("step", std::vector{some_trials(0), some_trials(1)}),
+                 make_series("image", some_trials(0))};
+  full.memory = MemoryReport{1, 2, 3, 4, 5, 15, 16, 17, 18};
+  full.quality = {{"relative_l2", "baseline f32", 0.001, std::nullopt, std::nullopt},
+                  {"accuracy", "test set", 0.9, Interval{0.88, 0.92}, std::nullopt},
+                  psnr_record("baseline f32", std::nullopt)};
+  full.tags = {"forced"};
+  full.plan = "p1";
+
+  Result sparse;
+  sparse.id = "softmax/peer";
+  sparse.name = "peer";
+  sparse.subject = {SubjectKind::kKernel, "softmax", {{"shape", {2, 3}}}};
+  sparse.source = {"torch", "2.11.0"};
+  sparse.configuration.device = "cpu";
+  Trials one;
+  one.wall_ms = {0.25};
+  one.complete = false;
+  sparse.trials = {make_series("call", one)};
+  file.results = {full, sparse};
+  return file;
+}
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+    return "(no error)";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(ResultFile, FreshFilePassesTheSchemaAndReadsBack) {
+  const TemporaryFolder folder;
+  const ResultFile file = sample_file();
+  write_results(folder / "fresh.json", file);
+  const CommandOutput check = check_against_schema({folder / "fresh.json"});
+  EXPECT_EQ(check.status, 0) << check.text;
+  EXPECT_EQ(read_results(folder / "fresh.json"), file);
+}
+
+TEST(ResultFile, ExampleInTheDocumentsIsTrueToSchemaAndCode) {
+  const CommandOutput check = check_against_schema({kExample});
+  EXPECT_EQ(check.status, 0) << check.text;
+  const ResultFile file = read_results(kExample);
+  EXPECT_EQ(to_json(file), read_json(kExample));
+  ASSERT_FALSE(file.results.empty());
+  for (const Result& result : file.results) {
+    for (const TrialSeries& series : result.trials) {
+      const Summary summary = summarize(series.time_ms);
+      EXPECT_DOUBLE_EQ(series.statistics.median, summary.median) << result.id;
+      EXPECT_DOUBLE_EQ(series.statistics.mean, summary.mean) << result.id;
+      EXPECT_EQ(series.statistics.outliers_severe, summary.outliers_severe) << result.id;
+      EXPECT_EQ(series.statistics.median_interval, summary.median_interval) << result.id;
+    }
+  }
+}
+
+TEST(ResultFile, KeepsColumnsOnOneLine) {
+  const TemporaryFolder folder;
+  ResultFile file = sample_file();
+  file.results[1].trials[0] = make_series("call", Trials{.wall_ms = {0.25, 0.5, 1}});
+  write_results(folder / "a.json", file);
+  EXPECT_THAT(read_file(folder / "a.json"), HasSubstr("\"time\": [0.25,0.5,1.0]"));
+}
+
+TEST(ResultFile, RefusesOtherSchemasByName) {
+  json document = to_json(sample_file());
+  document["schema"] = "headroom.result/2";
+  EXPECT_THAT(error_of([&] { (void)results_from_json(document, "a.json"); }),
+              AllOf(HasSubstr("a.json"), HasSubstr("headroom.result/2"), HasSubstr("headroom.result/1")));
+  document.erase("schema");
+  EXPECT_THAT(error_of([&] { (void)results_from_json(document, "a.json"); }), HasSubstr("schema"));
+}
+
+TEST(ResultFile, NeverWritesNanOrInfinity) {
+  const TemporaryFolder folder;
+  const double infinity = std::numeric_limits<double>::infinity();
+  ResultFile file = sample_file();
+  file.results[0].quality[0].value = infinity;
+  EXPECT_THAT(error_of([&] { write_results(folder / "a.json", file); }), HasSubstr("/results/0/quality/0/value"));
+  file = sample_file();
+  file.results[1].trials[0].time_ms[0] = std::nan("");
+  EXPECT_THAT(error_of([&] { write_results(folder / "a.json", file); }), HasSubstr("/results/1/trials/0/time/0"));
+  file = sample_file();
+  file.results[0].subject.request["guidance"] = -infinity;
+  EXPECT_THAT(error_of([&] { write_results(folder / "a.json", file); }), HasSubstr("guidance"));
+  EXPECT_FALSE(fs::exists(folder / "a.json"));
+}
+
+TEST(ResultFile, IdenticalImagesBecomeANote) {
+  const std::vector<float> image = {0.5F, -0.5F};
+  const QualityRecord record = psnr_record("itself", psnr_db(image, image));
+  EXPECT_FALSE(record.value.has_value());
+  EXPECT_EQ(record.note, "identical");
+  const QualityRecord differing = psnr_record("another", psnr_db(image, std::vector<float>{0.5F, 0.5F}));
+  EXPECT_NEAR(differing.value.value(), 10 * std::log10(8.0), 1e-9);
+  EXPECT_FALSE(differing.note.has_value());
+}
+
+/// A fault and a word that the reader's message about it must hold.
+struct Fault {
+  std::string name;
+  std::function<void(json&)> apply;
+  std::string word;
+};
+
+// What a schema can express: the independent validator and the reader must both refuse it.
+const std::vector<Fault> kSchemaFaults = {
+    {"missing", [](json& d) { d["results"][0].erase("subject"); }, "subject"},
+    {"misspelt", [](json& d) { d["results"][0]["qualty"] = json::array(); }, "qualty"},
+    {"null", [](json& d) { d["results"][0]["quality"][0]["value"] = nullptr; }, "value"},
+    {"kind", [](json& d) { d["results"][0]["subject"]["kind"] = "song"; }, "song"},
+    {"request", [](json& d) { d["results"][0]["subject"]["request"] = 3; }, "request"},
+    {"unit", [](json& d) { d["results"][0]["trials"][0]["unit"] = "s"; }, "'s'"},
+    {"no_trials", [](json& d) { d["results"][0]["trials"][0]["time"] = json::array(); }, "no trials"},
+    {"text_time", [](json& d) { d["results"][0]["trials"][0]["time"][3] = "fast"; }, "\"time\"[3]"},
+    {"half_interval", [](json& d) { d["results"][0]["trials"][0]["statistics"].erase("ci_high_ms"); }, "ci_high_ms"},
+    {"silent_quality", [](json& d) { d["results"][0]["quality"][0].erase("value"); }, "relative_l2"},
+    {"memory", [](json& d) { d["results"][0]["memory"]["peak_bytes"] = 0.5; }, "peak_bytes"},
+    {"cost", [](json& d) { d["plans"]["p1"]["nodes"][0]["cost"].erase("flops"); }, "flops"},
+    {"machine", [](json& d) { d["machine"]["cpu"] = 7; }, "cpu"},
+};
+
+TEST(ResultFile, ValidatorAndReaderRefuseTheSameFaults) {
+  const TemporaryFolder folder;
+  std::vector<fs::path> files;
+  for (const Fault& fault : kSchemaFaults) {
+    json document = to_json(sample_file());
+    fault.apply(document);
+    files.push_back(folder / (fault.name + ".json"));
+    write_json(files.back(), document);
+    EXPECT_THAT(error_of([&] { (void)read_results(files.back()); }),
+                AllOf(HasSubstr(fault.word), HasSubstr(fault.name + ".json")));
+  }
+  const CommandOutput check = check_against_schema(files);
+  EXPECT_NE(check.status, 0);
+  for (const fs::path& file : files) EXPECT_THAT(check.text, HasSubstr(file.string() + ": $"));
+}
+
+// What holds across members is beyond a schema; writer and reader refuse it.
+TEST(ResultFile, RefusesWhatDoesNotFitTogether) {
+  const auto fault = [](const std::function<void(ResultFile&)>& change) {
+    ResultFile file = sample_file();
+    change(file);
+    return error_of([&] { (void)to_json(file); });
+  };
+  EXPECT_THAT(fault([](ResultFile& f) { f.results[1].id = "dit/fast"; }), HasSubstr("dit/fast"));
+  EXPECT_THAT(fault([](ResultFile& f) { f.results[0].plan = "p9"; }), HasSubstr("p9"));
+  EXPECT_THAT(fault([](ResultFile& f) { f.results[0].trials[1].what = "step"; }), HasSubstr("two series of 'step'"));
+  EXPECT_THAT(fault([](ResultFile& f) { f.results[0].trials[0].process.pop_back(); }), HasSubstr("39 process numbers"));
+  EXPECT_THAT(fault([](ResultFile& f) { f.results[0].trials[0].statistics.n = 3; }), HasSubstr("statistics of 3"));
+  EXPECT_THAT(fault([](ResultFile& f) { f.results[0].configuration.declined.clear(); }), HasSubstr("'bf16'"));
+  EXPECT_THAT(fault([](ResultFile& f) { f.results[0].quality[2].note.reset(); }), HasSubstr("psnr_db"));
+
+  json document = to_json(sample_file());
+  document["results"][0]["plan"] = "p9";
+  EXPECT_THAT(error_of([&] { (void)results_from_json(document, "a.json"); }),
+              AllOf(HasSubstr("a.json"), HasSubstr("p9")));
+  document = to_json(sample_file());
+  document["results"][0]["subject"]["request"]["width"] = 64;
+  EXPECT_THAT(error_of([&] { (void)results_from_json(document, "a.json"); }), HasSubstr("work_hash"));
+}
+
+TEST(WorkHash, NamesTheWorkAlone) {
+  const Subject subject{SubjectKind::kModel, "dit", {{"width", 32}, {"steps", 28}}};
+  // Computed by work_hash() of result_schema_check.py, which was written from the schema's description.
+  EXPECT_EQ(work_hash(subject), "50a80fb825053896");
+  EXPECT_EQ(work_hash({SubjectKind::kModel, "dit", {{"steps", 28}, {"width", 32}}}), work_hash(subject));
+  EXPECT_NE(work_hash({SubjectKind::kKernel, "dit", subject.request}), work_hash(subject));
+  EXPECT_NE(work_hash({SubjectKind::kModel, "dit2", subject.request}), work_hash(subject));
+  EXPECT_NE(work_hash({SubjectKind::kModel, "dit", {{"width", 32}, {"steps", 27}}}), work_hash(subject));
+}
+
+TEST(TrialSeries, JoinsProcesses) {
+  Trials first{.wall_ms = {1, 2}, .warmup = 9};
+  Trials second{.wall_ms = {3}, .warmup = 6, .warmup_stable = false, .complete = false, .process = 4};
+  const TrialSeries series = make_series("step", std::vector{first, second});
+  EXPECT_EQ(series.what, "step");
+  EXPECT_EQ(series.time_ms, (std::vector<double>{1, 2, 3}));
+  EXPECT_EQ(series.process, (std::vector<std::int64_t>{0, 0, 4}));
+  EXPECT_EQ(series.warmup, 6);
+  EXPECT_FALSE(series.warmup_stable);
+  EXPECT_FALSE(series.complete);
+  EXPECT_EQ(series.statistics.median, 2);
+  EXPECT_THROW((void)make_series("step", std::span<const Trials>{}), Error);
+  EXPECT_THROW((void)make_series("step", Trials{}), Error);
+}
+
+TEST(SeriesOf, FindsByNameOrSaysWhatThereIs) {
+  const Result result = sample_file().results[0];
+  EXPECT_EQ(series_of(result, "image").what, "image");
+  EXPECT_THAT(error_of([&] { (void)series_of(result, "epoch"); }), AllOf(HasSubstr("epoch"), HasSubstr("step, image")));
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,138 @@
+#include <cstddef>
+#include <iterator>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "measure/result_json.hpp"
+
+namespace headroom {
+namespace {
+
+using nlohmann::json;
+
+/// Adds a member where there is a value.
+template <typename T>
+void set_if(json& object, const char* key, const std::optional<T>& value) {
+  if (value) object[key] = *value;
+}
+
+json interval_json(const Interval& interval) { return {{"low", interval.low}, {"high", interval.high}}; }
+
+json statistics_json(const Summary& summary) {
+  json object = {{"n", summary.n},
+                 {"median_ms", summary.median},
+                 {"q1_ms", summary.q1},
+                 {"q3_ms", summary.q3},
+                 {"mean_ms", summary.mean},
+                 {"min_ms", summary.min},
+                 {"max_ms", summary.max},
+                 {"p95_ms", summary.p95},
+                 {"p99_ms", summary.p99},
+                 {"outliers_mild", summary.outliers_mild},
+                 {"outliers_severe", summary.outliers_severe},
+                 {"trimmed_mean_ms", summary.trimmed_mean}};
+  set_if(object, "stddev_ms", summary.stddev);
+  if (summary.median_interval) {
+    object["ci_low_ms"] = summary.median_interval->low;
+    object["ci_high_ms"] = summary.median_interval->high;
+  }
+  return object;
+}
+
+json series_json(const TrialSeries& series) {
+  return {{"what", series.what},         {"unit", "ms"},
+          {"process", series.process},   {"time", series.time_ms},
+          {"warmup", series.warmup},     {"warmup_stable", series.warmup_stable},
+          {"complete", series.complete}, {"statistics", statistics_json(series.statistics)}};
+}
+
+json configuration_json(const Configuration& configuration) {
+  json object = {{"device", configuration.device},
+                 {"asked", configuration.asked},
+                 {"applied", configuration.applied},
+                 {"declined", json::array()}};
+  for (const DeclinedSwitch& declined : configuration.declined) {
+    object["declined"].push_back({{"switch", declined.name}, {"reason", declined.reason}});
+  }
+  set_if(object, "threads", configuration.threads);
+  set_if(object, "baseline_dtype", configuration.baseline_dtype);
+  return object;
+}
+
+json memory_json(const MemoryReport& memory) {
+  json object = json::object();
+  set_if(object, "weights_bytes", memory.weights_bytes);
+  set_if(object, "activations_bytes", memory.activations_bytes);
+  set_if(object, "workspace_bytes", memory.workspace_bytes);
+  set_if(object, "state_bytes", memory.state_bytes);
+  set_if(object, "inputs_bytes", memory.inputs_bytes);
+  set_if(object, "peak_bytes", memory.peak_bytes);
+  set_if(object, "reserved_bytes", memory.reserved_bytes);
+  set_if(object, "resident_peak_bytes", memory.resident_peak_bytes);
+  set_if(object, "device_total_bytes", memory.device_total_bytes);
+  return object;
+}
+
+json quality_json(const QualityRecord& quality) {
+  json object = {{"metric", quality.metric}, {"against", quality.against}};
+  set_if(object, "value", quality.value);
+  if (quality.interval) object["interval"] = interval_json(*quality.interval);
+  set_if(object, "note", quality.note);
+  return object;
+}
+
+json node_json(const PlannedNode& node) {
+  json object = {{"node", node.node},
+                 {"op", node.op},
+                 {"kernel", node.kernel},
+                 {"implementation", node.implementation},
+                 {"compute_type", node.compute_type},
+                 {"cost", {{"bytes", node.cost_bytes}, {"flops", node.cost_flops}, {"unit", node.cost_unit}}},
+                 {"rejections", json::array()}};
+  for (const PlannedRejection& rejection : node.rejections) {
+    object["rejections"].push_back({{"kernel", rejection.kernel}, {"reason", rejection.reason}});
+  }
+  return object;
+}
+
+json plan_json(const PlanRecord& plan) {
+  json nodes = json::array();
+  for (const PlannedNode& node : plan.nodes) nodes.push_back(node_json(node));
+  return {{"nodes", std::move(nodes)}};
+}
+
+json result_json(const Result& result) {
+  json object = {
+      {"id", result.id},
+      {"name", result.name},
+      {"subject",
+       {{"kind", name_of(result.subject.kind)}, {"name", result.subject.name}, {"request", result.subject.request}}},
+      {"work_hash", work_hash(result.subject)},
+      {"source", {{"name", result.source.name}, {"version", result.source.version}}},
+      {"configuration", configuration_json(result.configuration)},
+      {"trials", json::array()},
+      {"quality", json::array()},
+      {"tags", result.tags}};
+  for (const TrialSeries& series : result.trials) object["trials"].push_back(series_json(series));
+  if (result.memory) object["memory"] = memory_json(*result.memory);
+  for (const QualityRecord& quality : result.quality) object["quality"].push_back(quality_json(quality));
+  set_if(object, "plan", result.plan);
+  return object;
+}
+
+}  // namespace
+
+json to_json(const ResultFile& file) {
+  check_results(file);
+  json document = {{"schema", kResultSchema},
+                   {"created", file.created},
+                   {"machine", to_json(file.machine)},
+                   {"plans", json::object()},
+                   {"results", json::array()}};
+  for (const auto& [id, plan] : file.plans) document["plans"][id] = plan_json(plan);
+  for (const Result& result : file.results) document["results"].push_back(result_json(result));
+  (void)dump_json(document);  // refuses NaN, infinity and broken UTF-8, naming the place
+  return document;
+}
+
+}  // namespace headroom

@@ -1,0 +1,207 @@
+#include "measure/table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::size_t kColumnGap = 2;
+
+struct Unit {
+  double size;  // in the base unit
+  std::string_view name;
+};
+constexpr std::array<Unit, 6> kTimeUnits = {
+    {{1e-6, "ns"}, {1e-3, "us"}, {1, "ms"}, {1e3, "s"}, {60e3, "min"}, {3600e3, "h"}}};
+constexpr std::array<Unit, 6> kByteUnits = {
+    {{1, "B"}, {0x1p10, "KiB"}, {0x1p20, "MiB"}, {0x1p30, "GiB"}, {0x1p40, "TiB"}, {0x1p50, "PiB"}}};
+
+/// `value` rounded as it will be shown: below 1000 to three significant digits, from there to an integer.
+double round_as_shown(double value) {
+  const std::string text = format_significant(value);
+  double rounded = value;
+  std::from_chars(text.data(), text.data() + text.size(), rounded);
+  return rounded;
+}
+
+/// The unit to show `value` in: the largest of which it holds at least one once rounded in the unit below, so that
+/// 999.7 ms becomes "1.00 s" and not "1000 ms".
+const Unit& choose_unit(std::span<const Unit> units, double value) {
+  std::size_t chosen = 0;
+  while (chosen + 1 < units.size()) {
+    const double next = units[chosen + 1].size / units[chosen].size;
+    if (!(round_as_shown(std::abs(value) / units[chosen].size) >= next)) break;
+    ++chosen;
+  }
+  return units[chosen];
+}
+
+struct CodePointRange {
+  char32_t first;
+  char32_t last;
+};
+// Marks that combine with the character before, joiners and variation selectors (general categories Mn, Me and Cf).
+constexpr std::array<CodePointRange, 9> kZeroWidth = {{{0x0300, 0x036F},
+                                                       {0x0483, 0x0489},
+                                                       {0x0591, 0x05BD},
+                                                       {0x064B, 0x065F},
+                                                       {0x1AB0, 0x1AFF},
+                                                       {0x1DC0, 0x1DFF},
+                                                       {0x200B, 0x200F},
+                                                       {0x20D0, 0x20FF},
+                                                       {0xFE00, 0xFE0F}}};
+// East_Asian_Width W and F (Unicode Standard Annex 11), by block.
+constexpr std::array<CodePointRange, 11> kDoubleWidth = {{{0x1100, 0x115F},
+                                                          {0x2E80, 0x303E},
+                                                          {0x3041, 0xA4CF},
+                                                          {0xA960, 0xA97C},
+                                                          {0xAC00, 0xD7A3},
+                                                          {0xF900, 0xFAFF},
+                                                          {0xFE30, 0xFE6F},
+                                                          {0xFF01, 0xFF60},
+                                                          {0xFFE0, 0xFFE6},
+                                                          {0x1F300, 0x1FAFF},
+                                                          {0x20000, 0x3FFFD}}};
+
+bool is_in(std::span<const CodePointRange> ranges, char32_t code_point) {
+  return std::ranges::any_of(
+      ranges, [=](const CodePointRange& range) { return range.first <= code_point && code_point <= range.last; });
+}
+
+/// Takes one character off the front of `text`; a byte that begins no valid sequence is taken alone, as U+FFFD.
+char32_t take_code_point(std::string_view& text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  const std::size_t length = lead < 0x80          ? 1
+                             : lead >> 5U == 0x6  ? 2
+                             : lead >> 4U == 0xE  ? 3
+                             : lead >> 3U == 0x1E ? 4
+                                                  : 0;
+  char32_t code_point = length == 1 ? lead : lead & (0x7FU >> length);
+  bool valid = length > 0 && length <= text.size();
+  for (std::size_t i = 1; valid && i < length; ++i) {
+    valid = (byte(i) & 0xC0U) == 0x80;
+    code_point = code_point << 6U | (byte(i) & 0x3FU);
+  }
+  text.remove_prefix(valid ? length : 1);
+  return valid ? code_point : U'\uFFFD';
+}
+
+void append_line(std::string& out, std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  out += line;
+  out += '\n';
+}
+
+std::string padded(const std::string& cell, std::size_t width, Align align) {
+  const std::string blanks(width - display_width(cell), ' ');
+  return align == Align::kLeft ? cell + blanks : blanks + cell;
+}
+
+}  // namespace
+
+std::string format_significant(double value) {
+  if (!std::isfinite(value)) return fmt::format("{}", value);
+  if (value == 0) return "0";
+  // The exponent after rounding to three digits, from the rounded text itself: 9.996 is 1.00e+01.
+  const std::string scientific = fmt::format("{:.2e}", value);
+  int exponent = 0;
+  std::string_view digits = std::string_view(scientific).substr(scientific.find('e') + 1);
+  if (digits.starts_with('+')) digits.remove_prefix(1);  // which from_chars does not read
+  std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
+  return fmt::format("{:.{}f}", value, std::max(0, 2 - exponent));
+}
+
+std::string format_ms(double ms) {
+  if (ms == 0) return "0 ms";
+  const Unit& unit = choose_unit(kTimeUnits, ms);
+  return fmt::format("{} {}", format_significant(ms / unit.size), unit.name);
+}
+
+std::string format_interval_ms(const Interval& interval_ms) {
+  const Unit& unit = choose_unit(kTimeUnits, std::max(std::abs(interval_ms.low), std::abs(interval_ms.high)));
+  return fmt::format("[{}, {}] {}", format_significant(interval_ms.low / unit.size),
+                     format_significant(interval_ms.high / unit.size), unit.name);
+}
+
+std::string format_interval(const Interval& interval) {
+  return fmt::format("[{}, {}]", format_significant(interval.low), format_significant(interval.high));
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  const auto value = static_cast<double>(bytes);
+  const Unit& unit = choose_unit(kByteUnits, value);
+  return fmt::format("{} {}", format_significant(value / unit.size), unit.name);
+}
+
+std::string format_factor(double factor) { return format_significant(factor) + "x"; }
+
+std::size_t display_width(std::string_view text) {
+  std::size_t width = 0;
+  while (!text.empty()) {
+    const char32_t code_point = take_code_point(text);
+    if (is_in(kZeroWidth, code_point)) continue;
+    width += is_in(kDoubleWidth, code_point) ? 2 : 1;
+  }
+  return width;
+}
+
+void Table::add_column(std::string header, Align align) {
+  HR_CHECK(rows_.empty());
+  columns_.push_back({std::move(header), align});
+}
+
+void Table::add_row(std::vector<std::string> cells) {
+  HR_CHECK_EQ(cells.size(), columns_.size());
+  HR_CHECK(!cells.empty());
+  rows_.push_back(std::move(cells));
+}
+
+void Table::add_rule() { rows_.emplace_back(); }
+
+std::vector<std::size_t> Table::column_widths() const {
+  std::vector<std::size_t> widths;
+  for (std::size_t column = 0; column < columns_.size(); ++column) {
+    std::size_t width = display_width(columns_[column].header);
+    for (const auto& row : rows_) {
+      if (!row.empty()) width = std::max(width, display_width(row[column]));
+    }
+    widths.push_back(width);
+  }
+  return widths;
+}
+
+std::string Table::render() const {
+  const std::vector<std::size_t> widths = column_widths();
+  std::string rule;
+  for (const std::size_t width : widths) rule += std::string(width, '-') + std::string(kColumnGap, ' ');
+  std::string out;
+  const auto append_cells = [&](const auto& cell_of) {
+    std::string line;
+    for (std::size_t column = 0; column < columns_.size(); ++column) {
+      if (column > 0) line.append(kColumnGap, ' ');
+      line += padded(cell_of(column), widths[column], columns_[column].align);
+    }
+    append_line(out, std::move(line));
+  };
+  append_cells([&](std::size_t column) -> const std::string& { return columns_[column].header; });
+  append_line(out, rule);
+  for (const auto& row : rows_) {
+    if (row.empty()) {
+      append_line(out, rule);
+    } else {
+      append_cells([&](std::size_t column) -> const std::string& { return row[column]; });
+    }
+  }
+  return out;
+}
+
+}  // namespace headroom

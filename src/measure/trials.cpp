@@ -1,0 +1,79 @@
+#include "measure/trials.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <span>
+
+#include "base/error.hpp"
+#include "measure/statistics.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::int64_t kMinTrials = 3;  // made even when time is up: fewer have no meaningful interval
+constexpr double kSettledTolerance = 0.05;
+constexpr std::size_t kSettledWindow = 3;
+constexpr std::size_t kSettledDistance = 2;  // calls between the two windows
+
+void check_protocol(const Protocol& protocol) {
+  if (protocol.trials < 1) fail_usage("{} trials were asked for; at least 1 is needed", protocol.trials);
+  if (protocol.warmup_min < 0)
+    fail_usage("a warm-up of {} calls was asked for; it cannot be negative", protocol.warmup_min);
+  if (protocol.warmup_max < protocol.warmup_min) {
+    fail_usage("a warm-up of at most {} and at least {} calls was asked for; the most cannot be below the least",
+               protocol.warmup_max, protocol.warmup_min);
+  }
+  if (!(protocol.max_seconds > 0))
+    fail_usage("a time limit of {} s was asked for; it must be over zero", protocol.max_seconds);
+}
+
+}  // namespace
+
+double steady_clock_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+bool is_settled(const std::vector<double>& times_ms) {
+  if (times_ms.size() < kSettledWindow + kSettledDistance) return false;
+  const std::span<const double> all(times_ms);
+  const double now = median(all.last(kSettledWindow));
+  const double before = median(all.last(kSettledWindow + kSettledDistance).first(kSettledWindow));
+  return std::abs(now - before) <= kSettledTolerance * before;
+}
+
+Trials measure_callable(const std::function<void()>& body, const Protocol& protocol,
+                        const std::function<void(const TrialProgress&)>& on_progress, const MillisecondClock& clock) {
+  check_protocol(protocol);
+  const double began_ms = clock();
+  const auto out_of_time = [&] { return clock() - began_ms >= 1000 * protocol.max_seconds; };
+  // One call, entered into `times_ms` and told to the caller. Room is reserved beforehand, so nothing allocates between
+  // trials.
+  const auto run_once = [&](std::vector<double>& times_ms, bool warming_up, int total) {
+    const double start_ms = clock();
+    body();
+    times_ms.push_back(clock() - start_ms);
+    if (on_progress) on_progress({warming_up, static_cast<std::int64_t>(times_ms.size()), total, times_ms.back()});
+  };
+
+  std::vector<double> warmup_ms;
+  warmup_ms.reserve(static_cast<std::size_t>(protocol.warmup_max));
+  while (std::ssize(warmup_ms) < protocol.warmup_max) {
+    if (std::ssize(warmup_ms) >= protocol.warmup_min && (is_settled(warmup_ms) || out_of_time())) break;
+    run_once(warmup_ms, true, protocol.warmup_max);
+  }
+
+  Trials result;
+  result.warmup = std::ssize(warmup_ms);
+  result.warmup_stable = is_settled(warmup_ms);
+  result.wall_ms.reserve(static_cast<std::size_t>(protocol.trials));
+  while (std::ssize(result.wall_ms) < protocol.trials) {
+    if (std::ssize(result.wall_ms) >= kMinTrials && out_of_time()) break;
+    run_once(result.wall_ms, false, protocol.trials);
+  }
+  result.complete = std::ssize(result.wall_ms) == protocol.trials;
+  return result;
+}
+
+}  // namespace headroom

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace headroom {
+
+/// How often something is timed.
+struct Protocol {
+  int warmup_min = 5;        ///< untimed calls that are always made
+  int warmup_max = 50;       ///< after so many the trials begin, stable or not
+  int trials = 20;           ///< calls that are timed
+  double max_seconds = 300;  ///< for all of it; see measure_callable() for what is done regardless
+};
+
+/// Raw times of one thing done again and again in one process. The caller may fill it from times taken elsewhere: the
+/// 28 denoise steps of one image are 28 trials.
+struct Trials {
+  std::vector<double> wall_ms;  ///< every trial, in the order they ran
+  std::int64_t warmup = 0;      ///< calls before them that do not count
+  bool warmup_stable = true;    ///< false where warm-up ended before its times had settled
+  bool complete = true;         ///< false where max_seconds ended it before Protocol::trials
+  std::int64_t process = 0;     ///< which of several interleaved processes this was
+};
+
+/// How far a measurement has come, told after each call.
+struct TrialProgress {
+  bool warming_up = false;
+  std::int64_t done = 0;   ///< calls of this phase
+  std::int64_t total = 0;  ///< in this phase; of a warm-up the most there may be
+  double last_ms = 0;      ///< of the call just made
+};
+
+/// Whether warm-up times (oldest first) have settled: the median of the last three lies within 5% of the median of the
+/// three that end two calls earlier, so that a trend shows. Fewer than five are never settled.
+[[nodiscard]] bool is_settled(const std::vector<double>& times_ms);
+
+/// Milliseconds since any fixed moment, never going back.
+using MillisecondClock = std::function<double()>;
+[[nodiscard]] double steady_clock_ms();
+
+/// Times `body` by `clock`, one trial per call. `body` must return when its work is done (synchronize a device inside).
+///
+/// First it warms up: at least warmup_min calls, then on until is_settled(), at most warmup_max. Then come `trials`
+/// timed calls. When max_seconds have passed, warm-up ends after warmup_min and the trials after three; both are
+/// recorded in the result. `on_progress` may be empty; it runs between calls, outside what is timed. What `body` throws
+/// passes through. Another clock is for tests. Throws a usage Error for a protocol with no trials, a negative warm-up
+/// or a time limit that is not positive.
+[[nodiscard]] Trials measure_callable(const std::function<void()>& body, const Protocol& protocol = {},
+                                      const std::function<void(const TrialProgress&)>& on_progress = {},
+                                      const MillisecondClock& clock = steady_clock_ms);
+
+}  // namespace headroom
