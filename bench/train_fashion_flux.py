@@ -681,7 +681,8 @@ def evaluate(args, device):
     }
     write_json(os.path.join(args.out, "training.json"), training)
     write_json(os.path.join(args.out, "generation_config.json"),
-               {"guidance_scale": chosen, "num_inference_steps": STEPS})
+               {"guidance_scale": chosen, "num_inference_steps": STEPS,
+                "pixel_format": {"height": 32, "width": 32, "channels": 1, "patch": 2}})
     draw_pictures(args, images, training)
     print(json.dumps(training["evaluation"], indent=1), flush=True)
 

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace headroom {
+
+/// Each adds one command with its options, an example in its help, and a callback that runs it.
+void add_models_command(CLI::App& app);
+void add_run_command(CLI::App& app);
+void add_forward_command(CLI::App& app);
+void add_bench_command(CLI::App& app);
+void add_ladder_command(CLI::App& app);
+void add_plan_command(CLI::App& app);
+
+}  // namespace headroom

@@ -1,0 +1,45 @@
+#include "cli/common.hpp"
+
+#include <fmt/ranges.h>
+
+#include <ranges>
+
+#include "base/error.hpp"
+
+namespace headroom {
+
+void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
+  command.add_option("MODEL", arguments.model, "a name from `headroom models`, or a checkpoint folder in diffusers layout")->required();
+  command.add_option("--random-weights", arguments.random_weights, "seed of random weights that stand in for the checkpoint; quality is then not reported")
+      ->type_name("SEED");
+  command.add_option("--device", arguments.device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}))->capture_default_str();
+  command.add_option("--threads", arguments.threads, "CPU threads; 0 takes all that the affinity mask allows")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  command.add_flag("-q,--quiet", arguments.quiet, "no progress bar and no notes");
+}
+
+void add_switches(CLI::App& command, std::string& list, std::string_view fallback) {
+  list = fallback;
+  const auto names = all_switches() | std::views::transform([](const SwitchInfo& info) {
+                       return info.value.empty() ? std::string(info.name) : fmt::format("{}={}", info.name, info.value);
+                     });
+  const auto presets = all_presets() | std::views::transform(&Preset::name);
+  command.add_option("--opt", list, fmt::format("optimizations, separated by commas: {}; or presets: {}", fmt::join(names, ", "), fmt::join(presets, ", ")))
+      ->type_name("LIST")
+      ->capture_default_str();
+}
+
+Engine open_engine(const ModelArguments& arguments) {
+  Engine engine;
+  engine.backend = make_backend(arguments.device == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu, arguments.threads);
+  engine.model = std::make_unique<Model>(open_model(arguments.model, arguments.random_weights));
+  engine.weights = std::make_unique<WeightStore>(*engine.backend, engine.model->checkpoint);
+  return engine;
+}
+
+void report_declined(const Log& log, const std::vector<Declined>& declined) {
+  for (const Declined& one : declined) log.info("switch {} declined: {}", one.switch_name, one.reason);
+}
+
+}  // namespace headroom

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "backends/backend.hpp"
+#include "base/log.hpp"
+#include "base/switches.hpp"
+#include "passes/pass.hpp"
+#include "run/model.hpp"
+#include "run/weight_store.hpp"
+
+namespace headroom {
+
+/// Arguments that every command on a model takes.
+struct ModelArguments {
+  std::string model;
+  std::optional<std::uint64_t> random_weights;
+  std::string device = "cpu";
+  int threads = 0;  ///< 0: all that the affinity mask allows
+  bool quiet = false;
+};
+void add_model_arguments(CLI::App& command, ModelArguments& arguments);
+
+/// Adds --opt; the text is parsed by SwitchSet::parse.
+void add_switches(CLI::App& command, std::string& list, std::string_view fallback);
+
+/// A model on a device, with the weights folded so far.
+struct Engine {
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<WeightStore> weights;
+};
+/// Throws Error where the device or the model is not there.
+[[nodiscard]] Engine open_engine(const ModelArguments& arguments);
+
+/// Says which switches were asked for and could not apply, one line each with the reason.
+void report_declined(const Log& log, const std::vector<Declined>& declined);
+
+}  // namespace headroom

@@ -1,0 +1,105 @@
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "base/progress.hpp"
+#include "cli/commands.hpp"
+#include "cli/common.hpp"
+#include "measure/ladder.hpp"
+#include "measure/machine.hpp"
+#include "run/images.hpp"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  ModelArguments model;
+  std::string switches;
+  LadderOptions options;
+  std::string out;
+  bool as_json = false;
+};
+
+/// A progress bar for each rung in turn.
+class RungProgress {
+ public:
+  explicit RungProgress(bool quiet) : quiet_(quiet) {}
+  void show(const LadderProgress& progress) {
+    if (progress.rung != rung_) {
+      rung_ = progress.rung;
+      bar_.reset();
+      bar_ = std::make_unique<Progress>(fmt::format("[{}/{}] {}", progress.rung_number, progress.rungs, rung_), progress.steps_total, quiet_);
+    }
+    bar_->set(progress.steps_done);
+  }
+
+ private:
+  bool quiet_;
+  std::string rung_;
+  std::unique_ptr<Progress> bar_;
+};
+
+void make_directory(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) fail("{}: cannot make the folder: {}", path.string(), error.message());
+}
+
+void write_images(const fs::path& folder, const Ladder& ladder, int columns) {
+  for (const Rung& rung : ladder.rungs) {
+    if (rung.pixels.numel() == 0) continue;
+    const std::vector<Image> images = to_images(rung.pixels);
+    write_png(folder / (rung.name + ".png"), image_grid(images, std::min(columns, static_cast<int>(images.size())), 2));
+  }
+}
+
+void ladder(const Arguments& arguments) {
+  const Log log(arguments.model.quiet);
+  LadderOptions options = arguments.options;
+  options.switches = SwitchSet::parse(arguments.switches);
+  if (!arguments.out.empty()) make_directory(arguments.out);
+  const Engine engine = open_engine(arguments.model);
+  RungProgress progress(arguments.model.quiet);
+  Ladder climbed = climb(*engine.model, *engine.backend, options, [&](const LadderProgress& at) { progress.show(at); });
+
+  ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = climbed.plans, .results = {}};
+  for (const Rung& rung : climbed.rungs) {
+    for (const DeclinedSwitch& declined : rung.result.configuration.declined) log.info("{}: switch {} declined: {}", rung.name, declined.name, declined.reason);
+    file.results.push_back(rung.result);
+  }
+  if (arguments.as_json)
+    fmt::print("{}\n", dump_json(to_json(file), 2));
+  else
+    fmt::print("{}", to_table(climbed));
+  if (arguments.out.empty()) return;
+  write_results(fs::path(arguments.out) / "results.json", file);
+  write_images(arguments.out, climbed, 10);
+  log.info("wrote results.json{} to {}", climbed.rungs.front().pixels.numel() > 0 ? " and a grid of images for each rung" : "", arguments.out);
+}
+
+}  // namespace
+
+void add_ladder_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("ladder", "the main job: baseline, each optimization alone, all together: time, memory, quality");
+  const auto arguments = std::make_shared<Arguments>();
+  arguments->options.request.images = 0;
+  add_model_arguments(*command, arguments->model);
+  add_switches(*command, arguments->switches, "arena,fuse,bf16,steps=14");
+  command->add_option("--images", arguments->options.request.images, "images made at once; 0 makes one for each label of the model")->check(CLI::Range(0, 4096))->capture_default_str();
+  command->add_option("--steps", arguments->options.request.steps, "denoise steps of the baseline; 0 takes the model's own number")->check(CLI::Range(0, 10'000))->capture_default_str();
+  command->add_option("--guidance", arguments->options.request.guidance_scale, "guidance scale; 0 takes the model's own")->check(CLI::Range(0.0, 100.0))->capture_default_str();
+  command->add_option("--seed", arguments->options.seed, "seed of the first image's noise")->capture_default_str();
+  command->add_option("--trials", arguments->options.min_trials, "steps to time at each rung, at least")->check(CLI::Range(3, 100'000))->capture_default_str();
+  command->add_option("--quality", arguments->options.quality_images, "images to make and judge at each rung (accuracy, Frechet distance); 0 for none")->check(CLI::Range(0, 100'000))->capture_default_str();
+  command->add_option("--out", arguments->out, "folder for results.json and a PNG grid for each rung")->type_name("DIR");
+  command->add_flag("--json", arguments->as_json, "print the result file instead of the table");
+  command->footer("Example: headroom ladder models/fashion-flux --out out/demo");
+  command->callback([arguments] { ladder(*arguments); });
+}
+
+}  // namespace headroom

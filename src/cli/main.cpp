@@ -1,0 +1,54 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "base/error.hpp"
+#include "cli/commands.hpp"
+#include "measure/machine.hpp"
+
+namespace {
+
+constexpr const char* kDescription =
+    "headroom makes diffusion transformers run as fast as the hardware allows, and measures every optimization.\n"
+    "The main command is `headroom ladder MODEL`.";
+
+int run(int argc, char** argv) {
+  CLI::App app(kDescription, "headroom");
+  app.set_version_flag("--version", [] {
+    const headroom::Machine machine = headroom::describe_machine();
+    return fmt::format("headroom {} ({})", machine.build->version, machine.build->git_revision);
+  });
+  app.require_subcommand(1);
+  app.footer("Exit codes: 0 ok, 1 error, 2 usage.");
+  headroom::add_models_command(app);
+  headroom::add_run_command(app);
+  headroom::add_forward_command(app);
+  headroom::add_bench_command(app);
+  headroom::add_ladder_command(app);
+  headroom::add_plan_command(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+    fmt::print(stderr, "headroom: {}\nRun `headroom --help` or `headroom COMMAND --help` for what is expected.\n", error.what());
+    return static_cast<int>(headroom::ExitCode::kUsage);
+  }
+  return static_cast<int>(headroom::ExitCode::kOk);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const headroom::Error& error) {
+    fmt::print(stderr, "headroom: {}\n", error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "headroom: out of memory\n");
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "headroom: internal error: {}\n", error.what());
+  }
+  return static_cast<int>(headroom::ExitCode::kError);
+}

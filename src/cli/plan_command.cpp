@@ -1,0 +1,76 @@
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/json.hpp"
+#include "cli/commands.hpp"
+#include "cli/common.hpp"
+#include "run/generator.hpp"
+
+namespace headroom {
+namespace {
+
+struct Arguments {
+  ModelArguments model;
+  std::string switches;
+  GeneratorOptions request;
+  bool rejections = false;
+  bool as_json = false;
+};
+
+nlohmann::json to_json(const Compiled& compiled) {
+  nlohmann::json steps = nlohmann::json::array();
+  for (const Step& step : compiled.program->steps) {
+    nlohmann::json entry = {{"node", step.label}, {"op", name_of(step.op)}, {"bytes", step.cost.bytes}, {"flops", step.cost.flops}};
+    if (step.kernel != nullptr) {
+      entry["kernel"] = step.kernel->name();
+      entry["implementation"] = step.prepared->implementation();
+      entry["compute_type"] = name_of(step.kernel->compute_type(step.spec));
+    }
+    for (const RejectedKernel& rejected : step.rejections) entry["rejections"].push_back({{"kernel", rejected.kernel}, {"reason", rejected.reason}});
+    steps.push_back(std::move(entry));
+  }
+  nlohmann::json passes = nlohmann::json::array();
+  for (const PassRecord& pass : compiled.passes)
+    passes.push_back({{"pass", pass.name}, {"switch", pass.switch_name}, {"rewrites", pass.rewrites}, {"ms", pass.milliseconds}});
+  return {{"applied", compiled.applied}, {"passes", passes}, {"optimize_ms", compiled.optimize_ms}, {"plan_ms", compiled.plan_ms},
+          {"arena_bytes", compiled.program->arena_bytes}, {"live_lower_bound_bytes", compiled.program->arena_lower_bound_bytes}, {"steps", steps}};
+}
+
+void print_plan(const Arguments& arguments) {
+  const Log log(arguments.model.quiet);
+  const SwitchSet switches = SwitchSet::parse(arguments.switches);
+  const Engine engine = open_engine(arguments.model);
+  GeneratorOptions options = arguments.request;
+  options.switches = switches;
+  const DenoiseRequest request = make_request(*engine.model, options);
+  const Compiled compiled = compile(build_flux_denoise(engine.model->config, request, engine.model->params()), switches,
+                                    engine.backend->properties().target, /*steps_applied=*/true);
+  report_declined(log, compiled.declined);
+  if (arguments.as_json) {
+    fmt::print("{}\n", dump_json(to_json(compiled), 2));
+    return;
+  }
+  for (const PassRecord& pass : compiled.passes)
+    fmt::print("pass {:<32} {:>5} rewrites  {:.2f} ms\n", pass.name, pass.rewrites, pass.milliseconds);
+  fmt::print("planned in {:.1f} ms\n\n{}", compiled.plan_ms, to_text(*compiled.program, arguments.rejections));
+}
+
+}  // namespace
+
+void add_plan_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("plan", "the program: kernels chosen, candidates rejected and why; needs no weights in memory");
+  const auto arguments = std::make_shared<Arguments>();
+  add_model_arguments(*command, arguments->model);
+  add_switches(*command, arguments->switches, "lossless");
+  command->add_option("--images", arguments->request.images, "images made at once")->check(CLI::Range(1, 4096))->capture_default_str();
+  command->add_option("--steps", arguments->request.steps, "denoise steps; 0 takes the model's own number")->check(CLI::Range(0, 10'000))->capture_default_str();
+  command->add_option("--token-rows", arguments->request.token_rows, "image tokens down; 0 takes the model's own")->check(CLI::Range(0, 1024));
+  command->add_option("--token-columns", arguments->request.token_columns, "image tokens across; 0 takes the model's own")->check(CLI::Range(0, 1024));
+  command->add_flag("--rejections", arguments->rejections, "show why other kernels were not chosen");
+  command->add_flag("--json", arguments->as_json, "machine-readable output");
+  command->footer("Example: headroom plan flux-dev --random-weights 0 --opt fast --rejections");
+  command->callback([arguments] { print_plan(*arguments); });
+}
+
+}  // namespace headroom

@@ -1,0 +1,240 @@
+// The program as a user meets it: output, exit codes, error sentences, and nothing half-written.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "io/png.hpp"
+#include "io/safetensors.hpp"
+#include "measure/result.hpp"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+class CliTest : public testing::Test {
+ protected:
+  CliTest() { fs::create_directories(folder_); }
+  ~CliTest() override { fs::remove_all(folder_); }
+
+  Outcome headroom(const std::string& arguments) const {
+    const fs::path err = folder_ / "stderr";
+    const std::string command = std::string(HEADROOM_BINARY) + " " + arguments + " 2>" + err.string();
+    Outcome outcome;
+    FILE* pipe = popen(command.c_str(), "r");
+    if (pipe == nullptr) return outcome;
+    std::array<char, 4096> buffer{};
+    for (std::size_t n = 0; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) outcome.out.append(buffer.data(), n);
+    const int status = pclose(pipe);
+    outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    outcome.err = read_file(err);
+    return outcome;
+  }
+
+  /// Expects one sentence on stderr, nothing on stdout, and the exit code.
+  void expect_error(const std::string& arguments, int code, const testing::Matcher<const std::string&>& sentence) const {
+    const Outcome outcome = headroom(arguments);
+    EXPECT_EQ(outcome.code, code) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_THAT(outcome.err, sentence) << arguments;
+    EXPECT_THAT(outcome.err, testing::Not(HasSubstr("internal"))) << arguments;
+  }
+
+  fs::path file(const char* name) const { return folder_ / name; }
+  std::size_t files() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator{})); }
+
+  /// A copy of the tiny model with guidance whose files a test can spoil.
+  fs::path tiny_copy() const {
+    const fs::path copy = folder_ / "tiny";
+    fs::copy(golden("tiny-guidance"), copy);
+    return copy;
+  }
+  static fs::path golden(const char* name) { return fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/flux" / name; }
+
+  fs::path folder_ = fs::temp_directory_path() / fmt::format("headroom-cli-{}", std::random_device()());
+  std::string fashion_ = std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux";
+};
+
+TEST_F(CliTest, EveryCommandHasHelpWithAnExample) {
+  for (const char* command : {"models", "run", "forward", "bench", "ladder", "plan"}) {
+    const Outcome outcome = headroom(std::string(command) + " --help");
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_THAT(outcome.out, HasSubstr("Example: headroom " + std::string(command)));
+  }
+}
+
+TEST_F(CliTest, ModelsListsWhatShips) {
+  const Outcome outcome = headroom("models --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const nlohmann::json models = parse_json(outcome.out, "models");
+  ASSERT_EQ(models.size(), 2U);
+  EXPECT_EQ(models[0]["name"], "fashion-flux");
+  EXPECT_EQ(models[0]["parameters"], 6'221'700);
+  EXPECT_EQ(models[1]["name"], "flux-dev");
+  EXPECT_NEAR(models[1]["parameters"].get<double>(), 11.90e9, 0.01e9);
+}
+
+TEST_F(CliTest, ForwardReproducesTheGolden) {
+  const std::string folder = golden("tiny-guidance").string();
+  const Outcome outcome = headroom("forward " + folder + " --inputs " + folder + "/golden.safetensors --output " + file("out.safetensors").string());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const HostTensor sample = SafetensorsFile::open(file("out.safetensors")).read("sample");
+  const HostTensor expected = SafetensorsFile::open(golden("tiny-guidance") / "golden.safetensors").read("sample");
+  ASSERT_EQ(sample.shape(), expected.shape());
+  for (std::int64_t i = 0; i < sample.numel(); ++i) ASSERT_NEAR(sample.at(i), expected.at(i), 1e-4);
+}
+
+TEST_F(CliTest, RunWritesAGridAndNoProgressIntoAPipe) {
+  const Outcome outcome = headroom("run " + fashion_ + " --labels Sneaker,8 --per-label 2 --steps 2 --quiet --out " + file("grid.png").string());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  const Image image = read_png(file("grid.png"));
+  EXPECT_EQ(image.width, 2 * 32 + 3 * 2);
+  EXPECT_EQ(image.height, 2 * 32 + 3 * 2);
+}
+
+TEST_F(CliTest, BenchSavesAResultThatReadsBack) {
+  const Outcome outcome = headroom("bench " + fashion_ + " --trials 3 --opt lossless,steps=4 --save " + file("result.json").string());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("switch steps declined"));
+  const ResultFile results = read_results(file("result.json"));
+  ASSERT_EQ(results.results.size(), 1U);
+  EXPECT_EQ(series_of(results.results[0], "forward").time_ms.size(), 3U);
+  EXPECT_EQ(results.results[0].configuration.applied, (std::vector<std::string>{"arena", "fuse"}));
+  EXPECT_EQ(results.results[0].configuration.declined.size(), 1U);
+}
+
+TEST_F(CliTest, LadderMeasuresEachRungAndWritesItsImages) {
+  const Outcome outcome = headroom("ladder " + fashion_ + " --opt arena,fuse,steps=3 --steps 6 --images 2 --trials 3 --quality 2 --out " + file("ladder").string());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("baseline"), HasSubstr("arena+fuse+steps=3"), HasSubstr("synergy")));
+  const ResultFile results = read_results(file("ladder") / "results.json");
+  ASSERT_EQ(results.results.size(), 6U);  // baseline, three alone, two cumulative
+  for (const Result& result : results.results) {
+    EXPECT_GE(series_of(result, "step").time_ms.size(), 3U);
+    EXPECT_TRUE(fs::exists(file("ladder") / (result.name + ".png"))) << result.name;
+    EXPECT_TRUE(result.plan.has_value());
+  }
+  const auto psnr = [&](std::size_t i) { return results.results[i].quality.at(0).value.value_or(1000); };
+  EXPECT_GT(psnr(1), 80);  // arena changes nothing but rounding
+  EXPECT_LT(psnr(3), 60);  // half the steps is another image
+}
+
+TEST_F(CliTest, PlanNamesKernelsAndModules) {
+  const Outcome outcome = headroom("plan flux-dev --random-weights 0 --opt fuse --rejections");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("loop 28 times"), HasSubstr("onednn.linear"), HasSubstr("single_transformer_blocks.37.proj_out")));
+}
+
+TEST_F(CliTest, WrongUsageIsExitCodeTwo) {
+  expect_error("", 2, HasSubstr("subcommand"));
+  expect_error("paint", 2, HasSubstr("paint"));
+  expect_error("run", 2, HasSubstr("MODEL"));
+  expect_error("bench no-such-model", 2, HasSubstr("no model 'no-such-model'"));
+  expect_error("bench " + fashion_ + " --opt warp", 2, AllOf(HasSubstr("unknown switch 'warp'"), HasSubstr("arena")));
+  expect_error("run " + fashion_ + " --opt steps=4,steps=8", 2, HasSubstr("twice"));
+  expect_error("run " + fashion_ + " --opt steps=0", 2, HasSubstr("1 to 10000"));
+  expect_error("run " + fashion_ + " --opt steps", 2, HasSubstr("needs an argument"));
+  expect_error("run " + fashion_ + " --steps 99999999", 2, HasSubstr("steps"));
+  expect_error("run " + fashion_ + " --labels hat", 2, HasSubstr("hat"));
+  expect_error("bench " + fashion_ + " --batch 0", 2, HasSubstr("batch"));
+  expect_error("ladder " + fashion_ + " --images -3", 2, HasSubstr("images"));
+  expect_error("plan flux-dev --random-weights 0 --token-rows 5000", 2, HasSubstr("token-rows"));
+}
+
+TEST_F(CliTest, MissingThingsAreNamed) {
+  expect_error("bench flux-dev", 1, HasSubstr("--random-weights"));
+  expect_error("bench " + fashion_ + " --device cuda", 1, HasSubstr("CUDA"));
+  expect_error("bench " + folder_.string(), 1, HasSubstr("config.json"));
+  expect_error("forward " + fashion_ + " --inputs /nowhere.safetensors --output x", 1, HasSubstr("/nowhere.safetensors"));
+  expect_error("run " + golden("tiny-guidance").string(), 1, HasSubstr("prompts.safetensors"));
+}
+
+TEST_F(CliTest, BrokenCheckpointsAreRefusedInOneSentence) {
+  const fs::path tiny = tiny_copy();
+  const fs::path weights = tiny / "diffusion_pytorch_model.safetensors";
+  const SafetensorsFile good = SafetensorsFile::open(golden("tiny-guidance") / "diffusion_pytorch_model.safetensors");
+  std::map<std::string, HostTensor> tensors;
+  for (const auto& [name, entry] : good.entries()) tensors.emplace(name, good.read(name));
+  const std::string bench = "bench " + tiny.string() + " --trials 1";
+
+  auto missing = tensors;
+  missing.erase("proj_out.bias");
+  write_safetensors(weights, missing);
+  expect_error(bench, 1, HasSubstr("proj_out.bias"));
+
+  auto extra = tensors;
+  extra.emplace("stranger", HostTensor(DType::kF32, {2}));
+  write_safetensors(weights, extra);
+  expect_error(bench, 1, HasSubstr("stranger"));
+
+  auto wrong = tensors;
+  wrong["proj_out.bias"] = HostTensor(DType::kF32, {3});
+  write_safetensors(weights, wrong);
+  expect_error(bench, 1, AllOf(HasSubstr("proj_out.bias"), HasSubstr("[3]")));
+
+  fs::remove(weights);
+  fs::copy(golden("tiny-guidance") / "diffusion_pytorch_model.safetensors", weights);
+  fs::resize_file(weights, fs::file_size(weights) - 100);
+  expect_error(bench, 1, HasSubstr(weights.string()));
+
+  write_file_atomically(weights, std::string_view("\xff\xff\xff\xff\xff\xff\xff\x7f{}", 10));
+  expect_error(bench, 1, HasSubstr("header"));
+
+  write_file_atomically(tiny / "config.json", std::string_view("{\"_class_name\": \"UNet\"}"));
+  expect_error(bench, 1, HasSubstr("FluxTransformer2DModel"));
+}
+
+TEST_F(CliTest, WrongInputsOfForwardAreNamed) {
+  const std::string folder = golden("tiny-guidance").string();
+  const SafetensorsFile good = SafetensorsFile::open(folder + "/golden.safetensors");
+  std::map<std::string, HostTensor> tensors;
+  for (const auto& [name, entry] : good.entries()) tensors.emplace(name, good.read(name));
+  const std::string forward = "forward " + folder + " --inputs " + file("in.safetensors").string() + " --output " + file("out.safetensors").string();
+
+  auto missing = tensors;
+  missing.erase("guidance");
+  write_safetensors(file("in.safetensors"), missing);
+  expect_error(forward, 1, HasSubstr("guidance"));
+
+  auto wrong = tensors;
+  wrong["timestep"] = HostTensor(DType::kF32, {7});
+  write_safetensors(file("in.safetensors"), wrong);
+  expect_error(forward, 1, AllOf(HasSubstr("timestep"), HasSubstr("[7]")));
+  EXPECT_FALSE(fs::exists(file("out.safetensors")));
+}
+
+TEST_F(CliTest, AnOutputThatCannotBeWrittenLeavesNothingBehind) {
+  const std::string folder = golden("tiny-guidance").string();
+  const std::string forward = "forward " + folder + " --quiet --inputs " + folder + "/golden.safetensors --output ";
+  expect_error(forward + "/nowhere/out.safetensors", 1, HasSubstr("/nowhere/out.safetensors"));
+  expect_error(forward + "/dev/full", 1, HasSubstr("No space left"));
+  // A limit on the size of files stands for a disk that fills up while the file is being written.
+  const std::size_t before = files();
+  FILE* shell = popen(("trap '' XFSZ; ulimit -f 1; " + std::string(HEADROOM_BINARY) + " " + forward + file("out.safetensors").string() + " 2>/dev/null").c_str(), "r");
+  ASSERT_NE(shell, nullptr);
+  const int status = pclose(shell);
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_EQ(files(), before);
+}
+
+}  // namespace
+}  // namespace headroom
