@@ -95,8 +95,8 @@ TEST_P(GoldenTest, Bf16StaysNear) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Flux, GoldenTest, testing::Values("fashion-flux", "tiny-guidance", "tiny-no-double", "tiny-no-single"), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(Flux, GoldenTest, testing::Values("fashion-flux", "tiny-guidance", "tiny-no-double", "tiny-no-single"), [](const auto& parameter) {
+  std::string name = parameter.param;
   std::erase(name, '-');
   return name;
 });

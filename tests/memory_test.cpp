@@ -90,8 +90,8 @@ TEST_P(MemoryTest, LiveBytesStayConstantOverAHundredSteps) {
   EXPECT_EQ(steps, 100);
 }
 
-INSTANTIATE_TEST_SUITE_P(Switches, MemoryTest, testing::Values("", "arena", "arena,fuse"), [](const auto& info) {
-  std::string name = info.param[0] == '\0' ? "baseline" : info.param;
+INSTANTIATE_TEST_SUITE_P(Switches, MemoryTest, testing::Values("", "arena", "arena,fuse"), [](const auto& parameter) {
+  std::string name = parameter.param[0] == '\0' ? "baseline" : parameter.param;
   std::erase(name, ',');
   return name;
 });

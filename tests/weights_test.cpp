@@ -31,7 +31,7 @@ nlohmann::json large_config() {
   config["attention_head_dim"] = 64;
   config["axes_dims_rope"] = {8, 28, 28};
   config["num_layers"] = 8;
-  config["num_single_layers"] = 14;
+  config["num_single_layers"] = 15;
   config["joint_attention_dim"] = 1024;
   return config;
 }

@@ -25,7 +25,7 @@ constexpr std::size_t segment_bytes(std::size_t bytes, bool is_small) {
 /// The least remainder worth keeping as a block of its own; a smaller one stays attached, to be reused as it is.
 constexpr std::size_t least_split(bool is_small) { return is_small ? CachingAllocator::kGranularity : kMiB; }
 
-constexpr auto by_size_then_address = [](const auto& a, const auto& b) {
+constexpr auto kBySizeThenAddress = [](const auto& a, const auto& b) {
   return std::tie(a.bytes, a.data) < std::tie(b.bytes, b.data);
 };
 
@@ -97,7 +97,7 @@ void CachingAllocator::return_record(Index index) {
 
 CachingAllocator::Index CachingAllocator::take_best_fit(std::size_t bytes, bool is_small) {
   FreeList& list = free_list(is_small);
-  const auto fit = std::ranges::lower_bound(list, FreeEntry{bytes, nullptr, kNone}, by_size_then_address);
+  const auto fit = std::ranges::lower_bound(list, FreeEntry{bytes, nullptr, kNone}, kBySizeThenAddress);
   if (fit == list.end()) return kNone;
   const Index index = fit->piece;
   list.erase(fit);
@@ -155,13 +155,13 @@ void CachingAllocator::insert_free(Index index) {
   piece(index).is_free = true;
   const FreeEntry entry{piece(index).bytes, piece(index).data, index};
   FreeList& list = free_list(piece(index).is_small);
-  list.insert(std::ranges::upper_bound(list, entry, by_size_then_address), entry);
+  list.insert(std::ranges::upper_bound(list, entry, kBySizeThenAddress), entry);
 }
 
 void CachingAllocator::remove_free(Index index) {
   const FreeEntry entry{piece(index).bytes, piece(index).data, index};
   FreeList& list = free_list(piece(index).is_small);
-  const auto found = std::ranges::lower_bound(list, entry, by_size_then_address);
+  const auto found = std::ranges::lower_bound(list, entry, kBySizeThenAddress);
   HR_CHECK(found != list.end() && found->piece == index);
   list.erase(found);
 }

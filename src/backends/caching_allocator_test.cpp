@@ -64,8 +64,8 @@ TEST_F(CachingAllocatorTest, TakesTheSmallestBlockThatFits) {
 
 TEST_F(CachingAllocatorTest, JoinsFreeNeighboursInAnyOrder) {
   for (const auto& order : {std::vector{0, 1, 2}, {2, 1, 0}, {0, 2, 1}, {1, 0, 2}}) {
-    std::vector<CachingAllocator::Block> blocks;
-    for (int i = 0; i < 3; ++i) blocks.push_back(allocator_.allocate(6 * kMiB));
+    std::vector<CachingAllocator::Block> blocks(3);
+    for (auto& block : blocks) block = allocator_.allocate(6 * kMiB);
     ASSERT_EQ(blocks[1].data, blocks[0].data + 6 * kMiB) << "one segment serves all three";
     for (const int i : order) allocator_.free(blocks[static_cast<std::size_t>(i)]);
     const auto whole = allocator_.allocate(20 * kMiB);

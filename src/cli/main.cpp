@@ -31,7 +31,10 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
-    fmt::print(stderr, "headroom: {}\nRun `headroom --help` or `headroom COMMAND --help` for what is expected.\n", error.what());
+    const std::vector<std::string> unknown = app.remaining();
+    const bool no_command = app.get_subcommands().empty() && !unknown.empty();
+    fmt::print(stderr, "headroom: {}\nRun `headroom --help` or `headroom COMMAND --help` for what is expected.\n",
+               no_command ? fmt::format("unknown command '{}'", unknown.front()) : error.what());
     return static_cast<int>(headroom::ExitCode::kUsage);
   }
   return static_cast<int>(headroom::ExitCode::kOk);

@@ -107,8 +107,8 @@ class EntryParser {
     return shape;
   }
 
-  /// Bytes of the tensor. Zeros are left out of the check for overflow, so that Shape::numel never overflows in
-  /// whatever order it multiplies: [2^62, 2^62, 0] is refused.
+  /// Bytes of the tensor. A zero extent does not excuse the others, so that neither Shape::numel nor row_major_strides
+  /// overflows, in whatever order they multiply: [2^62, 4, 0] and [0, 2^62, 4] are refused.
   [[nodiscard]] std::uint64_t checked_size(DType dtype, const Shape& shape) const {
     std::int64_t product = static_cast<std::int64_t>(size_of(dtype));
     bool empty = false;

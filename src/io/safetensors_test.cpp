@@ -138,6 +138,7 @@ TEST(SafetensorsHeader, RefusesBadShapes) {
   EXPECT_EQ(error("[4294967296,4294967296]"),
             "f: tensor \"a\": shape is [4294967296,4294967296], but fewer than 2^63 bytes was expected");
   EXPECT_THAT(error("[4611686018427387904,4,0]"), HasSubstr("fewer than 2^63 bytes"));
+  EXPECT_THAT(error("[0,4611686018427387904,4]"), HasSubstr("fewer than 2^63 bytes"));
   EXPECT_THAT(error("[4611686018427387904,4,4,8]"), HasSubstr("fewer than 2^63 bytes"));  // wraps to 0
   EXPECT_EQ(error("[1,1,1,1,1,1,1,8]"), "(no error)");
 }

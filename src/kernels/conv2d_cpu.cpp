@@ -172,7 +172,7 @@ class OnednnConv2d final : public Kernel {
     if (target.device != DeviceKind::kCpu)
       return Rejection{fmt::format("runs on a cpu, not on {}", name_of(target.device))};
     for (const TensorType& input : spec.inputs)
-      if (const Support rejection = onednn::check_dtype(input.dtype, target)) return rejection;
+      if (Support rejection = onednn::check_dtype(input.dtype, target)) return rejection;
     if (spec.inputs[1].layout != Layout::kRowMajor) return Rejection{"takes row-major weights only"};
     for (const TensorType& input : spec.inputs)
       if (input.shape.numel() == 0) return Rejection{"an operand has no elements"};

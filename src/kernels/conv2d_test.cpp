@@ -27,15 +27,15 @@ OpSpec conv2d_spec(const Case& c, DType dtype = DType::kF32, Layout layout = Lay
 
 // Small filters and 1x1 run as a gemm on row-major images, larger ones convert: both are here.
 const std::vector<Case>& cases() {
-  static const std::vector<Case> kCases = {{{1, 1, 1, 1}, {1, 1, 1, 1}},
-                                           {{2, 1, 28, 28}, {8, 1, 3, 3}, 1, 1},
-                                           {{2, 8, 14, 14}, {16, 8, 3, 3}, 1, 1},
-                                           {{3, 5, 9, 7}, {7, 5, 3, 2}, 2, 1},
-                                           {{1, 3, 20, 17}, {17, 3, 7, 7}, 2, 3},
-                                           {{2, 33, 6, 5}, {19, 33, 1, 1}},
-                                           {{1, 64, 12, 12}, {48, 64, 3, 3}, 1, 1},
-                                           {{2, 4, 8, 8}, {24, 4, 2, 2}, 2, 0}};
-  return kCases;
+  static const std::vector<Case> all_cases = {{{1, 1, 1, 1}, {1, 1, 1, 1}},
+                                              {{2, 1, 28, 28}, {8, 1, 3, 3}, 1, 1},
+                                              {{2, 8, 14, 14}, {16, 8, 3, 3}, 1, 1},
+                                              {{3, 5, 9, 7}, {7, 5, 3, 2}, 2, 1},
+                                              {{1, 3, 20, 17}, {17, 3, 7, 7}, 2, 3},
+                                              {{2, 33, 6, 5}, {19, 33, 1, 1}},
+                                              {{1, 64, 12, 12}, {48, 64, 3, 3}, 1, 1},
+                                              {{2, 4, 8, 8}, {24, 4, 2, 2}, 2, 0}};
+  return all_cases;
 }
 
 TEST(OnednnConv2d, AgreesForEveryShapeLayoutAndDtype) {

@@ -185,7 +185,7 @@ class OnednnLinear final : public Kernel {
     if (target.device != DeviceKind::kCpu)
       return Rejection{fmt::format("runs on a cpu, not on {}", name_of(target.device))};
     for (const TensorType& input : spec.inputs)
-      if (const Support rejection = onednn::check_dtype(input.dtype, target)) return rejection;
+      if (Support rejection = onednn::check_dtype(input.dtype, target)) return rejection;
     if (spec.outputs[0].shape.numel() == 0 || spec.inputs[0].shape.numel() == 0)
       return Rejection{"an operand has no elements"};
     const onednn::TeamSize team(target.threads);

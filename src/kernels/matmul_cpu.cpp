@@ -95,7 +95,7 @@ class OnednnMatmul final : public Kernel {
     if (spec.op != Op::kMatmul) return Rejection{fmt::format("runs matmul, not {}", name_of(spec.op))};
     if (target.device != DeviceKind::kCpu)
       return Rejection{fmt::format("runs on a cpu, not on {}", name_of(target.device))};
-    if (const Support rejection = onednn::check_dtype(spec.inputs[0].dtype, target)) return rejection;
+    if (Support rejection = onednn::check_dtype(spec.inputs[0].dtype, target)) return rejection;
     if (spec.outputs[0].shape.numel() == 0 || spec.inputs[0].shape.numel() == 0)
       return Rejection{"an operand has no elements"};
     const onednn::TeamSize team(target.threads);

@@ -60,7 +60,7 @@ class OnednnMaxPool2d final : public Kernel {
     if (spec.op != Op::kMaxPool2d) return Rejection{fmt::format("runs max_pool2d, not {}", name_of(spec.op))};
     if (target.device != DeviceKind::kCpu)
       return Rejection{fmt::format("runs on a cpu, not on {}", name_of(target.device))};
-    if (const Support rejection = onednn::check_dtype(spec.inputs[0].dtype, target)) return rejection;
+    if (Support rejection = onednn::check_dtype(spec.inputs[0].dtype, target)) return rejection;
     if (spec.inputs[0].shape.numel() == 0) return Rejection{"an operand has no elements"};
     const onednn::TeamSize team(target.threads);
     return onednn::find_fast_implementation([&] { return make_pooling(spec); });

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ranges>
 #include <stdexcept>
 
 #include "base/error.hpp"
@@ -19,10 +18,12 @@ constexpr bool kAlwaysVerify = false;
 #endif
 
 void check_names(std::span<const std::string> disabled) {
+  std::vector<std::string_view> known;
+  known.reserve(pipeline().size());
+  for (const Pass& pass : pipeline()) known.push_back(pass.name);
   for (const std::string& name : disabled) {
-    if (std::ranges::find(pipeline(), name, &Pass::name) != pipeline().end()) continue;
-    fail_usage("cannot disable the pass '{}': there are {}", name,
-               fmt::join(pipeline() | std::views::transform(&Pass::name), ", "));
+    if (std::ranges::find(known, name) != known.end()) continue;
+    fail_usage("cannot disable the pass '{}': there are {}", name, fmt::join(known, ", "));
   }
 }
 

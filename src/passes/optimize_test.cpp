@@ -22,6 +22,7 @@ constexpr std::string_view kMlp = R"(graph g {
 
 std::vector<std::string_view> names_of(const std::vector<PassRecord>& records) {
   std::vector<std::string_view> names;
+  names.reserve(records.size());
   for (const PassRecord& record : records) names.push_back(record.name);
   return names;
 }

@@ -64,8 +64,8 @@ class Placer {
     place_forward(arena);
     assign_storages();
     if (arena) {
+      overwrite_states();  // first: an operand to overwrite can be found elsewhere, a state's next value has one place to go
       overwrite_operands();
-      overwrite_states();
     }
     drop_unused_storages();
     return std::move(result_);
@@ -269,7 +269,11 @@ class Placer {
     return false;
   }
 
-  bool owns_whole_storage(ValueId v) const { return !linked(v) && result_.places[index_of(v)].storage >= 0; }
+  /// Whether `v` has an activation's storage of its own.
+  bool owns_whole_storage(ValueId v) const {
+    const int storage = result_.places[index_of(v)].storage;
+    return !linked(v) && storage >= 0 && result_.storages[static_cast<std::size_t>(storage)].kind == StorageKind::kArena;
+  }
 
   int storage_need(int storage) const {
     int last = -1;
@@ -299,7 +303,6 @@ class Placer {
       const Node& maker = node_at(made);
       const Placement& state = result_.places[index_of(update.value)];
       if (maker.region != update.region || result_.elided[static_cast<std::size_t>(made)]) continue;
-      if (result_.storages[static_cast<std::size_t>(result_.places[index_of(update.next)].storage)].kind != StorageKind::kArena) continue;
       if (storage_users(result_.places[index_of(update.next)].storage) > 1) continue;
       if (state_reads_allow(update, made)) {
         move_storage(update.next, state);

@@ -118,7 +118,7 @@ TEST_P(SessionTest, HoldsConstantMemoryAfterTheFirstRun) {
   EXPECT_EQ(backend_->memory_use().total, first.total);
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, SessionTest, testing::Bool(), [](const auto& info) { return info.param ? "Arena" : "Eager"; });
+INSTANTIATE_TEST_SUITE_P(Plans, SessionTest, testing::Bool(), [](const auto& parameter) { return parameter.param ? "Arena" : "Eager"; });
 
 }  // namespace
 }  // namespace headroom

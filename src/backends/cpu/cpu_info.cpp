@@ -1,5 +1,8 @@
 #include "backends/cpu/cpu_info.hpp"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -63,11 +66,26 @@ std::optional<std::size_t> cgroup_room() {
   }
 }
 
+#if defined(__x86_64__)
+/// By CPUID itself: compilers differ in the names that __builtin_cpu_supports knows for these.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & (1U << 29)) != 0;
+}
+
+bool has_amx() {
+  constexpr unsigned kBf16 = 1U << 22, kTile = 1U << 24, kInt8 = 1U << 25;
+  constexpr unsigned kAll = kBf16 | kTile | kInt8;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kAll) == kAll;
+}
+
 bool may_use_amx_tiles() {
   constexpr long kArchReqXcompPerm = 0x1023;
   constexpr long kXfeatureXtiledata = 18;
   return syscall(SYS_arch_prctl, kArchReqXcompPerm, kXfeatureXtiledata) == 0;
 }
+#endif
 
 }  // namespace
 
@@ -95,16 +113,14 @@ std::string cpu_name() {
 CpuIsa detect_cpu_isa() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   if (!avx2) return CpuIsa::kPortable;
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512vl");
   if (!avx512) return CpuIsa::kAvx2;
   if (!__builtin_cpu_supports("avx512bf16")) return CpuIsa::kAvx512;
-  const bool amx =
-      __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") && __builtin_cpu_supports("amx-int8");
-  return amx && may_use_amx_tiles() ? CpuIsa::kAmx : CpuIsa::kAvx512Bf16;
+  return has_amx() && may_use_amx_tiles() ? CpuIsa::kAmx : CpuIsa::kAvx512Bf16;
 #else
   return CpuIsa::kPortable;
 #endif

@@ -82,7 +82,8 @@ Call::Call(const dnnl::primitive& primitive, int threads,
     : primitive_(primitive), stream_(cpu_engine()), threads_(threads) {
   for (const auto& [argument, desc] : arguments) {
     if (desc.is_zero()) continue;
-    memories_.push_back(dnnl::memory(desc, cpu_engine(), DNNL_MEMORY_NONE));
+    void* const no_address = DNNL_MEMORY_NONE;  // given for each run
+    memories_.emplace_back(desc, cpu_engine(), no_address);
     arguments_.push_back({argument, memories_.back().get()});
   }
 }
