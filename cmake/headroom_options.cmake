@@ -24,9 +24,6 @@ target_compile_options(
                              $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_options(headroom_options INTERFACE -Wno-sign-conversion)  # which g++ leaves out of -Wconversion
-elseif(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # False alarms in std::string's operator+ (https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105651).
-  target_compile_options(headroom_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # Fires on std::string concatenation in correct code: GCC bug 105651, mended in 13.

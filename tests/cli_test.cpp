@@ -42,7 +42,8 @@ class CliTest : public testing::Test {
     FILE* pipe = popen(command.c_str(), "r");
     if (pipe == nullptr) return outcome;
     std::array<char, 4096> buffer{};
-    for (std::size_t n = 0; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) outcome.out.append(buffer.data(), n);
+    for (std::size_t n = 0; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
+      outcome.out.append(buffer.data(), n);
     const int status = pclose(pipe);
     outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     outcome.err = read_file(err);
@@ -50,7 +51,8 @@ class CliTest : public testing::Test {
   }
 
   /// Expects one sentence on stderr, nothing on stdout, and the exit code.
-  void expect_error(const std::string& arguments, int code, const testing::Matcher<const std::string&>& sentence) const {
+  void expect_error(const std::string& arguments, int code,
+                    const testing::Matcher<const std::string&>& sentence) const {
     const Outcome outcome = headroom(arguments);
     EXPECT_EQ(outcome.code, code) << arguments << "\n" << outcome.err;
     EXPECT_EQ(outcome.out, "") << arguments;
@@ -59,7 +61,9 @@ class CliTest : public testing::Test {
   }
 
   fs::path file(const char* name) const { return folder_ / name; }
-  std::size_t files() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator{})); }
+  std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator{}));
+  }
 
   /// A copy of the tiny model with guidance whose files a test can spoil.
   fs::path tiny_copy() const {
@@ -94,7 +98,8 @@ TEST_F(CliTest, ModelsListsWhatShips) {
 
 TEST_F(CliTest, ForwardReproducesTheGolden) {
   const std::string folder = golden("tiny-guidance").string();
-  const Outcome outcome = headroom("forward " + folder + " --inputs " + folder + "/golden.safetensors --output " + file("out.safetensors").string());
+  const Outcome outcome = headroom("forward " + folder + " --inputs " + folder + "/golden.safetensors --output " +
+                                   file("out.safetensors").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const HostTensor sample = SafetensorsFile::open(file("out.safetensors")).read("sample");
   const HostTensor expected = SafetensorsFile::open(golden("tiny-guidance") / "golden.safetensors").read("sample");
@@ -103,7 +108,8 @@ TEST_F(CliTest, ForwardReproducesTheGolden) {
 }
 
 TEST_F(CliTest, RunWritesAGridAndNoProgressIntoAPipe) {
-  const Outcome outcome = headroom("run " + fashion_ + " --labels Sneaker,8 --per-label 2 --steps 2 --quiet --out " + file("grid.png").string());
+  const Outcome outcome = headroom("run " + fashion_ + " --labels Sneaker,8 --per-label 2 --steps 2 --quiet --out " +
+                                   file("grid.png").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
   const Image image = read_png(file("grid.png"));
@@ -112,7 +118,8 @@ TEST_F(CliTest, RunWritesAGridAndNoProgressIntoAPipe) {
 }
 
 TEST_F(CliTest, BenchSavesAResultThatReadsBack) {
-  const Outcome outcome = headroom("bench " + fashion_ + " --trials 3 --opt lossless,steps=4 --save " + file("result.json").string());
+  const Outcome outcome =
+      headroom("bench " + fashion_ + " --trials 3 --opt lossless,steps=4 --save " + file("result.json").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("switch steps declined"));
   const ResultFile results = read_results(file("result.json"));
@@ -123,7 +130,9 @@ TEST_F(CliTest, BenchSavesAResultThatReadsBack) {
 }
 
 TEST_F(CliTest, LadderMeasuresEachRungAndWritesItsImages) {
-  const Outcome outcome = headroom("ladder " + fashion_ + " --opt arena,fuse,steps=3 --steps 6 --images 2 --trials 3 --quality 2 --out " + file("ladder").string());
+  const Outcome outcome =
+      headroom("ladder " + fashion_ + " --opt arena,fuse,steps=3 --steps 6 --images 2 --trials 3 --quality 2 --out " +
+               file("ladder").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("baseline"), HasSubstr("arena+fuse+steps=3"), HasSubstr("synergy")));
   const ResultFile results = read_results(file("ladder") / "results.json");
@@ -141,7 +150,8 @@ TEST_F(CliTest, LadderMeasuresEachRungAndWritesItsImages) {
 TEST_F(CliTest, PlanNamesKernelsAndModules) {
   const Outcome outcome = headroom("plan flux-dev --random-weights 0 --opt fuse --rejections");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("loop 28 times"), HasSubstr("onednn.linear"), HasSubstr("single_transformer_blocks.37.proj_out")));
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("loop 28 times"), HasSubstr("onednn.linear"),
+                                 HasSubstr("single_transformer_blocks.37.proj_out")));
 }
 
 TEST_F(CliTest, WrongUsageIsExitCodeTwo) {
@@ -164,7 +174,8 @@ TEST_F(CliTest, MissingThingsAreNamed) {
   expect_error("bench flux-dev", 1, HasSubstr("--random-weights"));
   expect_error("bench " + fashion_ + " --device cuda", 1, HasSubstr("CUDA"));
   expect_error("bench " + folder_.string(), 1, HasSubstr("config.json"));
-  expect_error("forward " + fashion_ + " --inputs /nowhere.safetensors --output x", 1, HasSubstr("/nowhere.safetensors"));
+  expect_error("forward " + fashion_ + " --inputs /nowhere.safetensors --output x", 1,
+               HasSubstr("/nowhere.safetensors"));
   expect_error("run " + golden("tiny-guidance").string(), 1, HasSubstr("prompts.safetensors"));
 }
 
@@ -210,7 +221,8 @@ TEST_F(CliTest, WrongInputsOfForwardAreNamed) {
   const SafetensorsFile good = SafetensorsFile::open(folder + "/golden.safetensors");
   std::map<std::string, HostTensor> tensors;
   for (const auto& [name, entry] : good.entries()) tensors.emplace(name, good.read(name));
-  const std::string forward = "forward " + folder + " --inputs " + file("in.safetensors").string() + " --output " + file("out.safetensors").string();
+  const std::string forward = "forward " + folder + " --inputs " + file("in.safetensors").string() + " --output " +
+                              file("out.safetensors").string();
 
   auto missing = tensors;
   missing.erase("guidance");
@@ -231,7 +243,10 @@ TEST_F(CliTest, AnOutputThatCannotBeWrittenLeavesNothingBehind) {
   expect_error(forward + "/dev/full", 1, HasSubstr("No space left"));
   // A limit on the size of files stands for a disk that fills up while the file is being written.
   const std::size_t before = files();
-  FILE* shell = popen(("trap '' XFSZ; ulimit -f 1; " + std::string(HEADROOM_BINARY) + " " + forward + file("out.safetensors").string() + " 2>/dev/null").c_str(), "r");
+  FILE* shell = popen(("trap '' XFSZ; ulimit -f 1; " + std::string(HEADROOM_BINARY) + " " + forward +
+                       file("out.safetensors").string() + " 2>/dev/null")
+                          .c_str(),
+                      "r");
   ASSERT_NE(shell, nullptr);
   const int status = pclose(shell);
   EXPECT_EQ(WEXITSTATUS(status), 1);

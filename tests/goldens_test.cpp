@@ -1,5 +1,5 @@
-// FLUX against diffusers in double precision (tests/goldens/make_flux.py), on the CPU's kernels under every combination of switches, and on the
-// interpreter.
+// FLUX against diffusers in double precision (tests/goldens/make_flux.py), on the CPU's kernels under every combination
+// of switches, and on the interpreter.
 
 #include <gtest/gtest.h>
 
@@ -34,13 +34,18 @@ class GoldenTest : public testing::TestWithParam<const char*> {
  protected:
   GoldenTest()
       : folder_(fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/flux" / GetParam()),
-        model_(open_model(fs::exists(folder_ / "config.json") ? folder_.string() : std::string(HEADROOM_SOURCE_DIR) + "/models/" + GetParam())),
-        golden_(SafetensorsFile::open(folder_ / "golden.safetensors")), sample_(golden_.read("sample")), weights_(*backend_, model_.checkpoint) {}
+        model_(open_model(fs::exists(folder_ / "config.json")
+                              ? folder_.string()
+                              : std::string(HEADROOM_SOURCE_DIR) + "/models/" + GetParam())),
+        golden_(SafetensorsFile::open(folder_ / "golden.safetensors")),
+        sample_(golden_.read("sample")),
+        weights_(*backend_, model_.checkpoint) {}
 
   Graph forward() const {
     const Shape image = golden_.entry("hidden_states").shape;
     const Shape text = golden_.entry("encoder_hidden_states").shape;
-    return build_flux_forward(model_.config, {.batch = image[0], .image_tokens = image[1], .text_tokens = text[1]}, model_.params());
+    return build_flux_forward(model_.config, {.batch = image[0], .image_tokens = image[1], .text_tokens = text[1]},
+                              model_.params());
   }
 
   HostTensor run(const std::string& switches, std::vector<std::string>* applied = nullptr) {
@@ -66,8 +71,10 @@ class GoldenTest : public testing::TestWithParam<const char*> {
 TEST_P(GoldenTest, TheInterpreterAgreesToTheLastDigits) {
   const Graph graph = forward();
   NamedTensors inputs, params;
-  for (const ValueId input : graph.values_of(ValueKind::kInput)) inputs[graph.value(input).name] = golden_.read(graph.value(input).name);
-  for (const ValueId param : graph.values_of(ValueKind::kParam)) params[graph.value(param).name] = model_.checkpoint.read(graph.value(param).name);
+  for (const ValueId input : graph.values_of(ValueKind::kInput))
+    inputs[graph.value(input).name] = golden_.read(graph.value(input).name);
+  for (const ValueId param : graph.values_of(ValueKind::kParam))
+    params[graph.value(param).name] = model_.checkpoint.read(graph.value(param).name);
   EXPECT_LE(relative_l2(interpret(graph, inputs, params).outputs.at("sample"), sample_), 1e-7);
 }
 
@@ -95,11 +102,13 @@ TEST_P(GoldenTest, Bf16StaysNear) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Flux, GoldenTest, testing::Values("fashion-flux", "tiny-guidance", "tiny-no-double", "tiny-no-single"), [](const auto& parameter) {
-  std::string name = parameter.param;
-  std::erase(name, '-');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Flux, GoldenTest,
+                         testing::Values("fashion-flux", "tiny-guidance", "tiny-no-double", "tiny-no-single"),
+                         [](const auto& parameter) {
+                           std::string name = parameter.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace headroom

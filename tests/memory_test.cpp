@@ -17,7 +17,8 @@ namespace {
 std::atomic<bool> counting{false};
 std::atomic<long> allocations{0};
 
-/// Whether code at `address` belongs to this program rather than to a library it loads (oneDNN allocates as it pleases).
+/// Whether code at `address` belongs to this program rather than to a library it loads (oneDNN allocates as it
+/// pleases).
 bool is_ours(void* address) {
   static const void* const own_base = [] {
     Dl_info info{};
@@ -56,7 +57,8 @@ class MemoryTest : public testing::TestWithParam<const char*> {
 
 TEST_P(MemoryTest, TheSecondRunAllocatesNothing) {
   const DenoiseRequest request = make_request(model_, {.images = 1, .steps = 2, .switches = {}});
-  const Compiled compiled = compile(build_flux_denoise(model_.config, request, model_.params()), SwitchSet::parse(GetParam()), backend_->properties().target);
+  const Compiled compiled = compile(build_flux_denoise(model_.config, request, model_.params()),
+                                    SwitchSet::parse(GetParam()), backend_->properties().target);
   Session session(compiled.program, weights_, *backend_);
   for (const ValueId input : compiled.program->graph.values_of(ValueKind::kInput)) {
     const Value& value = compiled.program->graph.value(input);
@@ -78,7 +80,8 @@ TEST_P(MemoryTest, TheSecondRunAllocatesNothing) {
 }
 
 TEST_P(MemoryTest, LiveBytesStayConstantOverAHundredSteps) {
-  Generator generator(model_, *backend_, weights_, {.images = 1, .steps = 100, .switches = SwitchSet::parse(GetParam())});
+  Generator generator(model_, *backend_, weights_,
+                      {.images = 1, .steps = 100, .switches = SwitchSet::parse(GetParam())});
   std::size_t first = 0;
   std::int64_t steps = 0;
   const std::vector<ImageRequest> one = {{.label = 3, .seed = 1}};
@@ -112,9 +115,11 @@ TEST(Plan, ArenaIsWithinFivePercentOfTheBound) {
     for (const char* switches : {"arena", "arena,fuse"})
       for (const std::int64_t images : {1, 10}) {
         const DenoiseRequest request = make_request(*each, {.images = images, .switches = {}});
-        const Compiled compiled = compile(build_flux_denoise(each->config, request, each->params()), SwitchSet::parse(switches), target);
+        const Compiled compiled =
+            compile(build_flux_denoise(each->config, request, each->params()), SwitchSet::parse(switches), target);
         EXPECT_GE(compiled.program->arena_bytes, compiled.program->arena_lower_bound_bytes);
-        EXPECT_LE(static_cast<double>(compiled.program->arena_bytes), 1.05 * static_cast<double>(compiled.program->arena_lower_bound_bytes))
+        EXPECT_LE(static_cast<double>(compiled.program->arena_bytes),
+                  1.05 * static_cast<double>(compiled.program->arena_lower_bound_bytes))
             << each->name << " " << switches << " " << images;
       }
 }
@@ -127,8 +132,10 @@ TEST(Plan, FullFluxIsReadyInTwoHundredMilliseconds) {
     double best_ms = 1e9;  // the machine may be busy with other tests: the least of five is what the work takes
     for (int i = 0; i < 5; ++i) {
       const auto start = std::chrono::steady_clock::now();
-      const Compiled compiled = compile(build_flux_denoise(dev.config, request, dev.params()), SwitchSet::parse(switches), target);
-      best_ms = std::min(best_ms, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+      const Compiled compiled =
+          compile(build_flux_denoise(dev.config, request, dev.params()), SwitchSet::parse(switches), target);
+      best_ms = std::min(best_ms,
+                         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
     }
     EXPECT_LT(best_ms, 200) << switches;
   }

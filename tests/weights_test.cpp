@@ -70,7 +70,8 @@ TEST(WeightFolding, PeaksAtTheFoldedWeightsAndTheLargestOfThem) {
   const Model model = open_model(folder.string());
   EXPECT_GE(model.checkpoint.total_bytes(), 1024 * kMebibyte);
   for (const char* switches : {"", "arena,fuse"}) {
-    const Compiled compiled = compile(forward_graph(large_config()), SwitchSet::parse(switches), backend->properties().target);
+    const Compiled compiled =
+        compile(forward_graph(large_config()), SwitchSet::parse(switches), backend->properties().target);
     std::size_t largest = 0;
     for (const WeightUse& use : compiled.program->weights) largest = std::max(largest, use.bytes);
     WeightStore weights(*backend, model.checkpoint);
@@ -81,8 +82,9 @@ TEST(WeightFolding, PeaksAtTheFoldedWeightsAndTheLargestOfThem) {
     EXPECT_GE(weights.bytes(), 2048 * kMebibyte);  // bf16 folded to f32
     EXPECT_GE(peak, weights.bytes()) << "the measurement missed the weights";
     EXPECT_LE(peak, weights.bytes() + largest + 64 * kMebibyte);
-    std::printf("%s: peak %.1f MiB over %.1f MiB of folded weights, largest %.1f MiB\n", *switches == '\0' ? "baseline" : switches,
-                static_cast<double>(peak) / kMebibyte, static_cast<double>(weights.bytes()) / kMebibyte, static_cast<double>(largest) / kMebibyte);
+    std::printf("%s: peak %.1f MiB over %.1f MiB of folded weights, largest %.1f MiB\n",
+                *switches == '\0' ? "baseline" : switches, static_cast<double>(peak) / kMebibyte,
+                static_cast<double>(weights.bytes()) / kMebibyte, static_cast<double>(largest) / kMebibyte);
   }
   fs::remove_all(folder);
 }

@@ -88,58 +88,83 @@ def statistics(times):
     x = np.asarray(times, dtype=np.float64)
     rng = np.random.default_rng(0)
     medians = np.median(rng.choice(x, size=(10000, len(x))), axis=1)
-    return {
-        "n": len(x), "median": float(np.median(x)),
-        "q1": float(np.quantile(x, 0.25)), "q3": float(np.quantile(x, 0.75)),
-        "mean": float(x.mean()), "stddev": float(x.std(ddof=1)) if len(x) > 1 else 0.0,
-        "min": float(x.min()), "max": float(x.max()),
-        "p95": float(np.quantile(x, 0.95)), "p99": float(np.quantile(x, 0.99)),
-        "ci95": [float(np.quantile(medians, 0.025)), float(np.quantile(medians, 0.975))],
+    q1, q3 = np.quantile(x, 0.25), np.quantile(x, 0.75)
+    beyond = np.maximum(q1 - x, x - q3) / max(q3 - q1, np.finfo(np.float64).tiny)
+    figures = {
+        "median": np.median(x), "q1": q1, "q3": q3, "mean": x.mean(), "min": x.min(), "max": x.max(),
+        "p95": np.quantile(x, 0.95), "p99": np.quantile(x, 0.99), "trimmed_mean": x[beyond <= 1.5].mean(),
     }
+    if len(x) > 1:
+        figures |= {"stddev": x.std(ddof=1), "ci_low": np.quantile(medians, 0.025), "ci_high": np.quantile(medians, 0.975)}
+    return {"n": len(x), "outliers_mild": int(((beyond > 1.5) & (beyond <= 3)).sum()), "outliers_severe": int((beyond > 3).sum()),
+            **{f"{name}_ms": float(value) for name, value in figures.items()}}
 
 
 def machine():
-    cpu = platform.processor()
-    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
-        cpu = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), cpu)
+    def field(path, name):
+        with contextlib.suppress(OSError), open(path, encoding="utf-8") as file:
+            for line in file:
+                if line.startswith(name):
+                    return line.split("=" if "=" in line else ":", 1)[1].strip().strip('"')
+        return "unknown"
+
+    system = platform.uname()
     found = {
-        "cpu": cpu, "cores": os.cpu_count(), "affinity": sorted(os.sched_getaffinity(0)),
-        "os": f"{platform.system()} {platform.release()}", "arch": platform.machine(),
-        "python": platform.python_version(), "torch": torch.__version__, "diffusers": diffusers.__version__,
+        "cpu": field("/proc/cpuinfo", "model name"), "logical_cores": os.cpu_count(),
+        "allowed_cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), "gpus": [],
+        "os": field("/etc/os-release", "PRETTY_NAME"), "kernel": f"{system.system} {system.release} {system.machine}",
+        "libraries": {"PyTorch": torch.__version__, "diffusers": diffusers.__version__, "Python": platform.python_version()},
     }
     if torch.cuda.is_available():
-        found["gpu"] = torch.cuda.get_device_name()
-        found["cuda"] = torch.version.cuda
-        found["cudnn"] = torch.backends.cudnn.version()
-        query = ["nvidia-smi", "--query-gpu=driver_version,clocks.sm,clocks.mem,clocks_event_reasons.active",
-                 "--format=csv,noheader"]
+        query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+        found["gpus"] = [{"name": torch.cuda.get_device_name()}]
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            found["driver, SM clock, memory clock, clock event reasons"] = subprocess.run(
-                query, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+            found["gpus"][0]["driver"] = subprocess.run(query, capture_output=True, text=True, check=True, timeout=20).stdout.split()[0]
+        found["libraries"] |= {"CUDA": torch.version.cuda, "cuDNN": str(torch.backends.cudnn.version())}
     return found
 
 
+def work_hash(subject):
+    """As docs/result.schema.json defines it: equal work has equal hashes, whoever ran it."""
+    state, mask = 0xCBF29CE484222325, 2**64 - 1
+    request = json.dumps(subject["request"], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    for text in ("headroom.work/1", subject["kind"], subject["name"], request):
+        data = text.encode()
+        for byte in len(data).to_bytes(8, "little") + data:
+            state = ((state ^ byte) * 0x100000001B3) & mask
+    state = ((state ^ (state >> 33)) * 0xFF51AFD7ED558CCD) & mask
+    state = ((state ^ (state >> 33)) * 0xC4CEB9FE1A85EC53) & mask
+    return f"{state ^ (state >> 33):016x}"
+
+
 def write_result(path, args, trials):
-    """The one place that knows the schema."""
+    """The one place that knows the schema, headroom.result/1."""
     rows, columns = args.image_tokens
-    version = torch.__version__
+    subject = {
+        "kind": "model", "name": os.path.basename(os.path.normpath(args.model)),
+        "request": {"pass": "forward", "batch": args.batch, "image_tokens": rows * columns, "text_tokens": args.text_tokens},
+    }
+    applied = [args.dtype, f"{args.attention} attention"] + ["tf32"] * args.tf32
+    applied.append(f"torch.compile({args.compile_mode})" if args.compile else "eager")
+    name = "pytorch " + ", ".join(applied)
+
+    def series(what, times):
+        return {"what": what, "unit": "ms", "process": [args.process] * len(times), "time": times, "warmup": args.warmup,
+                "warmup_stable": True, "complete": True, "statistics": statistics(times)}
+
     result = {
         "schema": "headroom.result/1",
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "machine": machine(),
+        "plans": {},
         "results": [{
-            "subject": {
-                "kind": "model",
-                "name": os.path.basename(os.path.normpath(args.model)),
-                "request": {"batch": args.batch, "image_tokens": rows * columns, "text_tokens": args.text_tokens},
-            },
-            "source": {"name": "pytorch", "version": version},
-            "configuration": {
-                "device": args.device, "dtype": args.dtype, "attention": args.attention, "compile": args.compile,
-                "compile_mode": args.compile_mode if args.compile else None, "tf32": args.tf32,
-                "threads": torch.get_num_threads(), "warmup": args.warmup,
-            },
-            "trials": {"unit": "ms", "process": [args.process] * len(trials["time"]), **trials},
-            "statistics": statistics(trials["time"]),
+            "id": name, "name": name, "subject": subject, "work_hash": work_hash(subject),
+            "source": {"name": "pytorch", "version": torch.__version__},
+            "configuration": {"device": args.device, "asked": applied, "applied": applied, "declined": [],
+                              "threads": torch.get_num_threads()},
+            "trials": [series("forward" if what == "time" else f"forward_{what}", times) for what, times in trials.items()],
+            "quality": [], "tags": [],
         }],
     }
     with open(path, "w", encoding="utf-8") as file:
@@ -191,9 +216,9 @@ def main():
             raise SystemExit(f"{args.model}: the output is not finite")
         trials = (time_cuda if args.device == "cuda" else time_cpu)(forward, sets, args.trials)
     result = write_result(args.save, args, trials)
-    row = result["results"][0]["statistics"]
+    row = result["results"][0]["trials"][0]["statistics"]
     print(f"{args.device} {args.dtype} {args.attention} {'compiled' if args.compile else 'eager'} batch {args.batch}: "
-          f"median {row['median']:.3f} ms, quartiles {row['q1']:.3f} to {row['q3']:.3f}, n {row['n']}")
+          f"median {row['median_ms']:.3f} ms, quartiles {row['q1_ms']:.3f} to {row['q3_ms']:.3f}, n {row['n']}")
 
 
 if __name__ == "__main__":

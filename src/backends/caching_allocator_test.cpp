@@ -16,14 +16,15 @@ namespace {
 std::atomic<std::uint64_t> heap_allocations{0};
 }
 
-// Counts every allocation of this test program, so that "allocates nothing" can be observed.
-void* operator new(std::size_t bytes) {
+// Counts every allocation of this test program, so that "allocates nothing" can be observed. Not inlined: GCC would
+// warn that malloc and delete, or new and free, do not match.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++heap_allocations;
   if (void* data = std::malloc(bytes == 0 ? 1 : bytes)) return data;
   throw std::bad_alloc();
 }
-void operator delete(void* data) noexcept { std::free(data); }
-void operator delete(void* data, std::size_t /*bytes*/) noexcept { std::free(data); }
+[[gnu::noinline]] void operator delete(void* data) noexcept { std::free(data); }
+[[gnu::noinline]] void operator delete(void* data, std::size_t /*bytes*/) noexcept { std::free(data); }
 
 namespace headroom {
 namespace {

@@ -129,34 +129,56 @@ std::uint16_t float_to_bf16(float value) {
 
 double load_as_double(const void* data, DType dtype) {
   switch (dtype) {
-    case DType::kF64: return read<double>(data);
-    case DType::kF32: return read<float>(data);
-    case DType::kF16: return kHalf.decode(static_cast<std::uint32_t>(read<std::uint16_t>(data)));
-    case DType::kBF16: return kBrain.decode(static_cast<std::uint32_t>(read<std::uint16_t>(data)));
-    case DType::kF8E4M3: return kE4M3.decode(static_cast<std::uint32_t>(read<std::uint8_t>(data)));
-    case DType::kF8E5M2: return kE5M2.decode(static_cast<std::uint32_t>(read<std::uint8_t>(data)));
-    case DType::kI64: return read<std::int64_t>(data);
-    case DType::kI32: return read<std::int32_t>(data);
-    case DType::kI8: return read<std::int8_t>(data);
-    case DType::kU8: return read<std::uint8_t>(data);
-    case DType::kBool: return read<std::uint8_t>(data) != 0 ? 1.0 : 0.0;
+    case DType::kF64:
+      return read<double>(data);
+    case DType::kF32:
+      return read<float>(data);
+    case DType::kF16:
+      return kHalf.decode(static_cast<std::uint32_t>(read<std::uint16_t>(data)));
+    case DType::kBF16:
+      return kBrain.decode(static_cast<std::uint32_t>(read<std::uint16_t>(data)));
+    case DType::kF8E4M3:
+      return kE4M3.decode(static_cast<std::uint32_t>(read<std::uint8_t>(data)));
+    case DType::kF8E5M2:
+      return kE5M2.decode(static_cast<std::uint32_t>(read<std::uint8_t>(data)));
+    case DType::kI64:
+      return read<std::int64_t>(data);
+    case DType::kI32:
+      return read<std::int32_t>(data);
+    case DType::kI8:
+      return read<std::int8_t>(data);
+    case DType::kU8:
+      return read<std::uint8_t>(data);
+    case DType::kBool:
+      return read<std::uint8_t>(data) != 0 ? 1.0 : 0.0;
   }
   HR_CHECK(false);
 }
 
 void store_from_double(void* data, DType dtype, double value) {
   switch (dtype) {
-    case DType::kF64: return write(data, value);
-    case DType::kF32: return write(data, static_cast<float>(value));
-    case DType::kF16: return write(data, static_cast<std::uint16_t>(kHalf.encode(value)));
-    case DType::kBF16: return write(data, static_cast<std::uint16_t>(kBrain.encode(value)));
-    case DType::kF8E4M3: return write(data, static_cast<std::uint8_t>(kE4M3.encode(value)));
-    case DType::kF8E5M2: return write(data, static_cast<std::uint8_t>(kE5M2.encode(value)));
-    case DType::kI64: return write_saturated<std::int64_t>(data, value);
-    case DType::kI32: return write_saturated<std::int32_t>(data, value);
-    case DType::kI8: return write_saturated<std::int8_t>(data, value);
-    case DType::kU8: return write_saturated<std::uint8_t>(data, value);
-    case DType::kBool: return write(data, static_cast<std::uint8_t>(value != 0 ? 1 : 0));
+    case DType::kF64:
+      return write(data, value);
+    case DType::kF32:
+      return write(data, static_cast<float>(value));
+    case DType::kF16:
+      return write(data, static_cast<std::uint16_t>(kHalf.encode(value)));
+    case DType::kBF16:
+      return write(data, static_cast<std::uint16_t>(kBrain.encode(value)));
+    case DType::kF8E4M3:
+      return write(data, static_cast<std::uint8_t>(kE4M3.encode(value)));
+    case DType::kF8E5M2:
+      return write(data, static_cast<std::uint8_t>(kE5M2.encode(value)));
+    case DType::kI64:
+      return write_saturated<std::int64_t>(data, value);
+    case DType::kI32:
+      return write_saturated<std::int32_t>(data, value);
+    case DType::kI8:
+      return write_saturated<std::int8_t>(data, value);
+    case DType::kU8:
+      return write_saturated<std::uint8_t>(data, value);
+    case DType::kBool:
+      return write(data, static_cast<std::uint8_t>(value != 0 ? 1 : 0));
   }
   HR_CHECK(false);
 }

@@ -1,11 +1,11 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
-
-#include <fmt/format.h>
 
 namespace headroom {
 
@@ -29,7 +29,8 @@ enum class DType : std::uint8_t {
 
 /// One element at `data` as a double, exactly (i64 beyond 2^53 rounds).
 [[nodiscard]] double load_as_double(const void* data, DType dtype);
-/// Stores `value` at `data`, rounding to nearest even; f8e4m3 and integers saturate, f16, bf16 and f8e5m2 overflow to infinity.
+/// Stores `value` at `data`, rounding to nearest even; f8e4m3 and integers saturate, f16, bf16 and f8e5m2 overflow to
+/// infinity.
 void store_from_double(void* data, DType dtype, double value);
 
 /// bf16 is the upper half of an fp32: exact upwards, round to nearest even downwards; a NaN stays a NaN.

@@ -43,17 +43,17 @@ namespace detail {
 }  // namespace headroom
 
 /// Checks an invariant of the program itself; failing means a bug here, never bad input.
-#define HR_CHECK(condition)                                                        \
-  do {                                                                             \
-    if (!(condition)) [[unlikely]]                                                 \
-      ::headroom::detail::check_failed(__FILE__, __LINE__, #condition, {});        \
+#define HR_CHECK(condition)                                                 \
+  do {                                                                      \
+    if (!(condition)) [[unlikely]]                                          \
+      ::headroom::detail::check_failed(__FILE__, __LINE__, #condition, {}); \
   } while (false)
 
-#define HR_CHECK_OP(a, op, b)                                                                                   \
-  do {                                                                                                          \
-    const auto& hr_a = (a);                                                                                     \
-    const auto& hr_b = (b);                                                                                     \
-    if (!(hr_a op hr_b)) [[unlikely]]                                                                           \
+#define HR_CHECK_OP(a, op, b)                                                                                       \
+  do {                                                                                                              \
+    const auto& hr_a = (a);                                                                                         \
+    const auto& hr_b = (b);                                                                                         \
+    if (!(hr_a op hr_b)) [[unlikely]]                                                                               \
       ::headroom::detail::check_failed(__FILE__, __LINE__, #a " " #op " " #b, fmt::format("{} vs {}", hr_a, hr_b)); \
   } while (false)
 

@@ -26,7 +26,9 @@ class Shape {
   void push_back(std::int64_t extent);
   /// Number of elements: the product of the extents, 1 for a scalar.
   [[nodiscard]] std::int64_t numel() const noexcept;
-  [[nodiscard]] std::span<const std::int64_t> dims() const noexcept { return {dims_.data(), static_cast<std::size_t>(rank_)}; }
+  [[nodiscard]] std::span<const std::int64_t> dims() const noexcept {
+    return {dims_.data(), static_cast<std::size_t>(rank_)};
+  }
   /// `axis` made non-negative; throws std::logic_error where it is out of range.
   [[nodiscard]] int axis(int axis) const { return static_cast<int>(resolve(axis)); }
 

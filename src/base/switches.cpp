@@ -71,7 +71,8 @@ void SwitchSet::insert(const SwitchInfo& info, std::string argument) {
   const auto same = std::ranges::find(switches_, &info, &Entry::info);
   if (same != switches_.end()) {
     if (same->argument != argument)
-      fail_usage("switch {0} is given twice with different arguments: {0}={1} and {0}={2}", info.name, same->argument, argument);
+      fail_usage("switch {0} is given twice with different arguments: {0}={1} and {0}={2}", info.name, same->argument,
+                 argument);
     return;
   }
   const auto place = std::ranges::upper_bound(switches_, &info, {}, &Entry::info);  // the table is in pipeline order
@@ -103,7 +104,8 @@ SwitchSet SwitchSet::with(const SwitchSet& other) const {
 std::vector<std::string> SwitchSet::names() const {
   std::vector<std::string> names;
   for (const Entry& entry : switches_)
-    names.push_back(entry.argument.empty() ? std::string(entry.info->name) : fmt::format("{}={}", entry.info->name, entry.argument));
+    names.push_back(entry.argument.empty() ? std::string(entry.info->name)
+                                           : fmt::format("{}={}", entry.info->name, entry.argument));
   return names;
 }
 

@@ -12,8 +12,8 @@ namespace headroom {
 /// What switches.def says about one optimization.
 struct SwitchInfo {
   std::string_view name;
-  bool exact;                  ///< mathematically equal to the baseline, though not bit-equal
-  std::string_view value;      ///< name of its argument; empty where it takes none
+  bool exact;              ///< mathematically equal to the baseline, though not bit-equal
+  std::string_view value;  ///< name of its argument; empty where it takes none
   std::string_view description;
 };
 /// All switches, in pipeline order.
@@ -30,8 +30,8 @@ struct Preset {
 class SwitchSet {
  public:
   SwitchSet() = default;
-  /// Reads "fuse,bf16,steps=8" or preset names, which may be mixed. Throws a usage Error on an unknown name (listing those there
-  /// are), a missing, unwanted or absurd argument, and on one switch given two different arguments.
+  /// Reads "fuse,bf16,steps=8" or preset names, which may be mixed. Throws a usage Error on an unknown name (listing
+  /// those there are), a missing, unwanted or absurd argument, and on one switch given two different arguments.
   [[nodiscard]] static SwitchSet parse(std::string_view list);
 
   [[nodiscard]] bool has(std::string_view name) const;

@@ -6,7 +6,9 @@
 namespace headroom {
 
 enum class DeviceKind : std::uint8_t { kCpu, kCuda };
-[[nodiscard]] constexpr std::string_view name_of(DeviceKind device) { return device == DeviceKind::kCpu ? "cpu" : "cuda"; }
+[[nodiscard]] constexpr std::string_view name_of(DeviceKind device) {
+  return device == DeviceKind::kCpu ? "cpu" : "cuda";
+}
 
 /// The vector units of a CPU that code here tells apart, each including those before it.
 enum class CpuIsa : std::uint8_t { kPortable, kAvx2, kAvx512, kAvx512Bf16, kAmx };

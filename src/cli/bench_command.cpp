@@ -31,7 +31,8 @@ struct Arguments {
 
 constexpr std::uint64_t kInputSeed = 0;
 
-/// Random inputs of a forward pass: normal, but for timesteps (uniform) and positions. Never zeros: they run faster than real data.
+/// Random inputs of a forward pass: normal, but for timesteps (uniform) and positions. Never zeros: they run faster
+/// than real data.
 void set_random_inputs(Session& session, const DenoiseRequest& request, std::int64_t axes) {
   const Graph& graph = session.program().graph;
   std::uint64_t stream = 0;
@@ -53,41 +54,57 @@ void bench(const Arguments& arguments) {
   const SwitchSet switches = SwitchSet::parse(arguments.switches);
   const Engine engine = open_engine(arguments.model);
   const Model& model = *engine.model;
-  const DenoiseRequest request = make_request(model, {.images = arguments.batch, .token_rows = arguments.token_rows, .token_columns = arguments.token_columns, .switches = {}});
-  const FluxShape shape{.batch = arguments.batch, .image_tokens = request.image_tokens(), .text_tokens = request.text_tokens};
-  const Compiled compiled = compile(build_flux_forward(model.config, shape, model.params()), switches, engine.backend->properties().target);
+  const DenoiseRequest request = make_request(model, {.images = arguments.batch,
+                                                      .token_rows = arguments.token_rows,
+                                                      .token_columns = arguments.token_columns,
+                                                      .switches = {}});
+  const FluxShape shape{
+      .batch = arguments.batch, .image_tokens = request.image_tokens(), .text_tokens = request.text_tokens};
+  const Compiled compiled =
+      compile(build_flux_forward(model.config, shape, model.params()), switches, engine.backend->properties().target);
   report_declined(log, compiled.declined);
   Session session(compiled.program, *engine.weights, *engine.backend);
   engine.backend->reset_peak();
   set_random_inputs(session, request, static_cast<std::int64_t>(model.config.axes_dims_rope.size()));
 
   Progress progress("measuring", arguments.protocol.trials, arguments.model.quiet);
-  const Trials trials = measure_callable([&] { session.run(); }, arguments.protocol, [&](const TrialProgress& at) {
-    if (!at.warming_up) progress.set(at.done);
-  });
+  const Trials trials = measure_callable([&] { session.run(); }, arguments.protocol,
+                                         [&](const TrialProgress& at) {
+                                           if (!at.warming_up) progress.set(at.done);
+                                         });
 
   PlanRecord plan = describe_plan(*compiled.program);
   const std::string id = plan_id(plan);
   const Machine machine = describe_machine();
-  Result result{.id = switches.to_string(), .name = switches.to_string(),
-                .subject = {.kind = SubjectKind::kModel, .name = model.name,
-                            .request = {{"pass", "forward"}, {"batch", shape.batch}, {"image_tokens", shape.image_tokens}, {"text_tokens", shape.text_tokens}}},
+  Result result{.id = switches.to_string(),
+                .name = switches.to_string(),
+                .subject = {.kind = SubjectKind::kModel,
+                            .name = model.name,
+                            .request = {{"pass", "forward"},
+                                        {"batch", shape.batch},
+                                        {"image_tokens", shape.image_tokens},
+                                        {"text_tokens", shape.text_tokens}}},
                 .source = {.name = "headroom", .version = machine.build ? machine.build->version : ""},
                 .configuration = describe_configuration(switches, compiled, *engine.backend),
                 .trials = {make_series("forward", trials)},
                 .memory = describe_memory(session, *engine.weights, *engine.backend),
-                .quality = {}, .tags = {}, .plan = id};
+                .quality = {},
+                .tags = {},
+                .plan = id};
   if (model.checkpoint.is_random()) result.tags.push_back("random_weights");
-  const ResultFile file{.created = utc_now(), .machine = machine, .plans = {{id, std::move(plan)}}, .results = {result}};
+  const ResultFile file{
+      .created = utc_now(), .machine = machine, .plans = {{id, std::move(plan)}}, .results = {result}};
   if (!arguments.save.empty()) write_results(arguments.save, file);
   if (arguments.as_json) {
     fmt::print("{}\n", dump_json(to_json(file), 2));
     return;
   }
   const Summary& statistics = result.trials[0].statistics;
-  fmt::print("{} forward, batch {}, {}: {} {} (n = {}, quartiles {} to {}), peak memory {}\n", model.name, shape.batch, switches.to_string(),
-             format_ms(statistics.median), statistics.median_interval ? format_interval_ms(*statistics.median_interval) : "", statistics.n,
-             format_ms(statistics.q1), format_ms(statistics.q3), format_bytes(static_cast<std::uint64_t>(result.memory->peak_bytes.value_or(0))));
+  fmt::print("{} forward, batch {}, {}: {} {} (n = {}, quartiles {} to {}), peak memory {}\n", model.name, shape.batch,
+             switches.to_string(), format_ms(statistics.median),
+             statistics.median_interval ? format_interval_ms(*statistics.median_interval) : "", statistics.n,
+             format_ms(statistics.q1), format_ms(statistics.q3),
+             format_bytes(static_cast<std::uint64_t>(result.memory->peak_bytes.value_or(0))));
   if (!trials.warmup_stable) log.warning("times had not settled after {} warm-up calls", trials.warmup);
 }
 
@@ -98,11 +115,19 @@ void add_bench_command(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   add_model_arguments(*command, arguments->model);
   add_switches(*command, arguments->switches, "baseline");
-  command->add_option("--batch", arguments->batch, "samples in one forward pass")->check(CLI::Range(1, 4096))->capture_default_str();
-  command->add_option("--token-rows", arguments->token_rows, "image tokens down; 0 takes the model's own")->check(CLI::Range(0, 1024));
-  command->add_option("--token-columns", arguments->token_columns, "image tokens across; 0 takes the model's own")->check(CLI::Range(0, 1024));
-  command->add_option("--trials", arguments->protocol.trials, "timed passes")->check(CLI::Range(1, 1'000'000))->capture_default_str();
-  command->add_option("--max-seconds", arguments->protocol.max_seconds, "time after which no more trials begin")->check(CLI::Range(1.0, 86'400.0))->capture_default_str();
+  command->add_option("--batch", arguments->batch, "samples in one forward pass")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command->add_option("--token-rows", arguments->token_rows, "image tokens down; 0 takes the model's own")
+      ->check(CLI::Range(0, 1024));
+  command->add_option("--token-columns", arguments->token_columns, "image tokens across; 0 takes the model's own")
+      ->check(CLI::Range(0, 1024));
+  command->add_option("--trials", arguments->protocol.trials, "timed passes")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command->add_option("--max-seconds", arguments->protocol.max_seconds, "time after which no more trials begin")
+      ->check(CLI::Range(1.0, 86'400.0))
+      ->capture_default_str();
   command->add_option("--save", arguments->save, "result file to write (schema headroom.result/1)")->type_name("FILE");
   command->add_flag("--json", arguments->as_json, "print the result file");
   command->footer("Example: headroom bench models/fashion-flux --batch 20 --opt lossless --save result.json");

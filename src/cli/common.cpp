@@ -9,10 +9,16 @@
 namespace headroom {
 
 void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
-  command.add_option("MODEL", arguments.model, "a name from `headroom models`, or a checkpoint folder in diffusers layout")->required();
-  command.add_option("--random-weights", arguments.random_weights, "seed of random weights that stand in for the checkpoint; quality is then not reported")
+  command
+      .add_option("MODEL", arguments.model, "a name from `headroom models`, or a checkpoint folder in diffusers layout")
+      ->required();
+  command
+      .add_option("--random-weights", arguments.random_weights,
+                  "seed of random weights that stand in for the checkpoint; quality is then not reported")
       ->type_name("SEED");
-  command.add_option("--device", arguments.device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}))->capture_default_str();
+  command.add_option("--device", arguments.device, "cpu or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
   command.add_option("--threads", arguments.threads, "CPU threads; 0 takes all that the affinity mask allows")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
@@ -25,7 +31,10 @@ void add_switches(CLI::App& command, std::string& list, std::string_view fallbac
                        return info.value.empty() ? std::string(info.name) : fmt::format("{}={}", info.name, info.value);
                      });
   const auto presets = all_presets() | std::views::transform(&Preset::name);
-  command.add_option("--opt", list, fmt::format("optimizations, separated by commas: {}; or presets: {}", fmt::join(names, ", "), fmt::join(presets, ", ")))
+  command
+      .add_option("--opt", list,
+                  fmt::format("optimizations, separated by commas: {}; or presets: {}", fmt::join(names, ", "),
+                              fmt::join(presets, ", ")))
       ->type_name("LIST")
       ->capture_default_str();
 }

@@ -38,8 +38,9 @@ void forward(const Arguments& arguments) {
   const SwitchSet switches = SwitchSet::parse(arguments.switches);
   const SafetensorsFile file = SafetensorsFile::open(arguments.inputs);
   const Engine engine = open_engine(arguments.model);
-  const Compiled compiled = compile(build_flux_forward(engine.model->config, shape_of(file, arguments.inputs), engine.model->params()), switches,
-                                    engine.backend->properties().target);
+  const Compiled compiled =
+      compile(build_flux_forward(engine.model->config, shape_of(file, arguments.inputs), engine.model->params()),
+              switches, engine.backend->properties().target);
   report_declined(log, compiled.declined);
   const Graph& graph = compiled.program->graph;
   for (const ValueId input : graph.values_of(ValueKind::kInput)) {
@@ -47,7 +48,8 @@ void forward(const Arguments& arguments) {
     if (!file.has(name)) fail("{}: no tensor '{}', which a forward pass of this model needs", arguments.inputs, name);
   }
   for (const auto& [name, entry] : file.entries())
-    if (graph.find(ValueKind::kInput, name) == kNoValue) log.info("{}: '{}' is not an input of this model and is not used", arguments.inputs, name);
+    if (graph.find(ValueKind::kInput, name) == kNoValue)
+      log.info("{}: '{}' is not an input of this model and is not used", arguments.inputs, name);
 
   Session session(compiled.program, *engine.weights, *engine.backend);
   for (const ValueId input : graph.values_of(ValueKind::kInput)) {
@@ -66,13 +68,16 @@ void add_forward_command(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   add_model_arguments(*command, arguments->model);
   add_switches(*command, arguments->switches, "baseline");
-  command->add_option("--inputs", arguments->inputs,
-                      "safetensors with hidden_states, encoder_hidden_states, pooled_projections, timestep in [0, 1], img_ids, txt_ids and, where the model "
-                      "embeds it, guidance")
+  command
+      ->add_option("--inputs", arguments->inputs,
+                   "safetensors with hidden_states, encoder_hidden_states, pooled_projections, timestep in [0, 1], "
+                   "img_ids, txt_ids and, where the model "
+                   "embeds it, guidance")
       ->required()
       ->type_name("FILE");
   command->add_option("--output", arguments->output, "safetensors to write `sample` to")->required()->type_name("FILE");
-  command->footer("Example: headroom forward models/fashion-flux --inputs in.safetensors --output out.safetensors --opt fuse");
+  command->footer(
+      "Example: headroom forward models/fashion-flux --inputs in.safetensors --output out.safetensors --opt fuse");
   command->callback([arguments] { forward(*arguments); });
 }
 

@@ -30,10 +30,12 @@ class RungProgress {
  public:
   explicit RungProgress(bool quiet) : quiet_(quiet) {}
   void show(const LadderProgress& progress) {
-    if (progress.rung != rung_) {
+    if (progress.rung != rung_ || progress.round != round_) {
       rung_ = progress.rung;
+      round_ = progress.round;
       bar_.reset();
-      bar_ = std::make_unique<Progress>(fmt::format("[{}/{}] {}", progress.rung_number, progress.rungs, rung_), progress.steps_total, quiet_);
+      bar_ = std::make_unique<Progress>(fmt::format("[{}/{}] {}", progress.rung_number, progress.rungs, rung_),
+                                        progress.steps_total, quiet_);
     }
     bar_->set(progress.steps_done);
   }
@@ -41,6 +43,7 @@ class RungProgress {
  private:
   bool quiet_;
   std::string rung_;
+  std::int64_t round_ = -1;
   std::unique_ptr<Progress> bar_;
 };
 
@@ -69,7 +72,8 @@ void ladder(const Arguments& arguments) {
 
   ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = climbed.plans, .results = {}};
   for (const Rung& rung : climbed.rungs) {
-    for (const DeclinedSwitch& declined : rung.result.configuration.declined) log.info("{}: switch {} declined: {}", rung.name, declined.name, declined.reason);
+    for (const DeclinedSwitch& declined : rung.result.configuration.declined)
+      log.info("{}: switch {} declined: {}", rung.name, declined.name, declined.reason);
     file.results.push_back(rung.result);
   }
   if (arguments.as_json)
@@ -79,24 +83,49 @@ void ladder(const Arguments& arguments) {
   if (arguments.out.empty()) return;
   write_results(fs::path(arguments.out) / "results.json", file);
   write_images(arguments.out, climbed, 10);
-  log.info("wrote results.json{} to {}", climbed.rungs.front().pixels.numel() > 0 ? " and a grid of images for each rung" : "", arguments.out);
+  log.info("wrote results.json{} to {}",
+           climbed.rungs.front().pixels.numel() > 0 ? " and a grid of images for each rung" : "", arguments.out);
 }
 
 }  // namespace
 
 void add_ladder_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("ladder", "the main job: baseline, each optimization alone, all together: time, memory, quality");
+  CLI::App* command = app.add_subcommand(
+      "ladder", "the main job: baseline, each optimization alone, all together: time, memory, quality");
   const auto arguments = std::make_shared<Arguments>();
   arguments->options.request.images = 0;
   add_model_arguments(*command, arguments->model);
   add_switches(*command, arguments->switches, "arena,fuse,bf16,steps=14");
-  command->add_option("--images", arguments->options.request.images, "images made at once; 0 makes one for each label of the model")->check(CLI::Range(0, 4096))->capture_default_str();
-  command->add_option("--steps", arguments->options.request.steps, "denoise steps of the baseline; 0 takes the model's own number")->check(CLI::Range(0, 10'000))->capture_default_str();
-  command->add_option("--guidance", arguments->options.request.guidance_scale, "guidance scale; 0 takes the model's own")->check(CLI::Range(0.0, 100.0))->capture_default_str();
+  command
+      ->add_option("--images", arguments->options.request.images,
+                   "images made at once; 0 makes one for each label of the model")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
+  command
+      ->add_option("--steps", arguments->options.request.steps,
+                   "denoise steps of the baseline; 0 takes the model's own number")
+      ->check(CLI::Range(0, 10'000))
+      ->capture_default_str();
+  command
+      ->add_option("--guidance", arguments->options.request.guidance_scale, "guidance scale; 0 takes the model's own")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
   command->add_option("--seed", arguments->options.seed, "seed of the first image's noise")->capture_default_str();
-  command->add_option("--trials", arguments->options.min_trials, "steps to time at each rung, at least")->check(CLI::Range(3, 100'000))->capture_default_str();
-  command->add_option("--quality", arguments->options.quality_images, "images to make and judge at each rung (accuracy, Frechet distance); 0 for none")->check(CLI::Range(0, 100'000))->capture_default_str();
-  command->add_option("--out", arguments->out, "folder for results.json and a PNG grid for each rung")->type_name("DIR");
+  command->add_option("--trials", arguments->options.min_trials, "steps to time at each rung, at least")
+      ->check(CLI::Range(3, 100'000))
+      ->capture_default_str();
+  command
+      ->add_option("--rounds", arguments->options.rounds,
+                   "times to climb, up and down in turn, so that slow drift of a shared machine cancels")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command
+      ->add_option("--quality", arguments->options.quality_images,
+                   "images to make and judge at each rung (accuracy, Frechet distance); 0 for none")
+      ->check(CLI::Range(0, 100'000))
+      ->capture_default_str();
+  command->add_option("--out", arguments->out, "folder for results.json and a PNG grid for each rung")
+      ->type_name("DIR");
   command->add_flag("--json", arguments->as_json, "print the result file instead of the table");
   command->footer("Example: headroom ladder models/fashion-flux --out out/demo");
   command->callback([arguments] { ladder(*arguments); });

@@ -10,12 +10,21 @@
 namespace headroom {
 namespace {
 
+/// "6.22 M", "11.90 B"
+std::string format_parameters(std::int64_t parameters) {
+  const auto count = static_cast<double>(parameters);
+  return count < 1e9 ? fmt::format("{:.2f} M", count / 1e6) : fmt::format("{:.2f} B", count / 1e9);
+}
+
 void list_models(bool as_json) {
   const std::vector<ShippedModel> models = list_shipped_models();
   if (as_json) {
     nlohmann::json list = nlohmann::json::array();
     for (const ShippedModel& model : models)
-      list.push_back({{"name", model.name}, {"parameters", model.parameters}, {"description", model.description}, {"folder", model.folder.string()}});
+      list.push_back({{"name", model.name},
+                      {"parameters", model.parameters},
+                      {"description", model.description},
+                      {"folder", model.folder.string()}});
     fmt::print("{}\n", dump_json(list, 2));
     return;
   }
@@ -24,7 +33,7 @@ void list_models(bool as_json) {
   table.add_column("parameters");
   table.add_column("what it is", Align::kLeft);
   for (const ShippedModel& model : models)
-    table.add_row({model.name, fmt::format("{:.2f} M", static_cast<double>(model.parameters) / 1e6), model.description});
+    table.add_row({model.name, format_parameters(model.parameters), model.description});
   fmt::print("{}", table.render());
 }
 

@@ -21,20 +21,28 @@ struct Arguments {
 nlohmann::json to_json(const Compiled& compiled) {
   nlohmann::json steps = nlohmann::json::array();
   for (const Step& step : compiled.program->steps) {
-    nlohmann::json entry = {{"node", step.label}, {"op", name_of(step.op)}, {"bytes", step.cost.bytes}, {"flops", step.cost.flops}};
+    nlohmann::json entry = {
+        {"node", step.label}, {"op", name_of(step.op)}, {"bytes", step.cost.bytes}, {"flops", step.cost.flops}};
     if (step.kernel != nullptr) {
       entry["kernel"] = step.kernel->name();
       entry["implementation"] = step.prepared->implementation();
       entry["compute_type"] = name_of(step.kernel->compute_type(step.spec));
     }
-    for (const RejectedKernel& rejected : step.rejections) entry["rejections"].push_back({{"kernel", rejected.kernel}, {"reason", rejected.reason}});
+    for (const RejectedKernel& rejected : step.rejections)
+      entry["rejections"].push_back({{"kernel", rejected.kernel}, {"reason", rejected.reason}});
     steps.push_back(std::move(entry));
   }
   nlohmann::json passes = nlohmann::json::array();
   for (const PassRecord& pass : compiled.passes)
-    passes.push_back({{"pass", pass.name}, {"switch", pass.switch_name}, {"rewrites", pass.rewrites}, {"ms", pass.milliseconds}});
-  return {{"applied", compiled.applied}, {"passes", passes}, {"optimize_ms", compiled.optimize_ms}, {"plan_ms", compiled.plan_ms},
-          {"arena_bytes", compiled.program->arena_bytes}, {"live_lower_bound_bytes", compiled.program->arena_lower_bound_bytes}, {"steps", steps}};
+    passes.push_back(
+        {{"pass", pass.name}, {"switch", pass.switch_name}, {"rewrites", pass.rewrites}, {"ms", pass.milliseconds}});
+  return {{"applied", compiled.applied},
+          {"passes", passes},
+          {"optimize_ms", compiled.optimize_ms},
+          {"plan_ms", compiled.plan_ms},
+          {"arena_bytes", compiled.program->arena_bytes},
+          {"live_lower_bound_bytes", compiled.program->arena_lower_bound_bytes},
+          {"steps", steps}};
 }
 
 void print_plan(const Arguments& arguments) {
@@ -59,14 +67,22 @@ void print_plan(const Arguments& arguments) {
 }  // namespace
 
 void add_plan_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("plan", "the program: kernels chosen, candidates rejected and why; needs no weights in memory");
+  CLI::App* command = app.add_subcommand(
+      "plan", "the program: kernels chosen, candidates rejected and why; needs no weights in memory");
   const auto arguments = std::make_shared<Arguments>();
   add_model_arguments(*command, arguments->model);
   add_switches(*command, arguments->switches, "lossless");
-  command->add_option("--images", arguments->request.images, "images made at once")->check(CLI::Range(1, 4096))->capture_default_str();
-  command->add_option("--steps", arguments->request.steps, "denoise steps; 0 takes the model's own number")->check(CLI::Range(0, 10'000))->capture_default_str();
-  command->add_option("--token-rows", arguments->request.token_rows, "image tokens down; 0 takes the model's own")->check(CLI::Range(0, 1024));
-  command->add_option("--token-columns", arguments->request.token_columns, "image tokens across; 0 takes the model's own")->check(CLI::Range(0, 1024));
+  command->add_option("--images", arguments->request.images, "images made at once")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command->add_option("--steps", arguments->request.steps, "denoise steps; 0 takes the model's own number")
+      ->check(CLI::Range(0, 10'000))
+      ->capture_default_str();
+  command->add_option("--token-rows", arguments->request.token_rows, "image tokens down; 0 takes the model's own")
+      ->check(CLI::Range(0, 1024));
+  command
+      ->add_option("--token-columns", arguments->request.token_columns, "image tokens across; 0 takes the model's own")
+      ->check(CLI::Range(0, 1024));
   command->add_flag("--rejections", arguments->rejections, "show why other kernels were not chosen");
   command->add_flag("--json", arguments->as_json, "machine-readable output");
   command->footer("Example: headroom plan flux-dev --random-weights 0 --opt fast --rejections");

@@ -43,8 +43,10 @@ std::vector<std::int64_t> parse_labels(const std::string& list, const std::vecto
     std::int64_t number = named - names.begin();
     if (named == names.end()) {
       const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), number);
-      if (error != std::errc{} || end != item.data() + item.size() || number < 0 || number >= static_cast<std::int64_t>(names.size()))
-        fail_usage("unknown label '{}': expected one of {} or a number from 0 to {}", item, fmt::join(names, ", "), names.size() - 1);
+      if (error != std::errc{} || end != item.data() + item.size() || number < 0 ||
+          number >= static_cast<std::int64_t>(names.size()))
+        fail_usage("unknown label '{}': expected one of {} or a number from 0 to {}", item, fmt::join(names, ", "),
+                   names.size() - 1);
     }
     labels.push_back(number);
   }
@@ -54,7 +56,8 @@ std::vector<std::int64_t> parse_labels(const std::string& list, const std::vecto
 std::vector<ImageRequest> make_requests(const std::vector<std::int64_t>& labels, const Arguments& arguments) {
   std::vector<ImageRequest> requests;
   for (std::int64_t n = 0; n < arguments.per_label; ++n)
-    for (const std::int64_t label : labels) requests.push_back({.label = label, .seed = arguments.seed + requests.size()});
+    for (const std::int64_t label : labels)
+      requests.push_back({.label = label, .seed = arguments.seed + requests.size()});
   return requests;
 }
 
@@ -63,13 +66,20 @@ void run(const Arguments& arguments) {
   const SwitchSet switches = SwitchSet::parse(arguments.switches);
   const Engine engine = open_engine(arguments.model);
   const Model& model = *engine.model;
-  if (!model.prompts) fail("{} has no prompts.safetensors, so `run` has nothing to draw from; `bench` and `ladder` work without", model.name);
-  if (!model.pixels) fail("{} has no pixel_format in generation_config.json: its latents need a decoder, which headroom does not have", model.name);
+  if (!model.prompts)
+    fail("{} has no prompts.safetensors, so `run` has nothing to draw from; `bench` and `ladder` work without",
+         model.name);
+  if (!model.pixels)
+    fail("{} has no pixel_format in generation_config.json: its latents need a decoder, which headroom does not have",
+         model.name);
   const std::vector<std::int64_t> labels = parse_labels(arguments.labels, model.prompts->labels);
   const std::vector<ImageRequest> requests = make_requests(labels, arguments);
 
   Generator generator(model, *engine.backend, *engine.weights,
-                      {.images = static_cast<std::int64_t>(requests.size()), .steps = arguments.steps, .guidance_scale = arguments.guidance, .switches = switches});
+                      {.images = static_cast<std::int64_t>(requests.size()),
+                       .steps = arguments.steps,
+                       .guidance_scale = arguments.guidance,
+                       .switches = switches});
   report_declined(log, generator.compiled().declined);
   std::vector<double> step_ms;
   Progress progress("denoising", generator.request().steps, arguments.model.quiet);
@@ -83,12 +93,18 @@ void run(const Arguments& arguments) {
   double total_ms = 0;
   for (const double ms : step_ms) total_ms += ms;
   if (arguments.as_json) {
-    const nlohmann::json summary = {{"model", model.name}, {"images", requests.size()}, {"steps", generator.request().steps},
-                                    {"switches", generator.compiled().applied}, {"total_ms", total_ms}, {"step_ms", step_ms}, {"out", arguments.out}};
+    const nlohmann::json summary = {{"model", model.name},
+                                    {"images", requests.size()},
+                                    {"steps", generator.request().steps},
+                                    {"switches", generator.compiled().applied},
+                                    {"total_ms", total_ms},
+                                    {"step_ms", step_ms},
+                                    {"out", arguments.out}};
     fmt::print("{}\n", dump_json(summary, 2));
   } else {
     fmt::print("{} images in {} steps of {}: {} an image; wrote {}\n", requests.size(), step_ms.size(),
-               format_ms(total_ms / static_cast<double>(step_ms.size())), format_ms(total_ms / static_cast<double>(requests.size())), arguments.out);
+               format_ms(total_ms / static_cast<double>(step_ms.size())),
+               format_ms(total_ms / static_cast<double>(requests.size())), arguments.out);
   }
 }
 
@@ -99,14 +115,25 @@ void add_run_command(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   add_model_arguments(*command, arguments->model);
   add_switches(*command, arguments->switches, "lossless");
-  command->add_option("--labels", arguments->labels, "what to draw: names or numbers separated by commas, or all")->capture_default_str();
-  command->add_option("--per-label", arguments->per_label, "images of each label")->check(CLI::Range(1, 1024))->capture_default_str();
-  command->add_option("--steps", arguments->steps, "denoise steps; 0 takes the model's own number")->check(CLI::Range(0, 10'000))->capture_default_str();
-  command->add_option("--guidance", arguments->guidance, "guidance scale; 0 takes the model's own")->check(CLI::Range(0.0, 100.0))->capture_default_str();
-  command->add_option("--seed", arguments->seed, "seed of the first image's noise; each next image takes the next seed")->capture_default_str();
-  command->add_option("--out", arguments->out, "PNG to write: a grid with a column for each label")->type_name("FILE")->capture_default_str();
+  command->add_option("--labels", arguments->labels, "what to draw: names or numbers separated by commas, or all")
+      ->capture_default_str();
+  command->add_option("--per-label", arguments->per_label, "images of each label")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_option("--steps", arguments->steps, "denoise steps; 0 takes the model's own number")
+      ->check(CLI::Range(0, 10'000))
+      ->capture_default_str();
+  command->add_option("--guidance", arguments->guidance, "guidance scale; 0 takes the model's own")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  command->add_option("--seed", arguments->seed, "seed of the first image's noise; each next image takes the next seed")
+      ->capture_default_str();
+  command->add_option("--out", arguments->out, "PNG to write: a grid with a column for each label")
+      ->type_name("FILE")
+      ->capture_default_str();
   command->add_flag("--json", arguments->as_json, "machine-readable summary");
-  command->footer("Example: headroom run models/fashion-flux --labels sneaker,bag --per-label 4 --opt fast --out shoes.png");
+  command->footer(
+      "Example: headroom run models/fashion-flux --labels sneaker,bag --per-label 4 --opt fast --out shoes.png");
   command->callback([arguments] { run(*arguments); });
 }
 

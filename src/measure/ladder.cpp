@@ -36,12 +36,19 @@ class Climber {
   Ladder climb() {
     Ladder ladder;
     ladder.rungs = list_rungs(options_.switches);
-    for (std::size_t i = 0; i < ladder.rungs.size(); ++i) {
-      progress_ = {.rung = ladder.rungs[i].name,
-                   .rung_number = static_cast<std::int64_t>(i) + 1,
-                   .rungs = static_cast<std::int64_t>(ladder.rungs.size())};
-      measure(ladder.rungs[i], ladder);
-    }
+    const std::size_t count = ladder.rungs.size();
+    steps_.resize(count);
+    images_.resize(count);
+    for (int round = 0; round < options_.rounds; ++round)
+      for (std::size_t k = 0; k < count; ++k) {
+        const std::size_t i = round % 2 == 0 ? k : count - 1 - k;
+        progress_ = {.rung = ladder.rungs[i].name,
+                     .round = round,
+                     .rung_number = static_cast<std::int64_t>(i) + 1,
+                     .rungs = static_cast<std::int64_t>(count)};
+        measure(i, ladder);
+      }
+    for (std::size_t i = 0; i < count; ++i) summarize_trials(ladder.rungs[i], steps_[i], images_[i]);
     summarize_factors(ladder);
     return ladder;
   }
@@ -59,30 +66,33 @@ class Climber {
     return requests;
   }
 
-  void measure(Rung& rung, Ladder& ladder) {
+  void measure(std::size_t i, Ladder& ladder) {
+    Rung& rung = ladder.rungs[i];
     WeightStore weights(backend_, model_.checkpoint);
     GeneratorOptions request = options_.request;
     request.switches = rung.switches;
     Generator generator(model_, backend_, weights, request);
-    backend_.reset_peak();
 
-    progress_.steps_done = 0;
+    const bool first = progress_.round == 0;
     progress_.steps_total =
         std::max<std::int64_t>(generator.request().steps, options_.warmup_steps + options_.min_trials) +
-        quality_steps(generator);
-    Trials steps{.wall_ms = {}, .warmup = options_.warmup_steps};
-    Trials images;
-    time_generations(generator, rung, steps, images);
+        (first ? quality_steps(generator) : 0);
+    time_generations(generator, rung, steps_[i], images_[i]);
+    if (!first) return;
+    rung.denoise = generator.request();
     describe(rung, generator, weights, ladder);
+    compare_with_baseline(rung, ladder.rungs.front());
+    if (options_.quality_images > 0) judge(rung, generator);
+  }
+
+  void summarize_trials(Rung& rung, Trials& steps, const Trials& images) const {
+    steps.warmup = options_.warmup_steps;
     rung.result.trials = {make_series("step", steps), make_series("image", images)};
-    const double per_image =
-        static_cast<double>(generator.request().steps) / static_cast<double>(generator.request().images);
+    const double per_image = static_cast<double>(rung.denoise.steps) / static_cast<double>(rung.denoise.images);
     const Summary& step = rung.result.trials[0].statistics;
     rung.image_ms = step.median * per_image;
     if (step.median_interval)
       rung.image_interval_ms = Interval{step.median_interval->low * per_image, step.median_interval->high * per_image};
-    compare_with_baseline(rung, ladder.rungs.front());
-    if (options_.quality_images > 0) judge(rung, generator);
   }
 
   std::int64_t quality_steps(const Generator& generator) const {
@@ -98,6 +108,7 @@ class Climber {
   void time_generations(Generator& generator, Rung& rung, Trials& steps, Trials& images) {
     const std::vector<ImageRequest> requests = requests_from(0, generator.request().images);
     std::int64_t seen = 0;
+    const auto enough = static_cast<std::int64_t>(options_.warmup_steps + options_.min_trials);
     do {
       double total_ms = 0;
       const HostTensor latents = generator.generate(requests, [&](std::int64_t, double milliseconds) {
@@ -107,7 +118,7 @@ class Climber {
       });
       if (rung.pixels.numel() == 0 && model_.pixels) rung.pixels = unpatch(latents, *model_.pixels);
       images.wall_ms.push_back(total_ms / static_cast<double>(generator.request().images));
-    } while (static_cast<int>(steps.wall_ms.size()) < options_.min_trials);
+    } while (seen < enough);
   }
 
   void describe(Rung& rung, const Generator& generator, const WeightStore& weights, Ladder& ladder) const {
@@ -183,6 +194,8 @@ class Climber {
   const std::function<void(const LadderProgress&)>& on_progress_;
   std::unique_ptr<Judge> judge_;
   LadderProgress progress_;
+  std::vector<Trials> steps_;  // by rung, over all rounds
+  std::vector<Trials> images_;
 };
 
 }  // namespace

@@ -17,11 +17,12 @@ namespace headroom {
 
 /// What to climb.
 struct LadderOptions {
-  SwitchSet switches;               ///< each alone, then added one after the other in pipeline order
-  GeneratorOptions request;         ///< its own switches are ignored; images 0 means one for each label
-  std::uint64_t seed = 0;           ///< of the first image; each next image takes the next
-  int warmup_steps = 5;             ///< of the first generation, run but not counted
-  int min_trials = 20;              ///< steps to time at least, in as many generations as that takes
+  SwitchSet switches;        ///< each alone, then added one after the other in pipeline order
+  GeneratorOptions request;  ///< its own switches are ignored; images 0 means one for each label
+  std::uint64_t seed = 0;    ///< of the first image; each next image takes the next
+  int warmup_steps = 5;      ///< of the first generation, run but not counted
+  int min_trials = 20;       ///< steps to time at least, in as many generations as that takes
+  int rounds = 1;  ///< times the ladder is climbed, up and down in turn, so that a machine's slow drift cancels
   std::int64_t quality_images = 0;  ///< images to make and judge at each rung, 0 for none; rounded up to whole batches
 };
 
@@ -30,6 +31,7 @@ struct Rung {
   std::string name;  ///< "baseline", "fuse", "arena+fuse"
   SwitchSet switches;
   bool cumulative = false;  ///< adds to the cumulative rung before it, rather than standing alone
+  DenoiseRequest denoise;   ///< what one generation does
   Result result;  ///< with the series "step" (ms of one denoise step) and "image" (ms of one image, whole generations)
   HostTensor
       pixels;  ///< of the first generation, [images, channels, height, width]; empty where the model has no pixels
@@ -47,7 +49,8 @@ struct Ladder {
 /// Told before each rung and after each step of it.
 struct LadderProgress {
   std::string rung;
-  std::int64_t rung_number = 0;
+  std::int64_t round = 0;        ///< 0 first
+  std::int64_t rung_number = 0;  ///< 1 first
   std::int64_t rungs = 0;
   std::int64_t steps_done = 0;   ///< of this rung
   std::int64_t steps_total = 0;  ///< of this rung, as far as known

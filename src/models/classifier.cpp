@@ -31,7 +31,8 @@ ClassifierLayer parse_layer(const nlohmann::json& json, const std::string& conte
   if (layer.op == "relu" || layer.op == "mean") return layer;
   if (layer.op == "max_pool2d") {
     layer.kernel = get_side(json, "kernel", context);
-    if (layer.kernel < 1 || get_side(json, "stride", context) != layer.kernel) fail("{}: expected a stride equal to the window", context);
+    if (layer.kernel < 1 || get_side(json, "stride", context) != layer.kernel)
+      fail("{}: expected a stride equal to the window", context);
     return layer;
   }
   if (layer.op != "conv2d" && layer.op != "linear") fail("{}: unknown op '{}'", context, layer.op);
@@ -58,7 +59,8 @@ ClassifierConfig parse_classifier_config(const nlohmann::json& config) {
     std::vector<std::int64_t> extents;
     for (const auto& dim : dims)
       if (dim.is_number_integer()) extents.push_back(dim.get<std::int64_t>());  // the first is the word "batch"
-    if (!dims.is_array() || dims.size() != 4 || extents.size() != 3) fail("{}: input shape is {}, expected [\"batch\", channels, height, width]", kFile, dims.dump());
+    if (!dims.is_array() || dims.size() != 4 || extents.size() != 3)
+      fail("{}: input shape is {}, expected [\"batch\", channels, height, width]", kFile, dims.dump());
     return extents;
   }();
   for (const std::int64_t extent : shape)
@@ -70,7 +72,8 @@ ClassifierConfig parse_classifier_config(const nlohmann::json& config) {
   classifier.num_classes = get_extent(config, "num_classes", kFile);
   const nlohmann::json& layers = get(config, "layers", kFile);
   if (!layers.is_array() || layers.empty()) fail("{}: layers is {}, expected a list", kFile, layers.type_name());
-  for (std::size_t i = 0; i < layers.size(); ++i) classifier.layers.push_back(parse_layer(layers[i], fmt::format("{}: layer {}", kFile, i)));
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    classifier.layers.push_back(parse_layer(layers[i], fmt::format("{}: layer {}", kFile, i)));
   return classifier;
 }
 
@@ -81,7 +84,8 @@ Graph build_classifier(const ClassifierConfig& config, std::int64_t batch) {
   const auto param = [&](const std::string& name, Shape shape) { return b.param(name, TensorType{.shape = shape}); };
   for (const ClassifierLayer& layer : config.layers) {
     if (layer.op == "conv2d") {
-      x = b.conv2d(x, param(layer.weight, {layer.out, layer.in, layer.kernel, layer.kernel}), param(layer.bias, {layer.out}), layer.stride, layer.padding);
+      x = b.conv2d(x, param(layer.weight, {layer.out, layer.in, layer.kernel, layer.kernel}),
+                   param(layer.bias, {layer.out}), layer.stride, layer.padding);
     } else if (layer.op == "relu") {
       x = b.relu(x);
     } else if (layer.op == "max_pool2d") {

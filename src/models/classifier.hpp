@@ -34,8 +34,8 @@ struct ClassifierConfig {
 /// Reads the classifier's config.json. Throws Error that names the layer and what is wrong with it.
 [[nodiscard]] ClassifierConfig parse_classifier_config(const nlohmann::json& config);
 
-/// The classifier on `images` [batch, channels, height, width] f32 in [-1, 1]: outputs `features` [batch, feature_dim], the means of the last
-/// feature maps, and `logits` [batch, num_classes]. Its params are f32.
+/// The classifier on `images` [batch, channels, height, width] f32 in [-1, 1]: outputs `features` [batch, feature_dim],
+/// the means of the last feature maps, and `logits` [batch, num_classes]. Its params are f32.
 [[nodiscard]] Graph build_classifier(const ClassifierConfig& config, std::int64_t batch);
 
 }  // namespace headroom

@@ -30,11 +30,11 @@ class Flux {
       : b_(builder), config_(config), inputs_(inputs), params_(params), dim_(config.dim()) {}
 
   ValueId forward() {
-    const ValueId temb = conditioning();                                                       // [batch, dim]
-    ValueId image = linear("x_embedder", inputs_.hidden_states, dim_);                         // [batch, image_tokens, dim]
-    ValueId text = linear("context_embedder", inputs_.encoder_hidden_states, dim_);            // [batch, text_tokens, dim]
-    const ValueId ids = b_.concat({inputs_.txt_ids, inputs_.img_ids}, 0);                      // [tokens, axes]
-    std::tie(cos_, sin_) = b_.rope_table(ids, config_.axes_dims_rope);                         // [tokens, head_dim / 2]
+    const ValueId temb = conditioning();                                             // [batch, dim]
+    ValueId image = linear("x_embedder", inputs_.hidden_states, dim_);               // [batch, image_tokens, dim]
+    ValueId text = linear("context_embedder", inputs_.encoder_hidden_states, dim_);  // [batch, text_tokens, dim]
+    const ValueId ids = b_.concat({inputs_.txt_ids, inputs_.img_ids}, 0);            // [tokens, axes]
+    std::tie(cos_, sin_) = b_.rope_table(ids, config_.axes_dims_rope);               // [tokens, head_dim / 2]
 
     for (std::int64_t i = 0; i < config_.num_layers; ++i) {
       const auto scope = b_.scope("transformer_blocks." + std::to_string(i));
@@ -75,7 +75,8 @@ class Flux {
 
   ValueId conditioning() {
     const auto scope = b_.scope("time_text_embed");
-    ValueId temb = embedder("timestep_embedder", b_.timestep_embedding(inputs_.timestep, kTimestepChannels, kTimestepScale));
+    ValueId temb =
+        embedder("timestep_embedder", b_.timestep_embedding(inputs_.timestep, kTimestepChannels, kTimestepScale));
     if (config_.guidance_embeds)
       temb = b_.add(temb, embedder("guidance_embedder",
                                    b_.timestep_embedding(inputs_.guidance, kTimestepChannels, kTimestepScale)));
@@ -128,9 +129,9 @@ class Flux {
     const double scale = 1.0 / std::sqrt(static_cast<double>(config_.attention_head_dim));
     const ValueId q = b_.mul_scalar(b_.rope(heads.q, cos_, sin_), scale);
     const ValueId k = b_.rope(heads.k, cos_, sin_);
-    const ValueId scores = b_.matmul(q, k, /*transpose_b=*/true);                     // [batch, heads, tokens, tokens]
-    const ValueId context = b_.matmul(b_.softmax(scores), heads.v);                   // [batch, heads, tokens, head_dim]
-    const ValueId tokens = b_.transpose(context, {0, 2, 1, 3});                       // [batch, tokens, heads, head_dim]
+    const ValueId scores = b_.matmul(q, k, /*transpose_b=*/true);    // [batch, heads, tokens, tokens]
+    const ValueId context = b_.matmul(b_.softmax(scores), heads.v);  // [batch, heads, tokens, head_dim]
+    const ValueId tokens = b_.transpose(context, {0, 2, 1, 3});      // [batch, tokens, heads, head_dim]
     return b_.reshape(tokens, {b_.shape(tokens)[0], b_.shape(tokens)[1], dim_});
   }
 
@@ -143,7 +144,8 @@ class Flux {
   std::pair<ValueId, ValueId> double_block(ValueId image, ValueId text, ValueId temb) {
     const std::vector<ValueId> image_mod = modulations("norm1", temb, 6);
     const std::vector<ValueId> text_mod = modulations("norm1_context", temb, 6);
-    const Modulation image_attn{image_mod[0], image_mod[1], image_mod[2]}, image_mlp{image_mod[3], image_mod[4], image_mod[5]};
+    const Modulation image_attn{image_mod[0], image_mod[1], image_mod[2]},
+        image_mlp{image_mod[3], image_mod[4], image_mod[5]};
     const Modulation text_attn{text_mod[0], text_mod[1], text_mod[2]}, text_mlp{text_mod[3], text_mod[4], text_mod[5]};
 
     const ValueId image_in = modulated_norm("norm1", image, image_attn.scale, image_attn.shift);
@@ -153,7 +155,8 @@ class Flux {
     text = gated_residual(text, text_attn.gate, text_out);
 
     const ValueId image_ff = feed_forward("ff", modulated_norm("norm2", image, image_mlp.scale, image_mlp.shift));
-    const ValueId text_ff = feed_forward("ff_context", modulated_norm("norm2_context", text, text_mlp.scale, text_mlp.shift));
+    const ValueId text_ff =
+        feed_forward("ff_context", modulated_norm("norm2_context", text, text_mlp.scale, text_mlp.shift));
     return {gated_residual(image, image_mlp.gate, image_ff), gated_residual(text, text_mlp.gate, text_ff)};
   }
 
@@ -211,7 +214,8 @@ Graph build_flux_forward(const FluxConfig& config, const FluxShape& shape, const
   const auto axes = static_cast<std::int64_t>(config.axes_dims_rope.size());
   FluxInputs inputs{
       .hidden_states = input("hidden_states", {shape.batch, shape.image_tokens, config.in_channels}),
-      .encoder_hidden_states = input("encoder_hidden_states", {shape.batch, shape.text_tokens, config.joint_attention_dim}),
+      .encoder_hidden_states =
+          input("encoder_hidden_states", {shape.batch, shape.text_tokens, config.joint_attention_dim}),
       .pooled_projections = input("pooled_projections", {shape.batch, config.pooled_projection_dim}),
       .timestep = input("timestep", {shape.batch}),
       .img_ids = input("img_ids", {shape.image_tokens, axes}),

@@ -27,8 +27,9 @@ struct FluxConfig {
   [[nodiscard]] std::int64_t dim() const { return attention_head_dim * num_attention_heads; }
 };
 
-/// Reads config.json as diffusers writes it, where a missing key means the class's default. Throws Error that names the key and the
-/// value where it cannot be a FLUX: a wrong class or type, sizes below 1, odd axes, axes that do not add up to the head's size.
+/// Reads config.json as diffusers writes it, where a missing key means the class's default. Throws Error that names the
+/// key and the value where it cannot be a FLUX: a wrong class or type, sizes below 1, odd axes, axes that do not add up
+/// to the head's size.
 [[nodiscard]] FluxConfig parse_flux_config(const nlohmann::json& config);
 /// FLUX.1-dev: 19 double and 38 single blocks of 24 heads x 128, 11.9 billion parameters.
 [[nodiscard]] nlohmann::json flux_dev_config();
@@ -59,7 +60,8 @@ struct ParamSource {
 
 /// The transformer of FLUX.1 (Black Forest Labs, 2024) as diffusers' FluxTransformer2DModel states it, in plain ops.
 /// Returns `sample` [batch, image_tokens, out_channels].
-[[nodiscard]] ValueId build_flux(Builder& builder, const FluxConfig& config, const FluxInputs& inputs, const ParamSource& params);
+[[nodiscard]] ValueId build_flux(Builder& builder, const FluxConfig& config, const FluxInputs& inputs,
+                                 const ParamSource& params);
 
 /// One forward pass as a graph of its own: f32 inputs under diffusers' argument names, output `sample`.
 [[nodiscard]] Graph build_flux_forward(const FluxConfig& config, const FluxShape& shape, const ParamSource& params);

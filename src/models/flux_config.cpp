@@ -12,7 +12,8 @@ constexpr std::int64_t kMaxExtent = 1 << 20;  // far above any model; keeps prod
 constexpr std::int64_t kMaxLayers = 4096;
 
 /// config[key] as an integer in [low, high], or `fallback` where the key is missing or null.
-std::int64_t read_int(const nlohmann::json& config, const char* key, std::int64_t fallback, std::int64_t low, std::int64_t high) {
+std::int64_t read_int(const nlohmann::json& config, const char* key, std::int64_t fallback, std::int64_t low,
+                      std::int64_t high) {
   const auto found = config.find(key);
   if (found == config.end() || found->is_null()) return fallback;
   if (!found->is_number_integer()) fail("config.json: {} is {}, expected a whole number", key, found->dump());
@@ -24,7 +25,8 @@ std::int64_t read_int(const nlohmann::json& config, const char* key, std::int64_
 std::vector<std::int64_t> read_axes(const nlohmann::json& config, std::vector<std::int64_t> fallback) {
   const auto found = config.find("axes_dims_rope");
   if (found == config.end() || found->is_null()) return fallback;
-  if (!found->is_array() || found->empty()) fail("config.json: axes_dims_rope is {}, expected a list of even sizes", found->dump());
+  if (!found->is_array() || found->empty())
+    fail("config.json: axes_dims_rope is {}, expected a list of even sizes", found->dump());
   std::vector<std::int64_t> axes;
   for (const auto& axis : *found) {
     if (!axis.is_number_integer() || axis.get<std::int64_t>() < 2 || axis.get<std::int64_t>() % 2 != 0 ||
@@ -41,9 +43,11 @@ FluxConfig parse_flux_config(const nlohmann::json& config) {
   if (!config.is_object()) fail("config.json: expected an object, got {}", config.type_name());
   const auto name = config.find("_class_name");
   if (name == config.end() || *name != "FluxTransformer2DModel")
-    fail("config.json: _class_name is {}, expected \"FluxTransformer2DModel\"", name == config.end() ? "missing" : name->dump());
+    fail("config.json: _class_name is {}, expected \"FluxTransformer2DModel\"",
+         name == config.end() ? "missing" : name->dump());
   if (read_int(config, "patch_size", 1, 1, kMaxExtent) != 1)
-    fail("config.json: patch_size is {}, expected 1 (FLUX packs patches before the transformer)", config["patch_size"].dump());
+    fail("config.json: patch_size is {}, expected 1 (FLUX packs patches before the transformer)",
+         config["patch_size"].dump());
 
   FluxConfig flux;
   flux.in_channels = read_int(config, "in_channels", flux.in_channels, 1, kMaxExtent);
@@ -63,7 +67,8 @@ FluxConfig parse_flux_config(const nlohmann::json& config) {
   flux.axes_dims_rope = read_axes(config, flux.axes_dims_rope);
   const std::int64_t rotated = std::reduce(flux.axes_dims_rope.begin(), flux.axes_dims_rope.end());
   if (rotated != flux.attention_head_dim)
-    fail("config.json: axes_dims_rope add up to {}, expected attention_head_dim, which is {}", rotated, flux.attention_head_dim);
+    fail("config.json: axes_dims_rope add up to {}, expected attention_head_dim, which is {}", rotated,
+         flux.attention_head_dim);
   return flux;
 }
 

@@ -20,10 +20,12 @@ OpSpec spec_of(const Graph& graph, const Node& node, const std::vector<bool>& is
   return spec;
 }
 
-[[noreturn]] void fail_without_kernel(const Node& node, const OpSpec& spec, const Target& target, const std::vector<RejectedKernel>& rejections) {
+[[noreturn]] void fail_without_kernel(const Node& node, const OpSpec& spec, const Target& target,
+                                      const std::vector<RejectedKernel>& rejections) {
   std::vector<std::string> types, reasons;
   for (const TensorType& type : spec.inputs) types.push_back(fmt::format("{}{}", type.dtype, type.shape));
-  for (const RejectedKernel& rejected : rejections) reasons.push_back(fmt::format("{}: {}", rejected.kernel, rejected.reason));
+  for (const RejectedKernel& rejected : rejections)
+    reasons.push_back(fmt::format("{}: {}", rejected.kernel, rejected.reason));
   fail("no {} kernel runs {} on ({}){}{}", name_of(target.device), describe(node), fmt::join(types, ", "),
        reasons.empty() ? "" : "; ", fmt::join(reasons, "; "));
 }

@@ -9,11 +9,13 @@ namespace headroom {
 namespace {
 
 /// Needs inside a loop of what was made before it last until the loop's last step.
-void stretch_over_loops(const Segment& segment, const std::vector<std::vector<int>>& touched, std::vector<Storage>& storages) {
+void stretch_over_loops(const Segment& segment, const std::vector<std::vector<int>>& touched,
+                        std::vector<Storage>& storages) {
   for (const Segment& child : segment.children) stretch_over_loops(child, touched, storages);
   if (segment.kind != RegionKind::kLoop) return;
   for (std::size_t s = 0; s < storages.size(); ++s) {
-    const bool inside = std::ranges::any_of(touched[s], [&](int step) { return step >= segment.first && step < segment.last; });
+    const bool inside =
+        std::ranges::any_of(touched[s], [&](int step) { return step >= segment.first && step < segment.last; });
     if (inside && storages[s].first < segment.first) storages[s].last = std::max(storages[s].last, segment.last - 1);
   }
 }

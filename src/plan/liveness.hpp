@@ -4,8 +4,9 @@
 
 namespace headroom {
 
-/// Fills in first and last of every storage from the program's steps: from the first step that touches it to the last. What is made before
-/// a loop and read inside it is needed until the loop ends; what the program puts out, until the program ends.
+/// Fills in first and last of every storage from the program's steps: from the first step that touches it to the last.
+/// What is made before a loop and read inside it is needed until the loop ends; what the program puts out, until the
+/// program ends.
 void find_lifetimes(Program& program);
 
 /// The most bytes of arena storages live at any one step: no assignment of offsets can need less.

@@ -16,8 +16,10 @@ std::optional<Shape> view_strides(const Graph& graph, const Node& node, const Sh
   const Shape& from = graph.type(node.inputs[0]).shape;
   const Shape& to = graph.type(node.results[0]).shape;
   switch (node.op) {
-    case Op::kReshape: return reshape_strides(from, input_strides, to);
-    case Op::kSlice: return normalized_strides(to, input_strides);
+    case Op::kReshape:
+      return reshape_strides(from, input_strides, to);
+    case Op::kSlice:
+      return normalized_strides(to, input_strides);
     case Op::kTranspose: {
       Shape strides = to;
       const auto& perm = node.attributes.get_ints("perm");
@@ -25,7 +27,8 @@ std::optional<Shape> view_strides(const Graph& graph, const Node& node, const Sh
         strides.set(axis, input_strides[static_cast<int>(perm[static_cast<std::size_t>(axis)])]);
       return normalized_strides(to, strides);
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -37,21 +40,29 @@ std::optional<Shape> operand_strides(const Graph& graph, const Node& node, const
   if (node.op != Op::kTranspose) return std::nullopt;
   Shape strides = from;
   const auto& perm = node.attributes.get_ints("perm");
-  for (int axis = 0; axis < to.rank(); ++axis) strides.set(static_cast<int>(perm[static_cast<std::size_t>(axis)]), result_strides[axis]);
+  for (int axis = 0; axis < to.rank(); ++axis)
+    strides.set(static_cast<int>(perm[static_cast<std::size_t>(axis)]), result_strides[axis]);
   return normalized_strides(from, strides);
 }
 
 class Placer {
  public:
   Placer(const Graph& graph, const std::vector<ChosenKernel>& chosen, const std::vector<bool>& is_weight)
-      : graph_(graph), chosen_(chosen), is_weight_(is_weight), position_(graph.value_count(), -1), uses_(graph.value_count()),
-        pinned_(graph.value_count(), false), links_(graph.value_count()), strides_(graph.value_count()) {
+      : graph_(graph),
+        chosen_(chosen),
+        is_weight_(is_weight),
+        position_(graph.value_count(), -1),
+        uses_(graph.value_count()),
+        pinned_(graph.value_count(), false),
+        links_(graph.value_count()),
+        strides_(graph.value_count()) {
     result_.elided.assign(chosen.size(), false);
     result_.state_in_place.assign(graph.state_updates().size(), false);
     for (int i = 0; i < static_cast<int>(chosen.size()); ++i) {
       const Node& node = node_at(i);
       for (const ValueId out : node.results) position_[index_of(out)] = i;
-      for (std::size_t k = 0; k < node.inputs.size(); ++k) uses_[index_of(node.inputs[k])].push_back({i, static_cast<int>(k)});
+      for (std::size_t k = 0; k < node.inputs.size(); ++k)
+        uses_[index_of(node.inputs[k])].push_back({i, static_cast<int>(k)});
     }
     for (const Output& output : graph.outputs()) pinned_[index_of(output.value)] = true;
     for (const StateUpdate& update : graph.state_updates()) pinned_[index_of(update.next)] = true;
@@ -64,7 +75,8 @@ class Placer {
     place_forward(arena);
     assign_storages();
     if (arena) {
-      overwrite_states();  // first: an operand to overwrite can be found elsewhere, a state's next value has one place to go
+      overwrite_states();  // first: an operand to overwrite can be found elsewhere, a state's next value has one place
+                           // to go
       overwrite_operands();
     }
     drop_unused_storages();
@@ -82,7 +94,9 @@ class Placer {
     std::int64_t offset = 0;
   };
 
-  const Node& node_at(int position) const { return graph_.nodes()[static_cast<std::size_t>(chosen_[static_cast<std::size_t>(position)].node)]; }
+  const Node& node_at(int position) const {
+    return graph_.nodes()[static_cast<std::size_t>(chosen_[static_cast<std::size_t>(position)].node)];
+  }
   Shape& strides(ValueId v) { return strides_[index_of(v)]; }
   bool linked(ValueId v) const { return links_[index_of(v)].base != kNoValue; }
 
@@ -199,10 +213,14 @@ class Placer {
 
   static StorageKind storage_kind(ValueKind kind) {
     switch (kind) {
-      case ValueKind::kInput: return StorageKind::kInput;
-      case ValueKind::kState: return StorageKind::kState;
-      case ValueKind::kCounter: return StorageKind::kCounter;
-      default: return StorageKind::kArena;
+      case ValueKind::kInput:
+        return StorageKind::kInput;
+      case ValueKind::kState:
+        return StorageKind::kState;
+      case ValueKind::kCounter:
+        return StorageKind::kCounter;
+      default:
+        return StorageKind::kArena;
     }
   }
 
@@ -223,8 +241,10 @@ class Placer {
     int last = position_[index_of(v)];
     for (const Use& use : uses_[index_of(v)]) {
       last = std::max(last, use.position);
-      for (RegionId r = node_at(use.position).region; r > kTopRegion; r = graph_.regions()[static_cast<std::size_t>(r)].parent)
-        if (position_[index_of(v)] < loop_begin_[static_cast<std::size_t>(r)]) last = std::max(last, loop_end_[static_cast<std::size_t>(r)]);
+      for (RegionId r = node_at(use.position).region; r > kTopRegion;
+           r = graph_.regions()[static_cast<std::size_t>(r)].parent)
+        if (position_[index_of(v)] < loop_begin_[static_cast<std::size_t>(r)])
+          last = std::max(last, loop_end_[static_cast<std::size_t>(r)]);
     }
     for (const StateUpdate& update : graph_.state_updates())
       if (update.next == v) last = std::max(last, loop_end_[static_cast<std::size_t>(update.region)]);
@@ -249,10 +269,12 @@ class Placer {
         const auto storage = static_cast<std::size_t>(at.storage);
         if (result_.storages[storage].kind != StorageKind::kArena || needed[storage] > i) continue;
         if (!(graph_.type(in) == graph_.type(out)) || std::ranges::count(node.inputs, in) > 1) continue;
-        if (!readers_accept(out, at.strides) || !satisfies(chosen.kernel->output_strides(chosen.spec, 0), graph_.type(out).shape, at.strides))
+        if (!readers_accept(out, at.strides) ||
+            !satisfies(chosen.kernel->output_strides(chosen.spec, 0), graph_.type(out).shape, at.strides))
           continue;
         if (other_operand_overlaps(node, k)) continue;
-        const Placement& own = result_.places[index_of(out)];  // views of the result were made for the strides it has now
+        const Placement& own =
+            result_.places[index_of(out)];  // views of the result were made for the strides it has now
         if (own.strides != at.strides && storage_users(own.storage) > 1) continue;
         move_storage(out, at);
         needed[storage] = std::max(needed[storage], storage_need(at.storage));
@@ -272,7 +294,8 @@ class Placer {
   /// Whether `v` has an activation's storage of its own.
   bool owns_whole_storage(ValueId v) const {
     const int storage = result_.places[index_of(v)].storage;
-    return !linked(v) && storage >= 0 && result_.storages[static_cast<std::size_t>(storage)].kind == StorageKind::kArena;
+    return !linked(v) && storage >= 0 &&
+           result_.storages[static_cast<std::size_t>(storage)].kind == StorageKind::kArena;
   }
 
   int storage_need(int storage) const {
@@ -348,18 +371,19 @@ class Placer {
   const Graph& graph_;
   const std::vector<ChosenKernel>& chosen_;
   const std::vector<bool>& is_weight_;
-  std::vector<int> position_;            // by value: where it is made, or -1
-  std::vector<std::vector<Use>> uses_;   // by value
-  std::vector<bool> pinned_;             // by value: an output or a next state, so dense and in a storage of its own
-  std::vector<Link> links_;              // by value
-  std::vector<Shape> strides_;           // by value
+  std::vector<int> position_;               // by value: where it is made, or -1
+  std::vector<std::vector<Use>> uses_;      // by value
+  std::vector<bool> pinned_;                // by value: an output or a next state, so dense and in a storage of its own
+  std::vector<Link> links_;                 // by value
+  std::vector<Shape> strides_;              // by value
   std::vector<int> loop_begin_, loop_end_;  // by region: first and last position
   Placements result_;
 };
 
 }  // namespace
 
-Placements place_values(const Graph& graph, const std::vector<ChosenKernel>& chosen, const std::vector<bool>& is_weight, bool arena) {
+Placements place_values(const Graph& graph, const std::vector<ChosenKernel>& chosen, const std::vector<bool>& is_weight,
+                        bool arena) {
   return Placer(graph, chosen, is_weight).place(arena);
 }
 

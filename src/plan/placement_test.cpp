@@ -45,7 +45,8 @@ TEST(Placement, PartsOfAConcatenationAreWrittenInPlace) {
     %3: f32[2, 5, 8] = relu(%b)
     %4: f32[2, 8, 8] = concat(%2, %3) {axis = 1}
     output y = %4
-  })", true);
+  })",
+                                    true);
   EXPECT_EQ(launched(program), (std::vector{Op::kSilu, Op::kRelu}));
   EXPECT_EQ(program.steps[0].output_places[0].storage, program.steps[1].output_places[0].storage);
   EXPECT_EQ(program.steps[1].output_places[0].offset_bytes, 3U * 8U * sizeof(float));
@@ -57,7 +58,8 @@ TEST(Placement, AConcatenationOfInputsIsACopy) {
     input %a: f32[2, 3]
     %1: f32[4, 3] = concat(%a, %a) {axis = 0}
     output y = %1
-  })", true);
+  })",
+                                    true);
   EXPECT_EQ(launched(program), std::vector{Op::kConcat});
 }
 
@@ -68,9 +70,11 @@ TEST(Placement, AnElementwiseResultOverwritesADyingOperand) {
     %2: f32[16] = relu(%1)
     %3: f32[16] = add(%2, %x)
     output y = %3
-  })", true);
+  })",
+                                    true);
   EXPECT_EQ(program.arena_bytes, 256U);
-  EXPECT_NE(program.steps[0].output_places[0].storage, program.steps[0].input_places[0].storage);  // never over an input
+  EXPECT_NE(program.steps[0].output_places[0].storage,
+            program.steps[0].input_places[0].storage);  // never over an input
   EXPECT_EQ(program.steps[1].output_places[0].storage, program.steps[1].input_places[0].storage);
 }
 
@@ -81,7 +85,8 @@ TEST(Placement, AValueReadAgainIsNotOverwritten) {
     %2: f32[16] = relu(%1)
     %3: f32[16] = add(%2, %1)
     output y = %3
-  })", true);
+  })",
+                                    true);
   EXPECT_NE(program.steps[1].output_places[0].storage, program.steps[1].input_places[0].storage);
 }
 
@@ -94,7 +99,8 @@ TEST(Placement, AViewKeepsItsWholeOperandAlive) {
     %4: f32[2, 8] = slice(%3) {axis = 1, size = 8, start = 0}
     %5: f32[2, 8] = add(%2, %4)
     output y = %5
-  })", true);
+  })",
+                                    true);
   EXPECT_EQ(launched(program), (std::vector{Op::kSilu, Op::kRelu, Op::kAdd}));
   EXPECT_NE(program.steps[1].output_places[0].storage, program.steps[0].output_places[0].storage);
 }
@@ -138,9 +144,12 @@ TEST(Placement, AStateReadAfterItsNextValueIsKept) {
     %4: f32[4] = mul(%s, %t)
     next %s = %3
     next %t = %4
-  })", true);
-  EXPECT_EQ(program.storages[static_cast<std::size_t>(program.steps[0].output_places[0].storage)].kind, StorageKind::kArena);
-  EXPECT_EQ(program.storages[static_cast<std::size_t>(program.steps[1].output_places[0].storage)].kind, StorageKind::kState);
+  })",
+                                    true);
+  EXPECT_EQ(program.storages[static_cast<std::size_t>(program.steps[0].output_places[0].storage)].kind,
+            StorageKind::kArena);
+  EXPECT_EQ(program.storages[static_cast<std::size_t>(program.steps[1].output_places[0].storage)].kind,
+            StorageKind::kState);
 }
 
 }  // namespace

@@ -37,15 +37,23 @@ class Planner {
   }
 
  private:
-  const Node& node_at(std::size_t chosen) const { return program_.graph.nodes()[static_cast<std::size_t>(chosen_[chosen].node)]; }
+  const Node& node_at(std::size_t chosen) const {
+    return program_.graph.nodes()[static_cast<std::size_t>(chosen_[chosen].node)];
+  }
 
   /// The region's steps from where the schedule stands, its nested regions as children.
   Segment make_segment(RegionId id) {
     const Region& region = program_.graph.regions()[static_cast<std::size_t>(id)];
-    Segment segment{.kind = region.kind, .trip_count = region.trip_count, .first = step_count(), .last = 0, .counter = region.counter, .children = {}};
+    Segment segment{.kind = region.kind,
+                    .trip_count = region.trip_count,
+                    .first = step_count(),
+                    .last = 0,
+                    .counter = region.counter,
+                    .children = {}};
     int straight = step_count();
     const auto close_straight = [&] {
-      if (straight < step_count()) segment.children.push_back({.first = straight, .last = step_count(), .children = {}});
+      if (straight < step_count())
+        segment.children.push_back({.first = straight, .last = step_count(), .children = {}});
     };
     while (next_ < chosen_.size()) {
       const RegionId inner = child_containing(id, node_at(next_).region);
@@ -79,19 +87,31 @@ class Planner {
     if (placements_.elided[chosen]) return;
     ChosenKernel& choice = chosen_[chosen];
     const Node& node = node_at(chosen);
-    Step step{.node = choice.node, .label = node.path, .op = node.op, .kernel = choice.kernel, .prepared = nullptr, .spec = choice.spec,
-              .cost = choice.kernel->cost(choice.spec), .inputs = node.inputs, .outputs = node.results,
-              .input_places = {}, .output_places = {}, .scratch = -1, .rejections = std::move(choice.rejections)};
+    Step step{.node = choice.node,
+              .label = node.path,
+              .op = node.op,
+              .kernel = choice.kernel,
+              .prepared = nullptr,
+              .spec = choice.spec,
+              .cost = choice.kernel->cost(choice.spec),
+              .inputs = node.inputs,
+              .outputs = node.results,
+              .input_places = {},
+              .output_places = {},
+              .scratch = -1,
+              .rejections = std::move(choice.rejections)};
     std::vector<Operand> inputs, outputs;
     for (const ValueId input : node.inputs) {
       const TensorType& type = program_.graph.type(input);
       const bool weight = is_weight_[index_of(input)];
       inputs.push_back({type, weight ? row_major_strides(type.shape) : program_.places[index_of(input)].strides});
     }
-    for (const ValueId result : node.results) outputs.push_back({program_.graph.type(result), program_.places[index_of(result)].strides});
+    for (const ValueId result : node.results)
+      outputs.push_back({program_.graph.type(result), program_.places[index_of(result)].strides});
     step.prepared = prepare(choice, inputs, outputs);
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
-      step.input_places.push_back(is_weight_[index_of(node.inputs[i])] ? weight_place(step, i) : program_.places[index_of(node.inputs[i])]);
+      step.input_places.push_back(is_weight_[index_of(node.inputs[i])] ? weight_place(step, i)
+                                                                       : program_.places[index_of(node.inputs[i])]);
     for (const ValueId result : node.results) step.output_places.push_back(program_.places[index_of(result)]);
     if (const std::size_t bytes = step.prepared->scratch_bytes(); bytes > 0)
       step.scratch = add_storage({.kind = StorageKind::kScratch, .bytes = bytes});
@@ -99,7 +119,8 @@ class Planner {
   }
 
   /// Kernels of equal work are prepared once: a model of 57 equal blocks asks for a few dozen.
-  std::shared_ptr<const PreparedKernel> prepare(const ChosenKernel& choice, const std::vector<Operand>& inputs, const std::vector<Operand>& outputs) {
+  std::shared_ptr<const PreparedKernel> prepare(const ChosenKernel& choice, const std::vector<Operand>& inputs,
+                                                const std::vector<Operand>& outputs) {
     std::string key(choice.kernel->name());
     for (const auto& [name, attribute] : choice.spec.attributes.all())
       key += std::visit([&](const auto& value) { return fmt::format("|{}={}", name, text_of(value)); }, attribute);
@@ -122,7 +143,13 @@ class Planner {
 
   Placement weight_place(const Step& step, std::size_t input) {
     const ValueId value = step.inputs[input];
-    WeightUse use{.value = value, .key = key_of(value), .layout = {}, .bytes = program_.graph.type(value).bytes(), .storage = -1, .packer = nullptr, .packed_index = 0};
+    WeightUse use{.value = value,
+                  .key = key_of(value),
+                  .layout = {},
+                  .bytes = program_.graph.type(value).bytes(),
+                  .storage = -1,
+                  .packer = nullptr,
+                  .packed_index = 0};
     const std::span<const PackedWeight> packed = step.prepared->packed_weights();
     for (std::size_t p = 0; p < packed.size(); ++p) {
       if (packed[p].input != static_cast<int>(input)) continue;
@@ -137,7 +164,8 @@ class Planner {
       use.storage = known->second;
       program_.weights.push_back(std::move(use));
     }
-    return {.storage = known->second, .offset_bytes = 0, .strides = row_major_strides(program_.graph.type(value).shape)};
+    return {
+        .storage = known->second, .offset_bytes = 0, .strides = row_major_strides(program_.graph.type(value).shape)};
   }
 
   const std::string& key_of(ValueId value) {
@@ -155,11 +183,21 @@ class Planner {
     for (std::size_t u = 0; u < program_.graph.state_updates().size(); ++u) {
       const StateUpdate& update = program_.graph.state_updates()[u];
       if (update.region != region || placements_.state_in_place[u] || update.next == update.value) continue;
-      Step step{.node = -1, .label = "state." + program_.graph.value(update.value).name, .op = Op::kReshape, .kernel = nullptr, .prepared = nullptr,
-                .spec = {}, .cost = {.bytes = 2.0 * static_cast<double>(program_.graph.type(update.value).bytes()), .flops = 0, .unit = ComputeUnit::kNone},
-                .inputs = {update.next}, .outputs = {update.value},
-                .input_places = {program_.places[index_of(update.next)]}, .output_places = {program_.places[index_of(update.value)]},
-                .scratch = -1, .rejections = {}};
+      Step step{.node = -1,
+                .label = "state." + program_.graph.value(update.value).name,
+                .op = Op::kReshape,
+                .kernel = nullptr,
+                .prepared = nullptr,
+                .spec = {},
+                .cost = {.bytes = 2.0 * static_cast<double>(program_.graph.type(update.value).bytes()),
+                         .flops = 0,
+                         .unit = ComputeUnit::kNone},
+                .inputs = {update.next},
+                .outputs = {update.value},
+                .input_places = {program_.places[index_of(update.next)]},
+                .output_places = {program_.places[index_of(update.value)]},
+                .scratch = -1,
+                .rejections = {}};
       program_.steps.push_back(std::move(step));
     }
   }

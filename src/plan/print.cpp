@@ -14,17 +14,19 @@ class Printer {
   std::string print() {
     std::size_t weight_bytes = 0;
     for (const WeightUse& use : program_.weights) weight_bytes += use.bytes;
-    line("program {} for {} ({}, {} threads)", program_.graph.name(), name_of(program_.target.device), name_of(program_.target.cpu_isa),
-         program_.target.threads);
+    line("program {} for {} ({}, {} threads)", program_.graph.name(), name_of(program_.target.device),
+         name_of(program_.target.cpu_isa), program_.target.threads);
     line("  steps    {} launches, {} nodes without one", program_.steps.size(), program_.elided);
     line("  weights  {} in {:.1f} MiB", program_.weights.size(), mebibytes(weight_bytes));
     if (program_.has_arena)
       line("  arena    {:.1f} MiB, {:.1f}% above the most that is live at once", mebibytes(program_.arena_bytes),
-           program_.arena_lower_bound_bytes == 0
-               ? 0.0
-               : 100.0 * (static_cast<double>(program_.arena_bytes) / static_cast<double>(program_.arena_lower_bound_bytes) - 1.0));
+           program_.arena_lower_bound_bytes == 0 ? 0.0
+                                                 : 100.0 * (static_cast<double>(program_.arena_bytes) /
+                                                                static_cast<double>(program_.arena_lower_bound_bytes) -
+                                                            1.0));
     else
-      line("  eager    buffers by liveness, at most {:.1f} MiB live at once", mebibytes(program_.arena_lower_bound_bytes));
+      line("  eager    buffers by liveness, at most {:.1f} MiB live at once",
+           mebibytes(program_.arena_lower_bound_bytes));
     segment(program_.root, 0);
     return std::move(text_);
   }
@@ -56,10 +58,11 @@ class Printer {
     }
     const TensorType& type = step.spec.outputs[0];
     line("{}{:5}  {:<14} {:<34} {:<5} {:<22} {}", indent, index, name_of(step.op),
-         fmt::format("{} ({})", step.kernel->name(), step.prepared->implementation()), step.kernel->compute_type(step.spec),
-         fmt::format("{}{}", type.dtype, type.shape), step.label);
+         fmt::format("{} ({})", step.kernel->name(), step.prepared->implementation()),
+         step.kernel->compute_type(step.spec), fmt::format("{}{}", type.dtype, type.shape), step.label);
     if (with_rejections_)
-      for (const RejectedKernel& rejected : step.rejections) line("{}       not {}: {}", indent, rejected.kernel, rejected.reason);
+      for (const RejectedKernel& rejected : step.rejections)
+        line("{}       not {}: {}", indent, rejected.kernel, rejected.reason);
   }
 
   const Program& program_;

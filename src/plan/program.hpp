@@ -22,8 +22,8 @@ enum class StorageKind : std::uint8_t {
   kScratch,  ///< of one step
 };
 
-/// One stretch of memory that values live in. Positions count steps: a storage is needed from the launch of step `first` until
-/// step `last` has run, loops taken into account.
+/// One stretch of memory that values live in. Positions count steps: a storage is needed from the launch of step
+/// `first` until step `last` has run, loops taken into account.
 struct Storage {
   StorageKind kind = StorageKind::kArena;
   std::size_t bytes = 0;
@@ -47,7 +47,7 @@ struct RejectedKernel {
 
 /// One kernel launch.
 struct Step {
-  int node = -1;  ///< index in graph.nodes(); -1 for a copy of a state's next value at the end of an iteration
+  int node = -1;      ///< index in graph.nodes(); -1 for a copy of a state's next value at the end of an iteration
   std::string label;  ///< module path of the node
   Op op = Op::kAdd;
   const Kernel* kernel = nullptr;
@@ -69,7 +69,8 @@ struct Segment {
   int first = 0;
   int last = 0;
   ValueId counter = kNoValue;
-  std::vector<Segment> children;  ///< in order, covering [first, last) without gaps; empty where there is nothing nested
+  std::vector<Segment>
+      children;  ///< in order, covering [first, last) without gaps; empty where there is nothing nested
 };
 
 /// A weight the program reads: a value that depends on params alone, in the form a kernel asked for.
@@ -83,8 +84,8 @@ struct WeightUse {
   std::size_t packed_index = 0;
 };
 
-/// An executable plan: kernels chosen, every value placed, one arena over all segments. It holds no memory and no weights, so any
-/// number of sessions may share it.
+/// An executable plan: kernels chosen, every value placed, one arena over all segments. It holds no memory and no
+/// weights, so any number of sessions may share it.
 struct Program {
   Graph graph;
   Target target;
@@ -99,7 +100,8 @@ struct Program {
   int elided = 0;                           ///< reshape, transpose, slice and concat nodes that became views
 };
 
-/// The program as a person reads it: segments, steps with kernel, implementation, compute type, memory, and why others were rejected.
+/// The program as a person reads it: segments, steps with kernel, implementation, compute type, memory, and why others
+/// were rejected.
 [[nodiscard]] std::string to_text(const Program& program, bool with_rejections);
 
 }  // namespace headroom

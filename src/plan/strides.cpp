@@ -17,9 +17,12 @@ Shape normalized_strides(const Shape& shape, const Shape& strides) {
 bool satisfies(StrideRule rule, const Shape& shape, const Shape& strides) {
   const Shape normal = normalized_strides(shape, strides);
   switch (rule) {
-    case StrideRule::kAny: return true;
-    case StrideRule::kInnerDense: return shape.rank() == 0 || normal[-1] == 1;
-    case StrideRule::kDense: return normal == row_major_strides(shape);
+    case StrideRule::kAny:
+      return true;
+    case StrideRule::kInnerDense:
+      return shape.rank() == 0 || normal[-1] == 1;
+    case StrideRule::kDense:
+      return normal == row_major_strides(shape);
   }
   return false;
 }

@@ -27,9 +27,11 @@ std::string key_of(const Graph& graph, const std::vector<int>& producers, ValueI
   HR_CHECK(producer >= 0);
   const Node& node = graph.nodes()[static_cast<std::size_t>(producer)];
   std::string key = fmt::format("{}(", name_of(node.op));
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) key += (i == 0 ? "" : ",") + key_of(graph, producers, node.inputs[i]);
+  for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    key += (i == 0 ? "" : ",") + key_of(graph, producers, node.inputs[i]);
   key += ")";
-  for (const auto& [name, attribute] : node.attributes.all()) key += fmt::format("{{{}={}}}", name, attribute_text(attribute));
+  for (const auto& [name, attribute] : node.attributes.all())
+    key += fmt::format("{{{}={}}}", name, attribute_text(attribute));
   if (node.results.size() > 1) key += fmt::format("#{}", std::ranges::find(node.results, value) - node.results.begin());
   return key;
 }
@@ -50,7 +52,9 @@ ValueId copy_into(const Graph& from, const std::vector<int>& producers, ValueId 
 
 }  // namespace
 
-std::string weight_key(const Graph& graph, const std::vector<int>& producers, ValueId value) { return key_of(graph, producers, value); }
+std::string weight_key(const Graph& graph, const std::vector<int>& producers, ValueId value) {
+  return key_of(graph, producers, value);
+}
 
 Graph weight_graph(const Graph& graph, const std::vector<int>& producers, ValueId value) {
   Graph result("weight");

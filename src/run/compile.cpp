@@ -22,7 +22,8 @@ Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, b
   compiled.optimize_ms = milliseconds_since(optimize_start);
   compiled.passes = std::move(report.passes);
   compiled.declined = std::move(report.declined);
-  if (switches.has("steps") && !steps_applied) compiled.declined.push_back({"steps", "there is no denoise loop here: this is one forward pass"});
+  if (switches.has("steps") && !steps_applied)
+    compiled.declined.push_back({"steps", "there is no denoise loop here: this is one forward pass"});
 
   const auto plan_start = std::chrono::steady_clock::now();
   compiled.program = std::make_shared<Program>(plan(std::move(graph), target, {.arena = switches.has("arena")}));

@@ -22,8 +22,9 @@ struct Compiled {
   double plan_ms = 0;
 };
 
-/// Optimizes and plans a graph under the switches. `steps` is not for a graph to apply: whoever built the graph for that many steps says so
-/// by `steps_applied`; otherwise the switch is recorded as declined.
-[[nodiscard]] Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, bool steps_applied = false);
+/// Optimizes and plans a graph under the switches. `steps` is not for a graph to apply: whoever built the graph for
+/// that many steps says so by `steps_applied`; otherwise the switch is recorded as declined.
+[[nodiscard]] Compiled compile(Graph graph, const SwitchSet& switches, const Target& target,
+                               bool steps_applied = false);
 
 }  // namespace headroom

@@ -30,7 +30,8 @@ Graph build_flux_denoise(const FluxConfig& config, const DenoiseRequest& request
   const ValueId timesteps = input("timesteps", {request.steps, batch});
   const ValueId sigma_steps = input("sigma_steps", {request.steps, 1, 1, 1});
   const ValueId scale = request.classifier_free_guidance ? input("guidance_scale", {1, 1, 1}) : kNoValue;
-  const ValueId latents = graph.add_state("latents", TensorType{.shape = {request.images, request.image_tokens(), config.in_channels}});
+  const ValueId latents =
+      graph.add_state("latents", TensorType{.shape = {request.images, request.image_tokens(), config.in_channels}});
 
   Builder b(graph);
   {
@@ -39,8 +40,8 @@ Graph build_flux_denoise(const FluxConfig& config, const DenoiseRequest& request
     ValueId sigma_step = kNoValue;
     {
       const auto scope = b.scope("sampler");
-      inputs.timestep = b.row(timesteps, loop.counter());   // [batch]
-      sigma_step = b.row(sigma_steps, loop.counter());      // [1, 1, 1]
+      inputs.timestep = b.row(timesteps, loop.counter());  // [batch]
+      sigma_step = b.row(sigma_steps, loop.counter());     // [1, 1, 1]
       inputs.hidden_states = request.classifier_free_guidance ? b.concat({latents, latents}, 0) : latents;
     }
     ValueId velocity = build_flux(b, config, inputs, params);  // [batch, tokens, channels]

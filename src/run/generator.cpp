@@ -42,10 +42,14 @@ DenoiseRequest make_request(const Model& model, const GeneratorOptions& options)
   DenoiseRequest request;
   request.images = in_range("the number of images", options.images, kMaxImages);
   request.token_rows = in_range("the number of token rows", pick(options.token_rows, rows), kMaxTokensAlongSide);
-  request.token_columns = in_range("the number of token columns", pick(options.token_columns, columns), kMaxTokensAlongSide);
+  request.token_columns =
+      in_range("the number of token columns", pick(options.token_columns, columns), kMaxTokensAlongSide);
   request.text_tokens = in_range("the number of text tokens", pick(options.text_tokens, text), kMaxTextTokens);
-  if (model.prompts && request.text_tokens != text) fail_usage("text tokens are {}, but the model's prompts have {}", request.text_tokens, text);
-  request.steps = in_range("the number of steps", options.switches.number("steps").value_or(pick(options.steps, model.default_steps)), kMaxSteps);
+  if (model.prompts && request.text_tokens != text)
+    fail_usage("text tokens are {}, but the model's prompts have {}", request.text_tokens, text);
+  request.steps =
+      in_range("the number of steps",
+               options.switches.number("steps").value_or(pick(options.steps, model.default_steps)), kMaxSteps);
   request.classifier_free_guidance = model.uses_classifier_free_guidance() && options.guidance_scale != 1.0;
   return request;
 }
@@ -60,9 +64,11 @@ HostTensor make_image_ids(std::int64_t rows, std::int64_t columns, std::int64_t 
 }
 
 Generator::Generator(const Model& model, Backend& backend, WeightStore& weights, const GeneratorOptions& options)
-    : model_(model), request_(make_request(model, options)),
+    : model_(model),
+      request_(make_request(model, options)),
       guidance_scale_(options.guidance_scale != 0 ? options.guidance_scale : model.guidance_scale),
-      compiled_(compile(build_flux_denoise(model.config, request_, model.params()), options.switches, backend.properties().target,
+      compiled_(compile(build_flux_denoise(model.config, request_, model.params()), options.switches,
+                        backend.properties().target,
                         /*steps_applied=*/true)),
       session_(std::make_unique<Session>(compiled_.program, weights, backend)) {
   set_constant_inputs();
@@ -86,8 +92,10 @@ void Generator::set_constant_inputs() {
   if (request_.classifier_free_guidance) session_->set_input("guidance_scale", filled({1, 1, 1}, guidance_scale_));
 }
 
-/// Rows of a prompt table, [batch, row...]: with classifier-free guidance the empty prompt for each image first. Without a table, random rows.
-HostTensor Generator::prompt_rows(const HostTensor* table, const Shape& row, std::span<const ImageRequest> requests) const {
+/// Rows of a prompt table, [batch, row...]: with classifier-free guidance the empty prompt for each image first.
+/// Without a table, random rows.
+HostTensor Generator::prompt_rows(const HostTensor* table, const Shape& row,
+                                  std::span<const ImageRequest> requests) const {
   Shape shape{request_.batch()};
   for (const std::int64_t extent : row.dims()) shape.push_back(extent);
   HostTensor rows(DType::kF32, shape);
@@ -113,8 +121,9 @@ void Generator::set_prompts(std::span<const ImageRequest> requests) {
     for (const ImageRequest& request : requests)
       if (request.label < 0 || request.label > table->empty_prompt())
         fail_usage("label {} is not one of the model's 0 to {}", request.label, table->empty_prompt() - 1);
-  session_->set_input("encoder_hidden_states", prompt_rows(table != nullptr ? &table->encoder_hidden_states : nullptr,
-                                                           {request_.text_tokens, model_.config.joint_attention_dim}, requests));
+  session_->set_input("encoder_hidden_states",
+                      prompt_rows(table != nullptr ? &table->encoder_hidden_states : nullptr,
+                                  {request_.text_tokens, model_.config.joint_attention_dim}, requests));
   session_->set_input("pooled_projections", prompt_rows(table != nullptr ? &table->pooled_projections : nullptr,
                                                         {model_.config.pooled_projection_dim}, requests));
 }
@@ -122,7 +131,8 @@ void Generator::set_prompts(std::span<const ImageRequest> requests) {
 HostTensor Generator::noise(std::span<const ImageRequest> requests) const {
   HostTensor latents(DType::kF32, {request_.images, request_.image_tokens(), model_.config.in_channels});
   const auto size = static_cast<std::size_t>(request_.image_tokens() * model_.config.in_channels);
-  for (std::size_t i = 0; i < requests.size(); ++i) fill_normal(latents.as<float>().subspan(i * size, size), requests[i].seed, kNoiseStream);
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    fill_normal(latents.as<float>().subspan(i * size, size), requests[i].seed, kNoiseStream);
   return latents;
 }
 

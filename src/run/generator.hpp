@@ -18,26 +18,28 @@ namespace headroom {
 
 /// What a generator is fixed to.
 struct GeneratorOptions {
-  std::int64_t images = 1;         ///< made by one call of generate()
-  std::int64_t token_rows = 0;     ///< 0: the model's own size
+  std::int64_t images = 1;      ///< made by one call of generate()
+  std::int64_t token_rows = 0;  ///< 0: the model's own size
   std::int64_t token_columns = 0;
-  std::int64_t text_tokens = 0;    ///< 0: those of the model's prompts, or 512
-  std::int64_t steps = 0;          ///< 0: the model's own number; the switch steps=N overrides it
-  double guidance_scale = 0;       ///< 0: the model's own
+  std::int64_t text_tokens = 0;  ///< 0: those of the model's prompts, or 512
+  std::int64_t steps = 0;        ///< 0: the model's own number; the switch steps=N overrides it
+  double guidance_scale = 0;     ///< 0: the model's own
   SwitchSet switches;
 };
 
-/// One image to make: a label of the prompt table (or, where the model has none, the number of a random prompt), and the seed of its noise.
+/// One image to make: a label of the prompt table (or, where the model has none, the number of a random prompt), and
+/// the seed of its noise.
 struct ImageRequest {
   std::int64_t label = 0;
   std::uint64_t seed = 0;
 };
 
-/// A model compiled for one request shape: latents out of labels and seeds. Equal requests give equal noise under every set of switches, so
-/// images of two generators can be compared.
+/// A model compiled for one request shape: latents out of labels and seeds. Equal requests give equal noise under every
+/// set of switches, so images of two generators can be compared.
 class Generator {
  public:
-  /// Compiles the denoise loop and loads its weights. All three must outlive the generator. Throws a usage Error for sizes that make no sense.
+  /// Compiles the denoise loop and loads its weights. All three must outlive the generator. Throws a usage Error for
+  /// sizes that make no sense.
   Generator(const Model& model, Backend& backend, WeightStore& weights, const GeneratorOptions& options);
 
   /// Latents [images, image_tokens, channels] f32 of exactly options.images requests.
@@ -51,7 +53,8 @@ class Generator {
  private:
   void set_constant_inputs();
   void set_prompts(std::span<const ImageRequest> requests);
-  [[nodiscard]] HostTensor prompt_rows(const HostTensor* table, const Shape& row, std::span<const ImageRequest> requests) const;
+  [[nodiscard]] HostTensor prompt_rows(const HostTensor* table, const Shape& row,
+                                       std::span<const ImageRequest> requests) const;
   [[nodiscard]] HostTensor noise(std::span<const ImageRequest> requests) const;
 
   const Model& model_;

@@ -8,10 +8,11 @@
 
 namespace headroom {
 
-/// Pixels [images, channels, height, width] f32 in [-1, 1] (unclamped) of latents [images, tokens, patch * patch * channels].
+/// Pixels [images, channels, height, width] f32 in [-1, 1] (unclamped) of latents [images, tokens, patch * patch *
+/// channels].
 [[nodiscard]] HostTensor unpatch(const HostTensor& latents, const PixelFormat& format);
 
-/// 8-bit images of pixels as unpatch() gives them, clamped.
+/// 8-bit images of pixels as unpatch() gives them, clamped. Throws Error where one is NaN.
 [[nodiscard]] std::vector<Image> to_images(const HostTensor& pixels);
 
 }  // namespace headroom

@@ -40,7 +40,8 @@ std::vector<TensorSpec> expected_params(const FluxConfig& config) {
   const Graph graph = build_flux_forward(config, {.batch = 1, .image_tokens = 1, .text_tokens = 1}, source);
   std::vector<TensorSpec> specs;
   for (const ValueId param : graph.values_of(ValueKind::kParam))
-    specs.push_back({.name = graph.value(param).name, .dtype = graph.type(param).dtype, .shape = graph.type(param).shape});
+    specs.push_back(
+        {.name = graph.value(param).name, .dtype = graph.type(param).dtype, .shape = graph.type(param).shape});
   return specs;
 }
 
@@ -57,31 +58,40 @@ PromptTable read_prompts(const fs::path& folder, const FluxConfig& config) {
   const auto prompts = static_cast<std::int64_t>(table.labels.size()) + 1;
   const Shape& text = table.encoder_hidden_states.shape();
   if (text.rank() != 3 || text[0] != prompts || text[2] != config.joint_attention_dim)
-    fail("{}: encoder_hidden_states is {}, expected [{}, tokens, {}]", path.string(), text, prompts, config.joint_attention_dim);
+    fail("{}: encoder_hidden_states is {}, expected [{}, tokens, {}]", path.string(), text, prompts,
+         config.joint_attention_dim);
   if (!(table.pooled_projections.shape() == Shape{prompts, config.pooled_projection_dim}))
-    fail("{}: pooled_projections is {}, expected [{}, {}]", path.string(), table.pooled_projections.shape(), prompts, config.pooled_projection_dim);
+    fail("{}: pooled_projections is {}, expected [{}, {}]", path.string(), table.pooled_projections.shape(), prompts,
+         config.pooled_projection_dim);
   return table;
 }
 
 PixelFormat read_pixel_format(const nlohmann::json& json, const FluxConfig& config, const std::string& context) {
-  const PixelFormat pixels{.height = get_int(json, "height", context), .width = get_int(json, "width", context),
-                           .channels = get_int(json, "channels", context), .patch = get_int(json, "patch", context)};
-  if (pixels.patch < 1 || pixels.height < 1 || pixels.width < 1 || pixels.height % pixels.patch != 0 || pixels.width % pixels.patch != 0)
+  const PixelFormat pixels{.height = get_int(json, "height", context),
+                           .width = get_int(json, "width", context),
+                           .channels = get_int(json, "channels", context),
+                           .patch = get_int(json, "patch", context)};
+  if (pixels.patch < 1 || pixels.height < 1 || pixels.width < 1 || pixels.height % pixels.patch != 0 ||
+      pixels.width % pixels.patch != 0)
     fail("{}: {} x {} pixels do not divide into patches of {}", context, pixels.height, pixels.width, pixels.patch);
-  if ((pixels.channels != 1 && pixels.channels != 3) || pixels.patch * pixels.patch * pixels.channels != config.in_channels)
-    fail("{}: patches of {} x {} x {} are not the model's {} channels", context, pixels.patch, pixels.patch, pixels.channels, config.in_channels);
+  if ((pixels.channels != 1 && pixels.channels != 3) ||
+      pixels.patch * pixels.patch * pixels.channels != config.in_channels)
+    fail("{}: patches of {} x {} x {} are not the model's {} channels", context, pixels.patch, pixels.patch,
+         pixels.channels, config.in_channels);
   return pixels;
 }
 
 void read_extras(const fs::path& folder, Model& model) {
-  if (fs::exists(folder / "scheduler_config.json")) model.schedule = parse_flow_match_schedule(read_json(folder / "scheduler_config.json"));
+  if (fs::exists(folder / "scheduler_config.json"))
+    model.schedule = parse_flow_match_schedule(read_json(folder / "scheduler_config.json"));
   if (fs::exists(folder / "prompts.safetensors")) model.prompts = read_prompts(folder, model.config);
   if (const fs::path path = folder / "generation_config.json"; fs::exists(path)) {
     const nlohmann::json generation = read_json(path);
     model.default_steps = get_int_or(generation, "num_inference_steps", model.default_steps, path.string());
     model.guidance_scale = get_double_or(generation, "guidance_scale", model.guidance_scale, path.string());
     if (generation.contains("pixel_format"))
-      model.pixels = read_pixel_format(get(generation, "pixel_format", path.string()), model.config, path.string() + ": pixel_format");
+      model.pixels = read_pixel_format(get(generation, "pixel_format", path.string()), model.config,
+                                       path.string() + ": pixel_format");
   }
 }
 
@@ -89,8 +99,12 @@ Model open_folder(const fs::path& folder, const std::string& name, std::optional
   if (random_seed) {
     const nlohmann::json json = read_json(folder / "config.json");
     const FluxConfig config = parse_flux_config(json);
-    Model model{.name = name, .config = config, .checkpoint = Checkpoint::random(json, expected_params(config), *random_seed), .schedule = {},
-                .prompts = {}, .pixels = {}};
+    Model model{.name = name,
+                .config = config,
+                .checkpoint = Checkpoint::random(json, expected_params(config), *random_seed),
+                .schedule = {},
+                .prompts = {},
+                .pixels = {}};
     read_extras(folder, model);
     return model;
   }
@@ -98,7 +112,8 @@ Model open_folder(const fs::path& folder, const std::string& name, std::optional
   const FluxConfig config = parse_flux_config(checkpoint.config());
   require_params(checkpoint, expected_params(config));
   const fs::path found = checkpoint.folder();
-  Model model{.name = name, .config = config, .checkpoint = std::move(checkpoint), .schedule = {}, .prompts = {}, .pixels = {}};
+  Model model{
+      .name = name, .config = config, .checkpoint = std::move(checkpoint), .schedule = {}, .prompts = {}, .pixels = {}};
   read_extras(found, model);
   return model;
 }
@@ -113,11 +128,15 @@ std::vector<ShippedModel> list_shipped_models() {
   std::vector<ShippedModel> models;
   if (const auto folder = find_shipped("fashion-flux")) {
     const Checkpoint checkpoint = Checkpoint::open(*folder);
-    models.push_back({"fashion-flux", "FLUX on 32x32 pictures of clothes, ten classes", *folder, checkpoint.parameter_count()});
+    models.push_back(
+        {"fashion-flux", "FLUX on 32x32 pictures of clothes, ten classes", *folder, checkpoint.parameter_count()});
   }
   std::int64_t parameters = 0;
   for (const TensorSpec& spec : expected_params(parse_flux_config(flux_dev_config()))) parameters += spec.shape.numel();
-  models.push_back({std::string(kFluxDev), "FLUX.1-dev, 1024x1024; its checkpoint does not ship: give a folder or --random-weights", {}, parameters});
+  models.push_back({std::string(kFluxDev),
+                    "FLUX.1-dev, 1024x1024; its checkpoint does not ship: give a folder or --random-weights",
+                    {},
+                    parameters});
   return models;
 }
 
@@ -128,14 +147,20 @@ Model open_model(const std::string& name_or_folder, std::optional<std::uint64_t>
     return open_folder(path, clean.filename().string(), random_seed);
   }
   if (name_or_folder == kFluxDev) {
-    if (!random_seed) fail("flux-dev has no checkpoint here: give its folder instead of the name, or --random-weights SEED");
+    if (!random_seed)
+      fail("flux-dev has no checkpoint here: give its folder instead of the name, or --random-weights SEED");
     const FluxConfig config = parse_flux_config(flux_dev_config());
-    return Model{.name = name_or_folder, .config = config,
-                 .checkpoint = Checkpoint::random(flux_dev_config(), expected_params(config), *random_seed), .schedule = {}, .prompts = {}, .pixels = {}};
+    return Model{.name = name_or_folder,
+                 .config = config,
+                 .checkpoint = Checkpoint::random(flux_dev_config(), expected_params(config), *random_seed),
+                 .schedule = {},
+                 .prompts = {},
+                 .pixels = {}};
   }
   if (name_or_folder.find('/') == std::string::npos)
     if (const auto folder = find_shipped(name_or_folder)) return open_folder(*folder, name_or_folder, random_seed);
-  fail_usage("no model '{}': expected a folder with a config.json, or a name that `headroom models` lists", name_or_folder);
+  fail_usage("no model '{}': expected a folder with a config.json, or a name that `headroom models` lists",
+             name_or_folder);
 }
 
 }  // namespace headroom

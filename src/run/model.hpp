@@ -15,8 +15,8 @@
 
 namespace headroom {
 
-/// How images of a model that works on pixels are cut into tokens: `patch` x `patch` pixels of `channels`, in rows from the top,
-/// ordered [row in patch, column in patch, channel], values in [-1, 1].
+/// How images of a model that works on pixels are cut into tokens: `patch` x `patch` pixels of `channels`, in rows from
+/// the top, ordered [row in patch, column in patch, channel], values in [-1, 1].
 struct PixelFormat {
   std::int64_t height = 0;
   std::int64_t width = 0;
@@ -40,14 +40,16 @@ struct Model {
   FluxConfig config;
   Checkpoint checkpoint;
   FlowMatchSchedule schedule;
-  std::optional<PromptTable> prompts;   ///< prompts.safetensors and labels.json, where they are
-  std::optional<PixelFormat> pixels;    ///< generation_config.json: pixel_format, where the model works on pixels
+  std::optional<PromptTable> prompts;  ///< prompts.safetensors and labels.json, where they are
+  std::optional<PixelFormat> pixels;   ///< generation_config.json: pixel_format, where the model works on pixels
   std::int64_t default_steps = 28;
   double guidance_scale = 3.5;
 
   /// Where a graph's params come from, computing in f32.
   [[nodiscard]] ParamSource params() const;
-  [[nodiscard]] bool uses_classifier_free_guidance() const { return !config.guidance_embeds && prompts.has_value() && guidance_scale != 1.0; }
+  [[nodiscard]] bool uses_classifier_free_guidance() const {
+    return !config.guidance_embeds && prompts.has_value() && guidance_scale != 1.0;
+  }
 };
 
 /// A model that `headroom models` lists.
@@ -59,8 +61,10 @@ struct ShippedModel {
 };
 [[nodiscard]] std::vector<ShippedModel> list_shipped_models();
 
-/// Opens a shipped name or a checkpoint folder. With `random_seed`, random weights stand in for the checkpoint (config.json is still read
-/// where there is a folder). Throws Error where the model is unknown, its checkpoint is missing, or tensors are missing, unexpected or wrongly shaped.
-[[nodiscard]] Model open_model(const std::string& name_or_folder, std::optional<std::uint64_t> random_seed = std::nullopt);
+/// Opens a shipped name or a checkpoint folder. With `random_seed`, random weights stand in for the checkpoint
+/// (config.json is still read where there is a folder). Throws Error where the model is unknown, its checkpoint is
+/// missing, or tensors are missing, unexpected or wrongly shaped.
+[[nodiscard]] Model open_model(const std::string& name_or_folder,
+                               std::optional<std::uint64_t> random_seed = std::nullopt);
 
 }  // namespace headroom

@@ -28,7 +28,8 @@ std::vector<double> FlowMatchSchedule::sigmas(std::int64_t steps, std::int64_t i
 FlowMatchSchedule parse_flow_match_schedule(const nlohmann::json& config) {
   constexpr const char* kFile = "scheduler_config.json";
   const std::string name = get_string_or(config, "_class_name", "FlowMatchEulerDiscreteScheduler", kFile);
-  if (name != "FlowMatchEulerDiscreteScheduler") fail("{}: _class_name is {}, expected FlowMatchEulerDiscreteScheduler", kFile, name);
+  if (name != "FlowMatchEulerDiscreteScheduler")
+    fail("{}: _class_name is {}, expected FlowMatchEulerDiscreteScheduler", kFile, name);
   if (!get_bool_or(config, "use_dynamic_shifting", true, kFile))
     fail("{}: use_dynamic_shifting is false, expected true: a fixed shift is not FLUX's schedule", kFile);
   FlowMatchSchedule schedule;
@@ -37,7 +38,8 @@ FlowMatchSchedule parse_flow_match_schedule(const nlohmann::json& config) {
   schedule.base_tokens = get_int_or(config, "base_image_seq_len", schedule.base_tokens, kFile);
   schedule.max_tokens = get_int_or(config, "max_image_seq_len", schedule.max_tokens, kFile);
   if (schedule.base_tokens < 1 || schedule.max_tokens <= schedule.base_tokens)
-    fail("{}: base_image_seq_len {} and max_image_seq_len {} must be positive and rising", kFile, schedule.base_tokens, schedule.max_tokens);
+    fail("{}: base_image_seq_len {} and max_image_seq_len {} must be positive and rising", kFile, schedule.base_tokens,
+         schedule.max_tokens);
   return schedule;
 }
 

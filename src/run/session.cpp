@@ -10,7 +10,9 @@
 namespace headroom {
 namespace {
 
-bool is_activation(const Storage& storage) { return storage.kind == StorageKind::kArena || storage.kind == StorageKind::kScratch; }
+bool is_activation(const Storage& storage) {
+  return storage.kind == StorageKind::kArena || storage.kind == StorageKind::kScratch;
+}
 
 MemoryCategory category_of(StorageKind kind) {
   return kind == StorageKind::kState ? MemoryCategory::kState : MemoryCategory::kInputs;
@@ -25,14 +27,20 @@ void find_loops(const Segment& segment, int step, std::vector<const Segment*>& p
 
 }  // namespace
 
-Session::Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend) : Session(std::move(program), backend) {
+Session::Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend)
+    : Session(std::move(program), backend) {
   weights.load(*program_);
   bind_weights(weights);
 }
 
 Session::Session(std::shared_ptr<const Program> program, Backend& backend)
-    : program_(std::move(program)), backend_(backend), stream_(backend.make_stream()), allocator_(backend, MemoryCategory::kActivations),
-      buffers_(program_->storages.size()), blocks_(program_->storages.size()), bases_(program_->storages.size(), nullptr),
+    : program_(std::move(program)),
+      backend_(backend),
+      stream_(backend.make_stream()),
+      allocator_(backend, MemoryCategory::kActivations),
+      buffers_(program_->storages.size()),
+      blocks_(program_->storages.size()),
+      bases_(program_->storages.size(), nullptr),
       is_set_(program_->storages.size(), false) {
   std::size_t most_inputs = 0, most_outputs = 0;
   for (const Step& step : program_->steps) {
@@ -48,7 +56,8 @@ Session::Session(std::shared_ptr<const Program> program, Backend& backend)
 Session::~Session() = default;
 
 void Session::allocate_fixed() {
-  if (program_->has_arena && program_->arena_bytes > 0) arena_ = backend_.allocate(program_->arena_bytes, MemoryCategory::kActivations);
+  if (program_->has_arena && program_->arena_bytes > 0)
+    arena_ = backend_.allocate(program_->arena_bytes, MemoryCategory::kActivations);
   for (std::size_t s = 0; s < bases_.size(); ++s) {
     const Storage& storage = program_->storages[s];
     if (is_activation(storage)) {
@@ -60,14 +69,15 @@ void Session::allocate_fixed() {
   }
 }
 
-/// A buffer is taken before the first step that touches it and given back after the last; one that lives across a loop's edge is given back
-/// when the loop is over, and one that holds an output is kept for the reader.
+/// A buffer is taken before the first step that touches it and given back after the last; one that lives across a
+/// loop's edge is given back when the loop is over, and one that holds an output is kept for the reader.
 void Session::plan_buffers() {
   schedule_.take_before.resize(program_->steps.size());
   schedule_.give_after.resize(program_->steps.size());
   std::vector<bool> is_output(bases_.size(), false);
   for (const Output& output : program_->graph.outputs())
-    if (const int s = program_->places[index_of(output.value)].storage; s >= 0) is_output[static_cast<std::size_t>(s)] = true;
+    if (const int s = program_->places[index_of(output.value)].storage; s >= 0)
+      is_output[static_cast<std::size_t>(s)] = true;
 
   for (std::size_t s = 0; s < bases_.size(); ++s) {
     const Storage& storage = program_->storages[s];
@@ -88,7 +98,8 @@ void Session::plan_buffers() {
 }
 
 void Session::bind_weights(const WeightStore& weights) {
-  for (const WeightUse& use : program_->weights) bases_[static_cast<std::size_t>(use.storage)] = weights.address(use.key, use.layout);
+  for (const WeightUse& use : program_->weights)
+    bases_[static_cast<std::size_t>(use.storage)] = weights.address(use.key, use.layout);
 }
 
 ValueId Session::require(ValueKind kind, std::string_view name) const {
@@ -101,15 +112,21 @@ ValueId Session::require(ValueKind kind, std::string_view name) const {
 void Session::write(ValueId value, std::string_view what, const HostTensor& tensor) {
   const TensorType& type = program_->graph.type(value);
   if (tensor.dtype() != type.dtype || !(tensor.shape() == type.shape))
-    fail("{} '{}' is {}{}, expected {}{}", what, program_->graph.value(value).name, tensor.dtype(), tensor.shape(), type.dtype, type.shape);
+    fail("{} '{}' is {}{}, expected {}{}", what, program_->graph.value(value).name, tensor.dtype(), tensor.shape(),
+         type.dtype, type.shape);
   const int storage = program_->places[index_of(value)].storage;
   if (storage < 0) return;  // declared, and read by nothing
-  backend_.copy_from_host(*stream_, bases_[static_cast<std::size_t>(storage)], tensor.bytes().data(), tensor.bytes().size());
+  backend_.copy_from_host(*stream_, bases_[static_cast<std::size_t>(storage)], tensor.bytes().data(),
+                          tensor.bytes().size());
   is_set_[static_cast<std::size_t>(storage)] = true;
 }
 
-void Session::set_input(std::string_view name, const HostTensor& tensor) { write(require(ValueKind::kInput, name), "input", tensor); }
-void Session::set_state(std::string_view name, const HostTensor& tensor) { write(require(ValueKind::kState, name), "state", tensor); }
+void Session::set_input(std::string_view name, const HostTensor& tensor) {
+  write(require(ValueKind::kInput, name), "input", tensor);
+}
+void Session::set_state(std::string_view name, const HostTensor& tensor) {
+  write(require(ValueKind::kState, name), "state", tensor);
+}
 
 void Session::set_input_bytes(std::string_view name, std::span<const std::byte> bytes) {
   const ValueId value = require(ValueKind::kInput, name);
@@ -124,8 +141,10 @@ void Session::run(const IterationObserver& observer) {
   for (const ValueKind kind : {ValueKind::kInput, ValueKind::kState})
     for (std::size_t v = 0; v < program_->graph.value_count(); ++v) {
       const int storage = program_->places[v].storage;
-      if (program_->graph.value(ValueId(static_cast<int>(v))).kind == kind && storage >= 0 && !is_set_[static_cast<std::size_t>(storage)])
-        fail("{} needs '{}', which has not been given", program_->graph.name(), program_->graph.value(ValueId(static_cast<int>(v))).name);
+      if (program_->graph.value(ValueId(static_cast<int>(v))).kind == kind && storage >= 0 &&
+          !is_set_[static_cast<std::size_t>(storage)])
+        fail("{} needs '{}', which has not been given", program_->graph.name(),
+             program_->graph.value(ValueId(static_cast<int>(v))).name);
     }
   run_segment(program_->root, observer);
   stream_->synchronize();
@@ -170,7 +189,8 @@ void Session::launch(const Step& step) {
   for (std::size_t i = 0; i < step.input_places.size(); ++i) input_addresses_[i] = address(step.input_places[i]);
   for (std::size_t i = 0; i < step.output_places.size(); ++i) output_addresses_[i] = address(step.output_places[i]);
   if (step.prepared == nullptr) {  // a state's next value
-    backend_.copy_on_device(*stream_, output_addresses_[0], input_addresses_[0], program_->graph.type(step.outputs[0]).bytes());
+    backend_.copy_on_device(*stream_, output_addresses_[0], input_addresses_[0],
+                            program_->graph.type(step.outputs[0]).bytes());
     return;
   }
   step.prepared->launch({.stream = *stream_,
@@ -207,7 +227,8 @@ const std::byte* Session::output_address(std::string_view name) const {
 HostTensor Session::read(ValueId value) const {
   const TensorType& type = program_->graph.type(value);
   HostTensor tensor(type.dtype, type.shape);
-  backend_.copy_to_host(*stream_, tensor.bytes().data(), address(program_->places[index_of(value)]), tensor.bytes().size());
+  backend_.copy_to_host(*stream_, tensor.bytes().data(), address(program_->places[index_of(value)]),
+                        tensor.bytes().size());
   stream_->synchronize();
   return tensor;
 }
@@ -229,7 +250,11 @@ void Session::release_inputs() {
   }
 }
 
-std::size_t Session::activation_peak_bytes() const { return program_->has_arena ? program_->arena_bytes : allocator_.peak_used_bytes(); }
-std::size_t Session::activation_reserved_bytes() const { return program_->has_arena ? program_->arena_bytes : allocator_.reserved_bytes(); }
+std::size_t Session::activation_peak_bytes() const {
+  return program_->has_arena ? program_->arena_bytes : allocator_.peak_used_bytes();
+}
+std::size_t Session::activation_reserved_bytes() const {
+  return program_->has_arena ? program_->arena_bytes : allocator_.reserved_bytes();
+}
 
 }  // namespace headroom

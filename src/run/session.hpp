@@ -18,11 +18,13 @@ class WeightStore;
 using IterationObserver = std::function<void(std::int64_t iteration, double milliseconds)>;
 
 /// A program with memory: inputs, states and activations of its own, weights shared through the store.
-/// With an arena every address is fixed at construction. Without (eager), activations come from a caching allocator when first written
-/// and go back at last use. Either way nothing is allocated after the first run. One thread at a time.
+/// With an arena every address is fixed at construction. Without (eager), activations come from a caching allocator
+/// when first written and go back at last use. Either way nothing is allocated after the first run. One thread at a
+/// time.
 class Session {
  public:
-  /// Loads the weights the program needs and that the store does not hold yet. `backend` and `weights` must outlive the session.
+  /// Loads the weights the program needs and that the store does not hold yet. `backend` and `weights` must outlive the
+  /// session.
   Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend);
   /// A program without weights.
   Session(std::shared_ptr<const Program> program, Backend& backend);
@@ -49,7 +51,8 @@ class Session {
   void release_inputs();
 
   [[nodiscard]] const Program& program() const noexcept { return *program_; }
-  /// Bytes of activations and scratch: the arena's size, or the most the caching allocator had handed out and what it holds.
+  /// Bytes of activations and scratch: the arena's size, or the most the caching allocator had handed out and what it
+  /// holds.
   [[nodiscard]] std::size_t activation_peak_bytes() const;
   [[nodiscard]] std::size_t activation_reserved_bytes() const;
   [[nodiscard]] Stream& stream() noexcept { return *stream_; }
@@ -80,13 +83,13 @@ class Session {
   std::unique_ptr<Stream> stream_;
   CachingAllocator allocator_;
   Buffer arena_;
-  std::vector<Buffer> buffers_;                     // by storage: inputs, states, counters
-  std::vector<CachingAllocator::Block> blocks_;     // by storage: eager activations in use
-  std::vector<std::byte*> bases_;                   // by storage: where it begins now, or null
-  std::vector<bool> is_set_;                        // by storage: an input or state that has been given
+  std::vector<Buffer> buffers_;                  // by storage: inputs, states, counters
+  std::vector<CachingAllocator::Block> blocks_;  // by storage: eager activations in use
+  std::vector<std::byte*> bases_;                // by storage: where it begins now, or null
+  std::vector<bool> is_set_;                     // by storage: an input or state that has been given
   BufferSchedule schedule_;
   std::vector<std::pair<const Segment*, std::vector<int>>> give_after_loop_;
-  std::vector<const void*> input_addresses_;        // of the step being launched
+  std::vector<const void*> input_addresses_;  // of the step being launched
   std::vector<void*> output_addresses_;
 };
 

@@ -110,7 +110,8 @@ TEST_P(SessionTest, RefusesToRunWithoutAnInputAndWithAWrongOne) {
 TEST_P(SessionTest, HoldsConstantMemoryAfterTheFirstRun) {
   const Graph graph = parse_graph(kMixed);
   Session session(make_program(graph), *backend_);
-  for (const ValueId input : graph.values_of(ValueKind::kInput)) session.set_input(graph.value(input).name, random_tensor(graph.type(input), 1));
+  for (const ValueId input : graph.values_of(ValueKind::kInput))
+    session.set_input(graph.value(input).name, random_tensor(graph.type(input), 1));
   session.run();
   const MemoryUse first = backend_->memory_use();
   for (int i = 0; i < 100; ++i) session.run();
@@ -118,7 +119,8 @@ TEST_P(SessionTest, HoldsConstantMemoryAfterTheFirstRun) {
   EXPECT_EQ(backend_->memory_use().total, first.total);
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, SessionTest, testing::Bool(), [](const auto& parameter) { return parameter.param ? "Arena" : "Eager"; });
+INSTANTIATE_TEST_SUITE_P(Plans, SessionTest, testing::Bool(),
+                         [](const auto& parameter) { return parameter.param ? "Arena" : "Eager"; });
 
 }  // namespace
 }  // namespace headroom

@@ -25,11 +25,12 @@ void WeightStore::load(const Program& program, const LoadObserver& observer) {
 
 void WeightStore::check_param(const Graph& graph, ValueId param) const {
   const Value& value = graph.value(param);
-  if (!checkpoint_.has(value.name)) fail("{} has no tensor '{}', which the model needs", checkpoint_.description(), value.name);
+  if (!checkpoint_.has(value.name))
+    fail("{} has no tensor '{}', which the model needs", checkpoint_.description(), value.name);
   const TensorSpec& spec = checkpoint_.entry(value.name);
   if (spec.dtype != value.type.dtype || !(spec.shape == value.type.shape))
-    fail("{}: tensor '{}' is {}{}, expected {}{}", checkpoint_.description(), value.name, spec.dtype, spec.shape, value.type.dtype,
-         value.type.shape);
+    fail("{}: tensor '{}' is {}{}, expected {}{}", checkpoint_.description(), value.name, spec.dtype, spec.shape,
+         value.type.dtype, value.type.shape);
 }
 
 Buffer WeightStore::fold(const Program& program, const std::vector<int>& producers, const WeightUse& use) {

@@ -16,15 +16,17 @@ namespace headroom {
 /// Called while weights load: how many of `total` are in place.
 using LoadObserver = std::function<void(std::size_t done, std::size_t total)>;
 
-/// Folded weights on a device, outliving every program. A weight is an expression over the checkpoint's params (a cast, a
-/// concatenation, ...) in the form a kernel asked for; programs of any shape and batch share it by its key. Each is folded
-/// by itself, streamed from the mapped checkpoint: peak memory is the folded weights plus the largest one. Addresses never move.
+/// Folded weights on a device, outliving every program. A weight is an expression over the checkpoint's params (a cast,
+/// a concatenation, ...) in the form a kernel asked for; programs of any shape and batch share it by its key. Each is
+/// folded by itself, streamed from the mapped checkpoint: peak memory is the folded weights plus the largest one.
+/// Addresses never move.
 class WeightStore {
  public:
   /// Both must outlive the store.
   WeightStore(Backend& backend, const Checkpoint& checkpoint) : backend_(backend), checkpoint_(checkpoint) {}
 
-  /// Folds every weight of `program` that is not here yet. Throws Error naming a param that the checkpoint lacks or holds otherwise.
+  /// Folds every weight of `program` that is not here yet. Throws Error naming a param that the checkpoint lacks or
+  /// holds otherwise.
   void load(const Program& program, const LoadObserver& observer = {});
 
   /// Device address of a loaded weight.
