@@ -132,6 +132,7 @@ std::vector<ValueId> Builder::chunk(ValueId x, int parts, int axis) {
   const std::int64_t extent = shape(x)[axis];
   if (extent % parts != 0) fail("{} parts do not divide axis {} of {}", parts, axis, shape(x));
   std::vector<ValueId> chunks;
+  chunks.reserve(static_cast<std::size_t>(parts));
   for (int i = 0; i < parts; ++i) chunks.push_back(slice(x, axis, i * (extent / parts), extent / parts));
   return chunks;
 }

@@ -15,9 +15,10 @@
 namespace headroom {
 namespace {
 
-using namespace testing_tools;
 using testing::DoubleNear;
 using testing::Pointwise;
+using testing_tools::evaluate;
+using testing_tools::reals;
 
 constexpr DType kF32 = DType::kF32;
 constexpr DType kBF16 = DType::kBF16;

@@ -41,6 +41,7 @@ RegionId Graph::add_loop(RegionId parent, std::int64_t trip_count, std::string c
 Node Graph::make_node(Op op, std::vector<ValueId> inputs, Attributes attributes, std::string path, RegionId region) {
   HR_CHECK(region >= 0 && static_cast<std::size_t>(region) < regions_.size());
   std::vector<TensorType> input_types;
+  input_types.reserve(inputs.size());
   for (const ValueId input : inputs) input_types.push_back(type(input));
   std::vector<TensorType> result_types;
   try {

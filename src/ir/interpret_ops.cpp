@@ -31,6 +31,7 @@ std::vector<OracleTensor> evaluate_fused(Op op, const Attributes& attributes, Op
     }
   }
   std::vector<OracleTensor> out;
+  out.reserve(results.size());
   for (const ValueId result : results) out.push_back(*values[index_of(result)]);
   return out;
 }

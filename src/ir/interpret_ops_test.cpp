@@ -16,10 +16,13 @@
 namespace headroom {
 namespace {
 
-using namespace testing_tools;
 using testing::DoubleNear;
 using testing::ElementsAre;
 using testing::Pointwise;
+using testing_tools::evaluate;
+using testing_tools::integers;
+using testing_tools::ramp;
+using testing_tools::reals;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 

@@ -13,9 +13,9 @@
 namespace headroom {
 namespace {
 
-using namespace testing_tools;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing_tools::host;
 
 constexpr DType kF32 = DType::kF32;
 

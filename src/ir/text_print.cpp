@@ -117,7 +117,7 @@ class Printer {
       if (renumber_ && number == numbers_.end()) return fmt::format("%undefined.{}", index_of(id));
       return fmt::format("%{}", renumber_ ? number->second : index_of(id));
     }
-    const std::string name = declared_name(id);
+    std::string name = declared_name(id);
     if (name_counts_.at(value.name) == 1) return name;
     return fmt::format("%{}:{}", keyword_of(value.kind), name.substr(1));
   }

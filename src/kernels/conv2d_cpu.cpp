@@ -166,6 +166,7 @@ class PreparedConv2d final : public PreparedKernel {
 class OnednnConv2d final : public Kernel {
  public:
   [[nodiscard]] std::string_view name() const override { return "onednn.conv2d"; }
+  [[nodiscard]] Op op() const override { return Op::kConv2d; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
     if (spec.op != Op::kConv2d) return Rejection{fmt::format("runs conv2d, not {}", name_of(spec.op))};

@@ -37,6 +37,7 @@ class CpuKernel final : public Kernel {
   explicit CpuKernel(const CpuKernelTraits& traits) : traits_(traits) {}
 
   [[nodiscard]] std::string_view name() const override { return traits_.name; }
+  [[nodiscard]] Op op() const override { return traits_.op; }
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override;
   [[nodiscard]] StrideRule input_strides(const OpSpec&, int) const override { return traits_.strides; }
   [[nodiscard]] StrideRule output_strides(const OpSpec&, int) const override { return traits_.strides; }

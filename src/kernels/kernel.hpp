@@ -89,6 +89,8 @@ class Kernel {
   virtual ~Kernel() = default;
   /// Unique and stable: "onednn.linear", "highway.softmax".
   [[nodiscard]] virtual std::string_view name() const = 0;
+  /// The operation it runs; it is a candidate for nodes of that op alone.
+  [[nodiscard]] virtual Op op() const = 0;
   [[nodiscard]] virtual Support supports(const OpSpec& spec, const Target& target) const = 0;
   /// What strides each operand may have; dense unless said.
   [[nodiscard]] virtual StrideRule input_strides(const OpSpec& spec, int input) const;

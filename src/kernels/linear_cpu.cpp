@@ -179,6 +179,7 @@ class PreparedLinear final : public PreparedKernel {
 class OnednnLinear final : public Kernel {
  public:
   [[nodiscard]] std::string_view name() const override { return "onednn.linear"; }
+  [[nodiscard]] Op op() const override { return Op::kLinear; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
     if (spec.op != Op::kLinear) return Rejection{fmt::format("runs linear, not {}", name_of(spec.op))};

@@ -90,6 +90,7 @@ class PreparedMatmul final : public PreparedKernel {
 class OnednnMatmul final : public Kernel {
  public:
   [[nodiscard]] std::string_view name() const override { return "onednn.matmul"; }
+  [[nodiscard]] Op op() const override { return Op::kMatmul; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
     if (spec.op != Op::kMatmul) return Rejection{fmt::format("runs matmul, not {}", name_of(spec.op))};

@@ -55,6 +55,7 @@ class PreparedMaxPool2d final : public PreparedKernel {
 class OnednnMaxPool2d final : public Kernel {
  public:
   [[nodiscard]] std::string_view name() const override { return "onednn.max_pool2d"; }
+  [[nodiscard]] Op op() const override { return Op::kMaxPool2d; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
     if (spec.op != Op::kMaxPool2d) return Rejection{fmt::format("runs max_pool2d, not {}", name_of(spec.op))};

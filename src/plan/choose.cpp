@@ -39,12 +39,13 @@ std::vector<ChosenKernel> choose_kernels(const Graph& graph, const std::vector<b
     if (is_weight[index_of(node.results[0])]) continue;
     ChosenKernel choice{.node = i, .kernel = nullptr, .spec = spec_of(graph, node, is_weight), .rejections = {}};
     for (const Kernel* kernel : kernels_of(target.device)) {
+      if (kernel->op() != node.op) continue;
       Support support = kernel->supports(choice.spec, target);
       if (!support) {
         choice.kernel = kernel;
         break;
       }
-      if (!support->reason.empty()) choice.rejections.push_back({kernel->name(), std::move(support->reason)});
+      choice.rejections.push_back({kernel->name(), std::move(support->reason)});
     }
     if (choice.kernel == nullptr) fail_without_kernel(node, choice.spec, target, choice.rejections);
     chosen.push_back(std::move(choice));
