@@ -46,7 +46,8 @@ function(headroom_layer name)
     add_executable(${name}_tests ${tests})
     target_link_libraries(${name}_tests PRIVATE headroom_${name} GTest::gtest GTest::gmock GTest::gtest_main)
     target_compile_definitions(${name}_tests PRIVATE HEADROOM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-    gtest_discover_tests(${name}_tests TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 PROPERTIES LABELS unit)
+    target_compile_options(${name}_tests PRIVATE $<$<CONFIG:Release>:-O1>)  # a quarter less to compile, nothing more to run
+    gtest_discover_tests(${name}_tests TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 PROPERTIES LABELS unit ENVIRONMENT "GOMP_SPINCOUNT=20000")
     add_dependencies(unit_tests ${name}_tests)
   endif()
 

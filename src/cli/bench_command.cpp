@@ -64,7 +64,6 @@ void bench(const Arguments& arguments) {
       compile(build_flux_forward(model.config, shape, model.params()), switches, engine.backend->properties().target);
   report_declined(log, compiled.declined);
   Session session(compiled.program, *engine.weights, *engine.backend);
-  engine.backend->reset_peak();
   set_random_inputs(session, request, static_cast<std::int64_t>(model.config.axes_dims_rope.size()));
 
   Progress progress("measuring", arguments.protocol.trials, arguments.model.quiet);

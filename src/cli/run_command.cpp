@@ -133,7 +133,7 @@ void add_run_command(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--json", arguments->as_json, "machine-readable summary");
   command->footer(
-      "Example: headroom run models/fashion-flux --labels sneaker,bag --per-label 4 --opt fast --out shoes.png");
+      "Example: headroom run models/fashion-flux --labels Sneaker,Bag --per-label 4 --opt fast --out shoes.png");
   command->callback([arguments] { run(*arguments); });
 }
 

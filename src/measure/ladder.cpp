@@ -28,7 +28,7 @@ class Climber {
       options_.request.images = model.prompts ? static_cast<std::int64_t>(model.prompts->labels.size()) : 1;
     if (options_.quality_images > 0 && !judges_quality())
       fail_usage("--quality needs a trained model with pixels and a classifier beside it, which {} is not", model.name);
-    if (judges_quality()) judge_ = Judge::open(model.checkpoint.folder(), backend);
+    if (options_.quality_images > 0) judge_ = Judge::open(model.checkpoint.folder(), backend);
     if (options_.quality_images > 0 && !judge_)
       fail("{} has no folder `classifier`, so its images cannot be judged", model.name);
   }
@@ -107,18 +107,20 @@ class Climber {
 
   void time_generations(Generator& generator, Rung& rung, Trials& steps, Trials& images) {
     const std::vector<ImageRequest> requests = requests_from(0, generator.request().images);
+    std::vector<double> warmup_ms;
     std::int64_t seen = 0;
     const auto enough = static_cast<std::int64_t>(options_.warmup_steps + options_.min_trials);
     do {
       double total_ms = 0;
       const HostTensor latents = generator.generate(requests, [&](std::int64_t, double milliseconds) {
         total_ms += milliseconds;
-        if (seen++ >= options_.warmup_steps) steps.wall_ms.push_back(milliseconds);
+        (seen++ < options_.warmup_steps ? warmup_ms : steps.wall_ms).push_back(milliseconds);
         tick();
       });
       if (rung.pixels.numel() == 0 && model_.pixels) rung.pixels = unpatch(latents, *model_.pixels);
       images.wall_ms.push_back(total_ms / static_cast<double>(generator.request().images));
     } while (seen < enough);
+    steps.warmup_stable = steps.warmup_stable && is_settled(warmup_ms);
   }
 
   void describe(Rung& rung, const Generator& generator, const WeightStore& weights, Ladder& ladder) const {

@@ -32,7 +32,8 @@ struct Rung {
   SwitchSet switches;
   bool cumulative = false;  ///< adds to the cumulative rung before it, rather than standing alone
   DenoiseRequest denoise;   ///< what one generation does
-  Result result;  ///< with the series "step" (ms of one denoise step) and "image" (ms of one image, whole generations)
+  Result result;  ///< with the series "step" (ms of one denoise step) and "image" (ms of one image: whole generations,
+                  ///< the warm-up steps of each round's first among them)
   HostTensor
       pixels;  ///< of the first generation, [images, channels, height, width]; empty where the model has no pixels
   double image_ms = 0;  ///< steps * median step / images
