@@ -19,8 +19,8 @@ HWY_INLINE Vector relu_of(Vector x) { return hn::IfThenZeroElse(hn::Lt(x, hn::Ze
 /// x / (1 + e^-x)
 HWY_INLINE Vector silu_of(Vector x) { return hn::Div(x, hn::Add(hn::Set(Float(), 1.0F), exp_of(hn::Neg(x)))); }
 
-/// 0.5 x (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x^3) (Hendrycks and Gimpel 2016), as x / (1 + e^-2u): the same,
-/// without the cancellation in 1 + tanh(u) for negative x.
+/// 0.5 x (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x^3) (Hendrycks and Gimpel 2016), as x / (1 + e^-2u): the
+/// same, without the cancellation in 1 + tanh(u) for negative x.
 HWY_INLINE Vector gelu_tanh_of(Vector x) {
   const Float d;
   const Vector cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, -0.0713548162726F), hn::Set(d, -1.59576912161F));

@@ -1,10 +1,10 @@
 // cast: y = x rounded to y's dtype (nearest, ties to even); the same shape.
 //
 // Dtypes   f32 -> bf16, bf16 -> f32 and f16 -> f32 or bf16 in vectors, the rest one element at a time through double.
-// Bytes    x read, y written once; bound by memory in vectors, by the conversion (some nanoseconds an element) otherwise.
+// Bytes    x read, y written once; bound by memory in vectors, by the conversion (some nanoseconds an element)
+// otherwise.
 
 #include "kernels/cast.hpp"
-
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/row_loop.hpp"
@@ -29,12 +29,14 @@ template <class From, class To>
 void cast_rows_of(const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, const void* x, void* y) {
   RowCursor cursor(loop, begin);
   for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
-    map_row(cursor.length(), Same{}, static_cast<To*>(y) + cursor.offset(1), static_cast<const From*>(x) + cursor.offset(0));
+    map_row(cursor.length(), Same{}, static_cast<To*>(y) + cursor.offset(1),
+            static_cast<const From*>(x) + cursor.offset(0));
   }
 }
 
 /// Rows [begin, end) of operands x, y; the pairs of dtypes that is_vectorized() names.
-void cast_rows(DType from, DType to, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, const void* x, void* y) {
+void cast_rows(DType from, DType to, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, const void* x,
+               void* y) {
   if (from == DType::kF32) return cast_rows_of<float, Bf16>(loop, begin, end, x, y);
   if (from == DType::kBF16) return cast_rows_of<Bf16, float>(loop, begin, end, x, y);
   if (to == DType::kF32) return cast_rows_of<Half, float>(loop, begin, end, x, y);
@@ -58,7 +60,8 @@ bool is_vectorized(DType from, DType to) {
 }
 
 /// Rows [begin, end) of operands x, y, an element at a time. Integers of 64 bits stay exact up to 2^53.
-void cast_each(DType from, DType to, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, const void* x, void* y) {
+void cast_each(DType from, DType to, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, const void* x,
+               void* y) {
   const auto from_bytes = static_cast<std::int64_t>(size_of(from));
   const auto to_bytes = static_cast<std::int64_t>(size_of(to));
   RowCursor cursor(loop, begin);
@@ -97,7 +100,8 @@ CpuPlan plan(const CpuBinding& binding) {
 }  // namespace
 
 const Kernel& highway_cast() {
-  static const CpuKernel kernel({.name = "highway.cast", .op = Op::kCast, .supports = supports_all_types, .plan = plan});
+  static const CpuKernel kernel(
+      {.name = "highway.cast", .op = Op::kCast, .supports = supports_all_types, .plan = plan});
   return kernel;
 }
 

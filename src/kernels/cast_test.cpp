@@ -1,18 +1,20 @@
 #include "kernels/cast.hpp"
 
-#include "kernels/highway_check.hpp"
-
 #include <bit>
 #include <numeric>
+
+#include "kernels/highway_check.hpp"
 
 namespace headroom {
 namespace {
 
-OpSpec cast_spec(DType from, DType to, const Shape& shape) { return make_spec(Op::kCast, {{from, shape}}, {{"dtype", to}}); }
+OpSpec cast_spec(DType from, DType to, const Shape& shape) {
+  return make_spec(Op::kCast, {{from, shape}}, {{"dtype", to}});
+}
 
 TEST(Cast, EveryPairOfDTypesMatchesTheOracle) {
-  constexpr std::array kAll = {DType::kF64,   DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kF8E5M2,
-                               DType::kI64,   DType::kI32, DType::kI8,  DType::kU8,   DType::kBool};
+  constexpr std::array kAll = {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kF8E5M2,
+                               DType::kI64, DType::kI32, DType::kI8,  DType::kU8,   DType::kBool};
   for (const DType from : kAll) {
     for (const DType to : kAll) expect_matches_oracle(highway_cast(), cast_spec(from, to, {3, 19}));
   }
@@ -41,13 +43,15 @@ std::vector<To> cast(const std::vector<From>& bits, DType from, DType to) {
   return result;
 }
 
-// All halves and all bf16, and f32 on, just below and just above every tie between two bf16: infinities, NaN and subnormals too.
+// All halves and all bf16, and f32 on, just below and just above every tie between two bf16: infinities, NaN and
+// subnormals too.
 TEST(Cast, AgreesWithTheScalarConversionsBitForBit) {
   std::vector<std::uint16_t> halves(65536);
   std::iota(halves.begin(), halves.end(), std::uint16_t{0});
   std::vector<std::uint32_t> singles;
   for (const std::uint32_t upper : halves) {
-    for (const std::uint32_t lower : {0U, 1U, 0x7FFFU, 0x8000U, 0x8001U, 0xFFFFU}) singles.push_back(upper << 16 | lower);
+    for (const std::uint32_t lower : {0U, 1U, 0x7FFFU, 0x8000U, 0x8001U, 0xFFFFU})
+      singles.push_back(upper << 16 | lower);
   }
   for_each_highway_target([&] {
     const auto from_f16 = cast<std::uint16_t, float>(halves, DType::kF16, DType::kF32);
@@ -61,7 +65,8 @@ TEST(Cast, AgreesWithTheScalarConversionsBitForBit) {
     }
     EXPECT_EQ(wrong, 0);
     const auto to_bf16 = cast<std::uint32_t, std::uint16_t>(singles, DType::kF32, DType::kBF16);
-    for (std::size_t i = 0; i < singles.size(); ++i) wrong += to_bf16[i] != float_to_bf16(std::bit_cast<float>(singles[i]));
+    for (std::size_t i = 0; i < singles.size(); ++i)
+      wrong += to_bf16[i] != float_to_bf16(std::bit_cast<float>(singles[i]));
     EXPECT_EQ(wrong, 0);
   });
 }

@@ -22,7 +22,8 @@ class CpuPrepared final : public PreparedKernel {
 
 Support CpuKernel::supports(const OpSpec& spec, const Target& target) const {
   if (spec.op != traits_.op) return Rejection{fmt::format("runs {}, not {}", name_of(traits_.op), name_of(spec.op))};
-  if (target.device != DeviceKind::kCpu) return Rejection{fmt::format("runs on a cpu, not on {}", name_of(target.device))};
+  if (target.device != DeviceKind::kCpu)
+    return Rejection{fmt::format("runs on a cpu, not on {}", name_of(target.device))};
   return traits_.supports(spec);
 }
 

@@ -44,16 +44,18 @@ class CpuKernel final : public Kernel {
   [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override;
   [[nodiscard]] DType compute_type(const OpSpec& spec) const override;
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
-                                                        std::span<const Operand> outputs, const Target& target) const override;
+                                                        std::span<const Operand> outputs,
+                                                        const Target& target) const override;
 
  private:
   CpuKernelTraits traits_;
 };
 
-/// Supported where the operands are row-major and of dtypes that supports_f32_or_bf16() takes: for kernels that work along
-/// the innermost axis.
+/// Supported where the operands are row-major and of dtypes that supports_f32_or_bf16() takes: for kernels that work
+/// along the innermost axis.
 [[nodiscard]] Support supports_rows(const OpSpec& spec);
-/// Supported where output 0 is f32 or bf16 and every input has its dtype, or f32 (the small operands beside a bf16 tensor).
+/// Supported where output 0 is f32 or bf16 and every input has its dtype, or f32 (the small operands beside a bf16
+/// tensor).
 [[nodiscard]] Support supports_f32_or_bf16(const OpSpec& spec);
 /// Supported whatever the types are, as ir's infer() allows them.
 [[nodiscard]] Support supports_all_types(const OpSpec& spec);

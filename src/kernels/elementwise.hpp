@@ -4,8 +4,8 @@
 
 namespace headroom {
 
-// Elementwise ops on f32 or bf16, innermost stride 1 and any strides outside; the two-operand forms broadcast as in NumPy.
-// All may write over an operand of the result's type and strides.
+// Elementwise ops on f32 or bf16, innermost stride 1 and any strides outside; the two-operand forms broadcast as in
+// NumPy. All may write over an operand of the result's type and strides.
 
 [[nodiscard]] const Kernel& highway_add();
 [[nodiscard]] const Kernel& highway_sub();

@@ -1,15 +1,16 @@
 // Elementwise ops: y = f(a, b) or y = f(x), one element from the same place in each operand.
 //
-// Shapes   any; a and b broadcast. Axes that lie behind each other in all operands are merged, so dense operands are one row.
+// Shapes   any; a and b broadcast. Axes that lie behind each other in all operands are merged, so dense operands are
+// one row.
 //          A row is contiguous in each operand, or one repeated element (a broadcast innermost axis).
 // Dtypes   f32 or bf16 in memory, f32 arithmetic, one rounding; alignment none.
 // Bytes    each operand once.
-// FLOPs    1 an element, so memory is the bound; silu and gelu spend about 20 on an exp, a division and a polynomial (see
+// FLOPs    1 an element, so memory is the bound; silu and gelu spend about 20 on an exp, a division and a polynomial
+// (see
 //          activation_inl.hpp), which one core hides behind memory only at 256 bits and wider.
 
-#include "kernels/elementwise.hpp"
-
 #include "kernels/cpu_kernel.hpp"
+#include "kernels/elementwise.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
@@ -56,7 +57,8 @@ void unary_rows_of(const RowLoop<2>& loop, std::int64_t begin, std::int64_t end,
   const ApplyUnary<kForm> function{hn::Set(Float(), scalar)};
   RowCursor cursor(loop, begin);
   for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
-    map_row(cursor.length(), function, static_cast<T*>(y) + cursor.offset(1), static_cast<const T*>(x) + cursor.offset(0));
+    map_row(cursor.length(), function, static_cast<T*>(y) + cursor.offset(1),
+            static_cast<const T*>(x) + cursor.offset(0));
   }
 }
 
@@ -64,12 +66,18 @@ template <class T>
 HWY_INLINE void unary_rows_typed(Unary form, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, float scalar,
                                  const void* x, void* y) {
   switch (form) {
-    case Unary::kAddScalar: return unary_rows_of<Unary::kAddScalar, T>(loop, begin, end, scalar, x, y);
-    case Unary::kMulScalar: return unary_rows_of<Unary::kMulScalar, T>(loop, begin, end, scalar, x, y);
-    case Unary::kRelu: return unary_rows_of<Unary::kRelu, T>(loop, begin, end, scalar, x, y);
-    case Unary::kSilu: return unary_rows_of<Unary::kSilu, T>(loop, begin, end, scalar, x, y);
-    case Unary::kGeluTanh: return unary_rows_of<Unary::kGeluTanh, T>(loop, begin, end, scalar, x, y);
-    case Unary::kGeluErf: return unary_rows_of<Unary::kGeluErf, T>(loop, begin, end, scalar, x, y);
+    case Unary::kAddScalar:
+      return unary_rows_of<Unary::kAddScalar, T>(loop, begin, end, scalar, x, y);
+    case Unary::kMulScalar:
+      return unary_rows_of<Unary::kMulScalar, T>(loop, begin, end, scalar, x, y);
+    case Unary::kRelu:
+      return unary_rows_of<Unary::kRelu, T>(loop, begin, end, scalar, x, y);
+    case Unary::kSilu:
+      return unary_rows_of<Unary::kSilu, T>(loop, begin, end, scalar, x, y);
+    case Unary::kGeluTanh:
+      return unary_rows_of<Unary::kGeluTanh, T>(loop, begin, end, scalar, x, y);
+    case Unary::kGeluErf:
+      return unary_rows_of<Unary::kGeluErf, T>(loop, begin, end, scalar, x, y);
   }
 }
 
@@ -109,7 +117,8 @@ HWY_INLINE Vector repeat(const T* element) {
 }
 
 template <Binary kForm, class T>
-void binary_rows_of(const RowLoop<3>& loop, std::int64_t begin, std::int64_t end, const void* a, const void* b, void* y) {
+void binary_rows_of(const RowLoop<3>& loop, std::int64_t begin, std::int64_t end, const void* a, const void* b,
+                    void* y) {
   const bool repeat_a = loop.inner.strides[0] == 0;
   const bool repeat_b = loop.inner.strides[1] == 0;
   RowCursor cursor(loop, begin);
@@ -128,12 +137,15 @@ void binary_rows_of(const RowLoop<3>& loop, std::int64_t begin, std::int64_t end
 }
 
 template <class T>
-HWY_INLINE void binary_rows_typed(Binary form, const RowLoop<3>& loop, std::int64_t begin, std::int64_t end, const void* a,
-                                  const void* b, void* y) {
+HWY_INLINE void binary_rows_typed(Binary form, const RowLoop<3>& loop, std::int64_t begin, std::int64_t end,
+                                  const void* a, const void* b, void* y) {
   switch (form) {
-    case Binary::kAdd: return binary_rows_of<Binary::kAdd, T>(loop, begin, end, a, b, y);
-    case Binary::kSub: return binary_rows_of<Binary::kSub, T>(loop, begin, end, a, b, y);
-    case Binary::kMul: return binary_rows_of<Binary::kMul, T>(loop, begin, end, a, b, y);
+    case Binary::kAdd:
+      return binary_rows_of<Binary::kAdd, T>(loop, begin, end, a, b, y);
+    case Binary::kSub:
+      return binary_rows_of<Binary::kSub, T>(loop, begin, end, a, b, y);
+    case Binary::kMul:
+      return binary_rows_of<Binary::kMul, T>(loop, begin, end, a, b, y);
   }
 }
 
@@ -158,11 +170,16 @@ HWY_EXPORT(binary_rows);
 
 Unary unary_form(const OpSpec& spec) {
   switch (spec.op) {
-    case Op::kAddScalar: return Unary::kAddScalar;
-    case Op::kMulScalar: return Unary::kMulScalar;
-    case Op::kRelu: return Unary::kRelu;
-    case Op::kSilu: return Unary::kSilu;
-    default: HR_CHECK(spec.op == Op::kGelu);
+    case Op::kAddScalar:
+      return Unary::kAddScalar;
+    case Op::kMulScalar:
+      return Unary::kMulScalar;
+    case Op::kRelu:
+      return Unary::kRelu;
+    case Op::kSilu:
+      return Unary::kSilu;
+    default:
+      HR_CHECK(spec.op == Op::kGelu);
   }
   return spec.attributes.get_text("approximate") == "tanh" ? Unary::kGeluTanh : Unary::kGeluErf;
 }
@@ -177,7 +194,8 @@ CpuPlan plan_unary(const CpuBinding& binding) {
   const int threads = binding.threads;
   return {[=](const LaunchArguments& arguments) {
     parallel_for(threads, loop.rows, grain_of(loop.row_length()), [&](std::int64_t begin, std::int64_t end, int) {
-      HWY_DYNAMIC_DISPATCH(unary_rows)(dtype, form, loop, begin, end, scalar, arguments.inputs[0], arguments.outputs[0]);
+      HWY_DYNAMIC_DISPATCH(unary_rows)
+      (dtype, form, loop, begin, end, scalar, arguments.inputs[0], arguments.outputs[0]);
     });
   }};
 }

@@ -1,11 +1,11 @@
 #include "kernels/elementwise.hpp"
 
-#include "kernels/highway_check.hpp"
-
 #include <cmath>
 #include <limits>
 #include <numbers>
 #include <vector>
+
+#include "kernels/highway_check.hpp"
 
 namespace headroom {
 namespace {
@@ -102,7 +102,8 @@ TEST(Activations, AreAccurateFromTheSmallestToTheLargestInput) {
     const std::vector<float> y = run(kernel, spec, x);
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double expected = reference(static_cast<double>(x[i]));
-      // Far in the negative tail the argument of exp is itself rounded: relative to what it multiplies, not to the result.
+      // Far in the negative tail the argument of exp is itself rounded: relative to what it multiplies, not to the
+      // result.
       const double allowed = 6e-7 * std::fabs(expected) + 1e-9 * std::fmin(1.0, std::fabs(static_cast<double>(x[i])));
       EXPECT_NEAR(static_cast<double>(y[i]), expected, allowed) << kernel.name() << "(" << x[i] << ")";
     }
@@ -123,7 +124,9 @@ TEST(Activations, KeepNanAndInfinity) {
   for_each_highway_target([&] {
     for (const Op op : {Op::kRelu, Op::kSilu, Op::kGelu}) {
       const Kernel& kernel = op == Op::kRelu ? highway_relu() : op == Op::kSilu ? highway_silu() : highway_gelu();
-      const std::vector<float> y = run(kernel, f32_spec(op, 18), std::vector<float>{nan, -nan, infinity, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, nan});
+      const std::vector<float> y =
+          run(kernel, f32_spec(op, 18),
+              std::vector<float>{nan, -nan, infinity, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, nan});
       EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[1]) && std::isnan(y[17])) << kernel.name();
       EXPECT_EQ(y[2], infinity) << kernel.name();
       EXPECT_EQ(y[3], 0.0F) << kernel.name();

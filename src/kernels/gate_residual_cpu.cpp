@@ -1,11 +1,11 @@
 // gate_residual: y[b, s, d] = residual[b, s, d] + gate[b, 1, d] * x[b, s, d]
 //
-// Dtypes   residual, x, y f32 or bf16, gate the same or f32; f32 arithmetic, one rounding. Rows with innermost stride 1.
-// Bytes    residual and x read, y written once; the gate of a sample stays in cache. 2 FLOPs an element: bound by memory.
-
-#include "kernels/gate_residual.hpp"
+// Dtypes   residual, x, y f32 or bf16, gate the same or f32; f32 arithmetic, one rounding. Rows with innermost
+// stride 1. Bytes    residual and x read, y written once; the gate of a sample stays in cache. 2 FLOPs an element:
+// bound by memory.
 
 #include "kernels/cpu_kernel.hpp"
+#include "kernels/gate_residual.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
@@ -25,11 +25,13 @@ struct Gate {
 };
 
 template <class T, class S>
-void gate_rows_of(const RowLoop<4>& loop, std::int64_t begin, std::int64_t end, std::span<const void* const> in, void* y) {
+void gate_rows_of(const RowLoop<4>& loop, std::int64_t begin, std::int64_t end, std::span<const void* const> in,
+                  void* y) {
   RowCursor cursor(loop, begin);
   for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
-    map_row(cursor.length(), Gate{}, static_cast<T*>(y) + cursor.offset(3), static_cast<const T*>(in[0]) + cursor.offset(0),
-            static_cast<const S*>(in[1]) + cursor.offset(1), static_cast<const T*>(in[2]) + cursor.offset(2));
+    map_row(cursor.length(), Gate{}, static_cast<T*>(y) + cursor.offset(3),
+            static_cast<const T*>(in[0]) + cursor.offset(0), static_cast<const S*>(in[1]) + cursor.offset(1),
+            static_cast<const T*>(in[2]) + cursor.offset(2));
   }
 }
 
@@ -55,8 +57,8 @@ HWY_EXPORT(gate_rows);
 CpuPlan plan(const CpuBinding& binding) {
   const std::span<const Operand> in = binding.inputs;
   const Shape& shape = in[0].type.shape;
-  const auto loop = rows_of<4>(
-      shape, {in[0].strides, broadcast_strides(in[1], shape), in[2].strides, binding.outputs[0].strides});
+  const auto loop =
+      rows_of<4>(shape, {in[0].strides, broadcast_strides(in[1], shape), in[2].strides, binding.outputs[0].strides});
   const DType dtype = in[0].type.dtype;
   const DType gate_dtype = in[1].type.dtype;
   const int threads = binding.threads;
@@ -70,8 +72,11 @@ CpuPlan plan(const CpuBinding& binding) {
 }  // namespace
 
 const Kernel& highway_gate_residual() {
-  static const CpuKernel kernel(
-      {.name = "highway.gate_residual", .op = Op::kGateResidual, .supports = supports_rows, .in_place = true, .plan = plan});
+  static const CpuKernel kernel({.name = "highway.gate_residual",
+                                 .op = Op::kGateResidual,
+                                 .supports = supports_rows,
+                                 .in_place = true,
+                                 .plan = plan});
   return kernel;
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 
-// For tests of the kernels written with Highway: compares a kernel with the oracle on every vector unit that was compiled and
-// that this CPU has, dense, padded and permuted, on one thread and on two.
+// For tests of the kernels written with Highway: compares a kernel with the oracle on every vector unit that was
+// compiled and that this CPU has, dense, padded and permuted, on one thread and on two.
 
+// clang-format off: it has to come before Highway.
 #include "kernels/simd_targets.hpp"
+// clang-format on
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,9 +52,11 @@ inline void expect_matches_oracle(const Kernel& kernel, const OpSpec& spec, Tole
     for (const TestStrides strides : {TestStrides::kDense, TestStrides::kPadded, TestStrides::kPermuted}) {
       for (const int threads : {1, 2}) {
         if (threads > 1 && spec.inputs[0].shape.numel() < 2 * kElementsPerThread) continue;  // would run serially
-        const Comparison result = compare_with_oracle(kernel, spec, Target{.threads = threads}, seed++, tolerance, strides);
-        EXPECT_TRUE(result.passed) << kernel.name() << " on " << name_of(spec.inputs[0].dtype) << spec.inputs[0].shape.to_string() << ", strides "
-                                   << static_cast<int>(strides) << ", threads " << threads << ": " << result.message;
+        const Comparison result =
+            compare_with_oracle(kernel, spec, Target{.threads = threads}, seed++, tolerance, strides);
+        EXPECT_TRUE(result.passed) << kernel.name() << " on " << name_of(spec.inputs[0].dtype)
+                                   << spec.inputs[0].shape.to_string() << ", strides " << static_cast<int>(strides)
+                                   << ", threads " << threads << ": " << result.message;
       }
     }
   });

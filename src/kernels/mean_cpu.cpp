@@ -1,12 +1,12 @@
 // mean: y[kept...] = sum of x[kept..., reduced...] / number of reduced elements
 //
 // Dtypes   f32 or bf16 in memory; f32 sums of 64 vectors, added in double. Alignment none.
-// Bytes    x read and y written once; 1 FLOP an element read. A channels-last image is summed one element at a time: the op
+// Bytes    x read and y written once; 1 FLOP an element read. A channels-last image is summed one element at a time:
+// the op
 //          stands at the end of networks, on a few thousand elements.
 
-#include "kernels/mean.hpp"
-
 #include "kernels/cpu_kernel.hpp"
+#include "kernels/mean.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
@@ -26,8 +26,8 @@ struct Same {
 };
 
 template <class T>
-void mean_each_of(const RowLoop<2>& kept, const RowLoop<1>& reduced, std::int64_t begin, std::int64_t end, const void* x,
-                  void* y) {
+void mean_each_of(const RowLoop<2>& kept, const RowLoop<1>& reduced, std::int64_t begin, std::int64_t end,
+                  const void* x, void* y) {
   const double count = static_cast<double>(reduced.rows * reduced.inner.extent);
   RowCursor result(kept, begin);
   for (std::int64_t i = begin; i < end; ++i, result.next()) {
@@ -68,8 +68,8 @@ CpuPlan plan(const CpuBinding& binding) {
   Shape kept_to = y.strides;
   for (Shape* shape : {&kept_extents, &kept_from, &kept_to}) shape->push_back(1);
   const auto kept = rows_of<2>(kept_extents, {kept_from, kept_to});
-  const auto reduced = longest_rows<1>(Shape(x.type.shape.dims().subspan(axis)), {Shape(x.strides.dims().subspan(axis))},
-                                       x.type.shape.numel());
+  const auto reduced = longest_rows<1>(Shape(x.type.shape.dims().subspan(axis)),
+                                       {Shape(x.strides.dims().subspan(axis))}, x.type.shape.numel());
   const DType dtype = y.type.dtype;
   const int threads = binding.threads;
   const std::int64_t grain = grain_of(x.type.shape.numel() / std::max<std::int64_t>(1, kept.rows));
@@ -83,7 +83,8 @@ CpuPlan plan(const CpuBinding& binding) {
 }  // namespace
 
 const Kernel& highway_mean() {
-  static const CpuKernel kernel({.name = "highway.mean", .op = Op::kMean, .supports = supports_f32_or_bf16, .plan = plan});
+  static const CpuKernel kernel(
+      {.name = "highway.mean", .op = Op::kMean, .supports = supports_f32_or_bf16, .plan = plan});
   return kernel;
 }
 

@@ -4,8 +4,8 @@
 
 namespace headroom {
 
-// Ops that move elements of any dtype and change none. All but reshape take operands of any strides. The planner makes most of
-// them views; these run where it cannot.
+// Ops that move elements of any dtype and change none. All but reshape take operands of any strides. The planner makes
+// most of them views; these run where it cannot.
 
 [[nodiscard]] const Kernel& highway_reshape();
 [[nodiscard]] const Kernel& highway_transpose();

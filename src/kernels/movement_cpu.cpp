@@ -1,11 +1,10 @@
-// reshape, transpose, concat, slice, row: y is a rearrangement, a join or a part of x. Any dtype, any strides (reshape: dense).
-// Bytes    y's read and y's written; no arithmetic. See strided_copy.cpp for how.
-
-#include "kernels/movement.hpp"
+// reshape, transpose, concat, slice, row: y is a rearrangement, a join or a part of x. Any dtype, any strides (reshape:
+// dense). Bytes    y's read and y's written; no arithmetic. See strided_copy.cpp for how.
 
 #include <vector>
 
 #include "kernels/cpu_kernel.hpp"
+#include "kernels/movement.hpp"
 #include "kernels/strided_copy.hpp"
 
 namespace headroom {

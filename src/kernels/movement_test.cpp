@@ -12,11 +12,18 @@ constexpr std::array kDTypes = {DType::kU8, DType::kBF16, DType::kF32, DType::kI
 using Ints = std::vector<std::int64_t>;
 
 TEST(Movement, TransposeMatchesTheOracle) {
-  const std::vector<std::pair<Shape, Ints>> cases = {
-      {{7}, {0}},                            {{5, 3}, {1, 0}},         {{33, 65}, {1, 0}},         {{200, 190}, {1, 0}},
-      {{2, 17, 6, 64}, {0, 2, 1, 3}},        {{2, 5, 3, 7}, {0, 2, 1, 3}}, {{2, 3, 4, 5}, {3, 1, 0, 2}}, {{2, 3, 4, 5}, {0, 2, 3, 1}},
-      {{2, 3, 4, 5}, {3, 2, 1, 0}},          {{2, 4, 3, 2, 5, 2}, {0, 2, 4, 1, 3, 5}}, {{4, 1, 6}, {1, 2, 0}},
-      {{2, 8, 4, 6, 2}, {0, 3, 1, 2, 4}}};
+  const std::vector<std::pair<Shape, Ints>> cases = {{{7}, {0}},
+                                                     {{5, 3}, {1, 0}},
+                                                     {{33, 65}, {1, 0}},
+                                                     {{200, 190}, {1, 0}},
+                                                     {{2, 17, 6, 64}, {0, 2, 1, 3}},
+                                                     {{2, 5, 3, 7}, {0, 2, 1, 3}},
+                                                     {{2, 3, 4, 5}, {3, 1, 0, 2}},
+                                                     {{2, 3, 4, 5}, {0, 2, 3, 1}},
+                                                     {{2, 3, 4, 5}, {3, 2, 1, 0}},
+                                                     {{2, 4, 3, 2, 5, 2}, {0, 2, 4, 1, 3, 5}},
+                                                     {{4, 1, 6}, {1, 2, 0}},
+                                                     {{2, 8, 4, 6, 2}, {0, 3, 1, 2, 4}}};
   for (const DType dtype : kDTypes) {
     for (const auto& [shape, perm] : cases) {
       expect_matches_oracle(highway_transpose(), make_spec(Op::kTranspose, {{dtype, shape}}, {{"perm", perm}}));
@@ -27,17 +34,22 @@ TEST(Movement, TransposeMatchesTheOracle) {
 TEST(Movement, SliceMatchesTheOracle) {
   for (const DType dtype : kDTypes) {
     for (const int axis : {0, 1, 2}) {
-      expect_matches_oracle(highway_slice(), make_spec(Op::kSlice, {{dtype, {5, 6, 37}}},
-                                                       {{"axis", std::int64_t{axis}}, {"start", std::int64_t{2}}, {"size", std::int64_t{3}}}));
+      expect_matches_oracle(
+          highway_slice(),
+          make_spec(Op::kSlice, {{dtype, {5, 6, 37}}},
+                    {{"axis", std::int64_t{axis}}, {"start", std::int64_t{2}}, {"size", std::int64_t{3}}}));
     }
-    expect_matches_oracle(highway_slice(), make_spec(Op::kSlice, {{dtype, {2, 80, 300}}},
-                                                     {{"axis", std::int64_t{2}}, {"start", std::int64_t{100}}, {"size", std::int64_t{100}}}));
+    expect_matches_oracle(
+        highway_slice(),
+        make_spec(Op::kSlice, {{dtype, {2, 80, 300}}},
+                  {{"axis", std::int64_t{2}}, {"start", std::int64_t{100}}, {"size", std::int64_t{100}}}));
   }
 }
 
 TEST(Movement, ConcatMatchesTheOracle) {
   for (const DType dtype : kDTypes) {
-    expect_matches_oracle(highway_concat(), make_spec(Op::kConcat, {{dtype, {3, 5}}, {dtype, {4, 5}}}, {{"axis", std::int64_t{0}}}));
+    expect_matches_oracle(highway_concat(),
+                          make_spec(Op::kConcat, {{dtype, {3, 5}}, {dtype, {4, 5}}}, {{"axis", std::int64_t{0}}}));
     expect_matches_oracle(highway_concat(), make_spec(Op::kConcat, {{dtype, {3, 5}}, {dtype, {3, 1}}, {dtype, {3, 16}}},
                                                       {{"axis", std::int64_t{1}}}));
     expect_matches_oracle(highway_concat(), make_spec(Op::kConcat, {{dtype, {2, 4, 3, 8}}, {dtype, {2, 4, 5, 8}}},

@@ -4,8 +4,8 @@
 
 namespace headroom {
 
-// Norms over the innermost axis of f32 or bf16, rows with stride 1 and any strides outside; may run in place. Weight, scale
-// and shift have x's dtype or f32.
+// Norms over the innermost axis of f32 or bf16, rows with stride 1 and any strides outside; may run in place. Weight,
+// scale and shift have x's dtype or f32.
 
 /// (x - mean) / sqrt(variance + eps), no affine part.
 [[nodiscard]] const Kernel& highway_layer_norm();

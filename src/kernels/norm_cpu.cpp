@@ -7,14 +7,13 @@
 // Bytes    x read once and y written once from memory: a row stays in cache for the second and third pass over it.
 // FLOPs    6, 4 and 8 an element.
 //
-// Two passes for mean and variance: the one-pass form E[x^2] - E[x]^2 loses all digits where the mean is large. Sums run in
-// f32 for 64 vectors and in double across (sum_row), so the result is as accurate for d = 4 as for d = 16384.
-
-#include "kernels/norm.hpp"
+// Two passes for mean and variance: the one-pass form E[x^2] - E[x]^2 loses all digits where the mean is large. Sums
+// run in f32 for 64 vectors and in double across (sum_row), so the result is as accurate for d = 4 as for d = 16384.
 
 #include <cmath>
 
 #include "kernels/cpu_kernel.hpp"
+#include "kernels/norm.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
@@ -31,7 +30,8 @@ namespace {
 
 enum class Norm : std::uint8_t { kLayer, kRms, kModulate };
 
-/// What a norm kernel is bound to. Operands of `loop`: x, weight or scale (x again for layer_norm), shift (likewise), y.
+/// What a norm kernel is bound to. Operands of `loop`: x, weight or scale (x again for layer_norm), shift (likewise),
+/// y.
 struct NormRows {
   Norm form;
   DType dtype;       ///< of x and y
@@ -98,18 +98,21 @@ void norm_rows_of(const NormRows& bound, std::int64_t begin, std::int64_t end, c
 }
 
 template <class T, class S>
-HWY_INLINE void norm_rows_typed(const NormRows& bound, std::int64_t begin, std::int64_t end, const void* x, const void* scale,
-                                const void* shift, void* y) {
+HWY_INLINE void norm_rows_typed(const NormRows& bound, std::int64_t begin, std::int64_t end, const void* x,
+                                const void* scale, const void* shift, void* y) {
   switch (bound.form) {
-    case Norm::kLayer: return norm_rows_of<Norm::kLayer, T, S>(bound, begin, end, x, scale, shift, y);
-    case Norm::kRms: return norm_rows_of<Norm::kRms, T, S>(bound, begin, end, x, scale, shift, y);
-    case Norm::kModulate: return norm_rows_of<Norm::kModulate, T, S>(bound, begin, end, x, scale, shift, y);
+    case Norm::kLayer:
+      return norm_rows_of<Norm::kLayer, T, S>(bound, begin, end, x, scale, shift, y);
+    case Norm::kRms:
+      return norm_rows_of<Norm::kRms, T, S>(bound, begin, end, x, scale, shift, y);
+    case Norm::kModulate:
+      return norm_rows_of<Norm::kModulate, T, S>(bound, begin, end, x, scale, shift, y);
   }
 }
 
 /// Rows [begin, end) of bound.loop.
-void norm_rows(const NormRows& bound, std::int64_t begin, std::int64_t end, const void* x, const void* scale, const void* shift,
-               void* y) {
+void norm_rows(const NormRows& bound, std::int64_t begin, std::int64_t end, const void* x, const void* scale,
+               const void* shift, void* y) {
   if (bound.dtype == DType::kF32) return norm_rows_typed<float, float>(bound, begin, end, x, scale, shift, y);
   if (bound.side_dtype == DType::kF32) return norm_rows_typed<Bf16, float>(bound, begin, end, x, scale, shift, y);
   norm_rows_typed<Bf16, Bf16>(bound, begin, end, x, scale, shift, y);
@@ -141,9 +144,11 @@ CpuPlan plan(const CpuBinding& binding) {
   const int threads = binding.threads;
   return {[=](const LaunchArguments& arguments) {
     const auto& inputs = arguments.inputs;
-    parallel_for(threads, bound.loop.rows, grain_of(bound.loop.row_length()), [&](std::int64_t begin, std::int64_t end, int) {
-      HWY_DYNAMIC_DISPATCH(norm_rows)(bound, begin, end, inputs[0], inputs[scale], inputs[shift], arguments.outputs[0]);
-    });
+    parallel_for(threads, bound.loop.rows, grain_of(bound.loop.row_length()),
+                 [&](std::int64_t begin, std::int64_t end, int) {
+                   HWY_DYNAMIC_DISPATCH(norm_rows)
+                   (bound, begin, end, inputs[0], inputs[scale], inputs[shift], arguments.outputs[0]);
+                 });
   }};
 }
 

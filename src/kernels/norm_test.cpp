@@ -1,8 +1,8 @@
 #include "kernels/norm.hpp"
 
-#include "kernels/highway_check.hpp"
-
 #include <cmath>
+
+#include "kernels/highway_check.hpp"
 
 namespace headroom {
 namespace {
@@ -20,7 +20,7 @@ INSTANTIATE_TEST_SUITE_P(Stored, Norms,
                            return fmt::format("{}_beside_{}", name_of(param.param.side), name_of(param.param.x));
                          });
 
-const std::vector<Shape> kShapes = {{1, 1, 4},  {2, 3, 7},  {2, 3, 8},  {2, 3, 9},    {2, 3, 15},    {2, 1, 16},
+const std::vector<Shape> kShapes = {{1, 1, 4},  {2, 3, 7},  {2, 3, 8},   {2, 3, 9},    {2, 3, 15},  {2, 1, 16},
                                     {3, 5, 17}, {2, 9, 64}, {2, 5, 768}, {2, 40, 513}, {1, 3, 4100}};
 
 TEST_P(Norms, LayerNormMatchesTheOracle) {
@@ -31,11 +31,13 @@ TEST_P(Norms, LayerNormMatchesTheOracle) {
 
 TEST_P(Norms, RmsNormMatchesTheOracle) {
   for (const Shape& shape : kShapes) {
-    expect_matches_oracle(highway_rms_norm(),
-                          make_spec(Op::kRmsNorm, {{GetParam().x, shape}, {GetParam().side, {shape[-1]}}}, {{"eps", 1e-6}}));
+    expect_matches_oracle(
+        highway_rms_norm(),
+        make_spec(Op::kRmsNorm, {{GetParam().x, shape}, {GetParam().side, {shape[-1]}}}, {{"eps", 1e-6}}));
   }
-  expect_matches_oracle(highway_rms_norm(), make_spec(Op::kRmsNorm, {{GetParam().x, {2, 3, 4, 24}}, {GetParam().side, {24}}},
-                                                      {{"eps", 1e-5}}));
+  expect_matches_oracle(
+      highway_rms_norm(),
+      make_spec(Op::kRmsNorm, {{GetParam().x, {2, 3, 4, 24}}, {GetParam().side, {24}}}, {{"eps", 1e-5}}));
 }
 
 TEST_P(Norms, NormModulateMatchesTheOracle) {
@@ -54,7 +56,8 @@ TEST(LayerNormValues, SurviveALargeMean) {
   double mean = 0;
   for (const float value : x) mean += static_cast<double>(value) / kWidth;
   double variance = 0;
-  for (const float value : x) variance += (static_cast<double>(value) - mean) * (static_cast<double>(value) - mean) / kWidth;
+  for (const float value : x)
+    variance += (static_cast<double>(value) - mean) * (static_cast<double>(value) - mean) / kWidth;
 
   const OpSpec spec = make_spec(Op::kLayerNorm, {{DType::kF32, {kWidth}}}, {{"eps", 1e-6}});
   const Operand operand = dense_operand(spec.inputs[0]);
@@ -64,7 +67,9 @@ TEST(LayerNormValues, SurviveALargeMean) {
     std::vector<float> y(x.size());
     const void* in = x.data();
     void* out = y.data();
-    highway_layer_norm().prepare(spec, {&operand, 1}, {&operand, 1}, Target{})->launch({*stream, {&in, 1}, {&out, 1}, nullptr});
+    highway_layer_norm()
+        .prepare(spec, {&operand, 1}, {&operand, 1}, Target{})
+        ->launch({*stream, {&in, 1}, {&out, 1}, nullptr});
     for (std::size_t i = 0; i < x.size(); ++i) {
       // The mean itself rounds to f32: half a unit in the last place of 1000.
       EXPECT_NEAR(static_cast<double>(y[i]), (static_cast<double>(x[i]) - mean) / std::sqrt(variance + 1e-6), 4e-5);

@@ -15,8 +15,8 @@ inline constexpr std::int64_t kElementsPerThread = 16384;
   return std::max<std::int64_t>(1, kElementsPerThread / std::max<std::int64_t>(1, elements_per_item));
 }
 
-/// Calls body(begin, end, thread) for consecutive ranges that cover [0, count), one range a thread, equal up to one item.
-/// Runs serially, as thread 0, where there are not two grains of work or a parallel region is already open.
+/// Calls body(begin, end, thread) for consecutive ranges that cover [0, count), one range a thread, equal up to one
+/// item. Runs serially, as thread 0, where there are not two grains of work or a parallel region is already open.
 ///
 /// The team is always `threads` strong: libgomp ends the threads that a smaller team leaves over and has to start them
 /// again for the next region.

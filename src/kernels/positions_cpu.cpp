@@ -1,17 +1,17 @@
-// rope_table:          cos, sin of ids[s, a] * theta^(-2i / axes[a]), i < axes[a]/2, the axes side by side -> [s, d/2] each
-// timestep_embedding:  [cos, sin] of scale * t[b] * max_period^(-i / (dim/2)) -> [b, dim]  (DDPM, Ho et al. 2020, appendix B)
+// rope_table:          cos, sin of ids[s, a] * theta^(-2i / axes[a]), i < axes[a]/2, the axes side by side -> [s, d/2]
+// each timestep_embedding:  [cos, sin] of scale * t[b] * max_period^(-i / (dim/2)) -> [b, dim]  (DDPM, Ho et al. 2020,
+// appendix B)
 //
-// Both run once a request or a step, on little data, and the angles reach thousands of radians, where f32 has lost the digits
-// that matter: so f64 and the C library, frequencies computed when prepared. f32 out, any number dtype in.
-// Bytes and FLOPs do not matter; the sines do (about 20 ns each).
-
-#include "kernels/positions.hpp"
+// Both run once a request or a step, on little data, and the angles reach thousands of radians, where f32 has lost the
+// digits that matter: so f64 and the C library, frequencies computed when prepared. f32 out, any number dtype in. Bytes
+// and FLOPs do not matter; the sines do (about 20 ns each).
 
 #include <cmath>
 #include <vector>
 
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/positions.hpp"
 
 namespace headroom {
 namespace {
@@ -43,25 +43,28 @@ CpuPlan plan_rope_table(const CpuBinding& binding) {
   const int threads = binding.threads;
   return {[=](const LaunchArguments& arguments) {
     const auto columns = static_cast<std::int64_t>(frequencies.size());
-    parallel_for(threads, positions, grain_of(columns * kElementsPerSine), [&](std::int64_t begin, std::int64_t end, int) {
-      for (std::int64_t s = begin; s < end; ++s) {
-        float* cos = static_cast<float*>(arguments.outputs[0]) + s * cos_row;
-        float* sin = static_cast<float*>(arguments.outputs[1]) + s * sin_row;
-        for (std::size_t i = 0; i < frequencies.size(); ++i) {
-          const auto at = static_cast<std::size_t>(s * ids_row + id_offset[i]) * size_of(dtype);
-          const double angle = load_as_double(static_cast<const std::byte*>(arguments.inputs[0]) + at, dtype) * frequencies[i];
-          cos[i] = static_cast<float>(std::cos(angle));
-          sin[i] = static_cast<float>(std::sin(angle));
-        }
-      }
-    });
+    parallel_for(
+        threads, positions, grain_of(columns * kElementsPerSine), [&](std::int64_t begin, std::int64_t end, int) {
+          for (std::int64_t s = begin; s < end; ++s) {
+            float* cos = static_cast<float*>(arguments.outputs[0]) + s * cos_row;
+            float* sin = static_cast<float*>(arguments.outputs[1]) + s * sin_row;
+            for (std::size_t i = 0; i < frequencies.size(); ++i) {
+              const auto at = static_cast<std::size_t>(s * ids_row + id_offset[i]) * size_of(dtype);
+              const double angle =
+                  load_as_double(static_cast<const std::byte*>(arguments.inputs[0]) + at, dtype) * frequencies[i];
+              cos[i] = static_cast<float>(std::cos(angle));
+              sin[i] = static_cast<float>(std::sin(angle));
+            }
+          }
+        });
   }};
 }
 
 CpuPlan plan_timestep_embedding(const CpuBinding& binding) {
   const auto& attributes = binding.spec.attributes;
   std::vector<double> frequencies;  // [dim/2]
-  append_frequencies(frequencies, attributes.get_float("max_period"), attributes.get_float("scale"), attributes.get_int("dim"));
+  append_frequencies(frequencies, attributes.get_float("max_period"), attributes.get_float("scale"),
+                     attributes.get_int("dim"));
   const DType dtype = binding.inputs[0].type.dtype;
   const std::int64_t batch = binding.inputs[0].type.shape[0];
   const std::int64_t t_stride = binding.inputs[0].strides[0];
@@ -91,7 +94,8 @@ const Kernel& highway_rope_table() {
 }
 
 const Kernel& highway_timestep_embedding() {
-  static const CpuKernel kernel(in_double("highway.timestep_embedding", Op::kTimestepEmbedding, plan_timestep_embedding));
+  static const CpuKernel kernel(
+      in_double("highway.timestep_embedding", Op::kTimestepEmbedding, plan_timestep_embedding));
   return kernel;
 }
 

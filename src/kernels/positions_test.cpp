@@ -19,7 +19,8 @@ TEST(Positions, TimestepEmbeddingMatchesTheOracle) {
     expect_matches_oracle(highway_timestep_embedding(), make_spec(Op::kTimestepEmbedding, {{dtype, {3}}},
                                                                   {{"dim", std::int64_t{256}}, {"scale", 1000.0}}));
   }
-  expect_matches_oracle(highway_timestep_embedding(), make_spec(Op::kTimestepEmbedding, {{DType::kF32, {1}}}, {{"dim", std::int64_t{2}}}));
+  expect_matches_oracle(highway_timestep_embedding(),
+                        make_spec(Op::kTimestepEmbedding, {{DType::kF32, {1}}}, {{"dim", std::int64_t{2}}}));
 }
 
 }  // namespace

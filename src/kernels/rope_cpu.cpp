@@ -4,15 +4,14 @@
 //
 // Dtypes   x, y f32 or bf16; weight the same or f32; cos, sin[s, d/2] f32; f32 arithmetic, one rounding.
 // Strides  rows of d with stride 1; alignment none.
-// Bytes    x read and y written once; a row of cos and sin serves all heads of a position (qk_norm_rope), or comes from cache.
-// FLOPs    3 (rope) and 7 an element: bound by memory.
-
-#include "kernels/rope.hpp"
+// Bytes    x read and y written once; a row of cos and sin serves all heads of a position (qk_norm_rope), or comes from
+// cache. FLOPs    3 (rope) and 7 an element: bound by memory.
 
 #include <cmath>
 
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/rope.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
 
@@ -90,13 +89,14 @@ void rope_rows_of(const RopeRows& bound, std::int64_t begin, std::int64_t end, c
 }
 
 /// Rows [begin, end) of bound.loop. `weight` is read by qk_norm_rope only.
-void rope_rows(const RopeRows& bound, std::int64_t begin, std::int64_t end, const void* x, const void* weight, const void* cos,
-               const void* sin, void* y) {
+void rope_rows(const RopeRows& bound, std::int64_t begin, std::int64_t end, const void* x, const void* weight,
+               const void* cos, const void* sin, void* y) {
   const bool f32 = bound.dtype == DType::kF32;
   if (!bound.norm && f32) return rope_rows_of<false, float, float>(bound, begin, end, x, nullptr, cos, sin, y);
   if (!bound.norm) return rope_rows_of<false, Bf16, Bf16>(bound, begin, end, x, nullptr, cos, sin, y);
   if (f32) return rope_rows_of<true, float, float>(bound, begin, end, x, weight, cos, sin, y);
-  if (bound.weight_dtype == DType::kF32) return rope_rows_of<true, Bf16, float>(bound, begin, end, x, weight, cos, sin, y);
+  if (bound.weight_dtype == DType::kF32)
+    return rope_rows_of<true, Bf16, float>(bound, begin, end, x, weight, cos, sin, y);
   rope_rows_of<true, Bf16, Bf16>(bound, begin, end, x, weight, cos, sin, y);
 }
 
@@ -116,9 +116,10 @@ CpuPlan plan_rows(const RopeRows& bound, int threads) {
     const auto& in = arguments.inputs;
     const void* weight = bound.norm ? in[1] : nullptr;
     const std::size_t cos = bound.norm ? 2 : 1;
-    parallel_for(threads, bound.loop.rows, grain_of(bound.loop.row_length()), [&](std::int64_t begin, std::int64_t end, int) {
-      HWY_DYNAMIC_DISPATCH(rope_rows)(bound, begin, end, in[0], weight, in[cos], in[cos + 1], arguments.outputs[0]);
-    });
+    parallel_for(
+        threads, bound.loop.rows, grain_of(bound.loop.row_length()), [&](std::int64_t begin, std::int64_t end, int) {
+          HWY_DYNAMIC_DISPATCH(rope_rows)(bound, begin, end, in[0], weight, in[cos], in[cos + 1], arguments.outputs[0]);
+        });
   }};
 }
 
@@ -142,8 +143,8 @@ CpuPlan plan_rope(const CpuBinding& binding) {
 
 CpuPlan plan_qk_norm_rope(const CpuBinding& binding) {
   const std::span<const Operand> in = binding.inputs;
-  const Shape& x = in[0].strides;                // of [b, s, heads*d]
-  const Shape& y = binding.outputs[0].strides;   // of [b, heads, s, d]
+  const Shape& x = in[0].strides;               // of [b, s, heads*d]
+  const Shape& y = binding.outputs[0].strides;  // of [b, heads, s, d]
   const Shape& out = binding.outputs[0].type.shape;
   // Rows in x's order: it is read front to back, and the tables' rows stay in cache for all heads.
   const Shape extents{out[0], out[2], out[1], out[3]};  // [b, s, heads, d]

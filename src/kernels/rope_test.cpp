@@ -10,15 +10,16 @@ OpSpec rope_spec(DType dtype, const Shape& x) {
   return make_spec(Op::kRope, {{dtype, x}, table, table});
 }
 
-OpSpec qk_spec(DType dtype, DType weight, std::int64_t batch, std::int64_t seq, std::int64_t heads, std::int64_t head_dim) {
+OpSpec qk_spec(DType dtype, DType weight, std::int64_t batch, std::int64_t seq, std::int64_t heads,
+               std::int64_t head_dim) {
   const TensorType table{DType::kF32, {seq, head_dim / 2}};
   return make_spec(Op::kQkNormRope, {{dtype, {batch, seq, heads * head_dim}}, {weight, {head_dim}}, table, table},
                    {{"heads", heads}, {"eps", 1e-6}});
 }
 
 TEST(Rope, MatchesTheOracle) {
-  const std::vector<Shape> shapes = {{1, 2},        {3, 6},           {5, 14},      {2, 3, 4, 16},   {2, 3, 4, 18}, {4, 5, 30},
-                                     {1, 2, 7, 32}, {2, 3, 5, 34},    {2, 9, 64},   {2, 24, 17, 128}};
+  const std::vector<Shape> shapes = {{1, 2},     {3, 6},        {5, 14},       {2, 3, 4, 16}, {2, 3, 4, 18},
+                                     {4, 5, 30}, {1, 2, 7, 32}, {2, 3, 5, 34}, {2, 9, 64},    {2, 24, 17, 128}};
   for (const Shape& shape : shapes) {
     expect_matches_oracle(highway_rope(), rope_spec(DType::kF32, shape));
     expect_matches_oracle(highway_rope(), rope_spec(DType::kBF16, shape));

@@ -31,9 +31,9 @@ struct RowLoop {
     std::array<std::int64_t, N> strides{};
   };
   std::array<Axis, Shape::kMaxRank + 1> outer{};  ///< outermost first
-  int rank = 0;                                    ///< of `outer`
-  std::int64_t rows = 1;                           ///< product of the outer extents
-  Axis inner;                                      ///< the row: strides are 1, or 0 for a broadcast operand
+  int rank = 0;                                   ///< of `outer`
+  std::int64_t rows = 1;                          ///< product of the outer extents
+  Axis inner;                                     ///< the row: strides are 1, or 0 for a broadcast operand
   /// Where not 0, the last outer axis counts pieces of this length that the row was cut into; the last may be shorter.
   std::int64_t piece = 0;
 
@@ -80,7 +80,8 @@ class RowCursor {
 
 namespace detail {
 
-/// Drops axes of extent 1 and merges each axis into the one before it where that changes no address. Returns the new rank.
+/// Drops axes of extent 1 and merges each axis into the one before it where that changes no address. Returns the new
+/// rank.
 template <std::size_t N>
 int merge_axes(std::array<typename RowLoop<N>::Axis, Shape::kMaxRank + 1>& axes, int rank) {
   int merged = 0;
@@ -126,11 +127,12 @@ template <std::size_t N>
   return loop;
 }
 
-/// Rows as long as the operands allow, for elementwise kernels; rows longer than `piece` are cut so that threads can share
-/// them. Axes are taken in the order in which they lie in the last operand, so channels-last tensors are one row as well.
-/// In a row each operand is contiguous or one repeated element; where that cannot be, rows have one element.
+/// Rows as long as the operands allow, for elementwise kernels; rows longer than `piece` are cut so that threads can
+/// share them. Axes are taken in the order in which they lie in the last operand, so channels-last tensors are one row
+/// as well. In a row each operand is contiguous or one repeated element; where that cannot be, rows have one element.
 template <std::size_t N>
-[[nodiscard]] RowLoop<N> longest_rows(const Shape& extents, const std::array<Shape, N>& strides, std::int64_t piece = 4096) {
+[[nodiscard]] RowLoop<N> longest_rows(const Shape& extents, const std::array<Shape, N>& strides,
+                                      std::int64_t piece = 4096) {
   RowLoop<N> loop;
   for (int axis = 0; axis < extents.rank(); ++axis) {
     loop.outer[axis].extent = extents[axis];
@@ -139,9 +141,8 @@ template <std::size_t N>
   std::stable_sort(loop.outer.begin(), loop.outer.begin() + extents.rank(),
                    [](const auto& a, const auto& b) { return a.strides[N - 1] > b.strides[N - 1]; });
   loop.rank = detail::merge_axes<N>(loop.outer, extents.rank());
-  const bool row = loop.rank > 0 && std::ranges::all_of(loop.outer[loop.rank - 1].strides, [](std::int64_t stride) {
-                     return stride == 0 || stride == 1;
-                   });
+  const bool row = loop.rank > 0 && std::ranges::all_of(loop.outer[loop.rank - 1].strides,
+                                                        [](std::int64_t stride) { return stride == 0 || stride == 1; });
   if (row) {
     loop.inner = loop.outer[--loop.rank];
     if (loop.inner.extent > piece) {

@@ -1,5 +1,6 @@
-// What the Highway kernels share: f32 vectors from and to f32 or bf16 memory, exp, sums and maxima of a row. Compiled once
-// for each vector unit, so it has a toggling guard in place of #pragma once, and is included after foreach_target.h.
+// What the Highway kernels share: f32 vectors from and to f32 or bf16 memory, exp, sums and maxima of a row. Compiled
+// once for each vector unit, so it has a toggling guard in place of #pragma once, and is included after
+// foreach_target.h.
 
 #if defined(HEADROOM_KERNELS_SIMD_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADROOM_KERNELS_SIMD_INL
@@ -28,8 +29,8 @@ using Vector = hn::Vec<Float>;
 /// Elements in a vector.
 HWY_INLINE constexpr std::int64_t lanes() { return static_cast<std::int64_t>(hn::MaxLanes(Float())); }
 
-// Memory. The forms with a count touch that many elements only; the other lanes are 0. The count is lanes() in all but the
-// last vector of a row, where a detour over the stack is cheap enough and works on every target.
+// Memory. The forms with a count touch that many elements only; the other lanes are 0. The count is lanes() in all but
+// the last vector of a row, where a detour over the stack is cheap enough and works on every target.
 
 HWY_INLINE Vector load_all(const float* from) { return hn::LoadU(Float(), from); }
 HWY_INLINE Vector load_all(const Bf16* from) {
@@ -38,8 +39,8 @@ HWY_INLINE Vector load_all(const Bf16* from) {
   const auto bits = hn::PromoteTo(d32, hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(from)));
   return hn::BitCast(Float(), hn::ShiftLeft<16>(bits));
 }
-/// An f16's exponent and mantissa, moved to where f32 has them, are its magnitude times 2^-112, subnormals included; infinity
-/// and NaN then need f32's largest exponent. (Highway's own conversion gets those two wrong without F16C.)
+/// An f16's exponent and mantissa, moved to where f32 has them, are its magnitude times 2^-112, subnormals included;
+/// infinity and NaN then need f32's largest exponent. (Highway's own conversion gets those two wrong without F16C.)
 HWY_INLINE Vector load_all(const Half* from) {
   const Float d;
   const hn::Rebind<std::uint16_t, Float> d16;
@@ -60,7 +61,8 @@ HWY_INLINE Vector load(const T* from, std::int64_t count) {
   return load_all(padded);
 }
 
-/// The upper 16 bits of each result are v rounded to the nearest bf16, ties to even; a NaN stays one. The lower are 0 or junk.
+/// The upper 16 bits of each result are v rounded to the nearest bf16, ties to even; a NaN stays one. The lower are 0
+/// or junk.
 HWY_INLINE hn::Vec<hn::RebindToUnsigned<Float>> round_to_bf16_bits(Vector v) {
   const hn::RebindToUnsigned<Float> d32;
   const auto bits = hn::BitCast(d32, v);
@@ -127,8 +129,8 @@ HWY_INLINE void store_pairs(Pairs pairs, T* to, std::int64_t count) {
   std::memcpy(to, padded, 2 * static_cast<std::size_t>(count) * sizeof(T));
 }
 
-// Rows. Where all operands are bf16 they are taken in pairs: one load and two operations give two vectors, in an order that
-// elementwise work and sums do not see, and no lane has to move.
+// Rows. Where all operands are bf16 they are taken in pairs: one load and two operations give two vectors, in an order
+// that elementwise work and sums do not see, and no lane has to move.
 
 template <class... T>
 inline constexpr bool kAllBf16 = (std::is_same_v<T, Bf16> && ...);
@@ -153,8 +155,8 @@ HWY_INLINE Vector keep_first(Vector v, std::int64_t count) {
   return hn::IfThenElseZero(hn::FirstN(Float(), static_cast<std::size_t>(count)), v);
 }
 
-/// The sum of f(x[i]) for i < n. Runs of 64 vectors are added in f32 and those sums in double, so that the error does not
-/// grow with n.
+/// The sum of f(x[i]) for i < n. Runs of 64 vectors are added in f32 and those sums in double, so that the error does
+/// not grow with n.
 template <class F, class X>
 HWY_INLINE double sum_row(std::int64_t n, const F& f, const X* x) {
   const Float d;

@@ -1,6 +1,6 @@
-#include "kernels/highway_check.hpp"
-
 #include <algorithm>
+
+#include "kernels/highway_check.hpp"
 
 namespace headroom {
 namespace {

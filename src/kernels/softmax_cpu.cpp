@@ -7,12 +7,11 @@
 //
 // A bf16 row keeps its exponentials in f32 scratch until they are divided, so that each result is rounded once.
 
-#include "kernels/softmax.hpp"
-
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
+#include "kernels/softmax.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/softmax_cpu.cpp"
@@ -54,8 +53,8 @@ void softmax_rows(DType dtype, const RowLoop<2>& loop, std::int64_t begin, std::
       float* to = static_cast<float*>(y) + cursor.offset(1);
       softmax_row(cursor.length(), static_cast<const float*>(x) + cursor.offset(0), to, to);
     } else {
-      softmax_row(cursor.length(), static_cast<const Bf16*>(x) + cursor.offset(0), static_cast<Bf16*>(y) + cursor.offset(1),
-                  scratch);
+      softmax_row(cursor.length(), static_cast<const Bf16*>(x) + cursor.offset(0),
+                  static_cast<Bf16*>(y) + cursor.offset(1), scratch);
     }
   }
 }
@@ -78,10 +77,12 @@ CpuPlan plan(const CpuBinding& binding) {
   const int threads = binding.threads;
   const std::int64_t row = dtype == DType::kF32 ? 0 : loop.inner.extent;
   const auto launch = [=](const LaunchArguments& arguments) {
-    parallel_for(threads, loop.rows, grain_of(loop.row_length()), [&](std::int64_t begin, std::int64_t end, int thread) {
-      float* scratch = static_cast<float*>(arguments.scratch) + thread * row;
-      HWY_DYNAMIC_DISPATCH(softmax_rows)(dtype, loop, begin, end, arguments.inputs[0], arguments.outputs[0], scratch);
-    });
+    parallel_for(threads, loop.rows, grain_of(loop.row_length()),
+                 [&](std::int64_t begin, std::int64_t end, int thread) {
+                   float* scratch = static_cast<float*>(arguments.scratch) + thread * row;
+                   HWY_DYNAMIC_DISPATCH(softmax_rows)
+                   (dtype, loop, begin, end, arguments.inputs[0], arguments.outputs[0], scratch);
+                 });
   };
   return {launch, static_cast<std::size_t>(threads * row) * sizeof(float)};
 }
@@ -89,11 +90,8 @@ CpuPlan plan(const CpuBinding& binding) {
 }  // namespace
 
 const Kernel& highway_softmax() {
-  static const CpuKernel kernel({.name = "highway.softmax",
-                                 .op = Op::kSoftmax,
-                                 .supports = supports_rows,
-                                 .in_place = true,
-                                 .plan = plan});
+  static const CpuKernel kernel(
+      {.name = "highway.softmax", .op = Op::kSoftmax, .supports = supports_rows, .in_place = true, .plan = plan});
   return kernel;
 }
 

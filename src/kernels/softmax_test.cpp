@@ -10,10 +10,11 @@ INSTANTIATE_TEST_SUITE_P(Stored, Softmax, testing::Values(DType::kF32, DType::kB
                          [](const auto& param) { return std::string(name_of(param.param)); });
 
 TEST_P(Softmax, MatchesTheOracle) {
-  const std::vector<Shape> shapes = {{1},        {17},        {5, 1},         {3, 2},      {2, 3, 7},  {2, 3, 8},
-                                     {2, 3, 15}, {2, 3, 16},  {2, 3, 17},     {2, 5, 272}, {4, 31, 33}, {3, 5000},
-                                     {130, 272}, {2, 2, 3, 5}};
-  for (const Shape& shape : shapes) expect_matches_oracle(highway_softmax(), make_spec(Op::kSoftmax, {{GetParam(), shape}}));
+  const std::vector<Shape> shapes = {{1},         {17},       {5, 1},     {3, 2},      {2, 3, 7},
+                                     {2, 3, 8},   {2, 3, 15}, {2, 3, 16}, {2, 3, 17},  {2, 5, 272},
+                                     {4, 31, 33}, {3, 5000},  {130, 272}, {2, 2, 3, 5}};
+  for (const Shape& shape : shapes)
+    expect_matches_oracle(highway_softmax(), make_spec(Op::kSoftmax, {{GetParam(), shape}}));
 }
 
 TEST(SoftmaxSupport, DeclinesChannelsLastImages) {
@@ -30,7 +31,9 @@ std::vector<float> softmax(const std::vector<float>& x) {
   std::vector<float> y(x.size());
   const void* in = x.data();
   void* out = y.data();
-  highway_softmax().prepare(spec, {&operand, 1}, {&operand, 1}, Target{})->launch({*stream, {&in, 1}, {&out, 1}, nullptr});
+  highway_softmax()
+      .prepare(spec, {&operand, 1}, {&operand, 1}, Target{})
+      ->launch({*stream, {&in, 1}, {&out, 1}, nullptr});
   return y;
 }
 

@@ -1,12 +1,12 @@
-// Runs of 64 bytes and more go to memcpy, which is as fast as memory from there on. Shorter ones, of 1 to 32 bytes, are units
-// of a tile with a size known at compile time, so that one is one load and one store. A tile spans the axis along which units
-// are closest in the source and the one along which they are closest in the target.
+// Runs of 64 bytes and more go to memcpy, which is as fast as memory from there on. Shorter ones, of 1 to 32 bytes, are
+// units of a tile with a size known at compile time, so that one is one load and one store. A tile spans the axis along
+// which units are closest in the source and the one along which they are closest in the target.
 //
-// A tile goes through two buffers: lines of the source are read whole into the first, units change places between the two, and
-// lines of the target are written whole from the second. Moving units straight between two large tensors takes ten times as
-// long when they lie a power of two apart: loads wait for stores whose addresses end in the same 12 bits, and lines fall into
-// the same few places of the cache and are thrown out before they are used up.
-// (Taking tiles in panels of 256 x 256, for the sake of the TLB, gained nothing.)
+// A tile goes through two buffers: lines of the source are read whole into the first, units change places between the
+// two, and lines of the target are written whole from the second. Moving units straight between two large tensors takes
+// ten times as long when they lie a power of two apart: loads wait for stores whose addresses end in the same 12 bits,
+// and lines fall into the same few places of the cache and are thrown out before they are used up. (Taking tiles in
+// panels of 256 x 256, for the sake of the TLB, gained nothing.)
 
 #include "kernels/strided_copy.hpp"
 
@@ -28,7 +28,8 @@ constexpr std::int64_t kPieceBytes = 64 * 1024;
 
 }  // namespace
 
-StridedCopy::StridedCopy(std::size_t element_bytes, const Shape& extents, const Shape& from_strides, const Shape& to_strides)
+StridedCopy::StridedCopy(std::size_t element_bytes, const Shape& extents, const Shape& from_strides,
+                         const Shape& to_strides)
     : element_bytes_(static_cast<std::int64_t>(element_bytes)) {
   loop_ = longest_rows<2>(extents, {from_strides, to_strides}, kPieceBytes / element_bytes_);
   const std::int64_t run_bytes = loop_.inner.extent * element_bytes_;
@@ -56,9 +57,8 @@ void StridedCopy::plan_tiles() {
   inner_ = take(loop_.rank - 1);
   if (loop_.rank > 0) {
     const auto* first = loop_.outer.data();
-    const auto* closest = std::min_element(first, first + loop_.rank, [](const auto& a, const auto& b) {
-      return a.strides[0] < b.strides[0];
-    });
+    const auto* closest = std::min_element(first, first + loop_.rank,
+                                           [](const auto& a, const auto& b) { return a.strides[0] < b.strides[0]; });
     across_ = take(static_cast<int>(closest - first));
   }
   put(across_);
@@ -78,7 +78,8 @@ namespace {
 
 /// `count` units from `from` to `to`, each `*_stride` bytes after the one before.
 template <std::size_t kUnitBytes>
-void copy_line(const std::byte* from, std::int64_t from_stride, std::byte* to, std::int64_t to_stride, std::int64_t count) {
+void copy_line(const std::byte* from, std::int64_t from_stride, std::byte* to, std::int64_t to_stride,
+               std::int64_t count) {
   constexpr std::int64_t kUnit = kUnitBytes;
   if (from_stride == kUnit && to_stride == kUnit) {
     std::memcpy(to, from, static_cast<std::size_t>(count) * kUnitBytes);
@@ -94,8 +95,8 @@ void StridedCopy::copy_tile(const std::byte* source, std::byte* target, std::int
   constexpr std::int64_t kUnit = kUnitBytes;
   if (columns < kSmall) {
     for (std::int64_t column = 0; column < columns; ++column) {
-      copy_line<kUnitBytes>(source + column * inner_.from_stride, across_.from_stride, target + column * inner_.to_stride,
-                            across_.to_stride, rows);
+      copy_line<kUnitBytes>(source + column * inner_.from_stride, across_.from_stride,
+                            target + column * inner_.to_stride, across_.to_stride, rows);
     }
     return;
   }
@@ -109,15 +110,16 @@ void StridedCopy::copy_tile(const std::byte* source, std::byte* target, std::int
   std::array<std::byte, kTile * kTile * kUnitBytes> as_read;
   std::array<std::byte, kTile * kTile * kUnitBytes> as_written;
   for (std::int64_t column = 0; column < columns; ++column) {
-    copy_line<kUnitBytes>(source + column * inner_.from_stride, across_.from_stride, as_read.data() + column * kTile * kUnit,
-                          kUnit, rows);
+    copy_line<kUnitBytes>(source + column * inner_.from_stride, across_.from_stride,
+                          as_read.data() + column * kTile * kUnit, kUnit, rows);
   }
   for (std::int64_t row = 0; row < rows; ++row) {
-    copy_line<kUnitBytes>(as_read.data() + row * kUnit, kTile * kUnit, as_written.data() + row * kTile * kUnit, kUnit, columns);
-  }
-  for (std::int64_t row = 0; row < rows; ++row) {
-    copy_line<kUnitBytes>(as_written.data() + row * kTile * kUnit, kUnit, target + row * across_.to_stride, inner_.to_stride,
+    copy_line<kUnitBytes>(as_read.data() + row * kUnit, kTile * kUnit, as_written.data() + row * kTile * kUnit, kUnit,
                           columns);
+  }
+  for (std::int64_t row = 0; row < rows; ++row) {
+    copy_line<kUnitBytes>(as_written.data() + row * kTile * kUnit, kUnit, target + row * across_.to_stride,
+                          inner_.to_stride, columns);
   }
 }
 
@@ -137,13 +139,20 @@ void StridedCopy::run(int threads, const void* from, void* to) const {
   const std::int64_t elements = unit_bytes_ == 0 ? loop_.row_length() : kTile * kTile;
   parallel_for(threads, loop_.rows, grain_of(elements), [&](std::int64_t begin, std::int64_t end, int) {
     switch (unit_bytes_) {
-      case 0: return copy_runs(source, target, begin, end);
-      case 1: return copy_tiles<1>(source, target, begin, end);
-      case 2: return copy_tiles<2>(source, target, begin, end);
-      case 4: return copy_tiles<4>(source, target, begin, end);
-      case 8: return copy_tiles<8>(source, target, begin, end);
-      case 16: return copy_tiles<16>(source, target, begin, end);
-      default: return copy_tiles<32>(source, target, begin, end);
+      case 0:
+        return copy_runs(source, target, begin, end);
+      case 1:
+        return copy_tiles<1>(source, target, begin, end);
+      case 2:
+        return copy_tiles<2>(source, target, begin, end);
+      case 4:
+        return copy_tiles<4>(source, target, begin, end);
+      case 8:
+        return copy_tiles<8>(source, target, begin, end);
+      case 16:
+        return copy_tiles<16>(source, target, begin, end);
+      default:
+        return copy_tiles<32>(source, target, begin, end);
     }
   });
 }

@@ -8,9 +8,9 @@
 
 namespace headroom {
 
-/// Copies a tensor from any positive strides to any others, element by element in meaning and in the largest pieces that
-/// the strides allow in fact: axes are merged, contiguous runs copied whole, transposed planes copied in tiles. Fixed to shapes
-/// and strides when made; a value, cheap to copy.
+/// Copies a tensor from any positive strides to any others, element by element in meaning and in the largest pieces
+/// that the strides allow in fact: axes are merged, contiguous runs copied whole, transposed planes copied in tiles.
+/// Fixed to shapes and strides when made; a value, cheap to copy.
 class StridedCopy {
  public:
   /// Strides are in elements of `element_bytes`; both belong to a tensor of shape `extents`.
@@ -34,7 +34,7 @@ class StridedCopy {
   template <std::size_t kUnitBytes>
   void copy_tile(const std::byte* source, std::byte* target, std::int64_t columns, std::int64_t rows) const;
 
-  RowLoop<2> loop_;              ///< operands: from, to; strides in elements for runs, in bytes for tiles
+  RowLoop<2> loop_;  ///< operands: from, to; strides in elements for runs, in bytes for tiles
   std::int64_t element_bytes_;
   std::int64_t unit_bytes_ = 0;  ///< what a tile is made of: a power of two up to 32; 0 where whole runs are copied
   TileAxis inner_;               ///< along which units lie closest in `to`
