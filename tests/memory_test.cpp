@@ -38,12 +38,13 @@ void* counted(std::size_t bytes, void* caller) {
 
 }  // namespace
 
-void* operator new(std::size_t bytes) { return counted(bytes, __builtin_return_address(0)); }
-void* operator new[](std::size_t bytes) { return counted(bytes, __builtin_return_address(0)); }
-void operator delete(void* data) noexcept { std::free(data); }
-void operator delete[](void* data) noexcept { std::free(data); }
-void operator delete(void* data, std::size_t) noexcept { std::free(data); }
-void operator delete[](void* data, std::size_t) noexcept { std::free(data); }
+// Not inlined: the caller is who asked, and GCC would warn that malloc and delete do not match.
+[[gnu::noinline]] void* operator new(std::size_t bytes) { return counted(bytes, __builtin_return_address(0)); }
+[[gnu::noinline]] void* operator new[](std::size_t bytes) { return counted(bytes, __builtin_return_address(0)); }
+[[gnu::noinline]] void operator delete(void* data) noexcept { std::free(data); }
+[[gnu::noinline]] void operator delete[](void* data) noexcept { std::free(data); }
+[[gnu::noinline]] void operator delete(void* data, std::size_t) noexcept { std::free(data); }
+[[gnu::noinline]] void operator delete[](void* data, std::size_t) noexcept { std::free(data); }
 
 namespace headroom {
 namespace {
