@@ -1,0 +1,71 @@
+#include "run/generator.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+
+namespace headroom {
+namespace {
+
+class GeneratorTest : public testing::Test {
+ protected:
+  HostTensor make(GeneratorOptions options, const std::vector<ImageRequest>& requests) {
+    options.images = static_cast<std::int64_t>(requests.size());
+    Generator generator(model_, *backend_, weights_, options);
+    return generator.generate(requests);
+  }
+
+  std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
+  Model model_ = open_model(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  WeightStore weights_{*backend_, model_.checkpoint};
+};
+
+TEST_F(GeneratorTest, TheModelGivesSizesAndTheSwitchGivesSteps) {
+  const DenoiseRequest own = make_request(model_, {.images = 3, .switches = {}});
+  EXPECT_EQ(own.image_tokens(), 256);
+  EXPECT_EQ(own.text_tokens, 16);
+  EXPECT_EQ(own.steps, 28);
+  EXPECT_EQ(own.batch(), 6);  // guided and unguided
+  EXPECT_EQ(make_request(model_, {.steps = 10, .switches = {}}).steps, 10);
+  EXPECT_EQ(make_request(model_, {.steps = 10, .switches = SwitchSet::parse("steps=4")}).steps, 4);
+}
+
+TEST_F(GeneratorTest, SizesThatMakeNoSenseAreRefused) {
+  EXPECT_THROW(static_cast<void>(make_request(model_, {.images = 0, .switches = {}})), Error);
+  EXPECT_THROW(static_cast<void>(make_request(model_, {.images = 1, .steps = 1'000'000, .switches = {}})), Error);
+  EXPECT_THROW(static_cast<void>(make_request(model_, {.images = 1, .text_tokens = 5, .switches = {}})), Error);
+  EXPECT_THROW(static_cast<void>(make({.steps = 1, .switches = {}}, {{.label = 99, .seed = 0}})), Error);
+}
+
+TEST_F(GeneratorTest, AnImageDoesNotDependOnTheOthersOfItsBatch) {
+  const GeneratorOptions two_steps{.steps = 2, .switches = SwitchSet::parse("lossless")};
+  const HostTensor alone = make(two_steps, {{.label = 7, .seed = 5}});
+  const HostTensor together = make(two_steps, {{.label = 1, .seed = 4}, {.label = 7, .seed = 5}});
+  for (std::int64_t i = 0; i < alone.numel(); ++i) ASSERT_NEAR(alone.at(i), together.at(alone.numel() + i), 1e-4);
+}
+
+TEST_F(GeneratorTest, LabelSeedAndGuidanceEachChangeTheImage) {
+  const GeneratorOptions options{.steps = 2, .switches = SwitchSet::parse("lossless")};
+  const HostTensor image = make(options, {{.label = 7, .seed = 5}});
+  GeneratorOptions unguided = options;
+  unguided.guidance_scale = 1.0;
+  for (const HostTensor& other : {make(options, {{.label = 8, .seed = 5}}), make(options, {{.label = 7, .seed = 6}}),
+                                  make(unguided, {{.label = 7, .seed = 5}})}) {
+    double difference = 0;
+    for (std::int64_t i = 0; i < image.numel(); ++i) difference += std::abs(image.at(i) - other.at(i));
+    EXPECT_GT(difference / static_cast<double>(image.numel()), 1e-3);
+  }
+}
+
+TEST_F(GeneratorTest, ShapesShareOneCopyOfTheWeights) {
+  static_cast<void>(make({.steps = 1, .switches = SwitchSet::parse("lossless")}, {{.label = 0, .seed = 0}}));
+  const std::size_t bytes = weights_.bytes();
+  static_cast<void>(
+      make({.steps = 2, .switches = SwitchSet::parse("lossless")}, {{.label = 0, .seed = 0}, {.label = 1, .seed = 1}}));
+  EXPECT_LE(weights_.bytes(),
+            bytes + bytes / 2);  // a kernel may ask for another packing of some weights at another size
+  EXPECT_GE(bytes, static_cast<std::size_t>(4 * model_.checkpoint.parameter_count() * 9 / 10));
+}
+
+}  // namespace
+}  // namespace headroom
