@@ -9,6 +9,7 @@ packages=(
   libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev libpng-dev
   libboost-dev libeigen3-dev      # headers only: Boost.Math and Eigen
   libgtest-dev libgmock-dev
+  python3-jsonschema              # a test holds result files against their schema
   python3 python3-jsonschema      # a test holds result files against their JSON Schema
 )
 tools=(

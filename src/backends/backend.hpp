@@ -49,7 +49,8 @@ class Buffer {
   MemoryCategory category_ = MemoryCategory::kActivations;
 };
 
-/// A queue of work on a device, run in order. On a CPU each piece runs at once, on the calling thread and its OpenMP team.
+/// A queue of work on a device, run in order. On a CPU each piece runs at once, on the calling thread and its OpenMP
+/// team.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -69,9 +70,9 @@ class Event {
 };
 
 struct DeviceProperties {
-  std::string name;               ///< as the vendor writes it: "AMD EPYC 9R14"
-  Target target;                  ///< what code may be chosen for it
-  std::size_t memory_bytes = 0;   ///< installed
+  std::string name;                 ///< as the vendor writes it: "AMD EPYC 9R14"
+  Target target;                    ///< what code may be chosen for it
+  std::size_t memory_bytes = 0;     ///< installed
   std::size_t available_bytes = 0;  ///< not held by anyone when asked
 };
 

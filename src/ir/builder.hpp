@@ -53,7 +53,9 @@ class Builder {
     RegionId outer_;
     ValueId counter_;
   };
-  Loop loop(std::int64_t trip_count, std::string counter_name) { return Loop(*this, trip_count, std::move(counter_name)); }
+  Loop loop(std::int64_t trip_count, std::string counter_name) {
+    return Loop(*this, trip_count, std::move(counter_name));
+  }
 
   /// The param `name` below the current path, declared on first use; a second use must ask for the same type.
   ValueId param(std::string_view name, TensorType type);
@@ -95,7 +97,8 @@ class Builder {
   ValueId mean(ValueId x, int from_axis);
 
   /// Any op, by enum; returns all results.
-  std::vector<ValueId> emit(Op op, std::vector<ValueId> inputs, std::vector<std::pair<std::string_view, Attribute>> attributes = {});
+  std::vector<ValueId> emit(Op op, std::vector<ValueId> inputs,
+                            std::vector<std::pair<std::string_view, Attribute>> attributes = {});
 
  private:
   Graph& graph_;

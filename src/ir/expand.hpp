@@ -10,8 +10,10 @@ namespace headroom {
 /// Whether the node stands for several plain ops: its op is fused, or it is a linear with an activation.
 [[nodiscard]] bool is_fused(Op op, const Attributes& attributes);
 
-/// Emits through `builder` the plain ops that a fused node stands for, on `inputs`, and returns its results: the definition of every fused op.
-[[nodiscard]] std::vector<ValueId> expand_node(Builder& builder, Op op, const Attributes& attributes, std::span<const ValueId> inputs);
+/// Emits through `builder` the plain ops that a fused node stands for, on `inputs`, and returns its results: the
+/// definition of every fused op.
+[[nodiscard]] std::vector<ValueId> expand_node(Builder& builder, Op op, const Attributes& attributes,
+                                               std::span<const ValueId> inputs);
 
 /// The graph with every fused node replaced by its definition.
 [[nodiscard]] Graph expand(const Graph& graph);

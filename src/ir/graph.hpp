@@ -98,9 +98,10 @@ class Graph {
   /// Opens a loop region under `parent` and declares its counter, called `counter_name`.
   RegionId add_loop(RegionId parent, std::int64_t trip_count, std::string counter_name);
 
-  /// Makes a node's result values, inferring their types, without scheduling it: rewrites put nodes in place by themselves.
-  /// Throws Error where the inputs do not fit the op.
-  [[nodiscard]] Node make_node(Op op, std::vector<ValueId> inputs, Attributes attributes, std::string path, RegionId region);
+  /// Makes a node's result values, inferring their types, without scheduling it: rewrites put nodes in place by
+  /// themselves. Throws Error where the inputs do not fit the op.
+  [[nodiscard]] Node make_node(Op op, std::vector<ValueId> inputs, Attributes attributes, std::string path,
+                               RegionId region);
   /// make_node, scheduled last. Returns the node's first result.
   ValueId append(Op op, std::vector<ValueId> inputs, Attributes attributes, std::string path, RegionId region);
   /// Declares a value of kind kResult, for a parser that restores recorded nodes.

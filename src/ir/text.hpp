@@ -21,7 +21,8 @@ namespace headroom {
 ///       output sample = %latents
 ///     }
 ///
-/// Results are numbered by their ValueId; names that are not [A-Za-z0-9_.] are quoted: %"odd name". A loop is printed where its first node stands.
+/// Results are numbered by their ValueId; names that are not [A-Za-z0-9_.] are quoted: %"odd name". A loop is printed
+/// where its first node stands.
 [[nodiscard]] std::string print(const Graph& graph);
 
 /// Reads what print() writes, renumbering values in order of appearance. Throws Error with line and column.

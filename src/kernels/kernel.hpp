@@ -56,7 +56,8 @@ struct Cost {
   ComputeUnit unit = ComputeUnit::kVector;
 };
 
-/// A weight in the form a kernel wants: `layout` names the form, equal names mean equal bytes, so packed copies are shared.
+/// A weight in the form a kernel wants: `layout` names the form, equal names mean equal bytes, so packed copies are
+/// shared.
 struct PackedWeight {
   int input = 0;
   std::string layout;
@@ -101,7 +102,8 @@ class Kernel {
   [[nodiscard]] virtual DType compute_type(const OpSpec& spec) const = 0;
   [[nodiscard]] virtual Cost cost(const OpSpec& spec) const;
   [[nodiscard]] virtual std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
-                                                                std::span<const Operand> outputs, const Target& target) const = 0;
+                                                                std::span<const Operand> outputs,
+                                                                const Target& target) const = 0;
 };
 
 /// The kernels of a device, in the order they are tried.
