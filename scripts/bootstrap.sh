@@ -13,9 +13,9 @@ packages=(
   python3 python3-jsonschema      # a test holds result files against their JSON Schema
 )
 tools=(
-  clang clang-format clang-tidy
-  libclang-rt-14-dev  # libFuzzer and the sanitizers' run time
-  libomp-dev          # omp.h for clang
+  clang-16 clang-format-16 clang-tidy-16  # 14, the default, does not take the library's std::views
+  libclang-rt-16-dev                      # libFuzzer and the sanitizers' run time
+  libomp-16-dev                           # omp.h for clang
 )
 if [[ ${1:-} == tools ]]; then
   packages+=("${tools[@]}")

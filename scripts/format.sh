@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# format.sh OPTION... [FILE...]: runs clang-format with these options on the files, or on all C++ and CUDA sources.
+# format.sh OPTION... [FILE...]: runs clang-format-16 with these options on the files, or on all C++ and CUDA sources.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,4 +11,4 @@ done
 if [[ ${#files[@]} -eq 0 ]]; then
   mapfile -t files < <(find src tests -type f \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) | sort)
 fi
-printf '%s\0' "${files[@]}" | xargs -0 -n 8 -P "$(nproc)" clang-format "${options[@]}"
+printf '%s\0' "${files[@]}" | xargs -0 -n 8 -P "$(nproc)" clang-format-16 "${options[@]}"

@@ -24,7 +24,8 @@ class Hasher {
   Hasher& add(const char* text) { return add(std::string_view(text)); }
   /// Every integer, bool and enum enters as 8 bytes, so its width does not matter.
   template <typename T>
-  requires std::integral<T> || std::is_enum_v<T> Hasher& add(T value) {
+    requires std::integral<T> || std::is_enum_v<T>
+  Hasher& add(T value) {
     return add_word(static_cast<std::uint64_t>(value));
   }
   /// By bit pattern: -0 and +0 differ.
