@@ -90,20 +90,23 @@ void run(const Arguments& arguments) {
   const std::vector<Image> images = to_images(unpatch(latents, *model.pixels));
   write_png(arguments.out, image_grid(images, static_cast<int>(labels.size()), 2));
 
-  double total_ms = 0;
-  for (const double ms : step_ms) total_ms += ms;
+  double steps_ms = 0;
+  for (const double ms : step_ms) steps_ms += ms;
+  const double prologue_ms = generator.session().outside_loops_ms();
+  const double total_ms = prologue_ms + steps_ms;
   if (arguments.as_json) {
     const nlohmann::json summary = {{"model", model.name},
                                     {"images", requests.size()},
                                     {"steps", generator.request().steps},
                                     {"switches", generator.compiled().applied},
                                     {"total_ms", total_ms},
+                                    {"prologue_ms", prologue_ms},
                                     {"step_ms", step_ms},
                                     {"out", arguments.out}};
     fmt::print("{}\n", dump_json(summary, 2));
   } else {
     fmt::print("{} images in {} steps of {}: {} an image; wrote {}\n", requests.size(), step_ms.size(),
-               format_ms(total_ms / static_cast<double>(step_ms.size())),
+               format_ms(steps_ms / static_cast<double>(step_ms.size())),
                format_ms(total_ms / static_cast<double>(requests.size())), arguments.out);
   }
 }

@@ -38,6 +38,7 @@ class Climber {
     ladder.rungs = list_rungs(options_.switches);
     const std::size_t count = ladder.rungs.size();
     steps_.resize(count);
+    prologues_.resize(count);
     images_.resize(count);
     for (int round = 0; round < options_.rounds; ++round)
       for (std::size_t k = 0; k < count; ++k) {
@@ -48,7 +49,7 @@ class Climber {
                      .rungs = static_cast<std::int64_t>(count)};
         measure(i, ladder);
       }
-    for (std::size_t i = 0; i < count; ++i) summarize_trials(ladder.rungs[i], steps_[i], images_[i]);
+    for (std::size_t i = 0; i < count; ++i) summarize_trials(ladder.rungs[i], steps_[i], prologues_[i], images_[i]);
     summarize_factors(ladder);
     return ladder;
   }
@@ -77,7 +78,7 @@ class Climber {
     progress_.steps_total =
         std::max<std::int64_t>(generator.request().steps, options_.warmup_steps + options_.min_trials) +
         (first ? quality_steps(generator) : 0);
-    time_generations(generator, rung, steps_[i], images_[i]);
+    time_generations(generator, rung, i);
     if (!first) return;
     rung.denoise = generator.request();
     describe(rung, generator, weights, ladder);
@@ -85,14 +86,22 @@ class Climber {
     if (options_.quality_images > 0) judge(rung, generator);
   }
 
-  void summarize_trials(Rung& rung, Trials& steps, const Trials& images) const {
+  void summarize_trials(Rung& rung, Trials& steps, const Trials& prologues, const Trials& images) const {
     steps.warmup = options_.warmup_steps;
     rung.result.trials = {make_series("step", steps), make_series("image", images)};
-    const double per_image = static_cast<double>(rung.denoise.steps) / static_cast<double>(rung.denoise.images);
+    double prologue_ms = 0;
+    if (!prologues.wall_ms.empty()) {
+      rung.result.trials.push_back(make_series("prologue", prologues));
+      prologue_ms = rung.result.trials.back().statistics.median;
+    }
+    const auto image_ms = [&](double step_ms) {
+      return (prologue_ms + step_ms * static_cast<double>(rung.denoise.steps)) /
+             static_cast<double>(rung.denoise.images);
+    };
     const Summary& step = rung.result.trials[0].statistics;
-    rung.image_ms = step.median * per_image;
+    rung.image_ms = image_ms(step.median);
     if (step.median_interval)
-      rung.image_interval_ms = Interval{step.median_interval->low * per_image, step.median_interval->high * per_image};
+      rung.image_interval_ms = Interval{image_ms(step.median_interval->low), image_ms(step.median_interval->high)};
   }
 
   std::int64_t quality_steps(const Generator& generator) const {
@@ -105,7 +114,8 @@ class Climber {
     if (on_progress_) on_progress_(progress_);
   }
 
-  void time_generations(Generator& generator, Rung& rung, Trials& steps, Trials& images) {
+  void time_generations(Generator& generator, Rung& rung, std::size_t i) {
+    Trials& steps = steps_[i];
     const std::vector<ImageRequest> requests = requests_from(0, generator.request().images);
     std::vector<double> warmup_ms;
     std::int64_t seen = 0;
@@ -118,7 +128,9 @@ class Climber {
         tick();
       });
       if (rung.pixels.numel() == 0 && model_.pixels) rung.pixels = unpatch(latents, *model_.pixels);
-      images.wall_ms.push_back(total_ms / static_cast<double>(generator.request().images));
+      const double prologue_ms = generator.session().outside_loops_ms();
+      if (prologue_ms > 0) prologues_[i].wall_ms.push_back(prologue_ms);
+      images_[i].wall_ms.push_back((prologue_ms + total_ms) / static_cast<double>(generator.request().images));
     } while (seen < enough);
     steps.warmup_stable = steps.warmup_stable && is_settled(warmup_ms);
   }
@@ -196,7 +208,8 @@ class Climber {
   const std::function<void(const LadderProgress&)>& on_progress_;
   std::unique_ptr<Judge> judge_;
   LadderProgress progress_;
-  std::vector<Trials> steps_;  // by rung, over all rounds
+  std::vector<Trials> steps_;      // by rung, over all rounds
+  std::vector<Trials> prologues_;  // one for each generation, where something runs outside the loop
   std::vector<Trials> images_;
 };
 

@@ -32,11 +32,12 @@ struct Rung {
   SwitchSet switches;
   bool cumulative = false;  ///< adds to the cumulative rung before it, rather than standing alone
   DenoiseRequest denoise;   ///< what one generation does
-  Result result;  ///< with the series "step" (ms of one denoise step) and "image" (ms of one image: whole generations,
-                  ///< the warm-up steps of each round's first among them)
+  Result result;  ///< with the series "step" (ms of one denoise step), "image" (ms of one image: whole generations, the
+                  ///< warm-up steps of each round's first among them) and, where something runs outside the loop,
+                  ///< "prologue" (ms of a generation)
   HostTensor
       pixels;  ///< of the first generation, [images, channels, height, width]; empty where the model has no pixels
-  double image_ms = 0;  ///< steps * median step / images
+  double image_ms = 0;  ///< (median prologue + steps * median step) / images
   std::optional<Interval> image_interval_ms;
 };
 

@@ -40,6 +40,8 @@ class Session {
 
   /// Runs the program once and waits for it. All inputs and states must have been set.
   void run(const IterationObserver& observer = {});
+  /// Of the last run, if it had an observer: the wall time of what ran before, between and after the program's loops.
+  [[nodiscard]] double outside_loops_ms() const noexcept { return outside_loops_ms_; }
 
   /// A copy of an output, or of a state as it stands.
   [[nodiscard]] HostTensor output(std::string_view name) const;
@@ -67,6 +69,7 @@ class Session {
   void allocate_fixed();
   void plan_buffers();
   void bind_weights(const WeightStore& weights);
+  void run_outside_loops(const Segment& segment, const IterationObserver& observer);
   void run_segment(const Segment& segment, const IterationObserver& observer);
   void run_loop(const Segment& segment, const IterationObserver& observer);
   void run_steps(int first, int last);
@@ -91,6 +94,7 @@ class Session {
   std::vector<std::pair<const Segment*, std::vector<int>>> give_after_loop_;
   std::vector<const void*> input_addresses_;  // of the step being launched
   std::vector<void*> output_addresses_;
+  double outside_loops_ms_ = 0;
 };
 
 }  // namespace headroom

@@ -92,9 +92,11 @@ TEST_P(SessionTest, LoopsCountAndCarryTheirState) {
   std::vector<std::int64_t> iterations;
   session.run([&](std::int64_t iteration, double) { iterations.push_back(iteration); });
   EXPECT_EQ(iterations, (std::vector<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_GT(session.outside_loops_ms(), 0);
   const OracleResult once = interpret(graph, inputs, {}, states);
   expect_near(session.output("s"), once.outputs.at("s"));
   session.run();  // the state outlives the run
+  EXPECT_EQ(session.outside_loops_ms(), 0) << "nobody asked for times";
   expect_near(session.state("s"), interpret(graph, inputs, {}, once.states).outputs.at("s"));
 }
 
