@@ -121,24 +121,26 @@ TEST_F(CliTest, BenchSavesAResultThatReadsBack) {
   const Outcome outcome =
       headroom("bench " + fashion_ + " --trials 3 --opt lossless,steps=4 --save " + file("result.json").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("switch steps declined"));
+  EXPECT_THAT(outcome.err, HasSubstr("switch hoist declined: there is no denoise loop here"));
   const ResultFile results = read_results(file("result.json"));
   ASSERT_EQ(results.results.size(), 1U);
   EXPECT_EQ(series_of(results.results[0], "forward").time_ms.size(), 3U);
   EXPECT_EQ(results.results[0].configuration.applied, (std::vector<std::string>{"arena", "fuse"}));
-  EXPECT_EQ(results.results[0].configuration.declined.size(), 1U);
+  EXPECT_EQ(results.results[0].configuration.declined.size(), 2U);  // hoist and steps: there is no loop
 }
 
 TEST_F(CliTest, LadderMeasuresEachRungAndWritesItsImages) {
   const Outcome outcome =
-      headroom("ladder " + fashion_ + " --opt arena,fuse,steps=3 --steps 6 --images 2 --trials 3 --quality 2 --out " +
+      headroom("ladder " + fashion_ + " --opt arena,hoist,steps=3 --steps 6 --images 2 --trials 3 --quality 2 --out " +
                file("ladder").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("baseline"), HasSubstr("arena+fuse+steps=3"), HasSubstr("synergy")));
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("baseline"), HasSubstr("arena+hoist+steps=3"), HasSubstr("synergy")));
   const ResultFile results = read_results(file("ladder") / "results.json");
   ASSERT_EQ(results.results.size(), 6U);  // baseline, three alone, two cumulative
   for (const Result& result : results.results) {
     EXPECT_GE(series_of(result, "step").time_ms.size(), 3U);
+    const bool hoisted = result.name.find("hoist") != std::string::npos;
+    EXPECT_EQ(std::ranges::count(result.trials, "prologue", &TrialSeries::what), hoisted ? 1 : 0) << result.name;
     EXPECT_TRUE(fs::exists(file("ladder") / (result.name + ".png"))) << result.name;
     EXPECT_TRUE(result.plan.has_value());
   }

@@ -1,5 +1,5 @@
-// FLUX against diffusers in double precision (tests/goldens/make_flux.py), on the CPU's kernels under every combination
-// of switches, and on the interpreter.
+// FLUX against diffusers in double precision (tests/goldens/make_flux.py), on the CPU's kernels with and without
+// switches, and on the interpreter.
 
 #include <gtest/gtest.h>
 

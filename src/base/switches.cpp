@@ -20,8 +20,8 @@ constexpr std::array kSwitches = {
 
 constexpr std::array kPresets = {
     Preset{"baseline", "", "no optimization: one library or vectorized kernel per plain op"},
-    Preset{"lossless", "arena,fuse", "every exact switch"},
-    Preset{"fast", "arena,fuse,bf16", "lossless plus bfloat16"},
+    Preset{"lossless", "arena,fuse,hoist", "every exact switch"},
+    Preset{"fast", "arena,fuse,hoist,bf16", "lossless plus bfloat16"},
 };
 
 constexpr std::int64_t kMaxArgument = 10'000;

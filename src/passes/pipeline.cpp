@@ -13,6 +13,7 @@ PassOutcome fuse_gate_residual(Graph& graph, const Target& target);
 PassOutcome fuse_qk_norm_rope(Graph& graph, const Target& target);
 PassOutcome fuse_attention_scale(Graph& graph, const Target& target);
 PassOutcome fuse_common_subexpressions(Graph& graph, const Target& target);
+PassOutcome hoist(Graph& graph, const Target& target);
 PassOutcome bf16(Graph& graph, const Target& target);
 PassOutcome simplify_casts(Graph& graph, const Target& target);
 PassOutcome dead_code(Graph& graph, const Target& target);
@@ -37,6 +38,11 @@ constexpr std::array kPipeline = {
     // After the other fusions: they ask that what they absorb is used once, which sharing would spoil, and they leave
     // duplicates behind, such as one slice of the rope tables for every attention.
     Pass{"fuse-common-subexpressions", "fuse", fuse_common_subexpressions},
+
+    // After fusion, whose patterns it would take apart: the 1 + scale of a modulated norm depends on the step alone, and
+    // the norm does not. Before precision, which then decides on what a step really computes, and whose casts and scales
+    // need no rules for being lifted.
+    Pass{"hoist", "hoist", hoist},
 
     // After fusion: a fused op keeps its intermediate values in fp32, so nothing inside it is rounded, and patterns
     // need not look through casts.

@@ -128,6 +128,36 @@ TEST(Placement, ALoopKeepsWhatWasMadeBeforeItAndWritesItsStateInPlace) {
   EXPECT_EQ(program.storages[static_cast<std::size_t>(update.output_places[0].storage)].kind, StorageKind::kState);
 }
 
+TEST(Placement, ChunksOfARowOfATableForAllStepsAreViewsAndTheTableOutlivesTheLoop) {
+  const Program program = plan_text(R"(graph hoisted {
+    input %temb: f32[3, 2, 4]
+    input %w: f32[8, 4]
+    state %s: f32[2, 5, 4]
+    %1: f32[3, 2, 8] = linear(%temb, %w)
+    %2: f32[3, 2, 8] = silu(%1)
+    loop 3 %i {
+      %3: f32[2, 8] = row(%2, %i)
+      %4: f32[2, 4] = slice(%3) {axis = 1, start = 0, size = 4}
+      %5: f32[2, 1, 4] = reshape(%4) {shape = [2, 1, 4]}
+      %6: f32[2, 4] = slice(%3) {axis = 1, start = 4, size = 4}
+      %7: f32[2, 1, 4] = reshape(%6) {shape = [2, 1, 4]}
+      %8: f32[2, 5, 4] = norm_modulate(%s, %5, %7) {eps = 1e-06}
+      next %s = %8
+    }
+    output s = %s
+  })",
+                                    true);
+  EXPECT_EQ(launched(program), (std::vector{Op::kLinear, Op::kSilu, Op::kRow, Op::kNormModulate}));
+  const Placement& row = program.steps[2].output_places[0];
+  EXPECT_EQ(program.steps[3].input_places[1].storage, row.storage);
+  EXPECT_EQ(program.steps[3].input_places[2].offset_bytes, row.offset_bytes + 4 * sizeof(float));
+  const Storage& table = program.storages[static_cast<std::size_t>(program.steps[1].output_places[0].storage)];
+  EXPECT_EQ(table.last, 3) << "the next iteration reads another row of it";
+  const Storage& read = program.storages[static_cast<std::size_t>(row.storage)];
+  EXPECT_TRUE(read.arena_offset + read.bytes <= table.arena_offset ||
+              table.arena_offset + table.bytes <= read.arena_offset);
+}
+
 TEST(Placement, EagerCopiesTheNextStateAtTheEndOfAnIteration) {
   const Program program = plan_text(kLoop, false);
   EXPECT_EQ(program.steps.back().node, -1);

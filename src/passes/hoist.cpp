@@ -1,0 +1,235 @@
+// hoist: loop n { t = row(times, step), m = linear(t, w), y = f(state, m) }
+//    ->  all = linear(times, w), loop n { m = row(all, step), y = f(state, m) }
+//
+// A prologue for what depends on request and step alone. Out of each loop go
+//  - what is the same in every iteration: it moves in front as it is (tables of rope, embeddings of text and guidance);
+//  - what depends on the counter only through rows of such tables (the embedding of time and every AdaLN modulation of
+//    it): it is computed for all iterations at once, with a leading axis [n, ...], and the loop reads its row.
+// The modulations of FLUX.1-dev hold 27% of its weights, and a step multiplies each of them with one vector a sample:
+// it spends its time on reading them. All steps together read them once.
+//
+// Where this ends, by value: at the first op that reads a state that the loop changes, that has no rule in lift.cpp, or
+// whose result for all iterations would take more than kMaxLiftedBytes. The loop then takes a row of the value before.
+// Views (slices and reshapes) of such a value stay in the loop, as views of one row: chunking a modulation into six
+// would otherwise copy six rows. Memory: the rows of all iterations exist at once, from the prologue to the last one.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "ir/schedule.hpp"
+#include "passes/lift.hpp"
+#include "passes/pass.hpp"
+
+namespace headroom {
+namespace {
+
+/// For one value in all iterations. A modulation of FLUX.1-dev takes 2 MiB in 28 steps, and 41 MiB for 20 images at
+/// once; the token stream of its text takes 168 MiB.
+constexpr std::size_t kMaxLiftedBytes = std::size_t{64} << 20U;
+
+bool is_view(Op op) { return op == Op::kReshape || op == Op::kTranspose || op == Op::kSlice; }
+
+/// One loop, whose nodes are `loop` in a schedule that has been taken out of the graph.
+class LoopHoister {
+ public:
+  LoopHoister(Graph& graph, RegionId region)
+      : graph_(graph),
+        id_(region),
+        region_(graph.regions()[static_cast<std::size_t>(region)]),
+        changes_(graph.value_count(), false),
+        lifted_(graph.value_count(), kNoValue) {
+    changes_[index_of(region_.counter)] = true;
+    for (const StateUpdate& update : graph.state_updates())
+      changes_[index_of(update.value)] = changes_[index_of(update.value)] || is_within(graph, update.region, region);
+  }
+
+  /// Sorts the loop's nodes into what stays and what runs before. Returns how many nodes left the loop or became a row;
+  /// 0 leaves `loop` as it is.
+  int run(std::vector<Node>& loop, const std::vector<bool>& read_outside) {
+    for (const Node& node : loop) sort_out(node);
+    std::vector<Node> staying = take_rows(loop, read_outside);
+    if (staying.empty() || left_ == 0) return 0;  // a loop without nodes would run in another place
+    loop = std::move(staying);
+    drop_unread(loop);
+    return left_;
+  }
+
+  [[nodiscard]] std::vector<Node>& prologue() { return prologue_; }
+  /// Nodes that would have been computed for all iterations but for their size.
+  [[nodiscard]] int too_large() const { return too_large_; }
+
+ private:
+  bool changes(ValueId value) const { return index_of(value) < changes_.size() && changes_[index_of(value)]; }
+  bool is_lifted(ValueId value) const {
+    return index_of(value) < lifted_.size() && lifted_[index_of(value)] != kNoValue;
+  }
+
+  void sort_out(const Node& node) {
+    const auto constant = [&](ValueId input) { return !changes(input); };
+    if (node.region == id_ && std::ranges::all_of(node.inputs, constant)) {
+      prologue_.push_back(node);
+      prologue_.back().region = region_.parent;
+      return;
+    }
+    for (const ValueId result : node.results) changes_[index_of(result)] = true;
+    if (node.region != id_) return;
+    if (node.op == Op::kRow)
+      lifted_[index_of(node.results[0])] = lift_row(node);
+    else if (std::ranges::all_of(node.inputs, [&](ValueId input) { return constant(input) || is_lifted(input); }))
+      lifted_[index_of(node.results[0])] = lift_node(node);
+  }
+
+  ValueId emit(const Node& node, Op op, std::vector<ValueId> inputs, Attributes attributes) {
+    prologue_.push_back(graph_.make_node(op, std::move(inputs), std::move(attributes), node.path, region_.parent));
+    return prologue_.back().results[0];
+  }
+
+  /// A table's rows are what its row is in each iteration.
+  ValueId lift_row(const Node& node) {
+    const ValueId table = node.inputs[0];
+    const std::int64_t rows = graph_.type(table).shape[0];
+    if (node.inputs[1] != region_.counter || changes(table) || rows < region_.trip_count) return kNoValue;
+    if (rows == region_.trip_count) return table;
+    return emit(
+        node, Op::kSlice, {table},
+        Attributes(Op::kSlice, {{"axis", std::int64_t{0}}, {"start", std::int64_t{0}}, {"size", region_.trip_count}}));
+  }
+
+  ValueId lift_node(const Node& node) {
+    if (node.results.size() != 1) return kNoValue;
+    if (graph_.type(node.results[0]).bytes() * static_cast<std::size_t>(region_.trip_count) > kMaxLiftedBytes) {
+      ++too_large_;
+      return kNoValue;
+    }
+    std::vector<LiftOperand> operands;
+    for (const ValueId input : node.inputs)
+      operands.push_back(is_lifted(input) ? LiftOperand{lifted_[index_of(input)], true} : LiftOperand{input, false});
+    return lift(graph_, node, operands, region_.trip_count,
+                [&](Op op, std::vector<ValueId> inputs, Attributes attributes) {
+                  return emit(node, op, std::move(inputs), std::move(attributes));
+                });
+  }
+
+  /// What stays in the loop, where lifted values that are read there come from a row.
+  std::vector<Node> take_rows(const std::vector<Node>& loop, const std::vector<bool>& read_outside) {
+    std::vector<bool> is_read = read_outside;
+    std::vector<Node> staying;  // last first
+    for (std::size_t i = loop.size(); i-- > 0;) {
+      Node node = loop[i];
+      const ValueId result = node.results[0];
+      if (!changes(result)) {
+        ++left_;
+        continue;
+      }
+      if (is_lifted(result) && !is_read[index_of(result)]) {
+        ++left_;
+        continue;
+      }
+      if (is_lifted(result) && node.op != Op::kRow && !is_view(node.op)) {
+        ++left_;
+        node.op = Op::kRow;
+        node.attributes = {};
+        node.inputs = {lifted_[index_of(result)], region_.counter};
+      }
+      for (const ValueId input : node.inputs)
+        if (index_of(input) < is_read.size()) is_read[index_of(input)] = true;
+      staying.push_back(std::move(node));
+    }
+    std::ranges::reverse(staying);
+    return staying;
+  }
+
+  /// Drops what was computed for all iterations and is read by nothing.
+  void drop_unread(const std::vector<Node>& loop) {
+    std::vector<bool> is_read(graph_.value_count(), false);
+    const auto read = [&](const Node& node) {
+      for (const ValueId input : node.inputs) is_read[index_of(input)] = true;
+    };
+    std::ranges::for_each(loop, read);
+    const auto is_unread = [&](const Node& node) {
+      const ValueId result = node.results[0];
+      return index_of(result) >= changes_.size() && !is_read[index_of(result)];  // the others are the loop's own nodes
+    };
+    std::vector<Node> kept;  // last first
+    for (auto node = prologue_.rbegin(); node != prologue_.rend(); ++node) {
+      if (is_unread(*node)) continue;
+      read(*node);
+      kept.push_back(std::move(*node));
+    }
+    std::ranges::reverse(kept);
+    prologue_ = std::move(kept);
+  }
+
+  Graph& graph_;
+  RegionId id_;
+  Region region_;
+  std::vector<bool> changes_;    // by value of the graph as it was: differs between iterations
+  std::vector<ValueId> lifted_;  // likewise: the value for all iterations, [trip_count, ...]
+  std::vector<Node> prologue_;
+  int left_ = 0;
+  int too_large_ = 0;
+};
+
+/// By value: read by a node outside the loop, an output, or a state's update.
+std::vector<bool> find_reads_outside(const Graph& graph, RegionId loop) {
+  std::vector<bool> is_read(graph.value_count(), false);
+  for (const Node& node : graph.nodes())
+    if (!is_within(graph, node.region, loop))
+      for (const ValueId input : node.inputs) is_read[index_of(input)] = true;
+  for (const Output& output : graph.outputs()) is_read[index_of(output.value)] = true;
+  for (const StateUpdate& update : graph.state_updates()) is_read[index_of(update.next)] = true;
+  return is_read;
+}
+
+struct Hoisted {
+  int nodes = 0;
+  int too_large = 0;
+};
+
+Hoisted hoist_from(Graph& graph, RegionId region) {
+  const auto is_inside = [&](const Node& node) { return is_within(graph, node.region, region); };
+  const std::vector<bool> read_outside = find_reads_outside(graph, region);
+  std::vector<Node> nodes = graph.take_nodes();
+  const auto first = std::ranges::find_if(nodes, is_inside);
+  const auto last = std::find_if_not(first, nodes.end(), is_inside);
+  std::vector<Node> loop(first, last);
+
+  LoopHoister hoister(graph, region);
+  const int moved = hoister.run(loop, read_outside);
+  if (moved > 0) {
+    std::vector<Node> schedule(nodes.begin(), first);
+    std::ranges::move(hoister.prologue(), std::back_inserter(schedule));
+    std::ranges::move(loop, std::back_inserter(schedule));
+    schedule.insert(schedule.end(), last, nodes.end());
+    nodes = std::move(schedule);
+  }
+  graph.set_nodes(std::move(nodes));
+  return {.nodes = moved, .too_large = hoister.too_large()};
+}
+
+}  // namespace
+
+PassOutcome hoist(Graph& graph, const Target&) {
+  if (graph.regions().size() == 1) return {.rewrites = 0, .declined = "there is no denoise loop here"};
+  Hoisted total;
+  bool repeats = false;
+  // Inner loops first: what leaves one may go on out of the loop around it.
+  for (auto region = static_cast<RegionId>(graph.regions().size()) - 1; region > kTopRegion; --region) {
+    if (graph.regions()[static_cast<std::size_t>(region)].trip_count == 1) continue;
+    repeats = true;
+    const Hoisted hoisted = hoist_from(graph, region);
+    total.nodes += hoisted.nodes;
+    total.too_large += hoisted.too_large;
+  }
+  if (total.nodes > 0) return {.rewrites = total.nodes, .declined = {}};
+  if (!repeats) return {.rewrites = 0, .declined = "the loop runs once, so nothing would be computed less often"};
+  if (total.too_large > 0)
+    return {.rewrites = 0,
+            .declined = fmt::format("what depends on the step alone would take more than {} MiB a value for all steps",
+                                    kMaxLiftedBytes >> 20U)};
+  return {.rewrites = 0, .declined = "everything in the loop depends on its state"};
+}
+
+}  // namespace headroom

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "ir/graph.hpp"
+
+namespace headroom {
+
+/// An operand of a node that is to run for all steps of a loop at once: a value that is the same in every step, or one
+/// that holds all of them along a leading axis, [steps, ...].
+struct LiftOperand {
+  ValueId value = kNoValue;
+  bool lifted = false;
+};
+
+/// Makes a node that runs before the loop and returns its first result.
+using EmitLifted = std::function<ValueId(Op op, std::vector<ValueId> inputs, Attributes attributes)>;
+
+/// Emits what computes the result of `node` for all `steps` at once and returns it, [steps, ...]: row i is what the
+/// node makes in step i. `operands` replace the node's inputs; at least one is lifted. Returns kNoValue, and may have
+/// emitted nodes that nothing reads, where no rule lifts the node: lift.cpp has the table of rules.
+[[nodiscard]] ValueId lift(const Graph& graph, const Node& node, std::span<const LiftOperand> operands,
+                           std::int64_t steps, const EmitLifted& emit);
+
+}  // namespace headroom
