@@ -78,7 +78,7 @@ class CliTest : public testing::Test {
 };
 
 TEST_F(CliTest, EveryCommandHasHelpWithAnExample) {
-  for (const char* command : {"models", "run", "forward", "bench", "ladder", "plan"}) {
+  for (const char* command : {"models", "run", "forward", "bench", "ladder", "plan", "profile"}) {
     const Outcome outcome = headroom(std::string(command) + " --help");
     EXPECT_EQ(outcome.code, 0);
     EXPECT_THAT(outcome.out, HasSubstr("Example: headroom " + std::string(command)));
@@ -129,6 +129,13 @@ TEST_F(CliTest, BenchSavesAResultThatReadsBack) {
   EXPECT_EQ(results.results[0].configuration.declined.size(), 2U);  // hoist and steps: there is no loop
 }
 
+TEST_F(CliTest, BenchListsTheKernelsOfTheSuite) {
+  const Outcome listed = headroom("bench kernels --list");
+  ASSERT_EQ(listed.code, 0) << listed.err;
+  EXPECT_THAT(listed.out, AllOf(HasSubstr("linear f32 5440x192x768 gelu_tanh\n"), HasSubstr("qk_norm_rope bf16\n")));
+  EXPECT_EQ(headroom("bench " + fashion_ + " --list").code, 2);
+}
+
 TEST_F(CliTest, LadderMeasuresEachRungAndWritesItsImages) {
   const Outcome outcome =
       headroom("ladder " + fashion_ + " --opt arena,hoist,steps=3 --steps 6 --images 2 --trials 3 --quality 2 --out " +
@@ -154,6 +161,18 @@ TEST_F(CliTest, PlanNamesKernelsAndModules) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("loop 28 times"), HasSubstr("onednn.linear"),
                                  HasSubstr("single_transformer_blocks.37.proj_out")));
+}
+
+TEST_F(CliTest, ProfileSavesTimesAndFloorsOfEveryLaunch) {
+  const Outcome outcome =
+      headroom("profile " + fashion_ + " --token-rows 2 --token-columns 2 --steps 2 --trials 3 --save " +
+               file("profile.json").string());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("over the floor"));
+  const ResultFile results = read_results(file("profile.json"));
+  const Result& result = results.results.at(0);
+  ASSERT_TRUE(result.profile);
+  EXPECT_EQ(result.profile->floor_ms.size(), results.plans.at(*result.plan).nodes.size());
 }
 
 TEST_F(CliTest, WrongUsageIsExitCodeTwo) {

@@ -163,5 +163,18 @@ TEST(CudaStub, SaysThatThisBuildHasNoCuda) {
   }
 }
 
+TEST(CpuBackend, LargeCopiesAreWhole) {
+  const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu, 2);
+  const std::unique_ptr<Stream> stream = backend->make_stream();
+  const std::size_t bytes = (std::size_t{3} << 20) + 13;  // enough for two threads, and not in even shares
+  const Buffer from = backend->allocate(bytes, MemoryCategory::kWorkspace);
+  const Buffer to = backend->allocate(bytes + 1, MemoryCategory::kWorkspace);
+  for (std::size_t i = 0; i < bytes; ++i) from.data()[i] = static_cast<std::byte>(i * 2654435761U >> 16);
+  to.data()[bytes] = std::byte{0x5A};
+  backend->copy_on_device(*stream, to.data(), from.data(), bytes);
+  EXPECT_EQ(std::memcmp(to.data(), from.data(), bytes), 0);
+  EXPECT_EQ(to.data()[bytes], std::byte{0x5A});
+}
+
 }  // namespace
 }  // namespace headroom

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "measure/describe.hpp"
+#include "measure/kernel_suite.hpp"
 #include "measure/machine.hpp"
 #include "measure/table.hpp"
 #include "measure/trials.hpp"
@@ -26,6 +28,8 @@ struct Arguments {
   std::int64_t token_columns = 0;
   Protocol protocol;
   std::string save;
+  std::string filter;
+  bool list = false;
   bool as_json = false;
 };
 
@@ -49,7 +53,33 @@ void set_random_inputs(Session& session, const DenoiseRequest& request, std::int
   }
 }
 
+/// `bench kernels`: the suite in place of a model.
+void bench_suite(const Arguments& arguments) {
+  if (arguments.list) {
+    for (const KernelCase& one : list_kernel_cases()) fmt::print("{}\n", one.name);
+    return;
+  }
+  const Log log(arguments.model.quiet);
+  const std::unique_ptr<Backend> backend = open_backend(arguments.model);
+  std::unique_ptr<Progress> progress;
+  const ResultFile file = bench_kernels(
+      *backend, {.filter = arguments.filter, .max_seconds = std::min(arguments.protocol.max_seconds, 5.0)},
+      [&](const KernelBenchProgress& at) {
+        if (!progress)
+          progress =
+              std::make_unique<Progress>("measuring", static_cast<std::int64_t>(at.total), arguments.model.quiet);
+        progress->set(static_cast<std::int64_t>(at.done));
+      },
+      [&](std::string_view name, std::string_view reason) { log.warning("{} left out: {}", name, reason); });
+  progress.reset();
+  if (!arguments.save.empty()) write_results(arguments.save, file);
+  fmt::print("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_kernel_table(file));
+}
+
 void bench(const Arguments& arguments) {
+  if (arguments.model.model == "kernels") return bench_suite(arguments);
+  if (arguments.list || !arguments.filter.empty())
+    fail_usage("--list and --filter are for the suite: headroom bench kernels");
   const Log log(arguments.model.quiet);
   const SwitchSet switches = SwitchSet::parse(arguments.switches);
   const Engine engine = open_engine(arguments.model);
@@ -110,7 +140,8 @@ void bench(const Arguments& arguments) {
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("bench", "time one forward pass of a model in one configuration");
+  CLI::App* command = app.add_subcommand(
+      "bench", "time one forward pass of a model in one configuration, or every kernel: `bench kernels`");
   const auto arguments = std::make_shared<Arguments>();
   add_model_arguments(*command, arguments->model);
   add_switches(*command, arguments->switches, "baseline");
@@ -127,9 +158,14 @@ void add_bench_command(CLI::App& app) {
   command->add_option("--max-seconds", arguments->protocol.max_seconds, "time after which no more trials begin")
       ->check(CLI::Range(1.0, 86'400.0))
       ->capture_default_str();
+  command->add_option("--filter", arguments->filter, "of the suite, only names that match this regular expression")
+      ->type_name("REGEX");
+  command->add_flag("--list", arguments->list, "the names of the suite's benchmarks, and no more");
   command->add_option("--save", arguments->save, "result file to write (schema headroom.result/1)")->type_name("FILE");
   command->add_flag("--json", arguments->as_json, "print the result file");
-  command->footer("Example: headroom bench models/fashion-flux --batch 20 --opt lossless --save result.json");
+  command->footer(
+      "Example: headroom bench models/fashion-flux --batch 20 --opt lossless --save result.json\n"
+      "         headroom bench kernels --filter 'linear bf16' --threads 2");
   command->callback([arguments] { bench(*arguments); });
 }
 

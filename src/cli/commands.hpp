@@ -11,5 +11,6 @@ void add_forward_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_ladder_command(CLI::App& app);
 void add_plan_command(CLI::App& app);
+void add_profile_command(CLI::App& app);
 
 }  // namespace headroom

@@ -39,9 +39,13 @@ void add_switches(CLI::App& command, std::string& list, std::string_view fallbac
       ->capture_default_str();
 }
 
+std::unique_ptr<Backend> open_backend(const ModelArguments& arguments) {
+  return make_backend(arguments.device == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu, arguments.threads);
+}
+
 Engine open_engine(const ModelArguments& arguments) {
   Engine engine;
-  engine.backend = make_backend(arguments.device == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu, arguments.threads);
+  engine.backend = open_backend(arguments);
   engine.model = std::make_unique<Model>(open_model(arguments.model, arguments.random_weights));
   engine.weights = std::make_unique<WeightStore>(*engine.backend, engine.model->checkpoint);
   return engine;

@@ -29,6 +29,9 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments);
 /// Adds --opt; the text is parsed by SwitchSet::parse.
 void add_switches(CLI::App& command, std::string& list, std::string_view fallback);
 
+/// The device that the arguments name. Throws Error where it is not there.
+[[nodiscard]] std::unique_ptr<Backend> open_backend(const ModelArguments& arguments);
+
 /// A model on a device, with the weights folded so far.
 struct Engine {
   std::unique_ptr<Backend> backend;

@@ -110,6 +110,21 @@ const TrialSeries& series_of(const Result& result, std::string_view what) {
   fail("result '{}' has no trials of '{}' (it has: {})", result.id, what, fmt::join(names, ", "));
 }
 
+namespace {
+
+void check_profile(const Result& result, const ResultFile& file, const std::string& place) {
+  if (!result.profile) return;
+  if (!result.plan) fail("{} has a profile but names no plan", place);
+  const std::size_t nodes = file.plans.at(*result.plan).nodes.size();
+  const ProfileRecord& profile = *result.profile;
+  for (const std::size_t entries :
+       {profile.time_ms.size(), profile.floor_ms.size(), profile.floor_of.size(), profile.runs.size()})
+    if (entries != nodes)
+      fail("the profile of {} has a column of {} entries for the {} nodes of its plan", place, entries, nodes);
+}
+
+}  // namespace
+
 void check_results(const ResultFile& file) {
   std::set<std::string> ids;
   for (const Result& result : file.results) {
@@ -119,6 +134,7 @@ void check_results(const ResultFile& file) {
       fail("the request of {} is {}, not an object", place, result.subject.request.type_name());
     if (result.plan && !file.plans.contains(*result.plan))
       fail("{} names the plan '{}', which is not in the file", place, *result.plan);
+    check_profile(result, file, place);
     std::set<std::string> series_names;
     for (const TrialSeries& series : result.trials) {
       check_series(series, place);

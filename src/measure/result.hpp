@@ -128,6 +128,15 @@ struct PlanRecord {
   friend bool operator==(const PlanRecord&, const PlanRecord&) = default;
 };
 
+/// Where the time of a request goes: a column entry for each node of the result's plan, in order.
+struct ProfileRecord {
+  std::vector<double> time_ms;        ///< median of one launch, timed by itself
+  std::vector<double> floor_ms;       ///< what the machine could do it in, measured
+  std::vector<std::string> floor_of;  ///< what the floor is the time of: "product" or "copy"
+  std::vector<std::int64_t> runs;     ///< launches in one request
+  friend bool operator==(const ProfileRecord&, const ProfileRecord&) = default;
+};
+
 struct Result {
   std::string id;    ///< unique within the file
   std::string name;  ///< what charts and tables call it: "baseline", "fuse"
@@ -137,8 +146,9 @@ struct Result {
   std::vector<TrialSeries> trials;
   std::optional<MemoryReport> memory;
   std::vector<QualityRecord> quality;
-  std::vector<std::string> tags;    ///< what a reader must know: "forced" (a step cache on random weights)
-  std::optional<std::string> plan;  ///< id in ResultFile::plans
+  std::vector<std::string> tags;              ///< what a reader must know: "forced" (a step cache on random weights)
+  std::optional<std::string> plan;            ///< id in ResultFile::plans
+  std::optional<ProfileRecord> profile = {};  ///< of that plan
   friend bool operator==(const Result&, const Result&) = default;
 };
 /// The series of that name; throws Error naming the result and the series it has where there is none.
@@ -154,7 +164,8 @@ struct ResultFile {
 
 /// Checks `file` and makes its JSON. Throws Error, naming the result, for: two results with one id, a plan that is not
 /// there, two series of one name, columns of unequal length, a switch asked for but neither applied nor declined,
-/// quality without value and note, or any NaN or infinity.
+/// quality without value and note, a profile
+/// that does not fit its plan, or any NaN or infinity.
 [[nodiscard]] nlohmann::json to_json(const ResultFile& file);
 /// Its inverse, with the same checks. Throws Error also for another schema (naming it), a member that is missing,
 /// unknown or of another type, and a work hash that is not that of the subject. `context` names the document.

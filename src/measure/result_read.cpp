@@ -138,11 +138,19 @@ Subject read_subject(const json& object, const std::string& place) {
   return subject;
 }
 
+ProfileRecord read_profile(const json& object, const std::string& place) {
+  check_members(object, {"time_ms", "floor_ms", "floor_of", "runs"}, place);
+  return {.time_ms = get_double_array(object, "time_ms", place),
+          .floor_ms = get_double_array(object, "floor_ms", place),
+          .floor_of = get_string_array(object, "floor_of", place),
+          .runs = get_int_array(object, "runs", place)};
+}
+
 Result read_result(const json& object, const std::string& place) {
-  check_members(
-      object,
-      {"id", "name", "subject", "work_hash", "source", "configuration", "trials", "memory", "quality", "tags", "plan"},
-      place);
+  check_members(object,
+                {"id", "name", "subject", "work_hash", "source", "configuration", "trials", "memory", "quality", "tags",
+                 "plan", "profile"},
+                place);
   Result result;
   result.id = get_string(object, "id", place);
   result.name = get_string(object, "name", place);
@@ -165,6 +173,8 @@ Result read_result(const json& object, const std::string& place) {
   }
   result.tags = get_string_array(object, "tags", place);
   result.plan = find_string(object, "plan", place);
+  if (object.contains("profile"))
+    result.profile = read_profile(get_object(object, "profile", place), "the profile of " + place);
   return result;
 }
 

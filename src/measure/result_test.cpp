@@ -114,6 +114,7 @@ ResultFile sample_file() {
                   psnr_record("baseline f32", std::nullopt)};
   full.tags = {"forced"};
   full.plan = "p1";
+  full.profile = ProfileRecord{.time_ms = {0.5}, .floor_ms = {0.4}, .floor_of = {"product"}, .runs = {28}};
 
   Result sparse;
   sparse.id = "softmax/peer";
@@ -228,6 +229,7 @@ const std::vector<Fault> kSchemaFaults = {
     {"memory", [](json& d) { d["results"][0]["memory"]["peak_bytes"] = 0.5; }, "peak_bytes"},
     {"cost", [](json& d) { d["plans"]["p1"]["nodes"][0]["cost"].erase("flops"); }, "flops"},
     {"machine", [](json& d) { d["machine"]["cpu"] = 7; }, "cpu"},
+    {"profile", [](json& d) { d["results"][0]["profile"].erase("runs"); }, "runs"},
 };
 
 TEST(ResultFile, ValidatorAndReaderRefuseTheSameFaults) {
@@ -260,6 +262,9 @@ TEST(ResultFile, RefusesWhatDoesNotFitTogether) {
   EXPECT_THAT(fault([](ResultFile& f) { f.results[0].trials[0].statistics.n = 3; }), HasSubstr("statistics of 3"));
   EXPECT_THAT(fault([](ResultFile& f) { f.results[0].configuration.declined.clear(); }), HasSubstr("'bf16'"));
   EXPECT_THAT(fault([](ResultFile& f) { f.results[0].quality[2].note.reset(); }), HasSubstr("psnr_db"));
+  EXPECT_THAT(fault([](ResultFile& f) { f.results[0].profile->time_ms.clear(); }),
+              HasSubstr("0 entries for the 1 nodes"));
+  EXPECT_THAT(fault([](ResultFile& f) { f.results[0].plan.reset(); }), HasSubstr("names no plan"));
 
   json document = to_json(sample_file());
   document["results"][0]["plan"] = "p9";

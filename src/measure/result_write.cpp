@@ -101,6 +101,13 @@ json plan_json(const PlanRecord& plan) {
   return {{"nodes", std::move(nodes)}};
 }
 
+json profile_json(const ProfileRecord& profile) {
+  return {{"time_ms", profile.time_ms},
+          {"floor_ms", profile.floor_ms},
+          {"floor_of", profile.floor_of},
+          {"runs", profile.runs}};
+}
+
 json result_json(const Result& result) {
   json object = {
       {"id", result.id},
@@ -117,6 +124,7 @@ json result_json(const Result& result) {
   if (result.memory) object["memory"] = memory_json(*result.memory);
   for (const QualityRecord& quality : result.quality) object["quality"].push_back(quality_json(quality));
   set_if(object, "plan", result.plan);
+  if (result.profile) object["profile"] = profile_json(*result.profile);
   return object;
 }
 

@@ -27,6 +27,16 @@ void check_protocol(const Protocol& protocol) {
   }
   if (!(protocol.max_seconds > 0))
     fail_usage("a time limit of {} s was asked for; it must be over zero", protocol.max_seconds);
+  if (!(protocol.min_trial_ms >= 0))
+    fail_usage("trials of at least {} ms were asked for; it cannot be negative", protocol.min_trial_ms);
+}
+
+/// Calls that together take at least `min_trial_ms`, going by the last warm-up calls.
+std::int64_t calls_of_a_trial(double min_trial_ms, const std::vector<double>& warmup_ms) {
+  if (min_trial_ms <= 0 || warmup_ms.empty()) return 1;
+  constexpr double kMaxCalls = 1e6;  // where the clock saw nothing at all
+  const double call_ms = median(std::span(warmup_ms).last(std::min(kSettledWindow, warmup_ms.size())));
+  return static_cast<std::int64_t>(std::clamp(std::ceil(min_trial_ms / call_ms), 1.0, kMaxCalls));
 }
 
 }  // namespace
@@ -48,12 +58,12 @@ Trials measure_callable(const std::function<void()>& body, const Protocol& proto
   check_protocol(protocol);
   const double began_ms = clock();
   const auto out_of_time = [&] { return clock() - began_ms >= 1000 * protocol.max_seconds; };
-  // One call, entered into `times_ms` and told to the caller. Room is reserved beforehand, so nothing allocates between
-  // trials.
-  const auto run_once = [&](std::vector<double>& times_ms, bool warming_up, int total) {
+  // `calls` calls, entered into `times_ms` and told to the caller. Room is reserved beforehand, so nothing allocates
+  // between trials.
+  const auto run_batch = [&](std::int64_t calls, std::vector<double>& times_ms, bool warming_up, int total) {
     const double start_ms = clock();
-    body();
-    times_ms.push_back(clock() - start_ms);
+    for (std::int64_t call = 0; call < calls; ++call) body();
+    times_ms.push_back((clock() - start_ms) / static_cast<double>(calls));
     if (on_progress) on_progress({warming_up, static_cast<std::int64_t>(times_ms.size()), total, times_ms.back()});
   };
 
@@ -61,16 +71,17 @@ Trials measure_callable(const std::function<void()>& body, const Protocol& proto
   warmup_ms.reserve(static_cast<std::size_t>(protocol.warmup_max));
   while (std::ssize(warmup_ms) < protocol.warmup_max) {
     if (std::ssize(warmup_ms) >= protocol.warmup_min && (is_settled(warmup_ms) || out_of_time())) break;
-    run_once(warmup_ms, true, protocol.warmup_max);
+    run_batch(1, warmup_ms, true, protocol.warmup_max);
   }
 
   Trials result;
   result.warmup = std::ssize(warmup_ms);
   result.warmup_stable = is_settled(warmup_ms);
   result.wall_ms.reserve(static_cast<std::size_t>(protocol.trials));
+  const std::int64_t calls = calls_of_a_trial(protocol.min_trial_ms, warmup_ms);
   while (std::ssize(result.wall_ms) < protocol.trials) {
     if (std::ssize(result.wall_ms) >= kMinTrials && out_of_time()) break;
-    run_once(result.wall_ms, false, protocol.trials);
+    run_batch(calls, result.wall_ms, false, protocol.trials);
   }
   result.complete = std::ssize(result.wall_ms) == protocol.trials;
   return result;

@@ -12,12 +12,13 @@ struct Protocol {
   int warmup_max = 50;       ///< after so many the trials begin, stable or not
   int trials = 20;           ///< calls that are timed
   double max_seconds = 300;  ///< for all of it; see measure_callable() for what is done regardless
+  double min_trial_ms = 0;   ///< shorter calls are made several times a trial, as often as the warm-up says
 };
 
 /// Raw times of one thing done again and again in one process. The caller may fill it from times taken elsewhere: the
 /// 28 denoise steps of one image are 28 trials.
 struct Trials {
-  std::vector<double> wall_ms;  ///< every trial, in the order they ran
+  std::vector<double> wall_ms;  ///< of one call, for every trial in the order they ran
   std::int64_t warmup = 0;      ///< calls before them that do not count
   bool warmup_stable = true;    ///< false where warm-up ended before its times had settled
   bool complete = true;         ///< false where max_seconds ended it before Protocol::trials
@@ -40,10 +41,12 @@ struct TrialProgress {
 using MillisecondClock = std::function<double()>;
 [[nodiscard]] double steady_clock_ms();
 
-/// Times `body` by `clock`, one trial per call. `body` must return when its work is done (synchronize a device inside).
+/// Times `body` by `clock`, one trial per call, or per batch of calls where one takes less than min_trial_ms (the time
+/// of a call is then the batch's divided by its size). `body` must return when its work is done (synchronize a device
+/// inside).
 ///
 /// First it warms up: at least warmup_min calls, then on until is_settled(), at most warmup_max. Then come `trials`
-/// timed calls. When max_seconds have passed, warm-up ends after warmup_min and the trials after three; both are
+/// timed trials. When max_seconds have passed, warm-up ends after warmup_min and the trials after three; both are
 /// recorded in the result. `on_progress` may be empty; it runs between calls, outside what is timed. What `body` throws
 /// passes through. Another clock is for tests. Throws a usage Error for a protocol with no trials, a negative warm-up
 /// or a time limit that is not positive.

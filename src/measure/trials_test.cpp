@@ -129,6 +129,18 @@ TEST(MeasureCallable, TellsProgressOutsideWhatIsTimed) {
   EXPECT_EQ(trials.wall_ms, (std::vector<double>{3, 3, 3}));
 }
 
+TEST(MeasureCallable, BatchesShortCallsAndReportsOne) {
+  int calls = 0;
+  SimulatedWork work([&](int call) {
+    calls = call;
+    return call <= 5 ? 0.25 : 0.125 * (call % 2 + 1);  // of a batch of four, two take 0.25 ms and two 0.125 ms
+  });
+  const Trials trials = work.measure({.trials = 2, .min_trial_ms = 0.9});
+  EXPECT_EQ(trials.warmup, 5);
+  EXPECT_EQ(calls, 5 + 2 * 4);
+  EXPECT_EQ(trials.wall_ms, (std::vector<double>{0.1875, 0.1875}));
+}
+
 TEST(MeasureCallable, PassesFailuresThrough) {
   EXPECT_THROW((void)measure_callable([] { throw std::runtime_error("broken"); }), std::runtime_error);
 }
@@ -139,6 +151,7 @@ TEST(MeasureCallable, RefusesSenselessProtocols) {
   EXPECT_THROW((void)measure_callable(nothing, {.warmup_min = -1}), Error);
   EXPECT_THROW((void)measure_callable(nothing, {.warmup_min = 9, .warmup_max = 8}), Error);
   EXPECT_THROW((void)measure_callable(nothing, {.max_seconds = 0}), Error);
+  EXPECT_THROW((void)measure_callable(nothing, {.min_trial_ms = -1}), Error);
 }
 
 }  // namespace

@@ -48,6 +48,7 @@ class Generator {
   [[nodiscard]] const DenoiseRequest& request() const noexcept { return request_; }
   [[nodiscard]] const Compiled& compiled() const noexcept { return compiled_; }
   [[nodiscard]] const Session& session() const noexcept { return *session_; }
+  [[nodiscard]] Session& session() noexcept { return *session_; }
   [[nodiscard]] double guidance_scale() const noexcept { return guidance_scale_; }
 
  private:

@@ -18,6 +18,10 @@ MemoryCategory category_of(StorageKind kind) {
   return kind == StorageKind::kState ? MemoryCategory::kState : MemoryCategory::kInputs;
 }
 
+double milliseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
 /// The innermost loop around `step`, its parents first in `path`.
 void find_loops(const Segment& segment, int step, std::vector<const Segment*>& path) {
   if (step < segment.first || step >= segment.last) return;
@@ -163,7 +167,7 @@ void Session::run_outside_loops(const Segment& segment, const IterationObserver&
   run_steps(segment.first, segment.last);
   if (!observer) return;
   stream_->synchronize();
-  outside_loops_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  outside_loops_ms_ += milliseconds_since(start);
 }
 
 void Session::run_segment(const Segment& segment, const IterationObserver& observer) {
@@ -183,7 +187,7 @@ void Session::run_loop(const Segment& segment, const IterationObserver& observer
       for (const Segment& child : segment.children) run_segment(child, observer);
     if (!observer) continue;
     stream_->synchronize();
-    observer(i, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    observer(i, milliseconds_since(start));
   }
   for (const auto& [loop, storages] : give_after_loop_)
     if (loop == &segment)
@@ -195,7 +199,10 @@ void Session::run_steps(int first, int last) {
     const auto index = static_cast<std::size_t>(i);
     if (!program_->has_arena)
       for (const int storage : schedule_.take_before[index]) take(storage);
-    launch(program_->steps[index]);
+    if (launch_observer_)
+      launch_observed(i);
+    else
+      launch(program_->steps[index]);
     if (!program_->has_arena)
       for (const int storage : schedule_.give_after[index]) give(storage);
   }
@@ -213,6 +220,13 @@ void Session::launch(const Step& step) {
                          .inputs = std::span(input_addresses_).first(step.input_places.size()),
                          .outputs = std::span(output_addresses_).first(step.output_places.size()),
                          .scratch = step.scratch < 0 ? nullptr : bases_[static_cast<std::size_t>(step.scratch)]});
+}
+
+void Session::launch_observed(int index) {
+  const auto start = std::chrono::steady_clock::now();
+  launch(program_->steps[static_cast<std::size_t>(index)]);
+  stream_->synchronize();
+  launch_observer_(index, milliseconds_since(start));
 }
 
 void Session::take(int storage) {

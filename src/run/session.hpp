@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backends/backend.hpp"
@@ -16,6 +17,9 @@ class WeightStore;
 
 /// Called after each iteration of a loop with its number (0 first) and its wall time in milliseconds.
 using IterationObserver = std::function<void(std::int64_t iteration, double milliseconds)>;
+
+/// Called after each launch with the index of its step in Program::steps and its wall time in milliseconds.
+using LaunchObserver = std::function<void(int step, double milliseconds)>;
 
 /// A program with memory: inputs, states and activations of its own, weights shared through the store.
 /// With an arena every address is fixed at construction. Without (eager), activations come from a caching allocator
@@ -42,6 +46,9 @@ class Session {
   void run(const IterationObserver& observer = {});
   /// Of the last run, if it had an observer: the wall time of what ran before, between and after the program's loops.
   [[nodiscard]] double outside_loops_ms() const noexcept { return outside_loops_ms_; }
+
+  /// From now on each launch is waited for by itself, timed and told; an empty observer ends that.
+  void observe_launches(LaunchObserver observer) { launch_observer_ = std::move(observer); }
 
   /// A copy of an output, or of a state as it stands.
   [[nodiscard]] HostTensor output(std::string_view name) const;
@@ -74,6 +81,7 @@ class Session {
   void run_loop(const Segment& segment, const IterationObserver& observer);
   void run_steps(int first, int last);
   void launch(const Step& step);
+  void launch_observed(int index);
   void take(int storage);
   void give(int storage);
   [[nodiscard]] std::byte* address(const Placement& place) const;
@@ -95,6 +103,7 @@ class Session {
   std::vector<const void*> input_addresses_;  // of the step being launched
   std::vector<void*> output_addresses_;
   double outside_loops_ms_ = 0;
+  LaunchObserver launch_observer_;
 };
 
 }  // namespace headroom

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <random>
 
 #include "base/random.hpp"
@@ -119,6 +120,25 @@ TEST_P(SessionTest, HoldsConstantMemoryAfterTheFirstRun) {
   for (int i = 0; i < 100; ++i) session.run();
   EXPECT_EQ(backend_->memory_use().allocations, first.allocations);
   EXPECT_EQ(backend_->memory_use().total, first.total);
+}
+
+TEST_P(SessionTest, TellsEveryLaunchToAnObserver) {
+  const Graph graph = parse_graph(kMixed);
+  Session session(make_program(graph), *backend_);
+  for (const ValueId input : graph.values_of(ValueKind::kInput))
+    session.set_input(graph.value(input).name, random_tensor(graph.type(input), 0));
+  std::vector<int> launched;
+  session.observe_launches([&](int step, double milliseconds) {
+    launched.push_back(step);
+    EXPECT_GE(milliseconds, 0);
+  });
+  session.run();
+  std::vector<int> all(session.program().steps.size());
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(launched, all);
+  session.observe_launches({});
+  session.run();
+  EXPECT_EQ(launched, all);
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, SessionTest, testing::Bool(),

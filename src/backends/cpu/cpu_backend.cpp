@@ -19,6 +19,8 @@ constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 /// From here on memory is mapped in whole huge pages: fewer TLB misses in large weights and activations.
 constexpr std::size_t kMapFrom = 2 * kHugePage;
+/// A copy smaller than this is not worth waking another thread for: a fork and join costs a few microseconds.
+constexpr std::size_t kCopyPerThread = std::size_t{256} << 10;
 /// From here on an allocation is checked against available memory first: Linux would grant it and kill the process
 /// later.
 constexpr std::size_t kCheckFrom = std::size_t{64} << 20;
@@ -115,8 +117,23 @@ class CpuBackend final : public Backend {
   }
 
  private:
-  static void copy(void* to, const void* from, std::size_t bytes) {
-    if (bytes != 0) std::memcpy(to, from, bytes);
+  /// One thread cannot load the memory of a server by itself, so large copies are shared out.
+  void copy(void* to, const void* from, std::size_t bytes) const {
+    if (bytes == 0) return;
+    const auto team = static_cast<int>(std::min(bytes / kCopyPerThread, static_cast<std::size_t>(threads_)));
+    if (team <= 1 || omp_in_parallel() != 0) {
+      std::memcpy(to, from, bytes);
+      return;
+    }
+#pragma omp parallel num_threads(threads_)
+    {
+      const auto parts = static_cast<std::size_t>(omp_get_num_threads());
+      const auto part = static_cast<std::size_t>(omp_get_thread_num());
+      const std::size_t share = round_up((bytes + parts - 1) / parts, kAlignment);
+      const std::size_t begin = std::min(part * share, bytes);
+      const std::size_t size = std::min(share, bytes - begin);
+      if (size > 0) std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin, size);
+    }
   }
 
   int threads_;

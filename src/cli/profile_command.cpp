@@ -1,0 +1,129 @@
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/json.hpp"
+#include "base/progress.hpp"
+#include "cli/commands.hpp"
+#include "cli/common.hpp"
+#include "measure/describe.hpp"
+#include "measure/machine.hpp"
+#include "measure/profile.hpp"
+
+namespace headroom {
+namespace {
+
+struct Arguments {
+  ModelArguments model;
+  std::string switches;
+  GeneratorOptions request;
+  ProfileOptions options;
+  std::string save;
+  bool every_launch = false;
+  bool as_json = false;
+};
+
+/// A progress bar for each phase in turn.
+class PhaseProgress {
+ public:
+  explicit PhaseProgress(bool quiet) : quiet_(quiet) {}
+  void show(std::string_view phase, std::int64_t done, std::int64_t total) {
+    if (phase != phase_) {
+      phase_ = phase;
+      bar_.reset();
+      bar_ = std::make_unique<Progress>(phase_, total, quiet_);
+    }
+    bar_->set(done);
+  }
+
+ private:
+  bool quiet_;
+  std::string phase_;
+  std::unique_ptr<Progress> bar_;
+};
+
+ResultFile to_file(const Arguments& arguments, const SwitchSet& switches, const Engine& engine,
+                   const Generator& generator, const Profile& measured, PlanRecord plan) {
+  const DenoiseRequest& request = generator.request();
+  ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = {}, .results = {}};
+  const std::string id = plan_id(plan);
+  file.plans.emplace(id, std::move(plan));
+  file.results.push_back(
+      {.id = switches.to_string(),
+       .name = switches.to_string(),
+       .subject = {.kind = SubjectKind::kModel,
+                   .name = engine.model->name,
+                   .request = {{"images", request.images},
+                               {"token_rows", request.token_rows},
+                               {"token_columns", request.token_columns},
+                               {"text_tokens", request.text_tokens},
+                               {"steps", request.steps},
+                               {"guidance_scale", generator.guidance_scale()},
+                               {"classifier_free_guidance", request.classifier_free_guidance}}},
+       .source = {.name = "headroom", .version = file.machine.build ? file.machine.build->version : ""},
+       .configuration = describe_configuration(switches, generator.compiled(), *engine.backend),
+       .trials = {make_series("step", measured.steps)},
+       .memory = describe_memory(generator.session(), *engine.weights, *engine.backend),
+       .quality = {},
+       .tags = {},
+       .plan = id,
+       .profile = measured.launches});
+  if (arguments.model.random_weights) file.results.back().tags.push_back("random_weights");
+  return file;
+}
+
+void run_profile(const Arguments& arguments) {
+  const Log log(arguments.model.quiet);
+  const SwitchSet switches = SwitchSet::parse(arguments.switches);
+  const Engine engine = open_engine(arguments.model);
+  GeneratorOptions options = arguments.request;
+  options.switches = switches;
+  Generator generator(*engine.model, *engine.backend, *engine.weights, options);
+  report_declined(log, generator.compiled().declined);
+  const std::int64_t labels =
+      engine.model->prompts ? static_cast<std::int64_t>(engine.model->prompts->labels.size()) : 1;
+  std::vector<ImageRequest> requests;
+  for (std::int64_t i = 0; i < generator.request().images; ++i)
+    requests.push_back({.label = i % labels, .seed = static_cast<std::uint64_t>(i)});
+
+  PhaseProgress progress(arguments.model.quiet);
+  const Profile measured = profile(
+      generator, *engine.backend, requests, arguments.options,
+      [&](std::string_view phase, std::int64_t done, std::int64_t total) { progress.show(phase, done, total); });
+  const PlanRecord plan = describe_plan(generator.session().program());
+  const ResultFile file = to_file(arguments, switches, engine, generator, measured, plan);
+  if (!arguments.save.empty()) write_results(arguments.save, file);
+  fmt::print("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n"
+                                     : to_profile_table(measured, plan, arguments.every_launch));
+}
+
+}  // namespace
+
+void add_profile_command(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("profile", "where the time of a denoise step goes, launch by launch, and the floor of each");
+  const auto arguments = std::make_shared<Arguments>();
+  add_model_arguments(*command, arguments->model);
+  add_switches(*command, arguments->switches, "lossless");
+  command->add_option("--images", arguments->request.images, "images made at once")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command->add_option("--steps", arguments->request.steps, "denoise steps; 0 takes the model's own number")
+      ->check(CLI::Range(0, 10'000))
+      ->capture_default_str();
+  command->add_option("--token-rows", arguments->request.token_rows, "image tokens down; 0 takes the model's own")
+      ->check(CLI::Range(0, 1024));
+  command
+      ->add_option("--token-columns", arguments->request.token_columns, "image tokens across; 0 takes the model's own")
+      ->check(CLI::Range(0, 1024));
+  command->add_option("--trials", arguments->options.trials, "steps to time, at least")
+      ->check(CLI::Range(3, 100'000))
+      ->capture_default_str();
+  command->add_flag("--every-launch", arguments->every_launch, "a line for each launch instead of each kind of op");
+  command->add_option("--save", arguments->save, "result file to write (schema headroom.result/1)")->type_name("FILE");
+  command->add_flag("--json", arguments->as_json, "print the result file");
+  command->footer("Example: headroom profile models/fashion-flux --images 10 --opt fast --threads 2");
+  command->callback([arguments] { run_profile(*arguments); });
+}
+
+}  // namespace headroom

@@ -1,0 +1,185 @@
+#include "measure/kernel_suite.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <utility>
+
+#include "base/error.hpp"
+#include "measure/describe.hpp"
+#include "measure/op_run.hpp"
+
+namespace headroom {
+namespace {
+
+using NamedAttributes = std::vector<std::pair<std::string_view, Attribute>>;
+
+// Shapes. Tokens of fashion-flux: 16 of text and 256 of an image, 20 samples in a batch, 3 heads of 64.
+constexpr std::int64_t kRows = 20 * 272;
+constexpr std::int64_t kBigBytes = std::int64_t{384} << 20;
+constexpr std::int64_t kBigDim = 3072;  // FLUX.1's width: 24 heads of 128
+constexpr std::int64_t kBigHeads = 24;
+
+class Suite {
+ public:
+  std::vector<KernelCase> list() {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      products(dtype);
+      memory_bound(dtype);
+    }
+    const std::int64_t rows = big_rows(DType::kF32);
+    add("cast f32 to bf16", Op::kCast, {{DType::kF32, {rows, kBigDim}}}, {{"dtype", DType::kBF16}});
+    return std::move(cases_);
+  }
+
+ private:
+  static std::int64_t big_rows(DType dtype) { return kBigBytes / kBigDim / static_cast<std::int64_t>(size_of(dtype)); }
+
+  void add(std::string name, Op op, std::vector<TensorType> inputs, const NamedAttributes& attributes = {},
+           std::vector<bool> is_weight = {}) {
+    cases_.push_back({std::move(name), infer_spec({.op = op,
+                                                   .attributes = Attributes(op, attributes),
+                                                   .inputs = std::move(inputs),
+                                                   .outputs = {},
+                                                   .is_weight = std::move(is_weight)})});
+  }
+
+  void linear(DType dtype, std::int64_t rows, std::int64_t k, std::int64_t n, const std::string& activation = "none") {
+    const std::string suffix = activation == "none" ? "" : " " + activation;
+    add(fmt::format("linear {} {}x{}x{}{}", dtype, rows, k, n, suffix), Op::kLinear,
+        {{dtype, {rows, k}}, {dtype, {n, k}}, {dtype, {n}}}, {{"activation", activation}}, {false, true, true});
+  }
+
+  void products(DType dtype) {
+    linear(dtype, kRows, 192, 192);
+    linear(dtype, kRows, 192, 576);
+    linear(dtype, kRows, 192, 768);
+    linear(dtype, kRows, 192, 768, "gelu_tanh");
+    linear(dtype, kRows, 768, 192);
+    linear(dtype, kRows, 960, 192);
+    linear(dtype, 1024, 3072, 3072);
+    add(fmt::format("matmul {} scores of 20x3 heads, 272 tokens of 64", dtype), Op::kMatmul,
+        {{dtype, {20, 3, 272, 64}}, {dtype, {20, 3, 272, 64}}}, {{"transpose_b", std::int64_t{1}}});
+    add(fmt::format("matmul {} context of 20x3 heads, 272 tokens of 64", dtype), Op::kMatmul,
+        {{dtype, {20, 3, 272, 272}}, {dtype, {20, 3, 272, 64}}});
+  }
+
+  /// Each with inputs and outputs that together are at least two big tensors.
+  void memory_bound(DType dtype) {
+    const std::int64_t rows = big_rows(dtype);
+    const std::int64_t head_dim = kBigDim / kBigHeads;
+    const TensorType tokens{dtype, {1, rows, kBigDim}};
+    const TensorType vector{dtype, {1, 1, kBigDim}};
+    const TensorType table{DType::kF32, {rows, head_dim / 2}};
+    const auto name = [&](std::string_view what) { return fmt::format("{} {}", what, dtype); };
+    add(name("add"), Op::kAdd, {tokens, tokens});
+    add(name("gelu"), Op::kGelu, {tokens});
+    add(name("silu"), Op::kSilu, {tokens});
+    add(name("softmax"), Op::kSoftmax, {tokens});
+    add(name("layer_norm"), Op::kLayerNorm, {tokens}, {{"eps", 1e-6}});
+    add(name("rms_norm"), Op::kRmsNorm, {tokens, {dtype, {kBigDim}}}, {{"eps", 1e-6}}, {false, true});
+    add(name("norm_modulate"), Op::kNormModulate, {tokens, vector, vector}, {{"eps", 1e-6}});
+    add(name("gate_residual"), Op::kGateResidual, {tokens, vector, tokens});
+    add(name("qk_norm_rope"), Op::kQkNormRope, {tokens, {dtype, {head_dim}}, table, table},
+        {{"heads", kBigHeads}, {"eps", 1e-6}}, {false, true});
+    add(name("rope"), Op::kRope, {{dtype, {1, kBigHeads, rows, head_dim}}, table, table});
+    add(name("transpose heads"), Op::kTranspose, {{dtype, {1, rows, kBigHeads, head_dim}}},
+        {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}});
+    add(name("concat"), Op::kConcat, {tokens, {dtype, {1, rows / 4, kBigDim}}}, {{"axis", std::int64_t{1}}});
+  }
+
+  std::vector<KernelCase> cases_;
+};
+
+nlohmann::json operand_json(const std::vector<TensorType>& types) {
+  nlohmann::json operands = nlohmann::json::array();
+  for (const TensorType& type : types) operands.push_back(fmt::format("{}{}", type.dtype, type.shape));
+  return operands;
+}
+
+std::string attribute_text(const Attribute& attribute) {
+  return std::visit(
+      [](const auto& value) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::vector<std::int64_t>>)
+          return Shape(value).to_string();
+        else
+          return fmt::format("{}", value);
+      },
+      attribute);
+}
+
+nlohmann::json request_of(const OpSpec& spec) {
+  nlohmann::json attributes = nlohmann::json::object();
+  for (const auto& [name, value] : spec.attributes.all()) attributes[std::string(name)] = attribute_text(value);
+  return {{"inputs", operand_json(spec.inputs)}, {"outputs", operand_json(spec.outputs)}, {"attributes", attributes}};
+}
+
+Result make_result(const Backend& backend, std::string name, std::string op, nlohmann::json request,
+                   const Trials& trials) {
+  const Target target = backend.properties().target;
+  return {.id = name,
+          .name = std::move(name),
+          .subject = {.kind = SubjectKind::kKernel, .name = std::move(op), .request = std::move(request)},
+          .source = {},
+          .configuration = {.device = std::string(name_of(target.device)),
+                            .asked = {},
+                            .applied = {},
+                            .declined = {},
+                            .threads = target.threads,
+                            .baseline_dtype = {}},
+          .trials = {make_series("launch", trials)},
+          .memory = {},
+          .quality = {},
+          .tags = {},
+          .plan = {}};
+}
+
+std::regex parse_filter(const std::string& filter) {
+  try {
+    return std::regex(filter);
+  } catch (const std::regex_error&) {
+    fail_usage("'{}' is not a regular expression", filter);
+  }
+}
+
+}  // namespace
+
+std::vector<KernelCase> list_kernel_cases() { return Suite().list(); }
+
+ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options,
+                         const std::function<void(const KernelBenchProgress&)>& on_progress,
+                         const std::function<void(std::string_view, std::string_view)>& on_skip) {
+  const std::regex filter = parse_filter(options.filter);
+  std::vector<KernelCase> cases = list_kernel_cases();
+  std::erase_if(cases, [&](const KernelCase& one) { return !std::regex_search(one.name, filter); });
+  if (cases.empty()) fail_usage("no kernel benchmark has a name that matches '{}'", options.filter);
+
+  ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = {}, .results = {}};
+  const std::string version = file.machine.build ? file.machine.build->version : "";
+  const Protocol protocol = short_protocol(options.max_seconds);
+  const std::size_t total = cases.size() + 1;
+  if (on_progress) on_progress({"copy", 0, total});
+  file.results.push_back(make_result(backend, "copy", "copy", {{"bytes", kBigBytes}},
+                                     time_copy(backend, static_cast<std::size_t>(kBigBytes), protocol)));
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const KernelCase& one = cases[i];
+    if (on_progress) on_progress({one.name, i + 1, total});
+    try {
+      OpRun run(backend, one.spec);
+      const Trials trials = measure_callable([&] { run.run(); }, protocol);
+      Result result = make_result(backend, one.name, std::string(name_of(one.spec.op)), request_of(one.spec), trials);
+      PlanRecord plan = describe_plan(run.program());
+      result.plan = plan_id(plan);
+      file.plans.try_emplace(*result.plan, std::move(plan));
+      file.results.push_back(std::move(result));
+    } catch (const Error& error) {
+      if (on_skip) on_skip(one.name, error.what());
+    }
+  }
+  for (Result& result : file.results) result.source.version = version;
+  if (on_progress) on_progress({"", total, total});
+  return file;
+}
+
+}  // namespace headroom

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/backend.hpp"
+#include "kernels/kernel.hpp"
+#include "measure/result.hpp"
+
+namespace headroom {
+
+/// One problem of the suite `kernels`.
+struct KernelCase {
+  std::string name;  ///< "linear bf16 5440x768x192": op, dtype and the sizes that matter
+  OpSpec spec;
+};
+
+/// The ops of diffusion transformers. Products and attention at the shapes of fashion-flux at batch 20 and of a
+/// FLUX-sized model; everything that memory bounds on tensors of 384 MiB, which no last-level cache holds.
+[[nodiscard]] std::vector<KernelCase> list_kernel_cases();
+
+struct KernelBenchOptions {
+  std::string filter;      ///< a regular expression (ECMAScript) that a name must match somewhere; empty takes all
+  double max_seconds = 5;  ///< for each case
+};
+
+/// Told before each case.
+struct KernelBenchProgress {
+  std::string name;
+  std::size_t done = 0;
+  std::size_t total = 0;
+};
+
+/// Times every case of the suite that the filter takes, and as its yardstick a copy of equally large tensors ("copy",
+/// bytes read once and written once). One result a case, with its plan; a case that no kernel runs here is left out and
+/// told through `on_skip` with the reason. Throws a usage Error for a filter that is none or that takes nothing.
+[[nodiscard]] ResultFile bench_kernels(
+    Backend& backend, const KernelBenchOptions& options,
+    const std::function<void(const KernelBenchProgress&)>& on_progress = {},
+    const std::function<void(std::string_view name, std::string_view reason)>& on_skip = {});
+
+/// The rates that a result file of the suite holds, as a table: time with interval, GFLOP/s or GB/s, and the share of
+/// the yardstick: for what memory bounds the copy, for attention the best product of its dtype.
+[[nodiscard]] std::string to_kernel_table(const ResultFile& file);
+
+}  // namespace headroom

@@ -1,0 +1,76 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "base/error.hpp"
+#include "measure/kernel_suite.hpp"
+#include "measure/table.hpp"
+
+namespace headroom {
+namespace {
+
+/// One node of a plan and how long it took.
+struct Rate {
+  const PlannedNode* node = nullptr;  ///< null for the copy
+  double median_ms = 0;
+  [[nodiscard]] double gflops() const { return node->cost_flops / median_ms * 1e-6; }
+  [[nodiscard]] double gigabytes() const { return node->cost_bytes / median_ms * 1e-6; }
+  [[nodiscard]] bool is_product() const { return node->cost_unit == "matrix"; }
+};
+
+Rate rate_of(const ResultFile& file, const Result& result) {
+  Rate rate{.node = nullptr, .median_ms = series_of(result, "launch").statistics.median};
+  if (result.plan) rate.node = &file.plans.at(*result.plan).nodes.front();
+  return rate;
+}
+
+double copied_gigabytes(const Result& copy) {
+  const double bytes = 2.0 * copy.subject.request.at("bytes").get<double>();  // read and written
+  return bytes / series_of(copy, "launch").statistics.median * 1e-6;
+}
+
+}  // namespace
+
+std::string to_kernel_table(const ResultFile& file) {
+  Table table;
+  table.add_column("kernel benchmark", Align::kLeft);
+  table.add_column("runs as", Align::kLeft);
+  for (const char* header : {"a launch", "95% interval", "GFLOP/s", "GB/s", "of the yardstick"})
+    table.add_column(header);
+
+  double copy_gigabytes = 0;
+  std::map<std::string, double> product_gflops;  // the best linear of each dtype
+  for (const Result& result : file.results) {
+    if (result.subject.name == "copy") copy_gigabytes = copied_gigabytes(result);
+    if (result.subject.name != "linear") continue;
+    const Rate rate = rate_of(file, result);
+    double& best = product_gflops[rate.node->compute_type];
+    best = std::max(best, rate.gflops());
+  }
+  for (const Result& result : file.results) {
+    const Rate rate = rate_of(file, result);
+    const Summary& statistics = series_of(result, "launch").statistics;
+    std::vector<std::string> cells = {
+        result.name,
+        rate.node == nullptr ? "memcpy" : fmt::format("{} ({})", rate.node->kernel, rate.node->implementation),
+        format_ms(rate.median_ms), statistics.median_interval ? format_interval_ms(*statistics.median_interval) : "-"};
+    if (rate.node == nullptr) {
+      cells.insert(cells.end(), {"-", format_significant(copy_gigabytes), "1.00"});
+    } else if (rate.is_product()) {
+      const auto best = product_gflops.find(rate.node->compute_type);
+      cells.insert(cells.end(),
+                   {format_significant(rate.gflops()), "-",
+                    best == product_gflops.end() ? "-" : fmt::format("{:.2f}", rate.gflops() / best->second)});
+    } else {
+      cells.insert(cells.end(), {"-", format_significant(rate.gigabytes()),
+                                 copy_gigabytes == 0 ? "-" : fmt::format("{:.2f}", rate.gigabytes() / copy_gigabytes)});
+    }
+    table.add_row(std::move(cells));
+  }
+  return table.render() +
+         "\nyardsticks: the copy for what memory bounds, the fastest linear of the same compute type for products\n";
+}
+
+}  // namespace headroom

@@ -1,0 +1,100 @@
+#include "measure/op_run.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "ir/builder.hpp"
+#include "plan/plan.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::uint64_t kSeed = 0;
+
+/// A graph of that op alone: weights are params, the other operands inputs.
+Graph graph_of(const OpSpec& spec) {
+  Graph graph("op");
+  Builder builder(graph);
+  std::vector<ValueId> inputs;
+  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+    const bool weight = i < spec.is_weight.size() && spec.is_weight[i];
+    const std::string name = "x" + std::to_string(i);
+    inputs.push_back(weight ? graph.add_param(name, spec.inputs[i]) : graph.add_input(name, spec.inputs[i]));
+  }
+  const auto attributes = spec.attributes.all();
+  const std::vector<ValueId> results = builder.emit(spec.op, std::move(inputs), {attributes.begin(), attributes.end()});
+  for (std::size_t i = 0; i < results.size(); ++i) graph.add_output("y" + std::to_string(i), results[i]);
+  return graph;
+}
+
+Checkpoint random_weights(const OpSpec& spec) {
+  std::vector<TensorSpec> tensors;
+  for (std::size_t i = 0; i < spec.is_weight.size(); ++i)
+    if (spec.is_weight[i])
+      tensors.push_back(
+          {.name = "x" + std::to_string(i), .dtype = spec.inputs[i].dtype, .shape = spec.inputs[i].shape});
+  return Checkpoint::random(nlohmann::json::object(), std::move(tensors), kSeed);
+}
+
+/// Standard normals, repeated after a few million elements: as good as fresh ones where only time counts. Integers are
+/// indices, and 0.
+HostTensor random_operand(const TensorType& type, std::uint64_t stream) {
+  HostTensor tensor(type.dtype, type.shape);
+  if (!is_float(type.dtype)) return tensor;
+  constexpr std::int64_t kPeriod = 1 << 22;
+  const std::int64_t fresh = std::min(kPeriod, type.shape.numel());
+  std::vector<float> values(static_cast<std::size_t>(fresh));
+  fill_normal(values, kSeed, stream);
+  for (std::int64_t i = 0; i < fresh; ++i) tensor.set(i, static_cast<double>(values[static_cast<std::size_t>(i)]));
+  const std::size_t period = static_cast<std::size_t>(fresh) * size_of(type.dtype);
+  const std::span<std::byte> bytes = tensor.bytes();
+  for (std::size_t at = period; at < bytes.size(); at += period)
+    std::copy_n(bytes.begin(), std::min(period, bytes.size() - at), bytes.begin() + static_cast<std::ptrdiff_t>(at));
+  return tensor;
+}
+
+}  // namespace
+
+OpRun::OpRun(Backend& backend, const OpSpec& spec) : checkpoint_(random_weights(spec)), weights_(backend, checkpoint_) {
+  Program program = plan(graph_of(spec), backend.properties().target, {.arena = true});
+  HR_CHECK_EQ(program.steps.size(), std::size_t{1});
+  session_ = std::make_unique<Session>(std::make_shared<const Program>(std::move(program)), weights_, backend);
+  std::uint64_t stream = 0;
+  const Graph& graph = session_->program().graph;
+  for (const ValueId input : graph.values_of(ValueKind::kInput))
+    session_->set_input(graph.value(input).name, random_operand(graph.type(input), stream++));
+}
+
+OpSpec infer_spec(OpSpec spec) {
+  spec.is_weight.resize(spec.inputs.size(), false);
+  const Graph graph = graph_of(spec);
+  spec.outputs.clear();
+  for (const ValueId result : graph.nodes().front().results) spec.outputs.push_back(graph.type(result));
+  return spec;
+}
+
+Protocol short_protocol(double max_seconds) {
+  return {.warmup_min = 5, .warmup_max = 20, .trials = 20, .max_seconds = max_seconds, .min_trial_ms = 1};
+}
+
+Trials time_copy(Backend& backend, std::size_t bytes, const Protocol& protocol) {
+  const Buffer from = backend.allocate(bytes, MemoryCategory::kWorkspace);
+  const Buffer to = backend.allocate(bytes, MemoryCategory::kWorkspace);
+  const std::unique_ptr<Stream> stream = backend.make_stream();
+  const HostTensor pattern = random_operand(
+      {.dtype = DType::kF32, .shape = {static_cast<std::int64_t>((bytes + sizeof(float) - 1) / sizeof(float))}}, 0);
+  backend.copy_from_host(*stream, from.data(), pattern.bytes().data(), bytes);
+  return measure_callable(
+      [&] {
+        backend.copy_on_device(*stream, to.data(), from.data(), bytes);
+        stream->synchronize();
+      },
+      protocol);
+}
+
+}  // namespace headroom

@@ -1,0 +1,140 @@
+#include "measure/profile.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "base/error.hpp"
+#include "measure/op_run.hpp"
+
+namespace headroom {
+namespace {
+
+/// The loop of the program that runs the denoise steps.
+const Segment* find_loop(const Segment& segment) {
+  if (segment.kind == RegionKind::kLoop) return &segment;
+  for (const Segment& child : segment.children)
+    if (const Segment* loop = find_loop(child)) return loop;
+  return nullptr;
+}
+
+/// Measures floors, each only once.
+class Floors {
+ public:
+  Floors(Backend& backend, double seconds) : backend_(backend), protocol_(short_protocol(seconds)) {}
+
+  double floor_ms(const Step& step, std::string& of) {
+    if (step.kernel == nullptr || step.cost.unit != ComputeUnit::kMatrix) {
+      of = "copy";
+      return copy_ms(step.cost.bytes / 2);
+    }
+    of = "product";
+    OpSpec bare = step.spec;
+    if (bare.op == Op::kLinear) bare.attributes = Attributes(Op::kLinear, {{"activation", std::string("none")}});
+    for (const auto& [spec, ms] : products_)
+      if (same_work(spec, bare)) return ms;
+    OpRun run(backend_, bare);
+    products_.emplace_back(bare, median(measure_callable([&] { run.run(); }, protocol_).wall_ms));
+    return products_.back().second;
+  }
+
+ private:
+  static bool same_work(const OpSpec& a, const OpSpec& b) {
+    return a.op == b.op && a.attributes == b.attributes && a.inputs == b.inputs && a.outputs == b.outputs &&
+           a.is_weight == b.is_weight;
+  }
+
+  double copy_ms(double bytes) {
+    const auto [known, is_new] = copies_.try_emplace(static_cast<std::size_t>(bytes) + 1, 0);
+    if (is_new) known->second = median(time_copy(backend_, known->first, protocol_).wall_ms);
+    return known->second;
+  }
+
+  Backend& backend_;
+  Protocol protocol_;
+  std::vector<std::pair<OpSpec, double>> products_;
+  std::map<std::size_t, double> copies_;
+};
+
+class Profiler {
+ public:
+  Profiler(Generator& generator, std::span<const ImageRequest> requests, const ProfileOptions& options,
+           const ProfileObserver& observer)
+      : generator_(generator), requests_(requests), options_(options), observer_(observer) {}
+
+  Trials time_steps() {
+    Trials steps;
+    std::int64_t seen = 0;
+    constexpr std::int64_t kWarmup = 5;
+    const std::int64_t enough = kWarmup + options_.trials;
+    while (seen < enough)
+      (void)generator_.generate(requests_, [&](std::int64_t, double milliseconds) {
+        if (seen++ >= kWarmup) steps.wall_ms.push_back(milliseconds);
+        tell("timing steps", std::min(seen, enough), enough);
+      });
+    steps.warmup = kWarmup;
+    return steps;
+  }
+
+  /// For each launch of the program, its times.
+  std::vector<std::vector<double>> time_launches() {
+    std::vector<std::vector<double>> times(generator_.session().program().steps.size());
+    generator_.session().observe_launches(
+        [&](int step, double milliseconds) { times[static_cast<std::size_t>(step)].push_back(milliseconds); });
+    std::int64_t seen = 0;
+    while (seen < options_.trials)
+      (void)generator_.generate(requests_, [&](std::int64_t, double) {
+        tell("timing launches", std::min<std::int64_t>(++seen, options_.trials), options_.trials);
+      });
+    generator_.session().observe_launches({});
+    return times;
+  }
+
+  void tell(std::string_view phase, std::int64_t done, std::int64_t total) const {
+    if (observer_) observer_(phase, done, total);
+  }
+
+ private:
+  Generator& generator_;
+  std::span<const ImageRequest> requests_;
+  const ProfileOptions& options_;
+  const ProfileObserver& observer_;
+};
+
+}  // namespace
+
+Profile profile(Generator& generator, Backend& backend, std::span<const ImageRequest> requests,
+                const ProfileOptions& options, const ProfileObserver& observer) {
+  const Program& program = generator.session().program();
+  const Segment* loop = find_loop(program.root);
+  if (loop == nullptr) fail("{} has no loop: there are no steps to profile", program.graph.name());
+  Profiler profiler(generator, requests, options, observer);
+  Profile result;
+  result.steps = profiler.time_steps();
+  const std::vector<std::vector<double>> times = profiler.time_launches();
+
+  Floors floors(backend, options.floor_seconds);
+  const int count = static_cast<int>(program.steps.size());
+  for (int i = 0; i < count; ++i) {
+    profiler.tell("measuring floors", i + 1, count);
+    const Step& step = program.steps[static_cast<std::size_t>(i)];
+    const bool in_loop = i >= loop->first && i < loop->last;
+    std::string floor_of;
+    const double floor_ms = floors.floor_ms(step, floor_of);
+    const double time_ms = median(times[static_cast<std::size_t>(i)]);
+    result.launches.runs.push_back(in_loop ? loop->trip_count : 1);
+    result.launches.time_ms.push_back(time_ms);
+    result.launches.floor_ms.push_back(floor_ms);
+    result.launches.floor_of.push_back(std::move(floor_of));
+    if (in_loop) {
+      result.step_launches_ms += time_ms;
+      result.step_floor_ms += floor_ms;
+    } else {
+      result.once_ms += time_ms;
+    }
+  }
+  return result;
+}
+
+}  // namespace headroom

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/backend.hpp"
+#include "measure/result.hpp"
+#include "run/generator.hpp"
+
+namespace headroom {
+
+struct ProfileOptions {
+  int trials = 20;           ///< steps to time whole, and again launch by launch, at least
+  double floor_seconds = 1;  ///< for each floor that is measured
+};
+
+/// Told as the work goes on: what is being done, and how far it has come.
+using ProfileObserver = std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)>;
+
+/// Where the time of one denoise request goes, launch by launch, against the floor of each.
+///
+/// The floor of a launch is measured on this machine, alone and hot: for a product the time of the bare product
+/// (without activation) of the same shapes, for attention its own kernel, and for everything else a copy of as many
+/// bytes as it must move at the least. Launches inside the denoise loop make up the step; those before and after it run
+/// once a request.
+struct Profile {
+  Trials steps;  ///< ms of whole denoise steps, nothing observed inside
+  ProfileRecord launches;
+  double step_floor_ms = 0;     ///< sum over the launches of a step
+  double step_launches_ms = 0;  ///< sum of their median times
+  double once_ms = 0;           ///< sum of the median times of launches outside the loop
+};
+
+/// Profiles the generator's program on `requests`. Throws Error where it has no loop.
+[[nodiscard]] Profile profile(Generator& generator, Backend& backend, std::span<const ImageRequest> requests,
+                              const ProfileOptions& options = {}, const ProfileObserver& observer = {});
+
+/// The profile as a table: by op and compute type, or launch by launch, with time, floor and headroom.
+[[nodiscard]] std::string to_profile_table(const Profile& profile, const PlanRecord& plan, bool every_launch);
+
+}  // namespace headroom

@@ -1,0 +1,76 @@
+#include "measure/profile.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "measure/describe.hpp"
+#include "measure/kernel_suite.hpp"
+#include "measure/op_run.hpp"
+
+namespace headroom {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::Gt;
+using testing::HasSubstr;
+
+class ProfileTest : public testing::Test {
+ protected:
+  std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu, 1);
+  Model model_ = open_model(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  WeightStore weights_{*backend_, model_.checkpoint};
+};
+
+TEST_F(ProfileTest, EveryLaunchHasATimeAndAFloor) {
+  Generator generator(
+      model_, *backend_, weights_,
+      {.images = 1, .token_rows = 2, .token_columns = 2, .steps = 3, .switches = SwitchSet::parse("arena")});
+  const ImageRequest request{.label = 1, .seed = 2};
+  const Profile measured = profile(generator, *backend_, std::span(&request, 1), {.trials = 4, .floor_seconds = 0.01});
+  const Program& program = generator.session().program();
+  const ProfileRecord& launches = measured.launches;
+  ASSERT_EQ(launches.time_ms.size(), program.steps.size());
+  EXPECT_THAT(launches.floor_ms, Each(Gt(0)));
+  double step_floor_ms = 0;
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    const bool product = program.steps[i].kernel != nullptr && program.steps[i].cost.unit == ComputeUnit::kMatrix;
+    EXPECT_EQ(launches.floor_of[i], product ? "product" : "copy");
+    EXPECT_TRUE(launches.runs[i] == 3 || launches.runs[i] == 1);
+    if (launches.runs[i] == 3) step_floor_ms += launches.floor_ms[i];
+  }
+  EXPECT_DOUBLE_EQ(measured.step_floor_ms, step_floor_ms);
+  EXPECT_GE(measured.steps.wall_ms.size(), 4U);
+
+  const PlanRecord plan = describe_plan(program);
+  EXPECT_THAT(to_profile_table(measured, plan, false), AllOf(HasSubstr("linear f32"), HasSubstr("over the floor")));
+  EXPECT_THAT(to_profile_table(measured, plan, true), HasSubstr("linear transformer_blocks.0.attn.to_q"));
+}
+
+TEST_F(ProfileTest, AnOpAloneRunsTheKernelThatAPlanChooses) {
+  const OpSpec spec = infer_spec({.op = Op::kLinear,
+                                  .attributes = Attributes(Op::kLinear, {}),
+                                  .inputs = {{DType::kF32, {4, 8}}, {DType::kF32, {16, 8}}},
+                                  .outputs = {},
+                                  .is_weight = {false, true}});
+  EXPECT_EQ(spec.outputs.at(0).shape, (Shape{4, 16}));
+  OpRun run(*backend_, spec);
+  run.run();
+  EXPECT_EQ(run.step().kernel->name(), "onednn.linear");
+  EXPECT_EQ(run.step().cost.flops, 2.0 * 4 * 8 * 16);
+}
+
+TEST(KernelSuite, FiltersByNameAndRefusesWhatTakesNothing) {
+  const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
+  EXPECT_THROW((void)bench_kernels(*backend, {.filter = "no such kernel"}), Error);
+  EXPECT_THROW((void)bench_kernels(*backend, {.filter = "("}), Error);
+  const ResultFile file = bench_kernels(*backend, {.filter = "^linear f32 5440x192x192$", .max_seconds = 0.05});
+  ASSERT_EQ(file.results.size(), 2U);
+  EXPECT_EQ(file.results[0].subject.name, "copy");
+  EXPECT_EQ(file.plans.at(*file.results[1].plan).nodes.front().cost_flops, 5440.0 * 192 * (2 * 192 + 1));
+  EXPECT_THAT(to_kernel_table(file), AllOf(HasSubstr("memcpy"), HasSubstr("5440x192x192"), HasSubstr("GFLOP/s")));
+}
+
+}  // namespace
+}  // namespace headroom
