@@ -122,14 +122,18 @@ class Placer {
     return view && readers_accept(node.results[0], *view);
   }
 
-  /// Whether the node that makes `v` can write it at these strides; `reader` is the node that asks.
+  /// Whether the node that makes `v` can write it at these strides; `reader` is the node that asks. What would be a view
+  /// in any case makes way only where its operand can be written there too: it must not become a copy.
   bool can_write_at(ValueId v, const Shape& at, int reader) {
     const int position = position_[index_of(v)];
     if (position < 0 || linked(v) || pinned_[index_of(v)]) return false;
     const Node& maker = node_at(position);
     if (maker.region != node_at(reader).region || maker.op == Op::kSlice) return false;
-    if (is_view_op(maker.op) && is_natural_view(maker)) return false;
     if (!readers_accept(v, at, reader)) return false;
+    if (is_view_op(maker.op) && is_natural_view(maker)) {
+      const auto operand = operand_strides(graph_, maker, at);
+      return operand && can_write_at(maker.inputs[0], *operand, position);
+    }
     const ChosenKernel& chosen = chosen_[static_cast<std::size_t>(position)];
     const auto slot = std::ranges::find(maker.results, v) - maker.results.begin();
     return satisfies(chosen.kernel->output_strides(chosen.spec, static_cast<int>(slot)), graph_.type(v).shape, at);
@@ -140,7 +144,8 @@ class Placer {
     for (int i = static_cast<int>(chosen_.size()) - 1; i >= 0; --i) {
       const Node& node = node_at(i);
       if (node.op == Op::kConcat) place_parts(i, node);
-      if ((node.op == Op::kReshape || node.op == Op::kTranspose) && !is_natural_view(node)) {
+      const bool rearranges = node.op == Op::kReshape || node.op == Op::kTranspose;
+      if (rearranges && (linked(node.results[0]) || !is_natural_view(node))) {
         const auto at = operand_strides(graph_, node, strides(node.results[0]));
         if (!at || !can_write_at(node.inputs[0], *at, i)) continue;
         strides(node.inputs[0]) = *at;

@@ -53,6 +53,39 @@ TEST(Placement, PartsOfAConcatenationAreWrittenInPlace) {
   EXPECT_EQ(program.steps[1].output_places[0].strides, (Shape{64, 8, 1}));
 }
 
+TEST(Placement, APartThatIsAViewIsWrittenInPlaceByWhatMakesItsOperand) {
+  // How attention beside an MLP ends: heads side by side, next to the MLP's result.
+  const Program program = plan_text(R"(graph beside {
+    input %heads: f32[2, 3, 5, 4]
+    input %mlp: f32[2, 5, 8]
+    %2: f32[2, 3, 5, 4] = silu(%heads)
+    %3: f32[2, 5, 3, 4] = transpose(%2) {perm = [0, 2, 1, 3]}
+    %4: f32[2, 5, 12] = reshape(%3) {shape = [2, 5, 12]}
+    %5: f32[2, 5, 8] = relu(%mlp)
+    %6: f32[2, 5, 20] = concat(%4, %5) {axis = 2}
+    output y = %6
+  })",
+                                    true);
+  EXPECT_EQ(launched(program), (std::vector{Op::kSilu, Op::kRelu}));
+  EXPECT_EQ(program.steps[0].output_places[0].strides, (Shape{100, 4, 20, 1}));
+  EXPECT_EQ(program.steps[1].output_places[0].offset_bytes, 12U * sizeof(float));
+}
+
+TEST(Placement, AViewWhoseOperandIsReadElsewhereStaysAView) {
+  const Program program = plan_text(R"(graph read_twice {
+    input %x: f32[2, 3, 4]
+    input %mlp: f32[2, 8]
+    %2: f32[2, 3, 4] = silu(%x)
+    %3: f32[2, 12] = reshape(%2) {shape = [2, 12]}
+    %4: f32[2, 8] = relu(%mlp)
+    %5: f32[2, 20] = concat(%3, %4) {axis = 1}
+    output y = %5
+    output z = %2
+  })",
+                                    true);
+  EXPECT_EQ(launched(program), (std::vector{Op::kSilu, Op::kRelu, Op::kConcat}));
+}
+
 TEST(Placement, AConcatenationOfInputsIsACopy) {
   const Program program = plan_text(R"(graph copy {
     input %a: f32[2, 3]
