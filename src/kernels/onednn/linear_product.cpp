@@ -1,0 +1,93 @@
+#include "kernels/onednn/linear_product.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace headroom::onednn {
+namespace {
+
+dnnl::primitive_attr attributes_for(Activation activation) {
+  dnnl::primitive_attr attributes = attributes_with_user_scratch();
+  dnnl::post_ops after;
+  if (activation == Activation::kGeluTanh) after.append_eltwise(1.0F, dnnl::algorithm::eltwise_gelu_tanh, 0.0F, 0.0F);
+  if (activation == Activation::kGelu) after.append_eltwise(1.0F, dnnl::algorithm::eltwise_gelu_erf, 0.0F, 0.0F);
+  if (activation == Activation::kSilu) after.append_eltwise(1.0F, dnnl::algorithm::eltwise_swish, 1.0F, 0.0F);
+  attributes.set_post_ops(after);
+  return attributes;
+}
+
+}  // namespace
+
+RowPlan plan_rows(const Operand& x, const Operand& y) {
+  const Shape& shape = x.type.shape;
+  std::vector<RowAxis> axes;  // innermost first
+  for (int axis = shape.rank() - 2; axis >= 0; --axis) {
+    const RowAxis next{shape[axis], x.strides[axis], y.strides[axis]};
+    if (next.extent == 1) continue;
+    const bool merges = !axes.empty() && next.x_stride == axes.back().x_stride * axes.back().extent &&
+                        next.y_stride == axes.back().y_stride * axes.back().extent;
+    if (merges)
+      axes.back().extent *= next.extent;
+    else
+      axes.push_back(next);
+  }
+  if (axes.empty()) axes.push_back({1, shape[-1], y.type.shape[-1]});
+  const auto longest = std::ranges::max_element(axes, {}, &RowAxis::extent);
+  RowPlan plan{.rows = *longest, .loops = {}};
+  axes.erase(longest);
+  plan.loops = std::move(axes);
+  return plan;
+}
+
+std::int64_t RowPlan::count() const {
+  std::int64_t products = 1;
+  for (const RowAxis& loop : loops) products *= loop.extent;
+  return products;
+}
+
+RowPlan::Offsets RowPlan::offsets(std::int64_t product) const {
+  Offsets offsets{0, 0};
+  for (const RowAxis& loop : loops) {
+    offsets.x += product % loop.extent * loop.x_stride;
+    offsets.y += product % loop.extent * loop.y_stride;
+    product /= loop.extent;
+  }
+  return offsets;
+}
+
+LinearProblem linear_problem(const OpSpec& spec) {
+  LinearProblem problem{.dtype = spec.inputs[0].dtype,
+                        .n = spec.inputs[1].shape[0],
+                        .k = spec.inputs[1].shape[1],
+                        .bias = std::nullopt,
+                        .activation = parse_activation(spec.attributes.get_text("activation")),
+                        .pack = spec.is_weight.size() > 1 && spec.is_weight[1]};
+  if (spec.inputs.size() > 2) problem.bias = spec.inputs[2].dtype;
+  return problem;
+}
+
+dnnl::memory::desc dense_weight(const LinearProblem& problem) {
+  return describe(problem.dtype, Shape{problem.k, problem.n}, Shape{1, problem.k});
+}
+
+dnnl::matmul::primitive_desc make_product(const LinearProblem& problem, const RowAxis& rows, ProductEnd end,
+                                          const dnnl::memory::desc& weight) {
+  const bool activated = end == ProductEnd::kActivated;
+  const auto x = describe(problem.dtype, Shape{rows.extent, problem.k}, Shape{rows.x_stride, 1});
+  const auto y =
+      describe(activated ? problem.dtype : DType::kF32, Shape{rows.extent, problem.n}, Shape{rows.y_stride, 1});
+  const auto attributes = attributes_for(activated ? problem.activation : Activation::kNone);
+  if (!problem.bias) return {dnnl::matmul::desc(x, weight, y), attributes, cpu_engine()};
+  const auto bias = describe(*problem.bias, Shape{1, problem.n}, Shape{problem.n, 1});
+  return {dnnl::matmul::desc(x, weight, bias, y), attributes, cpu_engine()};
+}
+
+dnnl::matmul::primitive_desc choose_product(const LinearProblem& problem, const RowAxis& rows, ProductEnd end) {
+  if (problem.pack) {
+    auto packed = make_product(problem, rows, end, describe_any(problem.dtype, Shape{problem.k, problem.n}));
+    if (!is_plain(packed.weights_desc())) return packed;
+  }
+  return make_product(problem, rows, end, dense_weight(problem));
+}
+
+}  // namespace headroom::onednn
