@@ -57,11 +57,13 @@ std::size_t assign_offsets(std::vector<Storage>& storages) {
   const auto area = [&](std::size_t s) { return static_cast<double>(storages[s].bytes) * span(s); };
   const auto by_size = [&](std::size_t a, std::size_t b) { return storages[a].bytes > storages[b].bytes; };
   const auto by_area = [&](std::size_t a, std::size_t b) { return area(a) > area(b); };
+  const auto by_end = [&](std::size_t a, std::size_t b) { return storages[a].last > storages[b].last; };
   const auto by_span = [&](std::size_t a, std::size_t b) { return span(a) > span(b); };
 
   std::size_t smallest = std::numeric_limits<std::size_t>::max();
   std::vector<std::size_t> offsets(storages.size(), 0);
   const auto attempt = [&](auto compare) {
+    std::ranges::sort(order);  // ties in schedule order, whatever was tried before
     std::ranges::stable_sort(order, compare);
     const std::size_t size = place_in_order(storages, order);
     if (size >= smallest) return;
@@ -71,6 +73,7 @@ std::size_t assign_offsets(std::vector<Storage>& storages) {
   attempt(by_size);
   attempt(by_area);
   attempt(by_span);
+  attempt(by_end);
   for (const std::size_t s : order) storages[s].arena_offset = offsets[s];
   return order.empty() ? 0 : smallest;
 }

@@ -13,8 +13,8 @@ inline constexpr std::size_t kArenaAlignment = 256;
 }
 
 /// Gives every arena and scratch storage an offset such that no two that live at the same step overlap, and returns the
-/// arena's size. Tries several greedy orders (by size, by lifetime, by both), each placing a storage in the tightest
-/// gap among its neighbours in time, and keeps the smallest: "Efficient Memory Management for Deep Neural Net
+/// arena's size. Tries several greedy orders (by size, by lifetime, by both, by end), each placing a storage in the
+/// tightest gap among its neighbours in time, and keeps the smallest: "Efficient Memory Management for Deep Neural Net
 /// Inference" (Pisarchyk and Lee, 2020), section 5.
 [[nodiscard]] std::size_t assign_offsets(std::vector<Storage>& storages);
 
