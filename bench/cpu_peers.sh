@@ -1,30 +1,48 @@
 #!/usr/bin/env bash
-# Times one forward pass of fashion-flux, batch 20, here and in PyTorch eager with math attention, on the same two cores in one run:
-# the processes take turns (ours, theirs, theirs, ours, ...). Writes a result file for each process.
+# Times one forward pass of fashion-flux, batch 20, here and in PyTorch on the same two cores in one run, in three matches: both
+# eager in fp32 with math attention; our exact switches against torch.compile in fp32; our bf16 against torch.compile in bf16. The
+# compiled peers run as well as we know how: weights frozen, PyTorch's own choice of attention, and with max-autotune as well.
+# Within a match processes take turns (ours, theirs, theirs, ours, ...). Writes a result file for each process.
 #
 #   bench/cpu_peers.sh HEADROOM OUT_DIR [PAIRS]
 #
-# Needs python3 with PyTorch and diffusers.
+# Needs python3 with PyTorch and diffusers. CORES chooses the two cores (0,1).
 set -euo pipefail
-headroom=$1 out=$2 pairs=${3:-3}
+headroom=$1 out=$2 pairs=${3:-3} cores=${CORES:-0,1}
 here=$(cd "$(dirname "$0")/.." && pwd)
 model=$here/models/fashion-flux
 mkdir -p "$out"
 
+# ours NAME SWITCHES PROCESS
 ours() {
-  taskset -c 0,1 "$headroom" bench "$model" --batch 20 --threads 2 --trials 20 --opt baseline --quiet \
-    --save "$out/headroom-eager-f32-$1.json"
+  taskset -c "$cores" "$headroom" bench "$model" --batch 20 --threads 2 --trials 20 --opt "$2" --quiet --save "$out/headroom-$1-$3.json"
 }
+# theirs NAME PROCESS OPTION...
 theirs() {
-  taskset -c 0,1 python3 "$here/bench/peers/flux_torch.py" --model "$model" --device cpu --dtype fp32 --attention math \
-    --batch 20 --threads 2 --trials 20 --process "$1" --save "$out/pytorch-eager-math-f32-$1.json"
+  local name=$1 process=$2
+  shift 2
+  taskset -c "$cores" python3 "$here/bench/peers/flux_torch.py" --model "$model" --device cpu --batch 20 --threads 2 --trials 20 \
+    --process "$process" --save "$out/pytorch-$name-$process.json" "$@"
 }
+compiled=(--attention sdpa --compile --freeze)
+tuned=("${compiled[@]}" --compile-mode max-autotune)
+
 for ((pair = 0; pair < pairs; ++pair)); do
-  if ((pair % 2 == 0)); then
-    ours "$pair"
-    theirs "$pair"
-  else
-    theirs "$pair"
-    ours "$pair"
+  matches=(
+    "ours eager-f32 baseline $pair"
+    "theirs eager-math-f32 $pair --dtype fp32 --attention math"
+    "ours lossless-f32 lossless $pair"
+    "theirs compiled-f32 $pair --dtype fp32 ${compiled[*]}"
+    "theirs tuned-f32 $pair --dtype fp32 ${tuned[*]}"
+    "ours fast-bf16 lossless,bf16 $pair"
+    "theirs compiled-bf16 $pair --dtype bf16 ${compiled[*]}"
+    "theirs tuned-bf16 $pair --dtype bf16 ${tuned[*]}"
+  )
+  if ((pair % 2 == 1)); then  # backwards, so that slow drift of the machine cancels
+    mapfile -t matches < <(printf '%s\n' "${matches[@]}" | tac)
   fi
+  for match in "${matches[@]}"; do
+    read -ra call <<<"$match"
+    "${call[@]}"
+  done
 done

@@ -20,6 +20,7 @@ import time
 
 import numpy as np
 import torch
+import torch._inductor.config
 from safetensors.torch import load_file
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -147,6 +148,7 @@ def write_result(path, args, trials):
     }
     applied = [args.dtype, f"{args.attention} attention"] + ["tf32"] * args.tf32
     applied.append(f"torch.compile({args.compile_mode})" if args.compile else "eager")
+    applied += ["freezing"] * args.freeze
     name = "pytorch " + ", ".join(applied)
 
     def series(what, times):
@@ -182,6 +184,8 @@ def main():
                         help="math: scores in memory; sdpa: PyTorch's own choice")
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=False)
     parser.add_argument("--compile-mode", default="default", help="torch.compile's mode, such as max-autotune")
+    parser.add_argument("--freeze", action=argparse.BooleanOptionalAction, default=False,
+                        help="with --compile: weights are constants, so that they are packed once")
     parser.add_argument("--tf32", action=argparse.BooleanOptionalAction, default=False)
     parser.add_argument("--batch", type=int, default=20)
     parser.add_argument("--image-tokens", type=lambda text: tuple(int(n) for n in text.split("x")), default=(16, 16),
@@ -197,6 +201,9 @@ def main():
     if len(args.image_tokens) != 2:
         parser.error("--image-tokens: expected ROWSxCOLUMNS, such as 16x16")
 
+    if args.freeze and not args.compile:
+        parser.error("--freeze needs --compile")
+    torch._inductor.config.freezing = args.freeze
     args.warmup = max(args.warmup, INPUT_SETS)  # every input set is seen once before the clock starts
     torch.set_num_threads(args.threads)
     torch.set_num_interop_threads(1)
