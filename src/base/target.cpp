@@ -1,5 +1,8 @@
 #include "base/target.hpp"
 
+#include <algorithm>
+#include <array>
+
 namespace headroom {
 
 std::string_view name_of(CpuIsa isa) {
@@ -16,6 +19,18 @@ std::string_view name_of(CpuIsa isa) {
       return "amx";
   }
   return "unknown";
+}
+
+std::span<const CpuIsa> all_cpu_isas() {
+  static constexpr std::array kAll = {CpuIsa::kPortable, CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kAvx512Bf16,
+                                      CpuIsa::kAmx};
+  return kAll;
+}
+
+std::optional<CpuIsa> parse_cpu_isa(std::string_view name) {
+  const auto found = std::ranges::find(all_cpu_isas(), name, [](CpuIsa isa) { return name_of(isa); });
+  if (found == all_cpu_isas().end()) return std::nullopt;
+  return *found;
 }
 
 }  // namespace headroom

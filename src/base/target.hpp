@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string_view>
 
 namespace headroom {
@@ -13,6 +15,10 @@ enum class DeviceKind : std::uint8_t { kCpu, kCuda };
 /// The vector units of a CPU that code here tells apart, each including those before it.
 enum class CpuIsa : std::uint8_t { kPortable, kAvx2, kAvx512, kAvx512Bf16, kAmx };
 [[nodiscard]] std::string_view name_of(CpuIsa isa);
+/// From the narrowest to the widest.
+[[nodiscard]] std::span<const CpuIsa> all_cpu_isas();
+/// The one called `name` ("avx512"), or nothing.
+[[nodiscard]] std::optional<CpuIsa> parse_cpu_isa(std::string_view name);
 
 /// What a graph is optimized and planned for: all that passes and kernels may know of a device.
 struct Target {

@@ -5,6 +5,7 @@
 #include <ranges>
 
 #include "base/error.hpp"
+#include "kernels/limit_isa.hpp"
 
 namespace headroom {
 
@@ -22,6 +23,11 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
   command.add_option("--threads", arguments.threads, "CPU threads; 0 takes all that the affinity mask allows")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
+  std::vector<std::string> isas;
+  for (const CpuIsa isa : all_cpu_isas()) isas.emplace_back(name_of(isa));
+  command
+      .add_option("--cpu-isa", arguments.cpu_isa, "use no wider vector units than these; the CPU's widest unless given")
+      ->check(CLI::IsMember(isas));
   command.add_flag("-q,--quiet", arguments.quiet, "no progress bar and no notes");
 }
 
@@ -40,6 +46,7 @@ void add_switches(CLI::App& command, std::string& list, std::string_view fallbac
 }
 
 std::unique_ptr<Backend> open_backend(const ModelArguments& arguments) {
+  if (!arguments.cpu_isa.empty()) limit_cpu_isa(*parse_cpu_isa(arguments.cpu_isa));
   return make_backend(arguments.device == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu, arguments.threads);
 }
 

@@ -21,7 +21,8 @@ struct ModelArguments {
   std::string model;
   std::optional<std::uint64_t> random_weights;
   std::string device = "cpu";
-  int threads = 0;  ///< 0: all that the affinity mask allows
+  int threads = 0;      ///< 0: all that the affinity mask allows
+  std::string cpu_isa;  ///< the widest vector units to use; empty: all that the CPU has
   bool quiet = false;
 };
 void add_model_arguments(CLI::App& command, ModelArguments& arguments);

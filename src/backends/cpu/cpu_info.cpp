@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -87,6 +88,28 @@ bool may_use_amx_tiles() {
 }
 #endif
 
+/// What the CPU has, whatever the limit.
+CpuIsa find_cpu_isa() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+  if (!avx2) return CpuIsa::kPortable;
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vl");
+  if (!avx512) return CpuIsa::kAvx2;
+  if (!__builtin_cpu_supports("avx512bf16")) return CpuIsa::kAvx512;
+  return has_amx() && may_use_amx_tiles() ? CpuIsa::kAmx : CpuIsa::kAvx512Bf16;
+#else
+  return CpuIsa::kPortable;
+#endif
+}
+
+std::atomic<CpuIsa>& isa_limit() {
+  static std::atomic<CpuIsa> limit = all_cpu_isas().back();
+  return limit;
+}
+
 }  // namespace
 
 std::string find_colon_value(std::string_view text, std::string_view key) {
@@ -110,21 +133,9 @@ std::string cpu_name() {
   return name.empty() ? "unknown CPU" : name;
 }
 
-CpuIsa detect_cpu_isa() {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-  if (!avx2) return CpuIsa::kPortable;
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
-                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                      __builtin_cpu_supports("avx512vl");
-  if (!avx512) return CpuIsa::kAvx2;
-  if (!__builtin_cpu_supports("avx512bf16")) return CpuIsa::kAvx512;
-  return has_amx() && may_use_amx_tiles() ? CpuIsa::kAmx : CpuIsa::kAvx512Bf16;
-#else
-  return CpuIsa::kPortable;
-#endif
-}
+CpuIsa detect_cpu_isa() { return std::min(find_cpu_isa(), isa_limit().load()); }
+
+void limit_detected_isa(CpuIsa most) { isa_limit() = most; }
 
 int allowed_cpus() {
   // The fixed cpu_set_t ends at 1024 CPUs; on larger machines the call fails until the set is large enough.

@@ -18,6 +18,9 @@ namespace headroom {
 /// (arch_prctl ARCH_REQ_XCOMP_PERM), without which the first tile instruction would end the process.
 [[nodiscard]] CpuIsa detect_cpu_isa();
 
+/// From now on detect_cpu_isa() answers no more than `most`, for the whole process.
+void limit_detected_isa(CpuIsa most);
+
 /// Logical CPUs that the affinity mask of the calling thread allows; at least 1.
 [[nodiscard]] int allowed_cpus();
 

@@ -1,0 +1,47 @@
+#include "backends/cpu/cpu_info.hpp"
+#include "base/error.hpp"
+#include "kernels/limit_isa.hpp"
+#include "kernels/simd_targets.hpp"
+
+// clang-format off: what follows needs simd_targets.hpp first.
+#include "hwy/targets.h"
+// clang-format on
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace headroom {
+namespace {
+
+dnnl::cpu_isa onednn_isa(CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::kPortable:
+      return dnnl::cpu_isa::sse41;
+    case CpuIsa::kAvx2:
+      return dnnl::cpu_isa::avx2;
+    case CpuIsa::kAvx512:
+      return dnnl::cpu_isa::avx512_core;
+    case CpuIsa::kAvx512Bf16:
+      return dnnl::cpu_isa::avx512_core_bf16;
+    case CpuIsa::kAmx:
+      return dnnl::cpu_isa::all;
+  }
+  return dnnl::cpu_isa::all;
+}
+
+/// The vector units of Highway beyond `isa`.
+std::int64_t highway_targets_beyond(CpuIsa isa) {
+  if (isa >= CpuIsa::kAvx512) return 0;
+  return isa == CpuIsa::kAvx2 ? HWY_AVX3 : HWY_AVX3 | HWY_AVX2;
+}
+
+}  // namespace
+
+void limit_cpu_isa(CpuIsa most) {
+  if (dnnl::set_max_cpu_isa(onednn_isa(most)) != dnnl::status::success)
+    fail("the CPU's vector units cannot be limited to {}: oneDNN has been used already", name_of(most));
+  hwy::DisableTargets(highway_targets_beyond(most));
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  limit_detected_isa(most);
+}
+
+}  // namespace headroom
