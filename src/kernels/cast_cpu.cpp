@@ -37,10 +37,10 @@ void cast_rows_of(const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, 
 /// Rows [begin, end) of operands x, y; the pairs of dtypes that is_vectorized() names.
 void cast_rows(DType from, DType to, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, const void* x,
                void* y) {
-  if (from == DType::kF32) return cast_rows_of<float, Bf16>(loop, begin, end, x, y);
+  if (from == DType::kF32) return cast_rows_of<float, ExactBf16>(loop, begin, end, x, y);
   if (from == DType::kBF16) return cast_rows_of<Bf16, float>(loop, begin, end, x, y);
   if (to == DType::kF32) return cast_rows_of<Half, float>(loop, begin, end, x, y);
-  cast_rows_of<Half, Bf16>(loop, begin, end, x, y);
+  cast_rows_of<Half, ExactBf16>(loop, begin, end, x, y);
 }
 
 }  // namespace

@@ -1,13 +1,11 @@
 // Elementwise ops: y = f(a, b) or y = f(x), one element from the same place in each operand.
 //
 // Shapes   any; a and b broadcast. Axes that lie behind each other in all operands are merged, so dense operands are
-// one row.
-//          A row is contiguous in each operand, or one repeated element (a broadcast innermost axis).
+//          one row. A row is contiguous in each operand, or one repeated element (a broadcast innermost axis).
 // Dtypes   f32 or bf16 in memory, f32 arithmetic, one rounding; alignment none.
 // Bytes    each operand once.
-// FLOPs    1 an element, so memory is the bound; silu and gelu spend about 20 on an exp, a division and a polynomial
-// (see
-//          activation_inl.hpp), which one core hides behind memory only at 256 bits and wider.
+// FLOPs    1 an element, so memory is the bound; silu and gelu spend about 20 (see activation_inl.hpp), which one core
+//          hides behind memory only at 256 bits and wider.
 
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/elementwise.hpp"
@@ -36,25 +34,25 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-template <Unary kForm>
+template <Unary kForm, Precision kPrecision>
 HWY_INLINE Vector apply(Vector x, Vector scalar) {
   if constexpr (kForm == Unary::kAddScalar) return hn::Add(x, scalar);
   if constexpr (kForm == Unary::kMulScalar) return hn::Mul(x, scalar);
   if constexpr (kForm == Unary::kRelu) return relu_of(x);
-  if constexpr (kForm == Unary::kSilu) return silu_of(x);
-  if constexpr (kForm == Unary::kGeluTanh) return gelu_tanh_of(x);
-  if constexpr (kForm == Unary::kGeluErf) return gelu_erf_of(x);
+  if constexpr (kForm == Unary::kSilu) return silu_of<kPrecision>(x);
+  if constexpr (kForm == Unary::kGeluTanh) return gelu_tanh_of<kPrecision>(x);
+  if constexpr (kForm == Unary::kGeluErf) return gelu_erf_of<kPrecision>(x);
 }
 
-template <Unary kForm>
+template <Unary kForm, Precision kPrecision>
 struct ApplyUnary {
   Vector scalar;
-  HWY_INLINE Vector operator()(Vector x) const { return apply<kForm>(x, scalar); }
+  HWY_INLINE Vector operator()(Vector x) const { return apply<kForm, kPrecision>(x, scalar); }
 };
 
 template <Unary kForm, class T>
 void unary_rows_of(const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, float scalar, const void* x, void* y) {
-  const ApplyUnary<kForm> function{hn::Set(Float(), scalar)};
+  const ApplyUnary<kForm, precision_of<T>()> function{hn::Set(Float(), scalar)};
   RowCursor cursor(loop, begin);
   for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
     map_row(cursor.length(), function, static_cast<T*>(y) + cursor.offset(1),

@@ -74,16 +74,23 @@ TEST(ElementwiseSupport, DeclinesOtherDtypesWithAReason) {
   EXPECT_TRUE(highway_silu().supports(other, Target{.device = DeviceKind::kCuda}).has_value());
 }
 
-/// One unary op on exactly these values.
-std::vector<float> run(const Kernel& kernel, const OpSpec& spec, const std::vector<float>& x) {
+/// One unary op on exactly these values, in memory as its spec says.
+template <typename T>
+std::vector<T> run(const Kernel& kernel, const OpSpec& spec, const std::vector<T>& x) {
   const Operand operand = dense_operand(spec.inputs[0]);
   const auto backend = make_backend(DeviceKind::kCpu, 1);
   const auto stream = backend->make_stream();
-  std::vector<float> y(x.size());
+  std::vector<T> y(x.size());
   const void* in = x.data();
   void* out = y.data();
   kernel.prepare(spec, {&operand, 1}, {&operand, 1}, Target{})->launch({*stream, {&in, 1}, {&out, 1}, nullptr});
   return y;
+}
+
+double silu(double v) { return v / (1 + std::exp(-v)); }
+double gelu_erf(double v) { return 0.5 * v * std::erfc(-v / std::numbers::sqrt2); }
+double gelu_tanh(double v) {
+  return 0.5 * v * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v)));
 }
 
 OpSpec f32_spec(Op op, std::size_t count, std::vector<std::pair<std::string_view, Attribute>> attributes = {}) {
@@ -109,12 +116,33 @@ TEST(Activations, AreAccurateFromTheSmallestToTheLargestInput) {
     }
   };
   for_each_highway_target([&] {
-    check(highway_silu(), f32_spec(Op::kSilu, x.size()), [](double v) { return v / (1 + std::exp(-v)); });
-    check(highway_gelu(), f32_spec(Op::kGelu, x.size(), {{"approximate", "none"}}),
-          [](double v) { return 0.5 * v * std::erfc(-v / std::numbers::sqrt2); });
-    check(highway_gelu(), f32_spec(Op::kGelu, x.size()), [](double v) {
-      return 0.5 * v * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v)));
-    });
+    check(highway_silu(), f32_spec(Op::kSilu, x.size()), silu);
+    check(highway_gelu(), f32_spec(Op::kGelu, x.size(), {{"approximate", "none"}}), gelu_erf);
+    check(highway_gelu(), f32_spec(Op::kGelu, x.size()), gelu_tanh);
+  });
+}
+
+// Every finite bf16. Where the CPU rounds to bf16 itself, a subnormal result is 0: the absolute term covers it.
+TEST(Activations, OfBf16AreAsGoodAsOneRounding) {
+  std::vector<std::uint16_t> x;
+  for (std::uint32_t bits = 0; bits < 65536; ++bits)
+    if ((bits & 0x7F80) != 0x7F80) x.push_back(static_cast<std::uint16_t>(bits));
+  const TensorType type{DType::kBF16, {static_cast<std::int64_t>(x.size())}};
+  const auto check = [&](const Kernel& kernel, const OpSpec& spec, double (*reference)(double)) {
+    const std::vector<std::uint16_t> y = run(kernel, spec, x);
+    int wrong = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double expected = reference(load_as_double(&x[i], DType::kBF16));
+      const double got = load_as_double(&y[i], DType::kBF16);
+      // Half a unit in the last place and a twentieth.
+      if (!(std::fabs(got - expected) <= 1.05 * 0x1p-8 * std::fabs(expected) + 1e-12)) ++wrong;
+    }
+    EXPECT_EQ(wrong, 0) << kernel.name();
+  };
+  for_each_highway_target([&] {
+    check(highway_silu(), make_spec(Op::kSilu, {type}), silu);
+    check(highway_gelu(), make_spec(Op::kGelu, {type}, {{"approximate", "none"}}), gelu_erf);
+    check(highway_gelu(), make_spec(Op::kGelu, {type}), gelu_tanh);
   });
 }
 
@@ -126,10 +154,11 @@ TEST(Activations, KeepNanAndInfinity) {
       const Kernel& kernel = op == Op::kRelu ? highway_relu() : op == Op::kSilu ? highway_silu() : highway_gelu();
       const std::vector<float> y =
           run(kernel, f32_spec(op, 18),
-              std::vector<float>{nan, -nan, infinity, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, nan});
+              std::vector<float>{nan, -nan, infinity, 0, -infinity, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, nan});
       EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[1]) && std::isnan(y[17])) << kernel.name();
       EXPECT_EQ(y[2], infinity) << kernel.name();
       EXPECT_EQ(y[3], 0.0F) << kernel.name();
+      EXPECT_NEAR(y[4], 0.0F, 1e-30F) << kernel.name() << ": the limit";
     }
   });
 }

@@ -23,6 +23,10 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using Bf16 = hwy::bfloat16_t;
 using Half = hwy::float16_t;
+/// A bf16 in memory that is stored bit for bit as the scalar conversion does.
+struct ExactBf16 {
+  std::uint16_t bits;
+};
 using Float = hn::ScalableTag<float>;
 using Vector = hn::Vec<Float>;
 
@@ -72,10 +76,22 @@ HWY_INLINE hn::Vec<hn::RebindToUnsigned<Float>> round_to_bf16_bits(Vector v) {
 }
 
 HWY_INLINE void store_all(Vector v, float* to) { hn::StoreU(v, Float(), to); }
-HWY_INLINE void store_all(Vector v, Bf16* to) {
+/// Subnormal numbers stay what they are.
+HWY_INLINE void store_all(Vector v, ExactBf16* to) {
   const hn::Rebind<std::uint16_t, Float> d16;
   const auto halves = hn::TruncateTo(d16, hn::ShiftRight<16>(round_to_bf16_bits(v)));
   hn::StoreU(halves, d16, reinterpret_cast<std::uint16_t*>(to));
+}
+/// Where the CPU has instructions for it (one operation in place of eight), subnormal numbers become 0: those below
+/// 1e-38 next to 1e-36 at the very least, so no sum sees it.
+HWY_INLINE void store_all(Vector v, Bf16* to) {
+#if HWY_TARGET == HWY_AVX3_DL
+  __m256i halves;  // as assembly: Highway's target has no name for these instructions
+  asm("vcvtneps2bf16 %1, %0" : "=v"(halves) : "v"(v.raw));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), halves);
+#else
+  store_all(v, reinterpret_cast<ExactBf16*>(to));
+#endif
 }
 
 template <class T>
@@ -107,10 +123,19 @@ HWY_INLINE Pairs load_all_pairs(const Bf16* from) {
 }
 HWY_INLINE void store_all_pairs(Pairs pairs, float* to) { hn::StoreInterleaved2(pairs.even, pairs.odd, Float(), to); }
 HWY_INLINE void store_all_pairs(Pairs pairs, Bf16* to) {
+#if HWY_TARGET == HWY_AVX3_DL
+  alignas(64) static constexpr std::uint16_t kInterleave[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                                                21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                                                11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  __m512i halves;
+  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(halves) : "v"(pairs.even.raw), "v"(pairs.odd.raw));
+  _mm512_storeu_si512(to, _mm512_permutexvar_epi16(_mm512_load_si512(kInterleave), halves));
+#else
   const hn::RebindToUnsigned<Float> d32;
   const auto lower = hn::ShiftRight<16>(round_to_bf16_bits(pairs.even));
   const auto upper = hn::And(round_to_bf16_bits(pairs.odd), hn::Set(d32, 0xFFFF0000U));
   hn::StoreU(hn::Or(lower, upper), d32, reinterpret_cast<std::uint32_t*>(to));
+#endif
 }
 
 /// `count` pairs; the other lanes are 0.
@@ -220,6 +245,69 @@ HWY_INLINE float max_row(std::int64_t n, const T* x) {
   }
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(max0, max1)));
 }
+
+/// What a result is rounded to next: how exact it has to be.
+enum class Precision { kF32, kBf16 };
+
+template <class T>
+constexpr Precision precision_of() {
+  return std::is_same_v<T, Bf16> ? Precision::kBf16 : Precision::kF32;
+}
+
+/// The larger of the two; NaN where x is NaN.
+HWY_INLINE Vector max_keeping_nan(Vector bound, Vector x) {
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+  return hn::Max(bound, x);  // x86 takes the second operand where either is NaN
+#else
+  return hn::IfThenElse(hn::Lt(x, bound), bound, x);
+#endif
+}
+
+/// 1 / x for a normal x with a normal result: within an ulp or two, or 2^-13 for bf16. AVX-512 starts from 14 bits;
+/// its division takes 16 cycles.
+template <Precision kPrecision>
+HWY_INLINE Vector reciprocal_of(Vector x) {
+  const Float d;
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  const Vector guess = hn::ApproximateReciprocal(x);
+  if constexpr (kPrecision == Precision::kBf16) return guess;
+  return hn::Mul(guess, hn::NegMulAdd(x, guess, hn::Set(d, 2.0F)));
+#else
+  return hn::Div(hn::Set(d, 1.0F), x);
+#endif
+}
+
+/// 2^(a b) as fraction * scale, for a b in [-126, 127]. Adding 1.5 2^23 + 127 rounds a b to an integer q and leaves
+/// q + 127, the exponent of 2^q, in the lowest bits; the rest is in [-1/2, 1/2], exact but for one rounding where the
+/// target has fused multiply-add. Minimax polynomials of 2^rest: of degree 6, relative error 3e-9, and 3, 7.5e-5.
+template <Precision kPrecision>
+struct Exp2 {
+  Vector fraction;  ///< in [0.7, 1.42]
+  Vector scale;     ///< a power of two
+
+  HWY_INLINE Exp2(Vector a, Vector b) {
+    const Float d;
+    const hn::RebindToUnsigned<Float> d32;
+    const Vector shift = hn::Set(d, 12583039.0F);
+    const Vector shifted = hn::MulAdd(a, b, shift);
+    const Vector rest = hn::MulSub(a, b, hn::Sub(shifted, shift));
+    if constexpr (kPrecision == Precision::kBf16) {
+      fraction = hn::Set(d, 0.0551716694F);
+      fraction = hn::MulAdd(fraction, rest, hn::Set(d, 0.242611122F));
+      fraction = hn::MulAdd(fraction, rest, hn::Set(d, 0.693260985F));
+      fraction = hn::MulAdd(fraction, rest, hn::Set(d, 0.999928074F));
+    } else {
+      fraction = hn::Set(d, 1.55946766e-4F);
+      fraction = hn::MulAdd(fraction, rest, hn::Set(d, 0.00134066439F));
+      fraction = hn::MulAdd(fraction, rest, hn::Set(d, 0.00961769298F));
+      fraction = hn::MulAdd(fraction, rest, hn::Set(d, 0.0555031055F));
+      fraction = hn::MulAdd(fraction, rest, hn::Set(d, 0.240226528F));
+      fraction = hn::MulAdd(fraction, rest, hn::Set(d, 0.693147215F));
+      fraction = hn::MulAdd(fraction, rest, hn::Set(d, 1.0F));
+    }
+    scale = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(d32, shifted)));
+  }
+};
 
 /// What exp_of is given.
 enum class ExpRange { kAny, kNotPositive };

@@ -5,12 +5,26 @@
 #include "hwy/targets.h"
 
 namespace headroom {
+namespace {
+
+#if HWY_ARCH_X86
+/// AVX3_DL stands for AVX-512 with bf16 instructions (see the header). Runs before main, so before any dispatch.
+[[maybe_unused]] const bool kDispatchIsRestricted = [] {
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx512bf16")) hwy::DisableTargets(HWY_AVX3_DL);
+  return true;
+}();
+#endif
+
+}  // namespace
 
 std::string highway_target_name() {
   // Lower bits are better targets; dispatch takes the best that was compiled and that the CPU has.
   const std::int64_t usable = hwy::SupportedTargets() & HWY_TARGETS;
+  const std::int64_t best = usable & -usable;
+  if (best == HWY_AVX3_DL) return "highway:avx3_bf16";
   std::string name = "highway:";
-  for (const char* letter = hwy::TargetName(usable & -usable); *letter != 0; ++letter) {
+  for (const char* letter = hwy::TargetName(best); *letter != 0; ++letter) {
     name += static_cast<char>(std::tolower(static_cast<unsigned char>(*letter)));
   }
   return name;
