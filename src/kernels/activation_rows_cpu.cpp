@@ -13,19 +13,20 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-template <Activation kActivation>
+template <Activation kActivation, Precision kPrecision>
 struct Activate {
   HWY_INLINE Vector operator()(Vector x) const {
-    if constexpr (kActivation == Activation::kGeluTanh) return gelu_tanh_of(x);
-    if constexpr (kActivation == Activation::kGelu) return gelu_erf_of(x);
-    if constexpr (kActivation == Activation::kSilu) return silu_of(x);
+    if constexpr (kActivation == Activation::kGeluTanh) return gelu_tanh_of<kPrecision>(x);
+    if constexpr (kActivation == Activation::kGelu) return gelu_erf_of<kPrecision>(x);
+    if constexpr (kActivation == Activation::kSilu) return silu_of<kPrecision>(x);
     return x;
   }
 };
 
 template <Activation kActivation, class T>
 void rows_of(std::int64_t rows, std::int64_t n, const float* x, T* y, std::int64_t y_stride) {
-  for (std::int64_t row = 0; row < rows; ++row) map_row(n, Activate<kActivation>{}, y + row * y_stride, x + row * n);
+  for (std::int64_t row = 0; row < rows; ++row)
+    map_row(n, Activate<kActivation, precision_of<T>()>{}, y + row * y_stride, x + row * n);
 }
 
 template <class T>

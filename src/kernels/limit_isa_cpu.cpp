@@ -30,8 +30,9 @@ dnnl::cpu_isa onednn_isa(CpuIsa isa) {
 
 /// The vector units of Highway beyond `isa`.
 std::int64_t highway_targets_beyond(CpuIsa isa) {
-  if (isa >= CpuIsa::kAvx512) return 0;
-  return isa == CpuIsa::kAvx2 ? HWY_AVX3 : HWY_AVX3 | HWY_AVX2;
+  if (isa >= CpuIsa::kAvx512Bf16) return 0;
+  if (isa == CpuIsa::kAvx512) return HWY_AVX3_DL;
+  return HWY_AVX3_DL | HWY_AVX3 | (isa == CpuIsa::kAvx2 ? 0 : HWY_AVX2);
 }
 
 }  // namespace
@@ -39,9 +40,9 @@ std::int64_t highway_targets_beyond(CpuIsa isa) {
 void limit_cpu_isa(CpuIsa most) {
   if (dnnl::set_max_cpu_isa(onednn_isa(most)) != dnnl::status::success)
     fail("the CPU's vector units cannot be limited to {}: oneDNN has been used already", name_of(most));
-  hwy::DisableTargets(highway_targets_beyond(most));
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   limit_detected_isa(most);
+  hwy::DisableTargets(highway_targets_beyond(detect_cpu_isa()));
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
 }  // namespace headroom
