@@ -1,5 +1,6 @@
 // The program as a user meets it: output, exit codes, error sentences, and nothing half-written.
 
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -7,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -35,7 +37,10 @@ struct Outcome {
 
 class CliTest : public testing::Test {
  protected:
-  CliTest() { fs::create_directories(folder_); }
+  CliTest() {
+    fs::create_directories(folder_);
+    setenv("XDG_CACHE_HOME", (folder_ / "cache").c_str(), 1);
+  }
   ~CliTest() override { fs::remove_all(folder_); }
 
   Outcome headroom(const std::string& arguments) const {
@@ -188,6 +193,50 @@ TEST_F(CliTest, LadderMeasuresEachRungAndWritesItsImages) {
   const auto psnr = [&](std::size_t i) { return results.results[i].quality.at(0).value.value_or(1000); };
   EXPECT_GT(psnr(1), 80);  // arena changes nothing but rounding
   EXPECT_LT(psnr(3), 60);  // half the steps is another image
+}
+
+TEST_F(CliTest, AutoMeasuresOnceAndRemembers) {
+  const std::string bench =
+      "bench " + golden("tiny-guidance").string() +
+      " --token-rows 4 --token-columns 4 --trials 3 --opt auto,steps=4 --auto-seconds 0.5 --save " +
+      file("result.json").string();
+  const Outcome first = headroom(bench);
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.err, AllOf(HasSubstr("auto: measuring"), HasSubstr("auto chose "), HasSubstr("verdict"),
+                               HasSubstr("dropped: declined: there is no denoise loop here"), HasSubstr("kept in")));
+  const Configuration configuration = read_results(file("result.json")).results.at(0).configuration;
+  EXPECT_EQ(configuration.asked, (std::vector<std::string>{"auto", "steps=4"}));
+  EXPECT_THAT(first.err, HasSubstr(fmt::format("auto chose {}", fmt::join(configuration.applied, ","))));
+
+  const fs::path cached = fs::directory_iterator(folder_ / "cache/headroom/auto")->path();
+  const std::string choice = read_file(cached);
+  EXPECT_THAT(headroom(bench).err, AllOf(HasSubstr("auto: measured 20"), Not(HasSubstr("measuring"))));
+  EXPECT_THAT(headroom(bench + " --batch 2").err, HasSubstr("auto: measuring for")) << "another request";
+  EXPECT_THAT(headroom(bench + " --auto-refresh").err, HasSubstr("auto: measuring for"));
+
+  write_file_atomically(cached, std::string_view(choice).substr(0, choice.size() / 2));
+  const Outcome mended = headroom(bench);
+  EXPECT_EQ(mended.code, 0) << mended.err;
+  EXPECT_THAT(mended.err, HasSubstr("the cached choice cannot be read: " + cached.string()));
+  EXPECT_THAT(headroom(bench).err, HasSubstr("auto: measured 20"));
+
+  setenv("XDG_CACHE_HOME", "/dev/null", 1);
+  const Outcome without = headroom(bench);
+  EXPECT_EQ(without.code, 0) << without.err;
+  EXPECT_THAT(without.err, HasSubstr("the choice is not kept: /dev/null/headroom/auto"));
+}
+
+TEST_F(CliTest, AutoChoosesForEveryCommandThatRunsAModel) {
+  const std::string tiny = golden("tiny-guidance").string();
+  const std::string seconds = " --opt auto --auto-seconds 0.1";
+  for (const std::string& command :
+       {"run " + fashion_ + " --labels 7 --steps 2 --out " + file("image.png").string(),
+        "forward " + tiny + " --inputs " + tiny + "/golden.safetensors --output " + file("out.safetensors").string(),
+        "ladder " + fashion_ + " --images 1 --steps 2 --trials 3", "plan " + tiny + " --steps 2 --token-rows 4"}) {
+    const Outcome outcome = headroom(command + seconds);
+    EXPECT_EQ(outcome.code, 0) << command << ": " << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("auto chose ")) << command;
+  }
 }
 
 TEST_F(CliTest, PlanNamesKernelsAndModules) {

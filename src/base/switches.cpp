@@ -18,10 +18,13 @@ constexpr std::array kSwitches = {
 #undef HR_SWITCH
 };
 
+constexpr std::string_view kAuto = "auto";
+
 constexpr std::array kPresets = {
     Preset{"baseline", "", "no optimization: one library or vectorized kernel per plain op"},
     Preset{"lossless", "arena,fuse,hoist", "every exact switch"},
     Preset{"fast", "arena,fuse,hoist,bf16", "lossless plus bfloat16"},
+    Preset{kAuto, "", "the fastest set measured on this machine, within a limit on the error"},
 };
 
 constexpr std::int64_t kMaxArgument = 10'000;
@@ -40,12 +43,19 @@ std::int64_t parse_number(const SwitchInfo& info, std::string_view argument) {
 std::span<const SwitchInfo> all_switches() { return kSwitches; }
 std::span<const Preset> all_presets() { return kPresets; }
 
-SwitchSet SwitchSet::parse(std::string_view list) {
+SwitchSet SwitchSet::parse(std::string_view list) { return read(list, nullptr); }
+
+SwitchSet SwitchSet::read(std::string_view list, bool* automatic) {
   SwitchSet set;
   if (list.empty()) return set;
   for (const auto part : std::views::split(list, ',')) {
     const std::string_view item(part.begin(), part.end());
     const std::string_view name = item.substr(0, item.find('='));
+    if (item == kAuto) {
+      if (automatic == nullptr) fail_usage("the preset auto is not available here: give the switches themselves");
+      *automatic = true;
+      continue;
+    }
     if (const auto preset = std::ranges::find(kPresets, item, &Preset::name); preset != kPresets.end()) {
       set = set.with(parse(preset->switches));
       continue;
@@ -101,6 +111,12 @@ SwitchSet SwitchSet::with(const SwitchSet& other) const {
   return both;
 }
 
+SwitchSet SwitchSet::without(std::string_view name) const {
+  SwitchSet rest = *this;
+  std::erase_if(rest.switches_, [&](const Entry& entry) { return entry.info->name == name; });
+  return rest;
+}
+
 std::vector<std::string> SwitchSet::names() const {
   std::vector<std::string> names;
   for (const Entry& entry : switches_)
@@ -111,6 +127,18 @@ std::vector<std::string> SwitchSet::names() const {
 
 std::string SwitchSet::to_string() const {
   return switches_.empty() ? "baseline" : fmt::format("{}", fmt::join(names(), ","));
+}
+
+SwitchRequest SwitchRequest::parse(std::string_view list) {
+  SwitchRequest request;
+  request.fixed = SwitchSet::read(list, &request.automatic);
+  return request;
+}
+
+std::vector<std::string> SwitchRequest::names() const {
+  std::vector<std::string> names = fixed.names();
+  if (automatic) names.insert(names.begin(), std::string(kAuto));
+  return names;
 }
 
 }  // namespace headroom

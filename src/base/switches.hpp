@@ -31,7 +31,8 @@ class SwitchSet {
  public:
   SwitchSet() = default;
   /// Reads "fuse,bf16,steps=8" or preset names, which may be mixed. Throws a usage Error on an unknown name (listing
-  /// those there are), a missing, unwanted or absurd argument, and on one switch given two different arguments.
+  /// those there are), a missing, unwanted or absurd argument, one switch given two different arguments, and on the
+  /// preset `auto`, which stands for no fixed set: see SwitchRequest.
   [[nodiscard]] static SwitchSet parse(std::string_view list);
 
   [[nodiscard]] bool has(std::string_view name) const;
@@ -42,18 +43,34 @@ class SwitchSet {
   [[nodiscard]] std::vector<SwitchSet> singles() const;
   /// This set and `other`; throws a usage Error where they disagree.
   [[nodiscard]] SwitchSet with(const SwitchSet& other) const;
+  /// This set but for the switch of that name.
+  [[nodiscard]] SwitchSet without(std::string_view name) const;
   /// "arena", "steps=8", ...
   [[nodiscard]] std::vector<std::string> names() const;
   /// "arena,fuse,steps=8"; "baseline" where none is on.
   [[nodiscard]] std::string to_string() const;
 
  private:
+  friend struct SwitchRequest;
   struct Entry {
     const SwitchInfo* info;
     std::string argument;
   };
+  /// parse(), with `auto` noted in `*automatic` where that is not null.
+  static SwitchSet read(std::string_view list, bool* automatic);
   void insert(const SwitchInfo& info, std::string argument);
   std::vector<Entry> switches_;
+};
+
+/// A list of switches of which `auto` may be one: then a measurement chooses what is on beside the others.
+struct SwitchRequest {
+  SwitchSet fixed;
+  bool automatic = false;
+
+  /// Reads a list as SwitchSet::parse() does, and `auto`.
+  [[nodiscard]] static SwitchRequest parse(std::string_view list);
+  /// "auto", "steps=8", ...
+  [[nodiscard]] std::vector<std::string> names() const;
 };
 
 }  // namespace headroom

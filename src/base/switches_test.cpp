@@ -85,8 +85,9 @@ TEST(SwitchSet, AcceptsARepetitionAndRefusesAConflict) {
 }
 
 TEST(SwitchSet, RefusesUnknownNamesAndListsTheKnown) {
-  EXPECT_THAT(usage_error("fuse,flsh"), AllOf(HasSubstr("unknown switch 'flsh'"), HasSubstr("arena, fuse, hoist, bf16, steps"),
-                                              HasSubstr("baseline, lossless, fast")));
+  EXPECT_THAT(usage_error("fuse,flsh"),
+              AllOf(HasSubstr("unknown switch 'flsh'"), HasSubstr("arena, fuse, hoist, bf16, steps"),
+                    HasSubstr("baseline, lossless, fast")));
   for (const std::string_view list :
        {"Fuse", " fuse", "fuse,", ",fuse", "fuse,,bf16", ",", "fast=1", "=4", "=", "fuse;bf16"})
     EXPECT_THAT(usage_error(list), HasSubstr("unknown switch")) << list;
@@ -120,6 +121,27 @@ TEST(SwitchSet, WithIsTheUnionAndLeavesBothAsTheyWere) {
   EXPECT_THAT(error_of([&] { static_cast<void>(a.with(SwitchSet::parse("steps=4"))); }),
               HasSubstr("steps=8 and steps=4"));
 }
+
+TEST(SwitchSet, WithoutTakesOneOut) {
+  const SwitchSet set = SwitchSet::parse("arena,bf16,steps=8");
+  EXPECT_EQ(set.without("steps").to_string(), "arena,bf16");
+  EXPECT_EQ(set.without("fuse").to_string(), set.to_string());
+}
+
+TEST(SwitchRequest, SetsAutoApartFromWhatIsFixed) {
+  const SwitchRequest request = SwitchRequest::parse("steps=8,auto,bf16");
+  EXPECT_TRUE(request.automatic);
+  EXPECT_EQ(request.fixed.to_string(), "bf16,steps=8");
+  EXPECT_THAT(request.names(), ElementsAre("auto", "bf16", "steps=8"));
+  EXPECT_TRUE(SwitchRequest::parse("auto").fixed.empty());
+  EXPECT_FALSE(SwitchRequest::parse("lossless").automatic);
+  for (const char* list : {"auto,,fuse", "auto,", ",auto"})
+    EXPECT_THAT(error_of([&] { static_cast<void>(SwitchRequest::parse(list)); }), HasSubstr("unknown switch ''"));
+  EXPECT_THAT(error_of([] { static_cast<void>(SwitchRequest::parse("auto=3")); }),
+              HasSubstr("unknown switch 'auto=3'"));
+}
+
+TEST(SwitchSet, IsNotAutoByItself) { EXPECT_THAT(usage_error("auto"), HasSubstr("not available here")); }
 
 }  // namespace
 }  // namespace headroom

@@ -6,10 +6,11 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/progress.hpp"
-#include "base/random.hpp"
+#include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "measure/describe.hpp"
+#include "measure/forward_inputs.hpp"
 #include "measure/kernel_suite.hpp"
 #include "measure/machine.hpp"
 #include "measure/table.hpp"
@@ -22,7 +23,7 @@ namespace {
 
 struct Arguments {
   ModelArguments model;
-  std::string switches;
+  SwitchArguments switches;
   std::int64_t batch = 1;
   std::int64_t token_rows = 0;
   std::int64_t token_columns = 0;
@@ -32,26 +33,6 @@ struct Arguments {
   bool list = false;
   bool as_json = false;
 };
-
-constexpr std::uint64_t kInputSeed = 0;
-
-/// Random inputs of a forward pass: normal, but for timesteps (uniform) and positions. Never zeros: they run faster
-/// than real data.
-void set_random_inputs(Session& session, const DenoiseRequest& request, std::int64_t axes) {
-  const Graph& graph = session.program().graph;
-  std::uint64_t stream = 0;
-  for (const ValueId input : graph.values_of(ValueKind::kInput)) {
-    const Value& value = graph.value(input);
-    HostTensor tensor(value.type.dtype, value.type.shape);
-    if (value.name == "img_ids")
-      tensor = make_image_ids(request.token_rows, request.token_columns, axes);
-    else if (value.name == "timestep")
-      fill_uniform(tensor.as<float>(), kInputSeed, stream++);
-    else if (value.name != "txt_ids")
-      fill_normal(tensor.as<float>(), kInputSeed, stream++);
-    session.set_input(value.name, tensor);
-  }
-}
 
 /// `bench kernels`: the suite in place of a model.
 void bench_suite(const Arguments& arguments) {
@@ -81,7 +62,7 @@ void bench(const Arguments& arguments) {
   if (arguments.list || !arguments.filter.empty())
     fail_usage("--list and --filter are for the suite: headroom bench kernels");
   const Log log(arguments.model.quiet);
-  const SwitchSet switches = SwitchSet::parse(arguments.switches);
+  const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   const Engine engine = open_engine(arguments.model);
   const Model& model = *engine.model;
   const DenoiseRequest request = make_request(model, {.images = arguments.batch,
@@ -90,11 +71,13 @@ void bench(const Arguments& arguments) {
                                                       .switches = {}});
   const FluxShape shape{
       .batch = arguments.batch, .image_tokens = request.image_tokens(), .text_tokens = request.text_tokens};
+  const auto [switches, names] =
+      choose_switches(asked, arguments.switches, engine, {.denoise = {}, .forward = shape}, log);
   const Compiled compiled =
       compile(build_flux_forward(model.config, shape, model.params()), switches, engine.backend->properties().target);
   report_declined(log, compiled.declined);
   Session session(compiled.program, *engine.weights, *engine.backend);
-  set_random_inputs(session, request, static_cast<std::int64_t>(model.config.axes_dims_rope.size()));
+  set_forward_inputs(session, model, request.token_columns);
 
   Progress progress("measuring", arguments.protocol.trials, arguments.model.quiet);
   const Trials trials = measure_callable([&] { session.run(); }, arguments.protocol,
@@ -120,6 +103,7 @@ void bench(const Arguments& arguments) {
                 .quality = {},
                 .tags = {},
                 .plan = id};
+  result.configuration.asked = names;
   if (model.checkpoint.is_random()) result.tags.push_back("random_weights");
   const ResultFile file{
       .created = utc_now(), .machine = machine, .plans = {{id, std::move(plan)}}, .results = {result}};
@@ -144,7 +128,7 @@ void add_bench_command(CLI::App& app) {
       "bench", "time one forward pass of a model in one configuration, or every kernel: `bench kernels`");
   const auto arguments = std::make_shared<Arguments>();
   add_model_arguments(*command, arguments->model);
-  add_switches(*command, arguments->switches, "baseline");
+  add_auto_switches(*command, arguments->switches, "baseline");
   command->add_option("--batch", arguments->batch, "samples in one forward pass")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "io/safetensors.hpp"
@@ -13,7 +14,7 @@ namespace {
 
 struct Arguments {
   ModelArguments model;
-  std::string switches;
+  SwitchArguments switches;
   std::string inputs;
   std::string output;
 };
@@ -35,12 +36,14 @@ FluxShape shape_of(const SafetensorsFile& file, const std::string& path) {
 
 void forward(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
-  const SwitchSet switches = SwitchSet::parse(arguments.switches);
+  const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   const SafetensorsFile file = SafetensorsFile::open(arguments.inputs);
   const Engine engine = open_engine(arguments.model);
-  const Compiled compiled =
-      compile(build_flux_forward(engine.model->config, shape_of(file, arguments.inputs), engine.model->params()),
-              switches, engine.backend->properties().target);
+  const FluxShape shape = shape_of(file, arguments.inputs);
+  const SwitchSet switches =
+      choose_switches(asked, arguments.switches, engine, {.denoise = {}, .forward = shape}, log).set;
+  const Compiled compiled = compile(build_flux_forward(engine.model->config, shape, engine.model->params()), switches,
+                                    engine.backend->properties().target);
   report_declined(log, compiled.declined);
   const Graph& graph = compiled.program->graph;
   for (const ValueId input : graph.values_of(ValueKind::kInput)) {
@@ -67,7 +70,7 @@ void add_forward_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("forward", "one forward pass on given tensors, to check numbers");
   const auto arguments = std::make_shared<Arguments>();
   add_model_arguments(*command, arguments->model);
-  add_switches(*command, arguments->switches, "baseline");
+  add_auto_switches(*command, arguments->switches, "baseline");
   command
       ->add_option("--inputs", arguments->inputs,
                    "safetensors with hidden_states, encoder_hidden_states, pooled_projections, timestep in [0, 1], "

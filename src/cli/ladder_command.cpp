@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/progress.hpp"
+#include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "measure/ladder.hpp"
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 
 struct Arguments {
   ModelArguments model;
-  std::string switches;
+  SwitchArguments switches;
   LadderOptions options;
   std::string out;
   bool as_json = false;
@@ -63,10 +64,13 @@ void write_images(const fs::path& folder, const Ladder& ladder, int columns) {
 
 void ladder(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
+  const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   LadderOptions options = arguments.options;
-  options.switches = SwitchSet::parse(arguments.switches);
   if (!arguments.out.empty()) make_directory(arguments.out);
   const Engine engine = open_engine(arguments.model);
+  options.request.images = images_of(options.request, *engine.model);
+  options.switches =
+      choose_switches(asked, arguments.switches, engine, {.denoise = options.request, .forward = {}}, log).set;
   RungProgress progress(arguments.model.quiet);
   Ladder climbed = climb(*engine.model, *engine.backend, options, [&](const LadderProgress& at) { progress.show(at); });
 
@@ -95,7 +99,7 @@ void add_ladder_command(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   arguments->options.request.images = 0;
   add_model_arguments(*command, arguments->model);
-  add_switches(*command, arguments->switches, "arena,fuse,hoist,bf16,steps=14");
+  add_auto_switches(*command, arguments->switches, "arena,fuse,hoist,bf16,steps=14");
   command
       ->add_option("--images", arguments->options.request.images,
                    "images made at once; 0 makes one for each label of the model")

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.hpp"
+#include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "run/generator.hpp"
@@ -12,7 +13,7 @@ namespace {
 
 struct Arguments {
   ModelArguments model;
-  std::string switches;
+  SwitchArguments switches;
   GeneratorOptions request;
   bool rejections = false;
   bool as_json = false;
@@ -47,9 +48,11 @@ nlohmann::json to_json(const Compiled& compiled) {
 
 void print_plan(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
-  const SwitchSet switches = SwitchSet::parse(arguments.switches);
+  const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   const Engine engine = open_engine(arguments.model);
   GeneratorOptions options = arguments.request;
+  const SwitchSet switches =
+      choose_switches(asked, arguments.switches, engine, {.denoise = options, .forward = {}}, log).set;
   options.switches = switches;
   const DenoiseRequest request = make_request(*engine.model, options);
   const Compiled compiled = compile(build_flux_denoise(engine.model->config, request, engine.model->params()), switches,
@@ -71,7 +74,7 @@ void add_plan_command(CLI::App& app) {
       "plan", "the program: kernels chosen, candidates rejected and why; needs no weights in memory");
   const auto arguments = std::make_shared<Arguments>();
   add_model_arguments(*command, arguments->model);
-  add_switches(*command, arguments->switches, "lossless");
+  add_auto_switches(*command, arguments->switches, "lossless");
   command->add_option("--images", arguments->request.images, "images made at once")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();

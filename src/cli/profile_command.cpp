@@ -4,6 +4,7 @@
 
 #include "base/json.hpp"
 #include "base/progress.hpp"
+#include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "measure/describe.hpp"
@@ -15,7 +16,7 @@ namespace {
 
 struct Arguments {
   ModelArguments model;
-  std::string switches;
+  SwitchArguments switches;
   GeneratorOptions request;
   ProfileOptions options;
   std::string save;
@@ -74,9 +75,11 @@ ResultFile to_file(const Arguments& arguments, const SwitchSet& switches, const 
 
 void run_profile(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
-  const SwitchSet switches = SwitchSet::parse(arguments.switches);
+  const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   const Engine engine = open_engine(arguments.model);
   GeneratorOptions options = arguments.request;
+  const auto [switches, names] =
+      choose_switches(asked, arguments.switches, engine, {.denoise = options, .forward = {}}, log);
   options.switches = switches;
   Generator generator(*engine.model, *engine.backend, *engine.weights, options);
   report_declined(log, generator.compiled().declined);
@@ -91,7 +94,8 @@ void run_profile(const Arguments& arguments) {
       generator, *engine.backend, requests, arguments.options,
       [&](std::string_view phase, std::int64_t done, std::int64_t total) { progress.show(phase, done, total); });
   const PlanRecord plan = describe_plan(generator.session().program());
-  const ResultFile file = to_file(arguments, switches, engine, generator, measured, plan);
+  ResultFile file = to_file(arguments, switches, engine, generator, measured, plan);
+  file.results.back().configuration.asked = names;
   if (!arguments.save.empty()) write_results(arguments.save, file);
   fmt::print("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n"
                                      : to_profile_table(measured, plan, arguments.every_launch));
@@ -104,7 +108,7 @@ void add_profile_command(CLI::App& app) {
       app.add_subcommand("profile", "where the time of a denoise step goes, launch by launch, and the floor of each");
   const auto arguments = std::make_shared<Arguments>();
   add_model_arguments(*command, arguments->model);
-  add_switches(*command, arguments->switches, "lossless");
+  add_auto_switches(*command, arguments->switches, "lossless");
   command->add_option("--images", arguments->request.images, "images made at once")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();

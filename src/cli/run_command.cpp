@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/progress.hpp"
+#include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "measure/table.hpp"
@@ -20,7 +21,7 @@ namespace {
 
 struct Arguments {
   ModelArguments model;
-  std::string switches;
+  SwitchArguments switches;
   std::string labels = "all";
   std::int64_t per_label = 1;
   std::int64_t steps = 0;
@@ -63,7 +64,7 @@ std::vector<ImageRequest> make_requests(const std::vector<std::int64_t>& labels,
 
 void run(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
-  const SwitchSet switches = SwitchSet::parse(arguments.switches);
+  const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   const Engine engine = open_engine(arguments.model);
   const Model& model = *engine.model;
   if (!model.prompts)
@@ -75,11 +76,12 @@ void run(const Arguments& arguments) {
   const std::vector<std::int64_t> labels = parse_labels(arguments.labels, model.prompts->labels);
   const std::vector<ImageRequest> requests = make_requests(labels, arguments);
 
-  Generator generator(model, *engine.backend, *engine.weights,
-                      {.images = static_cast<std::int64_t>(requests.size()),
-                       .steps = arguments.steps,
-                       .guidance_scale = arguments.guidance,
-                       .switches = switches});
+  GeneratorOptions options{.images = static_cast<std::int64_t>(requests.size()),
+                           .steps = arguments.steps,
+                           .guidance_scale = arguments.guidance,
+                           .switches = {}};
+  options.switches = choose_switches(asked, arguments.switches, engine, {.denoise = options, .forward = {}}, log).set;
+  Generator generator(model, *engine.backend, *engine.weights, options);
   report_declined(log, generator.compiled().declined);
   std::vector<double> step_ms;
   Progress progress("denoising", generator.request().steps, arguments.model.quiet);
@@ -117,7 +119,7 @@ void add_run_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("run", "make images (PNG)");
   const auto arguments = std::make_shared<Arguments>();
   add_model_arguments(*command, arguments->model);
-  add_switches(*command, arguments->switches, "lossless");
+  add_auto_switches(*command, arguments->switches, "lossless");
   command->add_option("--labels", arguments->labels, "what to draw: names or numbers separated by commas, or all")
       ->capture_default_str();
   command->add_option("--per-label", arguments->per_label, "images of each label")

@@ -24,8 +24,7 @@ class Climber {
   Climber(const Model& model, Backend& backend, const LadderOptions& options,
           const std::function<void(const LadderProgress&)>& on_progress)
       : model_(model), backend_(backend), options_(options), on_progress_(on_progress) {
-    if (options_.request.images == 0)
-      options_.request.images = model.prompts ? static_cast<std::int64_t>(model.prompts->labels.size()) : 1;
+    options_.request.images = images_of(options_.request, model);
     if (options_.quality_images > 0 && !judges_quality())
       fail_usage("--quality needs a trained model with pixels and a classifier beside it, which {} is not", model.name);
     if (options_.quality_images > 0) judge_ = Judge::open(model.checkpoint.folder(), backend);
@@ -214,6 +213,11 @@ class Climber {
 };
 
 }  // namespace
+
+std::int64_t images_of(const GeneratorOptions& request, const Model& model) {
+  if (request.images != 0) return request.images;
+  return model.prompts ? static_cast<std::int64_t>(model.prompts->labels.size()) : 1;
+}
 
 std::vector<Rung> list_rungs(const SwitchSet& switches) {
   std::vector<Rung> rungs;

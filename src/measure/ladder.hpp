@@ -64,6 +64,9 @@ struct LadderProgress {
 [[nodiscard]] Ladder climb(const Model& model, Backend& backend, const LadderOptions& options,
                            const std::function<void(const LadderProgress&)>& on_progress = {});
 
+/// The images that a ladder makes at once: those asked for, or one for each label.
+[[nodiscard]] std::int64_t images_of(const GeneratorOptions& request, const Model& model);
+
 /// The rungs of a set of switches, in the order they are measured.
 [[nodiscard]] std::vector<Rung> list_rungs(const SwitchSet& switches);
 

@@ -31,6 +31,7 @@ void check_series(const TrialSeries& series, const std::string& place) {
 void check_configuration(const Configuration& configuration, const std::string& place) {
   std::set<std::string> settled(configuration.applied.begin(), configuration.applied.end());
   for (const DeclinedSwitch& declined : configuration.declined) settled.insert(declined.name);
+  settled.insert("auto");  // what it chose is what was applied beside the others
   for (const std::string& name : configuration.asked) {
     if (!settled.contains(name))
       fail("{} asked for '{}' but says neither that it was applied nor that it was declined", place, name);

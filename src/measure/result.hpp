@@ -49,7 +49,8 @@ struct DeclinedSwitch {
   friend bool operator==(const DeclinedSwitch&, const DeclinedSwitch&) = default;
 };
 
-/// How it was run. Every switch asked for is either applied or declined.
+/// How it was run. Every switch asked for is either applied or declined; what the preset `auto`, if asked for, chose is
+/// among those applied.
 struct Configuration {
   std::string device;  ///< "cpu", "cuda"
   std::vector<std::string> asked;

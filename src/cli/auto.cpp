@@ -1,0 +1,99 @@
+#include "cli/auto.hpp"
+
+#include <nlohmann/json.hpp>
+#include <ranges>
+
+#include "base/error.hpp"
+#include "measure/auto_cache.hpp"
+#include "measure/machine.hpp"
+
+namespace headroom {
+namespace {
+
+/// All that a choice depends on.
+nlohmann::json cache_key(const SwitchArguments& arguments, const SwitchSet& fixed, const Engine& engine,
+                         const AutoRequest& request) {
+  const Target target = engine.backend->properties().target;
+  std::vector<std::string_view> names;
+  for (const SwitchInfo& info : all_switches()) names.push_back(info.name);
+  return {{"machine", to_json(describe_machine())},
+          {"device", name_of(target.device)},
+          {"threads", target.threads},
+          {"cpu_isa", name_of(target.cpu_isa)},
+          {"model", engine.model->name},
+          {"weights", engine.model->checkpoint.description()},
+          {"config", engine.model->checkpoint.config()},
+          {"request", to_json(*engine.model, request)},
+          {"fixed", fixed.to_string()},
+          {"switches", names},
+          {"seconds", arguments.limits.seconds},
+          {"max_error", arguments.limits.max_error}};
+}
+
+std::optional<AutoCache::Entry> find_cached(const std::optional<AutoCache>& cache, const nlohmann::json& key,
+                                            const Log& log) {
+  if (!cache) return std::nullopt;
+  try {
+    return cache->find(key);
+  } catch (const Error& error) {
+    log.info("auto: measuring again, because the cached choice cannot be read: {}", error.what());
+    return std::nullopt;
+  }
+}
+
+void store(const std::optional<AutoCache>& cache, const nlohmann::json& key, const AutoCache::Entry& entry,
+           const Log& log) {
+  if (!cache) return log.info("auto: the choice is not kept, because neither XDG_CACHE_HOME nor HOME is set");
+  try {
+    cache->store(key, entry);
+    log.info("auto: kept in {}", cache->file_of(key).string());
+  } catch (const Error& error) {
+    log.info("auto: the choice is not kept: {}", error.what());
+  }
+}
+
+void show(const AutoChoice& choice, const Log& log) {
+  for (const auto line : std::views::split(to_table(choice), '\n')) {
+    const std::string_view text(line.begin(), line.end());
+    if (!text.empty()) log.info("{}", text);
+  }
+  log.info("auto chose {}", choice.switches.to_string());
+}
+
+}  // namespace
+
+void add_auto_switches(CLI::App& command, SwitchArguments& arguments, std::string_view fallback) {
+  add_switches(command, arguments.list, fallback);
+  command.add_option("--auto-seconds", arguments.limits.seconds, "with --opt auto: time after which no more is tried")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  command
+      .add_option("--max-error", arguments.limits.max_error,
+                  "with --opt auto: the most that a forward pass may differ from the baseline (relative L2)")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command.add_flag("--auto-refresh", arguments.refresh, "with --opt auto: measure, even where a choice is cached");
+}
+
+ChosenSwitches choose_switches(const SwitchRequest& asked, const SwitchArguments& arguments, const Engine& engine,
+                               AutoRequest request, const Log& log) {
+  if (!asked.automatic) return {.set = asked.fixed, .asked = asked.names()};
+  if (request.denoise) request.denoise->switches = asked.fixed;
+  const nlohmann::json key = cache_key(arguments, asked.fixed, engine, request);
+  const std::optional<AutoCache> cache = AutoCache::of_user();
+  if (!arguments.refresh) {
+    if (const std::optional<AutoCache::Entry> cached = find_cached(cache, key, log)) {
+      log.info("auto: measured {} (--auto-refresh measures again)", cached->created);
+      show(cached->choice, log);
+      return {.set = cached->choice.switches, .asked = asked.names()};
+    }
+  }
+  log.info("auto: measuring for about {} s", arguments.limits.seconds);
+  RequestBench bench(*engine.model, *engine.backend, request);
+  AutoChoice choice = choose_switches(bench, asked.fixed, arguments.limits);
+  show(choice, log);
+  store(cache, key, {.choice = choice, .created = utc_now()}, log);
+  return {.set = choice.switches, .asked = asked.names()};
+}
+
+}  // namespace headroom

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "base/switches.hpp"
+#include "cli/common.hpp"
+#include "measure/auto_request.hpp"
+
+namespace headroom {
+
+/// --opt, to be read by SwitchRequest::parse(), and what bounds the choice of `auto`.
+struct SwitchArguments {
+  std::string list;
+  AutoLimits limits;
+  bool refresh = false;
+};
+/// Adds --opt, --auto-seconds, --max-error and --auto-refresh.
+void add_auto_switches(CLI::App& command, SwitchArguments& arguments, std::string_view fallback);
+
+/// Switches for a request, and what was asked for: "auto", "steps=8".
+struct ChosenSwitches {
+  SwitchSet set;
+  std::vector<std::string> asked;
+};
+/// What was asked for, or where `auto` is in it, the choice: it comes from the user's cache or is measured and kept
+/// there, and its table goes to the log. The switches of `request.denoise` need not be set.
+[[nodiscard]] ChosenSwitches choose_switches(const SwitchRequest& asked, const SwitchArguments& arguments,
+                                             const Engine& engine, AutoRequest request, const Log& log);
+
+}  // namespace headroom

@@ -1,0 +1,97 @@
+#include "measure/auto_cache.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <string_view>
+#include <system_error>
+
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "base/json.hpp"
+#include "measure/json_members.hpp"
+
+namespace headroom {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSchema = "headroom.auto/1";
+
+json trial_json(const AutoTrial& trial) {
+  json object = {{"switch", trial.switch_name}, {"kept", trial.kept}, {"why", trial.why}};
+  const auto set_if = [&](const char* name, const std::optional<double>& value) {
+    if (value) object[name] = *value;
+  };
+  set_if("without_ms", trial.without_ms);
+  set_if("with_ms", trial.with_ms);
+  set_if("factor", trial.factor);
+  set_if("error", trial.error);
+  if (trial.interval) object["interval"] = {{"low", trial.interval->low}, {"high", trial.interval->high}};
+  return object;
+}
+
+AutoTrial read_trial(const json& object, const std::string& place) {
+  check_members(object, {"switch", "kept", "why", "without_ms", "with_ms", "factor", "error", "interval"}, place);
+  AutoTrial trial{.switch_name = get_string(object, "switch", place),
+                  .without_ms = find_double(object, "without_ms", place),
+                  .with_ms = find_double(object, "with_ms", place),
+                  .factor = find_double(object, "factor", place),
+                  .interval = {},
+                  .error = find_double(object, "error", place),
+                  .kept = get_bool(object, "kept", place),
+                  .why = get_string(object, "why", place)};
+  if (object.contains("interval")) {
+    const json& interval = get_object(object, "interval", place);
+    check_members(interval, {"low", "high"}, place);
+    trial.interval = Interval{get_double(interval, "low", place), get_double(interval, "high", place)};
+  }
+  return trial;
+}
+
+}  // namespace
+
+std::optional<AutoCache> AutoCache::of_user() {
+  // A relative path in XDG_CACHE_HOME is to be ignored (XDG Base Directory Specification 0.8).
+  if (const char* caches = std::getenv("XDG_CACHE_HOME"); caches != nullptr && fs::path(caches).is_absolute())
+    return AutoCache(fs::path(caches) / "headroom/auto");
+  if (const char* home = std::getenv("HOME"); home != nullptr && fs::path(home).is_absolute())
+    return AutoCache(fs::path(home) / ".cache/headroom/auto");
+  return std::nullopt;
+}
+
+fs::path AutoCache::file_of(const json& key) const {
+  return folder_ / (Hasher().add(kSchema).add(dump_json(key)).hex() + ".json");
+}
+
+std::optional<AutoCache::Entry> AutoCache::find(const json& key) const {
+  const fs::path file = file_of(key);
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return std::nullopt;
+  const std::string place = file.string();
+  const json document = read_json(file);
+  if (get_string(document, "schema", place) != kSchema) fail("{}: the schema is not {}", place, kSchema);
+  check_members(document, {"schema", "created", "key", "switches", "trials"}, place);
+  if (get_object(document, "key", place) != key) fail("{}: it belongs to another request", place);
+  Entry entry{.choice = {.switches = SwitchSet::parse(get_string(document, "switches", place)), .trials = {}},
+              .created = get_string(document, "created", place)};
+  for (const json& trial : get_array(document, "trials", place))
+    entry.choice.trials.push_back(read_trial(trial, "a trial in " + place));
+  return entry;
+}
+
+void AutoCache::store(const json& key, const Entry& entry) const {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error) fail("{}: cannot make the folder: {}", folder_.string(), error.message());
+  json trials = json::array();
+  for (const AutoTrial& trial : entry.choice.trials) trials.push_back(trial_json(trial));
+  write_json(file_of(key), {{"schema", kSchema},
+                            {"created", entry.created},
+                            {"key", key},
+                            {"switches", entry.choice.switches.to_string()},
+                            {"trials", std::move(trials)}});
+}
+
+}  // namespace headroom

@@ -1,0 +1,162 @@
+#include "measure/auto_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "base/error.hpp"
+#include "measure/table.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr double kLeastGain = 1.01;  // a factor that must be passed with 95% confidence
+constexpr int kMaxRounds = 3;
+
+class Chooser {
+ public:
+  Chooser(AutoBench& bench, const SwitchSet& fixed, const AutoLimits& limits, const MillisecondClock& clock)
+      : bench_(bench), fixed_(fixed), limits_(limits), clock_(clock), began_ms_(clock()) {
+    for (const SwitchInfo& info : all_switches())
+      if (info.value.empty() && !fixed.has(info.name)) free_.push_back(&info);
+  }
+
+  AutoChoice run() {
+    start_with_exact();
+    for (int round = 0; round < kMaxRounds; ++round) {
+      const std::string before = set_.to_string();
+      for (const SwitchInfo* info : free_)
+        if (!info->exact && !set_.has(info->name)) try_adding(*info);
+      for (const SwitchInfo* info : free_)
+        if (set_.has(info->name)) try_leaving_out(*info);
+      if (set_.to_string() == before) break;
+    }
+    return {.switches = std::move(set_), .trials = std::move(trials_)};
+  }
+
+ private:
+  void start_with_exact() {
+    set_ = fixed_;
+    for (const SwitchInfo* info : free_)
+      if (info->exact) set_ = set_.with(SwitchSet::parse(info->name));
+    const std::vector<Declined> declined = bench_.build(set_, set_);
+    for (const Declined& one : declined) {
+      if (fixed_.has(one.switch_name)) continue;
+      set_ = set_.without(one.switch_name);
+      note(one.switch_name, false, "declined: " + one.reason);
+    }
+    if (!declined.empty()) bench_.build(set_, set_);
+  }
+
+  void try_adding(const SwitchInfo& info) {
+    const SwitchSet with = set_.with(SwitchSet::parse(info.name));
+    if (!is_to_be_tried(info, with)) return;
+    try {
+      const std::vector<Declined> declined = bench_.build(with, set_);
+      const auto own = std::ranges::find(declined, info.name, &Declined::switch_name);
+      if (own != declined.end()) return note(info.name, false, "declined: " + own->reason);
+    } catch (const Error& error) {
+      return note(info.name, false, error.what());
+    }
+    const double error = bench_.error(with);
+    if (!(error <= limits_.max_error)) {  // a NaN is over the limit too
+      note(info.name, false,
+           fmt::format("its error is {}",
+                       std::isfinite(error) ? fmt::format("over {}", limits_.max_error) : "not finite"));
+      if (std::isfinite(error)) trials_.back().error = error;
+      return;
+    }
+    compare(info, set_, with);
+    trials_.back().error = error;
+    if (trials_.back().kept) set_ = with;
+  }
+
+  void try_leaving_out(const SwitchInfo& info) {
+    const SwitchSet without = set_.without(info.name);
+    if (!is_to_be_tried(info, set_)) return;
+    bench_.build(without, set_);
+    compare(info, without, set_);
+    if (!trials_.back().kept) set_ = without;
+  }
+
+  /// Whether the switch was not yet compared within this set, and there is time to do it.
+  bool is_to_be_tried(const SwitchInfo& info, const SwitchSet& with) {
+    const bool never_before = std::ranges::find(trials_, info.name, &AutoTrial::switch_name) == trials_.end();
+    if (tried_.contains({std::string(info.name), with.to_string()})) return false;
+    if (seconds_left() <= 0) {
+      if (never_before)
+        note(info.name, set_.has(info.name), fmt::format("not tried: the {} s were over", limits_.seconds));
+      return false;
+    }
+    tried_.insert({std::string(info.name), with.to_string()});
+    return true;
+  }
+
+  void compare(const SwitchInfo& info, const SwitchSet& without, const SwitchSet& with) {
+    const PairedTimes times = bench_.time(without, with, seconds_left() / static_cast<double>(questions_left()));
+    const Estimate factor = ratio_with_interval(times.a_ms, times.b_ms);
+    const bool faster = factor.interval && factor.interval->low > kLeastGain;
+    const bool slower = factor.interval && factor.interval->high < 1 / kLeastGain;
+    note(info.name, info.exact ? !slower : faster,
+         faster   ? "it pays"
+         : slower ? "it is slower"
+                  : fmt::format("no difference beyond noise{}", info.exact ? ", and it is exact" : ""));
+    AutoTrial& trial = trials_.back();
+    trial.without_ms = median(times.a_ms);
+    trial.with_ms = median(times.b_ms);
+    trial.factor = factor.value;
+    trial.interval = factor.interval;
+  }
+
+  void note(std::string_view name, bool kept, std::string why) {
+    AutoTrial& trial = trials_.emplace_back();
+    trial.switch_name = name;
+    trial.kept = kept;
+    trial.why = std::move(why);
+  }
+
+  double seconds_left() const { return limits_.seconds - (clock_() - began_ms_) / 1000; }
+
+  /// Switches that nothing was said about yet, the one in question among them, at least 1.
+  std::ptrdiff_t questions_left() const {
+    return 1 + std::ranges::count_if(free_, [&](const SwitchInfo* info) {
+             return std::ranges::find(trials_, info->name, &AutoTrial::switch_name) == trials_.end();
+           });
+  }
+
+  AutoBench& bench_;
+  const SwitchSet& fixed_;
+  const AutoLimits& limits_;
+  const MillisecondClock& clock_;
+  double began_ms_;
+  std::vector<const SwitchInfo*> free_;  // that the choice is about
+  SwitchSet set_;
+  std::vector<AutoTrial> trials_;
+  std::set<std::pair<std::string, std::string>> tried_;  // a switch and the set with it
+};
+
+}  // namespace
+
+AutoChoice choose_switches(AutoBench& bench, const SwitchSet& fixed, const AutoLimits& limits,
+                           const MillisecondClock& clock) {
+  return Chooser(bench, fixed, limits, clock).run();
+}
+
+std::string to_table(const AutoChoice& choice) {
+  Table table;
+  table.add_column("switch", Align::kLeft);
+  for (const char* header : {"without", "with", "factor", "95% interval", "error"}) table.add_column(header);
+  table.add_column("verdict", Align::kLeft);
+  const auto cell = [](const auto& value, auto format) { return value ? format(*value) : std::string("-"); };
+  for (const AutoTrial& trial : choice.trials)
+    table.add_row({trial.switch_name, cell(trial.without_ms, format_ms), cell(trial.with_ms, format_ms),
+                   cell(trial.factor, format_factor), cell(trial.interval, format_interval),
+                   cell(trial.error, [](double error) { return fmt::format("{:.1e}", error); }),
+                   fmt::format("{}: {}", trial.kept ? "kept" : "dropped", trial.why)});
+  return table.render();
+}
+
+}  // namespace headroom

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/switches.hpp"
+#include "measure/statistics.hpp"
+#include "measure/trials.hpp"
+#include "passes/pass.hpp"
+
+namespace headroom {
+
+/// What bounds the preset `auto`.
+struct AutoLimits {
+  double seconds = 10;      ///< after which no more is tried
+  double max_error = 5e-2;  ///< relative L2 of an output against the baseline's
+};
+
+/// Times of one thing under two sets of switches, measured in turn.
+struct PairedTimes {
+  std::vector<double> a_ms;
+  std::vector<double> b_ms;
+};
+
+/// What the chooser needs measured. RequestBench measures a real request; tests have figures of their own.
+class AutoBench {
+ public:
+  virtual ~AutoBench() = default;
+  /// Makes the set ready to be measured beside `current`, and says which of its switches declined. Throws Error where
+  /// it is not a legal combination.
+  virtual std::vector<Declined> build(const SwitchSet& set, const SwitchSet& current) = 0;
+  /// Relative L2 of an output against the baseline's, on the same inputs.
+  virtual double error(const SwitchSet& set) = 0;
+  /// Times of two sets that build() has seen, in about so many seconds.
+  virtual PairedTimes time(const SwitchSet& a, const SwitchSet& b, double seconds) = 0;
+};
+
+/// One question that was asked: does this switch pay, beside the others that were on at the time?
+struct AutoTrial {
+  std::string switch_name;
+  std::optional<double> without_ms;  ///< median
+  std::optional<double> with_ms;
+  std::optional<double> factor;  ///< without / with: over 1 where the switch makes it faster
+  std::optional<Interval> interval;
+  std::optional<double> error;  ///< of the set with it; only where a switch is not exact
+  bool kept = false;
+  std::string why;
+  friend bool operator==(const AutoTrial&, const AutoTrial&) = default;
+};
+
+/// A choice and how it came about.
+struct AutoChoice {
+  SwitchSet switches;
+  std::vector<AutoTrial> trials;
+};
+
+/// Chooses a fast set of switches that contains `fixed`. It begins with every exact switch, adds each inexact one that
+/// pays and keeps within max_error, then tries to leave out each, and goes around again while the set changes. An
+/// inexact switch is on only if it makes the request faster by more than 1%, with 95% confidence, and an exact one is
+/// off only if it makes it slower by as much: it costs no quality, and may save memory. Switches with an argument
+/// change what is asked for and are never chosen.
+[[nodiscard]] AutoChoice choose_switches(AutoBench& bench, const SwitchSet& fixed, const AutoLimits& limits,
+                                         const MillisecondClock& clock = steady_clock_ms);
+
+/// The trials as a table for the terminal.
+[[nodiscard]] std::string to_table(const AutoChoice& choice);
+
+}  // namespace headroom

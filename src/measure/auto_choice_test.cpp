@@ -1,0 +1,178 @@
+#include "measure/auto_choice.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+
+#include "base/error.hpp"
+
+namespace headroom {
+namespace {
+
+using testing::HasSubstr;
+
+/// Every switch multiplies the time by its factor, with a spread of 2% from trial to trial.
+class FakeBench : public AutoBench {
+ public:
+  std::vector<Declined> build(const SwitchSet& set, const SwitchSet&) override {
+    built.push_back(set.to_string());
+    if (refuses && refuses(set)) fail("cannot combine {}", set.to_string());
+    std::vector<Declined> all;
+    for (const auto& [name, reason] : declines)
+      if (set.has(name)) all.push_back({name, reason});
+    return all;
+  }
+  double error(const SwitchSet& set) override {
+    double sum = 0;
+    for (const auto& [name, error] : errors)
+      if (set.has(name)) sum += error;
+    return sum;
+  }
+  PairedTimes time(const SwitchSet& a, const SwitchSet& b, double seconds) override {
+    EXPECT_GT(seconds, 0);
+    now_ms += 1000 * seconds_each;
+    return {times(a), times(b)};
+  }
+  double operator()() const { return now_ms; }
+
+  std::map<std::string, double> factors = {{"arena", 0.8}, {"fuse", 0.9}, {"hoist", 0.95}, {"bf16", 0.5}};
+  std::map<std::string, double> errors = {{"bf16", 3e-3}};
+  std::map<std::string, std::string> declines;
+  std::function<bool(const SwitchSet&)> refuses;
+  std::function<double(const SwitchSet&)> extra_factor;
+  std::vector<std::string> built;
+  double now_ms = 0;
+  double seconds_each = 0.5;
+
+ private:
+  std::vector<double> times(const SwitchSet& set) const {
+    double ms = 100;
+    for (const auto& [name, factor] : factors)
+      if (set.has(name)) ms *= factor;
+    if (extra_factor) ms *= extra_factor(set);
+    std::vector<double> all;
+    for (int i = 0; i < 10; ++i) all.push_back(ms * (1 + 0.002 * (i % 5 - 2)));
+    return all;
+  }
+};
+
+AutoChoice choose(FakeBench& bench, std::string_view fixed = "", const AutoLimits& limits = {}) {
+  return choose_switches(bench, SwitchSet::parse(fixed), limits, [&] { return bench.now_ms; });
+}
+
+const AutoTrial& trial_of(const AutoChoice& choice, std::string_view name) {
+  const auto found = std::ranges::find(choice.trials, name, &AutoTrial::switch_name);
+  EXPECT_NE(found, choice.trials.end()) << name;
+  return found == choice.trials.end() ? choice.trials.front() : *found;
+}
+
+SwitchSet exact_switches() { return SwitchSet::parse("lossless"); }
+
+TEST(AutoChoice, KeepsAllThatPays) {
+  FakeBench bench;
+  const AutoChoice choice = choose(bench);
+  EXPECT_EQ(choice.switches.to_string(), exact_switches().with(SwitchSet::parse("bf16")).to_string());
+  const AutoTrial& bf16 = trial_of(choice, "bf16");
+  EXPECT_TRUE(bf16.kept);
+  EXPECT_NEAR(bf16.factor.value(), 2, 0.02);
+  EXPECT_NEAR(bf16.without_ms.value() / bf16.with_ms.value(), 2, 0.02);
+  EXPECT_EQ(bf16.error, 3e-3);
+  EXPECT_EQ(trial_of(choice, "arena").why, "it pays");
+}
+
+TEST(AutoChoice, LeavesPrecisionAloneWhereItIsSlowerOrNoFaster) {
+  for (const double factor : {1.3, 1.0, 0.995}) {
+    FakeBench bench;
+    bench.factors["bf16"] = factor;
+    const AutoChoice choice = choose(bench);
+    EXPECT_FALSE(choice.switches.has("bf16")) << factor;
+    EXPECT_EQ(trial_of(choice, "bf16").why, factor > 1.1 ? "it is slower" : "no difference beyond noise");
+  }
+}
+
+TEST(AutoChoice, DropsAnExactSwitchOnlyWhereItIsSlower) {
+  FakeBench bench;
+  bench.factors["fuse"] = 1.2;
+  bench.factors["hoist"] = 1.0;
+  const AutoChoice choice = choose(bench);
+  EXPECT_FALSE(choice.switches.has("fuse"));
+  EXPECT_TRUE(choice.switches.has("hoist"));
+  EXPECT_THAT(trial_of(choice, "hoist").why, HasSubstr("and it is exact"));
+}
+
+TEST(AutoChoice, RefusesAnErrorOverTheLimitWithoutTimingIt) {
+  for (const double error : {0.06, std::numeric_limits<double>::quiet_NaN()}) {
+    FakeBench bench;
+    bench.errors["bf16"] = error;
+    const AutoChoice choice = choose(bench);
+    EXPECT_FALSE(choice.switches.has("bf16"));
+    EXPECT_EQ(trial_of(choice, "bf16").why, std::isnan(error) ? "its error is not finite" : "its error is over 0.05");
+    EXPECT_FALSE(trial_of(choice, "bf16").factor.has_value());
+  }
+  FakeBench bench;
+  bench.errors["bf16"] = 0.06;
+  EXPECT_TRUE(choose(bench, "", {.max_error = 0.1}).switches.has("bf16"));
+}
+
+TEST(AutoChoice, LeavesOutWhatDeclinesAndSaysWhy) {
+  FakeBench bench;
+  bench.declines = {{"hoist", "there is no loop"}, {"bf16", "there are no units"}};
+  const AutoChoice choice = choose(bench);
+  EXPECT_EQ(choice.switches.to_string(), exact_switches().without("hoist").to_string());
+  EXPECT_EQ(trial_of(choice, "hoist").why, "declined: there is no loop");
+  EXPECT_EQ(trial_of(choice, "bf16").why, "declined: there are no units");
+}
+
+TEST(AutoChoice, DropsWhatCannotBeCombined) {
+  FakeBench bench;
+  bench.refuses = [](const SwitchSet& set) { return set.has("bf16"); };
+  EXPECT_THAT(trial_of(choose(bench), "bf16").why, HasSubstr("cannot combine"));
+}
+
+TEST(AutoChoice, NeverTouchesWhatIsFixed) {
+  FakeBench bench;
+  bench.factors["bf16"] = 3;
+  const AutoChoice choice = choose(bench, "bf16,steps=4");
+  EXPECT_TRUE(choice.switches.has("bf16"));
+  EXPECT_EQ(choice.switches.number("steps"), 4);
+  for (const AutoTrial& trial : choice.trials) EXPECT_NE(trial.switch_name, "bf16");
+}
+
+TEST(AutoChoice, AsksAgainAfterTheSetHasChanged) {
+  FakeBench bench;
+  bench.factors["fuse"] = 1.2;
+  bench.factors["bf16"] = 1.0;
+  // bf16 pays only where fuse is off, which the first round does not know when it asks.
+  bench.extra_factor = [](const SwitchSet& set) { return set.has("bf16") && !set.has("fuse") ? 0.5 : 1.0; };
+  const AutoChoice choice = choose(bench);
+  EXPECT_FALSE(choice.switches.has("fuse"));
+  EXPECT_TRUE(choice.switches.has("bf16"));
+}
+
+TEST(AutoChoice, StopsWhenTheTimeIsUpAndSaysWhatWasNotTried) {
+  FakeBench bench;
+  bench.seconds_each = 7;
+  const AutoChoice choice = choose(bench);
+  EXPECT_LE(bench.now_ms, 14'000);
+  const auto untried = std::ranges::count_if(
+      choice.trials, [](const AutoTrial& trial) { return trial.why == "not tried: the 10 s were over"; });
+  EXPECT_EQ(static_cast<std::size_t>(untried), choice.trials.size() - 2);
+  EXPECT_TRUE(choice.switches.has("fuse")) << "what was not tried stays as it was";
+}
+
+TEST(AutoChoice, TheTableHasARowForEveryTrial) {
+  FakeBench bench;
+  bench.declines = {{"hoist", "there is no loop"}};
+  const AutoChoice choice = choose(bench);
+  const std::string table = to_table(choice);
+  EXPECT_THAT(table, HasSubstr("dropped: declined: there is no loop"));
+  EXPECT_THAT(table, HasSubstr("3.0e-03"));
+  EXPECT_EQ(std::ranges::count(table, '\n'), static_cast<std::ptrdiff_t>(choice.trials.size()) + 2);
+}
+
+}  // namespace
+}  // namespace headroom
