@@ -12,7 +12,7 @@ namespace headroom {
 namespace {
 
 constexpr std::int64_t kStepsAtOnce = 2;  // short, so that two sets alternate quickly
-constexpr std::size_t kMinRounds = 3;     // of both sets, even when time is up: fewer have no interval to speak of
+constexpr std::size_t kMinTimes = 4;      // of each set, even when time is up: fewer have no interval to speak of
 constexpr std::size_t kMaxRounds = 25;
 
 /// The columns of a grid of `tokens`, as near to a square as divides them.
@@ -150,7 +150,7 @@ PairedTimes RequestBench::time(const SwitchSet& a, const SwitchSet& b, double se
   first.run(warmup_ms);
   second.run(warmup_ms);
   for (std::size_t round = 0; round < kMaxRounds; ++round) {
-    if (round >= kMinRounds && steady_clock_ms() - began_ms > 1000 * seconds) break;
+    if (times.b_ms.size() >= kMinTimes && steady_clock_ms() - began_ms > 1000 * seconds) break;
     if (round % 2 == 0) first.run(times.a_ms);
     second.run(times.b_ms);
     if (round % 2 == 1) first.run(times.a_ms);
