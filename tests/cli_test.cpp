@@ -164,7 +164,7 @@ TEST_F(CliTest, BenchSavesAResultThatReadsBack) {
   const ResultFile results = read_results(file("result.json"));
   ASSERT_EQ(results.results.size(), 1U);
   EXPECT_EQ(series_of(results.results[0], "forward").time_ms.size(), 3U);
-  EXPECT_EQ(results.results[0].configuration.applied, (std::vector<std::string>{"arena", "fuse"}));
+  EXPECT_EQ(results.results[0].configuration.applied, (std::vector<std::string>{"arena", "flash", "fuse"}));
   EXPECT_EQ(results.results[0].configuration.declined.size(), 2U);  // hoist and steps: there is no loop
 }
 

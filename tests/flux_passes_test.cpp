@@ -74,7 +74,8 @@ int count_nodes(const Graph& graph, Op op) {
 std::vector<std::string> exact_passes() {
   std::vector<std::string> names;
   for (const Pass& pass : pipeline())
-    if (pass.switch_name.empty() || pass.switch_name == "fuse") names.emplace_back(pass.name);
+    if (pass.switch_name.empty() || pass.switch_name == "flash" || pass.switch_name == "fuse")
+      names.emplace_back(pass.name);
   return names;
 }
 
@@ -111,7 +112,7 @@ TEST(FluxPasses, ExactPassesChangeNoNumberInAnyCombination) {
   const Tensors tensors = random_inputs(plain, 11);
   const OracleResult expected = interpret_on(plain, tensors);
   const std::vector<std::string> exact = exact_passes();
-  ASSERT_EQ(exact.size(), 10U);
+  ASSERT_EQ(exact.size(), 11U);
 
   for (unsigned enabled = 0; enabled < 1U << exact.size(); ++enabled) {
     std::vector<std::string> disabled;
@@ -120,18 +121,19 @@ TEST(FluxPasses, ExactPassesChangeNoNumberInAnyCombination) {
     const auto is_on = [&](std::string_view pass) { return std::ranges::find(disabled, pass) == disabled.end(); };
     Graph graph = plain;
     const OptimizeReport report =
-        optimize(graph, SwitchSet::parse("fuse"), kCapableCpu, {.disabled = disabled, .verify = true});
+        optimize(graph, SwitchSet::parse("flash,fuse"), kCapableCpu, {.disabled = disabled, .verify = true});
 
     ASSERT_LE(distance(interpret_on(graph, tensors), expected), 1e-12) << fmt::format("{}", fmt::join(disabled, ","));
-    // No fusion spoils another's patterns; only the scale needs what an earlier one leaves, and merging needs weights
-    // in front.
+    // No fusion spoils another's patterns; only the scale needs what an earlier one leaves, unless attention has taken
+    // it, and merging needs weights in front.
+    ASSERT_EQ(rewrites_of(report, "flash-attention"), is_on("flash-attention") ? 2 : 0);
     ASSERT_EQ(rewrites_of(report, "fuse-linear-activation"), is_on("fuse-linear-activation") ? 6 : 0);
     ASSERT_EQ(rewrites_of(report, "fuse-qkv"), is_on("fuse-qkv") && is_on("weights-first") ? 3 : 0);
     ASSERT_EQ(rewrites_of(report, "fuse-norm-modulate"), is_on("fuse-norm-modulate") ? 6 : 0);
     ASSERT_EQ(rewrites_of(report, "fuse-gate-residual"), is_on("fuse-gate-residual") ? 5 : 0);
     ASSERT_EQ(rewrites_of(report, "fuse-qk-norm-rope"), is_on("fuse-qk-norm-rope") ? 4 : 0);
     ASSERT_EQ(rewrites_of(report, "fuse-attention-scale"),
-              is_on("fuse-attention-scale") && is_on("fuse-qk-norm-rope") ? 2 : 0);
+              is_on("fuse-attention-scale") && is_on("fuse-qk-norm-rope") && !is_on("flash-attention") ? 2 : 0);
   }
 }
 
@@ -218,7 +220,7 @@ TEST(FluxPasses, HoldInsideASamplersLoop) {
   const OracleResult expected = interpret_on(plain, tensors);
 
   for (const auto& [switches, tolerance] :
-       {std::pair("fuse", 1e-12), std::pair("fuse,bf16", 1e-2), std::pair("fuse,hoist,bf16", 1e-2)}) {
+       {std::pair("fuse", 1e-12), std::pair("fuse,bf16", 1e-2), std::pair("flash,fuse,hoist,bf16", 1e-2)}) {
     Graph graph = plain;
     const OptimizeReport report =
         optimize(graph, SwitchSet::parse(switches), kCapableCpu, {.disabled = {}, .verify = true});

@@ -82,7 +82,8 @@ TEST_P(GoldenTest, TheBaselineAgreesInFp32) { EXPECT_LE(relative_l2(run(""), sam
 
 TEST_P(GoldenTest, ExactSwitchesStayWithTheBaseline) {
   const HostTensor baseline = run("");
-  for (const std::string switches : {"arena", "fuse", "arena,fuse"}) {
+  for (const std::string switches :
+       {"arena", "flash", "fuse", "arena,fuse", "arena,flash", "flash,fuse", "arena,flash,fuse"}) {
     std::vector<std::string> applied;
     const HostTensor sample = run(switches, &applied);
     EXPECT_EQ(applied, SwitchSet::parse(switches).names());
@@ -93,7 +94,7 @@ TEST_P(GoldenTest, ExactSwitchesStayWithTheBaseline) {
 
 TEST_P(GoldenTest, Bf16StaysNear) {
   if (backend_->properties().target.cpu_isa < CpuIsa::kAvx512) GTEST_SKIP() << "bf16 declines on this CPU";
-  for (const std::string switches : {"bf16", "arena,fuse,bf16"}) {
+  for (const std::string switches : {"bf16", "arena,fuse,bf16", "flash,bf16", "arena,flash,fuse,bf16"}) {
     std::vector<std::string> applied;
     const double error = relative_l2(run(switches, &applied), sample_);
     EXPECT_EQ(applied, SwitchSet::parse(switches).names());

@@ -72,10 +72,10 @@ TEST(SwitchSet, KnowsItsMembersAndTheirArguments) {
 }
 
 TEST(SwitchSet, MixesPresetsAndSwitches) {
-  EXPECT_EQ(SwitchSet::parse("lossless").to_string(), "arena,fuse,hoist");
-  EXPECT_EQ(SwitchSet::parse("fast").to_string(), "arena,fuse,hoist,bf16");
-  EXPECT_EQ(SwitchSet::parse("steps=4,lossless,baseline").to_string(), "arena,fuse,hoist,steps=4");
-  EXPECT_EQ(SwitchSet::parse("fast,bf16,lossless").to_string(), "arena,fuse,hoist,bf16");
+  EXPECT_EQ(SwitchSet::parse("lossless").to_string(), "arena,flash,fuse,hoist");
+  EXPECT_EQ(SwitchSet::parse("fast").to_string(), "arena,flash,fuse,hoist,bf16");
+  EXPECT_EQ(SwitchSet::parse("steps=4,lossless,baseline").to_string(), "arena,flash,fuse,hoist,steps=4");
+  EXPECT_EQ(SwitchSet::parse("fast,bf16,lossless").to_string(), "arena,flash,fuse,hoist,bf16");
 }
 
 TEST(SwitchSet, AcceptsARepetitionAndRefusesAConflict) {
@@ -86,7 +86,7 @@ TEST(SwitchSet, AcceptsARepetitionAndRefusesAConflict) {
 
 TEST(SwitchSet, RefusesUnknownNamesAndListsTheKnown) {
   EXPECT_THAT(usage_error("fuse,flsh"),
-              AllOf(HasSubstr("unknown switch 'flsh'"), HasSubstr("arena, fuse, hoist, bf16, steps"),
+              AllOf(HasSubstr("unknown switch 'flsh'"), HasSubstr("arena, flash, fuse, hoist, bf16, steps"),
                     HasSubstr("baseline, lossless, fast")));
   for (const std::string_view list :
        {"Fuse", " fuse", "fuse,", ",fuse", "fuse,,bf16", ",", "fast=1", "=4", "=", "fuse;bf16"})
@@ -107,7 +107,7 @@ TEST(SwitchSet, RefusesMissingUnwantedAndAbsurdArguments) {
 TEST(SwitchSet, SinglesAreItsMembersOneByOne) {
   std::vector<std::string> singles;
   for (const SwitchSet& single : SwitchSet::parse("steps=8,fast").singles()) singles.push_back(single.to_string());
-  EXPECT_THAT(singles, ElementsAre("arena", "fuse", "hoist", "bf16", "steps=8"));
+  EXPECT_THAT(singles, ElementsAre("arena", "flash", "fuse", "hoist", "bf16", "steps=8"));
   EXPECT_THAT(SwitchSet().singles(), IsEmpty());
 }
 

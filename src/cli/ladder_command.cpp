@@ -99,7 +99,7 @@ void add_ladder_command(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   arguments->options.request.images = 0;
   add_model_arguments(*command, arguments->model);
-  add_auto_switches(*command, arguments->switches, "arena,fuse,hoist,bf16,steps=14");
+  add_auto_switches(*command, arguments->switches, "arena,flash,fuse,hoist,bf16,steps=14");
   command
       ->add_option("--images", arguments->options.request.images,
                    "images made at once; 0 makes one for each label of the model")

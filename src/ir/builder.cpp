@@ -74,6 +74,9 @@ ValueId Builder::matmul(ValueId a, ValueId b, bool transpose_b) {
 }
 
 ValueId Builder::softmax(ValueId x) { return emit(Op::kSoftmax, {x})[0]; }
+ValueId Builder::attention(ValueId q, ValueId k, ValueId v, double scale) {
+  return emit(Op::kAttention, {q, k, v}, {{"scale", scale}})[0];
+}
 ValueId Builder::layer_norm(ValueId x, double eps) { return emit(Op::kLayerNorm, {x}, {{"eps", eps}})[0]; }
 ValueId Builder::rms_norm(ValueId x, ValueId weight, double eps) {
   return emit(Op::kRmsNorm, {x, weight}, {{"eps", eps}})[0];

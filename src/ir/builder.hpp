@@ -75,6 +75,8 @@ class Builder {
   ValueId linear(ValueId x, ValueId weight, ValueId bias = kNoValue, std::string_view activation = "none");
   ValueId matmul(ValueId a, ValueId b, bool transpose_b = false);
   ValueId softmax(ValueId x);
+  /// softmax(scale * q k^T) v: q[b, h, s, d], k[b, h, t, d], v[b, h, t, e] -> [b, h, s, e]
+  ValueId attention(ValueId q, ValueId k, ValueId v, double scale = 1.0);
   ValueId layer_norm(ValueId x, double eps);
   ValueId rms_norm(ValueId x, ValueId weight, double eps);
 

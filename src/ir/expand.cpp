@@ -17,6 +17,12 @@ ValueId expand_linear(Builder& builder, const Attributes& attributes, std::span<
   return builder.gelu(product, "tanh");
 }
 
+ValueId expand_attention(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
+  const ValueId q = builder.mul_scalar(in[0], attributes.get_float("scale"));  // [b, h, s, d]
+  const ValueId scores = builder.matmul(q, in[1], /*transpose_b=*/true);       // [b, h, s, t]
+  return builder.matmul(builder.softmax(scores), in[2]);                       // [b, h, s, e]
+}
+
 ValueId expand_norm_modulate(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
   const DType dtype = builder.dtype(in[0]);
   const DType working = working_dtype(dtype, builder.dtype(in[1]));
@@ -55,6 +61,7 @@ bool is_fused(Op op, const Attributes& attributes) {
 std::vector<ValueId> expand_node(Builder& builder, Op op, const Attributes& attributes,
                                  std::span<const ValueId> inputs) {
   if (op == Op::kLinear) return {expand_linear(builder, attributes, inputs)};
+  if (op == Op::kAttention) return {expand_attention(builder, attributes, inputs)};
   if (op == Op::kNormModulate) return {expand_norm_modulate(builder, attributes, inputs)};
   if (op == Op::kGateResidual) return {expand_gate_residual(builder, inputs)};
   if (op == Op::kQkNormRope) return {expand_qk_norm_rope(builder, attributes, inputs)};

@@ -69,6 +69,19 @@ TEST(ExpandNode, QkNormRopeIsItsFormula) {
   EXPECT_THAT(out.reals, Pointwise(DoubleNear(1e-13), expected));
 }
 
+TEST(ExpandNode, AttentionIsItsFormula) {
+  // One query, two keys: scores 0.5 * (2, 4), whose softmax is a and 1 - a.
+  const OracleTensor q = reals({1, 1, 1, 2}, {2, 1});
+  const OracleTensor k = reals({1, 1, 2, 2}, {1, 0, 1, 2});
+  const OracleTensor v = reals({1, 1, 2, 3}, {1, 2, 3, 10, 20, 30});
+  const double a = 1 / (1 + std::exp(1.0));
+  const std::vector<double> expected = {a + 10 * (1 - a), 2 * a + 20 * (1 - a), 3 * a + 30 * (1 - a)};
+  const OracleTensor out = evaluate(Op::kAttention, {q, k, v}, {{"scale", 0.5}});
+  EXPECT_EQ(out.type.shape, (Shape{1, 1, 1, 3}));
+  EXPECT_THAT(out.reals, Pointwise(DoubleNear(1e-13), expected));
+  EXPECT_EQ(evaluate(Op::kAttention, {q, k, v}).reals, evaluate(Op::kAttention, {q, k, v}, {{"scale", 1.0}}).reals);
+}
+
 TEST(ExpandNode, LinearActivationsAreThoseOfThePlainOps) {
   const OracleTensor x = reals({3, 2}, {1, 2, -3, 0.5, 0, -1});
   const OracleTensor weight = reals({2, 2}, {0.5, -1, 0.25, 1});

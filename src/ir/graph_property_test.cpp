@@ -78,7 +78,7 @@ class RandomGraph {
   }
 
   ValueId add_node() {
-    switch (pick(13)) {
+    switch (pick(14)) {
       case 0:
         return b_.add(any(), any());
       case 1:
@@ -103,6 +103,8 @@ class RandomGraph {
         return b_.cast(b_.cast(any(), DType::kF8E4M3), tokens_.dtype);
       case 11:
         return b_.concat({b_.slice(any(), 1, 0, 1), b_.slice(any(), 1, 1, 2)}, 1);
+      case 12:
+        return attention();
       default:
         break;
     }
@@ -119,6 +121,12 @@ class RandomGraph {
   ValueId norm_modulate() {
     const ValueId vector = modulation_[static_cast<std::size_t>(pick(2))];
     return b_.emit(Op::kNormModulate, {any(), vector, vector}, {{"eps", 1e-6}})[0];
+  }
+
+  ValueId attention() {
+    const auto heads = [&] { return b_.reshape(any(), {kBatch, 2, kSeq, kWidth / 2}); };
+    const ValueId q = heads(), k = heads(), v = heads();
+    return b_.reshape(b_.attention(q, k, v, 0.25), {kBatch, kSeq, kWidth});
   }
 
   ValueId qk_norm_rope() {

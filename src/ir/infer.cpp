@@ -121,6 +121,8 @@ std::vector<TensorType> infer(Op op, const Attributes& attributes, std::span<con
       return {infer_rules::max_pool2d(attributes, in)};
     case Op::kMean:
       return {infer_rules::mean(attributes, in)};
+    case Op::kAttention:
+      return {infer_rules::attention(in)};
     case Op::kNormModulate:
       return {infer_rules::norm_modulate(in)};
     case Op::kGateResidual:

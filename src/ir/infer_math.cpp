@@ -99,6 +99,17 @@ TensorType timestep_embedding(const Attributes& attributes, Types in) {
   return {DType::kF32, Shape{in[0].shape[0], dim}};
 }
 
+TensorType attention(Types in) {
+  const Shape& q = in[0].shape;
+  const Shape& k = in[1].shape;
+  const Shape& v = in[2].shape;
+  const bool fits = is_float(in[0].dtype) && in[1].dtype == in[0].dtype && in[2].dtype == in[0].dtype &&
+                    q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && k == Shape{q[0], q[1], k[2], q[3]} &&
+                    v == Shape{q[0], q[1], k[2], v[3]};
+  require(fits, Op::kAttention, "q[b, h, s, d], k[b, h, t, d] and v[b, h, t, e] of one floating-point dtype", in);
+  return {in[0].dtype, Shape{q[0], q[1], q[2], v[3]}};
+}
+
 TensorType norm_modulate(Types in) {
   const TensorType& x = in[0];
   require(is_float(x.dtype) && x.shape.rank() == 3 && is_per_sample(in[1], x) && is_per_sample(in[2], x) &&

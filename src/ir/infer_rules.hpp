@@ -34,6 +34,7 @@ TensorType rms_norm(Types in);
 std::vector<TensorType> rope_table(const Attributes& attributes, Types in);
 TensorType rope(Types in);
 TensorType timestep_embedding(const Attributes& attributes, Types in);
+TensorType attention(Types in);
 TensorType norm_modulate(Types in);
 TensorType gate_residual(Types in);
 TensorType qk_norm_rope(const Attributes& attributes, Types in);

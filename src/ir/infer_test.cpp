@@ -194,6 +194,14 @@ TEST(Infer, FusedOps) {
   expect_refused(Op::kGateResidual, {f32({2, 5, 8}), f32({2, 1, 8}), f32({2, 4, 8})});
   expect_refused(Op::kGateResidual, {f32({2, 5, 8}), bf16({2, 1, 8}), f32({2, 5, 8})});
 
+  EXPECT_EQ(infer_one(Op::kAttention, {bf16({2, 3, 5, 8}), bf16({2, 3, 7, 8}), bf16({2, 3, 7, 4})}),
+            bf16({2, 3, 5, 4}));
+  expect_refused(Op::kAttention, {f32({2, 3, 5, 8}), f32({2, 3, 7, 9}), f32({2, 3, 7, 4})});
+  expect_refused(Op::kAttention, {f32({2, 3, 5, 8}), f32({2, 3, 7, 8}), f32({2, 3, 6, 4})});
+  expect_refused(Op::kAttention, {f32({2, 3, 5, 8}), f32({1, 3, 7, 8}), f32({1, 3, 7, 4})});
+  expect_refused(Op::kAttention, {f32({3, 5, 8}), f32({3, 7, 8}), f32({3, 7, 4})});
+  expect_refused(Op::kAttention, {bf16({2, 3, 5, 8}), bf16({2, 3, 7, 8}), f32({2, 3, 7, 4})});
+
   const Given heads = {{"heads", integer(2)}, {"eps", 1e-6}};
   EXPECT_EQ(infer_one(Op::kQkNormRope, {bf16({3, 5, 16}), f32({8}), f32({5, 4}), f32({5, 4})}, heads),
             bf16({3, 2, 5, 8}));

@@ -118,6 +118,7 @@ std::vector<OracleTensor> evaluate(Op op, const Attributes& attributes, Operands
     case Op::kMean:
       mean(*in[0], out[0]);
       break;
+    case Op::kAttention:
     case Op::kNormModulate:
     case Op::kGateResidual:
     case Op::kQkNormRope:

@@ -59,6 +59,11 @@ double least_flops(const OpSpec& spec) {
     }
     case Op::kMatmul:
       return results * 2 * static_cast<double>(spec.inputs[0].shape[-1]);
+    case Op::kAttention: {                    // both products; the softmax between them runs beside
+      const Shape& q = spec.inputs[0].shape;  // [b, h, s, d]
+      const Shape& v = spec.inputs[2].shape;  // [b, h, t, e]
+      return 2 * static_cast<double>(q[0] * q[1] * q[2]) * static_cast<double>(v[2] * (q[3] + v[3]));
+    }
     case Op::kConv2d: {
       const Shape& weight = spec.inputs[1].shape;  // [o, c, kh, kw]
       return results * (2 * static_cast<double>(weight[1] * weight[2] * weight[3]) + 1);
@@ -86,7 +91,7 @@ double least_bytes(const OpSpec& spec) {
 }
 
 ComputeUnit unit_of(Op op, double flops) {
-  if (op == Op::kLinear || op == Op::kMatmul || op == Op::kConv2d) return ComputeUnit::kMatrix;
+  if (op == Op::kLinear || op == Op::kMatmul || op == Op::kConv2d || op == Op::kAttention) return ComputeUnit::kMatrix;
   return flops == 0 ? ComputeUnit::kNone : ComputeUnit::kVector;
 }
 

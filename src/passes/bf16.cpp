@@ -1,13 +1,13 @@
 // bf16: z = linear(softmax(linear(x, w)), v)   (f32)
 //    -> z = cast(linear(softmax(linear(cast(x, bf16), cast(w, bf16))), cast(v, bf16)), f32)   (bf16 between the casts)
 //
-// The graph itself is converted, with no casts around single ops: products (linear, matmul) and every floating-point
-// op that lies downstream of one product and upstream of another run in bfloat16. What comes before the first product
-// and after the last one stays in f32: embeddings of time and position, sums over a sampler's steps. A state that a
-// loop carries is not a path from one step's last product to the next step's first. Each value is cast once, where it
-// is made; outputs and states keep their dtype; casts of weights are folded at load. Kernels accumulate in f32, so
-// the error is that of storing values with 8 significant bits. Softmax reads and writes bf16 as well, like PyTorch's
-// math attention in bfloat16.
+// The graph itself is converted, with no casts around single ops: products (linear, matmul, attention) and every
+// floating-point op that lies downstream of one product and upstream of another run in bfloat16. What comes before the
+// first product and after the last one stays in f32: embeddings of time and position, sums over a sampler's steps. A
+// state that a loop carries is not a path from one step's last product to the next step's first. Each value is cast
+// once, where it is made; outputs and states keep their dtype; casts of weights are folded at load. Kernels accumulate
+// in f32, so the error is that of storing values with 8 significant bits. Softmax reads and writes bf16 as well, like
+// PyTorch's math attention in bfloat16.
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@
 namespace headroom {
 namespace {
 
-bool is_product(Op op) { return op == Op::kLinear || op == Op::kMatmul; }
+bool is_product(Op op) { return op == Op::kLinear || op == Op::kMatmul || op == Op::kAttention; }
 
 /// Ops that stay in f32 wherever they stand: positions and time, which bf16 cannot count, and image ops.
 bool is_always_f32(Op op) {
@@ -189,7 +189,8 @@ PassOutcome bf16(Graph& graph, const Target& target) {
             .declined = fmt::format("this CPU has no bfloat16 or AVX-512 units: its vector units are {}",
                                     name_of(target.cpu_isa))};
   Conversion conversion(graph);
-  if (!conversion.has_products()) return {.rewrites = 0, .declined = "the graph has no linear or matmul in f32"};
+  if (!conversion.has_products())
+    return {.rewrites = 0, .declined = "the graph has no linear, matmul or attention in f32"};
   return {.rewrites = conversion.run(), .declined = {}};
 }
 

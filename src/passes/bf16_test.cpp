@@ -315,7 +315,7 @@ TEST(Bf16, DeclinesWithoutProductsInF32) {
     Graph graph = parse_graph(text);
     const PassOutcome outcome = run_pass("bf16", graph);
     EXPECT_EQ(outcome.rewrites, 0);
-    EXPECT_EQ(outcome.declined, "the graph has no linear or matmul in f32");
+    EXPECT_EQ(outcome.declined, "the graph has no linear, matmul or attention in f32");
     EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(text)));
   }
 }

@@ -6,6 +6,7 @@ namespace headroom {
 
 // Each is defined in the file of its name; its header says what it turns into what.
 PassOutcome weights_first(Graph& graph, const Target& target);
+PassOutcome flash_attention(Graph& graph, const Target& target);
 PassOutcome fuse_linear_activation(Graph& graph, const Target& target);
 PassOutcome fuse_qkv(Graph& graph, const Target& target);
 PassOutcome fuse_norm_modulate(Graph& graph, const Target& target);
@@ -23,6 +24,11 @@ namespace {
 constexpr std::array kPipeline = {
     // First: the others join and scale weights wherever they are needed, and a loop then never transforms one.
     Pass{"weights-first", "", weights_first},
+
+    // Before the fusions, which need nothing of what it absorbs: the scale becomes an attribute, which costs no more
+    // than fuse-attention-scale's detour through the norm's weight, and keeps the weight as it is. Before bf16, so that
+    // scores and probabilities are never rounded on their way through memory.
+    Pass{"flash-attention", "flash", flash_attention},
 
     // Before fuse-qkv, which leaves linears with an activation alone: an epilogue saves a pass over the whole result,
     // and merging such a product with its neighbours would put a slice between it and its activation.

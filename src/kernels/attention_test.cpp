@@ -1,0 +1,106 @@
+#include "kernels/attention.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/highway_check.hpp"
+
+namespace headroom {
+namespace {
+
+struct Sizes {
+  std::int64_t batch, heads, queries, keys, key_dim, value_dim;
+};
+
+OpSpec attention_spec(DType dtype, const Sizes& n, double scale) {
+  return make_spec(Op::kAttention,
+                   {{dtype, {n.batch, n.heads, n.queries, n.key_dim}},
+                    {dtype, {n.batch, n.heads, n.keys, n.key_dim}},
+                    {dtype, {n.batch, n.heads, n.keys, n.value_dim}}},
+                   {{"scale", scale}});
+}
+OpSpec attention_spec(DType dtype, const Sizes& n) {
+  return attention_spec(dtype, n, 1 / std::sqrt(static_cast<double>(n.key_dim)));
+}
+
+const std::vector<Sizes> kOddSizes = {{1, 1, 1, 1, 1, 1},      {1, 2, 1, 7, 8, 8},        {2, 1, 7, 1, 20, 8},
+                                      {1, 2, 7, 17, 8, 20},    {1, 1, 17, 33, 20, 20},    {2, 3, 33, 7, 64, 72},
+                                      {1, 2, 33, 65, 72, 64},  {1, 1, 50, 129, 128, 128}, {1, 2, 272, 272, 64, 64},
+                                      {1, 1, 300, 17, 256, 8}, {1, 1, 17, 300, 8, 256},   {2, 2, 100, 100, 5, 3}};
+
+class Attention : public testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Stored, Attention, testing::Values(DType::kF32, DType::kBF16),
+                         [](const auto& param) { return std::string(name_of(param.param)); });
+
+TEST_P(Attention, MatchesTheOracle) {
+  for (const Sizes& sizes : kOddSizes)
+    expect_matches_oracle(highway_attention(), attention_spec(GetParam(), sizes), default_tolerance(GetParam()));
+}
+
+TEST_P(Attention, TakesScoresThatWouldOverflowAnExponential) {
+  // Scores of a few hundred, of either sign, on which exp() overflows and vanishes. Their own rounding in f32 is what
+  // the looser bound allows.
+  for (const double scale : {30.0, -30.0})
+    expect_matches_oracle(highway_attention(), attention_spec(GetParam(), {1, 2, 33, 100, 16, 16}, scale),
+                          {.relative_l2 = 5e-3, .max_ulps_of_peak = 1e6});
+}
+
+TEST_P(Attention, AScaleOfZeroIsTheMeanOfTheValues) {
+  expect_matches_oracle(highway_attention(), attention_spec(GetParam(), {1, 1, 5, 70, 8, 8}, 0),
+                        default_tolerance(GetParam()));
+}
+
+TEST(AttentionSupport, DeclinesWithReasons) {
+  const auto reason = [](const OpSpec& spec) {
+    const Support rejection = highway_attention().supports(spec, Target{});
+    return rejection ? rejection->reason : "supported";
+  };
+  EXPECT_EQ(reason(attention_spec(DType::kF32, {1, 1, 4, 4, 264, 8})), "takes a head_dim of up to 256, not 264");
+  EXPECT_EQ(reason(attention_spec(DType::kF32, {1, 1, 4, 4, 8, 257})), "takes a head_dim of up to 256, not 257");
+  EXPECT_EQ(reason(attention_spec(DType::kF32, {1, 1, 4, 0, 8, 8})), "an operand has no elements");
+  EXPECT_EQ(reason(attention_spec(DType::kF64, {1, 1, 4, 4, 8, 8})), "stores f32 or bf16, not f64");
+}
+
+TEST(AttentionCost, CountsBothProducts) {
+  const Cost cost = highway_attention().cost(attention_spec(DType::kBF16, {2, 3, 5, 7, 11, 13}));
+  EXPECT_EQ(cost.flops, 2.0 * 6 * 5 * 7 * (11 + 13));
+  EXPECT_EQ(cost.bytes, 2.0 * 6 * (5 * 11 + 7 * 11 + 7 * 13 + 5 * 13));
+  EXPECT_EQ(cost.unit, ComputeUnit::kMatrix);
+}
+
+/// attention of one head given as f32, on `target`.
+std::vector<float> attend(const Kernel& kernel, const OpSpec& spec, const std::vector<float>& q,
+                          const std::vector<float>& k, const std::vector<float>& v) {
+  std::vector<Operand> inputs;
+  for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
+  const Operand output = dense_operand(spec.outputs[0]);
+  const auto prepared = kernel.prepare(spec, inputs, {&output, 1}, Target{});
+  const auto backend = make_backend(DeviceKind::kCpu, 1);
+  const auto stream = backend->make_stream();
+  const Buffer scratch = backend->allocate(prepared->scratch_bytes(), MemoryCategory::kWorkspace);
+  std::vector<float> y(static_cast<std::size_t>(spec.outputs[0].shape.numel()));
+  const void* const in[] = {q.data(), k.data(), v.data()};
+  void* const out = y.data();
+  prepared->launch({*stream, in, {&out, 1}, scratch.data()});
+  return y;
+}
+
+TEST(AttentionValues, ANanInAKeyOrQueryIsNotLost) {
+  const OpSpec spec = attention_spec(DType::kF32, {1, 1, 3, 40, 4, 2}, 1);
+  const std::vector<float> ones(160, 1);
+  for_each_highway_target([&] {
+    for (const std::size_t key : {0U, 17U, 39U}) {
+      std::vector<float> keys = ones;
+      keys[key * 4 + 1] = std::numeric_limits<float>::quiet_NaN();
+      for (const float y : attend(highway_attention(), spec, {ones.begin(), ones.begin() + 12}, keys, ones))
+        EXPECT_TRUE(std::isnan(y)) << "key " << key;
+    }
+    std::vector<float> queries(12, 1);
+    queries[5] = std::numeric_limits<float>::quiet_NaN();
+    const std::vector<float> y = attend(highway_attention(), spec, queries, ones, ones);
+    for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / 2 == 1) << i;
+  });
+}
+
+}  // namespace
+}  // namespace headroom

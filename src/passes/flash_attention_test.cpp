@@ -1,0 +1,120 @@
+#include <gmock/gmock.h>
+
+#include "passes/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+TEST(FlashAttention, TakesTheScaleOfTheQueries) {
+  expect_rewrite("flash-attention", R"(graph g {
+      input %q: f32[2, 3, 5, 4]
+      input %k: f32[2, 3, 7, 4]
+      input %v: f32[2, 3, 7, 6]
+      %1: f32[2, 3, 5, 4] = mul_scalar(%q) {value = 0.5} @ attn
+      %2: f32[2, 3, 5, 7] = matmul(%1, %k) {transpose_b = 1} @ attn
+      %3: f32[2, 3, 5, 7] = softmax(%2) @ attn
+      %4: f32[2, 3, 5, 6] = matmul(%3, %v) {transpose_b = 0} @ attn
+      output y = %4
+    })",
+                 R"(graph g {
+      input %q: f32[2, 3, 5, 4]
+      input %k: f32[2, 3, 7, 4]
+      input %v: f32[2, 3, 7, 6]
+      %1: f32[2, 3, 5, 6] = attention(%q, %k, %v) {scale = 0.5} @ attn
+      output y = %1
+    })");
+}
+
+TEST(FlashAttention, MultipliesScalesWhereverTheyAre) {
+  expect_rewrite("flash-attention", R"(graph g {
+      input %q: f32[1, 2, 3, 4]
+      %1: f32[1, 2, 3, 4] = mul_scalar(%q) {value = 0.5}
+      %2: f32[1, 2, 3, 4] = mul_scalar(%q) {value = 3}
+      %3: f32[1, 2, 3, 3] = matmul(%1, %2) {transpose_b = 1}
+      %4: f32[1, 2, 3, 3] = mul_scalar(%3) {value = 0.25}
+      %5: f32[1, 2, 3, 3] = softmax(%4)
+      %6: f32[1, 2, 3, 4] = matmul(%5, %q)
+      output y = %6
+    })",
+                 R"(graph g {
+      input %q: f32[1, 2, 3, 4]
+      %1: f32[1, 2, 3, 4] = attention(%q, %q, %q) {scale = 0.375}
+      output y = %1
+    })");
+}
+
+TEST(FlashAttention, NeedsNoScaleAndKeepsOneThatOthersRead) {
+  expect_rewrite("flash-attention", R"(graph g {
+      input %q: f32[1, 2, 3, 4]
+      %1: f32[1, 2, 3, 4] = mul_scalar(%q) {value = 0.5}
+      %2: f32[1, 2, 3, 3] = matmul(%1, %q) {transpose_b = 1}
+      %3: f32[1, 2, 3, 3] = softmax(%2)
+      %4: f32[1, 2, 3, 4] = matmul(%3, %q)
+      output y = %4
+      output scaled = %1
+    })",
+                 R"(graph g {
+      input %q: f32[1, 2, 3, 4]
+      %1: f32[1, 2, 3, 4] = mul_scalar(%q) {value = 0.5}
+      %2: f32[1, 2, 3, 4] = attention(%1, %q, %q) {scale = 1}
+      output y = %2
+      output scaled = %1
+    })");
+}
+
+TEST(FlashAttention, DeclinesWhereScoresOrProbabilitiesAreReadElsewhere) {
+  for (const std::string_view also_read : {"%1", "%2"}) {
+    const std::string text = fmt::format(R"(graph g {{
+      input %q: f32[1, 2, 3, 4]
+      %1: f32[1, 2, 3, 3] = matmul(%q, %q) {{transpose_b = 1}}
+      %2: f32[1, 2, 3, 3] = softmax(%1)
+      %3: f32[1, 2, 3, 4] = matmul(%2, %q)
+      output y = %3
+      output also = {}
+    }})",
+                                         also_read);
+    expect_unchanged("flash-attention", text);
+    Graph graph = parse_graph(text);
+    const PassOutcome outcome = run_pass("flash-attention", graph);
+    EXPECT_THAT(outcome.declined.value_or(""), testing::HasSubstr("has no matmul, softmax, matmul"));
+  }
+}
+
+TEST(FlashAttention, LeavesProductsOfOtherForms) {
+  // Keys not transposed, values transposed, tokens without heads.
+  expect_unchanged("flash-attention", R"(graph g {
+      input %q: f32[1, 2, 4, 4]
+      input %x: f32[2, 4, 4]
+      %1: f32[1, 2, 4, 4] = matmul(%q, %q)
+      %2: f32[1, 2, 4, 4] = softmax(%1)
+      %3: f32[1, 2, 4, 4] = matmul(%2, %q)
+      %4: f32[1, 2, 4, 4] = matmul(%q, %q) {transpose_b = 1}
+      %5: f32[1, 2, 4, 4] = softmax(%4)
+      %6: f32[1, 2, 4, 4] = matmul(%5, %q) {transpose_b = 1}
+      %7: f32[2, 4, 4] = matmul(%x, %x) {transpose_b = 1}
+      %8: f32[2, 4, 4] = softmax(%7)
+      %9: f32[2, 4, 4] = matmul(%8, %x)
+      output a = %3
+      output b = %6
+      output c = %9
+    })");
+}
+
+TEST(FlashAttention, ThenBf16ConvertsTheOp) {
+  Graph graph = parse_graph(R"(graph g {
+      input %q: f32[1, 2, 3, 4]
+      %1: f32[1, 2, 3, 4] = attention(%q, %q, %q) {scale = 0.5}
+      output y = %1
+    })");
+  EXPECT_EQ(run_pass("bf16", graph).rewrites, 1);
+  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(R"(graph g {
+      input %q: f32[1, 2, 3, 4]
+      %1: bf16[1, 2, 3, 4] = cast(%q) {dtype = bf16}
+      %2: bf16[1, 2, 3, 4] = attention(%1, %1, %1) {scale = 0.5}
+      %3: f32[1, 2, 3, 4] = cast(%2) {dtype = f32}
+      output y = %3
+    })")));
+}
+
+}  // namespace
+}  // namespace headroom
