@@ -50,6 +50,38 @@ TEST_P(Attention, AScaleOfZeroIsTheMeanOfTheValues) {
                         default_tolerance(GetParam()));
 }
 
+TEST(AmxAttention, MatchesTheOracle) {
+  Target target = make_backend(DeviceKind::kCpu)->properties().target;
+  if (target.cpu_isa < CpuIsa::kAmx) GTEST_SKIP() << "this CPU has no AMX";
+  std::vector<Sizes> cases = kOddSizes;
+  cases.push_back({1, 2, 70, 1000, 16, 40});  // several blocks of keys, and of queries
+  std::uint64_t seed = 1;
+  for (const Sizes& sizes : cases) {
+    for (const double scale : {1 / std::sqrt(static_cast<double>(sizes.key_dim)), -0.3, 0.0}) {
+      for (const TestStrides strides : {TestStrides::kDense, TestStrides::kPadded, TestStrides::kPermuted}) {
+        for (const int threads : {1, 2}) {
+          target.threads = threads;
+          const Comparison result = compare_with_oracle(amx_attention(), attention_spec(DType::kBF16, sizes, scale),
+                                                        target, seed++, default_tolerance(DType::kBF16), strides);
+          EXPECT_TRUE(result.passed) << sizes.queries << " queries, " << sizes.keys << " keys, dims " << sizes.key_dim
+                                     << " and " << sizes.value_dim << ", scale " << scale << ": " << result.message;
+        }
+      }
+    }
+  }
+}
+
+TEST(AmxAttention, DeclinesWithReasons) {
+  const auto reason = [](DType dtype, CpuIsa isa) {
+    const Support rejection =
+        amx_attention().supports(attention_spec(dtype, {1, 1, 4, 4, 8, 8}), Target{.cpu_isa = isa});
+    return rejection ? rejection->reason : "supported";
+  };
+  EXPECT_EQ(reason(DType::kBF16, CpuIsa::kAvx512Bf16), "needs AMX tiles; this CPU has avx512_bf16");
+  EXPECT_EQ(reason(DType::kF32, CpuIsa::kAmx), "takes bf16, not f32");
+  EXPECT_EQ(reason(DType::kBF16, CpuIsa::kAmx), "supported");
+}
+
 TEST(AttentionSupport, DeclinesWithReasons) {
   const auto reason = [](const OpSpec& spec) {
     const Support rejection = highway_attention().supports(spec, Target{});

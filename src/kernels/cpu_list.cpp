@@ -22,7 +22,8 @@ namespace {
 /// The CPU's kernels in the order they are tried: of those for one op, the best first.
 std::span<const Kernel* const> cpu_kernels() {
   static const std::array kKernels = {
-      &onednn_linear(),        &onednn_matmul(),      &highway_attention(),     &onednn_conv2d(),
+      &onednn_linear(),        &onednn_matmul(),      &amx_attention(),
+      &highway_attention(),     &onednn_conv2d(),
       &onednn_max_pool2d(),    &highway_add(),        &highway_sub(),           &highway_mul(),
       &highway_add_scalar(),   &highway_mul_scalar(), &highway_relu(),          &highway_silu(),
       &highway_gelu(),         &highway_cast(),       &highway_softmax(),       &highway_layer_norm(),

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <utility>
@@ -51,6 +52,12 @@ class Suite {
         {{dtype, {rows, k}}, {dtype, {n, k}}, {dtype, {n}}}, {{"activation", activation}}, {false, true, true});
   }
 
+  void attention(DType dtype, std::int64_t batch, std::int64_t heads, std::int64_t tokens, std::int64_t head_dim) {
+    const TensorType operand{dtype, {batch, heads, tokens, head_dim}};
+    add(fmt::format("attention {} of {}x{} heads, {} tokens of {}", dtype, batch, heads, tokens, head_dim),
+        Op::kAttention, {operand, operand, operand}, {{"scale", 1 / std::sqrt(static_cast<double>(head_dim))}});
+  }
+
   void products(DType dtype) {
     linear(dtype, kRows, 192, 192);
     linear(dtype, kRows, 192, 576);
@@ -63,6 +70,9 @@ class Suite {
         {{dtype, {20, 3, 272, 64}}, {dtype, {20, 3, 272, 64}}}, {{"transpose_b", std::int64_t{1}}});
     add(fmt::format("matmul {} context of 20x3 heads, 272 tokens of 64", dtype), Op::kMatmul,
         {{dtype, {20, 3, 272, 272}}, {dtype, {20, 3, 272, 64}}});
+    attention(dtype, 20, 3, 272, 64);
+    attention(dtype, 1, 2, 4096, 64);
+    attention(dtype, 1, 2, 4096, 128);
   }
 
   /// Each with inputs and outputs that together are at least two big tensors.
