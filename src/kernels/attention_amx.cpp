@@ -1,4 +1,4 @@
-// attention in bf16 on AMX tiles: y[i, :] = sum_j p[i, j] v[j, :] / sum_j p[i, j],  p[i, j] = exp(scale q[i] . k[j] - m)
+// attention in bf16 on AMX tiles: y[i, :] = sum_j p[i, j] v[j, :] / sum_j p[i, j],  p[i, j] = exp(scale q[i] k[j] - m)
 //
 // Shapes   as in attention_cpu.cpp. bf16 in memory; products of bf16 with f32 sums, exponentials in f32, p rounded to
 //          bf16 between the products.
