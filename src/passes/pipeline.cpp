@@ -45,8 +45,10 @@ constexpr std::array kPipeline = {
     // duplicates behind, such as one slice of the rope tables for every attention.
     Pass{"fuse-common-subexpressions", "fuse", fuse_common_subexpressions},
 
-    // After fusion, whose patterns it would take apart: the 1 + scale of a modulated norm depends on the step alone, and
-    // the norm does not. Before precision, which then decides on what a step really computes, and whose casts and scales
+    // After fusion, whose patterns it would take apart: the 1 + scale of a modulated norm depends on the step alone,
+    // and
+    // the norm does not. Before precision, which then decides on what a step really computes, and whose casts and
+    // scales
     // need no rules for being lifted.
     Pass{"hoist", "hoist", hoist},
 
