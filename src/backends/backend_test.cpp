@@ -139,6 +139,7 @@ TEST(CpuInfo, IsaAgreesWithTheKernelsFlags) {
   EXPECT_EQ(isa >= CpuIsa::kAvx2, has("avx2") && has("fma") && has("f16c"));
   EXPECT_EQ(isa >= CpuIsa::kAvx512,
             has("avx512f") && has("avx512cd") && has("avx512bw") && has("avx512dq") && has("avx512vl"));
+  EXPECT_EQ(isa >= CpuIsa::kAvx512Vnni, has("avx512f") && has("avx512_vnni"));
   EXPECT_EQ(isa >= CpuIsa::kAvx512Bf16, has("avx512f") && has("avx512_bf16"));
   if (isa == CpuIsa::kAmx) {
     EXPECT_TRUE(has("amx_tile") && has("amx_bf16"));

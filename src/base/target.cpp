@@ -13,6 +13,8 @@ std::string_view name_of(CpuIsa isa) {
       return "avx2";
     case CpuIsa::kAvx512:
       return "avx512";
+    case CpuIsa::kAvx512Vnni:
+      return "avx512_vnni";
     case CpuIsa::kAvx512Bf16:
       return "avx512_bf16";
     case CpuIsa::kAmx:

@@ -13,7 +13,7 @@ enum class DeviceKind : std::uint8_t { kCpu, kCuda };
 }
 
 /// The vector units of a CPU that code here tells apart, each including those before it.
-enum class CpuIsa : std::uint8_t { kPortable, kAvx2, kAvx512, kAvx512Bf16, kAmx };
+enum class CpuIsa : std::uint8_t { kPortable, kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16, kAmx };
 [[nodiscard]] std::string_view name_of(CpuIsa isa);
 /// From the narrowest to the widest.
 [[nodiscard]] std::span<const CpuIsa> all_cpu_isas();

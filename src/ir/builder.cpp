@@ -69,6 +69,15 @@ ValueId Builder::linear(ValueId x, ValueId weight, ValueId bias, std::string_vie
   return emit(Op::kLinear, std::move(inputs), {{"activation", std::string(activation)}})[0];
 }
 
+std::pair<ValueId, ValueId> Builder::quantize(ValueId x, DType dtype) {
+  const std::vector<ValueId> results = emit(Op::kQuantize, {x}, {{"dtype", dtype}});
+  return {results[0], results[1]};
+}
+
+ValueId Builder::dequantize_rows(ValueId q, ValueId scale) {
+  return mul(cast(q, DType::kF32), reshape(scale, {shape(q)[0], 1}));
+}
+
 ValueId Builder::matmul(ValueId a, ValueId b, bool transpose_b) {
   return emit(Op::kMatmul, {a, b}, {{"transpose_b", std::int64_t{transpose_b}}})[0];
 }

@@ -73,6 +73,10 @@ class Builder {
 
   /// x[..., k], weight[n, k], bias[n] (or kNoValue) -> [..., n]
   ValueId linear(ValueId x, ValueId weight, ValueId bias = kNoValue, std::string_view activation = "none");
+  /// x[..., k] -> q[..., k] in `dtype` (i8 or f8e4m3) and f32 scale[...], one a row
+  std::pair<ValueId, ValueId> quantize(ValueId x, DType dtype = DType::kI8);
+  /// The float that q[n, k] with a scale for each row stands for, [n, k] in f32.
+  ValueId dequantize_rows(ValueId q, ValueId scale);
   ValueId matmul(ValueId a, ValueId b, bool transpose_b = false);
   ValueId softmax(ValueId x);
   /// softmax(scale * q k^T) v: q[b, h, s, d], k[b, h, t, d], v[b, h, t, e] -> [b, h, s, e]

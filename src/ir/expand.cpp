@@ -8,13 +8,28 @@ namespace {
 /// The dtype a fused op of x works in beside operands of dtype `other`: the wider, so that no operand is rounded.
 DType working_dtype(DType x, DType other) { return size_of(other) > size_of(x) ? other : x; }
 
+ValueId activated(Builder& builder, const std::string& activation, ValueId x) {
+  if (activation == "silu") return builder.silu(x);
+  if (activation == "gelu") return builder.gelu(x, "none");
+  HR_CHECK(activation == "gelu_tanh");
+  return builder.gelu(x, "tanh");
+}
+
 ValueId expand_linear(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
   const ValueId product = builder.linear(in[0], in[1], in.size() == 3 ? in[2] : kNoValue);
-  const std::string& activation = attributes.get_text("activation");
-  if (activation == "silu") return builder.silu(product);
-  if (activation == "gelu") return builder.gelu(product, "none");
-  HR_CHECK(activation == "gelu_tanh");
-  return builder.gelu(product, "tanh");
+  return activated(builder, attributes.get_text("activation"), product);
+}
+
+ValueId expand_scaled_linear(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
+  const ValueId xq = builder.cast(in[0], DType::kF32);             // [..., k]
+  const ValueId wq = builder.cast(in[2], DType::kF32);             // [n, k]
+  std::vector<std::int64_t> rows(builder.shape(in[1]).dims().begin(), builder.shape(in[1]).dims().end());
+  rows.push_back(1);
+  ValueId y = builder.mul(builder.linear(xq, wq), builder.reshape(in[1], std::move(rows)));  // [..., n]
+  y = builder.mul(y, in[3]);
+  if (in.size() == 5) y = builder.add(y, builder.cast(in[4], DType::kF32));
+  if (attributes.get_text("activation") != "none") y = activated(builder, attributes.get_text("activation"), y);
+  return builder.cast(y, attributes.get_dtype("dtype"));
 }
 
 ValueId expand_attention(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
@@ -62,6 +77,7 @@ std::vector<ValueId> expand_node(Builder& builder, Op op, const Attributes& attr
                                  std::span<const ValueId> inputs) {
   if (op == Op::kLinear) return {expand_linear(builder, attributes, inputs)};
   if (op == Op::kAttention) return {expand_attention(builder, attributes, inputs)};
+  if (op == Op::kScaledLinear) return {expand_scaled_linear(builder, attributes, inputs)};
   if (op == Op::kNormModulate) return {expand_norm_modulate(builder, attributes, inputs)};
   if (op == Op::kGateResidual) return {expand_gate_residual(builder, inputs)};
   if (op == Op::kQkNormRope) return {expand_qk_norm_rope(builder, attributes, inputs)};

@@ -18,6 +18,7 @@ namespace {
 using testing::DoubleNear;
 using testing::Pointwise;
 using testing_tools::evaluate;
+using testing_tools::integers;
 using testing_tools::reals;
 
 constexpr DType kF32 = DType::kF32;
@@ -44,6 +45,20 @@ TEST(ExpandNode, NormModulateIsItsFormula) {
                                         unit(2) * 3 + 30,    -unit(2) + 40};
   EXPECT_THAT(evaluate(Op::kNormModulate, {x, scale, shift}, {{"eps", eps}}).reals,
               Pointwise(DoubleNear(1e-13), expected));
+}
+
+TEST(ExpandNode, ScaledLinearIsItsFormula) {
+  const OracleTensor xq = integers({2, 2}, {1, -2, 127, 3}, DType::kI8);
+  const OracleTensor x_scale = reals({2}, {0.5, 2});
+  const OracleTensor wq = integers({3, 2}, {1, 1, -127, 0, 2, -5}, DType::kI8);
+  const OracleTensor w_scale = reals({3}, {1, 10, 0.25});
+  const OracleTensor bias = reals({3}, {100, 200, 300});
+  const std::vector<double> expected = {-0.5 + 100,   -635 + 200,           1.5 + 300,
+                                        260.0 + 100, -20.0 * 127 * 127 + 200, 0.5 * 239 + 300};
+  EXPECT_THAT(evaluate(Op::kScaledLinear, {xq, x_scale, wq, w_scale, bias}).reals,
+              Pointwise(DoubleNear(1e-9), expected));
+  const OracleTensor silu = evaluate(Op::kScaledLinear, {xq, x_scale, wq, w_scale}, {{"activation", std::string("silu")}});
+  EXPECT_NEAR(silu.reals[2], 1.5 / (1 + std::exp(-1.5)), 1e-12);
 }
 
 TEST(ExpandNode, GateResidualIsItsFormula) {

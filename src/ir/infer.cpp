@@ -92,6 +92,10 @@ std::vector<TensorType> infer(Op op, const Attributes& attributes, std::span<con
       return {infer_rules::cast(attributes, in)};
     case Op::kLinear:
       return {infer_rules::linear(attributes, in)};
+    case Op::kQuantize:
+      return infer_rules::quantize(attributes, in);
+    case Op::kScaledLinear:
+      return {infer_rules::scaled_linear(attributes, in)};
     case Op::kMatmul:
       return {infer_rules::matmul(attributes, in)};
     case Op::kSoftmax:

@@ -16,6 +16,21 @@ bool are_rope_tables(const TensorType& cos, const TensorType& sin, std::int64_t 
   return head_dim % 2 == 0 && cos == wanted && sin == wanted;
 }
 
+/// The activations that the epilogue of a product may apply.
+void check_activation(Op op, const Attributes& attributes) {
+  constexpr std::array<std::string_view, 4> kActivations = {"none", "gelu_tanh", "gelu", "silu"};
+  const std::string& activation = attributes.get_text("activation");
+  if (std::ranges::find(kActivations, activation) == kActivations.end()) {
+    fail("{}: activation must be \"none\", \"gelu_tanh\", \"gelu\" or \"silu\", but was given \"{}\"", name_of(op),
+         activation);
+  }
+}
+
+bool is_quantized(DType dtype) { return dtype == DType::kI8 || dtype == DType::kF8E4M3; }
+
+/// [...] of x[..., k]: one element a row.
+Shape rows_of(const TensorType& x) { return Shape(x.shape.dims().first(x.shape.dims().size() - 1)); }
+
 /// Whether `vector` is [batch, 1, d] beside x[batch, seq, d].
 bool is_per_sample(const TensorType& vector, const TensorType& x) {
   return vector.shape == Shape{x.shape[0], 1, x.shape[2]} && fits_beside(vector.dtype, x.dtype);
@@ -24,11 +39,7 @@ bool is_per_sample(const TensorType& vector, const TensorType& x) {
 }  // namespace
 
 TensorType linear(const Attributes& attributes, Types in) {
-  constexpr std::array<std::string_view, 4> kActivations = {"none", "gelu_tanh", "gelu", "silu"};
-  const std::string& activation = attributes.get_text("activation");
-  if (std::ranges::find(kActivations, activation) == kActivations.end()) {
-    fail("linear: activation must be \"none\", \"gelu_tanh\", \"gelu\" or \"silu\", but was given \"{}\"", activation);
-  }
+  check_activation(Op::kLinear, attributes);
   const TensorType& x = in[0];
   const TensorType& weight = in[1];
   require(is_float(x.dtype) && weight.dtype == x.dtype, Op::kLinear, "x and weight of one floating-point dtype", in);
@@ -41,6 +52,35 @@ TensorType linear(const Attributes& attributes, Types in) {
   Shape shape = x.shape;
   shape.set(-1, weight.shape[0]);
   return {x.dtype, shape};
+}
+
+std::vector<TensorType> quantize(const Attributes& attributes, Types in) {
+  const DType dtype = attributes.get_dtype("dtype");
+  if (!is_quantized(dtype)) fail("quantize: dtype must be i8 or f8e4m3, but was given {}", dtype);
+  require(is_float(in[0].dtype) && in[0].shape.rank() >= 1, Op::kQuantize, "x[..., k] of a floating-point dtype", in);
+  return {TensorType{dtype, in[0].shape}, TensorType{DType::kF32, rows_of(in[0])}};
+}
+
+TensorType scaled_linear(const Attributes& attributes, Types in) {
+  check_activation(Op::kScaledLinear, attributes);
+  const DType dtype = attributes.get_dtype("dtype");
+  if (!is_float(dtype)) fail("scaled_linear: dtype must be a floating-point one, but was given {}", dtype);
+  const TensorType& x = in[0];
+  const TensorType& weight = in[2];
+  require(is_quantized(x.dtype) && weight.dtype == x.dtype && x.shape.rank() >= 1 && weight.shape.rank() == 2 &&
+              weight.shape[1] == x.shape[-1],
+          Op::kScaledLinear, "xq[..., k], x_scale[...], wq[n, k] and w_scale[n], xq and wq both in i8 or both in f8e4m3",
+          in);
+  const Shape columns{weight.shape[0]};
+  require(in[1] == TensorType{DType::kF32, rows_of(x)} && in[3] == TensorType{DType::kF32, columns}, Op::kScaledLinear,
+          "xq[..., k], x_scale[...], wq[n, k] and w_scale[n], scales in f32", in);
+  if (in.size() == 5) {
+    require(in[4].shape == columns && fits_beside(in[4].dtype, dtype), Op::kScaledLinear,
+            "bias[n] in the dtype of the result or f32", in);
+  }
+  Shape shape = x.shape;
+  shape.set(-1, weight.shape[0]);
+  return {dtype, shape};
 }
 
 TensorType matmul(const Attributes& attributes, Types in) {

@@ -28,6 +28,8 @@ TensorType gelu(const Attributes& attributes, Types in);
 TensorType cast(const Attributes& attributes, Types in);
 
 TensorType linear(const Attributes& attributes, Types in);
+std::vector<TensorType> quantize(const Attributes& attributes, Types in);
+TensorType scaled_linear(const Attributes& attributes, Types in);
 TensorType matmul(const Attributes& attributes, Types in);
 TensorType normalization(Op op, Types in);
 TensorType rms_norm(Types in);

@@ -89,6 +89,33 @@ TEST(Infer, Linear) {
   expect_refused(Op::kLinear, {f32({}), f32({7, 3})});
 }
 
+TEST(Infer, QuantizedProducts) {
+  const auto i8 = [](Shape shape) { return TensorType{DType::kI8, shape}; };
+  const auto f8 = [](Shape shape) { return TensorType{DType::kF8E4M3, shape}; };
+  EXPECT_EQ(infer_all(Op::kQuantize, {bf16({2, 5, 3})}), (std::vector{i8({2, 5, 3}), f32({2, 5})}));
+  EXPECT_EQ(infer_all(Op::kQuantize, {f32({3})}, {{"dtype", DType::kF8E4M3}}), (std::vector{f8({3}), f32({})}));
+  expect_refused(Op::kQuantize, {f32({3})}, {{"dtype", DType::kI32}}, "i8 or f8e4m3");
+  expect_refused(Op::kQuantize, {i32({3})});
+  expect_refused(Op::kQuantize, {f32({})});
+
+  const std::vector<TensorType> good = {i8({2, 5, 3}), f32({2, 5}), i8({7, 3}), f32({7}), f32({7})};
+  const auto with = [&](std::size_t index, TensorType type) {
+    std::vector<TensorType> changed = good;
+    changed[index] = type;
+    return changed;
+  };
+  EXPECT_EQ(infer_one(Op::kScaledLinear, good), f32({2, 5, 7}));
+  EXPECT_EQ(infer_one(Op::kScaledLinear, with(4, bf16({7})), {{"dtype", kBF16}}), bf16({2, 5, 7}));
+  EXPECT_EQ(infer_one(Op::kScaledLinear, {f8({3}), f32({}), f8({7, 3}), f32({7})}), f32({7}));
+  expect_refused(Op::kScaledLinear, good, {{"dtype", DType::kI8}}, "floating-point");
+  expect_refused(Op::kScaledLinear, good, {{"activation", std::string("relu")}}, "\"relu\"");
+  expect_refused(Op::kScaledLinear, with(0, f8({2, 5, 3})), {}, "both in i8 or both in f8e4m3");
+  expect_refused(Op::kScaledLinear, with(0, i8({2, 5, 4})));
+  expect_refused(Op::kScaledLinear, with(1, f32({2, 5, 1})), {}, "scales in f32");
+  expect_refused(Op::kScaledLinear, with(3, bf16({7})), {}, "scales in f32");
+  expect_refused(Op::kScaledLinear, with(4, bf16({7})), {}, "bias[n]");
+}
+
 TEST(Infer, Matmul) {
   EXPECT_EQ(infer_one(Op::kMatmul, {f32({2, 4, 5, 3}), f32({2, 4, 3, 7})}), f32({2, 4, 5, 7}));
   EXPECT_EQ(infer_one(Op::kMatmul, {f32({5, 3}), f32({7, 3})}, {{"transpose_b", integer(1)}}), f32({5, 7}));

@@ -68,12 +68,6 @@ double gelu_tanh(double x) {
   return 0.5 * x * (1.0 + std::tanh(inner));
 }
 
-double round_to(DType dtype, double value) {
-  std::uint64_t bits = 0;  // room for the widest element
-  store_from_double(&bits, dtype, value);
-  return load_as_double(&bits, dtype);
-}
-
 std::int64_t round_to_integer(DType dtype, double value) {
   if (dtype != DType::kI64) return static_cast<std::int64_t>(round_to(dtype, value));
   std::int64_t integer = 0;  // not through round_to: a double cannot hold what i64 saturates to
@@ -95,6 +89,12 @@ std::int64_t saturate(DType dtype, std::int64_t value) {
 }
 
 }  // namespace
+
+double round_to(DType dtype, double value) {
+  std::uint64_t bits = 0;  // room for the widest element
+  store_from_double(&bits, dtype, value);
+  return load_as_double(&bits, dtype);
+}
 
 void binary(Op op, Operands in, OracleTensor& out) {
   const OracleTensor& a = *in[0];

@@ -57,6 +57,27 @@ void linear(Operands in, OracleTensor& out) {
   for (std::size_t i = 0; i < m * n; ++i) out.reals[i] += in[2]->reals[i % n];
 }
 
+void quantize(const OracleTensor& x, std::vector<OracleTensor>& out) {
+  const DType dtype = out[0].type.dtype;
+  const double largest = dtype == DType::kI8 ? 127 : 448;
+  const std::size_t width = extent(x, -1);
+  for (std::size_t row = 0; row < out[1].reals.size(); ++row) {
+    const std::span<const double> values = std::span(x.reals).subspan(row * width, width);
+    double peak = 0;
+    for (const double value : values) peak = std::fabs(value) <= peak || std::isnan(peak) ? peak : std::fabs(value);
+    const bool is_zeros = peak < 0x1p-100;
+    const double inverse = is_zeros || !std::isfinite(peak) ? 0 : round_to(DType::kF32, largest / peak);
+    out[1].reals[row] = is_zeros ? 1 : round_to(DType::kF32, peak / largest);
+    for (std::size_t i = row * width; i < (row + 1) * width; ++i) {
+      const double scaled = std::isfinite(peak) ? round_to(DType::kF32, x.reals[i] * inverse) : 0;
+      if (dtype == DType::kI8)
+        out[0].integers[i] = static_cast<std::int64_t>(round_to(dtype, scaled));
+      else
+        out[0].reals[i] = round_to(dtype, scaled);
+    }
+  }
+}
+
 void matmul(const Attributes& attributes, Operands in, OracleTensor& out) {
   const bool transposed = attributes.get_int("transpose_b") != 0;
   const std::size_t m = extent(out, -2);

@@ -73,6 +73,9 @@ std::vector<OracleTensor> evaluate(Op op, const Attributes& attributes, Operands
     case Op::kLinear:
       linear(in, out[0]);
       break;
+    case Op::kQuantize:
+      quantize(*in[0], out);
+      break;
     case Op::kMatmul:
       matmul(attributes, in, out[0]);
       break;
@@ -119,6 +122,7 @@ std::vector<OracleTensor> evaluate(Op op, const Attributes& attributes, Operands
       mean(*in[0], out[0]);
       break;
     case Op::kAttention:
+    case Op::kScaledLinear:
     case Op::kNormModulate:
     case Op::kGateResidual:
     case Op::kQkNormRope:

@@ -18,6 +18,8 @@ using Operands = std::span<const OracleTensor* const>;
 [[nodiscard]] std::vector<OracleTensor> evaluate(Op op, const Attributes& attributes, Operands in);
 
 // interpret_elementwise.cpp
+/// `value` as the dtype holds it, integers saturating.
+[[nodiscard]] double round_to(DType dtype, double value);
 void binary(Op op, Operands in, OracleTensor& out);
 void scalar(Op op, double value, const OracleTensor& x, OracleTensor& out);
 void activate(Op op, const Attributes& attributes, const OracleTensor& x, OracleTensor& out);
@@ -25,6 +27,8 @@ void cast(const OracleTensor& x, OracleTensor& out);
 
 // interpret_math.cpp
 void linear(Operands in, OracleTensor& out);
+/// out[0] takes the quantized elements, out[1] the scales.
+void quantize(const OracleTensor& x, std::vector<OracleTensor>& out);
 void matmul(const Attributes& attributes, Operands in, OracleTensor& out);
 void softmax(const OracleTensor& x, OracleTensor& out);
 void layer_norm(const Attributes& attributes, const OracleTensor& x, OracleTensor& out);

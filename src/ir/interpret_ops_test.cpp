@@ -42,6 +42,24 @@ TEST(OracleElementwise, BroadcastsBothOperands) {
   EXPECT_THAT(evaluate(Op::kAdd, {middle, reals({2, 1}, {0, 100})}).reals, ElementsAre(1, 2, 101, 102, 3, 4, 103, 104));
 }
 
+TEST(OracleQuantize, RoundsEachRowByItsLargestMagnitude) {
+  const OracleTensor x = reals({4, 4}, {-254, 127, 3, 1,  //
+                                        0.5, 0.25, -0.125, 0, 0, 0, 0, 0, 1e-35, -1e-35, 0, 0});
+  const std::vector<OracleTensor> results = interpret_node(Op::kQuantize, Attributes(Op::kQuantize, {}), {x});
+  EXPECT_THAT(results[0].integers, ElementsAre(-127, 64, 2, 0, 127, 64, -32, 0, 0, 0, 0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(results[1].reals, ElementsAre(2, static_cast<double>(0.5F / 127), 1, 1));
+  const std::vector<OracleTensor> f8 = interpret_node(
+      Op::kQuantize, Attributes(Op::kQuantize, {{"dtype", DType::kF8E4M3}}), {reals({2}, {-896, 3})});
+  EXPECT_THAT(f8[0].reals, ElementsAre(-448, 1.5));
+  EXPECT_EQ(f8[1].reals[0], 2);
+  for (const double odd : {kInfinity, std::nan("")}) {
+    const std::vector<OracleTensor> broken =
+        interpret_node(Op::kQuantize, Attributes(Op::kQuantize, {}), {reals({3}, {1, -odd, 2})});
+    EXPECT_THAT(broken[0].integers, ElementsAre(0, 0, 0));
+    EXPECT_FALSE(std::isfinite(broken[1].reals[0]));
+  }
+}
+
 TEST(OracleElementwise, NothingButACastRounds) {
   const OracleTensor third = reals({1}, {1.0 / 3.0}, DType::kBF16);
   EXPECT_EQ(evaluate(Op::kAdd, {third, third}).reals[0], 2.0 / 3.0);

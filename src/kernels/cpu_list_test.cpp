@@ -36,6 +36,8 @@ std::optional<OpSpec> typical_spec(Op op) {
       return make_spec(op, {tokens});
     case Op::kCast:
       return make_spec(op, {tokens}, {{"dtype", DType::kBF16}});
+    case Op::kQuantize:
+      return make_spec(op, {tokens});
     case Op::kLinear:
       return make_spec(op, {tokens, f32({64, 32}), f32({64})}, {}, {false, true, true});
     case Op::kMatmul:

@@ -57,6 +57,13 @@ double least_flops(const OpSpec& spec) {
       const double bias = spec.inputs.size() > 2 ? 1 : 0;
       return results * (2 * k + bias + activation_flops(spec.attributes.get_text("activation")));
     }
+    case Op::kScaledLinear: {
+      const double k = static_cast<double>(spec.inputs[0].shape[-1]);
+      const double bias = spec.inputs.size() > 4 ? 1 : 0;
+      return results * (2 * k + 2 + bias + activation_flops(spec.attributes.get_text("activation")));
+    }
+    case Op::kQuantize:
+      return numel(spec.inputs[0]) * 3;
     case Op::kMatmul:
       return results * 2 * static_cast<double>(spec.inputs[0].shape[-1]);
     case Op::kAttention: {                    // both products; the softmax between them runs beside
@@ -92,6 +99,8 @@ double least_bytes(const OpSpec& spec) {
 
 ComputeUnit unit_of(Op op, double flops) {
   if (op == Op::kLinear || op == Op::kMatmul || op == Op::kConv2d || op == Op::kAttention) return ComputeUnit::kMatrix;
+  if (op == Op::kLinear || op == Op::kScaledLinear || op == Op::kMatmul || op == Op::kConv2d)
+    return ComputeUnit::kMatrix;
   return flops == 0 ? ComputeUnit::kNone : ComputeUnit::kVector;
 }
 

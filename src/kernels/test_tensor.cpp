@@ -54,6 +54,7 @@ Shape strides_in_order(const Shape& shape, const std::vector<int>& order, std::i
 }
 
 double fan_in_scale(const OpSpec& spec, std::size_t index) {
+  if (spec.op == Op::kScaledLinear && (index == 1 || index == 3)) return 0.01;  // scales
   const bool weight = index == 1 && (spec.op == Op::kLinear || spec.op == Op::kConv2d);
   if (!weight) return 1;
   const Shape& shape = spec.inputs[index].shape;

@@ -98,7 +98,8 @@ CpuIsa find_cpu_isa() {
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512vl");
   if (!avx512) return CpuIsa::kAvx2;
-  if (!__builtin_cpu_supports("avx512bf16")) return CpuIsa::kAvx512;
+  if (!__builtin_cpu_supports("avx512vnni")) return CpuIsa::kAvx512;
+  if (!__builtin_cpu_supports("avx512bf16")) return CpuIsa::kAvx512Vnni;
   return has_amx() && may_use_amx_tiles() ? CpuIsa::kAmx : CpuIsa::kAvx512Bf16;
 #else
   return CpuIsa::kPortable;

@@ -7,13 +7,27 @@
 
 namespace headroom::onednn {
 
+namespace {
+
+/// What may lie behind the elements of an int8 weight: sums that make up for the unsigned form of the other operand.
+constexpr std::uint64_t kNamedExtras = dnnl_memory_extra_flag_compensation_conv_s8s8;
+
+std::string_view name_of(dnnl_data_type_t dtype) {
+  HR_CHECK(dtype == dnnl_f32 || dtype == dnnl_bf16 || dtype == dnnl_s8);
+  if (dtype == dnnl_s8) return "s8";
+  return dtype == dnnl_f32 ? "f32" : "bf16";
+}
+
+}  // namespace
+
 const dnnl::engine& cpu_engine() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   return engine;
 }
 
 dnnl::memory::data_type data_type_of(DType dtype) {
-  HR_CHECK(dtype == DType::kF32 || dtype == DType::kBF16);
+  HR_CHECK(dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kI8);
+  if (dtype == DType::kI8) return dnnl::memory::data_type::s8;
   return dtype == DType::kF32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
 }
 
@@ -36,13 +50,17 @@ bool is_plain(const dnnl::memory::desc& desc) { return desc.data.format_desc.blo
 std::string layout_name(const dnnl::memory::desc& desc) {
   const dnnl_memory_desc_t& d = desc.data;
   const dnnl_blocking_desc_t& blocking = d.format_desc.blocking;
-  HR_CHECK(d.format_kind == dnnl_blocked && d.offset0 == 0 && d.extra.flags == 0);  // nothing else is named below
+  // Nothing but what is named below.
+  HR_CHECK(d.format_kind == dnnl_blocked && d.offset0 == 0 && (d.extra.flags & ~kNamedExtras) == 0);
   const auto list = [](const dnnl_dim_t* first, int count) { return fmt::join(first, first + count, "x"); };
   std::string blocks;
   for (int i = 0; i < blocking.inner_nblks; ++i)
     blocks += fmt::format("{}{}", blocking.inner_blks[i], static_cast<char>('a' + blocking.inner_idxs[i]));
-  return fmt::format("onednn:{}:{}:padded {}:strides {}:blocks {}", d.data_type == dnnl_f32 ? "f32" : "bf16",
-                     list(d.dims, d.ndims), list(d.padded_dims, d.ndims), list(blocking.strides, d.ndims), blocks);
+  std::string name =
+      fmt::format("onednn:{}:{}:padded {}:strides {}:blocks {}", name_of(d.data_type), list(d.dims, d.ndims),
+                  list(d.padded_dims, d.ndims), list(blocking.strides, d.ndims), blocks);
+  if (d.extra.flags != 0) name += fmt::format(":sums {} along {}", d.extra.flags, d.extra.compensation_mask);
+  return name;
 }
 
 void convert_layout(const dnnl::memory::desc& from_desc, const void* from, const dnnl::memory::desc& to_desc,

@@ -18,7 +18,7 @@ namespace headroom::onednn {
 /// The CPU, as oneDNN sees it. It has no state of its own.
 [[nodiscard]] const dnnl::engine& cpu_engine();
 
-/// oneDNN's name for f32 or bf16, the dtypes that these kernels take; anything else breaks an invariant.
+/// oneDNN's name for f32, bf16 or i8, the dtypes that these kernels take; anything else breaks an invariant.
 [[nodiscard]] dnnl::memory::data_type data_type_of(DType dtype);
 [[nodiscard]] dnnl::memory::desc describe(DType dtype, const Shape& shape, const Shape& strides);
 [[nodiscard]] dnnl::memory::desc describe(const Operand& operand);

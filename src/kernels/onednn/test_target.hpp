@@ -21,6 +21,7 @@ inline Target test_target() {
   CpuIsa limit = CpuIsa::kPortable;
   if (has(dnnl::cpu_isa::avx2)) limit = CpuIsa::kAvx2;
   if (has(dnnl::cpu_isa::avx512_core)) limit = CpuIsa::kAvx512;
+  if (has(dnnl::cpu_isa::avx512_core_vnni)) limit = CpuIsa::kAvx512Vnni;
   if (has(dnnl::cpu_isa::avx512_core_bf16)) limit = CpuIsa::kAvx512Bf16;
   if (has(dnnl::cpu_isa::avx512_core_amx)) limit = CpuIsa::kAmx;
   target.cpu_isa = std::min(target.cpu_isa, limit);

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "kernels/kernel.hpp"
+
+namespace headroom {
+
+/// Products of quantized rows in int8 on oneDNN's matmul primitive, scaled, biased and activated row by row; packs
+/// weights. Needs a CPU with VNNI or AMX.
+[[nodiscard]] const Kernel& onednn_scaled_linear();
+
+}  // namespace headroom

@@ -1,0 +1,123 @@
+#include "kernels/scaled_linear.hpp"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "kernels/onednn/test_target.hpp"
+
+namespace headroom {
+namespace {
+
+using onednn::prepare_dense;
+using onednn::test_target;
+
+OpSpec scaled_spec(const Shape& x, std::int64_t n, DType y = DType::kF32, bool bias = true,
+                   const std::string& activation = "none", bool is_weight = true) {
+  Shape rows(x.dims().first(x.dims().size() - 1));
+  std::vector<TensorType> inputs{
+      {DType::kI8, x}, {DType::kF32, rows}, {DType::kI8, Shape{n, x[-1]}}, {DType::kF32, Shape{n}}};
+  if (bias) inputs.push_back({DType::kF32, Shape{n}});
+  return make_spec(Op::kScaledLinear, std::move(inputs), {{"activation", activation}, {"dtype", y}},
+                   {false, false, is_weight, is_weight, is_weight});
+}
+
+/// Expects agreement with the oracle, or, without VNNI, a rejection that names it.
+void expect_agrees(const OpSpec& spec, TestStrides strides, int threads) {
+  Target target = test_target();
+  target.threads = threads;
+  if (target.cpu_isa < CpuIsa::kAvx512Vnni) {
+    const Support rejection = onednn_scaled_linear().supports(spec, target);
+    ASSERT_TRUE(rejection.has_value());
+    EXPECT_NE(rejection->reason.find("VNNI"), std::string::npos) << rejection->reason;
+    return;
+  }
+  const Comparison comparison = compare_with_oracle(onednn_scaled_linear(), spec, target, 1,
+                                                    default_tolerance(spec.outputs[0].dtype), strides);
+  EXPECT_TRUE(comparison.passed) << comparison.message;
+}
+
+TEST(OnednnScaledLinear, AgreesForEveryShapeAndStrides) {
+  struct Case {
+    Shape x;
+    std::int64_t n;
+  };
+  const std::vector<Case> cases = {{{1, 1}, 1},    {{5}, 3},           {{1, 192}, 17},      {{7, 5}, 1},
+                                   {{31, 33}, 65}, {{2, 3, 5}, 7},     {{4, 1, 8}, 16},     {{3, 2, 5, 31}, 9},
+                                   {{2, 60}, 48},  {{300, 192}, 200},  {{2, 129, 64}, 128}, {{3, 130, 60}, 240}};
+  for (const Case& c : cases)
+    for (const DType y : {DType::kF32, DType::kBF16})
+      for (const bool is_weight : {false, true})
+        for (const TestStrides strides : {TestStrides::kDense, TestStrides::kPadded, TestStrides::kPermuted})
+          for (const int threads : {1, 3}) {
+            SCOPED_TRACE(fmt::format("{} x{} n={} weight={} strides={} threads={}", y, c.x, c.n, is_weight,
+                                     static_cast<int>(strides), threads));
+            expect_agrees(scaled_spec(c.x, c.n, y, true, "none", is_weight), strides, threads);
+          }
+}
+
+TEST(OnednnScaledLinear, AgreesForEveryBiasAndActivation) {
+  for (const DType y : {DType::kF32, DType::kBF16})
+    for (const bool bias : {false, true})
+      for (const char* activation : {"none", "gelu_tanh", "gelu", "silu"}) {
+        SCOPED_TRACE(fmt::format("{} bias={} {}", y, bias, activation));
+        expect_agrees(scaled_spec(Shape{2, 19, 40}, 72, y, bias, activation), TestStrides::kDense, 2);
+      }
+}
+
+/// The largest sums: i32 holds them, the 16 bits in which older CPUs add up pairs of products do not.
+TEST(OnednnScaledLinear, SumsDoNotOverflow) {
+  const Target target = test_target();
+  if (target.cpu_isa < CpuIsa::kAvx512Vnni) GTEST_SKIP() << "no int8 products here";
+  constexpr std::int64_t kIn = 4096, kOut = 16;
+  const OpSpec spec = scaled_spec(Shape{2, kIn}, kOut, DType::kF32, false, "none", false);
+  const auto prepared = prepare_dense(onednn_scaled_linear(), spec, target);
+  std::vector<std::int8_t> x(2 * kIn, 127), weight(kOut * kIn, 127);
+  std::fill(weight.begin() + kIn, weight.begin() + 2 * kIn, std::int8_t{-127});
+  const std::vector<float> x_scale(2, 1), w_scale(kOut, 1);
+  std::vector<float> y(2 * kOut);
+  const auto backend = make_backend(DeviceKind::kCpu);
+  const auto stream = backend->make_stream();
+  const Buffer scratch = backend->allocate(prepared->scratch_bytes(), MemoryCategory::kWorkspace);
+  const void* const sources[] = {x.data(), x_scale.data(), weight.data(), w_scale.data()};
+  void* const results[] = {y.data()};
+  prepared->launch({.stream = *stream, .inputs = sources, .outputs = results, .scratch = scratch.data()});
+  EXPECT_EQ(y[0], 127.0F * 127 * kIn);
+  EXPECT_EQ(y[1], -127.0F * 127 * kIn);
+}
+
+TEST(OnednnScaledLinear, IsAnInt8Implementation) {
+  const Target target = test_target();
+  if (target.cpu_isa < CpuIsa::kAvx512Vnni) GTEST_SKIP() << "no int8 products here";
+  for (const Shape& x : {Shape{20, 256, 192}, Shape{16, 60}, Shape{1, 192}, Shape{1, 33, 64}})
+    for (const bool is_weight : {false, true}) {
+      const OpSpec spec = scaled_spec(x, 192, DType::kF32, true, "none", is_weight);
+      EXPECT_EQ(onednn_scaled_linear().compute_type(spec), DType::kI8);
+      const std::string implementation = prepare_dense(onednn_scaled_linear(), spec, target)->implementation();
+      const std::string unit = target.cpu_isa >= CpuIsa::kAmx ? "amx_int8" : "vnni";
+      EXPECT_NE(implementation.find(unit), std::string::npos) << implementation << " for " << x.to_string();
+    }
+}
+
+TEST(OnednnScaledLinear, SaysWhatItIsAndRejectsWithReasons) {
+  const OpSpec spec = scaled_spec(Shape{8, 16}, 32);
+  const Cost cost = onednn_scaled_linear().cost(spec);
+  EXPECT_EQ(cost.flops, 8.0 * 32 * (2 * 16 + 3));
+  EXPECT_EQ(cost.bytes, 8.0 * 16 + 8 * 4 + 32 * 16 + 2 * 32 * 4 + 8 * 32 * 4);
+  EXPECT_EQ(cost.unit, ComputeUnit::kMatrix);
+  const auto reason = [](const OpSpec& given, const Target& target) {
+    const Support rejection = onednn_scaled_linear().supports(given, target);
+    return rejection ? rejection->reason : "supported";
+  };
+  Target target{.cpu_isa = CpuIsa::kAvx512};
+  EXPECT_EQ(reason(spec, target), "int8 products need AVX-512 VNNI or AMX; this CPU has avx512");
+  target.cpu_isa = CpuIsa::kAvx512Vnni;
+  EXPECT_EQ(reason(scaled_spec(Shape{2, 4}, 3, DType::kF16), target), "makes f32 or bf16, not f16");
+  EXPECT_EQ(reason(scaled_spec(Shape{0, 4}, 3), target), "an operand has no elements");
+  target.device = DeviceKind::kCuda;
+  EXPECT_EQ(reason(spec, target), "runs on a cpu, not on cuda");
+}
+
+}  // namespace
+}  // namespace headroom
