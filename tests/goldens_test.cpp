@@ -103,6 +103,18 @@ TEST_P(GoldenTest, Bf16StaysNear) {
   }
 }
 
+TEST_P(GoldenTest, Int8StaysWithinFivePercent) {
+  if (backend_->properties().target.cpu_isa < CpuIsa::kAvx512Vnni) GTEST_SKIP() << "int8 declines on this CPU";
+  for (const std::string switches : {"int8", "arena,fuse,int8", "arena,fuse,bf16,int8"}) {
+    std::vector<std::string> applied;
+    const double error = relative_l2(run(switches, &applied), sample_);
+    EXPECT_EQ(applied, SwitchSet::parse(switches).names());
+    EXPECT_LE(error, 5e-2) << switches;
+    EXPECT_GE(error, 1e-4) << switches << ": this is not int8";
+    std::printf("%s %s: relative L2 %.4f\n", GetParam(), switches.c_str(), error);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Flux, GoldenTest,
                          testing::Values("fashion-flux", "tiny-guidance", "tiny-no-double", "tiny-no-single"),
                          [](const auto& parameter) {

@@ -1,6 +1,10 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/json.hpp"
 #include "cli/auto.hpp"
@@ -19,6 +23,13 @@ struct Arguments {
   bool as_json = false;
 };
 
+/// "a, b, c and 7 more"
+std::string list_some(std::span<const std::string> names) {
+  constexpr std::size_t kListed = 3;
+  const std::string shown = fmt::format("{}", fmt::join(names.first(std::min(kListed, names.size())), ", "));
+  return names.size() <= kListed ? shown : fmt::format("{} and {} more", shown, names.size() - kListed);
+}
+
 nlohmann::json to_json(const Compiled& compiled) {
   nlohmann::json steps = nlohmann::json::array();
   for (const Step& step : compiled.program->steps) {
@@ -34,9 +45,15 @@ nlohmann::json to_json(const Compiled& compiled) {
     steps.push_back(std::move(entry));
   }
   nlohmann::json passes = nlohmann::json::array();
-  for (const PassRecord& pass : compiled.passes)
-    passes.push_back(
-        {{"pass", pass.name}, {"switch", pass.switch_name}, {"rewrites", pass.rewrites}, {"ms", pass.milliseconds}});
+  for (const PassRecord& pass : compiled.passes) {
+    nlohmann::json kept = nlohmann::json::array();
+    for (const PassNote& note : pass.notes) kept.push_back({{"reason", note.reason}, {"nodes", note.nodes}});
+    passes.push_back({{"pass", pass.name},
+                      {"switch", pass.switch_name},
+                      {"rewrites", pass.rewrites},
+                      {"ms", pass.milliseconds},
+                      {"kept", std::move(kept)}});
+  }
   return {{"applied", compiled.applied},
           {"passes", passes},
           {"optimize_ms", compiled.optimize_ms},
@@ -62,8 +79,10 @@ void print_plan(const Arguments& arguments) {
     fmt::print("{}\n", dump_json(to_json(compiled), 2));
     return;
   }
-  for (const PassRecord& pass : compiled.passes)
+  for (const PassRecord& pass : compiled.passes) {
     fmt::print("pass {:<32} {:>5} rewrites  {:.2f} ms\n", pass.name, pass.rewrites, pass.milliseconds);
+    for (const PassNote& note : pass.notes) fmt::print("     kept {} ({})\n", list_some(note.nodes), note.reason);
+  }
   fmt::print("planned in {:.1f} ms\n\n{}", compiled.plan_ms, to_text(*compiled.program, arguments.rejections));
 }
 

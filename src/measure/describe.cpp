@@ -25,12 +25,16 @@ Configuration describe_configuration(const SwitchSet& asked, const Compiled& com
                               .asked = asked.names(),
                               .applied = compiled.applied,
                               .declined = {},
+                              .kept = {},
                               .threads = target.threads,
                               .baseline_dtype = "f32"};
   for (const std::string& name : asked.names())
     for (const Declined& declined : compiled.declined)
       if (name.substr(0, name.find('=')) == declined.switch_name)
         configuration.declined.push_back({name, declined.reason});
+  for (const PassRecord& pass : compiled.passes)
+    for (const PassNote& note : pass.notes)
+      configuration.kept.push_back({std::string(pass.switch_name), note.reason, note.nodes});
   return configuration;
 }
 

@@ -49,6 +49,14 @@ struct DeclinedSwitch {
   friend bool operator==(const DeclinedSwitch&, const DeclinedSwitch&) = default;
 };
 
+/// Parts of the model that an applied switch left as they are.
+struct KeptNodes {
+  std::string switch_name;
+  std::string reason;
+  std::vector<std::string> nodes;  ///< paths of the modules
+  friend bool operator==(const KeptNodes&, const KeptNodes&) = default;
+};
+
 /// How it was run. Every switch asked for is either applied or declined; what the preset `auto`, if asked for, chose is
 /// among those applied.
 struct Configuration {
@@ -56,6 +64,7 @@ struct Configuration {
   std::vector<std::string> asked;
   std::vector<std::string> applied;
   std::vector<DeclinedSwitch> declined;
+  std::vector<KeptNodes> kept;
   std::optional<std::int64_t> threads;        ///< CPU threads that kernels could use
   std::optional<std::string> baseline_dtype;  ///< precision before any switch: "f32"
   friend bool operator==(const Configuration&, const Configuration&) = default;

@@ -55,16 +55,23 @@ TrialSeries read_series(const json& object, const std::string& place) {
 }
 
 Configuration read_configuration(const json& object, const std::string& place) {
-  check_members(object, {"device", "asked", "applied", "declined", "threads", "baseline_dtype"}, place);
+  check_members(object, {"device", "asked", "applied", "declined", "kept", "threads", "baseline_dtype"}, place);
   Configuration configuration{.device = get_string(object, "device", place),
                               .asked = get_string_array(object, "asked", place),
                               .applied = get_string_array(object, "applied", place),
                               .declined = {},
+                              .kept = {},
                               .threads = find_int(object, "threads", place),
                               .baseline_dtype = find_string(object, "baseline_dtype", place)};
   for (const json& declined : get_array(object, "declined", place)) {
     check_members(declined, {"switch", "reason"}, place);
     configuration.declined.push_back({get_string(declined, "switch", place), get_string(declined, "reason", place)});
+  }
+  if (!object.contains("kept")) return configuration;
+  for (const json& kept : get_array(object, "kept", place)) {
+    check_members(kept, {"switch", "reason", "nodes"}, place);
+    configuration.kept.push_back({get_string(kept, "switch", place), get_string(kept, "reason", place),
+                                  get_string_array(kept, "nodes", place)});
   }
   return configuration;
 }

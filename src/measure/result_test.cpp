@@ -104,6 +104,7 @@ ResultFile sample_file() {
                         .asked = {"arena", "bf16"},
                         .applied = {"arena"},
                         .declined = {{"bf16", "the CPU has no bf16 units"}},
+                        .kept = {{"arena", "too small", {"blocks.0", "blocks.1"}}},
                         .threads = 2,
                         .baseline_dtype = "f32"};
   full.trials = {make_series("step", std::vector{some_trials(0), some_trials(1)}),

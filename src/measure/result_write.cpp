@@ -54,6 +54,9 @@ json configuration_json(const Configuration& configuration) {
   for (const DeclinedSwitch& declined : configuration.declined) {
     object["declined"].push_back({{"switch", declined.name}, {"reason", declined.reason}});
   }
+  for (const KeptNodes& kept : configuration.kept) {
+    object["kept"].push_back({{"switch", kept.switch_name}, {"reason", kept.reason}, {"nodes", kept.nodes}});
+  }
   set_if(object, "threads", configuration.threads);
   set_if(object, "baseline_dtype", configuration.baseline_dtype);
   return object;

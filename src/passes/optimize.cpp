@@ -43,7 +43,8 @@ PassRecord run_pass(const Pass& pass, Graph& graph, const Target& target) {
                     .switch_name = pass.switch_name,
                     .rewrites = outcome.rewrites,
                     .milliseconds = elapsed.count(),
-                    .declined = std::move(outcome.declined)};
+                    .declined = std::move(outcome.declined),
+                    .notes = std::move(outcome.notes)};
 }
 
 /// Why the passes of a switch that was asked for did nothing, or nothing if one of them did something.

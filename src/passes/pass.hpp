@@ -12,10 +12,17 @@
 
 namespace headroom {
 
+/// What a pass left as it is, though its switch might be thought to change it, and why.
+struct PassNote {
+  std::string reason;
+  std::vector<std::string> nodes;  ///< paths of the modules
+};
+
 /// What one pass did: how many places it rewrote, or why it could do nothing at all on this target.
 struct PassOutcome {
   int rewrites = 0;
   std::optional<std::string> declined;
+  std::vector<PassNote> notes = {};
 };
 
 /// One optimization: Graph -> Graph. Passes of the switch "" always run: they change no result and cost nothing to
@@ -36,6 +43,7 @@ struct PassRecord {
   int rewrites = 0;
   double milliseconds = 0;
   std::optional<std::string> declined;
+  std::vector<PassNote> notes;
 };
 
 struct Declined {

@@ -16,6 +16,7 @@ PassOutcome fuse_attention_scale(Graph& graph, const Target& target);
 PassOutcome fuse_common_subexpressions(Graph& graph, const Target& target);
 PassOutcome hoist(Graph& graph, const Target& target);
 PassOutcome bf16(Graph& graph, const Target& target);
+PassOutcome int8(Graph& graph, const Target& target);
 PassOutcome simplify_casts(Graph& graph, const Target& target);
 PassOutcome dead_code(Graph& graph, const Target& target);
 
@@ -55,6 +56,10 @@ constexpr std::array kPipeline = {
     // After fusion: a fused op keeps its intermediate values in fp32, so nothing inside it is rounded, and patterns
     // need not look through casts.
     Pass{"bf16", "bf16", bf16},
+
+    // After bf16, which has then decided what every product reads and writes: int8 quantizes x as it is stored and makes
+    // results of the dtype that was chosen for them. Before, a cast would stand between each quantize and its x.
+    Pass{"int8", "int8", int8},
 
     // Last: precision passes put a cast wherever two dtypes meet, and every pass may leave nodes that nothing reads.
     // Casts before dead code, because they leave some too.

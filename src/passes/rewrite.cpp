@@ -61,8 +61,20 @@ std::vector<const Node*> Rewriter::readers_from_here(ValueId value) const {
   return readers;
 }
 
+const Node* Rewriter::weight_producer(ValueId weight) const {
+  HR_CHECK(is_weight(weight));
+  const Entry* producer = links(weight).producer;
+  return producer == nullptr ? nullptr : &producer->node;
+}
+
 ValueId Rewriter::emit(Op op, std::vector<ValueId> inputs,
                        std::vector<std::pair<std::string_view, Attribute>> attributes, const std::string& path) {
+  return emit_all(op, std::move(inputs), std::move(attributes), path).front();
+}
+
+std::vector<ValueId> Rewriter::emit_all(Op op, std::vector<ValueId> inputs,
+                                        std::vector<std::pair<std::string_view, Attribute>> attributes,
+                                        const std::string& path) {
   HR_CHECK(shown_ != schedule_.end());
   const bool in_front = std::ranges::all_of(inputs, [&](ValueId input) { return is_weight(input); });
   const RegionId region = in_front ? kTopRegion : shown_->node.region;
@@ -72,7 +84,7 @@ ValueId Rewriter::emit(Op op, std::vector<ValueId> inputs,
   const bool shown_in_front = is_weight(shown_->node.results.front());
   const Place place = insert(in_front && !shown_in_front ? front_end_ : shown_, std::move(node), 0, in_front);
   if (!in_front && front_end_ == shown_) front_end_ = place;
-  return place->node.results.front();
+  return place->node.results;
 }
 
 void Rewriter::replace(ValueId from, ValueId to) {

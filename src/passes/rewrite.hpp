@@ -40,10 +40,17 @@ class Rewriter {
   /// where the pass weights-first puts such nodes.
   [[nodiscard]] bool is_weight(ValueId value) const { return links(value).is_weight; }
 
+  /// The node that makes a weight; null where it is a param.
+  [[nodiscard]] const Node* weight_producer(ValueId weight) const;
+
   /// Schedules a node before the shown one, in its region, and returns its first result. A node that reads weights
   /// alone goes to the front of the schedule and is a weight itself.
   ValueId emit(Op op, std::vector<ValueId> inputs, std::vector<std::pair<std::string_view, Attribute>> attributes,
                const std::string& path);
+  /// The same for an op with several results: all of them.
+  std::vector<ValueId> emit_all(Op op, std::vector<ValueId> inputs,
+                                std::vector<std::pair<std::string_view, Attribute>> attributes,
+                                const std::string& path);
   /// Makes everything that reads `from` read `to`, and drops the nodes that are then read by nothing.
   void replace(ValueId from, ValueId to);
 
