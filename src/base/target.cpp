@@ -24,8 +24,8 @@ std::string_view name_of(CpuIsa isa) {
 }
 
 std::span<const CpuIsa> all_cpu_isas() {
-  static constexpr std::array kAll = {CpuIsa::kPortable, CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kAvx512Bf16,
-                                      CpuIsa::kAmx};
+  static constexpr std::array kAll = {CpuIsa::kPortable,   CpuIsa::kAvx2,       CpuIsa::kAvx512,
+                                      CpuIsa::kAvx512Vnni, CpuIsa::kAvx512Bf16, CpuIsa::kAmx};
   return kAll;
 }
 

@@ -20,6 +20,8 @@ dnnl::cpu_isa onednn_isa(CpuIsa isa) {
       return dnnl::cpu_isa::avx2;
     case CpuIsa::kAvx512:
       return dnnl::cpu_isa::avx512_core;
+    case CpuIsa::kAvx512Vnni:
+      return dnnl::cpu_isa::avx512_core_vnni;
     case CpuIsa::kAvx512Bf16:
       return dnnl::cpu_isa::avx512_core_bf16;
     case CpuIsa::kAmx:

@@ -136,6 +136,7 @@ Result make_result(const Backend& backend, std::string name, std::string op, nlo
                             .asked = {},
                             .applied = {},
                             .declined = {},
+                            .kept = {},
                             .threads = target.threads,
                             .baseline_dtype = {}},
           .trials = {make_series("launch", trials)},
