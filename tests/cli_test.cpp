@@ -122,9 +122,10 @@ TEST_F(CliTest, AnyCpuIsaGivesTheSameNumbers) {
   double square = 0;
   for (std::int64_t i = 0; i < expected.numel(); ++i) square += expected.at(i) * expected.at(i);
   for (const CpuIsa isa : all_cpu_isas())
-    for (const char* switches : {"lossless", "fast"}) {
+    for (const char* switches : {"lossless", "fast", "int8"}) {
       if (isa > detect_cpu_isa()) continue;
-      const bool bf16 = std::string_view(switches) == "fast";
+      const std::string_view asked = switches;
+      const double allowed = asked == "fast" || (asked == "int8" && isa >= CpuIsa::kAvx512Vnni) ? 2e-2 : 1e-5;
       const std::string name(name_of(isa));
       SCOPED_TRACE(name + " " + switches);
       const Outcome outcome =
@@ -134,7 +135,7 @@ TEST_F(CliTest, AnyCpuIsaGivesTheSameNumbers) {
       const HostTensor sample = SafetensorsFile::open(file("out.safetensors")).read("sample");
       double error = 0;
       for (std::int64_t i = 0; i < sample.numel(); ++i) error += std::pow(sample.at(i) - expected.at(i), 2);
-      EXPECT_LT(std::sqrt(error / square), bf16 ? 2e-2 : 1e-5);
+      EXPECT_LT(std::sqrt(error / square), allowed);
 
       const Outcome plan = headroom("plan " + folder + " --cpu-isa " + name + " --opt " + switches);
       EXPECT_EQ(plan.code, 0);
@@ -256,6 +257,35 @@ TEST_F(CliTest, ProfileSavesTimesAndFloorsOfEveryLaunch) {
   const Result& result = results.results.at(0);
   ASSERT_TRUE(result.profile);
   EXPECT_EQ(result.profile->floor_ms.size(), results.plans.at(*result.plan).nodes.size());
+}
+
+TEST_F(CliTest, ConvertWritesAModelThatEveryCommandTakes) {
+  const std::string converted = file("int8").string();
+  const Outcome outcome = headroom("convert " + fashion_ + " --quiet --json --out " + converted);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const nlohmann::json summary = nlohmann::json::parse(outcome.out);
+  EXPECT_LE(summary["ratio"].get<double>(), 0.30);
+  const std::uintmax_t size = fs::file_size(file("int8") / "diffusion_pytorch_model.safetensors");
+  EXPECT_GE(size, summary["bytes"].get<std::uintmax_t>());
+  EXPECT_LE(static_cast<double>(size), 0.30 * summary["fp32_bytes"].get<double>());
+  const nlohmann::json config = read_json(file("int8") / "config.json");
+  EXPECT_EQ(config["quantization_config"]["quant_method"], "headroom");
+  for (const char* name :
+       {"prompts.safetensors", "labels.json", "generation_config.json", "classifier/model.safetensors"})
+    EXPECT_TRUE(fs::exists(file("int8") / name)) << name;
+
+  const Outcome run =
+      headroom("run " + converted + " --quiet --steps 1 --labels 0 --opt int8 --out " + file("one.png").string());
+  EXPECT_EQ(run.code, 0) << run.err;
+  const Outcome plan = headroom("plan " + converted + " --opt int8");
+  EXPECT_EQ(plan.code, 0) << plan.err;
+  expect_error("convert " + fashion_ + " --out " + converted, 1, HasSubstr("exists already"));
+  expect_error("convert " + converted + " --quiet --out " + file("again").string(), 1, HasSubstr("quantized already"));
+  expect_error("convert " + fashion_ + " --opt int8,fuse --out " + file("other").string(), 2, HasSubstr("'fuse'"));
+  expect_error("convert " + fashion_ + " --opt bf16 --out " + file("other").string(), 2, HasSubstr("int8"));
+  expect_error("convert " + fashion_ + " --out /proc/nowhere/int8", 1, HasSubstr("/proc/nowhere"));
+  EXPECT_FALSE(fs::exists(file("again")));
+  EXPECT_FALSE(fs::exists(file("other")));
 }
 
 TEST_F(CliTest, WrongUsageIsExitCodeTwo) {

@@ -11,6 +11,7 @@ void add_forward_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_ladder_command(CLI::App& app);
 void add_plan_command(CLI::App& app);
+void add_convert_command(CLI::App& app);
 void add_profile_command(CLI::App& app);
 
 }  // namespace headroom

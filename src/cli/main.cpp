@@ -39,6 +39,7 @@ int run(int argc, char** argv) {
   headroom::add_bench_command(app);
   headroom::add_ladder_command(app);
   headroom::add_plan_command(app);
+  headroom::add_convert_command(app);
   headroom::add_profile_command(app);
   try {
     app.parse(argc, argv);

@@ -56,7 +56,13 @@ class Flux {
  private:
   ValueId weight(std::string_view name, Shape shape) {
     const std::string full = b_.path().empty() ? std::string(name) : b_.path() + "." + std::string(name);
-    return b_.cast(b_.param(name, TensorType{.dtype = params_.dtype(full), .shape = shape}), params_.compute);
+    const DType stored = params_.dtype(full);
+    const ValueId param = b_.param(name, TensorType{.dtype = stored, .shape = shape});
+    if (is_float(stored)) return b_.cast(param, params_.compute);
+    if (stored != DType::kI8 || shape.rank() != 2)
+      fail("{} is {}{}, expected a floating-point dtype, or i8 for a matrix", full, stored, shape);
+    const ValueId scale = b_.param(std::string(name) + "_scale", TensorType{.shape = {shape[0]}});
+    return b_.cast(b_.dequantize_rows(param, scale), params_.compute);
   }
 
   /// x[..., in] -> [..., out] with the bias that every projection of FLUX has.
@@ -202,6 +208,10 @@ class Flux {
 };
 
 }  // namespace
+
+bool is_flux_modulation(std::string_view param) {
+  return param.find("norm") != std::string_view::npos && param.ends_with(".linear.weight");
+}
 
 ValueId build_flux(Builder& builder, const FluxConfig& config, const FluxInputs& inputs, const ParamSource& params) {
   HR_CHECK_EQ(config.guidance_embeds, inputs.guidance != kNoValue);

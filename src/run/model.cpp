@@ -1,6 +1,7 @@
 #include "run/model.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -34,9 +35,11 @@ std::optional<fs::path> find_shipped(std::string_view name) {
   return std::nullopt;
 }
 
-/// Every param of the model, in the dtype that a stand-in checkpoint should have.
-std::vector<TensorSpec> expected_params(const FluxConfig& config) {
-  const ParamSource source{.dtype = [](std::string_view) { return DType::kBF16; }, .compute = DType::kF32};
+/// Every param of the model where `dtype` says how each is stored; bf16 is how a stand-in checkpoint should be.
+std::vector<TensorSpec> expected_params(
+    const FluxConfig& config,
+    std::function<DType(std::string_view)> dtype = [](std::string_view) { return DType::kBF16; }) {
+  const ParamSource source{.dtype = std::move(dtype), .compute = DType::kF32};
   const Graph graph = build_flux_forward(config, {.batch = 1, .image_tokens = 1, .text_tokens = 1}, source);
   std::vector<TensorSpec> specs;
   for (const ValueId param : graph.values_of(ValueKind::kParam))
@@ -110,7 +113,10 @@ Model open_folder(const fs::path& folder, const std::string& name, std::optional
   }
   Checkpoint checkpoint = Checkpoint::open(folder);
   const FluxConfig config = parse_flux_config(checkpoint.config());
-  require_params(checkpoint, expected_params(config));
+  const auto stored = [&](std::string_view tensor) {
+    return checkpoint.has(tensor) ? checkpoint.entry(tensor).dtype : DType::kBF16;
+  };
+  require_params(checkpoint, expected_params(config, stored));
   const fs::path found = checkpoint.folder();
   Model model{
       .name = name, .config = config, .checkpoint = std::move(checkpoint), .schedule = {}, .prompts = {}, .pixels = {}};

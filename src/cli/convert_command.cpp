@@ -1,0 +1,60 @@
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/json.hpp"
+#include "base/progress.hpp"
+#include "cli/commands.hpp"
+#include "cli/common.hpp"
+#include "measure/table.hpp"
+#include "run/convert.hpp"
+
+namespace headroom {
+namespace {
+
+struct Arguments {
+  ModelArguments model;
+  std::string switches;
+  std::string out;
+  bool as_json = false;
+};
+
+void convert(const Arguments& arguments) {
+  const SwitchSet switches = SwitchSet::parse(arguments.switches);
+  const Engine engine = open_engine(arguments.model);
+  Progress progress("converting", static_cast<std::int64_t>(engine.model->checkpoint.tensors().size()),
+                    arguments.model.quiet);
+  const Conversion made = convert_checkpoint(*engine.model, *engine.backend, switches, arguments.out,
+                                             [&](std::size_t, std::size_t) { progress.advance(); });
+  const double ratio = static_cast<double>(made.bytes) / static_cast<double>(made.fp32_bytes);
+  if (arguments.as_json) {
+    const nlohmann::json summary = {{"out", arguments.out},          {"bytes", made.bytes},
+                                    {"fp32_bytes", made.fp32_bytes}, {"ratio", ratio},
+                                    {"computed", made.computed},     {"stored", made.stored}};
+    fmt::print("{}\n", dump_json(summary, 2));
+    return;
+  }
+  fmt::print(
+      "wrote {}: {} of tensors, {:.3f} of {} in f32; {} modules compute in int8, {} more only keep their weights in "
+      "it\n",
+      arguments.out, format_bytes(made.bytes), ratio, format_bytes(made.fp32_bytes), made.computed.size(),
+      made.stored.size());
+}
+
+}  // namespace
+
+void add_convert_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("convert", "write a quantized checkpoint, a complete model folder");
+  const auto arguments = std::make_shared<Arguments>();
+  add_model_arguments(*command, arguments->model);
+  add_switches(*command, arguments->switches, "int8");
+  command->add_option("--out", arguments->out, "folder to write; it must not exist yet")->required()->type_name("DIR");
+  command->add_flag("--json", arguments->as_json, "machine-readable summary");
+  command->footer(
+      "Only int8 (with bf16 for what int8 leaves, if given too) changes a checkpoint.\n"
+      "Examples: headroom convert fashion-flux --opt int8 --out fashion-int8\n"
+      "          headroom run fashion-int8 --opt fuse,int8 --out images.png");
+  command->callback([arguments] { convert(*arguments); });
+}
+
+}  // namespace headroom

@@ -1,0 +1,203 @@
+#include "run/convert.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "io/safetensors.hpp"
+#include "ir/builder.hpp"
+#include "passes/pass.hpp"
+#include "plan/plan.hpp"
+#include "run/session.hpp"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kWeightsFile = "diffusion_pytorch_model.safetensors";
+constexpr std::string_view kWeightSuffix = ".weight";
+
+void check_switches(const SwitchSet& switches) {
+  for (const std::string& name : switches.names())
+    if (name != "int8" && name != "bf16")
+      fail_usage("convert: switch '{}' changes how a model runs, not its checkpoint; expected int8, or int8,bf16",
+                 name);
+  if (!switches.has("int8"))
+    fail_usage("convert: expected --opt int8, or --opt int8,bf16, but was given '{}'", switches.to_string());
+}
+
+/// The weights that the pass int8 quantizes, on any CPU that can run it, by name.
+std::set<std::string> computed_weights(const Model& model) {
+  // Tokens enough that no product is too small for want of them.
+  Graph graph = build_flux_forward(model.config, {.batch = 1, .image_tokens = 256, .text_tokens = 256}, model.params());
+  const Target capable{.device = DeviceKind::kCpu, .cpu_isa = CpuIsa::kAvx512Vnni, .threads = 1};
+  (void)optimize(graph, SwitchSet::parse("int8"), capable);
+  const std::vector<int> producers = find_producers(graph);
+  std::set<std::string> names;
+  for (const Node& node : graph.nodes()) {
+    if (node.op != Op::kQuantize) continue;
+    ValueId value = node.inputs[0];
+    while (producers[index_of(value)] >= 0 &&
+           graph.nodes()[static_cast<std::size_t>(producers[index_of(value)])].op == Op::kCast)
+      value = graph.nodes()[static_cast<std::size_t>(producers[index_of(value)])].inputs[0];
+    if (graph.value(value).kind == ValueKind::kParam) names.insert(graph.value(value).name);
+  }
+  return names;
+}
+
+struct QuantizedRows {
+  HostTensor elements;  ///< i8 [n, k]
+  HostTensor scale;     ///< f32 [n]
+};
+
+/// By the same kernel that folds weights under the switch, so that both are equal bit for bit.
+QuantizedRows quantize_rows(const HostTensor& weight, Backend& backend) {
+  Graph graph("quantize");
+  Builder b(graph);
+  ValueId x = graph.add_input("weight", {weight.dtype(), weight.shape()});
+  if (weight.dtype() != DType::kBF16) x = b.cast(x, DType::kF32);
+  const auto [elements, scale] = b.quantize(x);
+  graph.add_output("elements", elements);
+  graph.add_output("scale", scale);
+  Session session(std::make_shared<Program>(plan(std::move(graph), backend.properties().target, {.arena = true})),
+                  backend);
+  session.set_input("weight", weight);
+  session.run();
+  return {session.output("elements"), session.output("scale")};
+}
+
+/// A folder that is renamed to `path` when all is in it, and removed otherwise.
+class AtomicFolder {
+ public:
+  explicit AtomicFolder(fs::path path) : path_(std::move(path)) {
+    if (fs::exists(fs::symlink_status(path_))) fail("{} exists already; convert writes a new folder", path_.native());
+    temporary_ = path_;
+    temporary_ += ".partial." + std::to_string(getpid());
+    fs::create_directories(temporary_);
+  }
+  ~AtomicFolder() {
+    std::error_code ignored;
+    if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
+  }
+  AtomicFolder(const AtomicFolder&) = delete;
+  AtomicFolder& operator=(const AtomicFolder&) = delete;
+
+  [[nodiscard]] const fs::path& path() const noexcept { return temporary_; }
+  void commit() {
+    fs::rename(temporary_, path_);
+    temporary_.clear();
+  }
+
+ private:
+  fs::path path_;
+  fs::path temporary_;
+};
+
+bool is_weights_file(const std::string& name) {
+  return name.ends_with(".safetensors.index.json") ||
+         (name.ends_with(".safetensors") && (name.starts_with("diffusion_pytorch_model") || name.starts_with("model")));
+}
+
+void copy_extras(const fs::path& from, const fs::path& to) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
+    const std::string name = entry.path().filename().string();
+    if (name == "config.json" || is_weights_file(name)) continue;
+    fs::copy(entry.path(), to / name, fs::copy_options::recursive);
+  }
+}
+
+/// "blocks.0.ff" of "blocks.0.ff.weight"
+std::string module_of(const std::string& weight) {
+  return weight.substr(0, weight.size() - (weight.ends_with(kWeightSuffix) ? kWeightSuffix.size() : 0));
+}
+
+nlohmann::json quantization_config(const Conversion& conversion) {
+  return {{"quant_method", "headroom"},
+          {"weights", {{"dtype", "int8"}, {"scale", "weight_scale"}, {"granularity", "row"}, {"symmetric", true}}},
+          {"activations", {{"dtype", "int8"}, {"granularity", "token"}, {"dynamic", true}}},
+          {"computed_modules", conversion.computed},
+          {"stored_modules", conversion.stored}};
+}
+
+class Converter {
+ public:
+  Converter(const Model& model, Backend& backend, bool to_bf16) : model_(model), backend_(backend), to_bf16_(to_bf16) {
+    const std::set<std::string> computed = computed_weights(model);
+    for (const TensorSpec& tensor : model.checkpoint.tensors()) {
+      if (!is_float(tensor.dtype)) fail("{} is quantized already: {} is {}", model.name, tensor.name, tensor.dtype);
+      result_.fp32_bytes += static_cast<std::uint64_t>(tensor.shape.numel()) * size_of(DType::kF32);
+      const bool is_computed = computed.contains(tensor.name);
+      if (is_computed) result_.computed.push_back(module_of(tensor.name));
+      if (!is_computed && is_flux_modulation(tensor.name)) result_.stored.push_back(module_of(tensor.name));
+      if (is_computed || is_flux_modulation(tensor.name)) {
+        quantized_.insert(tensor.name);
+        written_.push_back({tensor.name, DType::kI8, tensor.shape});
+        written_.push_back({scale_name(tensor.name), DType::kF32, Shape{tensor.shape[0]}});
+      } else {
+        written_.push_back({tensor.name, to_bf16_ ? DType::kBF16 : tensor.dtype, tensor.shape});
+      }
+    }
+    if (result_.computed.empty()) fail("{} has no product large enough for int8", model.name);
+    for (const TensorSpec& tensor : written_) result_.bytes += tensor.size_bytes();
+  }
+
+  void write(const fs::path& path, const std::function<void(std::size_t, std::size_t)>& observer) {
+    SafetensorsWriter writer(path, written_, {{"format", "pt"}});
+    std::size_t done = 0;
+    for (const TensorSpec& tensor : model_.checkpoint.tensors()) {
+      HostTensor values = model_.checkpoint.read(tensor.name);
+      model_.checkpoint.release(tensor.name);
+      if (quantized_.contains(tensor.name)) {
+        const QuantizedRows rows = quantize_rows(values, backend_);
+        writer.write(tensor.name, rows.elements.bytes());
+        writer.write(scale_name(tensor.name), rows.scale.bytes());
+      } else {
+        if (to_bf16_) values = convert(values, DType::kBF16);
+        writer.write(tensor.name, values.bytes());
+      }
+      if (observer) observer(++done, model_.checkpoint.tensors().size());
+    }
+    writer.commit();
+  }
+
+  [[nodiscard]] const Conversion& result() const noexcept { return result_; }
+
+ private:
+  static std::string scale_name(const std::string& weight) { return weight + "_scale"; }
+
+  const Model& model_;
+  Backend& backend_;
+  bool to_bf16_;
+  std::set<std::string> quantized_;
+  std::vector<TensorSpec> written_;
+  Conversion result_;
+};
+
+}  // namespace
+
+Conversion convert_checkpoint(const Model& model, Backend& backend, const SwitchSet& switches, const fs::path& out,
+                              const std::function<void(std::size_t done, std::size_t total)>& observer) {
+  check_switches(switches);
+  Converter converter(model, backend, switches.has("bf16"));
+  try {
+    AtomicFolder folder(out);
+    if (!model.checkpoint.is_random()) copy_extras(model.checkpoint.folder(), folder.path());
+    converter.write(folder.path() / kWeightsFile, observer);
+    nlohmann::json config = model.checkpoint.config();
+    config["quantization_config"] = quantization_config(converter.result());
+    write_json(folder.path() / "config.json", config);
+    folder.commit();
+  } catch (const fs::filesystem_error& error) {
+    fail("cannot write {}: {}", out.native(), error.code().message());
+  }
+  return converter.result();
+}
+
+}  // namespace headroom
