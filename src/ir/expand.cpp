@@ -21,8 +21,8 @@ ValueId expand_linear(Builder& builder, const Attributes& attributes, std::span<
 }
 
 ValueId expand_scaled_linear(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
-  const ValueId xq = builder.cast(in[0], DType::kF32);             // [..., k]
-  const ValueId wq = builder.cast(in[2], DType::kF32);             // [n, k]
+  const ValueId xq = builder.cast(in[0], DType::kF32);  // [..., k]
+  const ValueId wq = builder.cast(in[2], DType::kF32);  // [n, k]
   std::vector<std::int64_t> rows(builder.shape(in[1]).dims().begin(), builder.shape(in[1]).dims().end());
   rows.push_back(1);
   ValueId y = builder.mul(builder.linear(xq, wq), builder.reshape(in[1], std::move(rows)));  // [..., n]

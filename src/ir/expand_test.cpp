@@ -53,11 +53,12 @@ TEST(ExpandNode, ScaledLinearIsItsFormula) {
   const OracleTensor wq = integers({3, 2}, {1, 1, -127, 0, 2, -5}, DType::kI8);
   const OracleTensor w_scale = reals({3}, {1, 10, 0.25});
   const OracleTensor bias = reals({3}, {100, 200, 300});
-  const std::vector<double> expected = {-0.5 + 100,   -635 + 200,           1.5 + 300,
-                                        260.0 + 100, -20.0 * 127 * 127 + 200, 0.5 * 239 + 300};
+  const std::vector<double> expected = {-0.5 + 100,     -635 + 200, 1.5 + 300, 260.0 + 100, -20.0 * 127 * 127 + 200,
+                                        0.5 * 239 + 300};
   EXPECT_THAT(evaluate(Op::kScaledLinear, {xq, x_scale, wq, w_scale, bias}).reals,
               Pointwise(DoubleNear(1e-9), expected));
-  const OracleTensor silu = evaluate(Op::kScaledLinear, {xq, x_scale, wq, w_scale}, {{"activation", std::string("silu")}});
+  const OracleTensor silu =
+      evaluate(Op::kScaledLinear, {xq, x_scale, wq, w_scale}, {{"activation", std::string("silu")}});
   EXPECT_NEAR(silu.reals[2], 1.5 / (1 + std::exp(-1.5)), 1e-12);
 }
 

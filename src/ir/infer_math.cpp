@@ -69,8 +69,8 @@ TensorType scaled_linear(const Attributes& attributes, Types in) {
   const TensorType& weight = in[2];
   require(is_quantized(x.dtype) && weight.dtype == x.dtype && x.shape.rank() >= 1 && weight.shape.rank() == 2 &&
               weight.shape[1] == x.shape[-1],
-          Op::kScaledLinear, "xq[..., k], x_scale[...], wq[n, k] and w_scale[n], xq and wq both in i8 or both in f8e4m3",
-          in);
+          Op::kScaledLinear,
+          "xq[..., k], x_scale[...], wq[n, k] and w_scale[n], xq and wq both in i8 or both in f8e4m3", in);
   const Shape columns{weight.shape[0]};
   require(in[1] == TensorType{DType::kF32, rows_of(x)} && in[3] == TensorType{DType::kF32, columns}, Op::kScaledLinear,
           "xq[..., k], x_scale[...], wq[n, k] and w_scale[n], scales in f32", in);

@@ -48,8 +48,8 @@ TEST(OracleQuantize, RoundsEachRowByItsLargestMagnitude) {
   const std::vector<OracleTensor> results = interpret_node(Op::kQuantize, Attributes(Op::kQuantize, {}), {x});
   EXPECT_THAT(results[0].integers, ElementsAre(-127, 64, 2, 0, 127, 64, -32, 0, 0, 0, 0, 0, 0, 0, 0, 0));
   EXPECT_THAT(results[1].reals, ElementsAre(2, static_cast<double>(0.5F / 127), 1, 1));
-  const std::vector<OracleTensor> f8 = interpret_node(
-      Op::kQuantize, Attributes(Op::kQuantize, {{"dtype", DType::kF8E4M3}}), {reals({2}, {-896, 3})});
+  const std::vector<OracleTensor> f8 =
+      interpret_node(Op::kQuantize, Attributes(Op::kQuantize, {{"dtype", DType::kF8E4M3}}), {reals({2}, {-896, 3})});
   EXPECT_THAT(f8[0].reals, ElementsAre(-448, 1.5));
   EXPECT_EQ(f8[1].reals[0], 2);
   for (const double odd : {kInfinity, std::nan("")}) {

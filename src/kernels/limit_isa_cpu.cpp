@@ -33,7 +33,7 @@ dnnl::cpu_isa onednn_isa(CpuIsa isa) {
 /// The vector units of Highway beyond `isa`.
 std::int64_t highway_targets_beyond(CpuIsa isa) {
   if (isa >= CpuIsa::kAvx512Bf16) return 0;
-  if (isa == CpuIsa::kAvx512) return HWY_AVX3_DL;
+  if (isa >= CpuIsa::kAvx512) return HWY_AVX3_DL;
   return HWY_AVX3_DL | HWY_AVX3 | (isa == CpuIsa::kAvx2 ? 0 : HWY_AVX2);
 }
 

@@ -8,12 +8,11 @@
 // The maximum runs on the bits of |x| as integers: they have the order of the numbers, and a NaN is above them all.
 // Elements are multiplied by the inverse of their scale: dividing by the scale took twice as long from cache.
 
-#include "kernels/quantize.hpp"
-
 #include <bit>
 
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/quantize.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
 
@@ -133,8 +132,7 @@ CpuPlan plan(const CpuBinding& binding) {
 }  // namespace
 
 const Kernel& highway_quantize() {
-  static const CpuKernel kernel(
-      {.name = "highway.quantize", .op = Op::kQuantize, .supports = supports, .plan = plan});
+  static const CpuKernel kernel({.name = "highway.quantize", .op = Op::kQuantize, .supports = supports, .plan = plan});
   return kernel;
 }
 

@@ -14,8 +14,8 @@ OpSpec quantize_spec(DType from, const Shape& shape) {
 
 TEST(Quantize, MatchesTheOracle) {
   for (const DType from : {DType::kF32, DType::kBF16}) {
-    for (const Shape& shape :
-         {Shape{1}, Shape{7, 1}, Shape{3, 15}, Shape{5, 16}, Shape{2, 17}, Shape{2, 3, 33}, Shape{4, 192}, Shape{300, 127}})
+    for (const Shape& shape : {Shape{1}, Shape{7, 1}, Shape{3, 15}, Shape{5, 16}, Shape{2, 17}, Shape{2, 3, 33},
+                               Shape{4, 192}, Shape{300, 127}})
       expect_matches_oracle(highway_quantize(), quantize_spec(from, shape));
   }
 }

@@ -8,15 +8,15 @@
 // Bytes      m*k + n*k + 4*(m + 2*n) + m*n * size
 // FLOPs      2*m*n*k + 3*m*n + the activation's; the products on the int8 unit
 //
-// Each thread takes pieces of at most 128 rows: oneDNN, on one thread, writes the product as f32 into a piece that stays
-// in its cache, and our row kernel scales it in place (dense f32) or from there into y. (Where the rows of a result have
-// gaps, oneDNN 2.6 leaves its int8 kernels for a slow one.)
+// Each thread takes pieces of at most 128 rows: oneDNN, on one thread, writes the product as f32 into a piece that
+// stays in its cache, and our row kernel scales it in place (dense f32) or from there into y. (Where the rows of a
+// result have gaps, oneDNN 2.6 leaves its int8 kernels for a slow one.)
 //
 // Tried, on two cores with VNNI, m = 5120, n = 576, k = 192, where fp32 takes 2.93 ms: the bare product 0.92 ms; all of
-// it, then the scaling, 1.24 ms; by pieces of 64 to 256 rows 1.06 to 1.12 ms. oneDNN 2.6 applies a scale for each column
-// at no cost, but one for each row (a binary post-op with [m, 1]) drops to its reference, hundreds of times slower.
-// Unsigned activations with a zero point save 12% of the product (no detour for the sign), and would need another pass
-// over q on every CPU that has AMX, where signed bytes are native.
+// it, then the scaling, 1.24 ms; by pieces of 64 to 256 rows 1.06 to 1.12 ms. oneDNN 2.6 applies a scale for each
+// column at no cost, but one for each row (a binary post-op with [m, 1]) drops to its reference, hundreds of times
+// slower. Unsigned activations with a zero point save 12% of the product (no detour for the sign), and would need
+// another pass over q on every CPU that has AMX, where signed bytes are native.
 
 #include <algorithm>
 #include <array>
@@ -167,7 +167,8 @@ class PreparedScaledLinear final : public PreparedKernel {
   }
 
   void launch(const LaunchArguments& arguments) const override {
-    const std::int64_t elements = piece_rows_ * problem_.n * problem_.k / 16;  // of work as light as an elementwise op's
+    const std::int64_t elements =
+        piece_rows_ * problem_.n * problem_.k / 16;  // of work as light as an elementwise op's
     parallel_for(threads_, pieces_, grain_of(elements), [&](std::int64_t begin, std::int64_t end, int thread) {
       for (std::int64_t piece = begin; piece < end; ++piece) run_piece(arguments, piece, thread);
     });
@@ -198,8 +199,8 @@ class PreparedScaledLinear final : public PreparedKernel {
     const std::int64_t y_offset = groups_.offset(group) + first * groups_.stride;
     std::byte* const y = static_cast<std::byte*>(arguments.outputs[0]) +
                          y_offset * static_cast<std::int64_t>(size_of(problem_.form.y_dtype));
-    std::byte* const scratch = static_cast<std::byte*>(arguments.scratch) +
-                               static_cast<std::size_t>(thread) * (library_bytes_ + piece_bytes_);
+    std::byte* const scratch =
+        static_cast<std::byte*>(arguments.scratch) + static_cast<std::size_t>(thread) * (library_bytes_ + piece_bytes_);
     float* const product = reinterpret_cast<float*>(in_place_ ? y : scratch + library_bytes_);
 
     calls_[rows == piece_rows_ ? 0 : 1][static_cast<std::size_t>(thread)]->run(
@@ -221,8 +222,8 @@ class PreparedScaledLinear final : public PreparedKernel {
   dnnl::memory::desc weight_;
   std::vector<PackedWeight> packed_;
   std::string implementation_;
-  std::size_t library_bytes_ = 0;  // of oneDNN's scratch, for each thread
-  std::size_t piece_bytes_ = 0;    // of a product that is not written in place, for each thread
+  std::size_t library_bytes_ = 0;                          // of oneDNN's scratch, for each thread
+  std::size_t piece_bytes_ = 0;                            // of a product that is not written in place, for each thread
   std::vector<std::vector<std::unique_ptr<Call>>> calls_;  // of whole pieces and of the last in a group; by thread
 };
 

@@ -33,8 +33,8 @@ void expect_agrees(const OpSpec& spec, TestStrides strides, int threads) {
     EXPECT_NE(rejection->reason.find("VNNI"), std::string::npos) << rejection->reason;
     return;
   }
-  const Comparison comparison = compare_with_oracle(onednn_scaled_linear(), spec, target, 1,
-                                                    default_tolerance(spec.outputs[0].dtype), strides);
+  const Comparison comparison =
+      compare_with_oracle(onednn_scaled_linear(), spec, target, 1, default_tolerance(spec.outputs[0].dtype), strides);
   EXPECT_TRUE(comparison.passed) << comparison.message;
 }
 
@@ -43,9 +43,9 @@ TEST(OnednnScaledLinear, AgreesForEveryShapeAndStrides) {
     Shape x;
     std::int64_t n;
   };
-  const std::vector<Case> cases = {{{1, 1}, 1},    {{5}, 3},           {{1, 192}, 17},      {{7, 5}, 1},
-                                   {{31, 33}, 65}, {{2, 3, 5}, 7},     {{4, 1, 8}, 16},     {{3, 2, 5, 31}, 9},
-                                   {{2, 60}, 48},  {{300, 192}, 200},  {{2, 129, 64}, 128}, {{3, 130, 60}, 240}};
+  const std::vector<Case> cases = {{{1, 1}, 1},    {{5}, 3},          {{1, 192}, 17},      {{7, 5}, 1},
+                                   {{31, 33}, 65}, {{2, 3, 5}, 7},    {{4, 1, 8}, 16},     {{3, 2, 5, 31}, 9},
+                                   {{2, 60}, 48},  {{300, 192}, 200}, {{2, 129, 64}, 128}, {{3, 130, 60}, 240}};
   for (const Case& c : cases)
     for (const DType y : {DType::kF32, DType::kBF16})
       for (const bool is_weight : {false, true})

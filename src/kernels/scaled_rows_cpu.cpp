@@ -1,6 +1,5 @@
-#include "kernels/scaled_rows.hpp"
-
 #include "base/error.hpp"
+#include "kernels/scaled_rows.hpp"
 #include "kernels/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -17,13 +16,13 @@ namespace {
 using Activation = ScaledRows::Activation;
 
 /// One row's elements from product, w_scale and perhaps bias.
-template <Activation kActivation>
+template <Activation kActivation, Precision kPrecision>
 struct Scaled {
   Vector x_scale;
   HWY_INLINE Vector activated(Vector y) const {
-    if constexpr (kActivation == Activation::kGeluTanh) return gelu_tanh_of(y);
-    if constexpr (kActivation == Activation::kGelu) return gelu_erf_of(y);
-    if constexpr (kActivation == Activation::kSilu) return silu_of(y);
+    if constexpr (kActivation == Activation::kGeluTanh) return gelu_tanh_of<kPrecision>(y);
+    if constexpr (kActivation == Activation::kGelu) return gelu_erf_of<kPrecision>(y);
+    if constexpr (kActivation == Activation::kSilu) return silu_of<kPrecision>(y);
     return y;
   }
   HWY_INLINE Vector operator()(Vector product, Vector w_scale) const {
@@ -47,7 +46,7 @@ struct Rows {
 template <Activation kActivation, class T>
 HWY_INLINE void scale_each(const Rows& rows) {
   for (std::int64_t i = 0; i < rows.count; ++i) {
-    const Scaled<kActivation> scaled{hn::Set(Float(), rows.x_scale[i])};
+    const Scaled<kActivation, precision_of<T>()> scaled{hn::Set(Float(), rows.x_scale[i])};
     const float* product = rows.product + i * rows.form.columns;
     T* y = static_cast<T*>(rows.y) + i * rows.form.y_stride;
     if (rows.bias == nullptr) {
@@ -72,8 +71,8 @@ HWY_INLINE void scale_as(const Rows& rows) {
   }
 }
 
-void scale(const ScaledRows& form, std::int64_t count, const float* product, const float* x_scale,
-           const float* w_scale, const float* bias, void* y) {
+void scale(const ScaledRows& form, std::int64_t count, const float* product, const float* x_scale, const float* w_scale,
+           const float* bias, void* y) {
   const Rows rows{form, count, product, x_scale, w_scale, bias, y};
   if (form.y_dtype == DType::kF32) return scale_as<float>(rows);
   scale_as<Bf16>(rows);

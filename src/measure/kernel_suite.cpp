@@ -27,6 +27,7 @@ class Suite {
   std::vector<KernelCase> list() {
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
       products(dtype);
+      scaled_products(dtype);
       memory_bound(dtype);
     }
     const std::int64_t rows = big_rows(DType::kF32);
@@ -75,6 +76,18 @@ class Suite {
     attention(dtype, 1, 2, 4096, 128);
   }
 
+  /// int8 products with results in `dtype`.
+  void scaled_products(DType dtype) {
+    for (const auto& [k, n] : {std::pair<std::int64_t, std::int64_t>{192, 192}, {192, 576}, {192, 768}, {960, 192}})
+      add(fmt::format("scaled_linear i8 to {} {}x{}x{}", dtype, kRows, k, n), Op::kScaledLinear,
+          {{DType::kI8, {kRows, k}},
+           {DType::kF32, {kRows}},
+           {DType::kI8, {n, k}},
+           {DType::kF32, {n}},
+           {DType::kF32, {n}}},
+          {{"dtype", dtype}}, {false, false, true, true, true});
+  }
+
   /// Each with inputs and outputs that together are at least two big tensors.
   void memory_bound(DType dtype) {
     const std::int64_t rows = big_rows(dtype);
@@ -86,6 +99,7 @@ class Suite {
     add(name("add"), Op::kAdd, {tokens, tokens});
     add(name("gelu"), Op::kGelu, {tokens});
     add(name("silu"), Op::kSilu, {tokens});
+    add(name("quantize"), Op::kQuantize, {tokens});
     add(name("softmax"), Op::kSoftmax, {tokens});
     add(name("layer_norm"), Op::kLayerNorm, {tokens}, {{"eps", 1e-6}});
     add(name("rms_norm"), Op::kRmsNorm, {tokens, {dtype, {kBigDim}}}, {{"eps", 1e-6}}, {false, true});

@@ -16,15 +16,22 @@ namespace {
 
 constexpr std::uint64_t kSeed = 0;
 
-/// A graph of that op alone: weights are params, the other operands inputs.
+bool is_weight(const OpSpec& spec, std::size_t input) { return input < spec.is_weight.size() && spec.is_weight[input]; }
+
+/// A graph of that op alone, its last node: weights are params, those in i8 quantized from one in f32, the other
+/// operands inputs.
 Graph graph_of(const OpSpec& spec) {
   Graph graph("op");
   Builder builder(graph);
   std::vector<ValueId> inputs;
   for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
-    const bool weight = i < spec.is_weight.size() && spec.is_weight[i];
     const std::string name = "x" + std::to_string(i);
-    inputs.push_back(weight ? graph.add_param(name, spec.inputs[i]) : graph.add_input(name, spec.inputs[i]));
+    if (!is_weight(spec, i))
+      inputs.push_back(graph.add_input(name, spec.inputs[i]));
+    else if (spec.inputs[i].dtype == DType::kI8)
+      inputs.push_back(builder.quantize(graph.add_param(name, {DType::kF32, spec.inputs[i].shape})).first);
+    else
+      inputs.push_back(graph.add_param(name, spec.inputs[i]));
   }
   const auto attributes = spec.attributes.all();
   const std::vector<ValueId> results = builder.emit(spec.op, std::move(inputs), {attributes.begin(), attributes.end()});
@@ -34,23 +41,26 @@ Graph graph_of(const OpSpec& spec) {
 
 Checkpoint random_weights(const OpSpec& spec) {
   std::vector<TensorSpec> tensors;
-  for (std::size_t i = 0; i < spec.is_weight.size(); ++i)
-    if (spec.is_weight[i])
-      tensors.push_back(
-          {.name = "x" + std::to_string(i), .dtype = spec.inputs[i].dtype, .shape = spec.inputs[i].shape});
+  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+    if (!is_weight(spec, i)) continue;
+    const DType dtype = spec.inputs[i].dtype == DType::kI8 ? DType::kF32 : spec.inputs[i].dtype;
+    tensors.push_back({.name = "x" + std::to_string(i), .dtype = dtype, .shape = spec.inputs[i].shape});
+  }
   return Checkpoint::random(nlohmann::json::object(), std::move(tensors), kSeed);
 }
 
-/// Standard normals, repeated after a few million elements: as good as fresh ones where only time counts. Integers are
-/// indices, and 0.
+/// Standard normals, repeated after a few million elements: as good as fresh ones where only time counts; in i8 they
+/// are 40 times as large. Other integers are indices, and 0.
 HostTensor random_operand(const TensorType& type, std::uint64_t stream) {
   HostTensor tensor(type.dtype, type.shape);
-  if (!is_float(type.dtype)) return tensor;
+  const double scale = type.dtype == DType::kI8 ? 40 : 1;
+  if (!is_float(type.dtype) && type.dtype != DType::kI8) return tensor;
   constexpr std::int64_t kPeriod = 1 << 22;
   const std::int64_t fresh = std::min(kPeriod, type.shape.numel());
   std::vector<float> values(static_cast<std::size_t>(fresh));
   fill_normal(values, kSeed, stream);
-  for (std::int64_t i = 0; i < fresh; ++i) tensor.set(i, static_cast<double>(values[static_cast<std::size_t>(i)]));
+  for (std::int64_t i = 0; i < fresh; ++i)
+    tensor.set(i, scale * static_cast<double>(values[static_cast<std::size_t>(i)]));
   const std::size_t period = static_cast<std::size_t>(fresh) * size_of(type.dtype);
   const std::span<std::byte> bytes = tensor.bytes();
   for (std::size_t at = period; at < bytes.size(); at += period)
@@ -74,7 +84,7 @@ OpSpec infer_spec(OpSpec spec) {
   spec.is_weight.resize(spec.inputs.size(), false);
   const Graph graph = graph_of(spec);
   spec.outputs.clear();
-  for (const ValueId result : graph.nodes().front().results) spec.outputs.push_back(graph.type(result));
+  for (const ValueId result : graph.nodes().back().results) spec.outputs.push_back(graph.type(result));
   return spec;
 }
 

@@ -32,6 +32,8 @@ class Floors {
     of = "product";
     OpSpec bare = step.spec;
     if (bare.op == Op::kLinear) bare.attributes = Attributes(Op::kLinear, {{"activation", std::string("none")}});
+    if (bare.op == Op::kScaledLinear)
+      bare.attributes = Attributes(Op::kScaledLinear, {{"dtype", bare.attributes.get_dtype("dtype")}});
     for (const auto& [spec, ms] : products_)
       if (same_work(spec, bare)) return ms;
     OpRun run(backend_, bare);

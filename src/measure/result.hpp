@@ -64,7 +64,7 @@ struct Configuration {
   std::vector<std::string> asked;
   std::vector<std::string> applied;
   std::vector<DeclinedSwitch> declined;
-  std::vector<KeptNodes> kept;
+  std::vector<KeptNodes> kept = {};
   std::optional<std::int64_t> threads;        ///< CPU threads that kernels could use
   std::optional<std::string> baseline_dtype;  ///< precision before any switch: "f32"
   friend bool operator==(const Configuration&, const Configuration&) = default;

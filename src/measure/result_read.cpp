@@ -70,8 +70,8 @@ Configuration read_configuration(const json& object, const std::string& place) {
   if (!object.contains("kept")) return configuration;
   for (const json& kept : get_array(object, "kept", place)) {
     check_members(kept, {"switch", "reason", "nodes"}, place);
-    configuration.kept.push_back({get_string(kept, "switch", place), get_string(kept, "reason", place),
-                                  get_string_array(kept, "nodes", place)});
+    configuration.kept.push_back(
+        {get_string(kept, "switch", place), get_string(kept, "reason", place), get_string_array(kept, "nodes", place)});
   }
   return configuration;
 }

@@ -30,7 +30,9 @@ constexpr std::int64_t kLeastRows = 16;
 constexpr std::int64_t kLeastColumns = 32;
 constexpr std::int64_t kLeastSum = 32;
 
-bool is_product(Op op) { return op == Op::kLinear || op == Op::kMatmul || op == Op::kScaledLinear; }
+bool is_product(Op op) {
+  return op == Op::kLinear || op == Op::kMatmul || op == Op::kAttention || op == Op::kScaledLinear;
+}
 
 /// What a graph says about the place of its products.
 class Places {
@@ -135,7 +137,8 @@ std::optional<Quantized> stored_form(Rewriter& r, ValueId weight, const std::str
   if (node->op == Op::kMul) {
     const Node* cast = r.weight_producer(node->inputs[0]);
     const Node* column = r.weight_producer(node->inputs[1]);
-    if (cast == nullptr || column == nullptr || cast->op != Op::kCast || column->op != Op::kReshape) return std::nullopt;
+    if (cast == nullptr || column == nullptr || cast->op != Op::kCast || column->op != Op::kReshape)
+      return std::nullopt;
     const Shape& elements = r.shape(cast->inputs[0]);
     if (r.type(cast->inputs[0]).dtype != DType::kI8 || elements.rank() != 2 ||
         r.type(column->inputs[0]) != TensorType{DType::kF32, Shape{elements[0]}})
@@ -154,11 +157,13 @@ std::optional<Quantized> stored_form(Rewriter& r, ValueId weight, const std::str
                    r.emit(Op::kConcat, std::move(scales), {{"axis", std::int64_t{0}}}, path)};
 }
 
-/// The weight before it was cast from one float to another: what the checkpoint holds, or what was made of it in f32.
+/// The weight before it was cast from one of f32 and bf16 to the other: what the checkpoint holds, or what was made of
+/// it in f32.
 ValueId before_casts(const Rewriter& r, ValueId weight) {
   const Node* node = r.weight_producer(weight);
-  const bool is_cast = node != nullptr && node->op == Op::kCast && is_float(r.type(node->inputs[0]).dtype);
-  return is_cast ? before_casts(r, node->inputs[0]) : weight;
+  if (node == nullptr || node->op != Op::kCast) return weight;
+  const DType from = r.type(node->inputs[0]).dtype;
+  return from == DType::kF32 || from == DType::kBF16 ? before_casts(r, node->inputs[0]) : weight;
 }
 
 class Quantization {
@@ -185,10 +190,10 @@ class Quantization {
       const bool is_f32 = r.type(bias).dtype == DType::kF32;
       inputs.push_back(is_f32 ? bias : r.emit(Op::kCast, {bias}, {{"dtype", DType::kF32}}, node.path));
     }
-    r.replace(node.results[0], r.emit(Op::kScaledLinear, std::move(inputs),
-                                      {{"activation", node.attributes.get_text("activation")},
-                                       {"dtype", r.type(node.results[0]).dtype}},
-                                      node.path));
+    r.replace(node.results[0],
+              r.emit(Op::kScaledLinear, std::move(inputs),
+                     {{"activation", node.attributes.get_text("activation")}, {"dtype", r.type(node.results[0]).dtype}},
+                     node.path));
     return true;
   }
 
@@ -228,14 +233,18 @@ class Quantization {
 
 PassOutcome int8(Graph& graph, const Target& target) {
   if (target.device != DeviceKind::kCpu)
-    return {.rewrites = 0, .declined = fmt::format("int8 products run on CPUs, not on {}", name_of(target.device)), .notes = {}};
-  if (target.cpu_isa < CpuIsa::kAvx512Vnni)
     return {.rewrites = 0,
-            .declined = fmt::format("this CPU has no AVX-512 VNNI or AMX units for int8 products: its vector units are {}",
-                                    name_of(target.cpu_isa)),
+            .declined = fmt::format("int8 products run on CPUs, not on {}", name_of(target.device)),
             .notes = {}};
+  if (target.cpu_isa < CpuIsa::kAvx512Vnni)
+    return {
+        .rewrites = 0,
+        .declined = fmt::format("this CPU has no AVX-512 VNNI or AMX units for int8 products: its vector units are {}",
+                                name_of(target.cpu_isa)),
+        .notes = {}};
   Quantization quantization(graph);
-  const int rewrites = rewrite_each(graph, [&](Rewriter& r, const Node& node) { return quantization.rewrite(r, node); });
+  const int rewrites =
+      rewrite_each(graph, [&](Rewriter& r, const Node& node) { return quantization.rewrite(r, node); });
   PassOutcome outcome{.rewrites = rewrites, .declined = {}, .notes = quantization.take_notes()};
   if (rewrites == 0) outcome.declined = "no product of tokens with weights is inside the model and large enough";
   return outcome;

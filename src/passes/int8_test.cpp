@@ -127,8 +127,9 @@ TEST(Int8, LeavesConditioningAndSmallProductsAlone) {
   std::vector<std::string> reasons;
   for (const PassNote& note : outcome.notes)
     for (const std::string& node : note.nodes) reasons.push_back(node + ": " + note.reason.substr(0, 12));
-  EXPECT_THAT(reasons, testing::UnorderedElementsAre("embed: conditioning", "gate: conditioning", "first: first layer:",
-                                                     "shrink: too small to", "grow: too small to", "last: last layer: "));
+  EXPECT_THAT(reasons, testing::UnorderedElementsAre("embed: conditioning", "gate: conditioning",
+                                                     "first: first layer:", "shrink: too small to",
+                                                     "grow: too small to", "last: last layer: "));
 }
 
 TEST(Int8, DeclinesWhereTheUnitsAreMissing) {

@@ -57,7 +57,8 @@ constexpr std::array kPipeline = {
     // need not look through casts.
     Pass{"bf16", "bf16", bf16},
 
-    // After bf16, which has then decided what every product reads and writes: int8 quantizes x as it is stored and makes
+    // After bf16, which has then decided what every product reads and writes: int8 quantizes x as it is stored and
+    // makes
     // results of the dtype that was chosen for them. Before, a cast would stand between each quantize and its x.
     Pass{"int8", "int8", int8},
 

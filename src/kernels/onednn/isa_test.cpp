@@ -29,7 +29,8 @@ std::string run_onednn_tests(const std::string& isa, int& status) {
       environment.push_back(*variable);  // filters and report files are not for it
   environment.push_back(nullptr);
   std::string name = "kernels_tests";
-  std::string filter = "--gtest_filter=OnednnLinear.*:OnednnScaledLinear.*:OnednnMatmul.*:OnednnConv2d.*:OnednnMaxPool2d.*";
+  std::string filter =
+      "--gtest_filter=OnednnLinear.*:OnednnScaledLinear.*:OnednnMatmul.*:OnednnConv2d.*:OnednnMaxPool2d.*";
   char* const arguments[] = {name.data(), filter.data(), nullptr};
   pid_t process = 0;
   EXPECT_EQ(posix_spawn(&process, "/proc/self/exe", &actions, nullptr, arguments, environment.data()), 0);
