@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -24,7 +25,8 @@ enum class CpuIsa : std::uint8_t { kPortable, kAvx2, kAvx512, kAvx512Vnni, kAvx5
 struct Target {
   DeviceKind device = DeviceKind::kCpu;
   CpuIsa cpu_isa = CpuIsa::kPortable;
-  int threads = 1;  ///< CPU threads a kernel may use
+  int threads = 1;              ///< CPU threads a kernel may use
+  std::size_t cache_bytes = 0;  ///< of a CPU's last-level cache; 0 where the system does not tell
 };
 
 }  // namespace headroom

@@ -1,11 +1,21 @@
 #include "kernels/cpu_kernel.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
+#include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
 
 namespace headroom {
 namespace {
+
+std::size_t bytes_of(std::span<const Operand> operands) {
+  std::size_t bytes = 0;
+  for (const Operand& operand : operands)
+    bytes += static_cast<std::size_t>(operand.type.shape.numel()) * size_of(operand.type.dtype);
+  return bytes;
+}
 
 class CpuPrepared final : public PreparedKernel {
  public:
@@ -37,7 +47,18 @@ DType CpuKernel::compute_type(const OpSpec& spec) const {
 
 std::unique_ptr<PreparedKernel> CpuKernel::prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                    std::span<const Operand> outputs, const Target& target) const {
-  return std::make_unique<CpuPrepared>(traits_.plan({spec, inputs, outputs, target.threads}));
+  return std::make_unique<CpuPrepared>(
+      traits_.plan({.spec = spec,
+                    .inputs = inputs,
+                    .outputs = outputs,
+                    .threads = target.threads,
+                    .streams = target.cache_bytes > 0 && bytes_of(inputs) + bytes_of(outputs) > target.cache_bytes}));
+}
+
+bool writes_past_cache(bool streams, const LaunchArguments& arguments) {
+  const void* output = arguments.outputs[0];
+  return streams && reinterpret_cast<std::uintptr_t>(output) % kCacheLine == 0 &&
+         std::ranges::find(arguments.inputs, output) == arguments.inputs.end();
 }
 
 Support supports_f32_or_bf16(const OpSpec& spec) {

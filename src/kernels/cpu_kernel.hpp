@@ -17,7 +17,8 @@ struct CpuBinding {
   const OpSpec& spec;
   std::span<const Operand> inputs;
   std::span<const Operand> outputs;
-  int threads;  ///< that launch may use
+  int threads;   ///< that launch may use
+  bool streams;  ///< the operands together do not fit the cache: what is written is gone before it is read
 };
 
 /// All that tells one of the kernels written here for CPUs from another.
@@ -50,6 +51,10 @@ class CpuKernel final : public Kernel {
  private:
   CpuKernelTraits traits_;
 };
+
+/// Whether a launch that `streams` writes output 0 past the cache: not over an input, whose lines are there already.
+/// The output then begins on a cache line.
+[[nodiscard]] bool writes_past_cache(bool streams, const LaunchArguments& arguments);
 
 /// Supported where the operands are row-major and of dtypes that supports_f32_or_bf16() takes: for kernels that work
 /// along the innermost axis.

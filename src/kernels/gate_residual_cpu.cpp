@@ -24,23 +24,28 @@ struct Gate {
   HWY_INLINE Vector operator()(Vector residual, Vector gate, Vector x) const { return hn::MulAdd(gate, x, residual); }
 };
 
-template <class T, class S>
+/// Y is T* or Streamed<T>.
+template <class S, class Y>
 void gate_rows_of(const RowLoop<4>& loop, std::int64_t begin, std::int64_t end, std::span<const void* const> in,
                   void* y) {
+  using T = typename Place<Y>::Element;
   RowCursor cursor(loop, begin);
   for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
-    map_row(cursor.length(), Gate{}, static_cast<T*>(y) + cursor.offset(3),
+    map_row(cursor.length(), Gate{}, Place<Y>::at(y) + cursor.offset(3),
             static_cast<const T*>(in[0]) + cursor.offset(0), static_cast<const S*>(in[1]) + cursor.offset(1),
             static_cast<const T*>(in[2]) + cursor.offset(2));
   }
+  finish_writes<Y>();
 }
 
 /// Rows [begin, end) of operands residual, gate, x, y.
-void gate_rows(DType dtype, DType gate_dtype, const RowLoop<4>& loop, std::int64_t begin, std::int64_t end,
-               std::span<const void* const> in, void* y) {
-  if (dtype == DType::kF32) return gate_rows_of<float, float>(loop, begin, end, in, y);
-  if (gate_dtype == DType::kF32) return gate_rows_of<Bf16, float>(loop, begin, end, in, y);
-  gate_rows_of<Bf16, Bf16>(loop, begin, end, in, y);
+void gate_rows(DType dtype, DType gate_dtype, bool streams, const RowLoop<4>& loop, std::int64_t begin,
+               std::int64_t end, std::span<const void* const> in, void* y) {
+  with_place(dtype, streams, [&](auto place) {
+    using Y = decltype(place);
+    if (gate_dtype == DType::kF32) return gate_rows_of<float, Y>(loop, begin, end, in, y);
+    if constexpr (kAllBf16<typename Place<Y>::Element>) gate_rows_of<Bf16, Y>(loop, begin, end, in, y);
+  });
 }
 
 }  // namespace
@@ -62,9 +67,12 @@ CpuPlan plan(const CpuBinding& binding) {
   const DType dtype = in[0].type.dtype;
   const DType gate_dtype = in[1].type.dtype;
   const int threads = binding.threads;
+  const bool may_stream = binding.streams && rows_begin_on_lines(loop, dtype);
   return {[=](const LaunchArguments& arguments) {
+    const bool streams = writes_past_cache(may_stream, arguments);
     parallel_for(threads, loop.rows, grain_of(loop.row_length()), [&](std::int64_t begin, std::int64_t end, int) {
-      HWY_DYNAMIC_DISPATCH(gate_rows)(dtype, gate_dtype, loop, begin, end, arguments.inputs, arguments.outputs[0]);
+      HWY_DYNAMIC_DISPATCH(gate_rows)
+      (dtype, gate_dtype, streams, loop, begin, end, arguments.inputs, arguments.outputs[0]);
     });
   }};
 }

@@ -48,16 +48,20 @@ void for_each_highway_target(const Check& check) {
 
 inline void expect_matches_oracle(const Kernel& kernel, const OpSpec& spec, Tolerance tolerance) {
   std::uint64_t seed = 1;
+  const auto check = [&](TestStrides strides, const Target& target) {
+    const Comparison result = compare_with_oracle(kernel, spec, target, seed++, tolerance, strides);
+    EXPECT_TRUE(result.passed) << kernel.name() << " on " << name_of(spec.inputs[0].dtype)
+                               << spec.inputs[0].shape.to_string() << ", strides " << static_cast<int>(strides)
+                               << ", threads " << target.threads << ", cache of " << target.cache_bytes
+                               << " bytes: " << result.message;
+  };
   for_each_highway_target([&] {
-    for (const TestStrides strides : {TestStrides::kDense, TestStrides::kPadded, TestStrides::kPermuted}) {
-      for (const int threads : {1, 2}) {
-        if (threads > 1 && spec.inputs[0].shape.numel() < 2 * kElementsPerThread) continue;  // would run serially
-        const Comparison result =
-            compare_with_oracle(kernel, spec, Target{.threads = threads}, seed++, tolerance, strides);
-        EXPECT_TRUE(result.passed) << kernel.name() << " on " << name_of(spec.inputs[0].dtype)
-                                   << spec.inputs[0].shape.to_string() << ", strides " << static_cast<int>(strides)
-                                   << ", threads " << threads << ": " << result.message;
-      }
+    for (const int threads : {1, 2}) {
+      if (threads > 1 && spec.inputs[0].shape.numel() < 2 * kElementsPerThread) continue;  // would run serially
+      for (const TestStrides strides : {TestStrides::kDense, TestStrides::kPadded, TestStrides::kPermuted})
+        check(strides, Target{.threads = threads});
+      // Nothing fits a cache of one byte: results are written past it.
+      check(TestStrides::kDense, Target{.threads = threads, .cache_bytes = 1});
     }
   });
 }

@@ -24,8 +24,8 @@ struct Part {
 std::int64_t element_bytes(const Operand& operand) { return static_cast<std::int64_t>(size_of(operand.type.dtype)); }
 
 /// `to` as a copy of elements of `from`, whose strides are `from_strides` along the axes of `to`.
-StridedCopy copy_between(const Operand& to, const Shape& from_strides) {
-  return {size_of(to.type.dtype), to.type.shape, from_strides, to.strides};
+StridedCopy copy_between(const Operand& to, const Shape& from_strides, bool streams) {
+  return {size_of(to.type.dtype), to.type.shape, from_strides, to.strides, streams};
 }
 
 CpuPlan plan_part(const Part& part, int threads) {
@@ -34,7 +34,7 @@ CpuPlan plan_part(const Part& part, int threads) {
 
 CpuPlan plan_reshape(const CpuBinding& binding) {
   const Operand& y = binding.outputs[0];
-  return plan_part({copy_between(y, row_major_strides(y.type.shape))}, binding.threads);
+  return plan_part({copy_between(y, row_major_strides(y.type.shape), binding.streams)}, binding.threads);
 }
 
 CpuPlan plan_transpose(const CpuBinding& binding) {
@@ -44,14 +44,15 @@ CpuPlan plan_transpose(const CpuBinding& binding) {
   for (const std::int64_t source : binding.spec.attributes.get_ints("perm")) {
     from.set(axis++, binding.inputs[0].strides[static_cast<int>(source)]);
   }
-  return plan_part({copy_between(y, from)}, binding.threads);
+  return plan_part({copy_between(y, from, binding.streams)}, binding.threads);
 }
 
 CpuPlan plan_slice(const CpuBinding& binding) {
   const Operand& x = binding.inputs[0];
   const auto& attributes = binding.spec.attributes;
   const std::int64_t start = attributes.get_int("start") * x.strides[static_cast<int>(attributes.get_int("axis"))];
-  return plan_part({copy_between(binding.outputs[0], x.strides), start * element_bytes(x)}, binding.threads);
+  return plan_part({copy_between(binding.outputs[0], x.strides, binding.streams), start * element_bytes(x)},
+                   binding.threads);
 }
 
 CpuPlan plan_concat(const CpuBinding& binding) {
@@ -60,7 +61,8 @@ CpuPlan plan_concat(const CpuBinding& binding) {
   std::vector<Part> parts;
   std::int64_t start = 0;
   for (const Operand& x : binding.inputs) {
-    parts.push_back({copy_between({x.type, y.strides}, x.strides), 0, start * y.strides[axis] * element_bytes(y)});
+    parts.push_back(
+        {copy_between({x.type, y.strides}, x.strides, binding.streams), 0, start * y.strides[axis] * element_bytes(y)});
     start += x.type.shape[axis];
   }
   const int threads = binding.threads;
@@ -72,7 +74,7 @@ CpuPlan plan_concat(const CpuBinding& binding) {
 CpuPlan plan_row(const CpuBinding& binding) {
   const Operand& table = binding.inputs[0];  // [n, ...]
   const Operand& y = binding.outputs[0];     // [...]
-  const Part part{copy_between(y, Shape(table.strides.dims().subspan(1)))};
+  const Part part{copy_between(y, Shape(table.strides.dims().subspan(1)), binding.streams)};
   const std::int64_t row_bytes = table.strides[0] * element_bytes(table);
   const std::int64_t rows = table.type.shape[0];
   const int threads = binding.threads;

@@ -40,6 +40,16 @@ struct RowLoop {
   [[nodiscard]] std::int64_t row_length() const { return piece != 0 ? piece : inner.extent; }
 };
 
+inline constexpr std::int64_t kCacheLine = 64;  ///< bytes
+
+/// Whether every row begins on a cache line in the last operand, where that begins on one.
+template <std::size_t N>
+[[nodiscard]] bool rows_begin_on_lines(const RowLoop<N>& loop, DType dtype) {
+  return std::all_of(loop.outer.begin(), loop.outer.begin() + loop.rank, [&](const auto& axis) {
+    return axis.strides[N - 1] * static_cast<std::int64_t>(size_of(dtype)) % kCacheLine == 0;
+  });
+}
+
 /// Walks the rows of a RowLoop in order from a given one; hand each thread its own.
 template <std::size_t N>
 class RowCursor {

@@ -14,6 +14,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/dtype.hpp"
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -29,6 +31,52 @@ struct ExactBf16 {
 };
 using Float = hn::ScalableTag<float>;
 using Vector = hn::Vec<Float>;
+
+/// A place in memory that is written past the cache, because its lines would be gone before they are read: nothing is
+/// read to fill them, which makes a copy a third faster. Whole vectors only, each at a multiple of its size.
+template <class T>
+struct Streamed {
+  T* to;
+  HWY_INLINE Streamed operator+(std::int64_t i) const { return {to + i}; }
+};
+
+/// What a place to write, T* or Streamed<T>, consists of.
+template <class Y>
+struct Place;
+template <class T>
+struct Place<T*> {
+  using Element = T;
+  static constexpr bool kStreams = false;
+  static T* at(void* y) { return static_cast<T*>(y); }
+};
+template <class T>
+struct Place<Streamed<T>> {
+  using Element = T;
+  static constexpr bool kStreams = true;
+  static Streamed<T> at(void* y) { return {static_cast<T*>(y)}; }
+};
+
+/// Calls f with the kind of place that results of that dtype, f32 or bf16, go to.
+template <class F>
+HWY_INLINE void with_place(DType dtype, bool streams, const F& f) {
+  if (dtype == DType::kF32) return streams ? f(Streamed<float>{}) : f(static_cast<float*>(nullptr));
+  return streams ? f(Streamed<Bf16>{}) : f(static_cast<Bf16*>(nullptr));
+}
+
+/// After the last write of a thread, so that the others see what it has streamed.
+template <class Y>
+HWY_INLINE void finish_writes() {
+  if constexpr (Place<Y>::kStreams) hwy::FlushStream();
+}
+
+/// Reads that far ahead are asked for where results are streamed: the CPU's own prefetch stops at the end of a page and
+/// starts late.
+inline constexpr std::int64_t kAheadBytes = 1024;
+
+template <class T>
+HWY_INLINE void prefetch_ahead(const T* from) {
+  hwy::Prefetch(from + kAheadBytes / static_cast<std::int64_t>(sizeof(T)));
+}
 
 /// Elements in a vector.
 HWY_INLINE constexpr std::int64_t lanes() { return static_cast<std::int64_t>(hn::MaxLanes(Float())); }
@@ -94,12 +142,27 @@ HWY_INLINE void store_all(Vector v, Bf16* to) {
 #endif
 }
 
+HWY_INLINE void store_all(Vector v, Streamed<float> y) { hn::Stream(v, Float(), y.to); }
+template <class T>  // a 16-bit one: rounded in a register, then streamed
+HWY_INLINE void store_all(Vector v, Streamed<T> y) {
+  const hn::Rebind<std::uint16_t, Float> d16;
+  HWY_ALIGN std::uint16_t halves[lanes()];
+  store_all(v, reinterpret_cast<T*>(halves));
+  hn::Stream(hn::Load(d16, halves), d16, reinterpret_cast<std::uint16_t*>(y.to));
+}
+
 template <class T>
 HWY_INLINE void store(Vector v, T* to, std::int64_t count) {
   if (lanes() == 1 || HWY_LIKELY(count == lanes())) return store_all(v, to);
   HWY_ALIGN T padded[lanes()];
   store_all(v, padded);
   std::memcpy(to, padded, static_cast<std::size_t>(count) * sizeof(T));
+}
+
+/// A last, shorter vector is not streamed.
+template <class T>
+HWY_INLINE void store(Vector v, Streamed<T> y, std::int64_t count) {
+  store(v, y.to, count);
 }
 
 // Rows as interleaved pairs: lane i of `even` is element 2i and of `odd` element 2i + 1.
@@ -138,6 +201,17 @@ HWY_INLINE void store_all_pairs(Pairs pairs, Bf16* to) {
 #endif
 }
 
+template <class T>
+HWY_INLINE void store_all_pairs(Pairs pairs, Streamed<T> y) {
+  // Through the stack in the program, in registers as compiled.
+  using Lane = std::conditional_t<sizeof(T) == sizeof(float), float, std::uint16_t>;
+  const hn::ScalableTag<Lane> d;
+  HWY_ALIGN T both[2 * lanes()];
+  store_all_pairs(pairs, both);
+  for (std::int64_t i = 0; i < 2 * lanes(); i += static_cast<std::int64_t>(hn::MaxLanes(d)))
+    hn::Stream(hn::Load(d, reinterpret_cast<const Lane*>(both + i)), d, reinterpret_cast<Lane*>(y.to + i));
+}
+
 /// `count` pairs; the other lanes are 0.
 template <class T>
 HWY_INLINE Pairs load_pairs(const T* from, std::int64_t count) {
@@ -154,23 +228,36 @@ HWY_INLINE void store_pairs(Pairs pairs, T* to, std::int64_t count) {
   std::memcpy(to, padded, 2 * static_cast<std::size_t>(count) * sizeof(T));
 }
 
+template <class T>
+HWY_INLINE void store_pairs(Pairs pairs, Streamed<T> y, std::int64_t count) {
+  if (lanes() == 1 || HWY_LIKELY(count == lanes())) return store_all_pairs(pairs, y);
+  store_pairs(pairs, y.to, count);
+}
+
 // Rows. Where all operands are bf16 they are taken in pairs: one load and two operations give two vectors, in an order
 // that elementwise work and sums do not see, and no lane has to move.
 
 template <class... T>
 inline constexpr bool kAllBf16 = (std::is_same_v<T, Bf16> && ...);
 
-/// y[i] = f(x[i]...) for i < n; y may be one of the x.
-template <class F, class T, class... X>
-HWY_INLINE void map_row(std::int64_t n, const F& f, T* y, const X*... x) {
+/// y[i] = f(x[i]...) for i < n; y is T* or Streamed<T> and may be one of the x.
+template <class F, class Y, class... X>
+HWY_INLINE void map_row(std::int64_t n, const F& f, Y y, const X*... x) {
+  constexpr bool kStreams = Place<Y>::kStreams;
   std::int64_t i = 0;
-  if constexpr (kAllBf16<T, X...>) {
+  if constexpr (kAllBf16<typename Place<Y>::Element, X...>) {
     const auto map_pairs = [&](const auto&... pairs) HWY_ATTR {
       store_all_pairs({f(pairs.even...), f(pairs.odd...)}, y + i);
     };
-    for (; i + 2 * lanes() <= n; i += 2 * lanes()) map_pairs(load_all_pairs(x + i)...);
+    for (; i + 2 * lanes() <= n; i += 2 * lanes()) {
+      if constexpr (kStreams) (prefetch_ahead(x + i), ...);
+      map_pairs(load_all_pairs(x + i)...);
+    }
   }
-  for (; i + lanes() <= n; i += lanes()) store_all(f(load_all(x + i)...), y + i);
+  for (; i + lanes() <= n; i += lanes()) {
+    if constexpr (kStreams) (prefetch_ahead(x + i), ...);
+    store_all(f(load_all(x + i)...), y + i);
+  }
   if (i < n) store(f(load(x + i, n - i)...), y + i, n - i);
 }
 
@@ -308,6 +395,95 @@ struct Exp2 {
     scale = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(d32, shifted)));
   }
 };
+
+// Groups: two vectors of a row of T, its pairs for bf16 and its next two vectors for f32. Operands beside it are taken
+// in the same order, whatever their dtype, and intermediate results kept as planes: first the one vector, then the
+// other.
+
+inline constexpr std::int64_t kGroup = 2 * lanes();
+
+template <class T, class S>
+HWY_INLINE Pairs load_group(const S* from, std::int64_t count) {
+  HWY_ALIGN S padded[kGroup];
+  if (HWY_UNLIKELY(count < kGroup)) {
+    std::memset(padded, 0, sizeof(padded));
+    std::memcpy(padded, from, static_cast<std::size_t>(count) * sizeof(S));
+    from = padded;
+  }
+  if constexpr (std::is_same_v<T, Bf16>) return load_all_pairs(from);
+  return {load_all(from), load_all(from + lanes())};
+}
+template <class T>
+HWY_INLINE void store_whole_group(Pairs group, T* to) {
+  if constexpr (std::is_same_v<T, Bf16>) return store_all_pairs(group, to);
+  store_all(group.even, to);
+  store_all(group.odd, to + lanes());
+}
+HWY_INLINE void store_whole_group(Pairs group, Streamed<Bf16> y) { store_all_pairs(group, y); }
+HWY_INLINE void store_whole_group(Pairs group, Streamed<float> y) {
+  store_all(group.even, y);
+  store_all(group.odd, y + lanes());
+}
+template <class Y>
+HWY_INLINE void store_group(Pairs group, Y y, std::int64_t count) {
+  using T = typename Place<Y>::Element;
+  if (HWY_LIKELY(count == kGroup)) return store_whole_group(group, y);
+  HWY_ALIGN T padded[kGroup];
+  store_whole_group(group, static_cast<T*>(padded));
+  T* to = nullptr;
+  if constexpr (Place<Y>::kStreams) {
+    to = y.to;
+  } else {
+    to = y;
+  }
+  std::memcpy(to, padded, static_cast<std::size_t>(count) * sizeof(T));
+}
+/// The first `count` elements of a group of T, 0 in place of the others.
+template <class T>
+HWY_INLINE Pairs keep_first_of_group(Pairs group, std::int64_t count) {
+  if (HWY_LIKELY(count == kGroup)) return group;
+  const Float d;
+  const std::int64_t even = std::is_same_v<T, Bf16> ? (count + 1) / 2 : HWY_MIN(count, lanes());
+  return {hn::IfThenElseZero(hn::FirstN(d, static_cast<std::size_t>(even)), group.even),
+          hn::IfThenElseZero(hn::FirstN(d, static_cast<std::size_t>(count - even)), group.odd)};
+}
+HWY_INLINE Pairs load_planes(const float* from) { return {load_all(from), load_all(from + lanes())}; }
+HWY_INLINE void store_planes(Pairs group, float* to) {
+  store_all(group.even, to);
+  store_all(group.odd, to + lanes());
+}
+template <class T>
+HWY_INLINE void prefetch_group(const T* from) {
+  constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
+  for (std::int64_t i = 0; i < kGroup; i += kLine) hwy::Prefetch(from + i);
+}
+
+/// The sum of f(i, count), the group of `count` elements at i, over a row of n. Runs of 64 vectors are added in f32 and
+/// those sums in double, so that the error does not grow with n.
+template <class F>
+HWY_INLINE double sum_groups(std::int64_t n, const F& f) {
+  const Float d;
+  double total = 0;
+  std::int64_t i = 0;
+  while (i < n) {
+    const std::int64_t end = HWY_MIN(n, i + 32 * kGroup);
+    Pairs sum0{hn::Zero(d), hn::Zero(d)};
+    Pairs sum1 = sum0;
+    for (; i + 2 * kGroup <= end; i += 2 * kGroup) {
+      const Pairs first = f(i, kGroup);
+      const Pairs second = f(i + kGroup, kGroup);
+      sum0 = {hn::Add(sum0.even, first.even), hn::Add(sum0.odd, first.odd)};
+      sum1 = {hn::Add(sum1.even, second.even), hn::Add(sum1.odd, second.odd)};
+    }
+    for (; i < end; i += kGroup) {
+      const Pairs last = f(i, HWY_MIN(kGroup, end - i));
+      sum0 = {hn::Add(sum0.even, last.even), hn::Add(sum0.odd, last.odd)};
+    }
+    const Vector sum = hn::Add(hn::Add(sum0.even, sum0.odd), hn::Add(sum1.even, sum1.odd));
+    total += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum)));
+  }
+  return total;
+}
 
 /// What exp_of is given.
 enum class ExpRange { kAny, kNotPositive };

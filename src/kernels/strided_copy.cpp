@@ -1,4 +1,5 @@
-// Runs of 64 bytes and more go to memcpy, which is as fast as memory from there on. Shorter ones, of 1 to 32 bytes, are
+// Runs of 64 bytes and more go to memcpy, which is as fast as memory from there on, or past the cache where the tensors
+// do not fit it: memcpy does that for single runs of many megabytes only. Shorter ones, of 1 to 32 bytes, are
 // units of a tile with a size known at compile time, so that one is one load and one store. A tile spans the axis along
 // which units are closest in the source and the one along which they are closest in the target.
 //
@@ -9,6 +10,10 @@
 // panels of 256 x 256, for the sake of the TLB, gained nothing.)
 
 #include "kernels/strided_copy.hpp"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -29,8 +34,8 @@ constexpr std::int64_t kPieceBytes = 64 * 1024;
 }  // namespace
 
 StridedCopy::StridedCopy(std::size_t element_bytes, const Shape& extents, const Shape& from_strides,
-                         const Shape& to_strides)
-    : element_bytes_(static_cast<std::int64_t>(element_bytes)) {
+                         const Shape& to_strides, bool streams)
+    : element_bytes_(static_cast<std::int64_t>(element_bytes)), streams_(streams) {
   loop_ = longest_rows<2>(extents, {from_strides, to_strides}, kPieceBytes / element_bytes_);
   const std::int64_t run_bytes = loop_.inner.extent * element_bytes_;
   const bool is_unit = run_bytes < kRunBytes && std::has_single_bit(static_cast<std::uint64_t>(run_bytes));
@@ -66,12 +71,49 @@ void StridedCopy::plan_tiles() {
   detail::count_rows(loop_);
 }
 
+namespace {
+
+/// Copies past the cache where the target has whole lines. The last of a thread's is followed by finish_streaming().
+void stream(std::byte* to, const std::byte* from, std::int64_t bytes) {
+#if defined(__SSE2__)
+  constexpr std::int64_t kAhead = 1024;  // of reads: the CPU's own prefetch starts late and ends with the page
+  constexpr std::int64_t kPart = sizeof(__m128i);
+  const std::int64_t head = std::min(bytes, -reinterpret_cast<std::intptr_t>(to) & (kCacheLine - 1));
+  std::memcpy(to, from, static_cast<std::size_t>(head));
+  std::int64_t i = head;
+  for (; i + kCacheLine <= bytes; i += kCacheLine) {
+    _mm_prefetch(from + i + kAhead, _MM_HINT_T0);
+    for (std::int64_t part = i; part < i + kCacheLine; part += kPart)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + part),
+                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + part)));
+  }
+  std::memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
+#else
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+#endif
+}
+
+void finish_streaming() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+}  // namespace
+
 void StridedCopy::copy_runs(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const {
   RowCursor cursor(loop_, begin);
   for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
-    std::memcpy(to + cursor.offset(1) * element_bytes_, from + cursor.offset(0) * element_bytes_,
-                static_cast<std::size_t>(cursor.length() * element_bytes_));
+    std::byte* target = to + cursor.offset(1) * element_bytes_;
+    const std::byte* source = from + cursor.offset(0) * element_bytes_;
+    const std::int64_t bytes = cursor.length() * element_bytes_;
+    if (streams_) {
+      stream(target, source, bytes);
+    } else {
+      std::memcpy(target, source, static_cast<std::size_t>(bytes));
+    }
   }
+  if (streams_) finish_streaming();
 }
 
 namespace {

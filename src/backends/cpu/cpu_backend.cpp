@@ -71,7 +71,9 @@ class CpuEvent final : public Event {
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(int threads)
-      : threads_(threads == 0 ? allowed_cpus() : std::min(threads, allowed_cpus())), isa_(detect_cpu_isa()) {
+      : threads_(threads == 0 ? allowed_cpus() : std::min(threads, allowed_cpus())),
+        isa_(detect_cpu_isa()),
+        cache_bytes_(last_level_cache_bytes()) {
     omp_set_dynamic(0);
     omp_set_num_threads(threads_);
   }
@@ -79,7 +81,7 @@ class CpuBackend final : public Backend {
   [[nodiscard]] DeviceProperties properties() const override {
     const SystemMemory memory = system_memory();
     return {.name = cpu_name(),
-            .target = {.device = DeviceKind::kCpu, .cpu_isa = isa_, .threads = threads_},
+            .target = {.device = DeviceKind::kCpu, .cpu_isa = isa_, .threads = threads_, .cache_bytes = cache_bytes_},
             .memory_bytes = memory.installed_bytes,
             .available_bytes = memory.available_bytes};
   }
@@ -138,6 +140,7 @@ class CpuBackend final : public Backend {
 
   int threads_;
   CpuIsa isa_;
+  std::size_t cache_bytes_;
 };
 
 }  // namespace

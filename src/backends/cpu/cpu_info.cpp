@@ -150,6 +150,13 @@ int allowed_cpus() {
   return 1;
 }
 
+std::size_t last_level_cache_bytes() {
+  long largest = 0;
+  for (const int name : {_SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL4_CACHE_SIZE})
+    largest = std::max(largest, sysconf(name));
+  return static_cast<std::size_t>(largest);
+}
+
 SystemMemory system_memory() {
   const std::string text = read_text("/proc/meminfo");
   SystemMemory memory{.installed_bytes = meminfo_bytes(text, "MemTotal"),

@@ -24,6 +24,9 @@ void limit_detected_isa(CpuIsa most);
 /// Logical CPUs that the affinity mask of the calling thread allows; at least 1.
 [[nodiscard]] int allowed_cpus();
 
+/// The size of the largest cache; 0 where the system does not tell.
+[[nodiscard]] std::size_t last_level_cache_bytes();
+
 struct SystemMemory {
   std::size_t installed_bytes = 0;
   std::size_t available_bytes = 0;  ///< without swapping, and within the limits of this process' control groups (v2)
