@@ -1,5 +1,6 @@
 #include "kernels/norm.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/highway_check.hpp"
@@ -67,9 +68,10 @@ TEST(LayerNormValues, SurviveALargeMean) {
     std::vector<float> y(x.size());
     const void* in = x.data();
     void* out = y.data();
-    highway_layer_norm()
-        .prepare(spec, {&operand, 1}, {&operand, 1}, Target{})
-        ->launch({*stream, {&in, 1}, {&out, 1}, nullptr});
+    const auto prepared = highway_layer_norm().prepare(spec, {&operand, 1}, {&operand, 1}, Target{});
+    const Buffer scratch =
+        backend->allocate(std::max<std::size_t>(prepared->scratch_bytes(), 1), MemoryCategory::kWorkspace);
+    prepared->launch({*stream, {&in, 1}, {&out, 1}, scratch.data()});
     for (std::size_t i = 0; i < x.size(); ++i) {
       // The mean itself rounds to f32: half a unit in the last place of 1000.
       EXPECT_NEAR(static_cast<double>(y[i]), (static_cast<double>(x[i]) - mean) / std::sqrt(variance + 1e-6), 4e-5);

@@ -1,5 +1,7 @@
 #include "kernels/softmax.hpp"
 
+#include <algorithm>
+
 #include "kernels/highway_check.hpp"
 
 namespace headroom {
@@ -31,9 +33,10 @@ std::vector<float> softmax(const std::vector<float>& x) {
   std::vector<float> y(x.size());
   const void* in = x.data();
   void* out = y.data();
-  highway_softmax()
-      .prepare(spec, {&operand, 1}, {&operand, 1}, Target{})
-      ->launch({*stream, {&in, 1}, {&out, 1}, nullptr});
+  const auto prepared = highway_softmax().prepare(spec, {&operand, 1}, {&operand, 1}, Target{});
+  const Buffer scratch =
+      backend->allocate(std::max<std::size_t>(prepared->scratch_bytes(), 1), MemoryCategory::kWorkspace);
+  prepared->launch({*stream, {&in, 1}, {&out, 1}, scratch.data()});
   return y;
 }
 

@@ -32,8 +32,9 @@ class PiecewiseLinear final : public PreparedKernel {
         rows_(piece_rows(plan_, threads)),
         pieces_((plan_.rows.extent + rows_ - 1) / rows_) {
     const TeamSize alone(1);
-    const auto product = choose_product(problem_, piece(rows_), end());
-    weight_ = product.weights_desc();
+    // oneDNN would leave the weight dense for a few rows, and then take a slow path.
+    weight_ = choose_product(problem_, piece(kPieceRows), end()).weights_desc();
+    const auto product = make_product(problem_, piece(rows_), end(), weight_);
     if (weight_ != dense_weight(problem_)) packed_.push_back({1, layout_name(weight_), weight_.get_size()});
     implementation_ = product.impl_info_str();
     for (int thread = 0; thread < threads_; ++thread) calls_.push_back(bind(product));

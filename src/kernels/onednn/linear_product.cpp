@@ -6,6 +6,8 @@
 namespace headroom::onednn {
 namespace {
 
+constexpr std::int64_t kEnoughRows = 16;  // for a product: a tile of AMX
+
 dnnl::primitive_attr attributes_for(Activation activation) {
   dnnl::primitive_attr attributes = attributes_with_user_scratch();
   dnnl::post_ops after;
@@ -32,9 +34,10 @@ RowPlan plan_rows(const Operand& x, const Operand& y) {
       axes.push_back(next);
   }
   if (axes.empty()) axes.push_back({1, shape[-1], y.type.shape[-1]});
-  const auto longest = std::ranges::max_element(axes, {}, &RowAxis::extent);
-  RowPlan plan{.rows = *longest, .loops = {}};
-  axes.erase(longest);
+  const auto chosen =
+      axes.front().extent >= kEnoughRows ? axes.begin() : std::ranges::max_element(axes, {}, &RowAxis::extent);
+  RowPlan plan{.rows = *chosen, .loops = {}};
+  axes.erase(chosen);
   plan.loops = std::move(axes);
   return plan;
 }

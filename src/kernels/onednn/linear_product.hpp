@@ -30,7 +30,8 @@ struct RowPlan {
   };
   [[nodiscard]] Offsets offsets(std::int64_t product) const;
 };
-/// The leading axes merged as far as the strides of both operands allow; the longest becomes the product's rows.
+/// The leading axes merged as far as the strides of both operands allow. The innermost becomes the product's rows,
+/// whose operands then lie close together, or the longest where that has only a few.
 [[nodiscard]] RowPlan plan_rows(const Operand& x, const Operand& y);
 
 /// What a linear's product is, but for its rows.
