@@ -54,7 +54,7 @@ namespace HWY_NAMESPACE {
 namespace {
 
 /// Rows of A that one pass takes: with three vectors of B, as many sums as the registers hold.
-constexpr std::int64_t kRows = HWY_TARGET == HWY_AVX3 ? 8 : 4;
+constexpr std::int64_t kRows = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
 
 struct Matrix {
   const float* data;

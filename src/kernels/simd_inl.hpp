@@ -404,10 +404,12 @@ inline constexpr std::int64_t kGroup = 2 * lanes();
 
 template <class T, class S>
 HWY_INLINE Pairs load_group(const S* from, std::int64_t count) {
+  if constexpr (!std::is_same_v<T, Bf16>)
+    if (count == lanes()) return {load_all(from), hn::Zero(Float())};  // rows of an odd number of vectors are common
   HWY_ALIGN S padded[kGroup];
   if (HWY_UNLIKELY(count < kGroup)) {
     std::memset(padded, 0, sizeof(padded));
-    std::memcpy(padded, from, static_cast<std::size_t>(count) * sizeof(S));
+    std::memcpy(padded, from, static_cast<std::size_t>(HWY_MIN(count, kGroup)) * sizeof(S));
     from = padded;
   }
   if constexpr (std::is_same_v<T, Bf16>) return load_all_pairs(from);
@@ -428,6 +430,8 @@ template <class Y>
 HWY_INLINE void store_group(Pairs group, Y y, std::int64_t count) {
   using T = typename Place<Y>::Element;
   if (HWY_LIKELY(count == kGroup)) return store_whole_group(group, y);
+  if constexpr (!std::is_same_v<T, Bf16>)
+    if (count == lanes()) return store_all(group.even, y);
   HWY_ALIGN T padded[kGroup];
   store_whole_group(group, static_cast<T*>(padded));
   T* to = nullptr;
@@ -436,7 +440,7 @@ HWY_INLINE void store_group(Pairs group, Y y, std::int64_t count) {
   } else {
     to = y;
   }
-  std::memcpy(to, padded, static_cast<std::size_t>(count) * sizeof(T));
+  std::memcpy(to, padded, static_cast<std::size_t>(HWY_MIN(count, kGroup)) * sizeof(T));
 }
 /// The first `count` elements of a group of T, 0 in place of the others.
 template <class T>

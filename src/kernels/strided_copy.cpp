@@ -73,6 +73,10 @@ void StridedCopy::plan_tiles() {
 
 namespace {
 
+/// Runs up to here are asked for whole, kRowsAhead rows before their turn: nothing in one tells where the next one is.
+constexpr std::int64_t kShortRun = 1024;
+constexpr std::int64_t kRowsAhead = 4;
+
 /// Copies past the cache where the target has whole lines. The last of a thread's is followed by finish_streaming().
 void stream(std::byte* to, const std::byte* from, std::int64_t bytes) {
 #if defined(__SSE2__)
@@ -82,7 +86,7 @@ void stream(std::byte* to, const std::byte* from, std::int64_t bytes) {
   std::memcpy(to, from, static_cast<std::size_t>(head));
   std::int64_t i = head;
   for (; i + kCacheLine <= bytes; i += kCacheLine) {
-    _mm_prefetch(from + i + kAhead, _MM_HINT_T0);
+    if (bytes > kShortRun) _mm_prefetch(from + i + kAhead, _MM_HINT_T0);
     for (std::int64_t part = i; part < i + kCacheLine; part += kPart)
       _mm_stream_si128(reinterpret_cast<__m128i*>(to + part),
                        _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + part)));
@@ -90,6 +94,14 @@ void stream(std::byte* to, const std::byte* from, std::int64_t bytes) {
   std::memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
 #else
   std::memcpy(to, from, static_cast<std::size_t>(bytes));
+#endif
+}
+
+void prefetch(const std::byte* from, std::int64_t bytes) {
+#if defined(__SSE2__)
+  for (std::int64_t i = 0; i < bytes; i += kCacheLine) _mm_prefetch(from + i, _MM_HINT_T0);
+#else
+  static_cast<void>(from), static_cast<void>(bytes);
 #endif
 }
 
@@ -103,11 +115,16 @@ void finish_streaming() {
 
 void StridedCopy::copy_runs(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const {
   RowCursor cursor(loop_, begin);
+  RowCursor ahead(loop_, std::min(begin + kRowsAhead, end - 1));
   for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
     std::byte* target = to + cursor.offset(1) * element_bytes_;
     const std::byte* source = from + cursor.offset(0) * element_bytes_;
     const std::int64_t bytes = cursor.length() * element_bytes_;
     if (streams_) {
+      if (bytes <= kShortRun) {
+        prefetch(from + ahead.offset(0) * element_bytes_, bytes);
+        ahead.next();
+      }
       stream(target, source, bytes);
     } else {
       std::memcpy(target, source, static_cast<std::size_t>(bytes));
