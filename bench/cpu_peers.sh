@@ -6,7 +6,7 @@
 #
 #   bench/cpu_peers.sh HEADROOM OUT_DIR [PAIRS]
 #
-# Needs python3 with PyTorch and diffusers. CORES chooses the two cores (0,1).
+# Needs python3 with PyTorch and diffusers. CORES chooses the two cores (0,1), MATCHES (a regular expression) some of the processes.
 set -euo pipefail
 headroom=$1 out=$2 pairs=${3:-3} cores=${CORES:-0,1}
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -42,6 +42,7 @@ for ((pair = 0; pair < pairs; ++pair)); do
     mapfile -t matches < <(printf '%s\n' "${matches[@]}" | tac)
   fi
   for match in "${matches[@]}"; do
+    [[ $match =~ ${MATCHES:-.} ]] || continue
     read -ra call <<<"$match"
     "${call[@]}"
   done
