@@ -1,16 +1,44 @@
-# What HEADROOM_CUDA=ON needs. Sources that need CUDA are *.cu, cuda_*.cpp and *_cuda.cpp; cuda_*stub.cpp stand in for them
-# in a build without (headroom_layer chooses), so that no caller has an #ifdef.
+# HEADROOM_CUDA: ON, OFF or AUTO, which is ON where a CUDA toolkit of 12.8 or later is found. Sets HEADROOM_WITH_CUDA to what
+# became of it, and HEADROOM_CUDA_LIBRARIES to what the backends link.
+#
+# Sources that need the toolkit are *.cu, cuda_*.cpp, *_cuda.cpp and *_cuda_test.cpp; cuda_*stub.cpp stand in for them in a build
+# without (headroom_layer chooses), so that no caller has an #ifdef. Headers that need it are *.cuh; *.hpp never do.
+#
+# The CUDA runtime is linked statically; cuBLASLt and cuDNN are opened by their soname when a GPU is first used. So one program
+# runs on machines with and without a GPU, and says what is missing where something is.
 
-if(HEADROOM_CUDA)
-  if(NOT EXISTS ${PROJECT_SOURCE_DIR}/src/backends/cuda/cuda_backend.cpp)
-    message(FATAL_ERROR "HEADROOM_CUDA=ON, but the CUDA backend is not part of this revision "
-                        "(there is no src/backends/cuda/cuda_backend.cpp); configure with HEADROOM_CUDA=OFF")
+set(HEADROOM_CUDA AUTO CACHE STRING "Build for NVIDIA GPUs: ON, OFF, or AUTO (where a CUDA toolkit of 12.8 or later is found)")
+set_property(CACHE HEADROOM_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(HEADROOM_WITH_CUDA OFF)
+set(HEADROOM_CUDA_LIBRARIES)
+
+if(HEADROOM_CUDA STREQUAL "AUTO")
+  find_package(CUDAToolkit 12.8 QUIET)
+  if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
+    set(HEADROOM_WITH_CUDA ON)
   endif()
-  if(NOT CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 80 89 90)
-  endif()
+elseif(HEADROOM_CUDA)
   find_package(CUDAToolkit 12.8 REQUIRED)
+  set(HEADROOM_WITH_CUDA ON)
+endif()
+
+if(HEADROOM_WITH_CUDA)
+  # Machine code for Hopper with its own instructions; for every other GPU from Ampere on, what sm_80 has, as machine code and as
+  # PTX that the driver compiles when it first sees a newer GPU.
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80 90a-real)
+  endif()
+  if(NOT CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
+  endif()
+  if(CMAKE_CXX_COMPILER_LAUNCHER AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+  endif()
   enable_language(CUDA)
-  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD 17)  # CMake 3.25 does not know how to ask nvcc for more
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  set(HEADROOM_CUDA_LIBRARIES CUDA::cudart_static ${CMAKE_DL_LIBS})
+  message(STATUS "CUDA: toolkit ${CUDAToolkit_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
+else()
+  message(STATUS "CUDA: not built; GPU devices are refused with a sentence that says so")
 endif()

@@ -6,6 +6,11 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
+# Programs look for shared libraries in the folder lib beside their own, where scripts/bundle.sh puts them; the older tag, because
+# the newer does not hold for the libraries of libraries.
+set(CMAKE_BUILD_RPATH "\$ORIGIN/../lib")
+add_link_options(-Wl,--disable-new-dtags)
+
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Release unless told" FORCE)
 endif()
@@ -21,7 +26,7 @@ add_library(headroom_options INTERFACE)
 target_include_directories(headroom_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(
   headroom_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Werror>
-                             $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>)
+                             $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo;-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_options(headroom_options INTERFACE -Wno-sign-conversion)  # which g++ leaves out of -Wconversion
 endif()

@@ -70,14 +70,22 @@ class Event {
 };
 
 struct DeviceProperties {
-  std::string name;                 ///< as the vendor writes it: "AMD EPYC 9R14"
+  std::string name;                 ///< as the vendor writes it: "AMD EPYC 9R14", "NVIDIA H200"
   Target target;                    ///< what code may be chosen for it
   std::size_t memory_bytes = 0;     ///< installed
   std::size_t available_bytes = 0;  ///< not held by anyone when asked
+  // Of a GPU; 0 and empty on a CPU.
+  int clock_mhz = 0;         ///< the highest that its multiprocessors run at
+  int memory_clock_mhz = 0;  ///< the highest of its memory
+  std::string driver = {};   ///< the newest CUDA version that the driver runs: "13.0"
+  std::string runtime = {};  ///< the CUDA version this program was built with
 };
 
 /// A device: memory, copies, streams, events, properties. It knows no operation.
 /// Failures (out of memory, device lost) throw Error with what was needed and what there is.
+///
+/// Memory may be freed while work submitted earlier to streams of this backend still uses it: it is not handed out again
+/// before that work is done.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -85,12 +93,22 @@ class Backend {
   [[nodiscard]] virtual DeviceProperties properties() const = 0;
   /// Uninitialized memory. Throws Error when there is not enough.
   [[nodiscard]] Buffer allocate(std::size_t bytes, MemoryCategory category);
+  /// `host` may be changed or freed as soon as this returns, though the copy may still be under way.
   virtual void copy_from_host(Stream& stream, void* device, const void* host, std::size_t bytes) = 0;
+  /// `host` holds the bytes once the stream has been synchronized.
   virtual void copy_to_host(Stream& stream, void* host, const void* device, std::size_t bytes) = 0;
   virtual void copy_on_device(Stream& stream, void* to, const void* from, std::size_t bytes) = 0;
   [[nodiscard]] virtual std::unique_ptr<Stream> make_stream() = 0;
+  /// A stream that belongs to the caller, by its native handle (cudaStream_t), which must outlive the result.
+  [[nodiscard]] virtual std::unique_ptr<Stream> adopt_stream(void* native_handle) = 0;
   [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
 
+  /// Names what this thread submits until end_range(), for a profiler that looks on; ranges nest.
+  virtual void begin_range(const char* /*name*/) noexcept {}
+  virtual void end_range() noexcept {}
+
+  /// Device memory taken from the system: memory_use().total, and what a pool keeps to hand out again.
+  [[nodiscard]] virtual std::size_t reserved_bytes() const { return use_.total; }
   [[nodiscard]] const MemoryUse& memory_use() const noexcept { return use_; }
   /// Starts a new peak at what is held now.
   void reset_peak() noexcept { use_.peak = use_.total; }

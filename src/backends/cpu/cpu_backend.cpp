@@ -97,6 +97,7 @@ class CpuBackend final : public Backend {
   }
 
   [[nodiscard]] std::unique_ptr<Stream> make_stream() override { return std::make_unique<CpuStream>(); }
+  [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void* /*native_handle*/) override { return make_stream(); }
   [[nodiscard]] std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
 
  protected:

@@ -1,0 +1,268 @@
+// One GPU through the CUDA runtime. Memory comes from a pool of its own, so that other users of the device's default pool in
+// this process neither see nor pay for what is kept here. The pool keeps what is freed: taking 8 GiB again costs 5 us instead
+// of 6 ms (H200).
+//
+// Allocating and freeing go through one stream. A block is usable on any stream once allocate() returns, because that
+// stream is then synchronized; a freed block returns to the pool behind everything submitted so far to the streams made
+// here, because that stream waits for them first.
+
+#include "backends/cuda/cuda_backend.hpp"
+
+#include <cuda_runtime_api.h>
+#include <nvtx3/nvToolsExt.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "backends/cuda/cuda_check.cuh"
+#include "backends/cuda/staging.cuh"
+#include "base/error.hpp"
+
+namespace headroom {
+namespace {
+
+using cuda::check;
+using cuda::report;
+
+constexpr int kLeastComputeCapability = 80;
+/// Up to here the driver takes the bytes along with the command; larger copies are staged.
+constexpr std::size_t kDirectCopyBytes = std::size_t{64} << 10;
+
+std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+/// Makes device 0 current. Throws Error where there is none that this program can use.
+void open_device() {
+  int driver = 0;
+  check(cudaDriverGetVersion(&driver));
+  if (driver == 0) fail("device cuda was asked for, but this machine has no NVIDIA driver; choose device cpu");
+  int devices = 0;
+  const cudaError_t status = cudaGetDeviceCount(&devices);
+  if (status == cudaErrorInsufficientDriver)
+    fail("device cuda was asked for, but the NVIDIA driver supports CUDA {} and this program needs {}; update the driver",
+         version_text(driver), version_text(CUDART_VERSION));
+  if (status == cudaErrorNoDevice || (status == cudaSuccess && devices == 0))
+    fail("device cuda was asked for, but the NVIDIA driver shows no GPU to this process; choose device cpu");
+  check(status);
+  check(cudaSetDevice(0));
+}
+
+int attribute(cudaDeviceAttr name) {
+  int value = 0;
+  check(cudaDeviceGetAttribute(&value, name, 0));
+  return value;
+}
+
+/// The streams that freed memory must wait for.
+class StreamList {
+ public:
+  void add(cudaStream_t stream) {
+    const std::scoped_lock lock(mutex_);
+    streams_.push_back(stream);
+  }
+  void remove(cudaStream_t stream) {
+    const std::scoped_lock lock(mutex_);
+    std::erase(streams_, stream);
+  }
+  template <typename Visit>
+  void for_each(const Visit& visit) {
+    const std::scoped_lock lock(mutex_);
+    for (const cudaStream_t stream : streams_) visit(stream);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<cudaStream_t> streams_;
+};
+
+class CudaStream final : public Stream {
+ public:
+  CudaStream(std::shared_ptr<StreamList> list, cudaStream_t stream, bool owned)
+      : list_(std::move(list)), stream_(stream), owned_(owned) {
+    list_->add(stream_);
+  }
+  ~CudaStream() override {
+    list_->remove(stream_);
+    if (owned_) {
+      report(cudaStreamSynchronize(stream_));  // what it works on may be freed next
+      report(cudaStreamDestroy(stream_));
+    }
+  }
+  void synchronize() override { check(cudaStreamSynchronize(stream_)); }
+  [[nodiscard]] void* native_handle() const noexcept override { return stream_; }
+
+ private:
+  std::shared_ptr<StreamList> list_;
+  cudaStream_t stream_;
+  bool owned_;
+};
+
+cudaStream_t handle_of(const Stream& stream) { return static_cast<cudaStream_t>(stream.native_handle()); }
+
+class CudaEvent final : public Event {
+ public:
+  CudaEvent() { check(cudaEventCreate(&event_)); }
+  ~CudaEvent() override { report(cudaEventDestroy(event_)); }
+  void record(Stream& stream) override { check(cudaEventRecord(event_, handle_of(stream))); }
+  [[nodiscard]] double milliseconds_since(const Event& start) const override {
+    const cudaEvent_t first = dynamic_cast<const CudaEvent&>(start).event_;
+    check(cudaEventSynchronize(first));
+    check(cudaEventSynchronize(event_));
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, first, event_));
+    return static_cast<double>(milliseconds);
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// The pool and the stream that memory passes through.
+class Pool {
+ public:
+  explicit Pool(std::shared_ptr<StreamList> users) : users_(std::move(users)) {
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    check(cudaEventCreateWithFlags(&passed_, cudaEventDisableTiming));
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = 0;
+    check(cudaMemPoolCreate(&pool_, &properties));
+    std::uint64_t keep = UINT64_MAX;
+    check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep));
+  }
+  ~Pool() {
+    report(cudaStreamSynchronize(stream_));
+    report(cudaMemPoolDestroy(pool_));
+    report(cudaEventDestroy(passed_));
+    report(cudaStreamDestroy(stream_));
+  }
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  void* allocate(std::size_t bytes) {
+    void* data = try_allocate(bytes);
+    if (data == nullptr) {  // what was freed but is still in use, or lies in pieces, may be what is missing
+      check(cudaStreamSynchronize(stream_));
+      check(cudaMemPoolTrimTo(pool_, 0));
+      data = try_allocate(bytes);
+    }
+    if (data == nullptr) {
+      std::size_t available = 0, installed = 0;
+      check(cudaMemGetInfo(&available, &installed));
+      fail("the GPU is out of memory: {} bytes are needed in one block and {} of its {} bytes are available", bytes,
+           available, installed);
+    }
+    check(cudaStreamSynchronize(stream_));
+    return data;
+  }
+
+  void free(void* data) noexcept {
+    users_->for_each([&](cudaStream_t user) {
+      report(cudaEventRecord(passed_, user));
+      report(cudaStreamWaitEvent(stream_, passed_, 0));
+    });
+    report(cudaFreeAsync(data, stream_));
+  }
+
+  [[nodiscard]] std::size_t reserved_bytes() const {
+    std::uint64_t bytes = 0;
+    check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &bytes));
+    return bytes;
+  }
+
+ private:
+  void* try_allocate(std::size_t bytes) {
+    void* data = nullptr;
+    const cudaError_t status = cudaMallocFromPoolAsync(&data, std::max<std::size_t>(bytes, 1), pool_, stream_);
+    if (status != cudaErrorMemoryAllocation) {
+      check(status);
+      return data;
+    }
+    static_cast<void>(cudaGetLastError());
+    return nullptr;
+  }
+
+  std::shared_ptr<StreamList> users_;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t passed_ = nullptr;
+  cudaMemPool_t pool_ = nullptr;
+};
+
+class CudaBackend final : public Backend {
+ public:
+  [[nodiscard]] DeviceProperties properties() const override {
+    cudaDeviceProp device{};
+    check(cudaGetDeviceProperties(&device, 0));
+    int driver = 0;
+    check(cudaDriverGetVersion(&driver));
+    std::size_t available = 0, installed = 0;
+    check(cudaMemGetInfo(&available, &installed));
+    return {.name = device.name,
+            .target = target_,
+            .memory_bytes = installed,
+            .available_bytes = available,
+            .clock_mhz = attribute(cudaDevAttrClockRate) / 1000,
+            .memory_clock_mhz = attribute(cudaDevAttrMemoryClockRate) / 1000,
+            .driver = version_text(driver),
+            .runtime = version_text(CUDART_VERSION)};
+  }
+
+  void copy_from_host(Stream& stream, void* device, const void* host, std::size_t bytes) override {
+    if (bytes == 0) return;
+    if (bytes <= kDirectCopyBytes)
+      check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, handle_of(stream)));
+    else
+      staging_.copy(handle_of(stream), device, host, bytes);
+  }
+  void copy_to_host(Stream& stream, void* host, const void* device, std::size_t bytes) override {
+    if (bytes != 0) check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, handle_of(stream)));
+  }
+  void copy_on_device(Stream& stream, void* to, const void* from, std::size_t bytes) override {
+    if (bytes != 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, handle_of(stream)));
+  }
+
+  [[nodiscard]] std::unique_ptr<Stream> make_stream() override {
+    cudaStream_t stream = nullptr;
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    return std::make_unique<CudaStream>(streams_, stream, true);
+  }
+  [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void* native_handle) override {
+    return std::make_unique<CudaStream>(streams_, static_cast<cudaStream_t>(native_handle), false);
+  }
+  [[nodiscard]] std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(); }
+
+  void begin_range(const char* name) noexcept override { nvtxRangePushA(name); }
+  void end_range() noexcept override { nvtxRangePop(); }
+
+  [[nodiscard]] std::size_t reserved_bytes() const override { return pool_.reserved_bytes(); }
+
+ protected:
+  [[nodiscard]] void* allocate_bytes(std::size_t bytes) override { return pool_.allocate(bytes); }
+  void free_bytes(void* data, std::size_t /*bytes*/) noexcept override { pool_.free(data); }
+
+ private:
+  static Target read_target() {
+    open_device();
+    const int capability =
+        10 * attribute(cudaDevAttrComputeCapabilityMajor) + attribute(cudaDevAttrComputeCapabilityMinor);
+    if (capability < kLeastComputeCapability)
+      fail("device cuda was asked for, but the GPU has compute capability {}.{}; 8.0 (Ampere) or newer is needed",
+           capability / 10, capability % 10);
+    return {.device = DeviceKind::kCuda,
+            .compute_capability = capability,
+            .multiprocessors = attribute(cudaDevAttrMultiProcessorCount)};
+  }
+
+  Target target_ = read_target();
+  std::shared_ptr<StreamList> streams_ = std::make_shared<StreamList>();
+  Pool pool_{streams_};
+  cuda::Staging staging_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend() { return std::make_unique<CudaBackend>(); }
+
+}  // namespace headroom

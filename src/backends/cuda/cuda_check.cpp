@@ -1,0 +1,30 @@
+#include <cstdio>
+#include <cstring>
+
+#include "backends/cuda/cuda_check.cuh"
+#include "base/error.hpp"
+
+namespace headroom::cuda {
+namespace {
+
+const char* file_name(const std::source_location& where) {
+  const char* const slash = std::strrchr(where.file_name(), '/');
+  return slash == nullptr ? where.file_name() : slash + 1;
+}
+
+}  // namespace
+
+void check(cudaError_t status, std::source_location where) {
+  if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // so that the next call does not report it again
+  fail("CUDA failed with {} ({}), seen at {}:{}", cudaGetErrorName(status), cudaGetErrorString(status), file_name(where),
+       where.line());
+}
+
+void report(cudaError_t status, std::source_location where) noexcept {
+  if (status == cudaSuccess || status == cudaErrorCudartUnloading) return;
+  std::fprintf(stderr, "CUDA failed with %s (%s) while cleaning up at %s:%u\n", cudaGetErrorName(status),
+               cudaGetErrorString(status), file_name(where), static_cast<unsigned>(where.line()));
+}
+
+}  // namespace headroom::cuda
