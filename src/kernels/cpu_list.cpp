@@ -7,6 +7,7 @@
 #include "kernels/gate_residual.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/linear.hpp"
+#include "kernels/lists.hpp"
 #include "kernels/matmul.hpp"
 #include "kernels/max_pool2d.hpp"
 #include "kernels/mean.hpp"
@@ -19,9 +20,7 @@
 #include "kernels/softmax.hpp"
 
 namespace headroom {
-namespace {
 
-/// The CPU's kernels in the order they are tried: of those for one op, the best first.
 std::span<const Kernel* const> cpu_kernels() {
   static const std::array kKernels = {
       &onednn_linear(),
@@ -58,12 +57,6 @@ std::span<const Kernel* const> cpu_kernels() {
       &highway_qk_norm_rope(),
   };
   return kKernels;
-}
-
-}  // namespace
-
-std::span<const Kernel* const> kernels_of(DeviceKind device) {
-  return device == DeviceKind::kCpu ? cpu_kernels() : std::span<const Kernel* const>();
 }
 
 }  // namespace headroom

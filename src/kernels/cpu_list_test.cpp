@@ -112,7 +112,6 @@ TEST(CpuList, NoKernelTakesAnotherDevice) {
     for (const Kernel* kernel : kernels_of(DeviceKind::kCpu))
       EXPECT_TRUE(kernel->supports(*spec, cuda).has_value()) << kernel->name();
   }
-  EXPECT_TRUE(kernels_of(DeviceKind::kCuda).empty());
 }
 
 }  // namespace

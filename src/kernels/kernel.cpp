@@ -1,6 +1,7 @@
 #include "kernels/kernel.hpp"
 
 #include "base/error.hpp"
+#include "kernels/lists.hpp"
 
 namespace headroom {
 namespace {
@@ -133,6 +134,10 @@ bool Kernel::may_overwrite(const OpSpec& /*spec*/, int /*input*/) const { return
 Cost Kernel::cost(const OpSpec& spec) const {
   const double flops = least_flops(spec);
   return {.bytes = least_bytes(spec), .flops = flops, .unit = unit_of(spec.op, flops)};
+}
+
+std::span<const Kernel* const> kernels_of(DeviceKind device) {
+  return device == DeviceKind::kCpu ? cpu_kernels() : cuda_kernels();
 }
 
 }  // namespace headroom

@@ -84,7 +84,8 @@ class PreparedKernel {
   virtual void launch(const LaunchArguments& arguments) const = 0;
 };
 
-/// One way to run an op on one kind of device. Stateless; instances are listed, best first, in cpu_list.cpp.
+/// One way to run an op on one kind of device. Stateless; instances are listed, best first, in
+/// cpu_list.cpp and cuda_list.cpp.
 class Kernel {
  public:
   virtual ~Kernel() = default;

@@ -27,9 +27,7 @@ namespace {
 
 using onednn::Call;
 using onednn::LinearProblem;
-using onednn::plan_rows;
 using onednn::ProductEnd;
-using onednn::RowPlan;
 
 class PreparedLinear final : public PreparedKernel {
  public:

@@ -14,8 +14,13 @@ class Printer {
   std::string print() {
     std::size_t weight_bytes = 0;
     for (const WeightUse& use : program_.weights) weight_bytes += use.bytes;
-    line("program {} for {} ({}, {} threads)", program_.graph.name(), name_of(program_.target.device),
-         name_of(program_.target.cpu_isa), program_.target.threads);
+    const Target& target = program_.target;
+    if (target.device == DeviceKind::kCpu)
+      line("program {} for {} ({}, {} threads)", program_.graph.name(), name_of(target.device), name_of(target.cpu_isa),
+           target.threads);
+    else
+      line("program {} for {} (sm_{}, {} multiprocessors)", program_.graph.name(), name_of(target.device),
+           target.compute_capability, target.multiprocessors);
     line("  steps    {} launches, {} nodes without one", program_.steps.size(), program_.elided);
     line("  weights  {} in {:.1f} MiB", program_.weights.size(), mebibytes(weight_bytes));
     if (program_.has_arena)

@@ -1,12 +1,7 @@
 #include "kernels/onednn/linear_product.hpp"
 
-#include <algorithm>
-#include <utility>
-
 namespace headroom::onednn {
 namespace {
-
-constexpr std::int64_t kEnoughRows = 16;  // for a product: a tile of AMX
 
 dnnl::primitive_attr attributes_for(Activation activation) {
   dnnl::primitive_attr attributes = attributes_with_user_scratch();
@@ -19,44 +14,6 @@ dnnl::primitive_attr attributes_for(Activation activation) {
 }
 
 }  // namespace
-
-RowPlan plan_rows(const Operand& x, const Operand& y) {
-  const Shape& shape = x.type.shape;
-  std::vector<RowAxis> axes;  // innermost first
-  for (int axis = shape.rank() - 2; axis >= 0; --axis) {
-    const RowAxis next{shape[axis], x.strides[axis], y.strides[axis]};
-    if (next.extent == 1) continue;
-    const bool merges = !axes.empty() && next.x_stride == axes.back().x_stride * axes.back().extent &&
-                        next.y_stride == axes.back().y_stride * axes.back().extent;
-    if (merges)
-      axes.back().extent *= next.extent;
-    else
-      axes.push_back(next);
-  }
-  if (axes.empty()) axes.push_back({1, shape[-1], y.type.shape[-1]});
-  const auto chosen =
-      axes.front().extent >= kEnoughRows ? axes.begin() : std::ranges::max_element(axes, {}, &RowAxis::extent);
-  RowPlan plan{.rows = *chosen, .loops = {}};
-  axes.erase(chosen);
-  plan.loops = std::move(axes);
-  return plan;
-}
-
-std::int64_t RowPlan::count() const {
-  std::int64_t products = 1;
-  for (const RowAxis& loop : loops) products *= loop.extent;
-  return products;
-}
-
-RowPlan::Offsets RowPlan::offsets(std::int64_t product) const {
-  Offsets offsets{0, 0};
-  for (const RowAxis& loop : loops) {
-    offsets.x += product % loop.extent * loop.x_stride;
-    offsets.y += product % loop.extent * loop.y_stride;
-    product /= loop.extent;
-  }
-  return offsets;
-}
 
 LinearProblem linear_problem(const OpSpec& spec) {
   LinearProblem problem{.dtype = spec.inputs[0].dtype,

@@ -1,0 +1,89 @@
+#include "kernels/cast_cuda.hpp"
+
+#include "kernels/cuda/cuda_kernel.hpp"
+#include "kernels/cuda_kernels.hpp"
+
+namespace headroom {
+namespace {
+
+using cuda::CudaKernel;
+
+Support supports_anything(const OpSpec&) { return std::nullopt; }
+
+cuda::Plan plan_cast(const cuda::Binding& binding) {
+  const Operand& x = binding.inputs[0];
+  const Operand& y = binding.outputs[0];
+  const cuda::CastRows rows{.from = cuda::storage_of(x.type.dtype),
+                            .to = cuda::storage_of(y.type.dtype),
+                            .grid = cuda::longest_grid<2>(y.type.shape, {x.strides, y.strides})};
+  return {[rows](const LaunchArguments& arguments) {
+    cuda::launch_cast(arguments.stream.native_handle(), rows, arguments.inputs[0], arguments.outputs[0]);
+  }};
+}
+
+Support supports_rope_table(const OpSpec& spec) {
+  const std::size_t axes = spec.attributes.get_ints("axes").size();
+  if (axes > cuda::kMostRopeAxes)
+    return Rejection{fmt::format("takes positions of up to {} axes, not {}", cuda::kMostRopeAxes, axes)};
+  return std::nullopt;
+}
+
+cuda::Plan plan_rope_table(const cuda::Binding& binding) {
+  const Operand& ids = binding.inputs[0];  // [s, axes]
+  cuda::RopeTable table{.ids = cuda::storage_of(ids.type.dtype),
+                        .positions = ids.type.shape[0],
+                        .theta = binding.spec.attributes.get_float("theta"),
+                        .ids_strides = {ids.strides[0], ids.strides[1]},
+                        .cos_row = binding.outputs[0].strides[0],
+                        .sin_row = binding.outputs[1].strides[0]};
+  for (const std::int64_t extent : binding.spec.attributes.get_ints("axes")) {
+    table.extents[table.axes++] = static_cast<int>(extent / 2);
+    table.half += static_cast<int>(extent / 2);
+  }
+  return {[table](const LaunchArguments& arguments) {
+    cuda::launch_rope_table(arguments.stream.native_handle(), table, arguments.inputs[0],
+                            static_cast<float*>(arguments.outputs[0]), static_cast<float*>(arguments.outputs[1]));
+  }};
+}
+
+cuda::Plan plan_timestep_embedding(const cuda::Binding& binding) {
+  const auto& attributes = binding.spec.attributes;
+  const Operand& time = binding.inputs[0];
+  const cuda::TimestepEmbedding embedding{.time = cuda::storage_of(time.type.dtype),
+                                          .batch = time.type.shape[0],
+                                          .half = static_cast<int>(attributes.get_int("dim") / 2),
+                                          .scale = attributes.get_float("scale"),
+                                          .max_period = attributes.get_float("max_period"),
+                                          .time_stride = time.strides[0],
+                                          .row = binding.outputs[0].strides[0]};
+  return {[embedding](const LaunchArguments& arguments) {
+    cuda::launch_timestep_embedding(arguments.stream.native_handle(), embedding, arguments.inputs[0],
+                                    static_cast<float*>(arguments.outputs[0]));
+  }};
+}
+
+}  // namespace
+
+const Kernel& cuda_cast() {
+  static const CudaKernel kernel(
+      {.name = "cuda.cast", .op = Op::kCast, .supports = supports_anything, .plan = plan_cast});
+  return kernel;
+}
+const Kernel& cuda_rope_table() {
+  static const CudaKernel kernel({.name = "cuda.rope_table",
+                                  .op = Op::kRopeTable,
+                                  .supports = supports_rope_table,
+                                  .compute = DType::kF64,
+                                  .plan = plan_rope_table});
+  return kernel;
+}
+const Kernel& cuda_timestep_embedding() {
+  static const CudaKernel kernel({.name = "cuda.timestep_embedding",
+                                  .op = Op::kTimestepEmbedding,
+                                  .supports = supports_anything,
+                                  .compute = DType::kF64,
+                                  .plan = plan_timestep_embedding});
+  return kernel;
+}
+
+}  // namespace headroom

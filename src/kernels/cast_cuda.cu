@@ -1,0 +1,59 @@
+// cast: y = x in another dtype, rounded to nearest even; what is too large saturates in f8e4m3 and the integers and becomes
+// infinite in the other floats, as store_from_double() says.
+//
+// Dtypes     any to any. f32 to bf16 and back go in packs of 16 bytes of the narrower one where rows are aligned, and every
+//            other pair an element at a time through double, which holds them all but the largest i64.
+// Bytes      x read and y written once.
+
+#include "kernels/cast_cuda.hpp"
+#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/storage.cuh"
+
+namespace headroom::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWidth = 8;
+
+template <class From, class To>
+__global__ void __launch_bounds__(kThreads)
+    cast_packs_kernel(GridRows<2> grid, std::int64_t packs_per_row, const From* x, To* y) {
+  const std::int64_t pack = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const Division at = divide(pack, packs_per_row);
+  if (at.quotient >= grid.rows) return;
+  std::int64_t offsets[2];
+  find_row(grid, at.quotient, offsets);
+  float values[kWidth];
+  load(x + offsets[0] + at.remainder * kWidth, values);
+  Packs<To, kWidth>::store(values, y + offsets[1] + at.remainder * kWidth);
+}
+
+__global__ void __launch_bounds__(kThreads) cast_kernel(CastRows rows, const void* x, void* y) {
+  const std::int64_t element = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const Division at = divide(element, rows.grid.length);
+  if (at.quotient >= rows.grid.rows) return;
+  std::int64_t offsets[2];
+  find_row(rows.grid, at.quotient, offsets);
+  store_double(y, rows.to, offsets[1] + at.remainder, load_double(x, rows.from, offsets[0] + at.remainder));
+}
+
+}  // namespace
+
+void launch_cast(void* stream, const CastRows& rows, const void* x, void* y) {
+  const std::int64_t elements = rows.grid.rows * rows.grid.length;
+  if (elements == 0) return;
+  auto* const on = static_cast<cudaStream_t>(stream);
+  const bool wide = rows.grid.length % kWidth == 0 && is_aligned(rows.grid, kWidth, {x, y});
+  const std::int64_t packs = rows.grid.length / kWidth;
+  const dim3 blocks = blocks_along_x(divide_up(wide ? rows.grid.rows * packs : elements, kThreads));
+  if (wide && rows.from == Storage::kF32 && rows.to == Storage::kBf16)
+    cast_packs_kernel<<<blocks, kThreads, 0, on>>>(rows.grid, packs, static_cast<const float*>(x), static_cast<Bf16*>(y));
+  else if (wide && rows.from == Storage::kBf16 && rows.to == Storage::kF32)
+    cast_packs_kernel<<<blocks, kThreads, 0, on>>>(rows.grid, packs, static_cast<const Bf16*>(x), static_cast<float*>(y));
+  else
+    cast_kernel<<<blocks_along_x(divide_up(elements, kThreads)), kThreads, 0, on>>>(rows, x, y);
+  check_launched("cuda cast kernel");
+}
+
+}  // namespace headroom::cuda

@@ -1,0 +1,97 @@
+// Strided copies: what reshape, transpose, concat, slice and row do on a GPU. Any dtype, any strides.
+//
+// Bytes      read and written once. Runs that are contiguous on both sides go in the widest units (16 bytes at most) that
+//            divide their length, their distances and their addresses; the innermost axis of the target comes last, so writes
+//            are coalesced. A transposition that moves the innermost axis reads one element a line apart: it relies on the
+//            cache to use the rest of the line, which it does while 32 columns of lines fit (not measured against tiles yet).
+
+#include "kernels/copy_cuda.hpp"
+#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/launch.cuh"
+
+namespace headroom::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kUnits = 4;  // of one thread, all loaded before the first is stored
+
+struct RowChoice {
+  const std::int32_t* index = nullptr;  ///< none: the source is where it is said to be
+  std::int64_t rows = 0;
+  std::int64_t row_bytes = 0;
+};
+
+template <class Unit>
+__global__ void __launch_bounds__(kThreads)
+    copy_kernel(GridRows<2> grid, std::int64_t units_per_row, RowChoice choice, const std::byte* from, std::byte* to) {
+  if (choice.index != nullptr) {
+    const std::int32_t row = *choice.index;
+    if (row < 0 || row >= choice.rows) __trap();
+    from += row * choice.row_bytes;
+  }
+  Unit values[kUnits];
+  std::int64_t targets[kUnits];
+#pragma unroll
+  for (int u = 0; u < kUnits; ++u) {
+    const std::int64_t unit = static_cast<std::int64_t>(blockIdx.x) * (kThreads * kUnits) + u * kThreads + threadIdx.x;
+    const bool is_one_row = grid.rank == 0;
+    const Division at = is_one_row ? Division{unit < units_per_row ? 0 : 1, unit} : divide(unit, units_per_row);
+    targets[u] = -1;
+    if (at.quotient >= grid.rows) continue;
+    std::int64_t offsets[2];
+    find_row(grid, at.quotient, offsets);
+    const std::int64_t column = at.remainder * static_cast<std::int64_t>(sizeof(Unit));
+    values[u] = *reinterpret_cast<const Unit*>(from + offsets[0] + column);
+    targets[u] = offsets[1] + column;
+  }
+#pragma unroll
+  for (int u = 0; u < kUnits; ++u)
+    if (targets[u] >= 0) *reinterpret_cast<Unit*>(to + targets[u]) = values[u];
+}
+
+template <class Unit>
+void launch_units(cudaStream_t stream, const CopyRows& rows, const RowChoice& choice, const void* from, void* to) {
+  const std::int64_t units = rows.grid.length / static_cast<std::int64_t>(sizeof(Unit));
+  const std::int64_t blocks = divide_up(rows.grid.rows * units, kThreads * kUnits);
+  copy_kernel<Unit><<<blocks_along_x(blocks), kThreads, 0, stream>>>(
+      rows.grid, units, choice, static_cast<const std::byte*>(from), static_cast<std::byte*>(to));
+}
+
+void launch(void* stream, const CopyRows& rows, const RowChoice& choice, const void* from, void* to) {
+  if (rows.grid.rows * rows.grid.length == 0) return;
+  auto* const on = static_cast<cudaStream_t>(stream);
+  int unit = 16;
+  const auto fits = [&] {
+    return rows.grid.length % unit == 0 && choice.row_bytes % unit == 0 &&
+           is_aligned(rows.grid, unit, {from, to}, static_cast<std::uintptr_t>(unit));
+  };
+  while (unit > rows.element_bytes && !fits()) unit /= 2;
+  switch (unit) {
+    case 16:
+      launch_units<uint4>(on, rows, choice, from, to);
+      break;
+    case 8:
+      launch_units<std::uint64_t>(on, rows, choice, from, to);
+      break;
+    case 4:
+      launch_units<std::uint32_t>(on, rows, choice, from, to);
+      break;
+    case 2:
+      launch_units<std::uint16_t>(on, rows, choice, from, to);
+      break;
+    default:
+      launch_units<std::uint8_t>(on, rows, choice, from, to);
+  }
+  check_launched("cuda copy kernel");
+}
+
+}  // namespace
+
+void launch_copy(void* stream, const CopyRows& rows, const void* from, void* to) { launch(stream, rows, {}, from, to); }
+
+void launch_copy_row(void* stream, const CopyRows& rows, const void* table, const std::int32_t* index,
+                     std::int64_t table_rows, std::int64_t row_bytes, void* to) {
+  launch(stream, rows, {index, table_rows, row_bytes}, table, to);
+}
+
+}  // namespace headroom::cuda

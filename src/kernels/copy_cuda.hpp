@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/grid_rows.hpp"
+
+/// Between the two halves of movement_cuda: what is prepared and what is launched.
+namespace headroom::cuda {
+
+/// Rows of bytes from one place to another: operands from, to; length and strides in bytes. An element of `element_bytes`
+/// is never split.
+struct CopyRows {
+  int element_bytes = 1;
+  GridRows<2> grid;
+};
+void launch_copy(void* stream, const CopyRows& rows, const void* from, void* to);
+
+/// The copy of table[*index], where `index` is on the device and the rows of the table lie `row_bytes` apart. An index
+/// outside 0..table_rows - 1 ends the kernel with an error that the next synchronization reports.
+void launch_copy_row(void* stream, const CopyRows& rows, const void* table, const std::int32_t* index,
+                     std::int64_t table_rows, std::int64_t row_bytes, void* to);
+
+}  // namespace headroom::cuda

@@ -1,0 +1,104 @@
+#include "kernels/cuda/cuda_kernel.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <utility>
+
+#include "backends/cuda/cuda_check.cuh"
+#include "kernels/cuda/launched.hpp"
+
+namespace headroom::cuda {
+namespace {
+
+class Prepared final : public PreparedKernel {
+ public:
+  explicit Prepared(Plan plan) : plan_(std::move(plan)) {}
+  [[nodiscard]] std::string implementation() const override { return "cuda"; }
+  void launch(const LaunchArguments& arguments) const override { plan_.launch(arguments); }
+
+ private:
+  Plan plan_;
+};
+
+}  // namespace
+
+Support check_op_and_device(Op op, const OpSpec& spec, const Target& target) {
+  if (spec.op != op) return Rejection{fmt::format("runs {}, not {}", name_of(op), name_of(spec.op))};
+  if (target.device != DeviceKind::kCuda)
+    return Rejection{fmt::format("runs on an NVIDIA GPU, not on a {}", name_of(target.device))};
+  return std::nullopt;
+}
+
+Support CudaKernel::supports(const OpSpec& spec, const Target& target) const {
+  if (Support rejection = check_op_and_device(traits_.op, spec, target)) return rejection;
+  return traits_.supports(spec);
+}
+
+bool CudaKernel::may_overwrite(const OpSpec& spec, int input) const {
+  return traits_.in_place && spec.inputs[static_cast<std::size_t>(input)] == spec.outputs[0];
+}
+
+DType CudaKernel::compute_type(const OpSpec& spec) const {
+  return cost(spec).unit == ComputeUnit::kNone ? spec.outputs[0].dtype : traits_.compute;
+}
+
+std::unique_ptr<PreparedKernel> CudaKernel::prepare(const OpSpec& spec, std::span<const Operand> inputs,
+                                                    std::span<const Operand> outputs, const Target& /*target*/) const {
+  return std::make_unique<Prepared>(traits_.plan({spec, inputs, outputs}));
+}
+
+Support supports_f32_or_bf16(const OpSpec& spec) {
+  const DType dtype = spec.outputs[0].dtype;
+  if (dtype != DType::kF32 && dtype != DType::kBF16) return Rejection{fmt::format("stores f32 or bf16, not {}", dtype)};
+  for (const TensorType& input : spec.inputs)
+    if (input.dtype != dtype && input.dtype != DType::kF32)
+      return Rejection{fmt::format("takes {} or f32 beside {}, not {}", dtype, dtype, input.dtype)};
+  return std::nullopt;
+}
+
+Support supports_row_major(const OpSpec& spec) {
+  for (const TensorType& input : spec.inputs)
+    if (input.layout != Layout::kRowMajor) return Rejection{"needs row-major operands"};
+  return std::nullopt;
+}
+
+Support supports_rows(const OpSpec& spec) {
+  if (Support rejection = supports_row_major(spec)) return rejection;
+  return supports_f32_or_bf16(spec);
+}
+
+Storage storage_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return Storage::kF64;
+    case DType::kF32:
+      return Storage::kF32;
+    case DType::kF16:
+      return Storage::kF16;
+    case DType::kBF16:
+      return Storage::kBf16;
+    case DType::kF8E4M3:
+      return Storage::kF8E4M3;
+    case DType::kF8E5M2:
+      return Storage::kF8E5M2;
+    case DType::kI64:
+      return Storage::kI64;
+    case DType::kI32:
+      return Storage::kI32;
+    case DType::kI8:
+      return Storage::kI8;
+    case DType::kU8:
+      return Storage::kU8;
+    case DType::kBool:
+      return Storage::kBool;
+  }
+  HR_CHECK(false);
+}
+
+void check_launched(const char* kernel) {
+  const cudaError_t status = cudaGetLastError();
+  if (status != cudaSuccess)
+    fail("the launch of {} was refused with {} ({})", kernel, cudaGetErrorName(status), cudaGetErrorString(status));
+}
+
+}  // namespace headroom::cuda

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "kernels/cast_cuda.hpp"
+#include "kernels/cuda/grid_rows.hpp"
+#include "kernels/kernel.hpp"
+#include "kernels/row_loop.hpp"
+
+namespace headroom::cuda {
+
+/// A GPU kernel bound to shapes and strides. `launch` submits to the stream and returns; it allocates nothing.
+struct Plan {
+  std::function<void(const LaunchArguments&)> launch;
+};
+
+/// What a GPU kernel is bound to.
+struct Binding {
+  const OpSpec& spec;
+  std::span<const Operand> inputs;
+  std::span<const Operand> outputs;
+};
+
+/// All that tells one of the kernels written here for GPUs from another.
+struct Traits {
+  std::string_view name;
+  Op op;
+  Support (*supports)(const OpSpec& spec);
+  StrideRule strides = StrideRule::kInnerDense;  ///< of every operand
+  bool in_place = false;                         ///< output 0 may be written over any input of the same type
+  DType compute = DType::kF32;                   ///< dtype of the arithmetic; copies report what they move
+  Plan (*plan)(const Binding& binding);
+};
+
+/// A kernel given by its traits, for any GPU that the backend takes.
+class CudaKernel final : public Kernel {
+ public:
+  explicit CudaKernel(const Traits& traits) : traits_(traits) {}
+
+  [[nodiscard]] std::string_view name() const override { return traits_.name; }
+  [[nodiscard]] Op op() const override { return traits_.op; }
+  [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override;
+  [[nodiscard]] StrideRule input_strides(const OpSpec&, int) const override { return traits_.strides; }
+  [[nodiscard]] StrideRule output_strides(const OpSpec&, int) const override { return traits_.strides; }
+  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override;
+  [[nodiscard]] DType compute_type(const OpSpec& spec) const override;
+  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
+                                                        std::span<const Operand> outputs,
+                                                        const Target& target) const override;
+
+ private:
+  Traits traits_;
+};
+
+/// The reason why a kernel of `op` for GPUs does not run `spec` on `target`, as far as op and device go.
+[[nodiscard]] Support check_op_and_device(Op op, const OpSpec& spec, const Target& target);
+/// Supported where results and inputs are f32, or bf16 with inputs of bf16 or f32.
+[[nodiscard]] Support supports_f32_or_bf16(const OpSpec& spec);
+/// The same with row-major operands: for kernels that work along the innermost axis.
+[[nodiscard]] Support supports_rows(const OpSpec& spec);
+/// Supported where the operands are row-major, of any dtype.
+[[nodiscard]] Support supports_row_major(const OpSpec& spec);
+
+[[nodiscard]] Storage storage_of(DType dtype);
+
+/// A row loop in the form that device code takes.
+template <std::size_t N>
+[[nodiscard]] GridRows<static_cast<int>(N)> to_grid(const RowLoop<N>& loop) {
+  HR_CHECK_LE(loop.rank, kMaxGridAxes);
+  HR_CHECK_EQ(loop.piece, 0);
+  GridRows<static_cast<int>(N)> grid;
+  grid.rank = loop.rank;
+  grid.rows = loop.rows;
+  grid.length = loop.inner.extent;
+  for (std::size_t k = 0; k < N; ++k) grid.repeats[k] = loop.inner.strides[k] == 0;
+  for (int axis = 0; axis < loop.rank; ++axis) {
+    const auto& from = loop.outer[static_cast<std::size_t>(axis)];
+    grid.extents[axis] = from.extent;
+    for (std::size_t k = 0; k < N; ++k) grid.strides[axis][k] = from.strides[k];
+  }
+  return grid;
+}
+
+/// Rows as long as the operands allow, never cut.
+template <std::size_t N>
+[[nodiscard]] GridRows<static_cast<int>(N)> longest_grid(const Shape& extents, const std::array<Shape, N>& strides) {
+  return to_grid(longest_rows<N>(extents, strides, std::numeric_limits<std::int64_t>::max()));
+}
+
+}  // namespace headroom::cuda

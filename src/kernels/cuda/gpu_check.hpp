@@ -1,0 +1,42 @@
+#pragma once
+
+// For the tests of GPU kernels: compares a kernel with the oracle, dense, padded and permuted.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backends/cuda/gpu_test.hpp"
+#include "kernels/compare.hpp"
+
+namespace headroom::cuda {
+
+/// A test of kernels; skipped, with the reason, where there is no GPU.
+class KernelTest : public GpuTest {
+ protected:
+  [[nodiscard]] Target target() { return backend().properties().target; }
+
+  void expect_matches_oracle(const Kernel& kernel, const OpSpec& spec, Tolerance tolerance) {
+    for (const TestStrides strides : {TestStrides::kDense, TestStrides::kPadded, TestStrides::kPermuted}) {
+      const Comparison result = compare_with_oracle(kernel, spec, target(), seed_++, tolerance, strides);
+      EXPECT_TRUE(result.passed) << kernel.name() << " on " << name_of(spec.inputs[0].dtype)
+                                 << spec.inputs[0].shape.to_string() << ", strides " << static_cast<int>(strides) << ": "
+                                 << result.message;
+    }
+  }
+  void expect_matches_oracle(const Kernel& kernel, const OpSpec& spec) {
+    expect_matches_oracle(kernel, spec, default_tolerance(spec.outputs[0].dtype));
+  }
+
+ private:
+  std::uint64_t seed_ = 1;
+};
+
+/// The dtypes of x and of what stands beside it.
+struct Types {
+  DType x;
+  DType side;
+};
+inline constexpr Types kTypes[] = {
+    {DType::kF32, DType::kF32}, {DType::kBF16, DType::kBF16}, {DType::kBF16, DType::kF32}};
+
+}  // namespace headroom::cuda

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "kernels/kernel.hpp"
+
+namespace headroom {
+
+// The kernels for NVIDIA GPUs, in the order of ops.def. Those called cuda.* are written here, for f32 and bf16 (operands
+// beside x the same or f32); cublaslt.* are NVIDIA's. Each op's file says what it takes.
+
+[[nodiscard]] const Kernel& cuda_add();
+[[nodiscard]] const Kernel& cuda_sub();
+[[nodiscard]] const Kernel& cuda_mul();
+[[nodiscard]] const Kernel& cuda_add_scalar();
+[[nodiscard]] const Kernel& cuda_mul_scalar();
+[[nodiscard]] const Kernel& cuda_relu();
+[[nodiscard]] const Kernel& cuda_silu();
+[[nodiscard]] const Kernel& cuda_gelu();
+[[nodiscard]] const Kernel& cuda_cast();
+[[nodiscard]] const Kernel& cublaslt_linear();
+[[nodiscard]] const Kernel& cublaslt_matmul();
+[[nodiscard]] const Kernel& cuda_softmax();
+[[nodiscard]] const Kernel& cuda_layer_norm();
+[[nodiscard]] const Kernel& cuda_rms_norm();
+[[nodiscard]] const Kernel& cuda_rope_table();
+[[nodiscard]] const Kernel& cuda_rope();
+[[nodiscard]] const Kernel& cuda_timestep_embedding();
+[[nodiscard]] const Kernel& cuda_reshape();
+[[nodiscard]] const Kernel& cuda_transpose();
+[[nodiscard]] const Kernel& cuda_concat();
+[[nodiscard]] const Kernel& cuda_slice();
+[[nodiscard]] const Kernel& cuda_row();
+[[nodiscard]] const Kernel& cuda_norm_modulate();
+[[nodiscard]] const Kernel& cuda_gate_residual();
+[[nodiscard]] const Kernel& cuda_qk_norm_rope();
+
+}  // namespace headroom

@@ -1,0 +1,39 @@
+#include <array>
+
+#include "kernels/cuda_kernels.hpp"
+#include "kernels/lists.hpp"
+
+namespace headroom {
+
+std::span<const Kernel* const> cuda_kernels() {
+  static const std::array kKernels = {
+      &cublaslt_linear(),
+      &cublaslt_matmul(),
+      &cuda_add(),
+      &cuda_sub(),
+      &cuda_mul(),
+      &cuda_add_scalar(),
+      &cuda_mul_scalar(),
+      &cuda_relu(),
+      &cuda_silu(),
+      &cuda_gelu(),
+      &cuda_cast(),
+      &cuda_softmax(),
+      &cuda_layer_norm(),
+      &cuda_rms_norm(),
+      &cuda_rope_table(),
+      &cuda_rope(),
+      &cuda_timestep_embedding(),
+      &cuda_reshape(),
+      &cuda_transpose(),
+      &cuda_concat(),
+      &cuda_slice(),
+      &cuda_row(),
+      &cuda_norm_modulate(),
+      &cuda_gate_residual(),
+      &cuda_qk_norm_rope(),
+  };
+  return kKernels;
+}
+
+}  // namespace headroom
