@@ -74,7 +74,8 @@ void bench(const Arguments& arguments) {
   const auto [switches, names] =
       choose_switches(asked, arguments.switches, engine, {.denoise = {}, .forward = shape}, log);
   const Compiled compiled =
-      compile(build_flux_forward(model.config, shape, model.params()), switches, engine.backend->properties().target);
+      compile(build_flux_forward(model.config, shape, model.params()), switches, engine.backend->properties().target,
+              {.baseline = model.baseline});
   report_declined(log, compiled.declined);
   Session session(compiled.program, *engine.weights, *engine.backend);
   set_forward_inputs(session, model, request.token_columns);

@@ -20,6 +20,11 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
   command.add_option("--device", arguments.device, "cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
+  command
+      .add_option("--baseline", arguments.baseline,
+                  "what to compute in where no switch says otherwise; fp32 on a CPU and the checkpoint's own on a GPU "
+                  "unless given")
+      ->check(CLI::IsMember({"fp32", "bf16"}));
   command.add_option("--threads", arguments.threads, "CPU threads; 0 takes all that the affinity mask allows")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
@@ -54,6 +59,11 @@ Engine open_engine(const ModelArguments& arguments) {
   Engine engine;
   engine.backend = open_backend(arguments);
   engine.model = std::make_unique<Model>(open_model(arguments.model, arguments.random_weights));
+  if (arguments.baseline.empty())
+    engine.model->baseline =
+        arguments.device == "cuda" ? checkpoint_baseline(engine.model->checkpoint) : engine.model->baseline;
+  else
+    engine.model->baseline = arguments.baseline == "bf16" ? DType::kBF16 : DType::kF32;
   engine.weights = std::make_unique<WeightStore>(*engine.backend, engine.model->checkpoint);
   return engine;
 }

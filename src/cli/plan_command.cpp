@@ -73,7 +73,8 @@ void print_plan(const Arguments& arguments) {
   options.switches = switches;
   const DenoiseRequest request = make_request(*engine.model, options);
   const Compiled compiled = compile(build_flux_denoise(engine.model->config, request, engine.model->params()), switches,
-                                    engine.backend->properties().target, /*steps_applied=*/true);
+                                    engine.backend->properties().target,
+                                    {.steps_applied = true, .baseline = engine.model->baseline});
   report_declined(log, compiled.declined);
   if (arguments.as_json) {
     fmt::print("{}\n", dump_json(to_json(compiled), 2));

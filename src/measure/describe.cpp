@@ -27,7 +27,7 @@ Configuration describe_configuration(const SwitchSet& asked, const Compiled& com
                               .declined = {},
                               .kept = {},
                               .threads = target.threads,
-                              .baseline_dtype = "f32"};
+                              .baseline_dtype = std::string(name_of(compiled.baseline))};
   for (const std::string& name : asked.names())
     for (const Declined& declined : compiled.declined)
       if (name.substr(0, name.find('=')) == declined.switch_name)

@@ -26,7 +26,7 @@ struct Judgement {
 
 /// The classifier that ships with a model, in its folder `classifier`: config.json, model.safetensors and
 /// reference_stats.safetensors (`mean` [f], `covariance` [f, f] of the features of real images). It always runs in f32
-/// without optimizations, so that every rung is judged alike.
+/// without optimizations, on the CPU whatever made the images, so that every rung of every device is judged alike.
 class Judge {
  public:
   /// Opens the judge of a model's folder; nothing where it has none. `backend` must outlive it.

@@ -27,7 +27,11 @@ class Climber {
     options_.request.images = images_of(options_.request, model);
     if (options_.quality_images > 0 && !judges_quality())
       fail_usage("--quality needs a trained model with pixels and a classifier beside it, which {} is not", model.name);
-    if (options_.quality_images > 0) judge_ = Judge::open(model.checkpoint.folder(), backend);
+    if (options_.quality_images > 0) {
+      const bool on_cpu = backend.properties().target.device == DeviceKind::kCpu;
+      if (!on_cpu) judge_backend_ = make_backend(DeviceKind::kCpu);
+      judge_ = Judge::open(model.checkpoint.folder(), on_cpu ? backend : *judge_backend_);
+    }
     if (options_.quality_images > 0 && !judge_)
       fail("{} has no folder `classifier`, so its images cannot be judged", model.name);
   }
@@ -205,6 +209,7 @@ class Climber {
   Backend& backend_;
   LadderOptions options_;
   const std::function<void(const LadderProgress&)>& on_progress_;
+  std::unique_ptr<Backend> judge_backend_;  // where the images are not made on the CPU
   std::unique_ptr<Judge> judge_;
   LadderProgress progress_;
   std::vector<Trials> steps_;      // by rung, over all rounds

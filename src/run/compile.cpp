@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/error.hpp"
 #include "plan/plan.hpp"
 
 namespace headroom {
@@ -15,14 +16,21 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, bool steps_applied) {
-  Compiled compiled;
+Compiled compile(Graph graph, const SwitchSet& switches, const Target& target,
+                 const CompileOptions& options) {
+  HR_CHECK(options.baseline == DType::kF32 || options.baseline == DType::kBF16);
+  const bool is_bf16 = options.baseline == DType::kBF16;
+  Compiled compiled{.program = {}, .passes = {}, .applied = {}, .declined = {}, .baseline = options.baseline};
   const auto optimize_start = std::chrono::steady_clock::now();
-  OptimizeReport report = optimize(graph, switches, target);
+  OptimizeReport report = optimize(graph, is_bf16 ? switches.with(SwitchSet::parse("bf16")) : switches, target);
   compiled.optimize_ms = milliseconds_since(optimize_start);
   compiled.passes = std::move(report.passes);
   compiled.declined = std::move(report.declined);
-  if (switches.has("steps") && !steps_applied)
+  if (is_bf16) {
+    std::erase_if(compiled.declined, [](const Declined& declined) { return declined.switch_name == "bf16"; });
+    if (switches.has("bf16")) compiled.declined.push_back({"bf16", "the baseline computes in bf16 already"});
+  }
+  if (switches.has("steps") && !options.steps_applied)
     compiled.declined.push_back({"steps", "there is no denoise loop here: this is one forward pass"});
 
   const auto plan_start = std::chrono::steady_clock::now();

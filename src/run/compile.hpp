@@ -18,13 +18,22 @@ struct Compiled {
   std::vector<PassRecord> passes;
   std::vector<std::string> applied;  ///< switches that changed something, as written: "fuse", "steps=8"
   std::vector<Declined> declined;    ///< switches that could not apply, with the reason
+  DType baseline = DType::kF32;      ///< what the program computes in where no switch says otherwise
   double optimize_ms = 0;
   double plan_ms = 0;
 };
 
-/// Optimizes and plans a graph under the switches. `steps` is not for a graph to apply: whoever built the graph for
-/// that many steps says so by `steps_applied`; otherwise the switch is recorded as declined.
+struct CompileOptions {
+  /// `steps` is not for a graph to apply: whoever built the graph for that many steps says so here; otherwise the switch is
+  /// recorded as declined.
+  bool steps_applied = false;
+  /// What every configuration of a comparison computes in, unless a switch changes it: f32, or bf16, which is the graph as
+  /// the switch `bf16` converts it, where that pass stands in the pipeline. Asking for `bf16` on top is then declined.
+  DType baseline = DType::kF32;
+};
+
+/// Optimizes and plans a graph in f32 under the switches.
 [[nodiscard]] Compiled compile(Graph graph, const SwitchSet& switches, const Target& target,
-                               bool steps_applied = false);
+                               const CompileOptions& options = {});
 
 }  // namespace headroom

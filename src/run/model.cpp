@@ -130,6 +130,13 @@ ParamSource Model::params() const {
   return {.dtype = [this](std::string_view tensor) { return checkpoint.entry(tensor).dtype; }, .compute = DType::kF32};
 }
 
+DType checkpoint_baseline(const Checkpoint& checkpoint) {
+  std::size_t narrow = 0;
+  for (const TensorSpec& tensor : checkpoint.tensors())
+    if (tensor.dtype == DType::kBF16) narrow += static_cast<std::size_t>(tensor.shape.numel()) * size_of(DType::kBF16);
+  return 2 * narrow > checkpoint.total_bytes() ? DType::kBF16 : DType::kF32;
+}
+
 std::vector<ShippedModel> list_shipped_models() {
   std::vector<ShippedModel> models;
   if (const auto folder = find_shipped("fashion-flux")) {

@@ -44,6 +44,8 @@ struct Model {
   std::optional<PixelFormat> pixels;   ///< generation_config.json: pixel_format, where the model works on pixels
   std::int64_t default_steps = 28;
   double guidance_scale = 3.5;
+  /// What its baseline computes in: f32 or bf16. Whoever opens the model for a device chooses.
+  DType baseline = DType::kF32;
 
   /// Where a graph's params come from, computing in f32.
   [[nodiscard]] ParamSource params() const;
@@ -51,6 +53,9 @@ struct Model {
     return !config.guidance_embeds && prompts.has_value() && guidance_scale != 1.0;
   }
 };
+
+/// What the baseline on a GPU computes in: bf16 where most of the checkpoint's bytes are, else f32.
+[[nodiscard]] DType checkpoint_baseline(const Checkpoint& checkpoint);
 
 /// A model that `headroom models` lists.
 struct ShippedModel {

@@ -216,10 +216,12 @@ void Session::launch(const Step& step) {
                             program_->graph.type(step.outputs[0]).bytes());
     return;
   }
+  backend_.begin_range(step.label.c_str());
   step.prepared->launch({.stream = *stream_,
                          .inputs = std::span(input_addresses_).first(step.input_places.size()),
                          .outputs = std::span(output_addresses_).first(step.output_places.size()),
                          .scratch = step.scratch < 0 ? nullptr : bases_[static_cast<std::size_t>(step.scratch)]});
+  backend_.end_range();
 }
 
 void Session::launch_observed(int index) {
