@@ -6,7 +6,7 @@ FUZZ_SEED ?= 0
 FILES ?=
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo quality test asan fuzz format lint clean bootstrap bootstrap-tools
+.PHONY: help build bundle demo quality test asan fuzz format lint clean bootstrap bootstrap-tools
 .NOTPARALLEL:  # two commands would wait for each other at apt's lock
 
 help:  ## list the commands
@@ -14,6 +14,10 @@ help:  ## list the commands
 
 build: build/release/build.ninja  ## build the program: build/release/headroom (default)
 	cmake --build --preset release --parallel $(JOBS) --target headroom
+
+bundle: build/release/build.ninja  ## pack the program and the GPU tests for another machine: dist/headroom.tar.xz
+	cmake --build --preset release --parallel $(JOBS) --target headroom backends_tests kernels_tests e2e_tests
+	scripts/bundle.sh build/release dist/headroom.tar.xz
 
 demo: build  ## measure every optimization on the model that ships with the project, into out/demo
 	build/release/headroom ladder models/fashion-flux --out out/demo

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "backends/backend.hpp"
+#include "base/error.hpp"
 #include "io/safetensors.hpp"
 #include "ir/interpreter.hpp"
 #include "run/compile.hpp"
@@ -20,6 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The source tree, or the folder that a bundle was unpacked into.
+fs::path source_dir() {
+  const fs::path built_from = HEADROOM_SOURCE_DIR;
+  return fs::exists(built_from) ? built_from : fs::read_symlink("/proc/self/exe").parent_path().parent_path();
+}
+
 double relative_l2(const HostTensor& actual, const HostTensor& expected) {
   EXPECT_EQ(actual.shape(), expected.shape());
   double difference = 0, norm = 0;
@@ -30,15 +37,15 @@ double relative_l2(const HostTensor& actual, const HostTensor& expected) {
   return std::sqrt(difference / norm);
 }
 
-class GoldenTest : public testing::TestWithParam<const char*> {
- protected:
-  GoldenTest()
-      : folder_(fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/flux" / GetParam()),
-        model_(open_model(fs::exists(folder_ / "config.json")
-                              ? folder_.string()
-                              : std::string(HEADROOM_SOURCE_DIR) + "/models/" + GetParam())),
+/// One recorded pass of a model, and the model on a device.
+class Golden {
+ public:
+  Golden(const std::string& name, DeviceKind device)
+      : folder_(source_dir() / "tests/goldens/flux" / name),
+        model_(open_model((fs::exists(folder_ / "config.json") ? folder_ : source_dir() / "models" / name).string())),
         golden_(SafetensorsFile::open(folder_ / "golden.safetensors")),
         sample_(golden_.read("sample")),
+        backend_(make_backend(device)),
         weights_(*backend_, model_.checkpoint) {}
 
   Graph forward() const {
@@ -64,8 +71,25 @@ class GoldenTest : public testing::TestWithParam<const char*> {
   Model model_;
   SafetensorsFile golden_;
   HostTensor sample_;
-  std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
+  std::unique_ptr<Backend> backend_;
   WeightStore weights_;
+};
+
+class GoldenTest : public testing::TestWithParam<const char*>, public Golden {
+ protected:
+  GoldenTest() : Golden(GetParam(), DeviceKind::kCpu) {}
+};
+
+class GpuGoldenTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    try {
+      golden_ = std::make_unique<Golden>(GetParam(), DeviceKind::kCuda);
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+  std::unique_ptr<Golden> golden_;
 };
 
 TEST_P(GoldenTest, TheInterpreterAgreesToTheLastDigits) {
@@ -115,13 +139,33 @@ TEST_P(GoldenTest, Int8StaysWithinFivePercent) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Flux, GoldenTest,
-                         testing::Values("fashion-flux", "tiny-guidance", "tiny-no-double", "tiny-no-single"),
-                         [](const auto& parameter) {
-                           std::string name = parameter.param;
-                           std::erase(name, '-');
-                           return name;
-                         });
+TEST_P(GpuGoldenTest, ExactSwitchesAgreeInFp32) {
+  for (const std::string switches : {"", "arena", "fuse", "arena,fuse", "arena,fuse,hoist"}) {
+    std::vector<std::string> applied;
+    EXPECT_LE(relative_l2(golden_->run(switches, &applied), golden_->sample_), 5e-6) << switches;
+  }
+}
+
+TEST_P(GpuGoldenTest, Bf16StaysNear) {
+  for (const std::string switches : {"bf16", "arena,fuse,bf16"}) {
+    std::vector<std::string> applied;
+    const double error = relative_l2(golden_->run(switches, &applied), golden_->sample_);
+    EXPECT_EQ(applied, SwitchSet::parse(switches).names());
+    EXPECT_LE(error, 1e-2) << switches;
+    EXPECT_GE(error, 1e-5) << switches << ": this is fp32, not bf16";
+  }
+}
+
+constexpr const char* kModels[] = {"fashion-flux", "tiny-guidance", "tiny-no-double", "tiny-no-single"};
+
+std::string test_name(const testing::TestParamInfo<const char*>& parameter) {
+  std::string name = parameter.param;
+  std::erase(name, '-');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Flux, GoldenTest, testing::ValuesIn(kModels), test_name);
+INSTANTIATE_TEST_SUITE_P(Flux, GpuGoldenTest, testing::ValuesIn(kModels), test_name);
 
 }  // namespace
 }  // namespace headroom
