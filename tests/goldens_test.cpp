@@ -140,14 +140,14 @@ TEST_P(GoldenTest, Int8StaysWithinFivePercent) {
 }
 
 TEST_P(GpuGoldenTest, ExactSwitchesAgreeInFp32) {
-  for (const std::string switches : {"", "arena", "fuse", "arena,fuse", "arena,fuse,hoist"}) {
+  for (const std::string switches : {"", "arena", "fuse", "arena,fuse", "arena,flash,fuse,hoist"}) {
     std::vector<std::string> applied;
     EXPECT_LE(relative_l2(golden_->run(switches, &applied), golden_->sample_), 5e-6) << switches;
   }
 }
 
 TEST_P(GpuGoldenTest, Bf16StaysNear) {
-  for (const std::string switches : {"bf16", "arena,fuse,bf16"}) {
+  for (const std::string switches : {"bf16", "arena,flash,fuse,bf16"}) {
     std::vector<std::string> applied;
     const double error = relative_l2(golden_->run(switches, &applied), golden_->sample_);
     EXPECT_EQ(applied, SwitchSet::parse(switches).names());

@@ -5,7 +5,7 @@
 namespace headroom {
 
 // The kernels for NVIDIA GPUs, in the order of ops.def. Those called cuda.* are written here, for f32 and bf16 (operands
-// beside x the same or f32); cublaslt.* are NVIDIA's. Each op's file says what it takes.
+// beside x the same or f32); cublaslt.* and cudnn.* are NVIDIA's. Each op's file says what it takes.
 
 [[nodiscard]] const Kernel& cuda_add();
 [[nodiscard]] const Kernel& cuda_sub();
@@ -18,6 +18,8 @@ namespace headroom {
 [[nodiscard]] const Kernel& cuda_cast();
 [[nodiscard]] const Kernel& cublaslt_linear();
 [[nodiscard]] const Kernel& cublaslt_matmul();
+[[nodiscard]] const Kernel& cudnn_attention();
+[[nodiscard]] const Kernel& cublaslt_attention();
 [[nodiscard]] const Kernel& cuda_softmax();
 [[nodiscard]] const Kernel& cuda_layer_norm();
 [[nodiscard]] const Kernel& cuda_rms_norm();

@@ -9,6 +9,8 @@ std::span<const Kernel* const> cuda_kernels() {
   static const std::array kKernels = {
       &cublaslt_linear(),
       &cublaslt_matmul(),
+      &cudnn_attention(),
+      &cublaslt_attention(),
       &cuda_add(),
       &cuda_sub(),
       &cuda_mul(),

@@ -17,9 +17,11 @@ OpSpec linear_spec(DType dtype, const Shape& x, std::int64_t n, bool has_bias, c
   return make_spec(Op::kLinear, std::move(inputs), {{"activation", activation}}, std::move(is_weight));
 }
 
-/// The library's epilogue computes gelu with a tanh that is good to about 5e-6.
+/// The library's epilogue computes gelu with a tanh that is good to about 5e-6, and an activation that is a kernel of its own
+/// reads what was rounded once already.
 Tolerance tolerance_of(DType dtype, const std::string& activation) {
   if (dtype == DType::kF32 && activation == "gelu_tanh") return {.relative_l2 = 1e-5};
+  if (dtype == DType::kBF16 && activation != "none") return {.relative_l2 = 8e-3, .max_ulps_of_peak = 3};
   return default_tolerance(dtype);
 }
 

@@ -19,9 +19,10 @@ struct NormRows {
 };
 void launch_norm(void* stream, const NormRows& rows, const void* x, const void* scale, const void* shift, void* y);
 
-/// Operands x, y.
+/// softmax(scale * x); operands x, y.
 struct SoftmaxRows {
   bool is_bf16 = false;
+  float scale = 1;
   GridRows<2> grid;
 };
 void launch_softmax(void* stream, const SoftmaxRows& rows, const void* x, void* y);

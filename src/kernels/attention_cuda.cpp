@@ -1,0 +1,239 @@
+// attention on a GPU: o = softmax(scale * q k^T) v;  q[b, h, s, d], k[b, h, t, d], v[b, h, t, e] -> o[b, h, s, e]
+//
+// cudnn.attention     flash attention of cuDNN, bf16 or f16: scores never leave the chip. 660 TFLOP/s at 24 heads of 4608 x 128
+//                     (H200, docs/gpu_facts.md). Heads may lie interleaved. Operands whose strides are no multiples of 16 bytes
+//                     are copied first.
+// cublaslt.attention  for the rest: two products and a softmax with the scores [b, h, s, t] in scratch; f32 or bf16.
+//
+// FLOPs   2 * b*h*s*t * (d + e).
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernels/copy_cuda.hpp"
+#include "kernels/cuda/cuda_kernel.hpp"
+#include "kernels/cuda_kernels.hpp"
+#include "kernels/cudnn/sdpa.hpp"
+#include "kernels/norm_cuda.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::size_t kAlignment = 256;  // of what lies in scratch
+constexpr std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+std::byte* at(void* base, std::size_t offset) { return static_cast<std::byte*>(base) + offset; }
+
+cudnn::SdpaSpec::Strides strides_of(const Operand& operand) {
+  const Shape& strides = operand.strides;
+  return {strides[0], strides[1], strides[2], strides[3]};
+}
+
+/// Whether every step but the innermost is a multiple of 16 bytes.
+bool is_wide(const Operand& operand) {
+  const auto width = static_cast<std::int64_t>(16 / size_of(operand.type.dtype));
+  for (int axis = 0; axis + 1 < operand.type.shape.rank(); ++axis)
+    if (operand.type.shape[axis] > 1 && operand.strides[axis] % width != 0) return false;
+  return true;
+}
+
+/// cuDNN's plan, and dense copies of those operands that it would not take where they lie.
+class PreparedSdpa final : public PreparedKernel {
+ public:
+  PreparedSdpa(const OpSpec& spec, std::span<const Operand> inputs, const Operand& output) {
+    std::vector<Operand> operands(inputs.begin(), inputs.end());
+    operands.push_back(output);
+    for (Operand& operand : operands) {
+      Staged staged;
+      if (!is_wide(operand)) {
+        const Operand dense = dense_operand(operand.type);
+        const bool is_result = &operand == &operands.back();
+        staged.copy = copy_rows(operand.type, is_result ? dense.strides : operand.strides,
+                                is_result ? operand.strides : dense.strides);
+        staged.offset = scratch_bytes_;
+        staged.is_used = true;
+        scratch_bytes_ += aligned(operand.type.bytes());
+        operand = dense;
+      }
+      staged_.push_back(staged);
+    }
+    const Shape& q = spec.inputs[0].shape;
+    const Shape& v = spec.inputs[2].shape;
+    plan_ = std::make_unique<cudnn::Sdpa>(cudnn::SdpaSpec{.dtype = spec.inputs[0].dtype,
+                                                          .batch = q[0],
+                                                          .heads = q[1],
+                                                          .queries = q[2],
+                                                          .keys = v[2],
+                                                          .dim = q[3],
+                                                          .value_dim = v[3],
+                                                          .scale = spec.attributes.get_float("scale"),
+                                                          .q = strides_of(operands[0]),
+                                                          .k = strides_of(operands[1]),
+                                                          .v = strides_of(operands[2]),
+                                                          .o = strides_of(operands[3])});
+  }
+
+  [[nodiscard]] std::size_t scratch_bytes() const override { return scratch_bytes_ + plan_->workspace_bytes(); }
+  [[nodiscard]] std::string implementation() const override { return plan_->implementation(); }
+
+  void launch(const LaunchArguments& arguments) const override {
+    void* const stream = arguments.stream.native_handle();
+    std::array<const void*, 3> in{};
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      in[i] = arguments.inputs[i];
+      if (!staged_[i].is_used) continue;
+      cuda::launch_copy(stream, staged_[i].copy, arguments.inputs[i], at(arguments.scratch, staged_[i].offset));
+      in[i] = at(arguments.scratch, staged_[i].offset);
+    }
+    const Staged& result = staged_.back();
+    void* const out = result.is_used ? at(arguments.scratch, result.offset) : arguments.outputs[0];
+    plan_->run(stream, in[0], in[1], in[2], out, at(arguments.scratch, scratch_bytes_));
+    if (result.is_used) cuda::launch_copy(stream, result.copy, out, arguments.outputs[0]);
+  }
+
+ private:
+  /// Where in scratch an operand lies, and the copy that puts it there (or, for the result, takes it from there).
+  struct Staged {
+    bool is_used = false;
+    cuda::CopyRows copy;
+    std::size_t offset = 0;
+  };
+
+  static cuda::CopyRows copy_rows(const TensorType& type, const Shape& from, const Shape& to) {
+    const auto size = static_cast<std::int64_t>(size_of(type.dtype));
+    cuda::CopyRows rows{.element_bytes = static_cast<int>(size), .grid = cuda::longest_grid<2>(type.shape, {from, to})};
+    rows.grid.length *= size;
+    for (int axis = 0; axis < rows.grid.rank; ++axis)
+      for (std::int64_t& stride : rows.grid.strides[axis]) stride *= size;
+    return rows;
+  }
+
+  std::vector<Staged> staged_;  // q, k, v, o
+  std::size_t scratch_bytes_ = 0;
+  std::unique_ptr<cudnn::Sdpa> plan_;
+};
+
+/// Scores, softmax, and the weighted sum, one after the other.
+class PreparedByProducts final : public PreparedKernel {
+ public:
+  PreparedByProducts(const OpSpec& spec, std::span<const Operand> inputs, const Operand& output, const Target& target) {
+    const TensorType scores = scores_type(spec);
+    const Operand dense = dense_operand(scores);
+    scores_bytes_ = aligned(scores.bytes());
+    const OpSpec first{.op = Op::kMatmul,
+                       .attributes = Attributes(Op::kMatmul, {{"transpose_b", std::int64_t{1}}}),
+                       .inputs = {spec.inputs[0], spec.inputs[1]},
+                       .outputs = {scores},
+                       .is_weight = {false, false}};
+    const OpSpec second{.op = Op::kMatmul,
+                        .attributes = Attributes(Op::kMatmul, {}),
+                        .inputs = {scores, spec.inputs[2]},
+                        .outputs = {output.type},
+                        .is_weight = {false, false}};
+    const std::array first_inputs{inputs[0], inputs[1]};
+    const std::array second_inputs{dense, inputs[2]};
+    scores_ = cublaslt_matmul().prepare(first, first_inputs, {&dense, 1}, target);
+    sum_ = cublaslt_matmul().prepare(second, second_inputs, {&output, 1}, target);
+    softmax_ = {.is_bf16 = scores.dtype == DType::kBF16,
+                .scale = static_cast<float>(spec.attributes.get_float("scale")),
+                .grid = cuda::to_grid(rows_of<2>(scores.shape, {dense.strides, dense.strides}))};
+  }
+
+  [[nodiscard]] std::size_t scratch_bytes() const override {
+    return scores_bytes_ + std::max(scores_->scratch_bytes(), sum_->scratch_bytes());
+  }
+  [[nodiscard]] std::string implementation() const override { return scores_->implementation() + " + cuda"; }
+
+  void launch(const LaunchArguments& arguments) const override {
+    void* const scores = arguments.scratch;
+    void* const workspace = at(arguments.scratch, scores_bytes_);
+    const void* const weighted[] = {scores, arguments.inputs[2]};
+    scores_->launch({arguments.stream, arguments.inputs.first(2), {&scores, 1}, workspace});
+    cuda::launch_softmax(arguments.stream.native_handle(), softmax_, scores, scores);
+    sum_->launch({arguments.stream, weighted, arguments.outputs, workspace});
+  }
+
+  static TensorType scores_type(const OpSpec& spec) {
+    const Shape& q = spec.inputs[0].shape;
+    return {spec.inputs[0].dtype, Shape{q[0], q[1], q[2], spec.inputs[1].shape[2]}};
+  }
+
+ private:
+  std::size_t scores_bytes_ = 0;
+  std::unique_ptr<PreparedKernel> scores_, sum_;
+  cuda::SoftmaxRows softmax_;
+};
+
+class CudaAttention : public Kernel {
+ public:
+  [[nodiscard]] Op op() const override { return Op::kAttention; }
+  [[nodiscard]] StrideRule input_strides(const OpSpec& /*spec*/, int /*input*/) const override {
+    return StrideRule::kInnerDense;
+  }
+  [[nodiscard]] StrideRule output_strides(const OpSpec& /*spec*/, int /*output*/) const override {
+    return StrideRule::kInnerDense;
+  }
+  [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return spec.inputs[0].dtype; }
+};
+
+class CudnnAttention final : public CudaAttention {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "cudnn.attention"; }
+
+  [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
+    if (Support rejection = cuda::check_op_and_device(Op::kAttention, spec, target)) return rejection;
+    const DType dtype = spec.inputs[0].dtype;
+    if (dtype != DType::kBF16 && dtype != DType::kF16) return Rejection{fmt::format("takes bf16 or f16, not {}", dtype)};
+    constexpr std::int64_t kMostDim = 128;
+    for (const std::size_t index : {0U, 2U}) {
+      const std::int64_t dim = spec.inputs[index].shape[-1];
+      if (dim > kMostDim || dim % 8 != 0)
+        return Rejection{fmt::format("takes heads of up to {} elements, a multiple of 8, not {}", kMostDim, dim)};
+    }
+    for (const TensorType& input : spec.inputs)
+      if (input.shape.numel() == 0) return Rejection{"an operand has no elements"};
+    if (std::optional<std::string> reason = cudnn::why_unavailable()) return Rejection{std::move(*reason)};
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
+                                                        std::span<const Operand> outputs,
+                                                        const Target& /*target*/) const override {
+    return std::make_unique<PreparedSdpa>(spec, inputs, outputs[0]);
+  }
+};
+
+class AttentionByProducts final : public CudaAttention {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "cublaslt.attention"; }
+
+  [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
+    if (Support rejection = cuda::check_op_and_device(Op::kAttention, spec, target)) return rejection;
+    const DType dtype = spec.inputs[0].dtype;
+    if (dtype != DType::kF32 && dtype != DType::kBF16) return Rejection{fmt::format("takes f32 or bf16, not {}", dtype)};
+    for (const TensorType& input : spec.inputs)
+      if (input.shape.numel() == 0) return Rejection{"an operand has no elements"};
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
+                                                        std::span<const Operand> outputs,
+                                                        const Target& target) const override {
+    return std::make_unique<PreparedByProducts>(spec, inputs, outputs[0], target);
+  }
+};
+
+}  // namespace
+
+const Kernel& cudnn_attention() {
+  static const CudnnAttention kernel;
+  return kernel;
+}
+const Kernel& cublaslt_attention() {
+  static const AttentionByProducts kernel;
+  return kernel;
+}
+
+}  // namespace headroom

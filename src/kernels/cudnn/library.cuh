@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cudnn.h>
+
+#include <source_location>
+#include <span>
+#include <string>
+
+namespace headroom::cudnn {
+
+/// The functions of the library that are used, resolved when it is opened.
+struct Library {
+#define HR_CUDNN(function) decltype(&::cudnn##function) function = nullptr;
+#include "kernels/cudnn/functions.def"
+#undef HR_CUDNN
+};
+
+/// The library, opened by its soname at the first call. Throws Error where it is not there, saying what was looked for.
+[[nodiscard]] const Library& library();
+
+/// Throws Error with the library's words unless `status` is success.
+void check(cudnnStatus_t status, std::source_location where = std::source_location::current());
+
+/// One of the library's descriptions: attributes are set, then it is finalized.
+class Descriptor {
+ public:
+  explicit Descriptor(cudnnBackendDescriptorType_t type);
+  ~Descriptor();
+  Descriptor(Descriptor&& other) noexcept;
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  template <typename T>
+  Descriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::span<const T> values) {
+    check(library().BackendSetAttribute(descriptor_, name, type, static_cast<std::int64_t>(values.size()), values.data()));
+    return *this;
+  }
+  template <typename T>
+  Descriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& value) {
+    return set(name, type, std::span<const T>(&value, 1));
+  }
+  Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& other) {
+    return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, other.descriptor_);
+  }
+  /// Throws Error where the library does not support what was described.
+  Descriptor& finalize();
+  /// The same, but says whether it does.
+  [[nodiscard]] bool try_finalize();
+
+  [[nodiscard]] cudnnBackendDescriptor_t get() const noexcept { return descriptor_; }
+
+ private:
+  cudnnBackendDescriptor_t descriptor_ = nullptr;
+};
+
+}  // namespace headroom::cudnn
