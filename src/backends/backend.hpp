@@ -84,8 +84,8 @@ struct DeviceProperties {
 /// A device: memory, copies, streams, events, properties. It knows no operation.
 /// Failures (out of memory, device lost) throw Error with what was needed and what there is.
 ///
-/// Memory may be freed while work submitted earlier to streams of this backend still uses it: it is not handed out again
-/// before that work is done.
+/// Memory may be freed while work submitted earlier to streams of this backend still uses it: it is not handed out
+/// again before that work is done.
 class Backend {
  public:
   virtual ~Backend() = default;

@@ -73,9 +73,8 @@ void bench(const Arguments& arguments) {
       .batch = arguments.batch, .image_tokens = request.image_tokens(), .text_tokens = request.text_tokens};
   const auto [switches, names] =
       choose_switches(asked, arguments.switches, engine, {.denoise = {}, .forward = shape}, log);
-  const Compiled compiled =
-      compile(build_flux_forward(model.config, shape, model.params()), switches, engine.backend->properties().target,
-              {.baseline = model.baseline});
+  const Compiled compiled = compile(build_flux_forward(model.config, shape, model.params()), switches,
+                                    engine.backend->properties().target, {.baseline = model.baseline});
   report_declined(log, compiled.declined);
   Session session(compiled.program, *engine.weights, *engine.backend);
   set_forward_inputs(session, model, request.token_columns);

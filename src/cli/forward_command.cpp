@@ -43,8 +43,7 @@ void forward(const Arguments& arguments) {
   const SwitchSet switches =
       choose_switches(asked, arguments.switches, engine, {.denoise = {}, .forward = shape}, log).set;
   const Compiled compiled = compile(build_flux_forward(engine.model->config, shape, engine.model->params()), switches,
-                                    engine.backend->properties().target,
-                                    {.baseline = engine.model->baseline});
+                                    engine.backend->properties().target, {.baseline = engine.model->baseline});
   report_declined(log, compiled.declined);
   const Graph& graph = compiled.program->graph;
   for (const ValueId input : graph.values_of(ValueKind::kInput)) {

@@ -1,8 +1,9 @@
 // attention on a GPU: o = softmax(scale * q k^T) v;  q[b, h, s, d], k[b, h, t, d], v[b, h, t, e] -> o[b, h, s, e]
 //
-// cudnn.attention     flash attention of cuDNN, bf16 or f16: scores never leave the chip. 660 TFLOP/s at 24 heads of 4608 x 128
-//                     (H200, docs/gpu_facts.md). Heads may lie interleaved. Operands whose strides are no multiples of 16 bytes
-//                     are copied first.
+// cudnn.attention     flash attention of cuDNN, bf16 or f16: scores never leave the chip. 660 TFLOP/s at 24 heads of
+// 4608 x 128
+//                     (H200, docs/gpu_facts.md). Heads may lie interleaved. Operands whose strides are no multiples of
+//                     16 bytes are copied first.
 // cublaslt.attention  for the rest: two products and a softmax with the scores [b, h, s, t] in scratch; f32 or bf16.
 //
 // FLOPs   2 * b*h*s*t * (d + e).
@@ -185,7 +186,8 @@ class CudnnAttention final : public CudaAttention {
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
     if (Support rejection = cuda::check_op_and_device(Op::kAttention, spec, target)) return rejection;
     const DType dtype = spec.inputs[0].dtype;
-    if (dtype != DType::kBF16 && dtype != DType::kF16) return Rejection{fmt::format("takes bf16 or f16, not {}", dtype)};
+    if (dtype != DType::kBF16 && dtype != DType::kF16)
+      return Rejection{fmt::format("takes bf16 or f16, not {}", dtype)};
     constexpr std::int64_t kMostDim = 128;
     for (const std::size_t index : {0U, 2U}) {
       const std::int64_t dim = spec.inputs[index].shape[-1];
@@ -212,7 +214,8 @@ class AttentionByProducts final : public CudaAttention {
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
     if (Support rejection = cuda::check_op_and_device(Op::kAttention, spec, target)) return rejection;
     const DType dtype = spec.inputs[0].dtype;
-    if (dtype != DType::kF32 && dtype != DType::kBF16) return Rejection{fmt::format("takes f32 or bf16, not {}", dtype)};
+    if (dtype != DType::kF32 && dtype != DType::kBF16)
+      return Rejection{fmt::format("takes f32 or bf16, not {}", dtype)};
     for (const TensorType& input : spec.inputs)
       if (input.shape.numel() == 0) return Rejection{"an operand has no elements"};
     return std::nullopt;

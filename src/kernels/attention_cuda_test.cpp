@@ -30,8 +30,8 @@ TEST_F(CudaAttention, ByCudnnMatchesTheOracle) {
 }
 
 TEST_F(CudaAttention, ByProductsMatchesTheOracle) {
-  for (const Case& c : {Case{1, 1, 1, 1, 1, 1}, Case{2, 3, 17, 19, 7, 5}, Case{2, 3, 72, 72, 64, 64},
-                        Case{1, 2, 130, 65, 160, 128}}) {
+  for (const Case& c :
+       {Case{1, 1, 1, 1, 1, 1}, Case{2, 3, 17, 19, 7, 5}, Case{2, 3, 72, 72, 64, 64}, Case{1, 2, 130, 65, 160, 128}}) {
     expect_matches_oracle(cublaslt_attention(), attention_spec(DType::kF32, c), {.relative_l2 = 4e-6});
     expect_matches_oracle(cublaslt_attention(), attention_spec(DType::kBF16, c),
                           {.relative_l2 = 1.2e-2, .max_ulps_of_peak = 4});

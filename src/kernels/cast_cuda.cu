@@ -1,7 +1,8 @@
-// cast: y = x in another dtype, rounded to nearest even; what is too large saturates in f8e4m3 and the integers and becomes
-// infinite in the other floats, as store_from_double() says.
+// cast: y = x in another dtype, rounded to nearest even; what is too large saturates in f8e4m3 and the integers and
+// becomes infinite in the other floats, as store_from_double() says.
 //
-// Dtypes     any to any. f32 to bf16 and back go in packs of 16 bytes of the narrower one where rows are aligned, and every
+// Dtypes     any to any. f32 to bf16 and back go in packs of 16 bytes of the narrower one where rows are aligned, and
+// every
 //            other pair an element at a time through double, which holds them all but the largest i64.
 // Bytes      x read and y written once.
 
@@ -48,9 +49,11 @@ void launch_cast(void* stream, const CastRows& rows, const void* x, void* y) {
   const std::int64_t packs = rows.grid.length / kWidth;
   const dim3 blocks = blocks_along_x(divide_up(wide ? rows.grid.rows * packs : elements, kThreads));
   if (wide && rows.from == Storage::kF32 && rows.to == Storage::kBf16)
-    cast_packs_kernel<<<blocks, kThreads, 0, on>>>(rows.grid, packs, static_cast<const float*>(x), static_cast<Bf16*>(y));
+    cast_packs_kernel<<<blocks, kThreads, 0, on>>>(rows.grid, packs, static_cast<const float*>(x),
+                                                   static_cast<Bf16*>(y));
   else if (wide && rows.from == Storage::kBf16 && rows.to == Storage::kF32)
-    cast_packs_kernel<<<blocks, kThreads, 0, on>>>(rows.grid, packs, static_cast<const Bf16*>(x), static_cast<float*>(y));
+    cast_packs_kernel<<<blocks, kThreads, 0, on>>>(rows.grid, packs, static_cast<const Bf16*>(x),
+                                                   static_cast<float*>(y));
   else
     cast_kernel<<<blocks_along_x(divide_up(elements, kThreads)), kThreads, 0, on>>>(rows, x, y);
   check_launched("cuda cast kernel");

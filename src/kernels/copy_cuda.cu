@@ -1,9 +1,11 @@
 // Strided copies: what reshape, transpose, concat, slice and row do on a GPU. Any dtype, any strides.
 //
-// Bytes      read and written once. Runs that are contiguous on both sides go in the widest units (16 bytes at most) that
-//            divide their length, their distances and their addresses; the innermost axis of the target comes last, so writes
-//            are coalesced. A transposition that moves the innermost axis reads one element a line apart: it relies on the
-//            cache to use the rest of the line, which it does while 32 columns of lines fit (not measured against tiles yet).
+// Bytes      read and written once. Runs that are contiguous on both sides go in the widest units (16 bytes at most)
+// that
+//            divide their length, their distances and their addresses; the innermost axis of the target comes last, so
+//            writes are coalesced. A transposition that moves the innermost axis reads one element a line apart: it
+//            relies on the cache to use the rest of the line, which it does while 32 columns of lines fit (not measured
+//            against tiles yet).
 
 #include "kernels/copy_cuda.hpp"
 #include "kernels/cuda/device.cuh"

@@ -8,8 +8,8 @@
 /// Between the two halves of movement_cuda: what is prepared and what is launched.
 namespace headroom::cuda {
 
-/// Rows of bytes from one place to another: operands from, to; length and strides in bytes. An element of `element_bytes`
-/// is never split.
+/// Rows of bytes from one place to another: operands from, to; length and strides in bytes. An element of
+/// `element_bytes` is never split.
 struct CopyRows {
   int element_bytes = 1;
   GridRows<2> grid;

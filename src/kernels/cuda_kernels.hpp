@@ -4,8 +4,8 @@
 
 namespace headroom {
 
-// The kernels for NVIDIA GPUs, in the order of ops.def. Those called cuda.* are written here, for f32 and bf16 (operands
-// beside x the same or f32); cublaslt.* and cudnn.* are NVIDIA's. Each op's file says what it takes.
+// The kernels for NVIDIA GPUs, in the order of ops.def. Those called cuda.* are written here, for f32 and bf16
+// (operands beside x the same or f32); cublaslt.* and cudnn.* are NVIDIA's. Each op's file says what it takes.
 
 [[nodiscard]] const Kernel& cuda_add();
 [[nodiscard]] const Kernel& cuda_sub();

@@ -1,16 +1,19 @@
-// Elementwise ops on a GPU: y = f(x), y = f(a, b), y = residual + gate * x, one element from the same place in each operand.
+// Elementwise ops on a GPU: y = f(x), y = f(a, b), y = residual + gate * x, one element from the same place in each
+// operand.
 //
-// Shapes     any; operands broadcast. Axes that lie behind each other in all operands are merged, so dense operands are one
+// Shapes     any; operands broadcast. Axes that lie behind each other in all operands are merged, so dense operands are
+// one
 //            row. A row is contiguous in each operand or one repeated element.
 // Dtypes     f32 or bf16 in memory (the gate f32 beside bf16), f32 arithmetic, one rounding.
-// Alignment  rows of whole packs of 16 bytes at multiples of 16 bytes go in packs, and what a single row has beyond its last
+// Alignment  rows of whole packs of 16 bytes at multiples of 16 bytes go in packs, and what a single row has beyond its
+// last
 //            pack by a second launch; others go element by element.
 // Bytes      each operand once; a broadcast operand comes from cache.
 //
-// A thread takes kPacks packs, blockDim apart, and reads all of them before it looks at one: 132 multiprocessors need 30 KiB
-// each in flight to keep 4.8 TB/s busy (bandwidth times 0.8 us). The first version expanded each pack as it was read, inside
-// its own branch, so that a thread had one read under way at a time, and chose the function element by element: add reached
-// 3.3 TB/s, gate_residual 2.6, silu 2.0 and gelu 1.8 (H200, 384 MiB tensors, copy 4.0).
+// A thread takes kPacks packs, blockDim apart, and reads all of them before it looks at one: 132 multiprocessors need
+// 30 KiB each in flight to keep 4.8 TB/s busy (bandwidth times 0.8 us). The first version expanded each pack as it was
+// read, inside its own branch, so that a thread had one read under way at a time, and chose the function element by
+// element: add reached 3.3 TB/s, gate_residual 2.6, silu 2.0 and gelu 1.8 (H200, 384 MiB tensors, copy 4.0).
 
 #include <type_traits>
 
@@ -33,7 +36,8 @@ __device__ __forceinline__ float apply(float x, float scalar) {
   if constexpr (kForm == Unary::kMulScalar) return x * scalar;
   if constexpr (kForm == Unary::kRelu) return x < 0.0F ? 0.0F : x;  // NaN stays
   if constexpr (kForm == Unary::kSilu) return over(x, 1.0F + __expf(-x));
-  if constexpr (kForm == Unary::kGeluTanh) {  // 0.5 x (1 + tanh(u)) = x / (1 + exp(-2u)), u = sqrt(2/pi) (x + 0.044715 x^3)
+  if constexpr (kForm ==
+                Unary::kGeluTanh) {  // 0.5 x (1 + tanh(u)) = x / (1 + exp(-2u)), u = sqrt(2/pi) (x + 0.044715 x^3)
     const float minus_twice = -1.5957691216057308F * x * fmaf(0.044715F * x, x, 1.0F);
     return over(x, 1.0F + __expf(minus_twice));
   }
@@ -132,8 +136,8 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class T, class S, int kWidth>
-__global__ void __launch_bounds__(kThreads)
-    gate_residual_kernel(GridRows<4> grid, std::int64_t packs_per_row, const T* residual, const S* gate, const T* x, T* y) {
+__global__ void __launch_bounds__(kThreads) gate_residual_kernel(GridRows<4> grid, std::int64_t packs_per_row,
+                                                                 const T* residual, const S* gate, const T* x, T* y) {
   std::int64_t offsets[kPacks][4];
   bool exists[kPacks];
   Operand<T, kWidth> sums[kPacks], branches[kPacks];
@@ -159,8 +163,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Calls launch(grid, width as a constant, elements from the start) for the part of the rows that goes in packs of kFull
-/// elements, and for the part that does not.
+/// Calls launch(grid, width as a constant, elements from the start) for the part of the rows that goes in packs of
+/// kFull elements, and for the part that does not.
 template <int kFull, int N, class Launch>
 void launch_in_packs(const GridRows<N>& grid, bool is_wide, const Launch& launch) {
   using Wide = std::integral_constant<int, kFull>;

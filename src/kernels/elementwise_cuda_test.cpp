@@ -16,14 +16,22 @@ TEST_F(CudaElementwise, UnaryFormsMatchTheOracle) {
       for (const Kernel* kernel : {&cuda_add_scalar(), &cuda_mul_scalar()})
         expect_matches_oracle(*kernel, make_spec(kernel->op(), {{dtype, shape}}, {{"value", -1.75}}));
       for (const char* form : {"tanh", "none"})
-        expect_matches_oracle(cuda_gelu(), make_spec(Op::kGelu, {{dtype, shape}}, {{"approximate", std::string(form)}}));
+        expect_matches_oracle(cuda_gelu(),
+                              make_spec(Op::kGelu, {{dtype, shape}}, {{"approximate", std::string(form)}}));
     }
 }
 
 TEST_F(CudaElementwise, BinaryFormsBroadcastLikeTheOracle) {
-  const std::vector<std::pair<Shape, Shape>> cases = {
-      {{7}, {7}},           {{2, 3, 8}, {2, 3, 8}}, {{2, 5, 33}, {2, 1, 33}}, {{2, 5, 32}, {2, 1, 32}}, {{2, 1, 64}, {2, 7, 64}},
-      {{3, 4, 6}, {1}},     {{3, 4, 16}, {4, 1}},   {{1, 1, 1}, {2, 5, 40}},  {{4, 1}, {1, 24}},        {{}, {}}};
+  const std::vector<std::pair<Shape, Shape>> cases = {{{7}, {7}},
+                                                      {{2, 3, 8}, {2, 3, 8}},
+                                                      {{2, 5, 33}, {2, 1, 33}},
+                                                      {{2, 5, 32}, {2, 1, 32}},
+                                                      {{2, 1, 64}, {2, 7, 64}},
+                                                      {{3, 4, 6}, {1}},
+                                                      {{3, 4, 16}, {4, 1}},
+                                                      {{1, 1, 1}, {2, 5, 40}},
+                                                      {{4, 1}, {1, 24}},
+                                                      {{}, {}}};
   for (const DType dtype : kDTypes)
     for (const auto& [a, b] : cases)
       for (const Kernel* kernel : {&cuda_add(), &cuda_sub(), &cuda_mul()})
@@ -33,9 +41,9 @@ TEST_F(CudaElementwise, BinaryFormsBroadcastLikeTheOracle) {
 TEST_F(CudaElementwise, GateResidualMatchesTheOracle) {
   for (const cuda::Types types : cuda::kTypes)
     for (const Shape& shape : {Shape{1, 1, 1}, Shape{2, 3, 7}, Shape{2, 9, 64}, Shape{1, 40, 513}, Shape{3, 1, 24}})
-      expect_matches_oracle(cuda_gate_residual(),
-                            make_spec(Op::kGateResidual,
-                                      {{types.x, shape}, {types.side, {shape[0], 1, shape[2]}}, {types.x, shape}}));
+      expect_matches_oracle(
+          cuda_gate_residual(),
+          make_spec(Op::kGateResidual, {{types.x, shape}, {types.side, {shape[0], 1, shape[2]}}, {types.x, shape}}));
 }
 
 }  // namespace

@@ -1,15 +1,17 @@
 // linear on a GPU: y[..., j] = activation(sum_i x[..., i] * weight[j, i] + bias[j]), by cuBLASLt
 //
-// Shapes     x[..., k], weight[n, k], bias[n] or none -> y[..., n]. Leading axes become one of m rows, or several products
+// Shapes     x[..., k], weight[n, k], bias[n] or none -> y[..., n]. Leading axes become one of m rows, or several
+// products
 //            where strides do not let them.
 // Dtypes     f32, bf16 and f16 with f32 sums; y and bias have the dtype of x. f32 without TF32.
 // Layout     x and y: innermost stride 1; weight and bias dense.
-// Activation bias and the tanh form of gelu in the product's epilogue, where the library has that; silu and the erf form of
+// Activation bias and the tanh form of gelu in the product's epilogue, where the library has that; silu and the erf
+// form of
 //            gelu by a second kernel over y in place.
 // Bytes      (m*k + n*k + n + m*n) * size; FLOPs 2*m*n*k + m*n for the bias + the activation's.
 //
-// At FLUX's shapes (4608 rows) the heuristic's first choice runs at 620 to 800 TFLOP/s in bf16 on an H200 and the best of its
-// first eight at 700 to 810, so a measured choice is worth 5 to 10% (docs/gpu_facts.md).
+// At FLUX's shapes (4608 rows) the heuristic's first choice runs at 620 to 800 TFLOP/s in bf16 on an H200 and the best
+// of its first eight at 700 to 810, so a measured choice is worth 5 to 10% (docs/gpu_facts.md).
 
 #include <algorithm>
 #include <memory>
@@ -42,7 +44,9 @@ std::optional<cuda::Unary> activation_of(const OpSpec& spec) {
 class PreparedLinear final : public PreparedKernel {
  public:
   PreparedLinear(const OpSpec& spec, const Operand& x, const Operand& y)
-      : rows_(plan_rows(x, y)), size_(static_cast<std::int64_t>(size_of(x.type.dtype))), has_bias_(spec.inputs.size() > 2) {
+      : rows_(plan_rows(x, y)),
+        size_(static_cast<std::int64_t>(size_of(x.type.dtype))),
+        has_bias_(spec.inputs.size() > 2) {
     const std::optional<cuda::Unary> activation = activation_of(spec);
     ProductSpec product{.dtype = x.type.dtype,
                         .m = rows_.rows.extent,
@@ -76,8 +80,8 @@ class PreparedLinear final : public PreparedKernel {
     const void* const bias = has_bias_ ? arguments.inputs[2] : nullptr;
     for (std::int64_t i = 0; i < rows_.count(); ++i) {
       const RowPlan::Offsets offsets = rows_.offsets(i);
-      product_->run(stream, static_cast<const std::byte*>(arguments.inputs[0]) + offsets.x * size_, arguments.inputs[1], bias,
-                    static_cast<std::byte*>(arguments.outputs[0]) + offsets.y * size_, arguments.scratch);
+      product_->run(stream, static_cast<const std::byte*>(arguments.inputs[0]) + offsets.x * size_, arguments.inputs[1],
+                    bias, static_cast<std::byte*>(arguments.outputs[0]) + offsets.y * size_, arguments.scratch);
     }
     if (after_) cuda::launch_unary(stream, *after_, arguments.outputs[0], arguments.outputs[0]);
   }

@@ -1,7 +1,9 @@
-// matmul on a GPU: c[batch..., m, n] = a[batch..., m, k] b[batch..., k, n] (b[batch..., n, k] with transpose_b), by cuBLASLt
+// matmul on a GPU: c[batch..., m, n] = a[batch..., m, k] b[batch..., k, n] (b[batch..., n, k] with transpose_b), by
+// cuBLASLt
 //
 // Dtypes     f32, bf16 and f16 with f32 sums; f32 without TF32.
-// Layout     innermost strides 1, any outside. Batch axes that lie behind each other in all three operands become one batch of
+// Layout     innermost strides 1, any outside. Batch axes that lie behind each other in all three operands become one
+// batch of
 //            the library; what is left over is walked with one call each.
 // Bytes      each operand once; FLOPs 2 * batch * m * n * k.
 

@@ -22,7 +22,9 @@ cuda::CopyRows copy_between(const Operand& to, const Shape& from_strides) {
   return rows;
 }
 
-const std::byte* offset(const void* address, std::int64_t bytes) { return static_cast<const std::byte*>(address) + bytes; }
+const std::byte* offset(const void* address, std::int64_t bytes) {
+  return static_cast<const std::byte*>(address) + bytes;
+}
 std::byte* offset(void* address, std::int64_t bytes) { return static_cast<std::byte*>(address) + bytes; }
 
 cuda::Plan plan_part(const cuda::CopyRows& rows, std::int64_t from) {
@@ -79,7 +81,8 @@ cuda::Plan plan_row(const cuda::Binding& binding) {
   const std::int64_t row_bytes = table.strides[0] * element_bytes(table);
   return {[rows, count, row_bytes](const LaunchArguments& arguments) {
     cuda::launch_copy_row(arguments.stream.native_handle(), rows, arguments.inputs[0],
-                          static_cast<const std::int32_t*>(arguments.inputs[1]), count, row_bytes, arguments.outputs[0]);
+                          static_cast<const std::int32_t*>(arguments.inputs[1]), count, row_bytes,
+                          arguments.outputs[0]);
   }};
 }
 

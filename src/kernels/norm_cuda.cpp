@@ -47,9 +47,8 @@ cuda::Plan plan_norm(const cuda::Binding& binding) {
 
 cuda::Plan plan_softmax(const cuda::Binding& binding) {
   const Operand& y = binding.outputs[0];
-  const cuda::SoftmaxRows rows{
-      .is_bf16 = y.type.dtype == DType::kBF16,
-      .grid = cuda::to_grid(rows_of<2>(y.type.shape, {binding.inputs[0].strides, y.strides}))};
+  const cuda::SoftmaxRows rows{.is_bf16 = y.type.dtype == DType::kBF16,
+                               .grid = cuda::to_grid(rows_of<2>(y.type.shape, {binding.inputs[0].strides, y.strides}))};
   return {[rows](const LaunchArguments& arguments) {
     cuda::launch_softmax(arguments.stream.native_handle(), rows, arguments.inputs[0], arguments.outputs[0]);
   }};

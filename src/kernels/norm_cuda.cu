@@ -6,9 +6,9 @@
 // Alignment  rows of whole packs of 16 bytes at multiples of 16 bytes; others go element by element.
 // Bytes      x read and y written once; the vectors come from cache. 6, 4 and 8 FLOPs an element: bound by memory.
 //
-// A row stays in the registers of its threads (up to 32768 bf16 elements; longer rows are read three times), so mean and
-// variance take two passes without reading twice: the one-pass form E[x^2] - E[x]^2 loses all digits where the mean is
-// large. Four packs a thread: a row of FLUX (3072 bf16) is 96 threads.
+// A row stays in the registers of its threads (up to 32768 bf16 elements; longer rows are read three times), so mean
+// and variance take two passes without reading twice: the one-pass form E[x^2] - E[x]^2 loses all digits where the mean
+// is large. Four packs a thread: a row of FLUX (3072 bf16) is 96 threads.
 
 #include "kernels/cuda/row_cache.cuh"
 #include "kernels/norm_cuda.hpp"
@@ -85,7 +85,8 @@ void launch_form(cudaStream_t stream, const NormRows& rows, const T* x, const S*
 }
 
 template <class T, class S>
-void launch_typed(cudaStream_t stream, const NormRows& rows, const void* x, const void* scale, const void* shift, void* y) {
+void launch_typed(cudaStream_t stream, const NormRows& rows, const void* x, const void* scale, const void* shift,
+                  void* y) {
   const auto* const from = static_cast<const T*>(x);
   const auto* const factor = static_cast<const S*>(scale);
   const auto* const offset = static_cast<const S*>(shift);

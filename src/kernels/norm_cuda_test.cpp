@@ -10,8 +10,9 @@ using CudaNorm = cuda::KernelTest;
 using CudaSoftmax = cuda::KernelTest;
 
 // One pack, several, a warp, several warps, a whole block, and (the last) more than registers hold.
-const std::vector<Shape> kShapes = {{1, 1, 4},    {2, 3, 7},   {2, 3, 8},    {2, 3, 9},    {2, 1, 16},  {3, 5, 17},  {2, 9, 64},
-                                    {2, 5, 768},  {2, 4, 513}, {1, 7, 3072}, {1, 3, 4100}, {1, 2, 9216}, {1, 2, 40000}};
+const std::vector<Shape> kShapes = {{1, 1, 4},    {2, 3, 7},    {2, 3, 8},    {2, 3, 9},   {2, 1, 16},
+                                    {3, 5, 17},   {2, 9, 64},   {2, 5, 768},  {2, 4, 513}, {1, 7, 3072},
+                                    {1, 3, 4100}, {1, 2, 9216}, {1, 2, 40000}};
 
 TEST_F(CudaNorm, LayerNormMatchesTheOracle) {
   for (const DType dtype : {DType::kF32, DType::kBF16})

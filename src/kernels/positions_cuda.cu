@@ -1,8 +1,9 @@
-// rope_table:          cos, sin of ids[s, a] * theta^(-2i / axes[a]), i < axes[a]/2, the axes side by side -> [s, d/2] each
-// timestep_embedding:  [cos, sin] of scale * t[b] * max_period^(-i / (dim/2)) -> [b, dim]  (DDPM, Ho et al. 2020, appendix B)
+// rope_table:          cos, sin of ids[s, a] * theta^(-2i / axes[a]), i < axes[a]/2, the axes side by side -> [s, d/2]
+// each timestep_embedding:  [cos, sin] of scale * t[b] * max_period^(-i / (dim/2)) -> [b, dim]  (DDPM, Ho et al. 2020,
+// appendix B)
 //
-// Both run once a request or a step, on little data, and the angles reach thousands of radians, where f32 has lost the digits
-// that matter: so double throughout, f32 out, any number dtype in. 4608 x 64 angles take a few microseconds.
+// Both run once a request or a step, on little data, and the angles reach thousands of radians, where f32 has lost the
+// digits that matter: so double throughout, f32 out, any number dtype in. 4608 x 64 angles take a few microseconds.
 
 #include "kernels/cast_cuda.hpp"
 #include "kernels/cuda/device.cuh"

@@ -4,13 +4,15 @@
 //
 // Dtypes     x, y f32 or bf16; weight the same or f32; cos, sin[s, d/2] f32; f32 arithmetic, one rounding.
 // Alignment  rows of whole packs of 16 bytes at multiples of 16 bytes; others go pair by pair.
-// Bytes      x read and y written once. A row of the tables (512 bytes for d = 128) serves all heads of a position, which
+// Bytes      x read and y written once. A row of the tables (512 bytes for d = 128) serves all heads of a position,
+// which
 //            neighbouring threads work on, so it comes from cache. 3 and 7 FLOPs an element: bound by memory.
 //
-// A head is held by as many lanes of a warp as it has packs (16 for 128 bf16), rounded up to a power of two, and such a group
-// takes kHeads heads in a row, all read before the first is looked at; only the first is looked up by division. The mean of
-// squares is a butterfly over the lanes. The first version took two heads apart from each other and expanded each as it was
-// read, one read under way at a time: 2.2 TB/s for qk_norm_rope and 2.0 for rope (H200, 384 MiB, copy 4.0).
+// A head is held by as many lanes of a warp as it has packs (16 for 128 bf16), rounded up to a power of two, and such a
+// group takes kHeads heads in a row, all read before the first is looked at; only the first is looked up by division.
+// The mean of squares is a butterfly over the lanes. The first version took two heads apart from each other and
+// expanded each as it was read, one read under way at a time: 2.2 TB/s for qk_norm_rope and 2.0 for rope (H200, 384
+// MiB, copy 4.0).
 
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/launch.cuh"

@@ -60,8 +60,8 @@ void launch_typed(cudaStream_t stream, const SoftmaxRows& rows, const T* x, T* y
   const RowBlocks spread = spread_rows(grid.rows, packs);
   const auto count = static_cast<int>(packs);
   if (!is_cacheable(packs))
-    softmax_kernel<T, 1, false>
-        <<<blocks_along_x(grid.rows), kMostRowThreads, 0, stream>>>(grid, rows.scale, static_cast<int>(grid.length), x, y);
+    softmax_kernel<T, 1, false><<<blocks_along_x(grid.rows), kMostRowThreads, 0, stream>>>(
+        grid, rows.scale, static_cast<int>(grid.length), x, y);
   else if (wide)
     softmax_kernel<T, kFull, true><<<spread.blocks, spread.threads, 0, stream>>>(grid, rows.scale, count, x, y);
   else

@@ -61,9 +61,8 @@ class RequestBench::Subject {
       generator_ = std::make_unique<Generator>(model, backend, weights_, options);
       declined_ = generator_->compiled().declined;
     } else {
-      const Compiled compiled =
-          compile(build_flux_forward(model.config, request.forward, model.params()), set, backend.properties().target,
-                  {.baseline = model.baseline});
+      const Compiled compiled = compile(build_flux_forward(model.config, request.forward, model.params()), set,
+                                        backend.properties().target, {.baseline = model.baseline});
       declined_ = compiled.declined;
       session_ = std::make_unique<Session>(compiled.program, weights_, backend);
       set_forward_inputs(*session_, model, grid_columns(request.forward.image_tokens));
@@ -126,9 +125,8 @@ std::vector<Declined> RequestBench::build(const SwitchSet& set, const SwitchSet&
 }
 
 HostTensor RequestBench::forward_output(const SwitchSet& set, WeightStore& weights) const {
-  const Compiled compiled =
-      compile(build_flux_forward(model_.config, request_.forward, model_.params()), set, backend_.properties().target,
-              {.baseline = model_.baseline});
+  const Compiled compiled = compile(build_flux_forward(model_.config, request_.forward, model_.params()), set,
+                                    backend_.properties().target, {.baseline = model_.baseline});
   Session session(compiled.program, weights, backend_);
   set_forward_inputs(session, model_, grid_columns(request_.forward.image_tokens));
   session.run();

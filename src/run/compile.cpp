@@ -16,8 +16,7 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-Compiled compile(Graph graph, const SwitchSet& switches, const Target& target,
-                 const CompileOptions& options) {
+Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, const CompileOptions& options) {
   HR_CHECK(options.baseline == DType::kF32 || options.baseline == DType::kBF16);
   const bool is_bf16 = options.baseline == DType::kBF16;
   Compiled compiled{.program = {}, .passes = {}, .applied = {}, .declined = {}, .baseline = options.baseline};

@@ -1,6 +1,6 @@
-// One GPU through the CUDA runtime. Memory comes from a pool of its own, so that other users of the device's default pool in
-// this process neither see nor pay for what is kept here. The pool keeps what is freed: taking 8 GiB again costs 5 us instead
-// of 6 ms (H200).
+// One GPU through the CUDA runtime. Memory comes from a pool of its own, so that other users of the device's default
+// pool in this process neither see nor pay for what is kept here. The pool keeps what is freed: taking 8 GiB again
+// costs 5 us instead of 6 ms (H200).
 //
 // Allocating and freeing go through one stream. A block is usable on any stream once allocate() returns, because that
 // stream is then synchronized; a freed block returns to the pool behind everything submitted so far to the streams made
@@ -40,8 +40,10 @@ void open_device() {
   int devices = 0;
   const cudaError_t status = cudaGetDeviceCount(&devices);
   if (status == cudaErrorInsufficientDriver)
-    fail("device cuda was asked for, but the NVIDIA driver supports CUDA {} and this program needs {}; update the driver",
-         version_text(driver), version_text(CUDART_VERSION));
+    fail(
+        "device cuda was asked for, but the NVIDIA driver supports CUDA {} and this program needs {}; update the "
+        "driver",
+        version_text(driver), version_text(CUDART_VERSION));
   if (status == cudaErrorNoDevice || (status == cudaSuccess && devices == 0))
     fail("device cuda was asked for, but the NVIDIA driver shows no GPU to this process; choose device cpu");
   check(status);

@@ -1,7 +1,8 @@
+#include "backends/cuda/cuda_check.cuh"
+
 #include <cstdio>
 #include <cstring>
 
-#include "backends/cuda/cuda_check.cuh"
 #include "base/error.hpp"
 
 namespace headroom::cuda {
@@ -17,8 +18,8 @@ const char* file_name(const std::source_location& where) {
 void check(cudaError_t status, std::source_location where) {
   if (status == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());  // so that the next call does not report it again
-  fail("CUDA failed with {} ({}), seen at {}:{}", cudaGetErrorName(status), cudaGetErrorString(status), file_name(where),
-       where.line());
+  fail("CUDA failed with {} ({}), seen at {}:{}", cudaGetErrorName(status), cudaGetErrorString(status),
+       file_name(where), where.line());
 }
 
 void report(cudaError_t status, std::source_location where) noexcept {

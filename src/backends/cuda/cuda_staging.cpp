@@ -1,5 +1,5 @@
-// Copying from pageable memory through the driver reaches 12 GB/s on a link of 55 (H200, PCIe 5): one thread of the driver
-// fills its buffers. Here a team of OpenMP threads does, which moves 30 GB/s with four.
+// Copying from pageable memory through the driver reaches 12 GB/s on a link of 55 (H200, PCIe 5): one thread of the
+// driver fills its buffers. Here a team of OpenMP threads does, which moves 30 GB/s with four.
 
 #include <algorithm>
 #include <cstring>

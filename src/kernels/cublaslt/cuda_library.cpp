@@ -17,13 +17,16 @@ const std::string& soname() {
 Library open_library() {
   void* const file = dlopen(soname().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (file == nullptr)
-    fail("matrix products on a GPU need {} (cuBLAS), which the loader does not find: {}; install it or put its folder into "
-         "LD_LIBRARY_PATH",
-         soname(), dlerror());
+    fail(
+        "matrix products on a GPU need {} (cuBLAS), which the loader does not find: {}; install it or put its folder "
+        "into "
+        "LD_LIBRARY_PATH",
+        soname(), dlerror());
   Library library;
   const auto resolve = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(file, name));
-    if (function == nullptr) fail("{} has no function {}; install cuBLAS {} or newer", soname(), name, CUBLAS_VER_MAJOR);
+    if (function == nullptr)
+      fail("{} has no function {}; install cuBLAS {} or newer", soname(), name, CUBLAS_VER_MAJOR);
   };
 #define HR_CUBLASLT(function) resolve(library.function, "cublasLt" #function);
 #include "kernels/cublaslt/functions.def"

@@ -89,8 +89,10 @@ class Product::Impl {
         b_(spec.transpose_b ? make_layout(spec.dtype, spec.k, spec.n, spec.b_row, spec.batch, spec.b_batch)
                             : make_layout(spec.dtype, spec.n, spec.k, spec.b_row, spec.batch, spec.b_batch),
            library().MatrixLayoutDestroy),
-        a_(make_layout(spec.dtype, spec.k, spec.m, spec.a_row, spec.batch, spec.a_batch), library().MatrixLayoutDestroy),
-        c_(make_layout(spec.dtype, spec.n, spec.m, spec.c_row, spec.batch, spec.c_batch), library().MatrixLayoutDestroy) {
+        a_(make_layout(spec.dtype, spec.k, spec.m, spec.a_row, spec.batch, spec.a_batch),
+           library().MatrixLayoutDestroy),
+        c_(make_layout(spec.dtype, spec.n, spec.m, spec.c_row, spec.batch, spec.c_batch),
+           library().MatrixLayoutDestroy) {
     const auto element = static_cast<std::uint32_t>(size_of(spec.dtype));
     aligned_ = find_algorithm(kAlignedBytes);
     unaligned_ = find_algorithm(element);
@@ -111,7 +113,8 @@ class Product::Impl {
     if (spec_.has_bias)
       check(library().MatmulDescSetAttribute(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
     std::uintptr_t bits = 0;
-    for (const void* operand : {a, b, bias, static_cast<const void*>(c)}) bits |= reinterpret_cast<std::uintptr_t>(operand);
+    for (const void* operand : {a, b, bias, static_cast<const void*>(c)})
+      bits |= reinterpret_cast<std::uintptr_t>(operand);
     const auto& chosen = bits % kAlignedBytes == 0 ? *aligned_ : *unaligned_;
     const float one = 1.0F, zero = 0.0F;
     check(library().Matmul(library().handle, operation_.get(), &one, b, b_.get(), a, a_.get(), &zero, c, c_.get(), c,
@@ -152,8 +155,8 @@ Product::Product(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {
 
 Product::Product(const ProductSpec& spec) : impl_(std::make_unique<Impl>(spec)) {
   if (!impl_->is_complete())
-    fail("cuBLAS has no algorithm for a {} product of {} x {} by {} x {}, {} of them", spec.dtype, spec.m, spec.k, spec.k,
-         spec.n, spec.batch);
+    fail("cuBLAS has no algorithm for a {} product of {} x {} by {} x {}, {} of them", spec.dtype, spec.m, spec.k,
+         spec.k, spec.n, spec.batch);
 }
 
 Product::~Product() = default;

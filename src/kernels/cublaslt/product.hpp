@@ -26,8 +26,8 @@ struct ProductSpec {
   Epilogue epilogue = Epilogue::kNone;
 };
 
-/// A matrix product on the current GPU, its algorithm chosen by the library's heuristic: one for operands at multiples of 16
-/// bytes, and one for any others where those would not do. Sums are in f32; f32 products do not use TF32.
+/// A matrix product on the current GPU, its algorithm chosen by the library's heuristic: one for operands at multiples
+/// of 16 bytes, and one for any others where those would not do. Sums are in f32; f32 products do not use TF32.
 class Product {
  public:
   /// Throws Error where the library has no algorithm, or is not there.

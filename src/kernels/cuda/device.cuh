@@ -1,7 +1,7 @@
 #pragma once
 
-// What the kernels share on the device: storage types and their conversions, packs of 16 bytes, rows, sums over threads.
-// Without NVIDIA's header for bf16, which alone would double the time that a file here takes to compile.
+// What the kernels share on the device: storage types and their conversions, packs of 16 bytes, rows, sums over
+// threads. Without NVIDIA's header for bf16, which alone would double the time that a file here takes to compile.
 
 #include <cstdint>
 
@@ -36,9 +36,9 @@ __device__ __forceinline__ Bf16 from_float<Bf16>(float value) {
   return {static_cast<std::uint16_t>(pack_bf16(value, 0.0F))};
 }
 
-/// kWidth neighbouring elements: read as they are stored, so that many reads can be under way before the first is looked at,
-/// then expanded to floats. Packs of 16 bytes (8 bf16, 4 f32, and 8 f32 beside 8 bf16) need that alignment; single elements and
-/// pairs need none.
+/// kWidth neighbouring elements: read as they are stored, so that many reads can be under way before the first is
+/// looked at, then expanded to floats. Packs of 16 bytes (8 bf16, 4 f32, and 8 f32 beside 8 bf16) need that alignment;
+/// single elements and pairs need none.
 template <class T, int kWidth>
 struct Packs {
   static_assert(kWidth <= 2);
@@ -155,8 +155,8 @@ struct Max {
   static __device__ __forceinline__ float join(float a, float b) { return fmaxf(a, b); }
 };
 
-/// The join of `value` over the threads of one row: blockDim.x of them, whole warps, in a block of blockDim.y rows; every
-/// thread of the block must call it. All threads of the row get the same result.
+/// The join of `value` over the threads of one row: blockDim.x of them, whole warps, in a block of blockDim.y rows;
+/// every thread of the block must call it. All threads of the row get the same result.
 template <class How>
 __device__ __forceinline__ float join_row(float value) {
   __shared__ float partial[32];  // one a warp of the block

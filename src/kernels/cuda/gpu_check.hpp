@@ -19,8 +19,8 @@ class KernelTest : public GpuTest {
     for (const TestStrides strides : {TestStrides::kDense, TestStrides::kPadded, TestStrides::kPermuted}) {
       const Comparison result = compare_with_oracle(kernel, spec, target(), seed_++, tolerance, strides);
       EXPECT_TRUE(result.passed) << kernel.name() << " on " << name_of(spec.inputs[0].dtype)
-                                 << spec.inputs[0].shape.to_string() << ", strides " << static_cast<int>(strides) << ": "
-                                 << result.message;
+                                 << spec.inputs[0].shape.to_string() << ", strides " << static_cast<int>(strides)
+                                 << ": " << result.message;
     }
   }
   void expect_matches_oracle(const Kernel& kernel, const OpSpec& spec) {

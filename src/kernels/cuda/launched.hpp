@@ -2,8 +2,8 @@
 
 namespace headroom::cuda {
 
-/// Throws Error where the launch just made was refused; `kernel` names it. Declared apart, because nvcc does not take the
-/// headers that Error needs.
+/// Throws Error where the launch just made was refused; `kernel` names it. Declared apart, because nvcc does not take
+/// the headers that Error needs.
 void check_launched(const char* kernel);
 
 }  // namespace headroom::cuda

@@ -27,8 +27,8 @@ inline RowBlocks spread_rows(std::int64_t rows, std::int64_t packs) {
   return {blocks_along_x(divide_up(rows, down)), dim3(across, down)};
 }
 
-/// The part of a row that one thread holds as floats: packs threadIdx.x, threadIdx.x + blockDim.x, ... Kept in registers,
-/// so a row is read from memory once however often it is gone over.
+/// The part of a row that one thread holds as floats: packs threadIdx.x, threadIdx.x + blockDim.x, ... Kept in
+/// registers, so a row is read from memory once however often it is gone over.
 template <class T, int kWidth>
 class CachedRow {
  public:

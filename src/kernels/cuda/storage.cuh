@@ -6,7 +6,8 @@
 
 namespace headroom::cuda {
 
-/// The narrow floats: how many bits they keep, and what their largest numbers mean. base/dtype.cpp has the same on the host.
+/// The narrow floats: how many bits they keep, and what their largest numbers mean. base/dtype.cpp has the same on the
+/// host.
 struct SmallFloat {
   int mantissa_bits;
   int bias;
@@ -46,12 +47,12 @@ __device__ inline std::uint32_t encode(const SmallFloat& format, double value) {
   const std::uint32_t sign = signbit(value) ? 1U << (format.width - 1) : 0U;
   const std::uint32_t ones = (1U << (format.width - 1 - format.mantissa_bits)) - 1U;
   const std::uint32_t infinity = ones << format.mantissa_bits;
-  if (isnan(value)) return sign | infinity | (format.finite_only ? (1U << format.mantissa_bits) - 1U
-                                                                 : 1U << (format.mantissa_bits - 1));
+  if (isnan(value))
+    return sign | infinity |
+           (format.finite_only ? (1U << format.mantissa_bits) - 1U : 1U << (format.mantissa_bits - 1));
   double magnitude = fabs(value);
   const double least_step = format.finite_only ? 2.0 : 1.0;  // of f8e4m3 the last pattern is taken by NaN
-  const double largest =
-      ldexp(2.0 - least_step * ldexp(1.0, -format.mantissa_bits), format.max_exponent);
+  const double largest = ldexp(2.0 - least_step * ldexp(1.0, -format.mantissa_bits), format.max_exponent);
   if (isinf(magnitude)) magnitude = 2.0 * largest;
   if (magnitude == 0) return sign;
   int exponent = max(ilogb(magnitude), 1 - format.bias);

@@ -71,8 +71,8 @@ class Sdpa::Impl {
   explicit Impl(const SdpaSpec& spec)
       : scale_(static_cast<float>(spec.scale)), plan_(make_plan(spec)), pack_(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR) {
     std::int64_t count = 0;
-    check(library().BackendGetAttribute(plan_.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count,
-                                        &workspace_bytes_));
+    check(library().BackendGetAttribute(plan_.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
+                                        &count, &workspace_bytes_));
   }
 
   [[nodiscard]] std::size_t workspace_bytes() const { return static_cast<std::size_t>(workspace_bytes_); }
@@ -117,8 +117,8 @@ class Sdpa::Impl {
         .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, CUDNN_HEUR_MODE_A);
     if (heuristic.try_finalize()) {
       std::int64_t count = 0;
-      check(library().BackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0,
-                                          &count, nullptr));
+      check(library().BackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                          0, &count, nullptr));
       std::vector<Descriptor> engines;
       std::vector<cudnnBackendDescriptor_t> slots;
       for (std::int64_t i = 0; i < count; ++i)
@@ -132,8 +132,8 @@ class Sdpa::Impl {
         if (plan.try_finalize()) return plan;
       }
     }
-    fail("cuDNN {} has no engine for {} attention of {} x {} heads, {} queries and {} keys of {} and {}", version_text(),
-         spec.dtype, spec.batch, spec.heads, spec.queries, spec.keys, spec.dim, spec.value_dim);
+    fail("cuDNN {} has no engine for {} attention of {} x {} heads, {} queries and {} keys of {} and {}",
+         version_text(), spec.dtype, spec.batch, spec.heads, spec.queries, spec.keys, spec.dim, spec.value_dim);
   }
 
   void pack(const std::array<const void*, 4>& operands, void* workspace) const {

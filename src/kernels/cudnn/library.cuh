@@ -33,7 +33,8 @@ class Descriptor {
 
   template <typename T>
   Descriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::span<const T> values) {
-    check(library().BackendSetAttribute(descriptor_, name, type, static_cast<std::int64_t>(values.size()), values.data()));
+    check(library().BackendSetAttribute(descriptor_, name, type, static_cast<std::int64_t>(values.size()),
+                                        values.data()));
     return *this;
   }
   template <typename T>

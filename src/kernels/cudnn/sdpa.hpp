@@ -11,8 +11,8 @@
 
 namespace headroom::cudnn {
 
-/// o = softmax(scale * q k^T) v for q[b, h, s, d], k[b, h, t, d], v[b, h, t, e] -> o[b, h, s, e]. Strides are in elements,
-/// the innermost 1, the others multiples of 8, and addresses are multiples of 16 bytes.
+/// o = softmax(scale * q k^T) v for q[b, h, s, d], k[b, h, t, d], v[b, h, t, e] -> o[b, h, s, e]. Strides are in
+/// elements, the innermost 1, the others multiples of 8, and addresses are multiples of 16 bytes.
 struct SdpaSpec {
   using Strides = std::array<std::int64_t, 4>;
   DType dtype = DType::kBF16;  ///< bf16 or f16
@@ -24,8 +24,8 @@ struct SdpaSpec {
 /// Why the library cannot do attention here (not installed, too old), or nothing. Opens it at the first call.
 [[nodiscard]] std::optional<std::string> why_unavailable();
 
-/// Attention as one plan of cuDNN: its unified operation, best engine of heuristic A. Making the first plan of a process
-/// takes about half a second, others of the same kernel 25 ms (H200).
+/// Attention as one plan of cuDNN: its unified operation, best engine of heuristic A. Making the first plan of a
+/// process takes about half a second, others of the same kernel 25 ms (H200).
 class Sdpa {
  public:
   /// Throws Error where the library has no engine for it.
