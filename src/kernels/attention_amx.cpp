@@ -43,7 +43,9 @@ namespace {
 constexpr std::int64_t kBlockQueries = 32;  // two tiles of 16 rows
 constexpr std::int64_t kGroupKeys = 32;     // the depth of a tile product
 constexpr std::int64_t kMaxBlockGroups =
-    9;                                      // groups of keys in an item: its scores and exponentials stay near the core
+    9;  // groups of keys in an item: its scores and exponentials stay near the core
+/// Items at work at once: one is entered, one in softmax, one meets its values. Each may be of another task and head.
+constexpr std::int64_t kInFlight = 3;
 constexpr std::int64_t kMaxTaskBlocks = 8;  // blocks of queries that share a pass over the keys
 constexpr std::int64_t kTile = 512;         // bf16 elements
 
@@ -62,7 +64,7 @@ struct AmxTiles {
   std::int64_t tasks = 0;         ///< of a head
   // Of a packed head.
   std::int64_t keys = 0, values = 0, has_nan = 0, head_bytes = 0;
-  bool shared = false;  ///< all packed heads first of all, for every thread; else two in each thread's part
+  bool shared = false;  ///< all packed heads first of all, for every thread; else a few in each thread's part
   // Of a thread.
   std::int64_t packed = 0;
   std::int64_t queries = 0, scores = 0, exponentials = 0, sums = 0, row_max = 0, row_sum = 0, factor = 0;
@@ -92,8 +94,8 @@ AmxTiles cut(const AttentionProblem& problem, int threads) {
   tiles.values = reserve(tiles.head_bytes, tiles.groups * 2 * tiles.value_pairs * kTile * kBf16);
   tiles.has_nan = reserve(tiles.head_bytes, tiles.groups);
   tiles.shared = tiles.heads() < threads;
-  tiles.packed = reserve(tiles.thread_bytes, tiles.shared ? 0 : 2 * tiles.head_bytes);
-  const std::int64_t slots = 2 * tiles.task_blocks;
+  tiles.packed = reserve(tiles.thread_bytes, tiles.shared ? 0 : kInFlight * tiles.head_bytes);
+  const std::int64_t slots = kInFlight * tiles.task_blocks;
   tiles.queries = reserve(tiles.thread_bytes, slots * 2 * tiles.key_steps * kTile * kBf16);
   tiles.scores = reserve(tiles.thread_bytes, 2 * tiles.block_groups * kBlockQueries * kGroupKeys * kF32);
   tiles.exponentials = reserve(tiles.thread_bytes, 2 * tiles.block_groups * kBlockQueries * kGroupKeys * kBf16);
@@ -214,7 +216,7 @@ class Items {
             .first_group = first_group,
             .groups = std::min(tiles_.block_groups, tiles_.groups - first_group),
             .last = key_block_ == tiles_.key_blocks - 1,
-            .slot = task_ % 2 * tiles_.task_blocks + block_,
+            .slot = task_ % kInFlight * tiles_.task_blocks + block_,
             .buffer = count_ % 2};
   }
   void next() {
@@ -290,7 +292,7 @@ class Attention {
   /// Where a packed head lies.
   [[nodiscard]] std::byte* packed(const Item& item) const {
     return tiles_.shared ? addresses_.shared + item.head * tiles_.head_bytes
-                         : scratch_ + tiles_.packed + item.head % 2 * tiles_.head_bytes;
+                         : scratch_ + tiles_.packed + item.head % kInFlight * tiles_.head_bytes;
   }
   Bits* queries(const Item& item) const {
     return reinterpret_cast<Bits*>(scratch_ + tiles_.queries) + item.slot * 2 * tiles_.key_steps * kTile;

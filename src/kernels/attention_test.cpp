@@ -55,11 +55,13 @@ TEST(AmxAttention, MatchesTheOracle) {
   if (target.cpu_isa < CpuIsa::kAmx) GTEST_SKIP() << "this CPU has no AMX";
   std::vector<Sizes> cases = kOddSizes;
   cases.push_back({1, 2, 70, 1000, 16, 40});  // several blocks of keys, and of queries
+  cases.push_back({2, 3, 17, 17, 20, 20});    // a head for each item, so that three are at work at once
+  cases.push_back({1, 3, 200, 44, 20, 20});   // with many threads, a task for each item
   std::uint64_t seed = 1;
   for (const Sizes& sizes : cases) {
     for (const double scale : {1 / std::sqrt(static_cast<double>(sizes.key_dim)), -0.3, 0.0}) {
       for (const TestStrides strides : {TestStrides::kDense, TestStrides::kPadded, TestStrides::kPermuted}) {
-        for (const int threads : {1, 2}) {
+        for (const int threads : {1, 2, 16}) {
           target.threads = threads;
           const Comparison result = compare_with_oracle(amx_attention(), attention_spec(DType::kBF16, sizes, scale),
                                                         target, seed++, default_tolerance(DType::kBF16), strides);

@@ -7,5 +7,7 @@ namespace headroom {
 /// Products of quantized rows in int8 on oneDNN's matmul primitive, scaled, biased and activated row by row; packs
 /// weights. Needs a CPU with VNNI or AMX.
 [[nodiscard]] const Kernel& onednn_scaled_linear();
+/// The same for any sizes and any CPU, without a library: for what oneDNN declines.
+[[nodiscard]] const Kernel& plain_scaled_linear();
 
 }  // namespace headroom

@@ -45,14 +45,6 @@ struct Problem {
   ScaledRows form;
 };
 
-ScaledRows::Activation activation_of(const std::string& name) {
-  if (name == "gelu_tanh") return ScaledRows::Activation::kGeluTanh;
-  if (name == "gelu") return ScaledRows::Activation::kGelu;
-  if (name == "silu") return ScaledRows::Activation::kSilu;
-  HR_CHECK(name == "none");
-  return ScaledRows::Activation::kNone;
-}
-
 /// y as groups of rows that lie evenly: where each group begins is a matter of the outer axes.
 struct RowGroups {
   std::int64_t rows = 1;  ///< of a group
@@ -95,7 +87,7 @@ Problem problem_of(const OpSpec& spec) {
           .k = spec.inputs[2].shape[1],
           .pack = spec.is_weight.size() > 2 && spec.is_weight[2],
           .form = {.columns = spec.inputs[2].shape[0],
-                   .activation = activation_of(spec.attributes.get_text("activation")),
+                   .activation = parse_activation(spec.attributes.get_text("activation")),
                    .y_dtype = spec.outputs[0].dtype}};
 }
 

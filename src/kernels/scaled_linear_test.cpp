@@ -23,14 +23,23 @@ OpSpec scaled_spec(const Shape& x, std::int64_t n, DType y = DType::kF32, bool b
                    {false, false, is_weight, is_weight, is_weight});
 }
 
-/// Expects agreement with the oracle, or, without VNNI, a rejection that names it.
+/// Expects agreement with the oracle from the kernel that runs everything, and from oneDNN's, or, without VNNI, a
+/// rejection that names it. On AMX oneDNN has no int8 product for some shapes.
 void expect_agrees(const OpSpec& spec, TestStrides strides, int threads) {
   Target target = test_target();
   target.threads = threads;
+  const Comparison plain =
+      compare_with_oracle(plain_scaled_linear(), spec, target, 1, default_tolerance(spec.outputs[0].dtype), strides);
+  EXPECT_TRUE(plain.passed) << plain.message;
   if (target.cpu_isa < CpuIsa::kAvx512Vnni) {
     const Support rejection = onednn_scaled_linear().supports(spec, target);
     ASSERT_TRUE(rejection.has_value());
     EXPECT_NE(rejection->reason.find("VNNI"), std::string::npos) << rejection->reason;
+    return;
+  }
+  if (const Support rejection = onednn_scaled_linear().supports(spec, target)) {
+    EXPECT_EQ(target.cpu_isa, CpuIsa::kAmx) << rejection->reason;
+    EXPECT_NE(rejection->reason.find("oneDNN has only"), std::string::npos) << rejection->reason;
     return;
   }
   const Comparison comparison =
@@ -94,6 +103,11 @@ TEST(OnednnScaledLinear, IsAnInt8Implementation) {
     for (const bool is_weight : {false, true}) {
       const OpSpec spec = scaled_spec(x, 192, DType::kF32, true, "none", is_weight);
       EXPECT_EQ(onednn_scaled_linear().compute_type(spec), DType::kI8);
+      if (onednn_scaled_linear().supports(spec, target)) {
+        EXPECT_EQ(target.cpu_isa, CpuIsa::kAmx) << x.to_string();
+        EXPECT_LT(x.numel(), 1'000'000) << x.to_string();
+        continue;
+      }
       const std::string implementation = prepare_dense(onednn_scaled_linear(), spec, target)->implementation();
       const bool tiles = implementation.find("amx_int8") != std::string::npos;
       const bool vectors = implementation.find("vnni") != std::string::npos;  // with AMX too, for a few rows

@@ -3,12 +3,12 @@
 #include <cstdint>
 
 #include "base/dtype.hpp"
+#include "kernels/activation_rows.hpp"
 
 namespace headroom {
 
 /// activation(product[i, j] * x_scale[i] * w_scale[j] + bias[j]), what follows the product of quantized rows.
 struct ScaledRows {
-  enum class Activation : std::uint8_t { kNone, kGeluTanh, kGelu, kSilu };
   std::int64_t columns = 0;
   Activation activation = Activation::kNone;
   DType y_dtype = DType::kF32;  ///< f32 or bf16

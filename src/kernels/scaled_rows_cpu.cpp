@@ -13,8 +13,6 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-using Activation = ScaledRows::Activation;
-
 /// One row's elements from product, w_scale and perhaps bias.
 template <Activation kActivation, Precision kPrecision>
 struct Scaled {

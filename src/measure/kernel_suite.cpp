@@ -1,10 +1,10 @@
 #include "measure/kernel_suite.hpp"
 
 #include <fmt/format.h>
+#include <regex.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <utility>
 
 #include "base/error.hpp"
@@ -160,13 +160,23 @@ Result make_result(const Backend& backend, std::string name, std::string op, nlo
           .plan = {}};
 }
 
-std::regex parse_filter(const std::string& filter) {
-  try {
-    return std::regex(filter);
-  } catch (const std::regex_error&) {
-    fail_usage("'{}' is not a regular expression", filter);
+/// A POSIX extended regular expression.
+class Filter {
+ public:
+  explicit Filter(const std::string& pattern) {
+    if (regcomp(&compiled_, pattern.c_str(), REG_EXTENDED | REG_NOSUB) != 0)
+      fail_usage("'{}' is not a regular expression", pattern);
   }
-}
+  ~Filter() { regfree(&compiled_); }
+  Filter(const Filter&) = delete;
+  Filter& operator=(const Filter&) = delete;
+  [[nodiscard]] bool takes(const std::string& name) const {
+    return regexec(&compiled_, name.c_str(), 0, nullptr, 0) == 0;
+  }
+
+ private:
+  regex_t compiled_{};
+};
 
 }  // namespace
 
@@ -175,9 +185,9 @@ std::vector<KernelCase> list_kernel_cases() { return Suite().list(); }
 ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options,
                          const std::function<void(const KernelBenchProgress&)>& on_progress,
                          const std::function<void(std::string_view, std::string_view)>& on_skip) {
-  const std::regex filter = parse_filter(options.filter);
+  const Filter filter(options.filter);
   std::vector<KernelCase> cases = list_kernel_cases();
-  std::erase_if(cases, [&](const KernelCase& one) { return !std::regex_search(one.name, filter); });
+  std::erase_if(cases, [&](const KernelCase& one) { return !filter.takes(one.name); });
   if (cases.empty()) fail_usage("no kernel benchmark has a name that matches '{}'", options.filter);
 
   ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = {}, .results = {}};

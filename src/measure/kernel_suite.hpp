@@ -22,7 +22,7 @@ struct KernelCase {
 [[nodiscard]] std::vector<KernelCase> list_kernel_cases();
 
 struct KernelBenchOptions {
-  std::string filter;      ///< a regular expression (ECMAScript) that a name must match somewhere; empty takes all
+  std::string filter;      ///< a regular expression (POSIX, extended) that a name must match somewhere; empty takes all
   double max_seconds = 5;  ///< for each case
 };
 

@@ -1,0 +1,67 @@
+// scaled_linear, as scaled_linear_cpu.cpp defines it, for what oneDNN has no int8 product for: on CPUs with AMX a few
+// rows, or depths that its tiles do not take. Sums of i8 products in i32, a row at a time; the compiler vectorizes the
+// depth. Rows and columns dense, any sizes.
+
+#include "kernels/cpu_kernel.hpp"
+#include "kernels/parallel.hpp"
+#include "kernels/scaled_linear.hpp"
+#include "kernels/scaled_rows.hpp"
+
+namespace headroom {
+namespace {
+
+Support supports(const OpSpec& spec) {
+  const DType x = spec.inputs[0].dtype, y = spec.outputs[0].dtype;
+  if (x != DType::kI8) return Rejection{fmt::format("takes i8, not {}", x)};
+  if (y != DType::kF32 && y != DType::kBF16) return Rejection{fmt::format("makes f32 or bf16, not {}", y)};
+  if (spec.inputs.size() > 4 && spec.inputs[4].dtype != DType::kF32)
+    return Rejection{fmt::format("takes a bias in f32, not {}", spec.inputs[4].dtype)};
+  return std::nullopt;
+}
+
+std::int32_t dot(const std::int8_t* a, const std::int8_t* b, std::int64_t count) {
+  std::int32_t sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) sum += static_cast<std::int32_t>(a[i]) * b[i];
+  return sum;
+}
+
+CpuPlan plan(const CpuBinding& binding) {
+  const Shape& weight = binding.spec.inputs[2].shape;  // [n, k]
+  const std::int64_t n = weight[0], k = weight[1];
+  const std::int64_t rows = binding.outputs[0].type.shape.numel() / n;
+  const ScaledRows form{.columns = n,
+                        .activation = parse_activation(binding.spec.attributes.get_text("activation")),
+                        .y_dtype = binding.outputs[0].type.dtype,
+                        .y_stride = n};
+  const auto launch = [=, threads = binding.threads](const LaunchArguments& arguments) {
+    const auto* const x = static_cast<const std::int8_t*>(arguments.inputs[0]);
+    const auto* const x_scale = static_cast<const float*>(arguments.inputs[1]);
+    const auto* const w = static_cast<const std::int8_t*>(arguments.inputs[2]);
+    const auto* const w_scale = static_cast<const float*>(arguments.inputs[3]);
+    const auto* const bias = arguments.inputs.size() > 4 ? static_cast<const float*>(arguments.inputs[4]) : nullptr;
+    parallel_for(threads, rows, grain_of(n * k), [&](std::int64_t begin, std::int64_t end, int thread) {
+      float* const product = static_cast<float*>(arguments.scratch) + thread * n;
+      for (std::int64_t row = begin; row < end; ++row) {
+        for (std::int64_t j = 0; j < n; ++j) product[j] = static_cast<float>(dot(x + row * k, w + j * k, k));
+        std::byte* const y =
+            static_cast<std::byte*>(arguments.outputs[0]) + row * n * static_cast<std::int64_t>(size_of(form.y_dtype));
+        scale_rows(form, 1, product, x_scale + row, w_scale, bias, y);
+      }
+    });
+  };
+  return {launch, static_cast<std::size_t>(binding.threads * n) * sizeof(float)};
+}
+
+}  // namespace
+
+const Kernel& plain_scaled_linear() {
+  static const CpuKernel kernel({.name = "plain.scaled_linear",
+                                 .op = Op::kScaledLinear,
+                                 .supports = supports,
+                                 .strides = StrideRule::kDense,
+                                 .compute = DType::kI8,
+                                 .plan = plan});
+  return kernel;
+}
+
+}  // namespace headroom
