@@ -2,19 +2,19 @@
 //
 // Shapes   as in attention_cpu.cpp. bf16 in memory; products of bf16 with f32 sums, exponentials in f32, p rounded to
 //          bf16 between the products.
-// Scratch  keys and values once more, in the tiles' form: those of two heads for each thread, which packs a head when
+// Scratch  keys and values once more, in the tiles' form: those of three heads for each thread, which packs a head when
 //          it comes to it and finds it in its cache; of all heads together where there are fewer heads than threads.
 //
-// A tile product of 16 x 16 x 32 takes 16 cycles, the softmax of as many scores about 90 in the vector units: with a
-// head_dim of 64 the two need about the same time, so they run side by side. Work is cut into items, 32 queries by a
-// block of keys, and while item i has its softmax, row by row, the tiles work between its rows on the second product
-// of item i - 1 and on the first of item i + 1. The core finds both in its window and fills both units.
+// A tile product of 16 x 16 x 32 takes 16 cycles; the softmax of as many scores takes the vector units several times as
+// long. With a head_dim of 64 the two need about the same time, so they run side by side. Work is cut into items, 32
+// queries by a block of keys, and while item i has its softmax, row by row, the tiles work between its rows on the
+// second product of item i - 1 and on the first of item i + 1. The core finds both in its window and fills both units.
 //
 // Measured on two cores with AMX whose linear reaches 1980 GFLOP/s (single runs on a shared machine): 850 at
 // [20, 3, 272, 64], 1190 at [1, 2, 4096, 64], 1620 at [1, 2, 4096, 128]; attention_cpu.cpp there has 280, 240, 300.
 // Tried: the tile work of an item before its softmax instead of between its rows, 550, 970, 1070; 5, 16 or 32 groups
-// of keys an item, within the noise of 9; 4 blocks of queries a task, 840, 1160, 1080; rounding by shifts and a blend
-// instead of vcvtne2ps2bf16, the same; heads packed for all threads first, slower where a head fits the cache. On 272
+// of keys an item, within the noise of 9; 4 blocks of queries a task, 840, 1160, 1080 (but better on 16 threads: 3510,
+// 4420, 5530 against 2900, 4400, 3500); rounding by shifts and a blend instead of vcvtne2ps2bf16, the same. On 272
 // tokens the softmax alone takes 0.58 of the time, and the tiles alone 0.61.
 
 #include "kernels/attention.hpp"

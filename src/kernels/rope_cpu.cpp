@@ -8,7 +8,7 @@
 // cache. FLOPs    3 (rope) and 7 an element: bound by memory.
 //
 // All heads of a position are turned together by cosines and sines that are read, and for qk_norm_rope multiplied by
-// the weight, once. A head of 64 in bf16 takes 54 cycles (80 with each head by itself); rope beyond the cache runs at a
+// the weight, once. A head of 64 in bf16 takes 48 cycles (80 with each head by itself); rope beyond the cache runs at a
 // copy's rate in f32 (0.44 of it when cosines and sines were read again for each head and results not written past the
 // cache).
 

@@ -122,8 +122,8 @@ class Placer {
     return view && readers_accept(node.results[0], *view);
   }
 
-  /// Whether the node that makes `v` can write it at these strides; `reader` is the node that asks. What would be a view
-  /// in any case makes way only where its operand can be written there too: it must not become a copy.
+  /// Whether the node that makes `v` can write it at these strides; `reader` is the node that asks. What would be a
+  /// view in any case makes way only where its operand can be written there too: it must not become a copy.
   bool can_write_at(ValueId v, const Shape& at, int reader) {
     const int position = position_[index_of(v)];
     if (position < 0 || linked(v) || pinned_[index_of(v)]) return false;
