@@ -20,10 +20,9 @@ struct Site {
   std::int64_t steps;
   const EmitLifted& emit;
 
-  [[nodiscard]] const Shape& shape(std::size_t input) const {
-    return graph.type(node.inputs[input]).shape;
-  }  // a step's
-  [[nodiscard]] const Shape& result_shape() const { return graph.type(node.results[0]).shape; }
+  // Of a step. Copies, because emitting nodes moves what the graph holds.
+  [[nodiscard]] Shape shape(std::size_t input) const { return graph.type(node.inputs[input]).shape; }
+  [[nodiscard]] Shape result_shape() const { return graph.type(node.results[0]).shape; }
   [[nodiscard]] std::int64_t axis() const { return node.attributes.get_int("axis"); }
 };
 
@@ -64,14 +63,14 @@ ValueId lift_first(const Site& site) {
 /// meets the same axes as in a step. Refused where a constant operand is the larger one: lifted, it would be repeated
 /// for every step, and sums over it are no fewer.
 ValueId lift_binary(const Site& site) {
-  const Shape& result = site.result_shape();
+  const Shape result = site.result_shape();
   std::vector<ValueId> inputs;
   bool fills_result = false;
   for (std::size_t i = 0; i < site.operands.size(); ++i) {
     const auto [value, lifted] = site.operands[i];
     inputs.push_back(value);
     if (!lifted) continue;
-    const Shape& shape = site.shape(i);
+    const Shape shape = site.shape(i);
     fills_result = fills_result || shape.numel() == result.numel();
     if (shape.rank() == result.rank()) continue;
     std::vector<std::int64_t> extents = {site.steps};
