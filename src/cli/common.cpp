@@ -36,6 +36,19 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
   command.add_flag("-q,--quiet", arguments.quiet, "no progress bar and no notes");
 }
 
+void add_request_options(CLI::App& command, GeneratorOptions& request) {
+  command.add_option("--images", request.images, "images made at once")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command.add_option("--steps", request.steps, "denoise steps; 0 takes the model's own number")
+      ->check(CLI::Range(0, 10'000))
+      ->capture_default_str();
+  command.add_option("--token-rows", request.token_rows, "image tokens down; 0 takes the model's own")
+      ->check(CLI::Range(0, 1024));
+  command.add_option("--token-columns", request.token_columns, "image tokens across; 0 takes the model's own")
+      ->check(CLI::Range(0, 1024));
+}
+
 void add_switches(CLI::App& command, std::string& list, std::string_view fallback) {
   list = fallback;
   const auto names = all_switches() | std::views::transform([](const SwitchInfo& info) {

@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "base/switches.hpp"
 #include "passes/pass.hpp"
+#include "run/generator.hpp"
 #include "run/model.hpp"
 #include "run/weight_store.hpp"
 
@@ -27,6 +28,9 @@ struct ModelArguments {
   bool quiet = false;
 };
 void add_model_arguments(CLI::App& command, ModelArguments& arguments);
+
+/// Adds --images, --steps, --token-rows and --token-columns.
+void add_request_options(CLI::App& command, GeneratorOptions& request);
 
 /// Adds --opt; the text is parsed by SwitchSet::parse.
 void add_switches(CLI::App& command, std::string& list, std::string_view fallback);

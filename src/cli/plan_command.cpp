@@ -95,17 +95,7 @@ void add_plan_command(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   add_model_arguments(*command, arguments->model);
   add_auto_switches(*command, arguments->switches, "lossless");
-  command->add_option("--images", arguments->request.images, "images made at once")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  command->add_option("--steps", arguments->request.steps, "denoise steps; 0 takes the model's own number")
-      ->check(CLI::Range(0, 10'000))
-      ->capture_default_str();
-  command->add_option("--token-rows", arguments->request.token_rows, "image tokens down; 0 takes the model's own")
-      ->check(CLI::Range(0, 1024));
-  command
-      ->add_option("--token-columns", arguments->request.token_columns, "image tokens across; 0 takes the model's own")
-      ->check(CLI::Range(0, 1024));
+  add_request_options(*command, arguments->request);
   command->add_flag("--rejections", arguments->rejections, "show why other kernels were not chosen");
   command->add_flag("--json", arguments->as_json, "machine-readable output");
   command->footer("Example: headroom plan flux-dev --random-weights 0 --opt fast --rejections");

@@ -52,15 +52,7 @@ ResultFile to_file(const Arguments& arguments, const SwitchSet& switches, const 
   file.results.push_back(
       {.id = switches.to_string(),
        .name = switches.to_string(),
-       .subject = {.kind = SubjectKind::kModel,
-                   .name = engine.model->name,
-                   .request = {{"images", request.images},
-                               {"token_rows", request.token_rows},
-                               {"token_columns", request.token_columns},
-                               {"text_tokens", request.text_tokens},
-                               {"steps", request.steps},
-                               {"guidance_scale", generator.guidance_scale()},
-                               {"classifier_free_guidance", request.classifier_free_guidance}}},
+       .subject = describe_denoise(*engine.model, request, request.steps, generator.guidance_scale()),
        .source = {.name = "headroom", .version = file.machine.build ? file.machine.build->version : ""},
        .configuration = describe_configuration(switches, generator.compiled(), *engine.backend),
        .trials = {make_series("step", measured.steps)},
@@ -83,12 +75,8 @@ void run_profile(const Arguments& arguments) {
   options.switches = switches;
   Generator generator(*engine.model, *engine.backend, *engine.weights, options);
   report_declined(log, generator.compiled().declined);
-  const std::int64_t labels =
-      engine.model->prompts ? static_cast<std::int64_t>(engine.model->prompts->labels.size()) : 1;
-  std::vector<ImageRequest> requests;
-  for (std::int64_t i = 0; i < generator.request().images; ++i)
-    requests.push_back({.label = i % labels, .seed = static_cast<std::uint64_t>(i)});
-
+  const std::vector<ImageRequest> requests =
+      make_image_requests(*engine.model, 0, generator.request().images, /*seed=*/0);
   PhaseProgress progress(arguments.model.quiet);
   const Profile measured = profile(
       generator, *engine.backend, requests, arguments.options,
@@ -109,17 +97,7 @@ void add_profile_command(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   add_model_arguments(*command, arguments->model);
   add_auto_switches(*command, arguments->switches, "lossless");
-  command->add_option("--images", arguments->request.images, "images made at once")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  command->add_option("--steps", arguments->request.steps, "denoise steps; 0 takes the model's own number")
-      ->check(CLI::Range(0, 10'000))
-      ->capture_default_str();
-  command->add_option("--token-rows", arguments->request.token_rows, "image tokens down; 0 takes the model's own")
-      ->check(CLI::Range(0, 1024));
-  command
-      ->add_option("--token-columns", arguments->request.token_columns, "image tokens across; 0 takes the model's own")
-      ->check(CLI::Range(0, 1024));
+  add_request_options(*command, arguments->request);
   command->add_option("--trials", arguments->options.trials, "steps to time, at least")
       ->check(CLI::Range(3, 100'000))
       ->capture_default_str();

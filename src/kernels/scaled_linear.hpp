@@ -9,5 +9,7 @@ namespace headroom {
 [[nodiscard]] const Kernel& onednn_scaled_linear();
 /// The same for any sizes and any CPU, without a library: for what oneDNN declines.
 [[nodiscard]] const Kernel& plain_scaled_linear();
+/// Why neither kernel takes these dtypes, or nothing.
+[[nodiscard]] Support check_scaled_dtypes(const OpSpec& spec);
 
 }  // namespace headroom

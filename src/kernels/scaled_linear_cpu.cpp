@@ -230,11 +230,7 @@ class OnednnScaledLinear final : public Kernel {
       return Rejection{fmt::format("runs on a cpu, not on {}", name_of(target.device))};
     if (target.cpu_isa < CpuIsa::kAvx512Vnni)
       return Rejection{fmt::format("int8 products need AVX-512 VNNI or AMX; this CPU has {}", name_of(target.cpu_isa))};
-    const DType x = spec.inputs[0].dtype, y = spec.outputs[0].dtype;
-    if (x != DType::kI8) return Rejection{fmt::format("takes i8, not {}", x)};
-    if (y != DType::kF32 && y != DType::kBF16) return Rejection{fmt::format("makes f32 or bf16, not {}", y)};
-    if (spec.inputs.size() > 4 && spec.inputs[4].dtype != DType::kF32)
-      return Rejection{fmt::format("takes a bias in f32, not {}", spec.inputs[4].dtype)};
+    if (Support rejection = check_scaled_dtypes(spec)) return rejection;
     if (spec.outputs[0].shape.numel() == 0 || spec.inputs[0].shape.numel() == 0)
       return Rejection{"an operand has no elements"};
     const RowGroups groups = group_rows(dense_operand(spec.outputs[0]));

@@ -10,15 +10,6 @@
 namespace headroom {
 namespace {
 
-Support supports(const OpSpec& spec) {
-  const DType x = spec.inputs[0].dtype, y = spec.outputs[0].dtype;
-  if (x != DType::kI8) return Rejection{fmt::format("takes i8, not {}", x)};
-  if (y != DType::kF32 && y != DType::kBF16) return Rejection{fmt::format("makes f32 or bf16, not {}", y)};
-  if (spec.inputs.size() > 4 && spec.inputs[4].dtype != DType::kF32)
-    return Rejection{fmt::format("takes a bias in f32, not {}", spec.inputs[4].dtype)};
-  return std::nullopt;
-}
-
 std::int32_t dot(const std::int8_t* a, const std::int8_t* b, std::int64_t count) {
   std::int32_t sum = 0;
   for (std::int64_t i = 0; i < count; ++i) sum += static_cast<std::int32_t>(a[i]) * b[i];
@@ -54,10 +45,19 @@ CpuPlan plan(const CpuBinding& binding) {
 
 }  // namespace
 
+Support check_scaled_dtypes(const OpSpec& spec) {
+  const DType x = spec.inputs[0].dtype, y = spec.outputs[0].dtype;
+  if (x != DType::kI8) return Rejection{fmt::format("takes i8, not {}", x)};
+  if (y != DType::kF32 && y != DType::kBF16) return Rejection{fmt::format("makes f32 or bf16, not {}", y)};
+  if (spec.inputs.size() > 4 && spec.inputs[4].dtype != DType::kF32)
+    return Rejection{fmt::format("takes a bias in f32, not {}", spec.inputs[4].dtype)};
+  return std::nullopt;
+}
+
 const Kernel& plain_scaled_linear() {
   static const CpuKernel kernel({.name = "plain.scaled_linear",
                                  .op = Op::kScaledLinear,
-                                 .supports = supports,
+                                 .supports = check_scaled_dtypes,
                                  .strides = StrideRule::kDense,
                                  .compute = DType::kI8,
                                  .plan = plan});

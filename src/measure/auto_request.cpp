@@ -67,10 +67,7 @@ class RequestBench::Subject {
       session_ = std::make_unique<Session>(compiled.program, weights_, backend);
       set_forward_inputs(*session_, model, grid_columns(request.forward.image_tokens));
     }
-    const std::int64_t labels = model.prompts ? model.prompts->empty_prompt() : 1;
-    if (request.denoise)
-      for (std::int64_t i = 0; i < request.denoise->images; ++i)
-        images_.push_back({.label = i % labels, .seed = static_cast<std::uint64_t>(i)});
+    if (request.denoise) images_ = make_image_requests(model, 0, request.denoise->images, 0);
   }
 
   [[nodiscard]] const std::string& name() const { return name_; }

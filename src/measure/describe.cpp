@@ -38,6 +38,18 @@ Configuration describe_configuration(const SwitchSet& asked, const Compiled& com
   return configuration;
 }
 
+Subject describe_denoise(const Model& model, const DenoiseRequest& request, std::int64_t steps, double guidance_scale) {
+  return {.kind = SubjectKind::kModel,
+          .name = model.name,
+          .request = {{"images", request.images},
+                      {"token_rows", request.token_rows},
+                      {"token_columns", request.token_columns},
+                      {"text_tokens", request.text_tokens},
+                      {"steps", steps},
+                      {"guidance_scale", guidance_scale},
+                      {"classifier_free_guidance", request.classifier_free_guidance}}};
+}
+
 PlanRecord describe_plan(const Program& program) {
   PlanRecord plan;
   for (const Step& step : program.steps) {

@@ -4,6 +4,8 @@
 #include "base/switches.hpp"
 #include "measure/result.hpp"
 #include "run/compile.hpp"
+#include "run/denoise.hpp"
+#include "run/model.hpp"
 #include "run/session.hpp"
 #include "run/weight_store.hpp"
 
@@ -14,6 +16,9 @@ namespace headroom {
 /// What was asked, applied and declined.
 [[nodiscard]] Configuration describe_configuration(const SwitchSet& asked, const Compiled& compiled,
                                                    const Backend& backend);
+/// The work of a denoise request. `steps` are those of the work: fewer may run, by the switch of that name.
+[[nodiscard]] Subject describe_denoise(const Model& model, const DenoiseRequest& request, std::int64_t steps,
+                                       double guidance_scale);
 /// Kernels chosen and rejected, with costs.
 [[nodiscard]] PlanRecord describe_plan(const Program& program);
 /// Bytes by category. Peak counts what is in use at once; reserved also what the allocator holds without using it.

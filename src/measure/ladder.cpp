@@ -62,14 +62,6 @@ class Climber {
     return model_.pixels.has_value() && model_.prompts.has_value() && !model_.checkpoint.is_random();
   }
 
-  std::vector<ImageRequest> requests_from(std::int64_t first, std::int64_t count) const {
-    std::vector<ImageRequest> requests;
-    const std::int64_t labels = model_.prompts ? static_cast<std::int64_t>(model_.prompts->labels.size()) : 1;
-    for (std::int64_t i = first; i < first + count; ++i)
-      requests.push_back({.label = i % labels, .seed = options_.seed + static_cast<std::uint64_t>(i)});
-    return requests;
-  }
-
   void measure(std::size_t i, Ladder& ladder) {
     Rung& rung = ladder.rungs[i];
     WeightStore weights(backend_, model_.checkpoint);
@@ -119,7 +111,8 @@ class Climber {
 
   void time_generations(Generator& generator, Rung& rung, std::size_t i) {
     Trials& steps = steps_[i];
-    const std::vector<ImageRequest> requests = requests_from(0, generator.request().images);
+    const std::vector<ImageRequest> requests =
+        make_image_requests(model_, 0, generator.request().images, options_.seed);
     std::vector<double> warmup_ms;
     std::int64_t seen = 0;
     const auto enough = static_cast<std::int64_t>(options_.warmup_steps + options_.min_trials);
@@ -143,16 +136,8 @@ class Climber {
     PlanRecord plan = describe_plan(*generator.compiled().program);
     rung.result.id = rung.name;
     rung.result.name = rung.name;
-    rung.result.subject = {
-        .kind = SubjectKind::kModel,
-        .name = model_.name,
-        .request = {{"images", request.images},
-                    {"token_rows", request.token_rows},
-                    {"token_columns", request.token_columns},
-                    {"text_tokens", request.text_tokens},
-                    {"steps", options_.request.steps != 0 ? options_.request.steps : model_.default_steps},
-                    {"guidance_scale", generator.guidance_scale()},
-                    {"classifier_free_guidance", request.classifier_free_guidance}}};
+    const std::int64_t steps = options_.request.steps != 0 ? options_.request.steps : model_.default_steps;
+    rung.result.subject = describe_denoise(model_, request, steps, generator.guidance_scale());
     const BuildInfo build = describe_machine().build.value_or(BuildInfo{});
     rung.result.source = {.name = "headroom", .version = build.version};
     rung.result.configuration = describe_configuration(rung.switches, generator.compiled(), backend_);
@@ -179,7 +164,7 @@ class Climber {
     HostTensor pixels(DType::kF32, {count, model_.pixels->channels, model_.pixels->height, model_.pixels->width});
     std::vector<std::int64_t> labels;
     for (std::int64_t first = 0; first < count; first += batch) {
-      const std::vector<ImageRequest> requests = requests_from(first, batch);
+      const std::vector<ImageRequest> requests = make_image_requests(model_, first, batch, options_.seed);
       for (const ImageRequest& request : requests) labels.push_back(request.label);
       const HostTensor made =
           unpatch(generator.generate(requests, [&](std::int64_t, double) { tick(); }), *model_.pixels);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "ir/verify.hpp"
 #include "passes/pass.hpp"
@@ -38,11 +39,11 @@ void verify_after(std::string_view place, const Graph& graph) {
 PassRecord run_pass(const Pass& pass, Graph& graph, const Target& target) {
   const auto start = std::chrono::steady_clock::now();
   PassOutcome outcome = pass.run(graph, target);
-  const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+  const double elapsed_ms = milliseconds_since(start);
   return PassRecord{.name = pass.name,
                     .switch_name = pass.switch_name,
                     .rewrites = outcome.rewrites,
-                    .milliseconds = elapsed.count(),
+                    .milliseconds = elapsed_ms,
                     .declined = std::move(outcome.declined),
                     .notes = std::move(outcome.notes)};
 }

@@ -4,17 +4,11 @@
 #include <chrono>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "plan/plan.hpp"
 
 namespace headroom {
-namespace {
-
-double milliseconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
-
-}  // namespace
 
 Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, const CompileOptions& options) {
   HR_CHECK(options.baseline == DType::kF32 || options.baseline == DType::kBF16);

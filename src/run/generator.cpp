@@ -63,6 +63,15 @@ HostTensor make_image_ids(std::int64_t rows, std::int64_t columns, std::int64_t 
   return ids;
 }
 
+std::vector<ImageRequest> make_image_requests(const Model& model, std::int64_t first, std::int64_t count,
+                                              std::uint64_t seed) {
+  const std::int64_t labels = model.prompts ? model.prompts->empty_prompt() : 1;
+  std::vector<ImageRequest> requests;
+  for (std::int64_t i = first; i < first + count; ++i)
+    requests.push_back({.label = i % labels, .seed = seed + static_cast<std::uint64_t>(i)});
+  return requests;
+}
+
 Generator::Generator(const Model& model, Backend& backend, WeightStore& weights, const GeneratorOptions& options)
     : model_(model),
       request_(make_request(model, options)),

@@ -34,6 +34,10 @@ struct ImageRequest {
   std::uint64_t seed = 0;
 };
 
+/// `count` requests from number `first` on: number i takes label i, round and round, and seed `seed` + i.
+[[nodiscard]] std::vector<ImageRequest> make_image_requests(const Model& model, std::int64_t first, std::int64_t count,
+                                                            std::uint64_t seed);
+
 /// A model compiled for one request shape: latents out of labels and seeds. Equal requests give equal noise under every
 /// set of switches, so images of two generators can be compared.
 class Generator {

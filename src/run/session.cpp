@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "run/weight_store.hpp"
 
@@ -16,10 +17,6 @@ bool is_activation(const Storage& storage) {
 
 MemoryCategory category_of(StorageKind kind) {
   return kind == StorageKind::kState ? MemoryCategory::kState : MemoryCategory::kInputs;
-}
-
-double milliseconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
 /// The innermost loop around `step`, its parents first in `path`.
