@@ -10,7 +10,7 @@ if [[ $# -ne 2 ]]; then
 fi
 build=$1
 archive=$2
-programs=(headroom backends_tests kernels_tests e2e_tests)
+programs=(headroom backends_tests kernels_tests tests/e2e_tests)
 of_the_system='^(linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so)'
 
 root=$(mktemp -d)
@@ -18,7 +18,7 @@ trap 'rm -rf "$root"' EXIT
 folder=$root/headroom
 mkdir -p "$folder/bin" "$folder/lib" "$folder/tests"
 for program in "${programs[@]}"; do
-  strip -o "$folder/bin/$program" "$build/$program"
+  strip -o "$folder/bin/${program##*/}" "$build/$program"
 done
 ldd "${programs[@]/#/$build/}" | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | sort -u |
   while read -r name path; do
