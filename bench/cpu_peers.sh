@@ -21,7 +21,7 @@ ours() {
 theirs() {
   local name=$1 process=$2
   shift 2
-  taskset -c "$cores" python3 "$here/bench/peers/flux_torch.py" --model "$model" --device cpu --batch 20 --threads 2 --trials 20 \
+  taskset -c "$cores" python3 "$here/bench/peers/flux_torch.py" --model "$model" --sizes 16x16x20 --threads 2 --trials 20 \
     --process "$process" --save "$out/pytorch-$name-$process.json" "$@"
 }
 compiled=(--attention sdpa --compile --freeze)

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""How far a forward pass of FLUX.1-dev is from fp32, for Headroom and for diffusers, on equal random weights and inputs.
+
+    python3 bench/peers/flux_error.py --headroom build/release/headroom --folder /tmp/flux-random --save error.json
+
+Writes a checkpoint of random weights in bf16 (24 GB) and one set of inputs into --folder, takes diffusers in fp32 (the same
+weights, widened) as the reference, and measures the relative L2 distance of diffusers in bf16, diffusers with FP8 products and
+Headroom with each of --switches. Needs a GPU with 80 GB, PyTorch, diffusers and safetensors.
+"""
+
+import argparse
+import copy
+import json
+import os
+import subprocess
+import time
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import flux_peer
+import peer_result
+
+
+def forward(model, inputs, dtype):
+    inputs = {name: value if name.endswith("_ids") else value.to(dtype) for name, value in inputs.items()}
+    with torch.inference_mode():
+        return model(**inputs, return_dict=False)[0].double()
+
+
+def relative_l2(output, reference):
+    return float((output - reference).norm() / reference.norm())
+
+
+def headroom(args, switches, inputs_path):
+    """Headroom's output, and the seconds of its whole process: weights read, folded and run."""
+    output = os.path.join(args.folder, "output.safetensors")
+    began = time.perf_counter()
+    subprocess.run([args.headroom, "forward", args.folder, "--device", "cuda", "--quiet", "--opt", switches, "--inputs",
+                    inputs_path, "--output", output], check=True)
+    seconds = time.perf_counter() - began
+    return load_file(output)["sample"].cuda().double(), seconds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--headroom", required=True, help="the program")
+    parser.add_argument("--folder", required=True, help="where the checkpoint goes (24 GB)")
+    parser.add_argument("--switches", nargs="+", default=["baseline", "lossless", "lossless,fp8"])
+    parser.add_argument("--tokens", type=int, default=64, help="image tokens down and across")
+    parser.add_argument("--text-tokens", type=int, default=512)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--save", required=True, help="JSON file to write")
+    args = parser.parse_args()
+
+    os.makedirs(args.folder, exist_ok=True)
+    model = flux_peer.random_model("cuda", torch.bfloat16, args.seed)
+    with open(os.path.join(args.folder, "config.json"), "w", encoding="utf-8") as file:
+        json.dump(flux_peer.FLUX_DEV, file, indent=1)
+    save_file({name: value.cpu() for name, value in model.state_dict().items()},
+              os.path.join(args.folder, "diffusion_pytorch_model.safetensors"))
+    generator = torch.Generator().manual_seed(args.seed)
+    inputs = flux_peer.random_inputs(flux_peer.FLUX_DEV, args.tokens, args.tokens, 1, args.text_tokens, "cuda", torch.bfloat16,
+                                     generator)
+    inputs_path = os.path.join(args.folder, "inputs.safetensors")
+    save_file({name: value.float().cpu().contiguous() for name, value in inputs.items()}, inputs_path)
+
+    torch.set_float32_matmul_precision("highest")
+    outputs = {}
+    with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):  # cuDNN has none in fp32
+        reference_model = copy.deepcopy(model).float()
+        reference = forward(reference_model, inputs, torch.float32)
+        del reference_model
+    with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+        outputs["bf16, cudnn attention"] = forward(model, inputs, torch.bfloat16)
+        flux_peer.merge_qkv(model)
+        flux_peer.quantize_fp8(model)
+        outputs["bf16, fp8, cudnn attention, merged QKV"] = forward(model, inputs, torch.bfloat16)
+    del model
+    torch.cuda.empty_cache()
+
+    subject = peer_result.forward_subject("flux-dev", args.tokens**2, 1, args.text_tokens)
+    results = []
+
+    def add(source, version, applied, output):
+        error = relative_l2(output, reference)
+        name = f"{source} {', '.join(applied)}"
+        results.append({
+            "id": name, "name": name, "subject": subject, "work_hash": peer_result.work_hash(subject),
+            "source": {"name": source, "version": version},
+            "configuration": {"device": "cuda", "asked": applied, "applied": applied, "declined": []},
+            "trials": [], "quality": [{"metric": "relative_l2", "against": "diffusers in fp32", "value": error}],
+            "tags": ["random_weights"],
+        })
+        peer_result.write(args.save, results)
+        print(f"{name}: relative L2 {error:.3e}", flush=True)
+
+    for applied, output in outputs.items():
+        add("pytorch", torch.__version__, applied.split(", "), output)
+    version = subprocess.run([args.headroom, "--version"], check=True, capture_output=True, text=True).stdout.split()[1]
+    for switches in args.switches:
+        output, seconds = headroom(args, switches, inputs_path)
+        add("headroom", version, switches.split(","), output)
+        print(f"  the whole process took {seconds:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

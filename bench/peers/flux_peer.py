@@ -1,0 +1,134 @@
+"""diffusers' FluxTransformer2DModel as its users run it at its best: what flux_torch.py times and flux_error.py compares with.
+
+A model comes from a folder or is random (normal, standard deviation 0.02, as Headroom's stand-ins are). Then, in this order:
+merged QKV, an attention backend, FP8 products with a scale for each row of activations and each row of weights, torch.compile.
+Needs PyTorch, diffusers and safetensors.
+"""
+
+import json
+import os
+
+import torch
+from safetensors.torch import load_file
+
+from diffusers import FluxTransformer2DModel
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+# FLUX.1-dev's transformer, as its checkpoint's config.json states it.
+FLUX_DEV = {
+    "_class_name": "FluxTransformer2DModel", "patch_size": 1, "in_channels": 64, "num_layers": 19, "num_single_layers": 38,
+    "attention_head_dim": 128, "num_attention_heads": 24, "joint_attention_dim": 4096, "pooled_projection_dim": 768,
+    "guidance_embeds": True, "axes_dims_rope": [16, 56, 56],
+}
+E4M3_MAX = 448.0
+
+
+def load_model(folder, device, dtype):
+    """The model of a folder in diffusers layout."""
+    with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+        config = json.load(file)
+    model = FluxTransformer2DModel.from_config(config)
+    model.load_state_dict(load_file(os.path.join(folder, "diffusion_pytorch_model.safetensors")))
+    return model.to(device=device, dtype=dtype).eval()
+
+
+def random_model(device, dtype, seed):
+    """FLUX.1-dev with random weights: 0.02 randn, and 1 + 0.02 randn for the gains of norms."""
+    with torch.device("meta"):
+        model = FluxTransformer2DModel.from_config(FLUX_DEV)
+    model = model.to(dtype).to_empty(device=device).eval()
+    generator = torch.Generator(device).manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            mean = 1.0 if parameter.ndim == 1 and name.endswith(".weight") else 0.0
+            parameter.normal_(mean, 0.02, generator=generator)
+    return model
+
+
+def random_inputs(config, rows, columns, batch, text_tokens, device, dtype, generator):
+    """One set of inputs as FLUX's pipeline shapes them. Drawn on the CPU so that every device gets the same numbers."""
+    draw = lambda *shape: torch.randn(*shape, generator=generator).to(device, dtype)  # noqa: E731
+    ids = torch.zeros(rows, columns, 3)
+    ids[..., 1] = torch.arange(rows)[:, None]
+    ids[..., 2] = torch.arange(columns)[None, :]
+    inputs = {
+        "hidden_states": draw(batch, rows * columns, config["in_channels"]),
+        "encoder_hidden_states": draw(batch, text_tokens, config["joint_attention_dim"]),
+        "pooled_projections": draw(batch, config["pooled_projection_dim"]),
+        "timestep": torch.rand(batch, generator=generator).to(device, dtype),
+        "img_ids": ids.reshape(rows * columns, 3).to(device),
+        "txt_ids": torch.zeros(text_tokens, 3, device=device),
+    }
+    if config["guidance_embeds"]:
+        inputs["guidance"] = torch.full((batch,), 3.5, device=device, dtype=dtype)
+    return inputs
+
+
+class Fp8Linear(torch.nn.Module):
+    """x W^T + b on FP8 tensor cores: E4M3, one dynamic scale for each row of x, one static scale for each row of W, fast
+    accumulation. torch.compile fuses the quantization with what comes before it."""
+
+    def __init__(self, linear):
+        super().__init__()
+        weight = linear.weight.detach().float()
+        scale = weight.abs().amax(dim=1, keepdim=True).clamp(min=1e-12) / E4M3_MAX
+        self.register_buffer("weight", (weight / scale).clamp(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn))
+        self.register_buffer("weight_scale", scale.t().contiguous())
+        self.register_buffer("bias", linear.bias.detach() if linear.bias is not None else None)
+
+    def forward(self, x):
+        rows = x.reshape(-1, x.shape[-1])
+        scale = rows.abs().amax(dim=1, keepdim=True).float().clamp(min=1e-12) / E4M3_MAX
+        quantized = (rows.float() / scale).clamp(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn)
+        result = torch._scaled_mm(quantized, self.weight.t(), scale_a=scale, scale_b=self.weight_scale, bias=self.bias,
+                                  out_dtype=x.dtype, use_fast_accum=True)
+        return result.reshape(*x.shape[:-1], -1)
+
+
+def merge_qkv(model):
+    """diffusers' own fusion, and the separate projections given back, which it would keep in memory."""
+    model.fuse_qkv_projections()
+    for module in model.modules():
+        if getattr(module, "fused_projections", False):
+            for name in ("to_q", "to_k", "to_v", "add_q_proj", "add_k_proj", "add_v_proj"):
+                if hasattr(module, name):
+                    delattr(module, name)
+
+
+def quantize_fp8(model):
+    """Every product of tokens inside the blocks in FP8; modulations (one row) and what is outside the blocks stay."""
+    for blocks in (model.transformer_blocks, model.single_transformer_blocks):
+        for name, module in list(blocks.named_modules()):
+            if isinstance(module, torch.nn.Linear) and "norm" not in name:
+                parent, _, leaf = name.rpartition(".")
+                setattr(blocks.get_submodule(parent), leaf, Fp8Linear(module))
+                module.weight = module.bias = None  # one matrix at a time, so that the peak stays near the result
+
+
+def compile_blocks(model, mode):
+    """Regional compilation, as diffusers documents it: each kind of block once, for static shapes."""
+    torch._dynamo.config.cache_size_limit = 64
+    model.compile_repeated_blocks(fullgraph=True, dynamic=False, mode=mode)
+
+
+def capture(model, inputs):
+    """`model` on `inputs` captured in a CUDA Graph by hand; returns replay(inputs), which copies in and gives the output."""
+    static = {name: value.clone() for name, value in inputs.items()}
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            model(**static, return_dict=False)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        output = model(**static, return_dict=False)[0]
+
+    def replay(inputs):
+        for name, value in inputs.items():
+            static[name].copy_(value)
+        graph.replay()
+        return output
+
+    return replay

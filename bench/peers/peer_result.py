@@ -1,0 +1,66 @@
+"""Result files of schema headroom.result/1 (docs/result.schema.json) for what PyTorch ran."""
+
+import contextlib
+import json
+import os
+import platform
+import subprocess
+import time
+
+import torch
+
+import diffusers
+
+
+def machine():
+    def field(path, name):
+        with contextlib.suppress(OSError), open(path, encoding="utf-8") as file:
+            for line in file:
+                if line.startswith(name):
+                    return line.split("=" if "=" in line else ":", 1)[1].strip().strip('"')
+        return "unknown"
+
+    system = platform.uname()
+    found = {
+        "cpu": field("/proc/cpuinfo", "model name"), "logical_cores": os.cpu_count(),
+        "allowed_cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), "gpus": [],
+        "os": field("/etc/os-release", "PRETTY_NAME"), "kernel": f"{system.system} {system.release} {system.machine}",
+        "libraries": {"PyTorch": torch.__version__, "diffusers": diffusers.__version__, "Python": platform.python_version()},
+    }
+    if torch.cuda.is_available():
+        query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+        found["gpus"] = [{"name": torch.cuda.get_device_name()}]
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            found["gpus"][0]["driver"] = subprocess.run(query, capture_output=True, text=True, check=True, timeout=20).stdout.split()[0]
+        found["libraries"] |= {"CUDA": torch.version.cuda, "cuDNN": str(torch.backends.cudnn.version())}
+    return found
+
+
+def work_hash(subject):
+    """As docs/result.schema.json defines it: equal work has equal hashes, whoever ran it."""
+    state, mask = 0xCBF29CE484222325, 2**64 - 1
+    request = json.dumps(subject["request"], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    for text in ("headroom.work/1", subject["kind"], subject["name"], request):
+        data = text.encode()
+        for byte in len(data).to_bytes(8, "little") + data:
+            state = ((state ^ byte) * 0x100000001B3) & mask
+    state = ((state ^ (state >> 33)) * 0xFF51AFD7ED558CCD) & mask
+    state = ((state ^ (state >> 33)) * 0xC4CEB9FE1A85EC53) & mask
+    return f"{state ^ (state >> 33):016x}"
+
+
+def forward_subject(model, image_tokens, batch, text_tokens):
+    """The work of one forward pass, as `headroom bench` names it."""
+    return {"kind": "model", "name": model,
+            "request": {"pass": "forward", "batch": batch, "image_tokens": image_tokens, "text_tokens": text_tokens}}
+
+
+def write(path, results):
+    """A whole file, replaced at once; results are added as they come."""
+    document = {"schema": "headroom.result/1", "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                "machine": machine(), "plans": {}, "results": results}
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+        file.write("\n")
+    os.replace(path + ".part", path)
