@@ -20,6 +20,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/stream_copy.hpp"
 #include "kernels/parallel.hpp"
 
 namespace headroom {
@@ -77,37 +78,11 @@ namespace {
 constexpr std::int64_t kShortRun = 1024;
 constexpr std::int64_t kRowsAhead = 4;
 
-/// Copies past the cache where the target has whole lines. The last of a thread's is followed by finish_streaming().
-void stream(std::byte* to, const std::byte* from, std::int64_t bytes) {
-#if defined(__SSE2__)
-  constexpr std::int64_t kAhead = 1024;  // of reads: the CPU's own prefetch starts late and ends with the page
-  constexpr std::int64_t kPart = sizeof(__m128i);
-  const std::int64_t head = std::min(bytes, -reinterpret_cast<std::intptr_t>(to) & (kCacheLine - 1));
-  std::memcpy(to, from, static_cast<std::size_t>(head));
-  std::int64_t i = head;
-  for (; i + kCacheLine <= bytes; i += kCacheLine) {
-    if (bytes > kShortRun) _mm_prefetch(from + i + kAhead, _MM_HINT_T0);
-    for (std::int64_t part = i; part < i + kCacheLine; part += kPart)
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + part),
-                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + part)));
-  }
-  std::memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
-#else
-  std::memcpy(to, from, static_cast<std::size_t>(bytes));
-#endif
-}
-
 void prefetch(const std::byte* from, std::int64_t bytes) {
 #if defined(__SSE2__)
   for (std::int64_t i = 0; i < bytes; i += kCacheLine) _mm_prefetch(from + i, _MM_HINT_T0);
 #else
   static_cast<void>(from), static_cast<void>(bytes);
-#endif
-}
-
-void finish_streaming() {
-#if defined(__SSE2__)
-  _mm_sfence();
 #endif
 }
 
@@ -125,7 +100,7 @@ void StridedCopy::copy_runs(const std::byte* from, std::byte* to, std::int64_t b
         prefetch(from + ahead.offset(0) * element_bytes_, bytes);
         ahead.next();
       }
-      stream(target, source, bytes);
+      stream_copy(target, source, static_cast<std::size_t>(bytes));
     } else {
       std::memcpy(target, source, static_cast<std::size_t>(bytes));
     }

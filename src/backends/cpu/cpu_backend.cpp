@@ -11,6 +11,7 @@
 
 #include "backends/cpu/cpu_info.hpp"
 #include "base/error.hpp"
+#include "base/stream_copy.hpp"
 
 namespace headroom {
 namespace {
@@ -120,7 +121,8 @@ class CpuBackend final : public Backend {
   }
 
  private:
-  /// One thread cannot load the memory of a server by itself, so large copies are shared out.
+  /// One thread cannot load the memory of a server by itself, so large copies are shared out; what the last-level cache
+  /// does not hold goes past it (memcpy does so by the size of one thread's share alone).
   void copy(void* to, const void* from, std::size_t bytes) const {
     if (bytes == 0) return;
     const auto team = static_cast<int>(std::min(bytes / kCopyPerThread, static_cast<std::size_t>(threads_)));
@@ -128,6 +130,7 @@ class CpuBackend final : public Backend {
       std::memcpy(to, from, bytes);
       return;
     }
+    const bool streams = cache_bytes_ > 0 && 2 * bytes > cache_bytes_;
 #pragma omp parallel num_threads(threads_)
     {
       const auto parts = static_cast<std::size_t>(omp_get_num_threads());
@@ -135,7 +138,14 @@ class CpuBackend final : public Backend {
       const std::size_t share = round_up((bytes + parts - 1) / parts, kAlignment);
       const std::size_t begin = std::min(part * share, bytes);
       const std::size_t size = std::min(share, bytes - begin);
-      if (size > 0) std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin, size);
+      const auto target = static_cast<std::byte*>(to) + begin;
+      const auto source = static_cast<const std::byte*>(from) + begin;
+      if (streams) {
+        stream_copy(target, source, size);
+        finish_streaming();
+      } else if (size > 0) {
+        std::memcpy(target, source, size);
+      }
     }
   }
 
