@@ -16,7 +16,7 @@ build: build/release/build.ninja  ## build the program: build/release/headroom (
 	cmake --build --preset release --parallel $(JOBS) --target headroom
 
 bundle: build/release/build.ninja  ## pack the program and the GPU tests for another machine: dist/headroom.tar.xz
-	cmake --build --preset release --parallel $(JOBS) --target headroom backends_tests kernels_tests e2e_tests
+	cmake --build --preset release --parallel $(JOBS) --target headroom backends_tests kernels_tests run_tests e2e_tests
 	scripts/bundle.sh build/release dist/headroom.tar.xz
 
 demo: build  ## measure every optimization on the model that ships with the project, into out/demo

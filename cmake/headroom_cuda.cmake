@@ -38,6 +38,8 @@ if(HEADROOM_WITH_CUDA)
   set(CMAKE_CUDA_STANDARD 17)  # CMake 3.25 does not know how to ask nvcc for more
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   set(HEADROOM_CUDA_LIBRARIES CUDA::cudart_static ${CMAKE_DL_LIBS})
+  # Random numbers have the same bits as on a host, which rounds after each multiplication.
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/cuda/fill_normal.cu PROPERTIES COMPILE_OPTIONS --fmad=false)
   message(STATUS "CUDA: toolkit ${CUDAToolkit_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
 else()
   message(STATUS "CUDA: not built; GPU devices are refused with a sentence that says so")

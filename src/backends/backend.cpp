@@ -1,6 +1,7 @@
 #include "backends/backend.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "base/error.hpp"
 
@@ -44,6 +45,10 @@ Buffer Backend::allocate(std::size_t bytes, MemoryCategory category) {
   use_.peak = std::max(use_.peak, use_.total);
   ++use_.allocations;
   return {*this, data, bytes, category};
+}
+
+std::unique_ptr<Recording> Backend::record(Stream& /*stream*/, const std::function<void()>& /*submit*/) {
+  throw std::logic_error("this device runs work where it is submitted: there is nothing to record");
 }
 
 void Backend::release(void* data, std::size_t bytes, MemoryCategory category) noexcept {

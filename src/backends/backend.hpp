@@ -3,11 +3,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/dtype.hpp"
+#include "base/random.hpp"
 #include "base/target.hpp"
 
 namespace headroom {
@@ -60,6 +63,13 @@ class Stream {
   [[nodiscard]] virtual void* native_handle() const noexcept = 0;
 };
 
+/// Work taken down from a stream, to be submitted again and again at the cost of one launch.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void replay(Stream& stream) = 0;
+};
+
 /// A point in a stream's work, for timing on the device.
 class Event {
  public:
@@ -98,10 +108,17 @@ class Backend {
   /// `host` holds the bytes once the stream has been synchronized.
   virtual void copy_to_host(Stream& stream, void* host, const void* device, std::size_t bytes) = 0;
   virtual void copy_on_device(Stream& stream, void* to, const void* from, std::size_t bytes) = 0;
+  /// The first `count` elements of `from` in `dtype`, a float: the same bits on every device.
+  virtual void fill_normal(Stream& stream, void* device, DType dtype, std::uint64_t count,
+                           const NormalStream& from) = 0;
   [[nodiscard]] virtual std::unique_ptr<Stream> make_stream() = 0;
   /// A stream that belongs to the caller, by its native handle (cudaStream_t), which must outlive the result.
   [[nodiscard]] virtual std::unique_ptr<Stream> adopt_stream(void* native_handle) = 0;
   [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
+  /// Takes down what `submit` submits to `stream`, without running it: launches and copies on the device with the
+  /// addresses they are given now. What is submitted must have run once before, so that nothing is set up meanwhile. A
+  /// CPU has nothing to record, and throws std::logic_error.
+  [[nodiscard]] virtual std::unique_ptr<Recording> record(Stream& stream, const std::function<void()>& submit);
 
   /// Names what this thread submits until end_range(), for a profiler that looks on; ranges nest.
   virtual void begin_range(const char* /*name*/) noexcept {}

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -85,6 +86,29 @@ TEST(CpuBackend, CopiesThereAndBack) {
   stream->synchronize();
   EXPECT_EQ(back, text);
   EXPECT_EQ(stream->native_handle(), nullptr);
+}
+
+TEST(CpuBackend, DrawsTheElementsOfAStream) {
+  const auto backend = make_backend(DeviceKind::kCpu);
+  const auto stream = backend->make_stream();
+  constexpr std::uint64_t kCount = (1 << 17) + 3;  // several threads, and a block cut short
+  const NormalStream from{.seed = 3, .stream = 4, .mean = 1, .deviation = 0.5F};
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    const std::size_t bytes = kCount * size_of(dtype);
+    const Buffer drawn = backend->allocate(bytes, MemoryCategory::kWeights);
+    backend->fill_normal(*stream, drawn.data(), dtype, kCount, from);
+    std::vector<std::byte> expected(bytes);
+    store_normal(expected.data(), dtype, kCount, from);
+    EXPECT_EQ(std::memcmp(drawn.data(), expected.data(), bytes), 0) << name_of(dtype);
+  }
+}
+
+TEST(CpuBackend, HasNothingToRecord) {
+  const auto backend = make_backend(DeviceKind::kCpu);
+  const auto stream = backend->make_stream();
+  bool was_submitted = false;
+  EXPECT_THROW((void)backend->record(*stream, [&] { was_submitted = true; }), std::logic_error);
+  EXPECT_FALSE(was_submitted);
 }
 
 TEST(CpuBackend, EventsMeasureTheTimeBetweenThem) {

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -27,6 +26,9 @@ class Checkpoint::Source {
   [[nodiscard]] virtual std::span<const std::byte> bytes(const TensorSpec& tensor) = 0;
   [[nodiscard]] virtual HostTensor read(const TensorSpec& tensor) = 0;
   virtual void release(const TensorSpec& tensor) = 0;
+  [[nodiscard]] virtual std::optional<NormalStream> normal_stream(const TensorSpec& /*tensor*/) const {
+    return std::nullopt;
+  }
 };
 
 struct Checkpoint::State {
@@ -161,6 +163,12 @@ class RandomSource final : public Checkpoint::Source {
  public:
   explicit RandomSource(std::uint64_t seed) : seed_(seed) {}
 
+  [[nodiscard]] std::optional<NormalStream> normal_stream(const TensorSpec& tensor) const override {
+    const bool is_gain = tensor.shape.rank() == 1 && tensor.name.ends_with(".weight");
+    return NormalStream{
+        .seed = seed_, .stream = Hasher().add(tensor.name).digest(), .mean = is_gain ? 1.0F : 0.0F, .deviation = 0.02F};
+  }
+
   std::span<const std::byte> bytes(const TensorSpec& tensor) override {
     const std::scoped_lock lock(mutex_);
     auto found = made_.find(tensor.name);
@@ -192,28 +200,8 @@ class RandomSource final : public Checkpoint::Source {
  private:
   /// Elements [begin, end) of `result`.
   void fill(const TensorSpec& tensor, HostTensor& result, std::uint64_t begin, std::uint64_t end) const {
-    const std::uint64_t stream = Hasher().add(tensor.name).digest();
-    const bool gain = tensor.shape.rank() == 1 && tensor.name.ends_with(".weight");
-    const float mean = gain ? 1.0F : 0.0F;
-    const std::size_t size = size_of(tensor.dtype);
-    std::array<float, 4096> values{};
-    for (std::uint64_t at = begin; at < end; at += values.size()) {
-      const std::span piece = std::span(values).first(std::min<std::uint64_t>(values.size(), end - at));
-      fill_normal(piece, seed_, stream, at);
-      std::byte* out = result.bytes().data() + at * size;
-      for (const float normal : piece) {
-        const float value = mean + 0.02F * normal;
-        if (tensor.dtype == DType::kF32) {
-          std::memcpy(out, &value, sizeof value);
-        } else if (tensor.dtype == DType::kBF16) {
-          const std::uint16_t bits = float_to_bf16(value);
-          std::memcpy(out, &bits, sizeof bits);
-        } else {
-          store_from_double(out, tensor.dtype, static_cast<double>(value));
-        }
-        out += size;
-      }
-    }
+    store_normal(result.bytes().data() + begin * size_of(tensor.dtype), tensor.dtype, end - begin,
+                 *normal_stream(tensor), begin);
   }
 
   std::uint64_t seed_;
@@ -280,6 +268,9 @@ const TensorSpec& Checkpoint::entry(std::string_view name) const {
 
 std::span<const std::byte> Checkpoint::bytes(std::string_view name) const { return state_->source->bytes(entry(name)); }
 HostTensor Checkpoint::read(std::string_view name) const { return state_->source->read(entry(name)); }
+std::optional<NormalStream> Checkpoint::normal_stream(std::string_view name) const {
+  return state_->source->normal_stream(entry(name));
+}
 void Checkpoint::release(std::string_view name) const { state_->source->release(entry(name)); }
 
 std::vector<std::string> check_params(const Checkpoint& checkpoint, std::span<const TensorSpec> expected) {

@@ -5,12 +5,14 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/host_tensor.hpp"
+#include "base/random.hpp"
 #include "io/safetensors.hpp"
 
 namespace headroom {
@@ -51,6 +53,8 @@ class Checkpoint {
   [[nodiscard]] std::span<const std::byte> bytes(std::string_view name) const;
   /// A copy of the tensor, which release() does not touch.
   [[nodiscard]] HostTensor read(std::string_view name) const;
+  /// How a random stand-in draws the tensor, so that a device can do so itself; nothing where it comes from a file.
+  [[nodiscard]] std::optional<NormalStream> normal_stream(std::string_view name) const;
   /// Gives back the memory behind bytes(name); it can be asked for again.
   void release(std::string_view name) const;
 

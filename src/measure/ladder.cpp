@@ -23,7 +23,11 @@ class Climber {
  public:
   Climber(const Model& model, Backend& backend, const LadderOptions& options,
           const std::function<void(const LadderProgress&)>& on_progress)
-      : model_(model), backend_(backend), options_(options), on_progress_(on_progress) {
+      : model_(model),
+        backend_(backend),
+        options_(options),
+        on_progress_(on_progress),
+        weights_(backend, model.checkpoint) {
     options_.request.images = images_of(options_.request, model);
     if (options_.quality_images > 0 && !judges_quality())
       fail_usage("--quality needs a trained model with pixels and a classifier beside it, which {} is not", model.name);
@@ -64,10 +68,10 @@ class Climber {
 
   void measure(std::size_t i, Ladder& ladder) {
     Rung& rung = ladder.rungs[i];
-    WeightStore weights(backend_, model_.checkpoint);
     GeneratorOptions request = options_.request;
     request.switches = rung.switches;
-    Generator generator(model_, backend_, weights, request);
+    request.drops_other_weights = true;
+    Generator generator(model_, backend_, weights_, request);
 
     const bool first = progress_.round == 0;
     progress_.steps_total =
@@ -76,7 +80,7 @@ class Climber {
     time_generations(generator, rung, i);
     if (!first) return;
     rung.denoise = generator.request();
-    describe(rung, generator, weights, ladder);
+    describe(rung, generator, weights_, ladder);
     compare_with_baseline(rung, ladder.rungs.front());
     if (options_.quality_images > 0) judge(rung, generator);
   }
@@ -194,6 +198,7 @@ class Climber {
   Backend& backend_;
   LadderOptions options_;
   const std::function<void(const LadderProgress&)>& on_progress_;
+  WeightStore weights_;                     // of the rung being measured; what it shares with the one before stays
   std::unique_ptr<Backend> judge_backend_;  // where the images are not made on the CPU
   std::unique_ptr<Judge> judge_;
   LadderProgress progress_;

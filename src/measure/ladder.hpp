@@ -58,9 +58,9 @@ struct LadderProgress {
   std::int64_t steps_total = 0;  ///< of this rung, as far as known
 };
 
-/// Measures baseline, every switch alone and all together, one after the other, each with weights and buffers of its
-/// own. Images of all rungs come from the same seeds; their PSNR is against the baseline's. With random weights no
-/// quality is reported.
+/// Measures baseline, every switch alone and all together, one after the other, each with buffers of its own; weights
+/// that a rung shares with the one before are not loaded again. Images of all rungs come from the same seeds; their
+/// PSNR is against the baseline's. With random weights no quality is reported.
 [[nodiscard]] Ladder climb(const Model& model, Backend& backend, const LadderOptions& options,
                            const std::function<void(const LadderProgress&)>& on_progress = {});
 

@@ -21,6 +21,7 @@ class Planner {
     program_.graph = std::move(graph);
     program_.target = target;
     program_.has_arena = options.arena;
+    program_.has_graph = options.graph;
   }
 
   Program run() {

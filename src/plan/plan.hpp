@@ -8,6 +8,8 @@ namespace headroom {
 struct PlanOptions {
   /// The `arena` switch: views instead of copies, in-place results, addresses fixed in one arena.
   bool arena = false;
+  /// The `graph` switch: a session records straight runs of steps and replays them.
+  bool graph = false;
 };
 
 /// Chooses a kernel for every node that does not depend on params alone, places every value and prepares the kernels.

@@ -32,6 +32,7 @@ class Printer {
     else
       line("  eager    buffers by liveness, at most {:.1f} MiB live at once",
            mebibytes(program_.arena_lower_bound_bytes));
+    if (program_.has_graph) line("  graph    straight runs of steps are recorded when they first recur, and replayed");
     segment(program_.root, 0);
     return std::move(text_);
   }

@@ -90,6 +90,7 @@ struct Program {
   Graph graph;
   Target target;
   bool has_arena = false;  ///< addresses fixed in one arena; otherwise buffers come and go by liveness (eager)
+  bool has_graph = false;  ///< straight runs of steps are recorded on the device and replayed
   std::vector<Step> steps;
   Segment root;
   std::vector<Storage> storages;

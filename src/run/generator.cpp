@@ -77,8 +77,9 @@ Generator::Generator(const Model& model, Backend& backend, WeightStore& weights,
       request_(make_request(model, options)),
       guidance_scale_(options.guidance_scale != 0 ? options.guidance_scale : model.guidance_scale),
       compiled_(compile(build_flux_denoise(model.config, request_, model.params()), options.switches,
-                        backend.properties().target, {.steps_applied = true, .baseline = model.baseline})),
-      session_(std::make_unique<Session>(compiled_.program, weights, backend)) {
+                        backend.properties().target, {.steps_applied = true, .baseline = model.baseline})) {
+  if (options.drops_other_weights) weights.keep_only(*compiled_.program);
+  session_ = std::make_unique<Session>(compiled_.program, weights, backend);
   set_constant_inputs();
 }
 

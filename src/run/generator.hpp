@@ -25,6 +25,7 @@ struct GeneratorOptions {
   std::int64_t steps = 0;        ///< 0: the model's own number; the switch steps=N overrides it
   double guidance_scale = 0;     ///< 0: the model's own
   SwitchSet switches;
+  bool drops_other_weights = false;  ///< frees what the store holds and this request does not use, before it loads
 };
 
 /// One image to make: a label of the prompt table (or, where the model has none, the number of a random prompt), and

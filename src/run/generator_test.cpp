@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 
 namespace headroom {
@@ -65,6 +67,22 @@ TEST_F(GeneratorTest, ShapesShareOneCopyOfTheWeights) {
   EXPECT_LE(weights_.bytes(),
             bytes + bytes / 2);  // a kernel may ask for another packing of some weights at another size
   EXPECT_GE(bytes, static_cast<std::size_t>(4 * model_.checkpoint.parameter_count() * 9 / 10));
+}
+
+TEST_F(GeneratorTest, DropsTheWeightsOfOtherRequestsWhereAsked) {
+  GeneratorOptions options{.images = 1, .steps = 1, .switches = {}};
+  static_cast<void>(make(options, {{.label = 0, .seed = 0}}));
+  const std::size_t baseline = weights_.bytes();
+  options.switches = SwitchSet::parse("fuse");
+  options.drops_other_weights = true;
+  const HostTensor kept = make(options, {{.label = 0, .seed = 0}});
+  EXPECT_LE(weights_.bytes(), baseline + baseline / 20) << "the weights of the baseline are still there";
+  WeightStore fresh(*backend_, model_.checkpoint);
+  Generator generator(model_, *backend_, fresh, options);
+  EXPECT_EQ(weights_.bytes(), fresh.bytes());
+  EXPECT_EQ(weights_.size(), fresh.size());
+  const HostTensor alone = generator.generate(std::vector<ImageRequest>{{.label = 0, .seed = 0}});
+  EXPECT_TRUE(std::ranges::equal(kept.bytes(), alone.bytes())) << "a weight that both share was dropped or changed";
 }
 
 }  // namespace

@@ -34,10 +34,10 @@ Session::Session(std::shared_ptr<const Program> program, WeightStore& weights, B
   bind_weights(weights);
 }
 
-Session::Session(std::shared_ptr<const Program> program, Backend& backend)
+Session::Session(std::shared_ptr<const Program> program, Backend& backend, std::shared_ptr<Stream> stream)
     : program_(std::move(program)),
       backend_(backend),
-      stream_(backend.make_stream()),
+      stream_(stream ? std::move(stream) : backend.make_stream()),
       allocator_(backend, MemoryCategory::kActivations),
       buffers_(program_->storages.size()),
       blocks_(program_->storages.size()),
@@ -129,16 +129,31 @@ void Session::set_state(std::string_view name, const HostTensor& tensor) {
   write(require(ValueKind::kState, name), "state", tensor);
 }
 
-void Session::set_input_bytes(std::string_view name, std::span<const std::byte> bytes) {
-  const ValueId value = require(ValueKind::kInput, name);
-  HR_CHECK_EQ(bytes.size(), program_->graph.type(value).bytes());
-  const int storage = program_->places[index_of(value)].storage;
-  if (storage < 0) return;
-  backend_.copy_from_host(*stream_, bases_[static_cast<std::size_t>(storage)], bytes.data(), bytes.size());
+/// Where the input lies, which counts as given from now on; null where nothing reads it.
+std::byte* Session::set_storage(std::string_view name) {
+  const int storage = program_->places[index_of(require(ValueKind::kInput, name))].storage;
+  if (storage < 0) return nullptr;
   is_set_[static_cast<std::size_t>(storage)] = true;
+  return bases_[static_cast<std::size_t>(storage)];
+}
+
+void Session::set_input_bytes(std::string_view name, std::span<const std::byte> bytes) {
+  HR_CHECK_EQ(bytes.size(), program_->graph.type(require(ValueKind::kInput, name)).bytes());
+  if (std::byte* const to = set_storage(name)) backend_.copy_from_host(*stream_, to, bytes.data(), bytes.size());
+}
+
+void Session::set_input_normal(std::string_view name, const NormalStream& values) {
+  const TensorType& type = program_->graph.type(require(ValueKind::kInput, name));
+  if (std::byte* const to = set_storage(name))
+    backend_.fill_normal(*stream_, to, type.dtype, static_cast<std::uint64_t>(type.shape.numel()), values);
 }
 
 void Session::run(const IterationObserver& observer) {
+  submit(observer);
+  stream_->synchronize();
+}
+
+void Session::submit(const IterationObserver& observer) {
   for (const ValueKind kind : {ValueKind::kInput, ValueKind::kState})
     for (std::size_t v = 0; v < program_->graph.value_count(); ++v) {
       const int storage = program_->places[v].storage;
@@ -155,7 +170,6 @@ void Session::run(const IterationObserver& observer) {
     else
       run_outside_loops(child, observer);
   }
-  stream_->synchronize();
 }
 
 /// Waits for what it timed, so that a loop's first iteration is not charged with it.
@@ -186,12 +200,25 @@ void Session::run_loop(const Segment& segment, const IterationObserver& observer
     stream_->synchronize();
     observer(i, milliseconds_since(start));
   }
+  if (program_->has_graph) return;  // recordings hold these addresses
   for (const auto& [loop, storages] : give_after_loop_)
     if (loop == &segment)
       for (const int storage : storages) give(storage);
 }
 
 void Session::run_steps(int first, int last) {
+  if (!program_->has_graph || launch_observer_) return submit_steps(first, last);
+  Replayed& steps = replayed_[first];
+  if (!steps.has_run) {
+    submit_steps(first, last);
+    steps.has_run = true;
+    return;
+  }
+  if (!steps.recording) steps.recording = backend_.record(*stream_, [&] { submit_steps(first, last); });
+  steps.recording->replay(*stream_);
+}
+
+void Session::submit_steps(int first, int last) {
   for (int i = first; i < last; ++i) {
     const auto index = static_cast<std::size_t>(i);
     if (!program_->has_arena)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -23,15 +24,16 @@ using LaunchObserver = std::function<void(int step, double milliseconds)>;
 
 /// A program with memory: inputs, states and activations of its own, weights shared through the store.
 /// With an arena every address is fixed at construction. Without (eager), activations come from a caching allocator
-/// when first written and go back at last use. Either way nothing is allocated after the first run. One thread at a
-/// time.
+/// when first written and go back at last use. Either way nothing is allocated after the first run.
+/// A program with the `graph` switch records each straight run of steps the second time it comes to it, and from then
+/// on replays it; what memory the recording uses is then held for good. One thread at a time.
 class Session {
  public:
   /// Loads the weights the program needs and that the store does not hold yet. `backend` and `weights` must outlive the
   /// session.
   Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend);
-  /// A program without weights.
-  Session(std::shared_ptr<const Program> program, Backend& backend);
+  /// A program without weights, on a stream of its own or on one that others use too.
+  Session(std::shared_ptr<const Program> program, Backend& backend, std::shared_ptr<Stream> stream = nullptr);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -40,14 +42,20 @@ class Session {
   void set_input(std::string_view name, const HostTensor& tensor);
   /// The same from dense bytes of the input's own dtype, which may be unaligned.
   void set_input_bytes(std::string_view name, std::span<const std::byte> bytes);
+  /// Fills the input on the device.
+  void set_input_normal(std::string_view name, const NormalStream& values);
   void set_state(std::string_view name, const HostTensor& tensor);
 
-  /// Runs the program once and waits for it. All inputs and states must have been set.
+  /// Submits the program once; what the stream is given next runs after it. All inputs and states must have been set.
+  /// With an observer, each iteration of a loop is waited for.
+  void submit(const IterationObserver& observer = {});
+  /// submit(), and waits.
   void run(const IterationObserver& observer = {});
   /// Of the last run, if it had an observer: the wall time of what ran before, between and after the program's loops.
   [[nodiscard]] double outside_loops_ms() const noexcept { return outside_loops_ms_; }
 
-  /// From now on each launch is waited for by itself, timed and told; an empty observer ends that.
+  /// From now on each launch is made by itself (nothing is replayed), waited for, timed and told; an empty observer
+  /// ends that.
   void observe_launches(LaunchObserver observer) { launch_observer_ = std::move(observer); }
 
   /// A copy of an output, or of a state as it stands.
@@ -73,13 +81,21 @@ class Session {
     std::vector<std::vector<int>> give_after;   // by step
   };
 
+  /// A straight run of steps, by its first: how far it is on its way to being replayed.
+  struct Replayed {
+    bool has_run = false;
+    std::unique_ptr<Recording> recording;
+  };
+
   void allocate_fixed();
   void plan_buffers();
+  [[nodiscard]] std::byte* set_storage(std::string_view name);
   void bind_weights(const WeightStore& weights);
   void run_outside_loops(const Segment& segment, const IterationObserver& observer);
   void run_segment(const Segment& segment, const IterationObserver& observer);
   void run_loop(const Segment& segment, const IterationObserver& observer);
   void run_steps(int first, int last);
+  void submit_steps(int first, int last);
   void launch(const Step& step);
   void launch_observed(int index);
   void take(int storage);
@@ -91,7 +107,7 @@ class Session {
 
   std::shared_ptr<const Program> program_;
   Backend& backend_;
-  std::unique_ptr<Stream> stream_;
+  std::shared_ptr<Stream> stream_;
   CachingAllocator allocator_;
   Buffer arena_;
   std::vector<Buffer> buffers_;                  // by storage: inputs, states, counters
@@ -102,6 +118,7 @@ class Session {
   std::vector<std::pair<const Segment*, std::vector<int>>> give_after_loop_;
   std::vector<const void*> input_addresses_;  // of the step being launched
   std::vector<void*> output_addresses_;
+  std::map<int, Replayed> replayed_;
   double outside_loops_ms_ = 0;
   LaunchObserver launch_observer_;
 };

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 
+#include "backends/cuda/gpu_test.hpp"
 #include "base/random.hpp"
 #include "ir/interpreter.hpp"
 #include "ir/text.hpp"
@@ -141,6 +142,71 @@ TEST_P(SessionTest, TellsEveryLaunchToAnObserver) {
   EXPECT_EQ(launched, all);
 }
 
+TEST_P(SessionTest, DrawsAnInputAndRunsOnAStreamOfOthers) {
+  const Graph graph = parse_graph(kLoop);
+  const std::shared_ptr<Stream> stream = backend_->make_stream();
+  Session session(make_program(graph), *backend_, stream);
+  EXPECT_EQ(&session.stream(), stream.get());
+  const NormalStream values{.seed = 4, .stream = 1, .mean = 0.5F, .deviation = 2};
+  HostTensor drawn(DType::kF32, {4, 6});
+  store_normal(drawn.bytes().data(), DType::kF32, 24, values);
+  const HostTensor w = random_tensor({DType::kF32, {6}}, 2), s = random_tensor({DType::kF32, {6}}, 3);
+  session.set_input_normal("d", values);
+  session.set_input("w", w);
+  session.set_state("s", s);
+  session.submit();
+  stream->synchronize();
+  expect_near(session.output("s"), interpret(graph, {{"d", drawn}, {"w", w}}, {}, {{"s", s}}).outputs.at("s"));
+}
+
+/// `graph`: launches come from a recording, whose values must still follow inputs, states and the counter.
+class GraphSessionTest : public GpuTest, public testing::WithParamInterface<bool> {};
+
+TEST_P(GraphSessionTest, ReplaysWhatItRecorded) {
+  for (const char* text : {kMixed, kLoop}) {
+    const Graph graph = parse_graph(text);
+    Session session(
+        std::make_shared<Program>(plan(graph, backend().properties().target, {.arena = GetParam(), .graph = true})),
+        backend());
+    for (std::uint64_t seed = 0; seed < 5; ++seed) {
+      NamedTensors inputs, states;
+      for (const ValueId id : graph.values_of(ValueKind::kInput))
+        session.set_input(graph.value(id).name,
+                          inputs[graph.value(id).name] = random_tensor(graph.type(id), 9 * seed + index_of(id)));
+      for (const ValueId id : graph.values_of(ValueKind::kState))
+        session.set_state(graph.value(id).name,
+                          states[graph.value(id).name] = random_tensor(graph.type(id), 9 * seed + index_of(id)));
+      session.run();
+      const OracleResult oracle = interpret(graph, inputs, {}, states);
+      for (const Output& output : graph.outputs())
+        expect_near(session.output(output.name), oracle.outputs.at(output.name));
+      if (seed == 3) {  // a launch-by-launch run in between must not disturb what was recorded
+        int launches = 0;
+        session.observe_launches([&](int, double) { ++launches; });
+        session.run();
+        session.observe_launches({});
+        EXPECT_GE(launches, static_cast<int>(session.program().steps.size()));
+      }
+    }
+  }
+}
+
+TEST_P(GraphSessionTest, HoldsConstantMemoryOnceRecorded) {
+  const Graph graph = parse_graph(kMixed);
+  Session session(
+      std::make_shared<Program>(plan(graph, backend().properties().target, {.arena = GetParam(), .graph = true})),
+      backend());
+  for (const ValueId input : graph.values_of(ValueKind::kInput))
+    session.set_input(graph.value(input).name, random_tensor(graph.type(input), 1));
+  session.run();
+  const MemoryUse first = backend().memory_use();
+  for (int i = 0; i < 20; ++i) session.run();
+  EXPECT_EQ(backend().memory_use().allocations, first.allocations);
+  EXPECT_EQ(backend().memory_use().total, first.total);
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, GraphSessionTest, testing::Bool(),
+                         [](const auto& parameter) { return parameter.param ? "Arena" : "Eager"; });
 INSTANTIATE_TEST_SUITE_P(Plans, SessionTest, testing::Bool(),
                          [](const auto& parameter) { return parameter.param ? "Arena" : "Eager"; });
 

@@ -1,6 +1,8 @@
 #include "run/weight_store.hpp"
 
 #include <memory>
+#include <optional>
+#include <set>
 
 #include "base/error.hpp"
 #include "plan/plan.hpp"
@@ -9,18 +11,31 @@
 
 namespace headroom {
 
+/// The host runs ahead of the device: while one weight is folded, the next is on its way.
 void WeightStore::load(const Program& program, const LoadObserver& observer) {
   const std::vector<int> producers = find_producers(program.graph);
+  const std::shared_ptr<Stream> stream = backend_.make_stream();
   std::size_t done = 0;
   for (const WeightUse& use : program.weights) {
     const Key key{use.key, use.layout};
     if (!weights_.contains(key)) {
-      Buffer folded = fold(program, producers, use);
+      Buffer folded = fold(program, producers, use, stream);
       bytes_ += folded.bytes();
       weights_.emplace(key, std::move(folded));
     }
     if (observer) observer(++done, program.weights.size());
   }
+  stream->synchronize();
+}
+
+void WeightStore::keep_only(const Program& program) {
+  std::set<Key> used;
+  for (const WeightUse& use : program.weights) used.emplace(use.key, use.layout);
+  std::erase_if(weights_, [&](const auto& weight) {
+    if (used.contains(weight.first)) return false;
+    bytes_ -= weight.second.bytes();
+    return true;
+  });
 }
 
 void WeightStore::check_param(const Graph& graph, ValueId param) const {
@@ -33,26 +48,46 @@ void WeightStore::check_param(const Graph& graph, ValueId param) const {
          value.type.dtype, value.type.shape);
 }
 
-Buffer WeightStore::fold(const Program& program, const std::vector<int>& producers, const WeightUse& use) {
-  const Graph graph = weight_graph(program.graph, producers, use.value);
-  for (const ValueId input : graph.values_of(ValueKind::kInput)) check_param(graph, input);
-  Session session(std::make_shared<Program>(plan(graph, program.target, {.arena = true})), backend_);
-  for (const ValueId input : graph.values_of(ValueKind::kInput)) {
-    const std::string& name = graph.value(input).name;
-    session.set_input_bytes(name, checkpoint_.bytes(name));
-    checkpoint_.release(name);
+/// A param as the checkpoint holds it.
+Buffer WeightStore::take_param(const Value& param, Stream& stream) {
+  Buffer taken = backend_.allocate(param.type.bytes(), MemoryCategory::kWeights);
+  if (const std::optional<NormalStream> values = checkpoint_.normal_stream(param.name)) {
+    backend_.fill_normal(stream, taken.data(), param.type.dtype, static_cast<std::uint64_t>(param.type.shape.numel()),
+                         *values);
+  } else {
+    backend_.copy_from_host(stream, taken.data(), checkpoint_.bytes(param.name).data(), taken.bytes());
+    checkpoint_.release(param.name);
   }
-  session.run();
+  return taken;
+}
+
+Buffer WeightStore::fold(const Program& program, const std::vector<int>& producers, const WeightUse& use,
+                         const std::shared_ptr<Stream>& stream) {
+  const Graph graph = weight_graph(program.graph, producers, use.value);
+  const std::vector<ValueId> params = graph.values_of(ValueKind::kInput);
+  for (const ValueId param : params) check_param(graph, param);
   const bool is_computed = !graph.nodes().empty();
+  if (!is_computed && use.packer == nullptr) return take_param(graph.value(params.front()), *stream);
+
+  Session session(std::make_shared<Program>(plan(graph, program.target, {.arena = true})), backend_, stream);
+  for (const ValueId param : params) {
+    const std::string& name = graph.value(param).name;
+    if (const std::optional<NormalStream> values = checkpoint_.normal_stream(name)) {
+      session.set_input_normal(name, *values);
+    } else {
+      session.set_input_bytes(name, checkpoint_.bytes(name));
+      checkpoint_.release(name);
+    }
+  }
+  session.submit();
   if (is_computed) session.release_inputs();  // what is left is the dense weight, and then its packed form beside it
 
   Buffer folded = backend_.allocate(use.bytes, MemoryCategory::kWeights);
   const std::byte* dense = session.output_address("weight");
   if (use.packer != nullptr)
-    use.packer->pack(session.stream(), use.packed_index, dense, folded.data());
+    use.packer->pack(*stream, use.packed_index, dense, folded.data());
   else
-    backend_.copy_on_device(session.stream(), folded.data(), dense, use.bytes);
-  session.stream().synchronize();
+    backend_.copy_on_device(*stream, folded.data(), dense, use.bytes);
   return folded;
 }
 

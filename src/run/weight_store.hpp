@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,8 +19,8 @@ using LoadObserver = std::function<void(std::size_t done, std::size_t total)>;
 
 /// Folded weights on a device, outliving every program. A weight is an expression over the checkpoint's params (a cast,
 /// a concatenation, ...) in the form a kernel asked for; programs of any shape and batch share it by its key. Each is
-/// folded by itself, streamed from the mapped checkpoint: peak memory is the folded weights plus the largest one.
-/// Addresses never move.
+/// folded by itself, streamed from the mapped checkpoint or drawn on the device: peak memory is the folded weights plus
+/// the largest one. Addresses never move.
 class WeightStore {
  public:
   /// Both must outlive the store.
@@ -29,6 +30,9 @@ class WeightStore {
   /// holds otherwise.
   void load(const Program& program, const LoadObserver& observer = {});
 
+  /// Frees every weight that `program` does not use.
+  void keep_only(const Program& program);
+
   /// Device address of a loaded weight.
   [[nodiscard]] std::byte* address(const std::string& key, const std::string& layout) const;
   /// Device bytes held.
@@ -37,7 +41,9 @@ class WeightStore {
 
  private:
   using Key = std::pair<std::string, std::string>;
-  [[nodiscard]] Buffer fold(const Program& program, const std::vector<int>& producers, const WeightUse& use);
+  [[nodiscard]] Buffer fold(const Program& program, const std::vector<int>& producers, const WeightUse& use,
+                            const std::shared_ptr<Stream>& stream);
+  [[nodiscard]] Buffer take_param(const Value& param, Stream& stream);
   void check_param(const Graph& graph, ValueId param) const;
 
   Backend& backend_;

@@ -97,6 +97,18 @@ class CpuBackend final : public Backend {
     copy(to, from, bytes);
   }
 
+  void fill_normal(Stream& /*stream*/, void* device, DType dtype, std::uint64_t count,
+                   const NormalStream& from) override {
+    constexpr std::uint64_t kPiece = 1 << 16;  // elements; any cut gives the same ones
+    const auto pieces = static_cast<std::int64_t>((count + kPiece - 1) / kPiece);
+#pragma omp parallel for schedule(static) num_threads(threads_)
+    for (std::int64_t piece = 0; piece < pieces; ++piece) {
+      const std::uint64_t begin = static_cast<std::uint64_t>(piece) * kPiece;
+      store_normal(static_cast<std::byte*>(device) + begin * size_of(dtype), dtype, std::min(kPiece, count - begin),
+                   from, begin);
+    }
+  }
+
   [[nodiscard]] std::unique_ptr<Stream> make_stream() override { return std::make_unique<CpuStream>(); }
   [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void* /*native_handle*/) override { return make_stream(); }
   [[nodiscard]] std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }

@@ -2,7 +2,9 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <cstdint>
+#include <cstring>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -94,6 +96,96 @@ TEST_F(CudaBackendTest, MemoryFreedUnderRunningWorkIsNotHandedOutBeforeItEnds) {
   backend().copy_to_host(*busy, back.data(), result.data(), kBytes);
   busy->synchronize();
   EXPECT_EQ(back, values);
+}
+
+TEST_F(CudaBackendTest, BlocksTakenWhileWorkRunsAreOrderedBehindIt) {
+  constexpr std::size_t kBytes = std::size_t{256} << 20;
+  const auto busy = backend().make_stream();
+  const Buffer source = backend().allocate(kBytes, MemoryCategory::kActivations);
+  std::vector<std::uint32_t> back(kBytes / 4);
+  for (std::uint32_t round = 0; round < 4; ++round) {
+    // The block of the round before is freed under its copies; this one may lie in the same place.
+    const Buffer block = backend().allocate(kBytes, MemoryCategory::kActivations);
+    const auto late = backend().make_stream();
+    backend().fill_normal(*late, block.data(), DType::kF32, kBytes / 4, {.seed = round});
+    late->synchronize();
+    for (int i = 0; i < 5; ++i) backend().copy_on_device(*busy, source.data(), block.data(), kBytes);
+    backend().copy_to_host(*busy, back.data(), block.data(), kBytes);
+    busy->synchronize();
+    std::array<float, 1024> expected{};
+    fill_normal(expected, round, 0);
+    EXPECT_EQ(std::memcmp(back.data(), expected.data(), sizeof expected), 0) << round;
+  }
+}
+
+TEST_F(CudaBackendTest, DrawsTheSameBitsAsAHost) {
+  const auto stream = backend().make_stream();
+  for (const DType dtype : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3})
+    for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{4099}, std::uint64_t{1} << 21}) {
+      const NormalStream from{.seed = 0x1234567890ULL, .stream = ~count, .mean = 1, .deviation = 0.02F};
+      const std::size_t bytes = count * size_of(dtype);
+      const Buffer drawn = backend().allocate(bytes, MemoryCategory::kWeights);
+      backend().fill_normal(*stream, drawn.data(), dtype, count, from);
+      std::vector<std::byte> back(bytes), expected(bytes);
+      backend().copy_to_host(*stream, back.data(), drawn.data(), bytes);
+      stream->synchronize();
+      store_normal(expected.data(), dtype, count, from);
+      EXPECT_EQ(back, expected) << name_of(dtype) << ", " << count;
+    }
+}
+
+TEST_F(CudaBackendTest, RecordedWorkRunsWhenItIsReplayed) {
+  const auto stream = backend().make_stream();
+  const Buffer a = backend().allocate(64, MemoryCategory::kActivations);
+  const Buffer b = backend().allocate(64, MemoryCategory::kActivations);
+  const auto read_b = [&] {
+    std::uint32_t value = 0;
+    backend().copy_to_host(*stream, &value, b.data(), sizeof value);
+    stream->synchronize();
+    return value;
+  };
+  const auto write = [&](const Buffer& to, std::uint32_t value) {
+    backend().copy_from_host(*stream, to.data(), &value, sizeof value);
+  };
+  write(a, 1);
+  write(b, 0);
+  const auto recording = backend().record(*stream, [&] { backend().copy_on_device(*stream, b.data(), a.data(), 64); });
+  EXPECT_EQ(read_b(), 0U) << "recording must not run what it records";
+  for (const std::uint32_t value : {2U, 3U}) {
+    write(a, value);
+    recording->replay(*stream);
+    EXPECT_EQ(read_b(), value);
+  }
+}
+
+TEST_F(CudaBackendTest, MemoryMayBeTakenAndFreedWhileAStreamIsRecorded) {
+  const auto stream = backend().make_stream();
+  const Buffer to = backend().allocate(64, MemoryCategory::kActivations);
+  Buffer from;
+  const auto recording = backend().record(*stream, [&] {
+    const Buffer passing = backend().allocate(std::size_t{1} << 20, MemoryCategory::kActivations);
+    from = backend().allocate(64, MemoryCategory::kActivations);
+    backend().copy_on_device(*stream, to.data(), from.data(), 64);
+  });
+  const std::uint32_t sent = 9;
+  std::uint32_t back = 0;
+  backend().copy_from_host(*stream, from.data(), &sent, sizeof sent);
+  recording->replay(*stream);
+  backend().copy_to_host(*stream, &back, to.data(), sizeof back);
+  stream->synchronize();
+  EXPECT_EQ(back, sent);
+}
+
+TEST_F(CudaBackendTest, AFailureWhileRecordingLeavesTheStreamUsable) {
+  const auto stream = backend().make_stream();
+  const Buffer block = backend().allocate(64, MemoryCategory::kActivations);
+  EXPECT_THROW((void)backend().record(*stream, [] { fail("this launch was refused"); }), Error);
+  const std::uint32_t sent = 5;
+  std::uint32_t back = 0;
+  backend().copy_from_host(*stream, block.data(), &sent, sizeof sent);
+  backend().copy_to_host(*stream, &back, block.data(), sizeof back);
+  stream->synchronize();
+  EXPECT_EQ(back, sent);
 }
 
 TEST_F(CudaBackendTest, OutOfMemorySaysWhatIsNeededAndWhatThereIs) {
