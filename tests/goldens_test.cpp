@@ -15,17 +15,12 @@
 #include "run/model.hpp"
 #include "run/session.hpp"
 #include "run/weight_store.hpp"
+#include "source_dir.hpp"
 
 namespace headroom {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The source tree, or the folder that a bundle was unpacked into.
-fs::path source_dir() {
-  const fs::path built_from = HEADROOM_SOURCE_DIR;
-  return fs::exists(built_from) ? built_from : fs::read_symlink("/proc/self/exe").parent_path().parent_path();
-}
 
 double relative_l2(const HostTensor& actual, const HostTensor& expected) {
   EXPECT_EQ(actual.shape(), expected.shape());
@@ -63,7 +58,7 @@ class Golden {
       const std::string& name = compiled.program->graph.value(input).name;
       session.set_input(name, convert(golden_.read(name), DType::kF32));
     }
-    session.run();
+    for (int i = 0; i < 3; ++i) session.run();  // with `graph` the second is recorded and the third replayed
     return session.output("sample");
   }
 
@@ -140,14 +135,14 @@ TEST_P(GoldenTest, Int8StaysWithinFivePercent) {
 }
 
 TEST_P(GpuGoldenTest, ExactSwitchesAgreeInFp32) {
-  for (const std::string switches : {"", "arena", "fuse", "arena,fuse", "arena,flash,fuse,hoist"}) {
+  for (const std::string switches : {"", "arena", "fuse", "arena,fuse", "graph", "arena,flash,fuse,hoist,graph"}) {
     std::vector<std::string> applied;
     EXPECT_LE(relative_l2(golden_->run(switches, &applied), golden_->sample_), 5e-6) << switches;
   }
 }
 
 TEST_P(GpuGoldenTest, Bf16StaysNear) {
-  for (const std::string switches : {"bf16", "arena,flash,fuse,bf16"}) {
+  for (const std::string switches : {"bf16", "arena,flash,fuse,bf16", "arena,flash,fuse,bf16,graph"}) {
     std::vector<std::string> applied;
     const double error = relative_l2(golden_->run(switches, &applied), golden_->sample_);
     EXPECT_EQ(applied, SwitchSet::parse(switches).names());

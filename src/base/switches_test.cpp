@@ -72,10 +72,10 @@ TEST(SwitchSet, KnowsItsMembersAndTheirArguments) {
 }
 
 TEST(SwitchSet, MixesPresetsAndSwitches) {
-  EXPECT_EQ(SwitchSet::parse("lossless").to_string(), "arena,flash,fuse,hoist");
-  EXPECT_EQ(SwitchSet::parse("fast").to_string(), "arena,flash,fuse,hoist,bf16");
-  EXPECT_EQ(SwitchSet::parse("steps=4,lossless,baseline").to_string(), "arena,flash,fuse,hoist,steps=4");
-  EXPECT_EQ(SwitchSet::parse("fast,bf16,lossless").to_string(), "arena,flash,fuse,hoist,bf16");
+  EXPECT_EQ(SwitchSet::parse("lossless").to_string(), "arena,flash,fuse,hoist,graph");
+  EXPECT_EQ(SwitchSet::parse("fast").to_string(), "arena,flash,fuse,hoist,bf16,graph");
+  EXPECT_EQ(SwitchSet::parse("steps=4,lossless,baseline").to_string(), "arena,flash,fuse,hoist,graph,steps=4");
+  EXPECT_EQ(SwitchSet::parse("fast,bf16,lossless").to_string(), "arena,flash,fuse,hoist,bf16,graph");
 }
 
 TEST(SwitchSet, AcceptsARepetitionAndRefusesAConflict) {
@@ -107,7 +107,7 @@ TEST(SwitchSet, RefusesMissingUnwantedAndAbsurdArguments) {
 TEST(SwitchSet, SinglesAreItsMembersOneByOne) {
   std::vector<std::string> singles;
   for (const SwitchSet& single : SwitchSet::parse("steps=8,fast").singles()) singles.push_back(single.to_string());
-  EXPECT_THAT(singles, ElementsAre("arena", "flash", "fuse", "hoist", "bf16", "steps=8"));
+  EXPECT_THAT(singles, ElementsAre("arena", "flash", "fuse", "hoist", "bf16", "graph", "steps=8"));
   EXPECT_THAT(SwitchSet().singles(), IsEmpty());
 }
 

@@ -26,8 +26,13 @@ Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, c
   if (switches.has("steps") && !options.steps_applied)
     compiled.declined.push_back({"steps", "there is no denoise loop here: this is one forward pass"});
 
+  const bool can_record = target.device == DeviceKind::kCuda;
+  if (switches.has("graph") && !can_record)
+    compiled.declined.push_back({"graph", "a CPU runs work where it is submitted: there are no launches to record"});
+
   const auto plan_start = std::chrono::steady_clock::now();
-  compiled.program = std::make_shared<Program>(plan(std::move(graph), target, {.arena = switches.has("arena")}));
+  compiled.program = std::make_shared<Program>(
+      plan(std::move(graph), target, {.arena = switches.has("arena"), .graph = switches.has("graph") && can_record}));
   compiled.plan_ms = milliseconds_since(plan_start);
 
   for (const std::string& name : switches.names()) {
