@@ -86,7 +86,7 @@ TEST(SwitchSet, AcceptsARepetitionAndRefusesAConflict) {
 
 TEST(SwitchSet, RefusesUnknownNamesAndListsTheKnown) {
   EXPECT_THAT(usage_error("fuse,flsh"),
-              AllOf(HasSubstr("unknown switch 'flsh'"), HasSubstr("arena, flash, fuse, hoist, bf16, int8, steps"),
+              AllOf(HasSubstr("unknown switch 'flsh'"), HasSubstr("arena, flash, fuse, hoist, bf16, int8, graph, steps"),
                     HasSubstr("baseline, lossless, fast")));
   for (const std::string_view list :
        {"Fuse", " fuse", "fuse,", ",fuse", "fuse,,bf16", ",", "fast=1", "=4", "=", "fuse;bf16"})
