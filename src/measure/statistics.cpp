@@ -1,17 +1,15 @@
 #include "measure/statistics.hpp"
 
 #include <algorithm>
-#include <array>
+#include <boost/math/distributions/binomial.hpp>
 #include <cmath>
 #include <cstddef>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
+#include "measure/resample.hpp"
 
 namespace headroom {
 namespace {
-
-constexpr double kTailProbability = 0.025;  // on each side of a 95% interval
 
 void check_finite(std::span<const double> values) {
   if (values.empty()) fail("there are no trials to summarize; at least one is needed");
@@ -27,64 +25,11 @@ void check_positive(std::span<const double> values) {
   }
 }
 
-std::vector<double> sorted_copy(std::span<const double> values) {
-  std::vector<double> sorted(values.begin(), values.end());
-  std::ranges::sort(sorted);
-  return sorted;
-}
-
-// Draws resamples of a sorted sample and takes their medians. Indices stand for values, so that selection compares
-// integers and the sample is read only twice.
-class MedianResampler {
- public:
-  MedianResampler(std::vector<double> sorted, std::uint64_t seed, std::uint32_t stream)
-      : sorted_(std::move(sorted)),
-        key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32U)},
-        counter_{0, 0, stream, 0},
-        drawn_(sorted_.size()) {}
-
-  double draw() {
-    for (std::uint32_t& index : drawn_) index = draw_index();
-    const auto middle = drawn_.begin() + static_cast<std::ptrdiff_t>(drawn_.size() / 2);
-    std::ranges::nth_element(drawn_, middle);
-    const double upper = sorted_[*middle];
-    if (drawn_.size() % 2 == 1) return upper;
-    return (sorted_[*std::max_element(drawn_.begin(), middle)] + upper) / 2;
-  }
-
- private:
-  // Uniform in [0, n) by multiplying and shifting (Lemire, "Fast random integer generation in an interval", 2019); no
-  // value is favoured by more than n / 2^32 of its probability.
-  std::uint32_t draw_index() {
-    if (used_ == words_.size()) {
-      words_ = philox4x32(counter_, key_);
-      if (++counter_[0] == 0) ++counter_[1];
-      used_ = 0;
-    }
-    return static_cast<std::uint32_t>((std::uint64_t{words_[used_++]} * sorted_.size()) >> 32U);
-  }
-
-  std::vector<double> sorted_;
-  std::array<std::uint32_t, 2> key_;
-  std::array<std::uint32_t, 4> counter_;
-  std::array<std::uint32_t, 4> words_{};
-  std::size_t used_ = 4;
-  std::vector<std::uint32_t> drawn_;
-};
-
-template <typename Draw>
-Interval percentile_interval(int resamples, Draw draw) {
-  HR_CHECK_LE(1, resamples);
-  std::vector<double> values(static_cast<std::size_t>(resamples));
-  std::ranges::generate(values, draw);
-  std::ranges::sort(values);
-  return {quantile_of_sorted(values, kTailProbability), quantile_of_sorted(values, 1 - kTailProbability)};
-}
-
 std::optional<Interval> interval_of_sorted(const std::vector<double>& sorted, const Bootstrap& bootstrap) {
   if (sorted.size() < 2) return std::nullopt;
-  MedianResampler resampler(sorted, bootstrap.seed, 0);
-  return percentile_interval(bootstrap.resamples, [&] { return resampler.draw(); });
+  MedianResampler resampler(sorted);
+  IndexStream stream(bootstrap.seed, 0);
+  return percentile_interval(bootstrap.resamples, [&] { return resampler.draw(stream); });
 }
 
 // Clamped, because rounding may carry the mean of equal values just beyond them and make a constant series look spread.
@@ -143,6 +88,17 @@ std::optional<Interval> bootstrap_median_interval(std::span<const double> trials
   return interval_of_sorted(sorted_copy(trials), bootstrap);
 }
 
+std::optional<Interval> exact_median_interval(std::span<const double> values) {
+  check_finite(values);
+  const std::vector<double> sorted = sorted_copy(values);
+  const boost::math::binomial below_median(static_cast<double>(sorted.size()), 0.5);
+  // The largest k with P(fewer than k values lie below the median) <= 2.5%.
+  std::size_t k = 0;
+  while (2 * (k + 1) <= sorted.size() && cdf(below_median, static_cast<double>(k)) <= 0.025) ++k;
+  if (k == 0) return std::nullopt;
+  return Interval{sorted[k - 1], sorted[sorted.size() - k]};
+}
+
 Summary summarize(std::span<const double> trials, const Bootstrap& bootstrap) {
   check_finite(trials);
   const std::vector<double> sorted = sorted_copy(trials);
@@ -170,9 +126,10 @@ Estimate ratio_with_interval(std::span<const double> base_trials, std::span<cons
   const std::vector<double> changed = sorted_copy(new_trials);
   Estimate ratio{quantile_of_sorted(base, 0.5) / quantile_of_sorted(changed, 0.5), std::nullopt};
   if (base.size() > 1 && changed.size() > 1) {
-    MedianResampler base_medians(base, bootstrap.seed, 0);
-    MedianResampler new_medians(changed, bootstrap.seed, 1);
-    ratio.interval = percentile_interval(bootstrap.resamples, [&] { return base_medians.draw() / new_medians.draw(); });
+    MedianResampler base_medians(base), new_medians(changed);
+    IndexStream base_stream(bootstrap.seed, 0), new_stream(bootstrap.seed, 1);
+    ratio.interval = percentile_interval(bootstrap.resamples,
+                                         [&] { return base_medians.draw(base_stream) / new_medians.draw(new_stream); });
   }
   return ratio;
 }

@@ -61,6 +61,12 @@ struct Summary {
 [[nodiscard]] std::optional<Interval> bootstrap_median_interval(std::span<const double> trials,
                                                                 const Bootstrap& bootstrap = {});
 
+/// Interval of the median that holds it with at least 95% whatever the distribution: from the k-th smallest to the k-th
+/// largest value, k by the binomial distribution of how many values lie below the median (Conover, "Practical
+/// Nonparametric Statistics", 1999, section 3.2). For few values, where the bootstrap claims too much. Absent for fewer
+/// than 6, which cannot give 95%. Throws Error where `values` is empty or holds a NaN or infinity.
+[[nodiscard]] std::optional<Interval> exact_median_interval(std::span<const double> values);
+
 /// Everything shown of `trials`, in any order. Outliers are told by the fences of Tukey, "Exploratory Data Analysis",
 /// 1977. Throws Error where `trials` is empty or holds a NaN or infinity.
 [[nodiscard]] Summary summarize(std::span<const double> trials, const Bootstrap& bootstrap = {});
