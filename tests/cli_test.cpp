@@ -167,7 +167,8 @@ TEST_F(CliTest, BenchSavesAResultThatReadsBack) {
   ASSERT_EQ(results.results.size(), 1U);
   EXPECT_EQ(series_of(results.results[0], "forward").time_ms.size(), 3U);
   EXPECT_EQ(results.results[0].configuration.applied, (std::vector<std::string>{"arena", "flash", "fuse"}));
-  EXPECT_EQ(results.results[0].configuration.declined.size(), 3U);  // no loop for hoist and steps, a CPU for graph
+  EXPECT_EQ(results.results[0].configuration.declined.size(),
+            4U);  // no loop for hoist and steps, a CPU for streams and graph
 }
 
 TEST_F(CliTest, BenchListsTheKernelsOfTheSuite) {

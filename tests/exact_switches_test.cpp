@@ -19,14 +19,16 @@
 namespace headroom {
 namespace {
 
-/// All sets of exact switches that take no argument.
-std::vector<SwitchSet> combinations() {
+/// All sets of exact switches that take no argument; on a CPU without those that decline there, but for one with all.
+std::vector<SwitchSet> combinations(bool on_gpu) {
   std::vector<SwitchSet> sets = {{}};
   for (const SwitchInfo& info : all_switches()) {
     if (!info.exact || !info.value.empty()) continue;
+    if (!on_gpu && (info.name == "streams" || info.name == "graph")) continue;
     const SwitchSet single = SwitchSet::parse(info.name);
     for (std::size_t i = 0, count = sets.size(); i < count; ++i) sets.push_back(sets[i].with(single));
   }
+  if (!on_gpu) sets.push_back(SwitchSet::parse("lossless"));
   return sets;
 }
 
@@ -92,8 +94,10 @@ class ExactSwitchesTest : public testing::TestWithParam<Case> {
     return outputs;
   }
 
-  /// `graph` is for GPUs.
-  bool may_decline(std::string_view name) const { return name == "graph" && !on_gpu(); }
+  /// `graph` and `streams` are for GPUs, and `streams` needs `arena`.
+  bool may_decline(std::string_view name, const SwitchSet& switches) const {
+    return (name == "graph" && !on_gpu()) || (name == "streams" && (!on_gpu() || !switches.has("arena")));
+  }
 
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Model> model_;
@@ -103,11 +107,12 @@ class ExactSwitchesTest : public testing::TestWithParam<Case> {
 TEST_P(ExactSwitchesTest, KeepAForwardPassInAnyCombination) {
   std::vector<Declined> declined;
   const HostTensor baseline = forward({}, declined).front();
-  for (const SwitchSet& switches : combinations()) {
+  for (const SwitchSet& switches : combinations(on_gpu())) {
     for (const HostTensor& output : forward(switches, declined))
       EXPECT_LE(relative_l2(output, baseline), 1e-5) << switches.to_string();
     for (const Declined& one : declined)
-      EXPECT_TRUE(one.switch_name == "hoist" || may_decline(one.switch_name)) << one.switch_name << ": " << one.reason;
+      EXPECT_TRUE(one.switch_name == "hoist" || may_decline(one.switch_name, switches))
+          << one.switch_name << ": " << one.reason;
   }
 }
 
@@ -116,11 +121,11 @@ TEST_P(ExactSwitchesTest, KeepADenoiseLoopInAnyCombination) {
     GTEST_SKIP() << "its output is no velocity of its input";
   std::vector<Declined> declined;
   const HostTensor baseline = denoise({}, declined).front();
-  for (const SwitchSet& switches : combinations()) {
+  for (const SwitchSet& switches : combinations(on_gpu())) {
     for (const HostTensor& output : denoise(switches, declined))
       EXPECT_LE(relative_l2(output, baseline), 1e-5) << switches.to_string();
     for (const Declined& one : declined)
-      EXPECT_TRUE(may_decline(one.switch_name)) << one.switch_name << ": " << one.reason;
+      EXPECT_TRUE(may_decline(one.switch_name, switches)) << one.switch_name << ": " << one.reason;
   }
 }
 

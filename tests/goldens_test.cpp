@@ -135,14 +135,15 @@ TEST_P(GoldenTest, Int8StaysWithinFivePercent) {
 }
 
 TEST_P(GpuGoldenTest, ExactSwitchesAgreeInFp32) {
-  for (const std::string switches : {"", "arena", "fuse", "arena,fuse", "graph", "arena,flash,fuse,hoist,graph"}) {
+  for (const std::string switches :
+       {"", "arena", "fuse", "arena,fuse", "graph", "arena,streams", "arena,flash,fuse,hoist,streams,graph"}) {
     std::vector<std::string> applied;
     EXPECT_LE(relative_l2(golden_->run(switches, &applied), golden_->sample_), 5e-6) << switches;
   }
 }
 
 TEST_P(GpuGoldenTest, Bf16StaysNear) {
-  for (const std::string switches : {"bf16", "arena,flash,fuse,bf16", "arena,flash,fuse,bf16,graph"}) {
+  for (const std::string switches : {"bf16", "arena,flash,fuse,bf16", "arena,flash,fuse,bf16,streams,graph"}) {
     std::vector<std::string> applied;
     const double error = relative_l2(golden_->run(switches, &applied), golden_->sample_);
     EXPECT_EQ(applied, SwitchSet::parse(switches).names());

@@ -52,11 +52,15 @@ class Buffer {
   MemoryCategory category_ = MemoryCategory::kActivations;
 };
 
+class Event;
+
 /// A queue of work on a device, run in order. On a CPU each piece runs at once, on the calling thread and its OpenMP
 /// team.
 class Stream {
  public:
   virtual ~Stream() = default;
+  /// What is submitted from now on runs after all that was submitted before `event` was recorded.
+  virtual void wait(const Event& event) = 0;
   /// Returns when all work submitted so far is done.
   virtual void synchronize() = 0;
   /// The device's own handle (cudaStream_t), or null where there is none.
@@ -70,7 +74,7 @@ class Recording {
   virtual void replay(Stream& stream) = 0;
 };
 
-/// A point in a stream's work, for timing on the device.
+/// A point in a stream's work, for other streams to wait for and for timing on the device.
 class Event {
  public:
   virtual ~Event() = default;

@@ -22,8 +22,8 @@ constexpr std::string_view kAuto = "auto";
 
 constexpr std::array kPresets = {
     Preset{"baseline", "", "no optimization: one library or vectorized kernel per plain op"},
-    Preset{"lossless", "arena,flash,fuse,hoist,graph", "every exact switch"},
-    Preset{"fast", "arena,flash,fuse,hoist,bf16,graph", "lossless plus bfloat16"},
+    Preset{"lossless", "arena,flash,fuse,hoist,streams,graph", "every exact switch"},
+    Preset{"fast", "arena,flash,fuse,hoist,bf16,streams,graph", "lossless plus bfloat16"},
     Preset{kAuto, "", "the fastest set measured on this machine, within a limit on the error"},
 };
 

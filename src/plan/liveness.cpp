@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "plan/arena.hpp"
+#include "plan/lanes.hpp"
 
 namespace headroom {
 namespace {
@@ -36,10 +37,13 @@ void find_lifetimes(Program& program) {
   const int end = std::max(0, static_cast<int>(program.steps.size()) - 1);
   for (const Output& output : program.graph.outputs()) touch(program.places[index_of(output.value)].storage, end);
 
+  const std::vector<int> concurrent = last_concurrent(program);
   for (std::size_t s = 0; s < touched.size(); ++s) {
     if (touched[s].empty()) continue;
     program.storages[s].first = *std::ranges::min_element(touched[s]);
-    program.storages[s].last = *std::ranges::max_element(touched[s]);
+    if (program.steps.empty()) continue;  // an output that is an input
+    for (const int step : touched[s])
+      program.storages[s].last = std::max(program.storages[s].last, concurrent[static_cast<std::size_t>(step)]);
   }
   stretch_over_loops(program.root, touched, program.storages);
 }

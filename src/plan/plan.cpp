@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "plan/arena.hpp"
 #include "plan/choose.hpp"
+#include "plan/lanes.hpp"
 #include "plan/liveness.hpp"
 #include "plan/placement.hpp"
 #include "plan/weight_key.hpp"
@@ -31,6 +32,7 @@ class Planner {
     program_.places = placements_.places;
     program_.elided = static_cast<int>(std::ranges::count(placements_.elided, true));
     program_.root = make_segment(kTopRegion);
+    if (options_.lanes > 1) assign_lanes(program_, options_.lanes);
     find_lifetimes(program_);
     program_.arena_lower_bound_bytes = arena_lower_bound(program_);
     if (options_.arena) program_.arena_bytes = assign_offsets(program_.storages);
@@ -218,6 +220,7 @@ class Planner {
 }  // namespace
 
 Program plan(Graph graph, const Target& target, const PlanOptions& options) {
+  HR_CHECK(options.lanes == 1 || options.arena);  // a caching allocator hands memory on in schedule order
   return Planner(std::move(graph), target, options).run();
 }
 

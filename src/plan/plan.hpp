@@ -8,6 +8,9 @@ namespace headroom {
 struct PlanOptions {
   /// The `arena` switch: views instead of copies, in-place results, addresses fixed in one arena.
   bool arena = false;
+  /// The `streams` switch: steps that do not need each other run at the same time, on up to this many streams. More
+  /// than one needs `arena`.
+  int lanes = 1;
   /// The `graph` switch: a session records straight runs of steps and replays them.
   bool graph = false;
 };

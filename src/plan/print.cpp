@@ -32,6 +32,8 @@ class Printer {
     else
       line("  eager    buffers by liveness, at most {:.1f} MiB live at once",
            mebibytes(program_.arena_lower_bound_bytes));
+    if (program_.lanes > 1)
+      line("  streams  {}, which meet before and after each straight run of steps", program_.lanes);
     if (program_.has_graph) line("  graph    straight runs of steps are recorded when they first recur, and replayed");
     segment(program_.root, 0);
     return std::move(text_);

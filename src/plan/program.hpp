@@ -58,7 +58,9 @@ struct Step {
   std::vector<ValueId> outputs;
   std::vector<Placement> input_places;
   std::vector<Placement> output_places;
-  int scratch = -1;  ///< storage, or -1
+  int scratch = -1;             ///< storage, or -1
+  int lane = 0;                 ///< the stream it runs on, of Program::lanes
+  std::vector<int> waits = {};  ///< steps of other lanes that must have run before
   std::vector<RejectedKernel> rejections;
 };
 
@@ -90,6 +92,7 @@ struct Program {
   Graph graph;
   Target target;
   bool has_arena = false;  ///< addresses fixed in one arena; otherwise buffers come and go by liveness (eager)
+  int lanes = 1;  ///< streams that steps are spread over; they meet before and after each straight run of steps
   bool has_graph = false;  ///< straight runs of steps are recorded on the device and replayed
   std::vector<Step> steps;
   Segment root;

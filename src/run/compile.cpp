@@ -30,9 +30,17 @@ Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, c
   if (switches.has("graph") && !can_record)
     compiled.declined.push_back({"graph", "a CPU runs work where it is submitted: there are no launches to record"});
 
+  const bool can_spread = can_record && switches.has("arena");
+  if (switches.has("streams") && !can_spread)
+    compiled.declined.push_back({"streams", can_record
+                                                ? "without arena memory is handed on in the order of the schedule"
+                                                : "a CPU runs one step at a time, each on all threads"});
+
   const auto plan_start = std::chrono::steady_clock::now();
-  compiled.program = std::make_shared<Program>(
-      plan(std::move(graph), target, {.arena = switches.has("arena"), .graph = switches.has("graph") && can_record}));
+  compiled.program = std::make_shared<Program>(plan(std::move(graph), target,
+                                                    {.arena = switches.has("arena"),
+                                                     .lanes = switches.has("streams") && can_spread ? 2 : 1,
+                                                     .graph = switches.has("graph") && can_record}));
   compiled.plan_ms = milliseconds_since(plan_start);
 
   for (const std::string& name : switches.names()) {

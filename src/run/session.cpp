@@ -52,6 +52,7 @@ Session::Session(std::shared_ptr<const Program> program, Backend& backend, std::
   output_addresses_.resize(most_outputs);
   allocate_fixed();
   if (!program_->has_arena) plan_buffers();
+  if (program_->lanes > 1) make_lanes();
 }
 
 Session::~Session() = default;
@@ -68,6 +69,17 @@ void Session::allocate_fixed() {
       bases_[s] = buffers_[s].data();
     }
   }
+}
+
+void Session::make_lanes() {
+  for (int lane = 1; lane < program_->lanes; ++lane)
+    lanes_.push_back({.stream = backend_.make_stream(), .joined = backend_.make_event()});
+  forked_ = backend_.make_event();
+  done_.resize(program_->steps.size());
+  for (const Step& step : program_->steps)
+    for (const int before : step.waits)
+      if (std::unique_ptr<Event>& event = done_[static_cast<std::size_t>(before)]; !event)
+        event = backend_.make_event();
 }
 
 /// A buffer is taken before the first step that touches it and given back after the last; one that lives across a
@@ -219,29 +231,55 @@ void Session::run_steps(int first, int last) {
 }
 
 void Session::submit_steps(int first, int last) {
+  const bool spread = !lanes_.empty() && !launch_observer_;
+  if (spread) forked_->record(*stream_);
   for (int i = first; i < last; ++i) {
     const auto index = static_cast<std::size_t>(i);
     if (!program_->has_arena)
       for (const int storage : schedule_.take_before[index]) take(storage);
     if (launch_observer_)
       launch_observed(i);
+    else if (spread)
+      launch_on_lane(i);
     else
-      launch(program_->steps[index]);
+      launch(program_->steps[index], *stream_);
     if (!program_->has_arena)
       for (const int storage : schedule_.give_after[index]) give(storage);
   }
+  if (spread) join_lanes();
 }
 
-void Session::launch(const Step& step) {
+void Session::launch_on_lane(int index) {
+  const Step& step = program_->steps[static_cast<std::size_t>(index)];
+  Stream* stream = stream_.get();
+  if (step.lane > 0) {
+    Lane& lane = lanes_[static_cast<std::size_t>(step.lane) - 1];
+    stream = lane.stream.get();
+    if (!std::exchange(lane.in_use, true)) stream->wait(*forked_);
+  }
+  for (const int before : step.waits) stream->wait(*done_[static_cast<std::size_t>(before)]);
+  launch(step, *stream);
+  if (const std::unique_ptr<Event>& event = done_[static_cast<std::size_t>(index)]) event->record(*stream);
+}
+
+void Session::join_lanes() {
+  for (Lane& lane : lanes_) {
+    if (!std::exchange(lane.in_use, false)) continue;
+    lane.joined->record(*lane.stream);
+    stream_->wait(*lane.joined);
+  }
+}
+
+void Session::launch(const Step& step, Stream& stream) {
   for (std::size_t i = 0; i < step.input_places.size(); ++i) input_addresses_[i] = address(step.input_places[i]);
   for (std::size_t i = 0; i < step.output_places.size(); ++i) output_addresses_[i] = address(step.output_places[i]);
   if (step.prepared == nullptr) {  // a state's next value
-    backend_.copy_on_device(*stream_, output_addresses_[0], input_addresses_[0],
+    backend_.copy_on_device(stream, output_addresses_[0], input_addresses_[0],
                             program_->graph.type(step.outputs[0]).bytes());
     return;
   }
   backend_.begin_range(step.label.c_str());
-  step.prepared->launch({.stream = *stream_,
+  step.prepared->launch({.stream = stream,
                          .inputs = std::span(input_addresses_).first(step.input_places.size()),
                          .outputs = std::span(output_addresses_).first(step.output_places.size()),
                          .scratch = step.scratch < 0 ? nullptr : bases_[static_cast<std::size_t>(step.scratch)]});
@@ -250,7 +288,7 @@ void Session::launch(const Step& step) {
 
 void Session::launch_observed(int index) {
   const auto start = std::chrono::steady_clock::now();
-  launch(program_->steps[static_cast<std::size_t>(index)]);
+  launch(program_->steps[static_cast<std::size_t>(index)], *stream_);
   stream_->synchronize();
   launch_observer_(index, milliseconds_since(start));
 }

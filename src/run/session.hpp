@@ -81,6 +81,13 @@ class Session {
     std::vector<std::vector<int>> give_after;   // by step
   };
 
+  /// A stream beside the session's own, and how far it is within a straight run of steps.
+  struct Lane {
+    std::unique_ptr<Stream> stream;
+    std::unique_ptr<Event> joined;  ///< recorded at the end of a run of steps
+    bool in_use = false;            ///< has been given a step of the current run
+  };
+
   /// A straight run of steps, by its first: how far it is on its way to being replayed.
   struct Replayed {
     bool has_run = false;
@@ -89,6 +96,7 @@ class Session {
 
   void allocate_fixed();
   void plan_buffers();
+  void make_lanes();
   [[nodiscard]] std::byte* set_storage(std::string_view name);
   void bind_weights(const WeightStore& weights);
   void run_outside_loops(const Segment& segment, const IterationObserver& observer);
@@ -96,7 +104,9 @@ class Session {
   void run_loop(const Segment& segment, const IterationObserver& observer);
   void run_steps(int first, int last);
   void submit_steps(int first, int last);
-  void launch(const Step& step);
+  void launch(const Step& step, Stream& stream);
+  void launch_on_lane(int index);
+  void join_lanes();
   void launch_observed(int index);
   void take(int storage);
   void give(int storage);
@@ -119,6 +129,9 @@ class Session {
   std::vector<const void*> input_addresses_;  // of the step being launched
   std::vector<void*> output_addresses_;
   std::map<int, Replayed> replayed_;
+  std::vector<Lane> lanes_;                   // of Program::lanes, but for the first
+  std::unique_ptr<Event> forked_;             // recorded where a run of steps begins
+  std::vector<std::unique_ptr<Event>> done_;  // by step, where another lane waits for it
   double outside_loops_ms_ = 0;
   LaunchObserver launch_observer_;
 };

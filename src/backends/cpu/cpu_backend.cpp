@@ -53,6 +53,7 @@ void* map_huge(std::size_t bytes) {
 /// Work runs where it is submitted, so there is never anything to wait for.
 class CpuStream final : public Stream {
  public:
+  void wait(const Event& /*event*/) override {}
   void synchronize() override {}
   [[nodiscard]] void* native_handle() const noexcept override { return nullptr; }
 };

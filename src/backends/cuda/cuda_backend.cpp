@@ -102,6 +102,7 @@ class CudaStream final : public Stream {
       report(cudaStreamDestroy(stream_));
     }
   }
+  void wait(const Event& event) override;
   void synchronize() override { check(cudaStreamSynchronize(stream_)); }
   [[nodiscard]] void* native_handle() const noexcept override { return stream_; }
 
@@ -127,9 +128,15 @@ class CudaEvent final : public Event {
     return static_cast<double>(milliseconds);
   }
 
+  [[nodiscard]] cudaEvent_t handle() const noexcept { return event_; }
+
  private:
   cudaEvent_t event_ = nullptr;
 };
+
+void CudaStream::wait(const Event& event) {
+  check(cudaStreamWaitEvent(stream_, dynamic_cast<const CudaEvent&>(event).handle()));
+}
 
 /// A CUDA graph made from a stream's work.
 class CudaRecording final : public Recording {

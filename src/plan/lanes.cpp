@@ -1,0 +1,207 @@
+#include "plan/lanes.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace headroom {
+namespace {
+
+/// A placed tensor as the bytes it touches.
+struct Region {
+  int storage = -1;
+  std::int64_t offset = 0;
+  Shape shape;
+  Shape strides;  ///< in elements
+  std::int64_t element_bytes = 0;
+};
+
+/// Bytes from the first to the last element along the axes whose stride is below `limit` bytes.
+std::int64_t span_below(const Region& region, std::int64_t limit) {
+  std::int64_t span = region.element_bytes;
+  for (int axis = 0; axis < region.shape.rank(); ++axis) {
+    const std::int64_t stride = region.strides[axis] * region.element_bytes;
+    if (stride < limit) span += (region.shape[axis] - 1) * stride;
+  }
+  return span;
+}
+
+/// Whether every axis moves by a multiple of `period` bytes or stays inside one period.
+bool has_period(const Region& region, std::int64_t period) {
+  for (int axis = 0; axis < region.shape.rank(); ++axis) {
+    const std::int64_t stride = region.strides[axis] * region.element_bytes;
+    if (region.shape[axis] > 1 && stride >= period && stride % period != 0) return false;
+  }
+  return region.offset % period + span_below(region, period) <= period;
+}
+
+/// Whether two tensors of one storage may have a byte in common. Exact for parts side by side along any one axis.
+bool may_overlap(const Region& a, const Region& b) {
+  constexpr std::int64_t kEverything = INT64_MAX;
+  if (a.shape.numel() == 0 || b.shape.numel() == 0) return false;
+  const auto disjoint = [](std::int64_t a_at, std::int64_t a_span, std::int64_t b_at, std::int64_t b_span) {
+    return a_at + a_span <= b_at || b_at + b_span <= a_at;
+  };
+  if (disjoint(a.offset, span_below(a, kEverything), b.offset, span_below(b, kEverything))) return false;
+  for (int axis = 0; axis < a.shape.rank(); ++axis) {
+    const std::int64_t period = a.strides[axis] * a.element_bytes;
+    if (a.shape[axis] < 2 || period <= 0 || !has_period(a, period) || !has_period(b, period)) continue;
+    if (disjoint(a.offset % period, span_below(a, period), b.offset % period, span_below(b, period))) return false;
+  }
+  return true;
+}
+
+/// The stretches of steps between which all lanes meet: those that no loop begins or ends in.
+std::vector<std::pair<int, int>> straight_stretches(const Program& program) {
+  std::vector<std::pair<int, int>> stretches;
+  const auto visit = [&](const auto& self, const Segment& segment) -> void {
+    if (segment.children.empty() && segment.first < segment.last) stretches.emplace_back(segment.first, segment.last);
+    for (const Segment& child : segment.children) self(self, child);
+  };
+  visit(visit, program.root);
+  return stretches;
+}
+
+/// What is known to have run when a step begins: by lane the latest such step, -1 for none of this stretch.
+using Seen = std::vector<int>;
+
+void merge(Seen& seen, const Seen& other) {
+  for (std::size_t lane = 0; lane < seen.size(); ++lane) seen[lane] = std::max(seen[lane], other[lane]);
+}
+
+/// A rough duration, in bytes that memory moves meanwhile: lanes are chosen by comparing them, so that only ratios of
+/// arithmetic, memory and launches matter, which are alike on the GPUs of a decade.
+double duration(const Cost& cost) {
+  constexpr double kFlopsPerByte = 200;
+  constexpr double kLaunchBytes = 8e6;
+  return kLaunchBytes + std::max(cost.bytes, cost.flops / kFlopsPerByte);
+}
+
+/// Assigns the lanes of one stretch.
+class Stretch {
+ public:
+  Stretch(Program& program, int most) : program_(program), lanes_(static_cast<std::size_t>(most)) {}
+
+  void assign(int first, int last) {
+    accesses_.assign(program_.storages.size(), {});
+    tails_.assign(lanes_, -1);
+    done_.assign(static_cast<std::size_t>(last - first), Seen(lanes_, -1));
+    finished_.assign(static_cast<std::size_t>(last - first), 0);
+    first_ = first;
+    for (int i = first; i < last; ++i) assign_step(i);
+  }
+
+ private:
+  struct Access {
+    int step;
+    bool writes;
+    Region region;
+  };
+
+  Step& step(int i) const { return program_.steps[static_cast<std::size_t>(i)]; }
+  double& finished(int i) { return finished_[static_cast<std::size_t>(i - first_)]; }
+  /// What is known to have run when step i has.
+  Seen& done(int i) { return done_[static_cast<std::size_t>(i - first_)]; }
+
+  void assign_step(int i) {
+    const std::vector<int> needed = find_needed(i);
+    Step& current = step(i);
+    current.lane = choose_lane(i, needed);
+    const auto lane = static_cast<std::size_t>(current.lane);
+    Seen& seen = done(i);
+    if (tails_[lane] >= 0) merge(seen, done(tails_[lane]));
+    for (auto n = needed.rbegin(); n != needed.rend(); ++n) {  // the latest first: it may have waited for the others
+      const auto other = static_cast<std::size_t>(step(*n).lane);
+      if (seen[other] >= *n) continue;
+      current.waits.push_back(*n);
+      merge(seen, done(*n));
+    }
+    seen[lane] = i;
+    tails_[lane] = i;
+  }
+
+  /// Earlier steps of the stretch that must have run before step i, in order, none twice.
+  std::vector<int> find_needed(int i) {
+    std::vector<int> needed;
+    const auto access = [&](const Placement& place, const TensorType& type, bool writes) {
+      if (place.storage < 0 || program_.storages[static_cast<std::size_t>(place.storage)].kind == StorageKind::kWeight)
+        return;
+      Region region{.storage = place.storage,
+                    .offset = static_cast<std::int64_t>(place.offset_bytes),
+                    .shape = type.shape,
+                    .strides = place.strides,
+                    .element_bytes = static_cast<std::int64_t>(size_of(type.dtype))};
+      std::vector<Access>& known = accesses_[static_cast<std::size_t>(place.storage)];
+      for (const Access& before : known)
+        if (before.step != i && (before.writes || writes) && may_overlap(before.region, region))
+          needed.push_back(before.step);
+      known.push_back({i, writes, std::move(region)});
+    };
+    const Step& current = step(i);
+    for (std::size_t k = 0; k < current.inputs.size(); ++k)
+      access(current.input_places[k], program_.graph.type(current.inputs[k]), false);
+    for (std::size_t k = 0; k < current.outputs.size(); ++k)
+      access(current.output_places[k], program_.graph.type(current.outputs[k]), true);
+    std::ranges::sort(needed);
+    const auto twice = std::ranges::unique(needed);
+    needed.erase(twice.begin(), twice.end());
+    return needed;
+  }
+
+  /// The lane where the step begins earliest; where several are equal that of the latest step it needs, then the first.
+  int choose_lane(int i, const std::vector<int>& needed) {
+    double ready = 0;
+    for (const int n : needed) ready = std::max(ready, finished(n));
+    const auto begin = [&](int lane) {
+      const int tail = tails_[static_cast<std::size_t>(lane)];
+      return std::max(ready, tail < 0 ? 0 : finished(tail));
+    };
+    int best = needed.empty() ? 0 : step(needed.back()).lane;
+    for (int lane = 0; lane < static_cast<int>(lanes_); ++lane)
+      if (begin(lane) < begin(best)) best = lane;
+    finished(i) = begin(best) + duration(step(i).cost);
+    return best;
+  }
+
+  Program& program_;
+  std::size_t lanes_;
+  int first_ = 0;
+  std::vector<std::vector<Access>> accesses_;  // by storage
+  std::vector<int> tails_;                     // by lane its last step, -1 for none
+  std::vector<Seen> done_;                     // by step of the stretch
+  std::vector<double> finished_;               // by step of the stretch, as estimated
+};
+
+}  // namespace
+
+void assign_lanes(Program& program, int most) {
+  Stretch stretch(program, most);
+  for (const auto& [first, last] : straight_stretches(program)) stretch.assign(first, last);
+  program.lanes = 1;
+  for (const Step& step : program.steps) program.lanes = std::max(program.lanes, step.lane + 1);
+}
+
+std::vector<int> last_concurrent(const Program& program) {
+  const auto lanes = static_cast<std::size_t>(program.lanes);
+  std::vector<int> result(program.steps.size());
+  for (const auto& [first, last] : straight_stretches(program)) {
+    std::vector<Seen> done(static_cast<std::size_t>(last - first), Seen(lanes, -1));
+    std::vector<int> tails(lanes, -1);
+    for (int i = first; i < last; ++i) {
+      const Step& step = program.steps[static_cast<std::size_t>(i)];
+      const auto lane = static_cast<std::size_t>(step.lane);
+      Seen& seen = done[static_cast<std::size_t>(i - first)];
+      if (tails[lane] >= 0) merge(seen, done[static_cast<std::size_t>(tails[lane] - first)]);
+      for (const int n : step.waits) merge(seen, done[static_cast<std::size_t>(n - first)]);
+      // Whatever this step has not seen of another lane may run beside it, and it beside them.
+      for (int k = first; k < i; ++k)
+        if (seen[static_cast<std::size_t>(program.steps[static_cast<std::size_t>(k)].lane)] < k)
+          result[static_cast<std::size_t>(k)] = i;
+      seen[lane] = i;
+      tails[lane] = i;
+      result[static_cast<std::size_t>(i)] = i;
+    }
+  }
+  return result;
+}
+
+}  // namespace headroom

@@ -1,0 +1,100 @@
+#include "plan/lanes.hpp"
+
+#include <gtest/gtest.h>
+
+#include "ir/text.hpp"
+#include "plan/plan.hpp"
+
+namespace headroom {
+namespace {
+
+Program plan_lanes(const char* text, int lanes) {
+  return plan(parse_graph(text), Target{.cpu_isa = CpuIsa::kAvx2, .threads = 1}, {.arena = true, .lanes = lanes});
+}
+
+std::vector<int> lanes_of(const Program& program) {
+  std::vector<int> lanes;
+  for (const Step& step : program.steps) lanes.push_back(step.lane);
+  return lanes;
+}
+
+/// Two chains that meet, as text and image of a double block do.
+constexpr const char* kTwoChains = R"(graph chains {
+  input %a: f32[1, 3, 8]
+  input %b: f32[1, 5, 8]
+  %2: f32[1, 3, 8] = silu(%a)
+  %3: f32[1, 5, 8] = silu(%b)
+  %4: f32[1, 3, 8] = relu(%2)
+  %5: f32[1, 5, 8] = relu(%3)
+  %6: f32[1, 8, 8] = concat(%4, %5) {axis = 1}
+  %7: f32[1, 8, 8] = softmax(%6)
+  %8: f32[1, 3, 8] = slice(%7) {axis = 1, start = 0, size = 3}
+  %9: f32[1, 5, 8] = slice(%7) {axis = 1, start = 3, size = 5}
+  %10: f32[1, 3, 8] = silu(%8)
+  %11: f32[1, 5, 8] = silu(%9)
+  output x = %10
+  output y = %11
+})";
+
+TEST(Lanes, ChainsRunBesideEachOtherAndMeet) {
+  const Program program = plan_lanes(kTwoChains, 2);
+  ASSERT_EQ(program.steps.size(), 7U);  // the concatenation and its slices are places
+  EXPECT_EQ(program.lanes, 2);
+  EXPECT_EQ(lanes_of(program), (std::vector{0, 1, 0, 1, 1, 1, 0}));
+  EXPECT_EQ(program.steps[4].waits, std::vector{2});  // the softmax, for the other chain's part
+  EXPECT_EQ(program.steps[6].waits, std::vector{4});
+  for (const int quiet : {0, 1, 2, 3, 5}) EXPECT_TRUE(program.steps[static_cast<std::size_t>(quiet)].waits.empty());
+}
+
+TEST(Lanes, OneLaneIsTheSchedule) {
+  const Program program = plan_lanes(kTwoChains, 1);
+  EXPECT_EQ(program.lanes, 1);
+  EXPECT_EQ(lanes_of(program), std::vector<int>(7, 0));
+  for (const Step& step : program.steps) EXPECT_TRUE(step.waits.empty());
+}
+
+TEST(Lanes, AChainOfStepsIsLeftAlone) {
+  const Program program = plan_lanes(R"(graph chain {
+    input %a: f32[1, 3, 8]
+    %1: f32[1, 3, 8] = silu(%a)
+    %2: f32[1, 3, 8] = relu(%1)
+    %3: f32[1, 3, 8] = add(%2, %1)
+    output x = %3
+  })",
+                                     4);
+  EXPECT_EQ(program.lanes, 1);
+}
+
+TEST(Lanes, PartsOfABatchedConcatenationAreToldApart) {
+  // Rows of both parts take turns in memory: only their strides say that they never meet.
+  const Program program = plan_lanes(R"(graph parts {
+    input %a: f32[2, 3, 8]
+    input %b: f32[2, 5, 8]
+    %2: f32[2, 3, 8] = silu(%a)
+    %3: f32[2, 5, 8] = relu(%b)
+    %4: f32[2, 8, 8] = concat(%2, %3) {axis = 1}
+    %5: f32[2, 8, 8] = softmax(%4)
+    output y = %5
+  })",
+                                     2);
+  EXPECT_EQ(lanes_of(program), (std::vector{0, 1, 1}));
+  EXPECT_TRUE(program.steps[1].waits.empty());
+  EXPECT_EQ(program.steps[2].waits, std::vector{0});
+}
+
+TEST(Lanes, MemoryIsNotHandedToWhatMayRunBeside) {
+  // After its relu nobody needs %2 or %3; in one lane what the other chain makes next may take their place.
+  const Program program = plan_lanes(kTwoChains, 2);
+  const std::vector<int> until = last_concurrent(program);
+  EXPECT_EQ(until, (std::vector{3, 2, 3, 3, 4, 6, 6}));
+  for (const Storage& a : program.storages)
+    for (const Storage& b : program.storages) {
+      if (&a == &b || a.kind != StorageKind::kArena || b.kind != StorageKind::kArena) continue;
+      const bool at_once = a.first <= b.last && b.first <= a.last;
+      const bool apart = a.arena_offset + a.bytes <= b.arena_offset || b.arena_offset + b.bytes <= a.arena_offset;
+      EXPECT_TRUE(apart || !at_once);
+    }
+}
+
+}  // namespace
+}  // namespace headroom
