@@ -50,9 +50,17 @@ TEST_P(Attention, AScaleOfZeroIsTheMeanOfTheValues) {
                         default_tolerance(GetParam()));
 }
 
-TEST(AmxAttention, MatchesTheOracle) {
-  Target target = make_backend(DeviceKind::kCpu)->properties().target;
-  if (target.cpu_isa < CpuIsa::kAmx) GTEST_SKIP() << "this CPU has no AMX";
+class AmxAttention : public testing::Test {
+ protected:
+  void SetUp() override {
+    target = make_backend(DeviceKind::kCpu)->properties().target;
+    if (target.cpu_isa < CpuIsa::kAmx) GTEST_SKIP() << "this CPU has no AMX";
+  }
+
+  Target target;
+};
+
+TEST_F(AmxAttention, MatchesTheOracle) {
   std::vector<Sizes> cases = kOddSizes;
   cases.push_back({1, 2, 70, 1000, 16, 40});  // several blocks of keys, and of queries
   cases.push_back({2, 3, 17, 17, 20, 20});    // a head for each item, so that three are at work at once
@@ -73,7 +81,19 @@ TEST(AmxAttention, MatchesTheOracle) {
   }
 }
 
-TEST(AmxAttention, DeclinesWithReasons) {
+TEST_F(AmxAttention, TakesScoresThatWouldOverflowAnExponential) {
+  // Scores of up to some tens, which leave the range of the offset that most rows have, thousands, and beyond integers.
+  for (const double scale : {3.0, 10.0, -10.0, 300.0, -300.0, 1e8})
+    for (const Sizes& sizes : {Sizes{1, 2, 33, 100, 16, 16}, Sizes{1, 1, 40, 1000, 16, 16}, Sizes{1, 1, 1, 5, 64, 8}})
+      for (const int threads : {1, 2}) {
+        target.threads = threads;
+        const Comparison result = compare_with_oracle(amx_attention(), attention_spec(DType::kBF16, sizes, scale),
+                                                      target, 1, {.relative_l2 = 6e-3, .max_ulps_of_peak = 1e6});
+        EXPECT_TRUE(result.passed) << sizes.keys << " keys, scale " << scale << ": " << result.message;
+      }
+}
+
+TEST(AmxAttentionSupport, DeclinesWithReasons) {
   const auto reason = [](DType dtype, CpuIsa isa) {
     const Support rejection =
         amx_attention().supports(attention_spec(dtype, {1, 1, 4, 4, 8, 8}), Target{.cpu_isa = isa});
@@ -102,9 +122,10 @@ TEST(AttentionCost, CountsBothProducts) {
   EXPECT_EQ(cost.unit, ComputeUnit::kMatrix);
 }
 
-/// attention of one head given as f32, on `target`.
-std::vector<float> attend(const Kernel& kernel, const OpSpec& spec, const std::vector<float>& q,
-                          const std::vector<float>& k, const std::vector<float>& v) {
+/// attention of one head given as T, f32 or the bits of bf16.
+template <class T>
+std::vector<T> attend(const Kernel& kernel, const OpSpec& spec, const std::vector<T>& q, const std::vector<T>& k,
+                      const std::vector<T>& v) {
   std::vector<Operand> inputs;
   for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
   const Operand output = dense_operand(spec.outputs[0]);
@@ -112,7 +133,7 @@ std::vector<float> attend(const Kernel& kernel, const OpSpec& spec, const std::v
   const auto backend = make_backend(DeviceKind::kCpu, 1);
   const auto stream = backend->make_stream();
   const Buffer scratch = backend->allocate(prepared->scratch_bytes(), MemoryCategory::kWorkspace);
-  std::vector<float> y(static_cast<std::size_t>(spec.outputs[0].shape.numel()));
+  std::vector<T> y(static_cast<std::size_t>(spec.outputs[0].shape.numel()));
   const void* const in[] = {q.data(), k.data(), v.data()};
   void* const out = y.data();
   prepared->launch({*stream, in, {&out, 1}, scratch.data()});
@@ -134,6 +155,37 @@ TEST(AttentionValues, ANanInAKeyOrQueryIsNotLost) {
     const std::vector<float> y = attend(highway_attention(), spec, queries, ones, ones);
     for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / 2 == 1) << i;
   });
+}
+
+constexpr std::uint16_t kOneBits = 0x3F80, kInfinityBits = 0x7F80, kNanBits = 0x7FC0;  // of bf16
+bool is_nan_bits(std::uint16_t bits) { return (bits & 0x7FFF) > kInfinityBits; }
+
+TEST_F(AmxAttention, ANanInAKeyOrQueryIsNotLost) {
+  constexpr std::size_t kKeys = 300;
+  const OpSpec spec = attention_spec(DType::kBF16, {1, 1, 3, kKeys, 4, 2}, 1);
+  const std::vector<std::uint16_t> ones(kKeys * 4, kOneBits);
+  const std::vector<std::uint16_t> query(12, kOneBits), values(kKeys * 2, kOneBits);
+  for (const std::size_t key : {0UL, 17UL, 39UL, 150UL, kKeys - 1}) {
+    std::vector<std::uint16_t> keys = ones;
+    keys[key * 4 + 1] = kNanBits;
+    for (const std::uint16_t y : attend(amx_attention(), spec, query, keys, values))
+      EXPECT_TRUE(is_nan_bits(y)) << "key " << key;
+  }
+  for (const std::uint16_t wrong : {kNanBits, kInfinityBits}) {
+    std::vector<std::uint16_t> queries = query;
+    queries[5] = wrong;
+    const auto y = attend(amx_attention(), spec, queries, ones, values);
+    for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(is_nan_bits(y[i]), i / 2 == 1) << i;
+  }
+}
+
+TEST_F(AmxAttention, AKeyAtMinusInfinityHasNoWeight) {
+  const OpSpec spec = attention_spec(DType::kBF16, {1, 1, 3, 40, 4, 2}, 1);
+  std::vector<std::uint16_t> keys(160, kOneBits), values(80, kOneBits);
+  const std::vector<std::uint16_t> queries(12, kOneBits);
+  keys[17 * 4] = kInfinityBits | 0x8000;
+  values[17 * 2] = 0x7000;  // 1.6e29
+  for (const std::uint16_t y : attend(amx_attention(), spec, queries, keys, values)) EXPECT_EQ(y, kOneBits);
 }
 
 }  // namespace

@@ -74,11 +74,12 @@ bool has_f16c() {
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & (1U << 29)) != 0;
 }
 
+/// AMX for bf16 and int8, and AVX-512 VBMI, which every CPU with AMX has beside it.
 bool has_amx() {
-  constexpr unsigned kBf16 = 1U << 22, kTile = 1U << 24, kInt8 = 1U << 25;
+  constexpr unsigned kBf16 = 1U << 22, kTile = 1U << 24, kInt8 = 1U << 25, kVbmi = 1U << 1;
   constexpr unsigned kAll = kBf16 | kTile | kInt8;
   unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kAll) == kAll;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kAll) == kAll && (c & kVbmi) != 0;
 }
 
 bool may_use_amx_tiles() {
