@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/error.hpp"
+
 namespace headroom {
 
 /// Each adds one command with its options, an example in its help, and a callback that runs it.
@@ -12,6 +14,8 @@ void add_bench_command(CLI::App& app);
 void add_ladder_command(CLI::App& app);
 void add_plan_command(CLI::App& app);
 void add_convert_command(CLI::App& app);
+/// A comparison that ends in a regression or nothing conclusive sets `exit_code`, which must outlive the parsing.
+void add_compare_command(CLI::App& app, ExitCode& exit_code);
 void add_profile_command(CLI::App& app);
 
 }  // namespace headroom

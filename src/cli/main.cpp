@@ -32,7 +32,8 @@ int run(int argc, char** argv) {
     return fmt::format("headroom {} ({})", machine.build->version, machine.build->git_revision);
   });
   app.require_subcommand(1);
-  app.footer("Exit codes: 0 ok, 1 error, 2 usage.");
+  app.footer("Exit codes: 0 ok, 1 error, 2 usage, 3 regression found or budget missed, 4 inconclusive.");
+  headroom::ExitCode exit_code = headroom::ExitCode::kOk;
   headroom::add_models_command(app);
   headroom::add_run_command(app);
   headroom::add_forward_command(app);
@@ -41,6 +42,7 @@ int run(int argc, char** argv) {
   headroom::add_plan_command(app);
   headroom::add_convert_command(app);
   headroom::add_profile_command(app);
+  headroom::add_compare_command(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -51,7 +53,7 @@ int run(int argc, char** argv) {
                no_command ? fmt::format("unknown command '{}'", unknown.front()) : error.what());
     return static_cast<int>(headroom::ExitCode::kUsage);
   }
-  return static_cast<int>(headroom::ExitCode::kOk);
+  return static_cast<int>(exit_code);
 }
 
 }  // namespace

@@ -1,0 +1,64 @@
+#include "measure/budget.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "measure/table.hpp"
+
+namespace headroom {
+
+std::string_view name_of(BudgetVerdict verdict) {
+  if (verdict == BudgetVerdict::kMet) return "MET";
+  return verdict == BudgetVerdict::kMissed ? "MISSED" : "INCONCLUSIVE";
+}
+
+BudgetLine judge_budget(std::string name, const Summary& statistics, double budget_ms) {
+  BudgetLine line{.name = std::move(name), .p50_ms = statistics.median, .p99_ms = statistics.p99, .why = {}};
+  const auto judged = [&](BudgetVerdict verdict, std::string why) {
+    line.verdict = verdict;
+    line.why = std::move(why);
+    return line;
+  };
+  const auto& interval = statistics.median_interval;
+  if (interval && interval->low > budget_ms)
+    return judged(BudgetVerdict::kMissed, fmt::format("the median is at least {}", format_ms(interval->low)));
+  if (statistics.p99 > budget_ms)
+    return judged(BudgetVerdict::kMissed, fmt::format("p99 is {}", format_ms(statistics.p99)));
+  if (!interval) return judged(BudgetVerdict::kInconclusive, "a single trial has no interval");
+  if (interval->high > budget_ms)
+    return judged(BudgetVerdict::kInconclusive, fmt::format("the median may be {}", format_ms(interval->high)));
+  return judged(BudgetVerdict::kMet,
+                fmt::format("{} of the budget is left at p99", format_ms(budget_ms - statistics.p99)));
+}
+
+std::vector<BudgetLine> judge_budgets(const ResultFile& file, double budget_ms) {
+  std::vector<BudgetLine> lines;
+  for (const Result& result : file.results) {
+    if (result.trials.empty()) continue;
+    lines.push_back(judge_budget(fmt::format("{}, {}", result.name, result.trials.front().what),
+                                 result.trials.front().statistics, budget_ms));
+  }
+  return lines;
+}
+
+std::string to_table(const std::vector<BudgetLine>& lines, double budget_ms) {
+  Table table;
+  table.add_column("benchmark", Align::kLeft);
+  for (const char* header : {"p50", "p99", "budget"}) table.add_column(header);
+  table.add_column("verdict", Align::kLeft);
+  table.add_column("why", Align::kLeft);
+  for (const BudgetLine& line : lines)
+    table.add_row({line.name, format_ms(line.p50_ms), format_ms(line.p99_ms), format_ms(budget_ms),
+                   std::string(name_of(line.verdict)), line.why});
+  return table.render();
+}
+
+ExitCode exit_code_of(const std::vector<BudgetLine>& lines) {
+  const auto any = [&](BudgetVerdict verdict) {
+    return std::ranges::any_of(lines, [&](const BudgetLine& line) { return line.verdict == verdict; });
+  };
+  if (any(BudgetVerdict::kMissed)) return ExitCode::kRegression;
+  return any(BudgetVerdict::kInconclusive) ? ExitCode::kInconclusive : ExitCode::kOk;
+}
+
+}  // namespace headroom

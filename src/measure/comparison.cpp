@@ -1,0 +1,228 @@
+#include "measure/comparison.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "measure/fingerprint.hpp"
+#include "measure/holm.hpp"
+#include "measure/table.hpp"
+
+namespace headroom {
+namespace {
+
+ProcessTrials trials_by_process(const TrialSeries& series) {
+  std::map<std::int64_t, std::vector<double>> by_process;
+  for (std::size_t i = 0; i < series.time_ms.size(); ++i) by_process[series.process[i]].push_back(series.time_ms[i]);
+  ProcessTrials processes;
+  for (auto& [process, trials] : by_process) processes.push_back(std::move(trials));
+  return processes;
+}
+
+double median_of_medians(const ProcessTrials& processes) {
+  std::vector<double> medians;
+  for (const std::vector<double>& trials : processes) medians.push_back(median(trials));
+  return median(medians);
+}
+
+bool is_same_benchmark(const Result& a, const Result& b) {
+  return a.subject == b.subject && a.source.name == b.source.name && a.name == b.name;
+}
+
+const Result* find_same(const Result& wanted, const std::vector<Result>& results) {
+  const auto found = std::ranges::find_if(results, [&](const Result& one) { return is_same_benchmark(wanted, one); });
+  return found == results.end() ? nullptr : &*found;
+}
+
+std::string benchmark_name(const Result& result) {
+  std::string name = result.subject.kind == SubjectKind::kKernel
+                         ? result.name
+                         : fmt::format("{} {}", result.subject.name, result.name);
+  if (result.source.name != "headroom") name += fmt::format(" by {}", result.source.name);
+  return name;
+}
+
+std::string revision_of(const ResultFile& file) {
+  return file.machine.build ? file.machine.build->git_revision : "unknown";
+}
+
+std::vector<std::string> series_names(const Result& base, const Result& changed, const std::string& wanted) {
+  if (wanted.empty()) return {base.trials.front().what};
+  if (wanted != "all") return {wanted};
+  std::vector<std::string> names;
+  for (const TrialSeries& series : base.trials)
+    if (std::ranges::find(changed.trials, series.what, &TrialSeries::what) != changed.trials.end())
+      names.push_back(series.what);
+  return names;
+}
+
+class Comparer {
+ public:
+  Comparer(const ResultFile& base, const ResultFile& changed, const ComparisonOptions& options)
+      : base_(base), changed_(changed), options_(options) {}
+
+  Comparison compare() {
+    comparison_ = {.base_revision = revision_of(base_),
+                   .new_revision = revision_of(changed_),
+                   .rule = options_.rule,
+                   .benchmarks = {},
+                   .only_in_base = {},
+                   .only_in_new = {},
+                   .forced = machine_differences(base_.machine, changed_.machine)};
+    for (const Result& result : base_.results) {
+      const Result* same = find_same(result, changed_.results);
+      if (same == nullptr)
+        comparison_.only_in_base.push_back(benchmark_name(result));
+      else
+        compare_one(result, *same);
+    }
+    for (const Result& result : changed_.results)
+      if (find_same(result, base_.results) == nullptr) comparison_.only_in_new.push_back(benchmark_name(result));
+    if (comparison_.benchmarks.empty())
+      fail("nothing can be compared: no result of the base ({}) is of the same work and name as a new one ({})",
+           fmt::join(comparison_.only_in_base, ", "), fmt::join(comparison_.only_in_new, ", "));
+    if (!comparison_.forced.empty() && !options_.force)
+      fail("times of different machines, builds or configurations are not compared unless forced (--force): {}",
+           fmt::join(comparison_.forced, "; "));
+    judge();
+    return std::move(comparison_);
+  }
+
+ private:
+  void compare_one(const Result& base, const Result& changed) {
+    const std::string name = benchmark_name(base);
+    for (const std::string& difference : configuration_differences(base.configuration, changed.configuration))
+      comparison_.forced.push_back(fmt::format("{} of {}", difference, name));
+    if (base.trials.empty() || changed.trials.empty()) fail("{} has no trials, so it cannot be compared", name);
+    for (const std::string& what : series_names(base, changed, options_.series)) {
+      const ProcessTrials base_trials = trials_by_process(series_of(base, what));
+      const ProcessTrials new_trials = trials_by_process(series_of(changed, what));
+      comparison_.benchmarks.push_back(
+          {.name = base.trials.size() > 1 ? fmt::format("{}, {}", name, what) : name,
+           .base_ms = median_of_medians(base_trials),
+           .new_ms = median_of_medians(new_trials),
+           .effect = options_.paired ? paired_effect(base_trials, new_trials)
+                                     : unpaired_effect(base_trials, new_trials, options_.process_noise),
+           .p = 1,
+           .judged = {},
+           .notes = {}});
+      if (base.configuration.applied != changed.configuration.applied)
+        comparison_.benchmarks.back().notes.push_back(fmt::format("switches applied: {} against {}",
+                                                                  fmt::join(base.configuration.applied, ","),
+                                                                  fmt::join(changed.configuration.applied, ",")));
+    }
+  }
+
+  void judge() {
+    std::vector<double> p_values;
+    for (const ComparedBenchmark& one : comparison_.benchmarks) p_values.push_back(one.effect.p);
+    p_values = holm_adjust(p_values);
+    for (std::size_t i = 0; i < p_values.size(); ++i) {
+      ComparedBenchmark& one = comparison_.benchmarks[i];
+      one.p = p_values[i];
+      one.judged = judge_effect(one.effect, one.p, options_.rule);
+    }
+  }
+
+  const ResultFile& base_;
+  const ResultFile& changed_;
+  const ComparisonOptions& options_;
+  Comparison comparison_;
+};
+
+std::int64_t count(const Comparison& comparison, Verdict verdict) {
+  return std::ranges::count_if(comparison.benchmarks,
+                               [&](const ComparedBenchmark& one) { return one.judged.verdict == verdict; });
+}
+
+std::string p_text(double p) { return p < 0.001 ? "<0.001" : fmt::format("{:.3f}", p); }
+
+/// What the reader of a table should know besides: one line each.
+std::string remarks(const Comparison& comparison) {
+  std::string text;
+  for (const ComparedBenchmark& one : comparison.benchmarks)
+    for (const std::string& note : one.notes) text += fmt::format("note: {}: {}\n", one.name, note);
+  if (!comparison.only_in_base.empty())
+    text += fmt::format("only in the base: {}\n", fmt::join(comparison.only_in_base, ", "));
+  if (!comparison.only_in_new.empty())
+    text += fmt::format("only in the new: {}\n", fmt::join(comparison.only_in_new, ", "));
+  for (const std::string& difference : comparison.forced)
+    text += fmt::format("forced, though they differ: {}\n", difference);
+  const auto is_unpaired = [](const ComparedBenchmark& one) { return !one.effect.paired; };
+  if (std::ranges::any_of(comparison.benchmarks, is_unpaired))
+    text += "stored times: running the base binary again beside the new one (bench --against) is better evidence\n";
+  return text;
+}
+
+}  // namespace
+
+Comparison compare_results(const ResultFile& base, const ResultFile& changed, const ComparisonOptions& options) {
+  return Comparer(base, changed, options).compare();
+}
+
+bool is_settled(const Comparison& comparison) {
+  return std::ranges::all_of(comparison.benchmarks, [&](const ComparedBenchmark& one) {
+    return is_settled(one.effect, one.judged, comparison.rule);
+  });
+}
+
+ExitCode exit_code_of(const Comparison& comparison) {
+  if (count(comparison, Verdict::kRegressed) > 0) return ExitCode::kRegression;
+  return count(comparison, Verdict::kInconclusive) > 0 ? ExitCode::kInconclusive : ExitCode::kOk;
+}
+
+std::string to_table(const Comparison& comparison) {
+  Table table;
+  table.add_column("benchmark", Align::kLeft);
+  for (const char* header : {"base", "new", "new/base", "95% interval", "p", "processes"}) table.add_column(header);
+  table.add_column("verdict", Align::kLeft);
+  table.add_column("why", Align::kLeft);
+  for (const ComparedBenchmark& one : comparison.benchmarks) {
+    const Effect& effect = one.effect;
+    const std::string processes = effect.paired ? fmt::format("{} pairs", effect.base_processes)
+                                                : fmt::format("{}, {}", effect.base_processes, effect.new_processes);
+    table.add_row({one.name, format_ms(one.base_ms), format_ms(one.new_ms), fmt::format("{:.3f}", effect.ratio),
+                   effect.interval ? fmt::format("[{:.3f}, {:.3f}]", effect.interval->low, effect.interval->high) : "-",
+                   p_text(one.p), processes, std::string(name_of(one.judged.verdict)), one.judged.why});
+  }
+  std::vector<std::string> counts;
+  for (const Verdict verdict : {Verdict::kRegressed, Verdict::kImproved, Verdict::kOk, Verdict::kInconclusive})
+    if (const std::int64_t n = count(comparison, verdict); n > 0)
+      counts.push_back(fmt::format("{} {}", n, name_of(verdict)));
+  return table.render() + remarks(comparison) +
+         fmt::format("{} against {}, threshold {}%: {}\n", comparison.new_revision, comparison.base_revision,
+                     format_significant(100 * comparison.rule.threshold), fmt::join(counts, ", "));
+}
+
+nlohmann::json to_json(const Comparison& comparison) {
+  nlohmann::json benchmarks = nlohmann::json::array();
+  for (const ComparedBenchmark& one : comparison.benchmarks) {
+    const Effect& effect = one.effect;
+    nlohmann::json& entry = benchmarks.emplace_back(nlohmann::json{{"name", one.name},
+                                                                   {"base_ms", one.base_ms},
+                                                                   {"new_ms", one.new_ms},
+                                                                   {"ratio", effect.ratio},
+                                                                   {"p", one.p},
+                                                                   {"base_processes", effect.base_processes},
+                                                                   {"new_processes", effect.new_processes},
+                                                                   {"paired", effect.paired},
+                                                                   {"verdict", name_of(one.judged.verdict)},
+                                                                   {"why", one.judged.why},
+                                                                   {"notes", one.notes}});
+    if (effect.interval) entry["interval"] = {{"low", effect.interval->low}, {"high", effect.interval->high}};
+  }
+  return {{"schema", kComparisonSchema},
+          {"base_revision", comparison.base_revision},
+          {"new_revision", comparison.new_revision},
+          {"threshold", comparison.rule.threshold},
+          {"alpha", comparison.rule.alpha},
+          {"benchmarks", std::move(benchmarks)},
+          {"only_in_base", comparison.only_in_base},
+          {"only_in_new", comparison.only_in_new},
+          {"forced", comparison.forced}};
+}
+
+}  // namespace headroom
