@@ -198,6 +198,23 @@ TEST_F(CliTest, LadderMeasuresEachRungAndWritesItsImages) {
   EXPECT_LT(psnr(3), 60);  // half the steps is another image
 }
 
+TEST_F(CliTest, LadderMeasuresItsEndsAloneAtAnySize) {
+  const Outcome outcome = headroom("ladder " + fashion_ +
+                                   " --opt arena,fuse,hoist --steps 3 --images 1 --trials 3 --ends --token-rows 4"
+                                   " --token-columns 6 --out " +
+                                   file("ladder").string());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const ResultFile results = read_results(file("ladder") / "results.json");
+  ASSERT_EQ(results.results.size(), 2U);
+  EXPECT_EQ(results.results[1].name, "arena+fuse+hoist");
+  EXPECT_EQ(results.results[1].subject.request.at("token_columns"), 6);
+  EXPECT_GT(results.results[1].quality.at(0).value.value_or(1000), 80);
+  const Image grid = read_png(file("ladder") / "baseline.png");
+  EXPECT_EQ(grid.width, 6 * 2 + 2 * 2);
+  EXPECT_EQ(grid.height, 4 * 2 + 2 * 2);
+  EXPECT_EQ(headroom("ladder " + fashion_ + " --quality 2 --token-rows 4").code, 2);
+}
+
 TEST_F(CliTest, AutoMeasuresOnceAndRemembers) {
   const std::string bench =
       "bench " + golden("tiny-guidance").string() +

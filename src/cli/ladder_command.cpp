@@ -111,6 +111,15 @@ void add_ladder_command(CLI::App& app) {
       ->check(CLI::Range(0, 10'000))
       ->capture_default_str();
   command
+      ->add_option("--token-rows", arguments->options.request.token_rows, "image tokens down; 0 takes the model's own")
+      ->check(CLI::Range(0, 1024));
+  command
+      ->add_option("--token-columns", arguments->options.request.token_columns,
+                   "image tokens across; 0 takes the model's own")
+      ->check(CLI::Range(0, 1024));
+  command->add_flag("--ends", arguments->options.only_ends,
+                    "measure the baseline and all switches together, and nothing between");
+  command
       ->add_option("--guidance", arguments->options.request.guidance_scale, "guidance scale; 0 takes the model's own")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
@@ -131,7 +140,10 @@ void add_ladder_command(CLI::App& app) {
   command->add_option("--out", arguments->out, "folder for results.json and a PNG grid for each rung")
       ->type_name("DIR");
   command->add_flag("--json", arguments->as_json, "print the result file instead of the table");
-  command->footer("Example: headroom ladder models/fashion-flux --out out/demo");
+  command->footer(
+      "Example: headroom ladder models/fashion-flux --out out/demo\n"
+      "         headroom ladder flux-dev --random-weights 0 --device cuda --steps 8 --token-rows 32 --token-columns 32 "
+      "--ends");
   command->callback([arguments] { ladder(*arguments); });
 }
 

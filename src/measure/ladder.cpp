@@ -36,13 +36,15 @@ class Climber {
       if (!on_cpu) judge_backend_ = make_backend(DeviceKind::kCpu);
       judge_ = Judge::open(model.checkpoint.folder(), on_cpu ? backend : *judge_backend_);
     }
+    if (options_.quality_images > 0 && (options_.request.token_rows != 0 || options_.request.token_columns != 0))
+      fail_usage("--quality judges images of the model's own size; leave out --token-rows and --token-columns");
     if (options_.quality_images > 0 && !judge_)
       fail("{} has no folder `classifier`, so its images cannot be judged", model.name);
   }
 
   Ladder climb() {
     Ladder ladder;
-    ladder.rungs = list_rungs(options_.switches);
+    ladder.rungs = list_rungs(options_.switches, options_.only_ends);
     const std::size_t count = ladder.rungs.size();
     steps_.resize(count);
     prologues_.resize(count);
@@ -127,12 +129,20 @@ class Climber {
         (seen++ < options_.warmup_steps ? warmup_ms : steps.wall_ms).push_back(milliseconds);
         tick();
       });
-      if (rung.pixels.numel() == 0 && model_.pixels) rung.pixels = unpatch(latents, *model_.pixels);
+      if (rung.pixels.numel() == 0 && model_.pixels) rung.pixels = unpatch(latents, format_of(generator.request()));
       const double prologue_ms = generator.session().outside_loops_ms();
       if (prologue_ms > 0) prologues_[i].wall_ms.push_back(prologue_ms);
       images_[i].wall_ms.push_back((prologue_ms + total_ms) / static_cast<double>(generator.request().images));
     } while (seen < enough);
     steps.warmup_stable = steps.warmup_stable && is_settled(warmup_ms);
+  }
+
+  /// The model's pixels, as many as the request asks for.
+  PixelFormat format_of(const DenoiseRequest& request) const {
+    PixelFormat format = *model_.pixels;
+    format.height = request.token_rows * format.patch;
+    format.width = request.token_columns * format.patch;
+    return format;
   }
 
   void describe(Rung& rung, const Generator& generator, const WeightStore& weights, Ladder& ladder) const {
@@ -214,7 +224,7 @@ std::int64_t images_of(const GeneratorOptions& request, const Model& model) {
   return model.prompts ? static_cast<std::int64_t>(model.prompts->labels.size()) : 1;
 }
 
-std::vector<Rung> list_rungs(const SwitchSet& switches) {
+std::vector<Rung> list_rungs(const SwitchSet& switches, bool only_ends) {
   std::vector<Rung> rungs;
   const auto add = [&](const SwitchSet& set, bool cumulative) {
     rungs.emplace_back();
@@ -223,6 +233,10 @@ std::vector<Rung> list_rungs(const SwitchSet& switches) {
     rungs.back().cumulative = cumulative;
   };
   add({}, false);
+  if (only_ends) {
+    add(switches, false);
+    return rungs;
+  }
   const std::vector<SwitchSet> singles = switches.singles();
   for (const SwitchSet& single : singles) add(single, false);
   SwitchSet so_far;

@@ -18,6 +18,7 @@ namespace headroom {
 /// What to climb.
 struct LadderOptions {
   SwitchSet switches;        ///< each alone, then added one after the other in pipeline order
+  bool only_ends = false;    ///< the baseline and all switches together, and nothing between
   GeneratorOptions request;  ///< its own switches are ignored; images 0 means one for each label
   std::uint64_t seed = 0;    ///< of the first image; each next image takes the next
   int warmup_steps = 5;      ///< of the first generation, run but not counted
@@ -67,8 +68,8 @@ struct LadderProgress {
 /// The images that a ladder makes at once: those asked for, or one for each label.
 [[nodiscard]] std::int64_t images_of(const GeneratorOptions& request, const Model& model);
 
-/// The rungs of a set of switches, in the order they are measured.
-[[nodiscard]] std::vector<Rung> list_rungs(const SwitchSet& switches);
+/// The rungs of a set of switches, in the order they are measured; with `only_ends` the baseline and the whole set.
+[[nodiscard]] std::vector<Rung> list_rungs(const SwitchSet& switches, bool only_ends = false);
 
 /// The ladder as a table for the terminal: time per step and image with intervals, factors, peak memory, quality.
 [[nodiscard]] std::string to_table(const Ladder& ladder);
