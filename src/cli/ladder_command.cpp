@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/progress.hpp"
+#include "base/quantity.hpp"
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
@@ -22,6 +23,7 @@ struct Arguments {
   ModelArguments model;
   SwitchArguments switches;
   LadderOptions options;
+  std::string precision;
   std::string out;
   bool as_json = false;
 };
@@ -66,6 +68,7 @@ void ladder(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   LadderOptions options = arguments.options;
+  if (!arguments.precision.empty()) options.precision = parse_share(arguments.precision, "--precision");
   if (!arguments.out.empty()) make_directory(arguments.out);
   const Engine engine = open_engine(arguments.model);
   options.request.images = images_of(options.request, *engine.model);
@@ -127,6 +130,10 @@ void add_ladder_command(CLI::App& app) {
   command->add_option("--trials", arguments->options.min_trials, "steps to time at each rung, at least")
       ->check(CLI::Range(3, 100'000))
       ->capture_default_str();
+  command
+      ->add_option("--precision", arguments->precision,
+                   "end a rung early once the 95% interval of its median step is within this share of the median: 1%")
+      ->type_name("SHARE");
   command
       ->add_option("--rounds", arguments->options.rounds,
                    "times to climb, up and down in turn, so that slow drift of a shared machine cancels")

@@ -115,6 +115,15 @@ class Climber {
     if (on_progress_) on_progress_(progress_);
   }
 
+  bool is_precise(const std::vector<double>& times_ms) const {
+    constexpr std::size_t kLeast = 5;
+    if (options_.precision <= 0 || times_ms.size() < kLeast) return false;
+    const Summary summary = summarize(times_ms);
+    return summary.median_interval &&
+           std::max(summary.median_interval->high - summary.median, summary.median - summary.median_interval->low) <=
+               options_.precision * summary.median;
+  }
+
   void time_generations(Generator& generator, Rung& rung, std::size_t i) {
     Trials& steps = steps_[i];
     const std::vector<ImageRequest> requests =
@@ -133,7 +142,7 @@ class Climber {
       const double prologue_ms = generator.session().outside_loops_ms();
       if (prologue_ms > 0) prologues_[i].wall_ms.push_back(prologue_ms);
       images_[i].wall_ms.push_back((prologue_ms + total_ms) / static_cast<double>(generator.request().images));
-    } while (seen < enough);
+    } while (seen < enough && !is_precise(steps.wall_ms));
     steps.warmup_stable = steps.warmup_stable && is_settled(warmup_ms);
   }
 
