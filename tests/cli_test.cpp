@@ -199,10 +199,11 @@ TEST_F(CliTest, LadderMeasuresEachRungAndWritesItsImages) {
 }
 
 TEST_F(CliTest, LadderMeasuresItsEndsAloneAtAnySize) {
-  const Outcome outcome = headroom("ladder " + fashion_ +
-                                   " --opt arena,fuse,hoist --steps 3 --images 1 --trials 200 --precision 90% --ends --token-rows 4"
-                                   " --token-columns 6 --out " +
-                                   file("ladder").string());
+  const Outcome outcome =
+      headroom("ladder " + fashion_ +
+               " --opt arena,fuse,hoist --steps 3 --images 1 --trials 200 --precision 90% --ends --token-rows 4"
+               " --token-columns 6 --out " +
+               file("ladder").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const ResultFile results = read_results(file("ladder") / "results.json");
   ASSERT_EQ(results.results.size(), 2U);
