@@ -43,6 +43,10 @@ StridedCopy::StridedCopy(std::size_t element_bytes, const Shape& extents, const 
   if (is_unit && loop_.rank > 0 && loop_.rows > 0) {
     unit_bytes_ = run_bytes;
     plan_tiles();
+  } else if (streams_ && loop_.piece == 0) {
+    // In the order of the source: reads wait for memory and pages, writes past the cache do not, wherever they go.
+    std::stable_sort(loop_.outer.begin(), loop_.outer.begin() + loop_.rank,
+                     [](const auto& a, const auto& b) { return a.strides[0] > b.strides[0]; });
   }
 }
 
