@@ -30,6 +30,8 @@ HWY_INLINE Vector relu_of(Vector x) { return hn::IfThenZeroElse(hn::Lt(x, hn::Ze
 template <Precision kPrecision>
 HWY_INLINE Vector inverse_of_one_plus_exp2(Vector a, Vector b) {
   const Float d;
+  if constexpr (kPrecision == Precision::kBf16)
+    return reciprocal_of<kPrecision>(hn::Add(exp2_for_bf16(hn::Mul(a, b)), hn::Set(d, 1.0F)));
   const Exp2<kPrecision> power(a, b);
   return reciprocal_of<kPrecision>(hn::MulAdd(power.fraction, power.scale, hn::Set(d, 1.0F)));
 }
@@ -84,8 +86,15 @@ HWY_INLINE Vector gelu_erf_of(Vector x) {
     q = hn::MulAdd(q, u, hn::Set(d, 0.119123767F));
     q = hn::MulAdd(q, u, hn::Set(d, 2.49408978e-5F));
   }
-  const Exp2<kPrecision> power(t, hn::Mul(t, hn::Set(d, -0.721347520F)));
-  const Vector tail = hn::Mul(hn::Mul(t, q), hn::Mul(power.fraction, power.scale));
+  const Vector factor = hn::Mul(t, hn::Set(d, -0.721347520F));
+  Vector power = hn::Zero(d);
+  if constexpr (kPrecision == Precision::kBf16) {
+    power = exp2_for_bf16(hn::Mul(t, factor));
+  } else {
+    const Exp2<kPrecision> exact(t, factor);
+    power = hn::Mul(exact.fraction, exact.scale);
+  }
+  const Vector tail = hn::Mul(hn::Mul(t, q), power);
   return hn::Sub(max_keeping_nan(hn::Zero(d), x), tail);
 }
 

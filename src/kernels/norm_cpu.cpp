@@ -116,17 +116,21 @@ class Beside {
   const S* shift_ = nullptr;
 };
 
-template <class T>
-HWY_INLINE float mean_of_row(std::int64_t n, const T* x) {
-  const auto values = [&](std::int64_t i, std::int64_t valid) HWY_ATTR { return load_group<T>(x + i, valid); };
+template <class T, class A>
+HWY_INLINE float mean_of_row(std::int64_t n, const T* x, A ahead) {
+  const auto values = [&](std::int64_t i, std::int64_t valid) HWY_ATTR {
+    ahead.ask();
+    return load_group<T>(x + i, valid);
+  };
   return static_cast<float>(sum_groups(n, values) / static_cast<double>(n));
 }
 
 /// The mean of a row's squares, or its variance, in which case x less its mean goes to `centered`.
-template <Norm kForm, class T>
-HWY_INLINE float spread_of_row(std::int64_t n, const T* x, float mean, float* centered) {
+template <Norm kForm, class T, class A>
+HWY_INLINE float spread_of_row(std::int64_t n, const T* x, float mean, float* centered, A ahead) {
   const Vector center = hn::Set(Float(), mean);
   const auto squares = [&](std::int64_t i, std::int64_t valid) HWY_ATTR {
+    ahead.ask();
     Pairs v = load_group<T>(x + i, valid);
     if constexpr (kForm != Norm::kRms) {
       v = keep_first_of_group<T>({hn::Sub(v.even, center), hn::Sub(v.odd, center)}, valid);
@@ -137,10 +141,10 @@ HWY_INLINE float spread_of_row(std::int64_t n, const T* x, float mean, float* ce
   return static_cast<float>(sum_groups(n, squares) / static_cast<double>(n));
 }
 
-/// y from x, or from `centered`. `next` is what is read after this row.
-template <Norm kForm, class T, class Y, class B>
+/// y from x, or from `centered`.
+template <Norm kForm, class T, class Y, class B, class A>
 HWY_INLINE void write_row(std::int64_t n, float inverse, const T* x, const float* centered, const B& beside, Y y,
-                          const T* next) {
+                          A ahead) {
   const Vector factor = hn::Set(Float(), inverse);
   const auto result = [&](std::int64_t i, std::int64_t count) HWY_ATTR {
     Pairs v{factor, factor};
@@ -153,7 +157,7 @@ HWY_INLINE void write_row(std::int64_t n, float inverse, const T* x, const float
   };
   std::int64_t i = 0;
   for (; i + kGroup <= n; i += kGroup) {
-    if constexpr (Place<Y>::kStreams) prefetch_group(next + i);
+    ahead.ask();
     store_group(result(i, kGroup), y + i, kGroup);
   }
   if (i < n) store_group(result(i, n - i), y + i, n - i);
@@ -165,6 +169,7 @@ template <Norm kForm, class S, class Y>
 void norm_rows_of(const NormRows& bound, std::int64_t begin, std::int64_t end, const void* x, const void* scale,
                   const void* shift, void* y, float* scratch) {
   using T = typename Place<Y>::Element;
+  constexpr int kPasses = kForm == Norm::kRms ? 2 : 3;
   const Float d;
   const std::int64_t n = bound.loop.inner.extent;
   const std::int64_t block = bound.block();
@@ -180,19 +185,22 @@ void norm_rows_of(const NormRows& bound, std::int64_t begin, std::int64_t end, c
     for (std::int64_t k = 0; k < count; ++k, cursor.next()) {
       rows[k] = {static_cast<const T*>(x) + cursor.offset(0), static_cast<const S*>(scale) + cursor.offset(1),
                  static_cast<const S*>(shift) + cursor.offset(2), Place<Y>::at(y) + cursor.offset(3)};
-      if constexpr (kForm != Norm::kRms) means[k] = mean_of_row(n, rows[k].x);
     }
+    const T* next = static_cast<const T*>(x) + cursor.offset(0);
+    const auto ahead = [&](std::int64_t k, int pass)
+                           HWY_ATTR { return ReadAhead<Y, T, kPasses>(next + (rows[k].x - rows[0].x), n, pass); };
+    if constexpr (kForm != Norm::kRms)
+      for (std::int64_t k = 0; k < count; ++k) means[k] = mean_of_row(n, rows[k].x, ahead(k, kPasses - 3));
     for (std::int64_t k = 0; k < count; ++k)
-      spread[k] = spread_of_row<kForm>(n, rows[k].x, means[k], scratch + k * padded);
+      spread[k] = spread_of_row<kForm>(n, rows[k].x, means[k], scratch + k * padded, ahead(k, kPasses - 2));
     for (std::int64_t k = 0; k < count; k += lanes()) {
       const Vector variance = hn::LoadU(d, spread.data() + k);
       hn::StoreU(hn::Div(hn::Set(d, 1.0F), hn::Sqrt(hn::Add(variance, eps))), d, spread.data() + k);
     }
-    const T* next = static_cast<const T*>(x) + cursor.offset(0);
     for (std::int64_t k = 0; k < count; ++k) {
       const auto& row = rows[k];
       beside.take(row.scale, row.shift);
-      write_row<kForm>(n, spread[k], row.x, scratch + k * padded, beside, row.y, next + (row.x - rows[0].x));
+      write_row<kForm>(n, spread[k], row.x, scratch + k * padded, beside, row.y, ahead(k, kPasses - 1));
     }
   }
   finish_writes<Y>();

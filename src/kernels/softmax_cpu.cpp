@@ -23,24 +23,58 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// e^(x - max) for x <= max; 0 below -87.
+/// e^(x - max) for x <= max; 0 below -87, or for bf16 -69, so that no product of it is subnormal.
 template <Precision kPrecision>
-HWY_INLINE Vector exponential(Vector x, Vector max) {
+class Exponential {
+ public:
+  HWY_INLINE explicit Exponential(float max)
+      : max_(hn::Set(Float(), max)), offset_(hn::Mul(max_, hn::Set(Float(), -kLog2E))) {}
+
+  HWY_INLINE Vector operator()(Vector x) const {
+    const Float d;
+    const Vector log2_e = hn::Set(d, kLog2E);
+    if constexpr (kPrecision == Precision::kBf16) {
+      // What offset_ is off by is a factor of all exponentials of the row.
+      return exp2_or_zero_for_bf16(hn::MulAdd(x, log2_e, offset_));
+    }
+    const Vector distance = hn::Sub(x, max_);
+    const Exp2<kPrecision> power(distance, log2_e);
+    return hn::IfThenZeroElse(hn::Lt(distance, hn::Set(d, -87.0F)), hn::Mul(power.fraction, power.scale));
+  }
+
+ private:
+  static constexpr float kLog2E = 1.44269504F;
+  Vector max_, offset_;
+};
+
+/// The largest of a row, ignoring NaN where there is a number.
+template <class T, class A>
+HWY_INLINE float largest_of_row(std::int64_t n, const T* x, A ahead) {
   const Float d;
-  const Vector distance = hn::Sub(x, max);
-  const Exp2<kPrecision> power(distance, hn::Set(d, 1.44269504F));
-  return hn::IfThenZeroElse(hn::Lt(distance, hn::Set(d, -87.0F)), hn::Mul(power.fraction, power.scale));
+  Vector even = hn::Set(d, -std::numeric_limits<float>::infinity());
+  Vector odd = even;
+  std::int64_t i = 0;
+  for (; i + kGroup <= n; i += kGroup) {
+    ahead.ask();
+    const Pairs v = load_group<T>(x + i, kGroup);
+    even = hn::Max(v.even, even);
+    odd = hn::Max(v.odd, odd);
+  }
+  const float largest = hn::GetLane(hn::MaxOfLanes(d, hn::Max(even, odd)));
+  return i < n ? HWY_MAX(largest, max_row(n - i, x + i)) : largest;
 }
 
 /// `exponentials` holds a row in whole groups. `next` is what is read after this row.
 template <class Y, class T>
 HWY_INLINE void softmax_row(std::int64_t n, const T* x, Y y, float* exponentials, const T* next) {
+  using Ahead = ReadAhead<Y, T, 3>;
   const Float d;
-  const Vector max = hn::Set(d, max_row(n, x));
+  const Exponential<precision_of<T>()> exponential(largest_of_row(n, x, Ahead(next, n, 0)));
+  Ahead ahead(next, n, 1);
   const auto exponentiate = [&](std::int64_t i, std::int64_t count) HWY_ATTR {
+    ahead.ask();
     const Pairs v = load_group<T>(x + i, count);
-    const Pairs power = keep_first_of_group<T>(
-        {exponential<precision_of<T>()>(v.even, max), exponential<precision_of<T>()>(v.odd, max)}, count);
+    const Pairs power = keep_first_of_group<T>({exponential(v.even), exponential(v.odd)}, count);
     store_planes(power, exponentials + i);
     return power;
   };
@@ -49,9 +83,10 @@ HWY_INLINE void softmax_row(std::int64_t n, const T* x, Y y, float* exponentials
     const Pairs power = load_planes(exponentials + i);
     return Pairs{hn::Mul(power.even, factor), hn::Mul(power.odd, factor)};
   };
+  ahead = Ahead(next, n, 2);
   std::int64_t i = 0;
   for (; i + kGroup <= n; i += kGroup) {
-    if constexpr (Place<Y>::kStreams) prefetch_group(next + i);
+    ahead.ask();
     store_group(result(i), y + i, kGroup);
   }
   if (i < n) store_group(result(i), y + i, n - i);
