@@ -48,14 +48,14 @@ struct NormRows {
   double eps;
   RowLoop<4> loop;
 
-  /// Rows that are taken together: as many as fit the first-level cache in f32 beside their operands.
+  /// Rows that are taken together: as many as fit the first-level cache beside what stands beside them.
   [[nodiscard]] std::int64_t block() const {
     return std::clamp<std::int64_t>(kBlockElements / std::max<std::int64_t>(1, loop.inner.extent), 1, kMaxBlock);
   }
   /// A row in f32, in whole groups of vectors.
   [[nodiscard]] std::int64_t padded_row() const { return (loop.inner.extent + kMaxGroup - 1) / kMaxGroup * kMaxGroup; }
-  /// Floats of scratch a thread needs: a block of rows and two more for what stands beside them.
-  [[nodiscard]] std::int64_t scratch() const { return (block() + 2) * padded_row(); }
+  /// Floats of scratch a thread needs: two rows, of what stands beside all.
+  [[nodiscard]] std::int64_t scratch() const { return 2 * padded_row(); }
 
   static constexpr std::int64_t kBlockElements = 3072;
   static constexpr std::int64_t kMaxBlock = 16;
@@ -125,34 +125,33 @@ HWY_INLINE float mean_of_row(std::int64_t n, const T* x, A ahead) {
   return static_cast<float>(sum_groups(n, values) / static_cast<double>(n));
 }
 
-/// The mean of a row's squares, or its variance, in which case x less its mean goes to `centered`.
+/// A group of a row, less its mean for a form that centers.
+template <Norm kForm, class T>
+HWY_INLINE Pairs load_centered(const T* x, Vector mean, std::int64_t count) {
+  const Pairs v = load_group<T>(x, count);
+  if constexpr (kForm == Norm::kRms) return v;
+  return {hn::Sub(v.even, mean), hn::Sub(v.odd, mean)};
+}
+
+/// The mean of a row's squares, or its variance.
 template <Norm kForm, class T, class A>
-HWY_INLINE float spread_of_row(std::int64_t n, const T* x, float mean, float* centered, A ahead) {
-  const Vector center = hn::Set(Float(), mean);
+HWY_INLINE float spread_of_row(std::int64_t n, const T* x, float mean, A ahead) {
+  const Vector means = hn::Set(Float(), mean);
   const auto squares = [&](std::int64_t i, std::int64_t valid) HWY_ATTR {
     ahead.ask();
-    Pairs v = load_group<T>(x + i, valid);
-    if constexpr (kForm != Norm::kRms) {
-      v = keep_first_of_group<T>({hn::Sub(v.even, center), hn::Sub(v.odd, center)}, valid);
-      store_planes(v, centered + i);
-    }
+    Pairs v = load_centered<kForm>(x + i, means, valid);
+    if constexpr (kForm != Norm::kRms) v = keep_first_of_group<T>(v, valid);
     return Pairs{hn::Mul(v.even, v.even), hn::Mul(v.odd, v.odd)};
   };
   return static_cast<float>(sum_groups(n, squares) / static_cast<double>(n));
 }
 
-/// y from x, or from `centered`.
 template <Norm kForm, class T, class Y, class B, class A>
-HWY_INLINE void write_row(std::int64_t n, float inverse, const T* x, const float* centered, const B& beside, Y y,
-                          A ahead) {
+HWY_INLINE void write_row(std::int64_t n, float mean, float inverse, const T* x, const B& beside, Y y, A ahead) {
+  const Vector means = hn::Set(Float(), mean);
   const Vector factor = hn::Set(Float(), inverse);
   const auto result = [&](std::int64_t i, std::int64_t count) HWY_ATTR {
-    Pairs v{factor, factor};
-    if constexpr (kForm == Norm::kRms) {
-      v = load_group<T>(x + i, count);
-    } else {
-      v = load_planes(centered + i);
-    }
+    const Pairs v = load_centered<kForm>(x + i, means, count);
     return beside.apply({hn::Mul(v.even, factor), hn::Mul(v.odd, factor)}, i);
   };
   std::int64_t i = 0;
@@ -173,8 +172,7 @@ void norm_rows_of(const NormRows& bound, std::int64_t begin, std::int64_t end, c
   const Float d;
   const std::int64_t n = bound.loop.inner.extent;
   const std::int64_t block = bound.block();
-  const std::int64_t padded = bound.padded_row();
-  Beside<kForm, T, S> beside(n, scratch + block * padded, scratch + (block + 1) * padded);
+  Beside<kForm, T, S> beside(n, scratch, scratch + bound.padded_row());
   const Vector eps = hn::Set(d, static_cast<float>(bound.eps));
   std::array<Row<T, S, Y>, NormRows::kMaxBlock> rows;
   std::array<float, NormRows::kMaxBlock> means{};
@@ -192,7 +190,7 @@ void norm_rows_of(const NormRows& bound, std::int64_t begin, std::int64_t end, c
     if constexpr (kForm != Norm::kRms)
       for (std::int64_t k = 0; k < count; ++k) means[k] = mean_of_row(n, rows[k].x, ahead(k, kPasses - 3));
     for (std::int64_t k = 0; k < count; ++k)
-      spread[k] = spread_of_row<kForm>(n, rows[k].x, means[k], scratch + k * padded, ahead(k, kPasses - 2));
+      spread[k] = spread_of_row<kForm>(n, rows[k].x, means[k], ahead(k, kPasses - 2));
     for (std::int64_t k = 0; k < count; k += lanes()) {
       const Vector variance = hn::LoadU(d, spread.data() + k);
       hn::StoreU(hn::Div(hn::Set(d, 1.0F), hn::Sqrt(hn::Add(variance, eps))), d, spread.data() + k);
@@ -200,7 +198,7 @@ void norm_rows_of(const NormRows& bound, std::int64_t begin, std::int64_t end, c
     for (std::int64_t k = 0; k < count; ++k) {
       const auto& row = rows[k];
       beside.take(row.scale, row.shift);
-      write_row<kForm>(n, spread[k], row.x, scratch + k * padded, beside, row.y, ahead(k, kPasses - 1));
+      write_row<kForm>(n, means[k], spread[k], row.x, beside, row.y, ahead(k, kPasses - 1));
     }
   }
   finish_writes<Y>();

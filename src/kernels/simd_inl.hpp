@@ -160,6 +160,35 @@ HWY_INLINE void store_all(Vector v, Streamed<T> y) {
   hn::Stream(hn::Load(d16, halves), d16, reinterpret_cast<std::uint16_t*>(y.to));
 }
 
+/// Two vectors, one behind the other, as bf16.
+template <class Y>
+HWY_INLINE void store_two(Vector first, Vector second, Y y) {
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  using T = typename Place<Y>::Element;
+  __m512i halves;
+#if HWY_TARGET == HWY_AVX3_DL
+  constexpr bool kExact = std::is_same_v<T, ExactBf16>;
+#else
+  constexpr bool kExact = true;
+#endif
+  if constexpr (kExact) {
+    const __m512i in_turns = _mm512_packus_epi32(_mm512_srli_epi32(round_to_bf16_bits(first).raw, 16),
+                                                 _mm512_srli_epi32(round_to_bf16_bits(second).raw, 16));
+    halves = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), in_turns);
+  } else {
+    asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(halves) : "v"(first.raw), "v"(second.raw));
+  }
+  if constexpr (Place<Y>::kStreams) {
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(address_of(y)), halves);
+  } else {
+    _mm512_storeu_si512(y, halves);
+  }
+#else
+  store_all(first, y);
+  store_all(second, y + lanes());
+#endif
+}
+
 template <class T>
 HWY_INLINE void store(Vector v, T* to, std::int64_t count) {
   if (lanes() == 1 || HWY_LIKELY(count == lanes())) return store_all(v, to);
@@ -261,6 +290,12 @@ HWY_INLINE void map_row(std::int64_t n, const F& f, Y y, const X*... x) {
     for (; i + 2 * lanes() <= n; i += 2 * lanes()) {
       if constexpr (kStreams) (prefetch_ahead(x + i), ...);
       map_pairs(load_all_pairs(x + i)...);
+    }
+  } else if constexpr (sizeof(typename Place<Y>::Element) == sizeof(std::uint16_t)) {
+    for (; i + 2 * lanes() <= n; i += 2 * lanes()) {
+      if constexpr (kStreams) ((prefetch_ahead(x + i), prefetch_ahead(x + i + lanes())), ...);
+      const Vector first = f(load_all(x + i)...);
+      store_two(first, f(load_all(x + i + lanes())...), y + i);
     }
   }
   for (; i + lanes() <= n; i += lanes()) {
