@@ -4,13 +4,14 @@ JOBS ?= $(shell nproc)
 FUZZ_RUNS ?= 1000000
 FUZZ_SEED ?= 0
 FILES ?=
+BENCH ?= fashion-flux --opt lossless
 
 .DEFAULT_GOAL := build
-.PHONY: help build bundle demo quality test asan fuzz format lint clean bootstrap bootstrap-tools
+.PHONY: help build bench-compare bundle demo quality test asan fuzz format lint clean bootstrap bootstrap-tools
 .NOTPARALLEL:  # two commands would wait for each other at apt's lock
 
 help:  ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: build/release/build.ninja  ## build the program: build/release/headroom (default)
 	cmake --build --preset release --parallel $(JOBS) --target headroom
@@ -24,6 +25,9 @@ demo: build  ## measure every optimization on the model that ships with the proj
 
 quality: build  ## the same, judging quality on 500 images, into out/quality
 	build/release/headroom ladder models/fashion-flux --quality 500 --out out/quality
+
+bench-compare: build  ## is this checkout slower than revision BASE? BENCH="..." are the arguments of `headroom bench`
+	@JOBS=$(JOBS) scripts/bench_compare.sh "$(BASE)" $(BENCH)
 
 test: build/release/build.ninja  ## build and run every test
 	cmake --build --preset release --parallel $(JOBS)

@@ -7,8 +7,10 @@
 #include "base/json.hpp"
 #include "base/progress.hpp"
 #include "cli/auto.hpp"
+#include "cli/bench_judging.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/model_suite.hpp"
 #include "measure/describe.hpp"
 #include "measure/forward_inputs.hpp"
 #include "measure/kernel_suite.hpp"
@@ -32,14 +34,20 @@ struct Arguments {
   std::string filter;
   bool list = false;
   bool as_json = false;
+  BenchJudging judging;
 };
+
+/// What `bench --list` prints: all suites, or the one that is named.
+void list_benchmarks(const std::string& suite, const std::string& device) {
+  if (suite.empty() || suite == "models")
+    for (const ModelCase& one : list_model_cases(device))
+      fmt::print("{}{}\n", suite.empty() ? "models: " : "", one.name());
+  if (suite.empty() || suite == "kernels")
+    for (const KernelCase& one : list_kernel_cases()) fmt::print("{}{}\n", suite.empty() ? "kernels: " : "", one.name);
+}
 
 /// `bench kernels`: the suite in place of a model.
 void bench_suite(const Arguments& arguments) {
-  if (arguments.list) {
-    for (const KernelCase& one : list_kernel_cases()) fmt::print("{}\n", one.name);
-    return;
-  }
   const Log log(arguments.model.quiet);
   const std::unique_ptr<Backend> backend = open_backend(arguments.model);
   std::unique_ptr<Progress> progress;
@@ -121,13 +129,34 @@ void bench(const Arguments& arguments) {
   if (!trials.warmup_stable) log.warning("times had not settled after {} warm-up calls", trials.warmup);
 }
 
+/// Measures here, or in processes of their own that are then judged.
+ExitCode bench_or_judge(Arguments& arguments, const CLI::App& command) {
+  const std::string& what = arguments.model.model;
+  const bool is_suite = what.empty() || what == "kernels" || what == "models";
+  if (arguments.list && is_suite) {
+    list_benchmarks(what, arguments.model.device);
+    return ExitCode::kOk;
+  }
+  if (what.empty()) fail_usage("bench needs a MODEL or a suite, kernels or models");
+  apply_precision(arguments.judging, arguments.protocol);
+  if (what != "models" && !is_judge(arguments.judging)) {
+    bench(arguments);
+    return ExitCode::kOk;
+  }
+  std::vector<ModelCase> suite;
+  if (what == "models") suite = filter_model_cases(list_model_cases(arguments.model.device), arguments.filter);
+  return judge_bench(command, arguments.judging, suite);
+}
+
 }  // namespace
 
-void add_bench_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "bench", "time one forward pass of a model in one configuration, or every kernel: `bench kernels`");
+void add_bench_command(CLI::App& app, ExitCode& exit_code) {
+  CLI::App* command = app.add_subcommand("bench",
+                                         "time one forward pass of a model in one configuration, or a suite: `bench "
+                                         "kernels`, `bench models`; compare builds");
   const auto arguments = std::make_shared<Arguments>();
   add_model_arguments(*command, arguments->model);
+  command->get_option("MODEL")->required(false);  // --list needs none
   add_auto_switches(*command, arguments->switches, "baseline");
   command->add_option("--batch", arguments->batch, "samples in one forward pass")
       ->check(CLI::Range(1, 4096))
@@ -147,10 +176,13 @@ void add_bench_command(CLI::App& app) {
   command->add_flag("--list", arguments->list, "the names of the suite's benchmarks, and no more");
   command->add_option("--save", arguments->save, "result file to write (schema headroom.result/1)")->type_name("FILE");
   command->add_flag("--json", arguments->as_json, "print the result file");
+  add_judging_options(*command, arguments->judging);
   command->footer(
       "Example: headroom bench models/fashion-flux --batch 20 --opt lossless --save result.json\n"
-      "         headroom bench kernels --filter 'linear bf16' --threads 2");
-  command->callback([arguments] { bench(*arguments); });
+      "         headroom bench kernels --filter 'linear bf16' --threads 2\n"
+      "         headroom bench fashion-flux --against build/base/headroom --threshold 3%\n"
+      "Exit codes: 0 ok, 3 something regressed or a budget was missed, 4 inconclusive.");
+  command->callback([arguments, command, &exit_code] { exit_code = bench_or_judge(*arguments, *command); });
 }
 
 }  // namespace headroom

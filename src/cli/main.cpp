@@ -37,7 +37,7 @@ int run(int argc, char** argv) {
   headroom::add_models_command(app);
   headroom::add_run_command(app);
   headroom::add_forward_command(app);
-  headroom::add_bench_command(app);
+  headroom::add_bench_command(app, exit_code);
   headroom::add_ladder_command(app);
   headroom::add_plan_command(app);
   headroom::add_convert_command(app);

@@ -35,7 +35,11 @@ std::vector<BudgetLine> judge_budgets(const ResultFile& file, double budget_ms) 
   std::vector<BudgetLine> lines;
   for (const Result& result : file.results) {
     if (result.trials.empty()) continue;
-    lines.push_back(judge_budget(fmt::format("{}, {}", result.name, result.trials.front().what),
+    lines.push_back(judge_budget(fmt::format("{}, {}",
+                                             result.subject.kind == SubjectKind::kKernel
+                                                 ? result.name
+                                                 : fmt::format("{} {}", result.subject.name, result.name),
+                                             result.trials.front().what),
                                  result.trials.front().statistics, budget_ms));
   }
   return lines;

@@ -28,13 +28,25 @@ double median_of_medians(const ProcessTrials& processes) {
   return median(medians);
 }
 
-bool is_same_benchmark(const Result& a, const Result& b) {
-  return a.subject == b.subject && a.source.name == b.source.name && a.name == b.name;
-}
+bool is_same_work(const Result& a, const Result& b) { return a.subject == b.subject && a.source.name == b.source.name; }
 
 const Result* find_same(const Result& wanted, const std::vector<Result>& results) {
-  const auto found = std::ranges::find_if(results, [&](const Result& one) { return is_same_benchmark(wanted, one); });
+  const auto found = std::ranges::find_if(
+      results, [&](const Result& one) { return is_same_work(wanted, one) && one.name == wanted.name; });
   return found == results.end() ? nullptr : &*found;
+}
+
+/// The only result of the same work, where there is one on each side: its name may differ, because a preset has come to
+/// mean more or another configuration is compared.
+const Result* find_only(const Result& wanted, const std::vector<Result>& own, const std::vector<Result>& results) {
+  const auto of_work = [&](const Result& one) { return is_same_work(wanted, one); };
+  if (std::ranges::count_if(own, of_work) != 1 || std::ranges::count_if(results, of_work) != 1) return nullptr;
+  return &*std::ranges::find_if(results, of_work);
+}
+
+const Result* find_match(const Result& wanted, const std::vector<Result>& own, const std::vector<Result>& results) {
+  const Result* same = find_same(wanted, results);
+  return same != nullptr ? same : find_only(wanted, own, results);
 }
 
 std::string benchmark_name(const Result& result) {
@@ -73,14 +85,15 @@ class Comparer {
                    .only_in_new = {},
                    .forced = machine_differences(base_.machine, changed_.machine)};
     for (const Result& result : base_.results) {
-      const Result* same = find_same(result, changed_.results);
+      const Result* same = find_match(result, base_.results, changed_.results);
       if (same == nullptr)
         comparison_.only_in_base.push_back(benchmark_name(result));
       else
         compare_one(result, *same);
     }
     for (const Result& result : changed_.results)
-      if (find_same(result, base_.results) == nullptr) comparison_.only_in_new.push_back(benchmark_name(result));
+      if (find_match(result, changed_.results, base_.results) == nullptr)
+        comparison_.only_in_new.push_back(benchmark_name(result));
     if (comparison_.benchmarks.empty())
       fail("nothing can be compared: no result of the base ({}) is of the same work and name as a new one ({})",
            fmt::join(comparison_.only_in_base, ", "), fmt::join(comparison_.only_in_new, ", "));
@@ -93,7 +106,9 @@ class Comparer {
 
  private:
   void compare_one(const Result& base, const Result& changed) {
-    const std::string name = benchmark_name(base);
+    const std::string name = base.name == changed.name
+                                 ? benchmark_name(base)
+                                 : fmt::format("{} against {}", benchmark_name(changed), base.name);
     for (const std::string& difference : configuration_differences(base.configuration, changed.configuration))
       comparison_.forced.push_back(fmt::format("{} of {}", difference, name));
     if (base.trials.empty() || changed.trials.empty()) fail("{} has no trials, so it cannot be compared", name);

@@ -49,7 +49,8 @@ struct Comparison {
   std::vector<std::string> forced;  ///< differences that were overridden
 };
 
-/// Compares results of equal work, source and name. Throws Error where nothing matches, a series that was asked for is
+/// Compares results of equal work, source and name; where each file has a single result of that work and source, also
+/// under different names. Throws Error where nothing matches, a series that was asked for is
 /// missing, or machines or configurations differ and `force` is not set; the message lists all that differs.
 [[nodiscard]] Comparison compare_results(const ResultFile& base, const ResultFile& changed,
                                          const ComparisonOptions& options = {});

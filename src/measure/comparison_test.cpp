@@ -123,7 +123,7 @@ TEST(Compare, SaysWhatOnlyOneFileHas) {
   const Comparison comparison = compare_results(file({result("a", 10, 8), result("b", 10, 8)}), changed);
   EXPECT_THAT(comparison.only_in_base, ElementsAre("m b"));
   EXPECT_THAT(comparison.only_in_new, ElementsAre("m c"));
-  changed.results[0].subject.request["batch"] = 2;
+  for (Result& one : changed.results) one.subject.request["batch"] = 2;
   EXPECT_THAT(message_of([&] { (void)compare_results(file({result("a", 10, 8)}), changed); }),
               HasSubstr("nothing can be compared"));
 }
@@ -138,6 +138,16 @@ TEST(Compare, TakesTheSeriesAskedFor) {
   EXPECT_EQ(compare_results(base, changed, {.series = "all"}).benchmarks.size(), 2U);
   EXPECT_THAT(message_of([&] { (void)compare_results(base, changed, {.series = "step"}); }),
               HasSubstr("has no trials of 'step' (it has: forward, image)"));
+}
+
+TEST(Compare, MatchesTheOnlyResultsOfAWork) {
+  const Comparison comparison = compare_results(file({result("lossless", 10, 8)}), file({result("fast", 8, 8)}));
+  EXPECT_EQ(comparison.benchmarks.at(0).name, "m fast against lossless");
+  EXPECT_THAT(comparison.only_in_new, IsEmpty());
+  const Comparison several =
+      compare_results(file({result("lossless", 10, 8)}), file({result("fast", 8, 8), result("lossless", 8, 8)}));
+  EXPECT_EQ(several.benchmarks.at(0).name, "m lossless");
+  EXPECT_THAT(several.only_in_new, ElementsAre("m fast"));
 }
 
 TEST(Compare, NotesOtherSwitches) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include "base/error.hpp"
@@ -29,6 +30,8 @@ void check_protocol(const Protocol& protocol) {
     fail_usage("a time limit of {} s was asked for; it must be over zero", protocol.max_seconds);
   if (!(protocol.min_trial_ms >= 0))
     fail_usage("trials of at least {} ms were asked for; it cannot be negative", protocol.min_trial_ms);
+  if (!(protocol.precision >= 0))
+    fail_usage("a precision of {} was asked for; it cannot be negative", protocol.precision);
 }
 
 /// Calls that together take at least `min_trial_ms`, going by the last warm-up calls.
@@ -38,6 +41,33 @@ std::int64_t calls_of_a_trial(double min_trial_ms, const std::vector<double>& wa
   const double call_ms = median(std::span(warmup_ms).last(std::min(kSettledWindow, warmup_ms.size())));
   return static_cast<std::int64_t>(std::clamp(std::ceil(min_trial_ms / call_ms), 1.0, kMaxCalls));
 }
+
+/// Tells when enough trials have been made. A precision is looked at each time their number has grown by a tenth, not
+/// after every trial: the fewer looks, the less a lucky one ends it.
+class Target {
+ public:
+  explicit Target(const Protocol& protocol) : protocol_(protocol), next_look_(protocol.trials) {}
+
+  bool is_reached(const std::vector<double>& times_ms) {
+    const std::int64_t made = std::ssize(times_ms);
+    if (made < next_look_) return false;
+    next_look_ = made + std::max<std::int64_t>(1, made / 10);
+    return protocol_.precision <= 0 || is_precise(times_ms);
+  }
+  /// The most trials there can be.
+  [[nodiscard]] std::int64_t limit() const {
+    return protocol_.precision > 0 ? std::max(protocol_.trials, protocol_.max_trials) : protocol_.trials;
+  }
+
+ private:
+  [[nodiscard]] bool is_precise(const std::vector<double>& times_ms) const {
+    const std::optional<Interval> interval = exact_median_interval(times_ms);
+    return interval && (interval->high - interval->low) / 2 <= protocol_.precision * median(times_ms);
+  }
+
+  const Protocol& protocol_;
+  std::int64_t next_look_;
+};
 
 }  // namespace
 
@@ -77,13 +107,14 @@ Trials measure_callable(const std::function<void()>& body, const Protocol& proto
   Trials result;
   result.warmup = std::ssize(warmup_ms);
   result.warmup_stable = is_settled(warmup_ms);
-  result.wall_ms.reserve(static_cast<std::size_t>(protocol.trials));
+  Target target(protocol);
+  result.wall_ms.reserve(static_cast<std::size_t>(target.limit()));
   const std::int64_t calls = calls_of_a_trial(protocol.min_trial_ms, warmup_ms);
-  while (std::ssize(result.wall_ms) < protocol.trials) {
-    if (std::ssize(result.wall_ms) >= kMinTrials && out_of_time()) break;
+  while (!(result.complete = target.is_reached(result.wall_ms))) {
+    const std::int64_t made = std::ssize(result.wall_ms);
+    if (made >= target.limit() || (made >= kMinTrials && out_of_time())) break;
     run_batch(calls, result.wall_ms, false, protocol.trials);
   }
-  result.complete = std::ssize(result.wall_ms) == protocol.trials;
   return result;
 }
 

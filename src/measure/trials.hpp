@@ -13,6 +13,10 @@ struct Protocol {
   int trials = 20;           ///< calls that are timed
   double max_seconds = 300;  ///< for all of it; see measure_callable() for what is done regardless
   double min_trial_ms = 0;   ///< shorter calls are made several times a trial, as often as the warm-up says
+  /// After `trials`, more are made until half the width of exact_median_interval() is at most this share of the median,
+  /// or there are max_trials. 0 makes no more.
+  double precision = 0;
+  int max_trials = 10'000;
 };
 
 /// Raw times of one thing done again and again in one process. The caller may fill it from times taken elsewhere: the
@@ -21,7 +25,7 @@ struct Trials {
   std::vector<double> wall_ms;  ///< of one call, for every trial in the order they ran
   std::int64_t warmup = 0;      ///< calls before them that do not count
   bool warmup_stable = true;    ///< false where warm-up ended before its times had settled
-  bool complete = true;         ///< false where max_seconds ended it before Protocol::trials
+  bool complete = true;         ///< false where max_seconds or max_trials ended it before trials and precision
   std::int64_t process = 0;     ///< which of several interleaved processes this was
 };
 
@@ -29,7 +33,7 @@ struct Trials {
 struct TrialProgress {
   bool warming_up = false;
   std::int64_t done = 0;   ///< calls of this phase
-  std::int64_t total = 0;  ///< in this phase; of a warm-up the most there may be
+  std::int64_t total = 0;  ///< in this phase; of a warm-up the most there may be, of trials for a precision the fewest
   double last_ms = 0;      ///< of the call just made
 };
 
@@ -49,7 +53,7 @@ using MillisecondClock = std::function<double()>;
 /// timed trials. When max_seconds have passed, warm-up ends after warmup_min and the trials after three; both are
 /// recorded in the result. `on_progress` may be empty; it runs between calls, outside what is timed. What `body` throws
 /// passes through. Another clock is for tests. Throws a usage Error for a protocol with no trials, a negative warm-up
-/// or a time limit that is not positive.
+/// a time limit that is not positive or a negative precision.
 [[nodiscard]] Trials measure_callable(const std::function<void()>& body, const Protocol& protocol = {},
                                       const std::function<void(const TrialProgress&)>& on_progress = {},
                                       const MillisecondClock& clock = steady_clock_ms);

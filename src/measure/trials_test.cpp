@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <stdexcept>
@@ -141,6 +142,55 @@ TEST(MeasureCallable, BatchesShortCallsAndReportsOne) {
   EXPECT_EQ(trials.wall_ms, (std::vector<double>{0.1875, 0.1875}));
 }
 
+TEST(MeasureCallable, GoesOnUntilItIsPreciseEnough) {
+  // Times alternate between 99 and 101, so the interval of the median is [99, 101]: 1% on each side, whatever n is.
+  const auto alternating = [](int call) { return call % 2 == 0 ? 99.0 : 101.0; };
+  const Trials enough = SimulatedWork(alternating).measure({.trials = 20, .precision = 0.0101});
+  EXPECT_EQ(enough.wall_ms.size(), 20U);
+  EXPECT_TRUE(enough.complete);
+  const Trials never = SimulatedWork(alternating).measure({.trials = 20, .precision = 0.009, .max_trials = 70});
+  EXPECT_EQ(never.wall_ms.size(), 70U);
+  EXPECT_FALSE(never.complete);
+  // Noise that ends after 40 calls: the middle of the times narrows as more of them are equal.
+  const Trials later = SimulatedWork([](int call) {
+                         return call <= 40 ? 90.0 + call : 100.0;
+                       }).measure({.warmup_min = 0, .warmup_max = 0, .trials = 20, .precision = 0.01});
+  EXPECT_TRUE(later.complete);
+  EXPECT_GT(later.wall_ms.size(), 40U);
+  EXPECT_LT(later.wall_ms.size(), 100U);
+}
+
+TEST(MeasureCallable, StopsShortOfPrecisionWhenTimeIsUp) {
+  const Trials trials = SimulatedWork([](int call) {
+                          return call % 2 == 0 ? 80.0 : 120.0;
+                        }).measure({.trials = 20, .max_seconds = 5, .precision = 0.01});
+  EXPECT_FALSE(trials.complete);
+  EXPECT_EQ(trials.wall_ms.size(), 50U - static_cast<std::size_t>(trials.warmup));
+}
+
+// The bar of the project: the batches of a callable of about 10 us differ from a bare loop by at most 1%. Both are
+// timed in turn, and the quotient of their fastest trials counts, which other programs on the machine disturb least.
+TEST(MeasureCallable, BiasesShortWorkByAtMostOnePercent) {
+  volatile double sink = 1;
+  const auto work = [&] {
+    for (int i = 0; i < 2500; ++i) sink = sink * 1.0000001;
+  };
+  double measured_us = 1e9, bare_us = 1e9;
+  constexpr int kCalls = 200;
+  for (int round = 0; round < 40; ++round) {
+    const Trials trials = measure_callable(work, {.warmup_max = 5, .trials = 3, .min_trial_ms = 1});
+    for (const double ms : trials.wall_ms) measured_us = std::min(measured_us, 1000 * ms);
+    for (int i = 0; i < 3; ++i) {
+      const double start_ms = steady_clock_ms();
+      for (int call = 0; call < kCalls; ++call) work();
+      bare_us = std::min(bare_us, 1000 * (steady_clock_ms() - start_ms) / kCalls);
+    }
+  }
+  EXPECT_GT(bare_us, 2);
+  EXPECT_LT(bare_us, 50);
+  EXPECT_NEAR(measured_us / bare_us, 1, 0.01);
+}
+
 TEST(MeasureCallable, PassesFailuresThrough) {
   EXPECT_THROW((void)measure_callable([] { throw std::runtime_error("broken"); }), std::runtime_error);
 }
@@ -152,6 +202,7 @@ TEST(MeasureCallable, RefusesSenselessProtocols) {
   EXPECT_THROW((void)measure_callable(nothing, {.warmup_min = 9, .warmup_max = 8}), Error);
   EXPECT_THROW((void)measure_callable(nothing, {.max_seconds = 0}), Error);
   EXPECT_THROW((void)measure_callable(nothing, {.min_trial_ms = -1}), Error);
+  EXPECT_THROW((void)measure_callable(nothing, {.precision = -0.1}), Error);
 }
 
 }  // namespace

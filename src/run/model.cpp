@@ -1,6 +1,7 @@
 #include "run/model.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -124,6 +125,36 @@ Model open_folder(const fs::path& folder, const std::string& name, std::optional
   return model;
 }
 
+/// The configuration that a name such as "flux-512x4+8" states: FLUX of that width, in heads of 128, with so many
+/// double and single blocks. Nothing for other names.
+std::optional<nlohmann::json> parse_flux_size(const std::string& name) {
+  long width = 0, layers = 0, single_layers = 0;
+  int end = 0;
+  constexpr long kHeadDim = 128;
+  constexpr long kMost = 1 << 16;
+  if (std::sscanf(name.c_str(), "flux-%5ldx%5ld+%5ld%n", &width, &layers, &single_layers, &end) != 3 ||
+      static_cast<std::size_t>(end) != name.size())
+    return std::nullopt;
+  if (width < kHeadDim || width % kHeadDim != 0 || width > kMost || layers < 1 || single_layers < 1)
+    fail_usage("{}: the width must be a multiple of {} and there must be blocks of both kinds", name, kHeadDim);
+  nlohmann::json config = flux_dev_config();
+  config["num_attention_heads"] = width / kHeadDim;
+  config["num_layers"] = layers;
+  config["num_single_layers"] = single_layers;
+  return config;
+}
+
+/// A model that is a configuration alone.
+Model open_random(const std::string& name, const nlohmann::json& json, std::uint64_t seed) {
+  const FluxConfig config = parse_flux_config(json);
+  return Model{.name = name,
+               .config = config,
+               .checkpoint = Checkpoint::random(json, expected_params(config), seed),
+               .schedule = {},
+               .prompts = {},
+               .pixels = {}};
+}
+
 }  // namespace
 
 ParamSource Model::params() const {
@@ -162,13 +193,11 @@ Model open_model(const std::string& name_or_folder, std::optional<std::uint64_t>
   if (name_or_folder == kFluxDev) {
     if (!random_seed)
       fail("flux-dev has no checkpoint here: give its folder instead of the name, or --random-weights SEED");
-    const FluxConfig config = parse_flux_config(flux_dev_config());
-    return Model{.name = name_or_folder,
-                 .config = config,
-                 .checkpoint = Checkpoint::random(flux_dev_config(), expected_params(config), *random_seed),
-                 .schedule = {},
-                 .prompts = {},
-                 .pixels = {}};
+    return open_random(name_or_folder, flux_dev_config(), *random_seed);
+  }
+  if (const std::optional<nlohmann::json> config = parse_flux_size(name_or_folder)) {
+    if (!random_seed) fail_usage("{} is a size without a checkpoint: give --random-weights SEED", name_or_folder);
+    return open_random(name_or_folder, *config, *random_seed);
   }
   if (name_or_folder.find('/') == std::string::npos)
     if (const auto folder = find_shipped(name_or_folder)) return open_folder(*folder, name_or_folder, random_seed);

@@ -66,9 +66,10 @@ struct ShippedModel {
 };
 [[nodiscard]] std::vector<ShippedModel> list_shipped_models();
 
-/// Opens a shipped name or a checkpoint folder. With `random_seed`, random weights stand in for the checkpoint
-/// (config.json is still read where there is a folder). Throws Error where the model is unknown, its checkpoint is
-/// missing, or tensors are missing, unexpected or wrongly shaped.
+/// Opens a shipped name, a checkpoint folder, or a size such as "flux-512x4+8" (FLUX of that width in heads of 128,
+/// with 4 double and 8 single blocks), which has random weights only. With `random_seed`, random weights stand in for
+/// the checkpoint (config.json is still read where there is a folder). Throws Error where the model is unknown, its
+/// checkpoint is missing, or tensors are missing, unexpected or wrongly shaped.
 [[nodiscard]] Model open_model(const std::string& name_or_folder,
                                std::optional<std::uint64_t> random_seed = std::nullopt);
 

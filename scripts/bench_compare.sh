@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# bench_compare.sh BASE [ARGUMENTS of headroom bench...]: is this checkout slower than revision BASE? Builds that revision in
+# a worktree of its own below build/base (kept, so that the next time only changes are built), then runs both binaries in
+# turn. Ends as `headroom bench --against` does: 0 nothing is slower, 3 something regressed, 4 inconclusive.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+if [ $# -lt 1 ] || [ -z "$1" ]; then
+  echo "bench_compare.sh: no base was given; use: make bench-compare BASE=main" >&2
+  exit 2
+fi
+revision=$(git rev-parse --verify --quiet "$1^{commit}") || {
+  echo "bench_compare.sh: $1 is no revision of this repository" >&2
+  exit 2
+}
+shift
+[ $# -gt 0 ] || set -- fashion-flux --opt lossless
+
+source=build/base/source
+build=build/base/release
+if [ -e "$source/.git" ]; then
+  git -C "$source" checkout --quiet --detach "$revision"
+else
+  git worktree prune
+  git worktree add --quiet --force --detach "$source" "$revision"
+fi
+cmake -S "$source" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
+cmake --build "$build" --parallel "${JOBS:-$(nproc)}" --target headroom >&2
+exec build/release/headroom bench "$@" --against "$build/headroom"

@@ -1,0 +1,241 @@
+#include "cli/bench_judging.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "base/json.hpp"
+#include "base/log.hpp"
+#include "base/progress.hpp"
+#include "base/quantity.hpp"
+#include "measure/bench_process.hpp"
+#include "measure/budget.hpp"
+#include "measure/comparison.hpp"
+#include "measure/export.hpp"
+#include "measure/process_pairs.hpp"
+
+namespace headroom {
+namespace {
+
+/// Options that the judging process keeps to itself; all others go to the measuring ones.
+constexpr std::array<std::string_view, 15> kOwnOptions = {
+    "--compare",   "--against",       "--processes", "--max-processes", "--threshold",
+    "--budget",    "--process-noise", "--format",    "--force",         "--save",
+    "--save-base", "--save-verdict",  "--json",      "--quiet",         "--help"};
+
+std::string option_text(const CLI::App& command, const std::string& name) {
+  const CLI::Option* option = command.get_option_no_throw(name);
+  return option == nullptr || option->count() == 0 ? "" : option->as<std::string>();
+}
+bool has_flag(const CLI::App& command, const std::string& name) { return command.count(name) > 0; }
+
+/// The options that were given and concern the measurement. The filter of a suite of models has done its work before.
+std::vector<std::string> measuring_options(const CLI::App& command, bool is_filtered) {
+  std::vector<std::string> arguments;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0 || !option->nonpositional()) continue;
+    const std::string name = option->get_name();
+    if (is_filtered && name == "--filter") continue;
+    if (std::ranges::find(kOwnOptions, std::string_view(name)) != kOwnOptions.end()) continue;
+    if (option->get_items_expected_max() == 0)
+      arguments.push_back(name);
+    else
+      for (const std::string& value : option->results()) arguments.push_back(name + "=" + value);
+  }
+  return arguments;
+}
+
+class Judge {
+ public:
+  Judge(const CLI::App& command, const BenchJudging& judging, const std::vector<ModelCase>& suite)
+      : command_(command),
+        judging_(judging),
+        suite_(suite),
+        log_(has_flag(command, "--quiet")),
+        format_(has_flag(command, "--json") ? "json" : judging.format) {
+    compared_.rule.threshold = parse_share(judging.threshold.empty() ? "5%" : judging.threshold, "--threshold");
+    compared_.force = judging.force;
+    if (!judging.process_noise.empty()) compared_.process_noise = parse_share(judging.process_noise, "--process-noise");
+    if (!judging.budget.empty()) budget_ms_ = parse_budget_ms(judging.budget, "--budget");
+    if (!judging_.against.empty() && !judging_.compare.empty())
+      fail_usage("--against runs the base itself and --compare reads it from a file; give one of the two");
+    if (judging_.against.empty() && !judging_.save_base.empty())
+      fail_usage("--save-base keeps the times of the other binary; give --against as well");
+    if (judging_.against.empty() && judging_.compare.empty() && !judging_.save_verdict.empty())
+      fail_usage("--save-verdict keeps a comparison; give --compare or --against as well");
+  }
+
+  ExitCode run() {
+    // Read before anything runs: a mistake should not cost minutes, and --save may replace the file.
+    std::optional<ResultFile> stored;
+    if (!judging_.compare.empty()) stored = read_results(judging_.compare);
+    measure();
+    std::optional<Comparison> comparison = std::move(comparison_);
+    if (stored) comparison = compare_results(*stored, measured_, compared_);
+    if (comparison && !comparison->forced.empty())
+      for (Result& result : measured_.results) result.tags.emplace_back("forced_comparison");
+    save(comparison);
+    print();
+    return judge(comparison);
+  }
+
+ private:
+  std::vector<std::string> command_line(const std::string& binary, const std::string& what,
+                                        const std::vector<std::string>& arguments) const {
+    std::vector<std::string> line = {binary, "bench", what};
+    for (const std::string& argument : arguments)  // unless the user's own option takes its place
+      if (!has_flag(command_, argument.substr(0, argument.find('=')))) line.push_back(argument);
+    for (std::string& option : measuring_options(command_, !suite_.empty())) line.push_back(std::move(option));
+    line.insert(line.end(), {"--json", "--quiet"});
+    return line;
+  }
+
+  /// What MODEL names in one process, or the benchmarks of the suite in one each.
+  BenchRun run_of(const std::string& binary) const {
+    return [this, binary] {
+      if (suite_.empty()) return run_bench_process(command_line(binary, option_text(command_, "MODEL"), {}));
+      std::vector<ResultFile> files;
+      std::vector<std::string> names;
+      for (const ModelCase& one : suite_) {
+        files.push_back(run_bench_process(command_line(binary, one.model, one.arguments)));
+        names.push_back(one.request);
+      }
+      return join_benchmarks(files, names);
+    };
+  }
+
+  void measure() {
+    const std::string own = std::filesystem::read_symlink("/proc/self/exe").string();
+    std::optional<Progress> progress;
+    const auto show = [&](int done, int total) {
+      if (total != shown_total_) progress.emplace("processes", total, log_.quiet());
+      shown_total_ = total;
+      progress->set(done);
+    };
+    if (judging_.against.empty()) {
+      const int processes = std::max(1, judging_.processes);
+      std::vector<ResultFile> files;
+      show(0, processes);
+      for (int i = 0; i < processes; ++i) {
+        files.push_back(run_of(own)());
+        show(i + 1, processes);
+      }
+      measured_ = merge_processes(files);
+      return;
+    }
+    PairOptions options{.compared = compared_};
+    if (judging_.processes > 0) options.pairs = judging_.processes;
+    options.max_pairs = judging_.max_processes > 0 ? judging_.max_processes : 2 * options.pairs;
+    show(0, 2 * options.pairs);
+    PairedRuns runs = run_pairs(run_of(judging_.against), run_of(own), options, show);
+    measured_ = std::move(runs.changed);
+    base_ = std::move(runs.base);
+    comparison_ = std::move(runs.comparison);
+  }
+
+  void save(const std::optional<Comparison>& comparison) const {
+    if (const std::string path = option_text(command_, "--save"); !path.empty()) write_results(path, measured_);
+    if (!judging_.save_base.empty()) write_results(judging_.save_base, base_);
+    if (comparison && !judging_.save_verdict.empty()) write_json(judging_.save_verdict, to_json(*comparison));
+  }
+
+  void print() const {
+    if (format_ == "json")
+      fmt::print("{}\n", dump_json(to_json(measured_), 2));
+    else if (format_ == "google-benchmark")
+      fmt::print("{}\n", dump_json(to_google_benchmark(measured_), 2));
+    else if (format_ == "csv")
+      fmt::print("{}", to_csv(measured_));
+    else
+      fmt::print("{}", format_ == "markdown" ? to_markdown(measured_) : to_summary_table(measured_));
+  }
+
+  /// What is read by other programs goes to stdout alone, and the verdicts then to stderr.
+  void print_verdicts(const std::string& table) const {
+    fmt::print(format_.empty() || format_ == "text" ? stdout : stderr, "\n{}", table);
+  }
+
+  ExitCode judge(const std::optional<Comparison>& comparison) const {
+    ExitCode code = ExitCode::kOk;
+    const auto worsen = [&](ExitCode other) {
+      if (code != ExitCode::kRegression && other != ExitCode::kOk) code = other;
+    };
+    if (comparison) {
+      print_verdicts(to_table(*comparison));
+      worsen(exit_code_of(*comparison));
+    }
+    if (budget_ms_) {
+      const std::vector<BudgetLine> lines = judge_budgets(measured_, *budget_ms_);
+      print_verdicts(to_table(lines, *budget_ms_));
+      worsen(exit_code_of(lines));
+    }
+    return code;
+  }
+
+  const CLI::App& command_;
+  const BenchJudging& judging_;
+  std::vector<ModelCase> suite_;
+  Log log_;
+  std::string format_;
+  ComparisonOptions compared_;
+  std::optional<double> budget_ms_;
+  int shown_total_ = -1;
+  ResultFile measured_;
+  ResultFile base_;
+  std::optional<Comparison> comparison_;
+};
+
+}  // namespace
+
+void add_judging_options(CLI::App& command, BenchJudging& judging) {
+  command
+      .add_option("--precision", judging.precision,
+                  "go on after --trials until the median is known to this share, at 95% confidence")
+      ->type_name("SHARE");
+  command
+      .add_option("--processes", judging.processes,
+                  "measure in so many processes, one after the other; with --against so many pairs, 8 unless given")
+      ->check(CLI::Range(1, 1000));
+  command
+      .add_option("--max-processes", judging.max_processes,
+                  "with --against: pairs to go up to where the verdict is not settled; twice as many unless given")
+      ->check(CLI::Range(1, 1000));
+  command.add_option("--against", judging.against, "run this other headroom binary in turn with this one, and compare")
+      ->type_name("BINARY");
+  command.add_option("--compare", judging.compare, "compare with this result file")->type_name("FILE");
+  command.add_option("--threshold", judging.threshold, "the least slowdown that is a regression; 5% unless given")
+      ->type_name("SHARE");
+  command
+      .add_option("--process-noise", judging.process_noise,
+                  "with --compare and one process on each side: how much processes differ (standard deviation)")
+      ->type_name("SHARE");
+  command.add_flag("--force", judging.force, "compare across machines, builds and configurations, and say so");
+  command.add_option("--budget", judging.budget, "what median and p99 must keep within: 40ms, or a rate: 25fps")
+      ->type_name("BUDGET");
+  command.add_option("--format", judging.format, "of what is printed: text, json, csv, markdown or google-benchmark")
+      ->check(CLI::IsMember({"text", "json", "csv", "markdown", "google-benchmark"}));
+  command.add_option("--save-base", judging.save_base, "with --against: result file of the other binary")
+      ->type_name("FILE");
+  command.add_option("--save-verdict", judging.save_verdict, "file for the comparison (schema headroom.comparison/1)")
+      ->type_name("FILE");
+}
+
+void apply_precision(const BenchJudging& judging, Protocol& protocol) {
+  if (!judging.precision.empty()) protocol.precision = parse_share(judging.precision, "--precision");
+}
+
+bool is_judge(const BenchJudging& judging) {
+  return judging.processes > 0 || !judging.against.empty() || !judging.compare.empty() || !judging.budget.empty() ||
+         !judging.format.empty() || !judging.save_verdict.empty() || !judging.save_base.empty();
+}
+
+ExitCode judge_bench(const CLI::App& command, const BenchJudging& judging, const std::vector<ModelCase>& suite) {
+  return Judge(command, judging, suite).run();
+}
+
+}  // namespace headroom

@@ -1,0 +1,39 @@
+#include "cli/model_suite.hpp"
+
+#include <fmt/format.h>
+#include <regex.h>
+
+#include "base/error.hpp"
+
+namespace headroom {
+
+std::vector<ModelCase> list_model_cases(std::string_view device) {
+  std::vector<ModelCase> cases = {{"fashion-flux", "batch 1", {"--batch=1"}},
+                                  {"fashion-flux", "batch 20", {"--batch=20"}}};
+  const auto add_random = [&](const std::string& model, int token_rows) {
+    cases.push_back({model,
+                     fmt::format("{}x{} tokens", token_rows, token_rows),
+                     {"--random-weights=0", fmt::format("--token-rows={}", token_rows),
+                      fmt::format("--token-columns={}", token_rows)}});
+  };
+  // Width, double and single blocks in the proportions of FLUX.1-dev, 3072x19+38; each has some eight times the weights
+  // of the one before.
+  add_random("flux-256x2+4", 16);
+  add_random("flux-512x4+8", 16);
+  if (device != "cuda") return cases;
+  for (const char* model : {"flux-1024x8+16", "flux-2048x12+24", "flux-dev"}) add_random(model, 64);
+  return cases;
+}
+
+std::vector<ModelCase> filter_model_cases(std::vector<ModelCase> cases, const std::string& pattern) {
+  regex_t compiled{};
+  if (regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB) != 0)
+    fail_usage("'{}' is not a regular expression", pattern);
+  std::erase_if(cases,
+                [&](const ModelCase& one) { return regexec(&compiled, one.name().c_str(), 0, nullptr, 0) != 0; });
+  regfree(&compiled);
+  if (cases.empty()) fail_usage("no model benchmark has a name that matches '{}'", pattern);
+  return cases;
+}
+
+}  // namespace headroom

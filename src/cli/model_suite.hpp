@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace headroom {
+
+/// One benchmark of the suite `models`.
+struct ModelCase {
+  std::string model;
+  std::string request;                 ///< "batch 20"
+  std::vector<std::string> arguments;  ///< options of `bench`, as --name=value
+  [[nodiscard]] std::string name() const { return model + " " + request; }
+};
+
+/// The model that ships with the project, and FLUX-shaped ones of growing size with random weights, to see how time
+/// grows with the size; the large ones on a GPU only.
+[[nodiscard]] std::vector<ModelCase> list_model_cases(std::string_view device);
+
+/// Those of them whose name matches the regular expression (POSIX, extended) somewhere; empty takes all. Throws a usage
+/// Error for one that is none or that takes nothing.
+[[nodiscard]] std::vector<ModelCase> filter_model_cases(std::vector<ModelCase> cases, const std::string& pattern);
+
+}  // namespace headroom

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "measure/result.hpp"
+
+namespace headroom {
+
+/// One run of a benchmark in a process of its own.
+using BenchRun = std::function<ResultFile()>;
+
+/// Runs a program that prints a result file: `command` is the program and its arguments. Throws Error with what it
+/// wrote to stderr where it cannot be started, is killed, ends with another code than 0, or prints something else.
+[[nodiscard]] ResultFile run_bench_process(const std::vector<std::string>& command);
+
+/// Runs of one build as one file: the trials of files[i] become those of process i. Throws Error where the files do not
+/// hold the same results, by id, and the same series.
+[[nodiscard]] ResultFile merge_processes(std::span<const ResultFile> files);
+
+/// Results of several benchmarks of a suite in one file; `names` say which, and stand before ids and names: "batch 20".
+[[nodiscard]] ResultFile join_benchmarks(std::span<const ResultFile> files, std::span<const std::string> names);
+
+}  // namespace headroom

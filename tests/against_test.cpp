@@ -1,0 +1,141 @@
+// `headroom bench` as a judge: real processes, interleaved, and slowdowns that were planted in a test binary.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/json.hpp"
+#include "measure/process_pairs.hpp"
+#include "measure_fixture.hpp"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+BenchRun spin(const std::string& percent) {
+  return [percent] { return run_bench_process({std::string(SPIN_BENCH) + percent}); };
+}
+
+class PlantedSlowdown : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(std::string(SPIN_BENCH) + "0")) GTEST_SKIP() << "the planted benchmarks are not bundled";
+  }
+};
+
+/// Other programs on the machine may blur a measurement, so one that is INCONCLUSIVE is tried again, three times in
+/// all.
+ComparedBenchmark compare_builds(const std::string& base, const std::string& changed) {
+  ComparedBenchmark compared;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    compared =
+        run_pairs(spin(base), spin(changed), {.pairs = 8, .max_pairs = 24, .compared = {}}).comparison.benchmarks.at(0);
+    if (compared.judged.verdict != Verdict::kInconclusive) break;
+  }
+  return compared;
+}
+
+TEST_F(PlantedSlowdown, OfSevenPercentIsFound) {
+  const ComparedBenchmark found = compare_builds("0", "7");
+  if (found.judged.verdict == Verdict::kInconclusive) GTEST_SKIP() << "the machine is too busy: " << found.judged.why;
+  EXPECT_EQ(found.judged.verdict, Verdict::kRegressed) << found.judged.why;
+  EXPECT_NEAR(found.effect.ratio, 1.07, 0.03);
+}
+
+TEST_F(PlantedSlowdown, IsAnImprovementTheOtherWayRound) {
+  const ComparedBenchmark found = compare_builds("7", "0");
+  if (found.judged.verdict == Verdict::kInconclusive) GTEST_SKIP() << "the machine is too busy: " << found.judged.why;
+  EXPECT_EQ(found.judged.verdict, Verdict::kImproved) << found.judged.why;
+}
+
+TEST_F(PlantedSlowdown, OfTwoPercentIsNoRegression) {
+  const ComparedBenchmark found = compare_builds("0", "2");
+  if (found.judged.verdict == Verdict::kInconclusive) GTEST_SKIP() << "the machine is too busy: " << found.judged.why;
+  EXPECT_EQ(found.judged.verdict, Verdict::kOk) << found.judged.why;
+  EXPECT_NEAR(found.effect.ratio, 1.02, 0.03);
+}
+
+using BenchJudge = MeasureTest;
+
+TEST_F(BenchJudge, RunsAgainstAnotherBinary) {
+  // A build against itself: whatever the machine does, neither side may win.
+  const std::string copy = file("other");
+  fs::copy(HEADROOM_BINARY, copy);
+  const Outcome outcome =
+      headroom("bench " HEADROOM_SOURCE_DIR "/models/fashion-flux --trials 5 --opt lossless --against " + copy +
+               " --processes 6 --max-processes 6 --save " + file("new.json") + " --save-base " + file("base.json") +
+               " --save-verdict " + file("verdict.json"));
+  EXPECT_TRUE(outcome.code == 0 || outcome.code == 4) << outcome.code << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("fashion-flux"), HasSubstr("6 pairs"), HasSubstr("95% interval")));
+  const ResultFile base = read_results(file("base.json"));
+  EXPECT_EQ(base.results.at(0).trials.at(0).process.back(), 5);
+  EXPECT_EQ(read_results(file("new.json")).results.at(0).trials.at(0).time_ms.size(), 30U);
+  EXPECT_EQ(read_json(file("verdict.json"))["benchmarks"][0]["paired"], true);
+}
+
+TEST_F(BenchJudge, SavesAndComparesInOneRun) {
+  const std::string bench = "bench fashion-flux --trials 5 --opt lossless --processes 2 ";
+  ASSERT_EQ(headroom(bench + "--save " + file("a.json")).code, 0);
+  const Outcome outcome = headroom(bench + "--compare " + file("a.json") + " --save " + file("a.json"));
+  EXPECT_EQ(outcome.code, 4) << outcome.err;  // two processes on each side cannot give p < 0.05, nor a narrow interval
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("2, 2"), HasSubstr("INCONCLUSIVE")));
+  // What differs is refused, and forced said so.
+  nlohmann::json document = read_json(file("a.json"));
+  document["machine"]["cpu"] = "an abacus";
+  write_json(file("a.json"), document);
+  const Outcome refused = headroom(bench + "--compare " + file("a.json"));
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("an abacus"));
+  EXPECT_NE(headroom(bench + "--force --compare " + file("a.json") + " --save " + file("b.json")).code, 1);
+  EXPECT_EQ(read_results(file("b.json")).results.at(0).tags.back(), "forced_comparison");
+}
+
+TEST_F(BenchJudge, JudgesABudget) {
+  const std::string bench = "bench fashion-flux --trials 5 --budget ";
+  EXPECT_EQ(headroom(bench + "60s").code, 0);
+  const Outcome missed = headroom(bench + "1us");
+  EXPECT_EQ(missed.code, 3) << missed.err;
+  EXPECT_THAT(missed.out, AllOf(HasSubstr("MISSED"), HasSubstr("1000 ns")));
+  EXPECT_EQ(headroom(bench + "fast").code, 2);
+}
+
+TEST_F(BenchJudge, WritesOtherFormats) {
+  const std::string bench = "bench fashion-flux --trials 3 --budget 60s --format ";
+  EXPECT_THAT(headroom(bench + "csv").out, StartsWith("benchmark,series,"));
+  EXPECT_THAT(headroom(bench + "markdown").out, StartsWith("| benchmark | series |"));
+  const nlohmann::json google = parse_json(headroom(bench + "google-benchmark").out, "stdout");
+  EXPECT_EQ(google["benchmarks"][0]["repetitions"], 3);
+  EXPECT_EQ(parse_json(headroom(bench + "json").out, "stdout")["schema"], "headroom.result/1");
+  EXPECT_EQ(headroom(bench + "yaml").code, 2);
+}
+
+TEST_F(BenchJudge, RunsTheSuiteOfModels) {
+  EXPECT_THAT(headroom("bench --list").out, AllOf(HasSubstr("models: fashion-flux batch 1\n"), HasSubstr("kernels: ")));
+  const Outcome outcome =
+      headroom("bench models --filter 'fashion-flux' --trials 3 --opt lossless --save " + file("a.json"));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const ResultFile saved = read_results(file("a.json"));
+  ASSERT_EQ(saved.results.size(), 2U);
+  EXPECT_EQ(saved.results[1].subject.request["batch"], 20);
+  EXPECT_EQ(headroom("bench models --filter nothing").code, 2);
+}
+
+TEST_F(BenchJudge, ExplainsMistakes) {
+  EXPECT_THAT(headroom("bench fashion-flux --against /nonexistent/headroom").err, HasSubstr("/nonexistent/headroom"));
+  EXPECT_EQ(headroom("bench fashion-flux --against x --compare y").code, 2);
+  EXPECT_EQ(headroom("bench fashion-flux --against x --processes 3").code, 2);
+  EXPECT_EQ(headroom("bench fashion-flux --save-verdict " + file("v.json") + " --trials 3").code, 2);
+  EXPECT_EQ(headroom("bench fashion-flux --save-base " + file("v.json")).code, 2);
+  EXPECT_EQ(headroom("bench").code, 2);
+  EXPECT_EQ(headroom("bench fashion-flux --precision 5").code, 2);
+}
+
+}  // namespace
+}  // namespace headroom
