@@ -63,7 +63,7 @@ Judged judge_effect(const Effect& effect, double p, const VerdictRule& rule) {
 bool is_settled(const Effect& effect, const Judged& judged, const VerdictRule& rule) {
   switch (judged.verdict) {
     case Verdict::kOk:
-      return true;
+      return effect.interval->low >= 1 / (1 + rule.threshold);
     case Verdict::kRegressed:
       return effect.interval->low >= 1 + rule.threshold;
     case Verdict::kImproved:

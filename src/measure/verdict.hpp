@@ -30,9 +30,10 @@ struct Judged {
 /// Throws a usage Error for a threshold that is not positive.
 [[nodiscard]] Judged judge_effect(const Effect& effect, double p, const VerdictRule& rule = {});
 
-/// Whether more processes cannot be expected to change the verdict: it is OK, or a difference with the whole interval
-/// beyond the threshold. A REGRESSED or IMPROVED whose interval reaches closer to 1 is worth confirming: with twice the
-/// pairs a slowdown of 2% passes for one of 5% some ten times less often.
+/// Whether more processes cannot be expected to change the verdict: it is OK and the interval rules out an improvement
+/// as well, or it is a difference with the whole interval beyond the threshold. A REGRESSED or IMPROVED whose interval
+/// reaches closer to 1 is worth confirming: with twice the pairs a slowdown of 2% passes for one of 5% some ten times
+/// less often.
 [[nodiscard]] bool is_settled(const Effect& effect, const Judged& judged, const VerdictRule& rule = {});
 
 }  // namespace headroom

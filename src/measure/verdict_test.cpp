@@ -70,6 +70,7 @@ TEST(Verdict, RefusesASenselessThreshold) {
 TEST(Settled, WantsAClearDifferenceOrNone) {
   const auto settled = [](const Effect& effect) { return is_settled(effect, judge_effect(effect, effect.p)); };
   EXPECT_TRUE(settled(effect_of(1, 0.99, 1.01)));
+  EXPECT_FALSE(settled(effect_of(0.97, 0.93, 1.01)));
   EXPECT_TRUE(settled(effect_of(1.2, 1.06, 1.3)));
   EXPECT_FALSE(settled(effect_of(1.2, 1.04, 1.3)));
   EXPECT_TRUE(settled(effect_of(0.8, 0.7, 0.94)));
