@@ -17,5 +17,7 @@ void add_convert_command(CLI::App& app);
 void add_bench_command(CLI::App& app, ExitCode& exit_code);
 void add_compare_command(CLI::App& app, ExitCode& exit_code);
 void add_profile_command(CLI::App& app);
+void add_sweep_command(CLI::App& app);
+void add_history_command(CLI::App& app);
 
 }  // namespace headroom

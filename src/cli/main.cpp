@@ -42,7 +42,9 @@ int run(int argc, char** argv) {
   headroom::add_plan_command(app);
   headroom::add_convert_command(app);
   headroom::add_profile_command(app);
+  headroom::add_sweep_command(app);
   headroom::add_compare_command(app, exit_code);
+  headroom::add_history_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,65 +1,18 @@
 #include "measure/bench_process.hpp"
 
-#include <fcntl.h>
 #include <fmt/ranges.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <memory>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/json.hpp"
 
-extern char** environ;
-
 namespace headroom {
 namespace {
 
-using CFile = std::unique_ptr<FILE, int (*)(FILE*)>;
-
-CFile temporary_file() {
-  CFile file(std::tmpfile(), std::fclose);
-  if (!file) fail("cannot make a temporary file: {}", std::strerror(errno));
-  return file;
-}
-
-std::string read_all(FILE* file) {
-  std::rewind(file);
-  std::string text;
-  std::array<char, 65536> buffer{};
-  while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), file)) text.append(buffer.data(), n);
-  return text;
-}
-
-/// Starts the command with its output in the two files, and waits for it.
-int spawn_and_wait(const std::vector<std::string>& command, FILE* out, FILE* err) {
-  std::vector<char*> arguments;
-  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, fileno(out), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, fileno(err), STDERR_FILENO);
-  pid_t child = 0;
-  const int error = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) fail("cannot run {}: {}", command.front(), std::strerror(error));
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) fail("lost {}: {}", command.front(), std::strerror(errno));
-  return status;
-}
-
-/// The last line of what a program wrote to stderr: its error.
-std::string last_line(std::string text) {
+/// What a program wrote to stderr, without its last line break.
+std::string trimmed(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text.empty() ? "it wrote nothing to stderr" : text;
 }
@@ -83,15 +36,16 @@ const Result& result_of(const ResultFile& file, const std::string& id) {
 
 }  // namespace
 
-ResultFile run_bench_process(const std::vector<std::string>& command) {
-  const CFile out = temporary_file(), err = temporary_file();
-  const int status = spawn_and_wait(command, out.get(), err.get());
+ResultFile read_bench_outcome(const std::vector<std::string>& command, const ProcessOutcome& outcome) {
   const std::string line = fmt::format("{}", fmt::join(command, " "));
-  if (WIFSIGNALED(status)) fail("{} was killed by signal {}", line, WTERMSIG(status));
-  if (WEXITSTATUS(status) != 0)
-    fail("{} ended with code {}: {}", line, WEXITSTATUS(status), last_line(read_all(err.get())));
+  if (outcome.signal != 0) fail("{} was killed by signal {}", line, outcome.signal);
+  if (outcome.code != 0) fail("{} ended with code {}: {}", line, outcome.code, trimmed(outcome.err));
   const std::string context = fmt::format("what {} printed", command.front());
-  return results_from_json(parse_json(read_all(out.get()), context), context);
+  return results_from_json(parse_json(outcome.out, context), context);
+}
+
+ResultFile run_bench_process(const std::vector<std::string>& command) {
+  return read_bench_outcome(command, run_process(command));
 }
 
 ResultFile merge_processes(std::span<const ResultFile> files) {

@@ -6,14 +6,18 @@
 #include <vector>
 
 #include "measure/result.hpp"
+#include "measure/subprocess.hpp"
 
 namespace headroom {
 
 /// One run of a benchmark in a process of its own.
 using BenchRun = std::function<ResultFile()>;
 
-/// Runs a program that prints a result file: `command` is the program and its arguments. Throws Error with what it
-/// wrote to stderr where it cannot be started, is killed, ends with another code than 0, or prints something else.
+/// The result file that a program has printed. Throws Error with what it wrote to stderr where it was killed, ended
+/// with another code than 0, or printed something else.
+[[nodiscard]] ResultFile read_bench_outcome(const std::vector<std::string>& command, const ProcessOutcome& outcome);
+
+/// Runs a program that prints a result file: `command` is the program and its arguments.
 [[nodiscard]] ResultFile run_bench_process(const std::vector<std::string>& command);
 
 /// Runs of one build as one file: the trials of files[i] become those of process i. Throws Error where the files do not

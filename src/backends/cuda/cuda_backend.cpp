@@ -22,6 +22,7 @@
 #include "backends/cuda/fill_normal.cuh"
 #include "backends/cuda/staging.cuh"
 #include "base/error.hpp"
+#include "base/out_of_memory.hpp"
 
 namespace headroom {
 namespace {
@@ -202,8 +203,9 @@ class Pool {
     if (data == nullptr) {
       std::size_t available = 0, installed = 0;
       check(cudaMemGetInfo(&available, &installed));
-      fail("the GPU is out of memory: {} bytes are needed in one block and {} of its {} bytes are available", bytes,
-           available, installed);
+      throw OutOfMemory(
+          fmt::format("the GPU is out of memory: {} bytes are needed in one block and {} of its {} bytes are available",
+                      bytes, available, installed));
     }
     check(cudaEventRecord(passed_, stream_));
     bool is_ordered = true;

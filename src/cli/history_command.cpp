@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/json.hpp"
+#include "base/log.hpp"
+#include "cli/commands.hpp"
+#include "measure/history.hpp"
+#include "measure/subprocess.hpp"
+
+namespace headroom {
+namespace {
+
+struct Arguments {
+  std::string folder;
+  std::string repository = ".";
+  bool as_json = false;
+  bool quiet = false;
+};
+
+/// A revision as `git log` takes it: without the mark of changes that were not committed.
+std::string commit_of(std::string revision) {
+  constexpr std::string_view kDirty = "-dirty";
+  if (revision.ends_with(kDirty)) revision.resize(revision.size() - kDirty.size());
+  return revision;
+}
+
+/// The commits that lie within each step: hash, author and subject.
+void print_commits(const std::vector<BenchmarkHistory>& histories, const Arguments& arguments, const Log& log) {
+  constexpr int kMost = 20;
+  std::set<std::pair<std::string, std::string>> ranges;
+  for (const BenchmarkHistory& history : histories)
+    for (const ChangePoint& step : history.steps)
+      ranges.emplace(commit_of(history.points[step.index - 1].revision),
+                     commit_of(history.points[step.index].revision));
+  for (const auto& [after, by] : ranges) {
+    const ProcessOutcome git =
+        run_process({"git", "-C", arguments.repository, "log", fmt::format("--max-count={}", kMost),
+                     "--format=  %h %an, %as: %s", "--end-of-options", fmt::format("{}..{}", after, by), "--"});
+    if (git.code != 0)
+      log.info("the commits from {} to {} are not in the repository {}", after, by, arguments.repository);
+    else
+      fmt::print("\ncommits after {} up to {}:\n{}", after, by, git.out.empty() ? "  none\n" : git.out);
+  }
+}
+
+void show_history(const Arguments& arguments) {
+  const Log log(arguments.quiet);
+  std::vector<std::string> skipped;
+  const std::vector<BenchmarkHistory> histories = make_histories(read_history(arguments.folder, skipped));
+  for (const std::string& reason : skipped) log.info("left out: {}", reason);
+  if (arguments.as_json) {
+    fmt::print("{}\n", dump_json(to_json(histories), 2));
+    return;
+  }
+  fmt::print("{}", to_table(histories));
+  print_commits(histories, arguments, log);
+}
+
+}  // namespace
+
+void add_history_command(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("history", "result files of many revisions: where times stepped, and what was changed there");
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("DIR", arguments->folder, "folder of result files, searched with all below it")->required();
+  command->add_option("--repository", arguments->repository, "git repository of the revisions")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command->add_flag("--json", arguments->as_json, "print the histories as JSON (schema headroom.history/1)");
+  command->add_flag("-q,--quiet", arguments->quiet, "no notes");
+  command->footer("Example: headroom history bench/results/nightly");
+  command->callback([arguments] { show_history(*arguments); });
+}
+
+}  // namespace headroom

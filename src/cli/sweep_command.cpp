@@ -1,0 +1,179 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/json.hpp"
+#include "base/out_of_memory.hpp"
+#include "base/progress.hpp"
+#include "cli/commands.hpp"
+#include "cli/common.hpp"
+#include "measure/bench_process.hpp"
+#include "measure/describe.hpp"
+#include "measure/generation.hpp"
+#include "measure/machine.hpp"
+#include "measure/subprocess.hpp"
+#include "measure/sweep.hpp"
+
+namespace headroom {
+namespace {
+
+struct Arguments {
+  ModelArguments model;
+  SweepGrid grid{.switches = {}, .resolutions = {0}, .steps = {0}, .batches = {1}};
+  int trials = 20;
+  std::string out;
+  bool force = false;
+  bool as_json = false;
+  bool is_cell = false;
+};
+
+/// Pixels of one token each way: of a model on pixels its patch; else 8 of the autoencoder times 2 of packing.
+std::int64_t pixels_of_token(const Model& model) { return model.pixels ? model.pixels->patch : 16; }
+
+GeneratorOptions request_of(const Model& model, const SweepCell& cell) {
+  const std::int64_t unit = pixels_of_token(model);
+  if (cell.resolution % unit != 0)
+    fail_usage("--resolution: {} pixels do not divide into tokens of {} pixels, as {} has them", cell.resolution, unit,
+               model.name);
+  return {.images = cell.batch,
+          .token_rows = cell.resolution / unit,
+          .token_columns = cell.resolution / unit,
+          .steps = cell.steps,
+          .switches = SwitchSet::parse(cell.switches)};
+}
+
+/// What a cell leaves that needs more memory than there is.
+ResultFile out_of_memory(const Model& model, const SweepCell& cell, const std::string& device) {
+  const GeneratorOptions options = request_of(model, cell);
+  const DenoiseRequest request = make_request(model, options);
+  ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = {}, .results = {}};
+  const double guidance = options.guidance_scale != 0 ? options.guidance_scale : model.guidance_scale;
+  file.results.push_back(
+      {.id = cell.switches,
+       .name = cell.switches,
+       .subject = describe_denoise(model, request, cell.steps != 0 ? cell.steps : model.default_steps, guidance),
+       .source = {.name = "headroom", .version = file.machine.build ? file.machine.build->version : ""},
+       .configuration =
+           {.device = device, .asked = {}, .applied = {}, .declined = {}, .threads = {}, .baseline_dtype = {}},
+       .trials = {},
+       .memory = {},
+       .quality = {},
+       .tags = {std::string(kOutOfMemoryTag)},
+       .plan = {}});
+  return file;
+}
+
+/// Measures the one cell here, and ends with the process that asked for it.
+void measure_cell(const Arguments& arguments) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const std::vector<SweepCell> cells = list_cells(arguments.grid);
+  if (cells.size() != 1) fail_usage("--cell measures one cell, but {} were given", cells.size());
+  const Engine engine = open_engine(arguments.model);
+  ResultFile file;
+  try {
+    file = measure_generation(*engine.model, *engine.backend,
+                              {.request = request_of(*engine.model, cells[0]), .min_trials = arguments.trials});
+  } catch (const OutOfMemory&) {
+    file = out_of_memory(*engine.model, cells[0], arguments.model.device);
+  } catch (const std::bad_alloc&) {
+    file = out_of_memory(*engine.model, cells[0], arguments.model.device);
+  }
+  fmt::print("{}\n", dump_json(to_json(file)));
+}
+
+std::vector<std::string> cell_command(const Arguments& arguments, const SweepCell& cell) {
+  const ModelArguments& model = arguments.model;
+  std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe").string(),
+                                      "sweep",
+                                      model.model,
+                                      "--cell",
+                                      "--quiet",
+                                      "--opt=" + cell.switches,
+                                      fmt::format("--resolution={}", cell.resolution),
+                                      fmt::format("--steps={}", cell.steps),
+                                      fmt::format("--batch={}", cell.batch),
+                                      fmt::format("--trials={}", arguments.trials),
+                                      "--device=" + model.device,
+                                      fmt::format("--threads={}", model.threads)};
+  if (model.random_weights) command.push_back(fmt::format("--random-weights={}", *model.random_weights));
+  if (!model.baseline.empty()) command.push_back("--baseline=" + model.baseline);
+  if (!model.cpu_isa.empty()) command.push_back("--cpu-isa=" + model.cpu_isa);
+  return command;
+}
+
+/// In a process of its own, so that the memory of one cell is gone before the next, and that the system may end it.
+ResultFile run_cell(const Arguments& arguments, const Model& model, const SweepCell& cell) {
+  const std::vector<std::string> command = cell_command(arguments, cell);
+  const ProcessOutcome outcome = run_process(command);
+  if (outcome.signal == SIGKILL) return out_of_memory(model, cell, arguments.model.device);
+  return read_bench_outcome(command, outcome);
+}
+
+void run_sweep(const Arguments& arguments) {
+  if (arguments.is_cell) return measure_cell(arguments);
+  if (arguments.out.empty()) fail_usage("a sweep needs a file to keep its cells in: --out FILE");
+  const Model model = open_model(arguments.model.model, arguments.model.random_weights);
+  const std::vector<SweepCell> cells = list_cells(arguments.grid);
+  for (const SweepCell& cell : cells) (void)make_request(model, request_of(model, cell));  // a mistake is told at once
+  constexpr std::int64_t kUnits = 1000;
+  std::optional<Progress> progress;
+  const ResultFile file = sweep(
+      arguments.out, model.name, cells, [&](const SweepCell& cell) { return run_cell(arguments, model, cell); },
+      arguments.force,
+      [&](const SweepProgress& at) {
+        if (!progress) progress.emplace(fmt::format("{} cells", at.cells), kUnits, arguments.model.quiet);
+        progress->set(static_cast<std::int64_t>(at.work_done * kUnits));
+      });
+  progress.reset();
+  fmt::print("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_sweep_table(file, model.name, cells));
+}
+
+}  // namespace
+
+void add_sweep_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "sweep", "images of every size, number of steps and batch, with any switches: time, throughput, memory");
+  const auto arguments = std::make_shared<Arguments>();
+  add_model_arguments(*command, arguments->model);
+  const auto add_list = [&](const char* name, std::vector<std::int64_t>& values, const char* what, std::int64_t low,
+                            std::int64_t high) {
+    command->add_option(name, values, what)->delimiter(',')->check(CLI::Range(low, high))->capture_default_str();
+  };
+  add_list("--resolution", arguments->grid.resolutions, "pixels each way, separated by commas; 0 is the model's own", 0,
+           16'384);
+  add_list("--steps", arguments->grid.steps, "denoise steps, separated by commas; 0 is the model's own", 0, 10'000);
+  add_list("--batch", arguments->grid.batches, "images made at once, separated by commas", 1, 4096);
+  command
+      ->add_option(
+          "--opt", arguments->grid.switches,
+          "switches or presets, as `run` takes them; given several times each list is swept; baseline unless given")
+      ->type_name("LIST")
+      ->allow_extra_args(false);
+  command->add_option("--trials", arguments->trials, "steps to time in each cell, at least")
+      ->check(CLI::Range(3, 100'000))
+      ->capture_default_str();
+  command->add_option("--out", arguments->out, "result file; cells that it holds are kept and not measured again")
+      ->type_name("FILE");
+  command->add_flag("--force", arguments->force, "go on with a file that another machine or build has begun");
+  command->add_flag("--json", arguments->as_json, "print the result file instead of the table");
+  command->add_flag("--cell", arguments->is_cell, "measure the one cell in this process and print its result file");
+  command->footer(
+      "Example: headroom sweep fashion-flux --steps 4,10,28 --batch 1,4 --opt baseline --opt lossless --out "
+      "sweep.json\n"
+      "A sweep that was stopped or killed goes on where it was when it is run again.");
+  command->callback([arguments] {
+    if (arguments->grid.switches.empty()) arguments->grid.switches = {"baseline"};
+    run_sweep(*arguments);
+  });
+}
+
+}  // namespace headroom
