@@ -22,7 +22,7 @@
 //
 // Measured with the last but one of these on two cores with AMX whose linear reaches 1980 GFLOP/s: 850 at
 // [20, 3, 272, 64], 1190 at [1, 2, 4096, 64], 1620 at [1, 2, 4096, 128]; attention_cpu.cpp there has 280, 240, 300. As
-// here, with tiles' loads and stores but not their products, a core takes 18, 13 and 19 cycles for 16 scores, from 24,
+// here, with tiles' loads and stores but not their products, a core takes 17, 13 and 19 cycles for 16 scores, from 24,
 // 16 and 24. Tried: the tile work of an item before its softmax instead of between its rows, 550, 970, 1070; 4 blocks
 // of queries a task, 840, 1160, 1080 (but better on 16 threads: 3510, 4420, 5530 against 2900, 4400, 3500); scores of
 // 2, 3 or 5 groups of keys at a time, to keep them near the core, 2 to 10% slower for what each round costs.
@@ -121,9 +121,14 @@ class Attention {
   [[nodiscard]] float* sums(const AmxItem& item) const {
     return reinterpret_cast<float*>(scratch_ + tiles_.sums) + item.slot * 4 * tiles_.value_pairs * kSumsTile;
   }
-  /// Sums of the exponentials of each row, in 16 parts, as they are after a number of blocks of keys.
+  /// Sums of the exponentials of each row, in 16 parts, as they are after a number of blocks of keys, 1 or more.
   [[nodiscard]] float* row_sums(const AmxItem& item, std::int64_t key_blocks) const {
     return reinterpret_cast<float*>(scratch_ + tiles_.row_sums) + (item.slot * 2 + key_blocks % 2) * kBlockQueries * 16;
+  }
+  /// Those of one row before an item.
+  [[nodiscard]] const float* row_sums_before(const AmxItem& item, std::int64_t row) const {
+    alignas(64) static constexpr float kZeros[16] = {};
+    return item.key_block == 0 ? kZeros : row_sums(item, item.key_block) + 16 * row;
   }
   [[nodiscard]] float* of_rows(std::int64_t at, const AmxItem& item) const {
     return reinterpret_cast<float*>(scratch_ + at) + item.slot * kBlockQueries;
@@ -139,10 +144,21 @@ class Attention {
     if (item.key_block == 0) load_queries(item);
   }
 
-  /// The queries of an item as [key_steps][2] tiles, their sign turned where the scale is negative.
+  /// Whether tiles may be loaded from where the queries of an item lie: whole ones, under a scale that is not negative.
+  [[nodiscard]] bool are_tiles(const AmxItem& item) const {
+    return item.queries % 16 == 0 && tiles_.problem.key_dim % 32 == 0 && tiles_.problem.scale >= 0;
+  }
+  [[nodiscard]] const Bits* query_rows(const AmxItem& item) const {
+    const AttentionProblem& problem = tiles_.problem;
+    return addresses_.q + problem.head_offset(problem.q, item.head) + item.first_query * problem.q.token;
+  }
+
+  /// The queries of an item as [key_steps][2] tiles, their sign turned where the scale is negative, unless they are
+  /// tiles already; the largest of them in either case.
   void load_queries(const AmxItem& item) {
     const AttentionProblem& problem = tiles_.problem;
-    const Bits* from = addresses_.q + problem.head_offset(problem.q, item.head) + item.first_query * problem.q.token;
+    const Bits* from = query_rows(item);
+    const bool copy = !are_tiles(item);
     const __m512i sign = _mm512_set1_epi16(problem.scale < 0 ? static_cast<short>(0x8000) : short{0});
     Bits* tile = queries(item);
     __m512i rows[16];
@@ -152,12 +168,12 @@ class Attention {
         load_rows(from + m * 16 * problem.q.token + step * 32, problem.q.token, item.queries - m * 16,
                   problem.key_dim - step * 32, rows);
         largest = larger_of(largest, rows);
+        if (!copy) continue;
         for (int i = 0; i < 16; ++i) _mm512_store_si512(tile + i * 32, _mm512_xor_si512(rows[i], sign));
       }
     }
     reinterpret_cast<Bits*>(scratch_ + tiles_.largest_queries)[item.slot] = largest_of(largest);
     std::fill_n(of_rows(tiles_.offsets, item), kBlockQueries, kOffset - 256 * kShift);
-    std::fill_n(row_sums(item, 0), kBlockQueries * 16, 0.0F);
   }
 
   /// Prepares the tile work: sums += p v of one item, then scores = q k^T of another. Where an item has 16 queries or
@@ -177,7 +193,12 @@ class Attention {
     }
     if (scored != nullptr) {
       scores_have_two_ = scored->queries > 16;
-      queries_ = queries(*scored);
+      const bool in_place = are_tiles(*scored);
+      const std::int64_t stride = in_place ? tiles_.problem.q.token : 32;
+      queries_ = in_place ? query_rows(*scored) : queries(*scored);
+      query_half_ = 16 * stride;
+      query_step_ = in_place ? 32 : 2 * kTile;
+      query_row_bytes_ = 2 * stride;
       keys_ = reinterpret_cast<const Bits*>(packed(*scored) + tiles_.keys) +
               scored->first_group * 2 * tiles_.key_steps * kTile;
       scores_ = scores(*scored);
@@ -223,8 +244,8 @@ class Attention {
 
   void step_scores() {
     if (at_ == 0) zero_tiles();
-    const Bits* const q = queries_ + at_ * 2 * kTile;
-    multiply(q, scores_have_two_ ? q + kTile : nullptr, 64, keys_);
+    const Bits* const q = queries_ + at_ * query_step_;
+    multiply(q, scores_have_two_ ? q + query_half_ : nullptr, query_row_bytes_, keys_);
     keys_ += 2 * kTile;
     if (++at_ < tiles_.key_steps) return;
     const std::int64_t row = tiles_.row();
@@ -278,14 +299,13 @@ class Attention {
                             .scale = scale_,
                             .table = table_};
     const float* const offsets = of_rows(tiles_.offsets, item);
-    const float* const before = row_sums(item, item.key_block);
     float* const after = row_sums(item, item.key_block + 1);
     SumRange range;
     const std::int64_t steps = steps_;
     std::int64_t due = 0;  // tile work, in parts of which a step has as many as there are rows
     for (std::int64_t row = 0; row < item.queries; ++row) {
-      exponentiate_rows(rows, 1, scores(item) + row * rows.stride, offsets + row, before + 16 * row, after + 16 * row,
-                        exponentials(item) + row * rows.stride, range);
+      exponentiate_rows(rows, 1, scores(item) + row * rows.stride, offsets + row, row_sums_before(item, row),
+                        after + 16 * row, exponentials(item) + row * rows.stride, range);
       for (due += steps; due >= item.queries; due -= item.queries) step();
     }
     if (!is_moderate(item) || !range.within(kLowest, kHighest)) {
@@ -308,8 +328,7 @@ class Attention {
     }
     item.rescaled = !first;
     alignas(64) float before[16];
-    _mm512_store_ps(before,
-                    _mm512_mul_ps(_mm512_load_ps(row_sums(item, item.key_block) + 16 * row), _mm512_set1_ps(factor)));
+    _mm512_store_ps(before, _mm512_mul_ps(_mm512_load_ps(row_sums_before(item, row)), _mm512_set1_ps(factor)));
     SumRange range;
     exponentiate_rows(rows, 1, from, &offset, before, row_sums(item, item.key_block + 1) + 16 * row,
                       exponentials(item) + row * rows.stride, range);
@@ -340,10 +359,12 @@ class Attention {
       const __mmask16 nan = _mm512_cmp_ps_mask(offset, offset, _CMP_UNORD_Q);
       _mm512_store_ps(inverse + 16 * m, _mm512_mask_mov_ps(_mm512_div_ps(one, sum), nan, offset));
     }
-    for (std::int64_t i = 0; i < item.queries; ++i, to += problem.out.token) {
-      const float* row = sums(item) + i / 16 * 2 * kSumsTile + i % 16 * 16;
-      for (std::int64_t at = 0; at < problem.value_dim; at += 32, row += 4 * kSumsTile)
-        store_row(row, row + kSumsTile, inverse[i], problem.value_dim - at, to + at);
+    for (std::int64_t at = 0; at < problem.value_dim; at += 32) {
+      const float* tiles = sums(item) + at / 32 * 4 * kSumsTile;
+      for (std::int64_t i = 0; i < item.queries; ++i) {
+        const float* row = tiles + i / 16 * 2 * kSumsTile + i % 16 * 16;
+        store_row(row, row + kSumsTile, inverse[i], problem.value_dim - at, to + at + i * problem.out.token);
+      }
     }
   }
 
@@ -363,6 +384,7 @@ class Attention {
   const Bits* values_ = nullptr;
   float* sums_ = nullptr;
   const Bits* queries_ = nullptr;
+  std::int64_t query_half_ = 0, query_step_ = 0, query_row_bytes_ = 0;
   const Bits* keys_ = nullptr;
   float* scores_ = nullptr;
 };

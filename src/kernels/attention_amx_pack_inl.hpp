@@ -123,7 +123,9 @@ inline void store_row(const float* lower, const float* upper, float factor, std:
   const __m512bh rounded =
       _mm512_cvtne2ps_pbh(_mm512_mul_ps(_mm512_load_ps(upper), factors), _mm512_mul_ps(_mm512_load_ps(lower), factors));
   const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
-  _mm512_mask_storeu_epi16(to, first_of_32(columns), _mm512_permutexvar_epi64(order, bits_as<__m512i>(rounded)));
+  const __m512i result = _mm512_permutexvar_epi64(order, bits_as<__m512i>(rounded));
+  if (columns >= 32) return _mm512_storeu_si512(to, result);
+  _mm512_mask_storeu_epi16(to, first_of_32(columns), result);
 }
 
 }  // namespace headroom::amx
