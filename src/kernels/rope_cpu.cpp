@@ -8,9 +8,11 @@
 // cache. FLOPs    3 (rope) and 7 an element: bound by memory.
 //
 // All heads of a position are turned together by cosines and sines that are read, and for qk_norm_rope multiplied by
-// the weight, once, and the norms of sixteen are found together (48 cycles for a head of 64 in bf16 one by one); rope
-// beyond the cache runs at a copy's rate in f32 (0.44 of it when cosines and sines were read again for each head and
-// results not written past the cache).
+// the weight, once, and the norms of sixteen are found together (one by one, a head of 64 in bf16 takes 48 cycles);
+// rope beyond the cache runs at a copy's rate in f32 (0.44 of it when cosines and sines were read again for each head
+// and results not written past the cache).
+
+#include <array>
 
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/parallel.hpp"
@@ -108,30 +110,69 @@ class Turns {
   const float* sin_ = nullptr;
 };
 
-/// Heads whose norms are found together: sums come together side by side, and roots are taken a vector at a time.
+/// Heads whose norms are found together, of one position or of several: sums come together side by side, and roots are
+/// taken a vector at a time.
 inline constexpr std::int64_t kNormHeads = 16;
 
-/// 1 / sqrt(mean(x^2) + eps) of each of up to kNormHeads heads of 2 `pairs`.
+/// Where one position of each operand starts.
+template <class T, class Y>
+struct Position {
+  const T* x;
+  const float* cos;
+  const float* sin;
+  Y y;
+};
+
+/// The sums of the squares of `heads` heads of 2 `pairs`, `stride` apart. `next` is what is read after them.
 template <class Y, class T>
-HWY_INLINE void inverse_norms(std::int64_t pairs, const T* x, std::int64_t stride, std::int64_t heads, float eps,
-                              float* inverse) {
+HWY_INLINE void sum_squares(std::int64_t pairs, const T* x, std::int64_t stride, std::int64_t heads, const T* next,
+                            float* sums) {
   const Float d;
-  for (std::int64_t head = 0; head < heads; ++head, x += stride) {
+  for (std::int64_t head = 0; head < heads; ++head, x += stride, next += stride) {
     Vector even = hn::Zero(d);
     Vector odd = hn::Zero(d);
-    ReadAhead<Y, T, 2> ahead(x + kNormHeads * stride, 2 * pairs, 0);
+    ReadAhead<Y, T, 2> ahead(next, 2 * pairs, 0);
     for (std::int64_t i = 0; i < 2 * pairs; i += kGroup) {
       ahead.ask();
       const Pairs v = load_group<T>(x + i, HWY_MIN(kGroup, 2 * pairs - i));
       even = hn::MulAdd(v.even, v.even, even);
       odd = hn::MulAdd(v.odd, v.odd, odd);
     }
-    inverse[head] = hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
+    sums[head] = hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
   }
-  const Vector per_element = hn::Set(d, static_cast<float>(1.0 / static_cast<double>(2 * pairs)));
-  for (std::int64_t head = 0; head < heads; head += lanes()) {
-    const Vector squares = hn::MulAdd(hn::LoadU(d, inverse + head), per_element, hn::Set(d, eps));
-    hn::StoreU(hn::Div(hn::Set(d, 1.0F), hn::Sqrt(squares)), d, inverse + head);
+}
+
+/// sums[i] = 1 / sqrt(sums[i] / n + eps)
+HWY_INLINE void invert_norms(std::int64_t count, std::int64_t n, float eps, float* sums) {
+  const Float d;
+  const Vector per_element = hn::Set(d, static_cast<float>(1.0 / static_cast<double>(n)));
+  for (std::int64_t i = 0; i < count; i += lanes()) {
+    const Vector mean = hn::MulAdd(hn::LoadU(d, sums + i), per_element, hn::Set(d, eps));
+    hn::StoreU(hn::Div(hn::Set(d, 1.0F), hn::Sqrt(mean)), d, sums + i);
+  }
+}
+
+/// Turns `heads` heads of a position. `inverses` are read by qk_norm_rope only; `next` is what is read after them.
+template <bool kNorm, class T, class Y>
+HWY_INLINE void turn_heads(const RopeRows& bound, std::int64_t pairs, const T* from, Y to, std::int64_t heads,
+                           const float* inverses, const T* next, const Turns<kNorm>& turns) {
+  for (std::int64_t head = 0; head < heads; ++head) {
+    const Vector inverse = hn::Set(Float(), kNorm ? inverses[head] : 1.0F);
+    const auto result = [&](std::int64_t i, std::int64_t count) HWY_ATTR {
+      Pairs v = load_pairs(from + 2 * i, count);
+      if constexpr (kNorm) v = {hn::Mul(v.even, inverse), hn::Mul(v.odd, inverse)};
+      return turn(v, turns.at(i, count));
+    };
+    ReadAhead<Y, T, kNorm ? 2 : 1> ahead(next, 2 * pairs, kNorm ? 1 : 0);
+    std::int64_t i = 0;
+    for (; i + lanes() <= pairs; i += lanes()) {
+      ahead.ask();
+      store_all_pairs(result(i, lanes()), to + 2 * i);
+    }
+    if (i < pairs) store_pairs(result(i, pairs - i), to + 2 * i, pairs - i);
+    from += bound.x_head_stride;
+    next += bound.x_head_stride;
+    to = to + bound.y_head_stride;
   }
 }
 
@@ -140,37 +181,35 @@ template <bool kNorm, class S, class Y>
 void rope_rows_of(const RopeRows& bound, std::int64_t begin, std::int64_t end, const void* x, const void* weight,
                   const void* cos, const void* sin, void* y, float* scratch) {
   using T = typename Place<Y>::Element;
-  const auto eps = static_cast<float>(bound.eps);
   const std::int64_t pairs = bound.loop.inner.extent / 2;
   const std::int64_t stride = bound.x_head_stride;
+  const std::int64_t together = kNorm ? HWY_MIN(kNormHeads, bound.heads) : bound.heads;  // of a position
+  const std::int64_t block = kNorm ? kNormHeads / together : 1;                          // positions
   HWY_ALIGN float inverses[kNormHeads + lanes()] = {};
+  std::array<Position<T, Y>, kNormHeads> positions;
   Turns<kNorm> turns(scratch);
   RowCursor cursor(bound.loop, begin);
-  for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
-    turns.take(pairs, static_cast<const S*>(weight), static_cast<const float*>(cos) + cursor.offset(1),
-               static_cast<const float*>(sin) + cursor.offset(2));
-    const T* from = static_cast<const T*>(x) + cursor.offset(0);
-    Y to = Place<Y>::at(y) + cursor.offset(3);
-    for (std::int64_t head = 0; head < bound.heads; ++head, from += stride, to = to + bound.y_head_stride) {
+  for (std::int64_t row = begin; row < end; row += block) {
+    const std::int64_t count = HWY_MIN(block, end - row);
+    for (std::int64_t k = 0; k < count; ++k, cursor.next())
+      positions[k] = {static_cast<const T*>(x) + cursor.offset(0), static_cast<const float*>(cos) + cursor.offset(1),
+                      static_cast<const float*>(sin) + cursor.offset(2), Place<Y>::at(y) + cursor.offset(3)};
+    for (std::int64_t first = 0; first < bound.heads; first += together) {
+      const std::int64_t heads = HWY_MIN(together, bound.heads - first);
+      const auto x_of = [&](std::int64_t k) HWY_ATTR { return positions[k].x + first * stride; };
+      const std::int64_t to_next =  // what comes after all these, or for rope soon
+          kNorm ? count * heads * stride : kAheadBytes / static_cast<std::int64_t>(sizeof(T));
       if constexpr (kNorm) {
-        if (head % kNormHeads == 0)
-          inverse_norms<Y>(pairs, from, stride, HWY_MIN(kNormHeads, bound.heads - head), eps, inverses);
+        for (std::int64_t k = 0; k < count; ++k)
+          sum_squares<Y>(pairs, x_of(k), stride, heads, x_of(k) + to_next, inverses + k * heads);
+        invert_norms(count * heads, 2 * pairs, static_cast<float>(bound.eps), inverses);
       }
-      const Vector inverse = hn::Set(Float(), inverses[head % kNormHeads]);
-      const auto result = [&](std::int64_t i, std::int64_t count) HWY_ATTR {
-        Pairs v = load_pairs(from + 2 * i, count);
-        if constexpr (kNorm) v = {hn::Mul(v.even, inverse), hn::Mul(v.odd, inverse)};
-        return turn(v, turns.at(i, count));
-      };
-      ReadAhead<Y, T, kNorm ? 2 : 1> ahead(
-          kNorm ? from + kNormHeads * stride : from + kAheadBytes / static_cast<std::int64_t>(sizeof(T)), 2 * pairs,
-          kNorm ? 1 : 0);
-      std::int64_t i = 0;
-      for (; i + lanes() <= pairs; i += lanes()) {
-        ahead.ask();
-        store_all_pairs(result(i, lanes()), to + 2 * i);
+      for (std::int64_t k = 0; k < count; ++k) {
+        const Position<T, Y>& at = positions[k];
+        if (first == 0) turns.take(pairs, static_cast<const S*>(weight), at.cos, at.sin);
+        turn_heads<kNorm>(bound, pairs, x_of(k), at.y + first * bound.y_head_stride, heads, inverses + k * heads,
+                          x_of(k) + to_next, turns);
       }
-      if (i < pairs) store_pairs(result(i, pairs - i), to + 2 * i, pairs - i);
     }
   }
   finish_writes<Y>();
