@@ -2,12 +2,14 @@
 //
 // Each has a form for results that are rounded to bf16 afterwards: shorter polynomials and no refinement of
 // reciprocals, errors of 2^-12 at most before that rounding of 2^-9. Work bounds them, two vector operations a cycle:
-// 16 elements of gelu_tanh are 21 operations in f32 and 16 for bf16, besides loading, rounding and storing.
+// 16 elements of gelu_tanh are 21 operations in f32 and 14 for bf16, besides loading, rounding and storing.
 //
 //   cycles for 16 elements in L1 (AVX-512, 3.4 GHz)              gelu_tanh    silu        gelu_erf
 //                                                                f32   bf16   f32   bf16  f32   bf16
 //   exp as softmax has it, division, rounding to bf16 by hand    14.5  19.7   13.2  17.4  20.1  25.6
-//   reciprocal by Newton, base 2, vcvtne2ps2bf16, as here        12.2  11.0   10.8   9.7  17.3  14.3
+//   reciprocal by Newton, base 2, vcvtne2ps2bf16                 12.2  11.0   10.8   9.7  17.3  14.3
+//
+// As here, bf16 also has AVX-512's own split and scaling of a number in place of three operations and a product.
 
 #if defined(HEADROOM_KERNELS_ACTIVATION_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADROOM_KERNELS_ACTIVATION_INL

@@ -6,7 +6,7 @@
 // Bytes    each operand once.
 // FLOPs    1 an element, so memory is the bound; silu and gelu spend about 20 (see activation_inl.hpp), which one core
 //          hides behind memory only at 256 bits and wider. Operands that do not fit the cache: results are written
-//          past it and reads asked for 1 KiB ahead, 0.8-0.9 of a copy's rate in f32, from 0.5-0.6.
+//          past it and reads asked for 2 KiB ahead, 0.8-0.9 of a copy's rate in f32, from 0.5-0.6.
 
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/elementwise.hpp"

@@ -12,8 +12,10 @@
 //   norm_modulate, each row by itself, sums and roots in double    264
 //   with the CPU's own rounding to bf16                            220
 //   as here                                                        107
-// Operands that do not fit the cache are written past it and the next rows asked for while these are written: 0.74-0.85
-// of a copy's rate in f32, from 0.49.
+// Operands that do not fit the cache are written past it, and the next rows asked for in every pass over these, so that
+// memory always has work. Rows less their mean are not kept: with what stands beside them they would not fit the
+// first-level cache at 3072 elements. Beside a copy on one core: 0.81 in bf16 and 0.87 in f32 for norm_modulate, from
+// 0.60 and 0.69 with rows kept and the next asked for while these are written.
 //
 // Two passes for mean and variance: the one-pass form E[x^2] - E[x]^2 loses all digits where the mean is large. Sums
 // run in f32 for 64 vectors and in double across (sum_row), so the result is as accurate for d = 4 as for d = 16384.
