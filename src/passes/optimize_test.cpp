@@ -49,7 +49,7 @@ TEST(Pipeline, NamesAreUniqueAndSwitchesExistInPipelineOrder) {
 TEST(Optimize, RunsPassesWithoutSwitchAndThoseOfSwitchesThatAreOn) {
   Graph graph = parse_graph(kMlp);
   EXPECT_THAT(names_of(optimize(graph, {}, kCapableCpu).passes),
-              ElementsAre("weights-first", "simplify-casts", "dead-code"));
+              ElementsAre("weights-first", "simplify-casts", "merge-rows", "dead-code"));
 
   graph = parse_graph(kMlp);
   const OptimizeReport report =
@@ -57,7 +57,7 @@ TEST(Optimize, RunsPassesWithoutSwitchAndThoseOfSwitchesThatAreOn) {
   EXPECT_THAT(names_of(report.passes),
               ElementsAre("weights-first", "fuse-linear-activation", "fuse-qkv", "fuse-norm-modulate",
                           "fuse-gate-residual", "fuse-qk-norm-rope", "fuse-attention-scale",
-                          "fuse-common-subexpressions", "simplify-casts", "dead-code"));
+                          "fuse-common-subexpressions", "simplify-casts", "merge-rows", "dead-code"));
   const PassRecord& epilogues = record_of(report, "fuse-linear-activation");
   EXPECT_EQ(epilogues.switch_name, "fuse");
   EXPECT_EQ(epilogues.rewrites, 1);

@@ -17,6 +17,7 @@ PassOutcome fuse_common_subexpressions(Graph& graph, const Target& target);
 PassOutcome hoist(Graph& graph, const Target& target);
 PassOutcome bf16(Graph& graph, const Target& target);
 PassOutcome int8(Graph& graph, const Target& target);
+PassOutcome merge_rows(Graph& graph, const Target& target);
 PassOutcome simplify_casts(Graph& graph, const Target& target);
 PassOutcome dead_code(Graph& graph, const Target& target);
 
@@ -65,6 +66,8 @@ constexpr std::array kPipeline = {
     // Last: precision passes put a cast wherever two dtypes meet, and every pass may leave nodes that nothing reads.
     // Casts before dead code, because they leave some too.
     Pass{"simplify-casts", "", simplify_casts},
+    // After precision, which decides in which dtype each table is kept: rows of one dtype are joined. Only hoist leaves any.
+    Pass{"merge-rows", "", merge_rows},
     Pass{"dead-code", "", dead_code},
 };
 
