@@ -51,6 +51,10 @@ std::unique_ptr<Recording> Backend::record(Stream& /*stream*/, const std::functi
   throw std::logic_error("this device runs work where it is submitted: there is nothing to record");
 }
 
+std::unique_ptr<DeviceTrace> Backend::make_trace() {
+  fail("only what a GPU does can be traced on the device; a CPU's launches are timed one by one");
+}
+
 void Backend::release(void* data, std::size_t bytes, MemoryCategory category) noexcept {
   free_bytes(data, bytes);
   use_.used[static_cast<std::size_t>(category)] -= bytes;

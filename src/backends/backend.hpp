@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/dtype.hpp"
 #include "base/random.hpp"
@@ -83,6 +85,29 @@ class Event {
   [[nodiscard]] virtual double milliseconds_since(const Event& start) const = 0;
 };
 
+/// One piece of work as a device did it.
+struct DeviceActivity {
+  enum class Kind : std::uint8_t { kKernel, kCopy, kHostCopy, kFill };
+  Kind kind = Kind::kKernel;
+  std::string name;           ///< of a kernel as the source has it; "copy", "fill"
+  std::int64_t start_ns = 0;  ///< on the clock of DeviceTrace::now_ns()
+  std::int64_t end_ns = 0;
+  std::int64_t stream = 0;
+  std::size_t bytes = 0;        ///< of copies and fills
+  std::uint64_t launch = 0;     ///< rises from one submission of the host to the next; a replay is one
+  std::uint64_t in_replay = 0;  ///< rises from one piece of a recording to the next; 0 where it is none
+};
+
+/// Watches what a device does, from its making to its end. There can be one at a time.
+class DeviceTrace {
+ public:
+  virtual ~DeviceTrace() = default;
+  /// Host time on the clock of the activities.
+  [[nodiscard]] virtual std::int64_t now_ns() const = 0;
+  /// Waits for the device, and gives what it did since the trace began or was last collected, in order of start.
+  [[nodiscard]] virtual std::vector<DeviceActivity> collect() = 0;
+};
+
 struct DeviceProperties {
   std::string name;                 ///< as the vendor writes it: "AMD EPYC 9R14", "NVIDIA H200"
   Target target;                    ///< what code may be chosen for it
@@ -124,12 +149,22 @@ class Backend {
   /// CPU has nothing to record, and throws std::logic_error.
   [[nodiscard]] virtual std::unique_ptr<Recording> record(Stream& stream, const std::function<void()>& submit);
 
+  /// Throws Error where this device, or what is installed for it, cannot be watched, saying why.
+  [[nodiscard]] virtual std::unique_ptr<DeviceTrace> make_trace();
+
+  /// Milliseconds that `bytes` take from page-locked host memory to the device, the fastest of a few: what no copy from
+  /// the host can beat. Nothing where host memory is the device's own.
+  [[nodiscard]] virtual std::optional<double> host_link_ms(std::size_t /*bytes*/) { return std::nullopt; }
+
   /// Names what this thread submits until end_range(), for a profiler that looks on; ranges nest.
   virtual void begin_range(const char* /*name*/) noexcept {}
   virtual void end_range() noexcept {}
 
   /// Device memory taken from the system: memory_use().total, and what a pool keeps to hand out again.
   [[nodiscard]] virtual std::size_t reserved_bytes() const { return use_.total; }
+  /// All that a device with memory of its own has given up since the backend was opened, its context not counted: what
+  /// is reserved here, by libraries and for recordings (and by other programs, where there are any). Nothing on a CPU.
+  [[nodiscard]] virtual std::optional<std::size_t> taken_bytes() const { return std::nullopt; }
   [[nodiscard]] const MemoryUse& memory_use() const noexcept { return use_; }
   /// Starts a new peak at what is held now.
   void reset_peak() noexcept { use_.peak = use_.total; }

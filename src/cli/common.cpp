@@ -36,17 +36,45 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
   command.add_flag("-q,--quiet", arguments.quiet, "no progress bar and no notes");
 }
 
-void add_request_options(CLI::App& command, GeneratorOptions& request) {
+void add_size_options(CLI::App& command, GeneratorOptions& request, ImageSize& size) {
+  CLI::Option* const rows =
+      command.add_option("--token-rows", request.token_rows, "image tokens down; 0 takes the model's own")
+          ->check(CLI::Range(0, 1024));
+  CLI::Option* const columns =
+      command.add_option("--token-columns", request.token_columns, "image tokens across; 0 takes the model's own")
+          ->check(CLI::Range(0, 1024));
+  command.add_option("--text-tokens", request.text_tokens, "text tokens; 0 takes the model's own, or 512")
+      ->check(CLI::Range(0, 8192));
+  command.add_option("--height", size.height, "pixels down, in place of --token-rows")
+      ->check(CLI::Range(1, 16'384))
+      ->excludes(rows);
+  command.add_option("--width", size.width, "pixels across, in place of --token-columns")
+      ->check(CLI::Range(1, 16'384))
+      ->excludes(columns);
+}
+
+void resolve_size(const Model& model, const ImageSize& size, GeneratorOptions& request) {
+  constexpr std::int64_t kLatentPixels = 16;  // along a token of FLUX.1: 8 by its decoder, times patches of 2
+  const std::int64_t per_token = model.pixels ? model.pixels->patch : kLatentPixels;
+  const auto resolve = [&](const char* option, std::int64_t pixels, std::int64_t& tokens) {
+    if (pixels == 0) return;
+    if (pixels % per_token != 0)
+      fail_usage("{} is {}, expected a multiple of {}, the pixels of {} along a token", option, pixels, per_token,
+                 model.name);
+    tokens = pixels / per_token;
+  };
+  resolve("--height", size.height, request.token_rows);
+  resolve("--width", size.width, request.token_columns);
+}
+
+void add_request_options(CLI::App& command, GeneratorOptions& request, ImageSize& size) {
   command.add_option("--images", request.images, "images made at once")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   command.add_option("--steps", request.steps, "denoise steps; 0 takes the model's own number")
       ->check(CLI::Range(0, 10'000))
       ->capture_default_str();
-  command.add_option("--token-rows", request.token_rows, "image tokens down; 0 takes the model's own")
-      ->check(CLI::Range(0, 1024));
-  command.add_option("--token-columns", request.token_columns, "image tokens across; 0 takes the model's own")
-      ->check(CLI::Range(0, 1024));
+  add_size_options(command, request, size);
 }
 
 void add_switches(CLI::App& command, std::string& list, std::string_view fallback) {

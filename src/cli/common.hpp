@@ -29,8 +29,19 @@ struct ModelArguments {
 };
 void add_model_arguments(CLI::App& command, ModelArguments& arguments);
 
-/// Adds --images, --steps, --token-rows and --token-columns.
-void add_request_options(CLI::App& command, GeneratorOptions& request);
+/// The size of an image in pixels; 0 where it is given in tokens or left to the model.
+struct ImageSize {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+};
+/// Adds --token-rows, --token-columns, --text-tokens, --height and --width; resolve_size() brings the last two into the
+/// request.
+void add_size_options(CLI::App& command, GeneratorOptions& request, ImageSize& size);
+/// Throws a usage Error for pixels that do not divide into the model's tokens.
+void resolve_size(const Model& model, const ImageSize& size, GeneratorOptions& request);
+
+/// Adds --images, --steps and those of add_size_options().
+void add_request_options(CLI::App& command, GeneratorOptions& request, ImageSize& size);
 
 /// Adds --opt; the text is parsed by SwitchSet::parse.
 void add_switches(CLI::App& command, std::string& list, std::string_view fallback);

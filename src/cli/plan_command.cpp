@@ -19,6 +19,7 @@ struct Arguments {
   ModelArguments model;
   SwitchArguments switches;
   GeneratorOptions request;
+  ImageSize size;
   bool rejections = false;
   bool as_json = false;
 };
@@ -68,6 +69,7 @@ void print_plan(const Arguments& arguments) {
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   const Engine engine = open_engine(arguments.model);
   GeneratorOptions options = arguments.request;
+  resolve_size(*engine.model, arguments.size, options);
   const SwitchSet switches =
       choose_switches(asked, arguments.switches, engine, {.denoise = options, .forward = {}}, log).set;
   options.switches = switches;
@@ -95,7 +97,7 @@ void add_plan_command(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   add_model_arguments(*command, arguments->model);
   add_auto_switches(*command, arguments->switches, "lossless");
-  add_request_options(*command, arguments->request);
+  add_request_options(*command, arguments->request, arguments->size);
   command->add_flag("--rejections", arguments->rejections, "show why other kernels were not chosen");
   command->add_flag("--json", arguments->as_json, "machine-readable output");
   command->footer("Example: headroom plan flux-dev --random-weights 0 --opt fast --rejections");

@@ -2,6 +2,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/progress.hpp"
 #include "cli/auto.hpp"
@@ -18,9 +19,12 @@ struct Arguments {
   ModelArguments model;
   SwitchArguments switches;
   GeneratorOptions request;
+  ImageSize size;
   ProfileOptions options;
   std::string save;
+  std::string trace;
   bool every_launch = false;
+  bool by_module = false;
   bool as_json = false;
 };
 
@@ -70,6 +74,7 @@ void run_profile(const Arguments& arguments) {
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   const Engine engine = open_engine(arguments.model);
   GeneratorOptions options = arguments.request;
+  resolve_size(*engine.model, arguments.size, options);
   const auto [switches, names] =
       choose_switches(asked, arguments.switches, engine, {.denoise = options, .forward = {}}, log);
   options.switches = switches;
@@ -85,8 +90,11 @@ void run_profile(const Arguments& arguments) {
   ResultFile file = to_file(arguments, switches, engine, generator, measured, plan);
   file.results.back().configuration.asked = names;
   if (!arguments.save.empty()) write_results(arguments.save, file);
-  fmt::print("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n"
-                                     : to_profile_table(measured, plan, arguments.every_launch));
+  if (!arguments.trace.empty()) write_file_atomically(arguments.trace, to_chrome_trace(measured.slices));
+  const ProfileRows rows = arguments.every_launch ? ProfileRows::kLaunch
+                           : arguments.by_module  ? ProfileRows::kModule
+                                                  : ProfileRows::kOp;
+  fmt::print("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_profile_table(measured, plan, rows));
 }
 
 }  // namespace
@@ -97,11 +105,17 @@ void add_profile_command(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   add_model_arguments(*command, arguments->model);
   add_auto_switches(*command, arguments->switches, "lossless");
-  add_request_options(*command, arguments->request);
+  add_request_options(*command, arguments->request, arguments->size);
   command->add_option("--trials", arguments->options.trials, "steps to time, at least")
       ->check(CLI::Range(3, 100'000))
       ->capture_default_str();
   command->add_flag("--every-launch", arguments->every_launch, "a line for each launch instead of each kind of op");
+  command->add_flag("--by-module", arguments->by_module, "a line for each module, equal ones of all blocks together")
+      ->excludes("--every-launch");
+  command
+      ->add_option("--trace", arguments->trace,
+                   "trace of the last request to write, in Chrome's format: one track for each stream")
+      ->type_name("FILE");
   command->add_option("--save", arguments->save, "result file to write (schema headroom.result/1)")->type_name("FILE");
   command->add_flag("--json", arguments->as_json, "print the result file");
   command->footer("Example: headroom profile models/fashion-flux --images 10 --opt fast --threads 2");

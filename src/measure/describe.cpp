@@ -84,6 +84,8 @@ MemoryReport describe_memory(const Session& session, const WeightStore& weights,
   }
   const std::size_t fixed = weights.bytes() + state + inputs;
   const auto bytes = [](std::size_t value) { return static_cast<std::int64_t>(value); };
+  std::optional<std::int64_t> taken;
+  if (const std::optional<std::size_t> all = backend.taken_bytes()) taken = bytes(*all);
   return {.weights_bytes = bytes(weights.bytes()),
           .activations_bytes = bytes(session.activation_peak_bytes()),
           .workspace_bytes = bytes(scratch),
@@ -92,7 +94,8 @@ MemoryReport describe_memory(const Session& session, const WeightStore& weights,
           .peak_bytes = bytes(fixed + session.activation_peak_bytes()),
           .reserved_bytes = bytes(fixed + session.activation_reserved_bytes()),
           .resident_peak_bytes = {},
-          .device_total_bytes = bytes(backend.properties().memory_bytes)};
+          .device_total_bytes = bytes(backend.properties().memory_bytes),
+          .over_context_bytes = taken};
 }
 
 std::string plan_id(const PlanRecord& plan) {

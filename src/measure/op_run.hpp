@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "backends/backend.hpp"
@@ -21,6 +22,9 @@ class OpRun {
 
   /// Launches the kernel once and waits for it.
   void run() { session_->run(); }
+  /// Submits the launch, to stream().
+  void submit() { session_->submit(); }
+  [[nodiscard]] Stream& stream() { return session_->stream(); }
   /// The kernel and its cost.
   [[nodiscard]] const Step& step() const { return session_->program().steps.front(); }
   [[nodiscard]] const Program& program() const { return session_->program(); }
@@ -36,6 +40,11 @@ class OpRun {
 
 /// How an op or a copy is timed: calls of microseconds are batched to a millisecond, so that the clock does not show.
 [[nodiscard]] Protocol short_protocol(double max_seconds);
+
+/// Times of one `submit`, which gives the stream a piece of work whose addresses never change. On a GPU many are
+/// recorded and replayed one behind the other, so that neither launches nor waiting are in their times.
+[[nodiscard]] Trials time_submissions(Backend& backend, Stream& stream, const std::function<void()>& submit,
+                                      const Protocol& protocol);
 
 /// Median milliseconds to copy `bytes` on the device (read once and written once), all threads of a CPU at work.
 [[nodiscard]] Trials time_copy(Backend& backend, std::size_t bytes, const Protocol& protocol);

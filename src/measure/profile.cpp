@@ -2,22 +2,16 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
+#include "measure/device_times.hpp"
 #include "measure/op_run.hpp"
 
 namespace headroom {
 namespace {
-
-/// The loop of the program that runs the denoise steps.
-const Segment* find_loop(const Segment& segment) {
-  if (segment.kind == RegionKind::kLoop) return &segment;
-  for (const Segment& child : segment.children)
-    if (const Segment* loop = find_loop(child)) return loop;
-  return nullptr;
-}
 
 /// Measures floors, each only once.
 class Floors {
@@ -37,7 +31,9 @@ class Floors {
     for (const auto& [spec, ms] : products_)
       if (same_work(spec, bare)) return ms;
     OpRun run(backend_, bare);
-    products_.emplace_back(bare, median(measure_callable([&] { run.run(); }, protocol_).wall_ms));
+    products_.emplace_back(bare, median(time_submissions(
+                                            backend_, run.stream(), [&] { run.submit(); }, protocol_)
+                                            .wall_ms));
     return products_.back().second;
   }
 
@@ -79,22 +75,83 @@ class Profiler {
     return steps;
   }
 
-  /// For each launch of the program, its times.
-  std::vector<std::vector<double>> time_launches() {
-    std::vector<std::vector<double>> times(generator_.session().program().steps.size());
-    generator_.session().observe_launches(
-        [&](int step, double milliseconds) { times[static_cast<std::size_t>(step)].push_back(milliseconds); });
+  /// For each launch of the program, its times: each waited for by itself.
+  std::vector<std::vector<double>> time_launches(std::vector<TraceSlice>& slices) {
+    const Program& program = generator_.session().program();
+    std::vector<std::vector<double>> times(program.steps.size());
+    generator_.session().observe_launches([&](int step, double milliseconds) {
+      times[static_cast<std::size_t>(step)].push_back(milliseconds);
+      const auto end_ns = static_cast<std::int64_t>(steady_clock_ms() * 1e6);
+      slices.push_back(slice_of(step, "cpu", end_ns - static_cast<std::int64_t>(milliseconds * 1e6), end_ns));
+    });
     std::int64_t seen = 0;
-    while (seen < options_.trials)
+    while (seen < options_.trials) {
+      slices.clear();
       (void)generator_.generate(requests_, [&](std::int64_t, double) {
         tell("timing launches", std::min<std::int64_t>(++seen, options_.trials), options_.trials);
       });
+    }
     generator_.session().observe_launches({});
     return times;
   }
 
+  /// The same from the device's records, and the share of a step in which it ran nothing.
+  std::vector<std::vector<double>> trace_launches(DeviceTrace& trace, std::vector<TraceSlice>& slices,
+                                                  std::optional<double>& idle) {
+    const Program& program = generator_.session().program();
+    LaunchTimes times(program);
+    std::vector<std::pair<int, std::int64_t>> ends;
+    generator_.session().observe_launches([&](int step, double) { ends.emplace_back(step, trace.now_ns()); });
+    std::int64_t seen = 0;
+    (void)generator_.generate(
+        requests_, [&](std::int64_t, double) { tell("telling launches apart", ++seen, generator_.request().steps); });
+    generator_.session().observe_launches({});
+    times.learn(ends, trace.collect());
+    for (int i = 0; i < 2; ++i) (void)generator_.generate(requests_);  // until all that `graph` records is recorded
+    (void)trace.collect();
+    std::vector<DeviceActivity> activities;
+    for (seen = 0; seen < options_.trials; seen += generator_.request().steps) {
+      tell("tracing steps", seen, options_.trials);
+      (void)generator_.generate(requests_);
+      activities = trace.collect();
+      times.add(activities);
+    }
+    if (!times.idle_shares().empty()) idle = median(times.idle_shares());
+    add_slices(activities, times.steps_of_last(), slices);
+    return times.launch_ms();
+  }
+
   void tell(std::string_view phase, std::int64_t done, std::int64_t total) const {
     if (observer_) observer_(phase, done, total);
+  }
+
+  TraceSlice slice_of(int index, std::string track, std::int64_t start_ns, std::int64_t end_ns) const {
+    const Step& step = generator_.session().program().steps[static_cast<std::size_t>(index)];
+    return {.name = fmt::format("{} {}", name_of(step.op), step.label),
+            .track = std::move(track),
+            .start_ns = start_ns,
+            .end_ns = end_ns,
+            .details = {{"kernel", std::string(step.kernel == nullptr ? "backend.copy" : step.kernel->name())},
+                        {"bytes", fmt::format("{:.0f}", step.cost.bytes)},
+                        {"flops", fmt::format("{:.0f}", step.cost.flops)}}};
+  }
+
+  void add_slices(const std::vector<DeviceActivity>& activities, const std::vector<int>& steps,
+                  std::vector<TraceSlice>& slices) const {
+    auto step = steps.begin();
+    for (const DeviceActivity& activity : activities) {
+      const std::string track = fmt::format("stream {}", activity.stream);
+      if (activity.kind == DeviceActivity::Kind::kHostCopy) {
+        slices.push_back({.name = "copy to or from the host",
+                          .track = track,
+                          .start_ns = activity.start_ns,
+                          .end_ns = activity.end_ns,
+                          .details = {}});
+        continue;
+      }
+      slices.push_back(slice_of(*step++, track, activity.start_ns, activity.end_ns));
+      slices.back().details.emplace_back("device", activity.name);
+    }
   }
 
  private:
@@ -114,7 +171,13 @@ Profile profile(Generator& generator, Backend& backend, std::span<const ImageReq
   Profiler profiler(generator, requests, options, observer);
   Profile result;
   result.steps = profiler.time_steps();
-  const std::vector<std::vector<double>> times = profiler.time_launches();
+  std::vector<std::vector<double>> times;
+  if (backend.properties().target.device == DeviceKind::kCpu) {
+    times = profiler.time_launches(result.slices);
+  } else {
+    const std::unique_ptr<DeviceTrace> trace = backend.make_trace();
+    times = profiler.trace_launches(*trace, result.slices, result.launches.idle_share);
+  }
 
   Floors floors(backend, options.floor_seconds);
   const int count = static_cast<int>(program.steps.size());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/backend.hpp"
+#include "measure/chrome_trace.hpp"
 #include "measure/result.hpp"
 #include "run/generator.hpp"
 
@@ -17,6 +18,10 @@ struct ProfileOptions {
   int trials = 20;           ///< steps to time whole, and again launch by launch, at least
   double floor_seconds = 1;  ///< for each floor that is measured
 };
+
+/// What a line of the table stands for: launches of one op and kernel, those of one module (`blocks.*.attn.to_q`), or
+/// one launch.
+enum class ProfileRows : std::uint8_t { kOp, kModule, kLaunch };
 
 /// Told as the work goes on: what is being done, and how far it has come.
 using ProfileObserver = std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)>;
@@ -30,16 +35,17 @@ using ProfileObserver = std::function<void(std::string_view phase, std::int64_t 
 struct Profile {
   Trials steps;  ///< ms of whole denoise steps, nothing observed inside
   ProfileRecord launches;
-  double step_floor_ms = 0;     ///< sum over the launches of a step
-  double step_launches_ms = 0;  ///< sum of their median times
-  double once_ms = 0;           ///< sum of the median times of launches outside the loop
+  double step_floor_ms = 0;        ///< sum over the launches of a step
+  double step_launches_ms = 0;     ///< sum of their median times
+  double once_ms = 0;              ///< sum of the median times of launches outside the loop
+  std::vector<TraceSlice> slices;  ///< what ran when, of the last request that was observed
 };
 
 /// Profiles the generator's program on `requests`. Throws Error where it has no loop.
 [[nodiscard]] Profile profile(Generator& generator, Backend& backend, std::span<const ImageRequest> requests,
                               const ProfileOptions& options = {}, const ProfileObserver& observer = {});
 
-/// The profile as a table: by op and compute type, or launch by launch, with time, floor and headroom.
-[[nodiscard]] std::string to_profile_table(const Profile& profile, const PlanRecord& plan, bool every_launch);
+/// The profile as a table with time, bytes, floor and headroom.
+[[nodiscard]] std::string to_profile_table(const Profile& profile, const PlanRecord& plan, ProfileRows rows);
 
 }  // namespace headroom

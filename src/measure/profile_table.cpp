@@ -1,6 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -17,65 +21,95 @@ struct Line {
   std::string floor_of;
   std::int64_t launches = 0;
   double time_ms = 0;
+  double bytes = 0;  ///< that must move at the least
   double floor_ms = 0;
 };
 
-Line line_of(const Profile& profile, const PlanRecord& plan, std::size_t i, bool every_launch) {
+/// "blocks.*.attn.to_q" of "blocks.3.attn.to_q": equal modules of all blocks are one.
+std::string module_of(const std::string& path) {
+  std::string module;
+  for (const auto part : std::views::split(path, '.')) {
+    const std::string_view name(part.begin(), part.end());
+    const bool is_number = !name.empty() && std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
+    if (!module.empty()) module += '.';
+    module += is_number ? "*" : name;
+  }
+  return module;
+}
+
+std::string label_of(const PlannedNode& node, ProfileRows rows) {
+  if (rows == ProfileRows::kOp) return fmt::format("{} {}", node.op, node.compute_type);
+  if (rows == ProfileRows::kModule) return module_of(node.node);
+  return fmt::format("{} {}", node.op, node.node);
+}
+
+Line line_of(const Profile& profile, const PlanRecord& plan, std::size_t i, ProfileRows rows) {
   const PlannedNode& node = plan.nodes[i];
-  return {.label = every_launch ? fmt::format("{} {}", node.op, node.node)
-                                : fmt::format("{} {}", node.op, node.compute_type),
-          .kernel = fmt::format("{} ({})", node.kernel, node.implementation),
+  return {.label = label_of(node, rows),
+          .kernel = rows == ProfileRows::kModule ? "" : fmt::format("{} ({})", node.kernel, node.implementation),
           .floor_of = profile.launches.floor_of[i],
           .launches = 1,
           .time_ms = profile.launches.time_ms[i],
+          .bytes = node.cost_bytes,
           .floor_ms = profile.launches.floor_ms[i]};
 }
 
-void add_line(std::vector<Line>& lines, Line line, bool every_launch) {
-  if (!every_launch)
+void add_line(std::vector<Line>& lines, Line line, ProfileRows rows) {
+  if (rows != ProfileRows::kLaunch)
     for (Line& known : lines)
       if (known.label == line.label && known.kernel == line.kernel) {
+        if (known.floor_of != line.floor_of) known.floor_of = "both";
         ++known.launches;
         known.time_ms += line.time_ms;
+        known.bytes += line.bytes;
         known.floor_ms += line.floor_ms;
         return;
       }
   lines.push_back(std::move(line));
 }
 
-void add_rows(Table& table, std::vector<Line> lines, bool every_launch, double total_ms) {
-  if (!every_launch) std::ranges::stable_sort(lines, std::ranges::greater(), &Line::time_ms);
-  for (const Line& line : lines)
-    table.add_row({line.label, line.kernel, std::to_string(line.launches), format_ms(line.time_ms),
-                   fmt::format("{:.1f}%", 100 * line.time_ms / total_ms), format_ms(line.floor_ms), line.floor_of,
-                   format_factor(line.time_ms / line.floor_ms), format_ms(line.time_ms - line.floor_ms)});
+void add_rows(Table& table, std::vector<Line> lines, ProfileRows rows, double total_ms) {
+  if (rows != ProfileRows::kLaunch) std::ranges::stable_sort(lines, std::ranges::greater(), &Line::time_ms);
+  for (const Line& line : lines) {
+    std::vector<std::string> cells = {line.label};
+    if (rows != ProfileRows::kModule) cells.push_back(line.kernel);
+    for (std::string cell :
+         {std::to_string(line.launches), format_ms(line.time_ms), fmt::format("{:.1f}%", 100 * line.time_ms / total_ms),
+          format_bytes(static_cast<std::uint64_t>(line.bytes)), format_ms(line.floor_ms), line.floor_of,
+          format_factor(line.time_ms / line.floor_ms), format_ms(line.time_ms - line.floor_ms)})
+      cells.push_back(std::move(cell));
+    table.add_row(std::move(cells));
+  }
 }
 
 }  // namespace
 
-std::string to_profile_table(const Profile& profile, const PlanRecord& plan, bool every_launch) {
+std::string to_profile_table(const Profile& profile, const PlanRecord& plan, ProfileRows rows) {
   HR_CHECK_EQ(plan.nodes.size(), profile.launches.time_ms.size());
   std::vector<Line> step, once;
   const std::int64_t trips = std::ranges::max(profile.launches.runs);
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
     const bool in_loop = trips == 1 || profile.launches.runs[i] == trips;
-    add_line(in_loop ? step : once, line_of(profile, plan, i, every_launch), every_launch);
+    add_line(in_loop ? step : once, line_of(profile, plan, i, rows), rows);
   }
   Table table;
-  table.add_column(every_launch ? "launch" : "op", Align::kLeft);
-  table.add_column("kernel", Align::kLeft);
-  for (const char* header : {"launches", "time", "share", "floor", "of", "over it", "headroom"})
+  constexpr const char* kFirst[] = {"op", "module", "launch"};
+  table.add_column(kFirst[static_cast<std::size_t>(rows)], Align::kLeft);
+  if (rows != ProfileRows::kModule) table.add_column("kernel", Align::kLeft);
+  for (const char* header : {"launches", "time", "share", "bytes", "floor", "of", "over it", "headroom"})
     table.add_column(header);
   const double step_ms = median(profile.steps.wall_ms);
-  add_rows(table, step, every_launch, step_ms);
+  add_rows(table, step, rows, step_ms);
   if (!once.empty()) {
     table.add_rule();
-    add_rows(table, once, every_launch, step_ms);
+    add_rows(table, once, rows, step_ms);
   }
   std::string text = table.render();
   text += fmt::format("\na step takes {}; its launches, one by one, {}; their floors {}: {} over the floor\n",
                       format_ms(step_ms), format_ms(profile.step_launches_ms), format_ms(profile.step_floor_ms),
                       format_factor(step_ms / profile.step_floor_ms));
+  if (profile.launches.idle_share)
+    text += fmt::format("the device is idle for {:.2f}% of a step\n", 100 * *profile.launches.idle_share);
   if (!once.empty()) text += fmt::format("below the rule: once a request, {}\n", format_ms(profile.once_ms));
   return text;
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "measure/describe.hpp"
+#include "measure/device_times.hpp"
 #include "measure/kernel_suite.hpp"
 #include "measure/op_run.hpp"
 
@@ -44,8 +45,15 @@ TEST_F(ProfileTest, EveryLaunchHasATimeAndAFloor) {
   EXPECT_GE(measured.steps.wall_ms.size(), 4U);
 
   const PlanRecord plan = describe_plan(program);
-  EXPECT_THAT(to_profile_table(measured, plan, false), AllOf(HasSubstr("linear f32"), HasSubstr("over the floor")));
-  EXPECT_THAT(to_profile_table(measured, plan, true), HasSubstr("linear transformer_blocks.0.attn.to_q"));
+  EXPECT_THAT(to_profile_table(measured, plan, ProfileRows::kOp),
+              AllOf(HasSubstr("linear f32"), HasSubstr("over the floor")));
+  EXPECT_THAT(to_profile_table(measured, plan, ProfileRows::kLaunch),
+              HasSubstr("linear transformer_blocks.0.attn.to_q"));
+  const std::string by_module = to_profile_table(measured, plan, ProfileRows::kModule);
+  EXPECT_THAT(by_module, HasSubstr("transformer_blocks.*.attn.to_q"));
+  EXPECT_THAT(by_module, testing::Not(HasSubstr("transformer_blocks.0")));
+  EXPECT_EQ(measured.slices.size(), launch_order(program).size()) << "one request, each launch of it";
+  EXPECT_FALSE(launches.idle_share) << "of a CPU nobody says when it is idle";
 }
 
 TEST_F(ProfileTest, AnOpAloneRunsTheKernelThatAPlanChooses) {

@@ -97,6 +97,8 @@ struct MemoryReport {
   std::optional<std::int64_t> reserved_bytes;       ///< most held at once, in use or not
   std::optional<std::int64_t> resident_peak_bytes;  ///< physical memory of the process on the host
   std::optional<std::int64_t> device_total_bytes;   ///< what the device has
+  /// All that a GPU gave up since the program took it, its context not counted: pools, libraries and recordings.
+  std::optional<std::int64_t> over_context_bytes = {};
   friend bool operator==(const MemoryReport&, const MemoryReport&) = default;
 };
 
@@ -140,10 +142,11 @@ struct PlanRecord {
 
 /// Where the time of a request goes: a column entry for each node of the result's plan, in order.
 struct ProfileRecord {
-  std::vector<double> time_ms;        ///< median of one launch, timed by itself
+  std::vector<double> time_ms;        ///< median of one launch: on a GPU as it recorded it, on a CPU timed by itself
   std::vector<double> floor_ms;       ///< what the machine could do it in, measured
   std::vector<std::string> floor_of;  ///< what the floor is the time of: "product" or "copy"
   std::vector<std::int64_t> runs;     ///< launches in one request
+  std::optional<double> idle_share = {};  ///< of a step, in which a GPU ran nothing: median over steps
   friend bool operator==(const ProfileRecord&, const ProfileRecord&) = default;
 };
 

@@ -79,7 +79,7 @@ Configuration read_configuration(const json& object, const std::string& place) {
 MemoryReport read_memory(const json& object, const std::string& place) {
   check_members(object,
                 {"weights_bytes", "activations_bytes", "workspace_bytes", "state_bytes", "inputs_bytes", "peak_bytes",
-                 "reserved_bytes", "resident_peak_bytes", "device_total_bytes"},
+                 "reserved_bytes", "resident_peak_bytes", "device_total_bytes", "over_context_bytes"},
                 place);
   return {.weights_bytes = find_int(object, "weights_bytes", place),
           .activations_bytes = find_int(object, "activations_bytes", place),
@@ -89,7 +89,8 @@ MemoryReport read_memory(const json& object, const std::string& place) {
           .peak_bytes = find_int(object, "peak_bytes", place),
           .reserved_bytes = find_int(object, "reserved_bytes", place),
           .resident_peak_bytes = find_int(object, "resident_peak_bytes", place),
-          .device_total_bytes = find_int(object, "device_total_bytes", place)};
+          .device_total_bytes = find_int(object, "device_total_bytes", place),
+          .over_context_bytes = find_int(object, "over_context_bytes", place)};
 }
 
 QualityRecord read_quality(const json& object, const std::string& place) {
@@ -146,11 +147,12 @@ Subject read_subject(const json& object, const std::string& place) {
 }
 
 ProfileRecord read_profile(const json& object, const std::string& place) {
-  check_members(object, {"time_ms", "floor_ms", "floor_of", "runs"}, place);
+  check_members(object, {"time_ms", "floor_ms", "floor_of", "runs", "idle_share"}, place);
   return {.time_ms = get_double_array(object, "time_ms", place),
           .floor_ms = get_double_array(object, "floor_ms", place),
           .floor_of = get_string_array(object, "floor_of", place),
-          .runs = get_int_array(object, "runs", place)};
+          .runs = get_int_array(object, "runs", place),
+          .idle_share = find_double(object, "idle_share", place)};
 }
 
 Result read_result(const json& object, const std::string& place) {

@@ -109,13 +109,14 @@ ResultFile sample_file() {
                         .baseline_dtype = "f32"};
   full.trials = {make_series("step", std::vector{some_trials(0), some_trials(1)}),
                  make_series("image", some_trials(0))};
-  full.memory = MemoryReport{1, 2, 3, 4, 5, 15, 16, 17, 18};
+  full.memory = MemoryReport{1, 2, 3, 4, 5, 15, 16, 17, 18, 19};
   full.quality = {{"relative_l2", "baseline f32", 0.001, std::nullopt, std::nullopt},
                   {"accuracy", "test set", 0.9, Interval{0.88, 0.92}, std::nullopt},
                   psnr_record("baseline f32", std::nullopt)};
   full.tags = {"forced"};
   full.plan = "p1";
-  full.profile = ProfileRecord{.time_ms = {0.5}, .floor_ms = {0.4}, .floor_of = {"product"}, .runs = {28}};
+  full.profile =
+      ProfileRecord{.time_ms = {0.5}, .floor_ms = {0.4}, .floor_of = {"product"}, .runs = {28}, .idle_share = 0.25};
 
   Result sparse;
   sparse.id = "softmax/peer";

@@ -73,6 +73,7 @@ json memory_json(const MemoryReport& memory) {
   set_if(object, "reserved_bytes", memory.reserved_bytes);
   set_if(object, "resident_peak_bytes", memory.resident_peak_bytes);
   set_if(object, "device_total_bytes", memory.device_total_bytes);
+  set_if(object, "over_context_bytes", memory.over_context_bytes);
   return object;
 }
 
@@ -105,10 +106,12 @@ json plan_json(const PlanRecord& plan) {
 }
 
 json profile_json(const ProfileRecord& profile) {
-  return {{"time_ms", profile.time_ms},
-          {"floor_ms", profile.floor_ms},
-          {"floor_of", profile.floor_of},
-          {"runs", profile.runs}};
+  json object = {{"time_ms", profile.time_ms},
+                 {"floor_ms", profile.floor_ms},
+                 {"floor_of", profile.floor_of},
+                 {"runs", profile.runs}};
+  set_if(object, "idle_share", profile.idle_share);
+  return object;
 }
 
 json result_json(const Result& result) {

@@ -12,13 +12,17 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
+#include <limits>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "backends/cuda/cuda_check.cuh"
+#include "backends/cuda/cupti/trace.hpp"
 #include "backends/cuda/fill_normal.cuh"
 #include "backends/cuda/staging.cuh"
 #include "base/error.hpp"
@@ -325,10 +329,35 @@ class CudaBackend final : public Backend {
     return std::make_unique<CudaRecording>(handle_of(stream), submit);
   }
 
+  [[nodiscard]] std::unique_ptr<DeviceTrace> make_trace() override { return cuda::make_cupti_trace(); }
+
+  [[nodiscard]] std::optional<double> host_link_ms(std::size_t bytes) override {
+    void* host = nullptr;
+    check(cudaMallocHost(&host, bytes));
+    const std::unique_ptr<void, void (*)(void*)> owner(host, [](void* data) { report(cudaFreeHost(data)); });
+    std::memset(host, 0x5A, bytes);
+    const Buffer device = allocate(bytes, MemoryCategory::kWorkspace);
+    const std::unique_ptr<Stream> stream = make_stream();
+    CudaEvent start, stop;
+    double best_ms = std::numeric_limits<double>::infinity();
+    constexpr int kRepeats = 5;
+    for (int i = 0; i < kRepeats; ++i) {
+      start.record(*stream);
+      check(cudaMemcpyAsync(device.data(), host, bytes, cudaMemcpyHostToDevice, handle_of(*stream)));
+      stop.record(*stream);
+      best_ms = std::min(best_ms, stop.milliseconds_since(start));
+    }
+    return best_ms;
+  }
+
   void begin_range(const char* name) noexcept override { nvtxRangePushA(name); }
   void end_range() noexcept override { nvtxRangePop(); }
 
   [[nodiscard]] std::size_t reserved_bytes() const override { return pool_.reserved_bytes(); }
+  [[nodiscard]] std::optional<std::size_t> taken_bytes() const override {
+    const std::size_t available = available_bytes();
+    return at_opening_bytes_ > available ? at_opening_bytes_ - available : 0;
+  }
 
  protected:
   [[nodiscard]] void* allocate_bytes(std::size_t bytes) override { return pool_.allocate(bytes); }
@@ -347,7 +376,14 @@ class CudaBackend final : public Backend {
             .multiprocessors = attribute(cudaDevAttrMultiProcessorCount)};
   }
 
+  static std::size_t available_bytes() {
+    std::size_t available = 0, installed = 0;
+    check(cudaMemGetInfo(&available, &installed));
+    return available;
+  }
+
   Target target_ = read_target();
+  std::size_t at_opening_bytes_ = available_bytes();  // with the context made
   std::shared_ptr<StreamList> streams_ = std::make_shared<StreamList>();
   Pool pool_{streams_};
   cuda::Staging staging_;

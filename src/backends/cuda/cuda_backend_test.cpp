@@ -188,6 +188,53 @@ TEST_F(CudaBackendTest, AFailureWhileRecordingLeavesTheStreamUsable) {
   EXPECT_EQ(back, sent);
 }
 
+TEST_F(CudaBackendTest, ATraceTellsWhatRanAndWhen) {
+  std::unique_ptr<DeviceTrace> trace;
+  try {
+    trace = backend().make_trace();
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  EXPECT_THROW((void)backend().make_trace(), Error) << "there is one at a time";
+  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  const auto stream = backend().make_stream();
+  const Buffer a = backend().allocate(kBytes, MemoryCategory::kActivations);
+  const Buffer b = backend().allocate(kBytes, MemoryCategory::kActivations);
+  const auto submit = [&] {
+    backend().fill_normal(*stream, a.data(), DType::kF32, kBytes / 4, {.seed = 1});
+    backend().copy_on_device(*stream, b.data(), a.data(), kBytes);
+  };
+  const std::int64_t before_ns = trace->now_ns();
+  submit();
+  stream->synchronize();
+  const std::int64_t after_ns = trace->now_ns();
+  backend().record(*stream, submit)->replay(*stream);
+  const std::vector<DeviceActivity> activities = trace->collect();
+  ASSERT_EQ(activities.size(), 4U);
+  for (const std::size_t first : {0U, 2U}) {
+    EXPECT_EQ(activities[first].kind, DeviceActivity::Kind::kKernel);
+    EXPECT_NE(activities[first].name.find("fill_kernel"), std::string::npos) << activities[first].name;
+    EXPECT_EQ(activities[first].in_replay != 0, first == 2U);
+    if (first == 2U) {  // the order of recording, whatever stream it runs on
+      EXPECT_EQ(activities[first].launch, activities[first + 1].launch);
+      EXPECT_LT(activities[first].in_replay, activities[first + 1].in_replay);
+    } else {
+      EXPECT_LT(activities[first].launch, activities[first + 1].launch);
+    }
+    EXPECT_NE(activities[first + 1].kind, DeviceActivity::Kind::kHostCopy);
+    EXPECT_LE(activities[first].start_ns, activities[first].end_ns);
+    EXPECT_LE(activities[first].start_ns, activities[first + 1].start_ns);
+    EXPECT_EQ(activities[first].stream, activities[first + 1].stream);
+  }
+  EXPECT_LE(before_ns, activities[0].start_ns);
+  EXPECT_LE(activities[1].end_ns, after_ns);
+  EXPECT_TRUE(trace->collect().empty()) << "the same twice";
+  trace.reset();
+  trace = backend().make_trace();
+  submit();
+  EXPECT_EQ(trace->collect().size(), 2U) << "a trace after another sees its own work";
+}
+
 TEST_F(CudaBackendTest, OutOfMemorySaysWhatIsNeededAndWhatThereIs) {
   for (const std::size_t bytes : {std::size_t{1} << 45, backend().properties().memory_bytes + 1}) {
     try {

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace headroom {
+
+/// A stretch of time on a track of a trace.
+struct TraceSlice {
+  std::string name;
+  std::string track;          ///< "stream 7", "cpu"
+  std::int64_t start_ns = 0;  ///< on any clock, the same for all slices
+  std::int64_t end_ns = 0;
+  std::vector<std::pair<std::string, std::string>> details = {};  ///< shown where the slice is selected
+};
+
+/// The slices in Chrome's trace event format (JSON), which chrome://tracing and ui.perfetto.dev read: one track for
+/// each name of one, in order of appearance, times from the first start on. Slices of a track never overlap: where the
+/// device began one before the last had ended, the earlier ends where the later begins.
+[[nodiscard]] std::string to_chrome_trace(std::vector<TraceSlice> slices);
+
+}  // namespace headroom
