@@ -159,13 +159,17 @@ TEST_F(CliTest, RunWritesAGridAndNoProgressIntoAPipe) {
 }
 
 TEST_F(CliTest, BenchSavesAResultThatReadsBack) {
-  const Outcome outcome =
-      headroom("bench " + fashion_ + " --trials 3 --opt lossless,steps=4 --save " + file("result.json").string());
+  const Outcome outcome = headroom("bench " + fashion_ + " --trials 3 --opt lossless,steps=4 --first-step --save " +
+                                   file("result.json").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("weights loaded in"), HasSubstr("a request of a new shape")));
   EXPECT_THAT(outcome.err, HasSubstr("switch hoist declined: there is no denoise loop here"));
   const ResultFile results = read_results(file("result.json"));
   ASSERT_EQ(results.results.size(), 1U);
   EXPECT_EQ(series_of(results.results[0], "forward").time_ms.size(), 3U);
+  EXPECT_EQ(series_of(results.results[0], "first_step").time_ms.size(), 3U);
+  for (const char* once : {"plan", "load", "first_run"})
+    EXPECT_EQ(series_of(results.results[0], once).time_ms.size(), 1U) << once;
   EXPECT_EQ(results.results[0].configuration.applied, (std::vector<std::string>{"arena", "flash", "fuse"}));
   EXPECT_EQ(results.results[0].configuration.declined.size(),
             4U);  // no loop for hoist and steps, a CPU for streams and graph
@@ -270,14 +274,18 @@ TEST_F(CliTest, PlanNamesKernelsAndModules) {
 
 TEST_F(CliTest, ProfileSavesTimesAndFloorsOfEveryLaunch) {
   const Outcome outcome =
-      headroom("profile " + fashion_ + " --token-rows 2 --token-columns 2 --steps 2 --trials 3 --save " +
-               file("profile.json").string());
+      headroom("profile " + fashion_ + " --height 8 --width 8 --steps 2 --trials 3 --by-module --save " +
+               file("profile.json").string() + " --trace " + file("trace.json").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("over the floor"));
   const ResultFile results = read_results(file("profile.json"));
   const Result& result = results.results.at(0);
   ASSERT_TRUE(result.profile);
   EXPECT_EQ(result.profile->floor_ms.size(), results.plans.at(*result.plan).nodes.size());
+  EXPECT_EQ(result.subject.request.at("token_rows"), 4) << "8 pixels, 2 a token";
+  EXPECT_THAT(outcome.out, HasSubstr("transformer_blocks.*.attn"));
+  const nlohmann::json trace = read_json(file("trace.json"));
+  EXPECT_GT(trace.at("traceEvents").size(), result.profile->runs.size()) << "the loop runs twice";
 }
 
 TEST_F(CliTest, ConvertWritesAModelThatEveryCommandTakes) {

@@ -14,7 +14,9 @@
 #include "measure/describe.hpp"
 #include "measure/forward_inputs.hpp"
 #include "measure/kernel_suite.hpp"
+#include "measure/load_suite.hpp"
 #include "measure/machine.hpp"
+#include "measure/statistics.hpp"
 #include "measure/table.hpp"
 #include "measure/trials.hpp"
 #include "run/compile.hpp"
@@ -26,10 +28,10 @@ namespace {
 struct Arguments {
   ModelArguments model;
   SwitchArguments switches;
-  std::int64_t batch = 1;
-  std::int64_t token_rows = 0;
-  std::int64_t token_columns = 0;
+  GeneratorOptions request;  ///< its images are the samples of a pass
+  ImageSize size;
   Protocol protocol;
+  bool first_step = false;
   std::string save;
   std::string filter;
   bool list = false;
@@ -65,33 +67,95 @@ void bench_suite(const Arguments& arguments) {
   fmt::print("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_kernel_table(file));
 }
 
+/// `bench load`: how fast weights reach the device.
+void bench_loading(const Arguments& arguments) {
+  const std::unique_ptr<Backend> backend = open_backend(arguments.model);
+  const ResultFile file = bench_load(*backend);
+  if (!arguments.save.empty()) write_results(arguments.save, file);
+  fmt::print("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_load_table(file));
+}
+
+/// A forward pass that is ready to run, and what that took.
+struct Pass {
+  FluxShape shape;
+  Compiled compiled;
+  std::unique_ptr<Session> session;
+  double plan_ms = 0;  ///< building, optimizing and planning
+  double load_ms = 0;  ///< weights that were not there yet
+};
+
+Pass prepare(const Engine& engine, const DenoiseRequest& request, const SwitchSet& switches) {
+  const Model& model = *engine.model;
+  Pass pass{
+      .shape = {.batch = request.images, .image_tokens = request.image_tokens(), .text_tokens = request.text_tokens},
+      .compiled = {},
+      .session = {}};
+  const double start = steady_clock_ms();
+  pass.compiled = compile(build_flux_forward(model.config, pass.shape, model.params()), switches,
+                          engine.backend->properties().target, {.baseline = model.baseline});
+  pass.plan_ms = steady_clock_ms() - start;
+  engine.weights->load(*pass.compiled.program);
+  pass.load_ms = steady_clock_ms() - start - pass.plan_ms;
+  pass.session = std::make_unique<Session>(pass.compiled.program, *engine.weights, *engine.backend);
+  set_forward_inputs(*pass.session, model, request.token_columns);
+  return pass;
+}
+
+/// Milliseconds from a request of a shape not seen before to its first finished pass, the weights being there: three
+/// shapes, a token row smaller each (larger, where the image is that small).
+Trials time_first_steps(const Engine& engine, DenoiseRequest request, const SwitchSet& switches) {
+  constexpr int kShapes = 3;
+  const std::int64_t step = request.token_rows > kShapes ? -1 : 1;
+  Trials trials;
+  for (int i = 0; i < kShapes; ++i) {
+    request.token_rows += step;
+    const double start = steady_clock_ms();
+    prepare(engine, request, switches).session->run();
+    trials.wall_ms.push_back(steady_clock_ms() - start);
+  }
+  return trials;
+}
+
+void print_start(const Pass& pass, double first_ms, std::size_t weight_bytes, const Trials& first_steps) {
+  fmt::print("planned in {}; {} of weights loaded in {} ({} GB/s); first pass after {} more\n", format_ms(pass.plan_ms),
+             format_bytes(weight_bytes), format_ms(pass.load_ms),
+             format_significant(static_cast<double>(weight_bytes) / pass.load_ms * 1e-6), format_ms(first_ms));
+  if (!first_steps.wall_ms.empty())
+    fmt::print("a request of a new shape, weights in place: first pass finished after {}\n",
+               format_ms(median(first_steps.wall_ms)));
+}
+
 void bench(const Arguments& arguments) {
   if (arguments.model.model == "kernels") return bench_suite(arguments);
+  if (arguments.model.model == "load") return bench_loading(arguments);
   if (arguments.list || !arguments.filter.empty())
     fail_usage("--list and --filter are for the suite: headroom bench kernels");
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   const Engine engine = open_engine(arguments.model);
   const Model& model = *engine.model;
-  const DenoiseRequest request = make_request(model, {.images = arguments.batch,
-                                                      .token_rows = arguments.token_rows,
-                                                      .token_columns = arguments.token_columns,
-                                                      .switches = {}});
+  GeneratorOptions options = arguments.request;
+  resolve_size(model, arguments.size, options);
+  const DenoiseRequest request = make_request(model, options);
   const FluxShape shape{
-      .batch = arguments.batch, .image_tokens = request.image_tokens(), .text_tokens = request.text_tokens};
+      .batch = request.images, .image_tokens = request.image_tokens(), .text_tokens = request.text_tokens};
   const auto [switches, names] =
       choose_switches(asked, arguments.switches, engine, {.denoise = {}, .forward = shape}, log);
-  const Compiled compiled = compile(build_flux_forward(model.config, shape, model.params()), switches,
-                                    engine.backend->properties().target, {.baseline = model.baseline});
+  const Pass pass = prepare(engine, request, switches);
+  const Compiled& compiled = pass.compiled;
+  Session& session = *pass.session;
   report_declined(log, compiled.declined);
-  Session session(compiled.program, *engine.weights, *engine.backend);
-  set_forward_inputs(session, model, request.token_columns);
+  const double start = steady_clock_ms();
+  session.run();
+  const double first_ms = steady_clock_ms() - start;
 
   Progress progress("measuring", arguments.protocol.trials, arguments.model.quiet);
   const Trials trials = measure_callable([&] { session.run(); }, arguments.protocol,
                                          [&](const TrialProgress& at) {
                                            if (!at.warming_up) progress.set(at.done);
                                          });
+
+  const Trials first_steps = arguments.first_step ? time_first_steps(engine, request, switches) : Trials{};
 
   PlanRecord plan = describe_plan(*compiled.program);
   const std::string id = plan_id(plan);
@@ -111,6 +175,12 @@ void bench(const Arguments& arguments) {
                 .quality = {},
                 .tags = {},
                 .plan = id};
+  if (arguments.first_step) {
+    result.trials.push_back(make_series("plan", Trials{.wall_ms = {pass.plan_ms}}));
+    result.trials.push_back(make_series("load", Trials{.wall_ms = {pass.load_ms}}));
+    result.trials.push_back(make_series("first_run", Trials{.wall_ms = {first_ms}}));
+    result.trials.push_back(make_series("first_step", first_steps));
+  }
   result.configuration.asked = names;
   if (model.checkpoint.is_random()) result.tags.push_back("random_weights");
   const ResultFile file{
@@ -126,6 +196,7 @@ void bench(const Arguments& arguments) {
              statistics.median_interval ? format_interval_ms(*statistics.median_interval) : "", statistics.n,
              format_ms(statistics.q1), format_ms(statistics.q3),
              format_bytes(static_cast<std::uint64_t>(result.memory->peak_bytes.value_or(0))));
+  print_start(pass, first_ms, engine.weights->bytes(), first_steps);
   if (!trials.warmup_stable) log.warning("times had not settled after {} warm-up calls", trials.warmup);
 }
 
@@ -137,7 +208,7 @@ ExitCode bench_or_judge(Arguments& arguments, const CLI::App& command) {
     list_benchmarks(what, arguments.model.device);
     return ExitCode::kOk;
   }
-  if (what.empty()) fail_usage("bench needs a MODEL or a suite, kernels or models");
+  if (what.empty()) fail_usage("bench needs a MODEL or a suite, kernels, models or load");
   apply_precision(arguments.judging, arguments.protocol);
   if (what != "models" && !is_judge(arguments.judging)) {
     bench(arguments);
@@ -153,24 +224,23 @@ ExitCode bench_or_judge(Arguments& arguments, const CLI::App& command) {
 void add_bench_command(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command = app.add_subcommand("bench",
                                          "time one forward pass of a model in one configuration, or a suite: `bench "
-                                         "kernels`, `bench models`; compare builds");
+                                         "kernels`, `bench models`, `bench load`; compare builds");
   const auto arguments = std::make_shared<Arguments>();
   add_model_arguments(*command, arguments->model);
   command->get_option("MODEL")->required(false);  // --list needs none
   add_auto_switches(*command, arguments->switches, "baseline");
-  command->add_option("--batch", arguments->batch, "samples in one forward pass")
+  command->add_option("--batch", arguments->request.images, "samples in one forward pass")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  command->add_option("--token-rows", arguments->token_rows, "image tokens down; 0 takes the model's own")
-      ->check(CLI::Range(0, 1024));
-  command->add_option("--token-columns", arguments->token_columns, "image tokens across; 0 takes the model's own")
-      ->check(CLI::Range(0, 1024));
+  add_size_options(*command, arguments->request, arguments->size);
   command->add_option("--trials", arguments->protocol.trials, "timed passes")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   command->add_option("--max-seconds", arguments->protocol.max_seconds, "time after which no more trials begin")
       ->check(CLI::Range(1.0, 86'400.0))
       ->capture_default_str();
+  command->add_flag("--first-step", arguments->first_step,
+                    "also time requests of new shapes up to their first finished pass, the weights being there");
   command->add_option("--filter", arguments->filter, "of the suite, only names that match this regular expression")
       ->type_name("REGEX");
   command->add_flag("--list", arguments->list, "the names of the suite's benchmarks, and no more");
@@ -180,6 +250,7 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
   command->footer(
       "Example: headroom bench models/fashion-flux --batch 20 --opt lossless --save result.json\n"
       "         headroom bench kernels --filter 'linear bf16' --threads 2\n"
+      "         headroom bench load --device cuda\n"
       "         headroom bench fashion-flux --against build/base/headroom --threshold 3%\n"
       "Exit codes: 0 ok, 3 something regressed or a budget was missed, 4 inconclusive.");
   command->callback([arguments, command, &exit_code] { exit_code = bench_or_judge(*arguments, *command); });

@@ -23,6 +23,7 @@ struct Arguments {
   ModelArguments model;
   SwitchArguments switches;
   LadderOptions options;
+  ImageSize size;
   std::string precision;
   std::string out;
   bool as_json = false;
@@ -64,13 +65,22 @@ void write_images(const fs::path& folder, const Ladder& ladder, int columns) {
   }
 }
 
+/// What is climbed unless told: the switches that can change something on the device.
+std::string default_switches(const Engine& engine) {
+  if (engine.backend->properties().target.device == DeviceKind::kCpu) return "arena,flash,fuse,hoist,bf16,steps=14";
+  return engine.model->baseline == DType::kBF16 ? "lossless,steps=14" : "lossless,bf16,steps=14";
+}
+
 void ladder(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
-  const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
+  static_cast<void>(SwitchRequest::parse(arguments.switches.list));  // a wrong name is told before anything is opened
   LadderOptions options = arguments.options;
   if (!arguments.precision.empty()) options.precision = parse_share(arguments.precision, "--precision");
   if (!arguments.out.empty()) make_directory(arguments.out);
   const Engine engine = open_engine(arguments.model);
+  resolve_size(*engine.model, arguments.size, options.request);
+  const SwitchRequest asked =
+      SwitchRequest::parse(arguments.switches.list.empty() ? default_switches(engine) : arguments.switches.list);
   options.request.images = images_of(options.request, *engine.model);
   options.switches =
       choose_switches(asked, arguments.switches, engine, {.denoise = options.request, .forward = {}}, log).set;
@@ -102,7 +112,7 @@ void add_ladder_command(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   arguments->options.request.images = 0;
   add_model_arguments(*command, arguments->model);
-  add_auto_switches(*command, arguments->switches, "arena,flash,fuse,hoist,bf16,steps=14");
+  add_auto_switches(*command, arguments->switches, "");
   command
       ->add_option("--images", arguments->options.request.images,
                    "images made at once; 0 makes one for each label of the model")
@@ -113,13 +123,7 @@ void add_ladder_command(CLI::App& app) {
                    "denoise steps of the baseline; 0 takes the model's own number")
       ->check(CLI::Range(0, 10'000))
       ->capture_default_str();
-  command
-      ->add_option("--token-rows", arguments->options.request.token_rows, "image tokens down; 0 takes the model's own")
-      ->check(CLI::Range(0, 1024));
-  command
-      ->add_option("--token-columns", arguments->options.request.token_columns,
-                   "image tokens across; 0 takes the model's own")
-      ->check(CLI::Range(0, 1024));
+  add_size_options(*command, arguments->options.request, arguments->size);
   command->add_flag("--ends", arguments->options.only_ends,
                     "measure the baseline and all switches together, and nothing between");
   command

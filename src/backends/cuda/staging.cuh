@@ -2,13 +2,14 @@
 
 #include <cuda_runtime_api.h>
 
-#include <array>
 #include <cstddef>
+#include <vector>
 
 namespace headroom::cuda {
 
-/// Copies from ordinary host memory at the rate of the link: several threads fill one page-locked buffer while the
-/// buffers before it travel. The buffers are made at the first use. One thread at a time.
+/// Copies from ordinary host memory at the rate of the link: each thread of an OpenMP team fills page-locked buffers of
+/// its own and sends them off, one while the others travel. The buffers are made at the first use. One caller at a
+/// time.
 class Staging {
  public:
   Staging() = default;
@@ -20,18 +21,20 @@ class Staging {
   void copy(cudaStream_t stream, void* device, const void* host, std::size_t bytes);
 
  private:
-  static constexpr std::size_t kSlots = 4;
-  static constexpr std::size_t kSlotBytes = std::size_t{16} << 20;
-
   struct Slot {
     std::byte* buffer = nullptr;
     cudaEvent_t sent = nullptr;  ///< recorded when its bytes have left
   };
+  /// What one thread sends through, in turn.
+  struct Lane {
+    std::vector<Slot> slots;
+    std::size_t next = 0;
+  };
 
-  void make_slots();
+  void make_lanes();
 
-  std::array<Slot, kSlots> slots_;
-  std::size_t next_ = 0;
+  void* memory_ = nullptr;  // of all slots
+  std::vector<Lane> lanes_;
 };
 
 }  // namespace headroom::cuda
