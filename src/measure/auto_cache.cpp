@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <string_view>
 #include <system_error>
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/json.hpp"
+#include "base/user_cache.hpp"
 #include "measure/json_members.hpp"
 
 namespace headroom {
@@ -53,12 +53,9 @@ AutoTrial read_trial(const json& object, const std::string& place) {
 }  // namespace
 
 std::optional<AutoCache> AutoCache::of_user() {
-  // A relative path in XDG_CACHE_HOME is to be ignored (XDG Base Directory Specification 0.8).
-  if (const char* caches = std::getenv("XDG_CACHE_HOME"); caches != nullptr && fs::path(caches).is_absolute())
-    return AutoCache(fs::path(caches) / "headroom/auto");
-  if (const char* home = std::getenv("HOME"); home != nullptr && fs::path(home).is_absolute())
-    return AutoCache(fs::path(home) / ".cache/headroom/auto");
-  return std::nullopt;
+  const std::optional<fs::path> folder = user_cache_folder("auto");
+  if (!folder) return std::nullopt;
+  return AutoCache(*folder);
 }
 
 fs::path AutoCache::file_of(const json& key) const {
