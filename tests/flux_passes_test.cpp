@@ -164,6 +164,45 @@ TEST(FluxPasses, Bf16ComesWithinItsRoundingAndReadsTheCheckpointAsItIs) {
   }
 }
 
+TEST(FluxPasses, Fp8QuantizesEveryProductOfTheBlocksOnce) {
+  constexpr int kDouble = 2;
+  constexpr int kSingle = 3;
+  FluxConfig config = small_config(kDouble, kSingle);
+  config.attention_head_dim = 16;  // widths that tensor cores take
+  config.axes_dims_rope = {4, 4, 8};
+  const Graph plain = build_flux_forward(config, {.batch = 2, .image_tokens = 20, .text_tokens = 9}, bf16_checkpoint());
+  const Target hopper{.device = DeviceKind::kCuda, .compute_capability = 90};
+  Graph graph = plain;
+  const OptimizeReport report =
+      optimize(graph, SwitchSet::parse("flash,fuse,bf16,fp8"), hopper, {.disabled = {}, .verify = true});
+  EXPECT_TRUE(report.declined.empty());
+
+  // Queries, keys and values together, what follows attention, and both of the MLP, by stream; a single block has one
+  // product less, for attention and MLP end in one.
+  EXPECT_EQ(rewrites_of(report, "fp8"), 8 * kDouble + 3 * kSingle);
+  EXPECT_EQ(count_nodes(graph, Op::kScaledLinear), 8 * kDouble + 3 * kSingle);
+  // Every norm of a block quantizes what it makes, once for all that read it.
+  EXPECT_EQ(rewrites_of(report, "fuse-quantize"), 4 * kDouble + kSingle);
+  const std::vector<bool> is_weight = find_weight_values(graph);
+  int quantized = 0;
+  for (const Node& node : graph.nodes())
+    if (node.op == Op::kQuantize && !is_weight[index_of(node.results[0])]) ++quantized;
+  EXPECT_EQ(quantized, 4 * kDouble + kSingle);
+
+  const auto record = std::ranges::find(report.passes, "fp8", &PassRecord::name);
+  std::vector<std::string> kept;
+  for (const PassNote& note : record->notes)
+    for (const std::string& node : note.nodes)
+      if (!note.reason.starts_with("conditioning")) kept.push_back(node);
+  std::ranges::sort(kept);
+  EXPECT_EQ(kept, (std::vector<std::string>{"context_embedder", "proj_out", "x_embedder"}));
+
+  const Tensors tensors = random_inputs(plain, 15);
+  const double error = distance(interpret_on(graph, tensors), interpret_on(plain, tensors));
+  EXPECT_LE(error, 1e-1);
+  EXPECT_GE(error, 2e-3) << "this is not FP8";
+}
+
 /// Three steps of a sampler around the transformer with one block of each kind.
 Graph small_sampler() {
   const FluxConfig config = small_config(1, 1);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -149,6 +150,51 @@ TEST_P(GpuGoldenTest, Bf16StaysNear) {
     EXPECT_EQ(applied, SwitchSet::parse(switches).names());
     EXPECT_LE(error, 1e-2) << switches;
     EXPECT_GE(error, 1e-5) << switches << ": this is fp32, not bf16";
+  }
+}
+
+TEST_P(GpuGoldenTest, Fp16StaysNearer) {
+  for (const std::string switches : {"fp16", "arena,flash,fuse,fp16"}) {
+    std::vector<std::string> applied;
+    const double error = relative_l2(golden_->run(switches, &applied), golden_->sample_);
+    EXPECT_EQ(applied, SwitchSet::parse(switches).names());
+    EXPECT_LE(error, 2e-3) << switches;
+    EXPECT_GE(error, 1e-5) << switches << ": this is fp32, not fp16";
+  }
+}
+
+TEST_P(GpuGoldenTest, Tf32StaysNearer) {
+  for (const std::string switches : {"tf32", "arena,flash,fuse,tf32"}) {
+    std::vector<std::string> applied;
+    const double error = relative_l2(golden_->run(switches, &applied), golden_->sample_);
+    EXPECT_EQ(applied, SwitchSet::parse(switches).names());
+    EXPECT_LE(error, 5e-3) << switches;
+    EXPECT_GE(error, 1e-5) << switches << ": this is fp32, not TF32";
+  }
+}
+
+/// On GPUs with FP8 tensor cores. What the tiny models have of too few channels or tokens stays as it is.
+TEST_P(GpuGoldenTest, Fp8RunsOnFp8TensorCoresAndStaysWithinTenPercent) {
+  const Target target = golden_->backend_->properties().target;
+  if (target.compute_capability < 89) GTEST_SKIP() << "FP8 declines on sm_" << target.compute_capability;
+  const bool is_large = std::string_view(GetParam()) == "fashion-flux";
+  for (const std::string switches : {"fp8", "arena,fuse,bf16,fp8", "arena,flash,fuse,fp16,fp8"}) {
+    const Compiled compiled = compile(golden_->forward(), SwitchSet::parse(switches), target);
+    const bool has_applied = std::ranges::find(compiled.applied, "fp8") != compiled.applied.end();
+    EXPECT_TRUE(has_applied || !is_large) << switches;
+    if (!has_applied) continue;
+    int products = 0;
+    for (const Step& step : compiled.program->steps) {
+      if (step.op != Op::kScaledLinear) continue;
+      ++products;
+      EXPECT_EQ(step.kernel->compute_name(step.spec), "f8e4m3") << step.label;
+      for (const std::size_t operand : {0U, 2U}) EXPECT_EQ(step.spec.inputs[operand].dtype, DType::kF8E4M3);
+    }
+    EXPECT_GE(products, is_large ? 10 : 1) << switches;
+    const double error = relative_l2(golden_->run(switches), golden_->sample_);
+    EXPECT_LE(error, 1e-1) << switches;
+    EXPECT_GE(error, 2e-3) << switches << ": this is not FP8";
+    std::printf("%s %s: relative L2 %.4f\n", GetParam(), switches.c_str(), error);
   }
 }
 

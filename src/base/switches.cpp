@@ -23,7 +23,8 @@ constexpr std::string_view kAuto = "auto";
 constexpr std::array kPresets = {
     Preset{"baseline", "", "no optimization: one library or vectorized kernel per plain op"},
     Preset{"lossless", "arena,flash,fuse,hoist,streams,graph", "every exact switch"},
-    Preset{"fast", "arena,flash,fuse,hoist,bf16,streams,graph", "lossless plus bfloat16"},
+    Preset{"fast", "arena,flash,fuse,hoist,bf16,fp8,streams,graph",
+           "lossless plus bfloat16, and FP8 where the GPU has it"},
     Preset{kAuto, "", "the fastest set measured on this machine, within a limit on the error"},
 };
 

@@ -39,7 +39,7 @@ nlohmann::json to_json(const Compiled& compiled) {
     if (step.kernel != nullptr) {
       entry["kernel"] = step.kernel->name();
       entry["implementation"] = step.prepared->implementation();
-      entry["compute_type"] = name_of(step.kernel->compute_type(step.spec));
+      entry["compute_type"] = step.kernel->compute_name(step.spec);
     }
     for (const RejectedKernel& rejected : step.rejections)
       entry["rejections"].push_back({{"kernel", rejected.kernel}, {"reason", rejected.reason}});

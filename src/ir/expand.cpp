@@ -16,7 +16,7 @@ ValueId activated(Builder& builder, const std::string& activation, ValueId x) {
 }
 
 ValueId expand_linear(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
-  const ValueId product = builder.linear(in[0], in[1], in.size() == 3 ? in[2] : kNoValue);
+  const ValueId product = builder.emit(Op::kLinear, {in.begin(), in.end()}, {{"tf32", attributes.get_int("tf32")}})[0];
   return activated(builder, attributes.get_text("activation"), product);
 }
 
@@ -34,19 +34,34 @@ ValueId expand_scaled_linear(Builder& builder, const Attributes& attributes, std
 
 ValueId expand_attention(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
   const ValueId q = builder.mul_scalar(in[0], attributes.get_float("scale"));  // [b, h, s, d]
-  const ValueId scores = builder.matmul(q, in[1], /*transpose_b=*/true);       // [b, h, s, t]
-  return builder.matmul(builder.softmax(scores), in[2]);                       // [b, h, s, e]
+  const std::int64_t tf32 = attributes.get_int("tf32");
+  const ValueId scores =  // [b, h, s, t]
+      builder.emit(Op::kMatmul, {q, in[1]}, {{"transpose_b", std::int64_t{1}}, {"tf32", tf32}})[0];
+  return builder.emit(Op::kMatmul, {builder.softmax(scores), in[2]}, {{"tf32", tf32}})[0];  // [b, h, s, e]
+}
+
+/// layer_norm(x) * (1 + scale) + shift in `working`.
+ValueId modulated_norm(Builder& builder, double eps, std::span<const ValueId> in, DType working) {
+  const ValueId x = builder.cast(in[0], working);      // [b, s, d]
+  const ValueId scale = builder.cast(in[1], working);  // [b, 1, d]
+  const ValueId shift = builder.cast(in[2], working);  // [b, 1, d]
+  const ValueId normed = builder.layer_norm(x, eps);
+  const ValueId scaled = builder.mul(normed, builder.add_scalar(scale, 1.0));
+  return builder.add(scaled, shift);  // [b, s, d]
 }
 
 ValueId expand_norm_modulate(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
   const DType dtype = builder.dtype(in[0]);
   const DType working = working_dtype(dtype, builder.dtype(in[1]));
-  const ValueId x = builder.cast(in[0], working);      // [b, s, d]
-  const ValueId scale = builder.cast(in[1], working);  // [b, 1, d]
-  const ValueId shift = builder.cast(in[2], working);  // [b, 1, d]
-  const ValueId normed = builder.layer_norm(x, attributes.get_float("eps"));
-  const ValueId scaled = builder.mul(normed, builder.add_scalar(scale, 1.0));
-  return builder.cast(builder.add(scaled, shift), dtype);  // [b, s, d]
+  return builder.cast(modulated_norm(builder, attributes.get_float("eps"), in, working), dtype);
+}
+
+std::vector<ValueId> expand_norm_modulate_quantize(Builder& builder, const Attributes& attributes,
+                                                   std::span<const ValueId> in) {
+  const DType working = working_dtype(builder.dtype(in[0]), DType::kF32);
+  const ValueId normed = modulated_norm(builder, attributes.get_float("eps"), in, working);
+  const auto [q, scale] = builder.quantize(normed, attributes.get_dtype("dtype"));
+  return {q, scale};
 }
 
 ValueId expand_gate_residual(Builder& builder, std::span<const ValueId> in) {
@@ -79,6 +94,7 @@ std::vector<ValueId> expand_node(Builder& builder, Op op, const Attributes& attr
   if (op == Op::kAttention) return {expand_attention(builder, attributes, inputs)};
   if (op == Op::kScaledLinear) return {expand_scaled_linear(builder, attributes, inputs)};
   if (op == Op::kNormModulate) return {expand_norm_modulate(builder, attributes, inputs)};
+  if (op == Op::kNormModulateQuantize) return expand_norm_modulate_quantize(builder, attributes, inputs);
   if (op == Op::kGateResidual) return {expand_gate_residual(builder, inputs)};
   if (op == Op::kQkNormRope) return {expand_qk_norm_rope(builder, attributes, inputs)};
   throw std::logic_error(fmt::format("{} is a plain op and has no expansion", name_of(op)));

@@ -47,6 +47,20 @@ TEST(ExpandNode, NormModulateIsItsFormula) {
               Pointwise(DoubleNear(1e-13), expected));
 }
 
+/// The scale is that of the norm in f32, which has no bf16 here, though x is bf16.
+TEST(ExpandNode, NormModulateQuantizeRoundsOnce) {
+  const OracleTensor x = reals({1, 1, 2}, {1, 3}, kBF16);
+  const OracleTensor zeros = reals({1, 1, 2}, {0, 0}, kBF16);
+  const double eps = 0.0102;
+  const std::vector<OracleTensor> results = interpret_node(
+      Op::kNormModulateQuantize, Attributes(Op::kNormModulateQuantize, {{"eps", eps}, {"dtype", DType::kF8E4M3}}),
+      {x, zeros, zeros});
+  ASSERT_EQ(results.size(), 2U);
+  EXPECT_THAT(results[0].reals, testing::ElementsAre(-448, 448));
+  EXPECT_NEAR(results[1].reals[0], 1 / std::sqrt(1 + eps) / 448, 1e-9);
+  EXPECT_EQ(results[1].type, (TensorType{kF32, {1, 1}}));
+}
+
 TEST(ExpandNode, ScaledLinearIsItsFormula) {
   const OracleTensor xq = integers({2, 2}, {1, -2, 127, 3}, DType::kI8);
   const OracleTensor x_scale = reals({2}, {0.5, 2});
@@ -157,7 +171,7 @@ graph toy {
     %1: f32[1, 1, 4] = add_scalar(%mod) {value = 1} @ block.norm
     %2: f32[1, 3, 4] = mul(%0, %1) @ block.norm
     %3: f32[1, 3, 4] = add(%2, %mod) @ block.norm
-    %4: f32[1, 3, 4] = linear(%3, %w) {activation = "none"} @ block.mlp
+    %4: f32[1, 3, 4] = linear(%3, %w) {activation = "none", tf32 = 0} @ block.mlp
     %5: f32[1, 3, 4] = silu(%4) @ block.mlp
     %6: f32[1, 3, 4] = mul(%mod, %5) @ block
     %7: f32[1, 3, 4] = add(%x, %6) @ block

@@ -129,6 +129,8 @@ std::vector<TensorType> infer(Op op, const Attributes& attributes, std::span<con
       return {infer_rules::attention(in)};
     case Op::kNormModulate:
       return {infer_rules::norm_modulate(in)};
+    case Op::kNormModulateQuantize:
+      return infer_rules::norm_modulate_quantize(attributes, in);
     case Op::kGateResidual:
       return {infer_rules::gate_residual(in)};
     case Op::kQkNormRope:

@@ -36,6 +36,19 @@ bool is_per_sample(const TensorType& vector, const TensorType& x) {
   return vector.shape == Shape{x.shape[0], 1, x.shape[2]} && fits_beside(vector.dtype, x.dtype);
 }
 
+void require_modulated_norm(Op op, Types in) {
+  const TensorType& x = in[0];
+  require(is_float(x.dtype) && x.shape.rank() == 3 && is_per_sample(in[1], x) && is_per_sample(in[2], x) &&
+              in[1].dtype == in[2].dtype,
+          op, "x[b, s, d], scale[b, 1, d] and shift[b, 1, d] (the last two in the dtype of x or f32)", in);
+}
+
+/// Of x[..., k] as `dtype` and a scale for each row.
+std::vector<TensorType> quantized_types(Op op, DType dtype, const TensorType& x) {
+  if (!is_quantized(dtype)) fail("{}: dtype must be i8 or f8e4m3, but was given {}", name_of(op), dtype);
+  return {TensorType{dtype, x.shape}, TensorType{DType::kF32, rows_of(x)}};
+}
+
 }  // namespace
 
 TensorType linear(const Attributes& attributes, Types in) {
@@ -55,10 +68,8 @@ TensorType linear(const Attributes& attributes, Types in) {
 }
 
 std::vector<TensorType> quantize(const Attributes& attributes, Types in) {
-  const DType dtype = attributes.get_dtype("dtype");
-  if (!is_quantized(dtype)) fail("quantize: dtype must be i8 or f8e4m3, but was given {}", dtype);
   require(is_float(in[0].dtype) && in[0].shape.rank() >= 1, Op::kQuantize, "x[..., k] of a floating-point dtype", in);
-  return {TensorType{dtype, in[0].shape}, TensorType{DType::kF32, rows_of(in[0])}};
+  return quantized_types(Op::kQuantize, attributes.get_dtype("dtype"), in[0]);
 }
 
 TensorType scaled_linear(const Attributes& attributes, Types in) {
@@ -151,12 +162,13 @@ TensorType attention(Types in) {
 }
 
 TensorType norm_modulate(Types in) {
-  const TensorType& x = in[0];
-  require(is_float(x.dtype) && x.shape.rank() == 3 && is_per_sample(in[1], x) && is_per_sample(in[2], x) &&
-              in[1].dtype == in[2].dtype,
-          Op::kNormModulate, "x[b, s, d], scale[b, 1, d] and shift[b, 1, d] (the last two in the dtype of x or f32)",
-          in);
-  return x;
+  require_modulated_norm(Op::kNormModulate, in);
+  return in[0];
+}
+
+std::vector<TensorType> norm_modulate_quantize(const Attributes& attributes, Types in) {
+  require_modulated_norm(Op::kNormModulateQuantize, in);
+  return quantized_types(Op::kNormModulateQuantize, attributes.get_dtype("dtype"), in[0]);
 }
 
 TensorType gate_residual(Types in) {

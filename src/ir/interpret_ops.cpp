@@ -124,6 +124,7 @@ std::vector<OracleTensor> evaluate(Op op, const Attributes& attributes, Operands
     case Op::kAttention:
     case Op::kScaledLinear:
     case Op::kNormModulate:
+    case Op::kNormModulateQuantize:
     case Op::kGateResidual:
     case Op::kQkNormRope:
       HR_CHECK(false);  // is_fused() took them

@@ -15,7 +15,7 @@ namespace headroom {
 ///       state %latents: f32[2, 8]
 ///       %3: f32[8, 4] = cast(%fc.weight) {dtype = f32} @ fc
 ///       loop 28 %step {
-///         %4: f32[2, 8] = linear(%x, %3) {activation = "none"} @ fc
+///         %4: f32[2, 8] = linear(%x, %3) {activation = "none", tf32 = 0} @ fc
 ///         next %latents = %4
 ///       }
 ///       output sample = %latents

@@ -24,7 +24,7 @@ constexpr const char* kToy = R"(graph toy {
   state %latents: f32[2, 8]
   %3: f32[8, 4] = cast(%fc.weight) {dtype = f32} @ fc
   loop 28 %step {
-    %5: f32[2, 8] = linear(%x, %3) {activation = "none"} @ fc
+    %5: f32[2, 8] = linear(%x, %3) {activation = "none", tf32 = 0} @ fc
     next %latents = %5
   }
   output sample = %latents

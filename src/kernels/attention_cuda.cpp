@@ -4,7 +4,8 @@
 // 4608 x 128
 //                     (H200, docs/gpu_facts.md). Heads may lie interleaved. Operands whose strides are no multiples of
 //                     16 bytes are copied first.
-// cublaslt.attention  for the rest: two products and a softmax with the scores [b, h, s, t] in scratch; f32 or bf16.
+// cublaslt.attention  for the rest: two products and a softmax with the scores [b, h, s, t] in scratch; f32 (on
+//                     tensor cores where the attribute tf32 allows it), bf16 or f16.
 //
 // FLOPs   2 * b*h*s*t * (d + e).
 
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "kernels/copy_cuda.hpp"
+#include "kernels/cublaslt/tf32.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
 #include "kernels/cuda_kernels.hpp"
 #include "kernels/cudnn/sdpa.hpp"
@@ -123,13 +125,14 @@ class PreparedByProducts final : public PreparedKernel {
     const TensorType scores = scores_type(spec);
     const Operand dense = dense_operand(scores);
     scores_bytes_ = aligned(scores.bytes());
+    const std::int64_t tf32 = spec.attributes.get_int("tf32");
     const OpSpec first{.op = Op::kMatmul,
-                       .attributes = Attributes(Op::kMatmul, {{"transpose_b", std::int64_t{1}}}),
+                       .attributes = Attributes(Op::kMatmul, {{"transpose_b", std::int64_t{1}}, {"tf32", tf32}}),
                        .inputs = {spec.inputs[0], spec.inputs[1]},
                        .outputs = {scores},
                        .is_weight = {false, false}};
     const OpSpec second{.op = Op::kMatmul,
-                        .attributes = Attributes(Op::kMatmul, {}),
+                        .attributes = Attributes(Op::kMatmul, {{"tf32", tf32}}),
                         .inputs = {scores, spec.inputs[2]},
                         .outputs = {output.type},
                         .is_weight = {false, false}};
@@ -137,7 +140,7 @@ class PreparedByProducts final : public PreparedKernel {
     const std::array second_inputs{dense, inputs[2]};
     scores_ = cublaslt_matmul().prepare(first, first_inputs, {&dense, 1}, target);
     sum_ = cublaslt_matmul().prepare(second, second_inputs, {&output, 1}, target);
-    softmax_ = {.is_bf16 = scores.dtype == DType::kBF16,
+    softmax_ = {.element = cuda::element_of(scores.dtype),
                 .scale = static_cast<float>(spec.attributes.get_float("scale")),
                 .grid = cuda::to_grid(rows_of<2>(scores.shape, {dense.strides, dense.strides}))};
   }
@@ -214,11 +217,15 @@ class AttentionByProducts final : public CudaAttention {
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
     if (Support rejection = cuda::check_op_and_device(Op::kAttention, spec, target)) return rejection;
     const DType dtype = spec.inputs[0].dtype;
-    if (dtype != DType::kF32 && dtype != DType::kBF16)
-      return Rejection{fmt::format("takes f32 or bf16, not {}", dtype)};
+    if (dtype != DType::kF32 && dtype != DType::kBF16 && dtype != DType::kF16)
+      return Rejection{fmt::format("takes f32, bf16 or f16, not {}", dtype)};
     for (const TensorType& input : spec.inputs)
       if (input.shape.numel() == 0) return Rejection{"an operand has no elements"};
     return std::nullopt;
+  }
+
+  [[nodiscard]] std::string_view compute_name(const OpSpec& spec) const override {
+    return cublaslt::compute_name(spec);
   }
 
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,

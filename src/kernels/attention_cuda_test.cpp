@@ -26,6 +26,8 @@ TEST_F(CudaAttention, ByCudnnMatchesTheOracle) {
     const OpSpec spec = attention_spec(DType::kBF16, c);
     if (const Support rejection = cudnn_attention().supports(spec, target())) GTEST_SKIP() << rejection->reason;
     expect_matches_oracle(cudnn_attention(), spec, kTolerance);
+    expect_matches_oracle(cudnn_attention(), attention_spec(DType::kF16, c),
+                          {.relative_l2 = 1e-3, .max_ulps_of_peak = 4});
   }
 }
 
@@ -35,6 +37,8 @@ TEST_F(CudaAttention, ByProductsMatchesTheOracle) {
     expect_matches_oracle(cublaslt_attention(), attention_spec(DType::kF32, c), {.relative_l2 = 4e-6});
     expect_matches_oracle(cublaslt_attention(), attention_spec(DType::kBF16, c),
                           {.relative_l2 = 1.2e-2, .max_ulps_of_peak = 4});
+    expect_matches_oracle(cublaslt_attention(), attention_spec(DType::kF16, c),
+                          {.relative_l2 = 1.5e-3, .max_ulps_of_peak = 4});
   }
 }
 

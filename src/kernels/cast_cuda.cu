@@ -1,8 +1,8 @@
 // cast: y = x in another dtype, rounded to nearest even; what is too large saturates in f8e4m3 and the integers and
 // becomes infinite in the other floats, as store_from_double() says.
 //
-// Dtypes     any to any. f32 to bf16 and back go in packs of 16 bytes of the narrower one where rows are aligned, and
-// every
+// Dtypes     any to any. Those between f32 and bf16 or f16, and bf16 to f16, go in packs of 16 bytes of the narrower
+// one where rows are aligned, and every
 //            other pair an element at a time through double, which holds them all but the largest i64.
 // Bytes      x read and y written once.
 
@@ -48,12 +48,21 @@ void launch_cast(void* stream, const CastRows& rows, const void* x, void* y) {
   const bool wide = rows.grid.length % kWidth == 0 && is_aligned(rows.grid, kWidth, {x, y});
   const std::int64_t packs = rows.grid.length / kWidth;
   const dim3 blocks = blocks_along_x(divide_up(wide ? rows.grid.rows * packs : elements, kThreads));
-  if (wide && rows.from == Storage::kF32 && rows.to == Storage::kBf16)
-    cast_packs_kernel<<<blocks, kThreads, 0, on>>>(rows.grid, packs, static_cast<const float*>(x),
-                                                   static_cast<Bf16*>(y));
-  else if (wide && rows.from == Storage::kBf16 && rows.to == Storage::kF32)
-    cast_packs_kernel<<<blocks, kThreads, 0, on>>>(rows.grid, packs, static_cast<const Bf16*>(x),
-                                                   static_cast<float*>(y));
+  const auto in_packs = [&](auto from, auto to) {
+    cast_packs_kernel<<<blocks, kThreads, 0, on>>>(rows.grid, packs, static_cast<const decltype(from)*>(x),
+                                                   static_cast<decltype(to)*>(y));
+  };
+  const auto is = [&](Storage from, Storage to) { return wide && rows.from == from && rows.to == to; };
+  if (is(Storage::kF32, Storage::kBf16))
+    in_packs(float(), Bf16());
+  else if (is(Storage::kBf16, Storage::kF32))
+    in_packs(Bf16(), float());
+  else if (is(Storage::kF32, Storage::kF16))
+    in_packs(float(), F16());
+  else if (is(Storage::kF16, Storage::kF32))
+    in_packs(F16(), float());
+  else if (is(Storage::kBf16, Storage::kF16))
+    in_packs(Bf16(), F16());
   else
     cast_kernel<<<blocks_along_x(divide_up(elements, kThreads)), kThreads, 0, on>>>(rows, x, y);
   check_launched("cuda cast kernel");

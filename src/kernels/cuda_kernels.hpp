@@ -4,8 +4,9 @@
 
 namespace headroom {
 
-// The kernels for NVIDIA GPUs, in the order of ops.def. Those called cuda.* are written here, for f32 and bf16
-// (operands beside x the same or f32); cublaslt.* and cudnn.* are NVIDIA's. Each op's file says what it takes.
+// The kernels for NVIDIA GPUs, in the order of ops.def. Those called cuda.* are written here, for f32,
+// bf16 and f16 (operands beside x the same or f32); cublaslt.* and cudnn.* are NVIDIA's. Each op's file says what it
+// takes.
 
 [[nodiscard]] const Kernel& cuda_add();
 [[nodiscard]] const Kernel& cuda_sub();
@@ -17,6 +18,8 @@ namespace headroom {
 [[nodiscard]] const Kernel& cuda_gelu();
 [[nodiscard]] const Kernel& cuda_cast();
 [[nodiscard]] const Kernel& cublaslt_linear();
+[[nodiscard]] const Kernel& cuda_quantize();
+[[nodiscard]] const Kernel& cublaslt_scaled_linear();
 [[nodiscard]] const Kernel& cublaslt_matmul();
 [[nodiscard]] const Kernel& cudnn_attention();
 [[nodiscard]] const Kernel& cublaslt_attention();
@@ -32,6 +35,7 @@ namespace headroom {
 [[nodiscard]] const Kernel& cuda_slice();
 [[nodiscard]] const Kernel& cuda_row();
 [[nodiscard]] const Kernel& cuda_norm_modulate();
+[[nodiscard]] const Kernel& cuda_norm_modulate_quantize();
 [[nodiscard]] const Kernel& cuda_gate_residual();
 [[nodiscard]] const Kernel& cuda_qk_norm_rope();
 

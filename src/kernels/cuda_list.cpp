@@ -8,6 +8,8 @@ namespace headroom {
 std::span<const Kernel* const> cuda_kernels() {
   static const std::array kKernels = {
       &cublaslt_linear(),
+      &cuda_quantize(),
+      &cublaslt_scaled_linear(),
       &cublaslt_matmul(),
       &cudnn_attention(),
       &cublaslt_attention(),
@@ -32,6 +34,7 @@ std::span<const Kernel* const> cuda_kernels() {
       &cuda_slice(),
       &cuda_row(),
       &cuda_norm_modulate(),
+      &cuda_norm_modulate_quantize(),
       &cuda_gate_residual(),
       &cuda_qk_norm_rope(),
   };

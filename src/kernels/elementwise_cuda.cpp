@@ -29,7 +29,7 @@ cuda::Plan plan_unary(const cuda::Binding& binding) {
   const bool has_scalar = binding.spec.op == Op::kAddScalar || binding.spec.op == Op::kMulScalar;
   const cuda::UnaryRows rows{
       .form = unary_form(binding.spec),
-      .is_bf16 = y.type.dtype == DType::kBF16,
+      .element = cuda::element_of(y.type.dtype),
       .scalar = has_scalar ? static_cast<float>(binding.spec.attributes.get_float("value")) : 0.0F,
       .grid = cuda::longest_grid<2>(y.type.shape, {binding.inputs[0].strides, y.strides})};
   return {[rows](const LaunchArguments& arguments) {
@@ -45,7 +45,7 @@ cuda::Plan plan_binary(const cuda::Binding& binding) {
       .form = op == Op::kAdd   ? cuda::Binary::kAdd
               : op == Op::kSub ? cuda::Binary::kSub
                                : cuda::Binary::kMul,
-      .is_bf16 = y.type.dtype == DType::kBF16,
+      .element = cuda::element_of(y.type.dtype),
       .grid = cuda::longest_grid<3>(shape, {broadcast_strides(binding.inputs[0], shape),
                                             broadcast_strides(binding.inputs[1], shape), y.strides})};
   return {[rows](const LaunchArguments& arguments) {
@@ -59,8 +59,8 @@ cuda::Plan plan_gate_residual(const cuda::Binding& binding) {
   const Operand& y = binding.outputs[0];
   const Shape& shape = y.type.shape;
   const cuda::GateRows rows{
-      .is_bf16 = y.type.dtype == DType::kBF16,
-      .is_gate_bf16 = in[1].type.dtype == DType::kBF16,
+      .element = cuda::element_of(y.type.dtype),
+      .gate = cuda::element_of(in[1].type.dtype),
       .grid = cuda::longest_grid<4>(shape, {in[0].strides, broadcast_strides(in[1], shape), in[2].strides, y.strides})};
   return {[rows](const LaunchArguments& arguments) {
     cuda::launch_gate_residual(arguments.stream.native_handle(), rows, arguments.inputs[0], arguments.inputs[1],
@@ -69,7 +69,7 @@ cuda::Plan plan_gate_residual(const cuda::Binding& binding) {
 }
 
 cuda::Traits elementwise(std::string_view name, Op op, cuda::Plan (*plan)(const cuda::Binding&)) {
-  return {.name = name, .op = op, .supports = cuda::supports_f32_or_bf16, .in_place = true, .plan = plan};
+  return {.name = name, .op = op, .supports = cuda::supports_elements, .in_place = true, .plan = plan};
 }
 
 }  // namespace

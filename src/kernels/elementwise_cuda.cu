@@ -4,7 +4,7 @@
 // Shapes     any; operands broadcast. Axes that lie behind each other in all operands are merged, so dense operands are
 // one
 //            row. A row is contiguous in each operand or one repeated element.
-// Dtypes     f32 or bf16 in memory (the gate f32 beside bf16), f32 arithmetic, one rounding.
+// Dtypes     f32, bf16 or f16 in memory (the gate f32 beside either), f32 arithmetic, one rounding.
 // Alignment  rows of whole packs of 16 bytes at multiples of 16 bytes go in packs, and what a single row has beyond its
 // last
 //            pack by a second launch; others go element by element.
@@ -17,6 +17,7 @@
 
 #include <type_traits>
 
+#include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/elementwise_cuda.hpp"
@@ -27,21 +28,14 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kPacks = 4;
 
-/// A division with an error of 2 units in the last place.
-__device__ __forceinline__ float over(float x, float y) { return __fdividef(x, y); }
-
 template <Unary kForm>
 __device__ __forceinline__ float apply(float x, float scalar) {
   if constexpr (kForm == Unary::kAddScalar) return x + scalar;
   if constexpr (kForm == Unary::kMulScalar) return x * scalar;
   if constexpr (kForm == Unary::kRelu) return x < 0.0F ? 0.0F : x;  // NaN stays
-  if constexpr (kForm == Unary::kSilu) return over(x, 1.0F + __expf(-x));
-  if constexpr (kForm ==
-                Unary::kGeluTanh) {  // 0.5 x (1 + tanh(u)) = x / (1 + exp(-2u)), u = sqrt(2/pi) (x + 0.044715 x^3)
-    const float minus_twice = -1.5957691216057308F * x * fmaf(0.044715F * x, x, 1.0F);
-    return over(x, 1.0F + __expf(minus_twice));
-  }
-  if constexpr (kForm == Unary::kGeluErf) return 0.5F * x * (1.0F + erff(x * 0.7071067811865476F));
+  if constexpr (kForm == Unary::kSilu) return silu(x);
+  if constexpr (kForm == Unary::kGeluTanh) return gelu_tanh(x);
+  if constexpr (kForm == Unary::kGeluErf) return gelu_erf(x);
 }
 
 template <Binary kForm>
@@ -266,20 +260,14 @@ void launch_gate_of(cudaStream_t stream, const GateRows& rows, const void* resid
 void launch_unary(void* stream, const UnaryRows& rows, const void* x, void* y) {
   if (rows.grid.rows * rows.grid.length == 0) return;
   auto* const on = static_cast<cudaStream_t>(stream);
-  if (rows.is_bf16)
-    launch_unary_of<Bf16>(on, rows, x, y);
-  else
-    launch_unary_of<float>(on, rows, x, y);
+  with_type_of(rows.element, [&](auto type) { launch_unary_of<decltype(type)>(on, rows, x, y); });
   check_launched("cuda unary kernel");
 }
 
 void launch_binary(void* stream, const BinaryRows& rows, const void* a, const void* b, void* y) {
   if (rows.grid.rows * rows.grid.length == 0) return;
   auto* const on = static_cast<cudaStream_t>(stream);
-  if (rows.is_bf16)
-    launch_binary_of<Bf16>(on, rows, a, b, y);
-  else
-    launch_binary_of<float>(on, rows, a, b, y);
+  with_type_of(rows.element, [&](auto type) { launch_binary_of<decltype(type)>(on, rows, a, b, y); });
   check_launched("cuda binary kernel");
 }
 
@@ -287,12 +275,9 @@ void launch_gate_residual(void* stream, const GateRows& rows, const void* residu
                           void* y) {
   if (rows.grid.rows * rows.grid.length == 0) return;
   auto* const on = static_cast<cudaStream_t>(stream);
-  if (!rows.is_bf16)
-    launch_gate_of<float, float>(on, rows, residual, gate, x, y);
-  else if (rows.is_gate_bf16)
-    launch_gate_of<Bf16, Bf16>(on, rows, residual, gate, x, y);
-  else
-    launch_gate_of<Bf16, float>(on, rows, residual, gate, x, y);
+  with_types_of(rows.element, rows.gate, [&](auto type, auto side) {
+    launch_gate_of<decltype(type), decltype(side)>(on, rows, residual, gate, x, y);
+  });
   check_launched("cuda gate_residual kernel");
 }
 

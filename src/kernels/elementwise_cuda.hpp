@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/element.hpp"
 #include "kernels/cuda/grid_rows.hpp"
 
 /// Between the two halves of elementwise_cuda: what is prepared and what is launched.
@@ -13,7 +14,7 @@ enum class Binary : std::uint8_t { kAdd, kSub, kMul };
 /// y = form(x); operands x, y.
 struct UnaryRows {
   Unary form = Unary::kRelu;
-  bool is_bf16 = false;
+  Element element = Element::kF32;
   float scalar = 0;
   GridRows<2> grid;
 };
@@ -22,15 +23,15 @@ void launch_unary(void* stream, const UnaryRows& rows, const void* x, void* y);
 /// y = form(a, b); operands a, b, y.
 struct BinaryRows {
   Binary form = Binary::kAdd;
-  bool is_bf16 = false;
+  Element element = Element::kF32;
   GridRows<3> grid;
 };
 void launch_binary(void* stream, const BinaryRows& rows, const void* a, const void* b, void* y);
 
 /// y = residual + gate * x; operands residual, gate, x, y.
 struct GateRows {
-  bool is_bf16 = false;
-  bool is_gate_bf16 = false;
+  Element element = Element::kF32;
+  Element gate = Element::kF32;  ///< that of x or f32
   GridRows<4> grid;
 };
 void launch_gate_residual(void* stream, const GateRows& rows, const void* residual, const void* gate, const void* x,

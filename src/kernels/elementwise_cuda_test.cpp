@@ -6,10 +6,8 @@ namespace {
 
 using CudaElementwise = cuda::KernelTest;
 
-constexpr DType kDTypes[] = {DType::kF32, DType::kBF16};
-
 TEST_F(CudaElementwise, UnaryFormsMatchTheOracle) {
-  for (const DType dtype : kDTypes)
+  for (const DType dtype : cuda::kDTypes)
     for (const Shape& shape : {Shape{1}, Shape{7}, Shape{2, 3, 8}, Shape{3, 5, 17}, Shape{2, 9, 64}, Shape{5, 4099}}) {
       for (const Kernel* kernel : {&cuda_relu(), &cuda_silu()})
         expect_matches_oracle(*kernel, make_spec(kernel->op(), {{dtype, shape}}));
@@ -32,7 +30,7 @@ TEST_F(CudaElementwise, BinaryFormsBroadcastLikeTheOracle) {
                                                       {{1, 1, 1}, {2, 5, 40}},
                                                       {{4, 1}, {1, 24}},
                                                       {{}, {}}};
-  for (const DType dtype : kDTypes)
+  for (const DType dtype : cuda::kDTypes)
     for (const auto& [a, b] : cases)
       for (const Kernel* kernel : {&cuda_add(), &cuda_sub(), &cuda_mul()})
         expect_matches_oracle(*kernel, make_spec(kernel->op(), {{dtype, a}, {dtype, b}}));

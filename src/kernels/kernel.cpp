@@ -65,6 +65,8 @@ double least_flops(const OpSpec& spec) {
     }
     case Op::kQuantize:
       return numel(spec.inputs[0]) * 3;
+    case Op::kNormModulateQuantize:
+      return numel(spec.inputs[0]) * (6 + 2 + 3);
     case Op::kMatmul:
       return results * 2 * static_cast<double>(spec.inputs[0].shape[-1]);
     case Op::kAttention: {                    // both products; the softmax between them runs beside
@@ -99,8 +101,7 @@ double least_bytes(const OpSpec& spec) {
 }
 
 ComputeUnit unit_of(Op op, double flops) {
-  if (op == Op::kLinear || op == Op::kMatmul || op == Op::kConv2d || op == Op::kAttention) return ComputeUnit::kMatrix;
-  if (op == Op::kLinear || op == Op::kScaledLinear || op == Op::kMatmul || op == Op::kConv2d)
+  if (op == Op::kLinear || op == Op::kScaledLinear || op == Op::kMatmul || op == Op::kConv2d || op == Op::kAttention)
     return ComputeUnit::kMatrix;
   return flops == 0 ? ComputeUnit::kNone : ComputeUnit::kVector;
 }
@@ -129,6 +130,7 @@ void PreparedKernel::pack(Stream& /*stream*/, std::size_t /*index*/, const void*
 
 StrideRule Kernel::input_strides(const OpSpec& /*spec*/, int /*input*/) const { return StrideRule::kDense; }
 StrideRule Kernel::output_strides(const OpSpec& /*spec*/, int /*output*/) const { return StrideRule::kDense; }
+std::string_view Kernel::compute_name(const OpSpec& spec) const { return name_of(compute_type(spec)); }
 bool Kernel::may_overwrite(const OpSpec& /*spec*/, int /*input*/) const { return false; }
 
 Cost Kernel::cost(const OpSpec& spec) const {

@@ -101,6 +101,8 @@ class Kernel {
   [[nodiscard]] virtual bool may_overwrite(const OpSpec& spec, int input) const;
   /// The dtype the arithmetic runs in: bf16 products accumulate in f32 and count as bf16.
   [[nodiscard]] virtual DType compute_type(const OpSpec& spec) const = 0;
+  /// The same by name, as plans and results say it: "bf16", or "tf32" for f32 operands that tensor cores round to that.
+  [[nodiscard]] virtual std::string_view compute_name(const OpSpec& spec) const;
   [[nodiscard]] virtual Cost cost(const OpSpec& spec) const;
   [[nodiscard]] virtual std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                                 std::span<const Operand> outputs,

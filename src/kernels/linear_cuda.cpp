@@ -3,7 +3,8 @@
 // Shapes     x[..., k], weight[n, k], bias[n] or none -> y[..., n]. Leading axes become one of m rows, or several
 // products
 //            where strides do not let them.
-// Dtypes     f32, bf16 and f16 with f32 sums; y and bias have the dtype of x. f32 without TF32.
+// Dtypes     f32, bf16 and f16 with f32 sums; y and bias have the dtype of x. f32 without TF32
+//            unless the attribute tf32 allows it.
 // Layout     x and y: innermost stride 1; weight and bias dense.
 // Activation bias and the tanh form of gelu in the product's epilogue, where the library has that; silu and the erf
 // form of
@@ -18,6 +19,7 @@
 #include <optional>
 
 #include "kernels/cublaslt/product.hpp"
+#include "kernels/cublaslt/tf32.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
 #include "kernels/cuda_kernels.hpp"
 #include "kernels/elementwise_cuda.hpp"
@@ -49,6 +51,8 @@ class PreparedLinear final : public PreparedKernel {
         has_bias_(spec.inputs.size() > 2) {
     const std::optional<cuda::Unary> activation = activation_of(spec);
     ProductSpec product{.dtype = x.type.dtype,
+                        .c_dtype = x.type.dtype,
+                        .rounds_to_tf32 = cublaslt::rounds_to_tf32(spec),
                         .m = rows_.rows.extent,
                         .n = spec.inputs[1].shape[0],
                         .k = spec.inputs[1].shape[1],
@@ -66,7 +70,7 @@ class PreparedLinear final : public PreparedKernel {
     product_.emplace(product);
     if (!activation) return;
     after_ = cuda::UnaryRows{.form = *activation,
-                             .is_bf16 = y.type.dtype == DType::kBF16,
+                             .element = cuda::element_of(y.type.dtype),
                              .grid = cuda::longest_grid<2>(y.type.shape, {y.strides, y.strides})};
   }
 
@@ -80,8 +84,12 @@ class PreparedLinear final : public PreparedKernel {
     const void* const bias = has_bias_ ? arguments.inputs[2] : nullptr;
     for (std::int64_t i = 0; i < rows_.count(); ++i) {
       const RowPlan::Offsets offsets = rows_.offsets(i);
-      product_->run(stream, static_cast<const std::byte*>(arguments.inputs[0]) + offsets.x * size_, arguments.inputs[1],
-                    bias, static_cast<std::byte*>(arguments.outputs[0]) + offsets.y * size_, arguments.scratch);
+      product_->run(stream,
+                    {.a = static_cast<const std::byte*>(arguments.inputs[0]) + offsets.x * size_,
+                     .b = arguments.inputs[1],
+                     .bias = bias,
+                     .c = static_cast<std::byte*>(arguments.outputs[0]) + offsets.y * size_},
+                    arguments.scratch);
     }
     if (after_) cuda::launch_unary(stream, *after_, arguments.outputs[0], arguments.outputs[0]);
   }
@@ -107,8 +115,6 @@ class CublasltLinear final : public Kernel {
       if (input.dtype != dtype) return Rejection{fmt::format("takes {} beside {}, not {}", dtype, dtype, input.dtype)};
     if (spec.outputs[0].shape.numel() == 0 || spec.inputs[0].shape.numel() == 0)
       return Rejection{"an operand has no elements"};
-    if (dtype == DType::kF16 && activation_of(spec).value_or(cuda::Unary::kGeluTanh) != cuda::Unary::kGeluTanh)
-      return Rejection{"in f16, takes no activation but the tanh form of gelu"};
     return std::nullopt;
   }
 
@@ -119,6 +125,9 @@ class CublasltLinear final : public Kernel {
     return StrideRule::kInnerDense;
   }
   [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return spec.inputs[0].dtype; }
+  [[nodiscard]] std::string_view compute_name(const OpSpec& spec) const override {
+    return cublaslt::compute_name(spec);
+  }
 
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                         std::span<const Operand> outputs,

@@ -1,3 +1,8 @@
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "base/test_util.hpp"
 #include "kernels/cuda/gpu_check.hpp"
 #include "kernels/cuda_kernels.hpp"
 
@@ -7,14 +12,16 @@ namespace {
 using CublasltLinear = cuda::KernelTest;
 using CublasltMatmul = cuda::KernelTest;
 
-OpSpec linear_spec(DType dtype, const Shape& x, std::int64_t n, bool has_bias, const std::string& activation) {
+OpSpec linear_spec(DType dtype, const Shape& x, std::int64_t n, bool has_bias, const std::string& activation,
+                   bool tf32 = false) {
   std::vector<TensorType> inputs = {{dtype, x}, {dtype, {n, x[-1]}}};
   std::vector<bool> is_weight = {false, true};
   if (has_bias) {
     inputs.push_back({dtype, {n}});
     is_weight.push_back(true);
   }
-  return make_spec(Op::kLinear, std::move(inputs), {{"activation", activation}}, std::move(is_weight));
+  return make_spec(Op::kLinear, std::move(inputs), {{"activation", activation}, {"tf32", std::int64_t{tf32}}},
+                   std::move(is_weight));
 }
 
 /// The library's epilogue computes gelu with a tanh that is good to about 5e-6, and an activation that is a kernel of
@@ -22,6 +29,7 @@ OpSpec linear_spec(DType dtype, const Shape& x, std::int64_t n, bool has_bias, c
 Tolerance tolerance_of(DType dtype, const std::string& activation) {
   if (dtype == DType::kF32 && activation == "gelu_tanh") return {.relative_l2 = 1e-5};
   if (dtype == DType::kBF16 && activation != "none") return {.relative_l2 = 8e-3, .max_ulps_of_peak = 3};
+  if (dtype == DType::kF16 && activation != "none") return {.relative_l2 = 3e-3, .max_ulps_of_peak = 4};
   return default_tolerance(dtype);
 }
 
@@ -30,7 +38,7 @@ TEST_F(CublasltLinear, MatchesTheOracleForEveryShapeAndActivation) {
     Shape x;
     std::int64_t n;
   };
-  for (const DType dtype : {DType::kF32, DType::kBF16})
+  for (const DType dtype : cuda::kDTypes)
     for (const Case& c : {Case{{1, 1}, 1}, Case{{5, 3}, 7}, Case{{1, 64}, 200}, Case{{2, 17, 32}, 48},
                           Case{{2, 9, 33}, 65}, Case{{3, 2, 4, 16}, 24}, Case{{130, 256}, 264}})
       for (const bool has_bias : {false, true})
@@ -39,6 +47,42 @@ TEST_F(CublasltLinear, MatchesTheOracleForEveryShapeAndActivation) {
           expect_matches_oracle(cublaslt_linear(), linear_spec(dtype, c.x, c.n, has_bias, activation),
                                 tolerance_of(dtype, activation));
         }
+}
+
+/// TF32 keeps 11 significant bits, so a product of f32 numbers is off by a few 1e-4: more than f32 is, less than bf16.
+TEST_F(CublasltLinear, RoundsToTf32WhereItMay) {
+  const OpSpec exact = linear_spec(DType::kF32, {130, 256}, 264, true, "none");
+  const OpSpec rounded = linear_spec(DType::kF32, {130, 256}, 264, true, "none", true);
+  EXPECT_EQ(cublaslt_linear().compute_name(exact), "f32");
+  EXPECT_EQ(cublaslt_linear().compute_name(rounded), "tf32");
+  EXPECT_EQ(cublaslt_linear().compute_name(linear_spec(DType::kBF16, {2, 16}, 8, false, "none", true)), "bf16");
+  const Comparison comparison =
+      compare_with_oracle(cublaslt_linear(), rounded, target(), 1, {.relative_l2 = 1e-3, .max_ulps_of_peak = 1e5});
+  EXPECT_TRUE(comparison.passed) << comparison.message;
+  EXPECT_GE(comparison.relative_l2, 1e-5) << "this is not TF32";
+}
+
+/// A product that is worth measuring takes its algorithm from disk the second time.
+TEST_F(CublasltLinear, KeepsTheFastestAlgorithm) {
+  const TempFolder folder;
+  const char* const before = std::getenv("XDG_CACHE_HOME");
+  const std::optional<std::string> saved = before == nullptr ? std::nullopt : std::optional<std::string>(before);
+  setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
+  const auto kept = [&] {
+    std::size_t files = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path()))
+      if (entry.is_regular_file()) ++files;
+    return files;
+  };
+  const OpSpec spec = linear_spec(DType::kBF16, {1040, 1024}, 1024, true, "none");
+  std::vector<Operand> inputs;
+  for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
+  const Operand y = dense_operand(spec.outputs[0]);
+  const std::string first = cublaslt_linear().prepare(spec, inputs, {&y, 1}, target())->implementation();
+  EXPECT_NE(first.find("fastest of"), std::string::npos) << first;
+  EXPECT_EQ(kept(), 1U);
+  EXPECT_EQ(cublaslt_linear().prepare(spec, inputs, {&y, 1}, target())->implementation(), first);
+  saved ? setenv("XDG_CACHE_HOME", saved->c_str(), 1) : unsetenv("XDG_CACHE_HOME");
 }
 
 TEST_F(CublasltLinear, RejectsWithReasons) {
@@ -60,7 +104,7 @@ TEST_F(CublasltMatmul, MatchesTheOracleForEveryShapeAndStrides) {
                                    {{3}, 4, 1, 9},       {{2, 3}, 17, 19, 32},    {{1, 4}, 33, 33, 16},
                                    {{2, 1, 3}, 6, 5, 4}, {{2, 2, 1, 2}, 3, 8, 5}, {{2, 6}, 85, 85, 32},
                                    {{2, 6}, 85, 32, 85}, {{2, 2}, 24, 40, 1}};
-  for (const DType dtype : {DType::kF32, DType::kBF16})
+  for (const DType dtype : cuda::kDTypes)
     for (const Case& c : cases)
       for (const bool transpose_b : {false, true}) {
         SCOPED_TRACE(

@@ -1,7 +1,7 @@
 // matmul on a GPU: c[batch..., m, n] = a[batch..., m, k] b[batch..., k, n] (b[batch..., n, k] with transpose_b), by
 // cuBLASLt
 //
-// Dtypes     f32, bf16 and f16 with f32 sums; f32 without TF32.
+// Dtypes     f32, bf16 and f16 with f32 sums; f32 without TF32 unless the attribute tf32 allows it.
 // Layout     innermost strides 1, any outside. Batch axes that lie behind each other in all three operands become one
 // batch of
 //            the library; what is left over is walked with one call each.
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/cublaslt/product.hpp"
+#include "kernels/cublaslt/tf32.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
 #include "kernels/cuda_kernels.hpp"
 
@@ -72,9 +73,11 @@ class PreparedMatmul final : public PreparedKernel {
         for (std::size_t k = 0; k < offsets.size(); ++k) offsets[k] += rest % loop.extent * loop.strides[k] * size_;
         rest /= loop.extent;
       }
-      product_.run(arguments.stream.native_handle(), static_cast<const std::byte*>(arguments.inputs[0]) + offsets[0],
-                   static_cast<const std::byte*>(arguments.inputs[1]) + offsets[1], nullptr,
-                   static_cast<std::byte*>(arguments.outputs[0]) + offsets[2], arguments.scratch);
+      product_.run(arguments.stream.native_handle(),
+                   {.a = static_cast<const std::byte*>(arguments.inputs[0]) + offsets[0],
+                    .b = static_cast<const std::byte*>(arguments.inputs[1]) + offsets[1],
+                    .c = static_cast<std::byte*>(arguments.outputs[0]) + offsets[2]},
+                   arguments.scratch);
     }
   }
 
@@ -82,6 +85,8 @@ class PreparedMatmul final : public PreparedKernel {
   static ProductSpec product_spec(const OpSpec& spec, const BatchAxis& batch, const Operand& a, const Operand& b,
                                   const Operand& c) {
     return {.dtype = a.type.dtype,
+            .c_dtype = a.type.dtype,
+            .rounds_to_tf32 = cublaslt::rounds_to_tf32(spec),
             .m = c.type.shape[-2],
             .n = c.type.shape[-1],
             .k = a.type.shape[-1],
@@ -122,6 +127,9 @@ class CublasltMatmul final : public Kernel {
     return StrideRule::kInnerDense;
   }
   [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return spec.inputs[0].dtype; }
+  [[nodiscard]] std::string_view compute_name(const OpSpec& spec) const override {
+    return cublaslt::compute_name(spec);
+  }
 
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                         std::span<const Operand> outputs,

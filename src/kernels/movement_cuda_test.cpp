@@ -55,8 +55,10 @@ TEST_F(CudaCast, EveryPairOfDTypesMatchesTheOracle) {
     for (const DType to : kAll)
       expect_matches_oracle(cuda_cast(), make_spec(Op::kCast, {{from, {3, 19}}}, {{"dtype", to}}));
   for (const std::int64_t n : {8, 16, 4096, 16501}) {
-    expect_matches_oracle(cuda_cast(), make_spec(Op::kCast, {{DType::kF32, {2, n}}}, {{"dtype", DType::kBF16}}));
-    expect_matches_oracle(cuda_cast(), make_spec(Op::kCast, {{DType::kBF16, {2, n}}}, {{"dtype", DType::kF32}}));
+    for (const auto& [from, to] : {std::pair(DType::kF32, DType::kBF16), std::pair(DType::kBF16, DType::kF32),
+                                   std::pair(DType::kF32, DType::kF16), std::pair(DType::kF16, DType::kF32),
+                                   std::pair(DType::kBF16, DType::kF16)})
+      expect_matches_oracle(cuda_cast(), make_spec(Op::kCast, {{from, {2, n}}}, {{"dtype", to}}));
   }
 }
 

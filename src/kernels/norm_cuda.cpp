@@ -8,19 +8,33 @@ namespace {
 
 using cuda::CudaKernel;
 
-/// The longest row that device code counts in an int.
-constexpr std::int64_t kMostRowLength = std::int64_t{1} << 30;
-
 Support supports_norm(const OpSpec& spec) {
   if (Support rejection = cuda::supports_rows(spec)) return rejection;
-  if (spec.outputs[0].shape[-1] > kMostRowLength)
-    return Rejection{fmt::format("takes rows of up to {} elements, not {}", kMostRowLength, spec.outputs[0].shape[-1])};
+  if (spec.outputs[0].shape[-1] > cuda::kMostRowLength)
+    return Rejection{
+        fmt::format("takes rows of up to {} elements, not {}", cuda::kMostRowLength, spec.outputs[0].shape[-1])};
+  return std::nullopt;
+}
+
+Support supports_norm_modulate_quantize(const OpSpec& spec) {
+  if (Support rejection = cuda::supports_row_major(spec)) return rejection;
+  if (Support rejection = cuda::supports_f8_rows(spec)) return rejection;
+  const DType x = spec.inputs[0].dtype, side = spec.inputs[1].dtype;
+  if (side != x && side != DType::kF32) return Rejection{fmt::format("takes {} or f32 beside {}, not {}", x, x, side)};
   return std::nullopt;
 }
 
 cuda::Norm norm_form(Op op) {
   if (op == Op::kLayerNorm) return cuda::Norm::kLayer;
-  return op == Op::kRmsNorm ? cuda::Norm::kRms : cuda::Norm::kModulate;
+  if (op == Op::kRmsNorm) return cuda::Norm::kRms;
+  return op == Op::kNormModulate ? cuda::Norm::kModulate : cuda::Norm::kModulateQuantize;
+}
+
+/// For each row of a tensor of this shape nothing.
+Shape no_strides(const Shape& shape) {
+  Shape strides = shape;
+  for (int axis = 0; axis < shape.rank(); ++axis) strides.set(axis, 0);
+  return strides;
 }
 
 cuda::Plan plan_norm(const cuda::Binding& binding) {
@@ -32,22 +46,26 @@ cuda::Plan plan_norm(const cuda::Binding& binding) {
     const std::size_t last = in.size() - 1;
     return broadcast_strides(in[std::min(index, last)], shape);
   };
-  const cuda::NormRows rows{.form = norm_form(binding.spec.op),
-                            .is_bf16 = y.type.dtype == DType::kBF16,
-                            .is_side_bf16 = in.back().type.dtype == DType::kBF16,
-                            .eps = static_cast<float>(binding.spec.attributes.get_float("eps")),
-                            .grid = cuda::to_grid(rows_of<4>(shape, {in[0].strides, side(1), side(2), y.strides}))};
+  const bool is_quantized = binding.outputs.size() > 1;
+  const Shape row_scales = is_quantized ? cuda::one_a_row(binding.outputs[1].strides) : no_strides(shape);
+  const cuda::NormRows rows{
+      .form = norm_form(binding.spec.op),
+      .element = cuda::element_of(in[0].type.dtype),
+      .side = cuda::element_of(in.back().type.dtype),
+      .eps = static_cast<float>(binding.spec.attributes.get_float("eps")),
+      .grid = cuda::to_grid(rows_of<5>(shape, {in[0].strides, side(1), side(2), y.strides, row_scales}))};
   const std::size_t scale = std::min<std::size_t>(1, in.size() - 1);
   const std::size_t shift = std::min<std::size_t>(2, in.size() - 1);
-  return {[rows, scale, shift](const LaunchArguments& arguments) {
+  return {[rows, scale, shift, is_quantized](const LaunchArguments& arguments) {
     cuda::launch_norm(arguments.stream.native_handle(), rows, arguments.inputs[0], arguments.inputs[scale],
-                      arguments.inputs[shift], arguments.outputs[0]);
+                      arguments.inputs[shift], arguments.outputs[0],
+                      is_quantized ? static_cast<float*>(arguments.outputs[1]) : nullptr);
   }};
 }
 
 cuda::Plan plan_softmax(const cuda::Binding& binding) {
   const Operand& y = binding.outputs[0];
-  const cuda::SoftmaxRows rows{.is_bf16 = y.type.dtype == DType::kBF16,
+  const cuda::SoftmaxRows rows{.element = cuda::element_of(y.type.dtype),
                                .grid = cuda::to_grid(rows_of<2>(y.type.shape, {binding.inputs[0].strides, y.strides}))};
   return {[rows](const LaunchArguments& arguments) {
     cuda::launch_softmax(arguments.stream.native_handle(), rows, arguments.inputs[0], arguments.outputs[0]);
@@ -70,6 +88,13 @@ const Kernel& cuda_rms_norm() {
 }
 const Kernel& cuda_norm_modulate() {
   static const CudaKernel kernel(along_rows("cuda.norm_modulate", Op::kNormModulate, plan_norm));
+  return kernel;
+}
+const Kernel& cuda_norm_modulate_quantize() {
+  static const CudaKernel kernel({.name = "cuda.norm_modulate_quantize",
+                                  .op = Op::kNormModulateQuantize,
+                                  .supports = supports_norm_modulate_quantize,
+                                  .plan = plan_norm});
   return kernel;
 }
 const Kernel& cuda_softmax() {

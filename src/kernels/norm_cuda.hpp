@@ -2,26 +2,30 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/element.hpp"
 #include "kernels/cuda/grid_rows.hpp"
 
 /// Between the two halves of norm_cuda and of softmax_cuda: what is prepared and what is launched.
 namespace headroom::cuda {
 
-enum class Norm : std::uint8_t { kLayer, kRms, kModulate };
+enum class Norm : std::uint8_t { kLayer, kRms, kModulate, kModulateQuantize };
 
-/// Operands x, weight or scale (x again for layer_norm), shift (likewise), y; rows are what is normalized.
+/// Operands x, weight or scale (x again for layer_norm), shift (likewise), y, and one scale for each row where y is
+/// quantized; rows are what is normalized.
 struct NormRows {
   Norm form = Norm::kLayer;
-  bool is_bf16 = false;
-  bool is_side_bf16 = false;  ///< weight, scale and shift
+  Element element = Element::kF32;  ///< of x, and of y where it is not quantized
+  Element side = Element::kF32;     ///< of weight, scale and shift: that of x or f32
   float eps = 0;
-  GridRows<4> grid;
+  GridRows<5> grid;
 };
-void launch_norm(void* stream, const NormRows& rows, const void* x, const void* scale, const void* shift, void* y);
+/// `row_scales` is for kModulateQuantize, whose y is f8e4m3.
+void launch_norm(void* stream, const NormRows& rows, const void* x, const void* scale, const void* shift, void* y,
+                 float* row_scales = nullptr);
 
 /// softmax(scale * x); operands x, y.
 struct SoftmaxRows {
-  bool is_bf16 = false;
+  Element element = Element::kF32;
   float scale = 1;
   GridRows<2> grid;
 };

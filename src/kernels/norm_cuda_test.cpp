@@ -15,7 +15,7 @@ const std::vector<Shape> kShapes = {{1, 1, 4},    {2, 3, 7},    {2, 3, 8},    {2
                                     {1, 3, 4100}, {1, 2, 9216}, {1, 2, 40000}};
 
 TEST_F(CudaNorm, LayerNormMatchesTheOracle) {
-  for (const DType dtype : {DType::kF32, DType::kBF16})
+  for (const DType dtype : cuda::kDTypes)
     for (const Shape& shape : kShapes)
       expect_matches_oracle(cuda_layer_norm(), make_spec(Op::kLayerNorm, {{dtype, shape}}, {{"eps", 1e-6}}));
 }
@@ -36,8 +36,20 @@ TEST_F(CudaNorm, NormModulateMatchesTheOracle) {
     }
 }
 
+/// Where f32 and the oracle's double round to different numbers of E4M3, they are one unit apart: few elements.
+TEST_F(CudaNorm, NormModulateQuantizeMatchesTheOracle) {
+  for (const cuda::Types types : cuda::kTypes)
+    for (const Shape& shape : kShapes) {
+      const TensorType side{types.side, {shape[0], 1, shape[2]}};
+      expect_matches_oracle(cuda_norm_modulate_quantize(),
+                            make_spec(Op::kNormModulateQuantize, {{types.x, shape}, side, side},
+                                      {{"eps", 1e-6}, {"dtype", DType::kF8E4M3}}),
+                            {.relative_l2 = 6e-3, .max_ulps_of_peak = 16});
+    }
+}
+
 TEST_F(CudaSoftmax, MatchesTheOracle) {
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+  for (const DType dtype : cuda::kDTypes) {
     for (const Shape& shape : kShapes) expect_matches_oracle(cuda_softmax(), make_spec(Op::kSoftmax, {{dtype, shape}}));
     expect_matches_oracle(cuda_softmax(), make_spec(Op::kSoftmax, {{dtype, {2, 3, 5, 33}}}));
     expect_matches_oracle(cuda_softmax(), make_spec(Op::kSoftmax, {{dtype, {1}}}));

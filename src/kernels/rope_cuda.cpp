@@ -16,24 +16,36 @@ Support supports_rope(const OpSpec& spec) {
   return std::nullopt;
 }
 
-cuda::Plan plan_rope(const cuda::Binding& binding) {
-  const std::span<const Operand> in = binding.inputs;
-  const Shape& shape = in[0].type.shape;  // [..., s, d]
-  Shape cos = shape;
-  for (int axis = 0; axis < shape.rank(); ++axis) cos.set(axis, 0);
-  Shape sin = cos;
-  cos.set(-2, in[1].strides[0]);
-  cos.set(-1, 1);
-  sin.set(-2, in[2].strides[0]);
-  sin.set(-1, 1);
-  const cuda::RopeRows rows{
-      .is_bf16 = in[0].type.dtype == DType::kBF16,
-      .grid = cuda::to_grid(rows_of<4>(shape, {in[0].strides, cos, sin, binding.outputs[0].strides}))};
-  return {[rows](const LaunchArguments& arguments) {
-    cuda::launch_rope(arguments.stream.native_handle(), rows, arguments.inputs[0], nullptr,
-                      static_cast<const float*>(arguments.inputs[1]), static_cast<const float*>(arguments.inputs[2]),
-                      arguments.outputs[0]);
+cuda::Plan launch_with(const cuda::RopeRows& rows, std::size_t weight, std::size_t tables) {
+  return {[rows, weight, tables](const LaunchArguments& arguments) {
+    cuda::launch_rope(arguments.stream.native_handle(), rows, arguments.inputs[0], arguments.inputs[weight],
+                      static_cast<const float*>(arguments.inputs[tables]),
+                      static_cast<const float*>(arguments.inputs[tables + 1]), arguments.outputs[0]);
   }};
+}
+
+cuda::Plan plan_rope(const cuda::Binding& binding) {
+  const Operand& x = binding.inputs[0];
+  const Operand& y = binding.outputs[0];
+  // x is [..., s, d]: the axis before the positions is the heads, of which each position has its angles once.
+  Shape extents = x.type.shape;
+  const int rank = extents.rank();
+  const bool has_heads = rank > 2;
+  Shape cos = extents;
+  for (int axis = 0; axis < rank; ++axis) cos.set(axis, 0);
+  Shape sin = cos;
+  cos.set(-2, binding.inputs[1].strides[0]);
+  cos.set(-1, 1);
+  sin.set(-2, binding.inputs[2].strides[0]);
+  sin.set(-1, 1);
+  if (has_heads) extents.set(-3, 1);
+  const cuda::RopeRows rows{.element = cuda::element_of(x.type.dtype),
+                            .weight = cuda::element_of(x.type.dtype),
+                            .heads = has_heads ? x.type.shape[-3] : 1,
+                            .x_head = has_heads ? x.strides[-3] : 0,
+                            .y_head = has_heads ? y.strides[-3] : 0,
+                            .grid = cuda::to_grid(rows_of<4>(extents, {x.strides, cos, sin, y.strides}))};
+  return launch_with(rows, 0, 1);
 }
 
 cuda::Plan plan_qk_norm_rope(const cuda::Binding& binding) {
@@ -41,20 +53,18 @@ cuda::Plan plan_qk_norm_rope(const cuda::Binding& binding) {
   const Shape& x = in[0].strides;               // of [b, s, heads*d]
   const Shape& y = binding.outputs[0].strides;  // of [b, heads, s, d]
   const Shape& out = binding.outputs[0].type.shape;
-  // Rows in x's order: it is read front to back, and the heads of a position share its rows of cos and sin.
-  const Shape extents{out[0], out[2], out[1], out[3]};  // [b, s, heads, d]
+  const Shape extents{out[0], out[2], out[3]};  // [b, s, d]
   const cuda::RopeRows rows{
-      .is_bf16 = in[0].type.dtype == DType::kBF16,
-      .is_weight_bf16 = in[1].type.dtype == DType::kBF16,
+      .element = cuda::element_of(in[0].type.dtype),
+      .weight = cuda::element_of(in[1].type.dtype),
       .has_norm = true,
       .eps = static_cast<float>(binding.spec.attributes.get_float("eps")),
-      .grid = cuda::to_grid(rows_of<4>(extents, {Shape{x[0], x[1], out[3], 1}, Shape{0, in[2].strides[0], 0, 1},
-                                                 Shape{0, in[3].strides[0], 0, 1}, Shape{y[0], y[2], y[1], y[3]}}))};
-  return {[rows](const LaunchArguments& arguments) {
-    cuda::launch_rope(arguments.stream.native_handle(), rows, arguments.inputs[0], arguments.inputs[1],
-                      static_cast<const float*>(arguments.inputs[2]), static_cast<const float*>(arguments.inputs[3]),
-                      arguments.outputs[0]);
-  }};
+      .heads = out[1],
+      .x_head = out[3],
+      .y_head = y[1],
+      .grid = cuda::to_grid(rows_of<4>(extents, {Shape{x[0], x[1], 1}, Shape{0, in[2].strides[0], 1},
+                                                 Shape{0, in[3].strides[0], 1}, Shape{y[0], y[2], 1}}))};
+  return launch_with(rows, 1, 2);
 }
 
 }  // namespace

@@ -2,17 +2,18 @@
 //                y[2i + 1] = x[2i] sin[s, i] + x[2i+1] cos[s, i]
 // qk_norm_rope:  rope(x / sqrt(mean(x^2) + eps) * weight), mean over one head; x[b, s, heads*d] -> y[b, heads, s, d]
 //
-// Dtypes     x, y f32 or bf16; weight the same or f32; cos, sin[s, d/2] f32; f32 arithmetic, one rounding.
+// Dtypes     x, y f32, bf16 or f16; weight the same or f32; cos, sin[s, d/2] f32; f32 arithmetic, one rounding.
 // Alignment  rows of whole packs of 16 bytes at multiples of 16 bytes; others go pair by pair.
-// Bytes      x read and y written once. A row of the tables (512 bytes for d = 128) serves all heads of a position,
-// which
-//            neighbouring threads work on, so it comes from cache. 3 and 7 FLOPs an element: bound by memory.
+// Bytes      x read and y written once, and the tables, whose rows for a position are twice as long as one of its heads
+//            in bf16. 3 and 7 FLOPs an element: bound by memory.
 //
-// A head is held by as many lanes of a warp as it has packs (16 for 128 bf16), rounded up to a power of two, and such a
-// group takes kHeads heads in a row, all read before the first is looked at; only the first is looked up by division.
-// The mean of squares is a butterfly over the lanes. The first version took two heads apart from each other and
-// expanded each as it was read, one read under way at a time: 2.2 TB/s for qk_norm_rope and 2.0 for rope (H200, 384
-// MiB, copy 4.0).
+// A head is held by as many lanes of a warp as it has packs (16 for 128 bf16), rounded up to a power of two. Such a
+// group takes kHeads heads of one position, all read before the first is looked at, with the angles in registers;
+// neighbouring groups take neighbouring positions, so that for each head a block reads and writes one stretch of
+// memory. The mean of squares is a butterfly over the lanes. Tried before (H200, 384 MiB, copy 4.0 TB/s): four rows in
+// the order of memory, where rope's lie one behind the other along the positions and the angles of each are read for
+// every head: 0.51 of a copy for rope, and 0.76 for qk_norm_rope. Of 3, 4, 6, 8 and 12 heads a group, 6 are
+// fastest for both together: 0.92 and 0.90. Blocks of 128 threads run 2 to 3% slower.
 
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -22,7 +23,7 @@ namespace headroom::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kHeads = 4;
+constexpr int kHeads = 6;
 
 __device__ __forceinline__ void load_angles(const float* from, float (&to)[1]) { to[0] = *from; }
 __device__ __forceinline__ void load_angles(const float* from, float (&to)[2]) {
@@ -31,79 +32,62 @@ __device__ __forceinline__ void load_angles(const float* from, float (&to)[2]) {
 }
 __device__ __forceinline__ void load_angles(const float* from, float (&to)[4]) { load(from, to); }
 
-/// Where each of kHeads rows from `first` on starts; rows past the end get the place of the last.
-__device__ __forceinline__ void find_heads(const GridRows<4>& grid, std::int64_t first,
-                                           std::int64_t (&offsets)[kHeads][4]) {
-  find_row(grid, first < grid.rows ? first : grid.rows - 1, offsets[0]);
-  const int inner = grid.rank - 1;  // the axis along which rows follow each other
-  const std::int64_t along = grid.rank < 2 ? first : divide(first, grid.extents[inner]).remainder;
-#pragma unroll
-  for (int h = 1; h < kHeads; ++h) {
-    if (first + h >= grid.rows) {
-#pragma unroll
-      for (int k = 0; k < 4; ++k) offsets[h][k] = offsets[h - 1][k];
-    } else if (grid.rank < 2 || along + h < grid.extents[inner]) {
-#pragma unroll
-      for (int k = 0; k < 4; ++k) offsets[h][k] = offsets[h - 1][k] + grid.strides[inner < 0 ? 0 : inner][k];
-    } else {
-      find_row(grid, first + h, offsets[h]);
-    }
-  }
-}
-
-/// kPacks: of one lane.
+/// kPacks: of one lane, for each head. A group's block along x gives its position, along y its first head.
 template <bool kNorm, class T, class S, int kWidth, int kPacks>
 __global__ void __launch_bounds__(kThreads)
     rope_kernel(RopeRows rows, int lanes, const T* x, const S* weight, const float* cos, const float* sin, T* y) {
   using Pack = Packs<T, kWidth>;
   const int packs = static_cast<int>(rows.grid.length) / kWidth;
   const int lane = static_cast<int>(threadIdx.x) % lanes;
-  const std::int64_t group =
+  const std::int64_t position =
       static_cast<std::int64_t>(blockIdx.x) * (kThreads / lanes) + static_cast<int>(threadIdx.x) / lanes;
-  const std::int64_t first = group * kHeads;
-  std::int64_t offsets[kHeads][4];
-  find_heads(rows.grid, first, offsets);
+  const int first = static_cast<int>(blockIdx.y) * kHeads;
+  const bool has_position = position < rows.grid.rows;  // all lanes of a warp meet at the shuffles
+  const int heads = has_position ? min(kHeads, static_cast<int>(rows.heads) - first) : 0;
+  std::int64_t offsets[4];
+  find_row(rows.grid, has_position ? position : 0, offsets);
+  x += offsets[0] + first * rows.x_head + lane * kWidth;
+  y += offsets[3] + first * rows.y_head + lane * kWidth;
   typename Pack::Raw raw[kHeads][kPacks];
 #pragma unroll
   for (int h = 0; h < kHeads; ++h)
 #pragma unroll
     for (int p = 0; p < kPacks; ++p)
-      if (lane + p * lanes < packs) raw[h][p] = Pack::read(x + offsets[h][0] + (lane + p * lanes) * kWidth);
+      if (h < heads && lane + p * lanes < packs) raw[h][p] = Pack::read(x + h * rows.x_head + p * lanes * kWidth);
 
   float c[kPacks][kWidth / 2], s[kPacks][kWidth / 2];
 #pragma unroll
+  for (int p = 0; p < kPacks; ++p) {
+    const int pack = lane + p * lanes;
+    if (!has_position || pack >= packs) continue;
+    load_angles(cos + offsets[1] + pack * (kWidth / 2), c[p]);
+    load_angles(sin + offsets[2] + pack * (kWidth / 2), s[p]);
+  }
+#pragma unroll
   for (int h = 0; h < kHeads; ++h) {
-    const bool is_new_position = h == 0 || offsets[h][1] != offsets[h - 1][1] || offsets[h][2] != offsets[h - 1][2];
     float values[kPacks][kWidth];
 #pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-      const int pack = lane + p * lanes;
-      if (pack < packs && is_new_position) {
-        load_angles(cos + offsets[h][1] + pack * (kWidth / 2), c[p]);
-        load_angles(sin + offsets[h][2] + pack * (kWidth / 2), s[p]);
-      }
-      if (pack < packs) Pack::expand(raw[h][p], values[p]);
-    }
+    for (int p = 0; p < kPacks; ++p)
+      if (h < heads && lane + p * lanes < packs) Pack::expand(raw[h][p], values[p]);
     float inverse = 1.0F;
     if constexpr (kNorm) {
       float squares = 0;
 #pragma unroll
       for (int p = 0; p < kPacks; ++p)
+        if (h < heads && lane + p * lanes < packs) {
 #pragma unroll
-        for (int i = 0; i < kWidth; ++i)
-          squares = lane + p * lanes < packs ? fmaf(values[p][i], values[p][i], squares) : squares;
+          for (int i = 0; i < kWidth; ++i) squares = fmaf(values[p][i], values[p][i], squares);
+        }
       for (int other = lanes / 2; other > 0; other /= 2) squares += __shfl_xor_sync(0xFFFFFFFFU, squares, other);
       inverse = rsqrtf(squares / static_cast<float>(rows.grid.length) + rows.eps);
     }
-    if (first + h >= rows.grid.rows) continue;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const int pack = lane + p * lanes;
-      if (pack >= packs) continue;
+      if (h >= heads || lane + p * lanes >= packs) continue;
       float(&value)[kWidth] = values[p];
       if constexpr (kNorm) {
         float scale[kWidth];
-        load(weight + pack * kWidth, scale);
+        load(weight + (lane + p * lanes) * kWidth, scale);
 #pragma unroll
         for (int i = 0; i < kWidth; ++i) value[i] *= inverse * scale[i];
       }
@@ -113,7 +97,7 @@ __global__ void __launch_bounds__(kThreads)
         turned[2 * i] = fmaf(value[2 * i], c[p][i], -value[2 * i + 1] * s[p][i]);
         turned[2 * i + 1] = fmaf(value[2 * i], s[p][i], value[2 * i + 1] * c[p][i]);
       }
-      Pack::store(turned, y + offsets[h][3] + pack * kWidth);
+      Pack::store(turned, y + h * rows.y_head + p * lanes * kWidth);
     }
   }
 }
@@ -124,9 +108,9 @@ void launch_width(cudaStream_t stream, const RopeRows& rows, const T* x, const S
   const std::int64_t packs = rows.grid.length / kWidth;
   int lanes = 1;
   while (lanes < 32 && lanes < packs) lanes *= 2;
-  const std::int64_t blocks = divide_up(divide_up(rows.grid.rows, kHeads), kThreads / lanes);
-  rope_kernel<kNorm, T, S, kWidth, kPacks>
-      <<<blocks_along_x(blocks), kThreads, 0, stream>>>(rows, lanes, x, weight, cos, sin, y);
+  const dim3 blocks(static_cast<unsigned>(divide_up(rows.grid.rows, kThreads / lanes)),
+                    static_cast<unsigned>(divide_up(rows.heads, kHeads)));
+  rope_kernel<kNorm, T, S, kWidth, kPacks><<<blocks, kThreads, 0, stream>>>(rows, lanes, x, weight, cos, sin, y);
 }
 
 template <bool kNorm, class T, class S>
@@ -136,8 +120,9 @@ void launch_typed(cudaStream_t stream, const RopeRows& rows, const void* x, cons
   const auto* const from = static_cast<const T*>(x);
   const auto* const scale = static_cast<const S*>(weight);
   auto* const to = static_cast<T*>(y);
-  const bool wide = rows.grid.length % kFull == 0 && is_aligned(rows.grid, kFull, {x, weight, cos, sin, y});
-  if (!wide)
+  const bool is_wide = rows.grid.length % kFull == 0 && rows.x_head % kFull == 0 && rows.y_head % kFull == 0 &&
+                       is_aligned(rows.grid, kFull, {x, weight, cos, sin, y});
+  if (!is_wide)
     launch_width<kNorm, T, S, 2, kMostRopeLength / 64>(stream, rows, from, scale, cos, sin, to);
   else
     launch_width<kNorm, T, S, kFull, kMostRopeLength / (32 * kFull)>(stream, rows, from, scale, cos, sin, to);
@@ -147,18 +132,16 @@ void launch_typed(cudaStream_t stream, const RopeRows& rows, const void* x, cons
 
 void launch_rope(void* stream, const RopeRows& rows, const void* x, const void* weight, const float* cos,
                  const float* sin, void* y) {
-  if (rows.grid.rows * rows.grid.length == 0) return;
-  auto* const on = static_cast<cudaStream_t>(stream);
-  if (!rows.has_norm && !rows.is_bf16)
-    launch_typed<false, float, float>(on, rows, x, nullptr, cos, sin, y);
-  else if (!rows.has_norm)
-    launch_typed<false, Bf16, Bf16>(on, rows, x, nullptr, cos, sin, y);
-  else if (!rows.is_bf16)
-    launch_typed<true, float, float>(on, rows, x, weight, cos, sin, y);
-  else if (rows.is_weight_bf16)
-    launch_typed<true, Bf16, Bf16>(on, rows, x, weight, cos, sin, y);
-  else
-    launch_typed<true, Bf16, float>(on, rows, x, weight, cos, sin, y);
+  if (rows.grid.rows * rows.grid.length * rows.heads == 0) return;
+  with_types_of(rows.element, rows.weight, [&](auto type, auto side) {
+    using T = decltype(type);
+    using S = decltype(side);
+    auto* const on = static_cast<cudaStream_t>(stream);
+    if (rows.has_norm)
+      launch_typed<true, T, S>(on, rows, x, weight, cos, sin, y);
+    else
+      launch_typed<false, T, T>(on, rows, x, x, cos, sin, y);
+  });
   check_launched("cuda rope kernel");
 }
 

@@ -7,7 +7,7 @@ namespace {
 using CudaRope = cuda::KernelTest;
 
 TEST_F(CudaRope, RopeMatchesTheOracle) {
-  for (const DType dtype : {DType::kF32, DType::kBF16})
+  for (const DType dtype : cuda::kDTypes)
     for (const Shape& shape : {Shape{3, 2}, Shape{2, 3, 5, 6}, Shape{1, 2, 9, 8}, Shape{2, 3, 17, 40},
                                Shape{2, 3, 17, 64}, Shape{1, 2, 33, 128}, Shape{1, 2, 3, 250}, Shape{1, 2, 3, 256}}) {
       const TensorType angles{DType::kF32, {shape[-2], shape[-1] / 2}};

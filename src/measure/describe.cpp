@@ -65,7 +65,7 @@ PlanRecord describe_plan(const Program& program) {
     if (step.kernel != nullptr) {
       node.kernel = step.kernel->name();
       node.implementation = step.prepared->implementation();
-      node.compute_type = name_of(step.kernel->compute_type(step.spec));
+      node.compute_type = step.kernel->compute_name(step.spec);
     }
     for (const RejectedKernel& rejected : step.rejections)
       node.rejections.push_back({std::string(rejected.kernel), rejected.reason});

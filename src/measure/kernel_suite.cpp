@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <tuple>
 #include <utility>
 
 #include "base/error.hpp"
@@ -30,6 +31,7 @@ class Suite {
       scaled_products(dtype);
       memory_bound(dtype);
     }
+    in_fp8();
     const std::int64_t rows = big_rows(DType::kF32);
     add("cast f32 to bf16", Op::kCast, {{DType::kF32, {rows, kBigDim}}}, {{"dtype", DType::kBF16}});
     return std::move(cases_);
@@ -86,6 +88,34 @@ class Suite {
            {DType::kF32, {n}},
            {DType::kF32, {n}}},
           {{"dtype", dtype}}, {false, false, true, true, true});
+  }
+
+  /// Products of FLUX.1 at 4608 tokens, and what makes their operands.
+  void in_fp8() {
+    const std::pair<std::string_view, Attribute> dtype{"dtype", DType::kF8E4M3};
+    for (const auto& [k, n, activation] : {std::tuple<std::int64_t, std::int64_t, std::string>{3072, 3072, "none"},
+                                           {3072, 9216, "none"},
+                                           {3072, 12288, "gelu_tanh"},
+                                           {12288, 3072, "none"},
+                                           {15360, 3072, "none"}}) {
+      constexpr std::int64_t kTokens = 4608;
+      add(fmt::format("scaled_linear f8e4m3 to bf16 {}x{}x{}{}", kTokens, k, n,
+                      activation == "none" ? "" : " gelu_tanh"),
+          Op::kScaledLinear,
+          {{DType::kF8E4M3, {kTokens, k}},
+           {DType::kF32, {kTokens}},
+           {DType::kF8E4M3, {n, k}},
+           {DType::kF32, {n}},
+           {DType::kBF16, {n}}},
+          {{"activation", activation}, {"dtype", DType::kBF16}}, {false, false, true, true, true});
+    }
+    const std::int64_t elements = big_rows(DType::kBF16) * kBigDim;
+    for (const std::int64_t width : {kBigDim, 4 * kBigDim, 5 * kBigDim})
+      add(fmt::format("quantize bf16 to f8e4m3, rows of {}", width), Op::kQuantize,
+          {{DType::kBF16, {1, elements / width, width}}}, {dtype});
+    const TensorType vector{DType::kBF16, {1, 1, kBigDim}};
+    add("norm_modulate_quantize bf16 to f8e4m3", Op::kNormModulateQuantize,
+        {{DType::kBF16, {1, elements / kBigDim, kBigDim}}, vector, vector}, {{"eps", 1e-6}, dtype});
   }
 
   /// Each with inputs and outputs that together are at least two big tensors.

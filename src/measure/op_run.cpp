@@ -18,8 +18,10 @@ constexpr std::uint64_t kSeed = 0;
 
 bool is_weight(const OpSpec& spec, std::size_t input) { return input < spec.is_weight.size() && spec.is_weight[input]; }
 
-/// A graph of that op alone, its last node: weights are params, those in i8 quantized from one in f32, the other
-/// operands inputs.
+bool is_quantized(DType dtype) { return dtype == DType::kI8 || dtype == DType::kF8E4M3; }
+
+/// A graph of that op alone, its last node: weights are params, those in i8 and f8e4m3 quantized from one in f32, the
+/// other operands inputs.
 Graph graph_of(const OpSpec& spec) {
   Graph graph("op");
   Builder builder(graph);
@@ -28,8 +30,9 @@ Graph graph_of(const OpSpec& spec) {
     const std::string name = "x" + std::to_string(i);
     if (!is_weight(spec, i))
       inputs.push_back(graph.add_input(name, spec.inputs[i]));
-    else if (spec.inputs[i].dtype == DType::kI8)
-      inputs.push_back(builder.quantize(graph.add_param(name, {DType::kF32, spec.inputs[i].shape})).first);
+    else if (is_quantized(spec.inputs[i].dtype))
+      inputs.push_back(
+          builder.quantize(graph.add_param(name, {DType::kF32, spec.inputs[i].shape}), spec.inputs[i].dtype).first);
     else
       inputs.push_back(graph.add_param(name, spec.inputs[i]));
   }
@@ -43,7 +46,7 @@ Checkpoint random_weights(const OpSpec& spec) {
   std::vector<TensorSpec> tensors;
   for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
     if (!is_weight(spec, i)) continue;
-    const DType dtype = spec.inputs[i].dtype == DType::kI8 ? DType::kF32 : spec.inputs[i].dtype;
+    const DType dtype = is_quantized(spec.inputs[i].dtype) ? DType::kF32 : spec.inputs[i].dtype;
     tensors.push_back({.name = "x" + std::to_string(i), .dtype = dtype, .shape = spec.inputs[i].shape});
   }
   return Checkpoint::random(nlohmann::json::object(), std::move(tensors), kSeed);

@@ -15,8 +15,12 @@ PassOutcome fuse_qk_norm_rope(Graph& graph, const Target& target);
 PassOutcome fuse_attention_scale(Graph& graph, const Target& target);
 PassOutcome fuse_common_subexpressions(Graph& graph, const Target& target);
 PassOutcome hoist(Graph& graph, const Target& target);
+PassOutcome fp16(Graph& graph, const Target& target);
 PassOutcome bf16(Graph& graph, const Target& target);
+PassOutcome tf32(Graph& graph, const Target& target);
 PassOutcome int8(Graph& graph, const Target& target);
+PassOutcome fp8(Graph& graph, const Target& target);
+PassOutcome fuse_quantize(Graph& graph, const Target& target);
 PassOutcome merge_rows(Graph& graph, const Target& target);
 PassOutcome simplify_casts(Graph& graph, const Target& target);
 PassOutcome dead_code(Graph& graph, const Target& target);
@@ -55,18 +59,25 @@ constexpr std::array kPipeline = {
     Pass{"hoist", "hoist", hoist},
 
     // After fusion: a fused op keeps its intermediate values in fp32, so nothing inside it is rounded, and patterns
-    // need not look through casts.
+    // need not look through casts. What fp16 has converted is no longer f32, which is all that bf16 looks at.
+    Pass{"fp16", "fp16", fp16},
     Pass{"bf16", "bf16", bf16},
+    // After those, for the products that they left in f32.
+    Pass{"tf32", "tf32", tf32},
 
-    // After bf16, which has then decided what every product reads and writes: int8 quantizes x as it is stored and
-    // makes
-    // results of the dtype that was chosen for them. Before, a cast would stand between each quantize and its x.
+    // After bf16, which has then decided what every product reads and writes: int8 and fp8 quantize x as it is stored
+    // and make results of the dtype that was chosen for them. Before, a cast would stand between each quantize and its
+    // x. No target takes both.
     Pass{"int8", "int8", int8},
+    Pass{"fp8", "fp8", fp8},
+    // Part of fp8, which makes what it absorbs; the norms are there with `fuse`.
+    Pass{"fuse-quantize", "fp8", fuse_quantize},
 
     // Last: precision passes put a cast wherever two dtypes meet, and every pass may leave nodes that nothing reads.
     // Casts before dead code, because they leave some too.
     Pass{"simplify-casts", "", simplify_casts},
-    // After precision, which decides in which dtype each table is kept: rows of one dtype are joined. Only hoist leaves any.
+    // After precision, which decides in which dtype each table is kept: rows of one dtype are joined. Only hoist leaves
+    // any.
     Pass{"merge-rows", "", merge_rows},
     Pass{"dead-code", "", dead_code},
 };

@@ -67,7 +67,7 @@ class Printer {
     const TensorType& type = step.spec.outputs[0];
     line("{}{:5}  {:<14} {:<34} {:<5} {:<22} {}", indent, index, name_of(step.op),
          fmt::format("{} ({})", step.kernel->name(), step.prepared->implementation()),
-         step.kernel->compute_type(step.spec), fmt::format("{}{}", type.dtype, type.shape), step.label);
+         step.kernel->compute_name(step.spec), fmt::format("{}{}", type.dtype, type.shape), step.label);
     if (with_rejections_)
       for (const RejectedKernel& rejected : step.rejections)
         line("{}       not {}: {}", indent, rejected.kernel, rejected.reason);

@@ -1,5 +1,6 @@
 // The library speaks of columns: a row-major c[m, n] is its column-major [n, m]. So c = a * b^T is asked for as
 // c' = b * a', with b read as [k, n] and transposed where it lies as [n, k], and its bias runs along the rows of c'.
+// Its scales of A are thus ours of b, one for each row of c'.
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,7 @@
 #include "base/error.hpp"
 #include "kernels/cublaslt/library.cuh"
 #include "kernels/cublaslt/product.hpp"
+#include "kernels/cublaslt/search.cuh"
 
 namespace headroom::cublaslt {
 namespace {
@@ -16,10 +18,12 @@ namespace {
 /// What NVIDIA advises for Hopper, and enough for any other GPU.
 constexpr std::size_t kMostWorkspaceBytes = std::size_t{32} << 20;
 constexpr std::uint32_t kAlignedBytes = 16;
+constexpr int kCandidates = 8;
 
 cudaDataType_t data_type(DType dtype) {
   if (dtype == DType::kF32) return CUDA_R_32F;
   if (dtype == DType::kF16) return CUDA_R_16F;
+  if (dtype == DType::kF8E4M3) return CUDA_R_8F_E4M3;
   HR_CHECK(dtype == DType::kBF16);
   return CUDA_R_16BF;
 }
@@ -45,14 +49,27 @@ class Handle {
   Destroy destroy_;
 };
 
+template <typename T>
+void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t name, const T& value) {
+  check(library().MatmulDescSetAttribute(operation, name, &value, sizeof value));
+}
+
 cublasLtMatmulDesc_t make_operation(const ProductSpec& spec) {
   cublasLtMatmulDesc_t operation = nullptr;
-  check(library().MatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-  const auto set = [&](cublasLtMatmulDescAttributes_t name, const auto& value) {
-    check(library().MatmulDescSetAttribute(operation, name, &value, sizeof value));
-  };
-  set(CUBLASLT_MATMUL_DESC_TRANSA, spec.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(spec));
+  check(library().MatmulDescCreate(&operation, spec.rounds_to_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                                   CUDA_R_32F));
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSA, spec.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(spec));
+  if (spec.dtype == DType::kF8E4M3) set(operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});
+  if (spec.has_scales) {
+    constexpr auto kRows = static_cast<std::int32_t>(CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+    // The heuristic reads no scale, but how an address is aligned.
+    const void* const somewhere = reinterpret_cast<const void*>(std::uintptr_t{256});
+    set(operation, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, kRows);
+    set(operation, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, kRows);
+    set(operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, somewhere);
+    set(operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, somewhere);
+  }
   return operation;
 }
 
@@ -81,6 +98,14 @@ int algorithm_number(const cublasLtMatmulAlgo_t& algorithm) {
 
 }  // namespace
 
+std::string to_text(const ProductSpec& spec) {
+  return fmt::format("{}x{}->{} m={} n={} k={}{} rows={},{},{} batch={}:{},{},{}{}{}{}{}", spec.dtype, spec.dtype,
+                     spec.c_dtype, spec.m, spec.n, spec.k, spec.transpose_b ? "T" : "", spec.a_row, spec.b_row,
+                     spec.c_row, spec.batch, spec.a_batch, spec.b_batch, spec.c_batch, spec.has_scales ? " scales" : "",
+                     spec.rounds_to_tf32 ? " tf32" : "", spec.has_bias ? " bias" : "",
+                     spec.epilogue == Epilogue::kGelu ? " gelu" : "");
+}
+
 class Product::Impl {
  public:
   explicit Impl(const ProductSpec& spec)
@@ -91,64 +116,106 @@ class Product::Impl {
            library().MatrixLayoutDestroy),
         a_(make_layout(spec.dtype, spec.k, spec.m, spec.a_row, spec.batch, spec.a_batch),
            library().MatrixLayoutDestroy),
-        c_(make_layout(spec.dtype, spec.n, spec.m, spec.c_row, spec.batch, spec.c_batch),
+        c_(make_layout(spec.c_dtype, spec.n, spec.m, spec.c_row, spec.batch, spec.c_batch),
            library().MatrixLayoutDestroy) {
-    const auto element = static_cast<std::uint32_t>(size_of(spec.dtype));
-    aligned_ = find_algorithm(kAlignedBytes);
-    unaligned_ = find_algorithm(element);
+    find_aligned();
+    if (spec.dtype == DType::kF8E4M3) return;
+    const std::vector<Candidate> found = candidates(static_cast<std::uint32_t>(size_of(spec.dtype)), 1);
+    if (!found.empty()) unaligned_ = found.front();
   }
 
-  /// Whether there is an algorithm for operands at any address.
-  [[nodiscard]] bool is_complete() const { return aligned_.has_value() && unaligned_.has_value(); }
+  /// Whether there is an algorithm for operands at any address that the dtype takes.
+  [[nodiscard]] bool is_complete() const {
+    return aligned_.has_value() && (spec_.dtype == DType::kF8E4M3 || unaligned_.has_value());
+  }
 
   [[nodiscard]] std::size_t workspace_bytes() const {
-    return std::max(aligned_->workspaceSize, unaligned_->workspaceSize);
+    return std::max(aligned_->workspace_bytes, unaligned_ ? unaligned_->workspace_bytes : 0);
   }
   [[nodiscard]] std::string implementation() const {
-    return fmt::format("algorithm {}", algorithm_number(aligned_->algo));
+    return fmt::format("algorithm {}{}", algorithm_number(aligned_->algorithm),
+                       measured_ == 0 ? "" : fmt::format(", fastest of {}", measured_));
   }
 
-  void run(void* stream, const void* a, const void* b, const void* bias, void* c, void* workspace) const {
-    const std::scoped_lock lock(mutex_);  // the address of the bias is part of the description
-    if (spec_.has_bias)
-      check(library().MatmulDescSetAttribute(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+  void run(void* stream, const ProductOperands& operands, void* workspace) const {
     std::uintptr_t bits = 0;
-    for (const void* operand : {a, b, bias, static_cast<const void*>(c)})
+    for (const void* operand : {operands.a, operands.b, operands.bias, static_cast<const void*>(operands.c)})
       bits |= reinterpret_cast<std::uintptr_t>(operand);
-    const auto& chosen = bits % kAlignedBytes == 0 ? *aligned_ : *unaligned_;
-    const float one = 1.0F, zero = 0.0F;
-    check(library().Matmul(library().handle, operation_.get(), &one, b, b_.get(), a, a_.get(), &zero, c, c_.get(), c,
-                           c_.get(), &chosen.algo, workspace, chosen.workspaceSize, static_cast<cudaStream_t>(stream)));
+    const bool is_aligned = bits % kAlignedBytes == 0;
+    if (!is_aligned && !unaligned_)
+      fail("a product in {} needs operands at multiples of {} bytes", spec_.dtype, kAlignedBytes);
+    launch(static_cast<cudaStream_t>(stream), operands, is_aligned ? *aligned_ : *unaligned_, workspace);
   }
 
  private:
-  /// The best algorithm for operands at multiples of `alignment`, or nothing.
-  std::optional<cublasLtMatmulHeuristicResult_t> find_algorithm(std::uint32_t alignment) const {
+  void launch(cudaStream_t stream, const ProductOperands& operands, const Candidate& chosen, void* workspace) const {
+    const std::scoped_lock lock(mutex_);  // addresses of bias and scales are part of the description
+    if (spec_.has_bias) set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
+    if (spec_.has_scales) {
+      set(operation_.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands.b_scale);
+      set(operation_.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands.a_scale);
+    }
+    const float one = 1.0F, zero = 0.0F;
+    check(library().Matmul(library().handle, operation_.get(), &one, operands.b, b_.get(), operands.a, a_.get(), &zero,
+                           operands.c, c_.get(), operands.c, c_.get(), &chosen.algorithm, workspace,
+                           chosen.workspace_bytes, stream));
+  }
+
+  /// The heuristic's first, or the fastest of its first few where that was measured here or before. In FP8 the library
+  /// refuses at launch some of what it lists, so there all are tried.
+  void find_aligned() {
+    const bool is_tried = spec_.dtype == DType::kF8E4M3;
+    const std::vector<Candidate> found =
+        candidates(kAlignedBytes, is_tried || is_worth_searching(spec_) ? kCandidates : 1);
+    if (found.empty()) return;
+    if (found.size() == 1 && !is_tried) {
+      aligned_ = found.front();
+      return;
+    }
+    const auto runs_here = [&](const cublasLtMatmulAlgo_t& algorithm) -> std::optional<std::size_t> {
+      cublasLtMatmulHeuristicResult_t result{};
+      const cublasStatus_t status = library().MatmulAlgoCheck(library().handle, operation_.get(), b_.get(), a_.get(),
+                                                              c_.get(), c_.get(), &algorithm, &result);
+      if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kMostWorkspaceBytes) return std::nullopt;
+      return result.workspaceSize;
+    };
+    aligned_ = find_fastest(spec_, found, runs_here,
+                            [&](cudaStream_t stream, const ProductOperands& operands, const Candidate& candidate,
+                                void* workspace) { launch(stream, operands, candidate, workspace); });
+    if (found.size() > 1) measured_ = found.size();
+  }
+
+  /// The heuristic's best algorithms for operands at multiples of `alignment`, best first.
+  [[nodiscard]] std::vector<Candidate> candidates(std::uint32_t alignment, int most) const {
     cublasLtMatmulPreference_t made = nullptr;
     check(library().MatmulPreferenceCreate(&made));
     const Handle<cublasLtMatmulPreference_t> preference(made, library().MatmulPreferenceDestroy);
-    const auto set = [&](cublasLtMatmulPreferenceAttributes_t name, const auto& value) {
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t name, const auto& value) {
       check(library().MatmulPreferenceSetAttribute(preference.get(), name, &value, sizeof value));
     };
-    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspaceBytes);
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspaceBytes);
     for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-      set(name, alignment);
-    cublasLtMatmulHeuristicResult_t result{};
+      prefer(name, alignment);
+    std::array<cublasLtMatmulHeuristicResult_t, kCandidates> results{};
     int found = 0;
     const cublasStatus_t status =
         library().MatmulAlgoGetHeuristic(library().handle, operation_.get(), b_.get(), a_.get(), c_.get(), c_.get(),
-                                         preference.get(), 1, &result, &found);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED || found == 0) return std::nullopt;
+                                         preference.get(), most, results.data(), &found);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED || found == 0) return {};
     check(status);
-    return result;
+    std::vector<Candidate> list;
+    for (const cublasLtMatmulHeuristicResult_t& result : std::span(results).first(static_cast<std::size_t>(found)))
+      if (result.state == CUBLAS_STATUS_SUCCESS) list.push_back({result.algo, result.workspaceSize});
+    return list;
   }
 
   ProductSpec spec_;
   mutable std::mutex mutex_;
   Handle<cublasLtMatmulDesc_t> operation_;
   Handle<cublasLtMatrixLayout_t> b_, a_, c_;
-  std::optional<cublasLtMatmulHeuristicResult_t> aligned_, unaligned_;
+  std::optional<Candidate> aligned_, unaligned_;
+  std::size_t measured_ = 0;  ///< candidates that aligned_ is the fastest of; 0: the heuristic's choice
 };
 
 Product::Product(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
@@ -171,8 +238,8 @@ std::optional<Product> Product::find(const ProductSpec& spec) {
 
 std::size_t Product::workspace_bytes() const noexcept { return impl_->workspace_bytes(); }
 std::string Product::implementation() const { return impl_->implementation(); }
-void Product::run(void* stream, const void* a, const void* b, const void* bias, void* c, void* workspace) const {
-  impl_->run(stream, a, b, bias, c, workspace);
+void Product::run(void* stream, const ProductOperands& operands, void* workspace) const {
+  impl_->run(stream, operands, workspace);
 }
 
 }  // namespace headroom::cublaslt

@@ -14,9 +14,13 @@ namespace headroom::cublaslt {
 enum class Epilogue : std::uint8_t { kNone, kGelu };
 
 /// c[m, n] = epilogue(a[m, k] * b + bias[n]) in rows, with b[k, n], or b[n, k] where it is transposed; `batch` of them.
-/// Innermost strides are 1; the others are in elements, and may be anything where an extent is 1.
+/// With scales the product is multiplied by a_scale[m] and b_scale[n] first. Innermost strides are 1; the others are in
+/// elements, and may be anything where an extent is 1.
 struct ProductSpec {
-  DType dtype = DType::kF32;  ///< of a, b, c and bias: f32, bf16 or f16
+  DType dtype = DType::kF32;    ///< of a and b: f32, bf16, f16, or f8e4m3 (b transposed, k and n multiples of 16)
+  DType c_dtype = DType::kF32;  ///< of c and bias: that of a, or beside f8e4m3 f32, bf16 or f16
+  bool has_scales = false;      ///< f8e4m3 alone
+  bool rounds_to_tf32 = false;  ///< f32 alone: operands on tensor cores, with 10 bits of mantissa
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_b = true;
   std::int64_t a_row = 0, b_row = 0, c_row = 0;
@@ -26,8 +30,22 @@ struct ProductSpec {
   Epilogue epilogue = Epilogue::kNone;
 };
 
-/// A matrix product on the current GPU, its algorithm chosen by the library's heuristic: one for operands at multiples
-/// of 16 bytes, and one for any others where those would not do. Sums are in f32; f32 products do not use TF32.
+/// All of a spec in one line, equal for equal specs.
+[[nodiscard]] std::string to_text(const ProductSpec& spec);
+
+/// Device addresses of what a product reads and writes; what the spec does not have is null.
+struct ProductOperands {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* bias = nullptr;
+  void* c = nullptr;
+  const float* a_scale = nullptr;
+  const float* b_scale = nullptr;
+};
+
+/// A matrix product on the current GPU, with f32 sums. Two algorithms: one for operands at multiples of 16 bytes, and
+/// one for any others where those would not do (f8e4m3 has none). Where the library's heuristic lists several for a
+/// product large enough to matter, the fastest measured here is taken: search.hpp.
 class Product {
  public:
   /// Throws Error where the library has no algorithm, or is not there.
@@ -42,9 +60,10 @@ class Product {
   [[nodiscard]] static std::optional<Product> find(const ProductSpec& spec);
 
   [[nodiscard]] std::size_t workspace_bytes() const noexcept;
-  /// "algorithm 66"
+  /// "algorithm 66", or "algorithm 66, fastest of 8"
   [[nodiscard]] std::string implementation() const;
-  void run(void* stream, const void* a, const void* b, const void* bias, void* c, void* workspace) const;
+  /// Submits the product to a stream (cudaStream_t). Throws Error for f8e4m3 operands off a multiple of 16 bytes.
+  void run(void* stream, const ProductOperands& operands, void* workspace) const;
 
  private:
   class Impl;

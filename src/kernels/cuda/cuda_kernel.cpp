@@ -47,9 +47,10 @@ std::unique_ptr<PreparedKernel> CudaKernel::prepare(const OpSpec& spec, std::spa
   return std::make_unique<Prepared>(traits_.plan({spec, inputs, outputs}));
 }
 
-Support supports_f32_or_bf16(const OpSpec& spec) {
+Support supports_elements(const OpSpec& spec) {
   const DType dtype = spec.outputs[0].dtype;
-  if (dtype != DType::kF32 && dtype != DType::kBF16) return Rejection{fmt::format("stores f32 or bf16, not {}", dtype)};
+  if (dtype != DType::kF32 && dtype != DType::kBF16 && dtype != DType::kF16)
+    return Rejection{fmt::format("stores f32, bf16 or f16, not {}", dtype)};
   for (const TensorType& input : spec.inputs)
     if (input.dtype != dtype && input.dtype != DType::kF32)
       return Rejection{fmt::format("takes {} or f32 beside {}, not {}", dtype, dtype, input.dtype)};
@@ -64,7 +65,30 @@ Support supports_row_major(const OpSpec& spec) {
 
 Support supports_rows(const OpSpec& spec) {
   if (Support rejection = supports_row_major(spec)) return rejection;
-  return supports_f32_or_bf16(spec);
+  return supports_elements(spec);
+}
+
+Support supports_f8_rows(const OpSpec& spec) {
+  const TensorType& x = spec.inputs[0];
+  if (spec.outputs[0].dtype != DType::kF8E4M3)
+    return Rejection{fmt::format("makes f8e4m3, not {}", spec.outputs[0].dtype)};
+  if (x.dtype != DType::kF32 && x.dtype != DType::kBF16 && x.dtype != DType::kF16)
+    return Rejection{fmt::format("takes f32, bf16 or f16, not {}", x.dtype)};
+  if (x.shape[-1] > kMostRowLength)
+    return Rejection{fmt::format("takes rows of up to {} elements, not {}", kMostRowLength, x.shape[-1])};
+  return std::nullopt;
+}
+
+Shape one_a_row(Shape strides) {
+  strides.push_back(0);
+  return strides;
+}
+
+Element element_of(DType dtype) {
+  if (dtype == DType::kF32) return Element::kF32;
+  if (dtype == DType::kBF16) return Element::kBf16;
+  HR_CHECK(dtype == DType::kF16);
+  return Element::kF16;
 }
 
 Storage storage_of(DType dtype) {

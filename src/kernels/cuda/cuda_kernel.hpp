@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernels/cast_cuda.hpp"
+#include "kernels/cuda/element.hpp"
 #include "kernels/cuda/grid_rows.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/row_loop.hpp"
@@ -56,13 +57,23 @@ class CudaKernel final : public Kernel {
 
 /// The reason why a kernel of `op` for GPUs does not run `spec` on `target`, as far as op and device go.
 [[nodiscard]] Support check_op_and_device(Op op, const OpSpec& spec, const Target& target);
-/// Supported where results and inputs are f32, or bf16 with inputs of bf16 or f32.
-[[nodiscard]] Support supports_f32_or_bf16(const OpSpec& spec);
+/// Supported where results and inputs are f32, or bf16 or f16 with inputs of the same or f32.
+[[nodiscard]] Support supports_elements(const OpSpec& spec);
 /// The same with row-major operands: for kernels that work along the innermost axis.
 [[nodiscard]] Support supports_rows(const OpSpec& spec);
+/// Supported where rows of f32, bf16 or f16, short enough to be counted in an int, become f8e4m3.
+[[nodiscard]] Support supports_f8_rows(const OpSpec& spec);
 /// Supported where the operands are row-major, of any dtype.
 [[nodiscard]] Support supports_row_major(const OpSpec& spec);
 
+/// Strides beside x[..., k] of a tensor[...] that has one element for each row of x.
+[[nodiscard]] Shape one_a_row(Shape strides);
+
+/// The longest row that device code counts in an int.
+inline constexpr std::int64_t kMostRowLength = std::int64_t{1} << 30;
+
+/// Of f32, bf16 and f16.
+[[nodiscard]] Element element_of(DType dtype);
 [[nodiscard]] Storage storage_of(DType dtype);
 
 /// A row loop in the form that device code takes.

@@ -1,10 +1,12 @@
 #pragma once
 
 // What the kernels share on the device: storage types and their conversions, packs of 16 bytes, rows, sums over
-// threads. Without NVIDIA's header for bf16, which alone would double the time that a file here takes to compile.
+// threads. Without NVIDIA's headers for 16-bit floats, which alone would double the time that a file here takes to
+// compile.
 
 #include <cstdint>
 
+#include "kernels/cuda/element.hpp"
 #include "kernels/cuda/grid_rows.hpp"
 
 namespace headroom::cuda {
@@ -12,16 +14,48 @@ namespace headroom::cuda {
 struct Bf16 {
   std::uint16_t bits;
 };
+struct F16 {
+  std::uint16_t bits;
+};
+
+/// Calls launch(T()) with the type that stores `element`.
+template <class Launch>
+void with_type_of(Element element, const Launch& launch) {
+  if (element == Element::kF32) return launch(float());
+  if (element == Element::kBf16) return launch(Bf16());
+  launch(F16());
+}
+/// Calls launch(T(), S()) with the types that store x and what stands beside it, which is of the same or f32.
+template <class Launch>
+void with_types_of(Element x, Element side, const Launch& launch) {
+  with_type_of(x, [&](auto type) {
+    if (side == x) return launch(type, type);
+    if constexpr (sizeof(type) < sizeof(float)) launch(type, float());
+  });
+}
 
 __device__ __forceinline__ float to_float(float value) { return value; }
 __device__ __forceinline__ float to_float(Bf16 value) {
   return __uint_as_float(static_cast<std::uint32_t>(value.bits) << 16);
 }
 
+__device__ __forceinline__ float to_float(F16 value) {
+  float wide;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value.bits));
+  return wide;
+}
+
 /// Two floats as bf16, rounded to nearest even, the first in the lower half.
 __device__ __forceinline__ std::uint32_t pack_bf16(float low, float high) {
   std::uint32_t packed;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  return packed;
+}
+
+/// The same as f16; what is too large becomes infinite.
+__device__ __forceinline__ std::uint32_t pack_f16(float low, float high) {
+  std::uint32_t packed;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
   return packed;
 }
 
@@ -36,9 +70,14 @@ __device__ __forceinline__ Bf16 from_float<Bf16>(float value) {
   return {static_cast<std::uint16_t>(pack_bf16(value, 0.0F))};
 }
 
+template <>
+__device__ __forceinline__ F16 from_float<F16>(float value) {
+  return {static_cast<std::uint16_t>(pack_f16(value, 0.0F))};
+}
+
 /// kWidth neighbouring elements: read as they are stored, so that many reads can be under way before the first is
-/// looked at, then expanded to floats. Packs of 16 bytes (8 bf16, 4 f32, and 8 f32 beside 8 bf16) need that alignment;
-/// single elements and pairs need none.
+/// looked at, then expanded to floats. Packs of 16 bytes (8 bf16 or f16, 4 f32, and 8 f32 beside 8 of those) need that
+/// alignment; single elements and pairs need none.
 template <class T, int kWidth>
 struct Packs {
   static_assert(kWidth <= 2);
@@ -109,6 +148,24 @@ struct Packs<Bf16, 8> {
   }
 };
 
+template <>
+struct Packs<F16, 8> {
+  using Raw = uint4;
+  static __device__ __forceinline__ Raw read(const F16* from) { return *reinterpret_cast<const uint4*>(from); }
+  static __device__ __forceinline__ void expand(const Raw& raw, float (&to)[8]) {
+    const std::uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      to[2 * i] = to_float(F16{static_cast<std::uint16_t>(words[i])});
+      to[2 * i + 1] = to_float(F16{static_cast<std::uint16_t>(words[i] >> 16)});
+    }
+  }
+  static __device__ __forceinline__ void store(const float (&from)[8], F16* to) {
+    *reinterpret_cast<uint4*>(to) = make_uint4(pack_f16(from[0], from[1]), pack_f16(from[2], from[3]),
+                                               pack_f16(from[4], from[5]), pack_f16(from[6], from[7]));
+  }
+};
+
 /// Reads and expands at once.
 template <class T, int kWidth>
 __device__ __forceinline__ void load(const T* from, float (&to)[kWidth]) {
@@ -155,13 +212,20 @@ struct Max {
   static __device__ __forceinline__ float join(float a, float b) { return fmaxf(a, b); }
 };
 
+/// The join of `value` over the lanes of a warp, in all of them.
+template <class How>
+__device__ __forceinline__ float join_warp(float value) {
+#pragma unroll
+  for (int lane = 16; lane > 0; lane /= 2) value = How::join(value, __shfl_xor_sync(0xFFFFFFFFU, value, lane));
+  return value;
+}
+
 /// The join of `value` over the threads of one row: blockDim.x of them, whole warps, in a block of blockDim.y rows;
 /// every thread of the block must call it. All threads of the row get the same result.
 template <class How>
 __device__ __forceinline__ float join_row(float value) {
   __shared__ float partial[32];  // one a warp of the block
-#pragma unroll
-  for (int lane = 16; lane > 0; lane /= 2) value = How::join(value, __shfl_xor_sync(0xFFFFFFFFU, value, lane));
+  value = join_warp<How>(value);
   const int warps = static_cast<int>(blockDim.x) / 32;
   if (warps == 1) return value;
   const int first = static_cast<int>(threadIdx.y) * warps;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cuda/gpu_test.hpp"
+#include "base/error.hpp"
 #include "kernels/compare.hpp"
 
 namespace headroom::cuda {
@@ -17,7 +18,12 @@ class KernelTest : public GpuTest {
 
   void expect_matches_oracle(const Kernel& kernel, const OpSpec& spec, Tolerance tolerance) {
     for (const TestStrides strides : {TestStrides::kDense, TestStrides::kPadded, TestStrides::kPermuted}) {
-      const Comparison result = compare_with_oracle(kernel, spec, target(), seed_++, tolerance, strides);
+      Comparison result;
+      try {
+        result = compare_with_oracle(kernel, spec, target(), seed_++, tolerance, strides);
+      } catch (const Error& error) {  // with the case that it came from
+        result.message = error.what();
+      }
       EXPECT_TRUE(result.passed) << kernel.name() << " on " << name_of(spec.inputs[0].dtype)
                                  << spec.inputs[0].shape.to_string() << ", strides " << static_cast<int>(strides)
                                  << ": " << result.message;
@@ -36,7 +42,12 @@ struct Types {
   DType x;
   DType side;
 };
-inline constexpr Types kTypes[] = {
-    {DType::kF32, DType::kF32}, {DType::kBF16, DType::kBF16}, {DType::kBF16, DType::kF32}};
+inline constexpr Types kTypes[] = {{DType::kF32, DType::kF32},
+                                   {DType::kBF16, DType::kBF16},
+                                   {DType::kBF16, DType::kF32},
+                                   {DType::kF16, DType::kF16},
+                                   {DType::kF16, DType::kF32}};
+/// Those that our kernels store results in.
+inline constexpr DType kDTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
 
 }  // namespace headroom::cuda

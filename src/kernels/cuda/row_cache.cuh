@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -11,52 +12,112 @@ namespace headroom::cuda {
 struct RowBlocks {
   dim3 blocks;
   dim3 threads;
+  bool is_deep = false;  ///< a thread holds up to kDeepPacks packs, otherwise kPacks
 };
 
-inline constexpr int kCachedPacks = 4;  ///< of one thread
+inline constexpr int kPacks = 4;  ///< of one thread
 inline constexpr int kMostRowThreads = 1024;
+/// The same for rows of packs of 16 bytes from 129 packs on: few threads, each with many reads under way, have little
+/// to wait for one another. A row of FLUX (3072 in 16 bits) is two warps. With 12 packs, one warp, norms need 173
+/// registers, and too few rows are under way.
+inline constexpr int kDeepPacks = 6;
+inline constexpr int kMostDeepThreads = 384;
 inline constexpr int kLeastBlockThreads = 128;
 
 /// Whether a row of `packs` packs fits the registers of one block.
-inline bool is_cacheable(std::int64_t packs) { return packs <= kCachedPacks * kMostRowThreads; }
+inline bool is_cacheable(std::int64_t packs) { return packs <= kPacks * kMostRowThreads; }
 
-inline RowBlocks spread_rows(std::int64_t rows, std::int64_t packs) {
-  const std::int64_t wanted = 32 * divide_up(divide_up(packs, kCachedPacks), 32);
+/// `is_wide`: packs are of 16 bytes.
+inline RowBlocks spread_rows(std::int64_t rows, std::int64_t packs, bool is_wide) {
+  const bool is_deep = is_wide && packs > 32 * kPacks && packs <= kDeepPacks * kMostDeepThreads;
+  const std::int64_t wanted = 32 * divide_up(divide_up(packs, is_deep ? kDeepPacks : kPacks), 32);
   const auto across = static_cast<unsigned>(std::min<std::int64_t>(wanted, kMostRowThreads));
   const unsigned down = std::max(1U, kLeastBlockThreads / across);
-  return {blocks_along_x(divide_up(rows, down)), dim3(across, down)};
+  return {blocks_along_x(divide_up(rows, down)), dim3(across, down), is_deep};
 }
 
-/// The part of a row that one thread holds as floats: packs threadIdx.x, threadIdx.x + blockDim.x, ... Kept in
-/// registers, so a row is read from memory once however often it is gone over.
-template <class T, int kWidth>
+/// Calls launch(packs of a thread, most threads of a block, width of a pack, whether rows are kept) with constants,
+/// and how rows are spread: rows of `length` elements, in packs of kFull where they are `is_wide`.
+template <int kFull, class Launch>
+void launch_spread(std::int64_t rows, std::int64_t length, bool is_wide, const Launch& launch) {
+  using Wide = std::integral_constant<int, kFull>;
+  using Single = std::integral_constant<int, 1>;
+  using Few = std::integral_constant<int, kPacks>;
+  using Many = std::integral_constant<int, kDeepPacks>;
+  using MostThreads = std::integral_constant<int, kMostRowThreads>;
+  using FewThreads = std::integral_constant<int, kMostDeepThreads>;
+  const std::int64_t packs = is_wide ? length / kFull : length;
+  const RowBlocks spread = spread_rows(rows, packs, is_wide);
+  const auto count = static_cast<int>(packs);
+  if (!is_cacheable(packs))
+    launch(Few(), MostThreads(), Single(), std::false_type(), RowBlocks{blocks_along_x(rows), dim3(kMostRowThreads)},
+           static_cast<int>(length));
+  else if (spread.is_deep)
+    launch(Many(), FewThreads(), Wide(), std::true_type(), spread, count);
+  else if (is_wide)
+    launch(Few(), MostThreads(), Wide(), std::true_type(), spread, count);
+  else
+    launch(Few(), MostThreads(), Single(), std::true_type(), spread, count);
+}
+
+/// The part of a row that one thread holds: packs threadIdx.x, threadIdx.x + blockDim.x, ... Kept in registers, so a
+/// row is read from memory once however often it is gone over.
+template <class T, int kWidth, int kPerThread>
+class RawRow {
+ public:
+  /// Loads the row at `from`; `packs` of them, every one whole. Nothing for a thread without a row.
+  __device__ __forceinline__ RawRow(const T* from, int packs) : packs_(packs) {
+#pragma unroll
+    for (int p = 0; p < kPerThread; ++p)
+      if (index(p) < packs_) raw_[p] = Packs<T, kWidth>::read(from + index(p) * kWidth);
+  }
+  [[nodiscard]] __device__ __forceinline__ int index(int p) const {
+    return static_cast<int>(threadIdx.x) + p * static_cast<int>(blockDim.x);
+  }
+  /// Calls visit(pack's number in the row, its elements) for each pack held. Elements changed are forgotten.
+  template <class Visit>
+  __device__ __forceinline__ void for_each(const Visit& visit) const {
+#pragma unroll
+    for (int p = 0; p < kPerThread; ++p) {
+      if (index(p) >= packs_) continue;
+      float values[kWidth];
+      Packs<T, kWidth>::expand(raw_[p], values);
+      visit(index(p), values);
+    }
+  }
+
+ private:
+  int packs_;
+  typename Packs<T, kWidth>::Raw raw_[kPerThread];
+};
+
+/// The same as floats, expanded once.
+template <class T, int kWidth, int kPerThread>
 class CachedRow {
  public:
   static constexpr bool kKeeps = true;  ///< what a visit changes is there at the next
-  /// Loads the row at `from`; `packs` of them, every one whole. Nothing for a thread without a row.
   __device__ __forceinline__ CachedRow(const T* from, int packs) : packs_(packs) {
-    typename Packs<T, kWidth>::Raw raw[kCachedPacks];
+    typename Packs<T, kWidth>::Raw raw[kPerThread];
 #pragma unroll
-    for (int p = 0; p < kCachedPacks; ++p)
+    for (int p = 0; p < kPerThread; ++p)
       if (index(p) < packs_) raw[p] = Packs<T, kWidth>::read(from + index(p) * kWidth);
 #pragma unroll
-    for (int p = 0; p < kCachedPacks; ++p)
+    for (int p = 0; p < kPerThread; ++p)
       if (index(p) < packs_) Packs<T, kWidth>::expand(raw[p], values_[p]);
   }
   [[nodiscard]] __device__ __forceinline__ int index(int p) const {
     return static_cast<int>(threadIdx.x) + p * static_cast<int>(blockDim.x);
   }
-  /// Calls visit(pack's number in the row, its elements) for each pack held.
   template <class Visit>
   __device__ __forceinline__ void for_each(const Visit& visit) {
 #pragma unroll
-    for (int p = 0; p < kCachedPacks; ++p)
+    for (int p = 0; p < kPerThread; ++p)
       if (index(p) < packs_) visit(index(p), values_[p]);
   }
 
  private:
   int packs_;
-  float values_[kCachedPacks][kWidth];
+  float values_[kPerThread][kWidth];
 };
 
 /// The same for a row that is too long for registers: every pass reads it again. Elements changed are forgotten.

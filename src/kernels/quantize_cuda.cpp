@@ -1,0 +1,36 @@
+#include "kernels/quantize_cuda.hpp"
+
+#include "kernels/cuda/cuda_kernel.hpp"
+#include "kernels/cuda_kernels.hpp"
+
+namespace headroom {
+namespace {
+
+using cuda::CudaKernel;
+
+Support supports_quantize(const OpSpec& spec) {
+  if (Support rejection = cuda::supports_row_major(spec)) return rejection;
+  return cuda::supports_f8_rows(spec);
+}
+
+cuda::Plan plan_quantize(const cuda::Binding& binding) {
+  const Operand& x = binding.inputs[0];
+  const cuda::QuantizeRows rows{
+      .element = cuda::element_of(x.type.dtype),
+      .grid = cuda::to_grid(rows_of<3>(
+          x.type.shape, {x.strides, binding.outputs[0].strides, cuda::one_a_row(binding.outputs[1].strides)}))};
+  return {[rows](const LaunchArguments& arguments) {
+    cuda::launch_quantize(arguments.stream.native_handle(), rows, arguments.inputs[0], arguments.outputs[0],
+                          static_cast<float*>(arguments.outputs[1]));
+  }};
+}
+
+}  // namespace
+
+const Kernel& cuda_quantize() {
+  static const CudaKernel kernel(
+      {.name = "cuda.quantize", .op = Op::kQuantize, .supports = supports_quantize, .plan = plan_quantize});
+  return kernel;
+}
+
+}  // namespace headroom

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/element.hpp"
+#include "kernels/cuda/grid_rows.hpp"
+
+/// Between the two halves of scaled_linear_cuda: what is prepared and what is launched.
+namespace headroom::cuda {
+
+enum class ProductActivation : std::uint8_t { kNone, kGeluTanh, kGeluErf, kSilu };
+
+/// y = activation(product * x_scale * w_scale + bias); operands product, x_scale (one for each row), w_scale, bias
+/// (w_scale again where there is none) and y; product and scales are f32.
+struct ScaledProduct {
+  ProductActivation activation = ProductActivation::kNone;
+  bool has_bias = false;
+  Element element = Element::kF32;  ///< of y
+  Element bias = Element::kF32;     ///< that of y or f32
+  GridRows<5> grid;
+};
+void launch_scale_product(void* stream, const ScaledProduct& form, const float* product, const float* x_scale,
+                          const float* w_scale, const void* bias, void* y);
+
+}  // namespace headroom::cuda

@@ -1,0 +1,83 @@
+#include "kernels/cuda/gpu_check.hpp"
+#include "kernels/cuda_kernels.hpp"
+
+namespace headroom {
+namespace {
+
+OpSpec scaled_spec(const Shape& x, std::int64_t n, DType made, bool has_bias, const std::string& activation,
+                   DType bias = DType::kF64) {
+  const Shape rows(x.dims().first(x.dims().size() - 1));
+  std::vector<TensorType> inputs = {
+      {DType::kF8E4M3, x}, {DType::kF32, rows}, {DType::kF8E4M3, {n, x[-1]}}, {DType::kF32, {n}}};
+  if (has_bias) inputs.push_back({bias == DType::kF64 ? made : bias, {n}});
+  return make_spec(Op::kScaledLinear, std::move(inputs), {{"activation", activation}, {"dtype", made}},
+                   {false, false, true, true, true});
+}
+
+/// GPUs with FP8 tensor cores.
+class CublasltScaledLinear : public cuda::KernelTest {
+ protected:
+  void SetUp() override {
+    KernelTest::SetUp();
+    if (!IsSkipped() && target().compute_capability < 89)
+      GTEST_SKIP() << "FP8 tensor cores came with sm_89; this GPU is sm_" << target().compute_capability;
+  }
+};
+
+/// Tensor cores add up FP8 products in fewer bits than f32 has (fast accumulation).
+Tolerance tolerance_of(DType made) {
+  return made == DType::kF32 ? Tolerance{.relative_l2 = 2e-3, .max_ulps_of_peak = 1e5}
+                             : Tolerance{.relative_l2 = 8e-3, .max_ulps_of_peak = made == DType::kBF16 ? 3.0 : 24.0};
+}
+
+TEST_F(CublasltScaledLinear, MatchesTheOracleForEveryShapeAndActivation) {
+  struct Case {
+    Shape x;
+    std::int64_t n;
+  };
+  for (const DType made : {DType::kBF16, DType::kF16, DType::kF32})
+    for (const Case& c : {Case{{1, 16}, 16}, Case{{5, 32}, 48}, Case{{1, 64}, 208}, Case{{2, 17, 32}, 48},
+                          Case{{3, 2, 4, 16}, 32}, Case{{130, 256}, 272}, Case{{2, 33, 192}, 576}})
+      for (const bool has_bias : {false, true})
+        for (const char* activation : {"none", "gelu_tanh", "gelu", "silu"}) {
+          SCOPED_TRACE(fmt::format("{} n={} bias={} {}", made, c.n, has_bias, activation));
+          expect_matches_oracle(cublaslt_scaled_linear(), scaled_spec(c.x, c.n, made, has_bias, activation),
+                                tolerance_of(made));
+        }
+  expect_matches_oracle(cublaslt_scaled_linear(), scaled_spec({5, 32}, 48, DType::kBF16, true, "none", DType::kF32),
+                        tolerance_of(DType::kBF16));
+}
+
+/// A model's product: scales, bias and GELU in the library's epilogue, whatever else the shape asks for.
+TEST_F(CublasltScaledLinear, RunsInFp8WithItsEpilogueOnHopper) {
+  if (target().compute_capability != 90) GTEST_SKIP() << "epilogues with a scale for each row are Hopper's";
+  for (const DType made : {DType::kBF16, DType::kF16})
+    for (const char* activation : {"none", "gelu_tanh"}) {
+      const OpSpec spec = scaled_spec({1, 272, 192}, 768, made, true, activation);
+      EXPECT_EQ(cublaslt_scaled_linear().compute_type(spec), DType::kF8E4M3);
+      std::vector<Operand> inputs;
+      for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
+      const Operand y = dense_operand(spec.outputs[0]);
+      const auto prepared = cublaslt_scaled_linear().prepare(spec, inputs, {&y, 1}, target());
+      EXPECT_EQ(prepared->implementation().find("cuda"), std::string::npos) << prepared->implementation();
+    }
+}
+
+TEST_F(CublasltScaledLinear, RejectsWithReasons) {
+  const auto reason = [&](const OpSpec& spec, int compute_capability) {
+    Target gpu = target();
+    gpu.compute_capability = compute_capability;
+    const Support rejection = cublaslt_scaled_linear().supports(spec, gpu);
+    return rejection ? rejection->reason : "supported";
+  };
+  const OpSpec spec = scaled_spec({8, 32}, 48, DType::kBF16, true, "none");
+  EXPECT_EQ(reason(spec, 90), "supported");
+  EXPECT_EQ(reason(spec, 86), "FP8 tensor cores came with sm_89; this GPU is sm_86");
+  EXPECT_EQ(reason(scaled_spec({8, 24}, 48, DType::kBF16, true, "none"), 90),
+            "takes channels in multiples of 16, not 24 to 48");
+  EXPECT_EQ(reason(scaled_spec({0, 32}, 48, DType::kBF16, true, "none"), 90), "an operand has no elements");
+  EXPECT_EQ(reason(make_spec(Op::kRelu, {{DType::kF32, {2}}}), 90), "runs scaled_linear, not relu");
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,58 @@
+#include <gmock/gmock.h>
+
+#include "passes/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr Target kGpu{.device = DeviceKind::kCuda, .compute_capability = 80};
+
+constexpr const char* kModel = R"(graph g {
+  input %x: f32[2, 4]
+  param %w: bf16[6, 4]
+  param %v: f32[3, 6]
+  %0: f32[6, 4] = cast(%w) {dtype = f32} @ fc1
+  %1: f32[2, 4] = mul_scalar(%x) {value = 2} @ begin
+  %2: f32[2, 6] = linear(%1, %0) @ fc1
+  %3: f32[2, 6] = softmax(%2) @ middle
+  %4: f32[2, 3] = linear(%3, %v) @ fc2
+  %5: f32[2, 3] = mul_scalar(%4) {value = 2} @ end
+  output y = %5
+})";
+
+TEST(Fp16, ConvertsWhatLiesBetweenProducts) {
+  Graph graph = parse_graph(kModel);
+  const PassOutcome outcome = run_pass("fp16", graph, kGpu);
+  EXPECT_EQ(outcome.rewrites, 3);
+  EXPECT_EQ(outcome.declined, std::nullopt);
+  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(R"(graph g {
+  input %x: f32[2, 4]
+  param %w: bf16[6, 4]
+  param %v: f32[3, 6]
+  %0: f16[3, 6] = cast(%v) {dtype = f16} @ fc2
+  %1: f32[6, 4] = cast(%w) {dtype = f32} @ fc1
+  %2: f16[6, 4] = cast(%1) {dtype = f16} @ fc1
+  %3: f32[2, 4] = mul_scalar(%x) {value = 2} @ begin
+  %4: f16[2, 4] = cast(%3) {dtype = f16} @ begin
+  %5: f16[2, 6] = linear(%4, %2) @ fc1
+  %6: f16[2, 6] = softmax(%5) @ middle
+  %7: f16[2, 3] = linear(%6, %0) @ fc2
+  %8: f32[2, 3] = cast(%7) {dtype = f32} @ fc2
+  %9: f32[2, 3] = mul_scalar(%8) {value = 2} @ end
+  output y = %9
+})")));
+  const double error = distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kModel), 7));
+  EXPECT_LE(error, 2e-3);
+  EXPECT_GE(error, 1e-5) << "this is not float16";
+}
+
+TEST(Fp16, LeavesNothingForBf16AndDeclinesOnCpus) {
+  Graph graph = parse_graph(kModel);
+  EXPECT_EQ(run_pass("fp16", graph).declined, "float16 runs on NVIDIA GPUs, not on a cpu");
+  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(kModel)));
+  (void)run_pass("fp16", graph, kGpu);
+  EXPECT_EQ(run_pass("bf16", graph, kGpu).declined, "the graph has no linear, matmul or attention in f32");
+}
+
+}  // namespace
+}  // namespace headroom

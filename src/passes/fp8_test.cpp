@@ -1,0 +1,125 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "passes/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::UnorderedElementsAre;
+
+constexpr Target kHopper{.device = DeviceKind::kCuda, .compute_capability = 90};
+
+/// in, two products that share their input, one of an odd width, out.
+constexpr const char* kModel = R"(graph model {
+  input %x: f32[1, 16, 16]
+  param %w0: f32[32, 16]
+  param %w1: bf16[32, 32]
+  param %w2: f32[48, 32]
+  param %b2: f32[48]
+  param %w3: f32[40, 48]
+  param %w4: f32[16, 40]
+  %0: f32[32, 32] = cast(%w1) {dtype = f32}
+  %1: f32[1, 16, 32] = linear(%x, %w0) {activation = "none"} @ first
+  %2: f32[1, 16, 32] = linear(%1, %0) {activation = "none"} @ left
+  %3: f32[1, 16, 48] = linear(%1, %w2, %b2) {activation = "gelu_tanh"} @ right
+  %4: f32[1, 16, 32] = slice(%3) {axis = 2, start = 0, size = 32}
+  %5: f32[1, 16, 32] = add(%2, %4)
+  %6: f32[1, 16, 16] = slice(%5) {axis = 2, start = 0, size = 16}
+  %7: f32[1, 16, 48] = concat(%5, %6) {axis = 2}
+  %8: f32[1, 16, 40] = linear(%7, %w3) {activation = "none"} @ odd
+  %9: f32[1, 16, 16] = linear(%8, %w4) {activation = "none"} @ last
+  output y = %9
+})";
+
+TEST(Fp8, QuantizesWhatIsBetweenTheFirstAndTheLastProduct) {
+  Graph graph = parse_graph(kModel);
+  const PassOutcome outcome = run_pass("fp8", graph, kHopper);
+  EXPECT_EQ(outcome.rewrites, 2);
+  EXPECT_EQ(outcome.declined, std::nullopt);
+  std::vector<std::string> kept;
+  for (const PassNote& note : outcome.notes)
+    for (const std::string& node : note.nodes) kept.push_back(node + ": " + note.reason);
+  EXPECT_THAT(kept, UnorderedElementsAre(HasSubstr("first: first layer"), HasSubstr("last: last layer"),
+                                         "odd: 48 to 40 channels, which are no multiples of 16"));
+  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(R"(graph model {
+  input %x: f32[1, 16, 16]
+  param %w0: f32[32, 16]
+  param %w1: bf16[32, 32]
+  param %w2: f32[48, 32]
+  param %b2: f32[48]
+  param %w3: f32[40, 48]
+  param %w4: f32[16, 40]
+  %0: f8e4m3[32, 32], %1: f32[32] = quantize(%w1) {dtype = f8e4m3} @ left
+  %2: f8e4m3[48, 32], %3: f32[48] = quantize(%w2) {dtype = f8e4m3} @ right
+  %4: f32[1, 16, 32] = linear(%x, %w0) {activation = "none"} @ first
+  %5: f8e4m3[1, 16, 32], %6: f32[1, 16] = quantize(%4) {dtype = f8e4m3} @ left
+  %7: f32[1, 16, 32] = scaled_linear(%5, %6, %0, %1) {activation = "none", dtype = f32} @ left
+  %8: f32[1, 16, 48] = scaled_linear(%5, %6, %2, %3, %b2) {activation = "gelu_tanh", dtype = f32} @ right
+  %9: f32[1, 16, 32] = slice(%8) {axis = 2, start = 0, size = 32}
+  %10: f32[1, 16, 32] = add(%7, %9)
+  %11: f32[1, 16, 16] = slice(%10) {axis = 2, start = 0, size = 16}
+  %12: f32[1, 16, 48] = concat(%10, %11) {axis = 2}
+  %13: f32[1, 16, 40] = linear(%12, %w3) {activation = "none"} @ odd
+  %14: f32[1, 16, 16] = linear(%13, %w4) {activation = "none"} @ last
+  output y = %14
+})")));
+  const double error = distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kModel), 7));
+  EXPECT_LE(error, 8e-2);
+  EXPECT_GE(error, 1e-3) << "this is not FP8";
+}
+
+/// Biases come in the dtype of the result, as the epilogue of a product wants them.
+TEST(Fp8, MakesWhatTheProductMade) {
+  for (const auto& [pass, dtype] : {std::pair("bf16", DType::kBF16), std::pair("fp16", DType::kF16)}) {
+    Graph graph = parse_graph(kModel);
+    (void)run_pass(pass, graph, kHopper);
+    EXPECT_EQ(run_pass("fp8", graph, kHopper).rewrites, 2);
+    int products = 0;
+    for (const Node& node : graph.nodes()) {
+      if (node.op != Op::kScaledLinear) continue;
+      ++products;
+      EXPECT_EQ(graph.type(node.results[0]).dtype, dtype);
+      if (node.inputs.size() > 4) {
+        EXPECT_EQ(graph.type(node.inputs[4]).dtype, dtype);
+      }
+    }
+    EXPECT_EQ(products, 2);
+    EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kModel), 7)), 8e-2);
+  }
+}
+
+/// A modulation is one row a sample, and scales every token alike.
+TEST(Fp8, LeavesModulationsAlone) {
+  Graph graph = parse_graph(R"(graph model {
+  input %x: f32[16, 8, 32]
+  input %time: f32[16, 32]
+  param %w: f32[32, 32]
+  %0: f32[16, 32] = linear(%time, %w) {activation = "silu"} @ embed
+  %1: f32[16, 32] = linear(%0, %w) {activation = "none"} @ modulation
+  %2: f32[16, 1, 32] = reshape(%1) {shape = [16, 1, 32]}
+  %3: f32[16, 8, 32] = linear(%x, %w) {activation = "none"} @ first
+  %4: f32[16, 8, 32] = norm_modulate(%3, %2, %2) {eps = 1e-06}
+  %5: f32[16, 8, 32] = linear(%4, %w) {activation = "none"} @ last
+  output y = %5
+})");
+  const PassOutcome outcome = run_pass("fp8", graph, kHopper);
+  EXPECT_EQ(outcome.rewrites, 0);
+  EXPECT_THAT(outcome.declined.value_or(""), HasSubstr("no product"));
+  ASSERT_FALSE(outcome.notes.empty());
+  EXPECT_THAT(outcome.notes[0].reason, HasSubstr("conditioning"));
+  EXPECT_THAT(outcome.notes[0].nodes, ElementsAre("embed", "modulation"));
+}
+
+TEST(Fp8, DeclinesWhereTheUnitsAreMissing) {
+  Graph graph = parse_graph(kModel);
+  EXPECT_EQ(run_pass("fp8", graph).declined, "FP8 products run on NVIDIA GPUs, not on a cpu");
+  const Target ampere{.device = DeviceKind::kCuda, .compute_capability = 86};
+  EXPECT_EQ(run_pass("fp8", graph, ampere).declined, "FP8 tensor cores came with sm_89; this GPU is sm_86");
+  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(kModel)));
+}
+
+}  // namespace
+}  // namespace headroom

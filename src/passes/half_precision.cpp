@@ -1,0 +1,192 @@
+// z = linear(softmax(linear(x, w)), v)   (f32)
+//    -> z = cast(linear(softmax(linear(cast(x, half), cast(w, half))), cast(v, half)), f32)   (half between the casts)
+//
+// The graph itself is converted, with no casts around single ops: products (linear, matmul, attention) and every
+// floating-point op that lies downstream of one product and upstream of another run in 16 bits, bf16 or f16. What comes
+// before the first product and after the last one stays in f32: embeddings of time and position, sums over a sampler's
+// steps. A state that a loop carries is not a path from one step's last product to the next step's first. Each value is
+// cast once, where it is made; outputs and states keep their dtype; casts of weights are folded at load. Kernels
+// accumulate in f32, so the error is that of storing values with 8 or 11 significant bits. Softmax reads and writes 16
+// bits as well, like PyTorch's math attention.
+
+#include "passes/half_precision.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "passes/rewrite.hpp"
+
+namespace headroom {
+namespace {
+
+bool is_product(Op op) { return op == Op::kLinear || op == Op::kMatmul || op == Op::kAttention; }
+
+/// Ops that stay in f32 wherever they stand: positions and time, which 16 bits cannot count, and image ops.
+bool is_always_f32(Op op) {
+  return op == Op::kTimestepEmbedding || op == Op::kRopeTable || op == Op::kConv2d || op == Op::kMaxPool2d ||
+         op == Op::kMean;
+}
+
+/// Whether operand `index` of a converted node is converted with it. Tables of cos and sin are f32 beside any x, and
+/// a cast takes what there is.
+bool is_converted_operand(Op op, std::size_t index) {
+  if (op == Op::kRope) return index < 1;
+  if (op == Op::kQkNormRope) return index < 2;
+  return op != Op::kCast;
+}
+
+class Conversion {
+ public:
+  Conversion(Graph& graph, DType half)
+      : graph_(graph), half_(half), is_weight_(find_weight_values(graph)), is_converted_(graph.value_count()) {}
+
+  [[nodiscard]] bool has_products() const {
+    return std::ranges::any_of(graph_.nodes(),
+                               [&](const Node& node) { return is_running_product(node) && is_f32(node.results[0]); });
+  }
+
+  /// Returns the number of nodes converted.
+  int run() {
+    const int converted = choose();
+    for (const Node& node : graph_.nodes()) note_casts(node);
+    for (const Output& output : graph_.outputs()) note_widening(output.value);
+    for (const StateUpdate& update : graph_.state_updates()) note_widening(update.next);
+    rebuild();
+    for (const auto& [value, wide] : widened_) graph_.replace_uses(value, wide);  // in outputs and state updates
+    graph_.set_nodes(std::move(schedule_));
+    return converted;
+  }
+
+ private:
+  [[nodiscard]] bool is_f32(ValueId value) const { return graph_.type(value).dtype == DType::kF32; }
+  [[nodiscard]] bool is_running_product(const Node& node) const {
+    return is_product(node.op) && !is_weight_[index_of(node.results[0])];
+  }
+  [[nodiscard]] bool converts(const Node& node) const { return is_converted_[index_of(node.results[0])]; }
+
+  /// Marks the results of the nodes to convert.
+  int choose() {
+    const std::span<const Node> nodes = graph_.nodes();
+    std::vector<bool> leads_to_product(graph_.value_count());
+    for (std::size_t i = nodes.size(); i-- > 0;) {
+      const Node& node = nodes[i];
+      const bool leads = is_running_product(node) || std::ranges::any_of(node.results, [&](ValueId result) {
+                           return leads_to_product[index_of(result)];
+                         });
+      for (const ValueId input : node.inputs)
+        leads_to_product[index_of(input)] = leads_to_product[index_of(input)] || leads;
+    }
+    int converted = 0;
+    std::vector<bool> follows_product(graph_.value_count());
+    for (const Node& node : nodes) {
+      const bool product = is_running_product(node);
+      const bool follows =
+          std::ranges::any_of(node.inputs, [&](ValueId input) { return follows_product[index_of(input)]; });
+      for (const ValueId result : node.results) {
+        follows_product[index_of(result)] = product || follows;
+        const bool between = product || (follows && leads_to_product[index_of(result)]);
+        is_converted_[index_of(result)] = between && is_f32(result) && !is_always_f32(node.op);
+      }
+      if (converts(node)) ++converted;
+    }
+    return converted;
+  }
+
+  void note_widening(ValueId value) {
+    if (is_converted_[index_of(value)]) widened_.emplace(value, kNoValue);
+  }
+
+  /// Notes which of the node's operands must be read through a cast.
+  void note_casts(const Node& node) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId input = node.inputs[i];
+      if (!converts(node)) {
+        note_widening(input);
+      } else if (!is_converted_operand(node.op, i)) {
+        if (node.op != Op::kCast) note_widening(input);
+      } else if (is_f32(input) && !is_converted_[index_of(input)]) {
+        narrowed_.emplace(input, Cast{.path = node.path});
+      }
+    }
+  }
+
+  void rebuild() {
+    for (auto& [value, cast] : narrowed_)
+      if (graph_.value(value).kind == ValueKind::kParam) cast.result = push_cast(value, half_, cast.path, kTopRegion);
+    bool in_front = true;
+    for (Node& node : graph_.take_nodes()) {
+      if (in_front && !is_weight_[index_of(node.results[0])]) {
+        in_front = false;
+        for (auto& [value, cast] : narrowed_)
+          if (graph_.value(value).kind == ValueKind::kInput)
+            cast.result = push_cast(value, half_, cast.path, kTopRegion);
+      }
+      push(std::move(node));
+    }
+  }
+
+  /// Schedules a node with its operands as it needs them, then the casts of its results that others need.
+  void push(Node node) {
+    const bool converted = converts(node);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const bool narrow = converted && (is_converted_operand(node.op, i) || node.op == Op::kCast);
+      node.inputs[i] = narrow ? narrow_operand(node, i) : wide_operand(node.inputs[i]);
+    }
+    if (converted && node.op == Op::kCast) node.attributes = Attributes(Op::kCast, {{"dtype", half_}});
+    for (const ValueId result : node.results)
+      if (is_converted_[index_of(result)]) graph_.set_dtype(result, half_);
+
+    schedule_.push_back(node);
+    for (const ValueId result : node.results) {
+      if (const auto wide = widened_.find(result); wide != widened_.end())
+        wide->second = push_cast(result, DType::kF32, node.path, node.region);
+      if (const auto narrow = narrowed_.find(result); narrow != narrowed_.end())
+        narrow->second.result = push_cast(result, half_, node.path, node.region);
+    }
+  }
+
+  ValueId wide_operand(ValueId value) const { return is_converted_[index_of(value)] ? widened_.at(value) : value; }
+
+  ValueId narrow_operand(const Node& node, std::size_t index) {
+    const ValueId value = node.inputs[index];
+    const auto cast = narrowed_.find(value);
+    // Nothing to cast where it is in 16 bits already, is not a float, or may have any dtype.
+    if (cast == narrowed_.end() || !is_converted_operand(node.op, index)) return value;
+    if (graph_.value(value).kind != ValueKind::kState) return cast->second.result;
+    // A state changes, so its cast belongs to the region that reads it, and is shared while the state stays the same.
+    if (!reads_alike(graph_, value, node.region)) return push_cast(value, half_, node.path, node.region);
+    const auto [shared, is_new] = state_casts_.try_emplace({value, node.region}, kNoValue);
+    if (is_new) shared->second = push_cast(value, half_, node.path, node.region);
+    return shared->second;
+  }
+
+  ValueId push_cast(ValueId value, DType dtype, const std::string& path, RegionId region) {
+    schedule_.push_back(graph_.make_node(Op::kCast, {value}, Attributes(Op::kCast, {{"dtype", dtype}}), path, region));
+    return schedule_.back().results[0];
+  }
+
+  struct Cast {
+    std::string path;  // of the first node that asks for it
+    ValueId result = kNoValue;
+  };
+
+  Graph& graph_;
+  DType half_;
+  std::vector<bool> is_weight_;         // by value
+  std::vector<bool> is_converted_;      // by value: made in 16 bits instead of f32
+  std::map<ValueId, ValueId> widened_;  // converted values that someone reads in f32, and their cast
+  std::map<ValueId, Cast> narrowed_;    // other f32 values that converted nodes read
+  std::map<std::pair<ValueId, RegionId>, ValueId> state_casts_;
+  std::vector<Node> schedule_;
+};
+
+}  // namespace
+
+PassOutcome to_half_precision(Graph& graph, DType half) {
+  Conversion conversion(graph, half);
+  if (!conversion.has_products())
+    return {.rewrites = 0, .declined = "the graph has no linear, matmul or attention in f32"};
+  return {.rewrites = conversion.run(), .declined = {}};
+}
+
+}  // namespace headroom

@@ -1,0 +1,247 @@
+// linear(x, w, b)  ->  scaled_linear(quantize(x), quantize(w), b)
+//
+// Products of tokens with weights run in a narrow dtype: activations are scaled by row (a token), as they come, weights
+// by row of w (an output channel), once, when they are folded. All products of one x share its quantized form. What is
+// stored in that dtype already, as `headroom convert` writes it, is taken as it is.
+//
+// Left as they are, each with its reason in the outcome's notes:
+//  - the first products after the inputs and the last before the outputs, whose errors nothing evens out;
+//  - conditioning, whose result scales or shifts every token of a sample alike;
+//  - products too small to pay for quantizing x, or of a shape that the unit does not take;
+//  - products of two activations (attention), which are no linears at all.
+
+#include "passes/quantize_products.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "passes/rewrite.hpp"
+
+namespace headroom {
+namespace {
+
+/// The dtypes that products have before they are quantized.
+bool is_computed_in(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16; }
+
+bool is_product(Op op) {
+  return op == Op::kLinear || op == Op::kMatmul || op == Op::kAttention || op == Op::kScaledLinear;
+}
+
+/// What a graph says about the place of its products.
+class Places {
+ public:
+  Places(const Graph& graph, const QuantizedForm& form)
+      : graph_(graph),
+        form_(form),
+        is_weight_(find_weight_values(graph)),
+        follows_product_(graph.value_count()),
+        leads_to_product_(graph.value_count()),
+        is_conditioning_(graph.value_count(), true) {
+    for (const Output& output : graph.outputs()) is_conditioning_[index_of(output.value)] = false;
+    for (const StateUpdate& update : graph.state_updates()) is_conditioning_[index_of(update.next)] = false;
+    for (std::size_t i = graph.nodes().size(); i-- > 0;) look_ahead(graph.nodes()[i]);
+    for (const Node& node : graph.nodes()) look_back(node);
+  }
+
+  /// Why the product should stay as it is; empty where it need not.
+  [[nodiscard]] std::string reason_to_keep(const Node& linear) const {
+    const TensorType& x = graph_.type(linear.inputs[0]);
+    const Shape& weight = graph_.type(linear.inputs[1]).shape;  // [n, k]
+    if (is_conditioning_[index_of(linear.results[0])])
+      return "conditioning: its result scales or shifts every token of a sample";
+    if (!follows_product_[index_of(linear.inputs[0])]) return "first layer: it reads the model's inputs";
+    if (!leads_to_product_[index_of(linear.results[0])]) return "last layer: it makes the model's output";
+    if (!is_computed_in(x.dtype)) return fmt::format("its input is {}", x.dtype);
+    for (std::size_t i = 1; i < linear.inputs.size(); ++i)
+      if (!is_weight_[index_of(linear.inputs[i])]) return "its weight is not made of parameters";
+    const std::int64_t rows = x.shape.numel() / weight[1];
+    if (rows < form_.least_rows || weight[0] < form_.least_columns || weight[1] < form_.least_sum)
+      return fmt::format("too small to pay: {} rows, {} to {} channels", rows, weight[1], weight[0]);
+    if (weight[0] % form_.channel_multiple != 0 || weight[1] % form_.channel_multiple != 0)
+      return fmt::format("{} to {} channels, which are no multiples of {}", weight[1], weight[0],
+                         form_.channel_multiple);
+    return {};
+  }
+
+  [[nodiscard]] bool is_running(const Node& node) const { return !is_weight_[index_of(node.results[0])]; }
+
+ private:
+  void look_ahead(const Node& node) {
+    bool leads = is_product(node.op) && is_running(node);
+    for (const ValueId result : node.results) leads = leads || leads_to_product_[index_of(result)];
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const std::size_t input = index_of(node.inputs[i]);
+      leads_to_product_[input] = leads_to_product_[input] || leads;
+      is_conditioning_[input] = is_conditioning_[input] && conditions(node, i);
+    }
+  }
+
+  void look_back(const Node& node) {
+    bool follows = is_product(node.op) && is_running(node);
+    for (const ValueId input : node.inputs) follows = follows || follows_product_[index_of(input)];
+    for (const ValueId result : node.results) follows_product_[index_of(result)] = follows;
+  }
+
+  /// Whether operand `index` only ever scales or shifts what the node works on, or becomes what does.
+  [[nodiscard]] bool conditions(const Node& node, std::size_t index) const {
+    const std::size_t result = index_of(node.results[0]);
+    switch (node.op) {
+      case Op::kNormModulate:
+        return index > 0;
+      case Op::kGateResidual:
+        return index == 1;
+      case Op::kAdd:
+      case Op::kSub:
+      case Op::kMul:
+        if (graph_.type(node.inputs[index]).shape.numel() < graph_.type(node.results[0]).shape.numel()) return true;
+        return is_conditioning_[result];
+      case Op::kLinear:
+      case Op::kAddScalar:
+      case Op::kMulScalar:
+      case Op::kRelu:
+      case Op::kSilu:
+      case Op::kGelu:
+      case Op::kCast:
+      case Op::kReshape:
+      case Op::kTranspose:
+      case Op::kConcat:
+      case Op::kSlice:
+      case Op::kRow:
+        return is_conditioning_[result];
+      default:
+        return false;
+    }
+  }
+
+  const Graph& graph_;
+  const QuantizedForm& form_;
+  std::vector<bool> is_weight_;  // these by value
+  std::vector<bool> follows_product_;
+  std::vector<bool> leads_to_product_;
+  std::vector<bool> is_conditioning_;
+};
+
+struct Quantized {
+  ValueId elements;  ///< in the narrow dtype, [..., k]
+  ValueId scale;     ///< f32 [...]
+};
+
+/// Elements in `dtype` and row scales that the checkpoint holds: what mul(cast(q), reshape(scale)) widens, or a
+/// concatenation of such weights.
+std::optional<Quantized> stored_form(Rewriter& r, ValueId weight, DType dtype, const std::string& path) {
+  const Node* node = r.weight_producer(weight);
+  if (node == nullptr) return std::nullopt;
+  if (node->op == Op::kCast && is_computed_in(r.type(node->inputs[0]).dtype))
+    return stored_form(r, node->inputs[0], dtype, path);
+  if (node->op == Op::kMul) {
+    const Node* cast = r.weight_producer(node->inputs[0]);
+    const Node* column = r.weight_producer(node->inputs[1]);
+    if (cast == nullptr || column == nullptr || cast->op != Op::kCast || column->op != Op::kReshape)
+      return std::nullopt;
+    const Shape& elements = r.shape(cast->inputs[0]);
+    if (r.type(cast->inputs[0]).dtype != dtype || elements.rank() != 2 ||
+        r.type(column->inputs[0]) != TensorType{DType::kF32, Shape{elements[0]}})
+      return std::nullopt;
+    return Quantized{cast->inputs[0], column->inputs[0]};
+  }
+  if (node->op != Op::kConcat || node->attributes.get_int("axis") != 0) return std::nullopt;
+  std::vector<ValueId> elements, scales;
+  for (const ValueId part : std::vector(node->inputs)) {
+    const std::optional<Quantized> stored = stored_form(r, part, dtype, path);
+    if (!stored) return std::nullopt;
+    elements.push_back(stored->elements);
+    scales.push_back(stored->scale);
+  }
+  return Quantized{r.emit(Op::kConcat, std::move(elements), {{"axis", std::int64_t{0}}}, path),
+                   r.emit(Op::kConcat, std::move(scales), {{"axis", std::int64_t{0}}}, path)};
+}
+
+/// The weight before it was cast from one of f32, bf16 and f16 to another: what the checkpoint holds, or what was made
+/// of it in f32.
+ValueId before_casts(const Rewriter& r, ValueId weight) {
+  const Node* node = r.weight_producer(weight);
+  if (node == nullptr || node->op != Op::kCast) return weight;
+  return is_computed_in(r.type(node->inputs[0]).dtype) ? before_casts(r, node->inputs[0]) : weight;
+}
+
+class Quantization {
+ public:
+  /// Decides about every product before the first is rewritten.
+  Quantization(const Graph& graph, const QuantizedForm& form) : form_(form) {
+    const Places places(graph, form);
+    for (const Node& node : graph.nodes()) {
+      if (node.op != Op::kLinear || !places.is_running(node)) continue;
+      if (std::string reason = places.reason_to_keep(node); reason.empty())
+        chosen_.insert(node.results[0]);
+      else
+        note(std::move(reason), node.path);
+    }
+  }
+
+  bool rewrite(Rewriter& r, const Node& node) {
+    if (!chosen_.contains(node.results[0])) return false;
+    const Quantized x = quantized_input(r, node);
+    const Quantized weight = quantized_weight(r, node.inputs[1], node.path);
+    std::vector<ValueId> inputs = {x.elements, x.scale, weight.elements, weight.scale};
+    if (node.inputs.size() > 2) {
+      const ValueId bias = before_casts(r, node.inputs[2]);
+      const DType wanted = form_.bias_is_f32 ? DType::kF32 : r.type(node.results[0]).dtype;
+      const bool is_wanted = r.type(bias).dtype == wanted;
+      inputs.push_back(is_wanted ? bias : r.emit(Op::kCast, {bias}, {{"dtype", wanted}}, node.path));
+    }
+    r.replace(node.results[0],
+              r.emit(Op::kScaledLinear, std::move(inputs),
+                     {{"activation", node.attributes.get_text("activation")}, {"dtype", r.type(node.results[0]).dtype}},
+                     node.path));
+    return true;
+  }
+
+  [[nodiscard]] std::vector<PassNote> take_notes() { return std::move(notes_); }
+
+ private:
+  void note(std::string reason, const std::string& path) {
+    auto found = std::ranges::find(notes_, reason, &PassNote::reason);
+    if (found == notes_.end()) found = notes_.insert(found, {.reason = std::move(reason), .nodes = {}});
+    found->nodes.push_back(path);
+  }
+
+  [[nodiscard]] Quantized quantize(Rewriter& r, ValueId x, const std::string& path) const {
+    const std::vector<ValueId> results = r.emit_all(Op::kQuantize, {x}, {{"dtype", form_.dtype}}, path);
+    return {results[0], results[1]};
+  }
+
+  Quantized quantized_input(Rewriter& r, const Node& node) {
+    const ValueId x = node.inputs[0];
+    if (!reads_alike(r.graph(), x, node.region)) return quantize(r, x, node.path);
+    const auto [shared, is_new] = inputs_.try_emplace({x, node.region}, Quantized{});
+    if (is_new) shared->second = quantize(r, x, node.path);
+    return shared->second;
+  }
+
+  [[nodiscard]] Quantized quantized_weight(Rewriter& r, ValueId weight, const std::string& path) const {
+    if (const std::optional<Quantized> stored = stored_form(r, weight, form_.dtype, path)) return *stored;
+    return quantize(r, before_casts(r, weight), path);
+  }
+
+  const QuantizedForm& form_;
+  std::set<ValueId> chosen_;  // by result
+  std::map<std::pair<ValueId, RegionId>, Quantized> inputs_;
+  std::vector<PassNote> notes_;
+};
+
+}  // namespace
+
+PassOutcome quantize_products(Graph& graph, const QuantizedForm& form) {
+  Quantization quantization(graph, form);
+  const int rewrites =
+      rewrite_each(graph, [&](Rewriter& r, const Node& node) { return quantization.rewrite(r, node); });
+  PassOutcome outcome{.rewrites = rewrites, .declined = {}, .notes = quantization.take_notes()};
+  if (rewrites == 0) outcome.declined = "no product of tokens with weights is inside the model and large enough";
+  return outcome;
+}
+
+}  // namespace headroom

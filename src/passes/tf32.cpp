@@ -1,0 +1,46 @@
+// tf32: linear(x, w)  ->  linear(x, w) {tf32 = 1}, and so for matmul and attention, in f32
+//
+// Products whose operands stay f32 in memory run on tensor cores, which round them to TF32: the range of f32 and 11
+// significant bits. Sums are in f32. The attribute allows it; the plan says what runs.
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "passes/pass.hpp"
+
+namespace headroom {
+namespace {
+
+bool is_f32_product(const Graph& graph, const Node& node) {
+  const bool is_product = node.op == Op::kLinear || node.op == Op::kMatmul || node.op == Op::kAttention;
+  return is_product && graph.type(node.results[0]).dtype == DType::kF32;
+}
+
+Attributes with_tf32(const Node& node) {
+  std::vector<std::pair<std::string_view, Attribute>> attributes;
+  for (const auto& [name, value] : node.attributes.all())
+    attributes.emplace_back(name, name == "tf32" ? Attribute(std::int64_t{1}) : value);
+  return Attributes(node.op, std::move(attributes));
+}
+
+}  // namespace
+
+PassOutcome tf32(Graph& graph, const Target& target) {
+  if (target.device != DeviceKind::kCuda)
+    return {.rewrites = 0,
+            .declined = fmt::format("TF32 is of NVIDIA's tensor cores, not of a {}", name_of(target.device))};
+  const std::vector<bool> is_weight = find_weight_values(graph);
+  int rewrites = 0;
+  std::vector<Node> nodes = graph.take_nodes();
+  for (Node& node : nodes) {
+    if (is_weight[index_of(node.results[0])] || !is_f32_product(graph, node)) continue;
+    node.attributes = with_tf32(node);
+    ++rewrites;
+  }
+  graph.set_nodes(std::move(nodes));
+  if (rewrites == 0) return {.rewrites = 0, .declined = "the graph has no linear, matmul or attention in f32"};
+  return {.rewrites = rewrites, .declined = {}};
+}
+
+}  // namespace headroom

@@ -1,0 +1,52 @@
+#include <gmock/gmock.h>
+
+#include "passes/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr Target kGpu{.device = DeviceKind::kCuda, .compute_capability = 80};
+
+constexpr const char* kModel = R"(graph g {
+  input %x: f32[2, 4]
+  param %w: f32[4, 4]
+  param %v: f32[4, 4]
+  %0: f32[4, 4] = linear(%v, %w) @ folded
+  %1: f32[2, 4] = linear(%x, %0) {activation = "silu"} @ a
+  %2: bf16[2, 4] = cast(%1) {dtype = bf16} @ b
+  %3: bf16[2, 2] = matmul(%2, %2) {transpose_b = 1} @ b
+  %4: f32[2, 2] = matmul(%1, %1) {transpose_b = 1} @ c
+  output narrow = %3
+  output y = %4
+})";
+
+TEST(Tf32, AllowsItForProductsInF32) {
+  Graph graph = parse_graph(kModel);
+  const PassOutcome outcome = run_pass("tf32", graph, kGpu);
+  EXPECT_EQ(outcome.rewrites, 2);
+  EXPECT_EQ(outcome.declined, std::nullopt);
+  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(R"(graph g {
+  input %x: f32[2, 4]
+  param %w: f32[4, 4]
+  param %v: f32[4, 4]
+  %0: f32[4, 4] = linear(%v, %w) @ folded
+  %1: f32[2, 4] = linear(%x, %0) {activation = "silu", tf32 = 1} @ a
+  %2: bf16[2, 4] = cast(%1) {dtype = bf16} @ b
+  %3: bf16[2, 2] = matmul(%2, %2) {transpose_b = 1} @ b
+  %4: f32[2, 2] = matmul(%1, %1) {transpose_b = 1, tf32 = 1} @ c
+  output narrow = %3
+  output y = %4
+})")));
+  EXPECT_EQ(distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kModel), 7)), 0);
+}
+
+TEST(Tf32, DeclinesWhereNothingIsInF32OrThereIsNoSuchUnit) {
+  Graph graph = parse_graph(kModel);
+  EXPECT_EQ(run_pass("tf32", graph).declined, "TF32 is of NVIDIA's tensor cores, not of a cpu");
+  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(kModel)));
+  (void)run_pass("bf16", graph, kGpu);
+  EXPECT_EQ(run_pass("tf32", graph, kGpu).declined, "the graph has no linear, matmul or attention in f32");
+}
+
+}  // namespace
+}  // namespace headroom
