@@ -15,14 +15,18 @@ revision=$(git rev-parse --verify --quiet "$1^{commit}") || {
 shift
 [ $# -gt 0 ] || set -- fashion-flux --opt lossless
 
-source=build/base/source
-build=build/base/release
+source=$PWD/build/base
 if [ -e "$source/.git" ]; then
   git -C "$source" checkout --quiet --detach "$revision"
 else
   git worktree prune
   git worktree add --quiet --force --detach "$source" "$revision"
 fi
-cmake -S "$source" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
-cmake --build "$build" --parallel "${JOBS:-$(nproc)}" --target headroom >&2
-exec build/release/headroom bench "$@" --against "$build/headroom"
+# The paths below the worktree are those below this checkout, so ccache knows what the two have in common.
+(
+  cd "$source"
+  export CCACHE_BASEDIR=$source CCACHE_NOHASHDIR=1
+  cmake --preset release >/dev/null
+  cmake --build --preset release --parallel "${JOBS:-$(nproc)}" --target headroom >&2
+)
+exec build/release/headroom bench "$@" --against "$source/build/release/headroom"
