@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # bootstrap.sh [tools]: installs the Debian 12 packages that building and testing need, where any is missing; with `tools`,
-# those that `make format lint fuzz` need as well. Needs root or sudo only when something is missing.
+# those that `make format lint fuzz` need as well; and fetches the npm package echarts. Needs root or sudo only when a Debian
+# package is missing, and the network only when anything is.
 set -euo pipefail
+cd "$(dirname "$0")/.."
 
 packages=(
   build-essential cmake ninja-build ccache pkg-config git
@@ -9,7 +11,9 @@ packages=(
   libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev libpng-dev
   libboost-dev libeigen3-dev      # headers only: Boost.Math and Eigen
   libgtest-dev libgmock-dev
-  python3-jsonschema              # a test holds result files against their schema
+  duktape-dev librsvg2-dev        # charts: JavaScript in process, SVG to PNG
+  fonts-dejavu-core               # what the text of a chart is drawn with
+  chromium                        # a test opens the dashboard in it
   python3 python3-jsonschema      # a test holds result files against their JSON Schema
 )
 tools=(
@@ -24,6 +28,8 @@ elif [[ $# -gt 0 ]]; then
   exit 2
 fi
 
+command -v npm >/dev/null || packages+=(npm)  # charts: the package echarts
+
 if ! command -v dpkg-query >/dev/null; then
   echo "bootstrap.sh: this machine has no dpkg-query; on a system other than Debian 12, install the equivalents of: ${packages[*]}" >&2
   echo "bootstrap.sh: then build without make: cmake --preset release && cmake --build --preset release" >&2
@@ -36,7 +42,9 @@ missing=()
 for package in "${packages[@]}"; do
   grep -qxF "$package" <<<"$installed" || missing+=("$package")
 done
-[[ ${#missing[@]} -gt 0 ]] || exit 0
+if [[ ${#missing[@]} -eq 0 ]]; then
+  exec scripts/fetch_echarts.sh
+fi
 
 install="apt-get install -y --no-install-recommends ${missing[*]}"
 if [[ $EUID -eq 0 ]]; then
@@ -50,3 +58,4 @@ fi
 echo "bootstrap.sh: installing ${missing[*]}"
 "${as_root[@]}" apt-get update -q
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive $install -q
+scripts/fetch_echarts.sh

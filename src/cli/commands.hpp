@@ -19,5 +19,6 @@ void add_compare_command(CLI::App& app, ExitCode& exit_code);
 void add_profile_command(CLI::App& app);
 void add_sweep_command(CLI::App& app);
 void add_history_command(CLI::App& app);
+void add_report_command(CLI::App& app);
 
 }  // namespace headroom

@@ -45,6 +45,7 @@ int run(int argc, char** argv) {
   headroom::add_sweep_command(app);
   headroom::add_compare_command(app, exit_code);
   headroom::add_history_command(app);
+  headroom::add_report_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,0 +1,71 @@
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "cli/commands.hpp"
+#include "report/report.hpp"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  std::vector<std::string> results;
+  std::string out;
+  std::vector<std::string> formats = {"png", "html"};
+  ReportOptions options;
+  bool quiet = false;
+};
+
+ChartFormat format_of(const std::string& name) {
+  if (name == "png") return ChartFormat::kPng;
+  if (name == "html") return ChartFormat::kHtml;
+  if (name == "svg") return ChartFormat::kSvg;
+  fail_usage("--format '{}': expected png, html or svg, separated by commas", name);
+}
+
+void report(const Arguments& arguments) {
+  const Log log(arguments.quiet);
+  ReportOptions options = arguments.options;
+  options.formats.clear();
+  for (const std::string& name : arguments.formats) options.formats.insert(format_of(name));
+  const Dataset dataset = Dataset::read(std::vector<fs::path>(arguments.results.begin(), arguments.results.end()));
+  std::error_code error;
+  fs::create_directories(arguments.out, error);
+  if (error) fail("{}: cannot make the folder: {}", arguments.out, error.message());
+  const ReportFiles written = write_report(dataset, arguments.out, options);
+  for (const LeftOut& left_out : written.left_out) log.info("{} left out: {}", left_out.file, left_out.reason);
+  log.info("wrote {} charts as {} to {}", written.charts.size(), fmt::join(arguments.formats, ", "), arguments.out);
+  fmt::print("{}\n", written.dashboard.string());
+}
+
+}  // namespace
+
+void add_report_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("report", "charts and a dashboard from result files");
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("RESULTS", arguments->results, "result files, or folders of them")->required();
+  command->add_option("--out", arguments->out, "folder for the charts and performance_dashboard.html")
+      ->required()
+      ->type_name("DIR");
+  command->add_option("--format", arguments->formats, "of the charts: png, html, svg, separated by commas")
+      ->delimiter(',')
+      ->capture_default_str();
+  command
+      ->add_option("--max-quality-loss", arguments->options.max_quality_loss,
+                   "most that a recommended configuration may lose, as a fraction of accuracy or of the output's range")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command->add_flag("-q,--quiet", arguments->quiet, "no notes");
+  command->footer("Example: headroom report out/demo/results.json --out out/demo");
+  command->callback([arguments] { report(*arguments); });
+}
+
+}  // namespace headroom

@@ -1,0 +1,163 @@
+// What an option names, in ES5 because both a browser and the program's own interpreter run it: colours by role ({"$color": "blue"})
+// and functions ({"$fn": "tooltip"}). headroom.resolve(option, scheme) puts them in.
+var headroom = (function () {
+  // Roles, as told apart by people who do not see red or green (after Okabe and Ito), at least 3:1 on the page's background.
+  var schemes = {
+    light: {
+      text: '#1b2430', faint: '#566273', line: '#d5dbe3', axis: '#7b8796', background: '#ffffff', panel: '#ffffff',
+      base: '#6a7686', blue: '#0069a8', orange: '#c24a00', green: '#007a5a', purple: '#9a4a86', gold: '#8a6500', sky: '#2f86b5',
+      blue_soft: '#9cc5e3', orange_soft: '#efb48e', track: '#e8ecf1', whisker: '#1b2430', on_dark: '#ffffff',
+      heat: ['#f4f8fb', '#bcd9ec', '#6fb0d8', '#1f78b4', '#08457a']
+    },
+    dark: {
+      text: '#e8edf3', faint: '#a9b4c2', line: '#333d4a', axis: '#8592a2', background: '#12171e', panel: '#1a212b',
+      base: '#98a4b3', blue: '#56b4e9', orange: '#f0945a', green: '#35c79b', purple: '#df97c6', gold: '#e3bb3f', sky: '#8fd0f5',
+      blue_soft: '#2d5f80', orange_soft: '#7d4826', track: '#28313d', whisker: '#f4f7fa', on_dark: '#ffffff',
+      heat: ['#1d2935', '#234c6b', '#2c74a6', '#56b4e9', '#c5e6fa']
+    }
+  };
+
+  function significant(value) {  // three digits, as the program writes labels, without trailing zeros
+    if (value === 0) return '0';
+    var size = Math.abs(value);
+    if (size >= 1e6 || size < 1e-4) return String(Number(value.toPrecision(3)));
+    if (size >= 100) return String(Math.round(value));
+    return String(Number(value.toPrecision(3)));
+  }
+  function in_unit(value, units) {
+    var size = Math.abs(value), chosen = units[0], i;
+    for (i = 1; i < units.length; ++i) if (size >= units[i][0] * 0.9995) chosen = units[i];
+    return significant(value / chosen[0]) + (chosen[1] ? ' ' + chosen[1] : '');
+  }
+  var time_units = [[1e-6, 'ns'], [1e-3, '\u00b5s'], [1, 'ms'], [1e3, 's'], [6e4, 'min'], [36e5, 'h']];
+  var byte_units = [[1, 'B'], [1024, 'KiB'], [1048576, 'MiB'], [1073741824, 'GiB'], [1099511627776, 'TiB']];
+  var si_units = [[1, ''], [1e3, 'k'], [1e6, 'M'], [1e9, 'G'], [1e12, 'T'], [1e15, 'P']];
+
+  function escape_html(text) {
+    return String(text).replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/"/g, '&quot;');
+  }
+
+  function functions_of(colors) {
+    function axis(units) {
+      return function (value) { return value === 0 ? '0' : in_unit(value, units); };
+    }
+    // A line from `low` to `high` with caps, across the axis `along` ('x' or 'y').
+    function whisker(api, along) {
+      var position = api.value(0), horizontal = along === 'x', size = 4;
+      var low = horizontal ? api.coord([api.value(1), position]) : api.coord([position, api.value(1)]);
+      var high = horizontal ? api.coord([api.value(2), position]) : api.coord([position, api.value(2)]);
+      var style = {stroke: colors.whisker, lineWidth: 1.5, fill: null};
+      function line(x1, y1, x2, y2) { return {type: 'line', shape: {x1: x1, y1: y1, x2: x2, y2: y2}, style: style, silent: true}; }
+      var children = horizontal
+        ? [line(low[0], low[1], high[0], high[1]), line(low[0], low[1] - size, low[0], low[1] + size),
+           line(high[0], high[1] - size, high[0], high[1] + size)]
+        : [line(low[0], low[1], high[0], high[1]), line(low[0] - size, low[1], low[0] + size, low[1]),
+           line(high[0] - size, high[1], high[0] + size, high[1])];
+      return {type: 'group', silent: true, children: children};
+    }
+    return {
+      tooltip: function (params) {
+        var tip = params.data && params.data.tip, html, i;
+        if (!tip) return '';
+        html = '<div class="tip"><strong>' + escape_html(tip.title) + '</strong><table>';
+        for (i = 0; i < tip.rows.length; ++i)
+          html += '<tr><th scope="row">' + escape_html(tip.rows[i][0]) + '</th><td>' + escape_html(tip.rows[i][1]) + '</td></tr>';
+        return html + '</table></div>';
+      },
+      label: function (params) { return params.data && params.data.text !== undefined ? params.data.text : ''; },
+      axis_ms: axis(time_units),
+      axis_bytes: axis(byte_units),
+      axis_si: axis(si_units),
+      axis_flops: function (value) { return value === 0 ? '0' : in_unit(value, si_units) + 'FLOP/s'; },
+      axis_byte_rate: function (value) { return value === 0 ? '0' : in_unit(value, si_units) + 'B/s'; },
+      axis_percent: function (value) { return significant(value * 100) + '%'; },
+      axis_factor: function (value) { return significant(value) + 'x'; },
+      axis_plain: function (value) { return significant(value); },
+      // [category, low, high] of a horizontal bar, and of a vertical one or a point.
+      interval_x: function (params, api) { return whisker(api, 'x'); },
+      interval_y: function (params, api) { return whisker(api, 'y'); },
+      // [row, low, q1, median, q3, high, number of points, then offset and density in turn]: an outline around the row's middle,
+      // as high as the density says (1 is the densest), with quartiles and median inside.
+      violin: function (params, api) {
+        var row = api.value(0), count = api.value(6), half = api.size([0, 1])[1] * 0.42, upper = [], lower = [], i;
+        for (i = 0; i < count; ++i) {
+          var at = api.coord([api.value(7 + 2 * i), row]), height = api.value(8 + 2 * i) * half;
+          upper.push([at[0], at[1] - height]);
+          lower.unshift([at[0], at[1] + height]);
+        }
+        function bar(from, to, width, color) {
+          var a = api.coord([from, row]), b = api.coord([to, row]);
+          return {type: 'line', shape: {x1: a[0], y1: a[1], x2: b[0], y2: b[1]}, style: {stroke: color, lineWidth: width}};
+        }
+        var middle = api.coord([api.value(3), row]);
+        return {
+          type: 'group',
+          children: [
+            {type: 'polygon', shape: {points: upper.concat(lower)},
+             style: {fill: api.visual('color'), opacity: 0.55, stroke: api.visual('color'), lineWidth: 1}},
+            bar(api.value(1), api.value(5), 1, colors.whisker),
+            bar(api.value(2), api.value(4), 5, colors.whisker),
+            {type: 'circle', shape: {cx: middle[0], cy: middle[1], r: 3.5},
+             style: {fill: colors.background, stroke: colors.whisker, lineWidth: 1.5}}
+          ]
+        };
+      }
+    };
+  }
+
+  function resolve(value, colors, functions) {
+    var i, key, made;
+    if (value === null || typeof value !== 'object') return value;
+    if (Array.isArray(value)) {
+      made = [];
+      for (i = 0; i < value.length; ++i) made.push(resolve(value[i], colors, functions));
+      return made;
+    }
+    if (value.$fn !== undefined) {
+      if (!functions[value.$fn]) throw new Error('no function ' + value.$fn);
+      return functions[value.$fn];
+    }
+    if (value.$color !== undefined) {
+      if (!colors[value.$color]) throw new Error('no colour ' + value.$color);
+      return colors[value.$color];
+    }
+    made = {};
+    for (key in value) if (Object.prototype.hasOwnProperty.call(value, key)) made[key] = resolve(value[key], colors, functions);
+    return made;
+  }
+
+  function theme(colors, font) {
+    function axis(lines) {
+      return {
+        axisLine: {show: !lines, lineStyle: {color: colors.axis}}, axisTick: {show: false},
+        axisLabel: {color: colors.text, fontSize: 12}, nameTextStyle: {color: colors.faint, fontSize: 12},
+        splitLine: {show: lines, lineStyle: {color: [colors.line]}}, splitArea: {show: false}
+      };
+    }
+    return {
+      color: [colors.blue, colors.orange, colors.green, colors.purple, colors.gold, colors.base, colors.sky],
+      textStyle: {fontFamily: font, color: colors.text}, backgroundColor: 'transparent',
+      legend: {textStyle: {color: colors.text}, inactiveColor: colors.faint},
+      categoryAxis: axis(false), valueAxis: axis(true), logAxis: axis(true),
+      tooltip: {backgroundColor: colors.panel, borderColor: colors.axis, textStyle: {color: colors.text, fontSize: 13}}
+    };
+  }
+
+  return {
+    schemes: schemes,
+    significant: significant,
+    theme: theme,
+    resolve: function (option, scheme) { return resolve(option, schemes[scheme], functions_of(schemes[scheme])); },
+    // JSON of {option, width, height, font} to SVG, without a browser.
+    to_svg: function (json) {
+      var asked = JSON.parse(json);
+      var chart = echarts.init(null, theme(schemes.light, asked.font), {renderer: 'svg', ssr: true, width: asked.width, height: asked.height});
+      try {
+        chart.setOption(this.resolve(asked.option, 'light'));
+        return chart.renderToSVGString();
+      } finally {
+        chart.dispose();
+      }
+    }
+  };
+})();

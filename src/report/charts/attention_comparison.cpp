@@ -1,0 +1,45 @@
+// What `flash` gains in a model, and what attention kernels reach by themselves, peers beside ours.
+
+#include <fmt/format.h>
+
+#include "report/charts/charts.hpp"
+#include "report/kernel_rates.hpp"
+#include "report/option.hpp"
+#include "report/switch_pairs.hpp"
+
+namespace headroom::charts {
+
+Drawn attention_comparison(const Dataset& dataset) {
+  Drawn drawn{
+      .charts = compare_switch(dataset, "flash", "attention_comparison", "What tiled attention does to time"),
+      .left_out =
+          "no configuration was measured both with and without the switch flash, and no attention kernel by itself"};
+  for (const KernelSet& set : kernel_sets_of(dataset)) {
+    std::vector<Bar> bars;
+    for (const KernelRate& kernel : set.kernels) {
+      if (kernel.node->op != "attention") continue;
+      Tip tip(kernel.measurement->label);
+      tip.timing(*kernel.measurement)
+          .row("rate", exact(kernel.median_flops, "FLOP/s"))
+          .row("kernel", kernel.node->kernel)
+          .row("computes in", kernel.node->compute_type);
+      bars.push_back({.name = kernel.measurement->label,
+                      .value = kernel.measurement->timing->median_ms,
+                      .interval = kernel.measurement->timing->interval_ms,
+                      .text = fmt::format("{}  {}", label_ms(kernel.measurement->timing->median_ms),
+                                          label_si(kernel.median_flops, "FLOP/s")),
+                      .role = kernel.measurement->is_peer ? "purple" : role_of_compute_type(kernel.node->compute_type),
+                      .tip = tip.json()});
+    }
+    if (bars.empty()) continue;
+    drawn.charts.push_back({.file = numbered("attention_comparison", drawn.charts.size()),
+                            .title = "Attention kernels by themselves",
+                            .subtitle = set.hardware,
+                            .option = horizontal_bars(bars, "time per launch", "axis_ms"),
+                            .notes = {"Whiskers are the 95% bootstrap interval of the median."},
+                            .height = height_of_bars(bars.size())});
+  }
+  return drawn;
+}
+
+}  // namespace headroom::charts

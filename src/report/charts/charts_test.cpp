@@ -1,0 +1,344 @@
+#include "report/charts/charts.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "report/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+using nlohmann::json;
+using test::ladder_results;
+using test::make_dataset;
+using test::make_file;
+using test::make_peer;
+using test::make_result;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+Dataset ladder_dataset() { return make_dataset({make_file(ladder_results())}); }
+
+/// The values of a member of every item of a series.
+std::vector<json> column(const json& series, const std::string& key) {
+  std::vector<json> values;
+  for (const json& item : series["data"]) values.push_back(item.is_object() ? item.value(key, json()) : item);
+  return values;
+}
+/// What a tip says under a name.
+std::string tip_row(const json& item, const std::string& name) {
+  for (const json& row : item.at("tip").at("rows"))
+    if (row[0] == name) return row[1];
+  return "(no such row)";
+}
+Dataset baseline_only() { return make_dataset({make_file({make_result({}, {1, 2, 3})})}); }
+
+TEST(SpeedupComparison, ShowsBaselineSinglesAllAndPeers) {
+  std::vector<Result> results = ladder_results();
+  results.push_back(make_peer("compiled", {60, 60}));
+  const Drawn drawn = charts::speedup_comparison(make_dataset({make_file(results)}));
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  const Chart& chart = drawn.charts.front();
+  EXPECT_EQ(chart.file, "speedup_comparison");
+  EXPECT_EQ(chart.title, "What each optimization does to the time per image");
+  EXPECT_EQ(chart.subtitle, "tiny-dit, 2 images at once, 10 steps, 16x16 image tokens; Test CPU, 2 threads");
+  EXPECT_THAT(chart.option["yAxis"]["data"],
+              ElementsAre("baseline", "arena", "fuse", "steps=5", "all together", "pytorch compiled"));
+  EXPECT_THAT(column(chart.option["series"][0], "value"), ElementsAre(500, 400, 625, 250, 125, 300));
+  EXPECT_THAT(column(chart.option["series"][0], "text"),
+              ElementsAre("500 ms  1.00x", "400 ms  1.25x", "625 ms  0.800x", "250 ms  2.00x", "125 ms  4.00x",
+                          "300 ms  1.67x"));
+  EXPECT_EQ(chart.option["xAxis"]["name"], "time per image");
+  const json& arena = chart.option["series"][0]["data"][1];
+  EXPECT_EQ(tip_row(arena, "median per image"), "400 ms");
+  EXPECT_EQ(tip_row(arena, "trials"), "6 of a step");
+  EXPECT_THAT(tip_row(arena, "against the baseline"), HasSubstr("1.25 times as fast ("));
+}
+
+TEST(SpeedupComparison, IntervalsAreThoseOfTheResult) {
+  std::vector<Result> results = {make_result({}, {100, 110}), make_result({"fuse"}, {50, 60})};
+  results[0].trials[0].statistics.median_interval = Interval{100, 110};
+  results[1].trials[0].statistics.median_interval.reset();
+  const Drawn drawn = charts::speedup_comparison(make_dataset({make_file(results)}));
+  const json& option = drawn.charts.front().option;
+  EXPECT_EQ(option["series"][2]["data"], json::parse("[[0, 500.0, 550.0]]"));
+  EXPECT_EQ(tip_row(option["series"][0]["data"][0], "95% interval"), "500 to 550 ms");
+  EXPECT_EQ(tip_row(option["series"][0]["data"][1], "95% interval"), "none in the result");
+  EXPECT_THAT(drawn.charts.front().notes, Contains("Drawn without an interval, because the result has none: fuse."));
+}
+
+TEST(SpeedupComparison, PeersOfOtherWorkOrMachinesStayAway) {
+  Subject other = test::denoise_subject();
+  other.request["steps"] = 11;
+  std::vector<Result> results = ladder_results();
+  results.push_back(make_peer("other work", {60, 60}, other));
+  ResultFile elsewhere = make_file({make_peer("other machine", {60, 60})});
+  elsewhere.machine.cpu = "Other CPU";
+  const Drawn drawn = charts::speedup_comparison(make_dataset({make_file(results), elsewhere}));
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  EXPECT_THAT(drawn.charts.front().option["yAxis"]["data"], SizeIs(5));
+}
+
+TEST(SpeedupComparison, IsLeftOutWithoutABaseline) {
+  const Drawn drawn = charts::speedup_comparison(make_dataset({make_file({make_result({"fuse"}, {1, 2})})}));
+  EXPECT_THAT(drawn.charts, IsEmpty());
+  EXPECT_THAT(drawn.left_out, HasSubstr("without any switch"));
+}
+
+TEST(SpeedupComparison, DrawsTheLatestOfEachConfigurationAndSaysSo) {
+  const Drawn drawn = charts::speedup_comparison(
+      make_dataset({make_file({make_result({}, {10, 10}), make_result({"fuse"}, {5, 5})}, "2026-01-03T00:00:00Z"),
+                    make_file({make_result({}, {99, 99})}, "2026-01-01T00:00:00Z")}));
+  EXPECT_THAT(column(drawn.charts.front().option["series"][0], "value"), ElementsAre(50, 25));
+  EXPECT_THAT(
+      drawn.charts.front().notes,
+      Contains("The latest of each configuration is drawn; 1 earlier measurement of the same is in the table."));
+}
+
+TEST(CumulativeImpact, IsAWaterfallWithSynergy) {
+  const Drawn drawn = charts::cumulative_impact(ladder_dataset());
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  const json& option = drawn.charts.front().option;
+  EXPECT_THAT(option["yAxis"]["data"], ElementsAre("baseline", "+ arena", "+ fuse", "+ steps=5", "all together"));
+  EXPECT_THAT(column(option["series"][0], "value"), ElementsAre(0, 400, 250, 125, 0));      // where bars begin
+  EXPECT_THAT(column(option["series"][1], "value"), ElementsAre(500, 100, 150, 125, 125));  // how long they are
+  EXPECT_THAT(column(option["series"][1], "text"),
+              ElementsAre("500 ms", "400 ms  1.25x", "250 ms  1.60x", "125 ms  2.00x", "125 ms  2.00x"));
+  EXPECT_THAT(drawn.charts.front().notes,
+              Contains("Synergy 2.00: all together are 4.00x as fast as the baseline; the product of the "
+                       "factors of each alone is 2.00x."));
+}
+
+TEST(OptimizationFlow, ConservesTimeAtEveryRung) {
+  const Drawn drawn = charts::optimization_flow(make_dataset(
+      {make_file({make_result({}, {100}), make_result({"arena"}, {120}), make_result({"arena", "fuse"}, {60})})}));
+  const json& series = drawn.charts.front().option["series"][0];
+  EXPECT_THAT(column(series, "text"), ElementsAre("baseline\n500 ms", "+ arena\n600 ms", "arena adds\n100 ms",
+                                                  "what is left\n300 ms", "fuse saves\n300 ms"));
+  std::map<std::string, double> in, out;
+  for (const json& link : series["links"]) {
+    out[link["source"]] += link["value"].get<double>();
+    in[link["target"]] += link["value"].get<double>();
+  }
+  EXPECT_EQ(out["n0"], 500);  // baseline
+  EXPECT_EQ(in["n1"], 600);   // + arena: what came and what it added
+  EXPECT_EQ(out["n1"], 600);
+  EXPECT_EQ(in["n3"], 300);
+}
+
+TEST(MemoryUsage, ShowsUsedAllocatedAndTheGap) {
+  const Drawn drawn = charts::memory_usage(ladder_dataset());
+  const Chart& chart = drawn.charts.front();
+  EXPECT_EQ(column(chart.option["series"][0], "value").front(), 8'388'608);
+  EXPECT_EQ(column(chart.option["series"][1], "value").front(), 2'097'152);
+  EXPECT_EQ(column(chart.option["series"][1], "text").front(), "8.00 MiB used, 10.0 MiB allocated");
+  const json& item = chart.option["series"][0]["data"][0];
+  EXPECT_EQ(tip_row(item, "device has"), "1073741824 bytes");
+  EXPECT_EQ(tip_row(item, "left on the device"), "1063256064 bytes");
+  EXPECT_THAT(chart.notes, ElementsAre("The device has 1.00 GiB; baseline uses 0.781% of it."));
+  EXPECT_THAT(charts::memory_usage(baseline_only()).charts, IsEmpty());
+}
+
+TEST(SizeReduction, IsAWaterfallOfWeights) {
+  const Drawn drawn = charts::size_reduction(ladder_dataset());
+  const json& option = drawn.charts.front().option;
+  EXPECT_THAT(column(option["series"][1], "value"), ElementsAre(4'194'304, 0, 0, 2'097'152, 2'097'152));
+  EXPECT_EQ(option["series"][1]["data"][3]["text"], "2.00 MiB  2.00x smaller");
+  std::vector<Result> same = ladder_results();
+  same.back().memory = same.front().memory;
+  EXPECT_THAT(charts::size_reduction(make_dataset({make_file(same)})).charts, IsEmpty());
+}
+
+TEST(AccuracySize, MarksTheParetoFrontier) {
+  std::vector<Result> results = {make_result({}, {1}), make_result({"bf16"}, {1}), make_result({"fuse"}, {1}),
+                                 make_result({"int8"}, {1})};
+  const double accuracy[] = {0.98, 0.97, 0.96, 0.90};
+  const std::int64_t weights[] = {4'000'000, 2'000'000, 4'000'000, 1'000'000};
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    test::set_quality(results[i], "accuracy", accuracy[i], Interval{accuracy[i] - 0.01, accuracy[i] + 0.01});
+    test::set_memory(results[i], weights[i], weights[i], weights[i]);
+  }
+  const json option = charts::accuracy_size(make_dataset({make_file(results)})).charts.front().option;
+  EXPECT_EQ(option["series"][0]["data"], json::parse("[[1e6, 0.9], [2e6, 0.97], [4e6, 0.98]]"));
+  EXPECT_EQ(option["series"][2]["data"][0]["text"], "int8");
+  for (const json& item : option["series"][2]["data"])
+    EXPECT_EQ(tip_row(item, "frontier").starts_with("on it"), item["text"] != "fuse") << item;
+}
+
+TEST(LossComparison, ShowsEachMetricAndIdenticalImages) {
+  std::vector<Result> results = {make_result({}, {1}), make_result({"arena"}, {1}), make_result({"bf16"}, {1})};
+  test::set_quality(results[1], "psnr_db", {}, {}, "identical");
+  test::set_quality(results[2], "psnr_db", 61.25);
+  const Drawn drawn = charts::loss_comparison(make_dataset({make_file(results)}));
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  EXPECT_THAT(column(drawn.charts.front().option["series"][0], "text"), ElementsAre("identical", "61.2 dB"));
+  EXPECT_EQ(tip_row(drawn.charts.front().option["series"][0]["data"][1], "psnr_db"), "61.25 dB");
+}
+
+Subject at(std::int64_t images, std::int64_t steps, std::int64_t rows) {
+  Subject subject = test::denoise_subject();
+  subject.request["images"] = images;
+  subject.request["steps"] = steps;
+  subject.request["token_rows"] = rows;
+  return subject;
+}
+
+TEST(ResolutionScaling, DrawsBaselineAndFastest) {
+  const Dataset dataset =
+      make_dataset({make_file({make_result({}, {10}, at(1, 10, 16)), make_result({"fuse"}, {8}, at(1, 10, 16)),
+                               make_result({}, {40}, at(1, 10, 32)), make_result({"fuse"}, {30}, at(1, 10, 32))})});
+  const json option = charts::resolution_scaling(dataset).charts.front().option;
+  EXPECT_EQ(option["series"][0]["name"], "baseline");
+  EXPECT_THAT(column(option["series"][0], "value"),
+              ElementsAre(json::parse("[256.0, 100.0]"), json::parse("[512.0, 400.0]")));
+  EXPECT_EQ(option["series"][2]["name"], "fuse");
+  EXPECT_THAT(column(option["series"][2], "text"), ElementsAre("80.0 ms", "300 ms"));
+  EXPECT_EQ(option["xAxis"]["name"], "image tokens");
+  EXPECT_THAT(charts::resolution_scaling(ladder_dataset()).charts, IsEmpty());
+}
+
+TEST(BatchScaling, IsPerImage) {
+  Subject two{.kind = SubjectKind::kModel, .name = "tiny-dit", .request = {{"pass", "forward"}, {"batch", 2}}};
+  Subject eight = two;
+  eight.request["batch"] = 8;
+  const Dataset dataset =
+      make_dataset({make_file({make_result({}, {10}, two, "forward"), make_result({}, {20}, eight, "forward")})});
+  const Drawn drawn = charts::batch_scaling(dataset);
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  EXPECT_THAT(column(drawn.charts.front().option["series"][0], "value"),
+              ElementsAre(json::parse("[2.0, 5.0]"), json::parse("[8.0, 2.5]")));
+  EXPECT_THAT(charts::batch_scaling(ladder_dataset()).charts, IsEmpty());
+}
+
+TEST(StepResolutionHeatmap, HoldsSeconds) {
+  std::vector<Result> results;
+  for (const std::int64_t steps : {4, 8})
+    for (const std::int64_t rows : {16, 32})
+      results.push_back(make_result({}, {static_cast<double>(rows)}, at(1, steps, rows)));
+  const json option = charts::step_resolution_heatmap(make_dataset({make_file(results)})).charts.front().option;
+  EXPECT_THAT(option["xAxis"]["data"], ElementsAre("256", "512"));
+  EXPECT_THAT(option["yAxis"]["data"], ElementsAre("4", "8"));
+  EXPECT_THAT(column(option["series"][0], "text"), ElementsAre("0.064 s", "0.128 s", "0.128 s", "0.256 s"));
+  EXPECT_EQ(option["series"][0]["data"][3]["value"], json::parse("[1, 1, 256.0]"));
+  EXPECT_EQ(tip_row(option["series"][0]["data"][3], "seconds"), "0.256 s");
+  EXPECT_THAT(charts::step_resolution_heatmap(ladder_dataset()).charts, IsEmpty());
+}
+
+TEST(LatencyDistribution, OutlinesTheRawTrials) {
+  const Dataset dataset =
+      make_dataset({make_file({make_result({}, {10, 11, 12, 13, 14}), make_result({"fuse"}, {7, 8})})});
+  const json option = charts::latency_distribution(dataset).charts.front().option;
+  const json violin = option["series"][0]["data"][0]["value"];
+  EXPECT_EQ(std::vector<double>(violin.begin(), violin.begin() + 7), (std::vector<double>{0, 50, 55, 60, 65, 70, 48}));
+  EXPECT_EQ(violin.size(), 7U + 2 * 48);
+  double most = 0;
+  for (std::size_t i = 8; i < violin.size(); i += 2) most = std::max(most, violin[i].get<double>());
+  EXPECT_EQ(most, 1);
+  EXPECT_THAT(column(option["series"][1], "value"),
+              ElementsAre(json::parse("[35.0, 1.0]"), json::parse("[40.0, 1.0]")));
+}
+
+TEST(FusionSpeedup, PairsConfigurationsThatDifferInFuseAlone) {
+  const json option = charts::fusion_speedup(ladder_dataset()).charts.front().option;
+  EXPECT_THAT(option["yAxis"]["data"], ElementsAre("on baseline", "on arena"));
+  EXPECT_THAT(column(option["series"][0], "value"), ElementsAre(500, 400));
+  EXPECT_THAT(column(option["series"][1], "text"), ElementsAre("625 ms  0.800x", "250 ms  1.60x"));
+}
+
+TEST(AttentionComparison, ShowsModelsAndKernels) {
+  const Dataset dataset =
+      make_dataset({make_file({make_result({}, {10}), make_result({"flash"}, {5})}), test::kernel_file()});
+  const Drawn drawn = charts::attention_comparison(dataset);
+  ASSERT_THAT(drawn.charts, SizeIs(2));
+  EXPECT_EQ(drawn.charts[0].option["series"][1]["data"][0]["text"], "25.0 ms  2.00x");
+  EXPECT_EQ(drawn.charts[1].file, "attention_comparison-2");
+  EXPECT_EQ(drawn.charts[1].option["series"][0]["data"][0]["text"], "4.00 ms  500 GFLOP/s");
+}
+
+TEST(TensorCoreAnalysis, ShowsMeanLeastMostAndSpread) {
+  const json option = charts::tensor_core_analysis(make_dataset({test::kernel_file()})).charts.front().option;
+  EXPECT_THAT(option["yAxis"]["data"], ElementsAre("linear bf16", "attention bf16", "linear f32"));
+  EXPECT_EQ(option["series"][0]["data"][0]["text"], "1.00 TFLOP/s ± 0%");
+  const json& f32 = option["series"][0]["data"][2];  // 250, 200 and 166.7 GFLOP/s
+  EXPECT_NEAR(f32["value"].get<double>(), 205.5556e9, 1e6);
+  EXPECT_EQ(tip_row(f32, "most"), "250000000000 FLOP/s");
+  EXPECT_EQ(f32["text"], "206 GFLOP/s ± 20%");
+}
+
+TEST(Roofline, PutsKernelsUnderMeasuredRoofs) {
+  const json option = charts::roofline(make_dataset({test::kernel_file()})).charts.front().option;
+  const json& copy = option["series"][0];
+  EXPECT_EQ(copy["name"], "copy, 200 GB/s");  // 1 GB read and written in 10 ms
+  EXPECT_EQ(copy["data"][0][1].get<double>() / copy["data"][0][0].get<double>(), 200e9);
+  std::map<std::string, json> by_name;
+  for (const json& series : option["series"]) by_name[series["name"]] = series["data"];
+  EXPECT_EQ(by_name["fastest product in bf16"][1]["value"][1], 1e12);
+  EXPECT_EQ(by_name["f32"], json::array({by_name["f32"][0], by_name["f32"][1]}));
+  EXPECT_EQ(by_name["f32"][0]["value"], json::parse("[1000.0, 200e9]"));
+  EXPECT_THAT(charts::roofline(ladder_dataset()).charts, IsEmpty());
+}
+
+TEST(BackendComparison, PutsPeersBesideOursWhereTheWorkIsEqual) {
+  std::vector<Result> results = ladder_results();
+  results.push_back(make_peer("eager", {300, 300}));
+  const Drawn one = charts::backend_comparison(make_dataset({make_file(results)}));
+  EXPECT_EQ(one.charts.front().option["series"][0]["data"].back()["text"], "1.50 s");
+  EXPECT_EQ(tip_row(one.charts.front().option["series"][0]["data"].back(), "source"), "pytorch 2.11");
+
+  Subject other = test::denoise_subject();
+  other.name = "other-dit";
+  results.push_back(make_result({}, {10, 10}, other));
+  results.back().id = "other";
+  results.push_back(make_peer("eager", {20, 20}, other));
+  const json two = charts::backend_comparison(make_dataset({make_file(results)})).charts.front().option;
+  EXPECT_THAT(two["yAxis"]["data"], SizeIs(2));
+  EXPECT_EQ(two["series"].back()["name"], "pytorch eager");
+  EXPECT_THAT(column(two["series"].back(), "text"), ElementsAre("1.50 s", "100 ms"));
+  EXPECT_THAT(charts::backend_comparison(ladder_dataset()).charts, IsEmpty());
+}
+
+TEST(CompilationOverhead, SplitsTheFirstRun) {
+  Result result = make_result({}, {10, 10, 10}, test::denoise_subject(), "image");
+  Trials first;
+  first.wall_ms = {250};
+  result.trials.push_back(make_series("first_run", first));
+  const json option = charts::compilation_overhead(make_dataset({make_file({result})})).charts.front().option;
+  EXPECT_EQ(option["series"][0]["data"][0]["value"], 10);
+  EXPECT_EQ(option["series"][1]["data"][0]["value"], 240);
+  EXPECT_EQ(option["series"][1]["data"][0]["text"], "250 ms first, 10.0 ms later");
+  EXPECT_THAT(charts::compilation_overhead(ladder_dataset()).charts, IsEmpty());
+}
+
+TEST(History, FindsSteps) {
+  std::vector<ResultFile> files;
+  const double ms[] = {100, 100.5, 50};
+  for (int i = 0; i < 3; ++i)
+    files.push_back(make_file({make_result({}, {ms[i] - 1, ms[i], ms[i], ms[i], ms[i] + 1})},
+                              fmt::format("2026-01-0{}T00:00:00Z", i + 1), fmt::format("revision{}", i)));
+  const Drawn drawn = charts::history(make_dataset(std::move(files)));
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  const json& option = drawn.charts.front().option;
+  EXPECT_THAT(option["xAxis"]["data"], ElementsAre("revision0", "revision1", "revision2"));
+  EXPECT_THAT(column(option["series"][0], "text"), ElementsAre("500 ms", "502 ms", "250 ms\n2.01x"));
+  EXPECT_THAT(drawn.charts.front().notes.front(), HasSubstr("1 step found"));
+}
+
+TEST(DrawCharts, SaysWhatIsLeftOutAndWhy) {
+  const ChartSet set = draw_charts(baseline_only());
+  EXPECT_THAT(set.charts, IsEmpty());
+  std::size_t kinds = 0;
+#define HR_CHART(name) ++kinds;
+#include "report/charts/charts.def"
+#undef HR_CHART
+  EXPECT_EQ(set.left_out.size(), kinds);
+  for (const LeftOut& left_out : set.left_out) EXPECT_FALSE(left_out.reason.empty()) << left_out.file;
+}
+
+}  // namespace
+}  // namespace headroom

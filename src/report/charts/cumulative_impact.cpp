@@ -1,0 +1,61 @@
+// A waterfall from the baseline to all switches together, and their synergy.
+
+#include <fmt/format.h>
+
+#include "report/charts/charts.hpp"
+#include "report/ladder_view.hpp"
+#include "report/waterfall.hpp"
+
+namespace headroom::charts {
+namespace {
+
+Chart draw(const LadderView& ladder, std::size_t index) {
+  std::vector<WaterfallStep> steps;
+  const auto add = [&](const RungView& rung, const std::string& name) {
+    Tip tip(rung.measurement->label);
+    tip.timing(*rung.measurement).factor("against the baseline", rung.on_baseline);
+    if (rung.on_previous) tip.factor("against the rung before", rung.on_previous);
+    std::string text = label_ms(rung.measurement->timing->median_ms);
+    if (rung.on_previous) text += fmt::format("  {}", label_factor(rung.on_previous->value));
+    steps.push_back({.name = name,
+                     .value = rung.measurement->timing->median_ms,
+                     .interval = rung.measurement->timing->interval_ms,
+                     .text = text,
+                     .tip = tip.json()});
+  };
+  add(ladder.baseline, "baseline");
+  std::vector<const Measurement*> drawn = {ladder.baseline.measurement};
+  for (const RungView& rung : ladder.cumulative) {
+    add(rung, rung.label);
+    drawn.push_back(rung.measurement);
+  }
+  const std::string unit = ladder.baseline.measurement->timing->unit;
+  Chart chart{.file = numbered("cumulative_impact", index),
+              .title = fmt::format("Time per {} as switches are added one after the other", unit),
+              .subtitle = subtitle_of(*ladder.scenario),
+              .option = waterfall(steps, fmt::format("time per {}", unit), "axis_ms"),
+              .notes = notes_on(*ladder.scenario, drawn),
+              .height = height_of_bars(steps.size() + 1)};
+  const RungView* combined = ladder.combined();
+  const std::optional<double> product = ladder.product_of_singles();
+  if (product && combined->on_baseline)
+    chart.notes.insert(chart.notes.begin(),
+                       fmt::format("Synergy {:.2f}: all together are {} as fast as the baseline; the product of the "
+                                   "factors of each alone is {}.",
+                                   combined->on_baseline->value / *product, label_factor(combined->on_baseline->value),
+                                   label_factor(*product)));
+  chart.notes.insert(chart.notes.begin(), "The factor is against the rung before: above 1 is faster.");
+  return chart;
+}
+
+}  // namespace
+
+Drawn cumulative_impact(const Dataset& dataset) {
+  Drawn drawn;
+  for (const LadderView& ladder : ladders_of(dataset))
+    if (ladder.cumulative.size() >= 2) drawn.charts.push_back(draw(ladder, drawn.charts.size()));
+  drawn.left_out = "no ladder was measured: a baseline and switches added one after the other";
+  return drawn;
+}
+
+}  // namespace headroom::charts

@@ -1,0 +1,134 @@
+// Violins of the raw trials of each configuration.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "report/charts/charts.hpp"
+#include "report/option.hpp"
+
+namespace headroom::charts {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kFewest = 5;  // fewer trials are drawn as points
+constexpr int kPoints = 48;         // of an outline
+
+/// To five significant digits.
+double rounded(double value) { return std::strtod(fmt::format("{:.5g}", value).c_str(), nullptr); }
+
+/// Density at `kPoints` places from the least to the most trial, the densest 1: a Gaussian kernel of Silverman's width
+/// (Density Estimation for Statistics and Data Analysis, 1986, equation 3.31). [place, density, place, density, ...].
+std::vector<double> outline_of(const std::vector<double>& sorted) {
+  const Summary summary = [&] {
+    Summary s;
+    s.q1 = quantile_of_sorted(sorted, 0.25);
+    s.q3 = quantile_of_sorted(sorted, 0.75);
+    return s;
+  }();
+  double mean = 0, squares = 0;
+  const auto n = static_cast<double>(sorted.size());
+  for (const double x : sorted) mean += x / n;
+  for (const double x : sorted) squares += (x - mean) * (x - mean);
+  const double deviation = std::sqrt(squares / (n - 1)), range = (summary.q3 - summary.q1) / 1.34;
+  double width = 0.9 * (range > 0 ? std::min(deviation, range) : deviation) * std::pow(n, -0.2);
+  if (!(width > 0)) width = 1;
+  std::vector<double> outline;
+  double most = 0;
+  for (int i = 0; i < kPoints; ++i) {
+    const double at = sorted.front() + (sorted.back() - sorted.front()) * i / (kPoints - 1);
+    double density = 0;
+    for (const double x : sorted) density += std::exp(-0.5 * (at - x) * (at - x) / (width * width));
+    outline.insert(outline.end(), {at, density});
+    most = std::max(most, density);
+  }
+  for (std::size_t i = 0; i < outline.size(); i += 2) {  // what is only seen needs no more digits
+    outline[i] = rounded(outline[i]);
+    outline[i + 1] = rounded(outline[i + 1] / most);
+  }
+  return outline;
+}
+
+Tip tip_of(const Measurement& m, const std::vector<double>& sorted) {
+  Tip tip(m.label);
+  tip.timing(m)
+      .row("least", exact(sorted.front(), "ms"))
+      .row("quartiles", exact(Interval{quantile_of_sorted(sorted, 0.25), quantile_of_sorted(sorted, 0.75)}, "ms"))
+      .row("95th percentile", exact(quantile_of_sorted(sorted, 0.95), "ms"))
+      .row("99th percentile", exact(quantile_of_sorted(sorted, 0.99), "ms"))
+      .row("most", exact(sorted.back(), "ms"));
+  return tip;
+}
+
+json draw(const std::vector<const Measurement*>& measured) {
+  std::vector<std::string> names;
+  json violins = json::array(), points = json::array();
+  for (const Measurement* m : measured) {
+    std::vector<double> sorted = m->timing->trials_ms;
+    std::ranges::sort(sorted);
+    const json tip = tip_of(*m, sorted).json();
+    const auto row = static_cast<double>(names.size());
+    names.push_back(m->label);
+    if (sorted.size() < kFewest || sorted.front() == sorted.back()) {
+      for (const double trial : sorted) points.push_back({{"value", json::array({trial, row})}, {"tip", tip}});
+      continue;
+    }
+    std::vector<double> value = {row,
+                                 sorted.front(),
+                                 quantile_of_sorted(sorted, 0.25),
+                                 quantile_of_sorted(sorted, 0.5),
+                                 quantile_of_sorted(sorted, 0.75),
+                                 sorted.back(),
+                                 kPoints};
+    const std::vector<double> outline = outline_of(sorted);
+    value.insert(value.end(), outline.begin(), outline.end());
+    violins.push_back({{"value", value}, {"tip", tip}});
+  }
+  json option = base_option();
+  option["grid"] = {{"left", 8}, {"right", 24}, {"top", 8}, {"bottom", 44}, {"containLabel", true}};
+  option["yAxis"] = name_axis(std::move(names));
+  option["xAxis"] = value_axis(fmt::format("time per {}", measured.front()->timing->unit), "axis_ms");
+  option["xAxis"]["scale"] = true;
+  option["series"] = json::array(
+      {{{"type", "custom"},
+        {"renderItem", fn("violin")},
+        {"clip", true},
+        {"data", violins},
+        {"encode", {{"x", json::array({1, 5})}, {"y", 0}}},
+        {"itemStyle", {{"color", color("blue")}}}},
+       {{"type", "scatter"}, {"symbolSize", 9}, {"data", points}, {"itemStyle", {{"color", color("blue")}}}}});
+  option["media"] =
+      json::array({{{"query", {{"maxWidth", 600}}},
+                    {"option", {{"xAxis", {{"splitNumber", 3}}}, {"yAxis", narrow_names(option["yAxis"])}}}}});
+  return option;
+}
+
+}  // namespace
+
+Drawn latency_distribution(const Dataset& dataset) {
+  Drawn drawn;
+  for (const Scenario& scenario : dataset.scenarios()) {
+    if (scenario.subject.kind == SubjectKind::kKernel) continue;
+    std::vector<const Measurement*> measured;
+    for (const Measurement* m : scenario.current)
+      if (m->timing) measured.push_back(m);
+    if (measured.size() < 2) continue;
+    drawn.charts.push_back(
+        {.file = numbered("latency_distribution", drawn.charts.size()),
+         .title = fmt::format("How times per {} are spread", measured.front()->timing->unit),
+         .subtitle = subtitle_of(scenario),
+         .option = draw(measured),
+         .notes = {fmt::format(
+             "Density of the raw trials from the least to the most; thick: quartiles, ring: median. Fewer than {} "
+             "trials, or equal ones, are points.",
+             kFewest)},
+         .height = height_of_bars(measured.size())});
+  }
+  drawn.left_out = "no two configurations of one work were timed";
+  return drawn;
+}
+
+}  // namespace headroom::charts

@@ -1,0 +1,31 @@
+// Time against resolution in image tokens: baseline, the fastest configuration, peers.
+
+#include <fmt/format.h>
+
+#include "report/charts/charts.hpp"
+#include "report/option.hpp"
+#include "report/sweep.hpp"
+
+namespace headroom::charts {
+
+Drawn resolution_scaling(const Dataset& dataset) {
+  Drawn drawn;
+  for (const Sweep& sweep : sweeps_over(dataset, resolution_keys(), image_tokens_of)) {
+    const std::vector<SweepLine> lines = lines_of(sweep);
+    if (lines.empty()) continue;
+    const Measurement* any = nullptr;
+    for (const Measurement* m : lines.front().at)
+      if (m != nullptr) any = m;
+    const std::string y_name = fmt::format("time per {}", any->timing->unit);
+    drawn.charts.push_back(
+        {.file = numbered("resolution_scaling", drawn.charts.size()),
+         .title = "How time grows with resolution",
+         .subtitle = fmt::format("{}; {}", sweep.work, sweep.hardware),
+         .option = sweep_option(sweep, lines, "image tokens", y_name, [](double, double ms) { return ms; }),
+         .notes = {"Whiskers are the 95% bootstrap interval of the median."}});
+  }
+  drawn.left_out = "no configuration was measured at two resolutions, all else equal";
+  return drawn;
+}
+
+}  // namespace headroom::charts

@@ -1,0 +1,114 @@
+// Each kernel's rate against its intensity, under roofs that were measured on the same machine: a copy's bandwidth and,
+// for each compute type, the fastest product.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "report/charts/charts.hpp"
+#include "report/kernel_rates.hpp"
+#include "report/option.hpp"
+
+namespace headroom::charts {
+namespace {
+
+using nlohmann::json;
+
+json draw(const KernelSet& set) {
+  const double bandwidth = *set.copy_bytes_per_second;
+  std::map<std::string, json> points;
+  std::map<std::string, double> roofs;
+  double least = 1e300, most = 0, slowest = 1e300;
+  for (const KernelRate& kernel : set.kernels) {
+    if (!(kernel.node->cost_flops > 0) || !(kernel.node->cost_bytes > 0)) continue;
+    const double intensity = kernel.node->cost_flops / kernel.node->cost_bytes;
+    least = std::min(least, intensity);
+    most = std::max(most, intensity);
+    slowest = std::min(slowest, kernel.median_flops);
+    const std::string& type = kernel.node->compute_type;
+    if (kernel.node->cost_unit == "matrix") roofs[type] = std::max(roofs[type], kernel.median_flops);
+    Tip tip(kernel.measurement->label);
+    tip.row("rate", exact(kernel.median_flops, "FLOP/s"))
+        .row("intensity", exact(intensity, "FLOP/byte"))
+        .row("bandwidth", exact(kernel.median_bytes, "bytes/s"))
+        .row("kernel", kernel.node->kernel)
+        .timing(*kernel.measurement);
+    points[type].push_back(
+        {{"value", json::array({intensity, kernel.median_flops})}, {"text", kernel.node->op}, {"tip", tip.json()}});
+  }
+  if (points.empty()) return {};
+  least = std::pow(10, std::floor(std::log10(least)));
+  most = std::pow(10, std::ceil(std::log10(most)));
+  json option = base_option();
+  option["grid"] = {{"left", 8}, {"right", 130}, {"top", 60}, {"bottom", 44}, {"containLabel", true}};
+  option["legend"] = {{"top", 0}, {"left", 0}};
+  option["xAxis"] = value_axis("intensity: operations for each byte that must move", "axis_plain");
+  option["xAxis"].update({{"type", "log"}, {"min", least}, {"max", most}});
+  option["yAxis"] = value_axis("operations per second", "axis_flops");
+  option["yAxis"].update({{"type", "log"},
+                          {"min", std::pow(10, std::floor(std::log10(std::min(slowest, least * bandwidth))))},
+                          {"nameLocation", "end"},
+                          {"nameGap", 10},
+                          {"nameTextStyle", {{"align", "left"}}}});
+  option["series"] = json::array();
+  double top = 0;
+  for (const auto& [type, roof] : roofs) top = std::max(top, roof);
+  const auto line = [&](std::string name, json data, std::string_view role, const std::string& text) {
+    json last = {
+        {"value", data.back()},
+        {"text", text},
+        {"label", {{"show", true}, {"position", "right"}, {"color", color("text")}, {"formatter", fn("label")}}}};
+    data.erase(data.size() - 1);
+    data.push_back(last);
+    option["series"].push_back({{"type", "line"},
+                                {"name", std::move(name)},
+                                {"silent", true},
+                                {"symbol", "circle"},
+                                {"symbolSize", 1},
+                                {"data", data},
+                                {"lineStyle", {{"width", 1.5}, {"type", "dashed"}, {"color", color(role)}}},
+                                {"itemStyle", {{"color", color(role)}}}});
+  };
+  if (top == 0) top = bandwidth * most;
+  line(fmt::format("copy, {}", label_si(bandwidth, "B/s")),
+       json::array({json::array({least, least * bandwidth}),
+                    json::array({std::min(most, top / bandwidth), std::min(most, top / bandwidth) * bandwidth})}),
+       "gold", "");
+  for (const auto& [type, roof] : roofs)
+    line(fmt::format("fastest product in {}", type),
+         json::array({json::array({std::max(least, roof / bandwidth), roof}), json::array({most, roof})}),
+         role_of_compute_type(type), label_si(roof, "FLOP/s"));
+  for (auto& [type, items] : points)
+    option["series"].push_back({{"type", "scatter"},
+                                {"name", type},
+                                {"symbolSize", 10},
+                                {"data", items},
+                                {"itemStyle", {{"color", color(role_of_compute_type(type))}, {"opacity", 0.85}}}});
+  option["media"] =
+      json::array({{{"query", {{"maxWidth", 600}}}, {"option", {{"grid", {{"right", 76}, {"top", 110}}}}}}});
+  return option;
+}
+
+}  // namespace
+
+Drawn roofline(const Dataset& dataset) {
+  Drawn drawn{.charts = {}, .left_out = "no kernel was measured by itself beside a copy (headroom bench kernels)"};
+  for (const KernelSet& set : kernel_sets_of(dataset)) {
+    if (!set.copy_bytes_per_second) continue;
+    json option = draw(set);
+    if (option.is_null()) continue;
+    drawn.charts.push_back({.file = numbered("roofline", drawn.charts.size()),
+                            .title = "Kernels under the roofs of this machine",
+                            .subtitle = set.hardware,
+                            .option = std::move(option),
+                            .notes = {"Roofs are measured, not from a datasheet: the sloped one is a copy past the "
+                                      "cache, the flat ones the fastest "
+                                      "product of each compute type. What fits the cache can be above the slope."},
+                            .height = 560});
+  }
+  return drawn;
+}
+
+}  // namespace headroom::charts

@@ -1,0 +1,62 @@
+// Baseline, each switch alone, all together, other sets and peers: time of a unit of work and factor on the baseline.
+
+#include <fmt/ranges.h>
+
+#include "report/charts/charts.hpp"
+#include "report/ladder_view.hpp"
+#include "report/option.hpp"
+
+namespace headroom::charts {
+namespace {
+
+std::string text_of(const RungView& rung) {
+  const std::string time = label_ms(rung.measurement->timing->median_ms);
+  return rung.on_baseline ? fmt::format("{}  {}", time, label_factor(rung.on_baseline->value)) : time;
+}
+
+Bar make_bar(const RungView& rung, std::string name, std::string_view role) {
+  Tip tip(rung.measurement->label);
+  tip.timing(*rung.measurement).factor("against the baseline", rung.on_baseline);
+  return {.name = std::move(name),
+          .value = rung.measurement->timing->median_ms,
+          .interval = rung.measurement->timing->interval_ms,
+          .text = text_of(rung),
+          .role = role,
+          .tip = tip.json()};
+}
+
+Chart draw(const LadderView& ladder, std::size_t index) {
+  std::vector<Bar> bars = {make_bar(ladder.baseline, "baseline", "base")};
+  std::vector<const Measurement*> drawn = {ladder.baseline.measurement};
+  const auto add = [&](const RungView& rung, std::string name, std::string_view role) {
+    bars.push_back(make_bar(rung, std::move(name), role));
+    drawn.push_back(rung.measurement);
+  };
+  for (const RungView& rung : ladder.singles) add(rung, rung.label, "blue");
+  for (const RungView& rung : ladder.others) add(rung, rung.label, "sky");
+  if (const RungView* all = ladder.combined()) add(*all, "all together", "orange");
+  for (const RungView& rung : ladder.peers) add(rung, rung.label, "purple");
+
+  const std::string unit = ladder.baseline.measurement->timing->unit;
+  Chart chart{.file = numbered("speedup_comparison", index),
+              .title = fmt::format("What each optimization does to the time per {}", unit),
+              .subtitle = subtitle_of(*ladder.scenario),
+              .option = horizontal_bars(bars, fmt::format("time per {}", unit), "axis_ms"),
+              .notes = notes_on(*ladder.scenario, drawn),
+              .height = height_of_bars(bars.size())};
+  chart.notes.insert(chart.notes.begin(), "The factor says how many times as fast as the baseline: above 1 is faster.");
+  if (const RungView* all = ladder.combined())
+    chart.notes.push_back(fmt::format("All together: {}.", fmt::join(all->measurement->switches(), ", ")));
+  return chart;
+}
+
+}  // namespace
+
+Drawn speedup_comparison(const Dataset& dataset) {
+  Drawn drawn;
+  for (const LadderView& ladder : ladders_of(dataset)) drawn.charts.push_back(draw(ladder, drawn.charts.size()));
+  drawn.left_out = "no model was measured both without any switch and with one, on the same machine and the same work";
+  return drawn;
+}
+
+}  // namespace headroom::charts

@@ -1,0 +1,125 @@
+// Steps by resolution, with the seconds in each cell, for the configuration that was measured in the most cells.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "report/charts/charts.hpp"
+#include "report/option.hpp"
+#include "report/sweep.hpp"
+
+namespace headroom::charts {
+namespace {
+
+using nlohmann::json;
+
+struct Cell {
+  double steps;
+  double tokens;
+  const Measurement* measurement;
+};
+
+/// Cells by what they share: model, the rest of the request, hardware and configuration.
+std::map<std::string, std::vector<Cell>> cells_of(const Dataset& dataset) {
+  std::map<std::string, std::vector<Cell>> cells;
+  for (const Scenario& scenario : dataset.scenarios()) {
+    const auto tokens = image_tokens_of(scenario.subject), steps = request_number(scenario.subject, "steps");
+    if (!tokens || !steps) continue;
+    json rest = scenario.subject.request;
+    for (const std::string& key : resolution_keys()) rest.erase(key);
+    rest.erase("steps");
+    for (const Measurement* m : scenario.current)
+      if (m->timing)
+        cells[fmt::format("{}|{}|{}|{}|{}", scenario.subject.name, rest.dump(), scenario.hardware, m->label,
+                          m->result->configuration.baseline_dtype.value_or(""))]
+            .push_back({*steps, *tokens, m});
+  }
+  return cells;
+}
+
+std::string seconds(double ms) { return fmt::format("{:.3g} s", ms / 1e3); }
+
+json draw(const std::vector<Cell>& cells, const std::set<double>& steps, const std::set<double>& tokens) {
+  const auto names = [](const std::set<double>& values) {
+    std::vector<std::string> made;
+    for (const double value : values) made.push_back(fmt::format("{}", value));
+    return made;
+  };
+  const auto place = [](const std::set<double>& values, double value) {
+    return std::distance(values.begin(), values.find(value));
+  };
+  json items = json::array();
+  double least = cells.front().measurement->timing->median_ms, most = least;
+  for (const Cell& cell : cells) {
+    const double ms = cell.measurement->timing->median_ms;
+    least = std::min(least, ms);
+    most = std::max(most, ms);
+    Tip tip(fmt::format("{}, {} steps, {} image tokens", cell.measurement->label, cell.steps, cell.tokens));
+    tip.row("seconds", exact(ms / 1e3, "s")).timing(*cell.measurement);
+    items.push_back({{"value", json::array({place(tokens, cell.tokens), place(steps, cell.steps), ms})},
+                     {"text", seconds(ms)},
+                     {"tip", tip.json()}});
+  }
+  json option = base_option();
+  option["grid"] = {{"left", 60}, {"right", 20}, {"top", 8}, {"bottom", 100}, {"containLabel", true}};
+  option["xAxis"] = {{"type", "category"},
+                     {"name", "image tokens"},
+                     {"nameLocation", "middle"},
+                     {"nameGap", 30},
+                     {"data", names(tokens)}};
+  option["yAxis"] = {
+      {"type", "category"}, {"name", "steps"}, {"nameLocation", "middle"}, {"nameGap", 50}, {"data", names(steps)}};
+  option["visualMap"] = {{"min", least},
+                         {"max", most},
+                         {"calculable", false},
+                         {"orient", "horizontal"},
+                         {"left", "center"},
+                         {"bottom", 0},
+                         {"itemHeight", 160},
+                         {"text", json::array({seconds(most), seconds(least)})},
+                         {"textStyle", {{"color", color("text")}}},
+                         {"inRange", {{"color", color("heat")}}}};
+  option["series"] = json::array({{{"type", "heatmap"},
+                                   {"data", items},
+                                   {"itemStyle", {{"borderColor", color("panel")}, {"borderWidth", 2}}},
+                                   {"label",
+                                    {{"show", true},
+                                     {"color", color("text")},
+                                     {"textBorderColor", color("panel")},
+                                     {"textBorderWidth", 3},
+                                     {"formatter", fn("label")}}}}});
+  return option;
+}
+
+}  // namespace
+
+Drawn step_resolution_heatmap(const Dataset& dataset) {
+  const std::map<std::string, std::vector<Cell>> groups = cells_of(dataset);
+  Drawn drawn{.charts = {}, .left_out = "no configuration was measured at two numbers of steps and two resolutions"};
+  const std::vector<Cell>* best = nullptr;
+  const auto rank = [](const std::vector<Cell>& cells) {
+    return std::pair(cells.size(), -cells.back().measurement->timing->median_ms);
+  };
+  for (const auto& [key, cells] : groups)
+    if (best == nullptr || rank(cells) > rank(*best)) best = &cells;
+  if (best == nullptr) return drawn;
+  std::set<double> steps, tokens;
+  for (const Cell& cell : *best) {
+    steps.insert(cell.steps);
+    tokens.insert(cell.tokens);
+  }
+  if (steps.size() < 2 || tokens.size() < 2) return drawn;
+  const Scenario& scenario = dataset.scenario_of(*best->front().measurement);
+  drawn.charts.push_back(
+      {.file = "step_resolution_heatmap",
+       .title = fmt::format("Seconds for an image, by steps and resolution: {}", best->front().measurement->label),
+       .subtitle = fmt::format("{}; {}", scenario.subject.name, scenario.hardware),
+       .option = draw(*best, steps, tokens),
+       .notes = {"A blank cell was not measured."},
+       .height = 140 + 48 * static_cast<int>(steps.size())});
+  return drawn;
+}
+
+}  // namespace headroom::charts

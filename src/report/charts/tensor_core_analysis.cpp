@@ -1,0 +1,61 @@
+// Rates of products on matrix units, by compute type: mean, least, most and spread over the trials.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "measure/statistics.hpp"
+#include "report/charts/charts.hpp"
+#include "report/kernel_rates.hpp"
+#include "report/option.hpp"
+
+namespace headroom::charts {
+namespace {
+
+Bar make_bar(const KernelRate& kernel) {
+  const std::vector<double>& rates = kernel.flops_per_second;
+  const auto [least, most] = std::ranges::minmax(rates);
+  double mean = 0;
+  for (const double rate : rates) mean += rate / static_cast<double>(rates.size());
+  double squares = 0;
+  for (const double rate : rates) squares += (rate - mean) * (rate - mean);
+  const double spread = rates.size() < 2 ? 0 : std::sqrt(squares / static_cast<double>(rates.size() - 1)) / mean;
+  Tip tip(kernel.measurement->label);
+  tip.row("mean", exact(mean, "FLOP/s")).row("least", exact(least, "FLOP/s")).row("most", exact(most, "FLOP/s"));
+  tip.row("standard deviation", fmt::format("{} % of the mean", 100 * spread))
+      .row("trials", fmt::format("{}", rates.size()));
+  tip.row("kernel", fmt::format("{} ({})", kernel.node->kernel, kernel.node->implementation))
+      .row("computes in", kernel.node->compute_type);
+  return {.name = kernel.measurement->label,
+          .value = mean,
+          .interval = Interval{least, most},
+          .text = fmt::format("{} ± {:.2g}%", label_si(mean, "FLOP/s"), 100 * spread),
+          .role = role_of_compute_type(kernel.node->compute_type),
+          .tip = tip.json()};
+}
+
+}  // namespace
+
+Drawn tensor_core_analysis(const Dataset& dataset) {
+  Drawn drawn;
+  for (const KernelSet& set : kernel_sets_of(dataset)) {
+    std::vector<Bar> bars;
+    for (const KernelRate& kernel : set.kernels)
+      if (kernel.node->cost_unit == "matrix" && !kernel.flops_per_second.empty()) bars.push_back(make_bar(kernel));
+    if (bars.empty()) continue;
+    std::ranges::stable_sort(bars, std::ranges::greater{}, &Bar::value);
+    drawn.charts.push_back(
+        {.file = numbered("tensor_core_analysis", drawn.charts.size()),
+         .title = "What matrix products reach, by compute type",
+         .subtitle = set.hardware,
+         .option = horizontal_bars(bars, "mean rate", "axis_flops"),
+         .notes = {"Bars are means over the trials, whiskers the least and the most, ± the standard deviation. "
+                   "Grey computes in f32, blue in bf16 or f16, green in int8, orange in fp8."},
+         .height = height_of_bars(bars.size())});
+  }
+  drawn.left_out = "no product was measured by itself (headroom bench kernels)";
+  return drawn;
+}
+
+}  // namespace headroom::charts

@@ -1,0 +1,211 @@
+#include "report/dataset.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <ranges>
+
+#include "base/error.hpp"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> list_files(std::span<const fs::path> paths) {
+  std::vector<fs::path> files;
+  for (const fs::path& path : paths) {
+    std::error_code error;
+    if (!fs::is_directory(path, error)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<fs::path> found;
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path, error))
+      if (entry.is_regular_file() && entry.path().extension() == ".json") found.push_back(entry.path());
+    if (found.empty()) fail("{}: the folder holds no result file (*.json)", path.string());
+    std::ranges::sort(found);
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
+const TrialSeries* find_series(const Result& result, std::string_view what) {
+  const auto found = std::ranges::find(result.trials, what, &TrialSeries::what);
+  return found == result.trials.end() ? nullptr : &*found;
+}
+
+/// Denoise steps that a result really took: those of `steps=N` where it is on.
+std::optional<double> steps_taken(const Result& result) {
+  for (const std::string& name : result.configuration.applied) {
+    if (!name.starts_with("steps=")) continue;
+    const int steps = std::atoi(name.c_str() + 6);
+    if (steps > 0) return steps;
+  }
+  return request_number(result.subject, "steps");
+}
+
+std::string label_of(const Result& result) {
+  if (result.source.name != "headroom") {
+    if (result.name.starts_with(result.source.name)) return result.name;
+    return fmt::format("{} {}", result.source.name, result.name);
+  }
+  if (result.subject.kind == SubjectKind::kKernel) return result.name;
+  const std::vector<std::string>& asked = result.configuration.asked;
+  return asked.empty() ? "baseline" : fmt::format("{}", fmt::join(asked, "+"));
+}
+
+std::string describe_work(const Subject& subject) {
+  std::string text = subject.name;
+  if (subject.kind == SubjectKind::kKernel) return text;
+  const auto add = [&](const std::string& key, std::string_view one, std::string_view many) {
+    const std::optional<double> value = request_number(subject, key);
+    if (value) text += fmt::format(", {} {}", *value, *value == 1 ? one : many);
+  };
+  add("images", "image at once", "images at once");
+  add("batch", "image in a batch", "images in a batch");
+  add("steps", "step", "steps");
+  const auto rows = request_number(subject, "token_rows"), columns = request_number(subject, "token_columns");
+  if (rows && columns) text += fmt::format(", {}x{} image tokens", *rows, *columns);
+  add("image_tokens", "image token", "image tokens");
+  const auto width = request_number(subject, "width"), height = request_number(subject, "height");
+  if (width && height) text += fmt::format(", {}x{} pixels", *width, *height);
+  if (subject.request.contains("pass") && subject.request["pass"].is_string())
+    text += fmt::format(", one {} pass", subject.request["pass"].get<std::string>());
+  return text;
+}
+
+std::string describe_hardware(const Machine& machine, const Configuration& configuration) {
+  if (configuration.device == "cuda" && !machine.gpus.empty()) {
+    const GpuInfo& gpu = machine.gpus.front();
+    return gpu.driver ? fmt::format("{}, driver {}", gpu.name, *gpu.driver) : gpu.name;
+  }
+  const std::string where = configuration.device == "cpu" ? machine.cpu : configuration.device;
+  if (!configuration.threads) return where;
+  return fmt::format("{}, {} thread{}", where, *configuration.threads, *configuration.threads == 1 ? "" : "s");
+}
+
+/// Equal where times may be compared: the work, the device and what it is, threads on a CPU.
+std::string scenario_key(const Measurement& m) {
+  const Machine& machine = m.file->machine;
+  std::string key = fmt::format("{}|{}|{}", work_hash(m.result->subject), m.result->configuration.device,
+                                describe_hardware(machine, m.result->configuration));
+  if (m.result->configuration.device == "cpu")
+    key += fmt::format("|{}|{}|{}", machine.logical_cores, machine.allowed_cores, machine.memory_bytes);
+  return key;
+}
+
+/// Equal where one result is a repetition of the other.
+std::string configuration_key(const Measurement& m) {
+  const Configuration& c = m.result->configuration;
+  return fmt::format("{}|{}|{}|{}|{}", m.result->source.name, m.label, c.baseline_dtype.value_or(""),
+                     fmt::join(c.asked, ","), fmt::join(c.applied, ","));
+}
+
+}  // namespace
+
+std::optional<double> request_number(const Subject& subject, const std::string& key) {
+  const auto found = subject.request.find(key);
+  if (found == subject.request.end() || !found->is_number()) return {};
+  return found->get<double>();
+}
+
+std::optional<double> batch_of(const Subject& subject) {
+  const std::optional<double> images = request_number(subject, "images");
+  return images ? images : request_number(subject, "batch");
+}
+
+std::optional<Timing> timing_of(const Result& result) {
+  if (result.trials.empty()) return {};
+  const std::optional<double> steps = steps_taken(result), images = request_number(result.subject, "images");
+  const TrialSeries* const step = find_series(result, "step");
+  if (step != nullptr && steps && images && *images > 0) {
+    const TrialSeries* const prologue = find_series(result, "prologue");
+    const double prologue_ms = prologue == nullptr ? 0 : prologue->statistics.median;
+    const auto of_image = [&](double step_ms) { return (prologue_ms + *steps * step_ms) / *images; };
+    Timing timing{.unit = "image", .series = "step", .trials_ms = {}, .median_ms = 0, .interval_ms = {}};
+    for (const double time : step->time_ms) timing.trials_ms.push_back(of_image(time));
+    timing.median_ms = of_image(step->statistics.median);
+    if (const std::optional<Interval>& interval = step->statistics.median_interval)
+      timing.interval_ms = Interval{of_image(interval->low), of_image(interval->high)};
+    return timing;
+  }
+  const TrialSeries* series = &result.trials.front();
+  for (const char* preferred : {"image", "forward", "launch"}) {
+    if (find_series(result, preferred) == nullptr) continue;
+    series = find_series(result, preferred);
+    break;
+  }
+  return Timing{.unit = series->what == "forward" ? "forward pass" : series->what,
+                .series = series->what,
+                .trials_ms = series->time_ms,
+                .median_ms = series->statistics.median,
+                .interval_ms = series->statistics.median_interval};
+}
+
+Dataset Dataset::read(std::span<const fs::path> paths) {
+  std::vector<std::pair<std::string, ResultFile>> files;
+  for (const fs::path& path : list_files(paths)) files.emplace_back(path.string(), read_results(path));
+  return Dataset(std::move(files));
+}
+
+Dataset::Dataset(std::vector<std::pair<std::string, ResultFile>> files) {
+  for (auto& file : files) files_.push_back(std::move(file));
+  for (const auto& [path, file] : files_) {
+    for (const Result& result : file.results)
+      measurements_.push_back({.file = &file,
+                               .result = &result,
+                               .path = path,
+                               .label = label_of(result),
+                               .timing = timing_of(result),
+                               .is_peer = result.source.name != "headroom"});
+  }
+  if (measurements_.empty()) fail("there are no results to report: the files hold none");
+
+  std::map<std::string, std::size_t> by_key;
+  for (const Measurement& m : measurements_) {
+    const auto [found, is_new] = by_key.try_emplace(scenario_key(m), scenarios_.size());
+    if (is_new)
+      scenarios_.push_back({.subject = m.result->subject,
+                            .work = describe_work(m.result->subject),
+                            .hardware = describe_hardware(m.file->machine, m.result->configuration),
+                            .all = {},
+                            .current = {}});
+    scenarios_[found->second].all.push_back(&m);
+  }
+  for (Scenario& scenario : scenarios_) {
+    std::ranges::stable_sort(scenario.all, {}, [](const Measurement* m) { return m->file->created; });
+    std::map<std::string, std::size_t> place;
+    for (const Measurement* m : scenario.all) {
+      const auto [found, is_new] = place.try_emplace(configuration_key(*m), scenario.current.size());
+      if (is_new)
+        scenario.current.push_back(m);
+      else
+        scenario.current[found->second] = m;  // the later one, in the place of the first
+    }
+    std::ranges::stable_sort(scenario.current, {}, &Measurement::is_peer);
+  }
+  std::ranges::stable_sort(scenarios_, std::ranges::greater{},
+                           [](const Scenario& scenario) { return scenario.current.size(); });
+}
+
+const Scenario& Dataset::scenario_of(const Measurement& measurement) const {
+  for (const Scenario& scenario : scenarios_)
+    if (std::ranges::find(scenario.all, &measurement) != scenario.all.end()) return scenario;
+  HR_CHECK(!"a measurement of another dataset");
+  return scenarios_.front();
+}
+
+std::optional<Estimate> Dataset::factor(const Measurement& base, const Measurement& other) const {
+  const auto [found, is_new] = factors_.try_emplace({&base, &other});
+  if (!is_new) return found->second;
+  const auto is_positive = [](double time) { return time > 0; };
+  for (const Measurement* m : {&base, &other})
+    if (!m->timing || !std::ranges::all_of(m->timing->trials_ms, is_positive)) return {};
+  if (base.timing->unit != other.timing->unit) return {};
+  found->second = ratio_with_interval(base.timing->trials_ms, other.timing->trials_ms);
+  if (!base.timing->interval_ms || !other.timing->interval_ms) found->second->interval.reset();
+  return found->second;
+}
+
+}  // namespace headroom

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "measure/result.hpp"
+
+/// Results as charts want them: what one unit of work took, and which results are of equal work on equal hardware.
+namespace headroom {
+
+/// What one unit of work took. Where a result has the series "step", the unit is an image and its trials are those of
+/// the steps: (median prologue + steps * step) / images, as the ladder tells it.
+struct Timing {
+  std::string unit;  ///< "image", "forward pass", "launch", or the name of the only series
+  std::string series;
+  std::vector<double> trials_ms;  ///< of one unit, in the order they ran
+  double median_ms = 0;
+  std::optional<Interval> interval_ms;  ///< 95%, of the median; absent where the result has none
+};
+/// Nothing where the result has no series.
+[[nodiscard]] std::optional<Timing> timing_of(const Result& result);
+
+/// A result with the file it came in.
+struct Measurement {
+  const ResultFile* file = nullptr;
+  const Result* result = nullptr;
+  std::string path;
+  std::string label;  ///< the configuration: "baseline", "arena+fuse"; a peer's begins with its name
+  std::optional<Timing> timing;
+  bool is_peer = false;
+
+  [[nodiscard]] const std::vector<std::string>& switches() const { return result->configuration.asked; }
+};
+
+/// One work on one kind of hardware: only these are ever drawn beside each other.
+struct Scenario {
+  Subject subject;
+  std::string work;                         ///< in words: "fashion-flux, 10 images, 28 steps, ..."
+  std::string hardware;                     ///< in words: "Intel(R) Xeon(R) Processor, 2 threads"
+  std::vector<const Measurement*> all;      ///< by time of measurement
+  std::vector<const Measurement*> current;  ///< the latest of each configuration, ours before peers', else as measured
+};
+
+/// All results of a report. What it gives out lives as long as it does.
+class Dataset {
+ public:
+  /// Reads result files; a folder stands for every *.json below it, by name. Throws Error where one cannot be read or
+  /// there is none.
+  [[nodiscard]] static Dataset read(std::span<const std::filesystem::path> paths);
+  /// Takes results that are read already, with the path that each came from.
+  explicit Dataset(std::vector<std::pair<std::string, ResultFile>> files);
+  Dataset(Dataset&&) = default;
+
+  [[nodiscard]] const std::deque<Measurement>& measurements() const { return measurements_; }
+  /// Those with the most configurations first.
+  [[nodiscard]] const std::vector<Scenario>& scenarios() const { return scenarios_; }
+  [[nodiscard]] const Scenario& scenario_of(const Measurement& measurement) const;
+  [[nodiscard]] const std::deque<std::pair<std::string, ResultFile>>& files() const { return files_; }
+
+  /// By what factor `other` is faster than `base`, with its 95% interval; nothing where either has no time over zero.
+  /// The interval is absent where either side has a single trial or was itself measured without one.
+  [[nodiscard]] std::optional<Estimate> factor(const Measurement& base, const Measurement& other) const;
+
+ private:
+  std::deque<std::pair<std::string, ResultFile>> files_;
+  std::deque<Measurement> measurements_;
+  std::vector<Scenario> scenarios_;
+  mutable std::map<std::pair<const Measurement*, const Measurement*>, std::optional<Estimate>> factors_;
+};
+
+/// A request's number under `key`; nothing where it has none.
+[[nodiscard]] std::optional<double> request_number(const Subject& subject, const std::string& key);
+/// Images made at once: "images", or the "batch" of a forward pass.
+[[nodiscard]] std::optional<double> batch_of(const Subject& subject);
+
+}  // namespace headroom

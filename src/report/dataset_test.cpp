@@ -1,0 +1,104 @@
+#include "report/dataset.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/test_util.hpp"
+#include "report/ladder_view.hpp"
+#include "report/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+using test::make_dataset;
+using test::make_file;
+using test::make_result;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+TEST(TimingOf, AnImageIsThePrologueAndItsStepsSharedByTheBatch) {
+  Result result = make_result({"steps=4"}, {10, 12, 14});
+  Trials prologue;
+  prologue.wall_ms = {8};
+  result.trials.push_back(make_series("prologue", prologue));
+  const Timing timing = *timing_of(result);
+  EXPECT_EQ(timing.unit, "image");
+  EXPECT_EQ(timing.median_ms, (8 + 4 * 12) / 2.0);
+  EXPECT_THAT(timing.trials_ms, ElementsAre(24, 28, 32));
+  const Interval step = *result.trials[0].statistics.median_interval;
+  EXPECT_EQ(timing.interval_ms, (Interval{(8 + 4 * step.low) / 2, (8 + 4 * step.high) / 2}));
+}
+
+TEST(TimingOf, OtherSeriesCountAsTheyAre) {
+  const Subject kernel{.kind = SubjectKind::kKernel, .name = "add"};
+  EXPECT_EQ(timing_of(make_result({}, {3, 4, 5}, kernel, "launch"))->median_ms, 4);
+  EXPECT_EQ(timing_of(make_result({}, {3, 4, 5}, kernel, "forward"))->unit, "forward pass");
+  Result untimed = make_result({}, {1});
+  untimed.trials.clear();
+  EXPECT_FALSE(timing_of(untimed));
+}
+
+TEST(Dataset, KeepsWorksMachinesAndThreadsApart) {
+  Result four_threads = make_result({}, {1, 2});
+  four_threads.configuration.threads = 4;
+  ResultFile elsewhere = make_file({make_result({}, {1, 2})});
+  elsewhere.machine.cpu = "Other CPU";
+  Subject other = test::denoise_subject();
+  other.request["steps"] = 11;
+  const Dataset dataset = make_dataset({make_file({make_result({}, {1, 2})}), make_file({four_threads}), elsewhere,
+                                        make_file({make_result({}, {1, 2}, other)})});
+  EXPECT_THAT(dataset.scenarios(), SizeIs(4));
+}
+
+TEST(Dataset, AFactorNeedsTimesAndIntervals) {
+  std::vector<Result> results = {make_result({}, {10, 10, 10}), make_result({"arena"}, {5, 5, 5}),
+                                 make_result({"fuse"}, {4}), make_result({"flash"}, {0, 1})};
+  const Dataset dataset = make_dataset({make_file(results)});
+  const auto& m = dataset.measurements();
+  EXPECT_EQ(dataset.factor(m[0], m[1])->value, 2);
+  EXPECT_EQ(dataset.factor(m[0], m[1])->interval, (Interval{2, 2}));
+  EXPECT_EQ(dataset.factor(m[0], m[2])->value, 2.5);
+  EXPECT_FALSE(dataset.factor(m[0], m[2])->interval);  // a single trial
+  EXPECT_FALSE(dataset.factor(m[0], m[3]));            // a time of zero
+}
+
+TEST(Dataset, ReadsFilesAndFolders) {
+  const TempFolder folder;
+  write_results(folder / "b.json", make_file({make_result({}, {1, 2})}));
+  std::filesystem::create_directory(folder / "a");
+  write_results(folder / "a/c.json", make_file({make_result({"fuse"}, {1, 2})}));
+  const std::filesystem::path paths[] = {folder.path()};
+  const Dataset dataset = Dataset::read(paths);
+  EXPECT_THAT(dataset.measurements(), SizeIs(2));
+  EXPECT_EQ(dataset.measurements()[0].label, "fuse");
+  const std::filesystem::path missing[] = {folder / "none.json"};
+  EXPECT_THAT(error_of([&] { (void)Dataset::read(missing); }), HasSubstr("none.json"));
+  std::filesystem::create_directory(folder / "empty");
+  const std::filesystem::path empty[] = {folder / "empty"};
+  EXPECT_THAT(error_of([&] { (void)Dataset::read(empty); }), HasSubstr("holds no result file"));
+  EXPECT_THAT(error_of([] { make_dataset({make_file({})}); }), HasSubstr("no results"));
+}
+
+TEST(LadderOf, TellsSinglesFromWhatAddsUp) {
+  std::vector<Result> results = test::ladder_results();
+  results.push_back(make_result({"fuse", "steps=5"}, {40, 40}));
+  const Dataset dataset = make_dataset({make_file(results)});
+  const LadderView ladder = *ladder_of(dataset, dataset.scenarios().front());
+  const auto labels = [](const std::vector<RungView>& rungs) {
+    std::vector<std::string> list;
+    for (const RungView& rung : rungs) list.push_back(rung.label);
+    return list;
+  };
+  EXPECT_THAT(labels(ladder.singles), ElementsAre("arena", "fuse", "steps=5"));
+  EXPECT_THAT(labels(ladder.cumulative), ElementsAre("+ arena", "+ fuse", "+ steps=5"));
+  EXPECT_THAT(labels(ladder.others), ElementsAre("fuse+steps=5"));
+  EXPECT_EQ(ladder.combined()->on_baseline->value, 4);
+  EXPECT_EQ(*ladder.product_of_singles(), 1.25 * 0.8 * 2);
+  EXPECT_THAT(ladder.all(), SizeIs(7));
+}
+
+}  // namespace
+}  // namespace headroom

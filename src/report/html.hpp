@@ -1,0 +1,29 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "report/chart.hpp"
+
+/// Text from results goes into pages and SVG only through these.
+namespace headroom {
+
+/// `text` with & < > " ' as entities: safe between tags and in quoted attributes.
+[[nodiscard]] std::string escape_html(std::string_view text);
+/// JSON that can stand in a <script> element: no "<" in it.
+[[nodiscard]] std::string script_json(const nlohmann::json& value);
+/// `text` without what XML 1.0 cannot hold (control characters, bytes that are not UTF-8): each becomes U+FFFD.
+[[nodiscard]] std::string clean_xml(std::string_view text);
+/// The first `characters` characters of UTF-8 `text`, with an ellipsis where more follow.
+[[nodiscard]] std::string cut_text(std::string_view text, std::size_t characters);
+
+/// A whole document: `body` inside a page with the style, the chart library and the functions that options name.
+/// It loads nothing from anywhere, and forbids it.
+[[nodiscard]] std::string make_page(std::string_view title, std::string_view body);
+/// A <figure> that page.js draws: heading, chart, exact values on demand, notes.
+[[nodiscard]] std::string chart_figure(const Chart& chart, int heading_level);
+/// A document with one chart.
+[[nodiscard]] std::string chart_page(const Chart& chart);
+
+}  // namespace headroom

@@ -1,0 +1,63 @@
+#include "report/html.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "report/assets.hpp"
+#include "report/dashboard.hpp"
+#include "report/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(EscapeHtml, LeavesNoMarkup) {
+  EXPECT_EQ(escape_html(R"(<a href="x" id='y'>&)"), "&lt;a href=&quot;x&quot; id=&#39;y&#39;&gt;&amp;");
+}
+
+TEST(ScriptJson, CannotEndItsElement) {
+  const nlohmann::json value = {{"name", "</script><!--"}};
+  EXPECT_THAT(script_json(value), Not(HasSubstr("<")));
+  EXPECT_EQ(nlohmann::json::parse(script_json(value)), value);
+}
+
+TEST(CleanXml, ReplacesWhatXmlCannotHold) {
+  EXPECT_EQ(clean_xml("a\tb\n\u00e9\u4e16\U0001F600"), "a\tb\n\u00e9\u4e16\U0001F600");
+  EXPECT_EQ(clean_xml(std::string_view("a\0b\x01", 4)), "a\uFFFDb\uFFFD");
+  EXPECT_EQ(clean_xml("\xFFx\xC3"), "\uFFFDx\uFFFD");
+  EXPECT_EQ(clean_xml("\xED\xA0\x80"), "\uFFFD\uFFFD\uFFFD");  // a surrogate
+}
+
+TEST(CutText, CountsCharacters) {
+  EXPECT_EQ(cut_text("größer", 3), "grö…");
+  EXPECT_EQ(cut_text("größer", 6), "größer");
+}
+
+TEST(Dashboard, HostileNamesAreTextAndNothingElse) {
+  const std::string hostile = "</script><script>alert(1)</script>\"'<img src=x onerror=alert(2)>";
+  std::vector<Result> results = test::ladder_results();
+  for (Result& result : results) {
+    result.subject.name = hostile;
+    result.tags = {hostile};
+  }
+  results[1].configuration.asked = {hostile};
+  results[1].configuration.applied = {};
+  results[1].configuration.declined = {{hostile, hostile}};
+  results.push_back(test::make_peer(hostile, {1e-300, 1e300}));
+  results.back().subject.name = hostile;
+  ResultFile file = test::make_file(results);
+  file.machine.cpu = hostile;
+  const Dataset dataset = test::make_dataset({file});
+  std::string page = make_dashboard(dataset, draw_charts(dataset), {});
+  page.resize(page.find(echarts_js().substr(0, 100)));  // the library has its own markup
+  EXPECT_EQ(page.find("<script>alert"), std::string::npos);
+  EXPECT_EQ(page.find("<img"), std::string::npos);
+  EXPECT_NE(page.find("&lt;/script&gt;&lt;script&gt;alert(1)"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace headroom

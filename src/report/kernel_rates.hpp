@@ -1,0 +1,32 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/dataset.hpp"
+
+namespace headroom {
+
+/// A kernel measured by itself, with the work that its plan says it does.
+struct KernelRate {
+  const Measurement* measurement = nullptr;
+  const PlannedNode* node = nullptr;
+  std::vector<double> flops_per_second;  ///< of each trial
+  double median_flops = 0;               ///< per second
+  double median_bytes = 0;               ///< per second
+};
+
+/// The kernels of one machine, and the yardsticks measured beside them.
+struct KernelSet {
+  std::string hardware;  ///< in words
+  std::vector<KernelRate> kernels;
+  std::optional<double> copy_bytes_per_second;  ///< a copy, bytes read and written; absent where it was not measured
+};
+/// By machine, in the order of the results.
+[[nodiscard]] std::vector<KernelSet> kernel_sets_of(const Dataset& dataset);
+
+/// A colour for a compute type, the same in all charts.
+[[nodiscard]] std::string_view role_of_compute_type(const std::string& compute_type);
+
+}  // namespace headroom

@@ -1,0 +1,113 @@
+#include "report/ladder_view.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <ranges>
+#include <set>
+#include <span>
+
+namespace headroom {
+namespace {
+
+using Names = std::vector<std::string>;
+
+bool is_prefix(const Names& shorter, const Names& longer) {
+  return shorter.size() <= longer.size() && std::ranges::equal(shorter, longer | std::views::take(shorter.size()));
+}
+
+/// The measurements that add up, in pipeline order, to the largest set of switches.
+std::vector<const Measurement*> longest_chain(const std::vector<const Measurement*>& ours) {
+  std::vector<const Measurement*> best;
+  for (const Measurement* last : ours) {
+    if (last->switches().size() < 2) continue;
+    std::vector<const Measurement*> chain;
+    for (std::size_t n = 1; n <= last->switches().size(); ++n)
+      for (const Measurement* m : ours)
+        if (m->switches().size() == n && is_prefix(m->switches(), last->switches())) {
+          chain.push_back(m);
+          break;
+        }
+    const auto rank = [](const auto& list) {
+      return std::pair(list.size(), list.empty() ? 0 : list.back()->switches().size());
+    };
+    if (rank(chain) > rank(best)) best = chain;
+  }
+  return best;
+}
+
+}  // namespace
+
+const RungView* LadderView::combined() const {
+  if (cumulative.empty() || cumulative.back().measurement->switches().size() < 2) return nullptr;
+  return &cumulative.back();
+}
+
+std::optional<double> LadderView::product_of_singles() const {
+  if (combined() == nullptr) return {};
+  double product = 1;
+  for (const std::string& name : combined()->measurement->switches()) {
+    const auto single = std::ranges::find_if(
+        singles, [&](const RungView& rung) { return rung.measurement->switches().front() == name; });
+    if (single == singles.end() || !single->on_baseline) return {};
+    product *= single->on_baseline->value;
+  }
+  return product;
+}
+
+std::vector<const RungView*> LadderView::all() const {
+  std::vector<const RungView*> rungs = {&baseline};
+  std::set<const Measurement*> seen = {baseline.measurement};
+  for (const std::vector<RungView>* part : {&singles, &cumulative, &others, &peers})
+    for (const RungView& rung : *part)
+      if (seen.insert(rung.measurement).second) rungs.push_back(&rung);
+  return rungs;
+}
+
+std::optional<LadderView> ladder_of(const Dataset& dataset, const Scenario& scenario) {
+  if (scenario.subject.kind == SubjectKind::kKernel) return {};
+  const auto is_baseline = [](const Measurement* m) { return !m->is_peer && m->switches().empty() && m->timing; };
+  const auto baseline = std::ranges::find_if(scenario.current, is_baseline);
+  if (baseline == scenario.current.end()) return {};
+
+  LadderView ladder{.scenario = &scenario, .baseline = {}, .singles = {}, .cumulative = {}, .others = {}, .peers = {}};
+  const auto make_rung = [&](const Measurement* m, std::string label) {
+    return RungView{
+        .measurement = m, .label = std::move(label), .on_baseline = dataset.factor(**baseline, *m), .on_previous = {}};
+  };
+  ladder.baseline = make_rung(*baseline, "baseline");
+  std::vector<const Measurement*> ours;
+  for (const Measurement* m : scenario.current) {
+    if (m == *baseline || !m->timing) continue;
+    if (m->is_peer)
+      ladder.peers.push_back(make_rung(m, m->label));
+    else if (m->result->configuration.baseline_dtype == (*baseline)->result->configuration.baseline_dtype)
+      ours.push_back(m);
+  }
+  if (ours.empty() && ladder.peers.empty()) return {};
+
+  const Measurement* previous = *baseline;
+  for (const Measurement* m : longest_chain(ours)) {
+    const auto added = m->switches() | std::views::drop(previous->switches().size());
+    RungView rung = make_rung(m, fmt::format("+ {}", fmt::join(added, " + ")));
+    rung.on_previous = dataset.factor(*previous, *m);
+    ladder.cumulative.push_back(std::move(rung));
+    previous = m;
+  }
+  for (const Measurement* m : ours) {
+    if (m->switches().size() == 1)
+      ladder.singles.push_back(make_rung(m, m->label));
+    else if (std::ranges::none_of(ladder.cumulative, [&](const RungView& rung) { return rung.measurement == m; }))
+      ladder.others.push_back(make_rung(m, m->label));
+  }
+  return ladder;
+}
+
+std::vector<LadderView> ladders_of(const Dataset& dataset) {
+  std::vector<LadderView> ladders;
+  for (const Scenario& scenario : dataset.scenarios())
+    if (std::optional<LadderView> ladder = ladder_of(dataset, scenario)) ladders.push_back(std::move(*ladder));
+  return ladders;
+}
+
+}  // namespace headroom

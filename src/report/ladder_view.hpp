@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/dataset.hpp"
+
+namespace headroom {
+
+/// A configuration among those of one work on one machine, beside the baseline.
+struct RungView {
+  const Measurement* measurement = nullptr;
+  std::string label;                    ///< "baseline", "fuse", "+ bf16" for what a rung adds to the one before
+  std::optional<Estimate> on_baseline;  ///< how many times faster than the baseline
+  std::optional<Estimate> on_previous;  ///< than the rung before, in `cumulative`
+};
+
+/// The configurations of a scenario that has a baseline: Headroom's result without any switch.
+struct LadderView {
+  const Scenario* scenario = nullptr;
+  RungView baseline;
+  std::vector<RungView> singles;     ///< one switch alone, in pipeline order
+  std::vector<RungView> cumulative;  ///< from the first switch alone to all together; each adds to the one before
+  std::vector<RungView> others;      ///< other sets of switches
+  std::vector<RungView> peers;
+
+  /// All together; null where no rung has more than one switch.
+  [[nodiscard]] const RungView* combined() const;
+  /// The product of the factors of the switches alone; nothing where one of those in `combined` was not measured alone.
+  [[nodiscard]] std::optional<double> product_of_singles() const;
+  /// Every rung once: baseline, singles, cumulative from the second on, others, peers.
+  [[nodiscard]] std::vector<const RungView*> all() const;
+};
+
+/// The ladder of a scenario; nothing where it is of a kernel, has no baseline with a time, or nothing beside it. Where
+/// results differ in the precision of their baseline, those of the first.
+[[nodiscard]] std::optional<LadderView> ladder_of(const Dataset& dataset, const Scenario& scenario);
+/// Those of all scenarios.
+[[nodiscard]] std::vector<LadderView> ladders_of(const Dataset& dataset);
+
+}  // namespace headroom

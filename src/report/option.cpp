@@ -1,0 +1,221 @@
+#include "report/option.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+#include "measure/table.hpp"
+#include "report/html.hpp"
+
+namespace headroom {
+
+using nlohmann::json;
+
+namespace {
+
+/// Beyond these no unit helps.
+bool is_beyond_units(double value) { return value != 0 && (std::abs(value) >= 1e15 || std::abs(value) < 1e-9); }
+
+/// Room for the longest of `names`, wide as letters of the font mostly are.
+double width_of(const std::vector<std::string>& names, double font_size) {
+  std::size_t longest = 1;
+  for (const std::string& name : names) longest = std::max(longest, display_width(name));
+  return std::ceil(0.66 * font_size * static_cast<double>(longest)) + 4;
+}
+
+std::string plural(std::size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+json fn(std::string_view name) { return {{"$fn", name}}; }
+json color(std::string_view role) { return {{"$color", role}}; }
+
+std::string label_ms(double ms) {
+  if (is_beyond_units(ms)) return fmt::format("{:.3g} ms", ms);
+  std::string text = format_ms(ms);
+  if (text.ends_with(" us")) text.replace(text.size() - 2, 1, "µ");
+  return text;
+}
+
+std::string label_bytes(double bytes) {
+  if (is_beyond_units(bytes) && bytes > 1) return fmt::format("{:.3g} B", bytes);
+  return format_bytes(static_cast<std::uint64_t>(std::max(0.0, bytes)));
+}
+
+std::string label_factor(double factor) {
+  return is_beyond_units(factor) ? fmt::format("{:.3g}x", factor) : format_factor(factor);
+}
+
+std::string label_si(double value, std::string_view unit) {
+  static constexpr std::array<std::pair<double, std::string_view>, 6> kUnits = {
+      {{1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}}};
+  if (is_beyond_units(value / 1e3)) return fmt::format("{:.3g} {}", value, unit);
+  for (const auto& [size, prefix] : kUnits)
+    if (std::abs(value) >= size * 0.9995) return fmt::format("{} {}{}", format_significant(value / size), prefix, unit);
+  return fmt::format("{} {}", format_significant(value), unit);
+}
+
+std::string exact(double value, std::string_view unit) {
+  const bool is_whole = value == std::floor(value) && std::abs(value) < 1e15;
+  return is_whole ? fmt::format("{:.0f} {}", value, unit) : fmt::format("{} {}", value, unit);
+}
+
+std::string exact(const Interval& interval, std::string_view unit) {
+  return fmt::format("{} to {} {}", interval.low, interval.high, unit);
+}
+
+Tip::Tip(std::string_view title) : json_({{"title", title}, {"rows", json::array()}}) {}
+
+Tip& Tip::row(std::string_view name, std::string_view value) {
+  json_["rows"].push_back(json::array({name, value}));
+  return *this;
+}
+
+Tip& Tip::timing(const Measurement& measurement) {
+  const Timing& timing = *measurement.timing;
+  row(fmt::format("median per {}", timing.unit), exact(timing.median_ms, "ms"));
+  row("95% interval", timing.interval_ms ? exact(*timing.interval_ms, "ms") : "none in the result");
+  row("trials", timing.series == timing.unit || timing.series == "forward"
+                    ? fmt::format("{}", timing.trials_ms.size())
+                    : fmt::format("{} of a {}", timing.trials_ms.size(), timing.series));
+  for (const DeclinedSwitch& declined : measurement.result->configuration.declined)
+    row(fmt::format("{} declined", declined.name), declined.reason);
+  if (!measurement.result->tags.empty()) row("tags", fmt::format("{}", fmt::join(measurement.result->tags, ", ")));
+  return *this;
+}
+
+Tip& Tip::factor(std::string_view name, const std::optional<Estimate>& factor) {
+  if (!factor) return row(name, "not known");
+  return row(name, factor->interval ? fmt::format("{} ({} to {})", exact(factor->value, "times as fast"),
+                                                  factor->interval->low, factor->interval->high)
+                                    : exact(factor->value, "times as fast"));
+}
+
+json base_option() {
+  return {{"animation", false},
+          {"aria", {{"enabled", true}}},
+          {"tooltip", {{"trigger", "item"}, {"confine", true}, {"formatter", fn("tooltip")}}}};
+}
+
+json name_axis(std::vector<std::string> names) {
+  for (std::string& name : names) name = cut_text(name, 60);
+  const double width = width_of(names, 12);
+  return {
+      {"type", "category"},
+      {"inverse", true},
+      {"data", std::move(names)},
+      {"axisLabel", {{"width", std::min(width, 250.0)}, {"overflow", "break"}, {"lineHeight", 13}, {"interval", 0}}}};
+}
+
+double byte_interval(double most) {
+  double interval = 1;
+  while (interval * 5 < most) interval *= 2;
+  return interval;
+}
+
+json narrow_names(const json& axis) {
+  const double width = width_of(axis["data"].get<std::vector<std::string>>(), 10);
+  return {{"axisLabel", {{"width", std::min(width, 104.0)}, {"fontSize", 10}, {"lineHeight", 11}}}};
+}
+
+json value_axis(std::string_view name, std::string_view axis_fn) {
+  return {{"type", "value"},
+          {"name", name},
+          {"nameLocation", "middle"},
+          {"nameGap", 30},
+          {"axisLabel", {{"formatter", fn(axis_fn)}, {"hideOverlap", true}}}};
+}
+
+json horizontal_bars(const std::vector<Bar>& bars, std::string_view axis_name, std::string_view axis_fn) {
+  std::vector<std::string> names;
+  json items = json::array(), ends = json::array(), intervals = json::array();
+  for (const Bar& bar : bars) {
+    names.push_back(bar.name);
+    items.push_back({{"value", bar.value},
+                     {"name", bar.name},
+                     {"text", bar.text},
+                     {"tip", bar.tip},
+                     {"itemStyle", {{"color", color(bar.role)}}}});
+    ends.push_back({{"value", bar.interval ? std::max(bar.value, bar.interval->high) : bar.value}, {"text", bar.text}});
+    if (bar.interval) intervals.push_back(json::array({names.size() - 1, bar.interval->low, bar.interval->high}));
+  }
+  json option = base_option();
+  option["grid"] = {{"left", 8}, {"right", 170}, {"top", 8}, {"bottom", 44}, {"containLabel", true}};
+  option["yAxis"] = name_axis(std::move(names));
+  option["xAxis"] = value_axis(axis_name, axis_fn);
+  option["xAxis"]["min"] = 0;
+  option["series"] = json::array();
+  option["series"].push_back({{"type", "bar"}, {"data", items}, {"barMaxWidth", 26}, {"barGap", "-100%"}});
+  // Bars that are not seen, as long as the whiskers, carry the texts beyond both.
+  option["series"].push_back({{"type", "bar"},
+                              {"silent", true},
+                              {"barMaxWidth", 26},
+                              {"itemStyle", {{"color", "transparent"}}},
+                              {"label",
+                               {{"show", true},
+                                {"position", "right"},
+                                {"distance", 8},
+                                {"fontSize", 12},
+                                {"color", color("text")},
+                                {"textBorderColor", color("panel")},
+                                {"textBorderWidth", 3},
+                                {"formatter", fn("label")}}},
+                              {"data", ends}});
+  if (!intervals.empty())
+    option["series"].push_back({{"type", "custom"},
+                                {"silent", true},
+                                {"z", 5},
+                                {"renderItem", fn("interval_x")},
+                                {"encode", {{"x", json::array({1, 2})}, {"y", 0}}},
+                                {"data", intervals}});
+  option["media"] =
+      json::array({{{"query", {{"maxWidth", 600}}},
+                    {"option",
+                     {{"grid", {{"right", 112}}},
+                      {"xAxis", {{"splitNumber", 3}}},
+                      {"yAxis", narrow_names(option["yAxis"])},
+                      {"series", json::array({json::object(), {{"label", {{"fontSize", 11}, {"distance", 4}}}}})}}}}});
+  return option;
+}
+
+int height_of_bars(std::size_t bars) { return 60 + 40 * static_cast<int>(std::max<std::size_t>(bars, 2)); }
+
+std::string subtitle_of(const Scenario& scenario) { return fmt::format("{}; {}", scenario.work, scenario.hardware); }
+
+std::vector<std::string> notes_on(const Scenario& scenario, const std::vector<const Measurement*>& drawn) {
+  std::vector<std::string> notes, without;
+  std::set<std::string> tags;
+  bool has_interval = false;
+  for (const Measurement* m : drawn) {
+    if (m->timing && !m->timing->interval_ms) without.push_back(m->label);
+    if (m->timing && m->timing->interval_ms) has_interval = true;
+    tags.insert(m->result->tags.begin(), m->result->tags.end());
+    for (const DeclinedSwitch& declined : m->result->configuration.declined)
+      if (m->switches().size() == 1) notes.push_back(fmt::format("{} declined: {}", declined.name, declined.reason));
+  }
+  if (has_interval) notes.insert(notes.begin(), "Whiskers are the 95% bootstrap interval of the median.");
+  if (!without.empty())
+    notes.push_back(
+        fmt::format("Drawn without an interval, because the result has none: {}.", fmt::join(without, ", ")));
+  for (const std::string& tag : tags) {
+    if (tag == "random_weights")
+      notes.emplace_back("The weights are random: times are real, images are not.");
+    else
+      notes.push_back(fmt::format("Results are tagged {}.", tag));
+  }
+  if (const std::size_t older = scenario.all.size() - scenario.current.size(); older > 0)
+    notes.push_back(fmt::format("The latest of each configuration is drawn; {} of the same {} in the table.",
+                                plural(older, "earlier measurement"), older == 1 ? "is" : "are"));
+  return notes;
+}
+
+std::string numbered(std::string_view file, std::size_t index) {
+  return index == 0 ? std::string(file) : fmt::format("{}-{}", file, index + 1);
+}
+
+}  // namespace headroom

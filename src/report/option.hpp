@@ -1,0 +1,75 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/dataset.hpp"
+#include "report/ladder_view.hpp"
+
+/// Parts that ECharts options of several charts are made of.
+namespace headroom {
+
+/// A function or colour of assets/charts.js.
+[[nodiscard]] nlohmann::json fn(std::string_view name);
+[[nodiscard]] nlohmann::json color(std::string_view role);
+
+/// Labels: three significant digits with a unit that fits; "2.8e+296 h" where a number is beyond all units.
+[[nodiscard]] std::string label_ms(double ms);
+[[nodiscard]] std::string label_bytes(double bytes);
+[[nodiscard]] std::string label_factor(double factor);
+[[nodiscard]] std::string label_si(double value, std::string_view unit);  ///< "1.78 TFLOP/s"
+/// Every digit: "105.703125 ms", "31092264 bytes".
+[[nodiscard]] std::string exact(double value, std::string_view unit);
+[[nodiscard]] std::string exact(const Interval& interval, std::string_view unit);  ///< "248 to 259 ms"
+
+/// What a pointer shows of one item: exact values.
+class Tip {
+ public:
+  explicit Tip(std::string_view title);
+  Tip& row(std::string_view name, std::string_view value);
+  /// Median, interval, trials and what was declined.
+  Tip& timing(const Measurement& measurement);
+  Tip& factor(std::string_view name, const std::optional<Estimate>& factor);
+  [[nodiscard]] const nlohmann::json& json() const { return json_; }
+
+ private:
+  nlohmann::json json_;
+};
+
+/// One horizontal bar.
+struct Bar {
+  std::string name;
+  double value = 0;
+  std::optional<Interval> interval;
+  std::string text;  ///< beside the bar
+  std::string_view role = "blue";
+  nlohmann::json tip;
+};
+/// A bar for each, top first, with its interval as a whisker and its text beyond both. `axis_fn` writes the axis.
+[[nodiscard]] nlohmann::json horizontal_bars(const std::vector<Bar>& bars, std::string_view axis_name,
+                                             std::string_view axis_fn);
+/// The height that so many bars need.
+[[nodiscard]] int height_of_bars(std::size_t bars);
+
+/// What every option has: tooltips, no animation, description for readers of screens.
+[[nodiscard]] nlohmann::json base_option();
+/// An axis of categories that are names of any length, and one of values.
+[[nodiscard]] nlohmann::json name_axis(std::vector<std::string> names);
+[[nodiscard]] nlohmann::json narrow_names(
+    const nlohmann::json& axis);  ///< what changes of the first on a narrow screen
+[[nodiscard]] nlohmann::json value_axis(std::string_view name, std::string_view axis_fn);
+
+/// A power of two that divides an axis of bytes up to `most` into five at the most.
+[[nodiscard]] double byte_interval(double most);
+
+/// "of X on Y", under a chart's title.
+[[nodiscard]] std::string subtitle_of(const Scenario& scenario);
+/// Sentences about what a reader must know of these results: no interval, few trials, tags, repetitions left out.
+[[nodiscard]] std::vector<std::string> notes_on(const Scenario& scenario, const std::vector<const Measurement*>& drawn);
+/// "speedup_comparison" for the first of its kind, "speedup_comparison-2" for the next.
+[[nodiscard]] std::string numbered(std::string_view file, std::size_t index);
+
+}  // namespace headroom

@@ -1,0 +1,150 @@
+#include "report/rasterizer.hpp"
+
+#include <dlfcn.h>
+#include <librsvg/rsvg.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+
+#include "base/error.hpp"
+
+namespace headroom {
+namespace {
+
+/// Addresses of the functions that are called, by the headers' own types.
+struct Libraries {
+#define HR_FUNCTION(library, name) decltype(&::name) name = nullptr;
+#include "report/rasterizer_functions.def"
+#undef HR_FUNCTION
+  std::string missing;  ///< why they cannot be used; empty where they can
+};
+
+void* open_library(const char* soname, std::string& missing) {
+  void* library = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr && missing.empty())
+    missing = std::string("charts as PNG or SVG need librsvg and cairo, and ") + soname +
+              " cannot be opened (Debian has them in librsvg2-2); --format html needs neither";
+  return library;
+}
+
+template <typename Function>
+void load(void* library, const char* name, Function& function, std::string& missing) {
+  if (library == nullptr) return;
+  function = reinterpret_cast<Function>(dlsym(library, name));  // NOLINT: what dlsym is for
+  if (function == nullptr && missing.empty())
+    missing = std::string("charts as PNG or SVG need librsvg 2.46 or later, and this machine's lacks ") + name;
+}
+
+Libraries open_libraries() {
+  Libraries l;
+  void* const rsvg = open_library("librsvg-2.so.2", l.missing);
+  void* const cairo = open_library("libcairo.so.2", l.missing);
+  void* const gobject = open_library("libgobject-2.0.so.0", l.missing);
+  void* const glib = open_library("libglib-2.0.so.0", l.missing);
+#define HR_FUNCTION(library, name) load(library, #name, l.name, l.missing);
+#include "report/rasterizer_functions.def"
+#undef HR_FUNCTION
+  return l;
+}
+
+/// Opened once, never closed: they keep state of their own.
+const Libraries& libraries() {
+  static const Libraries opened = open_libraries();
+  if (!opened.missing.empty()) fail("{}", opened.missing);
+  return opened;
+}
+
+/// A surface and what draws on it.
+class Canvas {
+ public:
+  Canvas(int width, int height)
+      : l_(libraries()),
+        surface_(l_.cairo_image_surface_create(CAIRO_FORMAT_ARGB32, width, height), l_.cairo_surface_destroy),
+        context_(l_.cairo_create(surface_.get()), l_.cairo_destroy) {
+    const cairo_status_t status = l_.cairo_surface_status(surface_.get());
+    if (status != CAIRO_STATUS_SUCCESS)
+      fail("an image of {}x{} pixels cannot be made: {}", width, height, l_.cairo_status_to_string(status));
+  }
+  [[nodiscard]] cairo_surface_t* surface() const { return surface_.get(); }
+  [[nodiscard]] cairo_t* context() const { return context_.get(); }
+
+ private:
+  const Libraries& l_;
+  std::unique_ptr<cairo_surface_t, void (*)(cairo_surface_t*)> surface_;
+  std::unique_ptr<cairo_t, void (*)(cairo_t*)> context_;
+};
+
+/// Size in pixels of "bold 12px sans-serif"; 12 where none is given.
+double size_of_font(std::string_view css_font) {
+  const std::size_t end = css_font.find("px");
+  if (end == std::string_view::npos) return 12;
+  const std::size_t blank = css_font.rfind(' ', end);
+  const std::size_t begin = blank == std::string_view::npos ? 0 : blank + 1;
+  double size = 12;
+  std::from_chars(css_font.data() + begin, css_font.data() + end, size);
+  return size;
+}
+
+}  // namespace
+
+void require_rasterizer() { (void)libraries(); }
+
+Image rasterize(std::string_view svg, int width, int height, double scale) {
+  const Libraries& l = libraries();
+  const auto complain = [&](GError* error) {
+    const std::string message = error != nullptr ? error->message : "unknown error";
+    if (error != nullptr) l.g_error_free(error);
+    fail("a chart's SVG cannot be drawn: {}", message);
+  };
+  GError* error = nullptr;
+  const auto* bytes = reinterpret_cast<const guint8*>(svg.data());  // NOLINT: its bytes
+  const std::unique_ptr<RsvgHandle, void (*)(gpointer)> handle(l.rsvg_handle_new_from_data(bytes, svg.size(), &error),
+                                                               l.g_object_unref);
+  if (!handle) complain(error);
+
+  Image image{.width = static_cast<int>(std::lround(width * scale)),
+              .height = static_cast<int>(std::lround(height * scale)),
+              .channels = 3,
+              .pixels = {}};
+  const Canvas canvas(image.width, image.height);
+  l.cairo_set_source_rgb(canvas.context(), 1, 1, 1);
+  l.cairo_paint(canvas.context());
+  l.cairo_scale(canvas.context(), scale, scale);
+  const RsvgRectangle viewport{.x = 0, .y = 0, .width = double(width), .height = double(height)};
+  if (l.rsvg_handle_render_document(handle.get(), canvas.context(), &viewport, &error) == 0) complain(error);
+  l.cairo_surface_flush(canvas.surface());
+
+  const unsigned char* data = l.cairo_image_surface_get_data(canvas.surface());
+  const int stride = l.cairo_image_surface_get_stride(canvas.surface());
+  image.pixels.resize(static_cast<std::size_t>(image.width) * static_cast<std::size_t>(image.height) * 3);
+  std::uint8_t* out = image.pixels.data();
+  for (int y = 0; y < image.height; ++y) {
+    const unsigned char* row = data + static_cast<std::ptrdiff_t>(y) * stride;
+    for (int x = 0; x < image.width; ++x, row += 4) {  // blue, green, red, alpha; opaque, so not premultiplied
+      *out++ = row[2];
+      *out++ = row[1];
+      *out++ = row[0];
+    }
+  }
+  return image;
+}
+
+double text_width(std::string_view text, std::string_view css_font) {
+  const Libraries& l = libraries();
+  const Canvas canvas(1, 1);
+  const std::unique_ptr<cairo_font_options_t, void (*)(cairo_font_options_t*)> options(l.cairo_font_options_create(),
+                                                                                       l.cairo_font_options_destroy);
+  l.cairo_font_options_set_hint_metrics(options.get(), CAIRO_HINT_METRICS_OFF);
+  l.cairo_set_font_options(canvas.context(), options.get());
+  const bool bold = css_font.find("bold") != std::string_view::npos;
+  l.cairo_select_font_face(canvas.context(), std::string(kChartFont).c_str(), CAIRO_FONT_SLANT_NORMAL,
+                           bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
+  l.cairo_set_font_size(canvas.context(), size_of_font(css_font));
+  cairo_text_extents_t extents;
+  l.cairo_text_extents(canvas.context(), std::string(text).c_str(), &extents);
+  return extents.x_advance;
+}
+
+}  // namespace headroom

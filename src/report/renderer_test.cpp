@@ -1,0 +1,144 @@
+#include "report/renderer.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <set>
+
+#include "base/test_util.hpp"
+#include "io/png.hpp"
+#include "report/charts/charts.hpp"
+#include "report/html.hpp"
+#include "report/rasterizer.hpp"
+#include "report/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+/// Results of which every kind of chart can be drawn but for those that need a sweep.
+Dataset rich_dataset() {
+  std::vector<Result> results = test::ladder_results();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    test::set_quality(results[i], "accuracy", 0.9 - 0.01 * static_cast<double>(i), Interval{0.8, 0.95});
+    if (i > 0) test::set_quality(results[i], "psnr_db", 60 - static_cast<double>(i));
+  }
+  results.push_back(test::make_peer("eager", {200, 210, 220}));
+  return test::make_dataset({test::make_file(results), test::kernel_file()});
+}
+
+/// Texts that an option shows beside its items.
+void collect_texts(const json& value, std::set<std::string>& texts) {
+  if (value.is_object() && value.contains("text") && value["text"].is_string())
+    texts.insert(value["text"].get<std::string>());
+  if (value.is_structured())
+    for (const json& inner : value) collect_texts(inner, texts);
+}
+
+ChartRenderer& renderer() {
+  static ChartRenderer one;  // loading takes a quarter of a second
+  return one;
+}
+
+TEST(ChartRenderer, EveryTextOfAnOptionIsInTheSvgAndThePage) {
+  const ChartSet set = draw_charts(rich_dataset());
+  ASSERT_GE(set.charts.size(), 12U);
+  for (const Chart& chart : set.charts) {
+    const std::string svg = renderer().to_svg(chart), page = chart_page(chart);
+    EXPECT_THAT(svg, HasSubstr(escape_html(chart.title)));
+    EXPECT_THAT(page, HasSubstr(script_json(chart.option)));
+    std::set<std::string> texts;
+    collect_texts(chart.option["series"], texts);
+    const bool may_hide = chart.option["series"].back().contains("labelLayout") || chart.file == "roofline";
+    for (const std::string& text : texts) {
+      const std::string first_line = text.substr(0, text.find('\n'));
+      if (may_hide) continue;
+      EXPECT_THAT(svg, HasSubstr(escape_html(first_line))) << chart.file;
+    }
+    EXPECT_THAT(svg, Not(HasSubstr("dominant-baseline")));
+    EXPECT_THAT(svg, Not(HasSubstr("NaN"))) << chart.file;
+  }
+}
+
+TEST(ChartRenderer, WritesPngsWithInkInThem) {
+  const TempFolder folder;
+  const ChartSet set = draw_charts(rich_dataset());
+  std::vector<std::pair<std::filesystem::path, std::string>> svgs;
+  for (const Chart& chart : set.charts) svgs.emplace_back(folder / (chart.file + ".png"), renderer().to_svg(chart));
+  write_pngs(svgs);
+  for (const auto& [path, svg] : svgs) {
+    const Image image = read_png(path);
+    EXPECT_EQ(image.width, 2 * size_of_svg(svg).width);
+    EXPECT_EQ(image.height, 2 * size_of_svg(svg).height);
+    std::set<std::uint32_t> colors;
+    for (std::size_t i = 0; i + 2 < image.pixels.size(); i += 3)
+      colors.insert(image.pixels[i] << 16U | image.pixels[i + 1] << 8U | image.pixels[i + 2]);
+    EXPECT_GT(colors.size(), 20U) << path;  // text is antialiased
+  }
+}
+
+TEST(ChartRenderer, BarsAreAsLongAsTheirValues) {
+  const Dataset dataset =
+      test::make_dataset({test::make_file({test::make_result({}, {100, 100}), test::make_result({"fuse"}, {50, 50})})});
+  const std::string svg = renderer().to_svg(charts::speedup_comparison(dataset).charts.front());
+  const TempFolder folder;
+  const Image image = rasterize(svg, size_of_svg(svg).width, size_of_svg(svg).height, 1);
+  const auto pixels_of = [&](int red, int green, int blue) {
+    std::int64_t count = 0;
+    for (std::size_t i = 0; i + 2 < image.pixels.size(); i += 3)
+      count += image.pixels[i] == red && image.pixels[i + 1] == green && image.pixels[i + 2] == blue ? 1 : 0;
+    return static_cast<double>(count);
+  };
+  const double baseline = pixels_of(0x6a, 0x76, 0x86), fuse = pixels_of(0x00, 0x69, 0xa8);
+  ASSERT_GT(fuse, 1000);
+  EXPECT_NEAR(baseline / fuse, 2, 0.1);
+}
+
+TEST(ChartRenderer, TakesHostileNamesAndNumbers) {
+  const std::vector<std::string> names = {"\"quoted\" & <b>",
+                                          "</script></svg>",
+                                          std::string(5000, 'x'),
+                                          "\u0645\u0631\u062d\u0628\u0627 \u4e16\u754c \U0001F600",
+                                          std::string("control \x01\x1f characters"),
+                                          "{a}{b}{c} {name|x}"};
+  std::vector<Result> results = {test::make_result({}, {1e-300, 1e-300})};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    results.push_back(test::make_result({names[i]}, {i % 2 == 0 ? 1e300 : 0.0}));
+    test::set_memory(results.back(), 0, 0, 9'000'000'000'000'000'000);
+    test::set_quality(results.back(), "psnr_db", i % 2 == 0 ? 1e300 : -1e-300);
+  }
+  const ChartSet set = draw_charts(test::make_dataset({test::make_file(results)}));
+  ASSERT_GE(set.charts.size(), 3U);
+  for (const Chart& chart : set.charts) {
+    const std::string svg = renderer().to_svg(chart);
+    const Image image =
+        rasterize(svg, size_of_svg(svg).width, size_of_svg(svg).height, 0.5);  // throws where it is no SVG
+    EXPECT_GT(image.width, 0);
+  }
+}
+
+TEST(Rasterizer, NamesWhatIsWrong) {
+  EXPECT_THAT(error_of([] { (void)rasterize("<svg", 10, 10, 1); }), HasSubstr("a chart's SVG cannot be drawn"));
+}
+
+TEST(Rasterizer, MeasuresTextInTheChartFont) {
+  const double width = text_width("headroom", "12px sans-serif");
+  EXPECT_GT(width, 40);
+  EXPECT_LT(width, 80);
+  EXPECT_NEAR(text_width("headroom", "24px sans-serif"), 2 * width, 1e-6);
+  EXPECT_GT(text_width("headroom", "bold 12px sans-serif"), width);
+}
+
+TEST(ScriptEngine, SaysWhatFails) {
+  ScriptEngine engine;
+  EXPECT_THAT(error_of([&] { engine.run("throw new Error('so it is')", "a.js"); }), HasSubstr("so it is"));
+  EXPECT_THAT(error_of([&] { engine.run("var = 1", "b.js"); }), HasSubstr("b.js"));
+  EXPECT_EQ(engine.call("(function (text) { return text + '!'; })", "grüß"), "grüß!");
+}
+
+}  // namespace
+}  // namespace headroom

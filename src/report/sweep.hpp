@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "report/dataset.hpp"
+
+namespace headroom {
+
+/// One work of a sweep.
+struct SweepPoint {
+  double x = 0;
+  const Scenario* scenario = nullptr;
+};
+
+/// Works on one machine that differ only in what is swept over.
+struct Sweep {
+  std::string work;                ///< what they share, in words
+  std::string hardware;            ///< in words
+  std::vector<SweepPoint> points;  ///< by x, ascending; two at least
+};
+
+/// The sweeps over the members `keys` of requests: `x_of` gives a work's place, or nothing where it has none.
+[[nodiscard]] std::vector<Sweep> sweeps_over(const Dataset& dataset, const std::set<std::string>& keys,
+                                             const std::function<std::optional<double>(const Subject&)>& x_of);
+
+/// Image tokens of a request: "image_tokens", or rows times columns.
+[[nodiscard]] std::optional<double> image_tokens_of(const Subject& subject);
+/// The members of a request that say how large images are.
+[[nodiscard]] const std::set<std::string>& resolution_keys();
+
+/// What is drawn of a sweep: the baseline, the fastest of our configurations at the last point, and every peer; each
+/// only where it was measured at two points or more. By label; a point without the configuration holds null.
+struct SweepLine {
+  std::string label;
+  std::string_view role;
+  std::vector<const Measurement*> at;  ///< one for each point of the sweep
+};
+[[nodiscard]] std::vector<SweepLine> lines_of(const Sweep& sweep);
+
+/// Lines over a sweep: `scale` gives what is drawn, in ms, of a time at a place.
+[[nodiscard]] nlohmann::json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines,
+                                          std::string_view x_name, std::string_view y_name,
+                                          const std::function<double(double x, double ms)>& scale);
+
+}  // namespace headroom

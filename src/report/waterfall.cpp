@@ -1,0 +1,80 @@
+#include "report/waterfall.hpp"
+
+#include <algorithm>
+
+namespace headroom {
+
+using nlohmann::json;
+
+json waterfall(const std::vector<WaterfallStep>& steps, std::string_view axis_name, std::string_view axis_fn) {
+  std::vector<std::string> names;
+  json bases = json::array(), changes = json::array(), ends = json::array(), intervals = json::array();
+  const auto add = [&](const WaterfallStep& step, std::string name, double from, double to, std::string_view role) {
+    const double end = std::max({from, to, step.interval ? step.interval->high : to});
+    if (step.interval) intervals.push_back(json::array({names.size(), step.interval->low, step.interval->high}));
+    names.push_back(std::move(name));
+    bases.push_back(std::min(from, to));
+    changes.push_back({{"value", std::max(from, to) - std::min(from, to)},
+                       {"name", names.back()},
+                       {"text", step.text},
+                       {"tip", step.tip},
+                       {"itemStyle", {{"color", color(role)}}}});
+    ends.push_back({{"value", end}, {"text", step.text}});
+  };
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const double before = i == 0 ? 0 : steps[i - 1].value;
+    const std::string_view role = i == 0 ? "base" : steps[i].value <= before ? "green" : "purple";
+    add(steps[i], steps[i].name, before, steps[i].value, role);
+  }
+  add(steps.back(), "all together", 0, steps.back().value, "orange");
+  ends.back()["text"] = "";
+  changes.back()["tip"] = steps.back().tip;
+
+  json option = base_option();
+  option["grid"] = {{"left", 8}, {"right", 170}, {"top", 8}, {"bottom", 44}, {"containLabel", true}};
+  option["yAxis"] = name_axis(std::move(names));
+  option["xAxis"] = value_axis(axis_name, axis_fn);
+  option["xAxis"]["min"] = 0;
+  if (axis_fn == "axis_bytes")
+    option["xAxis"]["interval"] = byte_interval(std::ranges::max(steps, {}, &WaterfallStep::value).value);
+  const json unseen = {{"color", "transparent"}};
+  option["series"] =
+      json::array({{{"type", "bar"},
+                    {"stack", "change"},
+                    {"silent", true},
+                    {"barMaxWidth", 26},
+                    {"itemStyle", unseen},
+                    {"data", bases}},
+                   {{"type", "bar"}, {"stack", "change"}, {"barMaxWidth", 26}, {"barGap", "-100%"}, {"data", changes}},
+                   {{"type", "bar"},
+                    {"silent", true},
+                    {"barMaxWidth", 26},
+                    {"itemStyle", unseen},
+                    {"data", ends},
+                    {"label",
+                     {{"show", true},
+                      {"position", "right"},
+                      {"distance", 8},
+                      {"color", color("text")},
+                      {"textBorderColor", color("panel")},
+                      {"textBorderWidth", 3},
+                      {"formatter", fn("label")}}}}});
+  if (!intervals.empty())
+    option["series"].push_back({{"type", "custom"},
+                                {"silent", true},
+                                {"z", 5},
+                                {"renderItem", fn("interval_x")},
+                                {"encode", {{"x", json::array({1, 2})}, {"y", 0}}},
+                                {"data", intervals}});
+  option["media"] = json::array(
+      {{{"query", {{"maxWidth", 600}}},
+        {"option",
+         {{"grid", {{"right", 112}}},
+          {"xAxis", {{"splitNumber", 2}}},
+          {"yAxis", narrow_names(option["yAxis"])},
+          {"series",
+           json::array({json::object(), json::object(), {{"label", {{"fontSize", 11}, {"distance", 4}}}}})}}}}});
+  return option;
+}
+
+}  // namespace headroom

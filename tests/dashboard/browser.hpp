@@ -1,0 +1,61 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace headroom::test {
+
+/// A headless Chromium with one page, spoken to over a pipe (Chrome DevTools Protocol). It has no network. Whatever it
+/// does not answer within half a minute throws std::runtime_error.
+class Browser {
+ public:
+  Browser();
+  ~Browser();
+  Browser(const Browser&) = delete;
+  Browser& operator=(const Browser&) = delete;
+
+  /// The size of what is seen, and the reader's colour scheme ("light" or "dark"), from now on.
+  void set_screen(int width, int height, std::string_view scheme);
+  /// Opens a file and waits until it has loaded.
+  void open(const std::filesystem::path& path);
+  /// The value of a JavaScript expression; throws with its message where it throws. A promise is waited for.
+  nlohmann::json evaluate(const std::string& expression);
+  /// Waits until the expression is true.
+  void wait_for(const std::string& expression);
+  void move_mouse(double x, double y);
+  /// CPU time of the page's main thread so far, in seconds.
+  double main_thread_seconds();
+  /// What is seen, as PNG.
+  void take_screenshot(const std::filesystem::path& path);
+  /// The page on paper, as PDF in base64.
+  std::string print();
+
+  /// Errors and warnings that the page wrote to its console, and exceptions, since it was opened.
+  [[nodiscard]] const std::vector<std::string>& complaints() const { return complaints_; }
+  /// Addresses that the page asked for since it was opened, its own first.
+  [[nodiscard]] const std::vector<std::string>& requests() const { return requests_; }
+
+ private:
+  nlohmann::json call(const std::string& method, nlohmann::json parameters = nlohmann::json::object());
+  nlohmann::json read_message();
+  void take_event(const nlohmann::json& event);
+
+  std::filesystem::path profile_;
+  pid_t process_ = -1;
+  int to_browser_ = -1;
+  int from_browser_ = -1;
+  std::string unread_;
+  std::string session_;
+  std::int64_t last_id_ = 0;
+  bool loaded_ = false;
+  std::vector<std::string> complaints_;
+  std::vector<std::string> requests_;
+};
+
+}  // namespace headroom::test
