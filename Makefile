@@ -7,7 +7,7 @@ FILES ?=
 BENCH ?= fashion-flux --opt lossless
 
 .DEFAULT_GOAL := build
-.PHONY: help build bench-compare bundle demo quality test asan fuzz format lint clean bootstrap bootstrap-tools
+.PHONY: help build bench-compare bundle demo quality images test asan fuzz format lint clean bootstrap bootstrap-tools
 .NOTPARALLEL:  # two commands would wait for each other at apt's lock
 
 help:  ## list the commands
@@ -20,14 +20,19 @@ bundle: build/release/build.ninja  ## pack the program and the GPU tests for ano
 	cmake --build --preset release --parallel $(JOBS) --target headroom backends_tests kernels_tests run_tests e2e_tests
 	scripts/bundle.sh build/release dist/headroom.tar.xz
 
-demo: build  ## measure every optimization on the model that ships with the project, into out/demo
+demo: build  ## measure every optimization on the model that ships with the project, with a dashboard, into out/demo
 	build/release/headroom ladder models/fashion-flux --out out/demo
+	build/release/headroom report out/demo/results.json --out out/demo
 
 quality: build  ## the same, judging quality on 500 images, into out/quality
 	build/release/headroom ladder models/fashion-flux --quality 500 --out out/quality
 
 bench-compare: build  ## is this checkout slower than revision BASE? BENCH="..." are the arguments of `headroom bench`
 	@JOBS=$(JOBS) scripts/bench_compare.sh "$(BASE)" $(BENCH)
+
+images: build  ## draw the README's charts again from the committed results, into docs/images
+	build/release/headroom report bench/results/cpu/ladder.json bench/results/cpu/peers --format png --out out/images
+	cp out/images/speedup_comparison.png out/images/backend_comparison.png docs/images/
 
 test: build/release/build.ninja  ## build and run every test
 	cmake --build --preset release --parallel $(JOBS)
