@@ -19,10 +19,10 @@ struct Column {
   std::string_view title;
   bool is_number;
 };
-constexpr Column kColumns[] = {{"work", false},    {"machine", false},    {"configuration", false},
-                               {"source", false},  {"median", true},      {"95% interval", true},
-                               {"of a", false},    {"on baseline", true}, {"peak memory", true},
-                               {"quality", false}, {"measured", false},   {"trials", true}};
+constexpr Column kColumns[] = {{"configuration", false}, {"median", true},      {"95% interval", true},
+                               {"of a", false},          {"on baseline", true}, {"peak memory", true},
+                               {"quality", false},       {"trials", true},      {"work", false},
+                               {"machine", false},       {"source", false},     {"measured", false}};
 
 /// A cell that sorts by `key`; without one by its text.
 std::string cell(std::string_view text, const std::optional<double>& key = {}) {
@@ -49,8 +49,7 @@ std::map<const Measurement*, std::optional<Estimate>> factors_of(const Dataset& 
 std::string row_of(const Measurement& m, const Scenario& scenario, const std::optional<Estimate>& factor,
                    std::size_t index) {
   const Result& result = *m.result;
-  std::string row = "<tr>" + cell(scenario.work) + cell(scenario.hardware) + cell(m.label) +
-                    cell(fmt::format("{} {}", result.source.name, result.source.version));
+  std::string row = "<tr>" + cell(m.label);
   if (m.timing) {
     const std::optional<Interval>& interval = m.timing->interval_ms;
     row += cell(label_ms(m.timing->median_ms), m.timing->median_ms);
@@ -66,15 +65,16 @@ std::string row_of(const Measurement& m, const Scenario& scenario, const std::op
   row += memory && memory->peak_bytes
              ? cell(label_bytes(static_cast<double>(*memory->peak_bytes)), static_cast<double>(*memory->peak_bytes))
              : cell("");
-  row += cell(quality_text(result)) + cell(m.file->created);
+  row += cell(quality_text(result));
   std::size_t trials = 0;
   for (const TrialSeries& series : result.trials) trials += series.time_ms.size();
   row += fmt::format(
       "<td class=\"n\" data-key=\"{0}\"><button type=\"button\" class=\"trials\" data-index=\"{1}\" "
       "aria-expanded=\"false\">{0}<span "
-      "class=\"unseen\"> raw trials of {2}</span></button></td></tr>\n",
+      "class=\"unseen\"> raw trials of {2}</span></button></td>",
       trials, index, escape_html(m.label));
-  return row;
+  return row + cell(scenario.work) + cell(scenario.hardware) +
+         cell(fmt::format("{} {}", result.source.name, result.source.version)) + cell(m.file->created) + "</tr>\n";
 }
 
 json trials_of(const Measurement& m) {
@@ -111,7 +111,7 @@ std::string measurement_table(const Dataset& dataset) {
       "<p class=\"controls\"><label for=\"filter\">Show rows with</label> <input id=\"filter\" type=\"search\" "
       "autocomplete=\"off\" "
       "spellcheck=\"false\"> <span id=\"shown\" role=\"status\">{0} of {0}</span></p>\n"
-      "<p class=\"subtitle\">A heading sorts; the last column opens the raw trials.</p>\n"
+      "<p class=\"subtitle\">A heading sorts; the number of trials opens them.</p>\n"
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Measurements\"><table "
       "id=\"table\">\n<thead><tr>{1}</tr></thead>\n"
       "<tbody>\n{2}</tbody></table></div>\n<script type=\"application/json\" id=\"trials\">{3}</script>\n</section>\n",
