@@ -15,7 +15,7 @@ mkdir -p "$out"
 
 # ours NAME ROUND OPTION...: the ladder's ends, baseline and all switches
 ours() {
-  "$headroom" ladder flux-dev --random-weights 0 --device cuda --images 1 --steps 10 --trials 20 --precision 1% --quiet "${@:3}" \
+  "$headroom" ladder flux-dev --random-weights 0 --device cuda --steps 10 --trials 20 --precision 1% --quiet "${@:3}" \
     --out "$out/headroom-$1-$2" >"$out/headroom-$1-$2.txt"
   mv "$out/headroom-$1-$2/results.json" "$out/headroom-$1-$2.json"
   rmdir "$out/headroom-$1-$2"

@@ -1,5 +1,7 @@
 #include "ir/expand.hpp"
 
+#include <array>
+
 #include "base/error.hpp"
 
 namespace headroom {
@@ -64,13 +66,27 @@ std::vector<ValueId> expand_norm_modulate_quantize(Builder& builder, const Attri
   return {q, scale};
 }
 
-ValueId expand_gate_residual(Builder& builder, std::span<const ValueId> in) {
+/// residual + gate * x in `working`, as the dtype of x.
+ValueId gated_sum(Builder& builder, std::span<const ValueId> in, DType working) {
   const DType dtype = builder.dtype(in[0]);
-  const DType working = working_dtype(dtype, builder.dtype(in[1]));
   const ValueId residual = builder.cast(in[0], working);  // [b, s, d]
   const ValueId gate = builder.cast(in[1], working);      // [b, 1, d]
   const ValueId x = builder.cast(in[2], working);         // [b, s, d]
   return builder.cast(builder.add(residual, builder.mul(gate, x)), dtype);
+}
+
+ValueId expand_gate_residual(Builder& builder, std::span<const ValueId> in) {
+  return gated_sum(builder, in, working_dtype(builder.dtype(in[0]), builder.dtype(in[1])));
+}
+
+/// The sum is normalized as it is stored: rounded, which only a cast does.
+std::vector<ValueId> expand_gate_residual_norm(Builder& builder, Op op, const Attributes& attributes,
+                                               std::span<const ValueId> in) {
+  const ValueId sum = gated_sum(builder, in.first(3), working_dtype(builder.dtype(in[0]), DType::kF32));
+  const std::array<ValueId, 3> norm = {sum, in[3], in[4]};
+  if (op == Op::kGateResidualNorm) return {sum, expand_norm_modulate(builder, attributes, norm)};
+  const std::vector<ValueId> quantized = expand_norm_modulate_quantize(builder, attributes, norm);
+  return {sum, quantized[0], quantized[1]};
 }
 
 ValueId expand_qk_norm_rope(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
@@ -96,6 +112,8 @@ std::vector<ValueId> expand_node(Builder& builder, Op op, const Attributes& attr
   if (op == Op::kNormModulate) return {expand_norm_modulate(builder, attributes, inputs)};
   if (op == Op::kNormModulateQuantize) return expand_norm_modulate_quantize(builder, attributes, inputs);
   if (op == Op::kGateResidual) return {expand_gate_residual(builder, inputs)};
+  if (op == Op::kGateResidualNorm || op == Op::kGateResidualNormQuantize)
+    return expand_gate_residual_norm(builder, op, attributes, inputs);
   if (op == Op::kQkNormRope) return {expand_qk_norm_rope(builder, attributes, inputs)};
   throw std::logic_error(fmt::format("{} is a plain op and has no expansion", name_of(op)));
 }

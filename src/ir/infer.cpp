@@ -131,6 +131,10 @@ std::vector<TensorType> infer(Op op, const Attributes& attributes, std::span<con
       return {infer_rules::norm_modulate(in)};
     case Op::kNormModulateQuantize:
       return infer_rules::norm_modulate_quantize(attributes, in);
+    case Op::kGateResidualNorm:
+      return infer_rules::gate_residual_norm(in);
+    case Op::kGateResidualNormQuantize:
+      return infer_rules::gate_residual_norm_quantize(attributes, in);
     case Op::kGateResidual:
       return {infer_rules::gate_residual(in)};
     case Op::kQkNormRope:

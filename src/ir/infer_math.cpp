@@ -49,6 +49,21 @@ std::vector<TensorType> quantized_types(Op op, DType dtype, const TensorType& x)
   return {TensorType{dtype, x.shape}, TensorType{DType::kF32, rows_of(x)}};
 }
 
+/// The sum of residual, gate and x, for `op`, which may have more operands.
+TensorType gated_sum(Op op, Types in) {
+  const TensorType& residual = in[0];
+  require(is_float(residual.dtype) && residual.shape.rank() == 3 && is_per_sample(in[1], residual) &&
+              in[2].shape == residual.shape && in[2].dtype == residual.dtype,
+          op, "residual[b, s, d], gate[b, 1, d] (in the dtype of x or f32) and x[b, s, d]", in);
+  return residual;
+}
+
+std::vector<TensorType> gated_norm(Op op, Types in) {
+  const TensorType sum = gated_sum(op, in);
+  require_modulated_norm(op, std::vector<TensorType>{sum, in[3], in[4]});
+  return {sum, sum};
+}
+
 }  // namespace
 
 TensorType linear(const Attributes& attributes, Types in) {
@@ -171,12 +186,15 @@ std::vector<TensorType> norm_modulate_quantize(const Attributes& attributes, Typ
   return quantized_types(Op::kNormModulateQuantize, attributes.get_dtype("dtype"), in[0]);
 }
 
-TensorType gate_residual(Types in) {
-  const TensorType& residual = in[0];
-  require(is_float(residual.dtype) && residual.shape.rank() == 3 && is_per_sample(in[1], residual) &&
-              in[2].shape == residual.shape && in[2].dtype == residual.dtype,
-          Op::kGateResidual, "residual[b, s, d], gate[b, 1, d] (in the dtype of x or f32) and x[b, s, d]", in);
-  return residual;
+TensorType gate_residual(Types in) { return gated_sum(Op::kGateResidual, in); }
+
+std::vector<TensorType> gate_residual_norm(Types in) { return gated_norm(Op::kGateResidualNorm, in); }
+
+std::vector<TensorType> gate_residual_norm_quantize(const Attributes& attributes, Types in) {
+  const std::vector<TensorType> normed = gated_norm(Op::kGateResidualNormQuantize, in);
+  const std::vector<TensorType> quantized =
+      quantized_types(Op::kGateResidualNormQuantize, attributes.get_dtype("dtype"), normed[1]);
+  return {normed[0], quantized[0], quantized[1]};
 }
 
 TensorType qk_norm_rope(const Attributes& attributes, Types in) {

@@ -38,6 +38,8 @@ TensorType rope(Types in);
 TensorType timestep_embedding(const Attributes& attributes, Types in);
 TensorType attention(Types in);
 TensorType norm_modulate(Types in);
+std::vector<TensorType> gate_residual_norm(Types in);
+std::vector<TensorType> gate_residual_norm_quantize(const Attributes& attributes, Types in);
 std::vector<TensorType> norm_modulate_quantize(const Attributes& attributes, Types in);
 TensorType gate_residual(Types in);
 TensorType qk_norm_rope(const Attributes& attributes, Types in);

@@ -126,6 +126,8 @@ std::vector<OracleTensor> evaluate(Op op, const Attributes& attributes, Operands
     case Op::kNormModulate:
     case Op::kNormModulateQuantize:
     case Op::kGateResidual:
+    case Op::kGateResidualNorm:
+    case Op::kGateResidualNormQuantize:
     case Op::kQkNormRope:
       HR_CHECK(false);  // is_fused() took them
   }

@@ -35,6 +35,8 @@ std::span<const Kernel* const> cuda_kernels() {
       &cuda_row(),
       &cuda_norm_modulate(),
       &cuda_norm_modulate_quantize(),
+      &cuda_gate_residual_norm(),
+      &cuda_gate_residual_norm_quantize(),
       &cuda_gate_residual(),
       &cuda_qk_norm_rope(),
   };

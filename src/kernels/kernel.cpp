@@ -67,6 +67,10 @@ double least_flops(const OpSpec& spec) {
       return numel(spec.inputs[0]) * 3;
     case Op::kNormModulateQuantize:
       return numel(spec.inputs[0]) * (6 + 2 + 3);
+    case Op::kGateResidualNorm:
+      return numel(spec.inputs[0]) * (2 + 6 + 2);
+    case Op::kGateResidualNormQuantize:
+      return numel(spec.inputs[0]) * (2 + 6 + 2 + 3);
     case Op::kMatmul:
       return results * 2 * static_cast<double>(spec.inputs[0].shape[-1]);
     case Op::kAttention: {                    // both products; the softmax between them runs beside

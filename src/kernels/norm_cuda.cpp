@@ -63,6 +63,54 @@ cuda::Plan plan_norm(const cuda::Binding& binding) {
   }};
 }
 
+Support supports_gate_residual_norm(const OpSpec& spec) {
+  if (Support rejection = cuda::supports_row_major(spec)) return rejection;
+  const TensorType& x = spec.inputs[2];
+  if (x.dtype != DType::kF32 && x.dtype != DType::kBF16 && x.dtype != DType::kF16)
+    return Rejection{fmt::format("takes f32, bf16 or f16, not {}", x.dtype)};
+  if (spec.op == Op::kGateResidualNormQuantize && spec.attributes.get_dtype("dtype") != DType::kF8E4M3)
+    return Rejection{fmt::format("quantizes to f8e4m3, not {}", spec.attributes.get_dtype("dtype"))};
+  const DType side = spec.inputs[1].dtype;
+  if ((side != x.dtype && side != DType::kF32) || spec.inputs[3].dtype != side)
+    return Rejection{fmt::format("takes vectors of one dtype, {} or f32", x.dtype)};
+  if (x.shape[-1] > cuda::kMostRowLength)
+    return Rejection{fmt::format("takes rows of up to {} elements, not {}", cuda::kMostRowLength, x.shape[-1])};
+  return std::nullopt;
+}
+
+/// Gate, scale and shift, which with one token are shaped like the sum.
+constexpr std::uint32_t kVectors = 1U << 1U | 1U << 3U | 1U << 4U;
+
+cuda::Plan plan_gate_residual_norm(const cuda::Binding& binding) {
+  const std::span<const Operand> in = binding.inputs;  // residual, gate, x, scale, shift
+  const std::span<const Operand> out = binding.outputs;
+  const Shape& shape = in[2].type.shape;
+  const bool is_quantized = out.size() > 2;
+  const Shape row_scales = is_quantized ? cuda::one_a_row(out[2].strides) : no_strides(shape);
+  const auto beside = [&](std::size_t index) { return broadcast_strides(in[index], shape); };
+  // One loop over all operands, so that both halves count rows alike.
+  const RowLoop<8> loop = rows_of<8>(shape, {in[2].strides, beside(3), beside(4), out[1].strides, row_scales,
+                                             in[0].strides, beside(1), out[0].strides});
+  const cuda::GridRows<8> grid = cuda::to_grid(loop);
+  cuda::GatedNormRows rows{.norm = {.form = is_quantized ? cuda::Norm::kModulateQuantize : cuda::Norm::kModulate,
+                                    .element = cuda::element_of(in[2].type.dtype),
+                                    .side = cuda::element_of(in[1].type.dtype),
+                                    .eps = static_cast<float>(binding.spec.attributes.get_float("eps")),
+                                    .grid = cuda::part_of<5>(grid, 0)},
+                           .gated = cuda::part_of<3>(grid, 5)};
+  return {[rows, is_quantized](const LaunchArguments& arguments) {
+    cuda::launch_gated_norm(arguments.stream.native_handle(), rows,
+                            {.residual = arguments.inputs[0],
+                             .gate = arguments.inputs[1],
+                             .x = arguments.inputs[2],
+                             .scale = arguments.inputs[3],
+                             .shift = arguments.inputs[4],
+                             .sum = arguments.outputs[0],
+                             .y = arguments.outputs[1],
+                             .row_scales = is_quantized ? static_cast<float*>(arguments.outputs[2]) : nullptr});
+  }};
+}
+
 cuda::Plan plan_softmax(const cuda::Binding& binding) {
   const Operand& y = binding.outputs[0];
   const cuda::SoftmaxRows rows{.element = cuda::element_of(y.type.dtype),
@@ -95,6 +143,24 @@ const Kernel& cuda_norm_modulate_quantize() {
                                   .op = Op::kNormModulateQuantize,
                                   .supports = supports_norm_modulate_quantize,
                                   .plan = plan_norm});
+  return kernel;
+}
+const Kernel& cuda_gate_residual_norm() {
+  static const CudaKernel kernel({.name = "cuda.gate_residual_norm",
+                                  .op = Op::kGateResidualNorm,
+                                  .supports = supports_gate_residual_norm,
+                                  .in_place = true,
+                                  .kept = kVectors,
+                                  .plan = plan_gate_residual_norm});
+  return kernel;
+}
+const Kernel& cuda_gate_residual_norm_quantize() {
+  static const CudaKernel kernel({.name = "cuda.gate_residual_norm_quantize",
+                                  .op = Op::kGateResidualNormQuantize,
+                                  .supports = supports_gate_residual_norm,
+                                  .in_place = true,
+                                  .kept = kVectors,
+                                  .plan = plan_gate_residual_norm});
   return kernel;
 }
 const Kernel& cuda_softmax() {

@@ -1,6 +1,7 @@
 // layer_norm:     y = (x - mean) / sqrt(variance + eps)             mean and variance over a row
 // rms_norm:       y = x / sqrt(mean(x^2) + eps) * weight            weight[d]
 // norm_modulate:  y = layer_norm(x) * (1 + scale) + shift           scale, shift[b, 1, d] (adaLN, Peebles and Xie 2023)
+// gate_residual_norm: sum = residual + gate * x, stored, and norm_modulate(sum); likewise with quantize
 // norm_modulate_quantize: the same, then each row in E4M3 with a scale of its own (quantize_cuda.cu)
 //
 // Dtypes     x, y f32, bf16 or f16; the vectors beside them the same or f32; f32 arithmetic, one rounding.
@@ -190,6 +191,57 @@ void launch_form(cudaStream_t stream, const NormRows& rows, const T* x, const S*
       });
 }
 
+/// The sum of a gated residual first, then its norm as above.
+template <Norm kForm, class T, class S, int kWidth, int kPerThread, int kMostThreads, bool kCached>
+__global__ void __launch_bounds__(kMostThreads)
+    gated_norm_kernel(GatedNormRows rows, int packs, const T* residual, const S* gate, const T* x, T* sum,
+                      const S* scale, const S* shift, Target<kForm, T> to) {
+  const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  const bool has_row = index < rows.norm.grid.rows;
+  std::int64_t offsets[5], gated[3];
+  find_row(rows.norm.grid, has_row ? index : 0, offsets);
+  find_row(rows.gated, has_row ? index : 0, gated);
+  to.y += offsets[3];
+  if constexpr (kForm == Norm::kModulateQuantize) to.row_scale += offsets[4];
+  scale += offsets[1];
+  shift += offsets[2];
+  residual += gated[0];
+  gate += gated[1];
+  sum += gated[2];
+  x += offsets[0];
+  const int held = has_row ? packs : 0;
+  if constexpr (kCached) {
+    GatedRow<T, S, kWidth, kPerThread> row(residual, gate, x, sum, held);
+    normalize<kForm, GatedRow<T, S, kWidth, kPerThread>, T, S, kWidth>(row, has_row, rows.norm, scale, shift, to);
+  } else {
+    for (int i = static_cast<int>(threadIdx.x); i < held; i += static_cast<int>(blockDim.x))
+      sum[i] = from_float<T>(fmaf(to_float(gate[i]), to_float(x[i]), to_float(residual[i])));
+    StreamedRow<T> row(sum, held);  // a thread reads what it has written itself
+    normalize<kForm, StreamedRow<T>, T, S, 1>(row, has_row, rows.norm, scale, shift, to);
+  }
+}
+
+template <Norm kForm, class T, class S>
+void launch_gated_form(cudaStream_t stream, const GatedNormRows& rows, const GatedNormOperands& operands,
+                       const Target<kForm, T>& to) {
+  constexpr int kFull = kFullPack<T>;
+  const auto* const residual = static_cast<const T*>(operands.residual);
+  const auto* const gate = static_cast<const S*>(operands.gate);
+  const auto* const x = static_cast<const T*>(operands.x);
+  const auto* const scale = static_cast<const S*>(operands.scale);
+  const auto* const shift = static_cast<const S*>(operands.shift);
+  auto* const sum = static_cast<T*>(operands.sum);
+  const GridRows<5>& grid = rows.norm.grid;
+  const bool is_wide = grid.length % kFull == 0 && is_aligned(grid, kFull, {x, scale, shift, to.y}) &&
+                       is_aligned(rows.gated, kFull, {residual, gate, sum});
+  launch_spread<kFull>(
+      grid.rows, grid.length, is_wide,
+      [&](auto per_thread, auto most_threads, auto width, auto cached, const RowBlocks& spread, int packs) {
+        gated_norm_kernel<kForm, T, S, width(), per_thread(), most_threads(), cached()>
+            <<<spread.blocks, spread.threads, 0, stream>>>(rows, packs, residual, gate, x, sum, scale, shift, to);
+      });
+}
+
 template <class T, class S>
 void launch_typed(cudaStream_t stream, const NormRows& rows, const void* x, const void* scale, const void* shift,
                   void* y, float* row_scales) {
@@ -220,6 +272,21 @@ void launch_norm(void* stream, const NormRows& rows, const void* x, const void* 
                                                  row_scales);
   });
   check_launched("cuda norm kernel");
+}
+
+void launch_gated_norm(void* stream, const GatedNormRows& rows, const GatedNormOperands& operands) {
+  if (rows.norm.grid.rows * rows.norm.grid.length == 0) return;
+  with_types_of(rows.norm.element, rows.norm.side, [&](auto type, auto side) {
+    using T = decltype(type);
+    using S = decltype(side);
+    auto* const on = static_cast<cudaStream_t>(stream);
+    if (rows.norm.form == Norm::kModulate)
+      launch_gated_form<Norm::kModulate, T, S>(on, rows, operands, {static_cast<T*>(operands.y)});
+    else
+      launch_gated_form<Norm::kModulateQuantize, T, S>(on, rows, operands,
+                                                       {static_cast<std::uint8_t*>(operands.y), operands.row_scales});
+  });
+  check_launched("cuda gate_residual_norm kernel");
 }
 
 }  // namespace headroom::cuda

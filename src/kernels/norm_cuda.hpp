@@ -23,6 +23,24 @@ struct NormRows {
 void launch_norm(void* stream, const NormRows& rows, const void* x, const void* scale, const void* shift, void* y,
                  float* row_scales = nullptr);
 
+/// Rows of gate_residual_norm and gate_residual_norm_quantize: `norm` as above, of kModulate or kModulateQuantize,
+/// where x is what is gated; beside it residual, gate and sum.
+struct GatedNormRows {
+  NormRows norm;
+  GridRows<3> gated;
+};
+struct GatedNormOperands {
+  const void* residual;
+  const void* gate;
+  const void* x;
+  const void* scale;
+  const void* shift;
+  void* sum;  ///< may be residual or x
+  void* y;
+  float* row_scales;  ///< of kModulateQuantize, whose y is f8e4m3
+};
+void launch_gated_norm(void* stream, const GatedNormRows& rows, const GatedNormOperands& operands);
+
 /// softmax(scale * x); operands x, y.
 struct SoftmaxRows {
   Element element = Element::kF32;

@@ -48,6 +48,19 @@ TEST_F(CudaNorm, NormModulateQuantizeMatchesTheOracle) {
     }
 }
 
+TEST_F(CudaNorm, GateResidualNormMatchesTheOracle) {
+  for (const cuda::Types types : cuda::kTypes)
+    for (const Shape& shape : kShapes) {
+      const TensorType x{types.x, shape}, side{types.side, {shape[0], 1, shape[2]}};
+      expect_matches_oracle(cuda_gate_residual_norm(),
+                            make_spec(Op::kGateResidualNorm, {x, side, x, side, side}, {{"eps", 1e-6}}));
+      expect_matches_oracle(cuda_gate_residual_norm_quantize(),
+                            make_spec(Op::kGateResidualNormQuantize, {x, side, x, side, side},
+                                      {{"eps", 1e-6}, {"dtype", DType::kF8E4M3}}),
+                            {.relative_l2 = 6e-3, .max_ulps_of_peak = 16});
+    }
+}
+
 TEST_F(CudaSoftmax, MatchesTheOracle) {
   for (const DType dtype : cuda::kDTypes) {
     for (const Shape& shape : kShapes) expect_matches_oracle(cuda_softmax(), make_spec(Op::kSoftmax, {{dtype, shape}}));

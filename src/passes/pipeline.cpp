@@ -22,6 +22,7 @@ PassOutcome int8(Graph& graph, const Target& target);
 PassOutcome fp8(Graph& graph, const Target& target);
 PassOutcome fuse_quantize(Graph& graph, const Target& target);
 PassOutcome merge_rows(Graph& graph, const Target& target);
+PassOutcome fuse_residual_norm(Graph& graph, const Target& target);
 PassOutcome simplify_casts(Graph& graph, const Target& target);
 PassOutcome dead_code(Graph& graph, const Target& target);
 
@@ -72,6 +73,8 @@ constexpr std::array kPipeline = {
     Pass{"fp8", "fp8", fp8},
     // Part of fp8, which makes what it absorbs; the norms are there with `fuse`.
     Pass{"fuse-quantize", "fp8", fuse_quantize},
+    // After fuse-quantize, whose result it takes in as it does a norm; precision passes then need not know of it.
+    Pass{"fuse-residual-norm", "fuse", fuse_residual_norm},
 
     // Last: precision passes put a cast wherever two dtypes meet, and every pass may leave nodes that nothing reads.
     // Casts before dead code, because they leave some too.

@@ -61,6 +61,11 @@ std::vector<const Node*> Rewriter::readers_from_here(ValueId value) const {
   return readers;
 }
 
+bool Rewriter::is_read_before_here(ValueId value) const {
+  HR_CHECK(shown_ != schedule_.end());
+  return std::ranges::any_of(links(value).readers, [&](const Entry* entry) { return entry->turn < shown_->turn; });
+}
+
 const Node* Rewriter::weight_producer(ValueId weight) const {
   HR_CHECK(is_weight(weight));
   const Entry* producer = links(weight).producer;

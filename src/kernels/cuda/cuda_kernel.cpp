@@ -35,7 +35,8 @@ Support CudaKernel::supports(const OpSpec& spec, const Target& target) const {
 }
 
 bool CudaKernel::may_overwrite(const OpSpec& spec, int input) const {
-  return traits_.in_place && spec.inputs[static_cast<std::size_t>(input)] == spec.outputs[0];
+  const bool is_kept = (traits_.kept >> static_cast<unsigned>(input) & 1U) != 0;
+  return traits_.in_place && !is_kept && spec.inputs[static_cast<std::size_t>(input)] == spec.outputs[0];
 }
 
 DType CudaKernel::compute_type(const OpSpec& spec) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <string>
@@ -30,7 +31,8 @@ struct Traits {
   Op op;
   Support (*supports)(const OpSpec& spec);
   StrideRule strides = StrideRule::kInnerDense;  ///< of every operand
-  bool in_place = false;                         ///< output 0 may be written over any input of the same type
+  bool in_place = false;                         ///< output 0 may be written over any input of the same type,
+  std::uint32_t kept = 0;                        ///< but for these (bits by number), which are read after it is written
   DType compute = DType::kF32;                   ///< dtype of the arithmetic; copies report what they move
   Plan (*plan)(const Binding& binding);
 };

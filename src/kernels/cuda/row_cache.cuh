@@ -120,6 +120,48 @@ class CachedRow {
   float values_[kPerThread][kWidth];
 };
 
+/// residual + gate * x, rounded to T and written to `sum` on the way, kept as the floats that were stored. `sum` may be
+/// residual or x.
+template <class T, class S, int kWidth, int kPerThread>
+class GatedRow {
+ public:
+  static constexpr bool kKeeps = true;
+  __device__ __forceinline__ GatedRow(const T* residual, const S* gate, const T* x, T* sum, int packs) : packs_(packs) {
+    typename Packs<T, kWidth>::Raw raw_residual[kPerThread], raw_x[kPerThread];
+#pragma unroll
+    for (int p = 0; p < kPerThread; ++p)
+      if (index(p) < packs_) {
+        raw_residual[p] = Packs<T, kWidth>::read(residual + index(p) * kWidth);
+        raw_x[p] = Packs<T, kWidth>::read(x + index(p) * kWidth);
+      }
+#pragma unroll
+    for (int p = 0; p < kPerThread; ++p)
+      if (index(p) < packs_) {
+        float other[kWidth], factor[kWidth];
+        Packs<T, kWidth>::expand(raw_residual[p], values_[p]);
+        Packs<T, kWidth>::expand(raw_x[p], other);
+        load(gate + index(p) * kWidth, factor);
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i)
+          values_[p][i] = to_float(from_float<T>(fmaf(factor[i], other[i], values_[p][i])));
+        Packs<T, kWidth>::store(values_[p], sum + index(p) * kWidth);
+      }
+  }
+  [[nodiscard]] __device__ __forceinline__ int index(int p) const {
+    return static_cast<int>(threadIdx.x) + p * static_cast<int>(blockDim.x);
+  }
+  template <class Visit>
+  __device__ __forceinline__ void for_each(const Visit& visit) {
+#pragma unroll
+    for (int p = 0; p < kPerThread; ++p)
+      if (index(p) < packs_) visit(index(p), values_[p]);
+  }
+
+ private:
+  int packs_;
+  float values_[kPerThread][kWidth];
+};
+
 /// The same for a row that is too long for registers: every pass reads it again. Elements changed are forgotten.
 template <class T>
 class StreamedRow {
