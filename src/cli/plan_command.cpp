@@ -10,6 +10,8 @@
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "measure/table.hpp"
+#include "plan/step_memory.hpp"
 #include "run/generator.hpp"
 
 namespace headroom {
@@ -21,6 +23,7 @@ struct Arguments {
   GeneratorOptions request;
   ImageSize size;
   bool rejections = false;
+  bool memory = false;
   bool as_json = false;
 };
 
@@ -31,11 +34,37 @@ std::string list_some(std::span<const std::string> names) {
   return names.size() <= kListed ? shown : fmt::format("{} and {} more", shown, names.size() - kListed);
 }
 
+/// Device memory around every step, and where it is most.
+std::string to_memory_table(const Program& program) {
+  Table table;
+  table.add_column("node", Align::kLeft);
+  table.add_column("op", Align::kLeft);
+  for (const char* header : {"activations held", "made here", "scratch", "weights read"}) table.add_column(header);
+  const std::vector<StepMemory> memory = memory_by_step(program);
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < memory.size(); ++i) {
+    const Step& step = program.steps[i];
+    table.add_row({step.label, std::string(name_of(step.op)), format_bytes(memory[i].activations),
+                   format_bytes(memory[i].made), format_bytes(memory[i].scratch), format_bytes(memory[i].weights)});
+    if (memory[i].activations + memory[i].scratch > memory[most].activations + memory[most].scratch) most = i;
+  }
+  if (memory.empty()) return table.render();
+  return table.render() + fmt::format("\nmost at {} ({}): {} of activations and {} of scratch\n",
+                                      program.steps[most].label, name_of(program.steps[most].op),
+                                      format_bytes(memory[most].activations), format_bytes(memory[most].scratch));
+}
+
 nlohmann::json to_json(const Compiled& compiled) {
   nlohmann::json steps = nlohmann::json::array();
+  const std::vector<StepMemory> memory = memory_by_step(*compiled.program);
   for (const Step& step : compiled.program->steps) {
     nlohmann::json entry = {
         {"node", step.label}, {"op", name_of(step.op)}, {"bytes", step.cost.bytes}, {"flops", step.cost.flops}};
+    const StepMemory& held = memory[steps.size()];
+    entry["memory"] = {{"activations_bytes", held.activations},
+                       {"made_bytes", held.made},
+                       {"scratch_bytes", held.scratch},
+                       {"weights_bytes", held.weights}};
     if (step.kernel != nullptr) {
       entry["kernel"] = step.kernel->name();
       entry["implementation"] = step.prepared->implementation();
@@ -82,6 +111,10 @@ void print_plan(const Arguments& arguments) {
     fmt::print("{}\n", dump_json(to_json(compiled), 2));
     return;
   }
+  if (arguments.memory) {
+    fmt::print("{}", to_memory_table(*compiled.program));
+    return;
+  }
   for (const PassRecord& pass : compiled.passes) {
     fmt::print("pass {:<32} {:>5} rewrites  {:.2f} ms\n", pass.name, pass.rewrites, pass.milliseconds);
     for (const PassNote& note : pass.notes) fmt::print("     kept {} ({})\n", list_some(note.nodes), note.reason);
@@ -98,6 +131,7 @@ void add_plan_command(CLI::App& app) {
   add_model_arguments(*command, arguments->model);
   add_auto_switches(*command, arguments->switches, "lossless");
   add_request_options(*command, arguments->request, arguments->size);
+  command->add_flag("--memory", arguments->memory, "show the device memory around every step in place of the program");
   command->add_flag("--rejections", arguments->rejections, "show why other kernels were not chosen");
   command->add_flag("--json", arguments->as_json, "machine-readable output");
   command->footer("Example: headroom plan flux-dev --random-weights 0 --opt fast --rejections");
