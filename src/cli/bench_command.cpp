@@ -210,6 +210,7 @@ ExitCode bench_or_judge(Arguments& arguments, const CLI::App& command) {
   }
   if (what.empty()) fail_usage("bench needs a MODEL or a suite, kernels, models or load");
   apply_precision(arguments.judging, arguments.protocol);
+  arguments.protocol.on_gpu = arguments.model.device == "cuda";
   if (what != "models" && !is_judge(arguments.judging)) {
     bench(arguments);
     return ExitCode::kOk;

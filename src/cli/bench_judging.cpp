@@ -153,6 +153,9 @@ class Judge {
       fmt::print("{}", to_csv(measured_));
     else
       fmt::print("{}", format_ == "markdown" ? to_markdown(measured_) : to_summary_table(measured_));
+    for (const Result& result : measured_.results)
+      if (const std::string note = describe_disturbance(result.trials.front().conditions); !note.empty())
+        log_.info("{}: {}", result.id, note);
   }
 
   /// What is read by other programs goes to stdout alone, and the verdicts then to stderr.

@@ -24,7 +24,8 @@ TrialSeries concatenate(const std::string& what, const std::vector<const TrialSe
                          .warmup = part->warmup,
                          .warmup_stable = part->warmup_stable,
                          .complete = part->complete,
-                         .process = std::ssize(processes)});
+                         .process = std::ssize(processes),
+                         .conditions = part->conditions});
   return make_series(what, processes);
 }
 

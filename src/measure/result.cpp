@@ -22,6 +22,10 @@ void check_series(const TrialSeries& series, const std::string& place) {
     fail("series '{}' in {} has {} times but {} process numbers", series.what, place, series.time_ms.size(),
          series.process.size());
   }
+  Conditions whole = series.conditions;
+  whole.keep_whole(series.time_ms.size());
+  if (whole != series.conditions)
+    fail("series '{}' in {} has conditions of another number of trials", series.what, place);
   if (series.statistics.n != std::ssize(series.time_ms)) {
     fail("series '{}' in {} has {} times but statistics of {}", series.what, place, series.time_ms.size(),
          series.statistics.n);
@@ -87,8 +91,10 @@ TrialSeries make_series(std::string what, std::span<const Trials> processes) {
     series.warmup = std::min(series.warmup, trials.warmup);
     series.warmup_stable = series.warmup_stable && trials.warmup_stable;
     series.complete = series.complete && trials.complete;
+    series.conditions.append(trials.conditions);
   }
   series.statistics = summarize(series.time_ms);
+  series.conditions.keep_whole(series.time_ms.size());
   return series;
 }
 

@@ -79,6 +79,7 @@ struct TrialSeries {
   bool warmup_stable = true;          ///< in every process
   bool complete = true;               ///< no process ran out of time
   Summary statistics;                 ///< of time_ms
+  Conditions conditions = {};         ///< columns beside time_ms, as far as every process has them
   friend bool operator==(const TrialSeries&, const TrialSeries&) = default;
 };
 /// One series from the trials of one process, or of several that each have their own number. Throws Error where there

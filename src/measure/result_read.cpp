@@ -40,8 +40,29 @@ Summary read_statistics(const json& object, const std::string& place) {
   return summary;
 }
 
+Conditions read_conditions(const json& object, const std::string& place) {
+  check_members(
+      object,
+      {"cpu_mhz", "steal_ms", "preemptions", "gpu_clock_mhz", "gpu_memory_clock_mhz", "gpu_power_w", "gpu_throttle"},
+      place);
+  const auto doubles = [&](const char* name) {
+    return object.contains(name) ? get_double_array(object, name, place) : std::vector<double>{};
+  };
+  const auto integers = [&](const char* name) {
+    return object.contains(name) ? get_int_array(object, name, place) : std::vector<std::int64_t>{};
+  };
+  return {.cpu_mhz = doubles("cpu_mhz"),
+          .steal_ms = doubles("steal_ms"),
+          .preemptions = integers("preemptions"),
+          .gpu_clock_mhz = doubles("gpu_clock_mhz"),
+          .gpu_memory_clock_mhz = doubles("gpu_memory_clock_mhz"),
+          .gpu_power_w = doubles("gpu_power_w"),
+          .gpu_throttle = integers("gpu_throttle")};
+}
+
 TrialSeries read_series(const json& object, const std::string& place) {
-  check_members(object, {"what", "unit", "process", "time", "warmup", "warmup_stable", "complete", "statistics"},
+  check_members(object,
+                {"what", "unit", "process", "time", "warmup", "warmup_stable", "complete", "statistics", "conditions"},
                 place);
   if (const std::string unit = get_string(object, "unit", place); unit != "ms")
     fail("the unit in {} is '{}', not 'ms'", place, unit);
@@ -51,7 +72,10 @@ TrialSeries read_series(const json& object, const std::string& place) {
           .warmup = get_int(object, "warmup", place),
           .warmup_stable = get_bool(object, "warmup_stable", place),
           .complete = get_bool(object, "complete", place),
-          .statistics = read_statistics(get_object(object, "statistics", place), "statistics of " + place)};
+          .statistics = read_statistics(get_object(object, "statistics", place), "statistics of " + place),
+          .conditions = object.contains("conditions")
+                            ? read_conditions(get_object(object, "conditions", place), "conditions of " + place)
+                            : Conditions{}};
 }
 
 Configuration read_configuration(const json& object, const std::string& place) {

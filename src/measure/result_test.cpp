@@ -80,6 +80,13 @@ Trials some_trials(std::int64_t process) {
   for (int i = 0; i < 20; ++i) trials.wall_ms.push_back(10 + std::sin(i + 0.1 * static_cast<double>(process)));
   trials.warmup = 5;
   trials.process = process;
+  trials.conditions = {.cpu_mhz = std::vector<double>(20, 2500.5),
+                       .steal_ms = std::vector<double>(20, 10),
+                       .preemptions = std::vector<std::int64_t>(20, 1),
+                       .gpu_clock_mhz = std::vector<double>(20, 1980),
+                       .gpu_memory_clock_mhz = std::vector<double>(20, 3201),
+                       .gpu_power_w = std::vector<double>(20, 612.5),
+                       .gpu_throttle = std::vector<std::int64_t>(20, 4)};
   return trials;
 }
 
@@ -275,6 +282,12 @@ TEST(ResultFile, RefusesWhatDoesNotFitTogether) {
   document = to_json(sample_file());
   document["results"][0]["subject"]["request"]["width"] = 64;
   EXPECT_THAT(error_of([&] { (void)results_from_json(document, "a.json"); }), HasSubstr("work_hash"));
+}
+
+TEST(ResultFile, RefusesConditionsOfAnotherNumberOfTrials) {
+  ResultFile file = sample_file();
+  file.results[0].trials[1].conditions.steal_ms.pop_back();
+  EXPECT_THAT(error_of([&] { (void)to_json(file); }), HasSubstr("conditions of another number of trials"));
 }
 
 TEST(WorkHash, NamesTheWorkAlone) {

@@ -39,11 +39,28 @@ json statistics_json(const Summary& summary) {
   return object;
 }
 
+json conditions_json(const Conditions& conditions) {
+  json object = json::object();
+  const auto set_column = [&](const char* name, const auto& column) {
+    if (!column.empty()) object[name] = column;
+  };
+  set_column("cpu_mhz", conditions.cpu_mhz);
+  set_column("steal_ms", conditions.steal_ms);
+  set_column("preemptions", conditions.preemptions);
+  set_column("gpu_clock_mhz", conditions.gpu_clock_mhz);
+  set_column("gpu_memory_clock_mhz", conditions.gpu_memory_clock_mhz);
+  set_column("gpu_power_w", conditions.gpu_power_w);
+  set_column("gpu_throttle", conditions.gpu_throttle);
+  return object;
+}
+
 json series_json(const TrialSeries& series) {
-  return {{"what", series.what},         {"unit", "ms"},
-          {"process", series.process},   {"time", series.time_ms},
-          {"warmup", series.warmup},     {"warmup_stable", series.warmup_stable},
-          {"complete", series.complete}, {"statistics", statistics_json(series.statistics)}};
+  json object = {{"what", series.what},         {"unit", "ms"},
+                 {"process", series.process},   {"time", series.time_ms},
+                 {"warmup", series.warmup},     {"warmup_stable", series.warmup_stable},
+                 {"complete", series.complete}, {"statistics", statistics_json(series.statistics)}};
+  if (!series.conditions.empty()) object["conditions"] = conditions_json(series.conditions);
+  return object;
 }
 
 json configuration_json(const Configuration& configuration) {

@@ -88,8 +88,7 @@ Trials measure_callable(const std::function<void()>& body, const Protocol& proto
   check_protocol(protocol);
   const double began_ms = clock();
   const auto out_of_time = [&] { return clock() - began_ms >= 1000 * protocol.max_seconds; };
-  // `calls` calls, entered into `times_ms` and told to the caller. Room is reserved beforehand, so nothing allocates
-  // between trials.
+  // `calls` calls, entered into `times_ms` and told to the caller.
   const auto run_batch = [&](std::int64_t calls, std::vector<double>& times_ms, bool warming_up, int total) {
     const double start_ms = clock();
     for (std::int64_t call = 0; call < calls; ++call) body();
@@ -109,12 +108,16 @@ Trials measure_callable(const std::function<void()>& body, const Protocol& proto
   result.warmup_stable = is_settled(warmup_ms);
   Target target(protocol);
   result.wall_ms.reserve(static_cast<std::size_t>(target.limit()));
+  ConditionsProbe probe(protocol.on_gpu);
   const std::int64_t calls = calls_of_a_trial(protocol.min_trial_ms, warmup_ms);
   while (!(result.complete = target.is_reached(result.wall_ms))) {
     const std::int64_t made = std::ssize(result.wall_ms);
     if (made >= target.limit() || (made >= kMinTrials && out_of_time())) break;
+    probe.begin();
     run_batch(calls, result.wall_ms, false, protocol.trials);
+    probe.add_trial();
   }
+  result.conditions = probe.take();
   return result;
 }
 

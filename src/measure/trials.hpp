@@ -4,6 +4,8 @@
 #include <functional>
 #include <vector>
 
+#include "measure/conditions.hpp"
+
 namespace headroom {
 
 /// How often something is timed.
@@ -17,6 +19,7 @@ struct Protocol {
   /// or there are max_trials. 0 makes no more.
   double precision = 0;
   int max_trials = 10'000;
+  bool on_gpu = false;  ///< the GPU's clocks, power and throttling are noted for every trial as well
 };
 
 /// Raw times of one thing done again and again in one process. The caller may fill it from times taken elsewhere: the
@@ -27,6 +30,7 @@ struct Trials {
   bool warmup_stable = true;    ///< false where warm-up ended before its times had settled
   bool complete = true;         ///< false where max_seconds or max_trials ended it before trials and precision
   std::int64_t process = 0;     ///< which of several interleaved processes this was
+  Conditions conditions = {};   ///< what the machine did meanwhile; without columns where nobody watched
 };
 
 /// How far a measurement has come, told after each call.

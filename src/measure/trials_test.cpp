@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "measure/result.hpp"
 
 namespace headroom {
 namespace {
@@ -189,6 +190,16 @@ TEST(MeasureCallable, BiasesShortWorkByAtMostOnePercent) {
   EXPECT_GT(bare_us, 2);
   EXPECT_LT(bare_us, 50);
   EXPECT_NEAR(measured_us / bare_us, 1, 0.01);
+}
+
+TEST(MeasureCallable, NotesWhatTheMachineDidInEveryTrial) {
+  const Trials trials = SimulatedWork([](int) { return 1.0; }).measure({.trials = 7});
+  EXPECT_EQ(trials.conditions.preemptions.size(), 7U);
+  const TrialSeries series = make_series("step", trials);
+  EXPECT_EQ(series.conditions, trials.conditions);
+  // A process that nobody watched leaves gaps, so the column goes.
+  EXPECT_TRUE(
+      make_series("step", std::vector<Trials>{trials, Trials{.wall_ms = {1}, .process = 1}}).conditions.empty());
 }
 
 TEST(MeasureCallable, PassesFailuresThrough) {

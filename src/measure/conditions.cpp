@@ -1,0 +1,198 @@
+#include "measure/conditions.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "measure/table.hpp"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+// From nvml.h, whose values are stable: NVML_SUCCESS, NVML_CLOCK_SM, NVML_CLOCK_MEM, nvmlClocksThrottleReasonGpuIdle.
+constexpr int kSuccess = 0;
+constexpr int kSmClock = 1;
+constexpr int kMemoryClock = 2;
+constexpr unsigned long long kIdle = 1;
+
+template <typename... Parameters>
+bool call(void* library, const char* name, Parameters... parameters) {
+  const auto function = reinterpret_cast<int (*)(Parameters...)>(dlsym(library, name));
+  return function != nullptr && function(parameters...) == kSuccess;
+}
+
+/// What CUDA takes for its first device: a number, a UUID, or nothing said.
+void* first_device(void* library) {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::string first = visible == nullptr ? "0" : visible;
+  first.erase(std::min(first.find(','), first.size()));
+  void* device = nullptr;
+  unsigned index = 0;
+  const auto [end, error] = std::from_chars(first.data(), first.data() + first.size(), index);
+  const bool found = error == std::errc{} && end == first.data() + first.size()
+                         ? call(library, "nvmlDeviceGetHandleByIndex_v2", index, &device)
+                         : call(library, "nvmlDeviceGetHandleByUUID", first.c_str(), &device);
+  return found ? device : nullptr;
+}
+
+/// The CPUs that this process may run on.
+std::vector<int> allowed_cpu_numbers() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  return cpus;
+}
+
+template <typename T>
+void append_column(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+template <typename T>
+std::size_t count_positive(const std::vector<T>& column) {
+  return static_cast<std::size_t>(std::ranges::count_if(column, [](T value) { return value > 0; }));
+}
+
+}  // namespace
+
+std::unique_ptr<Nvml> Nvml::open(const std::string& library) {
+  std::unique_ptr<Nvml> nvml(new Nvml);
+  nvml->library_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (nvml->library_ == nullptr) return nullptr;
+  if (!call(nvml->library_, "nvmlInit_v2")) {
+    dlclose(std::exchange(nvml->library_, nullptr));
+    return nullptr;
+  }
+  nvml->device_ = first_device(nvml->library_);
+  return nvml->device_ == nullptr ? nullptr : std::move(nvml);
+}
+
+Nvml::~Nvml() {
+  if (library_ == nullptr) return;
+  (void)call(library_, "nvmlShutdown");
+  dlclose(library_);
+}
+
+GpuState Nvml::state() const {
+  GpuState state;
+  unsigned value = 0;
+  if (call(library_, "nvmlDeviceGetClockInfo", device_, kSmClock, &value)) state.clock_mhz = value;
+  if (call(library_, "nvmlDeviceGetClockInfo", device_, kMemoryClock, &value)) state.memory_clock_mhz = value;
+  if (call(library_, "nvmlDeviceGetPowerUsage", device_, &value)) state.power_w = value / 1000.0;
+  unsigned long long reasons = 0;
+  if (call(library_, "nvmlDeviceGetCurrentClocksThrottleReasons", device_, &reasons))
+    state.throttle = static_cast<std::int64_t>(reasons & ~kIdle);
+  return state;
+}
+
+void Conditions::append(const Conditions& other) {
+  append_column(cpu_mhz, other.cpu_mhz);
+  append_column(steal_ms, other.steal_ms);
+  append_column(preemptions, other.preemptions);
+  append_column(gpu_clock_mhz, other.gpu_clock_mhz);
+  append_column(gpu_memory_clock_mhz, other.gpu_memory_clock_mhz);
+  append_column(gpu_power_w, other.gpu_power_w);
+  append_column(gpu_throttle, other.gpu_throttle);
+}
+
+void Conditions::keep_whole(std::size_t trials) {
+  const auto keep = [trials](auto& column) {
+    if (column.size() != trials) column.clear();
+  };
+  keep(cpu_mhz);
+  keep(steal_ms);
+  keep(preemptions);
+  keep(gpu_clock_mhz);
+  keep(gpu_memory_clock_mhz);
+  keep(gpu_power_w);
+  keep(gpu_throttle);
+}
+
+std::string describe_disturbance(const Conditions& conditions) {
+  std::vector<std::string> clauses;
+  if (const std::size_t n = count_positive(conditions.preemptions); n > 0)
+    clauses.push_back(fmt::format("{} of {} trials were preempted", n, conditions.preemptions.size()));
+  if (const double stolen = std::accumulate(conditions.steal_ms.begin(), conditions.steal_ms.end(), 0.0); stolen > 0)
+    clauses.push_back(fmt::format("{} of CPU time were stolen by other machines", format_ms(stolen)));
+  if (const std::size_t n = count_positive(conditions.gpu_throttle); n > 0)
+    clauses.push_back(
+        fmt::format("the GPU's clock was held down in {} of {} trials", n, conditions.gpu_throttle.size()));
+  return fmt::format("{}", fmt::join(clauses, "; "));
+}
+
+ConditionsProbe::ConditionsProbe(bool with_gpu, fs::path root) : root_(std::move(root)) {
+  for (const int cpu : allowed_cpu_numbers()) {
+    const fs::path file = root_ / fmt::format("sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq", cpu);
+    if (fs::exists(file)) frequency_files_.push_back(file);
+  }
+  if (with_gpu) gpu_ = Nvml::open();
+  begin();
+}
+
+void ConditionsProbe::begin() { read_counters(steal_ms_, preemptions_); }
+
+void ConditionsProbe::add_trial() {
+  const std::optional<double> steal_before = steal_ms_;
+  const std::int64_t preemptions_before = preemptions_;
+  read_counters(steal_ms_, preemptions_);
+  ++trials_;
+  conditions_.preemptions.push_back(preemptions_ - preemptions_before);
+  if (steal_ms_ && steal_before) conditions_.steal_ms.push_back(std::max(0.0, *steal_ms_ - *steal_before));
+  if (const std::optional<double> mhz = read_cpu_mhz()) conditions_.cpu_mhz.push_back(*mhz);
+  if (!gpu_) return;
+  const GpuState gpu = gpu_->state();
+  if (gpu.clock_mhz) conditions_.gpu_clock_mhz.push_back(*gpu.clock_mhz);
+  if (gpu.memory_clock_mhz) conditions_.gpu_memory_clock_mhz.push_back(*gpu.memory_clock_mhz);
+  if (gpu.power_w) conditions_.gpu_power_w.push_back(*gpu.power_w);
+  if (gpu.throttle) conditions_.gpu_throttle.push_back(*gpu.throttle);
+}
+
+Conditions ConditionsProbe::take() {
+  conditions_.keep_whole(std::exchange(trials_, 0));
+  return std::exchange(conditions_, {});
+}
+
+/// The eighth figure of the line "cpu" of /proc/stat is steal, in ticks (proc(5)).
+void ConditionsProbe::read_counters(std::optional<double>& steal_ms, std::int64_t& preemptions) const {
+  std::ifstream file(root_ / "proc/stat");
+  std::string label;
+  std::array<double, 8> ticks{};
+  file >> label;
+  for (double& one : ticks) file >> one;
+  steal_ms = file && label == "cpu" ? std::optional(ticks[7] * 1000 / static_cast<double>(sysconf(_SC_CLK_TCK)))
+                                    : std::nullopt;
+  rusage usage{};
+  preemptions = getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
+std::optional<double> ConditionsProbe::read_cpu_mhz() const {
+  double sum = 0;
+  for (const fs::path& path : frequency_files_) {
+    std::ifstream file(path);
+    double khz = 0;
+    if (!(file >> khz)) return std::nullopt;
+    sum += khz / 1000;
+  }
+  if (frequency_files_.empty()) return std::nullopt;
+  return sum / static_cast<double>(frequency_files_.size());
+}
+
+}  // namespace headroom

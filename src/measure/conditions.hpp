@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace headroom {
+
+/// What a GPU says of itself; what it does not tell is absent.
+struct GpuState {
+  std::optional<double> clock_mhz;         ///< of the multiprocessors, now
+  std::optional<double> memory_clock_mhz;  ///< now
+  std::optional<double> power_w;           ///< averaged by the driver, on recent GPUs over the last second
+  std::optional<std::int64_t> throttle;    ///< NVML's bits of reasons why the clock is held down; 1 (idle) left out
+};
+
+/// A GPU through NVIDIA's management library, which comes with the driver and is looked for when asked.
+class Nvml {
+ public:
+  /// The first GPU that CUDA_VISIBLE_DEVICES names by number or UUID, or the first of the machine. Nothing where there
+  /// is no library of that name, no driver or no such GPU.
+  [[nodiscard]] static std::unique_ptr<Nvml> open(const std::string& library = "libnvidia-ml.so.1");
+  ~Nvml();
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+  [[nodiscard]] GpuState state() const;
+
+ private:
+  Nvml() = default;
+  void* library_ = nullptr;
+  void* device_ = nullptr;
+};
+
+/// What the machine did during each trial, in columns of one entry a trial. A column is empty where the system does not
+/// say.
+struct Conditions {
+  std::vector<double> cpu_mhz;   ///< mean over the CPUs this process may use, at the end of the trial (cpufreq)
+  std::vector<double> steal_ms;  ///< that a hypervisor took from all CPUs; counted in steps of 10 ms, so of short
+                                 ///< trials only the sum means something
+  std::vector<std::int64_t> preemptions;  ///< times that a thread of this process was made to give up its CPU
+  std::vector<double> gpu_clock_mhz;      ///< at the end of the trial, as in GpuState
+  std::vector<double> gpu_memory_clock_mhz;
+  std::vector<double> gpu_power_w;
+  std::vector<std::int64_t> gpu_throttle;
+  friend bool operator==(const Conditions&, const Conditions&) = default;
+
+  [[nodiscard]] bool empty() const { return *this == Conditions{}; }
+  void append(const Conditions& other);
+  /// Empties columns of another length, which are not known for every trial.
+  void keep_whole(std::size_t trials);
+};
+
+/// One sentence on what disturbed the trials, or nothing: "3 of 20 trials were preempted; 30.0 ms were stolen; ...".
+[[nodiscard]] std::string describe_disturbance(const Conditions& conditions);
+
+/// Watches the machine from trial to trial.
+class ConditionsProbe {
+ public:
+  /// `root` holds proc and sys; another folder than "/" is for tests.
+  explicit ConditionsProbe(bool with_gpu, std::filesystem::path root = "/");
+
+  /// Forgets what happened before the next trial.
+  void begin();
+  /// Adds what happened since begin() or the last add_trial().
+  void add_trial();
+  /// Columns that are not known for every trial are empty.
+  [[nodiscard]] Conditions take();
+
+ private:
+  void read_counters(std::optional<double>& steal_ms, std::int64_t& preemptions) const;
+  [[nodiscard]] std::optional<double> read_cpu_mhz() const;
+
+  std::filesystem::path root_;
+  std::vector<std::filesystem::path> frequency_files_;
+  std::unique_ptr<Nvml> gpu_;
+  std::optional<double> steal_ms_;
+  std::int64_t preemptions_ = 0;
+  std::size_t trials_ = 0;
+  Conditions conditions_;
+};
+
+}  // namespace headroom
