@@ -112,7 +112,8 @@ TEST(FluxPasses, ExactPassesChangeNoNumberInAnyCombination) {
   const Tensors tensors = random_inputs(plain, 11);
   const OracleResult expected = interpret_on(plain, tensors);
   std::vector<std::string> exact = exact_passes();
-  std::erase(exact, "merge-rows");  // has nothing to do where there is no loop
+  std::erase(exact, "merge-rows");          // has nothing to do where there is no loop
+  std::erase(exact, "fuse-residual-norm");  // nor this on a CPU
   ASSERT_EQ(exact.size(), 11U);
 
   for (unsigned enabled = 0; enabled < 1U << exact.size(); ++enabled) {
@@ -136,6 +137,18 @@ TEST(FluxPasses, ExactPassesChangeNoNumberInAnyCombination) {
     ASSERT_EQ(rewrites_of(report, "fuse-attention-scale"),
               is_on("fuse-attention-scale") && is_on("fuse-qk-norm-rope") && !is_on("flash-attention") ? 2 : 0);
   }
+}
+
+TEST(FluxPasses, OnAGpuASumIsNormedWhereItIsMade) {
+  const Graph plain = small_flux(1, 1);
+  const Tensors tensors = random_inputs(plain, 11);
+  Graph graph = plain;
+  const OptimizeReport report =
+      optimize(graph, SwitchSet::parse("flash,fuse"), {.device = DeviceKind::kCuda, .compute_capability = 90},
+               {.disabled = {}, .verify = true});
+  EXPECT_LE(distance(interpret_on(graph, tensors), interpret_on(plain, tensors)), 1e-12);
+  // Between attention and the MLP of text and of image; after the MLP both go into one sequence.
+  EXPECT_EQ(rewrites_of(report, "fuse-residual-norm"), 2);
 }
 
 TEST(FluxPasses, Bf16ComesWithinItsRoundingAndReadsTheCheckpointAsItIs) {
