@@ -170,16 +170,9 @@ class PreparedByProducts final : public PreparedKernel {
   cuda::SoftmaxRows softmax_;
 };
 
-class CudaAttention : public Kernel {
+class CudaAttention : public cuda::LibraryKernel {
  public:
   [[nodiscard]] Op op() const override { return Op::kAttention; }
-  [[nodiscard]] StrideRule input_strides(const OpSpec& /*spec*/, int /*input*/) const override {
-    return StrideRule::kInnerDense;
-  }
-  [[nodiscard]] StrideRule output_strides(const OpSpec& /*spec*/, int /*output*/) const override {
-    return StrideRule::kInnerDense;
-  }
-  [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return spec.inputs[0].dtype; }
 };
 
 class CudnnAttention final : public CudaAttention {
@@ -217,8 +210,7 @@ class AttentionByProducts final : public CudaAttention {
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
     if (Support rejection = cuda::check_op_and_device(Op::kAttention, spec, target)) return rejection;
     const DType dtype = spec.inputs[0].dtype;
-    if (dtype != DType::kF32 && dtype != DType::kBF16 && dtype != DType::kF16)
-      return Rejection{fmt::format("takes f32, bf16 or f16, not {}", dtype)};
+    if (!cuda::is_element(dtype)) return Rejection{fmt::format("takes f32, bf16 or f16, not {}", dtype)};
     for (const TensorType& input : spec.inputs)
       if (input.shape.numel() == 0) return Rejection{"an operand has no elements"};
     return std::nullopt;

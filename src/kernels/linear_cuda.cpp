@@ -32,8 +32,6 @@ using cublaslt::Epilogue;
 using cublaslt::Product;
 using cublaslt::ProductSpec;
 
-bool is_product_dtype(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16; }
-
 std::optional<cuda::Unary> activation_of(const OpSpec& spec) {
   const std::string& name = spec.attributes.get_text("activation");
   if (name == "gelu_tanh") return cuda::Unary::kGeluTanh;
@@ -102,7 +100,7 @@ class PreparedLinear final : public PreparedKernel {
   std::optional<cuda::UnaryRows> after_;
 };
 
-class CublasltLinear final : public Kernel {
+class CublasltLinear final : public cuda::LibraryKernel {
  public:
   [[nodiscard]] std::string_view name() const override { return "cublaslt.linear"; }
   [[nodiscard]] Op op() const override { return Op::kLinear; }
@@ -110,7 +108,7 @@ class CublasltLinear final : public Kernel {
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
     if (Support rejection = cuda::check_op_and_device(Op::kLinear, spec, target)) return rejection;
     const DType dtype = spec.inputs[0].dtype;
-    if (!is_product_dtype(dtype)) return Rejection{fmt::format("takes f32, bf16 or f16, not {}", dtype)};
+    if (!cuda::is_element(dtype)) return Rejection{fmt::format("takes f32, bf16 or f16, not {}", dtype)};
     for (const TensorType& input : spec.inputs)
       if (input.dtype != dtype) return Rejection{fmt::format("takes {} beside {}, not {}", dtype, dtype, input.dtype)};
     if (spec.outputs[0].shape.numel() == 0 || spec.inputs[0].shape.numel() == 0)
@@ -121,10 +119,6 @@ class CublasltLinear final : public Kernel {
   [[nodiscard]] StrideRule input_strides(const OpSpec& /*spec*/, int input) const override {
     return input == 0 ? StrideRule::kInnerDense : StrideRule::kDense;
   }
-  [[nodiscard]] StrideRule output_strides(const OpSpec& /*spec*/, int /*output*/) const override {
-    return StrideRule::kInnerDense;
-  }
-  [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return spec.inputs[0].dtype; }
   [[nodiscard]] std::string_view compute_name(const OpSpec& spec) const override {
     return cublaslt::compute_name(spec);
   }

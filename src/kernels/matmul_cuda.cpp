@@ -105,7 +105,7 @@ class PreparedMatmul final : public PreparedKernel {
   Product product_;
 };
 
-class CublasltMatmul final : public Kernel {
+class CublasltMatmul final : public cuda::LibraryKernel {
  public:
   [[nodiscard]] std::string_view name() const override { return "cublaslt.matmul"; }
   [[nodiscard]] Op op() const override { return Op::kMatmul; }
@@ -113,20 +113,12 @@ class CublasltMatmul final : public Kernel {
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
     if (Support rejection = cuda::check_op_and_device(Op::kMatmul, spec, target)) return rejection;
     const DType dtype = spec.inputs[0].dtype;
-    if (dtype != DType::kF32 && dtype != DType::kBF16 && dtype != DType::kF16)
-      return Rejection{fmt::format("takes f32, bf16 or f16, not {}", dtype)};
+    if (!cuda::is_element(dtype)) return Rejection{fmt::format("takes f32, bf16 or f16, not {}", dtype)};
     if (spec.outputs[0].shape.numel() == 0 || spec.inputs[0].shape.numel() == 0)
       return Rejection{"an operand has no elements"};
     return std::nullopt;
   }
 
-  [[nodiscard]] StrideRule input_strides(const OpSpec& /*spec*/, int /*input*/) const override {
-    return StrideRule::kInnerDense;
-  }
-  [[nodiscard]] StrideRule output_strides(const OpSpec& /*spec*/, int /*output*/) const override {
-    return StrideRule::kInnerDense;
-  }
-  [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return spec.inputs[0].dtype; }
   [[nodiscard]] std::string_view compute_name(const OpSpec& spec) const override {
     return cublaslt::compute_name(spec);
   }

@@ -64,17 +64,12 @@ cuda::Plan plan_norm(const cuda::Binding& binding) {
 }
 
 Support supports_gate_residual_norm(const OpSpec& spec) {
-  if (Support rejection = cuda::supports_row_major(spec)) return rejection;
-  const TensorType& x = spec.inputs[2];
-  if (x.dtype != DType::kF32 && x.dtype != DType::kBF16 && x.dtype != DType::kF16)
-    return Rejection{fmt::format("takes f32, bf16 or f16, not {}", x.dtype)};
+  if (Support rejection = supports_norm(spec)) return rejection;
   if (spec.op == Op::kGateResidualNormQuantize && spec.attributes.get_dtype("dtype") != DType::kF8E4M3)
     return Rejection{fmt::format("quantizes to f8e4m3, not {}", spec.attributes.get_dtype("dtype"))};
-  const DType side = spec.inputs[1].dtype;
-  if ((side != x.dtype && side != DType::kF32) || spec.inputs[3].dtype != side)
-    return Rejection{fmt::format("takes vectors of one dtype, {} or f32", x.dtype)};
-  if (x.shape[-1] > cuda::kMostRowLength)
-    return Rejection{fmt::format("takes rows of up to {} elements, not {}", cuda::kMostRowLength, x.shape[-1])};
+  if (spec.inputs[3].dtype != spec.inputs[1].dtype)
+    return Rejection{
+        fmt::format("takes vectors of one dtype, not {} and {}", spec.inputs[1].dtype, spec.inputs[3].dtype)};
   return std::nullopt;
 }
 

@@ -157,8 +157,7 @@ class CublasltScaledLinear final : public Kernel {
     if (spec.inputs[0].dtype != DType::kF8E4M3)
       return Rejection{fmt::format("takes f8e4m3, not {}", spec.inputs[0].dtype)};
     const DType made = spec.outputs[0].dtype;
-    if (made != DType::kF32 && made != DType::kBF16 && made != DType::kF16)
-      return Rejection{fmt::format("makes f32, bf16 or f16, not {}", made)};
+    if (!cuda::is_element(made)) return Rejection{fmt::format("makes f32, bf16 or f16, not {}", made)};
     const Shape& weight = spec.inputs[2].shape;
     if (weight[0] % kChannelMultiple != 0 || weight[1] % kChannelMultiple != 0)
       return Rejection{

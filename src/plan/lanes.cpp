@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 
 namespace headroom {
 namespace {
@@ -181,8 +182,10 @@ void assign_lanes(Program& program, int most) {
 }
 
 std::vector<int> last_concurrent(const Program& program) {
-  const auto lanes = static_cast<std::size_t>(program.lanes);
   std::vector<int> result(program.steps.size());
+  std::iota(result.begin(), result.end(), 0);
+  if (program.lanes == 1) return result;
+  const auto lanes = static_cast<std::size_t>(program.lanes);
   for (const auto& [first, last] : straight_stretches(program)) {
     std::vector<Seen> done(static_cast<std::size_t>(last - first), Seen(lanes, -1));
     std::vector<int> tails(lanes, -1);
@@ -198,7 +201,6 @@ std::vector<int> last_concurrent(const Program& program) {
           result[static_cast<std::size_t>(k)] = i;
       seen[lane] = i;
       tails[lane] = i;
-      result[static_cast<std::size_t>(i)] = i;
     }
   }
   return result;

@@ -50,8 +50,7 @@ std::unique_ptr<PreparedKernel> CudaKernel::prepare(const OpSpec& spec, std::spa
 
 Support supports_elements(const OpSpec& spec) {
   const DType dtype = spec.outputs[0].dtype;
-  if (dtype != DType::kF32 && dtype != DType::kBF16 && dtype != DType::kF16)
-    return Rejection{fmt::format("stores f32, bf16 or f16, not {}", dtype)};
+  if (!is_element(dtype)) return Rejection{fmt::format("stores f32, bf16 or f16, not {}", dtype)};
   for (const TensorType& input : spec.inputs)
     if (input.dtype != dtype && input.dtype != DType::kF32)
       return Rejection{fmt::format("takes {} or f32 beside {}, not {}", dtype, dtype, input.dtype)};
@@ -73,8 +72,7 @@ Support supports_f8_rows(const OpSpec& spec) {
   const TensorType& x = spec.inputs[0];
   if (spec.outputs[0].dtype != DType::kF8E4M3)
     return Rejection{fmt::format("makes f8e4m3, not {}", spec.outputs[0].dtype)};
-  if (x.dtype != DType::kF32 && x.dtype != DType::kBF16 && x.dtype != DType::kF16)
-    return Rejection{fmt::format("takes f32, bf16 or f16, not {}", x.dtype)};
+  if (!is_element(x.dtype)) return Rejection{fmt::format("takes f32, bf16 or f16, not {}", x.dtype)};
   if (x.shape[-1] > kMostRowLength)
     return Rejection{fmt::format("takes rows of up to {} elements, not {}", kMostRowLength, x.shape[-1])};
   return std::nullopt;
@@ -84,6 +82,8 @@ Shape one_a_row(Shape strides) {
   strides.push_back(0);
   return strides;
 }
+
+bool is_element(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16; }
 
 Element element_of(DType dtype) {
   if (dtype == DType::kF32) return Element::kF32;

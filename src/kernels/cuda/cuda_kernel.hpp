@@ -57,6 +57,18 @@ class CudaKernel final : public Kernel {
   Traits traits_;
 };
 
+/// A kernel that a library runs: rows with stride 1, arithmetic in the dtype of the first operand.
+class LibraryKernel : public Kernel {
+ public:
+  [[nodiscard]] StrideRule input_strides(const OpSpec& /*spec*/, int /*input*/) const override {
+    return StrideRule::kInnerDense;
+  }
+  [[nodiscard]] StrideRule output_strides(const OpSpec& /*spec*/, int /*output*/) const override {
+    return StrideRule::kInnerDense;
+  }
+  [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return spec.inputs[0].dtype; }
+};
+
 /// The reason why a kernel of `op` for GPUs does not run `spec` on `target`, as far as op and device go.
 [[nodiscard]] Support check_op_and_device(Op op, const OpSpec& spec, const Target& target);
 /// Supported where results and inputs are f32, or bf16 or f16 with inputs of the same or f32.
@@ -74,7 +86,8 @@ class CudaKernel final : public Kernel {
 /// The longest row that device code counts in an int.
 inline constexpr std::int64_t kMostRowLength = std::int64_t{1} << 30;
 
-/// Of f32, bf16 and f16.
+/// Whether element_of() takes it: f32, bf16 and f16.
+[[nodiscard]] bool is_element(DType dtype);
 [[nodiscard]] Element element_of(DType dtype);
 [[nodiscard]] Storage storage_of(DType dtype);
 
