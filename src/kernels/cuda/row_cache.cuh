@@ -91,28 +91,35 @@ class RawRow {
   typename Packs<T, kWidth>::Raw raw_[kPerThread];
 };
 
-/// The same as floats, expanded once.
-template <class T, int kWidth, int kPerThread>
-class CachedRow {
+/// The same as floats, which are made once, by the row's constructor.
+template <int kWidth, int kPerThread>
+class KeptRow {
  public:
   static constexpr bool kKeeps = true;  ///< what a visit changes is there at the next
-  __device__ __forceinline__ CachedRow(const T* from, int packs) : packs_(packs) {
-    typename Packs<T, kWidth>::Raw raw[kPerThread];
-#pragma unroll
-    for (int p = 0; p < kPerThread; ++p)
-      if (index(p) < packs_) raw[p] = Packs<T, kWidth>::read(from + index(p) * kWidth);
-#pragma unroll
-    for (int p = 0; p < kPerThread; ++p)
-      if (index(p) < packs_) Packs<T, kWidth>::expand(raw[p], values_[p]);
-  }
   [[nodiscard]] __device__ __forceinline__ int index(int p) const {
     return static_cast<int>(threadIdx.x) + p * static_cast<int>(blockDim.x);
   }
   template <class Visit>
   __device__ __forceinline__ void for_each(const Visit& visit) {
+    for_each_held([&](int p, float(&values)[kWidth]) { visit(index(p), values); });
+  }
+
+ protected:
+  explicit __device__ __forceinline__ KeptRow(int packs) : packs_(packs) {}
+  /// This thread's packs of a tensor as they are stored.
+  template <class T>
+  __device__ __forceinline__ void read(const T* from, typename Packs<T, kWidth>::Raw (&raw)[kPerThread]) const {
 #pragma unroll
     for (int p = 0; p < kPerThread; ++p)
-      if (index(p) < packs_) visit(index(p), values_[p]);
+      if (index(p) < packs_) raw[p] = Packs<T, kWidth>::read(from + index(p) * kWidth);
+  }
+
+  /// Calls visit(p, its elements) for the p-th pack held; unrolled, so that p finds what else is in registers.
+  template <class Visit>
+  __device__ __forceinline__ void for_each_held(const Visit& visit) {
+#pragma unroll
+    for (int p = 0; p < kPerThread; ++p)
+      if (index(p) < packs_) visit(p, values_[p]);
   }
 
  private:
@@ -120,46 +127,38 @@ class CachedRow {
   float values_[kPerThread][kWidth];
 };
 
+/// The row at `from`.
+template <class T, int kWidth, int kPerThread>
+class CachedRow : public KeptRow<kWidth, kPerThread> {
+ public:
+  __device__ __forceinline__ CachedRow(const T* from, int packs) : KeptRow<kWidth, kPerThread>(packs) {
+    typename Packs<T, kWidth>::Raw raw[kPerThread];
+    this->read(from, raw);
+    this->for_each_held([&](int p, float(&values)[kWidth]) { Packs<T, kWidth>::expand(raw[p], values); });
+  }
+};
+
 /// residual + gate * x, rounded to T and written to `sum` on the way, kept as the floats that were stored. `sum` may be
 /// residual or x.
 template <class T, class S, int kWidth, int kPerThread>
-class GatedRow {
+class GatedRow : public KeptRow<kWidth, kPerThread> {
  public:
-  static constexpr bool kKeeps = true;
-  __device__ __forceinline__ GatedRow(const T* residual, const S* gate, const T* x, T* sum, int packs) : packs_(packs) {
+  __device__ __forceinline__ GatedRow(const T* residual, const S* gate, const T* x, T* sum, int packs)
+      : KeptRow<kWidth, kPerThread>(packs) {
     typename Packs<T, kWidth>::Raw raw_residual[kPerThread], raw_x[kPerThread];
+    this->read(residual, raw_residual);
+    this->read(x, raw_x);
+    this->for_each_held([&](int p, float(&values)[kWidth]) {
+      const int pack = this->index(p);
+      float other[kWidth], factor[kWidth];
+      Packs<T, kWidth>::expand(raw_residual[p], values);
+      Packs<T, kWidth>::expand(raw_x[p], other);
+      load(gate + pack * kWidth, factor);
 #pragma unroll
-    for (int p = 0; p < kPerThread; ++p)
-      if (index(p) < packs_) {
-        raw_residual[p] = Packs<T, kWidth>::read(residual + index(p) * kWidth);
-        raw_x[p] = Packs<T, kWidth>::read(x + index(p) * kWidth);
-      }
-#pragma unroll
-    for (int p = 0; p < kPerThread; ++p)
-      if (index(p) < packs_) {
-        float other[kWidth], factor[kWidth];
-        Packs<T, kWidth>::expand(raw_residual[p], values_[p]);
-        Packs<T, kWidth>::expand(raw_x[p], other);
-        load(gate + index(p) * kWidth, factor);
-#pragma unroll
-        for (int i = 0; i < kWidth; ++i)
-          values_[p][i] = to_float(from_float<T>(fmaf(factor[i], other[i], values_[p][i])));
-        Packs<T, kWidth>::store(values_[p], sum + index(p) * kWidth);
-      }
+      for (int i = 0; i < kWidth; ++i) values[i] = to_float(from_float<T>(fmaf(factor[i], other[i], values[i])));
+      Packs<T, kWidth>::store(values, sum + pack * kWidth);
+    });
   }
-  [[nodiscard]] __device__ __forceinline__ int index(int p) const {
-    return static_cast<int>(threadIdx.x) + p * static_cast<int>(blockDim.x);
-  }
-  template <class Visit>
-  __device__ __forceinline__ void for_each(const Visit& visit) {
-#pragma unroll
-    for (int p = 0; p < kPerThread; ++p)
-      if (index(p) < packs_) visit(index(p), values_[p]);
-  }
-
- private:
-  int packs_;
-  float values_[kPerThread][kWidth];
 };
 
 /// The same for a row that is too long for registers: every pass reads it again. Elements changed are forgotten.
