@@ -130,7 +130,7 @@ class Judge {
     }
     PairOptions options{.compared = compared_};
     if (judging_.processes > 0) options.pairs = judging_.processes;
-    options.max_pairs = judging_.max_processes > 0 ? judging_.max_processes : 2 * options.pairs;
+    options.max_pairs = judging_.max_processes > 0 ? judging_.max_processes : 4 * options.pairs;
     show(0, 2 * options.pairs);
     PairedRuns runs = run_pairs(run_of(judging_.against), run_of(own), options, show);
     measured_ = std::move(runs.changed);
@@ -206,7 +206,7 @@ void add_judging_options(CLI::App& command, BenchJudging& judging) {
       ->check(CLI::Range(1, 1000));
   command
       .add_option("--max-processes", judging.max_processes,
-                  "with --against: pairs to go up to where the verdict is not settled; twice as many unless given")
+                  "with --against: pairs to go up to where the verdict is not settled; four times as many unless given")
       ->check(CLI::Range(1, 1000));
   command.add_option("--against", judging.against, "run this other headroom binary in turn with this one, and compare")
       ->type_name("BINARY");

@@ -23,7 +23,7 @@ struct BenchJudging {
   std::string save_base;
   std::string save_verdict;
   int processes = 0;      ///< 0: one, or 8 pairs with --against
-  int max_processes = 0;  ///< 0: twice as many
+  int max_processes = 0;  ///< 0: four times as many
   bool force = false;
 };
 void add_judging_options(CLI::App& command, BenchJudging& judging);

@@ -11,7 +11,7 @@ namespace headroom {
 /// How two builds are run beside each other.
 struct PairOptions {
   int pairs = 8;               ///< of processes, at least
-  int max_pairs = 16;          ///< while is_settled() does not hold, pairs are doubled up to here
+  int max_pairs = 32;          ///< while is_settled() does not hold, pairs are doubled up to here
   std::uint64_t seed = 0;      ///< of the order within pairs
   ComparisonOptions compared;  ///< `paired` is implied
 };
