@@ -9,7 +9,7 @@
 
 #include "base/json.hpp"
 #include "measure/process_pairs.hpp"
-#include "measure_fixture.hpp"
+#include "program_fixture.hpp"
 
 namespace headroom {
 namespace {
@@ -63,7 +63,7 @@ TEST_F(PlantedSlowdown, OfTwoPercentIsNoRegression) {
   EXPECT_NEAR(found.effect.ratio, 1.02, 0.03);
 }
 
-using BenchJudge = MeasureTest;
+using BenchJudge = ProgramTest;
 
 TEST_F(BenchJudge, RunsAgainstAnotherBinary) {
   // A build against itself: whatever the machine does, neither side may win.

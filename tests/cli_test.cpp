@@ -5,13 +5,11 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
-#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <string>
 
 #include "backends/cpu/cpu_info.hpp"
@@ -20,6 +18,7 @@
 #include "io/png.hpp"
 #include "io/safetensors.hpp"
 #include "measure/result.hpp"
+#include "program_fixture.hpp"
 
 namespace headroom {
 namespace {
@@ -30,34 +29,9 @@ using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
-struct Outcome {
-  int code = -1;
-  std::string out;
-  std::string err;
-};
-
-class CliTest : public testing::Test {
+class CliTest : public ProgramTest {
  protected:
-  CliTest() {
-    fs::create_directories(folder_);
-    setenv("XDG_CACHE_HOME", (folder_ / "cache").c_str(), 1);
-  }
-  ~CliTest() override { fs::remove_all(folder_); }
-
-  Outcome headroom(const std::string& arguments) const {
-    const fs::path err = folder_ / "stderr";
-    const std::string command = std::string(HEADROOM_BINARY) + " " + arguments + " 2>" + err.string();
-    Outcome outcome;
-    FILE* pipe = popen(command.c_str(), "r");
-    if (pipe == nullptr) return outcome;
-    std::array<char, 4096> buffer{};
-    for (std::size_t n = 0; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
-      outcome.out.append(buffer.data(), n);
-    const int status = pclose(pipe);
-    outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    outcome.err = read_file(err);
-    return outcome;
-  }
+  CliTest() { setenv("XDG_CACHE_HOME", (folder() / "cache").c_str(), 1); }
 
   /// Expects one sentence on stderr, nothing on stdout, and the exit code.
   void expect_error(const std::string& arguments, int code,
@@ -69,20 +43,19 @@ class CliTest : public testing::Test {
     EXPECT_THAT(outcome.err, Not(HasSubstr("internal"))) << arguments;
   }
 
-  fs::path file(const char* name) const { return folder_ / name; }
+  fs::path file(const char* name) const { return folder() / name; }
   std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator{}));
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder()), fs::directory_iterator{}));
   }
 
   /// A copy of the tiny model with guidance whose files a test can spoil.
   fs::path tiny_copy() const {
-    const fs::path copy = folder_ / "tiny";
+    const fs::path copy = folder() / "tiny";
     fs::copy(golden("tiny-guidance"), copy);
     return copy;
   }
   static fs::path golden(const char* name) { return fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/flux" / name; }
 
-  fs::path folder_ = fs::temp_directory_path() / fmt::format("headroom-cli-{}", std::random_device()());
   std::string fashion_ = std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux";
 };
 
@@ -234,7 +207,7 @@ TEST_F(CliTest, AutoMeasuresOnceAndRemembers) {
   EXPECT_EQ(configuration.asked, (std::vector<std::string>{"auto", "steps=4"}));
   EXPECT_THAT(first.err, HasSubstr(fmt::format("auto chose {}", fmt::join(configuration.applied, ","))));
 
-  const fs::path cached = fs::directory_iterator(folder_ / "cache/headroom/auto")->path();
+  const fs::path cached = fs::directory_iterator(folder() / "cache/headroom/auto")->path();
   const std::string choice = read_file(cached);
   EXPECT_THAT(headroom(bench).err, AllOf(HasSubstr("auto: measured 20"), Not(HasSubstr("measuring"))));
   EXPECT_THAT(headroom(bench + " --batch 2").err, HasSubstr("auto: measuring for")) << "another request";
@@ -337,7 +310,7 @@ TEST_F(CliTest, MissingThingsAreNamed) {
   expect_error("bench flux-dev", 1, HasSubstr("--random-weights"));
   if (!fs::exists("/dev/nvidiactl"))  // a build without CUDA, or a machine without a driver
     expect_error("bench " + fashion_ + " --device cuda", 1, AnyOf(HasSubstr("CUDA"), HasSubstr("NVIDIA")));
-  expect_error("bench " + folder_.string(), 1, HasSubstr("config.json"));
+  expect_error("bench " + folder().string(), 1, HasSubstr("config.json"));
   expect_error("forward " + fashion_ + " --inputs /nowhere.safetensors --output x", 1,
                HasSubstr("/nowhere.safetensors"));
   expect_error("run " + golden("tiny-guidance").string(), 1, HasSubstr("prompts.safetensors"));

@@ -10,7 +10,7 @@
 #include "base/json.hpp"
 #include "measure/machine.hpp"
 #include "measure/result.hpp"
-#include "measure_fixture.hpp"
+#include "program_fixture.hpp"
 
 namespace headroom {
 namespace {
@@ -20,7 +20,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-class CompareTest : public MeasureTest {
+class CompareTest : public ProgramTest {
  protected:
   /// A result file of 8 processes whose times lie around `ms`.
   void write(const std::string& name, double ms, const std::function<void(ResultFile&)>& change = {}) const {

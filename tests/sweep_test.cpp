@@ -20,7 +20,7 @@
 
 #include "base/json.hpp"
 #include "measure/result.hpp"
-#include "measure_fixture.hpp"
+#include "program_fixture.hpp"
 
 extern char** environ;
 
@@ -34,7 +34,7 @@ using testing::IsSupersetOf;
 
 const std::string kTiny = HEADROOM_SOURCE_DIR "/tests/goldens/flux/tiny-guidance";
 
-class SweepCommand : public MeasureTest {
+class SweepCommand : public ProgramTest {
  protected:
   std::set<std::string> cells_in(const std::string& name) const {
     std::set<std::string> ids;

@@ -4,11 +4,10 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <stdexcept>
 #include <string>
+
+#include "measure/test_util.hpp"
 
 namespace headroom {
 namespace {
@@ -17,32 +16,23 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-/// A folder that stands for "/".
 class ConditionsTest : public testing::Test {
  protected:
-  ConditionsTest() {
-    std::string name = (fs::temp_directory_path() / "headroom_conditions_XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    root_ = name;
-  }
-  ~ConditionsTest() override { fs::remove_all(root_); }
-  void write(const std::string& file, const std::string& text) const {
-    fs::create_directories((root_ / file).parent_path());
-    std::ofstream(root_ / file) << text;
-  }
   void write_steal(int ticks) const {
-    write("proc/stat", "cpu  10 20 30 40 50 60 70 " + std::to_string(ticks) + " 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n");
+    root_.write("proc/stat",
+                "cpu  10 20 30 40 50 60 70 " + std::to_string(ticks) + " 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n");
   }
   void write_khz(const std::string& khz) const {
-    write("sys/devices/system/cpu/cpu" + std::to_string(sched_getcpu()) + "/cpufreq/scaling_cur_freq", khz + "\n");
+    root_.write("sys/devices/system/cpu/cpu" + std::to_string(sched_getcpu()) + "/cpufreq/scaling_cur_freq",
+                khz + "\n");
   }
-  fs::path root_;
+  FakeRoot root_;
 };
 
 TEST_F(ConditionsTest, ReadsStealAndFrequencyOfEveryTrial) {
   write_steal(100);
   write_khz("2500000");
-  ConditionsProbe probe(false, root_);
+  ConditionsProbe probe(false, root_.path());
   write_steal(103);
   probe.add_trial();
   write_khz("1800000");
@@ -55,14 +45,14 @@ TEST_F(ConditionsTest, ReadsStealAndFrequencyOfEveryTrial) {
 }
 
 TEST_F(ConditionsTest, LeavesOutWhatTheSystemDoesNotSay) {
-  ConditionsProbe nothing(false, root_);
+  ConditionsProbe nothing(false, root_.path());
   nothing.add_trial();
   EXPECT_THAT(nothing.take().steal_ms, IsEmpty());
   // A column that is known for some trials only would not say which.
   write_steal(1);
-  ConditionsProbe probe(false, root_);
+  ConditionsProbe probe(false, root_.path());
   probe.add_trial();
-  fs::remove(root_ / "proc/stat");
+  fs::remove(root_.path() / "proc/stat");
   probe.add_trial();
   const Conditions conditions = probe.take();
   EXPECT_THAT(conditions.steal_ms, IsEmpty());

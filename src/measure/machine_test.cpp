@@ -4,13 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/error.hpp"
+#include "measure/test_util.hpp"
 
 namespace headroom {
 namespace {
@@ -18,27 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
-
-/// A folder that stands for "/", removed at the end.
-class FakeRoot {
- public:
-  FakeRoot() {
-    std::string name = (fs::temp_directory_path() / "headroom_machine_XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  ~FakeRoot() { fs::remove_all(path_); }
-  FakeRoot(const FakeRoot&) = delete;
-  FakeRoot& operator=(const FakeRoot&) = delete;
-  void write(const std::string& file, const std::string& text) const {
-    fs::create_directories((path_ / file).parent_path());
-    std::ofstream(path_ / file) << text;
-  }
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 TEST(Machine, DescribesThisMachine) {
   const Machine machine = describe_machine();

@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/test_util.hpp"
 #include "measure/quality.hpp"
 
 namespace headroom {
@@ -26,22 +27,6 @@ using ::testing::HasSubstr;
 
 const fs::path kSource = HEADROOM_SOURCE_DIR;
 const fs::path kExample = kSource / "docs/result.example.json";
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "headroom_result_XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  ~TemporaryFolder() { fs::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  [[nodiscard]] fs::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
 
 struct CommandOutput {
   int status = -1;
@@ -139,17 +124,8 @@ ResultFile sample_file() {
   return file;
 }
 
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-    return "(no error)";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
 TEST(ResultFile, FreshFilePassesTheSchemaAndReadsBack) {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   const ResultFile file = sample_file();
   write_results(folder / "fresh.json", file);
   const CommandOutput check = check_against_schema({folder / "fresh.json"});
@@ -175,7 +151,7 @@ TEST(ResultFile, ExampleInTheDocumentsIsTrueToSchemaAndCode) {
 }
 
 TEST(ResultFile, KeepsColumnsOnOneLine) {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   ResultFile file = sample_file();
   file.results[1].trials[0] = make_series("call", Trials{.wall_ms = {0.25, 0.5, 1}});
   write_results(folder / "a.json", file);
@@ -192,7 +168,7 @@ TEST(ResultFile, RefusesOtherSchemasByName) {
 }
 
 TEST(ResultFile, NeverWritesNanOrInfinity) {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   const double infinity = std::numeric_limits<double>::infinity();
   ResultFile file = sample_file();
   file.results[0].quality[0].value = infinity;
@@ -242,7 +218,7 @@ const std::vector<Fault> kSchemaFaults = {
 };
 
 TEST(ResultFile, ValidatorAndReaderRefuseTheSameFaults) {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   std::vector<fs::path> files;
   for (const Fault& fault : kSchemaFaults) {
     json document = to_json(sample_file());

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/test_util.hpp"
 
 namespace headroom {
 namespace {
@@ -22,12 +23,6 @@ using ::testing::HasSubstr;
 
 class Sweep : public testing::Test {
  protected:
-  Sweep() {
-    std::string name = (fs::temp_directory_path() / "headroom_sweep_XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    folder_ = name;
-  }
-  ~Sweep() override { fs::remove_all(folder_); }
   [[nodiscard]] fs::path path() const { return folder_ / "sweep.json"; }
 
   /// A cell that takes as many ms as its resolution; above 1000 pixels it does not fit.
@@ -67,7 +62,7 @@ class Sweep : public testing::Test {
   int measured_ = 0;
 
  private:
-  fs::path folder_;
+  TempFolder folder_;
 };
 
 TEST_F(Sweep, ListsEveryCombinationOnceSmallFirst) {

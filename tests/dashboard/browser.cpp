@@ -44,14 +44,11 @@ std::string decode_base64(std::string_view text) {
 Browser::Browser() {
   if (access(kProgram, X_OK) != 0)
     throw std::runtime_error(std::string(kProgram) + " is missing: scripts/bootstrap.sh installs it");
-  std::string pattern = (std::filesystem::temp_directory_path() / "headroom-browser-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  profile_ = pattern;
   int in[2], out[2];
   if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
   to_browser_ = in[1];
   from_browser_ = out[0];
-  const std::string profile_option = "--user-data-dir=" + profile_.string();
+  const std::string profile_option = "--user-data-dir=" + profile_.path().string();
   process_ = fork();
   if (process_ < 0) throw std::runtime_error("no process");
   if (process_ == 0) {
@@ -84,8 +81,6 @@ Browser::~Browser() {
   close(from_browser_);
   kill(-process_, SIGKILL);  // its own group, made above
   waitpid(process_, nullptr, 0);
-  std::error_code ignored;
-  std::filesystem::remove_all(profile_, ignored);
 }
 
 json Browser::read_message() {

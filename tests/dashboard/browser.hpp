@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/test_util.hpp"
+
 namespace headroom::test {
 
 /// A headless Chromium with one page, spoken to over a pipe (Chrome DevTools Protocol). It has no network. Whatever it
@@ -46,7 +48,7 @@ class Browser {
   nlohmann::json read_message();
   void take_event(const nlohmann::json& event);
 
-  std::filesystem::path profile_;
+  TempFolder profile_;
   pid_t process_ = -1;
   int to_browser_ = -1;
   int from_browser_ = -1;

@@ -5,12 +5,12 @@
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
 
 #include "base/file.hpp"
+#include "base/test_util.hpp"
 
 namespace headroom {
 
@@ -22,15 +22,9 @@ struct Outcome {
 };
 
 /// Runs programs in a folder of its own, which is removed at the end.
-class MeasureTest : public testing::Test {
+class ProgramTest : public testing::Test {
  protected:
-  MeasureTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "headroom_measure_XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    folder_ = name;
-  }
-  ~MeasureTest() override { std::filesystem::remove_all(folder_); }
-
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }
   [[nodiscard]] std::string file(const std::string& name) const { return (folder_ / name).string(); }
 
   /// `headroom ARGUMENTS`, by way of a shell.
@@ -51,7 +45,7 @@ class MeasureTest : public testing::Test {
   }
 
  private:
-  std::filesystem::path folder_;
+  TempFolder folder_;
 };
 
 }  // namespace headroom
