@@ -6,43 +6,62 @@
 #include "measure/machine.hpp"
 
 namespace headroom {
-namespace {
 
-struct GenerationTimes {
-  Trials steps;
-  Trials images;
-  Trials prologues;
-};
-
-/// Generations are made whole. Those in which the warm-up ends give steps but no image, so one more may be made.
-GenerationTimes time_generations(Generator& generator, const Model& model, const GenerationOptions& options) {
-  GenerationTimes times;
-  const std::int64_t images = generator.request().images;
-  const std::vector<ImageRequest> requests = make_image_requests(model, 0, images, 0);
-  std::vector<double> warmup_ms;
-  while (std::ssize(times.steps.wall_ms) < options.min_trials || times.images.wall_ms.empty()) {
-    const bool is_warm = std::ssize(warmup_ms) >= options.warmup_steps;
-    double loop_ms = 0;
-    (void)generator.generate(requests, [&](std::int64_t, double ms) {
-      loop_ms += ms;
-      (std::ssize(warmup_ms) < options.warmup_steps ? warmup_ms : times.steps.wall_ms).push_back(ms);
-    });
-    if (!is_warm) continue;
-    const double prologue_ms = generator.session().outside_loops_ms();
-    if (prologue_ms > 0) times.prologues.wall_ms.push_back(prologue_ms);
-    times.images.wall_ms.push_back((prologue_ms + loop_ms) / static_cast<double>(images));
-  }
-  times.steps.warmup = std::ssize(warmup_ms);
-  times.steps.warmup_stable = is_settled(warmup_ms);
-  return times;
+void GenerationTimes::append(const GenerationTimes& later) {
+  steps.append(later.steps);
+  images.append(later.images);
+  prologues.append(later.prologues);
 }
 
-}  // namespace
+GenerationTimer::GenerationTimer(const Backend& backend, int warmup_steps, bool images_when_warm)
+    : warmup_steps_(warmup_steps),
+      images_when_warm_(images_when_warm),
+      probe_(backend.properties().target.device != DeviceKind::kCpu) {}
+
+HostTensor GenerationTimer::generate(Generator& generator, std::span<const ImageRequest> requests,
+                                     const std::function<void()>& on_step) {
+  const bool was_warm = std::ssize(warmup_ms_) >= warmup_steps_;
+  double generation_ms = 0;
+  probe_.begin();
+  HostTensor latents = generator.generate(requests, [&](std::int64_t, double ms) {
+    generation_ms += ms;
+    if (std::ssize(warmup_ms_) < warmup_steps_) {
+      warmup_ms_.push_back(ms);
+      probe_.begin();
+    } else {
+      times_.steps.wall_ms.push_back(ms);
+      probe_.add_trial();
+    }
+    if (on_step) on_step();
+  });
+  const double prologue_ms = generator.session().outside_loops_ms();
+  if (images_when_warm_ && !was_warm) return latents;
+  if (prologue_ms > 0) times_.prologues.wall_ms.push_back(prologue_ms);
+  times_.images.wall_ms.push_back((prologue_ms + generation_ms) / static_cast<double>(requests.size()));
+  return latents;
+}
+
+GenerationTimes GenerationTimer::take() {
+  times_.steps.warmup = std::ssize(warmup_ms_);
+  times_.steps.warmup_stable = is_settled(warmup_ms_);
+  times_.steps.conditions = probe_.take();
+  return std::move(times_);
+}
+
+void add_series(Result& result, const GenerationTimes& times) {
+  result.trials.push_back(make_series("step", times.steps));
+  result.trials.push_back(make_series("image", times.images));
+  if (!times.prologues.wall_ms.empty()) result.trials.push_back(make_series("prologue", times.prologues));
+}
 
 ResultFile measure_generation(const Model& model, Backend& backend, const GenerationOptions& options) {
   WeightStore weights(backend, model.checkpoint);
   Generator generator(model, backend, weights, options.request);
-  const GenerationTimes times = time_generations(generator, model, options);
+  const std::vector<ImageRequest> requests = make_image_requests(model, 0, generator.request().images, 0);
+  // Generations are made whole. Those in which the warm-up ends give steps but no image, so one more may be made.
+  GenerationTimer timer(backend, options.warmup_steps, true);
+  while (std::ssize(timer.times().steps.wall_ms) < options.min_trials || timer.times().images.wall_ms.empty())
+    (void)timer.generate(generator, requests);
 
   ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = {}, .results = {}};
   PlanRecord plan = describe_plan(*generator.compiled().program);
@@ -56,13 +75,13 @@ ResultFile measure_generation(const Model& model, Backend& backend, const Genera
        .subject = describe_denoise(model, generator.request(), steps, generator.guidance_scale()),
        .source = {.name = "headroom", .version = file.machine.build ? file.machine.build->version : ""},
        .configuration = describe_configuration(options.request.switches, generator.compiled(), backend),
-       .trials = {make_series("step", times.steps), make_series("image", times.images)},
+       .trials = {},
        .memory = describe_memory(generator.session(), weights, backend),
        .quality = {},
        .tags = {},
        .plan = id});
   Result& result = file.results.front();
-  if (!times.prologues.wall_ms.empty()) result.trials.push_back(make_series("prologue", times.prologues));
+  add_series(result, timer.take());
   if (model.checkpoint.is_random()) result.tags.emplace_back("random_weights");
   return file;
 }

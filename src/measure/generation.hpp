@@ -1,11 +1,50 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
 #include "backends/backend.hpp"
 #include "measure/result.hpp"
+#include "measure/trials.hpp"
 #include "run/generator.hpp"
 #include "run/model.hpp"
 
 namespace headroom {
+
+/// Times of whole generations.
+struct GenerationTimes {
+  Trials steps;      ///< of a denoise step, but for the warm-up; with what the machine did meanwhile
+  Trials images;     ///< of an image: of a generation, divided by its images
+  Trials prologues;  ///< of what a generation runs outside the loop; empty where there is nothing
+  void append(const GenerationTimes& later);
+};
+
+/// Times the generations that are made through it, step by step.
+class GenerationTimer {
+ public:
+  /// The first `warmup_steps` steps do not count. `images_when_warm` leaves out the images of generations in which the
+  /// warm-up is not yet over.
+  GenerationTimer(const Backend& backend, int warmup_steps, bool images_when_warm);
+
+  /// Makes one generation, and gives its latents. `on_step` runs after each step, outside what is timed.
+  HostTensor generate(Generator& generator, std::span<const ImageRequest> requests,
+                      const std::function<void()>& on_step = {});
+
+  /// Steps made, those of the warm-up among them.
+  [[nodiscard]] std::int64_t steps_made() const { return std::ssize(warmup_ms_) + std::ssize(times_.steps.wall_ms); }
+  [[nodiscard]] const GenerationTimes& times() const { return times_; }
+  /// The times so far; the timer is spent.
+  [[nodiscard]] GenerationTimes take();
+
+ private:
+  int warmup_steps_;
+  bool images_when_warm_;
+  std::vector<double> warmup_ms_;
+  GenerationTimes times_;
+  ConditionsProbe probe_;
+};
 
 /// How a generation is timed.
 struct GenerationOptions {
@@ -18,5 +57,8 @@ struct GenerationOptions {
 /// image: whole generations, divided by their images, without the generation of the warm-up) and, where something runs
 /// outside the loop, "prologue" (ms of a generation), with its plan. Id and name are those of the switches.
 [[nodiscard]] ResultFile measure_generation(const Model& model, Backend& backend, const GenerationOptions& options);
+
+/// Adds the series of times that measure_generation() speaks of.
+void add_series(Result& result, const GenerationTimes& times);
 
 }  // namespace headroom

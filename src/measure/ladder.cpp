@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "measure/describe.hpp"
+#include "measure/generation.hpp"
 #include "measure/judge.hpp"
 #include "measure/machine.hpp"
 #include "measure/quality.hpp"
@@ -46,9 +47,7 @@ class Climber {
     Ladder ladder;
     ladder.rungs = list_rungs(options_.switches, options_.only_ends);
     const std::size_t count = ladder.rungs.size();
-    steps_.resize(count);
-    prologues_.resize(count);
-    images_.resize(count);
+    times_.resize(count);
     for (int round = 0; round < options_.rounds; ++round)
       for (std::size_t k = 0; k < count; ++k) {
         const std::size_t i = round % 2 == 0 ? k : count - 1 - k;
@@ -58,7 +57,7 @@ class Climber {
                      .rungs = static_cast<std::int64_t>(count)};
         measure(i, ladder);
       }
-    for (std::size_t i = 0; i < count; ++i) summarize_trials(ladder.rungs[i], steps_[i], prologues_[i], images_[i]);
+    for (std::size_t i = 0; i < count; ++i) summarize_trials(ladder.rungs[i], times_[i]);
     summarize_factors(ladder);
     return ladder;
   }
@@ -87,14 +86,10 @@ class Climber {
     if (options_.quality_images > 0) judge(rung, generator);
   }
 
-  void summarize_trials(Rung& rung, Trials& steps, const Trials& prologues, const Trials& images) const {
-    steps.warmup = options_.warmup_steps;
-    rung.result.trials = {make_series("step", steps), make_series("image", images)};
-    double prologue_ms = 0;
-    if (!prologues.wall_ms.empty()) {
-      rung.result.trials.push_back(make_series("prologue", prologues));
-      prologue_ms = rung.result.trials.back().statistics.median;
-    }
+  static void summarize_trials(Rung& rung, const GenerationTimes& times) {
+    add_series(rung.result, times);
+    const double prologue_ms =
+        times.prologues.wall_ms.empty() ? 0 : series_of(rung.result, "prologue").statistics.median;
     const auto image_ms = [&](double step_ms) {
       return (prologue_ms + step_ms * static_cast<double>(rung.denoise.steps)) /
              static_cast<double>(rung.denoise.images);
@@ -115,35 +110,18 @@ class Climber {
     if (on_progress_) on_progress_(progress_);
   }
 
-  bool is_precise(const std::vector<double>& times_ms) const {
-    constexpr std::size_t kLeast = 5;
-    if (options_.precision <= 0 || times_ms.size() < kLeast) return false;
-    const Summary summary = summarize(times_ms);
-    return summary.median_interval &&
-           std::max(summary.median_interval->high - summary.median, summary.median - summary.median_interval->low) <=
-               options_.precision * summary.median;
-  }
-
   void time_generations(Generator& generator, Rung& rung, std::size_t i) {
-    Trials& steps = steps_[i];
     const std::vector<ImageRequest> requests =
         make_image_requests(model_, 0, generator.request().images, options_.seed);
-    std::vector<double> warmup_ms;
-    std::int64_t seen = 0;
-    const auto enough = static_cast<std::int64_t>(options_.warmup_steps + options_.min_trials);
+    GenerationTimer timer(backend_, options_.warmup_steps, false);
+    const auto is_precise_enough = [&] {
+      return options_.precision > 0 && is_precise(timer.times().steps.wall_ms, options_.precision);
+    };
     do {
-      double total_ms = 0;
-      const HostTensor latents = generator.generate(requests, [&](std::int64_t, double milliseconds) {
-        total_ms += milliseconds;
-        (seen++ < options_.warmup_steps ? warmup_ms : steps.wall_ms).push_back(milliseconds);
-        tick();
-      });
+      const HostTensor latents = timer.generate(generator, requests, [&] { tick(); });
       if (rung.pixels.numel() == 0 && model_.pixels) rung.pixels = unpatch(latents, format_of(generator.request()));
-      const double prologue_ms = generator.session().outside_loops_ms();
-      if (prologue_ms > 0) prologues_[i].wall_ms.push_back(prologue_ms);
-      images_[i].wall_ms.push_back((prologue_ms + total_ms) / static_cast<double>(generator.request().images));
-    } while (seen < enough && !is_precise(steps.wall_ms));
-    steps.warmup_stable = steps.warmup_stable && is_settled(warmup_ms);
+    } while (timer.steps_made() < options_.warmup_steps + options_.min_trials && !is_precise_enough());
+    times_[i].append(timer.take());
   }
 
   /// The model's pixels, as many as the request asks for.
@@ -221,9 +199,7 @@ class Climber {
   std::unique_ptr<Backend> judge_backend_;  // where the images are not made on the CPU
   std::unique_ptr<Judge> judge_;
   LadderProgress progress_;
-  std::vector<Trials> steps_;      // by rung, over all rounds
-  std::vector<Trials> prologues_;  // one for each generation, where something runs outside the loop
-  std::vector<Trials> images_;
+  std::vector<GenerationTimes> times_;  // by rung, over all rounds
 };
 
 }  // namespace

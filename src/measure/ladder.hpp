@@ -23,8 +23,8 @@ struct LadderOptions {
   std::uint64_t seed = 0;    ///< of the first image; each next image takes the next
   int warmup_steps = 5;      ///< of the first generation, run but not counted
   int min_trials = 20;       ///< steps to time at least, in as many generations as that takes
-  /// A rung ends before its min_trials once the 95% interval of its median step reaches no further than this share of
-  /// the median to either side, after at least 5 steps; 0 for never.
+  /// A rung ends before its min_trials, after whole generations, once is_precise() holds of its steps for this share; 0
+  /// for never.
   double precision = 0;
   int rounds = 1;  ///< times the ladder is climbed, up and down in turn, so that a machine's slow drift cancels
   std::int64_t quality_images = 0;  ///< images to make and judge at each rung, 0 for none; rounded up to whole batches

@@ -52,7 +52,7 @@ class Target {
     const std::int64_t made = std::ssize(times_ms);
     if (made < next_look_) return false;
     next_look_ = made + std::max<std::int64_t>(1, made / 10);
-    return protocol_.precision <= 0 || is_precise(times_ms);
+    return protocol_.precision <= 0 || is_precise(times_ms, protocol_.precision);
   }
   /// The most trials there can be.
   [[nodiscard]] std::int64_t limit() const {
@@ -60,39 +60,19 @@ class Target {
   }
 
  private:
-  [[nodiscard]] bool is_precise(const std::vector<double>& times_ms) const {
-    const std::optional<Interval> interval = exact_median_interval(times_ms);
-    return interval && (interval->high - interval->low) / 2 <= protocol_.precision * median(times_ms);
-  }
-
   const Protocol& protocol_;
   std::int64_t next_look_;
 };
 
-}  // namespace
-
-double steady_clock_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-bool is_settled(const std::vector<double>& times_ms) {
-  if (times_ms.size() < kSettledWindow + kSettledDistance) return false;
-  const std::span<const double> all(times_ms);
-  const double now = median(all.last(kSettledWindow));
-  const double before = median(all.last(kSettledWindow + kSettledDistance).first(kSettledWindow));
-  return std::abs(now - before) <= kSettledTolerance * before;
-}
-
-Trials measure_callable(const std::function<void()>& body, const Protocol& protocol,
-                        const std::function<void(const TrialProgress&)>& on_progress, const MillisecondClock& clock) {
+/// `timed` makes so many calls and returns the milliseconds of one.
+Trials measure(const std::function<double(std::int64_t calls)>& timed, const Protocol& protocol,
+               const std::function<void(const TrialProgress&)>& on_progress, const MillisecondClock& clock) {
   check_protocol(protocol);
   const double began_ms = clock();
   const auto out_of_time = [&] { return clock() - began_ms >= 1000 * protocol.max_seconds; };
   // `calls` calls, entered into `times_ms` and told to the caller.
   const auto run_batch = [&](std::int64_t calls, std::vector<double>& times_ms, bool warming_up, int total) {
-    const double start_ms = clock();
-    for (std::int64_t call = 0; call < calls; ++call) body();
-    times_ms.push_back((clock() - start_ms) / static_cast<double>(calls));
+    times_ms.push_back(timed(calls));
     if (on_progress) on_progress({warming_up, static_cast<std::int64_t>(times_ms.size()), total, times_ms.back()});
   };
 
@@ -119,6 +99,53 @@ Trials measure_callable(const std::function<void()>& body, const Protocol& proto
   }
   result.conditions = probe.take();
   return result;
+}
+
+}  // namespace
+
+void Trials::append(const Trials& later) {
+  const bool is_first = wall_ms.empty();
+  wall_ms.insert(wall_ms.end(), later.wall_ms.begin(), later.wall_ms.end());
+  warmup = is_first ? later.warmup : std::min(warmup, later.warmup);
+  warmup_stable = warmup_stable && later.warmup_stable;
+  complete = complete && later.complete;
+  conditions.append(later.conditions);
+  conditions.keep_whole(wall_ms.size());
+}
+
+double steady_clock_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+bool is_settled(const std::vector<double>& times_ms) {
+  if (times_ms.size() < kSettledWindow + kSettledDistance) return false;
+  const std::span<const double> all(times_ms);
+  const double now = median(all.last(kSettledWindow));
+  const double before = median(all.last(kSettledWindow + kSettledDistance).first(kSettledWindow));
+  return std::abs(now - before) <= kSettledTolerance * before;
+}
+
+bool is_precise(const std::vector<double>& times_ms, double share) {
+  if (times_ms.empty()) return false;
+  const std::optional<Interval> interval = exact_median_interval(times_ms);
+  return interval && (interval->high - interval->low) / 2 <= share * median(times_ms);
+}
+
+Trials measure_callable(const std::function<void()>& body, const Protocol& protocol,
+                        const std::function<void(const TrialProgress&)>& on_progress, const MillisecondClock& clock) {
+  const auto timed = [&](std::int64_t calls) {
+    const double start_ms = clock();
+    for (std::int64_t call = 0; call < calls; ++call) body();
+    return (clock() - start_ms) / static_cast<double>(calls);
+  };
+  return measure(timed, protocol, on_progress, clock);
+}
+
+Trials measure_self_timed(const std::function<double()>& timed, const Protocol& protocol,
+                          const std::function<void(const TrialProgress&)>& on_progress, const MillisecondClock& clock) {
+  Protocol alone = protocol;
+  alone.min_trial_ms = 0;
+  return measure([&](std::int64_t /*calls*/) { return timed(); }, alone, on_progress, clock);
 }
 
 }  // namespace headroom

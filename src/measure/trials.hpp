@@ -15,8 +15,7 @@ struct Protocol {
   int trials = 20;           ///< calls that are timed
   double max_seconds = 300;  ///< for all of it; see measure_callable() for what is done regardless
   double min_trial_ms = 0;   ///< shorter calls are made several times a trial, as often as the warm-up says
-  /// After `trials`, more are made until half the width of exact_median_interval() is at most this share of the median,
-  /// or there are max_trials. 0 makes no more.
+  /// After `trials`, more are made until is_precise() holds for this share, or there are max_trials. 0 makes no more.
   double precision = 0;
   int max_trials = 10'000;
   bool on_gpu = false;  ///< the GPU's clocks, power and throttling are noted for every trial as well
@@ -31,6 +30,9 @@ struct Trials {
   bool complete = true;         ///< false where max_seconds or max_trials ended it before trials and precision
   std::int64_t process = 0;     ///< which of several interleaved processes this was
   Conditions conditions = {};   ///< what the machine did meanwhile; without columns where nobody watched
+
+  /// Adds trials that the same process made later, after a warm-up of their own.
+  void append(const Trials& later);
 };
 
 /// How far a measurement has come, told after each call.
@@ -44,6 +46,10 @@ struct TrialProgress {
 /// Whether warm-up times (oldest first) have settled: the median of the last three lies within 5% of the median of the
 /// three that end two calls earlier, so that a trend shows. Fewer than five are never settled.
 [[nodiscard]] bool is_settled(const std::vector<double>& times_ms);
+
+/// Whether the median is known to that share of it: half the width of exact_median_interval() is at most so much. Never
+/// with fewer than 6 times, which have no such interval.
+[[nodiscard]] bool is_precise(const std::vector<double>& times_ms, double share);
 
 /// Milliseconds since any fixed moment, never going back.
 using MillisecondClock = std::function<double()>;
@@ -61,5 +67,11 @@ using MillisecondClock = std::function<double()>;
 [[nodiscard]] Trials measure_callable(const std::function<void()>& body, const Protocol& protocol = {},
                                       const std::function<void(const TrialProgress&)>& on_progress = {},
                                       const MillisecondClock& clock = steady_clock_ms);
+
+/// The same for what times itself: each call of `timed` is one trial (nothing is batched) and returns its milliseconds,
+/// to which what it did besides does not add: emptying caches first, say. max_seconds counts all of it.
+[[nodiscard]] Trials measure_self_timed(const std::function<double()>& timed, const Protocol& protocol = {},
+                                        const std::function<void(const TrialProgress&)>& on_progress = {},
+                                        const MillisecondClock& clock = steady_clock_ms);
 
 }  // namespace headroom

@@ -161,6 +161,45 @@ TEST(MeasureCallable, GoesOnUntilItIsPreciseEnough) {
   EXPECT_LT(later.wall_ms.size(), 100U);
 }
 
+TEST(MeasureSelfTimed, TakesTheTimeItIsToldAndCountsAllOfItAgainstTheLimit) {
+  double now_ms = 0;
+  int calls = 0;
+  const auto timed = [&] {
+    ++calls;
+    now_ms += 100;  // of which only two count
+    return 2.0;
+  };
+  const Trials trials =
+      measure_self_timed(timed, {.trials = 1000, .max_seconds = 1.45, .min_trial_ms = 50}, {}, [&] { return now_ms; });
+  EXPECT_EQ(calls, 15) << "each call is a trial, however short";
+  EXPECT_EQ(trials.wall_ms, std::vector<double>(10, 2.0));
+  EXPECT_FALSE(trials.complete);
+}
+
+TEST(Precise, WantsTheIntervalOfTheMedianWithinTheShare) {
+  EXPECT_FALSE(is_precise({}, 0.5));
+  EXPECT_FALSE(is_precise({100, 100, 100, 100, 100}, 0.5)) << "five have no 95% interval";
+  EXPECT_TRUE(is_precise({100, 100, 100, 100, 100, 100}, 0));
+  // Of six the interval reaches from the least to the most: 96 to 104, 4% to either side.
+  EXPECT_TRUE(is_precise({96, 98, 100, 100, 102, 104}, 0.04));
+  EXPECT_FALSE(is_precise({96, 98, 100, 100, 102, 104}, 0.039));
+}
+
+TEST(AppendTrials, KeepsWhatHoldsForAll) {
+  Trials first{.wall_ms = {1, 2}, .warmup = 5}, second{.wall_ms = {3}, .warmup = 4, .warmup_stable = false};
+  first.conditions.preemptions = {0, 1};
+  second.conditions.preemptions = {2};
+  Trials all;
+  all.append(first);
+  all.append(second);
+  EXPECT_EQ(all.wall_ms, (std::vector<double>{1, 2, 3}));
+  EXPECT_EQ(all.warmup, 4);
+  EXPECT_FALSE(all.warmup_stable);
+  EXPECT_EQ(all.conditions.preemptions, (std::vector<std::int64_t>{0, 1, 2}));
+  all.append({.wall_ms = {4}, .warmup = 4});
+  EXPECT_TRUE(all.conditions.empty()) << "a column that is not known for every trial would not say for which";
+}
+
 TEST(MeasureCallable, StopsShortOfPrecisionWhenTimeIsUp) {
   const Trials trials = SimulatedWork([](int call) {
                           return call % 2 == 0 ? 80.0 : 120.0;
