@@ -1,5 +1,7 @@
 #include "measure/describe.hpp"
 
+#include <algorithm>
+
 #include "base/hash.hpp"
 
 namespace headroom {
@@ -47,7 +49,8 @@ Subject describe_denoise(const Model& model, const DenoiseRequest& request, std:
                       {"text_tokens", request.text_tokens},
                       {"steps", steps},
                       {"guidance_scale", guidance_scale},
-                      {"classifier_free_guidance", request.classifier_free_guidance}}};
+                      {"classifier_free_guidance", request.classifier_free_guidance}},
+          .parameters = model.parameters()};
 }
 
 PlanRecord describe_plan(const Program& program) {
@@ -84,6 +87,8 @@ MemoryReport describe_memory(const Session& session, const WeightStore& weights,
   }
   const std::size_t fixed = weights.bytes() + state + inputs;
   const auto bytes = [](std::size_t value) { return static_cast<std::int64_t>(value); };
+  const DeviceProperties device = backend.properties();
+  const std::size_t known = device.available_bytes + backend.reserved_bytes();
   std::optional<std::int64_t> taken;
   if (const std::optional<std::size_t> all = backend.taken_bytes()) taken = bytes(*all);
   return {.weights_bytes = bytes(weights.bytes()),
@@ -94,8 +99,9 @@ MemoryReport describe_memory(const Session& session, const WeightStore& weights,
           .peak_bytes = bytes(fixed + session.activation_peak_bytes()),
           .reserved_bytes = bytes(fixed + session.activation_reserved_bytes()),
           .resident_peak_bytes = {},
-          .device_total_bytes = bytes(backend.properties().memory_bytes),
-          .over_context_bytes = taken};
+          .device_total_bytes = bytes(device.memory_bytes),
+          .over_context_bytes = taken,
+          .untracked_bytes = bytes(device.memory_bytes - std::min(device.memory_bytes, known))};
 }
 
 std::string plan_id(const PlanRecord& plan) {

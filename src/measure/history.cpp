@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "measure/statistics.hpp"
 #include "measure/table.hpp"
 
 namespace headroom {
@@ -31,20 +32,23 @@ std::string history_name(const Result& result) {
   return fmt::format("{}{}, {}", name, source, result.trials.front().what);
 }
 
-std::vector<ChangePoint> find_steps(const std::vector<HistoryPoint>& points, const ChangePointOptions& options) {
-  std::vector<double> logs;
-  for (const HistoryPoint& point : points) logs.push_back(std::log(point.median_ms));
-  std::vector<ChangePoint> steps = find_change_points(logs, options);
-  for (ChangePoint& step : steps) {
-    step.before = std::exp(step.before);
-    step.after = std::exp(step.after);
-  }
-  return steps;
-}
-
 std::string percent(double ratio) { return fmt::format("{:+.1f}%", 100 * (ratio - 1)); }
 
 }  // namespace
+
+std::vector<ChangePoint> find_time_steps(std::span<const double> medians_ms, const ChangePointOptions& options) {
+  std::vector<double> logs(medians_ms.size());
+  std::ranges::transform(medians_ms, logs.begin(), [](double ms) { return std::log(ms); });
+  std::vector<ChangePoint> steps = find_change_points(logs, options);
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const std::size_t at = steps[i].index, end = i + 1 < steps.size() ? steps[i + 1].index : medians_ms.size();
+    steps[i].before = median(medians_ms.subspan(begin, at - begin));
+    steps[i].after = median(medians_ms.subspan(at, end - at));
+    begin = at;
+  }
+  return steps;
+}
 
 std::vector<BenchmarkHistory> make_histories(std::vector<ResultFile> files, const ChangePointOptions& options) {
   std::ranges::stable_sort(files, {}, &ResultFile::created);
@@ -62,7 +66,9 @@ std::vector<BenchmarkHistory> make_histories(std::vector<ResultFile> files, cons
     }
   std::vector<BenchmarkHistory> histories;
   for (auto& [key, history] : by_key) {
-    history.steps = find_steps(history.points, options);
+    std::vector<double> medians_ms;
+    for (const HistoryPoint& point : history.points) medians_ms.push_back(point.median_ms);
+    history.steps = find_time_steps(medians_ms, options);
     histories.push_back(std::move(history));
   }
   return histories;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,9 +26,13 @@ struct BenchmarkHistory {
   std::vector<ChangePoint> steps;    ///< of the medians in ms; index is into points
 };
 
+/// The steps in times of one thing, oldest first, found in their logarithms because noise is a share of the time;
+/// `before` and `after` are in ms.
+[[nodiscard]] std::vector<ChangePoint> find_time_steps(std::span<const double> medians_ms,
+                                                       const ChangePointOptions& options = {});
+
 /// The histories in result files, in any order: results of equal work, source, name and machine belong together. The
-/// first series of each is taken. Steps are searched in the logarithms of the medians, because noise is a share of the
-/// time.
+/// first series of each is taken.
 [[nodiscard]] std::vector<BenchmarkHistory> make_histories(std::vector<ResultFile> files,
                                                            const ChangePointOptions& options = {});
 

@@ -28,6 +28,7 @@ struct Subject {
   SubjectKind kind = SubjectKind::kModel;
   std::string name;                                   ///< "flux-mini", or a kernel's op
   nlohmann::json request = nlohmann::json::object();  ///< an object: resolution, steps, batch, shapes, dtypes, ...
+  std::optional<std::int64_t> parameters = {};        ///< of the model, which follow from its name: no part of the work
   friend bool operator==(const Subject&, const Subject&) = default;
 };
 
@@ -100,6 +101,9 @@ struct MemoryReport {
   std::optional<std::int64_t> device_total_bytes;   ///< what the device has
   /// All that a GPU gave up since the program took it, its context not counted: pools, libraries and recordings.
   std::optional<std::int64_t> over_context_bytes = {};
+  /// What nobody can have and this program's backend does not hold: other programs' memory, the system's, a GPU's
+  /// context and libraries, and on a CPU what the limits of a container withhold.
+  std::optional<std::int64_t> untracked_bytes = {};
   friend bool operator==(const MemoryReport&, const MemoryReport&) = default;
 };
 

@@ -101,10 +101,11 @@ Configuration read_configuration(const json& object, const std::string& place) {
 }
 
 MemoryReport read_memory(const json& object, const std::string& place) {
-  check_members(object,
-                {"weights_bytes", "activations_bytes", "workspace_bytes", "state_bytes", "inputs_bytes", "peak_bytes",
-                 "reserved_bytes", "resident_peak_bytes", "device_total_bytes", "over_context_bytes"},
-                place);
+  check_members(
+      object,
+      {"weights_bytes", "activations_bytes", "workspace_bytes", "state_bytes", "inputs_bytes", "peak_bytes",
+       "reserved_bytes", "resident_peak_bytes", "device_total_bytes", "over_context_bytes", "untracked_bytes"},
+      place);
   return {.weights_bytes = find_int(object, "weights_bytes", place),
           .activations_bytes = find_int(object, "activations_bytes", place),
           .workspace_bytes = find_int(object, "workspace_bytes", place),
@@ -114,7 +115,8 @@ MemoryReport read_memory(const json& object, const std::string& place) {
           .reserved_bytes = find_int(object, "reserved_bytes", place),
           .resident_peak_bytes = find_int(object, "resident_peak_bytes", place),
           .device_total_bytes = find_int(object, "device_total_bytes", place),
-          .over_context_bytes = find_int(object, "over_context_bytes", place)};
+          .over_context_bytes = find_int(object, "over_context_bytes", place),
+          .untracked_bytes = find_int(object, "untracked_bytes", place)};
 }
 
 QualityRecord read_quality(const json& object, const std::string& place) {
@@ -158,7 +160,7 @@ PlanRecord read_plan(const json& object, const std::string& place) {
 }
 
 Subject read_subject(const json& object, const std::string& place) {
-  check_members(object, {"kind", "name", "request"}, place);
+  check_members(object, {"kind", "name", "request", "parameters"}, place);
   Subject subject;
   const std::string kind = get_string(object, "kind", place);
   if (kind != name_of(SubjectKind::kModel) && kind != name_of(SubjectKind::kKernel)) {
@@ -167,6 +169,7 @@ Subject read_subject(const json& object, const std::string& place) {
   subject.kind = kind == name_of(SubjectKind::kModel) ? SubjectKind::kModel : SubjectKind::kKernel;
   subject.name = get_string(object, "name", place);
   subject.request = get_object(object, "request", place);
+  subject.parameters = find_int(object, "parameters", place);
   return subject;
 }
 

@@ -79,6 +79,12 @@ json configuration_json(const Configuration& configuration) {
   return object;
 }
 
+json subject_json(const Subject& subject) {
+  json object = {{"kind", name_of(subject.kind)}, {"name", subject.name}, {"request", subject.request}};
+  set_if(object, "parameters", subject.parameters);
+  return object;
+}
+
 json memory_json(const MemoryReport& memory) {
   json object = json::object();
   set_if(object, "weights_bytes", memory.weights_bytes);
@@ -91,6 +97,7 @@ json memory_json(const MemoryReport& memory) {
   set_if(object, "resident_peak_bytes", memory.resident_peak_bytes);
   set_if(object, "device_total_bytes", memory.device_total_bytes);
   set_if(object, "over_context_bytes", memory.over_context_bytes);
+  set_if(object, "untracked_bytes", memory.untracked_bytes);
   return object;
 }
 
@@ -132,17 +139,15 @@ json profile_json(const ProfileRecord& profile) {
 }
 
 json result_json(const Result& result) {
-  json object = {
-      {"id", result.id},
-      {"name", result.name},
-      {"subject",
-       {{"kind", name_of(result.subject.kind)}, {"name", result.subject.name}, {"request", result.subject.request}}},
-      {"work_hash", work_hash(result.subject)},
-      {"source", {{"name", result.source.name}, {"version", result.source.version}}},
-      {"configuration", configuration_json(result.configuration)},
-      {"trials", json::array()},
-      {"quality", json::array()},
-      {"tags", result.tags}};
+  json object = {{"id", result.id},
+                 {"name", result.name},
+                 {"subject", subject_json(result.subject)},
+                 {"work_hash", work_hash(result.subject)},
+                 {"source", {{"name", result.source.name}, {"version", result.source.version}}},
+                 {"configuration", configuration_json(result.configuration)},
+                 {"trials", json::array()},
+                 {"quality", json::array()},
+                 {"tags", result.tags}};
   for (const TrialSeries& series : result.trials) object["trials"].push_back(series_json(series));
   if (result.memory) object["memory"] = memory_json(*result.memory);
   for (const QualityRecord& quality : result.quality) object["quality"].push_back(quality_json(quality));

@@ -12,22 +12,24 @@ namespace headroom {
 
 using nlohmann::json;
 
-std::vector<Sweep> sweeps_over(const Dataset& dataset, const std::set<std::string>& keys,
-                               const std::function<std::optional<double>(const Subject&)>& x_of) {
+namespace {
+
+/// Works belong to one sweep where they agree in `rest_of`, what is left of the subject.
+std::vector<Sweep> collect(const Dataset& dataset, const std::function<std::optional<double>(const Subject&)>& x_of,
+                           const std::function<Subject(Subject)>& rest_of) {
   std::map<std::string, Sweep> by_rest;
   std::vector<std::string> order;
   for (const Scenario& scenario : dataset.scenarios()) {
     const std::optional<double> x = x_of(scenario.subject);
     if (scenario.subject.kind != SubjectKind::kModel || !x) continue;
-    json rest = scenario.subject.request;
-    for (const std::string& key : keys) rest.erase(key);
-    const std::string key = fmt::format("{}|{}|{}", scenario.subject.name, rest.dump(), scenario.hardware);
+    const Subject rest = rest_of(scenario.subject);
+    const std::string key = fmt::format("{}|{}|{}", rest.name, rest.request.dump(), scenario.hardware);
     Sweep& sweep = by_rest[key];
     if (sweep.points.empty()) {
       order.push_back(key);
       sweep.hardware = scenario.hardware;
-      sweep.work = scenario.subject.name;
-      for (const auto& [name, value] : rest.items())
+      sweep.work = rest.name;
+      for (const auto& [name, value] : rest.request.items())
         if (value.is_number()) sweep.work += fmt::format(", {} {}", name, value.dump());
       std::ranges::replace(sweep.work, '_', ' ');
     }
@@ -42,6 +44,24 @@ std::vector<Sweep> sweeps_over(const Dataset& dataset, const std::set<std::strin
     sweeps.push_back(std::move(sweep));
   }
   return sweeps;
+}
+
+}  // namespace
+
+std::vector<Sweep> sweeps_over(const Dataset& dataset, const std::set<std::string>& keys,
+                               const std::function<std::optional<double>(const Subject&)>& x_of) {
+  return collect(dataset, x_of, [&](Subject subject) {
+    for (const std::string& key : keys) subject.request.erase(key);
+    return subject;
+  });
+}
+
+std::vector<Sweep> sweeps_over_models(const Dataset& dataset,
+                                      const std::function<std::optional<double>(const Subject&)>& x_of) {
+  return collect(dataset, x_of, [](Subject subject) {
+    subject.name = "models of growing size";
+    return subject;
+  });
 }
 
 std::optional<double> image_tokens_of(const Subject& subject) {
@@ -91,6 +111,13 @@ std::vector<SweepLine> lines_of(const Sweep& sweep) {
   return lines;
 }
 
+std::string unit_of(const std::vector<SweepLine>& lines) {
+  for (const SweepLine& line : lines)
+    for (const Measurement* m : line.at)
+      if (m != nullptr) return m->timing->unit;
+  return "run";
+}
+
 json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::string_view x_name,
                   std::string_view y_name, const std::function<double(double x, double ms)>& scale) {
   json option = base_option();
@@ -112,7 +139,7 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
       const Timing& timing = *line.at[i]->timing;
       const double x = sweep.points[i].x, y = scale(x, timing.median_ms);
       Tip tip(fmt::format("{}, {} {}", line.label, x, x_name));
-      tip.row(y_name, exact(y, "ms")).timing(*line.at[i]);
+      tip.row("model", sweep.points[i].scenario->subject.name).row(y_name, exact(y, "ms")).timing(*line.at[i]);
       items.push_back(
           {{"value", json::array({x, y})}, {"name", line.label}, {"text", label_ms(y)}, {"tip", tip.json()}});
       if (timing.interval_ms)

@@ -27,6 +27,9 @@ struct Sweep {
 /// The sweeps over the members `keys` of requests: `x_of` gives a work's place, or nothing where it has none.
 [[nodiscard]] std::vector<Sweep> sweeps_over(const Dataset& dataset, const std::set<std::string>& keys,
                                              const std::function<std::optional<double>(const Subject&)>& x_of);
+/// The same over models under one request.
+[[nodiscard]] std::vector<Sweep> sweeps_over_models(const Dataset& dataset,
+                                                    const std::function<std::optional<double>(const Subject&)>& x_of);
 
 /// Image tokens of a request: "image_tokens", or rows times columns.
 [[nodiscard]] std::optional<double> image_tokens_of(const Subject& subject);
@@ -41,6 +44,8 @@ struct SweepLine {
   std::vector<const Measurement*> at;  ///< one for each point of the sweep
 };
 [[nodiscard]] std::vector<SweepLine> lines_of(const Sweep& sweep);
+/// What their times are of: "image", "forward pass".
+[[nodiscard]] std::string unit_of(const std::vector<SweepLine>& lines);
 
 /// Lines over a sweep: `scale` gives what is drawn, in ms, of a time at a place.
 [[nodiscard]] nlohmann::json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines,

@@ -49,6 +49,12 @@ std::vector<TensorSpec> expected_params(
   return specs;
 }
 
+std::int64_t count_parameters(const FluxConfig& config) {
+  std::int64_t count = 0;
+  for (const TensorSpec& spec : expected_params(config)) count += spec.shape.numel();
+  return count;
+}
+
 PromptTable read_prompts(const fs::path& folder, const FluxConfig& config) {
   const fs::path path = folder / "prompts.safetensors";
   const SafetensorsFile file = SafetensorsFile::open(path);
@@ -161,6 +167,8 @@ ParamSource Model::params() const {
   return {.dtype = [this](std::string_view tensor) { return checkpoint.entry(tensor).dtype; }, .compute = DType::kF32};
 }
 
+std::int64_t Model::parameters() const { return count_parameters(config); }
+
 DType checkpoint_baseline(const Checkpoint& checkpoint) {
   std::size_t narrow = 0;
   for (const TensorSpec& tensor : checkpoint.tensors())
@@ -175,12 +183,10 @@ std::vector<ShippedModel> list_shipped_models() {
     models.push_back(
         {"fashion-flux", "FLUX on 32x32 pictures of clothes, ten classes", *folder, checkpoint.parameter_count()});
   }
-  std::int64_t parameters = 0;
-  for (const TensorSpec& spec : expected_params(parse_flux_config(flux_dev_config()))) parameters += spec.shape.numel();
   models.push_back({std::string(kFluxDev),
                     "FLUX.1-dev, 1024x1024; its checkpoint does not ship: give a folder or --random-weights",
                     {},
-                    parameters});
+                    count_parameters(parse_flux_config(flux_dev_config()))});
   return models;
 }
 

@@ -49,6 +49,8 @@ struct Model {
 
   /// Where a graph's params come from, computing in f32.
   [[nodiscard]] ParamSource params() const;
+  /// The numbers that its weights are, in whatever form the checkpoint has them.
+  [[nodiscard]] std::int64_t parameters() const;
   [[nodiscard]] bool uses_classifier_free_guidance() const {
     return !config.guidance_embeds && prompts.has_value() && guidance_scale != 1.0;
   }

@@ -315,18 +315,62 @@ TEST(CompilationOverhead, SplitsTheFirstRun) {
   EXPECT_THAT(charts::compilation_overhead(ladder_dataset()).charts, IsEmpty());
 }
 
-TEST(History, FindsSteps) {
+Dataset history_of(const std::vector<double>& steps_ms) {
   std::vector<ResultFile> files;
-  const double ms[] = {100, 100.5, 50};
-  for (int i = 0; i < 3; ++i)
-    files.push_back(make_file({make_result({}, {ms[i] - 1, ms[i], ms[i], ms[i], ms[i] + 1})},
-                              fmt::format("2026-01-0{}T00:00:00Z", i + 1), fmt::format("revision{}", i)));
-  const Drawn drawn = charts::history(make_dataset(std::move(files)));
+  for (std::size_t i = 0; i < steps_ms.size(); ++i) {
+    const double ms = steps_ms[i];
+    files.push_back(make_file({make_result({}, {ms - 1, ms, ms, ms, ms, ms + 1})},
+                              fmt::format("2026-01-{:02}T00:00:00Z", i + 1), fmt::format("revision{}", i)));
+  }
+  return make_dataset(std::move(files));
+}
+
+TEST(History, FindsSteps) {
+  const Dataset dataset = history_of({100, 101, 100, 99, 100, 50, 50.5, 50, 49.5, 50});
+  const Drawn drawn = charts::history(dataset);
   ASSERT_THAT(drawn.charts, SizeIs(1));
   const json& option = drawn.charts.front().option;
-  EXPECT_THAT(option["xAxis"]["data"], ElementsAre("revision0", "revision1", "revision2"));
-  EXPECT_THAT(column(option["series"][0], "text"), ElementsAre("500 ms", "502 ms", "250 ms\n2.01x"));
+  EXPECT_EQ(option["xAxis"]["data"][5], "revision5");
+  const std::vector<json> texts = column(option["series"][0], "text");
+  EXPECT_EQ(texts.at(4), "500 ms");
+  EXPECT_EQ(texts.at(5), "250 ms\n-50.0%");
+  EXPECT_EQ(tip_row(option["series"][0]["data"][5], "level before"), "500 ms");
+  EXPECT_EQ(tip_row(option["series"][0]["data"][5], "level from here on"), "250 ms");
+  EXPECT_EQ(option["series"][2]["data"], json::parse("[500,500,500,500,500,250,250,250,250,250]"));
   EXPECT_THAT(drawn.charts.front().notes.front(), HasSubstr("1 step found"));
+}
+
+TEST(History, DrawsAFewPointsWithoutJudgingThem) {
+  const Drawn drawn = charts::history(history_of({100, 100.5, 50}));
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  EXPECT_THAT(column(drawn.charts.front().option["series"][0], "text"), ElementsAre("500 ms", "502 ms", "250 ms"));
+  EXPECT_THAT(drawn.charts.front().notes.front(), HasSubstr("0 steps found"));
+  EXPECT_THAT(charts::history(history_of({100, 100})).charts, IsEmpty());
+}
+
+TEST(SizeScaling, DrawsModelsUnderOneRequest) {
+  std::vector<Result> results;
+  const std::pair<const char*, double> models[] = {{"small", 1e6}, {"large", 8e6}};
+  for (const auto& [name, parameters] : models)
+    for (const char* opt : {"", "fuse"}) {
+      Subject subject = test::denoise_subject();
+      subject.name = name;
+      subject.parameters = static_cast<std::int64_t>(parameters);
+      const double ms = parameters / 1e5 / (*opt == 0 ? 1 : 2);
+      results.push_back(make_result(*opt == 0 ? std::vector<std::string>{} : std::vector<std::string>{opt},
+                                    {ms, ms, ms, ms, ms, ms}, subject));
+      results.back().id = fmt::format("{} {}", name, opt);
+    }
+  const Drawn drawn = charts::size_scaling(make_dataset({make_file(results)}));
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  const json& option = drawn.charts.front().option;
+  EXPECT_EQ(option["xAxis"]["type"], "log");
+  EXPECT_EQ(option["series"][0]["name"], "baseline");
+  EXPECT_EQ(option["series"][0]["data"][1]["value"], json::parse("[8e6, 400.0]"));  // 5 steps of 80 ms for an image
+  EXPECT_EQ(option["series"][2]["name"], "fuse");
+  EXPECT_EQ(option["series"][2]["data"][0]["text"], "25.0 ms");
+  EXPECT_EQ(tip_row(option["series"][2]["data"][0], "model"), "small");
+  EXPECT_THAT(charts::size_scaling(ladder_dataset()).charts, IsEmpty());
 }
 
 TEST(DrawCharts, SaysWhatIsLeftOutAndWhy) {

@@ -1,10 +1,12 @@
 // Time of one configuration over revisions, and where it stepped.
 
+#include "measure/history.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
+#include <set>
 
 #include "report/charts/charts.hpp"
 #include "report/option.hpp"
@@ -14,69 +16,80 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kThreshold = 1.05;  // a step is at least 5%
-
 std::string revision_of(const Measurement& m) {
   return m.file->machine.build ? m.file->machine.build->git_revision : "unknown";
 }
 
-/// A step: the interval of the factor leaves 1 out, and the factor is beyond the threshold.
-bool is_step(const std::optional<Estimate>& factor) {
-  if (!factor || !factor->interval) return false;
-  const bool is_faster = factor->interval->low > 1 && factor->value >= kThreshold;
-  const bool is_slower = factor->interval->high < 1 && factor->value <= 1 / kThreshold;
-  return is_faster || is_slower;
-}
-
 struct Track {
   std::string label;
-  std::vector<const Measurement*> points;  // by time of measurement, one for each revision
+  std::vector<const Measurement*> points;  // by time of measurement
+  std::vector<ChangePoint> steps;
 };
 
-/// The configurations measured at three revisions or more.
+/// The configurations measured at two revisions or more, and three times.
 std::vector<Track> tracks_of(const Scenario& scenario) {
   std::map<std::string, Track> by_label;
   for (const Measurement* m : scenario.all) {
     if (m->is_peer || !m->timing) continue;
     Track& track = by_label[m->label];
     track.label = m->label;
-    const auto same =
-        std::ranges::find_if(track.points, [&](const Measurement* p) { return revision_of(*p) == revision_of(*m); });
-    if (same == track.points.end())
-      track.points.push_back(m);
-    else
-      *same = m;
+    track.points.push_back(m);
   }
   std::vector<Track> tracks;
-  for (auto& [label, track] : by_label)
-    if (track.points.size() >= 3) tracks.push_back(std::move(track));
+  for (auto& [label, track] : by_label) {
+    std::set<std::string> revisions;
+    std::vector<double> medians_ms;
+    for (const Measurement* m : track.points) {
+      revisions.insert(revision_of(*m));
+      medians_ms.push_back(m->timing->median_ms);
+    }
+    if (revisions.size() < 2 || track.points.size() < 3) continue;
+    track.steps = find_time_steps(medians_ms);
+    tracks.push_back(std::move(track));
+  }
   return tracks;
 }
 
-json draw(const Dataset& dataset, const Track& track, std::size_t& steps) {
+/// The level of the times from step to step: a line that jumps at each.
+json levels_of(const Track& track) {
+  json levels = json::array();
+  for (std::size_t i = 0; i < track.points.size(); ++i) {
+    double level_ms = track.steps.empty() ? 0 : track.steps.front().before;
+    for (const ChangePoint& step : track.steps)
+      if (step.index <= i) level_ms = step.after;
+    levels.push_back(track.steps.empty() ? json("-") : json(level_ms));
+  }
+  return levels;
+}
+
+json draw(const Track& track) {
   std::vector<std::string> names;
   json items = json::array(), intervals = json::array();
   for (const Measurement* m : track.points) {
     const double ms = m->timing->median_ms;
     const std::size_t place = names.size();
-    std::optional<Estimate> factor;
-    if (place > 0) factor = dataset.factor(*track.points[place - 1], *m);
-    const bool stepped = is_step(factor);
-    steps += stepped ? 1 : 0;
+    const auto step = std::ranges::find(track.steps, place, &ChangePoint::index);
+    const bool stepped = step != track.steps.end();
     Tip tip(fmt::format("{} at {}", track.label, revision_of(*m)));
     tip.row("measured", m->file->created).timing(*m);
-    if (factor) tip.factor("against the revision before", factor);
+    constexpr std::size_t kFew = 10;
+    std::string text;
+    if (track.points.size() <= kFew || place == 0 || place + 1 == track.points.size()) text = label_ms(ms);
+    if (stepped) {
+      tip.row("level before", exact(step->before, "ms"))
+          .row("level from here on", exact(step->after, "ms"))
+          .row("p", fmt::format("{:.3g}", step->p));
+      text = fmt::format("{}\n{:+.1f}%", label_ms(ms), 100 * (step->after / step->before - 1));
+    }
     names.push_back(revision_of(*m).substr(0, 12));
-    std::string text = label_ms(ms);
-    if (stepped) text += fmt::format("\n{}", label_factor(factor->value));
     items.push_back({{"value", ms},
                      {"text", text},
                      {"tip", tip.json()},
                      {"symbolSize", stepped ? 14 : 8},
                      {"itemStyle",
-                      {{"color", color(!stepped            ? "base"
-                                       : factor->value > 1 ? "green"
-                                                           : "purple")}}}});
+                      {{"color", color(!stepped                     ? "base"
+                                       : step->after < step->before ? "green"
+                                                                    : "purple")}}}});
     if (m->timing->interval_ms)
       intervals.push_back(json::array({place, m->timing->interval_ms->low, m->timing->interval_ms->high}));
   }
@@ -106,7 +119,13 @@ json draw(const Dataset& dataset, const Track& track, std::size_t& steps) {
                                    {"silent", true},
                                    {"renderItem", fn("interval_y")},
                                    {"encode", {{"x", 0}, {"y", json::array({1, 2})}}},
-                                   {"data", intervals}}});
+                                   {"data", intervals}},
+                                  {{"type", "line"},
+                                   {"silent", true},
+                                   {"data", levels_of(track)},
+                                   {"step", "end"},
+                                   {"symbol", "none"},
+                                   {"lineStyle", {{"color", color("orange")}, {"type", "dashed"}}}}});
   return option;
 }
 
@@ -116,20 +135,20 @@ Drawn history(const Dataset& dataset) {
   Drawn drawn;
   for (const Scenario& scenario : dataset.scenarios())
     for (const Track& track : tracks_of(scenario)) {
-      std::size_t steps = 0;
-      json option = draw(dataset, track, steps);
+      const std::size_t steps = track.steps.size();
       drawn.charts.push_back(
           {.file = numbered("history", drawn.charts.size()),
            .title = fmt::format("{} over revisions", track.label),
            .subtitle = subtitle_of(scenario),
-           .option = std::move(option),
-           .notes = {fmt::format("{} step{} found: places where the interval of the factor leaves 1 out and the median "
-                                 "moves by 5% or "
-                                 "more. Green is faster, purple slower.",
-                                 steps, steps == 1 ? "" : "s"),
-                     "Measured one after the other, not side by side: a machine's own drift counts as a step."}});
+           .option = draw(track),
+           .notes = {
+               fmt::format("{} step{} found (E-divisive with means, p at most 5%; fewer than 8 points cannot show "
+                           "one). Green is faster, purple slower; the dashed line is the level from step to step.",
+                           steps, steps == 1 ? "" : "s"),
+               "Measured one after the other, not side by side: a machine's own drift counts as a step."}});
     }
-  drawn.left_out = "no configuration was measured at three revisions or more, on the same machine and the same work";
+  drawn.left_out =
+      "no configuration was measured three times over two revisions, on the same machine and the same work";
   return drawn;
 }
 

@@ -36,6 +36,7 @@ json tip_of(const Row& row) {
   add_bytes(tip, "of which scratch of kernels", memory.workspace_bytes);
   add_bytes(tip, "state", memory.state_bytes);
   add_bytes(tip, "inputs", memory.inputs_bytes);
+  add_bytes(tip, "held by others", memory.untracked_bytes);
   return tip.json();
 }
 

@@ -13,10 +13,7 @@ Drawn resolution_scaling(const Dataset& dataset) {
   for (const Sweep& sweep : sweeps_over(dataset, resolution_keys(), image_tokens_of)) {
     const std::vector<SweepLine> lines = lines_of(sweep);
     if (lines.empty()) continue;
-    const Measurement* any = nullptr;
-    for (const Measurement* m : lines.front().at)
-      if (m != nullptr) any = m;
-    const std::string y_name = fmt::format("time per {}", any->timing->unit);
+    const std::string y_name = fmt::format("time per {}", unit_of(lines));
     drawn.charts.push_back(
         {.file = numbered("resolution_scaling", drawn.charts.size()),
          .title = "How time grows with resolution",

@@ -1,4 +1,4 @@
-// Time against the parameter count of the model, the request being equal.
+// Time against the parameter count of the model, the request being equal, on logarithmic axes.
 
 #include <fmt/format.h>
 
@@ -7,10 +7,41 @@
 #include "report/sweep.hpp"
 
 namespace headroom::charts {
+namespace {
+
+using nlohmann::json;
+
+std::optional<double> parameters_of(const Subject& subject) {
+  if (!subject.parameters || *subject.parameters <= 0) return {};
+  return static_cast<double>(*subject.parameters);
+}
+
+void make_logarithmic(json& axis) {
+  axis["type"] = "log";
+  axis.erase("min");
+}
+
+}  // namespace
 
 Drawn size_scaling(const Dataset& dataset) {
-  (void)dataset;
-  return {.charts = {}, .left_out = "no result says how many parameters its model has"};
+  Drawn drawn;
+  for (const Sweep& sweep : sweeps_over_models(dataset, parameters_of)) {
+    const std::vector<SweepLine> lines = lines_of(sweep);
+    if (lines.empty()) continue;
+    const std::string y_name = fmt::format("time per {}", unit_of(lines));
+    json option = sweep_option(sweep, lines, "parameters", y_name, [](double, double ms) { return ms; });
+    make_logarithmic(option["xAxis"]);
+    make_logarithmic(option["yAxis"]);
+    option["xAxis"]["axisLabel"]["formatter"] = fn("axis_si");
+    drawn.charts.push_back(
+        {.file = numbered("size_scaling", drawn.charts.size()),
+         .title = "How time grows with the model",
+         .subtitle = fmt::format("{}; {}", sweep.work, sweep.hardware),
+         .option = std::move(option),
+         .notes = {"Both axes are logarithmic. Whiskers are the 95% bootstrap interval of the median."}});
+  }
+  drawn.left_out = "no configuration was measured on two models whose parameters the results count, all else equal";
+  return drawn;
 }
 
 }  // namespace headroom::charts
