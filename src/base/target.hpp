@@ -26,7 +26,7 @@ struct Target {
   DeviceKind device = DeviceKind::kCpu;
   CpuIsa cpu_isa = CpuIsa::kPortable;
   int threads = 1;              ///< CPU threads a kernel may use
-  std::size_t cache_bytes = 0;  ///< of a CPU's last-level cache; 0 where the system does not tell
+  std::size_t cache_bytes = 0;  ///< of the last-level cache; 0 where the system does not tell
   int compute_capability = 0;   ///< of a GPU, ten times NVIDIA's number: 90 for Hopper
   int multiprocessors = 0;      ///< of a GPU
 };

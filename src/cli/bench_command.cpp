@@ -1,5 +1,8 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -17,6 +20,7 @@
 #include "measure/load_suite.hpp"
 #include "measure/machine.hpp"
 #include "measure/statistics.hpp"
+#include "measure/submissions.hpp"
 #include "measure/table.hpp"
 #include "measure/trials.hpp"
 #include "run/compile.hpp"
@@ -32,6 +36,7 @@ struct Arguments {
   ImageSize size;
   Protocol protocol;
   bool first_step = false;
+  bool cold = false;
   std::string save;
   std::string filter;
   bool list = false;
@@ -48,31 +53,73 @@ void list_benchmarks(const std::string& suite, const std::string& device) {
     for (const KernelCase& one : list_kernel_cases()) fmt::print("{}{}\n", suite.empty() ? "kernels: " : "", one.name);
 }
 
+/// Benchmarks that no kernel runs here, by what the kernels said.
+class LeftOutBenchmarks {
+ public:
+  void add(std::string_view name, std::string_view reason) {
+    const std::size_t kernels = reason.find("; ");  // before it the operands, which the name tells
+    names_[std::string(kernels == std::string_view::npos ? "no kernel is of this op" : reason.substr(kernels + 2))]
+        .emplace_back(name);
+  }
+  void report(const Log& log) const {
+    for (const auto& [reason, names] : names_)
+      log.warning("left out, because no kernel runs it here ({}): {}", reason, fmt::join(names, ", "));
+  }
+
+ private:
+  std::map<std::string, std::vector<std::string>> names_;
+};
+
 /// `bench kernels`: the suite in place of a model.
 void bench_suite(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
   const std::unique_ptr<Backend> backend = open_backend(arguments.model);
   std::unique_ptr<Progress> progress;
+  LeftOutBenchmarks left_out;
   const ResultFile file = bench_kernels(
-      *backend, {.filter = arguments.filter, .max_seconds = std::min(arguments.protocol.max_seconds, 5.0)},
+      *backend,
+      {.filter = arguments.filter,
+       .max_seconds = std::min(arguments.protocol.max_seconds, 5.0),
+       .cold = arguments.cold},
       [&](const KernelBenchProgress& at) {
         if (!progress)
           progress =
               std::make_unique<Progress>("measuring", static_cast<std::int64_t>(at.total), arguments.model.quiet);
         progress->set(static_cast<std::int64_t>(at.done));
       },
-      [&](std::string_view name, std::string_view reason) { log.warning("{} left out: {}", name, reason); });
+      [&](std::string_view name, std::string_view reason) { left_out.add(name, reason); });
   progress.reset();
+  left_out.report(log);
   if (!arguments.save.empty()) write_results(arguments.save, file);
   fmt::print("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_kernel_table(file));
 }
 
 /// `bench load`: how fast weights reach the device.
 void bench_loading(const Arguments& arguments) {
+  if (arguments.cold)
+    fail_usage("--cold is for a model or the suite `kernels`: weights that load pass through no cache");
   const std::unique_ptr<Backend> backend = open_backend(arguments.model);
   const ResultFile file = bench_load(*backend);
   if (!arguments.save.empty()) write_results(arguments.save, file);
   fmt::print("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_load_table(file));
+}
+
+/// Passes, each with the caches emptied before.
+Trials time_cold_passes(Backend& backend, Session& session, const Protocol& protocol) {
+  CacheEvictor evictor(backend);
+  return time_cold_submissions(
+      backend, session.stream(), [&] { session.submit(); }, evictor, protocol);
+}
+
+void print_memory(const MemoryReport& memory) {
+  const auto text = [](const std::optional<std::int64_t>& bytes) {
+    return format_bytes(static_cast<std::uint64_t>(bytes.value_or(0)));
+  };
+  fmt::print(
+      "memory: {} of weights, {} of activations (scratch {}), {} of state, {} of inputs; {} held of {}, {} by others\n",
+      text(memory.weights_bytes), text(memory.activations_bytes), text(memory.workspace_bytes),
+      text(memory.state_bytes), text(memory.inputs_bytes), text(memory.reserved_bytes), text(memory.device_total_bytes),
+      text(memory.untracked_bytes));
 }
 
 /// A forward pass that is ready to run, and what that took.
@@ -167,7 +214,8 @@ void bench(const Arguments& arguments) {
                             .request = {{"pass", "forward"},
                                         {"batch", shape.batch},
                                         {"image_tokens", shape.image_tokens},
-                                        {"text_tokens", shape.text_tokens}}},
+                                        {"text_tokens", shape.text_tokens}},
+                            .parameters = model.parameters()},
                 .source = {.name = "headroom", .version = machine.build ? machine.build->version : ""},
                 .configuration = describe_configuration(switches, compiled, *engine.backend),
                 .trials = {make_series("forward", trials)},
@@ -175,6 +223,8 @@ void bench(const Arguments& arguments) {
                 .quality = {},
                 .tags = {},
                 .plan = id};
+  if (arguments.cold)
+    result.trials.push_back(make_series("cold", time_cold_passes(*engine.backend, session, arguments.protocol)));
   if (arguments.first_step) {
     result.trials.push_back(make_series("plan", Trials{.wall_ms = {pass.plan_ms}}));
     result.trials.push_back(make_series("load", Trials{.wall_ms = {pass.load_ms}}));
@@ -196,6 +246,12 @@ void bench(const Arguments& arguments) {
              statistics.median_interval ? format_interval_ms(*statistics.median_interval) : "", statistics.n,
              format_ms(statistics.q1), format_ms(statistics.q3),
              format_bytes(static_cast<std::uint64_t>(result.memory->peak_bytes.value_or(0))));
+  if (arguments.cold) {
+    const Summary& cold = series_of(result, "cold").statistics;
+    fmt::print("with cold caches: {} {}\n", format_ms(cold.median),
+               cold.median_interval ? format_interval_ms(*cold.median_interval) : "");
+  }
+  print_memory(*result.memory);
   print_start(pass, first_ms, engine.weights->bytes(), first_steps);
   if (!trials.warmup_stable) log.warning("times had not settled after {} warm-up calls", trials.warmup);
 }
@@ -242,6 +298,8 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
       ->capture_default_str();
   command->add_flag("--first-step", arguments->first_step,
                     "also time requests of new shapes up to their first finished pass, the weights being there");
+  command->add_flag("--cold", arguments->cold,
+                    "also time passes (or kernels) before each of which the caches are filled with other data");
   command->add_option("--filter", arguments->filter, "of the suite, only names that match this regular expression")
       ->type_name("REGEX");
   command->add_flag("--list", arguments->list, "the names of the suite's benchmarks, and no more");

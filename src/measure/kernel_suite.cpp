@@ -5,12 +5,14 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "base/error.hpp"
 #include "measure/describe.hpp"
 #include "measure/op_run.hpp"
+#include "measure/submissions.hpp"
 
 namespace headroom {
 namespace {
@@ -222,7 +224,9 @@ ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options,
 
   ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = {}, .results = {}};
   const std::string version = file.machine.build ? file.machine.build->version : "";
-  const Protocol protocol = short_protocol(options.max_seconds);
+  const Protocol protocol = short_protocol(backend, options.max_seconds);
+  std::optional<CacheEvictor> evictor;
+  if (options.cold) evictor.emplace(backend);
   const std::size_t total = cases.size() + 1;
   if (on_progress) on_progress({"copy", 0, total});
   file.results.push_back(make_result(backend, "copy", "copy", {{"bytes", kBigBytes}},
@@ -232,8 +236,12 @@ ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options,
     if (on_progress) on_progress({one.name, i + 1, total});
     try {
       OpRun run(backend, one.spec);
-      const Trials trials = measure_callable([&] { run.run(); }, protocol);
+      const auto submit = [&] { run.submit(); };
+      const Trials trials = time_submissions(backend, run.stream(), submit, protocol);
       Result result = make_result(backend, one.name, std::string(name_of(one.spec.op)), request_of(one.spec), trials);
+      if (evictor)
+        result.trials.push_back(
+            make_series("cold", time_cold_submissions(backend, run.stream(), submit, *evictor, protocol)));
       PlanRecord plan = describe_plan(run.program());
       result.plan = plan_id(plan);
       file.plans.try_emplace(*result.plan, std::move(plan));

@@ -24,6 +24,7 @@ struct KernelCase {
 struct KernelBenchOptions {
   std::string filter;      ///< a regular expression (POSIX, extended) that a name must match somewhere; empty takes all
   double max_seconds = 5;  ///< for each case
+  bool cold = false;       ///< times each case with empty caches as well
 };
 
 /// Told before each case.
@@ -34,8 +35,9 @@ struct KernelBenchProgress {
 };
 
 /// Times every case of the suite that the filter takes, and as its yardstick a copy of equally large tensors ("copy",
-/// bytes read once and written once). One result a case, with its plan; a case that no kernel runs here is left out and
-/// told through `on_skip` with the reason. Throws a usage Error for a filter that is none or that takes nothing.
+/// bytes read once and written once). One result a case, with its plan and the series "launch" (and "cold"); a case
+/// that no kernel runs here is left out and told through `on_skip` with the reason. Throws a usage Error for a filter
+/// that is none or that takes nothing.
 [[nodiscard]] ResultFile bench_kernels(
     Backend& backend, const KernelBenchOptions& options,
     const std::function<void(const KernelBenchProgress&)>& on_progress = {},

@@ -31,6 +31,12 @@ double copied_gigabytes(const Result& copy) {
   return bytes / series_of(copy, "launch").statistics.median * 1e-6;
 }
 
+/// Null where launches were not timed with cold caches.
+const TrialSeries* find_cold(const Result& result) {
+  const auto found = std::ranges::find(result.trials, "cold", &TrialSeries::what);
+  return found == result.trials.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 std::string to_kernel_table(const ResultFile& file) {
@@ -39,6 +45,10 @@ std::string to_kernel_table(const ResultFile& file) {
   table.add_column("runs as", Align::kLeft);
   for (const char* header : {"a launch", "95% interval", "GFLOP/s", "GB/s", "of the yardstick"})
     table.add_column(header);
+
+  const bool has_cold =
+      std::ranges::any_of(file.results, [](const Result& result) { return find_cold(result) != nullptr; });
+  if (has_cold) table.add_column("cold");
 
   double copy_gigabytes = 0;
   std::map<std::string, double> product_gflops;  // the best linear of each dtype
@@ -66,6 +76,10 @@ std::string to_kernel_table(const ResultFile& file) {
     } else {
       cells.insert(cells.end(), {"-", format_significant(rate.gigabytes()),
                                  copy_gigabytes == 0 ? "-" : fmt::format("{:.2f}", rate.gigabytes() / copy_gigabytes)});
+    }
+    if (has_cold) {
+      const TrialSeries* cold = find_cold(result);
+      cells.push_back(cold == nullptr ? "-" : format_ms(cold->statistics.median));
     }
     table.add_row(std::move(cells));
   }

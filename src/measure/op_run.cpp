@@ -91,41 +91,4 @@ OpSpec infer_spec(OpSpec spec) {
   return spec;
 }
 
-Protocol short_protocol(double max_seconds) {
-  return {.warmup_min = 5, .warmup_max = 20, .trials = 20, .max_seconds = max_seconds, .min_trial_ms = 1};
-}
-
-Trials time_submissions(Backend& backend, Stream& stream, const std::function<void()>& submit,
-                        const Protocol& protocol) {
-  const auto submit_and_wait = [&] {
-    submit();
-    stream.synchronize();
-  };
-  if (backend.properties().target.device == DeviceKind::kCpu) return measure_callable(submit_and_wait, protocol);
-  submit_and_wait();
-  constexpr int kRecorded = 20;
-  const std::unique_ptr<Recording> recording = backend.record(stream, [&] {
-    for (int i = 0; i < kRecorded; ++i) submit();
-  });
-  Trials trials = measure_callable(
-      [&] {
-        recording->replay(stream);
-        stream.synchronize();
-      },
-      protocol);
-  for (double& ms : trials.wall_ms) ms /= kRecorded;
-  return trials;
-}
-
-Trials time_copy(Backend& backend, std::size_t bytes, const Protocol& protocol) {
-  const Buffer from = backend.allocate(bytes, MemoryCategory::kWorkspace);
-  const Buffer to = backend.allocate(bytes, MemoryCategory::kWorkspace);
-  const std::unique_ptr<Stream> stream = backend.make_stream();
-  const HostTensor pattern = random_operand(
-      {.dtype = DType::kF32, .shape = {static_cast<std::int64_t>((bytes + sizeof(float) - 1) / sizeof(float))}}, 0);
-  backend.copy_from_host(*stream, from.data(), pattern.bytes().data(), bytes);
-  return time_submissions(
-      backend, *stream, [&] { backend.copy_on_device(*stream, to.data(), from.data(), bytes); }, protocol);
-}
-
 }  // namespace headroom

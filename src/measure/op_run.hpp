@@ -1,13 +1,10 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "backends/backend.hpp"
 #include "io/checkpoint.hpp"
 #include "kernels/kernel.hpp"
-#include "measure/trials.hpp"
 #include "run/session.hpp"
 #include "run/weight_store.hpp"
 
@@ -37,16 +34,5 @@ class OpRun {
 
 /// `spec` with the output types that its op gives.
 [[nodiscard]] OpSpec infer_spec(OpSpec spec);
-
-/// How an op or a copy is timed: calls of microseconds are batched to a millisecond, so that the clock does not show.
-[[nodiscard]] Protocol short_protocol(double max_seconds);
-
-/// Times of one `submit`, which gives the stream a piece of work whose addresses never change. On a GPU many are
-/// recorded and replayed one behind the other, so that neither launches nor waiting are in their times.
-[[nodiscard]] Trials time_submissions(Backend& backend, Stream& stream, const std::function<void()>& submit,
-                                      const Protocol& protocol);
-
-/// Median milliseconds to copy `bytes` on the device (read once and written once), all threads of a CPU at work.
-[[nodiscard]] Trials time_copy(Backend& backend, std::size_t bytes, const Protocol& protocol);
 
 }  // namespace headroom

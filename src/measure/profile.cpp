@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "measure/device_times.hpp"
 #include "measure/op_run.hpp"
+#include "measure/submissions.hpp"
 
 namespace headroom {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 /// Measures floors, each only once.
 class Floors {
  public:
-  Floors(Backend& backend, double seconds) : backend_(backend), protocol_(short_protocol(seconds)) {}
+  Floors(Backend& backend, double seconds) : backend_(backend), protocol_(short_protocol(backend, seconds)) {}
 
   double floor_ms(const Step& step, std::string& of) {
     if (step.kernel == nullptr || step.cost.unit != ComputeUnit::kMatrix) {

@@ -372,6 +372,7 @@ class CudaBackend final : public Backend {
       fail("device cuda was asked for, but the GPU has compute capability {}.{}; 8.0 (Ampere) or newer is needed",
            capability / 10, capability % 10);
     return {.device = DeviceKind::kCuda,
+            .cache_bytes = static_cast<std::size_t>(attribute(cudaDevAttrL2CacheSize)),
             .compute_capability = capability,
             .multiprocessors = attribute(cudaDevAttrMultiProcessorCount)};
   }
