@@ -11,7 +11,6 @@
 
 #include "base/error.hpp"
 #include "measure/describe.hpp"
-#include "measure/op_run.hpp"
 #include "measure/submissions.hpp"
 
 namespace headroom {
@@ -50,6 +49,11 @@ class Suite {
                                                    .outputs = {},
                                                    .is_weight = std::move(is_weight)})});
   }
+  /// The last case once more, as the plain ops that it stands for.
+  void add_apart(std::string_view how) {
+    const KernelCase& whole = cases_.back();
+    cases_.push_back({fmt::format("{}, {}", whole.name, how), whole.spec, OpForm::kApart});
+  }
 
   void linear(DType dtype, std::int64_t rows, std::int64_t k, std::int64_t n, const std::string& activation = "none") {
     const std::string suffix = activation == "none" ? "" : " " + activation;
@@ -61,6 +65,7 @@ class Suite {
     const TensorType operand{dtype, {batch, heads, tokens, head_dim}};
     add(fmt::format("attention {} of {}x{} heads, {} tokens of {}", dtype, batch, heads, tokens, head_dim),
         Op::kAttention, {operand, operand, operand}, {{"scale", 1 / std::sqrt(static_cast<double>(head_dim))}});
+    add_apart("standard");
   }
 
   void products(DType dtype) {
@@ -68,6 +73,7 @@ class Suite {
     linear(dtype, kRows, 192, 576);
     linear(dtype, kRows, 192, 768);
     linear(dtype, kRows, 192, 768, "gelu_tanh");
+    add_apart("unfused");
     linear(dtype, kRows, 768, 192);
     linear(dtype, kRows, 960, 192);
     linear(dtype, 1024, 3072, 3072);
@@ -76,6 +82,7 @@ class Suite {
     add(fmt::format("matmul {} context of 20x3 heads, 272 tokens of 64", dtype), Op::kMatmul,
         {{dtype, {20, 3, 272, 272}}, {dtype, {20, 3, 272, 64}}});
     attention(dtype, 20, 3, 272, 64);
+    attention(dtype, 1, 2, 1024, 64);
     attention(dtype, 1, 2, 4096, 64);
     attention(dtype, 1, 2, 4096, 128);
   }
@@ -136,6 +143,7 @@ class Suite {
     add(name("layer_norm"), Op::kLayerNorm, {tokens}, {{"eps", 1e-6}});
     add(name("rms_norm"), Op::kRmsNorm, {tokens, {dtype, {kBigDim}}}, {{"eps", 1e-6}}, {false, true});
     add(name("norm_modulate"), Op::kNormModulate, {tokens, vector, vector}, {{"eps", 1e-6}});
+    add_apart("unfused");
     add(name("gate_residual"), Op::kGateResidual, {tokens, vector, tokens});
     add(name("qk_norm_rope"), Op::kQkNormRope, {tokens, {dtype, {head_dim}}, table, table},
         {{"heads", kBigHeads}, {"eps", 1e-6}}, {false, true});
@@ -165,10 +173,14 @@ std::string attribute_text(const Attribute& attribute) {
       attribute);
 }
 
-nlohmann::json request_of(const OpSpec& spec) {
+nlohmann::json request_of(const KernelCase& one) {
+  const OpSpec& spec = one.spec;
   nlohmann::json attributes = nlohmann::json::object();
   for (const auto& [name, value] : spec.attributes.all()) attributes[std::string(name)] = attribute_text(value);
-  return {{"inputs", operand_json(spec.inputs)}, {"outputs", operand_json(spec.outputs)}, {"attributes", attributes}};
+  nlohmann::json request = {
+      {"inputs", operand_json(spec.inputs)}, {"outputs", operand_json(spec.outputs)}, {"attributes", attributes}};
+  if (one.form == OpForm::kApart) request["form"] = "apart";
+  return request;
 }
 
 Result make_result(const Backend& backend, std::string name, std::string op, nlohmann::json request,
@@ -235,10 +247,10 @@ ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options,
     const KernelCase& one = cases[i];
     if (on_progress) on_progress({one.name, i + 1, total});
     try {
-      OpRun run(backend, one.spec);
+      OpRun run(backend, one.spec, one.form);
       const auto submit = [&] { run.submit(); };
       const Trials trials = time_submissions(backend, run.stream(), submit, protocol);
-      Result result = make_result(backend, one.name, std::string(name_of(one.spec.op)), request_of(one.spec), trials);
+      Result result = make_result(backend, one.name, std::string(name_of(one.spec.op)), request_of(one), trials);
       if (evictor)
         result.trials.push_back(
             make_series("cold", time_cold_submissions(backend, run.stream(), submit, *evictor, protocol)));

@@ -7,6 +7,7 @@
 
 #include "backends/backend.hpp"
 #include "kernels/kernel.hpp"
+#include "measure/op_run.hpp"
 #include "measure/result.hpp"
 
 namespace headroom {
@@ -15,9 +16,11 @@ namespace headroom {
 struct KernelCase {
   std::string name;  ///< "linear bf16 5440x768x192": op, dtype and the sizes that matter
   OpSpec spec;
+  OpForm form = OpForm::kWhole;
 };
 
-/// The ops of diffusion transformers. Products and attention at the shapes of fashion-flux at batch 20 and of a
+/// The ops of diffusion transformers; of linear with GELU, attention and norm with modulation also the plain ops in
+/// their place. Products and attention at the shapes of fashion-flux at batch 20 and of a
 /// FLUX-sized model; everything that memory bounds on tensors of 384 MiB, which no last-level cache holds.
 [[nodiscard]] std::vector<KernelCase> list_kernel_cases();
 

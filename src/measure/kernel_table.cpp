@@ -1,8 +1,10 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "measure/kernel_suite.hpp"
@@ -11,18 +13,34 @@
 namespace headroom {
 namespace {
 
-/// One node of a plan and how long it took.
+/// What ran and how long it took.
 struct Rate {
-  const PlannedNode* node = nullptr;  ///< null for the copy
+  const PlanRecord* plan = nullptr;  ///< null for the copy
   double median_ms = 0;
-  [[nodiscard]] double gflops() const { return node->cost_flops / median_ms * 1e-6; }
-  [[nodiscard]] double gigabytes() const { return node->cost_bytes / median_ms * 1e-6; }
-  [[nodiscard]] bool is_product() const { return node->cost_unit == "matrix"; }
+  [[nodiscard]] const PlannedNode& node() const { return plan->nodes.front(); }
+  [[nodiscard]] bool is_one_launch() const { return plan->nodes.size() == 1; }
+  [[nodiscard]] bool is_product() const {
+    return std::ranges::any_of(plan->nodes, [](const PlannedNode& node) { return node.cost_unit == "matrix"; });
+  }
+  /// Of what is not a product, only as long as it is one launch: several move more bytes than the work needs.
+  [[nodiscard]] double gigabytes() const { return node().cost_bytes / median_ms * 1e-6; }
+  [[nodiscard]] double gflops() const {
+    double flops = 0;
+    for (const PlannedNode& node : plan->nodes) flops += node.cost_flops;
+    return flops / median_ms * 1e-6;
+  }
+  [[nodiscard]] std::string kernels() const {
+    if (plan == nullptr) return "memcpy";
+    if (is_one_launch()) return fmt::format("{} ({})", node().kernel, node().implementation);
+    std::vector<std::string_view> names;
+    for (const PlannedNode& node : plan->nodes) names.push_back(node.kernel);
+    return fmt::format("{}", fmt::join(names, " + "));
+  }
 };
 
 Rate rate_of(const ResultFile& file, const Result& result) {
-  Rate rate{.node = nullptr, .median_ms = series_of(result, "launch").statistics.median};
-  if (result.plan) rate.node = &file.plans.at(*result.plan).nodes.front();
+  Rate rate{.plan = nullptr, .median_ms = series_of(result, "launch").statistics.median};
+  if (result.plan) rate.plan = &file.plans.at(*result.plan);
   return rate;
 }
 
@@ -56,23 +74,25 @@ std::string to_kernel_table(const ResultFile& file) {
     if (result.subject.name == "copy") copy_gigabytes = copied_gigabytes(result);
     if (result.subject.name != "linear") continue;
     const Rate rate = rate_of(file, result);
-    double& best = product_gflops[rate.node->compute_type];
+    if (!rate.is_one_launch()) continue;
+    double& best = product_gflops[rate.node().compute_type];
     best = std::max(best, rate.gflops());
   }
   for (const Result& result : file.results) {
     const Rate rate = rate_of(file, result);
     const Summary& statistics = series_of(result, "launch").statistics;
     std::vector<std::string> cells = {
-        result.name,
-        rate.node == nullptr ? "memcpy" : fmt::format("{} ({})", rate.node->kernel, rate.node->implementation),
-        format_ms(rate.median_ms), statistics.median_interval ? format_interval_ms(*statistics.median_interval) : "-"};
-    if (rate.node == nullptr) {
+        result.name, rate.kernels(), format_ms(rate.median_ms),
+        statistics.median_interval ? format_interval_ms(*statistics.median_interval) : "-"};
+    if (rate.plan == nullptr) {
       cells.insert(cells.end(), {"-", format_significant(copy_gigabytes), "1.00"});
     } else if (rate.is_product()) {
-      const auto best = product_gflops.find(rate.node->compute_type);
+      const auto best = product_gflops.find(rate.node().compute_type);
       cells.insert(cells.end(),
                    {format_significant(rate.gflops()), "-",
                     best == product_gflops.end() ? "-" : fmt::format("{:.2f}", rate.gflops() / best->second)});
+    } else if (!rate.is_one_launch()) {
+      cells.insert(cells.end(), {"-", "-", "-"});
     } else {
       cells.insert(cells.end(), {"-", format_significant(rate.gigabytes()),
                                  copy_gigabytes == 0 ? "-" : fmt::format("{:.2f}", rate.gigabytes() / copy_gigabytes)});

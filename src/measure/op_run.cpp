@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "ir/builder.hpp"
+#include "ir/expand.hpp"
 #include "plan/plan.hpp"
 
 namespace headroom {
@@ -73,9 +74,12 @@ HostTensor random_operand(const TensorType& type, std::uint64_t stream) {
 
 }  // namespace
 
-OpRun::OpRun(Backend& backend, const OpSpec& spec) : checkpoint_(random_weights(spec)), weights_(backend, checkpoint_) {
-  Program program = plan(graph_of(spec), backend.properties().target, {.arena = true});
-  HR_CHECK_EQ(program.steps.size(), std::size_t{1});
+OpRun::OpRun(Backend& backend, const OpSpec& spec, OpForm form)
+    : checkpoint_(random_weights(spec)), weights_(backend, checkpoint_) {
+  Graph whole = graph_of(spec);
+  Program program =
+      plan(form == OpForm::kApart ? expand(whole) : std::move(whole), backend.properties().target, {.arena = true});
+  HR_CHECK(form == OpForm::kApart || program.steps.size() == 1);
   session_ = std::make_unique<Session>(std::make_shared<const Program>(std::move(program)), weights_, backend);
   std::uint64_t stream = 0;
   const Graph& graph = session_->program().graph;

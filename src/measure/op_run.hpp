@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "backends/backend.hpp"
@@ -10,19 +11,25 @@
 
 namespace headroom {
 
+/// How an op is run by itself.
+enum class OpForm : std::uint8_t {
+  kWhole,  ///< in one launch
+  kApart,  ///< a fused op as the plain ops that it stands for, a launch each: attention that writes its scores down
+};
+
 /// One op by itself on dense random operands, with the kernel that a plan would choose: what kernel benchmarks time and
 /// floors are taken from. Weights are packed as in a model; they are of one dtype, f32 or bf16.
 class OpRun {
  public:
   /// Throws Error with each kernel's reason where none runs `spec`. `backend` must outlive the object.
-  OpRun(Backend& backend, const OpSpec& spec);
+  OpRun(Backend& backend, const OpSpec& spec, OpForm form = OpForm::kWhole);
 
-  /// Launches the kernel once and waits for it.
+  /// Launches it once and waits for it.
   void run() { session_->run(); }
   /// Submits the launch, to stream().
   void submit() { session_->submit(); }
   [[nodiscard]] Stream& stream() { return session_->stream(); }
-  /// The kernel and its cost.
+  /// The (first) launch: its kernel and cost.
   [[nodiscard]] const Step& step() const { return session_->program().steps.front(); }
   [[nodiscard]] const Program& program() const { return session_->program(); }
 

@@ -80,5 +80,18 @@ TEST(KernelSuite, FiltersByNameAndRefusesWhatTakesNothing) {
   EXPECT_THAT(to_kernel_table(file), AllOf(HasSubstr("memcpy"), HasSubstr("5440x192x192"), HasSubstr("GFLOP/s")));
 }
 
+TEST(KernelSuite, TimesFusedOpsAsTheirPlainOpsAndWithColdCaches) {
+  const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
+  const ResultFile file =
+      bench_kernels(*backend, {.filter = "^attention f32 of 1x2 heads, 1024", .max_seconds = 0.05, .cold = true});
+  ASSERT_EQ(file.results.size(), 3U);
+  EXPECT_EQ(file.results[2].name, file.results[1].name + ", standard");
+  EXPECT_NE(work_hash(file.results[2].subject), work_hash(file.results[1].subject));
+  EXPECT_EQ(file.plans.at(*file.results[1].plan).nodes.size(), 1U);
+  EXPECT_GE(file.plans.at(*file.results[2].plan).nodes.size(), 3U);
+  EXPECT_EQ(file.results[1].trials.at(1).what, "cold");
+  EXPECT_THAT(to_kernel_table(file), AllOf(HasSubstr("cold"), HasSubstr("onednn.matmul + highway.softmax")));
+}
+
 }  // namespace
 }  // namespace headroom

@@ -1,5 +1,7 @@
 #include "report/kernel_rates.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace headroom {
@@ -19,15 +21,30 @@ std::vector<KernelSet> kernel_sets_of(const Dataset& dataset) {
       set->copy_bytes_per_second = 2 * *copied / seconds;
     if (!m.result->plan) continue;
     const PlanRecord& plan = m.file->plans.at(*m.result->plan);
-    if (plan.nodes.size() != 1) continue;
-    KernelRate rate{.measurement = &m, .node = &plan.nodes.front(), .flops_per_second = {}};
+    if (plan.nodes.empty()) continue;
+    KernelRate rate{.measurement = &m,
+                    .plan = &plan,
+                    .node = &plan.nodes.front(),
+                    .is_one_launch = plan.nodes.size() == 1,
+                    .flops_per_second = {}};
+    double flops = 0, bytes = 0;
+    for (const PlannedNode& node : plan.nodes) {
+      flops += node.cost_flops;
+      bytes += node.cost_bytes;
+    }
     for (const double ms : m.timing->trials_ms)
-      if (ms > 0) rate.flops_per_second.push_back(rate.node->cost_flops / (ms * 1e-3));
-    rate.median_flops = rate.node->cost_flops / seconds;
-    rate.median_bytes = rate.node->cost_bytes / seconds;
+      if (ms > 0) rate.flops_per_second.push_back(flops / (ms * 1e-3));
+    rate.median_flops = flops / seconds;
+    rate.median_bytes = bytes / seconds;
     set->kernels.push_back(std::move(rate));
   }
   return sets;
+}
+
+std::string KernelRate::kernels() const {
+  std::vector<std::string_view> names;
+  for (const PlannedNode& each : plan->nodes) names.push_back(each.kernel);
+  return fmt::format("{}", fmt::join(names, " + "));
 }
 
 std::string_view role_of_compute_type(const std::string& compute_type) {

@@ -8,13 +8,17 @@
 
 namespace headroom {
 
-/// A kernel measured by itself, with the work that its plan says it does.
+/// An op measured by itself, with the work that its plan says it does.
 struct KernelRate {
   const Measurement* measurement = nullptr;
-  const PlannedNode* node = nullptr;
+  const PlanRecord* plan = nullptr;
+  const PlannedNode* node = nullptr;     ///< its first launch
+  bool is_one_launch = true;             ///< else it is run as the plain ops that it stands for
   std::vector<double> flops_per_second;  ///< of each trial
   double median_flops = 0;               ///< per second
   double median_bytes = 0;               ///< per second
+  /// "cudnn.attention", or of several launches "a.matmul + b.softmax + a.matmul".
+  [[nodiscard]] std::string kernels() const;
 };
 
 /// The kernels of one machine, and the yardsticks measured beside them.

@@ -261,6 +261,21 @@ TEST(AttentionComparison, ShowsModelsAndKernels) {
   EXPECT_EQ(drawn.charts[1].option["series"][0]["data"][0]["text"], "4.00 ms  500 GFLOP/s");
 }
 
+TEST(AttentionComparison, TellsStandardAttentionApart) {
+  ResultFile file = test::kernel_file();
+  std::vector<PlannedNode>& nodes = file.plans.at("plan of attention bf16").nodes;
+  PlannedNode scores = nodes.front();
+  scores.kernel = "our.matmul";
+  nodes.insert(nodes.begin(), scores);
+  const Dataset dataset = make_dataset({file});
+  const json bar = charts::attention_comparison(dataset).charts.at(0).option["series"][0]["data"][0];
+  EXPECT_EQ(bar["text"], "4.00 ms  1.00 TFLOP/s");
+  EXPECT_EQ(bar["itemStyle"]["color"]["$color"], "base");
+  EXPECT_EQ(tip_row(bar, "kernels"), "our.matmul + our.attention");
+  for (const json& place : charts::tensor_core_analysis(dataset).charts.at(0).option["yAxis"]["data"])
+    EXPECT_NE(place, "attention bf16") << "several launches have no rate of one kernel";
+}
+
 TEST(TensorCoreAnalysis, ShowsMeanLeastMostAndSpread) {
   const json option = charts::tensor_core_analysis(make_dataset({test::kernel_file()})).charts.front().option;
   EXPECT_THAT(option["yAxis"]["data"], ElementsAre("linear bf16", "attention bf16", "linear f32"));

@@ -22,7 +22,7 @@ json draw(const KernelSet& set) {
   std::map<std::string, double> roofs;
   double least = 1e300, most = 0, slowest = 1e300;
   for (const KernelRate& kernel : set.kernels) {
-    if (!(kernel.node->cost_flops > 0) || !(kernel.node->cost_bytes > 0)) continue;
+    if (!kernel.is_one_launch || !(kernel.node->cost_flops > 0) || !(kernel.node->cost_bytes > 0)) continue;
     const double intensity = kernel.node->cost_flops / kernel.node->cost_bytes;
     least = std::min(least, intensity);
     most = std::max(most, intensity);

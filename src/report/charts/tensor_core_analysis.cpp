@@ -42,7 +42,8 @@ Drawn tensor_core_analysis(const Dataset& dataset) {
   for (const KernelSet& set : kernel_sets_of(dataset)) {
     std::vector<Bar> bars;
     for (const KernelRate& kernel : set.kernels)
-      if (kernel.node->cost_unit == "matrix" && !kernel.flops_per_second.empty()) bars.push_back(make_bar(kernel));
+      if (kernel.is_one_launch && kernel.node->cost_unit == "matrix" && !kernel.flops_per_second.empty())
+        bars.push_back(make_bar(kernel));
     if (bars.empty()) continue;
     std::ranges::stable_sort(bars, std::ranges::greater{}, &Bar::value);
     drawn.charts.push_back(
