@@ -28,7 +28,9 @@ double median_of_medians(const ProcessTrials& processes) {
   return median(medians);
 }
 
-bool is_same_work(const Result& a, const Result& b) { return a.subject == b.subject && a.source.name == b.source.name; }
+bool is_same_work(const Result& a, const Result& b) {
+  return work_hash(a.subject) == work_hash(b.subject) && a.source.name == b.source.name;
+}
 
 const Result* find_same(const Result& wanted, const std::vector<Result>& results) {
   const auto found = std::ranges::find_if(

@@ -18,6 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 /// Five trials around `median_ms` for each process, processes within 0.7% of each other.
 TrialSeries series(const std::string& what, double median_ms, std::int64_t processes) {
@@ -148,6 +149,12 @@ TEST(Compare, MatchesTheOnlyResultsOfAWork) {
       compare_results(file({result("lossless", 10, 8)}), file({result("fast", 8, 8), result("lossless", 8, 8)}));
   EXPECT_EQ(several.benchmarks.at(0).name, "m lossless");
   EXPECT_THAT(several.only_in_new, ElementsAre("m fast"));
+}
+
+TEST(Compare, TakesWorkForEqualThatHasTheSameHash) {
+  ResultFile counted = file({result("a", 10, 8)});
+  counted.results[0].subject.parameters = 1000;  // which an older build does not note
+  EXPECT_THAT(compare_results(file({result("a", 10, 8)}), counted).benchmarks, SizeIs(1));
 }
 
 TEST(Compare, NotesOtherSwitches) {
