@@ -20,9 +20,6 @@ std::string plural(std::size_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-/// A name that came with the results, so that its direction cannot turn the text around it.
-std::string name_html(std::string_view name) { return fmt::format("<bdi>{}</bdi>", escape_html(name)); }
-
 std::string factor_text(const std::optional<Estimate>& factor) {
   if (!factor) return "not known";
   if (!factor->interval) return label_factor(factor->value);
@@ -126,10 +123,10 @@ std::string recommendation_html(const Recommendation& r, const Dataset& dataset,
   }
   if (!r.beyond_limit.empty())
     html +=
-        fmt::format("<p>Beyond the limit: {}.</p>\n", escape_html(fmt::format("{}", fmt::join(r.beyond_limit, ", "))));
+        fmt::format("<p>Beyond the limit: {}.</p>\n", name_html(fmt::format("{}", fmt::join(r.beyond_limit, ", "))));
   if (!r.unknown.empty())
     html += fmt::format("<p>Not considered, because nobody measured their quality: {}.</p>\n",
-                        escape_html(fmt::format("{}", fmt::join(r.unknown, ", "))));
+                        name_html(fmt::format("{}", fmt::join(r.unknown, ", "))));
   return html;
 }
 

@@ -27,7 +27,7 @@ constexpr Column kColumns[] = {{"configuration", false}, {"median", true},      
 /// A cell that sorts by `key`; without one by its text.
 std::string cell(std::string_view text, const std::optional<double>& key = {}) {
   if (key) return fmt::format("<td class=\"n\" data-key=\"{}\">{}</td>", *key, escape_html(text));
-  return fmt::format("<td><bdi>{}</bdi></td>", escape_html(text));
+  return fmt::format("<td>{}</td>", name_html(text));
 }
 
 std::string quality_text(const Result& result) {

@@ -69,6 +69,15 @@ std::string escape_html(std::string_view text) {
   return out;
 }
 
+std::string name_html(std::string_view name) {
+  std::string out = "<bdi>";
+  for (const char c : escape_html(name)) {
+    out += c;
+    if (c == '+') out += "<wbr>";
+  }
+  return out + "</bdi>";
+}
+
 std::string script_json(const nlohmann::json& value) {
   std::string out;
   for (const char c : dump_json(value)) {

@@ -11,6 +11,9 @@ namespace headroom {
 
 /// `text` with & < > " ' as entities: safe between tags and in quoted attributes.
 [[nodiscard]] std::string escape_html(std::string_view text);
+/// A name that came with the results, escaped: its direction cannot turn the text around it, and one of switches may
+/// break after each plus.
+[[nodiscard]] std::string name_html(std::string_view name);
 /// JSON that can stand in a <script> element: no "<" in it.
 [[nodiscard]] std::string script_json(const nlohmann::json& value);
 /// `text` without what XML 1.0 cannot hold (control characters, bytes that are not UTF-8): each becomes U+FFFD.

@@ -16,6 +16,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST(EscapeHtml, LeavesNoMarkup) {
+  EXPECT_EQ(name_html("a+<b>"), "<bdi>a+<wbr>&lt;b&gt;</bdi>");
   EXPECT_EQ(escape_html(R"(<a href="x" id='y'>&)"), "&lt;a href=&quot;x&quot; id=&#39;y&#39;&gt;&amp;");
 }
 

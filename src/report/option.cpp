@@ -105,11 +105,15 @@ json base_option() {
 json name_axis(std::vector<std::string> names) {
   for (std::string& name : names) name = cut_text(name, 60);
   const double width = width_of(names, 12);
-  return {
-      {"type", "category"},
-      {"inverse", true},
-      {"data", std::move(names)},
-      {"axisLabel", {{"width", std::min(width, 250.0)}, {"overflow", "break"}, {"lineHeight", 13}, {"interval", 0}}}};
+  return {{"type", "category"},
+          {"inverse", true},
+          {"data", std::move(names)},
+          {"axisLabel",
+           {{"width", std::min(width, 250.0)},
+            {"overflow", "break"},
+            {"lineHeight", 13},
+            {"interval", 0},
+            {"formatter", fn("axis_name")}}}};
 }
 
 double byte_interval(double most) {
@@ -120,7 +124,11 @@ double byte_interval(double most) {
 
 json narrow_names(const json& axis) {
   const double width = width_of(axis["data"].get<std::vector<std::string>>(), 10);
-  return {{"axisLabel", {{"width", std::min(width, 104.0)}, {"fontSize", 10}, {"lineHeight", 11}}}};
+  return {{"axisLabel",
+           {{"width", std::min(width, 104.0)},
+            {"fontSize", 10},
+            {"lineHeight", 11},
+            {"formatter", fn("axis_name_narrow")}}}};
 }
 
 json value_axis(std::string_view name, std::string_view axis_fn) {
@@ -132,10 +140,11 @@ json value_axis(std::string_view name, std::string_view axis_fn) {
 }
 
 json horizontal_bars(const std::vector<Bar>& bars, std::string_view axis_name, std::string_view axis_fn) {
-  std::vector<std::string> names;
+  std::vector<std::string> names, texts;
   json items = json::array(), ends = json::array(), intervals = json::array();
   for (const Bar& bar : bars) {
     names.push_back(bar.name);
+    texts.push_back(bar.text);
     items.push_back({{"value", bar.value},
                      {"name", bar.name},
                      {"text", bar.text},
@@ -145,7 +154,8 @@ json horizontal_bars(const std::vector<Bar>& bars, std::string_view axis_name, s
     if (bar.interval) intervals.push_back(json::array({names.size() - 1, bar.interval->low, bar.interval->high}));
   }
   json option = base_option();
-  option["grid"] = {{"left", 8}, {"right", 170}, {"top", 8}, {"bottom", 44}, {"containLabel", true}};
+  option["grid"] = {
+      {"left", 8}, {"right", 8 + width_of(texts, 12)}, {"top", 8}, {"bottom", 44}, {"containLabel", true}};
   option["yAxis"] = name_axis(std::move(names));
   option["xAxis"] = value_axis(axis_name, axis_fn);
   option["xAxis"]["min"] = 0;
@@ -176,7 +186,7 @@ json horizontal_bars(const std::vector<Bar>& bars, std::string_view axis_name, s
   option["media"] =
       json::array({{{"query", {{"maxWidth", 600}}},
                     {"option",
-                     {{"grid", {{"right", 112}}},
+                     {{"grid", {{"right", 4 + width_of(texts, 10)}}},
                       {"xAxis", {{"splitNumber", 3}}},
                       {"yAxis", narrow_names(option["yAxis"])},
                       {"series", json::array({json::object(), {{"label", {{"fontSize", 11}, {"distance", 4}}}}})}}}}});

@@ -37,6 +37,8 @@ var headroom = (function () {
     return String(text).replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/"/g, '&quot;');
   }
 
+  function breakable(name) { return name.replace(/\+/g, '+\ufeff'); }
+
   function functions_of(colors) {
     function axis(units) {
       return function (value) { return value === 0 ? '0' : in_unit(value, units); };
@@ -65,6 +67,9 @@ var headroom = (function () {
         return html + '</table></div>';
       },
       label: function (params) { return params.data && params.data.text !== undefined ? params.data.text : ''; },
+      // A name of switches may break after each plus: what follows it has no width. Three lines fit on a narrow screen.
+      axis_name: breakable,
+      axis_name_narrow: function (value) { return breakable(value.length > 36 ? value.substring(0, 35) + '\u2026' : value); },
       axis_ms: axis(time_units),
       axis_bytes: axis(byte_units),
       axis_si: axis(si_units),

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "report/charts/charts.hpp"
 #include "report/ladder_view.hpp"
@@ -60,7 +61,8 @@ json draw(const std::vector<Row>& rows) {
   option["legend"] = {{"top", 0}, {"left", 0}};
   option["yAxis"] = name_axis(std::move(names));
   option["xAxis"] = value_axis("device memory", "axis_bytes");
-  option["xAxis"]["interval"] = byte_interval(most);
+  const double interval = byte_interval(most);
+  option["xAxis"].update({{"interval", interval}, {"max", std::ceil(most / interval) * interval}});
   const auto series = [](const char* name, json data, std::string_view role) {
     return json{{"type", "bar"},     {"stack", "memory"},       {"name", name},
                 {"barMaxWidth", 26}, {"data", std::move(data)}, {"itemStyle", {{"color", color(role)}}}};
@@ -77,13 +79,13 @@ json draw(const std::vector<Row>& rows) {
   option["media"] = json::array(
       {{{"query", {{"maxWidth", 600}}},
         {"option",
-         {{"grid", {{"right", 100}}},
+         {{"grid", {{"right", 122}}},
           {"xAxis", {{"splitNumber", 2}}},
           {"yAxis", narrow_names(option["yAxis"])},
           {"series",
            json::array(
                {json::object(),
-                {{"label", {{"width", 100}, {"overflow", "break"}, {"fontSize", 11}, {"lineHeight", 14}}}}})}}}}});
+                {{"label", {{"width", 122}, {"overflow", "break"}, {"fontSize", 11}, {"lineHeight", 14}}}}})}}}}});
   return option;
 }
 

@@ -40,7 +40,7 @@ class Flow {
                                      {"top", 10},
                                      {"bottom", 10},
                                      {"nodeAlign", "left"},
-                                     {"nodeGap", 14},
+                                     {"nodeGap", 30},
                                      {"nodeWidth", 14},
                                      {"layoutIterations", 32},
                                      {"data", nodes_},
@@ -54,10 +54,15 @@ class Flow {
                                        {"formatter", fn("label")},
                                        {"textBorderColor", color("panel")},
                                        {"textBorderWidth", 3}}}}});
+    // On a narrow screen it flows down, and names stand below their bars.
     option["media"] = json::array(
         {{{"query", {{"maxWidth", 600}}},
           {"option",
-           {{"series", json::array({{{"label", {{"fontSize", 10}, {"lineHeight", 13}}}, {"right", 70}}})}}}}});
+           {{"series", json::array({{{"orient", "vertical"},
+                                     {"nodeGap", 66},
+                                     {"right", 36},
+                                     {"bottom", 36},
+                                     {"label", {{"position", "bottom"}, {"fontSize", 10}, {"lineHeight", 12}}}}})}}}}});
     return option;
   }
 
@@ -92,7 +97,7 @@ Chart draw(const LadderView& ladder, std::size_t index) {
           .option = flow.option(),
           .notes = {"Each switch is added to those before it. Differences of medians; their intervals are in "
                     "cumulative_impact."},
-          .height = 460};
+          .height = 500};
 }
 
 }  // namespace

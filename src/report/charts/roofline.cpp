@@ -87,7 +87,7 @@ json draw(const KernelSet& set) {
                                 {"data", items},
                                 {"itemStyle", {{"color", color(role_of_compute_type(type))}, {"opacity", 0.85}}}});
   option["media"] =
-      json::array({{{"query", {{"maxWidth", 600}}}, {"option", {{"grid", {{"right", 76}, {"top", 110}}}}}}});
+      json::array({{{"query", {{"maxWidth", 600}}}, {"option", {{"grid", {{"right", 92}, {"top", 110}}}}}}});
   return option;
 }
 

@@ -53,13 +53,18 @@ json draw(const std::vector<Cell>& cells, const std::set<double>& steps, const s
   json items = json::array();
   double least = cells.front().measurement->timing->median_ms, most = least;
   for (const Cell& cell : cells) {
+    least = std::min(least, cell.measurement->timing->median_ms);
+    most = std::max(most, cell.measurement->timing->median_ms);
+  }
+  constexpr double kStrong = 0.58;  // from here on a cell is nearer to the colour of text than to that of the page
+  for (const Cell& cell : cells) {
     const double ms = cell.measurement->timing->median_ms;
-    least = std::min(least, ms);
-    most = std::max(most, ms);
+    const bool is_strong = ms - least > kStrong * (most - least);
     Tip tip(fmt::format("{}, {} steps, {} image tokens", cell.measurement->label, cell.steps, cell.tokens));
     tip.row("seconds", exact(ms / 1e3, "s")).timing(*cell.measurement);
     items.push_back({{"value", json::array({place(tokens, cell.tokens), place(steps, cell.steps), ms})},
                      {"text", seconds(ms)},
+                     {"label", {{"color", color(is_strong ? "background" : "text")}}},
                      {"tip", tip.json()}});
   }
   json option = base_option();
@@ -84,12 +89,7 @@ json draw(const std::vector<Cell>& cells, const std::set<double>& steps, const s
   option["series"] = json::array({{{"type", "heatmap"},
                                    {"data", items},
                                    {"itemStyle", {{"borderColor", color("panel")}, {"borderWidth", 2}}},
-                                   {"label",
-                                    {{"show", true},
-                                     {"color", color("text")},
-                                     {"textBorderColor", color("panel")},
-                                     {"textBorderWidth", 3},
-                                     {"formatter", fn("label")}}}}});
+                                   {"label", {{"show", true}, {"formatter", fn("label")}}}}});
   return option;
 }
 
@@ -112,13 +112,13 @@ Drawn step_resolution_heatmap(const Dataset& dataset) {
   }
   if (steps.size() < 2 || tokens.size() < 2) return drawn;
   const Scenario& scenario = dataset.scenario_of(*best->front().measurement);
-  drawn.charts.push_back(
-      {.file = "step_resolution_heatmap",
-       .title = fmt::format("Seconds for an image, by steps and resolution: {}", best->front().measurement->label),
-       .subtitle = fmt::format("{}; {}", scenario.subject.name, scenario.hardware),
-       .option = draw(*best, steps, tokens),
-       .notes = {"A blank cell was not measured."},
-       .height = 140 + 48 * static_cast<int>(steps.size())});
+  drawn.charts.push_back({.file = "step_resolution_heatmap",
+                          .title = "Seconds for an image, by steps and resolution",
+                          .subtitle = fmt::format("{}, {}; {}", scenario.subject.name, best->front().measurement->label,
+                                                  scenario.hardware),
+                          .option = draw(*best, steps, tokens),
+                          .notes = {"A blank cell was not measured."},
+                          .height = 140 + 48 * static_cast<int>(steps.size())});
   return drawn;
 }
 
