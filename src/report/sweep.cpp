@@ -121,7 +121,7 @@ std::string unit_of(const std::vector<SweepLine>& lines) {
 json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::string_view x_name,
                   std::string_view y_name, const std::function<double(double x, double ms)>& scale) {
   json option = base_option();
-  option["grid"] = {{"left", 8}, {"right", 40}, {"top", 44}, {"bottom", 44}, {"containLabel", true}};
+  option["grid"] = {{"left", 8}, {"right", 72}, {"top", 44}, {"bottom", 44}, {"containLabel", true}};
   option["legend"] = {{"top", 0}, {"left", 0}, {"type", "scroll"}};
   option["xAxis"] = value_axis(x_name, "axis_plain");
   option["xAxis"]["min"] = 0;
@@ -152,10 +152,10 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
                                 {"symbol", "circle"},
                                 {"lineStyle", {{"width", 2}, {"color", color(line.role)}}},
                                 {"itemStyle", {{"color", color(line.role)}}},
-                                {"labelLayout", {{"hideOverlap", true}, {"moveOverlap", "shiftY"}}},
+                                {"labelLayout", {{"hideOverlap", true}, {"dy", &line == &lines.front() ? -10 : 10}}},
                                 {"label",
                                  {{"show", true},
-                                  {"position", "top"},
+                                  {"position", "right"},
                                   {"distance", 8},
                                   {"color", color("text")},
                                   {"textBorderColor", color("panel")},

@@ -224,7 +224,7 @@ TEST(StepResolutionHeatmap, HoldsSeconds) {
   const json option = charts::step_resolution_heatmap(make_dataset({make_file(results)})).charts.front().option;
   EXPECT_THAT(option["xAxis"]["data"], ElementsAre("256", "512"));
   EXPECT_THAT(option["yAxis"]["data"], ElementsAre("4", "8"));
-  EXPECT_THAT(column(option["series"][0], "text"), ElementsAre("0.064 s", "0.128 s", "0.128 s", "0.256 s"));
+  EXPECT_THAT(column(option["series"][0], "text"), ElementsAre("0.0640 s", "0.128 s", "0.128 s", "0.256 s"));
   EXPECT_EQ(option["series"][0]["data"][3]["value"], json::parse("[1, 1, 256.0]"));
   EXPECT_EQ(tip_row(option["series"][0]["data"][3], "seconds"), "0.256 s");
   EXPECT_THAT(charts::step_resolution_heatmap(ladder_dataset()).charts, IsEmpty());

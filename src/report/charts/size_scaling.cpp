@@ -19,6 +19,7 @@ std::optional<double> parameters_of(const Subject& subject) {
 void make_logarithmic(json& axis) {
   axis["type"] = "log";
   axis.erase("min");
+  axis["minorSplitLine"] = {{"show", true}, {"lineStyle", {{"color", color("line")}, {"opacity", 0.6}}}};
 }
 
 }  // namespace

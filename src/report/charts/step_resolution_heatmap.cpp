@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "measure/table.hpp"
 #include "report/charts/charts.hpp"
 #include "report/option.hpp"
 #include "report/sweep.hpp"
@@ -39,7 +40,7 @@ std::map<std::string, std::vector<Cell>> cells_of(const Dataset& dataset) {
   return cells;
 }
 
-std::string seconds(double ms) { return fmt::format("{:.3g} s", ms / 1e3); }
+std::string seconds(double ms) { return fmt::format("{} s", format_significant(ms / 1e3)); }
 
 json draw(const std::vector<Cell>& cells, const std::set<double>& steps, const std::set<double>& tokens) {
   const auto names = [](const std::set<double>& values) {
