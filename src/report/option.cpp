@@ -103,7 +103,7 @@ json base_option() {
 }
 
 json name_axis(std::vector<std::string> names) {
-  for (std::string& name : names) name = cut_text(name, 60);
+  for (std::string& name : names) name = cut_text(name, 72);  // two lines
   const double width = width_of(names, 12);
   return {{"type", "category"},
           {"inverse", true},
