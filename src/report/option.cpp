@@ -116,12 +116,6 @@ json name_axis(std::vector<std::string> names) {
             {"formatter", fn("axis_name")}}}};
 }
 
-double byte_interval(double most) {
-  double interval = 1;
-  while (interval * 5 < most) interval *= 2;
-  return interval;
-}
-
 json narrow_names(const json& axis) {
   const double width = width_of(axis["data"].get<std::vector<std::string>>(), 10);
   return {{"axisLabel",
@@ -137,6 +131,14 @@ json value_axis(std::string_view name, std::string_view axis_fn) {
           {"nameLocation", "middle"},
           {"nameGap", 30},
           {"axisLabel", {{"formatter", fn(axis_fn)}, {"hideOverlap", true}}}};
+}
+
+json byte_axis(std::string_view name, double most) {
+  double interval = 1;
+  while (interval * 5 < most) interval *= 2;
+  json axis = value_axis(name, "axis_bytes");
+  axis.update({{"interval", interval}, {"max", std::max(1.0, std::ceil(most / interval)) * interval}});
+  return axis;
 }
 
 json horizontal_bars(const std::vector<Bar>& bars, std::string_view axis_name, std::string_view axis_fn) {

@@ -62,8 +62,8 @@ struct Bar {
     const nlohmann::json& axis);  ///< what changes of the first on a narrow screen
 [[nodiscard]] nlohmann::json value_axis(std::string_view name, std::string_view axis_fn);
 
-/// A power of two that divides an axis of bytes up to `most` into five at the most.
-[[nodiscard]] double byte_interval(double most);
+/// An axis of bytes up to `most`, divided into five at the most by a power of two.
+[[nodiscard]] nlohmann::json byte_axis(std::string_view name, double most);
 
 /// "of X on Y", under a chart's title.
 [[nodiscard]] std::string subtitle_of(const Scenario& scenario);

@@ -6,7 +6,8 @@ namespace headroom {
 
 using nlohmann::json;
 
-json waterfall(const std::vector<WaterfallStep>& steps, std::string_view axis_name, std::string_view axis_fn) {
+json waterfall(const std::vector<WaterfallStep>& steps, std::string_view total, std::string_view axis_name,
+               std::string_view axis_fn) {
   std::vector<std::string> names;
   json bases = json::array(), changes = json::array(), ends = json::array(), intervals = json::array();
   const auto add = [&](const WaterfallStep& step, std::string name, double from, double to, std::string_view role) {
@@ -27,16 +28,16 @@ json waterfall(const std::vector<WaterfallStep>& steps, std::string_view axis_na
     add(steps[i], steps[i].name, before, steps[i].value, role);
   }
   add(steps.back(), "all together", 0, steps.back().value, "orange");
-  ends.back()["text"] = "";
-  changes.back()["tip"] = steps.back().tip;
+  ends.back()["text"] = total;
+  changes.back()["text"] = total;
 
   json option = base_option();
   option["grid"] = {{"left", 8}, {"right", 170}, {"top", 8}, {"bottom", 44}, {"containLabel", true}};
   option["yAxis"] = name_axis(std::move(names));
-  option["xAxis"] = value_axis(axis_name, axis_fn);
+  option["xAxis"] = axis_fn == "axis_bytes"
+                        ? byte_axis(axis_name, std::ranges::max(steps, {}, &WaterfallStep::value).value)
+                        : value_axis(axis_name, axis_fn);
   option["xAxis"]["min"] = 0;
-  if (axis_fn == "axis_bytes")
-    option["xAxis"]["interval"] = byte_interval(std::ranges::max(steps, {}, &WaterfallStep::value).value);
   const json unseen = {{"color", "transparent"}};
   option["series"] =
       json::array({{{"type", "bar"},

@@ -18,8 +18,9 @@ struct WaterfallStep {
   nlohmann::json tip;
 };
 
-/// The first value from zero, then what each step takes away or adds, then the last value from zero.
-[[nodiscard]] nlohmann::json waterfall(const std::vector<WaterfallStep>& steps, std::string_view axis_name,
-                                       std::string_view axis_fn);
+/// The first value from zero, then what each step takes away or adds, then the last value from zero with `total`
+/// beside it.
+[[nodiscard]] nlohmann::json waterfall(const std::vector<WaterfallStep>& steps, std::string_view total,
+                                       std::string_view axis_name, std::string_view axis_fn);
 
 }  // namespace headroom

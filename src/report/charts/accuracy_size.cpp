@@ -67,11 +67,8 @@ json draw(const std::vector<Point>& points) {
   }
   json option = base_option();
   option["grid"] = {{"left", 8}, {"right", 60}, {"top", 36}, {"bottom", 44}, {"containLabel", true}};
-  option["xAxis"] = value_axis("size of the weights", "axis_bytes");
+  option["xAxis"] = byte_axis("size of the weights", points.back().bytes * 1.2);
   option["xAxis"]["min"] = 0;
-  const double interval = byte_interval(points.back().bytes * 1.2);
-  option["xAxis"]["interval"] = interval;
-  option["xAxis"]["max"] = interval * std::ceil(points.back().bytes * 1.2 / interval);
   option["yAxis"] = value_axis("accuracy", "axis_percent");
   option["yAxis"]["scale"] = true;
   option["yAxis"]["nameLocation"] = "end";

@@ -109,7 +109,7 @@ TEST(CumulativeImpact, IsAWaterfallWithSynergy) {
   EXPECT_THAT(column(option["series"][0], "value"), ElementsAre(0, 400, 250, 125, 0));      // where bars begin
   EXPECT_THAT(column(option["series"][1], "value"), ElementsAre(500, 100, 150, 125, 125));  // how long they are
   EXPECT_THAT(column(option["series"][1], "text"),
-              ElementsAre("500 ms", "400 ms  1.25x", "250 ms  1.60x", "125 ms  2.00x", "125 ms  2.00x"));
+              ElementsAre("500 ms", "400 ms  1.25x", "250 ms  1.60x", "125 ms  2.00x", "125 ms  4.00x in all"));
   EXPECT_THAT(drawn.charts.front().notes,
               Contains("Synergy 2.00: all together are 4.00x as fast as the baseline; the product of the "
                        "factors of each alone is 2.00x."));
@@ -150,6 +150,7 @@ TEST(SizeReduction, IsAWaterfallOfWeights) {
   const json& option = drawn.charts.front().option;
   EXPECT_THAT(column(option["series"][1], "value"), ElementsAre(4'194'304, 0, 0, 2'097'152, 2'097'152));
   EXPECT_EQ(option["series"][1]["data"][3]["text"], "2.00 MiB  2.00x smaller");
+  EXPECT_EQ(option["series"][2]["data"][4]["text"], "2.00 MiB  2.00x smaller in all");
   std::vector<Result> same = ladder_results();
   same.back().memory = same.front().memory;
   EXPECT_THAT(charts::size_reduction(make_dataset({make_file(same)})).charts, IsEmpty());
@@ -272,8 +273,9 @@ TEST(AttentionComparison, TellsStandardAttentionApart) {
   EXPECT_EQ(bar["text"], "4.00 ms  1.00 TFLOP/s");
   EXPECT_EQ(bar["itemStyle"]["color"]["$color"], "base");
   EXPECT_EQ(tip_row(bar, "kernels"), "our.matmul + our.attention");
-  for (const json& place : charts::tensor_core_analysis(dataset).charts.at(0).option["yAxis"]["data"])
-    EXPECT_NE(place, "attention bf16") << "several launches have no rate of one kernel";
+  const json products = charts::tensor_core_analysis(dataset).charts.at(0).option;
+  for (const json& name : products["yAxis"]["data"])
+    EXPECT_NE(name, "attention bf16") << "several launches have no rate of one kernel";
 }
 
 TEST(TensorCoreAnalysis, ShowsMeanLeastMostAndSpread) {

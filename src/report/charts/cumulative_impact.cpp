@@ -30,10 +30,13 @@ Chart draw(const LadderView& ladder, std::size_t index) {
     drawn.push_back(rung.measurement);
   }
   const std::string unit = ladder.baseline.measurement->timing->unit;
+  std::string total = label_ms(steps.back().value);
+  if (const std::optional<Estimate>& all = ladder.cumulative.back().on_baseline)
+    total += fmt::format("  {} in all", label_factor(all->value));
   Chart chart{.file = numbered("cumulative_impact", index),
               .title = fmt::format("Time per {} as switches are added one after the other", unit),
               .subtitle = subtitle_of(*ladder.scenario),
-              .option = waterfall(steps, fmt::format("time per {}", unit), "axis_ms"),
+              .option = waterfall(steps, total, fmt::format("time per {}", unit), "axis_ms"),
               .notes = notes_on(*ladder.scenario, drawn),
               .height = height_of_bars(steps.size() + 1)};
   const RungView* combined = ladder.combined();

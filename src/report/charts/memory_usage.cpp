@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "report/charts/charts.hpp"
 #include "report/ladder_view.hpp"
@@ -60,9 +59,7 @@ json draw(const std::vector<Row>& rows) {
   option["grid"] = {{"left", 8}, {"right", 240}, {"top", 36}, {"bottom", 44}, {"containLabel", true}};
   option["legend"] = {{"top", 0}, {"left", 0}};
   option["yAxis"] = name_axis(std::move(names));
-  option["xAxis"] = value_axis("device memory", "axis_bytes");
-  const double interval = byte_interval(most);
-  option["xAxis"].update({{"interval", interval}, {"max", std::ceil(most / interval) * interval}});
+  option["xAxis"] = byte_axis("device memory", most);
   const auto series = [](const char* name, json data, std::string_view role) {
     return json{{"type", "bar"},     {"stack", "memory"},       {"name", name},
                 {"barMaxWidth", 26}, {"data", std::move(data)}, {"itemStyle", {{"color", color(role)}}}};

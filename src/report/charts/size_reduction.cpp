@@ -29,12 +29,16 @@ Drawn size_reduction(const Dataset& dataset) {
     };
     add(ladder.baseline);
     for (const RungView& rung : ladder.cumulative) add(rung);
+    if (steps.empty()) continue;
+    std::string total = label_bytes(steps.back().value);
+    if (steps.back().value > 0)
+      total += fmt::format("  {} smaller in all", label_factor(steps.front().value / steps.back().value));
     const auto differs = [&](const WaterfallStep& step) { return step.value != steps.front().value; };
     if (steps.size() < 2 || std::ranges::none_of(steps, differs)) continue;
     drawn.charts.push_back({.file = numbered("size_reduction", drawn.charts.size()),
                             .title = "Size of the weights as switches are added one after the other",
                             .subtitle = subtitle_of(*ladder.scenario),
-                            .option = waterfall(steps, "weights, as the kernels hold them", "axis_bytes"),
+                            .option = waterfall(steps, total, "weights, as the kernels hold them", "axis_bytes"),
                             .notes = {},
                             .height = height_of_bars(steps.size() + 1)});
   }
