@@ -70,6 +70,7 @@ json draw(const Track& track) {
     const std::size_t place = names.size();
     const auto step = std::ranges::find(track.steps, place, &ChangePoint::index);
     const bool stepped = step != track.steps.end();
+    const bool is_faster = stepped && step->after < step->before;
     Tip tip(fmt::format("{} at {}", track.label, revision_of(*m)));
     tip.row("measured", m->file->created).timing(*m);
     constexpr std::size_t kFew = 10;
@@ -86,15 +87,16 @@ json draw(const Track& track) {
                      {"text", text},
                      {"tip", tip.json()},
                      {"symbolSize", stepped ? 14 : 8},
+                     {"label", {{"position", is_faster ? "bottom" : "top"}}},  // where the line did not come from
                      {"itemStyle",
-                      {{"color", color(!stepped                     ? "base"
-                                       : step->after < step->before ? "green"
-                                                                    : "purple")}}}});
+                      {{"color", color(is_faster ? "green"
+                                       : stepped ? "purple"
+                                                 : "base")}}}});
     if (m->timing->interval_ms)
       intervals.push_back(json::array({place, m->timing->interval_ms->low, m->timing->interval_ms->high}));
   }
   json option = base_option();
-  option["grid"] = {{"left", 8}, {"right", 40}, {"top", 50}, {"bottom", 60}, {"containLabel", true}};
+  option["grid"] = {{"left", 40}, {"right", 40}, {"top", 50}, {"bottom", 60}, {"containLabel", true}};
   option["xAxis"] = {{"type", "category"}, {"data", names},
                      {"name", "revision"}, {"nameLocation", "middle"},
                      {"nameGap", 60},      {"axisLabel", {{"rotate", 30}, {"hideOverlap", true}}}};
