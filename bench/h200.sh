@@ -5,9 +5,11 @@
 #
 #   bench/h200.sh HEADROOM OUT_DIR
 #
+# Forward passes by themselves (the very work of the peers), the first step of a new shape, loading, and a profile are measured once.
+#
 # A peer is compiled as diffusers documents it (each kind of block once), with merged QKV and cuDNN's attention; in FP8 with one
 # scale for each row, as torchao does. Needs python3 with PyTorch and diffusers. ROUNDS (2), MATCHES (a regular expression, all)
-# choose what runs. All of it takes about nine minutes.
+# choose what runs. All of it takes about eleven minutes.
 set -euo pipefail
 headroom=$1 out=$2 rounds=${ROUNDS:-2} matches=${MATCHES:-.}
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -25,7 +27,10 @@ theirs() {
   python3 "$here/bench/peers/flux_torch.py" --random-weights 0 --device cuda --dtype bf16 --text-tokens 512 --trials 20 \
     --process "$2" --save "$out/pytorch-$1-$2.json" "${@:3}"
 }
+# once NAME ROUND COMMAND...: one command of ours
+once() { "$headroom" "$3" "${@:4}" --device cuda --quiet --save "$out/headroom-$1.json" >"$out/headroom-$1.txt"; }
 size() { echo "--token-rows $1 --token-columns $2 --images $3"; }
+dev="flux-dev --random-weights 0"
 compiled="--merge-qkv --attention cudnn --compile-blocks"
 
 for ((round = 0; round < rounds; ++round)); do
@@ -45,6 +50,13 @@ for ((round = 0; round < rounds; ++round)); do
       "ours f32-512 $round --baseline fp32 --opt lossless,tf32 --ends $(size 32 32 1)"
       "ours fp8-1280x720 $round --ends --opt lossless,fp8 $(size 45 80 1)"
       "ours fp8-batch2 $round --ends --opt lossless,fp8 $(size 64 64 2)"
+      "once forward-bf16-1024 $round bench $dev --opt lossless --first-step"
+      "once forward-fp8-1024 $round bench $dev --opt lossless,fp8 --first-step"
+      "once forward-fp8-512 $round bench $dev --opt lossless,fp8 --token-rows 32 --token-columns 32"
+      "once forward-fp8-batch4 $round bench $dev --opt lossless,fp8 --batch 4"
+      "once profile-bf16 $round profile $dev --opt lossless --steps 6"
+      "once profile-fp8 $round profile $dev --opt lossless,fp8 --steps 6"
+      "once load $round bench load"
       "theirs eager-math $round --attention math --sizes 64x64x1"
       "theirs eager-flash $round --attention flash --sizes 64x64x1"
       "theirs eager-cudnn $round --attention cudnn --sizes 64x64x1"
