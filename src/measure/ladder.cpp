@@ -73,6 +73,7 @@ class Climber {
     request.switches = rung.switches;
     request.drops_other_weights = true;
     Generator generator(model_, backend_, weights_, request);
+    backend_.release_unused();  // what the rung before and loading took, so that this one's memory is told alone
 
     const bool first = progress_.round == 0;
     progress_.steps_total =

@@ -200,8 +200,7 @@ class Pool {
   void* allocate(std::size_t bytes) {
     void* data = try_allocate(bytes);
     if (data == nullptr) {  // what was freed but is still in use, or lies in pieces, may be what is missing
-      check(cudaStreamSynchronize(stream_));
-      check(cudaMemPoolTrimTo(pool_, 0));
+      release_unused();
       data = try_allocate(bytes);
     }
     if (data == nullptr) {
@@ -236,6 +235,11 @@ class Pool {
   void order_behind_allocations(cudaStream_t stream) {
     check(cudaEventRecord(passed_, stream_));
     check(cudaStreamWaitEvent(stream, passed_, 0));
+  }
+
+  void release_unused() {
+    check(cudaStreamSynchronize(stream_));
+    check(cudaMemPoolTrimTo(pool_, 0));
   }
 
   [[nodiscard]] std::size_t reserved_bytes() const {
@@ -354,6 +358,7 @@ class CudaBackend final : public Backend {
   void end_range() noexcept override { nvtxRangePop(); }
 
   [[nodiscard]] std::size_t reserved_bytes() const override { return pool_.reserved_bytes(); }
+  void release_unused() override { pool_.release_unused(); }
   [[nodiscard]] std::optional<std::size_t> taken_bytes() const override {
     const std::size_t available = available_bytes();
     return at_opening_bytes_ > available ? at_opening_bytes_ - available : 0;

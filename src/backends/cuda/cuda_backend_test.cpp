@@ -61,6 +61,15 @@ TEST_F(CudaBackendTest, FreedMemoryIsReusedInsteadOfReservingMore) {
   }
 }
 
+TEST_F(CudaBackendTest, GivesBackWhatNobodyUses) {
+  const Buffer kept = backend().allocate(std::size_t{64} << 20, MemoryCategory::kActivations);
+  (void)backend().allocate(std::size_t{256} << 20, MemoryCategory::kActivations);
+  EXPECT_GE(backend().reserved_bytes(), std::size_t{320} << 20);
+  backend().release_unused();
+  EXPECT_GE(backend().reserved_bytes(), kept.bytes());
+  EXPECT_LT(backend().reserved_bytes(), std::size_t{256} << 20);
+}
+
 TEST_F(CudaBackendTest, CopiesOfEverySizeArriveWhole) {
   const auto stream = backend().make_stream();
   for (const std::size_t bytes : {std::size_t{4}, std::size_t{64} << 10, (std::size_t{64} << 10) + 4,
