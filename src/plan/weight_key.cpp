@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.hpp"
 
@@ -36,19 +37,37 @@ std::string key_of(const Graph& graph, const std::vector<int>& producers, ValueI
   return key;
 }
 
-ValueId copy_into(const Graph& from, const std::vector<int>& producers, ValueId value, Graph& to) {
-  const Value& v = from.value(value);
-  if (v.kind == ValueKind::kParam) {
-    const ValueId known = to.find(ValueKind::kInput, v.name);
-    return known != kNoValue ? known : to.add_input(v.name, v.type);
+/// Copies what makes values from one graph into another, each node once.
+class Copier {
+ public:
+  Copier(const Graph& from, const std::vector<int>& producers, Graph& to)
+      : from_(from), producers_(producers), to_(to) {}
+
+  ValueId copy(ValueId value) {
+    const Value& v = from_.value(value);
+    if (v.kind == ValueKind::kParam) {
+      const ValueId known = to_.find(ValueKind::kInput, v.name);
+      return known != kNoValue ? known : to_.add_input(v.name, v.type);
+    }
+    const int producer = producers_[index_of(value)];
+    const Node& node = from_.nodes()[static_cast<std::size_t>(producer)];
+    auto known = first_results_.find(producer);
+    if (known == first_results_.end()) {
+      std::vector<ValueId> inputs;
+      for (const ValueId input : node.inputs) inputs.push_back(copy(input));
+      const ValueId first = to_.append(node.op, std::move(inputs), node.attributes, node.path, kTopRegion);
+      known = first_results_.emplace(producer, first).first;
+    }
+    const auto slot = std::ranges::find(node.results, value) - node.results.begin();
+    return ValueId(static_cast<std::int32_t>(index_of(known->second)) + static_cast<std::int32_t>(slot));
   }
-  const Node& node = from.nodes()[static_cast<std::size_t>(producers[index_of(value)])];
-  std::vector<ValueId> inputs;
-  for (const ValueId input : node.inputs) inputs.push_back(copy_into(from, producers, input, to));
-  const ValueId first = to.append(node.op, std::move(inputs), node.attributes, node.path, kTopRegion);
-  const auto slot = std::ranges::find(node.results, value) - node.results.begin();
-  return ValueId(static_cast<std::int32_t>(index_of(first)) + static_cast<std::int32_t>(slot));
-}
+
+ private:
+  const Graph& from_;
+  const std::vector<int>& producers_;
+  Graph& to_;
+  std::map<int, ValueId> first_results_;  // by node
+};
 
 }  // namespace
 
@@ -56,10 +75,10 @@ std::string weight_key(const Graph& graph, const std::vector<int>& producers, Va
   return key_of(graph, producers, value);
 }
 
-Graph weight_graph(const Graph& graph, const std::vector<int>& producers, ValueId value) {
+Graph weight_graph(const Graph& graph, const std::vector<int>& producers, std::span<const ValueId> values) {
   Graph result("weight");
-  const ValueId copied = copy_into(graph, producers, value, result);
-  result.add_output("weight", copied);
+  Copier copier(graph, producers, result);
+  for (std::size_t i = 0; i < values.size(); ++i) result.add_output(std::to_string(i), copier.copy(values[i]));
   return result;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,9 @@ namespace headroom {
 /// equal values, in any graph over the same checkpoint. `producers` is find_producers(graph).
 [[nodiscard]] std::string weight_key(const Graph& graph, const std::vector<int>& producers, ValueId value);
 
-/// The subgraph that makes one weight, as a graph of its own: params become inputs of the same names; its one output is
-/// "weight".
-[[nodiscard]] Graph weight_graph(const Graph& graph, const std::vector<int>& producers, ValueId value);
+/// The subgraph that makes weights, as a graph of its own: params become inputs of the same names; its outputs are "0",
+/// "1", ... in the order of `values`. What several of them need is in it once.
+[[nodiscard]] Graph weight_graph(const Graph& graph, const std::vector<int>& producers,
+                                 std::span<const ValueId> values);
 
 }  // namespace headroom

@@ -1,5 +1,6 @@
 #include "run/weight_store.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,15 +15,17 @@ namespace headroom {
 /// The host runs ahead of the device: while one weight is folded, the next is on its way.
 void WeightStore::load(const Program& program, const LoadObserver& observer) {
   const std::vector<int> producers = find_producers(program.graph);
+  std::map<int, std::vector<const WeightUse*>> missing;  // by the node that makes them
+  const auto is_here = [&](const WeightUse& use) { return weights_.contains({use.key, use.layout}); };
+  const auto producer_of = [&](const WeightUse& use) { return producers[index_of(use.value)]; };
+  for (const WeightUse& use : program.weights)
+    if (producer_of(use) >= 0 && !is_here(use)) missing[producer_of(use)].push_back(&use);
+
   const std::shared_ptr<Stream> stream = backend_.make_stream();
   std::size_t done = 0;
   for (const WeightUse& use : program.weights) {
-    const Key key{use.key, use.layout};
-    if (!weights_.contains(key)) {
-      Buffer folded = fold(program, producers, use, stream);
-      bytes_ += folded.bytes();
-      weights_.emplace(key, std::move(folded));
-    }
+    if (!is_here(use))
+      fold(program, producers, producer_of(use) < 0 ? std::vector{&use} : missing.at(producer_of(use)), stream);
     if (observer) observer(++done, program.weights.size());
   }
   stream->synchronize();
@@ -61,19 +64,28 @@ Buffer WeightStore::take_param(const Value& param, Stream& stream) {
   return taken;
 }
 
-Buffer WeightStore::fold(const Program& program, const std::vector<int>& producers, const WeightUse& use,
-                         const std::shared_ptr<Stream>& stream) {
-  const Graph graph = weight_graph(program.graph, producers, use.value);
+void WeightStore::keep(const WeightUse& use, Buffer folded) {
+  const std::size_t bytes = folded.bytes();
+  if (weights_.emplace(Key{use.key, use.layout}, std::move(folded)).second) bytes_ += bytes;
+}
+
+void WeightStore::fold(const Program& program, const std::vector<int>& producers,
+                       const std::vector<const WeightUse*>& uses, const std::shared_ptr<Stream>& stream) {
+  std::vector<ValueId> values;
+  for (const WeightUse* use : uses)
+    if (std::ranges::find(values, use->value) == values.end()) values.push_back(use->value);
+  const Graph graph = weight_graph(program.graph, producers, values);
   const std::vector<ValueId> params = graph.values_of(ValueKind::kInput);
   for (const ValueId param : params) check_param(graph, param);
   const bool is_computed = !graph.nodes().empty();
-  if (!is_computed && use.packer == nullptr) return take_param(graph.value(params.front()), *stream);
+  if (!is_computed && uses.front()->packer == nullptr)
+    return keep(*uses.front(), take_param(graph.value(params.front()), *stream));
 
   Session session(std::make_shared<Program>(plan(graph, program.target, {.arena = true})), backend_, stream);
   for (const ValueId param : params) {
     const std::string& name = graph.value(param).name;
-    if (const std::optional<NormalStream> values = checkpoint_.normal_stream(name)) {
-      session.set_input_normal(name, *values);
+    if (const std::optional<NormalStream> drawn = checkpoint_.normal_stream(name)) {
+      session.set_input_normal(name, *drawn);
     } else {
       session.set_input_bytes(name, checkpoint_.bytes(name));
       checkpoint_.release(name);
@@ -82,13 +94,16 @@ Buffer WeightStore::fold(const Program& program, const std::vector<int>& produce
   session.submit();
   if (is_computed) session.release_inputs();  // what is left is the dense weight, and then its packed form beside it
 
-  Buffer folded = backend_.allocate(use.bytes, MemoryCategory::kWeights);
-  const std::byte* dense = session.output_address("weight");
-  if (use.packer != nullptr)
-    use.packer->pack(*stream, use.packed_index, dense, folded.data());
-  else
-    backend_.copy_on_device(*stream, folded.data(), dense, use.bytes);
-  return folded;
+  for (const WeightUse* use : uses) {
+    const auto output = std::ranges::find(values, use->value) - values.begin();
+    const std::byte* dense = session.output_address(std::to_string(output));
+    Buffer folded = backend_.allocate(use->bytes, MemoryCategory::kWeights);
+    if (use->packer != nullptr)
+      use->packer->pack(*stream, use->packed_index, dense, folded.data());
+    else
+      backend_.copy_on_device(*stream, folded.data(), dense, use->bytes);
+    keep(*use, std::move(folded));
+  }
 }
 
 std::byte* WeightStore::address(const std::string& key, const std::string& layout) const {

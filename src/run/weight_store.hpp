@@ -18,9 +18,9 @@ namespace headroom {
 using LoadObserver = std::function<void(std::size_t done, std::size_t total)>;
 
 /// Folded weights on a device, outliving every program. A weight is an expression over the checkpoint's params (a cast,
-/// a concatenation, ...) in the form a kernel asked for; programs of any shape and batch share it by its key. Each is
-/// folded by itself, streamed from the mapped checkpoint or drawn on the device: peak memory is the folded weights plus
-/// the largest one. Addresses never move.
+/// a concatenation, ...) in the form a kernel asked for; programs of any shape and batch share it by its key. What one
+/// node makes (a quantized weight and its scales) is folded together, all else by itself, streamed from the mapped
+/// checkpoint or drawn on the device: peak memory is the folded weights plus the largest one. Addresses never move.
 class WeightStore {
  public:
   /// Both must outlive the store.
@@ -41,9 +41,10 @@ class WeightStore {
 
  private:
   using Key = std::pair<std::string, std::string>;
-  [[nodiscard]] Buffer fold(const Program& program, const std::vector<int>& producers, const WeightUse& use,
-                            const std::shared_ptr<Stream>& stream);
+  void fold(const Program& program, const std::vector<int>& producers, const std::vector<const WeightUse*>& uses,
+            const std::shared_ptr<Stream>& stream);
   [[nodiscard]] Buffer take_param(const Value& param, Stream& stream);
+  void keep(const WeightUse& use, Buffer folded);
   void check_param(const Graph& graph, ValueId param) const;
 
   Backend& backend_;

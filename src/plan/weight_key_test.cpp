@@ -1,0 +1,42 @@
+#include "plan/weight_key.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "ir/builder.hpp"
+
+namespace headroom {
+namespace {
+
+TEST(WeightGraph, HoldsWhatSeveralWeightsShareOnce) {
+  Graph graph("model");
+  Builder builder(graph);
+  const ValueId a = graph.add_param("a.weight", {DType::kF32, {4, 8}});
+  const ValueId b = graph.add_param("b.weight", {DType::kF32, {4, 8}});
+  const ValueId merged = builder.concat({a, b}, 0);
+  const auto [data, scales] = builder.quantize(merged, DType::kI8);
+  const std::vector<int> producers = find_producers(graph);
+
+  const Graph both = weight_graph(graph, producers, std::array{scales, data});
+  EXPECT_EQ(both.nodes().size(), 2U);
+  EXPECT_EQ(both.values_of(ValueKind::kInput).size(), 2U);
+  EXPECT_EQ(both.type(both.outputs()[0].value), graph.type(scales));
+  EXPECT_EQ(both.type(both.outputs()[1].value), graph.type(data));
+
+  const Graph param = weight_graph(graph, producers, std::array{a});
+  EXPECT_TRUE(param.nodes().empty());
+  EXPECT_EQ(param.value(param.outputs()[0].value).name, "a.weight");
+}
+
+TEST(WeightKey, NamesTheExpression) {
+  Graph graph("model");
+  Builder builder(graph);
+  const auto [data, scales] = builder.quantize(graph.add_param("a", {DType::kF32, {4, 8}}), DType::kI8);
+  const std::vector<int> producers = find_producers(graph);
+  EXPECT_NE(weight_key(graph, producers, data), weight_key(graph, producers, scales));
+  EXPECT_NE(weight_key(graph, producers, data).find("(a)"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace headroom
