@@ -35,6 +35,7 @@ TEST(QkNormRope, MatchesTheOracle) {
     }
   }
   expect_matches_oracle(highway_qk_norm_rope(), qk_spec(DType::kF32, DType::kF32, 2, 50, 6, 64));
+  expect_matches_oracle(highway_qk_norm_rope(), qk_spec(DType::kBF16, DType::kBF16, 2, 9, 24, 128));
 }
 
 }  // namespace
