@@ -232,7 +232,7 @@ void bench(const Arguments& arguments) {
     result.trials.push_back(make_series("first_step", first_steps));
   }
   result.configuration.asked = names;
-  if (model.checkpoint.is_random()) result.tags.push_back("random_weights");
+  if (model.checkpoint.is_random()) result.tags.emplace_back("random_weights");
   const ResultFile file{
       .created = utc_now(), .machine = machine, .plans = {{id, std::move(plan)}}, .results = {result}};
   if (!arguments.save.empty()) write_results(arguments.save, file);

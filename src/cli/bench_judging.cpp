@@ -45,7 +45,7 @@ std::vector<std::string> measuring_options(const CLI::App& command, bool is_filt
     if (option->get_items_expected_max() == 0)
       arguments.push_back(name);
     else
-      for (const std::string& value : option->results()) arguments.push_back(name + "=" + value);
+      for (const std::string& value : option->results()) arguments.push_back(fmt::format("{}={}", name, value));
   }
   return arguments;
 }

@@ -183,11 +183,11 @@ nlohmann::json request_of(const KernelCase& one) {
   return request;
 }
 
-Result make_result(const Backend& backend, std::string name, std::string op, nlohmann::json request,
+Result make_result(const Backend& backend, const std::string& name, std::string op, nlohmann::json request,
                    const Trials& trials) {
   const Target target = backend.properties().target;
   return {.id = name,
-          .name = std::move(name),
+          .name = name,
           .subject = {.kind = SubjectKind::kKernel, .name = std::move(op), .request = std::move(request)},
           .source = {},
           .configuration = {.device = std::string(name_of(target.device)),

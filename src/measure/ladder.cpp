@@ -125,9 +125,15 @@ class Climber {
     times_[i].append(timer.take());
   }
 
+  /// Of a model that has pixels.
+  const PixelFormat& pixels() const {
+    HR_CHECK(model_.pixels.has_value());
+    return *model_.pixels;
+  }
+
   /// The model's pixels, as many as the request asks for.
   PixelFormat format_of(const DenoiseRequest& request) const {
-    PixelFormat format = *model_.pixels;
+    PixelFormat format = pixels();
     format.height = request.token_rows * format.patch;
     format.width = request.token_columns * format.patch;
     return format;
@@ -144,7 +150,7 @@ class Climber {
     rung.result.source = {.name = "headroom", .version = build.version};
     rung.result.configuration = describe_configuration(rung.switches, generator.compiled(), backend_);
     rung.result.memory = describe_memory(generator.session(), weights, backend_);
-    if (model_.checkpoint.is_random()) rung.result.tags.push_back("random_weights");
+    if (model_.checkpoint.is_random()) rung.result.tags.emplace_back("random_weights");
     rung.result.plan = plan_id(plan);
     ladder.plans.try_emplace(*rung.result.plan, std::move(plan));
   }
@@ -163,16 +169,15 @@ class Climber {
   void judge(Rung& rung, Generator& generator) {
     const std::int64_t batch = generator.request().images;
     const std::int64_t count = (options_.quality_images + batch - 1) / batch * batch;
-    HostTensor pixels(DType::kF32, {count, model_.pixels->channels, model_.pixels->height, model_.pixels->width});
+    HostTensor made_pixels(DType::kF32, {count, pixels().channels, pixels().height, pixels().width});
     std::vector<std::int64_t> labels;
     for (std::int64_t first = 0; first < count; first += batch) {
       const std::vector<ImageRequest> requests = make_image_requests(model_, first, batch, options_.seed);
       for (const ImageRequest& request : requests) labels.push_back(request.label);
-      const HostTensor made =
-          unpatch(generator.generate(requests, [&](std::int64_t, double) { tick(); }), *model_.pixels);
-      std::ranges::copy(made.as<float>(), pixels.as<float>().begin() + first * (made.numel() / batch));
+      const HostTensor made = unpatch(generator.generate(requests, [&](std::int64_t, double) { tick(); }), pixels());
+      std::ranges::copy(made.as<float>(), made_pixels.as<float>().begin() + first * (made.numel() / batch));
     }
-    const Judgement judgement = judge_->judge(pixels, labels);
+    const Judgement judgement = judge_->judge(made_pixels, labels);
     rung.result.quality.push_back({.metric = "accuracy",
                                    .against = fmt::format("labels of {} images", count),
                                    .value = judgement.accuracy.value,

@@ -135,7 +135,7 @@ class Stretch {
       for (const Access& before : known)
         if (before.step != i && (before.writes || writes) && may_overlap(before.region, region))
           needed.push_back(before.step);
-      known.push_back({i, writes, std::move(region)});
+      known.push_back({i, writes, region});
     };
     const Step& current = step(i);
     for (std::size_t k = 0; k < current.inputs.size(); ++k)

@@ -38,7 +38,7 @@ std::string card(std::string_view name, std::string_view value, std::string_view
 const RungView* fastest_of(const LadderView& ladder) {
   const RungView* best = &ladder.baseline;
   for (const RungView* rung : ladder.all())
-    if (!rung->measurement->is_peer && rung->measurement->timing->median_ms < best->measurement->timing->median_ms)
+    if (!rung->measurement->is_peer && rung->measurement->time().median_ms < best->measurement->time().median_ms)
       best = rung;
   return best;
 }
@@ -52,7 +52,7 @@ std::string throughput_of(const LadderView& ladder, const Timing& timing) {
 std::string key_figures(const LadderView& ladder) {
   const RungView& best = *fastest_of(ladder);
   const Measurement& m = *best.measurement;
-  const Timing& timing = *m.timing;
+  const Timing& timing = m.time();
   std::string cards = card(fmt::format("Best time per {}", timing.unit), label_ms(timing.median_ms),
                            timing.interval_ms ? fmt::format("95% interval {} to {}", label_ms(timing.interval_ms->low),
                                                             label_ms(timing.interval_ms->high))

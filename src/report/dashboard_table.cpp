@@ -51,12 +51,12 @@ std::string row_of(const Measurement& m, const Scenario& scenario, const std::op
   const Result& result = *m.result;
   std::string row = "<tr>" + cell(m.label);
   if (m.timing) {
-    const std::optional<Interval>& interval = m.timing->interval_ms;
-    row += cell(label_ms(m.timing->median_ms), m.timing->median_ms);
+    const std::optional<Interval>& interval = m.time().interval_ms;
+    row += cell(label_ms(m.time().median_ms), m.time().median_ms);
     row += interval ? cell(fmt::format("{} to {}", label_ms(interval->low), label_ms(interval->high)),
                            interval->high - interval->low)
                     : cell("none");
-    row += cell(m.timing->unit);
+    row += cell(m.time().unit);
   } else {
     row += cell("not timed") + cell("none") + cell("");
   }

@@ -80,7 +80,7 @@ std::string describe_hardware(const Machine& machine, const Configuration& confi
     const GpuInfo& gpu = machine.gpus.front();
     return gpu.driver ? fmt::format("{}, driver {}", gpu.name, *gpu.driver) : gpu.name;
   }
-  const std::string where = configuration.device == "cpu" ? machine.cpu : configuration.device;
+  std::string where = configuration.device == "cpu" ? machine.cpu : configuration.device;
   if (!configuration.threads) return where;
   return fmt::format("{}, {} thread{}", where, *configuration.threads, *configuration.threads == 1 ? "" : "s");
 }
@@ -190,10 +190,11 @@ Dataset::Dataset(std::vector<std::pair<std::string, ResultFile>> files) {
 }
 
 const Scenario& Dataset::scenario_of(const Measurement& measurement) const {
-  for (const Scenario& scenario : scenarios_)
-    if (std::ranges::find(scenario.all, &measurement) != scenario.all.end()) return scenario;
-  HR_CHECK(!"a measurement of another dataset");
-  return scenarios_.front();
+  const auto found = std::ranges::find_if(scenarios_, [&](const Scenario& scenario) {
+    return std::ranges::find(scenario.all, &measurement) != scenario.all.end();
+  });
+  HR_CHECK(found != scenarios_.end());  // else it is of another dataset
+  return *found;
 }
 
 std::optional<Estimate> Dataset::factor(const Measurement& base, const Measurement& other) const {
@@ -201,10 +202,10 @@ std::optional<Estimate> Dataset::factor(const Measurement& base, const Measureme
   if (!is_new) return found->second;
   const auto is_positive = [](double time) { return time > 0; };
   for (const Measurement* m : {&base, &other})
-    if (!m->timing || !std::ranges::all_of(m->timing->trials_ms, is_positive)) return {};
-  if (base.timing->unit != other.timing->unit) return {};
-  found->second = ratio_with_interval(base.timing->trials_ms, other.timing->trials_ms);
-  if (!base.timing->interval_ms || !other.timing->interval_ms) found->second->interval.reset();
+    if (!m->timing || !std::ranges::all_of(m->time().trials_ms, is_positive)) return {};
+  if (base.time().unit != other.time().unit) return {};
+  found->second = ratio_with_interval(base.time().trials_ms, other.time().trials_ms);
+  if (!base.time().interval_ms || !other.time().interval_ms) found->second->interval.reset();
   return found->second;
 }
 

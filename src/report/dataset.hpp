@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.hpp"
 #include "measure/result.hpp"
 
 /// Results as charts want them: what one unit of work took, and which results are of equal work on equal hardware.
@@ -37,6 +38,11 @@ struct Measurement {
   bool is_peer = false;
 
   [[nodiscard]] const std::vector<std::string>& switches() const { return result->configuration.asked; }
+  /// The timing, of a measurement that has one.
+  [[nodiscard]] const Timing& time() const {
+    HR_CHECK(timing.has_value());
+    return *timing;
+  }
 };
 
 /// One work on one kind of hardware: only these are ever drawn beside each other.

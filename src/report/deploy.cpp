@@ -26,9 +26,9 @@ std::vector<std::vector<LadderView>> group_by_batch(const Dataset& dataset) {
 
 Candidate make_candidate(const Measurement& m, const Scenario& scenario, QualityLoss loss) {
   const double batch = batch_of(scenario.subject).value_or(1);
-  const bool is_per_image = m.timing->unit == "image";
+  const bool is_per_image = m.time().unit == "image";
   Candidate candidate{.measurement = &m,
-                      .request_ms = is_per_image ? m.timing->median_ms * batch : m.timing->median_ms,
+                      .request_ms = is_per_image ? m.time().median_ms * batch : m.time().median_ms,
                       .images_per_second = 0,
                       .loss = std::move(loss)};
   if (candidate.request_ms > 0) candidate.images_per_second = batch / candidate.request_ms * 1e3;

@@ -9,13 +9,13 @@ namespace headroom {
 std::vector<KernelSet> kernel_sets_of(const Dataset& dataset) {
   std::vector<KernelSet> sets;
   for (const Measurement& m : dataset.measurements()) {
-    if (m.result->subject.kind != SubjectKind::kKernel || !m.timing || !(m.timing->median_ms > 0)) continue;
+    if (m.result->subject.kind != SubjectKind::kKernel || !m.timing || !(m.time().median_ms > 0)) continue;
     const Scenario& scenario = dataset.scenario_of(m);
     if (std::ranges::find(scenario.current, &m) == scenario.current.end()) continue;
     auto set = std::ranges::find(sets, scenario.hardware, &KernelSet::hardware);
     if (set == sets.end())
       set = sets.insert(sets.end(), {.hardware = scenario.hardware, .kernels = {}, .copy_bytes_per_second = {}});
-    const double seconds = m.timing->median_ms * 1e-3;
+    const double seconds = m.time().median_ms * 1e-3;
     const std::optional<double> copied = request_number(m.result->subject, "bytes");
     if (m.result->subject.name == "copy" && copied && !m.result->plan)
       set->copy_bytes_per_second = 2 * *copied / seconds;
@@ -32,7 +32,7 @@ std::vector<KernelSet> kernel_sets_of(const Dataset& dataset) {
       flops += node.cost_flops;
       bytes += node.cost_bytes;
     }
-    for (const double ms : m.timing->trials_ms)
+    for (const double ms : m.time().trials_ms)
       if (ms > 0) rate.flops_per_second.push_back(flops / (ms * 1e-3));
     rate.median_flops = flops / seconds;
     rate.median_bytes = bytes / seconds;

@@ -44,13 +44,16 @@ const RungView* LadderView::combined() const {
 }
 
 std::optional<double> LadderView::product_of_singles() const {
-  if (combined() == nullptr) return {};
+  const RungView* all_together = combined();
+  if (all_together == nullptr) return {};
   double product = 1;
-  for (const std::string& name : combined()->measurement->switches()) {
+  for (const std::string& name : all_together->measurement->switches()) {
     const auto single = std::ranges::find_if(
         singles, [&](const RungView& rung) { return rung.measurement->switches().front() == name; });
-    if (single == singles.end() || !single->on_baseline) return {};
-    product *= single->on_baseline->value;
+    if (single == singles.end()) return {};
+    const std::optional<Estimate>& factor = single->on_baseline;
+    if (!factor) return {};
+    product *= factor->value;
   }
   return product;
 }

@@ -77,7 +77,7 @@ Tip& Tip::row(std::string_view name, std::string_view value) {
 }
 
 Tip& Tip::timing(const Measurement& measurement) {
-  const Timing& timing = *measurement.timing;
+  const Timing& timing = measurement.time();
   row(fmt::format("median per {}", timing.unit), exact(timing.median_ms, "ms"));
   row("95% interval", timing.interval_ms ? exact(*timing.interval_ms, "ms") : "none in the result");
   row("trials", timing.series == timing.unit || timing.series == "forward"
@@ -204,8 +204,8 @@ std::vector<std::string> notes_on(const Scenario& scenario, const std::vector<co
   std::set<std::string> tags;
   bool has_interval = false;
   for (const Measurement* m : drawn) {
-    if (m->timing && !m->timing->interval_ms) without.push_back(m->label);
-    if (m->timing && m->timing->interval_ms) has_interval = true;
+    if (m->timing && !m->time().interval_ms) without.push_back(m->label);
+    if (m->timing && m->time().interval_ms) has_interval = true;
     tags.insert(m->result->tags.begin(), m->result->tags.end());
     for (const DeclinedSwitch& declined : m->result->configuration.declined)
       if (m->switches().size() == 1) notes.push_back(fmt::format("{} declined: {}", declined.name, declined.reason));

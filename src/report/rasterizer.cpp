@@ -15,6 +15,7 @@ namespace {
 
 /// Addresses of the functions that are called, by the headers' own types.
 struct Libraries {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): the name that is declared
 #define HR_FUNCTION(library, name) decltype(&::name) name = nullptr;
 #include "report/rasterizer_functions.def"
 #undef HR_FUNCTION

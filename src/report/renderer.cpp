@@ -47,12 +47,15 @@ std::vector<std::string> wrap(std::string_view text, double width, std::string_v
   };
   while (!text.empty()) {
     const std::size_t blank = std::min(text.find(' '), text.size());
-    std::string word(text.substr(0, blank));
+    const std::string word(text.substr(0, blank));
     text.remove_prefix(std::min(blank + 1, text.size()));
     if (word.empty()) continue;
-    if (!line.empty() && text_width(line + " " + word, font) > width) flush();
-    if (line.empty() && text_width(word, font) > width) word = cut_text(word, 60);
-    line += line.empty() ? word : " " + word;
+    std::string longer = line.empty() ? word : fmt::format("{} {}", line, word);
+    if (!line.empty() && text_width(longer, font) > width) {
+      flush();
+      longer = word;
+    }
+    line = line.empty() && text_width(word, font) > width ? cut_text(word, 60) : std::move(longer);
   }
   flush();
   return lines;

@@ -51,7 +51,7 @@ ReportFiles write_report(const Dataset& dataset, const fs::path& folder, const R
     written.charts.push_back(chart.file);
     if (options.formats.contains(ChartFormat::kHtml))
       write_file_atomically(folder / (chart.file + ".html"), chart_page(chart));
-    if (!draws) continue;
+    if (!renderer) continue;
     std::string svg = renderer->to_svg(chart);
     if (options.formats.contains(ChartFormat::kSvg)) write_file_atomically(folder / (chart.file + ".svg"), svg);
     if (options.formats.contains(ChartFormat::kPng)) pngs.emplace_back(folder / (chart.file + ".png"), std::move(svg));

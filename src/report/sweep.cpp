@@ -100,7 +100,7 @@ std::vector<SweepLine> lines_of(const Sweep& sweep) {
   std::vector<const Measurement*> ours;
   for (const Measurement* m : sweep.points.back().scenario->current)
     if (!m->is_peer && !m->switches().empty() && m->timing) ours.push_back(m);
-  std::ranges::sort(ours, {}, [](const Measurement* m) { return m->timing->median_ms; });
+  std::ranges::sort(ours, {}, [](const Measurement* m) { return m->time().median_ms; });
   for (const std::size_t before = lines.size(); const Measurement* m : ours) {
     add(*m, "orange");
     if (lines.size() > before) break;
@@ -114,7 +114,7 @@ std::vector<SweepLine> lines_of(const Sweep& sweep) {
 std::string unit_of(const std::vector<SweepLine>& lines) {
   for (const SweepLine& line : lines)
     for (const Measurement* m : line.at)
-      if (m != nullptr) return m->timing->unit;
+      if (m != nullptr) return m->time().unit;
   return "run";
 }
 
@@ -136,7 +136,7 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
     json items = json::array(), intervals = json::array();
     for (std::size_t i = 0; i < line.at.size(); ++i) {
       if (line.at[i] == nullptr) continue;
-      const Timing& timing = *line.at[i]->timing;
+      const Timing& timing = line.at[i]->time();
       const double x = sweep.points[i].x, y = scale(x, timing.median_ms);
       Tip tip(fmt::format("{}, {} {}", line.label, x, x_name));
       tip.row("model", sweep.points[i].scenario->subject.name).row(y_name, exact(y, "ms")).timing(*line.at[i]);

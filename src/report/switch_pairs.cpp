@@ -23,9 +23,9 @@ json make_item(const Measurement& m, const std::optional<Estimate>& factor) {
   tip.timing(m);
   if (factor) tip.factor("against the same without it", factor);
   if (const auto launches = launches_of(m)) tip.row("launches in the plan", fmt::format("{}", *launches));
-  std::string text = label_ms(m.timing->median_ms);
+  std::string text = label_ms(m.time().median_ms);
   if (factor) text += fmt::format("  {}", label_factor(factor->value));
-  return {{"value", m.timing->median_ms}, {"text", text}, {"tip", tip.json()}};
+  return {{"value", m.time().median_ms}, {"text", text}, {"tip", tip.json()}};
 }
 
 json draw(const Dataset& dataset, const std::vector<SwitchPair>& pairs, std::string_view switch_name) {
@@ -40,7 +40,7 @@ json draw(const Dataset& dataset, const std::vector<SwitchPair>& pairs, std::str
   option["grid"] = {{"left", 8}, {"right", 170}, {"top", 36}, {"bottom", 44}, {"containLabel", true}};
   option["legend"] = {{"top", 0}, {"left", 0}};
   option["yAxis"] = name_axis(std::move(names));
-  option["xAxis"] = value_axis(fmt::format("time per {}", pairs.front().with->timing->unit), "axis_ms");
+  option["xAxis"] = value_axis(fmt::format("time per {}", pairs.front().with->time().unit), "axis_ms");
   option["xAxis"]["min"] = 0;
   const auto series = [](std::string name, json data, std::string_view role) {
     return json{{"type", "bar"},

@@ -32,9 +32,9 @@ Drawn attention_comparison(const Dataset& dataset) {
           .row(kernel.is_one_launch ? "kernel" : "kernels", kernel.kernels())
           .row("computes in", kernel.node->compute_type);
       bars.push_back({.name = kernel.measurement->label,
-                      .value = kernel.measurement->timing->median_ms,
-                      .interval = kernel.measurement->timing->interval_ms,
-                      .text = fmt::format("{}  {}", label_ms(kernel.measurement->timing->median_ms),
+                      .value = kernel.measurement->time().median_ms,
+                      .interval = kernel.measurement->time().interval_ms,
+                      .text = fmt::format("{}  {}", label_ms(kernel.measurement->time().median_ms),
                                           label_si(kernel.median_flops, "FLOP/s")),
                       .role = role_of(kernel),
                       .tip = tip.json()});

@@ -71,7 +71,7 @@ json draw(const std::vector<const Scenario*>& works, const std::vector<Column>& 
       }
       Tip tip(m->label);
       tip.row("source", fmt::format("{} {}", m->result->source.name, m->result->source.version)).timing(*m);
-      items.push_back({{"value", m->timing->median_ms}, {"text", label_ms(m->timing->median_ms)}, {"tip", tip.json()}});
+      items.push_back({{"value", m->time().median_ms}, {"text", label_ms(m->time().median_ms)}, {"tip", tip.json()}});
     }
     option["series"].push_back({{"type", "bar"},
                                 {"name", column.label},
@@ -98,15 +98,15 @@ json draw_one(const Scenario& work) {
     Tip tip(m->label);
     tip.row("source", fmt::format("{} {}", m->result->source.name, m->result->source.version)).timing(*m);
     bars.push_back({.name = m->label,
-                    .value = m->timing->median_ms,
-                    .interval = m->timing->interval_ms,
-                    .text = label_ms(m->timing->median_ms),
+                    .value = m->time().median_ms,
+                    .interval = m->time().interval_ms,
+                    .text = label_ms(m->time().median_ms),
                     .role = m->is_peer              ? "purple"
                             : m->switches().empty() ? "base"
                                                     : "orange",
                     .tip = tip.json()});
   }
-  return horizontal_bars(bars, fmt::format("time per {}", work.current.front()->timing->unit), "axis_ms");
+  return horizontal_bars(bars, fmt::format("time per {}", work.current.front()->time().unit), "axis_ms");
 }
 
 }  // namespace
@@ -129,7 +129,7 @@ Drawn backend_comparison(const Dataset& dataset) {
                         : 70 + static_cast<int>(works.size()) * (30 + 24 * static_cast<int>(columns.size()))});
   if (!is_one) drawn.charts.back().option["legend"] = {{"top", 0}, {"left", 0}, {"type", "scroll"}};
   if (!is_one) drawn.charts.back().option["grid"]["top"] = 36;
-  drawn.charts.back().notes.push_back(
+  drawn.charts.back().notes.emplace_back(
       "Only results of equal work (equal hash) on the same machine stand beside each other; purple is not Headroom.");
   return drawn;
 }

@@ -15,7 +15,7 @@ using nlohmann::json;
 
 const TrialSeries* first_run_of(const Measurement& m) {
   const auto found = std::ranges::find(m.result->trials, "first_run", &TrialSeries::what);
-  if (found == m.result->trials.end() || !m.timing || m.timing->series == "first_run") return nullptr;
+  if (found == m.result->trials.end() || !m.timing || m.time().series == "first_run") return nullptr;
   return &*found;
 }
 
@@ -23,7 +23,7 @@ json draw(const std::vector<const Measurement*>& measured) {
   std::vector<std::string> names;
   json later = json::array(), extra = json::array();
   for (const Measurement* m : measured) {
-    const double first_ms = first_run_of(*m)->statistics.median, later_ms = m->timing->median_ms;
+    const double first_ms = first_run_of(*m)->statistics.median, later_ms = m->time().median_ms;
     Tip tip(m->label);
     tip.row("first run", exact(first_ms, "ms")).row("beyond a later run", exact(first_ms - later_ms, "ms")).timing(*m);
     names.push_back(m->label);

@@ -15,11 +15,11 @@ Chart draw(const LadderView& ladder, std::size_t index) {
     Tip tip(rung.measurement->label);
     tip.timing(*rung.measurement).factor("against the baseline", rung.on_baseline);
     if (rung.on_previous) tip.factor("against the rung before", rung.on_previous);
-    std::string text = label_ms(rung.measurement->timing->median_ms);
+    std::string text = label_ms(rung.measurement->time().median_ms);
     if (rung.on_previous) text += fmt::format("  {}", label_factor(rung.on_previous->value));
     steps.push_back({.name = name,
-                     .value = rung.measurement->timing->median_ms,
-                     .interval = rung.measurement->timing->interval_ms,
+                     .value = rung.measurement->time().median_ms,
+                     .interval = rung.measurement->time().interval_ms,
                      .text = text,
                      .tip = tip.json()});
   };
@@ -29,7 +29,7 @@ Chart draw(const LadderView& ladder, std::size_t index) {
     add(rung, rung.label);
     drawn.push_back(rung.measurement);
   }
-  const std::string unit = ladder.baseline.measurement->timing->unit;
+  const std::string unit = ladder.baseline.measurement->time().unit;
   std::string total = label_ms(steps.back().value);
   if (const std::optional<Estimate>& all = ladder.cumulative.back().on_baseline)
     total += fmt::format("  {} in all", label_factor(all->value));

@@ -41,7 +41,7 @@ std::vector<Track> tracks_of(const Scenario& scenario) {
     std::vector<double> medians_ms;
     for (const Measurement* m : track.points) {
       revisions.insert(revision_of(*m));
-      medians_ms.push_back(m->timing->median_ms);
+      medians_ms.push_back(m->time().median_ms);
     }
     if (revisions.size() < 2 || track.points.size() < 3) continue;
     track.steps = find_time_steps(medians_ms);
@@ -66,7 +66,7 @@ json draw(const Track& track) {
   std::vector<std::string> names;
   json items = json::array(), intervals = json::array();
   for (const Measurement* m : track.points) {
-    const double ms = m->timing->median_ms;
+    const double ms = m->time().median_ms;
     const std::size_t place = names.size();
     const auto step = std::ranges::find(track.steps, place, &ChangePoint::index);
     const bool stepped = step != track.steps.end();
@@ -92,15 +92,15 @@ json draw(const Track& track) {
                       {{"color", color(is_faster ? "green"
                                        : stepped ? "purple"
                                                  : "base")}}}});
-    if (m->timing->interval_ms)
-      intervals.push_back(json::array({place, m->timing->interval_ms->low, m->timing->interval_ms->high}));
+    if (m->time().interval_ms)
+      intervals.push_back(json::array({place, m->time().interval_ms->low, m->time().interval_ms->high}));
   }
   json option = base_option();
   option["grid"] = {{"left", 40}, {"right", 40}, {"top", 50}, {"bottom", 60}, {"containLabel", true}};
   option["xAxis"] = {{"type", "category"}, {"data", names},
                      {"name", "revision"}, {"nameLocation", "middle"},
                      {"nameGap", 60},      {"axisLabel", {{"rotate", 30}, {"hideOverlap", true}}}};
-  option["yAxis"] = value_axis(fmt::format("time per {}", track.points.front()->timing->unit), "axis_ms");
+  option["yAxis"] = value_axis(fmt::format("time per {}", track.points.front()->time().unit), "axis_ms");
   option["yAxis"].update(
       {{"min", 0}, {"nameLocation", "end"}, {"nameGap", 12}, {"nameTextStyle", {{"align", "left"}}}});
   option["series"] = json::array({{{"type", "line"},

@@ -67,7 +67,7 @@ json draw(const std::vector<const Measurement*>& measured) {
   std::vector<std::string> names;
   json violins = json::array(), points = json::array();
   for (const Measurement* m : measured) {
-    std::vector<double> sorted = m->timing->trials_ms;
+    std::vector<double> sorted = m->time().trials_ms;
     std::ranges::sort(sorted);
     const json tip = tip_of(*m, sorted).json();
     const auto row = static_cast<double>(names.size());
@@ -90,7 +90,7 @@ json draw(const std::vector<const Measurement*>& measured) {
   json option = base_option();
   option["grid"] = {{"left", 8}, {"right", 24}, {"top", 8}, {"bottom", 44}, {"containLabel", true}};
   option["yAxis"] = name_axis(std::move(names));
-  option["xAxis"] = value_axis(fmt::format("time per {}", measured.front()->timing->unit), "axis_ms");
+  option["xAxis"] = value_axis(fmt::format("time per {}", measured.front()->time().unit), "axis_ms");
   option["xAxis"]["scale"] = true;
   option["series"] = json::array(
       {{{"type", "custom"},
@@ -118,7 +118,7 @@ Drawn latency_distribution(const Dataset& dataset) {
     if (measured.size() < 2) continue;
     drawn.charts.push_back(
         {.file = numbered("latency_distribution", drawn.charts.size()),
-         .title = fmt::format("How times per {} are spread", measured.front()->timing->unit),
+         .title = fmt::format("How times per {} are spread", measured.front()->time().unit),
          .subtitle = subtitle_of(scenario),
          .option = draw(measured),
          .notes = {fmt::format(

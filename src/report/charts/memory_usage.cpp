@@ -16,6 +16,7 @@ using nlohmann::json;
 struct Row {
   std::string name;
   const MemoryReport* memory;
+  std::int64_t peak_bytes;
 };
 
 void add_bytes(Tip& tip, const char* name, const std::optional<std::int64_t>& bytes) {
@@ -25,9 +26,9 @@ void add_bytes(Tip& tip, const char* name, const std::optional<std::int64_t>& by
 json tip_of(const Row& row) {
   const MemoryReport& memory = *row.memory;
   Tip tip(row.name);
-  add_bytes(tip, "used at the peak", memory.peak_bytes);
+  add_bytes(tip, "used at the peak", row.peak_bytes);
   add_bytes(tip, "allocated", memory.reserved_bytes);
-  if (memory.reserved_bytes) add_bytes(tip, "allocated, not used", *memory.reserved_bytes - *memory.peak_bytes);
+  if (memory.reserved_bytes) add_bytes(tip, "allocated, not used", *memory.reserved_bytes - row.peak_bytes);
   add_bytes(tip, "device has", memory.device_total_bytes);
   if (memory.device_total_bytes && memory.reserved_bytes)
     add_bytes(tip, "left on the device", *memory.device_total_bytes - *memory.reserved_bytes);
@@ -46,7 +47,7 @@ json draw(const std::vector<Row>& rows) {
   double most = 0;
   for (const Row& row : rows) {
     names.push_back(row.name);
-    const auto peak = static_cast<double>(*row.memory->peak_bytes);
+    const auto peak = static_cast<double>(row.peak_bytes);
     const auto gap = row.memory->reserved_bytes ? static_cast<double>(*row.memory->reserved_bytes) - peak : 0;
     const json tip = tip_of(row);
     most = std::max(most, peak + gap);
@@ -96,7 +97,7 @@ Drawn memory_usage(const Dataset& dataset) {
     std::optional<std::int64_t> total;
     for (const Measurement* m : scenario.current) {
       if (!m->result->memory || !m->result->memory->peak_bytes) continue;
-      rows.push_back({m->label, &*m->result->memory});
+      rows.push_back({m->label, &*m->result->memory, *m->result->memory->peak_bytes});
       if (!total) total = m->result->memory->device_total_bytes;
     }
     if (rows.empty()) continue;
@@ -107,7 +108,7 @@ Drawn memory_usage(const Dataset& dataset) {
                 .notes = {},
                 .height = height_of_bars(rows.size()) + 28};
     if (total) {
-      const auto peak = static_cast<double>(*rows.front().memory->peak_bytes);
+      const auto peak = static_cast<double>(rows.front().peak_bytes);
       chart.notes.push_back(fmt::format("The device has {}; {} uses {:.3g}% of it.",
                                         label_bytes(static_cast<double>(*total)), rows.front().name,
                                         100 * peak / static_cast<double>(*total)));

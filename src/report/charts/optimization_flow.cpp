@@ -73,11 +73,11 @@ class Flow {
 
 Chart draw(const LadderView& ladder, std::size_t index) {
   Flow flow;
-  double before = ladder.baseline.measurement->timing->median_ms;
+  double before = ladder.baseline.measurement->time().median_ms;
   std::string from = flow.add("baseline", before, "base", 0);
   int depth = 0;
   for (const RungView& rung : ladder.cumulative) {
-    const double now = rung.measurement->timing->median_ms;
+    const double now = rung.measurement->time().median_ms;
     const bool is_last = &rung == &ladder.cumulative.back();
     const std::string to = flow.add(is_last ? "what is left" : rung.label, now, is_last ? "orange" : "blue", ++depth);
     flow.link(from, to, std::min(now, before), fmt::format("left with {}", rung.measurement->label));
@@ -90,7 +90,7 @@ Chart draw(const LadderView& ladder, std::size_t index) {
     before = now;
     from = to;
   }
-  const std::string unit = ladder.baseline.measurement->timing->unit;
+  const std::string unit = ladder.baseline.measurement->time().unit;
   return {.file = numbered("optimization_flow", index),
           .title = fmt::format("Where the baseline's time per {} went, switch by switch", unit),
           .subtitle = subtitle_of(*ladder.scenario),

@@ -16,8 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-json draw(const KernelSet& set) {
-  const double bandwidth = *set.copy_bytes_per_second;
+/// `bandwidth` is that of a copy, in bytes per second.
+json draw(const KernelSet& set, double bandwidth) {
   std::map<std::string, json> points;
   std::map<std::string, double> roofs;
   double least = 1e300, most = 0, slowest = 1e300;
@@ -97,7 +97,7 @@ Drawn roofline(const Dataset& dataset) {
   Drawn drawn{.charts = {}, .left_out = "no kernel was measured by itself beside a copy (headroom bench kernels)"};
   for (const KernelSet& set : kernel_sets_of(dataset)) {
     if (!set.copy_bytes_per_second) continue;
-    json option = draw(set);
+    json option = draw(set, *set.copy_bytes_per_second);
     if (option.is_null()) continue;
     drawn.charts.push_back({.file = numbered("roofline", drawn.charts.size()),
                             .title = "Kernels under the roofs of this machine",

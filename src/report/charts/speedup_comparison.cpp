@@ -10,7 +10,7 @@ namespace headroom::charts {
 namespace {
 
 std::string text_of(const RungView& rung) {
-  const std::string time = label_ms(rung.measurement->timing->median_ms);
+  const std::string time = label_ms(rung.measurement->time().median_ms);
   return rung.on_baseline ? fmt::format("{}  {}", time, label_factor(rung.on_baseline->value)) : time;
 }
 
@@ -18,8 +18,8 @@ Bar make_bar(const RungView& rung, std::string name, std::string_view role) {
   Tip tip(rung.measurement->label);
   tip.timing(*rung.measurement).factor("against the baseline", rung.on_baseline);
   return {.name = std::move(name),
-          .value = rung.measurement->timing->median_ms,
-          .interval = rung.measurement->timing->interval_ms,
+          .value = rung.measurement->time().median_ms,
+          .interval = rung.measurement->time().interval_ms,
           .text = text_of(rung),
           .role = role,
           .tip = tip.json()};
@@ -37,7 +37,7 @@ Chart draw(const LadderView& ladder, std::size_t index) {
   if (const RungView* all = ladder.combined()) add(*all, "all together", "orange");
   for (const RungView& rung : ladder.peers) add(rung, rung.label, "purple");
 
-  const std::string unit = ladder.baseline.measurement->timing->unit;
+  const std::string unit = ladder.baseline.measurement->time().unit;
   Chart chart{.file = numbered("speedup_comparison", index),
               .title = fmt::format("What each optimization does to the time per {}", unit),
               .subtitle = subtitle_of(*ladder.scenario),

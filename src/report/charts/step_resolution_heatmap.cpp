@@ -52,14 +52,14 @@ json draw(const std::vector<Cell>& cells, const std::set<double>& steps, const s
     return std::distance(values.begin(), values.find(value));
   };
   json items = json::array();
-  double least = cells.front().measurement->timing->median_ms, most = least;
+  double least = cells.front().measurement->time().median_ms, most = least;
   for (const Cell& cell : cells) {
-    least = std::min(least, cell.measurement->timing->median_ms);
-    most = std::max(most, cell.measurement->timing->median_ms);
+    least = std::min(least, cell.measurement->time().median_ms);
+    most = std::max(most, cell.measurement->time().median_ms);
   }
   constexpr double kStrong = 0.58;  // from here on a cell is nearer to the colour of text than to that of the page
   for (const Cell& cell : cells) {
-    const double ms = cell.measurement->timing->median_ms;
+    const double ms = cell.measurement->time().median_ms;
     const bool is_strong = ms - least > kStrong * (most - least);
     Tip tip(fmt::format("{}, {} steps, {} image tokens", cell.measurement->label, cell.steps, cell.tokens));
     tip.row("seconds", exact(ms / 1e3, "s")).timing(*cell.measurement);
@@ -101,7 +101,7 @@ Drawn step_resolution_heatmap(const Dataset& dataset) {
   Drawn drawn{.charts = {}, .left_out = "no configuration was measured at two numbers of steps and two resolutions"};
   const std::vector<Cell>* best = nullptr;
   const auto rank = [](const std::vector<Cell>& cells) {
-    return std::pair(cells.size(), -cells.back().measurement->timing->median_ms);
+    return std::pair(cells.size(), -cells.back().measurement->time().median_ms);
   };
   for (const auto& [key, cells] : groups)
     if (best == nullptr || rank(cells) > rank(*best)) best = &cells;
