@@ -2,18 +2,19 @@
 // and functions ({"$fn": "tooltip"}). headroom.resolve(option, scheme) puts them in.
 var headroom = (function () {
   // Roles, as told apart by people who do not see red or green (after Okabe and Ito), at least 3:1 on the page's background.
+  // Text on heat turns at its middle, where black and white are both at 4.5:1.
   var schemes = {
     light: {
       text: '#1b2430', faint: '#566273', line: '#d5dbe3', axis: '#7b8796', background: '#ffffff', panel: '#ffffff',
       base: '#6a7686', blue: '#0069a8', orange: '#c24a00', green: '#007a5a', purple: '#9a4a86', gold: '#8a6500', sky: '#2f86b5',
       blue_soft: '#9cc5e3', orange_soft: '#efb48e', track: '#e8ecf1', whisker: '#1b2430', on_dark: '#ffffff',
-      heat: ['#f4f8fb', '#bcd9ec', '#6fb0d8', '#1f78b4', '#08457a']
+      heat: ['#f4f8fb', '#a6cde5', '#357ab0', '#1f5f94', '#08457a'], on_heat: '#000000', on_strong_heat: '#ffffff'
     },
     dark: {
       text: '#e8edf3', faint: '#a9b4c2', line: '#333d4a', axis: '#8592a2', background: '#12171e', panel: '#1a212b',
       base: '#98a4b3', blue: '#56b4e9', orange: '#f0945a', green: '#35c79b', purple: '#df97c6', gold: '#e3bb3f', sky: '#8fd0f5',
       blue_soft: '#2d5f80', orange_soft: '#7d4826', track: '#28313d', whisker: '#f4f7fa', on_dark: '#ffffff',
-      heat: ['#1d2935', '#234c6b', '#2c74a6', '#56b4e9', '#c5e6fa']
+      heat: ['#1d2935', '#25506f', '#307bb0', '#62b8ea', '#c5e6fa'], on_heat: '#ffffff', on_strong_heat: '#000000'
     }
   };
 

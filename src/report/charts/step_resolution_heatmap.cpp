@@ -57,7 +57,7 @@ json draw(const std::vector<Cell>& cells, const std::set<double>& steps, const s
     least = std::min(least, cell.measurement->time().median_ms);
     most = std::max(most, cell.measurement->time().median_ms);
   }
-  constexpr double kStrong = 0.58;  // from here on a cell is nearer to the colour of text than to that of the page
+  constexpr double kStrong = 0.5;  // where assets/charts.js has the middle of "heat"
   for (const Cell& cell : cells) {
     const double ms = cell.measurement->time().median_ms;
     const bool is_strong = ms - least > kStrong * (most - least);
@@ -65,7 +65,7 @@ json draw(const std::vector<Cell>& cells, const std::set<double>& steps, const s
     tip.row("seconds", exact(ms / 1e3, "s")).timing(*cell.measurement);
     items.push_back({{"value", json::array({place(tokens, cell.tokens), place(steps, cell.steps), ms})},
                      {"text", seconds(ms)},
-                     {"label", {{"color", color(is_strong ? "background" : "text")}}},
+                     {"label", {{"color", color(is_strong ? "on_strong_heat" : "on_heat")}}},
                      {"tip", tip.json()}});
   }
   json option = base_option();
