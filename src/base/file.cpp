@@ -175,10 +175,13 @@ void MappedFile::release(std::uint64_t offset, std::uint64_t length) const {
   HR_CHECK_LE(offset, size());
   HR_CHECK_LE(length, size() - offset);
   if (length == 0) return;
-  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const std::uint64_t begin = offset / page * page;
-  const std::uint64_t end = offset + length;  // the system rounds it up to a page
-  // A page of a read-only file mapping holds nothing that the file does not: dropping a neighbour's bytes is harmless.
+  // The system may map so much at once for one byte that is read (a large folio), parts of neighbours that were given
+  // back before among it. A page of a read-only file mapping holds nothing that the file does not: dropping a
+  // neighbour's bytes is harmless.
+  constexpr std::uint64_t kMappedAtOnce = std::uint64_t{2} << 20;
+  const std::uint64_t begin = offset / kMappedAtOnce * kMappedAtOnce;
+  const std::uint64_t last = (offset + length + kMappedAtOnce - 1) / kMappedAtOnce * kMappedAtOnce;
+  const std::uint64_t end = std::min(last, size());
   ::madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin, MADV_DONTNEED);
 }
 

@@ -60,8 +60,8 @@ class MappedFile {
 
   /// Tells the system that the file will be read from front to back, so that it reads ahead further.
   void advise_sequential() const noexcept;
-  /// Gives back the memory of bytes [offset, offset + length), and of the pages they share with their neighbours, so
-  /// that streamed weights do not stay resident. Reading them again is allowed; they then come from the file again.
+  /// Gives back the memory of bytes [offset, offset + length), and of some of their neighbours, so that streamed
+  /// weights do not stay resident. Reading them again is allowed; they then come from the file again.
   void release(std::uint64_t offset, std::uint64_t length) const;
 
  private:
