@@ -133,6 +133,35 @@ json value_axis(std::string_view name, std::string_view axis_fn) {
           {"axisLabel", {{"formatter", fn(axis_fn)}, {"hideOverlap", true}}}};
 }
 
+json value_label(const json& changes) {
+  json label = {{"show", true},
+                {"position", "right"},
+                {"distance", 8},
+                {"color", color("text")},
+                {"textBorderColor", color("panel")},
+                {"textBorderWidth", 3},
+                {"formatter", fn("label")}};
+  label.update(changes);
+  return label;
+}
+
+json horizontal_whiskers(json intervals) {
+  return {{"type", "custom"},
+          {"silent", true},
+          {"z", 5},
+          {"renderItem", fn("interval_x")},
+          {"encode", {{"x", json::array({1, 2})}, {"y", 0}}},
+          {"data", std::move(intervals)}};
+}
+
+json vertical_whiskers(json intervals) {
+  return {{"type", "custom"},
+          {"silent", true},
+          {"renderItem", fn("interval_y")},
+          {"encode", {{"x", 0}, {"y", json::array({1, 2})}}},
+          {"data", std::move(intervals)}};
+}
+
 json byte_axis(std::string_view name, double most) {
   double interval = 1;
   while (interval * 5 < most) interval *= 2;
@@ -168,23 +197,9 @@ json horizontal_bars(const std::vector<Bar>& bars, std::string_view axis_name, s
                               {"silent", true},
                               {"barMaxWidth", 26},
                               {"itemStyle", {{"color", "transparent"}}},
-                              {"label",
-                               {{"show", true},
-                                {"position", "right"},
-                                {"distance", 8},
-                                {"fontSize", 12},
-                                {"color", color("text")},
-                                {"textBorderColor", color("panel")},
-                                {"textBorderWidth", 3},
-                                {"formatter", fn("label")}}},
+                              {"label", value_label({{"fontSize", 12}})},
                               {"data", ends}});
-  if (!intervals.empty())
-    option["series"].push_back({{"type", "custom"},
-                                {"silent", true},
-                                {"z", 5},
-                                {"renderItem", fn("interval_x")},
-                                {"encode", {{"x", json::array({1, 2})}, {"y", 0}}},
-                                {"data", intervals}});
+  if (!intervals.empty()) option["series"].push_back(horizontal_whiskers(std::move(intervals)));
   option["media"] =
       json::array({{{"query", {{"maxWidth", 600}}},
                     {"option",

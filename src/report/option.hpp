@@ -62,6 +62,12 @@ struct Bar {
     const nlohmann::json& axis);  ///< what changes of the first on a narrow screen
 [[nodiscard]] nlohmann::json value_axis(std::string_view name, std::string_view axis_fn);
 
+/// How a value stands beside what is drawn of it: the item's "text", to the right unless `changes` says otherwise.
+[[nodiscard]] nlohmann::json value_label(const nlohmann::json& changes = nlohmann::json::object());
+/// A series of intervals as whiskers: [place, low, high] each, along the axis of values.
+[[nodiscard]] nlohmann::json horizontal_whiskers(nlohmann::json intervals);
+[[nodiscard]] nlohmann::json vertical_whiskers(nlohmann::json intervals);
+
 /// An axis of bytes up to `most`, divided into five at the most by a power of two.
 [[nodiscard]] nlohmann::json byte_axis(std::string_view name, double most);
 

@@ -153,20 +153,9 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
                                 {"lineStyle", {{"width", 2}, {"color", color(line.role)}}},
                                 {"itemStyle", {{"color", color(line.role)}}},
                                 {"labelLayout", {{"hideOverlap", true}, {"dy", &line == &lines.front() ? -10 : 10}}},
-                                {"label",
-                                 {{"show", true},
-                                  {"position", "right"},
-                                  {"distance", 8},
-                                  {"color", color("text")},
-                                  {"textBorderColor", color("panel")},
-                                  {"textBorderWidth", 3},
-                                  {"formatter", fn("label")}}}});
-    option["series"].push_back({{"type", "custom"},
-                                {"silent", true},
-                                {"z", 5},
-                                {"renderItem", fn("interval_y")},
-                                {"encode", {{"x", 0}, {"y", json::array({1, 2})}}},
-                                {"data", intervals}});
+                                {"label", value_label()}});
+    option["series"].push_back(vertical_whiskers(std::move(intervals)));
+    option["series"].back()["z"] = 5;
   }
   return option;
 }

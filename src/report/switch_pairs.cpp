@@ -48,14 +48,7 @@ json draw(const Dataset& dataset, const std::vector<SwitchPair>& pairs, std::str
                 {"barMaxWidth", 22},
                 {"data", std::move(data)},
                 {"itemStyle", {{"color", color(role)}}},
-                {"label",
-                 {{"show", true},
-                  {"position", "right"},
-                  {"distance", 8},
-                  {"color", color("text")},
-                  {"textBorderColor", color("panel")},
-                  {"textBorderWidth", 3},
-                  {"formatter", fn("label")}}}};
+                {"label", value_label()}};
   };
   option["series"] = json::array({series(fmt::format("without {}", switch_name), without, "base"),
                                   series(fmt::format("with {}", switch_name), with, "blue")});

@@ -52,21 +52,8 @@ json waterfall(const std::vector<WaterfallStep>& steps, std::string_view total, 
                     {"barMaxWidth", 26},
                     {"itemStyle", unseen},
                     {"data", ends},
-                    {"label",
-                     {{"show", true},
-                      {"position", "right"},
-                      {"distance", 8},
-                      {"color", color("text")},
-                      {"textBorderColor", color("panel")},
-                      {"textBorderWidth", 3},
-                      {"formatter", fn("label")}}}}});
-  if (!intervals.empty())
-    option["series"].push_back({{"type", "custom"},
-                                {"silent", true},
-                                {"z", 5},
-                                {"renderItem", fn("interval_x")},
-                                {"encode", {{"x", json::array({1, 2})}, {"y", 0}}},
-                                {"data", intervals}});
+                    {"label", value_label()}}});
+  if (!intervals.empty()) option["series"].push_back(horizontal_whiskers(std::move(intervals)));
   option["media"] = json::array(
       {{{"query", {{"maxWidth", 600}}},
         {"option",

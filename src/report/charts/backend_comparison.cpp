@@ -78,14 +78,7 @@ json draw(const std::vector<const Scenario*>& works, const std::vector<Column>& 
                                 {"barMaxWidth", 22},
                                 {"data", items},
                                 {"itemStyle", {{"color", color(role)}}},
-                                {"label",
-                                 {{"show", true},
-                                  {"position", "right"},
-                                  {"distance", 8},
-                                  {"color", color("text")},
-                                  {"textBorderColor", color("panel")},
-                                  {"textBorderWidth", 3},
-                                  {"formatter", fn("label")}}}});
+                                {"label", value_label()}});
   }
   return option;
 }

@@ -4,6 +4,14 @@
 
 namespace headroom {
 
+Drawn draw_ladders(const Dataset& dataset, Chart (*draw)(const LadderView& ladder, std::size_t index)) {
+  Drawn drawn;
+  for (const LadderView& ladder : ladders_of(dataset))
+    if (ladder.cumulative.size() >= 2) drawn.charts.push_back(draw(ladder, drawn.charts.size()));
+  drawn.left_out = "no ladder was measured: a baseline and switches added one after the other";
+  return drawn;
+}
+
 ChartSet draw_charts(const Dataset& dataset) {
   ChartSet set;
   const auto take = [&](const char* name, Drawn drawn) {

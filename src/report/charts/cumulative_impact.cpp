@@ -53,12 +53,6 @@ Chart draw(const LadderView& ladder, std::size_t index) {
 
 }  // namespace
 
-Drawn cumulative_impact(const Dataset& dataset) {
-  Drawn drawn;
-  for (const LadderView& ladder : ladders_of(dataset))
-    if (ladder.cumulative.size() >= 2) drawn.charts.push_back(draw(ladder, drawn.charts.size()));
-  drawn.left_out = "no ladder was measured: a baseline and switches added one after the other";
-  return drawn;
-}
+Drawn cumulative_impact(const Dataset& dataset) { return draw_ladders(dataset, draw); }
 
 }  // namespace headroom::charts

@@ -67,13 +67,7 @@ json draw(const std::vector<Row>& rows) {
   };
   option["series"] =
       json::array({series("used at the peak", used, "blue"), series("allocated, not used", held, "blue_soft")});
-  option["series"][1]["label"] = {{"show", true},
-                                  {"position", "right"},
-                                  {"distance", 8},
-                                  {"color", color("text")},
-                                  {"textBorderColor", color("panel")},
-                                  {"textBorderWidth", 3},
-                                  {"formatter", fn("label")}};
+  option["series"][1]["label"] = value_label();
   option["media"] = json::array(
       {{{"query", {{"maxWidth", 600}}},
         {"option",

@@ -102,12 +102,6 @@ Chart draw(const LadderView& ladder, std::size_t index) {
 
 }  // namespace
 
-Drawn optimization_flow(const Dataset& dataset) {
-  Drawn drawn;
-  for (const LadderView& ladder : ladders_of(dataset))
-    if (ladder.cumulative.size() >= 2) drawn.charts.push_back(draw(ladder, drawn.charts.size()));
-  drawn.left_out = "no ladder was measured: a baseline and switches added one after the other";
-  return drawn;
-}
+Drawn optimization_flow(const Dataset& dataset) { return draw_ladders(dataset, draw); }
 
 }  // namespace headroom::charts
