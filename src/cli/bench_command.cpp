@@ -53,29 +53,12 @@ void list_benchmarks(const std::string& suite, const std::string& device) {
     for (const KernelCase& one : list_kernel_cases()) fmt::print("{}{}\n", suite.empty() ? "kernels: " : "", one.name);
 }
 
-/// Benchmarks that no kernel runs here, by what the kernels said.
-class LeftOutBenchmarks {
- public:
-  void add(std::string_view name, std::string_view reason) {
-    const std::size_t kernels = reason.find("; ");  // before it the operands, which the name tells
-    names_[std::string(kernels == std::string_view::npos ? "no kernel is of this op" : reason.substr(kernels + 2))]
-        .emplace_back(name);
-  }
-  void report(const Log& log) const {
-    for (const auto& [reason, names] : names_)
-      log.warning("left out, because no kernel runs it here ({}): {}", reason, fmt::join(names, ", "));
-  }
-
- private:
-  std::map<std::string, std::vector<std::string>> names_;
-};
-
 /// `bench kernels`: the suite in place of a model.
 void bench_suite(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
   const std::unique_ptr<Backend> backend = open_backend(arguments.model);
   std::unique_ptr<Progress> progress;
-  LeftOutBenchmarks left_out;
+  std::map<std::string, std::vector<std::string>> left_out;  // names by the reason
   const ResultFile file = bench_kernels(
       *backend,
       {.filter = arguments.filter,
@@ -87,9 +70,9 @@ void bench_suite(const Arguments& arguments) {
               std::make_unique<Progress>("measuring", static_cast<std::int64_t>(at.total), arguments.model.quiet);
         progress->set(static_cast<std::int64_t>(at.done));
       },
-      [&](std::string_view name, std::string_view reason) { left_out.add(name, reason); });
+      [&](std::string_view name, std::string_view reason) { left_out[std::string(reason)].emplace_back(name); });
   progress.reset();
-  left_out.report(log);
+  for (const auto& [reason, names] : left_out) log.warning("left out, because {}: {}", reason, fmt::join(names, ", "));
   if (!arguments.save.empty()) write_results(arguments.save, file);
   fmt::print("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_kernel_table(file));
 }

@@ -1,9 +1,9 @@
 #include "cli/model_suite.hpp"
 
 #include <fmt/format.h>
-#include <regex.h>
 
 #include "base/error.hpp"
+#include "base/name_filter.hpp"
 
 namespace headroom {
 
@@ -26,12 +26,8 @@ std::vector<ModelCase> list_model_cases(std::string_view device) {
 }
 
 std::vector<ModelCase> filter_model_cases(std::vector<ModelCase> cases, const std::string& pattern) {
-  regex_t compiled{};
-  if (regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB) != 0)
-    fail_usage("'{}' is not a regular expression", pattern);
-  std::erase_if(cases,
-                [&](const ModelCase& one) { return regexec(&compiled, one.name().c_str(), 0, nullptr, 0) != 0; });
-  regfree(&compiled);
+  const NameFilter filter(pattern);
+  std::erase_if(cases, [&](const ModelCase& one) { return !filter.takes(one.name()); });
   if (cases.empty()) fail_usage("no model benchmark has a name that matches '{}'", pattern);
   return cases;
 }

@@ -53,6 +53,27 @@ Subject describe_denoise(const Model& model, const DenoiseRequest& request, std:
           .parameters = model.parameters()};
 }
 
+Result describe_kernel(const Backend& backend, const std::string& name, std::string op, nlohmann::json request,
+                       TrialSeries series) {
+  const Target target = backend.properties().target;
+  return {.id = name,
+          .name = name,
+          .subject = {.kind = SubjectKind::kKernel, .name = std::move(op), .request = std::move(request)},
+          .source = {},
+          .configuration = {.device = std::string(name_of(target.device)),
+                            .asked = {},
+                            .applied = {},
+                            .declined = {},
+                            .kept = {},
+                            .threads = target.threads,
+                            .baseline_dtype = {}},
+          .trials = {std::move(series)},
+          .memory = {},
+          .quality = {},
+          .tags = {},
+          .plan = {}};
+}
+
 PlanRecord describe_plan(const Program& program) {
   PlanRecord plan;
   for (const Step& step : program.steps) {

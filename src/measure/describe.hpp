@@ -19,6 +19,9 @@ namespace headroom {
 /// The work of a denoise request. `steps` are those of the work: fewer may run, by the switch of that name.
 [[nodiscard]] Subject describe_denoise(const Model& model, const DenoiseRequest& request, std::int64_t steps,
                                        double guidance_scale);
+/// The result of an op measured by itself, its one series named by what was done.
+[[nodiscard]] Result describe_kernel(const Backend& backend, const std::string& name, std::string op,
+                                     nlohmann::json request, TrialSeries series);
 /// Kernels chosen and rejected, with costs.
 [[nodiscard]] PlanRecord describe_plan(const Program& program);
 /// Bytes by category. Peak counts what is in use at once; reserved also what the allocator holds without using it.

@@ -1,7 +1,6 @@
 #include "measure/kernel_suite.hpp"
 
 #include <fmt/format.h>
-#include <regex.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -10,8 +9,10 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/name_filter.hpp"
 #include "measure/describe.hpp"
 #include "measure/submissions.hpp"
+#include "plan/choose.hpp"
 
 namespace headroom {
 namespace {
@@ -183,45 +184,6 @@ nlohmann::json request_of(const KernelCase& one) {
   return request;
 }
 
-Result make_result(const Backend& backend, const std::string& name, std::string op, nlohmann::json request,
-                   const Trials& trials) {
-  const Target target = backend.properties().target;
-  return {.id = name,
-          .name = name,
-          .subject = {.kind = SubjectKind::kKernel, .name = std::move(op), .request = std::move(request)},
-          .source = {},
-          .configuration = {.device = std::string(name_of(target.device)),
-                            .asked = {},
-                            .applied = {},
-                            .declined = {},
-                            .kept = {},
-                            .threads = target.threads,
-                            .baseline_dtype = {}},
-          .trials = {make_series("launch", trials)},
-          .memory = {},
-          .quality = {},
-          .tags = {},
-          .plan = {}};
-}
-
-/// A POSIX extended regular expression.
-class Filter {
- public:
-  explicit Filter(const std::string& pattern) {
-    if (regcomp(&compiled_, pattern.c_str(), REG_EXTENDED | REG_NOSUB) != 0)
-      fail_usage("'{}' is not a regular expression", pattern);
-  }
-  ~Filter() { regfree(&compiled_); }
-  Filter(const Filter&) = delete;
-  Filter& operator=(const Filter&) = delete;
-  [[nodiscard]] bool takes(const std::string& name) const {
-    return regexec(&compiled_, name.c_str(), 0, nullptr, 0) == 0;
-  }
-
- private:
-  regex_t compiled_{};
-};
-
 }  // namespace
 
 std::vector<KernelCase> list_kernel_cases() { return Suite().list(); }
@@ -229,7 +191,7 @@ std::vector<KernelCase> list_kernel_cases() { return Suite().list(); }
 ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options,
                          const std::function<void(const KernelBenchProgress&)>& on_progress,
                          const std::function<void(std::string_view, std::string_view)>& on_skip) {
-  const Filter filter(options.filter);
+  const NameFilter filter(options.filter);
   std::vector<KernelCase> cases = list_kernel_cases();
   std::erase_if(cases, [&](const KernelCase& one) { return !filter.takes(one.name); });
   if (cases.empty()) fail_usage("no kernel benchmark has a name that matches '{}'", options.filter);
@@ -241,8 +203,9 @@ ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options,
   if (options.cold) evictor.emplace(backend);
   const std::size_t total = cases.size() + 1;
   if (on_progress) on_progress({"copy", 0, total});
-  file.results.push_back(make_result(backend, "copy", "copy", {{"bytes", kBigBytes}},
-                                     time_copy(backend, static_cast<std::size_t>(kBigBytes), protocol)));
+  file.results.push_back(
+      describe_kernel(backend, "copy", "copy", {{"bytes", kBigBytes}},
+                      make_series("launch", time_copy(backend, static_cast<std::size_t>(kBigBytes), protocol))));
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const KernelCase& one = cases[i];
     if (on_progress) on_progress({one.name, i + 1, total});
@@ -250,7 +213,8 @@ ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options,
       OpRun run(backend, one.spec, one.form);
       const auto submit = [&] { run.submit(); };
       const Trials trials = time_submissions(backend, run.stream(), submit, protocol);
-      Result result = make_result(backend, one.name, std::string(name_of(one.spec.op)), request_of(one), trials);
+      Result result = describe_kernel(backend, one.name, std::string(name_of(one.spec.op)), request_of(one),
+                                      make_series("launch", trials));
       if (evictor)
         result.trials.push_back(
             make_series("cold", time_cold_submissions(backend, run.stream(), submit, *evictor, protocol)));
@@ -258,6 +222,8 @@ ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options,
       result.plan = plan_id(plan);
       file.plans.try_emplace(*result.plan, std::move(plan));
       file.results.push_back(std::move(result));
+    } catch (const NoKernel& none) {
+      if (on_skip) on_skip(one.name, fmt::format("no kernel runs it here ({})", none.reasons()));
     } catch (const Error& error) {
       if (on_skip) on_skip(one.name, error.what());
     }

@@ -12,6 +12,7 @@
 #include "base/json.hpp"
 #include "base/random.hpp"
 #include "io/checkpoint.hpp"
+#include "measure/describe.hpp"
 #include "measure/table.hpp"
 
 namespace headroom {
@@ -66,24 +67,9 @@ class TemporaryCheckpoint {
   fs::path folder_;
 };
 
-Result make_result(const Backend& backend, std::string name, std::uint64_t bytes, std::vector<double> times_ms) {
-  const Target target = backend.properties().target;
-  return {.id = name,
-          .name = name,
-          .subject = {.kind = SubjectKind::kKernel, .name = "load", .request = {{"from", name}, {"bytes", bytes}}},
-          .source = {},
-          .configuration = {.device = std::string(name_of(target.device)),
-                            .asked = {},
-                            .applied = {},
-                            .declined = {},
-                            .kept = {},
-                            .threads = target.threads,
-                            .baseline_dtype = {}},
-          .trials = {make_series("load", Trials{.wall_ms = std::move(times_ms)})},
-          .memory = {},
-          .quality = {},
-          .tags = {},
-          .plan = {}};
+Result make_result(const Backend& backend, const std::string& name, std::uint64_t bytes, std::vector<double> times_ms) {
+  return describe_kernel(backend, name, "load", {{"from", name}, {"bytes", bytes}},
+                         make_series("load", Trials{.wall_ms = std::move(times_ms)}));
 }
 
 }  // namespace

@@ -5,8 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "base/error.hpp"
-
 namespace headroom {
 namespace {
 
@@ -26,8 +24,11 @@ OpSpec spec_of(const Graph& graph, const Node& node, const std::vector<bool>& is
   for (const TensorType& type : spec.inputs) types.push_back(fmt::format("{}{}", type.dtype, type.shape));
   for (const RejectedKernel& rejected : rejections)
     reasons.push_back(fmt::format("{}: {}", rejected.kernel, rejected.reason));
-  fail("no {} kernel runs {} on ({}){}{}", name_of(target.device), describe(node), fmt::join(types, ", "),
-       reasons.empty() ? "" : "; ", fmt::join(reasons, "; "));
+  const std::string message =
+      fmt::format("no {} kernel runs {} on ({})", name_of(target.device), describe(node), fmt::join(types, ", "));
+  if (reasons.empty()) throw NoKernel(message, "no kernel is of this op");
+  const std::string all = fmt::format("{}", fmt::join(reasons, "; "));
+  throw NoKernel(fmt::format("{}; {}", message, all), all);
 }
 
 }  // namespace
