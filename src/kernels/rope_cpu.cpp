@@ -188,7 +188,7 @@ void rope_rows_of(const RopeRows& bound, std::int64_t begin, std::int64_t end, c
   const std::int64_t pairs = bound.loop.inner.extent / 2;
   const std::int64_t heads = bound.heads;
   const std::int64_t block = bound.block();
-  float* const inverses = scratch + block * bound.turn_floats();
+  float* const inverses = kNorm ? scratch + block * bound.turn_floats() : nullptr;  // rope has no scratch
   std::array<Position<T, Y>, RopeRows::kMostPositions> positions;
   const auto turns_of = [&](std::int64_t k) HWY_ATTR {
     return Turns<kNorm>(positions[k].cos, positions[k].sin, scratch + k * bound.turn_floats());

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "report/charts/charts.hpp"
 #include "report/option.hpp"

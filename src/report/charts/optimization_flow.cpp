@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "report/charts/charts.hpp"
 #include "report/ladder_view.hpp"
 #include "report/option.hpp"
