@@ -80,7 +80,7 @@ HWY_INLINE void finish_writes() {
 
 /// Reads that far ahead are asked for where results are streamed: the CPU's own prefetch stops at the end of a page and
 /// starts late.
-inline constexpr std::int64_t kAheadBytes = 2048;
+inline constexpr std::int64_t kAheadBytes = 4096;
 
 template <class T>
 HWY_INLINE void prefetch_ahead(const T* from) {
