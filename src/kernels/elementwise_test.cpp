@@ -163,5 +163,35 @@ TEST(Activations, KeepNanAndInfinity) {
   });
 }
 
+// Each NaN that a bf16 can be, and the infinities. Enough of them that whole vectors are rounded as well as single
+// ones.
+TEST(Activations, OfBf16KeepNanAndInfinity) {
+  std::vector<std::uint16_t> x;
+  for (std::uint32_t mantissa = 0; mantissa < 128; ++mantissa)
+    for (const std::uint32_t sign : {0x0000U, 0x8000U})
+      x.push_back(static_cast<std::uint16_t>(sign | 0x7F80 | mantissa));
+  const TensorType type{DType::kBF16, {static_cast<std::int64_t>(x.size())}};
+  const auto check = [&](const Kernel& kernel, const OpSpec& spec) {
+    const std::vector<std::uint16_t> y = run(kernel, spec, x);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double from = load_as_double(&x[i], DType::kBF16);
+      const double got = load_as_double(&y[i], DType::kBF16);
+      if (std::isnan(from)) {
+        EXPECT_TRUE(std::isnan(got)) << kernel.name() << " of bits " << x[i];
+      } else if (from > 0) {
+        EXPECT_EQ(got, from) << kernel.name();
+      } else {
+        EXPECT_NEAR(got, 0, 1e-30) << kernel.name() << ": the limit";
+      }
+    }
+  };
+  for_each_highway_target([&] {
+    check(highway_relu(), make_spec(Op::kRelu, {type}));
+    check(highway_silu(), make_spec(Op::kSilu, {type}));
+    check(highway_gelu(), make_spec(Op::kGelu, {type}, {{"approximate", "none"}}));
+    check(highway_gelu(), make_spec(Op::kGelu, {type}));
+  });
+}
+
 }  // namespace
 }  // namespace headroom

@@ -222,8 +222,33 @@ HWY_INLINE Pairs load_all_pairs(const Bf16* from) {
   return {hn::BitCast(Float(), hn::ShiftLeft<16>(both)),
           hn::BitCast(Float(), hn::And(both, hn::Set(d32, 0xFFFF0000U)))};
 }
-HWY_INLINE void store_all_pairs(Pairs pairs, float* to) { hn::StoreInterleaved2(pairs.even, pairs.odd, Float(), to); }
+/// Where a result goes that lies halfway between two bf16. Away from zero takes a fraction of the instructions and is
+/// for what is no such number but by chance, a result of exp or of a division: for NaN it needs one that a bf16 can
+/// hold, which all arithmetic on bf16 gives.
+enum class Ties { kToEven, kAway };
+
+template <Ties kTies = Ties::kToEven>
+HWY_INLINE void store_all_pairs(Pairs pairs, float* to) {
+  hn::StoreInterleaved2(pairs.even, pairs.odd, Float(), to);
+}
+/// Of AVX-512's vector units, which start two operations a cycle, its instruction for bf16 takes 4 and putting the
+/// halves in order 2; rounding by an addition takes 3 in all.
+template <Ties kTies = Ties::kToEven>
 HWY_INLINE void store_all_pairs(Pairs pairs, Bf16* to) {
+  const hn::RebindToUnsigned<Float> d32;
+  if constexpr (kTies == Ties::kAway) {
+    const auto even = hn::Add(hn::BitCast(d32, pairs.even), hn::Set(d32, 0x8000));
+    const auto odd = hn::Add(hn::BitCast(d32, pairs.odd), hn::Set(d32, 0x8000));
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+    const __m512i upper_half_down = _mm512_set4_epi32(0x0F0E0F0E, 0x0B0A0B0A, 0x07060706, 0x03020302);
+    constexpr __mmask64 kLowerHalves = 0x3333333333333333;
+    _mm512_storeu_si512(to, _mm512_mask_shuffle_epi8(odd.raw, kLowerHalves, even.raw, upper_half_down));
+#else
+    const auto both = hn::Or(hn::ShiftRight<16>(even), hn::And(odd, hn::Set(d32, 0xFFFF0000U)));
+    hn::StoreU(both, d32, reinterpret_cast<std::uint32_t*>(to));
+#endif
+    return;
+  }
 #if HWY_TARGET == HWY_AVX3_DL
   alignas(64) static constexpr std::uint16_t kInterleave[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
                                                                 21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
@@ -232,20 +257,19 @@ HWY_INLINE void store_all_pairs(Pairs pairs, Bf16* to) {
   asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(halves) : "v"(pairs.even.raw), "v"(pairs.odd.raw));
   _mm512_storeu_si512(to, _mm512_permutexvar_epi16(_mm512_load_si512(kInterleave), halves));
 #else
-  const hn::RebindToUnsigned<Float> d32;
   const auto lower = hn::ShiftRight<16>(round_to_bf16_bits(pairs.even));
   const auto upper = hn::And(round_to_bf16_bits(pairs.odd), hn::Set(d32, 0xFFFF0000U));
   hn::StoreU(hn::Or(lower, upper), d32, reinterpret_cast<std::uint32_t*>(to));
 #endif
 }
 
-template <class T>
+template <Ties kTies = Ties::kToEven, class T>
 HWY_INLINE void store_all_pairs(Pairs pairs, Streamed<T> y) {
   // Through the stack in the program, in registers as compiled.
   using Lane = std::conditional_t<sizeof(T) == sizeof(float), float, std::uint16_t>;
   const hn::ScalableTag<Lane> d;
   HWY_ALIGN T both[2 * lanes()];
-  store_all_pairs(pairs, both);
+  store_all_pairs<kTies>(pairs, both);
   for (std::int64_t i = 0; i < 2 * lanes(); i += static_cast<std::int64_t>(hn::MaxLanes(d)))
     hn::Stream(hn::Load(d, reinterpret_cast<const Lane*>(both + i)), d, reinterpret_cast<Lane*>(y.to + i));
 }
@@ -278,14 +302,14 @@ HWY_INLINE void store_pairs(Pairs pairs, Streamed<T> y, std::int64_t count) {
 template <class... T>
 inline constexpr bool kAllBf16 = (std::is_same_v<T, Bf16> && ...);
 
-/// y[i] = f(x[i]...) for i < n; y is T* or Streamed<T> and may be one of the x.
-template <class F, class Y, class... X>
+/// y[i] = f(x[i]...) for i < n; y is T* or Streamed<T> and may be one of the x. kTies is for whole vectors of bf16.
+template <Ties kTies = Ties::kToEven, class F, class Y, class... X>
 HWY_INLINE void map_row(std::int64_t n, const F& f, Y y, const X*... x) {
   constexpr bool kStreams = Place<Y>::kStreams;
   std::int64_t i = 0;
   if constexpr (kAllBf16<typename Place<Y>::Element, X...>) {
     const auto map_pairs = [&](const auto&... pairs) HWY_ATTR {
-      store_all_pairs({f(pairs.even...), f(pairs.odd...)}, y + i);
+      store_all_pairs<kTies>({f(pairs.even...), f(pairs.odd...)}, y + i);
     };
     for (; i + 2 * lanes() <= n; i += 2 * lanes()) {
       if constexpr (kStreams) (prefetch_ahead(x + i), ...);
@@ -494,25 +518,26 @@ HWY_INLINE Pairs load_group(const S* from, std::int64_t count) {
   if constexpr (std::is_same_v<T, Bf16>) return load_all_pairs(from);
   return {load_all(from), load_all(from + lanes())};
 }
-template <class T>
+template <Ties kTies, class T>
 HWY_INLINE void store_whole_group(Pairs group, T* to) {
-  if constexpr (std::is_same_v<T, Bf16>) return store_all_pairs(group, to);
+  if constexpr (std::is_same_v<T, Bf16>) return store_all_pairs<kTies>(group, to);
   store_all(group.even, to);
   store_all(group.odd, to + lanes());
 }
-HWY_INLINE void store_whole_group(Pairs group, Streamed<Bf16> y) { store_all_pairs(group, y); }
-HWY_INLINE void store_whole_group(Pairs group, Streamed<float> y) {
+template <Ties kTies, class T>
+HWY_INLINE void store_whole_group(Pairs group, Streamed<T> y) {
+  if constexpr (std::is_same_v<T, Bf16>) return store_all_pairs<kTies>(group, y);
   store_all(group.even, y);
   store_all(group.odd, y + lanes());
 }
-template <class Y>
+template <Ties kTies = Ties::kToEven, class Y>
 HWY_INLINE void store_group(Pairs group, Y y, std::int64_t count) {
   using T = typename Place<Y>::Element;
-  if (HWY_LIKELY(count == kGroup)) return store_whole_group(group, y);
+  if (HWY_LIKELY(count == kGroup)) return store_whole_group<kTies>(group, y);
   if constexpr (!std::is_same_v<T, Bf16>)
     if (count == lanes()) return store_all(group.even, y);
   HWY_ALIGN T padded[kGroup];
-  store_whole_group(group, static_cast<T*>(padded));
+  store_whole_group<kTies>(group, static_cast<T*>(padded));
   std::memcpy(address_of(y), padded, static_cast<std::size_t>(HWY_MIN(count, kGroup)) * sizeof(T));
 }
 /// The first `count` elements of a group of T, 0 in place of the others.
