@@ -2,10 +2,15 @@
 //
 // Shapes   x[..., n] -> y[..., n], rows with innermost stride 1; alignment none.
 // Dtypes   f32 or bf16 in memory; f32 arithmetic, the sum in f32 runs added in double.
-// Bytes    each element read and written once from memory; the three passes over a row find it in cache.
+// Bytes    each element read and written once from memory; the other passes over a row find it in cache.
 // FLOPs    about 20 an element, nearly all in the exp; 14 for bf16.
 //
-// A row keeps its exponentials in f32 scratch until they are divided, so that each result is rounded once.
+// A row keeps its exponentials in f32 scratch until they are divided, so that each result is rounded once. The three
+// passes go over three rows at once, so that memory reads and writes at the same rate throughout and no pass waits for
+// the maximum or the sum of the one before. With AVX-512, 32 elements in bf16 are 4 + 18 + 5 operations, two a cycle:
+// 14 cycles, beside 19 that a copy takes on two cores at 44 GB/s. Share of that copy's rate in bf16 and f32:
+//   pass after pass, the next row asked for in each      0.76  0.84
+//   as here                                              0.93  0.95
 
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/parallel.hpp"
@@ -47,49 +52,48 @@ class Exponential {
   Vector max_, offset_;
 };
 
-/// The largest of a row, ignoring NaN where there is a number.
-template <class T, class A>
-HWY_INLINE float largest_of_row(std::int64_t n, const T* x, A ahead) {
-  const Float d;
-  Vector even = hn::Set(d, -std::numeric_limits<float>::infinity());
-  Vector odd = even;
-  std::int64_t i = 0;
-  for (; i + kGroup <= n; i += kGroup) {
-    ahead.ask();
-    const Pairs v = load_group<T>(x + i, kGroup);
-    even = hn::Max(v.even, even);
-    odd = hn::Max(v.odd, odd);
-  }
-  const float largest = hn::GetLane(hn::MaxOfLanes(d, hn::Max(even, odd)));
-  return i < n ? HWY_MAX(largest, max_row(n - i, x + i)) : largest;
+/// What the passes over a row have found.
+struct Row {
+  float largest = 0;
+  float factor = 0;  ///< 1 / the sum of its exponentials
+};
+
+/// The result of the group at i.
+template <class Y>
+HWY_INLINE void finish_group(const float* exponentials, std::int64_t i, std::int64_t count, Vector factor, Y y) {
+  const Pairs power = load_planes(exponentials + i);
+  store_group<Ties::kAway>({hn::Mul(power.even, factor), hn::Mul(power.odd, factor)}, y + i, count);
 }
 
-/// `exponentials` holds a row in whole groups. `next` is what is read after this row.
-template <class Y, class T>
-HWY_INLINE void softmax_row(std::int64_t n, const T* x, Y y, float* exponentials, const T* next) {
-  using Ahead = ReadAhead<Y, T, 3>;
+/// Group by group, for three rows: the one before x becomes results y where kFinish, x becomes exponentials in its
+/// place, and the one after x is gone through for its largest, ignoring NaN where there is a number. `exponentials`
+/// holds a row in whole groups, `before` and `row` what is known of the row before and of x. Returns what is found of
+/// the one after x, and completes `row`.
+template <bool kFinish, class Y, class T>
+HWY_INLINE Row advance(std::int64_t n, const Row& before, Y y, const T* x, Row& row, const T* after,
+                       float* exponentials) {
   const Float d;
-  const Exponential<precision_of<T>()> exponential(largest_of_row(n, x, Ahead(next, n, 0)));
-  Ahead ahead(next, n, 1);
-  const auto exponentiate = [&](std::int64_t i, std::int64_t count) HWY_ATTR {
-    ahead.ask();
+  const Exponential<precision_of<T>()> exponential(row.largest);
+  const Vector factor = hn::Set(d, before.factor);
+  Vector even = hn::Set(d, -std::numeric_limits<float>::infinity());
+  Vector odd = even;
+  const auto advance_group = [&](std::int64_t i, std::int64_t count) HWY_ATTR {
+    if constexpr (Place<Y>::kStreams) prefetch_group(after + i + kAheadBytes / static_cast<std::int64_t>(sizeof(T)));
+    if constexpr (kFinish) finish_group(exponentials, i, count, factor, y);
     const Pairs v = load_group<T>(x + i, count);
     const Pairs power = keep_first_of_group<T>({exponential(v.even), exponential(v.odd)}, count);
     store_planes(power, exponentials + i);
+    if (HWY_LIKELY(count == kGroup)) {
+      const Pairs next = load_group<T>(after + i, kGroup);
+      even = hn::Max(next.even, even);
+      odd = hn::Max(next.odd, odd);
+    }
     return power;
   };
-  const Vector factor = hn::Set(d, static_cast<float>(1.0 / sum_groups(n, exponentiate)));
-  const auto result = [&](std::int64_t i) HWY_ATTR {
-    const Pairs power = load_planes(exponentials + i);
-    return Pairs{hn::Mul(power.even, factor), hn::Mul(power.odd, factor)};
-  };
-  ahead = Ahead(next, n, 2);
-  std::int64_t i = 0;
-  for (; i + kGroup <= n; i += kGroup) {
-    ahead.ask();
-    store_group(result(i), y + i, kGroup);
-  }
-  if (i < n) store_group(result(i), y + i, n - i);
+  row.factor = static_cast<float>(1.0 / sum_groups(n, advance_group));
+  const float largest = hn::GetLane(hn::MaxOfLanes(d, hn::Max(even, odd)));
+  const std::int64_t rest = n % kGroup;
+  return {.largest = rest == 0 ? largest : HWY_MAX(largest, max_row(rest, after + n - rest))};
 }
 
 /// Y is T* or Streamed<T>.
@@ -97,13 +101,27 @@ template <class Y>
 void softmax_rows_of(const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, const void* x, void* y,
                      float* scratch) {
   using T = typename Place<Y>::Element;
+  const std::int64_t n = loop.inner.extent;
   RowCursor cursor(loop, begin);
-  for (std::int64_t row = begin; row < end; ++row) {
-    const T* from = static_cast<const T*>(x) + cursor.offset(0);
-    const Y to = Place<Y>::at(y) + cursor.offset(1);
+  const auto source = [&] { return static_cast<const T*>(x) + cursor.offset(0); };
+  const auto target = [&] { return Place<Y>::at(y) + cursor.offset(1); };
+  const T* from = source();
+  Y to = target();
+  Row before;
+  Row row{.largest = max_row(n, from)};
+  for (std::int64_t i = begin; i < end; ++i) {
+    const Y to_before = to;
+    to = target();
     cursor.next();
-    softmax_row(loop.inner.extent, from, to, scratch, static_cast<const T*>(x) + cursor.offset(0));
+    const T* after = i + 1 < end ? source() : from;  // a last row is gone through in vain
+    const Row found = i == begin ? advance<false>(n, before, to, from, row, after, scratch)
+                                 : advance<true>(n, before, to_before, from, row, after, scratch);
+    before = row;
+    row = found;
+    from = after;
   }
+  for (std::int64_t i = 0; i < n; i += kGroup)
+    finish_group(scratch, i, HWY_MIN(kGroup, n - i), hn::Set(Float(), before.factor), to);
   finish_writes<Y>();
 }
 
