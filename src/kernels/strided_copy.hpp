@@ -29,6 +29,7 @@ class StridedCopy {
     std::int64_t to_stride = 0;
   };
 
+  void join_runs(std::int64_t run_bytes);
   void plan_tiles();
   void copy_runs(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const;
   template <std::size_t kUnitBytes>
