@@ -65,64 +65,63 @@ inline std::array<std::uint8_t, 64> exponential_table() {
   return positions;
 }
 
+/// The least and the largest of 16 columns of sums, by their bits, in whose order NaN is above all numbers.
+struct SumRange {
+  __m512i least, most;
+
+  SumRange() : least(_mm512_set1_epi32(-1)), most(_mm512_setzero_si512()) {}
+  [[gnu::always_inline]] void add(__m512 sums) {
+    least = _mm512_min_epu32(least, _mm512_castps_si512(sums));
+    most = _mm512_max_epu32(most, _mm512_castps_si512(sums));
+  }
+  [[nodiscard]] bool within(float low, float high) const {
+    return _mm512_cmplt_epu32_mask(least, _mm512_castps_si512(_mm512_set1_ps(low))) == 0 &&
+           _mm512_cmpgt_epu32_mask(most, _mm512_castps_si512(_mm512_set1_ps(high))) == 0;
+  }
+};
+
+/// What all exponentials share.
+struct Exponential {
+  __m512 scale;   ///< 256 log2(e) |scale of the scores|
+  __m512i table;  ///< exponential_table()
+};
+
+/// Writes the exponentials of 32 scores of a row under its offset (kOffset - 256 shift); returns `sum`, in 16 parts,
+/// with theirs added. Those outside `valid` become 0.
+[[gnu::always_inline]] inline __m512 exponentiate(const Exponential& exponential, const float* scores, __m512 offset,
+                                                  __mmask32 valid, __m512 sum, Bits* to) {
+  const auto one = bits_as<__m512bh>(_mm512_set1_epi16(0x3F80));
+  const __mmask64 even_bytes = 0x5555555555555555U;
+  const __m512 lower = _mm512_fmadd_ps(_mm512_load_ps(scores), exponential.scale, offset);
+  const __m512 upper = _mm512_fmadd_ps(_mm512_load_ps(scores + 16), exponential.scale, offset);
+  const __m512i v = _mm512_packus_epi32(_mm512_cvtps_epi32(lower), _mm512_cvtps_epi32(upper));
+  const __m512i difference = _mm512_maskz_permutexvar_epi8(even_bytes, _mm512_srli_epi16(v, 2), exponential.table);
+  const __m512i power = _mm512_maskz_srli_epi16(valid, _mm512_adds_epu16(v, difference), 1);
+  _mm512_store_si512(to, power);
+  return _mm512_dpbf16_ps(sum, bits_as<__m512bh>(power), one);
+}
+
 /// What all rows of an item share.
-struct RowsOfScores {
+struct RowOfScores {
+  Exponential exponential;
   std::int64_t groups;     ///< of 32 keys
   std::int64_t last_keys;  ///< in the last group; the others are whole
   __mmask32 last;          ///< positions_of_first() of those
-  std::int64_t stride;     ///< from one row to the next, of scores and of exponentials, in elements
-  float scale;             ///< 256 log2(e) |scale|
-  __m512i table;           ///< exponential_table()
 };
 
-/// The least and the largest of 16 columns of sums, by their bits, in whose order NaN is above all numbers.
-struct SumRange {
-  alignas(64) std::array<std::uint32_t, 16> least{}, most{};
-
-  SumRange() { least.fill(~0U); }
-  [[nodiscard]] bool within(float low, float high) const {
-    return _mm512_cmplt_epu32_mask(_mm512_load_si512(least.data()), _mm512_castps_si512(_mm512_set1_ps(low))) == 0 &&
-           _mm512_cmpgt_epu32_mask(_mm512_load_si512(most.data()), _mm512_castps_si512(_mm512_set1_ps(high))) == 0;
+/// Writes the exponentials of a row under its offset; returns `sum`, in 16 parts, with theirs added.
+inline __m512 exponentiate_row(const RowOfScores& row, const float* scores, float offset, __m512 sum, Bits* to) {
+  const __m512 offsets = _mm512_set1_ps(offset);
+  for (std::int64_t group = 0; group < row.groups; ++group) {
+    const __mmask32 valid = group + 1 < row.groups ? 0xFFFFFFFFU : row.last;
+    sum = exponentiate(row.exponential, scores + group * 32, offsets, valid, sum, to + group * 32);
   }
-};
-
-/// Writes the exponentials of `count` rows, each under its offset (kOffset - 256 shift), and, to `sums`, `sums_before`
-/// with theirs added: 16 partial sums for each row, which `range` takes in. Not inlined, so that it has all registers.
-[[gnu::noinline]] inline void exponentiate_rows(const RowsOfScores& rows, std::int64_t count, const float* scores,
-                                                const float* offsets, const float* sums_before, float* sums, Bits* to,
-                                                SumRange& range) {
-  const __m512 scale = _mm512_set1_ps(rows.scale);
-  const __m512i table = rows.table;
-  const auto one = bits_as<__m512bh>(_mm512_set1_epi16(0x3F80));
-  const __mmask64 even_bytes = 0x5555555555555555U;
-  __m512i least = _mm512_load_si512(range.least.data()), most = _mm512_load_si512(range.most.data());
-  for (std::int64_t row = 0; row < count; ++row) {
-    const __m512 offset = _mm512_set1_ps(offsets[row]);
-    __m512 sum = _mm512_load_ps(sums_before + 16 * row);
-    const auto exponentials = [&](std::int64_t group, __mmask32 valid) {
-      const __m512 lower = _mm512_fmadd_ps(_mm512_load_ps(scores + group * 32), scale, offset);
-      const __m512 upper = _mm512_fmadd_ps(_mm512_load_ps(scores + group * 32 + 16), scale, offset);
-      const __m512i v = _mm512_packus_epi32(_mm512_cvtps_epi32(lower), _mm512_cvtps_epi32(upper));
-      const __m512i difference = _mm512_maskz_permutexvar_epi8(even_bytes, _mm512_srli_epi16(v, 2), table);
-      const __m512i power = _mm512_maskz_srli_epi16(valid, _mm512_adds_epu16(v, difference), 1);
-      sum = _mm512_dpbf16_ps(sum, bits_as<__m512bh>(power), one);
-      _mm512_store_si512(to + group * 32, power);
-    };
-    for (std::int64_t group = 0; group + 1 < rows.groups; ++group) exponentials(group, 0xFFFFFFFFU);
-    exponentials(rows.groups - 1, rows.last);
-    _mm512_store_ps(sums + 16 * row, sum);
-    least = _mm512_min_epu32(least, _mm512_castps_si512(sum));
-    most = _mm512_max_epu32(most, _mm512_castps_si512(sum));
-    scores += rows.stride;
-    to += rows.stride;
-  }
-  _mm512_store_si512(range.least.data(), least);
-  _mm512_store_si512(range.most.data(), most);
+  return sum;
 }
 
 /// The largest score of a row, or NaN where there is one.
-inline float largest_score(const RowsOfScores& rows, const float* scores) {
-  const std::int64_t keys = (rows.groups - 1) * 32 + rows.last_keys;
+inline float largest_score(const RowOfScores& row, const float* scores) {
+  const std::int64_t keys = (row.groups - 1) * 32 + row.last_keys;
   __m512 largest = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
   __mmask16 nan = 0;
   for (std::int64_t i = 0; i < keys; i += 16) {

@@ -36,14 +36,15 @@ Row exponentiate(const std::vector<float>& values, float offset) {
   const auto keys = static_cast<std::int64_t>(values.size());
   const std::int64_t groups = (keys + 31) / 32;
   const std::int64_t last_keys = keys - (groups - 1) * 32;
+  const RowOfScores row_of_scores{
+      .exponential = {.scale = _mm512_set1_ps(256), .table = _mm512_load_si512(table.data())},
+      .groups = groups,
+      .last_keys = last_keys,
+      .last = positions_of_first(last_keys)};
+  const __m512 sum = exponentiate_row(row_of_scores, scores, offset, _mm512_setzero_ps(), to);
   SumRange range;
-  exponentiate_rows({.groups = groups,
-                     .last_keys = last_keys,
-                     .last = positions_of_first(last_keys),
-                     .stride = kMost,
-                     .scale = 256,
-                     .table = _mm512_load_si512(table.data())},
-                    1, scores, &offset, sums, sums, to, range);
+  range.add(sum);
+  _mm512_store_ps(sums, sum);
   alignas(64) float row_sums[16];
   _mm512_store_ps(row_sums, sum_each_row(sums));
   Row row{.exponentials = std::vector<double>(values.size()),
@@ -66,12 +67,10 @@ float largest_of(const std::vector<float>& values) {
   std::copy(values.begin(), values.end(), scores);
   const auto keys = static_cast<std::int64_t>(values.size());
   const std::int64_t groups = (keys + 31) / 32;
-  return largest_score({.groups = groups,
+  return largest_score({.exponential = {.scale = _mm512_set1_ps(1), .table = _mm512_setzero_si512()},
+                        .groups = groups,
                         .last_keys = keys - (groups - 1) * 32,
-                        .last = 0,
-                        .stride = 96,
-                        .scale = 1,
-                        .table = _mm512_setzero_si512()},
+                        .last = 0},
                        scores);
 }
 

@@ -62,9 +62,12 @@ class AmxAttention : public testing::Test {
 
 TEST_F(AmxAttention, MatchesTheOracle) {
   std::vector<Sizes> cases = kOddSizes;
-  cases.push_back({1, 2, 70, 1000, 16, 40});  // several blocks of keys, and of queries
-  cases.push_back({2, 3, 17, 17, 20, 20});    // a head for each item, so that three are at work at once
-  cases.push_back({1, 3, 200, 44, 20, 20});   // with many threads, a task for each item
+  cases.push_back({1, 2, 70, 1700, 16, 40});  // several blocks of keys, and of queries
+  cases.push_back({1, 1, 20, 3100, 64, 64});  // the last block of keys smaller than the others
+  cases.push_back({1, 2, 70, 600, 16, 72});   // the same with more columns of values than have their sums in tiles
+  cases.push_back({1, 1, 33, 1000, 128, 128});
+  cases.push_back({2, 3, 17, 17, 20, 20});   // a head for each item, so that three are at work at once
+  cases.push_back({1, 3, 200, 44, 20, 20});  // with many threads, a task for each item
   std::uint64_t seed = 1;
   for (const Sizes& sizes : cases) {
     for (const double scale : {1 / std::sqrt(static_cast<double>(sizes.key_dim)), -0.3, 0.0}) {
@@ -84,7 +87,8 @@ TEST_F(AmxAttention, MatchesTheOracle) {
 TEST_F(AmxAttention, TakesScoresThatWouldOverflowAnExponential) {
   // Scores of up to some tens, which leave the range of the offset that most rows have, thousands, and beyond integers.
   for (const double scale : {3.0, 10.0, -10.0, 300.0, -300.0, 1e8})
-    for (const Sizes& sizes : {Sizes{1, 2, 33, 100, 16, 16}, Sizes{1, 1, 40, 1000, 16, 16}, Sizes{1, 1, 1, 5, 64, 8}})
+    for (const Sizes& sizes : {Sizes{1, 2, 33, 100, 16, 16}, Sizes{1, 1, 40, 2000, 16, 16},
+                               Sizes{1, 1, 40, 600, 16, 80}, Sizes{1, 1, 1, 5, 64, 8}})
       for (const int threads : {1, 2}) {
         target.threads = threads;
         const Comparison result = compare_with_oracle(amx_attention(), attention_spec(DType::kBF16, sizes, scale),
@@ -161,11 +165,11 @@ constexpr std::uint16_t kOneBits = 0x3F80, kInfinityBits = 0x7F80, kNanBits = 0x
 bool is_nan_bits(std::uint16_t bits) { return (bits & 0x7FFF) > kInfinityBits; }
 
 TEST_F(AmxAttention, ANanInAKeyOrQueryIsNotLost) {
-  constexpr std::size_t kKeys = 300;
+  constexpr std::size_t kKeys = 1700;
   const OpSpec spec = attention_spec(DType::kBF16, {1, 1, 3, kKeys, 4, 2}, 1);
   const std::vector<std::uint16_t> ones(kKeys * 4, kOneBits);
   const std::vector<std::uint16_t> query(12, kOneBits), values(kKeys * 2, kOneBits);
-  for (const std::size_t key : {0UL, 17UL, 39UL, 150UL, kKeys - 1}) {
+  for (const std::size_t key : {0UL, 17UL, 39UL, 800UL, 900UL, kKeys - 1}) {
     std::vector<std::uint16_t> keys = ones;
     keys[key * 4 + 1] = kNanBits;
     for (const std::uint16_t y : attend(amx_attention(), spec, query, keys, values))
