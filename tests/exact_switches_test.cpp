@@ -62,9 +62,9 @@ class ExactSwitchesTest : public testing::TestWithParam<Case> {
   bool on_gpu() const { return GetParam().device == DeviceKind::kCuda; }
 
   /// The outputs of three runs: on a GPU, `graph` records the second and replays from there on.
-  std::vector<HostTensor> forward(const SwitchSet& switches, std::vector<Declined>& declined) {
+  std::vector<HostTensor> forward(std::int64_t batch, const SwitchSet& switches, std::vector<Declined>& declined) {
     const Compiled compiled = compile(
-        build_flux_forward(model_->config, {.batch = 2, .image_tokens = 12, .text_tokens = 5}, model_->params()),
+        build_flux_forward(model_->config, {.batch = batch, .image_tokens = 12, .text_tokens = 5}, model_->params()),
         switches, backend_->properties().target);
     declined = compiled.declined;
     Session session(compiled.program, *weights_, *backend_);
@@ -106,13 +106,15 @@ class ExactSwitchesTest : public testing::TestWithParam<Case> {
 
 TEST_P(ExactSwitchesTest, KeepAForwardPassInAnyCombination) {
   std::vector<Declined> declined;
-  const HostTensor baseline = forward({}, declined).front();
-  for (const SwitchSet& switches : combinations(on_gpu())) {
-    for (const HostTensor& output : forward(switches, declined))
-      EXPECT_LE(relative_l2(output, baseline), 1e-5) << switches.to_string();
-    for (const Declined& one : declined)
-      EXPECT_TRUE(one.switch_name == "hoist" || may_decline(one.switch_name, switches))
-          << one.switch_name << ": " << one.reason;
+  for (const std::int64_t batch : {1, 2}) {  // streams are joined in place where a batch is one request
+    const HostTensor baseline = forward(batch, {}, declined).front();
+    for (const SwitchSet& switches : combinations(on_gpu())) {
+      for (const HostTensor& output : forward(batch, switches, declined))
+        EXPECT_LE(relative_l2(output, baseline), 1e-5) << switches.to_string() << ", batch " << batch;
+      for (const Declined& one : declined)
+        EXPECT_TRUE(one.switch_name == "hoist" || may_decline(one.switch_name, switches))
+            << one.switch_name << ": " << one.reason;
+    }
   }
 }
 

@@ -1,8 +1,9 @@
-// What a session allocates, how large its arena is, and how long planning takes.
+// What a session allocates, how large its arena is, what it copies, and how long planning takes.
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -121,6 +122,23 @@ TEST(Plan, ArenaIsWithinFivePercentOfTheBound) {
         EXPECT_LE(static_cast<double>(compiled.program->arena_bytes),
                   1.05 * static_cast<double>(compiled.program->arena_lower_bound_bytes))
             << each->name << " " << switches << " " << images;
+      }
+}
+
+TEST(Plan, DoubleBlocksJoinTheValuesOfOneRequestWithoutACopy) {
+  const Target target = make_backend(DeviceKind::kCpu)->properties().target;
+  const Model model = open_model(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  const Model dev = open_model("flux-dev", 0);
+  for (const Model* each : {&model, &dev})
+    for (const char* switches : {"lossless", "fast"})
+      for (const std::int64_t batch : {1, 2}) {
+        const Compiled compiled = compile(
+            build_flux_forward(each->config, {.batch = batch, .image_tokens = 256, .text_tokens = 32}, each->params()),
+            SwitchSet::parse(switches), target);
+        const auto joins = std::ranges::count_if(compiled.program->steps, [](const Step& step) {
+          return step.op == Op::kConcat && step.label.starts_with("transformer_blocks.");
+        });
+        EXPECT_EQ(joins, batch == 1 ? 0 : each->config.num_layers) << each->name << " " << switches << " " << batch;
       }
 }
 

@@ -32,6 +32,12 @@ std::optional<Shape> view_strides(const Graph& graph, const Node& node, const Sh
   }
 }
 
+/// Where a view op's result begins in its operand with these strides, in elements.
+std::int64_t view_offset(const Node& node, const Shape& input_strides) {
+  if (node.op != Op::kSlice) return 0;
+  return node.attributes.get_int("start") * input_strides[static_cast<int>(node.attributes.get_int("axis"))];
+}
+
 /// The inverse: strides of the operand such that the result lies at these strides.
 std::optional<Shape> operand_strides(const Graph& graph, const Node& node, const Shape& result_strides) {
   const Shape& from = graph.type(node.inputs[0]).shape;
@@ -55,7 +61,8 @@ class Placer {
         uses_(graph.value_count()),
         pinned_(graph.value_count(), false),
         links_(graph.value_count()),
-        strides_(graph.value_count()) {
+        strides_(graph.value_count()),
+        elements_(graph.value_count()) {
     result_.elided.assign(chosen.size(), false);
     result_.state_in_place.assign(graph.state_updates().size(), false);
     for (int i = 0; i < static_cast<int>(chosen.size()); ++i) {
@@ -66,7 +73,10 @@ class Placer {
     }
     for (const Output& output : graph.outputs()) pinned_[index_of(output.value)] = true;
     for (const StateUpdate& update : graph.state_updates()) pinned_[index_of(update.next)] = true;
-    for (std::size_t v = 0; v < graph.value_count(); ++v) strides_[v] = row_major_strides(graph.type(ValueId(v)).shape);
+    for (std::size_t v = 0; v < graph.value_count(); ++v) {
+      strides_[v] = row_major_strides(graph.type(ValueId(v)).shape);
+      elements_[v] = graph.type(ValueId(v)).shape.numel();
+    }
     find_loop_ends();
   }
 
@@ -93,12 +103,20 @@ class Placer {
     ValueId base = kNoValue;
     std::int64_t offset = 0;
   };
+  /// A value as elements of `root`, which a kernel writes densely.
+  struct View {
+    ValueId root;
+    std::int64_t offset;
+    Shape strides;
+  };
 
   const Node& node_at(int position) const {
     return graph_.nodes()[static_cast<std::size_t>(chosen_[static_cast<std::size_t>(position)].node)];
   }
   Shape& strides(ValueId v) { return strides_[index_of(v)]; }
   bool linked(ValueId v) const { return links_[index_of(v)].base != kNoValue; }
+  /// Whether other values that are no views of `v` lie behind it in its storage.
+  bool is_followed(ValueId v) const { return elements_[index_of(v)] > graph_.type(v).shape.numel(); }
 
   /// Whether all that read `v` accept it at these strides, views of it included.
   bool readers_accept(ValueId v, const Shape& at, int except = -1) const {
@@ -126,7 +144,7 @@ class Placer {
   /// view in any case makes way only where its operand can be written there too: it must not become a copy.
   bool can_write_at(ValueId v, const Shape& at, int reader) {
     const int position = position_[index_of(v)];
-    if (position < 0 || linked(v) || pinned_[index_of(v)]) return false;
+    if (position < 0 || linked(v) || is_followed(v) || pinned_[index_of(v)]) return false;
     const Node& maker = node_at(position);
     if (maker.region != node_at(reader).region || maker.op == Op::kSlice) return false;
     if (!readers_accept(v, at, reader)) return false;
@@ -143,7 +161,7 @@ class Placer {
   void place_backward() {
     for (int i = static_cast<int>(chosen_.size()) - 1; i >= 0; --i) {
       const Node& node = node_at(i);
-      if (node.op == Op::kConcat) place_parts(i, node);
+      if (node.op == Op::kConcat && !place_parts(i, node)) join_roots(i, node);
       const bool rearranges = node.op == Op::kReshape || node.op == Op::kTranspose;
       if (rearranges && (linked(node.results[0]) || !is_natural_view(node))) {
         const auto at = operand_strides(graph_, node, strides(node.results[0]));
@@ -155,12 +173,13 @@ class Placer {
     }
   }
 
-  void place_parts(int position, const Node& concat) {
+  /// Lets the kernels that make the parts write them where the whole lies; returns whether all of them can.
+  bool place_parts(int position, const Node& concat) {
     const ValueId whole = concat.results[0];
     const Shape at = strides(whole);
     for (std::size_t k = 0; k < concat.inputs.size(); ++k) {
-      if (std::ranges::count(concat.inputs, concat.inputs[k]) > 1) return;
-      if (!can_write_at(concat.inputs[k], at, position)) return;
+      if (std::ranges::count(concat.inputs, concat.inputs[k]) > 1) return false;
+      if (!can_write_at(concat.inputs[k], at, position)) return false;
     }
     const auto axis = static_cast<int>(concat.attributes.get_int("axis"));
     std::int64_t offset = 0;
@@ -170,6 +189,68 @@ class Placer {
       offset += graph_.type(part).shape[axis];
     }
     result_.elided[static_cast<std::size_t>(position)] = true;
+    return true;
+  }
+
+  /// Lays the results that the parts are views of one behind the other in one storage, each dense, where the whole is
+  /// then a view of it. So are the values of a text's and an image's merged QKV joined.
+  void join_roots(int position, const Node& concat) {
+    const ValueId whole = concat.results[0];
+    if (linked(whole) || pinned_[index_of(whole)]) return;
+    std::vector<View> parts;  // in the joint storage
+    std::int64_t end = 0;
+    for (const ValueId input : concat.inputs) {
+      std::optional<View> part = view_of_root(input);
+      if (!part || node_at(position_[index_of(part->root)]).region != concat.region) return;
+      if (std::ranges::count(parts, part->root, &View::root) > 0) return;
+      part->offset += end;
+      end += elements_[index_of(part->root)];
+      parts.push_back(*part);
+    }
+    const std::optional<Shape> at = strides_of_whole(concat, parts);
+    if (!at || !readers_accept(whole, *at)) return;
+
+    const ValueId first = parts.front().root;
+    for (const View& part : parts) {
+      if (part.root == first) continue;
+      links_[index_of(part.root)] = {first, elements_[index_of(first)]};
+      elements_[index_of(first)] += elements_[index_of(part.root)];
+    }
+    strides(whole) = *at;
+    links_[index_of(whole)] = {first, parts.front().offset};
+    result_.elided[static_cast<std::size_t>(position)] = true;
+  }
+
+  /// `v` as a view of what a kernel writes; nothing where a reader on the way needs a copy, or something on it has a
+  /// place already.
+  std::optional<View> view_of_root(ValueId v) const {
+    const int position = position_[index_of(v)];
+    if (position < 0 || linked(v) || is_followed(v) || pinned_[index_of(v)]) return std::nullopt;
+    const Node& maker = node_at(position);
+    if (!is_view_op(maker.op)) return View{.root = v, .offset = 0, .strides = strides_[index_of(v)]};
+    std::optional<View> view = view_of_root(maker.inputs[0]);
+    if (!view) return std::nullopt;
+    const auto at = view_strides(graph_, maker, view->strides);
+    if (!at || !readers_accept(v, *at)) return std::nullopt;
+    view->offset += view_offset(maker, view->strides);
+    view->strides = *at;
+    return view;
+  }
+
+  /// Strides at which a concatenation holds its parts where they lie, or nothing.
+  std::optional<Shape> strides_of_whole(const Node& concat, const std::vector<View>& parts) const {
+    const auto axis = static_cast<int>(concat.attributes.get_int("axis"));
+    const auto shape_of = [&](std::size_t k) -> const Shape& { return graph_.type(concat.inputs[k]).shape; };
+    if (parts.size() < 2 || shape_of(0)[axis] == 0) return std::nullopt;
+    Shape at = parts[0].strides;
+    at.set(axis, (parts[1].offset - parts[0].offset) / shape_of(0)[axis]);
+    std::int64_t offset = parts[0].offset;
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      if (parts[k].offset != offset) return std::nullopt;
+      if (parts[k].strides != normalized_strides(shape_of(k), at)) return std::nullopt;
+      offset += shape_of(k)[axis] * at[axis];
+    }
+    return normalized_strides(graph_.type(concat.results[0]).shape, at);
   }
 
   void place_forward(bool arena) {
@@ -181,11 +262,8 @@ class Placer {
       const ValueId view = node.results[0];
       const auto at = view_strides(graph_, node, strides(input));
       if (!at || !readers_accept(view, *at) || must_own_storage(view)) continue;
-      std::int64_t offset = 0;
-      if (node.op == Op::kSlice)
-        offset = node.attributes.get_int("start") * strides(input)[static_cast<int>(node.attributes.get_int("axis"))];
       strides(view) = *at;
-      links_[index_of(view)] = {input, offset};
+      links_[index_of(view)] = {input, view_offset(node, strides(input))};
       result_.elided[static_cast<std::size_t>(i)] = true;
     }
   }
@@ -212,7 +290,8 @@ class Placer {
       return place;
     }
     place.storage = static_cast<int>(result_.storages.size());
-    result_.storages.push_back({.kind = storage_kind(value.kind), .bytes = value.type.bytes()});
+    result_.storages.push_back({.kind = storage_kind(value.kind),
+                                .bytes = static_cast<std::size_t>(elements_[index_of(v)]) * size_of(value.type.dtype)});
     return place;
   }
 
@@ -296,10 +375,10 @@ class Placer {
     return false;
   }
 
-  /// Whether `v` has an activation's storage of its own.
+  /// Whether `v` has an activation's storage of its own, which nothing but views of it lies in.
   bool owns_whole_storage(ValueId v) const {
     const int storage = result_.places[index_of(v)].storage;
-    return !linked(v) && storage >= 0 &&
+    return !linked(v) && !is_followed(v) && storage >= 0 &&
            result_.storages[static_cast<std::size_t>(storage)].kind == StorageKind::kArena;
   }
 
@@ -381,6 +460,7 @@ class Placer {
   std::vector<bool> pinned_;                // by value: an output or a next state, so dense and in a storage of its own
   std::vector<Link> links_;                 // by value
   std::vector<Shape> strides_;              // by value
+  std::vector<std::int64_t> elements_;      // by value: of the storage that it begins, if it does
   std::vector<int> loop_begin_, loop_end_;  // by region: first and last position
   Placements result_;
 };

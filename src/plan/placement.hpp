@@ -32,6 +32,8 @@ struct Placements {
 ///  - the parts of a concatenation, and what a transpose or reshape rearranges, are written in place by the kernels
 ///  that make
 ///    them, where those accept the strides;
+///  - a concatenation is a view where results that its parts are views of, laid one behind the other, make it one: the
+///    values of two streams' merged QKV;
 ///  - elementwise results overwrite an operand that nobody reads again;
 ///  - a state's next value is written over the state where nobody reads the old one afterwards.
 [[nodiscard]] Placements place_values(const Graph& graph, const std::vector<ChosenKernel>& chosen,

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "ir/builder.hpp"
 #include "ir/text.hpp"
 #include "plan/plan.hpp"
 
@@ -94,6 +99,140 @@ TEST(Placement, AConcatenationOfInputsIsACopy) {
   })",
                                     true);
   EXPECT_EQ(launched(program), std::vector{Op::kConcat});
+}
+
+constexpr std::int64_t kRow = 24;  // queries, keys and values of two heads of 4, side by side
+
+/// The values of two streams' merged QKV, joined along the tokens and read by one kernel.
+Graph joined_streams(std::int64_t batch, std::int64_t text_tokens, std::int64_t image_tokens) {
+  Graph graph("streams");
+  Builder b(graph);
+  const auto values = [&](const char* name, std::int64_t tokens) {
+    const ValueId qkv = b.silu(graph.add_input(name, TensorType{.shape = {batch, tokens, kRow}}));
+    return b.transpose(b.reshape(b.slice(qkv, 2, 16, 8), {batch, tokens, 2, 4}), {0, 2, 1, 3});
+  };
+  const ValueId text = values("text", text_tokens);
+  graph.add_output("y", b.relu(b.concat({text, values("image", image_tokens)}, 2)));
+  return graph;
+}
+
+Program plan_arena(const Graph& graph) {
+  return plan(graph, Target{.cpu_isa = CpuIsa::kAvx2, .threads = 1}, {.arena = true});
+}
+
+TEST(Placement, RowsThatLieOneBehindTheOtherAreJoinedWithoutACopy) {
+  for (const auto& [text, image] : {std::pair(3, 5), std::pair(1, 5), std::pair(3, 1), std::pair(1, 1)}) {
+    const Program program = plan_arena(joined_streams(1, text, image));
+    ASSERT_EQ(launched(program), (std::vector{Op::kSilu, Op::kSilu, Op::kRelu}));
+    const Placement& of_text = program.steps[0].output_places[0];
+    const Placement& of_image = program.steps[1].output_places[0];
+    const Placement& joined = program.steps[2].input_places[0];
+    EXPECT_EQ(of_text.offset_bytes, 0U);
+    EXPECT_EQ(of_text.strides, (Shape{text * kRow, kRow, 1})) << "a kernel writes its part as it would alone";
+    EXPECT_EQ(of_image.storage, of_text.storage);
+    EXPECT_EQ(of_image.offset_bytes, static_cast<std::size_t>(text * kRow) * sizeof(float));
+    EXPECT_EQ(of_image.strides, (Shape{image * kRow, kRow, 1}));
+    EXPECT_EQ(joined.storage, of_text.storage);
+    EXPECT_EQ(joined.offset_bytes, 16 * sizeof(float));
+    EXPECT_EQ(joined.strides, (Shape{8, 4, kRow, 1}));
+    EXPECT_EQ(program.storages[static_cast<std::size_t>(of_text.storage)].bytes,
+              static_cast<std::size_t>((text + image) * kRow) * sizeof(float));
+  }
+}
+
+TEST(Placement, RowsOfSeveralRequestsAreJoinedByACopy) {
+  EXPECT_EQ(launched(plan_arena(joined_streams(2, 3, 5))), (std::vector{Op::kSilu, Op::kSilu, Op::kConcat, Op::kRelu}));
+}
+
+/// How many copies a graph of joined columns needs: `make` gets rows that kernels write, [3, 24], [5, 24] and [5, 32].
+int concats_launched(const std::function<void(Builder&, ValueId, ValueId, ValueId)>& make) {
+  Graph graph("columns");
+  Builder b(graph);
+  const auto rows = [&](const char* name, Shape shape) {
+    return b.silu(graph.add_input(name, TensorType{.shape = std::move(shape)}));
+  };
+  const ValueId text = rows("text", {3, kRow});
+  const ValueId image = rows("image", {5, kRow});
+  make(b, text, image, rows("wide", {5, 32}));
+  return static_cast<int>(std::ranges::count(launched(plan_arena(graph)), Op::kConcat));
+}
+
+TEST(Placement, ColumnsThatDoNotLieInOneGridAreJoinedByACopy) {
+  using Parts = std::vector<ValueId>;
+  const auto copies = [](const auto& parts_of) {
+    return concats_launched([&](Builder& b, ValueId text, ValueId image, ValueId wide) {
+      b.graph().add_output("y", b.relu(b.concat(parts_of(b, text, image, wide), 0)));
+    });
+  };
+  EXPECT_EQ(copies([](Builder& b, ValueId text, ValueId image, ValueId) {
+              return Parts{b.slice(text, 1, 16, 8), b.slice(image, 1, 16, 8)};
+            }),
+            0);
+  EXPECT_EQ(copies([](Builder& b, ValueId text, ValueId, ValueId wide) {
+              return Parts{b.slice(text, 1, 16, 8), b.slice(wide, 1, 16, 8)};
+            }),
+            1)
+      << "rows of other lengths";
+  EXPECT_EQ(copies([](Builder& b, ValueId text, ValueId image, ValueId) {
+              return Parts{b.slice(text, 1, 16, 8), b.slice(image, 1, 8, 8)};
+            }),
+            1)
+      << "other columns";
+  EXPECT_EQ(copies([](Builder& b, ValueId text, ValueId, ValueId) {
+              return Parts{b.slice(text, 1, 0, 8), b.slice(text, 1, 0, 8)};
+            }),
+            1)
+      << "columns of one value";
+  EXPECT_EQ(copies([](Builder& b, ValueId text, ValueId image, ValueId) {
+              return Parts{b.slice(text, 1, 16, 8), b.slice(image, 1, 16, 8), b.slice(b.relu(image), 1, 8, 8)};
+            }),
+            1)
+      << "other columns in the third part";
+}
+
+TEST(Placement, WhatMustLieElsewhereIsNotJoinedInPlace) {
+  EXPECT_EQ(concats_launched([](Builder& b, ValueId text, ValueId image, ValueId) {
+              b.graph().add_output("x", image);
+              b.graph().add_output("y", b.relu(b.concat({b.slice(text, 1, 0, 8), b.slice(image, 1, 0, 8)}, 0)));
+            }),
+            1)
+      << "an output";
+  EXPECT_EQ(concats_launched([](Builder& b, ValueId text, ValueId image, ValueId) {
+              b.graph().add_output("y", b.concat({b.slice(text, 1, 0, 8), b.slice(image, 1, 0, 8)}, 0));
+            }),
+            1)
+      << "the whole is an output";
+  EXPECT_EQ(concats_launched([](Builder& b, ValueId text, ValueId image, ValueId wide) {
+              const ValueId beside = b.concat({text, b.relu(b.slice(wide, 1, 0, kRow))}, 0);
+              b.graph().add_output("x", b.relu(beside));
+              b.graph().add_output("y", b.relu(b.concat({b.slice(text, 1, 0, 8), b.slice(image, 1, 0, 8)}, 0)));
+            }),
+            1)
+      << "a part of another concatenation";
+  EXPECT_EQ(concats_launched([](Builder& b, ValueId text, ValueId image, ValueId wide) {
+              const ValueId joined = b.concat({b.slice(text, 1, 0, 8), b.slice(image, 1, 0, 8)}, 0);
+              b.graph().add_output("y", b.concat({joined, b.relu(b.slice(wide, 1, 0, 8))}, 0));
+            }),
+            1)
+      << "the whole is a part of another concatenation";
+}
+
+TEST(Placement, ResultsThatShareAStorageOverwriteNoOperand) {
+  Graph graph("chains");
+  Builder b(graph);
+  const auto columns = [&](const char* name, std::int64_t tokens) {
+    const ValueId x = graph.add_input(name, TensorType{.shape = {tokens, kRow}});
+    return b.slice(b.relu(b.silu(x)), 1, 16, 8);
+  };
+  const ValueId text = columns("text", 3);
+  graph.add_output("y", b.relu(b.concat({text, columns("image", 5)}, 0)));
+  const Program program = plan_arena(graph);
+  ASSERT_EQ(launched(program), (std::vector{Op::kSilu, Op::kRelu, Op::kSilu, Op::kRelu, Op::kRelu}));
+  for (const std::size_t relu : {1U, 3U}) {
+    const Step& step = program.steps[relu];
+    EXPECT_EQ(step.output_places[0].storage, program.steps[4].input_places[0].storage);
+    EXPECT_NE(step.output_places[0].storage, step.input_places[0].storage);
+  }
 }
 
 TEST(Placement, AnElementwiseResultOverwritesADyingOperand) {
