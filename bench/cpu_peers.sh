@@ -1,49 +1,32 @@
 #!/usr/bin/env bash
-# Times one forward pass of fashion-flux, batch 20, here and in PyTorch on the same two cores in one run, in three matches: both
+# Times one forward pass of fashion-flux, batch 20, here and in PyTorch on the same two cores in one run, in these matches: both
 # eager in fp32 with math attention; our exact switches against torch.compile in fp32; our bf16 against torch.compile in bf16. The
 # compiled peers run as well as we know how: weights frozen, PyTorch's own choice of attention, and with max-autotune as well.
-# Within a match processes take turns (ours, theirs, theirs, ours, ...). Writes a result file for each process.
+# PyTorch compiles once and then takes turns with us (ours, theirs, theirs, ours, ...), a second or two each, because a shared machine
+# changes its mood for longer than that. Writes a result file for each side and turn; bench/peers/cpu_ratios.py compares them.
 #
-#   bench/cpu_peers.sh HEADROOM OUT_DIR [PAIRS]
+#   bench/cpu_peers.sh HEADROOM OUT_DIR [TURNS]
 #
-# Needs python3 with PyTorch and diffusers. CORES chooses the two cores (0,1), MATCHES (a regular expression) some of the processes.
+# Needs python3 with PyTorch and diffusers. CORES chooses the two cores (0,1), MATCHES (a regular expression) some of the matches,
+# TURNS is 8 unless given. All of it takes about ten minutes, most of them torch.compile's.
 set -euo pipefail
-headroom=$1 out=$2 pairs=${3:-3} cores=${CORES:-0,1}
+headroom=$1 out=$2 turns=${3:-8} cores=${CORES:-0,1}
 here=$(cd "$(dirname "$0")/.." && pwd)
 model=$here/models/fashion-flux
 mkdir -p "$out"
 
-# ours NAME SWITCHES PROCESS
-ours() {
-  taskset -c "$cores" "$headroom" bench "$model" --batch 20 --threads 2 --trials 20 --opt "$2" --quiet --save "$out/headroom-$1-$3.json"
-}
-# theirs NAME PROCESS OPTION...
-theirs() {
-  local name=$1 process=$2
-  shift 2
-  taskset -c "$cores" python3 "$here/bench/peers/flux_torch.py" --model "$model" --sizes 16x16x20 --threads 2 --trials 20 \
-    --process "$process" --save "$out/pytorch-$name-$process.json" "$@"
+# match NAME SWITCHES OPTION...: our switches against PyTorch with those options
+match() {
+  [[ $1 =~ ${MATCHES:-.} ]] || return 0
+  local ours="$headroom bench $model --batch 20 --threads 2 --trials 20 --opt $2 --quiet --save $out/headroom-$1-{turn}.json"
+  taskset -c "$cores" python3 "$here/bench/peers/flux_torch.py" --model "$model" --sizes 16x16x20 --threads 2 --trials 10 \
+    --turns "$turns" --beside "$ours" --save "$out/pytorch-$1-{turn}.json" "${@:3}"
 }
 compiled=(--attention sdpa --compile --freeze)
 tuned=("${compiled[@]}" --compile-mode max-autotune)
 
-for ((pair = 0; pair < pairs; ++pair)); do
-  matches=(
-    "ours eager-f32 baseline $pair"
-    "theirs eager-math-f32 $pair --dtype fp32 --attention math"
-    "ours lossless-f32 lossless $pair"
-    "theirs compiled-f32 $pair --dtype fp32 ${compiled[*]}"
-    "theirs tuned-f32 $pair --dtype fp32 ${tuned[*]}"
-    "ours fast-bf16 lossless,bf16 $pair"
-    "theirs compiled-bf16 $pair --dtype bf16 ${compiled[*]}"
-    "theirs tuned-bf16 $pair --dtype bf16 ${tuned[*]}"
-  )
-  if ((pair % 2 == 1)); then  # backwards, so that slow drift of the machine cancels
-    mapfile -t matches < <(printf '%s\n' "${matches[@]}" | tac)
-  fi
-  for match in "${matches[@]}"; do
-    [[ $match =~ ${MATCHES:-.} ]] || continue
-    read -ra call <<<"$match"
-    "${call[@]}"
-  done
-done
+match eager-f32 baseline --dtype fp32 --attention math
+match compiled-f32 lossless --dtype fp32 "${compiled[@]}"
+match compiled-bf16 lossless,bf16 --dtype bf16 "${compiled[@]}"
+match tuned-f32 lossless --dtype fp32 "${tuned[@]}"
+match tuned-bf16 lossless,bf16 --dtype bf16 "${tuned[@]}"

@@ -9,12 +9,21 @@
 Pin the processor's cores from outside (taskset): the affinity found is recorded. On CUDA each trial is timed with
 events and, beside them, with the wall clock up to the end of a synchronization. Inputs are random and rotate among
 several sets.
+
+With --beside this process, compiled and warmed up once, takes turns with another program, so that both meet the same
+moods of a shared machine; {turn} in that command and in --save becomes the number of the turn:
+
+    taskset -c 0,1 python3 bench/peers/flux_torch.py --model models/fashion-flux --dtype bf16 --compile --freeze --turns 8 \\
+        --beside "build/release/headroom bench models/fashion-flux --opt fast --batch 20 --save headroom-{turn}.json" \\
+        --save pytorch-{turn}.json
 Needs PyTorch, diffusers, safetensors and numpy.
 """
 
 import argparse
 import contextlib
 import os
+import shlex
+import subprocess
 import time
 
 import numpy as np
@@ -91,7 +100,7 @@ def description(args):
     return applied + ["tf32"] * args.tf32 + ["freezing"] * args.freeze + ["CUDA Graph"] * args.graph
 
 
-def result_of(args, size, trials, first_ms, memory):
+def result_of(args, size, process, trials, first_ms, memory):
     """One result of the schema headroom.result/1."""
     rows, columns, batch = size
     model = "flux-dev" if args.model is None else os.path.basename(os.path.normpath(args.model))
@@ -100,7 +109,7 @@ def result_of(args, size, trials, first_ms, memory):
     name = f"pytorch {', '.join(applied)}, {rows}x{columns} tokens, batch {batch}"
 
     def series(what, times, warmup):
-        return {"what": what, "unit": "ms", "process": [args.process] * len(times), "time": times, "warmup": warmup,
+        return {"what": what, "unit": "ms", "process": [process] * len(times), "time": times, "warmup": warmup,
                 "warmup_stable": True, "complete": True, "statistics": statistics(times)}
 
     result = {
@@ -124,6 +133,7 @@ def size_of(text):
 
 
 def time_size(args, model, size, device, dtype):
+    """A result for each turn."""
     rows, columns, batch = size
     generator = torch.Generator().manual_seed(args.seed)
     draw = lambda: flux_peer.random_inputs(model.config, rows, columns, batch, args.text_tokens, device, dtype, generator)  # noqa: E731
@@ -142,8 +152,19 @@ def time_size(args, model, size, device, dtype):
         forward = flux_peer.capture(module, sets[0])
     for i in range(args.warmup):
         forward(sets[i % INPUT_SETS])
-    trials = (time_cuda if args.device == "cuda" else time_cpu)(forward, sets, args.trials)
-    return result_of(args, size, trials, first_ms, peak_bytes() if args.device == "cuda" else {})
+    clock = time_cuda if args.device == "cuda" else time_cpu
+    for turn in range(args.turns):
+        if args.beside and turn % 2 == 0:
+            run_beside(args.beside, turn)
+        trials = clock(forward, sets, args.trials)
+        if args.beside and turn % 2 == 1:
+            run_beside(args.beside, turn)
+        memory = peak_bytes() if args.device == "cuda" else {}
+        yield turn, result_of(args, size, args.process + turn, trials, first_ms, memory)
+
+
+def run_beside(command, turn):
+    subprocess.run(shlex.split(command.replace("{turn}", str(turn))), check=True)
 
 
 def main():
@@ -171,7 +192,10 @@ def main():
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--process", type=int, default=0, help="this process's number among repeated runs")
-    parser.add_argument("--save", required=True, help="JSON file to write")
+    parser.add_argument("--beside", metavar="COMMAND",
+                        help="take turns with this program: it runs before the trials of a turn and after those of the next")
+    parser.add_argument("--turns", type=int, default=1, help="with --beside: how many, each with --trials of its own")
+    parser.add_argument("--save", required=True, help="JSON file to write, with --beside one for each {turn}")
     args = parser.parse_args()
     if args.compile and args.compile_blocks:
         parser.error("--compile and --compile-blocks exclude each other")
@@ -179,6 +203,10 @@ def main():
         parser.error("--freeze needs --compile")
     if args.graph and args.device != "cuda":
         parser.error("--graph needs --device cuda")
+    if (args.turns > 1 or "{turn}" in args.save) != bool(args.beside):
+        parser.error("--beside, --turns and a {turn} in --save go together")
+    if args.beside and len(args.sizes) > 1:
+        parser.error("--beside takes turns at one size")
 
     torch._inductor.config.freezing = args.freeze
     args.warmup = max(args.warmup, INPUT_SETS)  # every input set is seen once before the clock starts
@@ -202,11 +230,12 @@ def main():
     results = []
     with torch.inference_mode(), contextlib.nullcontext() if backend is None else sdpa_kernel(backend):
         for size in args.sizes:
-            results.append(time_size(args, model, size, device, dtype))
-            peer_result.write(args.save, results)
-            row = results[-1]["trials"][0]["statistics"]
-            print(f"{results[-1]['name']}: median {row['median_ms']:.3f} ms, quartiles {row['q1_ms']:.3f} to "
-                  f"{row['q3_ms']:.3f}, n {row['n']}", flush=True)
+            for turn, result in time_size(args, model, size, device, dtype):
+                results = [result] if args.beside else results + [result]
+                peer_result.write(args.save.replace("{turn}", str(turn)), results)
+                row = result["trials"][0]["statistics"]
+                print(f"{result['name']}: median {row['median_ms']:.3f} ms, quartiles {row['q1_ms']:.3f} to "
+                      f"{row['q3_ms']:.3f}, n {row['n']}", flush=True)
 
 
 if __name__ == "__main__":
