@@ -4,7 +4,7 @@
 #
 #   bench/cpu.sh HEADROOM OUT_DIR
 #
-# CORES chooses the two cores (0,1). Takes about five minutes; bench/cpu_peers.sh adds the comparison with PyTorch.
+# CORES chooses the two cores (0,1). Takes about six minutes; bench/cpu_peers.sh adds the comparison with PyTorch.
 set -euo pipefail
 headroom=$1 out=$2 cores=${CORES:-0,1}
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -15,7 +15,7 @@ two() { taskset -c "$cores" "$headroom" "$@" --quiet; }
 for switches in lossless lossless,bf16; do
   two profile "$model" --images 10 --steps 8 --opt "$switches" --save "$out/profile-${switches/,/-}.json"
 done
-two bench kernels --max-seconds 2 --save "$out/kernels.json"
+two bench kernels --turns 6 --max-seconds 5 --save "$out/kernels.json"
 for images in 10 1; do
   two ladder "$model" --images "$images" --rounds 2 --out "$out/ladder-$images"
 done

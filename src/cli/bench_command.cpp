@@ -37,6 +37,7 @@ struct Arguments {
   Protocol protocol;
   bool first_step = false;
   bool cold = false;
+  int turns = 1;
   std::string save;
   std::string filter;
   bool list = false;
@@ -63,7 +64,8 @@ void bench_suite(const Arguments& arguments) {
       *backend,
       {.filter = arguments.filter,
        .max_seconds = std::min(arguments.protocol.max_seconds, 5.0),
-       .cold = arguments.cold},
+       .cold = arguments.cold,
+       .turns = arguments.turns},
       [&](const KernelBenchProgress& at) {
         if (!progress)
           progress =
@@ -157,6 +159,7 @@ void print_start(const Pass& pass, double first_ms, std::size_t weight_bytes, co
 
 void bench(const Arguments& arguments) {
   if (arguments.model.model == "kernels") return bench_suite(arguments);
+  if (arguments.turns > 1) fail_usage("--turns is for the suite: headroom bench kernels");
   if (arguments.model.model == "load") return bench_loading(arguments);
   if (arguments.list || !arguments.filter.empty())
     fail_usage("--list and --filter are for the suite: headroom bench kernels");
@@ -283,6 +286,13 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
                     "also time requests of new shapes up to their first finished pass, the weights being there");
   command->add_flag("--cold", arguments->cold,
                     "also time passes (or kernels) before each of which the caches are filled with other data");
+  command
+      ->add_option(
+          "--turns", arguments->turns,
+          "of the suite `kernels`: turns that each benchmark takes with its yardstick, for a machine whose speed "
+          "changes; 1 measures yardsticks by themselves")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   command->add_option("--filter", arguments->filter, "of the suite, only names that match this regular expression")
       ->type_name("REGEX");
   command->add_flag("--list", arguments->list, "the names of the suite's benchmarks, and no more");

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
@@ -184,6 +187,80 @@ nlohmann::json request_of(const KernelCase& one) {
   return request;
 }
 
+double flops_of(const Program& program) {
+  double flops = 0;
+  for (const Step& step : program.steps) flops += step.cost.flops;
+  return flops;
+}
+
+/// What cases take turns with: the copy, or the fastest linear of a compute type that the suite has come by.
+class Yardsticks {
+ public:
+  struct Yardstick {
+    std::string name;
+    Stream* stream;
+    std::function<void()> submit;
+  };
+
+  explicit Yardsticks(Backend& backend) : backend_(backend) {}
+
+  /// Keeps a linear that was measured, if it is the fastest of its compute type.
+  void offer(const std::string& name, std::unique_ptr<OpRun> run, double ms) {
+    Linear& fastest = linear_[run->step().kernel->compute_type(run->step().spec)];
+    const double rate = flops_of(run->program()) / ms;
+    if (rate > fastest.rate) fastest = {name, rate, std::move(run)};
+  }
+  /// Nothing for linear itself, for what is several launches none of which is a product, and where there is no linear.
+  [[nodiscard]] std::optional<Yardstick> find(const KernelCase& one, const OpRun& run) {
+    const Step& step = run.step();
+    const bool is_product = std::ranges::any_of(
+        run.program().steps, [](const Step& other) { return other.cost.unit == ComputeUnit::kMatrix; });
+    if (one.spec.op == Op::kLinear || (!is_product && run.program().steps.size() > 1)) return std::nullopt;
+    if (!is_product) {
+      if (!copy_) copy_.emplace(backend_, static_cast<std::size_t>(kBigBytes));
+      return Yardstick{"copy", &copy_->stream(), [this] { copy_->submit(); }};
+    }
+    const auto found = linear_.find(step.kernel->compute_type(step.spec));
+    if (found == linear_.end()) return std::nullopt;
+    OpRun& linear = *found->second.run;
+    return Yardstick{found->second.name, &linear.stream(), [&linear] { linear.submit(); }};
+  }
+
+ private:
+  struct Linear {
+    std::string name;
+    double rate = 0;
+    std::unique_ptr<OpRun> run;
+  };
+  Backend& backend_;
+  std::optional<CopyRun> copy_;
+  std::map<DType, Linear> linear_;
+};
+
+/// Turns of a case and its yardstick, the one first and then the other first.
+struct Turns {
+  std::vector<Trials> launches, yardstick;
+};
+Turns take_turns(Backend& backend, OpRun& run, const Yardsticks::Yardstick& yardstick, int turns, Protocol protocol) {
+  constexpr int kLaunches = 6;
+  protocol.trials = kLaunches;
+  protocol.max_seconds /= 2 * turns;
+  Turns all;
+  const auto time = [&](std::vector<Trials>& of, Stream& stream, const std::function<void()>& submit) {
+    const int turn = static_cast<int>(of.size());
+    protocol.warmup_max = turn == 0 ? protocol.warmup_max : 2;
+    protocol.warmup_min = std::min(protocol.warmup_min, protocol.warmup_max);
+    of.push_back(time_submissions(backend, stream, submit, protocol));
+    of.back().process = turn;
+  };
+  for (int turn = 0; turn < turns; ++turn) {
+    if (turn % 2 == 0) time(all.yardstick, *yardstick.stream, yardstick.submit);
+    time(all.launches, run.stream(), [&] { run.submit(); });
+    if (turn % 2 == 1) time(all.yardstick, *yardstick.stream, yardstick.submit);
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<KernelCase> list_kernel_cases() { return Suite().list(); }
@@ -206,21 +283,34 @@ ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options,
   file.results.push_back(
       describe_kernel(backend, "copy", "copy", {{"bytes", kBigBytes}},
                       make_series("launch", time_copy(backend, static_cast<std::size_t>(kBigBytes), protocol))));
+  Yardsticks yardsticks(backend);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const KernelCase& one = cases[i];
     if (on_progress) on_progress({one.name, i + 1, total});
     try {
-      OpRun run(backend, one.spec, one.form);
-      const auto submit = [&] { run.submit(); };
-      const Trials trials = time_submissions(backend, run.stream(), submit, protocol);
+      auto run = std::make_unique<OpRun>(backend, one.spec, one.form);
+      const auto submit = [&] { run->submit(); };
+      std::optional<Yardsticks::Yardstick> yardstick;
+      if (options.turns > 1) yardstick = yardsticks.find(one, *run);
+      Turns turns;
+      if (yardstick)
+        turns = take_turns(backend, *run, *yardstick, options.turns, protocol);
+      else
+        turns.launches.push_back(time_submissions(backend, run->stream(), submit, protocol));
       Result result = describe_kernel(backend, one.name, std::string(name_of(one.spec.op)), request_of(one),
-                                      make_series("launch", trials));
+                                      make_series("launch", turns.launches));
+      if (yardstick) {
+        result.trials.push_back(make_series("yardstick", turns.yardstick));
+        result.tags.push_back(fmt::format("{}{}", kYardstickTag, yardstick->name));
+      }
       if (evictor)
         result.trials.push_back(
-            make_series("cold", time_cold_submissions(backend, run.stream(), submit, *evictor, protocol)));
-      PlanRecord plan = describe_plan(run.program());
+            make_series("cold", time_cold_submissions(backend, run->stream(), submit, *evictor, protocol)));
+      PlanRecord plan = describe_plan(run->program());
       result.plan = plan_id(plan);
       file.plans.try_emplace(*result.plan, std::move(plan));
+      if (options.turns > 1 && one.spec.op == Op::kLinear && one.form == OpForm::kWhole)
+        yardsticks.offer(one.name, std::move(run), series_of(result, "launch").statistics.median);
       file.results.push_back(std::move(result));
     } catch (const NoKernel& none) {
       if (on_skip) on_skip(one.name, fmt::format("no kernel runs it here ({})", none.reasons()));

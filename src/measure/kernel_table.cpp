@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
 #include "measure/kernel_suite.hpp"
+#include "measure/statistics.hpp"
 #include "measure/table.hpp"
 
 namespace headroom {
@@ -55,6 +57,45 @@ const TrialSeries* find_cold(const Result& result) {
   return found == result.trials.end() ? nullptr : &*found;
 }
 
+/// Of a case that took turns with a yardstick, the median over turns of how many times longer the yardstick took.
+std::optional<double> times_of_yardstick(const Result& result) {
+  const auto found = std::ranges::find(result.trials, "yardstick", &TrialSeries::what);
+  if (found == result.trials.end()) return std::nullopt;
+  const auto by_turn = [](const TrialSeries& series) {
+    std::map<std::int64_t, std::vector<double>> turns;
+    for (std::size_t i = 0; i < series.time_ms.size(); ++i) turns[series.process[i]].push_back(series.time_ms[i]);
+    return turns;
+  };
+  const auto launches = by_turn(series_of(result, "launch"));
+  std::vector<double> times;
+  for (const auto& [turn, yardstick] : by_turn(*found))
+    if (const auto launch = launches.find(turn); launch != launches.end())
+      times.push_back(median(yardstick) / median(launch->second));
+  if (times.empty()) return std::nullopt;
+  return median(times);
+}
+
+/// What a launch of the yardstick of such a case does, in FLOPs or bytes; 0 where the file does not hold it.
+double work_of_yardstick(const ResultFile& file, const Result& result) {
+  for (const std::string& tag : result.tags)
+    if (tag.starts_with(kYardstickTag))
+      for (const Result& other : file.results) {
+        if (other.name != tag.substr(kYardstickTag.size())) continue;
+        const Rate rate = rate_of(file, other);
+        const double ms = series_of(other, "launch").statistics.median;
+        return rate.plan == nullptr ? copied_gigabytes(other) * ms : rate.gflops() * ms;
+      }
+  return 0;
+}
+
+/// The share of a yardstick that ran by itself at `together`, or of the one that the case took turns with.
+std::string share_text(const ResultFile& file, const Result& result, double rate, double together) {
+  if (const std::optional<double> times = times_of_yardstick(result))
+    if (const double work = work_of_yardstick(file, result); work > 0)
+      return fmt::format("{:.2f}", *times * rate * series_of(result, "launch").statistics.median / work);
+  return together == 0 ? "-" : fmt::format("{:.2f}", rate / together);
+}
+
 }  // namespace
 
 std::string to_kernel_table(const ResultFile& file) {
@@ -90,12 +131,12 @@ std::string to_kernel_table(const ResultFile& file) {
       const auto best = product_gflops.find(rate.node().compute_type);
       cells.insert(cells.end(),
                    {format_significant(rate.gflops()), "-",
-                    best == product_gflops.end() ? "-" : fmt::format("{:.2f}", rate.gflops() / best->second)});
+                    share_text(file, result, rate.gflops(), best == product_gflops.end() ? 0 : best->second)});
     } else if (!rate.is_one_launch()) {
       cells.insert(cells.end(), {"-", "-", "-"});
     } else {
       cells.insert(cells.end(), {"-", format_significant(rate.gigabytes()),
-                                 copy_gigabytes == 0 ? "-" : fmt::format("{:.2f}", rate.gigabytes() / copy_gigabytes)});
+                                 share_text(file, result, rate.gigabytes(), copy_gigabytes)});
     }
     if (has_cold) {
       const TrialSeries* cold = find_cold(result);

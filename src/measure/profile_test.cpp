@@ -80,6 +80,45 @@ TEST(KernelSuite, FiltersByNameAndRefusesWhatTakesNothing) {
   EXPECT_THAT(to_kernel_table(file), AllOf(HasSubstr("memcpy"), HasSubstr("5440x192x192"), HasSubstr("GFLOP/s")));
 }
 
+TEST(KernelSuite, TakesTurnsWithAYardstick) {
+  const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
+  ResultFile file = bench_kernels(
+      *backend,
+      {.filter = "^(linear f32 5440x192x(192|576)|matmul f32 context.*|cast.*)$", .max_seconds = 0.05, .turns = 3});
+  ASSERT_EQ(file.results.size(), 5U);
+  EXPECT_TRUE(file.results[1].tags.empty()) << "linear is what others take turns with";
+  EXPECT_EQ(file.results[1].trials.size(), 1U);
+  for (const std::size_t i : {3U, 4U}) {
+    const Result& result = file.results[i];
+    ASSERT_EQ(result.trials.size(), 2U) << result.name;
+    EXPECT_EQ(result.trials[1].what, "yardstick");
+    for (const TrialSeries& series : result.trials) {
+      EXPECT_EQ(series.process.front(), 0);
+      EXPECT_EQ(series.process.back(), 2);
+    }
+  }
+  EXPECT_EQ(file.results[4].tags, std::vector<std::string>{"yardstick: copy"});
+  const std::string linear = file.results[3].tags.at(0);
+  EXPECT_TRUE(linear.starts_with("yardstick: linear f32 5440x192x")) << linear;
+
+  // Where the yardstick took twice as long in most turns, the share is what it is at twice its rate.
+  const auto share = [&] {
+    const std::string table = to_kernel_table(file);
+    const std::size_t row = table.find("cast f32 to bf16");
+    const std::string line = table.substr(row, table.find('\n', row) - row);
+    return std::stod(line.substr(line.rfind(' ')));
+  };
+  TrialSeries& launch = file.results[4].trials[0];
+  TrialSeries& yardstick = file.results[4].trials[1];
+  launch.time_ms.assign(launch.time_ms.size(), 10);
+  launch.statistics = summarize(launch.time_ms);
+  for (std::size_t i = 0; i < yardstick.time_ms.size(); ++i) yardstick.time_ms[i] = yardstick.process[i] == 1 ? 50 : 5;
+  const double once = share();
+  for (std::size_t i = 0; i < yardstick.time_ms.size(); ++i) yardstick.time_ms[i] = yardstick.process[i] == 1 ? 50 : 10;
+  EXPECT_GT(once, 0);
+  EXPECT_NEAR(share(), 2 * once, 0.011);
+}
+
 TEST(KernelSuite, TimesFusedOpsAsTheirPlainOpsAndWithColdCaches) {
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
   const ResultFile file =

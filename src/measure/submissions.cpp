@@ -89,13 +89,20 @@ Trials time_cold_submissions(Backend& backend, Stream& stream, const std::functi
       protocol);
 }
 
+CopyRun::CopyRun(Backend& backend, std::size_t bytes)
+    : backend_(backend),
+      from_(backend.allocate(bytes, MemoryCategory::kWorkspace)),
+      to_(backend.allocate(bytes, MemoryCategory::kWorkspace)),
+      stream_(backend.make_stream()) {
+  fill(backend, *stream_, from_);
+}
+
+void CopyRun::submit() { backend_.copy_on_device(*stream_, to_.data(), from_.data(), from_.bytes()); }
+
 Trials time_copy(Backend& backend, std::size_t bytes, const Protocol& protocol) {
-  const Buffer from = backend.allocate(bytes, MemoryCategory::kWorkspace);
-  const Buffer to = backend.allocate(bytes, MemoryCategory::kWorkspace);
-  const std::unique_ptr<Stream> stream = backend.make_stream();
-  fill(backend, *stream, from);
+  CopyRun copy(backend, bytes);
   return time_submissions(
-      backend, *stream, [&] { backend.copy_on_device(*stream, to.data(), from.data(), bytes); }, protocol);
+      backend, copy.stream(), [&] { copy.submit(); }, protocol);
 }
 
 }  // namespace headroom

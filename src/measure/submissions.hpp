@@ -41,7 +41,21 @@ class CacheEvictor {
 [[nodiscard]] Trials time_cold_submissions(Backend& backend, Stream& stream, const std::function<void()>& submit,
                                            CacheEvictor& evictor, const Protocol& protocol);
 
-/// Times to copy `bytes` on the device (read once and written once), all threads of a CPU at work.
+/// A copy of `bytes` on the device (read once and written once), all threads of a CPU at work.
+class CopyRun {
+ public:
+  /// Throws OutOfMemory where both tensors do not fit. `backend` must outlive the object.
+  CopyRun(Backend& backend, std::size_t bytes);
+  void submit();
+  [[nodiscard]] Stream& stream() { return *stream_; }
+
+ private:
+  Backend& backend_;
+  Buffer from_, to_;
+  std::unique_ptr<Stream> stream_;
+};
+
+/// Times of such a copy.
 [[nodiscard]] Trials time_copy(Backend& backend, std::size_t bytes, const Protocol& protocol);
 
 }  // namespace headroom
