@@ -75,8 +75,8 @@ struct AttentionProblem {
   double least = 0;
   for (std::int64_t group = unit; group <= std::max(unit, most); group += unit) {
     const std::int64_t groups = heads * ((queries + group - 1) / group);
-    const double cost = static_cast<double>((groups + threads - 1) / threads) *
-                        (static_cast<double>(std::min(group, queries)) + kPacking);
+    const std::int64_t rounds = (groups + threads - 1) / threads;
+    const double cost = static_cast<double>(rounds) * (static_cast<double>(std::min(group, queries)) + kPacking);
     if (least == 0 || cost < least) {
       least = cost;
       best = group;

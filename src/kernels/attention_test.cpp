@@ -53,11 +53,11 @@ TEST_P(Attention, AScaleOfZeroIsTheMeanOfTheValues) {
 class AmxAttention : public testing::Test {
  protected:
   void SetUp() override {
-    target = make_backend(DeviceKind::kCpu)->properties().target;
-    if (target.cpu_isa < CpuIsa::kAmx) GTEST_SKIP() << "this CPU has no AMX";
+    target_ = make_backend(DeviceKind::kCpu)->properties().target;
+    if (target_.cpu_isa < CpuIsa::kAmx) GTEST_SKIP() << "this CPU has no AMX";
   }
 
-  Target target;
+  Target target_;
 };
 
 TEST_F(AmxAttention, MatchesTheOracle) {
@@ -73,9 +73,9 @@ TEST_F(AmxAttention, MatchesTheOracle) {
     for (const double scale : {1 / std::sqrt(static_cast<double>(sizes.key_dim)), -0.3, 0.0}) {
       for (const TestStrides strides : {TestStrides::kDense, TestStrides::kPadded, TestStrides::kPermuted}) {
         for (const int threads : {1, 2, 16}) {
-          target.threads = threads;
+          target_.threads = threads;
           const Comparison result = compare_with_oracle(amx_attention(), attention_spec(DType::kBF16, sizes, scale),
-                                                        target, seed++, default_tolerance(DType::kBF16), strides);
+                                                        target_, seed++, default_tolerance(DType::kBF16), strides);
           EXPECT_TRUE(result.passed) << sizes.queries << " queries, " << sizes.keys << " keys, dims " << sizes.key_dim
                                      << " and " << sizes.value_dim << ", scale " << scale << ": " << result.message;
         }
@@ -90,9 +90,9 @@ TEST_F(AmxAttention, TakesScoresThatWouldOverflowAnExponential) {
     for (const Sizes& sizes : {Sizes{1, 2, 33, 100, 16, 16}, Sizes{1, 1, 40, 2000, 16, 16},
                                Sizes{1, 1, 40, 600, 16, 80}, Sizes{1, 1, 1, 5, 64, 8}})
       for (const int threads : {1, 2}) {
-        target.threads = threads;
+        target_.threads = threads;
         const Comparison result = compare_with_oracle(amx_attention(), attention_spec(DType::kBF16, sizes, scale),
-                                                      target, 1, {.relative_l2 = 6e-3, .max_ulps_of_peak = 1e6});
+                                                      target_, 1, {.relative_l2 = 6e-3, .max_ulps_of_peak = 1e6});
         EXPECT_TRUE(result.passed) << sizes.keys << " keys, scale " << scale << ": " << result.message;
       }
 }

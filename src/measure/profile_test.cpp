@@ -76,7 +76,7 @@ TEST(KernelSuite, FiltersByNameAndRefusesWhatTakesNothing) {
   const ResultFile file = bench_kernels(*backend, {.filter = "^linear f32 5440x192x192$", .max_seconds = 0.05});
   ASSERT_EQ(file.results.size(), 2U);
   EXPECT_EQ(file.results[0].subject.name, "copy");
-  EXPECT_EQ(file.plans.at(*file.results[1].plan).nodes.front().cost_flops, 5440.0 * 192 * (2 * 192 + 1));
+  EXPECT_EQ(file.plans.at(file.results[1].plan.value()).nodes.front().cost_flops, 5440.0 * 192 * (2 * 192 + 1));
   EXPECT_THAT(to_kernel_table(file), AllOf(HasSubstr("memcpy"), HasSubstr("5440x192x192"), HasSubstr("GFLOP/s")));
 }
 
@@ -126,8 +126,8 @@ TEST(KernelSuite, TimesFusedOpsAsTheirPlainOpsAndWithColdCaches) {
   ASSERT_EQ(file.results.size(), 3U);
   EXPECT_EQ(file.results[2].name, file.results[1].name + ", standard");
   EXPECT_NE(work_hash(file.results[2].subject), work_hash(file.results[1].subject));
-  EXPECT_EQ(file.plans.at(*file.results[1].plan).nodes.size(), 1U);
-  EXPECT_GE(file.plans.at(*file.results[2].plan).nodes.size(), 3U);
+  EXPECT_EQ(file.plans.at(file.results[1].plan.value()).nodes.size(), 1U);
+  EXPECT_GE(file.plans.at(file.results[2].plan.value()).nodes.size(), 3U);
   EXPECT_EQ(file.results[1].trials.at(1).what, "cold");
   EXPECT_THAT(to_kernel_table(file), AllOf(HasSubstr("cold"), HasSubstr("onednn.matmul + highway.softmax")));
 }

@@ -149,7 +149,7 @@ int concats_launched(const std::function<void(Builder&, ValueId, ValueId, ValueI
   Graph graph("columns");
   Builder b(graph);
   const auto rows = [&](const char* name, Shape shape) {
-    return b.silu(graph.add_input(name, TensorType{.shape = std::move(shape)}));
+    return b.silu(graph.add_input(name, TensorType{.shape = shape}));
   };
   const ValueId text = rows("text", {3, kRow});
   const ValueId image = rows("image", {5, kRow});
