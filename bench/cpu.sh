@@ -13,7 +13,7 @@ mkdir -p "$out/scaling"
 two() { taskset -c "$cores" "$headroom" "$@" --quiet; }
 
 for switches in lossless lossless,bf16; do
-  two profile "$model" --images 10 --steps 8 --opt "$switches" --save "$out/profile-${switches/,/-}.json"
+  two profile "$model" --images 10 --steps 8 --turns 8 --trials 40 --opt "$switches" --save "$out/profile-${switches/,/-}.json"
 done
 two bench kernels --turns 6 --max-seconds 5 --save "$out/kernels.json"
 for images in 10 1; do

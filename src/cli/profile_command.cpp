@@ -65,6 +65,7 @@ ResultFile to_file(const Arguments& arguments, const SwitchSet& switches, const 
        .tags = {},
        .plan = id,
        .profile = measured.launches});
+  if (measured.floors.size() > 1) file.results.back().trials.push_back(make_series("step_floor", measured.floors));
   if (arguments.model.random_weights) file.results.back().tags.push_back("random_weights");
   return file;
 }
@@ -108,6 +109,11 @@ void add_profile_command(CLI::App& app) {
   add_request_options(*command, arguments->request, arguments->size);
   command->add_option("--trials", arguments->options.trials, "steps to time, at least")
       ->check(CLI::Range(3, 100'000))
+      ->capture_default_str();
+  command
+      ->add_option("--turns", arguments->options.turns,
+                   "turns in which steps and floors are measured, for a machine whose speed changes")
+      ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_flag("--every-launch", arguments->every_launch, "a line for each launch instead of each kind of op");
   command->add_flag("--by-module", arguments->by_module, "a line for each module, equal ones of all blocks together")

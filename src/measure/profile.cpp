@@ -14,10 +14,15 @@
 namespace headroom {
 namespace {
 
+int divide_up(int n, int parts) { return (n + parts - 1) / parts; }
+
 /// Measures floors, each only once.
 class Floors {
  public:
-  Floors(Backend& backend, double seconds) : backend_(backend), protocol_(short_protocol(backend, seconds)) {}
+  Floors(Backend& backend, const ProfileOptions& options)
+      : backend_(backend), protocol_(short_protocol(backend, options.floor_seconds / options.turns)) {
+    protocol_.trials = divide_up(protocol_.trials, options.turns);
+  }
 
   double floor_ms(const Step& step, std::string& of) {
     if (step.kernel == nullptr || step.cost.unit != ComputeUnit::kMatrix) {
@@ -62,17 +67,18 @@ class Profiler {
            const ProfileObserver& observer)
       : generator_(generator), requests_(requests), options_(options), observer_(observer) {}
 
-  Trials time_steps() {
+  Trials time_steps(int turn) {
     Trials steps;
     std::int64_t seen = 0;
     constexpr std::int64_t kWarmup = 5;
-    const std::int64_t enough = kWarmup + options_.trials;
+    const std::int64_t enough = kWarmup + divide_up(options_.trials, options_.turns);
     while (seen < enough)
       (void)generator_.generate(requests_, [&](std::int64_t, double milliseconds) {
         if (seen++ >= kWarmup) steps.wall_ms.push_back(milliseconds);
         tell("timing steps", std::min(seen, enough), enough);
       });
     steps.warmup = kWarmup;
+    steps.process = turn;
     return steps;
   }
 
@@ -171,7 +177,7 @@ Profile profile(Generator& generator, Backend& backend, std::span<const ImageReq
   if (loop == nullptr) fail("{} has no loop: there are no steps to profile", program.graph.name());
   Profiler profiler(generator, requests, options, observer);
   Profile result;
-  result.steps = profiler.time_steps();
+  result.steps.push_back(profiler.time_steps(0));
   std::vector<std::vector<double>> times;
   if (backend.properties().target.device == DeviceKind::kCpu) {
     times = profiler.time_launches(result.slices);
@@ -180,27 +186,51 @@ Profile profile(Generator& generator, Backend& backend, std::span<const ImageReq
     times = profiler.trace_launches(*trace, result.slices, result.launches.idle_share);
   }
 
-  Floors floors(backend, options.floor_seconds);
   const int count = static_cast<int>(program.steps.size());
-  for (int i = 0; i < count; ++i) {
-    profiler.tell("measuring floors", i + 1, count);
-    const Step& step = program.steps[static_cast<std::size_t>(i)];
-    const bool in_loop = i >= loop->first && i < loop->last;
-    std::string floor_of;
-    const double floor_ms = floors.floor_ms(step, floor_of);
-    const double time_ms = median(times[static_cast<std::size_t>(i)]);
-    result.launches.runs.push_back(in_loop ? loop->trip_count : 1);
-    result.launches.time_ms.push_back(time_ms);
-    result.launches.floor_ms.push_back(floor_ms);
-    result.launches.floor_of.push_back(std::move(floor_of));
-    if (in_loop) {
-      result.step_launches_ms += time_ms;
-      result.step_floor_ms += floor_ms;
-    } else {
-      result.once_ms += time_ms;
+  const auto is_in_loop = [&](int i) { return i >= loop->first && i < loop->last; };
+  std::vector<std::vector<double>> floor_ms(program.steps.size());
+  std::vector<std::string> floor_of(program.steps.size());
+  for (int turn = 0; turn < options.turns; ++turn) {
+    if (turn > 0) result.steps.push_back(profiler.time_steps(turn));
+    Floors floors(backend, options);
+    double of_step = 0;
+    for (int i = 0; i < count; ++i) {
+      profiler.tell("measuring floors", turn * count + i + 1, options.turns * count);
+      const auto at = static_cast<std::size_t>(i);
+      floor_ms[at].push_back(floors.floor_ms(program.steps[at], floor_of[at]));
+      if (is_in_loop(i)) of_step += floor_ms[at].back();
     }
+    result.floors.push_back({.wall_ms = {of_step}, .process = turn});
+  }
+  for (int i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const double time_ms = median(times[at]);
+    result.launches.runs.push_back(is_in_loop(i) ? loop->trip_count : 1);
+    result.launches.time_ms.push_back(time_ms);
+    result.launches.floor_ms.push_back(median(floor_ms[at]));
+    result.launches.floor_of.push_back(std::move(floor_of[at]));
+    (is_in_loop(i) ? result.step_launches_ms : result.once_ms) += time_ms;
   }
   return result;
+}
+
+double Profile::step_ms() const {
+  std::vector<double> all;
+  for (const Trials& turn : steps) all.insert(all.end(), turn.wall_ms.begin(), turn.wall_ms.end());
+  return median(all);
+}
+
+double Profile::step_floor_ms() const {
+  std::vector<double> all;
+  for (const Trials& turn : floors) all.push_back(turn.wall_ms.front());
+  return median(all);
+}
+
+double Profile::over_floor() const {
+  std::vector<double> all;
+  for (std::size_t turn = 0; turn < steps.size(); ++turn)
+    all.push_back(median(steps[turn].wall_ms) / floors[turn].wall_ms.front());
+  return median(all);
 }
 
 }  // namespace headroom

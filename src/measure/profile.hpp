@@ -17,6 +17,9 @@ namespace headroom {
 struct ProfileOptions {
   int trials = 20;           ///< steps to time whole, and again launch by launch, at least
   double floor_seconds = 1;  ///< for each floor that is measured
+  /// With 2 or more, whole steps and floors are measured in so many turns, each with its share of the trials and
+  /// seconds, so that both meet the same moods of a shared machine.
+  int turns = 1;
 };
 
 /// What a line of the table stands for: launches of one op and kernel, those of one module (`blocks.*.attn.to_q`), or
@@ -33,12 +36,19 @@ using ProfileObserver = std::function<void(std::string_view phase, std::int64_t 
 /// bytes as it must move at the least. Launches inside the denoise loop make up the step; those before and after it run
 /// once a request.
 struct Profile {
-  Trials steps;  ///< ms of whole denoise steps, nothing observed inside
+  std::vector<Trials> steps;   ///< ms of whole denoise steps, nothing observed inside; for each turn
+  std::vector<Trials> floors;  ///< sum of the floors of the launches of a step, as one trial; for each turn
   ProfileRecord launches;
-  double step_floor_ms = 0;        ///< sum over the launches of a step
-  double step_launches_ms = 0;     ///< sum of their median times
+  double step_launches_ms = 0;     ///< sum of the median times of the launches of a step
   double once_ms = 0;              ///< sum of the median times of launches outside the loop
   std::vector<TraceSlice> slices;  ///< what ran when, of the last request that was observed
+
+  /// Of the whole steps, of all turns.
+  [[nodiscard]] double step_ms() const;
+  /// The median over turns.
+  [[nodiscard]] double step_floor_ms() const;
+  /// How many times its floors a step takes: the median over turns of each turn's own.
+  [[nodiscard]] double over_floor() const;
 };
 
 /// Profiles the generator's program on `requests`. Throws Error where it has no loop.

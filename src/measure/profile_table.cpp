@@ -98,7 +98,7 @@ std::string to_profile_table(const Profile& profile, const PlanRecord& plan, Pro
   if (rows != ProfileRows::kModule) table.add_column("kernel", Align::kLeft);
   for (const char* header : {"launches", "time", "share", "bytes", "floor", "of", "over it", "headroom"})
     table.add_column(header);
-  const double step_ms = median(profile.steps.wall_ms);
+  const double step_ms = profile.step_ms();
   add_rows(table, step, rows, step_ms);
   if (!once.empty()) {
     table.add_rule();
@@ -106,8 +106,8 @@ std::string to_profile_table(const Profile& profile, const PlanRecord& plan, Pro
   }
   std::string text = table.render();
   text += fmt::format("\na step takes {}; its launches, one by one, {}; their floors {}: {} over the floor\n",
-                      format_ms(step_ms), format_ms(profile.step_launches_ms), format_ms(profile.step_floor_ms),
-                      format_factor(step_ms / profile.step_floor_ms));
+                      format_ms(step_ms), format_ms(profile.step_launches_ms), format_ms(profile.step_floor_ms()),
+                      format_factor(profile.over_floor()));
   if (profile.launches.idle_share)
     text += fmt::format("the device is idle for {:.2f}% of a step\n", 100 * *profile.launches.idle_share);
   if (!once.empty()) text += fmt::format("below the rule: once a request, {}\n", format_ms(profile.once_ms));

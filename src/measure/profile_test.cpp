@@ -41,8 +41,10 @@ TEST_F(ProfileTest, EveryLaunchHasATimeAndAFloor) {
     EXPECT_TRUE(launches.runs[i] == 3 || launches.runs[i] == 1);
     if (launches.runs[i] == 3) step_floor_ms += launches.floor_ms[i];
   }
-  EXPECT_DOUBLE_EQ(measured.step_floor_ms, step_floor_ms);
-  EXPECT_GE(measured.steps.wall_ms.size(), 4U);
+  EXPECT_DOUBLE_EQ(measured.step_floor_ms(), step_floor_ms);
+  ASSERT_EQ(measured.steps.size(), 1U);
+  EXPECT_GE(measured.steps.front().wall_ms.size(), 4U);
+  EXPECT_DOUBLE_EQ(measured.over_floor(), measured.step_ms() / step_floor_ms);
 
   const PlanRecord plan = describe_plan(program);
   EXPECT_THAT(to_profile_table(measured, plan, ProfileRows::kOp),
@@ -67,6 +69,34 @@ TEST_F(ProfileTest, AnOpAloneRunsTheKernelThatAPlanChooses) {
   run.run();
   EXPECT_EQ(run.step().kernel->name(), "onednn.linear");
   EXPECT_EQ(run.step().cost.flops, 2.0 * 4 * 8 * 16);
+}
+
+TEST_F(ProfileTest, TakesTurns) {
+  Generator generator(
+      model_, *backend_, weights_,
+      {.images = 1, .token_rows = 2, .token_columns = 2, .steps = 3, .switches = SwitchSet::parse("arena")});
+  const ImageRequest request{.label = 1, .seed = 2};
+  const Profile measured =
+      profile(generator, *backend_, std::span(&request, 1), {.trials = 6, .floor_seconds = 0.01, .turns = 3});
+  ASSERT_EQ(measured.steps.size(), 3U);
+  ASSERT_EQ(measured.floors.size(), 3U);
+  for (const std::size_t turn : {0U, 1U, 2U}) {
+    EXPECT_EQ(measured.steps[turn].process, turn);
+    EXPECT_EQ(measured.floors[turn].process, turn);
+    EXPECT_GE(measured.steps[turn].wall_ms.size(), 2U);
+    EXPECT_EQ(measured.floors[turn].wall_ms.size(), 1U);
+  }
+}
+
+TEST(ProfileTurns, EachIsHeldAgainstItsOwnFloors) {
+  // Two turns of a quiet machine and one of a machine at half speed.
+  const Profile measured{.steps = {{.wall_ms = {11, 12, 13}}, {.wall_ms = {24, 24}}, {.wall_ms = {12, 12}}},
+                         .floors = {{.wall_ms = {10}}, {.wall_ms = {20}}, {.wall_ms = {10}}},
+                         .launches = {},
+                         .slices = {}};
+  EXPECT_DOUBLE_EQ(measured.step_ms(), 12);
+  EXPECT_DOUBLE_EQ(measured.step_floor_ms(), 10);
+  EXPECT_DOUBLE_EQ(measured.over_floor(), 1.2);
 }
 
 TEST(KernelSuite, FiltersByNameAndRefusesWhatTakesNothing) {
