@@ -66,7 +66,7 @@ ResultFile to_file(const Arguments& arguments, const SwitchSet& switches, const 
        .plan = id,
        .profile = measured.launches});
   if (measured.floors.size() > 1) file.results.back().trials.push_back(make_series("step_floor", measured.floors));
-  if (arguments.model.random_weights) file.results.back().tags.push_back("random_weights");
+  if (arguments.model.random_weights) file.results.back().tags.emplace_back("random_weights");
   return file;
 }
 
