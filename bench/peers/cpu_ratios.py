@@ -8,9 +8,10 @@ each side and of the ratio, and the least and the largest ratio.
 """
 
 import argparse
-import json
 import pathlib
 import statistics
+
+from h200_ratios import median, results
 
 MATCHES = {
     "eager-f32": "fp32, eager",
@@ -22,8 +23,7 @@ MATCHES = {
 
 
 def forward_ms(path):
-    result = json.loads(path.read_text(encoding="utf-8"))["results"][0]
-    return statistics.median(next(series["time"] for series in result["trials"] if series["what"] == "forward"))
+    return median(results(path)[0], "forward")
 
 
 def main():
