@@ -248,8 +248,7 @@ Turns take_turns(Backend& backend, OpRun& run, const Yardsticks::Yardstick& yard
   Turns all;
   const auto time = [&](std::vector<Trials>& of, Stream& stream, const std::function<void()>& submit) {
     const int turn = static_cast<int>(of.size());
-    protocol.warmup_max = turn == 0 ? protocol.warmup_max : 2;
-    protocol.warmup_min = std::min(protocol.warmup_min, protocol.warmup_max);
+    if (turn > 0) protocol.warmup_min = protocol.warmup_max = 2;
     of.push_back(time_submissions(backend, stream, submit, protocol));
     of.back().process = turn;
   };

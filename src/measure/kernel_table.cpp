@@ -26,11 +26,12 @@ struct Rate {
   }
   /// Of what is not a product, only as long as it is one launch: several move more bytes than the work needs.
   [[nodiscard]] double gigabytes() const { return node().cost_bytes / median_ms * 1e-6; }
-  [[nodiscard]] double gflops() const {
+  [[nodiscard]] double flops() const {
     double flops = 0;
     for (const PlannedNode& node : plan->nodes) flops += node.cost_flops;
-    return flops / median_ms * 1e-6;
+    return flops;
   }
+  [[nodiscard]] double gflops() const { return flops() / median_ms * 1e-6; }
   [[nodiscard]] std::string kernels() const {
     if (plan == nullptr) return "memcpy";
     if (is_one_launch()) return fmt::format("{} ({})", node().kernel, node().implementation);
@@ -46,10 +47,8 @@ Rate rate_of(const ResultFile& file, const Result& result) {
   return rate;
 }
 
-double copied_gigabytes(const Result& copy) {
-  const double bytes = 2.0 * copy.subject.request.at("bytes").get<double>();  // read and written
-  return bytes / series_of(copy, "launch").statistics.median * 1e-6;
-}
+/// Read and written.
+double copied_bytes(const Result& copy) { return 2.0 * copy.subject.request.at("bytes").get<double>(); }
 
 /// Null where launches were not timed with cold caches.
 const TrialSeries* find_cold(const Result& result) {
@@ -82,17 +81,17 @@ double work_of_yardstick(const ResultFile& file, const Result& result) {
       for (const Result& other : file.results) {
         if (other.name != tag.substr(kYardstickTag.size())) continue;
         const Rate rate = rate_of(file, other);
-        const double ms = series_of(other, "launch").statistics.median;
-        return rate.plan == nullptr ? copied_gigabytes(other) * ms : rate.gflops() * ms;
+        return rate.plan == nullptr ? copied_bytes(other) : rate.flops();
       }
   return 0;
 }
 
-/// The share of a yardstick that ran by itself at `together`, or of the one that the case took turns with.
-std::string share_text(const ResultFile& file, const Result& result, double rate, double together) {
+/// The share of the yardstick that the case took turns with, of what a launch does in FLOPs or bytes; otherwise that of
+/// one that ran by itself at rate `together`, of `rate`.
+std::string share_text(const ResultFile& file, const Result& result, double work, double rate, double together) {
   if (const std::optional<double> times = times_of_yardstick(result))
-    if (const double work = work_of_yardstick(file, result); work > 0)
-      return fmt::format("{:.2f}", *times * rate * series_of(result, "launch").statistics.median / work);
+    if (const double other = work_of_yardstick(file, result); other > 0)
+      return fmt::format("{:.2f}", *times * work / other);
   return together == 0 ? "-" : fmt::format("{:.2f}", rate / together);
 }
 
@@ -112,7 +111,8 @@ std::string to_kernel_table(const ResultFile& file) {
   double copy_gigabytes = 0;
   std::map<std::string, double> product_gflops;  // the best linear of each dtype
   for (const Result& result : file.results) {
-    if (result.subject.name == "copy") copy_gigabytes = copied_gigabytes(result);
+    if (result.subject.name == "copy")
+      copy_gigabytes = copied_bytes(result) / series_of(result, "launch").statistics.median * 1e-6;
     if (result.subject.name != "linear") continue;
     const Rate rate = rate_of(file, result);
     if (!rate.is_one_launch()) continue;
@@ -129,14 +129,14 @@ std::string to_kernel_table(const ResultFile& file) {
       cells.insert(cells.end(), {"-", format_significant(copy_gigabytes), "1.00"});
     } else if (rate.is_product()) {
       const auto best = product_gflops.find(rate.node().compute_type);
-      cells.insert(cells.end(),
-                   {format_significant(rate.gflops()), "-",
-                    share_text(file, result, rate.gflops(), best == product_gflops.end() ? 0 : best->second)});
+      cells.insert(cells.end(), {format_significant(rate.gflops()), "-",
+                                 share_text(file, result, rate.flops(), rate.gflops(),
+                                            best == product_gflops.end() ? 0 : best->second)});
     } else if (!rate.is_one_launch()) {
       cells.insert(cells.end(), {"-", "-", "-"});
     } else {
       cells.insert(cells.end(), {"-", format_significant(rate.gigabytes()),
-                                 share_text(file, result, rate.gigabytes(), copy_gigabytes)});
+                                 share_text(file, result, rate.node().cost_bytes, rate.gigabytes(), copy_gigabytes)});
     }
     if (has_cold) {
       const TrialSeries* cold = find_cold(result);
