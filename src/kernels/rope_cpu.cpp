@@ -170,8 +170,7 @@ HWY_INLINE void turn_head(std::int64_t pairs, const T* from, Y to, float inverse
   };
   std::int64_t i = 0;
   for (; i + lanes() <= pairs; i += lanes()) {
-    if constexpr (Place<Y>::kStreams && !kNorm)
-      prefetch_group(from + 2 * i + kAheadBytes / static_cast<std::int64_t>(sizeof(T)));
+    if constexpr (Place<Y>::kStreams && !kNorm) prefetch_group_ahead(from + 2 * i);
     store_all_pairs(result(i, lanes()), to + 2 * i);
   }
   if (i < pairs) store_pairs(result(i, pairs - i), to + 2 * i, pairs - i);

@@ -559,6 +559,11 @@ HWY_INLINE void prefetch_group(const T* from) {
   constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
   for (std::int64_t i = 0; i < kGroup; i += kLine) hwy::Prefetch(from + i);
 }
+/// The group kAheadBytes behind one that is read.
+template <class T>
+HWY_INLINE void prefetch_group_ahead(const T* from) {
+  prefetch_group(from + kAheadBytes / static_cast<std::int64_t>(sizeof(T)));
+}
 
 /// The row of T that is read after the one at hand, asked for group by group while that is gone through kPasses times,
 /// a part in each, so that memory has work throughout. Where Y is not written past the cache, nothing is asked for.

@@ -78,7 +78,7 @@ HWY_INLINE Row advance(std::int64_t n, const Row& before, Y y, const T* x, Row& 
   Vector even = hn::Set(d, -std::numeric_limits<float>::infinity());
   Vector odd = even;
   const auto advance_group = [&](std::int64_t i, std::int64_t count) HWY_ATTR {
-    if constexpr (Place<Y>::kStreams) prefetch_group(after + i + kAheadBytes / static_cast<std::int64_t>(sizeof(T)));
+    if constexpr (Place<Y>::kStreams) prefetch_group_ahead(after + i);
     if constexpr (kFinish) finish_group(exponentials, i, count, factor, y);
     const Pairs v = load_group<T>(x + i, count);
     const Pairs power = keep_first_of_group<T>({exponential(v.even), exponential(v.odd)}, count);
