@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/divide_up.hpp"
 #include "kernels/attention_problem.hpp"
 
 // How attention_amx.cpp cuts its work into items and where each part lies in scratch.
@@ -27,8 +28,6 @@ static_assert(kScoreRing > kAhead && kRing > kLag);
 /// another task and head.
 inline constexpr std::int64_t kInFlight = kAhead + 2;
 inline constexpr std::int64_t kMaxTaskBlocks = 24;  ///< blocks of queries that share a pass over the keys
-
-[[nodiscard]] constexpr std::int64_t divide_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit; }
 
 /// The problem, cut up, and where each part lies in scratch, in bytes.
 struct AmxTiles {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/divide_up.hpp"
 #include "base/error.hpp"
 #include "kernels/kernel.hpp"
 
@@ -74,8 +75,7 @@ struct AttentionProblem {
   std::int64_t best = unit;
   double least = 0;
   for (std::int64_t group = unit; group <= std::max(unit, most); group += unit) {
-    const std::int64_t groups = heads * ((queries + group - 1) / group);
-    const std::int64_t rounds = (groups + threads - 1) / threads;
+    const std::int64_t rounds = divide_up(heads * divide_up(queries, group), threads);
     const double cost = static_cast<double>(rounds) * (static_cast<double>(std::min(group, queries)) + kPacking);
     if (least == 0 || cost < least) {
       least = cost;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/divide_up.hpp"
 #include "base/error.hpp"
 #include "measure/device_times.hpp"
 #include "measure/op_run.hpp"
@@ -13,8 +14,6 @@
 
 namespace headroom {
 namespace {
-
-int divide_up(int n, int parts) { return (n + parts - 1) / parts; }
 
 /// Measures floors, each only once.
 class Floors {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "base/divide_up.hpp"
 #include "kernels/cuda/grid_rows.hpp"
 #include "kernels/cuda/launched.hpp"
 
@@ -24,8 +25,6 @@ bool is_aligned(const GridRows<N>& grid, int width, std::initializer_list<const 
       if (!grid.repeats[k] && grid.extents[axis] > 1 && grid.strides[axis][k] % width != 0) return false;
   return true;
 }
-
-inline std::int64_t divide_up(std::int64_t number, std::int64_t divisor) { return (number + divisor - 1) / divisor; }
 
 /// A grid of `blocks` blocks along x, which takes 2^31 - 1.
 inline dim3 blocks_along_x(std::int64_t blocks) { return dim3(static_cast<unsigned>(blocks)); }
