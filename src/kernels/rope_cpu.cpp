@@ -20,6 +20,10 @@
 //   as here, blocks of 12 KiB                                                           0.95  0.94
 //   as here, blocks of 6 KiB                                                            0.96  0.93
 // Rounding to bf16 by an addition changes nothing there.
+//
+// Within the caches, where a product has just left x in those of another core, asking 2 KiB ahead saves 40% of the
+// time: 0.49 ms in place of 0.86 for a query and a key of 20 images, 272 positions and 3 heads of 64 in bf16, two
+// cores, and 0.67 in place of 1.16 in f32. Asking for the next position only, 384 bytes ahead, saves half of that.
 
 #include <algorithm>
 #include <array>
@@ -56,16 +60,23 @@ struct RopeRows {
   /// what has been asked for stay in the first-level cache.
   [[nodiscard]] std::int64_t block() const {
     constexpr std::int64_t kBytes = 6 << 10;
-    const std::int64_t bytes = heads * loop.inner.extent * static_cast<std::int64_t>(size_of(dtype));
-    return std::clamp<std::int64_t>(kBytes / bytes, 1, kMostPositions);
+    return std::clamp<std::int64_t>(kBytes / position_bytes(), 1, kMostPositions);
   }
-  /// From one position of x to the next, in elements.
-  [[nodiscard]] std::int64_t x_stride() const { return loop.rank > 0 ? loop.outer[loop.rank - 1].strides[0] : 0; }
+  /// From a head of x whose norm is found to the one that is asked for meanwhile, in elements: whole positions, of
+  /// about 2 KiB together.
+  [[nodiscard]] std::int64_t ahead() const {
+    constexpr std::int64_t kBytes = 2 << 10;
+    if (loop.rank == 0) return 0;
+    return loop.outer[loop.rank - 1].strides[0] * std::max<std::int64_t>(1, kBytes / position_bytes());
+  }
   /// Floats of a thread's scratch, for qk_norm_rope only: what turns each position of a block, then the norms of the
   /// heads of two blocks.
   [[nodiscard]] std::int64_t turn_floats() const { return 4 * whole_vectors(loop.inner.extent / 2); }
   [[nodiscard]] std::int64_t norm_floats() const { return whole_vectors(block() * heads); }
   [[nodiscard]] std::int64_t scratch() const { return norm ? block() * turn_floats() + 2 * norm_floats() : 0; }
+  [[nodiscard]] std::int64_t position_bytes() const {
+    return heads * loop.inner.extent * static_cast<std::int64_t>(size_of(dtype));
+  }
   static constexpr std::int64_t kMostPositions = 16;
   static std::int64_t whole_vectors(std::int64_t floats) {
     constexpr std::int64_t kMaxLanes = 16;
@@ -134,14 +145,14 @@ class Turns {
   float* scratch_;
 };
 
-/// The sum of the squares of a head of 2 `pairs`. `ahead` is asked for where Y is written past the cache.
-template <class Y, class T>
+/// The sum of the squares of a head of 2 `pairs`. `ahead` is asked for.
+template <class T>
 HWY_INLINE float sum_squares(std::int64_t pairs, const T* head, const T* ahead) {
   const Float d;
   Vector even = hn::Zero(d);
   Vector odd = hn::Zero(d);
   for (std::int64_t i = 0; i < 2 * pairs; i += kGroup) {
-    if constexpr (Place<Y>::kStreams) prefetch_group(ahead + i);
+    prefetch_group(ahead + i);
     const Pairs v = load_group<T>(head + i, HWY_MIN(kGroup, 2 * pairs - i));
     even = hn::MulAdd(v.even, v.even, even);
     odd = hn::MulAdd(v.odd, v.odd, odd);
@@ -210,18 +221,19 @@ struct Block {
 template <class T, class Y>
 class Norms {
  public:
-  HWY_INLINE Norms(const RopeRows& bound, const Block<T, Y>& block) : bound_(bound), block_(block) {}
+  HWY_INLINE Norms(const RopeRows& bound, const Block<T, Y>& block)
+      : bound_(bound), block_(block), ahead_(bound.ahead()) {}
 
   HWY_INLINE bool done() const { return position_ == block_.count; }
   /// One head more; not where done.
   HWY_INLINE void add() {
     const std::int64_t pairs = bound_.loop.inner.extent / 2;
-    if (Place<Y>::kStreams && head_ == 0) {
+    if (head_ == 0) {
       prefetch_floats(block_.cos[position_], pairs);
       prefetch_floats(block_.sin[position_], pairs);
     }
     const T* head = block_.x[position_] + head_ * bound_.x_head_stride;
-    block_.inverses[position_ * bound_.heads + head_] = sum_squares<Y>(pairs, head, head + bound_.x_stride());
+    block_.inverses[position_ * bound_.heads + head_] = sum_squares(pairs, head, head + ahead_);
     if (++head_ == bound_.heads) {
       head_ = 0;
       ++position_;
@@ -235,6 +247,7 @@ class Norms {
 
   const RopeRows& bound_;
   const Block<T, Y>& block_;
+  std::int64_t ahead_;
   std::int64_t position_ = 0;
   std::int64_t head_ = 0;
 };
