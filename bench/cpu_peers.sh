@@ -3,7 +3,8 @@
 # eager in fp32 with math attention; our exact switches against torch.compile in fp32; our bf16 against torch.compile in bf16. The
 # compiled peers run as well as we know how: weights frozen, PyTorch's own choice of attention, and with max-autotune as well.
 # PyTorch compiles once and then takes turns with us (ours, theirs, theirs, ours, ...), a second or two each, because a shared machine
-# changes its mood for longer than that. Writes a result file for each side and turn; bench/peers/cpu_ratios.py compares them.
+# changes its mood for longer than that; a product timed around both sides says which turns it was itself in. Writes a result file
+# for each side and turn; bench/peers/cpu_ratios.py compares them.
 #
 #   bench/cpu_peers.sh HEADROOM OUT_DIR [TURNS]
 #
@@ -15,18 +16,18 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 model=$here/models/fashion-flux
 mkdir -p "$out"
 
-# match NAME SWITCHES OPTION...: our switches against PyTorch with those options
+# match NAME TRIALS SWITCHES OPTION...: our switches, that many times a turn, against PyTorch with those options, half as often
 match() {
   [[ $1 =~ ${MATCHES:-.} ]] || return 0
-  local ours="$headroom bench $model --batch 20 --threads 2 --trials 20 --opt $2 --quiet --save $out/headroom-$1-{turn}.json"
-  taskset -c "$cores" python3 "$here/bench/peers/flux_torch.py" --model "$model" --sizes 16x16x20 --threads 2 --trials 10 \
-    --turns "$turns" --beside "$ours" --save "$out/pytorch-$1-{turn}.json" "${@:3}"
+  local ours="$headroom bench $model --batch 20 --threads 2 --trials $2 --opt $3 --quiet --save $out/headroom-$1-{turn}.json"
+  taskset -c "$cores" python3 "$here/bench/peers/flux_torch.py" --model "$model" --sizes 16x16x20 --threads 2 --trials $(($2 / 2)) \
+    --turns "$turns" --beside "$ours" --save "$out/pytorch-$1-{turn}.json" "${@:4}"
 }
 compiled=(--attention sdpa --compile --freeze)
 tuned=("${compiled[@]}" --compile-mode max-autotune)
 
-match eager-f32 baseline --dtype fp32 --attention math
-match compiled-f32 lossless --dtype fp32 "${compiled[@]}"
-match compiled-bf16 lossless,bf16 --dtype bf16 "${compiled[@]}"
-match tuned-f32 lossless --dtype fp32 "${tuned[@]}"
-match tuned-bf16 lossless,bf16 --dtype bf16 "${tuned[@]}"
+match eager-f32 8 baseline --dtype fp32 --attention math
+match compiled-f32 8 lossless --dtype fp32 "${compiled[@]}"
+match compiled-bf16 20 lossless,bf16 --dtype bf16 "${compiled[@]}"
+match tuned-f32 8 lossless --dtype fp32 "${tuned[@]}"
+match tuned-bf16 20 lossless,bf16 --dtype bf16 "${tuned[@]}"

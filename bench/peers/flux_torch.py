@@ -11,7 +11,10 @@ events and, beside them, with the wall clock up to the end of a synchronization.
 several sets.
 
 With --beside this process, compiled and warmed up once, takes turns with another program, so that both meet the same
-moods of a shared machine; {turn} in that command and in --save becomes the number of the turn:
+moods of a shared machine; {turn} in that command and in --save becomes the number of the turn. On a CPU a product, the
+yardstick, is timed before, between and after the two sides of a turn, and a turn begins once the machine gives the
+yardstick its best rate again (or after 10 s): its times go into the result, so that turns in which the machine gave
+less can be told from the others.
 
     taskset -c 0,1 python3 bench/peers/flux_torch.py --model models/fashion-flux --dtype bf16 --compile --freeze --turns 8 \\
         --beside "build/release/headroom bench models/fashion-flux --opt fast --batch 20 --save headroom-{turn}.json" \\
@@ -35,6 +38,7 @@ import flux_peer
 import peer_result
 
 INPUT_SETS = 4
+STEADY = 1.2  # of the yardstick's best time: what a machine that gives all it has stays within
 # The name of an attention, and PyTorch's; None leaves the choice to PyTorch.
 ATTENTION = {"math": SDPBackend.MATH, "sdpa": None, "flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
 
@@ -100,7 +104,7 @@ def description(args):
     return applied + ["tf32"] * args.tf32 + ["freezing"] * args.freeze + ["CUDA Graph"] * args.graph
 
 
-def result_of(args, size, process, trials, first_ms, memory):
+def result_of(args, size, process, trials, first_ms, memory, yardstick):
     """One result of the schema headroom.result/1."""
     rows, columns, batch = size
     model = "flux-dev" if args.model is None else os.path.basename(os.path.normpath(args.model))
@@ -118,10 +122,36 @@ def result_of(args, size, process, trials, first_ms, memory):
         "configuration": {"device": args.device, "asked": applied, "applied": applied, "declined": [],
                           "threads": torch.get_num_threads()},
         "trials": [series("forward" if what == "time" else f"forward_{what}", times, args.warmup)
-                   for what, times in trials.items()] + [series("first_forward", [first_ms], 0)],
+                   for what, times in trials.items()] + [series("first_forward", [first_ms], 0)]
+                  + ([series("yardstick", yardstick, 0)] if yardstick else []),
         "quality": [], "tags": ["random_weights"] * (args.model is None),
     }
     return result | ({"memory": memory} if memory else {})
+
+
+class Yardstick:
+    """A product that says what the machine gives at the moment."""
+
+    def __init__(self, dtype):
+        self.a, self.b = torch.randn(5440, 960).to(dtype), torch.randn(960, 192).to(dtype)
+        self.best = float("inf")
+        for _ in range(20):
+            self.time()
+
+    def time(self):
+        """Median milliseconds of a few."""
+        times = time_cpu(lambda _: torch.mm(self.a, self.b), [None], 9)["time"]
+        self.best = min(self.best, *times)
+        return sorted(times)[len(times) // 2]
+
+    def wait(self, seconds=10):
+        """Returns the time once that is near the best so far, or the last when the seconds are over."""
+        end = time.perf_counter() + seconds
+        while True:
+            now = self.time()
+            if now <= STEADY * self.best or time.perf_counter() > end:
+                return now
+            time.sleep(0.05)
 
 
 def size_of(text):
@@ -153,14 +183,20 @@ def time_size(args, model, size, device, dtype):
     for i in range(args.warmup):
         forward(sets[i % INPUT_SETS])
     clock = time_cuda if args.device == "cuda" else time_cpu
+    yardstick = Yardstick(dtype) if args.beside and args.device == "cpu" else None
     for turn in range(args.turns):
+        measured = [yardstick.wait()] if yardstick else []
+        mark = lambda: measured.append(yardstick.time()) if yardstick else None  # noqa: E731
         if args.beside and turn % 2 == 0:
             run_beside(args.beside, turn)
+            mark()
         trials = clock(forward, sets, args.trials)
+        mark()
         if args.beside and turn % 2 == 1:
             run_beside(args.beside, turn)
+            mark()
         memory = peak_bytes() if args.device == "cuda" else {}
-        yield turn, result_of(args, size, args.process + turn, trials, first_ms, memory)
+        yield turn, result_of(args, size, args.process + turn, trials, first_ms, memory, measured)
 
 
 def run_beside(command, turn):
