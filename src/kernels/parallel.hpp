@@ -3,6 +3,9 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace headroom {
@@ -15,8 +18,38 @@ inline constexpr std::int64_t kElementsPerThread = 16384;
   return std::max<std::int64_t>(1, kElementsPerThread / std::max<std::int64_t>(1, elements_per_item));
 }
 
-/// Calls body(begin, end, thread) for consecutive ranges that cover [0, count), one range a thread, equal up to one
-/// item. Runs serially, as thread 0, where there are not two grains of work or a parallel region is already open.
+/// What is left of consecutive items, for several threads to take parts of.
+class alignas(64) SharedRange {
+ public:
+  void assign(std::int64_t begin, std::int64_t end) {
+    next_.store(begin, std::memory_order_relaxed);
+    end_ = end;
+  }
+  /// The next part: a quarter of what is left, and no less than a grain, so that parts are large first and small when
+  /// threads are about to finish. Empty where nothing is left.
+  struct Part {
+    std::int64_t begin, end;
+  };
+  [[nodiscard]] Part take(std::int64_t grain) {
+    std::int64_t begin = next_.load(std::memory_order_relaxed);
+    while (begin < end_) {
+      const std::int64_t left = end_ - begin;
+      const std::int64_t end = begin + std::min(left, std::max(grain, left / 4));
+      if (next_.compare_exchange_weak(begin, end, std::memory_order_relaxed)) return {begin, end};
+    }
+    return {end_, end_};
+  }
+
+ private:
+  std::atomic<std::int64_t> next_;
+  std::int64_t end_;
+};
+
+/// Calls body(begin, end, thread) for consecutive ranges that cover [0, count). Each thread has a share of its own,
+/// equal up to one item, and goes through it part by part; when that is done it takes parts of what others have left.
+/// So a core that is slower than the rest, by its kind or for what else runs on it, does less, and as long as all are
+/// equally fast, each meets the same items in one launch after the other, in its own cache.
+/// Runs serially, as thread 0, where there are not two grains of work or a parallel region is already open.
 ///
 /// The team is always `threads` strong: libgomp ends the threads that a smaller team leaves over and has to start them
 /// again for the next region.
@@ -27,13 +60,19 @@ void parallel_for(int threads, std::int64_t count, std::int64_t grain, const Bod
     body(std::int64_t{0}, count, 0);
     return;
   }
+  constexpr int kMostShares = 64;  // more threads than that help from the start
+  std::array<SharedRange, kMostShares> left;
+  const int shares = std::min(threads, kMostShares);
+  for (int share = 0; share < shares; ++share)
+    left[static_cast<std::size_t>(share)].assign(count * share / shares, count * (share + 1) / shares);
 #pragma omp parallel num_threads(threads)
   {
-    const std::int64_t team = omp_get_num_threads();
     const int thread = omp_get_thread_num();
-    const std::int64_t begin = count * thread / team;
-    const std::int64_t end = count * (thread + 1) / team;
-    if (begin < end) body(begin, end, thread);
+    for (int k = 0; k < shares; ++k) {
+      SharedRange& share = left[static_cast<std::size_t>((thread + k) % shares)];
+      for (auto part = share.take(grain); part.begin < part.end; part = share.take(grain))
+        body(part.begin, part.end, thread);
+    }
   }
 }
 
