@@ -12,8 +12,8 @@
 // Tried: oneDNN's inner_product reaches the same rate as its matmul on packed weights; matmul also takes rows with gaps
 // and needs less scratch, so it alone is used. A dense transposed weight is a little slower on large shapes and several
 // times slower on a single row, where copying it into blocks takes longer than the product.
-// Where an activation follows and the weight is small, or rows do not lie evenly, the product is made in pieces
-// (onednn/linear_pieces.hpp).
+// Where the weight is small, and an activation follows, rows do not lie evenly or are many, the product is made in
+// pieces (onednn/linear_pieces.hpp).
 
 #include <memory>
 #include <vector>

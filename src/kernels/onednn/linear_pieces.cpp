@@ -10,16 +10,26 @@ namespace headroom::onednn {
 namespace {
 
 constexpr std::int64_t kPieceRows = 64;
-constexpr std::int64_t kLeastPieceRows = 32;                      // two tiles of AMX
+constexpr std::int64_t kLeastPieceRows = 32;  // two tiles of AMX
+constexpr double kPieceFlops = 50e6;          // where sums are not staged: a call of oneDNN costs less than 5% of these
+constexpr std::int64_t kPiecesOfAThread = 8;  // at least, where pieces serve to share work with a slower core
 constexpr std::int64_t kMostWeightBytes = std::int64_t{1} << 20;  // half of a core's second-level cache on servers
 constexpr std::size_t kCacheLine = 64;
 
 std::size_t round_up(std::size_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine; }
 
+bool is_staged(const LinearProblem& problem) { return problem.activation != Activation::kNone; }
+
 /// Rows of a piece: fewer where that lets threads share the work evenly.
-std::int64_t piece_rows(const RowPlan& plan, int threads) {
-  const std::int64_t pieces = plan.count() * plan.rows.extent / kPieceRows;
-  return std::min(pieces >= 4 * threads ? kPieceRows : kLeastPieceRows, plan.rows.extent);
+std::int64_t piece_rows(const LinearProblem& problem, const RowPlan& plan, int threads) {
+  const std::int64_t rows = plan.count() * plan.rows.extent;
+  const std::int64_t shared = rows / (kPiecesOfAThread * threads) / kPieceRows * kPieceRows;
+  std::int64_t piece = rows / kPieceRows >= 4 * threads ? kPieceRows : kLeastPieceRows;
+  if (!is_staged(problem) && shared > piece) {
+    const auto flops = static_cast<std::int64_t>(kPieceFlops / static_cast<double>(2 * problem.n * problem.k));
+    piece = std::clamp(flops / kPieceRows * kPieceRows, piece, shared);
+  }
+  return std::min(piece, plan.rows.extent);
 }
 
 class PiecewiseLinear final : public PreparedKernel {
@@ -28,8 +38,8 @@ class PiecewiseLinear final : public PreparedKernel {
       : problem_(problem),
         plan_(std::move(plan)),
         threads_(threads),
-        staged_(problem.activation != Activation::kNone),
-        rows_(piece_rows(plan_, threads)),
+        staged_(is_staged(problem)),
+        rows_(piece_rows(problem_, plan_, threads)),
         pieces_((plan_.rows.extent + rows_ - 1) / rows_) {
     const TeamSize alone(1);
     // oneDNN would leave the weight dense for a few rows, and then take a slow path.
@@ -122,7 +132,8 @@ class PiecewiseLinear final : public PreparedKernel {
 bool piecewise_pays(const LinearProblem& problem, const RowPlan& rows, int threads) {
   if (problem.n * problem.k * static_cast<std::int64_t>(size_of(problem.dtype)) > kMostWeightBytes) return false;
   if (rows.count() > 1) return true;
-  return problem.activation != Activation::kNone && rows.rows.extent >= threads * kLeastPieceRows;
+  if (is_staged(problem)) return rows.rows.extent >= threads * kLeastPieceRows;
+  return threads > 1 && rows.rows.extent >= kPiecesOfAThread * threads * kPieceRows;
 }
 
 std::unique_ptr<PreparedKernel> prepare_piecewise_linear(const LinearProblem& problem, const RowPlan& rows,
