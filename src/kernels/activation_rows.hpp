@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "base/dtype.hpp"
@@ -12,9 +13,17 @@ enum class Activation : std::uint8_t { kNone, kGeluTanh, kGelu, kSilu };
 /// The activation that linear's attribute names: "none", "gelu_tanh", "gelu" or "silu".
 [[nodiscard]] Activation parse_activation(std::string_view name);
 
-/// y[r, i] = activation(x[r, i]) for `rows` rows of n, on the calling thread. x is f32 with dense rows; y is f32 or
-/// bf16, rounded once, with rows `y_stride` elements apart.
-void activate_rows(Activation activation, std::int64_t rows, std::int64_t n, const float* x, DType y_dtype, void* y,
-                   std::int64_t y_stride);
+/// What finish_rows() does to the sums of a product.
+struct RowFinish {
+  Activation activation = Activation::kNone;
+  std::optional<DType> bias;    ///< f32 or that of y
+  DType y_dtype = DType::kF32;  ///< f32 or bf16
+  std::int64_t columns = 0;     ///< of x and y, n
+  std::int64_t y_stride = 0;    ///< elements from one row of y to the next
+};
+
+/// y[r, i] = activation(x[r, i] + bias[i]) for `rows` rows of n, on the calling thread, in f32 and rounded once. x is
+/// f32[rows, n], dense; `bias` is not read where the form has none.
+void finish_rows(const RowFinish& form, std::int64_t rows, const float* x, const void* bias, void* y);
 
 }  // namespace headroom

@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "base/error.hpp"
 #include "kernels/activation_rows.hpp"
 #include "kernels/simd_targets.hpp"
@@ -14,39 +16,52 @@ namespace HWY_NAMESPACE {
 namespace {
 
 template <Activation kActivation, Precision kPrecision>
-struct Activate {
+struct Finish {
   HWY_INLINE Vector operator()(Vector x) const {
     if constexpr (kActivation == Activation::kGeluTanh) return gelu_tanh_of<kPrecision>(x);
     if constexpr (kActivation == Activation::kGelu) return gelu_erf_of<kPrecision>(x);
     if constexpr (kActivation == Activation::kSilu) return silu_of<kPrecision>(x);
     return x;
   }
+  HWY_INLINE Vector operator()(Vector x, Vector bias) const { return (*this)(hn::Add(x, bias)); }
 };
 
-template <Activation kActivation, class T>
-void rows_of(std::int64_t rows, std::int64_t n, const float* x, T* y, std::int64_t y_stride) {
-  for (std::int64_t row = 0; row < rows; ++row)
-    map_row(n, Activate<kActivation, precision_of<T>()>{}, y + row * y_stride, x + row * n);
-}
-
-template <class T>
-void rows_typed(Activation activation, std::int64_t rows, std::int64_t n, const float* x, T* y, std::int64_t y_stride) {
-  switch (activation) {
-    case Activation::kNone:
-      return rows_of<Activation::kNone>(rows, n, x, y, y_stride);
-    case Activation::kGeluTanh:
-      return rows_of<Activation::kGeluTanh>(rows, n, x, y, y_stride);
-    case Activation::kGelu:
-      return rows_of<Activation::kGelu>(rows, n, x, y, y_stride);
-    case Activation::kSilu:
-      return rows_of<Activation::kSilu>(rows, n, x, y, y_stride);
+/// `bias` is null or a pointer to its elements.
+template <Activation kActivation, class T, class B>
+void rows_of(const RowFinish& form, std::int64_t rows, const float* x, B bias, T* y) {
+  const Finish<kActivation, precision_of<T>()> finish;
+  for (std::int64_t row = 0; row < rows; ++row, x += form.columns, y += form.y_stride) {
+    if constexpr (std::is_null_pointer_v<B>)
+      map_row(form.columns, finish, y, x);
+    else
+      map_row(form.columns, finish, y, x, bias);
   }
 }
 
-void rows(Activation activation, std::int64_t count, std::int64_t n, const float* x, DType y_dtype, void* y,
-          std::int64_t y_stride) {
-  if (y_dtype == DType::kF32) return rows_typed(activation, count, n, x, static_cast<float*>(y), y_stride);
-  rows_typed(activation, count, n, x, static_cast<Bf16*>(y), y_stride);
+template <class T, class B>
+void rows_typed(const RowFinish& form, std::int64_t rows, const float* x, B bias, T* y) {
+  switch (form.activation) {
+    case Activation::kNone:
+      return rows_of<Activation::kNone>(form, rows, x, bias, y);
+    case Activation::kGeluTanh:
+      return rows_of<Activation::kGeluTanh>(form, rows, x, bias, y);
+    case Activation::kGelu:
+      return rows_of<Activation::kGelu>(form, rows, x, bias, y);
+    case Activation::kSilu:
+      return rows_of<Activation::kSilu>(form, rows, x, bias, y);
+  }
+}
+
+template <class T>
+void rows_biased(const RowFinish& form, std::int64_t rows, const float* x, const void* bias, T* y) {
+  if (!form.bias) return rows_typed(form, rows, x, nullptr, y);
+  if (*form.bias == DType::kF32) return rows_typed(form, rows, x, static_cast<const float*>(bias), y);
+  if constexpr (std::is_same_v<T, Bf16>) rows_typed(form, rows, x, static_cast<const Bf16*>(bias), y);
+}
+
+void rows(const RowFinish& form, std::int64_t count, const float* x, const void* bias, void* y) {
+  if (form.y_dtype == DType::kF32) return rows_biased(form, count, x, bias, static_cast<float*>(y));
+  rows_biased(form, count, x, bias, static_cast<Bf16*>(y));
 }
 
 }  // namespace
@@ -70,10 +85,10 @@ Activation parse_activation(std::string_view name) {
   return Activation::kSilu;
 }
 
-void activate_rows(Activation activation, std::int64_t rows, std::int64_t n, const float* x, DType y_dtype, void* y,
-                   std::int64_t y_stride) {
-  HR_CHECK(y_dtype == DType::kF32 || y_dtype == DType::kBF16);
-  HWY_DYNAMIC_DISPATCH(rows)(activation, rows, n, x, y_dtype, y, y_stride);
+void finish_rows(const RowFinish& form, std::int64_t rows, const float* x, const void* bias, void* y) {
+  HR_CHECK(form.y_dtype == DType::kF32 || form.y_dtype == DType::kBF16);
+  HR_CHECK(!form.bias || *form.bias == DType::kF32 || *form.bias == form.y_dtype);
+  HWY_DYNAMIC_DISPATCH(rows)(form, rows, x, bias, y);
 }
 
 }  // namespace headroom

@@ -39,6 +39,11 @@ class PiecewiseLinear final : public PreparedKernel {
         plan_(std::move(plan)),
         threads_(threads),
         staged_(is_staged(problem)),
+        finish_{.activation = problem.activation,
+                .bias = problem.bias,
+                .y_dtype = problem.dtype,
+                .columns = problem.n,
+                .y_stride = plan_.rows.y_stride},
         rows_(piece_rows(problem_, plan_, threads)),
         pieces_((plan_.rows.extent + rows_ - 1) / rows_) {
     const TeamSize alone(1);
@@ -100,22 +105,22 @@ class PiecewiseLinear final : public PreparedKernel {
     std::byte* const y =
         static_cast<std::byte*>(arguments.outputs[0]) + (offsets.y + first * plan_.rows.y_stride) * size;
     std::byte* const staging = scratch + product_scratch_bytes_;
+    const void* const bias = problem_.bias ? arguments.inputs[2] : nullptr;
     const Call& call = rows == rows_ ? *calls_[thread] : *last_calls_[thread];
     call.run({{DNNL_ARG_SRC,
                static_cast<const std::byte*>(arguments.inputs[0]) + (offsets.x + first * plan_.rows.x_stride) * size},
               {DNNL_ARG_WEIGHTS, arguments.inputs[1]},
-              {DNNL_ARG_BIAS, problem_.bias ? arguments.inputs[2] : nullptr},
+              {DNNL_ARG_BIAS, bias},
               {DNNL_ARG_DST, staged_ ? staging : y},
               {DNNL_ARG_SCRATCHPAD, scratch}});
-    if (staged_)
-      activate_rows(problem_.activation, rows, problem_.n, reinterpret_cast<const float*>(staging), problem_.dtype, y,
-                    plan_.rows.y_stride);
+    if (staged_) finish_rows(finish_, rows, reinterpret_cast<const float*>(staging), bias, y);
   }
 
   LinearProblem problem_;
   RowPlan plan_;
   int threads_;
   bool staged_;          // an activation follows, so sums go through scratch
+  RowFinish finish_;     // what is done to them there
   std::int64_t rows_;    // of a piece
   std::int64_t pieces_;  // of each product; the last may have fewer rows
   dnnl::memory::desc weight_;

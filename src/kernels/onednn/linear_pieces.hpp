@@ -11,8 +11,8 @@ namespace headroom::onednn {
 [[nodiscard]] bool piecewise_pays(const LinearProblem& problem, const RowPlan& rows, int threads);
 
 /// A linear made in pieces of a few dozen rows. Each thread takes pieces of its own: oneDNN, on one thread, writes the
-/// biased sums of a piece as f32 into scratch that stays in the core's cache, and our row kernel takes the activation
-/// and rounds once, from there into y. Without an activation the product goes straight into y.
+/// sums of a piece as f32 into scratch that stays in the core's cache, and our row kernel adds the bias, takes the
+/// activation and rounds once, from there into y. Without an activation the product goes straight into y.
 ///
 /// Why: oneDNN's own activations take 20 (f32) to 33 (bf16) cycles for 16 elements, on AMX twice the time of the
 /// product before them; a product for each of 20 short stretches of rows costs a fork and join each time; and oneDNN

@@ -37,7 +37,7 @@ dnnl::matmul::primitive_desc make_product(const LinearProblem& problem, const Ro
   const auto y =
       describe(activated ? problem.dtype : DType::kF32, Shape{rows.extent, problem.n}, Shape{rows.y_stride, 1});
   const auto attributes = attributes_for(activated ? problem.activation : Activation::kNone);
-  if (!problem.bias) return {dnnl::matmul::desc(x, weight, y), attributes, cpu_engine()};
+  if (!problem.bias || !activated) return {dnnl::matmul::desc(x, weight, y), attributes, cpu_engine()};
   const auto bias = describe(*problem.bias, Shape{1, problem.n}, Shape{problem.n, 1});
   return {dnnl::matmul::desc(x, weight, bias, y), attributes, cpu_engine()};
 }

@@ -27,7 +27,7 @@ struct LinearProblem {
 /// How a product ends.
 enum class ProductEnd : std::uint8_t {
   kActivated,    ///< y in the problem's dtype, activation applied by oneDNN
-  kAccumulated,  ///< the biased sums in f32, nothing applied
+  kAccumulated,  ///< the sums in f32, without bias or activation
 };
 [[nodiscard]] dnnl::matmul::primitive_desc make_product(const LinearProblem& problem, const RowAxis& rows,
                                                         ProductEnd end, const dnnl::memory::desc& weight);
