@@ -1,8 +1,14 @@
 // Copying from pageable memory through the driver reaches 12 GB/s on a link of 55 (H200, PCIe 5): one thread of the
 // driver fills its buffers. One thread of ours moves 14 GB/s and four 30, so a team takes part, which is forked once a
-// tensor. Of a mapped file in the page cache, in tensors of FLUX.1's sizes, 12 threads with 2 buffers each move 50.5
-// GB/s in pieces of 2 MiB, 46.7 of 1 MiB, 46.1 of 4 and 38.1 of 8 (small tensors then leave threads without work); 16
-// threads move 48.7, and two streams of copies in place of one 45.7.
+// tensor and whose threads get pieces of equal size, as many each: of pieces of one size for all tensors the last few
+// leave threads without work. Of a mapped file in the page cache, in tensors of FLUX.1's sizes, 12 threads with 2
+// buffers each move, by turns in three runs:
+//   pieces of 2 MiB              48.8, 49.8, 50.0 GB/s
+//   equal ones of at most 2 MiB  50.2, 50.4, 50.3
+//   equal ones of at most 4 MiB  51.0, 51.8, 51.5
+// At most 1 MiB is slower (46.3), as are 14 threads (49.1). In another hour of a shared host all were slower: 46.0 and
+// 46.8 for the first two; reading the file in place of mapping it changed nothing there (45.5), nor did asking for the
+// pages of a piece at once (46.4); two streams of copies in place of one are slower.
 
 #include <omp.h>
 
@@ -12,13 +18,23 @@
 
 #include "backends/cuda/cuda_check.cuh"
 #include "backends/cuda/staging.cuh"
+#include "base/divide_up.hpp"
 
 namespace headroom::cuda {
 namespace {
 
-constexpr std::size_t kPieceBytes = std::size_t{2} << 20;
+constexpr std::size_t kLeastPieceBytes = std::size_t{1} << 20;
+constexpr std::size_t kMostPieceBytes = std::size_t{4} << 20;
 constexpr std::size_t kSlotsPerLane = 2;
 constexpr int kMostLanes = 12;
+
+/// What `bytes` are cut into: equal pieces, so many that each lane sends as many as the others, but none too small.
+std::size_t piece_bytes(std::size_t bytes, std::size_t lanes) {
+  constexpr std::size_t kPage = 4096;
+  const std::size_t of_each = divide_up(bytes, lanes * kMostPieceBytes);
+  const std::size_t equal = divide_up(divide_up(bytes, lanes * of_each), kPage) * kPage;
+  return std::clamp(equal, kLeastPieceBytes, kMostPieceBytes);
+}
 
 }  // namespace
 
@@ -34,14 +50,14 @@ Staging::~Staging() {
 
 void Staging::make_lanes() {
   const auto lanes = static_cast<std::size_t>(std::clamp(omp_get_max_threads(), 1, kMostLanes));
-  check(cudaMallocHost(&memory_, lanes * kSlotsPerLane * kPieceBytes));
+  check(cudaMallocHost(&memory_, lanes * kSlotsPerLane * kMostPieceBytes));
   lanes_.resize(lanes);
   auto* buffer = static_cast<std::byte*>(memory_);
   for (Lane& lane : lanes_) {
     lane.slots.resize(kSlotsPerLane);
     for (Slot& slot : lane.slots) {
       slot.buffer = buffer;
-      buffer += kPieceBytes;
+      buffer += kMostPieceBytes;
       check(cudaEventCreateWithFlags(&slot.sent, cudaEventDisableTiming));
     }
   }
@@ -49,7 +65,9 @@ void Staging::make_lanes() {
 
 void Staging::copy(cudaStream_t stream, void* device, const void* host, std::size_t bytes) {
   if (lanes_.empty()) make_lanes();
-  const auto pieces = static_cast<std::ptrdiff_t>((bytes + kPieceBytes - 1) / kPieceBytes);
+  if (bytes == 0) return;
+  const std::size_t piece_size = piece_bytes(bytes, lanes_.size());
+  const auto pieces = static_cast<std::ptrdiff_t>(divide_up(bytes, piece_size));
   const int team = static_cast<int>(std::min<std::ptrdiff_t>(pieces, static_cast<std::ptrdiff_t>(lanes_.size())));
   std::exception_ptr failure;  // nothing may be thrown out of the team
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team)
@@ -58,8 +76,8 @@ void Staging::copy(cudaStream_t stream, void* device, const void* host, std::siz
       Lane& lane = lanes_[static_cast<std::size_t>(omp_get_thread_num())];
       const Slot& slot = lane.slots[lane.next];
       lane.next = (lane.next + 1) % lane.slots.size();
-      const std::size_t begin = static_cast<std::size_t>(piece) * kPieceBytes;
-      const std::size_t length = std::min(kPieceBytes, bytes - begin);
+      const std::size_t begin = static_cast<std::size_t>(piece) * piece_size;
+      const std::size_t length = std::min(piece_size, bytes - begin);
       check(cudaEventSynchronize(slot.sent));
       std::memcpy(slot.buffer, static_cast<const std::byte*>(host) + begin, length);
       check(cudaMemcpyAsync(static_cast<std::byte*>(device) + begin, slot.buffer, length, cudaMemcpyHostToDevice,
