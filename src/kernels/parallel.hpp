@@ -25,11 +25,11 @@ class alignas(64) SharedRange {
     next_.store(begin, std::memory_order_relaxed);
     end_ = end;
   }
-  /// The next part: a quarter of what is left, and no less than a grain, so that parts are large first and small when
-  /// threads are about to finish. Empty where nothing is left.
   struct Part {
     std::int64_t begin, end;
   };
+  /// The next part: a quarter of what is left, and no less than a grain, so that parts are large first and small when
+  /// threads are about to finish. Empty where nothing is left.
   [[nodiscard]] Part take(std::int64_t grain) {
     std::int64_t begin = next_.load(std::memory_order_relaxed);
     while (begin < end_) {
