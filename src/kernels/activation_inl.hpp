@@ -21,6 +21,7 @@
 #define HEADROOM_KERNELS_ACTIVATION_INL
 #endif
 
+#include "kernels/activation_rows.hpp"
 #include "kernels/simd_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -101,6 +102,30 @@ HWY_INLINE Vector gelu_erf_of(Vector x) {
   }
   const Vector tail = hn::Mul(hn::Mul(t, q), power);
   return hn::Sub(max_keeping_nan(hn::Zero(d), x), tail);
+}
+
+/// What follows a product.
+template <Activation kActivation, Precision kPrecision>
+HWY_INLINE Vector activation_of(Vector x) {
+  if constexpr (kActivation == Activation::kGeluTanh) return gelu_tanh_of<kPrecision>(x);
+  if constexpr (kActivation == Activation::kGelu) return gelu_erf_of<kPrecision>(x);
+  if constexpr (kActivation == Activation::kSilu) return silu_of<kPrecision>(x);
+  return x;
+}
+
+/// Calls f with the activation as a std::integral_constant.
+template <class F>
+HWY_INLINE void with_activation(Activation activation, const F& f) {
+  switch (activation) {
+    case Activation::kNone:
+      return f(std::integral_constant<Activation, Activation::kNone>());
+    case Activation::kGeluTanh:
+      return f(std::integral_constant<Activation, Activation::kGeluTanh>());
+    case Activation::kGelu:
+      return f(std::integral_constant<Activation, Activation::kGelu>());
+    case Activation::kSilu:
+      return f(std::integral_constant<Activation, Activation::kSilu>());
+  }
 }
 
 }  // namespace HWY_NAMESPACE

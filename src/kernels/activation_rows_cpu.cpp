@@ -17,12 +17,7 @@ namespace {
 
 template <Activation kActivation, Precision kPrecision>
 struct Finish {
-  HWY_INLINE Vector operator()(Vector x) const {
-    if constexpr (kActivation == Activation::kGeluTanh) return gelu_tanh_of<kPrecision>(x);
-    if constexpr (kActivation == Activation::kGelu) return gelu_erf_of<kPrecision>(x);
-    if constexpr (kActivation == Activation::kSilu) return silu_of<kPrecision>(x);
-    return x;
-  }
+  HWY_INLINE Vector operator()(Vector x) const { return activation_of<kActivation, kPrecision>(x); }
   HWY_INLINE Vector operator()(Vector x, Vector bias) const { return (*this)(hn::Add(x, bias)); }
 };
 
@@ -40,16 +35,7 @@ void rows_of(const RowFinish& form, std::int64_t rows, const float* x, B bias, T
 
 template <class T, class B>
 void rows_typed(const RowFinish& form, std::int64_t rows, const float* x, B bias, T* y) {
-  switch (form.activation) {
-    case Activation::kNone:
-      return rows_of<Activation::kNone>(form, rows, x, bias, y);
-    case Activation::kGeluTanh:
-      return rows_of<Activation::kGeluTanh>(form, rows, x, bias, y);
-    case Activation::kGelu:
-      return rows_of<Activation::kGelu>(form, rows, x, bias, y);
-    case Activation::kSilu:
-      return rows_of<Activation::kSilu>(form, rows, x, bias, y);
-  }
+  with_activation(form.activation, [&](auto activation) { rows_of<activation()>(form, rows, x, bias, y); });
 }
 
 template <class T>

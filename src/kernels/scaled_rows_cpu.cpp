@@ -17,17 +17,11 @@ namespace {
 template <Activation kActivation, Precision kPrecision>
 struct Scaled {
   Vector x_scale;
-  HWY_INLINE Vector activated(Vector y) const {
-    if constexpr (kActivation == Activation::kGeluTanh) return gelu_tanh_of<kPrecision>(y);
-    if constexpr (kActivation == Activation::kGelu) return gelu_erf_of<kPrecision>(y);
-    if constexpr (kActivation == Activation::kSilu) return silu_of<kPrecision>(y);
-    return y;
-  }
   HWY_INLINE Vector operator()(Vector product, Vector w_scale) const {
-    return activated(hn::Mul(product, hn::Mul(x_scale, w_scale)));
+    return activation_of<kActivation, kPrecision>(hn::Mul(product, hn::Mul(x_scale, w_scale)));
   }
   HWY_INLINE Vector operator()(Vector product, Vector w_scale, Vector bias) const {
-    return activated(hn::MulAdd(product, hn::Mul(x_scale, w_scale), bias));
+    return activation_of<kActivation, kPrecision>(hn::MulAdd(product, hn::Mul(x_scale, w_scale), bias));
   }
 };
 
@@ -42,7 +36,7 @@ struct Rows {
 };
 
 template <Activation kActivation, class T>
-HWY_INLINE void scale_each(const Rows& rows) {
+void scale_each(const Rows& rows) {
   for (std::int64_t i = 0; i < rows.count; ++i) {
     const Scaled<kActivation, precision_of<T>()> scaled{hn::Set(Float(), rows.x_scale[i])};
     const float* product = rows.product + i * rows.form.columns;
@@ -56,17 +50,8 @@ HWY_INLINE void scale_each(const Rows& rows) {
 }
 
 template <class T>
-HWY_INLINE void scale_as(const Rows& rows) {
-  switch (rows.form.activation) {
-    case Activation::kNone:
-      return scale_each<Activation::kNone, T>(rows);
-    case Activation::kGeluTanh:
-      return scale_each<Activation::kGeluTanh, T>(rows);
-    case Activation::kGelu:
-      return scale_each<Activation::kGelu, T>(rows);
-    case Activation::kSilu:
-      return scale_each<Activation::kSilu, T>(rows);
-  }
+void scale_as(const Rows& rows) {
+  with_activation(rows.form.activation, [&](auto activation) { scale_each<activation(), T>(rows); });
 }
 
 void scale(const ScaledRows& form, std::int64_t count, const float* product, const float* x_scale, const float* w_scale,
