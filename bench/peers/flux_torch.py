@@ -36,9 +36,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import flux_peer
 import peer_result
+from cpu_ratios import STEADY
 
 INPUT_SETS = 4
-STEADY = 1.2  # of the yardstick's best time: what a machine that gives all it has stays within
 # The name of an attention, and PyTorch's; None leaves the choice to PyTorch.
 ATTENTION = {"math": SDPBackend.MATH, "sdpa": None, "flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
 
