@@ -2,7 +2,8 @@
 //
 // Each has a form for results that are rounded to bf16 afterwards: shorter polynomials and no refinement of
 // reciprocals, errors of 2^-12 at most before that rounding of 2^-9. Work bounds them, two vector operations a cycle:
-// 16 elements of gelu_tanh are 21 operations in f32 and 14 for bf16, besides loading, rounding and storing.
+// 16 elements of gelu_tanh are 21 operations in f32 and 14 for bf16, besides loading, rounding and storing. After a
+// product AVX-512 has shorter ones for bf16, activation_avx512_inl.hpp.
 //
 //   cycles for 16 elements in L1 (AVX-512, 3.4 GHz)              gelu_tanh    silu        gelu_erf
 //                                                                f32   bf16   f32   bf16  f32   bf16
@@ -21,6 +22,7 @@
 #define HEADROOM_KERNELS_ACTIVATION_INL
 #endif
 
+#include "kernels/activation_avx512_inl.hpp"
 #include "kernels/activation_rows.hpp"
 #include "kernels/simd_inl.hpp"
 
@@ -107,6 +109,9 @@ HWY_INLINE Vector gelu_erf_of(Vector x) {
 /// What follows a product.
 template <Activation kActivation, Precision kPrecision>
 HWY_INLINE Vector activation_of(Vector x) {
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  if constexpr (kPrecision == Precision::kBf16) return Vector{avx512::activation_of_sum<kActivation>(x.raw)};
+#endif
   if constexpr (kActivation == Activation::kGeluTanh) return gelu_tanh_of<kPrecision>(x);
   if constexpr (kActivation == Activation::kGelu) return gelu_erf_of<kPrecision>(x);
   if constexpr (kActivation == Activation::kSilu) return silu_of<kPrecision>(x);
