@@ -44,12 +44,12 @@
 #endif
 #include <immintrin.h>
 
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <memory>
 #include <utility>
 
+#include "kernels/amx_tile_shape_inl.hpp"
 #include "kernels/attention_amx_pack_inl.hpp"
 #include "kernels/attention_amx_softmax_inl.hpp"
 
@@ -245,9 +245,6 @@ class Attention {
             .pairs_left = tiles_.value_pairs,
             .resumes = item.key_block != 0};
   }
-
-  // Compilers do not see that tile loads and stores touch memory.
-  static void order_memory() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
   /// One of the products of some scores: depths of 32 after the other, two of 16 keys in each.
   [[gnu::always_inline]] static void score_product(const ScoreWork& work, std::int64_t product) {
@@ -509,26 +506,6 @@ class Attention {
   std::int64_t block_ = 0;                   // of the item in softmax: its first
   float scale_;                              // 256 log2(e) |scale|
   __m512i table_;                            // exponential_table()
-};
-
-struct alignas(64) TileConfig {
-  std::uint8_t palette = 1;
-  std::uint8_t start_row = 0;
-  std::uint8_t reserved[14] = {};
-  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-static_assert(sizeof(TileConfig) == 64);
-/// Not on the stack: GCC's intrinsic tells the compiler of the first 8 bytes only, and the rest would not be stored.
-constexpr TileConfig kTileConfig;
-
-/// While it lives, the calling thread's tiles have 16 rows of 64 bytes. Nothing else may use tiles meanwhile.
-class [[nodiscard]] TileShape {
- public:
-  TileShape() { _tile_loadconfig(&kTileConfig); }
-  ~TileShape() { _tile_release(); }
-  TileShape(const TileShape&) = delete;
-  TileShape& operator=(const TileShape&) = delete;
 };
 
 void attend(const AmxTiles& tiles, std::int64_t begin, std::int64_t end, const Addresses& addresses,

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -185,6 +186,102 @@ TEST(OnednnLinear, RejectsWithReasons) {
             "bf16 needs AVX-512 in oneDNN; this CPU has avx2");
   target.device = DeviceKind::kCuda;
   EXPECT_EQ(reason(linear_spec(DType::kF32, Shape{2, 4}, 3), target), "runs on a cpu, not on cuda");
+}
+
+class AmxLinear : public testing::Test {
+ protected:
+  void SetUp() override {
+    target_ = make_backend(DeviceKind::kCpu)->properties().target;
+    if (target_.cpu_isa < CpuIsa::kAmx) GTEST_SKIP() << "this CPU has no AMX";
+  }
+
+  Target target_;
+};
+
+TEST_F(AmxLinear, MatchesTheOracle) {
+  struct Case {
+    Shape x;
+    std::int64_t n;
+  };
+  // Rows that fill blocks of 32 and pieces of 64, or not, or lie in several parts; one step of k, and many.
+  const std::vector<Case> cases = {{{32, 32}, 32},       {{64, 64}, 96},  {{33, 96}, 32},   {{65, 192}, 64},
+                                   {{127, 32}, 64},      {{63, 64}, 32},  {{200, 96}, 160}, {{3, 41, 64}, 64},
+                                   {{2, 40, 3, 32}, 32}, {{5, 7, 32}, 32}};
+  std::uint64_t seed = 1;
+  for (const Case& c : cases)
+    for (const Bias bias : {Bias::kNone, Bias::kF32, Bias::kSame})
+      for (const char* activation : {"gelu_tanh", "gelu", "silu"})
+        for (const TestStrides strides : kAllStrides)
+          for (const int threads : {1, 2, 16}) {
+            target_.threads = threads;
+            const OpSpec spec = linear_spec(DType::kBF16, c.x, c.n, bias, activation);
+            const Comparison result =
+                compare_with_oracle(amx_linear(), spec, target_, seed++, default_tolerance(DType::kBF16), strides);
+            EXPECT_TRUE(result.passed) << c.x.to_string() << " n=" << c.n << " bias=" << static_cast<int>(bias) << " "
+                                       << activation << " strides=" << static_cast<int>(strides)
+                                       << " threads=" << threads << ": " << result.message;
+          }
+}
+
+TEST_F(AmxLinear, ANanStaysInItsRow) {
+  constexpr std::size_t kRows = 33, kSize = 32;
+  constexpr std::uint16_t kOne = 0x3F80, kNan = 0x7FC0, kInfinity = 0x7F80;
+  const OpSpec spec = linear_spec(DType::kBF16, Shape{kRows, kSize}, kSize, Bias::kNone, "gelu_tanh");
+  const auto prepared = prepare_dense(amx_linear(), spec, target_);
+  const auto backend = make_backend(DeviceKind::kCpu, target_.threads);
+  const auto stream = backend->make_stream();
+  const Buffer scratch = backend->allocate(prepared->scratch_bytes(), MemoryCategory::kWorkspace);
+  const Buffer packed = backend->allocate(prepared->packed_weights()[0].bytes, MemoryCategory::kWorkspace);
+  const std::vector<std::uint16_t> weight(kSize * kSize, kOne);
+  prepared->pack(*stream, 0, weight.data(), packed.data());
+  std::vector<std::uint16_t> x(kRows * kSize, kOne), y(kRows * kSize);
+  x[3 * kSize + 5] = kNan;
+  x[7 * kSize] = kInfinity;
+  x[32 * kSize] = kInfinity | 0x8000;
+  const void* const inputs[] = {x.data(), packed.data()};
+  void* const outputs[] = {y.data()};
+  prepared->launch({.stream = *stream, .inputs = inputs, .outputs = outputs, .scratch = scratch.data()});
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const double got = load_as_double(&y[i], DType::kBF16);
+    const std::size_t row = i / kSize;
+    if (row == 3) {
+      EXPECT_TRUE(std::isnan(got)) << i;
+    } else {
+      EXPECT_EQ(got, row == 7 ? INFINITY : row == 32 ? 0 : 32) << i;
+    }
+  }
+}
+
+TEST(AmxLinearSupport, SaysWhatItIs) {
+  const OpSpec spec = linear_spec(DType::kBF16, Shape{32, 64}, 96, Bias::kF32, "silu");
+  EXPECT_EQ(amx_linear().name(), "amx.linear");
+  EXPECT_EQ(amx_linear().compute_type(spec), DType::kBF16);
+  const auto prepared = prepare_dense(amx_linear(), spec, Target{.cpu_isa = CpuIsa::kAmx});
+  EXPECT_EQ(prepared->implementation(), "intrinsics:amx_bf16");
+  ASSERT_EQ(prepared->packed_weights().size(), 1U);
+  EXPECT_EQ(prepared->packed_weights()[0].input, 1);
+  EXPECT_EQ(prepared->packed_weights()[0].bytes, 2U * 64 * 96);
+}
+
+TEST(AmxLinearSupport, DeclinesWithReasons) {
+  const auto reason = [](const OpSpec& spec, const Target& target = {.cpu_isa = CpuIsa::kAmx}) {
+    const Support rejection = amx_linear().supports(spec, target);
+    return rejection ? rejection->reason : "supported";
+  };
+  const auto spec = [](const Shape& x, std::int64_t n) {
+    return linear_spec(DType::kBF16, x, n, Bias::kF32, "gelu_tanh");
+  };
+  EXPECT_EQ(reason(spec({2, 16, 32}, 64)), "supported");
+  EXPECT_EQ(reason(spec({31, 32}, 64)), "takes 32 rows or more, not 31");
+  EXPECT_EQ(reason(spec({32, 32}, 48)), "takes weights of multiples of 32, not [48, 32]");
+  EXPECT_EQ(reason(spec({32, 40}, 64)), "takes weights of multiples of 32, not [64, 40]");
+  EXPECT_EQ(reason(linear_spec(DType::kBF16, Shape{32, 32}, 32)), "is for products with an activation");
+  EXPECT_EQ(reason(linear_spec(DType::kBF16, Shape{32, 32}, 32, Bias::kF32, "silu", false)),
+            "packs the weight, which here changes");
+  EXPECT_EQ(reason(linear_spec(DType::kF32, Shape{32, 32}, 32, Bias::kF32, "silu")), "takes bf16, not f32");
+  EXPECT_EQ(reason(spec({32, 32}, 64), {.cpu_isa = CpuIsa::kAvx512Bf16}), "needs AMX tiles; this CPU has avx512_bf16");
+  EXPECT_EQ(reason(spec({32, 32}, 64), {.device = DeviceKind::kCuda}), "runs on a cpu, not on cuda");
+  EXPECT_EQ(reason(make_spec(Op::kRelu, {{DType::kBF16, Shape{32}}})), "runs linear, not relu");
 }
 
 }  // namespace
