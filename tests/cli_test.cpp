@@ -145,7 +145,7 @@ TEST_F(CliTest, BenchSavesAResultThatReadsBack) {
     EXPECT_EQ(series_of(results.results[0], once).time_ms.size(), 1U) << once;
   EXPECT_EQ(results.results[0].configuration.applied, (std::vector<std::string>{"arena", "flash", "fuse"}));
   EXPECT_EQ(results.results[0].configuration.declined.size(),
-            4U);  // no loop for hoist and steps, a CPU for streams and graph
+            5U);  // no loop for hoist and steps, one sample for tile, a CPU for streams and graph
 }
 
 TEST_F(CliTest, BenchListsTheKernelsOfTheSuite) {

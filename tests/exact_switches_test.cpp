@@ -19,6 +19,8 @@
 namespace headroom {
 namespace {
 
+constexpr int kThreads = 2;  // of a CPU: as many as 8 samples are enough parts for
+
 /// All sets of exact switches that take no argument; on a CPU without those that decline there, but for one with all.
 std::vector<SwitchSet> combinations(bool on_gpu) {
   std::vector<SwitchSet> sets = {{}};
@@ -51,7 +53,7 @@ class ExactSwitchesTest : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     try {
-      backend_ = make_backend(GetParam().device);
+      backend_ = make_backend(GetParam().device, on_gpu() ? 0 : kThreads);
     } catch (const Error& error) {
       GTEST_SKIP() << error.what();
     }
@@ -59,13 +61,13 @@ class ExactSwitchesTest : public testing::TestWithParam<Case> {
     weights_ = std::make_unique<WeightStore>(*backend_, model_->checkpoint);
   }
 
+  bool is_fashion() const { return GetParam().model == std::string_view("models/fashion-flux"); }
   bool on_gpu() const { return GetParam().device == DeviceKind::kCuda; }
 
   /// The outputs of three runs: on a GPU, `graph` records the second and replays from there on.
-  std::vector<HostTensor> forward(std::int64_t batch, const SwitchSet& switches, std::vector<Declined>& declined) {
-    const Compiled compiled = compile(
-        build_flux_forward(model_->config, {.batch = batch, .image_tokens = 12, .text_tokens = 5}, model_->params()),
-        switches, backend_->properties().target);
+  std::vector<HostTensor> forward(const FluxShape& shape, const SwitchSet& switches, std::vector<Declined>& declined) {
+    const Compiled compiled =
+        compile(build_flux_forward(model_->config, shape, model_->params()), switches, backend_->properties().target);
     declined = compiled.declined;
     Session session(compiled.program, *weights_, *backend_);
     std::uint64_t stream = 0;
@@ -83,20 +85,22 @@ class ExactSwitchesTest : public testing::TestWithParam<Case> {
     return outputs;
   }
 
-  std::vector<HostTensor> denoise(const SwitchSet& switches, std::vector<Declined>& declined) {
+  std::vector<HostTensor> denoise(std::int64_t images, std::int64_t rows, const SwitchSet& switches,
+                                  std::vector<Declined>& declined) {
     Generator generator(*model_, *backend_, *weights_,
-                        {.images = 2, .token_rows = 3, .token_columns = 4, .steps = 3, .switches = switches});
+                        {.images = images, .token_rows = rows, .token_columns = 8, .steps = 3, .switches = switches});
     declined = generator.compiled().declined;
     std::vector<HostTensor> outputs;
     for (int run = 0; run < (on_gpu() ? 3 : 1); ++run)
-      outputs.push_back(
-          generator.generate(std::vector<ImageRequest>{{.label = 1, .seed = 2}, {.label = 3, .seed = 4}}));
+      outputs.push_back(generator.generate(make_image_requests(*model_, 1, images, 2)));
     return outputs;
   }
 
-  /// `graph` and `streams` are for GPUs, and `streams` needs `arena`.
-  bool may_decline(std::string_view name, const SwitchSet& switches) const {
-    return (name == "graph" && !on_gpu()) || (name == "streams" && (!on_gpu() || !switches.has("arena")));
+  /// `graph` and `streams` are for GPUs, `tile` is for CPUs and large enough batches, and the last two need `arena`.
+  bool may_decline(std::string_view name, const SwitchSet& switches, bool is_large) const {
+    if (name == "graph") return !on_gpu();
+    if (name == "streams") return !on_gpu() || !switches.has("arena");
+    return name == "tile" && (on_gpu() || !switches.has("arena") || !is_large);
   }
 
   std::unique_ptr<Backend> backend_;
@@ -106,13 +110,17 @@ class ExactSwitchesTest : public testing::TestWithParam<Case> {
 
 TEST_P(ExactSwitchesTest, KeepAForwardPassInAnyCombination) {
   std::vector<Declined> declined;
-  for (const std::int64_t batch : {1, 2}) {  // streams are joined in place where a batch is one request
-    const HostTensor baseline = forward(batch, {}, declined).front();
+  // Streams are joined in place where a batch is one request.
+  for (const FluxShape& shape : {FluxShape{.batch = 1, .image_tokens = 12, .text_tokens = 5},
+                                 FluxShape{.batch = 2, .image_tokens = 12, .text_tokens = 5},
+                                 FluxShape{.batch = 8, .image_tokens = 64, .text_tokens = 5}}) {
+    const HostTensor baseline = forward(shape, {}, declined).front();
+    const bool is_large = shape.batch == 8 && is_fashion();
     for (const SwitchSet& switches : combinations(on_gpu())) {
-      for (const HostTensor& output : forward(batch, switches, declined))
-        EXPECT_LE(relative_l2(output, baseline), 1e-5) << switches.to_string() << ", batch " << batch;
+      for (const HostTensor& output : forward(shape, switches, declined))
+        EXPECT_LE(relative_l2(output, baseline), 1e-5) << switches.to_string() << ", batch " << shape.batch;
       for (const Declined& one : declined)
-        EXPECT_TRUE(one.switch_name == "hoist" || may_decline(one.switch_name, switches))
+        EXPECT_TRUE(one.switch_name == "hoist" || may_decline(one.switch_name, switches, is_large))
             << one.switch_name << ": " << one.reason;
     }
   }
@@ -122,12 +130,16 @@ TEST_P(ExactSwitchesTest, KeepADenoiseLoopInAnyCombination) {
   if (model_->config.in_channels != model_->config.out_channels)
     GTEST_SKIP() << "its output is no velocity of its input";
   std::vector<Declined> declined;
-  const HostTensor baseline = denoise({}, declined).front();
-  for (const SwitchSet& switches : combinations(on_gpu())) {
-    for (const HostTensor& output : denoise(switches, declined))
-      EXPECT_LE(relative_l2(output, baseline), 1e-5) << switches.to_string();
-    for (const Declined& one : declined)
-      EXPECT_TRUE(may_decline(one.switch_name, switches)) << one.switch_name << ": " << one.reason;
+  for (const std::int64_t images : {2, 8}) {
+    const bool is_large = images == 8 && is_fashion();
+    const std::int64_t rows = images == 8 ? 8 : 2;
+    const HostTensor baseline = denoise(images, rows, {}, declined).front();
+    for (const SwitchSet& switches : combinations(on_gpu())) {
+      for (const HostTensor& output : denoise(images, rows, switches, declined))
+        EXPECT_LE(relative_l2(output, baseline), 1e-5) << switches.to_string() << ", " << images << " images";
+      for (const Declined& one : declined)
+        EXPECT_TRUE(may_decline(one.switch_name, switches, is_large)) << one.switch_name << ": " << one.reason;
+    }
   }
 }
 

@@ -22,8 +22,8 @@ constexpr std::string_view kAuto = "auto";
 
 constexpr std::array kPresets = {
     Preset{"baseline", "", "no optimization: one library or vectorized kernel per plain op"},
-    Preset{"lossless", "arena,flash,fuse,hoist,streams,graph", "every exact switch"},
-    Preset{"fast", "arena,flash,fuse,hoist,bf16,fp8,streams,graph",
+    Preset{"lossless", "arena,flash,fuse,hoist,tile,streams,graph", "every exact switch"},
+    Preset{"fast", "arena,flash,fuse,hoist,bf16,fp8,tile,streams,graph",
            "lossless plus bfloat16, and FP8 where the GPU has it"},
     Preset{kAuto, "", "the fastest set measured on this machine, within a limit on the error"},
 };

@@ -72,10 +72,11 @@ TEST(SwitchSet, KnowsItsMembersAndTheirArguments) {
 }
 
 TEST(SwitchSet, MixesPresetsAndSwitches) {
-  EXPECT_EQ(SwitchSet::parse("lossless").to_string(), "arena,flash,fuse,hoist,streams,graph");
-  EXPECT_EQ(SwitchSet::parse("fast").to_string(), "arena,flash,fuse,hoist,bf16,fp8,streams,graph");
-  EXPECT_EQ(SwitchSet::parse("steps=4,lossless,baseline").to_string(), "arena,flash,fuse,hoist,streams,graph,steps=4");
-  EXPECT_EQ(SwitchSet::parse("fast,bf16,lossless").to_string(), "arena,flash,fuse,hoist,bf16,fp8,streams,graph");
+  EXPECT_EQ(SwitchSet::parse("lossless").to_string(), "arena,flash,fuse,hoist,tile,streams,graph");
+  EXPECT_EQ(SwitchSet::parse("fast").to_string(), "arena,flash,fuse,hoist,bf16,fp8,tile,streams,graph");
+  EXPECT_EQ(SwitchSet::parse("steps=4,lossless,baseline").to_string(),
+            "arena,flash,fuse,hoist,tile,streams,graph,steps=4");
+  EXPECT_EQ(SwitchSet::parse("fast,bf16,lossless").to_string(), "arena,flash,fuse,hoist,bf16,fp8,tile,streams,graph");
 }
 
 TEST(SwitchSet, AcceptsARepetitionAndRefusesAConflict) {
@@ -87,7 +88,7 @@ TEST(SwitchSet, AcceptsARepetitionAndRefusesAConflict) {
 TEST(SwitchSet, RefusesUnknownNamesAndListsTheKnown) {
   EXPECT_THAT(usage_error("fuse,flsh"),
               AllOf(HasSubstr("unknown switch 'flsh'"),
-                    HasSubstr("arena, flash, fuse, hoist, fp16, bf16, tf32, int8, fp8, streams, graph, steps"),
+                    HasSubstr("arena, flash, fuse, hoist, fp16, bf16, tf32, int8, fp8, tile, streams, graph, steps"),
                     HasSubstr("baseline, lossless, fast")));
   for (const std::string_view list :
        {"Fuse", " fuse", "fuse,", ",fuse", "fuse,,bf16", ",", "fast=1", "=4", "=", "fuse;bf16"})
@@ -108,7 +109,8 @@ TEST(SwitchSet, RefusesMissingUnwantedAndAbsurdArguments) {
 TEST(SwitchSet, SinglesAreItsMembersOneByOne) {
   std::vector<std::string> singles;
   for (const SwitchSet& single : SwitchSet::parse("steps=8,fast").singles()) singles.push_back(single.to_string());
-  EXPECT_THAT(singles, ElementsAre("arena", "flash", "fuse", "hoist", "bf16", "fp8", "streams", "graph", "steps=8"));
+  EXPECT_THAT(singles,
+              ElementsAre("arena", "flash", "fuse", "hoist", "bf16", "fp8", "tile", "streams", "graph", "steps=8"));
   EXPECT_THAT(SwitchSet().singles(), IsEmpty());
 }
 

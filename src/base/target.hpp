@@ -25,10 +25,11 @@ enum class CpuIsa : std::uint8_t { kPortable, kAvx2, kAvx512, kAvx512Vnni, kAvx5
 struct Target {
   DeviceKind device = DeviceKind::kCpu;
   CpuIsa cpu_isa = CpuIsa::kPortable;
-  int threads = 1;              ///< CPU threads a kernel may use
-  std::size_t cache_bytes = 0;  ///< of the last-level cache; 0 where the system does not tell
-  int compute_capability = 0;   ///< of a GPU, ten times NVIDIA's number: 90 for Hopper
-  int multiprocessors = 0;      ///< of a GPU
+  int threads = 1;                   ///< CPU threads a kernel may use
+  std::size_t cache_bytes = 0;       ///< of the last-level cache; 0 where the system does not tell
+  std::size_t core_cache_bytes = 0;  ///< of the second-level cache of one CPU core; 0 where the system does not tell
+  int compute_capability = 0;        ///< of a GPU, ten times NVIDIA's number: 90 for Hopper
+  int multiprocessors = 0;           ///< of a GPU
 };
 
 }  // namespace headroom

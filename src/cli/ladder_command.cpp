@@ -67,7 +67,8 @@ void write_images(const fs::path& folder, const Ladder& ladder, int columns) {
 
 /// What is climbed unless told: the switches that can change something on the device.
 std::string default_switches(const Engine& engine) {
-  if (engine.backend->properties().target.device == DeviceKind::kCpu) return "arena,flash,fuse,hoist,bf16,steps=14";
+  if (engine.backend->properties().target.device == DeviceKind::kCpu)
+    return "arena,flash,fuse,hoist,bf16,tile,steps=14";
   return engine.model->baseline == DType::kBF16 ? "lossless,fp8,steps=14" : "lossless,bf16,fp8,steps=14";
 }
 

@@ -65,6 +65,8 @@ nlohmann::json to_json(const Compiled& compiled) {
                        {"made_bytes", held.made},
                        {"scratch_bytes", held.scratch},
                        {"weights_bytes", held.weights}};
+    if (const TiledRun* const run = tiled_run_at(*compiled.program, static_cast<int>(steps.size())))
+      entry["parts"] = run->parts;
     if (step.kernel != nullptr) {
       entry["kernel"] = step.kernel->name();
       entry["implementation"] = step.prepared->implementation();

@@ -35,6 +35,17 @@ void find_lifetimes(Program& program) {
     touch(step.scratch, i);
   }
   const int end = std::max(0, static_cast<int>(program.steps.size()) - 1);
+  for (const TiledRun& run : program.tiled) {
+    touch(run.memory, run.first);
+    // Parts are at different steps at the same time.
+    for (std::size_t s = 0; s < touched.size(); ++s) {
+      if (program.storages[s].kind == StorageKind::kPart) continue;
+      const auto is_inside = [&](int step) { return run.first <= step && step < run.last; };
+      if (std::ranges::none_of(touched[s], is_inside)) continue;
+      touch(static_cast<int>(s), run.first);
+      touch(static_cast<int>(s), run.last - 1);
+    }
+  }
   for (const Output& output : program.graph.outputs()) touch(program.places[index_of(output.value)].storage, end);
 
   const std::vector<int> concurrent = last_concurrent(program);

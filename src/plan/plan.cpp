@@ -10,6 +10,7 @@
 #include "plan/lanes.hpp"
 #include "plan/liveness.hpp"
 #include "plan/placement.hpp"
+#include "plan/tiling.hpp"
 #include "plan/weight_key.hpp"
 
 namespace headroom {
@@ -28,12 +29,14 @@ class Planner {
   Program run() {
     chosen_ = choose_kernels(program_.graph, is_weight_, program_.target);
     placements_ = place_values(program_.graph, chosen_, is_weight_, options_.arena);
+    if (options_.tile) tiles_ = find_tiles(program_.graph, chosen_, placements_, is_weight_, program_.target);
     program_.storages = placements_.storages;
     program_.places = placements_.places;
     program_.elided = static_cast<int>(std::ranges::count(placements_.elided, true));
     program_.root = make_segment(kTopRegion);
     if (options_.lanes > 1) assign_lanes(program_, options_.lanes);
     find_lifetimes(program_);
+    for (TiledRun& run : program_.tiled) assign_part_offsets(run);
     program_.arena_lower_bound_bytes = arena_lower_bound(program_);
     if (options_.arena) program_.arena_bytes = assign_offsets(program_.storages);
     return std::move(program_);
@@ -62,7 +65,8 @@ class Planner {
       const RegionId inner = child_containing(id, node_at(next_).region);
       if (inner < 0) break;
       if (inner == id) {
-        add_step(next_++);
+        add_step(next_);
+        close_tile(++next_);
         continue;
       }
       close_straight();
@@ -103,6 +107,70 @@ class Planner {
               .output_places = {},
               .scratch = -1,
               .rejections = std::move(choice.rejections)};
+    const Tile* const tile = tile_at(chosen);
+    if (tile != nullptr && chosen == tile->first) open_tile(*tile);
+    const PartOfStep* const part = tile == nullptr ? nullptr : &tile->steps.at(program_.tiled.back().prepared.size());
+    step.prepared = part != nullptr ? prepare_part(choice, *part) : prepare_whole(choice, node);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      step.input_places.push_back(is_weight_[index_of(node.inputs[i])] ? weight_place(step, i)
+                                                                       : program_.places[index_of(node.inputs[i])]);
+      if (part != nullptr) set_part(step.input_places.back(), part->inputs[i]);
+    }
+    for (std::size_t i = 0; i < node.results.size(); ++i) {
+      step.output_places.push_back(program_.places[index_of(node.results[i])]);
+      if (part != nullptr) set_part(step.output_places.back(), part->outputs[i]);
+    }
+    if (const std::size_t bytes = step.prepared->scratch_bytes(); bytes > 0)
+      step.scratch =
+          add_storage({.kind = part != nullptr ? StorageKind::kPart : StorageKind::kScratch, .bytes = bytes});
+    program_.steps.push_back(std::move(step));
+  }
+
+  const Tile* tile_at(std::size_t chosen) const {
+    const auto found =
+        std::ranges::find_if(tiles_, [&](const Tile& tile) { return tile.first <= chosen && chosen < tile.last; });
+    return found == tiles_.end() ? nullptr : &*found;
+  }
+
+  void open_tile(const Tile& tile) {
+    program_.tiled.push_back({.first = step_count(), .last = 0, .parts = tile.parts, .prepared = {}});
+    program_.tiled.back().memory = add_storage({.kind = StorageKind::kArena});
+    for (const int inside : tile.inside) {
+      Storage& storage = program_.storages[static_cast<std::size_t>(inside)];
+      storage.kind = StorageKind::kPart;
+      storage.bytes /= static_cast<std::size_t>(tile.parts);
+    }
+  }
+
+  /// Ends the tiled run that ends before `chosen`.
+  void close_tile(std::size_t chosen) {
+    if (std::ranges::count(tiles_, chosen, &Tile::last) > 0) program_.tiled.back().last = step_count();
+  }
+
+  void set_part(Placement& place, const PartOperand& operand) const {
+    const bool inside = program_.storages[static_cast<std::size_t>(place.storage)].kind == StorageKind::kPart;
+    place.bytes_between_parts = inside ? 0 : operand.bytes_between;
+  }
+
+  /// Gives what is of a part its place in a thread's memory, and the run memory for all threads.
+  void assign_part_offsets(TiledRun& run) {
+    std::vector<int> parts;
+    std::vector<Storage> storages;  // as if they were the whole arena
+    for (int s = 0; s < static_cast<int>(program_.storages.size()); ++s) {
+      const Storage& storage = program_.storages[static_cast<std::size_t>(s)];
+      if (storage.kind != StorageKind::kPart || storage.first < run.first || storage.first >= run.last) continue;
+      parts.push_back(s);
+      storages.push_back(storage);
+      storages.back().kind = StorageKind::kArena;
+    }
+    run.thread_bytes = assign_offsets(storages);
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      program_.storages[static_cast<std::size_t>(parts[i])].arena_offset = storages[i].arena_offset;
+    program_.storages[static_cast<std::size_t>(run.memory)].bytes =
+        run.thread_bytes * static_cast<std::size_t>(program_.target.threads);
+  }
+
+  std::shared_ptr<const PreparedKernel> prepare_whole(const ChosenKernel& choice, const Node& node) {
     std::vector<Operand> inputs, outputs;
     for (const ValueId input : node.inputs) {
       const TensorType& type = program_.graph.type(input);
@@ -111,28 +179,35 @@ class Planner {
     }
     for (const ValueId result : node.results)
       outputs.push_back({program_.graph.type(result), program_.places[index_of(result)].strides});
-    step.prepared = prepare(choice, inputs, outputs);
-    for (std::size_t i = 0; i < node.inputs.size(); ++i)
-      step.input_places.push_back(is_weight_[index_of(node.inputs[i])] ? weight_place(step, i)
-                                                                       : program_.places[index_of(node.inputs[i])]);
-    for (const ValueId result : node.results) step.output_places.push_back(program_.places[index_of(result)]);
-    if (const std::size_t bytes = step.prepared->scratch_bytes(); bytes > 0)
-      step.scratch = add_storage({.kind = StorageKind::kScratch, .bytes = bytes});
-    program_.steps.push_back(std::move(step));
+    return prepare(*choice.kernel, choice.spec, inputs, outputs, program_.target, 0);
   }
 
-  /// Kernels of equal work are prepared once: a model of 57 equal blocks asks for a few dozen.
-  std::shared_ptr<const PreparedKernel> prepare(const ChosenKernel& choice, const std::vector<Operand>& inputs,
-                                                const std::vector<Operand>& outputs) {
-    std::string key(choice.kernel->name());
-    for (const auto& [name, attribute] : choice.spec.attributes.all())
+  /// For one thread alone, once for each thread.
+  std::shared_ptr<const PreparedKernel> prepare_part(const ChosenKernel& choice, const PartOfStep& part) {
+    std::vector<Operand> inputs, outputs;
+    for (const PartOperand& input : part.inputs) inputs.push_back(input.operand);
+    for (const PartOperand& output : part.outputs) outputs.push_back(output.operand);
+    Target alone = program_.target;
+    alone.threads = 1;
+    auto& prepared = program_.tiled.back().prepared.emplace_back();
+    for (int thread = 0; thread < program_.target.threads; ++thread)
+      prepared.push_back(prepare(*choice.kernel, part.spec, inputs, outputs, alone, thread));
+    return prepared.front();
+  }
+
+  /// Kernels of equal work are prepared once for each copy: a model of 57 equal blocks asks for a few dozen.
+  std::shared_ptr<const PreparedKernel> prepare(const Kernel& kernel, const OpSpec& spec,
+                                                const std::vector<Operand>& inputs, const std::vector<Operand>& outputs,
+                                                const Target& target, int copy) {
+    std::string key = fmt::format("{} on {}, copy {}", kernel.name(), target.threads, copy);
+    for (const auto& [name, attribute] : spec.attributes.all())
       key += std::visit([&](const auto& value) { return fmt::format("|{}={}", name, text_of(value)); }, attribute);
     for (const auto* operands : {&inputs, &outputs})
       for (const Operand& operand : *operands)
         key += fmt::format("|{}{}{}", operand.type.dtype, operand.type.shape, operand.strides);
-    for (const bool weight : choice.spec.is_weight) key += weight ? 'w' : '.';
+    for (const bool weight : spec.is_weight) key += weight ? 'w' : '.';
     std::shared_ptr<const PreparedKernel>& prepared = prepared_[key];
-    if (!prepared) prepared = choice.kernel->prepare(choice.spec, inputs, outputs, program_.target);
+    if (!prepared) prepared = kernel.prepare(spec, inputs, outputs, target);
     return prepared;
   }
 
@@ -211,6 +286,7 @@ class Planner {
   PlanOptions options_;
   std::vector<ChosenKernel> chosen_;
   Placements placements_;
+  std::vector<Tile> tiles_;
   std::size_t next_ = 0;  // index in chosen_ of the node scheduled next
   std::map<std::string, std::shared_ptr<const PreparedKernel>> prepared_;
   std::map<std::pair<std::string, std::string>, int> weight_storages_;
@@ -221,6 +297,7 @@ class Planner {
 
 Program plan(Graph graph, const Target& target, const PlanOptions& options) {
   HR_CHECK(options.lanes == 1 || options.arena);  // a caching allocator hands memory on in schedule order
+  HR_CHECK(!options.tile || (options.arena && options.lanes == 1));
   return Planner(std::move(graph), target, options).run();
 }
 

@@ -11,6 +11,8 @@ struct PlanOptions {
   /// The `streams` switch: steps that do not need each other run at the same time, on up to this many streams. More
   /// than one needs `arena`.
   int lanes = 1;
+  /// The `tile` switch: runs of steps that go through the cache a few samples at a time. Needs `arena`.
+  bool tile = false;
   /// The `graph` switch: a session records straight runs of steps and replays them.
   bool graph = false;
 };

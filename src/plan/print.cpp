@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "plan/program.hpp"
@@ -53,7 +54,13 @@ class Printer {
     if (segment.kind == RegionKind::kLoop) line("{}loop {} times:", indent, segment.trip_count);
     const int inner = segment.kind == RegionKind::kLoop ? depth + 1 : depth;
     if (segment.children.empty())
-      for (int i = segment.first; i < segment.last; ++i) step(program_.steps[static_cast<std::size_t>(i)], i, inner);
+      for (int i = segment.first; i < segment.last; ++i) {
+        const TiledRun* const run = tiled_run_at(program_, i);
+        if (run != nullptr && i == run->first)
+          line("{}{} parts, each on one thread, with {:.2f} MiB a thread:", std::string(std::size_t{2} * inner, ' '),
+               run->parts, mebibytes(run->thread_bytes));
+        step(program_.steps[static_cast<std::size_t>(i)], i, run == nullptr ? inner : inner + 1);
+      }
     else
       for (const Segment& child : segment.children) this->segment(child, inner);
   }
@@ -79,6 +86,12 @@ class Printer {
 };
 
 }  // namespace
+
+const TiledRun* tiled_run_at(const Program& program, int step) {
+  const auto found =
+      std::ranges::find_if(program.tiled, [&](const TiledRun& run) { return run.first <= step && step < run.last; });
+  return found == program.tiled.end() ? nullptr : &*found;
+}
 
 std::string to_text(const Program& program, bool with_rejections) { return Printer(program, with_rejections).print(); }
 

@@ -20,6 +20,7 @@ enum class StorageKind : std::uint8_t {
   kCounter,  ///< a loop's iteration number, written by the executor
   kArena,    ///< an activation
   kScratch,  ///< of one step
+  kPart,     ///< an activation or scratch of one part of a tiled run, in the memory of the thread that runs it
 };
 
 /// One stretch of memory that values live in. Positions count steps: a storage is needed from the launch of step
@@ -29,7 +30,8 @@ struct Storage {
   std::size_t bytes = 0;
   int first = 0;
   int last = 0;
-  std::size_t arena_offset = 0;  ///< of kArena and kScratch where the program has an arena
+  /// Of kArena and kScratch where the program has an arena; of kPart in the thread's memory.
+  std::size_t arena_offset = 0;
 };
 
 /// A value as it lies in a storage: several values may share one (views, in-place results, parts of a concatenation).
@@ -37,6 +39,9 @@ struct Placement {
   int storage = -1;
   std::size_t offset_bytes = 0;
   Shape strides;  ///< in elements
+  /// Of an operand in a tiled run: from the elements of a part to those of the next; 0 where all parts share them, or
+  /// each has them in its own memory.
+  std::size_t bytes_between_parts = 0;
 };
 
 /// A kernel that was tried before the chosen one, and why it did not run.
@@ -51,7 +56,7 @@ struct Step {
   std::string label;  ///< module path of the node
   Op op = Op::kAdd;
   const Kernel* kernel = nullptr;
-  std::shared_ptr<const PreparedKernel> prepared;  ///< shared by steps of equal shapes
+  std::shared_ptr<const PreparedKernel> prepared;  ///< shared by steps of equal shapes; in a tiled run, for a part
   OpSpec spec;
   Cost cost;
   std::vector<ValueId> inputs;
@@ -75,6 +80,18 @@ struct Segment {
       children;  ///< in order, covering [first, last) without gaps; empty where there is nothing nested
 };
 
+/// Steps [first, last) that one thread runs for one part of the samples, while others run them for other parts: see
+/// tiling.hpp.
+struct TiledRun {
+  int first = 0;
+  int last = 0;
+  std::int64_t parts = 1;
+  int memory = -1;  ///< the storage of what is of a part, thread by thread
+  std::size_t thread_bytes = 0;
+  /// By step from the first, then by thread: threads that share a prepared kernel may wait for each other.
+  std::vector<std::vector<std::shared_ptr<const PreparedKernel>>> prepared;
+};
+
 /// A weight the program reads: a value that depends on params alone, in the form a kernel asked for.
 struct WeightUse {
   ValueId value = kNoValue;
@@ -95,6 +112,7 @@ struct Program {
   int lanes = 1;  ///< streams that steps are spread over; they meet before and after each straight run of steps
   bool has_graph = false;  ///< straight runs of steps are recorded on the device and replayed
   std::vector<Step> steps;
+  std::vector<TiledRun> tiled;  ///< in order, each within one straight run of steps
   Segment root;
   std::vector<Storage> storages;
   std::vector<Placement> places;  ///< by ValueId; storage -1 for values that no step touches
@@ -103,6 +121,9 @@ struct Program {
   std::size_t arena_lower_bound_bytes = 0;  ///< the most bytes live at one step: no arena can be smaller
   int elided = 0;                           ///< reshape, transpose, slice and concat nodes that became views
 };
+
+/// The tiled run that a step is in, or null.
+[[nodiscard]] const TiledRun* tiled_run_at(const Program& program, int step);
 
 /// The program as a person reads it: segments, steps with kernel, implementation, compute type, memory, and why others
 /// were rejected.

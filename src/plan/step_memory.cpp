@@ -14,7 +14,10 @@ std::vector<StepMemory> memory_by_step(const Program& program) {
   }
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     const Step& step = program.steps[i];
-    if (step.scratch >= 0) memory[i].scratch = program.storages[static_cast<std::size_t>(step.scratch)].bytes;
+    if (step.scratch >= 0)
+      if (const Storage& scratch = program.storages[static_cast<std::size_t>(step.scratch)];
+          scratch.kind == StorageKind::kScratch)
+        memory[i].scratch = scratch.bytes;
     std::set<int> read;  // several inputs may lie in one weight
     for (const Placement& place : step.input_places) {
       if (place.storage < 0 || !read.insert(place.storage).second) continue;

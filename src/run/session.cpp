@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <utility>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "kernels/parallel.hpp"
 #include "run/weight_store.hpp"
 
 namespace headroom {
@@ -48,8 +50,11 @@ Session::Session(std::shared_ptr<const Program> program, Backend& backend, std::
     most_inputs = std::max(most_inputs, step.input_places.size());
     most_outputs = std::max(most_outputs, step.output_places.size());
   }
-  input_addresses_.resize(most_inputs);
-  output_addresses_.resize(most_outputs);
+  launchers_.resize(program_->tiled.empty() ? 1 : static_cast<std::size_t>(program_->target.threads));
+  for (Launcher& launcher : launchers_) {
+    launcher.inputs.resize(most_inputs);
+    launcher.outputs.resize(most_outputs);
+  }
   allocate_fixed();
   if (!program_->has_arena) plan_buffers();
   if (program_->lanes > 1) make_lanes();
@@ -64,7 +69,7 @@ void Session::allocate_fixed() {
     const Storage& storage = program_->storages[s];
     if (is_activation(storage)) {
       if (program_->has_arena) bases_[s] = arena_.data() + storage.arena_offset;
-    } else if (storage.kind != StorageKind::kWeight) {
+    } else if (storage.kind != StorageKind::kWeight && storage.kind != StorageKind::kPart) {
       buffers_[s] = backend_.allocate(std::max<std::size_t>(storage.bytes, 1), category_of(storage.kind));
       bases_[s] = buffers_[s].data();
     }
@@ -235,6 +240,11 @@ void Session::submit_steps(int first, int last) {
   if (spread) forked_->record(*stream_);
   for (int i = first; i < last; ++i) {
     const auto index = static_cast<std::size_t>(i);
+    if (const TiledRun* const run = tiled_run_at(*program_, i)) {
+      launch_tiled(*run);
+      i = run->last - 1;
+      continue;
+    }
     if (!program_->has_arena)
       for (const int storage : schedule_.take_before[index]) take(storage);
     if (launch_observer_)
@@ -271,17 +281,18 @@ void Session::join_lanes() {
 }
 
 void Session::launch(const Step& step, Stream& stream) {
-  for (std::size_t i = 0; i < step.input_places.size(); ++i) input_addresses_[i] = address(step.input_places[i]);
-  for (std::size_t i = 0; i < step.output_places.size(); ++i) output_addresses_[i] = address(step.output_places[i]);
+  Launcher& launcher = launchers_.front();
+  for (std::size_t i = 0; i < step.input_places.size(); ++i) launcher.inputs[i] = address(step.input_places[i]);
+  for (std::size_t i = 0; i < step.output_places.size(); ++i) launcher.outputs[i] = address(step.output_places[i]);
   if (step.prepared == nullptr) {  // a state's next value
-    backend_.copy_on_device(stream, output_addresses_[0], input_addresses_[0],
+    backend_.copy_on_device(stream, launcher.outputs[0], launcher.inputs[0],
                             program_->graph.type(step.outputs[0]).bytes());
     return;
   }
   backend_.begin_range(step.label.c_str());
   step.prepared->launch({.stream = stream,
-                         .inputs = std::span(input_addresses_).first(step.input_places.size()),
-                         .outputs = std::span(output_addresses_).first(step.output_places.size()),
+                         .inputs = std::span(launcher.inputs).first(step.input_places.size()),
+                         .outputs = std::span(launcher.outputs).first(step.output_places.size()),
                          .scratch = step.scratch < 0 ? nullptr : bases_[static_cast<std::size_t>(step.scratch)]});
   backend_.end_range();
 }
@@ -291,6 +302,43 @@ void Session::launch_observed(int index) {
   launch(program_->steps[static_cast<std::size_t>(index)], *stream_);
   stream_->synchronize();
   launch_observer_(index, milliseconds_since(start));
+}
+
+/// An observer is told the run's wall time, divided among its steps as the threads' time was.
+void Session::launch_tiled(const TiledRun& run) {
+  const auto start = std::chrono::steady_clock::now();
+  if (launch_observer_)
+    for (Launcher& launcher : launchers_) launcher.step_ms.assign(static_cast<std::size_t>(run.last - run.first), 0.0);
+  parallel_for(program_->target.threads, run.parts, 1, [&](std::int64_t begin, std::int64_t end, int thread) {
+    for (std::int64_t part = begin; part < end; ++part) launch_part(run, part, thread);
+  });
+  if (!launch_observer_) return;
+  const double wall = milliseconds_since(start);
+  std::vector<double> step_ms(static_cast<std::size_t>(run.last - run.first), 0.0);
+  for (const Launcher& launcher : launchers_)
+    for (std::size_t i = 0; i < step_ms.size(); ++i) step_ms[i] += launcher.step_ms[i];
+  const double all = std::reduce(step_ms.begin(), step_ms.end());
+  for (std::size_t i = 0; i < step_ms.size(); ++i)
+    launch_observer_(run.first + static_cast<int>(i), wall * step_ms[i] / all);
+}
+
+void Session::launch_part(const TiledRun& run, std::int64_t part, int thread) {
+  Launcher& launcher = launchers_[static_cast<std::size_t>(thread)];
+  for (int i = run.first; i < run.last; ++i) {
+    const Step& step = program_->steps[static_cast<std::size_t>(i)];
+    const auto start = launch_observer_ ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
+    for (std::size_t k = 0; k < step.input_places.size(); ++k)
+      launcher.inputs[k] = part_address(step.input_places[k], run, part, thread);
+    for (std::size_t k = 0; k < step.output_places.size(); ++k)
+      launcher.outputs[k] = part_address(step.output_places[k], run, part, thread);
+    const auto index = static_cast<std::size_t>(i - run.first);
+    run.prepared[index][static_cast<std::size_t>(thread)]->launch(
+        {.stream = *stream_,
+         .inputs = std::span(launcher.inputs).first(step.input_places.size()),
+         .outputs = std::span(launcher.outputs).first(step.output_places.size()),
+         .scratch = step.scratch < 0 ? nullptr : part_base(step.scratch, run, thread)});
+    if (launch_observer_) launcher.step_ms[index] += milliseconds_since(start);
+  }
 }
 
 void Session::take(int storage) {
@@ -310,6 +358,18 @@ std::byte* Session::address(const Placement& place) const {
   std::byte* base = bases_[static_cast<std::size_t>(place.storage)];
   HR_CHECK(base != nullptr);
   return base + place.offset_bytes;
+}
+
+/// Where a storage of one part begins while `thread` runs that part.
+std::byte* Session::part_base(int storage, const TiledRun& run, int thread) const {
+  return bases_[static_cast<std::size_t>(run.memory)] + static_cast<std::size_t>(thread) * run.thread_bytes +
+         program_->storages[static_cast<std::size_t>(storage)].arena_offset;
+}
+
+std::byte* Session::part_address(const Placement& place, const TiledRun& run, std::int64_t part, int thread) const {
+  if (program_->storages[static_cast<std::size_t>(place.storage)].kind == StorageKind::kPart)
+    return part_base(place.storage, run, thread) + place.offset_bytes;
+  return address(place) + static_cast<std::size_t>(part) * place.bytes_between_parts;
 }
 
 const std::byte* Session::output_address(std::string_view name) const {

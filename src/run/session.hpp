@@ -105,12 +105,17 @@ class Session {
   void run_steps(int first, int last);
   void submit_steps(int first, int last);
   void launch(const Step& step, Stream& stream);
+  void launch_tiled(const TiledRun& run);
+  void launch_part(const TiledRun& run, std::int64_t part, int thread);
   void launch_on_lane(int index);
   void join_lanes();
   void launch_observed(int index);
   void take(int storage);
   void give(int storage);
   [[nodiscard]] std::byte* address(const Placement& place) const;
+  [[nodiscard]] std::byte* part_base(int storage, const TiledRun& run, int thread) const;
+  [[nodiscard]] std::byte* part_address(const Placement& place, const TiledRun& run, std::int64_t part,
+                                        int thread) const;
   [[nodiscard]] ValueId require(ValueKind kind, std::string_view name) const;
   [[nodiscard]] HostTensor read(ValueId value) const;
   void write(ValueId value, std::string_view what, const HostTensor& tensor);
@@ -126,8 +131,13 @@ class Session {
   std::vector<bool> is_set_;                     // by storage: an input or state that has been given
   BufferSchedule schedule_;
   std::vector<std::pair<const Segment*, std::vector<int>>> give_after_loop_;
-  std::vector<const void*> input_addresses_;  // of the step being launched
-  std::vector<void*> output_addresses_;
+  /// The operands of the step that a thread launches, and what its launches in a tiled run took.
+  struct Launcher {
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    std::vector<double> step_ms;  // by step of the run; kept only for a launch observer
+  };
+  std::vector<Launcher> launchers_;  // by thread; what is in no tiled run is launched by the first
   std::map<int, Replayed> replayed_;
   std::vector<Lane> lanes_;                   // of Program::lanes, but for the first
   std::unique_ptr<Event> forked_;             // recorded where a run of steps begins

@@ -84,7 +84,11 @@ class CpuBackend final : public Backend {
   [[nodiscard]] DeviceProperties properties() const override {
     const SystemMemory memory = system_memory();
     return {.name = cpu_name(),
-            .target = {.device = DeviceKind::kCpu, .cpu_isa = isa_, .threads = threads_, .cache_bytes = cache_bytes_},
+            .target = {.device = DeviceKind::kCpu,
+                       .cpu_isa = isa_,
+                       .threads = threads_,
+                       .cache_bytes = cache_bytes_,
+                       .core_cache_bytes = core_cache_bytes()},
             .memory_bytes = memory.installed_bytes,
             .available_bytes = memory.available_bytes};
   }

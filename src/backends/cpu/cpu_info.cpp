@@ -158,6 +158,8 @@ std::size_t last_level_cache_bytes() {
   return static_cast<std::size_t>(largest);
 }
 
+std::size_t core_cache_bytes() { return static_cast<std::size_t>(std::max(0L, sysconf(_SC_LEVEL2_CACHE_SIZE))); }
+
 SystemMemory system_memory() {
   const std::string text = read_text("/proc/meminfo");
   SystemMemory memory{.installed_bytes = meminfo_bytes(text, "MemTotal"),

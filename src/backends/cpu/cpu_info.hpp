@@ -26,6 +26,8 @@ void limit_detected_isa(CpuIsa most);
 
 /// The size of the largest cache; 0 where the system does not tell.
 [[nodiscard]] std::size_t last_level_cache_bytes();
+/// Of the second-level cache that a core has; 0 where the system does not tell.
+[[nodiscard]] std::size_t core_cache_bytes();
 
 struct SystemMemory {
   std::size_t installed_bytes = 0;

@@ -1,0 +1,325 @@
+#include "plan/tiling.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "ir/samples.hpp"
+#include "plan/strides.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::size_t kMostSteps = 64;          // of a tile
+constexpr std::size_t kMostWays = 8;            // to cut a batch that are tried, from the finest
+constexpr std::int64_t kLeastProductRows = 64;  // of a part: fewer leave vector and matrix units waiting
+constexpr double kLeastBalance = 0.9;           // of the threads' time that parts fill
+constexpr double kLaunchBytes = 16'000;         // what a core moves meanwhile: 0.8 us at 20 GB/s
+constexpr double kCacheShare = 0.5;             // of the second-level cache: a core may share it with another thread
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+/// What lies behind the cache is read, or read and written.
+constexpr double kReadOnce = 1, kWriteOnce = 2;
+
+/// A value that a step reads or writes, in memory.
+struct Access {
+  int storage;
+  std::size_t offset;
+  double bytes;
+  bool by_sample;
+  bool written;
+  std::size_t pitch;  // bytes from a sample's part of the storage to the next sample's; 0 where there are no such parts
+};
+
+/// A step that launches, as the search sees it.
+struct Work {
+  std::size_t chosen;
+  std::int64_t samples;  // of its results, or 0 where they depend on each other
+  std::int64_t product_rows = 0;
+  double weight_bytes = 0;
+  std::vector<Access> accesses;
+};
+
+class Tiler {
+ public:
+  Tiler(const Graph& graph, const std::vector<ChosenKernel>& chosen, const Placements& placements,
+        const std::vector<bool>& is_weight, const Target& target)
+      : graph_(graph),
+        chosen_(chosen),
+        placements_(placements),
+        is_weight_(is_weight),
+        target_(target),
+        first_use_(placements.storages.size(), chosen.size()),
+        last_use_(placements.storages.size(), 0),
+        outlives_(placements.storages.size(), false) {
+    for (const Output& output : graph.outputs()) outlive(output.value);
+    for (const StateUpdate& update : graph.state_updates()) {
+      outlive(update.value);
+      outlive(update.next);
+    }
+    for (std::size_t i = 0; i < chosen.size(); ++i)
+      if (!placements.elided[i]) add_work(i);
+  }
+
+  std::vector<Tile> find() {
+    std::vector<Tile> tiles;
+    for (std::size_t begin = 0; begin < works_.size();) {
+      std::size_t end = begin + 1;
+      while (end < works_.size() && node(end).region == node(begin).region) ++end;
+      std::vector<Tile> found = cut(begin, end);
+      while (!found.empty() && !complete(found)) found = cut(begin, end);
+      std::ranges::move(found, std::back_inserter(tiles));
+      begin = end;
+    }
+    return tiles;
+  }
+
+ private:
+  const Node& node(std::size_t work) const {
+    return graph_.nodes()[static_cast<std::size_t>(chosen_[works_[work].chosen].node)];
+  }
+
+  void outlive(ValueId v) {
+    if (const int storage = placements_.places[index_of(v)].storage; storage >= 0)
+      outlives_[static_cast<std::size_t>(storage)] = true;
+  }
+
+  void add_work(std::size_t i) {
+    const Node& node = graph_.nodes()[static_cast<std::size_t>(chosen_[i].node)];
+    const Shape& result = graph_.type(node.results[0]).shape;
+    Work work{.chosen = i, .samples = result.rank() > 0 ? result[0] : 0, .accesses = {}};
+    const auto by_sample = operands_by_sample(graph_, node, work.samples);
+    if (!by_sample) work.samples = 0;
+    if (node.op == Op::kLinear || node.op == Op::kScaledLinear) work.product_rows = result.numel() / result[-1];
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      if (is_weight_[index_of(node.inputs[k])])
+        work.weight_bytes += static_cast<double>(graph_.type(node.inputs[k]).bytes());
+      else
+        add_access(work, node.inputs[k], by_sample && (*by_sample)[k], false);
+    }
+    for (const ValueId v : node.results) add_access(work, v, by_sample.has_value(), true);
+    works_.push_back(std::move(work));
+  }
+
+  void add_access(Work& work, ValueId v, bool by_sample, bool written) {
+    const Placement& place = placements_.places[index_of(v)];
+    const auto storage = static_cast<std::size_t>(place.storage);
+    const TensorType& type = graph_.type(v);
+    work.accesses.push_back({.storage = place.storage,
+                             .offset = place.offset_bytes,
+                             .bytes = static_cast<double>(type.bytes()),
+                             .by_sample = by_sample,
+                             .written = written,
+                             .pitch = by_sample ? pitch_of(type, place) : 0});
+    first_use_[storage] = std::min(first_use_[storage], work.chosen);
+    last_use_[storage] = std::max(last_use_[storage], work.chosen);
+  }
+
+  /// Where sample i of a value lies within the i-th of as many equal parts of its storage: the bytes of such a part.
+  std::size_t pitch_of(const TensorType& type, const Placement& place) const {
+    const std::size_t bytes = static_cast<std::size_t>(place.strides[0]) * size_of(type.dtype);
+    std::size_t last = place.offset_bytes;  // of the first sample's elements
+    for (int axis = 1; axis < type.shape.rank(); ++axis)
+      last += static_cast<std::size_t>((type.shape[axis] - 1) * place.strides[axis]) * size_of(type.dtype);
+    const std::size_t all = bytes * static_cast<std::size_t>(type.shape[0]);
+    return last < bytes && all == placements_.storages[static_cast<std::size_t>(place.storage)].bytes ? bytes : 0;
+  }
+
+  /// For each storage that works [first, last) touch, the pitch of all of them; 0 where they differ.
+  std::map<int, std::size_t> pitches(std::size_t first, std::size_t last) const {
+    std::map<int, std::size_t> pitches;
+    for (std::size_t i = first; i < last; ++i)
+      for (const Access& access : works_[i].accesses) {
+        std::size_t& pitch = pitches.try_emplace(access.storage, access.pitch).first->second;
+        if (pitch != access.pitch) pitch = 0;
+      }
+    return pitches;
+  }
+
+  /// What leaves or enters the caches where a step runs for all samples at once.
+  double untiled_bytes(const Work& work) const {
+    double bytes = work.weight_bytes * static_cast<double>(target_.threads);
+    for (const Access& access : work.accesses) bytes += access.bytes * (access.written ? kWriteOnce : kReadOnce);
+    return bytes;
+  }
+
+  /// The same for works [first, last) as one tile, or kNever where they cannot be one.
+  double tiled_bytes(std::size_t first, std::size_t last, std::int64_t parts) const {
+    struct Live {
+      std::size_t first, last;
+      double bytes;
+    };
+    const auto count = static_cast<double>(parts);
+    double whole = 0, slices = 0, behind = 0;  // bytes shared by all parts, of a part, and of a part's that go outside
+    std::map<int, Live> inside;
+    std::set<std::pair<int, std::size_t>> met;
+    const std::map<int, std::size_t> pitches = this->pitches(first, last);
+    for (std::size_t i = first; i < last; ++i) {
+      whole += works_[i].weight_bytes;
+      for (const Access& access : works_[i].accesses) {
+        const auto storage = static_cast<std::size_t>(access.storage);
+        const std::size_t pitch = pitches.at(access.storage);
+        if (access.written && pitch == 0) return kNever;  // a part could change what another reads
+        if (pitch != 0 && is_inside(storage, first, last)) {
+          const double bytes = static_cast<double>(placements_.storages[storage].bytes) / count;
+          inside.try_emplace(access.storage, Live{i, i, bytes}).first->second.last = i;
+        } else if (!access.by_sample) {
+          if (met.insert({access.storage, access.offset}).second) whole += access.bytes;
+        } else {
+          const bool is_new = met.insert({access.storage, access.offset}).second;
+          if (is_new) slices += access.bytes / count;
+          if (access.written)
+            behind += access.bytes / count * kWriteOnce;
+          else if (is_new)
+            behind += access.bytes / count * kReadOnce;
+        }
+      }
+    }
+    double most = 0;
+    for (std::size_t i = first; i < last; ++i) {
+      double live = 0;
+      for (const auto& [storage, held] : inside)
+        if (held.first <= i && i <= held.last) live += held.bytes;
+      most = std::max(most, live);
+    }
+    if (whole + slices + most > room()) return kNever;
+    const auto threads = static_cast<double>(target_.threads);
+    const double bytes = whole * threads + count * (behind + kLaunchBytes * static_cast<double>(last - first));
+    return bytes * (1 + threads / (2 * count));  // at the end each thread waits for half a part, on average
+  }
+
+  /// Whether nothing but the works of a tile touches a storage.
+  bool is_inside(std::size_t storage, std::size_t first, std::size_t last) const {
+    return !outlives_[storage] && placements_.storages[storage].kind == StorageKind::kArena &&
+           first_use_[storage] >= works_[first].chosen && last_use_[storage] <= works_[last - 1].chosen;
+  }
+
+  /// Bytes of a core's cache that a tile may fill.
+  double room() const { return kCacheShare * static_cast<double>(target_.core_cache_bytes); }
+
+  /// In how many parts `samples` may be cut, most first.
+  std::vector<std::int64_t> ways_to_cut(std::int64_t samples) const {
+    std::vector<std::int64_t> ways;
+    const std::int64_t threads = target_.threads;
+    for (std::int64_t parts = samples; parts >= 2 * threads && ways.size() < kMostWays; --parts) {
+      const std::int64_t rounds = (parts + threads - 1) / threads;
+      const bool balanced = static_cast<double>(parts) >= kLeastBalance * static_cast<double>(rounds * threads);
+      if (samples % parts == 0 && balanced) ways.push_back(parts);
+    }
+    return ways;
+  }
+
+  static bool can_cut(const Work& work, std::int64_t parts) {
+    return work.samples % parts == 0 && (work.product_rows == 0 || work.product_rows / parts >= kLeastProductRows);
+  }
+
+  /// The best tiles among works [begin, end), which follow each other in one region.
+  std::vector<Tile> cut(std::size_t begin, std::size_t end) const {
+    struct Best {
+      double bytes = kNever;
+      std::size_t first = 0;  // of the last tile or untiled step
+      std::int64_t parts = 1;
+    };
+    std::vector<Best> best(end - begin + 1);  // by how many works are done
+    best[0].bytes = 0;
+    for (std::size_t first = begin; first < end; ++first) {
+      const double before = best[first - begin].bytes;
+      const auto offer = [&](std::size_t last, double bytes, std::int64_t parts) {
+        if (before + bytes < best[last - begin].bytes) best[last - begin] = {before + bytes, first, parts};
+      };
+      offer(first + 1, untiled_bytes(works_[first]), 1);
+      if (works_[first].samples == 0) continue;
+      for (const std::int64_t parts : ways_to_cut(works_[first].samples)) {
+        double weights = 0;
+        for (std::size_t last = first; last < std::min(end, first + kMostSteps); ++last) {
+          const Work& work = works_[last];
+          weights += work.weight_bytes;
+          if (work.samples != works_[first].samples || !can_cut(work, parts) || weights > room()) break;
+          if (last > first) offer(last + 1, tiled_bytes(first, last + 1, parts), parts);
+        }
+      }
+    }
+    std::vector<Tile> found;
+    for (std::size_t done = end - begin; done > 0; done = best[done].first - begin)
+      if (best[done].parts > 1) found.push_back(make_tile(best[done].first, begin + done, best[done].parts));
+    std::ranges::reverse(found);
+    return found;
+  }
+
+  Tile make_tile(std::size_t first, std::size_t last, std::int64_t parts) const {
+    Tile tile{
+        .first = works_[first].chosen, .last = works_[last - 1].chosen + 1, .parts = parts, .steps = {}, .inside = {}};
+    for (const auto& [storage, pitch] : pitches(first, last))
+      if (pitch != 0 && is_inside(static_cast<std::size_t>(storage), first, last)) tile.inside.push_back(storage);
+    return tile;
+  }
+
+  /// Fills in the steps of tiles. Where a kernel does not run a part, keeps its work out of tiles from now on and
+  /// returns false.
+  bool complete(std::vector<Tile>& tiles) {
+    for (Tile& tile : tiles)
+      for (Work& work : works_) {
+        if (work.chosen < tile.first || work.chosen >= tile.last) continue;
+        std::optional<PartOfStep> part = part_of(work, tile.parts);
+        if (!part) {
+          work.samples = 0;
+          return false;
+        }
+        tile.steps.push_back(*std::move(part));
+      }
+    return true;
+  }
+
+  std::optional<PartOfStep> part_of(const Work& work, std::int64_t parts) const {
+    const ChosenKernel& chosen = chosen_[work.chosen];
+    const Node& node = graph_.nodes()[static_cast<std::size_t>(chosen.node)];
+    const std::int64_t samples = work.samples / parts;
+    const auto operand = [&](ValueId v, bool by_sample) {
+      TensorType type = graph_.type(v);
+      if (is_weight_[index_of(v)]) return PartOperand{dense_operand(type)};
+      const Shape& strides = placements_.places[index_of(v)].strides;
+      if (!by_sample) return PartOperand{{type, strides}};
+      type.shape.set(0, samples);
+      return PartOperand{{type, normalized_strides(type.shape, strides)},
+                         static_cast<std::size_t>(samples * strides[0]) * size_of(type.dtype)};
+    };
+    PartOfStep part{.spec = chosen.spec, .inputs = {}, .outputs = {}};
+    const auto by_sample = operands_by_sample(graph_, node, work.samples);
+    if (!by_sample) return std::nullopt;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      if ((*by_sample)[k] && is_weight_[index_of(node.inputs[k])]) return std::nullopt;  // packed, so never cut
+      part.inputs.push_back(operand(node.inputs[k], (*by_sample)[k]));
+      part.spec.inputs[k] = part.inputs[k].operand.type;
+    }
+    for (std::size_t k = 0; k < node.results.size(); ++k) {
+      part.outputs.push_back(operand(node.results[k], true));
+      part.spec.outputs[k] = part.outputs[k].operand.type;
+    }
+    Target alone = target_;
+    alone.threads = 1;
+    if (chosen.kernel->supports(part.spec, alone)) return std::nullopt;
+    return part;
+  }
+
+  const Graph& graph_;
+  const std::vector<ChosenKernel>& chosen_;
+  const Placements& placements_;
+  const std::vector<bool>& is_weight_;
+  const Target& target_;
+  std::vector<Work> works_;
+  std::vector<std::size_t> first_use_, last_use_;  // by storage, in `chosen`
+  std::vector<bool> outlives_;                     // by storage: an output, or of a state
+};
+
+}  // namespace
+
+std::vector<Tile> find_tiles(const Graph& graph, const std::vector<ChosenKernel>& chosen, const Placements& placements,
+                             const std::vector<bool>& is_weight, const Target& target) {
+  return Tiler(graph, chosen, placements, is_weight, target).find();
+}
+
+}  // namespace headroom
