@@ -110,14 +110,14 @@ def result_of(args, size, process, trials, first_ms, memory, yardstick):
     model = "flux-dev" if args.model is None else os.path.basename(os.path.normpath(args.model))
     subject = peer_result.forward_subject(model, rows * columns, batch, args.text_tokens)
     applied = description(args)
-    name = f"pytorch {', '.join(applied)}, {rows}x{columns} tokens, batch {batch}"
+    name = f"pytorch {', '.join(applied)}"
 
     def series(what, times, warmup):
         return {"what": what, "unit": "ms", "process": [process] * len(times), "time": times, "warmup": warmup,
                 "warmup_stable": True, "complete": True, "statistics": statistics(times)}
 
     result = {
-        "id": name, "name": name, "subject": subject, "work_hash": peer_result.work_hash(subject),
+        "id": f"{name}, {rows}x{columns} tokens, batch {batch}", "name": name, "subject": subject, "work_hash": peer_result.work_hash(subject),
         "source": {"name": "pytorch", "version": torch.__version__},
         "configuration": {"device": args.device, "asked": applied, "applied": applied, "declined": [],
                           "threads": torch.get_num_threads()},
@@ -270,7 +270,7 @@ def main():
                 results = [result] if args.beside else results + [result]
                 peer_result.write(args.save.replace("{turn}", str(turn)), results)
                 row = result["trials"][0]["statistics"]
-                print(f"{result['name']}: median {row['median_ms']:.3f} ms, quartiles {row['q1_ms']:.3f} to "
+                print(f"{result['id']}: median {row['median_ms']:.3f} ms, quartiles {row['q1_ms']:.3f} to "
                       f"{row['q3_ms']:.3f}, n {row['n']}", flush=True)
 
 

@@ -100,10 +100,12 @@ TEST_F(DashboardTest, TheTableSortsFiltersAndShowsRawTrials) {
 
   browser_.evaluate(
       "{ const f = document.getElementById('filter'); f.value = 'BF16 arena'; f.dispatchEvent(new Event('input')); }");
-  EXPECT_EQ(browser_.evaluate("Array.from(document.querySelectorAll('#table tbody tr')).filter(r => !r.hidden).map(r "
-                              "=> r.cells[0].textContent).sort()"),
-            json::parse(R"(["arena+flash+fuse+hoist+bf16", "arena+flash+fuse+hoist+bf16+steps=14"])"));
-  EXPECT_EQ(browser_.evaluate("document.getElementById('shown').textContent"), "2 of 12");
+  EXPECT_EQ(
+      browser_.evaluate("Array.from(document.querySelectorAll('#table tbody tr')).filter(r => !r.hidden).map(r "
+                        "=> r.cells[0].textContent).sort()"),
+      json::parse(
+          R"(["arena+flash+fuse+hoist+bf16", "arena+flash+fuse+hoist+bf16+tile", "arena+flash+fuse+hoist+bf16+tile+steps=14"])"));
+  EXPECT_EQ(browser_.evaluate("document.getElementById('shown').textContent"), "3 of 14");
 
   browser_.evaluate("document.querySelector('#table tbody tr:not([hidden]) button.trials').click()");
   const std::string raw = browser_.evaluate("document.querySelector('#table tr.raw').textContent");
