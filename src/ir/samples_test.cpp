@@ -34,6 +34,9 @@ std::vector<Case> cases() {
       {"sub_shared_sample", Op::kSub, {}, {{1, 2, 4}, {3, 1, 4}}, {false, true}},
       {"add_looks_aligned", Op::kAdd, {}, {{3, 3}, {3}}, {true, false}},
       {"silu", Op::kSilu, {}, {{3, 5}}, {true}},
+      {"relu", Op::kRelu, {}, {{3, 5}}, {true}},
+      {"add_scalar", Op::kAddScalar, {{"value", 3.0}}, {{3, 5}}, {true}},
+      {"cast", Op::kCast, {{"dtype", DType::kBF16}}, {{3, 5}}, {true}},
       {"gelu_vector", Op::kGelu, {}, {{3}}, {true}},
       {"mul_scalar", Op::kMulScalar, {{"value", 3.0}}, {{3, 5}}, {true}},
       {"linear", Op::kLinear, {}, {{3, 2, 4}, {3, 4}, {3}}, {true, false, false}},
@@ -64,6 +67,12 @@ std::vector<Case> cases() {
       {"mean_of_samples", Op::kMean, {{"axis", integer(0)}}, {{3, 3}}, {}},
       {"attention", Op::kAttention, {}, {{3, 2, 4, 2}, {3, 2, 5, 2}, {3, 2, 5, 2}}, {true, true, true}},
       {"norm_modulate", Op::kNormModulate, {{"eps", 1e-6}}, {{3, 2, 4}, {3, 1, 4}, {3, 1, 4}}, {true, true, true}},
+      {"gate_residual_norm",
+       Op::kGateResidualNorm,
+       {{"eps", 1e-6}},
+       {{3, 2, 4}, {3, 1, 4}, {3, 2, 4}, {3, 1, 4}, {3, 1, 4}},
+       {true, true, true, true, true}},
+      {"rope_table", Op::kRopeTable, {{"axes", ints({4})}}, {{3, 1}}, {}},
       {"gate_residual", Op::kGateResidual, {}, {{3, 2, 4}, {3, 1, 4}, {3, 2, 4}}, {true, true, true}},
       {"qk_norm_rope",
        Op::kQkNormRope,
@@ -124,6 +133,27 @@ TEST_P(SamplesTest, ASampleIsMadeOfThoseAlone) {
 
 INSTANTIATE_TEST_SUITE_P(Ops, SamplesTest, testing::ValuesIn(cases()),
                          [](const auto& parameter) { return std::string(parameter.param.name); });
+
+TEST(Samples, OfQuantizingNormsEveryOperandIsCut) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DType::kF32, {3, 2, 4}});
+  const ValueId m = graph.add_input("m", {DType::kF32, {3, 1, 4}});
+  const Attributes norm(Op::kNormModulateQuantize, {{"eps", 1e-6}, {"dtype", DType::kF8E4M3}});
+  const Attributes sum(Op::kGateResidualNormQuantize, {{"eps", 1e-6}, {"dtype", DType::kF8E4M3}});
+  EXPECT_EQ(operands_by_sample(graph, graph.make_node(Op::kNormModulateQuantize, {x, m, m}, norm, "", kTopRegion), 3),
+            std::vector(3, true));
+  EXPECT_EQ(operands_by_sample(graph,
+                               graph.make_node(Op::kGateResidualNormQuantize, {x, m, x, m, m}, sum, "", kTopRegion), 3),
+            std::vector(5, true));
+}
+
+TEST(Samples, ARowOfATableIsNoSample) {
+  Graph graph;
+  const ValueId table = graph.add_input("table", {DType::kF32, {3, 3, 4}});
+  const ValueId index = graph.add_input("index", {DType::kI32, Shape{}});
+  EXPECT_FALSE(operands_by_sample(
+      graph, graph.make_node(Op::kRow, {table, index}, Attributes(Op::kRow, {}), "", kTopRegion), 3));
+}
 
 TEST(Samples, OfQuantizedProductsTokensAndTheirScalesAreCut) {
   Graph graph;

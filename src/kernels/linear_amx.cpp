@@ -7,7 +7,8 @@
 // FLOPs    2*m*n*k, and the activation's on the vector unit
 //
 // The sums of 32 rows by 32 columns fill four tiles; the vector unit activates them from 4 KB of the first-level cache
-// as soon as they are made. Rows go by pieces of 64, whose rows and the weights of 32 columns stay in that cache too.
+// as soon as they are made. Rows go by pieces of 64, for each of which all weights are read: they must fit in the
+// second-level cache. Up to k = 224 a piece's rows and the weights of 32 columns also fit in the first-level one.
 //
 // Tried, at 5440x192x576 with an activation of 10 cycles for 16 elements: activating one block between the products of
 // the next, and pieces of 160 rows; both take as long.
@@ -161,6 +162,8 @@ HWY_POP_ATTRIBUTES
 namespace headroom {
 namespace {
 
+constexpr std::size_t kMostWeightBytes = std::size_t{1} << 20;
+
 class PreparedAmxLinear final : public PreparedKernel {
  public:
   PreparedAmxLinear(const OpSpec& spec, RowPlan rows, int threads)
@@ -231,6 +234,10 @@ class AmxLinear final : public Kernel {
     if (weight.numel() == 0) return Rejection{"an operand has no elements"};
     if (weight[0] % 32 != 0 || weight[1] % 32 != 0)
       return Rejection{fmt::format("takes weights of multiples of 32, not {}", weight)};
+    const TensorType& type = spec.inputs[1];
+    if (type.bytes() > kMostWeightBytes)
+      return Rejection{fmt::format("takes weights of up to {} KiB, half of a core's cache, not {}",
+                                   kMostWeightBytes >> 10, type.bytes() >> 10)};
     const std::int64_t rows = spec.inputs[0].shape.numel() / weight[1];
     if (rows < 32) return Rejection{fmt::format("takes 32 rows or more, not {}", rows)};
     return std::nullopt;

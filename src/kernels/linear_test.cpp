@@ -273,6 +273,8 @@ TEST(AmxLinearSupport, DeclinesWithReasons) {
   };
   EXPECT_EQ(reason(spec({2, 16, 32}, 64)), "supported");
   EXPECT_EQ(reason(spec({31, 32}, 64)), "takes 32 rows or more, not 31");
+  EXPECT_EQ(reason(spec({32, 512}, 1024)), "supported");
+  EXPECT_EQ(reason(spec({32, 512}, 1056)), "takes weights of up to 1024 KiB, half of a core's cache, not 1056");
   EXPECT_EQ(reason(spec({32, 32}, 48)), "takes weights of multiples of 32, not [48, 32]");
   EXPECT_EQ(reason(spec({32, 40}, 64)), "takes weights of multiples of 32, not [64, 40]");
   EXPECT_EQ(reason(linear_spec(DType::kBF16, Shape{32, 32}, 32)), "is for products with an activation");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/hash.hpp"
+#include "plan/step_memory.hpp"
 
 namespace headroom {
 namespace {
@@ -77,6 +78,7 @@ Result describe_kernel(const Backend& backend, const std::string& name, std::str
 PlanRecord describe_plan(const Program& program) {
   PlanRecord plan;
   for (const Step& step : program.steps) {
+    const TiledRun* const run = tiled_run_at(program, static_cast<int>(plan.nodes.size()));
     PlannedNode node{.node = step.label,
                      .op = std::string(name_of(step.op)),
                      .kernel = "backend.copy",
@@ -85,6 +87,7 @@ PlanRecord describe_plan(const Program& program) {
                      .cost_bytes = step.cost.bytes,
                      .cost_flops = step.cost.flops,
                      .cost_unit = name_of_unit(step.cost.unit),
+                     .parts = run == nullptr ? 1 : run->parts,
                      .rejections = {}};
     if (step.kernel != nullptr) {
       node.kernel = step.kernel->name();
@@ -101,10 +104,10 @@ PlanRecord describe_plan(const Program& program) {
 MemoryReport describe_memory(const Session& session, const WeightStore& weights, const Backend& backend) {
   const Program& program = session.program();
   std::size_t state = 0, inputs = 0, scratch = 0;
+  for (const StepMemory& memory : memory_by_step(program)) scratch = std::max(scratch, memory.scratch);
   for (const Storage& storage : program.storages) {
     if (storage.kind == StorageKind::kState) state += storage.bytes;
     if (storage.kind == StorageKind::kInput || storage.kind == StorageKind::kCounter) inputs += storage.bytes;
-    if (storage.kind == StorageKind::kScratch) scratch = std::max(scratch, storage.bytes);
   }
   const std::size_t fixed = weights.bytes() + state + inputs;
   const auto bytes = [](std::size_t value) { return static_cast<std::int64_t>(value); };
@@ -127,7 +130,7 @@ MemoryReport describe_memory(const Session& session, const WeightStore& weights,
 
 std::string plan_id(const PlanRecord& plan) {
   Hasher hasher;
-  for (const PlannedNode& node : plan.nodes)
+  for (const PlannedNode& node : plan.nodes) {
     hasher.add(node.node)
         .add(node.op)
         .add(node.kernel)
@@ -135,6 +138,8 @@ std::string plan_id(const PlanRecord& plan) {
         .add(node.compute_type)
         .add(node.cost_bytes)
         .add(node.cost_flops);
+    if (node.parts > 1) hasher.add(static_cast<double>(node.parts));
+  }
   return hasher.hex();
 }
 

@@ -1,6 +1,7 @@
 #include "measure/profile.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -85,10 +86,11 @@ class Profiler {
   std::vector<std::vector<double>> time_launches(std::vector<TraceSlice>& slices) {
     const Program& program = generator_.session().program();
     std::vector<std::vector<double>> times(program.steps.size());
-    generator_.session().observe_launches([&](int step, double milliseconds) {
-      times[static_cast<std::size_t>(step)].push_back(milliseconds);
-      const auto end_ns = static_cast<std::int64_t>(steady_clock_ms() * 1e6);
-      slices.push_back(slice_of(step, "cpu", end_ns - static_cast<std::int64_t>(milliseconds * 1e6), end_ns));
+    generator_.session().observe_launches([&](int step, const LaunchTime& time) {
+      times[static_cast<std::size_t>(step)].push_back(time.milliseconds);
+      const std::int64_t start_ns =
+          std::chrono::duration_cast<std::chrono::nanoseconds>(time.start.time_since_epoch()).count();
+      slices.push_back(slice_of(step, "cpu", start_ns, start_ns + static_cast<std::int64_t>(time.milliseconds * 1e6)));
     });
     std::int64_t seen = 0;
     while (seen < options_.trials) {
@@ -107,7 +109,8 @@ class Profiler {
     const Program& program = generator_.session().program();
     LaunchTimes times(program);
     std::vector<std::pair<int, std::int64_t>> ends;
-    generator_.session().observe_launches([&](int step, double) { ends.emplace_back(step, trace.now_ns()); });
+    generator_.session().observe_launches(
+        [&](int step, const LaunchTime&) { ends.emplace_back(step, trace.now_ns()); });
     std::int64_t seen = 0;
     (void)generator_.generate(
         requests_, [&](std::int64_t, double) { tell("telling launches apart", ++seen, generator_.request().steps); });

@@ -135,7 +135,8 @@ struct PlannedNode {
   std::string compute_type;    ///< dtype of the arithmetic
   double cost_bytes = 0;       ///< the least that must move
   double cost_flops = 0;
-  std::string cost_unit;  ///< "none", "vector" or "matrix"
+  std::string cost_unit;   ///< "none", "vector" or "matrix"
+  std::int64_t parts = 1;  ///< in which `tile` cuts the batch: launches of which each does one part of the work
   std::vector<PlannedRejection> rejections;
   friend bool operator==(const PlannedNode&, const PlannedNode&) = default;
 };

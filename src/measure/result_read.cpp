@@ -131,7 +131,8 @@ QualityRecord read_quality(const json& object, const std::string& place) {
 }
 
 PlannedNode read_node(const json& object, const std::string& place) {
-  check_members(object, {"node", "op", "kernel", "implementation", "compute_type", "cost", "rejections"}, place);
+  check_members(object, {"node", "op", "kernel", "implementation", "compute_type", "cost", "parts", "rejections"},
+                place);
   const json& cost = get_object(object, "cost", place);
   check_members(cost, {"bytes", "flops", "unit"}, "cost of " + place);
   PlannedNode node{.node = get_string(object, "node", place),
@@ -142,6 +143,7 @@ PlannedNode read_node(const json& object, const std::string& place) {
                    .cost_bytes = get_double(cost, "bytes", place),
                    .cost_flops = get_double(cost, "flops", place),
                    .cost_unit = get_string(cost, "unit", place),
+                   .parts = find_int(object, "parts", place).value_or(1),
                    .rejections = {}};
   for (const json& rejection : get_array(object, "rejections", place)) {
     check_members(rejection, {"kernel", "reason"}, place);

@@ -86,6 +86,7 @@ ResultFile sample_file() {
                              .cost_bytes = 1.5e6,
                              .cost_flops = 2e9,
                              .cost_unit = "matrix",
+                             .parts = 20,
                              .rejections = {{"amx.linear", "this CPU has no AMX"}}}};
   Result full;
   full.id = "dit/fast";

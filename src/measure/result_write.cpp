@@ -117,6 +117,7 @@ json node_json(const PlannedNode& node) {
                  {"compute_type", node.compute_type},
                  {"cost", {{"bytes", node.cost_bytes}, {"flops", node.cost_flops}, {"unit", node.cost_unit}}},
                  {"rejections", json::array()}};
+  if (node.parts > 1) object["parts"] = node.parts;
   for (const PlannedRejection& rejection : node.rejections) {
     object["rejections"].push_back({{"kernel", rejection.kernel}, {"reason", rejection.reason}});
   }

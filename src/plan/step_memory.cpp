@@ -14,10 +14,14 @@ std::vector<StepMemory> memory_by_step(const Program& program) {
   }
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     const Step& step = program.steps[i];
-    if (step.scratch >= 0)
-      if (const Storage& scratch = program.storages[static_cast<std::size_t>(step.scratch)];
-          scratch.kind == StorageKind::kScratch)
-        memory[i].scratch = scratch.bytes;
+    if (step.scratch >= 0) {
+      const Storage& scratch = program.storages[static_cast<std::size_t>(step.scratch)];
+      memory[i].scratch = scratch.bytes;
+      if (scratch.kind == StorageKind::kPart) {  // each thread has its own, in what counts as an activation
+        memory[i].scratch *= static_cast<std::size_t>(program.target.threads);
+        memory[i].activations -= memory[i].scratch;
+      }
+    }
     std::set<int> read;  // several inputs may lie in one weight
     for (const Placement& place : step.input_places) {
       if (place.storage < 0 || !read.insert(place.storage).second) continue;

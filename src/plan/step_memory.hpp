@@ -16,7 +16,8 @@ struct StepMemory {
   friend bool operator==(const StepMemory&, const StepMemory&) = default;
 };
 
-/// By step, in order. Inputs, states and weights are held throughout and in none of the first three.
+/// By step, in order. Inputs, states and weights are held throughout and in none of the first three. What all threads
+/// need for the parts of a tiled run is held throughout that run, and made where it begins.
 [[nodiscard]] std::vector<StepMemory> memory_by_step(const Program& program);
 
 }  // namespace headroom

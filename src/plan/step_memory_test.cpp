@@ -32,5 +32,18 @@ TEST(StepMemory, CountsWhatIsHeldMadeAndRead) {
   EXPECT_EQ(memory[2], (StepMemory{.activations = 20, .made = 0, .scratch = 0, .weights = 0}));
 }
 
+TEST(StepMemory, ScratchOfPartsIsOfEveryThread) {
+  Program program;
+  program.target.threads = 2;
+  program.storages = {{.kind = StorageKind::kPart, .bytes = 30, .first = 0, .last = 0},
+                      {.kind = StorageKind::kPart, .bytes = 8, .first = 0, .last = 1},
+                      {.kind = StorageKind::kArena, .bytes = 2 * 38, .first = 0, .last = 1}};  // the run's memory
+  program.steps.push_back(step_that_reads({1}, 0));
+  program.steps.push_back(step_that_reads({1}));
+  const std::vector<StepMemory> memory = memory_by_step(program);
+  EXPECT_EQ(memory[0], (StepMemory{.activations = 16, .made = 76, .scratch = 60, .weights = 0}));
+  EXPECT_EQ(memory[1], (StepMemory{.activations = 76, .made = 0, .scratch = 0, .weights = 0}));
+}
+
 }  // namespace
 }  // namespace headroom

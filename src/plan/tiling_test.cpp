@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "ir/text.hpp"
 #include "plan/plan.hpp"
 
@@ -127,23 +130,78 @@ TEST(Tiling, ProductsKeepRowsEnough) {
   EXPECT_EQ(parts_at("15"), 0) << "fewer parts would be too few for two threads";
 }
 
-TEST(Tiling, SamplesThatMeetInOneStorageAreLeftAlone) {
-  // The slice of another sample lies where the sum is written.
-  const Program program = plan_tiled(2, kCache, R"(graph meeting {
-    input %x: f32[16, 64, 96]
-    %1: f32[16, 64, 96] = silu(%x)
-    %2: f32[8, 64, 96] = slice(%1) {axis = 0, start = 0, size = 8}
-    %3: f32[8, 64, 96] = slice(%1) {axis = 0, start = 8, size = 8}
-    %4: f32[8, 64, 96] = add(%2, %3)
-    %5: f32[8, 64, 96] = softmax(%4)
-    %6: f32[8, 64, 96] = silu(%5)
+/// Bytes of a storage that a part of an operand lies between.
+struct Reach {
+  int storage;
+  std::size_t begin, end;
+};
+
+Reach reach_of(const Placement& place, const TensorType& type, std::int64_t parts, std::int64_t part) {
+  std::size_t last = 0;
+  for (int axis = 0; axis < type.shape.rank(); ++axis) {
+    const std::int64_t extent = axis == 0 && place.bytes_between_parts > 0 ? type.shape[0] / parts : type.shape[axis];
+    last += static_cast<std::size_t>((extent - 1) * place.strides[axis]) * size_of(type.dtype);
+  }
+  const std::size_t begin = place.offset_bytes + static_cast<std::size_t>(part) * place.bytes_between_parts;
+  return {place.storage, begin, begin + last + size_of(type.dtype)};
+}
+
+/// No part of a tiled run writes what another reads or writes, but in its thread's own memory.
+void expect_parts_apart(const Program& program) {
+  const auto is_own = [&](const Reach& reach) {
+    return program.storages[static_cast<std::size_t>(reach.storage)].kind == StorageKind::kPart;
+  };
+  for (const TiledRun& run : program.tiled) {
+    std::vector<Reach> written, touched;  // by part 0, and by part 1
+    for (int i = run.first; i < run.last; ++i) {
+      const Step& step = program.steps[static_cast<std::size_t>(i)];
+      for (std::size_t k = 0; k < step.outputs.size(); ++k) {
+        written.push_back(reach_of(step.output_places[k], program.graph.type(step.outputs[k]), run.parts, 0));
+        touched.push_back(reach_of(step.output_places[k], program.graph.type(step.outputs[k]), run.parts, 1));
+      }
+      for (std::size_t k = 0; k < step.inputs.size(); ++k)
+        touched.push_back(reach_of(step.input_places[k], program.graph.type(step.inputs[k]), run.parts, 1));
+    }
+    for (const Reach& a : written)
+      for (const Reach& b : touched)
+        EXPECT_TRUE(a.storage != b.storage || is_own(a) || a.end <= b.begin || b.end <= a.begin)
+            << "storage " << a.storage << ": [" << a.begin << ", " << a.end << ") and [" << b.begin << ", " << b.end
+            << ")";
+  }
+}
+
+TEST(Tiling, PartsTouchNoByteThatAnotherWrites) {
+  expect_parts_apart(plan_tiled(2, kCache));
+  // One value's samples are its columns, so what reads it and writes over it by rows is cut elsewhere.
+  const Program mixed = plan_tiled(2, 2 * kCache, R"(graph mixed {
+    input %m: f32[64, 64, 96]
+    %1: f32[64, 64, 96] = silu(%m)
+    %2: f32[64, 64, 96] = transpose(%1) {perm = [1, 0, 2]}
+    %3: f32[64, 64, 96] = softmax(%1)
+    %4: f32[64, 64, 96] = softmax(%2)
+    %5: f32[64, 64, 96] = add(%3, %4)
+    %6: f32[64, 64, 96] = silu(%5)
     output y = %6
   })");
-  for (const TiledRun& run : program.tiled)
-    for (int i = run.first; i < run.last; ++i)
-      for (const Placement& place : program.steps[static_cast<std::size_t>(i)].output_places)
-        for (const Placement& read : program.steps[static_cast<std::size_t>(i)].input_places)
-          EXPECT_TRUE(place.storage != read.storage || place.bytes_between_parts == read.bytes_between_parts);
+  EXPECT_EQ(mixed.tiled.size(), 2U);
+  expect_parts_apart(mixed);
+}
+
+TEST(Tiling, WhatIsPutOutOutlivesItsTile) {
+  const Program program = plan_tiled(2, kCache, R"(graph out {
+    input %x: f32[8, 64, 96]
+    %1: f32[8, 64, 96] = silu(%x)
+    %2: f32[8, 64, 96] = softmax(%1)
+    %3: f32[8, 64, 96] = silu(%2)
+    %4: f32[8, 64, 96] = add(%3, %1)
+    output y = %4
+    output early = %2
+  })");
+  ASSERT_EQ(program.tiled.size(), 1U);
+  for (const Output& output : program.graph.outputs()) {
+    const int storage = program.places[index_of(output.value)].storage;
+    EXPECT_EQ(program.storages[static_cast<std::size_t>(storage)].kind, StorageKind::kArena) << output.name;
+  }
 }
 
 }  // namespace

@@ -301,10 +301,9 @@ void Session::launch_observed(int index) {
   const auto start = std::chrono::steady_clock::now();
   launch(program_->steps[static_cast<std::size_t>(index)], *stream_);
   stream_->synchronize();
-  launch_observer_(index, milliseconds_since(start));
+  launch_observer_(index, {.start = start, .milliseconds = milliseconds_since(start)});
 }
 
-/// An observer is told the run's wall time, divided among its steps as the threads' time was.
 void Session::launch_tiled(const TiledRun& run) {
   const auto start = std::chrono::steady_clock::now();
   if (launch_observer_)
@@ -318,8 +317,15 @@ void Session::launch_tiled(const TiledRun& run) {
   for (const Launcher& launcher : launchers_)
     for (std::size_t i = 0; i < step_ms.size(); ++i) step_ms[i] += launcher.step_ms[i];
   const double all = std::reduce(step_ms.begin(), step_ms.end());
-  for (std::size_t i = 0; i < step_ms.size(); ++i)
-    launch_observer_(run.first + static_cast<int>(i), wall * step_ms[i] / all);
+  double before = 0;
+  for (std::size_t i = 0; i < step_ms.size(); ++i) {
+    const double milliseconds = all > 0 ? wall * step_ms[i] / all : 0;  // a coarse clock may have seen none pass
+    const std::chrono::duration<double, std::milli> offset(before);
+    launch_observer_(run.first + static_cast<int>(i),
+                     {.start = start + std::chrono::duration_cast<std::chrono::steady_clock::duration>(offset),
+                      .milliseconds = milliseconds});
+    before += milliseconds;
+  }
 }
 
 void Session::launch_part(const TiledRun& run, std::int64_t part, int thread) {

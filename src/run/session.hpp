@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,8 +20,16 @@ class WeightStore;
 /// Called after each iteration of a loop with its number (0 first) and its wall time in milliseconds.
 using IterationObserver = std::function<void(std::int64_t iteration, double milliseconds)>;
 
-/// Called after each launch with the index of its step in Program::steps and its wall time in milliseconds.
-using LaunchObserver = std::function<void(int step, double milliseconds)>;
+/// When a launch was made and waited for: wall time of the steady clock.
+struct LaunchTime {
+  std::chrono::steady_clock::time_point start;
+  double milliseconds = 0;
+};
+
+/// Called after each launch with the index of its step in Program::steps. Of a tiled run's launches, which are made
+/// once for each part and by all threads at once, it is told when the run is over: each takes the part of the run's
+/// time that it took of the threads', one after the other.
+using LaunchObserver = std::function<void(int step, const LaunchTime& time)>;
 
 /// A program with memory: inputs, states and activations of its own, weights shared through the store.
 /// With an arena every address is fixed at construction. Without (eager), activations come from a caching allocator
@@ -54,8 +63,8 @@ class Session {
   /// Of the last run, if it had an observer: the wall time of what ran before, between and after the program's loops.
   [[nodiscard]] double outside_loops_ms() const noexcept { return outside_loops_ms_; }
 
-  /// From now on each launch is made by itself (nothing is replayed), waited for, timed and told; an empty observer
-  /// ends that.
+  /// From now on each launch, or tiled run, is made by itself (nothing is replayed), waited for, timed and told; an
+  /// empty observer ends that.
   void observe_launches(LaunchObserver observer) { launch_observer_ = std::move(observer); }
 
   /// A copy of an output, or of a state as it stands.

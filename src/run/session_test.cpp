@@ -132,9 +132,9 @@ TEST_P(SessionTest, TellsEveryLaunchToAnObserver) {
   for (const ValueId input : graph.values_of(ValueKind::kInput))
     session.set_input(graph.value(input).name, random_tensor(graph.type(input), 0));
   std::vector<int> launched;
-  session.observe_launches([&](int step, double milliseconds) {
+  session.observe_launches([&](int step, const LaunchTime& time) {
     launched.push_back(step);
-    EXPECT_GE(milliseconds, 0);
+    EXPECT_GE(time.milliseconds, 0);
   });
   session.run();
   std::vector<int> all(session.program().steps.size());
@@ -233,14 +233,17 @@ TEST_P(TiledSessionTest, TellsEveryLaunchToAnObserverAndHoldsConstantMemory) {
   const MemoryUse first = backend_->memory_use();
   std::vector<int> launched;
   double tiled_ms = 0;
-  session.observe_launches([&](int step, double milliseconds) {
+  const auto start = std::chrono::steady_clock::now();
+  auto before = start;
+  session.observe_launches([&](int step, const LaunchTime& time) {
     launched.push_back(step);
+    EXPECT_GE(time.start, before) << "launches are told in their order, and none begins before the last is over";
+    before = time.start + std::chrono::nanoseconds(static_cast<std::int64_t>(time.milliseconds * 1e6) - 1000);
     if (tiled_run_at(session.program(), step) != nullptr) {
-      EXPECT_GT(milliseconds, 0);
-      tiled_ms += milliseconds;
+      EXPECT_GT(time.milliseconds, 0);
+      tiled_ms += time.milliseconds;
     }
   });
-  const auto start = std::chrono::steady_clock::now();
   session.run();
   EXPECT_LE(tiled_ms, milliseconds_since(start)) << "a step's share of the wall time, not the threads' sum";
   std::vector<int> all(session.program().steps.size());
@@ -248,6 +251,38 @@ TEST_P(TiledSessionTest, TellsEveryLaunchToAnObserverAndHoldsConstantMemory) {
   ASSERT_EQ(launched.size(), 3 * all.size());
   for (std::size_t i = 0; i < launched.size(); ++i) EXPECT_EQ(launched[i], all[i % all.size()]);
   EXPECT_EQ(backend_->memory_use().allocations, first.allocations);
+}
+
+TEST_P(TiledSessionTest, SamplesThatMeetAndWhatIsPutOutEarly) {
+  for (const char* text : {R"(graph mixed {
+         input %x: f32[64, 64, 96]
+         %1: f32[64, 64, 96] = silu(%x)
+         %2: f32[64, 64, 96] = transpose(%1) {perm = [1, 0, 2]}
+         %3: f32[64, 64, 96] = softmax(%1)
+         %4: f32[64, 64, 96] = softmax(%2)
+         %5: f32[64, 64, 96] = add(%3, %4)
+         %6: f32[64, 64, 96] = silu(%5)
+         output y = %6
+       })",
+                           R"(graph out {
+         input %x: f32[8, 64, 96]
+         %1: f32[8, 64, 96] = silu(%x)
+         %2: f32[8, 64, 96] = softmax(%1)
+         %3: f32[8, 64, 96] = silu(%2)
+         %4: f32[8, 64, 96] = add(%3, %1)
+         output y = %4
+         output early = %2
+       })"}) {
+    const Graph graph = parse_graph(text);
+    Session session(make_program(graph), *backend_);
+    ASSERT_FALSE(session.program().tiled.empty());
+    const HostTensor x = random_tensor(graph.type(graph.find(ValueKind::kInput, "x")), 3);
+    session.set_input("x", x);
+    session.run();
+    const OracleResult oracle = interpret(graph, {{"x", x}}, {});
+    for (const Output& output : graph.outputs())
+      expect_near(session.output(output.name), oracle.outputs.at(output.name));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, TiledSessionTest, testing::Values(1, 2),
@@ -276,7 +311,7 @@ TEST_P(GraphSessionTest, ReplaysWhatItRecorded) {
         expect_near(session.output(output.name), oracle.outputs.at(output.name));
       if (seed == 3) {  // a launch-by-launch run in between must not disturb what was recorded
         int launches = 0;
-        session.observe_launches([&](int, double) { ++launches; });
+        session.observe_launches([&](int, const LaunchTime&) { ++launches; });
         session.run();
         session.observe_launches({});
         EXPECT_GE(launches, static_cast<int>(session.program().steps.size()));
