@@ -7,7 +7,7 @@
 namespace headroom {
 namespace {
 
-Step step_that_reads(std::vector<int> storages, int scratch = -1) {
+Step step_that_reads(const std::vector<int>& storages, int scratch = -1) {
   Step step;
   for (const int storage : storages)
     step.input_places.push_back({.storage = storage, .offset_bytes = 0, .strides = {}});
