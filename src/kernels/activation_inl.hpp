@@ -118,21 +118,6 @@ HWY_INLINE Vector activation_of(Vector x) {
   return x;
 }
 
-/// Calls f with the activation as a std::integral_constant.
-template <class F>
-HWY_INLINE void with_activation(Activation activation, const F& f) {
-  switch (activation) {
-    case Activation::kNone:
-      return f(std::integral_constant<Activation, Activation::kNone>());
-    case Activation::kGeluTanh:
-      return f(std::integral_constant<Activation, Activation::kGeluTanh>());
-    case Activation::kGelu:
-      return f(std::integral_constant<Activation, Activation::kGelu>());
-    case Activation::kSilu:
-      return f(std::integral_constant<Activation, Activation::kSilu>());
-  }
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace headroom
 HWY_AFTER_NAMESPACE();

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 
 #include "base/dtype.hpp"
 
@@ -12,6 +13,21 @@ namespace headroom {
 enum class Activation : std::uint8_t { kNone, kGeluTanh, kGelu, kSilu };
 /// The activation that linear's attribute names: "none", "gelu_tanh", "gelu" or "silu".
 [[nodiscard]] Activation parse_activation(std::string_view name);
+
+/// Calls f with the activation as a std::integral_constant.
+template <class F>
+void with_activation(Activation activation, const F& f) {
+  switch (activation) {
+    case Activation::kNone:
+      return f(std::integral_constant<Activation, Activation::kNone>());
+    case Activation::kGeluTanh:
+      return f(std::integral_constant<Activation, Activation::kGeluTanh>());
+    case Activation::kGelu:
+      return f(std::integral_constant<Activation, Activation::kGelu>());
+    case Activation::kSilu:
+      return f(std::integral_constant<Activation, Activation::kSilu>());
+  }
+}
 
 /// What finish_rows() does to the sums of a product.
 struct RowFinish {

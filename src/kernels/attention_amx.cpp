@@ -35,6 +35,7 @@
 #include "kernels/attention.hpp"
 #include "kernels/attention_amx_tiles.hpp"
 #include "kernels/attention_problem.hpp"
+#include "kernels/cpu_support.hpp"
 #include "kernels/parallel.hpp"
 
 #if defined(__x86_64__)
@@ -570,12 +571,7 @@ class AmxAttention final : public Kernel {
   [[nodiscard]] Op op() const override { return Op::kAttention; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (spec.op != Op::kAttention) return Rejection{fmt::format("runs attention, not {}", name_of(spec.op))};
-    if (target.device != DeviceKind::kCpu)
-      return Rejection{fmt::format("runs on a cpu, not on {}", name_of(target.device))};
-    if (spec.inputs[0].dtype != DType::kBF16) return Rejection{fmt::format("takes bf16, not {}", spec.inputs[0].dtype)};
-    if (target.cpu_isa < CpuIsa::kAmx)
-      return Rejection{fmt::format("needs AMX tiles; this CPU has {}", name_of(target.cpu_isa))};
+    if (Support rejection = check_amx_op(op(), spec, target)) return rejection;
     return supports_attention(spec);
   }
 

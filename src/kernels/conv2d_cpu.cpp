@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "kernels/conv2d.hpp"
+#include "kernels/cpu_support.hpp"
 #include "kernels/onednn/engine.hpp"
 
 namespace headroom {
@@ -169,9 +170,7 @@ class OnednnConv2d final : public Kernel {
   [[nodiscard]] Op op() const override { return Op::kConv2d; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (spec.op != Op::kConv2d) return Rejection{fmt::format("runs conv2d, not {}", name_of(spec.op))};
-    if (target.device != DeviceKind::kCpu)
-      return Rejection{fmt::format("runs on a cpu, not on {}", name_of(target.device))};
+    if (Support rejection = check_cpu_op(op(), spec, target)) return rejection;
     for (const TensorType& input : spec.inputs)
       if (Support rejection = onednn::check_dtype(input.dtype, target)) return rejection;
     if (spec.inputs[1].layout != Layout::kRowMajor) return Rejection{"takes row-major weights only"};

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "kernels/cpu_support.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
 
@@ -31,9 +32,7 @@ class CpuPrepared final : public PreparedKernel {
 }  // namespace
 
 Support CpuKernel::supports(const OpSpec& spec, const Target& target) const {
-  if (spec.op != traits_.op) return Rejection{fmt::format("runs {}, not {}", name_of(traits_.op), name_of(spec.op))};
-  if (target.device != DeviceKind::kCpu)
-    return Rejection{fmt::format("runs on a cpu, not on {}", name_of(target.device))};
+  if (Support rejection = check_cpu_op(traits_.op, spec, target)) return rejection;
   return traits_.supports(spec);
 }
 

@@ -14,6 +14,7 @@
 // the next, and pieces of 160 rows; both take as long.
 
 #include "kernels/activation_rows.hpp"
+#include "kernels/cpu_support.hpp"
 #include "kernels/linear.hpp"
 #include "kernels/linear_rows.hpp"
 #include "kernels/parallel.hpp"
@@ -116,6 +117,7 @@ std::int64_t thread_bytes(std::int64_t k) { return kBlock * kBlock * 4 + kBlock 
 
 void make_pieces(const Product& product, Activation activation, const RowPlan& rows, std::int64_t begin,
                  std::int64_t end, const Bits* x, Bits* y, std::byte* scratch) {
+  HR_CHECK(activation != Activation::kNone);  // supports() declines it
   const TileShape shape;
   auto* const sums = reinterpret_cast<float*>(scratch);
   auto* const last_rows = reinterpret_cast<Bits*>(scratch + kBlock * kBlock * 4);
@@ -129,20 +131,7 @@ void make_pieces(const Product& product, Activation activation, const RowPlan& r
     for (std::int64_t row = count / kBlock * kBlock; row < count; ++row)
       std::copy_n(from + row * product.x_stride, product.k, last_rows + row % kBlock * product.k);
     Bits* const to = y + offsets.y + first * product.y_stride;
-    switch (activation) {
-      case Activation::kNone:
-        HR_CHECK(false);  // supports() declines it
-        break;
-      case Activation::kGeluTanh:
-        make_piece<Activation::kGeluTanh>(product, count, from, last_rows, to, sums);
-        break;
-      case Activation::kGelu:
-        make_piece<Activation::kGelu>(product, count, from, last_rows, to, sums);
-        break;
-      case Activation::kSilu:
-        make_piece<Activation::kSilu>(product, count, from, last_rows, to, sums);
-        break;
-    }
+    with_activation(activation, [&](auto form) { make_piece<form()>(product, count, from, last_rows, to, sums); });
   }
 }
 
@@ -222,12 +211,7 @@ class AmxLinear final : public Kernel {
   [[nodiscard]] Op op() const override { return Op::kLinear; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (spec.op != Op::kLinear) return Rejection{fmt::format("runs linear, not {}", name_of(spec.op))};
-    if (target.device != DeviceKind::kCpu)
-      return Rejection{fmt::format("runs on a cpu, not on {}", name_of(target.device))};
-    if (spec.inputs[0].dtype != DType::kBF16) return Rejection{fmt::format("takes bf16, not {}", spec.inputs[0].dtype)};
-    if (target.cpu_isa < CpuIsa::kAmx)
-      return Rejection{fmt::format("needs AMX tiles; this CPU has {}", name_of(target.cpu_isa))};
+    if (Support rejection = check_amx_op(op(), spec, target)) return rejection;
     if (spec.attributes.get_text("activation") == "none") return Rejection{"is for products with an activation"};
     if (spec.is_weight.size() < 2 || !spec.is_weight[1]) return Rejection{"packs the weight, which here changes"};
     const Shape& weight = spec.inputs[1].shape;

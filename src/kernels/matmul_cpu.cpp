@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "kernels/cpu_support.hpp"
 #include "kernels/matmul.hpp"
 #include "kernels/onednn/engine.hpp"
 
@@ -93,9 +94,7 @@ class OnednnMatmul final : public Kernel {
   [[nodiscard]] Op op() const override { return Op::kMatmul; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (spec.op != Op::kMatmul) return Rejection{fmt::format("runs matmul, not {}", name_of(spec.op))};
-    if (target.device != DeviceKind::kCpu)
-      return Rejection{fmt::format("runs on a cpu, not on {}", name_of(target.device))};
+    if (Support rejection = check_cpu_op(op(), spec, target)) return rejection;
     if (Support rejection = onednn::check_dtype(spec.inputs[0].dtype, target)) return rejection;
     if (spec.outputs[0].shape.numel() == 0 || spec.inputs[0].shape.numel() == 0)
       return Rejection{"an operand has no elements"};

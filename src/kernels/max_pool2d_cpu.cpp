@@ -10,6 +10,7 @@
 
 #include <memory>
 
+#include "kernels/cpu_support.hpp"
 #include "kernels/max_pool2d.hpp"
 #include "kernels/onednn/engine.hpp"
 
@@ -58,9 +59,7 @@ class OnednnMaxPool2d final : public Kernel {
   [[nodiscard]] Op op() const override { return Op::kMaxPool2d; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (spec.op != Op::kMaxPool2d) return Rejection{fmt::format("runs max_pool2d, not {}", name_of(spec.op))};
-    if (target.device != DeviceKind::kCpu)
-      return Rejection{fmt::format("runs on a cpu, not on {}", name_of(target.device))};
+    if (Support rejection = check_cpu_op(op(), spec, target)) return rejection;
     if (Support rejection = onednn::check_dtype(spec.inputs[0].dtype, target)) return rejection;
     if (spec.inputs[0].shape.numel() == 0) return Rejection{"an operand has no elements"};
     const onednn::TeamSize team(target.threads);

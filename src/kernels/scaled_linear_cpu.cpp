@@ -24,6 +24,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/cpu_support.hpp"
 #include "kernels/onednn/engine.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/scaled_linear.hpp"
@@ -225,9 +226,7 @@ class OnednnScaledLinear final : public Kernel {
   [[nodiscard]] Op op() const override { return Op::kScaledLinear; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (spec.op != Op::kScaledLinear) return Rejection{fmt::format("runs scaled_linear, not {}", name_of(spec.op))};
-    if (target.device != DeviceKind::kCpu)
-      return Rejection{fmt::format("runs on a cpu, not on {}", name_of(target.device))};
+    if (Support rejection = check_cpu_op(op(), spec, target)) return rejection;
     if (target.cpu_isa < CpuIsa::kAvx512Vnni)
       return Rejection{fmt::format("int8 products need AVX-512 VNNI or AMX; this CPU has {}", name_of(target.cpu_isa))};
     if (Support rejection = check_scaled_dtypes(spec)) return rejection;

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iterator>
 
 #include "plan/program.hpp"
@@ -86,12 +85,6 @@ class Printer {
 };
 
 }  // namespace
-
-const TiledRun* tiled_run_at(const Program& program, int step) {
-  const auto found =
-      std::ranges::find_if(program.tiled, [&](const TiledRun& run) { return run.first <= step && step < run.last; });
-  return found == program.tiled.end() ? nullptr : &*found;
-}
 
 std::string to_text(const Program& program, bool with_rejections) { return Printer(program, with_rejections).print(); }
 

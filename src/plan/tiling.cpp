@@ -38,7 +38,8 @@ struct Access {
 /// A step that launches, as the search sees it.
 struct Work {
   std::size_t chosen;
-  std::int64_t samples;  // of its results, or 0 where they depend on each other
+  std::int64_t samples;         // of its results, or 0 where they depend on each other
+  std::vector<bool> by_sample;  // by operand: whether a sample of the results needs one of its samples alone
   std::int64_t product_rows = 0;
   double weight_bytes = 0;
   std::vector<Access> accesses;
@@ -91,17 +92,20 @@ class Tiler {
   void add_work(std::size_t i) {
     const Node& node = graph_.nodes()[static_cast<std::size_t>(chosen_[i].node)];
     const Shape& result = graph_.type(node.results[0]).shape;
-    Work work{.chosen = i, .samples = result.rank() > 0 ? result[0] : 0, .accesses = {}};
-    const auto by_sample = operands_by_sample(graph_, node, work.samples);
-    if (!by_sample) work.samples = 0;
+    const std::int64_t samples = result.rank() > 0 ? result[0] : 0;
+    const auto by_sample = operands_by_sample(graph_, node, samples);
+    Work work{.chosen = i,
+              .samples = by_sample ? samples : 0,
+              .by_sample = by_sample.value_or(std::vector<bool>(node.inputs.size(), false)),
+              .accesses = {}};
     if (node.op == Op::kLinear || node.op == Op::kScaledLinear) work.product_rows = result.numel() / result[-1];
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       if (is_weight_[index_of(node.inputs[k])])
         work.weight_bytes += static_cast<double>(graph_.type(node.inputs[k]).bytes());
       else
-        add_access(work, node.inputs[k], by_sample && (*by_sample)[k], false);
+        add_access(work, node.inputs[k], work.by_sample[k], false);
     }
-    for (const ValueId v : node.results) add_access(work, v, by_sample.has_value(), true);
+    for (const ValueId v : node.results) add_access(work, v, work.samples > 0, true);
     works_.push_back(std::move(work));
   }
 
@@ -288,11 +292,9 @@ class Tiler {
                          static_cast<std::size_t>(samples * strides[0]) * size_of(type.dtype)};
     };
     PartOfStep part{.spec = chosen.spec, .inputs = {}, .outputs = {}};
-    const auto by_sample = operands_by_sample(graph_, node, work.samples);
-    if (!by_sample) return std::nullopt;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      if ((*by_sample)[k] && is_weight_[index_of(node.inputs[k])]) return std::nullopt;  // packed, so never cut
-      part.inputs.push_back(operand(node.inputs[k], (*by_sample)[k]));
+      if (work.by_sample[k] && is_weight_[index_of(node.inputs[k])]) return std::nullopt;  // packed, so never cut
+      part.inputs.push_back(operand(node.inputs[k], work.by_sample[k]));
       part.spec.inputs[k] = part.inputs[k].operand.type;
     }
     for (std::size_t k = 0; k < node.results.size(); ++k) {

@@ -11,12 +11,17 @@
 namespace headroom {
 namespace {
 
-std::string why_untiled(const SwitchSet& switches, const Target& target) {
+/// Why `tile` cannot apply, whatever the graph; empty where it may.
+std::string obstacle_to_tiles(const SwitchSet& switches, const Target& target) {
   if (target.device != DeviceKind::kCpu) return "a GPU's processors share one second-level cache";
   if (!switches.has("arena")) return "without arena every result has a buffer of its own for the whole batch";
   if (target.core_cache_bytes == 0) return "the system does not tell how large a core's second-level cache is";
+  return {};
+}
+
+std::string why_nothing_is_tiled(int threads) {
   return fmt::format("no steps follow each other that keep {} busy with samples of their own and gain by it",
-                     target.threads == 1 ? std::string("a thread") : fmt::format("{} threads", target.threads));
+                     threads == 1 ? std::string("a thread") : fmt::format("{} threads", threads));
 }
 
 }  // namespace
@@ -47,16 +52,16 @@ Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, c
                                                 ? "without arena memory is handed on in the order of the schedule"
                                                 : "a CPU runs one step at a time, each on all threads"});
 
-  const bool can_tile = target.device == DeviceKind::kCpu && switches.has("arena") && target.core_cache_bytes > 0;
+  const std::string obstacle = obstacle_to_tiles(switches, target);
   const auto plan_start = std::chrono::steady_clock::now();
   compiled.program = std::make_shared<Program>(plan(std::move(graph), target,
                                                     {.arena = switches.has("arena"),
                                                      .lanes = switches.has("streams") && can_spread ? 2 : 1,
-                                                     .tile = switches.has("tile") && can_tile,
+                                                     .tile = switches.has("tile") && obstacle.empty(),
                                                      .graph = switches.has("graph") && can_record}));
   compiled.plan_ms = milliseconds_since(plan_start);
   if (switches.has("tile") && compiled.program->tiled.empty())
-    compiled.declined.push_back({"tile", why_untiled(switches, target)});
+    compiled.declined.push_back({"tile", obstacle.empty() ? why_nothing_is_tiled(target.threads) : obstacle});
 
   for (const std::string& name : switches.names()) {
     const std::string_view bare = std::string_view(name).substr(0, name.find('='));

@@ -21,6 +21,19 @@ MemoryCategory category_of(StorageKind kind) {
   return kind == StorageKind::kState ? MemoryCategory::kState : MemoryCategory::kInputs;
 }
 
+/// What a kernel is launched with for a step, whose operands lie where `address_of` says; `inputs` and `outputs` hold
+/// the addresses.
+template <class AddressOf>
+LaunchArguments arguments_of(const Step& step, Stream& stream, std::vector<const void*>& inputs,
+                             std::vector<void*>& outputs, void* scratch, const AddressOf& address_of) {
+  std::ranges::transform(step.input_places, inputs.begin(), address_of);
+  std::ranges::transform(step.output_places, outputs.begin(), address_of);
+  return {.stream = stream,
+          .inputs = std::span(inputs).first(step.input_places.size()),
+          .outputs = std::span(outputs).first(step.output_places.size()),
+          .scratch = scratch};
+}
+
 /// The innermost loop around `step`, its parents first in `path`.
 void find_loops(const Segment& segment, int step, std::vector<const Segment*>& path) {
   if (step < segment.first || step >= segment.last) return;
@@ -282,18 +295,17 @@ void Session::join_lanes() {
 
 void Session::launch(const Step& step, Stream& stream) {
   Launcher& launcher = launchers_.front();
-  for (std::size_t i = 0; i < step.input_places.size(); ++i) launcher.inputs[i] = address(step.input_places[i]);
-  for (std::size_t i = 0; i < step.output_places.size(); ++i) launcher.outputs[i] = address(step.output_places[i]);
+  const LaunchArguments arguments =
+      arguments_of(step, stream, launcher.inputs, launcher.outputs,
+                   step.scratch < 0 ? nullptr : bases_[static_cast<std::size_t>(step.scratch)],
+                   [&](const Placement& place) { return address(place); });
   if (step.prepared == nullptr) {  // a state's next value
-    backend_.copy_on_device(stream, launcher.outputs[0], launcher.inputs[0],
+    backend_.copy_on_device(stream, arguments.outputs[0], arguments.inputs[0],
                             program_->graph.type(step.outputs[0]).bytes());
     return;
   }
   backend_.begin_range(step.label.c_str());
-  step.prepared->launch({.stream = stream,
-                         .inputs = std::span(launcher.inputs).first(step.input_places.size()),
-                         .outputs = std::span(launcher.outputs).first(step.output_places.size()),
-                         .scratch = step.scratch < 0 ? nullptr : bases_[static_cast<std::size_t>(step.scratch)]});
+  step.prepared->launch(arguments);
   backend_.end_range();
 }
 
@@ -333,16 +345,11 @@ void Session::launch_part(const TiledRun& run, std::int64_t part, int thread) {
   for (int i = run.first; i < run.last; ++i) {
     const Step& step = program_->steps[static_cast<std::size_t>(i)];
     const auto start = launch_observer_ ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
-    for (std::size_t k = 0; k < step.input_places.size(); ++k)
-      launcher.inputs[k] = part_address(step.input_places[k], run, part, thread);
-    for (std::size_t k = 0; k < step.output_places.size(); ++k)
-      launcher.outputs[k] = part_address(step.output_places[k], run, part, thread);
     const auto index = static_cast<std::size_t>(i - run.first);
     run.prepared[index][static_cast<std::size_t>(thread)]->launch(
-        {.stream = *stream_,
-         .inputs = std::span(launcher.inputs).first(step.input_places.size()),
-         .outputs = std::span(launcher.outputs).first(step.output_places.size()),
-         .scratch = step.scratch < 0 ? nullptr : part_base(step.scratch, run, thread)});
+        arguments_of(step, *stream_, launcher.inputs, launcher.outputs,
+                     step.scratch < 0 ? nullptr : part_base(step.scratch, run, thread),
+                     [&](const Placement& place) { return part_address(place, run, part, thread); }));
     if (launch_observer_) launcher.step_ms[index] += milliseconds_since(start);
   }
 }
