@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/first_failure.hpp"
+
 namespace headroom {
 
 /// Work below this many elements a thread is not worth waking a team for (a fork and join costs a few microseconds).
@@ -50,6 +52,7 @@ class alignas(64) SharedRange {
 /// So a core that is slower than the rest, by its kind or for what else runs on it, does less, and as long as all are
 /// equally fast, each meets the same items in one launch after the other, in its own cache.
 /// Runs serially, as thread 0, where there are not two grains of work or a parallel region is already open.
+/// What body throws first is thrown here, once the others have gone through all that is left.
 ///
 /// The team is always `threads` strong: libgomp ends the threads that a smaller team leaves over and has to start them
 /// again for the next region.
@@ -65,15 +68,17 @@ void parallel_for(int threads, std::int64_t count, std::int64_t grain, const Bod
   const int shares = std::min(threads, kMostShares);
   for (int share = 0; share < shares; ++share)
     left[static_cast<std::size_t>(share)].assign(count * share / shares, count * (share + 1) / shares);
+  FirstFailure failure;
 #pragma omp parallel num_threads(threads)
-  {
+  failure.guard([&] {
     const int thread = omp_get_thread_num();
     for (int k = 0; k < shares; ++k) {
       SharedRange& share = left[static_cast<std::size_t>((thread + k) % shares)];
       for (auto part = share.take(grain); part.begin < part.end; part = share.take(grain))
         body(part.begin, part.end, thread);
     }
-  }
+  });
+  failure.rethrow();
 }
 
 }  // namespace headroom

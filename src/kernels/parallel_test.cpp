@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <stdexcept>
 #include <vector>
 
 namespace headroom {
@@ -38,6 +39,25 @@ TEST(ParallelFor, OthersDoWhatASlowThreadHasLeft) {
   });
   EXPECT_EQ(done, kCount);
   EXPECT_LE(by_the_slow, kCount / 4 / 4) << "a quarter of its share";
+}
+
+TEST(ParallelFor, ThrowsInTheCallerWhatOneThreadThrows) {
+  for (const int threads : {1, 4, 70}) {
+    std::atomic<std::int64_t> done = 0;
+    const auto run = [&] {
+      parallel_for(threads, 1000, 1, [&](std::int64_t begin, std::int64_t end, int /*thread*/) {
+        for (std::int64_t i = begin; i < end; ++i)
+          if (i == 700) throw std::runtime_error("item 700");
+        done += end - begin;
+      });
+    };
+    EXPECT_THROW(run(), std::runtime_error) << threads << " threads";
+    EXPECT_GE(done, threads == 1 ? 0 : 700) << "the others stopped";
+    EXPECT_LT(done, 1000);
+  }
+  std::atomic<int> items = 0;  // and the team is there for what comes next
+  parallel_for(4, 100, 1, [&](std::int64_t begin, std::int64_t end, int) { items += static_cast<int>(end - begin); });
+  EXPECT_EQ(items, 100);
 }
 
 TEST(ParallelFor, IsSerialInsideAParallelRegionAndBelowTwoGrains) {

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
-#include <exception>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/first_failure.hpp"
 #include "base/json.hpp"
 #include "report/assets.hpp"
 #include "report/html.hpp"
@@ -141,18 +140,14 @@ SvgSize size_of_svg(std::string_view svg) {
 
 void write_pngs(std::span<const std::pair<std::filesystem::path, std::string>> svgs) {
   std::atomic<std::size_t> next = 0;
-  std::exception_ptr failure;
-  std::mutex failure_mutex;
+  FirstFailure failure;
   const auto work = [&] {
     for (std::size_t i = next++; i < svgs.size(); i = next++) {
-      try {
+      failure.guard([&] {
         const auto& [path, svg] = svgs[i];
         const SvgSize size = size_of_svg(svg);
         write_png(path, rasterize(svg, size.width, size.height, kPixelsPerUnit));
-      } catch (...) {
-        const std::lock_guard lock(failure_mutex);
-        failure = std::current_exception();
-      }
+      });
     }
   };
   const std::size_t wanted = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 4);
@@ -160,7 +155,7 @@ void write_pngs(std::span<const std::pair<std::filesystem::path, std::string>> s
   for (std::size_t i = 1; i < std::min(wanted, svgs.size()); ++i) threads.emplace_back(work);
   work();
   threads.clear();
-  if (failure) std::rethrow_exception(failure);
+  failure.rethrow();
 }
 
 }  // namespace headroom

@@ -14,11 +14,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 
 #include "backends/cuda/cuda_check.cuh"
 #include "backends/cuda/staging.cuh"
 #include "base/divide_up.hpp"
+#include "base/first_failure.hpp"
 
 namespace headroom::cuda {
 namespace {
@@ -69,10 +69,10 @@ void Staging::copy(cudaStream_t stream, void* device, const void* host, std::siz
   const std::size_t piece_size = piece_bytes(bytes, lanes_.size());
   const auto pieces = static_cast<std::ptrdiff_t>(divide_up(bytes, piece_size));
   const int team = static_cast<int>(std::min<std::ptrdiff_t>(pieces, static_cast<std::ptrdiff_t>(lanes_.size())));
-  std::exception_ptr failure;  // nothing may be thrown out of the team
+  FirstFailure failure;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team)
   for (std::ptrdiff_t piece = 0; piece < pieces; ++piece) {
-    try {
+    failure.guard([&] {
       Lane& lane = lanes_[static_cast<std::size_t>(omp_get_thread_num())];
       const Slot& slot = lane.slots[lane.next];
       lane.next = (lane.next + 1) % lane.slots.size();
@@ -83,12 +83,9 @@ void Staging::copy(cudaStream_t stream, void* device, const void* host, std::siz
       check(cudaMemcpyAsync(static_cast<std::byte*>(device) + begin, slot.buffer, length, cudaMemcpyHostToDevice,
                             stream));
       check(cudaEventRecord(slot.sent, stream));
-    } catch (...) {
-#pragma omp critical(headroom_staging_failure)
-      failure = std::current_exception();
-    }
+    });
   }
-  if (failure) std::rethrow_exception(failure);
+  failure.rethrow();
 }
 
 }  // namespace headroom::cuda
