@@ -35,8 +35,8 @@
 #include "kernels/attention.hpp"
 #include "kernels/attention_amx_tiles.hpp"
 #include "kernels/attention_problem.hpp"
-#include "kernels/cpu_support.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/support.hpp"
 
 #if defined(__x86_64__)
 #if defined(__GNUC__) && !defined(__clang__)

@@ -20,6 +20,7 @@
 #include "kernels/cuda_kernels.hpp"
 #include "kernels/cudnn/sdpa.hpp"
 #include "kernels/norm_cuda.hpp"
+#include "kernels/support.hpp"
 
 namespace headroom {
 namespace {
@@ -180,7 +181,7 @@ class CudnnAttention final : public CudaAttention {
   [[nodiscard]] std::string_view name() const override { return "cudnn.attention"; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (Support rejection = cuda::check_op_and_device(Op::kAttention, spec, target)) return rejection;
+    if (Support rejection = check_op(Op::kAttention, DeviceKind::kCuda, spec, target)) return rejection;
     const DType dtype = spec.inputs[0].dtype;
     if (dtype != DType::kBF16 && dtype != DType::kF16)
       return Rejection{fmt::format("takes bf16 or f16, not {}", dtype)};
@@ -208,7 +209,7 @@ class AttentionByProducts final : public CudaAttention {
   [[nodiscard]] std::string_view name() const override { return "cublaslt.attention"; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (Support rejection = cuda::check_op_and_device(Op::kAttention, spec, target)) return rejection;
+    if (Support rejection = check_op(Op::kAttention, DeviceKind::kCuda, spec, target)) return rejection;
     const DType dtype = spec.inputs[0].dtype;
     if (!cuda::is_element(dtype)) return Rejection{fmt::format("takes f32, bf16 or f16, not {}", dtype)};
     for (const TensorType& input : spec.inputs)

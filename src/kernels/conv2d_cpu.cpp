@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "kernels/conv2d.hpp"
-#include "kernels/cpu_support.hpp"
 #include "kernels/onednn/engine.hpp"
+#include "kernels/support.hpp"
 
 namespace headroom {
 namespace {
@@ -170,7 +170,7 @@ class OnednnConv2d final : public Kernel {
   [[nodiscard]] Op op() const override { return Op::kConv2d; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (Support rejection = check_cpu_op(op(), spec, target)) return rejection;
+    if (Support rejection = check_op(op(), DeviceKind::kCpu, spec, target)) return rejection;
     for (const TensorType& input : spec.inputs)
       if (Support rejection = onednn::check_dtype(input.dtype, target)) return rejection;
     if (spec.inputs[1].layout != Layout::kRowMajor) return Rejection{"takes row-major weights only"};

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "kernels/cpu_support.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
 
@@ -31,27 +30,18 @@ class CpuPrepared final : public PreparedKernel {
 
 }  // namespace
 
-Support CpuKernel::supports(const OpSpec& spec, const Target& target) const {
-  if (Support rejection = check_cpu_op(traits_.op, spec, target)) return rejection;
-  return traits_.supports(spec);
-}
-
 bool CpuKernel::may_overwrite(const OpSpec& spec, int input) const {
-  return traits_.in_place && spec.inputs[static_cast<std::size_t>(input)] == spec.outputs[0];
-}
-
-DType CpuKernel::compute_type(const OpSpec& spec) const {
-  return cost(spec).unit == ComputeUnit::kNone ? spec.outputs[0].dtype : traits_.compute;
+  return traits().in_place && spec.inputs[static_cast<std::size_t>(input)] == spec.outputs[0];
 }
 
 std::unique_ptr<PreparedKernel> CpuKernel::prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                    std::span<const Operand> outputs, const Target& target) const {
   return std::make_unique<CpuPrepared>(
-      traits_.plan({.spec = spec,
-                    .inputs = inputs,
-                    .outputs = outputs,
-                    .threads = target.threads,
-                    .streams = target.cache_bytes > 0 && bytes_of(inputs) + bytes_of(outputs) > target.cache_bytes}));
+      traits().plan({.spec = spec,
+                     .inputs = inputs,
+                     .outputs = outputs,
+                     .threads = target.threads,
+                     .streams = target.cache_bytes > 0 && bytes_of(inputs) + bytes_of(outputs) > target.cache_bytes}));
 }
 
 bool writes_past_cache(bool streams, const LaunchArguments& arguments) {

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "kernels/kernel.hpp"
+#include "kernels/traits_kernel.hpp"
 
 namespace headroom {
 
@@ -33,23 +34,14 @@ struct CpuKernelTraits {
 };
 
 /// A kernel given by its traits; runs on the calling thread's OpenMP team.
-class CpuKernel final : public Kernel {
+class CpuKernel final : public TraitsKernel<DeviceKind::kCpu, CpuKernelTraits> {
  public:
-  explicit CpuKernel(const CpuKernelTraits& traits) : traits_(traits) {}
+  using TraitsKernel::TraitsKernel;
 
-  [[nodiscard]] std::string_view name() const override { return traits_.name; }
-  [[nodiscard]] Op op() const override { return traits_.op; }
-  [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override;
-  [[nodiscard]] StrideRule input_strides(const OpSpec&, int) const override { return traits_.strides; }
-  [[nodiscard]] StrideRule output_strides(const OpSpec&, int) const override { return traits_.strides; }
   [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override;
-  [[nodiscard]] DType compute_type(const OpSpec& spec) const override;
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                         std::span<const Operand> outputs,
                                                         const Target& target) const override;
-
- private:
-  CpuKernelTraits traits_;
 };
 
 /// Whether a launch that `streams` writes output 0 past the cache: not over an input, whose lines are there already.

@@ -14,10 +14,10 @@
 // the next, and pieces of 160 rows; both take as long.
 
 #include "kernels/activation_rows.hpp"
-#include "kernels/cpu_support.hpp"
 #include "kernels/linear.hpp"
 #include "kernels/linear_rows.hpp"
 #include "kernels/parallel.hpp"
+#include "kernels/support.hpp"
 
 #if defined(__x86_64__)
 #if defined(__GNUC__) && !defined(__clang__)

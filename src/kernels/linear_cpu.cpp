@@ -18,10 +18,10 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/cpu_support.hpp"
 #include "kernels/linear.hpp"
 #include "kernels/onednn/linear_pieces.hpp"
 #include "kernels/onednn/linear_product.hpp"
+#include "kernels/support.hpp"
 
 namespace headroom {
 namespace {
@@ -89,7 +89,7 @@ class OnednnLinear final : public Kernel {
   [[nodiscard]] Op op() const override { return Op::kLinear; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (Support rejection = check_cpu_op(op(), spec, target)) return rejection;
+    if (Support rejection = check_op(op(), DeviceKind::kCpu, spec, target)) return rejection;
     for (const TensorType& input : spec.inputs)
       if (Support rejection = onednn::check_dtype(input.dtype, target)) return rejection;
     if (spec.outputs[0].shape.numel() == 0 || spec.inputs[0].shape.numel() == 0)

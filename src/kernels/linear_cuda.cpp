@@ -24,6 +24,7 @@
 #include "kernels/cuda_kernels.hpp"
 #include "kernels/elementwise_cuda.hpp"
 #include "kernels/linear_rows.hpp"
+#include "kernels/support.hpp"
 
 namespace headroom {
 namespace {
@@ -106,7 +107,7 @@ class CublasltLinear final : public cuda::LibraryKernel {
   [[nodiscard]] Op op() const override { return Op::kLinear; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (Support rejection = cuda::check_op_and_device(Op::kLinear, spec, target)) return rejection;
+    if (Support rejection = check_op(Op::kLinear, DeviceKind::kCuda, spec, target)) return rejection;
     const DType dtype = spec.inputs[0].dtype;
     if (!cuda::is_element(dtype)) return Rejection{fmt::format("takes f32, bf16 or f16, not {}", dtype)};
     for (const TensorType& input : spec.inputs)

@@ -185,7 +185,7 @@ TEST(OnednnLinear, RejectsWithReasons) {
   EXPECT_EQ(reason(linear_spec(DType::kBF16, Shape{2, 4}, 3), target),
             "bf16 needs AVX-512 in oneDNN; this CPU has avx2");
   target.device = DeviceKind::kCuda;
-  EXPECT_EQ(reason(linear_spec(DType::kF32, Shape{2, 4}, 3), target), "runs on a cpu, not on cuda");
+  EXPECT_EQ(reason(linear_spec(DType::kF32, Shape{2, 4}, 3), target), "runs on cpu, not on cuda");
 }
 
 class AmxLinear : public testing::Test {
@@ -282,7 +282,7 @@ TEST(AmxLinearSupport, DeclinesWithReasons) {
             "packs the weight, which here changes");
   EXPECT_EQ(reason(linear_spec(DType::kF32, Shape{32, 32}, 32, Bias::kF32, "silu")), "takes bf16, not f32");
   EXPECT_EQ(reason(spec({32, 32}, 64), {.cpu_isa = CpuIsa::kAvx512Bf16}), "needs AMX tiles; this CPU has avx512_bf16");
-  EXPECT_EQ(reason(spec({32, 32}, 64), {.device = DeviceKind::kCuda}), "runs on a cpu, not on cuda");
+  EXPECT_EQ(reason(spec({32, 32}, 64), {.device = DeviceKind::kCuda}), "runs on cpu, not on cuda");
   EXPECT_EQ(reason(make_spec(Op::kRelu, {{DType::kBF16, Shape{32}}})), "runs linear, not relu");
 }
 

@@ -15,9 +15,9 @@
 #include <algorithm>
 #include <memory>
 
-#include "kernels/cpu_support.hpp"
 #include "kernels/matmul.hpp"
 #include "kernels/onednn/engine.hpp"
+#include "kernels/support.hpp"
 
 namespace headroom {
 namespace {
@@ -94,7 +94,7 @@ class OnednnMatmul final : public Kernel {
   [[nodiscard]] Op op() const override { return Op::kMatmul; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (Support rejection = check_cpu_op(op(), spec, target)) return rejection;
+    if (Support rejection = check_op(op(), DeviceKind::kCpu, spec, target)) return rejection;
     if (Support rejection = onednn::check_dtype(spec.inputs[0].dtype, target)) return rejection;
     if (spec.outputs[0].shape.numel() == 0 || spec.inputs[0].shape.numel() == 0)
       return Rejection{"an operand has no elements"};

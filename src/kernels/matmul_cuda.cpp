@@ -16,6 +16,7 @@
 #include "kernels/cublaslt/tf32.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
 #include "kernels/cuda_kernels.hpp"
+#include "kernels/support.hpp"
 
 namespace headroom {
 namespace {
@@ -111,7 +112,7 @@ class CublasltMatmul final : public cuda::LibraryKernel {
   [[nodiscard]] Op op() const override { return Op::kMatmul; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (Support rejection = cuda::check_op_and_device(Op::kMatmul, spec, target)) return rejection;
+    if (Support rejection = check_op(Op::kMatmul, DeviceKind::kCuda, spec, target)) return rejection;
     const DType dtype = spec.inputs[0].dtype;
     if (!cuda::is_element(dtype)) return Rejection{fmt::format("takes f32, bf16 or f16, not {}", dtype)};
     if (spec.outputs[0].shape.numel() == 0 || spec.inputs[0].shape.numel() == 0)

@@ -10,9 +10,9 @@
 
 #include <memory>
 
-#include "kernels/cpu_support.hpp"
 #include "kernels/max_pool2d.hpp"
 #include "kernels/onednn/engine.hpp"
+#include "kernels/support.hpp"
 
 namespace headroom {
 namespace {
@@ -59,7 +59,7 @@ class OnednnMaxPool2d final : public Kernel {
   [[nodiscard]] Op op() const override { return Op::kMaxPool2d; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (Support rejection = check_cpu_op(op(), spec, target)) return rejection;
+    if (Support rejection = check_op(op(), DeviceKind::kCpu, spec, target)) return rejection;
     if (Support rejection = onednn::check_dtype(spec.inputs[0].dtype, target)) return rejection;
     if (spec.inputs[0].shape.numel() == 0) return Rejection{"an operand has no elements"};
     const onednn::TeamSize team(target.threads);

@@ -24,11 +24,11 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/cpu_support.hpp"
 #include "kernels/onednn/engine.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/scaled_linear.hpp"
 #include "kernels/scaled_rows.hpp"
+#include "kernels/support.hpp"
 
 namespace headroom {
 namespace {
@@ -226,7 +226,7 @@ class OnednnScaledLinear final : public Kernel {
   [[nodiscard]] Op op() const override { return Op::kScaledLinear; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (Support rejection = check_cpu_op(op(), spec, target)) return rejection;
+    if (Support rejection = check_op(op(), DeviceKind::kCpu, spec, target)) return rejection;
     if (target.cpu_isa < CpuIsa::kAvx512Vnni)
       return Rejection{fmt::format("int8 products need AVX-512 VNNI or AMX; this CPU has {}", name_of(target.cpu_isa))};
     if (Support rejection = check_scaled_dtypes(spec)) return rejection;

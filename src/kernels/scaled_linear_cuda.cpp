@@ -21,6 +21,7 @@
 #include "kernels/cuda_kernels.hpp"
 #include "kernels/linear_rows.hpp"
 #include "kernels/scale_product_cuda.hpp"
+#include "kernels/support.hpp"
 
 namespace headroom {
 namespace {
@@ -150,7 +151,7 @@ class CublasltScaledLinear final : public Kernel {
   [[nodiscard]] Op op() const override { return Op::kScaledLinear; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (Support rejection = cuda::check_op_and_device(Op::kScaledLinear, spec, target)) return rejection;
+    if (Support rejection = check_op(Op::kScaledLinear, DeviceKind::kCuda, spec, target)) return rejection;
     if (target.compute_capability < kFirstWithFp8)
       return Rejection{
           fmt::format("FP8 tensor cores came with sm_{}; this GPU is sm_{}", kFirstWithFp8, target.compute_capability)};

@@ -133,7 +133,7 @@ TEST(OnednnScaledLinear, SaysWhatItIsAndRejectsWithReasons) {
   EXPECT_EQ(reason(scaled_spec(Shape{2, 4}, 3, DType::kF16), target), "makes f32 or bf16, not f16");
   EXPECT_EQ(reason(scaled_spec(Shape{0, 4}, 3), target), "an operand has no elements");
   target.device = DeviceKind::kCuda;
-  EXPECT_EQ(reason(spec, target), "runs on a cpu, not on cuda");
+  EXPECT_EQ(reason(spec, target), "runs on cpu, not on cuda");
 }
 
 }  // namespace

@@ -22,30 +22,14 @@ class Prepared final : public PreparedKernel {
 
 }  // namespace
 
-Support check_op_and_device(Op op, const OpSpec& spec, const Target& target) {
-  if (spec.op != op) return Rejection{fmt::format("runs {}, not {}", name_of(op), name_of(spec.op))};
-  if (target.device != DeviceKind::kCuda)
-    return Rejection{fmt::format("runs on an NVIDIA GPU, not on a {}", name_of(target.device))};
-  return std::nullopt;
-}
-
-Support CudaKernel::supports(const OpSpec& spec, const Target& target) const {
-  if (Support rejection = check_op_and_device(traits_.op, spec, target)) return rejection;
-  return traits_.supports(spec);
-}
-
 bool CudaKernel::may_overwrite(const OpSpec& spec, int input) const {
-  const bool is_kept = (traits_.kept >> static_cast<unsigned>(input) & 1U) != 0;
-  return traits_.in_place && !is_kept && spec.inputs[static_cast<std::size_t>(input)] == spec.outputs[0];
-}
-
-DType CudaKernel::compute_type(const OpSpec& spec) const {
-  return cost(spec).unit == ComputeUnit::kNone ? spec.outputs[0].dtype : traits_.compute;
+  const bool is_kept = (traits().kept >> static_cast<unsigned>(input) & 1U) != 0;
+  return traits().in_place && !is_kept && spec.inputs[static_cast<std::size_t>(input)] == spec.outputs[0];
 }
 
 std::unique_ptr<PreparedKernel> CudaKernel::prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                     std::span<const Operand> outputs, const Target& /*target*/) const {
-  return std::make_unique<Prepared>(traits_.plan({spec, inputs, outputs}));
+  return std::make_unique<Prepared>(traits().plan({spec, inputs, outputs}));
 }
 
 Support supports_elements(const OpSpec& spec) {

@@ -10,6 +10,7 @@
 #include "kernels/cuda/grid_rows.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/row_loop.hpp"
+#include "kernels/traits_kernel.hpp"
 
 namespace headroom::cuda {
 
@@ -38,23 +39,14 @@ struct Traits {
 };
 
 /// A kernel given by its traits, for any GPU that the backend takes.
-class CudaKernel final : public Kernel {
+class CudaKernel final : public TraitsKernel<DeviceKind::kCuda, Traits> {
  public:
-  explicit CudaKernel(const Traits& traits) : traits_(traits) {}
+  using TraitsKernel::TraitsKernel;
 
-  [[nodiscard]] std::string_view name() const override { return traits_.name; }
-  [[nodiscard]] Op op() const override { return traits_.op; }
-  [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override;
-  [[nodiscard]] StrideRule input_strides(const OpSpec&, int) const override { return traits_.strides; }
-  [[nodiscard]] StrideRule output_strides(const OpSpec&, int) const override { return traits_.strides; }
   [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override;
-  [[nodiscard]] DType compute_type(const OpSpec& spec) const override;
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                         std::span<const Operand> outputs,
                                                         const Target& target) const override;
-
- private:
-  Traits traits_;
 };
 
 /// A kernel that a library runs: rows with stride 1, arithmetic in the dtype of the first operand.
@@ -69,8 +61,6 @@ class LibraryKernel : public Kernel {
   [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return spec.inputs[0].dtype; }
 };
 
-/// The reason why a kernel of `op` for GPUs does not run `spec` on `target`, as far as op and device go.
-[[nodiscard]] Support check_op_and_device(Op op, const OpSpec& spec, const Target& target);
 /// Supported where results and inputs are f32, or bf16 or f16 with inputs of the same or f32.
 [[nodiscard]] Support supports_elements(const OpSpec& spec);
 /// The same with row-major operands: for kernels that work along the innermost axis.
