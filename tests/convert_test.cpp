@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <random>
@@ -50,15 +49,6 @@ class ConvertTest : public testing::Test {
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
   Model original_ = open_model(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
 };
-
-double relative_l2(const HostTensor& actual, const HostTensor& expected) {
-  double difference = 0, norm = 0;
-  for (std::int64_t i = 0; i < expected.numel(); ++i) {
-    difference += std::pow(actual.at(i) - expected.at(i), 2);
-    norm += std::pow(expected.at(i), 2);
-  }
-  return std::sqrt(difference / norm);
-}
 
 /// The elements and scales that the definition of quantize gives.
 TEST_F(ConvertTest, HoldsWhatTheSwitchMakesBitForBit) {

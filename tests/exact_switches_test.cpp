@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,16 +31,6 @@ std::vector<SwitchSet> combinations(bool on_gpu) {
   }
   if (!on_gpu) sets.push_back(SwitchSet::parse("lossless"));
   return sets;
-}
-
-double relative_l2(const HostTensor& actual, const HostTensor& expected) {
-  EXPECT_EQ(actual.shape(), expected.shape());
-  double difference = 0, norm = 0;
-  for (std::int64_t i = 0; i < expected.numel(); ++i) {
-    difference += std::pow(actual.at(i) - expected.at(i), 2);
-    norm += std::pow(expected.at(i), 2);
-  }
-  return std::sqrt(difference / norm);
 }
 
 struct Case {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <string>
 
@@ -22,16 +21,6 @@ namespace headroom {
 namespace {
 
 namespace fs = std::filesystem;
-
-double relative_l2(const HostTensor& actual, const HostTensor& expected) {
-  EXPECT_EQ(actual.shape(), expected.shape());
-  double difference = 0, norm = 0;
-  for (std::int64_t i = 0; i < expected.numel(); ++i) {
-    difference += std::pow(actual.at(i) - expected.at(i), 2);
-    norm += std::pow(expected.at(i), 2);
-  }
-  return std::sqrt(difference / norm);
-}
 
 /// One recorded pass of a model, and the model on a device.
 class Golden {

@@ -78,4 +78,8 @@ class HostTensor {
 /// `tensor` converted to `dtype`, element by element, rounding to nearest even.
 [[nodiscard]] HostTensor convert(const HostTensor& tensor, DType dtype);
 
+/// ||actual - expected||_2 / ||expected||_2 over all elements, whatever the dtypes. 0 where no element differs,
+/// infinite where only `expected` is zero, NaN where there is one. Throws Error where the shapes differ.
+[[nodiscard]] double relative_l2(const HostTensor& actual, const HostTensor& expected);
+
 }  // namespace headroom

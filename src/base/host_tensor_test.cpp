@@ -75,5 +75,26 @@ TEST(ConvertTest, ToTheSameDTypeCopiesBitForBit) {
   EXPECT_EQ(convert(tensor, DType::kI64).as<std::int64_t>()[0], (std::int64_t{1} << 60) + 1);
 }
 
+HostTensor vector_of(DType dtype, double a, double b) {
+  HostTensor tensor(dtype, Shape{2});
+  tensor.set(0, a);
+  tensor.set(1, b);
+  return tensor;
+}
+
+TEST(RelativeL2, IsTheNormOfTheDifferenceOverTheExpected) {
+  const HostTensor expected = vector_of(DType::kF32, 3, 4);
+  EXPECT_DOUBLE_EQ(relative_l2(vector_of(DType::kF64, 3, 4.5), expected), 0.1);
+  EXPECT_EQ(relative_l2(vector_of(DType::kBF16, 3, 4), expected), 0);
+}
+
+TEST(RelativeL2, OfZerosAndOfNoNumbers) {
+  const HostTensor zeros = vector_of(DType::kF32, 0, 0);
+  EXPECT_EQ(relative_l2(zeros, zeros), 0);
+  EXPECT_TRUE(std::isinf(relative_l2(vector_of(DType::kF32, 0, 1), zeros)));
+  EXPECT_TRUE(std::isnan(relative_l2(vector_of(DType::kF32, 0, std::nan("")), vector_of(DType::kF32, 3, 4))));
+  EXPECT_THROW((void)relative_l2(HostTensor(DType::kF32, Shape{3}), zeros), Error);
+}
+
 }  // namespace
 }  // namespace headroom

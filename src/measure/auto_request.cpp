@@ -22,15 +22,6 @@ std::int64_t grid_columns(std::int64_t tokens) {
   return tokens / columns;
 }
 
-double relative_l2(const HostTensor& actual, const HostTensor& expected) {
-  double difference = 0, norm = 0;
-  for (std::int64_t i = 0; i < expected.numel(); ++i) {
-    difference += std::pow(actual.at(i) - expected.at(i), 2);
-    norm += std::pow(expected.at(i), 2);
-  }
-  return std::sqrt(difference / norm);
-}
-
 }  // namespace
 
 nlohmann::json to_json(const Model& model, const AutoRequest& request) {

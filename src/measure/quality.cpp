@@ -84,16 +84,6 @@ std::optional<double> psnr_db(std::span<const float> reference, std::span<const 
   return 10 * std::log10(peak * peak / mean_squared_error);
 }
 
-double relative_l2(std::span<const float> reference, std::span<const float> values) {
-  check_pair(reference, values);
-  double norm = 0;
-  for (const float value : reference) norm += double{value} * double{value};
-  const double error = squared_error(reference, values);
-  if (error == 0) return 0;
-  if (norm == 0) fail("the reference is zero throughout, so no error can be relative to it");
-  return std::sqrt(error / norm);
-}
-
 FeatureStatistics::FeatureStatistics(std::int64_t width) : width_(width) {
   if (width < 1) fail("feature vectors of width {} were given; at least 1 is needed", width);
   mean_.resize(static_cast<std::size_t>(width));

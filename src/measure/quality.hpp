@@ -18,10 +18,6 @@ namespace headroom {
 [[nodiscard]] std::optional<double> psnr_db(std::span<const float> reference, std::span<const float> images,
                                             double peak = 2);
 
-/// ||values - reference||_2 / ||reference||_2. Two zero vectors differ by 0. Throws Error where the sizes differ,
-/// nothing is given, or only the reference is zero.
-[[nodiscard]] double relative_l2(std::span<const float> reference, std::span<const float> values);
-
 /// Mean and covariance of feature vectors, gathered batch by batch without loss of precision: batches are centred
 /// before they are summed and merged by Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
 /// computing sample variances" (1979).

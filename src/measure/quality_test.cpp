@@ -45,14 +45,6 @@ TEST(Psnr, RefusesWhatCannotBeJudged) {
   EXPECT_THROW((void)psnr_db(two, two, 0), Error);
 }
 
-TEST(RelativeL2, MatchesItsDefinition) {
-  EXPECT_DOUBLE_EQ(relative_l2(std::vector<float>{3, 4}, std::vector<float>{3, 4.5F}), 0.1);
-  EXPECT_EQ(relative_l2(std::vector<float>{0, 0}, std::vector<float>{0, 0}), 0);
-  EXPECT_THROW((void)relative_l2(std::vector<float>{0, 0}, std::vector<float>{0, 1}), Error);
-  EXPECT_THROW((void)relative_l2(std::vector<float>{1}, std::vector<float>{1, 1}), Error);
-  EXPECT_THROW((void)relative_l2(std::vector<float>{1}, std::vector<float>{kNan}), Error);
-}
-
 TEST(FeatureStatistics, MatchesHandComputedMoments) {
   FeatureStatistics statistics(2);
   statistics.add(std::vector<float>{1, 10, 3, 14, 5, 12});  // rows (1,10) (3,14) (5,12)

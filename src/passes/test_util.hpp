@@ -58,13 +58,7 @@ inline double distance(const NamedTensors& a, const NamedTensors& b) {
   for (const auto& [name, expected] : b) {
     const auto found = a.find(name);
     if (found == a.end() || found->second.shape() != expected.shape()) return std::numeric_limits<double>::infinity();
-    double error = 0;
-    double norm = 0;
-    for (std::int64_t i = 0; i < expected.numel(); ++i) {
-      error += std::pow(found->second.at(i) - expected.at(i), 2);
-      norm += std::pow(expected.at(i), 2);
-    }
-    const double relative = std::sqrt(error / std::max(norm, std::numeric_limits<double>::min()));
+    const double relative = relative_l2(found->second, expected);
     if (std::isnan(relative)) return std::numeric_limits<double>::infinity();
     largest = std::max(largest, relative);
   }
