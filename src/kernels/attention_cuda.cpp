@@ -200,7 +200,11 @@ class CudnnAttention final : public CudaAttention {
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                         std::span<const Operand> outputs,
                                                         const Target& /*target*/) const override {
-    return std::make_unique<PreparedSdpa>(spec, inputs, outputs[0]);
+    try {
+      return std::make_unique<PreparedSdpa>(spec, inputs, outputs[0]);
+    } catch (const Error& error) {  // no engine for this GPU, or one that lacks a library of its own (NVRTC)
+      throw CannotPrepare(error.what());
+    }
   }
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/backend.hpp"
+#include "base/error.hpp"
 #include "base/target.hpp"
 #include "ir/graph.hpp"
 
@@ -22,6 +23,7 @@ struct OpSpec {
   std::vector<TensorType> inputs;
   std::vector<TensorType> outputs;
   std::vector<bool> is_weight;  ///< for each input: a folded weight, constant over runs
+  friend bool operator==(const OpSpec&, const OpSpec&) = default;
 };
 
 /// Why a kernel does not run an op, in words a user reads in `headroom plan`.
@@ -30,6 +32,13 @@ struct Rejection {
 };
 /// Nothing: supported. Otherwise the reason why not.
 using Support = std::optional<Rejection>;
+
+/// What supports() could not foresee keeps a kernel from work that it took: a library of which a part is missing, say.
+/// The message is the reason, in words for `headroom plan`.
+class CannotPrepare : public Error {
+ public:
+  using Error::Error;
+};
 
 /// What an operand's strides may be for a kernel. Input strides of 0 (broadcasts by stride) are never given.
 enum class StrideRule : std::uint8_t {
@@ -104,6 +113,7 @@ class Kernel {
   /// The same by name, as plans and results say it: "bf16", or "tf32" for f32 operands that tensor cores round to that.
   [[nodiscard]] virtual std::string_view compute_name(const OpSpec& spec) const;
   [[nodiscard]] virtual Cost cost(const OpSpec& spec) const;
+  /// For work that supports() took. Throws CannotPrepare where another kernel may do it instead.
   [[nodiscard]] virtual std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                                 std::span<const Operand> outputs,
                                                                 const Target& target) const = 0;

@@ -31,17 +31,25 @@ OpSpec spec_of(const Graph& graph, const Node& node, const std::vector<bool>& is
   throw NoKernel(fmt::format("{}; {}", message, all), all);
 }
 
+Support support_of(const Kernel& kernel, const OpSpec& spec, const Target& target,
+                   std::span<const RefusedWork> refused) {
+  for (const RefusedWork& work : refused)
+    if (work.kernel == &kernel && work.spec == spec) return Rejection{work.reason};
+  return kernel.supports(spec, target);
+}
+
 }  // namespace
 
-std::vector<ChosenKernel> choose_kernels(const Graph& graph, const std::vector<bool>& is_weight, const Target& target) {
+std::vector<ChosenKernel> choose_kernels(const Graph& graph, const std::vector<bool>& is_weight, const Target& target,
+                                         std::span<const Kernel* const> kernels, std::span<const RefusedWork> refused) {
   std::vector<ChosenKernel> chosen;
   for (int i = 0; i < static_cast<int>(graph.nodes().size()); ++i) {
     const Node& node = graph.nodes()[static_cast<std::size_t>(i)];
     if (is_weight[index_of(node.results[0])]) continue;
     ChosenKernel choice{.node = i, .kernel = nullptr, .spec = spec_of(graph, node, is_weight), .rejections = {}};
-    for (const Kernel* kernel : kernels_of(target.device)) {
+    for (const Kernel* kernel : kernels) {
       if (kernel->op() != node.op) continue;
-      Support support = kernel->supports(choice.spec, target);
+      Support support = support_of(*kernel, choice.spec, target, refused);
       if (!support) {
         choice.kernel = kernel;
         break;

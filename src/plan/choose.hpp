@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,9 +22,17 @@ class NoKernel : public Error {
   std::string reasons_;
 };
 
-/// The first kernel of the target's list that supports each node, in schedule order, nodes that make weights left out.
-/// Throws NoKernel with every kernel's reason where none does.
+/// Work that a kernel supports and that could not be prepared.
+struct RefusedWork {
+  const Kernel* kernel = nullptr;
+  OpSpec spec;
+  std::string reason;
+};
+
+/// The first of `kernels` that supports each node and has not refused it, in schedule order, nodes that make weights
+/// left out. Throws NoKernel with every kernel's reason where none does.
 [[nodiscard]] std::vector<ChosenKernel> choose_kernels(const Graph& graph, const std::vector<bool>& is_weight,
-                                                       const Target& target);
+                                                       const Target& target, std::span<const Kernel* const> kernels,
+                                                       std::span<const RefusedWork> refused);
 
 }  // namespace headroom

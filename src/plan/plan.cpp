@@ -16,18 +16,28 @@
 namespace headroom {
 namespace {
 
+using PreparedKernels = std::map<std::string, std::shared_ptr<const PreparedKernel>>;
+
+/// Thrown to begin again: a kernel that was chosen cannot be prepared.
+struct Refused {
+  RefusedWork work;
+};
+
 class Planner {
  public:
-  Planner(Graph graph, const Target& target, const PlanOptions& options)
-      : is_weight_(find_weight_values(graph)), producers_(find_producers(graph)), options_(options) {
-    program_.graph = std::move(graph);
+  Planner(const Graph& graph, const Target& target, const PlanOptions& options, PreparedKernels& prepared)
+      : is_weight_(find_weight_values(graph)),
+        producers_(find_producers(graph)),
+        options_(options),
+        prepared_(prepared) {
+    program_.graph = graph;
     program_.target = target;
     program_.has_arena = options.arena;
     program_.has_graph = options.graph;
   }
 
-  Program run() {
-    chosen_ = choose_kernels(program_.graph, is_weight_, program_.target);
+  Program run(std::span<const Kernel* const> kernels, std::span<const RefusedWork> refused) {
+    chosen_ = choose_kernels(program_.graph, is_weight_, program_.target, kernels, refused);
     placements_ = place_values(program_.graph, chosen_, is_weight_, options_.arena);
     if (options_.tile) tiles_ = find_tiles(program_.graph, chosen_, placements_, is_weight_, program_.target);
     program_.storages = placements_.storages;
@@ -179,7 +189,7 @@ class Planner {
     }
     for (const ValueId result : node.results)
       outputs.push_back({program_.graph.type(result), program_.places[index_of(result)].strides});
-    return prepare(*choice.kernel, choice.spec, inputs, outputs, program_.target, 0);
+    return prepare(choice, choice.spec, inputs, outputs, program_.target, 0);
   }
 
   /// For one thread alone, once for each thread.
@@ -191,15 +201,15 @@ class Planner {
     alone.threads = 1;
     auto& prepared = program_.tiled.back().prepared.emplace_back();
     for (int thread = 0; thread < program_.target.threads; ++thread)
-      prepared.push_back(prepare(*choice.kernel, part.spec, inputs, outputs, alone, thread));
+      prepared.push_back(prepare(choice, part.spec, inputs, outputs, alone, thread));
     return prepared.front();
   }
 
   /// Kernels of equal work are prepared once for each copy: a model of 57 equal blocks asks for a few dozen.
-  std::shared_ptr<const PreparedKernel> prepare(const Kernel& kernel, const OpSpec& spec,
+  std::shared_ptr<const PreparedKernel> prepare(const ChosenKernel& choice, const OpSpec& spec,
                                                 const std::vector<Operand>& inputs, const std::vector<Operand>& outputs,
                                                 const Target& target, int copy) {
-    std::string key = fmt::format("{} on {}, copy {}", kernel.name(), target.threads, copy);
+    std::string key = fmt::format("{} on {}, copy {}", choice.kernel->name(), target.threads, copy);
     for (const auto& [name, attribute] : spec.attributes.all())
       key += std::visit([&](const auto& value) { return fmt::format("|{}={}", name, text_of(value)); }, attribute);
     for (const auto* operands : {&inputs, &outputs})
@@ -207,7 +217,11 @@ class Planner {
         key += fmt::format("|{}{}{}", operand.type.dtype, operand.type.shape, operand.strides);
     for (const bool weight : spec.is_weight) key += weight ? 'w' : '.';
     std::shared_ptr<const PreparedKernel>& prepared = prepared_[key];
-    if (!prepared) prepared = kernel.prepare(spec, inputs, outputs, target);
+    try {
+      if (!prepared) prepared = choice.kernel->prepare(spec, inputs, outputs, target);
+    } catch (const CannotPrepare& error) {
+      throw Refused{{.kernel = choice.kernel, .spec = choice.spec, .reason = error.what()}};
+    }
     return prepared;
   }
 
@@ -288,17 +302,30 @@ class Planner {
   Placements placements_;
   std::vector<Tile> tiles_;
   std::size_t next_ = 0;  // index in chosen_ of the node scheduled next
-  std::map<std::string, std::shared_ptr<const PreparedKernel>> prepared_;
+  PreparedKernels& prepared_;
   std::map<std::pair<std::string, std::string>, int> weight_storages_;
   std::map<ValueId, std::string> weight_keys_;
 };
 
 }  // namespace
 
-Program plan(Graph graph, const Target& target, const PlanOptions& options) {
+Program plan(const Graph& graph, const Target& target, const PlanOptions& options) {
+  return plan(graph, target, options, kernels_of(target.device));
+}
+
+Program plan(const Graph& graph, const Target& target, const PlanOptions& options,
+             std::span<const Kernel* const> kernels) {
   HR_CHECK(options.lanes == 1 || options.arena);  // a caching allocator hands memory on in schedule order
   HR_CHECK(!options.tile || (options.arena && options.lanes == 1));
-  return Planner(std::move(graph), target, options).run();
+  PreparedKernels prepared;
+  std::vector<RefusedWork> refused;
+  while (true) {
+    try {
+      return Planner(graph, target, options, prepared).run(kernels, refused);
+    } catch (Refused& again) {
+      refused.push_back(std::move(again.work));
+    }
+  }
 }
 
 }  // namespace headroom

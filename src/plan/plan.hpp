@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "ir/graph.hpp"
 #include "plan/program.hpp"
 
@@ -18,7 +20,11 @@ struct PlanOptions {
 };
 
 /// Chooses a kernel for every node that does not depend on params alone, places every value and prepares the kernels.
+/// Where a kernel cannot be prepared after all, the next that supports the node takes its place.
 /// Throws Error naming the node (by module path), its types and each kernel's reason where none can run it.
-[[nodiscard]] Program plan(Graph graph, const Target& target, const PlanOptions& options = {});
+[[nodiscard]] Program plan(const Graph& graph, const Target& target, const PlanOptions& options = {});
+/// The same with other kernels than the device's list, best first. They must outlive the program.
+[[nodiscard]] Program plan(const Graph& graph, const Target& target, const PlanOptions& options,
+                           std::span<const Kernel* const> kernels);
 
 }  // namespace headroom

@@ -54,7 +54,7 @@ Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, c
 
   const std::string obstacle = obstacle_to_tiles(switches, target);
   const auto plan_start = std::chrono::steady_clock::now();
-  compiled.program = std::make_shared<Program>(plan(std::move(graph), target,
+  compiled.program = std::make_shared<Program>(plan(graph, target,
                                                     {.arena = switches.has("arena"),
                                                      .lanes = switches.has("streams") && can_spread ? 2 : 1,
                                                      .tile = switches.has("tile") && obstacle.empty(),

@@ -66,8 +66,7 @@ QuantizedRows quantize_rows(const HostTensor& weight, Backend& backend) {
   const auto [elements, scale] = b.quantize(x);
   graph.add_output("elements", elements);
   graph.add_output("scale", scale);
-  Session session(std::make_shared<Program>(plan(std::move(graph), backend.properties().target, {.arena = true})),
-                  backend);
+  Session session(std::make_shared<Program>(plan(graph, backend.properties().target, {.arena = true})), backend);
   session.set_input("weight", weight);
   session.run();
   return {session.output("elements"), session.output("scale")};

@@ -1,0 +1,79 @@
+#include "plan/choose.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/text.hpp"
+#include "kernels/kernel.hpp"
+#include "plan/plan.hpp"
+
+namespace headroom {
+namespace {
+
+/// Supports every silu, and prepares none but of vectors.
+class Unready final : public Kernel {
+ public:
+  explicit Unready(const Kernel& real) : real_(real) {}
+  [[nodiscard]] std::string_view name() const override { return "unready.silu"; }
+  [[nodiscard]] Op op() const override { return Op::kSilu; }
+  [[nodiscard]] Support supports(const OpSpec& /*spec*/, const Target& /*target*/) const override {
+    return std::nullopt;
+  }
+  [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return real_.compute_type(spec); }
+  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
+                                                        std::span<const Operand> outputs,
+                                                        const Target& target) const override {
+    if (spec.inputs[0].shape.rank() > 1) throw CannotPrepare("a part of its library is missing");
+    return real_.prepare(spec, inputs, outputs, target);
+  }
+
+ private:
+  const Kernel& real_;
+};
+
+const Kernel& kernel_of(Op op) {
+  for (const Kernel* kernel : kernels_of(DeviceKind::kCpu))
+    if (kernel->op() == op) return *kernel;
+  HR_CHECK(false);
+}
+
+constexpr const char* kActivations = R"(graph activations {
+  input %x: f32[4, 8]
+  input %v: f32[8]
+  %1: f32[4, 8] = silu(%x)
+  %2: f32[4, 8] = silu(%1)
+  %3: f32[8] = silu(%v)
+  output y = %2
+  output z = %3
+})";
+
+TEST(ChooseKernels, TheNextTakesTheWorkOfOneThatCannotBePrepared) {
+  const Unready unready(kernel_of(Op::kSilu));
+  std::vector<const Kernel*> kernels = {&unready};
+  for (const Kernel* kernel : kernels_of(DeviceKind::kCpu)) kernels.push_back(kernel);
+  const Program program = plan(parse_graph(kActivations), Target{.cpu_isa = CpuIsa::kAvx2, .threads = 1}, {}, kernels);
+  ASSERT_EQ(program.steps.size(), 3U);
+  for (const std::size_t refused : {0U, 1U}) {
+    const Step& step = program.steps[refused];
+    EXPECT_EQ(step.kernel, &kernel_of(Op::kSilu));
+    ASSERT_EQ(step.rejections.size(), 1U);
+    EXPECT_EQ(step.rejections[0].kernel, "unready.silu");
+    EXPECT_EQ(step.rejections[0].reason, "a part of its library is missing");
+  }
+  EXPECT_EQ(program.steps[2].kernel, &unready) << "it refused other work";
+}
+
+TEST(ChooseKernels, SaysWhyWhereNoOtherIsLeft) {
+  const Unready unready(kernel_of(Op::kSilu));
+  const Kernel* const only = &unready;
+  try {
+    (void)plan(parse_graph(kActivations), Target{.cpu_isa = CpuIsa::kAvx2, .threads = 1}, {}, {&only, 1});
+    FAIL() << "a plan was made";
+  } catch (const NoKernel& error) {
+    EXPECT_EQ(error.reasons(), "unready.silu: a part of its library is missing");
+    EXPECT_THAT(error.what(), testing::HasSubstr("no cpu kernel runs"));
+  }
+}
+
+}  // namespace
+}  // namespace headroom
