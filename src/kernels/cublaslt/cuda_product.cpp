@@ -162,7 +162,7 @@ class Product::Impl {
   }
 
   /// The heuristic's first, or the fastest of its first few where that was measured here or before. In FP8 the library
-  /// refuses at launch some of what it lists, so there all are tried.
+  /// refuses at launch some of what it lists, so there all are tried wherever there is memory for it.
   void find_aligned() {
     const bool is_tried = spec_.dtype == DType::kF8E4M3;
     const std::vector<Candidate> found =
@@ -179,10 +179,13 @@ class Product::Impl {
       if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kMostWorkspaceBytes) return std::nullopt;
       return result.workspaceSize;
     };
-    aligned_ = find_fastest(spec_, found, runs_here,
-                            [&](cudaStream_t stream, const ProductOperands& operands, const Candidate& candidate,
-                                void* workspace) { launch(stream, operands, candidate, workspace); });
-    if (found.size() > 1) measured_ = found.size();
+    const std::optional<Choice> choice =
+        find_fastest(spec_, found, runs_here,
+                     [&](cudaStream_t stream, const ProductOperands& operands, const Candidate& candidate,
+                         void* workspace) { launch(stream, operands, candidate, workspace); });
+    if (!choice) return;
+    aligned_ = choice->candidate;
+    if (choice->is_measured && found.size() > 1) measured_ = found.size();
   }
 
   /// The heuristic's best algorithms for operands at multiples of `alignment`, best first.

@@ -214,24 +214,24 @@ bool is_worth_searching(const ProductSpec& spec) {
   return flops >= kLeastFlops || b_bytes(spec) >= kLeastWeightBytes;
 }
 
-std::optional<Candidate> find_fastest(const ProductSpec& spec, std::span<const Candidate> candidates,
-                                      const RunsHere& runs_here, const LaunchCandidate& launch) {
+std::optional<Choice> find_fastest(const ProductSpec& spec, std::span<const Candidate> candidates,
+                                   const RunsHere& runs_here, const LaunchCandidate& launch) {
   const std::optional<AlgorithmCache> cache = AlgorithmCache::of_user(machine());
   const std::string key = to_text(spec);
   if (cache) {
     if (const std::optional<std::string> kept = cache->find(key)) {
       const std::optional<cublasLtMatmulAlgo_t> algorithm = from_hex(*kept);
       const std::optional<std::size_t> bytes = algorithm ? runs_here(*algorithm) : std::nullopt;
-      if (bytes) return Candidate{*algorithm, *bytes};
+      if (bytes) return Choice{.candidate = {*algorithm, *bytes}, .is_measured = true};
     }
   }
   const std::vector<double> ms = measure(spec, candidates, launch);
-  if (ms.empty()) return candidates.front();
+  if (ms.empty()) return Choice{.candidate = candidates.front(), .is_measured = false};
   auto fastest = static_cast<std::size_t>(std::ranges::min_element(ms) - ms.begin());
   if (!std::isfinite(ms[fastest])) return std::nullopt;
   if (ms[fastest] > (1 - kLeastGain) * ms.front()) fastest = 0;
   if (cache) cache->store(key, to_hex(candidates[fastest].algorithm), 1e3 * ms[fastest]);
-  return candidates[fastest];
+  return Choice{.candidate = candidates[fastest], .is_measured = true};
 }
 
 }  // namespace headroom::cublaslt

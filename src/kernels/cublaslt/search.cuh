@@ -29,10 +29,15 @@ struct Candidate {
 using RunsHere = std::function<std::optional<std::size_t>(const cublasLtMatmulAlgo_t&)>;
 using LaunchCandidate = std::function<void(cudaStream_t, const ProductOperands&, const Candidate&, void* workspace)>;
 
+struct Choice {
+  Candidate candidate;
+  bool is_measured = false;  ///< here or before; else it is the heuristic's first
+};
+
 /// The fastest of the candidates: the one kept on disk for this product on this machine, or the fastest measured now,
 /// which is then kept. The first stays unless another is 2% faster, or where there is no memory to measure with.
 /// Nothing where the library refuses to launch any.
-[[nodiscard]] std::optional<Candidate> find_fastest(const ProductSpec& spec, std::span<const Candidate> candidates,
-                                                    const RunsHere& runs_here, const LaunchCandidate& launch);
+[[nodiscard]] std::optional<Choice> find_fastest(const ProductSpec& spec, std::span<const Candidate> candidates,
+                                                 const RunsHere& runs_here, const LaunchCandidate& launch);
 
 }  // namespace headroom::cublaslt
