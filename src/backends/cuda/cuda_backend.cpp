@@ -162,7 +162,9 @@ class CudaRecording final : public Recording {
     const cudaError_t status = cudaGraphInstantiate(&graph_, graph, 0);
     report(cudaGraphDestroy(graph));
     check(status);
-    check(cudaGraphUpload(graph_, stream));
+    const cudaError_t uploaded = cudaGraphUpload(graph_, stream);
+    if (uploaded != cudaSuccess) report(cudaGraphExecDestroy(graph_));  // a destructor would not run
+    check(uploaded);
   }
   ~CudaRecording() override { report(cudaGraphExecDestroy(graph_)); }
   CudaRecording(const CudaRecording&) = delete;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/out_of_memory.hpp"
 #include "kernels/cublaslt/library.cuh"
 
 namespace headroom::cublaslt {
@@ -45,7 +46,10 @@ const Library& library() {
 
 void check(cublasStatus_t status, std::source_location where) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  fail("cuBLAS failed with {}, seen at {}:{}", library().GetStatusString(status), where.file_name(), where.line());
+  const std::string message = fmt::format("cuBLAS failed with {}, seen at {}:{}", library().GetStatusString(status),
+                                          where.file_name(), where.line());
+  if (status == CUBLAS_STATUS_ALLOC_FAILED) throw OutOfMemory(message);
+  throw Error(message);
 }
 
 }  // namespace headroom::cublaslt

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backends/cuda/cuda_check.cuh"
+#include "base/out_of_memory.hpp"
 #include "kernels/cuda/launched.hpp"
 
 namespace headroom::cuda {
@@ -106,8 +107,11 @@ Storage storage_of(DType dtype) {
 
 void check_launched(const char* kernel) {
   const cudaError_t status = cudaGetLastError();
-  if (status != cudaSuccess)
-    fail("the launch of {} was refused with {} ({})", kernel, cudaGetErrorName(status), cudaGetErrorString(status));
+  if (status == cudaSuccess) return;
+  const std::string message = fmt::format("the launch of {} was refused with {} ({})", kernel, cudaGetErrorName(status),
+                                          cudaGetErrorString(status));
+  if (status == cudaErrorMemoryAllocation) throw OutOfMemory(message);
+  throw Error(message);
 }
 
 }  // namespace headroom::cuda
