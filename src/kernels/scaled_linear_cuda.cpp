@@ -76,8 +76,9 @@ class PreparedScaledLinear final : public PreparedKernel {
                         .has_bias = has_bias_,
                         .epilogue = activation == ProductActivation::kGeluTanh ? Epilogue::kGelu : Epilogue::kNone};
     const bool has_epilogue = activation == ProductActivation::kNone || activation == ProductActivation::kGeluTanh;
+    const bool has_dense_scales = rows_.rows.extent == 1 || rows_.rows.x_stride == k;  // one after the other
     const bool has_aligned_scales = rows_.count() == 1 || rows_.rows.extent % kScaleMultiple == 0;
-    if (made != DType::kF32 && has_epilogue && is_aligned(y) && has_aligned_scales &&
+    if (made != DType::kF32 && has_epilogue && is_aligned(y) && has_dense_scales && has_aligned_scales &&
         (!has_bias_ || spec.inputs[4].dtype == made))
       product_ = Product::find(product);
     if (product_) return;

@@ -36,8 +36,9 @@ TEST_F(CublasltScaledLinear, MatchesTheOracleForEveryShapeAndActivation) {
     std::int64_t n;
   };
   for (const DType made : {DType::kBF16, DType::kF16, DType::kF32})
-    for (const Case& c : {Case{{1, 16}, 16}, Case{{5, 32}, 48}, Case{{1, 64}, 208}, Case{{2, 17, 32}, 48},
-                          Case{{3, 2, 4, 16}, 32}, Case{{130, 256}, 272}, Case{{2, 33, 192}, 576}})
+    for (const Case& c :
+         {Case{{1, 16}, 16}, Case{{5, 32}, 48}, Case{{1, 64}, 208}, Case{{2, 17, 32}, 48}, Case{{3, 2, 4, 16}, 32},
+          Case{{20, 5, 32}, 48}, Case{{130, 256}, 272}, Case{{2, 33, 192}, 576}})
       for (const bool has_bias : {false, true})
         for (const char* activation : {"none", "gelu_tanh", "gelu", "silu"}) {
           SCOPED_TRACE(fmt::format("{} n={} bias={} {}", made, c.n, has_bias, activation));
