@@ -64,6 +64,7 @@ void CachingAllocator::free(const Block& block) {
 }
 
 void CachingAllocator::trim() {
+  if (keeps_segments_) return;
   for (FreeList* list : {&small_free_, &large_free_}) {
     std::erase_if(*list, [&](const FreeEntry& entry) {
       const Piece& whole = piece(entry.piece);

@@ -35,12 +35,15 @@ class CachingAllocator {
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
   /// Uninitialized memory, aligned as the backend's own. Zero bytes give a block of kGranularity. When the device has
-  /// no room for a new segment, free segments are given back before giving up with the backend's Error.
+  /// no room for a new segment, free segments are given back (unless they are kept) before giving up with the backend's
+  /// Error.
   [[nodiscard]] Block allocate(std::size_t bytes);
   /// Takes `block` back. Freeing a block twice throws std::logic_error.
   void free(const Block& block);
-  /// Gives segments that are wholly free back to the backend.
+  /// Gives segments that are wholly free back to the backend, unless they are kept.
   void trim();
+  /// From now on no segment is given back: recorded work uses addresses in them, free or not.
+  void keep_segments() noexcept { keeps_segments_ = true; }
 
   /// Held from the backend, in blocks handed out, and the most that used_bytes() has been since reset_peak().
   [[nodiscard]] std::size_t reserved_bytes() const noexcept { return reserved_; }
@@ -91,6 +94,7 @@ class CachingAllocator {
   std::size_t reserved_ = 0;
   std::size_t used_ = 0;
   std::size_t peak_used_ = 0;
+  bool keeps_segments_ = false;
 };
 
 }  // namespace headroom

@@ -105,6 +105,16 @@ TEST_F(CachingAllocatorTest, CountsReservedUsedAndPeak) {
   EXPECT_EQ(backend_->memory_use().total, 0U);
 }
 
+TEST_F(CachingAllocatorTest, KeepsSegmentsThatRecordingsUse) {
+  allocator_.free(allocator_.allocate(2 * kMiB));
+  allocator_.keep_segments();
+  const std::size_t reserved = allocator_.reserved_bytes();
+  allocator_.trim();
+  EXPECT_EQ(allocator_.reserved_bytes(), reserved);
+  EXPECT_THROW((void)allocator_.allocate(std::size_t{1} << 60), Error) << "no room, and none is made";
+  EXPECT_EQ(allocator_.reserved_bytes(), reserved);
+}
+
 TEST_F(CachingAllocatorTest, FreeingTwiceIsCaught) {
   const auto a = allocator_.allocate(100);
   const auto b = allocator_.allocate(100);

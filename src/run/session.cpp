@@ -41,6 +41,13 @@ void find_loops(const Segment& segment, int step, std::vector<const Segment*>& p
   for (const Segment& child : segment.children) find_loops(child, step, path);
 }
 
+/// Whether one straight run of steps holds both `first` and `last`.
+bool lies_in_straight_run(const Segment& segment, int first, int last) {
+  if (segment.children.empty()) return segment.first <= first && last < segment.last;
+  return std::ranges::any_of(segment.children,
+                             [&](const Segment& child) { return lies_in_straight_run(child, first, last); });
+}
+
 }  // namespace
 
 Session::Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend)
@@ -101,7 +108,8 @@ void Session::make_lanes() {
 }
 
 /// A buffer is taken before the first step that touches it and given back after the last; one that lives across a
-/// loop's edge is given back when the loop is over, and one that holds an output is kept for the reader.
+/// loop's edge is given back when the loop is over, and one that holds an output is kept for the reader. Straight runs
+/// are recorded one by one, some before others have run, so what one of them leaves for another keeps its address.
 void Session::plan_buffers() {
   schedule_.take_before.resize(program_->steps.size());
   schedule_.give_after.resize(program_->steps.size());
@@ -115,6 +123,7 @@ void Session::plan_buffers() {
     if (!is_activation(storage)) continue;
     schedule_.take_before[static_cast<std::size_t>(storage.first)].push_back(static_cast<int>(s));
     if (is_output[s]) continue;
+    if (program_->has_graph && !lies_in_straight_run(program_->root, storage.first, storage.last)) continue;
     std::vector<const Segment*> loops;
     find_loops(program_->root, storage.last, loops);
     const auto crossed = std::ranges::find_if(loops, [&](const Segment* loop) { return storage.first < loop->first; });
@@ -230,7 +239,6 @@ void Session::run_loop(const Segment& segment, const IterationObserver& observer
     stream_->synchronize();
     observer(i, milliseconds_since(start));
   }
-  if (program_->has_graph) return;  // recordings hold these addresses
   for (const auto& [loop, storages] : give_after_loop_)
     if (loop == &segment)
       for (const int storage : storages) give(storage);
@@ -244,13 +252,19 @@ void Session::run_steps(int first, int last) {
     steps.has_run = true;
     return;
   }
-  if (!steps.recording) steps.recording = backend_.record(*stream_, [&] { submit_steps(first, last); });
+  if (!steps.recording) {
+    allocator_.keep_segments();
+    steps.recording = backend_.record(*stream_, [&] { submit_steps(first, last); });
+  }
   steps.recording->replay(*stream_);
 }
 
 void Session::submit_steps(int first, int last) {
   const bool spread = !lanes_.empty() && !launch_observer_;
-  if (spread) forked_->record(*stream_);
+  if (spread) {
+    for (Lane& lane : lanes_) lane.in_use = false;  // an exception may have left it so
+    forked_->record(*stream_);
+  }
   for (int i = first; i < last; ++i) {
     const auto index = static_cast<std::size_t>(i);
     if (const TiledRun* const run = tiled_run_at(*program_, i)) {

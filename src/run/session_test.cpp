@@ -283,8 +283,23 @@ INSTANTIATE_TEST_SUITE_P(Threads, TiledSessionTest, testing::Values(1, 2),
 /// `graph`: launches come from a recording, whose values must still follow inputs, states and the counter.
 class GraphSessionTest : public GpuTest, public testing::WithParamInterface<bool> {};
 
+/// %3 lives across a loop that is recorded in the first run, while %3 is written by a recording of the second.
+constexpr const char* kAcrossALoop = R"(graph across {
+  input %x: f32[256]
+  state %s: f32[256]
+  %2: f32[256] = silu(%x)
+  %3: f32[256] = relu(%2)
+  loop 4 {
+    %5: f32[256] = silu(%s)
+    %6: f32[256] = relu(%5)
+    next %s = %6
+  }
+  %7: f32[256] = add(%3, %s)
+  output y = %7
+})";
+
 TEST_P(GraphSessionTest, ReplaysWhatItRecorded) {
-  for (const char* text : {kMixed, kLoop}) {
+  for (const char* text : {kMixed, kLoop, kAcrossALoop}) {
     const Graph graph = parse_graph(text);
     Session session(
         std::make_shared<Program>(plan(graph, backend().properties().target, {.arena = GetParam(), .graph = true})),
