@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Our denoise step against PyTorch's forward pass from the result files of bench/h200.sh: a Markdown table.
 
-    python3 bench/peers/h200_ratios.py bench/results/h200/peers
+    python3 bench/peers/h200_ratios.py bench/results/h200/flux
 
 Each round's ratio is of the medians of its own processes. A peer's step is one forward pass, without its sampler; ours is a
 whole step, and what runs once a request before the loop (the series "prologue") is given beside it.
