@@ -1,19 +1,18 @@
 #include "measure/subprocess.hpp"
 
 #include <fcntl.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 
 #include "base/error.hpp"
-
-extern char** environ;
 
 namespace headroom {
 namespace {
@@ -34,23 +33,52 @@ std::string read_all(FILE* file) {
   return text;
 }
 
-/// Starts the command with its output in the two files, and waits for it.
+/// A pipe that a program which is started does not inherit.
+struct Pipe {
+  Pipe() {
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("cannot make a pipe: {}", std::strerror(errno));
+  }
+  ~Pipe() {
+    close(ends[0]);
+    close_input();
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  void close_input() {
+    if (ends[1] >= 0) close(ends[1]);
+    ends[1] = -1;
+  }
+  std::array<int, 2> ends{};
+};
+
+/// What the child does between fork() and the program's start: nothing that takes a lock, for other threads may hold
+/// it.
+[[noreturn]] void become(char* const* arguments, pid_t parent, int out, int err, int failure) {
+  const int in = open("/dev/null", O_RDONLY);
+  const bool is_ready = in >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
+                        dup2(err, STDERR_FILENO) >= 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
+  if (is_ready && getppid() == parent) execvp(arguments[0], arguments);
+  const int error = errno;
+  (void)!write(failure, &error, sizeof error);
+  _exit(127);
+}
+
+/// Starts the command with its output in the two files, and waits for it. It ends with this thread at the latest.
 int spawn_and_wait(const std::vector<std::string>& command, FILE* out, FILE* err) {
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, fileno(out), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, fileno(err), STDERR_FILENO);
-  pid_t child = 0;
-  const int error = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) fail("cannot run {}: {}", command.front(), std::strerror(error));
-  int status = 0;
+  Pipe failure;
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child < 0) fail("cannot run {}: {}", command.front(), std::strerror(errno));
+  if (child == 0) become(arguments.data(), parent, fileno(out), fileno(err), failure.ends[1]);
+  failure.close_input();
+  int error = 0, status = 0;
+  const bool has_failed = read(failure.ends[0], &error, sizeof error) == sizeof error;
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR) fail("lost {}: {}", command.front(), std::strerror(errno));
+  if (has_failed) fail("cannot run {}: {}", command.front(), std::strerror(error));
   return status;
 }
 

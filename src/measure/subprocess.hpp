@@ -13,8 +13,8 @@ struct ProcessOutcome {
   std::string err;
 };
 
-/// Runs a program (found in PATH) with its arguments and without input, and waits for it. Throws Error where it cannot
-/// be started.
+/// Runs a program (found in PATH) with its arguments and without input, and waits for it. It is killed when this
+/// process ends before it, however that comes. Throws Error where it cannot be started.
 [[nodiscard]] ProcessOutcome run_process(const std::vector<std::string>& command);
 
 }  // namespace headroom
