@@ -129,6 +129,16 @@ TEST_F(BenchJudge, RunsTheSuiteOfModels) {
   EXPECT_EQ(headroom("bench models --filter nothing").code, 2);
 }
 
+TEST_F(BenchJudge, SaysWhatItsProcessesSaid) {
+  const Outcome declined = headroom("bench fashion-flux --opt fp8,arena --processes 2 --trials 3");
+  EXPECT_EQ(declined.code, 0) << declined.err;
+  EXPECT_THAT(declined.err, HasSubstr("switch fp8 declined: "));
+  const Outcome mistaken = headroom("bench fashion-flux --opt warp --processes 2");
+  EXPECT_EQ(mistaken.code, 2);
+  EXPECT_THAT(mistaken.err, StartsWith("headroom: unknown switch 'warp'"));
+  EXPECT_EQ(headroom("bench nosuch --processes 2").code, 2);
+}
+
 TEST_F(BenchJudge, ExplainsMistakes) {
   EXPECT_THAT(headroom("bench fashion-flux --against /nonexistent/headroom").err, HasSubstr("/nonexistent/headroom"));
   EXPECT_EQ(headroom("bench fashion-flux --against x --compare y").code, 2);

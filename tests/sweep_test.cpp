@@ -111,6 +111,15 @@ TEST_F(SweepCommand, RecordsWhatDoesNotFitAndGoesOn) {
   EXPECT_EQ(saved.results[1].subject.request["token_rows"], 1000);
 }
 
+TEST_F(SweepCommand, SaysWhatDeclined) {
+  const Outcome outcome =
+      headroom("sweep " + kTiny + " --opt fp8,arena --steps 1,2 --trials 3 --out " + file("declined.json"));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::size_t note = outcome.err.find("switch fp8 declined: ");
+  ASSERT_NE(note, std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("switch fp8 declined: ", note + 1), std::string::npos) << "once, not for each cell";
+}
+
 TEST_F(SweepCommand, ExplainsMistakes) {
   EXPECT_EQ(headroom("sweep " + kTiny).code, 2);
   EXPECT_THAT(headroom("sweep " + kTiny + " --resolution 33 --out " + file("a.json")).err, HasSubstr("33 pixels"));

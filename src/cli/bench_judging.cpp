@@ -13,6 +13,7 @@
 #include "base/log.hpp"
 #include "base/progress.hpp"
 #include "base/quantity.hpp"
+#include "cli/common.hpp"
 #include "measure/bench_process.hpp"
 #include "measure/budget.hpp"
 #include "measure/comparison.hpp"
@@ -75,6 +76,7 @@ class Judge {
     std::optional<ResultFile> stored;
     if (!judging_.compare.empty()) stored = read_results(judging_.compare);
     measure();
+    report_declined(log_, measured_.results);
     std::optional<Comparison> comparison = std::move(comparison_);
     if (stored) comparison = compare_results(*stored, measured_, compared_);
     if (comparison && !comparison->forced.empty())

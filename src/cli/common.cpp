@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <ranges>
+#include <set>
+#include <string>
 
 #include "base/error.hpp"
 #include "kernels/limit_isa.hpp"
@@ -111,6 +113,15 @@ Engine open_engine(const ModelArguments& arguments) {
 
 void report_declined(const Log& log, const std::vector<Declined>& declined) {
   for (const Declined& one : declined) log.info("switch {} declined: {}", one.switch_name, one.reason);
+}
+
+void report_declined(const Log& log, std::span<const Result> results) {
+  std::set<std::string> said;
+  for (const Result& result : results)
+    for (const DeclinedSwitch& declined : result.configuration.declined) {
+      const std::string line = fmt::format("{}: switch {} declined: {}", result.name, declined.name, declined.reason);
+      if (said.insert(line).second) log.info("{}", line);
+    }
 }
 
 }  // namespace headroom

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "backends/backend.hpp"
 #include "base/log.hpp"
 #include "base/switches.hpp"
+#include "measure/result.hpp"
 #include "passes/pass.hpp"
 #include "run/generator.hpp"
 #include "run/model.hpp"
@@ -60,5 +62,7 @@ struct Engine {
 
 /// Says which switches were asked for and could not apply, one line each with the reason.
 void report_declined(const Log& log, const std::vector<Declined>& declined);
+/// The same of results that other processes measured: a line for each name, switch and reason.
+void report_declined(const Log& log, std::span<const Result> results);
 
 }  // namespace headroom

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -72,9 +70,8 @@ ResultFile out_of_memory(const Model& model, const SweepCell& cell, const std::s
   return file;
 }
 
-/// Measures the one cell here, and ends with the process that asked for it.
+/// Measures the one cell here.
 void measure_cell(const Arguments& arguments) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
   const std::vector<SweepCell> cells = list_cells(arguments.grid);
   if (cells.size() != 1) fail_usage("--cell measures one cell, but {} were given", cells.size());
   const Engine engine = open_engine(arguments.model);
@@ -134,6 +131,7 @@ void run_sweep(const Arguments& arguments) {
         progress->set(static_cast<std::int64_t>(at.work_done * kUnits));
       });
   progress.reset();
+  report_declined(Log(arguments.model.quiet), file.results);
   fmt::print("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_sweep_table(file, model.name, cells));
 }
 

@@ -3,6 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/error.hpp"
@@ -15,6 +19,16 @@ namespace {
 std::string trimmed(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text.empty() ? "it wrote nothing to stderr" : text;
+}
+
+/// Where this very program has ended with an error, the sentence it wrote: it needs no explanation.
+std::optional<std::string> own_sentence(const std::string& program, const std::string& stderr_text) {
+  std::error_code error;
+  if (!std::filesystem::equivalent(program, "/proc/self/exe", error)) return std::nullopt;
+  constexpr std::string_view kPrefix = "headroom: ";
+  const std::size_t at = stderr_text.starts_with(kPrefix) ? 0 : stderr_text.find(fmt::format("\n{}", kPrefix));
+  if (at == std::string::npos) return std::nullopt;
+  return trimmed(stderr_text.substr(stderr_text.find(kPrefix, at) + kPrefix.size()));
 }
 
 TrialSeries concatenate(const std::string& what, const std::vector<const TrialSeries*>& parts) {
@@ -40,6 +54,9 @@ const Result& result_of(const ResultFile& file, const std::string& id) {
 ResultFile read_bench_outcome(const std::vector<std::string>& command, const ProcessOutcome& outcome) {
   const std::string line = fmt::format("{}", fmt::join(command, " "));
   if (outcome.signal != 0) fail("{} was killed by signal {}", line, outcome.signal);
+  if (outcome.code == static_cast<int>(ExitCode::kError) || outcome.code == static_cast<int>(ExitCode::kUsage))
+    if (const std::optional<std::string> sentence = own_sentence(command.front(), outcome.err))
+      throw Error(*sentence, static_cast<ExitCode>(outcome.code));
   if (outcome.code != 0) fail("{} ended with code {}: {}", line, outcome.code, trimmed(outcome.err));
   const std::string context = fmt::format("what {} printed", command.front());
   return results_from_json(parse_json(outcome.out, context), context);

@@ -14,7 +14,8 @@ namespace headroom {
 using BenchRun = std::function<ResultFile()>;
 
 /// The result file that a program has printed. Throws Error with what it wrote to stderr where it was killed, ended
-/// with another code than 0, or printed something else.
+/// with another code than 0, or printed something else: the program's own error again, with its exit code, where it is
+/// this one.
 [[nodiscard]] ResultFile read_bench_outcome(const std::vector<std::string>& command, const ProcessOutcome& outcome);
 
 /// Runs a program that prints a result file: `command` is the program and its arguments.
