@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "measure/hardware.hpp"
 #include "measure/statistics.hpp"
 #include "measure/table.hpp"
 
@@ -17,12 +18,6 @@ namespace headroom {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string device_name(const Machine& machine, const Result& result) {
-  if (result.configuration.device == "cuda" && !machine.gpus.empty()) return machine.gpus.front().name;
-  return result.configuration.threads ? fmt::format("{}, {} threads", machine.cpu, *result.configuration.threads)
-                                      : machine.cpu;
-}
 
 std::string history_name(const Result& result) {
   const std::string name = result.subject.kind == SubjectKind::kKernel
@@ -56,7 +51,7 @@ std::vector<BenchmarkHistory> make_histories(std::vector<ResultFile> files, cons
   for (const ResultFile& file : files)
     for (const Result& result : file.results) {
       if (result.trials.empty() || result.trials.front().statistics.median <= 0) continue;
-      const std::string name = history_name(result), machine = device_name(file.machine, result);
+      const std::string name = history_name(result), machine = describe_hardware(file.machine, result.configuration);
       BenchmarkHistory& history = by_key[{name, machine, work_hash(result.subject)}];
       history.name = name;
       history.machine = machine;

@@ -20,6 +20,9 @@ ResultFile file(int day, double ms, const std::string& cpu = "Xeon") {
   ResultFile file;
   file.created = fmt::format("2026-01-{:02}T00:00:00Z", day);
   file.machine.cpu = cpu;
+  file.machine.cpu_isa = "amx";
+  file.machine.logical_cores = file.machine.allowed_cores = 16;
+  file.machine.memory_bytes = 135'148'564'480;
   file.machine.build =
       BuildInfo{.version = "1", .git_revision = fmt::format("rev{}", day), .type = "Release", .compiler = "gcc"};
   file.results.push_back(
@@ -49,7 +52,7 @@ TEST(History, FindsTheRevisionOfAStep) {
   const std::vector<BenchmarkHistory> histories = make_histories(slower_from_the_seventh());
   ASSERT_EQ(histories.size(), 1U);
   EXPECT_EQ(histories[0].name, "m baseline, forward");
-  EXPECT_EQ(histories[0].machine, "Xeon, 2 threads");
+  EXPECT_EQ(histories[0].machine, "Xeon (amx), 16 cores, 126 GiB, 2 threads");
   ASSERT_EQ(histories[0].points.size(), 10U);
   EXPECT_EQ(histories[0].points[0].revision, "rev1");
   ASSERT_EQ(histories[0].steps.size(), 1U);
@@ -69,8 +72,12 @@ TEST(History, KeepsMachinesAndWorkApart) {
   files.push_back(file(11, 50, "EPYC"));
   files.push_back(file(12, 30));
   files.back().results[0].subject.request["batch"] = 2;
+  files.push_back(file(13, 40));
+  files.back().machine.cpu_isa = "avx512_bf16";
+  files.push_back(file(14, 40));
+  files.back().machine.logical_cores = files.back().machine.allowed_cores = 2;
   const std::vector<BenchmarkHistory> histories = make_histories(files);
-  ASSERT_EQ(histories.size(), 3U);
+  ASSERT_EQ(histories.size(), 5U);
   for (const BenchmarkHistory& history : histories)
     EXPECT_EQ(history.steps.size(), history.points.size() == 10 ? 1U : 0U);
 }

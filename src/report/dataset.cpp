@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <ranges>
+#include <set>
 
 #include "base/error.hpp"
+#include "measure/hardware.hpp"
 
 namespace headroom {
 namespace {
@@ -75,24 +77,21 @@ std::string describe_work(const Subject& subject) {
   return text;
 }
 
-std::string describe_hardware(const Machine& machine, const Configuration& configuration) {
-  if (configuration.device == "cuda" && !machine.gpus.empty()) {
-    const GpuInfo& gpu = machine.gpus.front();
-    return gpu.driver ? fmt::format("{}, driver {}", gpu.name, *gpu.driver) : gpu.name;
+/// Other programs do not name the vector units that they ran on: then those that all other files name which tell the
+/// same of the rest.
+std::string hardware_of(const Measurement& m, const std::deque<std::pair<std::string, ResultFile>>& files) {
+  const Configuration& configuration = m.result->configuration;
+  std::string told = describe_hardware(m.file->machine, configuration);
+  if (m.file->machine.cpu_isa) return told;
+  std::set<std::string> whole;
+  for (const auto& named : files) {
+    const Machine& machine = named.second.machine;
+    if (!machine.cpu_isa) continue;
+    Machine rest = machine;
+    rest.cpu_isa.reset();
+    if (describe_hardware(rest, configuration) == told) whole.insert(describe_hardware(machine, configuration));
   }
-  std::string where = configuration.device == "cpu" ? machine.cpu : configuration.device;
-  if (!configuration.threads) return where;
-  return fmt::format("{}, {} thread{}", where, *configuration.threads, *configuration.threads == 1 ? "" : "s");
-}
-
-/// Equal where times may be compared: the work, the device and what it is, threads on a CPU.
-std::string scenario_key(const Measurement& m) {
-  const Machine& machine = m.file->machine;
-  std::string key = fmt::format("{}|{}|{}", work_hash(m.result->subject), m.result->configuration.device,
-                                describe_hardware(machine, m.result->configuration));
-  if (m.result->configuration.device == "cpu")
-    key += fmt::format("|{}|{}|{}", machine.logical_cores, machine.allowed_cores, machine.memory_bytes);
-  return key;
+  return whole.size() == 1 ? *whole.begin() : told;
 }
 
 /// Equal where one result is a repetition of the other.
@@ -164,11 +163,14 @@ Dataset::Dataset(std::vector<std::pair<std::string, ResultFile>> files) {
 
   std::map<std::string, std::size_t> by_key;
   for (const Measurement& m : measurements_) {
-    const auto [found, is_new] = by_key.try_emplace(scenario_key(m), scenarios_.size());
+    const std::string hardware = hardware_of(m, files_);
+    const auto [found, is_new] = by_key.try_emplace(
+        fmt::format("{}|{}|{}", work_hash(m.result->subject), m.result->configuration.device, hardware),
+        scenarios_.size());
     if (is_new)
       scenarios_.push_back({.subject = m.result->subject,
                             .work = describe_work(m.result->subject),
-                            .hardware = describe_hardware(m.file->machine, m.result->configuration),
+                            .hardware = hardware,
                             .all = {},
                             .current = {}});
     scenarios_[found->second].all.push_back(&m);

@@ -49,7 +49,7 @@ struct Measurement {
 struct Scenario {
   Subject subject;
   std::string work;                         ///< in words: "fashion-flux, 10 images, 28 steps, ..."
-  std::string hardware;                     ///< in words: "Intel(R) Xeon(R) Processor, 2 threads"
+  std::string hardware;                     ///< describe_hardware(), which no other hardware shares
   std::vector<const Measurement*> all;      ///< by time of measurement
   std::vector<const Measurement*> current;  ///< the latest of each configuration, ours before peers', else as measured
 };

@@ -53,6 +53,28 @@ TEST(Dataset, KeepsWorksMachinesAndThreadsApart) {
   EXPECT_THAT(dataset.scenarios(), SizeIs(4));
 }
 
+TEST(Dataset, KeepsVectorUnitsApart) {
+  ResultFile amx = make_file({make_result({}, {1, 2})}), avx512 = amx;
+  amx.machine.cpu_isa = "amx";
+  avx512.machine.cpu_isa = "avx512_bf16";
+  EXPECT_THAT(make_dataset({amx, avx512}).scenarios(), SizeIs(2));
+}
+
+TEST(Dataset, APeerThatNamesNoVectorUnitsStandsBesideTheOnlyMachineItCanBe) {
+  ResultFile ours = make_file({make_result({}, {1, 2})});
+  ours.machine.cpu_isa = "amx";
+  const ResultFile peers = make_file({test::make_peer("compiled", {3, 4})});
+  ResultFile elsewhere = make_file({make_result({}, {1, 2})});
+  elsewhere.machine.cpu_isa = "avx512";
+  elsewhere.machine.logical_cores = 8;
+  const Dataset dataset = make_dataset({elsewhere, peers, ours});
+  EXPECT_THAT(dataset.scenarios(), SizeIs(2));
+  EXPECT_EQ(dataset.scenarios().front().hardware, "Test CPU (amx), 2 of 4 cores, 1.00 GiB, 2 threads");
+  EXPECT_THAT(dataset.scenarios().front().current, SizeIs(2));
+  elsewhere.machine.logical_cores = ours.machine.logical_cores;
+  EXPECT_THAT(make_dataset({elsewhere, peers, ours}).scenarios(), SizeIs(3)) << "either machine could be the peer's";
+}
+
 TEST(Dataset, AFactorNeedsTimesAndIntervals) {
   std::vector<Result> results = {make_result({}, {10, 10, 10}), make_result({"arena"}, {5, 5, 5}),
                                  make_result({"fuse"}, {4}), make_result({"flash"}, {0, 1})};

@@ -47,7 +47,8 @@ TEST(SpeedupComparison, ShowsBaselineSinglesAllAndPeers) {
   const Chart& chart = drawn.charts.front();
   EXPECT_EQ(chart.file, "speedup_comparison");
   EXPECT_EQ(chart.title, "What each optimization does to the time per image");
-  EXPECT_EQ(chart.subtitle, "tiny-dit, 2 images at once, 10 steps, 16x16 image tokens; Test CPU, 2 threads");
+  EXPECT_EQ(chart.subtitle,
+            "tiny-dit, 2 images at once, 10 steps, 16x16 image tokens; Test CPU, 2 of 4 cores, 1.00 GiB, 2 threads");
   EXPECT_THAT(chart.option["yAxis"]["data"],
               ElementsAre("baseline", "arena", "fuse", "steps=5", "all together", "pytorch compiled"));
   EXPECT_THAT(column(chart.option["series"][0], "value"), ElementsAre(500, 400, 625, 250, 125, 300));
@@ -286,6 +287,18 @@ TEST(TensorCoreAnalysis, ShowsMeanLeastMostAndSpread) {
   EXPECT_NEAR(f32["value"].get<double>(), 205.5556e9, 1e6);
   EXPECT_EQ(tip_row(f32, "most"), "250000000000 FLOP/s");
   EXPECT_EQ(f32["text"], "206 GFLOP/s ± 20%");
+}
+
+TEST(Roofline, DrawsEachMachineInAChartOfItsOwn) {
+  ResultFile few_cores = test::kernel_file();
+  few_cores.machine.logical_cores = 2;
+  const Dataset dataset = make_dataset({test::kernel_file(), few_cores});
+  for (const Drawn& drawn :
+       {charts::roofline(dataset), charts::tensor_core_analysis(dataset), charts::attention_comparison(dataset)}) {
+    ASSERT_THAT(drawn.charts, SizeIs(2));
+    EXPECT_EQ(drawn.charts[0].subtitle, "Test CPU, 2 of 4 cores, 1.00 GiB, 2 threads");
+    EXPECT_EQ(drawn.charts[1].subtitle, "Test CPU, 2 cores, 1.00 GiB, 2 threads");
+  }
 }
 
 TEST(Roofline, PutsKernelsUnderMeasuredRoofs) {

@@ -1,0 +1,31 @@
+#include "measure/hardware.hpp"
+
+#include <fmt/format.h>
+
+#include "measure/table.hpp"
+
+namespace headroom {
+namespace {
+
+std::string describe_cpu(const Machine& machine) {
+  std::string text = machine.cpu;
+  if (machine.cpu_isa) text += fmt::format(" ({})", *machine.cpu_isa);
+  text += machine.allowed_cores == machine.logical_cores
+              ? fmt::format(", {} core{}", machine.logical_cores, machine.logical_cores == 1 ? "" : "s")
+              : fmt::format(", {} of {} cores", machine.allowed_cores, machine.logical_cores);
+  return text + ", " + format_bytes(static_cast<std::uint64_t>(machine.memory_bytes));
+}
+
+}  // namespace
+
+std::string describe_hardware(const Machine& machine, const Configuration& configuration) {
+  if (configuration.device == "cuda" && !machine.gpus.empty()) {
+    const GpuInfo& gpu = machine.gpus.front();
+    return gpu.driver ? fmt::format("{}, driver {}", gpu.name, *gpu.driver) : gpu.name;
+  }
+  std::string where = configuration.device == "cpu" ? describe_cpu(machine) : configuration.device;
+  if (!configuration.threads) return where;
+  return fmt::format("{}, {} thread{}", where, *configuration.threads, *configuration.threads == 1 ? "" : "s");
+}
+
+}  // namespace headroom
