@@ -147,11 +147,16 @@ std::string_view verdict_text(AdoptionVerdict verdict) {
 std::string adoption_html(const LadderView& ladder) {
   std::string rows;
   for (const RungView& rung : ladder.cumulative) {
-    const std::string name = rung.label.substr(2);  // after "+ "
-    const auto single = std::ranges::find(ladder.singles, name, &RungView::label);
-    rows += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td></tr>\n", name_html(name),
-                        single == ladder.singles.end() ? "not measured alone" : factor_text(single->on_baseline),
-                        factor_text(rung.on_previous), verdict_text(verdict_of(rung.on_previous)));
+    const auto single = std::ranges::find(ladder.singles, rung.added, &RungView::added);
+    const auto factor = [](const RungView& of, const std::optional<Estimate>& estimate) {
+      return of.is_declined() ? "declined" : factor_text(estimate);
+    };
+    rows += fmt::format(
+        "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+        name_html(fmt::format("{}", fmt::join(rung.added, " + "))),
+        single == ladder.singles.end() ? "not measured alone" : factor(*single, single->on_baseline),
+        factor(rung, rung.on_previous),
+        rung.is_declined() ? "leave out: it does nothing here" : verdict_text(verdict_of(rung.on_previous)));
   }
   return fmt::format(
       "<h4>In what order to adopt the switches: {}</h4>\n<p class=\"subtitle\">In the order in which they were added "

@@ -49,7 +49,7 @@ std::map<const Measurement*, std::optional<Estimate>> factors_of(const Dataset& 
 std::string row_of(const Measurement& m, const Scenario& scenario, const std::optional<Estimate>& factor,
                    std::size_t index) {
   const Result& result = *m.result;
-  std::string row = "<tr>" + cell(m.label);
+  std::string row = "<tr>" + cell(m.shown_name());
   if (m.timing) {
     const std::optional<Interval>& interval = m.time().interval_ms;
     row += cell(label_ms(m.time().median_ms), m.time().median_ms);

@@ -142,6 +142,21 @@ std::optional<Timing> timing_of(const Result& result) {
                 .interval_ms = series->statistics.median_interval};
 }
 
+bool Measurement::declined(std::string_view switch_name) const {
+  const std::vector<DeclinedSwitch>& all = result->configuration.declined;
+  return std::ranges::find(all, switch_name, &DeclinedSwitch::name) != all.end();
+}
+
+std::string Measurement::shown_name() const { return label + declined_mark(*this, switches()); }
+
+std::string declined_mark(const Measurement& measurement, std::span<const std::string> switches) {
+  std::vector<std::string_view> declined;
+  for (const std::string& name : switches)
+    if (measurement.declined(name)) declined.push_back(name);
+  if (declined.empty()) return {};
+  return switches.size() == 1 ? " (declined)" : fmt::format(" ({} declined)", fmt::join(declined, ", "));
+}
+
 Dataset Dataset::read(std::span<const fs::path> paths) {
   std::vector<std::pair<std::string, ResultFile>> files;
   for (const fs::path& path : list_files(paths)) files.emplace_back(path.string(), read_results(path));

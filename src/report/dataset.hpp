@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,12 +39,19 @@ struct Measurement {
   bool is_peer = false;
 
   [[nodiscard]] const std::vector<std::string>& switches() const { return result->configuration.asked; }
+  [[nodiscard]] bool declined(std::string_view switch_name) const;
+  /// The label with what declined: "arena+tile (tile declined)", or "tile (declined)" of a switch alone.
+  [[nodiscard]] std::string shown_name() const;
   /// The timing, of a measurement that has one.
   [[nodiscard]] const Timing& time() const {
     HR_CHECK(timing.has_value());
     return *timing;
   }
 };
+
+/// What a name of these `switches` needs behind it to say which of them declined in a measurement: " (declined)" of a
+/// single one, " (streams, graph declined)", or nothing.
+[[nodiscard]] std::string declined_mark(const Measurement& measurement, std::span<const std::string> switches);
 
 /// One work on one kind of hardware: only these are ever drawn beside each other.
 struct Scenario {

@@ -38,6 +38,10 @@ std::vector<const Measurement*> longest_chain(const std::vector<const Measuremen
 
 }  // namespace
 
+bool RungView::is_declined() const {
+  return !added.empty() && std::ranges::all_of(added, [&](const auto& name) { return measurement->declined(name); });
+}
+
 const RungView* LadderView::combined() const {
   if (cumulative.empty() || cumulative.back().measurement->switches().size() < 2) return nullptr;
   return &cumulative.back();
@@ -74,16 +78,19 @@ std::optional<LadderView> ladder_of(const Dataset& dataset, const Scenario& scen
   if (baseline == scenario.current.end()) return {};
 
   LadderView ladder{.scenario = &scenario, .baseline = {}, .singles = {}, .cumulative = {}, .others = {}, .peers = {}};
-  const auto make_rung = [&](const Measurement* m, std::string label) {
-    return RungView{
-        .measurement = m, .label = std::move(label), .on_baseline = dataset.factor(**baseline, *m), .on_previous = {}};
+  const auto make_rung = [&](const Measurement* m) {
+    return RungView{.measurement = m,
+                    .label = m->shown_name(),
+                    .added = m->switches(),
+                    .on_baseline = dataset.factor(**baseline, *m),
+                    .on_previous = {}};
   };
-  ladder.baseline = make_rung(*baseline, "baseline");
+  ladder.baseline = make_rung(*baseline);
   std::vector<const Measurement*> ours;
   for (const Measurement* m : scenario.current) {
     if (m == *baseline || !m->timing) continue;
     if (m->is_peer)
-      ladder.peers.push_back(make_rung(m, m->label));
+      ladder.peers.push_back(make_rung(m));
     else if (m->result->configuration.baseline_dtype == (*baseline)->result->configuration.baseline_dtype)
       ours.push_back(m);
   }
@@ -91,17 +98,18 @@ std::optional<LadderView> ladder_of(const Dataset& dataset, const Scenario& scen
 
   const Measurement* previous = *baseline;
   for (const Measurement* m : longest_chain(ours)) {
-    const auto added = m->switches() | std::views::drop(previous->switches().size());
-    RungView rung = make_rung(m, fmt::format("+ {}", fmt::join(added, " + ")));
+    RungView rung = make_rung(m);
+    rung.added.erase(rung.added.begin(), rung.added.begin() + std::ssize(previous->switches()));
+    rung.label = fmt::format("+ {}{}", fmt::join(rung.added, " + "), declined_mark(*m, rung.added));
     rung.on_previous = dataset.factor(*previous, *m);
     ladder.cumulative.push_back(std::move(rung));
     previous = m;
   }
   for (const Measurement* m : ours) {
     if (m->switches().size() == 1)
-      ladder.singles.push_back(make_rung(m, m->label));
+      ladder.singles.push_back(make_rung(m));
     else if (std::ranges::none_of(ladder.cumulative, [&](const RungView& rung) { return rung.measurement == m; }))
-      ladder.others.push_back(make_rung(m, m->label));
+      ladder.others.push_back(make_rung(m));
   }
   return ladder;
 }

@@ -11,9 +11,13 @@ namespace headroom {
 /// A configuration among those of one work on one machine, beside the baseline.
 struct RungView {
   const Measurement* measurement = nullptr;
-  std::string label;                    ///< "baseline", "fuse", "+ bf16" for what a rung adds to the one before
+  std::string label;                    ///< "baseline", "tile (declined)", "+ bf16" for what a rung adds
+  std::vector<std::string> added;       ///< switches that it adds to the baseline; in `cumulative` to the rung before
   std::optional<Estimate> on_baseline;  ///< how many times faster than the baseline
   std::optional<Estimate> on_previous;  ///< than the rung before, in `cumulative`
+
+  /// Nothing that it adds was on: its factor is noise.
+  [[nodiscard]] bool is_declined() const;
 };
 
 /// The configurations of a scenario that has a baseline: Headroom's result without any switch.

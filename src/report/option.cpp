@@ -30,6 +30,30 @@ std::string plural(std::size_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+/// What declined in what is drawn, each switch once for each reason.
+std::vector<std::string> notes_on_declined(const std::vector<const Measurement*>& drawn) {
+  std::vector<std::pair<std::string, std::string>> declined;  // switch, reason
+  for (const Measurement* m : drawn)
+    for (const DeclinedSwitch& one : m->result->configuration.declined)
+      if (std::pair pair(one.name, one.reason); std::ranges::find(declined, pair) == declined.end())
+        declined.push_back(std::move(pair));
+  std::vector<std::string> notes;
+  for (const auto& [name, reason] : declined) {
+    std::size_t asked = 0, with_reason = 0;
+    bool alone = true;
+    for (const Measurement* m : drawn) {
+      const std::vector<DeclinedSwitch>& all = m->result->configuration.declined;
+      asked += std::ranges::count(m->switches(), name);
+      if (std::ranges::find(all, DeclinedSwitch{name, reason}) == all.end()) continue;
+      ++with_reason;
+      alone = alone && m->switches().size() == 1;
+    }
+    const std::string_view where = with_reason == asked ? "" : alone ? " alone" : " in some configurations";
+    notes.push_back(fmt::format("{} declined{}: {}", name, where, reason));
+  }
+  return notes;
+}
+
 }  // namespace
 
 json fn(std::string_view name) { return {{"$fn", name}}; }
@@ -215,15 +239,13 @@ int height_of_bars(std::size_t bars) { return 60 + 40 * static_cast<int>(std::ma
 std::string subtitle_of(const Scenario& scenario) { return fmt::format("{}; {}", scenario.work, scenario.hardware); }
 
 std::vector<std::string> notes_on(const Scenario& scenario, const std::vector<const Measurement*>& drawn) {
-  std::vector<std::string> notes, without;
+  std::vector<std::string> notes = notes_on_declined(drawn), without;
   std::set<std::string> tags;
   bool has_interval = false;
   for (const Measurement* m : drawn) {
     if (m->timing && !m->time().interval_ms) without.push_back(m->label);
     if (m->timing && m->time().interval_ms) has_interval = true;
     tags.insert(m->result->tags.begin(), m->result->tags.end());
-    for (const DeclinedSwitch& declined : m->result->configuration.declined)
-      if (m->switches().size() == 1) notes.push_back(fmt::format("{} declined: {}", declined.name, declined.reason));
   }
   if (has_interval) notes.insert(notes.begin(), "Whiskers are the 95% bootstrap interval of the median.");
   if (!without.empty())

@@ -72,6 +72,7 @@ std::vector<SwitchPair> pairs_of(const LadderView& ladder, std::string_view swit
   for (const RungView* with : rungs) {
     const std::vector<std::string> rest = without_it(*with->measurement);
     if (with->measurement->is_peer || rest.size() == with->measurement->switches().size()) continue;
+    if (with->measurement->declined(switch_name)) continue;
     const auto found = std::ranges::find_if(rungs, [&](const RungView* other) {
       return !other->measurement->is_peer && other->measurement->switches() == rest;
     });

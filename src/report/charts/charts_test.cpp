@@ -21,6 +21,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 Dataset ladder_dataset() { return make_dataset({make_file(ladder_results())}); }
@@ -114,6 +115,56 @@ TEST(CumulativeImpact, IsAWaterfallWithSynergy) {
   EXPECT_THAT(drawn.charts.front().notes,
               Contains("Synergy 2.00: all together are 4.00x as fast as the baseline; the product of the "
                        "factors of each alone is 2.00x."));
+}
+
+/// A ladder in which `tile` declines alone and `streams` everywhere.
+Dataset declining_dataset() {
+  std::vector<Result> results = {make_result({}, {100, 100}),
+                                 make_result({"arena"}, {80, 80}),
+                                 make_result({"tile"}, {101, 101}),
+                                 make_result({"streams"}, {99, 99}),
+                                 make_result({"arena", "tile"}, {50, 50}),
+                                 make_result({"arena", "tile", "streams"}, {51, 51})};
+  const auto decline = [](Result& result, const std::string& name, const std::string& reason) {
+    std::erase(result.configuration.applied, name);
+    result.configuration.declined.push_back({name, reason});
+  };
+  decline(results[2], "tile", "there is no arena");
+  decline(results[3], "streams", "a CPU has none");
+  decline(results[5], "streams", "a CPU has none");
+  return make_dataset({make_file(results)});
+}
+
+TEST(SpeedupComparison, TellsWhatDeclined) {
+  const Chart chart = charts::speedup_comparison(declining_dataset()).charts.at(0);
+  EXPECT_THAT(chart.option["yAxis"]["data"],
+              ElementsAre("baseline", "arena", "tile (declined)", "streams (declined)", "all together"));
+  EXPECT_EQ(column(chart.option["series"][0], "text").at(2), "505 ms") << "a factor would be noise";
+  EXPECT_THAT(chart.notes, Contains("All together: arena, tile."));
+  EXPECT_THAT(chart.notes, Contains("tile declined alone: there is no arena"));
+  EXPECT_THAT(chart.notes, Contains("streams declined: a CPU has none"));
+}
+
+TEST(CumulativeImpact, TellsWhatDeclined) {
+  const Chart chart = charts::cumulative_impact(declining_dataset()).charts.at(0);
+  EXPECT_THAT(chart.option["yAxis"]["data"],
+              ElementsAre("baseline", "+ arena", "+ tile", "+ streams (declined)", "all together"));
+  EXPECT_THAT(column(chart.option["series"][1], "text"),
+              ElementsAre("500 ms", "400 ms  1.25x", "250 ms  1.60x", "255 ms", "255 ms  1.96x in all"));
+  EXPECT_THAT(chart.notes, Contains("streams declined: a CPU has none"));
+  EXPECT_THAT(chart.notes, Not(Contains(HasSubstr("tile declined"))));
+}
+
+TEST(LatencyDistribution, NamesWhatDeclined) {
+  const json option = charts::latency_distribution(declining_dataset()).charts.at(0).option;
+  EXPECT_THAT(option["yAxis"]["data"], Contains("arena+tile+streams (streams declined)"));
+}
+
+TEST(FusionSpeedup, IsLeftOutWhereFuseDeclined) {
+  std::vector<Result> results = {make_result({}, {10}), make_result({"fuse"}, {10})};
+  results[1].configuration.applied.clear();
+  results[1].configuration.declined = {{"fuse", "nothing to fuse"}};
+  EXPECT_THAT(charts::fusion_speedup(make_dataset({make_file(results)})).charts, IsEmpty());
 }
 
 TEST(OptimizationFlow, ConservesTimeAtEveryRung) {

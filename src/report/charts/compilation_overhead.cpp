@@ -25,7 +25,7 @@ json draw(const std::vector<const Measurement*>& measured) {
     const double first_ms = first_run_of(*m)->statistics.median, later_ms = m->time().median_ms;
     Tip tip(m->label);
     tip.row("first run", exact(first_ms, "ms")).row("beyond a later run", exact(first_ms - later_ms, "ms")).timing(*m);
-    names.push_back(m->label);
+    names.push_back(m->shown_name());
     later.push_back({{"value", std::min(first_ms, later_ms)}, {"tip", tip.json()}});
     extra.push_back({{"value", std::max(0.0, first_ms - later_ms)},
                      {"text", fmt::format("{} first, {} later", label_ms(first_ms), label_ms(later_ms))},

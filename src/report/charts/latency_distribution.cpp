@@ -71,7 +71,7 @@ json draw(const std::vector<const Measurement*>& measured) {
     std::ranges::sort(sorted);
     const json tip = tip_of(*m, sorted).json();
     const auto row = static_cast<double>(names.size());
-    names.push_back(m->label);
+    names.push_back(m->shown_name());
     if (sorted.size() < kFewest || sorted.front() == sorted.back()) {
       for (const double trial : sorted) points.push_back({{"value", json::array({trial, row})}, {"tip", tip}});
       continue;

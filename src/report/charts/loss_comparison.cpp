@@ -50,7 +50,7 @@ Drawn loss_comparison(const Dataset& dataset) {
         tip.row(metric.name, record->value ? exact(*record->value, metric.unit) : record->note.value_or(""));
         if (record->interval) tip.row("95% interval", exact(*record->interval, metric.unit));
         tip.row("against", record->against);
-        bars.push_back({.name = m->label,
+        bars.push_back({.name = m->shown_name(),
                         .value = record->value.value_or(0),
                         .interval = record->interval,
                         .text = text_of(*record, metric),

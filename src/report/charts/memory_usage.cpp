@@ -91,7 +91,7 @@ Drawn memory_usage(const Dataset& dataset) {
     std::optional<std::int64_t> total;
     for (const Measurement* m : scenario.current) {
       if (!m->result->memory || !m->result->memory->peak_bytes) continue;
-      rows.push_back({m->label, &*m->result->memory, *m->result->memory->peak_bytes});
+      rows.push_back({m->shown_name(), &*m->result->memory, *m->result->memory->peak_bytes});
       if (!total) total = m->result->memory->device_total_bytes;
     }
     if (rows.empty()) continue;

@@ -11,7 +11,8 @@ namespace {
 
 std::string text_of(const RungView& rung) {
   const std::string time = label_ms(rung.measurement->time().median_ms);
-  return rung.on_baseline ? fmt::format("{}  {}", time, label_factor(rung.on_baseline->value)) : time;
+  return rung.on_baseline && !rung.is_declined() ? fmt::format("{}  {}", time, label_factor(rung.on_baseline->value))
+                                                 : time;
 }
 
 Bar make_bar(const RungView& rung, std::string name, std::string_view role) {
@@ -46,7 +47,8 @@ Chart draw(const LadderView& ladder, std::size_t index) {
               .height = height_of_bars(bars.size())};
   chart.notes.insert(chart.notes.begin(), "The factor says how many times as fast as the baseline: above 1 is faster.");
   if (const RungView* all = ladder.combined())
-    chart.notes.push_back(fmt::format("All together: {}.", fmt::join(all->measurement->switches(), ", ")));
+    chart.notes.push_back(
+        fmt::format("All together: {}.", fmt::join(all->measurement->result->configuration.applied, ", ")));
   return chart;
 }
 
