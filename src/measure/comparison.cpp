@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "measure/benchmark_names.hpp"
 #include "measure/fingerprint.hpp"
 #include "measure/holm.hpp"
 #include "measure/table.hpp"
@@ -51,14 +52,6 @@ const Result* find_match(const Result& wanted, const std::vector<Result>& own, c
   return same != nullptr ? same : find_only(wanted, own, results);
 }
 
-std::string benchmark_name(const Result& result) {
-  std::string name = result.subject.kind == SubjectKind::kKernel
-                         ? result.name
-                         : fmt::format("{} {}", result.subject.name, result.name);
-  if (result.source.name != "headroom") name += fmt::format(" by {}", result.source.name);
-  return name;
-}
-
 std::string revision_of(const ResultFile& file) {
   return file.machine.build ? file.machine.build->git_revision : "unknown";
 }
@@ -76,7 +69,10 @@ std::vector<std::string> series_names(const Result& base, const Result& changed,
 class Comparer {
  public:
   Comparer(const ResultFile& base, const ResultFile& changed, const ComparisonOptions& options)
-      : base_(base), changed_(changed), options_(options) {}
+      : base_(base), changed_(changed), options_(options) {
+    names_.add(base);
+    names_.add(changed);
+  }
 
   Comparison compare() {
     comparison_ = {.base_revision = revision_of(base_),
@@ -89,13 +85,13 @@ class Comparer {
     for (const Result& result : base_.results) {
       const Result* same = find_match(result, base_.results, changed_.results);
       if (same == nullptr)
-        comparison_.only_in_base.push_back(benchmark_name(result));
+        comparison_.only_in_base.push_back(names_.of(result));
       else
         compare_one(result, *same);
     }
     for (const Result& result : changed_.results)
       if (find_match(result, changed_.results, base_.results) == nullptr)
-        comparison_.only_in_new.push_back(benchmark_name(result));
+        comparison_.only_in_new.push_back(names_.of(result));
     if (comparison_.benchmarks.empty())
       fail("nothing can be compared: no result of the base ({}) is of the same work and name as a new one ({})",
            fmt::join(comparison_.only_in_base, ", "), fmt::join(comparison_.only_in_new, ", "));
@@ -108,9 +104,8 @@ class Comparer {
 
  private:
   void compare_one(const Result& base, const Result& changed) {
-    const std::string name = base.name == changed.name
-                                 ? benchmark_name(base)
-                                 : fmt::format("{} against {}", benchmark_name(changed), base.name);
+    const std::string name =
+        base.name == changed.name ? names_.of(base) : fmt::format("{} against {}", names_.of(changed), base.name);
     for (const std::string& difference : configuration_differences(base.configuration, changed.configuration))
       comparison_.forced.push_back(fmt::format("{} of {}", difference, name));
     if (base.trials.empty() || changed.trials.empty()) fail("{} has no trials, so it cannot be compared", name);
@@ -147,6 +142,7 @@ class Comparer {
   const ResultFile& base_;
   const ResultFile& changed_;
   const ComparisonOptions& options_;
+  BenchmarkNames names_;
   Comparison comparison_;
 };
 

@@ -30,7 +30,7 @@ struct ComparisonOptions {
 
 /// One benchmark of two builds.
 struct ComparedBenchmark {
-  std::string name;    ///< "fashion-flux lossless"; with the series, where it is not the only one
+  std::string name;    ///< of BenchmarkNames; with the series, where it is not the only one
   double base_ms = 0;  ///< median over processes of their medians
   double new_ms = 0;
   Effect effect;

@@ -129,6 +129,21 @@ TEST(Compare, SaysWhatOnlyOneFileHas) {
               HasSubstr("nothing can be compared"));
 }
 
+TEST(Compare, TellsApartWorksOfOneName) {
+  std::vector<Result> cells;
+  for (const int steps : {4, 8}) {
+    cells.push_back(result("lossless", 10, 8));
+    cells.back().subject.request = {{"images", 2}, {"steps", steps}, {"token_rows", 4 * steps}};
+  }
+  cells.push_back(result("lossless", 10, 8));
+  cells.back().subject.request = {{"images", 2}, {"token_rows", 16}, {"pass", "forward"}};
+  const Comparison comparison = compare_results(file(cells), file({cells[0], cells[2]}));
+  ASSERT_THAT(comparison.benchmarks, SizeIs(2));
+  EXPECT_EQ(comparison.benchmarks[0].name, "m lossless (no pass, steps 4, token rows 16)");
+  EXPECT_EQ(comparison.benchmarks[1].name, "m lossless (pass forward, no steps, token rows 16)");
+  EXPECT_THAT(comparison.only_in_base, ElementsAre("m lossless (no pass, steps 8, token rows 32)"));
+}
+
 TEST(Compare, TakesTheSeriesAskedFor) {
   ResultFile base = file({result("a", 10, 8)}), changed = file({result("a", 10, 8)});
   base.results[0].trials.push_back(series("image", 100, 8));

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "measure/benchmark_names.hpp"
 #include "measure/hardware.hpp"
 #include "measure/statistics.hpp"
 #include "measure/table.hpp"
@@ -19,12 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string history_name(const Result& result) {
-  const std::string name = result.subject.kind == SubjectKind::kKernel
-                               ? result.name
-                               : fmt::format("{} {}", result.subject.name, result.name);
-  const std::string source = result.source.name == "headroom" ? "" : fmt::format(" by {}", result.source.name);
-  return fmt::format("{}{}, {}", name, source, result.trials.front().what);
+std::string revision_of(const ResultFile& file) {
+  return file.machine.build ? file.machine.build->git_revision : "unknown";
 }
 
 std::string percent(double ratio) { return fmt::format("{:+.1f}%", 100 * (ratio - 1)); }
@@ -47,16 +44,19 @@ std::vector<ChangePoint> find_time_steps(std::span<const double> medians_ms, con
 
 std::vector<BenchmarkHistory> make_histories(std::vector<ResultFile> files, const ChangePointOptions& options) {
   std::ranges::stable_sort(files, {}, &ResultFile::created);
+  BenchmarkNames names;
+  for (const ResultFile& file : files) names.add(file);
   std::map<std::tuple<std::string, std::string, std::string>, BenchmarkHistory> by_key;
   for (const ResultFile& file : files)
     for (const Result& result : file.results) {
       if (result.trials.empty() || result.trials.front().statistics.median <= 0) continue;
-      const std::string name = history_name(result), machine = describe_hardware(file.machine, result.configuration);
+      const std::string name = fmt::format("{}, {}", names.of(result), result.trials.front().what);
+      const std::string machine = describe_hardware(file.machine, result.configuration);
       BenchmarkHistory& history = by_key[{name, machine, work_hash(result.subject)}];
       history.name = name;
       history.machine = machine;
       history.points.push_back({.created = file.created,
-                                .revision = file.machine.build ? file.machine.build->git_revision : "unknown",
+                                .revision = revision_of(file),
                                 .median_ms = result.trials.front().statistics.median});
     }
   std::vector<BenchmarkHistory> histories;

@@ -20,7 +20,7 @@ struct HistoryPoint {
 
 /// A benchmark over many revisions, on one kind of machine.
 struct BenchmarkHistory {
-  std::string name;                  ///< with the series
+  std::string name;                  ///< of BenchmarkNames, with the series
   std::string machine;               ///< describe_hardware() of what it ran on
   std::vector<HistoryPoint> points;  ///< in the order of their time
   std::vector<ChangePoint> steps;    ///< of the medians in ms; index is into points

@@ -78,6 +78,7 @@ TEST(History, KeepsMachinesAndWorkApart) {
   files.back().machine.logical_cores = files.back().machine.allowed_cores = 2;
   const std::vector<BenchmarkHistory> histories = make_histories(files);
   ASSERT_EQ(histories.size(), 5U);
+  EXPECT_EQ(histories.back().name, "m baseline (batch 2), forward");
   for (const BenchmarkHistory& history : histories)
     EXPECT_EQ(history.steps.size(), history.points.size() == 10 ? 1U : 0U);
 }
