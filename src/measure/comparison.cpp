@@ -52,6 +52,10 @@ const Result* find_match(const Result& wanted, const std::vector<Result>& own, c
   return same != nullptr ? same : find_only(wanted, own, results);
 }
 
+std::string list_switches(const std::vector<std::string>& names) {
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ","));
+}
+
 std::string revision_of(const ResultFile& file) {
   return file.machine.build ? file.machine.build->git_revision : "unknown";
 }
@@ -123,8 +127,8 @@ class Comparer {
            .notes = {}});
       if (base.configuration.applied != changed.configuration.applied)
         comparison_.benchmarks.back().notes.push_back(fmt::format("switches applied: {} against {}",
-                                                                  fmt::join(base.configuration.applied, ","),
-                                                                  fmt::join(changed.configuration.applied, ",")));
+                                                                  list_switches(base.configuration.applied),
+                                                                  list_switches(changed.configuration.applied)));
     }
   }
 

@@ -176,7 +176,7 @@ TEST(Compare, NotesOtherSwitches) {
   ResultFile changed = file({result("a", 10, 8)});
   changed.results[0].configuration.applied = {"fuse"};
   EXPECT_THAT(compare_results(file({result("a", 10, 8)}), changed).benchmarks[0].notes,
-              ElementsAre("switches applied:  against fuse"));
+              ElementsAre("switches applied: none against fuse"));
 }
 
 TEST(Compare, DrawsATable) {
