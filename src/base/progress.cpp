@@ -36,10 +36,12 @@ std::string format_duration(double seconds) {
 }  // namespace
 
 std::string format_progress(std::string_view label, std::int64_t done, std::int64_t total, double elapsed_s,
-                            int columns) {
+                            int columns, ProgressUnit unit) {
   const std::int64_t filled = total > 0 ? std::clamp<std::int64_t>(done * kBarWidth / total, 0, kBarWidth) : kBarWidth;
-  std::string line = fmt::format("{}  [{:#>{}}{:->{}}]  {}/{}  {}", label, "", filled, "", kBarWidth - filled, done,
-                                 total, format_duration(elapsed_s));
+  const std::string amount = unit == ProgressUnit::kSteps ? fmt::format("{}/{}", done, total)
+                                                          : fmt::format("{}%", total > 0 ? 100 * done / total : 100);
+  std::string line = fmt::format("{}  [{:#>{}}{:->{}}]  {}  {}", label, "", filled, "", kBarWidth - filled, amount,
+                                 format_duration(elapsed_s));
   if (done > 0 && done < total) {
     const double left_s = elapsed_s * static_cast<double>(total - done) / static_cast<double>(done);
     line += fmt::format(", {} left", format_duration(left_s));
@@ -50,10 +52,11 @@ std::string format_progress(std::string_view label, std::int64_t done, std::int6
   return line;
 }
 
-Progress::Progress(std::string label, std::int64_t total, bool quiet, int descriptor)
+Progress::Progress(std::string label, std::int64_t total, bool quiet, int descriptor, ProgressUnit unit)
     : label_(std::move(label)),
       total_(total),
       descriptor_(descriptor),
+      unit_(unit),
       shown_(!quiet && ::isatty(descriptor) == 1),
       start_(Clock::now()),
       last_draw_(start_) {
@@ -81,7 +84,7 @@ void Progress::finish() {
 
 void Progress::draw(Clock::time_point now) {
   const double elapsed_s = std::chrono::duration<double>(now - start_).count();
-  const std::string line = format_progress(label_, done_, total_, elapsed_s, columns_of(descriptor_));
+  const std::string line = format_progress(label_, done_, total_, elapsed_s, columns_of(descriptor_), unit_);
   print(descriptor_, fmt::format("\r{}\x1b[K", line));
   on_line_ = true;
   last_draw_ = now;

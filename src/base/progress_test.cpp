@@ -79,6 +79,8 @@ TEST(FormatProgress, ShowsDoneElapsedAndRemaining) {
   EXPECT_EQ(format_progress("x", 1, 2, 75, 80), "x  [############------------]  1/2  1:15 min, 1:15 min left");
   EXPECT_THAT(format_progress("x", 1, 2, 59.7, 80), HasSubstr("1:00 min"));
   EXPECT_THAT(format_progress("x", 1, 3, 7260, 80), HasSubstr("2:01 h, 4:02 h left"));
+  EXPECT_EQ(format_progress("6 cells", 166, 1000, 1.66, 80, ProgressUnit::kPercent),
+            "6 cells  [###---------------------]  16%  1.7 s, 8.3 s left");
 }
 
 TEST(FormatProgress, SurvivesOddNumbers) {

@@ -127,7 +127,9 @@ void run_sweep(const Arguments& arguments) {
       arguments.out, model.name, cells, [&](const SweepCell& cell) { return run_cell(arguments, model, cell); },
       arguments.force,
       [&](const SweepProgress& at) {
-        if (!progress) progress.emplace(fmt::format("{} cells", at.cells), kUnits, arguments.model.quiet);
+        if (!progress)
+          progress.emplace(fmt::format("{} cells", at.cells), kUnits, arguments.model.quiet, STDERR_FILENO,
+                           ProgressUnit::kPercent);
         progress->set(static_cast<std::int64_t>(at.work_done * kUnits));
       });
   progress.reset();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/divide_up.hpp"
 #include "base/error.hpp"
 #include "measure/describe.hpp"
 #include "measure/generation.hpp"
@@ -76,9 +77,9 @@ class Climber {
     backend_.release_unused();  // what the rung before and loading took, so that this one's memory is told alone
 
     const bool first = progress_.round == 0;
-    progress_.steps_total =
-        std::max<std::int64_t>(generator.request().steps, options_.warmup_steps + options_.min_trials) +
-        (first ? quality_steps(generator) : 0);
+    const std::int64_t steps = generator.request().steps;
+    const std::int64_t wanted = std::max<std::int64_t>(steps, options_.warmup_steps + options_.min_trials);
+    progress_.steps_total = divide_up(wanted, steps) * steps + (first ? quality_steps(generator) : 0);
     time_generations(generator, rung, i);
     if (!first) return;
     rung.denoise = generator.request();
@@ -102,8 +103,7 @@ class Climber {
   }
 
   std::int64_t quality_steps(const Generator& generator) const {
-    const std::int64_t images = generator.request().images;
-    return (options_.quality_images + images - 1) / images * generator.request().steps;
+    return divide_up(options_.quality_images, generator.request().images) * generator.request().steps;
   }
 
   void tick() {

@@ -59,7 +59,7 @@ struct LadderProgress {
   std::int64_t rung_number = 0;  ///< 1 first
   std::int64_t rungs = 0;
   std::int64_t steps_done = 0;   ///< of this rung
-  std::int64_t steps_total = 0;  ///< of this rung, as far as known
+  std::int64_t steps_total = 0;  ///< of this rung, in whole generations; fewer where `precision` ends it early
 };
 
 /// Measures baseline, every switch alone and all together, one after the other, each with buffers of its own; weights
