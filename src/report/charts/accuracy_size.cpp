@@ -104,14 +104,18 @@ Drawn accuracy_size(const Dataset& dataset) {
   for (const Scenario& scenario : dataset.scenarios()) {
     const std::vector<Point> points = points_of(scenario);
     if (points.size() < 2) continue;
+    const auto on_frontier =
+        std::ranges::count_if(points, [&](const Point& point) { return is_on_frontier(point, points); });
     drawn.charts.push_back(
         {.file = numbered("accuracy_size", drawn.charts.size()),
          .title = "Accuracy against the size of the weights",
          .subtitle = subtitle_of(scenario),
          .option = draw(points),
-         .notes = {
-             "The dashed line is the Pareto frontier: no configuration is both smaller and as accurate as one on it.",
-             "Whiskers are the 95% score interval of the accuracy; configurations on one point share a label."}});
+         .notes = {on_frontier == 1
+                       ? "The orange point is the Pareto frontier: no configuration is smaller or more accurate."
+                       : "The dashed line is the Pareto frontier: no configuration is both smaller and as accurate as "
+                         "one on it.",
+                   "Whiskers are the 95% score interval of the accuracy; configurations on one point share a label."}});
   }
   drawn.left_out = "no two configurations of one work were judged for accuracy (headroom ladder --quality) and differ";
   return drawn;

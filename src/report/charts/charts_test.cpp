@@ -217,11 +217,24 @@ TEST(AccuracySize, MarksTheParetoFrontier) {
     test::set_quality(results[i], "accuracy", accuracy[i], Interval{accuracy[i] - 0.01, accuracy[i] + 0.01});
     test::set_memory(results[i], weights[i], weights[i], weights[i]);
   }
-  const json option = charts::accuracy_size(make_dataset({make_file(results)})).charts.front().option;
+  const Chart chart = charts::accuracy_size(make_dataset({make_file(results)})).charts.front();
+  const json& option = chart.option;
+  EXPECT_THAT(chart.notes, Contains(HasSubstr("dashed line")));
   EXPECT_EQ(option["series"][0]["data"], json::parse("[[1e6, 0.9], [2e6, 0.97], [4e6, 0.98]]"));
   EXPECT_EQ(option["series"][2]["data"][0]["text"], "int8");
   for (const json& item : option["series"][2]["data"])
     EXPECT_EQ(tip_row(item, "frontier").starts_with("on it"), item["text"] != "fuse") << item;
+}
+
+TEST(AccuracySize, SpeaksOfNoLineWhereOnePointBeatsAll) {
+  std::vector<Result> results = {make_result({}, {1}), make_result({"bf16"}, {1})};
+  for (Result& result : results) test::set_memory(result, 4'000'000, 4'000'000, 4'000'000);
+  test::set_quality(results[0], "accuracy", 0.97);
+  test::set_quality(results[1], "accuracy", 0.98);
+  const Chart chart = charts::accuracy_size(make_dataset({make_file(results)})).charts.front();
+  EXPECT_THAT(chart.option["series"][0]["data"], SizeIs(1));
+  EXPECT_THAT(chart.notes, Not(Contains(HasSubstr("dashed line"))));
+  EXPECT_THAT(chart.notes, Contains(HasSubstr("The orange point is the Pareto frontier")));
 }
 
 TEST(LossComparison, ShowsEachMetricAndIdenticalImages) {
