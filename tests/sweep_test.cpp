@@ -138,6 +138,9 @@ TEST_F(SweepCommand, HistoryShowsASweepOfTheSameRevision) {
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("left out"), HasSubstr("notes.json")));
   EXPECT_EQ(parse_json(headroom("history -q --json " + file(".")).out, "stdout")["histories"][0]["points"].size(), 2U);
   EXPECT_EQ(headroom("history " + file("a.json")).code, 1);
+  const Outcome nowhere = headroom("history --repository " + file("none") + " " + file("."));
+  EXPECT_EQ(nowhere.code, 1);
+  EXPECT_THAT(nowhere.err, AllOf(HasSubstr("--repository"), HasSubstr("no git repository")));
 }
 
 }  // namespace

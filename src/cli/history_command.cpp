@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/log.hpp"
 #include "cli/commands.hpp"
@@ -17,7 +18,7 @@ namespace {
 
 struct Arguments {
   std::string folder;
-  std::string repository = ".";
+  std::string repository;  // empty: the folder that the program runs in, if it is one
   bool as_json = false;
   bool quiet = false;
 };
@@ -29,6 +30,14 @@ std::string commit_of(std::string revision) {
   return revision;
 }
 
+/// A repository that was asked for must be one; without one, commits are not told.
+void check_repository(const std::string& repository) {
+  if (repository.empty()) return;
+  const ProcessOutcome git = run_process({"git", "-C", repository, "rev-parse", "--git-dir"});
+  if (git.code != 0)
+    fail("--repository: {} is no git repository: {}", repository, git.err.substr(0, git.err.find('\n')));
+}
+
 /// The commits that lie within each step: hash, author and subject.
 void print_commits(const std::vector<BenchmarkHistory>& histories, const Arguments& arguments, const Log& log) {
   constexpr int kMost = 20;
@@ -37,18 +46,20 @@ void print_commits(const std::vector<BenchmarkHistory>& histories, const Argumen
     for (const ChangePoint& step : history.steps)
       ranges.emplace(commit_of(history.points[step.index - 1].revision),
                      commit_of(history.points[step.index].revision));
+  const std::string repository = arguments.repository.empty() ? "." : arguments.repository;
   for (const auto& [after, by] : ranges) {
     const ProcessOutcome git =
-        run_process({"git", "-C", arguments.repository, "log", fmt::format("--max-count={}", kMost),
-                     "--format=  %h %an, %as: %s", "--end-of-options", fmt::format("{}..{}", after, by), "--"});
+        run_process({"git", "-C", repository, "log", fmt::format("--max-count={}", kMost), "--format=  %h %an, %as: %s",
+                     "--end-of-options", fmt::format("{}..{}", after, by), "--"});
     if (git.code != 0)
-      log.info("the commits from {} to {} are not in the repository {}", after, by, arguments.repository);
+      log.info("the commits from {} to {} are not in the repository {}", after, by, repository);
     else
       fmt::print("\ncommits after {} up to {}:\n{}", after, by, git.out.empty() ? "  none\n" : git.out);
   }
 }
 
 void show_history(const Arguments& arguments) {
+  check_repository(arguments.repository);
   const Log log(arguments.quiet);
   std::vector<std::string> skipped;
   const std::vector<BenchmarkHistory> histories = make_histories(read_history(arguments.folder, skipped));
@@ -68,9 +79,10 @@ void add_history_command(CLI::App& app) {
       app.add_subcommand("history", "result files of many revisions: where times stepped, and what was changed there");
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("DIR", arguments->folder, "folder of result files, searched with all below it")->required();
-  command->add_option("--repository", arguments->repository, "git repository of the revisions")
-      ->type_name("DIR")
-      ->capture_default_str();
+  command
+      ->add_option("--repository", arguments->repository,
+                   "git repository of the revisions; unless given, where you are")
+      ->type_name("DIR");
   command->add_flag("--json", arguments->as_json, "print the histories as JSON (schema headroom.history/1)");
   command->add_flag("-q,--quiet", arguments->quiet, "no notes");
   command->footer("Example: headroom history bench/results/nightly");
