@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <span>
 #include <utility>
@@ -14,34 +13,8 @@ namespace {
 
 constexpr std::size_t kColumnGap = 2;
 
-struct Unit {
-  double size;  // in the base unit
-  std::string_view name;
-};
 constexpr std::array<Unit, 6> kTimeUnits = {
     {{1e-6, "ns"}, {1e-3, "us"}, {1, "ms"}, {1e3, "s"}, {60e3, "min"}, {3600e3, "h"}}};
-constexpr std::array<Unit, 6> kByteUnits = {
-    {{1, "B"}, {0x1p10, "KiB"}, {0x1p20, "MiB"}, {0x1p30, "GiB"}, {0x1p40, "TiB"}, {0x1p50, "PiB"}}};
-
-/// `value` rounded as it will be shown: below 1000 to three significant digits, from there to an integer.
-double round_as_shown(double value) {
-  const std::string text = format_significant(value);
-  double rounded = value;
-  std::from_chars(text.data(), text.data() + text.size(), rounded);
-  return rounded;
-}
-
-/// The unit to show `value` in: the largest of which it holds at least one once rounded in the unit below, so that
-/// 999.7 ms becomes "1.00 s" and not "1000 ms".
-const Unit& choose_unit(std::span<const Unit> units, double value) {
-  std::size_t chosen = 0;
-  while (chosen + 1 < units.size()) {
-    const double next = units[chosen + 1].size / units[chosen].size;
-    if (!(round_as_shown(std::abs(value) / units[chosen].size) >= next)) break;
-    ++chosen;
-  }
-  return units[chosen];
-}
 
 struct CodePointRange {
   char32_t first;
@@ -107,18 +80,6 @@ std::string padded(const std::string& cell, std::size_t width, Align align) {
 
 }  // namespace
 
-std::string format_significant(double value) {
-  if (!std::isfinite(value)) return fmt::format("{}", value);
-  if (value == 0) return "0";
-  // The exponent after rounding to three digits, from the rounded text itself: 9.996 is 1.00e+01.
-  const std::string scientific = fmt::format("{:.2e}", value);
-  int exponent = 0;
-  std::string_view digits = std::string_view(scientific).substr(scientific.find('e') + 1);
-  if (digits.starts_with('+')) digits.remove_prefix(1);  // which from_chars does not read
-  std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
-  return fmt::format("{:.{}f}", value, std::max(0, 2 - exponent));
-}
-
 std::string format_ms(double ms) {
   if (ms == 0) return "0 ms";
   const Unit& unit = choose_unit(kTimeUnits, ms);
@@ -133,13 +94,6 @@ std::string format_interval_ms(const Interval& interval_ms) {
 
 std::string format_interval(const Interval& interval) {
   return fmt::format("[{}, {}]", format_significant(interval.low), format_significant(interval.high));
-}
-
-std::string format_bytes(std::uint64_t bytes) {
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  const auto value = static_cast<double>(bytes);
-  const Unit& unit = choose_unit(kByteUnits, value);
-  return fmt::format("{} {}", format_significant(value / unit.size), unit.name);
 }
 
 std::string format_factor(double factor) { return format_significant(factor) + "x"; }

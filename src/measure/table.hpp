@@ -6,14 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/format.hpp"
 #include "measure/statistics.hpp"
 
-/// Figures as text for people at a terminal: three significant digits and a unit that fits.
+/// Figures as text for people at a terminal, beside those of base/format.hpp, and tables of them.
 namespace headroom {
-
-/// `value` with three significant digits, never in exponent form: "0.0123", "1.87", "12.3", "1235". Rounding comes
-/// first, so 9.996 is "10.0". Tiny values keep their digits; NaN and infinities are "nan", "inf" and "-inf".
-[[nodiscard]] std::string format_significant(double value);
 
 /// A time: "35.1 us", "482 ms", "1.24 s", "20.0 min", "3.50 h". A difference keeps its sign. Zero is "0 ms".
 [[nodiscard]] std::string format_ms(double ms);
@@ -21,8 +18,6 @@ namespace headroom {
 [[nodiscard]] std::string format_interval_ms(const Interval& interval_ms);
 /// An interval of factors or other plain numbers: "[1.85, 1.90]".
 [[nodiscard]] std::string format_interval(const Interval& interval);
-/// Memory in binary units: "512 B", "12.3 MiB".
-[[nodiscard]] std::string format_bytes(std::uint64_t bytes);
 /// A ratio: "1.87x".
 [[nodiscard]] std::string format_factor(double factor);
 

@@ -1,15 +1,33 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <iterator>
 
+#include "base/format.hpp"
 #include "plan/program.hpp"
 
 namespace headroom {
 namespace {
 
+/// Op, kernel, dtype of the arithmetic, type of the result.
+using Cells = std::array<std::string, 4>;
+
+Cells cells_of(const Step& step) {
+  if (step.kernel == nullptr) return {"copy", "copy to state", "", ""};
+  const TensorType& type = step.spec.outputs[0];
+  return {std::string(name_of(step.op)), fmt::format("{} ({})", step.kernel->name(), step.prepared->implementation()),
+          std::string(step.kernel->compute_name(step.spec)), fmt::format("{}{}", type.dtype, type.shape)};
+}
+
 class Printer {
  public:
-  Printer(const Program& program, bool with_rejections) : program_(program), with_rejections_(with_rejections) {}
+  Printer(const Program& program, bool with_rejections) : program_(program), with_rejections_(with_rejections) {
+    for (const Step& step : program.steps) {
+      const Cells cells = cells_of(step);
+      for (std::size_t i = 0; i < cells.size(); ++i) widths_[i] = std::max(widths_[i], cells[i].size());
+    }
+  }
 
   std::string print() {
     std::size_t weight_bytes = 0;
@@ -22,16 +40,15 @@ class Printer {
       line("program {} for {} (sm_{}, {} multiprocessors)", program_.graph.name(), name_of(target.device),
            target.compute_capability, target.multiprocessors);
     line("  steps    {} launches, {} nodes without one", program_.steps.size(), program_.elided);
-    line("  weights  {} in {:.1f} MiB", program_.weights.size(), mebibytes(weight_bytes));
+    line("  weights  {} in {}", program_.weights.size(), format_bytes(weight_bytes));
     if (program_.has_arena)
-      line("  arena    {:.1f} MiB, {:.1f}% above the most that is live at once", mebibytes(program_.arena_bytes),
+      line("  arena    {}, {:.1f}% above the most that is live at once", format_bytes(program_.arena_bytes),
            program_.arena_lower_bound_bytes == 0 ? 0.0
                                                  : 100.0 * (static_cast<double>(program_.arena_bytes) /
                                                                 static_cast<double>(program_.arena_lower_bound_bytes) -
                                                             1.0));
     else
-      line("  eager    buffers by liveness, at most {:.1f} MiB live at once",
-           mebibytes(program_.arena_lower_bound_bytes));
+      line("  eager    buffers by liveness, at most {} live at once", format_bytes(program_.arena_lower_bound_bytes));
     if (program_.lanes > 1)
       line("  streams  {}, which meet before and after each straight run of steps", program_.lanes);
     if (program_.has_graph) line("  graph    straight runs of steps are recorded when they first recur, and replayed");
@@ -43,10 +60,9 @@ class Printer {
   template <typename... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_.erase(text_.find_last_not_of(' ') + 1);
     text_ += '\n';
   }
-
-  static double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
   void segment(const Segment& segment, int depth) {
     const std::string indent(static_cast<std::size_t>(2 * depth), ' ');
@@ -56,8 +72,8 @@ class Printer {
       for (int i = segment.first; i < segment.last; ++i) {
         const TiledRun* const run = tiled_run_at(program_, i);
         if (run != nullptr && i == run->first)
-          line("{}{} parts, each on one thread, with {:.2f} MiB a thread:", std::string(std::size_t{2} * inner, ' '),
-               run->parts, mebibytes(run->thread_bytes));
+          line("{}{} parts, each on one thread, with {} a thread:", std::string(std::size_t{2} * inner, ' '),
+               run->parts, format_bytes(run->thread_bytes));
         step(program_.steps[static_cast<std::size_t>(i)], i, run == nullptr ? inner : inner + 1);
       }
     else
@@ -66,14 +82,9 @@ class Printer {
 
   void step(const Step& step, int index, int depth) {
     const std::string indent(static_cast<std::size_t>(2 * depth), ' ');
-    if (step.kernel == nullptr) {
-      line("{}{:5}  {:<14} {:<34} {}", indent, index, "copy", "copy to state", step.label);
-      return;
-    }
-    const TensorType& type = step.spec.outputs[0];
-    line("{}{:5}  {:<14} {:<34} {:<5} {:<22} {}", indent, index, name_of(step.op),
-         fmt::format("{} ({})", step.kernel->name(), step.prepared->implementation()),
-         step.kernel->compute_name(step.spec), fmt::format("{}{}", type.dtype, type.shape), step.label);
+    const Cells cells = cells_of(step);
+    line("{}{:5}  {:{}}  {:{}}  {:{}}  {:{}}  {}", indent, index, cells[0], widths_[0], cells[1], widths_[1], cells[2],
+         widths_[2], cells[3], widths_[3], step.label);
     if (with_rejections_)
       for (const RejectedKernel& rejected : step.rejections)
         line("{}       not {}: {}", indent, rejected.kernel, rejected.reason);
@@ -81,6 +92,7 @@ class Printer {
 
   const Program& program_;
   bool with_rejections_;
+  std::array<std::size_t, 4> widths_ = {};  // of the cells of all steps
   std::string text_;
 };
 
