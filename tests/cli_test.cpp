@@ -368,6 +368,24 @@ TEST_F(CliTest, WrongInputsOfForwardAreNamed) {
   EXPECT_FALSE(fs::exists(file("out.safetensors")));
 }
 
+/// Nothing else in these requests is there, so that one that opened it first would say so.
+TEST_F(CliTest, AnOutputThatCannotBeWrittenIsToldBeforeAnyWork) {
+  const std::string missing = file("missing/x").string();
+  const auto sentence = testing::StartsWith("headroom: cannot write " + missing + ": No such file or directory");
+  for (const char* command :
+       {"run no-such-model --out ", "bench no-such-model --save ", "bench load --save ",
+        "bench kernels --filter no-such-kernel --save ", "bench no-such-model --processes 2 --save ",
+        "bench no-such-model --against /no-such-program --save-base ", "profile no-such-model --save ",
+        "profile no-such-model --trace ", "sweep no-such-model --out ", "compare no-such-base no-such-new --save ",
+        "forward no-such-model --inputs no-such-inputs --output ",
+        "bench no-such-model --against /no-such-program --save-verdict "})
+    expect_error(command + missing, 1, sentence);
+  write_file_atomically(file("file"), "text");
+  expect_error("ladder no-such-model --out " + file("file/x").string(), 1, HasSubstr("cannot make the folder"));
+  expect_error("ladder no-such-model --out " + file("missing").string(), 2, HasSubstr("no-such-model"));
+  EXPECT_FALSE(fs::exists(file("missing")));
+}
+
 TEST_F(CliTest, AnOutputThatCannotBeWrittenLeavesNothingBehind) {
   const std::string folder = golden("tiny-guidance").string();
   const std::string forward = "forward " + folder + " --quiet --inputs " + folder + "/golden.safetensors --output ";

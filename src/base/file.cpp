@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 
@@ -30,6 +31,23 @@ int open_temporary(const fs::path& target, fs::path& temporary) {
     if (descriptor >= 0 || errno != EEXIST) return descriptor;
   }
 }
+
+/// Removes, at the end of the scope, what was not there at its beginning of a folder and those above it.
+class NewFolders {
+ public:
+  explicit NewFolders(const fs::path& folder) {
+    for (fs::path at = folder; !at.empty() && !fs::exists(fs::symlink_status(at)); at = at.parent_path())
+      missing_.push_back(at);
+  }
+  ~NewFolders() {
+    for (const fs::path& folder : missing_) ::rmdir(folder.c_str());
+  }
+  NewFolders(const NewFolders&) = delete;
+  NewFolders& operator=(const NewFolders&) = delete;
+
+ private:
+  std::vector<fs::path> missing_;  // the innermost first
+};
 
 }  // namespace
 
@@ -114,6 +132,30 @@ void write_file_atomically(const fs::path& path, std::span<const std::byte> byte
 
 void write_file_atomically(const fs::path& path, std::string_view text) {
   write_file_atomically(path, std::as_bytes(std::span(text)));
+}
+
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) fail("{}: cannot make the folder: {}", folder.native(), error.message());
+}
+
+void check_writable(const fs::path& path) {
+  if (path.empty()) fail("cannot write '': expected the name of a file");
+  struct stat status {};
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  if (!exists || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) {
+    const AtomicFile probe(path);  // leaves nothing, for want of a commit
+    return;
+  }
+  // Opening a pipe would show its reader the end of what it reads.
+  if (::access(path.c_str(), W_OK) != 0) fail("cannot write {}: {}", path.native(), reason(errno));
+}
+
+void check_writable_in(const fs::path& folder, const fs::path& name) {
+  const NewFolders made(folder);
+  make_folder(folder);
+  check_writable(folder / name);
 }
 
 std::string read_file(const fs::path& path) {

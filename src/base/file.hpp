@@ -42,6 +42,15 @@ class AtomicFile {
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
+/// Makes a folder and those above it that are missing.
+void make_folder(const std::filesystem::path& folder);
+
+/// Throws the Error that writing a file there would throw, as far as that is known before there is anything to write.
+/// What stands at `path` is left alone.
+void check_writable(const std::filesystem::path& path);
+/// The same for a file in a folder that make_folder() will make; it is not there afterwards if it was not before.
+void check_writable_in(const std::filesystem::path& folder, const std::filesystem::path& name);
+
 /// The whole content of a file (or pipe). Throws Error where it cannot be opened or read, or is a directory.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path);
 

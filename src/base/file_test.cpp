@@ -144,6 +144,43 @@ TEST(AtomicFile, RefusesAFolderWithoutPermission) {
             "cannot write " + (folder / "locked/out.txt").string() + ": Permission denied");
 }
 
+TEST(CheckWritable, ToldAsWritingWouldTellAndNothingIsTouched) {
+  const TempFolder folder;
+  write_file_atomically(folder / "old.txt", "old");
+  fs::create_symlink("missing/out.txt", folder / "dangling");
+  EXPECT_EQ(error_of([&] { check_writable(folder / "new.txt"); }), "(no error)");
+  EXPECT_EQ(error_of([&] { check_writable(folder / "old.txt"); }), "(no error)");
+  EXPECT_EQ(error_of([] { check_writable("/dev/null"); }), "(no error)");
+  for (const fs::path& path : {folder / "missing/out.txt", folder / "old.txt/out.txt", folder / "dangling",
+                               folder.path(), folder / std::string(300, 'x'), fs::path("/proc/out.txt")})
+    EXPECT_EQ(error_of([&] { check_writable(path); }), error_of([&] { write_file_atomically(path, "text"); }));
+  EXPECT_EQ(error_of([] { check_writable(""); }), "cannot write '': expected the name of a file");
+  EXPECT_EQ(read_file(folder / "old.txt"), "old");
+  EXPECT_EQ(count_files(folder.path()), 2);
+}
+
+TEST(CheckWritable, LeavesAPipeAndItsReaderAlone) {
+  const TempFolder folder;
+  const fs::path pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  check_writable(pipe);  // opening it would wait for a reader
+}
+
+TEST(CheckWritable, AFolderThatWillBeMadeIsNotLeft) {
+  const TempFolder folder;
+  fs::create_directory(folder / "old");
+  write_file_atomically(folder / "file", "text");
+  EXPECT_EQ(error_of([&] { check_writable_in(folder / "a/b/c/", "out.txt"); }), "(no error)");
+  EXPECT_EQ(error_of([&] { check_writable_in(folder / "old", "out.txt"); }), "(no error)");
+  EXPECT_EQ(error_of([&] { check_writable_in(folder / "file/a", "out.txt"); }),
+            (folder / "file/a").string() + ": cannot make the folder: Not a directory");
+  EXPECT_EQ(error_of([&] { check_writable_in(folder / "old/new", "missing/out.txt"); }),
+            "cannot write " + (folder / "old/new/missing/out.txt").string() + ": No such file or directory");
+  EXPECT_TRUE(fs::exists(folder / "old"));
+  EXPECT_FALSE(fs::exists(folder / "old/new"));
+  EXPECT_EQ(count_files(folder.path()), 2);
+}
+
 TEST(ReadFile, ReadsAllAndNamesWhatIsMissing) {
   const TempFolder folder;
   std::string content(200003, '\0');

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/progress.hpp"
 #include "cli/auto.hpp"
@@ -252,6 +253,7 @@ ExitCode bench_or_judge(Arguments& arguments, const CLI::App& command) {
   }
   if (what.empty()) fail_usage("bench needs a MODEL or a suite, kernels, models or load");
   apply_precision(arguments.judging, arguments.protocol);
+  if (!arguments.save.empty()) check_writable(arguments.save);
   arguments.protocol.on_gpu = arguments.model.device == "cuda";
   if (what != "models" && !is_judge(arguments.judging)) {
     bench(arguments);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/log.hpp"
 #include "base/progress.hpp"
@@ -72,7 +73,8 @@ class Judge {
   }
 
   ExitCode run() {
-    // Read before anything runs: a mistake should not cost minutes, and --save may replace the file.
+    // Checked and read before anything runs: a mistake should not cost minutes, and --save may replace the file.
+    check_outputs();
     std::optional<ResultFile> stored;
     if (!judging_.compare.empty()) stored = read_results(judging_.compare);
     measure();
@@ -87,6 +89,11 @@ class Judge {
   }
 
  private:
+  void check_outputs() const {
+    if (!judging_.save_base.empty()) check_writable(judging_.save_base);
+    if (!judging_.save_verdict.empty()) check_writable(judging_.save_verdict);
+  }
+
   std::vector<std::string> command_line(const std::string& binary, const std::string& what,
                                         const std::vector<std::string>& arguments) const {
     std::vector<std::string> line = {binary, "bench", what};

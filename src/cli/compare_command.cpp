@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/quantity.hpp"
 #include "cli/commands.hpp"
@@ -30,6 +31,7 @@ ExitCode compare(const Arguments& arguments) {
                             .process_noise = {},
                             .series = arguments.series};
   if (!arguments.process_noise.empty()) options.process_noise = parse_share(arguments.process_noise, "--process-noise");
+  if (!arguments.save.empty()) check_writable(arguments.save);
   const Comparison comparison = compare_results(read_results(arguments.base), read_results(arguments.changed), options);
   if (!arguments.save.empty()) write_json(arguments.save, to_json(comparison));
   fmt::print("{}", arguments.as_json ? dump_json(to_json(comparison), 2) + "\n" : to_table(comparison));

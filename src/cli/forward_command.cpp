@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
@@ -37,6 +38,7 @@ FluxShape shape_of(const SafetensorsFile& file, const std::string& path) {
 void forward(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
+  check_writable(arguments.output);
   const SafetensorsFile file = SafetensorsFile::open(arguments.inputs);
   const Engine engine = open_engine(arguments.model);
   const FluxShape shape = shape_of(file, arguments.inputs);

@@ -3,7 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/progress.hpp"
 #include "base/quantity.hpp"
@@ -51,12 +51,6 @@ class RungProgress {
   std::unique_ptr<Progress> bar_;
 };
 
-void make_directory(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) fail("{}: cannot make the folder: {}", path.string(), error.message());
-}
-
 void write_images(const fs::path& folder, const Ladder& ladder, int columns) {
   for (const Rung& rung : ladder.rungs) {
     if (rung.pixels.numel() == 0) continue;
@@ -77,7 +71,7 @@ void ladder(const Arguments& arguments) {
   static_cast<void>(SwitchRequest::parse(arguments.switches.list));  // a wrong name is told before anything is opened
   LadderOptions options = arguments.options;
   if (!arguments.precision.empty()) options.precision = parse_share(arguments.precision, "--precision");
-  if (!arguments.out.empty()) make_directory(arguments.out);
+  if (!arguments.out.empty()) check_writable_in(arguments.out, "results.json");
   const Engine engine = open_engine(arguments.model);
   resolve_size(*engine.model, arguments.size, options.request);
   const SwitchRequest asked =
@@ -99,6 +93,7 @@ void ladder(const Arguments& arguments) {
   else
     fmt::print("{}", to_table(climbed));
   if (arguments.out.empty()) return;
+  make_folder(arguments.out);  // here, so that a ladder that is interrupted leaves none
   write_results(fs::path(arguments.out) / "results.json", file);
   write_images(arguments.out, climbed, 10);
   log.info("wrote results.json{} to {}",

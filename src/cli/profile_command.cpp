@@ -73,6 +73,8 @@ ResultFile to_file(const Arguments& arguments, const SwitchSet& switches, const 
 void run_profile(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
+  for (const std::string& path : {arguments.save, arguments.trace})
+    if (!path.empty()) check_writable(path);
   const Engine engine = open_engine(arguments.model);
   GeneratorOptions options = arguments.request;
   resolve_size(*engine.model, arguments.size, options);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/log.hpp"
 #include "cli/commands.hpp"
 #include "report/report.hpp"
@@ -37,9 +38,7 @@ void report(const Arguments& arguments) {
   options.formats.clear();
   for (const std::string& name : arguments.formats) options.formats.insert(format_of(name));
   const Dataset dataset = Dataset::read(std::vector<fs::path>(arguments.results.begin(), arguments.results.end()));
-  std::error_code error;
-  fs::create_directories(arguments.out, error);
-  if (error) fail("{}: cannot make the folder: {}", arguments.out, error.message());
+  make_folder(arguments.out);
   const ReportFiles written = write_report(dataset, arguments.out, options);
   for (const LeftOut& left_out : written.left_out) log.info("{} left out: {}", left_out.file, left_out.reason);
   log.info("wrote {} charts as {} to {}", written.charts.size(), fmt::join(arguments.formats, ", "), arguments.out);

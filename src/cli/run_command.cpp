@@ -7,6 +7,7 @@
 #include <ranges>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/progress.hpp"
 #include "cli/auto.hpp"
@@ -65,6 +66,7 @@ std::vector<ImageRequest> make_requests(const std::vector<std::int64_t>& labels,
 void run(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
+  check_writable(arguments.out);
   const Engine engine = open_engine(arguments.model);
   const Model& model = *engine.model;
   if (!model.prompts)

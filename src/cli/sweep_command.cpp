@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/out_of_memory.hpp"
 #include "base/progress.hpp"
@@ -118,6 +119,7 @@ ResultFile run_cell(const Arguments& arguments, const Model& model, const SweepC
 void run_sweep(const Arguments& arguments) {
   if (arguments.is_cell) return measure_cell(arguments);
   if (arguments.out.empty()) fail_usage("a sweep needs a file to keep its cells in: --out FILE");
+  check_writable(arguments.out);
   const Model model = open_model(arguments.model.model, arguments.model.random_weights);
   const std::vector<SweepCell> cells = list_cells(arguments.grid);
   for (const SweepCell& cell : cells) (void)make_request(model, request_of(model, cell));  // a mistake is told at once
