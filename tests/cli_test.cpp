@@ -301,6 +301,30 @@ TEST_F(CliTest, WrongUsageIsExitCodeTwo) {
   expect_error("plan flux-dev --random-weights 0 --token-rows 5000", 2, HasSubstr("token-rows"));
 }
 
+TEST_F(CliTest, NumbersAreReadAsTheyAreWritten) {
+  const std::string whole = "is not a whole number from 0 to 18446744073709551615";
+  for (const char* seed : {"-1", "18446744073709551616", "99999999999999999999999", "010", "0x10", "1e3", "''", "+1"}) {
+    expect_error("run " + fashion_ + " --seed " + seed, 2, AllOf(HasSubstr("--seed: "), HasSubstr(whole)));
+    expect_error("ladder " + fashion_ + " --seed " + seed, 2, AllOf(HasSubstr("--seed: "), HasSubstr(whole)));
+    expect_error("plan flux-dev --random-weights " + std::string(seed), 2,
+                 AllOf(HasSubstr("--random-weights: "), HasSubstr(whole)));
+  }
+  for (const char* number : {"nan", "inf", "-nan", "1e400", "-0.1", "0x1", "''"}) {
+    const std::string value = number;
+    expect_error("run " + fashion_ + " --guidance " + value, 2, HasSubstr("is not a number from 0 to 100"));
+    expect_error("ladder " + fashion_ + " --guidance " + value, 2, HasSubstr("is not a number from 0 to 100"));
+    expect_error("plan " + fashion_ + " --max-error " + value, 2, HasSubstr("is not a number from 0 to 1"));
+    expect_error("plan " + fashion_ + " --auto-seconds " + value, 2, HasSubstr("is not a number from 0.1 to 3600"));
+    expect_error("bench " + fashion_ + " --max-seconds " + value, 2, HasSubstr("is not a number from 1 to 86400"));
+    expect_error("report x --out y --max-quality-loss " + value, 2, HasSubstr("is not a number from 0 to 1"));
+  }
+  expect_error("sweep " + fashion_ + " --steps 4,010 --out x", 2, HasSubstr("'010' is not a whole number"));
+  const Outcome largest =
+      headroom("run " + fashion_ + " --labels 0 --steps 1 --guidance 1e0 --seed 18446744073709551615 --out " +
+               file("image.png").string());
+  EXPECT_EQ(largest.code, 0) << largest.err;
+}
+
 TEST_F(CliTest, MissingThingsAreNamed) {
   expect_error("bench flux-dev", 1, HasSubstr("--random-weights"));
   if (!fs::exists("/dev/nvidiactl"))  // a build without CUDA, or a machine without a driver

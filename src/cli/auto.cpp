@@ -4,6 +4,7 @@
 #include <ranges>
 
 #include "base/error.hpp"
+#include "cli/number.hpp"
 #include "measure/auto_cache.hpp"
 #include "measure/machine.hpp"
 
@@ -65,12 +66,12 @@ void show(const AutoChoice& choice, const Log& log) {
 void add_auto_switches(CLI::App& command, SwitchArguments& arguments, std::string_view fallback) {
   add_switches(command, arguments.list, fallback);
   command.add_option("--auto-seconds", arguments.limits.seconds, "with --opt auto: time after which no more is tried")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(real_number(0.1, 3600.0))
       ->capture_default_str();
   command
       .add_option("--max-error", arguments.limits.max_error,
                   "with --opt auto: the most that a forward pass may differ from the baseline (relative L2)")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(real_number(0.0, 1.0))
       ->capture_default_str();
   command.add_flag("--auto-refresh", arguments.refresh, "with --opt auto: measure, even where a choice is cached");
 }

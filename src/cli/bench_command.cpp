@@ -15,6 +15,7 @@
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/model_suite.hpp"
+#include "cli/number.hpp"
 #include "measure/describe.hpp"
 #include "measure/forward_inputs.hpp"
 #include "measure/kernel_suite.hpp"
@@ -275,14 +276,14 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
   command->get_option("MODEL")->required(false);  // --list needs none
   add_auto_switches(*command, arguments->switches, "baseline");
   command->add_option("--batch", arguments->request.images, "samples in one forward pass")
-      ->check(CLI::Range(1, 4096))
+      ->check(whole_number(1, 4096))
       ->capture_default_str();
   add_size_options(*command, arguments->request, arguments->size);
   command->add_option("--trials", arguments->protocol.trials, "timed passes")
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(whole_number(1, 1'000'000))
       ->capture_default_str();
   command->add_option("--max-seconds", arguments->protocol.max_seconds, "time after which no more trials begin")
-      ->check(CLI::Range(1.0, 86'400.0))
+      ->check(real_number(1.0, 86'400.0))
       ->capture_default_str();
   command->add_flag("--first-step", arguments->first_step,
                     "also time requests of new shapes up to their first finished pass, the weights being there");
@@ -293,7 +294,7 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
           "--turns", arguments->turns,
           "of the suite `kernels`: turns that each benchmark takes with its yardstick, for a machine whose speed "
           "changes; 1 measures yardsticks by themselves")
-      ->check(CLI::Range(1, 1000))
+      ->check(whole_number(1, 1000))
       ->capture_default_str();
   command->add_option("--filter", arguments->filter, "of the suite, only names that match this regular expression")
       ->type_name("REGEX");

@@ -15,6 +15,7 @@
 #include "base/progress.hpp"
 #include "base/quantity.hpp"
 #include "cli/common.hpp"
+#include "cli/number.hpp"
 #include "measure/bench_process.hpp"
 #include "measure/budget.hpp"
 #include "measure/comparison.hpp"
@@ -212,11 +213,11 @@ void add_judging_options(CLI::App& command, BenchJudging& judging) {
   command
       .add_option("--processes", judging.processes,
                   "measure in so many processes, one after the other; with --against so many pairs, 8 unless given")
-      ->check(CLI::Range(1, 1000));
+      ->check(whole_number(1, 1000));
   command
       .add_option("--max-processes", judging.max_processes,
                   "with --against: pairs to go up to where the verdict is not settled; four times as many unless given")
-      ->check(CLI::Range(1, 1000));
+      ->check(whole_number(1, 1000));
   command.add_option("--against", judging.against, "run this other headroom binary in turn with this one, and compare")
       ->type_name("BINARY");
   command.add_option("--compare", judging.compare, "compare with this result file")->type_name("FILE");

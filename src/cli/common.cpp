@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "cli/number.hpp"
 #include "kernels/limit_isa.hpp"
 
 namespace headroom {
@@ -18,6 +19,7 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
   command
       .add_option("--random-weights", arguments.random_weights,
                   "seed of random weights that stand in for the checkpoint; quality is then not reported")
+      ->check(seed_number())
       ->type_name("SEED");
   command.add_option("--device", arguments.device, "cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
@@ -28,7 +30,7 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
                   "unless given")
       ->check(CLI::IsMember({"fp32", "bf16"}));
   command.add_option("--threads", arguments.threads, "CPU threads; 0 takes all that the affinity mask allows")
-      ->check(CLI::Range(0, 1024))
+      ->check(whole_number(0, 1024))
       ->capture_default_str();
   std::vector<std::string> isas;
   for (const CpuIsa isa : all_cpu_isas()) isas.emplace_back(name_of(isa));
@@ -41,17 +43,17 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
 void add_size_options(CLI::App& command, GeneratorOptions& request, ImageSize& size) {
   CLI::Option* const rows =
       command.add_option("--token-rows", request.token_rows, "image tokens down; 0 takes the model's own")
-          ->check(CLI::Range(0, 1024));
+          ->check(whole_number(0, 1024));
   CLI::Option* const columns =
       command.add_option("--token-columns", request.token_columns, "image tokens across; 0 takes the model's own")
-          ->check(CLI::Range(0, 1024));
+          ->check(whole_number(0, 1024));
   command.add_option("--text-tokens", request.text_tokens, "text tokens; 0 takes the model's own, or 512")
-      ->check(CLI::Range(0, 8192));
+      ->check(whole_number(0, 8192));
   command.add_option("--height", size.height, "pixels down, in place of --token-rows")
-      ->check(CLI::Range(1, 16'384))
+      ->check(whole_number(1, 16'384))
       ->excludes(rows);
   command.add_option("--width", size.width, "pixels across, in place of --token-columns")
-      ->check(CLI::Range(1, 16'384))
+      ->check(whole_number(1, 16'384))
       ->excludes(columns);
 }
 
@@ -71,10 +73,10 @@ void resolve_size(const Model& model, const ImageSize& size, GeneratorOptions& r
 
 void add_request_options(CLI::App& command, GeneratorOptions& request, ImageSize& size) {
   command.add_option("--images", request.images, "images made at once")
-      ->check(CLI::Range(1, 4096))
+      ->check(whole_number(1, 4096))
       ->capture_default_str();
   command.add_option("--steps", request.steps, "denoise steps; 0 takes the model's own number")
-      ->check(CLI::Range(0, 10'000))
+      ->check(whole_number(0, 10'000))
       ->capture_default_str();
   add_size_options(command, request, size);
 }

@@ -10,6 +10,7 @@
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/number.hpp"
 #include "measure/ladder.hpp"
 #include "measure/machine.hpp"
 #include "run/images.hpp"
@@ -112,23 +113,25 @@ void add_ladder_command(CLI::App& app) {
   command
       ->add_option("--images", arguments->options.request.images,
                    "images made at once; 0 makes one for each label of the model")
-      ->check(CLI::Range(0, 4096))
+      ->check(whole_number(0, 4096))
       ->capture_default_str();
   command
       ->add_option("--steps", arguments->options.request.steps,
                    "denoise steps of the baseline; 0 takes the model's own number")
-      ->check(CLI::Range(0, 10'000))
+      ->check(whole_number(0, 10'000))
       ->capture_default_str();
   add_size_options(*command, arguments->options.request, arguments->size);
   command->add_flag("--ends", arguments->options.only_ends,
                     "measure the baseline and all switches together, and nothing between");
   command
       ->add_option("--guidance", arguments->options.request.guidance_scale, "guidance scale; 0 takes the model's own")
-      ->check(CLI::Range(0.0, 100.0))
+      ->check(real_number(0.0, 100.0))
       ->capture_default_str();
-  command->add_option("--seed", arguments->options.seed, "seed of the first image's noise")->capture_default_str();
+  command->add_option("--seed", arguments->options.seed, "seed of the first image's noise")
+      ->check(seed_number())
+      ->capture_default_str();
   command->add_option("--trials", arguments->options.min_trials, "steps to time at each rung, at least")
-      ->check(CLI::Range(3, 100'000))
+      ->check(whole_number(3, 100'000))
       ->capture_default_str();
   command
       ->add_option("--precision", arguments->precision,
@@ -137,12 +140,12 @@ void add_ladder_command(CLI::App& app) {
   command
       ->add_option("--rounds", arguments->options.rounds,
                    "times to climb, up and down in turn, so that slow drift of a shared machine cancels")
-      ->check(CLI::Range(1, 1000))
+      ->check(whole_number(1, 1000))
       ->capture_default_str();
   command
       ->add_option("--quality", arguments->options.quality_images,
                    "images to make and judge at each rung (accuracy, Frechet distance); 0 for none")
-      ->check(CLI::Range(0, 100'000))
+      ->check(whole_number(0, 100'000))
       ->capture_default_str();
   command->add_option("--out", arguments->out, "folder for results.json and a PNG grid for each rung")
       ->type_name("DIR");

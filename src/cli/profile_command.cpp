@@ -8,6 +8,7 @@
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/number.hpp"
 #include "measure/describe.hpp"
 #include "measure/machine.hpp"
 #include "measure/profile.hpp"
@@ -110,12 +111,12 @@ void add_profile_command(CLI::App& app) {
   add_auto_switches(*command, arguments->switches, "lossless");
   add_request_options(*command, arguments->request, arguments->size);
   command->add_option("--trials", arguments->options.trials, "steps to time, at least")
-      ->check(CLI::Range(3, 100'000))
+      ->check(whole_number(3, 100'000))
       ->capture_default_str();
   command
       ->add_option("--turns", arguments->options.turns,
                    "turns in which steps and floors are measured, for a machine whose speed changes")
-      ->check(CLI::Range(1, 1000))
+      ->check(whole_number(1, 1000))
       ->capture_default_str();
   command->add_flag("--every-launch", arguments->every_launch, "a line for each launch instead of each kind of op");
   command->add_flag("--by-module", arguments->by_module, "a line for each module, equal ones of all blocks together")

@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "cli/commands.hpp"
+#include "cli/number.hpp"
 #include "report/report.hpp"
 
 namespace headroom {
@@ -60,7 +61,7 @@ void add_report_command(CLI::App& app) {
   command
       ->add_option("--max-quality-loss", arguments->options.max_quality_loss,
                    "most that a recommended configuration may lose, as a fraction of accuracy or of the output's range")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(real_number(0.0, 1.0))
       ->capture_default_str();
   command->add_flag("-q,--quiet", arguments->quiet, "no notes");
   command->footer("Example: headroom report out/demo/results.json --out out/demo");

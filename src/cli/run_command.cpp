@@ -13,6 +13,7 @@
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/number.hpp"
 #include "measure/table.hpp"
 #include "run/generator.hpp"
 #include "run/images.hpp"
@@ -125,15 +126,16 @@ void add_run_command(CLI::App& app) {
   command->add_option("--labels", arguments->labels, "what to draw: names or numbers separated by commas, or all")
       ->capture_default_str();
   command->add_option("--per-label", arguments->per_label, "images of each label")
-      ->check(CLI::Range(1, 1024))
+      ->check(whole_number(1, 1024))
       ->capture_default_str();
   command->add_option("--steps", arguments->steps, "denoise steps; 0 takes the model's own number")
-      ->check(CLI::Range(0, 10'000))
+      ->check(whole_number(0, 10'000))
       ->capture_default_str();
   command->add_option("--guidance", arguments->guidance, "guidance scale; 0 takes the model's own")
-      ->check(CLI::Range(0.0, 100.0))
+      ->check(real_number(0.0, 100.0))
       ->capture_default_str();
   command->add_option("--seed", arguments->seed, "seed of the first image's noise; each next image takes the next seed")
+      ->check(seed_number())
       ->capture_default_str();
   command->add_option("--out", arguments->out, "PNG to write: a grid with a column for each label")
       ->type_name("FILE")

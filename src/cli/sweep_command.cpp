@@ -15,6 +15,7 @@
 #include "base/progress.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/number.hpp"
 #include "measure/bench_process.hpp"
 #include "measure/describe.hpp"
 #include "measure/generation.hpp"
@@ -148,7 +149,7 @@ void add_sweep_command(CLI::App& app) {
   add_model_arguments(*command, arguments->model);
   const auto add_list = [&](const char* name, std::vector<std::int64_t>& values, const char* what, std::int64_t low,
                             std::int64_t high) {
-    command->add_option(name, values, what)->delimiter(',')->check(CLI::Range(low, high))->capture_default_str();
+    command->add_option(name, values, what)->delimiter(',')->check(whole_number(low, high))->capture_default_str();
   };
   add_list("--resolution", arguments->grid.resolutions, "pixels each way, separated by commas; 0 is the model's own", 0,
            16'384);
@@ -161,7 +162,7 @@ void add_sweep_command(CLI::App& app) {
       ->type_name("LIST")
       ->allow_extra_args(false);
   command->add_option("--trials", arguments->trials, "steps to time in each cell, at least")
-      ->check(CLI::Range(3, 100'000))
+      ->check(whole_number(3, 100'000))
       ->capture_default_str();
   command->add_option("--out", arguments->out, "result file; cells that it holds are kept and not measured again")
       ->type_name("FILE");

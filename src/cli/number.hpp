@@ -1,0 +1,17 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+
+/// Checks of options that are numbers, all written in decimal. What they refuse is a usage error that says what is
+/// allowed. CLI::Range lets NaN pass, and CLI11 by itself reads 010 as octal and -1 as the largest unsigned number.
+namespace headroom {
+
+/// A whole number without leading zeros.
+[[nodiscard]] CLI::Validator whole_number(std::int64_t low, std::int64_t high);
+/// The same over all of std::uint64_t.
+[[nodiscard]] CLI::Validator seed_number();
+/// A number that is neither infinite nor NaN.
+[[nodiscard]] CLI::Validator real_number(double low, double high);
+
+}  // namespace headroom
