@@ -392,6 +392,25 @@ TEST_F(CliTest, WrongInputsOfForwardAreNamed) {
   EXPECT_FALSE(fs::exists(file("out.safetensors")));
 }
 
+TEST_F(CliTest, AStandardOutputThatCannotBeWrittenIsAnError) {
+  const std::string program = HEADROOM_BINARY;
+  const std::string plan = " plan " + golden("tiny-guidance").string() + " --quiet --token-rows 4";
+  for (const std::string& command :
+       std::vector<std::string>{" models", " --help", " --version", plan, plan + " --json"}) {
+    const Outcome full = run(program + command + " 1>/dev/full");
+    EXPECT_EQ(full.code, 1) << command;
+    EXPECT_EQ(full.err, "headroom: cannot write to standard output: No space left on device\n") << command;
+    EXPECT_EQ(run("(" + program + command + " >/dev/full 2>&1)").code, 1) << command;
+    const Outcome closed = run(program + command + " 1>&-");
+    EXPECT_EQ(closed.code, 1) << command;
+    EXPECT_EQ(closed.err, "headroom: cannot write to standard output: Bad file descriptor\n") << command;
+  }
+  EXPECT_EQ(run("(" + program + " models >/dev/null 2>&-)").code, 0);
+  EXPECT_EQ(run("(" + program + " paint >&- 2>&-)").code, 2);
+  EXPECT_EQ(run("{ trap '' PIPE; { sleep 0.1; " + program + " models; echo $? >&2; } | true; }").err,
+            "headroom: cannot write to standard output: Broken pipe\n1\n");
+}
+
 /// Nothing else in these requests is there, so that one that opened it first would say so.
 TEST_F(CliTest, AnOutputThatCannotBeWrittenIsToldBeforeAnyWork) {
   const std::string missing = file("missing/x").string();

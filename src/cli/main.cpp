@@ -1,12 +1,18 @@
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <sstream>
+#include <string_view>
+#include <system_error>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "cli/commands.hpp"
 #include "measure/machine.hpp"
 
@@ -23,6 +29,20 @@ void limit_spinning(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   setenv("GOMP_SPINCOUNT", "20000", 1);
   execv("/proc/self/exe", argv);  // where that fails, the program runs as it was started
+}
+
+/// Takes the place of each standard stream that is closed, so that no file that is opened later gets its number, and
+/// with it what is printed. Writing to it still fails.
+void occupy_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0) return;
+}
+
+/// One line on stderr. Where that cannot be written either, there is nobody to tell.
+void tell(std::string_view sentence) { headroom::Log().info("headroom: {}", sentence); }
+
+void tell_output_failed(int error) {
+  tell(fmt::format("cannot write to standard output: {}", std::generic_category().message(error)));
 }
 
 int run(int argc, char** argv) {
@@ -49,11 +69,16 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+    if (error.get_exit_code() == 0) {  // --help and --version
+      std::ostringstream text;
+      app.exit(error, text);
+      fmt::print("{}", text.str());
+      return static_cast<int>(headroom::ExitCode::kOk);
+    }
     const std::vector<std::string> unknown = app.remaining();
     const bool no_command = app.get_subcommands().empty() && !unknown.empty();
-    fmt::print(stderr, "headroom: {}\nRun `headroom --help` or `headroom COMMAND --help` for what is expected.\n",
-               no_command ? fmt::format("unknown command '{}'", unknown.front()) : error.what());
+    tell(fmt::format("{}\nRun `headroom --help` or `headroom COMMAND --help` for what is expected.",
+                     no_command ? fmt::format("unknown command '{}'", unknown.front()) : error.what()));
     return static_cast<int>(headroom::ExitCode::kUsage);
   }
   return static_cast<int>(exit_code);
@@ -62,16 +87,24 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_closed_streams();
   limit_spinning(argv);
   try {
-    return run(argc, argv);
+    const int code = run(argc, argv);
+    if (std::fflush(stdout) == 0) return code;
+    tell_output_failed(errno);
   } catch (const headroom::Error& error) {
-    fmt::print(stderr, "headroom: {}\n", error.what());
+    tell(error.what());
     return static_cast<int>(error.code());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "headroom: out of memory\n");
+    tell("out of memory");
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) != 0)  // it came from fmt::print
+      tell_output_failed(error.code().value());
+    else
+      tell(fmt::format("internal error: {}", error.what()));
   } catch (const std::exception& error) {
-    fmt::print(stderr, "headroom: internal error: {}\n", error.what());
+    tell(fmt::format("internal error: {}", error.what()));
   }
   return static_cast<int>(headroom::ExitCode::kError);
 }
