@@ -147,6 +147,8 @@ TEST_F(CliTest, BenchListsTheKernelsOfTheSuite) {
   const Outcome listed = headroom("bench kernels --list");
   ASSERT_EQ(listed.code, 0) << listed.err;
   EXPECT_THAT(listed.out, AllOf(HasSubstr("linear f32 5440x192x768 gelu_tanh\n"), HasSubstr("qk_norm_rope bf16\n")));
+  const Outcome filtered = headroom("bench kernels --list --filter '^qk_norm'");
+  EXPECT_THAT(filtered.out, AllOf(HasSubstr("qk_norm_rope bf16\n"), Not(HasSubstr("linear"))));
   EXPECT_EQ(headroom("bench " + fashion_ + " --list").code, 2);
 }
 
@@ -323,6 +325,35 @@ TEST_F(CliTest, NumbersAreReadAsTheyAreWritten) {
       headroom("run " + fashion_ + " --labels 0 --steps 1 --guidance 1e0 --seed 18446744073709551615 --out " +
                file("image.png").string());
   EXPECT_EQ(largest.code, 0) << largest.err;
+}
+
+TEST_F(CliTest, BenchRefusesOptionsThatWouldChangeNothing) {
+  const std::string of_model = "it is for a model and the suite `models`";
+  for (const std::string& suite :
+       std::vector<std::string>{"kernels --filter nothing", "load", "kernels --list", "--list"})
+    for (const char* option :
+         {"--opt warp", "--first-step", "--height 8", "--text-tokens 8", "--random-weights 0", "--baseline bf16",
+          "--batch 4", "--trials 3", "--precision 5%", "--auto-seconds 1", "--auto-refresh"})
+      expect_error("bench " + suite + " " + option, 2,
+                   AllOf(HasSubstr(std::string(option).substr(0, std::string(option).find(' '))), HasSubstr(of_model)));
+  expect_error("bench load --list", 2, HasSubstr("--list would change nothing of `bench load`"));
+  expect_error("bench load --filter x", 2, HasSubstr("--filter would change nothing of `bench load`"));
+  expect_error("bench load --cold", 2, HasSubstr("--cold"));
+  expect_error("bench no-such-model --turns 2", 2, HasSubstr("--turns"));
+  expect_error("bench models --turns 2", 2, HasSubstr("--turns"));
+
+  expect_error("bench models --batch 4 --filter 'batch 1'", 2, HasSubstr("--batch is what makes the benchmark"));
+  expect_error("bench models --height 8", 2, HasSubstr("--height is what makes the benchmark"));
+
+  const std::string bench = "bench no-such-model ";
+  for (const char* option : {"--threshold 5%", "--force", "--save-verdict x"})
+    expect_error(bench + option, 2, HasSubstr("needs a comparison: give --compare or --against as well"));
+  for (const char* option : {"--max-processes 9", "--save-base x", "--compare x --max-processes 9"})
+    expect_error(bench + option, 2, HasSubstr("give --against as well"));
+  for (const char* option : {"--process-noise 1%", "--against x --process-noise 1%"})
+    expect_error(bench + option, 2, HasSubstr("give --compare as well"));
+  expect_error(bench + "--json --format csv", 2, AllOf(HasSubstr("--json"), HasSubstr("--format")));
+  expect_error("plan " + fashion_ + " --memory --rejections", 2, HasSubstr("--memory"));
 }
 
 TEST_F(CliTest, MissingThingsAreNamed) {

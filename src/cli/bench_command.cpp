@@ -5,13 +5,16 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/name_filter.hpp"
 #include "base/progress.hpp"
 #include "cli/auto.hpp"
 #include "cli/bench_judging.hpp"
+#include "cli/bench_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/model_suite.hpp"
@@ -47,13 +50,17 @@ struct Arguments {
   BenchJudging judging;
 };
 
-/// What `bench --list` prints: all suites, or the one that is named.
-void list_benchmarks(const std::string& suite, const std::string& device) {
+/// What `bench --list` prints: all suites, or the one that is named, of both what the filter takes.
+void list_benchmarks(const Arguments& arguments) {
+  const std::string& suite = arguments.model.model;
+  const NameFilter filter(arguments.filter);
+  const auto list = [&](std::string_view of, const std::string& name) {
+    if (filter.takes(name)) fmt::print("{}{}\n", suite.empty() ? fmt::format("{}: ", of) : "", name);
+  };
   if (suite.empty() || suite == "models")
-    for (const ModelCase& one : list_model_cases(device))
-      fmt::print("{}{}\n", suite.empty() ? "models: " : "", one.name());
+    for (const ModelCase& one : list_model_cases(arguments.model.device)) list("models", one.name());
   if (suite.empty() || suite == "kernels")
-    for (const KernelCase& one : list_kernel_cases()) fmt::print("{}{}\n", suite.empty() ? "kernels: " : "", one.name);
+    for (const KernelCase& one : list_kernel_cases()) list("kernels", one.name);
 }
 
 /// `bench kernels`: the suite in place of a model.
@@ -83,8 +90,6 @@ void bench_suite(const Arguments& arguments) {
 
 /// `bench load`: how fast weights reach the device.
 void bench_loading(const Arguments& arguments) {
-  if (arguments.cold)
-    fail_usage("--cold is for a model or the suite `kernels`: weights that load pass through no cache");
   const std::unique_ptr<Backend> backend = open_backend(arguments.model);
   const ResultFile file = bench_load(*backend);
   if (!arguments.save.empty()) write_results(arguments.save, file);
@@ -161,10 +166,7 @@ void print_start(const Pass& pass, double first_ms, std::size_t weight_bytes, co
 
 void bench(const Arguments& arguments) {
   if (arguments.model.model == "kernels") return bench_suite(arguments);
-  if (arguments.turns > 1) fail_usage("--turns is for the suite: headroom bench kernels");
   if (arguments.model.model == "load") return bench_loading(arguments);
-  if (arguments.list || !arguments.filter.empty())
-    fail_usage("--list and --filter are for the suite: headroom bench kernels");
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   const Engine engine = open_engine(arguments.model);
@@ -247,9 +249,9 @@ void bench(const Arguments& arguments) {
 /// Measures here, or in processes of their own that are then judged.
 ExitCode bench_or_judge(Arguments& arguments, const CLI::App& command) {
   const std::string& what = arguments.model.model;
-  const bool is_suite = what.empty() || what == "kernels" || what == "models";
-  if (arguments.list && is_suite) {
-    list_benchmarks(what, arguments.model.device);
+  check_bench_options(command, what);
+  if (arguments.list) {
+    list_benchmarks(arguments);
     return ExitCode::kOk;
   }
   if (what.empty()) fail_usage("bench needs a MODEL or a suite, kernels, models or load");
@@ -262,6 +264,7 @@ ExitCode bench_or_judge(Arguments& arguments, const CLI::App& command) {
   }
   std::vector<ModelCase> suite;
   if (what == "models") suite = filter_model_cases(list_model_cases(arguments.model.device), arguments.filter);
+  check_suite_options(command, suite);
   return judge_bench(command, arguments.judging, suite);
 }
 
@@ -296,9 +299,9 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
           "changes; 1 measures yardsticks by themselves")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
-  command->add_option("--filter", arguments->filter, "of the suite, only names that match this regular expression")
+  command->add_option("--filter", arguments->filter, "of a suite, only names that match this regular expression")
       ->type_name("REGEX");
-  command->add_flag("--list", arguments->list, "the names of the suite's benchmarks, and no more");
+  command->add_flag("--list", arguments->list, "the names of the suites' benchmarks, and no more");
   command->add_option("--save", arguments->save, "result file to write (schema headroom.result/1)")->type_name("FILE");
   command->add_flag("--json", arguments->as_json, "print the result file");
   add_judging_options(*command, arguments->judging);

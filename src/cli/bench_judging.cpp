@@ -67,10 +67,6 @@ class Judge {
     if (!judging.budget.empty()) budget_ms_ = parse_budget_ms(judging.budget, "--budget");
     if (!judging_.against.empty() && !judging_.compare.empty())
       fail_usage("--against runs the base itself and --compare reads it from a file; give one of the two");
-    if (judging_.against.empty() && !judging_.save_base.empty())
-      fail_usage("--save-base keeps the times of the other binary; give --against as well");
-    if (judging_.against.empty() && judging_.compare.empty() && !judging_.save_verdict.empty())
-      fail_usage("--save-verdict keeps a comparison; give --compare or --against as well");
   }
 
   ExitCode run() {
@@ -231,7 +227,8 @@ void add_judging_options(CLI::App& command, BenchJudging& judging) {
   command.add_option("--budget", judging.budget, "what median and p99 must keep within: 40ms, or a rate: 25fps")
       ->type_name("BUDGET");
   command.add_option("--format", judging.format, "of what is printed: text, json, csv, markdown or google-benchmark")
-      ->check(CLI::IsMember({"text", "json", "csv", "markdown", "google-benchmark"}));
+      ->check(CLI::IsMember({"text", "json", "csv", "markdown", "google-benchmark"}))
+      ->excludes("--json");
   command.add_option("--save-base", judging.save_base, "with --against: result file of the other binary")
       ->type_name("FILE");
   command.add_option("--save-verdict", judging.save_verdict, "file for the comparison (schema headroom.comparison/1)")

@@ -134,7 +134,8 @@ void add_plan_command(CLI::App& app) {
   add_auto_switches(*command, arguments->switches, "lossless");
   add_request_options(*command, arguments->request, arguments->size);
   command->add_flag("--memory", arguments->memory, "show the device memory around every step in place of the program");
-  command->add_flag("--rejections", arguments->rejections, "show why other kernels were not chosen");
+  command->add_flag("--rejections", arguments->rejections, "show why other kernels were not chosen")
+      ->excludes("--memory");
   command->add_flag("--json", arguments->as_json, "machine-readable output");
   command->footer("Example: headroom plan flux-dev --random-weights 0 --opt fast --rejections");
   command->callback([arguments] { print_plan(*arguments); });
