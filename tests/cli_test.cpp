@@ -356,6 +356,15 @@ TEST_F(CliTest, BenchRefusesOptionsThatWouldChangeNothing) {
   expect_error("plan " + fashion_ + " --memory --rejections", 2, HasSubstr("--memory"));
 }
 
+TEST_F(CliTest, ArgumentsThatAreNotExpectedAreNamedInOrder) {
+  expect_error("run no-such-model --stpes 3", 2, HasSubstr("headroom: these arguments were not expected: --stpes 3\n"));
+  expect_error("bench a b c --bogus", 2, HasSubstr("not expected: b c --bogus\n"));
+  expect_error("models --bogus", 2, HasSubstr("headroom: this argument was not expected: --bogus\n"));
+  expect_error("--bogus", 2, HasSubstr("--bogus"));
+  expect_error("run no-such-model --out a --out b --out c", 2, HasSubstr("--out is given 3 times, expected once\n"));
+  expect_error("run no-such-model --out", 2, HasSubstr("--out"));
+}
+
 TEST_F(CliTest, MissingThingsAreNamed) {
   expect_error("bench flux-dev", 1, HasSubstr("--random-weights"));
   if (!fs::exists("/dev/nvidiactl"))  // a build without CUDA, or a machine without a driver

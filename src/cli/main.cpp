@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -8,8 +9,10 @@
 #include <exception>
 #include <new>
 #include <sstream>
+#include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -45,6 +48,21 @@ void tell_output_failed(int error) {
   tell(fmt::format("cannot write to standard output: {}", std::generic_category().message(error)));
 }
 
+/// What is wrong with the command line, in plain words where the library has none.
+std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = app.remaining(true);  // in the order in which they were given
+  if (app.get_subcommands().empty() && !unknown.empty()) return fmt::format("unknown command '{}'", unknown.front());
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
+    return fmt::format("{} not expected: {}", unknown.size() == 1 ? "this argument was" : "these arguments were",
+                       fmt::join(unknown, " "));
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
+    for (const CLI::App* command : app.get_subcommands())
+      for (const CLI::Option* option : command->get_options())
+        if (option->get_items_expected_max() == 1 && option->count() > 1)
+          return fmt::format("{} is given {} times, expected once", option->get_name(), option->count());
+  return error.what();
+}
+
 int run(int argc, char** argv) {
   CLI::App app(kDescription, "headroom");
   app.set_version_flag("--version", [] {
@@ -75,10 +93,8 @@ int run(int argc, char** argv) {
       fmt::print("{}", text.str());
       return static_cast<int>(headroom::ExitCode::kOk);
     }
-    const std::vector<std::string> unknown = app.remaining();
-    const bool no_command = app.get_subcommands().empty() && !unknown.empty();
     tell(fmt::format("{}\nRun `headroom --help` or `headroom COMMAND --help` for what is expected.",
-                     no_command ? fmt::format("unknown command '{}'", unknown.front()) : error.what()));
+                     explain(app, error)));
     return static_cast<int>(headroom::ExitCode::kUsage);
   }
   return static_cast<int>(exit_code);
