@@ -356,6 +356,27 @@ TEST_F(CliTest, BenchRefusesOptionsThatWouldChangeNothing) {
   expect_error("plan " + fashion_ + " --memory --rejections", 2, HasSubstr("--memory"));
 }
 
+TEST_F(CliTest, AnEmptyListIsTheBaselineAndAnEmptyItemAMistake) {
+  const std::string tiny = golden("tiny-guidance").string();
+  EXPECT_THAT(headroom("bench " + tiny + " --token-rows 4 --trials 1 --opt ''").out, HasSubstr("baseline"));
+  const Outcome ladder = headroom("ladder " + tiny + " --token-rows 4 --steps 1 --trials 3 --images 1 --opt '' --out " +
+                                  file("ladder").string());
+  EXPECT_EQ(ladder.code, 0) << ladder.err;
+  EXPECT_EQ(read_results(file("ladder") / "results.json").results.size(), 1U);
+  const std::string sweep = "sweep " + tiny + " --trials 3 --resolution 32 --out " + file("sweep.json").string();
+  EXPECT_EQ(headroom(sweep + " --steps 1 --opt ''").code, 0);
+  EXPECT_THAT(read_results(file("sweep.json")).results.at(0).id, HasSubstr("baseline"));
+  expect_error("convert " + tiny + " --opt '' --out x", 2, HasSubstr("int8"));
+
+  for (const char* list : {"4,,10", "4,", ",4", ",", "''"})
+    expect_error(sweep + " --steps " + list, 2, HasSubstr("--steps: '' is not a whole number from 0 to 10000"));
+  for (const char* list : {",", "arena,,fuse", "arena,"})
+    expect_error("plan " + tiny + " --opt " + list, 2, HasSubstr("unknown switch ''"));
+  expect_error("report x --out y --format png,,html", 2, HasSubstr("--format ''"));
+  expect_error("run " + fashion_ + " --labels 1,", 2, HasSubstr("unknown label ''"));
+  expect_error("run " + fashion_ + " --labels ''", 2, HasSubstr("--labels is empty: expected all"));
+}
+
 TEST_F(CliTest, ArgumentsThatAreNotExpectedAreNamedInOrder) {
   expect_error("run no-such-model --stpes 3", 2, HasSubstr("headroom: these arguments were not expected: --stpes 3\n"));
   expect_error("bench a b c --bogus", 2, HasSubstr("not expected: b c --bogus\n"));

@@ -27,6 +27,7 @@ struct Arguments {
   ImageSize size;
   std::string precision;
   std::string out;
+  bool is_default = true;  ///< no --opt was given
   bool as_json = false;
 };
 
@@ -76,7 +77,7 @@ void ladder(const Arguments& arguments) {
   const Engine engine = open_engine(arguments.model);
   resolve_size(*engine.model, arguments.size, options.request);
   const SwitchRequest asked =
-      SwitchRequest::parse(arguments.switches.list.empty() ? default_switches(engine) : arguments.switches.list);
+      SwitchRequest::parse(arguments.is_default ? default_switches(engine) : arguments.switches.list);
   options.request.images = images_of(options.request, *engine.model);
   options.switches =
       choose_switches(asked, arguments.switches, engine, {.denoise = options.request, .forward = {}}, log).set;
@@ -154,7 +155,10 @@ void add_ladder_command(CLI::App& app) {
       "Example: headroom ladder models/fashion-flux --out out/demo\n"
       "         headroom ladder flux-dev --random-weights 0 --device cuda --steps 8 --token-rows 32 --token-columns 32 "
       "--ends");
-  command->callback([arguments] { ladder(*arguments); });
+  command->callback([arguments, command] {
+    arguments->is_default = command->count("--opt") == 0;
+    ladder(*arguments);
+  });
 }
 
 }  // namespace headroom

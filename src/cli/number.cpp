@@ -9,6 +9,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/error.hpp"
+
 namespace headroom {
 namespace {
 
@@ -39,6 +41,26 @@ std::string check_whole(const std::string& text, Whole low, Whole high) {
 CLI::Validator whole_number(std::int64_t low, std::int64_t high) {
   return {[=](const std::string& text) { return check_whole(text, low, high); },
           fmt::format("INT in [{} - {}]", low, high)};
+}
+
+std::vector<std::string> split_lists(const std::vector<std::string>& lists) {
+  std::vector<std::string> items;
+  for (const std::string& list : lists)
+    for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+      end = list.find(',', begin);
+      items.push_back(list.substr(begin, end - begin));
+    }
+  return items;
+}
+
+std::vector<std::int64_t> parse_whole_numbers(const std::vector<std::string>& lists, std::string_view option,
+                                              std::int64_t low, std::int64_t high) {
+  std::vector<std::int64_t> numbers;
+  for (const std::string& item : split_lists(lists)) {
+    if (const std::string wrong = check_whole(item, low, high); !wrong.empty()) fail_usage("{}: {}", option, wrong);
+    numbers.push_back(std::stoll(item));
+  }
+  return numbers;
 }
 
 CLI::Validator seed_number() {

@@ -2,6 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
 
 /// Checks of options that are numbers, all written in decimal. What they refuse is a usage error that says what is
 /// allowed. CLI::Range lets NaN pass, and CLI11 by itself reads 010 as octal and -1 as the largest unsigned number.
@@ -13,5 +16,12 @@ namespace headroom {
 [[nodiscard]] CLI::Validator seed_number();
 /// A number that is neither infinite nor NaN.
 [[nodiscard]] CLI::Validator real_number(double low, double high);
+
+/// The items of lists separated by commas. Empty ones are among them, which CLI11's own delimiter would drop.
+[[nodiscard]] std::vector<std::string> split_lists(const std::vector<std::string>& lists);
+/// Lists of whole_number(). `option` is named in the usage Error.
+[[nodiscard]] std::vector<std::int64_t> parse_whole_numbers(const std::vector<std::string>& lists,
+                                                            std::string_view option, std::int64_t low,
+                                                            std::int64_t high);
 
 }  // namespace headroom

@@ -37,7 +37,7 @@ void report(const Arguments& arguments) {
   const Log log(arguments.quiet);
   ReportOptions options = arguments.options;
   options.formats.clear();
-  for (const std::string& name : arguments.formats) options.formats.insert(format_of(name));
+  for (const std::string& name : split_lists(arguments.formats)) options.formats.insert(format_of(name));
   const Dataset dataset = Dataset::read(std::vector<fs::path>(arguments.results.begin(), arguments.results.end()));
   make_folder(arguments.out);
   const ReportFiles written = write_report(dataset, arguments.out, options);
@@ -56,7 +56,6 @@ void add_report_command(CLI::App& app) {
       ->required()
       ->type_name("DIR");
   command->add_option("--format", arguments->formats, "of the charts: png, html, svg, separated by commas")
-      ->delimiter(',')
       ->capture_default_str();
   command
       ->add_option("--max-quality-loss", arguments->options.max_quality_loss,

@@ -40,6 +40,7 @@ std::vector<std::int64_t> parse_labels(const std::string& list, const std::vecto
     for (std::size_t i = 0; i < names.size(); ++i) labels.push_back(static_cast<std::int64_t>(i));
     return labels;
   }
+  if (list.empty()) fail_usage("--labels is empty: expected all, or names or numbers of labels separated by commas");
   for (const auto part : std::views::split(list, ',')) {
     const std::string_view item(part.begin(), part.end());
     const auto named = std::ranges::find(names, item);

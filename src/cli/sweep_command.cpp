@@ -149,7 +149,15 @@ void add_sweep_command(CLI::App& app) {
   add_model_arguments(*command, arguments->model);
   const auto add_list = [&](const char* name, std::vector<std::int64_t>& values, const char* what, std::int64_t low,
                             std::int64_t high) {
-    command->add_option(name, values, what)->delimiter(',')->check(whole_number(low, high))->capture_default_str();
+    command
+        ->add_option_function<std::vector<std::string>>(
+            name,
+            [&values, name, low, high](const std::vector<std::string>& lists) {
+              values = parse_whole_numbers(lists, name, low, high);
+            },
+            what)
+        ->type_name(fmt::format("INT in [{} - {}]", low, high))
+        ->default_str(fmt::format("{}", values.front()));
   };
   add_list("--resolution", arguments->grid.resolutions, "pixels each way, separated by commas; 0 is the model's own", 0,
            16'384);
@@ -175,6 +183,8 @@ void add_sweep_command(CLI::App& app) {
       "A sweep that was stopped or killed goes on where it was when it is run again.");
   command->callback([arguments] {
     if (arguments->grid.switches.empty()) arguments->grid.switches = {"baseline"};
+    for (std::string& list : arguments->grid.switches)
+      if (list.empty()) list = "baseline";
     run_sweep(*arguments);
   });
 }
