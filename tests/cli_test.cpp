@@ -287,6 +287,18 @@ TEST_F(CliTest, ConvertWritesAModelThatEveryCommandTakes) {
   EXPECT_FALSE(fs::exists(file("other")));
 }
 
+TEST_F(CliTest, AConversionThatIsInterruptedLeavesNothing) {
+  for (const char* signal : {"TERM", "HUP"}) {
+    const std::string script = "{ " + std::string(HEADROOM_BINARY) +
+                               " convert flux-1024x8+16 --random-weights 0 -q --out " + file("big").string() +
+                               " & while [ ! -e " + file("big").string() +
+                               ".partial.$! ]; do sleep 0.01; done; kill -" + signal + " $!; wait $!; kill -l $?; }";
+    EXPECT_EQ(run(script).out, std::string(signal) + "\n");
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder()))
+      EXPECT_THAT(entry.path().string(), Not(HasSubstr("big"))) << signal;
+  }
+}
+
 TEST_F(CliTest, WrongUsageIsExitCodeTwo) {
   expect_error("", 2, HasSubstr("subcommand"));
   expect_error("paint", 2, HasSubstr("paint"));

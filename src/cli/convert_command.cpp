@@ -2,6 +2,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/interrupt.hpp"
 #include "base/json.hpp"
 #include "base/progress.hpp"
 #include "cli/commands.hpp"
@@ -24,8 +25,12 @@ void convert(const Arguments& arguments) {
   const Engine engine = open_engine(arguments.model);
   Progress progress("converting", static_cast<std::int64_t>(engine.model->checkpoint.tensors().size()),
                     arguments.model.quiet);
-  const Conversion made = convert_checkpoint(*engine.model, *engine.backend, switches, arguments.out,
-                                             [&](std::size_t, std::size_t) { progress.advance(); });
+  const Interruptible until_written;  // what is there of the folder is removed before the program ends
+  const Conversion made =
+      convert_checkpoint(*engine.model, *engine.backend, switches, arguments.out, [&](std::size_t, std::size_t) {
+        Interruptible::check();
+        progress.advance();
+      });
   const double ratio = static_cast<double>(made.bytes) / static_cast<double>(made.fp32_bytes);
   if (arguments.as_json) {
     const nlohmann::json summary = {{"out", arguments.out},          {"bytes", made.bytes},

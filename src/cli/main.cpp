@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/interrupt.hpp"
 #include "base/log.hpp"
 #include "cli/commands.hpp"
 #include "measure/machine.hpp"
@@ -109,6 +111,8 @@ int main(int argc, char** argv) {
     const int code = run(argc, argv);
     if (std::fflush(stdout) == 0) return code;
     tell_output_failed(errno);
+  } catch (const headroom::Interrupted& interrupted) {
+    std::raise(interrupted.signal);  // ends the program as it would have ended at once
   } catch (const headroom::Error& error) {
     tell(error.what());
     return static_cast<int>(error.code());
