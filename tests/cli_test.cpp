@@ -337,6 +337,7 @@ TEST_F(CliTest, NumbersAreReadAsTheyAreWritten) {
       headroom("run " + fashion_ + " --labels 0 --steps 1 --guidance 1e0 --seed 18446744073709551615 --out " +
                file("image.png").string());
   EXPECT_EQ(largest.code, 0) << largest.err;
+  EXPECT_THAT(largest.out, testing::StartsWith("1 image in 1 step of "));
 }
 
 TEST_F(CliTest, BenchRefusesOptionsThatWouldChangeNothing) {
@@ -400,6 +401,12 @@ TEST_F(CliTest, ArgumentsThatAreNotExpectedAreNamedInOrder) {
 
 TEST_F(CliTest, MissingThingsAreNamed) {
   expect_error("bench flux-dev", 1, HasSubstr("--random-weights"));
+  expect_error("bench flux-512x1+1", 1, HasSubstr("--random-weights"));
+  expect_error("bench flux-99999999x1+1 --random-weights 0", 2, HasSubstr("a multiple of 128 up to 65536"));
+  expect_error("bench flux-512x5000+1 --random-weights 0", 1,
+               HasSubstr("flux-512x5000+1: config.json: num_layers is 5000"));
+  expect_error("bench " + fashion_ + " --token-rows 1024 --token-columns 1024", 1,
+               HasSubstr("GiB are needed in one block"));
   if (!fs::exists("/dev/nvidiactl"))  // a build without CUDA, or a machine without a driver
     expect_error("bench " + fashion_ + " --device cuda", 1, AnyOf(HasSubstr("CUDA"), HasSubstr("NVIDIA")));
   expect_error("bench " + folder().string(), 1, HasSubstr("config.json"));
@@ -442,7 +449,14 @@ TEST_F(CliTest, BrokenCheckpointsAreRefusedInOneSentence) {
   fs::remove(weights);
   fs::copy(golden("tiny-guidance") / "diffusion_pytorch_model.safetensors", weights);
   write_file_atomically(tiny / "config.json", std::string_view("{\"_class_name\": \"UNet\"}"));
-  expect_error(bench, 1, HasSubstr("FluxTransformer2DModel"));
+  expect_error(
+      bench, 1,
+      HasSubstr(tiny.string() + ": config.json: _class_name is \"UNet\", expected \"FluxTransformer2DModel\""));
+
+  fs::remove(tiny / "config.json");
+  fs::copy(golden("tiny-guidance") / "config.json", tiny / "config.json");
+  write_file_atomically(tiny / "scheduler_config.json", std::string_view("[]"));
+  expect_error(bench, 1, HasSubstr(tiny.string() + ": scheduler_config.json is an array"));
 }
 
 TEST_F(CliTest, WrongInputsOfForwardAreNamed) {

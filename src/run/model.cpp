@@ -91,9 +91,21 @@ PixelFormat read_pixel_format(const nlohmann::json& json, const FluxConfig& conf
   return pixels;
 }
 
+/// What `read` makes of a file in `folder`; its errors name the file alone and get the folder here.
+template <typename Read>
+auto read_in(const fs::path& folder, Read&& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", folder.string(), error.what()), error.code());
+  }
+}
+
 void read_extras(const fs::path& folder, Model& model) {
-  if (fs::exists(folder / "scheduler_config.json"))
-    model.schedule = parse_flow_match_schedule(read_json(folder / "scheduler_config.json"));
+  if (const fs::path path = folder / "scheduler_config.json"; fs::exists(path)) {
+    const nlohmann::json schedule = read_json(path);
+    model.schedule = read_in(folder, [&] { return parse_flow_match_schedule(schedule); });
+  }
   if (fs::exists(folder / "prompts.safetensors")) model.prompts = read_prompts(folder, model.config);
   if (const fs::path path = folder / "generation_config.json"; fs::exists(path)) {
     const nlohmann::json generation = read_json(path);
@@ -108,7 +120,7 @@ void read_extras(const fs::path& folder, Model& model) {
 Model open_folder(const fs::path& folder, const std::string& name, std::optional<std::uint64_t> random_seed) {
   if (random_seed) {
     const nlohmann::json json = read_json(folder / "config.json");
-    const FluxConfig config = parse_flux_config(json);
+    const FluxConfig config = read_in(folder, [&] { return parse_flux_config(json); });
     Model model{.name = name,
                 .config = config,
                 .checkpoint = Checkpoint::random(json, expected_params(config), *random_seed),
@@ -119,7 +131,7 @@ Model open_folder(const fs::path& folder, const std::string& name, std::optional
     return model;
   }
   Checkpoint checkpoint = Checkpoint::open(folder);
-  const FluxConfig config = parse_flux_config(checkpoint.config());
+  const FluxConfig config = read_in(checkpoint.folder(), [&] { return parse_flux_config(checkpoint.config()); });
   const auto stored = [&](std::string_view tensor) {
     return checkpoint.has(tensor) ? checkpoint.entry(tensor).dtype : DType::kBF16;
   };
@@ -138,11 +150,12 @@ std::optional<nlohmann::json> parse_flux_size(const std::string& name) {
   int end = 0;
   constexpr long kHeadDim = 128;
   constexpr long kMost = 1 << 16;
-  if (std::sscanf(name.c_str(), "flux-%5ldx%5ld+%5ld%n", &width, &layers, &single_layers, &end) != 3 ||
+  if (std::sscanf(name.c_str(), "flux-%18ldx%18ld+%18ld%n", &width, &layers, &single_layers, &end) != 3 ||
       static_cast<std::size_t>(end) != name.size())
     return std::nullopt;
   if (width < kHeadDim || width % kHeadDim != 0 || width > kMost || layers < 1 || single_layers < 1)
-    fail_usage("{}: the width must be a multiple of {} and there must be blocks of both kinds", name, kHeadDim);
+    fail_usage("{}: the width must be a multiple of {} up to {}, and there must be blocks of both kinds", name,
+               kHeadDim, kMost);
   nlohmann::json config = flux_dev_config();
   config["num_attention_heads"] = width / kHeadDim;
   config["num_layers"] = layers;
@@ -152,7 +165,7 @@ std::optional<nlohmann::json> parse_flux_size(const std::string& name) {
 
 /// A model that is a configuration alone.
 Model open_random(const std::string& name, const nlohmann::json& json, std::uint64_t seed) {
-  const FluxConfig config = parse_flux_config(json);
+  const FluxConfig config = read_in(name, [&] { return parse_flux_config(json); });
   return Model{.name = name,
                .config = config,
                .checkpoint = Checkpoint::random(json, expected_params(config), seed),
@@ -202,7 +215,7 @@ Model open_model(const std::string& name_or_folder, std::optional<std::uint64_t>
     return open_random(name_or_folder, flux_dev_config(), *random_seed);
   }
   if (const std::optional<nlohmann::json> config = parse_flux_size(name_or_folder)) {
-    if (!random_seed) fail_usage("{} is a size without a checkpoint: give --random-weights SEED", name_or_folder);
+    if (!random_seed) fail("{} is a size without a checkpoint: give --random-weights SEED", name_or_folder);
     return open_random(name_or_folder, *config, *random_seed);
   }
   if (name_or_folder.find('/') == std::string::npos)

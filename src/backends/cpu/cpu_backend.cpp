@@ -30,8 +30,9 @@ constexpr std::size_t kCheckFrom = std::size_t{64} << 20;
 constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 [[noreturn]] void fail_out_of_memory(std::size_t bytes) {
-  throw OutOfMemory(fmt::format("the CPU is out of memory: {} bytes are needed in one block and {} bytes are available",
-                                bytes, system_memory().available_bytes));
+  throw OutOfMemory(
+      fmt::format("the CPU is out of memory: {:.2f} GiB are needed in one block and {:.2f} GiB are available",
+                  static_cast<double>(bytes) / kGiB, static_cast<double>(system_memory().available_bytes) / kGiB));
 }
 
 /// `bytes` (whole huge pages) mapped at a multiple of the huge page size, or null.

@@ -209,8 +209,10 @@ class Pool {
       std::size_t available = 0, installed = 0;
       check(cudaMemGetInfo(&available, &installed));
       throw OutOfMemory(
-          fmt::format("the GPU is out of memory: {} bytes are needed in one block and {} of its {} bytes are available",
-                      bytes, available, installed));
+          fmt::format("the GPU is out of memory: {:.2f} GiB are needed in one block and {:.2f} of its {:.2f} GiB are "
+                      "available",
+                      static_cast<double>(bytes) / kGiB, static_cast<double>(available) / kGiB,
+                      static_cast<double>(installed) / kGiB));
     }
     check(cudaEventRecord(passed_, stream_));
     bool is_ordered = true;
