@@ -406,7 +406,7 @@ TEST_F(CliTest, MissingThingsAreNamed) {
   expect_error("bench flux-512x5000+1 --random-weights 0", 1,
                HasSubstr("flux-512x5000+1: config.json: num_layers is 5000"));
   expect_error("bench " + fashion_ + " --token-rows 1024 --token-columns 1024", 1,
-               HasSubstr("GiB are needed in one block"));
+               HasSubstr("TiB are needed in one block"));
   if (!fs::exists("/dev/nvidiactl"))  // a build without CUDA, or a machine without a driver
     expect_error("bench " + fashion_ + " --device cuda", 1, AnyOf(HasSubstr("CUDA"), HasSubstr("NVIDIA")));
   expect_error("bench " + folder().string(), 1, HasSubstr("config.json"));

@@ -16,6 +16,7 @@
 
 #include "backends/cpu/cpu_info.hpp"
 #include "base/error.hpp"
+#include "base/format.hpp"
 
 namespace headroom {
 namespace {
@@ -65,8 +66,7 @@ TEST(CpuBackend, OutOfMemorySaysWhatIsNeededAndWhatThereIs) {
       (void)backend->allocate(bytes, MemoryCategory::kWeights);
       FAIL() << "allocated " << bytes << " bytes";
     } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find(std::to_string(bytes) + " bytes are needed"), std::string::npos)
-          << error.what();
+      EXPECT_NE(std::string(error.what()).find(format_bytes(bytes) + " are needed"), std::string::npos) << error.what();
       EXPECT_EQ(error.code(), ExitCode::kError);
     }
   }

@@ -4,9 +4,6 @@
 
 namespace headroom {
 
-/// What messages give memory in.
-inline constexpr double kGiB = 1 << 30;
-
 /// A device or the host has not as much memory as is needed. Whoever tries several sizes may go on with the next.
 class OutOfMemory : public Error {
  public:

@@ -209,8 +209,8 @@ TEST(MeasureCallable, StopsShortOfPrecisionWhenTimeIsUp) {
 }
 
 // The bar of the project: the batches of a callable of about 10 us differ from a bare loop by at most 1%. Both are
-// timed in turn, in trials of equal length, and the quotient of their fastest trials counts, which other programs on the
-// machine disturb least; where it is a busy one, it takes longer until both have had their undisturbed trial.
+// timed in turn, in trials of equal length, and the quotient of their fastest trials counts, which other programs on
+// the machine disturb least; where it is a busy one, it takes longer until both have had their undisturbed trial.
 TEST(MeasureCallable, BiasesShortWorkByAtMostOnePercent) {
   volatile double sink = 1;
   const auto work = [&] {

@@ -11,6 +11,7 @@
 
 #include "backends/cpu/cpu_info.hpp"
 #include "base/error.hpp"
+#include "base/format.hpp"
 #include "base/out_of_memory.hpp"
 #include "base/stream_copy.hpp"
 
@@ -30,9 +31,8 @@ constexpr std::size_t kCheckFrom = std::size_t{64} << 20;
 constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 [[noreturn]] void fail_out_of_memory(std::size_t bytes) {
-  throw OutOfMemory(
-      fmt::format("the CPU is out of memory: {:.2f} GiB are needed in one block and {:.2f} GiB are available",
-                  static_cast<double>(bytes) / kGiB, static_cast<double>(system_memory().available_bytes) / kGiB));
+  throw OutOfMemory(fmt::format("the CPU is out of memory: {} are needed in one block and {} are available",
+                                format_bytes(bytes), format_bytes(system_memory().available_bytes)));
 }
 
 /// `bytes` (whole huge pages) mapped at a multiple of the huge page size, or null.

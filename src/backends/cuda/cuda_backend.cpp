@@ -26,6 +26,7 @@
 #include "backends/cuda/fill_normal.cuh"
 #include "backends/cuda/staging.cuh"
 #include "base/error.hpp"
+#include "base/format.hpp"
 #include "base/out_of_memory.hpp"
 
 namespace headroom {
@@ -209,10 +210,8 @@ class Pool {
       std::size_t available = 0, installed = 0;
       check(cudaMemGetInfo(&available, &installed));
       throw OutOfMemory(
-          fmt::format("the GPU is out of memory: {:.2f} GiB are needed in one block and {:.2f} of its {:.2f} GiB are "
-                      "available",
-                      static_cast<double>(bytes) / kGiB, static_cast<double>(available) / kGiB,
-                      static_cast<double>(installed) / kGiB));
+          fmt::format("the GPU is out of memory: {} are needed in one block and {} of its {} are available",
+                      format_bytes(bytes), format_bytes(available), format_bytes(installed)));
     }
     check(cudaEventRecord(passed_, stream_));
     bool is_ordered = true;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/cuda/gpu_test.hpp"
+#include "base/format.hpp"
 
 namespace headroom {
 namespace {
@@ -251,7 +252,7 @@ TEST_F(CudaBackendTest, OutOfMemorySaysWhatIsNeededAndWhatThereIs) {
       FAIL() << "allocated " << bytes << " bytes";
     } catch (const Error& error) {
       const std::string text = error.what();
-      EXPECT_NE(text.find(std::to_string(bytes) + " bytes are needed"), std::string::npos) << text;
+      EXPECT_NE(text.find(format_bytes(bytes) + " are needed"), std::string::npos) << text;
       EXPECT_NE(text.find("are available"), std::string::npos) << text;
     }
   }
