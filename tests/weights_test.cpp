@@ -9,9 +9,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <random>
 
 #include "base/json.hpp"
+#include "base/test_util.hpp"
 #include "measure/resident_memory.hpp"
 #include "run/compile.hpp"
 #include "run/model.hpp"
@@ -91,9 +91,8 @@ Load load_weights(const Program& program, const fs::path& folder) {
 double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / kMebibyte; }
 
 TEST(WeightFolding, PeaksAtTheFoldedWeightsAndTheLargestOfThem) {
-  const fs::path folder = fs::temp_directory_path() / fmt::format("headroom-weights-{}", std::random_device()());
-  fs::create_directories(folder);
-  ASSERT_NO_FATAL_FAILURE(write_checkpoint(folder));
+  const TempFolder folder;
+  ASSERT_NO_FATAL_FAILURE(write_checkpoint(folder.path()));
   const Target target = make_backend(DeviceKind::kCpu)->properties().target;
   for (const char* switches : {"", "arena,fuse"}) {
     SCOPED_TRACE(*switches == '\0' ? "baseline" : switches);
@@ -103,7 +102,7 @@ TEST(WeightFolding, PeaksAtTheFoldedWeightsAndTheLargestOfThem) {
     // How much of the file the system maps beyond what is read differs from time to time: one load of three must fit.
     Load load;
     for (int attempt = 0; attempt < 3; ++attempt) {
-      load = load_weights(*compiled.program, folder);
+      load = load_weights(*compiled.program, folder.path());
       std::printf("folded %.1f MiB, the largest %.1f MiB: peak %.1f MiB in the backend, %.1f MiB resident\n",
                   mebibytes(load.folded), mebibytes(largest), mebibytes(load.backend_peak),
                   mebibytes(load.resident_peak));
@@ -115,7 +114,6 @@ TEST(WeightFolding, PeaksAtTheFoldedWeightsAndTheLargestOfThem) {
     EXPECT_GE(load.resident_peak, load.folded) << "the measurement missed the weights";
     EXPECT_LE(load.resident_peak, load.folded + largest + 64 * kMebibyte);
   }
-  fs::remove_all(folder);
 }
 
 }  // namespace

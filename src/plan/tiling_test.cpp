@@ -8,6 +8,7 @@
 
 #include "ir/text.hpp"
 #include "plan/plan.hpp"
+#include "plan/test_util.hpp"
 
 namespace headroom {
 namespace {
@@ -172,31 +173,13 @@ void expect_parts_apart(const Program& program) {
 
 TEST(Tiling, PartsTouchNoByteThatAnotherWrites) {
   expect_parts_apart(plan_tiled(2, kCache));
-  // One value's samples are its columns, so what reads it and writes over it by rows is cut elsewhere.
-  const Program mixed = plan_tiled(2, 2 * kCache, R"(graph mixed {
-    input %m: f32[64, 64, 96]
-    %1: f32[64, 64, 96] = silu(%m)
-    %2: f32[64, 64, 96] = transpose(%1) {perm = [1, 0, 2]}
-    %3: f32[64, 64, 96] = softmax(%1)
-    %4: f32[64, 64, 96] = softmax(%2)
-    %5: f32[64, 64, 96] = add(%3, %4)
-    %6: f32[64, 64, 96] = silu(%5)
-    output y = %6
-  })");
+  const Program mixed = plan_tiled(2, 2 * kCache, kMixedSamples);
   EXPECT_EQ(mixed.tiled.size(), 2U);
   expect_parts_apart(mixed);
 }
 
 TEST(Tiling, WhatIsPutOutOutlivesItsTile) {
-  const Program program = plan_tiled(2, kCache, R"(graph out {
-    input %x: f32[8, 64, 96]
-    %1: f32[8, 64, 96] = silu(%x)
-    %2: f32[8, 64, 96] = softmax(%1)
-    %3: f32[8, 64, 96] = silu(%2)
-    %4: f32[8, 64, 96] = add(%3, %1)
-    output y = %4
-    output early = %2
-  })");
+  const Program program = plan_tiled(2, kCache, kEarlyOutput);
   ASSERT_EQ(program.tiled.size(), 1U);
   for (const Output& output : program.graph.outputs()) {
     const int storage = program.places[index_of(output.value)].storage;

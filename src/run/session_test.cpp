@@ -12,6 +12,7 @@
 #include "ir/interpreter.hpp"
 #include "ir/text.hpp"
 #include "plan/plan.hpp"
+#include "plan/test_util.hpp"
 
 namespace headroom {
 namespace {
@@ -246,25 +247,7 @@ TEST_P(TiledSessionTest, TellsEveryLaunchToAnObserverAndHoldsConstantMemory) {
 }
 
 TEST_P(TiledSessionTest, SamplesThatMeetAndWhatIsPutOutEarly) {
-  for (const char* text : {R"(graph mixed {
-         input %x: f32[64, 64, 96]
-         %1: f32[64, 64, 96] = silu(%x)
-         %2: f32[64, 64, 96] = transpose(%1) {perm = [1, 0, 2]}
-         %3: f32[64, 64, 96] = softmax(%1)
-         %4: f32[64, 64, 96] = softmax(%2)
-         %5: f32[64, 64, 96] = add(%3, %4)
-         %6: f32[64, 64, 96] = silu(%5)
-         output y = %6
-       })",
-                           R"(graph out {
-         input %x: f32[8, 64, 96]
-         %1: f32[8, 64, 96] = silu(%x)
-         %2: f32[8, 64, 96] = softmax(%1)
-         %3: f32[8, 64, 96] = silu(%2)
-         %4: f32[8, 64, 96] = add(%3, %1)
-         output y = %4
-         output early = %2
-       })"}) {
+  for (const char* text : {kMixedSamples, kEarlyOutput}) {
     const Graph graph = parse_graph(text);
     Session session(make_program(graph), *backend_);
     ASSERT_FALSE(session.program().tiled.empty());

@@ -1,0 +1,29 @@
+#pragma once
+
+/// What tests of plans and of their sessions share; included by *_test.cpp only.
+namespace headroom {
+
+/// One value's samples are its columns, so what reads it and writes over it by rows is cut elsewhere.
+inline constexpr const char* kMixedSamples = R"(graph mixed {
+  input %x: f32[64, 64, 96]
+  %1: f32[64, 64, 96] = silu(%x)
+  %2: f32[64, 64, 96] = transpose(%1) {perm = [1, 0, 2]}
+  %3: f32[64, 64, 96] = softmax(%1)
+  %4: f32[64, 64, 96] = softmax(%2)
+  %5: f32[64, 64, 96] = add(%3, %4)
+  %6: f32[64, 64, 96] = silu(%5)
+  output y = %6
+})";
+
+/// An output that later steps read too.
+inline constexpr const char* kEarlyOutput = R"(graph out {
+  input %x: f32[8, 64, 96]
+  %1: f32[8, 64, 96] = silu(%x)
+  %2: f32[8, 64, 96] = softmax(%1)
+  %3: f32[8, 64, 96] = silu(%2)
+  %4: f32[8, 64, 96] = add(%3, %1)
+  output y = %4
+  output early = %2
+})";
+
+}  // namespace headroom
