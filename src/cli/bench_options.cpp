@@ -10,35 +10,24 @@ namespace {
 
 enum Subject : unsigned { kModel = 1, kModels = 2, kKernels = 4, kLoad = 8 };
 
+/// Options that not everything that `bench` measures takes.
 struct Use {
-  std::string_view option;
-  unsigned subjects;     ///< that take it
+  unsigned subjects;     ///< that take them
   std::string_view who;  ///< the same in words
+  std::vector<std::string> options;
 };
-constexpr std::string_view kWithModel = "a model and the suite `models`";
-constexpr std::string_view kTimed = "a model and the suites `models` and `kernels`";
-constexpr std::string_view kNamed = "the suites `models` and `kernels`";
-/// All others are for everything that `bench` measures.
-constexpr std::array<Use, 20> kUses = {{{"--opt", kModel | kModels, kWithModel},
-                                        {"--auto-seconds", kModel | kModels, kWithModel},
-                                        {"--max-error", kModel | kModels, kWithModel},
-                                        {"--auto-refresh", kModel | kModels, kWithModel},
-                                        {"--baseline", kModel | kModels, kWithModel},
-                                        {"--random-weights", kModel | kModels, kWithModel},
-                                        {"--batch", kModel | kModels, kWithModel},
-                                        {"--token-rows", kModel | kModels, kWithModel},
-                                        {"--token-columns", kModel | kModels, kWithModel},
-                                        {"--text-tokens", kModel | kModels, kWithModel},
-                                        {"--height", kModel | kModels, kWithModel},
-                                        {"--width", kModel | kModels, kWithModel},
-                                        {"--trials", kModel | kModels, kWithModel},
-                                        {"--precision", kModel | kModels, kWithModel},
-                                        {"--first-step", kModel | kModels, kWithModel},
-                                        {"--cold", kModel | kModels | kKernels, kTimed},
-                                        {"--max-seconds", kModel | kModels | kKernels, kTimed},
-                                        {"--turns", kKernels, "the suite `kernels`"},
-                                        {"--filter", kModels | kKernels, kNamed},
-                                        {"--list", kModels | kKernels, kNamed}}};
+const std::array<Use, 4>& uses() {
+  static const std::array<Use, 4> kUses = {
+      {{kModel | kModels,
+        "a model and the suite `models`",
+        {"--opt", "--auto-seconds", "--max-error", "--auto-refresh", "--baseline", "--random-weights", "--batch",
+         "--token-rows", "--token-columns", "--text-tokens", "--height", "--width", "--trials", "--precision",
+         "--first-step"}},
+       {kModel | kModels | kKernels, "a model and the suites `models` and `kernels`", {"--cold", "--max-seconds"}},
+       {kKernels, "the suite `kernels`", {"--turns"}},
+       {kModels | kKernels, "the suites `models` and `kernels`", {"--filter", "--list"}}}};
+  return kUses;
+}
 
 Subject subject_of(const std::string& what) {
   if (what == "models") return kModels;
@@ -63,10 +52,11 @@ void check_comparison_options(const CLI::App& command) {
 
 void check_bench_options(const CLI::App& command, const std::string& what) {
   const Subject subject = subject_of(what);
-  for (const Use& use : kUses)
-    if (command.count(std::string(use.option)) > 0 && (use.subjects & subject) == 0)
-      fail_usage("{} would change nothing of `bench {}`: it is for {}", use.option, what.empty() ? "--list" : what,
-                 use.who);
+  for (const Use& use : uses())
+    for (const std::string& option : use.options)
+      if (command.count(option) > 0 && (use.subjects & subject) == 0)
+        fail_usage("{} would change nothing of `bench {}`: it is for {}", option, what.empty() ? "--list" : what,
+                   use.who);
   check_comparison_options(command);
 }
 
