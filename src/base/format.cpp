@@ -52,4 +52,8 @@ std::string format_bytes(std::uint64_t bytes) {
   return fmt::format("{} {}", format_significant(value / unit.size), unit.name);
 }
 
+std::string format_count(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 }  // namespace headroom

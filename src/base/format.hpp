@@ -15,6 +15,9 @@ namespace headroom {
 /// Memory in binary units: "512 B", "12.3 MiB".
 [[nodiscard]] std::string format_bytes(std::uint64_t bytes);
 
+/// A number of things: "1 step", "4 steps", for nouns that take an s.
+[[nodiscard]] std::string format_count(std::int64_t count, std::string_view noun);
+
 struct Unit {
   double size;  ///< in the base unit
   std::string_view name;

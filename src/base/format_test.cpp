@@ -38,5 +38,11 @@ TEST(FormatBytes, UsesBinaryUnits) {
   EXPECT_EQ(format_bytes(std::uint64_t{141} << 30U), "141 GiB");
 }
 
+TEST(FormatCount, OfOneIsSingular) {
+  EXPECT_EQ(format_count(0, "step"), "0 steps");
+  EXPECT_EQ(format_count(1, "step"), "1 step");
+  EXPECT_EQ(format_count(28, "step"), "28 steps");
+}
+
 }  // namespace
 }  // namespace headroom

@@ -62,7 +62,7 @@ struct Engine {
 
 /// Says which switches were asked for and could not apply, one line each with the reason.
 void report_declined(const Log& log, const std::vector<Declined>& declined);
-/// The same of results that other processes measured: a line for each name, switch and reason.
+/// The same of results: a line for each name, switch and reason.
 void report_declined(const Log& log, std::span<const Result> results);
 
 }  // namespace headroom

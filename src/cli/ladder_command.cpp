@@ -85,11 +85,8 @@ void ladder(const Arguments& arguments) {
   Ladder climbed = climb(*engine.model, *engine.backend, options, [&](const LadderProgress& at) { progress.show(at); });
 
   ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = climbed.plans, .results = {}};
-  for (const Rung& rung : climbed.rungs) {
-    for (const DeclinedSwitch& declined : rung.result.configuration.declined)
-      log.info("{}: switch {} declined: {}", rung.name, declined.name, declined.reason);
-    file.results.push_back(rung.result);
-  }
+  for (const Rung& rung : climbed.rungs) file.results.push_back(rung.result);
+  report_declined(log, file.results);
   if (arguments.as_json)
     fmt::print("{}\n", dump_json(to_json(file), 2));
   else

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/format.hpp"
 #include "base/json.hpp"
 #include "base/progress.hpp"
 #include "cli/auto.hpp"
@@ -65,11 +66,6 @@ std::vector<ImageRequest> make_requests(const std::vector<std::int64_t>& labels,
   return requests;
 }
 
-/// "1 image", "4 images"
-std::string count(std::size_t number, std::string_view what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
-}
-
 void run(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
@@ -116,8 +112,8 @@ void run(const Arguments& arguments) {
                                     {"out", arguments.out}};
     fmt::print("{}\n", dump_json(summary, 2));
   } else {
-    fmt::print("{} in {} of {}: {} an image; wrote {}\n", count(requests.size(), "image"),
-               count(step_ms.size(), "step"), format_ms(steps_ms / static_cast<double>(step_ms.size())),
+    fmt::print("{} in {} of {}: {} an image; wrote {}\n", format_count(std::ssize(requests), "image"),
+               format_count(std::ssize(step_ms), "step"), format_ms(steps_ms / static_cast<double>(step_ms.size())),
                format_ms(total_ms / static_cast<double>(requests.size())), arguments.out);
   }
 }

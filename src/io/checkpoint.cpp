@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/format.hpp"
 #include "base/hash.hpp"
 #include "base/json.hpp"
 #include "base/random.hpp"
@@ -292,8 +293,8 @@ std::vector<std::string> check_params(const Checkpoint& checkpoint, std::span<co
   std::vector<std::string> sentences;
   const auto report = [&](std::string_view verb, std::string_view kind, const std::vector<std::string>& names) {
     if (names.empty()) return;
-    sentences.push_back(fmt::format("{} {} {} tensor{} {}: {}", checkpoint.description(), verb, names.size(),
-                                    names.size() == 1 ? "" : "s", kind, join_some(names)));
+    sentences.push_back(fmt::format("{} {} {} {}: {}", checkpoint.description(), verb,
+                                    format_count(std::ssize(names), "tensor"), kind, join_some(names)));
   };
   report("lacks", "that the model needs", missing);
   report("has", "that the model does not know", unexpected);

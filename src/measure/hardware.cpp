@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "measure/table.hpp"
+#include "base/format.hpp"
 
 namespace headroom {
 namespace {
@@ -11,7 +11,7 @@ std::string describe_cpu(const Machine& machine) {
   std::string text = machine.cpu;
   if (machine.cpu_isa) text += fmt::format(" ({})", *machine.cpu_isa);
   text += machine.allowed_cores == machine.logical_cores
-              ? fmt::format(", {} core{}", machine.logical_cores, machine.logical_cores == 1 ? "" : "s")
+              ? ", " + format_count(machine.logical_cores, "core")
               : fmt::format(", {} of {} cores", machine.allowed_cores, machine.logical_cores);
   return text + ", " + format_bytes(static_cast<std::uint64_t>(machine.memory_bytes));
 }
@@ -25,7 +25,7 @@ std::string describe_hardware(const Machine& machine, const Configuration& confi
   }
   std::string where = configuration.device == "cpu" ? describe_cpu(machine) : configuration.device;
   if (!configuration.threads) return where;
-  return fmt::format("{}, {} thread{}", where, *configuration.threads, *configuration.threads == 1 ? "" : "s");
+  return fmt::format("{}, {}", where, format_count(*configuration.threads, "thread"));
 }
 
 }  // namespace headroom

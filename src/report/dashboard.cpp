@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/format.hpp"
 #include "measure/table.hpp"
 #include "report/dashboard_table.hpp"
 #include "report/deploy.hpp"
@@ -15,10 +16,6 @@
 
 namespace headroom {
 namespace {
-
-std::string plural(std::size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 std::string factor_text(const std::optional<Estimate>& factor) {
   if (!factor) return "not known";
@@ -240,7 +237,8 @@ std::string header(const Dataset& dataset) {
       "<nav aria-label=\"Sections\"><a href=\"#key-figures\">Key figures</a> <a href=\"#charts\">Charts</a> <a "
       "href=\"#measurements\">Measurements</a> "
       "<a href=\"#machine\">Machine</a> <a href=\"#deploy\">What to deploy</a></nav>\n</header>\n",
-      plural(dataset.measurements().size(), "result"), plural(dataset.scenarios().size(), "work"), escape_html(when));
+      format_count(std::ssize(dataset.measurements()), "result"), format_count(std::ssize(dataset.scenarios()), "work"),
+      escape_html(when));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/format.hpp"
 #include "measure/table.hpp"
 #include "report/html.hpp"
 
@@ -24,10 +25,6 @@ double width_of(const std::vector<std::string>& names, double font_size) {
   std::size_t longest = 1;
   for (const std::string& name : names) longest = std::max(longest, display_width(name));
   return std::ceil(0.66 * font_size * static_cast<double>(longest)) + 4;
-}
-
-std::string plural(std::size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 /// What declined in what is drawn, each switch once for each reason.
@@ -257,9 +254,9 @@ std::vector<std::string> notes_on(const Scenario& scenario, const std::vector<co
     else
       notes.push_back(fmt::format("Results are tagged {}.", tag));
   }
-  if (const std::size_t older = scenario.all.size() - scenario.current.size(); older > 0)
+  if (const std::int64_t older = std::ssize(scenario.all) - std::ssize(scenario.current); older > 0)
     notes.push_back(fmt::format("The latest of each configuration is drawn; {} of the same {} in the table.",
-                                plural(older, "earlier measurement"), older == 1 ? "is" : "are"));
+                                format_count(older, "earlier measurement"), older == 1 ? "is" : "are"));
   return notes;
 }
 

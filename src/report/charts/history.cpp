@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "base/format.hpp"
 #include "report/charts/charts.hpp"
 #include "report/option.hpp"
 
@@ -125,16 +126,15 @@ Drawn history(const Dataset& dataset) {
   Drawn drawn;
   for (const Scenario& scenario : dataset.scenarios())
     for (const Track& track : tracks_of(scenario)) {
-      const std::size_t steps = track.steps.size();
       drawn.charts.push_back(
           {.file = numbered("history", drawn.charts.size()),
            .title = fmt::format("{} over revisions", track.label),
            .subtitle = subtitle_of(scenario),
            .option = draw(track),
            .notes = {
-               fmt::format("{} step{} found (E-divisive with means, p at most 5%; fewer than 8 points cannot show "
+               fmt::format("{} found (E-divisive with means, p at most 5%; fewer than 8 points cannot show "
                            "one). Green is faster, purple slower; the dashed line is the level from step to step.",
-                           steps, steps == 1 ? "" : "s"),
+                           format_count(std::ssize(track.steps), "step")),
                "Measured one after the other, not side by side: a machine's own drift counts as a step."}});
     }
   drawn.left_out =
