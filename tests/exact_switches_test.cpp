@@ -10,10 +10,10 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "base/test_util.hpp"
 #include "run/compile.hpp"
 #include "run/generator.hpp"
 #include "run/model.hpp"
-#include "source_dir.hpp"
 
 namespace headroom {
 namespace {
@@ -46,7 +46,7 @@ class ExactSwitchesTest : public testing::TestWithParam<Case> {
     } catch (const Error& error) {
       GTEST_SKIP() << error.what();
     }
-    model_ = std::make_unique<Model>(open_model((source_dir() / GetParam().model).string()));
+    model_ = std::make_unique<Model>(open_model((source_dir(HEADROOM_SOURCE_DIR) / GetParam().model).string()));
     weights_ = std::make_unique<WeightStore>(*backend_, model_->checkpoint);
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <stdexcept>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -21,13 +22,45 @@ Builder::Scope::Scope(Builder& builder, std::string_view name) : builder_(builde
 
 Builder::Scope::~Scope() { builder_.path_.resize(length_); }
 
+Builder::Scope Builder::block(std::string_view name) {
+  graph_.add_block(path_.empty() ? std::string(name) : fmt::format("{}.{}", path_, name));
+  return Scope(*this, name);
+}
+
 Builder::Loop::Loop(Builder& builder, std::int64_t trip_count, std::string counter_name)
     : builder_(builder), outer_(builder.region_) {
-  builder_.region_ = builder_.graph_.add_loop(outer_, trip_count, std::move(counter_name));
-  counter_ = builder_.graph_.regions()[static_cast<std::size_t>(builder_.region_)].counter;
+  region_ = builder_.region_ = builder_.graph_.add_loop(outer_, trip_count, std::move(counter_name));
+  counter_ = builder_.graph_.region(region_).counter;
 }
 
 Builder::Loop::~Loop() { builder_.region_ = outer_; }
+
+std::vector<ValueId> Builder::build_branch(RegionId region, const Branch& branch) {
+  const RegionId outer = std::exchange(region_, region);
+  std::vector<ValueId> yields = branch();
+  region_ = outer;
+  return yields;
+}
+
+std::vector<ValueId> Builder::select(ValueId predicate, const Branch& then, const Branch& otherwise) {
+  const RegionId region = graph_.add_then(region_, predicate);
+  const std::vector<ValueId> yields = build_branch(region, then);
+  return add_results(region, yields, build_branch(graph_.add_else(region), otherwise));
+}
+
+std::vector<ValueId> Builder::run_if(ValueId predicate, const Branch& then, const std::vector<ValueId>& instead) {
+  const RegionId region = graph_.add_then(region_, predicate);
+  return add_results(region, build_branch(region, then), instead);
+}
+
+std::vector<ValueId> Builder::add_results(RegionId region, const std::vector<ValueId>& yields,
+                                          const std::vector<ValueId>& others) {
+  HR_CHECK_EQ(yields.size(), others.size());
+  std::vector<ValueId> results;
+  for (std::size_t i = 0; i < yields.size(); ++i)
+    results.push_back(graph_.add_region_result(region, yields[i], others[i]));
+  return results;
+}
 
 ValueId Builder::param(std::string_view name, TensorType type) {
   std::string full_name = path_.empty() ? std::string(name) : fmt::format("{}.{}", path_, name);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,6 +35,8 @@ class Builder {
     std::size_t length_;
   };
   Scope scope(std::string_view name) { return Scope(*this, name); }
+  /// The same for one of the blocks that a model is a row of.
+  Scope block(std::string_view name);
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   void set_path(std::string path) { path_ = std::move(path); }
   [[nodiscard]] RegionId region() const noexcept { return region_; }
@@ -47,15 +50,31 @@ class Builder {
     Loop(const Loop&) = delete;
     Loop& operator=(const Loop&) = delete;
     [[nodiscard]] ValueId counter() const noexcept { return counter_; }
+    /// What `value` is at the end of the last iteration, to be read after the loop.
+    [[nodiscard]] ValueId yield(ValueId value) const { return builder_.graph_.add_region_result(region_, value); }
 
    private:
     Builder& builder_;
     RegionId outer_;
+    RegionId region_;
     ValueId counter_;
   };
   Loop loop(std::int64_t trip_count, std::string counter_name) {
     return Loop(*this, trip_count, std::move(counter_name));
   }
+
+  /// Nodes that a branch builds, and the values that it yields.
+  using Branch = std::function<std::vector<ValueId>()>;
+  /// An `if`: where `predicate`, a bool scalar, is true what `then` builds runs, else what `otherwise` builds. Returns,
+  /// for each value that they yield, the one of the branch that ran.
+  std::vector<ValueId> select(ValueId predicate, const Branch& then, const Branch& otherwise);
+  /// The same without an else: where the branch does not run, the results are the values `instead`.
+  std::vector<ValueId> run_if(ValueId predicate, const Branch& then, const std::vector<ValueId>& instead = {});
+
+  /// At the end of the current region's run, or of its iteration, `next` becomes what `state` reads.
+  void set_next(ValueId state, ValueId next) { graph_.set_next(state, next, region_); }
+  /// The value as it is now: of a state that a closed region updates, that region's result.
+  [[nodiscard]] ValueId read(ValueId value) { return graph_.read_after(value, region_); }
 
   /// The param `name` below the current path, declared on first use; a second use must ask for the same type.
   ValueId param(std::string_view name, TensorType type);
@@ -107,6 +126,10 @@ class Builder {
                             std::vector<std::pair<std::string_view, Attribute>> attributes = {});
 
  private:
+  std::vector<ValueId> build_branch(RegionId region, const Branch& branch);
+  std::vector<ValueId> add_results(RegionId region, const std::vector<ValueId>& yields,
+                                   const std::vector<ValueId>& others);
+
   Graph& graph_;
   std::string path_;
   RegionId region_ = kTopRegion;

@@ -12,7 +12,7 @@ Graph::Graph(std::string name) : name_(std::move(name)), regions_{Region{}} {}
 
 ValueId Graph::add_value(ValueKind kind, std::string name, TensorType type) {
   for (const std::int64_t extent : type.shape.dims()) HR_CHECK_LE(1, extent);
-  if (kind != ValueKind::kResult && find(kind, name) != kNoValue) {
+  if (!name.empty() && find(kind, name) != kNoValue) {
     throw std::logic_error(fmt::format("the graph {} has two values of one kind called \"{}\"", name_, name));
   }
   values_.push_back(Value{kind, std::move(name), type});
@@ -30,12 +30,68 @@ ValueId Graph::add_state(std::string name, TensorType type) {
 }
 ValueId Graph::add_result(TensorType type) { return add_value(ValueKind::kResult, {}, type); }
 
+RegionId Graph::add_region(Region region) {
+  HR_CHECK(region.parent >= 0 && index_of(region.parent) < regions_.size());
+  regions_.push_back(std::move(region));
+  return static_cast<RegionId>(regions_.size() - 1);
+}
+
 RegionId Graph::add_loop(RegionId parent, std::int64_t trip_count, std::string counter_name) {
-  HR_CHECK(parent >= 0 && static_cast<std::size_t>(parent) < regions_.size());
   HR_CHECK_LE(1, trip_count);
   const ValueId counter = add_value(ValueKind::kCounter, std::move(counter_name), TensorType{DType::kI32, Shape{}});
-  regions_.push_back(Region{RegionKind::kLoop, parent, trip_count, counter});
-  return static_cast<RegionId>(regions_.size() - 1);
+  return add_region({.kind = RegionKind::kLoop, .parent = parent, .trip_count = trip_count, .counter = counter});
+}
+
+RegionId Graph::add_then(RegionId parent, ValueId predicate) {
+  return add_region({.kind = RegionKind::kThen, .parent = parent, .predicate = predicate});
+}
+
+RegionId Graph::add_else(RegionId then) {
+  HR_CHECK(region(then).kind == RegionKind::kThen && region(then).branch == kNoRegion);
+  const RegionId branch = add_region({.kind = RegionKind::kElse, .parent = region(then).parent, .branch = then});
+  regions_[index_of(then)].branch = branch;
+  return branch;
+}
+
+ValueId Graph::add_region_result(RegionId region, ValueId from, ValueId otherwise) {
+  HR_CHECK((this->region(region).kind == RegionKind::kThen) == (otherwise != kNoValue));
+  for (const RegionResult& known : this->region(region).results)
+    if (known.from == from && known.otherwise == otherwise) return known.value;
+  const ValueId value = add_value(ValueKind::kRegionResult, {}, type(from));
+  regions_[index_of(region)].results.push_back({.value = value, .from = from, .otherwise = otherwise});
+  return value;
+}
+
+ValueId Graph::read_after(ValueId value, RegionId region) {
+  if (this->value(value).kind != ValueKind::kState) return value;
+  const auto next_in = [&](RegionId updated) {
+    const auto update = std::ranges::find_if(state_updates_, [&](const StateUpdate& candidate) {
+      return candidate.value == value && candidate.region == updated;
+    });
+    return update == state_updates_.end() ? kNoValue : update->next;
+  };
+  const auto update = std::ranges::find(state_updates_, value, &StateUpdate::value);
+  if (update == state_updates_.end() || is_within(*this, region, update->region)) return value;
+  RegionId updated = update->region;
+  ValueId last = update->next;
+  while (!is_within(*this, region, updated)) {
+    const Region& closed = this->region(updated);
+    if (closed.branch != kNoRegion && is_within(*this, region, closed.branch)) return value;  // in the other branch
+    if (closed.kind == RegionKind::kLoop) {
+      last = add_region_result(updated, last);
+    } else {
+      const RegionId then = closed.kind == RegionKind::kThen ? updated : closed.branch;
+      const RegionId other = this->region(then).branch;
+      const auto next_or_old = [&](RegionId branch) {
+        if (branch == updated) return last;
+        const ValueId next = branch == kNoRegion ? kNoValue : next_in(branch);
+        return next == kNoValue ? value : next;
+      };
+      last = add_region_result(then, next_or_old(then), next_or_old(other));
+    }
+    updated = closed.parent;
+  }
+  return last;
 }
 
 Node Graph::make_node(Op op, std::vector<ValueId> inputs, Attributes attributes, std::string path, RegionId region) {
@@ -68,16 +124,30 @@ void Graph::add_output(std::string name, ValueId value) {
   outputs_.push_back(Output{std::move(name), value});
 }
 
+void Graph::add_block(std::string path) {
+  if (path.empty() || std::ranges::find(blocks_, path) != blocks_.end())
+    throw std::logic_error(fmt::format("the graph {} has two blocks at \"{}\", or one without a path", name_, path));
+  blocks_.push_back(std::move(path));
+}
+
 void Graph::set_next(ValueId state, ValueId next, RegionId region) {
   HR_CHECK(value(state).kind == ValueKind::kState);
   HR_CHECK_LT(index_of(next), values_.size());
-  HR_CHECK(region >= 0 && static_cast<std::size_t>(region) < regions_.size());
-  const auto earlier = std::ranges::find(state_updates_, state, &StateUpdate::value);
+  HR_CHECK(region >= 0 && index_of(region) < regions_.size());
+  const RegionId branch = regions_[index_of(region)].branch;
+  const auto earlier = std::ranges::find_if(state_updates_, [&](const StateUpdate& update) {
+    return update.value == state && (branch == kNoRegion || update.region != branch);
+  });
   if (earlier != state_updates_.end()) {
     *earlier = StateUpdate{state, next, region};
   } else {
     state_updates_.push_back(StateUpdate{state, next, region});
   }
+}
+
+const Region& Graph::region(RegionId id) const {
+  HR_CHECK(id >= 0 && index_of(id) < regions_.size());
+  return regions_[index_of(id)];
 }
 
 const Value& Graph::value(ValueId id) const {
@@ -94,20 +164,31 @@ std::vector<ValueId> Graph::values_of(ValueKind kind) const {
 }
 
 ValueId Graph::find(ValueKind kind, std::string_view name) const {
-  if (kind == ValueKind::kResult) return kNoValue;
+  if (kind == ValueKind::kResult || kind == ValueKind::kRegionResult) return kNoValue;
   const auto found = std::ranges::find_if(values_, [&](const Value& v) { return v.kind == kind && v.name == name; });
   return found == values_.end() ? kNoValue : static_cast<ValueId>(found - values_.begin());
 }
 
 void Graph::replace_uses(ValueId from, ValueId to) {
   HR_CHECK_LT(index_of(to), values_.size());
+  const auto replace = [&](ValueId& read) {
+    if (read == from) read = to;
+  };
   for (Node& node : nodes_) std::ranges::replace(node.inputs, from, to);
-  for (Output& output : outputs_) {
-    if (output.value == from) output.value = to;
+  for (Output& output : outputs_) replace(output.value);
+  for (StateUpdate& update : state_updates_) replace(update.next);
+  for (Region& region : regions_) {
+    replace(region.predicate);
+    for (RegionResult& result : region.results) {
+      replace(result.from);
+      replace(result.otherwise);
+    }
   }
-  for (StateUpdate& update : state_updates_) {
-    if (update.next == from) update.next = to;
-  }
+}
+
+void Graph::drop_region_results(const std::vector<bool>& is_read) {
+  for (Region& region : regions_)
+    std::erase_if(region.results, [&](const RegionResult& result) { return !is_read[index_of(result.value)]; });
 }
 
 void Graph::set_dtype(ValueId id, DType dtype) {
@@ -115,13 +196,41 @@ void Graph::set_dtype(ValueId id, DType dtype) {
   values_[index_of(id)].type.dtype = dtype;
 }
 
+bool is_within(const Graph& graph, RegionId inner, RegionId outer) {
+  while (inner > outer) inner = graph.region(inner).parent;  // a parent's id is smaller than its child's
+  return inner == outer;
+}
+
+bool reads_alike(const Graph& graph, ValueId value, RegionId inner, RegionId outer) {
+  if (graph.value(value).kind != ValueKind::kState) return true;
+  for (RegionId around = inner; around != outer; around = graph.region(around).parent) {
+    if (graph.region(around).kind != RegionKind::kLoop) continue;
+    for (const StateUpdate& update : graph.state_updates())
+      if (update.value == value && is_within(graph, update.region, around)) return false;
+  }
+  return true;
+}
+
+std::vector<ValueId> reads_beside_nodes(const Graph& graph) {
+  std::vector<ValueId> reads;
+  for (const Output& output : graph.outputs()) reads.push_back(output.value);
+  for (const StateUpdate& update : graph.state_updates()) reads.push_back(update.next);
+  for (const Region& region : graph.regions()) {
+    if (region.predicate != kNoValue) reads.push_back(region.predicate);
+    for (const RegionResult& result : region.results) {
+      reads.push_back(result.from);
+      if (result.otherwise != kNoValue) reads.push_back(result.otherwise);
+    }
+  }
+  return reads;
+}
+
 std::vector<int> count_uses(const Graph& graph) {
   std::vector<int> uses(graph.value_count(), 0);
   for (const Node& node : graph.nodes()) {
     for (const ValueId input : node.inputs) ++uses[index_of(input)];
   }
-  for (const Output& output : graph.outputs()) ++uses[index_of(output.value)];
-  for (const StateUpdate& update : graph.state_updates()) ++uses[index_of(update.next)];
+  for (const ValueId read : reads_beside_nodes(graph)) ++uses[index_of(read)];
   return uses;
 }
 
@@ -142,6 +251,14 @@ std::vector<bool> find_weight_values(const Graph& graph) {
     for (const ValueId result : node.results) is_weight[index_of(result)] = from_weights && !node.inputs.empty();
   }
   return is_weight;
+}
+
+int block_of(const Graph& graph, const Node& node) {
+  const auto holds_node = [&](std::string_view block) {
+    return node.path.starts_with(block) && (node.path.size() == block.size() || node.path[block.size()] == '.');
+  };
+  const auto found = std::ranges::find_if(graph.blocks(), holds_node);
+  return found == graph.blocks().end() ? -1 : static_cast<int>(found - graph.blocks().begin());
 }
 
 std::string describe(const Node& node) {

@@ -33,31 +33,46 @@ struct TensorType {
 };
 
 enum class ValueKind : std::uint8_t {
-  kInput,    ///< given by the caller for each run
-  kParam,    ///< from the checkpoint, by name
-  kState,    ///< read on entry of its region, written on exit, outlives the run
-  kCounter,  ///< the iteration number of a loop: i32 scalar, 0 first
-  kResult,   ///< of a node
+  kInput,         ///< given by the caller for each run
+  kParam,         ///< from the checkpoint, by name
+  kState,         ///< read on entry of its region, written on exit, outlives the run
+  kCounter,       ///< the iteration number of a loop: i32 scalar, 0 first
+  kResult,        ///< of a node
+  kRegionResult,  ///< of a region, for what stands after it
 };
 
 struct Value {
   ValueKind kind = ValueKind::kResult;
-  std::string name;  ///< of an input, param, state or counter; empty for results
+  std::string name;  ///< of an input, param, state or counter; results have none
   TensorType type;
 };
 
 /// Where a node runs. Region 0 is the straight line of the whole program; others nest in it.
 using RegionId = std::int32_t;
 inline constexpr RegionId kTopRegion = 0;
+inline constexpr RegionId kNoRegion = -1;
+[[nodiscard]] constexpr std::size_t index_of(RegionId id) { return static_cast<std::size_t>(id); }
 
-enum class RegionKind : std::uint8_t { kStraight, kLoop };
+enum class RegionKind : std::uint8_t { kStraight, kLoop, kThen, kElse };
 
-/// A stretch of the schedule: the top line, or a loop that runs its nodes trip_count times.
+/// A value that a region returns to its parent: of a loop, what `from` was at the end of the last iteration; of an
+/// `if`, `from` where the then branch ran, and else `otherwise`.
+struct RegionResult {
+  ValueId value = kNoValue;  ///< of kind kRegionResult; exists after the region, in its parent
+  ValueId from = kNoValue;
+  ValueId otherwise = kNoValue;  ///< of an `if`: from its else branch, or from outside where it has none
+};
+
+/// A stretch of the schedule: the top line; a loop that runs its nodes trip_count times; or a branch of an `if`, which
+/// is a region `kThen` and, where there is an else, a region `kElse` whose nodes follow at once.
 struct Region {
   RegionKind kind = RegionKind::kStraight;
-  RegionId parent = -1;
+  RegionId parent = kNoRegion;
   std::int64_t trip_count = 1;
-  ValueId counter = kNoValue;  ///< of a loop
+  ValueId counter = kNoValue;              ///< of a loop
+  ValueId predicate = kNoValue;            ///< of a then: bool scalar; it runs where this is true
+  RegionId branch = kNoRegion;             ///< of a then: its else, if it has one; of an else: its then
+  std::vector<RegionResult> results = {};  ///< of a loop, or of an `if` by its then
 };
 
 /// One operation. Nodes are in schedule order; a region's nodes are contiguous (its nested regions included).
@@ -70,7 +85,8 @@ struct Node {
   RegionId region = kTopRegion;
 };
 
-/// A state's value on exit: at the end of each iteration of `region`, `next` becomes what `value` reads.
+/// A state's value on exit: at the end of each run of `region`, or of each iteration, `next` becomes what `value`
+/// reads. All updates of a region take effect together.
 struct StateUpdate {
   ValueId value = kNoValue;
   ValueId next = kNoValue;
@@ -97,6 +113,16 @@ class Graph {
 
   /// Opens a loop region under `parent` and declares its counter, called `counter_name`.
   RegionId add_loop(RegionId parent, std::int64_t trip_count, std::string counter_name);
+  /// Opens the branch of an `if` under `parent` that runs where `predicate`, a bool scalar, is true.
+  RegionId add_then(RegionId parent, ValueId predicate);
+  /// Opens the other branch.
+  RegionId add_else(RegionId then);
+  /// Makes what `from` is at the end of a loop, or of an `if` by its then, a value of the parent; `otherwise` is that
+  /// of an `if` whose then did not run. The same again gives the same value.
+  ValueId add_region_result(RegionId region, ValueId from, ValueId otherwise = kNoValue);
+  /// The value that a read of `value` in `region` means after all that has been built: `value` itself, or, of a state
+  /// that a closed region has updated, that region's result, which is made where it does not exist.
+  ValueId read_after(ValueId value, RegionId region);
 
   /// Makes a node's result values, inferring their types, without scheduling it: rewrites put nodes in place by
   /// themselves. Throws Error where the inputs do not fit the op.
@@ -108,7 +134,9 @@ class Graph {
   ValueId add_result(TensorType type);
 
   void add_output(std::string name, ValueId value);
-  /// At the end of each iteration of `region`, `next` becomes the value of `state`.
+  /// Says that the module at `path` is one of the blocks that the model is a row of, the next in their order.
+  void add_block(std::string path);
+  /// At the end of each run or iteration of `region`, `next` becomes the value of `state`.
   void set_next(ValueId state, ValueId next, RegionId region);
 
   [[nodiscard]] const Value& value(ValueId id) const;
@@ -116,6 +144,10 @@ class Graph {
   [[nodiscard]] std::size_t value_count() const noexcept { return values_.size(); }
   [[nodiscard]] std::span<const Node> nodes() const noexcept { return nodes_; }
   [[nodiscard]] std::span<const Region> regions() const noexcept { return regions_; }
+  [[nodiscard]] const Region& region(RegionId id) const;
+  /// Paths of the modules that the model is a row of, as it names them, in order: what lies between two of them passes
+  /// may cache or skip. A node is in the block that its path begins with.
+  [[nodiscard]] std::span<const std::string> blocks() const noexcept { return blocks_; }
   [[nodiscard]] std::span<const Output> outputs() const noexcept { return outputs_; }
   [[nodiscard]] std::span<const StateUpdate> state_updates() const noexcept { return state_updates_; }
   /// Values of one kind, in the order they were declared.
@@ -127,28 +159,43 @@ class Graph {
   void set_nodes(std::vector<Node> nodes) { nodes_ = std::move(nodes); }
   /// Takes the schedule out, leaving none, so that a rewrite can move nodes into a new one.
   [[nodiscard]] std::vector<Node> take_nodes() { return std::move(nodes_); }
-  /// Makes every node, output and state update that read `from` read `to`.
+  /// Makes every node, output, state update, predicate and region result that read `from` read `to`.
   void replace_uses(ValueId from, ValueId to);
+  /// Leaves out the results of regions that `is_read` does not name, by value.
+  void drop_region_results(const std::vector<bool>& is_read);
   /// Changes a value's dtype; the precision passes use this on results and states.
   void set_dtype(ValueId id, DType dtype);
 
  private:
   ValueId add_value(ValueKind kind, std::string name, TensorType type);
+  RegionId add_region(Region region);
 
   std::string name_;
   std::vector<Value> values_;
   std::vector<Node> nodes_;
   std::vector<Region> regions_;
+  std::vector<std::string> blocks_;
   std::vector<Output> outputs_;
   std::vector<StateUpdate> state_updates_;
 };
 
-/// For each value, how often nodes, outputs and state updates read it.
+/// Whether `inner` is `outer` or nested in it.
+[[nodiscard]] bool is_within(const Graph& graph, RegionId inner, RegionId outer);
+/// Whether a read of `value` in `inner` gives what one in `outer`, around it, gives: true of all but a state that a
+/// loop in between changes from one iteration to the next.
+[[nodiscard]] bool reads_alike(const Graph& graph, ValueId value, RegionId inner, RegionId outer);
+
+/// What is read beside the nodes, once for each read: by outputs, state updates, predicates and region results.
+[[nodiscard]] std::vector<ValueId> reads_beside_nodes(const Graph& graph);
+/// For each value, how often it is read, by nodes and beside them.
 [[nodiscard]] std::vector<int> count_uses(const Graph& graph);
 /// For each value, the index in graph.nodes() of the node that makes it, or -1.
 [[nodiscard]] std::vector<int> find_producers(const Graph& graph);
 /// For each value, whether it depends on params alone: a weight, or a transformation of weights.
 [[nodiscard]] std::vector<bool> find_weight_values(const Graph& graph);
+
+/// The block that the node is in, as an index in graph.blocks(), or -1.
+[[nodiscard]] int block_of(const Graph& graph, const Node& node);
 
 /// The node as plain text for errors: `linear at transformer_blocks.0.attn.to_q`.
 [[nodiscard]] std::string describe(const Node& node);

@@ -34,6 +34,7 @@ class RandomGraph {
     visible_.push_back(graph_.add_input("odd name", tokens_));
     modulation_ = {graph_.add_input("mod", {dtype, Shape{kBatch, 1, kWidth}}),
                    graph_.add_input("mod f32", {DType::kF32, Shape{kBatch, 1, kWidth}})};
+    hit_ = graph_.add_input("hit", {DType::kBool, Shape{}});
     table_ = graph_.add_input("table", {dtype, Shape{4, kWidth}});
     std::tie(cos_, sin_) = b_.rope_table(graph_.add_input("ids", {DType::kI32, Shape{kSeq, 1}}), {kWidth / 2});
     for (int i = 0; i < 3; ++i) {
@@ -48,19 +49,19 @@ class RandomGraph {
 
  private:
   int pick(int choices) { return std::uniform_int_distribution<int>(0, choices - 1)(random_); }
-  ValueId any() { return visible_[static_cast<std::size_t>(pick(static_cast<int>(visible_.size())))]; }
+  ValueId any() { return b_.read(visible_[static_cast<std::size_t>(pick(static_cast<int>(visible_.size())))]); }
 
   void fill_region(int depth) {
     const int items = 2 + pick(6);
     for (int i = 0; i < items; ++i) {
       if (depth < 3 && pick(4) == 0) {
-        add_loop(depth);
+        pick(2) == 0 ? add_loop(depth) : add_if(depth);
       } else {
         const auto scope = b_.scope(fmt::format("m{}", pick(3)));
         visible_.push_back(add_node());
       }
     }
-    if (pick(2) == 0) graph_.set_next(states_[static_cast<std::size_t>(pick(3))], any(), b_.region());
+    if (pick(2) == 0) b_.set_next(states_[static_cast<std::size_t>(pick(3))], any());
   }
 
   void add_loop(int depth) {
@@ -69,12 +70,26 @@ class RandomGraph {
     const auto loop = b_.loop(1 + pick(3), fmt::format("i{}", graph_.regions().size()));
     counters_.push_back(loop.counter());
     if (pick(6) == 0) {
-      graph_.set_next(states_[static_cast<std::size_t>(pick(3))], any(), b_.region());  // a loop without nodes
+      b_.set_next(states_[static_cast<std::size_t>(pick(3))], any());  // a loop without nodes
     } else {
       fill_region(depth + 1);
     }
     counters_ = counters;
     visible_.resize(visible);
+  }
+
+  void add_if(int depth) {
+    const std::size_t visible = visible_.size();
+    const Builder::Branch branch = [&] {
+      if (pick(4) > 0) fill_region(depth + 1);
+      const std::vector<ValueId> yields = {any(), any()};
+      visible_.resize(visible);
+      return yields;
+    };
+    const std::vector<ValueId> instead = {any(), any()};
+    const std::vector<ValueId> results =
+        pick(2) == 0 ? b_.select(hit_, branch, branch) : b_.run_if(hit_, branch, instead);
+    visible_.insert(visible_.end(), results.begin(), results.end());
   }
 
   ValueId add_node() {
@@ -144,7 +159,7 @@ class RandomGraph {
   std::vector<ValueId> states_;
   std::vector<ValueId> counters_;
   std::vector<ValueId> modulation_;
-  ValueId table_ = kNoValue, cos_ = kNoValue, sin_ = kNoValue;
+  ValueId hit_ = kNoValue, table_ = kNoValue, cos_ = kNoValue, sin_ = kNoValue;
 };
 
 /// Random contents for every value of a kind.

@@ -23,6 +23,8 @@ std::string_view name_of(ValueKind kind) {
       return "counter";
     case ValueKind::kResult:
       return "result";
+    case ValueKind::kRegionResult:
+      return "region result";
   }
   HR_CHECK(false);
 }
@@ -58,7 +60,7 @@ HostTensor store(const OracleTensor& tensor) {
 /// A graph and what its values hold at this point of the run.
 class Interpreter {
  public:
-  explicit Interpreter(const Graph& graph) : graph_(graph), values_(graph.value_count()) {}
+  explicit Interpreter(const Graph& graph) : graph_(graph), schedule_(graph), values_(graph.value_count()) {}
 
   /// Fills every value of `kind` from the tensor of its name.
   void bind(ValueKind kind, const NamedTensors& given) {
@@ -77,31 +79,41 @@ class Interpreter {
     }
   }
 
-  void run() { run_region(kTopRegion, 0, graph_.nodes().size()); }
+  void run() { run_region(kTopRegion); }
 
   [[nodiscard]] HostTensor get(ValueId id) const { return store(values_[index_of(id)]); }
 
  private:
-  /// One pass over the nodes [begin, end) of a region, its nested loops and then its state updates.
-  void run_region(RegionId region, std::size_t begin, std::size_t end) {
-    for (const ScheduleItem& item : schedule_of(graph_, region, begin, end)) {
-      if (item.loop < 0) {
-        run_node(graph_.nodes()[item.begin]);
+  /// What stands in a region, once, and then its state updates.
+  void run_region(RegionId id) {
+    for (const ScheduleItem& item : schedule_.items(id)) {
+      if (item.region == kNoRegion) {
+        run_node(graph_.nodes()[item.node]);
+      } else if (graph_.region(item.region).kind == RegionKind::kLoop) {
+        run_loop(item.region);
       } else {
-        run_loop(item);
+        run_if(item.region);
       }
     }
-    commit(region);
+    end_region(id);
   }
 
-  void run_loop(const ScheduleItem& item) {
-    const Region& loop = graph_.regions()[static_cast<std::size_t>(item.loop)];
+  void run_loop(RegionId id) {
+    const Region& loop = graph_.region(id);
     OracleTensor& counter = values_[index_of(loop.counter)];
     counter = oracle::make_tensor(graph_.type(loop.counter));
     for (std::int64_t i = 0; i < loop.trip_count; ++i) {
       counter.integers[0] = i;
-      run_region(item.loop, item.begin, item.end);
+      run_region(id);
     }
+  }
+
+  void run_if(RegionId id) {
+    const Region& then = graph_.region(id);
+    if (values_[index_of(then.predicate)].integers[0] != 0) return run_region(id);
+    if (then.branch != kNoRegion) return run_region(then.branch);
+    for (const RegionResult& result : then.results)
+      values_[index_of(result.value)] = values_[index_of(result.otherwise)];
   }
 
   void run_node(const Node& node) {
@@ -116,16 +128,21 @@ class Interpreter {
     for (std::size_t i = 0; i < results.size(); ++i) values_[index_of(node.results[i])] = std::move(results[i]);
   }
 
-  /// Updates the states of a region at once: each `next` is read before any state changes, so two may swap.
-  void commit(RegionId region) {
+  /// Gives a region's results their values and its states their next ones, all at once: every value is read before any
+  /// changes, so two states may swap.
+  void end_region(RegionId id) {
     std::vector<std::pair<ValueId, OracleTensor>> updates;
-    for (const StateUpdate& update : graph_.state_updates()) {
-      if (update.region == region) updates.emplace_back(update.value, values_[index_of(update.next)]);
-    }
-    for (auto& [state, next] : updates) values_[index_of(state)] = std::move(next);
+    for (const StateUpdate& update : graph_.state_updates())
+      if (update.region == id) updates.emplace_back(update.value, values_[index_of(update.next)]);
+    const Region& region = graph_.region(id);
+    const bool is_else = region.kind == RegionKind::kElse;
+    for (const RegionResult& result : (is_else ? graph_.region(region.branch) : region).results)
+      updates.emplace_back(result.value, values_[index_of(is_else ? result.otherwise : result.from)]);
+    for (auto& [value, now] : updates) values_[index_of(value)] = std::move(now);
   }
 
   const Graph& graph_;
+  Schedule schedule_;
   std::vector<OracleTensor> values_;
 };
 

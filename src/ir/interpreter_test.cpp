@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "ir/builder.hpp"
 #include "ir/test_util.hpp"
+#include "ir/text.hpp"
 
 namespace headroom {
 namespace {
@@ -92,7 +93,7 @@ TEST(Interpreter, StatesChangeAtTheEndOfAnIterationAndAllAtOnce) {
     graph.set_next(left, right, b.region());
     graph.set_next(right, left, b.region());
   }
-  const ValueId after = b.mul_scalar(left, 1.0);
+  const ValueId after = b.mul_scalar(b.read(left), 1.0);
   graph.add_output("before", before);
   graph.add_output("after", after);
   const NamedTensors states = {{"left", host(kF32, {1}, {1})}, {"right", host(kF32, {1}, {2})}};
@@ -114,6 +115,81 @@ TEST(Interpreter, TheTopRegionCommitsAfterItsNodesAndAnOutputReadsTheLastState) 
   const OracleResult result = interpret(graph, {{"x", host(kF32, {1}, {7})}}, {}, {{"cache", host(kF32, {1}, {5})}});
   EXPECT_THAT(values_of(result.outputs.at("old")), ElementsAre(5));
   EXPECT_THAT(values_of(result.outputs.at("new")), ElementsAre(7));
+}
+
+TEST(Interpreter, ALoopYieldsItsLastValues) {
+  const Graph graph = parse_graph(R"(graph g {
+      state %s: i32[]
+      loop 4 %i {
+        %1: i32[] = mul_scalar(%i) {value = 10}
+        %2: i32[] = add(%s, %1)
+        next %s = %2
+        yield %3: i32[] = %1
+        yield %4: i32[] = %s
+      }
+      %5: i32[] = add(%s, %4)
+      output last = %3
+      output before = %4
+      output both = %5
+    })");
+  const OracleResult result = interpret(graph, {}, {}, {{"s", host(DType::kI32, {}, {1})}});
+  EXPECT_THAT(values_of(result.outputs.at("last")), ElementsAre(30));
+  EXPECT_THAT(values_of(result.outputs.at("before")), ElementsAre(31)) << "as the last iteration found it";
+  EXPECT_THAT(values_of(result.outputs.at("both")), ElementsAre(61 + 31));
+}
+
+TEST(Interpreter, AnIfRunsOneBranchAndYieldsItsValues) {
+  const Graph graph = parse_graph(R"(graph g {
+      input %hit: bool[]
+      input %x: f32[1]
+      state %s: f32[1]
+      state %t: f32[1]
+      if %hit {
+        %1: f32[1] = mul_scalar(%x) {value = 2}
+        next %s = %1
+        next %t = %s
+        yield %2: f32[1] = %1
+      } else {
+        %3: f32[1] = mul_scalar(%x) {value = 3}
+        next %s = %3
+        yield %2 = %3
+      }
+      %4: f32[1] = add(%s, %t)
+      output y = %2
+      output sum = %4
+    })");
+  const auto run = [&](double hit) {
+    return interpret(graph, {{"hit", host(DType::kBool, {}, {hit})}, {"x", host(kF32, {1}, {5})}}, {},
+                     {{"s", host(kF32, {1}, {7})}, {"t", host(kF32, {1}, {9})}});
+  };
+  const OracleResult taken = run(1);
+  EXPECT_THAT(values_of(taken.outputs.at("y")), ElementsAre(10));
+  EXPECT_THAT(values_of(taken.outputs.at("sum")), ElementsAre(10 + 7));
+  EXPECT_THAT(values_of(taken.states.at("t")), ElementsAre(7));
+  const OracleResult missed = run(0);
+  EXPECT_THAT(values_of(missed.outputs.at("y")), ElementsAre(15));
+  EXPECT_THAT(values_of(missed.outputs.at("sum")), ElementsAre(15 + 9));
+  EXPECT_THAT(values_of(missed.states.at("t")), ElementsAre(9));
+}
+
+TEST(Interpreter, AnIfWithoutElseYieldsWhatItSaysInstead) {
+  const Graph graph = parse_graph(R"(graph g {
+      input %hit: bool[]
+      input %x: f32[1]
+      %1: f32[1] = mul_scalar(%x) {value = 2}
+      if %hit {
+        %2: f32[1] = mul_scalar(%x) {value = 3}
+        yield %3: f32[1] = %2 else %1
+      }
+      output y = %3
+    })");
+  const auto run = [&](double hit) {
+    const OracleResult result =
+        interpret(graph, {{"hit", host(DType::kBool, {}, {hit})}, {"x", host(kF32, {1}, {5})}}, {});
+    return values_of(result.outputs.at("y"));
+  };
+  EXPECT_THAT(run(1), ElementsAre(15));
+  EXPECT_THAT(run(0), ElementsAre(10));
 }
 
 TEST(Interpreter, ALoopWithoutNodesStillCommits) {

@@ -1,28 +1,33 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "ir/graph.hpp"
 
 namespace headroom {
 
-/// What stands in one region: a node, or a nested loop with all that is in it.
+/// What stands in one region: a node, or a nested region with all that is in it.
 struct ScheduleItem {
-  RegionId loop = -1;     ///< the nested loop, or -1 for a node
-  std::size_t begin = 0;  ///< first of its nodes in graph.nodes()
-  std::size_t end = 0;    ///< one past the last
+  RegionId region = kNoRegion;  ///< a loop, or an `if` by its then; kNoRegion for a node
+  std::size_t node = 0;         ///< index in graph.nodes()
+  friend bool operator==(const ScheduleItem&, const ScheduleItem&) = default;
 };
 
-/// The items of `region`, whose nodes (nested ones included) are [begin, end), in the order they run. A loop without
-/// nodes still commits its state updates; it runs after everything else in its parent, in the order of region ids.
+/// What stands in each region of a graph, in the order it runs. A region without nodes (an `if` that only chooses
+/// between values, a loop that only swaps states) stands before the first thing in its parent that reads one of its
+/// results, else at its parent's end; several in one place run in the order of their ids.
 /// Needs sound regions: known, nested and contiguous.
-[[nodiscard]] std::vector<ScheduleItem> schedule_of(const Graph& graph, RegionId region, std::size_t begin,
-                                                    std::size_t end);
-/// The same for the whole program.
-[[nodiscard]] std::vector<ScheduleItem> schedule_of(const Graph& graph);
+class Schedule {
+ public:
+  explicit Schedule(const Graph& graph);
 
-/// Whether `inner` is `outer` or nested in it.
-[[nodiscard]] bool is_within(const Graph& graph, RegionId inner, RegionId outer);
+  /// The else of an `if` is no item of its parent: it stands with its then.
+  [[nodiscard]] std::span<const ScheduleItem> items(RegionId region) const { return items_[index_of(region)]; }
+
+ private:
+  std::vector<std::vector<ScheduleItem>> items_;  // by region
+};
 
 }  // namespace headroom

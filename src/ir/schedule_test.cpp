@@ -1,19 +1,20 @@
 #include "ir/schedule.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ir/builder.hpp"
+#include "ir/text.hpp"
 
 namespace headroom {
 namespace {
 
-void expect_item(const ScheduleItem& item, RegionId loop, std::size_t begin, std::size_t end) {
-  EXPECT_EQ(item.loop, loop);
-  EXPECT_EQ(item.begin, begin);
-  EXPECT_EQ(item.end, end);
-}
+using testing::ElementsAre;
 
-TEST(Schedule, GroupsLoopsAndPutsEmptyOnesLast) {
+ScheduleItem node(std::size_t index) { return {.region = kNoRegion, .node = index}; }
+ScheduleItem nested(RegionId region) { return {.region = region, .node = 0}; }
+
+TEST(Schedule, GroupsRegionsAndPutsEmptyOnesLast) {
   Graph graph;
   Builder b(graph);
   const ValueId x = graph.add_input("x", {DType::kF32, Shape{2}});
@@ -32,23 +33,33 @@ TEST(Schedule, GroupsLoopsAndPutsEmptyOnesLast) {
   b.set_region(kTopRegion);
   b.relu(x);
 
-  const auto top = schedule_of(graph);
-  ASSERT_EQ(top.size(), 4U);
-  expect_item(top[0], -1, 0, 1);
-  expect_item(top[1], outer_region, 1, 4);
-  expect_item(top[2], -1, 4, 5);
-  expect_item(top[3], empty, 5, 5);
+  const Schedule schedule(graph);
+  EXPECT_THAT(schedule.items(kTopRegion), ElementsAre(node(0), nested(outer_region), node(4), nested(empty)));
+  EXPECT_THAT(schedule.items(outer_region), ElementsAre(nested(inner_region), node(3)));
+  EXPECT_THAT(schedule.items(inner_region), ElementsAre(node(1), node(2)));
+  EXPECT_TRUE(schedule.items(empty).empty());
+}
 
-  const auto nested = schedule_of(graph, outer_region, 1, 4);
-  ASSERT_EQ(nested.size(), 2U);
-  expect_item(nested[0], inner_region, 1, 3);
-  expect_item(nested[1], -1, 3, 4);
-
-  EXPECT_TRUE(is_within(graph, inner_region, outer_region));
-  EXPECT_TRUE(is_within(graph, inner_region, kTopRegion));
-  EXPECT_TRUE(is_within(graph, outer_region, outer_region));
-  EXPECT_FALSE(is_within(graph, outer_region, inner_region));
-  EXPECT_FALSE(is_within(graph, outer_region, empty));
+TEST(Schedule, PutsARegionWithoutNodesBeforeWhatReadsItsResults) {
+  const Graph graph = parse_graph(R"(graph g {
+      input %hit: bool[]
+      input %x: f32[2]
+      input %y: f32[2]
+      %1: f32[2] = relu(%x)
+      if %hit { yield %2: f32[2] = %x else %y }
+      if %hit { yield %3: f32[2] = %2 else %1 }
+      loop 2 %step {
+        if %hit {} else {
+          %5: f32[2] = relu(%3)
+        }
+      }
+      output y = %1
+    })");
+  const Schedule schedule(graph);
+  EXPECT_THAT(schedule.items(kTopRegion), ElementsAre(node(0), nested(1), nested(2), nested(3)));
+  EXPECT_THAT(schedule.items(3), ElementsAre(nested(4)));
+  EXPECT_TRUE(schedule.items(4).empty());
+  EXPECT_THAT(schedule.items(5), ElementsAre(node(1)));
 }
 
 }  // namespace

@@ -13,16 +13,26 @@ namespace headroom {
 ///       input %x: f32[2, 4]
 ///       param %fc.weight: bf16[8, 4]
 ///       state %latents: f32[2, 8]
+///       block fc
 ///       %3: f32[8, 4] = cast(%fc.weight) {dtype = f32} @ fc
 ///       loop 28 %step {
 ///         %4: f32[2, 8] = linear(%x, %3) {activation = "none", tf32 = 0} @ fc
 ///         next %latents = %4
+///         yield %5: f32[2, 8] = %4
 ///       }
-///       output sample = %latents
+///       if %hit {
+///         %6: f32[2, 8] = relu(%5)
+///         yield %8: f32[2, 8] = %6
+///       } else {
+///         %7: f32[2, 8] = silu(%5)
+///         yield %8 = %7
+///       }
+///       output sample = %8
 ///     }
 ///
-/// Results are numbered by their ValueId; names that are not [A-Za-z0-9_.] are quoted: %"odd name". A loop is printed
-/// where its first node stands.
+/// Results are numbered by their ValueId; names that are not [A-Za-z0-9_.] are quoted: %"odd name". An `if` without
+/// else says for each result what it is where the branch does not run: `yield %8: f32[2, 8] = %6 else %5`. After the
+/// region that updates it, a state's name is read as that region's result: %latents as %5, or as a new one.
 [[nodiscard]] std::string print(const Graph& graph);
 
 /// Reads what print() writes, renumbering values in order of appearance. Throws Error with line and column.

@@ -22,6 +22,15 @@ using text_syntax::Lexer;
 using text_syntax::Token;
 using text_syntax::TokenKind;
 
+/// A line `yield` of a region; the parent gets the result when the region ends.
+struct Yield {
+  Token number;
+  std::optional<TensorType> type = {};  ///< an else leaves it out
+  ValueId from = kNoValue;
+  std::optional<ValueId> otherwise = {};  ///< what an `if` without else says for the case that it does not run
+  std::optional<Token> otherwise_place = {};
+};
+
 /// Recursive descent over the grammar that text.hpp shows. Values are known by the text that refers to them.
 class Parser {
  public:
@@ -49,7 +58,9 @@ class Parser {
     }
   }
 
-  void parse_region(RegionId region) {
+  /// Returns what the region yields, in the order of the text.
+  std::vector<Yield> parse_region(RegionId region) {
+    std::vector<Yield> yields;
     while (!lexer_.at_symbol('}')) {
       const Token start = lexer_.peek();
       const bool top = region == kTopRegion;
@@ -57,10 +68,17 @@ class Parser {
         parse_node(region);
       } else if (lexer_.accept_word("loop")) {
         parse_loop(region);
+      } else if (lexer_.accept_word("if")) {
+        parse_if(region);
       } else if (lexer_.accept_word("next")) {
         parse_next(region);
+      } else if (!top && lexer_.accept_word("yield")) {
+        yields.push_back(parse_yield(region));
       } else if (top && lexer_.accept_word("output")) {
         parse_output();
+      } else if (top && lexer_.accept_word("block")) {
+        const Token path = lexer_.expect_name("the path of a block");
+        located(path, [&] { graph_.add_block(path.text); });
       } else if (top && lexer_.accept_word("input")) {
         parse_declaration(&Graph::add_input);
       } else if (top && lexer_.accept_word("param")) {
@@ -70,10 +88,11 @@ class Parser {
       } else if (start.kind == TokenKind::kEnd) {
         Lexer::fail_at(start, "expected \"}\", but found the end of the text");
       } else {
-        Lexer::fail_at(start, fmt::format("expected a declaration, a node, a loop or \"}}\", but found {}",
+        Lexer::fail_at(start, fmt::format("expected a declaration, a node, a loop, an if or \"}}\", but found {}",
                                           text_syntax::quoted(start.text)));
       }
     }
+    return yields;
   }
 
   void parse_declaration(ValueId (Graph::*declare)(std::string, TensorType)) {
@@ -90,17 +109,98 @@ class Parser {
     const Token name = parse_value_name();
     const RegionId loop = located(name, [&] { return graph_.add_loop(parent, trip_count, name.text); });
     homes_[graph_.regions()[static_cast<std::size_t>(loop)].counter] = loop;
+    for (const Yield& yield : parse_block(loop)) {
+      if (yield.otherwise) Lexer::fail_at(*yield.otherwise_place, "a loop yields one value, for it always runs");
+      define_yield(yield, loop, kNoValue);
+    }
+  }
+
+  void parse_if(RegionId parent) {
+    const Token place = lexer_.peek();
+    const ValueId predicate = parse_reference(parent);
+    const RegionId then = graph_.add_then(parent, predicate);
+    const std::vector<Yield> yields = parse_block(then);
+    if (!lexer_.accept_word("else")) {
+      for (const Yield& yield : yields) {
+        if (!yield.otherwise)
+          Lexer::fail_at(yield.number,
+                         fmt::format("the if has no else, so %{} must say: else %value", yield.number.text));
+        define_yield(yield, then, *yield.otherwise);
+      }
+      return;
+    }
+    const std::vector<Yield> others = parse_block(graph_.add_else(then));
+    if (others.size() != yields.size()) Lexer::fail_at(place, "both branches of an if must yield the same values");
+    for (std::size_t i = 0; i < yields.size(); ++i) {
+      if (yields[i].number.text != others[i].number.text)
+        Lexer::fail_at(others[i].number, fmt::format("the other branch yields %{} here", yields[i].number.text));
+      if (yields[i].otherwise) Lexer::fail_at(*yields[i].otherwise_place, "the if has an else, which yields this");
+      define_yield(yields[i], then, others[i].from);
+    }
+  }
+
+  std::vector<Yield> parse_block(RegionId region) {
     lexer_.expect('{');
-    parse_region(loop);
+    std::vector<Yield> yields = parse_region(region);
     lexer_.expect('}');
+    return yields;
+  }
+
+  /// `%9: f32[2] = %5`, in a then `%9: f32[2] = %5 else %3`, in an else `%9 = %5`.
+  Yield parse_yield(RegionId region) {
+    Yield yield{.number = parse_result_number()};
+    if (lexer_.accept(':')) yield.type = parse_type();
+    lexer_.expect('=');
+    yield.from = parse_reference(region);
+    const Region& it = graph_.region(region);
+    if (!yield.type && it.kind != RegionKind::kElse) Lexer::fail_at(yield.number, "a result needs a type: %7: f32[2]");
+    if (it.kind == RegionKind::kElse || !lexer_.accept_word("else")) return yield;
+    yield.otherwise_place = lexer_.peek();
+    yield.otherwise = parse_instead(region);
+    return yield;
+  }
+
+  /// What stands for a branch that does not run: a state that the branch updates is then what it was.
+  ValueId parse_instead(RegionId then) {
+    const RegionId parent = graph_.region(then).parent;
+    const ValueId value = parse_visible(parent);
+    const bool is_updated_here = std::ranges::any_of(graph_.state_updates(), [&](const StateUpdate& update) {
+      return update.value == value && is_within(graph_, update.region, then);
+    });
+    return is_updated_here ? value : graph_.read_after(value, parent);
+  }
+
+  void define_yield(const Yield& yield, RegionId region, ValueId otherwise) {
+    for (const ValueId given : {yield.from, otherwise})
+      if (given != kNoValue && graph_.type(given) != *yield.type)
+        Lexer::fail_at(yield.number,
+                       fmt::format("%{} is {}{}, not {}{}", yield.number.text, yield.type->dtype, yield.type->shape,
+                                   graph_.type(given).dtype, graph_.type(given).shape));
+    define(yield.number, graph_.add_region_result(region, yield.from, otherwise), graph_.region(region).parent);
+  }
+
+  /// Calls a value by the number in the text from now on, in `home` and what is nested there.
+  void define(const Token& number, ValueId value, RegionId home) {
+    if (!results_.emplace(number.text, value).second)
+      Lexer::fail_at(number, fmt::format("%{} is defined twice", number.text));
+    homes_[value] = home;
+  }
+
+  Token parse_result_number() {
+    lexer_.expect('%');
+    const Token number = lexer_.expect_name("the number of a result");
+    if (!is_number(number)) Lexer::fail_at(number, "results are called by number: %7");
+    return number;
   }
 
   void parse_next(RegionId region) {
     const Token place = lexer_.peek();
-    const ValueId state = parse_reference(region);
+    const ValueId state = resolve(parse_value_name());
     if (graph_.value(state).kind != ValueKind::kState) Lexer::fail_at(place, "only a state has a next value");
-    const auto updated = [&](const StateUpdate& update) { return update.value == state; };
-    if (std::ranges::any_of(graph_.state_updates(), updated))
+    const auto clashes = [&](const StateUpdate& update) {
+      return update.value == state && (update.region == region || graph_.region(region).branch != update.region);
+    };
+    if (std::ranges::any_of(graph_.state_updates(), clashes))
       Lexer::fail_at(place, "the state has a next value already");
     lexer_.expect('=');
     graph_.set_next(state, parse_reference(region), region);
@@ -109,7 +209,8 @@ class Parser {
   void parse_output() {
     const Token name = lexer_.expect_name("the output's name");
     lexer_.expect('=');
-    const ValueId value = parse_reference(kTopRegion);
+    // Outputs are read at the very end, so the name of a state is that of what it ends up as.
+    const ValueId value = parse_visible(kTopRegion);
     located(name, [&] {
       graph_.add_output(name.text, value);
       return value;
@@ -120,9 +221,7 @@ class Parser {
     std::vector<Token> numbers;
     std::vector<TensorType> types;
     do {
-      lexer_.expect('%');
-      numbers.push_back(lexer_.expect_name("the number of a result"));
-      if (!is_number(numbers.back())) Lexer::fail_at(numbers.back(), "a node's results are called by number: %7");
+      numbers.push_back(parse_result_number());
       lexer_.expect(':');
       types.push_back(parse_type());
     } while (lexer_.accept(','));
@@ -136,12 +235,8 @@ class Parser {
     if (lexer_.accept('@')) node.path = lexer_.expect_name("a path").text;
     check_types(node, types, op_name);
     for (std::size_t i = 0; i < numbers.size(); ++i) {
-      const ValueId result = graph_.add_result(types[i]);
-      if (!results_.emplace(numbers[i].text, result).second) {
-        Lexer::fail_at(numbers[i], fmt::format("%{} is defined twice", numbers[i].text));
-      }
-      homes_[result] = region;
-      node.results.push_back(result);
+      node.results.push_back(graph_.add_result(types[i]));
+      define(numbers[i], node.results.back(), region);
     }
     nodes_.push_back(std::move(node));
   }
@@ -246,12 +341,14 @@ class Parser {
   }
 
   /// A value read in `region`: %7, %x, %"odd name", %state:latents.
-  ValueId parse_reference(RegionId region) {
+  ValueId parse_reference(RegionId region) { return graph_.read_after(parse_visible(region), region); }
+
+  ValueId parse_visible(RegionId region) {
     const Token first = parse_value_name();
     const ValueId value = resolve(first);
     const auto home = homes_.find(value);
     if (home != homes_.end() && !is_within(graph_, region, home->second)) {
-      Lexer::fail_at(first, fmt::format("%{} exists only inside its loop", first.text));
+      Lexer::fail_at(first, fmt::format("%{} exists only inside its region", first.text));
     }
     return value;
   }

@@ -14,6 +14,7 @@ namespace headroom {
 namespace {
 
 using text_syntax::bare_or_quoted;
+using text_syntax::is_numbered;
 using text_syntax::keyword_of;
 
 std::string text_of(const TensorType& type) {
@@ -36,10 +37,10 @@ struct AttributeText {
 class Printer {
  public:
   /// `renumber`: results are numbered in order of appearance instead of by their id.
-  Printer(const Graph& graph, bool renumber) : graph_(graph), renumber_(renumber) {
+  Printer(const Graph& graph, bool renumber) : graph_(graph), schedule_(graph), renumber_(renumber) {
     for (std::size_t i = 0; i < graph.value_count(); ++i) {
       const Value& value = graph.value(static_cast<ValueId>(i));
-      if (value.kind != ValueKind::kResult) ++name_counts_[value.name];
+      if (!is_numbered(value.kind)) ++name_counts_[value.name];
     }
   }
 
@@ -50,7 +51,8 @@ class Printer {
         line(fmt::format("{} {}: {}", keyword_of(kind), declared_name(id), text_of(graph_.type(id))));
       }
     }
-    print_region(kTopRegion, 0, graph_.nodes().size());
+    for (const std::string& block : graph_.blocks()) line(fmt::format("block {}", bare_or_quoted(block)));
+    print_region(kTopRegion);
     for (const Output& output : graph_.outputs()) {
       line(fmt::format("output {} = {}", bare_or_quoted(output.name), reference(output.value)));
     }
@@ -64,22 +66,45 @@ class Printer {
     text_ += '\n';
   }
 
-  void print_region(RegionId region, std::size_t begin, std::size_t end) {
-    for (const ScheduleItem& item : schedule_of(graph_, region, begin, end)) {
-      if (item.loop < 0) {
-        print_node(graph_.nodes()[item.begin]);
-        continue;
-      }
-      const Region& loop = graph_.regions()[static_cast<std::size_t>(item.loop)];
-      line(fmt::format("loop {} {} {{", loop.trip_count, declared_name(loop.counter)));
+  /// What stands in a region, and what it does when it ends.
+  void print_region(RegionId id) {
+    for (const ScheduleItem& item : schedule_.items(id)) {
+      if (item.region == kNoRegion)
+        print_node(graph_.nodes()[item.node]);
+      else
+        print_nested(item.region);
+    }
+    for (const StateUpdate& update : graph_.state_updates())
+      if (update.region == id) line(fmt::format("next {} = {}", reference(update.value), reference(update.next)));
+  }
+
+  void print_nested(RegionId id) {
+    const Region& region = graph_.region(id);
+    const bool is_loop = region.kind == RegionKind::kLoop;
+    line(is_loop ? fmt::format("loop {} {} {{", region.trip_count, declared_name(region.counter))
+                 : fmt::format("if {} {{", reference(region.predicate)));
+    ++depth_;
+    print_region(id);
+    for (const RegionResult& result : region.results) {
+      number(result.value);
+      line(fmt::format("yield {}: {} = {}{}", reference(result.value), text_of(graph_.type(result.value)),
+                       reference(result.from),
+                       is_loop || region.branch != kNoRegion ? "" : " else " + reference(result.otherwise)));
+    }
+    --depth_;
+    if (region.branch != kNoRegion) {
+      line("} else {");
       ++depth_;
-      print_region(item.loop, item.begin, item.end);
+      print_region(region.branch);
+      for (const RegionResult& result : region.results)
+        line(fmt::format("yield {} = {}", reference(result.value), reference(result.otherwise)));
       --depth_;
-      line("}");
     }
-    for (const StateUpdate& update : graph_.state_updates()) {
-      if (update.region == region) line(fmt::format("next {} = {}", reference(update.value), reference(update.next)));
-    }
+    line("}");
+  }
+
+  void number(ValueId result) {
+    if (renumber_) numbers_.emplace(result, numbers_.size());
   }
 
   void print_node(const Node& node) {
@@ -87,7 +112,7 @@ class Printer {
     for (const ValueId input : node.inputs) inputs.push_back(reference(input));
     std::vector<std::string> results;
     for (const ValueId result : node.results) {
-      if (renumber_) numbers_.emplace(result, numbers_.size());
+      number(result);
       results.push_back(fmt::format("{}: {}", reference(result), text_of(graph_.type(result))));
     }
     std::string content =
@@ -111,9 +136,9 @@ class Printer {
   /// Names are unique within a kind only; one that several kinds share is told apart by the kind: %state:latents.
   [[nodiscard]] std::string reference(ValueId id) const {
     const Value& value = graph_.value(id);
-    if (value.kind == ValueKind::kResult) {
+    if (is_numbered(value.kind)) {
       const auto number = numbers_.find(id);
-      // A result that no node makes has no number of its own; a broken graph can still be printed.
+      // A result that nothing makes has no number of its own; a broken graph can still be printed.
       if (renumber_ && number == numbers_.end()) return fmt::format("%undefined.{}", index_of(id));
       return fmt::format("%{}", renumber_ ? number->second : index_of(id));
     }
@@ -123,6 +148,7 @@ class Printer {
   }
 
   const Graph& graph_;
+  Schedule schedule_;
   bool renumber_;
   std::map<std::string, int, std::less<>> name_counts_;
   std::map<ValueId, std::size_t> numbers_;

@@ -43,9 +43,10 @@ std::string_view keyword_of(ValueKind kind) {
     case ValueKind::kCounter:
       return "counter";
     case ValueKind::kResult:
+    case ValueKind::kRegionResult:
       break;
   }
-  HR_CHECK(kind != ValueKind::kResult);
+  HR_CHECK(!is_numbered(kind));
   return {};
 }
 

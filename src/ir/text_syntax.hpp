@@ -16,6 +16,10 @@ namespace headroom::text_syntax {
 /// `text` in double quotes; \" \\ \n \t are escaped.
 [[nodiscard]] std::string quoted(std::string_view text);
 [[nodiscard]] std::string bare_or_quoted(std::string_view text);
+/// Whether values of that kind are called by number: results of nodes and regions.
+[[nodiscard]] constexpr bool is_numbered(ValueKind kind) {
+  return kind == ValueKind::kResult || kind == ValueKind::kRegionResult;
+}
 /// "input", "param", "state", "counter"; a result has none.
 [[nodiscard]] std::string_view keyword_of(ValueKind kind);
 

@@ -137,9 +137,10 @@ TEST(Text, NestsLoopsAndKeepsEmptyOnes) {
         %2: i32[] = add(%1, %k)
       }
       next %s = %0
+      yield %3: f32[2] = %0
     }
     loop 5 %empty {
-      next %t = %s
+      next %t = %3
     }
   }
 }
@@ -220,11 +221,84 @@ TEST(Text, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(message_of(wrap("  loop 0 %i {\n  }")), HasSubstr("at least once"));
   EXPECT_THAT(message_of(wrap("  loop 2 %i {\n    input %z: f32[2]\n  }")),
               HasSubstr("line 4, column 5: expected a declaration"));
-  EXPECT_THAT(message_of(wrap("  loop 2 %i {\n" + relu + "  }\n  output y = %1")), HasSubstr("only inside its loop"));
-  EXPECT_THAT(message_of(wrap("  loop 2 %i {\n" + relu + "  }\n  output y = %i")), HasSubstr("only inside its loop"));
+  EXPECT_THAT(message_of(wrap("  loop 2 %i {\n" + relu + "  }\n  output y = %1")), HasSubstr("only inside its region"));
+  EXPECT_THAT(message_of(wrap("  loop 2 %i {\n" + relu + "  }\n  output y = %i")), HasSubstr("only inside its region"));
   EXPECT_THAT(message_of(wrap("  param %x: f32[2]\n" + relu)), HasSubstr("several values are called \"x\""));
   EXPECT_THAT(message_of(wrap("  %1: f32[2] = relu(%state:x)")), HasSubstr("there is no state called \"x\""));
   EXPECT_THAT(message_of(wrap("  %1: f32[2] = relu(%value:x)")), HasSubstr("\"value\" is not a kind of value"));
+}
+
+TEST(Text, WritesIfsAndWhatRegionsYield) {
+  const std::string text = R"(graph g {
+  input %hit: bool[]
+  input %x: f32[2]
+  state %s: f32[2]
+  if %hit {
+    %0: f32[2] = relu(%x)
+    next %s = %0
+    yield %1: f32[2] = %0
+  } else {
+    loop 3 %i {
+      %2: f32[2] = silu(%x)
+      yield %3: f32[2] = %2
+    }
+    yield %1 = %3
+  }
+  if %hit {
+    yield %4: f32[2] = %1 else %x
+  }
+  output y = %4
+}
+)";
+  const Graph graph = parse_graph(text);
+  verify(graph);
+  EXPECT_EQ(canonical_text(graph), text);
+}
+
+TEST(Text, KeepsTheBlocksOfAModel) {
+  const std::string text = R"(graph g {
+  input %x: f32[2]
+  block blocks.0
+  block blocks.1
+  %0: f32[2] = relu(%x) @ blocks.0.norm
+  %1: f32[2] = relu(%0) @ blocks.10
+  %2: f32[2] = relu(%1) @ blocks.1
+}
+)";
+  const Graph graph = parse_graph(text);
+  EXPECT_EQ(canonical_text(graph), text);
+  EXPECT_EQ(block_of(graph, graph.nodes()[0]), 0);
+  EXPECT_EQ(block_of(graph, graph.nodes()[1]), -1) << "blocks.10 is not in blocks.1";
+  EXPECT_EQ(block_of(graph, graph.nodes()[2]), 1);
+  EXPECT_THAT(message_of(wrap("  block a\n  block a")), HasSubstr("line 4, column 9: the graph g has two blocks"));
+}
+
+TEST(Text, ReadsAStateAfterItsRegionAsTheRegionsResult) {
+  const Graph graph = parse_graph(wrap(R"(  state %s: f32[2]
+  %1: f32[2] = relu(%s)
+  loop 2 %i {
+    loop 2 %j {
+      %2: f32[2] = add(%s, %x)
+      next %s = %2
+    }
+  }
+  %3: f32[2] = relu(%s))"));
+  verify(graph);
+  const std::string text = canonical_text(graph);
+  EXPECT_THAT(text, HasSubstr("      yield %2: f32[2] = %1\n    }\n    yield %3: f32[2] = %2\n  }\n"));
+  EXPECT_THAT(text, HasSubstr("%0: f32[2] = relu(%s)"));
+  EXPECT_THAT(text, HasSubstr("%4: f32[2] = relu(%3)"));
+}
+
+TEST(Text, ErrorsOfBranchesSayWhatIsWrong) {
+  const std::string hit = "  input %h: bool[]\n";
+  EXPECT_THAT(message_of(wrap(hit + "  if %h {\n    yield %1: f32[2] = %x\n  }")), HasSubstr("%1 must say: else"));
+  EXPECT_THAT(message_of(wrap(hit + "  if %h {\n    yield %1: f32[2] = %x\n  } else {\n  }")),
+              HasSubstr("the same values"));
+  EXPECT_THAT(message_of(wrap(hit + "  if %h {\n    yield %1: f32[3] = %x else %x\n  }")),
+              HasSubstr("%1 is f32[3], not f32[2]"));
+  EXPECT_THAT(message_of(wrap("  loop 2 %i {\n    yield %1: f32[2] = %x else %x\n  }")), HasSubstr("one value"));
+  EXPECT_THAT(message_of(wrap("  yield %1: f32[2] = %x")), HasSubstr("expected a declaration"));
 }
 
 TEST(Text, ABrokenGraphCanStillBePrinted) {

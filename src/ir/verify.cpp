@@ -13,25 +13,31 @@
 namespace headroom {
 namespace {
 
-/// Where a value comes to be: a node's results with that node, everything else before the first.
-struct Definition {
-  bool defined = false;
-  RegionId region = kTopRegion;
-  std::ptrdiff_t position = -1;  ///< index in graph.nodes()
-};
-
-/// One pass over a graph that throws at the first broken rule.
+/// One walk over a graph, in the order it runs, that throws at the first broken rule.
 class Verifier {
  public:
-  explicit Verifier(const Graph& graph) : graph_(graph), definitions_(graph.value_count()) {}
+  explicit Verifier(const Graph& graph)
+      : graph_(graph), homes_(graph.value_count(), kNoRegion), is_over_(graph.value_count(), false) {}
 
   void run() {
     check_regions();
     check_contiguity();
-    define_declared_values();
-    for (std::size_t i = 0; i < graph_.nodes().size(); ++i) check_node(i);
+    for (std::size_t i = 0; i < graph_.value_count(); ++i) {
+      const ValueKind kind = graph_.value(static_cast<ValueId>(i)).kind;
+      if (kind == ValueKind::kInput || kind == ValueKind::kParam || kind == ValueKind::kState) homes_[i] = kTopRegion;
+    }
+    for (const Node& node : graph_.nodes())
+      for (const ValueId input : node.inputs) check_exists(input, describe(node));
     check_state_updates();
-    check_outputs();
+    const Schedule schedule(graph_);
+    schedule_ = &schedule;
+    walk(kTopRegion);
+    for (const Output& output : graph_.outputs()) {
+      const std::string user = "the output " + output.name;
+      check_exists(output.value, user);
+      // Outputs are read at the very end, so one that names a state is what the state ends up as.
+      if (graph_.value(output.value).kind != ValueKind::kState) check_use(output.value, kTopRegion, user);
+    }
   }
 
  private:
@@ -44,70 +50,161 @@ class Verifier {
   [[nodiscard]] std::string name_of_value(ValueId id) const {
     if (index_of(id) >= graph_.value_count()) return fmt::format("%{}", static_cast<std::int32_t>(id));
     const Value& value = graph_.value(id);
-    return value.kind == ValueKind::kResult ? fmt::format("%{}", static_cast<std::int32_t>(id)) : "%" + value.name;
+    return value.name.empty() ? fmt::format("%{}", static_cast<std::int32_t>(id)) : "%" + value.name;
   }
 
   [[nodiscard]] bool is_region(RegionId region) const {
-    return region >= 0 && static_cast<std::size_t>(region) < graph_.regions().size();
+    return region >= 0 && index_of(region) < graph_.regions().size();
   }
 
   void check_regions() const {
     const std::span<const Region> regions = graph_.regions();
-    if (regions.empty() || regions[0].kind != RegionKind::kStraight || regions[0].parent != -1) {
+    if (regions.empty() || regions[0].kind != RegionKind::kStraight || regions[0].parent != kNoRegion)
       broken("region 0 must be the straight line of the program");
-    }
     for (std::size_t i = 1; i < regions.size(); ++i) {
       const Region& region = regions[i];
-      if (region.kind != RegionKind::kLoop) broken("region {} must be a loop", i);
-      if (region.parent < 0 || static_cast<std::size_t>(region.parent) >= i) {
+      if (region.parent < 0 || index_of(region.parent) >= i)
         broken("region {} must be nested in an earlier one, not in {}", i, region.parent);
-      }
-      if (region.trip_count < 1) broken("loop {} must run at least once, not {} times", i, region.trip_count);
-      if (index_of(region.counter) >= graph_.value_count() ||
-          graph_.value(region.counter).kind != ValueKind::kCounter) {
-        broken("loop {} has no counter", i);
-      }
-      if (graph_.type(region.counter) != TensorType{DType::kI32, Shape{}}) {
-        broken("the counter {} must be an i32 scalar", name_of_value(region.counter));
-      }
+      if (region.kind == RegionKind::kStraight) broken("region {} must be a loop or a branch", i);
+      if (region.kind == RegionKind::kLoop)
+        check_loop(i, region);
+      else
+        check_branch(static_cast<RegionId>(i), region);
+      check_results(i, region);
     }
   }
 
-  /// The nodes of each region, nested ones included, must stand together.
-  void check_contiguity() {
-    std::vector<std::ptrdiff_t> first(graph_.regions().size(), -1);
-    last_.assign(graph_.regions().size(), -1);
-    std::vector<std::ptrdiff_t> count(graph_.regions().size(), 0);
+  void check_results(std::size_t id, const Region& region) const {
+    for (const RegionResult& result : region.results) {
+      if (index_of(result.value) >= graph_.value_count() || graph_.value(result.value).kind != ValueKind::kRegionResult)
+        broken("region {} returns {}, which is not a region result", id, name_of_value(result.value));
+      if ((region.kind == RegionKind::kThen) != (result.otherwise != kNoValue))
+        broken("region {} must say what its result {} is in {}", id, name_of_value(result.value),
+               region.kind == RegionKind::kThen ? "both branches" : "one branch alone");
+    }
+  }
+
+  void check_loop(std::size_t id, const Region& loop) const {
+    if (loop.trip_count < 1) broken("loop {} must run at least once, not {} times", id, loop.trip_count);
+    if (index_of(loop.counter) >= graph_.value_count() || graph_.value(loop.counter).kind != ValueKind::kCounter)
+      broken("loop {} has no counter", id);
+    if (graph_.type(loop.counter) != TensorType{DType::kI32, Shape{}})
+      broken("the counter {} must be an i32 scalar", name_of_value(loop.counter));
+    if (std::ranges::count(graph_.regions(), loop.counter, &Region::counter) > 1)
+      broken("{} counts two loops", name_of_value(loop.counter));
+  }
+
+  void check_branch(RegionId id, const Region& region) const {
+    if (region.branch != kNoRegion) {
+      const bool paired = is_region(region.branch) && graph_.region(region.branch).branch == id &&
+                          graph_.region(region.branch).kind != region.kind &&
+                          graph_.region(region.branch).parent == region.parent;
+      if (!paired) broken("region {} must be paired with the other branch of its if, not with {}", id, region.branch);
+    } else if (region.kind == RegionKind::kElse) {
+      broken("the else {} must belong to a then", id);
+    }
+    if (region.kind == RegionKind::kElse) {
+      if (!region.results.empty()) broken("the results of an if are its then's, not those of its else {}", id);
+      return;
+    }
+    check_exists(region.predicate, fmt::format("the if {}", id));
+    const TensorType& type = graph_.type(region.predicate);
+    if (type.dtype != DType::kBool || type.shape.rank() != 0)
+      broken("the predicate {} must be a bool scalar, not {}{}", name_of_value(region.predicate), type.dtype,
+             type.shape);
+  }
+
+  /// The nodes of each region, nested ones included, must stand together, and those of an else behind its then's.
+  void check_contiguity() const {
+    std::vector<std::size_t> first(graph_.regions().size()), count(graph_.regions().size(), 0);
     for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
       const Node& node = graph_.nodes()[i];
       if (!is_region(node.region)) broken("{} is in region {}, which does not exist", describe(node), node.region);
-      for (RegionId region = node.region; region >= 0;
-           region = graph_.regions()[static_cast<std::size_t>(region)].parent) {
-        const auto r = static_cast<std::size_t>(region);
-        if (first[r] < 0) first[r] = static_cast<std::ptrdiff_t>(i);
-        last_[r] = static_cast<std::ptrdiff_t>(i);
-        ++count[r];
-        if (last_[r] - first[r] + 1 != count[r])
+      for (RegionId region = node.region; region >= 0; region = graph_.region(region).parent) {
+        const std::size_t r = index_of(region);
+        if (count[r]++ == 0) first[r] = i;
+        if (first[r] + count[r] != i + 1)
           broken("{} continues region {}, which ended before it", describe(node), region);
       }
     }
-    first_ = std::move(first);
-  }
-
-  void define_declared_values() {
-    for (std::size_t i = 0; i < graph_.value_count(); ++i) {
-      const ValueKind kind = graph_.value(static_cast<ValueId>(i)).kind;
-      definitions_[i].defined = kind == ValueKind::kInput || kind == ValueKind::kParam || kind == ValueKind::kState;
-    }
-    for (std::size_t i = 1; i < graph_.regions().size(); ++i) {
-      Definition& counter = definitions_[index_of(graph_.regions()[i].counter)];
-      if (counter.defined) broken("{} counts two loops", name_of_value(graph_.regions()[i].counter));
-      counter = Definition{true, static_cast<RegionId>(i), -1};
+    for (std::size_t r = 0; r < count.size(); ++r) {
+      const Region& region = graph_.regions()[r];
+      if (region.kind != RegionKind::kElse || count[r] == 0 || count[index_of(region.branch)] == 0) continue;
+      if (first[r] != first[index_of(region.branch)] + count[index_of(region.branch)])
+        broken("the else {} must stand behind its then", r);
     }
   }
 
-  void check_node(std::size_t index) {
-    const Node& node = graph_.nodes()[index];
+  void walk(RegionId id) {
+    for (const ScheduleItem& item : schedule_->items(id)) {
+      if (item.region == kNoRegion)
+        check_node(graph_.nodes()[item.node]);
+      else
+        walk_nested(item.region);
+    }
+  }
+
+  void walk_nested(RegionId id) {
+    const Region& region = graph_.region(id);
+    region.kind == RegionKind::kLoop ? walk_loop(id, region) : walk_if(id, region);
+    for (const RegionResult& result : region.results) define_result(id, result);
+  }
+
+  void walk_loop(RegionId id, const Region& loop) {
+    homes_[index_of(loop.counter)] = id;
+    walk(id);
+    for (const RegionResult& result : loop.results) check_result(result, id, result.from);
+    end(id);
+  }
+
+  /// Each branch finds the states as they were before the `if`, and so do the values that stand for a missing else.
+  void walk_if(RegionId id, const Region& then) {
+    check_use(then.predicate, then.parent, fmt::format("the if {}", id));
+    const std::vector<bool> over_before = is_over_;
+    walk(id);
+    for (const RegionResult& result : then.results) check_result(result, id, result.from);
+    end(id);
+    const std::vector<bool> over_after_then = std::exchange(is_over_, over_before);
+    if (then.branch != kNoRegion) walk(then.branch);
+    const RegionId other = then.branch != kNoRegion ? then.branch : then.parent;
+    for (const RegionResult& result : then.results) check_result(result, other, result.otherwise);
+    if (then.branch != kNoRegion) end(then.branch);
+    for (std::size_t i = 0; i < is_over_.size(); ++i) is_over_[i] = is_over_[i] || over_after_then[i];
+  }
+
+  /// What a region gives its states, which is all that may be read of them from then on.
+  void end(RegionId id) {
+    for (const StateUpdate& update : graph_.state_updates()) {
+      if (update.region != id) continue;
+      const std::string user = "the update of " + name_of_value(update.value);
+      check_use(update.next, id, user);
+      check_type(update.value, update.next, user);
+    }
+    for (const StateUpdate& update : graph_.state_updates())
+      if (update.region == id) is_over_[index_of(update.value)] = true;
+  }
+
+  /// A region's result, as it is given `from` in `region`.
+  void check_result(const RegionResult& result, RegionId region, ValueId from) const {
+    const std::string user = fmt::format("region {}, for its result {},", region, name_of_value(result.value));
+    check_use(from, region, user);
+    check_type(result.value, from, user);
+  }
+
+  void define_result(RegionId id, const RegionResult& result) {
+    if (homes_[index_of(result.value)] != kNoRegion)
+      broken("region {} returns {}, which is returned already", id, name_of_value(result.value));
+    homes_[index_of(result.value)] = graph_.region(id).parent;
+  }
+
+  void check_type(ValueId value, ValueId from, const std::string& user) const {
+    const TensorType& wanted = graph_.type(value);
+    const TensorType& given = graph_.type(from);
+    if (wanted != given)
+      broken("{} must be {}{}, not {}{}", user, wanted.dtype, wanted.shape, given.dtype, given.shape);
+  }
+
+  void check_node(const Node& node) {
     const OpSchema& schema = schema_of(node.op);
     check_attributes(node, schema);
     std::vector<TensorType> input_types;
@@ -124,7 +221,7 @@ class Verifier {
     if (node.results.size() != wanted.size()) {
       broken("{} must have {} results, not {}", describe(node), wanted.size(), node.results.size());
     }
-    for (std::size_t i = 0; i < wanted.size(); ++i) define_result(node, index, node.results[i], wanted[i]);
+    for (std::size_t i = 0; i < wanted.size(); ++i) define_result(node, node.results[i], wanted[i]);
   }
 
   void check_attributes(const Node& node, const OpSchema& schema) const {
@@ -137,11 +234,11 @@ class Verifier {
     if (!match) broken("{} has attributes that do not match its op", describe(node));
   }
 
-  void define_result(const Node& node, std::size_t index, ValueId result, const TensorType& wanted) {
+  void define_result(const Node& node, ValueId result, const TensorType& wanted) {
     if (index_of(result) >= graph_.value_count() || graph_.value(result).kind != ValueKind::kResult) {
       broken("{} makes {}, which is not a result value", describe(node), name_of_value(result));
     }
-    if (definitions_[index_of(result)].defined)
+    if (homes_[index_of(result)] != kNoRegion)
       broken("{} makes {} a second time", describe(node), name_of_value(result));
     const TensorType& type = graph_.type(result);
     // The layout is a tag that passes choose; infer() only proposes one.
@@ -149,56 +246,45 @@ class Verifier {
       broken("{} makes {}{}, but its result {} is declared {}{}", describe(node), wanted.dtype, wanted.shape,
              name_of_value(result), type.dtype, type.shape);
     }
-    definitions_[index_of(result)] = Definition{true, node.region, static_cast<std::ptrdiff_t>(index)};
+    homes_[index_of(result)] = node.region;
   }
 
-  /// A use in `region` sees what is defined so far in it or around it.
-  void check_use(ValueId id, RegionId region, const std::string& user) const {
+  void check_exists(ValueId id, const std::string& user) const {
     if (index_of(id) >= graph_.value_count()) broken("{} reads {}, which does not exist", user, name_of_value(id));
-    const Definition& definition = definitions_[index_of(id)];
-    if (!definition.defined) broken("{} reads {} before it is defined", user, name_of_value(id));
-    if (!is_within(graph_, region, definition.region)) {
-      broken("{} reads {}, which exists only inside region {}", user, name_of_value(id), definition.region);
-    }
   }
 
+  /// A use in `region` sees what is defined so far in it or around it, and a state until the region that updates it
+  /// ends.
+  void check_use(ValueId id, RegionId region, const std::string& user) const {
+    check_exists(id, user);
+    const RegionId home = homes_[index_of(id)];
+    if (home == kNoRegion) broken("{} reads {} before it is defined", user, name_of_value(id));
+    if (!is_within(graph_, region, home))
+      broken("{} reads {}, which exists only inside region {}", user, name_of_value(id), home);
+    if (is_over_[index_of(id)])
+      broken("{} reads {} after the region that updates it, whose result it must read", user, name_of_value(id));
+  }
+
+  /// A state has one update, or one in each branch of one `if`.
   void check_state_updates() const {
-    std::vector<bool> updated(graph_.value_count(), false);
+    std::vector<RegionId> updated(graph_.value_count(), kNoRegion);
     for (const StateUpdate& update : graph_.state_updates()) {
-      if (index_of(update.value) >= graph_.value_count() || graph_.value(update.value).kind != ValueKind::kState) {
+      check_exists(update.value, "an update");
+      if (graph_.value(update.value).kind != ValueKind::kState)
         broken("{} is updated, but is not a state", name_of_value(update.value));
-      }
       const std::string user = "the update of " + name_of_value(update.value);
       if (!is_region(update.region)) broken("{} is in region {}, which does not exist", user, update.region);
-      if (updated[index_of(update.value)]) broken("{} is the second one", user);
-      updated[index_of(update.value)] = true;
-      check_use(update.next, update.region, user);
-      check_made_in_time(update, user);
-      const TensorType& state = graph_.type(update.value);
-      const TensorType& next = graph_.type(update.next);
-      if (state != next) {
-        broken("{} must be {}{} like the state, not {}{}", user, state.dtype, state.shape, next.dtype, next.shape);
-      }
+      RegionId& earlier = updated[index_of(update.value)];
+      if (earlier != kNoRegion && graph_.region(update.region).branch != earlier) broken("{} is the second one", user);
+      earlier = update.region;
+      check_exists(update.next, user);
     }
-  }
-
-  /// A loop may commit what a region around it made, but only before the loop began.
-  void check_made_in_time(const StateUpdate& update, const std::string& user) const {
-    const auto region = static_cast<std::size_t>(update.region);
-    const std::ptrdiff_t made = definitions_[index_of(update.next)].position;
-    if (first_[region] >= 0 && made > last_[region]) {
-      broken("{} reads {}, which is made after its loop", user, name_of_value(update.next));
-    }
-  }
-
-  void check_outputs() const {
-    for (const Output& output : graph_.outputs()) check_use(output.value, kTopRegion, "the output " + output.name);
   }
 
   const Graph& graph_;
-  std::vector<Definition> definitions_;
-  std::vector<std::ptrdiff_t> first_;  ///< first node of each region, or -1
-  std::vector<std::ptrdiff_t> last_;
+  const Schedule* schedule_ = nullptr;
+  std::vector<RegionId> homes_;  ///< by value: the region that it exists in, once it does
+  std::vector<bool> is_over_;    ///< by value: a state whose region has ended
 };
 
 }  // namespace

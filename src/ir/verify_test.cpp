@@ -202,14 +202,67 @@ TEST_F(VerifyTest, StateUpdateWithAValueMadeAfterItsLoop) {
   graph_.set_next(s_, before_, inner_);
   EXPECT_NO_THROW(verify(graph_)) << "made before the loop is fine";
   graph_.set_next(s_, late_, inner_);
-  expect_broken("the update of %s", "made after its loop");
+  expect_broken("the update of %s", "before it is defined");
   graph_.set_next(s_, after_, outer_);
-  expect_broken("the update of %s", "made after its loop");
+  expect_broken("the update of %s", "before it is defined");
 }
 
 TEST_F(VerifyTest, StateUpdateWithAValueNothingMakes) {
   rewrite([](auto& nodes) { nodes.erase(nodes.begin() + kDeep); });
   expect_broken("the update of %s", "before it is defined");
+}
+
+TEST_F(VerifyTest, ReadOfAStateAfterTheRegionThatUpdatesIt) {
+  rewrite([&](auto& nodes) { nodes[kAfter].inputs[0] = s_; });
+  expect_broken("net.after", "%s", "after the region that updates it");
+  rewrite([&](auto& nodes) { nodes[kAfter].inputs[0] = b_.read(s_); });
+  EXPECT_NO_THROW(verify(graph_)) << "the region's result is what it should read";
+  graph_.add_output("last", s_);
+  EXPECT_NO_THROW(verify(graph_)) << "an output names what the state ends up as";
+}
+
+TEST_F(VerifyTest, RegionResultOfAnotherTypeOrFromElsewhere) {
+  const ValueId result = graph_.add_region_result(outer_, early_);
+  EXPECT_NO_THROW(verify(graph_));
+  graph_.set_dtype(result, DType::kBF16);
+  expect_broken("region 1", "must be bf16[2], not f32[2]");
+  graph_.set_dtype(result, kF32);
+  static_cast<void>(graph_.add_region_result(outer_, deep_));
+  expect_broken("region 1", "only inside region 2");
+}
+
+TEST_F(VerifyTest, RegionResultReadBeforeItsRegionHasRun) {
+  const ValueId result = graph_.add_region_result(outer_, early_);
+  rewrite([&](auto& nodes) { nodes[kLate].inputs[0] = result; });
+  expect_broken("net.late", "before it is defined");
+}
+
+TEST_F(VerifyTest, PredicateThatIsNoBoolScalar) {
+  b_.run_if(x_, [&] { return std::vector<ValueId>{x_}; }, {x_});
+  expect_broken("the predicate %x", "bool scalar");
+}
+
+TEST_F(VerifyTest, ElseThatDoesNotStandBehindItsThen) {
+  const ValueId hit = graph_.add_input("hit", {DType::kBool, Shape{}});
+  const auto relu = [&] { return std::vector<ValueId>{b_.relu(x_)}; };
+  b_.select(hit, relu, relu);
+  EXPECT_NO_THROW(verify(graph_));
+  rewrite([](auto& nodes) { std::swap(nodes.back(), nodes[nodes.size() - 2]); });
+  expect_broken("must stand behind its then");
+}
+
+TEST_F(VerifyTest, SecondUpdateOfAStateOutsideTheOtherBranch) {
+  const ValueId hit = graph_.add_input("hit", {DType::kBool, Shape{}});
+  const ValueId t = graph_.add_state("t", {kF32, Shape{2}});
+  const auto update = [&](ValueId next) {
+    return [this, t, next] {
+      b_.set_next(t, next);
+      return std::vector<ValueId>{};
+    };
+  };
+  b_.select(hit, update(x_), update(before_));
+  EXPECT_NO_THROW(verify(graph_)) << "one in each branch";
+  EXPECT_EQ(std::ranges::count(graph_.state_updates(), t, &StateUpdate::value), 2);
 }
 
 TEST_F(VerifyTest, OutputThatNothingMakes) {

@@ -37,7 +37,7 @@ class Flux {
     std::tie(cos_, sin_) = b_.rope_table(ids, config_.axes_dims_rope);               // [tokens, head_dim / 2]
 
     for (std::int64_t i = 0; i < config_.num_layers; ++i) {
-      const auto scope = b_.scope("transformer_blocks." + std::to_string(i));
+      const auto scope = b_.block("transformer_blocks." + std::to_string(i));
       std::tie(image, text) = double_block(image, text, temb);
     }
     const std::int64_t text_tokens = b_.shape(text)[1];
@@ -45,7 +45,7 @@ class Flux {
     if (config_.num_single_layers > 0) {
       ValueId tokens = b_.concat({text, image}, 1);  // [batch, text + image tokens, dim]
       for (std::int64_t i = 0; i < config_.num_single_layers; ++i) {
-        const auto scope = b_.scope("single_transformer_blocks." + std::to_string(i));
+        const auto scope = b_.block("single_transformer_blocks." + std::to_string(i));
         tokens = single_block(tokens, temb);
       }
       image = b_.slice(tokens, 1, text_tokens, image_tokens);

@@ -18,7 +18,9 @@ std::int64_t read_int(const nlohmann::json& config, const char* key, std::int64_
   if (found == config.end() || found->is_null()) return fallback;
   if (!found->is_number_integer()) fail("config.json: {} is {}, expected a whole number", key, found->dump());
   const auto value = found->get<std::int64_t>();
-  if (value < low || value > high) fail("config.json: {} is {}, expected {} to {}", key, value, low, high);
+  const bool wraps = found->is_number_unsigned() && value < 0;
+  if (wraps || value < low || value > high)
+    fail("config.json: {} is {}, expected {} to {}", key, found->dump(), low, high);
   return value;
 }
 
@@ -56,6 +58,9 @@ FluxConfig parse_flux_config(const nlohmann::json& config) {
   flux.num_single_layers = read_int(config, "num_single_layers", flux.num_single_layers, 0, kMaxLayers);
   flux.attention_head_dim = read_int(config, "attention_head_dim", flux.attention_head_dim, 2, kMaxExtent);
   flux.num_attention_heads = read_int(config, "num_attention_heads", flux.num_attention_heads, 1, kMaxLayers);
+  if (flux.dim() > kMaxExtent)
+    fail("config.json: num_attention_heads times attention_head_dim is {}, expected {} at most", flux.dim(),
+         kMaxExtent);
   flux.joint_attention_dim = read_int(config, "joint_attention_dim", flux.joint_attention_dim, 1, kMaxExtent);
   flux.pooled_projection_dim = read_int(config, "pooled_projection_dim", flux.pooled_projection_dim, 1, kMaxExtent);
   if (const auto guidance = config.find("guidance_embeds"); guidance == config.end() || guidance->is_null()) {

@@ -1,8 +1,9 @@
 // dead-code: y = silu(x), output x  ->  output x
 //
-// Drops nodes whose results reach no output and no state's next value.
+// Drops nodes and region results that reach no output, no state's next value and no predicate.
 
 #include <algorithm>
+#include <cstddef>
 
 #include "passes/pass.hpp"
 
@@ -10,19 +11,34 @@ namespace headroom {
 
 PassOutcome dead_code(Graph& graph, const Target&) {
   std::vector<bool> is_read(graph.value_count(), false);
-  for (const Output& output : graph.outputs()) is_read[index_of(output.value)] = true;
-  for (const StateUpdate& update : graph.state_updates()) is_read[index_of(update.next)] = true;
+  const auto read = [&](ValueId value) {
+    if (value != kNoValue) is_read[index_of(value)] = true;
+  };
+  for (const Output& output : graph.outputs()) read(output.value);
+  for (const StateUpdate& update : graph.state_updates()) read(update.next);
+  for (const Region& region : graph.regions()) read(region.predicate);
 
   std::vector<Node> nodes = graph.take_nodes();
-  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-    const bool live = std::ranges::any_of(node->results, [&](ValueId result) { return is_read[index_of(result)]; });
-    if (!live) continue;
-    for (const ValueId input : node->inputs) is_read[index_of(input)] = true;
-  }
+  // A region's result that something after it reads needs what stands in the region, which stands before that.
+  std::ptrdiff_t before = 0;
+  do {
+    before = std::ranges::count(is_read, true);
+    for (const Region& region : graph.regions())
+      for (const RegionResult& result : region.results) {
+        if (!is_read[index_of(result.value)]) continue;
+        read(result.from);
+        read(result.otherwise);
+      }
+    for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+      const bool live = std::ranges::any_of(node->results, [&](ValueId result) { return is_read[index_of(result)]; });
+      if (live) std::ranges::for_each(node->inputs, read);
+    }
+  } while (std::ranges::count(is_read, true) > before);
   const auto dropped = std::erase_if(nodes, [&](const Node& node) {
     return std::ranges::none_of(node.results, [&](ValueId result) { return is_read[index_of(result)]; });
   });
   graph.set_nodes(std::move(nodes));
+  graph.drop_region_results(is_read);
   return {.rewrites = static_cast<int>(dropped), .declined = {}};
 }
 

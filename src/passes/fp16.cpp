@@ -2,15 +2,16 @@
 //
 // Three bits more of mantissa than bfloat16, and a range of 65504: a model whose activations leave it makes infinities.
 
-#include <fmt/format.h>
+#include <string>
+#include <utility>
 
 #include "passes/half_precision.hpp"
 
 namespace headroom {
 
 PassOutcome fp16(Graph& graph, const Target& target) {
-  if (target.device != DeviceKind::kCuda)
-    return {.rewrites = 0, .declined = fmt::format("float16 runs on NVIDIA GPUs, not on a {}", name_of(target.device))};
+  if (std::string obstacle = obstacle_to(Capability::kFp16, target); !obstacle.empty())
+    return {.rewrites = 0, .declined = std::move(obstacle)};
   return to_half_precision(graph, DType::kF16);
 }
 

@@ -4,14 +4,13 @@
 // row uses the whole range of E4M3, 448. What a product makes keeps its dtype. quantize_products.cpp says which
 // products, and what is left as it is.
 
-#include <fmt/format.h>
+#include <string>
+#include <utility>
 
 #include "passes/quantize_products.hpp"
 
 namespace headroom {
 namespace {
-
-constexpr int kFirstWithFp8 = 89;  // Ada
 
 // Tensor cores read 16 bytes of a row at once, 16 channels; fewer rows than 16 leave most of a tile empty.
 constexpr QuantizedForm kFp8{.dtype = DType::kF8E4M3,
@@ -24,15 +23,8 @@ constexpr QuantizedForm kFp8{.dtype = DType::kF8E4M3,
 }  // namespace
 
 PassOutcome fp8(Graph& graph, const Target& target) {
-  if (target.device != DeviceKind::kCuda)
-    return {.rewrites = 0,
-            .declined = fmt::format("FP8 products run on NVIDIA GPUs, not on a {}", name_of(target.device)),
-            .notes = {}};
-  if (target.compute_capability < kFirstWithFp8)
-    return {.rewrites = 0,
-            .declined = fmt::format("FP8 tensor cores came with sm_{}; this GPU is sm_{}", kFirstWithFp8,
-                                    target.compute_capability),
-            .notes = {}};
+  if (std::string obstacle = obstacle_to(Capability::kFp8Products, target); !obstacle.empty())
+    return {.rewrites = 0, .declined = std::move(obstacle)};
   return quantize_products(graph, kFp8);
 }
 

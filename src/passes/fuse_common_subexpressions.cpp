@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <map>
 
-#include "ir/schedule.hpp"
 #include "passes/pass.hpp"
 #include "passes/rewrite.hpp"
 
@@ -16,11 +15,13 @@ namespace {
 class Sharing {
  public:
   bool operator()(Rewriter& r, const Node& node) {
-    const auto constant = [&](ValueId input) { return reads_alike(r.graph(), input, node.region); };
-    if (!std::ranges::all_of(node.inputs, constant)) return false;
     std::vector<const Node*>& seen = seen_[{node.op, node.inputs}];
     const auto same = std::ranges::find_if(seen, [&](const Node* earlier) {
-      return earlier->attributes == node.attributes && is_within(r.graph(), node.region, earlier->region);
+      const auto reads_alike_there = [&](ValueId input) {
+        return reads_alike(r.graph(), input, node.region, earlier->region);
+      };
+      return earlier->attributes == node.attributes && is_within(r.graph(), node.region, earlier->region) &&
+             std::ranges::all_of(node.inputs, reads_alike_there);
     });
     if (same == seen.end()) {
       seen.push_back(&node);

@@ -44,7 +44,7 @@ ValueId join(Rewriter& r, const std::vector<const Node*>& linears, std::size_t i
 }
 
 bool fuse(Rewriter& r, const Node& first) {
-  if (!is_projection(r, first) || !reads_alike(r.graph(), first.inputs[0], first.region)) return false;
+  if (!is_projection(r, first)) return false;
   std::vector<const Node*> linears = r.readers_from_here(first.inputs[0]);  // `first` among them
   std::erase_if(linears,
                 [&](const Node* other) { return !is_projection(r, *other) || !are_mergeable(r, first, *other); });

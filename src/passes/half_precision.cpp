@@ -49,10 +49,9 @@ class Conversion {
   int run() {
     const int converted = choose();
     for (const Node& node : graph_.nodes()) note_casts(node);
-    for (const Output& output : graph_.outputs()) note_widening(output.value);
-    for (const StateUpdate& update : graph_.state_updates()) note_widening(update.next);
+    for (const ValueId read : reads_beside_nodes(graph_)) note_widening(read);
     rebuild();
-    for (const auto& [value, wide] : widened_) graph_.replace_uses(value, wide);  // in outputs and state updates
+    for (const auto& [value, wide] : widened_) graph_.replace_uses(value, wide);  // by what is no node
     graph_.set_nodes(std::move(schedule_));
     return converted;
   }
@@ -152,10 +151,9 @@ class Conversion {
     const auto cast = narrowed_.find(value);
     // Nothing to cast where it is in 16 bits already, is not a float, or may have any dtype.
     if (cast == narrowed_.end() || !is_converted_operand(node.op, index)) return value;
-    if (graph_.value(value).kind != ValueKind::kState) return cast->second.result;
-    // A state changes, so its cast belongs to the region that reads it, and is shared while the state stays the same.
-    if (!reads_alike(graph_, value, node.region)) return push_cast(value, half_, node.path, node.region);
-    const auto [shared, is_new] = state_casts_.try_emplace({value, node.region}, kNoValue);
+    if (cast->second.result != kNoValue) return cast->second.result;
+    // No node makes it (a state, a region's result), so its cast belongs to the region that reads it.
+    const auto [shared, is_new] = region_casts_.try_emplace({value, node.region}, kNoValue);
     if (is_new) shared->second = push_cast(value, half_, node.path, node.region);
     return shared->second;
   }
@@ -166,8 +164,8 @@ class Conversion {
   }
 
   struct Cast {
-    std::string path;  // of the first node that asks for it
-    ValueId result = kNoValue;
+    std::string path;           // of the first node that asks for it
+    ValueId result = kNoValue;  // once what is cast has been made by a node, or stands at the front
   };
 
   Graph& graph_;
@@ -176,7 +174,7 @@ class Conversion {
   std::vector<bool> is_converted_;      // by value: made in 16 bits instead of f32
   std::map<ValueId, ValueId> widened_;  // converted values that someone reads in f32, and their cast
   std::map<ValueId, Cast> narrowed_;    // other f32 values that converted nodes read
-  std::map<std::pair<ValueId, RegionId>, ValueId> state_casts_;
+  std::map<std::pair<ValueId, RegionId>, ValueId> region_casts_;
   std::vector<Node> schedule_;
 };
 

@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "ir/schedule.hpp"
 #include "passes/lift.hpp"
 #include "passes/pass.hpp"
 
@@ -37,12 +36,15 @@ class LoopHoister {
   LoopHoister(Graph& graph, RegionId region)
       : graph_(graph),
         id_(region),
-        region_(graph.regions()[static_cast<std::size_t>(region)]),
+        region_(graph.region(region)),
         changes_(graph.value_count(), false),
         lifted_(graph.value_count(), kNoValue) {
     changes_[index_of(region_.counter)] = true;
     for (const StateUpdate& update : graph.state_updates())
       changes_[index_of(update.value)] = changes_[index_of(update.value)] || is_within(graph, update.region, region);
+    for (RegionId inner = region + 1; inner < static_cast<RegionId>(graph.regions().size()); ++inner)
+      if (is_within(graph, inner, region))
+        for (const RegionResult& result : graph.region(inner).results) changes_[index_of(result.value)] = true;
   }
 
   /// Sorts the loop's nodes into what stays and what runs before. Returns how many nodes left the loop or became a row;
@@ -172,14 +174,13 @@ class LoopHoister {
   int too_large_ = 0;
 };
 
-/// By value: read by a node outside the loop, an output, or a state's update.
+/// By value: read by a node outside the loop, or by what is no node.
 std::vector<bool> find_reads_outside(const Graph& graph, RegionId loop) {
   std::vector<bool> is_read(graph.value_count(), false);
   for (const Node& node : graph.nodes())
     if (!is_within(graph, node.region, loop))
       for (const ValueId input : node.inputs) is_read[index_of(input)] = true;
-  for (const Output& output : graph.outputs()) is_read[index_of(output.value)] = true;
-  for (const StateUpdate& update : graph.state_updates()) is_read[index_of(update.next)] = true;
+  for (const ValueId read : reads_beside_nodes(graph)) is_read[index_of(read)] = true;
   return is_read;
 }
 
@@ -212,12 +213,14 @@ Hoisted hoist_from(Graph& graph, RegionId region) {
 }  // namespace
 
 PassOutcome hoist(Graph& graph, const Target&) {
-  if (graph.regions().size() == 1) return {.rewrites = 0, .declined = "there is no denoise loop here"};
+  const auto is_loop = [](const Region& region) { return region.kind == RegionKind::kLoop; };
+  if (std::ranges::none_of(graph.regions(), is_loop))
+    return {.rewrites = 0, .declined = "there is no denoise loop here"};
   Hoisted total;
   bool repeats = false;
   // Inner loops first: what leaves one may go on out of the loop around it.
   for (auto region = static_cast<RegionId>(graph.regions().size()) - 1; region > kTopRegion; --region) {
-    if (graph.regions()[static_cast<std::size_t>(region)].trip_count == 1) continue;
+    if (graph.region(region).trip_count == 1) continue;  // branches of an `if` among them
     repeats = true;
     const Hoisted hoisted = hoist_from(graph, region);
     total.nodes += hoisted.nodes;

@@ -2,7 +2,8 @@
 //
 // quantize_products.cpp says which products, and what is left as it is.
 
-#include <fmt/format.h>
+#include <string>
+#include <utility>
 
 #include "passes/quantize_products.hpp"
 
@@ -18,16 +19,8 @@ constexpr QuantizedForm kInt8{
 }  // namespace
 
 PassOutcome int8(Graph& graph, const Target& target) {
-  if (target.device != DeviceKind::kCpu)
-    return {.rewrites = 0,
-            .declined = fmt::format("int8 products run on CPUs, not on {}", name_of(target.device)),
-            .notes = {}};
-  if (target.cpu_isa < CpuIsa::kAvx512Vnni)
-    return {
-        .rewrites = 0,
-        .declined = fmt::format("this CPU has no AVX-512 VNNI or AMX units for int8 products: its vector units are {}",
-                                name_of(target.cpu_isa)),
-        .notes = {}};
+  if (std::string obstacle = obstacle_to(Capability::kInt8Products, target); !obstacle.empty())
+    return {.rewrites = 0, .declined = std::move(obstacle)};
   return quantize_products(graph, kInt8);
 }
 

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "ir/schedule.hpp"
 #include "passes/pass.hpp"
 
 namespace headroom {
@@ -30,8 +29,7 @@ std::string group_of(const Graph& graph, const Node& row) {
 
 class RowMerger {
  public:
-  RowMerger(Graph& graph, RegionId region)
-      : graph_(graph), region_(region), parent_(graph.regions()[static_cast<std::size_t>(region)].parent) {}
+  RowMerger(Graph& graph, RegionId region) : graph_(graph), region_(region), parent_(graph.region(region).parent) {}
 
   /// Joins the rows of the loop whose nodes are `loop`, in a schedule that has been taken out of the graph and whose
   /// values made outside the loop are `made_before`. What must run before the loop is in prologue(). Returns how many
@@ -42,8 +40,7 @@ class RowMerger {
     for (std::size_t i = 0; i < loop.size(); ++i) {
       const Node& node = loop[i];
       if (node.op != Op::kRow || node.region != region_ || graph_.type(node.results[0]).shape.rank() == 0 ||
-          !made_before[index_of(node.inputs[0])] ||
-          node.inputs[1] != graph_.regions()[static_cast<std::size_t>(region_)].counter)
+          !made_before[index_of(node.inputs[0])] || node.inputs[1] != graph_.region(region_).counter)
         continue;
       const std::string key = group_of(graph_, node);
       if (groups[key].empty()) order.push_back(key);
@@ -119,7 +116,7 @@ int merge_in(Graph& graph, RegionId region) {
 PassOutcome merge_rows(Graph& graph, const Target&) {
   int joined = 0;
   for (RegionId region = kTopRegion + 1; region < static_cast<RegionId>(graph.regions().size()); ++region)
-    joined += merge_in(graph, region);
+    if (graph.region(region).kind == RegionKind::kLoop) joined += merge_in(graph, region);
   if (joined == 0) return {.rewrites = 0, .declined = "no loop reads rows of several tables"};
   return {.rewrites = joined, .declined = {}};
 }

@@ -41,8 +41,7 @@ class Places {
         follows_product_(graph.value_count()),
         leads_to_product_(graph.value_count()),
         is_conditioning_(graph.value_count(), true) {
-    for (const Output& output : graph.outputs()) is_conditioning_[index_of(output.value)] = false;
-    for (const StateUpdate& update : graph.state_updates()) is_conditioning_[index_of(update.next)] = false;
+    for (const ValueId read : reads_beside_nodes(graph)) is_conditioning_[index_of(read)] = false;
     for (std::size_t i = graph.nodes().size(); i-- > 0;) look_ahead(graph.nodes()[i]);
     for (const Node& node : graph.nodes()) look_back(node);
   }
@@ -216,7 +215,6 @@ class Quantization {
 
   Quantized quantized_input(Rewriter& r, const Node& node) {
     const ValueId x = node.inputs[0];
-    if (!reads_alike(r.graph(), x, node.region)) return quantize(r, x, node.path);
     const auto [shared, is_new] = inputs_.try_emplace({x, node.region}, Quantized{});
     if (is_new) shared->second = quantize(r, x, node.path);
     return shared->second;

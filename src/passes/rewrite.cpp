@@ -6,16 +6,21 @@
 
 namespace headroom {
 
-bool reads_alike(const Graph& graph, ValueId value, RegionId region) {
-  if (graph.value(value).kind != ValueKind::kState) return true;
-  const auto update = std::ranges::find(graph.state_updates(), value, &StateUpdate::value);
-  return update == graph.state_updates().end() || update->region == region;
+namespace {
+
+/// Whether `value` may be read anywhere further on in `region`: it is no state that a region standing there updates,
+/// after which its name is no longer read.
+bool stays_readable(const Graph& graph, ValueId value, RegionId region) {
+  return std::ranges::all_of(graph.state_updates(), [&](const StateUpdate& update) {
+    return update.value != value || is_within(graph, region, update.region);
+  });
 }
+
+}  // namespace
 
 Rewriter::Rewriter(Graph& graph) : graph_(graph), links_(graph.value_count()) {
   for (const ValueId param : graph_.values_of(ValueKind::kParam)) links(param).is_weight = true;
-  for (const Output& output : graph_.outputs()) ++links(output.value).reads_from_outside;
-  for (const StateUpdate& update : graph_.state_updates()) ++links(update.next).reads_from_outside;
+  for (const ValueId read : reads_beside_nodes(graph_)) ++links(read).reads_from_outside;
 
   front_end_ = shown_ = schedule_.end();
   for (Node& node : graph_.take_nodes()) {
@@ -41,7 +46,7 @@ const Node* Rewriter::match(ValueId value, Op op) const {
   const Entry* producer = links(value).producer;
   if (producer == nullptr || producer->node.op != op || producer->node.region != shown_->node.region) return nullptr;
   const Node& node = producer->node;
-  const auto stays = [&](ValueId input) { return reads_alike(graph_, input, node.region); };
+  const auto stays = [&](ValueId input) { return stays_readable(graph_, input, node.region); };
   return std::ranges::all_of(node.inputs, stays) ? &node : nullptr;
 }
 
@@ -95,7 +100,7 @@ std::vector<ValueId> Rewriter::emit_all(Op op, std::vector<ValueId> inputs,
 void Rewriter::replace(ValueId from, ValueId to) {
   HR_CHECK(from != to);
   HR_CHECK(type(from) == type(to));
-  graph_.replace_uses(from, to);  // in outputs and state updates; the schedule is here
+  graph_.replace_uses(from, to);  // by what is no node; the schedule is here
   links(to).reads_from_outside += std::exchange(links(from).reads_from_outside, 0);
   for (Entry* reader : std::exchange(links(from).readers, {})) {
     *std::ranges::find(reader->node.inputs, from) = to;

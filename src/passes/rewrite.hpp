@@ -12,10 +12,6 @@
 
 namespace headroom {
 
-/// Whether every read of `value` inside one iteration of `region` gives the same tensor. True of all but states that
-/// change elsewhere: before and after a loop that updates it, a state is two tensors under one name.
-[[nodiscard]] bool reads_alike(const Graph& graph, ValueId value, RegionId region);
-
 /// A graph while a pass rewrites it. The pass is shown each node in schedule order. Where one is the root (the last
 /// node) of the pattern it looks for, the pass emits what computes the same and replaces the root's value. Nodes that
 /// nothing reads any more vanish at once.
@@ -30,7 +26,7 @@ class Rewriter {
   [[nodiscard]] const Shape& shape(ValueId id) const { return graph_.type(id).shape; }
 
   /// The node that makes `value`, if its op is `op` and the shown node may take over its work: it runs in the same
-  /// region and reads nothing that can change in between. Null otherwise.
+  /// region and reads nothing that may not be read later. Null otherwise.
   [[nodiscard]] const Node* match(ValueId value, Op op) const;
   /// match(), if nothing else reads `value`: then the node vanishes with the pattern, and its work is not done twice.
   [[nodiscard]] const Node* match_single_use(ValueId value, Op op) const;
@@ -71,7 +67,7 @@ class Rewriter {
   struct Links {
     Entry* producer = nullptr;           // null for what no node makes
     std::vector<Entry*> readers;         // one for each operand that is this value
-    std::size_t reads_from_outside = 0;  // by outputs and state updates
+    std::size_t reads_from_outside = 0;  // by what is no node: outputs, state updates, predicates, region results
     bool is_weight = false;
   };
 

@@ -180,22 +180,5 @@ TEST(Rewriter, RefusesAReplacementOfAnotherType) {
                std::logic_error);
 }
 
-TEST(ReadsAlike, IsFalseOfAStateOutsideTheLoopThatUpdatesIt) {
-  const Graph graph = parse_graph(R"(graph g {
-      input %x: f32[3]
-      state %s: f32[3]
-      state %constant: f32[3]
-      loop 2 %step {
-        %1: f32[3] = add(%s, %x)
-        next %s = %1
-      }
-    })");
-  const ValueId state = graph.find(ValueKind::kState, "s");
-  EXPECT_TRUE(reads_alike(graph, state, 1));
-  EXPECT_FALSE(reads_alike(graph, state, kTopRegion));
-  EXPECT_TRUE(reads_alike(graph, graph.find(ValueKind::kState, "constant"), kTopRegion));
-  EXPECT_TRUE(reads_alike(graph, graph.find(ValueKind::kInput, "x"), kTopRegion));
-}
-
 }  // namespace
 }  // namespace headroom

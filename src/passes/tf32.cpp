@@ -3,8 +3,7 @@
 // Products whose operands stay f32 in memory run on tensor cores, which round them to TF32: the range of f32 and 11
 // significant bits. Sums are in f32. The attribute allows it; the plan says what runs.
 
-#include <fmt/format.h>
-
+#include <string>
 #include <utility>
 
 #include "passes/pass.hpp"
@@ -27,9 +26,8 @@ Attributes with_tf32(const Node& node) {
 }  // namespace
 
 PassOutcome tf32(Graph& graph, const Target& target) {
-  if (target.device != DeviceKind::kCuda)
-    return {.rewrites = 0,
-            .declined = fmt::format("TF32 is of NVIDIA's tensor cores, not of a {}", name_of(target.device))};
+  if (std::string obstacle = obstacle_to(Capability::kTf32, target); !obstacle.empty())
+    return {.rewrites = 0, .declined = std::move(obstacle)};
   const std::vector<bool> is_weight = find_weight_values(graph);
   int rewrites = 0;
   std::vector<Node> nodes = graph.take_nodes();
