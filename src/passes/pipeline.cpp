@@ -9,8 +9,7 @@ PassOutcome weights_first(Graph& graph, const Target& target);
 PassOutcome flash_attention(Graph& graph, const Target& target);
 PassOutcome fuse_linear_activation(Graph& graph, const Target& target);
 PassOutcome fuse_qkv(Graph& graph, const Target& target);
-PassOutcome fuse_norm_modulate(Graph& graph, const Target& target);
-PassOutcome fuse_gate_residual(Graph& graph, const Target& target);
+PassOutcome fuse_patterns(Graph& graph, const Target& target);
 PassOutcome fuse_qk_norm_rope(Graph& graph, const Target& target);
 PassOutcome fuse_attention_scale(Graph& graph, const Target& target);
 PassOutcome fuse_common_subexpressions(Graph& graph, const Target& target);
@@ -41,10 +40,7 @@ constexpr std::array kPipeline = {
     // and merging such a product with its neighbours would put a slice between it and its activation.
     Pass{"fuse-linear-activation", "fuse", fuse_linear_activation},
     Pass{"fuse-qkv", "fuse", fuse_qkv},
-    // Before fuse-gate-residual: on sequences of one token scale, shift and x have one shape, and the shift of a
-    // modulated norm would pass for a residual.
-    Pass{"fuse-norm-modulate", "fuse", fuse_norm_modulate},
-    Pass{"fuse-gate-residual", "fuse", fuse_gate_residual},
+    Pass{"fuse-patterns", "fuse", fuse_patterns},
     Pass{"fuse-qk-norm-rope", "fuse", fuse_qk_norm_rope},
     // After fuse-qk-norm-rope, whose result it scales through the norm's weight.
     Pass{"fuse-attention-scale", "fuse", fuse_attention_scale},
@@ -53,10 +49,8 @@ constexpr std::array kPipeline = {
     Pass{"fuse-common-subexpressions", "fuse", fuse_common_subexpressions},
 
     // After fusion, whose patterns it would take apart: the 1 + scale of a modulated norm depends on the step alone,
-    // and
-    // the norm does not. Before precision, which then decides on what a step really computes, and whose casts and
-    // scales
-    // need no rules for being lifted.
+    // and the norm does not. Before precision, which then decides on what a step really computes, and whose casts and
+    // scales need no rules for being lifted.
     Pass{"hoist", "hoist", hoist},
 
     // After fusion: a fused op keeps its intermediate values in fp32, so nothing inside it is rounded, and patterns
