@@ -145,15 +145,15 @@ class Backend {
   [[nodiscard]] virtual std::unique_ptr<Stream> adopt_stream(void* native_handle) = 0;
   [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
   /// Takes down what `submit` submits to `stream`, without running it: launches and copies on the device with the
-  /// addresses they are given now. What is submitted must have run once before, so that nothing is set up meanwhile. A
-  /// CPU has nothing to record, and throws std::logic_error.
+  /// addresses they are given now. It need not have run before: preparing a kernel sets up all that it needs. A CPU has
+  /// nothing to record, and throws std::logic_error.
   [[nodiscard]] virtual std::unique_ptr<Recording> record(Stream& stream, const std::function<void()>& submit);
 
   /// Throws Error where this device, or what is installed for it, cannot be watched, saying why.
   [[nodiscard]] virtual std::unique_ptr<DeviceTrace> make_trace();
 
-  /// Milliseconds that `bytes` take from page-locked host memory to the device, the fastest of a few: what no copy from
-  /// the host can beat. Nothing where host memory is the device's own.
+  /// Milliseconds that one copy of `bytes` from page-locked host memory to the device takes, after one that does not
+  /// count: what no other copy from the host can beat. Nothing where host memory is the device's own.
   [[nodiscard]] virtual std::optional<double> host_link_ms(std::size_t /*bytes*/) { return std::nullopt; }
 
   /// Names what this thread submits until end_range(), for a profiler that looks on; ranges nest.

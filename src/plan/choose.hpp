@@ -7,9 +7,17 @@
 
 #include "base/error.hpp"
 #include "ir/graph.hpp"
-#include "plan/placement.hpp"
+#include "plan/program.hpp"
 
 namespace headroom {
+
+/// The kernel chosen for one node that runs, with what it was chosen for.
+struct ChosenKernel {
+  int node = -1;  ///< index in graph.nodes()
+  const Kernel* kernel = nullptr;
+  OpSpec spec;
+  std::vector<RejectedKernel> rejections;
+};
 
 /// No kernel of the device runs a node.
 class NoKernel : public Error {

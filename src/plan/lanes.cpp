@@ -8,7 +8,7 @@ namespace headroom {
 namespace {
 
 /// A placed tensor as the bytes it touches.
-struct Region {
+struct Footprint {
   int storage = -1;
   std::int64_t offset = 0;
   Shape shape;
@@ -17,26 +17,26 @@ struct Region {
 };
 
 /// Bytes from the first to the last element along the axes whose stride is below `limit` bytes.
-std::int64_t span_below(const Region& region, std::int64_t limit) {
-  std::int64_t span = region.element_bytes;
-  for (int axis = 0; axis < region.shape.rank(); ++axis) {
-    const std::int64_t stride = region.strides[axis] * region.element_bytes;
-    if (stride < limit) span += (region.shape[axis] - 1) * stride;
+std::int64_t span_below(const Footprint& bytes, std::int64_t limit) {
+  std::int64_t span = bytes.element_bytes;
+  for (int axis = 0; axis < bytes.shape.rank(); ++axis) {
+    const std::int64_t stride = bytes.strides[axis] * bytes.element_bytes;
+    if (stride < limit) span += (bytes.shape[axis] - 1) * stride;
   }
   return span;
 }
 
 /// Whether every axis moves by a multiple of `period` bytes or stays inside one period.
-bool has_period(const Region& region, std::int64_t period) {
-  for (int axis = 0; axis < region.shape.rank(); ++axis) {
-    const std::int64_t stride = region.strides[axis] * region.element_bytes;
-    if (region.shape[axis] > 1 && stride >= period && stride % period != 0) return false;
+bool has_period(const Footprint& bytes, std::int64_t period) {
+  for (int axis = 0; axis < bytes.shape.rank(); ++axis) {
+    const std::int64_t stride = bytes.strides[axis] * bytes.element_bytes;
+    if (bytes.shape[axis] > 1 && stride >= period && stride % period != 0) return false;
   }
-  return region.offset % period + span_below(region, period) <= period;
+  return bytes.offset % period + span_below(bytes, period) <= period;
 }
 
 /// Whether two tensors of one storage may have a byte in common. Exact for parts side by side along any one axis.
-bool may_overlap(const Region& a, const Region& b) {
+bool may_overlap(const Footprint& a, const Footprint& b) {
   constexpr std::int64_t kEverything = INT64_MAX;
   if (a.shape.numel() == 0 || b.shape.numel() == 0) return false;
   const auto disjoint = [](std::int64_t a_at, std::int64_t a_span, std::int64_t b_at, std::int64_t b_span) {
@@ -95,7 +95,7 @@ class Stretch {
   struct Access {
     int step;
     bool writes;
-    Region region;
+    Footprint bytes;
   };
 
   Step& step(int i) const { return program_.steps[static_cast<std::size_t>(i)]; }
@@ -123,19 +123,19 @@ class Stretch {
   /// Earlier steps of the stretch that must have run before step i, in order, none twice.
   std::vector<int> find_needed(int i) {
     std::vector<int> needed;
-    const auto access = [&](const Placement& place, const TensorType& type, bool writes) {
+    const auto access = [&](const Place& place, const TensorType& type, bool writes) {
       if (place.storage < 0 || program_.storages[static_cast<std::size_t>(place.storage)].kind == StorageKind::kWeight)
         return;
-      Region region{.storage = place.storage,
-                    .offset = static_cast<std::int64_t>(place.offset_bytes),
-                    .shape = type.shape,
-                    .strides = place.strides,
-                    .element_bytes = static_cast<std::int64_t>(size_of(type.dtype))};
+      Footprint bytes{.storage = place.storage,
+                      .offset = static_cast<std::int64_t>(place.offset_bytes),
+                      .shape = type.shape,
+                      .strides = place.strides,
+                      .element_bytes = static_cast<std::int64_t>(size_of(type.dtype))};
       std::vector<Access>& known = accesses_[static_cast<std::size_t>(place.storage)];
       for (const Access& before : known)
-        if (before.step != i && (before.writes || writes) && may_overlap(before.region, region))
+        if (before.step != i && (before.writes || writes) && may_overlap(before.bytes, bytes))
           needed.push_back(before.step);
-      known.push_back({i, writes, region});
+      known.push_back({i, writes, bytes});
     };
     const Step& current = step(i);
     for (std::size_t k = 0; k < current.inputs.size(); ++k)

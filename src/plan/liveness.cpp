@@ -1,62 +1,70 @@
 #include "plan/liveness.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "plan/arena.hpp"
 #include "plan/lanes.hpp"
+#include "plan/lifetime.hpp"
 
 namespace headroom {
 namespace {
 
-/// Needs inside a loop of what was made before it last until the loop's last step.
-void stretch_over_loops(const Segment& segment, const std::vector<std::vector<int>>& touched,
-                        std::vector<Storage>& storages) {
-  for (const Segment& child : segment.children) stretch_over_loops(child, touched, storages);
-  if (segment.kind != RegionKind::kLoop) return;
-  for (std::size_t s = 0; s < storages.size(); ++s) {
-    const bool inside =
-        std::ranges::any_of(touched[s], [&](int step) { return step >= segment.first && step < segment.last; });
-    if (inside && storages[s].first < segment.first) storages[s].last = std::max(storages[s].last, segment.last - 1);
+/// When steps touch storages.
+using Touches = std::vector<std::pair<int, int>>;  // storage, step
+
+void find_regions(const Segment& segment, std::vector<Lifetime>& loops, Touches& touches) {
+  if (segment.kind == SegmentKind::kLoop && segment.first < segment.last)
+    loops.push_back({segment.first, segment.last - 1});
+  if (segment.kind == SegmentKind::kIf) touches.emplace_back(segment.predicate.storage, segment.first);
+  for (const Segment& child : segment.children) find_regions(child, loops, touches);
+}
+
+Touches find_touches(const Program& program) {
+  Touches touches;
+  for (int i = 0; i < static_cast<int>(program.steps.size()); ++i) {
+    const Step& step = program.steps[static_cast<std::size_t>(i)];
+    const TiledRun* const run = tiled_run_at(program, i);
+    const auto touch = [&](int storage) {
+      touches.emplace_back(storage, i);
+      if (run == nullptr || storage < 0 ||
+          program.storages[static_cast<std::size_t>(storage)].kind == StorageKind::kPart)
+        return;
+      touches.emplace_back(storage, run->first);  // parts are at different steps at the same time
+      touches.emplace_back(storage, run->last - 1);
+    };
+    for (const Place& place : step.input_places) touch(place.storage);
+    for (const Place& place : step.output_places) touch(place.storage);
+    touch(step.scratch);
+    if (run != nullptr) touch(run->memory);
   }
+  for (const Place& place : program.outputs)
+    touches.emplace_back(place.storage, static_cast<int>(program.steps.size()) - 1);
+  return touches;
 }
 
 }  // namespace
 
 void find_lifetimes(Program& program) {
-  std::vector<std::vector<int>> touched(program.storages.size());
-  const auto touch = [&](int storage, int step) {
-    if (storage >= 0) touched[static_cast<std::size_t>(storage)].push_back(step);
-  };
-  for (int i = 0; i < static_cast<int>(program.steps.size()); ++i) {
-    const Step& step = program.steps[static_cast<std::size_t>(i)];
-    for (const Placement& place : step.input_places) touch(place.storage, i);
-    for (const Placement& place : step.output_places) touch(place.storage, i);
-    touch(step.scratch, i);
-  }
-  const int end = std::max(0, static_cast<int>(program.steps.size()) - 1);
-  for (const TiledRun& run : program.tiled) {
-    touch(run.memory, run.first);
-    // Parts are at different steps at the same time.
-    for (std::size_t s = 0; s < touched.size(); ++s) {
-      if (program.storages[s].kind == StorageKind::kPart) continue;
-      const auto is_inside = [&](int step) { return run.first <= step && step < run.last; };
-      if (std::ranges::none_of(touched[s], is_inside)) continue;
-      touch(static_cast<int>(s), run.first);
-      touch(static_cast<int>(s), run.last - 1);
-    }
-  }
-  for (const Output& output : program.graph.outputs()) touch(program.places[index_of(output.value)].storage, end);
-
+  if (program.steps.empty()) return;  // nothing but outputs that are states
+  Touches touches = find_touches(program);
+  std::vector<Lifetime> spans;
+  find_regions(program.root, spans, touches);
+  std::erase_if(touches, [](const auto& touch) { return touch.first < 0; });
+  const Loops loops(static_cast<int>(program.steps.size()), std::move(spans));
   const std::vector<int> concurrent = last_concurrent(program);
-  for (std::size_t s = 0; s < touched.size(); ++s) {
-    if (touched[s].empty()) continue;
-    program.storages[s].first = *std::ranges::min_element(touched[s]);
-    if (program.steps.empty()) continue;  // an output that is an input
-    for (const int step : touched[s])
-      program.storages[s].last = std::max(program.storages[s].last, concurrent[static_cast<std::size_t>(step)]);
+  std::vector<bool> is_touched(program.storages.size(), false);
+  for (const auto& [s, step] : touches) {
+    Storage& storage = program.storages[static_cast<std::size_t>(s)];
+    storage.first = is_touched[static_cast<std::size_t>(s)] ? std::min(storage.first, step) : step;
+    is_touched[static_cast<std::size_t>(s)] = true;
   }
-  stretch_over_loops(program.root, touched, program.storages);
+  for (const auto& [s, step] : touches) {
+    Storage& storage = program.storages[static_cast<std::size_t>(s)];
+    storage.last =
+        std::max(storage.last, loops.needed_until(storage.first, concurrent[static_cast<std::size_t>(step)]));
+  }
 }
 
 std::size_t arena_lower_bound(const Program& program) {

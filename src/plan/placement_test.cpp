@@ -124,9 +124,9 @@ TEST(Placement, RowsThatLieOneBehindTheOtherAreJoinedWithoutACopy) {
   for (const auto& [text, image] : {std::pair(3, 5), std::pair(1, 5), std::pair(3, 1), std::pair(1, 1)}) {
     const Program program = plan_arena(joined_streams(1, text, image));
     ASSERT_EQ(launched(program), (std::vector{Op::kSilu, Op::kSilu, Op::kRelu}));
-    const Placement& of_text = program.steps[0].output_places[0];
-    const Placement& of_image = program.steps[1].output_places[0];
-    const Placement& joined = program.steps[2].input_places[0];
+    const Place& of_text = program.steps[0].output_places[0];
+    const Place& of_image = program.steps[1].output_places[0];
+    const Place& joined = program.steps[2].input_places[0];
     EXPECT_EQ(of_text.offset_bytes, 0U);
     EXPECT_EQ(of_text.strides, (Shape{text * kRow, kRow, 1})) << "a kernel writes its part as it would alone";
     EXPECT_EQ(of_image.storage, of_text.storage);
@@ -320,7 +320,7 @@ TEST(Placement, ChunksOfARowOfATableForAllStepsAreViewsAndTheTableOutlivesTheLoo
   })",
                                     true);
   EXPECT_EQ(launched(program), (std::vector{Op::kLinear, Op::kSilu, Op::kRow, Op::kNormModulate}));
-  const Placement& row = program.steps[2].output_places[0];
+  const Place& row = program.steps[2].output_places[0];
   EXPECT_EQ(program.steps[3].input_places[1].storage, row.storage);
   EXPECT_EQ(program.steps[3].input_places[2].offset_bytes, row.offset_bytes + 4 * sizeof(float));
   const Storage& table = program.storages[static_cast<std::size_t>(program.steps[1].output_places[0].storage)];
@@ -333,7 +333,7 @@ TEST(Placement, ChunksOfARowOfATableForAllStepsAreViewsAndTheTableOutlivesTheLoo
 TEST(Placement, EagerCopiesTheNextStateAtTheEndOfAnIteration) {
   const Program program = plan_text(kLoop, false);
   EXPECT_EQ(program.steps.back().node, -1);
-  EXPECT_EQ(program.root.children.back().kind, RegionKind::kLoop);
+  EXPECT_EQ(program.root.children.back().kind, SegmentKind::kLoop);
   EXPECT_EQ(program.root.children.back().last, static_cast<int>(program.steps.size()));
 }
 
@@ -352,6 +352,59 @@ TEST(Placement, AStateReadAfterItsNextValueIsKept) {
             StorageKind::kArena);
   EXPECT_EQ(program.storages[static_cast<std::size_t>(program.steps[1].output_places[0].storage)].kind,
             StorageKind::kState);
+}
+
+/// The device's relu, for operands at multiples of 16 bytes.
+class Aligned final : public Kernel {
+ public:
+  explicit Aligned(const Kernel& real) : real_(real) {}
+  [[nodiscard]] std::string_view name() const override { return "aligned.relu"; }
+  [[nodiscard]] Op op() const override { return Op::kRelu; }
+  [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
+    return real_.supports(spec, target);
+  }
+  [[nodiscard]] StrideRule input_strides(const OpSpec& /*spec*/, int /*input*/) const override {
+    return {StrideRule::kInnerDense, 16};
+  }
+  [[nodiscard]] StrideRule output_strides(const OpSpec& /*spec*/, int /*output*/) const override {
+    return {StrideRule::kInnerDense, 16};
+  }
+  [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return real_.compute_type(spec); }
+  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
+                                                        std::span<const Operand> outputs,
+                                                        const Target& target) const override {
+    return real_.prepare(spec, inputs, outputs, target);
+  }
+
+ private:
+  const Kernel& real_;
+};
+
+/// Ops launched where columns of rows of `row` elements are read, or written into a concatenation, by such a kernel.
+std::vector<Op> launched_aligned(std::int64_t row, std::int64_t start, bool reads) {
+  std::vector<const Kernel*> kernels;
+  for (const Kernel* kernel : kernels_of(DeviceKind::kCpu)) kernels.push_back(kernel);
+  const auto real = std::ranges::find(kernels, Op::kRelu, &Kernel::op);
+  const Aligned aligned(**real);
+  kernels.insert(kernels.begin(), &aligned);
+  Graph graph("columns");
+  Builder b(graph);
+  if (reads) {
+    graph.add_output("y", b.relu(b.slice(graph.add_input("x", TensorType{.shape = {3, row}}), 1, start, 8)));
+  } else {
+    const ValueId left = b.silu(graph.add_input("left", TensorType{.shape = {3, start}}));
+    const ValueId right = b.relu(graph.add_input("right", TensorType{.shape = {3, row - start}}));
+    graph.add_output("y", b.silu(b.concat({left, right}, 1)));
+  }
+  return launched(plan(graph, Target{.cpu_isa = CpuIsa::kAvx2, .threads = 1}, {.arena = true}, kernels));
+}
+
+TEST(Placement, WhereAKernelAsksForAlignmentItIsGivenAlignedViewsAndElseACopy) {
+  EXPECT_EQ(launched_aligned(20, 4, true), std::vector{Op::kRelu});
+  EXPECT_EQ(launched_aligned(20, 2, true), (std::vector{Op::kSlice, Op::kRelu})) << "the address";
+  EXPECT_EQ(launched_aligned(18, 4, true), (std::vector{Op::kSlice, Op::kRelu})) << "the stride";
+  EXPECT_EQ(launched_aligned(20, 4, false), (std::vector{Op::kSilu, Op::kRelu, Op::kSilu}));
+  EXPECT_EQ(launched_aligned(20, 2, false), (std::vector{Op::kSilu, Op::kRelu, Op::kConcat, Op::kSilu}));
 }
 
 }  // namespace

@@ -1,27 +1,22 @@
 #include "plan/plan.hpp"
 
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
 #include "plan/arena.hpp"
 #include "plan/choose.hpp"
+#include "plan/copies.hpp"
 #include "plan/lanes.hpp"
 #include "plan/liveness.hpp"
 #include "plan/placement.hpp"
+#include "plan/prepare.hpp"
 #include "plan/tiling.hpp"
-#include "plan/weight_key.hpp"
+#include "plan/weight_uses.hpp"
 
 namespace headroom {
 namespace {
-
-using PreparedKernels = std::map<std::string, std::shared_ptr<const PreparedKernel>>;
-
-/// Thrown to begin again: a kernel that was chosen cannot be prepared.
-struct Refused {
-  RefusedWork work;
-};
 
 class Planner {
  public:
@@ -29,7 +24,8 @@ class Planner {
       : is_weight_(find_weight_values(graph)),
         producers_(find_producers(graph)),
         options_(options),
-        prepared_(prepared) {
+        prepared_(prepared),
+        weights_(program_, producers_) {
     program_.graph = graph;
     program_.target = target;
     program_.has_arena = options.arena;
@@ -38,12 +34,12 @@ class Planner {
 
   Program run(std::span<const Kernel* const> kernels, std::span<const RefusedWork> refused) {
     chosen_ = choose_kernels(program_.graph, is_weight_, program_.target, kernels, refused);
-    placements_ = place_values(program_.graph, chosen_, is_weight_, options_.arena);
-    if (options_.tile) tiles_ = find_tiles(program_.graph, chosen_, placements_, is_weight_, program_.target);
-    program_.storages = placements_.storages;
-    program_.places = placements_.places;
-    program_.elided = static_cast<int>(std::ranges::count(placements_.elided, true));
-    program_.root = make_segment(kTopRegion);
+    placements_.emplace(place_values(program_.graph, chosen_, is_weight_, options_.arena));
+    if (options_.tile) tiles_ = find_tiles(program_.graph, chosen_, *placements_, is_weight_, program_.target);
+    program_.storages = placements_->storages;
+    program_.places = placements_->places;
+    program_.elided = static_cast<int>(std::ranges::count(placements_->elided, true));
+    program_.root = make_segment();
     if (options_.lanes > 1) assign_lanes(program_, options_.lanes);
     find_lifetimes(program_);
     for (TiledRun& run : program_.tiled) assign_part_offsets(run);
@@ -57,51 +53,60 @@ class Planner {
     return program_.graph.nodes()[static_cast<std::size_t>(chosen_[chosen].node)];
   }
 
-  /// The region's steps from where the schedule stands, its nested regions as children.
-  Segment make_segment(RegionId id) {
-    const Region& region = program_.graph.regions()[static_cast<std::size_t>(id)];
-    Segment segment{.kind = region.kind,
-                    .trip_count = region.trip_count,
-                    .first = step_count(),
-                    .last = 0,
-                    .counter = region.counter,
-                    .children = {}};
+  /// The steps of the region that begins now, its nested regions as children.
+  Segment make_segment() {
+    const Region& region = program_.graph.region(placements_->timeline.moments()[next_++].region);
+    Segment segment{.trip_count = region.trip_count, .first = step_count()};
+    if (region.kind == RegionKind::kLoop) {
+      segment.kind = SegmentKind::kLoop;
+      segment.counter = program_.places[index_of(region.counter)];
+    }
     int straight = step_count();
-    const auto close_straight = [&] {
-      if (straight < step_count())
-        segment.children.push_back({.first = straight, .last = step_count(), .children = {}});
+    const auto close_straight = [&](int end) {
+      if (straight < end) segment.children.push_back({.first = straight, .last = end});
     };
-    while (next_ < chosen_.size()) {
-      const RegionId inner = child_containing(id, node_at(next_).region);
-      if (inner < 0) break;
-      if (inner == id) {
-        add_step(next_);
-        close_tile(++next_);
+    while (true) {
+      const Moment& moment = placements_->timeline.moments()[next_];
+      if (moment.kind == Moment::Kind::kEnd) break;
+      if (moment.kind == Moment::Kind::kNode) {
+        ++next_;
+        add_step(static_cast<std::size_t>(moment.node));
+        close_tile(static_cast<std::size_t>(moment.node) + 1);
         continue;
       }
-      close_straight();
-      segment.children.push_back(make_segment(inner));
-      straight = step_count();
+      const bool is_loop = program_.graph.region(moment.region).kind == RegionKind::kLoop;
+      Segment child = is_loop ? make_segment() : make_if(moment.region);
+      if (child.first == child.last) continue;
+      close_straight(child.first);
+      straight = child.last;
+      segment.children.push_back(std::move(child));
     }
-    copy_states(id);
+    add_copies();
     segment.last = step_count();
-    if (!segment.children.empty()) close_straight();
+    if (!segment.children.empty()) close_straight(segment.last);
+    return segment;
+  }
+
+  Segment make_if(RegionId then) {
+    Segment segment{.kind = SegmentKind::kIf, .first = step_count()};
+    const ValueId predicate = program_.graph.region(then).predicate;
+    segment.predicate = place_of(predicate);
+    segment.children.push_back(make_segment());
+    if (placements_->timeline.moments()[next_].kind == Moment::Kind::kOtherwise) {
+      const int first = step_count();
+      add_copies();
+      segment.children.push_back({.first = first, .last = step_count()});
+    } else {
+      segment.children.push_back(make_segment());
+    }
+    segment.last = step_count();
     return segment;
   }
 
   int step_count() const { return static_cast<int>(program_.steps.size()); }
 
-  /// `region` itself, the child of `region` that `node_region` lies in, or -1 where it lies outside.
-  RegionId child_containing(RegionId region, RegionId node_region) const {
-    for (RegionId r = node_region; r >= 0; r = program_.graph.regions()[static_cast<std::size_t>(r)].parent) {
-      if (r == region) return r;
-      if (program_.graph.regions()[static_cast<std::size_t>(r)].parent == region) return r;
-    }
-    return -1;
-  }
-
   void add_step(std::size_t chosen) {
-    if (placements_.elided[chosen]) return;
+    if (placements_->elided[chosen]) return;
     ChosenKernel& choice = chosen_[chosen];
     const Node& node = node_at(chosen);
     Step step{.node = choice.node,
@@ -122,8 +127,9 @@ class Planner {
     const PartOfStep* const part = tile == nullptr ? nullptr : &tile->steps.at(program_.tiled.back().prepared.size());
     step.prepared = part != nullptr ? prepare_part(choice, *part) : prepare_whole(choice, node);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      step.input_places.push_back(is_weight_[index_of(node.inputs[i])] ? weight_place(step, i)
-                                                                       : program_.places[index_of(node.inputs[i])]);
+      step.input_places.push_back(is_weight_[index_of(node.inputs[i])]
+                                      ? weights_.place(node.inputs[i], step.prepared, i)
+                                      : program_.places[index_of(node.inputs[i])]);
       if (part != nullptr) set_part(step.input_places.back(), part->inputs[i]);
     }
     for (std::size_t i = 0; i < node.results.size(); ++i) {
@@ -157,7 +163,7 @@ class Planner {
     if (std::ranges::count(tiles_, chosen, &Tile::last) > 0) program_.tiled.back().last = step_count();
   }
 
-  void set_part(Placement& place, const PartOperand& operand) const {
+  void set_part(Place& place, const PartOperand& operand) const {
     const bool inside = program_.storages[static_cast<std::size_t>(place.storage)].kind == StorageKind::kPart;
     place.bytes_between_parts = inside ? 0 : operand.bytes_between;
   }
@@ -189,7 +195,7 @@ class Planner {
     }
     for (const ValueId result : node.results)
       outputs.push_back({program_.graph.type(result), program_.places[index_of(result)].strides});
-    return prepare(choice, choice.spec, inputs, outputs, program_.target, 0);
+    return prepared_.prepare(choice, choice.spec, inputs, outputs, program_.target);
   }
 
   /// For one thread alone, once for each thread.
@@ -201,96 +207,71 @@ class Planner {
     alone.threads = 1;
     auto& prepared = program_.tiled.back().prepared.emplace_back();
     for (int thread = 0; thread < program_.target.threads; ++thread)
-      prepared.push_back(prepare(choice, part.spec, inputs, outputs, alone, thread));
+      prepared.push_back(prepared_.prepare(choice, part.spec, inputs, outputs, alone, thread));
     return prepared.front();
   }
 
-  /// Kernels of equal work are prepared once for each copy: a model of 57 equal blocks asks for a few dozen.
-  std::shared_ptr<const PreparedKernel> prepare(const ChosenKernel& choice, const OpSpec& spec,
-                                                const std::vector<Operand>& inputs, const std::vector<Operand>& outputs,
-                                                const Target& target, int copy) {
-    std::string key = fmt::format("{} on {}, copy {}", choice.kernel->name(), target.threads, copy);
-    for (const auto& [name, attribute] : spec.attributes.all())
-      key += std::visit([&](const auto& value) { return fmt::format("|{}={}", name, text_of(value)); }, attribute);
-    for (const auto* operands : {&inputs, &outputs})
-      for (const Operand& operand : *operands)
-        key += fmt::format("|{}{}{}", operand.type.dtype, operand.type.shape, operand.strides);
-    for (const bool weight : spec.is_weight) key += weight ? 'w' : '.';
-    std::shared_ptr<const PreparedKernel>& prepared = prepared_[key];
-    try {
-      if (!prepared) prepared = choice.kernel->prepare(spec, inputs, outputs, target);
-    } catch (const CannotPrepare& error) {
-      throw Refused{{.kernel = choice.kernel, .spec = choice.spec, .reason = error.what()}};
-    }
-    return prepared;
-  }
+  Place place_of(ValueId v) { return is_weight_[index_of(v)] ? weights_.place(v) : program_.places[index_of(v)]; }
 
-  template <typename T>
-  static std::string text_of(const T& value) {
-    if constexpr (std::is_same_v<T, std::vector<std::int64_t>>)
-      return Shape(value).to_string();
-    else
-      return fmt::format("{}", value);
-  }
-
-  Placement weight_place(const Step& step, std::size_t input) {
-    const ValueId value = step.inputs[input];
-    WeightUse use{.value = value,
-                  .key = key_of(value),
-                  .layout = {},
-                  .bytes = program_.graph.type(value).bytes(),
-                  .storage = -1,
-                  .packer = nullptr,
-                  .packed_index = 0};
-    const std::span<const PackedWeight> packed = step.prepared->packed_weights();
-    for (std::size_t p = 0; p < packed.size(); ++p) {
-      if (packed[p].input != static_cast<int>(input)) continue;
-      use.layout = packed[p].layout;
-      use.bytes = packed[p].bytes;
-      use.packer = step.prepared;
-      use.packed_index = p;
-    }
-    const auto [known, inserted] = weight_storages_.try_emplace({use.key, use.layout}, -1);
-    if (inserted) {
-      known->second = add_storage({.kind = StorageKind::kWeight, .bytes = use.bytes});
-      use.storage = known->second;
-      program_.weights.push_back(std::move(use));
-    }
-    return {
-        .storage = known->second, .offset_bytes = 0, .strides = row_major_strides(program_.graph.type(value).shape)};
-  }
-
-  const std::string& key_of(ValueId value) {
-    std::string& key = weight_keys_[value];
-    if (key.empty()) key = weight_key(program_.graph, producers_, value);
-    return key;
-  }
+  int storage_count() const { return static_cast<int>(program_.storages.size()); }
 
   int add_storage(const Storage& storage) {
     program_.storages.push_back(storage);
-    return static_cast<int>(program_.storages.size()) - 1;
+    return storage_count() - 1;
   }
 
-  void copy_states(RegionId region) {
-    for (std::size_t u = 0; u < program_.graph.state_updates().size(); ++u) {
-      const StateUpdate& update = program_.graph.state_updates()[u];
-      if (update.region != region || placements_.state_in_place[u] || update.next == update.value) continue;
-      Step step{.node = -1,
-                .label = "state." + program_.graph.value(update.value).name,
-                .op = Op::kReshape,
-                .kernel = nullptr,
-                .prepared = nullptr,
-                .spec = {},
-                .cost = {.bytes = 2.0 * static_cast<double>(program_.graph.type(update.value).bytes()),
-                         .flops = 0,
-                         .unit = ComputeUnit::kNone},
-                .inputs = {update.next},
-                .outputs = {update.value},
-                .input_places = {program_.places[index_of(update.next)]},
-                .output_places = {program_.places[index_of(update.value)]},
-                .scratch = -1,
-                .rejections = {}};
+  /// What is copied at the moment at which a region ends; at the program's end also outputs that are nobody's results.
+  void add_copies() {
+    const Moment moment = placements_->timeline.moments()[next_++];
+    std::vector<Step> steps;
+    for (const RegionCopy& copy : copies_at(program_.graph, program_.places, moment))
+      steps.push_back(copy_step(copy.from, copy.to, program_.places[index_of(copy.to)]));
+    if (moment.region == kTopRegion && moment.kind == Moment::Kind::kEnd) place_outputs(steps);
+    std::vector<StorageCopy> copies;
+    for (const Step& step : steps)
+      copies.push_back({.to = step.output_places[0].storage,
+                        .from = step.input_places[0].storage,
+                        .index = static_cast<int>(copies.size())});
+    const int spare = storage_count();
+    for (const StorageCopy& copy : in_order(std::move(copies), spare)) {
+      Step step = steps[static_cast<std::size_t>(copy.index)];
+      if (copy.to == storage_count())
+        add_storage({.kind = StorageKind::kArena, .bytes = program_.graph.type(step.inputs[0]).bytes()});
+      if (copy.to >= spare) step.output_places[0] = {.storage = copy.to, .strides = step.output_places[0].strides};
+      if (copy.from >= spare) step.input_places[0] = {.storage = copy.from, .strides = step.output_places[0].strides};
       program_.steps.push_back(std::move(step));
+    }
+  }
+
+  Step copy_step(ValueId from, ValueId to, const Place& target) {
+    const Value& value = program_.graph.value(to);
+    return {.node = -1,
+            .label = value.kind == ValueKind::kState ? "state." + value.name : "",
+            .op = Op::kReshape,
+            .kernel = nullptr,
+            .prepared = nullptr,
+            .spec = {},
+            .cost = {.bytes = 2.0 * static_cast<double>(value.type.bytes()), .flops = 0, .unit = ComputeUnit::kNone},
+            .inputs = {from},
+            .outputs = {to},
+            .input_places = {place_of(from)},
+            .output_places = {target},
+            .scratch = -1,
+            .rejections = {}};
+  }
+
+  void place_outputs(std::vector<Step>& copies) {
+    for (const Output& output : program_.graph.outputs()) {
+      const ValueKind kind = program_.graph.value(output.value).kind;
+      Place place = program_.places[index_of(output.value)];
+      if (is_weight_[index_of(output.value)] || kind == ValueKind::kInput) {
+        const TensorType& type = program_.graph.type(output.value);
+        place = {.storage = add_storage({.kind = StorageKind::kArena, .bytes = type.bytes()}),
+                 .strides = row_major_strides(type.shape)};
+        copies.push_back(copy_step(output.value, output.value, place));
+        copies.back().label = "output." + output.name;
+      }
+      program_.outputs.push_back(place);
     }
   }
 
@@ -299,12 +280,11 @@ class Planner {
   std::vector<int> producers_;
   PlanOptions options_;
   std::vector<ChosenKernel> chosen_;
-  Placements placements_;
+  std::optional<Placements> placements_;
   std::vector<Tile> tiles_;
-  std::size_t next_ = 0;  // index in chosen_ of the node scheduled next
+  std::size_t next_ = 0;  // moment of the timeline that comes next
   PreparedKernels& prepared_;
-  std::map<std::pair<std::string, std::string>, int> weight_storages_;
-  std::map<ValueId, std::string> weight_keys_;
+  WeightUses weights_;
 };
 
 }  // namespace

@@ -34,14 +34,15 @@ struct Storage {
   std::size_t arena_offset = 0;
 };
 
-/// A value as it lies in a storage: several values may share one (views, in-place results, parts of a concatenation).
-struct Placement {
+/// Where a value lies in a storage: several values may share one (views, in-place results, parts of a concatenation).
+struct Place {
   int storage = -1;
   std::size_t offset_bytes = 0;
-  Shape strides;  ///< in elements
+  Shape strides = {};  ///< in elements
   /// Of an operand in a tiled run: from the elements of a part to those of the next; 0 where all parts share them, or
   /// each has them in its own memory.
   std::size_t bytes_between_parts = 0;
+  friend bool operator==(const Place&, const Place&) = default;
 };
 
 /// A kernel that was tried before the chosen one, and why it did not run.
@@ -52,8 +53,8 @@ struct RejectedKernel {
 
 /// One kernel launch.
 struct Step {
-  int node = -1;      ///< index in graph.nodes(); -1 for a copy of a state's next value at the end of an iteration
-  std::string label;  ///< module path of the node
+  int node = -1;  ///< index in graph.nodes(); -1 for a copy: of a next value, of what a region returns, of an output
+  std::string label;  ///< module path of the node; of a copy, what it writes
   Op op = Op::kAdd;
   const Kernel* kernel = nullptr;
   std::shared_ptr<const PreparedKernel> prepared;  ///< shared by steps of equal shapes; in a tiled run, for a part
@@ -61,23 +62,28 @@ struct Step {
   Cost cost;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
-  std::vector<Placement> input_places;
-  std::vector<Placement> output_places;
+  std::vector<Place> input_places;
+  std::vector<Place> output_places;
   int scratch = -1;             ///< storage, or -1
   int lane = 0;                 ///< the stream it runs on, of Program::lanes
   std::vector<int> waits = {};  ///< steps of other lanes that must have run before
   std::vector<RejectedKernel> rejections;
 };
 
-/// Steps [first, last) in order: a straight line, or a loop around them.
+enum class SegmentKind : std::uint8_t { kStraight, kLoop, kIf };
+
+/// Steps [first, last) in order: a straight line, a loop around them, or the branches of an `if`. A straight line may
+/// have no steps where it is a branch, and nowhere else.
 struct Segment {
-  RegionKind kind = RegionKind::kStraight;
+  SegmentKind kind = SegmentKind::kStraight;
   std::int64_t trip_count = 1;
   int first = 0;
   int last = 0;
-  ValueId counter = kNoValue;
-  std::vector<Segment>
-      children;  ///< in order, covering [first, last) without gaps; empty where there is nothing nested
+  Place counter = {};    ///< of a loop: an i32, written before each iteration; storage -1 where nothing reads it
+  Place predicate = {};  ///< of an `if`: a bool, read before any of its steps
+  /// In order, covering [first, last) without gaps; empty where there is nothing nested. Of an `if` what runs where the
+  /// predicate is true, and what runs where it is false.
+  std::vector<Segment> children = {};
 };
 
 /// Steps [first, last) that one thread runs for one part of the samples, while others run them for other parts: see
@@ -115,7 +121,8 @@ struct Program {
   std::vector<TiledRun> tiled;  ///< in order, each within one straight run of steps
   Segment root;
   std::vector<Storage> storages;
-  std::vector<Placement> places;  ///< by ValueId; storage -1 for values that no step touches
+  std::vector<Place> places;   ///< by ValueId; storage -1 for values that no step touches
+  std::vector<Place> outputs;  ///< by index in graph.outputs(), dense
   std::vector<WeightUse> weights;
   std::size_t arena_bytes = 0;
   std::size_t arena_lower_bound_bytes = 0;  ///< the most bytes live at one step: no arena can be smaller
@@ -124,6 +131,9 @@ struct Program {
 
 /// The tiled run that a step is in, or null.
 [[nodiscard]] const TiledRun* tiled_run_at(const Program& program, int step);
+
+/// How often at most the host reads a predicate in one run of the segment.
+[[nodiscard]] std::int64_t most_host_reads(const Segment& segment);
 
 /// The program as a person reads it: segments, steps with kernel, implementation, compute type, memory, and why others
 /// were rejected.

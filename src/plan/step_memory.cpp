@@ -23,7 +23,7 @@ std::vector<StepMemory> memory_by_step(const Program& program) {
       }
     }
     std::set<int> read;  // several inputs may lie in one weight
-    for (const Placement& place : step.input_places) {
+    for (const Place& place : step.input_places) {
       if (place.storage < 0 || !read.insert(place.storage).second) continue;
       const Storage& storage = program.storages[static_cast<std::size_t>(place.storage)];
       if (storage.kind == StorageKind::kWeight) memory[i].weights += storage.bytes;

@@ -14,17 +14,21 @@ Shape normalized_strides(const Shape& shape, const Shape& strides) {
   return normal;
 }
 
-bool satisfies(StrideRule rule, const Shape& shape, const Shape& strides) {
-  const Shape normal = normalized_strides(shape, strides);
-  switch (rule) {
-    case StrideRule::kAny:
-      return true;
-    case StrideRule::kInnerDense:
-      return shape.rank() == 0 || normal[-1] == 1;
-    case StrideRule::kDense:
-      return normal == row_major_strides(shape);
+bool are_dense(const Shape& shape, const Shape& strides) {
+  return normalized_strides(shape, strides) == row_major_strides(shape);
+}
+
+bool satisfies(const StrideRule& rule, const TensorType& type, const Shape& strides, std::size_t offset) {
+  if (offset % rule.alignment != 0) return false;
+  const Shape& shape = type.shape;
+  if (are_dense(shape, strides)) return true;
+  if (rule.form == StrideRule::kDense) return false;
+  if (rule.form == StrideRule::kInnerDense && normalized_strides(shape, strides)[-1] != 1) return false;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const std::size_t step = static_cast<std::size_t>(strides[axis]) * size_of(type.dtype);
+    if (shape[axis] > 1 && strides[axis] != 1 && step % rule.alignment != 0) return false;
   }
-  return false;
+  return true;
 }
 
 std::optional<Shape> reshape_strides(const Shape& shape, const Shape& strides, const Shape& target) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <optional>
 
 #include "base/shape.hpp"
@@ -8,8 +8,11 @@
 
 namespace headroom {
 
-/// Whether strides satisfy a kernel's rule for a tensor of `shape`; strides of axes of extent 1 do not matter.
-[[nodiscard]] bool satisfies(StrideRule rule, const Shape& shape, const Shape& strides);
+/// Whether elements at these strides lie as a dense tensor's do; strides of axes of extent 1 do not matter.
+[[nodiscard]] bool are_dense(const Shape& shape, const Shape& strides);
+
+/// Whether a tensor that begins `offset` bytes into its storage satisfies a kernel's rule.
+[[nodiscard]] bool satisfies(const StrideRule& rule, const TensorType& type, const Shape& strides, std::size_t offset);
 
 /// Strides that let the elements of a tensor (`shape`, `strides`) be read as `target` without moving any, or nothing
 /// where that needs a copy.

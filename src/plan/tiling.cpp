@@ -49,19 +49,7 @@ class Tiler {
  public:
   Tiler(const Graph& graph, const std::vector<ChosenKernel>& chosen, const Placements& placements,
         const std::vector<bool>& is_weight, const Target& target)
-      : graph_(graph),
-        chosen_(chosen),
-        placements_(placements),
-        is_weight_(is_weight),
-        target_(target),
-        first_use_(placements.storages.size(), chosen.size()),
-        last_use_(placements.storages.size(), 0),
-        outlives_(placements.storages.size(), false) {
-    for (const Output& output : graph.outputs()) outlive(output.value);
-    for (const StateUpdate& update : graph.state_updates()) {
-      outlive(update.value);
-      outlive(update.next);
-    }
+      : graph_(graph), chosen_(chosen), placements_(placements), is_weight_(is_weight), target_(target) {
     for (std::size_t i = 0; i < chosen.size(); ++i)
       if (!placements.elided[i]) add_work(i);
   }
@@ -70,7 +58,7 @@ class Tiler {
     std::vector<Tile> tiles;
     for (std::size_t begin = 0; begin < works_.size();) {
       std::size_t end = begin + 1;
-      while (end < works_.size() && node(end).region == node(begin).region) ++end;
+      while (end < works_.size() && straight_run(end) == straight_run(begin)) ++end;
       std::vector<Tile> found = cut(begin, end);
       while (!found.empty() && !complete(found)) found = cut(begin, end);
       std::ranges::move(found, std::back_inserter(tiles));
@@ -80,14 +68,7 @@ class Tiler {
   }
 
  private:
-  const Node& node(std::size_t work) const {
-    return graph_.nodes()[static_cast<std::size_t>(chosen_[works_[work].chosen].node)];
-  }
-
-  void outlive(ValueId v) {
-    if (const int storage = placements_.places[index_of(v)].storage; storage >= 0)
-      outlives_[static_cast<std::size_t>(storage)] = true;
-  }
+  int straight_run(std::size_t work) const { return placements_.timeline.straight_run(works_[work].chosen); }
 
   void add_work(std::size_t i) {
     const Node& node = graph_.nodes()[static_cast<std::size_t>(chosen_[i].node)];
@@ -110,8 +91,7 @@ class Tiler {
   }
 
   void add_access(Work& work, ValueId v, bool by_sample, bool written) {
-    const Placement& place = placements_.places[index_of(v)];
-    const auto storage = static_cast<std::size_t>(place.storage);
+    const Place& place = placements_.places[index_of(v)];
     const TensorType& type = graph_.type(v);
     work.accesses.push_back({.storage = place.storage,
                              .offset = place.offset_bytes,
@@ -119,12 +99,10 @@ class Tiler {
                              .by_sample = by_sample,
                              .written = written,
                              .pitch = by_sample ? pitch_of(type, place) : 0});
-    first_use_[storage] = std::min(first_use_[storage], work.chosen);
-    last_use_[storage] = std::max(last_use_[storage], work.chosen);
   }
 
   /// Where sample i of a value lies within the i-th of as many equal parts of its storage: the bytes of such a part.
-  std::size_t pitch_of(const TensorType& type, const Placement& place) const {
+  std::size_t pitch_of(const TensorType& type, const Place& place) const {
     const std::size_t bytes = static_cast<std::size_t>(place.strides[0]) * size_of(type.dtype);
     std::size_t last = place.offset_bytes;  // of the first sample's elements
     for (int axis = 1; axis < type.shape.rank(); ++axis)
@@ -198,8 +176,10 @@ class Tiler {
 
   /// Whether nothing but the works of a tile touches a storage.
   bool is_inside(std::size_t storage, std::size_t first, std::size_t last) const {
-    return !outlives_[storage] && placements_.storages[storage].kind == StorageKind::kArena &&
-           first_use_[storage] >= works_[first].chosen && last_use_[storage] <= works_[last - 1].chosen;
+    const Lifetime& life = placements_.lifetimes[storage];
+    return placements_.storages[storage].kind == StorageKind::kArena &&
+           life.first >= placements_.timeline.of_node(works_[first].chosen) &&
+           life.last <= placements_.timeline.of_node(works_[last - 1].chosen);
   }
 
   /// Bytes of a core's cache that a tile may fill.
@@ -278,6 +258,11 @@ class Tiler {
     return true;
   }
 
+  /// Whether a kernel takes a part where the second one begins, and so all.
+  static bool is_taken(const StrideRule& rule, const PartOperand& part) {
+    return satisfies(rule, part.operand.type, part.operand.strides, part.bytes_between);
+  }
+
   std::optional<PartOfStep> part_of(const Work& work, std::int64_t parts) const {
     const ChosenKernel& chosen = chosen_[work.chosen];
     const Node& node = graph_.nodes()[static_cast<std::size_t>(chosen.node)];
@@ -301,6 +286,11 @@ class Tiler {
       part.outputs.push_back(operand(node.results[k], true));
       part.spec.outputs[k] = part.outputs[k].operand.type;
     }
+    for (std::size_t k = 0; k < part.inputs.size(); ++k)
+      if (!is_taken(chosen.kernel->input_strides(part.spec, static_cast<int>(k)), part.inputs[k])) return std::nullopt;
+    for (std::size_t k = 0; k < part.outputs.size(); ++k)
+      if (!is_taken(chosen.kernel->output_strides(part.spec, static_cast<int>(k)), part.outputs[k]))
+        return std::nullopt;
     Target alone = target_;
     alone.threads = 1;
     if (chosen.kernel->supports(part.spec, alone)) return std::nullopt;
@@ -313,8 +303,6 @@ class Tiler {
   const std::vector<bool>& is_weight_;
   const Target& target_;
   std::vector<Work> works_;
-  std::vector<std::size_t> first_use_, last_use_;  // by storage, in `chosen`
-  std::vector<bool> outlives_;                     // by storage: an output, or of a state
 };
 
 }  // namespace

@@ -137,7 +137,7 @@ struct Reach {
   std::size_t begin, end;
 };
 
-Reach reach_of(const Placement& place, const TensorType& type, std::int64_t parts, std::int64_t part) {
+Reach reach_of(const Place& place, const TensorType& type, std::int64_t parts, std::int64_t part) {
   std::size_t last = 0;
   for (int axis = 0; axis < type.shape.rank(); ++axis) {
     const std::int64_t extent = axis == 0 && place.bytes_between_parts > 0 ? type.shape[0] / parts : type.shape[axis];

@@ -11,12 +11,17 @@
 namespace headroom {
 namespace {
 
-/// Why `tile` cannot apply, whatever the graph; empty where it may.
+/// Why a switch of the plan cannot apply, whatever the graph; empty where it may.
 std::string obstacle_to_tiles(const SwitchSet& switches, const Target& target) {
-  if (target.device != DeviceKind::kCpu) return "a GPU's processors share one second-level cache";
-  if (!switches.has("arena")) return "without arena every result has a buffer of its own for the whole batch";
-  if (target.core_cache_bytes == 0) return "the system does not tell how large a core's second-level cache is";
-  return {};
+  const std::string obstacle = obstacle_to(Capability::kTiles, target);
+  if (!obstacle.empty() || switches.has("arena")) return obstacle;
+  return "without arena every result has a buffer of its own for the whole batch";
+}
+
+std::string obstacle_to_lanes(const SwitchSet& switches, const Target& target) {
+  const std::string obstacle = obstacle_to(Capability::kLanes, target);
+  if (!obstacle.empty() || switches.has("arena")) return obstacle;
+  return "without arena memory is handed on in the order of the schedule";
 }
 
 std::string why_nothing_is_tiled(int threads) {
@@ -42,26 +47,21 @@ Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, c
   if (switches.has("steps") && !options.steps_applied)
     compiled.declined.push_back({"steps", "there is no denoise loop here: this is one forward pass"});
 
-  const bool can_record = target.device == DeviceKind::kCuda;
-  if (switches.has("graph") && !can_record)
-    compiled.declined.push_back({"graph", "a CPU runs work where it is submitted: there are no launches to record"});
+  const auto applies = [&](std::string_view name, const std::string& obstacle) {
+    if (!switches.has(name)) return false;
+    if (!obstacle.empty()) compiled.declined.push_back({std::string(name), obstacle});
+    return obstacle.empty();
+  };
+  const bool records = applies("graph", obstacle_to(Capability::kRecording, target));
+  const bool spreads = applies("streams", obstacle_to_lanes(switches, target));
+  const bool tiles = applies("tile", obstacle_to_tiles(switches, target));
 
-  const bool can_spread = can_record && switches.has("arena");
-  if (switches.has("streams") && !can_spread)
-    compiled.declined.push_back({"streams", can_record
-                                                ? "without arena memory is handed on in the order of the schedule"
-                                                : "a CPU runs one step at a time, each on all threads"});
-
-  const std::string obstacle = obstacle_to_tiles(switches, target);
   const auto plan_start = std::chrono::steady_clock::now();
-  compiled.program = std::make_shared<Program>(plan(graph, target,
-                                                    {.arena = switches.has("arena"),
-                                                     .lanes = switches.has("streams") && can_spread ? 2 : 1,
-                                                     .tile = switches.has("tile") && obstacle.empty(),
-                                                     .graph = switches.has("graph") && can_record}));
+  compiled.program = std::make_shared<Program>(
+      plan(graph, target, {.arena = switches.has("arena"), .lanes = spreads ? 2 : 1, .tile = tiles, .graph = records}));
   compiled.plan_ms = milliseconds_since(plan_start);
-  if (switches.has("tile") && compiled.program->tiled.empty())
-    compiled.declined.push_back({"tile", obstacle.empty() ? why_nothing_is_tiled(target.threads) : obstacle});
+  if (tiles && compiled.program->tiled.empty())
+    compiled.declined.push_back({"tile", why_nothing_is_tiled(target.threads)});
 
   for (const std::string& name : switches.names()) {
     const std::string_view bare = std::string_view(name).substr(0, name.find('='));

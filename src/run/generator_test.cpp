@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/test_util.hpp"
 
 namespace headroom {
 namespace {
@@ -18,7 +19,7 @@ class GeneratorTest : public testing::Test {
   }
 
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
-  Model model_ = open_model(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  Model model_ = open_model((source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux").string());
   WeightStore weights_{*backend_, model_.checkpoint};
 };
 

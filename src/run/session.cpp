@@ -34,11 +34,16 @@ LaunchArguments arguments_of(const Step& step, Stream& stream, std::vector<const
           .scratch = scratch};
 }
 
-/// The innermost loop around `step`, its parents first in `path`.
-void find_loops(const Segment& segment, int step, std::vector<const Segment*>& path) {
-  if (step < segment.first || step >= segment.last) return;
-  if (segment.kind == RegionKind::kLoop) path.push_back(&segment);
-  for (const Segment& child : segment.children) find_loops(child, step, path);
+/// The outermost loop or `if` that a storage which is last needed at `last` outlives the beginning of, or of the branch
+/// that `last` is in: it is given back when that is over, whichever way it went. Null where there is none.
+const Segment* find_crossed(const Segment& segment, int first, int last) {
+  for (const Segment& child : segment.children) {
+    if (last < child.first || last >= child.last) continue;
+    if (first < child.first && segment.kind == SegmentKind::kIf) return &segment;
+    if (first < child.first && child.kind == SegmentKind::kLoop) return &child;
+    return find_crossed(child, first, last);
+  }
+  return nullptr;
 }
 
 /// Whether one straight run of steps holds both `first` and `last`.
@@ -107,33 +112,33 @@ void Session::make_lanes() {
         event = backend_.make_event();
 }
 
-/// A buffer is taken before the first step that touches it and given back after the last; one that lives across a
-/// loop's edge is given back when the loop is over, and one that holds an output is kept for the reader. Straight runs
-/// are recorded one by one, some before others have run, so what one of them leaves for another keeps its address.
+/// A buffer is taken before the first step that touches it and given back after the last; one that lives across the
+/// edge of a loop or branch is given back when that is over, and one that holds an output is kept for the reader.
+/// Straight runs are recorded one by one, some before others have run, so what one of them leaves for another keeps its
+/// address.
 void Session::plan_buffers() {
   schedule_.take_before.resize(program_->steps.size());
   schedule_.give_after.resize(program_->steps.size());
+  for (std::size_t i = 0; i < program_->steps.size(); ++i) {
+    const auto touch = [&](int storage) {
+      if (storage >= 0 && is_activation(program_->storages[static_cast<std::size_t>(storage)]))
+        schedule_.take_before[i].push_back(storage);
+    };
+    for (const Place& place : program_->steps[i].input_places) touch(place.storage);
+    for (const Place& place : program_->steps[i].output_places) touch(place.storage);
+    touch(program_->steps[i].scratch);
+  }
   std::vector<bool> is_output(bases_.size(), false);
-  for (const Output& output : program_->graph.outputs())
-    if (const int s = program_->places[index_of(output.value)].storage; s >= 0)
-      is_output[static_cast<std::size_t>(s)] = true;
+  for (const Place& output : program_->outputs) is_output[static_cast<std::size_t>(output.storage)] = true;
 
   for (std::size_t s = 0; s < bases_.size(); ++s) {
     const Storage& storage = program_->storages[s];
-    if (!is_activation(storage)) continue;
-    schedule_.take_before[static_cast<std::size_t>(storage.first)].push_back(static_cast<int>(s));
-    if (is_output[s]) continue;
+    if (!is_activation(storage) || is_output[s]) continue;
     if (program_->has_graph && !lies_in_straight_run(program_->root, storage.first, storage.last)) continue;
-    std::vector<const Segment*> loops;
-    find_loops(program_->root, storage.last, loops);
-    const auto crossed = std::ranges::find_if(loops, [&](const Segment* loop) { return storage.first < loop->first; });
-    if (crossed == loops.end()) {
+    if (const Segment* const crossed = find_crossed(program_->root, storage.first, storage.last))
+      give_after_segment_[crossed].push_back(static_cast<int>(s));
+    else
       schedule_.give_after[static_cast<std::size_t>(storage.last)].push_back(static_cast<int>(s));
-      continue;
-    }
-    auto entry = std::ranges::find(give_after_loop_, *crossed, &std::pair<const Segment*, std::vector<int>>::first);
-    if (entry == give_after_loop_.end()) entry = give_after_loop_.insert(entry, {*crossed, {}});
-    entry->second.push_back(static_cast<int>(s));
   }
 }
 
@@ -202,9 +207,10 @@ void Session::submit(const IterationObserver& observer) {
              program_->graph.value(ValueId(static_cast<int>(v))).name);
     }
   outside_loops_ms_ = 0;
+  host_reads_ = 0;
   if (program_->root.children.empty()) run_outside_loops(program_->root, observer);
   for (const Segment& child : program_->root.children) {
-    if (child.kind == RegionKind::kLoop)
+    if (child.kind == SegmentKind::kLoop)
       run_loop(child, observer);
     else
       run_outside_loops(child, observer);
@@ -214,20 +220,21 @@ void Session::submit(const IterationObserver& observer) {
 /// Waits for what it timed, so that a loop's first iteration is not charged with it.
 void Session::run_outside_loops(const Segment& segment, const IterationObserver& observer) {
   const auto start = std::chrono::steady_clock::now();
-  run_steps(segment.first, segment.last);
+  run_segment(segment, observer);
   if (!observer) return;
   stream_->synchronize();
   outside_loops_ms_ += milliseconds_since(start);
 }
 
 void Session::run_segment(const Segment& segment, const IterationObserver& observer) {
-  if (segment.kind == RegionKind::kLoop) return run_loop(segment, observer);
+  if (segment.kind == SegmentKind::kLoop) return run_loop(segment, observer);
+  if (segment.kind == SegmentKind::kIf) return run_if(segment, observer);
   if (segment.children.empty()) return run_steps(segment.first, segment.last);
   for (const Segment& child : segment.children) run_segment(child, observer);
 }
 
 void Session::run_loop(const Segment& segment, const IterationObserver& observer) {
-  const Placement& counter = program_->places[index_of(segment.counter)];
+  const Place& counter = segment.counter;
   for (std::int32_t i = 0; i < segment.trip_count; ++i) {
     const auto start = std::chrono::steady_clock::now();
     if (counter.storage >= 0) backend_.copy_from_host(*stream_, address(counter), &i, sizeof i);
@@ -239,24 +246,33 @@ void Session::run_loop(const Segment& segment, const IterationObserver& observer
     stream_->synchronize();
     observer(i, milliseconds_since(start));
   }
-  for (const auto& [loop, storages] : give_after_loop_)
-    if (loop == &segment)
-      for (const int storage : storages) give(storage);
+  give_after(segment);
+}
+
+/// The host reads the predicate, for which it waits for all that was submitted.
+void Session::run_if(const Segment& segment, const IterationObserver& observer) {
+  std::uint8_t predicate = 0;
+  backend_.copy_to_host(*stream_, &predicate, address(segment.predicate), sizeof predicate);
+  stream_->synchronize();
+  ++host_reads_;
+  run_segment(segment.children[predicate != 0 ? 0 : 1], observer);
+  give_after(segment);
+}
+
+void Session::give_after(const Segment& segment) {
+  if (const auto found = give_after_segment_.find(&segment); found != give_after_segment_.end())
+    for (const int storage : found->second) give(storage);
 }
 
 void Session::run_steps(int first, int last) {
+  if (first == last) return;
   if (!program_->has_graph || launch_observer_) return submit_steps(first, last);
-  Replayed& steps = replayed_[first];
-  if (!steps.has_run) {
-    submit_steps(first, last);
-    steps.has_run = true;
-    return;
-  }
-  if (!steps.recording) {
+  std::unique_ptr<Recording>& recording = recordings_[first];
+  if (!recording) {
     allocator_.keep_segments();
-    steps.recording = backend_.record(*stream_, [&] { submit_steps(first, last); });
+    recording = backend_.record(*stream_, [&] { submit_steps(first, last); });
   }
-  steps.recording->replay(*stream_);
+  recording->replay(*stream_);
 }
 
 void Session::submit_steps(int first, int last) {
@@ -312,8 +328,8 @@ void Session::launch(const Step& step, Stream& stream) {
   const LaunchArguments arguments =
       arguments_of(step, stream, launcher.inputs, launcher.outputs,
                    step.scratch < 0 ? nullptr : bases_[static_cast<std::size_t>(step.scratch)],
-                   [&](const Placement& place) { return address(place); });
-  if (step.prepared == nullptr) {  // a state's next value
+                   [&](const Place& place) { return address(place); });
+  if (step.prepared == nullptr) {  // a copy
     backend_.copy_on_device(stream, arguments.outputs[0], arguments.inputs[0],
                             program_->graph.type(step.outputs[0]).bytes());
     return;
@@ -363,7 +379,7 @@ void Session::launch_part(const TiledRun& run, std::int64_t part, int thread) {
     run.prepared[index][static_cast<std::size_t>(thread)]->launch(
         arguments_of(step, *stream_, launcher.inputs, launcher.outputs,
                      step.scratch < 0 ? nullptr : part_base(step.scratch, run, thread),
-                     [&](const Placement& place) { return part_address(place, run, part, thread); }));
+                     [&](const Place& place) { return part_address(place, run, part, thread); }));
     if (launch_observer_) launcher.step_ms[index] += milliseconds_since(start);
   }
 }
@@ -377,11 +393,12 @@ void Session::take(int storage) {
 
 void Session::give(int storage) {
   const auto s = static_cast<std::size_t>(storage);
+  if (bases_[s] == nullptr) return;  // of a branch that did not run
   allocator_.free(blocks_[s]);
   bases_[s] = nullptr;
 }
 
-std::byte* Session::address(const Placement& place) const {
+std::byte* Session::address(const Place& place) const {
   std::byte* base = bases_[static_cast<std::size_t>(place.storage)];
   HR_CHECK(base != nullptr);
   return base + place.offset_bytes;
@@ -393,34 +410,39 @@ std::byte* Session::part_base(int storage, const TiledRun& run, int thread) cons
          program_->storages[static_cast<std::size_t>(storage)].arena_offset;
 }
 
-std::byte* Session::part_address(const Placement& place, const TiledRun& run, std::int64_t part, int thread) const {
+std::byte* Session::part_address(const Place& place, const TiledRun& run, std::int64_t part, int thread) const {
   if (program_->storages[static_cast<std::size_t>(place.storage)].kind == StorageKind::kPart)
     return part_base(place.storage, run, thread) + place.offset_bytes;
   return address(place) + static_cast<std::size_t>(part) * place.bytes_between_parts;
 }
 
-const std::byte* Session::output_address(std::string_view name) const {
-  for (const Output& output : program_->graph.outputs())
-    if (output.name == name) return address(program_->places[index_of(output.value)]);
-  fail("{} has no output called '{}'", program_->graph.name(), name);
+std::size_t Session::index_of_output(std::string_view name) const {
+  const std::span<const Output> outputs = program_->graph.outputs();
+  const auto found = std::ranges::find(outputs, name, &Output::name);
+  if (found == outputs.end()) fail("{} has no output called '{}'", program_->graph.name(), name);
+  return static_cast<std::size_t>(found - outputs.begin());
 }
 
-HostTensor Session::read(ValueId value) const {
-  const TensorType& type = program_->graph.type(value);
+const std::byte* Session::output_address(std::string_view name) const {
+  return address(program_->outputs[index_of_output(name)]);
+}
+
+HostTensor Session::read(const TensorType& type, const Place& place) const {
   HostTensor tensor(type.dtype, type.shape);
-  backend_.copy_to_host(*stream_, tensor.bytes().data(), address(program_->places[index_of(value)]),
-                        tensor.bytes().size());
+  backend_.copy_to_host(*stream_, tensor.bytes().data(), address(place), tensor.bytes().size());
   stream_->synchronize();
   return tensor;
 }
 
 HostTensor Session::output(std::string_view name) const {
-  for (const Output& output : program_->graph.outputs())
-    if (output.name == name) return read(output.value);
-  fail("{} has no output called '{}'", program_->graph.name(), name);
+  const std::size_t output = index_of_output(name);
+  return read(program_->graph.type(program_->graph.outputs()[output].value), program_->outputs[output]);
 }
 
-HostTensor Session::state(std::string_view name) const { return read(require(ValueKind::kState, name)); }
+HostTensor Session::state(std::string_view name) const {
+  const ValueId state = require(ValueKind::kState, name);
+  return read(program_->graph.type(state), program_->places[index_of(state)]);
+}
 
 void Session::release_inputs() {
   for (std::size_t s = 0; s < buffers_.size(); ++s) {

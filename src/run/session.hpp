@@ -34,8 +34,8 @@ using LaunchObserver = std::function<void(int step, const LaunchTime& time)>;
 /// A program with memory: inputs, states and activations of its own, weights shared through the store.
 /// With an arena every address is fixed at construction. Without (eager), activations come from a caching allocator
 /// when first written and go back at last use. Either way nothing is allocated after the first run.
-/// A program with the `graph` switch records each straight run of steps the second time it comes to it, and from then
-/// on replays it; what memory the recording uses is then held for good. One thread at a time.
+/// A program with the `graph` switch records each straight run of steps when it comes to it first, and replays it then
+/// and from then on; what memory the recording uses is then held for good. One thread at a time.
 class Session {
  public:
   /// Loads the weights the program needs and that the store does not hold yet. `backend` and `weights` must outlive the
@@ -63,6 +63,9 @@ class Session {
   /// Of the last run, if it had an observer: the wall time of what ran before, between and after the program's loops.
   [[nodiscard]] double outside_loops_ms() const noexcept { return outside_loops_ms_; }
 
+  /// How often the host waited, in the last run, to read the predicate of an `if`.
+  [[nodiscard]] std::int64_t host_reads() const noexcept { return host_reads_; }
+
   /// From now on each launch, or tiled run, is made by itself (nothing is replayed), waited for, timed and told; an
   /// empty observer ends that.
   void observe_launches(LaunchObserver observer) { launch_observer_ = std::move(observer); }
@@ -86,7 +89,7 @@ class Session {
  private:
   /// What an executor does with buffers around each step, where there is no arena.
   struct BufferSchedule {
-    std::vector<std::vector<int>> take_before;  // by step: storages to allocate, if not held yet
+    std::vector<std::vector<int>> take_before;  // by step: storages that it touches, to allocate if not held yet
     std::vector<std::vector<int>> give_after;   // by step
   };
 
@@ -97,12 +100,6 @@ class Session {
     bool in_use = false;            ///< has been given a step of the current run
   };
 
-  /// A straight run of steps, by its first: how far it is on its way to being replayed.
-  struct Replayed {
-    bool has_run = false;
-    std::unique_ptr<Recording> recording;
-  };
-
   void allocate_fixed();
   void plan_buffers();
   void make_lanes();
@@ -111,6 +108,8 @@ class Session {
   void run_outside_loops(const Segment& segment, const IterationObserver& observer);
   void run_segment(const Segment& segment, const IterationObserver& observer);
   void run_loop(const Segment& segment, const IterationObserver& observer);
+  void run_if(const Segment& segment, const IterationObserver& observer);
+  void give_after(const Segment& segment);
   void run_steps(int first, int last);
   void submit_steps(int first, int last);
   void launch(const Step& step, Stream& stream);
@@ -121,12 +120,12 @@ class Session {
   void launch_observed(int index);
   void take(int storage);
   void give(int storage);
-  [[nodiscard]] std::byte* address(const Placement& place) const;
+  [[nodiscard]] std::byte* address(const Place& place) const;
   [[nodiscard]] std::byte* part_base(int storage, const TiledRun& run, int thread) const;
-  [[nodiscard]] std::byte* part_address(const Placement& place, const TiledRun& run, std::int64_t part,
-                                        int thread) const;
+  [[nodiscard]] std::byte* part_address(const Place& place, const TiledRun& run, std::int64_t part, int thread) const;
   [[nodiscard]] ValueId require(ValueKind kind, std::string_view name) const;
-  [[nodiscard]] HostTensor read(ValueId value) const;
+  [[nodiscard]] std::size_t index_of_output(std::string_view name) const;
+  [[nodiscard]] HostTensor read(const TensorType& type, const Place& place) const;
   void write(ValueId value, std::string_view what, const HostTensor& tensor);
 
   std::shared_ptr<const Program> program_;
@@ -139,19 +138,20 @@ class Session {
   std::vector<std::byte*> bases_;                // by storage: where it begins now, or null
   std::vector<bool> is_set_;                     // by storage: an input or state that has been given
   BufferSchedule schedule_;
-  std::vector<std::pair<const Segment*, std::vector<int>>> give_after_loop_;
+  std::map<const Segment*, std::vector<int>> give_after_segment_;  // loops and `if`s
   /// The operands of the step that a thread launches, and what its launches in a tiled run took.
   struct Launcher {
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
     std::vector<double> step_ms;  // by step of the run; kept only for a launch observer
   };
-  std::vector<Launcher> launchers_;  // by thread; what is in no tiled run is launched by the first
-  std::map<int, Replayed> replayed_;
-  std::vector<Lane> lanes_;                   // of Program::lanes, but for the first
-  std::unique_ptr<Event> forked_;             // recorded where a run of steps begins
-  std::vector<std::unique_ptr<Event>> done_;  // by step, where another lane waits for it
+  std::vector<Launcher> launchers_;                       // by thread; what is in no tiled run is launched by the first
+  std::map<int, std::unique_ptr<Recording>> recordings_;  // of straight runs of steps, by their first
+  std::vector<Lane> lanes_;                               // of Program::lanes, but for the first
+  std::unique_ptr<Event> forked_;                         // recorded where a run of steps begins
+  std::vector<std::unique_ptr<Event>> done_;              // by step, where another lane waits for it
   double outside_loops_ms_ = 0;
+  std::int64_t host_reads_ = 0;
   LaunchObserver launch_observer_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <numeric>
 #include <random>
@@ -11,6 +12,7 @@
 #include "base/random.hpp"
 #include "ir/interpreter.hpp"
 #include "ir/text.hpp"
+#include "ir/verify.hpp"
 #include "plan/plan.hpp"
 #include "plan/test_util.hpp"
 
@@ -28,7 +30,10 @@ class SessionTest : public testing::TestWithParam<bool> {
 
 HostTensor random_tensor(const TensorType& type, std::uint64_t seed) {
   HostTensor tensor(type.dtype, type.shape);
-  fill_normal(tensor.as<float>(), seed, 0);
+  if (type.dtype == DType::kBool)
+    tensor.set(0, static_cast<double>(seed % 2));
+  else
+    fill_normal(tensor.as<float>(), seed, 0);
   return tensor;
 }
 
@@ -272,7 +277,7 @@ constexpr const char* kAcrossALoop = R"(graph across {
   state %s: f32[256]
   %2: f32[256] = silu(%x)
   %3: f32[256] = relu(%2)
-  loop 4 {
+  loop 4 %i {
     %5: f32[256] = silu(%s)
     %6: f32[256] = relu(%5)
     next %s = %6
@@ -281,8 +286,52 @@ constexpr const char* kAcrossALoop = R"(graph across {
   output y = %7
 })";
 
+/// The branch of which one runs first when the other has been recorded; each is replayed after that.
+constexpr const char* kBranches = R"(graph branches {
+  input %x: f32[256]
+  input %hit: bool[]
+  state %s: f32[256]
+  %1: f32[256] = silu(%x)
+  loop 3 %i {
+    if %hit {
+      %2: f32[256] = add(%s, %1)
+      %3: f32[256] = relu(%2)
+      yield %4: f32[256] = %3
+    } else {
+      %5: f32[256] = sub(%s, %1)
+      yield %4 = %5
+    }
+    next %s = %4
+  }
+  output y = %s
+})";
+
+TEST_P(SessionTest, CountsThePredicatesThatTheHostReads) {
+  const Graph graph = parse_graph(kBranches);
+  Session session(make_program(graph), *backend_);
+  EXPECT_EQ(most_host_reads(session.program().root), 3) << "one an iteration";
+  session.set_input("x", random_tensor({DType::kF32, Shape{256}}, 1));
+  session.set_input("hit", random_tensor({DType::kBool, Shape{}}, 1));
+  session.set_state("s", random_tensor({DType::kF32, Shape{256}}, 2));
+  for (int i = 0; i < 2; ++i) {
+    session.run();
+    EXPECT_EQ(session.host_reads(), 3);
+  }
+}
+
+constexpr std::array kRecordedTexts = {kMixed, kLoop, kAcrossALoop, kBranches};
+
+TEST(GraphSessionTexts, AreSoundAndCanBePlanned) {
+  const Target target = make_backend(DeviceKind::kCpu)->properties().target;
+  for (const char* text : kRecordedTexts) {
+    const Graph graph = parse_graph(text);
+    EXPECT_NO_THROW(verify(graph)) << text;
+    for (const bool arena : {false, true}) EXPECT_FALSE(plan(graph, target, {.arena = arena}).steps.empty()) << text;
+  }
+}
+
 TEST_P(GraphSessionTest, ReplaysWhatItRecorded) {
-  for (const char* text : {kMixed, kLoop, kAcrossALoop}) {
+  for (const char* text : kRecordedTexts) {
     const Graph graph = parse_graph(text);
     Session session(
         std::make_shared<Program>(plan(graph, backend().properties().target, {.arena = GetParam(), .graph = true})),

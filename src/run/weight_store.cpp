@@ -69,6 +69,16 @@ void WeightStore::keep(const WeightUse& use, Buffer folded) {
   if (weights_.emplace(Key{use.key, use.layout}, std::move(folded)).second) bytes_ += bytes;
 }
 
+/// A folded weight in the form that its kernel asked for.
+Buffer WeightStore::pack(const WeightUse& use, const std::byte* dense, Stream& stream) {
+  Buffer folded = backend_.allocate(use.bytes, MemoryCategory::kWeights);
+  if (use.packer != nullptr)
+    use.packer->pack(stream, use.packed_index, dense, folded.data());
+  else
+    backend_.copy_on_device(stream, folded.data(), dense, use.bytes);
+  return folded;
+}
+
 void WeightStore::fold(const Program& program, const std::vector<int>& producers,
                        const std::vector<const WeightUse*>& uses, const std::shared_ptr<Stream>& stream) {
   std::vector<ValueId> values;
@@ -77,9 +87,11 @@ void WeightStore::fold(const Program& program, const std::vector<int>& producers
   const Graph graph = weight_graph(program.graph, producers, values);
   const std::vector<ValueId> params = graph.values_of(ValueKind::kInput);
   for (const ValueId param : params) check_param(graph, param);
-  const bool is_computed = !graph.nodes().empty();
-  if (!is_computed && uses.front()->packer == nullptr)
-    return keep(*uses.front(), take_param(graph.value(params.front()), *stream));
+  if (graph.nodes().empty()) {
+    Buffer param = take_param(graph.value(params.front()), *stream);
+    return keep(*uses.front(),
+                uses.front()->packer == nullptr ? std::move(param) : pack(*uses.front(), param.data(), *stream));
+  }
 
   Session session(std::make_shared<Program>(plan(graph, program.target, {.arena = true})), backend_, stream);
   for (const ValueId param : params) {
@@ -92,17 +104,12 @@ void WeightStore::fold(const Program& program, const std::vector<int>& producers
     }
   }
   session.submit();
-  if (is_computed) session.release_inputs();  // what is left is the dense weight, and then its packed form beside it
+  session.release_inputs();  // what is left is the dense weight, and then its packed form beside it
 
   for (const WeightUse* use : uses) {
     const auto output = std::ranges::find(values, use->value) - values.begin();
     const std::byte* dense = session.output_address(std::to_string(output));
-    Buffer folded = backend_.allocate(use->bytes, MemoryCategory::kWeights);
-    if (use->packer != nullptr)
-      use->packer->pack(*stream, use->packed_index, dense, folded.data());
-    else
-      backend_.copy_on_device(*stream, folded.data(), dense, use->bytes);
-    keep(*use, std::move(folded));
+    keep(*use, pack(*use, dense, *stream));
   }
 }
 

@@ -44,6 +44,7 @@ class WeightStore {
   void fold(const Program& program, const std::vector<int>& producers, const std::vector<const WeightUse*>& uses,
             const std::shared_ptr<Stream>& stream);
   [[nodiscard]] Buffer take_param(const Value& param, Stream& stream);
+  [[nodiscard]] Buffer pack(const WeightUse& use, const std::byte* dense, Stream& stream);
   void keep(const WeightUse& use, Buffer folded);
   void check_param(const Graph& graph, ValueId param) const;
 

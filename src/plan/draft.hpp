@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ir/graph.hpp"
+#include "plan/choose.hpp"
+#include "plan/timeline.hpp"
+
+namespace headroom {
+
+/// Who reads a value, and when.
+struct Read {
+  int moment = 0;
+  int node = -1;  ///< in the chosen kernels; -1 for what reads beside nodes: outputs, states, regions
+  int input = 0;
+};
+
+/// Values as they will lie in memory, while it is decided which lie in one storage as views of each other or as parts
+/// of one whole: what the phases of placement share. Storages come after that (StorageIndex).
+struct Draft {
+  Draft(const Graph& of, const std::vector<ChosenKernel>& kernels, const std::vector<bool>& weights);
+
+  /// A value that lies inside another one.
+  struct Link {
+    ValueId base = kNoValue;
+    std::size_t offset = 0;  ///< bytes from its start
+  };
+
+  const Graph& graph;
+  const std::vector<ChosenKernel>& chosen;
+  const std::vector<bool>& is_weight;
+  Timeline timeline;
+  std::vector<int> maker;                // by value: the chosen kernel that makes it, or -1
+  std::vector<int> made;                 // by value: the first moment at which it may be written, -1 before all
+  std::vector<std::vector<Read>> reads;  // by value
+  std::vector<bool> is_copied;           // by value: an output, a next state, what a region returns: dense, a storage's
+                                         // own
+  std::vector<Link> links;               // by value
+  std::vector<Shape> strides;            // by value
+  std::vector<std::size_t> bytes;        // by value: of the storage that it begins, if it does
+  std::vector<bool> elided;              // by chosen kernel: its result is a view or written where it belongs
+
+  [[nodiscard]] const Node& node(int position) const {
+    return graph.nodes()[static_cast<std::size_t>(chosen[static_cast<std::size_t>(position)].node)];
+  }
+  [[nodiscard]] bool is_linked(ValueId v) const { return links[index_of(v)].base != kNoValue; }
+  /// Whether other values that are no views of `v` lie behind it in its storage.
+  [[nodiscard]] bool is_followed(ValueId v) const { return bytes[index_of(v)] > graph.type(v).bytes(); }
+  /// The value whose storage `v` lies in, and where.
+  [[nodiscard]] Link root_of(ValueId v) const;
+
+  /// Whether all that read `v`, views of it included, accept it at these strides, so many bytes into its storage. The
+  /// reader `except` is not asked.
+  [[nodiscard]] bool readers_accept(ValueId v, const Shape& at, std::size_t offset, int except = -1) const;
+  /// Whether the kernel that reads `v` accepts that.
+  [[nodiscard]] bool kernel_accepts(const Read& read, ValueId v, const Shape& at, std::size_t offset) const;
+  /// Whether the kernel that makes `v` can write it so.
+  [[nodiscard]] bool maker_accepts(ValueId v, const Shape& at, std::size_t offset) const;
+  /// Whether the result of a view op would be a view if its operand were dense.
+  [[nodiscard]] bool is_natural_view(const Node& view_op) const;
+  /// The last moment at which `v` or what may be a view of it is read, if it holds its content from `first` on.
+  [[nodiscard]] int needed_until(ValueId v, int first) const;
+
+ private:
+  void find_makers();
+  void find_reads();
+};
+
+}  // namespace headroom

@@ -1,0 +1,42 @@
+#include "plan/in_place.hpp"
+
+#include <algorithm>
+#include <span>
+
+namespace headroom {
+namespace {
+
+/// Whether the result that `out` is can be written at `target`, at the moment `now`.
+bool can_overwrite(const StorageIndex& index, int now, ValueId out, const Place& target) {
+  if (target.storage < 0 || index.storage(target.storage).kind != StorageKind::kArena) return false;
+  const Place& own = index.place(out);
+  // Neither may be needed when the other is: what lies there later, nor what lies beside the result before.
+  if (index.lifetime(target.storage).last > now || index.lifetime(own.storage).first < now) return false;
+  if (!index.may_write_over(out, target)) return false;
+  const std::span<const ValueId> moved = index.values_in(own.storage);
+  if (own.strides != target.strides && moved.size() > 1) return false;  // views of it have their strides
+  return std::ranges::all_of(moved, [&](ValueId v) {
+    const Place& at = index.place(v);
+    return index.fits(v, v == out ? target.strides : at.strides, at.offset_bytes + target.offset_bytes);
+  });
+}
+
+}  // namespace
+
+void overwrite_operands(const Draft& draft, StorageIndex& index) {
+  for (std::size_t i = 0; i < draft.chosen.size(); ++i) {
+    const Node& node = draft.node(static_cast<int>(i));
+    const ValueId out = node.results[0];
+    if (draft.elided[i] || !index.owns_activation(out)) continue;
+    for (const ValueId in : node.inputs) {
+      const Place target = index.place(in);
+      if (draft.graph.type(in) != draft.graph.type(out) ||
+          !can_overwrite(index, draft.timeline.of_node(i), out, target))
+        continue;
+      index.move(out, target);
+      break;
+    }
+  }
+}
+
+}  // namespace headroom
