@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace headroom {
@@ -31,5 +32,20 @@ struct Target {
   int compute_capability = 0;        ///< of a GPU, ten times NVIDIA's number: 90 for Hopper
   int multiprocessors = 0;           ///< of a GPU
 };
+
+/// What some targets can do and others cannot.
+enum class Capability : std::uint8_t {
+  kBf16,          ///< computes in bfloat16 at no less than the speed of f32
+  kFp16,          ///< computes in float16
+  kTf32,          ///< rounds the operands of f32 products to TF32
+  kFp8Products,   ///< multiplies f8e4m3
+  kInt8Products,  ///< multiplies i8
+  kRecording,     ///< takes work down and replays it
+  kLanes,         ///< runs several steps side by side
+  kTiles,         ///< has caches of their own for the samples that a thread takes through several steps
+};
+
+/// Why the target cannot, in words for `headroom plan`; empty where it can.
+[[nodiscard]] std::string obstacle_to(Capability capability, const Target& target);
 
 }  // namespace headroom

@@ -34,6 +34,14 @@ class TempFolder {
   std::filesystem::path path_;
 };
 
+/// The source tree, given as HEADROOM_SOURCE_DIR, or where that is not there the folder that a bundle was unpacked
+/// into.
+[[nodiscard]] inline std::filesystem::path source_dir(const char* built_from) {
+  return std::filesystem::exists(built_from)
+             ? built_from
+             : std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
+}
+
 /// The message of the headroom::Error that `function` throws; "(no error)" where it throws none.
 template <typename Function>
 [[nodiscard]] std::string error_of(Function&& function) {

@@ -1,9 +1,7 @@
 // attention on a GPU: o = softmax(scale * q k^T) v;  q[b, h, s, d], k[b, h, t, d], v[b, h, t, e] -> o[b, h, s, e]
 //
 // cudnn.attention     flash attention of cuDNN, bf16 or f16: scores never leave the chip. 660 TFLOP/s at 24 heads of
-// 4608 x 128
-//                     (H200, docs/gpu_facts.md). Heads may lie interleaved. Operands whose strides are no multiples of
-//                     16 bytes are copied first.
+//                     4608 x 128 (H200, docs/gpu_facts.md). Heads may lie interleaved, at multiples of 16 bytes.
 // cublaslt.attention  for the rest: two products and a softmax with the scores [b, h, s, t] in scratch; f32 (on
 //                     tensor cores where the attribute tf32 allows it), bf16 or f16.
 //
@@ -14,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/copy_cuda.hpp"
 #include "kernels/cublaslt/tf32.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
 #include "kernels/cuda_kernels.hpp"
@@ -35,88 +32,33 @@ cudnn::SdpaSpec::Strides strides_of(const Operand& operand) {
   return {strides[0], strides[1], strides[2], strides[3]};
 }
 
-/// Whether every step but the innermost is a multiple of 16 bytes.
-bool is_wide(const Operand& operand) {
-  const auto width = static_cast<std::int64_t>(16 / size_of(operand.type.dtype));
-  for (int axis = 0; axis + 1 < operand.type.shape.rank(); ++axis)
-    if (operand.type.shape[axis] > 1 && operand.strides[axis] % width != 0) return false;
-  return true;
-}
-
-/// cuDNN's plan, and dense copies of those operands that it would not take where they lie.
+/// cuDNN's plan.
 class PreparedSdpa final : public PreparedKernel {
  public:
-  PreparedSdpa(const OpSpec& spec, std::span<const Operand> inputs, const Operand& output) {
-    std::vector<Operand> operands(inputs.begin(), inputs.end());
-    operands.push_back(output);
-    for (Operand& operand : operands) {
-      Staged staged;
-      if (!is_wide(operand)) {
-        const Operand dense = dense_operand(operand.type);
-        const bool is_result = &operand == &operands.back();
-        staged.copy = copy_rows(operand.type, is_result ? dense.strides : operand.strides,
-                                is_result ? operand.strides : dense.strides);
-        staged.offset = scratch_bytes_;
-        staged.is_used = true;
-        scratch_bytes_ += aligned(operand.type.bytes());
-        operand = dense;
-      }
-      staged_.push_back(staged);
-    }
-    const Shape& q = spec.inputs[0].shape;
-    const Shape& v = spec.inputs[2].shape;
-    plan_ = std::make_unique<cudnn::Sdpa>(cudnn::SdpaSpec{.dtype = spec.inputs[0].dtype,
-                                                          .batch = q[0],
-                                                          .heads = q[1],
-                                                          .queries = q[2],
-                                                          .keys = v[2],
-                                                          .dim = q[3],
-                                                          .value_dim = v[3],
-                                                          .scale = spec.attributes.get_float("scale"),
-                                                          .q = strides_of(operands[0]),
-                                                          .k = strides_of(operands[1]),
-                                                          .v = strides_of(operands[2]),
-                                                          .o = strides_of(operands[3])});
-  }
+  PreparedSdpa(const OpSpec& spec, std::span<const Operand> inputs, const Operand& output)
+      : plan_({.dtype = spec.inputs[0].dtype,
+               .batch = spec.inputs[0].shape[0],
+               .heads = spec.inputs[0].shape[1],
+               .queries = spec.inputs[0].shape[2],
+               .keys = spec.inputs[2].shape[2],
+               .dim = spec.inputs[0].shape[3],
+               .value_dim = spec.inputs[2].shape[3],
+               .scale = spec.attributes.get_float("scale"),
+               .q = strides_of(inputs[0]),
+               .k = strides_of(inputs[1]),
+               .v = strides_of(inputs[2]),
+               .o = strides_of(output)}) {}
 
-  [[nodiscard]] std::size_t scratch_bytes() const override { return scratch_bytes_ + plan_->workspace_bytes(); }
-  [[nodiscard]] std::string implementation() const override { return plan_->implementation(); }
+  [[nodiscard]] std::size_t scratch_bytes() const override { return plan_.workspace_bytes(); }
+  [[nodiscard]] std::string implementation() const override { return plan_.implementation(); }
 
   void launch(const LaunchArguments& arguments) const override {
-    void* const stream = arguments.stream.native_handle();
-    std::array<const void*, 3> in{};
-    for (std::size_t i = 0; i < in.size(); ++i) {
-      in[i] = arguments.inputs[i];
-      if (!staged_[i].is_used) continue;
-      cuda::launch_copy(stream, staged_[i].copy, arguments.inputs[i], at(arguments.scratch, staged_[i].offset));
-      in[i] = at(arguments.scratch, staged_[i].offset);
-    }
-    const Staged& result = staged_.back();
-    void* const out = result.is_used ? at(arguments.scratch, result.offset) : arguments.outputs[0];
-    plan_->run(stream, in[0], in[1], in[2], out, at(arguments.scratch, scratch_bytes_));
-    if (result.is_used) cuda::launch_copy(stream, result.copy, out, arguments.outputs[0]);
+    plan_.run(arguments.stream.native_handle(), arguments.inputs[0], arguments.inputs[1], arguments.inputs[2],
+              arguments.outputs[0], arguments.scratch);
   }
 
  private:
-  /// Where in scratch an operand lies, and the copy that puts it there (or, for the result, takes it from there).
-  struct Staged {
-    bool is_used = false;
-    cuda::CopyRows copy;
-    std::size_t offset = 0;
-  };
-
-  static cuda::CopyRows copy_rows(const TensorType& type, const Shape& from, const Shape& to) {
-    const auto size = static_cast<std::int64_t>(size_of(type.dtype));
-    cuda::CopyRows rows{.element_bytes = static_cast<int>(size), .grid = cuda::longest_grid<2>(type.shape, {from, to})};
-    rows.grid.length *= size;
-    for (int axis = 0; axis < rows.grid.rank; ++axis)
-      for (std::int64_t& stride : rows.grid.strides[axis]) stride *= size;
-    return rows;
-  }
-
-  std::vector<Staged> staged_;  // q, k, v, o
-  std::size_t scratch_bytes_ = 0;
-  std::unique_ptr<cudnn::Sdpa> plan_;
+  cudnn::Sdpa plan_;
 };
 
 /// Scores, softmax, and the weighted sum, one after the other.

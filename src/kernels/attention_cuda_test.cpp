@@ -10,12 +10,12 @@ struct Case {
   std::int64_t batch, heads, queries, keys, dim, value_dim;
 };
 
-OpSpec attention_spec(DType dtype, const Case& c) {
+OpSpec attention_spec(DType dtype, const Case& c, double scale = 0.2) {
   return make_spec(Op::kAttention,
                    {{dtype, {c.batch, c.heads, c.queries, c.dim}},
                     {dtype, {c.batch, c.heads, c.keys, c.dim}},
                     {dtype, {c.batch, c.heads, c.keys, c.value_dim}}},
-                   {{"scale", 0.2}});
+                   {{"scale", scale}});
 }
 
 TEST_F(CudaAttention, ByCudnnMatchesTheOracle) {
@@ -40,6 +40,13 @@ TEST_F(CudaAttention, ByProductsMatchesTheOracle) {
     expect_matches_oracle(cublaslt_attention(), attention_spec(DType::kF16, c),
                           {.relative_l2 = 1.5e-3, .max_ulps_of_peak = 4});
   }
+}
+
+TEST_F(CudaAttention, ByProductsTakesScoresThatWouldOverflowAnExponential) {
+  // Scores round in f32; the looser bound allows for it.
+  for (const double scale : {30.0, -30.0, 1e8, -1e12})
+    expect_matches_oracle(cublaslt_attention(), attention_spec(DType::kF32, {1, 2, 33, 100, 16, 16}, scale),
+                          {.relative_l2 = 5e-3, .max_ulps_of_peak = 1e6});
 }
 
 TEST_F(CudaAttention, DeclinesWithReasons) {

@@ -86,7 +86,7 @@ TEST_F(AmxAttention, MatchesTheOracle) {
 
 TEST_F(AmxAttention, TakesScoresThatWouldOverflowAnExponential) {
   // Scores of up to some tens, which leave the range of the offset that most rows have, thousands, and beyond integers.
-  for (const double scale : {3.0, 10.0, -10.0, 300.0, -300.0, 1e8})
+  for (const double scale : {3.0, 10.0, -10.0, 300.0, -300.0, 1e8, -1e12, 1e20})
     for (const Sizes& sizes : {Sizes{1, 2, 33, 100, 16, 16}, Sizes{1, 1, 40, 2000, 16, 16},
                                Sizes{1, 1, 40, 600, 16, 80}, Sizes{1, 1, 1, 5, 64, 8}})
       for (const int threads : {1, 2}) {

@@ -174,8 +174,7 @@ class OnednnConv2d final : public Kernel {
     for (const TensorType& input : spec.inputs)
       if (Support rejection = onednn::check_dtype(input.dtype, target)) return rejection;
     if (spec.inputs[1].layout != Layout::kRowMajor) return Rejection{"takes row-major weights only"};
-    for (const TensorType& input : spec.inputs)
-      if (input.shape.numel() == 0) return Rejection{"an operand has no elements"};
+    if (Support rejection = onednn::check_sizes(spec)) return rejection;
     const onednn::TeamSize team(target.threads);
     return onednn::find_fast_implementation([&] { return make_convolution(spec, target); });
   }

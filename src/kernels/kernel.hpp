@@ -40,11 +40,21 @@ class CannotPrepare : public Error {
   using Error::Error;
 };
 
-/// What an operand's strides may be for a kernel. Input strides of 0 (broadcasts by stride) are never given.
-enum class StrideRule : std::uint8_t {
-  kDense,       ///< row-major without gaps
-  kInnerDense,  ///< innermost stride 1, any positive strides outside
-  kAny,         ///< any positive strides
+/// How an operand may lie in memory for a kernel: its strides, and what those and its address are multiples of. Input
+/// strides of 0 (broadcasts by stride) are never given.
+struct StrideRule {
+  enum Form : std::uint8_t {
+    kDense,       ///< row-major without gaps
+    kInnerDense,  ///< innermost stride 1, any positive strides outside
+    kAny,         ///< any positive strides
+  };
+
+  // NOLINTNEXTLINE(google-explicit-constructor): most rules are a form alone
+  constexpr StrideRule(Form form_of, std::size_t bytes = 1) : form(form_of), alignment(bytes) {}
+
+  Form form;
+  /// In bytes: of the address, and, unless the operand is dense, of every stride but one of a single element.
+  std::size_t alignment;
 };
 
 /// One operand as it lies in memory: strides in elements.
@@ -103,7 +113,7 @@ class Kernel {
   /// The operation it runs; it is a candidate for nodes of that op alone.
   [[nodiscard]] virtual Op op() const = 0;
   [[nodiscard]] virtual Support supports(const OpSpec& spec, const Target& target) const = 0;
-  /// What strides each operand may have; dense unless said.
+  /// How each operand may lie; dense unless said. A dense one at an aligned address is taken in any case.
   [[nodiscard]] virtual StrideRule input_strides(const OpSpec& spec, int input) const;
   [[nodiscard]] virtual StrideRule output_strides(const OpSpec& spec, int output) const;
   /// Whether output 0 may be written over that input, given equal types and strides.

@@ -92,8 +92,7 @@ class OnednnLinear final : public Kernel {
     if (Support rejection = check_op(op(), DeviceKind::kCpu, spec, target)) return rejection;
     for (const TensorType& input : spec.inputs)
       if (Support rejection = onednn::check_dtype(input.dtype, target)) return rejection;
-    if (spec.outputs[0].shape.numel() == 0 || spec.inputs[0].shape.numel() == 0)
-      return Rejection{"an operand has no elements"};
+    if (Support rejection = onednn::check_sizes(spec)) return rejection;
     const onednn::TeamSize team(target.threads);
     return onednn::find_fast_implementation([&] {
       const RowPlan rows = plan_rows(dense_operand(spec.inputs[0]), dense_operand(spec.outputs[0]));

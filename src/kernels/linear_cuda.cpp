@@ -118,7 +118,7 @@ class CublasltLinear final : public cuda::LibraryKernel {
   }
 
   [[nodiscard]] StrideRule input_strides(const OpSpec& /*spec*/, int input) const override {
-    return input == 0 ? StrideRule::kInnerDense : StrideRule::kDense;
+    return {input == 0 ? StrideRule::kInnerDense : StrideRule::kDense, cuda::kLibraryAlignment};
   }
   [[nodiscard]] std::string_view compute_name(const OpSpec& spec) const override {
     return cublaslt::compute_name(spec);

@@ -172,6 +172,13 @@ TEST(OnednnLinear, SaysWhatItIs) {
   }
 }
 
+TEST(OnednnLinear, RejectsMoreRowsThanOnednnCounts) {
+  const Kernel& kernel = onednn_linear();
+  const Support many = kernel.supports(linear_spec(DType::kF32, {1 << 16, 1 << 15, 64}, 64), test_target());
+  ASSERT_TRUE(many.has_value());
+  EXPECT_NE(many->reason.find("has 2147483648"), std::string::npos) << many->reason;
+}
+
 TEST(OnednnLinear, RejectsWithReasons) {
   const auto reason = [](const OpSpec& spec, const Target& target) {
     const Support rejection = onednn_linear().supports(spec, target);
@@ -275,8 +282,8 @@ TEST(AmxLinearSupport, DeclinesWithReasons) {
   EXPECT_EQ(reason(spec({31, 32}, 64)), "takes 32 rows or more, not 31");
   EXPECT_EQ(reason(spec({32, 512}, 1024)), "supported");
   EXPECT_EQ(reason(spec({32, 512}, 1056)), "takes weights of up to 1024 KiB, half of a core's cache, not 1056");
-  EXPECT_EQ(reason(spec({32, 32}, 48)), "takes weights of multiples of 32, not [48, 32]");
-  EXPECT_EQ(reason(spec({32, 40}, 64)), "takes weights of multiples of 32, not [64, 40]");
+  EXPECT_EQ(reason(spec({32, 32}, 48)), "takes weights of multiples of 32 by 32, not [48, 32]");
+  EXPECT_EQ(reason(spec({32, 40}, 64)), "takes weights of multiples of 32 by 32, not [64, 40]");
   EXPECT_EQ(reason(linear_spec(DType::kBF16, Shape{32, 32}, 32)), "is for products with an activation");
   EXPECT_EQ(reason(linear_spec(DType::kBF16, Shape{32, 32}, 32, Bias::kF32, "silu", false)),
             "packs the weight, which here changes");

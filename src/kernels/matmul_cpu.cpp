@@ -96,8 +96,7 @@ class OnednnMatmul final : public Kernel {
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
     if (Support rejection = check_op(op(), DeviceKind::kCpu, spec, target)) return rejection;
     if (Support rejection = onednn::check_dtype(spec.inputs[0].dtype, target)) return rejection;
-    if (spec.outputs[0].shape.numel() == 0 || spec.inputs[0].shape.numel() == 0)
-      return Rejection{"an operand has no elements"};
+    if (Support rejection = onednn::check_sizes(spec)) return rejection;
     const onednn::TeamSize team(target.threads);
     return onednn::find_fast_implementation([&] {
       return make_product(spec, dense_operand(spec.inputs[0]), dense_operand(spec.inputs[1]),

@@ -3,14 +3,13 @@
 //
 // Shapes     xq[..., k], x_scale[...], wq[n, k], w_scale[n], bias[n] or none -> y[..., n]; k and n multiples of 16.
 // Dtypes     xq and wq f8e4m3, scales f32; y bf16, f16 or f32; bias as y or f32. Products add up in the tensor cores'
-// own
-//            precision (fast accumulation), which is less than f32's.
-// Layout     all dense but y: innermost stride 1.
+//            own precision (fast accumulation), which is less than f32's.
+// Layout     all dense but y (innermost stride 1), at multiples of 16 bytes.
 // Bytes      m*k + n*k + 4*(m + n) + (n + m*n) * size; FLOPs 2*m*n*k + 2*m*n, m*n for the bias and the activation's.
 //
 // In 16 bits scales, bias and the tanh form of GELU are the product's epilogue, which costs 0 to 2%
 // (docs/gpu_facts.md). Where the library has no such product (GPUs other than Hopper, results in f32, other
-// activations, rows of y off a multiple of 16 bytes) it makes the bare one in f32, and a kernel of ours scales that.
+// activations) it makes the bare one in f32, and a kernel of ours scales that.
 
 #include <algorithm>
 #include <memory>
@@ -31,7 +30,6 @@ using cublaslt::Product;
 using cublaslt::ProductSpec;
 using cuda::ProductActivation;
 
-constexpr int kFirstWithFp8 = 89;
 constexpr std::int64_t kChannelMultiple = 16;
 constexpr std::int64_t kScaleMultiple = 4;  ///< 16 bytes of them
 
@@ -42,13 +40,6 @@ ProductActivation activation_of(const OpSpec& spec) {
   if (name == "silu") return ProductActivation::kSilu;
   HR_CHECK_EQ(name, "none");
   return ProductActivation::kNone;
-}
-
-bool is_aligned(const Operand& y) {
-  const auto width = static_cast<std::int64_t>(16 / size_of(y.type.dtype));
-  for (int axis = 0; axis + 1 < y.type.shape.rank(); ++axis)
-    if (y.type.shape[axis] > 1 && y.strides[axis] % width != 0) return false;
-  return true;
 }
 
 constexpr std::size_t round_up(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -78,7 +69,7 @@ class PreparedScaledLinear final : public PreparedKernel {
     const bool has_epilogue = activation == ProductActivation::kNone || activation == ProductActivation::kGeluTanh;
     const bool has_dense_scales = rows_.rows.extent == 1 || rows_.rows.x_stride == k;  // one after the other
     const bool has_aligned_scales = rows_.count() == 1 || rows_.rows.extent % kScaleMultiple == 0;
-    if (made != DType::kF32 && has_epilogue && is_aligned(y) && has_dense_scales && has_aligned_scales &&
+    if (made != DType::kF32 && has_epilogue && has_dense_scales && has_aligned_scales &&
         (!has_bias_ || spec.inputs[4].dtype == made))
       product_ = Product::find(product);
     if (product_) return;
@@ -153,9 +144,8 @@ class CublasltScaledLinear final : public Kernel {
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
     if (Support rejection = check_op(Op::kScaledLinear, DeviceKind::kCuda, spec, target)) return rejection;
-    if (target.compute_capability < kFirstWithFp8)
-      return Rejection{
-          fmt::format("FP8 tensor cores came with sm_{}; this GPU is sm_{}", kFirstWithFp8, target.compute_capability)};
+    if (std::string obstacle = obstacle_to(Capability::kFp8Products, target); !obstacle.empty())
+      return Rejection{std::move(obstacle)};
     if (spec.inputs[0].dtype != DType::kF8E4M3)
       return Rejection{fmt::format("takes f8e4m3, not {}", spec.inputs[0].dtype)};
     const DType made = spec.outputs[0].dtype;
@@ -169,8 +159,11 @@ class CublasltScaledLinear final : public Kernel {
     return std::nullopt;
   }
 
+  [[nodiscard]] StrideRule input_strides(const OpSpec& /*spec*/, int /*input*/) const override {
+    return {StrideRule::kDense, cuda::kLibraryAlignment};
+  }
   [[nodiscard]] StrideRule output_strides(const OpSpec& /*spec*/, int /*output*/) const override {
-    return StrideRule::kInnerDense;
+    return {StrideRule::kInnerDense, cuda::kLibraryAlignment};
   }
   [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return spec.inputs[0].dtype; }
 

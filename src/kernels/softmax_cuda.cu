@@ -13,12 +13,13 @@
 namespace headroom::cuda {
 namespace {
 
-/// exp(scale * x - most), `most` in units of what `base` makes of the scale.
+/// exp(scale * (x - most)). Not scale * x less a product of the largest, which is rounded: for large numbers that misses
+/// 0 by more than an exponential takes.
 template <class T>
 struct Exponential {
   float scale;
   static __device__ __forceinline__ Exponential of(float scale) { return {scale}; }
-  __device__ __forceinline__ float operator()(float x, float most) const { return expf(fmaf(scale, x, -most)); }
+  __device__ __forceinline__ float operator()(float x, float most) const { return expf(scale * (x - most)); }
 };
 template <class T>
 struct FastExponential {
@@ -26,7 +27,7 @@ struct FastExponential {
   static __device__ __forceinline__ FastExponential of(float scale) { return {scale * 1.4426950408889634F}; }
   __device__ __forceinline__ float operator()(float x, float most) const {
     float power;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(fmaf(scale, x, -most)));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(scale * (x - most)));
     return power;
   }
 };
@@ -35,12 +36,13 @@ template <class Row, class T, int kWidth>
 __device__ __forceinline__ void soften(Row& row, bool has_row, float scale, T* y) {
   using Exp = std::conditional_t<sizeof(T) == 2, FastExponential<T>, Exponential<T>>;
   const Exp exponential = Exp::of(scale);
+  const float sign = scale < 0 ? -1.0F : 1.0F;
   float most = Max::kNeutral;
   row.for_each([&](int, const float(&x)[kWidth]) {
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) most = fmaxf(most, exponential.scale * x[i]);
+    for (int i = 0; i < kWidth; ++i) most = fmaxf(most, sign * x[i]);
   });
-  most = join_row<Max>(most);
+  most = sign * join_row<Max>(most);  // what the scale makes the largest
   float sum = 0;
   row.for_each([&](int, float(&x)[kWidth]) {
 #pragma unroll

@@ -9,11 +9,29 @@ Support check_op(Op op, DeviceKind device, const OpSpec& spec, const Target& tar
   return std::nullopt;
 }
 
-Support check_amx_op(Op op, const OpSpec& spec, const Target& target) {
+Support check_amx_op(Op op, DType dtype, const OpSpec& spec, const Target& target) {
   if (Support rejection = check_op(op, DeviceKind::kCpu, spec, target)) return rejection;
-  if (spec.inputs[0].dtype != DType::kBF16) return Rejection{fmt::format("takes bf16, not {}", spec.inputs[0].dtype)};
+  if (spec.inputs[0].dtype != dtype) return Rejection{fmt::format("takes {}, not {}", dtype, spec.inputs[0].dtype)};
   if (target.cpu_isa < CpuIsa::kAmx)
     return Rejection{fmt::format("needs AMX tiles; this CPU has {}", name_of(target.cpu_isa))};
+  return std::nullopt;
+}
+
+Support check_amx_product(const OpSpec& spec, std::size_t weight) {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+  constexpr std::int64_t kColumns = 32, kLeastRows = 32;
+  if (spec.is_weight.size() <= weight || !spec.is_weight[weight])
+    return Rejection{"packs the weight, which here changes"};
+  const TensorType& type = spec.inputs[weight];  // [n, k]
+  if (type.shape.numel() == 0) return Rejection{"an operand has no elements"};
+  const std::int64_t depth = 64 / static_cast<std::int64_t>(size_of(type.dtype));
+  if (type.shape[0] % kColumns != 0 || type.shape[1] % depth != 0)
+    return Rejection{fmt::format("takes weights of multiples of {} by {}, not {}", kColumns, depth, type.shape)};
+  if (type.bytes() > kMostBytes)
+    return Rejection{fmt::format("takes weights of up to {} KiB, half of a core's cache, not {}", kMostBytes >> 10,
+                                 type.bytes() >> 10)};
+  const std::int64_t rows = spec.inputs[0].shape.numel() / type.shape[1];
+  if (rows < kLeastRows) return Rejection{fmt::format("takes {} rows or more, not {}", kLeastRows, rows)};
   return std::nullopt;
 }
 

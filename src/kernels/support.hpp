@@ -8,7 +8,10 @@ namespace headroom {
 /// Why a kernel of `op` for `device` has nothing to do with a node: another op, another device.
 [[nodiscard]] Support check_op(Op op, DeviceKind device, const OpSpec& spec, const Target& target);
 
-/// The same for a CPU's kernel on AMX tiles in bf16, and why it cannot run here.
-[[nodiscard]] Support check_amx_op(Op op, const OpSpec& spec, const Target& target);
+/// The same for a CPU's kernel on AMX tiles of `dtype`, and why it cannot run here.
+[[nodiscard]] Support check_amx_op(Op op, DType dtype, const OpSpec& spec, const Target& target);
+
+/// Why amx_product_inl.hpp does not take the product of input 0 with a weight, which is input `weight`.
+[[nodiscard]] Support check_amx_product(const OpSpec& spec, std::size_t weight);
 
 }  // namespace headroom

@@ -103,16 +103,21 @@ OracleTensor random_input(const OpSpec& spec, std::size_t index, std::uint64_t s
   return tensor;
 }
 
-Operand place_for_test(const TensorType& type, StrideRule rule, TestStrides strides, std::size_t index) {
+Operand place_for_test(const TensorType& type, const StrideRule& rule, TestStrides strides, std::size_t index) {
   const Operand dense = dense_operand(type);
   const int rank = type.shape.rank();
-  if (rule == StrideRule::kDense || strides == TestStrides::kDense || type.layout != Layout::kRowMajor || rank == 0)
+  const bool is_any = rule.form == StrideRule::kAny;
+  if (rule.form == StrideRule::kDense || strides == TestStrides::kDense || type.layout != Layout::kRowMajor ||
+      rank == 0)
     return dense;
-  if (rank == 1) return rule == StrideRule::kAny ? Operand{type, Shape{2}} : dense;
+  if (rank == 1) return is_any ? Operand{type, Shape{2}} : dense;
+  const auto unit = static_cast<std::int64_t>(std::max<std::size_t>(1, rule.alignment / size_of(type.dtype)));
+  if (type.shape[-1] % unit != 0) return dense;
   std::vector<int> order(static_cast<std::size_t>(rank));
   std::iota(order.begin(), order.end(), 0);
-  if (strides == TestStrides::kPadded) return {type, strides_in_order(type.shape, order, index % 2 == 0 ? 3 : 7)};
-  if (index % 2 == 0) std::reverse(order.begin(), rule == StrideRule::kAny ? order.end() : order.end() - 1);
+  if (strides == TestStrides::kPadded)
+    return {type, strides_in_order(type.shape, order, unit * (index % 2 == 0 ? 3 : 7))};
+  if (index % 2 == 0) std::reverse(order.begin(), is_any ? order.end() : order.end() - 1);
   return {type, strides_in_order(type.shape, order, 0)};
 }
 

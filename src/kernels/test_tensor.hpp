@@ -17,7 +17,8 @@ namespace headroom {
 
 /// `type` as a comparison lays it out for operand number `index` under `rule`: operands of one launch differ, so that a
 /// kernel that takes one operand's strides for another's is found out.
-[[nodiscard]] Operand place_for_test(const TensorType& type, StrideRule rule, TestStrides strides, std::size_t index);
+[[nodiscard]] Operand place_for_test(const TensorType& type, const StrideRule& rule, TestStrides strides,
+                                     std::size_t index);
 
 /// The memory of one operand: guard bytes, elements with the gaps that strides leave, guard bytes; held on the host and
 /// on a device. What is no element must stay as it was.

@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 #include <omp.h>
 
+#include <cstdint>
+#include <limits>
 #include <span>
 
 namespace headroom::onednn {
@@ -85,6 +87,19 @@ TeamSize::TeamSize(int threads) : before_(omp_get_max_threads()) {
 
 TeamSize::~TeamSize() {
   if (omp_get_max_threads() != before_) omp_set_num_threads(before_);
+}
+
+Support check_sizes(const OpSpec& spec) {
+  for (const auto* operands : {&spec.inputs, &spec.outputs})
+    for (const TensorType& operand : *operands) {
+      const Shape& shape = operand.shape;
+      if (shape.numel() == 0) return Rejection{"an operand has no elements"};
+      const std::int64_t rows = shape.rank() == 0 ? 1 : shape.numel() / shape[-1];
+      if (rows > std::numeric_limits<std::int32_t>::max())
+        return Rejection{fmt::format("oneDNN takes no more than {} rows, and {} has {}",
+                                     std::numeric_limits<std::int32_t>::max(), shape, rows)};
+    }
+  return std::nullopt;
 }
 
 Support check_dtype(DType dtype, const Target& target) {

@@ -71,6 +71,9 @@ Support find_fast_implementation(const Make& make) {
   }
 }
 
+/// Why oneDNN cannot take operands of these sizes: where their rows are more than an int counts, it divides by zero.
+[[nodiscard]] Support check_sizes(const OpSpec& spec);
+
 /// Why oneDNN cannot compute in `dtype` on `target`, for kernels that take f32 and bf16.
 [[nodiscard]] Support check_dtype(DType dtype, const Target& target);
 
