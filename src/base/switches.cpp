@@ -12,8 +12,11 @@
 namespace headroom {
 namespace {
 
+constexpr std::optional<DeviceKind> kEvery = std::nullopt;
+constexpr std::optional<DeviceKind> kCpu = DeviceKind::kCpu;
+constexpr std::optional<DeviceKind> kCuda = DeviceKind::kCuda;
 constexpr std::array kSwitches = {
-#define HR_SWITCH(name, exact, value, description) SwitchInfo{name, exact, value, description},
+#define HR_SWITCH(name, exact, device, value, description) SwitchInfo{name, exact, device, value, description},
 #include "base/switches.def"
 #undef HR_SWITCH
 };
@@ -23,8 +26,8 @@ constexpr std::string_view kAuto = "auto";
 constexpr std::array kPresets = {
     Preset{"baseline", "", "no optimization: one library or vectorized kernel per plain op"},
     Preset{"lossless", "arena,flash,fuse,hoist,tile,streams,graph", "every exact switch"},
-    Preset{"fast", "arena,flash,fuse,hoist,bf16,fp8,tile,streams,graph",
-           "lossless plus bfloat16, and FP8 where the GPU has it"},
+    Preset{"fast", "arena,flash,fuse,hoist,bf16,int8,fp8,tile,streams,graph",
+           "lossless plus bfloat16 and, in 8 bits, what the machine has units for: int8 on CPUs, FP8 on GPUs"},
     Preset{kAuto, "", "the fastest set measured on this machine, within a limit on the error"},
 };
 
@@ -58,7 +61,9 @@ SwitchSet SwitchSet::read(std::string_view list, bool* automatic) {
       continue;
     }
     if (const auto preset = std::ranges::find(kPresets, item, &Preset::name); preset != kPresets.end()) {
-      set = set.with(parse(preset->switches));
+      SwitchSet meant = parse(preset->switches);
+      for (Entry& entry : meant.switches_) entry.from_preset = true;
+      set = set.with(meant);
       continue;
     }
     const auto info = std::ranges::find(kSwitches, name, &SwitchInfo::name);
@@ -73,21 +78,22 @@ SwitchSet SwitchSet::read(std::string_view list, bool* automatic) {
       if (!has_argument) fail_usage("switch {0} needs an argument: {0}={1}", name, info->value);
       static_cast<void>(parse_number(*info, argument));
     }
-    set.insert(*info, argument);
+    set.insert({.info = info, .argument = argument});
   }
   return set;
 }
 
-void SwitchSet::insert(const SwitchInfo& info, std::string argument) {
-  const auto same = std::ranges::find(switches_, &info, &Entry::info);
+void SwitchSet::insert(Entry entry) {
+  const auto same = std::ranges::find(switches_, entry.info, &Entry::info);
   if (same != switches_.end()) {
-    if (same->argument != argument)
-      fail_usage("switch {0} is given twice with different arguments: {0}={1} and {0}={2}", info.name, same->argument,
-                 argument);
+    if (same->argument != entry.argument)
+      fail_usage("switch {0} is given twice with different arguments: {0}={1} and {0}={2}", entry.info->name,
+                 same->argument, entry.argument);
+    same->from_preset = same->from_preset && entry.from_preset;
     return;
   }
-  const auto place = std::ranges::upper_bound(switches_, &info, {}, &Entry::info);  // the table is in pipeline order
-  switches_.insert(place, Entry{&info, std::move(argument)});
+  const auto place = std::ranges::upper_bound(switches_, entry.info, {}, &Entry::info);  // it is in pipeline order
+  switches_.insert(place, std::move(entry));
 }
 
 bool SwitchSet::has(std::string_view name) const {
@@ -108,13 +114,21 @@ std::vector<SwitchSet> SwitchSet::singles() const {
 
 SwitchSet SwitchSet::with(const SwitchSet& other) const {
   SwitchSet both = *this;
-  for (const Entry& entry : other.switches_) both.insert(*entry.info, entry.argument);
+  for (const Entry& entry : other.switches_) both.insert(entry);
   return both;
 }
 
 SwitchSet SwitchSet::without(std::string_view name) const {
   SwitchSet rest = *this;
   std::erase_if(rest.switches_, [&](const Entry& entry) { return entry.info->name == name; });
+  return rest;
+}
+
+SwitchSet SwitchSet::for_device(DeviceKind device) const {
+  SwitchSet rest = *this;
+  std::erase_if(rest.switches_, [&](const Entry& entry) {
+    return entry.from_preset && entry.info->device && *entry.info->device != device;
+  });
   return rest;
 }
 

@@ -7,13 +7,16 @@
 #include <string_view>
 #include <vector>
 
+#include "base/target.hpp"
+
 namespace headroom {
 
 /// What switches.def says about one optimization.
 struct SwitchInfo {
   std::string_view name;
-  bool exact;              ///< mathematically equal to the baseline, though not bit-equal
-  std::string_view value;  ///< name of its argument; empty where it takes none
+  bool exact;                        ///< mathematically equal to the baseline, though not bit-equal
+  std::optional<DeviceKind> device;  ///< the only one it is for; nothing where it is for every device
+  std::string_view value;            ///< name of its argument; empty where it takes none
   std::string_view description;
 };
 /// All switches, in pipeline order.
@@ -45,6 +48,9 @@ class SwitchSet {
   [[nodiscard]] SwitchSet with(const SwitchSet& other) const;
   /// This set but for the switch of that name.
   [[nodiscard]] SwitchSet without(std::string_view name) const;
+  /// This set without what only a preset brought along and is for another device. What was named itself stays, and
+  /// declines.
+  [[nodiscard]] SwitchSet for_device(DeviceKind device) const;
   /// "arena", "steps=8", ...
   [[nodiscard]] std::vector<std::string> names() const;
   /// "arena,fuse,steps=8"; "baseline" where none is on.
@@ -55,10 +61,11 @@ class SwitchSet {
   struct Entry {
     const SwitchInfo* info;
     std::string argument;
+    bool from_preset = false;  // and not named itself
   };
   /// parse(), with `auto` noted in `*automatic` where that is not null.
   static SwitchSet read(std::string_view list, bool* automatic);
-  void insert(const SwitchInfo& info, std::string argument);
+  void insert(Entry entry);
   std::vector<Entry> switches_;
 };
 

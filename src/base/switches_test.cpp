@@ -71,12 +71,23 @@ TEST(SwitchSet, KnowsItsMembersAndTheirArguments) {
   EXPECT_EQ(SwitchSet::parse("fuse").number("steps"), std::nullopt);
 }
 
+TEST(SwitchSet, LeavesOutWhatAPresetBringsAlongForAnotherDevice) {
+  const auto on = [](const char* list, DeviceKind device) { return SwitchSet::parse(list).for_device(device).to_string(); };
+  EXPECT_EQ(on("lossless", DeviceKind::kCpu), "arena,flash,fuse,hoist,tile");
+  EXPECT_EQ(on("lossless", DeviceKind::kCuda), "arena,flash,fuse,hoist,streams,graph");
+  EXPECT_EQ(on("fast", DeviceKind::kCpu), "arena,flash,fuse,hoist,bf16,tile");
+  EXPECT_EQ(on("fp8,arena", DeviceKind::kCpu), "arena,fp8") << "it was named itself, and is to decline";
+  EXPECT_EQ(on("lossless,graph", DeviceKind::kCpu), "arena,flash,fuse,hoist,tile,graph");
+  EXPECT_EQ(on("graph,lossless", DeviceKind::kCpu), "arena,flash,fuse,hoist,tile,graph");
+}
+
 TEST(SwitchSet, MixesPresetsAndSwitches) {
   EXPECT_EQ(SwitchSet::parse("lossless").to_string(), "arena,flash,fuse,hoist,tile,streams,graph");
-  EXPECT_EQ(SwitchSet::parse("fast").to_string(), "arena,flash,fuse,hoist,bf16,fp8,tile,streams,graph");
+  EXPECT_EQ(SwitchSet::parse("fast").to_string(), "arena,flash,fuse,hoist,bf16,int8,fp8,tile,streams,graph");
   EXPECT_EQ(SwitchSet::parse("steps=4,lossless,baseline").to_string(),
             "arena,flash,fuse,hoist,tile,streams,graph,steps=4");
-  EXPECT_EQ(SwitchSet::parse("fast,bf16,lossless").to_string(), "arena,flash,fuse,hoist,bf16,fp8,tile,streams,graph");
+  EXPECT_EQ(SwitchSet::parse("fast,bf16,lossless").to_string(),
+            "arena,flash,fuse,hoist,bf16,int8,fp8,tile,streams,graph");
 }
 
 TEST(SwitchSet, AcceptsARepetitionAndRefusesAConflict) {
@@ -109,8 +120,8 @@ TEST(SwitchSet, RefusesMissingUnwantedAndAbsurdArguments) {
 TEST(SwitchSet, SinglesAreItsMembersOneByOne) {
   std::vector<std::string> singles;
   for (const SwitchSet& single : SwitchSet::parse("steps=8,fast").singles()) singles.push_back(single.to_string());
-  EXPECT_THAT(singles,
-              ElementsAre("arena", "flash", "fuse", "hoist", "bf16", "fp8", "tile", "streams", "graph", "steps=8"));
+  EXPECT_THAT(singles, ElementsAre("arena", "flash", "fuse", "hoist", "bf16", "int8", "fp8", "tile", "streams", "graph",
+                                   "steps=8"));
   EXPECT_THAT(SwitchSet().singles(), IsEmpty());
 }
 

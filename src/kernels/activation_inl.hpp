@@ -102,8 +102,7 @@ HWY_INLINE Vector gelu_erf_of(Vector x) {
     const Exp2<kPrecision> exact(t, factor);
     power = hn::Mul(exact.fraction, exact.scale);
   }
-  const Vector tail = hn::Mul(hn::Mul(t, q), power);
-  return hn::Sub(max_keeping_nan(hn::Zero(d), x), tail);
+  return hn::NegMulAdd(hn::Mul(t, q), power, max_keeping_nan(hn::Zero(d), x));
 }
 
 /// What follows a product.

@@ -201,6 +201,7 @@ class Attention {
       for (int i = 0; i < 16; ++i) _mm512_store_si512(tile + i * 32, _mm512_xor_si512(rows[i], sign));
     }
     reinterpret_cast<Bits*>(scratch_ + tiles_.largest_queries)[item.slot] = largest_of(largest);
+    std::fill_n(of_rows(tiles_.references, item), kBlockQueries, 0.0F);
     std::fill_n(of_rows(tiles_.offsets, item), kBlockQueries, kOffset - 256 * kShift);
   }
 
@@ -411,7 +412,8 @@ class Attention {
       Bits* const to = exponentials(block_ + at);
       const ScoreWork work = scored[at];
       ((work_before_row<kKeySteps, kValuePairs, kRow>(work, ahead, weighted),
-        sums[kRow] = exponentiate(row.exponential, from + kRow * kGroupKeys, _mm512_set1_ps(offsets[kRow]), valid,
+        sums[kRow] = exponentiate(row.exponential, _mm512_load_ps(from + kRow * kGroupKeys),
+                                  _mm512_load_ps(from + kRow * kGroupKeys + 16), _mm512_set1_ps(offsets[kRow]), valid,
                                   sums[kRow], to + kRow * kGroupKeys)),
        ...);
     }
@@ -428,16 +430,18 @@ class Attention {
   }
   static float from_bits(Bits bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 
-  /// Whether the offsets suited the scores of an item.
+  /// Whether offsets alone suited the scores of an item.
   [[nodiscard]] bool is_in_range(const AmxItem& item) const {
+    const __m512 references = _mm512_loadu_ps(of_rows(tiles_.references, item));
+    if (_mm512_cmp_ps_mask(references, _mm512_setzero_ps(), _CMP_NEQ_UQ) != 0) return false;
     SumRange range;
     for (std::int64_t row = 0; row < kBlockQueries; ++row)
       range.add(_mm512_load_ps(row_sums(item, item.key_block + 1) + 16 * row));
     return range.within(kLowest, kHighest) && is_moderate(item);
   }
 
-  /// Does all of an item again, each row under an offset that suits its largest score. One that has been in use is left
-  /// only for an overflow: sums under it are in range already.
+  /// Does all of an item again, each row under terms that suit its largest score. Those that have been in use are left
+  /// only for an overflow: sums under them are in range already.
   void repeat(const AmxItem& item) {
     const RowOfScores row = row_of_scores(item);
     auto* const item_scores = reinterpret_cast<float*>(scratch_ + tiles_.item_scores);
@@ -447,22 +451,25 @@ class Attention {
       make_scores(work, item_scores + group * kGroupKeys, tiles_.row());
     for (std::int64_t i = 0; i < item.queries; ++i) {
       const float* const from = item_scores + i * tiles_.row();
+      float& reference = of_rows(tiles_.references, item)[i];
       float& offset = of_rows(tiles_.offsets, item)[i];
       float* const sum = row_sums(item, item.key_block + 1) + 16 * i;
       __m512 before = _mm512_setzero_ps();
-      const float largest = kOffset - scale_ * largest_score(row, from);  // under which the largest becomes 1
-      if (item.key_block == 0) {
-        offset = largest;
-      } else {
+      RowTerms terms = terms_for(scale_, largest_score(row, from));
+      if (item.key_block != 0) {
         before = _mm512_load_ps(row_sums(item, item.key_block) + 16 * i);
-        if (!(offset - largest <= 256 * kShift)) {
-          const float factor = std::exp2((largest - offset) / 256);
-          offset = largest;
+        const RowTerms used{.reference = reference, .offset = offset};
+        if (const float rises = rise(scale_, used, terms); rises >= -256 * kShift) {
+          terms = used;
+        } else {
+          const float factor = std::exp2(rises / 256);
           before = _mm512_mul_ps(before, _mm512_set1_ps(factor));
           rescale_sums(item, i, factor);
         }
       }
-      _mm512_store_ps(sum, exponentiate_row(row, from, offset, before, item_exponentials + i * tiles_.row()));
+      reference = terms.reference;
+      offset = terms.offset;
+      _mm512_store_ps(sum, exponentiate_row(row, from, terms, before, item_exponentials + i * tiles_.row()));
     }
     ValueWork values = value_work(item);
     values.exponentials = item_exponentials;
@@ -475,7 +482,7 @@ class Attention {
     weigh_all(values);
   }
 
-  /// Brings what was summed in a row before an item's keys under a new offset.
+  /// Brings what was summed in a row before an item's keys under new terms.
   void rescale_sums(const AmxItem& item, std::int64_t row, float factor) const {
     float* at = sums(item) + 16 * row;
     for (std::int64_t tile = 0; tile < 2 * tiles_.value_pairs; ++tile, at += kSumsTile)
@@ -487,11 +494,11 @@ class Attention {
     if (!item.last) return;
     const AttentionProblem& problem = tiles_.problem;
     Bits* to = addresses_.out + problem.head_offset(problem.out, item.head) + item.first_query * problem.out.token;
-    const __m512 offset = _mm512_loadu_ps(of_rows(tiles_.offsets, item));
-    const __mmask16 nan = _mm512_cmp_ps_mask(offset, offset, _CMP_UNORD_Q);
+    const __m512 reference = _mm512_loadu_ps(of_rows(tiles_.references, item));  // NaN where a score is
+    const __mmask16 nan = _mm512_cmp_ps_mask(reference, reference, _CMP_UNORD_Q);
     const __m512 sum = sum_each_row(row_sums(item, tiles_.key_blocks));
     alignas(64) float inverse[kBlockQueries];
-    _mm512_store_ps(inverse, _mm512_mask_mov_ps(_mm512_div_ps(_mm512_set1_ps(1), sum), nan, offset));
+    _mm512_store_ps(inverse, _mm512_mask_mov_ps(_mm512_div_ps(_mm512_set1_ps(1), sum), nan, reference));
     for (std::int64_t at = 0; at < problem.value_dim; at += 32) {
       const float* row = sums(item) + at / 32 * 2 * kSumsTile;
       for (std::int64_t i = 0; i < item.queries; ++i, row += 16)
@@ -571,7 +578,7 @@ class AmxAttention final : public Kernel {
   [[nodiscard]] Op op() const override { return Op::kAttention; }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (Support rejection = check_amx_op(op(), spec, target)) return rejection;
+    if (Support rejection = check_amx_op(op(), DType::kBF16, spec, target)) return rejection;
     return supports_attention(spec);
   }
 

@@ -88,12 +88,12 @@ struct Exponential {
 
 /// Writes the exponentials of 32 scores of a row under its offset (kOffset - 256 shift); returns `sum`, in 16 parts,
 /// with theirs added. Those outside `valid` become 0.
-[[gnu::always_inline]] inline __m512 exponentiate(const Exponential& exponential, const float* scores, __m512 offset,
-                                                  __mmask32 valid, __m512 sum, Bits* to) {
+[[gnu::always_inline]] inline __m512 exponentiate(const Exponential& exponential, __m512 first, __m512 second,
+                                                  __m512 offset, __mmask32 valid, __m512 sum, Bits* to) {
   const auto one = bits_as<__m512bh>(_mm512_set1_epi16(0x3F80));
   const __mmask64 even_bytes = 0x5555555555555555U;
-  const __m512 lower = _mm512_fmadd_ps(_mm512_load_ps(scores), exponential.scale, offset);
-  const __m512 upper = _mm512_fmadd_ps(_mm512_load_ps(scores + 16), exponential.scale, offset);
+  const __m512 lower = _mm512_fmadd_ps(first, exponential.scale, offset);
+  const __m512 upper = _mm512_fmadd_ps(second, exponential.scale, offset);
   const __m512i v = _mm512_packus_epi32(_mm512_cvtps_epi32(lower), _mm512_cvtps_epi32(upper));
   const __m512i difference = _mm512_maskz_permutexvar_epi8(even_bytes, _mm512_srli_epi16(v, 2), exponential.table);
   const __m512i power = _mm512_maskz_srli_epi16(valid, _mm512_adds_epu16(v, difference), 1);
@@ -109,12 +109,33 @@ struct RowOfScores {
   __mmask32 last;          ///< positions_of_first() of those
 };
 
-/// Writes the exponentials of a row under its offset; returns `sum`, in 16 parts, with theirs added.
-inline __m512 exponentiate_row(const RowOfScores& row, const float* scores, float offset, __m512 sum, Bits* to) {
-  const __m512 offsets = _mm512_set1_ps(offset);
-  for (std::int64_t group = 0; group < row.groups; ++group) {
+/// How the scores s of a row become v = scale (s - reference) + offset.
+struct RowTerms {
+  float reference = 0;  ///< other than 0 only where no offset would do
+  float offset = kOffset;
+};
+
+/// The terms under which the largest score of a row becomes 1.
+inline RowTerms terms_for(float scale, float largest) {
+  const float offset = std::fma(-scale, largest, kOffset);
+  if (std::fabs(offset) < 0x1p30F) return {.offset = offset};
+  return {.reference = largest};
+}
+
+/// By how much v is larger under `to` than under `from`.
+inline float rise(float scale, const RowTerms& from, const RowTerms& to) {
+  return std::fma(scale, from.reference - to.reference, to.offset - from.offset);
+}
+
+/// Writes the exponentials of a row under its terms; returns `sum`, in 16 parts, with theirs added.
+inline __m512 exponentiate_row(const RowOfScores& row, const float* scores, const RowTerms& terms, __m512 sum,
+                               Bits* to) {
+  const __m512 reference = _mm512_set1_ps(terms.reference), offset = _mm512_set1_ps(terms.offset);
+  for (std::int64_t group = 0; group < row.groups; ++group, scores += 32) {
     const __mmask32 valid = group + 1 < row.groups ? 0xFFFFFFFFU : row.last;
-    sum = exponentiate(row.exponential, scores + group * 32, offsets, valid, sum, to + group * 32);
+    const __m512 first = _mm512_sub_ps(_mm512_load_ps(scores), reference);
+    const __m512 second = _mm512_sub_ps(_mm512_load_ps(scores + 16), reference);
+    sum = exponentiate(row.exponential, first, second, offset, valid, sum, to + group * 32);
   }
   return sum;
 }

@@ -25,8 +25,8 @@ struct Row {
   bool in_range = false;  ///< of sums in [2^-96, 2^32]
 };
 
-/// One row of `keys` scores under `offset`, with a scale of 1 in base 2.
-Row exponentiate(const std::vector<float>& values, float offset) {
+/// One row of scores under `terms`, with a scale of scale / 256 in base 2.
+Row exponentiate(const std::vector<float>& values, const RowTerms& terms, float scale = 256) {
   constexpr std::int64_t kMost = 96;
   alignas(64) float scores[kMost] = {};
   alignas(64) Bits to[kMost] = {};
@@ -37,11 +37,11 @@ Row exponentiate(const std::vector<float>& values, float offset) {
   const std::int64_t groups = (keys + 31) / 32;
   const std::int64_t last_keys = keys - (groups - 1) * 32;
   const RowOfScores row_of_scores{
-      .exponential = {.scale = _mm512_set1_ps(256), .table = _mm512_load_si512(table.data())},
+      .exponential = {.scale = _mm512_set1_ps(scale), .table = _mm512_load_si512(table.data())},
       .groups = groups,
       .last_keys = last_keys,
       .last = positions_of_first(last_keys)};
-  const __m512 sum = exponentiate_row(row_of_scores, scores, offset, _mm512_setzero_ps(), to);
+  const __m512 sum = exponentiate_row(row_of_scores, scores, terms, _mm512_setzero_ps(), to);
   SumRange range;
   range.add(sum);
   _mm512_store_ps(sums, sum);
@@ -99,7 +99,7 @@ TEST_F(AmxSoftmax, IsNearPowersOfTwo) {
     for (const std::size_t keys : {1U, 15U, 16U, 17U, 32U, 40U, 96U}) {
       std::vector<float> values(keys);
       for (float& value : values) value = uniform(random);
-      const Row row = exponentiate(values, kOffset - 256 * 3);
+      const Row row = exponentiate(values, {.offset = kOffset - 256 * 3});
       double sum = 0;
       for (std::size_t i = 0; i < keys; ++i) {
         const double error = row.exponentials[i] / std::exp2(static_cast<double>(values[i]) - 3) - 1;
@@ -118,17 +118,40 @@ TEST_F(AmxSoftmax, IsNearPowersOfTwo) {
 
 TEST_F(AmxSoftmax, SaysWhereASumLeavesItsRange) {
   const std::vector<float> zeros(96, 0.0F);
-  EXPECT_TRUE(exponentiate(zeros, kOffset).in_range);
+  EXPECT_TRUE(exponentiate(zeros, {}).in_range);
   for (const float far : {40.0F, 126.0F, 128.0F, 129.0F, 300.0F, 1e6F, 8e6F}) {
     std::vector<float> values = zeros;
     values[50] = far;
-    EXPECT_FALSE(exponentiate(values, kOffset).in_range) << far;
-    EXPECT_FALSE(exponentiate(std::vector<float>(96, -100 - far), kOffset).in_range) << far;
+    EXPECT_FALSE(exponentiate(values, {}).in_range) << far;
+    EXPECT_FALSE(exponentiate(std::vector<float>(96, -100 - far), {}).in_range) << far;
     values[50] = -far;
-    const Row row = exponentiate(values, kOffset);
+    const Row row = exponentiate(values, {});
     EXPECT_TRUE(row.in_range) << far;
     EXPECT_NEAR(row.sum, 95, 1);
   }
+}
+
+TEST_F(AmxSoftmax, TakesTheLargestScoreToOneUnderAnyScale) {
+  for (const float scale : {256.0F, 3e3F, 3e6F, 3e10F, 3e12F, 3e20F, 3e30F})
+    for (const float largest : {-9.7F, -1e-3F, 0.0F, 1e-3F, 3.3F, 17.9F, 1e4F}) {
+      const float second = largest - std::max(256 / scale, std::nextafter(largest, 1e9F) - largest);
+      const Row row = exponentiate({second, largest, -1e5F}, terms_for(scale, largest), scale);
+      EXPECT_NEAR(row.exponentials[1], 1, 0.3) << scale << " " << largest;  // an offset has steps of up to 64 / 256
+      const double factor = std::exp2(static_cast<double>(second - largest) * scale / 256);
+      EXPECT_NEAR(row.exponentials[0], factor * row.exponentials[1], 0.014) << scale << " " << largest;
+      EXPECT_LT(row.exponentials[2], 1e-38) << scale << " " << largest;
+    }
+}
+
+TEST_F(AmxSoftmax, KnowsHowFarTermsLieApart) {
+  constexpr float kScale = 3e9F;
+  for (const float first : {-1e-2F, 2e-2F, 5.0F})
+    for (const float second : {-3e-2F, 1e-2F, 5.5F}) {
+      const double exact = static_cast<double>(kScale) * (static_cast<double>(first) - second);
+      EXPECT_NEAR(rise(kScale, terms_for(kScale, first), terms_for(kScale, second)), exact,
+                  std::max(64.0, 1e-6 * std::fabs(exact)))
+          << first << " to " << second;
+    }
 }
 
 TEST_F(AmxSoftmax, FindsTheLargestScoreOrANan) {

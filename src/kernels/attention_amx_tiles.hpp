@@ -45,7 +45,8 @@ struct AmxTiles {
   bool shared = false;  ///< all packed heads first of all, for every thread; else a few in each thread's part
   // Of a thread.
   std::int64_t packed = 0;
-  std::int64_t queries = 0, scores = 0, exponentials = 0, sums = 0, offsets = 0, row_sums = 0, largest_queries = 0;
+  std::int64_t queries = 0, scores = 0, exponentials = 0, sums = 0, references = 0, offsets = 0, row_sums = 0,
+               largest_queries = 0;
   std::int64_t item_scores = 0, item_exponentials = 0;  ///< of one whole item
   std::int64_t thread_bytes = 0;
 
@@ -84,6 +85,7 @@ struct AmxTiles {
   tiles.scores = reserve(tiles.thread_bytes, kScoreRing * kBlock * kF32);
   tiles.exponentials = reserve(tiles.thread_bytes, (tiles.is_wide() ? kRingOfWide : kRing) * kBlock * kBf16);
   tiles.sums = reserve(tiles.thread_bytes, slots * 2 * tiles.value_pairs * kSumsTile * kF32);
+  tiles.references = reserve(tiles.thread_bytes, slots * kBlockQueries * kF32);
   tiles.offsets = reserve(tiles.thread_bytes, slots * kBlockQueries * kF32);
   tiles.row_sums = reserve(tiles.thread_bytes, slots * 2 * kBlockQueries * 16 * kF32);
   tiles.largest_queries = reserve(tiles.thread_bytes, slots * kBf16);

@@ -25,6 +25,7 @@ std::span<const Kernel* const> cpu_kernels() {
   static const std::array kKernels = {
       &amx_linear(),
       &onednn_linear(),
+      &amx_scaled_linear(),
       &onednn_scaled_linear(),
       &plain_scaled_linear(),
       &onednn_matmul(),

@@ -4,6 +4,9 @@
 
 namespace headroom {
 
+/// Products of quantized rows in int8 on AMX tiles, scaled, biased and activated block by block as the sums are made:
+/// for CPUs with AMX, weights that fit in a core's cache, and activations whose results become bf16.
+[[nodiscard]] const Kernel& amx_scaled_linear();
 /// Products of quantized rows in int8 on oneDNN's matmul primitive, scaled, biased and activated row by row; packs
 /// weights. Needs a CPU with VNNI or AMX.
 [[nodiscard]] const Kernel& onednn_scaled_linear();

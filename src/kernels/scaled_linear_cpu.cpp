@@ -230,8 +230,7 @@ class OnednnScaledLinear final : public Kernel {
     if (target.cpu_isa < CpuIsa::kAvx512Vnni)
       return Rejection{fmt::format("int8 products need AVX-512 VNNI or AMX; this CPU has {}", name_of(target.cpu_isa))};
     if (Support rejection = check_scaled_dtypes(spec)) return rejection;
-    if (spec.outputs[0].shape.numel() == 0 || spec.inputs[0].shape.numel() == 0)
-      return Rejection{"an operand has no elements"};
+    if (Support rejection = onednn::check_sizes(spec)) return rejection;
     const RowGroups groups = group_rows(dense_operand(spec.outputs[0]));
     const auto products = onednn::checked(
         name(), [&] { return choose_products(problem_of(spec), groups, piece_rows(groups, target.threads)); });

@@ -136,5 +136,95 @@ TEST(OnednnScaledLinear, SaysWhatItIsAndRejectsWithReasons) {
   EXPECT_EQ(reason(spec, target), "runs on cpu, not on cuda");
 }
 
+class AmxScaledLinear : public testing::Test {
+ protected:
+  void SetUp() override {
+    target_ = make_backend(DeviceKind::kCpu)->properties().target;
+    if (target_.cpu_isa < CpuIsa::kAmx) GTEST_SKIP() << "this CPU has no AMX";
+  }
+  void expect_match(const OpSpec& spec, TestStrides strides, int threads) {
+    SCOPED_TRACE(fmt::format("{} x{} n={} {} strides={} threads={}", spec.outputs[0].dtype, spec.inputs[0].shape,
+                             spec.inputs[2].shape[0], spec.attributes.get_text("activation"), static_cast<int>(strides),
+                             threads));
+    target_.threads = threads;
+    const Comparison result = compare_with_oracle(amx_scaled_linear(), spec, target_, seed_++,
+                                                  default_tolerance(spec.outputs[0].dtype), strides);
+    EXPECT_TRUE(result.passed) << result.message;
+  }
+
+  Target target_;
+  std::uint64_t seed_ = 1;
+};
+
+TEST_F(AmxScaledLinear, MatchesTheOracle) {
+  struct Case {
+    Shape x;
+    std::int64_t n;
+  };
+  // Rows that fill blocks of 32 and pieces of 64, or not, or lie in several parts; one step of k, and many.
+  const std::vector<Case> cases = {{{32, 64}, 32},       {{64, 64}, 96},  {{33, 128}, 32},  {{65, 192}, 64},
+                                   {{127, 64}, 64},      {{63, 64}, 32},  {{200, 960}, 96}, {{3, 41, 64}, 64},
+                                   {{2, 40, 3, 64}, 32}, {{5, 7, 64}, 32}};
+  for (const Case& c : cases)
+    for (const TestStrides strides : {TestStrides::kDense, TestStrides::kPadded, TestStrides::kPermuted})
+      for (const int threads : {1, 2, 16})
+        for (const bool bias : {false, true}) {
+          expect_match(scaled_spec(c.x, c.n, DType::kF32, bias), strides, threads);
+          for (const char* activation : {"none", "gelu_tanh", "gelu", "silu"})
+            expect_match(scaled_spec(c.x, c.n, DType::kBF16, bias, activation), strides, threads);
+        }
+}
+
+TEST_F(AmxScaledLinear, SumsDoNotOverflow) {
+  constexpr std::int64_t kIn = 4096, kOut = 32, kRows = 32;
+  const OpSpec spec = scaled_spec(Shape{kRows, kIn}, kOut, DType::kF32, false);
+  const auto prepared = prepare_dense(amx_scaled_linear(), spec, target_);
+  std::vector<std::int8_t> x(kRows * kIn, 127), weight(kOut * kIn, 127);
+  std::fill(weight.begin() + kIn, weight.begin() + 2 * kIn, std::int8_t{-127});
+  const std::vector<float> x_scale(kRows, 1), w_scale(kOut, 1);
+  std::vector<float> y(kRows * kOut);
+  const auto backend = make_backend(DeviceKind::kCpu);
+  const auto stream = backend->make_stream();
+  const Buffer scratch = backend->allocate(prepared->scratch_bytes(), MemoryCategory::kWorkspace);
+  const Buffer packed = backend->allocate(prepared->packed_weights()[0].bytes, MemoryCategory::kWorkspace);
+  prepared->pack(*stream, 0, weight.data(), packed.data());
+  const void* const sources[] = {x.data(), x_scale.data(), packed.data(), w_scale.data()};
+  void* const results[] = {y.data()};
+  prepared->launch({.stream = *stream, .inputs = sources, .outputs = results, .scratch = scratch.data()});
+  EXPECT_EQ(y[0], 127.0F * 127 * kIn);
+  EXPECT_EQ(y[1], -127.0F * 127 * kIn);
+}
+
+TEST(AmxScaledLinearSupport, SaysWhatItIs) {
+  const OpSpec spec = scaled_spec(Shape{32, 64}, 96, DType::kBF16);
+  EXPECT_EQ(amx_scaled_linear().name(), "amx.scaled_linear");
+  EXPECT_EQ(amx_scaled_linear().compute_type(spec), DType::kI8);
+  const auto prepared = prepare_dense(amx_scaled_linear(), spec, Target{.cpu_isa = CpuIsa::kAmx});
+  EXPECT_EQ(prepared->implementation(), "intrinsics:amx_int8");
+  ASSERT_EQ(prepared->packed_weights().size(), 1U);
+  EXPECT_EQ(prepared->packed_weights()[0].input, 2);
+  EXPECT_EQ(prepared->packed_weights()[0].bytes, 64U * 96);
+}
+
+TEST(AmxScaledLinearSupport, DeclinesWithReasons) {
+  const auto reason = [](const OpSpec& spec, CpuIsa isa = CpuIsa::kAmx) {
+    const Support rejection = amx_scaled_linear().supports(spec, Target{.cpu_isa = isa});
+    return rejection ? rejection->reason : "supported";
+  };
+  EXPECT_EQ(reason(scaled_spec(Shape{2, 16, 64}, 64)), "supported");
+  EXPECT_EQ(reason(scaled_spec(Shape{2, 16, 64}, 64), CpuIsa::kAvx512Bf16),
+            "needs AMX tiles; this CPU has avx512_bf16");
+  EXPECT_EQ(reason(scaled_spec(Shape{31, 64}, 64)), "takes 32 rows or more, not 31");
+  EXPECT_EQ(reason(scaled_spec(Shape{32, 1024}, 1024)), "supported");
+  EXPECT_EQ(reason(scaled_spec(Shape{32, 1024}, 1056)),
+            "takes weights of up to 1024 KiB, half of a core's cache, not 1056");
+  EXPECT_EQ(reason(scaled_spec(Shape{32, 96}, 64)), "takes weights of multiples of 32 by 64, not [64, 96]");
+  EXPECT_EQ(reason(scaled_spec(Shape{32, 64}, 48)), "takes weights of multiples of 32 by 64, not [48, 64]");
+  EXPECT_EQ(reason(scaled_spec(Shape{32, 64}, 64, DType::kF32, true, "silu")),
+            "takes activations whose results are bf16, not f32");
+  EXPECT_EQ(reason(scaled_spec(Shape{32, 64}, 64, DType::kF32, true, "none", false)),
+            "packs the weight, which here changes");
+}
+
 }  // namespace
 }  // namespace headroom

@@ -19,8 +19,12 @@ namespace {
 }  // namespace
 
 std::string highway_target_name() {
+  // When Highway 1.0 is asked what is supported, it also lets dispatch have all of the CPU again, what was disabled
+  // included: dispatch has to be told anew.
+  const std::int64_t supported = hwy::SupportedTargets();
+  hwy::GetChosenTarget().Update(supported);
   // Lower bits are better targets; dispatch takes the best that was compiled and that the CPU has.
-  const std::int64_t usable = hwy::SupportedTargets() & HWY_TARGETS;
+  const std::int64_t usable = supported & HWY_TARGETS;
   const std::int64_t best = usable & -usable;
   if (best == HWY_AVX3_DL) return "highway:avx3_bf16";
   std::string name = "highway:";

@@ -24,13 +24,15 @@ TEST(SoftmaxSupport, DeclinesChannelsLastImages) {
   EXPECT_TRUE(highway_softmax().supports(make_spec(Op::kSoftmax, {image}), Target{}).has_value());
 }
 
-/// softmax of one row given as f32.
-std::vector<float> softmax(const std::vector<float>& x) {
-  const OpSpec spec = make_spec(Op::kSoftmax, {{DType::kF32, {static_cast<std::int64_t>(x.size())}}});
+/// softmax of one row given as T, f32 or the bits of bf16.
+template <class T>
+std::vector<T> softmax(const std::vector<T>& x) {
+  const DType dtype = sizeof(T) == sizeof(float) ? DType::kF32 : DType::kBF16;
+  const OpSpec spec = make_spec(Op::kSoftmax, {{dtype, {static_cast<std::int64_t>(x.size())}}});
   const Operand operand = dense_operand(spec.inputs[0]);
   const auto backend = make_backend(DeviceKind::kCpu, 1);
   const auto stream = backend->make_stream();
-  std::vector<float> y(x.size());
+  std::vector<T> y(x.size());
   const void* in = x.data();
   void* out = y.data();
   const auto prepared = highway_softmax().prepare(spec, {&operand, 1}, {&operand, 1}, Target{});
@@ -48,6 +50,19 @@ TEST(SoftmaxValues, LargeScoresDoNotOverflowAndMaskedOnesAreZero) {
     x[18] = 1e30F;
     const std::vector<float> y = softmax(x);
     for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(y[i], i == 3 || i == 18 ? 0.5F : 0.0F) << i;
+  });
+}
+
+TEST(SoftmaxValues, LargeScoresInBf16DoNotOverflow) {
+  constexpr std::uint16_t kHalf = 0x3F00, kLowest = 0xFF80;
+  for_each_highway_target([&] {
+    for (std::uint16_t large = 0x4B01; large < 0x7F80; large = static_cast<std::uint16_t>(large + 57)) {  // from 8e6
+      std::vector<std::uint16_t> x(70, kLowest);
+      x[3] = large;
+      x[69] = large;
+      const std::vector<std::uint16_t> y = softmax(x);
+      for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(y[i], i == 3 || i == 69 ? kHalf : 0) << i << " " << large;
+    }
   });
 }
 
