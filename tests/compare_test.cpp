@@ -114,7 +114,7 @@ TEST_F(CompareTest, RefusesOtherSchemasByName) {
 TEST_F(CompareTest, RefusesTimesThatAreNone) {
   const Outcome zero = compare_changed([](json& document) { document["results"][0]["trials"][0]["time"][0] = 0; });
   EXPECT_EQ(zero.code, 1);
-  EXPECT_THAT(zero.err, HasSubstr("finite times over zero"));
+  EXPECT_THAT(zero.err, HasSubstr("a finite time over zero"));
   const Outcome null =
       compare_changed([](json& document) { document["results"][0]["trials"][0]["time"][0] = nullptr; });
   EXPECT_EQ(null.code, 1);

@@ -9,13 +9,13 @@
 
 #include "backends/backend.hpp"
 #include "base/error.hpp"
+#include "base/test_util.hpp"
 #include "io/safetensors.hpp"
 #include "ir/interpreter.hpp"
 #include "run/compile.hpp"
 #include "run/model.hpp"
 #include "run/session.hpp"
 #include "run/weight_store.hpp"
-#include "source_dir.hpp"
 
 namespace headroom {
 namespace {
@@ -26,8 +26,10 @@ namespace fs = std::filesystem;
 class Golden {
  public:
   Golden(const std::string& name, DeviceKind device)
-      : folder_(source_dir() / "tests/goldens/flux" / name),
-        model_(open_model((fs::exists(folder_ / "config.json") ? folder_ : source_dir() / "models" / name).string())),
+      : folder_(source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/flux" / name),
+        model_(open_model(
+            (fs::exists(folder_ / "config.json") ? folder_ : source_dir(HEADROOM_SOURCE_DIR) / "models" / name)
+                .string())),
         golden_(SafetensorsFile::open(folder_ / "golden.safetensors")),
         sample_(golden_.read("sample")),
         backend_(make_backend(device)),

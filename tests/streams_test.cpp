@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/test_util.hpp"
 #include "passes/pass.hpp"
 #include "plan/plan.hpp"
 #include "run/denoise.hpp"
 #include "run/generator.hpp"
 #include "run/model.hpp"
-#include "source_dir.hpp"
 
 namespace headroom {
 namespace {
@@ -37,7 +37,7 @@ std::vector<std::size_t> addresses(std::size_t base, const TensorType& type, con
 
 std::vector<Access> accesses_of(const Program& program, const Step& step) {
   std::vector<Access> accesses;
-  const auto add = [&](const Placement& place, ValueId value, bool writes) {
+  const auto add = [&](const Place& place, ValueId value, bool writes) {
     if (place.storage < 0) return;
     const Storage& storage = program.storages[static_cast<std::size_t>(place.storage)];
     if (storage.kind != StorageKind::kArena) return;
@@ -74,7 +74,7 @@ void collect_straight(const Segment& segment, std::vector<Segment>& straight) {
 class StreamsTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(StreamsTest, NothingAtOnceTouchesTheSameBytes) {
-  const Model model = open_model((source_dir() / GetParam()).string());
+  const Model model = open_model((source_dir(HEADROOM_SOURCE_DIR) / GetParam()).string());
   const DenoiseRequest request =
       make_request(model, {.images = 2, .token_rows = 2, .token_columns = 3, .switches = {}});
   Graph graph = build_flux_denoise(model.config, request, model.params());

@@ -28,9 +28,11 @@ namespace headroom {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsSupersetOf;
+using testing::Not;
 
 const std::string kTiny = HEADROOM_SOURCE_DIR "/tests/goldens/flux/tiny-guidance";
 
@@ -120,6 +122,34 @@ TEST_F(SweepCommand, SaysWhatDeclined) {
   EXPECT_EQ(outcome.err.find("switch fp8 declined: ", note + 1), std::string::npos) << "once, not for each cell";
 }
 
+TEST_F(SweepCommand, MeasuresCellsInProcessesAndSoNeedsNoProcessNoise) {
+  const std::string sweep = "sweep " + kTiny + " --resolution 32 --steps 2 --trials 3 -q --processes 4 --out ";
+  ASSERT_EQ(headroom(sweep + file("a.json")).code, 0);
+  const TrialSeries& steps = series_of(read_results(file("a.json")).results.at(0), "step");
+  EXPECT_EQ(std::set(steps.process.begin(), steps.process.end()), (std::set<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_GE(steps.time_ms.size(), 12U);
+  ASSERT_EQ(headroom(sweep + file("b.json")).code, 0);
+  EXPECT_THAT(headroom("compare " + file("a.json") + " " + file("b.json")).out,
+              AllOf(HasSubstr("4, 4"), Not(HasSubstr("one process on each side"))));
+}
+
+TEST_F(SweepCommand, MeasuresAgainWhatHasTooFewTrials) {
+  const std::string sweep = "sweep " + kTiny + " --resolution 32 --steps 2 --out " + file("a.json");
+  ASSERT_EQ(headroom(sweep + " --trials 3").code, 0);
+  const Outcome more = headroom(sweep + " --trials 10");
+  EXPECT_EQ(more.code, 0) << more.err;
+  EXPECT_THAT(more.err, AllOf(HasSubstr("measured again"), HasSubstr("of 10 steps")));
+  EXPECT_GE(series_of(read_results(file("a.json")).results.at(0), "step").time_ms.size(), 10U);
+  EXPECT_THAT(headroom(sweep + " --trials 10").err, Not(HasSubstr("measured again")));
+}
+
+TEST_F(SweepCommand, AsksForOneWorkOnce) {
+  const Outcome outcome = headroom("sweep " + kTiny + " --resolution 32 --steps 2 --trials 3 --opt arena,fuse --opt " +
+                                   "fuse,arena --out " + file("a.json"));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("are the same work"));
+}
+
 TEST_F(SweepCommand, ExplainsMistakes) {
   EXPECT_EQ(headroom("sweep " + kTiny).code, 2);
   EXPECT_THAT(headroom("sweep " + kTiny + " --resolution 33 --out " + file("a.json")).err, HasSubstr("33 pixels"));
@@ -136,7 +166,9 @@ TEST_F(SweepCommand, HistoryShowsASweepOfTheSameRevision) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("tiny-guidance baseline, step"), HasSubstr("no steps")));
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("left out"), HasSubstr("notes.json")));
-  EXPECT_EQ(parse_json(headroom("history -q --json " + file(".")).out, "stdout")["histories"][0]["points"].size(), 2U);
+  const json points = parse_json(headroom("history -q --json " + file(".")).out, "stdout")["histories"][0]["points"];
+  ASSERT_EQ(points.size(), 1U) << "one revision is one point";
+  EXPECT_EQ(points[0]["runs"], 2);
   EXPECT_EQ(headroom("history " + file("a.json")).code, 1);
   const Outcome nowhere = headroom("history --repository " + file("none") + " " + file("."));
   EXPECT_EQ(nowhere.code, 1);

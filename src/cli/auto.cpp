@@ -24,6 +24,7 @@ nlohmann::json cache_key(const SwitchArguments& arguments, const SwitchSet& fixe
           {"model", engine.model->name},
           {"weights", engine.model->checkpoint.description()},
           {"config", engine.model->checkpoint.config()},
+          {"baseline", name_of(engine.model->baseline)},
           {"request", to_json(*engine.model, request)},
           {"fixed", fixed.to_string()},
           {"switches", names},
@@ -76,8 +77,9 @@ void add_auto_switches(CLI::App& command, SwitchArguments& arguments, std::strin
   command.add_flag("--auto-refresh", arguments.refresh, "with --opt auto: measure, even where a choice is cached");
 }
 
-ChosenSwitches choose_switches(const SwitchRequest& asked, const SwitchArguments& arguments, const Engine& engine,
+ChosenSwitches choose_switches(SwitchRequest asked, const SwitchArguments& arguments, const Engine& engine,
                                AutoRequest request, const Log& log) {
+  asked.fixed = asked.fixed.for_device(engine.backend->properties().target.device);
   if (!asked.automatic) return {.set = asked.fixed, .asked = asked.names()};
   if (request.denoise) request.denoise->switches = asked.fixed;
   const nlohmann::json key = cache_key(arguments, asked.fixed, engine, request);

@@ -25,9 +25,10 @@ struct ChosenSwitches {
   SwitchSet set;
   std::vector<std::string> asked;
 };
-/// What was asked for, or where `auto` is in it, the choice: it comes from the user's cache or is measured and kept
-/// there, and its table goes to the log. The switches of `request.denoise` need not be set.
-[[nodiscard]] ChosenSwitches choose_switches(const SwitchRequest& asked, const SwitchArguments& arguments,
+/// What was asked for, as far as it is for the engine's device (SwitchSet::for_device), or where `auto` is in it, the
+/// choice: it comes from the user's cache or is measured and kept there, and its table goes to the log. The switches of
+/// `request.denoise` need not be set.
+[[nodiscard]] ChosenSwitches choose_switches(SwitchRequest asked, const SwitchArguments& arguments,
                                              const Engine& engine, AutoRequest request, const Log& log);
 
 }  // namespace headroom

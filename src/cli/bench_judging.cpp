@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -15,6 +13,7 @@
 #include "base/progress.hpp"
 #include "base/quantity.hpp"
 #include "cli/common.hpp"
+#include "cli/given_options.hpp"
 #include "cli/number.hpp"
 #include "measure/bench_process.hpp"
 #include "measure/budget.hpp"
@@ -39,18 +38,9 @@ bool has_flag(const CLI::App& command, const std::string& name) { return command
 
 /// The options that were given and concern the measurement. The filter of a suite of models has done its work before.
 std::vector<std::string> measuring_options(const CLI::App& command, bool is_filtered) {
-  std::vector<std::string> arguments;
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->count() == 0 || !option->nonpositional()) continue;
-    const std::string name = option->get_name();
-    if (is_filtered && name == "--filter") continue;
-    if (std::ranges::find(kOwnOptions, std::string_view(name)) != kOwnOptions.end()) continue;
-    if (option->get_items_expected_max() == 0)
-      arguments.push_back(name);
-    else
-      for (const std::string& value : option->results()) arguments.push_back(fmt::format("{}={}", name, value));
-  }
-  return arguments;
+  std::vector<std::string_view> others(kOwnOptions.begin(), kOwnOptions.end());
+  if (is_filtered) others.emplace_back("--filter");
+  return given_options(command, others);
 }
 
 class Judge {
@@ -116,7 +106,7 @@ class Judge {
   }
 
   void measure() {
-    const std::string own = std::filesystem::read_symlink("/proc/self/exe").string();
+    const std::string own = own_program();
     std::optional<Progress> progress;
     const auto show = [&](int done, int total) {
       if (total != shown_total_) progress.emplace("processes", total, log_.quiet());
@@ -125,13 +115,8 @@ class Judge {
     };
     if (judging_.against.empty()) {
       const int processes = std::max(1, judging_.processes);
-      std::vector<ResultFile> files;
       show(0, processes);
-      for (int i = 0; i < processes; ++i) {
-        files.push_back(run_of(own)());
-        show(i + 1, processes);
-      }
-      measured_ = merge_processes(files);
+      measured_ = run_processes(run_of(own), processes, [&](int done) { show(done, processes); });
       return;
     }
     PairOptions options{.compared = compared_};

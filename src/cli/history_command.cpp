@@ -5,12 +5,14 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/log.hpp"
 #include "cli/commands.hpp"
 #include "measure/history.hpp"
+#include "measure/result_folder.hpp"
 #include "measure/subprocess.hpp"
 
 namespace headroom {
@@ -61,9 +63,11 @@ void print_commits(const std::vector<BenchmarkHistory>& histories, const Argumen
 void show_history(const Arguments& arguments) {
   check_repository(arguments.repository);
   const Log log(arguments.quiet);
-  std::vector<std::string> skipped;
-  const std::vector<BenchmarkHistory> histories = make_histories(read_history(arguments.folder, skipped));
-  for (const std::string& reason : skipped) log.info("left out: {}", reason);
+  std::vector<std::string> left_out;
+  std::vector<ResultFile> files;
+  for (NamedResults& named : read_result_folder(arguments.folder, left_out)) files.push_back(std::move(named.second));
+  for (const std::string& reason : left_out) log.info("left out: {}", reason);
+  const std::vector<BenchmarkHistory> histories = make_histories(std::move(files));
   if (arguments.as_json) {
     fmt::print("{}\n", dump_json(to_json(histories), 2));
     return;

@@ -39,6 +39,7 @@ void report(const Arguments& arguments) {
   options.formats.clear();
   for (const std::string& name : split_lists(arguments.formats)) options.formats.insert(format_of(name));
   const Dataset dataset = Dataset::read(std::vector<fs::path>(arguments.results.begin(), arguments.results.end()));
+  for (const std::string& reason : dataset.left_out()) log.info("left out: {}", reason);
   make_folder(arguments.out);
   const ReportFiles written = write_report(dataset, arguments.out, options);
   for (const LeftOut& left_out : written.left_out) log.info("{} left out: {}", left_out.file, left_out.reason);

@@ -4,18 +4,21 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/file.hpp"
+#include "base/format.hpp"
 #include "base/json.hpp"
 #include "base/out_of_memory.hpp"
 #include "base/progress.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/number.hpp"
+#include "kernels/limit_isa.hpp"
 #include "measure/bench_process.hpp"
 #include "measure/describe.hpp"
 #include "measure/generation.hpp"
@@ -30,6 +33,7 @@ struct Arguments {
   ModelArguments model;
   SweepGrid grid{.switches = {}, .resolutions = {0}, .steps = {0}, .batches = {1}};
   int trials = 20;
+  int processes = 1;
   std::string out;
   bool force = false;
   bool as_json = false;
@@ -51,16 +55,20 @@ GeneratorOptions request_of(const Model& model, const SweepCell& cell) {
           .switches = SwitchSet::parse(cell.switches)};
 }
 
+Subject work_of(const Model& model, const SweepCell& cell) {
+  const GeneratorOptions options = request_of(model, cell);
+  const double guidance = options.guidance_scale != 0 ? options.guidance_scale : model.guidance_scale;
+  return describe_denoise(model, make_request(model, options), cell.steps != 0 ? cell.steps : model.default_steps,
+                          guidance);
+}
+
 /// What a cell leaves that needs more memory than there is.
 ResultFile out_of_memory(const Model& model, const SweepCell& cell, const std::string& device) {
-  const GeneratorOptions options = request_of(model, cell);
-  const DenoiseRequest request = make_request(model, options);
   ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = {}, .results = {}};
-  const double guidance = options.guidance_scale != 0 ? options.guidance_scale : model.guidance_scale;
   file.results.push_back(
       {.id = cell.switches,
        .name = cell.switches,
-       .subject = describe_denoise(model, request, cell.steps != 0 ? cell.steps : model.default_steps, guidance),
+       .subject = work_of(model, cell),
        .source = {.name = "headroom", .version = file.machine.build ? file.machine.build->version : ""},
        .configuration =
            {.device = device, .asked = {}, .applied = {}, .declined = {}, .threads = {}, .baseline_dtype = {}},
@@ -109,35 +117,76 @@ std::vector<std::string> cell_command(const Arguments& arguments, const SweepCel
   return command;
 }
 
-/// In a process of its own, so that the memory of one cell is gone before the next, and that the system may end it.
+/// In processes of their own, so that the memory of one cell is gone before the next, and that the system may end it.
 ResultFile run_cell(const Arguments& arguments, const Model& model, const SweepCell& cell) {
   const std::vector<std::string> command = cell_command(arguments, cell);
-  const ProcessOutcome outcome = run_process(command);
-  if (outcome.signal == SIGKILL) return out_of_memory(model, cell, arguments.model.device);
-  return read_bench_outcome(command, outcome);
+  std::vector<ResultFile> files;
+  for (int i = 0; i < arguments.processes; ++i) {
+    const ProcessOutcome outcome = run_process(command);
+    if (outcome.signal == SIGKILL) return out_of_memory(model, cell, arguments.model.device);
+    files.push_back(read_bench_outcome(command, outcome));
+    if (files.back().results.front().trials.empty()) return files.back();  // the next would not fit either
+  }
+  return merge_processes(files);
+}
+
+/// What the ids of cells say besides the grid, so that cells run in other ways do not pass for the same.
+std::string setting_of(const ModelArguments& model) {
+  std::vector<std::string> said;
+  if (model.device != ModelArguments{}.device) said.push_back(model.device);
+  if (model.threads != 0) said.push_back(format_count(model.threads, "thread"));
+  if (!model.baseline.empty()) said.push_back(model.baseline + " baseline");
+  if (!model.cpu_isa.empty()) said.push_back(model.cpu_isa);
+  if (model.random_weights) said.push_back(fmt::format("random weights {}", *model.random_weights));
+  return fmt::format("{}", fmt::join(said, ", "));
+}
+
+/// Two ways to ask for one work, such as the model's own size by 0 and by its pixels, are a mistake.
+void check_cells(const Model& model, const SweepTask& task) {
+  std::map<std::string, std::string> known;
+  for (const SweepCell& cell : task.cells) {
+    const std::string key = work_hash(work_of(model, cell)) + request_of(model, cell).switches.to_string();
+    const auto [same, is_new] = known.try_emplace(key, cell_id(task, cell));
+    if (!is_new) fail_usage("'{}' and '{}' are the same work; ask for it once", cell_id(task, cell), same->second);
+  }
 }
 
 void run_sweep(const Arguments& arguments) {
   if (arguments.is_cell) return measure_cell(arguments);
   if (arguments.out.empty()) fail_usage("a sweep needs a file to keep its cells in: --out FILE");
   check_writable(arguments.out);
+  if (!arguments.model.cpu_isa.empty()) limit_cpu_isa(*parse_cpu_isa(arguments.model.cpu_isa));
   const Model model = open_model(arguments.model.model, arguments.model.random_weights);
-  const std::vector<SweepCell> cells = list_cells(arguments.grid);
-  for (const SweepCell& cell : cells) (void)make_request(model, request_of(model, cell));  // a mistake is told at once
+  const SweepTask task{.model = model.name,
+                       .cells = list_cells(arguments.grid),
+                       .setting = setting_of(arguments.model),
+                       .trials = arguments.trials,
+                       .processes = arguments.processes,
+                       .machine = describe_machine(),
+                       .force = arguments.force};
+  check_cells(model, task);
+  const Log log(arguments.model.quiet);
   constexpr std::int64_t kUnits = 1000;
   std::optional<Progress> progress;
-  const ResultFile file = sweep(
-      arguments.out, model.name, cells, [&](const SweepCell& cell) { return run_cell(arguments, model, cell); },
-      arguments.force,
-      [&](const SweepProgress& at) {
-        if (!progress)
-          progress.emplace(fmt::format("{} cells", at.cells), kUnits, arguments.model.quiet, STDERR_FILENO,
-                           ProgressUnit::kPercent);
-        progress->set(static_cast<std::int64_t>(at.work_done * kUnits));
-      });
+  const auto show = [&](const SweepProgress& at) {
+    if (!progress)
+      progress.emplace(fmt::format("{} cells", at.cells), kUnits, arguments.model.quiet, STDERR_FILENO,
+                       ProgressUnit::kPercent);
+    progress->set(static_cast<std::int64_t>(at.work_done * kUnits));
+  };
+  const ResultFile file =
+      sweep(arguments.out, task,
+            {.run = [&](const SweepCell& cell) { return run_cell(arguments, model, cell); },
+             .work =
+                 [&](const SweepCell& cell) {
+                   return CellWork{work_of(model, cell), request_of(model, cell).switches.names()};
+                 },
+             .on_progress = show,
+             .on_again = [&](const std::string& id,
+                             const std::string& why) { log.info("measured again: {}: {}", id, why); }});
   progress.reset();
-  report_declined(Log(arguments.model.quiet), file.results);
-  fmt::print("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_sweep_table(file, model.name, cells));
+  report_declined(log, file.results);
+  fmt::print("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_sweep_table(file, task));
 }
 
 }  // namespace
@@ -172,7 +221,15 @@ void add_sweep_command(CLI::App& app) {
   command->add_option("--trials", arguments->trials, "steps to time in each cell, at least")
       ->check(whole_number(3, 100'000))
       ->capture_default_str();
-  command->add_option("--out", arguments->out, "result file; cells that it holds are kept and not measured again")
+  command
+      ->add_option(
+          "--processes", arguments->processes,
+          "measure each cell in so many processes, one after the other; `compare` then needs no --process-noise")
+      ->check(whole_number(1, 1000))
+      ->capture_default_str();
+  command
+      ->add_option("--out", arguments->out,
+                   "result file; cells that it holds are kept, unless they have fewer trials or processes")
       ->type_name("FILE");
   command->add_flag("--force", arguments->force, "go on with a file that another machine or build has begun");
   command->add_flag("--json", arguments->as_json, "print the result file instead of the table");

@@ -35,11 +35,11 @@ json trial_json(const AutoTrial& trial) {
 AutoTrial read_trial(const json& object, const std::string& place) {
   check_members(object, {"switch", "kept", "why", "without_ms", "with_ms", "factor", "error", "interval"}, place);
   AutoTrial trial{.switch_name = get_string(object, "switch", place),
-                  .without_ms = find_double(object, "without_ms", place),
-                  .with_ms = find_double(object, "with_ms", place),
-                  .factor = find_double(object, "factor", place),
+                  .without_ms = find_number(object, "without_ms", place),
+                  .with_ms = find_number(object, "with_ms", place),
+                  .factor = find_number(object, "factor", place),
                   .interval = {},
-                  .error = find_double(object, "error", place),
+                  .error = find_number(object, "error", place),
                   .kept = get_bool(object, "kept", place),
                   .why = get_string(object, "why", place)};
   if (object.contains("interval")) {

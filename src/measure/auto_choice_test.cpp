@@ -94,6 +94,17 @@ TEST(AutoChoice, LeavesPrecisionAloneWhereItIsSlowerOrNoFaster) {
   }
 }
 
+/// As bf16 on a CPU without AMX: its products are slower than those in f32, but beside int8 it saves bytes.
+TEST(AutoChoice, TriesAgainWhatMayPayBesideAnother) {
+  FakeBench bench;
+  bench.factors["bf16"] = 1;
+  bench.factors["int8"] = 0.5;
+  bench.extra_factor = [](const SwitchSet& set) { return !set.has("bf16") ? 1.0 : set.has("int8") ? 0.8 : 1.3; };
+  const AutoChoice choice = choose(bench);
+  EXPECT_EQ(choice.switches.to_string(), exact_switches().with(SwitchSet::parse("bf16,int8")).to_string());
+  EXPECT_EQ(trial_of(choice, "bf16").why, "it is slower") << "the first time";
+}
+
 TEST(AutoChoice, DropsAnExactSwitchOnlyWhereItIsSlower) {
   FakeBench bench;
   bench.factors["fuse"] = 1.2;

@@ -66,6 +66,15 @@ ResultFile run_bench_process(const std::vector<std::string>& command) {
   return read_bench_outcome(command, run_process(command));
 }
 
+ResultFile run_processes(const BenchRun& run, int processes, const std::function<void(int done)>& on_progress) {
+  std::vector<ResultFile> files;
+  while (std::ssize(files) < processes) {
+    files.push_back(run());
+    if (on_progress) on_progress(static_cast<int>(std::ssize(files)));
+  }
+  return merge_processes(files);
+}
+
 ResultFile merge_processes(std::span<const ResultFile> files) {
   HR_CHECK(!files.empty());
   ResultFile merged = files.front();

@@ -41,7 +41,7 @@ std::string to_chrome_trace(std::vector<TraceSlice> slices) {
   cut_overlaps(slices);
   for (const TraceSlice& slice : slices) {
     nlohmann::json details = nlohmann::json::object();
-    for (const auto& [name, value] : slice.details) details[name] = value;
+    for (const auto& [name, value] : slice.details) std::visit([&](const auto& of) { details[name] = of; }, value);
     events.push_back({{"ph", "X"},
                       {"name", slice.name},
                       {"pid", kProcess},

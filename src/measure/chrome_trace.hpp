@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace headroom {
@@ -13,7 +14,8 @@ struct TraceSlice {
   std::string track;          ///< "stream 7", "cpu"
   std::int64_t start_ns = 0;  ///< on any clock, the same for all slices
   std::int64_t end_ns = 0;
-  std::vector<std::pair<std::string, std::string>> details = {};  ///< shown where the slice is selected
+  /// Shown where the slice is selected; viewers sum and sort numbers.
+  std::vector<std::pair<std::string, std::variant<std::string, double>>> details = {};
 };
 
 /// The slices in Chrome's trace event format (JSON), which chrome://tracing and ui.perfetto.dev read: one track for

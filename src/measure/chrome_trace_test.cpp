@@ -17,15 +17,20 @@ nlohmann::json events_of(std::vector<TraceSlice> slices, const std::string& phas
 }
 
 TEST(ChromeTrace, TellsEachSliceInMicrosecondsFromTheFirst) {
-  const nlohmann::json slices = events_of(
-      {{.name = "late", .track = "a", .start_ns = 5500, .end_ns = 7000},
-       {.name = "gemm \"x\"", .track = "a", .start_ns = 2000, .end_ns = 5250, .details = {{"node", "blocks.0.attn"}}}},
-      "X");
+  const nlohmann::json slices = events_of({{.name = "late", .track = "a", .start_ns = 5500, .end_ns = 7000},
+                                           {.name = "gemm \"x\"",
+                                            .track = "a",
+                                            .start_ns = 2000,
+                                            .end_ns = 5250,
+                                            .details = {{"node", "blocks.0.attn"}, {"flops", 2e9}}}},
+                                          "X");
   ASSERT_EQ(slices.size(), 2U);
   EXPECT_EQ(slices[0].at("name"), "gemm \"x\"");
   EXPECT_EQ(slices[0].at("ts"), 0.0);
   EXPECT_EQ(slices[0].at("dur"), 3.25);
   EXPECT_EQ(slices[0].at("args").at("node"), "blocks.0.attn");
+  EXPECT_TRUE(slices[0].at("args").at("flops").is_number()) << "viewers sum numbers";
+  EXPECT_EQ(slices[0].at("args").at("flops"), 2e9);
   EXPECT_EQ(slices[1].at("ts"), 3.5);
   EXPECT_EQ(slices[1].at("dur"), 1.5);
 }

@@ -56,6 +56,15 @@ std::string list_switches(const std::vector<std::string>& names) {
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ","));
 }
 
+/// The first few: a suite has dozens.
+std::string list_names(const std::vector<std::string>& names) {
+  constexpr std::size_t kFew = 3;
+  if (names.empty()) return "none";
+  const auto first = names.begin() + static_cast<std::ptrdiff_t>(std::min(kFew, names.size()));
+  const std::string list = fmt::format("{}", fmt::join(names.begin(), first, ", "));
+  return names.size() > kFew ? fmt::format("{} and {} more", list, names.size() - kFew) : list;
+}
+
 std::string revision_of(const ResultFile& file) {
   return file.machine.build ? file.machine.build->git_revision : "unknown";
 }
@@ -97,10 +106,15 @@ class Comparer {
       if (find_match(result, changed_.results, base_.results) == nullptr)
         comparison_.only_in_new.push_back(names_.of(result));
     if (comparison_.benchmarks.empty())
-      fail("nothing can be compared: no result of the base ({}) is of the same work and name as a new one ({})",
-           fmt::join(comparison_.only_in_base, ", "), fmt::join(comparison_.only_in_new, ", "));
+      fail(
+          "nothing can be compared: no work was measured in both files, by one program under one name\nthe base has "
+          "{}; "
+          "the new has {}",
+          list_names(comparison_.only_in_base), list_names(comparison_.only_in_new));
+    for (const auto& [difference, names] : differences_)
+      comparison_.forced.push_back(fmt::format("{} of {}", difference, list_names(names)));
     if (!comparison_.forced.empty() && !options_.force)
-      fail("times of different machines, builds or configurations are not compared unless forced (--force): {}",
+      fail("times of different machines, builds or configurations are not compared unless forced (--force)\n{}",
            fmt::join(comparison_.forced, "; "));
     judge();
     return std::move(comparison_);
@@ -111,7 +125,7 @@ class Comparer {
     const std::string name =
         base.name == changed.name ? names_.of(base) : fmt::format("{} against {}", names_.of(changed), base.name);
     for (const std::string& difference : configuration_differences(base.configuration, changed.configuration))
-      comparison_.forced.push_back(fmt::format("{} of {}", difference, name));
+      differences_[difference].push_back(name);
     if (base.trials.empty() || changed.trials.empty()) fail("{} has no trials, so it cannot be compared", name);
     for (const std::string& what : series_names(base, changed, options_.series)) {
       const ProcessTrials base_trials = trials_by_process(series_of(base, what));
@@ -147,6 +161,7 @@ class Comparer {
   const ResultFile& changed_;
   const ComparisonOptions& options_;
   BenchmarkNames names_;
+  std::map<std::string, std::vector<std::string>> differences_;  // of configurations: the names that differ so
   Comparison comparison_;
 };
 

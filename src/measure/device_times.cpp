@@ -29,7 +29,7 @@ std::vector<int> launch_order(const Program& program) {
 }
 
 const Segment* find_loop(const Segment& segment) {
-  if (segment.kind == RegionKind::kLoop) return &segment;
+  if (segment.kind == SegmentKind::kLoop) return &segment;
   for (const Segment& child : segment.children)
     if (const Segment* loop = find_loop(child)) return loop;
   return nullptr;

@@ -18,7 +18,7 @@ Program make_program() {
   program.root = {.first = 0,
                   .last = 4,
                   .children = {{.first = 0, .last = 1, .children = {}},
-                               {.kind = RegionKind::kLoop, .trip_count = 3, .first = 1, .last = 3, .children = {}},
+                               {.kind = SegmentKind::kLoop, .trip_count = 3, .first = 1, .last = 3, .children = {}},
                                {.first = 3, .last = 4, .children = {}}}};
   return program;
 }

@@ -52,23 +52,18 @@ std::string number(const std::optional<T>& value) {
 }
 
 nlohmann::json google_entry(const std::string& name, double ms, std::size_t repetitions) {
-  return {{"name", name},
-          {"run_name", name},
-          {"repetitions", repetitions},
-          {"threads", 1},
-          {"iterations", 1},
-          {"real_time", ms},
-          {"cpu_time", ms},
-          {"time_unit", "ms"},
-          {"family_index", 0},
-          {"per_family_instance_index", 0}};
+  return {{"name", name},      {"run_name", name},  {"repetitions", repetitions},
+          {"iterations", 1},   {"real_time", ms},   {"cpu_time", ms},
+          {"time_unit", "ms"}, {"family_index", 0}, {"per_family_instance_index", 0}};
 }
 
+/// `threads` are those that the kernels could use; left out where the result does not know them.
 void append_google_series(nlohmann::json& benchmarks, const std::string& name, const TrialSeries& series,
-                          std::size_t family) {
+                          std::optional<std::int64_t> threads, std::size_t family) {
   const std::size_t repetitions = series.time_ms.size();
   const auto add = [&](nlohmann::json entry) -> nlohmann::json& {
     entry["family_index"] = family;
+    if (threads) entry["threads"] = *threads;
     return benchmarks.emplace_back(std::move(entry));
   };
   for (std::size_t i = 0; i < repetitions; ++i) {
@@ -161,7 +156,8 @@ nlohmann::json to_google_benchmark(const ResultFile& file) {
   std::size_t family = 0;
   for (const Result& result : file.results)
     for (const TrialSeries& series : result.trials)
-      append_google_series(benchmarks, fmt::format("{}/{}", benchmark_of(result), series.what), series, family++);
+      append_google_series(benchmarks, fmt::format("{}/{}", benchmark_of(result), series.what), series,
+                           result.configuration.threads, family++);
   return {{"context", std::move(context)}, {"benchmarks", std::move(benchmarks)}};
 }
 

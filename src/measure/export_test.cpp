@@ -22,7 +22,7 @@ ResultFile file() {
        .subject = {.kind = SubjectKind::kModel, .name = "m", .request = {}},
        .source = {},
        .configuration =
-           {.device = "cpu", .asked = {}, .applied = {}, .declined = {}, .threads = {}, .baseline_dtype = {}},
+           {.device = "cpu", .asked = {}, .applied = {}, .declined = {}, .threads = 12, .baseline_dtype = {}},
        .trials = {make_series("forward", Trials{.wall_ms = {1, 2, 3}})},
        .memory = {},
        .quality = {},
@@ -60,6 +60,10 @@ TEST(Export, WritesWhatGoogleBenchmarkWrites) {
   EXPECT_EQ(benchmarks[4]["real_time"], 2.0);
   EXPECT_EQ(benchmarks[6]["aggregate_unit"], "percentage");
   EXPECT_EQ(benchmarks[6]["real_time"], 0.5);
+  for (const nlohmann::json& entry : benchmarks) EXPECT_EQ(entry["threads"], 12);
+  ResultFile unknown = file();
+  unknown.results[0].configuration.threads.reset();
+  EXPECT_FALSE(to_google_benchmark(unknown)["benchmarks"][0].contains("threads"));
 }
 
 }  // namespace

@@ -78,6 +78,16 @@ std::vector<std::string> machine_differences(const Machine& base, const Machine&
   return differences.take();
 }
 
+std::vector<std::string> origin_differences(const Machine& begun, const Machine& now) {
+  const auto revision_of = [](const Machine& machine) {
+    return machine.build ? machine.build->git_revision : std::string("unknown");
+  };
+  std::vector<std::string> differences = machine_differences(begun, now);
+  if (revision_of(begun) != revision_of(now))
+    differences.push_back(fmt::format("revision: {} against {}", revision_of(begun), revision_of(now)));
+  return differences;
+}
+
 std::vector<std::string> configuration_differences(const Configuration& base, const Configuration& changed) {
   Differences differences;
   differences.compare("device", base.device, changed.device);

@@ -83,6 +83,38 @@ TEST(History, KeepsMachinesAndWorkApart) {
     EXPECT_EQ(history.steps.size(), history.points.size() == 10 ? 1U : 0U);
 }
 
+TEST(History, NeverFindsAStepWithinARevision) {
+  // The machine became slower while one revision was measured ten times, after six others.
+  std::vector<ResultFile> files;
+  for (int day = 1; day <= 16; ++day) {
+    files.push_back(file(day, (day <= 11 ? 100 : 130) + 0.3 * (day % 3)));
+    if (day > 6) files.back().machine.build->git_revision = "rev7";
+  }
+  const std::vector<BenchmarkHistory> histories = make_histories(files);
+  ASSERT_EQ(histories.size(), 1U);
+  ASSERT_EQ(histories[0].points.size(), 7U);
+  EXPECT_EQ(histories[0].points[6].runs, 10);
+  EXPECT_EQ(histories[0].points[6].created, "2026-01-07T00:00:00Z");
+  EXPECT_NEAR(histories[0].points[6].median_ms, 115, 0.5);
+  EXPECT_THAT(histories[0].steps, IsEmpty());
+  EXPECT_EQ(to_json(histories)["histories"][0]["points"][6]["runs"], 10);
+}
+
+TEST(History, OfAnUnknownRevisionIsOnePoint) {
+  std::vector<ResultFile> files = slower_from_the_seventh();
+  for (ResultFile& one : files) one.machine.build.reset();
+  EXPECT_EQ(make_histories(files)[0].points.size(), 1U);
+  int version = 0;
+  for (ResultFile& one : files) one.results[0].source = {.name = "pytorch", .version = fmt::format("2.{}", version++)};
+  EXPECT_EQ(make_histories(files)[0].points.size(), 10U) << "another program has versions";
+}
+
+TEST(History, KeepsBaselinesApart) {
+  std::vector<ResultFile> files = {file(1, 10), file(2, 5)};
+  files[1].results[0].configuration.baseline_dtype = "bf16";
+  EXPECT_EQ(make_histories(files).size(), 2U);
+}
+
 TEST(History, LeavesOutWhatWasNotTimed) {
   ResultFile empty = file(1, 10);
   empty.results[0].trials.clear();

@@ -1,13 +1,106 @@
 #include "measure/json_members.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/json.hpp"
 
 namespace headroom {
+namespace {
+
+using nlohmann::json;
+
+/// The value as JSON, cut where it is long; of a list or object what it is.
+std::string quote(const json& value) {
+  if (value.is_structured()) return value.type_name();
+  constexpr std::size_t kMost = 60;
+  const std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+  return text.size() > kMost ? text.substr(0, kMost) + "..." : text;
+}
+
+/// A member of an object, or an element of an array that is one.
+struct Member {
+  std::string_view key;
+  std::optional<std::size_t> index = {};
+};
+
+[[noreturn]] void refuse(const json& value, const Member& member, std::string_view context, std::string_view expected) {
+  fail("\"{}\"{} in {} is {}, but {} was expected", member.key,
+       member.index ? fmt::format("[{}]", *member.index) : std::string(), context, quote(value), expected);
+}
+
+std::string as_text(const json& value, const Member& member, std::string_view context) {
+  if (!value.is_string() || value.get_ref<const std::string&>().empty())
+    refuse(value, member, context, "a string that is not empty");
+  return value.get<std::string>();
+}
+
+std::int64_t as_whole(const json& value, const Member& member, std::string_view context, std::int64_t least) {
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const bool fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= kMost : value.is_number_integer();
+  if (!fits || value.get<std::int64_t>() < least)
+    refuse(value, member, context, fmt::format("a 64-bit integer of at least {}", least));
+  return value.get<std::int64_t>();
+}
+
+double as_number(const json& value, const Member& member, std::string_view context, const NumberRange& range) {
+  if (!value.is_number() || !(value.get<double>() >= range.low && value.get<double>() <= range.high))
+    refuse(value, member, context, range.words);
+  return value.get<double>();
+}
+
+/// What `convert` makes of each element of the array under `key`.
+template <typename T, typename Convert>
+std::vector<T> get_each(const json& object, std::string_view key, std::string_view context, const Convert& convert) {
+  std::vector<T> values;
+  for (const json& value : get_array(object, key, context))
+    values.push_back(convert(value, Member{key, values.size()}));
+  return values;
+}
+
+/// The first character that no name needs, as "U+001B": controls of ASCII and Latin-1, and what turns the direction of
+/// text (UAX 9).
+std::optional<std::string> find_unprintable(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = [&](std::size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U; };
+    unsigned code = 0;
+    if (byte(i) < 0x20 || byte(i) == 0x7F)
+      code = byte(i);
+    else if (byte(i) == 0xC2 && byte(i + 1) < 0xA0)
+      code = byte(i + 1);
+    else if (byte(i) == 0xE2 && (byte(i + 1) == 0x80 || byte(i + 1) == 0x81))
+      code = 0x2000U + (byte(i + 1) & 1U) * 0x40U + (byte(i + 2) & 0x3FU);
+    else
+      continue;
+    if (code < 0x2000 || (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069))
+      return fmt::format("U+{:04X}", code);
+  }
+  return std::nullopt;
+}
+
+/// `place` is the JSON pointer of `value`; every key in it was checked before.
+void check_printable_at(const json& value, const std::string& place, std::string_view context) {
+  constexpr std::string_view kExpected = "but no control character and none that turns text was expected";
+  if (value.is_string())
+    if (const auto found = find_unprintable(value.get_ref<const std::string&>()))
+      fail("the text at \"{}\" in {} holds the character {}, {}", place, context, *found, kExpected);
+  if (!value.is_structured()) return;
+  for (const auto& [key, member] : value.items()) {
+    if (const auto found = find_unprintable(key))
+      fail("a key of the object at \"{}\" in {} holds the character {}, {}", place, context, *found, kExpected);
+    if (member.is_string() || member.is_structured())
+      check_printable_at(member, fmt::format("{}/{}", place, key), context);
+  }
+}
+
+}  // namespace
+
+void check_printable(const json& value, std::string_view context) { check_printable_at(value, "", context); }
 
 void check_members(const nlohmann::json& object, std::initializer_list<std::string_view> known,
                    std::string_view context) {
@@ -31,36 +124,59 @@ const nlohmann::json& get_object(const nlohmann::json& json, std::string_view ke
   return value;
 }
 
-std::vector<std::string> get_string_array(const nlohmann::json& json, std::string_view key, std::string_view context) {
-  std::vector<std::string> strings;
-  for (const nlohmann::json& value : get_array(json, key, context)) {
-    if (!value.is_string())
-      fail("\"{}\"[{}] in {} is {}, but a string was expected", key, strings.size(), context, value.type_name());
-    strings.push_back(value.get<std::string>());
-  }
-  return strings;
+std::string get_text(const nlohmann::json& json, std::string_view key, std::string_view context) {
+  return as_text(get(json, key, context), {key}, context);
 }
 
-std::vector<double> get_double_array(const nlohmann::json& json, std::string_view key, std::string_view context) {
-  std::vector<double> numbers;
-  for (const nlohmann::json& value : get_array(json, key, context)) {
-    if (!value.is_number())
-      fail("\"{}\"[{}] in {} is {}, but a number was expected", key, numbers.size(), context, value.type_name());
-    numbers.push_back(value.get<double>());
-  }
-  return numbers;
+std::vector<std::string> get_texts(const nlohmann::json& json, std::string_view key, std::string_view context) {
+  return get_each<std::string>(json, key, context, [&](const nlohmann::json& value, const Member& member) {
+    return as_text(value, member, context);
+  });
 }
 
-std::optional<std::int64_t> find_int(const nlohmann::json& json, std::string_view key, std::string_view context) {
-  return json.contains(key) ? std::optional(get_int(json, key, context)) : std::nullopt;
+std::string get_one_of(const nlohmann::json& json, std::string_view key, std::string_view context,
+                       std::initializer_list<std::string_view> choices) {
+  const nlohmann::json& value = get(json, key, context);
+  if (!value.is_string() || std::ranges::find(choices, value.get<std::string>()) == choices.end())
+    refuse(value, {key}, context, fmt::format("one of {}", fmt::join(choices, ", ")));
+  return value.get<std::string>();
 }
 
-std::optional<double> find_double(const nlohmann::json& json, std::string_view key, std::string_view context) {
-  return json.contains(key) ? std::optional(get_double(json, key, context)) : std::nullopt;
+std::int64_t get_whole(const nlohmann::json& json, std::string_view key, std::string_view context, std::int64_t least) {
+  return as_whole(get(json, key, context), {key}, context, least);
 }
 
-std::optional<std::string> find_string(const nlohmann::json& json, std::string_view key, std::string_view context) {
-  return json.contains(key) ? std::optional(get_string(json, key, context)) : std::nullopt;
+std::vector<std::int64_t> get_wholes(const nlohmann::json& json, std::string_view key, std::string_view context,
+                                     std::int64_t least) {
+  return get_each<std::int64_t>(json, key, context, [&](const nlohmann::json& value, const Member& member) {
+    return as_whole(value, member, context, least);
+  });
+}
+
+double get_number(const nlohmann::json& json, std::string_view key, std::string_view context,
+                  const NumberRange& range) {
+  return as_number(get(json, key, context), {key}, context, range);
+}
+
+std::vector<double> get_numbers(const nlohmann::json& json, std::string_view key, std::string_view context,
+                                const NumberRange& range) {
+  return get_each<double>(json, key, context, [&](const nlohmann::json& value, const Member& member) {
+    return as_number(value, member, context, range);
+  });
+}
+
+std::optional<std::string> find_text(const nlohmann::json& json, std::string_view key, std::string_view context) {
+  return json.contains(key) ? std::optional(get_text(json, key, context)) : std::nullopt;
+}
+
+std::optional<std::int64_t> find_whole(const nlohmann::json& json, std::string_view key, std::string_view context,
+                                       std::int64_t least) {
+  return json.contains(key) ? std::optional(get_whole(json, key, context, least)) : std::nullopt;
+}
+
+std::optional<double> find_number(const nlohmann::json& json, std::string_view key, std::string_view context,
+                                  const NumberRange& range) {
+  return json.contains(key) ? std::optional(get_number(json, key, context, range)) : std::nullopt;
 }
 
 }  // namespace headroom

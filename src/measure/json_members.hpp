@@ -2,35 +2,64 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-/// What reading results needs beyond base/json.hpp. `context` names the document and the place in it.
+/// What reading results needs beyond base/json.hpp. `context` names the document and the place in it; errors name the
+/// member, the value and what was expected.
 namespace headroom {
+
+/// What a number must be; `words` say so in an error.
+struct NumberRange {
+  double low;
+  double high;
+  std::string_view words;
+};
+inline constexpr NumberRange kAnyNumber = {-std::numeric_limits<double>::max(), std::numeric_limits<double>::max(),
+                                           "a number"};
+inline constexpr NumberRange kNotNegative = {0, 1e30, "a number from 0 to 1e30"};
+inline constexpr NumberRange kShare = {0, 1, "a number from 0 to 1"};
+/// From a femtosecond to thirty years: quotients and sums of such times are finite.
+inline constexpr NumberRange kTimeMs = {1e-12, 1e12, "a finite time over zero (1e-12 to 1e12 ms)"};
 
 /// Refuses an object with a member that is not among `known`: a misspelt "quality" must not be lost in silence.
 void check_members(const nlohmann::json& object, std::initializer_list<std::string_view> known,
                    std::string_view context);
+/// Throws Error, with its place as a JSON pointer, for the first text or key below `json` with a character that steers
+/// a terminal or turns the direction of text: such a name could pass itself off as another one.
+void check_printable(const nlohmann::json& json, std::string_view context);
 
 /// The array or object under `key`; throws Error where it is missing or something else.
 [[nodiscard]] const nlohmann::json& get_array(const nlohmann::json& json, std::string_view key,
                                               std::string_view context);
 [[nodiscard]] const nlohmann::json& get_object(const nlohmann::json& json, std::string_view key,
                                                std::string_view context);
-[[nodiscard]] std::vector<std::string> get_string_array(const nlohmann::json& json, std::string_view key,
-                                                        std::string_view context);
-[[nodiscard]] std::vector<double> get_double_array(const nlohmann::json& json, std::string_view key,
-                                                   std::string_view context);
+
+/// Texts that are not empty, one of several texts, integers of at least `least`, and numbers in `range`.
+[[nodiscard]] std::string get_text(const nlohmann::json& json, std::string_view key, std::string_view context);
+[[nodiscard]] std::vector<std::string> get_texts(const nlohmann::json& json, std::string_view key,
+                                                 std::string_view context);
+[[nodiscard]] std::string get_one_of(const nlohmann::json& json, std::string_view key, std::string_view context,
+                                     std::initializer_list<std::string_view> choices);
+[[nodiscard]] std::int64_t get_whole(const nlohmann::json& json, std::string_view key, std::string_view context,
+                                     std::int64_t least = 0);
+[[nodiscard]] std::vector<std::int64_t> get_wholes(const nlohmann::json& json, std::string_view key,
+                                                   std::string_view context, std::int64_t least = 0);
+[[nodiscard]] double get_number(const nlohmann::json& json, std::string_view key, std::string_view context,
+                                const NumberRange& range = kAnyNumber);
+[[nodiscard]] std::vector<double> get_numbers(const nlohmann::json& json, std::string_view key,
+                                              std::string_view context, const NumberRange& range);
 
 /// Nothing where the key is missing. A null is an Error: results leave out what they do not know.
-[[nodiscard]] std::optional<std::int64_t> find_int(const nlohmann::json& json, std::string_view key,
+[[nodiscard]] std::optional<std::string> find_text(const nlohmann::json& json, std::string_view key,
                                                    std::string_view context);
-[[nodiscard]] std::optional<double> find_double(const nlohmann::json& json, std::string_view key,
-                                                std::string_view context);
-[[nodiscard]] std::optional<std::string> find_string(const nlohmann::json& json, std::string_view key,
-                                                     std::string_view context);
+[[nodiscard]] std::optional<std::int64_t> find_whole(const nlohmann::json& json, std::string_view key,
+                                                     std::string_view context, std::int64_t least = 0);
+[[nodiscard]] std::optional<double> find_number(const nlohmann::json& json, std::string_view key,
+                                                std::string_view context, const NumberRange& range = kAnyNumber);
 
 }  // namespace headroom

@@ -93,14 +93,21 @@ class Suite {
 
   /// int8 products with results in `dtype`.
   void scaled_products(DType dtype) {
-    for (const auto& [k, n] : {std::pair<std::int64_t, std::int64_t>{192, 192}, {192, 576}, {192, 768}, {960, 192}})
-      add(fmt::format("scaled_linear i8 to {} {}x{}x{}", dtype, kRows, k, n), Op::kScaledLinear,
+    for (const auto& [k, n, activation] : {std::tuple<std::int64_t, std::int64_t, std::string>{192, 192, "none"},
+                                           {192, 576, "none"},
+                                           {192, 768, "none"},
+                                           {192, 768, "gelu_tanh"},
+                                           {768, 192, "none"},
+                                           {960, 192, "none"}})
+      add(fmt::format("scaled_linear i8 to {} {}x{}x{}{}", dtype, kRows, k, n,
+                      activation == "none" ? "" : " gelu_tanh"),
+          Op::kScaledLinear,
           {{DType::kI8, {kRows, k}},
            {DType::kF32, {kRows}},
            {DType::kI8, {n, k}},
            {DType::kF32, {n}},
            {DType::kF32, {n}}},
-          {{"dtype", dtype}}, {false, false, true, true, true});
+          {{"activation", activation}, {"dtype", dtype}}, {false, false, true, true, true});
   }
 
   /// Products of FLUX.1 at 4608 tokens, and what makes their operands.

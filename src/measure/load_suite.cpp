@@ -89,8 +89,10 @@ ResultFile bench_load(Backend& backend, const LoadBenchOptions& options) {
   };
   constexpr std::uint64_t kMostPageLocked = std::uint64_t{512} << 20;
   const std::uint64_t link_bytes = std::min(options.bytes, kMostPageLocked);
-  if (const std::optional<double> ms = backend.host_link_ms(link_bytes))
-    file.results.push_back(make_result(backend, kLink, link_bytes, {*ms}));
+  std::vector<double> link_ms;
+  for (int trial = 0; trial < options.trials; ++trial)
+    if (const std::optional<double> ms = backend.host_link_ms(link_bytes)) link_ms.push_back(*ms);
+  if (!link_ms.empty()) file.results.push_back(make_result(backend, kLink, link_bytes, std::move(link_ms)));
   {
     const std::uint64_t bytes = link_bytes;
     std::vector<std::byte> host(bytes);
@@ -119,14 +121,16 @@ ResultFile bench_load(Backend& backend, const LoadBenchOptions& options) {
 std::string to_load_table(const ResultFile& file) {
   Table table;
   table.add_column("weights from", Align::kLeft);
-  for (const char* header : {"bytes", "a load", "GB/s", "of the link"}) table.add_column(header);
+  for (const char* header : {"bytes", "trials", "a load", "95% interval", "GB/s", "of the link"})
+    table.add_column(header);
   double link = 0;
   for (const Result& result : file.results) {
     const auto bytes = result.subject.request.at("bytes").get<std::uint64_t>();
-    const double ms = series_of(result, "load").statistics.median;
-    const double rate = static_cast<double>(bytes) / ms * 1e-6;
+    const Summary& load = series_of(result, "load").statistics;
+    const double rate = static_cast<double>(bytes) / load.median * 1e-6;
     if (result.name == kLink) link = rate;
-    table.add_row({result.name, format_bytes(bytes), format_ms(ms), format_significant(rate),
+    table.add_row({result.name, format_bytes(bytes), fmt::format("{}", load.n), format_ms(load.median),
+                   load.median_interval ? format_interval_ms(*load.median_interval) : "-", format_significant(rate),
                    link == 0 ? "-" : fmt::format("{:.2f}", rate / link)});
   }
   return table.render();

@@ -148,10 +148,10 @@ std::map<std::string, std::string> library_versions() {
 
 BuildInfo build_from_json(const nlohmann::json& json, const std::string& context) {
   check_members(json, {"version", "git_revision", "type", "compiler", "optimized", "sanitized"}, context);
-  return {.version = get_string(json, "version", context),
-          .git_revision = get_string(json, "git_revision", context),
-          .type = get_string(json, "type", context),
-          .compiler = get_string(json, "compiler", context),
+  return {.version = get_text(json, "version", context),
+          .git_revision = get_text(json, "git_revision", context),
+          .type = get_text(json, "type", context),
+          .compiler = get_text(json, "compiler", context),
           .optimized = get_bool(json, "optimized", context),
           .sanitized = get_bool(json, "sanitized", context)};
 }
@@ -203,27 +203,27 @@ Machine machine_from_json(const nlohmann::json& json, std::string_view context) 
                 {"cpu", "cpu_isa", "logical_cores", "allowed_cores", "cpu_max_mhz", "cpu_governor", "memory_bytes",
                  "gpus", "os", "kernel", "build", "libraries"},
                 context);
-  Machine machine{.cpu = get_string(json, "cpu", context),
-                  .cpu_isa = find_string(json, "cpu_isa", context),
-                  .logical_cores = get_int(json, "logical_cores", context),
-                  .allowed_cores = get_int(json, "allowed_cores", context),
-                  .cpu_max_mhz = find_double(json, "cpu_max_mhz", context),
-                  .cpu_governor = find_string(json, "cpu_governor", context),
-                  .memory_bytes = get_int(json, "memory_bytes", context),
+  Machine machine{.cpu = get_text(json, "cpu", context),
+                  .cpu_isa = find_text(json, "cpu_isa", context),
+                  .logical_cores = get_whole(json, "logical_cores", context, 1),
+                  .allowed_cores = get_whole(json, "allowed_cores", context, 1),
+                  .cpu_max_mhz = find_number(json, "cpu_max_mhz", context, kNotNegative),
+                  .cpu_governor = find_text(json, "cpu_governor", context),
+                  .memory_bytes = get_whole(json, "memory_bytes", context),
                   .gpus = {},
-                  .os = get_string(json, "os", context),
-                  .kernel = get_string(json, "kernel", context),
+                  .os = get_text(json, "os", context),
+                  .kernel = get_text(json, "kernel", context),
                   .build = {},
                   .libraries = {}};
   for (const nlohmann::json& gpu : get_array(json, "gpus", context)) {
     const std::string place = fmt::format("gpus[{}] of {}", machine.gpus.size(), context);
     check_members(gpu, {"name", "driver"}, place);
-    machine.gpus.push_back({get_string(gpu, "name", place), find_string(gpu, "driver", place)});
+    machine.gpus.push_back({get_text(gpu, "name", place), find_text(gpu, "driver", place)});
   }
   if (json.contains("build")) machine.build = build_from_json(json["build"], fmt::format("build of {}", context));
   const nlohmann::json& libraries = get_object(json, "libraries", context);
   for (const auto& [name, version] : libraries.items()) {
-    machine.libraries[name] = get_string(libraries, name, fmt::format("libraries of {}", context));
+    machine.libraries[name] = get_text(libraries, name, fmt::format("libraries of {}", context));
   }
   return machine;
 }

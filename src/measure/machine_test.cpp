@@ -78,6 +78,9 @@ TEST(Machine, RoundTripsThroughJson) {
   Machine sparse;
   sparse.cpu = "A CPU";
   sparse.logical_cores = 2;
+  sparse.allowed_cores = 1;
+  sparse.os = "an OS";
+  sparse.kernel = "a kernel";
   EXPECT_EQ(machine_from_json(to_json(sparse), "test"), sparse);
 }
 

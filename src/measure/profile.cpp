@@ -141,8 +141,8 @@ class Profiler {
             .start_ns = start_ns,
             .end_ns = end_ns,
             .details = {{"kernel", std::string(step.kernel == nullptr ? "backend.copy" : step.kernel->name())},
-                        {"bytes", fmt::format("{:.0f}", step.cost.bytes)},
-                        {"flops", fmt::format("{:.0f}", step.cost.flops)}}};
+                        {"bytes", step.cost.bytes},
+                        {"flops", step.cost.flops}}};
   }
 
   void add_slices(const std::vector<DeviceActivity>& activities, const std::vector<int>& steps,

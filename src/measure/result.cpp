@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <set>
 #include <utility>
 
 #include "base/error.hpp"
@@ -15,32 +14,6 @@ namespace headroom {
 namespace {
 
 using nlohmann::json;
-
-void check_series(const TrialSeries& series, const std::string& place) {
-  if (series.time_ms.empty()) fail("series '{}' in {} has no trials", series.what, place);
-  if (series.process.size() != series.time_ms.size()) {
-    fail("series '{}' in {} has {} times but {} process numbers", series.what, place, series.time_ms.size(),
-         series.process.size());
-  }
-  Conditions whole = series.conditions;
-  whole.keep_whole(series.time_ms.size());
-  if (whole != series.conditions)
-    fail("series '{}' in {} has conditions of another number of trials", series.what, place);
-  if (series.statistics.n != std::ssize(series.time_ms)) {
-    fail("series '{}' in {} has {} times but statistics of {}", series.what, place, series.time_ms.size(),
-         series.statistics.n);
-  }
-}
-
-void check_configuration(const Configuration& configuration, const std::string& place) {
-  std::set<std::string> settled(configuration.applied.begin(), configuration.applied.end());
-  for (const DeclinedSwitch& declined : configuration.declined) settled.insert(declined.name);
-  settled.insert("auto");  // what it chose is what was applied beside the others
-  for (const std::string& name : configuration.asked) {
-    if (!settled.contains(name))
-      fail("{} asked for '{}' but says neither that it was applied nor that it was declined", place, name);
-  }
-}
 
 /// Lists of scalars on one line, small objects too, everything else indented: files stay short and their differences
 /// readable.
@@ -92,7 +65,9 @@ TrialSeries make_series(std::string what, std::span<const Trials> processes) {
     series.warmup_stable = series.warmup_stable && trials.warmup_stable;
     series.complete = series.complete && trials.complete;
     series.conditions.append(trials.conditions);
+    if (trials.round) series.round.insert(series.round.end(), trials.wall_ms.size(), *trials.round);
   }
+  if (series.round.size() != series.time_ms.size()) series.round.clear();
   series.statistics = summarize(series.time_ms);
   series.conditions.keep_whole(series.time_ms.size());
   return series;
@@ -115,44 +90,6 @@ const TrialSeries& series_of(const Result& result, std::string_view what) {
   std::vector<std::string_view> names;
   for (const TrialSeries& series : result.trials) names.push_back(series.what);
   fail("result '{}' has no trials of '{}' (it has: {})", result.id, what, fmt::join(names, ", "));
-}
-
-namespace {
-
-void check_profile(const Result& result, const ResultFile& file, const std::string& place) {
-  if (!result.profile) return;
-  if (!result.plan) fail("{} has a profile but names no plan", place);
-  const std::size_t nodes = file.plans.at(*result.plan).nodes.size();
-  const ProfileRecord& profile = *result.profile;
-  for (const std::size_t entries :
-       {profile.time_ms.size(), profile.floor_ms.size(), profile.floor_of.size(), profile.runs.size()})
-    if (entries != nodes)
-      fail("the profile of {} has a column of {} entries for the {} nodes of its plan", place, entries, nodes);
-}
-
-}  // namespace
-
-void check_results(const ResultFile& file) {
-  std::set<std::string> ids;
-  for (const Result& result : file.results) {
-    const std::string place = fmt::format("result '{}'", result.id);
-    if (!ids.insert(result.id).second) fail("two results have the id '{}'; ids must be unique in a file", result.id);
-    if (!result.subject.request.is_object())
-      fail("the request of {} is {}, not an object", place, result.subject.request.type_name());
-    if (result.plan && !file.plans.contains(*result.plan))
-      fail("{} names the plan '{}', which is not in the file", place, *result.plan);
-    check_profile(result, file, place);
-    std::set<std::string> series_names;
-    for (const TrialSeries& series : result.trials) {
-      check_series(series, place);
-      if (!series_names.insert(series.what).second) fail("{} has two series of '{}'", place, series.what);
-    }
-    check_configuration(result.configuration, place);
-    for (const QualityRecord& quality : result.quality) {
-      if (!quality.value && !quality.note)
-        fail("{} of {} has neither a value nor a note that says why", quality.metric, place);
-    }
-  }
 }
 
 void write_results(const std::filesystem::path& path, const ResultFile& file) {

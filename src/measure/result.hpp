@@ -81,6 +81,9 @@ struct TrialSeries {
   bool complete = true;               ///< no process ran out of time
   Summary statistics;                 ///< of time_ms
   Conditions conditions = {};         ///< columns beside time_ms, as far as every process has them
+  /// For each trial of a ladder's rung: in which round it ran. The baseline's of round r stand before that round and
+  /// after the one before. Empty elsewhere.
+  std::vector<std::int64_t> round = {};
   friend bool operator==(const TrialSeries&, const TrialSeries&) = default;
 };
 /// One series from the trials of one process, or of several that each have their own number. Throws Error where there
@@ -168,6 +171,10 @@ struct Result {
   std::vector<std::string> tags;              ///< what a reader must know: "forced" (a step cache on random weights)
   std::optional<std::string> plan;            ///< id in ResultFile::plans
   std::optional<ProfileRecord> profile = {};  ///< of that plan
+  /// Of a ladder's rung: why its times and factors are no facts; absent where they are, as far as was seen.
+  std::optional<std::string> unsettled = {};
+  /// Of a ladder's rung all of whose own switches declined: the id of the rung that it is, whose figures it has.
+  std::optional<std::string> same_as = {};
   friend bool operator==(const Result&, const Result&) = default;
 };
 /// The series of that name; throws Error naming the result and the series it has where there is none.

@@ -12,7 +12,7 @@ using nlohmann::json;
 
 Interval read_interval(const json& object, const std::string& place) {
   check_members(object, {"low", "high"}, place);
-  return {get_double(object, "low", place), get_double(object, "high", place)};
+  return {get_number(object, "low", place), get_number(object, "high", place)};
 }
 
 Summary read_statistics(const json& object, const std::string& place) {
@@ -20,40 +20,42 @@ Summary read_statistics(const json& object, const std::string& place) {
                 {"n", "median_ms", "q1_ms", "q3_ms", "mean_ms", "stddev_ms", "min_ms", "max_ms", "p95_ms", "p99_ms",
                  "ci_low_ms", "ci_high_ms", "outliers_mild", "outliers_severe", "trimmed_mean_ms"},
                 place);
-  Summary summary{.n = get_int(object, "n", place),
-                  .median = get_double(object, "median_ms", place),
-                  .q1 = get_double(object, "q1_ms", place),
-                  .q3 = get_double(object, "q3_ms", place),
-                  .mean = get_double(object, "mean_ms", place),
-                  .stddev = find_double(object, "stddev_ms", place),
-                  .min = get_double(object, "min_ms", place),
-                  .max = get_double(object, "max_ms", place),
-                  .p95 = get_double(object, "p95_ms", place),
-                  .p99 = get_double(object, "p99_ms", place),
+  Summary summary{.n = get_whole(object, "n", place, 1),
+                  .median = get_number(object, "median_ms", place, kNotNegative),
+                  .q1 = get_number(object, "q1_ms", place, kNotNegative),
+                  .q3 = get_number(object, "q3_ms", place, kNotNegative),
+                  .mean = get_number(object, "mean_ms", place, kNotNegative),
+                  .stddev = find_number(object, "stddev_ms", place, kNotNegative),
+                  .min = get_number(object, "min_ms", place, kNotNegative),
+                  .max = get_number(object, "max_ms", place, kNotNegative),
+                  .p95 = get_number(object, "p95_ms", place, kNotNegative),
+                  .p99 = get_number(object, "p99_ms", place, kNotNegative),
                   .median_interval = {},
-                  .outliers_mild = get_int(object, "outliers_mild", place),
-                  .outliers_severe = get_int(object, "outliers_severe", place),
-                  .trimmed_mean = get_double(object, "trimmed_mean_ms", place)};
+                  .outliers_mild = get_whole(object, "outliers_mild", place),
+                  .outliers_severe = get_whole(object, "outliers_severe", place),
+                  .trimmed_mean = get_number(object, "trimmed_mean_ms", place, kNotNegative)};
   if (object.contains("ci_low_ms") || object.contains("ci_high_ms")) {
-    summary.median_interval = Interval{get_double(object, "ci_low_ms", place), get_double(object, "ci_high_ms", place)};
+    summary.median_interval = Interval{get_number(object, "ci_low_ms", place, kNotNegative),
+                                       get_number(object, "ci_high_ms", place, kNotNegative)};
   }
   return summary;
 }
 
 Conditions read_conditions(const json& object, const std::string& place) {
-  check_members(
-      object,
-      {"cpu_mhz", "steal_ms", "preemptions", "gpu_clock_mhz", "gpu_memory_clock_mhz", "gpu_power_w", "gpu_throttle"},
-      place);
+  check_members(object,
+                {"cpu_mhz", "steal_ms", "preemptions", "waited_ms", "gpu_clock_mhz", "gpu_memory_clock_mhz",
+                 "gpu_power_w", "gpu_throttle"},
+                place);
   const auto doubles = [&](const char* name) {
-    return object.contains(name) ? get_double_array(object, name, place) : std::vector<double>{};
+    return object.contains(name) ? get_numbers(object, name, place, kNotNegative) : std::vector<double>{};
   };
   const auto integers = [&](const char* name) {
-    return object.contains(name) ? get_int_array(object, name, place) : std::vector<std::int64_t>{};
+    return object.contains(name) ? get_wholes(object, name, place) : std::vector<std::int64_t>{};
   };
   return {.cpu_mhz = doubles("cpu_mhz"),
           .steal_ms = doubles("steal_ms"),
           .preemptions = integers("preemptions"),
+          .waited_ms = doubles("waited_ms"),
           .gpu_clock_mhz = doubles("gpu_clock_mhz"),
           .gpu_memory_clock_mhz = doubles("gpu_memory_clock_mhz"),
           .gpu_power_w = doubles("gpu_power_w"),
@@ -62,40 +64,41 @@ Conditions read_conditions(const json& object, const std::string& place) {
 
 TrialSeries read_series(const json& object, const std::string& place) {
   check_members(object,
-                {"what", "unit", "process", "time", "warmup", "warmup_stable", "complete", "statistics", "conditions"},
+                {"what", "unit", "process", "round", "time", "warmup", "warmup_stable", "complete", "statistics",
+                 "conditions"},
                 place);
-  if (const std::string unit = get_string(object, "unit", place); unit != "ms")
-    fail("the unit in {} is '{}', not 'ms'", place, unit);
-  return {.what = get_string(object, "what", place),
-          .process = get_int_array(object, "process", place),
-          .time_ms = get_double_array(object, "time", place),
-          .warmup = get_int(object, "warmup", place),
+  (void)get_one_of(object, "unit", place, {"ms"});
+  return {.what = get_text(object, "what", place),
+          .process = get_wholes(object, "process", place),
+          .time_ms = get_numbers(object, "time", place, kTimeMs),
+          .warmup = get_whole(object, "warmup", place),
           .warmup_stable = get_bool(object, "warmup_stable", place),
           .complete = get_bool(object, "complete", place),
           .statistics = read_statistics(get_object(object, "statistics", place), "statistics of " + place),
           .conditions = object.contains("conditions")
                             ? read_conditions(get_object(object, "conditions", place), "conditions of " + place)
-                            : Conditions{}};
+                            : Conditions{},
+          .round = object.contains("round") ? get_wholes(object, "round", place) : std::vector<std::int64_t>{}};
 }
 
 Configuration read_configuration(const json& object, const std::string& place) {
   check_members(object, {"device", "asked", "applied", "declined", "kept", "threads", "baseline_dtype"}, place);
-  Configuration configuration{.device = get_string(object, "device", place),
-                              .asked = get_string_array(object, "asked", place),
-                              .applied = get_string_array(object, "applied", place),
+  Configuration configuration{.device = get_text(object, "device", place),
+                              .asked = get_texts(object, "asked", place),
+                              .applied = get_texts(object, "applied", place),
                               .declined = {},
                               .kept = {},
-                              .threads = find_int(object, "threads", place),
-                              .baseline_dtype = find_string(object, "baseline_dtype", place)};
+                              .threads = find_whole(object, "threads", place, 1),
+                              .baseline_dtype = find_text(object, "baseline_dtype", place)};
   for (const json& declined : get_array(object, "declined", place)) {
     check_members(declined, {"switch", "reason"}, place);
-    configuration.declined.push_back({get_string(declined, "switch", place), get_string(declined, "reason", place)});
+    configuration.declined.push_back({get_text(declined, "switch", place), get_text(declined, "reason", place)});
   }
   if (!object.contains("kept")) return configuration;
   for (const json& kept : get_array(object, "kept", place)) {
     check_members(kept, {"switch", "reason", "nodes"}, place);
     configuration.kept.push_back(
-        {get_string(kept, "switch", place), get_string(kept, "reason", place), get_string_array(kept, "nodes", place)});
+        {get_text(kept, "switch", place), get_text(kept, "reason", place), get_texts(kept, "nodes", place)});
   }
   return configuration;
 }
@@ -106,26 +109,31 @@ MemoryReport read_memory(const json& object, const std::string& place) {
       {"weights_bytes", "activations_bytes", "workspace_bytes", "state_bytes", "inputs_bytes", "peak_bytes",
        "reserved_bytes", "resident_peak_bytes", "device_total_bytes", "over_context_bytes", "untracked_bytes"},
       place);
-  return {.weights_bytes = find_int(object, "weights_bytes", place),
-          .activations_bytes = find_int(object, "activations_bytes", place),
-          .workspace_bytes = find_int(object, "workspace_bytes", place),
-          .state_bytes = find_int(object, "state_bytes", place),
-          .inputs_bytes = find_int(object, "inputs_bytes", place),
-          .peak_bytes = find_int(object, "peak_bytes", place),
-          .reserved_bytes = find_int(object, "reserved_bytes", place),
-          .resident_peak_bytes = find_int(object, "resident_peak_bytes", place),
-          .device_total_bytes = find_int(object, "device_total_bytes", place),
-          .over_context_bytes = find_int(object, "over_context_bytes", place),
-          .untracked_bytes = find_int(object, "untracked_bytes", place)};
+  return {.weights_bytes = find_whole(object, "weights_bytes", place),
+          .activations_bytes = find_whole(object, "activations_bytes", place),
+          .workspace_bytes = find_whole(object, "workspace_bytes", place),
+          .state_bytes = find_whole(object, "state_bytes", place),
+          .inputs_bytes = find_whole(object, "inputs_bytes", place),
+          .peak_bytes = find_whole(object, "peak_bytes", place),
+          .reserved_bytes = find_whole(object, "reserved_bytes", place),
+          .resident_peak_bytes = find_whole(object, "resident_peak_bytes", place),
+          .device_total_bytes = find_whole(object, "device_total_bytes", place),
+          .over_context_bytes = find_whole(object, "over_context_bytes", place),
+          .untracked_bytes = find_whole(object, "untracked_bytes", place)};
+}
+
+NumberRange range_of_metric(std::string_view metric) {
+  return metric == "accuracy" ? kShare : metric == "relative_l2" ? kNotNegative : kAnyNumber;
 }
 
 QualityRecord read_quality(const json& object, const std::string& place) {
   check_members(object, {"metric", "against", "value", "interval", "note"}, place);
-  QualityRecord quality{.metric = get_string(object, "metric", place),
-                        .against = get_string(object, "against", place),
-                        .value = find_double(object, "value", place),
+  const std::string metric = get_text(object, "metric", place);
+  QualityRecord quality{.metric = metric,
+                        .against = get_text(object, "against", place),
+                        .value = find_number(object, "value", place, range_of_metric(metric)),
                         .interval = {},
-                        .note = find_string(object, "note", place)};
+                        .note = find_text(object, "note", place)};
   if (object.contains("interval")) quality.interval = read_interval(object["interval"], "interval of " + place);
   return quality;
 }
@@ -136,18 +144,18 @@ PlannedNode read_node(const json& object, const std::string& place) {
   const json& cost = get_object(object, "cost", place);
   check_members(cost, {"bytes", "flops", "unit"}, "cost of " + place);
   PlannedNode node{.node = get_string(object, "node", place),
-                   .op = get_string(object, "op", place),
-                   .kernel = get_string(object, "kernel", place),
+                   .op = get_text(object, "op", place),
+                   .kernel = get_text(object, "kernel", place),
                    .implementation = get_string(object, "implementation", place),
-                   .compute_type = get_string(object, "compute_type", place),
-                   .cost_bytes = get_double(cost, "bytes", place),
-                   .cost_flops = get_double(cost, "flops", place),
-                   .cost_unit = get_string(cost, "unit", place),
-                   .parts = find_int(object, "parts", place).value_or(1),
+                   .compute_type = get_text(object, "compute_type", place),
+                   .cost_bytes = get_number(cost, "bytes", place, kNotNegative),
+                   .cost_flops = get_number(cost, "flops", place, kNotNegative),
+                   .cost_unit = get_one_of(cost, "unit", place, {"none", "vector", "matrix"}),
+                   .parts = find_whole(object, "parts", place, 2).value_or(1),
                    .rejections = {}};
   for (const json& rejection : get_array(object, "rejections", place)) {
     check_members(rejection, {"kernel", "reason"}, place);
-    node.rejections.push_back({get_string(rejection, "kernel", place), get_string(rejection, "reason", place)});
+    node.rejections.push_back({get_text(rejection, "kernel", place), get_text(rejection, "reason", place)});
   }
   return node;
 }
@@ -161,45 +169,50 @@ PlanRecord read_plan(const json& object, const std::string& place) {
   return plan;
 }
 
+/// Numbers that times are divided by or multiplied with.
+void check_request(const json& request, const std::string& place) {
+  for (const char* count :
+       {"images", "batch", "steps", "token_rows", "token_columns", "image_tokens", "width", "height", "bytes"})
+    (void)find_whole(request, count, place, 1);
+}
+
 Subject read_subject(const json& object, const std::string& place) {
   check_members(object, {"kind", "name", "request", "parameters"}, place);
   Subject subject;
-  const std::string kind = get_string(object, "kind", place);
-  if (kind != name_of(SubjectKind::kModel) && kind != name_of(SubjectKind::kKernel)) {
-    fail("the kind of {} is '{}'; 'model' or 'kernel' was expected", place, kind);
-  }
+  const std::string kind = get_one_of(object, "kind", place, {"model", "kernel"});
   subject.kind = kind == name_of(SubjectKind::kModel) ? SubjectKind::kModel : SubjectKind::kKernel;
-  subject.name = get_string(object, "name", place);
+  subject.name = get_text(object, "name", place);
   subject.request = get_object(object, "request", place);
-  subject.parameters = find_int(object, "parameters", place);
+  check_request(subject.request, "the request of " + place);
+  subject.parameters = find_whole(object, "parameters", place);
   return subject;
 }
 
 ProfileRecord read_profile(const json& object, const std::string& place) {
   check_members(object, {"time_ms", "floor_ms", "floor_of", "runs", "idle_share"}, place);
-  return {.time_ms = get_double_array(object, "time_ms", place),
-          .floor_ms = get_double_array(object, "floor_ms", place),
-          .floor_of = get_string_array(object, "floor_of", place),
-          .runs = get_int_array(object, "runs", place),
-          .idle_share = find_double(object, "idle_share", place)};
+  return {.time_ms = get_numbers(object, "time_ms", place, kNotNegative),
+          .floor_ms = get_numbers(object, "floor_ms", place, kNotNegative),
+          .floor_of = get_texts(object, "floor_of", place),
+          .runs = get_wholes(object, "runs", place, 1),
+          .idle_share = find_number(object, "idle_share", place, kShare)};
 }
 
 Result read_result(const json& object, const std::string& place) {
   check_members(object,
                 {"id", "name", "subject", "work_hash", "source", "configuration", "trials", "memory", "quality", "tags",
-                 "plan", "profile"},
+                 "plan", "profile", "unsettled", "same_as"},
                 place);
   Result result;
-  result.id = get_string(object, "id", place);
-  result.name = get_string(object, "name", place);
+  result.id = get_text(object, "id", place);
+  result.name = get_text(object, "name", place);
   result.subject = read_subject(get_object(object, "subject", place), "the subject of " + place);
-  const std::string stored_hash = get_string(object, "work_hash", place);
+  const std::string stored_hash = get_text(object, "work_hash", place);
   if (const std::string hash = work_hash(result.subject); stored_hash != hash) {
     fail("the work_hash of {} is '{}', but that of its subject is '{}'", place, stored_hash, hash);
   }
   const json& source = get_object(object, "source", place);
   check_members(source, {"name", "version"}, "the source of " + place);
-  result.source = {get_string(source, "name", place), get_string(source, "version", place)};
+  result.source = {get_text(source, "name", place), get_text(source, "version", place)};
   result.configuration =
       read_configuration(get_object(object, "configuration", place), "the configuration of " + place);
   for (const json& series : get_array(object, "trials", place)) {
@@ -209,8 +222,10 @@ Result read_result(const json& object, const std::string& place) {
   for (const json& quality : get_array(object, "quality", place)) {
     result.quality.push_back(read_quality(quality, fmt::format("quality {} of {}", result.quality.size(), place)));
   }
-  result.tags = get_string_array(object, "tags", place);
-  result.plan = find_string(object, "plan", place);
+  result.tags = get_texts(object, "tags", place);
+  result.plan = find_text(object, "plan", place);
+  result.unsettled = find_text(object, "unsettled", place);
+  result.same_as = find_text(object, "same_as", place);
   if (object.contains("profile"))
     result.profile = read_profile(get_object(object, "profile", place), "the profile of " + place);
   return result;
@@ -219,13 +234,14 @@ Result read_result(const json& object, const std::string& place) {
 }  // namespace
 
 ResultFile results_from_json(const json& json, std::string_view context) {
+  check_printable(json, context);
   // Before anything else: another version may look different in every other member.
-  if (const std::string schema = get_string(json, "schema", context); schema != kResultSchema) {
+  if (const std::string schema = get_text(json, "schema", context); schema != kResultSchema) {
     fail("{} has schema '{}'; this program reads '{}'", context, schema, kResultSchema);
   }
   check_members(json, {"schema", "created", "machine", "plans", "results"}, context);
   ResultFile file;
-  file.created = get_string(json, "created", context);
+  file.created = get_text(json, "created", context);
   file.machine = machine_from_json(get_object(json, "machine", context), fmt::format("the machine of {}", context));
   for (const auto& [id, plan] : get_object(json, "plans", context).items()) {
     file.plans[id] = read_plan(plan, fmt::format("plan '{}' of {}", id, context));
@@ -235,6 +251,8 @@ ResultFile results_from_json(const json& json, std::string_view context) {
   }
   try {
     check_results(file);
+    check_created(file.created);
+    for (Result& result : file.results) recompute_statistics(result);
   } catch (const Error& error) {
     fail("{} is inconsistent: {}", context, error.what());
   }

@@ -65,9 +65,11 @@ Trials some_trials(std::int64_t process) {
   for (int i = 0; i < 20; ++i) trials.wall_ms.push_back(10 + std::sin(i + 0.1 * static_cast<double>(process)));
   trials.warmup = 5;
   trials.process = process;
+  trials.round = process;
   trials.conditions = {.cpu_mhz = std::vector<double>(20, 2500.5),
                        .steal_ms = std::vector<double>(20, 10),
                        .preemptions = std::vector<std::int64_t>(20, 1),
+                       .waited_ms = std::vector<double>(20, 0.25),
                        .gpu_clock_mhz = std::vector<double>(20, 1980),
                        .gpu_memory_clock_mhz = std::vector<double>(20, 3201),
                        .gpu_power_w = std::vector<double>(20, 612.5),
@@ -107,6 +109,7 @@ ResultFile sample_file() {
                   {"accuracy", "test set", 0.9, Interval{0.88, 0.92}, std::nullopt},
                   psnr_record("baseline f32", std::nullopt)};
   full.tags = {"forced"};
+  full.unsettled = "its rounds disagree";
   full.plan = "p1";
   full.profile =
       ProfileRecord{.time_ms = {0.5}, .floor_ms = {0.4}, .floor_of = {"product"}, .runs = {28}, .idle_share = 0.25};
@@ -207,7 +210,7 @@ const std::vector<Fault> kSchemaFaults = {
     {"null", [](json& d) { d["results"][0]["quality"][0]["value"] = nullptr; }, "value"},
     {"kind", [](json& d) { d["results"][0]["subject"]["kind"] = "song"; }, "song"},
     {"request", [](json& d) { d["results"][0]["subject"]["request"] = 3; }, "request"},
-    {"unit", [](json& d) { d["results"][0]["trials"][0]["unit"] = "s"; }, "'s'"},
+    {"unit", [](json& d) { d["results"][0]["trials"][0]["unit"] = "s"; }, "\"s\""},
     {"no_trials", [](json& d) { d["results"][0]["trials"][0]["time"] = json::array(); }, "no trials"},
     {"text_time", [](json& d) { d["results"][0]["trials"][0]["time"][3] = "fast"; }, "\"time\"[3]"},
     {"half_interval", [](json& d) { d["results"][0]["trials"][0]["statistics"].erase("ci_high_ms"); }, "ci_high_ms"},
@@ -245,6 +248,9 @@ TEST(ResultFile, RefusesWhatDoesNotFitTogether) {
   EXPECT_THAT(fault([](ResultFile& f) { f.results[0].plan = "p9"; }), HasSubstr("p9"));
   EXPECT_THAT(fault([](ResultFile& f) { f.results[0].trials[1].what = "step"; }), HasSubstr("two series of 'step'"));
   EXPECT_THAT(fault([](ResultFile& f) { f.results[0].trials[0].process.pop_back(); }), HasSubstr("39 process numbers"));
+  EXPECT_THAT(fault([](ResultFile& f) { f.results[0].trials[0].round.pop_back(); }), HasSubstr("39 round numbers"));
+  EXPECT_THAT(fault([](ResultFile& f) { f.results[0].same_as = "dit/fast"; }), HasSubstr("no other result"));
+  EXPECT_THAT(fault([](ResultFile& f) { f.results[0].same_as = "dit/slow"; }), HasSubstr("'dit/slow'"));
   EXPECT_THAT(fault([](ResultFile& f) { f.results[0].trials[0].statistics.n = 3; }), HasSubstr("statistics of 3"));
   EXPECT_THAT(fault([](ResultFile& f) { f.results[0].configuration.declined.clear(); }), HasSubstr("'bf16'"));
   EXPECT_THAT(fault([](ResultFile& f) { f.results[0].quality[2].note.reset(); }), HasSubstr("psnr_db"));

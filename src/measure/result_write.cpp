@@ -47,6 +47,7 @@ json conditions_json(const Conditions& conditions) {
   set_column("cpu_mhz", conditions.cpu_mhz);
   set_column("steal_ms", conditions.steal_ms);
   set_column("preemptions", conditions.preemptions);
+  set_column("waited_ms", conditions.waited_ms);
   set_column("gpu_clock_mhz", conditions.gpu_clock_mhz);
   set_column("gpu_memory_clock_mhz", conditions.gpu_memory_clock_mhz);
   set_column("gpu_power_w", conditions.gpu_power_w);
@@ -59,6 +60,7 @@ json series_json(const TrialSeries& series) {
                  {"process", series.process},   {"time", series.time_ms},
                  {"warmup", series.warmup},     {"warmup_stable", series.warmup_stable},
                  {"complete", series.complete}, {"statistics", statistics_json(series.statistics)}};
+  if (!series.round.empty()) object["round"] = series.round;
   if (!series.conditions.empty()) object["conditions"] = conditions_json(series.conditions);
   return object;
 }
@@ -153,6 +155,8 @@ json result_json(const Result& result) {
   if (result.memory) object["memory"] = memory_json(*result.memory);
   for (const QualityRecord& quality : result.quality) object["quality"].push_back(quality_json(quality));
   set_if(object, "plan", result.plan);
+  set_if(object, "unsettled", result.unsettled);
+  set_if(object, "same_as", result.same_as);
   if (result.profile) object["profile"] = profile_json(*result.profile);
   return object;
 }

@@ -3,16 +3,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/file_lock.hpp"
 #include "measure/fingerprint.hpp"
 #include "measure/table.hpp"
 
 namespace headroom {
 namespace {
 
-const Result* find_cell(const ResultFile& file, const std::string& id) {
+Result* find_cell(ResultFile& file, const std::string& id) {
   const auto found = std::ranges::find(file.results, id, &Result::id);
   return found == file.results.end() ? nullptr : &*found;
 }
@@ -23,33 +25,134 @@ double work_of(const SweepCell& cell) {
   return side * side * static_cast<double>(cell.batch) * static_cast<double>(std::max<std::int64_t>(25, cell.steps));
 }
 
-std::string revision_of(const ResultFile& file) {
-  return file.machine.build ? file.machine.build->git_revision : "unknown";
+std::string revision_of(const Machine& machine) { return machine.build ? machine.build->git_revision : "unknown"; }
+
+std::vector<std::string> differences_of(const ResultFile& file, const Machine& machine) {
+  std::vector<std::string> differences = machine_differences(file.machine, machine);
+  if (revision_of(file.machine) != revision_of(machine))
+    differences.push_back(fmt::format("revision: {} against {}", revision_of(file.machine), revision_of(machine)));
+  return differences;
 }
 
-void check_same_machine(const ResultFile& file, const ResultFile& cell, const std::filesystem::path& path) {
-  std::vector<std::string> differences = machine_differences(file.machine, cell.machine);
-  if (revision_of(file) != revision_of(cell))
-    differences.push_back(fmt::format("revision: {} against {}", revision_of(file), revision_of(cell)));
-  if (!differences.empty())
-    fail("{} was begun elsewhere, and one sweep should not mix machines or builds (--force goes on all the same): {}",
-         path.string(), fmt::join(differences, "; "));
+/// A cell that was asked for other switches under this id; those of a preset that are for another device may be
+/// missing.
+bool is_of_switches(const Result& cell, const std::vector<std::string>& switches) {
+  const std::vector<std::string>& asked = cell.configuration.asked;
+  return asked.empty() == switches.empty() && std::ranges::all_of(asked, [&](const std::string& name) {
+           return std::ranges::find(switches, name) != switches.end();
+         });
+}
+
+bool is_out_of_memory(const Result& result) {
+  return result.trials.empty() && std::ranges::find(result.tags, kOutOfMemoryTag) != result.tags.end();
+}
+
+/// Why a cell that is there must be measured again; nothing where it is kept.
+std::string why_again(const Result& cell, const SweepTask& task) {
+  if (is_out_of_memory(cell)) return {};
+  const auto steps = std::ranges::find(cell.trials, "step", &TrialSeries::what);
+  if (steps == cell.trials.end() || std::ranges::find(cell.trials, "image", &TrialSeries::what) == cell.trials.end())
+    return "it has no times of steps and images";
+  const auto trials = std::ssize(steps->time_ms);
+  const auto processes = std::ssize(std::set(steps->process.begin(), steps->process.end()));
+  if (processes < task.processes)
+    return fmt::format("it was measured in {} of {} processes", processes, task.processes);
+  if (trials < task.trials * processes) return fmt::format("it has {} of {} steps", trials, task.trials * processes);
+  return {};
 }
 
 void add_cell(ResultFile& file, ResultFile cell, const std::string& id) {
   HR_CHECK_EQ(cell.results.size(), std::size_t{1});
   file.created = cell.created;
   file.plans.merge(cell.plans);
-  file.results.push_back(std::move(cell.results.front()));
-  file.results.back().id = id;
+  cell.results.front().id = id;
+  if (Result* const before = find_cell(file, id))
+    *before = std::move(cell.results.front());
+  else
+    file.results.push_back(std::move(cell.results.front()));
 }
+
+/// A sweep's file and what is left to do. Nobody else may write to the file meanwhile.
+class Sweep {
+ public:
+  Sweep(const std::filesystem::path& path, const SweepTask& task, const SweepCalls& calls)
+      : path_(path), task_(task), calls_(calls), lock_(path) {
+    if (std::filesystem::exists(path)) file_ = read_results(path);
+    if (file_) (void)check_machine(task.machine);
+    for (const SweepCell& cell : task.cells)
+      if (!is_kept(cell)) {
+        left_.push_back(&cell);
+        work_ += work_of(cell);
+      }
+  }
+
+  ResultFile finish() {
+    double done = 0;
+    for (const SweepCell* cell : left_) {
+      const std::size_t number = static_cast<std::size_t>(cell - task_.cells.data()) + 1;
+      if (calls_.on_progress) calls_.on_progress({cell, number, task_.cells.size(), done / work_});
+      measure(*cell);
+      done += work_of(*cell);
+    }
+    if (calls_.on_progress) calls_.on_progress({nullptr, task_.cells.size(), task_.cells.size(), 1});
+    HR_CHECK(file_.has_value());
+    return std::move(*file_);
+  }
+
+ private:
+  bool is_kept(const SweepCell& cell) {
+    const std::string id = cell_id(task_, cell);
+    const Result* const found = file_ ? find_cell(*file_, id) : nullptr;
+    if (found == nullptr) return false;
+    const auto [asked, switches] = calls_.work(cell);
+    const Subject& there = found->subject;
+    if (there.name != asked.name || there.request != asked.request)
+      fail("'{}' in {} is of other work than that cell of this sweep, {} {} and not {} {}; write to another file", id,
+           path_.string(), there.name, there.request.dump(), asked.name, asked.request.dump());
+    if (!is_out_of_memory(*found) && !is_of_switches(*found, switches))
+      fail("'{}' in {} is of other switches than that cell of this sweep, '{}' and not '{}'; write to another file", id,
+           path_.string(), fmt::join(found->configuration.asked, ","), fmt::join(switches, ","));
+    const std::string why = why_again(*found, task_);
+    if (!why.empty() && calls_.on_again) calls_.on_again(id, why);
+    return why.empty();
+  }
+
+  /// Whether the file is of this machine. One that is not is refused unless that is forced.
+  bool check_machine(const Machine& machine) const {
+    const std::vector<std::string> differences = differences_of(*file_, machine);
+    if (!differences.empty() && !task_.force)
+      fail("{} was begun elsewhere, and one sweep should not mix machines or builds (--force goes on all the same): {}",
+           path_.string(), fmt::join(differences, "; "));
+    return differences.empty();
+  }
+
+  void measure(const SweepCell& cell) {
+    ResultFile measured = calls_.run(cell);
+    if (!file_)
+      file_ = ResultFile{.created = measured.created, .machine = measured.machine, .plans = {}, .results = {}};
+    else if (!check_machine(measured.machine))
+      measured.results.front().tags.emplace_back(kOtherMachineTag);
+    add_cell(*file_, std::move(measured), cell_id(task_, cell));
+    write_results(path_, *file_);
+  }
+
+  const std::filesystem::path& path_;
+  const SweepTask& task_;
+  const SweepCalls& calls_;
+  FileLock lock_;
+  std::optional<ResultFile> file_;
+  std::vector<const SweepCell*> left_;
+  double work_ = 0;
+};
 
 }  // namespace
 
-std::string cell_id(const std::string& model, const SweepCell& cell) {
-  return fmt::format("{} {}, {}, {}, batch {}", model, cell.switches,
-                     cell.resolution == 0 ? "own size" : fmt::format("{}x{}", cell.resolution, cell.resolution),
-                     cell.steps == 0 ? "own steps" : fmt::format("{} steps", cell.steps), cell.batch);
+std::string cell_id(const SweepTask& task, const SweepCell& cell) {
+  std::string id =
+      fmt::format("{} {}, {}, {}, batch {}", task.model, cell.switches,
+                  cell.resolution == 0 ? "own size" : fmt::format("{}x{}", cell.resolution, cell.resolution),
+                  cell.steps == 0 ? "own steps" : fmt::format("{} steps", cell.steps), cell.batch);
+  return task.setting.empty() ? id : fmt::format("{}, {}", id, task.setting);
 }
 
 std::vector<SweepCell> list_cells(const SweepGrid& grid) {
@@ -65,44 +168,23 @@ std::vector<SweepCell> list_cells(const SweepGrid& grid) {
   return cells;
 }
 
-ResultFile sweep(const std::filesystem::path& path, const std::string& model, const std::vector<SweepCell>& cells,
-                 const CellRun& run, bool force, const std::function<void(const SweepProgress&)>& on_progress) {
-  std::optional<ResultFile> file;
-  if (std::filesystem::exists(path)) file = read_results(path);
-  double work = 0, done = 0;
-  for (const SweepCell& cell : cells)
-    if (!file || find_cell(*file, cell_id(model, cell)) == nullptr) work += work_of(cell);
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    const std::string id = cell_id(model, cells[i]);
-    if (file && find_cell(*file, id) != nullptr) continue;
-    if (on_progress) on_progress({&cells[i], i + 1, cells.size(), done / work});
-    ResultFile measured = run(cells[i]);
-    if (!file)
-      file = ResultFile{.created = measured.created, .machine = measured.machine, .plans = {}, .results = {}};
-    else if (!force)
-      check_same_machine(*file, measured, path);
-    add_cell(*file, std::move(measured), id);
-    write_results(path, *file);
-    done += work_of(cells[i]);
-  }
-  if (on_progress) on_progress({nullptr, cells.size(), cells.size(), 1});
-  HR_CHECK(file.has_value());
-  return std::move(*file);
+ResultFile sweep(const std::filesystem::path& path, const SweepTask& task, const SweepCalls& calls) {
+  return Sweep(path, task, calls).finish();
 }
 
-std::string to_sweep_table(const ResultFile& file, const std::string& model, const std::vector<SweepCell>& cells) {
+std::string to_sweep_table(const ResultFile& file, const SweepTask& task) {
   Table table;
   table.add_column("switches", Align::kLeft);
   for (const char* header :
        {"pixels", "steps", "batch", "a step", "95% interval", "an image", "images/s", "peak memory"})
     table.add_column(header);
-  for (const SweepCell& cell : cells) {
-    const Result* result = find_cell(file, cell_id(model, cell));
-    if (result == nullptr) continue;
+  for (const SweepCell& cell : task.cells) {
+    const auto result = std::ranges::find(file.results, cell_id(task, cell), &Result::id);
+    if (result == file.results.end()) continue;
     std::vector<std::string> cells_of_row = {
         cell.switches, cell.resolution == 0 ? "own" : fmt::format("{}", cell.resolution),
         cell.steps == 0 ? "own" : fmt::format("{}", cell.steps), fmt::format("{}", cell.batch)};
-    if (result->trials.empty()) {
+    if (is_out_of_memory(*result)) {
       cells_of_row.insert(cells_of_row.end(), {"out of memory", "-", "-", "-", "-"});
     } else {
       const Summary& step = series_of(*result, "step").statistics;

@@ -14,6 +14,8 @@ namespace headroom {
 
 /// Tag of a cell that needed more memory than there is; its result has no trials.
 inline constexpr std::string_view kOutOfMemoryTag = "out_of_memory";
+/// Tag of a cell that was measured on another machine, or at another revision, than its file names.
+inline constexpr std::string_view kOtherMachineTag = "other_machine";
 
 /// One cell of a sweep.
 struct SweepCell {
@@ -23,8 +25,6 @@ struct SweepCell {
   std::int64_t batch = 1;
   friend bool operator==(const SweepCell&, const SweepCell&) = default;
 };
-/// Names a cell in a file: "flux-dev lossless, 512x512, 28 steps, batch 2".
-[[nodiscard]] std::string cell_id(const std::string& model, const SweepCell& cell);
 
 /// What is swept: every combination.
 struct SweepGrid {
@@ -44,18 +44,46 @@ struct SweepProgress {
   double work_done = 0;  ///< share of the work of the cells that were not there, 0 to 1; large cells count more
 };
 
-/// Measures one cell: a file of one result, without trials and with kOutOfMemoryTag where it does not fit.
-using CellRun = std::function<ResultFile(const SweepCell&)>;
+/// What is measured, and how often.
+struct SweepTask {
+  std::string model;
+  std::vector<SweepCell> cells;
+  /// How all cells are run, where that is not left to the machine: "2 threads, bf16 baseline". Cells that are run in
+  /// another way have other ids.
+  std::string setting = {};
+  std::int64_t trials = 1;     ///< steps to time in each process of a cell; a cell that has fewer is measured again
+  std::int64_t processes = 1;  ///< the same of processes
+  Machine machine = {};        ///< this one
+  bool force = false;          ///< go on with a file that another machine, build or revision has begun
+};
+/// Names a cell in a file: "flux-dev lossless, 512x512, 28 steps, batch 2".
+[[nodiscard]] std::string cell_id(const SweepTask& task, const SweepCell& cell);
 
-/// Measures the cells that `path` does not hold yet and adds each as soon as it is done; the file is replaced whole, so
-/// it is valid at any moment and a sweep that is killed goes on where it was. Results that are there are kept. Throws
-/// Error where the file was written on another machine or by another build or revision and `force` is not set, and what
-/// `run` throws.
-ResultFile sweep(const std::filesystem::path& path, const std::string& model, const std::vector<SweepCell>& cells,
-                 const CellRun& run, bool force, const std::function<void(const SweepProgress&)>& on_progress = {});
+/// What the result of a cell must be of: the work, and these switches, of which a preset's may be left out that are for
+/// another device.
+struct CellWork {
+  Subject subject;
+  std::vector<std::string> switches;
+};
+
+/// What the sweep asks of its caller.
+struct SweepCalls {
+  /// Measures one cell: a file of one result, without trials and with kOutOfMemoryTag where it does not fit.
+  std::function<ResultFile(const SweepCell&)> run;
+  std::function<CellWork(const SweepCell&)> work;
+  std::function<void(const SweepProgress&)> on_progress = {};
+  /// Told of a cell that is there and measured again, and why.
+  std::function<void(const std::string& id, const std::string& why)> on_again = {};
+};
+
+/// Measures the cells that `path` does not hold yet, or not often enough, and adds each as soon as it is done; the file
+/// is replaced whole, so it is valid at any moment and a sweep that is killed goes on where it was. Results that are
+/// there are kept. Throws Error where another sweep is at work on the file, where it was written on another machine or
+/// by another build or revision and `force` is not set, where what it has under the id of a cell is of other work, and
+/// what `run` throws. With `force` a cell that is measured elsewhere than the file was begun has kOtherMachineTag.
+ResultFile sweep(const std::filesystem::path& path, const SweepTask& task, const SweepCalls& calls);
 
 /// A line for each of the cells: time of a step and an image, memory, or that it ran out of it.
-[[nodiscard]] std::string to_sweep_table(const ResultFile& file, const std::string& model,
-                                         const std::vector<SweepCell>& cells);
+[[nodiscard]] std::string to_sweep_table(const ResultFile& file, const SweepTask& task);
 
 }  // namespace headroom

@@ -30,36 +30,79 @@ class Sweep : public testing::Test {
     ++measured_;
     ResultFile file;
     file.created = "2026-01-01T00:00:00Z";
-    file.machine.cpu = cpu_;
+    file.machine = machine();
     Result result{
         .id = "a",
         .name = cell.switches,
-        .subject = {.kind = SubjectKind::kModel, .name = "m", .request = {{"steps", cell.steps}}},
-        .source = {},
+        .subject = work(cell),
+        .source = {.name = "headroom", .version = "1"},
         .configuration =
-            {.device = "cpu", .asked = {}, .applied = {}, .declined = {}, .threads = {}, .baseline_dtype = {}},
+            {.device = "cpu", .asked = {}, .applied = {}, .declined = {}, .threads = threads_, .baseline_dtype = {}},
         .trials = {},
         .memory = {},
         .quality = {},
         .tags = {},
         .plan = {}};
     const auto ms = static_cast<double>(cell.resolution);
+    if (cell.switches != "baseline") result.configuration.asked = result.configuration.applied = {cell.switches};
     if (cell.resolution > 1000)
       result.tags.emplace_back(kOutOfMemoryTag);
     else
-      result.trials = {make_series("step", Trials{.wall_ms = {ms, ms}}), make_series("image", Trials{.wall_ms = {ms}})};
+      result.trials = {steps(ms), make_series("image", Trials{.wall_ms = {ms}})};
     file.results.push_back(std::move(result));
     return file;
   }
-  ResultFile sweep_all(bool force = false) {
-    return sweep(
-        path(), "m", cells_, [this](const SweepCell& cell) { return measure(cell); }, force);
+  [[nodiscard]] TrialSeries steps(double ms) const {
+    std::vector<Trials> processes;
+    for (std::int64_t process = 0; process < processes_; ++process)
+      processes.push_back({.wall_ms = std::vector<double>(static_cast<std::size_t>(trials_), ms), .process = process});
+    return make_series("step", processes);
   }
+  static std::vector<std::string> switches(const SweepCell& cell) {
+    if (cell.switches == "baseline") return {};
+    return {cell.switches, "graph"};
+  }
+  static Subject work(const SweepCell& cell) {
+    return {.kind = SubjectKind::kModel,
+            .name = "m",
+            .request = {{"images", cell.batch}, {"steps", cell.steps}, {"token_rows", cell.resolution / 16}}};
+  }
+  [[nodiscard]] Machine machine() const {
+    Machine machine;
+    machine.cpu = cpu_;
+    machine.logical_cores = machine.allowed_cores = 2;
+    machine.os = "an OS";
+    machine.kernel = "a kernel";
+    return machine;
+  }
+  [[nodiscard]] SweepTask task(bool force = false) const {
+    return {.model = "m",
+            .cells = cells_,
+            .setting = setting_,
+            .trials = trials_,
+            .processes = processes_,
+            .machine = machine(),
+            .force = force};
+  }
+  SweepCalls calls() {
+    return {.run = [this](const SweepCell& cell) { return measure(cell); },
+            .work =
+                [](const SweepCell& cell) {
+                  return CellWork{work(cell), switches(cell)};
+                },
+            .on_again = [this](const std::string& id, const std::string& why) { again_.push_back(id + ": " + why); }};
+  }
+  ResultFile sweep_all(bool force = false) { return sweep(path(), task(force), calls()); }
 
   std::vector<SweepCell> cells_ = list_cells(
       {.switches = {"baseline", "fast"}, .resolutions = {512, 2048, 256}, .steps = {4, 28}, .batches = {1, 2}});
   std::string cpu_ = "Xeon";
+  std::string setting_;
+  std::int64_t threads_ = 2;
+  std::int64_t trials_ = 2;
+  std::int64_t processes_ = 1;
   int measured_ = 0;
+  std::vector<std::string> again_;
 
  private:
   TempFolder folder_;
@@ -79,7 +122,7 @@ TEST_F(Sweep, GoesOnAfterACellThatDoesNotFit) {
   int without_memory = 0;
   for (const Result& result : file.results) without_memory += result.trials.empty() ? 1 : 0;
   EXPECT_EQ(without_memory, 8);
-  const std::string table = to_sweep_table(file, "m", cells_);
+  const std::string table = to_sweep_table(file, task());
   EXPECT_THAT(table, HasSubstr("out of memory"));
   EXPECT_THAT(table, HasSubstr("512 ms"));
 }
@@ -105,7 +148,9 @@ TEST_F(Sweep, KeepsWhatIsDoneWhereACellFails) {
     if (left-- == 0) fail("the device is lost");
     return measure(cell);
   };
-  EXPECT_THROW((void)sweep(path(), "m", cells_, failing, false), Error);
+  SweepCalls with_fault = calls();
+  with_fault.run = failing;
+  EXPECT_THROW((void)sweep(path(), task(), with_fault), Error);
   EXPECT_EQ(read_results(path()).results.size(), 3U);
 }
 
@@ -122,17 +167,91 @@ TEST_F(Sweep, RefusesToMixMachines) {
     EXPECT_THAT(error.what(), HasSubstr("CPU: Xeon against EPYC"));
   }
   EXPECT_EQ(read_results(path()).results.size(), 5U);
-  EXPECT_EQ(sweep_all(true).results.size(), 24U);
+  const ResultFile mixed = sweep_all(true);
+  EXPECT_EQ(mixed.results.size(), 24U);
+  EXPECT_EQ(std::ranges::count_if(mixed.results,
+                                  [](const Result& result) {
+                                    return std::ranges::find(result.tags, kOtherMachineTag) != result.tags.end();
+                                  }),
+            19);
+}
+
+TEST_F(Sweep, RefusesAnotherMachineAlsoWhereNothingIsLeftToMeasure) {
+  (void)sweep_all();
+  cpu_ = "EPYC";
+  EXPECT_THAT(error_of([&] { (void)sweep_all(); }), HasSubstr("CPU: Xeon against EPYC"));
+  EXPECT_EQ(measured_, 24);
+}
+
+TEST_F(Sweep, MeasuresCellsAgainThatHaveFewerTrialsOrProcesses) {
+  cells_.resize(2);
+  (void)sweep_all();
+  trials_ = 10;
+  EXPECT_EQ(sweep_all().results[0].trials[0].time_ms.size(), 10U);
+  EXPECT_EQ(measured_, 4);
+  EXPECT_THAT(again_, testing::ElementsAre("m baseline, 256x256, 4 steps, batch 1: it has 2 of 10 steps",
+                                           "m fast, 256x256, 4 steps, batch 1: it has 2 of 10 steps"));
+  processes_ = 3;
+  EXPECT_EQ(sweep_all().results.size(), 2U);
+  EXPECT_EQ(measured_, 6);
+  EXPECT_THAT(again_.back(), HasSubstr("it was measured in 1 of 3 processes"));
+  trials_ = 5;
+  processes_ = 1;
+  EXPECT_EQ(sweep_all().results[1].trials[0].time_ms.size(), 30U) << "more than was asked for is kept";
+  EXPECT_EQ(measured_, 6);
+}
+
+TEST_F(Sweep, KeepsApartCellsThatAreRunInOtherWays) {
+  cells_.resize(1);
+  (void)sweep_all();
+  setting_ = "4 threads";
+  EXPECT_EQ(cell_id(task(), cells_[0]), "m baseline, 256x256, 4 steps, batch 1, 4 threads");
+  threads_ = 4;
+  EXPECT_EQ(sweep_all().results.size(), 2U);
+  EXPECT_EQ(measured_, 2);
+}
+
+TEST_F(Sweep, RefusesACellOfOtherWork) {
+  cells_.resize(1);
+  ResultFile file = sweep_all();
+  file.results[0].subject.request["steps"] = 1;
+  write_results(path(), file);
+  EXPECT_THAT(error_of([&] { (void)sweep_all(); }),
+              testing::AllOf(HasSubstr("'m baseline, 256x256, 4 steps, batch 1'"), HasSubstr("is of other work")));
+  file.results[0].subject = work(cells_[0]);
+  file.results[0].configuration.asked = file.results[0].configuration.applied = {"fast"};
+  write_results(path(), file);
+  EXPECT_THAT(error_of([&] { (void)sweep_all(); }), HasSubstr("is of other switches"));
+}
+
+TEST_F(Sweep, MeasuresACellAgainThatHasNoTimesAndDoesNotSayWhy) {
+  cells_.resize(1);
+  ResultFile file = sweep_all();
+  file.results[0].trials.clear();
+  write_results(path(), file);
+  EXPECT_EQ(sweep_all().results[0].trials.size(), 2U);
+}
+
+TEST_F(Sweep, TwoIntoOneFileLoseNothing) {
+  std::string second;
+  SweepCalls nested = calls();
+  nested.run = [&](const SweepCell& cell) {
+    if (second.empty()) second = error_of([&] { (void)sweep_all(); });
+    return measure(cell);
+  };
+  EXPECT_EQ(sweep(path(), task(), nested).results.size(), 24U);
+  EXPECT_THAT(second, HasSubstr("another process is writing to"));
+  EXPECT_EQ(measured_, 24) << "the second measured nothing";
 }
 
 TEST_F(Sweep, TellsHowMuchWorkIsDone) {
   std::vector<double> shares;
-  (void)sweep(
-      path(), "m", cells_, [this](const SweepCell& cell) { return measure(cell); }, false,
-      [&](const SweepProgress& progress) {
-        EXPECT_EQ(progress.cells, 24U);
-        shares.push_back(progress.work_done);
-      });
+  SweepCalls told = calls();
+  told.on_progress = [&](const SweepProgress& progress) {
+    EXPECT_EQ(progress.cells, 24U);
+    shares.push_back(progress.work_done);
+  };
+  (void)sweep(path(), task(), told);
   ASSERT_EQ(shares.size(), 25U);
   EXPECT_EQ(shares.front(), 0);
   EXPECT_EQ(shares.back(), 1);

@@ -35,7 +35,8 @@ std::string card(std::string_view name, std::string_view value, std::string_view
 const RungView* fastest_of(const LadderView& ladder) {
   const RungView* best = &ladder.baseline;
   for (const RungView* rung : ladder.all())
-    if (!rung->measurement->is_peer && rung->measurement->time().median_ms < best->measurement->time().median_ms)
+    if (!rung->measurement->is_peer && !rung->is_unsettled() && !rung->measurement->result->same_as &&
+        rung->measurement->time().median_ms < best->measurement->time().median_ms)
       best = rung;
   return best;
 }
@@ -77,10 +78,11 @@ std::string key_figures(const LadderView& ladder) {
   else
     cards += card("Quality lost", "not known", "the results say nothing of it");
   return fmt::format(
-      "<section class=\"figures\">\n<h3>{}</h3>\n<p class=\"subtitle\">{}. The fastest configuration: "
-      "<strong>{}</strong>.</p>\n"
+      "<section class=\"figures\">\n<h3>{}</h3>\n<p class=\"subtitle\">{}. The fastest configuration "
+      "of the run of {} at revision {}: <strong>{}</strong>.</p>\n"
       "<dl class=\"cards\">\n{}</dl>\n</section>\n",
-      escape_html(ladder.scenario->work), escape_html(ladder.scenario->hardware), name_html(m.label), cards);
+      escape_html(ladder.scenario->work), escape_html(ladder.scenario->hardware), escape_html(m.file->created),
+      escape_html(m.revision()), name_html(m.label), cards);
 }
 
 // ---- what to deploy
@@ -121,6 +123,9 @@ std::string recommendation_html(const Recommendation& r, const Dataset& dataset,
   if (!r.beyond_limit.empty())
     html +=
         fmt::format("<p>Beyond the limit: {}.</p>\n", name_html(fmt::format("{}", fmt::join(r.beyond_limit, ", "))));
+  if (!r.unsettled.empty())
+    html += fmt::format("<p>Not considered, because their times are unsettled: {}.</p>\n",
+                        name_html(fmt::format("{}", fmt::join(r.unsettled, ", "))));
   if (!r.unknown.empty())
     html += fmt::format("<p>Not considered, because nobody measured their quality: {}.</p>\n",
                         name_html(fmt::format("{}", fmt::join(r.unknown, ", "))));
@@ -146,14 +151,16 @@ std::string adoption_html(const LadderView& ladder) {
   for (const RungView& rung : ladder.cumulative) {
     const auto single = std::ranges::find(ladder.singles, rung.added, &RungView::added);
     const auto factor = [](const RungView& of, const std::optional<Estimate>& estimate) {
-      return of.is_declined() ? "declined" : factor_text(estimate);
+      return of.is_declined() ? "declined" : of.is_unsettled() ? "unsettled" : factor_text(estimate);
     };
     rows += fmt::format(
         "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td></tr>\n",
         name_html(fmt::format("{}", fmt::join(rung.added, " + "))),
         single == ladder.singles.end() ? "not measured alone" : factor(*single, single->on_baseline),
         factor(rung, rung.on_previous),
-        rung.is_declined() ? "leave out: it does nothing here" : verdict_text(verdict_of(rung.on_previous)));
+        rung.is_declined()    ? "leave out: it does nothing here"
+        : rung.is_unsettled() ? "measure again: it is unsettled"
+                              : verdict_text(verdict_of(rung.on_previous)));
   }
   return fmt::format(
       "<h4>In what order to adopt the switches: {}</h4>\n<p class=\"subtitle\">In the order in which they were added "
@@ -172,9 +179,7 @@ std::string deployment(const Dataset& dataset, const std::vector<LadderView>& la
   for (const LadderView& ladder : ladders)
     if (ladder.cumulative.size() >= 2) html += adoption_html(ladder);
   if (all.empty())
-    html +=
-        "<p>Nothing can be said: no model was measured both without any switch and with one, on the same machine and "
-        "the same work.</p>\n";
+    html += "<p>Nothing can be said: no model was measured both without any switch and with one, in one run.</p>\n";
   html +=
       "<p class=\"subtitle\">Quality lost is, where it was judged, the drop in accuracy below the baseline; else the "
       "relative L2 error of the "
@@ -227,6 +232,16 @@ std::string left_out_html(const std::vector<LeftOut>& left_out) {
                      items);
 }
 
+std::string files_left_out_html(const std::vector<std::string>& reasons) {
+  if (reasons.empty()) return {};
+  std::string items;
+  for (const std::string& reason : reasons) items += fmt::format("<li>{}</li>\n", name_html(reason));
+  return fmt::format(
+      "<section id=\"files-left-out\">\n<h2>Files left out</h2>\n<p>They are not among the results above, because they "
+      "cannot be read as what they should be:</p>\n<ul>\n{}</ul>\n</section>\n",
+      items);
+}
+
 std::string header(const Dataset& dataset) {
   std::set<std::string> dates;
   for (const auto& [path, file] : dataset.files()) dates.insert(file.created);
@@ -247,14 +262,12 @@ std::string make_dashboard(const Dataset& dataset, const ChartSet& set, const Re
   const std::vector<LadderView> ladders = ladders_of(dataset);
   std::string body = header(dataset) + "<main>\n<section id=\"key-figures\">\n<h2>Key figures</h2>\n";
   for (const LadderView& ladder : ladders) body += key_figures(ladder);
-  if (ladders.empty())
-    body +=
-        "<p>None: no model was measured both without any switch and with one, on the same machine and the same "
-        "work.</p>\n";
+  if (ladders.empty()) body += "<p>None: no model was measured both without any switch and with one, in one run.</p>\n";
   body += "</section>\n<section id=\"charts\">\n<h2>Charts</h2>\n";
   for (const Chart& chart : set.charts) body += chart_figure(chart, 3);
   if (set.charts.empty()) body += "<p>None can be drawn from these results.</p>\n";
-  body += left_out_html(set.left_out) + "</section>\n" + measurement_table(dataset) + machines(dataset) +
+  body += left_out_html(set.left_out) + "</section>\n" + measurement_table(dataset) +
+          files_left_out_html(dataset.left_out()) + machines(dataset) +
           deployment(dataset, ladders, options.max_quality_loss) + "</main>";
   return make_page("Performance", body);
 }

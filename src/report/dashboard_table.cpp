@@ -38,6 +38,12 @@ std::string quality_text(const Result& result) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+/// The program, its version, and the revision where that says more.
+std::string source_of(const Measurement& m) {
+  const std::string program = fmt::format("{} {}", m.result->source.name, m.result->source.version);
+  return m.is_peer ? program : fmt::format("{} at {}", program, m.revision());
+}
+
 /// The factor of each measurement that is on a ladder.
 std::map<const Measurement*, std::optional<Estimate>> factors_of(const Dataset& dataset) {
   std::map<const Measurement*, std::optional<Estimate>> factors;
@@ -60,7 +66,7 @@ std::string row_of(const Measurement& m, const Scenario& scenario, const std::op
   } else {
     row += cell("not timed") + cell("none") + cell("");
   }
-  row += factor ? cell(label_factor(factor->value), factor->value) : cell("");
+  row += result.unsettled ? cell("unsettled") : factor ? cell(label_factor(factor->value), factor->value) : cell("");
   const std::optional<MemoryReport>& memory = result.memory;
   row += memory && memory->peak_bytes
              ? cell(label_bytes(static_cast<double>(*memory->peak_bytes)), static_cast<double>(*memory->peak_bytes))
@@ -73,8 +79,7 @@ std::string row_of(const Measurement& m, const Scenario& scenario, const std::op
       "aria-expanded=\"false\">{0}<span "
       "class=\"unseen\"> raw trials of {2}</span></button></td>",
       trials, index, escape_html(m.label));
-  return row + cell(scenario.work) + cell(scenario.hardware) +
-         cell(fmt::format("{} {}", result.source.name, result.source.version)) + cell(m.file->created) + "</tr>\n";
+  return row + cell(scenario.work) + cell(scenario.hardware) + cell(source_of(m)) + cell(m.file->created) + "</tr>\n";
 }
 
 json trials_of(const Measurement& m) {

@@ -3,34 +3,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <ranges>
 #include <set>
 
 #include "base/error.hpp"
 #include "measure/hardware.hpp"
+#include "measure/history.hpp"
+#include "measure/ladder_rounds.hpp"
+#include "measure/result_folder.hpp"
 
 namespace headroom {
 namespace {
-
-namespace fs = std::filesystem;
-
-std::vector<fs::path> list_files(std::span<const fs::path> paths) {
-  std::vector<fs::path> files;
-  for (const fs::path& path : paths) {
-    std::error_code error;
-    if (!fs::is_directory(path, error)) {
-      files.push_back(path);
-      continue;
-    }
-    std::vector<fs::path> found;
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path, error))
-      if (entry.is_regular_file() && entry.path().extension() == ".json") found.push_back(entry.path());
-    if (found.empty()) fail("{}: the folder holds no result file (*.json)", path.string());
-    std::ranges::sort(found);
-    files.insert(files.end(), found.begin(), found.end());
-  }
-  return files;
-}
 
 const TrialSeries* find_series(const Result& result, std::string_view what) {
   const auto found = std::ranges::find(result.trials, what, &TrialSeries::what);
@@ -54,7 +38,9 @@ std::string label_of(const Result& result) {
   }
   if (result.subject.kind == SubjectKind::kKernel) return result.name;
   const std::vector<std::string>& asked = result.configuration.asked;
-  return asked.empty() ? "baseline" : fmt::format("{}", fmt::join(asked, "+"));
+  const std::vector<std::string>& applied = result.configuration.applied;
+  const bool is_chosen = std::ranges::find(asked, "auto") != asked.end();
+  return asked.empty() ? "baseline" : fmt::format("{}", fmt::join(applied.empty() || is_chosen ? asked : applied, "+"));
 }
 
 std::string describe_work(const Subject& subject) {
@@ -99,6 +85,25 @@ std::string configuration_key(const Measurement& m) {
   const Configuration& c = m.result->configuration;
   return fmt::format("{}|{}|{}|{}|{}", m.result->source.name, m.label, c.baseline_dtype.value_or(""),
                      fmt::join(c.asked, ","), fmt::join(c.applied, ","));
+}
+
+/// The results that a ladder is made of: see Scenario::run.
+std::vector<const Measurement*> run_of(const Scenario& scenario) {
+  std::vector<std::vector<const Measurement*>> runs;  // by time
+  for (const Measurement* m : scenario.all) {
+    if (m->is_peer) continue;
+    const auto of_file = [&](const std::vector<const Measurement*>& run) { return run.front()->file == m->file; };
+    const auto run = std::ranges::find_if(runs, of_file);
+    (run == runs.end() ? runs.emplace_back() : *run).push_back(m);
+  }
+  const auto has_baseline = [](const std::vector<const Measurement*>& run) {
+    return std::ranges::any_of(run, [](const Measurement* m) { return m->switches().empty() && m->timing; });
+  };
+  std::vector<const Measurement*> found;
+  for (const std::vector<const Measurement*>& run : runs)
+    if (has_baseline(run) && run.size() >= found.size()) found = run;
+  std::ranges::copy_if(scenario.current, std::back_inserter(found), &Measurement::is_peer);
+  return found;
 }
 
 }  // namespace
@@ -157,10 +162,21 @@ std::string declined_mark(const Measurement& measurement, std::span<const std::s
   return switches.size() == 1 ? " (declined)" : fmt::format(" ({} declined)", fmt::join(declined, ", "));
 }
 
-Dataset Dataset::read(std::span<const fs::path> paths) {
-  std::vector<std::pair<std::string, ResultFile>> files;
-  for (const fs::path& path : list_files(paths)) files.emplace_back(path.string(), read_results(path));
-  return Dataset(std::move(files));
+std::string Measurement::revision() const { return revision_of(*file, *result); }
+
+Dataset Dataset::read(std::span<const std::filesystem::path> paths) {
+  std::vector<NamedResults> files;
+  std::vector<std::string> left_out;
+  for (const std::filesystem::path& path : paths) {
+    std::error_code error;
+    if (std::filesystem::is_directory(path, error))
+      for (NamedResults& file : read_result_folder(path, left_out)) files.push_back(std::move(file));
+    else
+      files.emplace_back(path.string(), read_results(path));
+  }
+  Dataset dataset(std::move(files));
+  dataset.left_out_ = std::move(left_out);
+  return dataset;
 }
 
 Dataset::Dataset(std::vector<std::pair<std::string, ResultFile>> files) {
@@ -187,7 +203,8 @@ Dataset::Dataset(std::vector<std::pair<std::string, ResultFile>> files) {
                             .work = describe_work(m.result->subject),
                             .hardware = hardware,
                             .all = {},
-                            .current = {}});
+                            .current = {},
+                            .run = {}});
     scenarios_[found->second].all.push_back(&m);
   }
   for (Scenario& scenario : scenarios_) {
@@ -201,6 +218,7 @@ Dataset::Dataset(std::vector<std::pair<std::string, ResultFile>> files) {
         scenario.current[found->second] = m;  // the later one, in the place of the first
     }
     std::ranges::stable_sort(scenario.current, {}, &Measurement::is_peer);
+    scenario.run = run_of(scenario);
   }
   std::ranges::stable_sort(scenarios_, std::ranges::greater{},
                            [](const Scenario& scenario) { return scenario.current.size(); });
@@ -221,6 +239,9 @@ std::optional<Estimate> Dataset::factor(const Measurement& base, const Measureme
   for (const Measurement* m : {&base, &other})
     if (!m->timing || !std::ranges::all_of(m->time().trials_ms, is_positive)) return {};
   if (base.time().unit != other.time().unit) return {};
+  if (base.result->unsettled || other.result->unsettled) return {};
+  if (base.file == other.file)
+    if (found->second = round_factor(*base.result, *other.result); found->second) return found->second;
   found->second = ratio_with_interval(base.time().trials_ms, other.time().trials_ms);
   if (!base.time().interval_ms || !other.time().interval_ms) found->second->interval.reset();
   return found->second;

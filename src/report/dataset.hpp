@@ -34,13 +34,15 @@ struct Measurement {
   const ResultFile* file = nullptr;
   const Result* result = nullptr;
   std::string path;
-  std::string label;  ///< the configuration: "baseline", "arena+fuse"; a peer's begins with its name
+  std::string label;  ///< what was applied: "baseline", "arena+fuse"; a peer's begins with its name
   std::optional<Timing> timing;
   bool is_peer = false;
 
   [[nodiscard]] const std::vector<std::string>& switches() const { return result->configuration.asked; }
   [[nodiscard]] bool declined(std::string_view switch_name) const;
-  /// The label with what declined: "arena+tile (tile declined)", or "tile (declined)" of a switch alone.
+  /// revision_of() its result.
+  [[nodiscard]] std::string revision() const;
+  /// The label with what declined: "arena (tile declined)", or "tile (declined)" of a switch alone.
   [[nodiscard]] std::string shown_name() const;
   /// The timing, of a measurement that has one.
   [[nodiscard]] const Timing& time() const {
@@ -60,13 +62,16 @@ struct Scenario {
   std::string hardware;                     ///< describe_hardware(), which no other hardware shares
   std::vector<const Measurement*> all;      ///< by time of measurement
   std::vector<const Measurement*> current;  ///< the latest of each configuration, ours before peers', else as measured
+  /// Ours of one file, that with a baseline and most beside it, the latest of several; then the current ones of peers.
+  /// Only these are divided by each other: another run was made at another time, and maybe at another revision.
+  std::vector<const Measurement*> run;
 };
 
 /// All results of a report. What it gives out lives as long as it does.
 class Dataset {
  public:
-  /// Reads result files; a folder stands for every *.json below it, by name. Throws Error where one cannot be read or
-  /// there is none.
+  /// Reads result files; a folder stands for every *.json below it, by name, of which those that cannot be read as a
+  /// result file are left_out(). Throws Error where a file that was named cannot be read, or there is none.
   [[nodiscard]] static Dataset read(std::span<const std::filesystem::path> paths);
   /// Takes results that are read already, with the path that each came from.
   explicit Dataset(std::vector<std::pair<std::string, ResultFile>> files);
@@ -77,8 +82,11 @@ class Dataset {
   [[nodiscard]] const std::vector<Scenario>& scenarios() const { return scenarios_; }
   [[nodiscard]] const Scenario& scenario_of(const Measurement& measurement) const;
   [[nodiscard]] const std::deque<std::pair<std::string, ResultFile>>& files() const { return files_; }
+  /// Why each file that is left out is: sentences that name it.
+  [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
 
-  /// By what factor `other` is faster than `base`, with its 95% interval; nothing where either has no time over zero.
+  /// By what factor `other` is faster than `base`, with its 95% interval; nothing where either has no time over zero, or
+  /// is not settled. Between rungs of one ladder it is that of their rounds (round_factor()).
   /// The interval is absent where either side has a single trial or was itself measured without one.
   [[nodiscard]] std::optional<Estimate> factor(const Measurement& base, const Measurement& other) const;
 
@@ -86,6 +94,7 @@ class Dataset {
   std::deque<std::pair<std::string, ResultFile>> files_;
   std::deque<Measurement> measurements_;
   std::vector<Scenario> scenarios_;
+  std::vector<std::string> left_out_;
   mutable std::map<std::pair<const Measurement*, const Measurement*>, std::optional<Estimate>> factors_;
 };
 

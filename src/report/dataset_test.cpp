@@ -104,6 +104,42 @@ TEST(Dataset, ReadsFilesAndFolders) {
   EXPECT_THAT(error_of([] { make_dataset({make_file({})}); }), HasSubstr("no results"));
 }
 
+TEST(Dataset, LeavesOutOfAFolderWhatIsNoResultFile) {
+  const TempFolder folder;
+  write_results(folder / "a.json", make_file({make_result({}, {1, 2})}));
+  write_file_atomically(folder / "notes.json", "[]");
+  const std::filesystem::path paths[] = {folder.path()};
+  const Dataset dataset = Dataset::read(paths);
+  EXPECT_THAT(dataset.measurements(), SizeIs(1));
+  EXPECT_THAT(dataset.left_out(), ElementsAre(HasSubstr("notes.json")));
+  const std::filesystem::path named[] = {folder / "notes.json"};
+  EXPECT_THAT(error_of([&] { (void)Dataset::read(named); }), HasSubstr("notes.json"));
+}
+
+TEST(LadderOf, PairsRungsWithTheBaselineOfTheirOwnRun) {
+  const ResultFile ladder = make_file({make_result({}, {10, 10}), make_result({"arena"}, {5, 5})},
+                                      "2026-01-01T00:00:00Z", "aaa"),
+                   slow_day = make_file({make_result({}, {40, 40})}, "2026-01-02T00:00:00Z", "bbb"),
+                   apart = make_file({make_result({"fuse"}, {1, 1})}, "2026-01-03T00:00:00Z", "bbb"),
+                   peer = make_file({test::make_peer("compiled", {20, 20})}, "2026-01-03T00:00:00Z");
+  const Dataset dataset = make_dataset({ladder, slow_day, apart, peer});
+  const LadderView view = *ladder_of(dataset, dataset.scenarios().front());
+  ASSERT_THAT(view.singles, SizeIs(1)) << "fuse has no baseline beside it";
+  EXPECT_EQ(view.singles[0].on_baseline->value, 2) << "not 8, against the slow day";
+  EXPECT_THAT(view.peers, SizeIs(1)) << "which is always of another file";
+  EXPECT_THAT(dataset.scenarios().front().current, SizeIs(4));
+  const Dataset none = make_dataset({slow_day, apart});
+  EXPECT_FALSE(ladder_of(none, none.scenarios().front()));
+}
+
+TEST(LadderOf, IsOfTheLatestOfTheLargestRuns) {
+  const auto run = [](double ms, const std::string& created) {
+    return make_file({make_result({}, {10, 10}), make_result({"arena"}, {ms, ms})}, created);
+  };
+  const Dataset dataset = make_dataset({run(5, "2026-01-02T00:00:00Z"), run(2, "2026-01-01T00:00:00Z")});
+  EXPECT_EQ(ladder_of(dataset, dataset.scenarios().front())->singles[0].on_baseline->value, 2);
+}
+
 TEST(LadderOf, TellsSinglesFromWhatAddsUp) {
   std::vector<Result> results = test::ladder_results();
   results.push_back(make_result({"fuse", "steps=5"}, {40, 40}));

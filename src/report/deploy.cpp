@@ -49,7 +49,11 @@ std::vector<Recommendation> recommend(const Dataset& dataset, double max_quality
     for (const LadderView& ladder : ladders)
       for (const RungView* rung : ladder.all()) {
         const Measurement& m = *rung->measurement;
-        if (m.is_peer) continue;
+        if (m.is_peer || m.result->same_as) continue;
+        if (rung->is_unsettled()) {
+          made.unsettled.push_back(m.label);
+          continue;
+        }
         const std::optional<QualityLoss> loss = quality_loss(m, *ladder.baseline.measurement);
         if (!loss)
           made.unknown.push_back(m.label);
@@ -58,7 +62,7 @@ std::vector<Recommendation> recommend(const Dataset& dataset, double max_quality
         else
           candidates.push_back(make_candidate(m, *ladder.scenario, *loss));
       }
-    for (std::vector<std::string>* list : {&made.unknown, &made.beyond_limit}) {
+    for (std::vector<std::string>* list : {&made.unknown, &made.beyond_limit, &made.unsettled}) {
       std::ranges::sort(*list);
       list->erase(std::ranges::unique(*list).begin(), list->end());
     }

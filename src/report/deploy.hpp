@@ -28,6 +28,7 @@ struct Recommendation {
   std::optional<Candidate> least_memory;
   std::vector<std::string> beyond_limit;  ///< configurations that lose more
   std::vector<std::string> unknown;       ///< whose loss nobody measured
+  std::vector<std::string> unsettled;     ///< whose times are no facts
 };
 
 /// One for each model, request (but for its batch size) and machine with a ladder. `max_quality_loss` as

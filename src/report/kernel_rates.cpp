@@ -47,6 +47,12 @@ std::string KernelRate::kernels() const {
   return fmt::format("{}", fmt::join(names, " + "));
 }
 
+std::vector<const Measurement*> measurements_of(const KernelSet& set) {
+  std::vector<const Measurement*> measurements;
+  for (const KernelRate& kernel : set.kernels) measurements.push_back(kernel.measurement);
+  return measurements;
+}
+
 std::string_view role_of_compute_type(const std::string& compute_type) {
   if (compute_type == "f32" || compute_type == "tf32") return "base";
   if (compute_type == "bf16" || compute_type == "f16") return "blue";

@@ -30,6 +30,8 @@ struct KernelSet {
 /// By machine, in the order of the results.
 [[nodiscard]] std::vector<KernelSet> kernel_sets_of(const Dataset& dataset);
 
+[[nodiscard]] std::vector<const Measurement*> measurements_of(const KernelSet& set);
+
 /// A colour for a compute type, the same in all charts.
 [[nodiscard]] std::string_view role_of_compute_type(const std::string& compute_type);
 

@@ -7,6 +7,8 @@
 #include <set>
 #include <span>
 
+#include "report/option.hpp"
+
 namespace headroom {
 namespace {
 
@@ -36,10 +38,17 @@ std::vector<const Measurement*> longest_chain(const std::vector<const Measuremen
   return best;
 }
 
+std::string unsettled_mark(const Measurement& m) { return m.result->unsettled ? " (unsettled)" : ""; }
+
 }  // namespace
 
 bool RungView::is_declined() const {
   return !added.empty() && std::ranges::all_of(added, [&](const auto& name) { return measurement->declined(name); });
+}
+
+std::string RungView::mark(const std::optional<Estimate>& factor) const {
+  if (is_unsettled()) return "  unsettled";
+  return factor && !is_declined() ? "  " + label_factor(factor->value) : "";
 }
 
 const RungView* LadderView::combined() const {
@@ -55,6 +64,7 @@ std::optional<double> LadderView::product_of_singles() const {
     const auto single = std::ranges::find_if(
         singles, [&](const RungView& rung) { return rung.measurement->switches().front() == name; });
     if (single == singles.end()) return {};
+    if (single->is_declined()) continue;
     const std::optional<Estimate>& factor = single->on_baseline;
     if (!factor) return {};
     product *= factor->value;
@@ -74,20 +84,20 @@ std::vector<const RungView*> LadderView::all() const {
 std::optional<LadderView> ladder_of(const Dataset& dataset, const Scenario& scenario) {
   if (scenario.subject.kind == SubjectKind::kKernel) return {};
   const auto is_baseline = [](const Measurement* m) { return !m->is_peer && m->switches().empty() && m->timing; };
-  const auto baseline = std::ranges::find_if(scenario.current, is_baseline);
-  if (baseline == scenario.current.end()) return {};
+  const auto baseline = std::ranges::find_if(scenario.run, is_baseline);
+  if (baseline == scenario.run.end()) return {};
 
   LadderView ladder{.scenario = &scenario, .baseline = {}, .singles = {}, .cumulative = {}, .others = {}, .peers = {}};
   const auto make_rung = [&](const Measurement* m) {
     return RungView{.measurement = m,
-                    .label = m->shown_name(),
+                    .label = m->shown_name() + unsettled_mark(*m),
                     .added = m->switches(),
                     .on_baseline = dataset.factor(**baseline, *m),
                     .on_previous = {}};
   };
   ladder.baseline = make_rung(*baseline);
   std::vector<const Measurement*> ours;
-  for (const Measurement* m : scenario.current) {
+  for (const Measurement* m : scenario.run) {
     if (m == *baseline || !m->timing) continue;
     if (m->is_peer)
       ladder.peers.push_back(make_rung(m));
@@ -100,7 +110,7 @@ std::optional<LadderView> ladder_of(const Dataset& dataset, const Scenario& scen
   for (const Measurement* m : longest_chain(ours)) {
     RungView rung = make_rung(m);
     rung.added.erase(rung.added.begin(), rung.added.begin() + std::ssize(previous->switches()));
-    rung.label = fmt::format("+ {}{}", fmt::join(rung.added, " + "), declined_mark(*m, rung.added));
+    rung.label = fmt::format("+ {}{}", fmt::join(rung.added, " + "), declined_mark(*m, rung.added) + unsettled_mark(*m));
     rung.on_previous = dataset.factor(*previous, *m);
     ladder.cumulative.push_back(std::move(rung));
     previous = m;

@@ -11,13 +11,17 @@ namespace headroom {
 /// A configuration among those of one work on one machine, beside the baseline.
 struct RungView {
   const Measurement* measurement = nullptr;
-  std::string label;                    ///< "baseline", "tile (declined)", "+ bf16" for what a rung adds
+  std::string label;                    ///< "baseline", "tile (declined)", "+ bf16 (unsettled)" for what a rung adds
   std::vector<std::string> added;       ///< switches that it adds to the baseline; in `cumulative` to the rung before
   std::optional<Estimate> on_baseline;  ///< how many times faster than the baseline
   std::optional<Estimate> on_previous;  ///< than the rung before, in `cumulative`
 
-  /// Nothing that it adds was on: its factor is noise.
+  /// Nothing that it adds was on: it is what it would add to.
   [[nodiscard]] bool is_declined() const;
+  /// Its times are no facts, and it has no factors.
+  [[nodiscard]] bool is_unsettled() const { return measurement->result->unsettled.has_value(); }
+  /// What stands beside its time: "  1.87x", "  unsettled", or nothing.
+  [[nodiscard]] std::string mark(const std::optional<Estimate>& factor) const;
 };
 
 /// The configurations of a scenario that has a baseline: Headroom's result without any switch.
@@ -31,7 +35,8 @@ struct LadderView {
 
   /// All together; null where no rung has more than one switch.
   [[nodiscard]] const RungView* combined() const;
-  /// The product of the factors of the switches alone; nothing where one of those in `combined` was not measured alone.
+  /// The product of the factors of the switches alone, but for those that declined; nothing where one of those in
+  /// `combined` was not measured alone or is not settled.
   [[nodiscard]] std::optional<double> product_of_singles() const;
   /// Every rung once: baseline, singles, cumulative from the second on, others, peers.
   [[nodiscard]] std::vector<const RungView*> all() const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "base/format.hpp"
@@ -25,6 +26,15 @@ double width_of(const std::vector<std::string>& names, double font_size) {
   std::size_t longest = 1;
   for (const std::string& name : names) longest = std::max(longest, display_width(name));
   return std::ceil(0.66 * font_size * static_cast<double>(longest)) + 4;
+}
+
+/// Why what is drawn is not settled, where it is not.
+std::vector<std::string> notes_on_unsettled(const std::vector<const Measurement*>& drawn) {
+  std::vector<std::string> notes;
+  for (const Measurement* m : drawn)
+    if (m->result->unsettled && !m->result->same_as)
+      notes.push_back(fmt::format("{} is unsettled, and nothing is claimed of it: {}.", m->label, *m->result->unsettled));
+  return notes;
 }
 
 /// What declined in what is drawn, each switch once for each reason.
@@ -104,6 +114,8 @@ Tip& Tip::timing(const Measurement& measurement) {
   row("trials", timing.series == timing.unit || timing.series == "forward"
                     ? fmt::format("{}", timing.trials_ms.size())
                     : fmt::format("{} of a {}", timing.trials_ms.size(), timing.series));
+  if (measurement.result->unsettled) row("unsettled", *measurement.result->unsettled);
+  if (measurement.result->same_as) row("not measured, its figures are those of", *measurement.result->same_as);
   for (const DeclinedSwitch& declined : measurement.result->configuration.declined)
     row(fmt::format("{} declined", declined.name), declined.reason);
   if (!measurement.result->tags.empty()) row("tags", fmt::format("{}", fmt::join(measurement.result->tags, ", ")));
@@ -235,6 +247,24 @@ int height_of_bars(std::size_t bars) { return 60 + 40 * static_cast<int>(std::ma
 
 std::string subtitle_of(const Scenario& scenario) { return fmt::format("{}; {}", scenario.work, scenario.hardware); }
 
+namespace {
+
+void note_repetitions(std::vector<std::string>& notes, const Scenario& scenario,
+                      const std::vector<const Measurement*>& drawn) {
+  const auto is_drawn = [&](const Measurement* m) { return std::ranges::find(drawn, m) != drawn.end(); };
+  const std::int64_t others = std::ranges::count_if(scenario.all, [&](const Measurement* m) { return !is_drawn(m); });
+  if (others == 0) return;
+  const bool is_one_run = std::ranges::all_of(
+      drawn, [&](const Measurement* m) { return std::ranges::find(scenario.run, m) != scenario.run.end(); });
+  notes.push_back(fmt::format("{}; {} of the same work {} in the table.",
+                              is_one_run
+                                  ? fmt::format("One run is drawn, that of {}", scenario.run.front()->file->created)
+                                  : "The latest of each configuration is drawn",
+                              format_count(others, "other measurement"), others == 1 ? "is" : "are"));
+}
+
+}  // namespace
+
 std::vector<std::string> notes_on(const Scenario& scenario, const std::vector<const Measurement*>& drawn) {
   std::vector<std::string> notes = notes_on_declined(drawn), without;
   std::set<std::string> tags;
@@ -248,16 +278,29 @@ std::vector<std::string> notes_on(const Scenario& scenario, const std::vector<co
   if (!without.empty())
     notes.push_back(
         fmt::format("Drawn without an interval, because the result has none: {}.", fmt::join(without, ", ")));
+  for (std::string& note : notes_on_unsettled(drawn)) notes.push_back(std::move(note));
   for (const std::string& tag : tags) {
     if (tag == "random_weights")
       notes.emplace_back("The weights are random: times are real, images are not.");
     else
       notes.push_back(fmt::format("Results are tagged {}.", tag));
   }
-  if (const std::int64_t older = std::ssize(scenario.all) - std::ssize(scenario.current); older > 0)
-    notes.push_back(fmt::format("The latest of each configuration is drawn; {} of the same {} in the table.",
-                                format_count(older, "earlier measurement"), older == 1 ? "is" : "are"));
+  note_repetitions(notes, scenario, drawn);
+  note_revisions(notes, drawn);
   return notes;
+}
+
+void note_revisions(std::vector<std::string>& notes, std::span<const Measurement* const> drawn) {
+  std::map<std::string, std::map<std::string, std::set<std::string>>> programs;  // labels by revision
+  for (const Measurement* m : drawn) programs[m->result->source.name][m->revision()].insert(m->label);
+  for (const auto& [program, revisions] : programs) {
+    if (revisions.size() < 2) continue;
+    std::vector<std::string> parts;
+    for (const auto& [revision, labels] : revisions)
+      parts.push_back(fmt::format("{} ({})", revision, fmt::join(labels, ", ")));
+    notes.push_back(
+        fmt::format("Measured at different revisions of {}, not side by side: {}.", program, fmt::join(parts, "; ")));
+  }
 }
 
 std::string numbered(std::string_view file, std::size_t index) {

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -75,6 +76,8 @@ struct Bar {
 [[nodiscard]] std::string subtitle_of(const Scenario& scenario);
 /// Sentences about what a reader must know of these results: no interval, few trials, tags, repetitions left out.
 [[nodiscard]] std::vector<std::string> notes_on(const Scenario& scenario, const std::vector<const Measurement*>& drawn);
+/// Adds a sentence where what is drawn of one program was measured at more than one revision of it: which at which.
+void note_revisions(std::vector<std::string>& notes, std::span<const Measurement* const> drawn);
 /// "speedup_comparison" for the first of its kind, "speedup_comparison-2" for the next.
 [[nodiscard]] std::string numbered(std::string_view file, std::size_t index);
 

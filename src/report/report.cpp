@@ -32,6 +32,8 @@ std::string make_index(const ChartSet& set, const Dataset& dataset, const Report
   text += "\n## Left out\n\n";
   for (const LeftOut& left_out : set.left_out) text += fmt::format("- {}: {}\n", left_out.file, left_out.reason);
   if (set.left_out.empty()) text += "Nothing.\n";
+  if (!dataset.left_out().empty()) text += "\n## Files left out\n\n";
+  for (const std::string& reason : dataset.left_out()) text += fmt::format("- {}\n", reason);
   text += "\n## Results\n\n";
   for (const auto& [path, file] : dataset.files())
     text += fmt::format("- {} ({}, {} results)\n", path, file.created, file.results.size());

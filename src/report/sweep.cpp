@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -109,6 +110,13 @@ std::vector<SweepLine> lines_of(const Sweep& sweep) {
   for (const Measurement* m : sweep.points.back().scenario->current)
     if (m->is_peer && m->timing) add(*m, kPeerRoles[peers++ % std::size(kPeerRoles)]);
   return lines;
+}
+
+std::vector<const Measurement*> measurements_of(const std::vector<SweepLine>& lines) {
+  std::vector<const Measurement*> measurements;
+  for (const SweepLine& line : lines)
+    std::ranges::copy_if(line.at, std::back_inserter(measurements), [](const Measurement* m) { return m != nullptr; });
+  return measurements;
 }
 
 std::string unit_of(const std::vector<SweepLine>& lines) {

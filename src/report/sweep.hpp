@@ -44,6 +44,8 @@ struct SweepLine {
   std::vector<const Measurement*> at;  ///< one for each point of the sweep
 };
 [[nodiscard]] std::vector<SweepLine> lines_of(const Sweep& sweep);
+/// All that is drawn of them.
+[[nodiscard]] std::vector<const Measurement*> measurements_of(const std::vector<SweepLine>& lines);
 /// What their times are of: "image", "forward pass".
 [[nodiscard]] std::string unit_of(const std::vector<SweepLine>& lines);
 

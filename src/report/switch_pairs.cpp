@@ -24,6 +24,7 @@ json make_item(const Measurement& m, const std::optional<Estimate>& factor) {
   if (factor) tip.factor("against the same without it", factor);
   if (const auto launches = launches_of(m)) tip.row("launches in the plan", fmt::format("{}", *launches));
   std::string text = label_ms(m.time().median_ms);
+  if (m.result->unsettled) text += "  unsettled";
   if (factor) text += fmt::format("  {}", label_factor(factor->value));
   return {{"value", m.time().median_ms}, {"text", text}, {"tip", tip.json()}};
 }

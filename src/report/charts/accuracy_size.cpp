@@ -116,6 +116,7 @@ Drawn accuracy_size(const Dataset& dataset) {
                        : "The dashed line is the Pareto frontier: no configuration is both smaller and as accurate as "
                          "one on it.",
                    "Whiskers are the 95% score interval of the accuracy; configurations on one point share a label."}});
+    note_revisions(drawn.charts.back().notes, scenario.current);
   }
   drawn.left_out = "no two configurations of one work were judged for accuracy (headroom ladder --quality) and differ";
   return drawn;

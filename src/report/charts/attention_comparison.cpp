@@ -48,6 +48,7 @@ Drawn attention_comparison(const Dataset& dataset) {
          .notes = {"Grey is standard attention, in several launches that write the scores to memory and read "
                    "them. Whiskers are the 95% bootstrap interval of the median."},
          .height = height_of_bars(bars.size())});
+    note_revisions(drawn.charts.back().notes, measurements_of(set));
   }
   return drawn;
 }

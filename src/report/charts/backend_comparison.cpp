@@ -122,6 +122,7 @@ Drawn backend_comparison(const Dataset& dataset) {
                         : 70 + static_cast<int>(works.size()) * (30 + 24 * static_cast<int>(columns.size()))});
   if (!is_one) drawn.charts.back().option["legend"] = {{"top", 0}, {"left", 0}, {"type", "scroll"}};
   if (!is_one) drawn.charts.back().option["grid"]["top"] = 36;
+  if (!is_one) note_revisions(drawn.charts.back().notes, all);
   drawn.charts.back().notes.emplace_back(
       "Only results of equal work (equal hash) on the same machine stand beside each other; purple is not Headroom.");
   return drawn;

@@ -21,6 +21,7 @@ Drawn batch_scaling(const Dataset& dataset) {
                             .subtitle = fmt::format("{}; {}", sweep.work, sweep.hardware),
                             .option = sweep_option(sweep, lines, "images at once", "time per image", scale),
                             .notes = {"Whiskers are the 95% bootstrap interval of the median."}});
+    note_revisions(drawn.charts.back().notes, measurements_of(lines));
   }
   drawn.left_out = "no configuration was measured with two batch sizes, all else equal";
   return drawn;

@@ -93,14 +93,23 @@ TEST(SpeedupComparison, IsLeftOutWithoutABaseline) {
   EXPECT_THAT(drawn.left_out, HasSubstr("without any switch"));
 }
 
-TEST(SpeedupComparison, DrawsTheLatestOfEachConfigurationAndSaysSo) {
+TEST(SpeedupComparison, DrawsOneRunAndSaysSo) {
   const Drawn drawn = charts::speedup_comparison(
       make_dataset({make_file({make_result({}, {10, 10}), make_result({"fuse"}, {5, 5})}, "2026-01-03T00:00:00Z"),
-                    make_file({make_result({}, {99, 99})}, "2026-01-01T00:00:00Z")}));
+                    make_file({make_result({}, {99, 99})}, "2026-01-04T00:00:00Z")}));
   EXPECT_THAT(column(drawn.charts.front().option["series"][0], "value"), ElementsAre(50, 25));
-  EXPECT_THAT(
-      drawn.charts.front().notes,
-      Contains("The latest of each configuration is drawn; 1 earlier measurement of the same is in the table."));
+  EXPECT_THAT(drawn.charts.front().notes,
+              Contains("One run is drawn, that of 2026-01-03T00:00:00Z; 1 other measurement of the same work is in the "
+                       "table."));
+}
+
+TEST(LatencyDistribution, SaysThatRevisionsAreMixed) {
+  const ResultFile old = make_file({make_result({}, {10, 11}), make_result({"fuse"}, {5, 6})}, "2026-01-03T00:00:00Z",
+                                   "aaa"),
+                   later = make_file({make_result({}, {9, 10})}, "2026-01-04T00:00:00Z", "bbb");
+  const std::string note = "Measured at different revisions of headroom, not side by side: aaa (fuse); bbb (baseline).";
+  EXPECT_THAT(charts::latency_distribution(make_dataset({old, later})).charts.front().notes, Contains(note));
+  EXPECT_THAT(charts::latency_distribution(make_dataset({old})).charts.front().notes, Not(Contains(note)));
 }
 
 TEST(CumulativeImpact, IsAWaterfallWithSynergy) {
@@ -157,7 +166,7 @@ TEST(CumulativeImpact, TellsWhatDeclined) {
 
 TEST(LatencyDistribution, NamesWhatDeclined) {
   const json option = charts::latency_distribution(declining_dataset()).charts.at(0).option;
-  EXPECT_THAT(option["yAxis"]["data"], Contains("arena+tile+streams (streams declined)"));
+  EXPECT_THAT(option["yAxis"]["data"], Contains("arena+tile (streams declined)"));
 }
 
 TEST(FusionSpeedup, IsLeftOutWhereFuseDeclined) {
@@ -432,6 +441,19 @@ TEST(History, FindsSteps) {
   EXPECT_EQ(tip_row(option["series"][0]["data"][5], "level from here on"), "250 ms");
   EXPECT_EQ(option["series"][2]["data"], json::parse("[500,500,500,500,500,250,250,250,250,250]"));
   EXPECT_THAT(drawn.charts.front().notes.front(), HasSubstr("1 step found"));
+}
+
+TEST(History, DrawsARevisionAsOnePoint) {
+  std::vector<ResultFile> files;
+  for (int i = 0; i < 12; ++i)
+    files.push_back(make_file({make_result({}, {i < 9 ? 10.0 : 20.0, i < 9 ? 10.0 : 20.0})},
+                              fmt::format("2026-01-{:02}T00:00:00Z", i + 1), i < 6 ? fmt::format("r{}", i) : "last"));
+  const Drawn drawn = charts::history(make_dataset(std::move(files)));
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  const json& points = drawn.charts.front().option["series"][0]["data"];
+  EXPECT_THAT(points, SizeIs(7));
+  EXPECT_EQ(tip_row(points[6], "median of 6 runs"), "75 ms");
+  EXPECT_THAT(drawn.charts.front().notes.front(), HasSubstr("0 steps found"));
 }
 
 TEST(History, DrawsAFewPointsWithoutJudgingThem) {

@@ -68,6 +68,7 @@ Drawn compilation_overhead(const Dataset& dataset) {
                             .option = draw(measured),
                             .notes = {},
                             .height = height_of_bars(measured.size()) + 28});
+    note_revisions(drawn.charts.back().notes, measured);
   }
   drawn.left_out = "no result has the series first_run beside that of later runs";
   return drawn;

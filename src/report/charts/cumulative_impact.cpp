@@ -15,12 +15,10 @@ Chart draw(const LadderView& ladder, std::size_t index) {
     Tip tip(rung.measurement->label);
     tip.timing(*rung.measurement).factor("against the baseline", rung.on_baseline);
     if (rung.on_previous) tip.factor("against the rung before", rung.on_previous);
-    std::string text = label_ms(rung.measurement->time().median_ms);
-    if (rung.on_previous && !rung.is_declined()) text += fmt::format("  {}", label_factor(rung.on_previous->value));
     steps.push_back({.name = name,
                      .value = rung.measurement->time().median_ms,
                      .interval = rung.measurement->time().interval_ms,
-                     .text = text,
+                     .text = label_ms(rung.measurement->time().median_ms) + rung.mark(rung.on_previous),
                      .tip = tip.json()});
   };
   add(ladder.baseline, "baseline");

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
+#include <utility>
 
 #include "base/format.hpp"
 #include "report/charts/charts.hpp"
@@ -17,35 +17,35 @@ namespace {
 
 using nlohmann::json;
 
-std::string revision_of(const Measurement& m) {
-  return m.file->machine.build ? m.file->machine.build->git_revision : "unknown";
-}
-
 struct Track {
   std::string label;
-  std::vector<const Measurement*> points;  // by time of measurement
+  std::string unit;
+  std::vector<HistoryPoint> points;      // one for each revision
+  std::vector<const Measurement*> only;  // what a point is of; null where it was measured more than once
   std::vector<ChangePoint> steps;
 };
 
 /// The configurations measured at two revisions or more, and three times.
 std::vector<Track> tracks_of(const Scenario& scenario) {
-  std::map<std::string, Track> by_label;
-  for (const Measurement* m : scenario.all) {
-    if (m->is_peer || !m->timing) continue;
-    Track& track = by_label[m->label];
-    track.label = m->label;
-    track.points.push_back(m);
-  }
+  std::map<std::pair<std::string, std::string>, std::vector<const Measurement*>> by_configuration;
+  for (const Measurement* m : scenario.all)
+    if (!m->is_peer && m->timing)
+      by_configuration[{m->label, m->result->configuration.baseline_dtype.value_or("")}].push_back(m);
   std::vector<Track> tracks;
-  for (auto& [label, track] : by_label) {
-    std::set<std::string> revisions;
-    std::vector<double> medians_ms;
-    for (const Measurement* m : track.points) {
-      revisions.insert(revision_of(*m));
-      medians_ms.push_back(m->time().median_ms);
-    }
-    if (revisions.size() < 2 || track.points.size() < 3) continue;
-    track.steps = find_time_steps(medians_ms);
+  for (const auto& [configuration, measured] : by_configuration) {
+    std::vector<HistoryPoint> runs;
+    for (const Measurement* m : measured)
+      runs.push_back({.created = m->file->created, .revision = m->revision(), .median_ms = m->time().median_ms});
+    Track track{.label = configuration.first,
+                .unit = measured.front()->time().unit,
+                .points = merge_revisions(runs),
+                .only = {},
+                .steps = {}};
+    if (track.points.size() < 2 || runs.size() < 3) continue;
+    for (const HistoryPoint& point : track.points)
+      track.only.push_back(point.runs > 1 ? nullptr
+                                          : *std::ranges::find(measured, point.revision, &Measurement::revision));
+    track.steps = find_time_steps(track.points);
     tracks.push_back(std::move(track));
   }
   return tracks;
@@ -66,14 +66,19 @@ json levels_of(const Track& track) {
 json draw(const Track& track) {
   std::vector<std::string> names;
   json items = json::array(), intervals = json::array();
-  for (const Measurement* m : track.points) {
-    const double ms = m->time().median_ms;
-    const std::size_t place = names.size();
+  for (std::size_t place = 0; place < track.points.size(); ++place) {
+    const HistoryPoint& point = track.points[place];
+    const Measurement* const m = track.only[place];
+    const double ms = point.median_ms;
     const auto step = std::ranges::find(track.steps, place, &ChangePoint::index);
     const bool stepped = step != track.steps.end();
     const bool is_faster = stepped && step->after < step->before;
-    Tip tip(fmt::format("{} at {}", track.label, revision_of(*m)));
-    tip.row("measured", m->file->created).timing(*m);
+    Tip tip(fmt::format("{} at {}", track.label, point.revision));
+    tip.row("measured", point.created);
+    if (m != nullptr)
+      tip.timing(*m);
+    else
+      tip.row(fmt::format("median of {} runs", point.runs), exact(ms, "ms"));
     constexpr std::size_t kFew = 10;
     std::string text;
     if (track.points.size() <= kFew || place == 0 || place + 1 == track.points.size()) text = label_ms(ms);
@@ -83,7 +88,7 @@ json draw(const Track& track) {
           .row("p", fmt::format("{:.3g}", step->p));
       text = fmt::format("{}\n{:+.1f}%", label_ms(ms), 100 * (step->after / step->before - 1));
     }
-    names.push_back(revision_of(*m).substr(0, 12));
+    names.push_back(point.revision.substr(0, 12));
     items.push_back({{"value", ms},
                      {"text", text},
                      {"tip", tip.json()},
@@ -93,7 +98,7 @@ json draw(const Track& track) {
                       {{"color", color(is_faster ? "green"
                                        : stepped ? "purple"
                                                  : "base")}}}});
-    if (m->time().interval_ms)
+    if (m != nullptr && m->time().interval_ms)
       intervals.push_back(json::array({place, m->time().interval_ms->low, m->time().interval_ms->high}));
   }
   json option = base_option();
@@ -101,7 +106,7 @@ json draw(const Track& track) {
   option["xAxis"] = {{"type", "category"}, {"data", names},
                      {"name", "revision"}, {"nameLocation", "middle"},
                      {"nameGap", 60},      {"axisLabel", {{"rotate", 30}, {"hideOverlap", true}}}};
-  option["yAxis"] = value_axis(fmt::format("time per {}", track.points.front()->time().unit), "axis_ms");
+  option["yAxis"] = value_axis(fmt::format("time per {}", track.unit), "axis_ms");
   option["yAxis"].update(
       {{"min", 0}, {"nameLocation", "end"}, {"nameGap", 12}, {"nameTextStyle", {{"align", "left"}}}});
   option["series"] = json::array({{{"type", "line"},
@@ -135,6 +140,7 @@ Drawn history(const Dataset& dataset) {
                fmt::format("{} found (E-divisive with means, p at most 5%; fewer than 8 points cannot show "
                            "one). Green is faster, purple slower; the dashed line is the level from step to step.",
                            format_count(std::ssize(track.steps), "step")),
+               "A point is a revision: the median of its runs, with a whisker where there is one.",
                "Measured one after the other, not side by side: a machine's own drift counts as a step."}});
     }
   drawn.left_out =

@@ -126,6 +126,7 @@ Drawn latency_distribution(const Dataset& dataset) {
              "trials, or equal ones, are points.",
              kFewest)},
          .height = height_of_bars(measured.size())});
+    note_revisions(drawn.charts.back().notes, measured);
   }
   drawn.left_out = "no two configurations of one work were timed";
   return drawn;

@@ -70,6 +70,7 @@ Drawn loss_comparison(const Dataset& dataset) {
                                                         metric.axis_fn),
                               .notes = {std::string(metric.note)},
                               .height = height_of_bars(bars.size())});
+      note_revisions(drawn.charts.back().notes, scenario.current);
     }
   drawn.left_out = "no two configurations of one work have a quality in common";
   return drawn;

@@ -107,6 +107,7 @@ Drawn memory_usage(const Dataset& dataset) {
                                         label_bytes(static_cast<double>(*total)), rows.front().name,
                                         100 * peak / static_cast<double>(*total)));
     }
+    note_revisions(chart.notes, scenario.current);
     drawn.charts.push_back(std::move(chart));
   }
   drawn.left_out = "no result of a model says how much memory it used";

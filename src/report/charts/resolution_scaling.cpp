@@ -20,6 +20,7 @@ Drawn resolution_scaling(const Dataset& dataset) {
          .subtitle = fmt::format("{}; {}", sweep.work, sweep.hardware),
          .option = sweep_option(sweep, lines, "image tokens", y_name, [](double, double ms) { return ms; }),
          .notes = {"Whiskers are the 95% bootstrap interval of the median."}});
+    note_revisions(drawn.charts.back().notes, measurements_of(lines));
   }
   drawn.left_out = "no configuration was measured at two resolutions, all else equal";
   return drawn;

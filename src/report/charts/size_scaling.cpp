@@ -40,6 +40,7 @@ Drawn size_scaling(const Dataset& dataset) {
          .subtitle = fmt::format("{}; {}", sweep.work, sweep.hardware),
          .option = std::move(option),
          .notes = {"Both axes are logarithmic. Whiskers are the 95% bootstrap interval of the median."}});
+    note_revisions(drawn.charts.back().notes, measurements_of(lines));
   }
   drawn.left_out = "no configuration was measured on two models whose parameters the results count, all else equal";
   return drawn;

@@ -9,19 +9,13 @@
 namespace headroom::charts {
 namespace {
 
-std::string text_of(const RungView& rung) {
-  const std::string time = label_ms(rung.measurement->time().median_ms);
-  return rung.on_baseline && !rung.is_declined() ? fmt::format("{}  {}", time, label_factor(rung.on_baseline->value))
-                                                 : time;
-}
-
 Bar make_bar(const RungView& rung, std::string name, std::string_view role) {
   Tip tip(rung.measurement->label);
   tip.timing(*rung.measurement).factor("against the baseline", rung.on_baseline);
   return {.name = std::move(name),
           .value = rung.measurement->time().median_ms,
           .interval = rung.measurement->time().interval_ms,
-          .text = text_of(rung),
+          .text = label_ms(rung.measurement->time().median_ms) + rung.mark(rung.on_baseline),
           .role = role,
           .tip = tip.json()};
 }
@@ -57,7 +51,7 @@ Chart draw(const LadderView& ladder, std::size_t index) {
 Drawn speedup_comparison(const Dataset& dataset) {
   Drawn drawn;
   for (const LadderView& ladder : ladders_of(dataset)) drawn.charts.push_back(draw(ladder, drawn.charts.size()));
-  drawn.left_out = "no model was measured both without any switch and with one, on the same machine and the same work";
+  drawn.left_out = "no model was measured both without any switch and with one, in one run";
   return drawn;
 }
 

@@ -120,6 +120,9 @@ Drawn step_resolution_heatmap(const Dataset& dataset) {
                           .option = draw(*best, steps, tokens),
                           .notes = {"A blank cell was not measured."},
                           .height = 140 + 48 * static_cast<int>(steps.size())});
+  std::vector<const Measurement*> measured;
+  for (const Cell& cell : *best) measured.push_back(cell.measurement);
+  note_revisions(drawn.charts.back().notes, measured);
   return drawn;
 }
 
