@@ -1,18 +1,32 @@
-#include <cstdio>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/format.hpp"
+#include "base/interrupt.hpp"
 #include "base/json.hpp"
 #include "base/progress.hpp"
 #include "base/quantity.hpp"
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/given_options.hpp"
 #include "cli/number.hpp"
+#include "measure/bench_process.hpp"
 #include "measure/ladder.hpp"
-#include "measure/machine.hpp"
+#include "measure/unfinished_ladder.hpp"
 #include "run/images.hpp"
 
 namespace headroom {
@@ -27,6 +41,10 @@ struct Arguments {
   ImageSize size;
   std::string precision;
   std::string out;
+  int max_rounds = 0;      ///< 0: three times as many as `rounds`
+  int processes = 0;       ///< rounds, each in a process of its own; 0 measures here
+  std::int64_t round = -1; ///< to measure here for the process that asked for it
+  std::vector<std::size_t> rungs;  ///< of that round
   bool is_default = true;  ///< no --opt was given
   bool as_json = false;
 };
@@ -40,8 +58,9 @@ class RungProgress {
       rung_ = progress.rung;
       round_ = progress.round;
       bar_.reset();
-      bar_ = std::make_unique<Progress>(fmt::format("[{}/{}] {}", progress.rung_number, progress.rungs, rung_),
-                                        progress.steps_total, quiet_);
+      bar_ = std::make_unique<Progress>(
+          fmt::format("round {} [{}/{}] {}", round_ + 1, progress.rung_number, progress.rungs, rung_),
+          progress.steps_total, quiet_);
     }
     bar_->set(progress.steps_done);
   }
@@ -53,50 +72,174 @@ class RungProgress {
   std::unique_ptr<Progress> bar_;
 };
 
-void write_images(const fs::path& folder, const Ladder& ladder, int columns) {
-  for (const Rung& rung : ladder.rungs) {
-    if (rung.pixels.numel() == 0) continue;
-    const std::vector<Image> images = to_images(rung.pixels);
-    write_png(folder / (rung.name + ".png"), image_grid(images, std::min(columns, static_cast<int>(images.size())), 2));
+void write_images(const fs::path& folder, const Rung& rung, const HostTensor& pixels) {
+  constexpr int kColumns = 10;
+  const std::vector<Image> images = to_images(pixels);
+  write_png(folder / (rung.name + ".png"), image_grid(images, std::min(kColumns, static_cast<int>(images.size())), 2));
+}
+
+/// What is climbed unless told: the switches that can change something on the device, and half the steps, where they can
+/// be halved.
+std::string default_switches(const Engine& engine, const GeneratorOptions& request) {
+  const bool on_cpu = engine.backend->properties().target.device == DeviceKind::kCpu;
+  const bool is_bf16 = engine.model->baseline == DType::kBF16;
+  std::string list = on_cpu ? "arena,flash,fuse,hoist,bf16,tile" : is_bf16 ? "lossless,fp8" : "lossless,bf16,fp8";
+  const std::int64_t half = make_request(*engine.model, request).steps / 2;
+  return half < 1 ? list : fmt::format("{},steps={}", list, half);
+}
+
+/// What makes a ladder this one and no other.
+nlohmann::json describe_options(const Arguments& arguments, const Engine& engine, const LadderOptions& options) {
+  const Target target = engine.backend->properties().target;
+  const GeneratorOptions& request = options.request;
+  return {{"model", engine.model->name},
+          {"weights", engine.model->checkpoint.description()},
+          {"device", name_of(target.device)},
+          {"threads", target.threads},
+          {"vector units", name_of(target.cpu_isa)},
+          {"baseline", name_of(engine.model->baseline)},
+          {"switches", options.switches.to_string()},
+          {"ends", options.only_ends},
+          {"images", request.images},
+          {"token rows", request.token_rows},
+          {"token columns", request.token_columns},
+          {"text tokens", request.text_tokens},
+          {"steps", request.steps},
+          {"guidance", request.guidance_scale},
+          {"seed", options.seed},
+          {"trials", options.min_trials},
+          {"precision", options.precision},
+          {"quality", options.quality_images},
+          {"in processes", arguments.processes > 0}};
+}
+
+/// Runs each round in a process of its own, which is this program with the same options.
+class RoundProcesses {
+ public:
+  RoundProcesses(const CLI::App& command, const Arguments& arguments, const LadderOptions& options)
+      : command_(command), arguments_(arguments), options_(options) {}
+
+  void run(Ladder& ladder, std::int64_t round, std::span<const std::size_t> rungs) const {
+    add_round(ladder, run_bench_process(command_line(round, rungs)), round);
   }
+
+ private:
+  [[nodiscard]] std::vector<std::string> command_line(std::int64_t round, std::span<const std::size_t> rungs) const {
+    constexpr std::array<std::string_view, 14> kOwnOptions = {
+        "--opt",     "--auto-seconds", "--max-error", "--auto-refresh", "--rounds", "--max-rounds", "--processes",
+        "--quality", "--out",          "--json",      "--quiet",        "--round",  "--rungs",      "--help"};
+    std::vector<std::string> line = {own_program(), "ladder", arguments_.model.model};
+    for (std::string& option : given_options(command_, kOwnOptions)) line.push_back(std::move(option));
+    line.push_back("--opt=" + options_.switches.to_string());
+    line.push_back(fmt::format("--round={}", round));
+    if (!rungs.empty()) line.push_back(fmt::format("--rungs={}", fmt::join(rungs, ",")));
+    if (round == 0 && options_.quality_images > 0)
+      line.push_back(fmt::format("--quality={}", options_.quality_images));
+    if (round == 0 && !arguments_.out.empty()) line.push_back("--out=" + arguments_.out);
+    line.insert(line.end(), {"--json", "--quiet"});
+    return line;
+  }
+
+  const CLI::App& command_;
+  const Arguments& arguments_;
+  const LadderOptions& options_;
+};
+
+void print(const Arguments& arguments, const Ladder& ladder, const ResultFile& file) {
+  if (arguments.as_json)
+    fmt::print("{}\n", dump_json(to_json(file), 2));
+  else
+    fmt::print("{}", to_table(ladder));
 }
 
-/// What is climbed unless told: the switches that can change something on the device.
-std::string default_switches(const Engine& engine) {
-  if (engine.backend->properties().target.device == DeviceKind::kCpu)
-    return "arena,flash,fuse,hoist,bf16,tile,steps=14";
-  return engine.model->baseline == DType::kBF16 ? "lossless,fp8,steps=14" : "lossless,bf16,fp8,steps=14";
+/// Climbs, and keeps what is measured where there is a folder for it, so that a ladder that is stopped can go on.
+void climb_and_save(const Arguments& arguments, const CLI::App& command, const Engine& engine,
+                    const LadderOptions& options, Ladder& ladder) {
+  const Log log(arguments.model.quiet);
+  std::optional<UnfinishedLadder> unfinished;
+  if (!arguments.out.empty()) {
+    make_folder(arguments.out);
+    unfinished.emplace(fs::path(arguments.out) / "unfinished.json", describe_options(arguments, engine, options));
+    if (const std::int64_t visits = unfinished->restore(ladder); visits > 0)
+      log.info("going on with the ladder that was stopped: {} are there", format_count(visits, "visit"));
+  }
+  const auto save = [&] {
+    if (unfinished) unfinished->save(ladder);
+  };
+  const int max_rounds = arguments.max_rounds > 0 ? arguments.max_rounds : 3 * options.rounds;
+  if (arguments.processes > 0) {
+    const RoundProcesses processes(command, arguments, options);
+    Progress progress("rounds", max_rounds, arguments.model.quiet);
+    climb(ladder, options.rounds, max_rounds,
+          [&](Ladder& climbed, std::int64_t round, std::span<const std::size_t> rungs) {
+            progress.set(round);
+            processes.run(climbed, round, rungs);
+            save();
+          });
+  } else {
+    RungProgress progress(arguments.model.quiet);
+    const Interruptible between_steps;
+    const LadderObserver observer{
+        .on_progress =
+            [&](const LadderProgress& at) {
+              Interruptible::check();
+              progress.show(at);
+            },
+        .on_pixels =
+            [&](const Rung& rung, const HostTensor& pixels) {
+              if (unfinished) write_images(arguments.out, rung, pixels);
+            },
+        .on_visited = save};
+    try {
+      climb(ladder, options.rounds, max_rounds,
+            run_rounds_here(*engine.model, *engine.backend, options, next_process(ladder), observer));
+    } catch (const Interrupted&) {
+      if (unfinished) log.info("stopped; the same command goes on from here");
+      throw;
+    }
+  }
+  if (!unfinished) return;
+  write_results(fs::path(arguments.out) / "results.json", to_results(ladder));
+  unfinished->finish();
 }
 
-void ladder(const Arguments& arguments) {
+/// One round for the process that asked for it.
+void print_round(const Arguments& arguments, const Engine& engine, const LadderOptions& options, Ladder& ladder) {
+  for (const std::size_t i : arguments.rungs)
+    if (i == 0 || i >= ladder.rungs.size())
+      fail_usage("--rungs: {} is no rung above the baseline; there are {}", i, ladder.rungs.size() - 1);
+  LadderObserver observer;
+  if (!arguments.out.empty())
+    observer.on_pixels = [&](const Rung& rung, const HostTensor& pixels) {
+      write_images(arguments.out, rung, pixels);
+    };
+  run_rounds_here(*engine.model, *engine.backend, options, 0, observer)(ladder, arguments.round, arguments.rungs);
+  fmt::print("{}\n", dump_json(to_json(to_results(ladder))));
+}
+
+void ladder(const Arguments& arguments, const CLI::App& command) {
   const Log log(arguments.model.quiet);
   static_cast<void>(SwitchRequest::parse(arguments.switches.list));  // a wrong name is told before anything is opened
   LadderOptions options = arguments.options;
   if (!arguments.precision.empty()) options.precision = parse_share(arguments.precision, "--precision");
+  if (arguments.processes > 0) options.rounds = arguments.processes;
   if (!arguments.out.empty()) check_writable_in(arguments.out, "results.json");
   const Engine engine = open_engine(arguments.model);
   resolve_size(*engine.model, arguments.size, options.request);
-  const SwitchRequest asked =
-      SwitchRequest::parse(arguments.is_default ? default_switches(engine) : arguments.switches.list);
   options.request.images = images_of(options.request, *engine.model);
+  const SwitchRequest asked = SwitchRequest::parse(
+      arguments.is_default ? default_switches(engine, options.request) : arguments.switches.list);
   options.switches =
       choose_switches(asked, arguments.switches, engine, {.denoise = options.request, .forward = {}}, log).set;
-  RungProgress progress(arguments.model.quiet);
-  Ladder climbed = climb(*engine.model, *engine.backend, options, [&](const LadderProgress& at) { progress.show(at); });
-
-  ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = climbed.plans, .results = {}};
-  for (const Rung& rung : climbed.rungs) file.results.push_back(rung.result);
+  Ladder climbed = make_ladder(options.switches, options.only_ends);
+  if (arguments.round >= 0) return print_round(arguments, engine, options, climbed);
+  climb_and_save(arguments, command, engine, options, climbed);
+  const ResultFile file = to_results(climbed);
   report_declined(log, file.results);
-  if (arguments.as_json)
-    fmt::print("{}\n", dump_json(to_json(file), 2));
-  else
-    fmt::print("{}", to_table(climbed));
-  if (arguments.out.empty()) return;
-  make_folder(arguments.out);  // here, so that a ladder that is interrupted leaves none
-  write_results(fs::path(arguments.out) / "results.json", file);
-  write_images(arguments.out, climbed, 10);
-  log.info("wrote results.json{} to {}",
-           climbed.rungs.front().pixels.numel() > 0 ? " and a grid of images for each rung" : "", arguments.out);
+  print(arguments, climbed, file);
+  if (!arguments.out.empty())
+    log.info("wrote results.json{} to {}", engine.model->pixels ? " and a grid of images for each rung" : "",
+             arguments.out);
 }
 
 }  // namespace
@@ -135,26 +278,44 @@ void add_ladder_command(CLI::App& app) {
       ->add_option("--precision", arguments->precision,
                    "end a rung early once the 95% interval of its median step is within this share of the median: 1%")
       ->type_name("SHARE");
+  CLI::Option* const rounds =
+      command
+          ->add_option("--rounds", arguments->options.rounds,
+                       "times to climb, up and down in turn, so that slow drift of a shared machine cancels")
+          ->check(whole_number(2, 1000))
+          ->capture_default_str();
   command
-      ->add_option("--rounds", arguments->options.rounds,
-                   "times to climb, up and down in turn, so that slow drift of a shared machine cancels")
-      ->check(whole_number(1, 1000))
-      ->capture_default_str();
+      ->add_option("--max-rounds", arguments->max_rounds,
+                   "rungs that are not settled are climbed again, up to so many rounds in all; three times as many as "
+                   "--rounds unless given")
+      ->check(whole_number(2, 3000));
+  command
+      ->add_option("--processes", arguments->processes,
+                   "measure in so many processes, a round in each, so that verdicts on the results know how processes "
+                   "differ")
+      ->check(whole_number(2, 1000))
+      ->excludes(rounds);
   command
       ->add_option("--quality", arguments->options.quality_images,
                    "images to make and judge at each rung (accuracy, Frechet distance); 0 for none")
       ->check(whole_number(0, 100'000))
       ->capture_default_str();
-  command->add_option("--out", arguments->out, "folder for results.json and a PNG grid for each rung")
+  command
+      ->add_option("--out", arguments->out,
+                   "folder for results.json and a PNG grid for each rung; a ladder that was stopped goes on in it")
       ->type_name("DIR");
+  // What --processes runs itself with.
+  command->add_option("--round", arguments->round)->group("");
+  command->add_option("--rungs", arguments->rungs)->delimiter(',')->group("");
   command->add_flag("--json", arguments->as_json, "print the result file instead of the table");
   command->footer(
       "Example: headroom ladder models/fashion-flux --out out/demo\n"
       "         headroom ladder flux-dev --random-weights 0 --device cuda --steps 8 --token-rows 32 --token-columns 32 "
-      "--ends");
+      "--ends\n"
+      "A ladder with --out that was stopped or killed goes on where it was when it is run again.");
   command->callback([arguments, command] {
     arguments->is_default = command->count("--opt") == 0;
-    ladder(*arguments);
+    ladder(*arguments, *command);
   });
 }
 

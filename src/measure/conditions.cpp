@@ -17,6 +17,7 @@
 #include <system_error>
 #include <utility>
 
+#include "measure/statistics.hpp"
 #include "measure/table.hpp"
 
 namespace headroom {
@@ -29,6 +30,8 @@ constexpr int kSuccess = 0;
 constexpr int kSmClock = 1;
 constexpr int kMemoryClock = 2;
 constexpr unsigned long long kIdle = 1;
+// nvmlClocksThrottleReasonHwSlowdown, SwThermalSlowdown, HwThermalSlowdown and HwPowerBrakeSlowdown.
+constexpr std::int64_t kHeldDown = 0x8 | 0x20 | 0x40 | 0x80;
 
 template <typename... Parameters>
 bool call(void* library, const char* name, Parameters... parameters) {
@@ -107,6 +110,7 @@ void Conditions::append(const Conditions& other) {
   append_column(cpu_mhz, other.cpu_mhz);
   append_column(steal_ms, other.steal_ms);
   append_column(preemptions, other.preemptions);
+  append_column(waited_ms, other.waited_ms);
   append_column(gpu_clock_mhz, other.gpu_clock_mhz);
   append_column(gpu_memory_clock_mhz, other.gpu_memory_clock_mhz);
   append_column(gpu_power_w, other.gpu_power_w);
@@ -120,10 +124,29 @@ void Conditions::keep_whole(std::size_t trials) {
   keep(cpu_mhz);
   keep(steal_ms);
   keep(preemptions);
+  keep(waited_ms);
   keep(gpu_clock_mhz);
   keep(gpu_memory_clock_mhz);
   keep(gpu_power_w);
   keep(gpu_throttle);
+}
+
+Conditions Conditions::part(std::size_t first, std::size_t count) const {
+  Conditions part = *this;
+  const auto cut = [&](auto& column) {
+    if (column.empty()) return;
+    column.erase(column.begin(), column.begin() + static_cast<std::ptrdiff_t>(first));
+    column.resize(count);
+  };
+  cut(part.cpu_mhz);
+  cut(part.steal_ms);
+  cut(part.preemptions);
+  cut(part.waited_ms);
+  cut(part.gpu_clock_mhz);
+  cut(part.gpu_memory_clock_mhz);
+  cut(part.gpu_power_w);
+  cut(part.gpu_throttle);
+  return part;
 }
 
 std::string describe_disturbance(const Conditions& conditions) {
@@ -138,6 +161,34 @@ std::string describe_disturbance(const Conditions& conditions) {
   return fmt::format("{}", fmt::join(clauses, "; "));
 }
 
+std::string find_disturbance(const Conditions& conditions, std::span<const double> wall_ms) {
+  constexpr double kMostTaken = 0.05;
+  constexpr double kMostPreemptions = 50;  // a second; a quiet machine makes 5, one process more a CPU a hundred
+  constexpr double kLeastStolenMs = 50;    // five ticks of the clock that counts it
+  if (wall_ms.empty()) return {};
+  const double all_ms = std::accumulate(wall_ms.begin(), wall_ms.end(), 0.0);
+  if (!conditions.waited_ms.empty()) {
+    std::vector<double> shares;
+    for (std::size_t i = 0; i < wall_ms.size(); ++i) shares.push_back(conditions.waited_ms.at(i) / std::max(wall_ms[i], 1e-6));
+    if (const double share = median(shares); share > kMostTaken)
+      return fmt::format("other work held the CPUs: threads waited for one for {:.0f}% of a typical step's time",
+                         100 * share);
+  } else if (!conditions.preemptions.empty()) {
+    const double number = std::accumulate(conditions.preemptions.begin(), conditions.preemptions.end(), 0.0);
+    if (const double rate = 1000 * number / all_ms; rate > kMostPreemptions)
+      return fmt::format("other work held the CPUs: threads were preempted {:.0f} times a second", rate);
+  }
+  const double stolen_ms = std::accumulate(conditions.steal_ms.begin(), conditions.steal_ms.end(), 0.0);
+  if (stolen_ms > kLeastStolenMs && stolen_ms > kMostTaken * all_ms)
+    return fmt::format("other machines on the same hardware took {:.0f}% of the time", 100 * stolen_ms / all_ms);
+  const auto held = std::ranges::count_if(conditions.gpu_throttle,
+                                          [](std::int64_t reasons) { return (reasons & kHeldDown) != 0; });
+  if (2 * static_cast<std::size_t>(held) > conditions.gpu_throttle.size())
+    return fmt::format("the GPU's clock was held down for heat or by its power supply in {} of {} steps", held,
+                       conditions.gpu_throttle.size());
+  return {};
+}
+
 ConditionsProbe::ConditionsProbe(bool with_gpu, fs::path root) : root_(std::move(root)) {
   for (const int cpu : allowed_cpu_numbers()) {
     const fs::path file = root_ / fmt::format("sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq", cpu);
@@ -147,15 +198,17 @@ ConditionsProbe::ConditionsProbe(bool with_gpu, fs::path root) : root_(std::move
   begin();
 }
 
-void ConditionsProbe::begin() { read_counters(steal_ms_, preemptions_); }
+void ConditionsProbe::begin() { before_ = read_counters(); }
 
 void ConditionsProbe::add_trial() {
-  const std::optional<double> steal_before = steal_ms_;
-  const std::int64_t preemptions_before = preemptions_;
-  read_counters(steal_ms_, preemptions_);
+  const Counters before = std::exchange(before_, read_counters());
   ++trials_;
-  conditions_.preemptions.push_back(preemptions_ - preemptions_before);
-  if (steal_ms_ && steal_before) conditions_.steal_ms.push_back(std::max(0.0, *steal_ms_ - *steal_before));
+  conditions_.preemptions.push_back(before_.preemptions - before.preemptions);
+  const auto add_growth = [](std::vector<double>& column, std::optional<double> from, std::optional<double> to) {
+    if (from && to) column.push_back(std::max(0.0, *to - *from));
+  };
+  add_growth(conditions_.steal_ms, before.steal_ms, before_.steal_ms);
+  add_growth(conditions_.waited_ms, before.waited_ms, before_.waited_ms);
   if (const std::optional<double> mhz = read_cpu_mhz()) conditions_.cpu_mhz.push_back(*mhz);
   if (!gpu_) return;
   const GpuState gpu = gpu_->state();
@@ -171,16 +224,31 @@ Conditions ConditionsProbe::take() {
 }
 
 /// The eighth figure of the line "cpu" of /proc/stat is steal, in ticks (proc(5)).
-void ConditionsProbe::read_counters(std::optional<double>& steal_ms, std::int64_t& preemptions) const {
+ConditionsProbe::Counters ConditionsProbe::read_counters() const {
   std::ifstream file(root_ / "proc/stat");
   std::string label;
   std::array<double, 8> ticks{};
   file >> label;
   for (double& one : ticks) file >> one;
-  steal_ms = file && label == "cpu" ? std::optional(ticks[7] * 1000 / static_cast<double>(sysconf(_SC_CLK_TCK)))
-                                    : std::nullopt;
+  Counters counters;
+  if (file && label == "cpu") counters.steal_ms = ticks[7] * 1000 / static_cast<double>(sysconf(_SC_CLK_TCK));
+  counters.waited_ms = read_waited_ms();
   rusage usage{};
-  preemptions = getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+  if (getrusage(RUSAGE_SELF, &usage) == 0) counters.preemptions = usage.ru_nivcsw;
+  return counters;
+}
+
+/// Over all threads; the second figure of a thread's schedstat, in nanoseconds (Documentation/scheduler/sched-stats).
+/// Threads that end take theirs with them.
+std::optional<double> ConditionsProbe::read_waited_ms() const {
+  std::error_code error;
+  std::optional<double> sum_ms;
+  for (const fs::directory_entry& thread : fs::directory_iterator(root_ / "proc/self/task", error)) {
+    std::ifstream file(thread.path() / "schedstat");
+    double ran_ns = 0, waited_ns = 0;
+    if (file >> ran_ns >> waited_ns) sum_ms = sum_ms.value_or(0) + waited_ns / 1e6;
+  }
+  return sum_ms;
 }
 
 std::optional<double> ConditionsProbe::read_cpu_mhz() const {

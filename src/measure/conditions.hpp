@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,8 @@ struct Conditions {
   std::vector<double> steal_ms;  ///< that a hypervisor took from all CPUs; counted in steps of 10 ms, so of short
                                  ///< trials only the sum means something
   std::vector<std::int64_t> preemptions;  ///< times that a thread of this process was made to give up its CPU
+  std::vector<double> waited_ms;  ///< that threads of this process were ready and had no CPU, summed over them (Linux'
+                                  ///< run delay): what others' work on the same CPUs cost
   std::vector<double> gpu_clock_mhz;      ///< at the end of the trial, as in GpuState
   std::vector<double> gpu_memory_clock_mhz;
   std::vector<double> gpu_power_w;
@@ -52,10 +55,18 @@ struct Conditions {
   void append(const Conditions& other);
   /// Empties columns of another length, which are not known for every trial.
   void keep_whole(std::size_t trials);
+  /// Those of `count` trials from `first` on.
+  [[nodiscard]] Conditions part(std::size_t first, std::size_t count) const;
 };
 
 /// One sentence on what disturbed the trials, or nothing: "3 of 20 trials were preempted; 30.0 ms were stolen; ...".
 [[nodiscard]] std::string describe_disturbance(const Conditions& conditions);
+
+/// Why times taken under these conditions may be wrong, one clause, or nothing: in a typical trial threads waited for a
+/// CPU for over 5% of its time (or, where the system does not tell, were preempted over 50 times a second); a hypervisor
+/// took over 5%; a GPU's clock was held down for heat or by its power supply. Less does not move a median by much, and a
+/// limit on power is how a GPU works. `wall_ms` are the trials' times.
+[[nodiscard]] std::string find_disturbance(const Conditions& conditions, std::span<const double> wall_ms);
 
 /// Watches the machine from trial to trial.
 class ConditionsProbe {
@@ -71,14 +82,20 @@ class ConditionsProbe {
   [[nodiscard]] Conditions take();
 
  private:
-  void read_counters(std::optional<double>& steal_ms, std::int64_t& preemptions) const;
+  /// What only ever grows.
+  struct Counters {
+    std::optional<double> steal_ms;
+    std::optional<double> waited_ms;
+    std::int64_t preemptions = 0;
+  };
+  [[nodiscard]] Counters read_counters() const;
+  [[nodiscard]] std::optional<double> read_waited_ms() const;
   [[nodiscard]] std::optional<double> read_cpu_mhz() const;
 
   std::filesystem::path root_;
   std::vector<std::filesystem::path> frequency_files_;
   std::unique_ptr<Nvml> gpu_;
-  std::optional<double> steal_ms_;
-  std::int64_t preemptions_ = 0;
+  Counters before_;
   std::size_t trials_ = 0;
   Conditions conditions_;
 };

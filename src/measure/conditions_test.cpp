@@ -44,6 +44,17 @@ TEST_F(ConditionsTest, ReadsStealAndFrequencyOfEveryTrial) {
   EXPECT_THAT(conditions.gpu_clock_mhz, IsEmpty());
 }
 
+TEST_F(ConditionsTest, AddsUpWhatThreadsWaitedForACpu) {
+  root_.write("proc/self/task/10/schedstat", "900000000 2000000 77\n");  // nanoseconds: ran, waited
+  root_.write("proc/self/task/11/schedstat", "100000000 1000000 12\n");
+  ConditionsProbe probe(false, root_.path());
+  root_.write("proc/self/task/10/schedstat", "990000000 5000000 80\n");
+  root_.write("proc/self/task/12/schedstat", "1000000 500000 1\n");
+  probe.add_trial();
+  probe.add_trial();
+  EXPECT_THAT(probe.take().waited_ms, ElementsAre(3.5, 0));
+}
+
 TEST_F(ConditionsTest, LeavesOutWhatTheSystemDoesNotSay) {
   ConditionsProbe nothing(false, root_.path());
   nothing.add_trial();
@@ -92,6 +103,43 @@ TEST(Disturbance, IsToldInOneSentence) {
   EXPECT_EQ(describe_disturbance(conditions),
             "2 of 3 trials were preempted; 30.0 ms of CPU time were stolen by other machines; the GPU's clock was held "
             "down in 1 of 3 trials");
+}
+
+TEST(Disturbance, IsOnlyWhatMovesAMedian) {
+  const std::vector<double> wall_ms = {100, 100, 100};
+  const auto disturbance = [&](const Conditions& conditions) { return find_disturbance(conditions, wall_ms); };
+  EXPECT_EQ(disturbance({}), "");
+  Conditions conditions;
+  conditions.waited_ms = {4, 4, 90};  // an outlier
+  conditions.preemptions = {20, 20, 20};
+  EXPECT_EQ(disturbance(conditions), "") << "what threads waited says more than how often";
+  conditions.waited_ms = {0, 6, 90};
+  EXPECT_EQ(disturbance(conditions),
+            "other work held the CPUs: threads waited for one for 6% of a typical step's time");
+  conditions.waited_ms.clear();
+  EXPECT_EQ(disturbance(conditions), "other work held the CPUs: threads were preempted 200 times a second");
+  conditions.preemptions = {1, 1, 1};
+  EXPECT_EQ(disturbance(conditions), "");
+  conditions.steal_ms = {10, 0, 30};
+  EXPECT_EQ(disturbance(conditions), "") << "a few ticks of a coarse clock";
+  conditions.steal_ms = {20, 10, 30};
+  EXPECT_EQ(disturbance(conditions), "other machines on the same hardware took 20% of the time");
+  conditions.steal_ms.clear();
+  conditions.gpu_throttle = {4, 4, 4};
+  EXPECT_EQ(disturbance(conditions), "") << "a limit on power is how a GPU works";
+  conditions.gpu_throttle = {0x44, 4, 0x20};
+  EXPECT_EQ(disturbance(conditions),
+            "the GPU's clock was held down for heat or by its power supply in 2 of 3 steps");
+}
+
+TEST(Disturbance, OfAPartIsThatOfItsTrials) {
+  Conditions conditions;
+  conditions.preemptions = {0, 1, 2, 3};
+  conditions.waited_ms = {0, 0.5, 1, 1.5};
+  const Conditions part = conditions.part(1, 2);
+  EXPECT_THAT(part.preemptions, ElementsAre(1, 2));
+  EXPECT_THAT(part.waited_ms, ElementsAre(0.5, 1));
+  EXPECT_THAT(part.steal_ms, IsEmpty());
 }
 
 }  // namespace

@@ -68,14 +68,6 @@ double sum_of_squares(std::span<const double> values) {
   return squares;
 }
 
-/// Variance of the log of one process's median, from its trials alone.
-double variance_within(std::span<const double> trials) {
-  const std::optional<Interval> interval = exact_median_interval(logarithms(trials));
-  if (!interval) return 0;
-  const double deviation = (interval->high - interval->low) / (2 * quantile(boost::math::normal(), 0.975));
-  return deviation * deviation;
-}
-
 /// Fills in the interval of exp(log_ratio) from its variance, as far as a distribution reaches to its 97.5% quantile.
 template <typename Distribution>
 void set_interval(Effect& effect, double variance, const Distribution& distribution) {
@@ -85,6 +77,13 @@ void set_interval(Effect& effect, double variance, const Distribution& distribut
 }
 
 }  // namespace
+
+double log_median_variance(std::span<const double> trials) {
+  const std::optional<Interval> interval = exact_median_interval(logarithms(trials));
+  if (!interval) return 0;
+  const double deviation = (interval->high - interval->low) / (2 * quantile(boost::math::normal(), 0.975));
+  return deviation * deviation;
+}
 
 Effect paired_effect(std::span<const std::vector<double>> base, std::span<const std::vector<double>> changed,
                      const Bootstrap& bootstrap) {
@@ -129,7 +128,7 @@ Effect unpaired_effect(std::span<const std::vector<double>> base, std::span<cons
     set_interval(effect, kHalfPi * pooled * share, boost::math::students_t(degrees));
   } else if (process_noise) {
     const double variance =
-        2 * *process_noise * *process_noise + variance_within(base.front()) + variance_within(changed.front());
+        2 * *process_noise * *process_noise + log_median_variance(base.front()) + log_median_variance(changed.front());
     set_interval(effect, variance, boost::math::normal());
     const double z = std::abs(std::log(effect.ratio)) / std::sqrt(variance);
     effect.p = 2 * cdf(complement(boost::math::normal(), z));

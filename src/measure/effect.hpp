@@ -24,6 +24,10 @@ struct Effect {
   bool paired = false;
 };
 
+/// The variance of the logarithm of a process's median, as its trials alone tell it: from exact_median_interval(); 0 for
+/// fewer than 6, which have no such interval.
+[[nodiscard]] double log_median_variance(std::span<const double> trials);
+
 /// Of processes that ran in turn, the i-th of one build beside the i-th of the other: the median over pairs of
 /// log(median of new / median of base). The interval is that of exact_median_interval() up to 20 pairs (nothing below
 /// 6), then a hierarchical bootstrap of pairs and of trials within them (Kalibera and Jones, "Rigorous benchmarking in

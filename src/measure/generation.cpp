@@ -7,12 +7,6 @@
 
 namespace headroom {
 
-void GenerationTimes::append(const GenerationTimes& later) {
-  steps.append(later.steps);
-  images.append(later.images);
-  prologues.append(later.prologues);
-}
-
 GenerationTimer::GenerationTimer(const Backend& backend, int warmup_steps, bool images_when_warm)
     : warmup_steps_(warmup_steps),
       images_when_warm_(images_when_warm),
@@ -54,7 +48,8 @@ void add_series(Result& result, const GenerationTimes& times) {
   if (!times.prologues.wall_ms.empty()) result.trials.push_back(make_series("prologue", times.prologues));
 }
 
-ResultFile measure_generation(const Model& model, Backend& backend, const GenerationOptions& options) {
+ResultFile measure_generation(const Model& model, Backend& backend, GenerationOptions options) {
+  options.request.switches = options.request.switches.for_device(backend.properties().target.device);
   WeightStore weights(backend, model.checkpoint);
   Generator generator(model, backend, weights, options.request);
   const std::vector<ImageRequest> requests = make_image_requests(model, 0, generator.request().images, 0);

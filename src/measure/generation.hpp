@@ -18,7 +18,6 @@ struct GenerationTimes {
   Trials steps;      ///< of a denoise step, but for the warm-up; with what the machine did meanwhile
   Trials images;     ///< of an image: of a generation, divided by its images
   Trials prologues;  ///< of what a generation runs outside the loop; empty where there is nothing
-  void append(const GenerationTimes& later);
 };
 
 /// Times the generations that are made through it, step by step.
@@ -55,8 +54,9 @@ struct GenerationOptions {
 
 /// Times one configuration: a file of one result with the series "step" (ms of a denoise step), "image" (ms of an
 /// image: whole generations, divided by their images, without the generation of the warm-up) and, where something runs
-/// outside the loop, "prologue" (ms of a generation), with its plan. Id and name are those of the switches.
-[[nodiscard]] ResultFile measure_generation(const Model& model, Backend& backend, const GenerationOptions& options);
+/// outside the loop, "prologue" (ms of a generation), with its plan. Id and name are those of the switches, as far as
+/// they are for the device (SwitchSet::for_device).
+[[nodiscard]] ResultFile measure_generation(const Model& model, Backend& backend, GenerationOptions options);
 
 /// Adds the series of times that measure_generation() speaks of.
 void add_series(Result& result, const GenerationTimes& times);

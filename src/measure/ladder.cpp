@@ -5,228 +5,106 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/divide_up.hpp"
 #include "base/error.hpp"
-#include "measure/describe.hpp"
-#include "measure/generation.hpp"
-#include "measure/judge.hpp"
 #include "measure/machine.hpp"
-#include "measure/quality.hpp"
-#include "run/images.hpp"
 
 namespace headroom {
 namespace {
 
-std::string rung_name(const SwitchSet& switches) {
-  return switches.empty() ? "baseline" : fmt::format("{}", fmt::join(switches.names(), "+"));
+bool is_visited(const Rung& rung) { return !rung.result.id.empty(); }
+
+bool has_visit(const Rung& rung, std::int64_t round) {
+  if (rung.result.trials.empty()) return false;
+  const std::vector<std::int64_t>& rounds = series_of(rung.result, "step").round;
+  return std::ranges::find(rounds, round) != rounds.end();
 }
 
-class Climber {
- public:
-  Climber(const Model& model, Backend& backend, const LadderOptions& options,
-          const std::function<void(const LadderProgress&)>& on_progress)
-      : model_(model),
-        backend_(backend),
-        options_(options),
-        on_progress_(on_progress),
-        weights_(backend, model.checkpoint) {
-    options_.request.images = images_of(options_.request, model);
-    if (options_.quality_images > 0 && !judges_quality())
-      fail_usage("--quality needs a trained model with pixels and a classifier beside it, which {} is not", model.name);
-    if (options_.quality_images > 0) {
-      const bool on_cpu = backend.properties().target.device == DeviceKind::kCpu;
-      if (!on_cpu) judge_backend_ = make_backend(DeviceKind::kCpu);
-      judge_ = Judge::open(model.checkpoint.folder(), on_cpu ? backend : *judge_backend_);
-    }
-    if (options_.quality_images > 0 && (options_.request.token_rows != 0 || options_.request.token_columns != 0))
-      fail_usage("--quality judges images of the model's own size; leave out --token-rows and --token-columns");
-    if (options_.quality_images > 0 && !judge_)
-      fail("{} has no folder `classifier`, so its images cannot be judged", model.name);
+/// Indices of the rungs, without the baseline, to visit in a round.
+std::vector<std::size_t> rungs_of_round(const Ladder& ladder, std::int64_t round, bool only_unsettled) {
+  std::vector<Visit> baseline;
+  if (only_unsettled) baseline = visits_of(ladder.rungs.front().result);
+  std::vector<std::size_t> rungs;
+  for (std::size_t i = 1; i < ladder.rungs.size(); ++i) {
+    const Rung& rung = ladder.rungs[i];
+    if (rung.result.same_as || has_visit(rung, round)) continue;
+    if (only_unsettled && judge_rung(baseline, visits_of(rung.result)).unsettled.empty()) continue;
+    rungs.push_back(i);
   }
+  if (round % 2 != 0) std::ranges::reverse(rungs);
+  return rungs;
+}
 
-  Ladder climb() {
-    Ladder ladder;
-    ladder.rungs = list_rungs(options_.switches, options_.only_ends);
-    const std::size_t count = ladder.rungs.size();
-    times_.resize(count);
-    for (int round = 0; round < options_.rounds; ++round)
-      for (std::size_t k = 0; k < count; ++k) {
-        const std::size_t i = round % 2 == 0 ? k : count - 1 - k;
-        progress_ = {.rung = ladder.rungs[i].name,
-                     .round = round,
-                     .rung_number = static_cast<std::int64_t>(i) + 1,
-                     .rungs = static_cast<std::int64_t>(count)};
-        measure(i, ladder);
-      }
-    for (std::size_t i = 0; i < count; ++i) summarize_trials(ladder.rungs[i], times_[i]);
-    summarize_factors(ladder);
-    return ladder;
+const Rung& find_rung(const Ladder& ladder, const std::string& name) {
+  const auto found = std::ranges::find(ladder.rungs, name, &Rung::name);
+  HR_CHECK(found != ladder.rungs.end());
+  return *found;
+}
+
+void set_image_times(Rung& rung) {
+  const double steps = steps_run(rung.result), images = rung.result.subject.request.at("images").get<double>();
+  const bool has_prologue = std::ranges::find(rung.result.trials, "prologue", &TrialSeries::what) != rung.result.trials.end();
+  const double prologue_ms = has_prologue ? series_of(rung.result, "prologue").statistics.median : 0;
+  const auto image_ms = [&](double step_ms) { return (prologue_ms + step_ms * steps) / images; };
+  const Summary& step = series_of(rung.result, "step").statistics;
+  rung.image_ms = image_ms(step.median);
+  if (step.median_interval)
+    rung.image_interval_ms = Interval{image_ms(step.median_interval->low), image_ms(step.median_interval->high)};
+}
+
+/// Gives a rung that is another one its figures.
+void copy_figures(Rung& rung, const Rung& same) {
+  rung.result.trials = same.result.trials;
+  rung.result.memory = same.result.memory;
+  rung.result.plan = same.result.plan;
+  rung.result.unsettled = same.result.unsettled;
+  for (const QualityRecord& record : same.result.quality)
+    if (std::ranges::find(rung.result.quality, record.metric, &QualityRecord::metric) == rung.result.quality.end())
+      rung.result.quality.push_back(record);
+  rung.image_ms = same.image_ms;
+  rung.image_interval_ms = same.image_interval_ms;
+}
+
+using Verdicts = std::map<std::string, RungVerdict>;  // by name; of a rung that is another one, that one's
+
+std::optional<Factor> factor_where_settled(const Verdicts& verdicts, std::span<const std::string> names,
+                                           std::span<const Term> terms) {
+  const auto is_settled = [&](const std::string& name) { return verdicts.at(name).unsettled.empty(); };
+  if (terms.empty() || !std::ranges::all_of(names, is_settled)) return {};
+  return factor_of(terms);
+}
+
+void summarize(Ladder& ladder, const Verdicts& verdicts) {
+  std::vector<std::string> names;
+  std::vector<Term> product;
+  for (const Rung& rung : ladder.rungs) {
+    if (rung.cumulative || rung.switches.empty() || rung.result.same_as) continue;
+    names.push_back(rung.name);
+    product.push_back({&verdicts.at(rung.name).rounds, 1});
   }
-
- private:
-  bool judges_quality() const {
-    return model_.pixels.has_value() && model_.prompts.has_value() && !model_.checkpoint.is_random();
-  }
-
-  void measure(std::size_t i, Ladder& ladder) {
-    Rung& rung = ladder.rungs[i];
-    GeneratorOptions request = options_.request;
-    request.switches = rung.switches;
-    request.drops_other_weights = true;
-    Generator generator(model_, backend_, weights_, request);
-    backend_.release_unused();  // what the rung before and loading took, so that this one's memory is told alone
-
-    const bool first = progress_.round == 0;
-    const std::int64_t steps = generator.request().steps;
-    const std::int64_t wanted = std::max<std::int64_t>(steps, options_.warmup_steps + options_.min_trials);
-    progress_.steps_total = divide_up(wanted, steps) * steps + (first ? quality_steps(generator) : 0);
-    time_generations(generator, rung, i);
-    if (!first) return;
-    rung.denoise = generator.request();
-    describe(rung, generator, weights_, ladder);
-    compare_with_baseline(rung, ladder.rungs.front());
-    if (options_.quality_images > 0) judge(rung, generator);
-  }
-
-  static void summarize_trials(Rung& rung, const GenerationTimes& times) {
-    add_series(rung.result, times);
-    const double prologue_ms =
-        times.prologues.wall_ms.empty() ? 0 : series_of(rung.result, "prologue").statistics.median;
-    const auto image_ms = [&](double step_ms) {
-      return (prologue_ms + step_ms * static_cast<double>(rung.denoise.steps)) /
-             static_cast<double>(rung.denoise.images);
-    };
-    const Summary& step = rung.result.trials[0].statistics;
-    rung.image_ms = image_ms(step.median);
-    if (step.median_interval)
-      rung.image_interval_ms = Interval{image_ms(step.median_interval->low), image_ms(step.median_interval->high)};
-  }
-
-  std::int64_t quality_steps(const Generator& generator) const {
-    return divide_up(options_.quality_images, generator.request().images) * generator.request().steps;
-  }
-
-  void tick() {
-    ++progress_.steps_done;
-    if (on_progress_) on_progress_(progress_);
-  }
-
-  void time_generations(Generator& generator, Rung& rung, std::size_t i) {
-    const std::vector<ImageRequest> requests =
-        make_image_requests(model_, 0, generator.request().images, options_.seed);
-    GenerationTimer timer(backend_, options_.warmup_steps, false);
-    const auto is_precise_enough = [&] {
-      return options_.precision > 0 && is_precise(timer.times().steps.wall_ms, options_.precision);
-    };
-    do {
-      const HostTensor latents = timer.generate(generator, requests, [&] { tick(); });
-      if (rung.pixels.numel() == 0 && model_.pixels) rung.pixels = unpatch(latents, format_of(generator.request()));
-    } while (timer.steps_made() < options_.warmup_steps + options_.min_trials && !is_precise_enough());
-    times_[i].append(timer.take());
-  }
-
-  /// Of a model that has pixels.
-  const PixelFormat& pixels() const {
-    HR_CHECK(model_.pixels.has_value());
-    return *model_.pixels;
-  }
-
-  /// The model's pixels, as many as the request asks for.
-  PixelFormat format_of(const DenoiseRequest& request) const {
-    PixelFormat format = pixels();
-    format.height = request.token_rows * format.patch;
-    format.width = request.token_columns * format.patch;
-    return format;
-  }
-
-  void describe(Rung& rung, const Generator& generator, const WeightStore& weights, Ladder& ladder) const {
-    const DenoiseRequest& request = generator.request();
-    PlanRecord plan = describe_plan(*generator.compiled().program);
-    rung.result.id = rung.name;
-    rung.result.name = rung.name;
-    const std::int64_t steps = options_.request.steps != 0 ? options_.request.steps : model_.default_steps;
-    rung.result.subject = describe_denoise(model_, request, steps, generator.guidance_scale());
-    const BuildInfo build = describe_machine().build.value_or(BuildInfo{});
-    rung.result.source = {.name = "headroom", .version = build.version};
-    rung.result.configuration = describe_configuration(rung.switches, generator.compiled(), backend_);
-    rung.result.memory = describe_memory(generator.session(), weights, backend_);
-    if (model_.checkpoint.is_random()) rung.result.tags.emplace_back("random_weights");
-    rung.result.plan = plan_id(plan);
-    ladder.plans.try_emplace(*rung.result.plan, std::move(plan));
-  }
-
-  void compare_with_baseline(Rung& rung, const Rung& baseline) const {
-    if (!judges_quality() || &rung == &baseline) return;
-    const auto clamped = [](const HostTensor& pixels) {
-      std::vector<float> values(pixels.as<float>().begin(), pixels.as<float>().end());
-      for (float& value : values) value = std::clamp(value, -1.0F, 1.0F);
-      return values;
-    };
-    rung.result.quality.push_back(
-        psnr_record("baseline, same seeds", psnr_db(clamped(baseline.pixels), clamped(rung.pixels))));
-  }
-
-  void judge(Rung& rung, Generator& generator) {
-    const std::int64_t batch = generator.request().images;
-    const std::int64_t count = (options_.quality_images + batch - 1) / batch * batch;
-    HostTensor made_pixels(DType::kF32, {count, pixels().channels, pixels().height, pixels().width});
-    std::vector<std::int64_t> labels;
-    for (std::int64_t first = 0; first < count; first += batch) {
-      const std::vector<ImageRequest> requests = make_image_requests(model_, first, batch, options_.seed);
-      for (const ImageRequest& request : requests) labels.push_back(request.label);
-      const HostTensor made = unpatch(generator.generate(requests, [&](std::int64_t, double) { tick(); }), pixels());
-      std::ranges::copy(made.as<float>(), made_pixels.as<float>().begin() + first * (made.numel() / batch));
-    }
-    const Judgement judgement = judge_->judge(made_pixels, labels);
-    rung.result.quality.push_back({.metric = "accuracy",
-                                   .against = fmt::format("labels of {} images", count),
-                                   .value = judgement.accuracy.value,
-                                   .interval = judgement.accuracy.interval,
-                                   .note = {}});
-    rung.result.quality.push_back({.metric = "frechet_distance",
-                                   .against = fmt::format("classifier features of the test set, {} images", count),
-                                   .value = judgement.frechet_distance,
-                                   .interval = {},
-                                   .note = {}});
-  }
-
-  static void summarize_factors(Ladder& ladder) {
-    const double baseline = ladder.rungs.front().image_ms;
-    for (const Rung& rung : ladder.rungs)
-      if (!rung.cumulative && !rung.switches.empty()) ladder.product_of_singles *= baseline / rung.image_ms;
-    ladder.combined = baseline / ladder.rungs.back().image_ms;
-  }
-
-  const Model& model_;
-  Backend& backend_;
-  LadderOptions options_;
-  const std::function<void(const LadderProgress&)>& on_progress_;
-  WeightStore weights_;                     // of the rung being measured; what it shares with the one before stays
-  std::unique_ptr<Backend> judge_backend_;  // where the images are not made on the CPU
-  std::unique_ptr<Judge> judge_;
-  LadderProgress progress_;
-  std::vector<GenerationTimes> times_;  // by rung, over all rounds
-};
+  const std::string& last = ladder.rungs.back().name;
+  const std::vector<Term> all = {{&verdicts.at(last).rounds, 1}};
+  if (!ladder.rungs.back().switches.empty()) ladder.combined = factor_where_settled(verdicts, {&last, 1}, all);
+  ladder.product_of_singles = factor_where_settled(verdicts, names, product);
+  for (Term& term : product) term.sign = -1;
+  product.push_back(all.front());
+  names.push_back(last);
+  ladder.synergy = factor_where_settled(verdicts, names, product);
+}
 
 }  // namespace
 
-std::int64_t images_of(const GeneratorOptions& request, const Model& model) {
-  if (request.images != 0) return request.images;
-  return model.prompts ? static_cast<std::int64_t>(model.prompts->labels.size()) : 1;
-}
-
-std::vector<Rung> list_rungs(const SwitchSet& switches, bool only_ends) {
-  std::vector<Rung> rungs;
+Ladder make_ladder(const SwitchSet& switches, bool only_ends) {
+  Ladder ladder;
   const auto add = [&](const SwitchSet& set, bool cumulative) {
-    rungs.emplace_back();
-    rungs.back().name = rung_name(set);
-    rungs.back().switches = set;
-    rungs.back().cumulative = cumulative;
+    Rung& rung = ladder.rungs.emplace_back();
+    rung.name = set.empty() ? "baseline" : fmt::format("{}", fmt::join(set.names(), "+"));
+    rung.switches = set;
+    rung.cumulative = cumulative;
   };
   add({}, false);
   if (only_ends) {
-    add(switches, false);
-    return rungs;
+    if (!switches.empty()) add(switches, false);
+    return ladder;
   }
   const std::vector<SwitchSet> singles = switches.singles();
   for (const SwitchSet& single : singles) add(single, false);
@@ -235,12 +113,87 @@ std::vector<Rung> list_rungs(const SwitchSet& switches, bool only_ends) {
     so_far = so_far.with(singles[i]);
     if (i > 0) add(so_far, true);  // the first switch alone is measured already
   }
-  return rungs;
+  return ladder;
 }
 
-Ladder climb(const Model& model, Backend& backend, const LadderOptions& options,
-             const std::function<void(const LadderProgress&)>& on_progress) {
-  return Climber(model, backend, options, on_progress).climb();
+const Rung& before(const Ladder& ladder, const Rung& rung) {
+  if (!rung.cumulative) return ladder.rungs.front();
+  const auto i = static_cast<std::size_t>(&rung - ladder.rungs.data());
+  return ladder.rungs[i - 1].cumulative ? ladder.rungs[i - 1] : ladder.rungs[1];
+}
+
+void climb(Ladder& ladder, int rounds, int max_rounds, const RoundRun& run) {
+  if (rounds < 2) fail_usage("{} rounds were asked for; at least 2 are needed to see whether they agree", rounds);
+  for (std::int64_t round = 0; round < std::max(rounds, max_rounds); ++round) {
+    const std::vector<std::size_t> rungs = rungs_of_round(ladder, round, round >= rounds);
+    // The baseline alone.
+    const bool is_bare = ladder.rungs.size() == 1 && round < rounds && !has_visit(ladder.rungs.front(), round + 1);
+    if (rungs.empty() && !is_bare) continue;
+    run(ladder, round, rungs);
+  }
+  settle(ladder);
+}
+
+void settle(Ladder& ladder) {
+  Verdicts verdicts;
+  const std::vector<Visit> baseline = visits_of(ladder.rungs.front().result);
+  for (Rung& rung : ladder.rungs) {
+    if (rung.result.same_as) continue;
+    RungVerdict verdict = &rung == &ladder.rungs.front() ? judge_baseline(baseline)
+                                                         : judge_rung(baseline, visits_of(rung.result));
+    if (!verdict.unsettled.empty()) rung.result.unsettled = verdict.unsettled;
+    rung.on_baseline = verdict.factor;
+    leave_out(rung.result, verdict.left_out);
+    set_image_times(rung);
+    verdicts.emplace(rung.name, std::move(verdict));
+  }
+  // The baseline's factor on itself is 1 in every round that any rung has.
+  RungVerdict& own = verdicts.at(ladder.rungs.front().name);
+  for (const auto& [name, verdict] : verdicts)
+    for (const auto& [round, log] : verdict.rounds) own.rounds.emplace(round, RoundLog{});
+  for (Rung& rung : ladder.rungs) {
+    if (rung.result.same_as) {
+      const Rung& same = find_rung(ladder, *rung.result.same_as);
+      copy_figures(rung, same);
+      rung.on_baseline = same.on_baseline;
+      verdicts.emplace(rung.name, RungVerdict(verdicts.at(same.name)));
+    }
+    const Rung& lower = before(ladder, rung);
+    const std::vector<Term> terms = {{&verdicts.at(rung.name).rounds, 1}, {&verdicts.at(lower.name).rounds, -1}};
+    if (std::ranges::none_of(terms, [](const Term& term) { return term.rounds->empty(); }))
+      rung.on_before = factor_of(terms);
+  }
+  summarize(ladder, verdicts);
+}
+
+void add_round(Ladder& ladder, const ResultFile& measured, std::int64_t process) {
+  ladder.plans.insert(measured.plans.begin(), measured.plans.end());
+  for (const Result& result : measured.results) {
+    const auto rung = std::ranges::find(ladder.rungs, result.id, &Rung::name);
+    if (rung == ladder.rungs.end()) fail("another process measured '{}', which is no rung of this ladder", result.id);
+    const std::vector<TrialSeries> all = result.trials;
+    if (!is_visited(*rung)) {
+      rung->result = result;
+      rung->result.trials.clear();
+    }
+    for (const TrialSeries& series : all)
+      for (Trials& trials : split_visits(series)) {
+        trials.process = process;
+        add_visit(rung->result, series.what, trials);
+      }
+  }
+}
+
+ResultFile to_results(const Ladder& ladder) {
+  ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = ladder.plans, .results = {}};
+  for (const Rung& rung : ladder.rungs)
+    if (is_visited(rung)) file.results.push_back(rung.result);
+  return file;
+}
+
+std::int64_t images_of(const GeneratorOptions& request, const Model& model) {
+  if (request.images != 0) return request.images;
+  return model.prompts ? static_cast<std::int64_t>(model.prompts->labels.size()) : 1;
 }
 
 }  // namespace headroom

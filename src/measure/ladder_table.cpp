@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <string>
 
@@ -18,11 +20,69 @@ std::string quality_cell(const Rung& rung, std::string_view metric, auto format)
   return record->value ? format(*record->value) : record->note.value_or("-");
 }
 
-/// The rung that a cumulative rung adds to: the cumulative one before it, or the first switch alone.
-const Rung& before(const Ladder& ladder, std::size_t i) {
-  return ladder.rungs[i].cumulative && !ladder.rungs[i - 1].cumulative ? ladder.rungs[1]
-         : ladder.rungs[i].cumulative                                  ? ladder.rungs[i - 1]
-                                                                       : ladder.rungs[0];
+/// What is on, and what declined: "arena+tile", "arena (fp8 declined)", "fp8 (declined)".
+std::string label_of(const Rung& rung) {
+  const Configuration& configuration = rung.result.configuration;
+  if (configuration.declined.empty()) return rung.name;
+  if (configuration.applied.empty()) return fmt::format("{} (declined)", rung.name);
+  std::vector<std::string> declined;
+  for (const DeclinedSwitch& one : configuration.declined) declined.push_back(one.name);
+  return fmt::format("{} ({} declined)", fmt::join(configuration.applied, "+"), fmt::join(declined, ", "));
+}
+
+bool is_unsettled(const Rung& rung) { return rung.result.unsettled.has_value(); }
+
+std::string factor_text(const Factor& factor) {
+  return factor.interval ? fmt::format("{} {}", format_factor(factor.value), format_interval(*factor.interval))
+                         : format_factor(factor.value);
+}
+
+std::string on_before_cell(const Ladder& ladder, const Rung& rung) {
+  if (rung.switches.empty()) return "-";
+  if (rung.result.same_as) return "declined";
+  if (is_unsettled(rung) || is_unsettled(before(ladder, rung)) || rung.on_before.rounds == 0) return "unsettled";
+  return format_factor(rung.on_before.value);
+}
+
+std::vector<std::string> on_baseline_cells(const Ladder& ladder, const Rung& rung) {
+  if (rung.switches.empty() || rung.result.same_as == ladder.rungs.front().name) return {"-", "-"};
+  if (is_unsettled(rung)) return {"unsettled", "-"};
+  return {format_factor(rung.on_baseline.value),
+          rung.on_baseline.interval ? format_interval(*rung.on_baseline.interval) : "-"};
+}
+
+std::size_t rounds_of(const Rung& rung, std::string_view series) {
+  const auto found = std::ranges::find(rung.result.trials, series, &TrialSeries::what);
+  return found == rung.result.trials.end() ? 0 : split_visits(*found).size();
+}
+
+/// What the reader of the table should know besides.
+std::string remarks(const Ladder& ladder) {
+  std::string text, same, left_out;
+  for (const Rung& rung : ladder.rungs) {
+    if (rung.result.same_as) {
+      same += fmt::format("  {} is {}\n", rung.name, *rung.result.same_as);
+      continue;
+    }
+    if (is_unsettled(rung)) text += fmt::format("  {}: {}\n", rung.name, *rung.result.unsettled);
+    if (const std::size_t out = rounds_of(rung, "step_left_out"); out > 0)
+      left_out += fmt::format("  {}: {} of {}\n", rung.name, out, out + rounds_of(rung, "step"));
+  }
+  if (!text.empty()) text = "\nunsettled, so that nothing is claimed of it:\n" + text;
+  if (!left_out.empty()) text += "\nvisits that were disturbed, measured again and left out:\n" + left_out;
+  if (!same.empty()) text += "\nnot measured, because what it adds declined; the figures are the other rung's:\n" + same;
+  return text;
+}
+
+std::string synergy(const Ladder& ladder) {
+  if (ladder.synergy)
+    return fmt::format("\nsynergy: all together {}, product of each alone {}; their quotient {}\n",
+                       factor_text(*ladder.combined), factor_text(*ladder.product_of_singles),
+                       factor_text(*ladder.synergy));
+  const std::string unknown = "unsettled";
+  return fmt::format("\nsynergy: all together {}, product of each alone {}\n",
+                     ladder.combined ? factor_text(*ladder.combined) : unknown,
+                     ladder.product_of_singles ? factor_text(*ladder.product_of_singles) : unknown);
 }
 
 }  // namespace
@@ -32,37 +92,33 @@ std::string to_table(const Ladder& ladder) {
   Table table;
   table.add_column("rung", Align::kLeft);
   for (const char* header : {"a step", "95% interval", "an image", "95% interval", "on the rung before", "on baseline",
-                             "peak memory", "PSNR"})
+                             "95% interval", "peak memory", "PSNR"})
     table.add_column(header);
   if (judged) {
     table.add_column("accuracy");
     table.add_column("Frechet");
   }
-  const Rung& baseline = ladder.rungs.front();
   for (std::size_t i = 0; i < ladder.rungs.size(); ++i) {
     const Rung& rung = ladder.rungs[i];
     if (i == 1 || (rung.cumulative && !ladder.rungs[i - 1].cumulative)) table.add_rule();
-    const Summary& step = rung.result.trials[0].statistics;
-    std::vector<std::string> cells = {
-        rung.name,
-        format_ms(step.median),
-        step.median_interval ? format_interval_ms(*step.median_interval) : "-",
-        format_ms(rung.image_ms),
-        rung.image_interval_ms ? format_interval_ms(*rung.image_interval_ms) : "-",
-        i == 0 ? "-" : format_factor(before(ladder, i).image_ms / rung.image_ms),
-        i == 0 ? "-" : format_factor(baseline.image_ms / rung.image_ms),
-        format_bytes(static_cast<std::uint64_t>(rung.result.memory->peak_bytes.value_or(0))),
-        quality_cell(rung, "psnr_db", [](double db) { return fmt::format("{:.1f} dB", db); })};
+    const Summary& step = series_of(rung.result, "step").statistics;
+    std::vector<std::string> cells = {label_of(rung) + (is_unsettled(rung) ? " ?" : ""),
+                                      format_ms(step.median),
+                                      step.median_interval ? format_interval_ms(*step.median_interval) : "-",
+                                      format_ms(rung.image_ms),
+                                      rung.image_interval_ms ? format_interval_ms(*rung.image_interval_ms) : "-",
+                                      on_before_cell(ladder, rung)};
+    for (std::string& cell : on_baseline_cells(ladder, rung)) cells.push_back(std::move(cell));
+    cells.push_back(format_bytes(static_cast<std::uint64_t>(rung.result.memory->peak_bytes.value_or(0))));
+    cells.push_back(quality_cell(rung, "psnr_db", [](double db) { return fmt::format("{:.1f} dB", db); }));
     if (judged) {
       cells.push_back(quality_cell(rung, "accuracy", [](double value) { return fmt::format("{:.1f}%", 100 * value); }));
       cells.push_back(quality_cell(rung, "frechet_distance", [](double value) { return format_significant(value); }));
     }
     table.add_row(std::move(cells));
   }
-  std::string text = table.render();
-  if (ladder.rungs.size() > 2)
-    text += fmt::format("\nsynergy: all together {}, product of each alone {}\n", format_factor(ladder.combined),
-                        format_factor(ladder.product_of_singles));
+  std::string text = table.render() + remarks(ladder);
+  if (ladder.rungs.size() > 2) text += synergy(ladder);
   return text;
 }
 

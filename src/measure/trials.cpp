@@ -103,16 +103,6 @@ Trials measure(const std::function<double(std::int64_t calls)>& timed, const Pro
 
 }  // namespace
 
-void Trials::append(const Trials& later) {
-  const bool is_first = wall_ms.empty();
-  wall_ms.insert(wall_ms.end(), later.wall_ms.begin(), later.wall_ms.end());
-  warmup = is_first ? later.warmup : std::min(warmup, later.warmup);
-  warmup_stable = warmup_stable && later.warmup_stable;
-  complete = complete && later.complete;
-  conditions.append(later.conditions);
-  conditions.keep_whole(wall_ms.size());
-}
-
 double steady_clock_ms() {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }

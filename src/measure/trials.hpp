@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "measure/conditions.hpp"
@@ -29,10 +30,8 @@ struct Trials {
   bool warmup_stable = true;    ///< false where warm-up ended before its times had settled
   bool complete = true;         ///< false where max_seconds or max_trials ended it before trials and precision
   std::int64_t process = 0;     ///< which of several interleaved processes this was
+  std::optional<std::int64_t> round = {};  ///< of a ladder, 0 first; see TrialSeries::round
   Conditions conditions = {};   ///< what the machine did meanwhile; without columns where nobody watched
-
-  /// Adds trials that the same process made later, after a warm-up of their own.
-  void append(const Trials& later);
 };
 
 /// How far a measurement has come, told after each call.

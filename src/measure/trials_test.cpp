@@ -185,21 +185,6 @@ TEST(Precise, WantsTheIntervalOfTheMedianWithinTheShare) {
   EXPECT_FALSE(is_precise({96, 98, 100, 100, 102, 104}, 0.039));
 }
 
-TEST(AppendTrials, KeepsWhatHoldsForAll) {
-  Trials first{.wall_ms = {1, 2}, .warmup = 5}, second{.wall_ms = {3}, .warmup = 4, .warmup_stable = false};
-  first.conditions.preemptions = {0, 1};
-  second.conditions.preemptions = {2};
-  Trials all;
-  all.append(first);
-  all.append(second);
-  EXPECT_EQ(all.wall_ms, (std::vector<double>{1, 2, 3}));
-  EXPECT_EQ(all.warmup, 4);
-  EXPECT_FALSE(all.warmup_stable);
-  EXPECT_EQ(all.conditions.preemptions, (std::vector<std::int64_t>{0, 1, 2}));
-  all.append({.wall_ms = {4}, .warmup = 4});
-  EXPECT_TRUE(all.conditions.empty()) << "a column that is not known for every trial would not say for which";
-}
-
 TEST(MeasureCallable, StopsShortOfPrecisionWhenTimeIsUp) {
   const Trials trials = SimulatedWork([](int call) {
                           return call % 2 == 0 ? 80.0 : 120.0;

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Does `headroom ladder` tell a wrong factor as a fact while the machine's load changes?
+
+    bench/ladder_under_load.py HEADROOM OUT.jsonl [--tries 10] [--seed 1]
+
+Climbs a short ladder on two CPUs (CORES, 0,1 unless set): three times while nothing else runs, for reference, then ten times
+with two busy processes that start somewhere in its middle and end again before its shortest course would. Writes a line for
+each ladder: what was told of each rung, and how far a factor that was told as a fact is from the reference. Ends with code 1
+where one is off by more than 1.3x, and with code 2 where the reference ladders do not settle, because the machine is not
+quiet. Takes about ten minutes on two cores.
+"""
+
+import argparse
+import json
+import math
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+MOST_WRONG = 1.3
+QUIET_LADDERS = 3
+REQUEST = ["--images", "1", "--steps", "8", "--opt", "arena,flash,fuse,hoist,steps=4"]
+
+
+def start_ladder(headroom, model, folder):
+    """Starts a ladder whose table comes through a pipe."""
+    command = [headroom, "ladder", model, *REQUEST, "--quiet", "--out", folder]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def told_rungs(table):
+    """Rung to factor on the baseline, or None where it is marked unsettled; what declined is not among them."""
+    rungs = {}
+    lines = table.splitlines()
+    column = re.split(r"\s{2,}", lines[0].strip()).index("on baseline")
+    for line in lines[1:]:
+        cells = re.split(r"\s{2,}", line.strip())
+        if line.startswith(("synergy", "unsettled")) or not line:
+            break
+        if len(cells) <= column or cells[0].startswith(("-", "baseline")):
+            continue
+        rungs[cells[0].removesuffix(" ?")] = float(cells[column][:-1]) if cells[column].endswith("x") else None
+    return rungs
+
+
+def reasons_of(folder):
+    """Rung to why it is unsettled, from the result file."""
+    with open(pathlib.Path(folder) / "results.json", encoding="utf-8") as file:
+        return {result["name"]: result["unsettled"] for result in json.load(file)["results"] if "unsettled" in result}
+
+
+def climb(headroom, model, load=None):
+    """One ladder, with two busy processes from load[0] to load[1] seconds after its start."""
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.monotonic()
+        ladder = start_ladder(headroom, model, folder)
+        busy = []
+        try:
+            if load:
+                time.sleep(load[0])
+                busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+                time.sleep(load[1] - load[0])
+        finally:
+            for process in busy:
+                process.kill()
+                process.wait()
+        table = ladder.communicate()[0]
+        if ladder.returncode != 0:
+            sys.exit(f"headroom ladder ended with code {ladder.returncode}")
+        return {"seconds": round(time.monotonic() - began, 1), "factors": told_rungs(table), "unsettled": reasons_of(folder)}
+
+
+def reference_of(ladders):
+    """Rung to the geometric mean of what the quiet ladders told of it; ends the program where fewer than two did."""
+    reference = {}
+    for rung in ladders[0]["factors"]:
+        told = [ladder["factors"][rung] for ladder in ladders if ladder["factors"].get(rung)]
+        if len(told) < 2:
+            print(f"the machine is not quiet: {rung} settled in {len(told)} of {len(ladders)} reference ladders", file=sys.stderr)
+            sys.exit(2)
+        reference[rung] = math.exp(sum(map(math.log, told)) / len(told))
+    return reference
+
+
+def worst_of(factors, reference):
+    """How far the factor that is furthest off is from the reference; 1 where none was told."""
+    return max((math.exp(abs(math.log(factor / reference[rung]))) for rung, factor in factors.items() if factor), default=1.0)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("headroom")
+    parser.add_argument("out")
+    parser.add_argument("--tries", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    os.sched_setaffinity(0, {int(core) for core in os.environ.get("CORES", "0,1").split(",")})
+    model = str(pathlib.Path(__file__).resolve().parent.parent / "models/fashion-flux")
+
+    lines = []
+
+    def add(kind, ladder):
+        lines.append({"kind": kind, **ladder})
+        print(f"{kind}: {ladder['seconds']} s, unsettled: {', '.join(ladder['unsettled']) or 'none'}", file=sys.stderr)
+
+    quiet = [climb(arguments.headroom, model) for _ in range(QUIET_LADDERS)]
+    for ladder in quiet:
+        add("quiet", ladder)
+    reference = reference_of(quiet)
+    shortest = min(ladder["seconds"] for ladder in quiet)
+    draw = random.Random(arguments.seed)
+    for _ in range(arguments.tries):
+        begin = draw.uniform(0.15, 0.6) * shortest
+        end = begin + draw.uniform(0.15, 0.35) * shortest
+        ladder = climb(arguments.headroom, model, (begin, end))
+        worst = worst_of(ladder["factors"], reference)
+        add("loaded", {"load_s": [round(begin, 1), round(end, 1)], "worst": round(worst, 3), **ladder})
+    lines.append({"kind": "reference", "factors": {rung: round(factor, 4) for rung, factor in reference.items()}})
+    with open(arguments.out, "w", encoding="utf-8") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
+
+    loaded = [line for line in lines if line["kind"] == "loaded"]
+    worst = max((line["worst"] for line in loaded), default=1.0)
+    named = sum(1 for line in loaded if line["unsettled"])
+    print(f"{len(loaded)} ladders under load, {named} with unsettled rungs; a factor told as a fact is off by {worst:.3f}x at most")
+    return 1 if worst > MOST_WRONG else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

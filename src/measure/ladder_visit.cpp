@@ -1,0 +1,243 @@
+// The visits of a ladder's rungs in this process: the model compiled as the rung says, generations timed, and at the first
+// visit what a rung needs in memory and how good its images are.
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/divide_up.hpp"
+#include "base/error.hpp"
+#include "measure/describe.hpp"
+#include "measure/generation.hpp"
+#include "measure/judge.hpp"
+#include "measure/ladder.hpp"
+#include "measure/machine.hpp"
+#include "measure/quality.hpp"
+#include "run/images.hpp"
+
+namespace headroom {
+namespace {
+
+class Visitor {
+ public:
+  Visitor(const Model& model, Backend& backend, const LadderOptions& options, std::int64_t process,
+          LadderObserver observer)
+      : model_(model),
+        backend_(backend),
+        options_(options),
+        process_(process),
+        observer_(std::move(observer)),
+        weights_(backend, model.checkpoint) {
+    options_.request.images = images_of(options_.request, model);
+    if (options_.quality_images > 0) open_judge();
+  }
+
+  void run_round(Ladder& ladder, std::int64_t round, std::span<const std::size_t> rungs) {
+    visit_baseline(ladder, round);
+    for (const std::size_t i : rungs) visit(ladder, i, round);
+    visit_baseline(ladder, round + 1);
+  }
+
+ private:
+  void open_judge() {
+    if (!judges_quality())
+      fail_usage("--quality needs a trained model with pixels and a classifier beside it, which {} is not", model_.name);
+    const bool on_cpu = backend_.properties().target.device == DeviceKind::kCpu;
+    if (!on_cpu) judge_backend_ = make_backend(DeviceKind::kCpu);
+    judge_ = Judge::open(model_.checkpoint.folder(), on_cpu ? backend_ : *judge_backend_);
+    if (options_.request.token_rows != 0 || options_.request.token_columns != 0)
+      fail_usage("--quality judges images of the model's own size; leave out --token-rows and --token-columns");
+    if (!judge_) fail("{} has no folder `classifier`, so its images cannot be judged", model_.name);
+  }
+
+  bool judges_quality() const {
+    return model_.pixels.has_value() && model_.prompts.has_value() && !model_.checkpoint.is_random();
+  }
+
+  /// Once in a round and process.
+  void visit_baseline(Ladder& ladder, std::int64_t round) {
+    if (std::exchange(baseline_round_, round) != round) visit(ladder, 0, round);
+  }
+
+  void visit(Ladder& ladder, std::size_t i, std::int64_t round) {
+    Rung& rung = ladder.rungs[i];
+    progress_ = {.rung = rung.name,
+                 .round = round,
+                 .rung_number = static_cast<std::int64_t>(i) + 1,
+                 .rungs = std::ssize(ladder.rungs)};
+    GeneratorOptions request = options_.request;
+    request.switches = rung.switches;
+    request.drops_other_weights = true;
+    Generator generator(model_, backend_, weights_, request);
+    backend_.release_unused();  // what the rung before and loading took, so that this one's memory is told alone
+
+    const bool is_first = rung.result.id.empty();
+    if (is_first) describe(rung, generator);
+    if (is_first && becomes_another(rung, ladder)) {
+      if (observer_.on_visited) observer_.on_visited();
+      return;
+    }
+    const std::int64_t steps = generator.request().steps;
+    const std::int64_t wanted = std::max<std::int64_t>(steps, options_.warmup_steps + options_.min_trials);
+    progress_.steps_total = divide_up(wanted, steps) * steps + (is_first ? quality_steps(generator) : 0);
+    HostTensor pixels;
+    const GenerationTimes times = time_generations(generator, pixels);
+    if (is_first) {
+      describe_plan_and_memory(rung, generator, ladder);
+      if (i == 0) baseline_pixels_ = pixels;
+      judge_images(rung, pixels, i != 0);
+      if (judge_) judge(rung, generator);
+      if (observer_.on_pixels && pixels.numel() > 0) observer_.on_pixels(rung, pixels);
+    } else if (i == 0 && baseline_pixels_.numel() == 0) {
+      baseline_pixels_ = pixels;  // the ladder goes on in another process
+    }
+    add(rung, times, round);
+    if (observer_.on_visited) observer_.on_visited();
+  }
+
+  void add(Rung& rung, const GenerationTimes& times, std::int64_t round) const {
+    const auto add_series = [&](const char* what, Trials trials) {
+      if (trials.wall_ms.empty()) return;
+      trials.process = process_;
+      trials.round = round;
+      add_visit(rung.result, what, trials);
+    };
+    add_series("step", times.steps);
+    add_series("image", times.images);
+    add_series("prologue", times.prologues);
+  }
+
+  /// Where all that a rung adds declines, it is the rung that has the same switches applied: visited already, as the
+  /// first round goes up.
+  bool becomes_another(Rung& rung, const Ladder& ladder) const {
+    if (rung.switches.empty()) return false;
+    for (const Rung& other : ladder.rungs) {
+      if (&other == &rung || other.result.id.empty() || other.result.same_as ||
+          other.result.configuration.applied != rung.result.configuration.applied)
+        continue;
+      rung.result.same_as = other.name;
+      if (other.switches.empty()) add_psnr(rung, {});
+      return true;
+    }
+    return false;
+  }
+
+  std::int64_t quality_steps(const Generator& generator) const {
+    return divide_up(options_.quality_images, generator.request().images) * generator.request().steps;
+  }
+
+  void tick() {
+    ++progress_.steps_done;
+    if (observer_.on_progress) observer_.on_progress(progress_);
+  }
+
+  GenerationTimes time_generations(Generator& generator, HostTensor& pixels) {
+    const std::vector<ImageRequest> requests =
+        make_image_requests(model_, 0, generator.request().images, options_.seed);
+    GenerationTimer timer(backend_, options_.warmup_steps, false);
+    const auto is_precise_enough = [&] {
+      return options_.precision > 0 && is_precise(timer.times().steps.wall_ms, options_.precision);
+    };
+    do {
+      const HostTensor latents = timer.generate(generator, requests, [&] { tick(); });
+      if (pixels.numel() == 0 && model_.pixels) pixels = unpatch(latents, format_of(generator.request()));
+    } while (timer.steps_made() < options_.warmup_steps + options_.min_trials && !is_precise_enough());
+    return timer.take();
+  }
+
+  /// Of a model that has pixels.
+  const PixelFormat& pixel_format() const {
+    HR_CHECK(model_.pixels.has_value());
+    return *model_.pixels;
+  }
+
+  /// The model's pixels, as many as the request asks for.
+  PixelFormat format_of(const DenoiseRequest& request) const {
+    PixelFormat format = pixel_format();
+    format.height = request.token_rows * format.patch;
+    format.width = request.token_columns * format.patch;
+    return format;
+  }
+
+  void describe(Rung& rung, const Generator& generator) const {
+    rung.result.id = rung.name;
+    rung.result.name = rung.name;
+    const std::int64_t steps = options_.request.steps != 0 ? options_.request.steps : model_.default_steps;
+    rung.result.subject = describe_denoise(model_, generator.request(), steps, generator.guidance_scale());
+    const BuildInfo build = describe_machine().build.value_or(BuildInfo{});
+    rung.result.source = {.name = "headroom", .version = build.version};
+    rung.result.configuration = describe_configuration(rung.switches, generator.compiled(), backend_);
+    if (model_.checkpoint.is_random()) rung.result.tags.emplace_back("random_weights");
+  }
+
+  /// After the rung has run, when its allocator has seen the peak.
+  void describe_plan_and_memory(Rung& rung, const Generator& generator, Ladder& ladder) const {
+    rung.result.memory = describe_memory(generator.session(), weights_, backend_);
+    PlanRecord plan = describe_plan(*generator.compiled().program);
+    rung.result.plan = plan_id(plan);
+    ladder.plans.try_emplace(*rung.result.plan, std::move(plan));
+  }
+
+  void add_psnr(Rung& rung, std::optional<double> db) const {
+    if (judges_quality()) rung.result.quality.push_back(psnr_record("baseline, same seeds", db));
+  }
+
+  void judge_images(Rung& rung, const HostTensor& pixels, bool is_compared) const {
+    if (!is_compared || !judges_quality() || baseline_pixels_.numel() == 0) return;
+    const auto clamped = [](const HostTensor& tensor) {
+      std::vector<float> values(tensor.as<float>().begin(), tensor.as<float>().end());
+      for (float& value : values) value = std::clamp(value, -1.0F, 1.0F);
+      return values;
+    };
+    add_psnr(rung, psnr_db(clamped(baseline_pixels_), clamped(pixels)));
+  }
+
+  void judge(Rung& rung, Generator& generator) {
+    const std::int64_t batch = generator.request().images;
+    const std::int64_t count = divide_up(options_.quality_images, batch) * batch;
+    HostTensor made_pixels(DType::kF32, {count, pixel_format().channels, pixel_format().height, pixel_format().width});
+    std::vector<std::int64_t> labels;
+    for (std::int64_t first = 0; first < count; first += batch) {
+      const std::vector<ImageRequest> requests = make_image_requests(model_, first, batch, options_.seed);
+      for (const ImageRequest& request : requests) labels.push_back(request.label);
+      const HostTensor made =
+          unpatch(generator.generate(requests, [&](std::int64_t, double) { tick(); }), pixel_format());
+      std::ranges::copy(made.as<float>(), made_pixels.as<float>().begin() + first * (made.numel() / batch));
+    }
+    const Judgement judgement = judge_->judge(made_pixels, labels);
+    rung.result.quality.push_back({.metric = "accuracy",
+                                   .against = fmt::format("labels of {} images", count),
+                                   .value = judgement.accuracy.value,
+                                   .interval = judgement.accuracy.interval,
+                                   .note = {}});
+    rung.result.quality.push_back({.metric = "frechet_distance",
+                                   .against = fmt::format("classifier features of the test set, {} images", count),
+                                   .value = judgement.frechet_distance,
+                                   .interval = {},
+                                   .note = {}});
+  }
+
+  const Model& model_;
+  Backend& backend_;
+  LadderOptions options_;
+  std::int64_t process_;
+  LadderObserver observer_;
+  WeightStore weights_;                     // of the rung being visited; what it shares with the one before stays
+  std::unique_ptr<Backend> judge_backend_;  // where the images are not made on the CPU
+  std::unique_ptr<Judge> judge_;
+  LadderProgress progress_;
+  std::int64_t baseline_round_ = -1;  // of its last visit
+  HostTensor baseline_pixels_;
+};
+
+}  // namespace
+
+RoundRun run_rounds_here(const Model& model, Backend& backend, const LadderOptions& options, std::int64_t process,
+                         const LadderObserver& observer) {
+  const auto visitor = std::make_shared<Visitor>(model, backend, options, process, observer);
+  return [visitor](Ladder& ladder, std::int64_t round, std::span<const std::size_t> rungs) {
+    visitor->run_round(ladder, round, rungs);
+  };
+}
+
+}  // namespace headroom
