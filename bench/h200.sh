@@ -1,71 +1,47 @@
 #!/usr/bin/env bash
-# FLUX.1-dev (random weights, 512 text tokens) on one GPU: our ladder, and diffusers in PyTorch on the same machine in the same
-# run. Ours and theirs take turns, forwards in the first round and backwards in the second, so that slow drift cancels. Writes
-# a result file for each process; bench/peers/h200_ratios.py compares them.
+# What the documents say of FLUX.1-dev (random weights, 512 text tokens) on one GPU, but for the comparison with PyTorch, which
+# bench/h200_peers.sh adds: the ladder, its ends at other sizes, a forward pass and the first step of a new shape, a profile of a
+# step, loading; and what eager diffusers takes for a forward pass with each kind of attention. A result file for each.
 #
 #   bench/h200.sh HEADROOM OUT_DIR
 #
-# Forward passes by themselves (the very work of the peers), the first step of a new shape, loading, and a profile are measured once.
-#
-# A peer is compiled as diffusers documents it (each kind of block once), with merged QKV and cuDNN's attention; in FP8 with one
-# scale for each row, as torchao does. Needs python3 with PyTorch and diffusers. ROUNDS (2), MATCHES (a regular expression, all)
-# choose what runs. All of it takes about eleven minutes.
+# Needs python3 with PyTorch and diffusers. MATCHES (a regular expression, all) chooses what runs. Takes about six minutes.
 set -euo pipefail
-headroom=$1 out=$2 rounds=${ROUNDS:-2} matches=${MATCHES:-.}
+headroom=$1 out=$2 matches=${MATCHES:-.}
 here=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$out"
 
-# ours NAME ROUND OPTION...: the ladder's ends, baseline and all switches
+# ours NAME OPTION...: the ladder
 ours() {
-  "$headroom" ladder flux-dev --random-weights 0 --device cuda --steps 10 --trials 20 --precision 1% --quiet "${@:3}" \
-    --out "$out/headroom-$1-$2" >"$out/headroom-$1-$2.txt"
-  mv "$out/headroom-$1-$2/results.json" "$out/headroom-$1-$2.json"
-  rmdir "$out/headroom-$1-$2"
+  [[ $1 =~ $matches ]] || return 0
+  "$headroom" ladder flux-dev --random-weights 0 --device cuda --steps 10 --trials 20 --precision 1% --quiet "${@:2}" \
+    --out "$out/headroom-$1" >"$out/headroom-$1.txt"
+  mv "$out/headroom-$1/results.json" "$out/headroom-$1.json"
+  rmdir "$out/headroom-$1"
 }
-# theirs NAME ROUND OPTION...
-theirs() {
-  python3 "$here/bench/peers/flux_torch.py" --random-weights 0 --device cuda --dtype bf16 --text-tokens 512 --trials 20 \
-    --process "$2" --save "$out/pytorch-$1-$2.json" "${@:3}"
+# once NAME COMMAND...: another command of ours
+once() {
+  [[ $1 =~ $matches ]] || return 0
+  "$headroom" "$2" "${@:3}" --device cuda --quiet --save "$out/headroom-$1.json" >"$out/headroom-$1.txt"
 }
-# once NAME ROUND COMMAND...: one command of ours
-once() { "$headroom" "$3" "${@:4}" --device cuda --quiet --save "$out/headroom-$1.json" >"$out/headroom-$1.txt"; }
-size() { echo "--token-rows $1 --token-columns $2 --images $3"; }
-dev="flux-dev --random-weights 0"
-compiled="--merge-qkv --attention cudnn --compile-blocks"
+# eager ATTENTION
+eager() {
+  [[ eager-$1 =~ $matches ]] || return 0
+  python3 "$here/bench/peers/flux_torch.py" --random-weights 0 --device cuda --dtype bf16 --text-tokens 512 --sizes 64x64x1 \
+    --attention "$1" --trials 20 --save "$out/pytorch-eager-$1.json"
+}
+dev=(flux-dev --random-weights 0)
+fp8=(--opt lossless,fp8)
 
-for ((round = 0; round < rounds; ++round)); do
-  calls=(
-    "ours bf16-1024 $round --ends --opt lossless"
-    "theirs bf16 $round $compiled --sizes 64x64x1"
-    "theirs bf16-graph $round $compiled --graph --sizes 64x64x1"
-    "ours fp8-1024 $round --ends --opt lossless,fp8"
-    "theirs fp8 $round $compiled --fp8 --sizes 64x64x1 32x32x1 64x64x4"
-    "ours fp8-512 $round --ends --opt lossless,fp8 $(size 32 32 1)"
-    "theirs fp8-graph $round $compiled --fp8 --graph --sizes 32x32x1"
-    "ours fp8-batch4 $round --ends --opt lossless,fp8 $(size 64 64 4)"
-  )
-  if ((round == 0)); then
-    calls+=(
-      "ours ladder $round --opt lossless,fp8"
-      "ours f32-512 $round --baseline fp32 --opt lossless,tf32 --ends $(size 32 32 1)"
-      "ours fp8-1280x720 $round --ends --opt lossless,fp8 $(size 45 80 1)"
-      "ours fp8-batch2 $round --ends --opt lossless,fp8 $(size 64 64 2)"
-      "once forward-bf16-1024 $round bench $dev --opt lossless --first-step"
-      "once forward-fp8-1024 $round bench $dev --opt lossless,fp8 --first-step"
-      "once forward-fp8-512 $round bench $dev --opt lossless,fp8 --token-rows 32 --token-columns 32"
-      "once forward-fp8-batch4 $round bench $dev --opt lossless,fp8 --batch 4"
-      "once profile-bf16 $round profile $dev --opt lossless --steps 6"
-      "once profile-fp8 $round profile $dev --opt lossless,fp8 --steps 6"
-      "once load $round bench load"
-      "theirs eager-math $round --attention math --sizes 64x64x1"
-      "theirs eager-flash $round --attention flash --sizes 64x64x1"
-      "theirs eager-cudnn $round --attention cudnn --sizes 64x64x1"
-    )
-  fi
-  ((round % 2 == 0)) || mapfile -t calls < <(printf '%s\n' "${calls[@]}" | tac)
-  for call in "${calls[@]}"; do
-    [[ $call =~ $matches ]] || continue
-    read -ra words <<<"$call"
-    "${words[@]}"
-  done
-done
+ours ladder "${fp8[@]}"
+ours f32-512 --ends --baseline fp32 --opt lossless,tf32 --height 512 --width 512
+ours fp8-512 --ends "${fp8[@]}" --height 512 --width 512
+ours fp8-1280x720 --ends "${fp8[@]}" --height 720 --width 1280
+ours fp8-batch2 --ends "${fp8[@]}" --images 2
+ours fp8-batch4 --ends "${fp8[@]}" --images 4
+once forward-bf16-1024 bench "${dev[@]}" --opt lossless --first-step
+once forward-fp8-1024 bench "${dev[@]}" "${fp8[@]}" --first-step
+once profile-bf16 profile "${dev[@]}" --opt lossless --steps 6
+once profile-fp8 profile "${dev[@]}" "${fp8[@]}" --steps 6
+once load bench load
+for attention in math flash cudnn; do eager "$attention"; done

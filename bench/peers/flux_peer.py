@@ -1,17 +1,19 @@
-"""diffusers' FluxTransformer2DModel as its users run it at its best: what flux_torch.py times and flux_error.py compares with.
+"""diffusers' FluxTransformer2DModel as its users run it at its best, and the denoise loop of its pipeline: what flux_torch.py
+times and flux_error.py compares with.
 
 A model comes from a folder or is random (normal, standard deviation 0.02, as Headroom's stand-ins are). Then, in this order:
 merged QKV, an attention backend, FP8 products with a scale for each row of activations and each row of weights, torch.compile.
 Needs PyTorch, diffusers and safetensors.
 """
 
+import copy
 import json
 import os
 
 import torch
 from safetensors.torch import load_file
 
-from diffusers import FluxTransformer2DModel
+from diffusers import FlowMatchEulerDiscreteScheduler, FluxTransformer2DModel
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -21,6 +23,7 @@ FLUX_DEV = {
     "attention_head_dim": 128, "num_attention_heads": 24, "joint_attention_dim": 4096, "pooled_projection_dim": 768,
     "guidance_embeds": True, "axes_dims_rope": [16, 56, 56],
 }
+GUIDANCE = 3.5  # FLUX.1-dev's own
 E4M3_MAX = 448.0
 
 
@@ -61,7 +64,7 @@ def random_inputs(config, rows, columns, batch, text_tokens, device, dtype, gene
         "txt_ids": torch.zeros(text_tokens, 3, device=device),
     }
     if config["guidance_embeds"]:
-        inputs["guidance"] = torch.full((batch,), 3.5, device=device, dtype=dtype)
+        inputs["guidance"] = torch.full((batch,), GUIDANCE, device=device, dtype=dtype)
     return inputs
 
 
@@ -132,3 +135,26 @@ def capture(model, inputs):
         return output
 
     return replay
+
+
+def schedule(steps, image_tokens, device):
+    """FLUX.1-dev's scheduler, set for a request as diffusers' FluxPipeline sets it."""
+    scheduler = FlowMatchEulerDiscreteScheduler(use_dynamic_shifting=True, shift=3.0)
+    config = scheduler.config
+    slope = (config.max_shift - config.base_shift) / (config.max_image_seq_len - config.base_image_seq_len)
+    shift = config.base_shift + slope * (image_tokens - config.base_image_seq_len)
+    scheduler.set_timesteps(sigmas=[1 - step / steps for step in range(steps)], mu=shift, device=device)
+    return scheduler
+
+
+def denoise(forward, scheduler, inputs):
+    """The latents that all of a schedule's steps make of `inputs`' hidden_states, as FluxPipeline's loop does. The host waits for
+    nothing, and the scheduler stays as it was."""
+    scheduler = copy.copy(scheduler)
+    scheduler.set_begin_index(0)
+    latents = inputs["hidden_states"]
+    for time in scheduler.timesteps:
+        timestep = time.expand(latents.shape[0]).to(latents.dtype)
+        velocity = forward(inputs | {"hidden_states": latents, "timestep": timestep / 1000})
+        latents = scheduler.step(velocity, time, latents, return_dict=False)[0]
+    return latents

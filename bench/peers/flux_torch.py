@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Times diffusers' FluxTransformer2DModel in PyTorch: one forward pass, raw trials kept, for each of several sizes.
+"""Times diffusers' FluxTransformer2DModel in PyTorch: a forward pass and, with --steps, the denoise loop of a whole request, raw
+trials kept, for each of several sizes.
 
     taskset -c 0,1 python3 bench/peers/flux_torch.py --model models/fashion-flux --dtype fp32 --compile --sizes 16x16x20 \\
         --threads 2 --save flux_torch.json
     python3 bench/peers/flux_torch.py --random-weights 0 --device cuda --dtype bf16 --fp8 --merge-qkv --attention cudnn \\
-        --compile-blocks --sizes 64x64x1 32x32x1 64x64x4 --text-tokens 512 --save flux_dev.json
+        --compile-blocks --graph --sizes 64x64x1 32x32x1 64x64x4 --text-tokens 512 --steps 10 --save flux_dev.json
 
 Pin the processor's cores from outside (taskset): the affinity found is recorded. On CUDA each trial is timed with
 events and, beside them, with the wall clock up to the end of a synchronization. Inputs are random and rotate among
-several sets.
+several sets. --graph measures everything twice, without and with a CUDA graph.
 
-With --beside this process, compiled and warmed up once, takes turns with another program, so that both meet the same
-moods of a shared machine; {turn} in that command and in --save becomes the number of the turn. On a CPU a product, the
+With --beside this process, compiled once, takes turns with another program, so that both meet the same moods of a shared
+machine, and warms up again in each; {turn} in that command and in --save becomes the number of the turn. On a CPU a product, the
 yardstick, is timed before, between and after the two sides of a turn, and a turn begins once the machine gives the
 yardstick its best rate again (or after 10 s): its times go into the result, so that turns in which the machine gave
 less can be told from the others.
@@ -24,12 +25,13 @@ Needs PyTorch, diffusers, safetensors and numpy.
 
 import argparse
 import contextlib
+import math
 import os
 import shlex
 import subprocess
 import time
+from typing import Callable, NamedTuple
 
-import numpy as np
 import torch
 import torch._inductor.config
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -67,23 +69,6 @@ def time_cuda(forward, sets, trials):
     return {"time": times, "wall": walls}
 
 
-def statistics(times):
-    """Quantiles interpolate linearly between order statistics; the interval is a bootstrap of the median."""
-    x = np.asarray(times, dtype=np.float64)
-    rng = np.random.default_rng(0)
-    medians = np.median(rng.choice(x, size=(10000, len(x))), axis=1)
-    q1, q3 = np.quantile(x, 0.25), np.quantile(x, 0.75)
-    beyond = np.maximum(q1 - x, x - q3) / max(q3 - q1, np.finfo(np.float64).tiny)
-    figures = {
-        "median": np.median(x), "q1": q1, "q3": q3, "mean": x.mean(), "min": x.min(), "max": x.max(),
-        "p95": np.quantile(x, 0.95), "p99": np.quantile(x, 0.99), "trimmed_mean": x[beyond <= 1.5].mean(),
-    }
-    if len(x) > 1:
-        figures |= {"stddev": x.std(ddof=1), "ci_low": np.quantile(medians, 0.025), "ci_high": np.quantile(medians, 0.975)}
-    return {"n": len(x), "outliers_mild": int(((beyond > 1.5) & (beyond <= 3)).sum()), "outliers_severe": int((beyond > 3).sum()),
-            **{f"{name}_ms": float(value) for name, value in figures.items()}}
-
-
 def peak_bytes():
     """Most memory of the device that PyTorch held, and most of it in use, since the last reset."""
     if not torch.cuda.is_available():
@@ -101,32 +86,22 @@ def description(args):
         applied.append(f"torch.compile({args.compile_mode}) of each kind of block")
     else:
         applied.append("eager")
-    return applied + ["tf32"] * args.tf32 + ["freezing"] * args.freeze + ["CUDA Graph"] * args.graph
+    return applied + ["tf32"] * args.tf32 + ["freezing"] * args.freeze
 
 
-def result_of(args, size, process, trials, first_ms, memory, yardstick):
+def result_of(args, size, subject, form, trials):
     """One result of the schema headroom.result/1."""
+    name = f"pytorch {', '.join(form.applied)}"
     rows, columns, batch = size
-    model = "flux-dev" if args.model is None else os.path.basename(os.path.normpath(args.model))
-    subject = peer_result.forward_subject(model, rows * columns, batch, args.text_tokens)
-    applied = description(args)
-    name = f"pytorch {', '.join(applied)}"
-
-    def series(what, times, warmup):
-        return {"what": what, "unit": "ms", "process": [process] * len(times), "time": times, "warmup": warmup,
-                "warmup_stable": True, "complete": True, "statistics": statistics(times)}
-
+    work = f"{args.steps} steps" if "steps" in subject["request"] else "forward"
     result = {
-        "id": f"{name}, {rows}x{columns} tokens, batch {batch}", "name": name, "subject": subject, "work_hash": peer_result.work_hash(subject),
-        "source": {"name": "pytorch", "version": torch.__version__},
-        "configuration": {"device": args.device, "asked": applied, "applied": applied, "declined": [],
+        "id": f"{name}, {rows}x{columns} tokens, batch {batch}, {work}", "name": name, "subject": subject,
+        "work_hash": peer_result.work_hash(subject), "source": {"name": "pytorch", "version": torch.__version__},
+        "configuration": {"device": args.device, "asked": form.applied, "applied": form.applied, "declined": [],
                           "threads": torch.get_num_threads()},
-        "trials": [series("forward" if what == "time" else f"forward_{what}", times, args.warmup)
-                   for what, times in trials.items()] + [series("first_forward", [first_ms], 0)]
-                  + ([series("yardstick", yardstick, 0)] if yardstick else []),
-        "quality": [], "tags": ["random_weights"] * (args.model is None),
+        "trials": trials, "quality": [], "tags": ["random_weights"] * (args.model is None),
     }
-    return result | ({"memory": memory} if memory else {})
+    return result | ({"memory": form.memory} if form.memory else {})
 
 
 class Yardstick:
@@ -162,27 +137,68 @@ def size_of(text):
     return numbers
 
 
+class Form(NamedTuple):
+    """One way to run a forward pass."""
+    forward: Callable
+    applied: list
+    first_ms: float
+    memory: dict
+
+
+def make_forms(args, model, sets):
+    """The model as it is called and, with --graph, captured."""
+    on_gpu = args.device == "cuda"
+    module = torch.compile(model, mode=args.compile_mode) if args.compile else model
+    forward = lambda inputs: module(**inputs, return_dict=False)[0]  # noqa: E731
+
+    def form(prepare, applied):
+        if on_gpu:
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+        began = time.perf_counter()
+        prepared = prepare()
+        if not torch.isfinite(prepared(sets[0])).all():
+            raise SystemExit("the output is not finite")
+        return Form(prepared, description(args) + applied, (time.perf_counter() - began) * 1e3, peak_bytes() if on_gpu else {})
+
+    forms = [form(lambda: forward, [])]
+    return forms + ([form(lambda: flux_peer.capture(module, sets[0]), ["CUDA Graph"])] if args.graph else [])
+
+
+def time_form(args, size, form, sets, scheduler, process):
+    """Forward passes and, with a scheduler, as many whole requests as there are steps in so many passes."""
+    rows, columns, batch = size
+    clock = time_cuda if args.device == "cuda" else time_cpu
+    for i in range(args.warmup):
+        form.forward(sets[i % INPUT_SETS])
+    trials = peer_result.all_series("forward", process, clock(form.forward, sets, args.trials), args.warmup)
+    trials.append(peer_result.series("first_forward", process, [form.first_ms]))
+    model = "flux-dev" if args.model is None else os.path.basename(os.path.normpath(args.model))
+    subject = peer_result.forward_subject(model, rows * columns, batch, args.text_tokens)
+    results = [result_of(args, size, subject, form, trials)]
+    if scheduler:
+        latents = []
+        request = lambda inputs: latents.append(flux_peer.denoise(form.forward, scheduler, inputs))  # noqa: E731
+        requests = clock(request, sets, math.ceil(args.trials / args.steps))
+        if not all(torch.isfinite(one).all() for one in latents):
+            raise SystemExit("the latents are not finite")
+        subject = peer_result.denoise_subject(model, rows, columns, batch, args.steps, args.text_tokens, flux_peer.GUIDANCE)
+        by_image = {name: [ms / batch for ms in times] for name, times in requests.items()}
+        trials = peer_result.all_series("image", process, by_image, args.warmup)
+        results.append(result_of(args, size, subject, form, trials))
+    return results
+
+
 def time_size(args, model, size, device, dtype):
-    """A result for each turn."""
+    """For each turn its number and its results."""
     rows, columns, batch = size
     generator = torch.Generator().manual_seed(args.seed)
     draw = lambda: flux_peer.random_inputs(model.config, rows, columns, batch, args.text_tokens, device, dtype, generator)  # noqa: E731
     sets = [draw() for _ in range(INPUT_SETS)]
-    module = torch.compile(model, mode=args.compile_mode) if args.compile else model
-    forward = lambda inputs: module(**inputs, return_dict=False)[0]  # noqa: E731
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
-    began = time.perf_counter()
-    output = forward(sets[0])
-    if not torch.isfinite(output).all():
-        raise SystemExit("the output is not finite")
-    first_ms = (time.perf_counter() - began) * 1e3
-    if args.graph:
-        forward = flux_peer.capture(module, sets[0])
-    for i in range(args.warmup):
-        forward(sets[i % INPUT_SETS])
-    clock = time_cuda if args.device == "cuda" else time_cpu
+    scheduler = flux_peer.schedule(args.steps, rows * columns, device) if args.steps else None
+    forms = make_forms(args, model, sets)
+    if args.device == "cuda":
+        torch.cuda.empty_cache()  # what --beside runs needs memory too
     yardstick = Yardstick(dtype) if args.beside and args.device == "cpu" else None
     for turn in range(args.turns):
         measured = [yardstick.wait()] if yardstick else []
@@ -190,17 +206,20 @@ def time_size(args, model, size, device, dtype):
         if args.beside and turn % 2 == 0:
             run_beside(args.beside, turn)
             mark()
-        trials = clock(forward, sets, args.trials)
+        process = args.process + turn
+        results = [result for form in forms for result in time_form(args, size, form, sets, scheduler, process)]
         mark()
         if args.beside and turn % 2 == 1:
             run_beside(args.beside, turn)
             mark()
-        memory = peak_bytes() if args.device == "cuda" else {}
-        yield turn, result_of(args, size, args.process + turn, trials, first_ms, memory, measured)
+        if yardstick:
+            results[0]["trials"].append(peer_result.series("yardstick", process, measured))
+        yield turn, results
 
 
-def run_beside(command, turn):
-    subprocess.run(shlex.split(command.replace("{turn}", str(turn))), check=True)
+def run_beside(commands, turn):
+    for command in commands:
+        subprocess.run(shlex.split(command.replace("{turn}", str(turn))), check=True)
 
 
 def main():
@@ -218,18 +237,20 @@ def main():
     parser.add_argument("--compile-blocks", action="store_true", help="diffusers' compile_repeated_blocks")
     parser.add_argument("--compile-mode", default="default", help="torch.compile's mode, such as max-autotune")
     parser.add_argument("--freeze", action="store_true", help="with --compile: weights are constants, packed once")
-    parser.add_argument("--graph", action="store_true", help="each size captured in a CUDA Graph and replayed")
+    parser.add_argument("--graph", action="store_true", help="each size also captured in a CUDA Graph and replayed")
     parser.add_argument("--tf32", action="store_true")
     parser.add_argument("--sizes", type=size_of, nargs="+", default=[(16, 16, 20)], metavar="ROWSxCOLUMNSxBATCH",
                         help="image tokens down and across, and the batch")
     parser.add_argument("--text-tokens", type=int, default=16)
+    parser.add_argument("--steps", type=int, default=0, help="also time whole requests of so many denoise steps")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--process", type=int, default=0, help="this process's number among repeated runs")
-    parser.add_argument("--beside", metavar="COMMAND",
-                        help="take turns with this program: it runs before the trials of a turn and after those of the next")
+    parser.add_argument("--beside", metavar="COMMAND", action="append",
+                        help="take turns with this program: it runs before the trials of a turn and after those of the next; "
+                             "given several times, they run one after the other")
     parser.add_argument("--turns", type=int, default=1, help="with --beside: how many, each with --trials of its own")
     parser.add_argument("--save", required=True, help="JSON file to write, with --beside one for each {turn}")
     args = parser.parse_args()
@@ -241,6 +262,8 @@ def main():
         parser.error("--graph needs --device cuda")
     if (args.turns > 1 or "{turn}" in args.save) != bool(args.beside):
         parser.error("--beside, --turns and a {turn} in --save go together")
+    if args.steps and args.model is not None:
+        parser.error("--steps goes with --random-weights: its requests are FLUX.1-dev's")
     if args.beside and len(args.sizes) > 1:
         parser.error("--beside takes turns at one size")
 
@@ -266,12 +289,13 @@ def main():
     results = []
     with torch.inference_mode(), contextlib.nullcontext() if backend is None else sdpa_kernel(backend):
         for size in args.sizes:
-            for turn, result in time_size(args, model, size, device, dtype):
-                results = [result] if args.beside else results + [result]
+            for turn, of_turn in time_size(args, model, size, device, dtype):
+                results = of_turn if args.beside else results + of_turn
                 peer_result.write(args.save.replace("{turn}", str(turn)), results)
-                row = result["trials"][0]["statistics"]
-                print(f"{result['id']}: median {row['median_ms']:.3f} ms, quartiles {row['q1_ms']:.3f} to "
-                      f"{row['q3_ms']:.3f}, n {row['n']}", flush=True)
+                for result in of_turn:
+                    row = result["trials"][0]["statistics"]
+                    print(f"{result['id']}: median {row['median_ms']:.3f} ms, quartiles {row['q1_ms']:.3f} to "
+                          f"{row['q3_ms']:.3f}, n {row['n']}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,68 +1,99 @@
 #!/usr/bin/env python3
-"""Our denoise step against PyTorch's forward pass from the result files of bench/h200.sh: a Markdown table.
+"""FLUX.1-dev here and in PyTorch, equal work against equal work, from the result files of bench/h200_peers.sh: a Markdown table.
 
-    python3 bench/peers/h200_ratios.py bench/results/h200/flux
+    python3 bench/peers/h200_ratios.py bench/results/h200/peers
+    python3 bench/peers/h200_ratios.py bench/results/h200/peers --update README.md docs/flux_h200.md
+    python3 bench/peers/h200_ratios.py --error bench/results/h200/flux/error.json
 
-Each round's ratio is of the medians of its own processes. A peer's step is one forward pass, without its sampler; ours is a
-whole step, and what runs once a request before the loop (the series "prologue") is given beside it.
+A turn's ratio is of the medians of its two sides, wall times both. PyTorch's side is the form (with or without a CUDA graph)
+whose median over the turns is the least. Work that only one side has measured has no row. Intervals are of the median of the
+turns' ratios: exact from six turns on, else bootstrapped over turns and trials. With --error the table is of distances from fp32.
 """
 
 import argparse
-import json
 import pathlib
 import statistics
+from typing import NamedTuple
 
-# (what, our file, our peer's files, the peer's size: image tokens and batch)
-MATCHES = [
-    ("1024x1024 bf16", "bf16-1024", ["bf16", "bf16-graph"], (4096, 1)),
-    ("1024x1024 fp8", "fp8-1024", ["fp8"], (4096, 1)),
-    ("512x512 fp8", "fp8-512", ["fp8"], (1024, 1)),
-    ("512x512 fp8, peer in a CUDA Graph", "fp8-512", ["fp8-graph"], (1024, 1)),
-    ("1024x1024 fp8, batch 4", "fp8-batch4", ["fp8"], (4096, 4)),
-]
+from peer_ratios import add_arguments, check_same_run, compare, duration, markdown, put, read, times
 
-
-def results(path):
-    return json.loads(path.read_text(encoding="utf-8"))["results"]
+MATCHES = {"bf16-1024": "1024x1024, bf16", "fp8-1024": "1024x1024, fp8", "fp8-512": "512x512, fp8",
+           "fp8-batch4": "1024x1024, batch 4, fp8"}
+# Work, our series and theirs; a request's times are by image.
+WORKS = {"forward": ("forward", "forward_wall"), "request": ("image", "image_wall")}
 
 
-def median(result, what):
-    for series in result["trials"]:
-        if series["what"] == what:
-            return statistics.median(series["time"])
-    return None
+def is_fp8(result):
+    return "fp8" in result["configuration"]["applied"]
 
 
-def ours(folder, name, number):
-    """(step, prologue) in ms of the last rung: all switches."""
-    last = results(folder / f"headroom-{name}-{number}.json")[-1]
-    return median(last, "step"), median(last, "prologue") or 0.0
+class Turn(NamedTuple):
+    gpu: str
+    ours: dict
+    theirs: dict  # by form
 
 
-def theirs(folder, names, number, size):
-    """The fastest in ms of the peers' forms that were run."""
-    times = []
-    paths = [folder / f"pytorch-{name}-{number}.json" for name in names]
-    for path in filter(pathlib.Path.exists, paths):
-        for result in results(path):
-            request = result["subject"]["request"]
-            if (request["image_tokens"], request["batch"]) == size:
-                times.append(median(result, "forward"))
-    return min(times)
+def find_turns(folder, name, work):
+    """The turns of a match that both sides have."""
+    turns = []
+    while (path := folder / f"headroom-{work}-{name}-{len(turns)}.json").exists():
+        document = read(path)
+        turn = Turn(document["machine"]["gpus"][0]["name"], document["results"][0], {})
+        for peer_path in sorted(folder.glob(f"pytorch-*-{len(turns)}.json")):
+            peer = read(peer_path)
+            for result in peer["results"]:
+                if result["work_hash"] == turn.ours["work_hash"] and is_fp8(result) == is_fp8(turn.ours):
+                    check_same_run(document, peer)
+                    turn.theirs[result["name"]] = result
+        if not turn.theirs:
+            break
+        turns.append(turn)
+    return turns
+
+
+def row_of(turns, work):
+    """What was compared and how it came out, as cells of the table."""
+    ours_series, theirs_series = WORKS[work]
+    forms = set.intersection(*(set(turn.theirs) for turn in turns))
+    fastest = min(forms, key=lambda form: statistics.median(
+        statistics.median(times(turn.theirs[form], theirs_series)) for turn in turns))
+    request = turns[0].ours["subject"]["request"]
+    images = request.get("images", 1)
+    of_generation = lambda result, series: [images * time for time in times(result, series)]  # noqa: E731
+    found = compare([(of_generation(turn.ours, ours_series), of_generation(turn.theirs[fastest], theirs_series)) for turn in turns])
+    steps = [statistics.median(times(turn.ours, "step")) for turn in turns] if work == "request" else []
+    return [f"a request of {request['steps']} steps" if steps else "a forward pass", str(found.turns), duration(found.ours_ms),
+            duration(found.theirs_ms), found.faster(), duration(statistics.median(steps)) if steps else ""]
+
+
+def ratio_table(folder):
+    rows, gpus = [], set()
+    for name, what in MATCHES.items():
+        of_match = {work: turns for work in WORKS if (turns := find_turns(folder, name, work))}
+        gpus |= {turn.gpu for turns in of_match.values() for turn in turns}
+        rows += [[what, *row_of(turns, work)] for work, turns in of_match.items()]
+    if len(gpus) != 1:
+        raise SystemExit(f"{folder} has pairs of result files from {len(gpus)} kinds of GPU, expected one: {sorted(gpus)}")
+    return markdown([*gpus, "equal work", "turns", "headroom", "PyTorch", "faster (95% interval)", "our step"], rows)
+
+
+def error_table(path):
+    """The distance of either side from fp32, by precision."""
+    errors = {(result["source"]["name"], is_fp8(result)): quality["value"] for result in read(path)["results"]
+              for quality in result["quality"] if "baseline" not in result["configuration"]["applied"]}
+    return markdown(["relative L2 from fp32", "headroom", "PyTorch"],
+                    [[precision, *(f"{errors[side, precision == 'fp8']:.4f}" for side in ("headroom", "pytorch"))]
+                     for precision in ("bf16", "fp8")])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder", type=pathlib.Path, help="what bench/h200.sh wrote")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("folder", type=pathlib.Path, nargs="?", help="what bench/h200_peers.sh wrote")
+    what.add_argument("--error", type=pathlib.Path, metavar="FILE", help="what bench/peers/flux_error.py wrote")
+    add_arguments(parser)
     args = parser.parse_args()
-    print("| FLUX.1-dev | round | headroom, a step | once a request | PyTorch, best | faster |\n|---|---|---|---|---|---|")
-    for what, name, peers, size in MATCHES:
-        for number in range(100):
-            if not (args.folder / f"headroom-{name}-{number}.json").exists():
-                break
-            step, prologue = ours(args.folder, name, number)
-            peer = theirs(args.folder, peers, number, size)
-            print(f"| {what} | {number} | {step:.1f} ms | {prologue:.1f} ms | {peer:.1f} ms | {peer / step:.2f}x |")
+    put(error_table(args.error) if args.error else ratio_table(args.folder), args)
 
 
 if __name__ == "__main__":

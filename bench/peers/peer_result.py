@@ -7,6 +7,7 @@ import platform
 import subprocess
 import time
 
+import numpy as np
 import torch
 
 import diffusers
@@ -54,6 +55,40 @@ def forward_subject(model, image_tokens, batch, text_tokens):
     """The work of one forward pass, as `headroom bench` names it."""
     return {"kind": "model", "name": model,
             "request": {"pass": "forward", "batch": batch, "image_tokens": image_tokens, "text_tokens": text_tokens}}
+
+
+def denoise_subject(model, rows, columns, images, steps, text_tokens, guidance):
+    """The work of a whole request, as `headroom run`, `ladder` and `sweep` name it."""
+    return {"kind": "model", "name": model,
+            "request": {"classifier_free_guidance": False, "guidance_scale": guidance, "images": images, "steps": steps,
+                        "text_tokens": text_tokens, "token_columns": columns, "token_rows": rows}}
+
+
+def statistics(times):
+    """Quantiles interpolate linearly between order statistics; the interval is a bootstrap of the median."""
+    x = np.asarray(times, dtype=np.float64)
+    rng = np.random.default_rng(0)
+    medians = np.median(rng.choice(x, size=(10000, len(x))), axis=1)
+    q1, q3 = np.quantile(x, 0.25), np.quantile(x, 0.75)
+    beyond = np.maximum(q1 - x, x - q3) / max(q3 - q1, np.finfo(np.float64).tiny)
+    figures = {
+        "median": np.median(x), "q1": q1, "q3": q3, "mean": x.mean(), "min": x.min(), "max": x.max(),
+        "p95": np.quantile(x, 0.95), "p99": np.quantile(x, 0.99), "trimmed_mean": x[beyond <= 1.5].mean(),
+    }
+    if len(x) > 1:
+        figures |= {"stddev": x.std(ddof=1), "ci_low": np.quantile(medians, 0.025), "ci_high": np.quantile(medians, 0.975)}
+    return {"n": len(x), "outliers_mild": int(((beyond > 1.5) & (beyond <= 3)).sum()), "outliers_severe": int((beyond > 3).sum()),
+            **{f"{name}_ms": float(value) for name, value in figures.items()}}
+
+
+def series(what, process, times, warmup=0):
+    return {"what": what, "unit": "ms", "process": [process] * len(times), "time": times, "warmup": warmup,
+            "warmup_stable": True, "complete": True, "statistics": statistics(times)}
+
+
+def all_series(what, process, trials, warmup):
+    """A series for each clock that timed the trials: of "time" it has the name as it is, of another that clock's behind it."""
+    return [series(what if clock == "time" else f"{what}_{clock}", process, times, warmup) for clock, times in trials.items()]
 
 
 def write(path, results):

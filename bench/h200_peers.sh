@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# FLUX.1-dev (random weights, 512 text tokens) here and in diffusers under PyTorch, equal work on one GPU in one run: forward
+# passes, and whole requests of STEPS denoise steps with what runs before the loop, but without text encoders and VAE on either
+# side. PyTorch compiles once a match and then takes turns with us (ours, theirs, theirs, ours, ...), which is what pairs them.
+# Writes a result file for each side, work and turn; bench/peers/h200_ratios.py compares them.
+#
+#   bench/h200_peers.sh HEADROOM OUT_DIR
+#
+# The peer is compiled as diffusers documents it (each kind of block once), with merged QKV and cuDNN's attention, and runs both
+# as it is and captured in a CUDA graph; in FP8 with one scale for each row, as torchao does. Needs python3 with PyTorch and
+# diffusers, and 60 GiB of the GPU's memory. TURNS (6), STEPS (10), MATCHES (a regular expression, all) choose what runs. All of it
+# takes about eight minutes on an H200: bf16 and fp8 two each, fp8-512 one, fp8-batch4 more than three.
+set -euo pipefail
+headroom=$1 out=$2 turns=${TURNS:-6} steps=${STEPS:-10}
+here=$(cd "$(dirname "$0")/.." && pwd)
+mkdir -p "$out"
+
+# match NAME SWITCHES PIXELS BATCH OPTION...: our switches against PyTorch with those options
+match() {
+  [[ $1 =~ ${MATCHES:-.} ]] || return 0
+  local tokens=$(($3 / 16)) began=$SECONDS
+  local ours="--random-weights 0 --device cuda --opt $2 --batch $4 --quiet"
+  rm -f "$out/"{headroom-forward,headroom-request,pytorch}-"$1"-*.json # a sweep goes on with a file that is there
+  python3 "$here/bench/peers/flux_torch.py" --random-weights 0 --device cuda --dtype bf16 --text-tokens 512 \
+    --merge-qkv --attention cudnn --compile-blocks --graph --sizes "${tokens}x${tokens}x$4" --trials 8 --steps "$steps" "${@:5}" \
+    --turns "$turns" --save "$out/pytorch-$1-{turn}.json" \
+    --beside "$headroom bench flux-dev $ours --token-rows $tokens --token-columns $tokens --trials 8 \
+      --save $out/headroom-forward-$1-{turn}.json" \
+    --beside "$headroom sweep flux-dev $ours --resolution $3 --steps $steps --trials 3 \
+      --out $out/headroom-request-$1-{turn}.json"
+  python3 "$here/bench/peers/share_plans.py" "$out/headroom-forward-$1-"*.json "$out/headroom-request-$1-"*.json
+  echo "$1: $((SECONDS - began)) s"
+}
+
+match bf16-1024 lossless 1024 1
+match fp8-1024 lossless,fp8 1024 1 --fp8
+match fp8-512 lossless,fp8 512 1 --fp8
+match fp8-batch4 lossless,fp8 1024 4 --fp8

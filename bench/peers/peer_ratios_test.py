@@ -1,0 +1,112 @@
+"""python3 bench/peers/peer_ratios_test.py"""
+
+import argparse
+import json
+import pathlib
+import tempfile
+import unittest
+
+import cpu_ratios
+import h200_ratios
+import peer_ratios
+
+MACHINE = {"cpu": "c", "kernel": "k", "allowed_cores": 2, "gpus": [{"name": "GPU"}]}
+
+
+def result(applied, work_hash="w", request=None, **series):
+    return {"name": ", ".join(applied), "work_hash": work_hash, "subject": {"request": request or {}},
+            "configuration": {"applied": applied}, "trials": [{"what": what, "time": times} for what, times in series.items()]}
+
+
+def document(*results, minute=0, **machine):
+    return {"created": f"2026-01-01T00:{minute:02}:00Z", "machine": MACHINE | machine, "results": list(results)}
+
+
+class Intervals(unittest.TestCase):
+    def test_six_values_are_the_fewest_that_hold_the_median(self):
+        self.assertIsNone(peer_ratios.exact_interval([1, 2, 3, 4, 5]))
+        self.assertEqual(peer_ratios.exact_interval([6, 2, 1, 5, 4, 3]), (1, 6))  # 1 - 2 / 64 = 96.9%
+        self.assertEqual(peer_ratios.exact_interval(range(8)), (0, 7))  # (1, 6) would hold it with 93.0%
+        self.assertEqual(peer_ratios.exact_interval(range(9)), (1, 7))  # 96.1%
+
+    def test_a_ratio_is_of_the_two_sides_of_a_turn(self):
+        # The machine slows down threefold; the ratio stays.
+        turns = [([10 * slow] * 3, [20 * slow] * 3) for slow in (1, 1, 3, 3, 3, 3)]
+        self.assertEqual(peer_ratios.compare(turns), (6, 30, 60, 2.0, (2.0, 2.0)))
+
+    def test_few_turns_are_bootstrapped_over_their_trials(self):
+        found = peer_ratios.compare([([9, 10, 11] * 7, [18, 20, 22] * 7)])
+        self.assertEqual(found.ratio, 2)
+        self.assertTrue(18 / 11 <= found.interval[0] < 2 < found.interval[1] <= 22 / 9, found)
+        between = peer_ratios.compare([([10] * 5, [20] * 5), ([10] * 5, [40] * 5)])
+        self.assertEqual(between.interval, (2, 4))  # turns are drawn again too
+
+
+class Pairs(unittest.TestCase):
+    def refuses(self, ours, theirs, why):
+        with self.assertRaisesRegex(SystemExit, why):
+            peer_ratios.check_same_run(ours, theirs)
+
+    def test_sides_of_two_machines_or_runs_are_refused(self):
+        peer_ratios.check_same_run(document(), document(minute=15))
+        self.refuses(document(), document(minute=16), "not one run")
+        self.refuses(document(minute=16), document(), "not one run")
+        self.refuses(document(), document(gpus=[{"name": "another"}]), "two machines: gpus")
+
+    def test_unequal_work_is_refused(self):
+        with self.assertRaisesRegex(SystemExit, "unequal work"):
+            peer_ratios.check_equal_work(result([]), result([], work_hash="another"))
+
+    def test_a_turn_is_steady_where_the_yardstick_keeps_its_best_rate(self):
+        self.assertEqual(cpu_ratios.are_steady([[10, 11, 12], [10, 12.1, 10], []]), [True, False, True])
+
+
+class GpuTable(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write(self, name, *results, **kwargs):
+        (self.folder / name).write_text(json.dumps(document(*results, **kwargs)), encoding="utf-8")
+
+    def write_turn(self, turn):
+        request = {"steps": 4, "images": 2}
+        self.write(f"headroom-forward-fp8-512-{turn}.json", result(["fp8"], "forward", forward=[10]))
+        self.write(f"headroom-request-fp8-512-{turn}.json", result(["fp8"], "request", request, image=[500], step=[9]))
+        self.write(f"pytorch-fp8-512-{turn}.json",
+                   result(["fp8"], "forward", forward_wall=[14]), result(["fp8", "graph"], "forward", forward_wall=[12 + turn / 10]),
+                   result(["fp8"], "request", image_wall=[800]), result(["bf16"], "forward", forward_wall=[1]),
+                   result(["fp8"], "other work", forward_wall=[1]))
+
+    def test_equal_work_and_precision_against_the_fastest_form(self):
+        for turn in range(6):
+            self.write_turn(turn)
+        self.assertEqual(h200_ratios.ratio_table(self.folder).splitlines()[2:], [
+            "| 512x512, fp8 | a forward pass | 6 | 10.0 ms | 12.2 ms | 1.23x (1.20 to 1.25) | |",
+            "| 512x512, fp8 | a request of 4 steps | 6 | 1.000 s | 1.600 s | 1.60x (1.60 to 1.60) | 9.0 ms |"])
+
+    def test_what_one_side_alone_has_measured_has_no_row(self):
+        self.write("headroom-forward-fp8-512-0.json", result(["fp8"], forward=[10]))
+        with self.assertRaisesRegex(SystemExit, "from 0 kinds of GPU"):
+            h200_ratios.ratio_table(self.folder)
+
+    def test_documents_are_held_against_the_table(self):
+        self.write_turn(0)
+        table = h200_ratios.ratio_table(self.folder)
+        path = self.folder / "document.md"
+        old = table.replace("| GPU |", "| another |", 1) + "| a row | that is gone |\n"
+        path.write_text(f"before\n\n| another | table |\n\n{old}\nafter\n", encoding="utf-8")
+        check, update = argparse.Namespace(check=[path], update=None), argparse.Namespace(check=None, update=[path])
+        with self.assertRaisesRegex(SystemExit, "another table"):
+            peer_ratios.put(table, check)
+        peer_ratios.put(table, update)
+        self.assertEqual(path.read_text(encoding="utf-8"), f"before\n\n| another | table |\n\n{table}\nafter\n")
+        peer_ratios.put(table, check)
+        path.write_text("no table\n", encoding="utf-8")
+        with self.assertRaisesRegex(SystemExit, "has no table"):
+            peer_ratios.put(table, check)
+
+
+if __name__ == "__main__":
+    unittest.main()
