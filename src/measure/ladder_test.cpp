@@ -52,7 +52,7 @@ class MadeUpMachine {
     rung.result.subject = {
         .kind = SubjectKind::kModel, .name = "made-up", .request = {{"images", 1}, {"steps", 1}}};
     rung.result.configuration.device = "cpu";
-    rung.result.memory = {}; rung.result.memory->peak_bytes = 1;
+    rung.result.memory.emplace().peak_bytes = 1;
     for (const std::string& name : rung.switches.names()) {
       rung.result.configuration.asked.push_back(name);
       if (name == declines)
@@ -75,7 +75,10 @@ class MadeUpMachine {
     if (rung.result.same_as) return;
     const double factor = slower.contains(number) ? slower.at(number) : 1;
     const double ms = (step_ms.contains(rung.name) ? step_ms.at(rung.name) : 50) * factor;
-    Trials trials{.warmup = 5, .process = process, .round = round, .conditions = {}};
+    Trials trials;
+    trials.warmup = 5;
+    trials.process = process;
+    trials.round = round;
     for (int k = 0; k < 20; ++k) {
       trials.wall_ms.push_back(ms * (1 + 0.002 * std::sin(k + static_cast<double>(number))));
       trials.conditions.waited_ms.push_back(factor > 1 && tells_waiting ? 0.5 * ms : 0.0);
