@@ -56,7 +56,7 @@ def main():
     arguments = parser.parse_args()
     files = {}
     for name in NAMES:
-        count = len(list(arguments.folder.glob(f"turn-{name}-*.json")))
+        count = len(list(arguments.folder.glob(f"turn-{name}-[0-9]*.json")))
         paths = [arguments.folder / f"turn-{name}-{turn}.json" for turn in range(count)]
         files[name] = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
     times = {name: [forward_ms(file) for file in turns] for name, turns in files.items()}
