@@ -125,7 +125,8 @@ TEST_F(SweepCommand, SaysWhatDeclined) {
 TEST_F(SweepCommand, MeasuresCellsInProcessesAndSoNeedsNoProcessNoise) {
   const std::string sweep = "sweep " + kTiny + " --resolution 32 --steps 2 --trials 3 -q --processes 4 --out ";
   ASSERT_EQ(headroom(sweep + file("a.json")).code, 0);
-  const TrialSeries& steps = series_of(read_results(file("a.json")).results.at(0), "step");
+  const ResultFile results = read_results(file("a.json"));
+  const TrialSeries& steps = series_of(results.results.at(0), "step");
   EXPECT_EQ(std::set(steps.process.begin(), steps.process.end()), (std::set<std::int64_t>{0, 1, 2, 3}));
   EXPECT_GE(steps.time_ms.size(), 12U);
   ASSERT_EQ(headroom(sweep + file("b.json")).code, 0);

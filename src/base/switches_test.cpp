@@ -75,7 +75,7 @@ TEST(SwitchSet, LeavesOutWhatAPresetBringsAlongForAnotherDevice) {
   const auto on = [](const char* list, DeviceKind device) { return SwitchSet::parse(list).for_device(device).to_string(); };
   EXPECT_EQ(on("lossless", DeviceKind::kCpu), "arena,flash,fuse,hoist,tile");
   EXPECT_EQ(on("lossless", DeviceKind::kCuda), "arena,flash,fuse,hoist,streams,graph");
-  EXPECT_EQ(on("fast", DeviceKind::kCpu), "arena,flash,fuse,hoist,bf16,tile");
+  EXPECT_EQ(on("fast", DeviceKind::kCpu), "arena,flash,fuse,hoist,bf16,int8,tile");
   EXPECT_EQ(on("fp8,arena", DeviceKind::kCpu), "arena,fp8") << "it was named itself, and is to decline";
   EXPECT_EQ(on("lossless,graph", DeviceKind::kCpu), "arena,flash,fuse,hoist,tile,graph");
   EXPECT_EQ(on("graph,lossless", DeviceKind::kCpu), "arena,flash,fuse,hoist,tile,graph");

@@ -15,10 +15,10 @@ namespace {
 
 using nlohmann::json;
 
-/// The value as JSON, cut where it is long; of a list or object what it is.
+/// The value as JSON; of one that is long its beginning, of an object or a long list what it is.
 std::string quote(const json& value) {
-  if (value.is_structured()) return value.type_name();
-  constexpr std::size_t kMost = 60;
+  constexpr std::size_t kMost = 60, kMostElements = 4;
+  if (value.is_object() || (value.is_array() && value.size() > kMostElements)) return value.type_name();
   const std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
   return text.size() > kMost ? text.substr(0, kMost) + "..." : text;
 }

@@ -69,7 +69,8 @@ using Verdicts = std::map<std::string, RungVerdict>;  // by name; of a rung that
 std::optional<Factor> factor_where_settled(const Verdicts& verdicts, std::span<const std::string> names,
                                            std::span<const Term> terms) {
   const auto is_settled = [&](const std::string& name) { return verdicts.at(name).unsettled.empty(); };
-  if (terms.empty() || !std::ranges::all_of(names, is_settled)) return {};
+  const auto has_no_rounds = [](const Term& term) { return term.rounds->empty(); };
+  if (terms.empty() || !std::ranges::all_of(names, is_settled) || std::ranges::any_of(terms, has_no_rounds)) return {};
   return factor_of(terms);
 }
 
@@ -85,10 +86,10 @@ void summarize(Ladder& ladder, const Verdicts& verdicts) {
   const std::vector<Term> all = {{&verdicts.at(last).rounds, 1}};
   if (!ladder.rungs.back().switches.empty()) ladder.combined = factor_where_settled(verdicts, {&last, 1}, all);
   ladder.product_of_singles = factor_where_settled(verdicts, names, product);
+  if (!ladder.combined || !ladder.product_of_singles) return;
   for (Term& term : product) term.sign = -1;
   product.push_back(all.front());
-  names.push_back(last);
-  ladder.synergy = factor_where_settled(verdicts, names, product);
+  ladder.synergy = factor_of(product);
 }
 
 }  // namespace

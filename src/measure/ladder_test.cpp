@@ -51,6 +51,7 @@ class MadeUpMachine {
     rung.result.id = rung.result.name = rung.name;
     rung.result.subject = {
         .kind = SubjectKind::kModel, .name = "made-up", .request = {{"images", 1}, {"steps", 1}}};
+    rung.result.source.version = "1";
     rung.result.configuration.device = "cpu";
     rung.result.memory.emplace().peak_bytes = 1;
     for (const std::string& name : rung.switches.names()) {
@@ -133,7 +134,7 @@ TEST(Climb, SeesDisagreementThatNoConditionExplains) {
   machine.climb(2, 2);
   const Rung& fuse = rung_of(machine.ladder, "fuse");
   ASSERT_TRUE(fuse.result.unsettled);
-  EXPECT_THAT(*fuse.result.unsettled, HasSubstr("its rounds disagree: 0.667x to 2.00x"));
+  EXPECT_THAT(*fuse.result.unsettled, HasSubstr("its rounds disagree: 0.66"));
   EXPECT_FALSE(rung_of(machine.ladder, "arena").result.unsettled);
   EXPECT_FALSE(machine.ladder.product_of_singles);
   EXPECT_FALSE(machine.ladder.synergy);
@@ -191,6 +192,17 @@ TEST(Climb, DoesNotMeasureWhatDeclines) {
   // It is a valid file, which says so.
   const ResultFile file = results_from_json(to_json(to_results(machine.ladder)), "the ladder");
   EXPECT_EQ(file.results.at(2).same_as, "baseline");
+}
+
+TEST(Climb, HasNoFactorsWhereThereIsNothingToCompare) {
+  for (const char* switches : {"", "fp8"}) {
+    MadeUpMachine machine(switches);
+    machine.declines = "fp8";
+    machine.climb();
+    EXPECT_FALSE(machine.ladder.rungs.front().result.unsettled);
+    EXPECT_FALSE(machine.ladder.combined || machine.ladder.product_of_singles || machine.ladder.synergy) << switches;
+    EXPECT_THAT(to_table(machine.ladder), Not(HasSubstr("synergy")));
+  }
 }
 
 TEST(Climb, TakesOverRoundsOfOtherProcesses) {
