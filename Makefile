@@ -7,7 +7,7 @@ FILES ?=
 BENCH ?= fashion-flux --opt lossless
 
 .DEFAULT_GOAL := build
-.PHONY: help build bench-compare bundle demo quality images test asan fuzz format lint clean bootstrap bootstrap-tools
+.PHONY: help build bench-compare bundle demo quality images test asan fuzz format lint clean bootstrap bootstrap-test bootstrap-tools
 .NOTPARALLEL:  # two commands would wait for each other at apt's lock
 
 help:  ## list the commands
@@ -16,7 +16,8 @@ help:  ## list the commands
 build: build/release/build.ninja  ## build the program: build/release/headroom (default)
 	cmake --build --preset release --parallel $(JOBS) --target headroom
 
-bundle: build/release/build.ninja  ## pack the program and the GPU tests for another machine: dist/headroom.tar.xz
+bundle: bootstrap-test build/release/build.ninja  ## pack the program and the GPU tests for another machine: dist/headroom.tar.xz
+	$(call with_tests,release)
 	cmake --build --preset release --parallel $(JOBS) --target headroom backends_tests kernels_tests run_tests e2e_tests
 	scripts/bundle.sh build/release dist/headroom.tar.xz
 
@@ -34,11 +35,13 @@ images: build  ## draw the README's charts again from the committed results, int
 	build/release/headroom report bench/results/cpu/ladder.json bench/results/cpu/peers --format png --out out/images
 	cp out/images/speedup_comparison.png out/images/backend_comparison.png docs/images/
 
-test: build/release/build.ninja  ## build and run every test
+test: bootstrap-test build/release/build.ninja  ## build and run every test
+	$(call with_tests,release)
 	cmake --build --preset release --parallel $(JOBS)
 	ctest --preset release --parallel $(JOBS)
 
-asan: build/asan/build.ninja  ## build and run the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+asan: bootstrap-test build/asan/build.ninja  ## build and run the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(call with_tests,asan)
 	cmake --build --preset asan --parallel $(JOBS)
 	ctest --preset asan --parallel $(JOBS)
 
@@ -51,7 +54,8 @@ fuzz: bootstrap-tools build/fuzz/build.ninja  ## feed FUZZ_RUNS (a million) made
 format: bootstrap-tools  ## rewrite the sources as .clang-format says
 	scripts/format.sh -i
 
-lint: bootstrap-tools build/release/build.ninja  ## check format and clang-tidy; FILES="src/a.cpp ..." checks those alone
+lint: bootstrap-test bootstrap-tools build/release/build.ninja  ## check format and clang-tidy; FILES="src/a.cpp ..." checks those alone
+	$(call with_tests,release)
 	scripts/format.sh --dry-run -Werror $(FILES)
 	cmake --build --preset release --target build_info
 	scripts/lint.py --jobs $(JOBS) $(FILES)
@@ -65,5 +69,11 @@ build/%/build.ninja: CMakePresets.json | bootstrap
 bootstrap:
 	@scripts/bootstrap.sh
 
+bootstrap-test:
+	@scripts/bootstrap.sh test
+
 bootstrap-tools:
 	@scripts/bootstrap.sh tools
+
+# A build that was configured where GoogleTest was not there has no tests.
+with_tests = @grep -qs '^HEADROOM_TESTS:BOOL=ON' build/$(1)/CMakeCache.txt || cmake --preset $(1) -DHEADROOM_TESTS=ON

@@ -8,7 +8,7 @@ endif()
 set(fuzz_flags -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
 
 add_executable(safetensors_fuzz
-  src/base/dtype.cpp src/base/error.cpp src/base/file.cpp src/base/json.cpp src/base/shape.cpp
+  src/base/dtype.cpp src/base/error.cpp src/base/file.cpp src/base/json.cpp src/base/shape.cpp src/base/utf8.cpp
   src/io/safetensors.cpp src/io/safetensors_fuzz.cpp)
 target_compile_options(safetensors_fuzz PRIVATE ${fuzz_flags})
 target_link_options(safetensors_fuzz PRIVATE ${fuzz_flags})

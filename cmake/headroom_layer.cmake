@@ -1,14 +1,16 @@
 # headroom_layer(name DEPENDS targets...) makes, from every source below src/<name>:
 #   headroom_<name>       the layer's static library (all sources but main.cpp and the kinds below)
-#   <name>_tests          its unit tests (*_test.cpp), registered with CTest one by one under the label `unit`
+#   <name>_tests          with HEADROOM_TESTS its unit tests (*_test.cpp), registered with CTest one by one under the label `unit`
 #   <name>_bench          its benchmarks (*_bench.cpp, Google Benchmark)
 #   <name>_header_check   every header of the layer compiled alone, with no more than the layer may see
 #   headroom              the program, where the layer has a main.cpp
 # DEPENDS may name only layers that exist already, so that the folders keep one order.
-# unit_tests builds all unit tests.
+# unit_tests builds all unit tests. HEADROOM_TESTS is known when the first layer is added.
 
-include(GoogleTest)
-add_custom_target(unit_tests)
+if(HEADROOM_TESTS)
+  include(GoogleTest)
+  add_custom_target(unit_tests)
+endif()
 
 function(headroom_layer name)
   cmake_parse_arguments(PARSE_ARGV 1 LAYER "" "" "DEPENDS")
@@ -42,7 +44,7 @@ function(headroom_layer name)
     target_link_libraries(headroom_${name} INTERFACE headroom_options ${LAYER_DEPENDS})
   endif()
 
-  if(tests)
+  if(tests AND HEADROOM_TESTS)
     add_executable(${name}_tests ${tests})
     target_link_libraries(${name}_tests PRIVATE headroom_${name} GTest::gtest GTest::gmock GTest::gtest_main)
     target_compile_definitions(${name}_tests PRIVATE HEADROOM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")

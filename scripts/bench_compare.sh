@@ -22,11 +22,7 @@ else
   git worktree prune
   git worktree add --quiet --force --detach "$source" "$revision"
 fi
-# The paths below the worktree are those below this checkout, so ccache knows what the two have in common.
-(
-  cd "$source"
-  export CCACHE_BASEDIR=$source CCACHE_NOHASHDIR=1
-  cmake --preset release >/dev/null
-  cmake --build --preset release --parallel "${JOBS:-$(nproc)}" --target headroom >&2
-)
+# The paths below the worktree are those below this checkout, so ccache knows what the two have in common. A revision's own
+# Makefile knows what that revision needs.
+CCACHE_BASEDIR=$source CCACHE_NOHASHDIR=1 make --no-print-directory -C "$source" JOBS="${JOBS:-$(nproc)}" build >&2
 exec build/release/headroom bench "$@" --against "$source/build/release/headroom"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# bootstrap.sh [tools]: installs the Debian 12 packages that building and testing need, where any is missing; with `tools`,
-# those that `make format lint fuzz` need as well; and fetches the npm package echarts. Needs root or sudo only when a Debian
-# package is missing, and the network only when anything is.
+# bootstrap.sh [--list] [test] [tools]: installs the Debian 12 packages that building the program needs, where any is missing, and
+# fetches the npm package echarts; with `test` also what building and running the tests needs, with `tools` what `make format lint
+# fuzz` need. --list names the packages, one a line, and does nothing. Needs root or sudo only when a Debian package is missing, and
+# the network only when anything is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,9 +11,11 @@ packages=(
   libdnnl-dev ocl-icd-opencl-dev  # oneDNN's CMake package asks for OpenCL
   libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev libpng-dev
   libboost-dev libeigen3-dev      # headers only: Boost.Math and Eigen
-  libgtest-dev libgmock-dev
   duktape-dev librsvg2-dev        # charts: JavaScript in process, SVG to PNG
   fonts-dejavu-core               # what the text of a chart is drawn with
+)
+test=(
+  libgtest-dev libgmock-dev
   chromium                        # a test opens the dashboard in it
   python3 python3-jsonschema      # a test holds result files against their JSON Schema
 )
@@ -20,12 +23,23 @@ tools=(
   clang-16 clang-format-16 clang-tidy-16  # 14, the default, does not take the library's std::views
   libclang-rt-16-dev                      # libFuzzer and the sanitizers' run time
   libomp-16-dev                           # omp.h for clang
+  python3                                 # lint.py
 )
-if [[ ${1:-} == tools ]]; then
-  packages+=("${tools[@]}")
-elif [[ $# -gt 0 ]]; then
-  echo "bootstrap.sh: unknown argument '$1'; expected nothing or 'tools'" >&2
-  exit 2
+list=false
+for argument in "$@"; do
+  case $argument in
+    --list) list=true ;;
+    test) packages+=("${test[@]}") ;;
+    tools) packages+=("${tools[@]}") ;;
+    *)
+      echo "bootstrap.sh: unknown argument '$argument'; expected --list, test or tools" >&2
+      exit 2
+      ;;
+  esac
+done
+if $list; then
+  printf '%s\n' "${packages[@]}" npm
+  exit
 fi
 
 command -v npm >/dev/null || packages+=(npm)  # charts: the package echarts

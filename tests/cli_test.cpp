@@ -3,11 +3,11 @@
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -25,7 +25,9 @@ namespace {
 namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::AnyOf;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 using testing::Not;
 
 class CliTest : public ProgramTest {
@@ -302,7 +304,7 @@ TEST_F(CliTest, AConversionThatIsInterruptedLeavesNothing) {
 }
 
 TEST_F(CliTest, WrongUsageIsExitCodeTwo) {
-  expect_error("", 2, HasSubstr("subcommand"));
+  expect_error("", 2, HasSubstr("a command was expected"));
   expect_error("paint", 2, HasSubstr("paint"));
   expect_error("run", 2, HasSubstr("MODEL"));
   expect_error("bench no-such-model", 2, HasSubstr("no model 'no-such-model'"));
@@ -383,17 +385,120 @@ TEST_F(CliTest, AnEmptyListIsTheBaselineAndAnEmptyItemAMistake) {
   EXPECT_THAT(read_results(file("sweep.json")).results.at(0).id, HasSubstr("baseline"));
   expect_error("convert " + tiny + " --opt '' --out x", 2, HasSubstr("int8"));
 
-  for (const char* list : {"4,,10", "4,", ",4", ",", "''"})
-    expect_error(sweep + " --steps " + list, 2, HasSubstr("--steps: '' is not a whole number from 0 to 10000"));
-  for (const char* list : {",", "arena,,fuse", "arena,"})
-    expect_error("plan " + tiny + " --opt " + list, 2, HasSubstr("unknown switch ''"));
-  expect_error("report x --out y --format png,,html", 2, HasSubstr("--format ''"));
-  expect_error("run " + fashion_ + " --labels 1,", 2, HasSubstr("unknown label ''"));
+  expect_error(sweep + " --steps ''", 2, HasSubstr("--steps: '' is not a whole number from 0 to 10000"));
+  expect_error(sweep + " --steps 4,,10", 2, HasSubstr("--steps: item 2 of '4,,10' is empty"));
+  for (const char* list : {"4,", ",4", ",", "'4, '"})
+    expect_error(sweep + " --steps " + list, 2, HasSubstr("is empty"));
+  expect_error(sweep + " --opt arena,", 2, HasSubstr("--opt: item 2 of 'arena,' is empty"));
+  expect_error("plan " + tiny + " --opt arena,,fuse", 2, HasSubstr("switches: item 2 of 'arena,,fuse' is empty"));
+  for (const char* list : {",", "arena,"}) expect_error("plan " + tiny + " --opt " + list, 2, HasSubstr("is empty"));
+  expect_error("report x --out y --format png,,html", 2, HasSubstr("--format: item 2 of 'png,,html' is empty"));
+  expect_error("report x --out y --format ''", 2, HasSubstr("--format is empty: expected png"));
+  expect_error("run " + fashion_ + " --labels 1,", 2, HasSubstr("--labels: item 2 of '1,' is empty"));
   expect_error("run " + fashion_ + " --labels ''", 2, HasSubstr("--labels is empty: expected all"));
 }
 
+TEST_F(CliTest, ListsMayHaveBlanks) {
+  const std::string tiny = golden("tiny-guidance").string();
+  const std::string sweep = "sweep " + tiny + " --trials 3 --steps '1, 2' --resolution ' 32 ' --batch '1 ,2' --out " +
+                            file("sweep.json").string() + " --opt ";
+  const Outcome spaced = headroom(sweep + "'arena, fuse'");
+  EXPECT_EQ(spaced.code, 0) << spaced.err;
+  const ResultFile cells = read_results(file("sweep.json"));
+  EXPECT_EQ(cells.results.size(), 4U);
+  EXPECT_EQ(headroom(sweep + "arena,fuse").code, 0);
+  EXPECT_EQ(read_results(file("sweep.json")).results, cells.results) << "the same cells, however they are written";
+  EXPECT_THAT(headroom("plan " + tiny + " --token-rows 4 --quiet --opt ' flash, fuse '").out, HasSubstr("pass "));
+  const Outcome labels =
+      headroom("run " + fashion_ + " --labels 'Bag, 8' --steps 1 -q --out " + file("x.png").string());
+  EXPECT_THAT(labels.out, testing::StartsWith("2 images in 1 step of ")) << labels.err;
+}
+
+TEST_F(CliTest, AMistakeIsFollowedByTheUsageOfItsCommand) {
+  const std::string usage = "usage: headroom ladder MODEL [options]; see headroom ladder --help\n";
+  expect_error("ladder", 2, "headroom: MODEL is required\n" + usage);
+  expect_error("ladder no-such-model --steps -1", 2, EndsWith("\n" + usage));
+  expect_error("ladder no-such-model --opt warp", 2, EndsWith("\n" + usage));
+  expect_error("paint", 2, EndsWith("\nusage: headroom COMMAND [options]; see headroom --help\n"));
+  expect_error("bench /no-such-model", 2,
+               EndsWith("\nusage: headroom bench [MODEL] [options]; see headroom bench --help\n"));
+  EXPECT_THAT(headroom("report --help").out, HasSubstr("Usage: headroom report RESULTS... --out DIR [options]\n"));
+  // What a process of its own says is told once, with the usage of the command that the user gave.
+  const Outcome outcome = headroom("bench no-such-model --processes 2");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 2) << outcome.err;
+}
+
+TEST_F(CliTest, SlipsAreToldWithWhatWasMeant) {
+  expect_error("laddr", 2, HasSubstr("unknown command 'laddr'; did you mean 'ladder'?\n"));
+  expect_error("run no-such-model --lables Bag", 2,
+               HasSubstr("not expected: --lables Bag; did you mean '--labels'?\n"));
+  expect_error("run no-such-model --opt flsh", 2, HasSubstr("unknown switch 'flsh'; did you mean 'flash'?\n"));
+  expect_error("run no-such-model --opt losless", 2, HasSubstr("did you mean 'lossless'?\n"));
+  expect_error("run fashoin-flux", 2, HasSubstr("no model 'fashoin-flux'"));
+  expect_error("run fashoin-flux", 2, HasSubstr("; did you mean 'fashion-flux'?\n"));
+  expect_error("run " + fashion_ + " --labels sneaker", 2, HasSubstr("; did you mean 'Sneaker'?\n"));
+  expect_error("bench kernel", 2, HasSubstr("no model and no suite 'kernel'; did you mean 'kernels'?\n"));
+  expect_error("bench kernels --filter 'liner bf16'", 2, HasSubstr("matches 'liner bf16'; did you mean 'linear bf16 "));
+  expect_error("bench models --filter fashoin", 2, HasSubstr("; did you mean 'fashion-flux batch 1' or "));
+}
+
+/// Nothing else in these requests is there, so that work before the refusal would say so.
+TEST_F(CliTest, ASuffixThatIsNotWrittenIsRefusedBeforeAnyWork) {
+  expect_error("run no-such-model --out s.jpg", 2,
+               HasSubstr("--out: 's.jpg' ends in .jpg; what can be written: .png\nusage: headroom run "));
+  for (const char* command :
+       {"bench no-such-model --save ", "bench no-such-model --against /no-such-program --save-base ",
+        "bench no-such-model --against /no-such-program --save-verdict ", "profile no-such-model --save ",
+        "profile no-such-model --trace ", "sweep no-such-model --out ", "compare no-such-base no-such-new --save "})
+    expect_error(std::string(command) + "s.csv", 2, HasSubstr("'s.csv' ends in .csv; what can be written: .json\n"));
+  expect_error("forward no-such-model --inputs no-such-inputs --output s.pt", 2, HasSubstr("written: .safetensors\n"));
+  for (const char* command :
+       {"ladder no-such-model --out ", "report no-such-results --out ", "convert no-such-model --out "})
+    expect_error(std::string(command) + "s.json", 2, HasSubstr("'s.json' ends in .json as a file does; "));
+  expect_error("report no-such-results --out x --format jpg", 2, HasSubstr("'jpg': expected png, html or svg"));
+}
+
+/// What a terminal would act on, in names of all kinds.
+TEST_F(CliTest, NamesCannotSteerTheTerminal) {
+  const std::string escape = "\x1b]0;title\x07\xC2\x9B";
+  const std::string shown = "\\x1b]0;title\\x07\\u009b";
+  const auto expect_shown = [&](const Outcome& outcome) {
+    EXPECT_THAT(outcome.out + outcome.err, HasSubstr(shown));
+    for (const char* control : {"\x1b", "\x07", "\xC2\x9B"})
+      EXPECT_THAT(outcome.out + outcome.err, Not(HasSubstr(control)));
+  };
+  const auto quoted = [&](const std::string& name) { return "'" + name + escape + "'"; };
+  expect_shown(headroom(quoted("paint")));
+  expect_shown(headroom("run " + quoted("model")));
+  expect_shown(headroom("run no-such-model --opt " + quoted("switch")));
+  expect_shown(headroom("compare " + quoted("base") + " " + quoted("new")));
+  expect_shown(headroom("report --out x " + quoted("results")));
+
+  const fs::path model = folder() / ("tiny" + escape + "größer");
+  fs::rename(tiny_copy(), model);
+  const std::string bench = "bench '" + model.string() + "' --token-rows 4 --trials 1 -q";
+  const Outcome table = headroom(bench);
+  EXPECT_EQ(table.code, 0) << table.err;
+  expect_shown(table);
+  EXPECT_THAT(table.out, HasSubstr("größer forward"));
+  const Outcome document = headroom(bench + " --json");
+  for (const char* control : {"\x1b", "\x07", "\xC2\x9B"}) EXPECT_THAT(document.out, Not(HasSubstr(control)));
+  EXPECT_EQ(parse_json(document.out, "stdout")["results"][0]["subject"]["name"], model.filename().string());
+
+  const SafetensorsFile good = SafetensorsFile::open(golden("tiny-guidance") / "diffusion_pytorch_model.safetensors");
+  std::map<std::string, HostTensor> tensors;
+  for (const auto& [name, entry] : good.entries()) tensors.emplace(name, good.read(name));
+  tensors.emplace("stranger" + escape, HostTensor(DType::kF32, {2}));
+  write_safetensors(model / "diffusion_pytorch_model.safetensors", tensors);
+  const Outcome stranger = headroom(bench);
+  EXPECT_THAT(stranger.err, HasSubstr("stranger"));
+  expect_shown(stranger);
+}
+
 TEST_F(CliTest, ArgumentsThatAreNotExpectedAreNamedInOrder) {
-  expect_error("run no-such-model --stpes 3", 2, HasSubstr("headroom: these arguments were not expected: --stpes 3\n"));
+  expect_error("run no-such-model --stpes 3", 2,
+               HasSubstr("headroom: these arguments were not expected: --stpes 3; did you mean '--steps'?\n"));
   expect_error("bench a b c --bogus", 2, HasSubstr("not expected: b c --bogus\n"));
   expect_error("models --bogus", 2, HasSubstr("headroom: this argument was not expected: --bogus\n"));
   expect_error("--bogus", 2, HasSubstr("--bogus"));
@@ -488,7 +593,9 @@ TEST_F(CliTest, AStandardOutputThatCannotBeWrittenIsAnError) {
        std::vector<std::string>{" models", " --help", " --version", plan, plan + " --json"}) {
     const Outcome full = run(program + command + " 1>/dev/full");
     EXPECT_EQ(full.code, 1) << command;
-    EXPECT_EQ(full.err, "headroom: cannot write to standard output: No space left on device\n") << command;
+    EXPECT_THAT(full.err, MatchesRegex("headroom: cannot write to standard output: no space left on /dev/full: "
+                                       "[1-9][0-9]* bytes needed\n"))
+        << command;
     EXPECT_EQ(run("(" + program + command + " >/dev/full 2>&1)").code, 1) << command;
     const Outcome closed = run(program + command + " 1>&-");
     EXPECT_EQ(closed.code, 1) << command;
@@ -522,16 +629,17 @@ TEST_F(CliTest, AnOutputThatCannotBeWrittenLeavesNothingBehind) {
   const std::string folder = golden("tiny-guidance").string();
   const std::string forward = "forward " + folder + " --quiet --inputs " + folder + "/golden.safetensors --output ";
   expect_error(forward + "/nowhere/out.safetensors", 1, HasSubstr("/nowhere/out.safetensors"));
-  expect_error(forward + "/dev/full", 1, HasSubstr("No space left"));
+  expect_error(
+      forward + "/dev/full", 1,
+      MatchesRegex("headroom: cannot write /dev/full: no space left on /dev/full: [1-9][0-9]* bytes needed\n"));
   // A limit on the size of files stands for a disk that fills up while the file is being written.
   const std::size_t before = files();
-  FILE* shell = popen(("trap '' XFSZ; ulimit -f 1; " + std::string(HEADROOM_BINARY) + " " + forward +
-                       file("out.safetensors").string() + " 2>/dev/null")
-                          .c_str(),
-                      "r");
-  ASSERT_NE(shell, nullptr);
-  const int status = pclose(shell);
-  EXPECT_EQ(WEXITSTATUS(status), 1);
+  const Outcome limited = run("{ trap '' XFSZ; ulimit -f 1; " + std::string(HEADROOM_BINARY) + " " + forward +
+                              file("out.safetensors").string() + "; }");
+  EXPECT_EQ(limited.code, 1);
+  EXPECT_THAT(limited.err,
+              MatchesRegex("headroom: cannot write .*/out.safetensors: files in .* may not become so large: "
+                           "[1-9][0-9]* bytes needed\n"));
   EXPECT_EQ(files(), before);
 }
 

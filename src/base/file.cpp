@@ -51,11 +51,20 @@ class NewFolders {
 
 }  // namespace
 
-AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)), target_(path_) {
+std::string reason_not_written(int error, const fs::path& place, std::uint64_t bytes) {
+  const std::string needed = bytes == 0 ? "" : fmt::format(": {} bytes needed", bytes);
+  if (error == ENOSPC || error == EDQUOT) return fmt::format("no space left on {}{}", place.native(), needed);
+  if (error == EFBIG) return fmt::format("files in {} may not become so large{}", place.native(), needed);
+  return reason(error);
+}
+
+AtomicFile::AtomicFile(fs::path path, std::uint64_t expected_bytes)
+    : path_(std::move(path)), target_(path_), expected_bytes_(expected_bytes) {
   struct stat status {};
   const bool exists = ::stat(path_.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) fail("cannot write {}: it is a directory", path_.native());
   if (exists && !S_ISREG(status.st_mode)) {
+    is_device_ = true;
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
     if (descriptor_ < 0) fail("cannot write {}: {}", path_.native(), reason(errno));
     return;
@@ -68,7 +77,7 @@ AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)), target_(path_) {
   descriptor_ = open_temporary(target_, temporary_);
   if (descriptor_ < 0) {
     temporary_.clear();
-    fail("cannot write {}: {}", path_.native(), reason(errno));
+    fail_to_write(errno);
   }
   // Replacing a file must not change who may read it. Failing to copy the mode is harmless.
   if (exists) static_cast<void>(::fchmod(descriptor_, status.st_mode & 07777));
@@ -80,6 +89,9 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)),
       target_(std::move(other.target_)),
       temporary_(std::move(other.temporary_)),
+      expected_bytes_(other.expected_bytes_),
+      given_bytes_(other.given_bytes_),
+      is_device_(other.is_device_),
       descriptor_(std::exchange(other.descriptor_, -1)) {
   other.temporary_.clear();
 }
@@ -90,16 +102,20 @@ void AtomicFile::discard() noexcept {
   temporary_.clear();
 }
 
+void AtomicFile::fail_to_write(int error) {
+  discard();  // a full disk gets its space back now, not when the caller is done with the error
+  const fs::path folder = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
+  fail("cannot write {}: {}", path_.native(),
+       reason_not_written(error, is_device_ ? path_ : folder, std::max(expected_bytes_, given_bytes_)));
+}
+
 void AtomicFile::write(std::span<const std::byte> bytes) {
   HR_CHECK(descriptor_ >= 0);
+  given_bytes_ += bytes.size();
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      const int error = errno;
-      discard();  // a full disk gets its space back now, not when the caller is done with the error
-      fail("cannot write {}: {}", path_.native(), reason(error));
-    }
+    if (written < 0) fail_to_write(errno);
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
 }
@@ -107,25 +123,23 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 void AtomicFile::commit() {
   HR_CHECK(descriptor_ >= 0);
   // Without the flush a crash could leave the new name with missing content. Devices and pipes know no fsync.
-  bool good = temporary_.empty() || ::fsync(descriptor_) == 0;
+  bool good = is_device_ || ::fsync(descriptor_) == 0;
   int error = errno;
   // Network file systems report a full disk no earlier than here.
   if (::close(std::exchange(descriptor_, -1)) != 0 && good) {
     good = false;
     error = errno;
   }
-  if (good && !temporary_.empty()) {
+  if (good && !is_device_) {
     good = ::rename(temporary_.c_str(), target_.c_str()) == 0;
     error = errno;
     if (good) temporary_.clear();
   }
-  if (good) return;
-  discard();
-  fail("cannot write {}: {}", path_.native(), reason(error));
+  if (!good) fail_to_write(error);
 }
 
 void write_file_atomically(const fs::path& path, std::span<const std::byte> bytes) {
-  AtomicFile file(path);
+  AtomicFile file(path, bytes.size());
   file.write(bytes);
   file.commit();
 }
@@ -137,7 +151,8 @@ void write_file_atomically(const fs::path& path, std::string_view text) {
 void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) fail("{}: cannot make the folder: {}", folder.native(), error.message());
+  if (error)
+    fail("{}: cannot make the folder: {}", folder.native(), reason_not_written(error.value(), folder.parent_path(), 0));
 }
 
 void check_writable(const fs::path& path) {

@@ -9,14 +9,20 @@
 
 namespace headroom {
 
+/// Why `bytes` (0: an unknown number) could not be written to `place`, a folder or device: the system's words for its
+/// errno value, or where room is missing, where and how much of it.
+[[nodiscard]] std::string reason_not_written(int error, const std::filesystem::path& place, std::uint64_t bytes);
+
 /// A file that appears under its name complete or not at all. Bytes go to a temporary name in the same directory;
 /// commit() flushes them to the disk and renames. Without a commit the temporary file is removed and whatever stood at
 /// `path` is untouched. A symbolic link is followed, so that what it names is replaced. A device or pipe (/dev/stdout)
 /// cannot be replaced and is written in place.
-/// Every step is checked: an Error names the path and the system's reason (no space, no permission, ...).
+/// Every step is checked: an Error names the path and the system's reason, and where there is no space left on what
+/// folder or device, and for how many bytes.
 class AtomicFile {
  public:
-  explicit AtomicFile(std::filesystem::path path);
+  /// `expected_bytes` is how long the file will become, as far as that is known, for the words of an Error.
+  explicit AtomicFile(std::filesystem::path path, std::uint64_t expected_bytes = 0);
   ~AtomicFile();
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
@@ -31,10 +37,14 @@ class AtomicFile {
 
  private:
   void discard() noexcept;
+  [[noreturn]] void fail_to_write(int error);
 
   std::filesystem::path path_;       // as the user gave it, for messages
   std::filesystem::path target_;     // with symbolic links resolved
   std::filesystem::path temporary_;  // empty where the target is written in place
+  std::uint64_t expected_bytes_;
+  std::uint64_t given_bytes_ = 0;  // to write()
+  bool is_device_ = false;         // or a pipe: written in place
   int descriptor_ = -1;
 };
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -110,15 +111,27 @@ TEST(AtomicFile, FileTooLargeLeavesNothing) {
   const std::string content(200000, 'x');
   const FileSizeLimit limit(100000);
   EXPECT_EQ(error_of([&] { write_file_atomically(folder / "out.bin", content); }),
-            "cannot write " + (folder / "out.bin").string() + ": File too large");
+            "cannot write " + (folder / "out.bin").string() + ": files in " + folder.path().string() +
+                " may not become so large: 200000 bytes needed");
   EXPECT_EQ(read_file(folder / "out.bin"), "old");
   EXPECT_EQ(count_files(folder.path()), 1);
+}
+
+TEST(ReasonNotWritten, NamesWhatIsFull) {
+  EXPECT_EQ(reason_not_written(ENOSPC, "/mnt/small", 12345), "no space left on /mnt/small: 12345 bytes needed");
+  EXPECT_EQ(reason_not_written(EDQUOT, "/home/me", 0), "no space left on /home/me");
+  EXPECT_EQ(reason_not_written(EACCES, "/mnt/small", 12345), "Permission denied");
 }
 
 TEST(AtomicFile, FullDeviceIsAnError) {
   if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no writable /dev/full here";
   EXPECT_EQ(error_of([] { write_file_atomically("/dev/full", "text"); }),
-            "cannot write /dev/full: No space left on device");
+            "cannot write /dev/full: no space left on /dev/full: 4 bytes needed");
+  EXPECT_EQ(error_of([] {
+              AtomicFile file("/dev/full", 1000);
+              file.write("text");
+            }),
+            "cannot write /dev/full: no space left on /dev/full: 1000 bytes needed");
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/utf8.hpp"
 
 namespace headroom {
 namespace {
@@ -112,6 +114,22 @@ std::optional<std::string> find_non_finite(const json& value) {
   return std::nullopt;
 }
 
+/// JSON text whose strings hold no control character as such: the library escapes those of ASCII below a blank only,
+/// and a document may go to a terminal.
+std::string escape_controls(const std::string& text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::string_view rest = text; !rest.empty();) {
+    const Utf8Character first = first_character(rest);
+    if (is_control(first.code) && first.code != '\n')  // which parts the lines of the document
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(first.code));
+    else
+      out += rest.substr(0, first.bytes);
+    rest.remove_prefix(first.bytes);
+  }
+  return out;
+}
+
 }  // namespace
 
 json parse_json(std::string_view text, std::string_view context) {
@@ -161,7 +179,7 @@ std::string dump_json(const json& value, int indent) {
          value.at(json::json_pointer(*place)).get<double>());
   }
   try {
-    return value.dump(indent);
+    return escape_controls(value.dump(indent));
   } catch (const json::exception& error) {
     fail("JSON cannot hold a string that is not UTF-8: {}", plain_reason(error.what()));
   }

@@ -21,7 +21,8 @@ inline constexpr int kMaxJsonDepth = 100;
 [[nodiscard]] nlohmann::json read_json(const std::filesystem::path& path);
 
 /// Serializes; `indent` < 0 gives one line. Throws Error with the place (a JSON pointer) of a NaN or infinity, which
-/// JSON cannot hold, or where a string is not UTF-8. Numbers read back to the same double.
+/// JSON cannot hold, or where a string is not UTF-8. Numbers read back to the same double. Control characters and those
+/// that turn text are escaped, so that the document may go to a terminal.
 [[nodiscard]] std::string dump_json(const nlohmann::json& value, int indent = -1);
 /// dump_json with indentation and a final newline, written atomically.
 void write_json(const std::filesystem::path& path, const nlohmann::json& value);

@@ -90,6 +90,13 @@ TEST(DumpJson, RefusesWhatJsonCannotHold) {
   EXPECT_FALSE(std::filesystem::exists(folder / "a.json"));
 }
 
+TEST(DumpJson, EscapesWhatWouldSteerATerminal) {
+  const json value = {{"\x1b[1m\n", "\x7f \xC2\x9B \xE2\x80\xAE é"}};
+  const std::string text = dump_json(value, 1);
+  EXPECT_EQ(text, "{\n \"\\u001b[1m\\n\": \"\\u007f \\u009b \\u202e é\"\n}");
+  EXPECT_EQ(parse_json(text, ""), value);
+}
+
 TEST(DumpJson, NumbersReadBackExactly) {
   for (const double value : {0.1, 1.0 / 3.0, 5e-324, 1.7976931348623157e308, -0.0, 1e22, 123456789.125}) {
     const json back = parse_json(dump_json(value), "");

@@ -1,14 +1,22 @@
 #include "base/name_filter.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
+#include "base/nearest.hpp"
 
 namespace headroom {
 
-NameFilter::NameFilter(const std::string& pattern) {
+NameFilter::NameFilter(const std::string& pattern) : pattern_(pattern) {
   if (regcomp(&compiled_, pattern.c_str(), REG_EXTENDED | REG_NOSUB) != 0)
     fail_usage("'{}' is not a regular expression", pattern);
 }
 
 bool NameFilter::takes(const std::string& name) const { return regexec(&compiled_, name.c_str(), 0, nullptr, 0) == 0; }
+
+void NameFilter::check_takes_any(std::span<const std::string> names, std::string_view what) const {
+  if (std::ranges::none_of(names, [&](const std::string& name) { return takes(name); }))
+    fail_usage("no {} has a name that matches '{}'{}", what, pattern_, did_you_mean(pattern_, names, Likeness::kPart));
+}
 
 }  // namespace headroom

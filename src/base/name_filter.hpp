@@ -2,7 +2,9 @@
 
 #include <regex.h>
 
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace headroom {
 
@@ -16,8 +18,12 @@ class NameFilter {
   NameFilter& operator=(const NameFilter&) = delete;
 
   [[nodiscard]] bool takes(const std::string& name) const;
+  /// Throws a usage Error where it takes none of `names`, with those that it may have meant; `what` says what they are
+  /// names of ("kernel benchmark").
+  void check_takes_any(std::span<const std::string> names, std::string_view what) const;
 
  private:
+  std::string pattern_;
   regex_t compiled_{};
 };
 

@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <utility>
+
+#include "base/printable.hpp"
 
 namespace headroom {
 namespace {
@@ -52,8 +53,8 @@ std::string format_progress(std::string_view label, std::int64_t done, std::int6
   return line;
 }
 
-Progress::Progress(std::string label, std::int64_t total, bool quiet, int descriptor, ProgressUnit unit)
-    : label_(std::move(label)),
+Progress::Progress(const std::string& label, std::int64_t total, bool quiet, int descriptor, ProgressUnit unit)
+    : label_(printable_name(label)),
       total_(total),
       descriptor_(descriptor),
       unit_(unit),

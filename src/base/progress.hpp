@@ -22,7 +22,7 @@ enum class ProgressUnit : std::uint8_t { kSteps, kPercent };
 class Progress {
  public:
   /// `total` steps are to come; `quiet` keeps the bar away even on a terminal.
-  Progress(std::string label, std::int64_t total, bool quiet = false, int descriptor = STDERR_FILENO,
+  Progress(const std::string& label, std::int64_t total, bool quiet = false, int descriptor = STDERR_FILENO,
            ProgressUnit unit = ProgressUnit::kSteps);
   /// Erases the bar, unless finish() left it standing.
   ~Progress();

@@ -114,6 +114,13 @@ TEST(Progress, IsErasedOnATerminal) {
   EXPECT_EQ(screen.all(), "\r\x1b[K");
 }
 
+TEST(Progress, ShowsWhatWouldSteerTheTerminal) {
+  const FakeTerminal screen;
+  if (!screen.works()) GTEST_SKIP() << "no pseudo-terminals here";
+  const Progress progress("\x1b[2J\nsteps", 10, false, screen.terminal());
+  EXPECT_THAT(screen.all(), HasSubstr("\r\\x1b[2J\\x0asteps  ["));
+}
+
 TEST(Progress, StaysWhenFinished) {
   const FakeTerminal screen;
   if (!screen.works()) GTEST_SKIP() << "no pseudo-terminals here";
@@ -166,6 +173,12 @@ TEST(Log, ClearsAProgressBarFirst) {
   if (!screen.works()) GTEST_SKIP() << "no pseudo-terminals here";
   Log(false, screen.terminal()).info("hello");
   EXPECT_EQ(screen.all(), "\r\x1b[Khello\n");
+}
+
+TEST(Log, ShowsWhatWouldSteerTheTerminal) {
+  const Pipe pipe;
+  Log(false, pipe.input()).info("no model '{}'", "\x1b[2Jgrößer");
+  EXPECT_EQ(pipe.all(), "no model '\\x1b[2Jgrößer'\n");
 }
 
 }  // namespace

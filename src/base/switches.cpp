@@ -8,6 +8,8 @@
 #include <ranges>
 
 #include "base/error.hpp"
+#include "base/list.hpp"
+#include "base/nearest.hpp"
 
 namespace headroom {
 namespace {
@@ -42,6 +44,18 @@ std::int64_t parse_number(const SwitchInfo& info, std::string_view argument) {
   return number;
 }
 
+/// Refuses a name that is neither a switch nor a preset.
+[[noreturn]] void refuse_unknown(std::string_view item, std::string_view name) {
+  std::vector<std::string> known;
+  for (const SwitchInfo& info : kSwitches) known.emplace_back(info.name);
+  for (const Preset& preset : kPresets) known.emplace_back(preset.name);
+  if (const std::string meant = did_you_mean(name, known); !meant.empty())
+    fail_usage("unknown switch '{}'{}", item, meant);
+  fail_usage("unknown switch '{}': there are {}, and the presets {}", item,
+             fmt::join(kSwitches | std::views::transform(&SwitchInfo::name), ", "),
+             fmt::join(kPresets | std::views::transform(&Preset::name), ", "));
+}
+
 }  // namespace
 
 std::span<const SwitchInfo> all_switches() { return kSwitches; }
@@ -51,10 +65,8 @@ SwitchSet SwitchSet::parse(std::string_view list) { return read(list, nullptr); 
 
 SwitchSet SwitchSet::read(std::string_view list, bool* automatic) {
   SwitchSet set;
-  if (list.empty()) return set;
-  for (const auto part : std::views::split(list, ',')) {
-    const std::string_view item(part.begin(), part.end());
-    const std::string_view name = item.substr(0, item.find('='));
+  for (const std::string& item : split_list(list, "switches")) {
+    const std::string_view name = std::string_view(item).substr(0, item.find('='));
     if (item == kAuto) {
       if (automatic == nullptr) fail_usage("the preset auto is not available here: give the switches themselves");
       *automatic = true;
@@ -67,12 +79,9 @@ SwitchSet SwitchSet::read(std::string_view list, bool* automatic) {
       continue;
     }
     const auto info = std::ranges::find(kSwitches, name, &SwitchInfo::name);
-    if (info == kSwitches.end())
-      fail_usage("unknown switch '{}': there are {}, and the presets {}", item,
-                 fmt::join(kSwitches | std::views::transform(&SwitchInfo::name), ", "),
-                 fmt::join(kPresets | std::views::transform(&Preset::name), ", "));
+    if (info == kSwitches.end()) refuse_unknown(item, name);
     const bool has_argument = item.size() > name.size();
-    const std::string argument(has_argument ? item.substr(name.size() + 1) : "");
+    const std::string argument = has_argument ? item.substr(name.size() + 1) : "";
     if (info->value.empty() && has_argument) fail_usage("switch {} takes no argument, got '{}'", name, item);
     if (!info->value.empty()) {
       if (!has_argument) fail_usage("switch {0} needs an argument: {0}={1}", name, info->value);

@@ -33,9 +33,9 @@ struct Preset {
 class SwitchSet {
  public:
   SwitchSet() = default;
-  /// Reads "fuse,bf16,steps=8" or preset names, which may be mixed. Throws a usage Error on an unknown name (listing
-  /// those there are), a missing, unwanted or absurd argument, one switch given two different arguments, and on the
-  /// preset `auto`, which stands for no fixed set: see SwitchRequest.
+  /// Reads "fuse, bf16, steps=8" or preset names, which may be mixed. Throws a usage Error on an unknown name (with
+  /// those that are near, or all), an empty item, a missing, unwanted or absurd argument, one switch given two
+  /// different arguments, and on the preset `auto`, which stands for no fixed set: see SwitchRequest.
   [[nodiscard]] static SwitchSet parse(std::string_view list);
 
   [[nodiscard]] bool has(std::string_view name) const;

@@ -72,7 +72,9 @@ TEST(SwitchSet, KnowsItsMembersAndTheirArguments) {
 }
 
 TEST(SwitchSet, LeavesOutWhatAPresetBringsAlongForAnotherDevice) {
-  const auto on = [](const char* list, DeviceKind device) { return SwitchSet::parse(list).for_device(device).to_string(); };
+  const auto on = [](const char* list, DeviceKind device) {
+    return SwitchSet::parse(list).for_device(device).to_string();
+  };
   EXPECT_EQ(on("lossless", DeviceKind::kCpu), "arena,flash,fuse,hoist,tile");
   EXPECT_EQ(on("lossless", DeviceKind::kCuda), "arena,flash,fuse,hoist,streams,graph");
   EXPECT_EQ(on("fast", DeviceKind::kCpu), "arena,flash,fuse,hoist,bf16,int8,tile");
@@ -90,20 +92,31 @@ TEST(SwitchSet, MixesPresetsAndSwitches) {
             "arena,flash,fuse,hoist,bf16,int8,fp8,tile,streams,graph");
 }
 
+TEST(SwitchSet, TakesBlanksAroundItems) {
+  EXPECT_EQ(SwitchSet::parse(" flash , fuse,\tsteps=4 ").to_string(), "flash,fuse,steps=4");
+  EXPECT_EQ(SwitchSet::parse("fast, steps=4").to_string(), SwitchSet::parse("fast,steps=4").to_string());
+  EXPECT_TRUE(SwitchSet::parse(" ").empty());
+}
+
 TEST(SwitchSet, AcceptsARepetitionAndRefusesAConflict) {
   EXPECT_EQ(SwitchSet::parse("fuse,fuse,steps=4,steps=4").to_string(), "fuse,steps=4");
   EXPECT_EQ(usage_error("steps=4,steps=8"),
             "switch steps is given twice with different arguments: steps=4 and steps=8");
 }
 
-TEST(SwitchSet, RefusesUnknownNamesAndListsTheKnown) {
-  EXPECT_THAT(usage_error("fuse,flsh"),
-              AllOf(HasSubstr("unknown switch 'flsh'"),
+TEST(SwitchSet, RefusesUnknownNamesWithThoseThatAreNearOrAll) {
+  EXPECT_EQ(usage_error("fuse,flsh"), "unknown switch 'flsh'; did you mean 'flash'?");
+  EXPECT_EQ(usage_error("setps=4"), "unknown switch 'setps=4'; did you mean 'steps'?");
+  EXPECT_EQ(usage_error("losless"), "unknown switch 'losless'; did you mean 'lossless'?");
+  EXPECT_THAT(usage_error("fuse,warp"),
+              AllOf(HasSubstr("unknown switch 'warp': there are "),
                     HasSubstr("arena, flash, fuse, hoist, fp16, bf16, tf32, int8, fp8, tile, streams, graph, steps"),
                     HasSubstr("baseline, lossless, fast")));
-  for (const std::string_view list :
-       {"Fuse", " fuse", "fuse,", ",fuse", "fuse,,bf16", ",", "fast=1", "=4", "=", "fuse;bf16"})
+  for (const std::string_view list : {"Fuse", "fast=1", "=4", "=", "fuse;bf16", "fu se"})
     EXPECT_THAT(usage_error(list), HasSubstr("unknown switch")) << list;
+  EXPECT_EQ(usage_error("fuse,,bf16"), "switches: item 2 of 'fuse,,bf16' is empty");
+  for (const std::string_view list : {"fuse,", ",fuse", "fuse, ,bf16", ","})
+    EXPECT_THAT(usage_error(list), HasSubstr("is empty")) << list;
 }
 
 TEST(SwitchSet, RefusesMissingUnwantedAndAbsurdArguments) {
@@ -150,7 +163,7 @@ TEST(SwitchRequest, SetsAutoApartFromWhatIsFixed) {
   EXPECT_TRUE(SwitchRequest::parse("auto").fixed.empty());
   EXPECT_FALSE(SwitchRequest::parse("lossless").automatic);
   for (const char* list : {"auto,,fuse", "auto,", ",auto"})
-    EXPECT_THAT(error_of([&] { static_cast<void>(SwitchRequest::parse(list)); }), HasSubstr("unknown switch ''"));
+    EXPECT_THAT(error_of([&] { static_cast<void>(SwitchRequest::parse(list)); }), HasSubstr("is empty"));
   EXPECT_THAT(error_of([] { static_cast<void>(SwitchRequest::parse("auto=3")); }),
               HasSubstr("unknown switch 'auto=3'"));
 }

@@ -1,7 +1,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/name_filter.hpp"
+#include "base/output.hpp"
 #include "base/progress.hpp"
 #include "cli/auto.hpp"
 #include "cli/bench_judging.hpp"
@@ -19,6 +19,7 @@
 #include "cli/common.hpp"
 #include "cli/model_suite.hpp"
 #include "cli/number.hpp"
+#include "cli/output_name.hpp"
 #include "measure/describe.hpp"
 #include "measure/forward_inputs.hpp"
 #include "measure/kernel_suite.hpp"
@@ -55,7 +56,7 @@ void list_benchmarks(const Arguments& arguments) {
   const std::string& suite = arguments.model.model;
   const NameFilter filter(arguments.filter);
   const auto list = [&](std::string_view of, const std::string& name) {
-    if (filter.takes(name)) fmt::print("{}{}\n", suite.empty() ? fmt::format("{}: ", of) : "", name);
+    if (filter.takes(name)) print_out("{}{}\n", suite.empty() ? fmt::format("{}: ", of) : "", name);
   };
   if (suite.empty() || suite == "models")
     for (const ModelCase& one : list_model_cases(arguments.model.device)) list("models", one.name());
@@ -85,7 +86,7 @@ void bench_suite(const Arguments& arguments) {
   progress.reset();
   for (const auto& [reason, names] : left_out) log.warning("left out, because {}: {}", reason, fmt::join(names, ", "));
   if (!arguments.save.empty()) write_results(arguments.save, file);
-  fmt::print("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_kernel_table(file));
+  print_out("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_kernel_table(file));
 }
 
 /// `bench load`: how fast weights reach the device.
@@ -93,7 +94,7 @@ void bench_loading(const Arguments& arguments) {
   const std::unique_ptr<Backend> backend = open_backend(arguments.model);
   const ResultFile file = bench_load(*backend);
   if (!arguments.save.empty()) write_results(arguments.save, file);
-  fmt::print("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_load_table(file));
+  print_out("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_load_table(file));
 }
 
 /// Passes, each with the caches emptied before.
@@ -107,7 +108,7 @@ void print_memory(const MemoryReport& memory) {
   const auto text = [](const std::optional<std::int64_t>& bytes) {
     return format_bytes(static_cast<std::uint64_t>(bytes.value_or(0)));
   };
-  fmt::print(
+  print_out(
       "memory: {} of weights, {} of activations (scratch {}), {} of state, {} of inputs; {} held of {}, {} by others\n",
       text(memory.weights_bytes), text(memory.activations_bytes), text(memory.workspace_bytes),
       text(memory.state_bytes), text(memory.inputs_bytes), text(memory.reserved_bytes), text(memory.device_total_bytes),
@@ -156,12 +157,12 @@ Trials time_first_steps(const Engine& engine, DenoiseRequest request, const Swit
 }
 
 void print_start(const Pass& pass, double first_ms, std::size_t weight_bytes, const Trials& first_steps) {
-  fmt::print("planned in {}; {} of weights loaded in {} ({} GB/s); first pass after {} more\n", format_ms(pass.plan_ms),
-             format_bytes(weight_bytes), format_ms(pass.load_ms),
-             format_significant(static_cast<double>(weight_bytes) / pass.load_ms * 1e-6), format_ms(first_ms));
+  print_out("planned in {}; {} of weights loaded in {} ({} GB/s); first pass after {} more\n", format_ms(pass.plan_ms),
+            format_bytes(weight_bytes), format_ms(pass.load_ms),
+            format_significant(static_cast<double>(weight_bytes) / pass.load_ms * 1e-6), format_ms(first_ms));
   if (!first_steps.wall_ms.empty())
-    fmt::print("a request of a new shape, weights in place: first pass finished after {}\n",
-               format_ms(median(first_steps.wall_ms)));
+    print_out("a request of a new shape, weights in place: first pass finished after {}\n",
+              format_ms(median(first_steps.wall_ms)));
 }
 
 void bench(const Arguments& arguments) {
@@ -227,19 +228,19 @@ void bench(const Arguments& arguments) {
       .created = utc_now(), .machine = machine, .plans = {{id, std::move(plan)}}, .results = {result}};
   if (!arguments.save.empty()) write_results(arguments.save, file);
   if (arguments.as_json) {
-    fmt::print("{}\n", dump_json(to_json(file), 2));
+    print_out("{}\n", dump_json(to_json(file), 2));
     return;
   }
   const Summary& statistics = result.trials[0].statistics;
-  fmt::print("{} forward, batch {}, {}: {} {} (n = {}, quartiles {} to {}), peak memory {}\n", model.name, shape.batch,
-             switches.to_string(), format_ms(statistics.median),
-             statistics.median_interval ? format_interval_ms(*statistics.median_interval) : "", statistics.n,
-             format_ms(statistics.q1), format_ms(statistics.q3),
-             format_bytes(static_cast<std::uint64_t>(result.memory->peak_bytes.value_or(0))));
+  print_out("{} forward, batch {}, {}: {} {} (n = {}, quartiles {} to {}), peak memory {}\n", model.name, shape.batch,
+            switches.to_string(), format_ms(statistics.median),
+            statistics.median_interval ? format_interval_ms(*statistics.median_interval) : "", statistics.n,
+            format_ms(statistics.q1), format_ms(statistics.q3),
+            format_bytes(static_cast<std::uint64_t>(result.memory->peak_bytes.value_or(0))));
   if (arguments.cold) {
     const Summary& cold = series_of(result, "cold").statistics;
-    fmt::print("with cold caches: {} {}\n", format_ms(cold.median),
-               cold.median_interval ? format_interval_ms(*cold.median_interval) : "");
+    print_out("with cold caches: {} {}\n", format_ms(cold.median),
+              cold.median_interval ? format_interval_ms(*cold.median_interval) : "");
   }
   print_memory(*result.memory);
   print_start(pass, first_ms, engine.weights->bytes(), first_steps);
@@ -302,7 +303,9 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--filter", arguments->filter, "of a suite, only names that match this regular expression")
       ->type_name("REGEX");
   command->add_flag("--list", arguments->list, "the names of the suites' benchmarks, and no more");
-  command->add_option("--save", arguments->save, "result file to write (schema headroom.result/1)")->type_name("FILE");
+  command->add_option("--save", arguments->save, "result file to write (schema headroom.result/1)")
+      ->check(written_as({".json"}))
+      ->type_name("FILE");
   command->add_flag("--json", arguments->as_json, "print the result file");
   add_judging_options(*command, arguments->judging);
   command->footer(

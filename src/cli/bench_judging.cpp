@@ -10,11 +10,13 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/log.hpp"
+#include "base/output.hpp"
 #include "base/progress.hpp"
 #include "base/quantity.hpp"
 #include "cli/common.hpp"
 #include "cli/given_options.hpp"
 #include "cli/number.hpp"
+#include "cli/output_name.hpp"
 #include "measure/bench_process.hpp"
 #include "measure/budget.hpp"
 #include "measure/comparison.hpp"
@@ -137,13 +139,13 @@ class Judge {
 
   void print() const {
     if (format_ == "json")
-      fmt::print("{}\n", dump_json(to_json(measured_), 2));
+      print_out("{}\n", dump_json(to_json(measured_), 2));
     else if (format_ == "google-benchmark")
-      fmt::print("{}\n", dump_json(to_google_benchmark(measured_), 2));
+      print_out("{}\n", dump_json(to_google_benchmark(measured_), 2));
     else if (format_ == "csv")
-      fmt::print("{}", to_csv(measured_));
+      print_out("{}", to_csv(measured_));
     else
-      fmt::print("{}", format_ == "markdown" ? to_markdown(measured_) : to_summary_table(measured_));
+      print_out("{}", format_ == "markdown" ? to_markdown(measured_) : to_summary_table(measured_));
     for (const Result& result : measured_.results)
       if (const std::string note = describe_disturbance(result.trials.front().conditions); !note.empty())
         log_.info("{}: {}", result.id, note);
@@ -151,7 +153,7 @@ class Judge {
 
   /// What is read by other programs goes to stdout alone, and the verdicts then to stderr.
   void print_verdicts(const std::string& table) const {
-    fmt::print(format_.empty() || format_ == "text" ? stdout : stderr, "\n{}", table);
+    write_output(format_.empty() || format_ == "text" ? STDOUT_FILENO : STDERR_FILENO, "\n" + table);
   }
 
   ExitCode judge(const std::optional<Comparison>& comparison) const {
@@ -215,8 +217,10 @@ void add_judging_options(CLI::App& command, BenchJudging& judging) {
       ->check(CLI::IsMember({"text", "json", "csv", "markdown", "google-benchmark"}))
       ->excludes("--json");
   command.add_option("--save-base", judging.save_base, "with --against: result file of the other binary")
+      ->check(written_as({".json"}))
       ->type_name("FILE");
   command.add_option("--save-verdict", judging.save_verdict, "file for the comparison (schema headroom.comparison/1)")
+      ->check(written_as({".json"}))
       ->type_name("FILE");
 }
 

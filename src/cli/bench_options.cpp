@@ -1,9 +1,13 @@
 #include "cli/bench_options.hpp"
 
+#include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "base/error.hpp"
+#include "base/nearest.hpp"
 
 namespace headroom {
 namespace {
@@ -35,6 +39,15 @@ Subject subject_of(const std::string& what) {
   return what == "kernels" || what.empty() ? kKernels : kModel;  // --list alone lists the kernels too
 }
 
+/// A name that is near to a suite's and no folder was meant to be the suite.
+void check_subject(const std::string& what) {
+  const std::vector<std::string> suites = {"kernels", "models", "load"};
+  std::error_code ignored;
+  if (std::ranges::find(suites, what) != suites.end() || std::filesystem::is_directory(what, ignored)) return;
+  if (const std::string meant = did_you_mean(what, suites); !meant.empty())
+    fail_usage("no model and no suite '{}'{}", what, meant);
+}
+
 void check_comparison_options(const CLI::App& command) {
   const bool against = command.count("--against") > 0;
   const bool compare = command.count("--compare") > 0;
@@ -51,6 +64,7 @@ void check_comparison_options(const CLI::App& command) {
 }  // namespace
 
 void check_bench_options(const CLI::App& command, const std::string& what) {
+  check_subject(what);
   const Subject subject = subject_of(what);
   for (const Use& use : uses())
     for (const std::string& option : use.options)

@@ -8,7 +8,8 @@
 
 namespace headroom {
 
-/// Throws a usage Error for an option of `bench` that was given and would change nothing: one that `what` (a suite or a
+/// Throws a usage Error for a slip in the name of a suite, and for an option of `bench` that was given and would change
+/// nothing: one that `what` (a suite or a
 /// model) does not take, or one about a comparison where nothing is compared.
 void check_bench_options(const CLI::App& command, const std::string& what);
 

@@ -6,8 +6,10 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/output.hpp"
 #include "base/quantity.hpp"
 #include "cli/commands.hpp"
+#include "cli/output_name.hpp"
 #include "measure/comparison.hpp"
 
 namespace headroom {
@@ -34,7 +36,7 @@ ExitCode compare(const Arguments& arguments) {
   if (!arguments.save.empty()) check_writable(arguments.save);
   const Comparison comparison = compare_results(read_results(arguments.base), read_results(arguments.changed), options);
   if (!arguments.save.empty()) write_json(arguments.save, to_json(comparison));
-  fmt::print("{}", arguments.as_json ? dump_json(to_json(comparison), 2) + "\n" : to_table(comparison));
+  print_out("{}", arguments.as_json ? dump_json(to_json(comparison), 2) + "\n" : to_table(comparison));
   return exit_code_of(comparison);
 }
 
@@ -57,6 +59,7 @@ void add_compare_command(CLI::App& app, ExitCode& exit_code) {
       ->type_name("NAME");
   command->add_flag("--force", arguments->force, "compare across machines, builds and configurations, and say so");
   command->add_option("--save", arguments->save, "file for the comparison (schema headroom.comparison/1)")
+      ->check(written_as({".json"}))
       ->type_name("FILE");
   command->add_flag("--json", arguments->as_json, "print that instead of the table");
   command->footer(

@@ -1,12 +1,13 @@
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/interrupt.hpp"
 #include "base/json.hpp"
+#include "base/output.hpp"
 #include "base/progress.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/output_name.hpp"
 #include "measure/table.hpp"
 #include "run/convert.hpp"
 
@@ -36,10 +37,10 @@ void convert(const Arguments& arguments) {
     const nlohmann::json summary = {{"out", arguments.out},          {"bytes", made.bytes},
                                     {"fp32_bytes", made.fp32_bytes}, {"ratio", ratio},
                                     {"computed", made.computed},     {"stored", made.stored}};
-    fmt::print("{}\n", dump_json(summary, 2));
+    print_out("{}\n", dump_json(summary, 2));
     return;
   }
-  fmt::print(
+  print_out(
       "wrote {}: {} of tensors, {:.3f} of {} in f32; {} modules compute in int8, {} more only keep their weights in "
       "it\n",
       arguments.out, format_bytes(made.bytes), ratio, format_bytes(made.fp32_bytes), made.computed.size(),
@@ -53,7 +54,10 @@ void add_convert_command(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   add_model_arguments(*command, arguments->model);
   add_switches(*command, arguments->switches, "int8");
-  command->add_option("--out", arguments->out, "folder to write; it must not exist yet")->required()->type_name("DIR");
+  command->add_option("--out", arguments->out, "folder to write; it must not exist yet")
+      ->check(folder_name())
+      ->required()
+      ->type_name("DIR");
   command->add_flag("--json", arguments->as_json, "machine-readable summary");
   command->footer(
       "Only int8 (with bf16 for what int8 leaves, if given too) changes a checkpoint.\n"

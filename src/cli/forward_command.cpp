@@ -1,4 +1,3 @@
-#include <cstdio>
 #include <memory>
 
 #include "base/error.hpp"
@@ -6,6 +5,7 @@
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/output_name.hpp"
 #include "io/safetensors.hpp"
 #include "run/compile.hpp"
 #include "run/session.hpp"
@@ -80,7 +80,10 @@ void add_forward_command(CLI::App& app) {
                    "embeds it, guidance")
       ->required()
       ->type_name("FILE");
-  command->add_option("--output", arguments->output, "safetensors to write `sample` to")->required()->type_name("FILE");
+  command->add_option("--output", arguments->output, "safetensors to write `sample` to")
+      ->check(written_as({".safetensors"}))
+      ->required()
+      ->type_name("FILE");
   command->footer(
       "Example: headroom forward models/fashion-flux --inputs in.safetensors --output out.safetensors --opt fuse");
   command->callback([arguments] { forward(*arguments); });

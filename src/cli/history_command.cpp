@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/log.hpp"
+#include "base/output.hpp"
 #include "cli/commands.hpp"
 #include "measure/history.hpp"
 #include "measure/result_folder.hpp"
@@ -56,7 +57,7 @@ void print_commits(const std::vector<BenchmarkHistory>& histories, const Argumen
     if (git.code != 0)
       log.info("the commits from {} to {} are not in the repository {}", after, by, repository);
     else
-      fmt::print("\ncommits after {} up to {}:\n{}", after, by, git.out.empty() ? "  none\n" : git.out);
+      print_out("\ncommits after {} up to {}:\n{}", after, by, git.out.empty() ? "  none\n" : git.out);
   }
 }
 
@@ -69,10 +70,10 @@ void show_history(const Arguments& arguments) {
   for (const std::string& reason : left_out) log.info("left out: {}", reason);
   const std::vector<BenchmarkHistory> histories = make_histories(std::move(files));
   if (arguments.as_json) {
-    fmt::print("{}\n", dump_json(to_json(histories), 2));
+    print_out("{}\n", dump_json(to_json(histories), 2));
     return;
   }
-  fmt::print("{}", to_table(histories));
+  print_out("{}", to_table(histories));
   print_commits(histories, arguments, log);
 }
 

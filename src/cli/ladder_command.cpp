@@ -17,6 +17,7 @@
 #include "base/format.hpp"
 #include "base/interrupt.hpp"
 #include "base/json.hpp"
+#include "base/output.hpp"
 #include "base/progress.hpp"
 #include "base/quantity.hpp"
 #include "cli/auto.hpp"
@@ -24,6 +25,7 @@
 #include "cli/common.hpp"
 #include "cli/given_options.hpp"
 #include "cli/number.hpp"
+#include "cli/output_name.hpp"
 #include "measure/bench_process.hpp"
 #include "measure/ladder.hpp"
 #include "measure/unfinished_ladder.hpp"
@@ -41,11 +43,11 @@ struct Arguments {
   ImageSize size;
   std::string precision;
   std::string out;
-  int max_rounds = 0;      ///< 0: three times as many as `rounds`
-  int processes = 0;       ///< rounds, each in a process of its own; 0 measures here
-  std::int64_t round = -1; ///< to measure here for the process that asked for it
+  int max_rounds = 0;              ///< 0: three times as many as `rounds`
+  int processes = 0;               ///< rounds, each in a process of its own; 0 measures here
+  std::int64_t round = -1;         ///< to measure here for the process that asked for it
   std::vector<std::size_t> rungs;  ///< of that round
-  bool is_default = true;  ///< no --opt was given
+  bool is_default = true;          ///< no --opt was given
   bool as_json = false;
 };
 
@@ -78,8 +80,8 @@ void write_images(const fs::path& folder, const Rung& rung, const HostTensor& pi
   write_png(folder / (rung.name + ".png"), image_grid(images, std::min(kColumns, static_cast<int>(images.size())), 2));
 }
 
-/// What is climbed unless told: the switches that can change something on the device, and half the steps, where they can
-/// be halved.
+/// What is climbed unless told: the switches that can change something on the device, and half the steps, where they
+/// can be halved.
 std::string default_switches(const Engine& engine, const GeneratorOptions& request) {
   const bool on_cpu = engine.backend->properties().target.device == DeviceKind::kCpu;
   const bool is_bf16 = engine.model->baseline == DType::kBF16;
@@ -133,8 +135,7 @@ class RoundProcesses {
     line.push_back("--opt=" + options_.switches.to_string());
     line.push_back(fmt::format("--round={}", round));
     if (!rungs.empty()) line.push_back(fmt::format("--rungs={}", fmt::join(rungs, ",")));
-    if (round == 0 && options_.quality_images > 0)
-      line.push_back(fmt::format("--quality={}", options_.quality_images));
+    if (round == 0 && options_.quality_images > 0) line.push_back(fmt::format("--quality={}", options_.quality_images));
     if (round == 0 && !arguments_.out.empty()) line.push_back("--out=" + arguments_.out);
     line.insert(line.end(), {"--json", "--quiet"});
     return line;
@@ -147,9 +148,9 @@ class RoundProcesses {
 
 void print(const Arguments& arguments, const Ladder& ladder, const ResultFile& file) {
   if (arguments.as_json)
-    fmt::print("{}\n", dump_json(to_json(file), 2));
+    print_out("{}\n", dump_json(to_json(file), 2));
   else
-    fmt::print("{}", to_table(ladder));
+    print_out("{}", to_table(ladder));
 }
 
 /// Climbs, and keeps what is measured where there is a folder for it, so that a ladder that is stopped can go on.
@@ -179,17 +180,16 @@ void climb_and_save(const Arguments& arguments, const CLI::App& command, const E
   } else {
     RungProgress progress(arguments.model.quiet);
     const Interruptible between_steps;
-    const LadderObserver observer{
-        .on_progress =
-            [&](const LadderProgress& at) {
-              Interruptible::check();
-              progress.show(at);
-            },
-        .on_pixels =
-            [&](const Rung& rung, const HostTensor& pixels) {
-              if (unfinished) write_images(arguments.out, rung, pixels);
-            },
-        .on_visited = save};
+    const LadderObserver observer{.on_progress =
+                                      [&](const LadderProgress& at) {
+                                        Interruptible::check();
+                                        progress.show(at);
+                                      },
+                                  .on_pixels =
+                                      [&](const Rung& rung, const HostTensor& pixels) {
+                                        if (unfinished) write_images(arguments.out, rung, pixels);
+                                      },
+                                  .on_visited = save};
     try {
       climb(ladder, options.rounds, max_rounds,
             run_rounds_here(*engine.model, *engine.backend, options, next_process(ladder), observer));
@@ -210,11 +210,9 @@ void print_round(const Arguments& arguments, const Engine& engine, const LadderO
       fail_usage("--rungs: {} is no rung above the baseline; there are {}", i, ladder.rungs.size() - 1);
   LadderObserver observer;
   if (!arguments.out.empty())
-    observer.on_pixels = [&](const Rung& rung, const HostTensor& pixels) {
-      write_images(arguments.out, rung, pixels);
-    };
+    observer.on_pixels = [&](const Rung& rung, const HostTensor& pixels) { write_images(arguments.out, rung, pixels); };
   run_rounds_here(*engine.model, *engine.backend, options, 0, observer)(ladder, arguments.round, arguments.rungs);
-  fmt::print("{}\n", dump_json(to_json(to_results(ladder))));
+  print_out("{}\n", dump_json(to_json(to_results(ladder))));
 }
 
 void ladder(const Arguments& arguments, const CLI::App& command) {
@@ -227,8 +225,8 @@ void ladder(const Arguments& arguments, const CLI::App& command) {
   const Engine engine = open_engine(arguments.model);
   resolve_size(*engine.model, arguments.size, options.request);
   options.request.images = images_of(options.request, *engine.model);
-  const SwitchRequest asked = SwitchRequest::parse(
-      arguments.is_default ? default_switches(engine, options.request) : arguments.switches.list);
+  const SwitchRequest asked =
+      SwitchRequest::parse(arguments.is_default ? default_switches(engine, options.request) : arguments.switches.list);
   options.switches =
       choose_switches(asked, arguments.switches, engine, {.denoise = options.request, .forward = {}}, log).set;
   Ladder climbed = make_ladder(options.switches, options.only_ends);
@@ -303,6 +301,7 @@ void add_ladder_command(CLI::App& app) {
   command
       ->add_option("--out", arguments->out,
                    "folder for results.json and a PNG grid for each rung; a ladder that was stopped goes on in it")
+      ->check(folder_name())
       ->type_name("DIR");
   // What --processes runs itself with.
   command->add_option("--round", arguments->round)->group("");

@@ -1,24 +1,23 @@
 #include <fcntl.h>
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <new>
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <system_error>
-#include <vector>
 
 #include "base/error.hpp"
 #include "base/interrupt.hpp"
 #include "base/log.hpp"
+#include "base/output.hpp"
 #include "cli/commands.hpp"
+#include "cli/usage.hpp"
 #include "measure/machine.hpp"
 
 namespace {
@@ -46,27 +45,9 @@ void occupy_closed_streams() {
 /// One line on stderr. Where that cannot be written either, there is nobody to tell.
 void tell(std::string_view sentence) { headroom::Log().info("headroom: {}", sentence); }
 
-void tell_output_failed(int error) {
-  tell(fmt::format("cannot write to standard output: {}", std::generic_category().message(error)));
-}
-
-/// What is wrong with the command line, in plain words where the library has none.
-std::string explain(const CLI::App& app, const CLI::ParseError& error) {
-  const std::vector<std::string> unknown = app.remaining(true);  // in the order in which they were given
-  if (app.get_subcommands().empty() && !unknown.empty()) return fmt::format("unknown command '{}'", unknown.front());
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
-    return fmt::format("{} not expected: {}", unknown.size() == 1 ? "this argument was" : "these arguments were",
-                       fmt::join(unknown, " "));
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
-    for (const CLI::App* command : app.get_subcommands())
-      for (const CLI::Option* option : command->get_options())
-        if (option->get_items_expected_max() == 1 && option->count() > 1)
-          return fmt::format("{} is given {} times, expected once", option->get_name(), option->count());
-  return error.what();
-}
-
 int run(int argc, char** argv) {
   CLI::App app(kDescription, "headroom");
+  app.formatter(std::make_shared<headroom::UsageFormatter>());  // of the commands too, which are added below
   app.set_version_flag("--version", [] {
     const headroom::Machine machine = headroom::describe_machine();
     return fmt::format("headroom {} ({})", machine.build->version, machine.build->git_revision);
@@ -92,11 +73,14 @@ int run(int argc, char** argv) {
     if (error.get_exit_code() == 0) {  // --help and --version
       std::ostringstream text;
       app.exit(error, text);
-      fmt::print("{}", text.str());
+      headroom::print_out("{}", text.str());
       return static_cast<int>(headroom::ExitCode::kOk);
     }
-    tell(fmt::format("{}\nRun `headroom --help` or `headroom COMMAND --help` for what is expected.",
-                     explain(app, error)));
+    tell(fmt::format("{}\n{}", headroom::explain(app, error), headroom::usage_hint(app)));
+    return static_cast<int>(headroom::ExitCode::kUsage);
+  } catch (const headroom::Error& error) {
+    if (error.code() != headroom::ExitCode::kUsage) throw;
+    tell(fmt::format("{}\n{}", error.what(), headroom::usage_hint(app)));
     return static_cast<int>(headroom::ExitCode::kUsage);
   }
   return static_cast<int>(exit_code);
@@ -108,9 +92,7 @@ int main(int argc, char** argv) {
   occupy_closed_streams();
   limit_spinning(argv);
   try {
-    const int code = run(argc, argv);
-    if (std::fflush(stdout) == 0) return code;
-    tell_output_failed(errno);
+    return run(argc, argv);
   } catch (const headroom::Interrupted& interrupted) {
     std::raise(interrupted.signal);  // ends the program as it would have ended at once
   } catch (const headroom::Error& error) {
@@ -118,11 +100,6 @@ int main(int argc, char** argv) {
     return static_cast<int>(error.code());
   } catch (const std::bad_alloc&) {
     tell("out of memory");
-  } catch (const std::system_error& error) {
-    if (std::ferror(stdout) != 0)  // it came from fmt::print
-      tell_output_failed(error.code().value());
-    else
-      tell(fmt::format("internal error: {}", error.what()));
   } catch (const std::exception& error) {
     tell(fmt::format("internal error: {}", error.what()));
   }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/error.hpp"
 #include "base/name_filter.hpp"
 
 namespace headroom {
@@ -27,8 +26,10 @@ std::vector<ModelCase> list_model_cases(std::string_view device) {
 
 std::vector<ModelCase> filter_model_cases(std::vector<ModelCase> cases, const std::string& pattern) {
   const NameFilter filter(pattern);
+  std::vector<std::string> names;
+  for (const ModelCase& one : cases) names.push_back(one.name());
+  filter.check_takes_any(names, "model benchmark");
   std::erase_if(cases, [&](const ModelCase& one) { return !filter.takes(one.name()); });
-  if (cases.empty()) fail_usage("no model benchmark has a name that matches '{}'", pattern);
   return cases;
 }
 

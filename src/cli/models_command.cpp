@@ -1,8 +1,8 @@
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/json.hpp"
+#include "base/output.hpp"
 #include "cli/commands.hpp"
 #include "measure/table.hpp"
 #include "run/model.hpp"
@@ -25,7 +25,7 @@ void list_models(bool as_json) {
                       {"parameters", model.parameters},
                       {"description", model.description},
                       {"folder", model.folder.string()}});
-    fmt::print("{}\n", dump_json(list, 2));
+    print_out("{}\n", dump_json(list, 2));
     return;
   }
   Table table;
@@ -34,7 +34,7 @@ void list_models(bool as_json) {
   table.add_column("what it is", Align::kLeft);
   for (const ShippedModel& model : models)
     table.add_row({model.name, format_parameters(model.parameters), model.description});
-  fmt::print("{}", table.render());
+  print_out("{}", table.render());
 }
 
 }  // namespace

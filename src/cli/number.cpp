@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/list.hpp"
 
 namespace headroom {
 namespace {
@@ -43,23 +44,15 @@ CLI::Validator whole_number(std::int64_t low, std::int64_t high) {
           fmt::format("INT in [{} - {}]", low, high)};
 }
 
-std::vector<std::string> split_lists(const std::vector<std::string>& lists) {
-  std::vector<std::string> items;
-  for (const std::string& list : lists)
-    for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
-      end = list.find(',', begin);
-      items.push_back(list.substr(begin, end - begin));
-    }
-  return items;
-}
-
 std::vector<std::int64_t> parse_whole_numbers(const std::vector<std::string>& lists, std::string_view option,
                                               std::int64_t low, std::int64_t high) {
   std::vector<std::int64_t> numbers;
-  for (const std::string& item : split_lists(lists)) {
-    if (const std::string wrong = check_whole(item, low, high); !wrong.empty()) fail_usage("{}: {}", option, wrong);
-    numbers.push_back(std::stoll(item));
-  }
+  for (const std::string& list : lists)
+    for (const std::string& item : split_list(list, option)) {
+      if (const std::string wrong = check_whole(item, low, high); !wrong.empty()) fail_usage("{}: {}", option, wrong);
+      numbers.push_back(std::stoll(item));
+    }
+  if (numbers.empty()) fail_usage("{}: {}", option, check_whole("", low, high));
   return numbers;
 }
 

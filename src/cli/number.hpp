@@ -17,9 +17,7 @@ namespace headroom {
 /// A number that is neither infinite nor NaN.
 [[nodiscard]] CLI::Validator real_number(double low, double high);
 
-/// The items of lists separated by commas. Empty ones are among them, which CLI11's own delimiter would drop.
-[[nodiscard]] std::vector<std::string> split_lists(const std::vector<std::string>& lists);
-/// Lists of whole_number(). `option` is named in the usage Error.
+/// Lists of whole_number(), at least one number in all. `option` is named in the usage Error.
 [[nodiscard]] std::vector<std::int64_t> parse_whole_numbers(const std::vector<std::string>& lists,
                                                             std::string_view option, std::int64_t low,
                                                             std::int64_t high);

@@ -1,12 +1,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 
 #include "base/json.hpp"
+#include "base/output.hpp"
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
@@ -110,18 +110,18 @@ void print_plan(const Arguments& arguments) {
               engine.backend->properties().target, {.steps_applied = true, .baseline = engine.model->baseline});
   report_declined(log, compiled.declined);
   if (arguments.as_json) {
-    fmt::print("{}\n", dump_json(to_json(compiled), 2));
+    print_out("{}\n", dump_json(to_json(compiled), 2));
     return;
   }
   if (arguments.memory) {
-    fmt::print("{}", to_memory_table(*compiled.program));
+    print_out("{}", to_memory_table(*compiled.program));
     return;
   }
   for (const PassRecord& pass : compiled.passes) {
-    fmt::print("pass {:<32} {:>5} rewrites  {:.2f} ms\n", pass.name, pass.rewrites, pass.milliseconds);
-    for (const PassNote& note : pass.notes) fmt::print("     kept {} ({})\n", list_some(note.nodes), note.reason);
+    print_out("pass {:<32} {:>5} rewrites  {:.2f} ms\n", pass.name, pass.rewrites, pass.milliseconds);
+    for (const PassNote& note : pass.notes) print_out("     kept {} ({})\n", list_some(note.nodes), note.reason);
   }
-  fmt::print("planned in {:.1f} ms\n\n{}", compiled.plan_ms, to_text(*compiled.program, arguments.rejections));
+  print_out("planned in {:.1f} ms\n\n{}", compiled.plan_ms, to_text(*compiled.program, arguments.rejections));
 }
 
 }  // namespace

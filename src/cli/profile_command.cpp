@@ -1,14 +1,15 @@
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/output.hpp"
 #include "base/progress.hpp"
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/number.hpp"
+#include "cli/output_name.hpp"
 #include "measure/describe.hpp"
 #include "measure/machine.hpp"
 #include "measure/profile.hpp"
@@ -98,7 +99,7 @@ void run_profile(const Arguments& arguments) {
   const ProfileRows rows = arguments.every_launch ? ProfileRows::kLaunch
                            : arguments.by_module  ? ProfileRows::kModule
                                                   : ProfileRows::kOp;
-  fmt::print("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_profile_table(measured, plan, rows));
+  print_out("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_profile_table(measured, plan, rows));
 }
 
 }  // namespace
@@ -124,8 +125,11 @@ void add_profile_command(CLI::App& app) {
   command
       ->add_option("--trace", arguments->trace,
                    "trace of the last request to write, in Chrome's format: one track for each stream")
+      ->check(written_as({".json"}))
       ->type_name("FILE");
-  command->add_option("--save", arguments->save, "result file to write (schema headroom.result/1)")->type_name("FILE");
+  command->add_option("--save", arguments->save, "result file to write (schema headroom.result/1)")
+      ->check(written_as({".json"}))
+      ->type_name("FILE");
   command->add_flag("--json", arguments->as_json, "print the result file");
   command->footer("Example: headroom profile models/fashion-flux --images 10 --opt fast --threads 2");
   command->callback([arguments] { run_profile(*arguments); });

@@ -1,16 +1,19 @@
 #include <fmt/ranges.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/list.hpp"
 #include "base/log.hpp"
+#include "base/output.hpp"
 #include "cli/commands.hpp"
 #include "cli/number.hpp"
+#include "cli/output_name.hpp"
 #include "report/report.hpp"
 
 namespace headroom {
@@ -26,25 +29,34 @@ struct Arguments {
   bool quiet = false;
 };
 
-ChartFormat format_of(const std::string& name) {
-  if (name == "png") return ChartFormat::kPng;
-  if (name == "html") return ChartFormat::kHtml;
-  if (name == "svg") return ChartFormat::kSvg;
-  fail_usage("--format '{}': expected png, html or svg, separated by commas", name);
+std::set<ChartFormat> parse_formats(const std::vector<std::string>& lists) {
+  std::set<ChartFormat> formats;
+  for (const std::string& list : lists)
+    for (const std::string& name : split_list(list, "--format")) {
+      if (name == "png")
+        formats.insert(ChartFormat::kPng);
+      else if (name == "html")
+        formats.insert(ChartFormat::kHtml);
+      else if (name == "svg")
+        formats.insert(ChartFormat::kSvg);
+      else
+        fail_usage("--format '{}': expected png, html or svg, separated by commas", name);
+    }
+  if (formats.empty()) fail_usage("--format is empty: expected png, html or svg, separated by commas");
+  return formats;
 }
 
 void report(const Arguments& arguments) {
   const Log log(arguments.quiet);
   ReportOptions options = arguments.options;
-  options.formats.clear();
-  for (const std::string& name : split_lists(arguments.formats)) options.formats.insert(format_of(name));
+  options.formats = parse_formats(arguments.formats);
   const Dataset dataset = Dataset::read(std::vector<fs::path>(arguments.results.begin(), arguments.results.end()));
   for (const std::string& reason : dataset.left_out()) log.info("left out: {}", reason);
   make_folder(arguments.out);
   const ReportFiles written = write_report(dataset, arguments.out, options);
   for (const LeftOut& left_out : written.left_out) log.info("{} left out: {}", left_out.file, left_out.reason);
   log.info("wrote {} charts as {} to {}", written.charts.size(), fmt::join(arguments.formats, ", "), arguments.out);
-  fmt::print("{}\n", written.dashboard.string());
+  print_out("{}\n", written.dashboard.string());
 }
 
 }  // namespace
@@ -54,6 +66,7 @@ void add_report_command(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("RESULTS", arguments->results, "result files, or folders of them")->required();
   command->add_option("--out", arguments->out, "folder for the charts and performance_dashboard.html")
+      ->check(folder_name())
       ->required()
       ->type_name("DIR");
   command->add_option("--format", arguments->formats, "of the charts: png, html, svg, separated by commas")

@@ -1,20 +1,22 @@
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <ranges>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/format.hpp"
 #include "base/json.hpp"
+#include "base/list.hpp"
+#include "base/nearest.hpp"
+#include "base/output.hpp"
 #include "base/progress.hpp"
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/number.hpp"
+#include "cli/output_name.hpp"
 #include "measure/table.hpp"
 #include "run/generator.hpp"
 #include "run/images.hpp"
@@ -41,20 +43,19 @@ std::vector<std::int64_t> parse_labels(const std::string& list, const std::vecto
     for (std::size_t i = 0; i < names.size(); ++i) labels.push_back(static_cast<std::int64_t>(i));
     return labels;
   }
-  if (list.empty()) fail_usage("--labels is empty: expected all, or names or numbers of labels separated by commas");
-  for (const auto part : std::views::split(list, ',')) {
-    const std::string_view item(part.begin(), part.end());
+  for (const std::string& item : split_list(list, "--labels")) {
     const auto named = std::ranges::find(names, item);
     std::int64_t number = named - names.begin();
     if (named == names.end()) {
       const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), number);
       if (error != std::errc{} || end != item.data() + item.size() || number < 0 ||
           number >= static_cast<std::int64_t>(names.size()))
-        fail_usage("unknown label '{}': expected one of {} or a number from 0 to {}", item, fmt::join(names, ", "),
-                   names.size() - 1);
+        fail_usage("unknown label '{}': expected one of {} or a number from 0 to {}{}", item, fmt::join(names, ", "),
+                   names.size() - 1, did_you_mean(item, names));
     }
     labels.push_back(number);
   }
+  if (labels.empty()) fail_usage("--labels is empty: expected all, or names or numbers of labels separated by commas");
   return labels;
 }
 
@@ -110,11 +111,11 @@ void run(const Arguments& arguments) {
                                     {"prologue_ms", prologue_ms},
                                     {"step_ms", step_ms},
                                     {"out", arguments.out}};
-    fmt::print("{}\n", dump_json(summary, 2));
+    print_out("{}\n", dump_json(summary, 2));
   } else {
-    fmt::print("{} in {} of {}: {} an image; wrote {}\n", format_count(std::ssize(requests), "image"),
-               format_count(std::ssize(step_ms), "step"), format_ms(steps_ms / static_cast<double>(step_ms.size())),
-               format_ms(total_ms / static_cast<double>(requests.size())), arguments.out);
+    print_out("{} in {} of {}: {} an image; wrote {}\n", format_count(std::ssize(requests), "image"),
+              format_count(std::ssize(step_ms), "step"), format_ms(steps_ms / static_cast<double>(step_ms.size())),
+              format_ms(total_ms / static_cast<double>(requests.size())), arguments.out);
   }
 }
 
@@ -140,6 +141,7 @@ void add_run_command(CLI::App& app) {
       ->check(seed_number())
       ->capture_default_str();
   command->add_option("--out", arguments->out, "PNG to write: a grid with a column for each label")
+      ->check(written_as({".png"}))
       ->type_name("FILE")
       ->capture_default_str();
   command->add_flag("--json", arguments->as_json, "machine-readable summary");

@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -13,11 +12,14 @@
 #include "base/file.hpp"
 #include "base/format.hpp"
 #include "base/json.hpp"
+#include "base/list.hpp"
 #include "base/out_of_memory.hpp"
+#include "base/output.hpp"
 #include "base/progress.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/number.hpp"
+#include "cli/output_name.hpp"
 #include "kernels/limit_isa.hpp"
 #include "measure/bench_process.hpp"
 #include "measure/describe.hpp"
@@ -94,7 +96,7 @@ void measure_cell(const Arguments& arguments) {
   } catch (const std::bad_alloc&) {
     file = out_of_memory(*engine.model, cells[0], arguments.model.device);
   }
-  fmt::print("{}\n", dump_json(to_json(file)));
+  print_out("{}\n", dump_json(to_json(file)));
 }
 
 std::vector<std::string> cell_command(const Arguments& arguments, const SweepCell& cell) {
@@ -186,7 +188,7 @@ void run_sweep(const Arguments& arguments) {
                              const std::string& why) { log.info("measured again: {}: {}", id, why); }});
   progress.reset();
   report_declined(log, file.results);
-  fmt::print("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_sweep_table(file, task));
+  print_out("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_sweep_table(file, task));
 }
 
 }  // namespace
@@ -230,6 +232,7 @@ void add_sweep_command(CLI::App& app) {
   command
       ->add_option("--out", arguments->out,
                    "result file; cells that it holds are kept, unless they have fewer trials or processes")
+      ->check(written_as({".json"}))
       ->type_name("FILE");
   command->add_flag("--force", arguments->force, "go on with a file that another machine or build has begun");
   command->add_flag("--json", arguments->as_json, "print the result file instead of the table");
@@ -240,8 +243,10 @@ void add_sweep_command(CLI::App& app) {
       "A sweep that was stopped or killed goes on where it was when it is run again.");
   command->callback([arguments] {
     if (arguments->grid.switches.empty()) arguments->grid.switches = {"baseline"};
-    for (std::string& list : arguments->grid.switches)
+    for (std::string& list : arguments->grid.switches) {  // as cells are named, whatever blanks were given
+      list = fmt::format("{}", fmt::join(split_list(list, "--opt"), ","));
       if (list.empty()) list = "baseline";
+    }
     run_sweep(*arguments);
   });
 }

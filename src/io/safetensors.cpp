@@ -248,9 +248,20 @@ void SafetensorsFile::release(std::string_view name) const {
   file_.release(found.offset, found.size_bytes);
 }
 
+namespace {
+
+/// Of the elements, which is next to all of a file.
+std::uint64_t bytes_of(std::span<const TensorSpec> tensors) {
+  std::uint64_t bytes = 0;
+  for (const TensorSpec& tensor : tensors) bytes += tensor.size_bytes();
+  return bytes;
+}
+
+}  // namespace
+
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vector<TensorSpec> tensors,
                                      const SafetensorsMetadata& metadata)
-    : file_(path), tensors_(std::move(tensors)) {
+    : file_(path, bytes_of(tensors)), tensors_(std::move(tensors)) {
   std::set<std::string_view> names;
   for (const TensorSpec& tensor : tensors_) {
     for (const std::int64_t extent : tensor.shape.dims()) HR_CHECK_LE(0, extent);

@@ -306,6 +306,15 @@ TEST(SafetensorsWriter, StreamsInPieces) {
   EXPECT_EQ(file.read("e2").shape(), (Shape{2, 0}));
 }
 
+TEST(SafetensorsWriter, SaysHowMuchAFullDiskLacks) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  EXPECT_EQ(error_of([] {
+              SafetensorsWriter("/dev/full", {{"a", DType::kF32, {1000, 1000}}});
+            }),
+            "cannot write /dev/full: no space left on /dev/full: 4000000 bytes needed")
+      << "of all that was to come, though the header is written first";
+}
+
 TEST(SafetensorsWriter, HoldsItsUserToTheDeclaration) {
   const TempFolder folder;
   const std::vector<std::byte> bytes(16);

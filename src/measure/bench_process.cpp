@@ -21,14 +21,16 @@ std::string trimmed(std::string text) {
   return text.empty() ? "it wrote nothing to stderr" : text;
 }
 
-/// Where this very program has ended with an error, the sentence it wrote: it needs no explanation.
+/// Where this very program has ended with an error, the sentence it wrote, without the usage that may follow: it needs
+/// no explanation.
 std::optional<std::string> own_sentence(const std::string& program, const std::string& stderr_text) {
   std::error_code error;
   if (!std::filesystem::equivalent(program, "/proc/self/exe", error)) return std::nullopt;
   constexpr std::string_view kPrefix = "headroom: ";
   const std::size_t at = stderr_text.starts_with(kPrefix) ? 0 : stderr_text.find(fmt::format("\n{}", kPrefix));
   if (at == std::string::npos) return std::nullopt;
-  return trimmed(stderr_text.substr(stderr_text.find(kPrefix, at) + kPrefix.size()));
+  const std::string sentence = stderr_text.substr(stderr_text.find(kPrefix, at) + kPrefix.size());
+  return trimmed(sentence.substr(0, sentence.find("\nusage: ")));
 }
 
 TrialSeries concatenate(const std::string& what, const std::vector<const TrialSeries*>& parts) {

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "base/utf8.hpp"
 
 namespace headroom {
 namespace {
@@ -63,22 +64,12 @@ std::vector<T> get_each(const json& object, std::string_view key, std::string_vi
   return values;
 }
 
-/// The first character that no name needs, as "U+001B": controls of ASCII and Latin-1, and what turns the direction of
-/// text (UAX 9).
+/// The first character that no name needs, as "U+001B".
 std::optional<std::string> find_unprintable(std::string_view text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = [&](std::size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U; };
-    unsigned code = 0;
-    if (byte(i) < 0x20 || byte(i) == 0x7F)
-      code = byte(i);
-    else if (byte(i) == 0xC2 && byte(i + 1) < 0xA0)
-      code = byte(i + 1);
-    else if (byte(i) == 0xE2 && (byte(i + 1) == 0x80 || byte(i + 1) == 0x81))
-      code = 0x2000U + (byte(i + 1) & 1U) * 0x40U + (byte(i + 2) & 0x3FU);
-    else
-      continue;
-    if (code < 0x2000 || (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069))
-      return fmt::format("U+{:04X}", code);
+  while (!text.empty()) {
+    const Utf8Character first = first_character(text);
+    if (is_control(first.code)) return fmt::format("U+{:04X}", static_cast<unsigned>(first.code));
+    text.remove_prefix(first.bytes);
   }
   return std::nullopt;
 }

@@ -27,6 +27,7 @@ std::vector<fs::path> list_json_files(const fs::path& folder, std::vector<std::s
 
 std::vector<NamedResults> read_result_folder(const fs::path& folder, std::vector<std::string>& left_out) {
   if (!fs::is_directory(folder)) fail("{} is no folder", folder.string());
+  const std::size_t left_out_before = left_out.size();
   std::vector<NamedResults> files;
   for (const fs::path& path : list_json_files(folder, left_out)) try {
       files.emplace_back(path.string(), read_results(path));
@@ -35,7 +36,9 @@ std::vector<NamedResults> read_result_folder(const fs::path& folder, std::vector
     }
   if (files.empty())
     fail("{} holds no result file (*.json){}", folder.string(),
-         left_out.empty() ? "" : fmt::format("; of what was left out the first is: {}", left_out.front()));
+         left_out.size() == left_out_before
+             ? ""
+             : fmt::format("; of what was left out the first is: {}", left_out[left_out_before]));
   return files;
 }
 

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
+#include "base/utf8.hpp"
 
 namespace headroom {
 namespace {
@@ -48,25 +50,6 @@ bool is_in(std::span<const CodePointRange> ranges, char32_t code_point) {
       ranges, [=](const CodePointRange& range) { return range.first <= code_point && code_point <= range.last; });
 }
 
-/// Takes one character off the front of `text`; a byte that begins no valid sequence is taken alone, as U+FFFD.
-char32_t take_code_point(std::string_view& text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  const std::size_t length = lead < 0x80          ? 1
-                             : lead >> 5U == 0x6  ? 2
-                             : lead >> 4U == 0xE  ? 3
-                             : lead >> 3U == 0x1E ? 4
-                                                  : 0;
-  char32_t code_point = length == 1 ? lead : lead & (0x7FU >> length);
-  bool valid = length > 0 && length <= text.size();
-  for (std::size_t i = 1; valid && i < length; ++i) {
-    valid = (byte(i) & 0xC0U) == 0x80;
-    code_point = code_point << 6U | (byte(i) & 0x3FU);
-  }
-  text.remove_prefix(valid ? length : 1);
-  return valid ? code_point : U'\uFFFD';
-}
-
 void append_line(std::string& out, std::string line) {
   line.erase(line.find_last_not_of(' ') + 1);
   out += line;
@@ -101,9 +84,10 @@ std::string format_factor(double factor) { return format_significant(factor) + "
 std::size_t display_width(std::string_view text) {
   std::size_t width = 0;
   while (!text.empty()) {
-    const char32_t code_point = take_code_point(text);
-    if (is_in(kZeroWidth, code_point)) continue;
-    width += is_in(kDoubleWidth, code_point) ? 2 : 1;
+    const Utf8Character first = first_character(text);
+    text.remove_prefix(first.bytes);
+    if (is_in(kZeroWidth, first.code)) continue;
+    width += is_in(kDoubleWidth, first.code) ? 2 : 1;
   }
   return width;
 }
@@ -116,6 +100,7 @@ void Table::add_column(std::string header, Align align) {
 void Table::add_row(std::vector<std::string> cells) {
   HR_CHECK_EQ(cells.size(), columns_.size());
   HR_CHECK(!cells.empty());
+  for (std::string& cell : cells) cell = printable_name(cell);
   rows_.push_back(std::move(cells));
 }
 

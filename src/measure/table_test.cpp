@@ -82,6 +82,17 @@ TEST(Table, LeavesNoTrailingBlanks) {
   EXPECT_EQ(table.render(), "a  reason\n-  ------\nx\n");
 }
 
+TEST(Table, ShowsWhatWouldSteerATerminal) {
+  Table table;
+  table.add_column("name", Align::kLeft);
+  table.add_column("b");
+  table.add_row({"\x1b[1m\n", "1"});
+  EXPECT_EQ(table.render(),
+            "name         b\n"
+            "-----------  -\n"
+            "\\x1b[1m\\x0a  1\n");
+}
+
 TEST(Table, RefusesRowsThatDoNotFit) {
   Table table;
   table.add_column("a");

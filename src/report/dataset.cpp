@@ -168,12 +168,18 @@ Dataset Dataset::read(std::span<const std::filesystem::path> paths) {
   std::vector<NamedResults> files;
   std::vector<std::string> left_out;
   for (const std::filesystem::path& path : paths) {
-    std::error_code error;
-    if (std::filesystem::is_directory(path, error))
-      for (NamedResults& file : read_result_folder(path, left_out)) files.push_back(std::move(file));
-    else
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(path, ignored)) {
       files.emplace_back(path.string(), read_results(path));
+      continue;
+    }
+    try {
+      for (NamedResults& file : read_result_folder(path, left_out)) files.push_back(std::move(file));
+    } catch (const Error& error) {  // it holds none; others may
+      left_out.emplace_back(error.what());
+    }
   }
+  if (files.empty() && !left_out.empty()) throw Error(left_out.back());
   Dataset dataset(std::move(files));
   dataset.left_out_ = std::move(left_out);
   return dataset;

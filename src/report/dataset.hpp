@@ -71,7 +71,8 @@ struct Scenario {
 class Dataset {
  public:
   /// Reads result files; a folder stands for every *.json below it, by name, of which those that cannot be read as a
-  /// result file are left_out(). Throws Error where a file that was named cannot be read, or there is none.
+  /// result file are left_out(), and so are folders without one beside others. Throws Error where a file that was named
+  /// cannot be read, or there is none.
   [[nodiscard]] static Dataset read(std::span<const std::filesystem::path> paths);
   /// Takes results that are read already, with the path that each came from.
   explicit Dataset(std::vector<std::pair<std::string, ResultFile>> files);
@@ -85,9 +86,9 @@ class Dataset {
   /// Why each file that is left out is: sentences that name it.
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
 
-  /// By what factor `other` is faster than `base`, with its 95% interval; nothing where either has no time over zero, or
-  /// is not settled. Between rungs of one ladder it is that of their rounds (round_factor()).
-  /// The interval is absent where either side has a single trial or was itself measured without one.
+  /// By what factor `other` is faster than `base`, with its 95% interval; nothing where either has no time over zero,
+  /// or is not settled. Between rungs of one ladder it is that of their rounds (round_factor()). The interval is absent
+  /// where either side has a single trial or was itself measured without one.
   [[nodiscard]] std::optional<Estimate> factor(const Measurement& base, const Measurement& other) const;
 
  private:

@@ -15,6 +15,7 @@ namespace {
 using test::make_dataset;
 using test::make_file;
 using test::make_result;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
@@ -114,6 +115,19 @@ TEST(Dataset, LeavesOutOfAFolderWhatIsNoResultFile) {
   EXPECT_THAT(dataset.left_out(), ElementsAre(HasSubstr("notes.json")));
   const std::filesystem::path named[] = {folder / "notes.json"};
   EXPECT_THAT(error_of([&] { (void)Dataset::read(named); }), HasSubstr("notes.json"));
+}
+
+TEST(Dataset, LeavesOutAFolderWithoutResultsBesideOneWithSome) {
+  const TempFolder folder;
+  for (const char* name : {"good", "bad"}) std::filesystem::create_directory(folder / name);
+  write_results(folder / "good/a.json", make_file({make_result({}, {1, 2})}));
+  write_file_atomically(folder / "good/broken.json", "x");
+  write_file_atomically(folder / "bad/notes.json", "[]");
+  const std::filesystem::path paths[] = {folder / "good", folder / "bad"};
+  const Dataset dataset = Dataset::read(paths);
+  EXPECT_THAT(dataset.measurements(), SizeIs(1));
+  EXPECT_THAT(dataset.left_out(), ElementsAre(HasSubstr("broken.json"), HasSubstr("notes.json"),
+                                              AllOf(HasSubstr("bad holds no result file"), HasSubstr("notes.json"))));
 }
 
 TEST(LadderOf, PairsRungsWithTheBaselineOfTheirOwnRun) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.hpp"
+#include "base/utf8.hpp"
 #include "report/assets.hpp"
 
 namespace headroom {
@@ -12,33 +13,11 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-/// Length of the well-formed UTF-8 sequence at the front of `text` (Unicode Standard, table 3-7); 0 where there is
-/// none.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  const auto is_tail = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
-    return byte(i) >= low && byte(i) <= high;
-  };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return is_tail(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    const unsigned low = lead == 0xE0 ? 0xA0 : 0x80, high = lead == 0xED ? 0x9F : 0xBF;  // no surrogates
-    return is_tail(1, low, high) && is_tail(2) ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    const unsigned low = lead == 0xF0 ? 0x90 : 0x80, high = lead == 0xF4 ? 0x8F : 0xBF;
-    return is_tail(1, low, high) && is_tail(2) && is_tail(3) ? 4 : 0;
-  }
-  return 0;
-}
-
-bool is_xml_character(std::string_view sequence) {
-  if (sequence.size() == 1) {
-    const auto c = static_cast<unsigned char>(sequence.front());
-    return c >= 0x20 || c == '\t' || c == '\n' || c == '\r';
-  }
-  return sequence != "\xEF\xBF\xBE" && sequence != "\xEF\xBF\xBF";  // U+FFFE, U+FFFF
+/// Whether XML 1.0 may hold the character (section 2.2).
+bool is_xml_character(const Utf8Character& character) {
+  const char32_t code = character.code;
+  return character.is_valid && (code >= 0x20 || code == '\t' || code == '\n' || code == '\r') && code != 0xFFFE &&
+         code != 0xFFFF;
 }
 
 }  // namespace
@@ -93,10 +72,9 @@ std::string clean_xml(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    const std::string_view sequence = text.substr(0, length);
-    out += length > 0 && is_xml_character(sequence) ? sequence : kReplacement;
-    text.remove_prefix(std::max<std::size_t>(length, 1));
+    const Utf8Character first = first_character(text);
+    out += is_xml_character(first) ? text.substr(0, first.bytes) : kReplacement;
+    text.remove_prefix(first.bytes);
   }
   return out;
 }
@@ -105,9 +83,9 @@ std::string cut_text(std::string_view text, std::size_t characters) {
   std::string out;
   std::string_view rest = text;
   for (std::size_t n = 0; n < characters && !rest.empty(); ++n) {
-    const std::size_t length = std::max<std::size_t>(utf8_length(rest), 1);
-    out += rest.substr(0, length);
-    rest.remove_prefix(length);
+    const std::size_t bytes = first_character(rest).bytes;
+    out += rest.substr(0, bytes);
+    rest.remove_prefix(bytes);
   }
   return rest.empty() ? out : out + "…";
 }

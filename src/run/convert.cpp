@@ -194,7 +194,7 @@ Conversion convert_checkpoint(const Model& model, Backend& backend, const Switch
     write_json(folder.path() / "config.json", config);
     folder.commit();
   } catch (const fs::filesystem_error& error) {
-    fail("cannot write {}: {}", out.native(), error.code().message());
+    fail("cannot write {}: {}", out.native(), reason_not_written(error.code().value(), out, 0));
   }
   return converter.result();
 }

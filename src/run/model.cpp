@@ -1,6 +1,7 @@
 #include "run/model.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "base/nearest.hpp"
 #include "io/safetensors.hpp"
 
 namespace headroom {
@@ -16,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kFashionFlux = "fashion-flux";
 constexpr std::string_view kFluxDev = "flux-dev";
 
 /// The folder of models that ships with the program: in the source tree it was built in, or installed beside it.
@@ -191,10 +194,10 @@ DType checkpoint_baseline(const Checkpoint& checkpoint) {
 
 std::vector<ShippedModel> list_shipped_models() {
   std::vector<ShippedModel> models;
-  if (const auto folder = find_shipped("fashion-flux")) {
+  if (const auto folder = find_shipped(kFashionFlux)) {
     const Checkpoint checkpoint = Checkpoint::open(*folder);
-    models.push_back(
-        {"fashion-flux", "FLUX on 32x32 pictures of clothes, ten classes", *folder, checkpoint.parameter_count()});
+    models.push_back({std::string(kFashionFlux), "FLUX on 32x32 pictures of clothes, ten classes", *folder,
+                      checkpoint.parameter_count()});
   }
   models.push_back({std::string(kFluxDev),
                     "FLUX.1-dev, 1024x1024; its checkpoint does not ship: give a folder or --random-weights",
@@ -220,8 +223,9 @@ Model open_model(const std::string& name_or_folder, std::optional<std::uint64_t>
   }
   if (name_or_folder.find('/') == std::string::npos)
     if (const auto folder = find_shipped(name_or_folder)) return open_folder(*folder, name_or_folder, random_seed);
-  fail_usage("no model '{}': expected a folder with a config.json, or a name that `headroom models` lists",
-             name_or_folder);
+  const std::array<std::string, 2> names = {std::string(kFashionFlux), std::string(kFluxDev)};
+  fail_usage("no model '{}': expected a folder with a config.json, or a name that `headroom models` lists{}",
+             name_or_folder, did_you_mean(name_or_folder, names));
 }
 
 }  // namespace headroom

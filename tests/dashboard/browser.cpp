@@ -43,7 +43,7 @@ std::string decode_base64(std::string_view text) {
 
 Browser::Browser() {
   if (access(kProgram, X_OK) != 0)
-    throw std::runtime_error(std::string(kProgram) + " is missing: scripts/bootstrap.sh installs it");
+    throw std::runtime_error(std::string(kProgram) + " is missing: scripts/bootstrap.sh test installs it");
   int in[2], out[2];
   if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
   to_browser_ = in[1];

@@ -48,6 +48,18 @@ expect 1 'src/unknown is no layer' check_includes
 plant && find "$tree/src" -type f -delete
 expect 1 'no source file' check_includes
 
+check_output() { "$here/check_output.sh" "$tree/src"; }
+plant passes/pass.cpp '  std::fprintf(stderr, "words of its own");  // not std::cout'
+expect 0 '' check_output
+plant passes/pass.cpp '  fmt::print("{}", name);'
+expect 1 'passes/pass.cpp:4:  fmt::print' check_output
+plant passes/pass.cpp '  std::cout << name;'
+expect 1 'write with print_out()' check_output
+plant passes/pass.cpp '  printf("%s", name);'
+expect 1 'write with print_out()' check_output
+plant && find "$tree/src" -type f -delete
+expect 1 'no source file' check_output
+
 plant
 seq 800 >"$tree/src/ir/long.cpp"
 expect 0 '' check_length

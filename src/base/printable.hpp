@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace headroom {
+
+/// Text as a terminal may get it: what would steer it (is_control()) and what is no UTF-8 is shown as escapes, "\x1b"
+/// for a byte and "\u202e" for a character. Lines and tabs stay.
+[[nodiscard]] std::string printable(std::string_view text);
+
+/// The same for a name, which is one line.
+[[nodiscard]] std::string printable_name(std::string_view name);
+
+}  // namespace headroom

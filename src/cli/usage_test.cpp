@@ -1,0 +1,75 @@
+#include "cli/usage.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace headroom {
+namespace {
+
+/// A program with two commands of made-up options.
+class UsageTest : public testing::Test {
+ protected:
+  UsageTest() {
+    app_.require_subcommand(1);
+    convert_ = app_.add_subcommand("convert", "");
+    convert_->add_option("MODEL", text_)->required();
+    convert_->add_option("--out", text_)->required()->type_name("DIR");
+    convert_->add_option("--steps", text_);
+    convert_->add_option("--step-of-process", text_)->group("");
+    report_ = app_.add_subcommand("report", "");
+    report_->add_option("RESULTS", list_);
+  }
+
+  /// The explanation of a mistake, and the hint.
+  std::string mistake(const std::string& arguments) {
+    try {
+      app_.parse(arguments);
+    } catch (const CLI::ParseError& error) {
+      return explain(app_, error) + "\n" + usage_hint(app_);
+    }
+    return "(no mistake)";
+  }
+
+  CLI::App app_{"", "headroom"};
+  CLI::App* convert_ = nullptr;
+  CLI::App* report_ = nullptr;
+  std::string text_;
+  std::vector<std::string> list_;
+};
+
+TEST_F(UsageTest, NamesWhatACommandNeeds) {
+  EXPECT_EQ(usage_of(app_), "headroom COMMAND [options]");
+  EXPECT_EQ(usage_of(*convert_), "headroom convert MODEL --out DIR [options]");
+  EXPECT_EQ(usage_of(*report_), "headroom report [RESULTS...] [options]");
+  EXPECT_EQ(UsageFormatter().make_usage(convert_, ""), "Usage: headroom convert MODEL --out DIR [options]\n");
+}
+
+TEST_F(UsageTest, HintsAtTheCommandThatWasChosen) {
+  EXPECT_EQ(mistake("report x --out"),
+            "this argument was not expected: --out\n"
+            "usage: headroom report [RESULTS...] [options]; see headroom report --help");
+  EXPECT_EQ(mistake("convert m"),
+            "--out is required\n"
+            "usage: headroom convert MODEL --out DIR [options]; see headroom convert --help");
+  EXPECT_EQ(mistake(""), "a command was expected\nusage: headroom COMMAND [options]; see headroom --help");
+}
+
+TEST_F(UsageTest, NamesWhatWasProbablyMeant) {
+  const std::string hint = "\nusage: headroom COMMAND [options]; see headroom --help";
+  EXPECT_EQ(mistake("reprot x"), "unknown command 'reprot'; did you mean 'report'?" + hint);
+  EXPECT_EQ(mistake("paint x"), "unknown command 'paint'" + hint);
+  EXPECT_EQ(mistake("--hepl"), "this argument was not expected: --hepl; did you mean '--help'?" + hint);
+  const std::string usage = "\nusage: headroom convert MODEL --out DIR [options]; see headroom convert --help";
+  EXPECT_EQ(mistake("convert m --out x --stpes=3"),
+            "this argument was not expected: --stpes=3; did you mean '--steps'?" + usage);
+  EXPECT_EQ(mistake("convert m --out x --bogus"), "this argument was not expected: --bogus" + usage);
+}
+
+TEST_F(UsageTest, CountsWhatIsGivenOnce) {
+  EXPECT_EQ(mistake("convert m --out a --out b").substr(0, 37), "--out is given 2 times, expected once");
+}
+
+}  // namespace
+}  // namespace headroom
