@@ -44,6 +44,14 @@ struct Source {
   friend bool operator==(const Source&, const Source&) = default;
 };
 
+/// Which GPU something ran on.
+struct UsedGpu {
+  std::string name;        ///< as the vendor writes it: "NVIDIA H200"
+  std::int64_t index = 0;  ///< as CUDA numbers those that the process may use
+  std::string uuid;        ///< "GPU-8f3c2a10-..."
+  friend bool operator==(const UsedGpu&, const UsedGpu&) = default;
+};
+
 struct DeclinedSwitch {
   std::string name;
   std::string reason;
@@ -61,7 +69,8 @@ struct KeptNodes {
 /// How it was run. Every switch asked for is either applied or declined; what the preset `auto`, if asked for, chose is
 /// among those applied.
 struct Configuration {
-  std::string device;  ///< "cpu", "cuda"
+  std::string device;               ///< "cpu", "cuda"
+  std::optional<UsedGpu> gpu = {};  ///< where the device is one, and the program tells
   std::vector<std::string> asked;
   std::vector<std::string> applied;
   std::vector<DeclinedSwitch> declined;
