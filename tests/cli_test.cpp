@@ -417,6 +417,22 @@ TEST_F(CliTest, MissingThingsAreNamed) {
   expect_error("run " + golden("tiny-guidance").string(), 1, HasSubstr("prompts.safetensors"));
 }
 
+TEST_F(CliTest, WhatDoesNotFitIsToldBeforeItIsLoaded) {
+  for (const char* command : {"bench ", "profile ", "ladder "})
+    expect_error(command + fashion_ + " --token-rows 1024 --token-columns 1024 --opt baseline -q", 1,
+                 AllOf(HasSubstr("fashion-flux does not fit in memory as it is asked for: it needs "),
+                       HasSubstr(" of weights, "), HasSubstr(" of activations (scratch "), HasSubstr(" of device cpu "),
+                       HasSubstr("it would fit with "), HasSubstr(" image tokens (")));
+}
+
+TEST_F(CliTest, TheDeviceIsToldFirstAndKeptInTheResult) {
+  const Outcome outcome =
+      headroom("bench " + fashion_ + " --token-rows 2 --token-columns 2 --trials 3 --save " + file("r.json").string());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.err.starts_with("device: cpu, ")) << outcome.err;
+  EXPECT_EQ(read_results(file("r.json")).results.front().configuration.device, "cpu");
+}
+
 TEST_F(CliTest, BrokenCheckpointsAreRefusedInOneSentence) {
   const fs::path tiny = tiny_copy();
   const fs::path weights = tiny / "diffusion_pytorch_model.safetensors";

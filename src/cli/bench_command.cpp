@@ -28,7 +28,7 @@
 #include "measure/submissions.hpp"
 #include "measure/table.hpp"
 #include "measure/trials.hpp"
-#include "run/compile.hpp"
+#include "run/fit.hpp"
 #include "run/generator.hpp"
 
 namespace headroom {
@@ -130,11 +130,15 @@ Pass prepare(const Engine& engine, const DenoiseRequest& request, const SwitchSe
       .compiled = {},
       .session = {}};
   const double start = steady_clock_ms();
-  pass.compiled = compile(build_flux_forward(model.config, pass.shape, model.params()), switches,
-                          engine.backend->properties().target, {.baseline = model.baseline});
+  pass.compiled = compile_forward(model, pass.shape, switches, engine.backend->properties().target);
   pass.plan_ms = steady_clock_ms() - start;
+  require_forward_fit(
+      pass.compiled, model, pass.shape,
+      {.images = request.images, .token_rows = request.token_rows, .token_columns = request.token_columns}, switches,
+      *engine.weights, *engine.backend);
+  const double load_start = steady_clock_ms();
   engine.weights->load(*pass.compiled.program);
-  pass.load_ms = steady_clock_ms() - start - pass.plan_ms;
+  pass.load_ms = steady_clock_ms() - load_start;
   pass.session = std::make_unique<Session>(pass.compiled.program, *engine.weights, *engine.backend);
   set_forward_inputs(*pass.session, model, request.token_columns);
   return pass;
@@ -263,11 +267,11 @@ ExitCode bench_or_judge(Arguments& arguments, const CLI::App& command) {
     bench(arguments);
     return ExitCode::kOk;
   }
+  const Device device = find_device(arguments.model.device);
   std::vector<ModelCase> suite;
   if (what == "models") suite = filter_model_cases(list_model_cases(device.kind), arguments.filter);
   check_suite_options(command, suite);
   return judge_bench(command, arguments.judging, device, suite);
-  const Device device = find_device(arguments.model.device);
 }
 
 }  // namespace

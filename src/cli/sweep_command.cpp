@@ -52,7 +52,8 @@ GeneratorOptions request_of(const Model& model, const SweepCell& cell) {
           .token_rows = cell.resolution / unit,
           .token_columns = cell.resolution / unit,
           .steps = cell.steps,
-          .switches = SwitchSet::parse(cell.switches)};
+          .switches = SwitchSet::parse(cell.switches),
+          .suggests_what_fits = false};
 }
 
 Subject work_of(const Model& model, const SweepCell& cell) {

@@ -180,7 +180,8 @@ struct Result {
   std::vector<std::string> tags;              ///< what a reader must know: "forced" (a step cache on random weights)
   std::optional<std::string> plan;            ///< id in ResultFile::plans
   std::optional<ProfileRecord> profile = {};  ///< of that plan
-  /// Of a ladder's rung: why its times and factors are no facts; absent where they are, as far as was seen.
+  /// Of a ladder's rung: why its times and factors are no facts, or why it has none; absent where they are, as far as
+  /// was seen.
   std::optional<std::string> unsettled = {};
   /// Of a ladder's rung all of whose own switches declined: the id of the rung that it is, whose figures it has.
   std::optional<std::string> same_as = {};
@@ -188,6 +189,10 @@ struct Result {
 };
 /// The series of that name; throws Error naming the result and the series it has where there is none.
 [[nodiscard]] const TrialSeries& series_of(const Result& result, std::string_view what);
+
+/// Tag of a result without trials, because what it asks for needs more memory than there is.
+inline constexpr std::string_view kOutOfMemoryTag = "out_of_memory";
+[[nodiscard]] bool is_out_of_memory(const Result& result);
 
 struct ResultFile {
   std::string created;  ///< utc_now() at writing
