@@ -10,7 +10,7 @@ headroom=$1 out=$2 cores=${CORES:-0,1}
 here=$(cd "$(dirname "$0")/.." && pwd)
 model=$here/models/fashion-flux
 mkdir -p "$out/scaling"
-two() { taskset -c "$cores" "$headroom" "$@" --quiet; }
+two() { taskset -c "$cores" "$headroom" "$@" --device cpu --quiet; }
 
 for switches in lossless lossless,bf16; do
   two profile "$model" --images 10 --steps 8 --turns 8 --trials 40 --opt "$switches" --save "$out/profile-${switches/,/-}.json"
@@ -22,7 +22,7 @@ done
 for threads in 1 2 4 8 16; do
   [[ $threads -le $(nproc) ]] || continue
   for switches in baseline lossless lossless,bf16; do
-    taskset -c "0-$((threads - 1))" "$headroom" bench "$model" --batch 20 --threads "$threads" --opt "$switches" --quiet \
+    taskset -c "0-$((threads - 1))" "$headroom" bench "$model" --batch 20 --device cpu --threads "$threads" --opt "$switches" --quiet \
       --save "$out/scaling/${switches/,/-}-$threads.json"
   done
 done

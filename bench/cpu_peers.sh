@@ -19,7 +19,7 @@ mkdir -p "$out"
 # match NAME TRIALS SWITCHES OPTION...: our switches, that many times a turn, against PyTorch with those options, half as often
 match() {
   [[ $1 =~ ${MATCHES:-.} ]] || return 0
-  local ours="$headroom bench $model --batch 20 --threads 2 --trials $2 --opt $3 --quiet --save $out/headroom-$1-{turn}.json"
+  local ours="$headroom bench $model --batch 20 --device cpu --threads 2 --trials $2 --opt $3 --quiet --save $out/headroom-$1-{turn}.json"
   taskset -c "$cores" python3 "$here/bench/peers/flux_torch.py" --model "$model" --sizes 16x16x20 --threads 2 --trials $(($2 / 2)) \
     --turns "$turns" --beside "$ours" --save "$out/pytorch-$1-{turn}.json" "${@:4}"
 }

@@ -13,7 +13,7 @@ trap 'rm -rf "$folder"' EXIT
 cp "$headroom" "$folder/other"
 for ((i = 1; i <= times; ++i)); do
   status=0
-  "$headroom" bench "$here/models/fashion-flux" --opt lossless --quiet --against "$folder/other" \
+  "$headroom" bench "$here/models/fashion-flux" --opt lossless --device cpu --quiet --against "$folder/other" \
     --save-verdict "$folder/$i.json" >/dev/null || status=$?
   case $status in 0 | 3 | 4) ;; *) exit "$status" ;; esac
   python3 -c 'import json, sys; print(json.dumps(json.load(open(sys.argv[1]))))' "$folder/$i.json" >>"$folder/all"

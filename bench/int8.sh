@@ -13,7 +13,7 @@ headroom=$1 out=$2 turns=${3:-10} cores=${CORES:-0,1} isa=${ISA:-amx}
 here=$(cd "$(dirname "$0")/.." && pwd)
 model=${MODEL:-$here/models/fashion-flux}
 mkdir -p "$out"
-two() { taskset -c "$cores" "$headroom" "$@" --threads 2 --cpu-isa "$isa" --quiet; }
+two() { taskset -c "$cores" "$headroom" "$@" --device cpu --threads 2 --cpu-isa "$isa" --quiet; }
 
 names=(fp32 bf16 int8 int8-bf16)
 declare -A switches=([fp32]=lossless [bf16]=lossless,bf16 [int8]=lossless,int8 [int8-bf16]=lossless,bf16,int8)

@@ -24,7 +24,7 @@ import time
 
 MOST_WRONG = 1.3
 QUIET_LADDERS = 3
-REQUEST = ["--images", "1", "--steps", "8", "--opt", "arena,flash,fuse,hoist,steps=4"]
+REQUEST = ["--device", "cpu", "--images", "1", "--steps", "8", "--opt", "arena,flash,fuse,hoist,steps=4"]
 
 
 def start_ladder(headroom, model, folder):

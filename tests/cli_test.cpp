@@ -512,14 +512,30 @@ TEST_F(CliTest, MissingThingsAreNamed) {
   expect_error("bench flux-99999999x1+1 --random-weights 0", 2, HasSubstr("a multiple of 128 up to 65536"));
   expect_error("bench flux-512x5000+1 --random-weights 0", 1,
                HasSubstr("flux-512x5000+1: config.json: num_layers is 5000"));
-  expect_error("bench " + fashion_ + " --token-rows 1024 --token-columns 1024", 1,
-               HasSubstr("TiB are needed in one block"));
-  if (!fs::exists("/dev/nvidiactl"))  // a build without CUDA, or a machine without a driver
-    expect_error("bench " + fashion_ + " --device cuda", 1, AnyOf(HasSubstr("CUDA"), HasSubstr("NVIDIA")));
+  expect_error("bench " + fashion_ + " --device cuda", 1, AnyOf(HasSubstr("CUDA"), HasSubstr("NVIDIA")));
+  expect_error("bench " + fashion_ + " --device cuda:1", 1, AnyOf(HasSubstr("CUDA"), HasSubstr("NVIDIA")));
+  expect_error("bench " + fashion_ + " --device gpu", 2,
+               HasSubstr("device 'gpu': expected auto, cpu, cuda, or cuda:N"));
   expect_error("bench " + folder().string(), 1, HasSubstr("config.json"));
   expect_error("forward " + fashion_ + " --inputs /nowhere.safetensors --output x", 1,
                HasSubstr("/nowhere.safetensors"));
   expect_error("run " + golden("tiny-guidance").string(), 1, HasSubstr("prompts.safetensors"));
+}
+
+TEST_F(CliTest, WhatDoesNotFitIsToldBeforeItIsLoaded) {
+  for (const char* command : {"bench ", "profile ", "ladder "})
+    expect_error(command + fashion_ + " --token-rows 1024 --token-columns 1024 --opt baseline -q", 1,
+                 AllOf(HasSubstr("fashion-flux does not fit in memory as it is asked for: it needs "),
+                       HasSubstr(" of weights, "), HasSubstr(" of activations (scratch "), HasSubstr(" of device cpu "),
+                       HasSubstr("it would fit with "), HasSubstr(" image tokens (")));
+}
+
+TEST_F(CliTest, TheDeviceIsToldFirstAndKeptInTheResult) {
+  const Outcome outcome =
+      headroom("bench " + fashion_ + " --token-rows 2 --token-columns 2 --trials 3 --save " + file("r.json").string());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.err.starts_with("device: cpu, ")) << outcome.err;
+  EXPECT_EQ(read_results(file("r.json")).results.front().configuration.device, "cpu");
 }
 
 TEST_F(CliTest, BrokenCheckpointsAreRefusedInOneSentence) {

@@ -5,7 +5,9 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -21,9 +23,18 @@ struct Outcome {
   std::string err;
 };
 
-/// Runs programs in a folder of its own, which is removed at the end.
+/// Runs programs in a folder of its own, which is removed at the end. They see no GPU: what these tests expect is a
+/// CPU's.
 class ProgramTest : public testing::Test {
  protected:
+  ProgramTest() { setenv("CUDA_VISIBLE_DEVICES", "", 1); }
+  ~ProgramTest() override {
+    if (visible_)
+      setenv("CUDA_VISIBLE_DEVICES", visible_->c_str(), 1);
+    else
+      unsetenv("CUDA_VISIBLE_DEVICES");
+  }
+
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }
   [[nodiscard]] std::string file(const std::string& name) const { return (folder_ / name).string(); }
 
@@ -45,6 +56,12 @@ class ProgramTest : public testing::Test {
   }
 
  private:
+  static std::optional<std::string> find_variable(const char* name) {
+    const char* const value = std::getenv(name);
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  }
+
+  std::optional<std::string> visible_ = find_variable("CUDA_VISIBLE_DEVICES");
   TempFolder folder_;
 };
 

@@ -13,6 +13,7 @@ namespace headroom {
 namespace {
 
 constexpr std::chrono::milliseconds kRedrawInterval{100};
+constexpr std::chrono::seconds kLineInterval{5};
 constexpr std::int64_t kBarWidth = 24;
 
 int columns_of(int descriptor) {
@@ -34,34 +35,52 @@ std::string format_duration(double seconds) {
   return fmt::format("{}:{:02} h", whole / 3600, whole % 3600 / 60);
 }
 
+std::string format_amount(std::int64_t done, std::int64_t total, ProgressUnit unit) {
+  return unit == ProgressUnit::kSteps ? fmt::format("{}/{}", done, total)
+                                      : fmt::format("{}%", total > 0 ? 100 * done / total : 100);
+}
+
+/// "1.3 s, 1.7 s left"
+std::string format_times(std::int64_t done, std::int64_t total, double elapsed_s) {
+  const std::string elapsed = format_duration(elapsed_s);
+  if (done <= 0 || done >= total) return elapsed;
+  const double left_s = elapsed_s * static_cast<double>(total - done) / static_cast<double>(done);
+  return fmt::format("{}, {} left", elapsed, format_duration(left_s));
+}
+
+double seconds_of(Progress::Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
 }  // namespace
 
 std::string format_progress(std::string_view label, std::int64_t done, std::int64_t total, double elapsed_s,
                             int columns, ProgressUnit unit) {
   const std::int64_t filled = total > 0 ? std::clamp<std::int64_t>(done * kBarWidth / total, 0, kBarWidth) : kBarWidth;
-  const std::string amount = unit == ProgressUnit::kSteps ? fmt::format("{}/{}", done, total)
-                                                          : fmt::format("{}%", total > 0 ? 100 * done / total : 100);
-  std::string line = fmt::format("{}  [{:#>{}}{:->{}}]  {}  {}", label, "", filled, "", kBarWidth - filled, amount,
-                                 format_duration(elapsed_s));
-  if (done > 0 && done < total) {
-    const double left_s = elapsed_s * static_cast<double>(total - done) / static_cast<double>(done);
-    line += fmt::format(", {} left", format_duration(left_s));
-  }
+  std::string line = fmt::format("{}  [{:#>{}}{:->{}}]  {}  {}", label, "", filled, "", kBarWidth - filled,
+                                 format_amount(done, total, unit), format_times(done, total, elapsed_s));
   // The last column stays free: some terminals wrap as soon as it is filled.
   const auto limit = static_cast<std::size_t>(std::max(columns - 1, 0));
   if (line.size() > limit) line.resize(limit);
   return line;
 }
 
-Progress::Progress(const std::string& label, std::int64_t total, bool quiet, int descriptor, ProgressUnit unit)
+std::string format_progress_line(std::string_view label, std::int64_t done, std::int64_t total, double elapsed_s,
+                                 ProgressUnit unit) {
+  return fmt::format("{}  {}  {}", label, format_amount(done, total, unit), format_times(done, total, elapsed_s));
+}
+
+Progress::Progress(const std::string& label, std::int64_t total, bool quiet, int descriptor, ProgressUnit unit,
+                   std::function<Clock::time_point()> now)
     : label_(printable_name(label)),
       total_(total),
       descriptor_(descriptor),
       unit_(unit),
-      shown_(!quiet && ::isatty(descriptor) == 1),
-      start_(Clock::now()),
-      last_draw_(start_) {
-  if (shown_) draw(start_);
+      now_(std::move(now)),
+      form_(quiet                       ? Form::kNone
+            : ::isatty(descriptor) == 1 ? Form::kBar
+                                        : Form::kLines),
+      start_(now_()),
+      last_shown_(start_) {
+  if (form_ == Form::kBar) draw(start_);
 }
 
 Progress::~Progress() {
@@ -70,25 +89,41 @@ Progress::~Progress() {
 
 void Progress::set(std::int64_t done) {
   done_ = done;
-  if (!shown_) return;
-  const Clock::time_point now = Clock::now();
-  if (now - last_draw_ >= kRedrawInterval) draw(now);
+  if (form_ == Form::kNone) return;
+  const Clock::time_point now = now_();
+  if (form_ == Form::kBar && now - last_shown_ >= kRedrawInterval) draw(now);
+  if (form_ == Form::kLines && now - last_shown_ >= kLineInterval) print_line(now);
+}
+
+/// Lines go on in their interval: work may be made of many short pieces.
+void Progress::begin(const std::string& label, std::int64_t total) {
+  label_ = printable_name(label);
+  total_ = total;
+  done_ = 0;
+  start_ = now_();
+  if (form_ == Form::kBar) draw(start_);
 }
 
 void Progress::finish() {
-  if (!shown_) return;
-  draw(Clock::now());
-  print(descriptor_, "\n");
+  if (form_ == Form::kBar) {
+    draw(now_());
+    print(descriptor_, "\n");
+  }
   on_line_ = false;
-  shown_ = false;
+  form_ = Form::kNone;
 }
 
 void Progress::draw(Clock::time_point now) {
-  const double elapsed_s = std::chrono::duration<double>(now - start_).count();
-  const std::string line = format_progress(label_, done_, total_, elapsed_s, columns_of(descriptor_), unit_);
+  const std::string line =
+      format_progress(label_, done_, total_, seconds_of(now - start_), columns_of(descriptor_), unit_);
   print(descriptor_, fmt::format("\r{}\x1b[K", line));
   on_line_ = true;
-  last_draw_ = now;
+  last_shown_ = now;
+}
+
+void Progress::print_line(Clock::time_point now) {
+  print(descriptor_, format_progress_line(label_, done_, total_, seconds_of(now - start_), unit_) + "\n");
+  last_shown_ = now;
 }
 
 }  // namespace headroom

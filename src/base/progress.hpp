@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -17,13 +18,19 @@ enum class ProgressUnit : std::uint8_t { kSteps, kPercent };
 [[nodiscard]] std::string format_progress(std::string_view label, std::int64_t done, std::int64_t total,
                                           double elapsed_s, int columns, ProgressUnit unit = ProgressUnit::kSteps);
 
-/// A progress bar on a terminal, redrawn at most ten times a second. Into a pipe or file it writes nothing at all.
-/// To be used from one thread.
+/// The same without the bar, for logs: "label  12/28  1.3 s, 1.7 s left".
+[[nodiscard]] std::string format_progress_line(std::string_view label, std::int64_t done, std::int64_t total,
+                                               double elapsed_s, ProgressUnit unit = ProgressUnit::kSteps);
+
+/// How far work has come: a bar on a terminal, redrawn at most ten times a second; into a pipe or file a line where
+/// five seconds have passed since the last, so that a log tells that work goes on. To be used from one thread.
 class Progress {
  public:
-  /// `total` steps are to come; `quiet` keeps the bar away even on a terminal.
+  using Clock = std::chrono::steady_clock;
+
+  /// `total` steps are to come; `quiet` keeps bar and lines away. Another clock than the system's is for tests.
   Progress(const std::string& label, std::int64_t total, bool quiet = false, int descriptor = STDERR_FILENO,
-           ProgressUnit unit = ProgressUnit::kSteps);
+           ProgressUnit unit = ProgressUnit::kSteps, std::function<Clock::time_point()> now = &Clock::now);
   /// Erases the bar, unless finish() left it standing.
   ~Progress();
   Progress(const Progress&) = delete;
@@ -31,22 +38,27 @@ class Progress {
 
   void advance(std::int64_t steps = 1) { set(done_ + steps); }
   void set(std::int64_t done);
+  /// Goes on with other work, of which nothing is done yet, in the place of this.
+  void begin(const std::string& label, std::int64_t total);
   /// Draws the last state and ends the line, so that it stays on the screen.
   void finish();
 
  private:
-  using Clock = std::chrono::steady_clock;
+  enum class Form : std::uint8_t { kNone, kBar, kLines };
+
   void draw(Clock::time_point now);
+  void print_line(Clock::time_point now);
 
   std::string label_;
   std::int64_t total_;
   std::int64_t done_ = 0;
   int descriptor_;
   ProgressUnit unit_;
-  bool shown_;            // a terminal, and wanted
+  std::function<Clock::time_point()> now_;
+  Form form_;
   bool on_line_ = false;  // the terminal's line now holds the bar
   Clock::time_point start_;
-  Clock::time_point last_draw_;
+  Clock::time_point last_shown_;
 };
 
 }  // namespace headroom

@@ -6,6 +6,7 @@
 #include <termios.h>
 
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <thread>
 
@@ -94,14 +95,58 @@ TEST(FormatProgress, IsCutToTheTerminal) {
   EXPECT_EQ(format_progress("steps", 7, 28, 1.25, 0), "");
 }
 
-TEST(Progress, WritesNothingIntoAPipe) {
-  const Pipe pipe;
-  {
-    Progress progress("steps", 10, false, pipe.input());
-    progress.advance(10);
-    progress.finish();
+/// A clock that a test sets.
+class ProgressIntoAPipe : public testing::Test {
+ protected:
+  void wait(double seconds) { now_ += std::chrono::milliseconds(std::llround(1000 * seconds)); }
+  [[nodiscard]] Progress make(bool quiet = false, ProgressUnit unit = ProgressUnit::kSteps) {
+    return {"steps", 10, quiet, pipe_.input(), unit, [this] { return now_; }};
   }
-  EXPECT_EQ(pipe.all(), "");
+  [[nodiscard]] std::string all() const { return pipe_.all(); }
+
+ private:
+  Pipe pipe_;
+  Progress::Clock::time_point now_;
+};
+
+TEST_F(ProgressIntoAPipe, IsALineEveryFiveSeconds) {
+  Progress progress = make();
+  wait(4.9);
+  progress.advance(2);
+  EXPECT_EQ(all(), "");
+  wait(0.1);
+  progress.advance();
+  EXPECT_EQ(all(), "steps  3/10  5.0 s, 12 s left\n");
+  wait(4.9);
+  progress.advance();
+  EXPECT_EQ(all(), "");
+  wait(20);
+  progress.advance();
+  EXPECT_EQ(all(), "steps  5/10  30 s, 30 s left\n");
+  progress.finish();
+  wait(20);
+  progress.set(10);
+  EXPECT_EQ(all(), "");
+}
+
+TEST_F(ProgressIntoAPipe, IsTheSameOverPiecesThatAreShorterThanThat) {
+  Progress progress = make(false, ProgressUnit::kPercent);
+  for (const char* piece : {"first", "second"}) {
+    wait(2);
+    progress.begin(piece, 4);
+  }
+  EXPECT_EQ(all(), "");
+  wait(1);
+  progress.set(2);
+  EXPECT_EQ(all(), "second  50%  1.0 s, 1.0 s left\n");
+}
+
+TEST_F(ProgressIntoAPipe, QuietWritesNothing) {
+  Progress progress = make(true);
+  wait(60);
+  progress.advance(10);
+  progress.finish();
+  EXPECT_EQ(all(), "");
 }
 
 TEST(Progress, IsErasedOnATerminal) {
@@ -146,6 +191,18 @@ TEST(Progress, IsRedrawnTenTimesASecondAtMost) {
   std::this_thread::sleep_for(std::chrono::milliseconds(110));
   progress.advance();
   EXPECT_THAT(screen.all(), HasSubstr("101/100000"));
+}
+
+TEST(Progress, OfOtherWorkTakesThePlaceOfTheBar) {
+  const FakeTerminal screen;
+  if (!screen.works()) GTEST_SKIP() << "no pseudo-terminals here";
+  Progress progress("first", 10, false, screen.terminal());
+  progress.advance(3);
+  static_cast<void>(screen.all());
+  progress.begin("second", 4);
+  const std::string text = screen.all();
+  EXPECT_TRUE(text.starts_with("\rsecond  [------------------------]  0/4")) << text;
+  EXPECT_TRUE(text.ends_with("\x1b[K")) << text;
 }
 
 TEST(Progress, QuietShowsNothing) {

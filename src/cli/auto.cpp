@@ -19,6 +19,7 @@ nlohmann::json cache_key(const SwitchArguments& arguments, const SwitchSet& fixe
   for (const SwitchInfo& info : all_switches()) names.push_back(info.name);
   return {{"machine", to_json(describe_machine())},
           {"device", name_of(target.device)},
+          {"GPU", gpu_of(*engine.backend).value_or(GpuIdentity{}).name},
           {"threads", target.threads},
           {"cpu_isa", name_of(target.cpu_isa)},
           {"model", engine.model->name},

@@ -29,7 +29,7 @@
 #include "measure/submissions.hpp"
 #include "measure/table.hpp"
 #include "measure/trials.hpp"
-#include "run/compile.hpp"
+#include "run/fit.hpp"
 #include "run/generator.hpp"
 
 namespace headroom {
@@ -59,7 +59,7 @@ void list_benchmarks(const Arguments& arguments) {
     if (filter.takes(name)) print_out("{}{}\n", suite.empty() ? fmt::format("{}: ", of) : "", name);
   };
   if (suite.empty() || suite == "models")
-    for (const ModelCase& one : list_model_cases(arguments.model.device)) list("models", one.name());
+    for (const ModelCase& one : list_model_cases(find_device(arguments.model.device).kind)) list("models", one.name());
   if (suite.empty() || suite == "kernels")
     for (const KernelCase& one : list_kernel_cases()) list("kernels", one.name);
 }
@@ -131,11 +131,15 @@ Pass prepare(const Engine& engine, const DenoiseRequest& request, const SwitchSe
       .compiled = {},
       .session = {}};
   const double start = steady_clock_ms();
-  pass.compiled = compile(build_flux_forward(model.config, pass.shape, model.params()), switches,
-                          engine.backend->properties().target, {.baseline = model.baseline});
+  pass.compiled = compile_forward(model, pass.shape, switches, engine.backend->properties().target);
   pass.plan_ms = steady_clock_ms() - start;
+  require_forward_fit(
+      pass.compiled, model, pass.shape,
+      {.images = request.images, .token_rows = request.token_rows, .token_columns = request.token_columns}, switches,
+      *engine.weights, *engine.backend);
+  const double load_start = steady_clock_ms();
   engine.weights->load(*pass.compiled.program);
-  pass.load_ms = steady_clock_ms() - start - pass.plan_ms;
+  pass.load_ms = steady_clock_ms() - load_start;
   pass.session = std::make_unique<Session>(pass.compiled.program, *engine.weights, *engine.backend);
   set_forward_inputs(*pass.session, model, request.token_columns);
   return pass;
@@ -187,8 +191,10 @@ void bench(const Arguments& arguments) {
   session.run();
   const double first_ms = steady_clock_ms() - start;
 
-  Progress progress("measuring", arguments.protocol.trials, arguments.model.quiet);
-  const Trials trials = measure_callable([&] { session.run(); }, arguments.protocol,
+  Protocol protocol = arguments.protocol;
+  protocol.gpu_pci_bus_id = pci_bus_id_of(*engine.backend);
+  Progress progress("measuring", protocol.trials, arguments.model.quiet);
+  const Trials trials = measure_callable([&] { session.run(); }, protocol,
                                          [&](const TrialProgress& at) {
                                            if (!at.warming_up) progress.set(at.done);
                                          });
@@ -215,7 +221,7 @@ void bench(const Arguments& arguments) {
                 .tags = {},
                 .plan = id};
   if (arguments.cold)
-    result.trials.push_back(make_series("cold", time_cold_passes(*engine.backend, session, arguments.protocol)));
+    result.trials.push_back(make_series("cold", time_cold_passes(*engine.backend, session, protocol)));
   if (arguments.first_step) {
     result.trials.push_back(make_series("plan", Trials{.wall_ms = {pass.plan_ms}}));
     result.trials.push_back(make_series("load", Trials{.wall_ms = {pass.load_ms}}));
@@ -258,15 +264,15 @@ ExitCode bench_or_judge(Arguments& arguments, const CLI::App& command) {
   if (what.empty()) fail_usage("bench needs a MODEL or a suite, kernels, models or load");
   apply_precision(arguments.judging, arguments.protocol);
   if (!arguments.save.empty()) check_writable(arguments.save);
-  arguments.protocol.on_gpu = arguments.model.device == "cuda";
   if (what != "models" && !is_judge(arguments.judging)) {
     bench(arguments);
     return ExitCode::kOk;
   }
+  const Device device = find_device(arguments.model.device);
   std::vector<ModelCase> suite;
-  if (what == "models") suite = filter_model_cases(list_model_cases(arguments.model.device), arguments.filter);
+  if (what == "models") suite = filter_model_cases(list_model_cases(device.kind), arguments.filter);
   check_suite_options(command, suite);
-  return judge_bench(command, arguments.judging, suite);
+  return judge_bench(command, arguments.judging, device, suite);
 }
 
 }  // namespace

@@ -27,10 +27,10 @@ namespace headroom {
 namespace {
 
 /// Options that the judging process keeps to itself; all others go to the measuring ones.
-constexpr std::array<std::string_view, 15> kOwnOptions = {
-    "--compare",   "--against",       "--processes", "--max-processes", "--threshold",
-    "--budget",    "--process-noise", "--format",    "--force",         "--save",
-    "--save-base", "--save-verdict",  "--json",      "--quiet",         "--help"};
+constexpr std::array<std::string_view, 16> kOwnOptions = {
+    "--compare",       "--against", "--processes", "--max-processes", "--threshold", "--budget",
+    "--process-noise", "--format",  "--force",     "--save",          "--save-base", "--save-verdict",
+    "--json",          "--quiet",   "--help",      "--device"};
 
 std::string option_text(const CLI::App& command, const std::string& name) {
   const CLI::Option* option = command.get_option_no_throw(name);
@@ -47,9 +47,10 @@ std::vector<std::string> measuring_options(const CLI::App& command, bool is_filt
 
 class Judge {
  public:
-  Judge(const CLI::App& command, const BenchJudging& judging, const std::vector<ModelCase>& suite)
+  Judge(const CLI::App& command, const BenchJudging& judging, const Device& device, const std::vector<ModelCase>& suite)
       : command_(command),
         judging_(judging),
+        device_(device),
         suite_(suite),
         log_(has_flag(command, "--quiet")),
         format_(has_flag(command, "--json") ? "json" : judging.format) {
@@ -64,6 +65,7 @@ class Judge {
   ExitCode run() {
     // Checked and read before anything runs: a mistake should not cost minutes, and --save may replace the file.
     check_outputs();
+    log_.info("device: {}", name_of(device_));
     std::optional<ResultFile> stored;
     if (!judging_.compare.empty()) stored = read_results(judging_.compare);
     measure();
@@ -89,7 +91,8 @@ class Judge {
     for (const std::string& argument : arguments)  // unless the user's own option takes its place
       if (!has_flag(command_, argument.substr(0, argument.find('=')))) line.push_back(argument);
     for (std::string& option : measuring_options(command_, !suite_.empty())) line.push_back(std::move(option));
-    line.insert(line.end(), {"--json", "--quiet"});
+    // Said outright, so that both binaries take the one device, whatever either does unless told.
+    line.insert(line.end(), {"--device=" + device_argument(device_), "--json", "--quiet"});
     return line;
   }
 
@@ -111,7 +114,10 @@ class Judge {
     const std::string own = own_program();
     std::optional<Progress> progress;
     const auto show = [&](int done, int total) {
-      if (total != shown_total_) progress.emplace("processes", total, log_.quiet());
+      if (!progress)
+        progress.emplace("processes", total, log_.quiet());
+      else if (total != shown_total_)
+        progress->begin("processes", total);
       shown_total_ = total;
       progress->set(done);
     };
@@ -175,6 +181,7 @@ class Judge {
 
   const CLI::App& command_;
   const BenchJudging& judging_;
+  Device device_;
   std::vector<ModelCase> suite_;
   Log log_;
   std::string format_;
@@ -233,8 +240,9 @@ bool is_judge(const BenchJudging& judging) {
          !judging.format.empty() || !judging.save_verdict.empty() || !judging.save_base.empty();
 }
 
-ExitCode judge_bench(const CLI::App& command, const BenchJudging& judging, const std::vector<ModelCase>& suite) {
-  return Judge(command, judging, suite).run();
+ExitCode judge_bench(const CLI::App& command, const BenchJudging& judging, const Device& device,
+                     const std::vector<ModelCase>& suite) {
+  return Judge(command, judging, device, suite).run();
 }
 
 }  // namespace headroom

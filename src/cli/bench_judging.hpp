@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/device.hpp"
 #include "base/error.hpp"
 #include "cli/model_suite.hpp"
 #include "measure/trials.hpp"
@@ -34,10 +35,10 @@ void apply_precision(const BenchJudging& judging, Protocol& protocol);
 /// Whether the benchmark runs in processes of its own, which this one starts and judges.
 [[nodiscard]] bool is_judge(const BenchJudging& judging);
 
-/// Runs `bench` of this program, and of the other one with --against, in processes of their own with the options of
-/// `command` that concern the measurement; `suite` gives the arguments of each benchmark in place of MODEL, and is
-/// empty for what MODEL names. Then saves, prints, compares and judges the budget.
-[[nodiscard]] ExitCode judge_bench(const CLI::App& command, const BenchJudging& judging,
+/// Runs `bench` of this program, and of the other one with --against, in processes of their own on the one device and
+/// with the options of `command` that concern the measurement; `suite` gives the arguments of each benchmark in place
+/// of MODEL, and is empty for what MODEL names. Then saves, prints, compares and judges the budget.
+[[nodiscard]] ExitCode judge_bench(const CLI::App& command, const BenchJudging& judging, const Device& device,
                                    const std::vector<ModelCase>& suite);
 
 }  // namespace headroom

@@ -11,6 +11,22 @@
 #include "kernels/limit_isa.hpp"
 
 namespace headroom {
+namespace {
+
+/// What parse_device() takes.
+CLI::Validator device_name() {
+  return {[](std::string& text) {
+            try {
+              (void)parse_device(text);
+              return std::string();
+            } catch (const Error& error) {
+              return std::string(error.what());
+            }
+          },
+          ""};
+}
+
+}  // namespace
 
 void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
   command
@@ -21,8 +37,13 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
                   "seed of random weights that stand in for the checkpoint; quality is then not reported")
       ->check(seed_number())
       ->type_name("SEED");
-  command.add_option("--device", arguments.device, "cpu or cuda")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
+  command
+      .add_option(
+          "--device", arguments.device,
+          "auto, cpu, cuda, or cuda:N for the GPU of that number; auto is the first GPU that can be used, or the "
+          "CPU where there is none")
+      ->check(device_name())
+      ->type_name("DEVICE")
       ->capture_default_str();
   command
       .add_option("--baseline", arguments.baseline,
@@ -95,9 +116,16 @@ void add_switches(CLI::App& command, std::string& list, std::string_view fallbac
       ->capture_default_str();
 }
 
+std::string device_argument(const Device& device) {
+  return device.index == 0 ? std::string(name_of(device.kind)) : name_of(device);
+}
+
 std::unique_ptr<Backend> open_backend(const ModelArguments& arguments) {
   if (!arguments.cpu_isa.empty()) limit_cpu_isa(*parse_cpu_isa(arguments.cpu_isa));
-  return make_backend(arguments.device == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu, arguments.threads);
+  const Device device = find_device(arguments.device);
+  std::unique_ptr<Backend> backend = make_backend(device, arguments.threads);
+  Log(arguments.quiet).info("device: {}, {}", name_of(device), backend->properties().name);
+  return backend;
 }
 
 Engine open_engine(const ModelArguments& arguments) {
@@ -105,8 +133,9 @@ Engine open_engine(const ModelArguments& arguments) {
   engine.backend = open_backend(arguments);
   engine.model = std::make_unique<Model>(open_model(arguments.model, arguments.random_weights));
   if (arguments.baseline.empty())
-    engine.model->baseline =
-        arguments.device == "cuda" ? checkpoint_baseline(engine.model->checkpoint) : engine.model->baseline;
+    engine.model->baseline = engine.backend->properties().target.device == DeviceKind::kCuda
+                                 ? checkpoint_baseline(engine.model->checkpoint)
+                                 : engine.model->baseline;
   else
     engine.model->baseline = arguments.baseline == "bf16" ? DType::kBF16 : DType::kF32;
   engine.weights = std::make_unique<WeightStore>(*engine.backend, engine.model->checkpoint);

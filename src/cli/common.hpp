@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "backends/backend.hpp"
+#include "backends/device.hpp"
 #include "base/log.hpp"
 #include "base/switches.hpp"
 #include "measure/result.hpp"
@@ -23,7 +24,7 @@ namespace headroom {
 struct ModelArguments {
   std::string model;
   std::optional<std::uint64_t> random_weights;
-  std::string device = "cpu";
+  std::string device = "auto";  ///< for find_device()
   std::string baseline;  ///< "fp32" or "bf16"; empty: fp32 on a CPU, the checkpoint's own on a GPU
   int threads = 0;       ///< 0: all that the affinity mask allows
   std::string cpu_isa;   ///< the widest vector units to use; empty: all that the CPU has
@@ -48,8 +49,11 @@ void add_request_options(CLI::App& command, GeneratorOptions& request, ImageSize
 /// Adds --opt; the text is parsed by SwitchSet::parse.
 void add_switches(CLI::App& command, std::string& list, std::string_view fallback);
 
-/// The device that the arguments name. Throws Error where it is not there.
+/// The device that the arguments name, opened; a note says which it is. Throws Error where it is not there.
 [[nodiscard]] std::unique_ptr<Backend> open_backend(const ModelArguments& arguments);
+
+/// `--device` for a process of its own: "cpu", "cuda", "cuda:1".
+[[nodiscard]] std::string device_argument(const Device& device);
 
 /// A model on a device, with the weights folded so far.
 struct Engine {

@@ -23,7 +23,9 @@ struct Arguments {
 
 void convert(const Arguments& arguments) {
   const SwitchSet switches = SwitchSet::parse(arguments.switches);
-  const Engine engine = open_engine(arguments.model);
+  ModelArguments on_cpu = arguments.model;
+  if (on_cpu.device == "auto") on_cpu.device = "cpu";  // which alone quantizes to int8
+  const Engine engine = open_engine(on_cpu);
   Progress progress("converting", static_cast<std::int64_t>(engine.model->checkpoint.tensors().size()),
                     arguments.model.quiet);
   const Interruptible until_written;  // what is there of the folder is removed before the program ends

@@ -7,7 +7,7 @@
 #include "cli/common.hpp"
 #include "cli/output_name.hpp"
 #include "io/safetensors.hpp"
-#include "run/compile.hpp"
+#include "run/fit.hpp"
 #include "run/session.hpp"
 
 namespace headroom {
@@ -44,8 +44,7 @@ void forward(const Arguments& arguments) {
   const FluxShape shape = shape_of(file, arguments.inputs);
   const SwitchSet switches =
       choose_switches(asked, arguments.switches, engine, {.denoise = {}, .forward = shape}, log).set;
-  const Compiled compiled = compile(build_flux_forward(engine.model->config, shape, engine.model->params()), switches,
-                                    engine.backend->properties().target, {.baseline = engine.model->baseline});
+  const Compiled compiled = compile_forward(*engine.model, shape, switches, engine.backend->properties().target);
   report_declined(log, compiled.declined);
   const Graph& graph = compiled.program->graph;
   for (const ValueId input : graph.values_of(ValueKind::kInput)) {
@@ -56,6 +55,8 @@ void forward(const Arguments& arguments) {
     if (graph.find(ValueKind::kInput, name) == kNoValue)
       log.info("{}: '{}' is not an input of this model and is not used", arguments.inputs, name);
 
+  require_forward_fit(compiled, *engine.model, shape, {.images = shape.batch}, switches, *engine.weights,
+                      *engine.backend);
   Session session(compiled.program, *engine.weights, *engine.backend);
   for (const ValueId input : graph.values_of(ValueKind::kInput)) {
     const std::string& name = graph.value(input).name;

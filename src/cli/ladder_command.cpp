@@ -51,7 +51,7 @@ struct Arguments {
   bool as_json = false;
 };
 
-/// A progress bar for each rung in turn.
+/// Progress over each rung in turn.
 class RungProgress {
  public:
   explicit RungProgress(bool quiet) : quiet_(quiet) {}
@@ -59,19 +59,21 @@ class RungProgress {
     if (progress.rung != rung_ || progress.round != round_) {
       rung_ = progress.rung;
       round_ = progress.round;
-      bar_.reset();
-      bar_ = std::make_unique<Progress>(
-          fmt::format("round {} [{}/{}] {}", round_ + 1, progress.rung_number, progress.rungs, rung_),
-          progress.steps_total, quiet_);
+      const std::string label =
+          fmt::format("round {} [{}/{}] {}", round_ + 1, progress.rung_number, progress.rungs, rung_);
+      if (shown_)
+        shown_->begin(label, progress.steps_total);
+      else
+        shown_.emplace(label, progress.steps_total, quiet_);
     }
-    bar_->set(progress.steps_done);
+    shown_->set(progress.steps_done);
   }
 
  private:
   bool quiet_;
   std::string rung_;
   std::int64_t round_ = -1;
-  std::unique_ptr<Progress> bar_;
+  std::optional<Progress> shown_;
 };
 
 void write_images(const fs::path& folder, const Rung& rung, const HostTensor& pixels) {
@@ -97,6 +99,7 @@ nlohmann::json describe_options(const Arguments& arguments, const Engine& engine
   return {{"model", engine.model->name},
           {"weights", engine.model->checkpoint.description()},
           {"device", name_of(target.device)},
+          {"GPU", gpu_of(*engine.backend).value_or(GpuIdentity{}).uuid},
           {"threads", target.threads},
           {"vector units", name_of(target.cpu_isa)},
           {"baseline", name_of(engine.model->baseline)},
@@ -118,8 +121,9 @@ nlohmann::json describe_options(const Arguments& arguments, const Engine& engine
 /// Runs each round in a process of its own, which is this program with the same options.
 class RoundProcesses {
  public:
-  RoundProcesses(const CLI::App& command, const Arguments& arguments, const LadderOptions& options)
-      : command_(command), arguments_(arguments), options_(options) {}
+  RoundProcesses(const CLI::App& command, const Arguments& arguments, const Device& device,
+                 const LadderOptions& options)
+      : command_(command), arguments_(arguments), device_(device), options_(options) {}
 
   void run(Ladder& ladder, std::int64_t round, std::span<const std::size_t> rungs) const {
     add_round(ladder, run_bench_process(command_line(round, rungs)), round);
@@ -127,11 +131,13 @@ class RoundProcesses {
 
  private:
   [[nodiscard]] std::vector<std::string> command_line(std::int64_t round, std::span<const std::size_t> rungs) const {
-    constexpr std::array<std::string_view, 14> kOwnOptions = {
-        "--opt",     "--auto-seconds", "--max-error", "--auto-refresh", "--rounds", "--max-rounds", "--processes",
-        "--quality", "--out",          "--json",      "--quiet",        "--round",  "--rungs",      "--help"};
+    constexpr std::array<std::string_view, 15> kOwnOptions = {
+        "--opt",        "--auto-seconds", "--max-error", "--auto-refresh", "--rounds",
+        "--max-rounds", "--processes",    "--quality",   "--out",          "--json",
+        "--quiet",      "--round",        "--rungs",     "--help",         "--device"};
     std::vector<std::string> line = {own_program(), "ladder", arguments_.model.model};
     for (std::string& option : given_options(command_, kOwnOptions)) line.push_back(std::move(option));
+    line.push_back("--device=" + device_argument(device_));
     line.push_back("--opt=" + options_.switches.to_string());
     line.push_back(fmt::format("--round={}", round));
     if (!rungs.empty()) line.push_back(fmt::format("--rungs={}", fmt::join(rungs, ",")));
@@ -143,6 +149,7 @@ class RoundProcesses {
 
   const CLI::App& command_;
   const Arguments& arguments_;
+  Device device_;
   const LadderOptions& options_;
 };
 
@@ -169,7 +176,7 @@ void climb_and_save(const Arguments& arguments, const CLI::App& command, const E
   };
   const int max_rounds = arguments.max_rounds > 0 ? arguments.max_rounds : 3 * options.rounds;
   if (arguments.processes > 0) {
-    const RoundProcesses processes(command, arguments, options);
+    const RoundProcesses processes(command, arguments, device_of(*engine.backend), options);
     Progress progress("rounds", max_rounds, arguments.model.quiet);
     climb(ladder, options.rounds, max_rounds,
           [&](Ladder& climbed, std::int64_t round, std::span<const std::size_t> rungs) {
@@ -309,7 +316,8 @@ void add_ladder_command(CLI::App& app) {
   command->add_flag("--json", arguments->as_json, "print the result file instead of the table");
   command->footer(
       "Example: headroom ladder models/fashion-flux --out out/demo\n"
-      "         headroom ladder flux-dev --random-weights 0 --device cuda --steps 8 --token-rows 32 --token-columns 32 "
+      "         headroom ladder flux-dev --random-weights 0 --device cuda:0 --steps 8 --token-rows 32 --token-columns "
+      "32 "
       "--ends\n"
       "A ladder with --out that was stopped or killed goes on where it was when it is run again.");
   command->callback([arguments, command] {

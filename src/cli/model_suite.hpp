@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/target.hpp"
+
 namespace headroom {
 
 /// One benchmark of the suite `models`.
@@ -16,7 +18,7 @@ struct ModelCase {
 
 /// The model that ships with the project, and FLUX-shaped ones of growing size with random weights, to see how time
 /// grows with the size; the large ones on a GPU only.
-[[nodiscard]] std::vector<ModelCase> list_model_cases(std::string_view device);
+[[nodiscard]] std::vector<ModelCase> list_model_cases(DeviceKind device);
 
 /// Those of them whose name matches the regular expression (POSIX, extended) somewhere; empty takes all. Throws a usage
 /// Error for one that is none or that takes nothing.

@@ -105,9 +105,7 @@ void print_plan(const Arguments& arguments) {
       choose_switches(asked, arguments.switches, engine, {.denoise = options, .forward = {}}, log).set;
   options.switches = switches;
   const DenoiseRequest request = make_request(*engine.model, options);
-  const Compiled compiled =
-      compile(build_flux_denoise(engine.model->config, request, engine.model->params()), switches,
-              engine.backend->properties().target, {.steps_applied = true, .baseline = engine.model->baseline});
+  const Compiled compiled = compile_denoise(*engine.model, request, switches, engine.backend->properties().target);
   report_declined(log, compiled.declined);
   if (arguments.as_json) {
     print_out("{}\n", dump_json(to_json(compiled), 2));

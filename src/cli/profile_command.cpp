@@ -1,5 +1,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/file.hpp"
 #include "base/json.hpp"
@@ -30,23 +31,23 @@ struct Arguments {
   bool as_json = false;
 };
 
-/// A progress bar for each phase in turn.
+/// Progress over each phase in turn.
 class PhaseProgress {
  public:
   explicit PhaseProgress(bool quiet) : quiet_(quiet) {}
   void show(std::string_view phase, std::int64_t done, std::int64_t total) {
-    if (phase != phase_) {
-      phase_ = phase;
-      bar_.reset();
-      bar_ = std::make_unique<Progress>(phase_, total, quiet_);
-    }
-    bar_->set(done);
+    if (!shown_)
+      shown_.emplace(std::string(phase), total, quiet_);
+    else if (phase != phase_)
+      shown_->begin(std::string(phase), total);
+    phase_ = phase;
+    shown_->set(done);
   }
 
  private:
   bool quiet_;
   std::string phase_;
-  std::unique_ptr<Progress> bar_;
+  std::optional<Progress> shown_;
 };
 
 ResultFile to_file(const Arguments& arguments, const SwitchSet& switches, const Engine& engine,

@@ -54,7 +54,8 @@ GeneratorOptions request_of(const Model& model, const SweepCell& cell) {
           .token_rows = cell.resolution / unit,
           .token_columns = cell.resolution / unit,
           .steps = cell.steps,
-          .switches = SwitchSet::parse(cell.switches)};
+          .switches = SwitchSet::parse(cell.switches),
+          .suggests_what_fits = false};
 }
 
 Subject work_of(const Model& model, const SweepCell& cell) {
@@ -65,15 +66,19 @@ Subject work_of(const Model& model, const SweepCell& cell) {
 }
 
 /// What a cell leaves that needs more memory than there is.
-ResultFile out_of_memory(const Model& model, const SweepCell& cell, const std::string& device) {
+ResultFile out_of_memory(const Model& model, const SweepCell& cell, DeviceKind device) {
   ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = {}, .results = {}};
   file.results.push_back(
       {.id = cell.switches,
        .name = cell.switches,
        .subject = work_of(model, cell),
        .source = {.name = "headroom", .version = file.machine.build ? file.machine.build->version : ""},
-       .configuration =
-           {.device = device, .asked = {}, .applied = {}, .declined = {}, .threads = {}, .baseline_dtype = {}},
+       .configuration = {.device = std::string(name_of(device)),
+                         .asked = {},
+                         .applied = {},
+                         .declined = {},
+                         .threads = {},
+                         .baseline_dtype = {}},
        .trials = {},
        .memory = {},
        .quality = {},
@@ -92,14 +97,14 @@ void measure_cell(const Arguments& arguments) {
     file = measure_generation(*engine.model, *engine.backend,
                               {.request = request_of(*engine.model, cells[0]), .min_trials = arguments.trials});
   } catch (const OutOfMemory&) {
-    file = out_of_memory(*engine.model, cells[0], arguments.model.device);
+    file = out_of_memory(*engine.model, cells[0], device_of(*engine.backend).kind);
   } catch (const std::bad_alloc&) {
-    file = out_of_memory(*engine.model, cells[0], arguments.model.device);
+    file = out_of_memory(*engine.model, cells[0], device_of(*engine.backend).kind);
   }
   print_out("{}\n", dump_json(to_json(file)));
 }
 
-std::vector<std::string> cell_command(const Arguments& arguments, const SweepCell& cell) {
+std::vector<std::string> cell_command(const Arguments& arguments, const Device& device, const SweepCell& cell) {
   const ModelArguments& model = arguments.model;
   std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe").string(),
                                       "sweep",
@@ -111,7 +116,7 @@ std::vector<std::string> cell_command(const Arguments& arguments, const SweepCel
                                       fmt::format("--steps={}", cell.steps),
                                       fmt::format("--batch={}", cell.batch),
                                       fmt::format("--trials={}", arguments.trials),
-                                      "--device=" + model.device,
+                                      "--device=" + device_argument(device),
                                       fmt::format("--threads={}", model.threads)};
   if (model.random_weights) command.push_back(fmt::format("--random-weights={}", *model.random_weights));
   if (!model.baseline.empty()) command.push_back("--baseline=" + model.baseline);
@@ -120,12 +125,12 @@ std::vector<std::string> cell_command(const Arguments& arguments, const SweepCel
 }
 
 /// In processes of their own, so that the memory of one cell is gone before the next, and that the system may end it.
-ResultFile run_cell(const Arguments& arguments, const Model& model, const SweepCell& cell) {
-  const std::vector<std::string> command = cell_command(arguments, cell);
+ResultFile run_cell(const Arguments& arguments, const Model& model, const Device& device, const SweepCell& cell) {
+  const std::vector<std::string> command = cell_command(arguments, device, cell);
   std::vector<ResultFile> files;
   for (int i = 0; i < arguments.processes; ++i) {
     const ProcessOutcome outcome = run_process(command);
-    if (outcome.signal == SIGKILL) return out_of_memory(model, cell, arguments.model.device);
+    if (outcome.signal == SIGKILL) return out_of_memory(model, cell, device.kind);
     files.push_back(read_bench_outcome(command, outcome));
     if (files.back().results.front().trials.empty()) return files.back();  // the next would not fit either
   }
@@ -133,9 +138,9 @@ ResultFile run_cell(const Arguments& arguments, const Model& model, const SweepC
 }
 
 /// What the ids of cells say besides the grid, so that cells run in other ways do not pass for the same.
-std::string setting_of(const ModelArguments& model) {
+std::string setting_of(const ModelArguments& model, const Device& device) {
   std::vector<std::string> said;
-  if (model.device != ModelArguments{}.device) said.push_back(model.device);
+  if (device != Device{}) said.push_back(device_argument(device));
   if (model.threads != 0) said.push_back(format_count(model.threads, "thread"));
   if (!model.baseline.empty()) said.push_back(model.baseline + " baseline");
   if (!model.cpu_isa.empty()) said.push_back(model.cpu_isa);
@@ -158,16 +163,18 @@ void run_sweep(const Arguments& arguments) {
   if (arguments.out.empty()) fail_usage("a sweep needs a file to keep its cells in: --out FILE");
   check_writable(arguments.out);
   if (!arguments.model.cpu_isa.empty()) limit_cpu_isa(*parse_cpu_isa(arguments.model.cpu_isa));
+  const Device device = find_device(arguments.model.device);
   const Model model = open_model(arguments.model.model, arguments.model.random_weights);
   const SweepTask task{.model = model.name,
                        .cells = list_cells(arguments.grid),
-                       .setting = setting_of(arguments.model),
+                       .setting = setting_of(arguments.model, device),
                        .trials = arguments.trials,
                        .processes = arguments.processes,
                        .machine = describe_machine(),
                        .force = arguments.force};
   check_cells(model, task);
   const Log log(arguments.model.quiet);
+  log.info("device: {}", name_of(device));
   constexpr std::int64_t kUnits = 1000;
   std::optional<Progress> progress;
   const auto show = [&](const SweepProgress& at) {
@@ -178,7 +185,7 @@ void run_sweep(const Arguments& arguments) {
   };
   const ResultFile file =
       sweep(arguments.out, task,
-            {.run = [&](const SweepCell& cell) { return run_cell(arguments, model, cell); },
+            {.run = [&](const SweepCell& cell) { return run_cell(arguments, model, device, cell); },
              .work =
                  [&](const SweepCell& cell) {
                    return CellWork{work_of(model, cell), request_of(model, cell).switches.names()};

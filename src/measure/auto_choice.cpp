@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "base/error.hpp"
+#include "base/out_of_memory.hpp"
 #include "measure/table.hpp"
 
 namespace headroom {
@@ -54,14 +54,17 @@ class Chooser {
   void try_adding(const SwitchInfo& info) {
     const SwitchSet with = set_.with(SwitchSet::parse(info.name));
     if (!is_to_be_tried(info, with)) return;
+    double error = 0;
     try {
       const std::vector<Declined> declined = bench_.build(with, set_);
       const auto own = std::ranges::find(declined, info.name, &Declined::switch_name);
       if (own != declined.end()) return note(info.name, false, "declined: " + own->reason);
-    } catch (const Error& error) {
-      return note(info.name, false, error.what());
+      error = bench_.error(with);
+    } catch (const OutOfMemory&) {
+      return note(info.name, false, "there is too little memory to hold it against the baseline");
+    } catch (const Error& wrong) {
+      return note(info.name, false, wrong.what());
     }
-    const double error = bench_.error(with);
     if (!(error <= limits_.max_error)) {  // a NaN is over the limit too
       note(info.name, false,
            fmt::format("its error is {}",
@@ -77,7 +80,11 @@ class Chooser {
   void try_leaving_out(const SwitchInfo& info) {
     const SwitchSet without = set_.without(info.name);
     if (!is_to_be_tried(info, set_)) return;
-    bench_.build(without, set_);
+    try {
+      bench_.build(without, set_);
+    } catch (const OutOfMemory&) {
+      return note(info.name, true, "without it there is too little memory");
+    }
     compare(info, without, set_);
     if (!trials_.back().kept) set_ = without;
   }

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/out_of_memory.hpp"
 
 namespace headroom {
 namespace {
@@ -21,6 +22,7 @@ class FakeBench : public AutoBench {
   std::vector<Declined> build(const SwitchSet& set, const SwitchSet&) override {
     built.push_back(set.to_string());
     if (refuses && refuses(set)) fail("cannot combine {}", set.to_string());
+    if (too_large && too_large(set)) throw OutOfMemory("it needs 3 GiB");
     std::vector<Declined> all;
     for (const auto& [name, reason] : declines)
       if (set.has(name)) all.push_back({name, reason});
@@ -43,6 +45,7 @@ class FakeBench : public AutoBench {
   std::map<std::string, double> errors = {{"bf16", 3e-3}};
   std::map<std::string, std::string> declines;
   std::function<bool(const SwitchSet&)> refuses;
+  std::function<bool(const SwitchSet&)> too_large;
   std::function<double(const SwitchSet&)> extra_factor;
   std::vector<std::string> built;
   double now_ms = 0;
@@ -71,6 +74,17 @@ const AutoTrial& trial_of(const AutoChoice& choice, std::string_view name) {
 }
 
 SwitchSet exact_switches() { return SwitchSet::parse("lossless"); }
+
+TEST(AutoChoice, TriesWhatFitsInMemory) {
+  FakeBench bench;
+  bench.too_large = [](const SwitchSet& set) { return !set.has("flash") || set.has("bf16"); };
+  const AutoChoice choice = choose(bench);
+  EXPECT_EQ(choice.switches.to_string(), exact_switches().to_string());
+  EXPECT_EQ(trial_of(choice, "flash").why, "without it there is too little memory");
+  EXPECT_TRUE(trial_of(choice, "flash").kept);
+  EXPECT_EQ(trial_of(choice, "bf16").why, "there is too little memory to hold it against the baseline");
+  EXPECT_FALSE(trial_of(choice, "bf16").kept);
+}
 
 TEST(AutoChoice, KeepsAllThatPays) {
   FakeBench bench;

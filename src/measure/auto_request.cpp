@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "measure/forward_inputs.hpp"
+#include "run/fit.hpp"
 
 namespace headroom {
 namespace {
@@ -52,9 +53,9 @@ class RequestBench::Subject {
       generator_ = std::make_unique<Generator>(model, backend, weights_, options);
       declined_ = generator_->compiled().declined;
     } else {
-      const Compiled compiled = compile(build_flux_forward(model.config, request.forward, model.params()), set,
-                                        backend.properties().target, {.baseline = model.baseline});
+      const Compiled compiled = compile_forward(model, request.forward, set, backend.properties().target);
       declined_ = compiled.declined;
+      require_forward_fit(compiled, model, request.forward, {.images = request.forward.batch}, set, weights_, backend);
       session_ = std::make_unique<Session>(compiled.program, weights_, backend);
       set_forward_inputs(*session_, model, grid_columns(request.forward.image_tokens));
     }
@@ -113,8 +114,8 @@ std::vector<Declined> RequestBench::build(const SwitchSet& set, const SwitchSet&
 }
 
 HostTensor RequestBench::forward_output(const SwitchSet& set, WeightStore& weights) const {
-  const Compiled compiled = compile(build_flux_forward(model_.config, request_.forward, model_.params()), set,
-                                    backend_.properties().target, {.baseline = model_.baseline});
+  const Compiled compiled = compile_forward(model_, request_.forward, set, backend_.properties().target);
+  require_forward_fit(compiled, model_, request_.forward, {.images = request_.forward.batch}, set, weights, backend_);
   Session session(compiled.program, weights, backend_);
   set_forward_inputs(session, model_, grid_columns(request_.forward.image_tokens));
   session.run();

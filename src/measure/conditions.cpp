@@ -9,8 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cstdlib>
 #include <fstream>
 #include <numeric>
 #include <string_view>
@@ -39,20 +37,6 @@ bool call(void* library, const char* name, Parameters... parameters) {
   return function != nullptr && function(parameters...) == kSuccess;
 }
 
-/// What CUDA takes for its first device: a number, a UUID, or nothing said.
-void* first_device(void* library) {
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  std::string first = visible == nullptr ? "0" : visible;
-  first.erase(std::min(first.find(','), first.size()));
-  void* device = nullptr;
-  unsigned index = 0;
-  const auto [end, error] = std::from_chars(first.data(), first.data() + first.size(), index);
-  const bool found = error == std::errc{} && end == first.data() + first.size()
-                         ? call(library, "nvmlDeviceGetHandleByIndex_v2", index, &device)
-                         : call(library, "nvmlDeviceGetHandleByUUID", first.c_str(), &device);
-  return found ? device : nullptr;
-}
-
 /// The CPUs that this process may run on.
 std::vector<int> allowed_cpu_numbers() {
   cpu_set_t set;
@@ -76,7 +60,7 @@ std::size_t count_positive(const std::vector<T>& column) {
 
 }  // namespace
 
-std::unique_ptr<Nvml> Nvml::open(const std::string& library) {
+std::unique_ptr<Nvml> Nvml::open(const std::string& pci_bus_id, const std::string& library) {
   std::unique_ptr<Nvml> nvml(new Nvml);
   nvml->library_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (nvml->library_ == nullptr) return nullptr;
@@ -84,8 +68,8 @@ std::unique_ptr<Nvml> Nvml::open(const std::string& library) {
     dlclose(std::exchange(nvml->library_, nullptr));
     return nullptr;
   }
-  nvml->device_ = first_device(nvml->library_);
-  return nvml->device_ == nullptr ? nullptr : std::move(nvml);
+  const bool found = call(nvml->library_, "nvmlDeviceGetHandleByPciBusId_v2", pci_bus_id.c_str(), &nvml->device_);
+  return found ? std::move(nvml) : nullptr;
 }
 
 Nvml::~Nvml() {
@@ -189,12 +173,12 @@ std::string find_disturbance(const Conditions& conditions, std::span<const doubl
   return {};
 }
 
-ConditionsProbe::ConditionsProbe(bool with_gpu, fs::path root) : root_(std::move(root)) {
+ConditionsProbe::ConditionsProbe(const std::string& pci_bus_id, fs::path root) : root_(std::move(root)) {
   for (const int cpu : allowed_cpu_numbers()) {
     const fs::path file = root_ / fmt::format("sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq", cpu);
     if (fs::exists(file)) frequency_files_.push_back(file);
   }
-  if (with_gpu) gpu_ = Nvml::open();
+  if (!pci_bus_id.empty()) gpu_ = Nvml::open(pci_bus_id);
   begin();
 }
 

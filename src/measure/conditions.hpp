@@ -22,9 +22,10 @@ struct GpuState {
 /// A GPU through NVIDIA's management library, which comes with the driver and is looked for when asked.
 class Nvml {
  public:
-  /// The first GPU that CUDA_VISIBLE_DEVICES names by number or UUID, or the first of the machine. Nothing where there
-  /// is no library of that name, no driver or no such GPU.
-  [[nodiscard]] static std::unique_ptr<Nvml> open(const std::string& library = "libnvidia-ml.so.1");
+  /// The GPU at a place of the PCI bus ("0000:41:00.0"): NVML's numbers are not CUDA's, which CUDA_VISIBLE_DEVICES and
+  /// CUDA_DEVICE_ORDER change. Nothing where there is no library of that name, no driver or no such GPU.
+  [[nodiscard]] static std::unique_ptr<Nvml> open(const std::string& pci_bus_id,
+                                                  const std::string& library = "libnvidia-ml.so.1");
   ~Nvml();
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
@@ -71,8 +72,9 @@ struct Conditions {
 /// Watches the machine from trial to trial.
 class ConditionsProbe {
  public:
-  /// `root` holds proc and sys; another folder than "/" is for tests.
-  explicit ConditionsProbe(bool with_gpu, std::filesystem::path root = "/");
+  /// Watches the GPU at `pci_bus_id` as well, where that is not empty. `root` holds proc and sys; another folder than
+  /// "/" is for tests.
+  explicit ConditionsProbe(const std::string& pci_bus_id, std::filesystem::path root = "/");
 
   /// Forgets what happened before the next trial.
   void begin();

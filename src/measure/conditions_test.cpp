@@ -32,7 +32,7 @@ class ConditionsTest : public testing::Test {
 TEST_F(ConditionsTest, ReadsStealAndFrequencyOfEveryTrial) {
   write_steal(100);
   write_khz("2500000");
-  ConditionsProbe probe(false, root_.path());
+  ConditionsProbe probe("", root_.path());
   write_steal(103);
   probe.add_trial();
   write_khz("1800000");
@@ -47,7 +47,7 @@ TEST_F(ConditionsTest, ReadsStealAndFrequencyOfEveryTrial) {
 TEST_F(ConditionsTest, AddsUpWhatThreadsWaitedForACpu) {
   root_.write("proc/self/task/10/schedstat", "900000000 2000000 77\n");  // nanoseconds: ran, waited
   root_.write("proc/self/task/11/schedstat", "100000000 1000000 12\n");
-  ConditionsProbe probe(false, root_.path());
+  ConditionsProbe probe("", root_.path());
   root_.write("proc/self/task/10/schedstat", "990000000 5000000 80\n");
   root_.write("proc/self/task/12/schedstat", "1000000 500000 1\n");
   probe.add_trial();
@@ -56,12 +56,12 @@ TEST_F(ConditionsTest, AddsUpWhatThreadsWaitedForACpu) {
 }
 
 TEST_F(ConditionsTest, LeavesOutWhatTheSystemDoesNotSay) {
-  ConditionsProbe nothing(false, root_.path());
+  ConditionsProbe nothing("", root_.path());
   nothing.add_trial();
   EXPECT_THAT(nothing.take().steal_ms, IsEmpty());
   // A column that is known for some trials only would not say which.
   write_steal(1);
-  ConditionsProbe probe(false, root_.path());
+  ConditionsProbe probe("", root_.path());
   probe.add_trial();
   fs::remove(root_.path() / "proc/stat");
   probe.add_trial();
@@ -72,14 +72,14 @@ TEST_F(ConditionsTest, LeavesOutWhatTheSystemDoesNotSay) {
 }
 
 TEST_F(ConditionsTest, IsAbsentWithoutTheLibrary) {
-  EXPECT_EQ(Nvml::open("libheadroom-no-such-library.so.1"), nullptr);
-  EXPECT_EQ(Nvml::open("libm.so.6"), nullptr);  // a library, but another one
+  EXPECT_EQ(Nvml::open("0000:01:00.0", "libheadroom-no-such-library.so.1"), nullptr);
+  EXPECT_EQ(Nvml::open("0000:01:00.0", "libm.so.6"), nullptr);  // a library, but another one
 }
 
-TEST_F(ConditionsTest, ReadsAGpuThroughItsLibrary) {
-  unsetenv("CUDA_VISIBLE_DEVICES");
+TEST_F(ConditionsTest, ReadsTheGpuAtItsPlaceThroughTheLibrary) {
+  setenv("CUDA_VISIBLE_DEVICES", "1", 1);  // CUDA's numbers, which say nothing here
   {
-    const std::unique_ptr<Nvml> nvml = Nvml::open(FAKE_NVML);
+    const std::unique_ptr<Nvml> nvml = Nvml::open("0000:01:00.0", FAKE_NVML);
     ASSERT_NE(nvml, nullptr);
     const GpuState state = nvml->state();
     EXPECT_EQ(state.clock_mhz, 1980);
@@ -87,10 +87,13 @@ TEST_F(ConditionsTest, ReadsAGpuThroughItsLibrary) {
     EXPECT_EQ(state.power_w, 612.5);
     EXPECT_EQ(state.throttle, 4);  // power cap; that it was idle as well is no throttling
   }
-  setenv("CUDA_VISIBLE_DEVICES", "GPU-1234,0", 1);
-  EXPECT_NE(Nvml::open(FAKE_NVML), nullptr);
-  setenv("CUDA_VISIBLE_DEVICES", "7", 1);
-  EXPECT_EQ(Nvml::open(FAKE_NVML), nullptr);
+  const std::unique_ptr<Nvml> other = Nvml::open("0000:41:00.0", FAKE_NVML);
+  ASSERT_NE(other, nullptr);
+  EXPECT_EQ(other->state().clock_mhz, 345);
+  EXPECT_EQ(other->state().memory_clock_mhz, 2619);
+  EXPECT_EQ(other->state().power_w, 71);
+  EXPECT_EQ(other->state().throttle, 0);
+  EXPECT_EQ(Nvml::open("0000:81:00.0", FAKE_NVML), nullptr);
   unsetenv("CUDA_VISIBLE_DEVICES");
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/device.hpp"
 #include "base/hash.hpp"
 #include "plan/step_memory.hpp"
 
@@ -20,11 +21,18 @@ std::string name_of_unit(ComputeUnit unit) {
   return "none";
 }
 
+std::optional<UsedGpu> describe_gpu(const Backend& backend) {
+  const std::optional<GpuIdentity> gpu = gpu_of(backend);
+  if (!gpu) return std::nullopt;
+  return UsedGpu{.name = gpu->name, .index = gpu->index, .uuid = gpu->uuid};
+}
+
 }  // namespace
 
 Configuration describe_configuration(const SwitchSet& asked, const Compiled& compiled, const Backend& backend) {
   const Target target = backend.properties().target;
   Configuration configuration{.device = std::string(name_of(target.device)),
+                              .gpu = describe_gpu(backend),
                               .asked = asked.names(),
                               .applied = compiled.applied,
                               .declined = {},
@@ -62,6 +70,7 @@ Result describe_kernel(const Backend& backend, const std::string& name, std::str
           .subject = {.kind = SubjectKind::kKernel, .name = std::move(op), .request = std::move(request)},
           .source = {},
           .configuration = {.device = std::string(name_of(target.device)),
+                            .gpu = describe_gpu(backend),
                             .asked = {},
                             .applied = {},
                             .declined = {},

@@ -18,7 +18,7 @@ namespace headroom {
 /// as well.
 [[nodiscard]] std::vector<std::string> origin_differences(const Machine& begun, const Machine& now);
 
-/// The same of how one benchmark ran: device, threads, the baseline's dtype.
+/// The same of how one benchmark ran: device, the kind of GPU where both tell it, threads, the baseline's dtype.
 [[nodiscard]] std::vector<std::string> configuration_differences(const Configuration& base,
                                                                  const Configuration& changed);
 

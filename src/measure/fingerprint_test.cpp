@@ -95,5 +95,16 @@ TEST(Fingerprint, ComparesHowABenchmarkRan) {
       ElementsAre("device: cpu against cuda", "threads: 2 against unknown", "baseline's dtype: f32 against bf16"));
 }
 
+TEST(Fingerprint, ComparesTheKindOfGpuInUse) {
+  Configuration base{.device = "cuda", .asked = {}, .applied = {}, .declined = {}, .threads = {}, .baseline_dtype = {}};
+  Configuration changed = base;
+  changed.gpu = {.name = "NVIDIA H200", .index = 0, .uuid = "GPU-1"};
+  EXPECT_THAT(configuration_differences(base, changed), IsEmpty()) << "an older file does not tell";
+  base.gpu = {.name = "NVIDIA H200", .index = 3, .uuid = "GPU-2"};
+  EXPECT_THAT(configuration_differences(base, changed), IsEmpty());
+  base.gpu->name = "NVIDIA L4";
+  EXPECT_THAT(configuration_differences(base, changed), ElementsAre("GPU in use: NVIDIA L4 against NVIDIA H200"));
+}
+
 }  // namespace
 }  // namespace headroom

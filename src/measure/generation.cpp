@@ -2,15 +2,14 @@
 
 #include <utility>
 
+#include "backends/device.hpp"
 #include "measure/describe.hpp"
 #include "measure/machine.hpp"
 
 namespace headroom {
 
 GenerationTimer::GenerationTimer(const Backend& backend, int warmup_steps, bool images_when_warm)
-    : warmup_steps_(warmup_steps),
-      images_when_warm_(images_when_warm),
-      probe_(backend.properties().target.device != DeviceKind::kCpu) {}
+    : warmup_steps_(warmup_steps), images_when_warm_(images_when_warm), probe_(pci_bus_id_of(backend)) {}
 
 HostTensor GenerationTimer::generate(Generator& generator, std::span<const ImageRequest> requests,
                                      const std::function<void()>& on_step) {

@@ -16,13 +16,19 @@ std::string describe_cpu(const Machine& machine) {
   return text + ", " + format_bytes(static_cast<std::uint64_t>(machine.memory_bytes));
 }
 
+/// The GPU in use and its driver, which all GPUs of a machine share; of a file that does not tell which it was, the
+/// first. Empty where there is none.
+std::string describe_used_gpu(const Machine& machine, const Configuration& configuration) {
+  if (configuration.device != "cuda" || (machine.gpus.empty() && !configuration.gpu)) return {};
+  const std::string& name = configuration.gpu ? configuration.gpu->name : machine.gpus.front().name;
+  const bool has_driver = !machine.gpus.empty() && machine.gpus.front().driver;
+  return has_driver ? fmt::format("{}, driver {}", name, *machine.gpus.front().driver) : name;
+}
+
 }  // namespace
 
 std::string describe_hardware(const Machine& machine, const Configuration& configuration) {
-  if (configuration.device == "cuda" && !machine.gpus.empty()) {
-    const GpuInfo& gpu = machine.gpus.front();
-    return gpu.driver ? fmt::format("{}, driver {}", gpu.name, *gpu.driver) : gpu.name;
-  }
+  if (const std::string gpu = describe_used_gpu(machine, configuration); !gpu.empty()) return gpu;
   std::string where = configuration.device == "cpu" ? describe_cpu(machine) : configuration.device;
   if (!configuration.threads) return where;
   return fmt::format("{}, {}", where, format_count(*configuration.threads, "thread"));

@@ -47,6 +47,12 @@ TEST(DescribeHardware, OfAGpuIsTheGpuAndItsDriver) {
   with_gpu.gpus = {{.name = "NVIDIA H200", .driver = "580.159"}};
   EXPECT_EQ(describe_hardware(with_gpu, configuration("cuda")), "NVIDIA H200, driver 580.159");
   EXPECT_EQ(describe_hardware(with_gpu, configuration("cpu")), describe_hardware(machine(), configuration("cpu")));
+  with_gpu.gpus.push_back({.name = "NVIDIA L4", .driver = "580.159"});
+  Configuration second = configuration("cuda");
+  second.gpu = {.name = "NVIDIA L4", .index = 1, .uuid = "GPU-1"};
+  EXPECT_EQ(describe_hardware(with_gpu, second), "NVIDIA L4, driver 580.159");
+  with_gpu.gpus.clear();  // a system that hides the driver's list
+  EXPECT_EQ(describe_hardware(with_gpu, second), "NVIDIA L4");
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ std::vector<std::size_t> rungs_of_round(const Ladder& ladder, std::int64_t round
   std::vector<std::size_t> rungs;
   for (std::size_t i = 1; i < ladder.rungs.size(); ++i) {
     const Rung& rung = ladder.rungs[i];
-    if (rung.result.same_as || has_visit(rung, round)) continue;
+    if (rung.result.same_as || is_out_of_memory(rung.result) || has_visit(rung, round)) continue;
     if (only_unsettled && judge_rung(baseline, visits_of(rung.result)).unsettled.empty()) continue;
     rungs.push_back(i);
   }
@@ -140,6 +140,10 @@ void settle(Ladder& ladder) {
   const std::vector<Visit> baseline = visits_of(ladder.rungs.front().result);
   for (Rung& rung : ladder.rungs) {
     if (rung.result.same_as) continue;
+    if (is_out_of_memory(rung.result)) {
+      verdicts[rung.name].unsettled = rung.result.unsettled.value_or("it does not fit in memory");
+      continue;
+    }
     RungVerdict verdict = &rung == &ladder.rungs.front() ? judge_baseline(baseline)
                                                          : judge_rung(baseline, visits_of(rung.result));
     if (!verdict.unsettled.empty()) rung.result.unsettled = verdict.unsettled;

@@ -101,11 +101,13 @@ struct LadderObserver {
   std::function<void()> on_visited = {};  ///< after each visit: the ladder may be saved
 };
 
-/// Runs rounds here, as process `process` of those that measure the ladder: one rung after the other, each with buffers of
-/// its own; weights that a rung shares with the one before are not loaded again. Images of all rungs come from the same
-/// seeds; their PSNR is against the baseline's. With random weights no quality is reported. A rung all of whose own
-/// switches decline is not measured: it is the one whose switches are applied in it. `model`, `backend` and what
-/// `observer` refers to must outlive the run. Throws a usage Error for quality that cannot be judged.
+/// Runs rounds here, as process `process` of those that measure the ladder: one rung after the other, each with buffers
+/// of its own; weights that a rung shares with the one before are not loaded again. Images of all rungs come from the
+/// same seeds; their PSNR is against the baseline's. With random weights no quality is reported. A rung all of whose
+/// own switches decline is not measured: it is the one whose switches are applied in it. Nor is one that does not fit
+/// in memory, which gets kOutOfMemoryTag and the reason, unless it is the baseline, whose OutOfMemory passes through.
+/// `model`, `backend` and what `observer` refers to must outlive the run. Throws a usage Error for quality that cannot
+/// be judged.
 [[nodiscard]] RoundRun run_rounds_here(const Model& model, Backend& backend, const LadderOptions& options,
                                        std::int64_t process, const LadderObserver& observer = {});
 

@@ -30,7 +30,7 @@ std::string label_of(const Rung& rung) {
   return fmt::format("{} ({} declined)", fmt::join(configuration.applied, "+"), fmt::join(declined, ", "));
 }
 
-bool is_unsettled(const Rung& rung) { return rung.result.unsettled.has_value(); }
+bool is_unsettled(const Rung& rung) { return rung.result.unsettled.has_value() && !is_out_of_memory(rung.result); }
 
 std::string factor_text(const Factor& factor) {
   return factor.interval ? fmt::format("{} {}", format_factor(factor.value), format_interval(*factor.interval))
@@ -58,8 +58,10 @@ std::size_t rounds_of(const Rung& rung, std::string_view series) {
 
 /// What the reader of the table should know besides.
 std::string remarks(const Ladder& ladder) {
-  std::string text, same, left_out;
+  std::string text, same, left_out, too_large;
   for (const Rung& rung : ladder.rungs) {
+    if (is_out_of_memory(rung.result))
+      too_large += fmt::format("  {}: {}\n", rung.name, rung.result.unsettled.value_or("it does not fit"));
     if (rung.result.same_as) {
       same += fmt::format("  {} is {}\n", rung.name, *rung.result.same_as);
       continue;
@@ -70,6 +72,7 @@ std::string remarks(const Ladder& ladder) {
   }
   if (!text.empty()) text = "\nunsettled, so that nothing is claimed of it:\n" + text;
   if (!left_out.empty()) text += "\nvisits that were disturbed, measured again and left out:\n" + left_out;
+  if (!too_large.empty()) text += "\nnot measured, because there is too little memory:\n" + too_large;
   if (!same.empty()) text += "\nnot measured, because what it adds declined; the figures are the other rung's:\n" + same;
   return text;
 }
@@ -83,6 +86,25 @@ std::string synergy(const Ladder& ladder) {
   return fmt::format("\nsynergy: all together {}, product of each alone {}\n",
                      ladder.combined ? factor_text(*ladder.combined) : unknown,
                      ladder.product_of_singles ? factor_text(*ladder.product_of_singles) : unknown);
+}
+
+/// A row of the table of a rung that was measured.
+std::vector<std::string> cells_of(const Ladder& ladder, const Rung& rung, bool judged) {
+  const Summary& step = series_of(rung.result, "step").statistics;
+  std::vector<std::string> cells = {label_of(rung) + (is_unsettled(rung) ? " ?" : ""),
+                                    format_ms(step.median),
+                                    step.median_interval ? format_interval_ms(*step.median_interval) : "-",
+                                    format_ms(rung.image_ms),
+                                    rung.image_interval_ms ? format_interval_ms(*rung.image_interval_ms) : "-",
+                                    on_before_cell(ladder, rung)};
+  for (std::string& cell : on_baseline_cells(ladder, rung)) cells.push_back(std::move(cell));
+  cells.push_back(format_bytes(static_cast<std::uint64_t>(rung.result.memory->peak_bytes.value_or(0))));
+  cells.push_back(quality_cell(rung, "psnr_db", [](double db) { return fmt::format("{:.1f} dB", db); }));
+  if (judged) {
+    cells.push_back(quality_cell(rung, "accuracy", [](double value) { return fmt::format("{:.1f}%", 100 * value); }));
+    cells.push_back(quality_cell(rung, "frechet_distance", [](double value) { return format_significant(value); }));
+  }
+  return cells;
 }
 
 }  // namespace
@@ -101,20 +123,10 @@ std::string to_table(const Ladder& ladder) {
   for (std::size_t i = 0; i < ladder.rungs.size(); ++i) {
     const Rung& rung = ladder.rungs[i];
     if (i == 1 || (rung.cumulative && !ladder.rungs[i - 1].cumulative)) table.add_rule();
-    const Summary& step = series_of(rung.result, "step").statistics;
-    std::vector<std::string> cells = {label_of(rung) + (is_unsettled(rung) ? " ?" : ""),
-                                      format_ms(step.median),
-                                      step.median_interval ? format_interval_ms(*step.median_interval) : "-",
-                                      format_ms(rung.image_ms),
-                                      rung.image_interval_ms ? format_interval_ms(*rung.image_interval_ms) : "-",
-                                      on_before_cell(ladder, rung)};
-    for (std::string& cell : on_baseline_cells(ladder, rung)) cells.push_back(std::move(cell));
-    cells.push_back(format_bytes(static_cast<std::uint64_t>(rung.result.memory->peak_bytes.value_or(0))));
-    cells.push_back(quality_cell(rung, "psnr_db", [](double db) { return fmt::format("{:.1f} dB", db); }));
-    if (judged) {
-      cells.push_back(quality_cell(rung, "accuracy", [](double value) { return fmt::format("{:.1f}%", 100 * value); }));
-      cells.push_back(quality_cell(rung, "frechet_distance", [](double value) { return format_significant(value); }));
-    }
+    std::vector<std::string> cells = is_out_of_memory(rung.result)
+                                         ? std::vector<std::string>{rung.name, "out of memory"}
+                                         : cells_of(ladder, rung, judged);
+    cells.resize(judged ? 12 : 10, "-");
     table.add_row(std::move(cells));
   }
   std::string text = table.render() + remarks(ladder);

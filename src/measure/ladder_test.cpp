@@ -9,9 +9,11 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "base/out_of_memory.hpp"
 #include "base/test_util.hpp"
 #include "measure/machine.hpp"
 #include "measure/unfinished_ladder.hpp"
+#include "run/test_util.hpp"
 
 namespace headroom {
 namespace {
@@ -41,6 +43,7 @@ class MadeUpMachine {
   std::map<std::string, double> step_ms = {{"baseline", 100}};        // by rung; 50 where it says nothing
   std::map<std::int64_t, double> slower = {};                         // by the number of the visit
   std::string declines;                                               // this switch
+  std::string does_not_fit = {};                                      // this rung
   std::vector<std::string> order;                                     // of what was visited
   bool tells_waiting = true;  // of threads in visits that are slower
   std::int64_t process = 0;
@@ -74,6 +77,12 @@ class MadeUpMachine {
     const auto number = std::ssize(order);
     order.push_back(rung.name);
     if (rung.result.same_as) return;
+    if (rung.name == does_not_fit) {
+      rung.result.memory.reset();
+      rung.result.tags.emplace_back(kOutOfMemoryTag);
+      rung.result.unsettled = "it needs 3 GiB";
+      return;
+    }
     const double factor = slower.contains(number) ? slower.at(number) : 1;
     const double ms = (step_ms.contains(rung.name) ? step_ms.at(rung.name) : 50) * factor;
     Trials trials;
@@ -253,6 +262,54 @@ TEST(UnfinishedLadder, RefusesAnotherLadder) {
               }),
               AllOf(HasSubstr("unfinished.json holds another ladder"), HasSubstr("remove it"),
                     HasSubstr("steps: 6 against 8"), Not(HasSubstr("seed"))));
+}
+
+TEST(Climb, GoesOnWhereARungDoesNotFit) {
+  MadeUpMachine machine("arena,fuse,hoist");
+  machine.does_not_fit = "arena+fuse";
+  machine.climb();
+  EXPECT_EQ(std::ranges::count(machine.order, "arena+fuse"), 1) << "it will not fit in the next round either";
+  const Rung& rung = rung_of(machine.ladder, "arena+fuse");
+  EXPECT_TRUE(is_out_of_memory(rung.result));
+  EXPECT_EQ(rung.on_baseline.rounds, 0);
+  const Rung& above = rung_of(machine.ladder, "arena+fuse+hoist");
+  EXPECT_NEAR(above.on_baseline.value, 2, 0.01);
+  EXPECT_EQ(above.on_before.rounds, 0) << "there is nothing before it";
+  ASSERT_TRUE(machine.ladder.synergy) << "all together and each alone are there";
+
+  const std::string table = to_table(machine.ladder);
+  EXPECT_THAT(table, HasSubstr("arena+fuse        out of memory"));
+  EXPECT_THAT(table, HasSubstr("not measured, because there is too little memory:\n  arena+fuse: it needs 3 GiB\n"));
+  EXPECT_THAT(table, Not(HasSubstr("nothing is claimed")));
+  const ResultFile file = to_results(machine.ladder);
+  const ResultFile back = results_from_json(to_json(file), "test");
+  EXPECT_EQ(back.results, file.results);
+
+  MadeUpMachine last("arena,fuse");
+  last.does_not_fit = "arena+fuse";
+  last.climb();
+  EXPECT_FALSE(last.ladder.combined) << "all together were not measured";
+  EXPECT_FALSE(last.ladder.synergy);
+}
+
+TEST(RunRoundsHere, RecordsARungThatDoesNotFit) {
+  LimitedBackend backend(std::size_t{1} << 40);
+  const Model model = open_model(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  LadderOptions options;
+  options.request.images = 1;
+  options.request.token_rows = options.request.token_columns = 2;
+  options.request.steps = 2;
+  options.min_trials = 4;
+  Ladder ladder = make_ladder(SwitchSet::parse("hoist"));
+  const RoundRun run =
+      run_rounds_here(model, backend, options, 0, {.on_visited = [&] { backend.set_limit(std::size_t{1} << 20); }});
+  EXPECT_THROW(run(ladder, 0, std::vector<std::size_t>{1}), OutOfMemory) << "the baseline that comes after it";
+  const Result& result = ladder.rungs[1].result;
+  EXPECT_TRUE(is_out_of_memory(result));
+  EXPECT_EQ(result.id, "hoist");
+  EXPECT_THAT(result.configuration.applied, ElementsAre("hoist"));
+  EXPECT_THAT(result.unsettled.value_or(""),
+              AllOf(HasSubstr("fashion-flux does not fit"), Not(HasSubstr("would fit"))));
 }
 
 TEST(RunRoundsHere, TellsHowManyStepsAVisitTakesAndWhatDeclines) {

@@ -7,6 +7,7 @@
 
 #include "base/divide_up.hpp"
 #include "base/error.hpp"
+#include "base/out_of_memory.hpp"
 #include "measure/describe.hpp"
 #include "measure/generation.hpp"
 #include "measure/judge.hpp"
@@ -68,15 +69,25 @@ class Visitor {
     GeneratorOptions request = options_.request;
     request.switches = rung.switches;
     request.drops_other_weights = true;
+    request.suggests_what_fits = i == 0;
+    const bool is_first = rung.result.id.empty();
+    try {
+      measure(ladder, i, round, request);
+    } catch (const OutOfMemory& error) {
+      if (i == 0 || !is_first) throw;  // nothing to hold the others against, or it did fit before
+      leave_out_of_memory(rung, request, error.what());
+    }
+    if (observer_.on_visited) observer_.on_visited();
+  }
+
+  void measure(Ladder& ladder, std::size_t i, std::int64_t round, const GeneratorOptions& request) {
+    Rung& rung = ladder.rungs[i];
     Generator generator(model_, backend_, weights_, request);
     backend_.release_unused();  // what the rung before and loading took, so that this one's memory is told alone
 
     const bool is_first = rung.result.id.empty();
-    if (is_first) describe(rung, generator);
-    if (is_first && becomes_another(rung, ladder)) {
-      if (observer_.on_visited) observer_.on_visited();
-      return;
-    }
+    if (is_first) describe(rung, generator.request(), generator.compiled(), generator.guidance_scale());
+    if (is_first && becomes_another(rung, ladder)) return;
     const std::int64_t steps = generator.request().steps;
     const std::int64_t wanted = std::max<std::int64_t>(steps, options_.warmup_steps + options_.min_trials);
     progress_.steps_total = divide_up(wanted, steps) * steps + (is_first ? quality_steps(generator) : 0);
@@ -92,7 +103,16 @@ class Visitor {
       baseline_pixels_ = pixels;  // the ladder goes on in another process
     }
     add(rung, times, round);
-    if (observer_.on_visited) observer_.on_visited();
+  }
+
+  /// In place of what was measured, had it fitted.
+  void leave_out_of_memory(Rung& rung, const GeneratorOptions& request, const std::string& reason) const {
+    rung.result = {};
+    const DenoiseRequest denoise = make_request(model_, request);
+    const double guidance = request.guidance_scale != 0 ? request.guidance_scale : model_.guidance_scale;
+    describe(rung, denoise, compile_denoise(model_, denoise, rung.switches, backend_.properties().target), guidance);
+    rung.result.tags.emplace_back(kOutOfMemoryTag);
+    rung.result.unsettled = reason;
   }
 
   void add(Rung& rung, const GenerationTimes& times, std::int64_t round) const {
@@ -159,14 +179,14 @@ class Visitor {
     return format;
   }
 
-  void describe(Rung& rung, const Generator& generator) const {
+  void describe(Rung& rung, const DenoiseRequest& request, const Compiled& compiled, double guidance_scale) const {
     rung.result.id = rung.name;
     rung.result.name = rung.name;
     const std::int64_t steps = options_.request.steps != 0 ? options_.request.steps : model_.default_steps;
-    rung.result.subject = describe_denoise(model_, generator.request(), steps, generator.guidance_scale());
+    rung.result.subject = describe_denoise(model_, request, steps, guidance_scale);
     const BuildInfo build = describe_machine().build.value_or(BuildInfo{});
     rung.result.source = {.name = "headroom", .version = build.version};
-    rung.result.configuration = describe_configuration(rung.switches, generator.compiled(), backend_);
+    rung.result.configuration = describe_configuration(rung.switches, compiled, backend_);
     if (model_.checkpoint.is_random()) rung.result.tags.emplace_back("random_weights");
   }
 

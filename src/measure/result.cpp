@@ -84,6 +84,10 @@ QualityRecord psnr_record(std::string against, std::optional<double> psnr_db) {
   return record;
 }
 
+bool is_out_of_memory(const Result& result) {
+  return result.trials.empty() && std::ranges::find(result.tags, kOutOfMemoryTag) != result.tags.end();
+}
+
 const TrialSeries& series_of(const Result& result, std::string_view what) {
   const auto found = std::ranges::find(result.trials, what, &TrialSeries::what);
   if (found != result.trials.end()) return *found;

@@ -44,6 +44,14 @@ struct Source {
   friend bool operator==(const Source&, const Source&) = default;
 };
 
+/// Which GPU something ran on.
+struct UsedGpu {
+  std::string name;        ///< as the vendor writes it: "NVIDIA H200"
+  std::int64_t index = 0;  ///< as CUDA numbers those that the process may use
+  std::string uuid;        ///< "GPU-8f3c2a10-..."
+  friend bool operator==(const UsedGpu&, const UsedGpu&) = default;
+};
+
 struct DeclinedSwitch {
   std::string name;
   std::string reason;
@@ -61,7 +69,8 @@ struct KeptNodes {
 /// How it was run. Every switch asked for is either applied or declined; what the preset `auto`, if asked for, chose is
 /// among those applied.
 struct Configuration {
-  std::string device;  ///< "cpu", "cuda"
+  std::string device;               ///< "cpu", "cuda"
+  std::optional<UsedGpu> gpu = {};  ///< where the device is one, and the program tells
   std::vector<std::string> asked;
   std::vector<std::string> applied;
   std::vector<DeclinedSwitch> declined;
@@ -171,7 +180,8 @@ struct Result {
   std::vector<std::string> tags;              ///< what a reader must know: "forced" (a step cache on random weights)
   std::optional<std::string> plan;            ///< id in ResultFile::plans
   std::optional<ProfileRecord> profile = {};  ///< of that plan
-  /// Of a ladder's rung: why its times and factors are no facts; absent where they are, as far as was seen.
+  /// Of a ladder's rung: why its times and factors are no facts, or why it has none; absent where they are, as far as
+  /// was seen.
   std::optional<std::string> unsettled = {};
   /// Of a ladder's rung all of whose own switches declined: the id of the rung that it is, whose figures it has.
   std::optional<std::string> same_as = {};
@@ -179,6 +189,10 @@ struct Result {
 };
 /// The series of that name; throws Error naming the result and the series it has where there is none.
 [[nodiscard]] const TrialSeries& series_of(const Result& result, std::string_view what);
+
+/// Tag of a result without trials, because what it asks for needs more memory than there is.
+inline constexpr std::string_view kOutOfMemoryTag = "out_of_memory";
+[[nodiscard]] bool is_out_of_memory(const Result& result);
 
 struct ResultFile {
   std::string created;  ///< utc_now() at writing

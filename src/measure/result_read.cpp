@@ -82,7 +82,7 @@ TrialSeries read_series(const json& object, const std::string& place) {
 }
 
 Configuration read_configuration(const json& object, const std::string& place) {
-  check_members(object, {"device", "asked", "applied", "declined", "kept", "threads", "baseline_dtype"}, place);
+  check_members(object, {"device", "gpu", "asked", "applied", "declined", "kept", "threads", "baseline_dtype"}, place);
   Configuration configuration{.device = get_text(object, "device", place),
                               .asked = get_texts(object, "asked", place),
                               .applied = get_texts(object, "applied", place),
@@ -90,6 +90,14 @@ Configuration read_configuration(const json& object, const std::string& place) {
                               .kept = {},
                               .threads = find_whole(object, "threads", place, 1),
                               .baseline_dtype = find_text(object, "baseline_dtype", place)};
+  if (object.contains("gpu")) {
+    const json& gpu = get_object(object, "gpu", place);
+    const std::string context = "gpu of " + place;
+    check_members(gpu, {"name", "index", "uuid"}, context);
+    configuration.gpu = {.name = get_text(gpu, "name", context),
+                         .index = get_whole(gpu, "index", context),
+                         .uuid = get_text(gpu, "uuid", context)};
+  }
   for (const json& declined : get_array(object, "declined", place)) {
     check_members(declined, {"switch", "reason"}, place);
     configuration.declined.push_back({get_text(declined, "switch", place), get_text(declined, "reason", place)});

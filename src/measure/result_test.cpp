@@ -95,7 +95,8 @@ ResultFile sample_file() {
   full.name = "fast \u2192 \"bf16\"";
   full.subject = {SubjectKind::kModel, "dit", {{"width", 32}, {"height", 32}, {"guidance", 3.5}, {"sampler", "euler"}}};
   full.source.version = "0.1.0";
-  full.configuration = {.device = "cpu",
+  full.configuration = {.device = "cuda",
+                        .gpu = UsedGpu{.name = "NVIDIA H200", .index = 1, .uuid = "GPU-1234"},
                         .asked = {"arena", "bf16"},
                         .applied = {"arena"},
                         .declined = {{"bf16", "the CPU has no bf16 units"}},

@@ -76,6 +76,8 @@ json configuration_json(const Configuration& configuration) {
   for (const KeptNodes& kept : configuration.kept) {
     object["kept"].push_back({{"switch", kept.switch_name}, {"reason", kept.reason}, {"nodes", kept.nodes}});
   }
+  if (const std::optional<UsedGpu>& gpu = configuration.gpu)
+    object["gpu"] = {{"name", gpu->name}, {"index", gpu->index}, {"uuid", gpu->uuid}};
   set_if(object, "threads", configuration.threads);
   set_if(object, "baseline_dtype", configuration.baseline_dtype);
   return object;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/device.hpp"
 #include "base/random.hpp"
 
 namespace headroom {
@@ -33,7 +34,7 @@ Protocol short_protocol(const Backend& backend, double max_seconds) {
           .trials = 20,
           .max_seconds = max_seconds,
           .min_trial_ms = 1,
-          .on_gpu = !is_cpu(backend)};
+          .gpu_pci_bus_id = pci_bus_id_of(backend)};
 }
 
 Trials time_submissions(Backend& backend, Stream& stream, const std::function<void()>& submit,

@@ -43,10 +43,6 @@ bool is_of_switches(const Result& cell, const std::vector<std::string>& switches
          });
 }
 
-bool is_out_of_memory(const Result& result) {
-  return result.trials.empty() && std::ranges::find(result.tags, kOutOfMemoryTag) != result.tags.end();
-}
-
 /// Why a cell that is there must be measured again; nothing where it is kept.
 std::string why_again(const Result& cell, const SweepTask& task) {
   if (is_out_of_memory(cell)) return {};

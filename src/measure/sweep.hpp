@@ -12,8 +12,6 @@
 
 namespace headroom {
 
-/// Tag of a cell that needed more memory than there is; its result has no trials.
-inline constexpr std::string_view kOutOfMemoryTag = "out_of_memory";
 /// Tag of a cell that was measured on another machine, or at another revision, than its file names.
 inline constexpr std::string_view kOtherMachineTag = "other_machine";
 

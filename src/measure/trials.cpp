@@ -88,7 +88,7 @@ Trials measure(const std::function<double(std::int64_t calls)>& timed, const Pro
   result.warmup_stable = is_settled(warmup_ms);
   Target target(protocol);
   result.wall_ms.reserve(static_cast<std::size_t>(target.limit()));
-  ConditionsProbe probe(protocol.on_gpu);
+  ConditionsProbe probe(protocol.gpu_pci_bus_id);
   const std::int64_t calls = calls_of_a_trial(protocol.min_trial_ms, warmup_ms);
   while (!(result.complete = target.is_reached(result.wall_ms))) {
     const std::int64_t made = std::ssize(result.wall_ms);

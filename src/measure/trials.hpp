@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "measure/conditions.hpp"
@@ -19,7 +20,7 @@ struct Protocol {
   /// After `trials`, more are made until is_precise() holds for this share, or there are max_trials. 0 makes no more.
   double precision = 0;
   int max_trials = 10'000;
-  bool on_gpu = false;  ///< the GPU's clocks, power and throttling are noted for every trial as well
+  std::string gpu_pci_bus_id = {};  ///< of a GPU whose clocks, power and throttling are noted for every trial as well
 };
 
 /// Raw times of one thing done again and again in one process. The caller may fill it from times taken elsewhere: the

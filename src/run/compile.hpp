@@ -9,6 +9,8 @@
 #include "ir/graph.hpp"
 #include "passes/pass.hpp"
 #include "plan/program.hpp"
+#include "run/denoise.hpp"
+#include "run/model.hpp"
 
 namespace headroom {
 
@@ -36,5 +38,12 @@ struct CompileOptions {
 /// Optimizes and plans a graph in f32 under the switches.
 [[nodiscard]] Compiled compile(Graph graph, const SwitchSet& switches, const Target& target,
                                const CompileOptions& options = {});
+
+/// The same of one forward pass of a model, in its baseline.
+[[nodiscard]] Compiled compile_forward(const Model& model, const FluxShape& shape, const SwitchSet& switches,
+                                       const Target& target);
+/// And of a whole denoise request.
+[[nodiscard]] Compiled compile_denoise(const Model& model, const DenoiseRequest& request, const SwitchSet& switches,
+                                       const Target& target);
 
 }  // namespace headroom

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "run/fit.hpp"
 
 namespace headroom {
 namespace {
@@ -76,11 +77,28 @@ Generator::Generator(const Model& model, Backend& backend, WeightStore& weights,
     : model_(model),
       request_(make_request(model, options)),
       guidance_scale_(options.guidance_scale != 0 ? options.guidance_scale : model.guidance_scale),
-      compiled_(compile(build_flux_denoise(model.config, request_, model.params()), options.switches,
-                        backend.properties().target, {.steps_applied = true, .baseline = model.baseline})) {
+      compiled_(compile_denoise(model, request_, options.switches, backend.properties().target)) {
   if (options.drops_other_weights) weights.keep_only(*compiled_.program);
+  require_memory(backend, weights, options);
   session_ = std::make_unique<Session>(compiled_.program, weights, backend);
   set_constant_inputs();
+}
+
+void Generator::require_memory(Backend& backend, const WeightStore& weights, const GeneratorOptions& options) const {
+  const auto compile_other = [&](const SwitchSet& switches, const RequestSize& size) {
+    DenoiseRequest smaller = request_;
+    smaller.images = size.images;
+    smaller.token_rows = size.token_rows;
+    smaller.token_columns = size.token_columns;
+    return compile_denoise(model_, smaller, switches, backend.properties().target);
+  };
+  const FittedRequest request{
+      .model = model_.name,
+      .switches = options.switches,
+      .size = {.images = request_.images, .token_rows = request_.token_rows, .token_columns = request_.token_columns},
+      .compile = compile_other,
+      .suggests = options.suggests_what_fits};
+  require_fit(*compiled_.program, request, weights, backend);
 }
 
 void Generator::set_constant_inputs() {

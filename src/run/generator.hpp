@@ -26,6 +26,7 @@ struct GeneratorOptions {
   double guidance_scale = 0;     ///< 0: the model's own
   SwitchSet switches;
   bool drops_other_weights = false;  ///< frees what the store holds and this request does not use, before it loads
+  bool suggests_what_fits = true;    ///< in the error where it does not fit, which takes time
 };
 
 /// One image to make: a label of the prompt table (or, where the model has none, the number of a random prompt), and
@@ -44,7 +45,7 @@ struct ImageRequest {
 class Generator {
  public:
   /// Compiles the denoise loop and loads its weights. All three must outlive the generator. Throws a usage Error for
-  /// sizes that make no sense.
+  /// sizes that make no sense, and OutOfMemory, before anything is loaded, for what does not fit: see require_fit().
   Generator(const Model& model, Backend& backend, WeightStore& weights, const GeneratorOptions& options);
 
   /// Latents [images, image_tokens, channels] f32 of exactly options.images requests.
@@ -57,6 +58,7 @@ class Generator {
   [[nodiscard]] double guidance_scale() const noexcept { return guidance_scale_; }
 
  private:
+  void require_memory(Backend& backend, const WeightStore& weights, const GeneratorOptions& options) const;
   void set_constant_inputs();
   void set_prompts(std::span<const ImageRequest> requests);
   [[nodiscard]] HostTensor prompt_rows(const HostTensor* table, const Shape& row,

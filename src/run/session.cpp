@@ -13,10 +13,6 @@
 namespace headroom {
 namespace {
 
-bool is_activation(const Storage& storage) {
-  return storage.kind == StorageKind::kArena || storage.kind == StorageKind::kScratch;
-}
-
 MemoryCategory category_of(StorageKind kind) {
   return kind == StorageKind::kState ? MemoryCategory::kState : MemoryCategory::kInputs;
 }
@@ -32,25 +28,6 @@ LaunchArguments arguments_of(const Step& step, Stream& stream, std::vector<const
           .inputs = std::span(inputs).first(step.input_places.size()),
           .outputs = std::span(outputs).first(step.output_places.size()),
           .scratch = scratch};
-}
-
-/// The outermost loop or `if` that a storage which is last needed at `last` outlives the beginning of, or of the branch
-/// that `last` is in: it is given back when that is over, whichever way it went. Null where there is none.
-const Segment* find_crossed(const Segment& segment, int first, int last) {
-  for (const Segment& child : segment.children) {
-    if (last < child.first || last >= child.last) continue;
-    if (first < child.first && segment.kind == SegmentKind::kIf) return &segment;
-    if (first < child.first && child.kind == SegmentKind::kLoop) return &child;
-    return find_crossed(child, first, last);
-  }
-  return nullptr;
-}
-
-/// Whether one straight run of steps holds both `first` and `last`.
-bool lies_in_straight_run(const Segment& segment, int first, int last) {
-  if (segment.children.empty()) return segment.first <= first && last < segment.last;
-  return std::ranges::any_of(segment.children,
-                             [&](const Segment& child) { return lies_in_straight_run(child, first, last); });
 }
 
 }  // namespace
@@ -81,7 +58,7 @@ Session::Session(std::shared_ptr<const Program> program, Backend& backend, std::
     launcher.outputs.resize(most_outputs);
   }
   allocate_fixed();
-  if (!program_->has_arena) plan_buffers();
+  if (!program_->has_arena) schedule_ = schedule_buffers(*program_);
   if (program_->lanes > 1) make_lanes();
 }
 
@@ -110,36 +87,6 @@ void Session::make_lanes() {
     for (const int before : step.waits)
       if (std::unique_ptr<Event>& event = done_[static_cast<std::size_t>(before)]; !event)
         event = backend_.make_event();
-}
-
-/// A buffer is taken before the first step that touches it and given back after the last; one that lives across the
-/// edge of a loop or branch is given back when that is over, and one that holds an output is kept for the reader.
-/// Straight runs are recorded one by one, some before others have run, so what one of them leaves for another keeps its
-/// address.
-void Session::plan_buffers() {
-  schedule_.take_before.resize(program_->steps.size());
-  schedule_.give_after.resize(program_->steps.size());
-  for (std::size_t i = 0; i < program_->steps.size(); ++i) {
-    const auto touch = [&](int storage) {
-      if (storage >= 0 && is_activation(program_->storages[static_cast<std::size_t>(storage)]))
-        schedule_.take_before[i].push_back(storage);
-    };
-    for (const Place& place : program_->steps[i].input_places) touch(place.storage);
-    for (const Place& place : program_->steps[i].output_places) touch(place.storage);
-    touch(program_->steps[i].scratch);
-  }
-  std::vector<bool> is_output(bases_.size(), false);
-  for (const Place& output : program_->outputs) is_output[static_cast<std::size_t>(output.storage)] = true;
-
-  for (std::size_t s = 0; s < bases_.size(); ++s) {
-    const Storage& storage = program_->storages[s];
-    if (!is_activation(storage) || is_output[s]) continue;
-    if (program_->has_graph && !lies_in_straight_run(program_->root, storage.first, storage.last)) continue;
-    if (const Segment* const crossed = find_crossed(program_->root, storage.first, storage.last))
-      give_after_segment_[crossed].push_back(static_cast<int>(s));
-    else
-      schedule_.give_after[static_cast<std::size_t>(storage.last)].push_back(static_cast<int>(s));
-  }
 }
 
 void Session::bind_weights(const WeightStore& weights) {
@@ -260,7 +207,8 @@ void Session::run_if(const Segment& segment, const IterationObserver& observer) 
 }
 
 void Session::give_after(const Segment& segment) {
-  if (const auto found = give_after_segment_.find(&segment); found != give_after_segment_.end())
+  const auto found = schedule_.give_after_segment.find(&segment);
+  if (found != schedule_.give_after_segment.end())
     for (const int storage : found->second) give(storage);
 }
 

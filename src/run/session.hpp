@@ -12,6 +12,7 @@
 #include "backends/caching_allocator.hpp"
 #include "base/host_tensor.hpp"
 #include "plan/program.hpp"
+#include "run/buffer_schedule.hpp"
 
 namespace headroom {
 
@@ -87,12 +88,6 @@ class Session {
   [[nodiscard]] Stream& stream() noexcept { return *stream_; }
 
  private:
-  /// What an executor does with buffers around each step, where there is no arena.
-  struct BufferSchedule {
-    std::vector<std::vector<int>> take_before;  // by step: storages that it touches, to allocate if not held yet
-    std::vector<std::vector<int>> give_after;   // by step
-  };
-
   /// A stream beside the session's own, and how far it is within a straight run of steps.
   struct Lane {
     std::unique_ptr<Stream> stream;
@@ -101,7 +96,6 @@ class Session {
   };
 
   void allocate_fixed();
-  void plan_buffers();
   void make_lanes();
   [[nodiscard]] std::byte* set_storage(std::string_view name);
   void bind_weights(const WeightStore& weights);
@@ -138,7 +132,6 @@ class Session {
   std::vector<std::byte*> bases_;                // by storage: where it begins now, or null
   std::vector<bool> is_set_;                     // by storage: an input or state that has been given
   BufferSchedule schedule_;
-  std::map<const Segment*, std::vector<int>> give_after_segment_;  // loops and `if`s
   /// The operands of the step that a thread launches, and what its launches in a tiled run took.
   struct Launcher {
     std::vector<const void*> inputs;

@@ -12,23 +12,75 @@
 
 namespace headroom {
 
-/// The host runs ahead of the device: while one weight is folded, the next is on its way.
-void WeightStore::load(const Program& program, const LoadObserver& observer) {
-  const std::vector<int> producers = find_producers(program.graph);
-  std::map<int, std::vector<const WeightUse*>> missing;  // by the node that makes them
-  const auto is_here = [&](const WeightUse& use) { return weights_.contains({use.key, use.layout}); };
-  const auto producer_of = [&](const WeightUse& use) { return producers[index_of(use.value)]; };
-  for (const WeightUse& use : program.weights)
-    if (producer_of(use) >= 0 && !is_here(use)) missing[producer_of(use)].push_back(&use);
+namespace {
 
-  const std::shared_ptr<Stream> stream = backend_.make_stream();
-  std::size_t done = 0;
-  for (const WeightUse& use : program.weights) {
-    if (!is_here(use))
-      fold(program, producers, producer_of(use) < 0 ? std::vector{&use} : missing.at(producer_of(use)), stream);
-    if (observer) observer(++done, program.weights.size());
+/// The values that `uses` are, each once.
+std::vector<ValueId> values_of(const std::vector<const WeightUse*>& uses) {
+  std::vector<ValueId> values;
+  for (const WeightUse* use : uses)
+    if (std::ranges::find(values, use->value) == values.end()) values.push_back(use->value);
+  return values;
+}
+
+/// The most that is there while `graph` makes weights of so many bytes: the params beside what the largest node works
+/// on, and then that beside the weights. What is concatenated is made where it ends up.
+std::size_t folding_bytes(const Graph& graph, std::size_t weights, bool is_packed) {
+  std::size_t params = 0, largest = 0;
+  for (const ValueId param : graph.values_of(ValueKind::kInput)) params += graph.type(param).bytes();
+  if (graph.nodes().empty()) return is_packed ? params + weights : weights;  // a param that is the weight
+  for (const Node& node : graph.nodes()) {
+    std::size_t held = 0;
+    for (const ValueId result : node.results) held += graph.type(result).bytes();
+    for (const ValueId operand : node.inputs)
+      if (node.op != Op::kConcat && graph.value(operand).kind == ValueKind::kResult)
+        held += graph.type(operand).bytes();
+    largest = std::max(largest, held);
   }
+  return std::max(params, weights) + largest;
+}
+
+}  // namespace
+
+/// What one node makes is folded together.
+std::vector<WeightStore::Uses> WeightStore::list_missing(const Program& program,
+                                                         const std::vector<int>& producers) const {
+  std::vector<Uses> groups;
+  std::map<int, std::size_t> group_of;  // by the node that makes it
+  for (const WeightUse& use : program.weights) {
+    if (weights_.contains({use.key, use.layout})) continue;
+    const int producer = producers[index_of(use.value)];
+    if (producer >= 0) {
+      const auto [group, is_new] = group_of.try_emplace(producer, groups.size());
+      if (!is_new) {
+        groups[group->second].push_back(&use);
+        continue;
+      }
+    }
+    groups.push_back({&use});
+  }
+  return groups;
+}
+
+/// The host runs ahead of the device: while one weight is folded, the next is on its way.
+void WeightStore::load(const Program& program) {
+  const std::vector<int> producers = find_producers(program.graph);
+  const std::shared_ptr<Stream> stream = backend_.make_stream();
+  for (const Uses& uses : list_missing(program, producers)) fold(program, producers, uses, stream);
   stream->synchronize();
+}
+
+LoadNeed WeightStore::need_of(const Program& program) const {
+  const std::vector<int> producers = find_producers(program.graph);
+  LoadNeed need;
+  for (const Uses& uses : list_missing(program, producers)) {
+    const bool is_packed = std::ranges::any_of(uses, [](const WeightUse* use) { return use->packer != nullptr; });
+    std::size_t made = 0;
+    for (const WeightUse* use : uses) made += use->bytes;
+    const Graph graph = weight_graph(program.graph, producers, values_of(uses));
+    need.peak = std::max(need.peak, need.weights + folding_bytes(graph, made, is_packed));
+    need.weights += made;
+  }
+  return need;
 }
 
 void WeightStore::keep_only(const Program& program) {
@@ -79,11 +131,9 @@ Buffer WeightStore::pack(const WeightUse& use, const std::byte* dense, Stream& s
   return folded;
 }
 
-void WeightStore::fold(const Program& program, const std::vector<int>& producers,
-                       const std::vector<const WeightUse*>& uses, const std::shared_ptr<Stream>& stream) {
-  std::vector<ValueId> values;
-  for (const WeightUse* use : uses)
-    if (std::ranges::find(values, use->value) == values.end()) values.push_back(use->value);
+void WeightStore::fold(const Program& program, const std::vector<int>& producers, const Uses& uses,
+                       const std::shared_ptr<Stream>& stream) {
+  const std::vector<ValueId> values = values_of(uses);
   const Graph graph = weight_graph(program.graph, producers, values);
   const std::vector<ValueId> params = graph.values_of(ValueKind::kInput);
   for (const ValueId param : params) check_param(graph, param);

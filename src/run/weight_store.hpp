@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "backends/backend.hpp"
 #include "io/checkpoint.hpp"
@@ -14,8 +14,13 @@
 
 namespace headroom {
 
-/// Called while weights load: how many of `total` are in place.
-using LoadObserver = std::function<void(std::size_t done, std::size_t total)>;
+/// What loading a program's weights adds to what a store holds, in bytes.
+struct LoadNeed {
+  std::size_t weights = 0;  ///< kept
+  /// The most at once on the way, within one weight: what a weight is folded from is there for a moment beside those
+  /// loaded before.
+  std::size_t peak = 0;
+};
 
 /// Folded weights on a device, outliving every program. A weight is an expression over the checkpoint's params (a cast,
 /// a concatenation, ...) in the form a kernel asked for; programs of any shape and batch share it by its key. What one
@@ -28,7 +33,10 @@ class WeightStore {
 
   /// Folds every weight of `program` that is not here yet. Throws Error naming a param that the checkpoint lacks or
   /// holds otherwise.
-  void load(const Program& program, const LoadObserver& observer = {});
+  void load(const Program& program);
+
+  /// What load() would need.
+  [[nodiscard]] LoadNeed need_of(const Program& program) const;
 
   /// Frees every weight that `program` does not use.
   void keep_only(const Program& program);
@@ -41,7 +49,9 @@ class WeightStore {
 
  private:
   using Key = std::pair<std::string, std::string>;
-  void fold(const Program& program, const std::vector<int>& producers, const std::vector<const WeightUse*>& uses,
+  using Uses = std::vector<const WeightUse*>;
+  [[nodiscard]] std::vector<Uses> list_missing(const Program& program, const std::vector<int>& producers) const;
+  void fold(const Program& program, const std::vector<int>& producers, const Uses& uses,
             const std::shared_ptr<Stream>& stream);
   [[nodiscard]] Buffer take_param(const Value& param, Stream& stream);
   [[nodiscard]] Buffer pack(const WeightUse& use, const std::byte* dense, Stream& stream);

@@ -1,32 +1,49 @@
-/* Stands for libnvidia-ml.so.1 in tests: one GPU, number 0, UUID "GPU-1234". */
+/* Stands for libnvidia-ml.so.1 in tests: two GPUs. The one at 0000:41:00.0 is idle, the one at 0000:01:00.0 works, held down
+   by its power cap. */
+#include <stddef.h>
 #include <string.h>
 
-static int gpu;
+struct gpu {
+  const char* pci_bus_id;
+  unsigned sm_mhz;
+  unsigned memory_mhz;
+  unsigned milliwatts;
+  unsigned long long throttle;
+};
+static struct gpu gpus[] = {{"0000:41:00.0", 345, 2619, 71000, 1}, {"0000:01:00.0", 1980, 3201, 612500, 4 | 1}};
+enum { GPUS = sizeof gpus / sizeof *gpus, SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_FOUND = 6 };
 
-int nvmlInit_v2(void) { return 0; }
-int nvmlShutdown(void) { return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
-  if (index != 0) return 6; /* not found */
-  *device = &gpu;
-  return 0;
+static const struct gpu* find(const void* device) {
+  for (size_t i = 0; i < GPUS; ++i)
+    if (device == &gpus[i]) return &gpus[i];
+  return NULL;
 }
-int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
-  if (strcmp(uuid, "GPU-1234") != 0) return 6;
-  *device = &gpu;
-  return 0;
+
+int nvmlInit_v2(void) { return SUCCESS; }
+int nvmlShutdown(void) { return SUCCESS; }
+int nvmlDeviceGetHandleByPciBusId_v2(const char* pci_bus_id, void** device) {
+  for (size_t i = 0; i < GPUS; ++i) {
+    if (strcmp(pci_bus_id, gpus[i].pci_bus_id) != 0) continue;
+    *device = &gpus[i];
+    return SUCCESS;
+  }
+  return NOT_FOUND;
 }
 int nvmlDeviceGetClockInfo(void* device, int type, unsigned* mhz) {
-  if (device != &gpu) return 2;
-  *mhz = type == 1 ? 1980 : 3201;
-  return 0;
+  const struct gpu* gpu = find(device);
+  if (gpu == NULL) return INVALID_ARGUMENT;
+  *mhz = type == 1 ? gpu->sm_mhz : gpu->memory_mhz;
+  return SUCCESS;
 }
 int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
-  if (device != &gpu) return 2;
-  *milliwatts = 612500;
-  return 0;
+  const struct gpu* gpu = find(device);
+  if (gpu == NULL) return INVALID_ARGUMENT;
+  *milliwatts = gpu->milliwatts;
+  return SUCCESS;
 }
 int nvmlDeviceGetCurrentClocksThrottleReasons(void* device, unsigned long long* reasons) {
-  if (device != &gpu) return 2;
-  *reasons = 4 | 1;
-  return 0;
+  const struct gpu* gpu = find(device);
+  if (gpu == NULL) return INVALID_ARGUMENT;
+  *reasons = gpu->throttle;
+  return SUCCESS;
 }

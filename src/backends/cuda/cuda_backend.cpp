@@ -12,6 +12,7 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -24,6 +25,7 @@
 #include "backends/cuda/cupti/trace.hpp"
 #include "backends/cuda/fill_normal.cuh"
 #include "backends/cuda/staging.cuh"
+#include "backends/device.hpp"
 #include "base/error.hpp"
 #include "base/format.hpp"
 #include "base/out_of_memory.hpp"
@@ -40,28 +42,31 @@ constexpr std::size_t kDirectCopyBytes = std::size_t{64} << 10;
 
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
-/// Makes device 0 current. Throws Error where there is none that this program can use.
-void open_device() {
-  int driver = 0;
-  check(cudaDriverGetVersion(&driver));
-  if (driver == 0) fail("device cuda was asked for, but this machine has no NVIDIA driver; choose device cpu");
-  int devices = 0;
-  const cudaError_t status = cudaGetDeviceCount(&devices);
-  if (status == cudaErrorInsufficientDriver)
-    fail(
-        "device cuda was asked for, but the NVIDIA driver supports CUDA {} and this program needs {}; update the "
-        "driver",
-        version_text(driver), version_text(CUDART_VERSION));
-  if (status == cudaErrorNoDevice || (status == cudaSuccess && devices == 0))
-    fail("device cuda was asked for, but the NVIDIA driver shows no GPU to this process; choose device cpu");
-  check(status);
-  check(cudaSetDevice(0));
+int attribute(cudaDeviceAttr name, int device) {
+  int value = 0;
+  check(cudaDeviceGetAttribute(&value, name, device));
+  return value;
 }
 
-int attribute(cudaDeviceAttr name) {
-  int value = 0;
-  check(cudaDeviceGetAttribute(&value, name, 0));
-  return value;
+int compute_capability(int device) {
+  return 10 * attribute(cudaDevAttrComputeCapabilityMajor, device) +
+         attribute(cudaDevAttrComputeCapabilityMinor, device);
+}
+
+std::string name_of_gpu(int device) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, device));
+  return properties.name;
+}
+
+/// The form in which tools of the driver write it: "GPU-8f3c2a10-...".
+std::string format_uuid(const cudaUUID_t& uuid) {
+  std::string text = "GPU";
+  for (std::size_t i = 0; i < sizeof uuid.bytes; ++i) {
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", static_cast<unsigned char>(uuid.bytes[i]));
+  }
+  return text;
 }
 
 std::optional<cuda::RealType> real_type(DType dtype) {
@@ -176,7 +181,7 @@ class CudaRecording final : public Recording {
   cudaGraphExec_t graph_ = nullptr;
 };
 
-/// The pool and the stream that memory passes through.
+/// The pool of the current device and the stream that its memory passes through.
 class Pool {
  public:
   explicit Pool(std::shared_ptr<StreamList> users) : users_(std::move(users)) {
@@ -185,7 +190,7 @@ class Pool {
     cudaMemPoolProps properties{};
     properties.allocType = cudaMemAllocationTypePinned;
     properties.location.type = cudaMemLocationTypeDevice;
-    properties.location.id = 0;
+    check(cudaGetDevice(&properties.location.id));
     check(cudaMemPoolCreate(&pool_, &properties));
     std::uint64_t keep = UINT64_MAX;
     check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep));
@@ -276,19 +281,28 @@ class Pool {
 
 class CudaBackend final : public Backend {
  public:
+  explicit CudaBackend(int device) : device_(device), target_(open(device)) {}
+
+  [[nodiscard]] GpuIdentity identity() const {
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, device_));
+    std::array<char, 32> bus_id{};
+    check(cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), device_));
+    return {
+        .index = device_, .name = properties.name, .uuid = format_uuid(properties.uuid), .pci_bus_id = bus_id.data()};
+  }
+
   [[nodiscard]] DeviceProperties properties() const override {
-    cudaDeviceProp device{};
-    check(cudaGetDeviceProperties(&device, 0));
     int driver = 0;
     check(cudaDriverGetVersion(&driver));
     std::size_t available = 0, installed = 0;
     check(cudaMemGetInfo(&available, &installed));
-    return {.name = device.name,
+    return {.name = name_of_gpu(device_),
             .target = target_,
             .memory_bytes = installed,
             .available_bytes = available,
-            .clock_mhz = attribute(cudaDevAttrClockRate) / 1000,
-            .memory_clock_mhz = attribute(cudaDevAttrMemoryClockRate) / 1000,
+            .clock_mhz = attribute(cudaDevAttrClockRate, device_) / 1000,
+            .memory_clock_mhz = attribute(cudaDevAttrMemoryClockRate, device_) / 1000,
             .driver = version_text(driver),
             .runtime = version_text(CUDART_VERSION)};
   }
@@ -370,17 +384,14 @@ class CudaBackend final : public Backend {
   void free_bytes(void* data, std::size_t /*bytes*/) noexcept override { pool_.free(data); }
 
  private:
-  static Target read_target() {
-    open_device();
-    const int capability =
-        10 * attribute(cudaDevAttrComputeCapabilityMajor) + attribute(cudaDevAttrComputeCapabilityMinor);
-    if (capability < kLeastComputeCapability)
-      fail("device cuda was asked for, but the GPU has compute capability {}.{}; 8.0 (Ampere) or newer is needed",
-           capability / 10, capability % 10);
+  /// Makes the device current.
+  static Target open(int device) {
+    (void)choose_device({.kind = DeviceKind::kCuda, .index = device}, survey_gpus());
+    check(cudaSetDevice(device));
     return {.device = DeviceKind::kCuda,
-            .cache_bytes = static_cast<std::size_t>(attribute(cudaDevAttrL2CacheSize)),
-            .compute_capability = capability,
-            .multiprocessors = attribute(cudaDevAttrMultiProcessorCount)};
+            .cache_bytes = static_cast<std::size_t>(attribute(cudaDevAttrL2CacheSize, device)),
+            .compute_capability = compute_capability(device),
+            .multiprocessors = attribute(cudaDevAttrMultiProcessorCount, device)};
   }
 
   static std::size_t available_bytes() {
@@ -389,7 +400,8 @@ class CudaBackend final : public Backend {
     return available;
   }
 
-  Target target_ = read_target();
+  int device_;
+  Target target_;
   std::size_t at_opening_bytes_ = available_bytes();  // with the context made
   std::shared_ptr<StreamList> streams_ = std::make_shared<StreamList>();
   Pool pool_{streams_};
@@ -398,6 +410,37 @@ class CudaBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cuda_backend() { return std::make_unique<CudaBackend>(); }
+GpuSurvey survey_gpus() {
+  int driver = 0;
+  check(cudaDriverGetVersion(&driver));
+  if (driver == 0) return {.gpus = {}, .obstacle = "this machine has no NVIDIA driver; choose device cpu"};
+  int devices = 0;
+  const cudaError_t status = cudaGetDeviceCount(&devices);
+  if (status == cudaErrorInsufficientDriver)
+    return {.gpus = {},
+            .obstacle = fmt::format("the NVIDIA driver supports CUDA {} and this program needs {}; update the driver",
+                                    version_text(driver), version_text(CUDART_VERSION))};
+  if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
+  if (status == cudaErrorNoDevice || (status == cudaSuccess && devices == 0))
+    return {.gpus = {}, .obstacle = "the NVIDIA driver shows no GPU to this process; choose device cpu"};
+  if (status != cudaSuccess)
+    return {.gpus = {}, .obstacle = fmt::format("the NVIDIA driver cannot be used: {}", cudaGetErrorString(status))};
+  GpuSurvey survey;
+  for (int device = 0; device < devices; ++device) {
+    const int capability = compute_capability(device);
+    survey.gpus.push_back({.name = name_of_gpu(device), .obstacle = {}});
+    if (capability < kLeastComputeCapability)
+      survey.gpus.back().obstacle = fmt::format("the GPU has compute capability {}.{}; 8.0 (Ampere) or newer is needed",
+                                                capability / 10, capability % 10);
+  }
+  return survey;
+}
+
+std::unique_ptr<Backend> make_cuda_backend(int index) { return std::make_unique<CudaBackend>(index); }
+
+std::optional<GpuIdentity> gpu_of(const Backend& backend) {
+  const auto* const cuda = dynamic_cast<const CudaBackend*>(&backend);
+  return cuda == nullptr ? std::nullopt : std::optional(cuda->identity());
+}
 
 }  // namespace headroom

@@ -6,7 +6,8 @@
 
 namespace headroom {
 
-/// The first NVIDIA GPU. Throws Error where this build has no CUDA support or the machine no usable GPU.
-[[nodiscard]] std::unique_ptr<Backend> make_cuda_backend();
+/// The NVIDIA GPU of that index, which becomes the calling thread's current device. Throws Error where this build has
+/// no CUDA support or the machine no usable GPU of that index.
+[[nodiscard]] std::unique_ptr<Backend> make_cuda_backend(int index = 0);
 
 }  // namespace headroom

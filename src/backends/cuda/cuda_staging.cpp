@@ -49,6 +49,7 @@ Staging::~Staging() {
 }
 
 void Staging::make_lanes() {
+  check(cudaGetDevice(&device_));
   const auto lanes = static_cast<std::size_t>(std::clamp(omp_get_max_threads(), 1, kMostLanes));
   check(cudaMallocHost(&memory_, lanes * kSlotsPerLane * kMostPieceBytes));
   lanes_.resize(lanes);
@@ -73,6 +74,7 @@ void Staging::copy(cudaStream_t stream, void* device, const void* host, std::siz
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team)
   for (std::ptrdiff_t piece = 0; piece < pieces; ++piece) {
     failure.guard([&] {
+      check(cudaSetDevice(device_));  // a thread's own choice; left alone, it would open the first GPU
       Lane& lane = lanes_[static_cast<std::size_t>(omp_get_thread_num())];
       const Slot& slot = lane.slots[lane.next];
       lane.next = (lane.next + 1) % lane.slots.size();

@@ -33,6 +33,7 @@ class Staging {
 
   void make_lanes();
 
+  int device_ = 0;          // the current one when the lanes were made
   void* memory_ = nullptr;  // of all slots
   std::vector<Lane> lanes_;
 };

@@ -1,0 +1,154 @@
+#include "run/fit.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "backends/device.hpp"
+#include "base/error.hpp"
+#include "base/format.hpp"
+#include "base/out_of_memory.hpp"
+#include "run/memory_need.hpp"
+
+namespace headroom {
+namespace {
+
+/// Switches that save memory, in the order in which they are worth trying: exact ones first.
+constexpr std::array kSavers = {"arena", "flash", "bf16", "fp8", "int8"};
+
+/// A request that may fit.
+struct Candidate {
+  std::string words;  ///< "--opt arena,bf16"
+  SwitchSet switches;
+  RequestSize size;
+};
+
+class Suggestions {
+ public:
+  Suggestions(const FittedRequest& request, const WeightStore& weights, std::size_t available)
+      : request_(request), weights_(weights), available_(available) {
+    try_switches();
+    try_sizes(request_.switches, "");
+    if (!fitting_.empty() || !least_) return;
+    const SwitchSet smallest = least_->switches;
+    try_sizes(smallest, "--opt " + smallest.to_string() + " and ");
+  }
+
+  [[nodiscard]] std::string text() const {
+    if (!fitting_.empty()) return fmt::format("it would fit with {}", fmt::join(fitting_, ", or "));
+    if (!least_) return "no switch and no smaller request can be planned";
+    return fmt::format("of what was tried nothing fits: the least is {} with {}", format_bytes(least_need_),
+                       least_->words);
+  }
+
+ private:
+  /// What the candidate needs; nothing where it cannot be planned, or is what was asked for.
+  std::optional<std::size_t> need_of(const Candidate& candidate) const {
+    try {
+      const Compiled compiled = request_.compile(candidate.switches, candidate.size);
+      const auto is_new = [&](const Declined& declined) { return !request_.switches.has(declined.switch_name); };
+      if (std::ranges::any_of(compiled.declined, is_new)) return std::nullopt;
+      return memory_need(*compiled.program, weights_).total();
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
+  /// Whether it fits.
+  bool consider(const Candidate& candidate) {
+    const std::optional<std::size_t> need = need_of(candidate);
+    if (!need) return false;
+    if (!least_ || *need < least_need_) {
+      least_ = candidate;
+      least_need_ = *need;
+    }
+    if (*need > available_) return false;
+    fitting_.push_back(fmt::format("{} ({})", candidate.words, format_bytes(*need)));
+    return true;
+  }
+
+  /// Each switch alone, and where none is enough one after the other.
+  void try_switches() {
+    const auto with = [&](const SwitchSet& set) {
+      return Candidate{.words = "--opt " + set.to_string(), .switches = set, .size = request_.size};
+    };
+    std::vector<SwitchSet> savers;
+    for (const char* name : kSavers)
+      if (!request_.switches.has(name)) savers.push_back(SwitchSet::parse(name));
+    for (const SwitchSet& saver : savers) consider(with(request_.switches.with(saver)));
+    SwitchSet all = request_.switches;
+    for (std::size_t i = 0; i < savers.size() && fitting_.empty(); ++i) {
+      const SwitchSet more = all.with(savers[i]);
+      if (!need_of(with(more))) continue;  // it declines
+      all = more;
+      if (i > 0) consider(with(all));
+    }
+  }
+
+  /// Half the images, again and again until they fit, and then the same of their sides.
+  void try_sizes(const SwitchSet& switches, const std::string& before) {
+    const auto halve = [](std::int64_t value) { return std::max<std::int64_t>(1, value / 2); };
+    RequestSize size = request_.size;
+    while (size.images > 1) {
+      size.images = halve(size.images);
+      if (consider({before + format_count(size.images, "image") + " at once", switches, size})) break;
+    }
+    size = request_.size;
+    while (size.token_rows > 1 || size.token_columns > 1) {
+      size.token_rows = halve(size.token_rows);
+      size.token_columns = halve(size.token_columns);
+      const std::string words = fmt::format("{}{}x{} image tokens", before, size.token_rows, size.token_columns);
+      if (consider({words, switches, size})) break;
+    }
+  }
+
+  const FittedRequest& request_;
+  const WeightStore& weights_;
+  std::size_t available_;
+  std::vector<std::string> fitting_;
+  std::optional<Candidate> least_;
+  std::size_t least_need_ = 0;
+};
+
+std::string describe(const MemoryNeed& need) {
+  std::string text = fmt::format("{} of weights, {} of activations (scratch {}), {} of state, {} of inputs",
+                                 format_bytes(need.weights), format_bytes(need.activations),
+                                 format_bytes(need.workspace), format_bytes(need.state), format_bytes(need.inputs));
+  if (need.loading > 0) text += fmt::format(", {} more while weights load", format_bytes(need.loading));
+  return text;
+}
+
+}  // namespace
+
+void require_fit(const Program& program, const FittedRequest& request, const WeightStore& weights,
+                 const Backend& backend) {
+  const MemoryNeed need = memory_need(program, weights);
+  const std::size_t available = memory_for(backend, weights);
+  if (need.total() <= available) return;
+  const DeviceProperties device = backend.properties();
+  std::string sentence = fmt::format(
+      "{} does not fit in memory as it is asked for: it needs {} ({}), and of the {} of device {} there are {}",
+      request.model, format_bytes(need.total()), describe(need), format_bytes(device.memory_bytes),
+      name_of(device_of(backend)), format_bytes(available));
+  if (request.suggests) sentence += "; " + Suggestions(request, weights, available).text();
+  throw OutOfMemory(sentence);
+}
+
+void require_forward_fit(const Compiled& compiled, const Model& model, const FluxShape& shape, const RequestSize& size,
+                         const SwitchSet& switches, const WeightStore& weights, const Backend& backend) {
+  const auto compile_other = [&](const SwitchSet& other, const RequestSize& smaller) {
+    FluxShape pass = shape;
+    pass.batch = smaller.images;
+    if (smaller.token_rows > 0) pass.image_tokens = smaller.token_rows * smaller.token_columns;
+    return compile_forward(model, pass, other, backend.properties().target);
+  };
+  const FittedRequest request{.model = model.name, .switches = switches, .size = size, .compile = compile_other};
+  require_fit(*compiled.program, request, weights, backend);
+}
+
+}  // namespace headroom

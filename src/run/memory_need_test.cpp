@@ -1,0 +1,78 @@
+#include "run/memory_need.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "base/test_util.hpp"
+#include "run/generator.hpp"
+#include "run/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+/// Switches, and whether a store holds the weights already.
+class MemoryNeedTest : public testing::TestWithParam<const char*> {
+ protected:
+  [[nodiscard]] static std::size_t used(const Backend& backend, MemoryCategory category) {
+    return backend.memory_use().used[static_cast<std::size_t>(category)];
+  }
+
+  LimitedBackend backend_{std::numeric_limits<std::size_t>::max()};
+  Model model_ = open_model((source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux").string());
+};
+
+/// What is told before anything is allocated is what a session then holds, and what was held at most.
+TEST_P(MemoryNeedTest, IsWhatASessionAllocates) {
+  const GeneratorOptions options{.images = 3, .steps = 3, .switches = SwitchSet::parse(GetParam())};
+  const DenoiseRequest request = make_request(model_, options);
+  const Compiled compiled = compile_denoise(model_, request, options.switches, backend_.properties().target);
+  WeightStore weights(backend_, model_.checkpoint);
+  const MemoryNeed need = memory_need(*compiled.program, weights);
+  EXPECT_EQ(backend_.memory_use().total, 0U);
+
+  backend_.reset_peak();
+  Generator generator(model_, backend_, weights, options);
+  const std::size_t loading_peak = backend_.memory_use().peak;
+  (void)generator.generate(make_image_requests(model_, 0, 3, 0));
+  EXPECT_EQ(need.weights, used(backend_, MemoryCategory::kWeights));
+  EXPECT_EQ(need.state, used(backend_, MemoryCategory::kState));
+  EXPECT_EQ(need.inputs, used(backend_, MemoryCategory::kInputs));
+  EXPECT_EQ(need.activations, used(backend_, MemoryCategory::kActivations));
+  EXPECT_EQ(need.activations, generator.session().activation_reserved_bytes());
+  EXPECT_EQ(need.held, 0U);
+  // A weight is folded in memory that is aligned, of which there is little.
+  constexpr std::size_t kSlack = 64 << 10;
+  EXPECT_LE(loading_peak, need.total() + kSlack);
+  EXPECT_LE(backend_.memory_use().peak, need.total() + kSlack);
+  EXPECT_GE(backend_.memory_use().peak + kSlack, need.total()) << "more is asked for than is needed";
+
+  const MemoryNeed again = memory_need(*compiled.program, weights);
+  EXPECT_EQ(again.held, need.weights);
+  EXPECT_EQ(again.loading, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Switches, MemoryNeedTest,
+                         testing::Values("", "hoist", "bf16", "int8", "arena", "arena,fuse,bf16", "lossless", "fast"),
+                         [](const auto& parameter) {
+                           std::string name = parameter.param;
+                           std::ranges::replace(name, ',', '_');
+                           return name.empty() ? "baseline" : name;
+                         });
+
+TEST(MemoryNeed, CountsWhatTheStoreHoldsAsThere) {
+  LimitedBackend backend(1000);
+  const Model model = open_model("flux-128x1+1", 0);
+  WeightStore weights(backend, model.checkpoint);
+  EXPECT_EQ(memory_for(backend, weights), 1000U);
+  backend.set_limit(std::size_t{1} << 30);
+  const Compiled compiled =
+      compile_forward(model, {.batch = 1, .image_tokens = 4, .text_tokens = 4}, {}, backend.properties().target);
+  weights.load(*compiled.program);
+  EXPECT_GT(weights.bytes(), 0U);
+  EXPECT_EQ(memory_for(backend, weights), std::size_t{1} << 30) << "what is available beside it has become less by it";
+}
+
+}  // namespace
+}  // namespace headroom
