@@ -68,6 +68,7 @@ void list_benchmarks(const Arguments& arguments) {
 void bench_suite(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
   const std::unique_ptr<Backend> backend = open_backend(arguments.model);
+  tell_device(Log(arguments.model.quiet), *backend);
   std::unique_ptr<Progress> progress;
   std::map<std::string, std::vector<std::string>> left_out;  // names by the reason
   const ResultFile file = bench_kernels(
@@ -92,6 +93,7 @@ void bench_suite(const Arguments& arguments) {
 /// `bench load`: how fast weights reach the device.
 void bench_loading(const Arguments& arguments) {
   const std::unique_ptr<Backend> backend = open_backend(arguments.model);
+  tell_device(Log(arguments.model.quiet), *backend);
   const ResultFile file = bench_load(*backend);
   if (!arguments.save.empty()) write_results(arguments.save, file);
   print_out("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_load_table(file));

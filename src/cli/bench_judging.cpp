@@ -65,10 +65,10 @@ class Judge {
   ExitCode run() {
     // Checked and read before anything runs: a mistake should not cost minutes, and --save may replace the file.
     check_outputs();
-    log_.info("device: {}", name_of(device_));
     std::optional<ResultFile> stored;
     if (!judging_.compare.empty()) stored = read_results(judging_.compare);
     measure();
+    log_.info("device: {}", name_of(device_));
     report_declined(log_, measured_.results);
     std::optional<Comparison> comparison = std::move(comparison_);
     if (stored) comparison = compare_results(*stored, measured_, compared_);

@@ -122,16 +122,18 @@ std::string device_argument(const Device& device) {
 
 std::unique_ptr<Backend> open_backend(const ModelArguments& arguments) {
   if (!arguments.cpu_isa.empty()) limit_cpu_isa(*parse_cpu_isa(arguments.cpu_isa));
-  const Device device = find_device(arguments.device);
-  std::unique_ptr<Backend> backend = make_backend(device, arguments.threads);
-  Log(arguments.quiet).info("device: {}, {}", name_of(device), backend->properties().name);
-  return backend;
+  return make_backend(find_device(arguments.device), arguments.threads);
+}
+
+void tell_device(const Log& log, const Backend& backend) {
+  log.info("device: {}, {}", name_of(device_of(backend)), backend.properties().name);
 }
 
 Engine open_engine(const ModelArguments& arguments) {
   Engine engine;
   engine.backend = open_backend(arguments);
   engine.model = std::make_unique<Model>(open_model(arguments.model, arguments.random_weights));
+  tell_device(Log(arguments.quiet), *engine.backend);
   if (arguments.baseline.empty())
     engine.model->baseline = engine.backend->properties().target.device == DeviceKind::kCuda
                                  ? checkpoint_baseline(engine.model->checkpoint)

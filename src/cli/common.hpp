@@ -49,8 +49,10 @@ void add_request_options(CLI::App& command, GeneratorOptions& request, ImageSize
 /// Adds --opt; the text is parsed by SwitchSet::parse.
 void add_switches(CLI::App& command, std::string& list, std::string_view fallback);
 
-/// The device that the arguments name, opened; a note says which it is. Throws Error where it is not there.
+/// The device that the arguments name, opened. Throws Error where it is not there.
 [[nodiscard]] std::unique_ptr<Backend> open_backend(const ModelArguments& arguments);
+/// A note that says which device it is.
+void tell_device(const Log& log, const Backend& backend);
 
 /// `--device` for a process of its own: "cpu", "cuda", "cuda:1".
 [[nodiscard]] std::string device_argument(const Device& device);
@@ -61,7 +63,7 @@ struct Engine {
   std::unique_ptr<Model> model;
   std::unique_ptr<WeightStore> weights;
 };
-/// Throws Error where the device or the model is not there.
+/// A note says which device it is. Throws Error where the device or the model is not there.
 [[nodiscard]] Engine open_engine(const ModelArguments& arguments);
 
 /// Says which switches were asked for and could not apply, one line each with the reason.
