@@ -320,6 +320,33 @@ TEST(Bf16, DeclinesWithoutProductsInF32) {
   }
 }
 
+TEST(Bf16, CastsInputsBeforeALoopWhoseWeightsStillStandInIt) {
+  expect_rewrite("bf16", R"(graph g {
+      input %x: f32[3, 2]
+      param %w: f32[2, 2]
+      loop 2 %step {
+        %1: f32[2, 2] = transpose(%w) {perm = [1, 0]}
+        %2: f32[3, 2] = linear(%x, %1)
+        yield %3: f32[3, 2] = %2
+      }
+      output y = %3
+    })",
+                 R"(graph g {
+      input %x: f32[3, 2]
+      param %w: f32[2, 2]
+      %1: bf16[3, 2] = cast(%x) {dtype = bf16}
+      loop 2 %step {
+        %2: f32[2, 2] = transpose(%w) {perm = [1, 0]}
+        %3: bf16[2, 2] = cast(%2) {dtype = bf16}
+        %4: bf16[3, 2] = linear(%1, %3)
+        %5: f32[3, 2] = cast(%4) {dtype = f32}
+        yield %6: f32[3, 2] = %5
+      }
+      output y = %6
+    })",
+                 1, 1e-2);
+}
+
 TEST(Bf16, DeclinesOnACpuWithoutTheUnits) {
   constexpr std::string_view kText = R"(graph g {
       input %x: f32[3, 2]

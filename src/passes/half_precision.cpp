@@ -114,7 +114,8 @@ class Conversion {
       if (graph_.value(value).kind == ValueKind::kParam) cast.result = push_cast(value, half_, cast.path, kTopRegion);
     bool in_front = true;
     for (Node& node : graph_.take_nodes()) {
-      if (in_front && !is_weight_[index_of(node.results[0])]) {
+      // A loop's weights may still stand in it: inputs are cast before the loop, and not between its nodes.
+      if (in_front && (!is_weight_[index_of(node.results[0])] || node.region != kTopRegion)) {
         in_front = false;
         for (auto& [value, cast] : narrowed_)
           if (graph_.value(value).kind == ValueKind::kInput)
