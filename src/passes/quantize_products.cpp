@@ -129,8 +129,8 @@ struct Quantized {
   ValueId scale;     ///< f32 [...]
 };
 
-/// The node that makes a weight at the front of the schedule, where the pass weights-first has put it; null where it is a
-/// param, or still stands behind something else.
+/// The node that makes a weight at the front of the schedule, where the pass weights-first has put it; null where it is
+/// a param, or still stands behind something else.
 const Node* producer_in_front(const Rewriter& r, ValueId weight) {
   return r.is_weight(weight) ? r.weight_producer(weight) : nullptr;
 }
