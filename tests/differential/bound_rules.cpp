@@ -59,6 +59,20 @@ StorageUnit storage_unit(DType dtype) {
   }
 }
 
+/// Beyond which a result may be infinite.
+double largest_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return std::numeric_limits<double>::max();
+    case DType::kF16:
+      return 65504;
+    case DType::kF8E5M2:
+      return 57344;
+    default:
+      return 0.99 * static_cast<double>(std::numeric_limits<float>::max());
+  }
+}
+
 double round_to(DType dtype, double value) {
   std::array<std::byte, 8> bytes{};
   store_from_double(bytes.data(), dtype, value);
@@ -180,7 +194,8 @@ Errors softmax(const Site& site) {
     const double most = *std::ranges::max_element(std::span(x.error).subspan(start, width));
     for (std::size_t i = start; i < start + width; ++i) {
       const double below = std::min(peak - x.value.reals[i], 100.0);
-      const double exponent = x.error[i] + most + unit * (8 + 2 * below + static_cast<double>(width));
+      const double exponent =
+          x.error[i] + most + 2 * function_unit(site) + unit * (8 + 2 * below + static_cast<double>(width));
       error[i] = std::min(1.0, site.results[0].reals[i] * std::expm1(std::min(exponent, 50.0)) + 0x1p-120);
     }
   }
@@ -410,8 +425,9 @@ std::vector<std::vector<double>> bound_errors(const Site& site) {
   HR_CHECK_EQ(errors.size(), site.results.size());
   for (std::size_t r = 0; r < errors.size(); ++r) {
     if (rule->stored == Stored::kRounded) add_rounding(site, site.results[r], errors[r]);
+    const double largest = largest_of(site.results[r].type.dtype);
     for (std::size_t i = 0; i < errors[r].size(); ++i)
-      if (std::isnan(errors[r][i]) || !std::isfinite(value_at(site.results[r], i))) errors[r][i] = kInfinity;
+      if (!(std::fabs(value_at(site.results[r], i)) + errors[r][i] <= largest)) errors[r][i] = kInfinity;
   }
   return errors;
 }

@@ -125,7 +125,7 @@ bool Checker::may_plan(const Graph& graph) {
 std::optional<std::string> Checker::check_plan(Work& work, const Graph& rewritten, bool is_original,
                                                const PlanSetup& setup, std::uint64_t runs,
                                                std::optional<BoundedResult>& first_run) {
-  const int threads = work.options.seed % 8 == 0 ? 2 : 1;  // teams cost more than graphs this small
+  const int threads = setup.options.tile && work.is_large ? 2 : 1;  // teams cost more than most graphs this small
   Backend& backend = this->backend(threads);
   Target target = backend.properties().target;
   target.core_cache_bytes = kCoreCacheBytes;
@@ -180,7 +180,7 @@ std::optional<Failure> Checker::check_set(Work& work, const PassSet& set, std::s
     return Failure{.passes = set.name, .plan = std::string(plan), .message = std::move(message), .threw = threw};
   };
   const bool is_planned = runs_on(set, device_);
-  if (!is_planned && work.is_large && (work.options.seed + index) % 8 != 0) return std::nullopt;
+  if (!is_planned && work.is_large && !work.options.only && (work.options.seed + index) % 8 != 0) return std::nullopt;
   Graph rewritten = work.graph;
   int rewrites = 0;
   try {
@@ -212,10 +212,8 @@ std::optional<Failure> Checker::check_set(Work& work, const PassSet& set, std::s
 }
 
 std::optional<Failure> Checker::check(const Graph& graph, const CheckOptions& options) {
-  Work work{.graph = graph,
-            .options = options,
-            .is_large = is_large(graph) && !options.only,
-            .params = random_params(graph, options.seed)};
+  Work work{
+      .graph = graph, .options = options, .is_large = is_large(graph), .params = random_params(graph, options.seed)};
   for (std::uint64_t run = 0; run < kRuns; ++run) work.inputs.push_back(random_inputs(graph, options.seed, run));
   work.states = random_states(graph, options.seed);
   write_safetensors(folder_ / "model.safetensors", {work.params.begin(), work.params.end()});

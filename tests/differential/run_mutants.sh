@@ -22,7 +22,7 @@ else
 fi
 compile() { cmake --build "$build" --parallel "$jobs" --target graph_fuzz > "$log/build" 2>&1; }
 run() {
-  OMP_NUM_THREADS=1 "$build/tests/differential/graph_fuzz" --no-shrink --seconds "$seconds" --graphs "$1" > "$log/run" 2>&1
+  OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive "$build/tests/differential/graph_fuzz" --no-shrink --seconds "$seconds" --graphs "$1" > "$log/run" 2>&1
 }
 
 compile || { tail -20 "$log/build"; exit 1; }
