@@ -43,7 +43,8 @@ struct Tally {
 /// Which setups to try.
 struct CheckOptions {
   std::uint64_t seed = 0;       ///< of the data
-  std::optional<Failure> only;  ///< the passes and plan of an earlier failure alone
+  std::optional<Failure> only = {};  ///< the passes and plan of an earlier failure alone
+  std::uint64_t turns = 1;  ///< a single pass is tried on one of so many graphs
   bool all_plans = false;       ///< every setup with every plan; otherwise single passes take turns
 };
 

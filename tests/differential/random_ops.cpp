@@ -87,10 +87,12 @@ void GraphMaker::add_cast() {
                   DType::kF8E5M2, DType::kI8, DType::kU8, DType::kI32, DType::kI64, DType::kBool});
   ValueId y = b_.cast(x, to);
   if (choose_.one_in(8)) y = b_.emit(Op::kCast, {y}, {{"dtype", to}})[0];
+  if (is_float(to) && choose_.one_in(3))
+    y = b_.cast(y, choose_.of({DType::kBF16, DType::kBF16, DType::kF16, DType::kF8E5M2, DType::kF64}));
   if (choose_.one_in(3) && graph_.type(y).shape.rank() > 0) y = b_.slice(y, 0, 0, graph_.type(y).shape[0]);
   sizes_[y] = size(x);
   visible_.push_back(y);
-  if (!choose_.one_in(3) || !is_computed_in(to)) keep(b_.cast(y, is_computed_in(from) ? from : dtype_), size(x));
+  if (!choose_.one_in(3) || !is_computed_in(graph_.type(y).dtype)) keep(b_.cast(y, is_computed_in(from) ? from : dtype_), size(x));
 }
 
 void GraphMaker::add_view() {

@@ -19,11 +19,13 @@ const SwitchInfo* switch_of(const Pass& pass) {
 
 bool is_exact(const Pass& pass) { return switch_of(pass) == nullptr || switch_of(pass)->exact; }
 
+const Target& target_of(DeviceKind device) { return device == DeviceKind::kCuda ? kHopper : kCapableCpu; }
+
 /// Where the pass does something: a few look at the device.
-Target target_of(const Pass& pass) {
+const Target& target_of(const Pass& pass, DeviceKind device) {
+  if (pass.name == "fuse-residual-norm") return kHopper;
   const SwitchInfo* info = switch_of(pass);
-  const bool is_for_gpus = (info != nullptr && info->device == DeviceKind::kCuda) || pass.name == "fuse-residual-norm";
-  return is_for_gpus ? kHopper : kCapableCpu;
+  return target_of(info != nullptr && info->device ? *info->device : device);
 }
 
 PassSet make_set(std::string name, const Target& target, const std::function<bool(const Pass&)>& wants) {
@@ -38,19 +40,19 @@ PassSet make_set(std::string name, const Target& target, const std::function<boo
 
 }  // namespace
 
-std::vector<PassSet> all_pass_sets() {
-  std::vector<PassSet> sets = {make_set("none", kCapableCpu, [](const Pass&) { return false; })};
+std::vector<PassSet> all_pass_sets(DeviceKind device) {
+  std::vector<PassSet> sets = {make_set("none", target_of(device), [](const Pass&) { return false; })};
   for (const Pass& alone : pipeline())
-    sets.push_back(
-        make_set(std::string(alone.name), target_of(alone), [&](const Pass& pass) { return pass.name == alone.name; }));
+    sets.push_back(make_set(std::string(alone.name), target_of(alone, device),
+                            [&](const Pass& pass) { return pass.name == alone.name; }));
+  sets.push_back(make_set("exact-flash", target_of(device),
+                          [](const Pass& pass) { return is_exact(pass) && pass.switch_name != "flash"; }));
   const auto with = [&](const char* name, const Target& target, std::initializer_list<std::string_view> switches) {
     sets.push_back(make_set(name, target, [&](const Pass& pass) {
       return is_exact(pass) || std::ranges::find(switches, pass.switch_name) != switches.end();
     }));
   };
   with("exact", kCapableCpu, {});
-  sets.push_back(make_set("exact-flash", kCapableCpu,
-                          [](const Pass& pass) { return is_exact(pass) && pass.switch_name != "flash"; }));
   with("exact+bf16", kCapableCpu, {"bf16"});
   with("exact+int8", kCapableCpu, {"int8"});
   with("exact+bf16+int8", kCapableCpu, {"bf16", "int8"});

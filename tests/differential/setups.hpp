@@ -21,8 +21,8 @@ struct PassSet {
 };
 
 /// Every pass alone, the exact ones together, and with each way to lower precision: those of every device on targets
-/// that have the units, for passes need none.
-[[nodiscard]] std::vector<PassSet> all_pass_sets();
+/// that have the units, for passes need none. What is for no device in particular is run for `device`.
+[[nodiscard]] std::vector<PassSet> all_pass_sets(DeviceKind device);
 
 /// Runs the set over the graph, verifying after every pass; counts what fired.
 OptimizeReport run_passes(const PassSet& set, Graph& graph);
