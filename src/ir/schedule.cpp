@@ -22,8 +22,13 @@ class Places {
         has_nodes_[r] = true;
       }
     find_readers();
-    for (auto region = static_cast<RegionId>(begins_.size()) - 1; region > kTopRegion; --region)
-      if (item_of(region) == region && !has_nodes_[index_of(region)]) place_empty(region);
+    // What one region must stand before may be another without nodes, whose place is found later.
+    bool has_moved = true;
+    while (has_moved) {
+      has_moved = false;
+      for (auto region = static_cast<RegionId>(begins_.size()) - 1; region > kTopRegion; --region)
+        if (item_of(region) == region && !has_nodes_[index_of(region)]) has_moved = place_empty(region) || has_moved;
+    }
   }
 
   [[nodiscard]] std::size_t begin(RegionId region) const { return begins_[index_of(region)]; }
@@ -42,10 +47,17 @@ class Places {
     std::size_t node;  // kAtEnd where the region reads it when it ends
   };
 
+  /// A state that a region reads when it ends, as it was before.
+  struct StateRead {
+    ValueId state;
+    RegionId region;
+  };
+
   void find_readers() {
     const auto note = [&](ValueId value, RegionId region, std::size_t node) {
-      if (value != kNoValue && graph_.value(value).kind == ValueKind::kRegionResult)
-        readers_[index_of(value)].push_back({region, node});
+      if (value == kNoValue) return;
+      if (graph_.value(value).kind == ValueKind::kRegionResult) readers_[index_of(value)].push_back({region, node});
+      if (graph_.value(value).kind == ValueKind::kState && node == kAtEnd) state_reads_.push_back({value, region});
     };
     for (std::size_t i = 0; i < graph_.nodes().size(); ++i)
       for (const ValueId input : graph_.nodes()[i].inputs) note(input, graph_.nodes()[i].region, i);
@@ -60,12 +72,26 @@ class Places {
     }
   }
 
-  /// Regions with greater ids are placed already, and those that read this one's results are among them.
-  void place_empty(RegionId region) {
+  /// Whether it stands earlier now.
+  bool place_empty(RegionId region) {
+    const RegionId parent = graph_.region(region).parent;
+    const std::size_t before = begins_[index_of(region)];
     std::size_t& begin = begins_[index_of(region)];
     for (const RegionResult& result : graph_.region(region).results)
-      for (const Reader& reader : readers_[index_of(result.value)])
-        begin = std::min(begin, place_in(graph_.region(region).parent, reader));
+      for (const Reader& reader : readers_[index_of(result.value)]) begin = std::min(begin, place_in(parent, reader));
+    for (const StateRead& read : state_reads_) {
+      if (!is_in_item(read.region, region)) continue;
+      for (const StateUpdate& update : graph_.state_updates())
+        if (update.value == read.state && !is_in_item(update.region, region))
+          begin = std::min(begin, place_in(parent, {update.region, kAtEnd}));
+    }
+    return begin < before;
+  }
+
+  /// Whether `inner` is the region that stands in the schedule, its else, or nested in them.
+  [[nodiscard]] bool is_in_item(RegionId inner, RegionId item) const {
+    const RegionId branch = graph_.region(item).branch;
+    return is_within(graph_, inner, item) || (branch != kNoRegion && is_within(graph_, inner, branch));
   }
 
   /// Where a reader stands in `parent`: itself, or the region there that it is in.
@@ -80,6 +106,7 @@ class Places {
   std::vector<std::size_t> begins_;           // by region
   std::vector<bool> has_nodes_;               // by region; of an `if` by its then, whichever branch has them
   std::vector<std::vector<Reader>> readers_;  // by value, of region results
+  std::vector<StateRead> state_reads_;        // by what is no node
 };
 
 }  // namespace

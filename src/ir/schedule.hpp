@@ -17,7 +17,8 @@ struct ScheduleItem {
 
 /// What stands in each region of a graph, in the order it runs. A region without nodes (an `if` that only chooses
 /// between values, a loop that only swaps states) stands before the first thing in its parent that reads one of its
-/// results, else at its parent's end; several in one place run in the order of their ids.
+/// results, or that updates a state that it reads, else at its parent's end; several in one place run in the order of
+/// their ids.
 /// Needs sound regions: known, nested and contiguous.
 class Schedule {
  public:

@@ -62,5 +62,23 @@ TEST(Schedule, PutsARegionWithoutNodesBeforeWhatReadsItsResults) {
   EXPECT_THAT(schedule.items(5), ElementsAre(node(1)));
 }
 
+TEST(Schedule, PutsARegionWithoutNodesBeforeWhatUpdatesAStateThatItReads) {
+  const Graph graph = parse_graph(R"(graph g {
+      input %hit: bool[]
+      input %x: f32[2]
+      state %s: f32[2]
+      state %t: f32[2]
+      state %u: f32[2]
+      loop 2 %i { next %u = %t }
+      if %hit { next %t = %s } else {}
+      loop 2 %step {
+        %1: f32[2] = relu(%s)
+        next %s = %1
+      }
+      output s = %s
+    })");
+  EXPECT_THAT(Schedule(graph).items(kTopRegion), ElementsAre(nested(1), nested(2), nested(4)));
+}
+
 }  // namespace
 }  // namespace headroom

@@ -320,6 +320,62 @@ TEST(Bf16, DeclinesWithoutProductsInF32) {
   }
 }
 
+TEST(Bf16, KeepsQuantizersAndTheirScalesInF32) {
+  expect_rewrite("bf16", R"(graph g {
+      input %x: f32[3, 4]
+      param %w: f32[4, 4]
+      %1: f32[3, 4] = linear(%x, %w)
+      %2: i8[3, 4], %3: f32[3] = quantize(%1) {dtype = i8}
+      %4: f32[3, 1] = reshape(%3) {shape = [3, 1]}
+      %5: f32[3, 4] = mul(%x, %4)
+      %6: f32[3, 4] = linear(%5, %w)
+      output y = %6
+    })",
+                 R"(graph g {
+      input %x: f32[3, 4]
+      param %w: f32[4, 4]
+      %1: bf16[4, 4] = cast(%w) {dtype = bf16}
+      %2: bf16[3, 4] = cast(%x) {dtype = bf16}
+      %3: bf16[3, 4] = linear(%2, %1)
+      %4: f32[3, 4] = cast(%3) {dtype = f32}
+      %5: i8[3, 4], %6: f32[3] = quantize(%4) {dtype = i8}
+      %7: bf16[3] = cast(%6) {dtype = bf16}
+      %8: bf16[3, 1] = reshape(%7) {shape = [3, 1]}
+      %9: bf16[3, 4] = mul(%2, %8)
+      %10: bf16[3, 4] = linear(%9, %1)
+      %11: f32[3, 4] = cast(%10) {dtype = f32}
+      output y = %11
+    })",
+                 4, kBf16Tolerance);
+}
+
+TEST(Bf16, CastsInputsBeforeALoopWhoseWeightsStillStandInIt) {
+  expect_rewrite("bf16", R"(graph g {
+      input %x: f32[3, 2]
+      param %w: f32[2, 2]
+      loop 2 %step {
+        %1: f32[2, 2] = transpose(%w) {perm = [1, 0]}
+        %2: f32[3, 2] = linear(%x, %1)
+        yield %3: f32[3, 2] = %2
+      }
+      output y = %3
+    })",
+                 R"(graph g {
+      input %x: f32[3, 2]
+      param %w: f32[2, 2]
+      %1: bf16[3, 2] = cast(%x) {dtype = bf16}
+      loop 2 %step {
+        %2: f32[2, 2] = transpose(%w) {perm = [1, 0]}
+        %3: bf16[2, 2] = cast(%2) {dtype = bf16}
+        %4: bf16[3, 2] = linear(%1, %3)
+        %5: f32[3, 2] = cast(%4) {dtype = f32}
+        yield %6: f32[3, 2] = %5
+      }
+      output y = %6
+    })",
+                 1, 1e-2);
+}
+
 TEST(Bf16, DeclinesOnACpuWithoutTheUnits) {
   constexpr std::string_view kText = R"(graph g {
       input %x: f32[3, 2]

@@ -32,5 +32,38 @@ TEST(DeadCode, KeepsStateUpdatesAndNodesWithOneResultRead) {
     })");
 }
 
+/// Nothing but the state says then where the first loop stands.
+TEST(DeadCode, LeavesALoopWithoutNodesBeforeTheOneThatUpdatesWhatItReads) {
+  expect_rewrite("dead-code", R"(graph g {
+      input %x: f32[3]
+      state %s: f32[3]
+      state %t: f32[3]
+      loop 2 %i {
+        next %t = %s
+        yield %1: f32[3] = %s
+      }
+      loop 2 %j {
+        %2: f32[3] = add(%x, %1)
+        %3: f32[3] = add(%s, %x)
+        next %s = %3
+      }
+      output s = %s
+    })",
+                 R"(graph g {
+      input %x: f32[3]
+      state %s: f32[3]
+      state %t: f32[3]
+      loop 2 %i {
+        next %t = %s
+      }
+      loop 2 %j {
+        %1: f32[3] = add(%s, %x)
+        next %s = %1
+      }
+      output s = %s
+    })",
+                 1);
+}
+
 }  // namespace
 }  // namespace headroom

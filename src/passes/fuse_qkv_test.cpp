@@ -159,6 +159,21 @@ TEST(FuseQkv, LeavesLinearsOfOtherRegionsAndWithoutAModule) {
     })");
 }
 
+TEST(FuseQkv, LeavesProductsThatAreWeightsThemselves) {
+  expect_unchanged("fuse-qkv", R"(graph g {
+      input %y: f32[3, 4]
+      param %x: f32[3, 4]
+      param %q: f32[4, 4]
+      param %k: bf16[4, 4]
+      %1: f32[3, 4] = linear(%x, %q) @ attn.to_q
+      %2: f32[4, 4] = cast(%k) {dtype = f32} @ attn.to_k
+      %3: f32[3, 4] = linear(%x, %2) @ attn.to_k
+      %4: f32[3, 4] = add(%y, %1)
+      %5: f32[3, 4] = add(%4, %3)
+      output y = %5
+    })");
+}
+
 TEST(FuseQkv, LeavesReadsOfAStateOnBothSidesOfItsLoop) {
   expect_unchanged("fuse-qkv", R"(graph g {
       param %q: f32[4, 4]

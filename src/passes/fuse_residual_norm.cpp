@@ -15,6 +15,7 @@ bool fuse(Rewriter& r, const Node& norm) {
   if (norm.op != Op::kNormModulate && !is_quantized) return false;
   const Node* gate = r.match(norm.inputs[0], Op::kGateResidual);
   if (gate == nullptr || r.is_read_before_here(norm.inputs[0])) return false;
+  if (norm.inputs[1] == norm.inputs[0] || norm.inputs[2] == norm.inputs[0]) return false;  // of one token: [b, 1, d]
   std::vector<ValueId> inputs = gate->inputs;
   inputs.insert(inputs.end(), {norm.inputs[1], norm.inputs[2]});
   if (r.type(inputs[1]).dtype != r.type(inputs[3]).dtype) return false;  // vectors of one dtype

@@ -69,6 +69,20 @@ TEST(FuseResidualNorm, LeavesASumThatIsReadBeforeItsNorm) {
   EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(kText)));
 }
 
+TEST(FuseResidualNorm, LeavesASumThatModulatesItself) {
+  constexpr const char* kText = R"(graph g {
+  input %residual: f32[2, 1, 16]
+  input %x: f32[2, 1, 16]
+  input %gate: f32[2, 1, 16]
+  %0: f32[2, 1, 16] = gate_residual(%residual, %gate, %x)
+  %1: f32[2, 1, 16] = norm_modulate(%0, %gate, %0) {eps = 1e-06}
+  output y = %1
+})";
+  Graph graph = parse_graph(kText);
+  EXPECT_EQ(run_pass("fuse-residual-norm", graph, kHopper).rewrites, 0);
+  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(kText)));
+}
+
 TEST(FuseResidualNorm, LeavesCpusAlone) {
   Graph graph = parse_graph(kModel);
   EXPECT_EQ(run_pass("fuse-residual-norm", graph).rewrites, 0);

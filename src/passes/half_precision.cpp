@@ -21,10 +21,12 @@ namespace {
 
 bool is_product(Op op) { return op == Op::kLinear || op == Op::kMatmul || op == Op::kAttention; }
 
-/// Ops that stay in f32 wherever they stand: positions and time, which 16 bits cannot count, and image ops.
+/// Ops that stay in f32 wherever they stand: positions and time, which 16 bits cannot count, image ops, and what
+/// quantizers make or take, whose scales are f32 and whose products say themselves what they make.
 bool is_always_f32(Op op) {
   return op == Op::kTimestepEmbedding || op == Op::kRopeTable || op == Op::kConv2d || op == Op::kMaxPool2d ||
-         op == Op::kMean;
+         op == Op::kMean || op == Op::kQuantize || op == Op::kNormModulateQuantize ||
+         op == Op::kGateResidualNormQuantize || op == Op::kScaledLinear;
 }
 
 /// Whether operand `index` of a converted node is converted with it. Tables of cos and sin are f32 beside any x, and
@@ -114,7 +116,8 @@ class Conversion {
       if (graph_.value(value).kind == ValueKind::kParam) cast.result = push_cast(value, half_, cast.path, kTopRegion);
     bool in_front = true;
     for (Node& node : graph_.take_nodes()) {
-      if (in_front && !is_weight_[index_of(node.results[0])]) {
+      // A loop's weights may still stand in it: inputs are cast before the loop, and not between its nodes.
+      if (in_front && (!is_weight_[index_of(node.results[0])] || node.region != kTopRegion)) {
         in_front = false;
         for (auto& [value, cast] : narrowed_)
           if (graph_.value(value).kind == ValueKind::kInput)

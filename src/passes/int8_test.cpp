@@ -104,6 +104,42 @@ TEST(Int8, TakesStoredWeightsAsTheyAre) {
 })")));
 }
 
+TEST(Int8, QuantizesWeightsThatAreMadeBehindOtherNodes) {
+  Graph graph = parse_graph(R"(graph model {
+  input %x: f32[1, 16, 4]
+  param %w0: f32[32, 4]
+  param %w1: f32[32, 32]
+  param %w2: f32[4, 32]
+  %1: f32[1, 16, 32] = linear(%x, %w0) @ first
+  %2: f32[32, 32] = transpose(%w1) {perm = [1, 0]} @ middle
+  %3: f32[1, 16, 32] = linear(%1, %2) @ middle
+  %4: f32[1, 16, 4] = linear(%3, %w2) @ last
+  output y = %4
+})");
+  const Graph original = graph;
+  EXPECT_EQ(run_pass("int8", graph).rewrites, 1);
+  EXPECT_EQ(std::ranges::count(graph.nodes(), Op::kQuantize, &Node::op), 2);
+  EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(original, 7)), 3e-2);
+}
+
+TEST(Int8, QuantizesWhatACpuMakesOfACheckpointInF16) {
+  Graph graph = parse_graph(R"(graph model {
+  input %x: f32[1, 16, 4]
+  param %w0: f32[32, 4]
+  param %w1: f16[32, 32]
+  param %w2: f32[4, 32]
+  %0: f32[32, 32] = cast(%w1) {dtype = f32}
+  %1: f32[1, 16, 32] = linear(%x, %w0) @ first
+  %2: f32[1, 16, 32] = linear(%1, %0) @ middle
+  %3: f32[1, 16, 4] = linear(%2, %w2) @ last
+  output y = %3
+})");
+  EXPECT_EQ(run_pass("int8", graph).rewrites, 1);
+  for (const Node& node : graph.nodes()) {
+    if (node.op == Op::kQuantize) EXPECT_EQ(graph.type(node.inputs[0]).dtype, DType::kF32);
+  }
+}
+
 TEST(Int8, LeavesConditioningAndSmallProductsAlone) {
   Graph graph = parse_graph(R"(graph model {
   input %x: f32[16, 8, 32]

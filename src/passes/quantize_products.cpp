@@ -129,16 +129,22 @@ struct Quantized {
   ValueId scale;     ///< f32 [...]
 };
 
+/// The node that makes a weight at the front of the schedule, where the pass weights-first has put it; null where it is
+/// a param, or still stands behind something else.
+const Node* producer_in_front(const Rewriter& r, ValueId weight) {
+  return r.is_weight(weight) ? r.weight_producer(weight) : nullptr;
+}
+
 /// Elements in `dtype` and row scales that the checkpoint holds: what mul(cast(q), reshape(scale)) widens, or a
 /// concatenation of such weights.
 std::optional<Quantized> stored_form(Rewriter& r, ValueId weight, DType dtype, const std::string& path) {
-  const Node* node = r.weight_producer(weight);
+  const Node* node = producer_in_front(r, weight);
   if (node == nullptr) return std::nullopt;
   if (node->op == Op::kCast && is_computed_in(r.type(node->inputs[0]).dtype))
     return stored_form(r, node->inputs[0], dtype, path);
   if (node->op == Op::kMul) {
-    const Node* cast = r.weight_producer(node->inputs[0]);
-    const Node* column = r.weight_producer(node->inputs[1]);
+    const Node* cast = producer_in_front(r, node->inputs[0]);
+    const Node* column = producer_in_front(r, node->inputs[1]);
     if (cast == nullptr || column == nullptr || cast->op != Op::kCast || column->op != Op::kReshape)
       return std::nullopt;
     const Shape& elements = r.shape(cast->inputs[0]);
@@ -161,10 +167,12 @@ std::optional<Quantized> stored_form(Rewriter& r, ValueId weight, DType dtype, c
 
 /// The weight before it was cast from one of f32, bf16 and f16 to another: what the checkpoint holds, or what was made
 /// of it in f32.
-ValueId before_casts(const Rewriter& r, ValueId weight) {
-  const Node* node = r.weight_producer(weight);
+ValueId before_casts(const Rewriter& r, ValueId weight, const QuantizedForm& form) {
+  const Node* node = producer_in_front(r, weight);
   if (node == nullptr || node->op != Op::kCast) return weight;
-  return is_computed_in(r.type(node->inputs[0]).dtype) ? before_casts(r, node->inputs[0]) : weight;
+  const DType from = r.type(node->inputs[0]).dtype;
+  const bool is_taken = is_computed_in(from) && (form.takes_f16 || from != DType::kF16);
+  return is_taken ? before_casts(r, node->inputs[0], form) : weight;
 }
 
 class Quantization {
@@ -187,7 +195,7 @@ class Quantization {
     const Quantized weight = quantized_weight(r, node.inputs[1], node.path);
     std::vector<ValueId> inputs = {x.elements, x.scale, weight.elements, weight.scale};
     if (node.inputs.size() > 2) {
-      const ValueId bias = before_casts(r, node.inputs[2]);
+      const ValueId bias = before_casts(r, node.inputs[2], form_);
       const DType wanted = form_.bias_is_f32 ? DType::kF32 : r.type(node.results[0]).dtype;
       const bool is_wanted = r.type(bias).dtype == wanted;
       inputs.push_back(is_wanted ? bias : r.emit(Op::kCast, {bias}, {{"dtype", wanted}}, node.path));
@@ -222,7 +230,7 @@ class Quantization {
 
   [[nodiscard]] Quantized quantized_weight(Rewriter& r, ValueId weight, const std::string& path) const {
     if (const std::optional<Quantized> stored = stored_form(r, weight, form_.dtype, path)) return *stored;
-    return quantize(r, before_casts(r, weight), path);
+    return quantize(r, before_casts(r, weight, form_), path);
   }
 
   const QuantizedForm& form_;

@@ -10,6 +10,7 @@ namespace headroom {
 struct QuantizedForm {
   DType dtype = DType::kI8;  ///< i8 or f8e4m3
   bool bias_is_f32 = true;   ///< or of the result's dtype
+  bool takes_f16 = true;     ///< quantizes a checkpoint's f16; otherwise what it is cast to
   std::int64_t least_rows = 1;
   std::int64_t least_columns = 1;
   std::int64_t least_sum = 1;         ///< input channels

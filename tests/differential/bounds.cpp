@@ -1,0 +1,150 @@
+#include "differential/bounds.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.hpp"
+#include "differential/bound_rules.hpp"
+#include "ir/builder.hpp"
+#include "ir/expand.hpp"
+#include "ir/interpret_ops.hpp"
+#include "ir/schedule.hpp"
+
+namespace headroom::differential {
+namespace {
+
+/// The plain ops that a fused one stands for, one after the other.
+std::vector<Bounded> bound_fused(Op op, const Attributes& attributes, const std::vector<const Bounded*>& operands,
+                                 Covers covers) {
+  Graph graph(std::string(name_of(op)));
+  std::vector<ValueId> inputs;
+  for (const Bounded* operand : operands)
+    inputs.push_back(graph.add_input(fmt::format("{}", inputs.size()), operand->value.type));
+  Builder builder(graph);
+  const std::vector<ValueId> results = expand_node(builder, op, attributes, inputs);
+
+  const bool is_narrow = size_of(graph.type(results[0]).dtype) < size_of(DType::kF32);
+  std::vector<Bounded> values(graph.value_count());
+  for (std::size_t i = 0; i < inputs.size(); ++i) values[index_of(inputs[i])] = *operands[i];
+  for (const Node& node : graph.nodes()) {
+    std::vector<const Bounded*> read;
+    for (const ValueId input : node.inputs) read.push_back(&values[index_of(input)]);
+    std::vector<Bounded> made = bound_node(node.op, node.attributes, read, covers, is_narrow);
+    for (std::size_t i = 0; i < made.size(); ++i) values[index_of(node.results[i])] = std::move(made[i]);
+  }
+  std::vector<Bounded> out;
+  for (const ValueId result : results) out.push_back(values[index_of(result)]);
+  return out;
+}
+
+/// A graph and what its values hold at this point of the run: ir/interpreter.cpp with bounds.
+class Run {
+ public:
+  Run(const Graph& graph, Covers covers)
+      : graph_(graph), covers_(covers), schedule_(graph), values_(graph.value_count()) {}
+
+  void bind(ValueKind kind, const NamedTensors& given) {
+    for (const ValueId id : graph_.values_of(kind)) {
+      const Value& value = graph_.value(id);
+      values_[index_of(id)] = exactly(given.at(value.name), value.type);
+    }
+  }
+
+  void run_region(RegionId id) {
+    for (const ScheduleItem& item : schedule_.items(id)) {
+      if (item.region == kNoRegion)
+        run_node(graph_.nodes()[item.node]);
+      else if (graph_.region(item.region).kind == RegionKind::kLoop)
+        run_loop(item.region);
+      else
+        run_if(item.region);
+    }
+    end_region(id);
+  }
+
+  [[nodiscard]] const Bounded& get(ValueId id) const { return values_[index_of(id)]; }
+
+ private:
+  void run_node(const Node& node) {
+    std::vector<const Bounded*> operands;
+    for (const ValueId input : node.inputs) operands.push_back(&values_[index_of(input)]);
+    std::vector<Bounded> results = bound_node(node.op, node.attributes, operands, covers_);
+    for (std::size_t i = 0; i < results.size(); ++i) values_[index_of(node.results[i])] = std::move(results[i]);
+  }
+
+  void run_loop(RegionId id) {
+    const Region& loop = graph_.region(id);
+    for (std::int64_t i = 0; i < loop.trip_count; ++i) {
+      values_[index_of(loop.counter)] = {{graph_.type(loop.counter), {}, {i}}, {0.0}};
+      run_region(id);
+    }
+  }
+
+  void run_if(RegionId id) {
+    const Region& then = graph_.region(id);
+    const Bounded& predicate = values_[index_of(then.predicate)];
+    HR_CHECK(predicate.error[0] == 0);  // the generator makes no others
+    if (predicate.value.integers[0] != 0) return run_region(id);
+    if (then.branch != kNoRegion) return run_region(then.branch);
+    for (const RegionResult& result : then.results)
+      values_[index_of(result.value)] = values_[index_of(result.otherwise)];
+  }
+
+  void end_region(RegionId id) {
+    std::vector<std::pair<ValueId, Bounded>> updates;
+    for (const StateUpdate& update : graph_.state_updates())
+      if (update.region == id) updates.emplace_back(update.value, values_[index_of(update.next)]);
+    const Region& region = graph_.region(id);
+    const bool is_else = region.kind == RegionKind::kElse;
+    for (const RegionResult& result : (is_else ? graph_.region(region.branch) : region).results)
+      updates.emplace_back(result.value, values_[index_of(is_else ? result.otherwise : result.from)]);
+    for (auto& [value, now] : updates) values_[index_of(value)] = std::move(now);
+  }
+
+  const Graph& graph_;
+  Covers covers_;
+  Schedule schedule_;
+  std::vector<Bounded> values_;
+};
+
+}  // namespace
+
+std::vector<Bounded> bound_node(Op op, const Attributes& attributes, const std::vector<const Bounded*>& operands,
+                                Covers covers, bool is_narrow) {
+  if (is_fused(op, attributes)) return bound_fused(op, attributes, operands, covers);
+  std::vector<const OracleTensor*> values;
+  for (const Bounded* operand : operands) values.push_back(&operand->value);
+  std::vector<OracleTensor> results = oracle::evaluate(op, attributes, values);
+  std::vector<std::vector<double>> errors = bound_errors({op, attributes, operands, results, covers, is_narrow});
+  std::vector<Bounded> bounded;
+  for (std::size_t i = 0; i < results.size(); ++i) bounded.push_back({std::move(results[i]), std::move(errors[i])});
+  return bounded;
+}
+
+Bounded exactly(const HostTensor& tensor, const TensorType& type) {
+  Bounded bounded{{type, {}, {}}, std::vector<double>(static_cast<std::size_t>(type.shape.numel()), 0.0)};
+  for (std::int64_t i = 0; i < type.shape.numel(); ++i) {
+    if (is_float(type.dtype))
+      bounded.value.reals.push_back(tensor.at(i));
+    else
+      bounded.value.integers.push_back(static_cast<std::int64_t>(tensor.at(i)));
+  }
+  return bounded;
+}
+
+BoundedResult interpret_bounded(const Graph& graph, const NamedTensors& inputs, const NamedTensors& params,
+                                const NamedTensors& states, Covers covers) {
+  Run run(graph, covers);
+  run.bind(ValueKind::kInput, inputs);
+  run.bind(ValueKind::kParam, params);
+  run.bind(ValueKind::kState, states);
+  run.run_region(kTopRegion);
+  BoundedResult result;
+  for (const Output& output : graph.outputs()) result.outputs[output.name] = run.get(output.value);
+  for (const ValueId state : graph.values_of(ValueKind::kState))
+    result.states[graph.value(state).name] = run.get(state);
+  return result;
+}
+
+}  // namespace headroom::differential

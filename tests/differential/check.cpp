@@ -1,0 +1,229 @@
+#include "differential/check.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "differential/random_data.hpp"
+#include "io/checkpoint.hpp"
+#include "io/safetensors.hpp"
+#include "run/session.hpp"
+#include "run/weight_store.hpp"
+
+namespace headroom::differential {
+namespace {
+
+/// Whose plans a library searches for, once each and for seconds on a GPU.
+constexpr std::size_t kMostAttentionGeometries = 40;
+/// Of the core that tiles are made for: little, so that small graphs are cut.
+constexpr std::size_t kCoreCacheBytes = std::size_t{512} << 10U;
+constexpr std::uint64_t kRuns = 2;
+constexpr std::int64_t kLargeElements = 4096;
+
+/// A message that names the first element that is off.
+std::optional<std::string> compare_element(std::string_view what, const std::string& name, std::size_t i,
+                                           double expected, double actual, double bound) {
+  if (!std::isfinite(bound) || !std::isfinite(expected)) return std::nullopt;  // nothing is known of it
+  if (std::fabs(actual - expected) <= bound) return std::nullopt;
+  return fmt::format("{} {}: element {} is {:.9g}, expected {:.9g} +- {:.3g}", what, name, i, actual, expected, bound);
+}
+
+double value_at(const OracleTensor& tensor, std::size_t i) {
+  return is_float(tensor.type.dtype) ? tensor.reals[i] : static_cast<double>(tensor.integers[i]);
+}
+
+bool is_large(const Graph& graph) {
+  return std::ranges::any_of(
+      graph.nodes(), [&](const Node& node) { return graph.type(node.results[0]).shape.numel() > kLargeElements; });
+}
+
+bool runs_on(const PassSet& set, DeviceKind device) { return set.target.device == device; }
+
+}  // namespace
+
+/// What the setups of one graph share.
+struct Checker::Work {
+  const Graph& graph;
+  const CheckOptions& options;
+  bool is_runnable = true;  // by kernels of the device, as it is
+  bool is_large = false;    // so that passes for other devices take turns
+  NamedTensors params = {};
+  std::vector<NamedTensors> inputs = {};  // by run
+  NamedTensors states = {};
+  std::optional<BoundedResult> reals = {};      // of the graph as it was
+  std::optional<BoundedResult> unrounded = {};  // likewise
+  std::unique_ptr<Checkpoint> checkpoint = {};
+  std::map<int, std::unique_ptr<WeightStore>> weights = {};  // by threads
+};
+
+Checker::Checker(DeviceKind device) : device_(device), sets_(all_pass_sets(device)) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "headroom-differential-XXXXXX").string();
+  HR_CHECK(::mkdtemp(pattern.data()) != nullptr);
+  folder_ = pattern;
+  write_file_atomically(folder_ / "config.json", "{}");
+}
+
+Checker::~Checker() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+Backend& Checker::backend(int threads) {
+  auto& backend = backends_[threads];
+  if (backend == nullptr) backend = make_backend(device_, threads);
+  return *backend;
+}
+
+std::optional<std::string> Checker::compare(const NamedBounds& expected, const NamedBounds& actual,
+                                            std::string_view what) {
+  for (const auto& [name, wanted] : expected) {
+    const auto found = actual.find(name);
+    if (found == actual.end()) return fmt::format("{} {} is gone", what, name);
+    const Bounded& got = found->second;
+    double largest = 0;
+    for (std::size_t i = 0; i < wanted.error.size(); ++i)
+      largest = std::max(largest, std::fabs(value_at(wanted.value, i)));
+    for (std::size_t i = 0; i < wanted.error.size(); ++i) {
+      const double bound = wanted.error[i] + got.error[i];
+      if (auto wrong = compare_element(what, name, i, value_at(wanted.value, i), value_at(got.value, i), bound))
+        return wrong;
+      ++tally_.elements;
+      tally_.sharp += bound <= largest / 10 ? 1 : 0;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> Checker::check_passes(Work& work, const PassSet& set, const Graph& rewritten) {
+  const Covers covers = set.is_exact ? Covers::kReals : Covers::kUnrounded;
+  std::optional<BoundedResult>& original = set.is_exact ? work.reals : work.unrounded;
+  if (!original) original = interpret_bounded(work.graph, work.inputs[0], work.params, work.states, covers);
+  const BoundedResult result = interpret_bounded(rewritten, work.inputs[0], work.params, work.states, covers);
+  if (auto wrong = compare(original->outputs, result.outputs, "output")) return wrong;
+  return compare(original->states, result.states, "state");
+}
+
+bool Checker::may_plan(const Graph& graph) {
+  if (device_ == DeviceKind::kCpu) return true;
+  for (const Node& node : graph.nodes()) {
+    if (node.op != Op::kAttention) continue;
+    std::string geometry = fmt::format("{}", graph.type(node.results[0]).dtype);
+    for (const ValueId input : node.inputs) geometry += graph.type(input).shape.to_string();
+    if (!attention_geometries_.contains(geometry) && attention_geometries_.size() == kMostAttentionGeometries)
+      return false;
+    attention_geometries_.insert(std::move(geometry));
+  }
+  return true;
+}
+
+std::optional<std::string> Checker::check_plan(Work& work, const Graph& rewritten, bool is_original,
+                                               const PlanSetup& setup, std::uint64_t runs,
+                                               std::optional<BoundedResult>& first_run) {
+  const int threads = setup.options.tile && work.is_large ? 2 : 1;  // teams cost more than most graphs this small
+  Backend& backend = this->backend(threads);
+  Target target = backend.properties().target;
+  target.core_cache_bytes = kCoreCacheBytes;
+  std::shared_ptr<const Program> program;
+  try {
+    program = std::make_shared<Program>(plan(rewritten, target, setup.options));
+  } catch (const Error&) {
+    // What no kernel runs is no fault of a graph that was made so, but one of a pass that made it so.
+    if (work.is_runnable && !is_original) throw;
+    work.is_runnable = false;
+    if (is_original) ++tally_.without_kernel;
+    return std::nullopt;
+  }
+  ++tally_.programs;
+  tally_.tiled += program->tiled.empty() ? 0 : 1;
+  for (const Step& step : program->steps)
+    if (step.kernel != nullptr) ++tally_.chosen[std::string(step.kernel->name())];
+
+  auto& weights = work.weights[threads];
+  if (weights == nullptr) weights = std::make_unique<WeightStore>(backend, *work.checkpoint);
+  Session session(program, *weights, backend);
+  NamedTensors states = work.states;
+  for (const auto& [name, tensor] : states) session.set_state(name, tensor);
+  for (std::uint64_t run = 0; run < runs; ++run) {
+    for (const auto& [name, tensor] : work.inputs[run]) session.set_input(name, tensor);
+    session.run();
+    BoundedResult later;
+    if (run > 0)
+      later = interpret_bounded(rewritten, work.inputs[run], work.params, states, Covers::kKernels);
+    else if (!first_run)
+      first_run = interpret_bounded(rewritten, work.inputs[run], work.params, states, Covers::kKernels);
+    for (auto& [name, tensor] : states) tensor = session.state(name);
+    const BoundedResult& expected = run > 0 ? later : *first_run;
+    if (auto wrong = compare_session(session, rewritten, expected)) return fmt::format("run {}, {}", run, *wrong);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> Checker::compare_session(const Session& session, const Graph& graph,
+                                                    const BoundedResult& expected) {
+  BoundedResult actual;
+  for (const Output& output : graph.outputs())
+    actual.outputs[output.name] = exactly(session.output(output.name), graph.type(output.value));
+  for (const ValueId state : graph.values_of(ValueKind::kState))
+    actual.states[graph.value(state).name] = exactly(session.state(graph.value(state).name), graph.type(state));
+  if (auto wrong = compare(expected.outputs, actual.outputs, "output")) return wrong;
+  return compare(expected.states, actual.states, "state");
+}
+
+std::optional<Failure> Checker::check_set(Work& work, const PassSet& set, std::size_t index) {
+  const auto failure = [&](std::string_view plan, std::string message, bool threw = false) {
+    return Failure{.passes = set.name, .plan = std::string(plan), .message = std::move(message), .threw = threw};
+  };
+  const bool is_planned = runs_on(set, device_);
+  if (!is_planned && work.is_large && !work.options.only && (work.options.seed + index) % 8 != 0) return std::nullopt;
+  Graph rewritten = work.graph;
+  int rewrites = 0;
+  try {
+    for (const PassRecord& record : run_passes(set, rewritten).passes) {
+      rewrites += record.rewrites;
+      tally_.fired[std::string(record.name)] += record.rewrites > 0 ? 1 : 0;
+    }
+    if (rewrites == 0 && index > 0) return std::nullopt;  // as it was
+    if (auto wrong = check_passes(work, set, rewritten)) return failure("", *wrong);
+  } catch (const std::exception& error) {
+    return failure("", error.what(), true);
+  }
+  if (!is_planned || !may_plan(rewritten)) return std::nullopt;
+  const std::span<const PlanSetup> plans = plan_setups(device_);
+  std::optional<BoundedResult> first_run;
+  for (std::size_t p = 0; p < plans.size(); ++p) {
+    // One pass changes little of a graph that was planned already, so that these take turns.
+    const bool takes_turns = set.passes.size() == 1 && !work.options.all_plans;
+    if (takes_turns && p != (work.options.seed + index) % plans.size()) continue;
+    if (work.options.only && work.options.only->plan != plans[p].name) continue;
+    try {
+      if (auto wrong = check_plan(work, rewritten, index == 0, plans[p], takes_turns ? 1 : kRuns, first_run))
+        return failure(plans[p].name, *wrong);
+    } catch (const std::exception& error) {
+      return failure(plans[p].name, error.what(), true);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> Checker::check(const Graph& graph, const CheckOptions& options) {
+  Work work{
+      .graph = graph, .options = options, .is_large = is_large(graph), .params = random_params(graph, options.seed)};
+  for (std::uint64_t run = 0; run < kRuns; ++run) work.inputs.push_back(random_inputs(graph, options.seed, run));
+  work.states = random_states(graph, options.seed);
+  write_safetensors(folder_ / "model.safetensors", {work.params.begin(), work.params.end()});
+  work.checkpoint = std::make_unique<Checkpoint>(Checkpoint::open(folder_));
+  for (std::size_t i = 0; i < sets_.size(); ++i) {
+    if (options.only && options.only->passes != sets_[i].name) continue;
+    if (!options.only && sets_[i].passes.size() == 1 && (options.seed / options.turns + i) % options.turns != 0) continue;
+    if (auto failure = check_set(work, sets_[i], i)) return failure;
+  }
+  return std::nullopt;
+}
+
+}  // namespace headroom::differential

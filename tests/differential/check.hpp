@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "backends/backend.hpp"
+#include "differential/bounds.hpp"
+#include "differential/setups.hpp"
+
+namespace headroom {
+class Session;
+}
+
+namespace headroom::differential {
+
+/// What went wrong with a graph, and how to do it again.
+struct Failure {
+  std::string passes;  ///< the set's name
+  std::string plan;    ///< the setup's name; empty where the passes alone are wrong
+  std::string message;
+  bool threw = false;  ///< an exception, and no number that is off
+  friend bool operator==(const Failure&, const Failure&) = default;
+};
+
+/// What many graphs came to: how often each pass fired and each kernel was chosen, by name, and how sharp the bounds
+/// were.
+struct Tally {
+  std::map<std::string, std::int64_t, std::less<>> fired;
+  std::map<std::string, std::int64_t, std::less<>> chosen;
+  std::int64_t programs = 0;        ///< planned and run
+  std::int64_t tiled = 0;           ///< programs with a tiled run
+  std::int64_t without_kernel = 0;  ///< graphs that no kernels of the device run
+  std::int64_t elements = 0;        ///< compared
+  std::int64_t sharp = 0;           ///< whose bound is a tenth of their tensor's largest element, or less
+};
+
+/// Which setups to try.
+struct CheckOptions {
+  std::uint64_t seed = 0;       ///< of the data
+  std::optional<Failure> only = {};  ///< the passes and plan of an earlier failure alone
+  std::uint64_t turns = 1;  ///< a single pass is tried on one of so many graphs
+  bool all_plans = false;       ///< every setup with every plan; otherwise single passes take turns
+};
+
+/// Holds graphs under every setup against the oracle. Keeps backends; weights are written to a folder of its own, for a
+/// checkpoint to read.
+class Checker {
+ public:
+  explicit Checker(DeviceKind device);
+  ~Checker();
+
+  /// Nothing, or the first failure. A rewritten graph must agree with the original in the oracle, and its programs with
+  /// the oracle on the rewritten graph, within bounds that follow from dtypes.
+  [[nodiscard]] std::optional<Failure> check(const Graph& graph, const CheckOptions& options);
+
+  [[nodiscard]] const Tally& tally() const noexcept { return tally_; }
+  [[nodiscard]] DeviceKind device() const noexcept { return device_; }
+
+ private:
+  struct Work;
+  std::optional<Failure> check_set(Work& work, const PassSet& set, std::size_t index);
+  std::optional<std::string> check_passes(Work& work, const PassSet& set, const Graph& rewritten);
+  std::optional<std::string> check_plan(Work& work, const Graph& rewritten, bool is_original, const PlanSetup& setup,
+                                        std::uint64_t runs, std::optional<BoundedResult>& first_run);
+  std::optional<std::string> compare_session(const Session& session, const Graph& graph, const BoundedResult& expected);
+  std::optional<std::string> compare(const NamedBounds& expected, const NamedBounds& actual, std::string_view what);
+  [[nodiscard]] bool may_plan(const Graph& graph);
+  Backend& backend(int threads);
+
+  DeviceKind device_;
+  std::vector<PassSet> sets_;
+  std::map<int, std::unique_ptr<Backend>> backends_;  // by threads
+  std::set<std::string> attention_geometries_;
+  std::filesystem::path folder_;
+  Tally tally_;
+};
+
+}  // namespace headroom::differential

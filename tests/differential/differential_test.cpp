@@ -1,0 +1,167 @@
+// Random graphs from fixed seeds, and every graph that once failed, under every setup; and that the bounds themselves
+// can be trusted: a check with bounds too wide, or of graphs in which nothing happens, would find nothing.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "base/test_util.hpp"
+#include "differential/bounds.hpp"
+#include "differential/check.hpp"
+#include "differential/random_data.hpp"
+#include "differential/random_graph.hpp"
+#include "differential/rebuild.hpp"
+#include "differential/shrink.hpp"
+#include "ir/text.hpp"
+#include "ir/verify.hpp"
+
+namespace headroom::differential {
+namespace {
+
+constexpr std::uint64_t kGraphs = 2000;
+constexpr std::uint64_t kShards = 20;
+constexpr std::uint64_t kTurns = 3;  // of the passes by themselves, which regressions all go through
+
+class DifferentialGraphs : public testing::TestWithParam<std::uint64_t> {};
+INSTANTIATE_TEST_SUITE_P(Shards, DifferentialGraphs, testing::Range<std::uint64_t>(0, kShards));
+
+TEST_P(DifferentialGraphs, AgreeWithTheOracleUnderEverySetup) {
+  Checker checker(DeviceKind::kCpu);
+  for (std::uint64_t seed = GetParam(); seed < kGraphs; seed += kShards) {
+    const Graph graph = random_graph(seed, DeviceKind::kCpu);
+    const auto failure = checker.check(graph, {.seed = seed, .turns = kTurns});
+    ASSERT_FALSE(failure.has_value()) << "seed " << seed << ": " << failure->passes << " " << failure->plan << ": "
+                                      << failure->message
+                                      << "\nrepeat and shrink it with: graph_fuzz --graphs 1 --seed " << seed;
+  }
+  const Tally& tally = checker.tally();
+  EXPECT_EQ(tally.without_kernel, 0);
+  EXPECT_GT(tally.programs, 500);
+  EXPECT_GT(tally.sharp, tally.elements * 3 / 4) << "bounds are so wide that little is checked";
+}
+
+std::vector<std::filesystem::path> regressions() {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(source_dir(HEADROOM_SOURCE_DIR) / "tests/differential/regressions"))
+    if (entry.path().extension() == ".graph") paths.push_back(entry.path());
+  std::ranges::sort(paths);
+  return paths;
+}
+
+class DifferentialRegressions : public testing::TestWithParam<std::filesystem::path> {};
+INSTANTIATE_TEST_SUITE_P(All, DifferentialRegressions, testing::ValuesIn(regressions()),
+                         [](const auto& param) { return param.param.stem().string(); });
+
+TEST_P(DifferentialRegressions, AgreeWithTheOracleUnderEverySetup) {
+  const Graph graph = parse_graph(read_file(GetParam()));
+  Checker checker(DeviceKind::kCpu);
+  for (const std::uint64_t seed : {0, 1}) {
+    const auto failure = checker.check(graph, {.seed = seed, .all_plans = true});
+    ASSERT_FALSE(failure.has_value()) << failure->passes << " " << failure->plan << ": " << failure->message;
+  }
+}
+
+TEST(DifferentialBounds, HaveARuleForEveryOp) {
+  for (const OpSchema& schema : all_ops()) EXPECT_TRUE(has_bound(schema.op)) << schema.name;
+}
+
+TEST(DifferentialBounds, AreAroundWhatTheInterpreterGives) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    const Graph graph = random_graph(seed, DeviceKind::kCpu);
+    const NamedTensors inputs = random_inputs(graph, seed, 0), params = random_params(graph, seed),
+                       states = random_states(graph, seed);
+    const OracleResult oracle = interpret(graph, inputs, params, states);
+    const BoundedResult bounded = interpret_bounded(graph, inputs, params, states, Covers::kReals);
+    ASSERT_EQ(oracle.outputs.size(), bounded.outputs.size());
+    for (const auto& [name, tensor] : oracle.outputs) {
+      const OracleTensor& value = bounded.outputs.at(name).value;
+      for (std::size_t i = 0; i < value.reals.size(); ++i) {
+        const double expected = tensor.as<double>()[i];
+        ASSERT_TRUE(value.reals[i] == expected || (std::isnan(expected) && std::isnan(value.reals[i]))) << seed << name;
+      }
+      for (std::size_t i = 0; i < value.integers.size(); ++i)
+        ASSERT_EQ(value.integers[i], tensor.as<std::int64_t>()[i]) << seed << name;
+    }
+  }
+}
+
+TEST(DifferentialBounds, FollowFromDtypesAndStepsAlone) {
+  const Graph graph = parse_graph(R"(graph g {
+      input %x: f32[64]
+      %1: f32[64] = silu(%x)
+      %2: bf16[64] = cast(%x) {dtype = bf16}
+      %3: bf16[64] = silu(%2)
+      %4: i8[64], %5: f32[] = quantize(%x) {dtype = i8}
+      %6: i8[64], %7: f32[] = quantize(%1) {dtype = i8}
+      output f32 = %1
+      output bf16 = %3
+      output stored = %2
+      output exact = %4
+      output steps = %6
+    })");
+  const auto largest = [&](const char* output, Covers covers) {
+    const BoundedResult result = interpret_bounded(graph, random_inputs(graph, 3, 0), {}, {}, covers);
+    return std::ranges::max(result.outputs.at(output).error);
+  };
+  EXPECT_LT(largest("f32", Covers::kReals), 1e-13);
+  EXPECT_GT(largest("f32", Covers::kKernels), 1e-8);
+  EXPECT_LT(largest("f32", Covers::kKernels), 1e-5);
+  EXPECT_GT(largest("bf16", Covers::kKernels), 1e-3);
+  EXPECT_LT(largest("bf16", Covers::kKernels), 3e-2);
+  EXPECT_EQ(largest("stored", Covers::kKernels), 0) << "an exact operand is rounded alike everywhere";
+  EXPECT_GT(largest("stored", Covers::kUnrounded), 1e-3);
+  EXPECT_EQ(largest("exact", Covers::kReals), 0);
+  EXPECT_LE(largest("steps", Covers::kKernels), 1) << "one step at most";
+  EXPECT_GE(largest("steps", Covers::kUnrounded), 0.5) << "half a step, even of what is exact";
+}
+
+TEST(DifferentialShrinking, LeavesOutWhatIsNotRead) {
+  const Graph graph = parse_graph(R"(graph g {
+      input %x: f32[4, 6]
+      input %hit: bool[]
+      state %s: f32[4, 6]
+      %1: f32[4, 6] = silu(%x)
+      loop 3 %i {
+        %2: f32[4, 6] = add(%s, %1)
+        next %s = %2
+        yield %3: f32[4, 6] = %2
+      }
+      if %hit {
+        %4: f32[4, 6] = relu(%3)
+        yield %5: f32[4, 6] = %4 else %x
+      }
+      output y = %5
+      output z = %1
+    })");
+  const auto text_of = [](const std::optional<Graph>& edited) {
+    return edited ? canonical_text(*edited) : std::string("unsound");
+  };
+  EXPECT_EQ(text_of(rebuild(graph, {})), canonical_text(graph));
+  EXPECT_EQ(text_of(rebuild(graph, {.dropped_outputs = {0}, .dropped_updates = {0}})),
+            canonical_text(parse_graph(R"(graph g {
+      input %x: f32[4, 6]
+      %1: f32[4, 6] = silu(%x)
+      output z = %1
+    })")));
+  const ValueId result = graph.regions()[1].results[0].value;
+  EXPECT_EQ(text_of(rebuild(graph, {.dropped_outputs = {1}, .dropped_updates = {0}, .cut = {result}, .unwrapped = 2})),
+            canonical_text(parse_graph(fmt::format(R"(graph g {{
+      input %cut{}: f32[4, 6]
+      %1: f32[4, 6] = relu(%cut{})
+      output y = %1
+    }})",
+                                                   index_of(result), index_of(result)))));
+  EXPECT_EQ(text_of(rebuild(graph, {.dropped_outputs = {0}, .dropped_updates = {0}, .extent = 6, .smaller = 2})),
+            canonical_text(parse_graph(R"(graph g {
+      input %x: f32[4, 2]
+      %1: f32[4, 2] = silu(%x)
+      output z = %1
+    })")));
+}
+
+}  // namespace
+}  // namespace headroom::differential

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/target.hpp"
+#include "differential/choices.hpp"
+#include "ir/builder.hpp"
+
+namespace headroom::differential {
+
+/// The extents that a graph is made of. Few, so that libraries prepare each product once.
+struct Dims {
+  std::int64_t batch, seq, text, heads, head_dim;
+  [[nodiscard]] std::int64_t width() const { return heads * head_dim; }
+};
+
+/// Builds one random graph: random_graph() in parts. Values in reach are in `visible_`; every part reads some of them
+/// and adds what it makes.
+class GraphMaker {
+ public:
+  GraphMaker(std::uint64_t seed, DeviceKind device);
+  Graph make();
+
+ private:
+  // graph_maker.cpp: regions, states, and where operands come from
+  void declare();
+  void fill_region(int depth, int items);
+  void add_loop(int depth);
+  void add_if(int depth);
+  void update_states();
+  bool may_update(ValueId state) const;
+  void add_outputs();
+  void add_item();
+  ValueId predicate();
+
+  // Operands. Types with "tokens" are [batch, seq, width].
+  ValueId any();
+  ValueId any_real();
+  ValueId operand(const TensorType& type);
+  ValueId source(const TensorType& type);
+  ValueId tokens() { return operand(tokens_); }
+  TensorType typed(Shape shape) const { return {dtype_, std::move(shape)}; }
+  std::string fresh(const char* name) { return fmt::format("{}{}", name, names_++); }
+  double size(ValueId value) const;
+  /// Adds a value, whose elements are about `size` large; scaled down where they would grow on and on.
+  ValueId keep(ValueId value, double size);
+  ValueId tame(ValueId value, double size);
+
+  // random_ops.cpp: single ops
+  void add_binary();
+  void add_unary();
+  void add_cast();
+  void add_view();
+  void add_shape_round_trip();
+  void add_concat();
+  void add_row();
+  void add_duplicate();
+  void add_image();
+  void add_mean();
+  void add_fused();
+  void add_matmul();
+  void add_rope();
+
+  // random_weights.cpp: what products read
+  ValueId weight(std::int64_t rows, std::int64_t columns);
+  ValueId new_weight(std::int64_t rows, std::int64_t columns);
+  ValueId vector_weight(std::int64_t size, const char* name);
+  ValueId stored_weight(std::int64_t rows, std::int64_t columns);
+
+  // random_patterns.cpp: what passes look for
+  void add_linear();
+  void add_projections();
+  void add_norm_modulate();
+  void add_gate_residual();
+  void add_attention();
+  void add_mlp();
+  void add_quantized();
+  void add_modulation();
+  void add_block();
+  void add_rows_of_tables();
+  ValueId modulation();
+  ValueId normed(ValueId x);
+  ValueId gated(ValueId residual, ValueId x);
+  ValueId linear(ValueId x, std::int64_t columns, bool with_activation);
+  ValueId split_heads(ValueId x);
+  ValueId qk_norm(ValueId heads);
+  ValueId attend(ValueId q, ValueId k, ValueId v);
+  std::pair<ValueId, ValueId> rope_tables(std::int64_t positions);
+  ValueId mlp(ValueId x);
+  std::vector<ValueId> projections(ValueId x, int count);
+
+  Choices choose_;
+  DeviceKind device_;
+  Dims dims_;
+  DType dtype_ = DType::kF32;
+  Graph graph_{"random"};
+  Builder b_{graph_};
+  TensorType tokens_;
+  std::vector<ValueId> visible_;
+  std::vector<ValueId> states_;
+  std::vector<std::pair<ValueId, std::int64_t>> counters_;  // in reach, with how often their loops run
+  std::map<ValueId, double> sizes_;
+  int names_ = 0;
+  int nodes_left_ = 0;
+  bool is_model_ = false;  // mostly whole patterns
+};
+
+}  // namespace headroom::differential

@@ -1,0 +1,83 @@
+#include "differential/random_data.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/hash.hpp"
+#include "base/random.hpp"
+
+namespace headroom::differential {
+namespace {
+
+/// What an operand of integers may hold: [low, low + count).
+struct Range {
+  std::int64_t low, count;
+};
+
+Range range_of(const Graph& graph, ValueId id) {
+  for (const Node& node : graph.nodes()) {
+    if (node.op == Op::kRow && node.inputs[1] == id) return {0, graph.type(node.inputs[0]).shape[0]};
+    if (node.op == Op::kRopeTable && node.inputs[0] == id) return {0, 16};
+  }
+  switch (graph.type(id).dtype) {
+    case DType::kBool:
+      return {0, 2};
+    case DType::kU8:
+      return {0, 200};
+    default:
+      return {-127, 255};
+  }
+}
+
+/// By which normals are multiplied: weights by what keeps a product's size.
+double deviation_of(const Graph& graph, ValueId id) {
+  const TensorType& type = graph.type(id);
+  if (graph.value(id).kind != ValueKind::kParam || type.shape.rank() < 2) return 1;
+  if (type.dtype == DType::kF8E4M3) return 32;  // stored elements, of which a scale is made beside them
+  return 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, type.shape.numel() / type.shape[0])));
+}
+
+bool is_scale(const Value& value) { return value.kind == ValueKind::kParam && value.name.starts_with("scale"); }
+bool is_time(const Value& value) { return value.kind == ValueKind::kInput && value.name.starts_with("time"); }
+
+HostTensor draw(const Graph& graph, ValueId id, std::uint64_t seed, std::uint64_t run) {
+  const Value& value = graph.value(id);
+  const std::uint64_t stream = Hasher().add(value.name).add(value.kind).add(run).digest();
+  std::vector<float> draws(static_cast<std::size_t>(value.type.shape.numel()));
+  HostTensor tensor(value.type.dtype, value.type.shape);
+  const bool is_uniform = !is_float(value.type.dtype) || is_scale(value) || is_time(value);
+  is_uniform ? fill_uniform(draws, seed, stream) : fill_normal(draws, seed, stream);
+  const Range range = range_of(graph, id);
+  const double deviation = deviation_of(graph, id);
+  for (std::size_t i = 0; i < draws.size(); ++i) {
+    double element = static_cast<double>(draws[i]) * deviation;
+    if (!is_float(value.type.dtype))
+      element =
+          static_cast<double>(range.low) + std::floor(static_cast<double>(draws[i] * static_cast<float>(range.count)));
+    else if (is_scale(value))
+      element = 0.002 + 0.004 * static_cast<double>(draws[i]);  // of 100 or so, in rows of 16
+    tensor.set(static_cast<std::int64_t>(i), element);
+  }
+  return tensor;
+}
+
+NamedTensors draw_all(const Graph& graph, ValueKind kind, std::uint64_t seed, std::uint64_t run) {
+  NamedTensors tensors;
+  for (const ValueId id : graph.values_of(kind)) tensors.emplace(graph.value(id).name, draw(graph, id, seed, run));
+  return tensors;
+}
+
+}  // namespace
+
+NamedTensors random_inputs(const Graph& graph, std::uint64_t seed, std::uint64_t run) {
+  return draw_all(graph, ValueKind::kInput, seed, run);
+}
+NamedTensors random_params(const Graph& graph, std::uint64_t seed) {
+  return draw_all(graph, ValueKind::kParam, seed, 0);
+}
+NamedTensors random_states(const Graph& graph, std::uint64_t seed) {
+  return draw_all(graph, ValueKind::kState, seed, 0);
+}
+
+}  // namespace headroom::differential

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/target.hpp"
+#include "ir/graph.hpp"
+
+namespace headroom::differential {
+
+/// A graph of random ops, loops, `if`s, inputs, states and weights, with what passes look for among them: the same for
+/// one seed. `device` says for which kernels: dtypes that none of its kernels computes in are only cast and moved.
+/// Sound (verify() accepts it), with numbers of moderate size, and predicates and indices that no rounding decides.
+[[nodiscard]] Graph random_graph(std::uint64_t seed, DeviceKind device);
+
+}  // namespace headroom::differential

@@ -1,0 +1,97 @@
+#include "differential/setups.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "base/switches.hpp"
+
+namespace headroom::differential {
+namespace {
+
+constexpr Target kCapableCpu{.device = DeviceKind::kCpu, .cpu_isa = CpuIsa::kAmx, .threads = 2};
+constexpr Target kHopper{.device = DeviceKind::kCuda, .compute_capability = 90, .multiprocessors = 132};
+
+const SwitchInfo* switch_of(const Pass& pass) {
+  const auto found = std::ranges::find(all_switches(), pass.switch_name, &SwitchInfo::name);
+  return found == all_switches().end() ? nullptr : &*found;
+}
+
+bool is_exact(const Pass& pass) { return switch_of(pass) == nullptr || switch_of(pass)->exact; }
+
+const Target& target_of(DeviceKind device) { return device == DeviceKind::kCuda ? kHopper : kCapableCpu; }
+
+/// Where the pass does something: a few look at the device.
+const Target& target_of(const Pass& pass, DeviceKind device) {
+  if (pass.name == "fuse-residual-norm") return kHopper;
+  const SwitchInfo* info = switch_of(pass);
+  return target_of(info != nullptr && info->device ? *info->device : device);
+}
+
+PassSet make_set(std::string name, const Target& target, const std::function<bool(const Pass&)>& wants) {
+  PassSet set{.name = std::move(name), .passes = {}, .target = target};
+  for (const Pass& pass : pipeline()) {
+    if (!wants(pass)) continue;
+    set.passes.emplace_back(pass.name);
+    set.is_exact = set.is_exact && is_exact(pass);
+  }
+  return set;
+}
+
+}  // namespace
+
+std::vector<PassSet> all_pass_sets(DeviceKind device) {
+  std::vector<PassSet> sets = {make_set("none", target_of(device), [](const Pass&) { return false; })};
+  for (const Pass& alone : pipeline())
+    sets.push_back(make_set(std::string(alone.name), target_of(alone, device),
+                            [&](const Pass& pass) { return pass.name == alone.name; }));
+  sets.push_back(make_set("exact-flash", target_of(device),
+                          [](const Pass& pass) { return is_exact(pass) && pass.switch_name != "flash"; }));
+  const auto with = [&](const char* name, const Target& target, std::initializer_list<std::string_view> switches) {
+    sets.push_back(make_set(name, target, [&](const Pass& pass) {
+      return is_exact(pass) || std::ranges::find(switches, pass.switch_name) != switches.end();
+    }));
+  };
+  with("exact", kCapableCpu, {});
+  with("exact+bf16", kCapableCpu, {"bf16"});
+  with("exact+int8", kCapableCpu, {"int8"});
+  with("exact+bf16+int8", kCapableCpu, {"bf16", "int8"});
+  with("exact-cuda", kHopper, {});
+  with("exact+fp16", kHopper, {"fp16"});
+  with("exact+tf32", kHopper, {"tf32"});
+  with("exact+bf16+fp8", kHopper, {"bf16", "fp8"});
+  with("exact+fp8", kHopper, {"fp8"});
+  return sets;
+}
+
+OptimizeReport run_passes(const PassSet& set, Graph& graph) {
+  SwitchSet switches;
+  OptimizeOptions options{.disabled = {}, .verify = true};
+  for (const Pass& pass : pipeline()) {
+    if (std::ranges::find(set.passes, pass.name) == set.passes.end())
+      options.disabled.emplace_back(pass.name);
+    else if (!pass.switch_name.empty())
+      switches = switches.with(SwitchSet::parse(pass.switch_name));
+  }
+  return optimize(graph, switches, set.target, options);
+}
+
+std::span<const PlanSetup> plan_setups(DeviceKind device) {
+  static constexpr std::array kCpu = {
+      PlanSetup{"eager", {}},
+      PlanSetup{"arena", {.arena = true}},
+      PlanSetup{"tile", {.arena = true, .tile = true}},
+  };
+  static constexpr std::array kCuda = {
+      PlanSetup{"eager", {}},
+      PlanSetup{"arena", {.arena = true}},
+      PlanSetup{"streams", {.arena = true, .lanes = 2}},
+      PlanSetup{"graph", {.arena = true, .graph = true}},
+      PlanSetup{"eager-graph", {.graph = true}},
+      PlanSetup{"streams-graph", {.arena = true, .lanes = 2, .graph = true}},
+  };
+  if (device == DeviceKind::kCpu) return kCpu;
+  return kCuda;
+}
+
+}  // namespace headroom::differential
