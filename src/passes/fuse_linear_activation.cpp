@@ -23,7 +23,7 @@ bool fuse(Rewriter& r, const Node& node) {
   if (!activation) return false;
   const Node* linear = r.match_single_use(node.inputs[0], Op::kLinear);
   if (linear == nullptr || linear->attributes.get_text("activation") != "none") return false;
-  r.replace(node.results[0], r.emit(Op::kLinear, linear->inputs, {{"activation", *activation}}, linear->path));
+  r.replace(node.results[0], r.emit_like(*linear, linear->inputs, linear->attributes.with("activation", *activation)));
   return true;
 }
 

@@ -131,7 +131,7 @@ class Conversion {
       const bool narrow = converted && (is_converted_operand(node.op, i) || node.op == Op::kCast);
       node.inputs[i] = narrow ? narrow_operand(node, i) : wide_operand(node.inputs[i]);
     }
-    if (converted && node.op == Op::kCast) node.attributes = Attributes(Op::kCast, {{"dtype", half_}});
+    if (converted && node.op == Op::kCast) node.attributes = node.attributes.with("dtype", half_);
     for (const ValueId result : node.results)
       if (is_converted_[index_of(result)]) graph_.set_dtype(result, half_);
 

@@ -23,10 +23,8 @@ struct Site {
   // Of a step. Copies, because emitting nodes moves what the graph holds.
   [[nodiscard]] Shape shape(std::size_t input) const { return graph.type(node.inputs[input]).shape; }
   [[nodiscard]] Shape result_shape() const { return graph.type(node.results[0]).shape; }
-  [[nodiscard]] std::int64_t axis() const { return node.attributes.get_int("axis"); }
 };
 
-using Given = std::vector<std::pair<std::string_view, Attribute>>;
 std::vector<std::int64_t> with_steps(const Site& site, const Shape& shape) {
   std::vector<std::int64_t> extents = {site.steps};
   extents.insert(extents.end(), shape.dims().begin(), shape.dims().end());
@@ -37,17 +35,13 @@ ValueId reshaped(const Site& site, ValueId value, std::vector<std::int64_t> exte
   return site.emit(Op::kReshape, {value}, Attributes(Op::kReshape, {{"shape", std::move(extents)}}));
 }
 
-ValueId same_op(const Site& site, Given attributes) {
+ValueId same_op(const Site& site, Attributes attributes) {
   std::vector<ValueId> inputs;
   for (const LiftOperand& operand : site.operands) inputs.push_back(operand.value);
-  return site.emit(site.node.op, std::move(inputs), Attributes(site.node.op, std::move(attributes)));
+  return site.emit(site.node.op, std::move(inputs), std::move(attributes));
 }
 
-ValueId unchanged(const Site& site) {
-  std::vector<ValueId> inputs;
-  for (const LiftOperand& operand : site.operands) inputs.push_back(operand.value);
-  return site.emit(site.node.op, std::move(inputs), site.node.attributes);
-}
+ValueId unchanged(const Site& site) { return same_op(site, site.node.attributes); }
 
 bool all_lifted(const Site& site) { return std::ranges::all_of(site.operands, &LiftOperand::lifted); }
 
@@ -88,24 +82,22 @@ ValueId lift_timestep_embedding(const Site& site) {
                   with_steps(site, site.result_shape()));
 }
 
-ValueId lift_reshape(const Site& site) { return same_op(site, {{"shape", with_steps(site, site.result_shape())}}); }
+ValueId lift_reshape(const Site& site) {
+  return same_op(site, site.node.attributes.with("shape", with_steps(site, site.result_shape())));
+}
 
 ValueId lift_transpose(const Site& site) {
   std::vector<std::int64_t> perm = {0};
   for (const std::int64_t axis : site.node.attributes.get_ints("perm")) perm.push_back(axis + 1);
-  return same_op(site, {{"perm", std::move(perm)}});
-}
-
-/// Refused where a part is a constant: it would be repeated for every step.
-ValueId lift_concat(const Site& site) {
-  return all_lifted(site) ? same_op(site, {{"axis", site.axis() + 1}}) : kNoValue;
+  return same_op(site, site.node.attributes.with("perm", std::move(perm)));
 }
 
 ValueId lift_slice(const Site& site) {
-  return same_op(site, {{"axis", site.axis() + 1},
-                        {"start", site.node.attributes.get_int("start")},
-                        {"size", site.node.attributes.get_int("size")}});
+  return same_op(site, site.node.attributes.with("axis", site.node.attributes.get_int("axis") + 1));
 }
+
+/// Refused where a part is a constant: it would be repeated for every step.
+ValueId lift_concat(const Site& site) { return all_lifted(site) ? lift_slice(site) : kNoValue; }
 
 struct Rule {
   Op op;
