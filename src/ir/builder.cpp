@@ -79,16 +79,10 @@ std::vector<ValueId> Builder::emit(Op op, std::vector<ValueId> inputs,
   return graph_.nodes().back().results;
 }
 
-ValueId Builder::add(ValueId a, ValueId b) { return emit(Op::kAdd, {a, b})[0]; }
-ValueId Builder::sub(ValueId a, ValueId b) { return emit(Op::kSub, {a, b})[0]; }
-ValueId Builder::mul(ValueId a, ValueId b) { return emit(Op::kMul, {a, b})[0]; }
-ValueId Builder::add_scalar(ValueId x, double value) { return emit(Op::kAddScalar, {x}, {{"value", value}})[0]; }
-ValueId Builder::mul_scalar(ValueId x, double value) { return emit(Op::kMulScalar, {x}, {{"value", value}})[0]; }
-ValueId Builder::relu(ValueId x) { return emit(Op::kRelu, {x})[0]; }
-ValueId Builder::silu(ValueId x) { return emit(Op::kSilu, {x})[0]; }
-
 ValueId Builder::gelu(ValueId x, std::string_view approximate) {
-  return emit(Op::kGelu, {x}, {{"approximate", std::string(approximate)}})[0];
+  if (approximate == "tanh") return gelu_tanh(x);
+  if (approximate == "none") return gelu_erf(x);
+  fail("gelu: approximate must be \"tanh\" or \"none\", but was given \"{}\"", approximate);
 }
 
 ValueId Builder::cast(ValueId x, DType dtype) {

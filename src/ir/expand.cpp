@@ -1,12 +1,13 @@
 #include "ir/expand.hpp"
 
 #include "base/error.hpp"
+#include "ir/activation.hpp"
 #include "ir/op_definition.hpp"
 
 namespace headroom {
 
 bool is_fused(Op op, const Attributes& attributes) {
-  return schema_of(op).fused || (op == Op::kLinear && attributes.get_text("activation") != "none");
+  return schema_of(op).fused || (op == Op::kLinear && activation_of(attributes) != Activation::kNone);
 }
 
 std::vector<ValueId> expand_node(Builder& builder, Op op, const Attributes& attributes,

@@ -31,7 +31,7 @@ TEST(IsFused, ByOpOrByActivation) {
   }
   EXPECT_FALSE(is_fused(Op::kLinear, Attributes(Op::kLinear, {})));
   EXPECT_TRUE(is_fused(Op::kLinear, Attributes(Op::kLinear, {{"activation", std::string("silu")}})));
-  EXPECT_FALSE(is_fused(Op::kGelu, Attributes(Op::kGelu, {})));
+  EXPECT_FALSE(is_fused(Op::kGeluErf, {}));
 }
 
 TEST(ExpandNode, NormModulateIsItsFormula) {
@@ -121,9 +121,9 @@ TEST(ExpandNode, LinearActivationsAreThoseOfThePlainOps) {
     return evaluate(Op::kLinear, {x, weight, bias}, {{"activation", std::string(activation)}}).reals;
   };
   EXPECT_EQ(fused("silu"), evaluate(Op::kSilu, {product}).reals);
-  EXPECT_EQ(fused("gelu_tanh"), evaluate(Op::kGelu, {product}, {{"approximate", std::string("tanh")}}).reals);
-  EXPECT_EQ(fused("gelu"), evaluate(Op::kGelu, {product}, {{"approximate", std::string("none")}}).reals);
-  EXPECT_NE(fused("gelu"), fused("gelu_tanh"));
+  EXPECT_EQ(fused("gelu_tanh"), evaluate(Op::kGeluTanh, {product}).reals);
+  EXPECT_EQ(fused("gelu_erf"), evaluate(Op::kGeluErf, {product}).reals);
+  EXPECT_NE(fused("gelu_erf"), fused("gelu_tanh"));
 }
 
 TEST(ExpandNode, MixedPrecisionWorksInF32AndReturnsTheDTypeOfX) {
@@ -186,7 +186,7 @@ TEST(Expand, RewiresOutputsAndLeavesPlainGraphsAlone) {
   Graph graph;
   Builder b(graph);
   const ValueId x = graph.add_input("x", {kF32, Shape{2, 2}});
-  const ValueId fused = b.linear(x, b.param("w", {kF32, Shape{2, 2}}), kNoValue, "gelu");
+  const ValueId fused = b.linear(x, b.param("w", {kF32, Shape{2, 2}}), kNoValue, "gelu_erf");
   graph.add_output("y", fused);
   const Graph expanded = expand(graph);
   verify(expanded);

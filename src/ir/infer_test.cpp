@@ -60,9 +60,8 @@ TEST(Infer, Elementwise) {
   expect_refused(Op::kSub, {TensorType{DType::kBool, {2}}, TensorType{DType::kBool, {2}}});
   EXPECT_EQ(infer_one(Op::kAddScalar, {i32({2})}, {{"value", 3.0}}), i32({2}));
   expect_refused(Op::kMulScalar, {i32({2})}, {{"value", 0.5}}, "integral");
-  EXPECT_EQ(infer_one(Op::kGelu, {bf16({2, 2})}), bf16({2, 2}));
-  expect_refused(Op::kGelu, {f32({2})}, {{"approximate", std::string("fast")}}, "\"fast\"");
-  for (const Op op : {Op::kRelu, Op::kSilu, Op::kGelu}) expect_refused(op, {i32({2})});
+  EXPECT_EQ(infer_one(Op::kGeluErf, {bf16({2, 2})}), bf16({2, 2}));
+  for (const Op op : {Op::kRelu, Op::kSilu, Op::kGeluErf}) expect_refused(op, {i32({2})});
   EXPECT_EQ(infer_one(Op::kCast, {i32({2, 3})}, {{"dtype", DType::kF8E4M3}}), (TensorType{DType::kF8E4M3, {2, 3}}));
 }
 
@@ -76,7 +75,7 @@ TEST(Infer, Linear) {
   EXPECT_EQ(infer_one(Op::kLinear, {bf16({2, 5, 3}), bf16({7, 3})}), bf16({2, 5, 7}));
   EXPECT_EQ(infer_one(Op::kLinear, {f32({3}), f32({7, 3}), f32({7})}), f32({7}));
   EXPECT_EQ(infer_one(Op::kLinear, {bf16({5, 3}), bf16({7, 3}), f32({7})}), bf16({5, 7}));
-  for (const char* activation : {"none", "gelu_tanh", "gelu", "silu"}) {
+  for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu"}) {
     EXPECT_EQ(infer_one(Op::kLinear, {f32({5, 3}), f32({7, 3})}, {{"activation", std::string(activation)}}),
               f32({5, 7}));
   }

@@ -10,15 +10,9 @@
 #include <vector>
 
 #include "base/dtype.hpp"
+#include "ir/op_code.hpp"
 
 namespace headroom {
-
-/// Operations, generated from ops.def.
-enum class Op : std::uint8_t {
-#define HR_OP(enumerator, ...) enumerator,
-#include "ir/ops.def"
-#undef HR_OP
-};
 
 enum class AttributeKind : std::uint8_t { kInt, kFloat, kInts, kText, kDType };
 

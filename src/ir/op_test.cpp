@@ -35,7 +35,7 @@ TEST(OpTable, RowsStandInEnumOrderWithUniqueNames) {
 }
 
 TEST(OpTable, DefaultsAreParsedByKind) {
-  EXPECT_EQ(Attributes(Op::kGelu, {}).get_text("approximate"), "tanh");
+  EXPECT_EQ(Attributes(Op::kLinear, {}).get_text("activation"), "none");
   EXPECT_EQ(Attributes(Op::kConv2d, {}).get_int("stride"), 1);
   EXPECT_EQ(Attributes(Op::kConv2d, {}).get_int("padding"), 0);
   const Attributes embedding(Op::kTimestepEmbedding, {{"dim", std::int64_t{8}}});

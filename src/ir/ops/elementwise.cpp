@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <numbers>
 
@@ -9,7 +8,7 @@
 #include "ir/infer.hpp"
 #include "ir/ops/families.hpp"
 
-// Elementwise ops.
+// Elementwise ops: the rows of elementwise.def, and cast.
 
 namespace headroom::ops {
 namespace {
@@ -32,17 +31,9 @@ std::vector<TensorType> scalar_types(const TypeQuery& given) {
   return {given.in[0]};
 }
 
-std::vector<TensorType> activation_types(const TypeQuery& given) {
+std::vector<TensorType> float_types(const TypeQuery& given) {
   given.require(is_float(given.in[0].dtype), "a floating-point dtype");
   return {given.in[0]};
-}
-
-std::vector<TensorType> gelu_types(const TypeQuery& given) {
-  const std::string& approximate = given.attributes.get_text("approximate");
-  if (approximate != "tanh" && approximate != "none") {
-    fail("gelu: approximate must be \"tanh\" or \"none\", but was given \"{}\"", approximate);
-  }
-  return activation_types(given);
 }
 
 std::vector<TensorType> cast_types(const TypeQuery& given) {
@@ -79,14 +70,24 @@ void for_each_broadcast(const Shape& a, const Shape& b, const Shape& out, Visit 
   }
 }
 
-double silu(double x) { return x / (1.0 + std::exp(-x)); }
+/// What formulas are made of, for reals.
+struct Math {
+  static double positive(double a) { return a < 0 ? 0 : a; }
+  static double swish(double a, double /*tail*/, double c, double d) {
+    return a / (1 + std::exp(-a * (c + d * a * a)));
+  }
+  static double normal(double a) { return 0.5 * a * std::erfc(-a / std::numbers::sqrt2); }
+};
 
-/// Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016), section 2: exact, and its tanh approximation.
-double gelu_exact(double x) { return 0.5 * x * std::erfc(-x / std::numbers::sqrt2); }
-
-double gelu_tanh(double x) {
-  const double inner = std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
-  return 0.5 * x * (1.0 + std::tanh(inner));
+/// The op's formula, of reals, or of integers in 64 bits: overflow wraps, as it does in every integer unit we run on.
+template <Op kOp, class T>
+T formula(T a, [[maybe_unused]] T b = {}) {
+  [[maybe_unused]] constexpr Math m{};
+#define HR_UNARY(enumerator, name, flops, formula) \
+  if constexpr (kOp == Op::enumerator) return formula;
+#define HR_SCALAR HR_UNARY
+#define HR_BINARY(enumerator, name, flops, commutative, formula) HR_UNARY(enumerator, name, flops, formula)
+#include "ir/elementwise.def"
 }
 
 std::int64_t round_to_integer(DType dtype, double value) {
@@ -126,71 +127,66 @@ void cast(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor>
   }
 }
 
-/// Both on reals and on integers, in 64 bits: overflow wraps, as it does in every integer unit we run on.
-template <class F>
-void map(const OracleTensor& a, const OracleTensor& b, OracleTensor& out, F f) {
-  const auto each = [&](auto visit) { for_each_broadcast(a.type.shape, b.type.shape, out.type.shape, visit); };
-  using Size = std::size_t;
-  if (is_float(out.type.dtype))
-    return each([&](Size i, Size ia, Size ib) { out.reals[i] = f(a.reals[ia], b.reals[ib]); });
-  each([&](Size i, Size ia, Size ib) {
-    out.integers[i] = static_cast<std::int64_t>(
-        f(static_cast<std::uint64_t>(a.integers[ia]), static_cast<std::uint64_t>(b.integers[ib])));
+template <Op kOp>
+void unary(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor> out) {
+  std::ranges::transform(in[0]->reals, out[0].reals.begin(), [](double a) { return formula<kOp>(a); });
+}
+
+template <Op kOp>
+void apply(const OracleTensor& a, const OracleTensor& b, OracleTensor& out) {
+  for_each_broadcast(a.type.shape, b.type.shape, out.type.shape, [&](std::size_t i, std::size_t ia, std::size_t ib) {
+    if (is_float(out.type.dtype))
+      out.reals[i] = formula<kOp>(a.reals[ia], b.reals[ib]);
+    else
+      out.integers[i] = static_cast<std::int64_t>(
+          formula<kOp>(static_cast<std::uint64_t>(a.integers[ia]), static_cast<std::uint64_t>(b.integers[ib])));
   });
 }
 
-template <class F>
+template <Op kOp>
 void binary(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor> out) {
-  map(*in[0], *in[1], out[0], F());
+  apply<kOp>(*in[0], *in[1], out[0]);
 }
 
-template <class F>
+template <Op kOp>
 void scalar(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
   const double value = attributes.get_float("value");
-  const bool real = is_float(out[0].type.dtype);  // elsewhere infer() admits integral values only
-  const OracleTensor second{{out[0].type.dtype, Shape{}}, {value}, {real ? 0 : static_cast<std::int64_t>(value)}};
-  map(*in[0], second, out[0], F());
-}
-
-template <double (*kFunction)(double)>
-void unary(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor> out) {
-  std::ranges::transform(in[0]->reals, out[0].reals.begin(), kFunction);
-}
-
-double relu(double x) { return x < 0.0 ? 0.0 : x; }  // a NaN stays one
-
-void gelu(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
-  const bool approximate = attributes.get_text("approximate") == "tanh";
-  std::ranges::transform(in[0]->reals, out[0].reals.begin(), approximate ? gelu_tanh : gelu_exact);
-}
-
-double gelu_flops(const Attributes& attributes, Types /*in*/, Types out) {
-  return static_cast<double>(out[0].shape.numel()) * (attributes.get_text("approximate") == "tanh" ? 8 : 5);
+  OracleTensor b{{out[0].type.dtype, Shape{}}, {value}, {}};
+  if (!is_float(b.type.dtype)) b.integers = {static_cast<std::int64_t>(value)};  // infer() admits integral ones only
+  apply<kOp>(*in[0], b, out[0]);
 }
 
 constexpr OpDefinition each(Op op, decltype(OpDefinition::infer) infer, decltype(OpDefinition::evaluate) evaluate,
-                            Flops flops, Samples samples = Samples::kFirst) {
+                            double flops) {
   return {.op = op,
           .kind = OpKind::kElementwise,
           .infer = infer,
           .evaluate = evaluate,
           .flops = flops,
-          .samples = samples,
-          .inner_axes = 0,
-          .commutative = op == Op::kAdd || op == Op::kMul,
-          .narrow_operands = op == Op::kCast ? 0 : OpDefinition::kEveryOperand};
+          .samples = Samples::kFirst,
+          .inner_axes = 0};
+}
+
+constexpr OpDefinition each_pair(Op op, decltype(OpDefinition::evaluate) evaluate, double flops, bool commutative) {
+  OpDefinition row = each(op, binary_types, evaluate, flops);
+  row.samples = Samples::kBroadcast;
+  row.commutative = commutative;
+  return row;
+}
+
+constexpr OpDefinition each_cast() {
+  OpDefinition row = each(Op::kCast, cast_types, cast, 0);
+  row.narrow_operands = 0;
+  return row;
 }
 
 constexpr std::array kElementwise = {
-    each(Op::kAdd, binary_types, binary<std::plus<>>, 1.0, Samples::kBroadcast),
-    each(Op::kSub, binary_types, binary<std::minus<>>, 1.0, Samples::kBroadcast),
-    each(Op::kMul, binary_types, binary<std::multiplies<>>, 1.0, Samples::kBroadcast),
-    each(Op::kAddScalar, scalar_types, scalar<std::plus<>>, 1.0),
-    each(Op::kMulScalar, scalar_types, scalar<std::multiplies<>>, 1.0),
-    each(Op::kRelu, activation_types, unary<relu>, 1.0),
-    each(Op::kSilu, activation_types, unary<silu>, 4.0),
-    each(Op::kGelu, gelu_types, gelu, gelu_flops),
-    each(Op::kCast, cast_types, cast, 0.0),
+#define HR_UNARY(enumerator, name, flops, ...) each(Op::enumerator, float_types, unary<Op::enumerator>, flops),
+#define HR_SCALAR(enumerator, name, flops, ...) each(Op::enumerator, scalar_types, scalar<Op::enumerator>, flops),
+#define HR_BINARY(enumerator, name, flops, commutative, ...) \
+  each_pair(Op::enumerator, binary<Op::enumerator>, flops, commutative),
+#include "ir/elementwise.def"
+    each_cast(),
 };
 
 }  // namespace

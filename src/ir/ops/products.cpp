@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "ir/activation.hpp"
 #include "ir/builder.hpp"
 #include "ir/ops/families.hpp"
 
@@ -13,25 +14,8 @@ namespace {
 
 double numel(const TensorType& type) { return static_cast<double>(type.shape.numel()); }
 
-double activation_flops(const Attributes& attributes) {
-  const std::string& activation = attributes.get_text("activation");
-  if (activation == "gelu_tanh") return 8;
-  if (activation == "gelu") return 5;
-  return activation == "silu" ? 4 : 0;
-}
-
-/// The activations that the epilogue of a product may apply.
-void check_activation(const TypeQuery& given) {
-  constexpr std::array<std::string_view, 4> kActivations = {"none", "gelu_tanh", "gelu", "silu"};
-  const std::string& activation = given.attributes.get_text("activation");
-  if (std::ranges::find(kActivations, activation) == kActivations.end()) {
-    fail("{}: activation must be \"none\", \"gelu_tanh\", \"gelu\" or \"silu\", but was given \"{}\"",
-         name_of(given.op), activation);
-  }
-}
-
 std::vector<TensorType> linear_types(const TypeQuery& given) {
-  check_activation(given);
+  static_cast<void>(activation_of(given.attributes));
   const TensorType& x = given.in[0];
   const TensorType& weight = given.in[1];
   given.require(is_float(x.dtype) && weight.dtype == x.dtype, "x and weight of one floating-point dtype");
@@ -47,7 +31,7 @@ std::vector<TensorType> linear_types(const TypeQuery& given) {
 }
 
 std::vector<TensorType> scaled_linear_types(const TypeQuery& given) {
-  check_activation(given);
+  static_cast<void>(activation_of(given.attributes));
   const DType dtype = given.attributes.get_dtype("dtype");
   if (!is_float(dtype)) fail("scaled_linear: dtype must be a floating-point one, but was given {}", dtype);
   const TensorType& x = given.in[0];
@@ -153,16 +137,14 @@ void quantize(const Attributes& /*attributes*/, Operands in, std::span<OracleTen
   }
 }
 
-ValueId activated(Builder& builder, const std::string& activation, ValueId x) {
-  if (activation == "silu") return builder.silu(x);
-  if (activation == "gelu") return builder.gelu(x, "none");
-  HR_CHECK(activation == "gelu_tanh");
-  return builder.gelu(x, "tanh");
+ValueId activated(Builder& builder, const Attributes& attributes, ValueId x) {
+  const Activation activation = activation_of(attributes);
+  return activation == Activation::kNone ? x : builder.emit(op_of(activation), {x})[0];
 }
 
 std::vector<ValueId> expand_linear(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
   const ValueId product = builder.emit(Op::kLinear, {in.begin(), in.end()}, {{"tf32", attributes.get_int("tf32")}})[0];
-  return {activated(builder, attributes.get_text("activation"), product)};
+  return {activated(builder, attributes, product)};
 }
 
 std::vector<ValueId> expand_scaled_linear(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
@@ -173,8 +155,7 @@ std::vector<ValueId> expand_scaled_linear(Builder& builder, const Attributes& at
   ValueId y = builder.mul(builder.linear(xq, wq), builder.reshape(in[1], std::move(rows)));  // [..., n]
   y = builder.mul(y, in[3]);
   if (in.size() == 5) y = builder.add(y, builder.cast(in[4], DType::kF32));
-  if (attributes.get_text("activation") != "none") y = activated(builder, attributes.get_text("activation"), y);
-  return {builder.cast(y, attributes.get_dtype("dtype"))};
+  return {builder.cast(activated(builder, attributes, y), attributes.get_dtype("dtype"))};
 }
 
 std::vector<ValueId> expand_attention(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
@@ -187,12 +168,12 @@ std::vector<ValueId> expand_attention(Builder& builder, const Attributes& attrib
 
 double linear_flops(const Attributes& attributes, Types in, Types out) {
   const double bias = in.size() > 2 ? 1 : 0;
-  return numel(out[0]) * (2 * static_cast<double>(in[0].shape[-1]) + bias + activation_flops(attributes));
+  return numel(out[0]) * (2 * static_cast<double>(in[0].shape[-1]) + bias + flops_of(activation_of(attributes)));
 }
 
 double scaled_linear_flops(const Attributes& attributes, Types in, Types out) {
   const double bias = in.size() > 4 ? 1 : 0;
-  return numel(out[0]) * (2 * static_cast<double>(in[0].shape[-1]) + 2 + bias + activation_flops(attributes));
+  return numel(out[0]) * (2 * static_cast<double>(in[0].shape[-1]) + 2 + bias + flops_of(activation_of(attributes)));
 }
 
 double matmul_flops(const Attributes& /*attributes*/, Types in, Types out) {
