@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "ir/text.hpp"
 
 namespace headroom {
 namespace {
@@ -188,6 +189,10 @@ ValueId Builder::max_pool2d(ValueId x, std::int64_t window) {
 
 ValueId Builder::mean(ValueId x, int from_axis) {
   return emit(Op::kMean, {x}, {{"axis", count_from_front(from_axis, shape(x))}})[0];
+}
+
+std::vector<ValueId> Builder::fused(std::vector<ValueId> inputs, const Graph& body) {
+  return emit(Op::kFused, std::move(inputs), {{"body", canonical_text(body)}});
 }
 
 }  // namespace headroom

@@ -123,6 +123,9 @@ class Builder {
   ValueId max_pool2d(ValueId x, std::int64_t window);
   ValueId mean(ValueId x, int from_axis);
 
+  /// The body's outputs with its inputs being these.
+  std::vector<ValueId> fused(std::vector<ValueId> inputs, const Graph& body);
+
   /// Any op, by enum; returns all results.
   std::vector<ValueId> emit(Op op, std::vector<ValueId> inputs,
                             std::vector<std::pair<std::string_view, Attribute>> attributes = {});

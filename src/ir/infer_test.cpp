@@ -264,5 +264,19 @@ TEST(Infer, AMismatchNamesTheOpAndAllOperands) {
                  "linear: expected x[..., k] and weight[n, k], but was given f32[5, 3], f32[7, 4]");
 }
 
+TEST(InferFused, HoldsTheBodyToItsRules) {
+  const auto body = [](const std::string& lines) {
+    return std::vector<std::pair<std::string_view, Attribute>>{{"body", "graph g {\n" + lines + "\n}\n"}};
+  };
+  const std::string relu = "input %x: f32[2]\n%1: f32[2] = relu(%x)\noutput y = %1";
+  EXPECT_EQ(infer_one(Op::kFused, {f32({2})}, body(relu)), f32({2}));
+  expect_refused(Op::kFused, {f32({3})}, body(relu), "f32[2] as operand 0");
+  expect_refused(Op::kFused, {f32({2}), f32({2})}, body(relu), "1 operands");
+  expect_refused(Op::kFused, {f32({2})}, body("input %x: f32[2]"), "must be inputs, nodes and outputs");
+  expect_refused(Op::kFused, {f32({2})}, body("param %w: f32[2]\n" + relu), "without params");
+  expect_refused(Op::kFused, {f32({2})}, body("input %x: f32[2]\nloop 2 %i {\n}\noutput y = %x"), "regions");
+  expect_refused(Op::kFused, {f32({2})}, body("input %x: f32[2]\n%1: f32[3] = relu(%x)"), "relu makes f32[2]");
+}
+
 }  // namespace
 }  // namespace headroom

@@ -28,7 +28,7 @@ const OpDefinition& definition_of(Op op) {
   static const std::vector<OpDefinition> table = [] {
     std::vector<OpDefinition> rows;
     for (const auto family : {ops::elementwise, ops::products, ops::norms, ops::positions, ops::movements, ops::images,
-                              ops::transformers})
+                              ops::transformers, ops::fused})
       rows.insert(rows.end(), family().begin(), family().end());
     std::ranges::sort(rows, {}, &OpDefinition::op);
     for (const OpSchema& schema : all_ops()) {

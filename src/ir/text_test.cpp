@@ -165,6 +165,33 @@ TEST(Text, PrintsALoopWhereItsFirstNodeStands) {
                                         "  %2: f32[2] = gelu_tanh(%x)"));
 }
 
+TEST(Text, ShowsABodyAsTheGraphThatItIs) {
+  const std::string text = R"(graph g {
+  input %x: f32[2, 3]
+  loop 2 %i {
+    %1: f32[2, 3], %2: f32[2, 3] = fused(%x) {body = graph body {
+      input %a: f32[2, 3]
+      %0: f32[2, 3] = silu(%a)
+      %1: f32[2, 3] = mul(%0, %a)
+      output gated = %1
+      output gate = %0
+    }} @ mlp
+    %3: f32[2, 3] = add(%1, %2)
+    yield %4: f32[2, 3] = %3
+  }
+  output y = %4
+}
+)";
+  const Graph graph = parse_graph(text);
+  verify(graph);
+  EXPECT_EQ(canonical_text(parse_graph(print(graph))), canonical_text(graph));
+  std::string shown = canonical_text(graph);
+  EXPECT_THAT(shown, HasSubstr("    %0: f32[2, 3], %1: f32[2, 3] = fused(%x) {body = graph body {\n"
+                               "      input %a: f32[2, 3]\n"
+                               "      %0: f32[2, 3] = silu(%a)\n"));
+  EXPECT_THAT(shown, HasSubstr("      output gate = %0\n    }} @ mlp\n"));
+}
+
 TEST(Text, KeepsLayoutsAndSeveralResults) {
   const std::string text = R"(graph g {
   input %image: f16[1, 3, 4, 4] channels_last

@@ -16,6 +16,7 @@ namespace headroom::ops {
 [[nodiscard]] std::span<const OpDefinition> movements();
 [[nodiscard]] std::span<const OpDefinition> images();
 [[nodiscard]] std::span<const OpDefinition> transformers();
+[[nodiscard]] std::span<const OpDefinition> fused();
 
 /// "f32[2, 3]"
 [[nodiscard]] std::string text_of(const TensorType& type);
