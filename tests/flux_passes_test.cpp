@@ -99,7 +99,7 @@ TEST(FluxPasses, EveryFusionFiresAtEachOfItsPlaces) {
 
   EXPECT_EQ(count_nodes(graph, Op::kQkNormRope), 4 * kDouble + 2 * kSingle);
   EXPECT_EQ(count_nodes(graph, Op::kSilu), 1);
-  for (const Op op : {Op::kGelu, Op::kLayerNorm, Op::kRmsNorm, Op::kRope, Op::kAddScalar})
+  for (const Op op : {Op::kGeluTanh, Op::kLayerNorm, Op::kRmsNorm, Op::kRope, Op::kAddScalar})
     EXPECT_EQ(count_nodes(graph, op), 0) << name_of(op);
   for (const Node& node : graph.nodes()) {
     if (node.op != Op::kMulScalar) continue;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "ir/text.hpp"
 
 namespace headroom {
 namespace {
@@ -79,16 +80,10 @@ std::vector<ValueId> Builder::emit(Op op, std::vector<ValueId> inputs,
   return graph_.nodes().back().results;
 }
 
-ValueId Builder::add(ValueId a, ValueId b) { return emit(Op::kAdd, {a, b})[0]; }
-ValueId Builder::sub(ValueId a, ValueId b) { return emit(Op::kSub, {a, b})[0]; }
-ValueId Builder::mul(ValueId a, ValueId b) { return emit(Op::kMul, {a, b})[0]; }
-ValueId Builder::add_scalar(ValueId x, double value) { return emit(Op::kAddScalar, {x}, {{"value", value}})[0]; }
-ValueId Builder::mul_scalar(ValueId x, double value) { return emit(Op::kMulScalar, {x}, {{"value", value}})[0]; }
-ValueId Builder::relu(ValueId x) { return emit(Op::kRelu, {x})[0]; }
-ValueId Builder::silu(ValueId x) { return emit(Op::kSilu, {x})[0]; }
-
 ValueId Builder::gelu(ValueId x, std::string_view approximate) {
-  return emit(Op::kGelu, {x}, {{"approximate", std::string(approximate)}})[0];
+  if (approximate == "tanh") return gelu_tanh(x);
+  if (approximate == "none") return gelu_erf(x);
+  fail("gelu: approximate must be \"tanh\" or \"none\", but was given \"{}\"", approximate);
 }
 
 ValueId Builder::cast(ValueId x, DType dtype) {
@@ -194,6 +189,10 @@ ValueId Builder::max_pool2d(ValueId x, std::int64_t window) {
 
 ValueId Builder::mean(ValueId x, int from_axis) {
   return emit(Op::kMean, {x}, {{"axis", count_from_front(from_axis, shape(x))}})[0];
+}
+
+std::vector<ValueId> Builder::fused(std::vector<ValueId> inputs, const Graph& body) {
+  return emit(Op::kFused, std::move(inputs), {{"body", canonical_text(body)}});
 }
 
 }  // namespace headroom

@@ -79,13 +79,15 @@ class Builder {
   /// The param `name` below the current path, declared on first use; a second use must ask for the same type.
   ValueId param(std::string_view name, TensorType type);
 
-  ValueId add(ValueId a, ValueId b);
-  ValueId sub(ValueId a, ValueId b);
-  ValueId mul(ValueId a, ValueId b);
-  ValueId add_scalar(ValueId x, double value);
-  ValueId mul_scalar(ValueId x, double value);
-  ValueId relu(ValueId x);
-  ValueId silu(ValueId x);
+  // add(a, b), add_scalar(x, value), relu(x) and so on.
+#define HR_UNARY(enumerator, name, ...) \
+  ValueId name(ValueId x) { return emit(Op::enumerator, {x})[0]; }
+#define HR_SCALAR(enumerator, name, ...) \
+  ValueId name(ValueId x, double value) { return emit(Op::enumerator, {x}, {{"value", value}})[0]; }
+#define HR_BINARY(enumerator, name, ...) \
+  ValueId name(ValueId a, ValueId b) { return emit(Op::enumerator, {a, b})[0]; }
+#include "ir/elementwise.def"
+  /// "tanh" for gelu_tanh, "none" for gelu_erf.
   ValueId gelu(ValueId x, std::string_view approximate = "tanh");
   /// x itself where it has that dtype already.
   ValueId cast(ValueId x, DType dtype);
@@ -120,6 +122,9 @@ class Builder {
   ValueId conv2d(ValueId x, ValueId weight, ValueId bias, std::int64_t stride, std::int64_t padding);
   ValueId max_pool2d(ValueId x, std::int64_t window);
   ValueId mean(ValueId x, int from_axis);
+
+  /// The body's outputs with its inputs being these.
+  std::vector<ValueId> fused(std::vector<ValueId> inputs, const Graph& body);
 
   /// Any op, by enum; returns all results.
   std::vector<ValueId> emit(Op op, std::vector<ValueId> inputs,

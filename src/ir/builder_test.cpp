@@ -135,7 +135,9 @@ TEST_F(BuilderTest, EveryCallMakesItsOp) {
   EXPECT_EQ(op(b_.add_scalar(x, 2)), Op::kAddScalar);
   EXPECT_EQ(op(b_.mul_scalar(x, 2)), Op::kMulScalar);
   EXPECT_EQ(op(b_.silu(x)), Op::kSilu);
-  EXPECT_EQ(op(b_.gelu(x, "none")), Op::kGelu);
+  EXPECT_EQ(op(b_.gelu(x)), Op::kGeluTanh);
+  EXPECT_EQ(op(b_.gelu(x, "none")), Op::kGeluErf);
+  EXPECT_THROW(b_.gelu(x, "fast"), Error);
   EXPECT_EQ(op(b_.matmul(x, x)), Op::kMatmul);
   EXPECT_EQ(op(b_.softmax(x)), Op::kSoftmax);
   EXPECT_EQ(op(b_.layer_norm(x, 1e-6)), Op::kLayerNorm);

@@ -31,7 +31,7 @@ TEST(IsFused, ByOpOrByActivation) {
   }
   EXPECT_FALSE(is_fused(Op::kLinear, Attributes(Op::kLinear, {})));
   EXPECT_TRUE(is_fused(Op::kLinear, Attributes(Op::kLinear, {{"activation", std::string("silu")}})));
-  EXPECT_FALSE(is_fused(Op::kGelu, Attributes(Op::kGelu, {})));
+  EXPECT_FALSE(is_fused(Op::kGeluErf, {}));
 }
 
 TEST(ExpandNode, NormModulateIsItsFormula) {
@@ -121,9 +121,48 @@ TEST(ExpandNode, LinearActivationsAreThoseOfThePlainOps) {
     return evaluate(Op::kLinear, {x, weight, bias}, {{"activation", std::string(activation)}}).reals;
   };
   EXPECT_EQ(fused("silu"), evaluate(Op::kSilu, {product}).reals);
-  EXPECT_EQ(fused("gelu_tanh"), evaluate(Op::kGelu, {product}, {{"approximate", std::string("tanh")}}).reals);
-  EXPECT_EQ(fused("gelu"), evaluate(Op::kGelu, {product}, {{"approximate", std::string("none")}}).reals);
-  EXPECT_NE(fused("gelu"), fused("gelu_tanh"));
+  EXPECT_EQ(fused("gelu_tanh"), evaluate(Op::kGeluTanh, {product}).reals);
+  EXPECT_EQ(fused("gelu_erf"), evaluate(Op::kGeluErf, {product}).reals);
+  EXPECT_NE(fused("gelu_erf"), fused("gelu_tanh"));
+}
+
+/// silu(a) * b and silu(a), the product rounded to bf16.
+Graph gated_body() {
+  Graph body("gated");
+  Builder b(body);
+  const ValueId a = body.add_input("a", {DType::kF32, Shape{2, 2}});
+  const ValueId x = body.add_input("b", {DType::kF32, Shape{2}});
+  const ValueId gate = b.silu(a);
+  body.add_output("gated", b.cast(b.mul(gate, x), kBF16));
+  body.add_output("gate", gate);
+  return body;
+}
+
+TEST(ExpandNode, FusedIsItsBody) {
+  const OracleTensor a = reals({2, 2}, {1, 2, -3, 0.5});
+  const OracleTensor b = reals({2}, {3, -1});
+  const OracleTensor gate = evaluate(Op::kSilu, {a});
+  const OracleTensor product = evaluate(Op::kMul, {gate, b});
+  const Attributes attributes(Op::kFused, {{"body", canonical_text(gated_body())}});
+  const std::vector<OracleTensor> results = interpret_node(Op::kFused, attributes, {a, b});
+  ASSERT_EQ(results.size(), 2U);
+  EXPECT_EQ(results[0].reals, evaluate(Op::kCast, {product}, {{"dtype", kBF16}}).reals);
+  EXPECT_EQ(results[1].reals, gate.reals);
+}
+
+TEST(Expand, PutsABodyInThePlaceOfItsNode) {
+  Graph graph("g");
+  Builder b(graph);
+  const ValueId a = graph.add_input("a", {DType::kF32, Shape{2, 2}});
+  b.set_path("mlp");
+  const std::vector<ValueId> results = b.fused({a, graph.add_input("b", {DType::kF32, Shape{2}})}, gated_body());
+  graph.add_output("y", results[0]);
+  verify(graph);
+  const Graph plain = expand(graph);
+  verify(plain);
+  ASSERT_EQ(plain.nodes().size(), 3U);
+  EXPECT_EQ(plain.nodes()[2].op, Op::kCast);
+  EXPECT_EQ(plain.nodes()[2].path, "mlp");
 }
 
 TEST(ExpandNode, MixedPrecisionWorksInF32AndReturnsTheDTypeOfX) {
@@ -186,7 +225,7 @@ TEST(Expand, RewiresOutputsAndLeavesPlainGraphsAlone) {
   Graph graph;
   Builder b(graph);
   const ValueId x = graph.add_input("x", {kF32, Shape{2, 2}});
-  const ValueId fused = b.linear(x, b.param("w", {kF32, Shape{2, 2}}), kNoValue, "gelu");
+  const ValueId fused = b.linear(x, b.param("w", {kF32, Shape{2, 2}}), kNoValue, "gelu_erf");
   graph.add_output("y", fused);
   const Graph expanded = expand(graph);
   verify(expanded);

@@ -60,9 +60,8 @@ TEST(Infer, Elementwise) {
   expect_refused(Op::kSub, {TensorType{DType::kBool, {2}}, TensorType{DType::kBool, {2}}});
   EXPECT_EQ(infer_one(Op::kAddScalar, {i32({2})}, {{"value", 3.0}}), i32({2}));
   expect_refused(Op::kMulScalar, {i32({2})}, {{"value", 0.5}}, "integral");
-  EXPECT_EQ(infer_one(Op::kGelu, {bf16({2, 2})}), bf16({2, 2}));
-  expect_refused(Op::kGelu, {f32({2})}, {{"approximate", std::string("fast")}}, "\"fast\"");
-  for (const Op op : {Op::kRelu, Op::kSilu, Op::kGelu}) expect_refused(op, {i32({2})});
+  EXPECT_EQ(infer_one(Op::kGeluErf, {bf16({2, 2})}), bf16({2, 2}));
+  for (const Op op : {Op::kRelu, Op::kSilu, Op::kGeluErf}) expect_refused(op, {i32({2})});
   EXPECT_EQ(infer_one(Op::kCast, {i32({2, 3})}, {{"dtype", DType::kF8E4M3}}), (TensorType{DType::kF8E4M3, {2, 3}}));
 }
 
@@ -76,7 +75,7 @@ TEST(Infer, Linear) {
   EXPECT_EQ(infer_one(Op::kLinear, {bf16({2, 5, 3}), bf16({7, 3})}), bf16({2, 5, 7}));
   EXPECT_EQ(infer_one(Op::kLinear, {f32({3}), f32({7, 3}), f32({7})}), f32({7}));
   EXPECT_EQ(infer_one(Op::kLinear, {bf16({5, 3}), bf16({7, 3}), f32({7})}), bf16({5, 7}));
-  for (const char* activation : {"none", "gelu_tanh", "gelu", "silu"}) {
+  for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu"}) {
     EXPECT_EQ(infer_one(Op::kLinear, {f32({5, 3}), f32({7, 3})}, {{"activation", std::string(activation)}}),
               f32({5, 7}));
   }
@@ -263,6 +262,20 @@ TEST(Infer, ElementwiseAndImageOpsKeepTheLayoutOthersDropIt) {
 TEST(Infer, AMismatchNamesTheOpAndAllOperands) {
   expect_refused(Op::kLinear, {f32({5, 3}), f32({7, 4})}, {},
                  "linear: expected x[..., k] and weight[n, k], but was given f32[5, 3], f32[7, 4]");
+}
+
+TEST(InferFused, HoldsTheBodyToItsRules) {
+  const auto body = [](const std::string& lines) {
+    return std::vector<std::pair<std::string_view, Attribute>>{{"body", "graph g {\n" + lines + "\n}\n"}};
+  };
+  const std::string relu = "input %x: f32[2]\n%1: f32[2] = relu(%x)\noutput y = %1";
+  EXPECT_EQ(infer_one(Op::kFused, {f32({2})}, body(relu)), f32({2}));
+  expect_refused(Op::kFused, {f32({3})}, body(relu), "f32[2] as operand 0");
+  expect_refused(Op::kFused, {f32({2}), f32({2})}, body(relu), "1 operands");
+  expect_refused(Op::kFused, {f32({2})}, body("input %x: f32[2]"), "must be inputs, nodes and outputs");
+  expect_refused(Op::kFused, {f32({2})}, body("param %w: f32[2]\n" + relu), "without params");
+  expect_refused(Op::kFused, {f32({2})}, body("input %x: f32[2]\nloop 2 %i {\n}\noutput y = %x"), "regions");
+  expect_refused(Op::kFused, {f32({2})}, body("input %x: f32[2]\n%1: f32[3] = relu(%x)"), "relu makes f32[2]");
 }
 
 }  // namespace

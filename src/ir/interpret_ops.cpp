@@ -4,6 +4,7 @@
 #include "ir/builder.hpp"
 #include "ir/expand.hpp"
 #include "ir/infer.hpp"
+#include "ir/op_definition.hpp"
 
 namespace headroom {
 namespace oracle {
@@ -52,85 +53,7 @@ std::vector<OracleTensor> evaluate(Op op, const Attributes& attributes, Operands
   for (const TensorType& type : infer(op, attributes, types)) out.push_back(make_tensor(type));
   if (is_fused(op, attributes)) return evaluate_fused(op, attributes, in);
 
-  switch (op) {
-    case Op::kAdd:
-    case Op::kSub:
-    case Op::kMul:
-      binary(op, in, out[0]);
-      break;
-    case Op::kAddScalar:
-    case Op::kMulScalar:
-      scalar(op, attributes.get_float("value"), *in[0], out[0]);
-      break;
-    case Op::kRelu:
-    case Op::kSilu:
-    case Op::kGelu:
-      activate(op, attributes, *in[0], out[0]);
-      break;
-    case Op::kCast:
-      cast(*in[0], out[0]);
-      break;
-    case Op::kLinear:
-      linear(in, out[0]);
-      break;
-    case Op::kQuantize:
-      quantize(*in[0], out);
-      break;
-    case Op::kMatmul:
-      matmul(attributes, in, out[0]);
-      break;
-    case Op::kSoftmax:
-      softmax(*in[0], out[0]);
-      break;
-    case Op::kLayerNorm:
-      layer_norm(attributes, *in[0], out[0]);
-      break;
-    case Op::kRmsNorm:
-      rms_norm(attributes, in, out[0]);
-      break;
-    case Op::kRopeTable:
-      rope_table(attributes, *in[0], out);
-      break;
-    case Op::kRope:
-      rope(in, out[0]);
-      break;
-    case Op::kTimestepEmbedding:
-      timestep_embedding(attributes, *in[0], out[0]);
-      break;
-    case Op::kReshape:
-      reshape(*in[0], out[0]);
-      break;
-    case Op::kTranspose:
-      transpose(attributes, *in[0], out[0]);
-      break;
-    case Op::kConcat:
-      concat(attributes, in, out[0]);
-      break;
-    case Op::kSlice:
-      slice(attributes, *in[0], out[0]);
-      break;
-    case Op::kRow:
-      row(in, out[0]);
-      break;
-    case Op::kConv2d:
-      conv2d(attributes, in, out[0]);
-      break;
-    case Op::kMaxPool2d:
-      max_pool2d(attributes, *in[0], out[0]);
-      break;
-    case Op::kMean:
-      mean(*in[0], out[0]);
-      break;
-    case Op::kAttention:
-    case Op::kScaledLinear:
-    case Op::kNormModulate:
-    case Op::kNormModulateQuantize:
-    case Op::kGateResidual:
-    case Op::kGateResidualNorm:
-    case Op::kGateResidualNormQuantize:
-    case Op::kQkNormRope:
-      HR_CHECK(false);  // is_fused() took them
-  }
+  definition_of(op).evaluate(attributes, in, out);
   return out;
 }
 

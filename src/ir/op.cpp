@@ -120,10 +120,21 @@ Attributes::Attributes(Op op, std::vector<std::pair<std::string_view, Attribute>
   }
 }
 
-const Attribute& Attributes::at(std::string_view name) const {
+Attributes Attributes::with(std::string_view name, Attribute value) const {
+  HR_CHECK_EQ(at(name).index(), value.index());
+  Attributes changed = *this;
+  std::ranges::find(changed.values_, name, [](const auto& pair) { return pair.first; })->second = std::move(value);
+  return changed;
+}
+
+const Attribute* Attributes::find(std::string_view name) const {
   const auto found = std::ranges::find(values_, name, [](const auto& pair) { return pair.first; });
-  if (found == values_.end()) throw std::logic_error(fmt::format("the node has no attribute called \"{}\"", name));
-  return found->second;
+  return found == values_.end() ? nullptr : &found->second;
+}
+
+const Attribute& Attributes::at(std::string_view name) const {
+  if (const Attribute* found = find(name)) return *found;
+  throw std::logic_error(fmt::format("the node has no attribute called \"{}\"", name));
 }
 
 }  // namespace headroom

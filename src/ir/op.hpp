@@ -10,15 +10,9 @@
 #include <vector>
 
 #include "base/dtype.hpp"
+#include "ir/op_code.hpp"
 
 namespace headroom {
-
-/// Operations, generated from ops.def.
-enum class Op : std::uint8_t {
-#define HR_OP(enumerator, ...) enumerator,
-#include "ir/ops.def"
-#undef HR_OP
-};
 
 enum class AttributeKind : std::uint8_t { kInt, kFloat, kInts, kText, kDType };
 
@@ -63,10 +57,16 @@ class Attributes {
   [[nodiscard]] const std::string& get_text(std::string_view name) const { return std::get<std::string>(at(name)); }
   [[nodiscard]] DType get_dtype(std::string_view name) const { return std::get<DType>(at(name)); }
 
+  /// Whether the op has an attribute of that name.
+  [[nodiscard]] bool has(std::string_view name) const { return find(name) != nullptr; }
+  /// The same attributes but for one, which must be there and of the type of `value`.
+  [[nodiscard]] Attributes with(std::string_view name, Attribute value) const;
+
   [[nodiscard]] std::span<const std::pair<std::string_view, Attribute>> all() const noexcept { return values_; }
   friend bool operator==(const Attributes&, const Attributes&) = default;
 
  private:
+  [[nodiscard]] const Attribute* find(std::string_view name) const;  // null where the op has none
   [[nodiscard]] const Attribute& at(std::string_view name) const;
   std::vector<std::pair<std::string_view, Attribute>> values_;
 };

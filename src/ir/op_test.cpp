@@ -35,7 +35,7 @@ TEST(OpTable, RowsStandInEnumOrderWithUniqueNames) {
 }
 
 TEST(OpTable, DefaultsAreParsedByKind) {
-  EXPECT_EQ(Attributes(Op::kGelu, {}).get_text("approximate"), "tanh");
+  EXPECT_EQ(Attributes(Op::kLinear, {}).get_text("activation"), "none");
   EXPECT_EQ(Attributes(Op::kConv2d, {}).get_int("stride"), 1);
   EXPECT_EQ(Attributes(Op::kConv2d, {}).get_int("padding"), 0);
   const Attributes embedding(Op::kTimestepEmbedding, {{"dim", std::int64_t{8}}});
@@ -75,7 +75,17 @@ TEST(AttributesTest, RefuseMissingUnknownRepeatedAndMistypedOnes) {
 }
 
 TEST(AttributesTest, AskingForAnUnknownOneIsABug) {
+  EXPECT_FALSE(Attributes(Op::kAdd, {}).has("axis"));
   EXPECT_THROW((void)Attributes(Op::kAdd, {}).get_int("axis"), std::logic_error);
+  EXPECT_THROW((void)Attributes(Op::kAdd, {}).with("axis", std::int64_t{1}), std::logic_error);
+}
+
+TEST(AttributesTest, WithChangesOneAndKeepsTheOthers) {
+  const Attributes linear(Op::kLinear, {{"activation", std::string("silu")}, {"tf32", std::int64_t{1}}});
+  const Attributes plain = linear.with("activation", std::string("none"));
+  EXPECT_EQ(plain, Attributes(Op::kLinear, {{"tf32", std::int64_t{1}}}));
+  EXPECT_EQ(linear.get_text("activation"), "silu");
+  EXPECT_THROW((void)linear.with("activation", 1.0), std::logic_error);
 }
 
 }  // namespace

@@ -2,69 +2,16 @@
 
 #include <algorithm>
 
+#include "ir/op_definition.hpp"
+
 namespace headroom {
 namespace {
 
-/// How an op's operands relate to the samples of its results.
-enum class Samples : std::uint8_t {
-  kFirst,      ///< operand 0 by sample, the others whole
-  kFirstTwo,   ///< operands 0 and 1
-  kEvery,      ///< every operand, but for those of one sample, which serves all
-  kBroadcast,  ///< every operand of the results' rank, but for those of one sample
-  kMixed,
-};
-
 Samples samples_of(const Graph& graph, const Node& node) {
-  const auto rank_of = [&](std::size_t k) { return graph.type(node.inputs[k]).shape.rank(); };
-  switch (node.op) {
-    case Op::kAdd:
-    case Op::kSub:
-    case Op::kMul:
-      return Samples::kBroadcast;
-    case Op::kAddScalar:
-    case Op::kMulScalar:
-    case Op::kRelu:
-    case Op::kSilu:
-    case Op::kGelu:
-    case Op::kCast:
-    case Op::kTimestepEmbedding:
-      return Samples::kFirst;
-    case Op::kLinear:
-    case Op::kQuantize:
-    case Op::kSoftmax:
-    case Op::kLayerNorm:
-    case Op::kRmsNorm:
-      return rank_of(0) >= 2 ? Samples::kFirst : Samples::kMixed;
-    case Op::kRope:
-      return rank_of(0) >= 3 ? Samples::kFirst : Samples::kMixed;
-    case Op::kConv2d:
-    case Op::kMaxPool2d:
-    case Op::kQkNormRope:
-      return Samples::kFirst;
-    case Op::kScaledLinear:
-      return rank_of(0) >= 2 ? Samples::kFirstTwo : Samples::kMixed;
-    case Op::kMatmul:
-      return rank_of(0) >= 3 && rank_of(0) == rank_of(1) ? Samples::kEvery : Samples::kMixed;
-    case Op::kAttention:
-    case Op::kNormModulate:
-    case Op::kNormModulateQuantize:
-    case Op::kGateResidual:
-    case Op::kGateResidualNorm:
-    case Op::kGateResidualNormQuantize:
-      return Samples::kEvery;
-    case Op::kTranspose:
-      return node.attributes.get_ints("perm")[0] == 0 ? Samples::kFirst : Samples::kMixed;
-    case Op::kSlice:
-    case Op::kMean:
-      return node.attributes.get_int("axis") > 0 ? Samples::kFirst : Samples::kMixed;
-    case Op::kConcat:
-      return node.attributes.get_int("axis") > 0 ? Samples::kEvery : Samples::kMixed;
-    case Op::kReshape:
-    case Op::kRow:
-    case Op::kRopeTable:
-      return Samples::kMixed;
-  }
-  return Samples::kMixed;
+  const OpDefinition& known = definition_of(node.op);
+  const bool has_outer_axis = known.inner_axes <= 0 || graph.type(node.inputs[0]).shape.rank() > known.inner_axes;
+  const bool holds = has_outer_axis && (known.keeps_samples == nullptr || known.keeps_samples(node.attributes));
+  return holds ? known.samples : Samples::kMixed;
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ std::vector<Case> cases() {
       {"relu", Op::kRelu, {}, {{3, 5}}, {true}},
       {"add_scalar", Op::kAddScalar, {{"value", 3.0}}, {{3, 5}}, {true}},
       {"cast", Op::kCast, {{"dtype", DType::kBF16}}, {{3, 5}}, {true}},
-      {"gelu_vector", Op::kGelu, {}, {{3}}, {true}},
+      {"gelu_vector", Op::kGeluTanh, {}, {{3}}, {true}},
       {"mul_scalar", Op::kMulScalar, {{"value", 3.0}}, {{3, 5}}, {true}},
       {"linear", Op::kLinear, {}, {{3, 2, 4}, {3, 4}, {3}}, {true, false, false}},
       {"linear_of_a_vector", Op::kLinear, {}, {{4}, {3, 4}}, {}},

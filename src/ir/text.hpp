@@ -30,6 +30,7 @@ namespace headroom {
 ///       output sample = %8
 ///     }
 ///
+/// A fused op has its body in braces as it stands: `fused(%x) {body = graph g { ... }}`, whose numbers are its own.
 /// Results are numbered by their ValueId; names that are not [A-Za-z0-9_.] are quoted: %"odd name". An `if` without
 /// else says for each result what it is where the branch does not run: `yield %8: f32[2, 8] = %6 else %5`. After the
 /// region that updates it, a state's name is read as that region's result: %latents as %5, or as a new one.

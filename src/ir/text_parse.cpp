@@ -34,15 +34,15 @@ struct Yield {
 /// Recursive descent over the grammar that text.hpp shows. Values are known by the text that refers to them.
 class Parser {
  public:
-  explicit Parser(std::string_view text) : lexer_(text), graph_("") {}
+  explicit Parser(Lexer& lexer) : lexer_(lexer), graph_("") {}
 
+  /// One graph, after which more may follow.
   Graph run() {
     lexer_.expect_word("graph");
     graph_ = Graph(lexer_.expect_name("the graph's name").text);
     lexer_.expect('{');
     parse_region(kTopRegion);
     lexer_.expect('}');
-    if (lexer_.peek().kind != TokenKind::kEnd) Lexer::fail_at(lexer_.peek(), "nothing may follow the graph");
     graph_.set_nodes(std::move(nodes_));
     return std::move(graph_);
   }
@@ -294,6 +294,7 @@ class Parser {
       case AttributeKind::kInts:
         return parse_integers();
       case AttributeKind::kText:
+        if (lexer_.at_word("graph")) return canonical_text(Parser(lexer_).run());  // a body
         return lexer_.expect_string("text in quotes").text;
       case AttributeKind::kDType:
         return parse_dtype_name();
@@ -385,7 +386,7 @@ class Parser {
   static constexpr std::array kNamedKinds = {ValueKind::kInput, ValueKind::kParam, ValueKind::kState,
                                              ValueKind::kCounter};
 
-  Lexer lexer_;
+  Lexer& lexer_;
   Graph graph_;
   std::vector<Node> nodes_;
   std::map<std::string, ValueId, std::less<>> results_;  ///< by the number in the text
@@ -394,6 +395,11 @@ class Parser {
 
 }  // namespace
 
-Graph parse_graph(std::string_view text) { return Parser(text).run(); }
+Graph parse_graph(std::string_view text) {
+  Lexer lexer(text);
+  Graph graph = Parser(lexer).run();
+  if (lexer.peek().kind != TokenKind::kEnd) Lexer::fail_at(lexer.peek(), "nothing may follow the graph");
+  return graph;
+}
 
 }  // namespace headroom

@@ -119,11 +119,23 @@ class Printer {
         fmt::format("{} = {}({})", fmt::join(results, ", "), name_of(node.op), fmt::join(inputs, ", "));
     std::vector<std::string> attributes;
     for (const auto& [name, value] : node.attributes.all()) {
-      attributes.push_back(fmt::format("{} = {}", name, std::visit(AttributeText{}, value)));
+      const bool is_body = node.op == Op::kFused && name == "body";
+      attributes.push_back(fmt::format(
+          "{} = {}", name, is_body ? indented(std::get<std::string>(value)) : std::visit(AttributeText{}, value)));
     }
     if (!attributes.empty()) content += fmt::format(" {{{}}}", fmt::join(attributes, ", "));
     if (!node.path.empty()) content += fmt::format(" @ {}", bare_or_quoted(node.path));
     line(content);
+  }
+
+  /// A body, as deep as the node that holds it; without the end of its last line.
+  [[nodiscard]] std::string indented(std::string_view body) const {
+    std::string text;
+    for (const char c : body.substr(0, body.size() - 1)) {
+      text += c;
+      if (c == '\n') text.append(2 * depth_, ' ');
+    }
+    return text;
   }
 
   /// Names made of digits alone are quoted, for a bare %7 is a result.

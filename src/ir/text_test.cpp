@@ -74,7 +74,7 @@ TEST(Text, KeepsEveryKindOfAttribute) {
   const ValueId x = graph.add_input("x", {kF32, Shape{2, 4}});
   b.reshape(x, {4, -1});
   b.emit(Op::kReshape, {b.mean(x, 0)}, {{"shape", std::vector<std::int64_t>{}}});
-  b.gelu(x, "none");
+  b.emit(Op::kLinear, {x, x}, {{"activation", std::string("silu")}});
   b.cast(x, DType::kF8E5M2);
   b.slice(x, 1, 3, 1);
   for (const double value : {0.1, -1e-300, 1e+30, 0.0, 1.0 / 3.0, std::numeric_limits<double>::infinity(), -5.0}) {
@@ -162,7 +162,34 @@ TEST(Text, PrintsALoopWhereItsFirstNodeStands) {
   b.set_region(kTopRegion);
   b.gelu(x);
   EXPECT_EQ(canonical_text(graph), wrap("  %0: f32[2] = relu(%x)\n  loop 2 %i {\n    %1: f32[2] = silu(%x)\n  }\n"
-                                        "  %2: f32[2] = gelu(%x) {approximate = \"tanh\"}"));
+                                        "  %2: f32[2] = gelu_tanh(%x)"));
+}
+
+TEST(Text, ShowsABodyAsTheGraphThatItIs) {
+  const std::string text = R"(graph g {
+  input %x: f32[2, 3]
+  loop 2 %i {
+    %1: f32[2, 3], %2: f32[2, 3] = fused(%x) {body = graph body {
+      input %a: f32[2, 3]
+      %0: f32[2, 3] = silu(%a)
+      %1: f32[2, 3] = mul(%0, %a)
+      output gated = %1
+      output gate = %0
+    }} @ mlp
+    %3: f32[2, 3] = add(%1, %2)
+    yield %4: f32[2, 3] = %3
+  }
+  output y = %4
+}
+)";
+  const Graph graph = parse_graph(text);
+  verify(graph);
+  EXPECT_EQ(canonical_text(parse_graph(print(graph))), canonical_text(graph));
+  std::string shown = canonical_text(graph);
+  EXPECT_THAT(shown, HasSubstr("    %0: f32[2, 3], %1: f32[2, 3] = fused(%x) {body = graph body {\n"
+                               "      input %a: f32[2, 3]\n"
+                               "      %0: f32[2, 3] = silu(%a)\n"));
+  EXPECT_THAT(shown, HasSubstr("      output gate = %0\n    }} @ mlp\n"));
 }
 
 TEST(Text, KeepsLayoutsAndSeveralResults) {
@@ -213,7 +240,8 @@ TEST(Text, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(message_of(wrap("  %1: f32[2] = mul_scalar(%x)")), HasSubstr("needs the attribute value"));
   EXPECT_THAT(message_of(wrap("  %1: f32[2] = mul_scalar(%x) {value = x}")), HasSubstr("expected a number"));
   EXPECT_THAT(message_of(wrap("  %1: f32[2] = mul_scalar(%x) {value = 1, value = 2}")), HasSubstr("twice"));
-  EXPECT_THAT(message_of(wrap("  %1: f32[2] = gelu(%x) {approximate = tanh}")), HasSubstr("expected text in quotes"));
+  EXPECT_THAT(message_of(wrap("  %1: f32[2] = linear(%x, %x) {activation = silu}")),
+              HasSubstr("expected text in quotes"));
   EXPECT_THAT(message_of(wrap("  next %x = %x")), HasSubstr("only a state"));
   EXPECT_THAT(message_of(wrap("  state %s: f32[2]\n  next %s = %x\n  next %s = %x")),
               HasSubstr("line 5, column 8: the state has"));

@@ -106,7 +106,7 @@ template <int kCount>
 template <Activation kActivation>
 [[gnu::always_inline]] inline __m512 activation_of_sum(__m512 x) {
   if constexpr (kActivation == Activation::kGeluTanh) return by_pieces(kGeluTanh, 0.125F, x);
-  if constexpr (kActivation == Activation::kGelu) return by_pieces(kGelu, 0.125F, x);
+  if constexpr (kActivation == Activation::kGeluErf) return by_pieces(kGelu, 0.125F, x);
   if constexpr (kActivation == Activation::kSilu) return by_pieces(kSilu, 0.5F, x);
   return x;
 }

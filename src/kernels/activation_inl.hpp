@@ -1,4 +1,4 @@
-// The activations as functions of a vector. Guarded as simd_inl.hpp is.
+// The formulas of elementwise ops as functions of a vector. Guarded as simd_inl.hpp is.
 //
 // Each has a form for results that are rounded to bf16 afterwards: shorter polynomials and no refinement of
 // reciprocals, errors of 2^-12 at most before that rounding of 2^-9. Work bounds them, two vector operations a cycle:
@@ -22,6 +22,7 @@
 #define HEADROOM_KERNELS_ACTIVATION_INL
 #endif
 
+#include "ir/op_code.hpp"
 #include "kernels/activation_avx512_inl.hpp"
 #include "kernels/activation_rows.hpp"
 #include "kernels/simd_inl.hpp"
@@ -29,9 +30,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace headroom {
 namespace HWY_NAMESPACE {
-
-/// max(x, 0); a NaN stays one.
-HWY_INLINE Vector relu_of(Vector x) { return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(Float())), x); }
 
 /// 1 / (1 + 2^(a b)) for a b in [-126, 123]: no operand and no result is in the range of subnormals, where each would
 /// cost some hundred cycles.
@@ -44,32 +42,24 @@ HWY_INLINE Vector inverse_of_one_plus_exp2(Vector a, Vector b) {
   return reciprocal_of<kPrecision>(hn::MulAdd(power.fraction, power.scale, hn::Set(d, 1.0F)));
 }
 
-/// x / (1 + e^-x); below -84 as at -84, where it is -3e-35.
-template <Precision kPrecision = Precision::kF32>
-HWY_INLINE Vector silu_of(Vector x) {
-  const Float d;
-  const Vector above = max_keeping_nan(hn::Set(d, -84.0F), x);
-  const Vector near = hn::Min(above, hn::Set(d, 84.0F));
-  return hn::Mul(above, inverse_of_one_plus_exp2<kPrecision>(near, hn::Set(d, -1.44269504F)));
-}
-
-/// 0.5 x (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x^3) (Hendrycks and Gimpel 2016), as x / (1 + 2^(-2u / ln 2)):
-/// the same, without the cancellation in 1 + tanh(u) for negative x. Below -9.9 as at -9.9, where it is -1e-36.
-template <Precision kPrecision = Precision::kF32>
-HWY_INLINE Vector gelu_tanh_of(Vector x) {
-  const Float d;
-  const Vector above = max_keeping_nan(hn::Set(d, -9.9F), x);
-  const Vector near = hn::Min(above, hn::Set(d, 9.9F));
-  const Vector factor = hn::MulAdd(hn::Mul(near, near), hn::Set(d, -0.102943240F), hn::Set(d, -2.30220819F));
+/// x / (1 + e^-(c x + d x^3)); below -tail as at -tail, where it is -1e-35 or so.
+template <Precision kPrecision>
+HWY_INLINE Vector swish_of(Vector x, double tail, double c, double d) {
+  constexpr double kLog2OfE = 1.4426950408889634;
+  const auto set = [](double value) HWY_ATTR { return hn::Set(Float(), static_cast<float>(value)); };
+  const Vector above = max_keeping_nan(set(-tail), x);
+  const Vector near = hn::Min(above, set(tail));
+  Vector factor = set(-c * kLog2OfE);
+  if (d != 0) factor = hn::MulAdd(hn::Mul(near, near), set(-d * kLog2OfE), factor);
   return hn::Mul(above, inverse_of_one_plus_exp2<kPrecision>(near, factor));
 }
 
-/// x Phi(x), Phi the normal distribution function: 0.5 x (1 + erf(x / sqrt(2))). With t = |x| and u = 1 / (1 + 0.3 t),
+/// x Phi(x), Phi the normal distribution function. With t = |x| and u = 1 / (1 + 0.3 t),
 /// Phi(-t) = e^(-t^2/2) Q(u): the form of Abramowitz and Stegun 7.1.26 with Q refitted, minimax for t in [0, 12.5]: of
 /// degree 9, relative error 2.2e-8, or of degree 5 and 7.1e-5. x Phi(x) = max(x, 0) - t Phi(-t) never cancels. Below
 /// -12.5 as at -12.5, where it is -1e-35.
-template <Precision kPrecision = Precision::kF32>
-HWY_INLINE Vector gelu_erf_of(Vector x) {
+template <Precision kPrecision>
+HWY_INLINE Vector normal_of(Vector x) {
   const Float d;
   const Vector one = hn::Set(d, 1.0F);
   const Vector t = hn::Min(hn::Abs(x), hn::Set(d, 12.5F));
@@ -105,15 +95,34 @@ HWY_INLINE Vector gelu_erf_of(Vector x) {
   return hn::NegMulAdd(hn::Mul(t, q), power, max_keeping_nan(hn::Zero(d), x));
 }
 
+/// What formulas are made of.
+template <Precision kPrecision>
+struct Math {
+  static HWY_INLINE Vector positive(Vector a) { return hn::IfThenZeroElse(hn::Lt(a, hn::Zero(Float())), a); }
+  static HWY_INLINE Vector swish(Vector a, double tail, double c, double d) {
+    return swish_of<kPrecision>(a, tail, c, d);
+  }
+  static HWY_INLINE Vector normal(Vector a) { return normal_of<kPrecision>(a); }
+};
+
+/// The op's formula in elementwise.def.
+template <Op kOp, Precision kPrecision>
+HWY_INLINE Vector formula(Vector a, [[maybe_unused]] Vector b = hn::Zero(Float())) {
+  [[maybe_unused]] constexpr Math<kPrecision> m{};
+#define HR_UNARY(enumerator, name, flops, formula) \
+  if constexpr (kOp == Op::enumerator) return formula;
+#define HR_SCALAR HR_UNARY
+#define HR_BINARY(enumerator, name, flops, commutative, formula) HR_UNARY(enumerator, name, flops, formula)
+#include "ir/elementwise.def"
+}
+
 /// What follows a product.
 template <Activation kActivation, Precision kPrecision>
 HWY_INLINE Vector activation_of(Vector x) {
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
   if constexpr (kPrecision == Precision::kBf16) return Vector{avx512::activation_of_sum<kActivation>(x.raw)};
 #endif
-  if constexpr (kActivation == Activation::kGeluTanh) return gelu_tanh_of<kPrecision>(x);
-  if constexpr (kActivation == Activation::kGelu) return gelu_erf_of<kPrecision>(x);
-  if constexpr (kActivation == Activation::kSilu) return silu_of<kPrecision>(x);
+  if constexpr (kActivation != Activation::kNone) return formula<op_of(kActivation), kPrecision>(x);
   return x;
 }
 

@@ -2,17 +2,12 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <type_traits>
 
 #include "base/dtype.hpp"
+#include "ir/op_code.hpp"
 
 namespace headroom {
-
-/// What follows a product element by element.
-enum class Activation : std::uint8_t { kNone, kGeluTanh, kGelu, kSilu };
-/// The activation that linear's attribute names: "none", "gelu_tanh", "gelu" or "silu".
-[[nodiscard]] Activation parse_activation(std::string_view name);
 
 /// Calls f with the activation as a std::integral_constant.
 template <class F>
@@ -22,8 +17,8 @@ void with_activation(Activation activation, const F& f) {
       return f(std::integral_constant<Activation, Activation::kNone>());
     case Activation::kGeluTanh:
       return f(std::integral_constant<Activation, Activation::kGeluTanh>());
-    case Activation::kGelu:
-      return f(std::integral_constant<Activation, Activation::kGelu>());
+    case Activation::kGeluErf:
+      return f(std::integral_constant<Activation, Activation::kGeluErf>());
     case Activation::kSilu:
       return f(std::integral_constant<Activation, Activation::kSilu>());
   }

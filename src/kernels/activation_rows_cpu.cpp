@@ -63,14 +63,6 @@ HWY_EXPORT(rows);
 
 }  // namespace
 
-Activation parse_activation(std::string_view name) {
-  if (name == "none") return Activation::kNone;
-  if (name == "gelu_tanh") return Activation::kGeluTanh;
-  if (name == "gelu") return Activation::kGelu;
-  HR_CHECK(name == "silu");
-  return Activation::kSilu;
-}
-
 void finish_rows(const RowFinish& form, std::int64_t rows, const float* x, const void* bias, void* y) {
   HR_CHECK(form.y_dtype == DType::kF32 || form.y_dtype == DType::kBF16);
   HR_CHECK(!form.bias || *form.bias == DType::kF32 || *form.bias == form.y_dtype);

@@ -10,13 +10,14 @@
 namespace headroom {
 namespace {
 
-constexpr Activation kActivations[] = {Activation::kNone, Activation::kGeluTanh, Activation::kGelu, Activation::kSilu};
+constexpr Activation kActivations[] = {Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf,
+                                       Activation::kSilu};
 
 double reference(Activation activation, double v) {
   switch (activation) {
     case Activation::kGeluTanh:
       return v / (1 + std::exp(-2 * std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v)));
-    case Activation::kGelu:
+    case Activation::kGeluErf:
       return 0.5 * v * std::erfc(-v / std::numbers::sqrt2);
     case Activation::kSilu:
       return v / (1 + std::exp(-v));

@@ -32,9 +32,9 @@
 //
 // Asking for the next group's tiles ahead of time makes it 3 to 20% slower.
 
-#include "kernels/attention.hpp"
 #include "kernels/attention_amx_tiles.hpp"
 #include "kernels/attention_problem.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/support.hpp"
 

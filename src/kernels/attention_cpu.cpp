@@ -11,9 +11,9 @@
 
 #include <limits>
 
-#include "kernels/attention.hpp"
 #include "kernels/attention_problem.hpp"
 #include "kernels/cpu_kernel.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/simd_targets.hpp"
 
@@ -381,7 +381,7 @@ AttentionTiles cut(const AttentionProblem& problem, int threads) {
   return tiles;
 }
 
-CpuPlan plan(const CpuBinding& binding) {
+KernelPlan plan(const KernelBinding& binding) {
   const AttentionTiles tiles =
       cut(attention_problem(binding.spec, binding.inputs, binding.outputs[0]), binding.threads);
   const AttentionProblem& problem = tiles.problem;

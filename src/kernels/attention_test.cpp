@@ -1,8 +1,7 @@
-#include "kernels/attention.hpp"
-
 #include <cmath>
 #include <limits>
 
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/highway_check.hpp"
 
 namespace headroom {

@@ -4,8 +4,8 @@
 // Bytes    x read, y written once; bound by memory in vectors, by the conversion (some nanoseconds an element)
 // otherwise.
 
-#include "kernels/cast.hpp"
 #include "kernels/cpu_kernel.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
@@ -83,7 +83,7 @@ void cast_each(DType from, DType to, const RowLoop<2>& loop, std::int64_t begin,
   }
 }
 
-CpuPlan plan(const CpuBinding& binding) {
+KernelPlan plan(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   const Operand& y = binding.outputs[0];
   const DType from = x.type.dtype;

@@ -8,9 +8,7 @@ namespace {
 
 using cuda::CudaKernel;
 
-Support supports_anything(const OpSpec&) { return std::nullopt; }
-
-cuda::Plan plan_cast(const cuda::Binding& binding) {
+KernelPlan plan_cast(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   const Operand& y = binding.outputs[0];
   const cuda::CastRows rows{.from = cuda::storage_of(x.type.dtype),
@@ -28,7 +26,7 @@ Support supports_rope_table(const OpSpec& spec) {
   return std::nullopt;
 }
 
-cuda::Plan plan_rope_table(const cuda::Binding& binding) {
+KernelPlan plan_rope_table(const KernelBinding& binding) {
   const Operand& ids = binding.inputs[0];  // [s, axes]
   cuda::RopeTable table{.ids = cuda::storage_of(ids.type.dtype),
                         .positions = ids.type.shape[0],
@@ -46,7 +44,7 @@ cuda::Plan plan_rope_table(const cuda::Binding& binding) {
   }};
 }
 
-cuda::Plan plan_timestep_embedding(const cuda::Binding& binding) {
+KernelPlan plan_timestep_embedding(const KernelBinding& binding) {
   const auto& attributes = binding.spec.attributes;
   const Operand& time = binding.inputs[0];
   const cuda::TimestepEmbedding embedding{.time = cuda::storage_of(time.type.dtype),
@@ -66,7 +64,7 @@ cuda::Plan plan_timestep_embedding(const cuda::Binding& binding) {
 
 const Kernel& cuda_cast() {
   static const CudaKernel kernel(
-      {.name = "cuda.cast", .op = Op::kCast, .supports = supports_anything, .plan = plan_cast});
+      {.name = "cuda.cast", .op = Op::kCast, .supports = supports_all_types, .plan = plan_cast});
   return kernel;
 }
 const Kernel& cuda_rope_table() {
@@ -80,7 +78,7 @@ const Kernel& cuda_rope_table() {
 const Kernel& cuda_timestep_embedding() {
   static const CudaKernel kernel({.name = "cuda.timestep_embedding",
                                   .op = Op::kTimestepEmbedding,
-                                  .supports = supports_anything,
+                                  .supports = supports_all_types,
                                   .compute = DType::kF64,
                                   .plan = plan_timestep_embedding});
   return kernel;

@@ -1,8 +1,7 @@
-#include "kernels/cast.hpp"
-
 #include <bit>
 #include <numeric>
 
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/highway_check.hpp"
 
 namespace headroom {

@@ -18,7 +18,7 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/conv2d.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/engine.hpp"
 #include "kernels/support.hpp"
 

@@ -23,17 +23,14 @@ std::optional<OpSpec> typical_spec(Op op) {
   const TensorType angles = f32({12, 4});
   const TensorType images = f32({2, 3, 8, 8});
   switch (op) {
-    case Op::kAdd:
-    case Op::kSub:
-    case Op::kMul:
-      return make_spec(op, {tokens, f32({2, 1, 32})});
-    case Op::kAddScalar:
-    case Op::kMulScalar:
-      return make_spec(op, {tokens}, {{"value", 0.5}});
-    case Op::kRelu:
-    case Op::kSilu:
-    case Op::kGelu:
-      return make_spec(op, {tokens});
+#define HR_FORM(enumerator, ...) \
+  case Op::enumerator:           \
+    return make_spec(op, __VA_ARGS__);
+#define HR_UNARY(enumerator, ...) HR_FORM(enumerator, {tokens})
+#define HR_SCALAR(enumerator, ...) HR_FORM(enumerator, {tokens}, {{"value", 0.5}})
+#define HR_BINARY(enumerator, ...) HR_FORM(enumerator, {tokens, f32({2, 1, 32})})
+#include "ir/elementwise.def"
+#undef HR_FORM
     case Op::kCast:
       return make_spec(op, {tokens}, {{"dtype", DType::kBF16}});
     case Op::kQuantize:

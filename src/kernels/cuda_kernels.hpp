@@ -8,14 +8,8 @@ namespace headroom {
 // bf16 and f16 (operands beside x the same or f32); cublaslt.* and cudnn.* are NVIDIA's. Each op's file says what it
 // takes.
 
-[[nodiscard]] const Kernel& cuda_add();
-[[nodiscard]] const Kernel& cuda_sub();
-[[nodiscard]] const Kernel& cuda_mul();
-[[nodiscard]] const Kernel& cuda_add_scalar();
-[[nodiscard]] const Kernel& cuda_mul_scalar();
-[[nodiscard]] const Kernel& cuda_relu();
-[[nodiscard]] const Kernel& cuda_silu();
-[[nodiscard]] const Kernel& cuda_gelu();
+/// The kernel of a row of elementwise.def.
+[[nodiscard]] const Kernel& cuda_elementwise(Op op);
 [[nodiscard]] const Kernel& cuda_cast();
 [[nodiscard]] const Kernel& cublaslt_linear();
 [[nodiscard]] const Kernel& cuda_quantize();

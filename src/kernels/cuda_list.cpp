@@ -13,14 +13,10 @@ std::span<const Kernel* const> cuda_kernels() {
       &cublaslt_matmul(),
       &cudnn_attention(),
       &cublaslt_attention(),
-      &cuda_add(),
-      &cuda_sub(),
-      &cuda_mul(),
-      &cuda_add_scalar(),
-      &cuda_mul_scalar(),
-      &cuda_relu(),
-      &cuda_silu(),
-      &cuda_gelu(),
+#define HR_UNARY(enumerator, ...) &cuda_elementwise(Op::enumerator),
+#define HR_SCALAR HR_UNARY
+#define HR_BINARY HR_UNARY
+#include "ir/elementwise.def"
       &cuda_cast(),
       &cuda_softmax(),
       &cuda_layer_norm(),

@@ -17,8 +17,8 @@
 
 #include <type_traits>
 
-#include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/device.cuh"
+#include "kernels/cuda/formula.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/elementwise_cuda.hpp"
 
@@ -27,23 +27,6 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kPacks = 4;
-
-template <Unary kForm>
-__device__ __forceinline__ float apply(float x, float scalar) {
-  if constexpr (kForm == Unary::kAddScalar) return x + scalar;
-  if constexpr (kForm == Unary::kMulScalar) return x * scalar;
-  if constexpr (kForm == Unary::kRelu) return x < 0.0F ? 0.0F : x;  // NaN stays
-  if constexpr (kForm == Unary::kSilu) return silu(x);
-  if constexpr (kForm == Unary::kGeluTanh) return gelu_tanh(x);
-  if constexpr (kForm == Unary::kGeluErf) return gelu_erf(x);
-}
-
-template <Binary kForm>
-__device__ __forceinline__ float apply(float a, float b) {
-  if constexpr (kForm == Binary::kAdd) return a + b;
-  if constexpr (kForm == Binary::kSub) return a - b;
-  if constexpr (kForm == Binary::kMul) return a * b;
-}
 
 /// The pack of a thread's `p`th turn: where it is in each operand, in elements. Returns whether there is one.
 template <int kWidth, int N>
@@ -82,7 +65,7 @@ struct Operand {
   }
 };
 
-template <Unary kForm, class T, int kWidth>
+template <Op kOp, class T, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     unary_kernel(GridRows<2> grid, float scalar, std::int64_t packs_per_row, const T* x, T* y) {
   std::int64_t offsets[kPacks][2];
@@ -99,12 +82,12 @@ __global__ void __launch_bounds__(kThreads)
     float values[kWidth];
     Packs<T, kWidth>::expand(raw[p], values);
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) values[i] = apply<kForm>(values[i], scalar);
+    for (int i = 0; i < kWidth; ++i) values[i] = formula<kOp>(values[i], scalar);
     Packs<T, kWidth>::store(values, y + offsets[p][1]);
   }
 }
 
-template <Binary kForm, class T, int kWidth>
+template <Op kOp, class T, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     binary_kernel(GridRows<3> grid, std::int64_t packs_per_row, const T* a, const T* b, T* y) {
   std::int64_t offsets[kPacks][3];
@@ -124,7 +107,7 @@ __global__ void __launch_bounds__(kThreads)
     left[p].expand(grid.repeats[0], values);
     right[p].expand(grid.repeats[1], others);
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) values[i] = apply<kForm>(values[i], others[i]);
+    for (int i = 0; i < kWidth; ++i) values[i] = formula<kOp>(values[i], others[i]);
     Packs<T, kWidth>::store(values, y + offsets[p][2]);
   }
 }
@@ -178,13 +161,13 @@ dim3 blocks_for(const GridRows<N>& grid, std::int64_t packs_per_row) {
   return blocks_along_x(divide_up(grid.rows * packs_per_row, kThreads * kPacks));
 }
 
-template <Unary kForm, class T>
-void launch_unary_form(cudaStream_t stream, const UnaryRows& rows, const T* x, T* y) {
+template <Op kOp, class T>
+void launch_unary_op(cudaStream_t stream, const UnaryRows& rows, const T* x, T* y) {
   const bool is_wide = is_aligned(rows.grid, kFullPack<T>, {x, y});
   launch_in_packs<kFullPack<T>>(rows.grid, is_wide, [&](const GridRows<2>& grid, auto width, std::int64_t start) {
     constexpr int kWidth = decltype(width)::value;
     const std::int64_t packs = grid.length / kWidth;
-    unary_kernel<kForm, T, kWidth>
+    unary_kernel<kOp, T, kWidth>
         <<<blocks_for(grid, packs), kThreads, 0, stream>>>(grid, rows.scalar, packs, x + start, y + start);
   });
 }
@@ -193,24 +176,20 @@ template <class T>
 void launch_unary_of(cudaStream_t stream, const UnaryRows& rows, const void* x, void* y) {
   const auto* const from = static_cast<const T*>(x);
   auto* const to = static_cast<T*>(y);
-  switch (rows.form) {
-    case Unary::kAddScalar:
-      return launch_unary_form<Unary::kAddScalar>(stream, rows, from, to);
-    case Unary::kMulScalar:
-      return launch_unary_form<Unary::kMulScalar>(stream, rows, from, to);
-    case Unary::kRelu:
-      return launch_unary_form<Unary::kRelu>(stream, rows, from, to);
-    case Unary::kSilu:
-      return launch_unary_form<Unary::kSilu>(stream, rows, from, to);
-    case Unary::kGeluTanh:
-      return launch_unary_form<Unary::kGeluTanh>(stream, rows, from, to);
-    case Unary::kGeluErf:
-      return launch_unary_form<Unary::kGeluErf>(stream, rows, from, to);
+  switch (rows.op) {
+#define HR_UNARY(enumerator, ...) \
+  case Op::enumerator:            \
+    return launch_unary_op<Op::enumerator>(stream, rows, from, to);
+#define HR_SCALAR HR_UNARY
+#define HR_BINARY(...)
+#include "ir/elementwise.def"
+    default:
+      return;
   }
 }
 
-template <Binary kForm, class T>
-void launch_binary_form(cudaStream_t stream, const BinaryRows& rows, const T* a, const T* b, T* y) {
+template <Op kOp, class T>
+void launch_binary_op(cudaStream_t stream, const BinaryRows& rows, const T* a, const T* b, T* y) {
   // What is repeated is read element by element, from any address.
   const void* const wide_a = rows.grid.repeats[0] ? nullptr : a;
   const void* const wide_b = rows.grid.repeats[1] ? nullptr : b;
@@ -218,7 +197,7 @@ void launch_binary_form(cudaStream_t stream, const BinaryRows& rows, const T* a,
   launch_in_packs<kFullPack<T>>(rows.grid, is_wide, [&](const GridRows<3>& grid, auto width, std::int64_t start) {
     constexpr int kWidth = decltype(width)::value;
     const std::int64_t packs = grid.length / kWidth;
-    binary_kernel<kForm, T, kWidth><<<blocks_for(grid, packs), kThreads, 0, stream>>>(
+    binary_kernel<kOp, T, kWidth><<<blocks_for(grid, packs), kThreads, 0, stream>>>(
         grid, packs, a + (grid.repeats[0] ? 0 : start), b + (grid.repeats[1] ? 0 : start), y + start);
   });
 }
@@ -228,13 +207,15 @@ void launch_binary_of(cudaStream_t stream, const BinaryRows& rows, const void* a
   const auto* const left = static_cast<const T*>(a);
   const auto* const right = static_cast<const T*>(b);
   auto* const to = static_cast<T*>(y);
-  switch (rows.form) {
-    case Binary::kAdd:
-      return launch_binary_form<Binary::kAdd>(stream, rows, left, right, to);
-    case Binary::kSub:
-      return launch_binary_form<Binary::kSub>(stream, rows, left, right, to);
-    case Binary::kMul:
-      return launch_binary_form<Binary::kMul>(stream, rows, left, right, to);
+  switch (rows.op) {
+#define HR_UNARY(...)
+#define HR_SCALAR(...)
+#define HR_BINARY(enumerator, ...) \
+  case Op::enumerator:             \
+    return launch_binary_op<Op::enumerator>(stream, rows, left, right, to);
+#include "ir/elementwise.def"
+    default:
+      return;
   }
 }
 

@@ -2,27 +2,25 @@
 
 #include <cstdint>
 
+#include "ir/op_code.hpp"
 #include "kernels/cuda/element.hpp"
 #include "kernels/cuda/grid_rows.hpp"
 
 /// Between the two halves of elementwise_cuda: what is prepared and what is launched.
 namespace headroom::cuda {
 
-enum class Unary : std::uint8_t { kAddScalar, kMulScalar, kRelu, kSilu, kGeluTanh, kGeluErf };
-enum class Binary : std::uint8_t { kAdd, kSub, kMul };
-
-/// y = form(x); operands x, y.
+/// y = f(x, scalar) with the formula of a unary op; operands x, y.
 struct UnaryRows {
-  Unary form = Unary::kRelu;
+  Op op = Op::kRelu;
   Element element = Element::kF32;
   float scalar = 0;
   GridRows<2> grid;
 };
 void launch_unary(void* stream, const UnaryRows& rows, const void* x, void* y);
 
-/// y = form(a, b); operands a, b, y.
+/// y = f(a, b); operands a, b, y.
 struct BinaryRows {
-  Binary form = Binary::kAdd;
+  Op op = Op::kAdd;
   Element element = Element::kF32;
   GridRows<3> grid;
 };

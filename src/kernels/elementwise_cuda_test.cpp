@@ -4,18 +4,21 @@
 namespace headroom {
 namespace {
 
-using CudaElementwise = cuda::KernelTest;
+class CudaElementwise : public cuda::KernelTest {
+ protected:
+  void matches(Op op, std::vector<TensorType> inputs,
+               std::vector<std::pair<std::string_view, Attribute>> attributes = {}) {
+    expect_matches_oracle(cuda_elementwise(op), make_spec(op, std::move(inputs), std::move(attributes)));
+  }
+};
 
 TEST_F(CudaElementwise, UnaryFormsMatchTheOracle) {
   for (const DType dtype : cuda::kDTypes)
     for (const Shape& shape : {Shape{1}, Shape{7}, Shape{2, 3, 8}, Shape{3, 5, 17}, Shape{2, 9, 64}, Shape{5, 4099}}) {
-      for (const Kernel* kernel : {&cuda_relu(), &cuda_silu()})
-        expect_matches_oracle(*kernel, make_spec(kernel->op(), {{dtype, shape}}));
-      for (const Kernel* kernel : {&cuda_add_scalar(), &cuda_mul_scalar()})
-        expect_matches_oracle(*kernel, make_spec(kernel->op(), {{dtype, shape}}, {{"value", -1.75}}));
-      for (const char* form : {"tanh", "none"})
-        expect_matches_oracle(cuda_gelu(),
-                              make_spec(Op::kGelu, {{dtype, shape}}, {{"approximate", std::string(form)}}));
+#define HR_UNARY(enumerator, ...) matches(Op::enumerator, {{dtype, shape}});
+#define HR_SCALAR(enumerator, ...) matches(Op::enumerator, {{dtype, shape}}, {{"value", -1.75}});
+#define HR_BINARY(...)
+#include "ir/elementwise.def"
     }
 }
 
@@ -32,8 +35,7 @@ TEST_F(CudaElementwise, BinaryFormsBroadcastLikeTheOracle) {
                                                       {{}, {}}};
   for (const DType dtype : cuda::kDTypes)
     for (const auto& [a, b] : cases)
-      for (const Kernel* kernel : {&cuda_add(), &cuda_sub(), &cuda_mul()})
-        expect_matches_oracle(*kernel, make_spec(kernel->op(), {{dtype, a}, {dtype, b}}));
+      for (const Op op : {Op::kAdd, Op::kSub, Op::kMul}) matches(op, {{dtype, a}, {dtype, b}});
 }
 
 TEST_F(CudaElementwise, GateResidualMatchesTheOracle) {

@@ -5,7 +5,7 @@
 // bound by memory.
 
 #include "kernels/cpu_kernel.hpp"
-#include "kernels/gate_residual.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
@@ -59,7 +59,7 @@ namespace {
 
 HWY_EXPORT(gate_rows);
 
-CpuPlan plan(const CpuBinding& binding) {
+KernelPlan plan(const KernelBinding& binding) {
   const std::span<const Operand> in = binding.inputs;
   const Shape& shape = in[0].type.shape;
   const auto loop =

@@ -12,8 +12,9 @@
 // Tried, at 5440x192x576 with an activation of 10 cycles for 16 elements: activating one block between the products of
 // the next, and pieces of 160 rows; both take as long.
 
+#include "ir/activation.hpp"
 #include "kernels/activation_rows.hpp"
-#include "kernels/linear.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/linear_rows.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/support.hpp"
@@ -84,7 +85,7 @@ class PreparedAmxLinear final : public PreparedKernel {
         k_(spec.inputs[1].shape[1]),
         bias_(spec.inputs.size() > 2 ? spec.inputs[2].dtype : DType::kF32),
         has_bias_(spec.inputs.size() > 2),
-        activation_(parse_activation(spec.attributes.get_text("activation"))),
+        activation_(activation_of(spec.attributes)),
         rows_(std::move(rows)),
         threads_(threads),
         packed_{{1, "amx_tiles", static_cast<std::size_t>(n_ * k_ * 2)}} {}
@@ -138,7 +139,7 @@ class AmxLinear final : public Kernel {
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
     if (Support rejection = check_amx_op(op(), DType::kBF16, spec, target)) return rejection;
-    if (spec.attributes.get_text("activation") == "none") return Rejection{"is for products with an activation"};
+    if (activation_of(spec.attributes) == Activation::kNone) return Rejection{"is for products with an activation"};
     return check_amx_product(spec, 1);
   }
 

@@ -18,7 +18,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/linear.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/linear_pieces.hpp"
 #include "kernels/onednn/linear_product.hpp"
 #include "kernels/support.hpp"

@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 
+#include "ir/activation.hpp"
 #include "kernels/cublaslt/product.hpp"
 #include "kernels/cublaslt/tf32.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
@@ -33,22 +34,13 @@ using cublaslt::Epilogue;
 using cublaslt::Product;
 using cublaslt::ProductSpec;
 
-std::optional<cuda::Unary> activation_of(const OpSpec& spec) {
-  const std::string& name = spec.attributes.get_text("activation");
-  if (name == "gelu_tanh") return cuda::Unary::kGeluTanh;
-  if (name == "gelu") return cuda::Unary::kGeluErf;
-  if (name == "silu") return cuda::Unary::kSilu;
-  HR_CHECK_EQ(name, "none");
-  return std::nullopt;
-}
-
 class PreparedLinear final : public PreparedKernel {
  public:
   PreparedLinear(const OpSpec& spec, const Operand& x, const Operand& y)
       : rows_(plan_rows(x, y)),
         size_(static_cast<std::int64_t>(size_of(x.type.dtype))),
         has_bias_(spec.inputs.size() > 2) {
-    const std::optional<cuda::Unary> activation = activation_of(spec);
+    const Activation activation = activation_of(spec.attributes);
     ProductSpec product{.dtype = x.type.dtype,
                         .c_dtype = x.type.dtype,
                         .rounds_to_tf32 = cublaslt::rounds_to_tf32(spec),
@@ -60,15 +52,15 @@ class PreparedLinear final : public PreparedKernel {
                         .b_row = spec.inputs[1].shape[1],
                         .c_row = rows_.rows.y_stride,
                         .has_bias = has_bias_};
-    if (activation == cuda::Unary::kGeluTanh) {
+    if (activation == Activation::kGeluTanh) {
       product.epilogue = Epilogue::kGelu;
       product_ = Product::find(product);
       product.epilogue = Epilogue::kNone;
     }
     if (product_) return;
     product_.emplace(product);
-    if (!activation) return;
-    after_ = cuda::UnaryRows{.form = *activation,
+    if (activation == Activation::kNone) return;
+    after_ = cuda::UnaryRows{.op = op_of(activation),
                              .element = cuda::element_of(y.type.dtype),
                              .grid = cuda::longest_grid<2>(y.type.shape, {y.strides, y.strides})};
   }

@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "kernels/matmul.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/engine.hpp"
 #include "kernels/support.hpp"
 

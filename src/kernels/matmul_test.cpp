@@ -1,9 +1,8 @@
-#include "kernels/matmul.hpp"
-
 #include <gtest/gtest.h>
 
 #include <vector>
 
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/test_target.hpp"
 
 namespace headroom {

@@ -10,7 +10,7 @@
 
 #include <memory>
 
-#include "kernels/max_pool2d.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/engine.hpp"
 #include "kernels/support.hpp"
 

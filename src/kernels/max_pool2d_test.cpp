@@ -1,7 +1,6 @@
-#include "kernels/max_pool2d.hpp"
-
 #include <gtest/gtest.h>
 
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/test_target.hpp"
 
 namespace headroom {

@@ -6,7 +6,7 @@
 //          stands at the end of networks, on a few thousand elements.
 
 #include "kernels/cpu_kernel.hpp"
-#include "kernels/mean.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
@@ -58,7 +58,7 @@ namespace {
 
 HWY_EXPORT(mean_each);
 
-CpuPlan plan(const CpuBinding& binding) {
+KernelPlan plan(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   const Operand& y = binding.outputs[0];
   const auto axis = static_cast<std::size_t>(binding.spec.attributes.get_int("axis"));

@@ -1,5 +1,4 @@
-#include "kernels/mean.hpp"
-
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/highway_check.hpp"
 
 namespace headroom {

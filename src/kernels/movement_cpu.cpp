@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/cpu_kernel.hpp"
-#include "kernels/movement.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/strided_copy.hpp"
 
 namespace headroom {
@@ -28,16 +28,16 @@ StridedCopy copy_between(const Operand& to, const Shape& from_strides, bool stre
   return {size_of(to.type.dtype), to.type.shape, from_strides, to.strides, streams};
 }
 
-CpuPlan plan_part(const Part& part, int threads) {
+KernelPlan plan_part(const Part& part, int threads) {
   return {[=](const LaunchArguments& arguments) { part.run(threads, arguments.inputs[0], arguments.outputs[0]); }};
 }
 
-CpuPlan plan_reshape(const CpuBinding& binding) {
+KernelPlan plan_reshape(const KernelBinding& binding) {
   const Operand& y = binding.outputs[0];
   return plan_part({copy_between(y, row_major_strides(y.type.shape), binding.streams)}, binding.threads);
 }
 
-CpuPlan plan_transpose(const CpuBinding& binding) {
+KernelPlan plan_transpose(const KernelBinding& binding) {
   const Operand& y = binding.outputs[0];
   Shape from = y.strides;
   int axis = 0;
@@ -47,7 +47,7 @@ CpuPlan plan_transpose(const CpuBinding& binding) {
   return plan_part({copy_between(y, from, binding.streams)}, binding.threads);
 }
 
-CpuPlan plan_slice(const CpuBinding& binding) {
+KernelPlan plan_slice(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   const auto& attributes = binding.spec.attributes;
   const std::int64_t start = attributes.get_int("start") * x.strides[static_cast<int>(attributes.get_int("axis"))];
@@ -55,7 +55,7 @@ CpuPlan plan_slice(const CpuBinding& binding) {
                    binding.threads);
 }
 
-CpuPlan plan_concat(const CpuBinding& binding) {
+KernelPlan plan_concat(const KernelBinding& binding) {
   const Operand& y = binding.outputs[0];
   const int axis = static_cast<int>(binding.spec.attributes.get_int("axis"));
   std::vector<Part> parts;
@@ -71,7 +71,7 @@ CpuPlan plan_concat(const CpuBinding& binding) {
   }};
 }
 
-CpuPlan plan_row(const CpuBinding& binding) {
+KernelPlan plan_row(const KernelBinding& binding) {
   const Operand& table = binding.inputs[0];  // [n, ...]
   const Operand& y = binding.outputs[0];     // [...]
   const Part part{copy_between(y, Shape(table.strides.dims().subspan(1)), binding.streams)};
@@ -85,12 +85,7 @@ CpuPlan plan_row(const CpuBinding& binding) {
   }};
 }
 
-Support supports_row_major(const OpSpec& spec) {
-  if (spec.inputs[0].layout != Layout::kRowMajor) return Rejection{"needs row-major operands"};
-  return std::nullopt;
-}
-
-CpuKernelTraits movement(std::string_view name, Op op, CpuPlan (*plan)(const CpuBinding&)) {
+KernelTraits movement(std::string_view name, Op op, KernelPlan (*plan)(const KernelBinding&)) {
   return {.name = name, .op = op, .supports = supports_all_types, .strides = StrideRule::kAny, .plan = plan};
 }
 

@@ -27,18 +27,18 @@ const std::byte* offset(const void* address, std::int64_t bytes) {
 }
 std::byte* offset(void* address, std::int64_t bytes) { return static_cast<std::byte*>(address) + bytes; }
 
-cuda::Plan plan_part(const cuda::CopyRows& rows, std::int64_t from) {
+KernelPlan plan_part(const cuda::CopyRows& rows, std::int64_t from) {
   return {[rows, from](const LaunchArguments& arguments) {
     cuda::launch_copy(arguments.stream.native_handle(), rows, offset(arguments.inputs[0], from), arguments.outputs[0]);
   }};
 }
 
-cuda::Plan plan_reshape(const cuda::Binding& binding) {
+KernelPlan plan_reshape(const KernelBinding& binding) {
   const Operand& y = binding.outputs[0];
   return plan_part(copy_between(y, row_major_strides(y.type.shape)), 0);
 }
 
-cuda::Plan plan_transpose(const cuda::Binding& binding) {
+KernelPlan plan_transpose(const KernelBinding& binding) {
   const Operand& y = binding.outputs[0];
   Shape from = y.strides;
   int axis = 0;
@@ -47,14 +47,14 @@ cuda::Plan plan_transpose(const cuda::Binding& binding) {
   return plan_part(copy_between(y, from), 0);
 }
 
-cuda::Plan plan_slice(const cuda::Binding& binding) {
+KernelPlan plan_slice(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   const auto& attributes = binding.spec.attributes;
   const std::int64_t start = attributes.get_int("start") * x.strides[static_cast<int>(attributes.get_int("axis"))];
   return plan_part(copy_between(binding.outputs[0], x.strides), start * element_bytes(x));
 }
 
-cuda::Plan plan_concat(const cuda::Binding& binding) {
+KernelPlan plan_concat(const KernelBinding& binding) {
   struct Part {
     cuda::CopyRows rows;
     std::int64_t to;
@@ -74,7 +74,7 @@ cuda::Plan plan_concat(const cuda::Binding& binding) {
   }};
 }
 
-cuda::Plan plan_row(const cuda::Binding& binding) {
+KernelPlan plan_row(const KernelBinding& binding) {
   const Operand& table = binding.inputs[0];  // [n, ...]
   const cuda::CopyRows rows = copy_between(binding.outputs[0], Shape(table.strides.dims().subspan(1)));
   const std::int64_t count = table.type.shape[0];
@@ -86,10 +86,8 @@ cuda::Plan plan_row(const cuda::Binding& binding) {
   }};
 }
 
-Support supports_anything(const OpSpec&) { return std::nullopt; }
-
-cuda::Traits movement(std::string_view name, Op op, cuda::Plan (*plan)(const cuda::Binding&)) {
-  return {.name = name, .op = op, .supports = supports_anything, .strides = StrideRule::kAny, .plan = plan};
+KernelTraits movement(std::string_view name, Op op, KernelPlan (*plan)(const KernelBinding&)) {
+  return {.name = name, .op = op, .supports = supports_all_types, .strides = StrideRule::kAny, .plan = plan};
 }
 
 }  // namespace
@@ -97,7 +95,7 @@ cuda::Traits movement(std::string_view name, Op op, cuda::Plan (*plan)(const cud
 const Kernel& cuda_reshape() {
   static const CudaKernel kernel({.name = "cuda.reshape",
                                   .op = Op::kReshape,
-                                  .supports = cuda::supports_row_major,
+                                  .supports = supports_row_major,
                                   .strides = StrideRule::kDense,
                                   .plan = plan_reshape});
   return kernel;

@@ -1,6 +1,5 @@
-#include "kernels/movement.hpp"
-
 #include "base/error.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/highway_check.hpp"
 
 namespace headroom {

@@ -24,7 +24,7 @@
 #include <array>
 
 #include "kernels/cpu_kernel.hpp"
-#include "kernels/norm.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
@@ -243,7 +243,7 @@ namespace {
 HWY_EXPORT(norm_rows);
 
 template <Norm kForm>
-CpuPlan plan(const CpuBinding& binding) {
+KernelPlan plan(const KernelBinding& binding) {
   const std::span<const Operand> in = binding.inputs;
   const std::size_t scale = in.size() > 1 ? 1 : 0;
   const std::size_t shift = in.size() > 2 ? 2 : 0;
@@ -269,7 +269,7 @@ CpuPlan plan(const CpuBinding& binding) {
   return {launch, static_cast<std::size_t>(threads * bound.scratch()) * sizeof(float)};
 }
 
-CpuKernelTraits norm(std::string_view name, Op op, CpuPlan (*plan)(const CpuBinding&)) {
+KernelTraits norm(std::string_view name, Op op, KernelPlan (*plan)(const KernelBinding&)) {
   return {.name = name, .op = op, .supports = supports_rows, .in_place = true, .plan = plan};
 }
 

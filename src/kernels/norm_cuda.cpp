@@ -17,7 +17,7 @@ Support supports_norm(const OpSpec& spec) {
 }
 
 Support supports_norm_modulate_quantize(const OpSpec& spec) {
-  if (Support rejection = cuda::supports_row_major(spec)) return rejection;
+  if (Support rejection = supports_row_major(spec)) return rejection;
   if (Support rejection = cuda::supports_f8_rows(spec)) return rejection;
   const DType x = spec.inputs[0].dtype, side = spec.inputs[1].dtype;
   if (side != x && side != DType::kF32) return Rejection{fmt::format("takes {} or f32 beside {}, not {}", x, x, side)};
@@ -37,7 +37,7 @@ Shape no_strides(const Shape& shape) {
   return strides;
 }
 
-cuda::Plan plan_norm(const cuda::Binding& binding) {
+KernelPlan plan_norm(const KernelBinding& binding) {
   const std::span<const Operand> in = binding.inputs;
   const Operand& y = binding.outputs[0];
   const Shape& shape = y.type.shape;
@@ -76,7 +76,7 @@ Support supports_gate_residual_norm(const OpSpec& spec) {
 /// Gate, scale and shift, which with one token are shaped like the sum.
 constexpr std::uint32_t kVectors = 1U << 1U | 1U << 3U | 1U << 4U;
 
-cuda::Plan plan_gate_residual_norm(const cuda::Binding& binding) {
+KernelPlan plan_gate_residual_norm(const KernelBinding& binding) {
   const std::span<const Operand> in = binding.inputs;  // residual, gate, x, scale, shift
   const std::span<const Operand> out = binding.outputs;
   const Shape& shape = in[2].type.shape;
@@ -106,7 +106,7 @@ cuda::Plan plan_gate_residual_norm(const cuda::Binding& binding) {
   }};
 }
 
-cuda::Plan plan_softmax(const cuda::Binding& binding) {
+KernelPlan plan_softmax(const KernelBinding& binding) {
   const Operand& y = binding.outputs[0];
   const cuda::SoftmaxRows rows{.element = cuda::element_of(y.type.dtype),
                                .grid = cuda::to_grid(rows_of<2>(y.type.shape, {binding.inputs[0].strides, y.strides}))};
@@ -115,7 +115,7 @@ cuda::Plan plan_softmax(const cuda::Binding& binding) {
   }};
 }
 
-cuda::Traits along_rows(std::string_view name, Op op, cuda::Plan (*plan)(const cuda::Binding&)) {
+KernelTraits along_rows(std::string_view name, Op op, KernelPlan (*plan)(const KernelBinding&)) {
   return {.name = name, .op = op, .supports = supports_norm, .in_place = true, .plan = plan};
 }
 

@@ -1,8 +1,7 @@
-#include "kernels/norm.hpp"
-
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/highway_check.hpp"
 
 namespace headroom {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "kernels/cpu_kernel.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/parallel.hpp"
-#include "kernels/positions.hpp"
 
 namespace headroom {
 namespace {
@@ -26,7 +26,7 @@ void append_frequencies(std::vector<double>& frequencies, double base, double fa
   }
 }
 
-CpuPlan plan_rope_table(const CpuBinding& binding) {
+KernelPlan plan_rope_table(const KernelBinding& binding) {
   const Operand& ids = binding.inputs[0];  // [s, axes]
   const std::vector<std::int64_t>& axes = binding.spec.attributes.get_ints("axes");
   std::vector<double> frequencies;      // [d/2]
@@ -60,7 +60,7 @@ CpuPlan plan_rope_table(const CpuBinding& binding) {
   }};
 }
 
-CpuPlan plan_timestep_embedding(const CpuBinding& binding) {
+KernelPlan plan_timestep_embedding(const KernelBinding& binding) {
   const auto& attributes = binding.spec.attributes;
   std::vector<double> frequencies;  // [dim/2]
   append_frequencies(frequencies, attributes.get_float("max_period"), attributes.get_float("scale"),
@@ -82,7 +82,7 @@ CpuPlan plan_timestep_embedding(const CpuBinding& binding) {
   }};
 }
 
-CpuKernelTraits in_double(std::string_view name, Op op, CpuPlan (*plan)(const CpuBinding&)) {
+KernelTraits in_double(std::string_view name, Op op, KernelPlan (*plan)(const KernelBinding&)) {
   return {.name = name, .op = op, .supports = supports_all_types, .compute = DType::kF64, .plan = plan};
 }
 

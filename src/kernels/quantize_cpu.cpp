@@ -14,8 +14,8 @@
 #include <type_traits>
 
 #include "kernels/cpu_kernel.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/parallel.hpp"
-#include "kernels/quantize.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
 
@@ -163,7 +163,7 @@ Support supports(const OpSpec& spec) {
   return std::nullopt;
 }
 
-CpuPlan plan(const CpuBinding& binding) {
+KernelPlan plan(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   Shape scale_strides = binding.outputs[1].strides;
   scale_strides.push_back(0);  // one for a row

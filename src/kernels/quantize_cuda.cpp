@@ -9,11 +9,11 @@ namespace {
 using cuda::CudaKernel;
 
 Support supports_quantize(const OpSpec& spec) {
-  if (Support rejection = cuda::supports_row_major(spec)) return rejection;
+  if (Support rejection = supports_row_major(spec)) return rejection;
   return cuda::supports_f8_rows(spec);
 }
 
-cuda::Plan plan_quantize(const cuda::Binding& binding) {
+KernelPlan plan_quantize(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   const cuda::QuantizeRows rows{
       .element = cuda::element_of(x.type.dtype),

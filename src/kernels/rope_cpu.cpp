@@ -33,8 +33,8 @@
 #include <utility>
 
 #include "kernels/cpu_kernel.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/parallel.hpp"
-#include "kernels/rope.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
 
@@ -341,7 +341,7 @@ namespace {
 
 HWY_EXPORT(rope_rows);
 
-CpuPlan plan_rows(const RopeRows& bound, const CpuBinding& binding) {
+KernelPlan plan_rows(const RopeRows& bound, const KernelBinding& binding) {
   const int threads = binding.threads;
   const bool may_stream = binding.streams && rows_begin_on_lines(bound.loop, bound.dtype) &&
                           bound.y_head_stride * static_cast<std::int64_t>(size_of(bound.dtype)) % kCacheLine == 0;
@@ -360,7 +360,7 @@ CpuPlan plan_rows(const RopeRows& bound, const CpuBinding& binding) {
   return {launch, static_cast<std::size_t>(threads * bound.scratch()) * sizeof(float)};
 }
 
-CpuPlan plan_rope(const CpuBinding& binding) {
+KernelPlan plan_rope(const KernelBinding& binding) {
   const std::span<const Operand> in = binding.inputs;
   Shape shape = in[0].type.shape;  // [..., heads, s, d]
   Shape x = in[0].strides;
@@ -391,7 +391,7 @@ CpuPlan plan_rope(const CpuBinding& binding) {
   return plan_rows(bound, binding);
 }
 
-CpuPlan plan_qk_norm_rope(const CpuBinding& binding) {
+KernelPlan plan_qk_norm_rope(const KernelBinding& binding) {
   const std::span<const Operand> in = binding.inputs;
   const Shape& x = in[0].strides;               // of [b, s, heads*d]
   const Shape& y = binding.outputs[0].strides;  // of [b, heads, s, d]

@@ -16,7 +16,7 @@ Support supports_rope(const OpSpec& spec) {
   return std::nullopt;
 }
 
-cuda::Plan launch_with(const cuda::RopeRows& rows, std::size_t weight, std::size_t tables) {
+KernelPlan launch_with(const cuda::RopeRows& rows, std::size_t weight, std::size_t tables) {
   return {[rows, weight, tables](const LaunchArguments& arguments) {
     cuda::launch_rope(arguments.stream.native_handle(), rows, arguments.inputs[0], arguments.inputs[weight],
                       static_cast<const float*>(arguments.inputs[tables]),
@@ -24,7 +24,7 @@ cuda::Plan launch_with(const cuda::RopeRows& rows, std::size_t weight, std::size
   }};
 }
 
-cuda::Plan plan_rope(const cuda::Binding& binding) {
+KernelPlan plan_rope(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   const Operand& y = binding.outputs[0];
   // x is [..., s, d]: the axis before the positions is the heads, of which each position has its angles once.
@@ -48,7 +48,7 @@ cuda::Plan plan_rope(const cuda::Binding& binding) {
   return launch_with(rows, 0, 1);
 }
 
-cuda::Plan plan_qk_norm_rope(const cuda::Binding& binding) {
+KernelPlan plan_qk_norm_rope(const KernelBinding& binding) {
   const std::span<const Operand> in = binding.inputs;
   const Shape& x = in[0].strides;               // of [b, s, heads*d]
   const Shape& y = binding.outputs[0].strides;  // of [b, heads, s, d]

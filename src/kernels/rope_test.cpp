@@ -1,5 +1,4 @@
-#include "kernels/rope.hpp"
-
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/highway_check.hpp"
 
 namespace headroom {

@@ -4,8 +4,8 @@
 // Dtypes     product and scales f32; y f32, bf16 or f16; bias the same or f32.
 // Bytes      product read and y written once. An element a thread: this is not the way that a model on Hopper takes.
 
-#include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/device.cuh"
+#include "kernels/cuda/formula.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/scale_product_cuda.hpp"
 
@@ -14,17 +14,18 @@ namespace {
 
 constexpr int kThreads = 256;
 
-__device__ __forceinline__ float activate(ProductActivation activation, float x) {
+__device__ __forceinline__ float activate(Activation activation, float x) {
   switch (activation) {
-    case ProductActivation::kGeluTanh:
-      return gelu_tanh(x);
-    case ProductActivation::kGeluErf:
-      return gelu_erf(x);
-    case ProductActivation::kSilu:
-      return silu(x);
-    default:
+    case Activation::kNone:
       return x;
+    case Activation::kGeluTanh:
+      return formula<Op::kGeluTanh>(x);
+    case Activation::kGeluErf:
+      return formula<Op::kGeluErf>(x);
+    case Activation::kSilu:
+      return formula<Op::kSilu>(x);
   }
+  return x;
 }
 
 template <class T, class S>

@@ -1,19 +1,16 @@
 #pragma once
 
-#include <cstdint>
-
+#include "ir/op_code.hpp"
 #include "kernels/cuda/element.hpp"
 #include "kernels/cuda/grid_rows.hpp"
 
 /// Between the two halves of scaled_linear_cuda: what is prepared and what is launched.
 namespace headroom::cuda {
 
-enum class ProductActivation : std::uint8_t { kNone, kGeluTanh, kGeluErf, kSilu };
-
 /// y = activation(product * x_scale * w_scale + bias); operands product, x_scale (one for each row), w_scale, bias
 /// (w_scale again where there is none) and y; product and scales are f32.
 struct ScaledProduct {
-  ProductActivation activation = ProductActivation::kNone;
+  Activation activation = Activation::kNone;
   bool has_bias = false;
   Element element = Element::kF32;  ///< of y
   Element bias = Element::kF32;     ///< that of y or f32

@@ -17,9 +17,10 @@
 //   scale, bias, rounding to bf16          110  3.5 operations for 16 sums, two a cycle
 //   with gelu_tanh                         340  10.5 operations
 
+#include "ir/activation.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/linear_rows.hpp"
 #include "kernels/parallel.hpp"
-#include "kernels/scaled_linear.hpp"
 #include "kernels/support.hpp"
 
 #if defined(__x86_64__)
@@ -111,7 +112,7 @@ class PreparedAmxScaledLinear final : public PreparedKernel {
       : n_(spec.inputs[2].shape[0]),
         k_(spec.inputs[2].shape[1]),
         y_dtype_(spec.outputs[0].dtype),
-        activation_(parse_activation(spec.attributes.get_text("activation"))),
+        activation_(activation_of(spec.attributes)),
         rows_(std::move(rows)),
         threads_(threads),
         packed_{{2, "amx_tiles", static_cast<std::size_t>(n_ * k_)}} {}
@@ -177,7 +178,7 @@ class AmxScaledLinear final : public Kernel {
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
     if (Support rejection = check_amx_op(op(), DType::kI8, spec, target)) return rejection;
     if (Support rejection = check_scaled_dtypes(spec)) return rejection;
-    if (spec.outputs[0].dtype == DType::kF32 && spec.attributes.get_text("activation") != "none")
+    if (spec.outputs[0].dtype == DType::kF32 && activation_of(spec.attributes) != Activation::kNone)
       return Rejection{"takes activations whose results are bf16, not f32"};
     return check_amx_product(spec, 2);
   }

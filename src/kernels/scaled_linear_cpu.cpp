@@ -24,9 +24,10 @@
 #include <optional>
 #include <vector>
 
+#include "ir/activation.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/engine.hpp"
 #include "kernels/parallel.hpp"
-#include "kernels/scaled_linear.hpp"
 #include "kernels/scaled_rows.hpp"
 #include "kernels/support.hpp"
 
@@ -88,7 +89,7 @@ Problem problem_of(const OpSpec& spec) {
           .k = spec.inputs[2].shape[1],
           .pack = spec.is_weight.size() > 2 && spec.is_weight[2],
           .form = {.columns = spec.inputs[2].shape[0],
-                   .activation = parse_activation(spec.attributes.get_text("activation")),
+                   .activation = activation_of(spec.attributes),
                    .y_dtype = spec.outputs[0].dtype}};
 }
 

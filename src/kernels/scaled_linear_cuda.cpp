@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 
+#include "ir/activation.hpp"
 #include "kernels/cublaslt/product.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
 #include "kernels/cuda_kernels.hpp"
@@ -28,19 +29,9 @@ namespace {
 using cublaslt::Epilogue;
 using cublaslt::Product;
 using cublaslt::ProductSpec;
-using cuda::ProductActivation;
 
 constexpr std::int64_t kChannelMultiple = 16;
 constexpr std::int64_t kScaleMultiple = 4;  ///< 16 bytes of them
-
-ProductActivation activation_of(const OpSpec& spec) {
-  const std::string& name = spec.attributes.get_text("activation");
-  if (name == "gelu_tanh") return ProductActivation::kGeluTanh;
-  if (name == "gelu") return ProductActivation::kGeluErf;
-  if (name == "silu") return ProductActivation::kSilu;
-  HR_CHECK_EQ(name, "none");
-  return ProductActivation::kNone;
-}
 
 constexpr std::size_t round_up(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -53,7 +44,7 @@ class PreparedScaledLinear final : public PreparedKernel {
     k_ = k;
     size_ = static_cast<std::int64_t>(size_of(made));
     has_bias_ = spec.inputs.size() > 4;
-    const ProductActivation activation = activation_of(spec);
+    const Activation activation = activation_of(spec.attributes);
     ProductSpec product{.dtype = DType::kF8E4M3,
                         .c_dtype = made,
                         .has_scales = true,
@@ -65,8 +56,8 @@ class PreparedScaledLinear final : public PreparedKernel {
                         .b_row = k,
                         .c_row = rows_.rows.y_stride,
                         .has_bias = has_bias_,
-                        .epilogue = activation == ProductActivation::kGeluTanh ? Epilogue::kGelu : Epilogue::kNone};
-    const bool has_epilogue = activation == ProductActivation::kNone || activation == ProductActivation::kGeluTanh;
+                        .epilogue = activation == Activation::kGeluTanh ? Epilogue::kGelu : Epilogue::kNone};
+    const bool has_epilogue = activation == Activation::kNone || activation == Activation::kGeluTanh;
     const bool has_dense_scales = rows_.rows.extent == 1 || rows_.rows.x_stride == k;  // one after the other
     const bool has_aligned_scales = rows_.count() == 1 || rows_.rows.extent % kScaleMultiple == 0;
     if (made != DType::kF32 && has_epilogue && has_dense_scales && has_aligned_scales &&

@@ -2,10 +2,12 @@
 // rows, or depths that its tiles do not take. Sums of i8 products in i32, a row at a time; the compiler vectorizes the
 // depth. Rows and columns dense, any sizes.
 
+#include "ir/activation.hpp"
 #include "kernels/cpu_kernel.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/parallel.hpp"
-#include "kernels/scaled_linear.hpp"
 #include "kernels/scaled_rows.hpp"
+#include "kernels/support.hpp"
 
 namespace headroom {
 namespace {
@@ -16,12 +18,12 @@ std::int32_t dot(const std::int8_t* a, const std::int8_t* b, std::int64_t count)
   return sum;
 }
 
-CpuPlan plan(const CpuBinding& binding) {
+KernelPlan plan(const KernelBinding& binding) {
   const Shape& weight = binding.spec.inputs[2].shape;  // [n, k]
   const std::int64_t n = weight[0], k = weight[1];
   const std::int64_t rows = binding.outputs[0].type.shape.numel() / n;
   const ScaledRows form{.columns = n,
-                        .activation = parse_activation(binding.spec.attributes.get_text("activation")),
+                        .activation = activation_of(binding.spec.attributes),
                         .y_dtype = binding.outputs[0].type.dtype,
                         .y_stride = n};
   const auto launch = [=, threads = binding.threads](const LaunchArguments& arguments) {

@@ -13,10 +13,10 @@
 //   as here                                              0.93  0.95
 
 #include "kernels/cpu_kernel.hpp"
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
-#include "kernels/softmax.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/softmax_cpu.cpp"
@@ -140,7 +140,7 @@ namespace {
 
 HWY_EXPORT(softmax_rows);
 
-CpuPlan plan(const CpuBinding& binding) {
+KernelPlan plan(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   const auto loop = rows_of<2>(x.type.shape, {x.strides, binding.outputs[0].strides});
   const DType dtype = x.type.dtype;

@@ -1,7 +1,6 @@
-#include "kernels/softmax.hpp"
-
 #include <algorithm>
 
+#include "kernels/cpu_kernels.hpp"
 #include "kernels/highway_check.hpp"
 
 namespace headroom {

@@ -14,4 +14,7 @@ namespace headroom {
 /// Why amx_product_inl.hpp does not take the product of input 0 with a weight, which is input `weight`.
 [[nodiscard]] Support check_amx_product(const OpSpec& spec, std::size_t weight);
 
+/// Why no kernel of scaled_linear takes these dtypes, or nothing.
+[[nodiscard]] Support check_scaled_dtypes(const OpSpec& spec);
+
 }  // namespace headroom

@@ -147,7 +147,7 @@ class Suite {
     const TensorType table{DType::kF32, {rows, head_dim / 2}};
     const auto name = [&](std::string_view what) { return fmt::format("{} {}", what, dtype); };
     add(name("add"), Op::kAdd, {tokens, tokens});
-    add(name("gelu"), Op::kGelu, {tokens});
+    add(name("gelu"), Op::kGeluTanh, {tokens});
     add(name("silu"), Op::kSilu, {tokens});
     add(name("quantize"), Op::kQuantize, {tokens});
     add(name("softmax"), Op::kSoftmax, {tokens});

@@ -25,13 +25,9 @@ bool fuse(Rewriter& r, const Node& scale) {
   for (const Node* head : heads) {
     std::vector<ValueId> inputs = head->inputs;  // x, weight, cos, sin
     inputs[1] = r.emit(Op::kMulScalar, {inputs[1]}, {{"value", scale.attributes.get_float("value")}}, head->path);
-    parts.push_back(r.emit(Op::kQkNormRope, std::move(inputs),
-                           {{"heads", head->attributes.get_int("heads")}, {"eps", head->attributes.get_float("eps")}},
-                           head->path));
+    parts.push_back(r.emit_like(*head, std::move(inputs), head->attributes));
   }
-  const ValueId joined = concat == nullptr
-                             ? parts[0]
-                             : r.emit(Op::kConcat, parts, {{"axis", concat->attributes.get_int("axis")}}, concat->path);
+  const ValueId joined = concat == nullptr ? parts[0] : r.emit_like(*concat, parts, concat->attributes);
   r.replace(scale.results[0], joined);
   return true;
 }

@@ -9,9 +9,9 @@ TEST(FuseLinearActivation, MakesEachActivationAnEpilogue) {
       param %w: f32[5, 4]
       param %b: f32[5]
       %1: f32[2, 3, 5] = linear(%x, %w, %b) @ ff.net.0.proj
-      %2: f32[2, 3, 5] = gelu(%1) @ ff
+      %2: f32[2, 3, 5] = gelu_tanh(%1) @ ff
       %3: f32[2, 3, 5] = linear(%x, %w) @ other
-      %4: f32[2, 3, 5] = gelu(%3) {approximate = "none"}
+      %4: f32[2, 3, 5] = gelu_erf(%3)
       %5: f32[2, 3, 5] = linear(%x, %w, %b) @ embedder.linear_1
       %6: f32[2, 3, 5] = silu(%5) @ embedder
       output a = %2
@@ -23,7 +23,7 @@ TEST(FuseLinearActivation, MakesEachActivationAnEpilogue) {
       param %w: f32[5, 4]
       param %b: f32[5]
       %1: f32[2, 3, 5] = linear(%x, %w, %b) {activation = "gelu_tanh"} @ ff.net.0.proj
-      %2: f32[2, 3, 5] = linear(%x, %w) {activation = "gelu"} @ other
+      %2: f32[2, 3, 5] = linear(%x, %w) {activation = "gelu_erf"} @ other
       %3: f32[2, 3, 5] = linear(%x, %w, %b) {activation = "silu"} @ embedder.linear_1
       output a = %1
       output b = %2

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "ir/activation.hpp"
 #include "passes/pass.hpp"
 #include "passes/rewrite.hpp"
 
@@ -26,7 +27,7 @@ std::string_view parent_of(std::string_view path) {
 /// Whether the node is a linear of some module, without activation, on weights that can be joined, and no weight
 /// itself: those are made once, one by one, and what the next one reads may not have been made yet.
 bool is_projection(const Rewriter& r, const Node& node) {
-  return node.op == Op::kLinear && node.attributes.get_text("activation") == "none" && !node.path.empty() &&
+  return node.op == Op::kLinear && activation_of(node.attributes) == Activation::kNone && !node.path.empty() &&
          !r.is_weight(node.results[0]) &&
          std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](ValueId weight) { return r.is_weight(weight); });
 }

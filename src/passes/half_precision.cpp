@@ -14,27 +14,15 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/op_definition.hpp"
 #include "passes/rewrite.hpp"
 
 namespace headroom {
 namespace {
 
-bool is_product(Op op) { return op == Op::kLinear || op == Op::kMatmul || op == Op::kAttention; }
-
-/// Ops that stay in f32 wherever they stand: positions and time, which 16 bits cannot count, image ops, and what
-/// quantizers make or take, whose scales are f32 and whose products say themselves what they make.
-bool is_always_f32(Op op) {
-  return op == Op::kTimestepEmbedding || op == Op::kRopeTable || op == Op::kConv2d || op == Op::kMaxPool2d ||
-         op == Op::kMean || op == Op::kQuantize || op == Op::kNormModulateQuantize ||
-         op == Op::kGateResidualNormQuantize || op == Op::kScaledLinear;
-}
-
-/// Whether operand `index` of a converted node is converted with it. Tables of cos and sin are f32 beside any x, and
-/// a cast takes what there is.
+/// Whether operand `index` of a converted node is converted with it. A cast takes what there is.
 bool is_converted_operand(Op op, std::size_t index) {
-  if (op == Op::kRope) return index < 1;
-  if (op == Op::kQkNormRope) return index < 2;
-  return op != Op::kCast;
+  return index < static_cast<std::size_t>(definition_of(op).narrow_operands);
 }
 
 class Conversion {
@@ -61,7 +49,7 @@ class Conversion {
  private:
   [[nodiscard]] bool is_f32(ValueId value) const { return graph_.type(value).dtype == DType::kF32; }
   [[nodiscard]] bool is_running_product(const Node& node) const {
-    return is_product(node.op) && !is_weight_[index_of(node.results[0])];
+    return is_product(node.op) && !definition_of(node.op).stays_f32 && !is_weight_[index_of(node.results[0])];
   }
   [[nodiscard]] bool converts(const Node& node) const { return is_converted_[index_of(node.results[0])]; }
 
@@ -86,7 +74,7 @@ class Conversion {
       for (const ValueId result : node.results) {
         follows_product[index_of(result)] = product || follows;
         const bool between = product || (follows && leads_to_product[index_of(result)]);
-        is_converted_[index_of(result)] = between && is_f32(result) && !is_always_f32(node.op);
+        is_converted_[index_of(result)] = between && is_f32(result) && !definition_of(node.op).stays_f32;
       }
       if (converts(node)) ++converted;
     }
@@ -134,7 +122,7 @@ class Conversion {
       const bool narrow = converted && (is_converted_operand(node.op, i) || node.op == Op::kCast);
       node.inputs[i] = narrow ? narrow_operand(node, i) : wide_operand(node.inputs[i]);
     }
-    if (converted && node.op == Op::kCast) node.attributes = Attributes(Op::kCast, {{"dtype", half_}});
+    if (converted && node.op == Op::kCast) node.attributes = node.attributes.with("dtype", half_);
     for (const ValueId result : node.results)
       if (is_converted_[index_of(result)]) graph_.set_dtype(result, half_);
 

@@ -1,14 +1,16 @@
-// How each op runs for all steps of a loop at once: given operands [steps, ...], what makes the result [steps, ...].
+// How a node runs for all steps of a loop at once: given operands [steps, ...], what makes the result [steps, ...].
 //
-// An op without a rule is never lifted. That is so of the fused ops on token streams (norm_modulate, gate_residual,
-// qk_norm_rope): they have as much to compute for all steps together as one after the other, and their results are as
-// large as the activations of a step, for every step.
+// Steps are one more axis in front of what the op looks at, so it is the op itself wherever an axis may stand there,
+// and never another. That leaves out the fused ops on token streams (norm_modulate, gate_residual, qk_norm_rope): they
+// have as much to compute for all steps together as one after the other, and their results are as large as the
+// activations of a step, for every step.
 
 #include "passes/lift.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
+
+#include "ir/op_definition.hpp"
 
 namespace headroom {
 namespace {
@@ -23,10 +25,8 @@ struct Site {
   // Of a step. Copies, because emitting nodes moves what the graph holds.
   [[nodiscard]] Shape shape(std::size_t input) const { return graph.type(node.inputs[input]).shape; }
   [[nodiscard]] Shape result_shape() const { return graph.type(node.results[0]).shape; }
-  [[nodiscard]] std::int64_t axis() const { return node.attributes.get_int("axis"); }
 };
 
-using Given = std::vector<std::pair<std::string_view, Attribute>>;
 std::vector<std::int64_t> with_steps(const Site& site, const Shape& shape) {
   std::vector<std::int64_t> extents = {site.steps};
   extents.insert(extents.end(), shape.dims().begin(), shape.dims().end());
@@ -37,32 +37,30 @@ ValueId reshaped(const Site& site, ValueId value, std::vector<std::int64_t> exte
   return site.emit(Op::kReshape, {value}, Attributes(Op::kReshape, {{"shape", std::move(extents)}}));
 }
 
-ValueId same_op(const Site& site, Given attributes) {
+ValueId same_op(const Site& site, Attributes attributes) {
   std::vector<ValueId> inputs;
   for (const LiftOperand& operand : site.operands) inputs.push_back(operand.value);
-  return site.emit(site.node.op, std::move(inputs), Attributes(site.node.op, std::move(attributes)));
+  return site.emit(site.node.op, std::move(inputs), std::move(attributes));
 }
 
-ValueId unchanged(const Site& site) {
-  std::vector<ValueId> inputs;
-  for (const LiftOperand& operand : site.operands) inputs.push_back(operand.value);
-  return site.emit(site.node.op, std::move(inputs), site.node.attributes);
-}
-
-bool all_lifted(const Site& site) { return std::ranges::all_of(site.operands, &LiftOperand::lifted); }
-
-/// f(x[...]) that looks at the innermost axes alone: steps are one more axis outside.
-ValueId lift_outer(const Site& site) { return all_lifted(site) ? unchanged(site) : kNoValue; }
-
-/// f(x[...], constants...), likewise: linear with its weight and bias, rms_norm, rope with its tables.
-ValueId lift_first(const Site& site) {
-  return std::ranges::none_of(site.operands.subspan(1), &LiftOperand::lifted) ? unchanged(site) : kNoValue;
+/// The op itself on operands of which those that it reads by sample hold all steps, and the others are the same in
+/// each: linear with its weight and bias, rope with its tables. A matmul of which one operand is a constant is refused,
+/// and so is a concat: it would be repeated for every step.
+ValueId lift_under_axis(const Site& site) {
+  const OpDefinition& known = definition_of(site.node.op);
+  const std::size_t by_step = known.samples == Samples::kFirst      ? 1
+                              : known.samples == Samples::kFirstTwo ? 2
+                                                                    : site.operands.size();
+  for (std::size_t i = 0; i < site.operands.size(); ++i)
+    if (site.operands[i].lifted != (i < by_step)) return kNoValue;
+  if (known.under_axis != nullptr) return same_op(site, known.under_axis(site.node.attributes, site.steps));
+  return known.inner_axes == OpDefinition::kFixedRank ? kNoValue : same_op(site, site.node.attributes);
 }
 
 /// a + b, where the smaller broadcasts. A lifted operand of fewer axes gets axes of 1 behind the steps, so that it
 /// meets the same axes as in a step. Refused where a constant operand is the larger one: lifted, it would be repeated
 /// for every step, and sums over it are no fewer.
-ValueId lift_binary(const Site& site) {
+ValueId lift_broadcast(const Site& site) {
   const Shape result = site.result_shape();
   std::vector<ValueId> inputs;
   bool fills_result = false;
@@ -88,62 +86,17 @@ ValueId lift_timestep_embedding(const Site& site) {
                   with_steps(site, site.result_shape()));
 }
 
-ValueId lift_reshape(const Site& site) { return same_op(site, {{"shape", with_steps(site, site.result_shape())}}); }
-
-ValueId lift_transpose(const Site& site) {
-  std::vector<std::int64_t> perm = {0};
-  for (const std::int64_t axis : site.node.attributes.get_ints("perm")) perm.push_back(axis + 1);
-  return same_op(site, {{"perm", std::move(perm)}});
-}
-
-/// Refused where a part is a constant: it would be repeated for every step.
-ValueId lift_concat(const Site& site) {
-  return all_lifted(site) ? same_op(site, {{"axis", site.axis() + 1}}) : kNoValue;
-}
-
-ValueId lift_slice(const Site& site) {
-  return same_op(site, {{"axis", site.axis() + 1},
-                        {"start", site.node.attributes.get_int("start")},
-                        {"size", site.node.attributes.get_int("size")}});
-}
-
-struct Rule {
-  Op op;
-  ValueId (*lift)(const Site& site);
-};
-
-constexpr std::array kRules = {
-    Rule{Op::kAdd, lift_binary},
-    Rule{Op::kSub, lift_binary},
-    Rule{Op::kMul, lift_binary},
-    Rule{Op::kAddScalar, lift_outer},
-    Rule{Op::kMulScalar, lift_outer},
-    Rule{Op::kRelu, lift_outer},
-    Rule{Op::kSilu, lift_outer},
-    Rule{Op::kGelu, lift_outer},
-    Rule{Op::kCast, lift_outer},
-    Rule{Op::kLinear, lift_first},
-    Rule{Op::kMatmul, lift_outer},  // [batch..., m, k]: steps are one more batch axis, of both
-    Rule{Op::kSoftmax, lift_outer},
-    Rule{Op::kLayerNorm, lift_outer},
-    Rule{Op::kRmsNorm, lift_first},
-    Rule{Op::kRope, lift_first},
-    Rule{Op::kTimestepEmbedding, lift_timestep_embedding},
-    Rule{Op::kReshape, lift_reshape},
-    Rule{Op::kTranspose, lift_transpose},
-    Rule{Op::kConcat, lift_concat},
-    Rule{Op::kSlice, lift_slice},
-};
-
 }  // namespace
 
 ValueId lift(const Graph& graph, const Node& node, std::span<const LiftOperand> operands, std::int64_t steps,
              const EmitLifted& emit) {
-  const auto* rule = std::ranges::find(kRules, node.op, &Rule::op);
-  if (rule == kRules.end()) return kNoValue;
   const auto fits = [&](ValueId value) { return graph.type(value).shape.rank() < Shape::kMaxRank; };
   if (!std::ranges::all_of(node.inputs, fits) || !fits(node.results[0])) return kNoValue;
-  return rule->lift({graph, node, operands, steps, emit});
+  const Site site{graph, node, operands, steps, emit};
+  if (node.op == Op::kTimestepEmbedding) return lift_timestep_embedding(site);
+  const Samples samples = definition_of(node.op).samples;
+  if (samples == Samples::kMixed) return kNoValue;
+  return samples == Samples::kBroadcast ? lift_broadcast(site) : lift_under_axis(site);
 }
 
 }  // namespace headroom

@@ -21,7 +21,7 @@ using EmitLifted = std::function<ValueId(Op op, std::vector<ValueId> inputs, Att
 
 /// Emits what computes the result of `node` for all `steps` at once and returns it, [steps, ...]: row i is what the
 /// node makes in step i. `operands` replace the node's inputs; at least one is lifted. Returns kNoValue, and may have
-/// emitted nodes that nothing reads, where no rule lifts the node: lift.cpp has the table of rules.
+/// emitted nodes that nothing reads, where the node cannot be lifted.
 [[nodiscard]] ValueId lift(const Graph& graph, const Node& node, std::span<const LiftOperand> operands,
                            std::int64_t steps, const EmitLifted& emit);
 

@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"AddScalar", "%9: f32[2, 3] = add_scalar(%1) {value = 2}", "[2, 3]"},
         Case{"MulScalar", "%9: f32[2, 3] = mul_scalar(%1) {value = 2}", "[2, 3]"},
         Case{"Relu", "%9: f32[2, 3] = relu(%1)", "[2, 3]"}, Case{"Silu", "%9: f32[3] = silu(%2)", "[3]"},
-        Case{"Gelu", "%9: f32[2, 3] = gelu(%1) {approximate = \"none\"}", "[2, 3]"},
+        Case{"Gelu", "%9: f32[2, 3] = gelu_erf(%1)", "[2, 3]"},
         Case{"Cast", "%3: f64[2, 3] = cast(%1) {dtype = f64}\n %9: f32[2, 3] = cast(%3) {dtype = f32}", "[2, 3]"},
         Case{"Linear", "%9: f32[2, 5] = linear(%1, %w, %bias) {activation = \"silu\"}", "[2, 5]"},
         Case{"LinearOfAVector", "%9: f32[5] = linear(%2, %w) {activation = \"none\"}", "[5]"},

@@ -16,7 +16,7 @@ constexpr std::string_view kMlp = R"(graph g {
       param %w: bf16[4, 4]
       %1: f32[4, 4] = cast(%w) {dtype = f32} @ fc
       %2: f32[3, 4] = linear(%x, %1) @ fc
-      %3: f32[3, 4] = gelu(%2) @ fc
+      %3: f32[3, 4] = gelu_tanh(%2) @ fc
       output y = %3
     })";
 

@@ -2,10 +2,12 @@
 
 #include <utility>
 
+#include "ir/op_definition.hpp"
+
 namespace headroom {
 namespace {
 
-bool is_commutative(Op op) { return op == Op::kAdd || op == Op::kMul; }
+bool is_commutative(Op op) { return definition_of(op).commutative; }
 
 }  // namespace
 

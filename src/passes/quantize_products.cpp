@@ -19,6 +19,7 @@
 #include <set>
 #include <utility>
 
+#include "ir/op_definition.hpp"
 #include "passes/rewrite.hpp"
 
 namespace headroom {
@@ -26,10 +27,6 @@ namespace {
 
 /// The dtypes that products have before they are quantized.
 bool is_computed_in(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16; }
-
-bool is_product(Op op) {
-  return op == Op::kLinear || op == Op::kMatmul || op == Op::kAttention || op == Op::kScaledLinear;
-}
 
 /// What a graph says about the place of its products.
 class Places {
@@ -87,33 +84,12 @@ class Places {
 
   /// Whether operand `index` only ever scales or shifts what the node works on, or becomes what does.
   [[nodiscard]] bool conditions(const Node& node, std::size_t index) const {
-    const std::size_t result = index_of(node.results[0]);
-    switch (node.op) {
-      case Op::kNormModulate:
-        return index > 0;
-      case Op::kGateResidual:
-        return index == 1;
-      case Op::kAdd:
-      case Op::kSub:
-      case Op::kMul:
-        if (graph_.type(node.inputs[index]).shape.numel() < graph_.type(node.results[0]).shape.numel()) return true;
-        return is_conditioning_[result];
-      case Op::kLinear:
-      case Op::kAddScalar:
-      case Op::kMulScalar:
-      case Op::kRelu:
-      case Op::kSilu:
-      case Op::kGelu:
-      case Op::kCast:
-      case Op::kReshape:
-      case Op::kTranspose:
-      case Op::kConcat:
-      case Op::kSlice:
-      case Op::kRow:
-        return is_conditioning_[result];
-      default:
-        return false;
-    }
+    const OpDefinition& known = definition_of(node.op);
+    if ((known.modulators >> index & 1U) != 0) return true;
+    const auto numel = [&](ValueId value) { return graph_.type(value).shape.numel(); };
+    if (is_elementwise(node.op) && numel(node.inputs[index]) < numel(node.results[0])) return true;  // broadcast
+    const bool passes_on = is_elementwise(node.op) || is_view(node.op) || known.kind == OpKind::kCopy;
+    return (passes_on || is_product_of_rows(node.op)) && is_conditioning_[index_of(node.results[0])];
   }
 
   const Graph& graph_;

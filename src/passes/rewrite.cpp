@@ -85,16 +85,24 @@ ValueId Rewriter::emit(Op op, std::vector<ValueId> inputs,
 std::vector<ValueId> Rewriter::emit_all(Op op, std::vector<ValueId> inputs,
                                         std::vector<std::pair<std::string_view, Attribute>> attributes,
                                         const std::string& path) {
+  return schedule(op, std::move(inputs), Attributes(op, std::move(attributes)), path).results;
+}
+
+ValueId Rewriter::emit_like(const Node& node, std::vector<ValueId> inputs, Attributes attributes) {
+  return schedule(node.op, std::move(inputs), std::move(attributes), node.path).results.front();
+}
+
+const Node& Rewriter::schedule(Op op, std::vector<ValueId> inputs, Attributes attributes, const std::string& path) {
   HR_CHECK(shown_ != schedule_.end());
   const bool in_front = std::ranges::all_of(inputs, [&](ValueId input) { return is_weight(input); });
   const RegionId region = in_front ? kTopRegion : shown_->node.region;
-  Node node = graph_.make_node(op, std::move(inputs), Attributes(op, std::move(attributes)), path, region);
+  Node node = graph_.make_node(op, std::move(inputs), std::move(attributes), path, region);
   links_.resize(graph_.value_count());
 
   const bool shown_in_front = is_weight(shown_->node.results.front());
   const Place place = insert(in_front && !shown_in_front ? front_end_ : shown_, std::move(node), 0, in_front);
   if (!in_front && front_end_ == shown_) front_end_ = place;
-  return place->node.results;
+  return place->node;
 }
 
 void Rewriter::replace(ValueId from, ValueId to) {

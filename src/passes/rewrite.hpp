@@ -49,6 +49,8 @@ class Rewriter {
   std::vector<ValueId> emit_all(Op op, std::vector<ValueId> inputs,
                                 std::vector<std::pair<std::string_view, Attribute>> attributes,
                                 const std::string& path);
+  /// The same op as `node` at its path, on other inputs or with other attributes (`node.attributes.with(...)`).
+  ValueId emit_like(const Node& node, std::vector<ValueId> inputs, Attributes attributes);
   /// Makes everything that reads `from` read `to`, and drops the nodes that are then read by nothing.
   void replace(ValueId from, ValueId to);
 
@@ -71,6 +73,7 @@ class Rewriter {
     bool is_weight = false;
   };
 
+  const Node& schedule(Op op, std::vector<ValueId> inputs, Attributes attributes, const std::string& path);
   Links& links(ValueId id) { return links_[index_of(id)]; }
   [[nodiscard]] const Links& links(ValueId id) const { return links_[index_of(id)]; }
   Place insert(Place before, Node node, std::size_t turn, bool is_weight);

@@ -102,7 +102,7 @@ TEST(Rewriter, CallsOnlyWhatStandsInFrontAWeight) {
         %2: f32[2] = add(%x, %1)
         next %x = %2
       }
-      %3: f32[2] = gelu(%w)
+      %3: f32[2] = gelu_tanh(%w)
       output y = %3
     })");
   rewrite_each(graph, [](Rewriter& r, const Node& node) {
@@ -115,7 +115,7 @@ TEST(Rewriter, DropsWhatNothingReadsAnyMoreButNotWhatIsStillRead) {
   Graph graph = parse_graph(R"(graph g {
       input %x: f32[3]
       %1: f32[3] = silu(%x)
-      %2: f32[3] = gelu(%1)
+      %2: f32[3] = gelu_tanh(%1)
       %3: f32[3] = mul(%2, %2)
       %4: f32[3] = relu(%3)
       output y = %4
@@ -126,7 +126,7 @@ TEST(Rewriter, DropsWhatNothingReadsAnyMoreButNotWhatIsStillRead) {
     EXPECT_EQ(r.match(node.inputs[0], Op::kAdd), nullptr);
     const Node* mul = r.match_single_use(node.inputs[0], Op::kMul);
     EXPECT_NE(mul, nullptr);
-    EXPECT_EQ(r.match_single_use(mul->inputs[0], Op::kGelu), nullptr) << "it is read twice";
+    EXPECT_EQ(r.match_single_use(mul->inputs[0], Op::kGeluTanh), nullptr) << "it is read twice";
     r.replace(node.results[0], r.graph().find(ValueKind::kInput, "x"));
     return true;
   });
@@ -145,7 +145,7 @@ TEST(Rewriter, NamesTheReadersThatAreStillToCome) {
       %1: f32[3] = silu(%x)
       %2: f32[3] = relu(%x)
       %3: f32[3] = mul(%x, %x)
-      %4: f32[3] = gelu(%2)
+      %4: f32[3] = gelu_tanh(%2)
       output y = %4
       output z = %3
     })");
@@ -160,7 +160,7 @@ TEST(Rewriter, NamesTheReadersThatAreStillToCome) {
     EXPECT_EQ(ops_of_readers(), (std::vector{Op::kRelu, Op::kMul})) << "silu is past, and mul is one reader";
     r.replace(node.results[0], x);  // now gelu reads x too, and relu is gone
     static_cast<void>(r.emit(Op::kAddScalar, {x}, {{"value", 0.0}}, ""));
-    EXPECT_EQ(ops_of_readers(), (std::vector{Op::kMul, Op::kGelu})) << "an emitted node stands before this place";
+    EXPECT_EQ(ops_of_readers(), (std::vector{Op::kMul, Op::kGeluTanh})) << "an emitted node stands before this place";
     return true;
   });
 }

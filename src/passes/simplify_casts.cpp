@@ -43,7 +43,7 @@ ValueId cast_from_source(Rewriter& r, ValueId x, DType dtype, const std::string&
   if (const Node* concat = joined_weights(r, x)) {
     std::vector<ValueId> parts;
     for (const ValueId part : concat->inputs) parts.push_back(cast_from_source(r, part, dtype, path));
-    return r.emit(Op::kConcat, std::move(parts), {{"axis", concat->attributes.get_int("axis")}}, concat->path);
+    return r.emit_like(*concat, std::move(parts), concat->attributes);
   }
   return r.emit(Op::kCast, {x}, {{"dtype", dtype}}, path);
 }

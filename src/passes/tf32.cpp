@@ -12,15 +12,7 @@ namespace headroom {
 namespace {
 
 bool is_f32_product(const Graph& graph, const Node& node) {
-  const bool is_product = node.op == Op::kLinear || node.op == Op::kMatmul || node.op == Op::kAttention;
-  return is_product && graph.type(node.results[0]).dtype == DType::kF32;
-}
-
-Attributes with_tf32(const Node& node) {
-  std::vector<std::pair<std::string_view, Attribute>> attributes;
-  for (const auto& [name, value] : node.attributes.all())
-    attributes.emplace_back(name, name == "tf32" ? Attribute(std::int64_t{1}) : value);
-  return Attributes(node.op, std::move(attributes));
+  return node.attributes.has("tf32") && graph.type(node.results[0]).dtype == DType::kF32;
 }
 
 }  // namespace
@@ -33,7 +25,7 @@ PassOutcome tf32(Graph& graph, const Target& target) {
   std::vector<Node> nodes = graph.take_nodes();
   for (Node& node : nodes) {
     if (is_weight[index_of(node.results[0])] || !is_f32_product(graph, node)) continue;
-    node.attributes = with_tf32(node);
+    node.attributes = node.attributes.with("tf32", std::int64_t{1});
     ++rewrites;
   }
   graph.set_nodes(std::move(nodes));

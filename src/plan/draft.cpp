@@ -85,7 +85,7 @@ bool Draft::readers_accept(ValueId v, const Shape& at, std::size_t offset, int e
   return std::ranges::all_of(reads[index_of(v)], [&](const Read& read) {
     if (read.node < 0 || read.node == except) return true;
     const Node& reader = node(read.node);
-    if (!is_view_op(reader.op)) return kernel_accepts(read, v, at, offset);
+    if (!is_view(reader.op)) return kernel_accepts(read, v, at, offset);
     const auto view = view_strides(graph, reader, at);
     return view && readers_accept(reader.results[0], *view, offset + view_offset(graph, reader, at));
   });
@@ -108,7 +108,7 @@ int Draft::needed_until(ValueId v, int first) const {
   int last = made[index_of(v)];
   for (const Read& read : reads[index_of(v)]) {
     last = std::max(last, timeline.loops().needed_until(first, read.moment));
-    if (read.node >= 0 && is_view_op(node(read.node).op))
+    if (read.node >= 0 && is_view(node(read.node).op))
       last = std::max(last, needed_until(node(read.node).results[0], first));
   }
   return last;

@@ -19,7 +19,7 @@ bool can_write_at(const Draft& draft, ValueId v, const Shape& at, std::size_t of
   const Node& maker = draft.node(position);
   if (maker.region != draft.node(reader).region || maker.op == Op::kSlice) return false;
   if (!draft.readers_accept(v, at, offset, reader)) return false;
-  if (!is_view_op(maker.op) || !draft.is_natural_view(maker)) return draft.maker_accepts(v, at, offset);
+  if (!is_view(maker.op) || !draft.is_natural_view(maker)) return draft.maker_accepts(v, at, offset);
   const auto operand = operand_strides(draft.graph, maker, at);
   return operand && can_write_at(draft, maker.inputs[0], *operand, offset, position);
 }

@@ -23,10 +23,10 @@ std::optional<View> view_of_root(const Draft& draft, ValueId v, std::size_t star
   const int position = draft.maker[index_of(v)];
   if (position < 0 || draft.is_linked(v) || draft.is_followed(v) || draft.is_copied[index_of(v)]) return std::nullopt;
   const Node& maker = draft.node(position);
-  if (!is_view_op(maker.op)) {
+  if (!is_view(maker.op)) {
     const Shape& dense = draft.strides[index_of(v)];
     const bool kernels_accept = std::ranges::all_of(draft.reads[index_of(v)], [&](const Read& read) {
-      return read.node < 0 || is_view_op(draft.node(read.node).op) || draft.kernel_accepts(read, v, dense, start);
+      return read.node < 0 || is_view(draft.node(read.node).op) || draft.kernel_accepts(read, v, dense, start);
     });
     if (!kernels_accept || !draft.maker_accepts(v, dense, start)) return std::nullopt;
     return View{.root = v, .offset = start, .strides = dense};

@@ -4,8 +4,6 @@
 
 namespace headroom {
 
-bool is_view_op(Op op) { return op == Op::kReshape || op == Op::kTranspose || op == Op::kSlice; }
-
 std::optional<Shape> view_strides(const Graph& graph, const Node& node, const Shape& operand) {
   const Shape& from = graph.type(node.inputs[0]).shape;
   const Shape& to = graph.type(node.results[0]).shape;

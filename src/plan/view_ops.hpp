@@ -3,14 +3,13 @@
 #include <cstddef>
 #include <optional>
 
-#include "ir/graph.hpp"
+#include "ir/op_definition.hpp"
 
 namespace headroom {
 
-/// Whether a node's result can be its operand's elements under other strides: reshape, transpose and slice.
-[[nodiscard]] bool is_view_op(Op op);
+// Of nodes of which is_view() holds: reshape, transpose and slice.
 
-/// Strides of such a node's result over an operand with these strides, or nothing where only a copy has the result.
+/// Strides of the result over an operand with these strides, or nothing where only a copy has the result.
 [[nodiscard]] std::optional<Shape> view_strides(const Graph& graph, const Node& node, const Shape& operand);
 
 /// Bytes from the operand's first element to the result's.

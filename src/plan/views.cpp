@@ -25,7 +25,7 @@ bool keeps_content(const Draft& draft, ValueId view, ValueId root) {
 void place_views(Draft& draft, bool arena) {
   for (std::size_t i = 0; i < draft.chosen.size(); ++i) {
     const Node& node = draft.node(static_cast<int>(i));
-    if (draft.elided[i] || !(arena ? is_view_op(node.op) : node.op == Op::kReshape)) continue;
+    if (draft.elided[i] || !(arena ? is_view(node.op) : node.op == Op::kReshape)) continue;
     const ValueId operand = node.inputs[0];
     const ValueId view = node.results[0];
     if (draft.is_linked(view) || draft.is_copied[index_of(view)]) continue;  // what is copied has a storage of its own

@@ -9,44 +9,8 @@
 #include "kernels/cuda/launched.hpp"
 
 namespace headroom::cuda {
-namespace {
 
-class Prepared final : public PreparedKernel {
- public:
-  explicit Prepared(Plan plan) : plan_(std::move(plan)) {}
-  [[nodiscard]] std::string implementation() const override { return "cuda"; }
-  void launch(const LaunchArguments& arguments) const override { plan_.launch(arguments); }
-
- private:
-  Plan plan_;
-};
-
-}  // namespace
-
-bool CudaKernel::may_overwrite(const OpSpec& spec, int input) const {
-  const bool is_kept = (traits().kept >> static_cast<unsigned>(input) & 1U) != 0;
-  return traits().in_place && !is_kept && spec.inputs[static_cast<std::size_t>(input)] == spec.outputs[0];
-}
-
-std::unique_ptr<PreparedKernel> CudaKernel::prepare(const OpSpec& spec, std::span<const Operand> inputs,
-                                                    std::span<const Operand> outputs, const Target& /*target*/) const {
-  return std::make_unique<Prepared>(traits().plan({spec, inputs, outputs}));
-}
-
-Support supports_elements(const OpSpec& spec) {
-  const DType dtype = spec.outputs[0].dtype;
-  if (!is_element(dtype)) return Rejection{fmt::format("stores f32, bf16 or f16, not {}", dtype)};
-  for (const TensorType& input : spec.inputs)
-    if (input.dtype != dtype && input.dtype != DType::kF32)
-      return Rejection{fmt::format("takes {} or f32 beside {}, not {}", dtype, dtype, input.dtype)};
-  return std::nullopt;
-}
-
-Support supports_row_major(const OpSpec& spec) {
-  for (const TensorType& input : spec.inputs)
-    if (input.layout != Layout::kRowMajor) return Rejection{"needs row-major operands"};
-  return std::nullopt;
-}
+Support supports_elements(const OpSpec& spec) { return supports_stored(spec, true); }
 
 Support supports_rows(const OpSpec& spec) {
   if (Support rejection = supports_row_major(spec)) return rejection;

@@ -1,52 +1,21 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <string>
 
 #include "kernels/cast_cuda.hpp"
 #include "kernels/cuda/element.hpp"
 #include "kernels/cuda/grid_rows.hpp"
-#include "kernels/kernel.hpp"
 #include "kernels/row_loop.hpp"
-#include "kernels/traits_kernel.hpp"
+#include "kernels/written_kernel.hpp"
 
 namespace headroom::cuda {
 
-/// A GPU kernel bound to shapes and strides. `launch` submits to the stream and returns; it allocates nothing.
-struct Plan {
-  std::function<void(const LaunchArguments&)> launch;
-};
-
-/// What a GPU kernel is bound to.
-struct Binding {
-  const OpSpec& spec;
-  std::span<const Operand> inputs;
-  std::span<const Operand> outputs;
-};
-
-/// All that tells one of the kernels written here for GPUs from another.
-struct Traits {
-  std::string_view name;
-  Op op;
-  Support (*supports)(const OpSpec& spec);
-  StrideRule strides = StrideRule::kInnerDense;  ///< of every operand
-  bool in_place = false;                         ///< output 0 may be written over any input of the same type,
-  std::uint32_t kept = 0;                        ///< but for these (bits by number), which are read after it is written
-  DType compute = DType::kF32;                   ///< dtype of the arithmetic; copies report what they move
-  Plan (*plan)(const Binding& binding);
-};
-
-/// A kernel given by its traits, for any GPU that the backend takes.
-class CudaKernel final : public TraitsKernel<DeviceKind::kCuda, Traits> {
+/// A kernel for any GPU that the backend takes.
+class CudaKernel final : public WrittenKernel {
  public:
-  using TraitsKernel::TraitsKernel;
-
-  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override;
-  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
-                                                        std::span<const Operand> outputs,
-                                                        const Target& target) const override;
+  explicit CudaKernel(const KernelTraits& traits) : WrittenKernel(DeviceKind::kCuda, traits) {}
 };
 
 /// What operands that NVIDIA's libraries read and write begin at multiples of, in bytes, and their strides: FP8
@@ -71,8 +40,6 @@ class LibraryKernel : public Kernel {
 [[nodiscard]] Support supports_rows(const OpSpec& spec);
 /// Supported where rows of f32, bf16 or f16, short enough to be counted in an int, become f8e4m3.
 [[nodiscard]] Support supports_f8_rows(const OpSpec& spec);
-/// Supported where the operands are row-major, of any dtype.
-[[nodiscard]] Support supports_row_major(const OpSpec& spec);
 
 /// Strides beside x[..., k] of a tensor[...] that has one element for each row of x.
 [[nodiscard]] Shape one_a_row(Shape strides);

@@ -1,5 +1,7 @@
 #include "kernels/onednn/linear_product.hpp"
 
+#include "ir/activation.hpp"
+
 namespace headroom::onednn {
 namespace {
 
@@ -7,7 +9,7 @@ dnnl::primitive_attr attributes_for(Activation activation) {
   dnnl::primitive_attr attributes = attributes_with_user_scratch();
   dnnl::post_ops after;
   if (activation == Activation::kGeluTanh) after.append_eltwise(1.0F, dnnl::algorithm::eltwise_gelu_tanh, 0.0F, 0.0F);
-  if (activation == Activation::kGelu) after.append_eltwise(1.0F, dnnl::algorithm::eltwise_gelu_erf, 0.0F, 0.0F);
+  if (activation == Activation::kGeluErf) after.append_eltwise(1.0F, dnnl::algorithm::eltwise_gelu_erf, 0.0F, 0.0F);
   if (activation == Activation::kSilu) after.append_eltwise(1.0F, dnnl::algorithm::eltwise_swish, 1.0F, 0.0F);
   attributes.set_post_ops(after);
   return attributes;
@@ -20,7 +22,7 @@ LinearProblem linear_problem(const OpSpec& spec) {
                         .n = spec.inputs[1].shape[0],
                         .k = spec.inputs[1].shape[1],
                         .bias = std::nullopt,
-                        .activation = parse_activation(spec.attributes.get_text("activation")),
+                        .activation = activation_of(spec.attributes),
                         .pack = spec.is_weight.size() > 1 && spec.is_weight[1]};
   if (spec.inputs.size() > 2) problem.bias = spec.inputs[2].dtype;
   return problem;

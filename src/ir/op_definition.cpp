@@ -1,0 +1,101 @@
+#include "ir/op_definition.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "ir/ops/families.hpp"
+
+namespace headroom {
+
+void TypeQuery::require(bool holds, std::string_view expectation) const {
+  if (holds) return;
+  std::string given;
+  for (const TensorType& input : in) given += (given.empty() ? "" : ", ") + ops::text_of(input);
+  fail("{}: expected {}, but was given {}", name_of(op), expectation, given);
+}
+
+double Flops::count(const Attributes& attributes, Types in, Types out) const {
+  if (rule_ != nullptr) return rule_(attributes, in, out);
+  double results = 0;
+  for (const TensorType& result : out) results += static_cast<double>(result.shape.numel());
+  return each_ * results;
+}
+
+const OpDefinition& definition_of(Op op) {
+  static const std::vector<OpDefinition> table = [] {
+    std::vector<OpDefinition> rows;
+    for (const auto family : {ops::elementwise, ops::products, ops::norms, ops::positions, ops::movements, ops::images,
+                              ops::transformers, ops::fused})
+      rows.insert(rows.end(), family().begin(), family().end());
+    std::ranges::sort(rows, {}, &OpDefinition::op);
+    for (const OpSchema& schema : all_ops()) {
+      const auto found = std::ranges::equal_range(rows, schema.op, {}, &OpDefinition::op);
+      if (found.size() != 1) throw std::logic_error(fmt::format("{} has {} definitions", schema.name, found.size()));
+    }
+    return rows;
+  }();
+  return table[static_cast<std::size_t>(op)];
+}
+
+namespace ops {
+
+std::string text_of(const TensorType& type) { return fmt::format("{}{}", type.dtype, type.shape); }
+
+bool fits_beside(DType small, DType x) { return small == x || (small == DType::kF32 && is_float(x)); }
+
+bool are_rope_tables(const TensorType& cos, const TensorType& sin, std::int64_t seq, std::int64_t head_dim) {
+  const TensorType wanted{DType::kF32, Shape{seq, head_dim / 2}};
+  return head_dim % 2 == 0 && cos == wanted && sin == wanted;
+}
+
+std::vector<TensorType> quantized_types(Op op, DType dtype, const TensorType& x) {
+  if (dtype != DType::kI8 && dtype != DType::kF8E4M3)
+    fail("{}: dtype must be i8 or f8e4m3, but was given {}", name_of(op), dtype);
+  return {{dtype, x.shape}, {DType::kF32, Shape(x.shape.dims().first(x.shape.dims().size() - 1))}};
+}
+
+int axis_of(const TypeQuery& query) {
+  const std::int64_t axis = query.attributes.get_int("axis");
+  if (axis < 0 || axis >= query.in[0].shape.rank()) {
+    fail("{}: axis must be in 0..{} for {}, but was given {}", name_of(query.op), query.in[0].shape.rank() - 1,
+         text_of(query.in[0]), axis);
+  }
+  return static_cast<int>(axis);
+}
+
+double round_to(DType dtype, double value) {
+  std::uint64_t bits = 0;  // room for the widest element
+  store_from_double(&bits, dtype, value);
+  return load_as_double(&bits, dtype);
+}
+
+std::size_t extent(const OracleTensor& x, int axis) { return static_cast<std::size_t>(x.type.shape[axis]); }
+
+/// Independent partial sums: they hide the latency of the adds and round less than one long sum.
+double dot(const double* a, const double* b, std::size_t count) {
+  constexpr std::size_t kLanes = 8;
+  std::array<double, kLanes> sums{};
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) sums[lane] += a[i + lane] * b[i + lane];
+  }
+  double tail = 0;
+  for (; i < count; ++i) tail += a[i] * b[i];
+  return std::accumulate(sums.begin(), sums.end(), tail);
+}
+
+double mean_of(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+bool is_along_inner_axis(const Attributes& attributes) { return attributes.get_int("axis") > 0; }
+
+Attributes next_axis(const Attributes& attributes, std::int64_t /*extent*/) {
+  return attributes.with("axis", attributes.get_int("axis") + 1);
+}
+
+}  // namespace ops
+}  // namespace headroom

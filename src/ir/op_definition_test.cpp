@@ -1,0 +1,53 @@
+#include "ir/op_definition.hpp"
+
+#include <gtest/gtest.h>
+
+#include "ir/expand.hpp"
+
+namespace headroom {
+namespace {
+
+std::string names_of_all(bool (*holds)(Op op)) {
+  std::string names;
+  for (const OpSchema& schema : all_ops())
+    if (holds(schema.op)) names += (names.empty() ? "" : " ") + std::string(schema.name);
+  return names;
+}
+
+TEST(OpDefinitions, SayWhatEachOpIs) {
+  for (const OpSchema& schema : all_ops()) {
+    const OpDefinition& definition = definition_of(schema.op);
+    EXPECT_EQ(definition.op, schema.op);
+    EXPECT_NE(definition.infer, nullptr) << schema.name;
+    EXPECT_EQ(definition.evaluate == nullptr, schema.fused) << schema.name;
+    EXPECT_EQ(definition.expand != nullptr, schema.fused || schema.op == Op::kLinear) << schema.name;
+  }
+}
+
+TEST(OpDefinitions, SortOpsByTheirKind) {
+  EXPECT_EQ(names_of_all(is_elementwise), "add sub mul add_scalar mul_scalar relu silu gelu_tanh gelu_erf cast");
+  EXPECT_EQ(names_of_all(is_view), "reshape transpose slice");
+  EXPECT_EQ(names_of_all(is_product), "linear matmul scaled_linear conv2d attention");
+  EXPECT_EQ(names_of_all(is_product_of_rows), "linear scaled_linear");
+}
+
+double flops(Op op, std::vector<std::pair<std::string_view, Attribute>> given, const std::vector<TensorType>& in) {
+  const Attributes attributes(op, std::move(given));
+  return definition_of(op).flops.count(attributes, in, definition_of(op).infer({op, attributes, in}));
+}
+
+TEST(OpDefinitions, CountArithmetic) {
+  const TensorType x{DType::kF32, {2, 3, 4}};
+  const TensorType vector{DType::kF32, {2, 1, 4}};
+  const TensorType weight{DType::kF32, {5, 4}};
+  EXPECT_EQ(flops(Op::kAdd, {}, {x, vector}), 24);
+  EXPECT_EQ(flops(Op::kReshape, {{"shape", std::vector<std::int64_t>{24}}}, {x}), 0);
+  EXPECT_EQ(flops(Op::kLinear, {}, {x, weight}), 2 * 3 * 5 * (2 * 4));
+  EXPECT_EQ(flops(Op::kLinear, {{"activation", std::string("silu")}}, {x, weight, {DType::kF32, {5}}}),
+            2 * 3 * 5 * (2 * 4 + 1 + 4));
+  EXPECT_EQ(flops(Op::kQuantize, {}, {x}), 24 * 3);
+  EXPECT_EQ(flops(Op::kGateResidualNorm, {{"eps", 1e-6}}, {x, vector, x, vector, vector}), 24 * (2 + 8));
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,82 @@
+#include <array>
+
+#include "base/error.hpp"
+#include "ir/builder.hpp"
+#include "ir/expand.hpp"
+#include "ir/ops/families.hpp"
+#include "ir/text.hpp"
+
+// The op that holds a graph.
+
+namespace headroom::ops {
+namespace {
+
+/// Throws Error where it is not a straight line of nodes between inputs and outputs.
+Graph body_of(const Attributes& attributes) {
+  Graph body = parse_graph(attributes.get_text("body"));
+  const bool is_straight = body.regions().size() == 1 && body.values_of(ValueKind::kParam).empty() &&
+                           body.values_of(ValueKind::kState).empty() && body.blocks().empty();
+  if (!is_straight || body.outputs().empty())
+    fail("fused: the body must be inputs, nodes and outputs, without params, states, regions and blocks");
+  for (const Node& node : body.nodes())
+    if (node.op == Op::kFused) fail("fused: the body must hold no fused op itself");
+  return body;
+}
+
+std::vector<TensorType> fused_types(const TypeQuery& given) {
+  const Graph body = body_of(given.attributes);
+  const std::vector<ValueId> inputs = body.values_of(ValueKind::kInput);
+  given.require(inputs.size() == given.in.size(), fmt::format("{} operands, as the body has inputs", inputs.size()));
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TensorType& wanted = body.type(inputs[i]);
+    given.require(wanted.dtype == given.in[i].dtype && wanted.shape == given.in[i].shape,
+                  fmt::format("{} as operand {}, as the body has it", text_of(wanted), i));
+  }
+  std::vector<TensorType> results;
+  for (const Output& output : body.outputs()) results.push_back(body.type(output.value));
+  return results;
+}
+
+std::vector<ValueId> expand_fused(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
+  const Graph body = body_of(attributes);
+  std::vector<ValueId> values(body.value_count(), kNoValue);
+  std::size_t next = 0;
+  for (const ValueId input : body.values_of(ValueKind::kInput)) values[index_of(input)] = in[next++];
+  for (const Node& node : body.nodes()) {
+    std::vector<ValueId> inputs;
+    for (const ValueId input : node.inputs) inputs.push_back(values[index_of(input)]);
+    std::vector<ValueId> results;
+    if (is_fused(node.op, node.attributes)) {
+      results = expand_node(builder, node.op, node.attributes, inputs);
+    } else {
+      builder.graph().append(node.op, std::move(inputs), node.attributes, builder.path(), builder.region());
+      results = builder.graph().nodes().back().results;
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) values[index_of(node.results[i])] = results[i];
+  }
+  std::vector<ValueId> results;
+  for (const Output& output : body.outputs()) results.push_back(values[index_of(output.value)]);
+  return results;
+}
+
+double fused_flops(const Attributes& attributes, Types /*in*/, Types /*out*/) {
+  const Graph body = body_of(attributes);
+  const auto types_of = [&](const std::vector<ValueId>& values) {
+    std::vector<TensorType> types;
+    for (const ValueId value : values) types.push_back(body.type(value));
+    return types;
+  };
+  double flops = 0;
+  for (const Node& node : body.nodes())
+    flops += definition_of(node.op).flops.count(node.attributes, types_of(node.inputs), types_of(node.results));
+  return flops;
+}
+
+constexpr std::array kFused = {OpDefinition{
+    .op = Op::kFused, .kind = OpKind::kOther, .infer = fused_types, .expand = expand_fused, .flops = fused_flops}};
+
+}  // namespace
+
+std::span<const OpDefinition> fused() { return kFused; }
+
+}  // namespace headroom::ops

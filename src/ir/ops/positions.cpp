@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "ir/ops/families.hpp"
+
+// Positions and time.
+
+namespace headroom::ops {
+namespace {
+
+std::vector<TensorType> rope_table_types(const TypeQuery& given) {
+  const std::vector<std::int64_t>& axes = given.attributes.get_ints("axes");
+  const bool even = std::ranges::all_of(axes, [](std::int64_t extent) { return extent > 0 && extent % 2 == 0; });
+  given.require(even && !axes.empty(), "axes that are positive and even");
+  given.require(given.attributes.get_float("theta") > 0, "a positive theta");
+  given.require(given.in[0].dtype != DType::kBool && given.in[0].shape.rank() == 2 &&
+                    given.in[0].shape[1] == static_cast<std::int64_t>(axes.size()),
+                "ids[s, axes] with a column for each axis");
+  const std::int64_t head_dim = std::accumulate(axes.begin(), axes.end(), std::int64_t{0});
+  return {2, TensorType{DType::kF32, Shape{given.in[0].shape[0], head_dim / 2}}};
+}
+
+std::vector<TensorType> rope_types(const TypeQuery& given) {
+  const TensorType& x = given.in[0];
+  given.require(
+      is_float(x.dtype) && x.shape.rank() >= 2 && are_rope_tables(given.in[1], given.in[2], x.shape[-2], x.shape[-1]),
+      "x[..., s, d] of a floating-point dtype with f32 cos[s, d/2] and sin[s, d/2]");
+  return {x};
+}
+
+std::vector<TensorType> timestep_embedding_types(const TypeQuery& given) {
+  const std::int64_t dim = given.attributes.get_int("dim");
+  given.require(given.in[0].shape.rank() == 1 && given.in[0].dtype != DType::kBool, "t[b]");
+  given.require(dim > 0 && dim % 2 == 0, "a positive even dim");
+  given.require(given.attributes.get_float("max_period") > 0, "a positive max_period");
+  return {{DType::kF32, Shape{given.in[0].shape[0], dim}}};
+}
+
+void rope_table(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
+  const OracleTensor& ids = *in[0];
+  const std::vector<std::int64_t>& axes = attributes.get_ints("axes");
+  const double theta = attributes.get_float("theta");
+  const std::size_t positions = extent(ids, 0);
+  std::size_t column = 0;
+  for (std::size_t position = 0; position < positions; ++position) {
+    for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+      const std::size_t source = position * axes.size() + axis;
+      const double id = ids.reals.empty() ? static_cast<double>(ids.integers[source]) : ids.reals[source];
+      for (std::int64_t i = 0; i < axes[axis] / 2; ++i, ++column) {
+        const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(axes[axis]);
+        const double angle = id * std::pow(theta, exponent);
+        out[0].reals[column] = std::cos(angle);
+        out[1].reals[column] = std::sin(angle);
+      }
+    }
+  }
+}
+
+void rope(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor> out) {
+  const OracleTensor& x = *in[0];
+  const std::size_t table_size = in[1]->reals.size();  // [s, d/2]; repeats over the axes before s
+  for (std::size_t pair = 0; pair < x.reals.size() / 2; ++pair) {
+    const double cos = in[1]->reals[pair % table_size];
+    const double sin = in[2]->reals[pair % table_size];
+    const double even = x.reals[2 * pair];
+    const double odd = x.reals[2 * pair + 1];
+    out[0].reals[2 * pair] = even * cos - odd * sin;
+    out[0].reals[2 * pair + 1] = odd * cos + even * sin;
+  }
+}
+
+void timestep_embedding(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
+  const OracleTensor& t = *in[0];
+  const double scale = attributes.get_float("scale");
+  const double max_period = attributes.get_float("max_period");
+  const auto half = static_cast<std::size_t>(attributes.get_int("dim") / 2);
+  for (std::size_t b = 0; b < extent(t, 0); ++b) {
+    const double time = t.reals.empty() ? static_cast<double>(t.integers[b]) : t.reals[b];
+    for (std::size_t i = 0; i < half; ++i) {
+      const double angle = scale * time * std::pow(max_period, -static_cast<double>(i) / static_cast<double>(half));
+      out[0].reals[b * 2 * half + i] = std::cos(angle);
+      out[0].reals[b * 2 * half + half + i] = std::sin(angle);
+    }
+  }
+}
+
+constexpr std::array kPositions = {
+    OpDefinition{.op = Op::kRopeTable,
+                 .kind = OpKind::kOther,
+                 .infer = rope_table_types,
+                 .evaluate = rope_table,
+                 .flops = 2.0,
+                 .stays_f32 = true},
+    OpDefinition{.op = Op::kRope,
+                 .kind = OpKind::kOther,
+                 .infer = rope_types,
+                 .evaluate = rope,
+                 .flops = 3.0,
+                 .samples = Samples::kFirst,
+                 .inner_axes = 2,
+                 .narrow_operands = 1},
+    OpDefinition{.op = Op::kTimestepEmbedding,
+                 .kind = OpKind::kOther,
+                 .infer = timestep_embedding_types,
+                 .evaluate = timestep_embedding,
+                 .flops = 2.0,
+                 .samples = Samples::kFirst,
+                 .stays_f32 = true},
+};
+
+}  // namespace
+
+std::span<const OpDefinition> positions() { return kPositions; }
+
+}  // namespace headroom::ops

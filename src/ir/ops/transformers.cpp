@@ -1,0 +1,169 @@
+#include <algorithm>
+#include <array>
+
+#include "ir/builder.hpp"
+#include "ir/ops/families.hpp"
+
+// Fused ops of diffusion transformers.
+
+namespace headroom::ops {
+namespace {
+
+/// Whether `vector` is [batch, 1, d] beside x[batch, seq, d].
+bool is_per_sample(const TensorType& vector, const TensorType& x) {
+  return vector.shape == Shape{x.shape[0], 1, x.shape[2]} && fits_beside(vector.dtype, x.dtype);
+}
+
+/// `vectors` are scale and shift.
+void require_modulated_norm(const TypeQuery& given, Types vectors) {
+  const TensorType& x = given.in[0];
+  given.require(is_float(x.dtype) && x.shape.rank() == 3 && is_per_sample(vectors[0], x) &&
+                    is_per_sample(vectors[1], x) && vectors[0].dtype == vectors[1].dtype,
+                "x[b, s, d], scale[b, 1, d] and shift[b, 1, d] (the last two in the dtype of x or f32)");
+}
+
+std::vector<TensorType> norm_modulate_types(const TypeQuery& given) {
+  require_modulated_norm(given, given.in.subspan(1));
+  return {given.in[0]};
+}
+
+std::vector<TensorType> norm_modulate_quantize_types(const TypeQuery& given) {
+  require_modulated_norm(given, given.in.subspan(1));
+  return quantized_types(given.op, given.attributes.get_dtype("dtype"), given.in[0]);
+}
+
+/// The sum of residual, gate and x.
+std::vector<TensorType> gate_residual_types(const TypeQuery& given) {
+  const TensorType& residual = given.in[0];
+  given.require(is_float(residual.dtype) && residual.shape.rank() == 3 && is_per_sample(given.in[1], residual) &&
+                    given.in[2].shape == residual.shape && given.in[2].dtype == residual.dtype,
+                "residual[b, s, d], gate[b, 1, d] (in the dtype of x or f32) and x[b, s, d]");
+  return {residual};
+}
+
+std::vector<TensorType> gate_residual_norm_types(const TypeQuery& given) {
+  const TensorType sum = gate_residual_types(given)[0];
+  require_modulated_norm(given, given.in.subspan(3));
+  return {sum, sum};
+}
+
+std::vector<TensorType> gate_residual_norm_quantize_types(const TypeQuery& given) {
+  std::vector<TensorType> types = gate_residual_norm_types(given);
+  types.pop_back();
+  std::ranges::copy(quantized_types(given.op, given.attributes.get_dtype("dtype"), types[0]),
+                    std::back_inserter(types));
+  return types;
+}
+
+std::vector<TensorType> qk_norm_rope_types(const TypeQuery& given) {
+  const TensorType& x = given.in[0];
+  const std::int64_t heads = given.attributes.get_int("heads");
+  constexpr std::string_view kForm =
+      "x[b, s, heads*d], weight[d] (in the dtype of x or f32), f32 cos[s, d/2] and sin[s, d/2]";
+  given.require(is_float(x.dtype) && x.shape.rank() == 3 && heads > 0 && x.shape[2] % heads == 0, kForm);
+  const std::int64_t head_dim = x.shape[2] / heads;
+  given.require(given.in[1].shape == Shape{head_dim} && fits_beside(given.in[1].dtype, x.dtype) &&
+                    are_rope_tables(given.in[2], given.in[3], x.shape[1], head_dim),
+                kForm);
+  return {{x.dtype, Shape{x.shape[0], heads, x.shape[1], head_dim}}};
+}
+
+/// The dtype a fused op of x works in beside operands of dtype `other`: the wider, so that no operand is rounded.
+DType working_dtype(DType x, DType other) { return size_of(other) > size_of(x) ? other : x; }
+
+/// layer_norm(x) * (1 + scale) + shift in `working`.
+ValueId modulated_norm(Builder& builder, double eps, std::span<const ValueId> in, DType working) {
+  const ValueId x = builder.cast(in[0], working);      // [b, s, d]
+  const ValueId scale = builder.cast(in[1], working);  // [b, 1, d]
+  const ValueId shift = builder.cast(in[2], working);  // [b, 1, d]
+  const ValueId normed = builder.layer_norm(x, eps);
+  const ValueId scaled = builder.mul(normed, builder.add_scalar(scale, 1.0));
+  return builder.add(scaled, shift);  // [b, s, d]
+}
+
+std::vector<ValueId> norm_modulate(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
+  const DType dtype = builder.dtype(in[0]);
+  const DType working = working_dtype(dtype, builder.dtype(in[1]));
+  return {builder.cast(modulated_norm(builder, attributes.get_float("eps"), in, working), dtype)};
+}
+
+std::vector<ValueId> norm_modulate_quantize(Builder& builder, const Attributes& attributes,
+                                            std::span<const ValueId> in) {
+  const DType working = working_dtype(builder.dtype(in[0]), DType::kF32);
+  const ValueId normed = modulated_norm(builder, attributes.get_float("eps"), in, working);
+  const auto [q, scale] = builder.quantize(normed, attributes.get_dtype("dtype"));
+  return {q, scale};
+}
+
+/// residual + gate * x in `working`, as the dtype of x.
+ValueId gated_sum(Builder& builder, std::span<const ValueId> in, DType working) {
+  const DType dtype = builder.dtype(in[0]);
+  const ValueId residual = builder.cast(in[0], working);  // [b, s, d]
+  const ValueId gate = builder.cast(in[1], working);      // [b, 1, d]
+  const ValueId x = builder.cast(in[2], working);         // [b, s, d]
+  return builder.cast(builder.add(residual, builder.mul(gate, x)), dtype);
+}
+
+std::vector<ValueId> gate_residual(Builder& builder, const Attributes& /*attributes*/, std::span<const ValueId> in) {
+  return {gated_sum(builder, in, working_dtype(builder.dtype(in[0]), builder.dtype(in[1])))};
+}
+
+/// The sum is normalized as it is stored: rounded, which only a cast does.
+template <auto kNorm>
+std::vector<ValueId> gate_residual_norm(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
+  const ValueId sum = gated_sum(builder, in.first(3), working_dtype(builder.dtype(in[0]), DType::kF32));
+  std::vector<ValueId> results = kNorm(builder, attributes, std::array{sum, in[3], in[4]});
+  results.insert(results.begin(), sum);
+  return results;
+}
+
+std::vector<ValueId> qk_norm_rope(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
+  const Shape shape = builder.shape(in[0]);  // [b, s, heads*d]
+  const std::int64_t heads = attributes.get_int("heads");
+  const ValueId split = builder.reshape(in[0], {shape[0], shape[1], heads, shape[2] / heads});
+  const ValueId normed = builder.rms_norm(split, in[1], attributes.get_float("eps"));  // [b, s, heads, d]
+  const ValueId by_head = builder.transpose(normed, {0, 2, 1, 3});                     // [b, heads, s, d]
+  return {builder.rope(by_head, in[2], in[3])};
+}
+
+constexpr int kGateFlops = 2, kNormFlops = 6 + 2, kQuantizeFlops = 3;
+constexpr std::uint32_t kGate = 0b00010, kScaleAndShift = 0b00110, kAllVectors = 0b11010;
+constexpr bool kStaysF32 = true;
+
+/// On tokens [b, s, d] and vectors for each sample.
+constexpr OpDefinition of_tokens(Op op, decltype(OpDefinition::infer) infer, decltype(OpDefinition::expand) expand,
+                                 Flops::Rule flops, std::uint32_t modulators, bool stays_f32 = false) {
+  return {.op = op,
+          .kind = OpKind::kOther,
+          .infer = infer,
+          .expand = expand,
+          .flops = flops,
+          .samples = Samples::kEvery,
+          .modulators = modulators,
+          .stays_f32 = stays_f32};
+}
+
+constexpr std::array kTransformers = {
+    of_tokens(Op::kNormModulate, norm_modulate_types, norm_modulate, for_each_input<kNormFlops>, kScaleAndShift),
+    of_tokens(Op::kNormModulateQuantize, norm_modulate_quantize_types, norm_modulate_quantize,
+              for_each_input<kNormFlops + kQuantizeFlops>, kScaleAndShift, kStaysF32),
+    of_tokens(Op::kGateResidual, gate_residual_types, gate_residual, for_each_input<kGateFlops>, kGate),
+    of_tokens(Op::kGateResidualNorm, gate_residual_norm_types, gate_residual_norm<norm_modulate>,
+              for_each_input<kGateFlops + kNormFlops>, kAllVectors),
+    of_tokens(Op::kGateResidualNormQuantize, gate_residual_norm_quantize_types,
+              gate_residual_norm<norm_modulate_quantize>, for_each_input<kGateFlops + kNormFlops + kQuantizeFlops>,
+              kAllVectors, kStaysF32),
+    OpDefinition{.op = Op::kQkNormRope,
+                 .kind = OpKind::kOther,
+                 .infer = qk_norm_rope_types,
+                 .expand = qk_norm_rope,
+                 .flops = 4.0 + 3.0,
+                 .samples = Samples::kFirst,
+                 .narrow_operands = 2},
+};
+
+}  // namespace
+
+std::span<const OpDefinition> transformers() { return kTransformers; }
+
+}  // namespace headroom::ops

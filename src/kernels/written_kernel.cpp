@@ -1,0 +1,69 @@
+#include "kernels/written_kernel.hpp"
+
+#include <string>
+#include <utility>
+
+#include "kernels/simd_targets.hpp"
+#include "kernels/support.hpp"
+
+namespace headroom {
+namespace {
+
+std::size_t bytes_of(std::span<const Operand> operands) {
+  std::size_t bytes = 0;
+  for (const Operand& operand : operands) bytes += operand.type.bytes();
+  return bytes;
+}
+
+class Prepared final : public PreparedKernel {
+ public:
+  Prepared(KernelPlan plan, std::string implementation)
+      : plan_(std::move(plan)), implementation_(std::move(implementation)) {}
+  [[nodiscard]] std::size_t scratch_bytes() const override { return plan_.scratch_bytes; }
+  [[nodiscard]] std::string implementation() const override { return implementation_; }
+  void launch(const LaunchArguments& arguments) const override { plan_.launch(arguments); }
+
+ private:
+  KernelPlan plan_;
+  std::string implementation_;
+};
+
+}  // namespace
+
+Support WrittenKernel::supports(const OpSpec& spec, const Target& target) const {
+  if (Support rejection = check_op(traits_.op, device_, spec, target)) return rejection;
+  return traits_.supports(spec);
+}
+
+bool WrittenKernel::may_overwrite(const OpSpec& spec, int input) const {
+  const bool is_kept = (traits_.kept >> static_cast<unsigned>(input) & 1U) != 0;
+  return traits_.in_place && !is_kept && spec.inputs[static_cast<std::size_t>(input)] == spec.outputs[0];
+}
+
+std::unique_ptr<PreparedKernel> WrittenKernel::prepare(const OpSpec& spec, std::span<const Operand> inputs,
+                                                       std::span<const Operand> outputs, const Target& target) const {
+  const bool streams = target.cache_bytes > 0 && bytes_of(inputs) + bytes_of(outputs) > target.cache_bytes;
+  return std::make_unique<Prepared>(
+      traits_.plan({.spec = spec, .inputs = inputs, .outputs = outputs, .threads = target.threads, .streams = streams}),
+      device_ == DeviceKind::kCpu ? highway_target_name() : std::string(name_of(device_)));
+}
+
+Support supports_all_types(const OpSpec&) { return std::nullopt; }
+
+Support supports_row_major(const OpSpec& spec) {
+  for (const TensorType& input : spec.inputs)
+    if (input.layout != Layout::kRowMajor) return Rejection{"needs row-major operands"};
+  return std::nullopt;
+}
+
+Support supports_stored(const OpSpec& spec, bool f16_too) {
+  const DType dtype = spec.outputs[0].dtype;
+  if (dtype != DType::kF32 && dtype != DType::kBF16 && !(f16_too && dtype == DType::kF16))
+    return Rejection{fmt::format("stores {}, not {}", f16_too ? "f32, bf16 or f16" : "f32 or bf16", dtype)};
+  for (const TensorType& input : spec.inputs)
+    if (input.dtype != dtype && input.dtype != DType::kF32)
+      return Rejection{fmt::format("takes {} or f32 beside {}, not {}", dtype, dtype, input.dtype)};
+  return std::nullopt;
+}
+
+}  // namespace headroom
