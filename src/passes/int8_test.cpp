@@ -136,7 +136,8 @@ TEST(Int8, QuantizesWhatACpuMakesOfACheckpointInF16) {
 })");
   EXPECT_EQ(run_pass("int8", graph).rewrites, 1);
   for (const Node& node : graph.nodes()) {
-    if (node.op == Op::kQuantize) EXPECT_EQ(graph.type(node.inputs[0]).dtype, DType::kF32);
+    if (node.op != Op::kQuantize) continue;
+    EXPECT_EQ(graph.type(node.inputs[0]).dtype, DType::kF32);
   }
 }
 
