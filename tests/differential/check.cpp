@@ -132,11 +132,14 @@ std::optional<std::string> Checker::check_plan(Work& work, const Graph& rewritte
   std::shared_ptr<const Program> program;
   try {
     program = std::make_shared<Program>(plan(rewritten, target, setup.options));
-  } catch (const Error&) {
+  } catch (const Error& error) {
     // What no kernel runs is no fault of a graph that was made so, but one of a pass that made it so.
     if (work.is_runnable && !is_original) throw;
     work.is_runnable = false;
-    if (is_original) ++tally_.without_kernel;
+    if (is_original) {
+      ++tally_.without_kernel;
+      tally_.last_without_kernel = error.what();
+    }
     return std::nullopt;
   }
   ++tally_.programs;
@@ -220,7 +223,8 @@ std::optional<Failure> Checker::check(const Graph& graph, const CheckOptions& op
   work.checkpoint = std::make_unique<Checkpoint>(Checkpoint::open(folder_));
   for (std::size_t i = 0; i < sets_.size(); ++i) {
     if (options.only && options.only->passes != sets_[i].name) continue;
-    if (!options.only && sets_[i].passes.size() == 1 && (options.seed / options.turns + i) % options.turns != 0) continue;
+    const bool takes_turns = !options.only && (sets_[i].passes.size() == 1 || !runs_on(sets_[i], device_));
+    if (takes_turns && (options.seed / options.turns + i) % options.turns != 0) continue;
     if (auto failure = check_set(work, sets_[i], i)) return failure;
   }
   return std::nullopt;

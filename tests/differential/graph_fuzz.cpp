@@ -35,8 +35,9 @@ void print_tally(const Tally& tally) {
   for (const auto& [name, count] : tally.fired) fmt::print("  {:<28} {:>10}\n", name, count);
   fmt::print("kernels, and for how many steps each was chosen:\n");
   for (const auto& [name, count] : tally.chosen) fmt::print("  {:<28} {:>10}\n", name, count);
-  fmt::print("{} programs ran, {} of them tiled; {} graphs had a node without a kernel\n", tally.programs, tally.tiled,
-             tally.without_kernel);
+  fmt::print("{} programs ran, {} of them tiled; {} plans of graphs as made had a node without a kernel\n",
+             tally.programs, tally.tiled, tally.without_kernel);
+  if (tally.without_kernel > 0) fmt::print("  {}\n", tally.last_without_kernel);
   fmt::print("{} elements compared, {:.1f}% of them to a tenth of their tensor's largest or closer\n", tally.elements,
              100.0 * static_cast<double>(tally.sharp) / static_cast<double>(std::max<std::int64_t>(1, tally.elements)));
 }

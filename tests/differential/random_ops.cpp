@@ -92,7 +92,8 @@ void GraphMaker::add_cast() {
   if (choose_.one_in(3) && graph_.type(y).shape.rank() > 0) y = b_.slice(y, 0, 0, graph_.type(y).shape[0]);
   sizes_[y] = size(x);
   visible_.push_back(y);
-  if (!choose_.one_in(3) || !is_computed_in(graph_.type(y).dtype)) keep(b_.cast(y, is_computed_in(from) ? from : dtype_), size(x));
+  if (!choose_.one_in(3) || !is_computed_in(graph_.type(y).dtype))
+    keep(b_.cast(y, is_computed_in(from) ? from : dtype_), size(x));
 }
 
 void GraphMaker::add_view() {
