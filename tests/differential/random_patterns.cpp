@@ -25,7 +25,7 @@ ValueId GraphMaker::linear(ValueId x, std::int64_t columns, bool with_activation
   const ValueId w = weight(columns, graph_.type(x).shape[-1]);
   const ValueId bias = choose_.one_in(2) ? kNoValue : vector_weight(columns, "bias");
   const bool is_fused = with_activation && choose_.one_in(6);
-  ValueId y = b_.linear(x, w, bias, is_fused ? choose_.of({"silu", "gelu", "gelu_tanh"}) : "none");
+  ValueId y = b_.linear(x, w, bias, is_fused ? choose_.of({"silu", "gelu_erf", "gelu_tanh"}) : "none");
   sizes_[y] = size(x) + (bias == kNoValue ? 0 : 1);
   if (with_activation && !is_fused) {
     const double s = size(y);
@@ -279,7 +279,7 @@ void GraphMaker::add_quantized() {
   if (choose_.one_in(2)) inputs.push_back(graph_.add_param(fresh("bias"), {DType::kF32, Shape{columns}}));
   const ValueId y =
       b_.emit(Op::kScaledLinear, inputs,
-              {{"activation", std::string(choose_.of({"none", "silu", "gelu", "gelu_tanh"}))}, {"dtype", dtype_}})[0];
+              {{"activation", std::string(choose_.of({"none", "silu", "gelu_erf", "gelu_tanh"}))}, {"dtype", dtype_}})[0];
   keep(y, size(x) + 1);
 }
 
