@@ -1,4 +1,5 @@
-// `headroom ladder` as a user meets it: what it climbs by default, stopped and gone on with, in processes, and what declines.
+// `headroom ladder` as a user meets it: what it climbs by default, stopped and gone on with, in processes, and what
+// declines.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -51,14 +52,17 @@ class LadderCommand : public ProgramTest {
 TEST_F(LadderCommand, HalvesTheStepsThatAreAskedFor) {
   const Outcome six = headroom(tiny("--steps 6 --json -q"));
   ASSERT_EQ(six.code, 0) << six.err;
-  EXPECT_THAT(names_in(six.out), AllOf(Contains("steps=3"), Contains(HasSubstr("+tile+steps=3")), Not(Contains("steps=14"))));
-  EXPECT_THAT(names_in(headroom(tiny("--steps 1 --json -q")).out), AllOf(Contains("tile"), Not(Contains(HasSubstr("steps")))));
+  EXPECT_THAT(names_in(six.out),
+              AllOf(Contains("steps=3"), Contains(HasSubstr("+tile+steps=3")), Not(Contains("steps=14"))));
+  EXPECT_THAT(names_in(headroom(tiny("--steps 1 --json -q")).out),
+              AllOf(Contains("tile"), Not(Contains(HasSubstr("steps")))));
 }
 
 TEST_F(LadderCommand, MarksWhatDeclinesAndLeavesOutWhatIsForAnotherDevice) {
   const Outcome outcome = headroom(tiny("--steps 2 --opt arena,fp8 --out " + file("out")));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("fp8 (declined)"), HasSubstr("arena (fp8 declined)"), HasSubstr("fp8 is baseline\n")));
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("fp8 (declined)"), HasSubstr("arena (fp8 declined)"), HasSubstr("fp8 is baseline\n")));
   EXPECT_THAT(outcome.err, HasSubstr("fp8: switch fp8 declined: "));
   const ResultFile results = read_results(file("out") + "/results.json");
   EXPECT_EQ(results.results.at(2).same_as, "baseline");
@@ -103,9 +107,9 @@ void run_and_kill(std::vector<std::string> command, int after_ms) {
 
 TEST_F(LadderCommand, GoesOnWhereItWasKilled) {
   const std::string out = file("out"), unfinished = out + "/unfinished.json";
-  const std::vector<std::string> options = {"--token-rows=4", "--token-columns=4", "--images=1", "--trials=3",
-                                            "--max-rounds=2", "--steps=2",         "-q",         "--opt=arena,fuse,hoist",
-                                            "--out=" + out};
+  const std::vector<std::string> options = {
+      "--token-rows=4",         "--token-columns=4", "--images=1", "--trials=3", "--max-rounds=2", "--steps=2", "-q",
+      "--opt=arena,fuse,hoist", "--out=" + out};
   std::vector<std::string> ladder = {HEADROOM_BINARY, "ladder", kTiny};
   ladder.insert(ladder.end(), options.begin(), options.end());
   std::mt19937 engine(20240607);
@@ -121,7 +125,9 @@ TEST_F(LadderCommand, GoesOnWhereItWasKilled) {
     EXPECT_THAT(now, IsSupersetOf(before)) << "what was measured is kept";
     before = std::move(now);
   }
-  const std::string line = "ladder " + kTiny + " --opt arena,fuse,hoist --token-rows 4 --token-columns 4 --images 1 --max-rounds 2 --steps 2 ";
+  const std::string line =
+      "ladder " + kTiny +
+      " --opt arena,fuse,hoist --token-rows 4 --token-columns 4 --images 1 --max-rounds 2 --steps 2 ";
   if (fs::exists(unfinished)) {
     const Outcome other = headroom(line + "--trials 4 --out " + out);
     EXPECT_EQ(other.code, 1);

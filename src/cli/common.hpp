@@ -25,9 +25,9 @@ struct ModelArguments {
   std::string model;
   std::optional<std::uint64_t> random_weights;
   std::string device = "auto";  ///< for find_device()
-  std::string baseline;  ///< "fp32" or "bf16"; empty: fp32 on a CPU, the checkpoint's own on a GPU
-  int threads = 0;       ///< 0: all that the affinity mask allows
-  std::string cpu_isa;   ///< the widest vector units to use; empty: all that the CPU has
+  std::string baseline;         ///< "fp32" or "bf16"; empty: fp32 on a CPU, the checkpoint's own on a GPU
+  int threads = 0;              ///< 0: all that the affinity mask allows
+  std::string cpu_isa;          ///< the widest vector units to use; empty: all that the CPU has
   bool quiet = false;
 };
 void add_model_arguments(CLI::App& command, ModelArguments& arguments);

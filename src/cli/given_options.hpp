@@ -10,8 +10,7 @@
 namespace headroom {
 
 /// The options of a command that were given, each as one word ("--steps=4"), but for those named in `others`.
-[[nodiscard]] std::vector<std::string> given_options(const CLI::App& command,
-                                                     std::span<const std::string_view> others);
+[[nodiscard]] std::vector<std::string> given_options(const CLI::App& command, std::span<const std::string_view> others);
 
 /// The file of this program.
 [[nodiscard]] std::string own_program();

@@ -13,8 +13,8 @@
 namespace headroom::cuda {
 namespace {
 
-/// exp(scale * (x - most)). Not scale * x less a product of the largest, which is rounded: for large numbers that misses
-/// 0 by more than an exponential takes.
+/// exp(scale * (x - most)). Not scale * x less a product of the largest, which is rounded: for large numbers that
+/// misses 0 by more than an exponential takes.
 template <class T>
 struct Exponential {
   float scale;

@@ -21,8 +21,8 @@ using BenchRun = std::function<ResultFile()>;
 /// Runs a program that prints a result file: `command` is the program and its arguments.
 [[nodiscard]] ResultFile run_bench_process(const std::vector<std::string>& command);
 
-/// Runs it so many times, one after the other, as one file: the trials of run i become those of process i. `on_progress` is
-/// told after each how many are done.
+/// Runs it so many times, one after the other, as one file: the trials of run i become those of process i.
+/// `on_progress` is told after each how many are done.
 [[nodiscard]] ResultFile run_processes(const BenchRun& run, int processes,
                                        const std::function<void(int done)>& on_progress = {});
 

@@ -153,7 +153,8 @@ std::string find_disturbance(const Conditions& conditions, std::span<const doubl
   const double all_ms = std::accumulate(wall_ms.begin(), wall_ms.end(), 0.0);
   if (!conditions.waited_ms.empty()) {
     std::vector<double> shares;
-    for (std::size_t i = 0; i < wall_ms.size(); ++i) shares.push_back(conditions.waited_ms.at(i) / std::max(wall_ms[i], 1e-6));
+    for (std::size_t i = 0; i < wall_ms.size(); ++i)
+      shares.push_back(conditions.waited_ms.at(i) / std::max(wall_ms[i], 1e-6));
     if (const double share = median(shares); share > kMostTaken)
       return fmt::format("other work held the CPUs: threads waited for one for {:.0f}% of a typical step's time",
                          100 * share);
@@ -165,8 +166,8 @@ std::string find_disturbance(const Conditions& conditions, std::span<const doubl
   const double stolen_ms = std::accumulate(conditions.steal_ms.begin(), conditions.steal_ms.end(), 0.0);
   if (stolen_ms > kLeastStolenMs && stolen_ms > kMostTaken * all_ms)
     return fmt::format("other machines on the same hardware took {:.0f}% of the time", 100 * stolen_ms / all_ms);
-  const auto held = std::ranges::count_if(conditions.gpu_throttle,
-                                          [](std::int64_t reasons) { return (reasons & kHeldDown) != 0; });
+  const auto held =
+      std::ranges::count_if(conditions.gpu_throttle, [](std::int64_t reasons) { return (reasons & kHeldDown) != 0; });
   if (2 * static_cast<std::size_t>(held) > conditions.gpu_throttle.size())
     return fmt::format("the GPU's clock was held down for heat or by its power supply in {} of {} steps", held,
                        conditions.gpu_throttle.size());

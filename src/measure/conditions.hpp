@@ -46,7 +46,7 @@ struct Conditions {
   std::vector<std::int64_t> preemptions;  ///< times that a thread of this process was made to give up its CPU
   std::vector<double> waited_ms;  ///< that threads of this process were ready and had no CPU, summed over them (Linux'
                                   ///< run delay): what others' work on the same CPUs cost
-  std::vector<double> gpu_clock_mhz;      ///< at the end of the trial, as in GpuState
+  std::vector<double> gpu_clock_mhz;  ///< at the end of the trial, as in GpuState
   std::vector<double> gpu_memory_clock_mhz;
   std::vector<double> gpu_power_w;
   std::vector<std::int64_t> gpu_throttle;
@@ -64,9 +64,9 @@ struct Conditions {
 [[nodiscard]] std::string describe_disturbance(const Conditions& conditions);
 
 /// Why times taken under these conditions may be wrong, one clause, or nothing: in a typical trial threads waited for a
-/// CPU for over 5% of its time (or, where the system does not tell, were preempted over 50 times a second); a hypervisor
-/// took over 5%; a GPU's clock was held down for heat or by its power supply. Less does not move a median by much, and a
-/// limit on power is how a GPU works. `wall_ms` are the trials' times.
+/// CPU for over 5% of its time (or, where the system does not tell, were preempted over 50 times a second); a
+/// hypervisor took over 5%; a GPU's clock was held down for heat or by its power supply. Less does not move a median by
+/// much, and a limit on power is how a GPU works. `wall_ms` are the trials' times.
 [[nodiscard]] std::string find_disturbance(const Conditions& conditions, std::span<const double> wall_ms);
 
 /// Watches the machine from trial to trial.

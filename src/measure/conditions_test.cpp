@@ -131,8 +131,7 @@ TEST(Disturbance, IsOnlyWhatMovesAMedian) {
   conditions.gpu_throttle = {4, 4, 4};
   EXPECT_EQ(disturbance(conditions), "") << "a limit on power is how a GPU works";
   conditions.gpu_throttle = {0x44, 4, 0x20};
-  EXPECT_EQ(disturbance(conditions),
-            "the GPU's clock was held down for heat or by its power supply in 2 of 3 steps");
+  EXPECT_EQ(disturbance(conditions), "the GPU's clock was held down for heat or by its power supply in 2 of 3 steps");
 }
 
 TEST(Disturbance, OfAPartIsThatOfItsTrials) {

@@ -24,8 +24,8 @@ struct Effect {
   bool paired = false;
 };
 
-/// The variance of the logarithm of a process's median, as its trials alone tell it: from exact_median_interval(); 0 for
-/// fewer than 6, which have no such interval.
+/// The variance of the logarithm of a process's median, as its trials alone tell it: from exact_median_interval(); 0
+/// for fewer than 6, which have no such interval.
 [[nodiscard]] double log_median_variance(std::span<const double> trials);
 
 /// Of processes that ran in turn, the i-th of one build beside the i-th of the other: the median over pairs of

@@ -14,8 +14,8 @@ namespace headroom {
 /// files are headroom's own.
 [[nodiscard]] std::vector<std::string> machine_differences(const Machine& base, const Machine& changed);
 
-/// The same for what one measurement is made of that is begun in one place and goes on in another: revisions are to agree
-/// as well.
+/// The same for what one measurement is made of that is begun in one place and goes on in another: revisions are to
+/// agree as well.
 [[nodiscard]] std::vector<std::string> origin_differences(const Machine& begun, const Machine& now);
 
 /// The same of how one benchmark ran: device, the kind of GPU where both tell it, threads, the baseline's dtype.

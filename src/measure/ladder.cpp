@@ -42,7 +42,8 @@ const Rung& find_rung(const Ladder& ladder, const std::string& name) {
 
 void set_image_times(Rung& rung) {
   const double steps = steps_run(rung.result), images = rung.result.subject.request.at("images").get<double>();
-  const bool has_prologue = std::ranges::find(rung.result.trials, "prologue", &TrialSeries::what) != rung.result.trials.end();
+  const bool has_prologue =
+      std::ranges::find(rung.result.trials, "prologue", &TrialSeries::what) != rung.result.trials.end();
   const double prologue_ms = has_prologue ? series_of(rung.result, "prologue").statistics.median : 0;
   const auto image_ms = [&](double step_ms) { return (prologue_ms + step_ms * steps) / images; };
   const Summary& step = series_of(rung.result, "step").statistics;
@@ -144,8 +145,8 @@ void settle(Ladder& ladder) {
       verdicts[rung.name].unsettled = rung.result.unsettled.value_or("it does not fit in memory");
       continue;
     }
-    RungVerdict verdict = &rung == &ladder.rungs.front() ? judge_baseline(baseline)
-                                                         : judge_rung(baseline, visits_of(rung.result));
+    RungVerdict verdict =
+        &rung == &ladder.rungs.front() ? judge_baseline(baseline) : judge_rung(baseline, visits_of(rung.result));
     if (!verdict.unsettled.empty()) rung.result.unsettled = verdict.unsettled;
     rung.on_baseline = verdict.factor;
     leave_out(rung.result, verdict.left_out);

@@ -26,8 +26,8 @@ struct LadderOptions {
   std::uint64_t seed = 0;    ///< of the first image; each next image takes the next
   int warmup_steps = 5;      ///< of the first generation, run but not counted
   int min_trials = 20;       ///< steps to time at least, in as many generations as that takes
-  /// A visit ends before its min_trials, after whole generations, once is_precise() holds of its steps for this share; 0
-  /// for never.
+  /// A visit ends before its min_trials, after whole generations, once is_precise() holds of its steps for this share;
+  /// 0 for never.
   double precision = 0;
   int rounds = 2;      ///< times that every rung is visited, at least 2: up and down in turn
   int max_rounds = 6;  ///< rungs that are not settled by then are visited again, up to so many times in all
@@ -58,19 +58,20 @@ struct Ladder {
   std::optional<Factor> synergy;             ///< the first over the second: over 1 where switches help each other
 };
 
-/// The rungs of a set of switches, in the order they are measured, not visited yet; with `only_ends` the baseline and the
-/// whole set.
+/// The rungs of a set of switches, in the order they are measured, not visited yet; with `only_ends` the baseline and
+/// the whole set.
 [[nodiscard]] Ladder make_ladder(const SwitchSet& switches, bool only_ends = false);
 
 /// The rung that it adds to: the cumulative one before it, the first switch alone, or the baseline.
 [[nodiscard]] const Rung& before(const Ladder& ladder, const Rung& rung);
 
-/// Visits rungs, by index, in that order, with the baseline before and after them where that is not done yet, and adds to
-/// the ladder what they took. A rung's visit of a round that it has is not made again.
+/// Visits rungs, by index, in that order, with the baseline before and after them where that is not done yet, and adds
+/// to the ladder what they took. A rung's visit of a round that it has is not made again.
 using RoundRun = std::function<void(Ladder& ladder, std::int64_t round, std::span<const std::size_t> rungs)>;
 
-/// Climbs in rounds, up and down in turn: `rounds` times every rung, then those that are not settled, up to `max_rounds`.
-/// Rungs that turn out to be another one are left alone. What the ladder has already is kept. Then settles it.
+/// Climbs in rounds, up and down in turn: `rounds` times every rung, then those that are not settled, up to
+/// `max_rounds`. Rungs that turn out to be another one are left alone. What the ladder has already is kept. Then
+/// settles it.
 void climb(Ladder& ladder, int rounds, int max_rounds, const RoundRun& run);
 
 /// Works out times, factors and what is settled from the visits, and gives rungs that are another one its figures.
@@ -114,8 +115,8 @@ struct LadderObserver {
 /// The images that a ladder makes at once: those asked for, or one for each label.
 [[nodiscard]] std::int64_t images_of(const GeneratorOptions& request, const Model& model);
 
-/// The ladder as a table for the terminal: time per step and image with intervals, factors, peak memory, quality; below it
-/// what is not settled, what declined, and synergy.
+/// The ladder as a table for the terminal: time per step and image with intervals, factors, peak memory, quality; below
+/// it what is not settled, what declined, and synergy.
 [[nodiscard]] std::string to_table(const Ladder& ladder);
 
 }  // namespace headroom

@@ -16,8 +16,8 @@
 namespace headroom {
 namespace {
 
-constexpr double kSettledShare = 0.10;   // of a factor, that its interval may reach to either side
-constexpr double kMostChange = 0.15;     // within a visit, or from the baseline before a round to the one after it
+constexpr double kSettledShare = 0.10;  // of a factor, that its interval may reach to either side
+constexpr double kMostChange = 0.15;    // within a visit, or from the baseline before a round to the one after it
 constexpr std::size_t kFewestToHalve = 6;
 constexpr std::string_view kLeftOut = "_left_out";
 
@@ -28,9 +28,7 @@ double geometric_mean(std::span<const double> values) {
 }
 
 /// Whether a time became another one; nothing can be said of times of zero.
-bool has_changed(double from_ms, double to_ms) {
-  return std::abs(std::log(to_ms / from_ms)) > std::log1p(kMostChange);
-}
+bool has_changed(double from_ms, double to_ms) { return std::abs(std::log(to_ms / from_ms)) > std::log1p(kMostChange); }
 
 std::string find_drift(std::span<const double> times_ms) {
   if (times_ms.size() < kFewestToHalve) return {};
@@ -150,9 +148,7 @@ std::vector<double> image_times(const Result& result) {
   return times;
 }
 
-std::vector<Visit> visits_of(const Result& result) {
-  return visits_of(series_of(result, "step"), image_times(result));
-}
+std::vector<Visit> visits_of(const Result& result) { return visits_of(series_of(result, "step"), image_times(result)); }
 
 bool Factor::is_settled() const {
   return rounds >= 2 && interval && interval->high <= value * (1 + kSettledShare) &&
@@ -257,13 +253,12 @@ RungVerdict judge_rung(std::span<const Visit> baseline, std::span<const Visit> r
     return verdict;
   }
   verdict.factor = factor_of(paired.all);
-  verdict.unsettled =
-      paired.sound.size() < 2
-          ? count_sound(paired.sound.size(), paired.all.size()) + first_of(paired.disturbed)
-          : fmt::format("its rounds disagree: {} to {} of the baseline's speed",
-                        format_factor(factor_of(paired.sound).range.low),
-                        format_factor(factor_of(paired.sound).range.high)) +
-                first_of(paired.disturbed);
+  verdict.unsettled = paired.sound.size() < 2
+                          ? count_sound(paired.sound.size(), paired.all.size()) + first_of(paired.disturbed)
+                          : fmt::format("its rounds disagree: {} to {} of the baseline's speed",
+                                        format_factor(factor_of(paired.sound).range.low),
+                                        format_factor(factor_of(paired.sound).range.high)) +
+                                first_of(paired.disturbed);
   verdict.rounds = std::move(paired.all);
   return verdict;
 }

@@ -10,9 +10,9 @@
 #include "measure/result.hpp"
 #include "measure/statistics.hpp"
 
-/// What the rounds of a ladder say together. A round is one climb: the baseline, then rungs, then the baseline again, which
-/// is also the first of the next round. A rung's time in a round is held against the baseline's around that round, so that
-/// a machine that is slower today, or in this round, slows both.
+/// What the rounds of a ladder say together. A round is one climb: the baseline, then rungs, then the baseline again,
+/// which is also the first of the next round. A rung's time in a round is held against the baseline's around that
+/// round, so that a machine that is slower today, or in this round, slows both.
 namespace headroom {
 
 /// Where trials of a rung come from. The baseline's of round r stand before that round and after the one before.
@@ -62,8 +62,8 @@ struct Factor {
   [[nodiscard]] bool is_settled() const;
 };
 
-/// The factor over rounds. Its interval is Student's, on logarithms, from how far the rounds are apart, and at least as wide
-/// as the trials within the rounds alone would have it: two rounds may be close by chance.
+/// The factor over rounds. Its interval is Student's, on logarithms, from how far the rounds are apart, and at least as
+/// wide as the trials within the rounds alone would have it: two rounds may be close by chance.
 [[nodiscard]] Factor factor_of(const RoundLogs& rounds);
 
 /// One of several factors of which another is made: multiplied by it, or divided.
@@ -71,32 +71,32 @@ struct Term {
   const RoundLogs* rounds;
   double sign;  ///< 1 or -1
 };
-/// Their product over the rounds that all have: what is common to them, as the baseline's times, then counts as often as it
-/// really does. With fewer than two such rounds that of the factors over their own rounds, whose intervals then add up.
-/// Every term needs a round.
+/// Their product over the rounds that all have: what is common to them, as the baseline's times, then counts as often
+/// as it really does. With fewer than two such rounds that of the factors over their own rounds, whose intervals then
+/// add up. Every term needs a round.
 [[nodiscard]] Factor factor_of(std::span<const Term> terms);
 
 /// A rung's rounds beside the baseline's.
 struct PairedRounds {
-  RoundLogs sound;                               ///< of rounds that nothing speaks against
-  RoundLogs all;                                 ///< of every round that has both
+  RoundLogs sound;                                ///< of rounds that nothing speaks against
+  RoundLogs all;                                  ///< of every round that has both
   std::map<std::int64_t, std::string> disturbed;  ///< why the others are not sound
 };
-/// The baseline of a visit is that of the same process before and after its round, the geometric mean of both, or what is
-/// there of them. A round is disturbed where the rung's visit or one of the baseline's is, or where the baseline's differ
-/// by over 15%: then something else changed in between.
+/// The baseline of a visit is that of the same process before and after its round, the geometric mean of both, or what
+/// is there of them. A round is disturbed where the rung's visit or one of the baseline's is, or where the baseline's
+/// differ by over 15%: then something else changed in between.
 [[nodiscard]] PairedRounds pair_rounds(std::span<const Visit> baseline, std::span<const Visit> rung);
 
-/// How many times faster one rung of a ladder is than another, from the visits of both that are in their series "step": on
-/// the baseline as pair_rounds() has it, else from visits of one process and round. Exactly 1 where one is the other.
-/// Nothing where they are not of one ladder, or are not settled.
+/// How many times faster one rung of a ladder is than another, from the visits of both that are in their series "step":
+/// on the baseline as pair_rounds() has it, else from visits of one process and round. Exactly 1 where one is the
+/// other. Nothing where they are not of one ladder, or are not settled.
 [[nodiscard]] std::optional<Estimate> round_factor(const Result& base, const Result& other);
 
 /// What is to be made of a rung.
 struct RungVerdict {
-  RoundLogs rounds;           ///< that count: the sound ones where these settle it, else all
-  Factor factor;              ///< on the baseline, of those
-  std::string unsettled;      ///< why the factor is no fact; empty where it is one
+  RoundLogs rounds;               ///< that count: the sound ones where these settle it, else all
+  Factor factor;                  ///< on the baseline, of those
+  std::string unsettled;          ///< why the factor is no fact; empty where it is one
   std::vector<VisitId> left_out;  ///< visits that do not count, where it is settled without them
 };
 /// Settled are at least two sound rounds whose factor is_settled().

@@ -53,8 +53,7 @@ TEST(RungVerdict, IsUnsettledWhereRoundsDisagreeThoughNothingElseSpeaksAgainstTh
 }
 
 TEST(RungVerdict, OfOneRoundIsUnsettled) {
-  EXPECT_EQ(judge_rung(quiet_baseline(1), std::vector{visit(0, 50)}).unsettled,
-            "only 1 of 1 rounds was undisturbed");
+  EXPECT_EQ(judge_rung(quiet_baseline(1), std::vector{visit(0, 50)}).unsettled, "only 1 of 1 rounds was undisturbed");
   EXPECT_THAT(judge_rung({}, std::vector{visit(0, 50)}).unsettled, HasSubstr("not measured beside it"));
 }
 
@@ -79,13 +78,14 @@ TEST(RungVerdict, DoesNotTrustARoundWhoseBaselineIsDisturbed) {
 }
 
 TEST(RungVerdict, SeesLoadThatNoConditionTellsOf) {
-  // It begins before the top of the ladder is reached and ends on the way down: the rung is twice as slow in both rounds,
-  // and so is the baseline between them, which gives it away.
+  // It begins before the top of the ladder is reached and ends on the way down: the rung is twice as slow in both
+  // rounds, and so is the baseline between them, which gives it away.
   std::vector<Visit> baseline = quiet_baseline(2);
   baseline[1] = visit(1, 200);
   const RungVerdict verdict = judge_rung(baseline, std::vector{visit(0, 100), visit(1, 100)});
-  EXPECT_EQ(verdict.unsettled,
-            "none of 2 rounds was undisturbed (round 1: the baseline took 100 ms before it and 200 ms after it; and 1 more)");
+  EXPECT_EQ(
+      verdict.unsettled,
+      "none of 2 rounds was undisturbed (round 1: the baseline took 100 ms before it and 200 ms after it; and 1 more)");
 }
 
 TEST(RungVerdict, PairsWithTheBaselineOfItsOwnProcess) {

@@ -73,7 +73,8 @@ std::string remarks(const Ladder& ladder) {
   if (!text.empty()) text = "\nunsettled, so that nothing is claimed of it:\n" + text;
   if (!left_out.empty()) text += "\nvisits that were disturbed, measured again and left out:\n" + left_out;
   if (!too_large.empty()) text += "\nnot measured, because there is too little memory:\n" + too_large;
-  if (!same.empty()) text += "\nnot measured, because what it adds declined; the figures are the other rung's:\n" + same;
+  if (!same.empty())
+    text += "\nnot measured, because what it adds declined; the figures are the other rung's:\n" + same;
   return text;
 }
 

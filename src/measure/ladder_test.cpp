@@ -40,20 +40,19 @@ class MadeUpMachine {
   void climb(int rounds = 2, int max_rounds = 6) { headroom::climb(ladder, rounds, max_rounds, run()); }
 
   Ladder ladder;
-  std::map<std::string, double> step_ms = {{"baseline", 100}};        // by rung; 50 where it says nothing
-  std::map<std::int64_t, double> slower = {};                         // by the number of the visit
-  std::string declines;                                               // this switch
-  std::string does_not_fit = {};                                      // this rung
-  std::vector<std::string> order;                                     // of what was visited
-  bool tells_waiting = true;  // of threads in visits that are slower
+  std::map<std::string, double> step_ms = {{"baseline", 100}};  // by rung; 50 where it says nothing
+  std::map<std::int64_t, double> slower = {};                   // by the number of the visit
+  std::string declines;                                         // this switch
+  std::string does_not_fit = {};                                // this rung
+  std::vector<std::string> order;                               // of what was visited
+  bool tells_waiting = true;                                    // of threads in visits that are slower
   std::int64_t process = 0;
   int stops_after = -1;  // visits
 
  private:
   void describe(Ladder& climbed, Rung& rung) const {
     rung.result.id = rung.result.name = rung.name;
-    rung.result.subject = {
-        .kind = SubjectKind::kModel, .name = "made-up", .request = {{"images", 1}, {"steps", 1}}};
+    rung.result.subject = {.kind = SubjectKind::kModel, .name = "made-up", .request = {{"images", 1}, {"steps", 1}}};
     rung.result.source.version = "1";
     rung.result.configuration.device = "cpu";
     rung.result.memory.emplace().peak_bytes = 1;
@@ -322,8 +321,8 @@ TEST(RunRoundsHere, TellsHowManyStepsAVisitTakesAndWhatDeclines) {
   options.min_trials = 4;  // after 5 of warm-up
   std::map<std::string, LadderProgress> last;
   Ladder ladder = make_ladder(SwitchSet::parse("arena,fp8"));
-  const RoundRun run = run_rounds_here(
-      model, *backend, options, 3, {.on_progress = [&](const LadderProgress& at) { last[at.rung] = at; }});
+  const RoundRun run = run_rounds_here(model, *backend, options, 3,
+                                       {.on_progress = [&](const LadderProgress& at) { last[at.rung] = at; }});
   run(ladder, 0, std::vector<std::size_t>{1, 2, 3});
   ASSERT_EQ(last.size(), 2U) << "fp8 is not measured on a CPU";
   for (const auto& [rung, at] : last) {

@@ -1,5 +1,5 @@
-// The visits of a ladder's rungs in this process: the model compiled as the rung says, generations timed, and at the first
-// visit what a rung needs in memory and how good its images are.
+// The visits of a ladder's rungs in this process: the model compiled as the rung says, generations timed, and at the
+// first visit what a rung needs in memory and how good its images are.
 
 #include <algorithm>
 #include <memory>
@@ -42,7 +42,8 @@ class Visitor {
  private:
   void open_judge() {
     if (!judges_quality())
-      fail_usage("--quality needs a trained model with pixels and a classifier beside it, which {} is not", model_.name);
+      fail_usage("--quality needs a trained model with pixels and a classifier beside it, which {} is not",
+                 model_.name);
     const bool on_cpu = backend_.properties().target.device == DeviceKind::kCpu;
     if (!on_cpu) judge_backend_ = make_backend(DeviceKind::kCpu);
     judge_ = Judge::open(model_.checkpoint.folder(), on_cpu ? backend_ : *judge_backend_);

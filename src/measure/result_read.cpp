@@ -63,10 +63,10 @@ Conditions read_conditions(const json& object, const std::string& place) {
 }
 
 TrialSeries read_series(const json& object, const std::string& place) {
-  check_members(object,
-                {"what", "unit", "process", "round", "time", "warmup", "warmup_stable", "complete", "statistics",
-                 "conditions"},
-                place);
+  check_members(
+      object,
+      {"what", "unit", "process", "round", "time", "warmup", "warmup_stable", "complete", "statistics", "conditions"},
+      place);
   (void)get_one_of(object, "unit", place, {"ms"});
   return {.what = get_text(object, "what", place),
           .process = get_wholes(object, "process", place),

@@ -32,7 +32,7 @@ struct Trials {
   bool complete = true;         ///< false where max_seconds or max_trials ended it before trials and precision
   std::int64_t process = 0;     ///< which of several interleaved processes this was
   std::optional<std::int64_t> round = {};  ///< of a ladder, 0 first; see TrialSeries::round
-  Conditions conditions = {};   ///< what the machine did meanwhile; without columns where nobody watched
+  Conditions conditions = {};              ///< what the machine did meanwhile; without columns where nobody watched
 };
 
 /// How far a measurement has come, told after each call.

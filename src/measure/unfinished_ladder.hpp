@@ -8,8 +8,8 @@
 
 namespace headroom {
 
-/// A ladder on its way, in a file that is replaced whole after each visit: one that is stopped or killed goes on where it
-/// was. Its schema is headroom.unfinished_ladder/1: no result, and gone once there is one.
+/// A ladder on its way, in a file that is replaced whole after each visit: one that is stopped or killed goes on where
+/// it was. Its schema is headroom.unfinished_ladder/1: no result, and gone once there is one.
 class UnfinishedLadder {
  public:
   /// `options` say what is climbed: an object of scalars.

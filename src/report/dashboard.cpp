@@ -153,14 +153,13 @@ std::string adoption_html(const LadderView& ladder) {
     const auto factor = [](const RungView& of, const std::optional<Estimate>& estimate) {
       return of.is_declined() ? "declined" : of.is_unsettled() ? "unsettled" : factor_text(estimate);
     };
-    rows += fmt::format(
-        "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-        name_html(fmt::format("{}", fmt::join(rung.added, " + "))),
-        single == ladder.singles.end() ? "not measured alone" : factor(*single, single->on_baseline),
-        factor(rung, rung.on_previous),
-        rung.is_declined()    ? "leave out: it does nothing here"
-        : rung.is_unsettled() ? "measure again: it is unsettled"
-                              : verdict_text(verdict_of(rung.on_previous)));
+    rows += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                        name_html(fmt::format("{}", fmt::join(rung.added, " + "))),
+                        single == ladder.singles.end() ? "not measured alone" : factor(*single, single->on_baseline),
+                        factor(rung, rung.on_previous),
+                        rung.is_declined()    ? "leave out: it does nothing here"
+                        : rung.is_unsettled() ? "measure again: it is unsettled"
+                                              : verdict_text(verdict_of(rung.on_previous)));
   }
   return fmt::format(
       "<h4>In what order to adopt the switches: {}</h4>\n<p class=\"subtitle\">In the order in which they were added "

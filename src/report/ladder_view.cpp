@@ -110,7 +110,8 @@ std::optional<LadderView> ladder_of(const Dataset& dataset, const Scenario& scen
   for (const Measurement* m : longest_chain(ours)) {
     RungView rung = make_rung(m);
     rung.added.erase(rung.added.begin(), rung.added.begin() + std::ssize(previous->switches()));
-    rung.label = fmt::format("+ {}{}", fmt::join(rung.added, " + "), declined_mark(*m, rung.added) + unsettled_mark(*m));
+    rung.label =
+        fmt::format("+ {}{}", fmt::join(rung.added, " + "), declined_mark(*m, rung.added) + unsettled_mark(*m));
     rung.on_previous = dataset.factor(*previous, *m);
     ladder.cumulative.push_back(std::move(rung));
     previous = m;

@@ -33,7 +33,8 @@ std::vector<std::string> notes_on_unsettled(const std::vector<const Measurement*
   std::vector<std::string> notes;
   for (const Measurement* m : drawn)
     if (m->result->unsettled && !m->result->same_as)
-      notes.push_back(fmt::format("{} is unsettled, and nothing is claimed of it: {}.", m->label, *m->result->unsettled));
+      notes.push_back(
+          fmt::format("{} is unsettled, and nothing is claimed of it: {}.", m->label, *m->result->unsettled));
   return notes;
 }
 
