@@ -11,6 +11,7 @@
 #include <array>
 #include <fstream>
 #include <numeric>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -165,7 +166,7 @@ std::string find_disturbance(const Conditions& conditions, std::span<const doubl
   }
   const double stolen_ms = std::accumulate(conditions.steal_ms.begin(), conditions.steal_ms.end(), 0.0);
   if (stolen_ms > kLeastStolenMs && stolen_ms > kMostTaken * all_ms)
-    return fmt::format("other machines on the same hardware took {:.0f}% of the time", 100 * stolen_ms / all_ms);
+    return fmt::format("other machines on the same hardware took {:.0f}% of the CPUs' time", 100 * stolen_ms / all_ms);
   const auto held =
       std::ranges::count_if(conditions.gpu_throttle, [](std::int64_t reasons) { return (reasons & kHeldDown) != 0; });
   if (2 * static_cast<std::size_t>(held) > conditions.gpu_throttle.size())
@@ -176,7 +177,8 @@ std::string find_disturbance(const Conditions& conditions, std::span<const doubl
 
 ConditionsProbe::ConditionsProbe(const std::string& pci_bus_id, fs::path root) : root_(std::move(root)) {
   for (const int cpu : allowed_cpu_numbers()) {
-    const fs::path file = root_ / fmt::format("sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq", cpu);
+    cpus_.push_back(fmt::format("cpu{}", cpu));
+    const fs::path file = root_ / "sys/devices/system/cpu" / cpus_.back() / "cpufreq/scaling_cur_freq";
     if (fs::exists(file)) frequency_files_.push_back(file);
   }
   if (!pci_bus_id.empty()) gpu_ = Nvml::open(pci_bus_id);
@@ -208,19 +210,33 @@ Conditions ConditionsProbe::take() {
   return std::exchange(conditions_, {});
 }
 
-/// The eighth figure of the line "cpu" of /proc/stat is steal, in ticks (proc(5)).
 ConditionsProbe::Counters ConditionsProbe::read_counters() const {
-  std::ifstream file(root_ / "proc/stat");
-  std::string label;
-  std::array<double, 8> ticks{};
-  file >> label;
-  for (double& one : ticks) file >> one;
   Counters counters;
-  if (file && label == "cpu") counters.steal_ms = ticks[7] * 1000 / static_cast<double>(sysconf(_SC_CLK_TCK));
+  counters.steal_ms = read_steal_ms();
   counters.waited_ms = read_waited_ms();
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) == 0) counters.preemptions = usage.ru_nivcsw;
   return counters;
+}
+
+/// The eighth figure of a CPU's line in /proc/stat is steal, in ticks (proc(5)).
+std::optional<double> ConditionsProbe::read_steal_ms() const {
+  std::ifstream file(root_ / "proc/stat");
+  double sum = 0;
+  std::size_t count = 0;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream fields(line);
+    std::string label;
+    std::array<double, 8> ticks{};
+    fields >> label;
+    if (std::ranges::find(cpus_, label) == cpus_.end()) continue;
+    for (double& one : ticks) fields >> one;
+    if (!fields) return std::nullopt;
+    sum += ticks[7] * 1000 / static_cast<double>(sysconf(_SC_CLK_TCK));
+    ++count;
+  }
+  if (count == 0) return std::nullopt;
+  return sum / static_cast<double>(count);
 }
 
 /// Over all threads; the second figure of a thread's schedstat, in nanoseconds (Documentation/scheduler/sched-stats).

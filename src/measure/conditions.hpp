@@ -41,8 +41,8 @@ class Nvml {
 /// say.
 struct Conditions {
   std::vector<double> cpu_mhz;   ///< mean over the CPUs this process may use, at the end of the trial (cpufreq)
-  std::vector<double> steal_ms;  ///< that a hypervisor took from all CPUs; counted in steps of 10 ms, so of short
-                                 ///< trials only the sum means something
+  std::vector<double> steal_ms;  ///< that a hypervisor took, mean over the CPUs this process may use; counted in steps
+                                 ///< of 10 ms, so of short trials only the sum means something
   std::vector<std::int64_t> preemptions;  ///< times that a thread of this process was made to give up its CPU
   std::vector<double> waited_ms;  ///< that threads of this process were ready and had no CPU, summed over them (Linux'
                                   ///< run delay): what others' work on the same CPUs cost
@@ -91,10 +91,12 @@ class ConditionsProbe {
     std::int64_t preemptions = 0;
   };
   [[nodiscard]] Counters read_counters() const;
+  [[nodiscard]] std::optional<double> read_steal_ms() const;
   [[nodiscard]] std::optional<double> read_waited_ms() const;
   [[nodiscard]] std::optional<double> read_cpu_mhz() const;
 
   std::filesystem::path root_;
+  std::vector<std::string> cpus_;  // this process may use, as the kernel names them
   std::vector<std::filesystem::path> frequency_files_;
   std::unique_ptr<Nvml> gpu_;
   Counters before_;

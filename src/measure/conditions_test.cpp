@@ -1,5 +1,6 @@
 #include "measure/conditions.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -18,9 +19,12 @@ using ::testing::IsEmpty;
 
 class ConditionsTest : public testing::Test {
  protected:
+  /// Of the CPU that this runs on, and of one beside it that the process may not use.
   void write_steal(int ticks) const {
-    root_.write("proc/stat",
-                "cpu  10 20 30 40 50 60 70 " + std::to_string(ticks) + " 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n");
+    root_.write(
+        "proc/stat",
+        fmt::format("cpu  1 2 3 4 5 6 7 {} 9 10\ncpu{} 1 2 3 4 5 6 7 {} 9 10\ncpu{} 1 2 3 4 5 6 7 {} 9 10\nintr 1 2\n",
+                    9 * ticks, sched_getcpu(), ticks, CPU_SETSIZE, 8 * ticks));
   }
   void write_khz(const std::string& khz) const {
     root_.write("sys/devices/system/cpu/cpu" + std::to_string(sched_getcpu()) + "/cpufreq/scaling_cur_freq",
@@ -29,7 +33,7 @@ class ConditionsTest : public testing::Test {
   FakeRoot root_;
 };
 
-TEST_F(ConditionsTest, ReadsStealAndFrequencyOfEveryTrial) {
+TEST_F(ConditionsTest, ReadsStealAndFrequencyOfTheCpusInUse) {
   write_steal(100);
   write_khz("2500000");
   ConditionsProbe probe("", root_.path());
@@ -126,7 +130,7 @@ TEST(Disturbance, IsOnlyWhatMovesAMedian) {
   conditions.steal_ms = {10, 0, 30};
   EXPECT_EQ(disturbance(conditions), "") << "a few ticks of a coarse clock";
   conditions.steal_ms = {20, 10, 30};
-  EXPECT_EQ(disturbance(conditions), "other machines on the same hardware took 20% of the time");
+  EXPECT_EQ(disturbance(conditions), "other machines on the same hardware took 20% of the CPUs' time");
   conditions.steal_ms.clear();
   conditions.gpu_throttle = {4, 4, 4};
   EXPECT_EQ(disturbance(conditions), "") << "a limit on power is how a GPU works";
