@@ -23,6 +23,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kDoubleUnit = 0x1p-50;  // of the oracle itself, with room for a few operations
 constexpr double kSingleUnit = 0x1p-23;  // of sums in f32: two half units
 constexpr double kTf32Unit = 0x1p-10;    // of a product of two operands rounded to 11 bits
+// Tensor cores add up products of 8-bit floats in fixed point, with 14 bits from the largest one's first on, and cut off
+// the rest: each loses up to this of the largest (DeepSeek-AI, "DeepSeek-V3 technical report", 2024, section 3.5.2).
+constexpr double kFloat8Unit = 0x1p-13;
 
 double value_at(const OracleTensor& tensor, std::size_t i) {
   return is_float(tensor.type.dtype) ? tensor.reals[i] : static_cast<double>(tensor.integers[i]);
@@ -122,6 +125,8 @@ Errors multilinear(const Site& site) {
   double unit = (terms_of(site) + 2) * arithmetic_unit(site.covers);
   const bool may_be_tf32 = site.op == Op::kLinear || site.op == Op::kMatmul;
   if (may_be_tf32 && site.attributes.get_int("tf32") != 0) unit += kTf32Unit;
+  if (site.op == Op::kLinear && site.within.multiplies_f8 && site.covers != Covers::kReals)
+    unit += terms_of(site) * kFloat8Unit;
   const Field size = evaluate(site, site.op, site.attributes, sizes);
   Field error = evaluate(site, site.op, site.attributes, reaches);
   for (std::size_t i = 0; i < error.size(); ++i) {
@@ -146,7 +151,7 @@ Errors scalar(const Site& site) {
 /// Kernels compute functions as finely as what is stored afterwards asks for (kernels/activation_inl.hpp): for 16 bits
 /// to 2^-12.
 double function_unit(const Site& site) {
-  const bool is_narrow = site.is_narrow || size_of(site.results[0].type.dtype) < size_of(DType::kF32);
+  const bool is_narrow = site.within.is_narrow || size_of(site.results[0].type.dtype) < size_of(DType::kF32);
   return is_narrow && site.covers != Covers::kReals ? 0x1p-12 : 4 * arithmetic_unit(site.covers);
 }
 

@@ -7,6 +7,12 @@
 
 namespace headroom::differential {
 
+/// What is known of the fused op that a plain node is a part of.
+struct Within {
+  bool is_narrow = false;      ///< it makes 16 bits, so that its functions are computed as finely as those ask for
+  bool multiplies_f8 = false;  ///< its products are of 8-bit floats
+};
+
 /// A plain node that the oracle has evaluated: what its error bounds are made of.
 struct Site {
   Op op;
@@ -14,7 +20,7 @@ struct Site {
   const std::vector<const Bounded*>& operands;
   const std::vector<OracleTensor>& results;
   Covers covers;
-  bool is_narrow;  ///< what it makes is rounded to 16 bits, here or by the fused op that it is a part of
+  Within within;
 };
 
 /// For each result, a bound for each element.

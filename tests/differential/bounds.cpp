@@ -14,6 +14,17 @@
 namespace headroom::differential {
 namespace {
 
+std::vector<Bounded> bound_plain(Op op, const Attributes& attributes, const std::vector<const Bounded*>& operands,
+                                 Covers covers, Within within) {
+  std::vector<const OracleTensor*> values;
+  for (const Bounded* operand : operands) values.push_back(&operand->value);
+  std::vector<OracleTensor> results = oracle::evaluate(op, attributes, values);
+  std::vector<std::vector<double>> errors = bound_errors({op, attributes, operands, results, covers, within});
+  std::vector<Bounded> bounded;
+  for (std::size_t i = 0; i < results.size(); ++i) bounded.push_back({std::move(results[i]), std::move(errors[i])});
+  return bounded;
+}
+
 /// The plain ops that a fused one stands for, one after the other.
 std::vector<Bounded> bound_fused(Op op, const Attributes& attributes, const std::vector<const Bounded*>& operands,
                                  Covers covers) {
@@ -24,13 +35,14 @@ std::vector<Bounded> bound_fused(Op op, const Attributes& attributes, const std:
   Builder builder(graph);
   const std::vector<ValueId> results = expand_node(builder, op, attributes, inputs);
 
-  const bool is_narrow = size_of(graph.type(results[0]).dtype) < size_of(DType::kF32);
+  const Within within{.is_narrow = size_of(graph.type(results[0]).dtype) < size_of(DType::kF32),
+                      .multiplies_f8 = operands[0]->value.type.dtype == DType::kF8E4M3};
   std::vector<Bounded> values(graph.value_count());
   for (std::size_t i = 0; i < inputs.size(); ++i) values[index_of(inputs[i])] = *operands[i];
   for (const Node& node : graph.nodes()) {
     std::vector<const Bounded*> read;
     for (const ValueId input : node.inputs) read.push_back(&values[index_of(input)]);
-    std::vector<Bounded> made = bound_node(node.op, node.attributes, read, covers, is_narrow);
+    std::vector<Bounded> made = bound_plain(node.op, node.attributes, read, covers, within);
     for (std::size_t i = 0; i < made.size(); ++i) values[index_of(node.results[i])] = std::move(made[i]);
   }
   std::vector<Bounded> out;
@@ -111,15 +123,9 @@ class Run {
 }  // namespace
 
 std::vector<Bounded> bound_node(Op op, const Attributes& attributes, const std::vector<const Bounded*>& operands,
-                                Covers covers, bool is_narrow) {
+                                Covers covers) {
   if (is_fused(op, attributes)) return bound_fused(op, attributes, operands, covers);
-  std::vector<const OracleTensor*> values;
-  for (const Bounded* operand : operands) values.push_back(&operand->value);
-  std::vector<OracleTensor> results = oracle::evaluate(op, attributes, values);
-  std::vector<std::vector<double>> errors = bound_errors({op, attributes, operands, results, covers, is_narrow});
-  std::vector<Bounded> bounded;
-  for (std::size_t i = 0; i < results.size(); ++i) bounded.push_back({std::move(results[i]), std::move(errors[i])});
-  return bounded;
+  return bound_plain(op, attributes, operands, covers, {});
 }
 
 Bounded exactly(const HostTensor& tensor, const TensorType& type) {

@@ -42,10 +42,8 @@ struct BoundedResult {
                                               const NamedTensors& params, const NamedTensors& states, Covers covers);
 
 /// One node's results with their bounds; fused ops by the plain ops that they stand for.
-/// `is_narrow` says that it is a part of one that makes 16 bits.
 [[nodiscard]] std::vector<Bounded> bound_node(Op op, const Attributes& attributes,
-                                              const std::vector<const Bounded*>& operands, Covers covers,
-                                              bool is_narrow = false);
+                                              const std::vector<const Bounded*>& operands, Covers covers);
 
 /// The bounds of a tensor that is exactly `tensor`, as a value of `type`.
 [[nodiscard]] Bounded exactly(const HostTensor& tensor, const TensorType& type);
