@@ -66,6 +66,8 @@ Checker::Checker(DeviceKind device) : device_(device), sets_(all_pass_sets(devic
   std::string pattern = (std::filesystem::temp_directory_path() / "headroom-differential-XXXXXX").string();
   HR_CHECK(::mkdtemp(pattern.data()) != nullptr);
   folder_ = pattern;
+  for (const Pass& pass : pipeline()) tally_.fired[std::string(pass.name)] = 0;
+  for (const Kernel* kernel : kernels_of(device)) tally_.chosen[std::string(kernel->name())] = 0;
   write_file_atomically(folder_ / "config.json", "{}");
 }
 

@@ -28,8 +28,8 @@ struct Failure {
   friend bool operator==(const Failure&, const Failure&) = default;
 };
 
-/// What many graphs came to: how often each pass fired and each kernel was chosen, by name, and how sharp the bounds
-/// were.
+/// What many graphs came to: how often each pass fired and each kernel of the device was chosen, by name, and how sharp
+/// the bounds were.
 struct Tally {
   std::map<std::string, std::int64_t, std::less<>> fired;
   std::map<std::string, std::int64_t, std::less<>> chosen;
