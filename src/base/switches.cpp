@@ -29,7 +29,7 @@ constexpr std::array kPresets = {
     Preset{"baseline", "", "no optimization: one library or vectorized kernel per plain op"},
     Preset{"lossless", "arena,flash,fuse,hoist,tile,streams,graph", "every exact switch"},
     Preset{"fast", "arena,flash,fuse,hoist,bf16,int8,fp8,tile,streams,graph",
-           "lossless plus bfloat16 and, in 8 bits, what the machine has units for: int8 on CPUs, FP8 on GPUs"},
+           "lossless plus what the machine has units for: bfloat16 and, in 8 bits, int8 on CPUs and FP8 on GPUs"},
     Preset{kAuto, "", "the fastest set measured on this machine, within a limit on the error"},
 };
 
@@ -133,11 +133,13 @@ SwitchSet SwitchSet::without(std::string_view name) const {
   return rest;
 }
 
-SwitchSet SwitchSet::for_device(DeviceKind device) const {
+SwitchSet SwitchSet::for_target(const Target& target) const {
+  const auto may_pay = [&](const SwitchInfo& info) {
+    if (info.device && *info.device != target.device) return false;
+    return info.name != "bf16" || obstacle_to(Capability::kBf16Units, target).empty();
+  };
   SwitchSet rest = *this;
-  std::erase_if(rest.switches_, [&](const Entry& entry) {
-    return entry.from_preset && entry.info->device && *entry.info->device != device;
-  });
+  std::erase_if(rest.switches_, [&](const Entry& entry) { return entry.from_preset && !may_pay(*entry.info); });
   return rest;
 }
 

@@ -48,9 +48,9 @@ class SwitchSet {
   [[nodiscard]] SwitchSet with(const SwitchSet& other) const;
   /// This set but for the switch of that name.
   [[nodiscard]] SwitchSet without(std::string_view name) const;
-  /// This set without what only a preset brought along and is for another device. What was named itself stays, and
-  /// declines.
-  [[nodiscard]] SwitchSet for_device(DeviceKind device) const;
+  /// This set without what only a preset brought along and cannot pay on the target: what is for another device, and
+  /// bf16 where no unit computes in it. What was named itself stays, and declines or does what it can.
+  [[nodiscard]] SwitchSet for_target(const Target& target) const;
   /// "arena", "steps=8", ...
   [[nodiscard]] std::vector<std::string> names() const;
   /// "arena,fuse,steps=8"; "baseline" where none is on.

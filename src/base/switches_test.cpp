@@ -71,16 +71,22 @@ TEST(SwitchSet, KnowsItsMembersAndTheirArguments) {
   EXPECT_EQ(SwitchSet::parse("fuse").number("steps"), std::nullopt);
 }
 
-TEST(SwitchSet, LeavesOutWhatAPresetBringsAlongForAnotherDevice) {
-  const auto on = [](const char* list, DeviceKind device) {
-    return SwitchSet::parse(list).for_device(device).to_string();
+TEST(SwitchSet, LeavesOutWhatAPresetBringsAlongAndCannotPay) {
+  constexpr Target kAmx{.device = DeviceKind::kCpu, .cpu_isa = CpuIsa::kAmx};
+  constexpr Target kVnni{.device = DeviceKind::kCpu, .cpu_isa = CpuIsa::kAvx512Vnni};
+  constexpr Target kGpu{.device = DeviceKind::kCuda, .compute_capability = 90};
+  const auto on = [](const char* list, const Target& target) {
+    return SwitchSet::parse(list).for_target(target).to_string();
   };
-  EXPECT_EQ(on("lossless", DeviceKind::kCpu), "arena,flash,fuse,hoist,tile");
-  EXPECT_EQ(on("lossless", DeviceKind::kCuda), "arena,flash,fuse,hoist,streams,graph");
-  EXPECT_EQ(on("fast", DeviceKind::kCpu), "arena,flash,fuse,hoist,bf16,int8,tile");
-  EXPECT_EQ(on("fp8,arena", DeviceKind::kCpu), "arena,fp8") << "it was named itself, and is to decline";
-  EXPECT_EQ(on("lossless,graph", DeviceKind::kCpu), "arena,flash,fuse,hoist,tile,graph");
-  EXPECT_EQ(on("graph,lossless", DeviceKind::kCpu), "arena,flash,fuse,hoist,tile,graph");
+  EXPECT_EQ(on("lossless", kAmx), "arena,flash,fuse,hoist,tile");
+  EXPECT_EQ(on("lossless", kGpu), "arena,flash,fuse,hoist,streams,graph");
+  EXPECT_EQ(on("fast", kAmx), "arena,flash,fuse,hoist,bf16,int8,tile");
+  EXPECT_EQ(on("fast", kGpu), "arena,flash,fuse,hoist,bf16,fp8,streams,graph");
+  EXPECT_EQ(on("fast", kVnni), "arena,flash,fuse,hoist,int8,tile") << "bf16 would be emulated";
+  EXPECT_EQ(on("fast,bf16", kVnni), "arena,flash,fuse,hoist,bf16,int8,tile") << "it was named itself";
+  EXPECT_EQ(on("fp8,arena", kAmx), "arena,fp8") << "it was named itself, and is to decline";
+  EXPECT_EQ(on("lossless,graph", kAmx), "arena,flash,fuse,hoist,tile,graph");
+  EXPECT_EQ(on("graph,lossless", kAmx), "arena,flash,fuse,hoist,tile,graph");
 }
 
 TEST(SwitchSet, MixesPresetsAndSwitches) {

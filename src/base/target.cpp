@@ -45,6 +45,9 @@ std::string obstacle_to(Capability capability, const Target& target) {
     case Capability::kBf16:
       if (!is_cpu || target.cpu_isa >= CpuIsa::kAvx512) return {};
       return fmt::format("this CPU has no bfloat16 or AVX-512 units: its vector units are {}", name_of(target.cpu_isa));
+    case Capability::kBf16Units:
+      if (!is_cpu || target.cpu_isa >= CpuIsa::kAvx512Bf16) return {};
+      return fmt::format("this CPU has no units for bfloat16: its vector units are {}", name_of(target.cpu_isa));
     case Capability::kFp16:
       return is_cpu ? fmt::format("float16 runs on NVIDIA GPUs, not on a {}", device) : "";
     case Capability::kTf32:

@@ -35,7 +35,8 @@ struct Target {
 
 /// What some targets can do and others cannot.
 enum class Capability : std::uint8_t {
-  kBf16,          ///< computes in bfloat16 at no less than the speed of f32
+  kBf16,          ///< computes in bfloat16, if need be on the units for f32
+  kBf16Units,     ///< has units for bfloat16, so that computing in it takes less time than in f32, not only less memory
   kFp16,          ///< computes in float16
   kTf32,          ///< rounds the operands of f32 products to TF32
   kFp8Products,   ///< multiplies f8e4m3

@@ -80,7 +80,7 @@ void add_auto_switches(CLI::App& command, SwitchArguments& arguments, std::strin
 
 ChosenSwitches choose_switches(SwitchRequest asked, const SwitchArguments& arguments, const Engine& engine,
                                AutoRequest request, const Log& log) {
-  asked.fixed = asked.fixed.for_device(engine.backend->properties().target.device);
+  asked.fixed = asked.fixed.for_target(engine.backend->properties().target);
   if (!asked.automatic) return {.set = asked.fixed, .asked = asked.names()};
   if (request.denoise) request.denoise->switches = asked.fixed;
   const nlohmann::json key = cache_key(arguments, asked.fixed, engine, request);

@@ -82,12 +82,21 @@ void write_images(const fs::path& folder, const Rung& rung, const HostTensor& pi
   write_png(folder / (rung.name + ".png"), image_grid(images, std::min(kColumns, static_cast<int>(images.size())), 2));
 }
 
+/// On a CPU, the first precision that it has units for.
+std::string_view cpu_precision(const Target& target) {
+  if (obstacle_to(Capability::kBf16Units, target).empty()) return "bf16,";
+  return obstacle_to(Capability::kInt8Products, target).empty() ? "int8," : "";
+}
+
 /// What is climbed unless told: the switches that can change something on the device, and half the steps, where they
 /// can be halved.
 std::string default_switches(const Engine& engine, const GeneratorOptions& request) {
-  const bool on_cpu = engine.backend->properties().target.device == DeviceKind::kCpu;
+  const Target target = engine.backend->properties().target;
   const bool is_bf16 = engine.model->baseline == DType::kBF16;
-  std::string list = on_cpu ? "arena,flash,fuse,hoist,bf16,tile" : is_bf16 ? "lossless,fp8" : "lossless,bf16,fp8";
+  const std::string list = target.device == DeviceKind::kCpu
+                               ? fmt::format("arena,flash,fuse,hoist,{}tile", cpu_precision(target))
+                           : is_bf16 ? "lossless,fp8"
+                                     : "lossless,bf16,fp8";
   const std::int64_t half = make_request(*engine.model, request).steps / 2;
   return half < 1 ? list : fmt::format("{},steps={}", list, half);
 }

@@ -48,7 +48,7 @@ void add_series(Result& result, const GenerationTimes& times) {
 }
 
 ResultFile measure_generation(const Model& model, Backend& backend, GenerationOptions options) {
-  options.request.switches = options.request.switches.for_device(backend.properties().target.device);
+  options.request.switches = options.request.switches.for_target(backend.properties().target);
   WeightStore weights(backend, model.checkpoint);
   Generator generator(model, backend, weights, options.request);
   const std::vector<ImageRequest> requests = make_image_requests(model, 0, generator.request().images, 0);
