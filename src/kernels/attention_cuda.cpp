@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/divide_up.hpp"
+#include "kernels/attention_problem.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
 #include "kernels/cuda_kernels.hpp"
 #include "kernels/cudnn/sdpa.hpp"
@@ -22,28 +23,10 @@
 namespace headroom {
 namespace {
 
-cudnn::SdpaSpec::Strides strides_of(const Operand& operand) {
-  const Shape& strides = operand.strides;
-  return {strides[0], strides[1], strides[2], strides[3]};
-}
-
 KernelPlan plan_sdpa(const KernelBinding& binding) {
-  const Shape& q = binding.spec.inputs[0].shape;
-  const Shape& v = binding.spec.inputs[2].shape;
-  const cudnn::SdpaSpec spec{.dtype = binding.spec.inputs[0].dtype,
-                             .batch = q[0],
-                             .heads = q[1],
-                             .queries = q[2],
-                             .keys = v[2],
-                             .dim = q[3],
-                             .value_dim = v[3],
-                             .scale = binding.spec.attributes.get_float("scale"),
-                             .q = strides_of(binding.inputs[0]),
-                             .k = strides_of(binding.inputs[1]),
-                             .v = strides_of(binding.inputs[2]),
-                             .o = strides_of(binding.outputs[0])};
   try {
-    const auto sdpa = std::make_shared<const cudnn::Sdpa>(spec);
+    const auto sdpa =
+        std::make_shared<const cudnn::Sdpa>(attention_problem(binding.spec, binding.inputs, binding.outputs[0]));
     const auto launch = [sdpa](const LaunchArguments& arguments) {
       sdpa->run(arguments.stream.native_handle(), arguments.inputs[0], arguments.inputs[1], arguments.inputs[2],
                 arguments.outputs[0], arguments.scratch);
