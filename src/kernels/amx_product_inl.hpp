@@ -8,10 +8,33 @@
 #if defined(__x86_64__)
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "base/divide_up.hpp"
 #include "kernels/amx_tile_shape_inl.hpp"
 #include "kernels/linear_rows.hpp"
+#include "kernels/parallel.hpp"
+#include "kernels/written_kernel.hpp"
+
+HWY_PUSH_ATTRIBUTES("avx512f,avx512bf16")
+namespace headroom::amx {
+
+using Bits = std::uint16_t;  // of a bf16
+
+/// Writes 32 results.
+[[gnu::always_inline]] inline void store_pair(__m512 first, __m512 second, Bits* to) {
+  const __m512bh packed = _mm512_cvtne2ps_pbh(second, first);
+  __m512i bits;
+  std::memcpy(&bits, &packed, sizeof bits);
+  _mm512_storeu_si512(to, bits);
+}
+[[gnu::always_inline]] inline void store_pair(__m512 first, __m512 second, float* to) {
+  _mm512_storeu_ps(to, first);
+  _mm512_storeu_ps(to + 16, second);
+}
+
+}  // namespace headroom::amx
+HWY_POP_ATTRIBUTES
 
 HWY_PUSH_ATTRIBUTES("amx-tile,amx-bf16,amx-int8")
 namespace headroom::amx {
@@ -136,5 +159,35 @@ void multiply_pieces(const Product<T>& product, const RowPlan& rows, std::int64_
 
 }  // namespace headroom::amx
 HWY_POP_ATTRIBUTES
+
+namespace headroom::amx {
+
+/// The plan of a product with input `weight`, which is packed. `launch(arguments, rows, run)` calls run(finish) with
+/// what multiply_pieces() then does with the sums.
+template <class T, class Launch>
+[[nodiscard]] KernelPlan plan_product(const KernelBinding& binding, int weight, const Launch& launch) {
+  const Shape& shape = binding.spec.inputs[static_cast<std::size_t>(weight)].shape;
+  const std::int64_t n = shape[0], k = shape[1], bytes = thread_bytes<T>(k);
+  const int threads = binding.threads;
+  const auto run_all = [=, rows = plan_rows(binding.inputs[0], binding.outputs[0])](const LaunchArguments& arguments) {
+    const auto* const x = static_cast<const T*>(arguments.inputs[0]);
+    const Product<T> product{n, k, static_cast<const T*>(arguments.inputs[static_cast<std::size_t>(weight)])};
+    launch(arguments, rows, [&](const auto& finish) {
+      parallel_for(threads, count_pieces(rows), 1, [&](std::int64_t begin, std::int64_t end, int thread) {
+        std::byte* const scratch = static_cast<std::byte*>(arguments.scratch) + thread * bytes;
+        multiply_pieces(product, rows, begin, end, x, scratch, finish);
+      });
+    });
+  };
+  return {.launch = run_all,
+          .scratch_bytes = static_cast<std::size_t>(threads * bytes),
+          .implementation = sizeof(T) == 1 ? "intrinsics:amx_int8" : "intrinsics:amx_bf16",
+          .packed = {{weight, "amx_tiles", static_cast<std::size_t>(n * k) * sizeof(T)}},
+          .pack = [=](const void* dense, void* packed) {
+            pack_weight(n, k, static_cast<const T*>(dense), static_cast<T*>(packed));
+          }};
+}
+
+}  // namespace headroom::amx
 
 #endif

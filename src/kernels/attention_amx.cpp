@@ -35,6 +35,7 @@
 #include "kernels/attention_amx_tiles.hpp"
 #include "kernels/attention_problem.hpp"
 #include "kernels/cpu_kernels.hpp"
+#include "kernels/library_kernel.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/support.hpp"
 
@@ -531,76 +532,49 @@ HWY_POP_ATTRIBUTES
 namespace headroom {
 namespace {
 
-class PreparedAttention final : public PreparedKernel {
- public:
-  PreparedAttention(const AttentionProblem& problem, int threads)
-      : tiles_(cut_into_tiles(problem, threads)), threads_(threads) {}
-
-  [[nodiscard]] std::size_t scratch_bytes() const override {
-    return static_cast<std::size_t>(tiles_.shared_bytes() + threads_ * tiles_.thread_bytes);
-  }
-  [[nodiscard]] std::string implementation() const override { return "intrinsics:amx_bf16"; }
-  void launch(const LaunchArguments& arguments) const override {
+KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
 #if defined(__x86_64__)
+  const AmxTiles tiles =
+      cut_into_tiles(attention_problem(binding.spec, binding.inputs, binding.outputs[0]), binding.threads);
+  const auto launch = [=, threads = binding.threads](const LaunchArguments& arguments) {
+    const AttentionProblem& problem = tiles.problem;
     auto* const scratch = static_cast<std::byte*>(arguments.scratch);
     const amx::Addresses at{.q = static_cast<const amx::Bits*>(arguments.inputs[0]),
                             .k = static_cast<const amx::Bits*>(arguments.inputs[1]),
                             .v = static_cast<const amx::Bits*>(arguments.inputs[2]),
                             .out = static_cast<amx::Bits*>(arguments.outputs[0]),
                             .shared = scratch};
-    const AttentionProblem& problem = tiles_.problem;
-    if (tiles_.shared) {
+    if (tiles.shared) {
       const std::int64_t grain = grain_of(kGroupKeys * (problem.key_dim + problem.value_dim));
-      parallel_for(threads_, tiles_.heads() * tiles_.groups, grain, [&](std::int64_t begin, std::int64_t end, int) {
+      parallel_for(threads, tiles.heads() * tiles.groups, grain, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t i = begin; i < end; ++i)
-          amx::pack_group(tiles_, i / tiles_.groups, i % tiles_.groups, at.k, at.v,
-                          scratch + i / tiles_.groups * tiles_.head_bytes);
+          amx::pack_group(tiles, i / tiles.groups, i % tiles.groups, at.k, at.v,
+                          scratch + i / tiles.groups * tiles.head_bytes);
       });
     }
-    const std::int64_t grain = grain_of(tiles_.task_blocks * kBlockQueries * problem.keys);
-    parallel_for(threads_, tiles_.heads() * tiles_.tasks, grain, [&](std::int64_t begin, std::int64_t end, int thread) {
-      amx::attend(tiles_, begin, end, at, scratch + tiles_.shared_bytes() + thread * tiles_.thread_bytes);
+    const std::int64_t grain = grain_of(tiles.task_blocks * kBlockQueries * problem.keys);
+    parallel_for(threads, tiles.heads() * tiles.tasks, grain, [&](std::int64_t begin, std::int64_t end, int thread) {
+      amx::attend(tiles, begin, end, at, scratch + tiles.shared_bytes() + thread * tiles.thread_bytes);
     });
+  };
+  return {.launch = launch,
+          .scratch_bytes = static_cast<std::size_t>(tiles.shared_bytes() + binding.threads * tiles.thread_bytes),
+          .implementation = "intrinsics:amx_bf16"};
 #else
-    static_cast<void>(arguments);
-    HR_CHECK(false);  // supports() declines everywhere else
+  HR_CHECK(false);  // supports() declines everywhere else
 #endif
-  }
+}
 
- private:
-  AmxTiles tiles_;
-  int threads_;
-};
-
-class AmxAttention final : public Kernel {
- public:
-  [[nodiscard]] std::string_view name() const override { return "amx.attention"; }
-  [[nodiscard]] Op op() const override { return Op::kAttention; }
-
-  [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (Support rejection = check_amx_op(op(), DType::kBF16, spec, target)) return rejection;
-    return supports_attention(spec);
-  }
-
-  [[nodiscard]] StrideRule input_strides(const OpSpec& /*spec*/, int /*input*/) const override {
-    return StrideRule::kInnerDense;
-  }
-  [[nodiscard]] StrideRule output_strides(const OpSpec& /*spec*/, int /*output*/) const override {
-    return StrideRule::kInnerDense;
-  }
-  [[nodiscard]] DType compute_type(const OpSpec& /*spec*/) const override { return DType::kBF16; }
-
-  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
-                                                        std::span<const Operand> outputs,
-                                                        const Target& target) const override {
-    return std::make_unique<PreparedAttention>(attention_problem(spec, inputs, outputs[0]), target.threads);
-  }
-};
+Support supports(const OpSpec& spec, const Target& target) {
+  if (Support rejection = check_amx(DType::kBF16, spec, target)) return rejection;
+  return supports_attention(spec);
+}
 
 }  // namespace
 
 const Kernel& amx_attention() {
-  static const AmxAttention kernel;
+  static const LibraryKernel kernel(
+      {.name = "amx.attention", .op = Op::kAttention, .supports = supports, .strided = kAllStrided, .plan = plan});
   return kernel;
 }
 

@@ -13,32 +13,32 @@ namespace headroom {
 /// The largest head_dim, of keys or of values, that the attention kernels take.
 inline constexpr std::int64_t kMaxHeadDim = 256;
 
-/// An attention op with where its operands lie: what its kernels are bound to. Offsets and strides are in elements.
+/// An attention op with how its operands lie: what its kernels are bound to. Offsets and strides are in elements.
 struct AttentionProblem {
   /// Strides of [batch, heads, tokens, head_dim], the last of which is 1.
-  struct Place {
+  struct Strides {
     std::int64_t batch = 0, head = 0, token = 0;
   };
 
   std::int64_t batch = 0, heads = 0;
   std::int64_t queries = 0, keys = 0;       ///< s and t
   std::int64_t key_dim = 0, value_dim = 0;  ///< d and e
-  Place q, k, v, out;
+  Strides q, k, v, out;
   double scale = 1;
   DType dtype = DType::kF32;
 
   /// Where head `index` (of batch * heads) starts.
-  [[nodiscard]] std::int64_t head_offset(const Place& place, std::int64_t index) const {
-    return index / heads * place.batch + index % heads * place.head;
+  [[nodiscard]] std::int64_t head_offset(const Strides& strides, std::int64_t index) const {
+    return index / heads * strides.batch + index % heads * strides.head;
   }
 };
 
 [[nodiscard]] inline AttentionProblem attention_problem(const OpSpec& spec, std::span<const Operand> inputs,
                                                         const Operand& output) {
-  const auto place = [](const Operand& operand) {
+  const auto strides_of = [](const Operand& operand) {
     const Shape& strides = operand.strides;
     HR_CHECK(operand.type.shape[3] == 1 || strides[3] == 1);
-    return AttentionProblem::Place{strides[0], strides[1], strides[2]};
+    return AttentionProblem::Strides{strides[0], strides[1], strides[2]};
   };
   const Shape& q = inputs[0].type.shape;  // [b, h, s, d]
   const Shape& v = inputs[2].type.shape;  // [b, h, t, e]
@@ -48,10 +48,10 @@ struct AttentionProblem {
           .keys = v[2],
           .key_dim = q[3],
           .value_dim = v[3],
-          .q = place(inputs[0]),
-          .k = place(inputs[1]),
-          .v = place(inputs[2]),
-          .out = place(output),
+          .q = strides_of(inputs[0]),
+          .k = strides_of(inputs[1]),
+          .v = strides_of(inputs[2]),
+          .out = strides_of(output),
           .scale = spec.attributes.get_float("scale"),
           .dtype = inputs[0].type.dtype};
 }

@@ -116,8 +116,8 @@ class Run {
     for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
       values_.push_back(random_input(spec, i, seed));
       // Folded weights are always given dense.
-      const bool weight = i < spec.is_weight.size() && spec.is_weight[i];
-      const StrideRule rule = weight ? StrideRule::kDense : kernel.input_strides(spec, static_cast<int>(i));
+      const StrideRule rule =
+          spec.has_weight_at(i) ? StrideRule::kDense : kernel.input_strides(spec, static_cast<int>(i));
       inputs_.push_back(place_for_test(spec.inputs[i], rule, strides, i));
     }
     for (std::size_t i = 0; i < spec.outputs.size(); ++i) {
@@ -159,8 +159,7 @@ std::string Run::pack_weights(std::vector<const void*>& addresses) {
   for (std::size_t i = 0; i < packed.size(); ++i) {
     const auto input = static_cast<std::size_t>(packed[i].input);
     HR_CHECK(packed[i].input >= 0 && input < spec_.inputs.size());
-    if (input >= spec_.is_weight.size() || !spec_.is_weight[input])
-      return fmt::format("input {} is packed but is no weight", input);
+    if (!spec_.has_weight_at(input)) return fmt::format("input {} is packed but is no weight", input);
     if (packed[i].layout.empty()) return fmt::format("the packed form of input {} has no layout name", input);
     auto& tensor = packed_tensors_.emplace_back(std::make_unique<TestTensor>(*backend_, packed[i].bytes));
     tensor->upload(*stream_);

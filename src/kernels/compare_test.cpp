@@ -31,21 +31,6 @@ struct Traits {
   std::function<void(const void* dense, void* packed)> pack = {};
 };
 
-class TestPrepared final : public PreparedKernel {
- public:
-  TestPrepared(Traits traits, std::span<const Operand> inputs, std::span<const Operand> outputs)
-      : traits_(std::move(traits)), inputs_(inputs.begin(), inputs.end()), outputs_(outputs.begin(), outputs.end()) {}
-  [[nodiscard]] std::size_t scratch_bytes() const override { return traits_.scratch_bytes; }
-  [[nodiscard]] std::span<const PackedWeight> packed_weights() const override { return traits_.packed; }
-  void pack(Stream&, std::size_t, const void* dense, void* packed) const override { traits_.pack(dense, packed); }
-  [[nodiscard]] std::string implementation() const override { return "test"; }
-  void launch(const LaunchArguments& arguments) const override { traits_.body(arguments, inputs_, outputs_); }
-
- private:
-  Traits traits_;
-  std::vector<Operand> inputs_, outputs_;
-};
-
 class TestKernel final : public Kernel {
  public:
   explicit TestKernel(Traits traits) : traits_(std::move(traits)) {}
@@ -62,7 +47,12 @@ class TestKernel final : public Kernel {
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec&, std::span<const Operand> inputs,
                                                         std::span<const Operand> outputs,
                                                         const Target&) const override {
-    return std::make_unique<TestPrepared>(traits_, inputs, outputs);
+    const auto launch = [body = traits_.body, in = std::vector(inputs.begin(), inputs.end()),
+                         out = std::vector(outputs.begin(), outputs.end())](const LaunchArguments& arguments) {
+      body(arguments, in, out);
+    };
+    return std::make_unique<PreparedKernel>(
+        KernelPlan{launch, traits_.scratch_bytes, "test", traits_.packed, traits_.pack});
   }
 
  private:

@@ -15,27 +15,20 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
-#include <vector>
+#include <utility>
 
 #include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/engine.hpp"
-#include "kernels/support.hpp"
 
 namespace headroom {
 namespace {
 
-using onednn::Call;
-
-constexpr std::size_t kScratchAlignment = 64;
 /// Filters up to this size run faster as a gemm on row-major images, where there is AVX-512.
 constexpr std::int64_t kGemmFilter = 36;
 
 using ConvolutionDesc = dnnl::convolution_forward::primitive_desc;
 
 dnnl::memory::desc dense_desc(const TensorType& type) { return onednn::describe(dense_operand(type)); }
-
-bool is_weight(const OpSpec& spec) { return spec.is_weight.size() > 1 && spec.is_weight[1]; }
 
 /// Whether images are convolved as they lie.
 bool keeps_layout(const OpSpec& spec, const Target& target) {
@@ -58,144 +51,77 @@ ConvolutionDesc make_convolution(const OpSpec& spec, const Target& target) {
           onednn::attributes_with_user_scratch(), onednn::cpu_engine()};
 }
 
-/// Scratch handed out piece by piece while a kernel is prepared.
-class ScratchPlan {
- public:
-  /// The offset of a new piece.
-  [[nodiscard]] std::size_t take(std::size_t bytes) {
-    const std::size_t offset = total_;
-    total_ += (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
-    return offset;
-  }
-  [[nodiscard]] std::size_t total() const noexcept { return total_; }
-
- private:
-  std::size_t total_ = 0;
-};
-
-/// The reorder of one operand between the caller's layout and oneDNN's; the copy lies in scratch.
-struct Conversion {
-  std::unique_ptr<Call> call;
-  std::size_t copy_offset;
-  std::size_t scratch_offset;
+/// The reorder of one operand between the caller's layout and oneDNN's; the copy lies in scratch. Without a call the
+/// layouts are equal.
+struct Reorder {
+  std::shared_ptr<const onednn::Call> call = nullptr;
+  std::size_t copy_offset = 0;
+  std::size_t scratch_offset = 0;
 
   void run(const void* from, void* to, std::byte* scratch) const {
-    call->run({{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, scratch + scratch_offset}});
+    call->run({.src = from, .dst = to, .scratch = scratch + scratch_offset});
+  }
+  /// Where an input lies for oneDNN: in its copy, made now, or as it is.
+  [[nodiscard]] const void* of_input(const void* input, std::byte* scratch) const {
+    if (call == nullptr) return input;
+    run(input, scratch + copy_offset, scratch);
+    return scratch + copy_offset;
   }
 };
 
-/// Nothing where the layouts are equal.
-std::optional<Conversion> plan_conversion(const dnnl::memory::desc& from, const dnnl::memory::desc& to, int threads,
-                                          ScratchPlan& scratch) {
-  if (from == to) return std::nullopt;
-  const dnnl::reorder::primitive_desc reorder(onednn::cpu_engine(), from, onednn::cpu_engine(), to,
-                                              onednn::attributes_with_user_scratch());
-  const dnnl::memory::desc own = reorder.scratchpad_desc();
-  const std::size_t copy_bytes = std::max(from.get_size(), to.get_size());  // one of them is the copy
-  return Conversion{
-      .call = std::make_unique<Call>(dnnl::reorder(reorder), threads,
-                                     std::initializer_list<std::pair<int, dnnl::memory::desc>>{
-                                         {DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, own}}),
-      .copy_offset = scratch.take(copy_bytes),
-      .scratch_offset = scratch.take(own.get_size())};
+KernelPlan plan(const KernelBinding& binding) {
+  const OpSpec& spec = binding.spec;
+  const ConvolutionDesc convolution = make_convolution(spec, binding.target);
+  KernelPlan made{.launch = {}, .implementation = convolution.impl_info_str()};
+  const auto take = [&](std::size_t bytes) {
+    return std::exchange(made.scratch_bytes, made.scratch_bytes + onednn::whole_lines(bytes));
+  };
+  const auto plan_reorder = [&](const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
+    if (from == to) return Reorder{};
+    const dnnl::reorder::primitive_desc reorder(onednn::cpu_engine(), from, onednn::cpu_engine(), to,
+                                                onednn::attributes_with_user_scratch());
+    return Reorder{.call = std::make_shared<const onednn::Call>(reorder, binding.threads),
+                   .copy_offset = take(std::max(from.get_size(), to.get_size())),  // one of them is the copy
+                   .scratch_offset = take(reorder.scratchpad_desc().get_size())};
+  };
+  const auto call = std::make_shared<const onednn::Call>(convolution, binding.threads);
+  const std::size_t call_offset = take(convolution.scratchpad_desc().get_size());
+  const Reorder x = plan_reorder(dense_desc(spec.inputs[0]), convolution.src_desc());
+  const Reorder y = plan_reorder(convolution.dst_desc(), dense_desc(spec.outputs[0]));
+  Reorder weight;
+  if (spec.has_weight_at(1))
+    onednn::pack_weight(made, 1, dense_desc(spec.inputs[1]), convolution.weights_desc());
+  else
+    weight = plan_reorder(dense_desc(spec.inputs[1]), convolution.weights_desc());
+  made.launch = [=](const LaunchArguments& arguments) {
+    auto* const scratch = static_cast<std::byte*>(arguments.scratch);
+    void* const to = y.call ? scratch + y.copy_offset : arguments.outputs[0];
+    call->run({.src = x.of_input(arguments.inputs[0], scratch),
+               .weights = weight.of_input(arguments.inputs[1], scratch),
+               .bias = arguments.inputs[2],
+               .dst = to,
+               .scratch = scratch + call_offset});
+    if (y.call) y.run(to, arguments.outputs[0], scratch);
+  };
+  return made;
 }
 
-class PreparedConv2d final : public PreparedKernel {
- public:
-  PreparedConv2d(const OpSpec& spec, const ConvolutionDesc& convolution, int threads)
-      : dense_weight_(dense_desc(spec.inputs[1])),
-        weight_(convolution.weights_desc()),
-        implementation_(convolution.impl_info_str()),
-        call_(dnnl::convolution_forward(convolution), threads,
-              {{DNNL_ARG_SRC, convolution.src_desc()},
-               {DNNL_ARG_WEIGHTS, weight_},
-               {DNNL_ARG_BIAS, convolution.bias_desc()},
-               {DNNL_ARG_DST, convolution.dst_desc()},
-               {DNNL_ARG_SCRATCHPAD, convolution.scratchpad_desc()}}) {
-    ScratchPlan scratch;
-    call_scratch_ = scratch.take(convolution.scratchpad_desc().get_size());
-    x_ = plan_conversion(dense_desc(spec.inputs[0]), convolution.src_desc(), threads, scratch);
-    y_ = plan_conversion(convolution.dst_desc(), dense_desc(spec.outputs[0]), threads, scratch);
-    if (is_weight(spec) && weight_ != dense_weight_)
-      packed_.push_back({1, onednn::layout_name(weight_), weight_.get_size()});
-    else
-      converted_weight_ = plan_conversion(dense_weight_, weight_, threads, scratch);
-    scratch_bytes_ = scratch.total();
-  }
-
-  [[nodiscard]] std::size_t scratch_bytes() const override { return scratch_bytes_; }
-  [[nodiscard]] std::span<const PackedWeight> packed_weights() const override { return packed_; }
-  [[nodiscard]] std::string implementation() const override { return implementation_; }
-
-  void pack(Stream& /*stream*/, std::size_t index, const void* dense, void* packed) const override {
-    HR_CHECK_LT(index, packed_.size());
-    onednn::checked("onednn.conv2d", [&] { onednn::convert_layout(dense_weight_, dense, weight_, packed); });
-  }
-
-  void launch(const LaunchArguments& arguments) const override {
-    auto* const scratch = static_cast<std::byte*>(arguments.scratch);
-    const void* x = arguments.inputs[0];
-    const void* weight = arguments.inputs[1];
-    void* y = arguments.outputs[0];
-    const auto convert_input = [&](const std::optional<Conversion>& conversion, const void*& operand) {
-      if (!conversion) return;
-      conversion->run(operand, scratch + conversion->copy_offset, scratch);
-      operand = scratch + conversion->copy_offset;
-    };
-    convert_input(x_, x);
-    convert_input(converted_weight_, weight);
-    if (y_) y = scratch + y_->copy_offset;
-    call_.run({{DNNL_ARG_SRC, x},
-               {DNNL_ARG_WEIGHTS, weight},
-               {DNNL_ARG_BIAS, arguments.inputs[2]},
-               {DNNL_ARG_DST, y},
-               {DNNL_ARG_SCRATCHPAD, scratch + call_scratch_}});
-    if (y_) y_->run(y, arguments.outputs[0], scratch);
-  }
-
- private:
-  dnnl::memory::desc dense_weight_;
-  dnnl::memory::desc weight_;
-  std::vector<PackedWeight> packed_;
-  std::string implementation_;
-  Call call_;
-  std::size_t call_scratch_ = 0;
-  std::optional<Conversion> x_, y_, converted_weight_;
-  std::size_t scratch_bytes_ = 0;
-};
-
-class OnednnConv2d final : public Kernel {
- public:
-  [[nodiscard]] std::string_view name() const override { return "onednn.conv2d"; }
-  [[nodiscard]] Op op() const override { return Op::kConv2d; }
-
-  [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (Support rejection = check_op(op(), DeviceKind::kCpu, spec, target)) return rejection;
-    for (const TensorType& input : spec.inputs)
-      if (Support rejection = onednn::check_dtype(input.dtype, target)) return rejection;
-    if (spec.inputs[1].layout != Layout::kRowMajor) return Rejection{"takes row-major weights only"};
-    if (Support rejection = onednn::check_sizes(spec)) return rejection;
-    const onednn::TeamSize team(target.threads);
-    return onednn::find_fast_implementation([&] { return make_convolution(spec, target); });
-  }
-
-  [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return spec.inputs[0].dtype; }
-
-  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
-                                                        std::span<const Operand> outputs,
-                                                        const Target& target) const override {
-    for (const Operand& input : inputs) HR_CHECK(is_dense(input));
-    HR_CHECK(is_dense(outputs[0]));
-    const onednn::TeamSize team(target.threads);
-    return onednn::checked(
-        name(), [&] { return std::make_unique<PreparedConv2d>(spec, make_convolution(spec, target), target.threads); });
-  }
-};
+Support supports(const OpSpec& spec, const Target& target) {
+  for (const TensorType& input : spec.inputs)
+    if (Support rejection = onednn::check_dtype(input.dtype, target)) return rejection;
+  if (spec.inputs[1].layout != Layout::kRowMajor) return Rejection{"takes row-major weights only"};
+  if (Support rejection = onednn::check_sizes(spec)) return rejection;
+  return onednn::find_fast_implementation(target, [&] { return make_convolution(spec, target); });
+}
 
 }  // namespace
 
 const Kernel& onednn_conv2d() {
-  static const OnednnConv2d kernel;
+  static const LibraryKernel kernel({.name = "onednn.conv2d",
+                                     .op = Op::kConv2d,
+                                     .supports = supports,
+                                     .strides_output = false,
+                                     .plan = onednn::planned<plan>});
   return kernel;
 }
 

@@ -1,9 +1,8 @@
 // Strided copies: what reshape, transpose, concat, slice and row do on a GPU. Any dtype, any strides.
 //
 // Bytes      read and written once. Runs that are contiguous on both sides go in the widest units (16 bytes at most)
-// that
-//            divide their length, their distances and their addresses; the innermost axis of the target comes last, so
-//            writes are coalesced. A transposition that moves the innermost axis reads one element a line apart: it
+//            that divide their length, their distances and their addresses; the innermost axis of the target comes
+//            last, so writes are coalesced. A transposition that moves the innermost axis reads one element a line apart: it
 //            relies on the cache to use the rest of the line, which it does while 32 columns of lines fit (not measured
 //            against tiles yet).
 
@@ -57,6 +56,7 @@ void launch_units(cudaStream_t stream, const CopyRows& rows, const RowChoice& ch
   const std::int64_t blocks = divide_up(rows.grid.rows * units, kThreads * kUnits);
   copy_kernel<Unit><<<blocks_along_x(blocks), kThreads, 0, stream>>>(
       rows.grid, units, choice, static_cast<const std::byte*>(from), static_cast<std::byte*>(to));
+  check_launched("cuda copy kernel");
 }
 
 void launch(void* stream, const CopyRows& rows, const RowChoice& choice, const void* from, void* to) {
@@ -70,21 +70,16 @@ void launch(void* stream, const CopyRows& rows, const RowChoice& choice, const v
   while (unit > rows.element_bytes && !fits()) unit /= 2;
   switch (unit) {
     case 16:
-      launch_units<uint4>(on, rows, choice, from, to);
-      break;
+      return launch_units<uint4>(on, rows, choice, from, to);
     case 8:
-      launch_units<std::uint64_t>(on, rows, choice, from, to);
-      break;
+      return launch_units<std::uint64_t>(on, rows, choice, from, to);
     case 4:
-      launch_units<std::uint32_t>(on, rows, choice, from, to);
-      break;
+      return launch_units<std::uint32_t>(on, rows, choice, from, to);
     case 2:
-      launch_units<std::uint16_t>(on, rows, choice, from, to);
-      break;
+      return launch_units<std::uint16_t>(on, rows, choice, from, to);
     default:
-      launch_units<std::uint8_t>(on, rows, choice, from, to);
+      return launch_units<std::uint8_t>(on, rows, choice, from, to);
   }
-  check_launched("cuda copy kernel");
 }
 
 }  // namespace

@@ -70,15 +70,10 @@ namespace headroom {
 /// outside.
 [[nodiscard]] const Kernel& highway_qk_norm_rope();
 
-// Ops that move elements of any dtype and change none. All but reshape take operands of any strides. The planner makes
-// most of them views; these run where it cannot.
-
-[[nodiscard]] const Kernel& highway_reshape();
-[[nodiscard]] const Kernel& highway_transpose();
-[[nodiscard]] const Kernel& highway_concat();
-[[nodiscard]] const Kernel& highway_slice();
-/// table[index] for an i32 scalar; launch throws Error where there is no such row.
-[[nodiscard]] const Kernel& highway_row();
+/// The kernel of reshape, transpose, concat, slice or row, which move elements of any dtype and change none. All but
+/// reshape take operands of any strides. The planner makes most of them views; these run where it cannot. row is
+/// table[index] for an i32 scalar; its launch throws Error where there is no such row.
+[[nodiscard]] const Kernel& highway_movement(Op op);
 
 /// Mean over all axes from one on, of f32 or bf16; innermost stride 1 and any strides outside, or channels-last.
 [[nodiscard]] const Kernel& highway_mean();

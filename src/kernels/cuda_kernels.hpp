@@ -23,11 +23,8 @@ namespace headroom {
 [[nodiscard]] const Kernel& cuda_rope_table();
 [[nodiscard]] const Kernel& cuda_rope();
 [[nodiscard]] const Kernel& cuda_timestep_embedding();
-[[nodiscard]] const Kernel& cuda_reshape();
-[[nodiscard]] const Kernel& cuda_transpose();
-[[nodiscard]] const Kernel& cuda_concat();
-[[nodiscard]] const Kernel& cuda_slice();
-[[nodiscard]] const Kernel& cuda_row();
+/// The kernel of reshape, transpose, concat, slice or row.
+[[nodiscard]] const Kernel& cuda_movement(Op op);
 [[nodiscard]] const Kernel& cuda_norm_modulate();
 [[nodiscard]] const Kernel& cuda_norm_modulate_quantize();
 [[nodiscard]] const Kernel& cuda_gate_residual_norm();

@@ -39,10 +39,6 @@ bool is_dense(const Operand& operand) {
   return true;
 }
 
-void PreparedKernel::pack(Stream& /*stream*/, std::size_t /*index*/, const void* /*dense*/, void* /*packed*/) const {
-  HR_CHECK(false);  // a kernel that lists packed weights packs them
-}
-
 StrideRule Kernel::input_strides(const OpSpec& /*spec*/, int /*input*/) const { return StrideRule::kDense; }
 StrideRule Kernel::output_strides(const OpSpec& /*spec*/, int /*output*/) const { return StrideRule::kDense; }
 std::string_view Kernel::compute_name(const OpSpec& spec) const { return name_of(compute_type(spec)); }

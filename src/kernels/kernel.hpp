@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backends/backend.hpp"
@@ -23,6 +25,7 @@ struct OpSpec {
   std::vector<TensorType> inputs;
   std::vector<TensorType> outputs;
   std::vector<bool> is_weight;  ///< for each input: a folded weight, constant over runs
+  [[nodiscard]] bool has_weight_at(std::size_t input) const { return input < is_weight.size() && is_weight[input]; }
   friend bool operator==(const OpSpec&, const OpSpec&) = default;
 };
 
@@ -90,17 +93,32 @@ struct LaunchArguments {
   void* scratch;  ///< scratch_bytes() of them, contents undefined
 };
 
-/// A kernel fixed to shapes, dtypes and strides: launching it chooses and allocates nothing.
+/// A kernel bound to shapes, dtypes and strides.
+struct KernelPlan {
+  /// Chooses and allocates nothing; on a GPU it submits to the stream and returns.
+  std::function<void(const LaunchArguments&)> launch;
+  std::size_t scratch_bytes = 0;
+  std::string implementation = {};  ///< what does the arithmetic, as the library reports it: "brgemm:avx512_core_bf16"
+  std::vector<PackedWeight> packed = {};
+  std::function<void(const void* dense, void* packed)> pack = {};  ///< where there is a packed weight
+};
+
+/// A kernel ready to be launched.
 class PreparedKernel {
  public:
-  virtual ~PreparedKernel() = default;
-  [[nodiscard]] virtual std::size_t scratch_bytes() const { return 0; }
-  [[nodiscard]] virtual std::span<const PackedWeight> packed_weights() const { return {}; }
+  explicit PreparedKernel(KernelPlan plan) : plan_(std::move(plan)) {}
+  [[nodiscard]] std::size_t scratch_bytes() const { return plan_.scratch_bytes; }
+  [[nodiscard]] std::span<const PackedWeight> packed_weights() const { return plan_.packed; }
+  [[nodiscard]] const std::string& implementation() const { return plan_.implementation; }
   /// Writes the packed form of packed_weights()[index] from the dense weight; both on the device.
-  virtual void pack(Stream& stream, std::size_t index, const void* dense, void* packed) const;
-  /// What did the arithmetic, as the library reports it: "brgemm:avx512_core_bf16", "highway:avx3".
-  [[nodiscard]] virtual std::string implementation() const = 0;
-  virtual void launch(const LaunchArguments& arguments) const = 0;
+  void pack(Stream& /*stream*/, std::size_t index, const void* dense, void* packed) const {
+    HR_CHECK_LT(index, plan_.packed.size());
+    plan_.pack(dense, packed);
+  }
+  void launch(const LaunchArguments& arguments) const { plan_.launch(arguments); }
+
+ private:
+  KernelPlan plan_;
 };
 
 /// One way to run an op on one kind of device. Stateless; instances are listed, best first, in

@@ -15,8 +15,7 @@
 #include "ir/activation.hpp"
 #include "kernels/activation_rows.hpp"
 #include "kernels/cpu_kernels.hpp"
-#include "kernels/linear_rows.hpp"
-#include "kernels/parallel.hpp"
+#include "kernels/library_kernel.hpp"
 #include "kernels/support.hpp"
 
 #if defined(__x86_64__)
@@ -26,19 +25,12 @@
 #endif
 #include <immintrin.h>
 
-#include <cstring>
-#include <memory>
-#include <vector>
-
-#include "base/error.hpp"
 #include "kernels/activation_avx512_inl.hpp"
 #include "kernels/amx_product_inl.hpp"
 
 HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16,fma")
 namespace headroom::amx {
 namespace {
-
-using Bits = std::uint16_t;  // of a bf16
 
 /// Activates sums, with the bias added, into y.
 template <Activation kActivation>
@@ -62,10 +54,7 @@ struct Finish {
     for (std::int64_t row = 0; row < block.rows; ++row, from += kBlock, to += y_stride) {
       const __m512 first = avx512::activation_of_sum<kActivation>(_mm512_add_ps(_mm512_load_ps(from), bias0));
       const __m512 second = avx512::activation_of_sum<kActivation>(_mm512_add_ps(_mm512_load_ps(from + 16), bias1));
-      const __m512bh packed = _mm512_cvtne2ps_pbh(second, first);
-      __m512i bits;
-      std::memcpy(&bits, &packed, sizeof bits);
-      _mm512_storeu_si512(to, bits);
+      store_pair(first, second, to);
     }
   }
 };
@@ -78,90 +67,36 @@ HWY_POP_ATTRIBUTES
 namespace headroom {
 namespace {
 
-class PreparedAmxLinear final : public PreparedKernel {
- public:
-  PreparedAmxLinear(const OpSpec& spec, RowPlan rows, int threads)
-      : n_(spec.inputs[1].shape[0]),
-        k_(spec.inputs[1].shape[1]),
-        bias_(spec.inputs.size() > 2 ? spec.inputs[2].dtype : DType::kF32),
-        has_bias_(spec.inputs.size() > 2),
-        activation_(activation_of(spec.attributes)),
-        rows_(std::move(rows)),
-        threads_(threads),
-        packed_{{1, "amx_tiles", static_cast<std::size_t>(n_ * k_ * 2)}} {}
-
-  [[nodiscard]] std::string implementation() const override { return "intrinsics:amx_bf16"; }
-  [[nodiscard]] std::span<const PackedWeight> packed_weights() const override { return packed_; }
+KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
 #if defined(__x86_64__)
-  [[nodiscard]] std::size_t scratch_bytes() const override {
-    return static_cast<std::size_t>(threads_ * amx::thread_bytes<amx::Bits>(k_));
-  }
-  void pack(Stream& /*stream*/, std::size_t /*index*/, const void* dense, void* packed) const override {
-    amx::pack_weight(n_, k_, static_cast<const amx::Bits*>(dense), static_cast<amx::Bits*>(packed));
-  }
-  void launch(const LaunchArguments& arguments) const override {
-    const amx::Product<amx::Bits> product{
-        .n = n_, .k = k_, .weight = static_cast<const amx::Bits*>(arguments.inputs[1])};
-    const auto* const x = static_cast<const amx::Bits*>(arguments.inputs[0]);
-    HR_CHECK(activation_ != Activation::kNone);  // supports() declines it
-    with_activation(activation_, [&](auto form) {
-      const amx::Finish<form()> finish{.bias = has_bias_ ? arguments.inputs[2] : nullptr,
-                                       .bias_dtype = bias_,
-                                       .y_stride = rows_.rows.y_stride,
-                                       .y = static_cast<amx::Bits*>(arguments.outputs[0])};
-      parallel_for(threads_, amx::count_pieces(rows_), 1, [&](std::int64_t begin, std::int64_t end, int thread) {
-        amx::multiply_pieces(product, rows_, begin, end, x,
-                             static_cast<std::byte*>(arguments.scratch) + thread * amx::thread_bytes<amx::Bits>(k_),
-                             finish);
-      });
-    });
-  }
+  const bool has_bias = binding.inputs.size() > 2;
+  const DType bias_dtype = has_bias ? binding.spec.inputs[2].dtype : DType::kF32;
+  const Activation activation = activation_of(binding.spec.attributes);
+  return amx::plan_product<amx::Bits>(binding, 1,
+                                      [=](const LaunchArguments& arguments, const RowPlan& rows, const auto& run) {
+                                        with_activation(activation, [&](auto form) {
+                                          run(amx::Finish<form()>{.bias = has_bias ? arguments.inputs[2] : nullptr,
+                                                                  .bias_dtype = bias_dtype,
+                                                                  .y_stride = rows.rows.y_stride,
+                                                                  .y = static_cast<amx::Bits*>(arguments.outputs[0])});
+                                        });
+                                      });
 #else
-  void launch(const LaunchArguments& /*arguments*/) const override {
-    HR_CHECK(false);  // supports() declines everywhere else
-  }
+  HR_CHECK(false);  // supports() declines everywhere else
 #endif
+}
 
- private:
-  std::int64_t n_, k_;
-  DType bias_;
-  bool has_bias_;
-  Activation activation_;
-  RowPlan rows_;
-  int threads_;
-  std::vector<PackedWeight> packed_;
-};
-
-class AmxLinear final : public Kernel {
- public:
-  [[nodiscard]] std::string_view name() const override { return "amx.linear"; }
-  [[nodiscard]] Op op() const override { return Op::kLinear; }
-
-  [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (Support rejection = check_amx_op(op(), DType::kBF16, spec, target)) return rejection;
-    if (activation_of(spec.attributes) == Activation::kNone) return Rejection{"is for products with an activation"};
-    return check_amx_product(spec, 1);
-  }
-
-  [[nodiscard]] StrideRule input_strides(const OpSpec& /*spec*/, int input) const override {
-    return input == 0 ? StrideRule::kInnerDense : StrideRule::kDense;
-  }
-  [[nodiscard]] StrideRule output_strides(const OpSpec& /*spec*/, int /*output*/) const override {
-    return StrideRule::kInnerDense;
-  }
-  [[nodiscard]] DType compute_type(const OpSpec& /*spec*/) const override { return DType::kBF16; }
-
-  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
-                                                        std::span<const Operand> outputs,
-                                                        const Target& target) const override {
-    return std::make_unique<PreparedAmxLinear>(spec, plan_rows(inputs[0], outputs[0]), target.threads);
-  }
-};
+Support supports(const OpSpec& spec, const Target& target) {
+  if (Support rejection = check_amx(DType::kBF16, spec, target)) return rejection;
+  if (activation_of(spec.attributes) == Activation::kNone) return Rejection{"is for products with an activation"};
+  return check_amx_product(spec, 1);
+}
 
 }  // namespace
 
 const Kernel& amx_linear() {
-  static const AmxLinear kernel;
+  static const LibraryKernel kernel(
+      {.name = "amx.linear", .op = Op::kLinear, .supports = supports, .strided = 0b1, .plan = plan});
   return kernel;
 }
 

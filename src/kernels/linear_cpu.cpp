@@ -13,119 +13,116 @@
 // and needs less scratch, so it alone is used. A dense transposed weight is a little slower on large shapes and several
 // times slower on a single row, where copying it into blocks takes longer than the product.
 // Where the weight is small, and an activation follows, rows do not lie evenly or are many, the product is made in
-// pieces (onednn/linear_pieces.hpp).
+// pieces (onednn/pieces.hpp).
 
+#include <algorithm>
 #include <memory>
-#include <vector>
 
 #include "kernels/cpu_kernels.hpp"
-#include "kernels/onednn/linear_pieces.hpp"
-#include "kernels/onednn/linear_product.hpp"
-#include "kernels/support.hpp"
+#include "kernels/onednn/pieces.hpp"
 
 namespace headroom {
 namespace {
 
-using onednn::Call;
 using onednn::LinearProblem;
 using onednn::ProductEnd;
 
-class PreparedLinear final : public PreparedKernel {
- public:
-  PreparedLinear(const LinearProblem& problem, const RowPlan& rows, int threads)
-      : PreparedLinear(problem, rows, threads, choose_product(problem, rows.rows, ProductEnd::kActivated)) {}
+constexpr std::int64_t kPieceRows = 64;
+constexpr std::int64_t kLeastPieceRows = 32;      // two tiles of AMX
+constexpr std::int64_t kPieceFlops = 50'000'000;  // of which a call of oneDNN costs less than 5%
+constexpr std::int64_t kStagedPieceRows = 128;    // 64 take 3% longer in f32 at n = 768, 256 take 5 to 15%
+constexpr std::int64_t kMostStagingBytes = std::int64_t{512} << 10;
+constexpr std::int64_t kPiecesOfAThread = 8;                      // at least, where pieces are larger than kPieceRows
+constexpr std::int64_t kMostWeightBytes = std::int64_t{1} << 20;  // half of a core's second-level cache on servers
 
-  [[nodiscard]] std::size_t scratch_bytes() const override { return scratch_bytes_; }
-  [[nodiscard]] std::span<const PackedWeight> packed_weights() const override { return packed_; }
-  [[nodiscard]] std::string implementation() const override { return implementation_; }
+bool is_staged(const LinearProblem& problem) { return problem.activation != Activation::kNone; }
 
-  void pack(Stream& /*stream*/, std::size_t index, const void* dense, void* packed) const override {
-    HR_CHECK_LT(index, packed_.size());
-    onednn::checked("onednn.linear", [&] { onednn::convert_layout(dense_weight(problem_), dense, weight_, packed); });
+/// Whether pieces are the faster way: the weight stays in a core's cache, and either an activation follows many rows,
+/// or the rows fall into several products, or there are enough of them for threads to share pieces.
+bool pieces_pay(const LinearProblem& problem, const RowPlan& rows, int threads) {
+  if (problem.n * problem.k * static_cast<std::int64_t>(size_of(problem.dtype)) > kMostWeightBytes) return false;
+  if (rows.count() > 1) return true;
+  if (is_staged(problem)) return rows.rows.extent >= threads * kLeastPieceRows;
+  return threads > 1 && rows.rows.extent >= kPiecesOfAThread * threads * kPieceRows;
+}
+
+/// Rows of a piece: fewer where that lets threads share the work evenly, or with a slower core.
+std::int64_t piece_rows(const LinearProblem& problem, const RowPlan& plan, int threads) {
+  const std::int64_t rows = plan.count() * plan.rows.extent;
+  const std::int64_t shared = rows / (kPiecesOfAThread * threads);
+  const std::int64_t wanted =
+      is_staged(problem)
+          ? std::min(kStagedPieceRows, kMostStagingBytes / (problem.n * static_cast<std::int64_t>(sizeof(float))))
+          : kPieceFlops / (2 * problem.n * problem.k);
+  const std::int64_t least = rows / kPieceRows >= 4 * threads ? kPieceRows : kLeastPieceRows;
+  const std::int64_t piece = std::max(least, std::min(wanted, shared) / kPieceRows * kPieceRows);
+  return std::min(piece, plan.rows.extent);
+}
+
+/// Without an activation the product goes straight into y; else our row kernel adds the bias, takes the activation and
+/// rounds once.
+KernelPlan plan_in_pieces(const LinearProblem& problem, const RowPlan& rows, int threads) {
+  onednn::Pieces pieces{.weight = 1,
+                        .end = ProductEnd::kActivated,
+                        .y_dtype = problem.dtype,
+                        .rows = piece_rows(problem, rows, threads),
+                        // oneDNN would leave the weight dense for a few rows, and then take a slow path.
+                        .layout_rows = kPieceRows};
+  if (is_staged(problem)) {
+    pieces.end = ProductEnd::kAccumulated;
+    pieces.is_staged = true;
+    const RowFinish finish{.activation = problem.activation,
+                           .bias = problem.bias,
+                           .y_dtype = problem.dtype,
+                           .columns = problem.n,
+                           .y_stride = rows.rows.y_stride};
+    pieces.finish = [=](const LaunchArguments& arguments, const onednn::Piece& piece) {
+      finish_rows(finish, piece.rows, piece.sums, finish.bias ? arguments.inputs[2] : nullptr, piece.y);
+    };
   }
+  return onednn::plan_pieces(problem, rows, pieces, threads);
+}
 
-  void launch(const LaunchArguments& arguments) const override {
-    const void* const bias = problem_.bias ? arguments.inputs[2] : nullptr;
-    const auto size = static_cast<std::int64_t>(size_of(problem_.dtype));
-    for (std::int64_t i = 0; i < rows_.count(); ++i) {
-      const RowPlan::Offsets offsets = rows_.offsets(i);
-      call_.run({{DNNL_ARG_SRC, static_cast<const std::byte*>(arguments.inputs[0]) + offsets.x * size},
-                 {DNNL_ARG_WEIGHTS, arguments.inputs[1]},
-                 {DNNL_ARG_BIAS, bias},
-                 {DNNL_ARG_DST, static_cast<std::byte*>(arguments.outputs[0]) + offsets.y * size},
-                 {DNNL_ARG_SCRATCHPAD, arguments.scratch}});
+KernelPlan plan(const KernelBinding& binding) {
+  const LinearProblem problem = onednn::linear_problem(binding.spec);
+  const RowPlan rows = plan_rows(binding.inputs[0], binding.outputs[0]);
+  if (pieces_pay(problem, rows, binding.threads)) return plan_in_pieces(problem, rows, binding.threads);
+  const auto product = choose_product(problem, rows.rows, ProductEnd::kActivated);
+  const auto call = std::make_shared<const onednn::Call>(product, binding.threads);
+  const auto launch = [=, size = static_cast<std::int64_t>(size_of(problem.dtype))](const LaunchArguments& arguments) {
+    for (std::int64_t i = 0; i < rows.count(); ++i) {
+      const RowPlan::Offsets offsets = rows.offsets(i);
+      onednn::Call::Operands operands = onednn::operands_of(arguments);
+      operands.src = static_cast<const std::byte*>(operands.src) + offsets.x * size;
+      operands.dst = static_cast<std::byte*>(operands.dst) + offsets.y * size;
+      call->run(operands);
     }
-  }
+  };
+  KernelPlan made{.launch = launch,
+                  .scratch_bytes = product.scratchpad_desc().get_size(),
+                  .implementation = product.impl_info_str()};
+  onednn::pack_weight(made, 1, dense_weight(problem), product.weights_desc());
+  return made;
+}
 
- private:
-  PreparedLinear(const LinearProblem& problem, const RowPlan& rows, int threads,
-                 const dnnl::matmul::primitive_desc& product)
-      : problem_(problem),
-        rows_(rows),
-        weight_(product.weights_desc()),
-        implementation_(product.impl_info_str()),
-        scratch_bytes_(product.scratchpad_desc().get_size()),
-        call_(dnnl::matmul(product), threads,
-              {{DNNL_ARG_SRC, product.src_desc()},
-               {DNNL_ARG_WEIGHTS, product.weights_desc()},
-               {DNNL_ARG_BIAS, product.bias_desc()},
-               {DNNL_ARG_DST, product.dst_desc()},
-               {DNNL_ARG_SCRATCHPAD, product.scratchpad_desc()}}) {
-    if (weight_ != dense_weight(problem)) packed_.push_back({1, onednn::layout_name(weight_), weight_.get_size()});
-  }
-
-  LinearProblem problem_;
-  RowPlan rows_;
-  dnnl::memory::desc weight_;
-  std::vector<PackedWeight> packed_;
-  std::string implementation_;
-  std::size_t scratch_bytes_;
-  Call call_;
-};
-
-class OnednnLinear final : public Kernel {
- public:
-  [[nodiscard]] std::string_view name() const override { return "onednn.linear"; }
-  [[nodiscard]] Op op() const override { return Op::kLinear; }
-
-  [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (Support rejection = check_op(op(), DeviceKind::kCpu, spec, target)) return rejection;
-    for (const TensorType& input : spec.inputs)
-      if (Support rejection = onednn::check_dtype(input.dtype, target)) return rejection;
-    if (Support rejection = onednn::check_sizes(spec)) return rejection;
-    const onednn::TeamSize team(target.threads);
-    return onednn::find_fast_implementation([&] {
-      const RowPlan rows = plan_rows(dense_operand(spec.inputs[0]), dense_operand(spec.outputs[0]));
-      return choose_product(onednn::linear_problem(spec), rows.rows, ProductEnd::kActivated);
-    });
-  }
-
-  [[nodiscard]] StrideRule input_strides(const OpSpec& /*spec*/, int input) const override {
-    return input == 0 ? StrideRule::kInnerDense : StrideRule::kDense;
-  }
-  [[nodiscard]] StrideRule output_strides(const OpSpec& /*spec*/, int /*output*/) const override {
-    return StrideRule::kInnerDense;
-  }
-  [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return spec.inputs[0].dtype; }
-
-  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
-                                                        std::span<const Operand> outputs,
-                                                        const Target& target) const override {
-    const LinearProblem problem = onednn::linear_problem(spec);
-    const RowPlan rows = plan_rows(inputs[0], outputs[0]);
-    return onednn::checked(name(), [&]() -> std::unique_ptr<PreparedKernel> {
-      if (onednn::piecewise_pays(problem, rows, target.threads))
-        return onednn::prepare_piecewise_linear(problem, rows, target.threads);
-      const onednn::TeamSize team(target.threads);
-      return std::make_unique<PreparedLinear>(problem, rows, target.threads);
-    });
-  }
-};
+Support supports(const OpSpec& spec, const Target& target) {
+  for (const TensorType& input : spec.inputs)
+    if (Support rejection = onednn::check_dtype(input.dtype, target)) return rejection;
+  if (Support rejection = onednn::check_sizes(spec)) return rejection;
+  return onednn::find_fast_implementation(target, [&] {
+    const RowPlan rows = plan_rows(dense_operand(spec.inputs[0]), dense_operand(spec.outputs[0]));
+    return choose_product(onednn::linear_problem(spec), rows.rows, ProductEnd::kActivated);
+  });
+}
 
 }  // namespace
 
 const Kernel& onednn_linear() {
-  static const OnednnLinear kernel;
+  static const LibraryKernel kernel({.name = "onednn.linear",
+                                     .op = Op::kLinear,
+                                     .supports = supports,
+                                     .strided = 0b1,
+                                     .plan = onednn::planned<plan>});
   return kernel;
 }
 

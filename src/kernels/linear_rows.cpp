@@ -4,13 +4,8 @@
 #include <utility>
 
 namespace headroom {
-namespace {
 
-constexpr std::int64_t kEnoughRows = 16;  // for a product: a tile of AMX
-
-}  // namespace
-
-RowPlan plan_rows(const Operand& x, const Operand& y) {
+RowPlan plan_rows(const Operand& x, const Operand& y, std::int64_t enough) {
   const Shape& shape = x.type.shape;
   std::vector<RowAxis> axes;  // innermost first
   for (int axis = shape.rank() - 2; axis >= 0; --axis) {
@@ -25,7 +20,7 @@ RowPlan plan_rows(const Operand& x, const Operand& y) {
   }
   if (axes.empty()) axes.push_back({1, shape[-1], y.type.shape[-1]});
   const auto chosen =
-      axes.front().extent >= kEnoughRows ? axes.begin() : std::ranges::max_element(axes, {}, &RowAxis::extent);
+      axes.front().extent >= enough ? axes.begin() : std::ranges::max_element(axes, {}, &RowAxis::extent);
   RowPlan plan{.rows = *chosen, .loops = {}};
   axes.erase(chosen);
   plan.loops = std::move(axes);

@@ -27,7 +27,7 @@ struct RowPlan {
   [[nodiscard]] Offsets offsets(std::int64_t product) const;
 };
 /// The leading axes merged as far as the strides of both operands allow. The innermost becomes the product's rows,
-/// whose operands then lie close together, or the longest where that has only a few.
-[[nodiscard]] RowPlan plan_rows(const Operand& x, const Operand& y);
+/// whose operands then lie close together, or the longest where that has fewer than `enough`: a tile of AMX.
+[[nodiscard]] RowPlan plan_rows(const Operand& x, const Operand& y, std::int64_t enough = 16);
 
 }  // namespace headroom

@@ -13,11 +13,10 @@
 // the axes are passed on as they are.
 
 #include <algorithm>
-#include <memory>
+#include <utility>
 
 #include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/engine.hpp"
-#include "kernels/support.hpp"
 
 namespace headroom {
 namespace {
@@ -62,70 +61,28 @@ dnnl::matmul::primitive_desc make_product(const OpSpec& spec, const Operand& a, 
           onednn::attributes_with_user_scratch(), onednn::cpu_engine()};
 }
 
-class PreparedMatmul final : public PreparedKernel {
- public:
-  PreparedMatmul(const dnnl::matmul::primitive_desc& product, int threads)
-      : implementation_(product.impl_info_str()),
-        scratch_bytes_(product.scratchpad_desc().get_size()),
-        call_(dnnl::matmul(product), threads,
-              {{DNNL_ARG_SRC, product.src_desc()},
-               {DNNL_ARG_WEIGHTS, product.weights_desc()},
-               {DNNL_ARG_DST, product.dst_desc()},
-               {DNNL_ARG_SCRATCHPAD, product.scratchpad_desc()}}) {}
+Support supports(const OpSpec& spec, const Target& target) {
+  if (Support rejection = onednn::check_dtype(spec.inputs[0].dtype, target)) return rejection;
+  if (Support rejection = onednn::check_sizes(spec)) return rejection;
+  return onednn::find_fast_implementation(target, [&] {
+    return make_product(spec, dense_operand(spec.inputs[0]), dense_operand(spec.inputs[1]),
+                        dense_operand(spec.outputs[0]));
+  });
+}
 
-  [[nodiscard]] std::size_t scratch_bytes() const override { return scratch_bytes_; }
-  [[nodiscard]] std::string implementation() const override { return implementation_; }
-  void launch(const LaunchArguments& arguments) const override {
-    call_.run({{DNNL_ARG_SRC, arguments.inputs[0]},
-               {DNNL_ARG_WEIGHTS, arguments.inputs[1]},
-               {DNNL_ARG_DST, arguments.outputs[0]},
-               {DNNL_ARG_SCRATCHPAD, arguments.scratch}});
-  }
-
- private:
-  std::string implementation_;
-  std::size_t scratch_bytes_;
-  onednn::Call call_;
-};
-
-class OnednnMatmul final : public Kernel {
- public:
-  [[nodiscard]] std::string_view name() const override { return "onednn.matmul"; }
-  [[nodiscard]] Op op() const override { return Op::kMatmul; }
-
-  [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (Support rejection = check_op(op(), DeviceKind::kCpu, spec, target)) return rejection;
-    if (Support rejection = onednn::check_dtype(spec.inputs[0].dtype, target)) return rejection;
-    if (Support rejection = onednn::check_sizes(spec)) return rejection;
-    const onednn::TeamSize team(target.threads);
-    return onednn::find_fast_implementation([&] {
-      return make_product(spec, dense_operand(spec.inputs[0]), dense_operand(spec.inputs[1]),
-                          dense_operand(spec.outputs[0]));
-    });
-  }
-
-  [[nodiscard]] StrideRule input_strides(const OpSpec& /*spec*/, int /*input*/) const override {
-    return StrideRule::kInnerDense;
-  }
-  [[nodiscard]] StrideRule output_strides(const OpSpec& /*spec*/, int /*output*/) const override {
-    return StrideRule::kInnerDense;
-  }
-  [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return spec.inputs[0].dtype; }
-
-  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
-                                                        std::span<const Operand> outputs,
-                                                        const Target& target) const override {
-    const onednn::TeamSize team(target.threads);
-    return onednn::checked(name(), [&] {
-      return std::make_unique<PreparedMatmul>(make_product(spec, inputs[0], inputs[1], outputs[0]), target.threads);
-    });
-  }
-};
+KernelPlan plan(const KernelBinding& binding) {
+  return onednn::plan_call(make_product(binding.spec, binding.inputs[0], binding.inputs[1], binding.outputs[0]),
+                           binding.threads);
+}
 
 }  // namespace
 
 const Kernel& onednn_matmul() {
-  static const OnednnMatmul kernel;
+  static const LibraryKernel kernel({.name = "onednn.matmul",
+                                     .op = Op::kMatmul,
+                                     .supports = supports,
+                                     .strided = kAllStrided,
+                                     .plan = onednn::planned<plan>});
   return kernel;
 }
 

@@ -26,25 +26,29 @@ TEST_F(CudaMovement, TransposeMatchesTheOracle) {
                                                      {{4, 1, 6}, {1, 2, 0}}};
   for (const DType dtype : kDTypes)
     for (const auto& [shape, perm] : cases)
-      expect_matches_oracle(cuda_transpose(), make_spec(Op::kTranspose, {{dtype, shape}}, {{"perm", perm}}));
+      expect_matches_oracle(cuda_movement(Op::kTranspose),
+                            make_spec(Op::kTranspose, {{dtype, shape}}, {{"perm", perm}}));
 }
 
 TEST_F(CudaMovement, SliceConcatReshapeAndRowMatchTheOracle) {
   const TensorType index{DType::kI32, {}};
   for (const DType dtype : kDTypes) {
     for (const std::int64_t axis : {0, 1, 2})
-      expect_matches_oracle(cuda_slice(),
+      expect_matches_oracle(cuda_movement(Op::kSlice),
                             make_spec(Op::kSlice, {{dtype, {5, 6, 37}}},
                                       {{"axis", axis}, {"start", std::int64_t{2}}, {"size", std::int64_t{3}}}));
-    expect_matches_oracle(cuda_concat(),
+    expect_matches_oracle(cuda_movement(Op::kConcat),
                           make_spec(Op::kConcat, {{dtype, {3, 5}}, {dtype, {4, 5}}}, {{"axis", std::int64_t{0}}}));
-    expect_matches_oracle(cuda_concat(), make_spec(Op::kConcat, {{dtype, {3, 5}}, {dtype, {3, 1}}, {dtype, {3, 16}}},
-                                                   {{"axis", std::int64_t{1}}}));
-    expect_matches_oracle(cuda_concat(), make_spec(Op::kConcat, {{dtype, {2, 4, 3, 8}}, {dtype, {2, 4, 5, 8}}},
-                                                   {{"axis", std::int64_t{2}}}));
-    expect_matches_oracle(cuda_reshape(), make_spec(Op::kReshape, {{dtype, {6, 35}}}, {{"shape", Ints{5, 2, 21}}}));
-    expect_matches_oracle(cuda_row(), make_spec(Op::kRow, {{dtype, {9, 4, 17}}, index}));
-    expect_matches_oracle(cuda_row(), make_spec(Op::kRow, {{dtype, {9}}, index}));
+    expect_matches_oracle(
+        cuda_movement(Op::kConcat),
+        make_spec(Op::kConcat, {{dtype, {3, 5}}, {dtype, {3, 1}}, {dtype, {3, 16}}}, {{"axis", std::int64_t{1}}}));
+    expect_matches_oracle(
+        cuda_movement(Op::kConcat),
+        make_spec(Op::kConcat, {{dtype, {2, 4, 3, 8}}, {dtype, {2, 4, 5, 8}}}, {{"axis", std::int64_t{2}}}));
+    expect_matches_oracle(cuda_movement(Op::kReshape),
+                          make_spec(Op::kReshape, {{dtype, {6, 35}}}, {{"shape", Ints{5, 2, 21}}}));
+    expect_matches_oracle(cuda_movement(Op::kRow), make_spec(Op::kRow, {{dtype, {9, 4, 17}}, index}));
+    expect_matches_oracle(cuda_movement(Op::kRow), make_spec(Op::kRow, {{dtype, {9}}, index}));
   }
 }
 

@@ -11,17 +11,15 @@
 // (docs/gpu_facts.md). Where the library has no such product (GPUs other than Hopper, results in f32, other
 // activations) it makes the bare one in f32, and a kernel of ours scales that.
 
-#include <algorithm>
-#include <memory>
 #include <optional>
 
+#include "base/divide_up.hpp"
 #include "ir/activation.hpp"
-#include "kernels/cublaslt/product.hpp"
+#include "kernels/cublaslt/rows.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
 #include "kernels/cuda_kernels.hpp"
-#include "kernels/linear_rows.hpp"
+#include "kernels/library_kernel.hpp"
 #include "kernels/scale_product_cuda.hpp"
-#include "kernels/support.hpp"
 
 namespace headroom {
 namespace {
@@ -33,142 +31,100 @@ using cublaslt::ProductSpec;
 constexpr std::int64_t kChannelMultiple = 16;
 constexpr std::int64_t kScaleMultiple = 4;  ///< 16 bytes of them
 
-constexpr std::size_t round_up(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+const void* bias_of(const LaunchArguments& arguments) {
+  return arguments.inputs.size() > 4 ? arguments.inputs[4] : nullptr;
+}
+const float* scales(const LaunchArguments& arguments, std::size_t input) {
+  return static_cast<const float*>(arguments.inputs[input]);
+}
 
-class PreparedScaledLinear final : public PreparedKernel {
- public:
-  PreparedScaledLinear(const OpSpec& spec, const Operand& x, const Operand& y) : rows_(plan_rows(x, y)) {
-    const std::int64_t n = spec.inputs[2].shape[0];
-    const std::int64_t k = spec.inputs[2].shape[1];
-    const DType made = y.type.dtype;
-    k_ = k;
-    size_ = static_cast<std::int64_t>(size_of(made));
-    has_bias_ = spec.inputs.size() > 4;
-    const Activation activation = activation_of(spec.attributes);
-    ProductSpec product{.dtype = DType::kF8E4M3,
-                        .c_dtype = made,
-                        .has_scales = true,
-                        .m = rows_.rows.extent,
-                        .n = n,
-                        .k = k,
-                        .transpose_b = true,
-                        .a_row = rows_.rows.x_stride,
-                        .b_row = k,
-                        .c_row = rows_.rows.y_stride,
-                        .has_bias = has_bias_,
-                        .epilogue = activation == Activation::kGeluTanh ? Epilogue::kGelu : Epilogue::kNone};
-    const bool has_epilogue = activation == Activation::kNone || activation == Activation::kGeluTanh;
-    const bool has_dense_scales = rows_.rows.extent == 1 || rows_.rows.x_stride == k;  // one after the other
-    const bool has_aligned_scales = rows_.count() == 1 || rows_.rows.extent % kScaleMultiple == 0;
-    if (made != DType::kF32 && has_epilogue && has_dense_scales && has_aligned_scales &&
-        (!has_bias_ || spec.inputs[4].dtype == made))
-      product_ = Product::find(product);
-    if (product_) return;
-
-    // All rows of x, which is dense, as one product into scratch.
-    rows_ = {};
-    product.c_dtype = DType::kF32;
-    product.has_scales = product.has_bias = false;
-    product.epilogue = Epilogue::kNone;
-    product.m = x.type.shape.numel() / k;
-    product.a_row = k;
-    product.c_row = n;
-    product_.emplace(product);
-    product_bytes_ = round_up(static_cast<std::size_t>(product.m * n) * sizeof(float));
-    const Shape& shape = y.type.shape;
-    const Shape rows = cuda::one_a_row(row_major_strides(spec.inputs[1].shape));
-    Shape columns = shape;
-    for (int axis = 0; axis < shape.rank(); ++axis) columns.set(axis, axis + 1 == shape.rank() ? 1 : 0);
-    after_ = cuda::ScaledProduct{
-        .activation = activation,
-        .has_bias = has_bias_,
-        .element = cuda::element_of(made),
-        .bias = has_bias_ ? cuda::element_of(spec.inputs[4].dtype) : cuda::Element::kF32,
-        .grid = cuda::to_grid(rows_of<5>(shape, {row_major_strides(shape), rows, columns, columns, y.strides}))};
-  }
-
-  [[nodiscard]] std::size_t scratch_bytes() const override { return product_bytes_ + product_->workspace_bytes(); }
-  [[nodiscard]] std::string implementation() const override {
-    return after_ ? product_->implementation() + " + cuda" : product_->implementation();
-  }
-
-  void launch(const LaunchArguments& arguments) const override {
-    void* const stream = arguments.stream.native_handle();
-    const auto* const x = static_cast<const std::byte*>(arguments.inputs[0]);
-    const auto* const x_scale = static_cast<const float*>(arguments.inputs[1]);
-    const auto* const w_scale = static_cast<const float*>(arguments.inputs[3]);
-    const void* const bias = has_bias_ ? arguments.inputs[4] : nullptr;
-    auto* const scratch = static_cast<std::byte*>(arguments.scratch);
-    if (after_) {
-      product_->run(stream, {.a = x, .b = arguments.inputs[2], .c = scratch}, scratch + product_bytes_);
-      cuda::launch_scale_product(stream, *after_, reinterpret_cast<const float*>(scratch), x_scale, w_scale, bias,
-                                 arguments.outputs[0]);
-      return;
-    }
-    for (std::int64_t i = 0; i < rows_.count(); ++i) {
-      const RowPlan::Offsets offsets = rows_.offsets(i);
-      product_->run(stream,
-                    {.a = x + offsets.x,
-                     .b = arguments.inputs[2],
-                     .bias = bias,
-                     .c = static_cast<std::byte*>(arguments.outputs[0]) + offsets.y * size_,
-                     .a_scale = x_scale + offsets.x / k_,
-                     .b_scale = w_scale},
-                    scratch);
-    }
-  }
-
- private:
-  RowPlan rows_;
-  std::int64_t k_ = 1;
-  std::int64_t size_ = 1;  ///< of an element of y
-  bool has_bias_ = false;
-  std::optional<Product> product_;
-  std::size_t product_bytes_ = 0;  ///< of the bare product, at the start of scratch
-  std::optional<cuda::ScaledProduct> after_;
-};
-
-class CublasltScaledLinear final : public Kernel {
- public:
-  [[nodiscard]] std::string_view name() const override { return "cublaslt.scaled_linear"; }
-  [[nodiscard]] Op op() const override { return Op::kScaledLinear; }
-
-  [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    if (Support rejection = check_op(Op::kScaledLinear, DeviceKind::kCuda, spec, target)) return rejection;
-    if (std::string obstacle = obstacle_to(Capability::kFp8Products, target); !obstacle.empty())
-      return Rejection{std::move(obstacle)};
-    if (spec.inputs[0].dtype != DType::kF8E4M3)
-      return Rejection{fmt::format("takes f8e4m3, not {}", spec.inputs[0].dtype)};
-    const DType made = spec.outputs[0].dtype;
-    if (!cuda::is_element(made)) return Rejection{fmt::format("makes f32, bf16 or f16, not {}", made)};
-    const Shape& weight = spec.inputs[2].shape;
-    if (weight[0] % kChannelMultiple != 0 || weight[1] % kChannelMultiple != 0)
-      return Rejection{
-          fmt::format("takes channels in multiples of {}, not {} to {}", kChannelMultiple, weight[1], weight[0])};
-    if (spec.outputs[0].shape.numel() == 0 || spec.inputs[0].shape.numel() == 0)
-      return Rejection{"an operand has no elements"};
+/// All of it as the library's product; nothing where it has none.
+std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
+  const auto& inputs = binding.spec.inputs;
+  const DType made = binding.outputs[0].type.dtype;
+  const RowPlan rows = plan_rows(binding.inputs[0], binding.outputs[0]);
+  const Activation activation = activation_of(binding.spec.attributes);
+  ProductSpec spec = cublaslt::spec_of_rows(rows, DType::kF8E4M3, made, inputs[2].shape);
+  spec.has_scales = true;
+  spec.has_bias = inputs.size() > 4;
+  spec.epilogue = activation == Activation::kGeluTanh ? Epilogue::kGelu : Epilogue::kNone;
+  const bool has_epilogue = activation == Activation::kNone || activation == Activation::kGeluTanh;
+  const bool has_dense_scales = spec.m == 1 || spec.a_row == spec.k;  // one after the other
+  const bool has_aligned_scales = rows.count() == 1 || spec.m % kScaleMultiple == 0;
+  if (made == DType::kF32 || !has_epilogue || !has_dense_scales || !has_aligned_scales ||
+      (spec.has_bias && inputs[4].dtype != made))
     return std::nullopt;
-  }
+  const std::optional<Product> product = Product::find(spec);
+  if (!product) return std::nullopt;
+  const auto launch = [=](const LaunchArguments& arguments) {
+    cublaslt::run_rows(*product, spec, rows, arguments.stream.native_handle(),
+                       {.a = arguments.inputs[0],
+                        .b = arguments.inputs[2],
+                        .bias = bias_of(arguments),
+                        .c = arguments.outputs[0],
+                        .a_scale = scales(arguments, 1),
+                        .b_scale = scales(arguments, 3)},
+                       arguments.scratch);
+  };
+  return KernelPlan{launch, product->workspace_bytes(), product->implementation()};
+}
 
-  [[nodiscard]] StrideRule input_strides(const OpSpec& /*spec*/, int /*input*/) const override {
-    return {StrideRule::kDense, cuda::kLibraryAlignment};
-  }
-  [[nodiscard]] StrideRule output_strides(const OpSpec& /*spec*/, int /*output*/) const override {
-    return {StrideRule::kInnerDense, cuda::kLibraryAlignment};
-  }
-  [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return spec.inputs[0].dtype; }
+/// All rows of x, which is dense, as one product into scratch, and a kernel that scales it from there.
+KernelPlan plan_scaled_after(const KernelBinding& binding) {
+  const auto& inputs = binding.spec.inputs;
+  const Operand& y = binding.outputs[0];
+  const Shape& shape = y.type.shape;
+  const std::int64_t n = inputs[2].shape[0], k = inputs[2].shape[1], m = shape.numel() / n;
+  const Product product(
+      cublaslt::spec_of_rows({.rows = {m, k, n}, .loops = {}}, DType::kF8E4M3, DType::kF32, inputs[2].shape));
+  const std::size_t product_bytes = divide_up(static_cast<std::size_t>(m * n) * sizeof(float), 256) * 256;
+  const bool has_bias = inputs.size() > 4;
+  const Shape rows = cuda::one_a_row(row_major_strides(inputs[1].shape));
+  Shape columns = shape;
+  for (int axis = 0; axis < shape.rank(); ++axis) columns.set(axis, axis + 1 == shape.rank() ? 1 : 0);
+  const cuda::ScaledProduct after{
+      .activation = activation_of(binding.spec.attributes),
+      .has_bias = has_bias,
+      .element = cuda::element_of(y.type.dtype),
+      .bias = has_bias ? cuda::element_of(inputs[4].dtype) : cuda::Element::kF32,
+      .grid = cuda::to_grid(rows_of<5>(shape, {row_major_strides(shape), rows, columns, columns, y.strides}))};
+  const auto launch = [=](const LaunchArguments& arguments) {
+    void* const stream = arguments.stream.native_handle();
+    auto* const scratch = static_cast<std::byte*>(arguments.scratch);
+    product.run(stream, {.a = arguments.inputs[0], .b = arguments.inputs[2], .c = scratch}, scratch + product_bytes);
+    cuda::launch_scale_product(stream, after, reinterpret_cast<const float*>(scratch), scales(arguments, 1),
+                               scales(arguments, 3), bias_of(arguments), arguments.outputs[0]);
+  };
+  return {launch, product_bytes + product.workspace_bytes(), product.implementation() + " + cuda"};
+}
 
-  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
-                                                        std::span<const Operand> outputs,
-                                                        const Target& /*target*/) const override {
-    return std::make_unique<PreparedScaledLinear>(spec, inputs[0], outputs[0]);
-  }
-};
+KernelPlan plan(const KernelBinding& binding) {
+  std::optional<KernelPlan> whole = plan_whole(binding);
+  return whole ? *std::move(whole) : plan_scaled_after(binding);
+}
+
+Support supports(const OpSpec& spec, const Target& target) {
+  if (std::string obstacle = obstacle_to(Capability::kFp8Products, target); !obstacle.empty())
+    return Rejection{std::move(obstacle)};
+  if (spec.inputs[0].dtype != DType::kF8E4M3)
+    return Rejection{fmt::format("takes f8e4m3, not {}", spec.inputs[0].dtype)};
+  const DType made = spec.outputs[0].dtype;
+  if (!cuda::is_element(made)) return Rejection{fmt::format("makes f32, bf16 or f16, not {}", made)};
+  const Shape& weight = spec.inputs[2].shape;
+  if (weight[0] % kChannelMultiple != 0 || weight[1] % kChannelMultiple != 0)
+    return Rejection{
+        fmt::format("takes channels in multiples of {}, not {} to {}", kChannelMultiple, weight[1], weight[0])};
+  return std::nullopt;
+}
 
 }  // namespace
 
 const Kernel& cublaslt_scaled_linear() {
-  static const CublasltScaledLinear kernel;
+  static const LibraryKernel kernel({.name = "cublaslt.scaled_linear",
+                                     .op = Op::kScaledLinear,
+                                     .device = DeviceKind::kCuda,
+                                     .supports = supports,
+                                     .plan = plan});
   return kernel;
 }
 

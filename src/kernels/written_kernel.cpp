@@ -15,19 +15,6 @@ std::size_t bytes_of(std::span<const Operand> operands) {
   return bytes;
 }
 
-class Prepared final : public PreparedKernel {
- public:
-  Prepared(KernelPlan plan, std::string implementation)
-      : plan_(std::move(plan)), implementation_(std::move(implementation)) {}
-  [[nodiscard]] std::size_t scratch_bytes() const override { return plan_.scratch_bytes; }
-  [[nodiscard]] std::string implementation() const override { return implementation_; }
-  void launch(const LaunchArguments& arguments) const override { plan_.launch(arguments); }
-
- private:
-  KernelPlan plan_;
-  std::string implementation_;
-};
-
 }  // namespace
 
 Support WrittenKernel::supports(const OpSpec& spec, const Target& target) const {
@@ -43,9 +30,9 @@ bool WrittenKernel::may_overwrite(const OpSpec& spec, int input) const {
 std::unique_ptr<PreparedKernel> WrittenKernel::prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                        std::span<const Operand> outputs, const Target& target) const {
   const bool streams = target.cache_bytes > 0 && bytes_of(inputs) + bytes_of(outputs) > target.cache_bytes;
-  return std::make_unique<Prepared>(
-      traits_.plan({.spec = spec, .inputs = inputs, .outputs = outputs, .threads = target.threads, .streams = streams}),
-      device_ == DeviceKind::kCpu ? highway_target_name() : std::string(name_of(device_)));
+  KernelPlan plan = traits_.plan({spec, inputs, outputs, target.threads, streams, target});
+  plan.implementation = device_ == DeviceKind::kCpu ? highway_target_name() : std::string(name_of(device_));
+  return std::make_unique<PreparedKernel>(std::move(plan));
 }
 
 Support supports_all_types(const OpSpec&) { return std::nullopt; }

@@ -1,17 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "kernels/kernel.hpp"
 
 namespace headroom {
-
-/// A kernel bound to shapes and strides. `launch` allocates nothing; on a GPU it submits to the stream and returns.
-struct KernelPlan {
-  std::function<void(const LaunchArguments&)> launch;
-  std::size_t scratch_bytes = 0;
-};
 
 /// What a kernel is bound to.
 struct KernelBinding {
@@ -20,6 +13,7 @@ struct KernelBinding {
   std::span<const Operand> outputs;
   int threads;   ///< of a CPU, that launch may use
   bool streams;  ///< the operands together do not fit the cache: what is written is gone before it is read
+  const Target& target;
 };
 
 /// All that tells one of the kernels written here from another.

@@ -1,35 +1,18 @@
-#include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <string>
-
 #include "base/error.hpp"
+#include "base/opened_library.hpp"
 #include "base/out_of_memory.hpp"
 #include "kernels/cublaslt/library.cuh"
 
 namespace headroom::cublaslt {
 namespace {
 
-const std::string& soname() {
-  static const std::string kName = fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
-  return kName;
-}
-
 Library open_library() {
-  void* const file = dlopen(soname().c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (file == nullptr)
-    fail(
-        "matrix products on a GPU need {} (cuBLAS), which the loader does not find: {}; install it or put its folder "
-        "into "
-        "LD_LIBRARY_PATH",
-        soname(), dlerror());
+  const OpenedLibrary file("a matrix product on a GPU", fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR),
+                           fmt::format("cuBLAS {}", CUBLAS_VER_MAJOR));
   Library library;
-  const auto resolve = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(file, name));
-    if (function == nullptr)
-      fail("{} has no function {}; install cuBLAS {} or newer", soname(), name, CUBLAS_VER_MAJOR);
-  };
-#define HR_CUBLASLT(function) resolve(library.function, "cublasLt" #function);
+#define HR_CUBLASLT(function) file.resolve(library.function, "cublasLt" #function);
 #include "kernels/cublaslt/functions.def"
 #undef HR_CUBLASLT
   if (const cublasStatus_t status = library.Create(&library.handle); status != CUBLAS_STATUS_SUCCESS)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <type_traits>
 #include <utility>
 
 #include "base/error.hpp"
@@ -35,19 +36,7 @@ cublasLtEpilogue_t epilogue_of(const ProductSpec& spec) {
 
 /// Owns one of the library's descriptions.
 template <typename T>
-class Handle {
- public:
-  using Destroy = cublasStatus_t (*)(T);
-  Handle(T value, Destroy destroy) noexcept : value_(value), destroy_(destroy) {}
-  ~Handle() { static_cast<void>(destroy_(value_)); }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  [[nodiscard]] T get() const noexcept { return value_; }
-
- private:
-  T value_;
-  Destroy destroy_;
-};
+using Handle = std::unique_ptr<std::remove_pointer_t<T>, cublasStatus_t (*)(T)>;
 
 template <typename T>
 void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t name, const T& value) {
@@ -221,22 +210,16 @@ class Product::Impl {
   std::size_t measured_ = 0;  ///< candidates that aligned_ is the fastest of; 0: the heuristic's choice
 };
 
-Product::Product(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+std::optional<Product> Product::find(const ProductSpec& spec) {
+  auto impl = std::make_shared<const Impl>(spec);
+  if (!impl->is_complete()) return std::nullopt;
+  return Product(std::move(impl));
+}
 
-Product::Product(const ProductSpec& spec) : impl_(std::make_unique<Impl>(spec)) {
+Product::Product(const ProductSpec& spec) : impl_(std::make_shared<const Impl>(spec)) {
   if (!impl_->is_complete())
     fail("cuBLAS has no algorithm for a {} product of {} x {} by {} x {}, {} of them", spec.dtype, spec.m, spec.k,
          spec.k, spec.n, spec.batch);
-}
-
-Product::~Product() = default;
-Product::Product(Product&&) noexcept = default;
-Product& Product::operator=(Product&&) noexcept = default;
-
-std::optional<Product> Product::find(const ProductSpec& spec) {
-  auto impl = std::make_unique<Impl>(spec);
-  if (!impl->is_complete()) return std::nullopt;
-  return Product(std::move(impl));
 }
 
 std::size_t Product::workspace_bytes() const noexcept { return impl_->workspace_bytes(); }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "backends/cuda/cuda_check.cuh"
@@ -44,54 +45,54 @@ std::size_t c_bytes(const ProductSpec& spec) {
   return span_bytes(spec.c_dtype, spec.m, spec.n, spec.c_row, spec.batch, spec.c_batch);
 }
 
-/// Device memory for the time of a measurement, taken beside any pool; null where there is not enough.
-class Memory {
- public:
-  explicit Memory(std::size_t bytes) {
-    if (cudaMalloc(&data_, bytes) == cudaSuccess) return;
-    data_ = nullptr;
-    static_cast<void>(cudaGetLastError());  // so that the next call does not report it
+template <auto kDestroy>
+struct Destroy {
+  template <typename T>
+  void operator()(T* owned) const {
+    report(kDestroy(owned));
   }
-  ~Memory() { report(cudaFree(data_)); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  [[nodiscard]] std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
-
- private:
-  void* data_ = nullptr;
 };
+using Memory = std::unique_ptr<std::byte, Destroy<cudaFree>>;
+using Event = std::unique_ptr<CUevent_st, Destroy<cudaEventDestroy>>;
+
+/// Device memory for the time of a measurement, taken beside any pool; null where there is not enough.
+Memory allocate(std::size_t bytes) {
+  void* data = nullptr;
+  if (cudaMalloc(&data, bytes) == cudaSuccess) return Memory(static_cast<std::byte*>(data));
+  static_cast<void>(cudaGetLastError());  // so that the next call does not report it
+  return nullptr;
+}
+
+Event make_event() {
+  cudaEvent_t event = nullptr;
+  cuda::check(cudaEventCreate(&event));
+  return Event(event);
+}
 
 class Stopwatch {
  public:
-  Stopwatch() {
-    cuda::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    cuda::check(cudaEventCreate(&begin_));
-    cuda::check(cudaEventCreate(&end_));
+  Stopwatch() : begin_(make_event()), end_(make_event()) {
+    cudaStream_t stream = nullptr;
+    cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    stream_.reset(stream);
   }
-  ~Stopwatch() {
-    report(cudaEventDestroy(begin_));
-    report(cudaEventDestroy(end_));
-    report(cudaStreamDestroy(stream_));
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-  [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
+  [[nodiscard]] cudaStream_t stream() const noexcept { return stream_.get(); }
 
   /// Milliseconds that the device spends on what `submit` puts into the stream.
   template <typename Submit>
   [[nodiscard]] double time(const Submit& submit) {
-    cuda::check(cudaEventRecord(begin_, stream_));
+    cuda::check(cudaEventRecord(begin_.get(), stream()));
     submit();
-    cuda::check(cudaEventRecord(end_, stream_));
-    cuda::check(cudaEventSynchronize(end_));
+    cuda::check(cudaEventRecord(end_.get(), stream()));
+    cuda::check(cudaEventSynchronize(end_.get()));
     float milliseconds = 0;
-    cuda::check(cudaEventElapsedTime(&milliseconds, begin_, end_));
+    cuda::check(cudaEventElapsedTime(&milliseconds, begin_.get(), end_.get()));
     return static_cast<double>(milliseconds);
   }
 
  private:
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+  std::unique_ptr<CUstream_st, Destroy<cudaStreamDestroy>> stream_;
+  Event begin_, end_;
 };
 
 /// Fills `bytes`, a multiple of 4, with elements of random sign and mantissa between 1/2 and 1.
@@ -125,11 +126,11 @@ std::vector<double> measure(const ProductSpec& spec, std::span<const Candidate> 
   const std::size_t workspace_bytes = std::ranges::max(candidates, {}, &Candidate::workspace_bytes).workspace_bytes;
   const std::size_t total = workspace_at + workspace_bytes;
   if (total > kMostBytes) return {};
-  const Memory memory(total);
-  if (memory.data() == nullptr) return {};
+  const Memory memory = allocate(total);
+  if (memory == nullptr) return {};
 
   Stopwatch watch;
-  std::byte* const base = memory.data();
+  std::byte* const base = memory.get();
   fill_random(watch.stream(), spec.dtype, base, bias_at);
   fill_random(watch.stream(), spec.c_dtype, base + bias_at, scales_at - bias_at);
   fill_random(watch.stream(), DType::kF32, base + scales_at, c_at - scales_at);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/dtype.hpp"
 
@@ -45,17 +46,11 @@ struct ProductOperands {
 
 /// A matrix product on the current GPU, with f32 sums. Two algorithms: one for operands at multiples of 16 bytes, and
 /// one for any others where those would not do (f8e4m3 has none). Where the library's heuristic lists several for a
-/// product large enough to matter, the fastest measured here is taken: search.hpp.
+/// product large enough to matter, the fastest measured here is taken: search.hpp. Copies are the same product.
 class Product {
  public:
   /// Throws Error where the library has no algorithm, or is not there.
   explicit Product(const ProductSpec& spec);
-  ~Product();
-  Product(Product&&) noexcept;
-  Product& operator=(Product&&) noexcept;
-  Product(const Product&) = delete;
-  Product& operator=(const Product&) = delete;
-
   /// The same, but nothing where the library has no algorithm for the spec.
   [[nodiscard]] static std::optional<Product> find(const ProductSpec& spec);
 
@@ -67,8 +62,8 @@ class Product {
 
  private:
   class Impl;
-  explicit Product(std::unique_ptr<Impl> impl) noexcept;
-  std::unique_ptr<Impl> impl_;
+  explicit Product(std::shared_ptr<const Impl> impl) noexcept : impl_(std::move(impl)) {}
+  std::shared_ptr<const Impl> impl_;
 };
 
 }  // namespace headroom::cublaslt

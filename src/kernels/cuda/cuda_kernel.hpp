@@ -18,22 +18,6 @@ class CudaKernel final : public WrittenKernel {
   explicit CudaKernel(const KernelTraits& traits) : WrittenKernel(DeviceKind::kCuda, traits) {}
 };
 
-/// What operands that NVIDIA's libraries read and write begin at multiples of, in bytes, and their strides: FP8
-/// products and cuDNN need it, other products run faster.
-inline constexpr std::size_t kLibraryAlignment = 16;
-
-/// A kernel that a library runs: rows with stride 1, aligned, and arithmetic in the dtype of the first operand.
-class LibraryKernel : public Kernel {
- public:
-  [[nodiscard]] StrideRule input_strides(const OpSpec& /*spec*/, int /*input*/) const override {
-    return {StrideRule::kInnerDense, kLibraryAlignment};
-  }
-  [[nodiscard]] StrideRule output_strides(const OpSpec& /*spec*/, int /*output*/) const override {
-    return {StrideRule::kInnerDense, kLibraryAlignment};
-  }
-  [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return spec.inputs[0].dtype; }
-};
-
 /// Supported where results and inputs are f32, or bf16 or f16 with inputs of the same or f32.
 [[nodiscard]] Support supports_elements(const OpSpec& spec);
 /// The same with row-major operands: for kernels that work along the innermost axis.

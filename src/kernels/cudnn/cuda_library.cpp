@@ -1,32 +1,19 @@
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
-#include <string>
-#include <utility>
 
 #include "base/error.hpp"
+#include "base/opened_library.hpp"
 #include "kernels/cudnn/library.cuh"
 
 namespace headroom::cudnn {
 namespace {
 
-const std::string& soname() {
-  static const std::string kName = fmt::format("libcudnn.so.{}", CUDNN_MAJOR);
-  return kName;
-}
-
 Library open_library() {
-  void* const file = dlopen(soname().c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (file == nullptr)
-    fail("{} (cuDNN) is not found by the loader: {}; install it or put its folder into LD_LIBRARY_PATH", soname(),
-         dlerror());
+  const OpenedLibrary file("this kernel", fmt::format("libcudnn.so.{}", CUDNN_MAJOR),
+                           fmt::format("cuDNN {}", CUDNN_MAJOR));
   Library library;
-  const auto resolve = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(file, name));
-    if (function == nullptr) fail("{} has no function {}; install cuDNN {} or newer", soname(), name, CUDNN_MAJOR);
-  };
-#define HR_CUDNN(function) resolve(library.function, "cudnn" #function);
+#define HR_CUDNN(function) file.resolve(library.function, "cudnn" #function);
 #include "kernels/cudnn/functions.def"
 #undef HR_CUDNN
   return library;
@@ -48,25 +35,16 @@ void check(cudnnStatus_t status, std::source_location where) {
 }
 
 Descriptor::Descriptor(cudnnBackendDescriptorType_t type) {
-  check(library().BackendCreateDescriptor(type, &descriptor_));
-}
-
-Descriptor::~Descriptor() {
-  if (descriptor_ != nullptr) static_cast<void>(library().BackendDestroyDescriptor(descriptor_));
-}
-
-Descriptor::Descriptor(Descriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, nullptr)) {}
-
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
-  return *this;
+  cudnnBackendDescriptor_t made = nullptr;
+  check(library().BackendCreateDescriptor(type, &made));
+  descriptor_.reset(made);
 }
 
 Descriptor& Descriptor::finalize() {
-  check(library().BackendFinalize(descriptor_));
+  check(library().BackendFinalize(get()));
   return *this;
 }
 
-bool Descriptor::try_finalize() { return library().BackendFinalize(descriptor_) == CUDNN_STATUS_SUCCESS; }
+bool Descriptor::try_finalize() { return library().BackendFinalize(get()) == CUDNN_STATUS_SUCCESS; }
 
 }  // namespace headroom::cudnn

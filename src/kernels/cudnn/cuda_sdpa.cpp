@@ -26,12 +26,13 @@ std::string version_text() {
 }
 
 Descriptor make_tensor(Uid uid, cudnnDataType_t type, const std::array<std::int64_t, 4>& dims,
-                       const SdpaSpec::Strides& strides, bool is_by_value) {
+                       const AttentionProblem::Strides& strides, bool is_by_value) {
+  const std::array<std::int64_t, 4> steps{strides.batch, strides.head, strides.token, 1};
   Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, static_cast<std::int64_t>(uid));
   tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type);
   tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, std::span<const std::int64_t>(dims));
-  tensor.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, std::span<const std::int64_t>(strides));
+  tensor.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, std::span<const std::int64_t>(steps));
   tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, is_by_value ? std::int64_t{4} : kAlignment);
   if (is_by_value) tensor.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, true);
   tensor.finalize();
@@ -68,8 +69,10 @@ std::optional<std::string> why_unavailable() {
 
 class Sdpa::Impl {
  public:
-  explicit Impl(const SdpaSpec& spec)
-      : scale_(static_cast<float>(spec.scale)), plan_(make_plan(spec)), pack_(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR) {
+  explicit Impl(const AttentionProblem& problem)
+      : scale_(static_cast<float>(problem.scale)),
+        plan_(make_plan(problem)),
+        pack_(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR) {
     std::int64_t count = 0;
     check(library().BackendGetAttribute(plan_.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
                                         &count, &workspace_bytes_));
@@ -88,13 +91,17 @@ class Sdpa::Impl {
   }
 
  private:
-  static Descriptor make_plan(const SdpaSpec& spec) {
-    const cudnnDataType_t type = data_type(spec.dtype);
-    const Descriptor q = make_tensor(kQ, type, {spec.batch, spec.heads, spec.queries, spec.dim}, spec.q, false);
-    const Descriptor k = make_tensor(kK, type, {spec.batch, spec.heads, spec.keys, spec.dim}, spec.k, false);
-    const Descriptor v = make_tensor(kV, type, {spec.batch, spec.heads, spec.keys, spec.value_dim}, spec.v, false);
-    const Descriptor o = make_tensor(kO, type, {spec.batch, spec.heads, spec.queries, spec.value_dim}, spec.o, false);
-    const Descriptor scale = make_tensor(kScale, CUDNN_DATA_FLOAT, {1, 1, 1, 1}, {1, 1, 1, 1}, true);
+  static Descriptor make_plan(const AttentionProblem& problem) {
+    const cudnnDataType_t type = data_type(problem.dtype);
+    const Descriptor q =
+        make_tensor(kQ, type, {problem.batch, problem.heads, problem.queries, problem.key_dim}, problem.q, false);
+    const Descriptor k =
+        make_tensor(kK, type, {problem.batch, problem.heads, problem.keys, problem.key_dim}, problem.k, false);
+    const Descriptor v =
+        make_tensor(kV, type, {problem.batch, problem.heads, problem.keys, problem.value_dim}, problem.v, false);
+    const Descriptor o =
+        make_tensor(kO, type, {problem.batch, problem.heads, problem.queries, problem.value_dim}, problem.out, false);
+    const Descriptor scale = make_tensor(kScale, CUDNN_DATA_FLOAT, {1, 1, 1, 1}, {1, 1, 1}, true);
     Descriptor operation(CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR);
     operation.set(CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC, q)
         .set(CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC, k)
@@ -107,11 +114,11 @@ class Sdpa::Impl {
     graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation)
         .set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle())
         .finalize();
-    return first_plan(graph, spec);
+    return first_plan(graph, problem);
   }
 
   /// The first engine of the heuristic that makes a plan.
-  static Descriptor first_plan(const Descriptor& graph, const SdpaSpec& spec) {
+  static Descriptor first_plan(const Descriptor& graph, const AttentionProblem& problem) {
     Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
         .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, CUDNN_HEUR_MODE_A);
@@ -133,7 +140,8 @@ class Sdpa::Impl {
       }
     }
     fail("cuDNN {} has no engine for {} attention of {} x {} heads, {} queries and {} keys of {} and {}",
-         version_text(), spec.dtype, spec.batch, spec.heads, spec.queries, spec.keys, spec.dim, spec.value_dim);
+         version_text(), problem.dtype, problem.batch, problem.heads, problem.queries, problem.keys, problem.key_dim,
+         problem.value_dim);
   }
 
   void pack(const std::array<const void*, 4>& operands, void* workspace) const {
@@ -157,7 +165,7 @@ class Sdpa::Impl {
   mutable void* packed_workspace_ = nullptr;
 };
 
-Sdpa::Sdpa(const SdpaSpec& spec) : impl_(std::make_unique<Impl>(spec)) {}
+Sdpa::Sdpa(const AttentionProblem& problem) : impl_(std::make_unique<Impl>(problem)) {}
 Sdpa::~Sdpa() = default;
 
 std::size_t Sdpa::workspace_bytes() const noexcept { return impl_->workspace_bytes(); }

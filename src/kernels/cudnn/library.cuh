@@ -2,6 +2,7 @@
 
 #include <cudnn.h>
 
+#include <memory>
 #include <source_location>
 #include <span>
 #include <string>
@@ -25,16 +26,10 @@ void check(cudnnStatus_t status, std::source_location where = std::source_locati
 class Descriptor {
  public:
   explicit Descriptor(cudnnBackendDescriptorType_t type);
-  ~Descriptor();
-  Descriptor(Descriptor&& other) noexcept;
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
 
   template <typename T>
   Descriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::span<const T> values) {
-    check(library().BackendSetAttribute(descriptor_, name, type, static_cast<std::int64_t>(values.size()),
-                                        values.data()));
+    check(library().BackendSetAttribute(get(), name, type, static_cast<std::int64_t>(values.size()), values.data()));
     return *this;
   }
   template <typename T>
@@ -42,17 +37,22 @@ class Descriptor {
     return set(name, type, std::span<const T>(&value, 1));
   }
   Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& other) {
-    return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, other.descriptor_);
+    return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, other.get());
   }
   /// Throws Error where the library does not support what was described.
   Descriptor& finalize();
   /// The same, but says whether it does.
   [[nodiscard]] bool try_finalize();
 
-  [[nodiscard]] cudnnBackendDescriptor_t get() const noexcept { return descriptor_; }
+  [[nodiscard]] cudnnBackendDescriptor_t get() const noexcept { return descriptor_.get(); }
 
  private:
-  cudnnBackendDescriptor_t descriptor_ = nullptr;
+  struct Destroy {
+    void operator()(cudnnBackendDescriptor_t descriptor) const {
+      static_cast<void>(library().BackendDestroyDescriptor(descriptor));
+    }
+  };
+  std::unique_ptr<void, Destroy> descriptor_;
 };
 
 }  // namespace headroom::cudnn

@@ -5,10 +5,9 @@
 
 #include <cstdint>
 #include <limits>
-#include <span>
+#include <memory>
 
 namespace headroom::onednn {
-
 namespace {
 
 /// What may lie behind the elements of an int8 weight: sums that make up for the unsigned form of the other operand.
@@ -20,17 +19,34 @@ std::string_view name_of(dnnl_data_type_t dtype) {
   return dtype == dnnl_f32 ? "f32" : "bf16";
 }
 
+dnnl::memory::data_type data_type_of(DType dtype) {
+  HR_CHECK(dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kI8);
+  if (dtype == DType::kI8) return dnnl::memory::data_type::s8;
+  return dtype == DType::kF32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
+}
+
+/// The layout as stable text: dtype, extents, padding, strides and blocks. Equal texts mean equal bytes.
+std::string layout_name(const dnnl::memory::desc& desc) {
+  const dnnl_memory_desc_t& d = desc.data;
+  const dnnl_blocking_desc_t& blocking = d.format_desc.blocking;
+  // Nothing but what is named below.
+  HR_CHECK(d.format_kind == dnnl_blocked && d.offset0 == 0 && (d.extra.flags & ~kNamedExtras) == 0);
+  const auto list = [](const dnnl_dim_t* first, int count) { return fmt::join(first, first + count, "x"); };
+  std::string blocks;
+  for (int i = 0; i < blocking.inner_nblks; ++i)
+    blocks += fmt::format("{}{}", blocking.inner_blks[i], static_cast<char>('a' + blocking.inner_idxs[i]));
+  std::string name =
+      fmt::format("onednn:{}:{}:padded {}:strides {}:blocks {}", name_of(d.data_type), list(d.dims, d.ndims),
+                  list(d.padded_dims, d.ndims), list(blocking.strides, d.ndims), blocks);
+  if (d.extra.flags != 0) name += fmt::format(":sums {} along {}", d.extra.flags, d.extra.compensation_mask);
+  return name;
+}
+
 }  // namespace
 
 const dnnl::engine& cpu_engine() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   return engine;
-}
-
-dnnl::memory::data_type data_type_of(DType dtype) {
-  HR_CHECK(dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kI8);
-  if (dtype == DType::kI8) return dnnl::memory::data_type::s8;
-  return dtype == DType::kF32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
 }
 
 dnnl::memory::desc describe(DType dtype, const Shape& shape, const Shape& strides) {
@@ -49,30 +65,19 @@ dnnl::memory::desc describe_any(DType dtype, const Shape& shape) {
 
 bool is_plain(const dnnl::memory::desc& desc) { return desc.data.format_desc.blocking.inner_nblks == 0; }
 
-std::string layout_name(const dnnl::memory::desc& desc) {
-  const dnnl_memory_desc_t& d = desc.data;
-  const dnnl_blocking_desc_t& blocking = d.format_desc.blocking;
-  // Nothing but what is named below.
-  HR_CHECK(d.format_kind == dnnl_blocked && d.offset0 == 0 && (d.extra.flags & ~kNamedExtras) == 0);
-  const auto list = [](const dnnl_dim_t* first, int count) { return fmt::join(first, first + count, "x"); };
-  std::string blocks;
-  for (int i = 0; i < blocking.inner_nblks; ++i)
-    blocks += fmt::format("{}{}", blocking.inner_blks[i], static_cast<char>('a' + blocking.inner_idxs[i]));
-  std::string name =
-      fmt::format("onednn:{}:{}:padded {}:strides {}:blocks {}", name_of(d.data_type), list(d.dims, d.ndims),
-                  list(d.padded_dims, d.ndims), list(blocking.strides, d.ndims), blocks);
-  if (d.extra.flags != 0) name += fmt::format(":sums {} along {}", d.extra.flags, d.extra.compensation_mask);
-  return name;
-}
-
-void convert_layout(const dnnl::memory::desc& from_desc, const void* from, const dnnl::memory::desc& to_desc,
-                    void* to) {
-  // oneDNN takes all addresses as writable; a reorder only reads its source.
-  dnnl::memory source(from_desc, cpu_engine(), const_cast<void*>(from));
-  dnnl::memory target(to_desc, cpu_engine(), to);
-  dnnl::stream stream(cpu_engine());
-  dnnl::reorder(source, target).execute(stream, source, target);
-  stream.wait();
+void pack_weight(KernelPlan& plan, int weight, const dnnl::memory::desc& dense, const dnnl::memory::desc& wanted) {
+  if (wanted == dense) return;
+  plan.packed = {{weight, layout_name(wanted), wanted.get_size()}};
+  plan.pack = [=](const void* from, void* to) {
+    checked("packing a weight", [&] {
+      // oneDNN takes all addresses as writable; a reorder only reads its source.
+      dnnl::memory source(dense, cpu_engine(), const_cast<void*>(from));
+      dnnl::memory target(wanted, cpu_engine(), to);
+      dnnl::stream stream(cpu_engine());
+      dnnl::reorder(source, target).execute(stream, source, target);
+      stream.wait();
+    });
+  };
 }
 
 dnnl::primitive_attr attributes_with_user_scratch() {
@@ -93,7 +98,6 @@ Support check_sizes(const OpSpec& spec) {
   for (const auto* operands : {&spec.inputs, &spec.outputs})
     for (const TensorType& operand : *operands) {
       const Shape& shape = operand.shape;
-      if (shape.numel() == 0) return Rejection{"an operand has no elements"};
       const std::int64_t rows = shape.rank() == 0 ? 1 : shape.numel() / shape[-1];
       if (rows > std::numeric_limits<std::int32_t>::max())
         return Rejection{fmt::format("oneDNN takes no more than {} rows, and {} has {}",
@@ -110,32 +114,57 @@ Support check_dtype(DType dtype, const Target& target) {
   return std::nullopt;
 }
 
-Call::Call(const dnnl::primitive& primitive, int threads,
-           std::initializer_list<std::pair<int, dnnl::memory::desc>> arguments)
-    : primitive_(primitive), stream_(cpu_engine()), threads_(threads) {
-  for (const auto& [argument, desc] : arguments) {
-    if (desc.is_zero()) continue;
+namespace {
+
+/// oneDNN takes all addresses as writable, inputs too.
+void* address_of(const Call::Operands& operands, int argument) {
+  if (argument == DNNL_ARG_SRC) return const_cast<void*>(operands.src);
+  if (argument == DNNL_ARG_WEIGHTS) return const_cast<void*>(operands.weights);
+  if (argument == DNNL_ARG_BIAS) return const_cast<void*>(operands.bias);
+  return argument == DNNL_ARG_DST ? operands.dst : operands.scratch;
+}
+
+}  // namespace
+
+Call::Call(const dnnl::primitive_desc_base& description, int threads)
+    : primitive_(description.get()), stream_(cpu_engine()), threads_(threads) {
+  for (const int argument : {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD}) {
+    const dnnl::memory::desc layout = description.query_md(dnnl::query::exec_arg_md, argument);
+    if (layout.is_zero()) continue;             // no such argument
     void* const no_address = DNNL_MEMORY_NONE;  // given for each run
-    memories_.emplace_back(desc, cpu_engine(), no_address);
+    memories_.emplace_back(layout, cpu_engine(), no_address);
     arguments_.push_back({argument, memories_.back().get()});
   }
 }
 
-void Call::run(std::initializer_list<Address> addresses) const {
+void Call::run(const Operands& operands) const {
   const TeamSize team(threads_);
   const std::lock_guard lock(mutex_);
   for (const dnnl_exec_arg_t& argument : arguments_) {
-    const Address* found = nullptr;
-    for (const Address& address : addresses)
-      if (address.argument == argument.arg) found = &address;
-    HR_CHECK(found != nullptr && found->data != nullptr);
-    // oneDNN takes all addresses as writable, inputs too.
-    dnnl_memory_set_data_handle(argument.memory, const_cast<void*>(found->data));
+    void* const address = address_of(operands, argument.arg);
+    HR_CHECK(address != nullptr);
+    dnnl_memory_set_data_handle(argument.memory, address);
   }
   // The C interface: the C++ one builds a vector of arguments for every run.
   const dnnl_status_t status =
       dnnl_primitive_execute(primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
   if (status != dnnl_success) fail("oneDNN failed to run a primitive (status {})", static_cast<int>(status));
+}
+
+Call::Operands operands_of(const LaunchArguments& arguments) {
+  const auto& in = arguments.inputs;
+  return {.src = in[0],
+          .weights = in.size() > 1 ? in[1] : nullptr,
+          .bias = in.size() > 2 ? in[2] : nullptr,
+          .dst = arguments.outputs[0],
+          .scratch = arguments.scratch};
+}
+
+KernelPlan plan_call(const dnnl::primitive_desc_base& description, int threads) {
+  const auto call = std::make_shared<const Call>(description, threads);
+  return {.launch = [=](const LaunchArguments& arguments) { call->run(operands_of(arguments)); },
+          .scratch_bytes = description.scratchpad_desc().get_size(),
+          .implementation = description.impl_info_str()};
 }
 
 }  // namespace headroom::onednn

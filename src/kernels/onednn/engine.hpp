@@ -1,16 +1,15 @@
 #pragma once
 
-#include <initializer_list>
 #include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "base/divide_up.hpp"
 #include "base/error.hpp"
 #include "base/shape.hpp"
-#include "kernels/kernel.hpp"
+#include "kernels/library_kernel.hpp"
 
 /// What the oneDNN kernels share: descriptors, errors, thread teams, and launching a primitive without allocating.
 namespace headroom::onednn {
@@ -18,8 +17,7 @@ namespace headroom::onednn {
 /// The CPU, as oneDNN sees it. It has no state of its own.
 [[nodiscard]] const dnnl::engine& cpu_engine();
 
-/// oneDNN's name for f32, bf16 or i8, the dtypes that these kernels take; anything else breaks an invariant.
-[[nodiscard]] dnnl::memory::data_type data_type_of(DType dtype);
+/// Of f32, bf16 or i8, the dtypes that these kernels take; anything else breaks an invariant.
 [[nodiscard]] dnnl::memory::desc describe(DType dtype, const Shape& shape, const Shape& strides);
 [[nodiscard]] dnnl::memory::desc describe(const Operand& operand);
 /// Any layout that oneDNN likes best.
@@ -27,10 +25,9 @@ namespace headroom::onednn {
 
 /// Whether the elements lie in plain strides, without blocks.
 [[nodiscard]] bool is_plain(const dnnl::memory::desc& desc);
-/// The layout as stable text: dtype, extents, padding, strides and blocks. Equal texts mean equal bytes.
-[[nodiscard]] std::string layout_name(const dnnl::memory::desc& desc);
-/// Copies elements from one layout to another, filling what the target pads with zeros.
-void convert_layout(const dnnl::memory::desc& from_desc, const void* from, const dnnl::memory::desc& to_desc, void* to);
+/// Has `plan` pack its input `weight` from one layout into another, with zeros for what that pads; nothing where they
+/// are equal.
+void pack_weight(KernelPlan& plan, int weight, const dnnl::memory::desc& dense, const dnnl::memory::desc& wanted);
 
 /// Attributes that make the caller provide scratch memory.
 [[nodiscard]] dnnl::primitive_attr attributes_with_user_scratch();
@@ -48,20 +45,28 @@ class [[nodiscard]] TeamSize {
   int before_;
 };
 
-/// Runs `body`; where oneDNN fails, throws Error that names `kernel`.
+/// Runs `body`; where oneDNN fails, throws Error that names `what` was done.
 template <typename Body>
-auto checked(std::string_view kernel, const Body& body) {
+auto checked(std::string_view what, const Body& body) {
   try {
     return body();
   } catch (const dnnl::error& error) {
-    fail("{}: oneDNN failed: {} (status {})", kernel, error.what(), static_cast<int>(error.status));
+    fail("{}: oneDNN failed: {} (status {})", what, error.what(), static_cast<int>(error.status));
   }
+}
+
+/// kPlan() for a kernel's traits: with the team that will run what it makes, and oneDNN's failures as Error.
+template <KernelPlan (*kPlan)(const KernelBinding&)>
+KernelPlan planned(const KernelBinding& binding) {
+  const TeamSize team(binding.threads);
+  return checked(name_of(binding.spec.op), [&] { return kPlan(binding); });
 }
 
 /// Nothing where oneDNN has a fast implementation for the descriptor that `make` returns, on this CPU, else the reason
 /// why not. The primitives that oneDNN calls "ref" are its slow test references and count as none.
 template <typename Make>
-Support find_fast_implementation(const Make& make) {
+Support find_fast_implementation(const Target& target, const Make& make) {
+  const TeamSize team(target.threads);
   try {
     const std::string name = make().impl_info_str();
     if (name.find("ref") == std::string::npos) return std::nullopt;
@@ -81,18 +86,19 @@ Support find_fast_implementation(const Make& make) {
 /// several threads take turns, because oneDNN's memory objects hold the addresses.
 class Call {
  public:
-  struct Address {
-    int argument;  ///< DNNL_ARG_*
-    const void* data;
+  /// Addresses; those of arguments that the primitive does not have are ignored.
+  struct Operands {
+    const void* src = nullptr;
+    const void* weights = nullptr;
+    const void* bias = nullptr;
+    void* dst = nullptr;
+    void* scratch = nullptr;
   };
 
-  /// `arguments` are DNNL_ARG_* with their layouts; empty layouts (no scratch, no bias) are left out.
-  Call(const dnnl::primitive& primitive, int threads,
-       std::initializer_list<std::pair<int, dnnl::memory::desc>> arguments);
+  Call(const dnnl::primitive_desc_base& description, int threads);
 
-  /// Runs with these addresses, one for each argument; those of arguments left out are ignored. Throws Error where
-  /// oneDNN fails.
-  void run(std::initializer_list<Address> addresses) const;
+  /// Throws Error where oneDNN fails.
+  void run(const Operands& operands) const;
 
  private:
   dnnl::primitive primitive_;
@@ -102,5 +108,13 @@ class Call {
   std::vector<dnnl_exec_arg_t> arguments_;
   mutable std::mutex mutex_;
 };
+
+/// The operands of a launch, in the order of ours: x, weight, bias.
+[[nodiscard]] Call::Operands operands_of(const LaunchArguments& arguments);
+/// A primitive on these, as it is.
+[[nodiscard]] KernelPlan plan_call(const dnnl::primitive_desc_base& description, int threads);
+
+/// `bytes` in whole cache lines, as scratch is handed out.
+[[nodiscard]] constexpr std::size_t whole_lines(std::size_t bytes) { return divide_up(bytes, 64) * 64; }
 
 }  // namespace headroom::onednn

@@ -23,7 +23,7 @@ LinearProblem linear_problem(const OpSpec& spec) {
                         .k = spec.inputs[1].shape[1],
                         .bias = std::nullopt,
                         .activation = activation_of(spec.attributes),
-                        .pack = spec.is_weight.size() > 1 && spec.is_weight[1]};
+                        .pack = spec.has_weight_at(1)};
   if (spec.inputs.size() > 2) problem.bias = spec.inputs[2].dtype;
   return problem;
 }

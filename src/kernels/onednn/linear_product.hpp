@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "kernels/activation_rows.hpp"
 #include "kernels/kernel.hpp"
@@ -13,7 +12,7 @@ namespace headroom::onednn {
 
 /// What a linear's product is, but for its rows.
 struct LinearProblem {
-  DType dtype;  ///< of x, weight and y
+  DType dtype;  ///< of x and weight, and of y where it is not the sums
   std::int64_t n, k;
   std::optional<DType> bias;
   Activation activation;

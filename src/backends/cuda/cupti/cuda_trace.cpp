@@ -4,7 +4,6 @@
 #include <cuda_runtime_api.h>
 #include <cupti.h>
 #include <cxxabi.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <atomic>
@@ -19,6 +18,7 @@
 #include "backends/cuda/cuda_check.cuh"
 #include "backends/cuda/cupti/trace.hpp"
 #include "base/error.hpp"
+#include "base/opened_library.hpp"
 
 namespace headroom::cuda {
 namespace {
@@ -33,26 +33,11 @@ struct Library {
 #undef HR_CUPTI
 };
 
-const std::string& soname() {
-  static const std::string kName = fmt::format("libcupti.so.{}", CUDART_VERSION / 1000);
-  return kName;
-}
-
 Library open_library() {
-  void* const file = dlopen(soname().c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (file == nullptr)
-    fail(
-        "tracing a GPU needs {} (CUPTI, of the CUDA toolkit), which the loader does not find: {}; install it or put "
-        "its "
-        "folder into LD_LIBRARY_PATH",
-        soname(), dlerror());
+  const OpenedLibrary file("tracing a GPU", fmt::format("libcupti.so.{}", CUDART_VERSION / 1000),
+                           fmt::format("CUPTI of CUDA {}", CUDART_VERSION / 1000));
   Library library;
-  const auto resolve = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(file, name));
-    if (function == nullptr)
-      fail("{} has no function {}; install that of CUDA {}", soname(), name, CUDART_VERSION / 1000);
-  };
-#define HR_CUPTI(function) resolve(library.function, "cupti" #function);
+#define HR_CUPTI(function) file.resolve(library.function, "cupti" #function);
 #include "backends/cuda/cupti/functions.def"
 #undef HR_CUPTI
   return library;
