@@ -11,7 +11,7 @@
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "measure/table.hpp"
-#include "plan/step_memory.hpp"
+#include "plan/memory.hpp"
 #include "run/generator.hpp"
 
 namespace headroom {

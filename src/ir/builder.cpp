@@ -68,8 +68,7 @@ ValueId Builder::param(std::string_view name, TensorType type) {
   const ValueId known = graph_.find(ValueKind::kParam, full_name);
   if (known == kNoValue) return graph_.add_param(std::move(full_name), type);
   if (graph_.type(known) != type) {
-    throw std::logic_error(fmt::format("the param {} is used as {}{} and as {}{}", full_name, graph_.type(known).dtype,
-                                       graph_.type(known).shape, type.dtype, type.shape));
+    throw std::logic_error(fmt::format("the param {} is used as {} and as {}", full_name, graph_.type(known), type));
   }
   return known;
 }

@@ -1,12 +1,18 @@
 #include "ir/graph.hpp"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 #include "base/error.hpp"
 #include "ir/infer.hpp"
 
 namespace headroom {
+
+std::string_view name_of(ValueKind kind) {
+  constexpr std::array<std::string_view, 6> kNames = {"input", "param", "state", "counter", "result", "region result"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
 
 Graph::Graph(std::string name) : name_(std::move(name)), regions_{Region{}} {}
 
@@ -211,6 +217,17 @@ bool reads_alike(const Graph& graph, ValueId value, RegionId inner, RegionId out
   return true;
 }
 
+std::vector<Assignment> assignments_at_end(const Graph& graph, RegionId region, bool ran) {
+  std::vector<Assignment> assignments;
+  for (const StateUpdate& update : graph.state_updates())
+    if (ran && update.region == region) assignments.push_back({update.value, update.next});
+  const Region& ends = graph.region(region);
+  const bool is_else = ends.kind == RegionKind::kElse;
+  for (const RegionResult& result : (is_else ? graph.region(ends.branch) : ends).results)
+    assignments.push_back({result.value, ran && !is_else ? result.from : result.otherwise});
+  return assignments;
+}
+
 std::vector<ValueId> reads_beside_nodes(const Graph& graph) {
   std::vector<ValueId> reads;
   for (const Output& output : graph.outputs()) reads.push_back(output.value);
@@ -223,15 +240,6 @@ std::vector<ValueId> reads_beside_nodes(const Graph& graph) {
     }
   }
   return reads;
-}
-
-std::vector<int> count_uses(const Graph& graph) {
-  std::vector<int> uses(graph.value_count(), 0);
-  for (const Node& node : graph.nodes()) {
-    for (const ValueId input : node.inputs) ++uses[index_of(input)];
-  }
-  for (const ValueId read : reads_beside_nodes(graph)) ++uses[index_of(read)];
-  return uses;
 }
 
 std::vector<int> find_producers(const Graph& graph) {
@@ -251,14 +259,6 @@ std::vector<bool> find_weight_values(const Graph& graph) {
     for (const ValueId result : node.results) is_weight[index_of(result)] = from_weights && !node.inputs.empty();
   }
   return is_weight;
-}
-
-int block_of(const Graph& graph, const Node& node) {
-  const auto holds_node = [&](std::string_view block) {
-    return node.path.starts_with(block) && (node.path.size() == block.size() || node.path[block.size()] == '.');
-  };
-  const auto found = std::ranges::find_if(graph.blocks(), holds_node);
-  return found == graph.blocks().end() ? -1 : static_cast<int>(found - graph.blocks().begin());
 }
 
 std::string describe(const Node& node) {

@@ -41,6 +41,9 @@ enum class ValueKind : std::uint8_t {
   kRegionResult,  ///< of a region, for what stands after it
 };
 
+/// "input", "param", "state", "counter", "result", "region result".
+[[nodiscard]] std::string_view name_of(ValueKind kind);
+
 struct Value {
   ValueKind kind = ValueKind::kResult;
   std::string name;  ///< of an input, param, state or counter; results have none
@@ -185,19 +188,31 @@ class Graph {
 /// loop in between changes from one iteration to the next.
 [[nodiscard]] bool reads_alike(const Graph& graph, ValueId value, RegionId inner, RegionId outer);
 
+/// A value that changes when a region ends: a state, or what the region returns.
+struct Assignment {
+  ValueId to = kNoValue;
+  ValueId from = kNoValue;
+};
+/// What changes when `region` ends; or, unless it `ran`, when that is a then without an else that is passed over. All
+/// of it is read before any is written, so two states may swap.
+[[nodiscard]] std::vector<Assignment> assignments_at_end(const Graph& graph, RegionId region, bool ran = true);
+
 /// What is read beside the nodes, once for each read: by outputs, state updates, predicates and region results.
 [[nodiscard]] std::vector<ValueId> reads_beside_nodes(const Graph& graph);
-/// For each value, how often it is read, by nodes and beside them.
-[[nodiscard]] std::vector<int> count_uses(const Graph& graph);
 /// For each value, the index in graph.nodes() of the node that makes it, or -1.
 [[nodiscard]] std::vector<int> find_producers(const Graph& graph);
 /// For each value, whether it depends on params alone: a weight, or a transformation of weights.
 [[nodiscard]] std::vector<bool> find_weight_values(const Graph& graph);
 
-/// The block that the node is in, as an index in graph.blocks(), or -1.
-[[nodiscard]] int block_of(const Graph& graph, const Node& node);
-
 /// The node as plain text for errors: `linear at transformer_blocks.0.attn.to_q`.
 [[nodiscard]] std::string describe(const Node& node);
 
 }  // namespace headroom
+
+/// "f32[2, 4]"
+template <>
+struct fmt::formatter<headroom::TensorType> : fmt::formatter<std::string> {
+  auto format(const headroom::TensorType& type, format_context& context) const {
+    return fmt::format_to(context.out(), "{}{}", type.dtype, type.shape);
+  }
+};

@@ -1,5 +1,3 @@
-#include "ir/interpret_ops.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "ir/interpreter.hpp"
 #include "ir/test_util.hpp"
 
 // Every plain op of the oracle against values worked out by hand or taken from its defining formula.

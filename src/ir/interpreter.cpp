@@ -4,29 +4,22 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "ir/interpret_ops.hpp"
+#include "ir/builder.hpp"
+#include "ir/expand.hpp"
+#include "ir/infer.hpp"
+#include "ir/op_definition.hpp"
 #include "ir/schedule.hpp"
 #include "ir/verify.hpp"
 
 namespace headroom {
 namespace {
 
-std::string_view name_of(ValueKind kind) {
-  switch (kind) {
-    case ValueKind::kInput:
-      return "input";
-    case ValueKind::kParam:
-      return "param";
-    case ValueKind::kState:
-      return "state";
-    case ValueKind::kCounter:
-      return "counter";
-    case ValueKind::kResult:
-      return "result";
-    case ValueKind::kRegionResult:
-      return "region result";
-  }
-  HR_CHECK(false);
+/// A tensor of that type, all zeros.
+OracleTensor make_tensor(const TensorType& type) {
+  OracleTensor tensor{type, {}, {}};
+  const auto numel = static_cast<std::size_t>(type.shape.numel());
+  is_float(type.dtype) ? tensor.reals.resize(numel) : tensor.integers.resize(numel);
+  return tensor;
 }
 
 /// Whether every number of dtype `declared` can be given as `given`: the same dtype, or a wider one of its kind.
@@ -35,7 +28,7 @@ bool may_stand_for(DType given, DType declared) {
 }
 
 OracleTensor load(const HostTensor& tensor, const TensorType& type) {
-  OracleTensor loaded = oracle::make_tensor(type);
+  OracleTensor loaded = make_tensor(type);
   for (std::size_t i = 0; i < loaded.reals.size(); ++i) loaded.reals[i] = tensor.at(static_cast<std::int64_t>(i));
   for (std::size_t i = 0; i < loaded.integers.size(); ++i) {
     const auto index = static_cast<std::int64_t>(i);
@@ -68,12 +61,12 @@ class Interpreter {
       const Value& value = graph_.value(id);
       const auto found = given.find(value.name);
       if (found == given.end()) {
-        fail("the {} {} ({}{}) was not given", name_of(kind), value.name, value.type.dtype, value.type.shape);
+        fail("the {} {} ({}) was not given", name_of(kind), value.name, value.type);
       }
       const HostTensor& tensor = found->second;
       if (tensor.shape() != value.type.shape || !may_stand_for(tensor.dtype(), value.type.dtype)) {
-        fail("the {} {} must be {}{}, but was given as {}{}", name_of(kind), value.name, value.type.dtype,
-             value.type.shape, tensor.dtype(), tensor.shape());
+        fail("the {} {} must be {}, but was given as {}{}", name_of(kind), value.name, value.type, tensor.dtype(),
+             tensor.shape());
       }
       values_[index_of(id)] = load(tensor, value.type);
     }
@@ -81,7 +74,7 @@ class Interpreter {
 
   void run() { run_region(kTopRegion); }
 
-  [[nodiscard]] HostTensor get(ValueId id) const { return store(values_[index_of(id)]); }
+  [[nodiscard]] OracleTensor& operator[](ValueId id) { return values_[index_of(id)]; }
 
  private:
   /// What stands in a region, once, and then its state updates.
@@ -101,7 +94,7 @@ class Interpreter {
   void run_loop(RegionId id) {
     const Region& loop = graph_.region(id);
     OracleTensor& counter = values_[index_of(loop.counter)];
-    counter = oracle::make_tensor(graph_.type(loop.counter));
+    counter = make_tensor(graph_.type(loop.counter));
     for (std::int64_t i = 0; i < loop.trip_count; ++i) {
       counter.integers[0] = i;
       run_region(id);
@@ -111,9 +104,7 @@ class Interpreter {
   void run_if(RegionId id) {
     const Region& then = graph_.region(id);
     if (values_[index_of(then.predicate)].integers[0] != 0) return run_region(id);
-    if (then.branch != kNoRegion) return run_region(then.branch);
-    for (const RegionResult& result : then.results)
-      values_[index_of(result.value)] = values_[index_of(result.otherwise)];
+    then.branch != kNoRegion ? run_region(then.branch) : end_region(id, false);
   }
 
   void run_node(const Node& node) {
@@ -121,23 +112,18 @@ class Interpreter {
     for (const ValueId input : node.inputs) operands.push_back(&values_[index_of(input)]);
     std::vector<OracleTensor> results;
     try {
-      results = oracle::evaluate(node.op, node.attributes, operands);
+      results = interpret_node(node.op, node.attributes, operands);
     } catch (const Error& error) {
       throw Error(fmt::format("{}: {}", describe(node), error.what()), error.code());
     }
     for (std::size_t i = 0; i < results.size(); ++i) values_[index_of(node.results[i])] = std::move(results[i]);
   }
 
-  /// Gives a region's results their values and its states their next ones, all at once: every value is read before any
-  /// changes, so two states may swap.
-  void end_region(RegionId id) {
+  /// Gives states their next values and a region's results theirs; of a then without else also where it did not run.
+  void end_region(RegionId id, bool ran = true) {
     std::vector<std::pair<ValueId, OracleTensor>> updates;
-    for (const StateUpdate& update : graph_.state_updates())
-      if (update.region == id) updates.emplace_back(update.value, values_[index_of(update.next)]);
-    const Region& region = graph_.region(id);
-    const bool is_else = region.kind == RegionKind::kElse;
-    for (const RegionResult& result : (is_else ? graph_.region(region.branch) : region).results)
-      updates.emplace_back(result.value, values_[index_of(is_else ? result.otherwise : result.from)]);
+    for (const Assignment& assignment : assignments_at_end(graph_, id, ran))
+      updates.emplace_back(assignment.to, values_[index_of(assignment.from)]);
     for (auto& [value, now] : updates) values_[index_of(value)] = std::move(now);
   }
 
@@ -146,7 +132,44 @@ class Interpreter {
   std::vector<OracleTensor> values_;
 };
 
+/// Runs the plain ops that a fused one stands for.
+std::vector<OracleTensor> interpret_fused(Op op, const Attributes& attributes, Operands in) {
+  Graph graph(std::string(name_of(op)));
+  std::vector<ValueId> inputs;
+  for (const OracleTensor* operand : in)
+    inputs.push_back(graph.add_input(fmt::format("{}", inputs.size()), operand->type));
+  Builder builder(graph);
+  const std::vector<ValueId> results = expand_node(builder, op, attributes, inputs);
+  Interpreter interpreter(graph);
+  for (std::size_t i = 0; i < inputs.size(); ++i) interpreter[inputs[i]] = *in[i];
+  interpreter.run();
+  std::vector<OracleTensor> out;
+  for (const ValueId result : results) out.push_back(interpreter[result]);
+  return out;
+}
+
 }  // namespace
+
+std::vector<OracleTensor> interpret_node(Op op, const Attributes& attributes, Operands in) {
+  std::vector<TensorType> types;
+  for (const OracleTensor* operand : in) types.push_back(operand->type);
+  std::vector<OracleTensor> out;
+  for (const TensorType& type : infer(op, attributes, types)) out.push_back(make_tensor(type));
+  if (is_fused(op, attributes)) return interpret_fused(op, attributes, in);
+
+  definition_of(op).evaluate(attributes, in, out);
+  return out;
+}
+
+std::vector<OracleTensor> interpret_node(Op op, const Attributes& attributes, const std::vector<OracleTensor>& inputs) {
+  std::vector<const OracleTensor*> operands;
+  for (const OracleTensor& input : inputs) {
+    const auto elements = is_float(input.type.dtype) ? input.reals.size() : input.integers.size();
+    HR_CHECK_EQ(elements, static_cast<std::size_t>(input.type.shape.numel()));
+    operands.push_back(&input);
+  }
+  return interpret_node(op, attributes, operands);
+}
 
 OracleResult interpret(const Graph& graph, const NamedTensors& inputs, const NamedTensors& params,
                        const NamedTensors& states) {
@@ -157,10 +180,9 @@ OracleResult interpret(const Graph& graph, const NamedTensors& inputs, const Nam
   interpreter.bind(ValueKind::kState, states);
   interpreter.run();
   OracleResult result;
-  for (const Output& output : graph.outputs()) result.outputs.emplace(output.name, interpreter.get(output.value));
-  for (const ValueId state : graph.values_of(ValueKind::kState)) {
-    result.states.emplace(graph.value(state).name, interpreter.get(state));
-  }
+  for (const Output& output : graph.outputs()) result.outputs.emplace(output.name, store(interpreter[output.value]));
+  for (const ValueId state : graph.values_of(ValueKind::kState))
+    result.states.emplace(graph.value(state).name, store(interpreter[state]));
   return result;
 }
 

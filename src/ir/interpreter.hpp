@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,10 @@ struct OracleResult {
 [[nodiscard]] OracleResult interpret(const Graph& graph, const NamedTensors& inputs, const NamedTensors& params,
                                      const NamedTensors& states = {});
 
-/// Evaluates one node on oracle tensors; kernel tests compare with this.
+/// Evaluates one node on oracle tensors, fused ops through their definition; kernel tests compare with this.
 [[nodiscard]] std::vector<OracleTensor> interpret_node(Op op, const Attributes& attributes,
                                                        const std::vector<OracleTensor>& inputs);
+[[nodiscard]] std::vector<OracleTensor> interpret_node(Op op, const Attributes& attributes,
+                                                       std::span<const OracleTensor* const> inputs);
 
 }  // namespace headroom

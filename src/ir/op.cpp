@@ -1,57 +1,16 @@
 #include "ir/op.hpp"
 
 #include <algorithm>
-#include <charconv>
+#include <array>
 
 #include "base/error.hpp"
 
 namespace headroom {
 namespace {
 
-template <typename T>
-T parse_number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  HR_CHECK(error == std::errc{} && end == text.data() + text.size());
-  return value;
-}
-
-/// The default that ops.def states as text, as a value of its kind. A broken table is a bug here, hence checks.
-Attribute parse_fallback(AttributeKind kind, std::string_view text) {
-  switch (kind) {
-    case AttributeKind::kInt:
-      return parse_number<std::int64_t>(text);
-    case AttributeKind::kFloat:
-      return parse_number<double>(text);
-    case AttributeKind::kInts: {
-      std::vector<std::int64_t> values;
-      while (!text.empty()) {
-        const std::size_t comma = std::min(text.find(','), text.size());
-        values.push_back(parse_number<std::int64_t>(text.substr(0, comma)));
-        text.remove_prefix(std::min(comma + 1, text.size()));
-      }
-      return values;
-    }
-    case AttributeKind::kText:
-      return std::string(text);
-    case AttributeKind::kDType: {
-      const std::optional<DType> dtype = parse_dtype(text);
-      HR_CHECK(dtype.has_value());
-      return *dtype;
-    }
-  }
-  HR_CHECK(false);
-}
-
-/// `fallback` is null for a required attribute.
-AttributeSchema attribute(std::string_view name, AttributeKind kind, const char* fallback) {
-  if (fallback == nullptr) return {name, kind, std::nullopt};
-  return {name, kind, parse_fallback(kind, fallback)};
-}
-
 const std::vector<OpSchema>& table() {
-#define REQUIRED nullptr
-#define ATTR(name, kind, fallback) attribute(name, AttributeKind::kind, fallback),
+#define REQUIRED std::nullopt
+#define ATTR(name, kind, fallback) AttributeSchema{name, AttributeKind::kind, fallback},
 #define HR_OP(enumerator, name, min_inputs, max_inputs, results, fused, attributes) \
   OpSchema{Op::enumerator, name, min_inputs, max_inputs, results, fused, {attributes}},
   static const std::vector<OpSchema> schemas = {
@@ -64,19 +23,9 @@ const std::vector<OpSchema>& table() {
 }
 
 std::string_view name_of(AttributeKind kind) {
-  switch (kind) {
-    case AttributeKind::kInt:
-      return "an integer";
-    case AttributeKind::kFloat:
-      return "a number";
-    case AttributeKind::kInts:
-      return "a list of integers";
-    case AttributeKind::kText:
-      return "text";
-    case AttributeKind::kDType:
-      return "a dtype";
-  }
-  HR_CHECK(false);
+  constexpr std::array<std::string_view, 5> kNames = {"an integer", "a number", "a list of integers", "text",
+                                                      "a dtype"};
+  return kNames.at(static_cast<std::size_t>(kind));
 }
 
 }  // namespace

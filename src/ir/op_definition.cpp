@@ -1,5 +1,7 @@
 #include "ir/op_definition.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,9 +14,7 @@ namespace headroom {
 
 void TypeQuery::require(bool holds, std::string_view expectation) const {
   if (holds) return;
-  std::string given;
-  for (const TensorType& input : in) given += (given.empty() ? "" : ", ") + ops::text_of(input);
-  fail("{}: expected {}, but was given {}", name_of(op), expectation, given);
+  fail("{}: expected {}, but was given {}", name_of(op), expectation, fmt::join(in, ", "));
 }
 
 double Flops::count(const Attributes& attributes, Types in, Types out) const {
@@ -40,9 +40,32 @@ const OpDefinition& definition_of(Op op) {
   return table[static_cast<std::size_t>(op)];
 }
 
-namespace ops {
+std::optional<std::vector<bool>> operands_by_sample(const Graph& graph, const Node& node, std::int64_t samples) {
+  const auto has_samples = [&](ValueId v) {
+    const Shape& shape = graph.type(v).shape;
+    return shape.rank() > 0 && shape[0] == samples;
+  };
+  const OpDefinition& known = definition_of(node.op);
+  const Samples kind = known.samples;
+  const bool has_outer_axis = known.inner_axes <= 0 || graph.type(node.inputs[0]).shape.rank() > known.inner_axes;
+  const bool holds = has_outer_axis && (known.keeps_samples == nullptr || known.keeps_samples(node.attributes));
+  if (kind == Samples::kMixed || !holds || !std::ranges::all_of(node.results, has_samples)) return std::nullopt;
 
-std::string text_of(const TensorType& type) { return fmt::format("{}{}", type.dtype, type.shape); }
+  std::vector<bool> by_sample(node.inputs.size(), false);
+  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+    const Shape& shape = graph.type(node.inputs[k]).shape;
+    if (kind == Samples::kFirst || kind == Samples::kFirstTwo) {
+      by_sample[k] = k < (kind == Samples::kFirst ? 1U : 2U);
+    } else {
+      const bool aligned = kind == Samples::kEvery || shape.rank() == graph.type(node.results[0]).shape.rank();
+      by_sample[k] = aligned && shape.rank() > 0 && shape[0] != 1;
+    }
+    if (by_sample[k] && !has_samples(node.inputs[k])) return std::nullopt;
+  }
+  return by_sample;
+}
+
+namespace ops {
 
 bool fits_beside(DType small, DType x) { return small == x || (small == DType::kF32 && is_float(x)); }
 
@@ -61,7 +84,7 @@ int axis_of(const TypeQuery& query) {
   const std::int64_t axis = query.attributes.get_int("axis");
   if (axis < 0 || axis >= query.in[0].shape.rank()) {
     fail("{}: axis must be in 0..{} for {}, but was given {}", name_of(query.op), query.in[0].shape.rank() - 1,
-         text_of(query.in[0]), axis);
+         query.in[0], axis);
   }
   return static_cast<int>(axis);
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -67,7 +68,7 @@ struct OpDefinition {
   static constexpr int kEveryOperand = std::numeric_limits<int>::max();
 
   Op op;
-  OpKind kind;
+  OpKind kind = OpKind::kOther;
 
   /// Types of the results; throws Error where the operands do not fit.
   std::vector<TensorType> (*infer)(const TypeQuery& query);
@@ -75,7 +76,7 @@ struct OpDefinition {
   void (*evaluate)(const Attributes& attributes, Operands in, std::span<OracleTensor> out) = nullptr;
   /// A fused op: emits the plain ops that it stands for.
   std::vector<ValueId> (*expand)(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) = nullptr;
-  Flops flops;
+  Flops flops = 0.0;
 
   Samples samples = Samples::kMixed;
   /// Elements mix within so many innermost axes of operand 0, and any number of axes may stand in front of those.
@@ -104,5 +105,12 @@ struct OpDefinition {
 [[nodiscard]] inline bool is_product(Op op) { return definition_of(op).kind == OpKind::kProduct; }
 /// Whether rows of operand 0 are multiplied with a weight, each by itself.
 [[nodiscard]] inline bool is_product_of_rows(Op op) { return is_product(op) && definition_of(op).inner_axes == 1; }
+
+/// The entries of a leading axis are called samples. Where sample i of each result of `node` needs only sample i of
+/// some operands, for i in [0, samples): for each operand, whether that is how it is read; the others are needed whole.
+/// Nothing where samples mix, where the results have another leading extent, and for a reshape, whose attribute names
+/// every extent.
+[[nodiscard]] std::optional<std::vector<bool>> operands_by_sample(const Graph& graph, const Node& node,
+                                                                  std::int64_t samples);
 
 }  // namespace headroom

@@ -34,7 +34,12 @@ TEST(OpTable, RowsStandInEnumOrderWithUniqueNames) {
   EXPECT_FALSE(parse_op("no_such_op"));
 }
 
-TEST(OpTable, DefaultsAreParsedByKind) {
+TEST(OpTable, DefaultsAreOfTheirKind) {
+  for (const OpSchema& schema : all_ops())
+    for (const AttributeSchema& attribute : schema.attributes) {
+      const std::size_t kind = static_cast<std::size_t>(attribute.kind);
+      EXPECT_EQ(attribute.fallback ? attribute.fallback->index() : kind, kind) << schema.name << " " << attribute.name;
+    }
   EXPECT_EQ(Attributes(Op::kLinear, {}).get_text("activation"), "none");
   EXPECT_EQ(Attributes(Op::kConv2d, {}).get_int("stride"), 1);
   EXPECT_EQ(Attributes(Op::kConv2d, {}).get_int("padding"), 0);

@@ -1,11 +1,10 @@
-#include "ir/samples.hpp"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ir/op_definition.hpp"
 #include "ir/test_util.hpp"
 
 namespace headroom {

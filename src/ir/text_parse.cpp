@@ -174,8 +174,7 @@ class Parser {
     for (const ValueId given : {yield.from, otherwise})
       if (given != kNoValue && graph_.type(given) != *yield.type)
         Lexer::fail_at(yield.number,
-                       fmt::format("%{} is {}{}, not {}{}", yield.number.text, yield.type->dtype, yield.type->shape,
-                                   graph_.type(given).dtype, graph_.type(given).shape));
+                       fmt::format("%{} is {}, not {}", yield.number.text, *yield.type, graph_.type(given)));
     define(yield.number, graph_.add_region_result(region, yield.from, otherwise), graph_.region(region).parent);
   }
 
@@ -211,10 +210,7 @@ class Parser {
     lexer_.expect('=');
     // Outputs are read at the very end, so the name of a state is that of what it ends up as.
     const ValueId value = parse_visible(kTopRegion);
-    located(name, [&] {
-      graph_.add_output(name.text, value);
-      return value;
-    });
+    located(name, [&] { graph_.add_output(name.text, value); });
   }
 
   void parse_node(RegionId region) {
@@ -251,37 +247,39 @@ class Parser {
     }
     for (std::size_t i = 0; i < types.size(); ++i) {
       if (types[i].dtype == inferred[i].dtype && types[i].shape == inferred[i].shape) continue;
-      Lexer::fail_at(place, fmt::format("{} makes {}{}, not {}{}", name_of(node.op), inferred[i].dtype,
-                                        inferred[i].shape, types[i].dtype, types[i].shape));
+      Lexer::fail_at(place, fmt::format("{} makes {}, not {}", name_of(node.op), inferred[i], types[i]));
     }
   }
 
   std::vector<ValueId> parse_operands(RegionId region) {
     std::vector<ValueId> operands;
-    lexer_.expect('(');
-    if (lexer_.accept(')')) return operands;
-    do {
-      operands.push_back(parse_reference(region));
-    } while (lexer_.accept(','));
-    lexer_.expect(')');
+    parse_list('(', ')', [&] { operands.push_back(parse_reference(region)); });
     return operands;
+  }
+
+  /// What `parse_item` reads, in brackets, with commas between.
+  template <typename Item>
+  void parse_list(char open, char close, Item parse_item) {
+    lexer_.expect(open);
+    if (lexer_.accept(close)) return;
+    do {
+      parse_item();
+    } while (lexer_.accept(','));
+    lexer_.expect(close);
   }
 
   Attributes parse_attributes(Op op, const Token& place) {
     std::vector<std::pair<std::string_view, Attribute>> given;
-    if (lexer_.accept('{') && !lexer_.accept('}')) {
-      do {
-        const Token name = lexer_.expect_name("an attribute");
-        const auto& schemas = schema_of(op).attributes;
-        const auto schema = std::ranges::find(schemas, std::string_view(name.text), &AttributeSchema::name);
-        if (schema == schemas.end()) {
-          Lexer::fail_at(name, fmt::format("{} has no attribute called \"{}\"", name_of(op), name.text));
-        }
-        lexer_.expect('=');
-        given.emplace_back(schema->name, parse_attribute(schema->kind));
-      } while (lexer_.accept(','));
-      lexer_.expect('}');
-    }
+    const auto parse_one = [&] {
+      const Token name = lexer_.expect_name("an attribute");
+      const auto& schemas = schema_of(op).attributes;
+      const auto schema = std::ranges::find(schemas, std::string_view(name.text), &AttributeSchema::name);
+      if (schema == schemas.end())
+        Lexer::fail_at(name, fmt::format("{} has no attribute called \"{}\"", name_of(op), name.text));
+      lexer_.expect('=');
+      given.emplace_back(schema->name, parse_attribute(schema->kind));
+    };
+    if (lexer_.at_symbol('{')) parse_list('{', '}', parse_one);
     return located(place, [&] { return Attributes(op, std::move(given)); });
   }
 
@@ -304,12 +302,7 @@ class Parser {
 
   std::vector<std::int64_t> parse_integers() {
     std::vector<std::int64_t> values;
-    lexer_.expect('[');
-    if (lexer_.accept(']')) return values;
-    do {
-      values.push_back(lexer_.expect_integer("an integer"));
-    } while (lexer_.accept(','));
-    lexer_.expect(']');
+    parse_list('[', ']', [&] { values.push_back(lexer_.expect_integer("an integer")); });
     return values;
   }
 
@@ -358,7 +351,7 @@ class Parser {
     if (first.kind == TokenKind::kWord && lexer_.accept(':')) {
       const Token name = lexer_.expect_name("a value's name");
       for (const ValueKind kind : kNamedKinds) {
-        if (text_syntax::keyword_of(kind) != first.text) continue;
+        if (name_of(kind) != first.text) continue;
         const ValueId value = graph_.find(kind, name.text);
         if (value == kNoValue) Lexer::fail_at(name, fmt::format("there is no {} called \"{}\"", first.text, name.text));
         return value;

@@ -14,12 +14,12 @@ namespace headroom {
 namespace {
 
 using text_syntax::bare_or_quoted;
-using text_syntax::is_numbered;
-using text_syntax::keyword_of;
+
+/// Whether values of that kind are called by number.
+bool is_numbered(ValueKind kind) { return kind == ValueKind::kResult || kind == ValueKind::kRegionResult; }
 
 std::string text_of(const TensorType& type) {
-  const std::string_view layout = type.layout == Layout::kChannelsLast ? " channels_last" : "";
-  return fmt::format("{}{}{}", type.dtype, type.shape, layout);
+  return fmt::format("{}{}", type, type.layout == Layout::kChannelsLast ? " channels_last" : "");
 }
 
 struct AttributeText {
@@ -48,7 +48,7 @@ class Printer {
     text_ = fmt::format("graph {} {{\n", bare_or_quoted(graph_.name()));
     for (const ValueKind kind : {ValueKind::kInput, ValueKind::kParam, ValueKind::kState}) {
       for (const ValueId id : graph_.values_of(kind)) {
-        line(fmt::format("{} {}: {}", keyword_of(kind), declared_name(id), text_of(graph_.type(id))));
+        line(fmt::format("{} {}: {}", name_of(kind), declared_name(id), text_of(graph_.type(id))));
       }
     }
     for (const std::string& block : graph_.blocks()) line(fmt::format("block {}", bare_or_quoted(block)));
@@ -156,7 +156,7 @@ class Printer {
     }
     std::string name = declared_name(id);
     if (name_counts_.at(value.name) == 1) return name;
-    return fmt::format("%{}:{}", keyword_of(value.kind), name.substr(1));
+    return fmt::format("%{}:{}", name_of(value.kind), name.substr(1));
   }
 
   const Graph& graph_;

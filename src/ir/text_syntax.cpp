@@ -32,24 +32,6 @@ std::string bare_or_quoted(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, is_bare) ? std::string(text) : quoted(text);
 }
 
-std::string_view keyword_of(ValueKind kind) {
-  switch (kind) {
-    case ValueKind::kInput:
-      return "input";
-    case ValueKind::kParam:
-      return "param";
-    case ValueKind::kState:
-      return "state";
-    case ValueKind::kCounter:
-      return "counter";
-    case ValueKind::kResult:
-    case ValueKind::kRegionResult:
-      break;
-  }
-  HR_CHECK(!is_numbered(kind));
-  return {};
-}
-
 void Lexer::fail_at(const Token& token, std::string_view message) {
   fail("line {}, column {}: {}", token.line, token.column, message);
 }

@@ -5,8 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "ir/graph.hpp"
-
 // What printing and parsing of graph text share: how names are spelt, and the tokens.
 
 namespace headroom::text_syntax {
@@ -16,12 +14,6 @@ namespace headroom::text_syntax {
 /// `text` in double quotes; \" \\ \n \t are escaped.
 [[nodiscard]] std::string quoted(std::string_view text);
 [[nodiscard]] std::string bare_or_quoted(std::string_view text);
-/// Whether values of that kind are called by number: results of nodes and regions.
-[[nodiscard]] constexpr bool is_numbered(ValueKind kind) {
-  return kind == ValueKind::kResult || kind == ValueKind::kRegionResult;
-}
-/// "input", "param", "state", "counter"; a result has none.
-[[nodiscard]] std::string_view keyword_of(ValueKind kind);
 
 enum class TokenKind : std::uint8_t {
   kWord,    ///< bare characters: a keyword, a name, a number with its sign and exponent

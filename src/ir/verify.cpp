@@ -110,8 +110,7 @@ class Verifier {
     check_exists(region.predicate, fmt::format("the if {}", id));
     const TensorType& type = graph_.type(region.predicate);
     if (type.dtype != DType::kBool || type.shape.rank() != 0)
-      broken("the predicate {} must be a bool scalar, not {}{}", name_of_value(region.predicate), type.dtype,
-             type.shape);
+      broken("the predicate {} must be a bool scalar, not {}", name_of_value(region.predicate), type);
   }
 
   /// The nodes of each region, nested ones included, must stand together, and those of an else behind its then's.
@@ -153,8 +152,7 @@ class Verifier {
   void walk_loop(RegionId id, const Region& loop) {
     homes_[index_of(loop.counter)] = id;
     walk(id);
-    for (const RegionResult& result : loop.results) check_result(result, id, result.from);
-    end(id);
+    end(id, id);
   }
 
   /// Each branch finds the states as they were before the `if`, and so do the values that stand for a missing else.
@@ -162,46 +160,32 @@ class Verifier {
     check_use(then.predicate, then.parent, fmt::format("the if {}", id));
     const std::vector<bool> over_before = is_over_;
     walk(id);
-    for (const RegionResult& result : then.results) check_result(result, id, result.from);
-    end(id);
+    end(id, id);
     const std::vector<bool> over_after_then = std::exchange(is_over_, over_before);
     if (then.branch != kNoRegion) walk(then.branch);
-    const RegionId other = then.branch != kNoRegion ? then.branch : then.parent;
-    for (const RegionResult& result : then.results) check_result(result, other, result.otherwise);
-    if (then.branch != kNoRegion) end(then.branch);
+    then.branch != kNoRegion ? end(then.branch, then.branch) : end(id, then.parent);
     for (std::size_t i = 0; i < is_over_.size(); ++i) is_over_[i] = is_over_[i] || over_after_then[i];
   }
 
-  /// What a region gives its states, which is all that may be read of them from then on.
-  void end(RegionId id) {
-    for (const StateUpdate& update : graph_.state_updates()) {
-      if (update.region != id) continue;
-      const std::string user = "the update of " + name_of_value(update.value);
-      check_use(update.next, id, user);
-      check_type(update.value, update.next, user);
+  /// What a region gives its results and its states, which is all that may be read of them from then on. It is read in
+  /// `reader`: that region itself, or, where a then does not run, what is around it.
+  void end(RegionId id, RegionId reader) {
+    const std::vector<Assignment> assignments = assignments_at_end(graph_, id, reader == id);
+    const auto is_state = [&](ValueId value) { return graph_.value(value).kind == ValueKind::kState; };
+    for (const auto& [to, from] : assignments) {
+      const std::string user = is_state(to) ? "the update of " + name_of_value(to)
+                                            : fmt::format("region {}, for its result {},", reader, name_of_value(to));
+      check_use(from, reader, user);
+      if (graph_.type(to) != graph_.type(from))
+        broken("{} must be {}, not {}", user, graph_.type(to), graph_.type(from));
     }
-    for (const StateUpdate& update : graph_.state_updates())
-      if (update.region == id) is_over_[index_of(update.value)] = true;
-  }
-
-  /// A region's result, as it is given `from` in `region`.
-  void check_result(const RegionResult& result, RegionId region, ValueId from) const {
-    const std::string user = fmt::format("region {}, for its result {},", region, name_of_value(result.value));
-    check_use(from, region, user);
-    check_type(result.value, from, user);
+    for (const auto& [to, from] : assignments) is_over_[index_of(to)] = is_over_[index_of(to)] || is_state(to);
   }
 
   void define_result(RegionId id, const RegionResult& result) {
     if (homes_[index_of(result.value)] != kNoRegion)
       broken("region {} returns {}, which is returned already", id, name_of_value(result.value));
     homes_[index_of(result.value)] = graph_.region(id).parent;
-  }
-
-  void check_type(ValueId value, ValueId from, const std::string& user) const {
-    const TensorType& wanted = graph_.type(value);
-    const TensorType& given = graph_.type(from);
-    if (wanted != given)
-      broken("{} must be {}{}, not {}{}", user, wanted.dtype, wanted.shape, given.dtype, given.shape);
   }
 
   void check_node(const Node& node) {
@@ -243,8 +227,7 @@ class Verifier {
     const TensorType& type = graph_.type(result);
     // The layout is a tag that passes choose; infer() only proposes one.
     if (type.dtype != wanted.dtype || type.shape != wanted.shape) {
-      broken("{} makes {}{}, but its result {} is declared {}{}", describe(node), wanted.dtype, wanted.shape,
-             name_of_value(result), type.dtype, type.shape);
+      broken("{} makes {}, but its result {} is declared {}", describe(node), wanted, name_of_value(result), type);
     }
     homes_[index_of(result)] = node.region;
   }

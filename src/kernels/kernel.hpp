@@ -64,6 +64,7 @@ struct StrideRule {
 struct Operand {
   TensorType type;
   Shape strides;
+  friend bool operator==(const Operand&, const Operand&) = default;
 };
 [[nodiscard]] Operand dense_operand(const TensorType& type);
 [[nodiscard]] bool is_dense(const Operand& operand);

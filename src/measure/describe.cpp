@@ -4,7 +4,7 @@
 
 #include "backends/device.hpp"
 #include "base/hash.hpp"
-#include "plan/step_memory.hpp"
+#include "plan/memory.hpp"
 
 namespace headroom {
 namespace {

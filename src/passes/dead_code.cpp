@@ -39,7 +39,7 @@ PassOutcome dead_code(Graph& graph, const Target&) {
   });
   graph.set_nodes(std::move(nodes));
   graph.drop_region_results(is_read);
-  return {.rewrites = static_cast<int>(dropped), .declined = {}};
+  return {.rewrites = static_cast<int>(dropped)};
 }
 
 }  // namespace headroom

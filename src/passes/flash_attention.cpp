@@ -38,12 +38,9 @@ bool fuse(Rewriter& r, const Node& weighted_sum) {
 }  // namespace
 
 PassOutcome flash_attention(Graph& graph, const Target&) {
-  const int rewrites = rewrite_each(graph, fuse);
-  if (rewrites > 0) return {.rewrites = rewrites, .declined = {}};
-  return {.rewrites = 0,
-          .declined =
-              "the graph has no matmul, softmax, matmul over [batch, heads, tokens, head_dim] whose scores "
-              "nothing else reads"};
+  return outcome_of(rewrite_each(graph, fuse),
+                    "the graph has no matmul, softmax, matmul over [batch, heads, tokens, head_dim] whose scores "
+                    "nothing else reads");
 }
 
 }  // namespace headroom

@@ -34,8 +34,6 @@ bool fuse(Rewriter& r, const Node& scale) {
 
 }  // namespace
 
-PassOutcome fuse_attention_scale(Graph& graph, const Target&) {
-  return {.rewrites = rewrite_each(graph, fuse), .declined = {}};
-}
+PassOutcome fuse_attention_scale(Graph& graph, const Target&) { return {.rewrites = rewrite_each(graph, fuse)}; }
 
 }  // namespace headroom

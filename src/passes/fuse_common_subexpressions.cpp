@@ -38,7 +38,7 @@ class Sharing {
 }  // namespace
 
 PassOutcome fuse_common_subexpressions(Graph& graph, const Target&) {
-  return {.rewrites = rewrite_each(graph, Sharing()), .declined = {}};
+  return {.rewrites = rewrite_each(graph, Sharing())};
 }
 
 }  // namespace headroom

@@ -22,8 +22,6 @@ bool fuse(Rewriter& r, const Node& node) {
 
 }  // namespace
 
-PassOutcome fuse_linear_activation(Graph& graph, const Target&) {
-  return {.rewrites = rewrite_each(graph, fuse), .declined = {}};
-}
+PassOutcome fuse_linear_activation(Graph& graph, const Target&) { return {.rewrites = rewrite_each(graph, fuse)}; }
 
 }  // namespace headroom

@@ -82,8 +82,6 @@ bool fuse(Rewriter& r, const Node& rope) {
 
 }  // namespace
 
-PassOutcome fuse_qk_norm_rope(Graph& graph, const Target&) {
-  return {.rewrites = rewrite_each(graph, fuse), .declined = {}};
-}
+PassOutcome fuse_qk_norm_rope(Graph& graph, const Target&) { return {.rewrites = rewrite_each(graph, fuse)}; }
 
 }  // namespace headroom

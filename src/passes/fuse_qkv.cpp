@@ -73,6 +73,6 @@ bool fuse(Rewriter& r, const Node& first) {
 
 }  // namespace
 
-PassOutcome fuse_qkv(Graph& graph, const Target&) { return {.rewrites = rewrite_each(graph, fuse), .declined = {}}; }
+PassOutcome fuse_qkv(Graph& graph, const Target&) { return {.rewrites = rewrite_each(graph, fuse)}; }
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// z = linear(softmax(linear(x, w)), v)   (f32)
+// bf16, fp16: z = linear(softmax(linear(x, w)), v)   (f32)
 //    -> z = cast(linear(softmax(linear(cast(x, half), cast(w, half))), cast(v, half)), f32)   (half between the casts)
 //
 // The graph itself is converted, with no casts around single ops: products (linear, matmul, attention) and every
@@ -9,13 +9,11 @@
 // accumulate in f32, so the error is that of storing values with 8 or 11 significant bits. Softmax reads and writes 16
 // bits as well, like PyTorch's math attention.
 
-#include "passes/half_precision.hpp"
-
 #include <algorithm>
 #include <map>
 
 #include "ir/op_definition.hpp"
-#include "passes/rewrite.hpp"
+#include "passes/pass.hpp"
 
 namespace headroom {
 namespace {
@@ -25,9 +23,9 @@ bool is_converted_operand(Op op, std::size_t index) {
   return index < static_cast<std::size_t>(definition_of(op).narrow_operands);
 }
 
-class Conversion {
+class HalfPrecision {
  public:
-  Conversion(Graph& graph, DType half)
+  HalfPrecision(Graph& graph, DType half)
       : graph_(graph), half_(half), is_weight_(find_weight_values(graph)), is_converted_(graph.value_count()) {}
 
   [[nodiscard]] bool has_products() const {
@@ -169,13 +167,17 @@ class Conversion {
   std::vector<Node> schedule_;
 };
 
+PassOutcome to_half_precision(Graph& graph, DType half) {
+  HalfPrecision conversion(graph, half);
+  if (conversion.has_products()) return {.rewrites = conversion.run()};
+  return {.declined = "the graph has no linear, matmul or attention in f32"};
+}
+
 }  // namespace
 
-PassOutcome to_half_precision(Graph& graph, DType half) {
-  Conversion conversion(graph, half);
-  if (!conversion.has_products())
-    return {.rewrites = 0, .declined = "the graph has no linear, matmul or attention in f32"};
-  return {.rewrites = conversion.run(), .declined = {}};
-}
+PassOutcome bf16(Graph& graph, const Target&) { return to_half_precision(graph, DType::kBF16); }
+
+/// Three bits more of mantissa than bfloat16, and a range of 65504: a model whose activations leave it makes infinities.
+PassOutcome fp16(Graph& graph, const Target&) { return to_half_precision(graph, DType::kF16); }
 
 }  // namespace headroom

@@ -21,6 +21,7 @@
 #include "ir/op_definition.hpp"
 #include "passes/lift.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace headroom {
 namespace {
@@ -57,7 +58,7 @@ class LoopHoister {
     return left_;
   }
 
-  [[nodiscard]] std::vector<Node>& prologue() { return prologue_; }
+  [[nodiscard]] const std::vector<Node>& prologue() const { return prologue_; }
   /// Nodes that would have been computed for all iterations but for their size.
   [[nodiscard]] int too_large() const { return too_large_; }
 
@@ -120,11 +121,7 @@ class LoopHoister {
     for (std::size_t i = loop.size(); i-- > 0;) {
       Node node = loop[i];
       const ValueId result = node.results[0];
-      if (!changes(result)) {
-        ++left_;
-        continue;
-      }
-      if (is_lifted(result) && !is_read[index_of(result)]) {
+      if (!changes(result) || (is_lifted(result) && !is_read[index_of(result)])) {
         ++left_;
         continue;
       }
@@ -183,55 +180,32 @@ std::vector<bool> find_reads_outside(const Graph& graph, RegionId loop) {
   return is_read;
 }
 
-struct Hoisted {
-  int nodes = 0;
-  int too_large = 0;
-};
-
-Hoisted hoist_from(Graph& graph, RegionId region) {
-  const auto is_inside = [&](const Node& node) { return is_within(graph, node.region, region); };
-  const std::vector<bool> read_outside = find_reads_outside(graph, region);
-  std::vector<Node> nodes = graph.take_nodes();
-  const auto first = std::ranges::find_if(nodes, is_inside);
-  const auto last = std::find_if_not(first, nodes.end(), is_inside);
-  std::vector<Node> loop(first, last);
-
-  LoopHoister hoister(graph, region);
-  const int moved = hoister.run(loop, read_outside);
-  if (moved > 0) {
-    std::vector<Node> schedule(nodes.begin(), first);
-    std::ranges::move(hoister.prologue(), std::back_inserter(schedule));
-    std::ranges::move(loop, std::back_inserter(schedule));
-    schedule.insert(schedule.end(), last, nodes.end());
-    nodes = std::move(schedule);
-  }
-  graph.set_nodes(std::move(nodes));
-  return {.nodes = moved, .too_large = hoister.too_large()};
-}
-
 }  // namespace
 
 PassOutcome hoist(Graph& graph, const Target&) {
   const auto is_loop = [](const Region& region) { return region.kind == RegionKind::kLoop; };
-  if (std::ranges::none_of(graph.regions(), is_loop))
-    return {.rewrites = 0, .declined = "there is no denoise loop here"};
-  Hoisted total;
+  if (std::ranges::none_of(graph.regions(), is_loop)) return {.declined = "there is no denoise loop here"};
+  int moved = 0, too_large = 0;  // nodes
   bool repeats = false;
   // Inner loops first: what leaves one may go on out of the loop around it.
   for (auto region = static_cast<RegionId>(graph.regions().size()) - 1; region > kTopRegion; --region) {
     if (graph.region(region).trip_count == 1) continue;  // branches of an `if` among them
     repeats = true;
-    const Hoisted hoisted = hoist_from(graph, region);
-    total.nodes += hoisted.nodes;
-    total.too_large += hoisted.too_large;
+    const std::vector<bool> read_outside = find_reads_outside(graph, region);
+    LoopHoister hoister(graph, region);
+    rewrite_region(graph, region, [&](std::span<const Node> /*before*/, std::vector<Node>& loop) {
+      const int left = hoister.run(loop, read_outside);
+      moved += left;
+      return left > 0 ? hoister.prologue() : std::vector<Node>();
+    });
+    too_large += hoister.too_large();
   }
-  if (total.nodes > 0) return {.rewrites = total.nodes, .declined = {}};
-  if (!repeats) return {.rewrites = 0, .declined = "the loop runs once, so nothing would be computed less often"};
-  if (total.too_large > 0)
-    return {.rewrites = 0,
-            .declined = fmt::format("what depends on the step alone would take more than {} MiB a value for all steps",
-                                    kMaxLiftedBytes >> 20U)};
-  return {.rewrites = 0, .declined = "everything in the loop depends on its state"};
+  if (!repeats) return outcome_of(0, "the loop runs once, so nothing would be computed less often");
+  return outcome_of(
+      moved, too_large == 0
+                 ? "everything in the loop depends on its state"
+                 : fmt::format("what depends on the step alone would take more than {} MiB a value for all steps",
+                               kMaxLiftedBytes >> 20U));
 }
 
 }  // namespace headroom

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace headroom {
 namespace {
@@ -31,10 +32,12 @@ class RowMerger {
  public:
   RowMerger(Graph& graph, RegionId region) : graph_(graph), region_(region), parent_(graph.region(region).parent) {}
 
-  /// Joins the rows of the loop whose nodes are `loop`, in a schedule that has been taken out of the graph and whose
-  /// values made outside the loop are `made_before`. What must run before the loop is in prologue(). Returns how many
-  /// rows were joined.
-  int run(std::vector<Node>& loop, const std::vector<bool>& made_before) {
+  /// Joins the rows of the loop whose nodes are `loop`. What must run before it is in prologue(). Returns how many rows
+  /// were joined.
+  int run(std::span<const Node> before, std::vector<Node>& loop) {
+    std::vector<bool> made_before(graph_.value_count(), false);
+    for (const Node& node : before)
+      for (const ValueId result : node.results) made_before[index_of(result)] = true;
     std::map<std::string, std::vector<std::size_t>> groups;
     std::vector<std::string> order;
     for (std::size_t i = 0; i < loop.size(); ++i) {
@@ -61,7 +64,7 @@ class RowMerger {
     return joined;
   }
 
-  [[nodiscard]] std::vector<Node>& prologue() { return prologue_; }
+  [[nodiscard]] const std::vector<Node>& prologue() const { return prologue_; }
 
  private:
   /// The row of all, whose parts the members become.
@@ -92,33 +95,18 @@ class RowMerger {
   std::vector<Node> prologue_;
 };
 
-int merge_in(Graph& graph, RegionId region) {
-  const auto is_inside = [&](const Node& node) { return is_within(graph, node.region, region); };
-  std::vector<Node> nodes = graph.take_nodes();
-  const auto first = std::ranges::find_if(nodes, is_inside);
-  const auto last = std::find_if_not(first, nodes.end(), is_inside);
-  std::vector<bool> made_before(graph.value_count(), false);
-  for (auto node = nodes.begin(); node != first; ++node)
-    for (const ValueId result : node->results) made_before[index_of(result)] = true;
-  std::vector<Node> loop(first, last);
-  RowMerger merger(graph, region);
-  const int joined = merger.run(loop, made_before);
-  std::vector<Node> schedule(nodes.begin(), first);
-  std::ranges::move(merger.prologue(), std::back_inserter(schedule));
-  std::ranges::move(loop, std::back_inserter(schedule));
-  schedule.insert(schedule.end(), last, nodes.end());
-  graph.set_nodes(std::move(schedule));
-  return joined;
-}
-
 }  // namespace
 
 PassOutcome merge_rows(Graph& graph, const Target&) {
   int joined = 0;
   for (RegionId region = kTopRegion + 1; region < static_cast<RegionId>(graph.regions().size()); ++region)
-    if (graph.region(region).kind == RegionKind::kLoop) joined += merge_in(graph, region);
-  if (joined == 0) return {.rewrites = 0, .declined = "no loop reads rows of several tables"};
-  return {.rewrites = joined, .declined = {}};
+    if (graph.region(region).kind == RegionKind::kLoop)
+      rewrite_region(graph, region, [&](std::span<const Node> before, std::vector<Node>& loop) {
+        RowMerger merger(graph, region);
+        joined += merger.run(before, loop);
+        return merger.prologue();
+      });
+  return outcome_of(joined, "no loop reads rows of several tables");
 }
 
 }  // namespace headroom

@@ -64,6 +64,15 @@ std::optional<std::string> why_declined(std::string_view switch_name, std::span<
 
 }  // namespace
 
+PassOutcome outcome_of(int rewrites, std::string reason) {
+  return {.rewrites = rewrites, .declined = rewrites > 0 ? std::nullopt : std::optional(std::move(reason))};
+}
+
+PassOutcome Pass::run(Graph& graph, const Target& target) const {
+  std::string obstacle = needs ? obstacle_to(*needs, target) : std::string();
+  return obstacle.empty() ? rewrite(graph, target) : outcome_of(0, std::move(obstacle));
+}
+
 OptimizeReport optimize(Graph& graph, const SwitchSet& switches, const Target& target, const OptimizeOptions& options) {
   check_names(options.disabled);
   const bool verifying = options.verify || kAlwaysVerify;

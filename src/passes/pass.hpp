@@ -21,16 +21,22 @@ struct PassNote {
 /// What one pass did: how many places it rewrote, or why it could do nothing at all on this target.
 struct PassOutcome {
   int rewrites = 0;
-  std::optional<std::string> declined;
+  std::optional<std::string> declined = {};
   std::vector<PassNote> notes = {};
 };
+
+/// What a pass did that declines with `reason` where there is nothing to rewrite.
+[[nodiscard]] PassOutcome outcome_of(int rewrites, std::string reason);
 
 /// One optimization: Graph -> Graph. Passes of the switch "" always run: they change no result and cost nothing to
 /// keep.
 struct Pass {
   std::string_view name;         ///< "fuse-linear-activation"
   std::string_view switch_name;  ///< the switch it belongs to, or ""
-  PassOutcome (*run)(Graph& graph, const Target& target);
+  PassOutcome (*rewrite)(Graph& graph, const Target& target);
+  std::optional<Capability> needs = {};  ///< of the target; without, it is declined
+
+  PassOutcome run(Graph& graph, const Target& target) const;
 };
 
 /// The passes in the order they run; pipeline.cpp justifies the order.

@@ -4,7 +4,8 @@
 
 namespace headroom {
 
-// Each is defined in the file of its name; its header says what it turns into what.
+// Each is defined in the file of its name, whose header says what it turns into what; bf16 and fp16 in
+// half_precision.cpp, int8 and fp8 in quantize_products.cpp, fuse-quantize in fuse_patterns.cpp.
 PassOutcome weights_first(Graph& graph, const Target& target);
 PassOutcome flash_attention(Graph& graph, const Target& target);
 PassOutcome fuse_linear_activation(Graph& graph, const Target& target);
@@ -55,16 +56,16 @@ constexpr std::array kPipeline = {
 
     // After fusion: a fused op keeps its intermediate values in fp32, so nothing inside it is rounded, and patterns
     // need not look through casts. What fp16 has converted is no longer f32, which is all that bf16 looks at.
-    Pass{"fp16", "fp16", fp16},
-    Pass{"bf16", "bf16", bf16},
+    Pass{"fp16", "fp16", fp16, Capability::kFp16},
+    Pass{"bf16", "bf16", bf16, Capability::kBf16},
     // After those, for the products that they left in f32.
-    Pass{"tf32", "tf32", tf32},
+    Pass{"tf32", "tf32", tf32, Capability::kTf32},
 
     // After bf16, which has then decided what every product reads and writes: int8 and fp8 quantize x as it is stored
     // and make results of the dtype that was chosen for them. Before, a cast would stand between each quantize and its
     // x. No target takes both.
-    Pass{"int8", "int8", int8},
-    Pass{"fp8", "fp8", fp8},
+    Pass{"int8", "int8", int8, Capability::kInt8Products},
+    Pass{"fp8", "fp8", fp8, Capability::kFp8Products},
     // Part of fp8, which makes what it absorbs; the norms are there with `fuse`.
     Pass{"fuse-quantize", "fp8", fuse_quantize},
     // After fuse-quantize, whose result it takes in as it does a norm; precision passes then need not know of it.

@@ -147,4 +147,17 @@ int rewrite_each(Graph& graph, const std::function<bool(Rewriter&, const Node&)>
   return Rewriter(graph).run(rewrite);
 }
 
+void rewrite_region(Graph& graph, RegionId region, const RewriteRegion& rewrite) {
+  const auto is_inside = [&](const Node& node) { return is_within(graph, node.region, region); };
+  std::vector<Node> nodes = graph.take_nodes();
+  const auto first = std::ranges::find_if(nodes, is_inside);
+  const auto last = std::find_if_not(first, nodes.end(), is_inside);
+  std::vector<Node> inside(first, last);
+  std::vector<Node> schedule = rewrite({nodes.begin(), first}, inside);
+  schedule.insert(schedule.begin(), nodes.begin(), first);
+  schedule.insert(schedule.end(), inside.begin(), inside.end());
+  schedule.insert(schedule.end(), last, nodes.end());
+  graph.set_nodes(std::move(schedule));
+}
+
 }  // namespace headroom

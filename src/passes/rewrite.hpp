@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -88,5 +89,10 @@ class Rewriter {
 
 /// Rewriter(graph).run(rewrite)
 int rewrite_each(Graph& graph, const std::function<bool(Rewriter&, const Node&)>& rewrite);
+
+/// Lets `rewrite` change the nodes of a region (nested ones included), while the schedule is taken out of the graph,
+/// and puts what it returns in front of them. It is given what stands before the region, too.
+using RewriteRegion = std::function<std::vector<Node>(std::span<const Node> before, std::vector<Node>& nodes)>;
+void rewrite_region(Graph& graph, RegionId region, const RewriteRegion& rewrite);
 
 }  // namespace headroom

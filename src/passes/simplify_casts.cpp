@@ -60,8 +60,6 @@ bool simplify(Rewriter& r, const Node& node) {
 
 }  // namespace
 
-PassOutcome simplify_casts(Graph& graph, const Target&) {
-  return {.rewrites = rewrite_each(graph, simplify), .declined = {}};
-}
+PassOutcome simplify_casts(Graph& graph, const Target&) { return {.rewrites = rewrite_each(graph, simplify)}; }
 
 }  // namespace headroom

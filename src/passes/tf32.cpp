@@ -3,9 +3,6 @@
 // Products whose operands stay f32 in memory run on tensor cores, which round them to TF32: the range of f32 and 11
 // significant bits. Sums are in f32. The attribute allows it; the plan says what runs.
 
-#include <string>
-#include <utility>
-
 #include "passes/pass.hpp"
 
 namespace headroom {
@@ -17,9 +14,7 @@ bool is_f32_product(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-PassOutcome tf32(Graph& graph, const Target& target) {
-  if (std::string obstacle = obstacle_to(Capability::kTf32, target); !obstacle.empty())
-    return {.rewrites = 0, .declined = std::move(obstacle)};
+PassOutcome tf32(Graph& graph, const Target&) {
   const std::vector<bool> is_weight = find_weight_values(graph);
   int rewrites = 0;
   std::vector<Node> nodes = graph.take_nodes();
@@ -29,8 +24,7 @@ PassOutcome tf32(Graph& graph, const Target& target) {
     ++rewrites;
   }
   graph.set_nodes(std::move(nodes));
-  if (rewrites == 0) return {.rewrites = 0, .declined = "the graph has no linear, matmul or attention in f32"};
-  return {.rewrites = rewrites, .declined = {}};
+  return outcome_of(rewrites, "the graph has no linear, matmul or attention in f32");
 }
 
 }  // namespace headroom

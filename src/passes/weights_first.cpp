@@ -27,7 +27,7 @@ PassOutcome weights_first(Graph& graph, const Target&) {
   }
   std::ranges::move(others, std::back_inserter(weights));
   graph.set_nodes(std::move(weights));
-  return {.rewrites = moved, .declined = {}};
+  return {.rewrites = moved};
 }
 
 }  // namespace headroom

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -20,12 +21,11 @@ OpSpec spec_of(const Graph& graph, const Node& node, const std::vector<bool>& is
 
 [[noreturn]] void fail_without_kernel(const Node& node, const OpSpec& spec, const Target& target,
                                       const std::vector<RejectedKernel>& rejections) {
-  std::vector<std::string> types, reasons;
-  for (const TensorType& type : spec.inputs) types.push_back(fmt::format("{}{}", type.dtype, type.shape));
+  std::vector<std::string> reasons;
   for (const RejectedKernel& rejected : rejections)
     reasons.push_back(fmt::format("{}: {}", rejected.kernel, rejected.reason));
   const std::string message =
-      fmt::format("no {} kernel runs {} on ({})", name_of(target.device), describe(node), fmt::join(types, ", "));
+      fmt::format("no {} kernel runs {} on ({})", name_of(target.device), describe(node), fmt::join(spec.inputs, ", "));
   if (reasons.empty()) throw NoKernel(message, "no kernel is of this op");
   const std::string all = fmt::format("{}", fmt::join(reasons, "; "));
   throw NoKernel(fmt::format("{}; {}", message, all), all);
@@ -60,6 +60,18 @@ std::vector<ChosenKernel> choose_kernels(const Graph& graph, const std::vector<b
     chosen.push_back(std::move(choice));
   }
   return chosen;
+}
+
+std::shared_ptr<const PreparedKernel> PreparedKernels::prepare(const ChosenKernel& choice, const PlacedWork& work,
+                                                               const Target& target, int copy) {
+  std::vector<Known>& known = known_[{choice.kernel, target.threads, copy}];
+  const auto same = std::ranges::find(known, work, &Known::first);
+  if (same != known.end()) return same->second;
+  try {
+    return known.emplace_back(work, choice.kernel->prepare(work.spec, work.inputs, work.outputs, target)).second;
+  } catch (const CannotPrepare& error) {
+    throw Refused{{.kernel = choice.kernel, .spec = choice.spec, .reason = error.what()}};
+  }
 }
 
 }  // namespace headroom

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -42,5 +45,29 @@ struct RefusedWork {
 [[nodiscard]] std::vector<ChosenKernel> choose_kernels(const Graph& graph, const std::vector<bool>& is_weight,
                                                        const Target& target, std::span<const Kernel* const> kernels,
                                                        std::span<const RefusedWork> refused);
+
+/// What a kernel is prepared for: a node's work or a part of it, with its operands as they lie in memory.
+struct PlacedWork {
+  OpSpec spec;
+  std::vector<Operand> inputs = {}, outputs = {};
+  friend bool operator==(const PlacedWork&, const PlacedWork&) = default;
+};
+
+/// Thrown to begin a plan again: a kernel that was chosen cannot be prepared.
+struct Refused {
+  RefusedWork work;
+};
+
+/// Kernels of equal work, prepared once for each copy: a model of 57 equal blocks asks for a few dozen.
+class PreparedKernels {
+ public:
+  /// Equal `copy` numbers share. Throws Refused.
+  [[nodiscard]] std::shared_ptr<const PreparedKernel> prepare(const ChosenKernel& choice, const PlacedWork& work,
+                                                              const Target& target, int copy = 0);
+
+ private:
+  using Known = std::pair<PlacedWork, std::shared_ptr<const PreparedKernel>>;
+  std::map<std::tuple<const Kernel*, int, int>, std::vector<Known>> known_;  // by kernel, threads and copy
+};
 
 }  // namespace headroom

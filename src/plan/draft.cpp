@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/op_definition.hpp"
 #include "plan/strides.hpp"
-#include "plan/view_ops.hpp"
 
 namespace headroom {
 
@@ -23,47 +23,45 @@ Draft::Draft(const Graph& of, const std::vector<ChosenKernel>& kernels, const st
     strides.push_back(row_major_strides(type.shape));
     bytes.push_back(type.bytes());
   }
-  find_makers();
-  find_reads();
+  find_makers_and_reads();
 }
 
-void Draft::find_makers() {
-  for (std::size_t i = 0; i < chosen.size(); ++i)
-    for (const ValueId result : node(static_cast<int>(i)).results) {
-      maker[index_of(result)] = static_cast<int>(i);
-      made[index_of(result)] = timeline.of_node(i);
-    }
-  for (std::size_t r = 0; r < graph.regions().size(); ++r) {
-    const auto id = static_cast<RegionId>(r);
-    const Region& region = graph.region(id);
-    if (region.counter != kNoValue) made[index_of(region.counter)] = timeline.begin(id);
-    for (const RegionResult& result : region.results) made[index_of(result.value)] = timeline.end(id);
-  }
-}
-
-void Draft::find_reads() {
-  for (std::size_t i = 0; i < chosen.size(); ++i) {
-    const std::vector<ValueId>& inputs = node(static_cast<int>(i)).inputs;
-    for (std::size_t k = 0; k < inputs.size(); ++k)
-      reads[index_of(inputs[k])].push_back({timeline.of_node(i), static_cast<int>(i), static_cast<int>(k)});
-  }
+void Draft::find_makers_and_reads() {
   const auto copy = [&](ValueId v, int moment) {
     reads[index_of(v)].push_back({.moment = moment});
     is_copied[index_of(v)] = true;
   };
-  for (std::size_t r = 0; r < graph.regions().size(); ++r) {
-    const auto id = static_cast<RegionId>(r);
-    const Region& region = graph.region(id);
-    if (region.predicate != kNoValue) reads[index_of(region.predicate)].push_back({.moment = timeline.begin(id)});
-    for (const RegionResult& result : region.results) {
-      copy(result.from, timeline.end(id));
-      if (result.otherwise == kNoValue) continue;
-      copy(result.otherwise, timeline.otherwise(id));
-      reads[index_of(result.value)].push_back({.moment = timeline.otherwise(id)});  // it is written there too
+  for (int at = 0; at < timeline.after_all(); ++at) {
+    const Moment& moment = timeline.moments()[static_cast<std::size_t>(at)];
+    const Region& region = graph.region(moment.region);
+    if (moment.kind == Moment::Kind::kNode) {
+      const Node& runs = node(moment.node);
+      for (std::size_t k = 0; k < runs.inputs.size(); ++k)
+        reads[index_of(runs.inputs[k])].push_back({at, moment.node, static_cast<int>(k)});
+      for (const ValueId result : runs.results) {
+        maker[index_of(result)] = moment.node;
+        made[index_of(result)] = at;
+      }
+    } else if (moment.kind == Moment::Kind::kBegin) {
+      if (region.counter != kNoValue) made[index_of(region.counter)] = at;
+      if (region.predicate != kNoValue) reads[index_of(region.predicate)].push_back({.moment = at});
+    } else {
+      for (const Assignment& assignment : assignments_at_end(graph, moment.region, moment.kind == Moment::Kind::kEnd)) {
+        copy(assignment.from, at);
+        if (graph.value(assignment.to).kind != ValueKind::kRegionResult) continue;
+        if (int& first = made[index_of(assignment.to)]; first < 0)
+          first = at;
+        else
+          reads[index_of(assignment.to)].push_back({.moment = at});  // it is written there too
+      }
     }
   }
-  for (const StateUpdate& update : graph.state_updates()) copy(update.next, timeline.end(update.region));
   for (const Output& output : graph.outputs()) copy(output.value, timeline.after_all());
+}
+
+void Draft::place(ValueId v, const Link& link, const Shape& at) {
+  links[index_of(v)] = link;
+  strides[index_of(v)] = normalized_strides(graph.type(v).shape, at);
 }
 
 Draft::Link Draft::root_of(ValueId v) const {
@@ -86,8 +84,8 @@ bool Draft::readers_accept(ValueId v, const Shape& at, std::size_t offset, int e
     if (read.node < 0 || read.node == except) return true;
     const Node& reader = node(read.node);
     if (!is_view(reader.op)) return kernel_accepts(read, v, at, offset);
-    const auto view = view_strides(graph, reader, at);
-    return view && readers_accept(reader.results[0], *view, offset + view_offset(graph, reader, at));
+    const std::optional<View> view = view_over(graph, reader, at);
+    return view && readers_accept(reader.results[0], view->strides, offset + view->offset);
   });
 }
 
@@ -99,15 +97,14 @@ bool Draft::maker_accepts(ValueId v, const Shape& at, std::size_t offset) const 
 }
 
 bool Draft::is_natural_view(const Node& view_op) const {
-  const Shape dense = row_major_strides(graph.type(view_op.inputs[0]).shape);
-  const auto view = view_strides(graph, view_op, dense);
-  return view && readers_accept(view_op.results[0], *view, view_offset(graph, view_op, dense));
+  const auto view = view_over(graph, view_op, row_major_strides(graph.type(view_op.inputs[0]).shape));
+  return view && readers_accept(view_op.results[0], view->strides, view->offset);
 }
 
 int Draft::needed_until(ValueId v, int first) const {
   int last = made[index_of(v)];
   for (const Read& read : reads[index_of(v)]) {
-    last = std::max(last, timeline.loops().needed_until(first, read.moment));
+    last = std::max(last, timeline.needed_until(first, read.moment));
     if (read.node >= 0 && is_view(node(read.node).op))
       last = std::max(last, needed_until(node(read.node).results[0], first));
   }

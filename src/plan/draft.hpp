@@ -48,6 +48,12 @@ struct Draft {
   [[nodiscard]] bool is_linked(ValueId v) const { return links[index_of(v)].base != kNoValue; }
   /// Whether other values that are no views of `v` lie behind it in its storage.
   [[nodiscard]] bool is_followed(ValueId v) const { return bytes[index_of(v)] > graph.type(v).bytes(); }
+  /// Whether a kernel makes `v` and it has no place yet.
+  [[nodiscard]] bool may_be_placed(ValueId v) const {
+    return maker[index_of(v)] >= 0 && !is_linked(v) && !is_followed(v) && !is_copied[index_of(v)];
+  }
+  /// Lets `v` lie inside another value, at these strides.
+  void place(ValueId v, const Link& link, const Shape& at);
   /// The value whose storage `v` lies in, and where.
   [[nodiscard]] Link root_of(ValueId v) const;
 
@@ -64,8 +70,7 @@ struct Draft {
   [[nodiscard]] int needed_until(ValueId v, int first) const;
 
  private:
-  void find_makers();
-  void find_reads();
+  void find_makers_and_reads();
 };
 
 }  // namespace headroom

@@ -9,7 +9,6 @@ namespace {
 
 /// A placed tensor as the bytes it touches.
 struct Footprint {
-  int storage = -1;
   std::int64_t offset = 0;
   Shape shape;
   Shape strides;  ///< in elements
@@ -126,8 +125,7 @@ class Stretch {
     const auto access = [&](const Place& place, const TensorType& type, bool writes) {
       if (place.storage < 0 || program_.storages[static_cast<std::size_t>(place.storage)].kind == StorageKind::kWeight)
         return;
-      Footprint bytes{.storage = place.storage,
-                      .offset = static_cast<std::int64_t>(place.offset_bytes),
+      Footprint bytes{.offset = static_cast<std::int64_t>(place.offset_bytes),
                       .shape = type.shape,
                       .strides = place.strides,
                       .element_bytes = static_cast<std::int64_t>(size_of(type.dtype))};

@@ -3,14 +3,45 @@
 #include <algorithm>
 #include <utility>
 
-#include "plan/draft.hpp"
-#include "plan/in_place.hpp"
-#include "plan/inside.hpp"
 #include "plan/region_ends.hpp"
-#include "plan/storage_index.hpp"
 #include "plan/views.hpp"
 
 namespace headroom {
+namespace {
+
+/// Whether the result that `out` is can be written at `target`, at the moment `now`.
+bool can_overwrite(const StorageIndex& index, int now, ValueId out, const Place& target) {
+  if (target.storage < 0 || index.storage(target.storage).kind != StorageKind::kArena) return false;
+  const Place& own = index.place(out);
+  // Neither may be needed when the other is: what lies there later, nor what lies beside the result before.
+  if (index.lifetime(target.storage).last > now || index.lifetime(own.storage).first < now) return false;
+  if (!index.may_write_over(out, target)) return false;
+  const std::span<const ValueId> moved = index.values_in(own.storage);
+  if (own.strides != target.strides && moved.size() > 1) return false;  // views of it have their strides
+  return std::ranges::all_of(moved, [&](ValueId v) {
+    const Place& at = index.place(v);
+    return index.fits(v, v == out ? target.strides : at.strides, at.offset_bytes + target.offset_bytes);
+  });
+}
+
+/// In place: a result is written over an operand that nobody needs any more, where the kernel allows it.
+void overwrite_operands(const Draft& draft, StorageIndex& index) {
+  for (std::size_t i = 0; i < draft.chosen.size(); ++i) {
+    const Node& node = draft.node(static_cast<int>(i));
+    const ValueId out = node.results[0];
+    if (draft.elided[i] || !index.owns_activation(out)) continue;
+    for (const ValueId in : node.inputs) {
+      const Place target = index.place(in);
+      if (draft.graph.type(in) != draft.graph.type(out) ||
+          !can_overwrite(index, draft.timeline.of_node(i), out, target))
+        continue;
+      index.move(out, target);
+      break;
+    }
+  }
+}
+
+}  // namespace
 
 Placements place_values(const Graph& graph, const std::vector<ChosenKernel>& chosen, const std::vector<bool>& is_weight,
                         bool arena) {
@@ -18,36 +49,12 @@ Placements place_values(const Graph& graph, const std::vector<ChosenKernel>& cho
   if (arena) place_inside(draft);
   place_views(draft, arena);
   StorageIndex index(draft);
-  place_region_ends(draft, index,
-                    arena);  // first: these have one place to go, an operand to overwrite can be found elsewhere
+  // First: these have one place to go, an operand to overwrite can be found elsewhere.
+  place_region_ends(draft, index, arena);
   if (arena) overwrite_operands(draft, index);
-  std::vector<Storage> storages;
-  std::vector<Place> places;
-  std::vector<Lifetime> lifetimes;
-  index.finish(storages, places, lifetimes);
-  return {.timeline = std::move(draft.timeline),
-          .storages = std::move(storages),
-          .lifetimes = std::move(lifetimes),
-          .places = std::move(places),
-          .elided = std::move(draft.elided)};
-}
-
-std::vector<RegionCopy> copies_at(const Graph& graph, const std::vector<Place>& places, const Moment& moment) {
-  std::vector<RegionCopy> copies;
-  const auto add = [&](ValueId to, ValueId from) {
-    const auto is_same = [&](const RegionCopy& copy) { return places[index_of(copy.to)] == places[index_of(to)]; };
-    if (places[index_of(to)] != places[index_of(from)] && std::ranges::none_of(copies, is_same))
-      copies.push_back({to, from});
-  };
-  const Region& region = graph.region(moment.region);
-  const bool ran = moment.kind == Moment::Kind::kEnd;
-  if (ran)
-    for (const StateUpdate& update : graph.state_updates())
-      if (update.region == moment.region) add(update.value, update.next);
-  const bool is_else = region.kind == RegionKind::kElse;
-  for (const RegionResult& result : (is_else ? graph.region(region.branch) : region).results)
-    add(result.value, ran && !is_else ? result.from : result.otherwise);
-  return copies;
+  Placements placements{.timeline = draft.timeline, .elided = draft.elided};
+  index.finish(placements.storages, placements.places, placements.lifetimes);
+  return placements;
 }
 
 }  // namespace headroom

@@ -5,15 +5,11 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "plan/arena.hpp"
-#include "plan/choose.hpp"
-#include "plan/copies.hpp"
 #include "plan/lanes.hpp"
-#include "plan/liveness.hpp"
-#include "plan/placement.hpp"
-#include "plan/prepare.hpp"
+#include "plan/memory.hpp"
+#include "plan/region_ends.hpp"
 #include "plan/tiling.hpp"
-#include "plan/weight_uses.hpp"
+#include "plan/weight_key.hpp"
 
 namespace headroom {
 namespace {
@@ -21,11 +17,7 @@ namespace {
 class Planner {
  public:
   Planner(const Graph& graph, const Target& target, const PlanOptions& options, PreparedKernels& prepared)
-      : is_weight_(find_weight_values(graph)),
-        producers_(find_producers(graph)),
-        options_(options),
-        prepared_(prepared),
-        weights_(program_, producers_) {
+      : is_weight_(find_weight_values(graph)), options_(options), prepared_(prepared), weights_(program_, graph) {
     program_.graph = graph;
     program_.target = target;
     program_.has_arena = options.arena;
@@ -113,14 +105,10 @@ class Planner {
               .label = node.path,
               .op = node.op,
               .kernel = choice.kernel,
-              .prepared = nullptr,
               .spec = choice.spec,
               .cost = choice.kernel->cost(choice.spec),
               .inputs = node.inputs,
               .outputs = node.results,
-              .input_places = {},
-              .output_places = {},
-              .scratch = -1,
               .rejections = std::move(choice.rejections)};
     const Tile* const tile = tile_at(chosen);
     if (tile != nullptr && chosen == tile->first) open_tile(*tile);
@@ -149,8 +137,8 @@ class Planner {
   }
 
   void open_tile(const Tile& tile) {
-    program_.tiled.push_back({.first = step_count(), .last = 0, .parts = tile.parts, .prepared = {}});
-    program_.tiled.back().memory = add_storage({.kind = StorageKind::kArena});
+    program_.tiled.push_back(
+        {.first = step_count(), .parts = tile.parts, .memory = add_storage({.kind = StorageKind::kArena})});
     for (const int inside : tile.inside) {
       Storage& storage = program_.storages[static_cast<std::size_t>(inside)];
       storage.kind = StorageKind::kPart;
@@ -187,27 +175,27 @@ class Planner {
   }
 
   std::shared_ptr<const PreparedKernel> prepare_whole(const ChosenKernel& choice, const Node& node) {
-    std::vector<Operand> inputs, outputs;
+    PlacedWork work{.spec = choice.spec};
     for (const ValueId input : node.inputs) {
       const TensorType& type = program_.graph.type(input);
       const bool weight = is_weight_[index_of(input)];
-      inputs.push_back({type, weight ? row_major_strides(type.shape) : program_.places[index_of(input)].strides});
+      work.inputs.push_back({type, weight ? row_major_strides(type.shape) : program_.places[index_of(input)].strides});
     }
     for (const ValueId result : node.results)
-      outputs.push_back({program_.graph.type(result), program_.places[index_of(result)].strides});
-    return prepared_.prepare(choice, choice.spec, inputs, outputs, program_.target);
+      work.outputs.push_back({program_.graph.type(result), program_.places[index_of(result)].strides});
+    return prepared_.prepare(choice, work, program_.target);
   }
 
   /// For one thread alone, once for each thread.
   std::shared_ptr<const PreparedKernel> prepare_part(const ChosenKernel& choice, const PartOfStep& part) {
-    std::vector<Operand> inputs, outputs;
-    for (const PartOperand& input : part.inputs) inputs.push_back(input.operand);
-    for (const PartOperand& output : part.outputs) outputs.push_back(output.operand);
+    PlacedWork work{.spec = part.spec};
+    for (const PartOperand& input : part.inputs) work.inputs.push_back(input.operand);
+    for (const PartOperand& output : part.outputs) work.outputs.push_back(output.operand);
     Target alone = program_.target;
     alone.threads = 1;
     auto& prepared = program_.tiled.back().prepared.emplace_back();
     for (int thread = 0; thread < program_.target.threads; ++thread)
-      prepared.push_back(prepared_.prepare(choice, part.spec, inputs, outputs, alone, thread));
+      prepared.push_back(prepared_.prepare(choice, work, alone, thread));
     return prepared.front();
   }
 
@@ -224,7 +212,7 @@ class Planner {
   void add_copies() {
     const Moment moment = placements_->timeline.moments()[next_++];
     std::vector<Step> steps;
-    for (const RegionCopy& copy : copies_at(program_.graph, program_.places, moment))
+    for (const Assignment& copy : copies_at(program_.graph, program_.places, moment))
       steps.push_back(copy_step(copy.from, copy.to, program_.places[index_of(copy.to)]));
     if (moment.region == kTopRegion && moment.kind == Moment::Kind::kEnd) place_outputs(steps);
     std::vector<StorageCopy> copies;
@@ -245,19 +233,13 @@ class Planner {
 
   Step copy_step(ValueId from, ValueId to, const Place& target) {
     const Value& value = program_.graph.value(to);
-    return {.node = -1,
-            .label = value.kind == ValueKind::kState ? "state." + value.name : "",
+    return {.label = value.kind == ValueKind::kState ? "state." + value.name : "",
             .op = Op::kReshape,
-            .kernel = nullptr,
-            .prepared = nullptr,
-            .spec = {},
             .cost = {.bytes = 2.0 * static_cast<double>(value.type.bytes()), .flops = 0, .unit = ComputeUnit::kNone},
             .inputs = {from},
             .outputs = {to},
             .input_places = {place_of(from)},
-            .output_places = {target},
-            .scratch = -1,
-            .rejections = {}};
+            .output_places = {target}};
   }
 
   void place_outputs(std::vector<Step>& copies) {
@@ -277,7 +259,6 @@ class Planner {
 
   Program program_;
   std::vector<bool> is_weight_;
-  std::vector<int> producers_;
   PlanOptions options_;
   std::vector<ChosenKernel> chosen_;
   std::optional<Placements> placements_;

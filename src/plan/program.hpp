@@ -56,18 +56,18 @@ struct Step {
   int node = -1;  ///< index in graph.nodes(); -1 for a copy: of a next value, of what a region returns, of an output
   std::string label;  ///< module path of the node; of a copy, what it writes
   Op op = Op::kAdd;
-  const Kernel* kernel = nullptr;
-  std::shared_ptr<const PreparedKernel> prepared;  ///< shared by steps of equal shapes; in a tiled run, for a part
-  OpSpec spec;
+  const Kernel* kernel = nullptr;                       ///< null for a copy
+  std::shared_ptr<const PreparedKernel> prepared = {};  ///< shared by steps of equal shapes; in a tiled run, for a part
+  OpSpec spec = {};
   Cost cost;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
-  std::vector<Place> input_places;
-  std::vector<Place> output_places;
+  std::vector<Place> input_places = {};
+  std::vector<Place> output_places = {};
   int scratch = -1;             ///< storage, or -1
   int lane = 0;                 ///< the stream it runs on, of Program::lanes
   std::vector<int> waits = {};  ///< steps of other lanes that must have run before
-  std::vector<RejectedKernel> rejections;
+  std::vector<RejectedKernel> rejections = {};
 };
 
 enum class SegmentKind : std::uint8_t { kStraight, kLoop, kIf };
@@ -95,17 +95,17 @@ struct TiledRun {
   int memory = -1;  ///< the storage of what is of a part, thread by thread
   std::size_t thread_bytes = 0;
   /// By step from the first, then by thread: threads that share a prepared kernel may wait for each other.
-  std::vector<std::vector<std::shared_ptr<const PreparedKernel>>> prepared;
+  std::vector<std::vector<std::shared_ptr<const PreparedKernel>>> prepared = {};
 };
 
 /// A weight the program reads: a value that depends on params alone, in the form a kernel asked for.
 struct WeightUse {
   ValueId value = kNoValue;
-  std::string key;     ///< names the expression over params; equal keys mean equal values
-  std::string layout;  ///< packed form; empty for dense row-major
+  std::string key;          ///< names the expression over params; equal keys mean equal values
+  std::string layout = {};  ///< packed form; empty for dense row-major
   std::size_t bytes = 0;
   int storage = -1;
-  std::shared_ptr<const PreparedKernel> packer;  ///< packs the dense value where layout is not empty
+  std::shared_ptr<const PreparedKernel> packer = {};  ///< packs the dense value where layout is not empty
   std::size_t packed_index = 0;
 };
 

@@ -44,7 +44,7 @@ class RegionEnds {
     return std::ranges::all_of(index_.values_in(state.storage), [&](ValueId v) {
       return std::ranges::all_of(draft_.reads[index_of(v)], [&](const Read& read) {
         if (read.moment < begin || read.moment > end) return true;
-        const int until = draft_.timeline.loops().needed_until(begin, read.moment);
+        const int until = draft_.timeline.needed_until(begin, read.moment);
         return until < written || (until == written && writes_over(written, update.next, state));
       });
     });
@@ -123,5 +123,33 @@ class RegionEnds {
 }  // namespace
 
 void place_region_ends(const Draft& draft, StorageIndex& index, bool arena) { RegionEnds(draft, index).place(arena); }
+
+std::vector<Assignment> copies_at(const Graph& graph, const std::vector<Place>& places, const Moment& moment) {
+  std::vector<Assignment> copies;
+  for (const Assignment& it : assignments_at_end(graph, moment.region, moment.kind == Moment::Kind::kEnd)) {
+    const Place& to = places[index_of(it.to)];
+    const auto is_same = [&](const Assignment& copy) { return places[index_of(copy.to)] == to; };
+    if (to != places[index_of(it.from)] && std::ranges::none_of(copies, is_same)) copies.push_back(it);
+  }
+  return copies;
+}
+
+std::vector<StorageCopy> in_order(std::vector<StorageCopy> copies, int spare) {
+  std::vector<StorageCopy> ordered;
+  while (!copies.empty()) {
+    const auto ready = std::ranges::find_if(copies, [&](const StorageCopy& copy) {
+      return std::ranges::none_of(
+          copies, [&](const StorageCopy& other) { return other.index != copy.index && other.from == copy.to; });
+    });
+    if (ready != copies.end()) {
+      ordered.push_back(*ready);
+      copies.erase(ready);
+      continue;
+    }
+    ordered.push_back({.to = spare, .from = copies.front().from, .index = copies.front().index});
+    copies.front().from = spare++;
+  }
+  return ordered;
+}
 
 }  // namespace headroom

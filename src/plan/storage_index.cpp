@@ -9,16 +9,9 @@ namespace headroom {
 namespace {
 
 StorageKind kind_of(ValueKind kind) {
-  switch (kind) {
-    case ValueKind::kInput:
-      return StorageKind::kInput;
-    case ValueKind::kState:
-      return StorageKind::kState;
-    case ValueKind::kCounter:
-      return StorageKind::kCounter;
-    default:
-      return StorageKind::kArena;
-  }
+  if (kind == ValueKind::kInput) return StorageKind::kInput;
+  if (kind == ValueKind::kState) return StorageKind::kState;
+  return kind == ValueKind::kCounter ? StorageKind::kCounter : StorageKind::kArena;
 }
 
 }  // namespace
@@ -53,7 +46,7 @@ Lifetime StorageIndex::lifetime(int s) const {
   for (const ValueId v : values_in(s)) {
     life.last = std::max(life.last, draft_.made[index_of(v)]);
     for (const Read& read : draft_.reads[index_of(v)])
-      life.last = std::max(life.last, draft_.timeline.loops().needed_until(life.first, read.moment));
+      life.last = std::max(life.last, draft_.timeline.needed_until(life.first, read.moment));
   }
   known = life;
   return life;

@@ -65,4 +65,35 @@ std::optional<Shape> reshape_strides(const Shape& shape, const Shape& strides, c
   return result;
 }
 
+std::optional<View> view_over(const Graph& graph, const Node& node, const Shape& operand) {
+  const TensorType& from = graph.type(node.inputs[0]);
+  const Shape& to = graph.type(node.results[0]).shape;
+  if (node.op == Op::kReshape) {
+    const std::optional<Shape> strides = reshape_strides(from.shape, operand, to);
+    return strides ? std::optional(View{*strides}) : std::nullopt;
+  }
+  if (node.op == Op::kSlice) {
+    const std::int64_t step = operand[static_cast<int>(node.attributes.get_int("axis"))];
+    return View{normalized_strides(to, operand),
+                static_cast<std::size_t>(node.attributes.get_int("start") * step) * size_of(from.dtype)};
+  }
+  Shape strides = to;
+  const auto& perm = node.attributes.get_ints("perm");
+  for (int axis = 0; axis < to.rank(); ++axis)
+    strides.set(axis, operand[static_cast<int>(perm[static_cast<std::size_t>(axis)])]);
+  return View{normalized_strides(to, strides)};
+}
+
+std::optional<Shape> operand_strides(const Graph& graph, const Node& node, const Shape& result) {
+  const Shape& from = graph.type(node.inputs[0]).shape;
+  const Shape& to = graph.type(node.results[0]).shape;
+  if (node.op == Op::kReshape) return reshape_strides(to, result, from);
+  if (node.op == Op::kSlice) return std::nullopt;
+  Shape strides = from;
+  const auto& perm = node.attributes.get_ints("perm");
+  for (int axis = 0; axis < to.rank(); ++axis)
+    strides.set(static_cast<int>(perm[static_cast<std::size_t>(axis)]), result[axis]);
+  return normalized_strides(from, strides);
+}
+
 }  // namespace headroom

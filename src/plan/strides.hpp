@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/shape.hpp"
+#include "ir/graph.hpp"
 #include "kernels/kernel.hpp"
 
 namespace headroom {
@@ -21,5 +22,15 @@ namespace headroom {
 /// Strides as they are, except that axes of extent 1 get the stride a dense tensor would have there, so that dense
 /// means equal strides.
 [[nodiscard]] Shape normalized_strides(const Shape& shape, const Shape& strides);
+
+/// The result of a view op as elements of its operand.
+struct View {
+  Shape strides;
+  std::size_t offset = 0;  ///< bytes from the operand's first element to the result's
+};
+/// Of a node of which is_view() holds, over an operand with these strides; nothing where only a copy has the result.
+[[nodiscard]] std::optional<View> view_over(const Graph& graph, const Node& node, const Shape& operand);
+/// The inverse: strides of the operand such that the result lies at these. Nothing for a slice, which is not all of it.
+[[nodiscard]] std::optional<Shape> operand_strides(const Graph& graph, const Node& node, const Shape& result);
 
 }  // namespace headroom

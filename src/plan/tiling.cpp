@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "ir/op_definition.hpp"
-#include "ir/samples.hpp"
 #include "plan/strides.hpp"
 
 namespace headroom {

@@ -33,6 +33,17 @@ std::string letters(const Graph& graph, const Timeline& timeline) {
   return text;
 }
 
+TEST(NeededUntil, AReadInALoopOfWhatWasMadeBeforeItLastsUntilTheLoopEnds) {
+  const std::vector<Lifetime> loops = {{2, 9}, {4, 6}};
+  EXPECT_EQ(needed_until(loops, 0, 1), 1);
+  EXPECT_EQ(needed_until(loops, 0, 3), 9);
+  EXPECT_EQ(needed_until(loops, 0, 5), 9) << "of the outer of two loops";
+  EXPECT_EQ(needed_until(loops, 3, 5), 6) << "made in the outer loop, read in the inner";
+  EXPECT_EQ(needed_until(loops, 4, 5), 5) << "made in the loop's first moment";
+  EXPECT_EQ(needed_until(loops, 5, 8), 8) << "made in the inner loop, read after it";
+  EXPECT_EQ(needed_until(loops, 5, 11), 11);
+}
+
 TEST(Timeline, HoldsNodesAndRegionsInOrder) {
   const Graph graph = parse_graph(R"(graph g {
     input %x: f32[4]
@@ -63,9 +74,7 @@ TEST(Timeline, HoldsNodesAndRegionsInOrder) {
   EXPECT_EQ(timeline.of_node(2), 7);
   EXPECT_EQ(timeline.begin(1), 2);
   EXPECT_EQ(timeline.end(1), 8);
-  EXPECT_EQ(timeline.otherwise(2), 6) << "there is no else";
-  EXPECT_EQ(timeline.otherwise(3), timeline.end(4));
-  EXPECT_EQ(timeline.loops().needed_until(1, 4), 8);
+  EXPECT_EQ(timeline.needed_until(1, 4), 8);
   EXPECT_EQ(timeline.straight_run(0), 1);
   EXPECT_NE(timeline.straight_run(1), timeline.straight_run(2));
 }

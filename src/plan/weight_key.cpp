@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 
 #include "base/error.hpp"
 
@@ -21,7 +20,9 @@ std::string attribute_text(const Attribute& attribute) {
       attribute);
 }
 
-std::string key_of(const Graph& graph, const std::vector<int>& producers, ValueId value) {
+}  // namespace
+
+std::string weight_key(const Graph& graph, const std::vector<int>& producers, ValueId value) {
   const Value& v = graph.value(value);
   if (v.kind == ValueKind::kParam) return v.name;
   const int producer = producers[index_of(value)];
@@ -29,7 +30,7 @@ std::string key_of(const Graph& graph, const std::vector<int>& producers, ValueI
   const Node& node = graph.nodes()[static_cast<std::size_t>(producer)];
   std::string key = fmt::format("{}(", name_of(node.op));
   for (std::size_t i = 0; i < node.inputs.size(); ++i)
-    key += (i == 0 ? "" : ",") + key_of(graph, producers, node.inputs[i]);
+    key += (i == 0 ? "" : ",") + weight_key(graph, producers, node.inputs[i]);
   key += ")";
   for (const auto& [name, attribute] : node.attributes.all())
     key += fmt::format("{{{}={}}}", name, attribute_text(attribute));
@@ -37,49 +38,61 @@ std::string key_of(const Graph& graph, const std::vector<int>& producers, ValueI
   return key;
 }
 
-/// Copies what makes values from one graph into another, each node once.
-class Copier {
- public:
-  Copier(const Graph& from, const std::vector<int>& producers, Graph& to)
-      : from_(from), producers_(producers), to_(to) {}
+Graph weight_graph(const Graph& graph, std::span<const ValueId> values) {
+  std::vector<bool> is_needed(graph.value_count(), false);
+  for (const ValueId value : values) is_needed[index_of(value)] = true;
+  const auto makes_needed = [&](const Node& node) {
+    return std::ranges::any_of(node.results, [&](ValueId result) { return is_needed[index_of(result)]; });
+  };
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node)
+    if (makes_needed(*node))
+      for (const ValueId input : node->inputs) is_needed[index_of(input)] = true;
 
-  ValueId copy(ValueId value) {
-    const Value& v = from_.value(value);
-    if (v.kind == ValueKind::kParam) {
-      const ValueId known = to_.find(ValueKind::kInput, v.name);
-      return known != kNoValue ? known : to_.add_input(v.name, v.type);
-    }
-    const int producer = producers_[index_of(value)];
-    const Node& node = from_.nodes()[static_cast<std::size_t>(producer)];
-    auto known = first_results_.find(producer);
-    if (known == first_results_.end()) {
-      std::vector<ValueId> inputs;
-      for (const ValueId input : node.inputs) inputs.push_back(copy(input));
-      const ValueId first = to_.append(node.op, std::move(inputs), node.attributes, node.path, kTopRegion);
-      known = first_results_.emplace(producer, first).first;
-    }
-    const auto slot = std::ranges::find(node.results, value) - node.results.begin();
-    return ValueId(static_cast<std::int32_t>(index_of(known->second)) + static_cast<std::int32_t>(slot));
+  Graph result("weight");
+  std::vector<ValueId> copies(graph.value_count(), kNoValue);
+  for (const ValueId param : graph.values_of(ValueKind::kParam))
+    if (is_needed[index_of(param)])
+      copies[index_of(param)] = result.add_input(graph.value(param).name, graph.type(param));
+  for (const Node& node : graph.nodes()) {
+    if (!makes_needed(node)) continue;
+    std::vector<ValueId> inputs;
+    for (const ValueId input : node.inputs) inputs.push_back(copies[index_of(input)]);
+    result.append(node.op, std::move(inputs), node.attributes, node.path, kTopRegion);
+    for (std::size_t i = 0; i < node.results.size(); ++i)
+      copies[index_of(node.results[i])] = result.nodes().back().results[i];
   }
-
- private:
-  const Graph& from_;
-  const std::vector<int>& producers_;
-  Graph& to_;
-  std::map<int, ValueId> first_results_;  // by node
-};
-
-}  // namespace
-
-std::string weight_key(const Graph& graph, const std::vector<int>& producers, ValueId value) {
-  return key_of(graph, producers, value);
+  for (std::size_t i = 0; i < values.size(); ++i) result.add_output(std::to_string(i), copies[index_of(values[i])]);
+  return result;
 }
 
-Graph weight_graph(const Graph& graph, const std::vector<int>& producers, std::span<const ValueId> values) {
-  Graph result("weight");
-  Copier copier(graph, producers, result);
-  for (std::size_t i = 0; i < values.size(); ++i) result.add_output(std::to_string(i), copier.copy(values[i]));
-  return result;
+Place WeightUses::place(ValueId weight, const std::shared_ptr<const PreparedKernel>& prepared, std::size_t input) {
+  WeightUse use = dense(weight);
+  const std::span<const PackedWeight> packed = prepared->packed_weights();
+  for (std::size_t p = 0; p < packed.size(); ++p) {
+    if (packed[p].input != static_cast<int>(input)) continue;
+    use.layout = packed[p].layout;
+    use.bytes = packed[p].bytes;
+    use.packer = prepared;
+    use.packed_index = p;
+  }
+  return place_of(std::move(use));
+}
+
+WeightUse WeightUses::dense(ValueId weight) {
+  std::string& key = keys_[weight];
+  if (key.empty()) key = weight_key(program_.graph, producers_, weight);
+  return {.value = weight, .key = key, .bytes = program_.graph.type(weight).bytes()};
+}
+
+Place WeightUses::place_of(WeightUse use) {
+  const Shape strides = row_major_strides(program_.graph.type(use.value).shape);
+  const auto [known, is_new] = storages_.try_emplace({use.key, use.layout}, -1);
+  if (is_new) {
+    known->second = use.storage = static_cast<int>(program_.storages.size());
+    program_.storages.push_back({.kind = StorageKind::kWeight, .bytes = use.bytes});
+    program_.weights.push_back(std::move(use));
+  }
+  return {.storage = known->second, .strides = strides};
 }
 
 }  // namespace headroom

@@ -16,15 +16,14 @@ TEST(WeightGraph, HoldsWhatSeveralWeightsShareOnce) {
   const ValueId b = graph.add_param("b.weight", {DType::kF32, {4, 8}});
   const ValueId merged = builder.concat({a, b}, 0);
   const auto [data, scales] = builder.quantize(merged, DType::kI8);
-  const std::vector<int> producers = find_producers(graph);
 
-  const Graph both = weight_graph(graph, producers, std::array{scales, data});
+  const Graph both = weight_graph(graph, std::array{scales, data});
   EXPECT_EQ(both.nodes().size(), 2U);
   EXPECT_EQ(both.values_of(ValueKind::kInput).size(), 2U);
   EXPECT_EQ(both.type(both.outputs()[0].value), graph.type(scales));
   EXPECT_EQ(both.type(both.outputs()[1].value), graph.type(data));
 
-  const Graph param = weight_graph(graph, producers, std::array{a});
+  const Graph param = weight_graph(graph, std::array{a});
   EXPECT_TRUE(param.nodes().empty());
   EXPECT_EQ(param.value(param.outputs()[0].value).name, "a.weight");
 }

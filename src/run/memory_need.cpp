@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backends/caching_allocator.hpp"
-#include "plan/step_memory.hpp"
+#include "plan/memory.hpp"
 #include "run/buffer_schedule.hpp"
 
 namespace headroom {

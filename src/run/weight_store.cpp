@@ -42,8 +42,8 @@ std::size_t folding_bytes(const Graph& graph, std::size_t weights, bool is_packe
 }  // namespace
 
 /// What one node makes is folded together.
-std::vector<WeightStore::Uses> WeightStore::list_missing(const Program& program,
-                                                         const std::vector<int>& producers) const {
+std::vector<WeightStore::Uses> WeightStore::list_missing(const Program& program) const {
+  const std::vector<int> producers = find_producers(program.graph);
   std::vector<Uses> groups;
   std::map<int, std::size_t> group_of;  // by the node that makes it
   for (const WeightUse& use : program.weights) {
@@ -63,20 +63,18 @@ std::vector<WeightStore::Uses> WeightStore::list_missing(const Program& program,
 
 /// The host runs ahead of the device: while one weight is folded, the next is on its way.
 void WeightStore::load(const Program& program) {
-  const std::vector<int> producers = find_producers(program.graph);
   const std::shared_ptr<Stream> stream = backend_.make_stream();
-  for (const Uses& uses : list_missing(program, producers)) fold(program, producers, uses, stream);
+  for (const Uses& uses : list_missing(program)) fold(program, uses, stream);
   stream->synchronize();
 }
 
 LoadNeed WeightStore::need_of(const Program& program) const {
-  const std::vector<int> producers = find_producers(program.graph);
   LoadNeed need;
-  for (const Uses& uses : list_missing(program, producers)) {
+  for (const Uses& uses : list_missing(program)) {
     const bool is_packed = std::ranges::any_of(uses, [](const WeightUse* use) { return use->packer != nullptr; });
     std::size_t made = 0;
     for (const WeightUse* use : uses) made += use->bytes;
-    const Graph graph = weight_graph(program.graph, producers, values_of(uses));
+    const Graph graph = weight_graph(program.graph, values_of(uses));
     need.peak = std::max(need.peak, need.weights + folding_bytes(graph, made, is_packed));
     need.weights += made;
   }
@@ -131,10 +129,9 @@ Buffer WeightStore::pack(const WeightUse& use, const std::byte* dense, Stream& s
   return folded;
 }
 
-void WeightStore::fold(const Program& program, const std::vector<int>& producers, const Uses& uses,
-                       const std::shared_ptr<Stream>& stream) {
+void WeightStore::fold(const Program& program, const Uses& uses, const std::shared_ptr<Stream>& stream) {
   const std::vector<ValueId> values = values_of(uses);
-  const Graph graph = weight_graph(program.graph, producers, values);
+  const Graph graph = weight_graph(program.graph, values);
   const std::vector<ValueId> params = graph.values_of(ValueKind::kInput);
   for (const ValueId param : params) check_param(graph, param);
   if (graph.nodes().empty()) {

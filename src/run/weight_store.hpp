@@ -50,9 +50,8 @@ class WeightStore {
  private:
   using Key = std::pair<std::string, std::string>;
   using Uses = std::vector<const WeightUse*>;
-  [[nodiscard]] std::vector<Uses> list_missing(const Program& program, const std::vector<int>& producers) const;
-  void fold(const Program& program, const std::vector<int>& producers, const Uses& uses,
-            const std::shared_ptr<Stream>& stream);
+  [[nodiscard]] std::vector<Uses> list_missing(const Program& program) const;
+  void fold(const Program& program, const Uses& uses, const std::shared_ptr<Stream>& stream);
   [[nodiscard]] Buffer take_param(const Value& param, Stream& stream);
   [[nodiscard]] Buffer pack(const WeightUse& use, const std::byte* dense, Stream& stream);
   void keep(const WeightUse& use, Buffer folded);

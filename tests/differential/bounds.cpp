@@ -8,7 +8,7 @@
 #include "differential/bound_rules.hpp"
 #include "ir/builder.hpp"
 #include "ir/expand.hpp"
-#include "ir/interpret_ops.hpp"
+#include "ir/interpreter.hpp"
 #include "ir/schedule.hpp"
 
 namespace headroom::differential {
@@ -18,7 +18,7 @@ std::vector<Bounded> bound_plain(Op op, const Attributes& attributes, const std:
                                  Covers covers, Within within) {
   std::vector<const OracleTensor*> values;
   for (const Bounded* operand : operands) values.push_back(&operand->value);
-  std::vector<OracleTensor> results = oracle::evaluate(op, attributes, values);
+  std::vector<OracleTensor> results = interpret_node(op, attributes, values);
   std::vector<std::vector<double>> errors = bound_errors({op, attributes, operands, results, covers, within});
   std::vector<Bounded> bounded;
   for (std::size_t i = 0; i < results.size(); ++i) bounded.push_back({std::move(results[i]), std::move(errors[i])});
@@ -98,19 +98,13 @@ class Run {
     const Bounded& predicate = values_[index_of(then.predicate)];
     HR_CHECK(predicate.error[0] == 0);  // the generator makes no others
     if (predicate.value.integers[0] != 0) return run_region(id);
-    if (then.branch != kNoRegion) return run_region(then.branch);
-    for (const RegionResult& result : then.results)
-      values_[index_of(result.value)] = values_[index_of(result.otherwise)];
+    then.branch != kNoRegion ? run_region(then.branch) : end_region(id, false);
   }
 
-  void end_region(RegionId id) {
+  void end_region(RegionId id, bool ran = true) {
     std::vector<std::pair<ValueId, Bounded>> updates;
-    for (const StateUpdate& update : graph_.state_updates())
-      if (update.region == id) updates.emplace_back(update.value, values_[index_of(update.next)]);
-    const Region& region = graph_.region(id);
-    const bool is_else = region.kind == RegionKind::kElse;
-    for (const RegionResult& result : (is_else ? graph_.region(region.branch) : region).results)
-      updates.emplace_back(result.value, values_[index_of(is_else ? result.otherwise : result.from)]);
+    for (const Assignment& assignment : assignments_at_end(graph_, id, ran))
+      updates.emplace_back(assignment.to, values_[index_of(assignment.from)]);
     for (auto& [value, now] : updates) values_[index_of(value)] = std::move(now);
   }
 

@@ -66,10 +66,13 @@ class Rebuilder {
   }
 
   void find_unread() {
-    const std::vector<int> uses = count_uses(from_);
+    std::vector<bool> is_read(from_.value_count(), false);
+    for (const ValueId read : reads_beside_nodes(from_)) is_read[index_of(read)] = true;
+    for (const Node& node : from_.nodes())
+      for (const ValueId input : node.inputs) is_read[index_of(input)] = true;
     for (const Node& node : from_.nodes())
       for (const ValueId result : node.results)
-        if (uses[index_of(result)] == 0 && node.region == kTopRegion) unread_.push_back(result);
+        if (!is_read[index_of(result)] && node.region == kTopRegion) unread_.push_back(result);
     std::ranges::for_each(unread_, [&](ValueId value) { need(value); });
   }
 

@@ -18,8 +18,6 @@ namespace headroom::ops {
 [[nodiscard]] std::span<const OpDefinition> transformers();
 [[nodiscard]] std::span<const OpDefinition> fused();
 
-/// "f32[2, 3]"
-[[nodiscard]] std::string text_of(const TensorType& type);
 /// Whether `small` may accompany `x`: the same dtype, or f32 beside a narrower float.
 [[nodiscard]] bool fits_beside(DType small, DType x);
 /// Whether cos and sin are f32 [seq, head_dim / 2] tables for that many positions.

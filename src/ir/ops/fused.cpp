@@ -30,7 +30,7 @@ std::vector<TensorType> fused_types(const TypeQuery& given) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const TensorType& wanted = body.type(inputs[i]);
     given.require(wanted.dtype == given.in[i].dtype && wanted.shape == given.in[i].shape,
-                  fmt::format("{} as operand {}, as the body has it", text_of(wanted), i));
+                  fmt::format("{} as operand {}, as the body has it", wanted, i));
   }
   std::vector<TensorType> results;
   for (const Output& output : body.outputs()) results.push_back(body.type(output.value));
@@ -72,8 +72,8 @@ double fused_flops(const Attributes& attributes, Types /*in*/, Types /*out*/) {
   return flops;
 }
 
-constexpr std::array kFused = {OpDefinition{
-    .op = Op::kFused, .kind = OpKind::kOther, .infer = fused_types, .expand = expand_fused, .flops = fused_flops}};
+constexpr std::array kFused = {
+    OpDefinition{.op = Op::kFused, .infer = fused_types, .expand = expand_fused, .flops = fused_flops}};
 
 }  // namespace
 

@@ -35,8 +35,7 @@ std::vector<TensorType> max_pool2d_types(const TypeQuery& given) {
   const std::int64_t window = given.attributes.get_int("window");
   given.require(is_float(given.in[0].dtype) && x.rank() == 4, "x[b, c, h, w] of a floating-point dtype");
   if (window < 1 || window > x[2] || window > x[3]) {
-    fail("max_pool2d: the window must be in 1..{} for {}, but was given {}", std::min(x[2], x[3]), text_of(given.in[0]),
-         window);
+    fail("max_pool2d: the window must be in 1..{} for {}, but was given {}", std::min(x[2], x[3]), given.in[0], window);
   }
   return {{given.in[0].dtype, Shape{x[0], x[1], x[2] / window, x[3] / window}, given.in[0].layout}};
 }
@@ -121,14 +120,12 @@ constexpr std::array kImages = {
                  .samples = Samples::kFirst,
                  .stays_f32 = true},
     OpDefinition{.op = Op::kMaxPool2d,
-                 .kind = OpKind::kOther,
                  .infer = max_pool2d_types,
                  .evaluate = max_pool2d,
                  .flops = for_each_input<1>,
                  .samples = Samples::kFirst,
                  .stays_f32 = true},
     OpDefinition{.op = Op::kMean,
-                 .kind = OpKind::kOther,
                  .infer = mean_types,
                  .evaluate = mean,
                  .flops = for_each_input<1>,

@@ -18,7 +18,7 @@ std::vector<TensorType> reshape_types(const TypeQuery& given) {
   if (!positive || extents.size() > static_cast<std::size_t>(Shape::kMaxRank) ||
       Shape(extents).numel() != given.in[0].shape.numel()) {
     fail("reshape: expected at most {} positive extents with {} elements for {}, but was given [{}]", Shape::kMaxRank,
-         given.in[0].shape.numel(), text_of(given.in[0]), fmt::join(extents, ", "));
+         given.in[0].shape.numel(), given.in[0], fmt::join(extents, ", "));
   }
   return {{given.in[0].dtype, Shape(extents)}};
 }
@@ -30,8 +30,7 @@ std::vector<TensorType> transpose_types(const TypeQuery& given) {
   std::vector<std::int64_t> axes(static_cast<std::size_t>(given.in[0].shape.rank()));
   std::iota(axes.begin(), axes.end(), std::int64_t{0});
   if (sorted != axes) {
-    fail("transpose: perm must name each axis of {} once, but was given [{}]", text_of(given.in[0]),
-         fmt::join(perm, ", "));
+    fail("transpose: perm must name each axis of {} once, but was given [{}]", given.in[0], fmt::join(perm, ", "));
   }
   Shape shape;
   for (const std::int64_t axis : perm) shape.push_back(given.in[0].shape[static_cast<int>(axis)]);
@@ -57,7 +56,7 @@ std::vector<TensorType> slice_types(const TypeQuery& given) {
   const std::int64_t size = given.attributes.get_int("size");
   const std::int64_t extent = given.in[0].shape[axis];
   if (start < 0 || start >= extent || size < 1 || size > extent - start) {
-    fail("slice: [{}, {} + {}) is not a stretch of axis {} of {}", start, start, size, axis, text_of(given.in[0]));
+    fail("slice: [{}, {} + {}) is not a stretch of axis {} of {}", start, start, size, axis, given.in[0]);
   }
   Shape shape = given.in[0].shape;
   shape.set(axis, size);
@@ -168,7 +167,6 @@ constexpr std::array kMovements = {
                  .kind = OpKind::kView,
                  .infer = reshape_types,
                  .evaluate = reshape,
-                 .flops = 0.0,
                  .samples = Samples::kFirst,
                  .keeps_samples = never,
                  .under_axis = reshape_under},
@@ -176,7 +174,6 @@ constexpr std::array kMovements = {
                  .kind = OpKind::kView,
                  .infer = transpose_types,
                  .evaluate = transpose,
-                 .flops = 0.0,
                  .samples = Samples::kFirst,
                  .keeps_samples = keeps_first_axis,
                  .under_axis = transpose_under},
@@ -184,7 +181,6 @@ constexpr std::array kMovements = {
                  .kind = OpKind::kCopy,
                  .infer = concat_types,
                  .evaluate = concat,
-                 .flops = 0.0,
                  .samples = Samples::kEvery,
                  .keeps_samples = is_along_inner_axis,
                  .under_axis = next_axis},
@@ -192,13 +188,11 @@ constexpr std::array kMovements = {
                  .kind = OpKind::kView,
                  .infer = slice_types,
                  .evaluate = slice,
-                 .flops = 0.0,
                  .samples = Samples::kFirst,
                  .keeps_samples = is_along_inner_axis,
                  .under_axis = next_axis,
                  .reads_part = true},
-    OpDefinition{
-        .op = Op::kRow, .kind = OpKind::kCopy, .infer = row_types, .evaluate = row, .flops = 0.0, .reads_part = true},
+    OpDefinition{.op = Op::kRow, .kind = OpKind::kCopy, .infer = row_types, .evaluate = row, .reads_part = true},
 };
 
 }  // namespace

@@ -87,14 +87,9 @@ void timestep_embedding(const Attributes& attributes, Operands in, std::span<Ora
 }
 
 constexpr std::array kPositions = {
-    OpDefinition{.op = Op::kRopeTable,
-                 .kind = OpKind::kOther,
-                 .infer = rope_table_types,
-                 .evaluate = rope_table,
-                 .flops = 2.0,
-                 .stays_f32 = true},
+    OpDefinition{
+        .op = Op::kRopeTable, .infer = rope_table_types, .evaluate = rope_table, .flops = 2.0, .stays_f32 = true},
     OpDefinition{.op = Op::kRope,
-                 .kind = OpKind::kOther,
                  .infer = rope_types,
                  .evaluate = rope,
                  .flops = 3.0,
@@ -102,7 +97,6 @@ constexpr std::array kPositions = {
                  .inner_axes = 2,
                  .narrow_operands = 1},
     OpDefinition{.op = Op::kTimestepEmbedding,
-                 .kind = OpKind::kOther,
                  .infer = timestep_embedding_types,
                  .evaluate = timestep_embedding,
                  .flops = 2.0,

@@ -166,14 +166,12 @@ std::vector<ValueId> expand_attention(Builder& builder, const Attributes& attrib
   return {builder.emit(Op::kMatmul, {builder.softmax(scores), in[2]}, {{"tf32", tf32}})[0]};  // [b, h, s, e]
 }
 
+/// Where x and its weight have so many scales, and a bias may follow.
+template <int kScales>
 double linear_flops(const Attributes& attributes, Types in, Types out) {
-  const double bias = in.size() > 2 ? 1 : 0;
-  return numel(out[0]) * (2 * static_cast<double>(in[0].shape[-1]) + bias + flops_of(activation_of(attributes)));
-}
-
-double scaled_linear_flops(const Attributes& attributes, Types in, Types out) {
-  const double bias = in.size() > 4 ? 1 : 0;
-  return numel(out[0]) * (2 * static_cast<double>(in[0].shape[-1]) + 2 + bias + flops_of(activation_of(attributes)));
+  const double bias = in.size() > 2 + kScales ? 1 : 0;
+  const double each = 2 * static_cast<double>(in[0].shape[-1]) + kScales + bias;
+  return numel(out[0]) * (each + flops_of(activation_of(attributes)));
 }
 
 double matmul_flops(const Attributes& /*attributes*/, Types in, Types out) {
@@ -193,14 +191,14 @@ constexpr std::array kProducts = {
                  .infer = linear_types,
                  .evaluate = linear,
                  .expand = expand_linear,
-                 .flops = linear_flops,
+                 .flops = linear_flops<0>,
                  .samples = Samples::kFirst,
                  .inner_axes = 1},
     OpDefinition{.op = Op::kScaledLinear,
                  .kind = OpKind::kProduct,
                  .infer = scaled_linear_types,
                  .expand = expand_scaled_linear,
-                 .flops = scaled_linear_flops,
+                 .flops = linear_flops<2>,
                  .samples = Samples::kFirstTwo,
                  .inner_axes = 1,
                  .stays_f32 = true},
@@ -218,7 +216,6 @@ constexpr std::array kProducts = {
                  .flops = attention_flops,
                  .samples = Samples::kEvery},
     OpDefinition{.op = Op::kQuantize,
-                 .kind = OpKind::kOther,
                  .infer = quantize_types,
                  .evaluate = quantize,
                  .flops = for_each_input<3>,
