@@ -25,31 +25,31 @@ struct Same {
   HWY_INLINE Vector operator()(Vector x) const { return x; }
 };
 
-/// Y is To* or Streamed<To>.
+/// Y is To* or PastCache<To>.
 template <class From, class Y>
 void cast_rows_of(const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, const void* x, void* y) {
   RowCursor cursor(loop, begin);
   for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
-    map_row(cursor.length(), Same{}, Place<Y>::at(y) + cursor.offset(1),
+    map_row(cursor.length(), Same{}, Destination<Y>::at(y) + cursor.offset(1),
             static_cast<const From*>(x) + cursor.offset(0));
   }
   finish_writes<Y>();
 }
 
 template <class From, class To>
-void cast_rows_typed(bool streams, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, const void* x,
+void cast_rows_typed(bool past_cache, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, const void* x,
                      void* y) {
-  if (streams) return cast_rows_of<From, Streamed<To>>(loop, begin, end, x, y);
+  if (past_cache) return cast_rows_of<From, PastCache<To>>(loop, begin, end, x, y);
   cast_rows_of<From, To*>(loop, begin, end, x, y);
 }
 
 /// Rows [begin, end) of operands x, y; the pairs of dtypes that is_vectorized() names.
-void cast_rows(DType from, DType to, bool streams, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end,
+void cast_rows(DType from, DType to, bool past_cache, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end,
                const void* x, void* y) {
-  if (from == DType::kF32) return cast_rows_typed<float, ExactBf16>(streams, loop, begin, end, x, y);
-  if (from == DType::kBF16) return cast_rows_typed<Bf16, float>(streams, loop, begin, end, x, y);
-  if (to == DType::kF32) return cast_rows_typed<Half, float>(streams, loop, begin, end, x, y);
-  cast_rows_typed<Half, ExactBf16>(streams, loop, begin, end, x, y);
+  if (from == DType::kF32) return cast_rows_typed<float, ExactBf16>(past_cache, loop, begin, end, x, y);
+  if (from == DType::kBF16) return cast_rows_typed<Bf16, float>(past_cache, loop, begin, end, x, y);
+  if (to == DType::kF32) return cast_rows_typed<Half, float>(past_cache, loop, begin, end, x, y);
+  cast_rows_typed<Half, ExactBf16>(past_cache, loop, begin, end, x, y);
 }
 
 }  // namespace
@@ -90,17 +90,18 @@ KernelPlan plan(const KernelBinding& binding) {
   const DType to = y.type.dtype;
   const int threads = binding.threads;
   if (from == to) {
-    const StridedCopy copy(size_of(to), y.type.shape, x.strides, y.strides, binding.streams);
+    const StridedCopy copy(size_of(to), y.type.shape, x.strides, y.strides, binding.exceeds_cache);
     return {[=](const LaunchArguments& arguments) { copy.run(threads, arguments.inputs[0], arguments.outputs[0]); }};
   }
   const auto loop = longest_rows<2>(y.type.shape, {x.strides, y.strides});
   const bool vectorized = is_vectorized(from, to);
-  const bool may_stream = binding.streams && rows_begin_on_lines(loop, to);
+  const bool may_pass_cache = binding.exceeds_cache && rows_begin_on_lines(loop, to);
   return {[=](const LaunchArguments& arguments) {
-    const bool streams = writes_past_cache(may_stream, arguments);
+    const bool past_cache = writes_past_cache(may_pass_cache, arguments);
     parallel_for(threads, loop.rows, grain_of(loop.row_length()), [&](std::int64_t begin, std::int64_t end, int) {
       if (vectorized) {
-        HWY_DYNAMIC_DISPATCH(cast_rows)(from, to, streams, loop, begin, end, arguments.inputs[0], arguments.outputs[0]);
+        HWY_DYNAMIC_DISPATCH(cast_rows)
+        (from, to, past_cache, loop, begin, end, arguments.inputs[0], arguments.outputs[0]);
       } else {
         cast_each(from, to, loop, begin, end, arguments.inputs[0], arguments.outputs[0]);
       }

@@ -6,9 +6,9 @@
 
 namespace headroom {
 
-bool writes_past_cache(bool streams, const LaunchArguments& arguments) {
+bool writes_past_cache(bool may, const LaunchArguments& arguments) {
   const void* output = arguments.outputs[0];
-  return streams && reinterpret_cast<std::uintptr_t>(output) % kCacheLine == 0 &&
+  return may && reinterpret_cast<std::uintptr_t>(output) % kCacheLine == 0 &&
          std::ranges::find(arguments.inputs, output) == arguments.inputs.end();
 }
 

@@ -10,9 +10,9 @@ class CpuKernel final : public WrittenKernel {
   explicit CpuKernel(const KernelTraits& traits) : WrittenKernel(DeviceKind::kCpu, traits) {}
 };
 
-/// Whether a launch that `streams` writes output 0 past the cache: not over an input, whose lines are there already.
+/// Whether a launch that `may` do so writes output 0 past the cache: not over an input, whose lines are there already.
 /// The output then begins on a cache line.
-[[nodiscard]] bool writes_past_cache(bool streams, const LaunchArguments& arguments);
+[[nodiscard]] bool writes_past_cache(bool may, const LaunchArguments& arguments);
 
 /// Supported where output 0 is f32 or bf16 and every input has its dtype, or f32.
 [[nodiscard]] Support supports_f32_or_bf16(const OpSpec& spec);

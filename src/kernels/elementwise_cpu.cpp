@@ -36,14 +36,14 @@ struct ApplyUnary {
   HWY_INLINE Vector operator()(Vector x) const { return formula<kOp, kPrecision>(x, scalar); }
 };
 
-/// Y is T* or Streamed<T>, here and below.
+/// Y is T* or PastCache<T>, here and below.
 template <Op kOp, Ties kTies, class Y>
 void unary_rows_of(const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, float scalar, const void* x, void* y) {
-  using T = typename Place<Y>::Element;
+  using T = typename Destination<Y>::Element;
   const ApplyUnary<kOp, precision_of<T>()> function{hn::Set(Float(), scalar)};
   RowCursor cursor(loop, begin);
   for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
-    map_row<kTies>(cursor.length(), function, Place<Y>::at(y) + cursor.offset(1),
+    map_row<kTies>(cursor.length(), function, Destination<Y>::at(y) + cursor.offset(1),
                    static_cast<const T*>(x) + cursor.offset(0));
   }
   finish_writes<Y>();
@@ -67,10 +67,12 @@ HWY_INLINE void unary_rows_typed(Op op, const RowLoop<2>& loop, std::int64_t beg
 }
 
 /// Rows [begin, end) of operands x, y.
-void unary_rows(DType dtype, bool streams, Op op, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end,
+void unary_rows(DType dtype, bool past_cache, Op op, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end,
                 float scalar, const void* x, void* y) {
-  const auto run = [&](auto place) { unary_rows_typed<decltype(place)>(op, loop, begin, end, scalar, x, y); };
-  with_place(dtype, streams, run);
+  const auto run = [&](auto destination) {
+    unary_rows_typed<decltype(destination)>(op, loop, begin, end, scalar, x, y);
+  };
+  with_destination(dtype, past_cache, run);
 }
 
 template <Op kOp>
@@ -97,14 +99,14 @@ HWY_INLINE Vector repeat(const T* element) {
 template <Op kOp, class Y>
 void binary_rows_of(const RowLoop<3>& loop, std::int64_t begin, std::int64_t end, const void* a, const void* b,
                     void* y) {
-  using T = typename Place<Y>::Element;
+  using T = typename Destination<Y>::Element;
   const bool repeat_a = loop.inner.strides[0] == 0;
   const bool repeat_b = loop.inner.strides[1] == 0;
   RowCursor cursor(loop, begin);
   for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
     const T* a_row = static_cast<const T*>(a) + cursor.offset(0);
     const T* b_row = static_cast<const T*>(b) + cursor.offset(1);
-    const Y y_row = Place<Y>::at(y) + cursor.offset(2);
+    const Y y_row = Destination<Y>::at(y) + cursor.offset(2);
     if (repeat_a) {
       map_row(cursor.length(), ApplyToOneA<kOp>{repeat(a_row)}, y_row, b_row);
     } else if (repeat_b) {
@@ -132,10 +134,10 @@ HWY_INLINE void binary_rows_typed(Op op, const RowLoop<3>& loop, std::int64_t be
 }
 
 /// Rows [begin, end) of operands a, b, y.
-void binary_rows(DType dtype, bool streams, Op op, const RowLoop<3>& loop, std::int64_t begin, std::int64_t end,
+void binary_rows(DType dtype, bool past_cache, Op op, const RowLoop<3>& loop, std::int64_t begin, std::int64_t end,
                  const void* a, const void* b, void* y) {
-  const auto run = [&](auto place) { binary_rows_typed<decltype(place)>(op, loop, begin, end, a, b, y); };
-  with_place(dtype, streams, run);
+  const auto run = [&](auto destination) { binary_rows_typed<decltype(destination)>(op, loop, begin, end, a, b, y); };
+  with_destination(dtype, past_cache, run);
 }
 
 }  // namespace
@@ -157,12 +159,12 @@ KernelPlan plan_unary(const KernelBinding& binding) {
   const float scalar = scalar_of(binding.spec);
   const DType dtype = y.type.dtype;
   const int threads = binding.threads;
-  const bool may_stream = binding.streams && rows_begin_on_lines(loop, dtype);
+  const bool may_pass_cache = binding.exceeds_cache && rows_begin_on_lines(loop, dtype);
   return {[=](const LaunchArguments& arguments) {
-    const bool streams = writes_past_cache(may_stream, arguments);
+    const bool past_cache = writes_past_cache(may_pass_cache, arguments);
     parallel_for(threads, loop.rows, grain_of(loop.row_length()), [&](std::int64_t begin, std::int64_t end, int) {
       HWY_DYNAMIC_DISPATCH(unary_rows)
-      (dtype, streams, op, loop, begin, end, scalar, arguments.inputs[0], arguments.outputs[0]);
+      (dtype, past_cache, op, loop, begin, end, scalar, arguments.inputs[0], arguments.outputs[0]);
     });
   }};
 }
@@ -175,12 +177,12 @@ KernelPlan plan_binary(const KernelBinding& binding) {
   const Op op = binding.spec.op;
   const DType dtype = y.type.dtype;
   const int threads = binding.threads;
-  const bool may_stream = binding.streams && rows_begin_on_lines(loop, dtype);
+  const bool may_pass_cache = binding.exceeds_cache && rows_begin_on_lines(loop, dtype);
   return {[=](const LaunchArguments& arguments) {
-    const bool streams = writes_past_cache(may_stream, arguments);
+    const bool past_cache = writes_past_cache(may_pass_cache, arguments);
     parallel_for(threads, loop.rows, grain_of(loop.row_length()), [&](std::int64_t begin, std::int64_t end, int) {
       HWY_DYNAMIC_DISPATCH(binary_rows)
-      (dtype, streams, op, loop, begin, end, arguments.inputs[0], arguments.inputs[1], arguments.outputs[0]);
+      (dtype, past_cache, op, loop, begin, end, arguments.inputs[0], arguments.inputs[1], arguments.outputs[0]);
     });
   }};
 }

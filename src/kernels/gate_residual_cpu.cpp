@@ -24,14 +24,14 @@ struct Gate {
   HWY_INLINE Vector operator()(Vector residual, Vector gate, Vector x) const { return hn::MulAdd(gate, x, residual); }
 };
 
-/// Y is T* or Streamed<T>.
+/// Y is T* or PastCache<T>.
 template <class S, class Y>
 void gate_rows_of(const RowLoop<4>& loop, std::int64_t begin, std::int64_t end, std::span<const void* const> in,
                   void* y) {
-  using T = typename Place<Y>::Element;
+  using T = typename Destination<Y>::Element;
   RowCursor cursor(loop, begin);
   for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
-    map_row(cursor.length(), Gate{}, Place<Y>::at(y) + cursor.offset(3),
+    map_row(cursor.length(), Gate{}, Destination<Y>::at(y) + cursor.offset(3),
             static_cast<const T*>(in[0]) + cursor.offset(0), static_cast<const S*>(in[1]) + cursor.offset(1),
             static_cast<const T*>(in[2]) + cursor.offset(2));
   }
@@ -39,12 +39,12 @@ void gate_rows_of(const RowLoop<4>& loop, std::int64_t begin, std::int64_t end, 
 }
 
 /// Rows [begin, end) of operands residual, gate, x, y.
-void gate_rows(DType dtype, DType gate_dtype, bool streams, const RowLoop<4>& loop, std::int64_t begin,
+void gate_rows(DType dtype, DType gate_dtype, bool past_cache, const RowLoop<4>& loop, std::int64_t begin,
                std::int64_t end, std::span<const void* const> in, void* y) {
-  with_place(dtype, streams, [&](auto place) {
-    using Y = decltype(place);
+  with_destination(dtype, past_cache, [&](auto destination) {
+    using Y = decltype(destination);
     if (gate_dtype == DType::kF32) return gate_rows_of<float, Y>(loop, begin, end, in, y);
-    if constexpr (kAllBf16<typename Place<Y>::Element>) gate_rows_of<Bf16, Y>(loop, begin, end, in, y);
+    if constexpr (kAllBf16<typename Destination<Y>::Element>) gate_rows_of<Bf16, Y>(loop, begin, end, in, y);
   });
 }
 
@@ -67,12 +67,12 @@ KernelPlan plan(const KernelBinding& binding) {
   const DType dtype = in[0].type.dtype;
   const DType gate_dtype = in[1].type.dtype;
   const int threads = binding.threads;
-  const bool may_stream = binding.streams && rows_begin_on_lines(loop, dtype);
+  const bool may_pass_cache = binding.exceeds_cache && rows_begin_on_lines(loop, dtype);
   return {[=](const LaunchArguments& arguments) {
-    const bool streams = writes_past_cache(may_stream, arguments);
+    const bool past_cache = writes_past_cache(may_pass_cache, arguments);
     parallel_for(threads, loop.rows, grain_of(loop.row_length()), [&](std::int64_t begin, std::int64_t end, int) {
       HWY_DYNAMIC_DISPATCH(gate_rows)
-      (dtype, gate_dtype, streams, loop, begin, end, arguments.inputs, arguments.outputs[0]);
+      (dtype, gate_dtype, past_cache, loop, begin, end, arguments.inputs, arguments.outputs[0]);
     });
   }};
 }

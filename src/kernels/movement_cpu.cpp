@@ -34,7 +34,7 @@ KernelPlan plan_part(const Part& part, int threads) {
 
 KernelPlan plan_reshape(const KernelBinding& binding) {
   const Operand& y = binding.outputs[0];
-  return plan_part({copy_between(y, row_major_strides(y.type.shape), binding.streams)}, binding.threads);
+  return plan_part({copy_between(y, row_major_strides(y.type.shape), binding.exceeds_cache)}, binding.threads);
 }
 
 KernelPlan plan_transpose(const KernelBinding& binding) {
@@ -44,14 +44,14 @@ KernelPlan plan_transpose(const KernelBinding& binding) {
   for (const std::int64_t source : binding.spec.attributes.get_ints("perm")) {
     from.set(axis++, binding.inputs[0].strides[static_cast<int>(source)]);
   }
-  return plan_part({copy_between(y, from, binding.streams)}, binding.threads);
+  return plan_part({copy_between(y, from, binding.exceeds_cache)}, binding.threads);
 }
 
 KernelPlan plan_slice(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   const auto& attributes = binding.spec.attributes;
   const std::int64_t start = attributes.get_int("start") * x.strides[static_cast<int>(attributes.get_int("axis"))];
-  return plan_part({copy_between(binding.outputs[0], x.strides, binding.streams), start * element_bytes(x)},
+  return plan_part({copy_between(binding.outputs[0], x.strides, binding.exceeds_cache), start * element_bytes(x)},
                    binding.threads);
 }
 
@@ -61,8 +61,8 @@ KernelPlan plan_concat(const KernelBinding& binding) {
   std::vector<Part> parts;
   std::int64_t start = 0;
   for (const Operand& x : binding.inputs) {
-    parts.push_back(
-        {copy_between({x.type, y.strides}, x.strides, binding.streams), 0, start * y.strides[axis] * element_bytes(y)});
+    parts.push_back({copy_between({x.type, y.strides}, x.strides, binding.exceeds_cache), 0,
+                     start * y.strides[axis] * element_bytes(y)});
     start += x.type.shape[axis];
   }
   const int threads = binding.threads;
@@ -74,7 +74,7 @@ KernelPlan plan_concat(const KernelBinding& binding) {
 KernelPlan plan_row(const KernelBinding& binding) {
   const Operand& table = binding.inputs[0];  // [n, ...]
   const Operand& y = binding.outputs[0];     // [...]
-  const Part part{copy_between(y, Shape(table.strides.dims().subspan(1)), binding.streams)};
+  const Part part{copy_between(y, Shape(table.strides.dims().subspan(1)), binding.exceeds_cache)};
   const std::int64_t row_bytes = table.strides[0] * element_bytes(table);
   const std::int64_t rows = table.type.shape[0];
   const int threads = binding.threads;

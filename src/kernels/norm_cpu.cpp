@@ -169,7 +169,7 @@ HWY_INLINE void write_row(std::int64_t n, float mean, float inverse, const T* x,
 template <Norm kForm, class S, class Y>
 void norm_rows_of(const NormRows& bound, std::int64_t begin, std::int64_t end, const void* x, const void* scale,
                   const void* shift, void* y, float* scratch) {
-  using T = typename Place<Y>::Element;
+  using T = typename Destination<Y>::Element;
   constexpr int kPasses = kForm == Norm::kRms ? 2 : 3;
   const Float d;
   const std::int64_t n = bound.loop.inner.extent;
@@ -184,7 +184,7 @@ void norm_rows_of(const NormRows& bound, std::int64_t begin, std::int64_t end, c
     const std::int64_t count = HWY_MIN(block, end - first);
     for (std::int64_t k = 0; k < count; ++k, cursor.next()) {
       rows[k] = {static_cast<const T*>(x) + cursor.offset(0), static_cast<const S*>(scale) + cursor.offset(1),
-                 static_cast<const S*>(shift) + cursor.offset(2), Place<Y>::at(y) + cursor.offset(3)};
+                 static_cast<const S*>(shift) + cursor.offset(2), Destination<Y>::at(y) + cursor.offset(3)};
     }
     const T* next = static_cast<const T*>(x) + cursor.offset(0);
     const auto ahead = [&](std::int64_t k, int pass)
@@ -220,13 +220,13 @@ HWY_INLINE void norm_rows_typed(const NormRows& bound, std::int64_t begin, std::
 }
 
 /// Rows [begin, end) of bound.loop. `scratch` is the thread's own.
-void norm_rows(const NormRows& bound, bool streams, std::int64_t begin, std::int64_t end, const void* x,
+void norm_rows(const NormRows& bound, bool past_cache, std::int64_t begin, std::int64_t end, const void* x,
                const void* scale, const void* shift, void* y, float* scratch) {
-  with_place(bound.dtype, streams, [&](auto place) {
-    using Y = decltype(place);
+  with_destination(bound.dtype, past_cache, [&](auto destination) {
+    using Y = decltype(destination);
     if (bound.side_dtype == DType::kF32)
       return norm_rows_typed<float, Y>(bound, begin, end, x, scale, shift, y, scratch);
-    if constexpr (kAllBf16<typename Place<Y>::Element>)
+    if constexpr (kAllBf16<typename Destination<Y>::Element>)
       norm_rows_typed<Bf16, Y>(bound, begin, end, x, scale, shift, y, scratch);
   });
 }
@@ -255,15 +255,16 @@ KernelPlan plan(const KernelBinding& binding) {
                        .loop = rows_of<4>(shape, {in[0].strides, broadcast_strides(in[scale], shape),
                                                   broadcast_strides(in[shift], shape), binding.outputs[0].strides})};
   const int threads = binding.threads;
-  const bool may_stream = binding.streams && rows_begin_on_lines(bound.loop, bound.dtype);
+  const bool may_pass_cache = binding.exceeds_cache && rows_begin_on_lines(bound.loop, bound.dtype);
   const auto launch = [=](const LaunchArguments& arguments) {
     const auto& inputs = arguments.inputs;
-    const bool streams = writes_past_cache(may_stream, arguments);
+    const bool past_cache = writes_past_cache(may_pass_cache, arguments);
     parallel_for(threads, bound.loop.rows, grain_of(bound.loop.row_length()),
                  [&](std::int64_t begin, std::int64_t end, int thread) {
                    float* scratch = static_cast<float*>(arguments.scratch) + thread * bound.scratch();
                    HWY_DYNAMIC_DISPATCH(norm_rows)
-                   (bound, streams, begin, end, inputs[0], inputs[scale], inputs[shift], arguments.outputs[0], scratch);
+                   (bound, past_cache, begin, end, inputs[0], inputs[scale], inputs[shift], arguments.outputs[0],
+                    scratch);
                  });
   };
   return {launch, static_cast<std::size_t>(threads * bound.scratch()) * sizeof(float)};

@@ -107,8 +107,8 @@ __global__ void __launch_bounds__(kMostThreads)
     CachedRow<T, kWidth, kPerThread> row(x + offsets[0], held);
     normalize<kForm, CachedRow<T, kWidth, kPerThread>, T, S, kWidth>(row, has_row, rows, scale, shift, to);
   } else {
-    StreamedRow<T> row(x + offsets[0], held);
-    normalize<kForm, StreamedRow<T>, T, S, 1>(row, has_row, rows, scale, shift, to);
+    RereadRow<T> row(x + offsets[0], held);
+    normalize<kForm, RereadRow<T>, T, S, 1>(row, has_row, rows, scale, shift, to);
   }
 }
 
@@ -216,8 +216,8 @@ __global__ void __launch_bounds__(kMostThreads)
   } else {
     for (int i = static_cast<int>(threadIdx.x); i < held; i += static_cast<int>(blockDim.x))
       sum[i] = from_float<T>(fmaf(to_float(gate[i]), to_float(x[i]), to_float(residual[i])));
-    StreamedRow<T> row(sum, held);  // a thread reads what it has written itself
-    normalize<kForm, StreamedRow<T>, T, S, 1>(row, has_row, rows.norm, scale, shift, to);
+    RereadRow<T> row(sum, held);  // a thread reads what it has written itself
+    normalize<kForm, RereadRow<T>, T, S, 1>(row, has_row, rows.norm, scale, shift, to);
   }
 }
 

@@ -79,7 +79,7 @@ HWY_INLINE void quantize_quad(const T* x, Vector inverse, Y q) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     quad = _mm512_permutexvar_epi32(order, in_turns);
   }
-  if constexpr (Place<Y>::kStreams) {
+  if constexpr (Destination<Y>::kPastCache) {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(address_of(q)), quad);
   } else {
     _mm512_storeu_si512(q, quad);
@@ -91,7 +91,7 @@ HWY_INLINE void quantize_quad(const T* x, Vector inverse, Y q) {
 #endif
 }
 
-/// Y is std::int8_t* or Streamed<std::int8_t>. `next` is what is read after this row.
+/// Y is std::int8_t* or PastCache<std::int8_t>. `next` is what is read after this row.
 template <class Y, class T>
 HWY_INLINE void quantize_row(std::int64_t n, const T* x, Y q, float* scale, const T* next) {
   constexpr float kLargest = 127;
@@ -124,7 +124,7 @@ void quantize_rows_of(const RowLoop<3>& loop, std::int64_t begin, std::int64_t e
   RowCursor cursor(loop, begin);
   for (std::int64_t row = begin; row < end; ++row) {
     const T* from = static_cast<const T*>(x) + cursor.offset(0);
-    const Y to = Place<Y>::at(q) + cursor.offset(1);
+    const Y to = Destination<Y>::at(q) + cursor.offset(1);
     float* row_scale = static_cast<float*>(scale) + cursor.offset(2);
     const std::int64_t n = cursor.length();
     cursor.next();
@@ -134,10 +134,10 @@ void quantize_rows_of(const RowLoop<3>& loop, std::int64_t begin, std::int64_t e
 }
 
 /// Rows [begin, end) of operands x, q, scale.
-void quantize_rows(DType dtype, bool streams, const RowLoop<3>& loop, std::int64_t begin, std::int64_t end,
+void quantize_rows(DType dtype, bool past_cache, const RowLoop<3>& loop, std::int64_t begin, std::int64_t end,
                    const void* x, void* q, void* scale) {
   const auto run = [&]<class T>(T) {
-    if (streams) return quantize_rows_of<T, Streamed<std::int8_t>>(loop, begin, end, x, q, scale);
+    if (past_cache) return quantize_rows_of<T, PastCache<std::int8_t>>(loop, begin, end, x, q, scale);
     quantize_rows_of<T, std::int8_t*>(loop, begin, end, x, q, scale);
   };
   if (dtype == DType::kF32) return run(float{});
@@ -171,13 +171,14 @@ KernelPlan plan(const KernelBinding& binding) {
   const DType dtype = x.type.dtype;
   const int threads = binding.threads;
   const Shape& q = binding.outputs[0].strides;
-  const bool may_stream = binding.streams && std::all_of(q.dims().begin(), q.dims().end() - 1,
-                                                         [](std::int64_t stride) { return stride % kCacheLine == 0; });
+  const bool may_pass_cache =
+      binding.exceeds_cache &&
+      std::all_of(q.dims().begin(), q.dims().end() - 1, [](std::int64_t stride) { return stride % kCacheLine == 0; });
   return {[=](const LaunchArguments& arguments) {
-    const bool streams = writes_past_cache(may_stream, arguments);
+    const bool past_cache = writes_past_cache(may_pass_cache, arguments);
     parallel_for(threads, loop.rows, grain_of(loop.row_length()), [&](std::int64_t begin, std::int64_t end, int) {
       HWY_DYNAMIC_DISPATCH(quantize_rows)
-      (dtype, streams, loop, begin, end, arguments.inputs[0], arguments.outputs[0], arguments.outputs[1]);
+      (dtype, past_cache, loop, begin, end, arguments.inputs[0], arguments.outputs[0], arguments.outputs[1]);
     });
   }};
 }

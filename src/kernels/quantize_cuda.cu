@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kMostThreads)
     const RawRow<T, kWidth, kPerThread> row(x + offsets[0], held);
     quantize_row<kWidth>(row, has_row, q + offsets[1], row_scales + offsets[2]);
   } else {
-    const StreamedRow<T> row(x + offsets[0], held);
+    const RereadRow<T> row(x + offsets[0], held);
     quantize_row<1>(row, has_row, q + offsets[1], row_scales + offsets[2]);
   }
 }

@@ -185,13 +185,13 @@ HWY_INLINE void turn_head(std::int64_t pairs, const T* from, Y to, float inverse
   };
   std::int64_t i = 0;
   for (; i + lanes() <= pairs; i += lanes()) {
-    if constexpr (Place<Y>::kStreams && !kNorm) prefetch_group(ahead + 2 * i);
+    if constexpr (Destination<Y>::kPastCache && !kNorm) prefetch_group(ahead + 2 * i);
     store_all_pairs(result(i, lanes()), to + 2 * i);
   }
   if (i < pairs) store_pairs(result(i, pairs - i), to + 2 * i, pairs - i);
 }
 
-/// Positions that are worked on together: where each operand starts. Y is T* or Streamed<T>. By operand, since
+/// Positions that are worked on together: where each operand starts. Y is T* or PastCache<T>. By operand, since
 /// compilers compute the four of a position as one vector, which waits for what the cursor has just written.
 template <class T, class Y>
 struct Block {
@@ -210,7 +210,7 @@ struct Block {
       x[k] = static_cast<const T*>(x_begin) + cursor.offset(0);
       cos[k] = static_cast<const float*>(cos_begin) + cursor.offset(1);
       sin[k] = static_cast<const float*>(sin_begin) + cursor.offset(2);
-      y[k] = Place<Y>::at(y_begin) + cursor.offset(3);
+      y[k] = Destination<Y>::at(y_begin) + cursor.offset(3);
     }
   }
 };
@@ -219,7 +219,7 @@ struct Block {
 template <class Y>
 void rope_rows_of(const RopeRows& bound, std::int64_t begin, std::int64_t end, const void* x, const void* cos,
                   const void* sin, void* y) {
-  using T = typename Place<Y>::Element;
+  using T = typename Destination<Y>::Element;
   std::array<Block<T, Y>, 2> blocks;
   Block<T, Y>* block = &blocks[0];
   Block<T, Y>* next = &blocks[1];
@@ -281,7 +281,7 @@ class Norms {
 template <class S, class Y>
 void qk_norm_rope_rows_of(const RopeRows& bound, std::int64_t begin, std::int64_t end, const void* x,
                           const void* weight, const void* cos, const void* sin, void* y, float* scratch) {
-  using T = typename Place<Y>::Element;
+  using T = typename Destination<Y>::Element;
   const std::int64_t pairs = bound.loop.inner.extent / 2;
   const std::int64_t heads = bound.heads;
   std::array<Block<T, Y>, 2> blocks;
@@ -318,14 +318,14 @@ void qk_norm_rope_rows_of(const RopeRows& bound, std::int64_t begin, std::int64_
 }
 
 /// Rows [begin, end) of bound.loop. `weight` is read by qk_norm_rope only; `scratch` is the thread's own.
-void rope_rows(const RopeRows& bound, bool streams, std::int64_t begin, std::int64_t end, const void* x,
+void rope_rows(const RopeRows& bound, bool past_cache, std::int64_t begin, std::int64_t end, const void* x,
                const void* weight, const void* cos, const void* sin, void* y, float* scratch) {
-  with_place(bound.dtype, streams, [&](auto place) {
-    using Y = decltype(place);
+  with_destination(bound.dtype, past_cache, [&](auto destination) {
+    using Y = decltype(destination);
     if (!bound.norm) return rope_rows_of<Y>(bound, begin, end, x, cos, sin, y);
     if (bound.weight_dtype == DType::kF32)
       return qk_norm_rope_rows_of<float, Y>(bound, begin, end, x, weight, cos, sin, y, scratch);
-    if constexpr (kAllBf16<typename Place<Y>::Element>)
+    if constexpr (kAllBf16<typename Destination<Y>::Element>)
       qk_norm_rope_rows_of<Bf16, Y>(bound, begin, end, x, weight, cos, sin, y, scratch);
   });
 }
@@ -343,18 +343,18 @@ HWY_EXPORT(rope_rows);
 
 KernelPlan plan_rows(const RopeRows& bound, const KernelBinding& binding) {
   const int threads = binding.threads;
-  const bool may_stream = binding.streams && rows_begin_on_lines(bound.loop, bound.dtype) &&
-                          bound.y_head_stride * static_cast<std::int64_t>(size_of(bound.dtype)) % kCacheLine == 0;
+  const bool may_pass_cache = binding.exceeds_cache && rows_begin_on_lines(bound.loop, bound.dtype) &&
+                              bound.y_head_stride * static_cast<std::int64_t>(size_of(bound.dtype)) % kCacheLine == 0;
   const auto launch = [=](const LaunchArguments& arguments) {
     const auto& in = arguments.inputs;
     const void* weight = bound.norm ? in[1] : nullptr;
     const std::size_t cos = bound.norm ? 2 : 1;
-    const bool streams = writes_past_cache(may_stream, arguments);
+    const bool past_cache = writes_past_cache(may_pass_cache, arguments);
     parallel_for(threads, bound.loop.rows, grain_of(bound.heads * bound.loop.row_length()),
                  [&](std::int64_t begin, std::int64_t end, int thread) {
                    float* scratch = static_cast<float*>(arguments.scratch) + thread * bound.scratch();
                    HWY_DYNAMIC_DISPATCH(rope_rows)
-                   (bound, streams, begin, end, in[0], weight, in[cos], in[cos + 1], arguments.outputs[0], scratch);
+                   (bound, past_cache, begin, end, in[0], weight, in[cos], in[cos + 1], arguments.outputs[0], scratch);
                  });
   };
   return {launch, static_cast<std::size_t>(threads * bound.scratch()) * sizeof(float)};

@@ -76,7 +76,7 @@ HWY_INLINE Row advance(std::int64_t n, const Row& before, Y y, const T* x, Row& 
   Vector even = hn::Set(d, -std::numeric_limits<float>::infinity());
   Vector odd = even;
   const auto advance_group = [&](std::int64_t i, std::int64_t count) HWY_ATTR {
-    if constexpr (Place<Y>::kStreams) prefetch_group_ahead(after + i);
+    if constexpr (Destination<Y>::kPastCache) prefetch_group_ahead(after + i);
     if constexpr (kFinish) finish_group(exponentials, i, count, factor, y);
     const Pairs v = load_group<T>(x + i, count);
     const Pairs power = keep_first_of_group<T>({exponential(v.even), exponential(v.odd)}, count);
@@ -94,15 +94,15 @@ HWY_INLINE Row advance(std::int64_t n, const Row& before, Y y, const T* x, Row& 
   return {.largest = rest == 0 ? largest : HWY_MAX(largest, max_row(rest, after + n - rest))};
 }
 
-/// Y is T* or Streamed<T>.
+/// Y is T* or PastCache<T>.
 template <class Y>
 void softmax_rows_of(const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, const void* x, void* y,
                      float* scratch) {
-  using T = typename Place<Y>::Element;
+  using T = typename Destination<Y>::Element;
   const std::int64_t n = loop.inner.extent;
   RowCursor cursor(loop, begin);
   const auto source = [&] { return static_cast<const T*>(x) + cursor.offset(0); };
-  const auto target = [&] { return Place<Y>::at(y) + cursor.offset(1); };
+  const auto target = [&] { return Destination<Y>::at(y) + cursor.offset(1); };
   const T* from = source();
   Y to = target();
   Row before;
@@ -124,9 +124,10 @@ void softmax_rows_of(const RowLoop<2>& loop, std::int64_t begin, std::int64_t en
 }
 
 /// Rows [begin, end) of operands x, y. `scratch` holds a row of f32.
-void softmax_rows(DType dtype, bool streams, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end,
+void softmax_rows(DType dtype, bool past_cache, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end,
                   const void* x, void* y, float* scratch) {
-  with_place(dtype, streams, [&](auto place) { softmax_rows_of<decltype(place)>(loop, begin, end, x, y, scratch); });
+  with_destination(dtype, past_cache,
+                   [&](auto destination) { softmax_rows_of<decltype(destination)>(loop, begin, end, x, y, scratch); });
 }
 
 }  // namespace
@@ -147,14 +148,14 @@ KernelPlan plan(const KernelBinding& binding) {
   const int threads = binding.threads;
   constexpr std::int64_t kLargestGroup = 32;  // elements
   const std::int64_t row = (loop.inner.extent + kLargestGroup - 1) / kLargestGroup * kLargestGroup;
-  const bool may_stream = binding.streams && rows_begin_on_lines(loop, dtype);
+  const bool may_pass_cache = binding.exceeds_cache && rows_begin_on_lines(loop, dtype);
   const auto launch = [=](const LaunchArguments& arguments) {
-    const bool streams = writes_past_cache(may_stream, arguments);
+    const bool past_cache = writes_past_cache(may_pass_cache, arguments);
     parallel_for(threads, loop.rows, grain_of(loop.row_length()),
                  [&](std::int64_t begin, std::int64_t end, int thread) {
                    float* scratch = static_cast<float*>(arguments.scratch) + thread * row;
                    HWY_DYNAMIC_DISPATCH(softmax_rows)
-                   (dtype, streams, loop, begin, end, arguments.inputs[0], arguments.outputs[0], scratch);
+                   (dtype, past_cache, loop, begin, end, arguments.inputs[0], arguments.outputs[0], scratch);
                  });
   };
   return {launch, static_cast<std::size_t>(threads * row) * sizeof(float)};

@@ -72,8 +72,8 @@ __global__ void __launch_bounds__(kMostThreads)
     CachedRow<T, kWidth, kPerThread> row(x + offsets[0], held);
     soften<CachedRow<T, kWidth, kPerThread>, T, kWidth>(row, has_row, scale, y + offsets[1]);
   } else {
-    StreamedRow<T> row(x + offsets[0], held);
-    soften<StreamedRow<T>, T, 1>(row, has_row, scale, y + offsets[1]);
+    RereadRow<T> row(x + offsets[0], held);
+    soften<RereadRow<T>, T, 1>(row, has_row, scale, y + offsets[1]);
   }
 }
 

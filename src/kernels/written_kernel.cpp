@@ -42,9 +42,13 @@ bool WrittenKernel::may_overwrite(const OpSpec& spec, int input) const {
 
 std::unique_ptr<PreparedKernel> WrittenKernel::prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                        std::span<const Operand> outputs, const Target& target) const {
-  const bool streams = target.cache_bytes > 0 && bytes_of(inputs) + bytes_of(outputs) > target.cache_bytes;
+  const bool exceeds_cache = target.cache_bytes > 0 && bytes_of(inputs) + bytes_of(outputs) > target.cache_bytes;
   return std::make_unique<Prepared>(
-      traits_.plan({.spec = spec, .inputs = inputs, .outputs = outputs, .threads = target.threads, .streams = streams}),
+      traits_.plan({.spec = spec,
+                    .inputs = inputs,
+                    .outputs = outputs,
+                    .threads = target.threads,
+                    .exceeds_cache = exceeds_cache}),
       device_ == DeviceKind::kCpu ? highway_target_name() : std::string(name_of(device_)));
 }
 

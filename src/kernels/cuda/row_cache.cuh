@@ -163,10 +163,10 @@ class GatedRow : public KeptRow<kWidth, kPerThread> {
 
 /// The same for a row that is too long for registers: every pass reads it again. Elements changed are forgotten.
 template <class T>
-class StreamedRow {
+class RereadRow {
  public:
   static constexpr bool kKeeps = false;
-  __device__ __forceinline__ StreamedRow(const T* from, int packs) : from_(from), packs_(packs) {}
+  __device__ __forceinline__ RereadRow(const T* from, int packs) : from_(from), packs_(packs) {}
   template <class Visit>
   __device__ __forceinline__ void for_each(const Visit& visit) const {
     for (int i = static_cast<int>(threadIdx.x); i < packs_; i += static_cast<int>(blockDim.x)) {
