@@ -83,7 +83,7 @@ class PreparedByProducts final : public PreparedKernel {
     const std::array second_inputs{dense, inputs[2]};
     scores_ = cublaslt_matmul().prepare(first, first_inputs, {&dense, 1}, target);
     sum_ = cublaslt_matmul().prepare(second, second_inputs, {&output, 1}, target);
-    softmax_ = {.element = cuda::element_of(scores.dtype),
+    softmax_ = {.dtype = scores.dtype,
                 .scale = static_cast<float>(spec.attributes.get_float("scale")),
                 .grid = cuda::to_grid(rows_of<2>(scores.shape, {dense.strides, dense.strides}))};
   }

@@ -32,7 +32,6 @@ namespace headroom {
 [[nodiscard]] const Kernel& cuda_norm_modulate_quantize();
 [[nodiscard]] const Kernel& cuda_gate_residual_norm();
 [[nodiscard]] const Kernel& cuda_gate_residual_norm_quantize();
-[[nodiscard]] const Kernel& cuda_gate_residual();
 [[nodiscard]] const Kernel& cuda_qk_norm_rope();
 
 }  // namespace headroom

@@ -13,9 +13,7 @@ std::span<const Kernel* const> cuda_kernels() {
       &cublaslt_matmul(),
       &cudnn_attention(),
       &cublaslt_attention(),
-#define HR_UNARY(enumerator, ...) &cuda_elementwise(Op::enumerator),
-#define HR_SCALAR HR_UNARY
-#define HR_BINARY HR_UNARY
+#define HR_ANY(enumerator, ...) &cuda_elementwise(Op::enumerator),
 #include "ir/elementwise.def"
       &cuda_cast(),
       &cuda_softmax(),
@@ -33,7 +31,6 @@ std::span<const Kernel* const> cuda_kernels() {
       &cuda_norm_modulate_quantize(),
       &cuda_gate_residual_norm(),
       &cuda_gate_residual_norm_quantize(),
-      &cuda_gate_residual(),
       &cuda_qk_norm_rope(),
   };
   return kKernels;

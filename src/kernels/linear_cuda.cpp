@@ -60,9 +60,9 @@ class PreparedLinear final : public PreparedKernel {
     if (product_) return;
     product_.emplace(product);
     if (activation == Activation::kNone) return;
-    after_ = cuda::UnaryRows{.op = op_of(activation),
-                             .element = cuda::element_of(y.type.dtype),
-                             .grid = cuda::longest_grid<2>(y.type.shape, {y.strides, y.strides})};
+    after_ = cuda::ElementwiseRows{.op = op_of(activation),
+                                   .dtype = y.type.dtype,
+                                   .grid = cuda::longest_grid<4>(y.type.shape, elementwise_strides({&y, 1}, y))};
   }
 
   [[nodiscard]] std::size_t scratch_bytes() const override { return product_->workspace_bytes(); }
@@ -82,7 +82,8 @@ class PreparedLinear final : public PreparedKernel {
                      .c = static_cast<std::byte*>(arguments.outputs[0]) + offsets.y * size_},
                     arguments.scratch);
     }
-    if (after_) cuda::launch_unary(stream, *after_, arguments.outputs[0], arguments.outputs[0]);
+    const void* const y = arguments.outputs[0];
+    if (after_) cuda::launch_elementwise(stream, *after_, &y, arguments.outputs[0]);
   }
 
  private:
@@ -90,7 +91,7 @@ class PreparedLinear final : public PreparedKernel {
   std::int64_t size_;
   bool has_bias_;
   std::optional<Product> product_;
-  std::optional<cuda::UnaryRows> after_;
+  std::optional<cuda::ElementwiseRows> after_;
 };
 
 class CublasltLinear final : public cuda::LibraryKernel {

@@ -50,8 +50,8 @@ KernelPlan plan_norm(const KernelBinding& binding) {
   const Shape row_scales = is_quantized ? cuda::one_a_row(binding.outputs[1].strides) : no_strides(shape);
   const cuda::NormRows rows{
       .form = norm_form(binding.spec.op),
-      .element = cuda::element_of(in[0].type.dtype),
-      .side = cuda::element_of(in.back().type.dtype),
+      .dtype = in[0].type.dtype,
+      .side = in.back().type.dtype,
       .eps = static_cast<float>(binding.spec.attributes.get_float("eps")),
       .grid = cuda::to_grid(rows_of<5>(shape, {in[0].strides, side(1), side(2), y.strides, row_scales}))};
   const std::size_t scale = std::min<std::size_t>(1, in.size() - 1);
@@ -88,8 +88,8 @@ KernelPlan plan_gate_residual_norm(const KernelBinding& binding) {
                                              in[0].strides, beside(1), out[0].strides});
   const cuda::GridRows<8> grid = cuda::to_grid(loop);
   cuda::GatedNormRows rows{.norm = {.form = is_quantized ? cuda::Norm::kModulateQuantize : cuda::Norm::kModulate,
-                                    .element = cuda::element_of(in[2].type.dtype),
-                                    .side = cuda::element_of(in[1].type.dtype),
+                                    .dtype = in[2].type.dtype,
+                                    .side = in[1].type.dtype,
                                     .eps = static_cast<float>(binding.spec.attributes.get_float("eps")),
                                     .grid = cuda::part_of<5>(grid, 0)},
                            .gated = cuda::part_of<3>(grid, 5)};
@@ -108,7 +108,7 @@ KernelPlan plan_gate_residual_norm(const KernelBinding& binding) {
 
 KernelPlan plan_softmax(const KernelBinding& binding) {
   const Operand& y = binding.outputs[0];
-  const cuda::SoftmaxRows rows{.element = cuda::element_of(y.type.dtype),
+  const cuda::SoftmaxRows rows{.dtype = y.type.dtype,
                                .grid = cuda::to_grid(rows_of<2>(y.type.shape, {binding.inputs[0].strides, y.strides}))};
   return {[rows](const LaunchArguments& arguments) {
     cuda::launch_softmax(arguments.stream.native_handle(), rows, arguments.inputs[0], arguments.outputs[0]);

@@ -267,7 +267,7 @@ void launch_typed(cudaStream_t stream, const NormRows& rows, const void* x, cons
 void launch_norm(void* stream, const NormRows& rows, const void* x, const void* scale, const void* shift, void* y,
                  float* row_scales) {
   if (rows.grid.rows * rows.grid.length == 0) return;
-  with_types_of(rows.element, rows.side, [&](auto type, auto side) {
+  with_types_of(rows.dtype, rows.side, [&](auto type, auto side) {
     launch_typed<decltype(type), decltype(side)>(static_cast<cudaStream_t>(stream), rows, x, scale, shift, y,
                                                  row_scales);
   });
@@ -276,7 +276,7 @@ void launch_norm(void* stream, const NormRows& rows, const void* x, const void* 
 
 void launch_gated_norm(void* stream, const GatedNormRows& rows, const GatedNormOperands& operands) {
   if (rows.norm.grid.rows * rows.norm.grid.length == 0) return;
-  with_types_of(rows.norm.element, rows.norm.side, [&](auto type, auto side) {
+  with_types_of(rows.norm.dtype, rows.norm.side, [&](auto type, auto side) {
     using T = decltype(type);
     using S = decltype(side);
     auto* const on = static_cast<cudaStream_t>(stream);

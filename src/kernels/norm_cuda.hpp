@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/element.hpp"
+#include "base/dtype_code.hpp"
 #include "kernels/cuda/grid_rows.hpp"
 
 /// Between the two halves of norm_cuda and of softmax_cuda: what is prepared and what is launched.
@@ -14,8 +14,8 @@ enum class Norm : std::uint8_t { kLayer, kRms, kModulate, kModulateQuantize };
 /// quantized; rows are what is normalized.
 struct NormRows {
   Norm form = Norm::kLayer;
-  Element element = Element::kF32;  ///< of x, and of y where it is not quantized
-  Element side = Element::kF32;     ///< of weight, scale and shift: that of x or f32
+  DType dtype = DType::kF32;  ///< of x, and of y where it is not quantized
+  DType side = DType::kF32;     ///< of weight, scale and shift: that of x or f32
   float eps = 0;
   GridRows<5> grid;
 };
@@ -43,7 +43,7 @@ void launch_gated_norm(void* stream, const GatedNormRows& rows, const GatedNormO
 
 /// softmax(scale * x); operands x, y.
 struct SoftmaxRows {
-  Element element = Element::kF32;
+  DType dtype = DType::kF32;
   float scale = 1;
   GridRows<2> grid;
 };

@@ -8,7 +8,7 @@
 #include "kernels/cast_cuda.hpp"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/storage.cuh"
+#include "kernels/cuda/as_double.cuh"
 
 namespace headroom::cuda {
 namespace {

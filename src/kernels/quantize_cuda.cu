@@ -62,7 +62,7 @@ void launch_typed(cudaStream_t stream, const QuantizeRows& rows, const T* x, std
 
 void launch_quantize(void* stream, const QuantizeRows& rows, const void* x, void* q, float* row_scales) {
   if (rows.grid.rows * rows.grid.length == 0) return;
-  with_type_of(rows.element, [&](auto type) {
+  with_type_of(rows.dtype, [&](auto type) {
     using T = decltype(type);
     launch_typed(static_cast<cudaStream_t>(stream), rows, static_cast<const T*>(x), static_cast<std::uint8_t*>(q),
                  row_scales);

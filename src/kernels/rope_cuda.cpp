@@ -39,8 +39,8 @@ KernelPlan plan_rope(const KernelBinding& binding) {
   sin.set(-2, binding.inputs[2].strides[0]);
   sin.set(-1, 1);
   if (has_heads) extents.set(-3, 1);
-  const cuda::RopeRows rows{.element = cuda::element_of(x.type.dtype),
-                            .weight = cuda::element_of(x.type.dtype),
+  const cuda::RopeRows rows{.dtype = x.type.dtype,
+                            .weight = x.type.dtype,
                             .heads = has_heads ? x.type.shape[-3] : 1,
                             .x_head = has_heads ? x.strides[-3] : 0,
                             .y_head = has_heads ? y.strides[-3] : 0,
@@ -55,8 +55,8 @@ KernelPlan plan_qk_norm_rope(const KernelBinding& binding) {
   const Shape& out = binding.outputs[0].type.shape;
   const Shape extents{out[0], out[2], out[3]};  // [b, s, d]
   const cuda::RopeRows rows{
-      .element = cuda::element_of(in[0].type.dtype),
-      .weight = cuda::element_of(in[1].type.dtype),
+      .dtype = in[0].type.dtype,
+      .weight = in[1].type.dtype,
       .has_norm = true,
       .eps = static_cast<float>(binding.spec.attributes.get_float("eps")),
       .heads = out[1],

@@ -82,8 +82,8 @@ class PreparedScaledLinear final : public PreparedKernel {
     after_ = cuda::ScaledProduct{
         .activation = activation,
         .has_bias = has_bias_,
-        .element = cuda::element_of(made),
-        .bias = has_bias_ ? cuda::element_of(spec.inputs[4].dtype) : cuda::Element::kF32,
+        .dtype = made,
+        .bias = has_bias_ ? spec.inputs[4].dtype : DType::kF32,
         .grid = cuda::to_grid(rows_of<5>(shape, {row_major_strides(shape), rows, columns, columns, y.strides}))};
   }
 

@@ -87,6 +87,13 @@ HWY_INLINE void prefetch_ahead(const T* from) {
   hwy::Prefetch(from + kAheadBytes / static_cast<std::int64_t>(sizeof(T)));
 }
 
+/// An operand that has one element for a whole row, read as if it stood everywhere in it.
+struct Repeated {
+  Vector element;
+  HWY_INLINE Repeated operator+(std::int64_t) const { return *this; }
+};
+HWY_INLINE void prefetch_ahead(Repeated) {}
+
 /// Elements in a vector.
 HWY_INLINE constexpr std::int64_t lanes() { return static_cast<std::int64_t>(hn::MaxLanes(Float())); }
 
@@ -114,6 +121,8 @@ HWY_INLINE Vector load_all(const Half* from) {
   return hn::Or(hn::IfThenElse(hn::Ge(magnitude, hn::Set(d, 65536.0F)), special, magnitude), hn::BitCast(d, sign));
 }
 
+HWY_INLINE Vector load_all(Repeated operand) { return operand.element; }
+HWY_INLINE Vector load(Repeated operand, std::int64_t) { return operand.element; }
 template <class T>
 HWY_INLINE Vector load(const T* from, std::int64_t count) {
   if (lanes() == 1 || HWY_LIKELY(count == lanes())) return load_all(from);
@@ -222,6 +231,7 @@ HWY_INLINE Pairs load_all_pairs(const Bf16* from) {
   return {hn::BitCast(Float(), hn::ShiftLeft<16>(both)),
           hn::BitCast(Float(), hn::And(both, hn::Set(d32, 0xFFFF0000U)))};
 }
+HWY_INLINE Pairs load_all_pairs(Repeated operand) { return {operand.element, operand.element}; }
 /// Where a result goes that lies halfway between two bf16. Away from zero takes a fraction of the instructions and is
 /// for what is no such number but by chance, a result of exp or of a division: for NaN it needs one that a bf16 can
 /// hold, which all arithmetic on bf16 gives.
@@ -301,13 +311,16 @@ HWY_INLINE void store_pairs(Pairs pairs, PastCache<T> y, std::int64_t count) {
 
 template <class... T>
 inline constexpr bool kAllBf16 = (std::is_same_v<T, Bf16> && ...);
+template <class X>  // a const T* or Repeated
+inline constexpr bool kTakenInPairs = std::is_same_v<X, const Bf16*> || std::is_same_v<X, Repeated>;
 
-/// y[i] = f(x[i]...) for i < n; y is T* or PastCache<T> and may be one of the x. kTies is for whole vectors of bf16.
+/// y[i] = f(x[i]...) for i < n; y is T* or PastCache<T> and may be one of the x, each a const T* or Repeated. kTies is
+/// for whole vectors of bf16.
 template <Ties kTies = Ties::kToEven, class F, class Y, class... X>
-HWY_INLINE void map_row(std::int64_t n, const F& f, Y y, const X*... x) {
+HWY_INLINE void map_row(std::int64_t n, const F& f, Y y, X... x) {
   constexpr bool kPastCache = Destination<Y>::kPastCache;
   std::int64_t i = 0;
-  if constexpr (kAllBf16<typename Destination<Y>::Element, X...>) {
+  if constexpr (kAllBf16<typename Destination<Y>::Element> && (kTakenInPairs<X> && ...)) {
     const auto map_pairs = [&](const auto&... pairs) HWY_ATTR {
       store_all_pairs<kTies>({f(pairs.even...), f(pairs.odd...)}, y + i);
     };

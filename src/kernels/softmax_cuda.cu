@@ -93,7 +93,7 @@ void launch_typed(cudaStream_t stream, const SoftmaxRows& rows, const T* x, T* y
 
 void launch_softmax(void* stream, const SoftmaxRows& rows, const void* x, void* y) {
   if (rows.grid.rows * rows.grid.length == 0) return;
-  with_type_of(rows.element, [&](auto type) {
+  with_type_of(rows.dtype, [&](auto type) {
     using T = decltype(type);
     launch_typed(static_cast<cudaStream_t>(stream), rows, static_cast<const T*>(x), static_cast<T*>(y));
   });
