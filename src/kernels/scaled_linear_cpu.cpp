@@ -25,10 +25,10 @@
 #include <vector>
 
 #include "ir/activation.hpp"
+#include "kernels/activation_rows.hpp"
 #include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/engine.hpp"
 #include "kernels/parallel.hpp"
-#include "kernels/scaled_rows.hpp"
 #include "kernels/support.hpp"
 
 namespace headroom {
@@ -44,7 +44,7 @@ std::size_t round_up(std::size_t bytes) { return (bytes + kCacheLine - 1) / kCac
 struct Problem {
   std::int64_t n, k;
   bool pack;
-  ScaledRows form;
+  RowFinish form;
 };
 
 /// y as groups of rows that lie evenly: where each group begins is a matter of the outer axes.
@@ -88,9 +88,10 @@ Problem problem_of(const OpSpec& spec) {
   return {.n = spec.inputs[2].shape[0],
           .k = spec.inputs[2].shape[1],
           .pack = spec.is_weight.size() > 2 && spec.is_weight[2],
-          .form = {.columns = spec.inputs[2].shape[0],
-                   .activation = activation_of(spec.attributes),
-                   .y_dtype = spec.outputs[0].dtype}};
+          .form = {.activation = activation_of(spec.attributes),
+                   .bias = spec.inputs.size() > 4 ? std::optional(DType::kF32) : std::nullopt,
+                   .y_dtype = spec.outputs[0].dtype,
+                   .columns = spec.inputs[2].shape[0]}};
 }
 
 /// Rows of a piece: few enough to stay in cache, and enough pieces for every thread.
@@ -202,9 +203,9 @@ class PreparedScaledLinear final : public PreparedKernel {
          {DNNL_ARG_WEIGHTS, arguments.inputs[2]},
          {DNNL_ARG_DST, product},
          {DNNL_ARG_SCRATCHPAD, scratch}});
-    scale_rows(problem_.form, rows, product, static_cast<const float*>(arguments.inputs[1]) + row,
-               static_cast<const float*>(arguments.inputs[3]),
-               arguments.inputs.size() > 4 ? static_cast<const float*>(arguments.inputs[4]) : nullptr, y);
+    const ProductScales scales{static_cast<const float*>(arguments.inputs[1]) + row,
+                               static_cast<const float*>(arguments.inputs[3])};
+    finish_rows(problem_.form, rows, product, problem_.form.bias ? arguments.inputs[4] : nullptr, y, scales);
   }
 
   Problem problem_;
