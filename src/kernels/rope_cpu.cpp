@@ -34,6 +34,7 @@
 
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/cpu_kernels.hpp"
+#include "kernels/rope_positions.hpp"
 #include "kernels/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -46,16 +47,12 @@
 namespace headroom {
 namespace {
 
-/// What both kernels are bound to. A row of `loop` is one position, its operands are x, cos, sin, y.
-struct RopeRows {
+/// What both kernels are bound to.
+struct RopeRows : RopePositions {
   DType dtype;
-  DType weight_dtype;
-  bool norm;  ///< qk_norm_rope
+  DType weight_dtype;  ///< of qk_norm_rope, like the next two
+  bool norm;           ///< this is qk_norm_rope
   double eps;
-  std::int64_t heads;          ///< of one position, that share cos and sin
-  std::int64_t x_head_stride;  ///< in elements
-  std::int64_t y_head_stride;
-  RowLoop<4> loop;
 
   /// Positions that are worked on together. For qk_norm_rope as many as 6 KiB hold, so that two blocks, what turns them
   /// and what has been asked for stay in the first-level cache; for rope as many as make a head's part 4 KiB.
@@ -228,7 +225,7 @@ class Norms {
       prefetch_floats(block_.cos[position_], pairs);
       prefetch_floats(block_.sin[position_], pairs);
     }
-    const T* head = block_.x[position_] + head_ * bound_.x_head_stride;
+    const T* head = block_.x[position_] + head_ * bound_.x_head;
     block_.inverses[position_ * bound_.heads + head_] = sum_squares(pairs, head, head + ahead_);
     if (++head_ == bound_.heads) {
       head_ = 0;
@@ -285,13 +282,13 @@ void rope_rows_of(const RopeRows& bound, const RowPart& part) {
     Norms<T, Y> norms(bound, *next);
     for (std::int64_t head = 0; head < heads; ++head)
       for (std::int64_t k = 0; k < block->count; ++k) {
-        const T* from = block->x[k] + head * bound.x_head_stride;
-        const Y to = block->y[k] + head * bound.y_head_stride;
+        const T* from = block->x[k] + head * bound.x_head;
+        const Y to = block->y[k] + head * bound.y_head;
         if constexpr (kNorm) {
           if (!norms.done()) norms.add();
           turn_head<true>(pairs, from, to, block->inverses[k * heads + head], turns_of(k));
         } else {
-          const T* ahead = head + 1 < heads ? from + bound.x_head_stride : k < next->count ? next->x[k] : from;
+          const T* ahead = head + 1 < heads ? from + bound.x_head : k < next->count ? next->x[k] : from;
           turn_head<false>(pairs, from, to, 1.0F, turns_of(k), ahead);
         }
       }
@@ -320,74 +317,29 @@ namespace {
 
 HWY_EXPORT(rope_rows);
 
-KernelPlan plan_positions(const RopeRows& bound, const KernelBinding& binding) {
+KernelPlan plan(const KernelBinding& binding) {
+  const bool norm = binding.spec.op == Op::kQkNormRope;
+  const DType dtype = binding.inputs[0].type.dtype;
+  const RopeRows bound{rope_positions(binding), dtype, binding.inputs[1].type.dtype, norm,
+                       norm ? binding.spec.attributes.get_float("eps") : 0};
   RowWork work = row_work(binding, bound.loop);
   work.elements *= bound.heads;
-  work.may_pass_cache &= bound.y_head_stride * static_cast<std::int64_t>(size_of(bound.dtype)) % kCacheLine == 0;
+  work.may_pass_cache &= bound.y_head * static_cast<std::int64_t>(size_of(dtype)) % kCacheLine == 0;
   work.scratch_elements = bound.scratch();
   return share_rows(work, [bound](const RowPart& part) { HWY_DYNAMIC_DISPATCH(rope_rows)(bound, part); });
-}
-
-KernelPlan plan_rope(const KernelBinding& binding) {
-  const std::span<const Operand> in = binding.inputs;
-  Shape shape = in[0].type.shape;  // [..., heads, s, d]
-  Shape x = in[0].strides;
-  Shape y = binding.outputs[0].strides;
-  Shape cos = shape;
-  for (int axis = 0; axis < shape.rank(); ++axis) cos.set(axis, 0);
-  Shape sin = cos;
-  cos.set(-2, in[1].strides[0]);
-  cos.set(-1, 1);
-  sin.set(-2, in[2].strides[0]);
-  sin.set(-1, 1);
-  // All heads of a position at once, so that its cosines and sines are read once.
-  std::int64_t heads = 1, x_head_stride = 0, y_head_stride = 0;
-  if (shape.rank() > 2) {
-    heads = shape[-3];
-    x_head_stride = x[-3];
-    y_head_stride = y[-3];
-    shape.set(-3, 1);
-  }
-  const RopeRows bound{.dtype = in[0].type.dtype,
-                       .weight_dtype = in[0].type.dtype,
-                       .norm = false,
-                       .eps = 0,
-                       .heads = heads,
-                       .x_head_stride = x_head_stride,
-                       .y_head_stride = y_head_stride,
-                       .loop = rows_of<4>(shape, {x, cos, sin, y})};
-  return plan_positions(bound, binding);
-}
-
-KernelPlan plan_qk_norm_rope(const KernelBinding& binding) {
-  const std::span<const Operand> in = binding.inputs;
-  const Shape& x = in[0].strides;               // of [b, s, heads*d]
-  const Shape& y = binding.outputs[0].strides;  // of [b, heads, s, d]
-  const Shape& out = binding.outputs[0].type.shape;
-  const Shape extents{out[0], out[2], out[3]};  // [b, s, d]
-  const RopeRows bound{.dtype = in[0].type.dtype,
-                       .weight_dtype = in[1].type.dtype,
-                       .norm = true,
-                       .eps = binding.spec.attributes.get_float("eps"),
-                       .heads = out[1],
-                       .x_head_stride = out[3],
-                       .y_head_stride = y[1],
-                       .loop = rows_of<4>(extents, {Shape{x[0], x[1], 1}, Shape{0, in[2].strides[0], 1},
-                                                    Shape{0, in[3].strides[0], 1}, Shape{y[0], y[2], y[3]}})};
-  return plan_positions(bound, binding);
 }
 
 }  // namespace
 
 const Kernel& highway_rope() {
   static const CpuKernel kernel(
-      {.name = "highway.rope", .op = Op::kRope, .supports = supports_rows, .in_place = true, .plan = plan_rope});
+      {.name = "highway.rope", .op = Op::kRope, .supports = supports_rows, .in_place = true, .plan = plan});
   return kernel;
 }
 
 const Kernel& highway_qk_norm_rope() {
   static const CpuKernel kernel(
-      {.name = "highway.qk_norm_rope", .op = Op::kQkNormRope, .supports = supports_rows, .plan = plan_qk_norm_rope});
+      {.name = "highway.qk_norm_rope", .op = Op::kQkNormRope, .supports = supports_rows, .plan = plan});
   return kernel;
 }
 
