@@ -7,9 +7,9 @@
 // Bytes      x read and y written once.
 
 #include "kernels/cast_cuda.hpp"
+#include "kernels/cuda/as_double.cuh"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/as_double.cuh"
 
 namespace headroom::cuda {
 namespace {

@@ -13,7 +13,7 @@ namespace headroom::cuda {
 struct RopeRows {
   DType dtype = DType::kF32;
   DType weight = DType::kF32;  ///< that of x or f32
-  bool has_norm = false;           ///< qk_norm_rope; the weight is read by it alone
+  bool has_norm = false;       ///< qk_norm_rope; the weight is read by it alone
   float eps = 0;
   std::int64_t heads = 1;
   std::int64_t x_head = 0;

@@ -78,8 +78,8 @@ HWY_INLINE void finish_writes() {
   if constexpr (Destination<Y>::kPastCache) hwy::FlushStream();
 }
 
-/// Reads that far ahead are asked for where results go past the cache: the CPU's own prefetch stops at the end of a page and
-/// starts late.
+/// Reads that far ahead are asked for where results go past the cache: the CPU's own prefetch stops at the end of a page
+/// and starts late.
 inline constexpr std::int64_t kAheadBytes = 4096;
 
 template <class T>

@@ -13,8 +13,8 @@
 namespace headroom::cuda {
 namespace {
 
-/// exp(factor * (x - most)), for 16 bits 2^(factor * (x - most)). Not factor * x less a product of the largest, which is
-/// rounded: for large numbers that misses 0 by more than an exponential takes.
+/// exp(factor * (x - most)), for 16 bits 2^(factor * (x - most)). Not factor * x less a product of the largest, which
+/// is rounded: for large numbers that misses 0 by more than an exponential takes.
 template <class T>
 __device__ __forceinline__ float exponential(float factor, float x, float most) {
   if constexpr (sizeof(T) == sizeof(float)) {
