@@ -7,14 +7,9 @@
 #include <optional>
 #include <string_view>
 
-namespace headroom {
+#include "base/dtype_code.hpp"
 
-/// Element types, generated from dtypes.def.
-enum class DType : std::uint8_t {
-#define HR_DTYPE(enumerator, ...) enumerator,
-#include "base/dtypes.def"
-#undef HR_DTYPE
-};
+namespace headroom {
 
 /// Bytes of one element.
 [[nodiscard]] std::size_t size_of(DType dtype);

@@ -86,6 +86,7 @@ class Builder {
   ValueId name(ValueId x, double value) { return emit(Op::enumerator, {x}, {{"value", value}})[0]; }
 #define HR_BINARY(enumerator, name, ...) \
   ValueId name(ValueId a, ValueId b) { return emit(Op::enumerator, {a, b})[0]; }
+#define HR_TERNARY(...)
 #include "ir/elementwise.def"
   /// "tanh" for gelu_tanh, "none" for gelu_erf.
   ValueId gelu(ValueId x, std::string_view approximate = "tanh");

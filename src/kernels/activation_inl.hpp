@@ -98,6 +98,7 @@ HWY_INLINE Vector normal_of(Vector x) {
 /// What formulas are made of.
 template <Precision kPrecision>
 struct Math {
+  static HWY_INLINE Vector fma(Vector a, Vector b, Vector c) { return hn::MulAdd(a, b, c); }
   static HWY_INLINE Vector positive(Vector a) { return hn::IfThenZeroElse(hn::Lt(a, hn::Zero(Float())), a); }
   static HWY_INLINE Vector swish(Vector a, double tail, double c, double d) {
     return swish_of<kPrecision>(a, tail, c, d);
@@ -107,12 +108,11 @@ struct Math {
 
 /// The op's formula in elementwise.def.
 template <Op kOp, Precision kPrecision>
-HWY_INLINE Vector formula(Vector a, [[maybe_unused]] Vector b = hn::Zero(Float())) {
+HWY_INLINE Vector formula(Vector a, [[maybe_unused]] Vector b = hn::Zero(Float()),
+                          [[maybe_unused]] Vector c = hn::Zero(Float())) {
   [[maybe_unused]] constexpr Math<kPrecision> m{};
-#define HR_UNARY(enumerator, name, flops, formula) \
+#define HR_ANY(enumerator, name, flops, formula, ...) \
   if constexpr (kOp == Op::enumerator) return formula;
-#define HR_SCALAR HR_UNARY
-#define HR_BINARY(enumerator, name, flops, commutative, formula) HR_UNARY(enumerator, name, flops, formula)
 #include "ir/elementwise.def"
 }
 

@@ -33,8 +33,16 @@ struct RowFinish {
   std::int64_t y_stride = 0;    ///< elements from one row of y to the next
 };
 
-/// y[r, i] = activation(x[r, i] + bias[i]) for `rows` rows of n, on the calling thread, in f32 and rounded once. x is
-/// f32[rows, n], dense; `bias` is not read where the form has none.
-void finish_rows(const RowFinish& form, std::int64_t rows, const float* x, const void* bias, void* y);
+/// What the product of quantized rows is multiplied with: rows[rows], columns[n].
+struct ProductScales {
+  const float* rows = nullptr;
+  const float* columns = nullptr;
+};
+
+/// y[r, i] = activation(x[r, i] * scales.rows[r] * scales.columns[i] + bias[i]) for `rows` rows of n, on the calling
+/// thread, in f32 and rounded once. x is f32[rows, n], dense, and may be y where that is f32 and dense; `bias` is not
+/// read where the form has none. Scales are there with no bias or one in f32.
+void finish_rows(const RowFinish& form, std::int64_t rows, const float* x, const void* bias, void* y,
+                 ProductScales scales = {});
 
 }  // namespace headroom

@@ -68,7 +68,7 @@ KernelPlan plan_products(const KernelBinding& binding) {
   const auto score = prepare_product(inputs[0], inputs[1], scores, 1);
   const auto weigh = prepare_product(scores, inputs[2], binding.outputs[0], 0);
   const cuda::SoftmaxRows softmax{
-      .element = cuda::element_of(scores.type.dtype),
+      .dtype = scores.type.dtype,
       .scale = static_cast<float>(binding.spec.attributes.get_float("scale")),
       .grid = cuda::to_grid(rows_of<2>(scores.type.shape, {scores.strides, scores.strides}))};
   const std::size_t scores_bytes = divide_up(scores.type.bytes(), 256) * 256;

@@ -6,8 +6,6 @@
 
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/cpu_kernels.hpp"
-#include "kernels/parallel.hpp"
-#include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
 #include "kernels/strided_copy.hpp"
 
@@ -25,31 +23,29 @@ struct Same {
   HWY_INLINE Vector operator()(Vector x) const { return x; }
 };
 
-/// Y is To* or Streamed<To>.
+/// Y is To* or PastCache<To>.
 template <class From, class Y>
-void cast_rows_of(const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, const void* x, void* y) {
-  RowCursor cursor(loop, begin);
-  for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
-    map_row(cursor.length(), Same{}, Place<Y>::at(y) + cursor.offset(1),
-            static_cast<const From*>(x) + cursor.offset(0));
+void cast_rows_of(const RowLoop<2>& loop, const RowPart& part) {
+  RowCursor cursor(loop, part.begin);
+  for (std::int64_t row = part.begin; row < part.end; ++row, cursor.next()) {
+    map_row(cursor.length(), Same{}, Destination<Y>::at(part.outputs[0]) + cursor.offset(1),
+            static_cast<const From*>(part.inputs[0]) + cursor.offset(0));
   }
   finish_writes<Y>();
 }
 
 template <class From, class To>
-void cast_rows_typed(bool streams, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, const void* x,
-                     void* y) {
-  if (streams) return cast_rows_of<From, Streamed<To>>(loop, begin, end, x, y);
-  cast_rows_of<From, To*>(loop, begin, end, x, y);
+void cast_rows_typed(const RowLoop<2>& loop, const RowPart& part) {
+  if (part.past_cache) return cast_rows_of<From, PastCache<To>>(loop, part);
+  cast_rows_of<From, To*>(loop, part);
 }
 
-/// Rows [begin, end) of operands x, y; the pairs of dtypes that is_vectorized() names.
-void cast_rows(DType from, DType to, bool streams, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end,
-               const void* x, void* y) {
-  if (from == DType::kF32) return cast_rows_typed<float, ExactBf16>(streams, loop, begin, end, x, y);
-  if (from == DType::kBF16) return cast_rows_typed<Bf16, float>(streams, loop, begin, end, x, y);
-  if (to == DType::kF32) return cast_rows_typed<Half, float>(streams, loop, begin, end, x, y);
-  cast_rows_typed<Half, ExactBf16>(streams, loop, begin, end, x, y);
+/// The pairs of dtypes that is_vectorized() names.
+void cast_rows(DType from, DType to, const RowLoop<2>& loop, const RowPart& part) {
+  if (from == DType::kF32) return cast_rows_typed<float, ExactBf16>(loop, part);
+  if (from == DType::kBF16) return cast_rows_typed<Bf16, float>(loop, part);
+  if (to == DType::kF32) return cast_rows_typed<Half, float>(loop, part);
+  cast_rows_typed<Half, ExactBf16>(loop, part);
 }
 
 }  // namespace
@@ -68,15 +64,14 @@ bool is_vectorized(DType from, DType to) {
   return (from == DType::kF32 && to == DType::kBF16) || (from == DType::kBF16 && to == DType::kF32);
 }
 
-/// Rows [begin, end) of operands x, y, an element at a time. Integers of 64 bits stay exact up to 2^53.
-void cast_each(DType from, DType to, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, const void* x,
-               void* y) {
+/// An element at a time. Integers of 64 bits stay exact up to 2^53.
+void cast_each(DType from, DType to, const RowLoop<2>& loop, const RowPart& part) {
   const auto from_bytes = static_cast<std::int64_t>(size_of(from));
   const auto to_bytes = static_cast<std::int64_t>(size_of(to));
-  RowCursor cursor(loop, begin);
-  for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
-    const std::byte* source = static_cast<const std::byte*>(x) + cursor.offset(0) * from_bytes;
-    std::byte* target = static_cast<std::byte*>(y) + cursor.offset(1) * to_bytes;
+  RowCursor cursor(loop, part.begin);
+  for (std::int64_t row = part.begin; row < part.end; ++row, cursor.next()) {
+    const std::byte* source = static_cast<const std::byte*>(part.inputs[0]) + cursor.offset(0) * from_bytes;
+    std::byte* target = static_cast<std::byte*>(part.outputs[0]) + cursor.offset(1) * to_bytes;
     for (std::int64_t i = 0; i < cursor.length(); ++i) {
       store_from_double(target + i * to_bytes, to, load_as_double(source + i * from_bytes, from));
     }
@@ -88,24 +83,16 @@ KernelPlan plan(const KernelBinding& binding) {
   const Operand& y = binding.outputs[0];
   const DType from = x.type.dtype;
   const DType to = y.type.dtype;
-  const int threads = binding.threads;
   if (from == to) {
-    const StridedCopy copy(size_of(to), y.type.shape, x.strides, y.strides, binding.streams);
-    return {[=](const LaunchArguments& arguments) { copy.run(threads, arguments.inputs[0], arguments.outputs[0]); }};
+    const StridedCopy copy(size_of(to), y.type.shape, x.strides, y.strides, binding.exceeds_cache);
+    return {[copy, threads = binding.threads](const LaunchArguments& arguments) {
+      copy.run(threads, arguments.inputs[0], arguments.outputs[0]);
+    }};
   }
   const auto loop = longest_rows<2>(y.type.shape, {x.strides, y.strides});
-  const bool vectorized = is_vectorized(from, to);
-  const bool may_stream = binding.streams && rows_begin_on_lines(loop, to);
-  return {[=](const LaunchArguments& arguments) {
-    const bool streams = writes_past_cache(may_stream, arguments);
-    parallel_for(threads, loop.rows, grain_of(loop.row_length()), [&](std::int64_t begin, std::int64_t end, int) {
-      if (vectorized) {
-        HWY_DYNAMIC_DISPATCH(cast_rows)(from, to, streams, loop, begin, end, arguments.inputs[0], arguments.outputs[0]);
-      } else {
-        cast_each(from, to, loop, begin, end, arguments.inputs[0], arguments.outputs[0]);
-      }
-    });
-  }};
+  const RowWork work = row_work(binding, loop);
+  if (!is_vectorized(from, to)) return share_rows(work, [=](const RowPart& part) { cast_each(from, to, loop, part); });
+  return share_rows(work, [=](const RowPart& part) { HWY_DYNAMIC_DISPATCH(cast_rows)(from, to, loop, part); });
 }
 
 }  // namespace

@@ -11,9 +11,8 @@ using cuda::CudaKernel;
 KernelPlan plan_cast(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   const Operand& y = binding.outputs[0];
-  const cuda::CastRows rows{.from = cuda::storage_of(x.type.dtype),
-                            .to = cuda::storage_of(y.type.dtype),
-                            .grid = cuda::longest_grid<2>(y.type.shape, {x.strides, y.strides})};
+  const cuda::CastRows rows{
+      .from = x.type.dtype, .to = y.type.dtype, .grid = cuda::longest_grid<2>(y.type.shape, {x.strides, y.strides})};
   return {[rows](const LaunchArguments& arguments) {
     cuda::launch_cast(arguments.stream.native_handle(), rows, arguments.inputs[0], arguments.outputs[0]);
   }};
@@ -28,7 +27,7 @@ Support supports_rope_table(const OpSpec& spec) {
 
 KernelPlan plan_rope_table(const KernelBinding& binding) {
   const Operand& ids = binding.inputs[0];  // [s, axes]
-  cuda::RopeTable table{.ids = cuda::storage_of(ids.type.dtype),
+  cuda::RopeTable table{.ids = ids.type.dtype,
                         .positions = ids.type.shape[0],
                         .theta = binding.spec.attributes.get_float("theta"),
                         .ids_strides = {ids.strides[0], ids.strides[1]},
@@ -47,7 +46,7 @@ KernelPlan plan_rope_table(const KernelBinding& binding) {
 KernelPlan plan_timestep_embedding(const KernelBinding& binding) {
   const auto& attributes = binding.spec.attributes;
   const Operand& time = binding.inputs[0];
-  const cuda::TimestepEmbedding embedding{.time = cuda::storage_of(time.type.dtype),
+  const cuda::TimestepEmbedding embedding{.time = time.type.dtype,
                                           .batch = time.type.shape[0],
                                           .half = static_cast<int>(attributes.get_int("dim") / 2),
                                           .scale = attributes.get_float("scale"),

@@ -7,9 +7,9 @@
 // Bytes      x read and y written once.
 
 #include "kernels/cast_cuda.hpp"
+#include "kernels/cuda/as_double.cuh"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/storage.cuh"
 
 namespace headroom::cuda {
 namespace {
@@ -52,16 +52,16 @@ void launch_cast(void* stream, const CastRows& rows, const void* x, void* y) {
     cast_packs_kernel<<<blocks, kThreads, 0, on>>>(rows.grid, packs, static_cast<const decltype(from)*>(x),
                                                    static_cast<decltype(to)*>(y));
   };
-  const auto is = [&](Storage from, Storage to) { return wide && rows.from == from && rows.to == to; };
-  if (is(Storage::kF32, Storage::kBf16))
+  const auto is = [&](DType from, DType to) { return wide && rows.from == from && rows.to == to; };
+  if (is(DType::kF32, DType::kBF16))
     in_packs(float(), Bf16());
-  else if (is(Storage::kBf16, Storage::kF32))
+  else if (is(DType::kBF16, DType::kF32))
     in_packs(Bf16(), float());
-  else if (is(Storage::kF32, Storage::kF16))
+  else if (is(DType::kF32, DType::kF16))
     in_packs(float(), F16());
-  else if (is(Storage::kF16, Storage::kF32))
+  else if (is(DType::kF16, DType::kF32))
     in_packs(F16(), float());
-  else if (is(Storage::kBf16, Storage::kF16))
+  else if (is(DType::kBF16, DType::kF16))
     in_packs(Bf16(), F16());
   else
     cast_kernel<<<blocks_along_x(divide_up(elements, kThreads)), kThreads, 0, on>>>(rows, x, y);

@@ -1,15 +1,25 @@
 #include "kernels/cpu_kernel.hpp"
 
 #include <algorithm>
+#include <utility>
 
-#include "kernels/row_loop.hpp"
+#include "kernels/parallel.hpp"
 
 namespace headroom {
 
-bool writes_past_cache(bool streams, const LaunchArguments& arguments) {
-  const void* output = arguments.outputs[0];
-  return streams && reinterpret_cast<std::uintptr_t>(output) % kCacheLine == 0 &&
-         std::ranges::find(arguments.inputs, output) == arguments.inputs.end();
+KernelPlan share_rows(const RowWork& work, std::function<void(const RowPart&)> run) {
+  const auto launch = [work, run = std::move(run)](const LaunchArguments& arguments) {
+    const auto& inputs = arguments.inputs;
+    void* const output = arguments.outputs[0];
+    const bool past_cache = work.may_pass_cache && reinterpret_cast<std::uintptr_t>(output) % kCacheLine == 0 &&
+                            std::ranges::find(inputs, output) == inputs.end();
+    parallel_for(work.threads, work.rows, grain_of(work.elements),
+                 [&](std::int64_t begin, std::int64_t end, int thread) {
+                   float* own = static_cast<float*>(arguments.scratch) + thread * work.scratch_elements;
+                   run({begin, end, past_cache, inputs, arguments.outputs, own});
+                 });
+  };
+  return {launch, static_cast<std::size_t>(work.threads * work.scratch_elements) * sizeof(float)};
 }
 
 Support supports_f32_or_bf16(const OpSpec& spec) { return supports_stored(spec, false); }

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+
+#include "kernels/row_loop.hpp"
 #include "kernels/written_kernel.hpp"
 
 namespace headroom {
@@ -10,9 +13,37 @@ class CpuKernel final : public WrittenKernel {
   explicit CpuKernel(const KernelTraits& traits) : WrittenKernel(DeviceKind::kCpu, traits) {}
 };
 
-/// Whether a launch that `streams` writes output 0 past the cache: not over an input, whose lines are there already.
-/// The output then begins on a cache line.
-[[nodiscard]] bool writes_past_cache(bool streams, const LaunchArguments& arguments);
+/// Rows of a launch for one thread.
+struct RowPart {
+  std::int64_t begin, end;
+  bool past_cache;  ///< output 0 is written past the cache
+  std::span<const void* const> inputs;
+  std::span<void* const> outputs;
+  float* scratch;  ///< the thread's own
+};
+
+/// Rows that threads share.
+struct RowWork {
+  int threads = 1;
+  std::int64_t rows = 0;
+  std::int64_t elements = 0;          ///< of a row
+  bool may_pass_cache = false;        ///< output 0 has rows that begin on cache lines and would be gone from the cache
+  std::int64_t scratch_elements = 0;  ///< of f32, for a thread
+};
+/// Of a loop whose last operand is output 0.
+template <std::size_t N>
+[[nodiscard]] RowWork row_work(const KernelBinding& binding, const RowLoop<N>& loop) {
+  return {.threads = binding.threads,
+          .rows = loop.rows,
+          .elements = loop.row_length(),
+          .may_pass_cache = binding.exceeds_cache && rows_begin_on_lines(loop, binding.outputs[0].type.dtype)};
+}
+/// A launch calls run() for one part of the rows after another on each thread. Over an input, whose lines are there
+/// already, nothing is written past the cache.
+[[nodiscard]] KernelPlan share_rows(const RowWork& work, std::function<void(const RowPart&)> run);
+
+/// Elements of a row in whole groups (simd_inl.hpp) of any vector unit.
+[[nodiscard]] constexpr std::int64_t whole_groups(std::int64_t elements) { return (elements + 31) / 32 * 32; }
 
 /// Supported where output 0 is f32 or bf16 and every input has its dtype, or f32.
 [[nodiscard]] Support supports_f32_or_bf16(const OpSpec& spec);

@@ -34,8 +34,8 @@ namespace headroom {
 /// max_pool2d in f32 or bf16 on oneDNN, row-major or channels-last.
 [[nodiscard]] const Kernel& onednn_max_pool2d();
 
-/// The kernel of a row of elementwise.def, on f32 or bf16, innermost stride 1 and any strides outside; two operands
-/// broadcast as in NumPy. It may write over an operand of the result's type and strides.
+/// The kernel of a row of elementwise.def, on f32 or bf16 (b of three operands the same or f32), innermost stride 1 and
+/// any strides outside; operands broadcast as in NumPy. It may write over one of the result's type and strides.
 [[nodiscard]] const Kernel& highway_elementwise(Op op);
 
 /// Any dtype to any other, rounding to nearest even and saturating as store_from_double() says; vectorized between f32
@@ -77,9 +77,5 @@ namespace headroom {
 
 /// Mean over all axes from one on, of f32 or bf16; innermost stride 1 and any strides outside, or channels-last.
 [[nodiscard]] const Kernel& highway_mean();
-
-/// residual[b, s, d] + gate[b, 1, d] * x[b, s, d] of f32 or bf16 (gate the same or f32), rows with stride 1; may run in
-/// place.
-[[nodiscard]] const Kernel& highway_gate_residual();
 
 }  // namespace headroom

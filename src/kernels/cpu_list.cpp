@@ -18,9 +18,7 @@ std::span<const Kernel* const> cpu_kernels() {
       &highway_attention(),
       &onednn_conv2d(),
       &onednn_max_pool2d(),
-#define HR_UNARY(enumerator, ...) &highway_elementwise(Op::enumerator),
-#define HR_SCALAR HR_UNARY
-#define HR_BINARY HR_UNARY
+#define HR_ANY(enumerator, ...) &highway_elementwise(Op::enumerator),
 #include "ir/elementwise.def"
       &highway_cast(),
       &highway_quantize(),
@@ -37,7 +35,6 @@ std::span<const Kernel* const> cpu_kernels() {
       &highway_movement(Op::kRow),
       &highway_mean(),
       &highway_norm_modulate(),
-      &highway_gate_residual(),
       &highway_qk_norm_rope(),
   };
   return kKernels;

@@ -29,6 +29,7 @@ std::optional<OpSpec> typical_spec(Op op) {
 #define HR_UNARY(enumerator, ...) HR_FORM(enumerator, {tokens})
 #define HR_SCALAR(enumerator, ...) HR_FORM(enumerator, {tokens}, {{"value", 0.5}})
 #define HR_BINARY(enumerator, ...) HR_FORM(enumerator, {tokens, f32({2, 1, 32})})
+#define HR_TERNARY(enumerator, ...) HR_FORM(enumerator, {tokens, f32({2, 1, 32}), tokens})
 #include "ir/elementwise.def"
 #undef HR_FORM
     case Op::kCast:

@@ -17,19 +17,13 @@ namespace headroom {
 [[nodiscard]] const Kernel& cublaslt_matmul();
 [[nodiscard]] const Kernel& cudnn_attention();
 [[nodiscard]] const Kernel& cublaslt_attention();
-[[nodiscard]] const Kernel& cuda_softmax();
-[[nodiscard]] const Kernel& cuda_layer_norm();
-[[nodiscard]] const Kernel& cuda_rms_norm();
+/// Of softmax, layer_norm, rms_norm, norm_modulate, gate_residual_norm and the last two quantized.
+[[nodiscard]] const Kernel& cuda_norm(Op op);
 [[nodiscard]] const Kernel& cuda_rope_table();
 [[nodiscard]] const Kernel& cuda_rope();
 [[nodiscard]] const Kernel& cuda_timestep_embedding();
 /// The kernel of reshape, transpose, concat, slice or row.
 [[nodiscard]] const Kernel& cuda_movement(Op op);
-[[nodiscard]] const Kernel& cuda_norm_modulate();
-[[nodiscard]] const Kernel& cuda_norm_modulate_quantize();
-[[nodiscard]] const Kernel& cuda_gate_residual_norm();
-[[nodiscard]] const Kernel& cuda_gate_residual_norm_quantize();
-[[nodiscard]] const Kernel& cuda_gate_residual();
 [[nodiscard]] const Kernel& cuda_qk_norm_rope();
 
 }  // namespace headroom

@@ -13,14 +13,12 @@ std::span<const Kernel* const> cuda_kernels() {
       &cublaslt_matmul(),
       &cudnn_attention(),
       &cublaslt_attention(),
-#define HR_UNARY(enumerator, ...) &cuda_elementwise(Op::enumerator),
-#define HR_SCALAR HR_UNARY
-#define HR_BINARY HR_UNARY
+#define HR_ANY(enumerator, ...) &cuda_elementwise(Op::enumerator),
 #include "ir/elementwise.def"
       &cuda_cast(),
-      &cuda_softmax(),
-      &cuda_layer_norm(),
-      &cuda_rms_norm(),
+      &cuda_norm(Op::kSoftmax),
+      &cuda_norm(Op::kLayerNorm),
+      &cuda_norm(Op::kRmsNorm),
       &cuda_rope_table(),
       &cuda_rope(),
       &cuda_timestep_embedding(),
@@ -29,11 +27,10 @@ std::span<const Kernel* const> cuda_kernels() {
       &cuda_movement(Op::kConcat),
       &cuda_movement(Op::kSlice),
       &cuda_movement(Op::kRow),
-      &cuda_norm_modulate(),
-      &cuda_norm_modulate_quantize(),
-      &cuda_gate_residual_norm(),
-      &cuda_gate_residual_norm_quantize(),
-      &cuda_gate_residual(),
+      &cuda_norm(Op::kNormModulate),
+      &cuda_norm(Op::kNormModulateQuantize),
+      &cuda_norm(Op::kGateResidualNorm),
+      &cuda_norm(Op::kGateResidualNormQuantize),
       &cuda_qk_norm_rope(),
   };
   return kKernels;

@@ -1,8 +1,8 @@
-// Elementwise ops: y = f(a, b) or y = f(x), one element from the same place in each operand.
+// Elementwise ops: y = f(a), f(a, b) or f(a, b, c), one element from the same place in each operand.
 //
-// Shapes   any; a and b broadcast. Axes that lie behind each other in all operands are merged, so dense operands are
+// Shapes   any; operands broadcast. Axes that lie behind each other in all operands are merged, so dense operands are
 //          one row. A row is contiguous in each operand, or one repeated element (a broadcast innermost axis).
-// Dtypes   f32 or bf16 in memory, f32 arithmetic, one rounding; alignment none.
+// Dtypes   f32 or bf16 in memory (b of three operands f32 beside either), f32 arithmetic, one rounding; alignment none.
 // Bytes    each operand once.
 // FLOPs    1 an element, so memory is the bound; silu and gelu spend about 20 (see activation_inl.hpp), which one core
 //          hides behind memory only at 256 bits and wider. Operands that do not fit the cache: results are written
@@ -15,8 +15,6 @@
 
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/cpu_kernels.hpp"
-#include "kernels/parallel.hpp"
-#include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -25,117 +23,93 @@
 #include "kernels/activation_inl.hpp"
 #include "kernels/simd_inl.hpp"
 
+#ifndef HEADROOM_KERNELS_ELEMENTWISE_ROWS
+#define HEADROOM_KERNELS_ELEMENTWISE_ROWS
+namespace headroom {
+namespace {
+
+/// What the kernel of an op is bound to. Operands of `loop`: a, b, c, y.
+struct ElementwiseRows {
+  Op op;
+  DType dtype;   ///< of y and all operands
+  DType side;    ///< but for b of three, which may be f32
+  float scalar;  ///< in place of b, where the op has one operand
+  RowLoop<4> loop;
+};
+
+}  // namespace
+}  // namespace headroom
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
 template <Op kOp, Precision kPrecision>
-struct ApplyUnary {
+struct Formula {
   Vector scalar;
-  HWY_INLINE Vector operator()(Vector x) const { return formula<kOp, kPrecision>(x, scalar); }
+  HWY_INLINE Vector operator()(Vector a) const { return formula<kOp, kPrecision>(a, scalar); }
+  template <class... V>
+  HWY_INLINE Vector operator()(Vector a, V... others) const {
+    return formula<kOp, kPrecision>(a, others...);
+  }
 };
 
-/// Y is T* or Streamed<T>, here and below.
-template <Op kOp, Ties kTies, class Y>
-void unary_rows_of(const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, float scalar, const void* x, void* y) {
-  using T = typename Place<Y>::Element;
-  const ApplyUnary<kOp, precision_of<T>()> function{hn::Set(Float(), scalar)};
-  RowCursor cursor(loop, begin);
-  for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
-    map_row<kTies>(cursor.length(), function, Place<Y>::at(y) + cursor.offset(1),
-                   static_cast<const T*>(x) + cursor.offset(0));
+/// map_row() for operands of which x are found; S is what b of three operands is stored in, Y T* or PastCache<T>.
+template <Op kOp, int kOperands, Ties kTies, class S, class Y, class... X>
+HWY_INLINE void map_operands(const ElementwiseRows& rows, const RowCursor<4>& cursor, const RowPart& part, X... x) {
+  using T = typename Destination<Y>::Element;
+  constexpr std::size_t kFound = sizeof...(X);
+  if constexpr (kFound == kOperands) {
+    const Formula<kOp, precision_of<T>()> function{hn::Set(Float(), rows.scalar)};
+    map_row<kTies>(cursor.length(), function, Destination<Y>::at(part.outputs[0]) + cursor.offset(3), x...);
+  } else {
+    // One of two may be the same in the whole row, and the second of three.
+    constexpr bool kMayRepeat = kOperands == 2 ? !(std::is_same_v<X, Repeated> || ...) : kFound == 1;
+    using Stored = std::conditional_t<kOperands == 3 && kFound == 1, S, T>;
+    const Stored* next = static_cast<const Stored*>(part.inputs[kFound]) + cursor.offset(kFound);
+    if (kMayRepeat && rows.loop.inner.strides[kFound] == 0) {
+      const Repeated repeated{hn::Set(Float(), hn::GetLane(load(next, 1)))};
+      if constexpr (kMayRepeat) map_operands<kOp, kOperands, kTies, S, Y>(rows, cursor, part, x..., repeated);
+    } else {
+      map_operands<kOp, kOperands, kTies, S, Y>(rows, cursor, part, x..., next);
+    }
   }
+}
+
+template <Op kOp, int kOperands, Ties kTies, class S, class Y>
+void rows_of(const ElementwiseRows& rows, const RowPart& part) {
+  RowCursor cursor(rows.loop, part.begin);
+  for (std::int64_t row = part.begin; row < part.end; ++row, cursor.next())
+    map_operands<kOp, kOperands, kTies, S, Y>(rows, cursor, part);
   finish_writes<Y>();
 }
 
 template <class Y>
-HWY_INLINE void unary_rows_typed(Op op, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, float scalar,
-                                 const void* x, void* y) {
-  switch (op) {  // sums and products of bf16 often lie halfway between two; values of functions do not
-#define HR_FORM(enumerator, ties) \
-  case Op::enumerator:            \
-    return unary_rows_of<Op::enumerator, ties, Y>(loop, begin, end, scalar, x, y);
-#define HR_UNARY(enumerator, ...) HR_FORM(enumerator, Ties::kAway)
-#define HR_SCALAR(enumerator, ...) HR_FORM(enumerator, Ties::kToEven)
-#define HR_BINARY(...)
+HWY_INLINE void rows_typed(const ElementwiseRows& rows, const RowPart& part) {
+  using T = typename Destination<Y>::Element;
+  switch (rows.op) {  // sums and products of bf16 often lie halfway between two; values of functions do not
+#define HR_FORM(enumerator, operands, ties) \
+  case Op::enumerator:                      \
+    return rows_of<Op::enumerator, operands, ties, T, Y>(rows, part);
+#define HR_UNARY(enumerator, ...) HR_FORM(enumerator, 1, Ties::kAway)
+#define HR_SCALAR(enumerator, ...) HR_FORM(enumerator, 1, Ties::kToEven)
+#define HR_BINARY(enumerator, ...) HR_FORM(enumerator, 2, Ties::kToEven)
+#define HR_TERNARY(enumerator, ...)                                                                       \
+  case Op::enumerator:                                                                                    \
+    if (rows.side == DType::kF32) return rows_of<Op::enumerator, 3, Ties::kToEven, float, Y>(rows, part); \
+    return rows_of<Op::enumerator, 3, Ties::kToEven, T, Y>(rows, part);
 #include "ir/elementwise.def"
 #undef HR_FORM
     default:
-      return;  // supports() takes the ops of this kernel
+      return;  // the kernel of an op is bound to that
   }
 }
 
-/// Rows [begin, end) of operands x, y.
-void unary_rows(DType dtype, bool streams, Op op, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end,
-                float scalar, const void* x, void* y) {
-  const auto run = [&](auto place) { unary_rows_typed<decltype(place)>(op, loop, begin, end, scalar, x, y); };
-  with_place(dtype, streams, run);
-}
-
-template <Op kOp>
-struct ApplyBinary {
-  HWY_INLINE Vector operator()(Vector a, Vector b) const { return formula<kOp, Precision::kF32>(a, b); }
-};
-/// The forms with one operand the same in the whole row.
-template <Op kOp>
-struct ApplyToOneA {
-  Vector a;
-  HWY_INLINE Vector operator()(Vector b) const { return formula<kOp, Precision::kF32>(a, b); }
-};
-template <Op kOp>
-struct ApplyToOneB {
-  Vector b;
-  HWY_INLINE Vector operator()(Vector a) const { return formula<kOp, Precision::kF32>(a, b); }
-};
-
-template <class T>
-HWY_INLINE Vector repeat(const T* element) {
-  return hn::Set(Float(), hn::GetLane(load(element, 1)));
-}
-
-template <Op kOp, class Y>
-void binary_rows_of(const RowLoop<3>& loop, std::int64_t begin, std::int64_t end, const void* a, const void* b,
-                    void* y) {
-  using T = typename Place<Y>::Element;
-  const bool repeat_a = loop.inner.strides[0] == 0;
-  const bool repeat_b = loop.inner.strides[1] == 0;
-  RowCursor cursor(loop, begin);
-  for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
-    const T* a_row = static_cast<const T*>(a) + cursor.offset(0);
-    const T* b_row = static_cast<const T*>(b) + cursor.offset(1);
-    const Y y_row = Place<Y>::at(y) + cursor.offset(2);
-    if (repeat_a) {
-      map_row(cursor.length(), ApplyToOneA<kOp>{repeat(a_row)}, y_row, b_row);
-    } else if (repeat_b) {
-      map_row(cursor.length(), ApplyToOneB<kOp>{repeat(b_row)}, y_row, a_row);
-    } else {
-      map_row(cursor.length(), ApplyBinary<kOp>{}, y_row, a_row, b_row);
-    }
-  }
-  finish_writes<Y>();
-}
-
-template <class Y>
-HWY_INLINE void binary_rows_typed(Op op, const RowLoop<3>& loop, std::int64_t begin, std::int64_t end, const void* a,
-                                  const void* b, void* y) {
-  switch (op) {
-#define HR_UNARY(...)
-#define HR_SCALAR(...)
-#define HR_BINARY(enumerator, ...) \
-  case Op::enumerator:             \
-    return binary_rows_of<Op::enumerator, Y>(loop, begin, end, a, b, y);
-#include "ir/elementwise.def"
-    default:
-      return;
-  }
-}
-
-/// Rows [begin, end) of operands a, b, y.
-void binary_rows(DType dtype, bool streams, Op op, const RowLoop<3>& loop, std::int64_t begin, std::int64_t end,
-                 const void* a, const void* b, void* y) {
-  const auto run = [&](auto place) { binary_rows_typed<decltype(place)>(op, loop, begin, end, a, b, y); };
-  with_place(dtype, streams, run);
+void elementwise_rows(const ElementwiseRows& rows, const RowPart& part) {
+  with_destination(rows.dtype, part.past_cache,
+                   [&](auto destination) { rows_typed<decltype(destination)>(rows, part); });
 }
 
 }  // namespace
@@ -147,55 +121,31 @@ HWY_AFTER_NAMESPACE();
 namespace headroom {
 namespace {
 
-HWY_EXPORT(unary_rows);
-HWY_EXPORT(binary_rows);
+HWY_EXPORT(elementwise_rows);
 
-KernelPlan plan_unary(const KernelBinding& binding) {
+KernelPlan plan(const KernelBinding& binding) {
+  const std::span<const Operand> in = binding.inputs;
   const Operand& y = binding.outputs[0];
-  const auto loop = longest_rows<2>(y.type.shape, {binding.inputs[0].strides, y.strides});
-  const Op op = binding.spec.op;
-  const float scalar = scalar_of(binding.spec);
-  const DType dtype = y.type.dtype;
-  const int threads = binding.threads;
-  const bool may_stream = binding.streams && rows_begin_on_lines(loop, dtype);
-  return {[=](const LaunchArguments& arguments) {
-    const bool streams = writes_past_cache(may_stream, arguments);
-    parallel_for(threads, loop.rows, grain_of(loop.row_length()), [&](std::int64_t begin, std::int64_t end, int) {
-      HWY_DYNAMIC_DISPATCH(unary_rows)
-      (dtype, streams, op, loop, begin, end, scalar, arguments.inputs[0], arguments.outputs[0]);
-    });
-  }};
-}
-
-KernelPlan plan_binary(const KernelBinding& binding) {
-  const Operand& y = binding.outputs[0];
-  const Shape& shape = y.type.shape;
-  const auto loop = longest_rows<3>(
-      shape, {broadcast_strides(binding.inputs[0], shape), broadcast_strides(binding.inputs[1], shape), y.strides});
-  const Op op = binding.spec.op;
-  const DType dtype = y.type.dtype;
-  const int threads = binding.threads;
-  const bool may_stream = binding.streams && rows_begin_on_lines(loop, dtype);
-  return {[=](const LaunchArguments& arguments) {
-    const bool streams = writes_past_cache(may_stream, arguments);
-    parallel_for(threads, loop.rows, grain_of(loop.row_length()), [&](std::int64_t begin, std::int64_t end, int) {
-      HWY_DYNAMIC_DISPATCH(binary_rows)
-      (dtype, streams, op, loop, begin, end, arguments.inputs[0], arguments.inputs[1], arguments.outputs[0]);
-    });
-  }};
-}
-
-CpuKernel elementwise(std::string_view name, Op op, KernelPlan (*plan)(const KernelBinding&)) {
-  return CpuKernel({.name = name, .op = op, .supports = supports_f32_or_bf16, .in_place = true, .plan = plan});
+  const ElementwiseRows rows{.op = binding.spec.op,
+                             .dtype = y.type.dtype,
+                             .side = in[std::min<std::size_t>(1, in.size() - 1)].type.dtype,
+                             .scalar = scalar_of(binding.spec),
+                             .loop = longest_rows<4>(y.type.shape, elementwise_strides(in, y))};
+  return share_rows(row_work(binding, rows.loop), [rows](const RowPart& part) {
+    HWY_DYNAMIC_DISPATCH(elementwise_rows)(rows, part);
+  });
 }
 
 }  // namespace
 
 const Kernel& highway_elementwise(Op op) {
   static const std::array kKernels = {
-#define HR_UNARY(enumerator, name, ...) elementwise("highway." #name, Op::enumerator, plan_unary),
-#define HR_SCALAR HR_UNARY
-#define HR_BINARY(enumerator, name, ...) elementwise("highway." #name, Op::enumerator, plan_binary),
+#define HR_ANY(enumerator, title, ...)         \
+  CpuKernel({.name = "highway." #title,        \
+             .op = Op::enumerator,             \
+             .supports = supports_f32_or_bf16, \
+             .in_place = true,                 \
+             .plan = plan}),
 #include "ir/elementwise.def"
   };
   return *std::ranges::find(kKernels, op, &Kernel::op);

@@ -36,6 +36,7 @@ TEST_P(Elementwise, ComputesEachOp) {
 #define HR_UNARY(enumerator, ...) matches(Op::enumerator, {x});
 #define HR_SCALAR(enumerator, ...) matches(Op::enumerator, {x}, {{"value", -0.75}});
 #define HR_BINARY(enumerator, ...) matches(Op::enumerator, {x, x});
+#define HR_TERNARY(enumerator, ...) matches(Op::enumerator, {x, type({3, 1, 37}), x});
 #include "ir/elementwise.def"
 }
 
@@ -54,6 +55,13 @@ TEST_P(Elementwise, Broadcasts) {
     matches(Op::kSub, {type(b), type(a)});
     matches(Op::kMul, {type(b), type(a)});
   }
+}
+
+TEST_P(Elementwise, TakesAGateOfItsDtypeOrF32) {
+  for (const Shape& shape :
+       {Shape{1, 1, 1}, {2, 3, 7}, {2, 3, 8}, {3, 1, 17}, {2, 5, 33}, {1, 9, 64}, {1, 65, 513}, {1, 5, 9000}})
+    for (const DType gate : {GetParam(), DType::kF32})
+      matches(Op::kGateResidual, {type(shape), {gate, {shape[0], 1, shape[2]}}, type(shape)});
 }
 
 TEST_P(Elementwise, TakesChannelsLastImages) {

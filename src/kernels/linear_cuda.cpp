@@ -56,12 +56,13 @@ KernelPlan plan(const KernelBinding& binding) {
   made.launch = multiply;
   if (with_gelu || activation == Activation::kNone) return made;
   made.implementation += " + cuda";
-  const cuda::UnaryRows after{.op = op_of(activation),
-                              .element = cuda::element_of(y.type.dtype),
-                              .grid = cuda::longest_grid<2>(y.type.shape, {y.strides, y.strides})};
+  const cuda::ElementwiseRows after{.op = op_of(activation),
+                                    .dtype = y.type.dtype,
+                                    .grid = cuda::longest_grid<4>(y.type.shape, elementwise_strides({&y, 1}, y))};
   made.launch = [=](const LaunchArguments& arguments) {
     multiply(arguments);
-    cuda::launch_unary(arguments.stream.native_handle(), after, arguments.outputs[0], arguments.outputs[0]);
+    const void* const sums = arguments.outputs[0];
+    cuda::launch_elementwise(arguments.stream.native_handle(), after, &sums, arguments.outputs[0]);
   };
   return made;
 }

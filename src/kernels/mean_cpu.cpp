@@ -7,8 +7,6 @@
 
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/cpu_kernels.hpp"
-#include "kernels/parallel.hpp"
-#include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -26,25 +24,24 @@ struct Same {
 };
 
 template <class T>
-void mean_each_of(const RowLoop<2>& kept, const RowLoop<1>& reduced, std::int64_t begin, std::int64_t end,
-                  const void* x, void* y) {
+void mean_each_of(const RowLoop<2>& kept, const RowLoop<1>& reduced, const RowPart& part) {
   const double count = static_cast<double>(reduced.rows * reduced.inner.extent);
-  RowCursor result(kept, begin);
-  for (std::int64_t i = begin; i < end; ++i, result.next()) {
+  RowCursor result(kept, part.begin);
+  for (std::int64_t i = part.begin; i < part.end; ++i, result.next()) {
     double sum = 0;
     RowCursor cursor(reduced, 0);
     for (std::int64_t row = 0; row < reduced.rows; ++row, cursor.next()) {
-      sum += sum_row(cursor.length(), Same{}, static_cast<const T*>(x) + result.offset(0) + cursor.offset(0));
+      sum +=
+          sum_row(cursor.length(), Same{}, static_cast<const T*>(part.inputs[0]) + result.offset(0) + cursor.offset(0));
     }
-    store(hn::Set(Float(), static_cast<float>(sum / count)), static_cast<T*>(y) + result.offset(1), 1);
+    store(hn::Set(Float(), static_cast<float>(sum / count)), static_cast<T*>(part.outputs[0]) + result.offset(1), 1);
   }
 }
 
-/// Results [begin, end): `kept` walks x and y an element at a time, `reduced` what is summed from there on.
-void mean_each(DType dtype, const RowLoop<2>& kept, const RowLoop<1>& reduced, std::int64_t begin, std::int64_t end,
-               const void* x, void* y) {
-  if (dtype == DType::kF32) return mean_each_of<float>(kept, reduced, begin, end, x, y);
-  mean_each_of<Bf16>(kept, reduced, begin, end, x, y);
+/// `kept` walks x and y an element at a time, `reduced` what is summed from there on.
+void mean_each(DType dtype, const RowLoop<2>& kept, const RowLoop<1>& reduced, const RowPart& part) {
+  if (dtype == DType::kF32) return mean_each_of<float>(kept, reduced, part);
+  mean_each_of<Bf16>(kept, reduced, part);
 }
 
 }  // namespace
@@ -70,14 +67,12 @@ KernelPlan plan(const KernelBinding& binding) {
   const auto kept = rows_of<2>(kept_extents, {kept_from, kept_to});
   const auto reduced = longest_rows<1>(Shape(x.type.shape.dims().subspan(axis)),
                                        {Shape(x.strides.dims().subspan(axis))}, x.type.shape.numel());
-  const DType dtype = y.type.dtype;
-  const int threads = binding.threads;
-  const std::int64_t grain = grain_of(x.type.shape.numel() / std::max<std::int64_t>(1, kept.rows));
-  return {[=](const LaunchArguments& arguments) {
-    parallel_for(threads, kept.rows, grain, [&](std::int64_t begin, std::int64_t end, int) {
-      HWY_DYNAMIC_DISPATCH(mean_each)(dtype, kept, reduced, begin, end, arguments.inputs[0], arguments.outputs[0]);
-    });
-  }};
+  const RowWork work{.threads = binding.threads,
+                     .rows = kept.rows,
+                     .elements = x.type.shape.numel() / std::max<std::int64_t>(1, kept.rows)};
+  return share_rows(work, [=, dtype = y.type.dtype](const RowPart& part) {
+    HWY_DYNAMIC_DISPATCH(mean_each)(dtype, kept, reduced, part);
+  });
 }
 
 }  // namespace

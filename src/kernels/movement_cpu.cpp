@@ -27,7 +27,7 @@ std::vector<Part> parts_of(const KernelBinding& binding) {
   const auto bytes = static_cast<std::int64_t>(size);
   std::vector<Part> parts;
   for (const MovedPart& part : moved_parts(binding))
-    parts.push_back({{size, part.extents, part.from_strides, part.to_strides, binding.streams},
+    parts.push_back({{size, part.extents, part.from_strides, part.to_strides, binding.exceeds_cache},
                      part.from_elements * bytes,
                      part.to_elements * bytes});
   return parts;

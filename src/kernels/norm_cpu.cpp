@@ -25,8 +25,6 @@
 
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/cpu_kernels.hpp"
-#include "kernels/parallel.hpp"
-#include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -48,20 +46,16 @@ struct NormRows {
   DType dtype;       ///< of x and y
   DType side_dtype;  ///< of weight, scale and shift
   double eps;
+  std::size_t scale, shift;  ///< the inputs that are these
   RowLoop<4> loop;
 
   /// Rows that are taken together: as many as fit the first-level cache beside what stands beside them.
   [[nodiscard]] std::int64_t block() const {
     return std::clamp<std::int64_t>(kBlockElements / std::max<std::int64_t>(1, loop.inner.extent), 1, kMaxBlock);
   }
-  /// A row in f32, in whole groups of vectors.
-  [[nodiscard]] std::int64_t padded_row() const { return (loop.inner.extent + kMaxGroup - 1) / kMaxGroup * kMaxGroup; }
-  /// Floats of scratch a thread needs: two rows, of what stands beside all.
-  [[nodiscard]] std::int64_t scratch() const { return 2 * padded_row(); }
 
   static constexpr std::int64_t kBlockElements = 3072;
   static constexpr std::int64_t kMaxBlock = 16;
-  static constexpr std::int64_t kMaxGroup = 32;
 };
 
 }  // namespace
@@ -167,26 +161,28 @@ HWY_INLINE void write_row(std::int64_t n, float mean, float inverse, const T* x,
 /// Several rows at a time: while one waits for its sum to come together, the others go on, and the square roots of all
 /// are taken at once.
 template <Norm kForm, class S, class Y>
-void norm_rows_of(const NormRows& bound, std::int64_t begin, std::int64_t end, const void* x, const void* scale,
-                  const void* shift, void* y, float* scratch) {
-  using T = typename Place<Y>::Element;
+void norm_rows_of(const NormRows& bound, const RowPart& part) {
+  using T = typename Destination<Y>::Element;
   constexpr int kPasses = kForm == Norm::kRms ? 2 : 3;
   const Float d;
   const std::int64_t n = bound.loop.inner.extent;
   const std::int64_t block = bound.block();
-  Beside<kForm, T, S> beside(n, scratch, scratch + bound.padded_row());
+  Beside<kForm, T, S> beside(n, part.scratch, part.scratch + whole_groups(n));
   const Vector eps = hn::Set(d, static_cast<float>(bound.eps));
   std::array<Row<T, S, Y>, NormRows::kMaxBlock> rows;
   std::array<float, NormRows::kMaxBlock> means{};
   std::array<float, NormRows::kMaxBlock> spread{};
-  RowCursor cursor(bound.loop, begin);
-  for (std::int64_t first = begin; first < end; first += block) {
-    const std::int64_t count = HWY_MIN(block, end - first);
+  RowCursor cursor(bound.loop, part.begin);
+  const auto* x = static_cast<const T*>(part.inputs[0]);
+  const auto* scale = static_cast<const S*>(part.inputs[bound.scale]);
+  const auto* shift = static_cast<const S*>(part.inputs[bound.shift]);
+  for (std::int64_t first = part.begin; first < part.end; first += block) {
+    const std::int64_t count = HWY_MIN(block, part.end - first);
     for (std::int64_t k = 0; k < count; ++k, cursor.next()) {
-      rows[k] = {static_cast<const T*>(x) + cursor.offset(0), static_cast<const S*>(scale) + cursor.offset(1),
-                 static_cast<const S*>(shift) + cursor.offset(2), Place<Y>::at(y) + cursor.offset(3)};
+      rows[k] = {x + cursor.offset(0), scale + cursor.offset(1), shift + cursor.offset(2),
+                 Destination<Y>::at(part.outputs[0]) + cursor.offset(3)};
     }
-    const T* next = static_cast<const T*>(x) + cursor.offset(0);
+    const T* next = x + cursor.offset(0);
     const auto ahead = [&](std::int64_t k, int pass)
                            HWY_ATTR { return ReadAhead<Y, T, kPasses>(next + (rows[k].x - rows[0].x), n, pass); };
     if constexpr (kForm != Norm::kRms)
@@ -207,27 +203,22 @@ void norm_rows_of(const NormRows& bound, std::int64_t begin, std::int64_t end, c
 }
 
 template <class S, class Y>
-HWY_INLINE void norm_rows_typed(const NormRows& bound, std::int64_t begin, std::int64_t end, const void* x,
-                                const void* scale, const void* shift, void* y, float* scratch) {
+HWY_INLINE void norm_rows_typed(const NormRows& bound, const RowPart& part) {
   switch (bound.form) {
     case Norm::kLayer:
-      return norm_rows_of<Norm::kLayer, S, Y>(bound, begin, end, x, scale, shift, y, scratch);
+      return norm_rows_of<Norm::kLayer, S, Y>(bound, part);
     case Norm::kRms:
-      return norm_rows_of<Norm::kRms, S, Y>(bound, begin, end, x, scale, shift, y, scratch);
+      return norm_rows_of<Norm::kRms, S, Y>(bound, part);
     case Norm::kModulate:
-      return norm_rows_of<Norm::kModulate, S, Y>(bound, begin, end, x, scale, shift, y, scratch);
+      return norm_rows_of<Norm::kModulate, S, Y>(bound, part);
   }
 }
 
-/// Rows [begin, end) of bound.loop. `scratch` is the thread's own.
-void norm_rows(const NormRows& bound, bool streams, std::int64_t begin, std::int64_t end, const void* x,
-               const void* scale, const void* shift, void* y, float* scratch) {
-  with_place(bound.dtype, streams, [&](auto place) {
-    using Y = decltype(place);
-    if (bound.side_dtype == DType::kF32)
-      return norm_rows_typed<float, Y>(bound, begin, end, x, scale, shift, y, scratch);
-    if constexpr (kAllBf16<typename Place<Y>::Element>)
-      norm_rows_typed<Bf16, Y>(bound, begin, end, x, scale, shift, y, scratch);
+void norm_rows(const NormRows& bound, const RowPart& part) {
+  with_destination(bound.dtype, part.past_cache, [&](auto destination) {
+    using Y = decltype(destination);
+    if (bound.side_dtype == DType::kF32) return norm_rows_typed<float, Y>(bound, part);
+    if constexpr (kAllBf16<typename Destination<Y>::Element>) norm_rows_typed<Bf16, Y>(bound, part);
   });
 }
 
@@ -252,21 +243,13 @@ KernelPlan plan(const KernelBinding& binding) {
                        .dtype = in[0].type.dtype,
                        .side_dtype = in[scale].type.dtype,
                        .eps = binding.spec.attributes.get_float("eps"),
+                       .scale = scale,
+                       .shift = shift,
                        .loop = rows_of<4>(shape, {in[0].strides, broadcast_strides(in[scale], shape),
                                                   broadcast_strides(in[shift], shape), binding.outputs[0].strides})};
-  const int threads = binding.threads;
-  const bool may_stream = binding.streams && rows_begin_on_lines(bound.loop, bound.dtype);
-  const auto launch = [=](const LaunchArguments& arguments) {
-    const auto& inputs = arguments.inputs;
-    const bool streams = writes_past_cache(may_stream, arguments);
-    parallel_for(threads, bound.loop.rows, grain_of(bound.loop.row_length()),
-                 [&](std::int64_t begin, std::int64_t end, int thread) {
-                   float* scratch = static_cast<float*>(arguments.scratch) + thread * bound.scratch();
-                   HWY_DYNAMIC_DISPATCH(norm_rows)
-                   (bound, streams, begin, end, inputs[0], inputs[scale], inputs[shift], arguments.outputs[0], scratch);
-                 });
-  };
-  return {launch, static_cast<std::size_t>(threads * bound.scratch()) * sizeof(float)};
+  RowWork work = row_work(binding, bound.loop);
+  work.scratch_elements = 2 * whole_groups(bound.loop.inner.extent);  // what stands beside all rows
+  return share_rows(work, [bound](const RowPart& part) { HWY_DYNAMIC_DISPATCH(norm_rows)(bound, part); });
 }
 
 KernelTraits norm(std::string_view name, Op op, KernelPlan (*plan)(const KernelBinding&)) {

@@ -21,16 +21,8 @@
 namespace headroom::cuda {
 namespace {
 
-/// Where a norm's results go: rows in the dtype of x, or in E4M3 with a scale each.
-template <Norm kForm, class T>
-struct Target {
-  T* y;
-};
-template <class T>
-struct Target<Norm::kModulateQuantize, T> {
-  std::uint8_t* y;
-  float* row_scale;
-};
+template <Norm kForm>
+inline constexpr bool kModulates = kForm == Norm::kModulate || kForm == Norm::kModulateQuantize;
 
 /// The modulated norm of a pack, over x.
 template <Norm kForm, class S, int kWidth>
@@ -38,79 +30,107 @@ __device__ __forceinline__ void modulate(float (&x)[kWidth], float mean, float i
                                          const S* shift) {
   float factor[kWidth], offset[kWidth];
   if constexpr (kForm != Norm::kLayer) load(scale, factor);
-  if constexpr (kForm == Norm::kModulate || kForm == Norm::kModulateQuantize) load(shift, offset);
+  if constexpr (kModulates<kForm>) load(shift, offset);
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {
     x[i] = (x[i] - mean) * inverse;
     if constexpr (kForm == Norm::kRms) x[i] *= factor[i];
-    if constexpr (kForm == Norm::kModulate || kForm == Norm::kModulateQuantize)
-      x[i] = fmaf(x[i], factor[i], x[i] + offset[i]);
+    if constexpr (kModulates<kForm>) x[i] = fmaf(x[i], factor[i], x[i] + offset[i]);
   }
 }
 
-template <Norm kForm, class Row, class T, class S, int kWidth>
-__device__ __forceinline__ void normalize(Row& row, bool has_row, const NormRows& rows, const S* scale, const S* shift,
-                                          const Target<kForm, T>& to) {
-  const float count = static_cast<float>(rows.grid.length);
-  float sum = 0;
-  float mean = 0;
-  if constexpr (kForm != Norm::kRms) {
+/// S is what stands beside the rows of T.
+template <Norm kForm, class T, class S>
+struct Normalize {
+  static constexpr bool kQuantizes = kForm == Norm::kModulateQuantize;
+  using Result = std::conditional_t<kQuantizes, std::uint8_t, T>;
+  const T* x;
+  const S* scale;
+  const S* shift;
+  Result* y;
+  float* row_scales;
+  float eps;
+  float count;  ///< of elements of a row
+
+  template <int kWidth, int kPerThread>
+  __device__ __forceinline__ void run(const RowPlace<8>& place) const {
+    Row<T, kWidth, kPerThread> row(x + place.offsets[0], place.packs);
+    normalize<kWidth, kPerThread>(row, place);
+  }
+
+  template <int kWidth, int kPerThread, class Held>
+  __device__ __forceinline__ void normalize(Held& row, const RowPlace<8>& place) const {
+    const S* const factors = scale + place.offsets[1];
+    const S* const terms = shift + place.offsets[2];
+    Result* const to = y + place.offsets[3];
+    float sum = 0;
+    float mean = 0;
+    if constexpr (kForm != Norm::kRms) {
+      row.for_each([&](int, const float(&x)[kWidth]) {
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) sum += x[i];
+      });
+      mean = join_row<Sum>(sum) / count;
+      sum = 0;
+    }
     row.for_each([&](int, const float(&x)[kWidth]) {
 #pragma unroll
-      for (int i = 0; i < kWidth; ++i) sum += x[i];
+      for (int i = 0; i < kWidth; ++i) sum = fmaf(x[i] - mean, x[i] - mean, sum);
     });
-    mean = join_row<Sum>(sum) / count;
-    sum = 0;
-  }
-  row.for_each([&](int, const float(&x)[kWidth]) {
+    const float inverse = 1.0F / sqrtf(join_row<Sum>(sum) / count + eps);
+    const auto apply = [&](int pack, float(&x)[kWidth]) {
+      modulate<kForm>(x, mean, inverse, factors + pack * kWidth, terms + pack * kWidth);
+    };
+    if constexpr (!kQuantizes) {
+      if (!place.exists) return;
+      row.for_each([&](int pack, float(&x)[kWidth]) {
+        apply(pack, x);
+        Packs<T, kWidth>::store(x, to + pack * kWidth);
+      });
+    } else {
+      float peak = 0;
+      row.for_each([&](int pack, float(&x)[kWidth]) {
+        apply(pack, x);
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) sum = fmaf(x[i] - mean, x[i] - mean, sum);
-  });
-  const float inverse = 1.0F / sqrtf(join_row<Sum>(sum) / count + rows.eps);
-  if constexpr (kForm != Norm::kModulateQuantize) {
-    if (!has_row) return;
-    row.for_each([&](int pack, float(&x)[kWidth]) {
-      modulate<kForm>(x, mean, inverse, scale + pack * kWidth, shift + pack * kWidth);
-      Packs<T, kWidth>::store(x, to.y + pack * kWidth);
-    });
-  } else {
-    float peak = 0;
-    row.for_each([&](int pack, float(&x)[kWidth]) {
-      modulate<kForm>(x, mean, inverse, scale + pack * kWidth, shift + pack * kWidth);
-#pragma unroll
-      for (int i = 0; i < kWidth; ++i) peak = largest_magnitude(peak, x[i]);
-    });
-    const RowScale quantization = scale_of_row(join_row<Peak>(peak));
-    if (!has_row) return;
-    if (threadIdx.x == 0) *to.row_scale = quantization.scale;
-    row.for_each([&](int pack, float(&x)[kWidth]) {
-      if constexpr (!Row::kKeeps) modulate<kForm>(x, mean, inverse, scale + pack * kWidth, shift + pack * kWidth);
-      quantize(x, quantization);
-      store_f8(x, to.y + pack * kWidth);
-    });
+        for (int i = 0; i < kWidth; ++i) peak = largest_magnitude(peak, x[i]);
+      });
+      const RowScale quantization = scale_of_row(join_row<Peak>(peak));
+      if (!place.exists) return;
+      if (threadIdx.x == 0) row_scales[place.offsets[4]] = quantization.scale;
+      row.for_each([&](int pack, float(&x)[kWidth]) {
+        if constexpr (kPerThread == 0) apply(pack, x);
+        quantize(x, quantization);
+        store_f8(x, to + pack * kWidth);
+      });
+    }
   }
-}
+};
 
-template <Norm kForm, class T, class S, int kWidth, int kPerThread, int kMostThreads, bool kCached>
-__global__ void __launch_bounds__(kMostThreads)
-    norm_kernel(NormRows rows, int packs, const T* x, const S* scale, const S* shift, Target<kForm, T> to) {
-  const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
-  const bool has_row = index < rows.grid.rows;  // all threads meet at the barriers
-  std::int64_t offsets[5];
-  find_row(rows.grid, has_row ? index : 0, offsets);
-  to.y += offsets[3];
-  if constexpr (kForm == Norm::kModulateQuantize) to.row_scale += offsets[4];
-  scale += offsets[1];
-  shift += offsets[2];
-  const int held = has_row ? packs : 0;
-  if constexpr (kCached) {
-    CachedRow<T, kWidth, kPerThread> row(x + offsets[0], held);
-    normalize<kForm, CachedRow<T, kWidth, kPerThread>, T, S, kWidth>(row, has_row, rows, scale, shift, to);
-  } else {
-    StreamedRow<T> row(x + offsets[0], held);
-    normalize<kForm, StreamedRow<T>, T, S, 1>(row, has_row, rows, scale, shift, to);
+/// The sum of a gated residual first, then its norm.
+template <Norm kForm, class T, class S>
+struct NormalizeSum {
+  Normalize<kForm, T, S> norm;
+  const T* residual;
+  const S* gate;
+  T* sum;
+
+  template <int kWidth, int kPerThread>
+  __device__ __forceinline__ void run(const RowPlace<8>& place) const {
+    const T* const x = norm.x + place.offsets[0];
+    const T* const base = residual + place.offsets[5];
+    const S* const factors = gate + place.offsets[6];
+    T* const to = sum + place.offsets[7];
+    if constexpr (kPerThread > 0) {
+      GatedRow<T, S, kWidth, kPerThread> row(base, factors, x, to, place.packs);
+      norm.template normalize<kWidth, kPerThread>(row, place);
+    } else {
+      for (int i = static_cast<int>(threadIdx.x); i < place.packs; i += static_cast<int>(blockDim.x))
+        to[i] = from_float<T>(fmaf(to_float(factors[i]), to_float(x[i]), to_float(base[i])));
+      RereadRow<T> row(to, place.packs);  // a thread reads what it has written itself
+      norm.template normalize<kWidth, kPerThread>(row, place);
+    }
   }
-}
+};
 
 /// norm_modulate_quantize for rows of exactly kWarpPacks packs a lane: a warp for each row, which waits for no other.
 /// The row is kept as it is stored until its statistics are known, and then as floats, which takes its registers: three
@@ -120,18 +140,17 @@ constexpr int kWarpRowThreads = 128;
 
 template <class T, class S>
 __global__ void __launch_bounds__(kWarpRowThreads, 3)
-    quantized_norm_kernel(NormRows rows, const T* x, const S* scale, const S* shift, std::uint8_t* q,
-                          float* row_scales) {
+    quantized_norm_kernel(GridRows<8> grid, Normalize<Norm::kModulateQuantize, T, S> norm) {
   constexpr int kWidth = kFullPack<T>;
   const auto lane = static_cast<int>(threadIdx.x) % 32;
   const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * (kWarpRowThreads / 32) + threadIdx.x / 32;
-  if (index >= rows.grid.rows) return;  // the whole warp
-  std::int64_t offsets[5];
-  find_row(rows.grid, index, offsets);
-  x += offsets[0] + lane * kWidth;
-  scale += offsets[1] + lane * kWidth;
-  shift += offsets[2] + lane * kWidth;
-  q += offsets[3] + lane * kWidth;
+  if (index >= grid.rows) return;  // the whole warp
+  std::int64_t offsets[8];
+  find_row(grid, index, offsets);
+  const T* const x = norm.x + offsets[0] + lane * kWidth;
+  const S* const scale = norm.scale + offsets[1] + lane * kWidth;
+  const S* const shift = norm.shift + offsets[2] + lane * kWidth;
+  std::uint8_t* const q = norm.y + offsets[3] + lane * kWidth;
   typename Packs<T, kWidth>::Raw raw[kWarpPacks];
 #pragma unroll
   for (int p = 0; p < kWarpPacks; ++p) raw[p] = Packs<T, kWidth>::read(x + p * (32 * kWidth));
@@ -151,7 +170,7 @@ __global__ void __launch_bounds__(kWarpRowThreads, 3)
   const float mean = join_warp<Sum>(sum) / kCount;
   float squares = 0;
   for_each([&](float value) { squares = fmaf(value - mean, value - mean, squares); });
-  const float inverse = 1.0F / sqrtf(join_warp<Sum>(squares) / kCount + rows.eps);
+  const float inverse = 1.0F / sqrtf(join_warp<Sum>(squares) / kCount + norm.eps);
 
   float values[kWarpPacks][kWidth];
   float peak = 0;
@@ -163,7 +182,7 @@ __global__ void __launch_bounds__(kWarpRowThreads, 3)
     for (int i = 0; i < kWidth; ++i) peak = largest_magnitude(peak, values[p][i]);
   }
   const RowScale quantization = scale_of_row(join_warp<Peak>(peak));
-  if (lane == 0) row_scales[offsets[4]] = quantization.scale;
+  if (lane == 0) norm.row_scales[offsets[4]] = quantization.scale;
 #pragma unroll
   for (int p = 0; p < kWarpPacks; ++p) {
     quantize(values[p], quantization);
@@ -172,121 +191,56 @@ __global__ void __launch_bounds__(kWarpRowThreads, 3)
 }
 
 template <Norm kForm, class T, class S>
-void launch_form(cudaStream_t stream, const NormRows& rows, const T* x, const S* scale, const S* shift,
-                 const Target<kForm, T>& to) {
+void launch_form(cudaStream_t stream, const NormRows& rows, const NormOperands& at) {
+  using Work = Normalize<kForm, T, S>;
   constexpr int kFull = kFullPack<T>;
-  const bool is_wide = rows.grid.length % kFull == 0 && is_aligned(rows.grid, kFull, {x, scale, shift, to.y});
-  if constexpr (kForm == Norm::kModulateQuantize) {
-    if (is_wide && rows.grid.length == 32 * kWarpPacks * kFull) {
-      const dim3 blocks = blocks_along_x(divide_up(rows.grid.rows, kWarpRowThreads / 32));
-      quantized_norm_kernel<<<blocks, kWarpRowThreads, 0, stream>>>(rows, x, scale, shift, to.y, to.row_scale);
+  const GridRows<8>& grid = rows.grid;
+  const Work norm{.x = static_cast<const T*>(at.x),
+                  .scale = static_cast<const S*>(at.scale),
+                  .shift = static_cast<const S*>(at.shift),
+                  .y = static_cast<typename Work::Result*>(at.y),
+                  .row_scales = at.row_scales,
+                  .eps = rows.eps,
+                  .count = static_cast<float>(grid.length)};
+  const bool is_wide = grid.length % kFull == 0 &&
+                       is_aligned(grid, kFull, {at.x, at.scale, at.shift, at.y, at.residual, at.gate, at.sum});
+  const bool is_gated = at.residual != nullptr;
+  if constexpr (Work::kQuantizes) {
+    if (!is_gated && is_wide && grid.length == 32 * kWarpPacks * kFull) {
+      const dim3 blocks = blocks_along_x(divide_up(grid.rows, kWarpRowThreads / 32));
+      quantized_norm_kernel<<<blocks, kWarpRowThreads, 0, stream>>>(grid, norm);
       return;
     }
   }
-  launch_spread<kFull>(
-      rows.grid.rows, rows.grid.length, is_wide,
-      [&](auto per_thread, auto most_threads, auto width, auto cached, const RowBlocks& spread, int packs) {
-        norm_kernel<kForm, T, S, width(), per_thread(), most_threads(), cached()>
-            <<<spread.blocks, spread.threads, 0, stream>>>(rows, packs, x, scale, shift, to);
-      });
-}
-
-/// The sum of a gated residual first, then its norm as above.
-template <Norm kForm, class T, class S, int kWidth, int kPerThread, int kMostThreads, bool kCached>
-__global__ void __launch_bounds__(kMostThreads)
-    gated_norm_kernel(GatedNormRows rows, int packs, const T* residual, const S* gate, const T* x, T* sum,
-                      const S* scale, const S* shift, Target<kForm, T> to) {
-  const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
-  const bool has_row = index < rows.norm.grid.rows;
-  std::int64_t offsets[5], gated[3];
-  find_row(rows.norm.grid, has_row ? index : 0, offsets);
-  find_row(rows.gated, has_row ? index : 0, gated);
-  to.y += offsets[3];
-  if constexpr (kForm == Norm::kModulateQuantize) to.row_scale += offsets[4];
-  scale += offsets[1];
-  shift += offsets[2];
-  residual += gated[0];
-  gate += gated[1];
-  sum += gated[2];
-  x += offsets[0];
-  const int held = has_row ? packs : 0;
-  if constexpr (kCached) {
-    GatedRow<T, S, kWidth, kPerThread> row(residual, gate, x, sum, held);
-    normalize<kForm, GatedRow<T, S, kWidth, kPerThread>, T, S, kWidth>(row, has_row, rows.norm, scale, shift, to);
-  } else {
-    for (int i = static_cast<int>(threadIdx.x); i < held; i += static_cast<int>(blockDim.x))
-      sum[i] = from_float<T>(fmaf(to_float(gate[i]), to_float(x[i]), to_float(residual[i])));
-    StreamedRow<T> row(sum, held);  // a thread reads what it has written itself
-    normalize<kForm, StreamedRow<T>, T, S, 1>(row, has_row, rows.norm, scale, shift, to);
-  }
-}
-
-template <Norm kForm, class T, class S>
-void launch_gated_form(cudaStream_t stream, const GatedNormRows& rows, const GatedNormOperands& operands,
-                       const Target<kForm, T>& to) {
-  constexpr int kFull = kFullPack<T>;
-  const auto* const residual = static_cast<const T*>(operands.residual);
-  const auto* const gate = static_cast<const S*>(operands.gate);
-  const auto* const x = static_cast<const T*>(operands.x);
-  const auto* const scale = static_cast<const S*>(operands.scale);
-  const auto* const shift = static_cast<const S*>(operands.shift);
-  auto* const sum = static_cast<T*>(operands.sum);
-  const GridRows<5>& grid = rows.norm.grid;
-  const bool is_wide = grid.length % kFull == 0 && is_aligned(grid, kFull, {x, scale, shift, to.y}) &&
-                       is_aligned(rows.gated, kFull, {residual, gate, sum});
-  launch_spread<kFull>(
-      grid.rows, grid.length, is_wide,
-      [&](auto per_thread, auto most_threads, auto width, auto cached, const RowBlocks& spread, int packs) {
-        gated_norm_kernel<kForm, T, S, width(), per_thread(), most_threads(), cached()>
-            <<<spread.blocks, spread.threads, 0, stream>>>(rows, packs, residual, gate, x, sum, scale, shift, to);
-      });
+  if (!is_gated) return launch_rows<T>(stream, grid, is_wide, norm);
+  if constexpr (kModulates<kForm>)
+    launch_rows<T>(stream, grid, is_wide,
+                   NormalizeSum<kForm, T, S>{norm, static_cast<const T*>(at.residual), static_cast<const S*>(at.gate),
+                                             static_cast<T*>(at.sum)});
 }
 
 template <class T, class S>
-void launch_typed(cudaStream_t stream, const NormRows& rows, const void* x, const void* scale, const void* shift,
-                  void* y, float* row_scales) {
-  const auto* const from = static_cast<const T*>(x);
-  const auto* const factor = static_cast<const S*>(scale);
-  const auto* const offset = static_cast<const S*>(shift);
-  auto* const to = static_cast<T*>(y);
+void launch_typed(cudaStream_t stream, const NormRows& rows, const NormOperands& at) {
   switch (rows.form) {
     case Norm::kLayer:  // which reads nothing beside x
-      return launch_form<Norm::kLayer>(stream, rows, from, from, from, {to});
+      return launch_form<Norm::kLayer, T, T>(stream, rows, at);
     case Norm::kRms:
-      return launch_form<Norm::kRms>(stream, rows, from, factor, factor, {to});
+      return launch_form<Norm::kRms, T, S>(stream, rows, at);
     case Norm::kModulate:
-      return launch_form<Norm::kModulate>(stream, rows, from, factor, offset, {to});
+      return launch_form<Norm::kModulate, T, S>(stream, rows, at);
     case Norm::kModulateQuantize:
-      return launch_form<Norm::kModulateQuantize, T, S>(stream, rows, from, factor, offset,
-                                                        {static_cast<std::uint8_t*>(y), row_scales});
+      return launch_form<Norm::kModulateQuantize, T, S>(stream, rows, at);
   }
 }
 
 }  // namespace
 
-void launch_norm(void* stream, const NormRows& rows, const void* x, const void* scale, const void* shift, void* y,
-                 float* row_scales) {
+void launch_norm(void* stream, const NormRows& rows, const NormOperands& operands) {
   if (rows.grid.rows * rows.grid.length == 0) return;
-  with_types_of(rows.element, rows.side, [&](auto type, auto side) {
-    launch_typed<decltype(type), decltype(side)>(static_cast<cudaStream_t>(stream), rows, x, scale, shift, y,
-                                                 row_scales);
+  with_types_of(rows.dtype, rows.side, [&](auto type, auto side) {
+    launch_typed<decltype(type), decltype(side)>(static_cast<cudaStream_t>(stream), rows, operands);
   });
   check_launched("cuda norm kernel");
-}
-
-void launch_gated_norm(void* stream, const GatedNormRows& rows, const GatedNormOperands& operands) {
-  if (rows.norm.grid.rows * rows.norm.grid.length == 0) return;
-  with_types_of(rows.norm.element, rows.norm.side, [&](auto type, auto side) {
-    using T = decltype(type);
-    using S = decltype(side);
-    auto* const on = static_cast<cudaStream_t>(stream);
-    if (rows.norm.form == Norm::kModulate)
-      launch_gated_form<Norm::kModulate, T, S>(on, rows, operands, {static_cast<T*>(operands.y)});
-    else
-      launch_gated_form<Norm::kModulateQuantize, T, S>(on, rows, operands,
-                                                       {static_cast<std::uint8_t*>(operands.y), operands.row_scales});
-  });
-  check_launched("cuda gate_residual_norm kernel");
 }
 
 }  // namespace headroom::cuda

@@ -17,13 +17,13 @@ const std::vector<Shape> kShapes = {{1, 1, 4},    {2, 3, 7},    {2, 3, 8},    {2
 TEST_F(CudaNorm, LayerNormMatchesTheOracle) {
   for (const DType dtype : cuda::kDTypes)
     for (const Shape& shape : kShapes)
-      expect_matches_oracle(cuda_layer_norm(), make_spec(Op::kLayerNorm, {{dtype, shape}}, {{"eps", 1e-6}}));
+      expect_matches_oracle(cuda_norm(Op::kLayerNorm), make_spec(Op::kLayerNorm, {{dtype, shape}}, {{"eps", 1e-6}}));
 }
 
 TEST_F(CudaNorm, RmsNormMatchesTheOracle) {
   for (const cuda::Types types : cuda::kTypes)
     for (const Shape& shape : kShapes)
-      expect_matches_oracle(cuda_rms_norm(),
+      expect_matches_oracle(cuda_norm(Op::kRmsNorm),
                             make_spec(Op::kRmsNorm, {{types.x, shape}, {types.side, {shape[-1]}}}, {{"eps", 1e-6}}));
 }
 
@@ -31,7 +31,7 @@ TEST_F(CudaNorm, NormModulateMatchesTheOracle) {
   for (const cuda::Types types : cuda::kTypes)
     for (const Shape& shape : kShapes) {
       const TensorType side{types.side, {shape[0], 1, shape[2]}};
-      expect_matches_oracle(cuda_norm_modulate(),
+      expect_matches_oracle(cuda_norm(Op::kNormModulate),
                             make_spec(Op::kNormModulate, {{types.x, shape}, side, side}, {{"eps", 1e-6}}));
     }
 }
@@ -41,7 +41,7 @@ TEST_F(CudaNorm, NormModulateQuantizeMatchesTheOracle) {
   for (const cuda::Types types : cuda::kTypes)
     for (const Shape& shape : kShapes) {
       const TensorType side{types.side, {shape[0], 1, shape[2]}};
-      expect_matches_oracle(cuda_norm_modulate_quantize(),
+      expect_matches_oracle(cuda_norm(Op::kNormModulateQuantize),
                             make_spec(Op::kNormModulateQuantize, {{types.x, shape}, side, side},
                                       {{"eps", 1e-6}, {"dtype", DType::kF8E4M3}}),
                             {.relative_l2 = 6e-3, .max_ulps_of_peak = 16});
@@ -52,9 +52,9 @@ TEST_F(CudaNorm, GateResidualNormMatchesTheOracle) {
   for (const cuda::Types types : cuda::kTypes)
     for (const Shape& shape : kShapes) {
       const TensorType x{types.x, shape}, side{types.side, {shape[0], 1, shape[2]}};
-      expect_matches_oracle(cuda_gate_residual_norm(),
+      expect_matches_oracle(cuda_norm(Op::kGateResidualNorm),
                             make_spec(Op::kGateResidualNorm, {x, side, x, side, side}, {{"eps", 1e-6}}));
-      expect_matches_oracle(cuda_gate_residual_norm_quantize(),
+      expect_matches_oracle(cuda_norm(Op::kGateResidualNormQuantize),
                             make_spec(Op::kGateResidualNormQuantize, {x, side, x, side, side},
                                       {{"eps", 1e-6}, {"dtype", DType::kF8E4M3}}),
                             {.relative_l2 = 6e-3, .max_ulps_of_peak = 16});
@@ -63,9 +63,10 @@ TEST_F(CudaNorm, GateResidualNormMatchesTheOracle) {
 
 TEST_F(CudaSoftmax, MatchesTheOracle) {
   for (const DType dtype : cuda::kDTypes) {
-    for (const Shape& shape : kShapes) expect_matches_oracle(cuda_softmax(), make_spec(Op::kSoftmax, {{dtype, shape}}));
-    expect_matches_oracle(cuda_softmax(), make_spec(Op::kSoftmax, {{dtype, {2, 3, 5, 33}}}));
-    expect_matches_oracle(cuda_softmax(), make_spec(Op::kSoftmax, {{dtype, {1}}}));
+    for (const Shape& shape : kShapes)
+      expect_matches_oracle(cuda_norm(Op::kSoftmax), make_spec(Op::kSoftmax, {{dtype, shape}}));
+    expect_matches_oracle(cuda_norm(Op::kSoftmax), make_spec(Op::kSoftmax, {{dtype, {2, 3, 5, 33}}}));
+    expect_matches_oracle(cuda_norm(Op::kSoftmax), make_spec(Op::kSoftmax, {{dtype, {1}}}));
   }
 }
 

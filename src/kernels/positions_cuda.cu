@@ -6,9 +6,9 @@
 // digits that matter: so double throughout, f32 out, any number dtype in. 4608 x 64 angles take a few microseconds.
 
 #include "kernels/cast_cuda.hpp"
+#include "kernels/cuda/as_double.cuh"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/storage.cuh"
 
 namespace headroom::cuda {
 namespace {

@@ -15,8 +15,6 @@
 
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/cpu_kernels.hpp"
-#include "kernels/parallel.hpp"
-#include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -79,7 +77,7 @@ HWY_INLINE void quantize_quad(const T* x, Vector inverse, Y q) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     quad = _mm512_permutexvar_epi32(order, in_turns);
   }
-  if constexpr (Place<Y>::kStreams) {
+  if constexpr (Destination<Y>::kPastCache) {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(address_of(q)), quad);
   } else {
     _mm512_storeu_si512(q, quad);
@@ -91,7 +89,7 @@ HWY_INLINE void quantize_quad(const T* x, Vector inverse, Y q) {
 #endif
 }
 
-/// Y is std::int8_t* or Streamed<std::int8_t>. `next` is what is read after this row.
+/// Y is std::int8_t* or PastCache<std::int8_t>. `next` is what is read after this row.
 template <class Y, class T>
 HWY_INLINE void quantize_row(std::int64_t n, const T* x, Y q, float* scale, const T* next) {
   constexpr float kLargest = 127;
@@ -119,26 +117,24 @@ HWY_INLINE void quantize_row(std::int64_t n, const T* x, Y q, float* scale, cons
 }
 
 template <class T, class Y>
-void quantize_rows_of(const RowLoop<3>& loop, std::int64_t begin, std::int64_t end, const void* x, void* q,
-                      void* scale) {
-  RowCursor cursor(loop, begin);
-  for (std::int64_t row = begin; row < end; ++row) {
-    const T* from = static_cast<const T*>(x) + cursor.offset(0);
-    const Y to = Place<Y>::at(q) + cursor.offset(1);
-    float* row_scale = static_cast<float*>(scale) + cursor.offset(2);
-    const std::int64_t n = cursor.length();
+void quantize_rows_of(const RowLoop<3>& loop, const RowPart& part) {
+  const auto* x = static_cast<const T*>(part.inputs[0]);
+  RowCursor cursor(loop, part.begin);
+  for (std::int64_t row = part.begin; row < part.end; ++row) {
+    const T* from = x + cursor.offset(0);
+    float* scale = static_cast<float*>(part.outputs[1]) + cursor.offset(1);
+    const Y to = Destination<Y>::at(part.outputs[0]) + cursor.offset(2);
     cursor.next();
-    quantize_row(n, from, to, row_scale, static_cast<const T*>(x) + cursor.offset(0));
+    quantize_row(loop.inner.extent, from, to, scale, x + cursor.offset(0));
   }
   finish_writes<Y>();
 }
 
-/// Rows [begin, end) of operands x, q, scale.
-void quantize_rows(DType dtype, bool streams, const RowLoop<3>& loop, std::int64_t begin, std::int64_t end,
-                   const void* x, void* q, void* scale) {
+/// Operands of `loop`: x, scale, q.
+void quantize_rows(DType dtype, const RowLoop<3>& loop, const RowPart& part) {
   const auto run = [&]<class T>(T) {
-    if (streams) return quantize_rows_of<T, Streamed<std::int8_t>>(loop, begin, end, x, q, scale);
-    quantize_rows_of<T, std::int8_t*>(loop, begin, end, x, q, scale);
+    if (part.past_cache) return quantize_rows_of<T, PastCache<std::int8_t>>(loop, part);
+    quantize_rows_of<T, std::int8_t*>(loop, part);
   };
   if (dtype == DType::kF32) return run(float{});
   run(Bf16{});
@@ -167,19 +163,10 @@ KernelPlan plan(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   Shape scale_strides = binding.outputs[1].strides;
   scale_strides.push_back(0);  // one for a row
-  const auto loop = rows_of<3>(x.type.shape, {x.strides, binding.outputs[0].strides, scale_strides});
-  const DType dtype = x.type.dtype;
-  const int threads = binding.threads;
-  const Shape& q = binding.outputs[0].strides;
-  const bool may_stream = binding.streams && std::all_of(q.dims().begin(), q.dims().end() - 1,
-                                                         [](std::int64_t stride) { return stride % kCacheLine == 0; });
-  return {[=](const LaunchArguments& arguments) {
-    const bool streams = writes_past_cache(may_stream, arguments);
-    parallel_for(threads, loop.rows, grain_of(loop.row_length()), [&](std::int64_t begin, std::int64_t end, int) {
-      HWY_DYNAMIC_DISPATCH(quantize_rows)
-      (dtype, streams, loop, begin, end, arguments.inputs[0], arguments.outputs[0], arguments.outputs[1]);
-    });
-  }};
+  const auto loop = rows_of<3>(x.type.shape, {x.strides, scale_strides, binding.outputs[0].strides});
+  return share_rows(row_work(binding, loop), [loop, dtype = x.type.dtype](const RowPart& part) {
+    HWY_DYNAMIC_DISPATCH(quantize_rows)(dtype, loop, part);
+  });
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ Support supports_quantize(const OpSpec& spec) {
 KernelPlan plan_quantize(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   const cuda::QuantizeRows rows{
-      .element = cuda::element_of(x.type.dtype),
+      .dtype = x.type.dtype,
       .grid = cuda::to_grid(rows_of<3>(
           x.type.shape, {x.strides, binding.outputs[0].strides, cuda::one_a_row(binding.outputs[1].strides)}))};
   return {[rows](const LaunchArguments& arguments) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/cuda/element.hpp"
+#include "base/dtype_code.hpp"
 #include "kernels/cuda/grid_rows.hpp"
 
 /// Between the two halves of quantize_cuda: what is prepared and what is launched.
@@ -8,7 +8,7 @@ namespace headroom::cuda {
 
 /// Operands x, q in f8e4m3, one scale for each row.
 struct QuantizeRows {
-  Element element = Element::kF32;  ///< of x
+  DType dtype = DType::kF32;  ///< of x
   GridRows<3> grid;
 };
 void launch_quantize(void* stream, const QuantizeRows& rows, const void* x, void* q, float* row_scales);

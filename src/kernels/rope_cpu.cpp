@@ -34,8 +34,7 @@
 
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/cpu_kernels.hpp"
-#include "kernels/parallel.hpp"
-#include "kernels/row_loop.hpp"
+#include "kernels/rope_positions.hpp"
 #include "kernels/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -48,16 +47,12 @@
 namespace headroom {
 namespace {
 
-/// What both kernels are bound to. A row of `loop` is one position, its operands are x, cos, sin, y.
-struct RopeRows {
+/// What both kernels are bound to.
+struct RopeRows : RopePositions {
   DType dtype;
-  DType weight_dtype;
-  bool norm;  ///< qk_norm_rope
+  DType weight_dtype;  ///< of qk_norm_rope, like the next two
+  bool norm;           ///< this is qk_norm_rope
   double eps;
-  std::int64_t heads;          ///< of one position, that share cos and sin
-  std::int64_t x_head_stride;  ///< in elements
-  std::int64_t y_head_stride;
-  RowLoop<4> loop;
 
   /// Positions that are worked on together. For qk_norm_rope as many as 6 KiB hold, so that two blocks, what turns them
   /// and what has been asked for stay in the first-level cache; for rope as many as make a head's part 4 KiB.
@@ -185,13 +180,13 @@ HWY_INLINE void turn_head(std::int64_t pairs, const T* from, Y to, float inverse
   };
   std::int64_t i = 0;
   for (; i + lanes() <= pairs; i += lanes()) {
-    if constexpr (Place<Y>::kStreams && !kNorm) prefetch_group(ahead + 2 * i);
+    if constexpr (Destination<Y>::kPastCache && !kNorm) prefetch_group(ahead + 2 * i);
     store_all_pairs(result(i, lanes()), to + 2 * i);
   }
   if (i < pairs) store_pairs(result(i, pairs - i), to + 2 * i, pairs - i);
 }
 
-/// Positions that are worked on together: where each operand starts. Y is T* or Streamed<T>. By operand, since
+/// Positions that are worked on together: where each operand starts. Y is T* or PastCache<T>. By operand, since
 /// compilers compute the four of a position as one vector, which waits for what the cursor has just written.
 template <class T, class Y>
 struct Block {
@@ -203,43 +198,17 @@ struct Block {
   float* inverses;  ///< of the norms of all their heads, position by position; for qk_norm_rope
 
   /// Takes the next `positions`.
-  HWY_INLINE void take(RowCursor<4>& cursor, std::int64_t positions, const void* x_begin, const void* cos_begin,
-                       const void* sin_begin, void* y_begin) {
+  HWY_INLINE void take(RowCursor<4>& cursor, std::int64_t positions, const RowPart& part) {
+    const std::size_t tables = part.inputs.size() - 2;
     count = positions;
     for (std::int64_t k = 0; k < count; ++k, cursor.next()) {
-      x[k] = static_cast<const T*>(x_begin) + cursor.offset(0);
-      cos[k] = static_cast<const float*>(cos_begin) + cursor.offset(1);
-      sin[k] = static_cast<const float*>(sin_begin) + cursor.offset(2);
-      y[k] = Place<Y>::at(y_begin) + cursor.offset(3);
+      x[k] = static_cast<const T*>(part.inputs[0]) + cursor.offset(0);
+      cos[k] = static_cast<const float*>(part.inputs[tables]) + cursor.offset(1);
+      sin[k] = static_cast<const float*>(part.inputs[tables + 1]) + cursor.offset(2);
+      y[k] = Destination<Y>::at(part.outputs[0]) + cursor.offset(3);
     }
   }
 };
-
-/// Head by head, since a head's positions lie together: what is asked for is the block's part of the next head.
-template <class Y>
-void rope_rows_of(const RopeRows& bound, std::int64_t begin, std::int64_t end, const void* x, const void* cos,
-                  const void* sin, void* y) {
-  using T = typename Place<Y>::Element;
-  std::array<Block<T, Y>, 2> blocks;
-  Block<T, Y>* block = &blocks[0];
-  Block<T, Y>* next = &blocks[1];
-  RowCursor cursor(bound.loop, begin);
-  const auto take = [&](std::int64_t row)
-                        HWY_ATTR { next->take(cursor, std::min(bound.block(), end - row), x, cos, sin, y); };
-  take(begin);
-  for (std::int64_t row = begin; row < end; row += block->count) {
-    std::swap(block, next);
-    take(row + block->count);
-    for (std::int64_t head = 0; head < bound.heads; ++head)
-      for (std::int64_t k = 0; k < block->count; ++k) {
-        const T* from = block->x[k] + head * bound.x_head_stride;
-        const T* ahead = head + 1 < bound.heads ? from + bound.x_head_stride : k < next->count ? next->x[k] : from;
-        turn_head<false>(bound.loop.inner.extent / 2, from, block->y[k] + head * bound.y_head_stride, 1.0F,
-                         Turns<false>(block->cos[k], block->sin[k], nullptr), ahead);
-      }
-  }
-  finish_writes<Y>();
-}
 
 /// Goes through the heads of a block in the order in which they are read, to find their norms.
 template <class T, class Y>
@@ -256,7 +225,7 @@ class Norms {
       prefetch_floats(block_.cos[position_], pairs);
       prefetch_floats(block_.sin[position_], pairs);
     }
-    const T* head = block_.x[position_] + head_ * bound_.x_head_stride;
+    const T* head = block_.x[position_] + head_ * bound_.x_head;
     block_.inverses[position_ * bound_.heads + head_] = sum_squares(pairs, head, head + ahead_);
     if (++head_ == bound_.heads) {
       head_ = 0;
@@ -276,57 +245,64 @@ class Norms {
   std::int64_t head_ = 0;
 };
 
-/// With each head of a block that is turned, the norm of one of the next block is found, so that memory reads and
-/// writes at the same rate throughout.
-template <class S, class Y>
-void qk_norm_rope_rows_of(const RopeRows& bound, std::int64_t begin, std::int64_t end, const void* x,
-                          const void* weight, const void* cos, const void* sin, void* y, float* scratch) {
-  using T = typename Place<Y>::Element;
+/// Head by head, since a head's positions lie together: what rope asks for is the block's part of the next head. For
+/// qk_norm_rope, with each head of a block that is turned the norm of one of the next block is found, so that memory
+/// reads and writes at the same rate throughout. S is what the weight is stored in.
+template <bool kNorm, class S, class Y>
+void rope_rows_of(const RopeRows& bound, const RowPart& part) {
+  using T = typename Destination<Y>::Element;
   const std::int64_t pairs = bound.loop.inner.extent / 2;
   const std::int64_t heads = bound.heads;
   std::array<Block<T, Y>, 2> blocks;
   Block<T, Y>* block = &blocks[0];
   Block<T, Y>* next = &blocks[1];
-  block->inverses = scratch + bound.block() * bound.turn_floats();
-  next->inverses = block->inverses + bound.norm_floats();
-  RowCursor cursor(bound.loop, begin);
+  if constexpr (kNorm) {
+    block->inverses = part.scratch + bound.block() * bound.turn_floats();
+    next->inverses = block->inverses + bound.norm_floats();
+  }
+  RowCursor cursor(bound.loop, part.begin);
   const auto take = [&](std::int64_t row)
-                        HWY_ATTR { next->take(cursor, std::min(bound.block(), end - row), x, cos, sin, y); };
+                        HWY_ATTR { next->take(cursor, std::min(bound.block(), part.end - row), part); };
   const auto invert = [&] HWY_ATTR {
-    invert_norms(next->count * heads, 2 * pairs, static_cast<float>(bound.eps), next->inverses);
+    if constexpr (kNorm) invert_norms(next->count * heads, 2 * pairs, static_cast<float>(bound.eps), next->inverses);
   };
-  take(begin);
-  for (Norms<T, Y> norms(bound, *next); !norms.done();) norms.add();
+  take(part.begin);
+  if constexpr (kNorm)
+    for (Norms<T, Y> norms(bound, *next); !norms.done();) norms.add();
   invert();
-  for (std::int64_t row = begin; row < end; row += block->count) {
+  for (std::int64_t row = part.begin; row < part.end; row += block->count) {
     std::swap(block, next);
     take(row + block->count);
     const auto turns_of = [&](std::int64_t k) HWY_ATTR {
-      return Turns<true>(block->cos[k], block->sin[k], scratch + k * bound.turn_floats());
+      return Turns<kNorm>(block->cos[k], block->sin[k], part.scratch + k * bound.turn_floats());
     };
-    for (std::int64_t k = 0; k < block->count; ++k) turns_of(k).multiply(pairs, static_cast<const S*>(weight));
+    if constexpr (kNorm)
+      for (std::int64_t k = 0; k < block->count; ++k)
+        turns_of(k).multiply(pairs, static_cast<const S*>(part.inputs[1]));
     Norms<T, Y> norms(bound, *next);
     for (std::int64_t head = 0; head < heads; ++head)
       for (std::int64_t k = 0; k < block->count; ++k) {
-        if (!norms.done()) norms.add();
-        turn_head<true>(pairs, block->x[k] + head * bound.x_head_stride, block->y[k] + head * bound.y_head_stride,
-                        block->inverses[k * heads + head], turns_of(k));
+        const T* from = block->x[k] + head * bound.x_head;
+        const Y to = block->y[k] + head * bound.y_head;
+        if constexpr (kNorm) {
+          if (!norms.done()) norms.add();
+          turn_head<true>(pairs, from, to, block->inverses[k * heads + head], turns_of(k));
+        } else {
+          const T* ahead = head + 1 < heads ? from + bound.x_head : k < next->count ? next->x[k] : from;
+          turn_head<false>(pairs, from, to, 1.0F, turns_of(k), ahead);
+        }
       }
     invert();
   }
   finish_writes<Y>();
 }
 
-/// Rows [begin, end) of bound.loop. `weight` is read by qk_norm_rope only; `scratch` is the thread's own.
-void rope_rows(const RopeRows& bound, bool streams, std::int64_t begin, std::int64_t end, const void* x,
-               const void* weight, const void* cos, const void* sin, void* y, float* scratch) {
-  with_place(bound.dtype, streams, [&](auto place) {
-    using Y = decltype(place);
-    if (!bound.norm) return rope_rows_of<Y>(bound, begin, end, x, cos, sin, y);
-    if (bound.weight_dtype == DType::kF32)
-      return qk_norm_rope_rows_of<float, Y>(bound, begin, end, x, weight, cos, sin, y, scratch);
-    if constexpr (kAllBf16<typename Place<Y>::Element>)
-      qk_norm_rope_rows_of<Bf16, Y>(bound, begin, end, x, weight, cos, sin, y, scratch);
+void rope_rows(const RopeRows& bound, const RowPart& part) {
+  with_destination(bound.dtype, part.past_cache, [&](auto destination) {
+    using Y = decltype(destination);
+    if (!bound.norm) return rope_rows_of<false, float, Y>(bound, part);
+    if (bound.weight_dtype == DType::kF32) return rope_rows_of<true, float, Y>(bound, part);
+    if constexpr (kAllBf16<typename Destination<Y>::Element>) rope_rows_of<true, Bf16, Y>(bound, part);
   });
 }
 
@@ -341,85 +317,29 @@ namespace {
 
 HWY_EXPORT(rope_rows);
 
-KernelPlan plan_rows(const RopeRows& bound, const KernelBinding& binding) {
-  const int threads = binding.threads;
-  const bool may_stream = binding.streams && rows_begin_on_lines(bound.loop, bound.dtype) &&
-                          bound.y_head_stride * static_cast<std::int64_t>(size_of(bound.dtype)) % kCacheLine == 0;
-  const auto launch = [=](const LaunchArguments& arguments) {
-    const auto& in = arguments.inputs;
-    const void* weight = bound.norm ? in[1] : nullptr;
-    const std::size_t cos = bound.norm ? 2 : 1;
-    const bool streams = writes_past_cache(may_stream, arguments);
-    parallel_for(threads, bound.loop.rows, grain_of(bound.heads * bound.loop.row_length()),
-                 [&](std::int64_t begin, std::int64_t end, int thread) {
-                   float* scratch = static_cast<float*>(arguments.scratch) + thread * bound.scratch();
-                   HWY_DYNAMIC_DISPATCH(rope_rows)
-                   (bound, streams, begin, end, in[0], weight, in[cos], in[cos + 1], arguments.outputs[0], scratch);
-                 });
-  };
-  return {launch, static_cast<std::size_t>(threads * bound.scratch()) * sizeof(float)};
-}
-
-KernelPlan plan_rope(const KernelBinding& binding) {
-  const std::span<const Operand> in = binding.inputs;
-  Shape shape = in[0].type.shape;  // [..., heads, s, d]
-  Shape x = in[0].strides;
-  Shape y = binding.outputs[0].strides;
-  Shape cos = shape;
-  for (int axis = 0; axis < shape.rank(); ++axis) cos.set(axis, 0);
-  Shape sin = cos;
-  cos.set(-2, in[1].strides[0]);
-  cos.set(-1, 1);
-  sin.set(-2, in[2].strides[0]);
-  sin.set(-1, 1);
-  // All heads of a position at once, so that its cosines and sines are read once.
-  std::int64_t heads = 1, x_head_stride = 0, y_head_stride = 0;
-  if (shape.rank() > 2) {
-    heads = shape[-3];
-    x_head_stride = x[-3];
-    y_head_stride = y[-3];
-    shape.set(-3, 1);
-  }
-  const RopeRows bound{.dtype = in[0].type.dtype,
-                       .weight_dtype = in[0].type.dtype,
-                       .norm = false,
-                       .eps = 0,
-                       .heads = heads,
-                       .x_head_stride = x_head_stride,
-                       .y_head_stride = y_head_stride,
-                       .loop = rows_of<4>(shape, {x, cos, sin, y})};
-  return plan_rows(bound, binding);
-}
-
-KernelPlan plan_qk_norm_rope(const KernelBinding& binding) {
-  const std::span<const Operand> in = binding.inputs;
-  const Shape& x = in[0].strides;               // of [b, s, heads*d]
-  const Shape& y = binding.outputs[0].strides;  // of [b, heads, s, d]
-  const Shape& out = binding.outputs[0].type.shape;
-  const Shape extents{out[0], out[2], out[3]};  // [b, s, d]
-  const RopeRows bound{.dtype = in[0].type.dtype,
-                       .weight_dtype = in[1].type.dtype,
-                       .norm = true,
-                       .eps = binding.spec.attributes.get_float("eps"),
-                       .heads = out[1],
-                       .x_head_stride = out[3],
-                       .y_head_stride = y[1],
-                       .loop = rows_of<4>(extents, {Shape{x[0], x[1], 1}, Shape{0, in[2].strides[0], 1},
-                                                    Shape{0, in[3].strides[0], 1}, Shape{y[0], y[2], y[3]}})};
-  return plan_rows(bound, binding);
+KernelPlan plan(const KernelBinding& binding) {
+  const bool norm = binding.spec.op == Op::kQkNormRope;
+  const DType dtype = binding.inputs[0].type.dtype;
+  const RopeRows bound{rope_positions(binding), dtype, binding.inputs[1].type.dtype, norm,
+                       norm ? binding.spec.attributes.get_float("eps") : 0};
+  RowWork work = row_work(binding, bound.loop);
+  work.elements *= bound.heads;
+  work.may_pass_cache &= bound.y_head * static_cast<std::int64_t>(size_of(dtype)) % kCacheLine == 0;
+  work.scratch_elements = bound.scratch();
+  return share_rows(work, [bound](const RowPart& part) { HWY_DYNAMIC_DISPATCH(rope_rows)(bound, part); });
 }
 
 }  // namespace
 
 const Kernel& highway_rope() {
   static const CpuKernel kernel(
-      {.name = "highway.rope", .op = Op::kRope, .supports = supports_rows, .in_place = true, .plan = plan_rope});
+      {.name = "highway.rope", .op = Op::kRope, .supports = supports_rows, .in_place = true, .plan = plan});
   return kernel;
 }
 
 const Kernel& highway_qk_norm_rope() {
   static const CpuKernel kernel(
-      {.name = "highway.qk_norm_rope", .op = Op::kQkNormRope, .supports = supports_rows, .plan = plan_qk_norm_rope});
+      {.name = "highway.qk_norm_rope", .op = Op::kQkNormRope, .supports = supports_rows, .plan = plan});
   return kernel;
 }
 

@@ -133,7 +133,7 @@ void launch_typed(cudaStream_t stream, const RopeRows& rows, const void* x, cons
 void launch_rope(void* stream, const RopeRows& rows, const void* x, const void* weight, const float* cos,
                  const float* sin, void* y) {
   if (rows.grid.rows * rows.grid.length * rows.heads == 0) return;
-  with_types_of(rows.element, rows.weight, [&](auto type, auto side) {
+  with_types_of(rows.dtype, rows.weight, [&](auto type, auto side) {
     using T = decltype(type);
     using S = decltype(side);
     auto* const on = static_cast<cudaStream_t>(stream);

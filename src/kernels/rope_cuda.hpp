@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/element.hpp"
+#include "base/dtype_code.hpp"
 #include "kernels/cuda/grid_rows.hpp"
 
 /// Between the two halves of rope_cuda and of positions_cuda: what is prepared and what is launched.
@@ -11,9 +11,9 @@ namespace headroom::cuda {
 /// A row is a position of one head; operands x, cos, sin, y. The rows of cos and sin are half as long. `heads` of them
 /// lie `x_head` and `y_head` elements apart and share what they read of cos and sin.
 struct RopeRows {
-  Element element = Element::kF32;
-  Element weight = Element::kF32;  ///< that of x or f32
-  bool has_norm = false;           ///< qk_norm_rope; the weight is read by it alone
+  DType dtype = DType::kF32;
+  DType weight = DType::kF32;  ///< that of x or f32
+  bool has_norm = false;       ///< qk_norm_rope; the weight is read by it alone
   float eps = 0;
   std::int64_t heads = 1;
   std::int64_t x_head = 0;

@@ -22,6 +22,14 @@ namespace headroom {
   return strides;
 }
 
+/// The strides of an elementwise op's operands, three at most, and of its result; 0 for those that it lacks.
+[[nodiscard]] inline std::array<Shape, 4> elementwise_strides(std::span<const Operand> in, const Operand& y) {
+  const auto strides = [&](std::size_t k) {
+    return broadcast_strides(k < in.size() ? in[k] : Operand{}, y.type.shape);
+  };
+  return {strides(0), strides(1), strides(2), y.strides};
+}
+
 /// How N operands are walked together, row by row: their axes with those merged that lie one behind the other in all of
 /// them. Offsets are in elements. A plain value, made once when a kernel is prepared.
 template <std::size_t N>

@@ -48,7 +48,7 @@ void launch_scale_product(void* stream, const ScaledProduct& form, const float* 
                           const float* w_scale, const void* bias, void* y) {
   const std::int64_t elements = form.grid.rows * form.grid.length;
   if (elements == 0) return;
-  with_types_of(form.element, form.bias, [&](auto type, auto side) {
+  with_types_of(form.dtype, form.bias, [&](auto type, auto side) {
     using T = decltype(type);
     using S = decltype(side);
     scale_product_kernel<T, S>

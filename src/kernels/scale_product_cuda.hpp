@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/dtype_code.hpp"
 #include "ir/op_code.hpp"
-#include "kernels/cuda/element.hpp"
 #include "kernels/cuda/grid_rows.hpp"
 
 /// Between the two halves of scaled_linear_cuda: what is prepared and what is launched.
@@ -12,8 +12,8 @@ namespace headroom::cuda {
 struct ScaledProduct {
   Activation activation = Activation::kNone;
   bool has_bias = false;
-  Element element = Element::kF32;  ///< of y
-  Element bias = Element::kF32;     ///< that of y or f32
+  DType dtype = DType::kF32;  ///< of y
+  DType bias = DType::kF32;   ///< that of y or f32
   GridRows<5> grid;
 };
 void launch_scale_product(void* stream, const ScaledProduct& form, const float* product, const float* x_scale,

@@ -21,10 +21,10 @@
 #include <algorithm>
 
 #include "ir/activation.hpp"
+#include "kernels/activation_rows.hpp"
 #include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/pieces.hpp"
 #include "kernels/parallel.hpp"
-#include "kernels/scaled_rows.hpp"
 #include "kernels/support.hpp"
 
 namespace headroom {
@@ -78,15 +78,16 @@ KernelPlan plan(const KernelBinding& binding) {
   const LinearProblem problem = problem_of(binding.spec);
   const Operand& y = binding.outputs[0];
   const RowPlan rows = plan_rows_in_order(binding.inputs[0], y);
-  const ScaledRows form{.columns = problem.n,
-                        .activation = activation_of(binding.spec.attributes),
-                        .y_dtype = y.type.dtype,
-                        .y_stride = rows.rows.y_stride};
+  const RowFinish form{.activation = activation_of(binding.spec.attributes),
+                       .bias = binding.inputs.size() > 4 ? std::optional(DType::kF32) : std::nullopt,
+                       .y_dtype = y.type.dtype,
+                       .columns = problem.n,
+                       .y_stride = rows.rows.y_stride};
   const std::int64_t in_piece = piece_rows(rows, binding.threads);
   const auto finish = [=, k = problem.k](const LaunchArguments& arguments, const onednn::Piece& piece) {
     const auto& in = arguments.inputs;
-    scale_rows(form, piece.rows, piece.sums, static_cast<const float*>(in[1]) + piece.at.x / k,
-               static_cast<const float*>(in[3]), in.size() > 4 ? static_cast<const float*>(in[4]) : nullptr, piece.y);
+    finish_rows(form, piece.rows, piece.sums, form.bias ? in[4] : nullptr, piece.y,
+                {static_cast<const float*>(in[1]) + piece.at.x / k, static_cast<const float*>(in[3])});
   };
   return onednn::plan_pieces(problem, rows,
                              {.weight = 2,

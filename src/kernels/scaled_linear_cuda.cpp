@@ -85,8 +85,8 @@ KernelPlan plan_scaled_after(const KernelBinding& binding) {
   const cuda::ScaledProduct after{
       .activation = activation_of(binding.spec.attributes),
       .has_bias = has_bias,
-      .element = cuda::element_of(y.type.dtype),
-      .bias = has_bias ? cuda::element_of(inputs[4].dtype) : cuda::Element::kF32,
+      .dtype = y.type.dtype,
+      .bias = has_bias ? inputs[4].dtype : DType::kF32,
       .grid = cuda::to_grid(rows_of<5>(shape, {row_major_strides(shape), rows, columns, columns, y.strides}))};
   const auto launch = [=](const LaunchArguments& arguments) {
     void* const stream = arguments.stream.native_handle();

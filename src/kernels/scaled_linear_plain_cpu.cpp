@@ -3,10 +3,10 @@
 // depth. Rows and columns dense, any sizes.
 
 #include "ir/activation.hpp"
+#include "kernels/activation_rows.hpp"
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/cpu_kernels.hpp"
 #include "kernels/parallel.hpp"
-#include "kernels/scaled_rows.hpp"
 #include "kernels/support.hpp"
 
 namespace headroom {
@@ -22,23 +22,24 @@ KernelPlan plan(const KernelBinding& binding) {
   const Shape& weight = binding.spec.inputs[2].shape;  // [n, k]
   const std::int64_t n = weight[0], k = weight[1];
   const std::int64_t rows = binding.outputs[0].type.shape.numel() / n;
-  const ScaledRows form{.columns = n,
-                        .activation = activation_of(binding.spec.attributes),
-                        .y_dtype = binding.outputs[0].type.dtype,
-                        .y_stride = n};
+  const RowFinish form{.activation = activation_of(binding.spec.attributes),
+                       .bias = binding.inputs.size() > 4 ? std::optional(DType::kF32) : std::nullopt,
+                       .y_dtype = binding.outputs[0].type.dtype,
+                       .columns = n,
+                       .y_stride = n};
   const auto launch = [=, threads = binding.threads](const LaunchArguments& arguments) {
     const auto* const x = static_cast<const std::int8_t*>(arguments.inputs[0]);
     const auto* const x_scale = static_cast<const float*>(arguments.inputs[1]);
     const auto* const w = static_cast<const std::int8_t*>(arguments.inputs[2]);
     const auto* const w_scale = static_cast<const float*>(arguments.inputs[3]);
-    const auto* const bias = arguments.inputs.size() > 4 ? static_cast<const float*>(arguments.inputs[4]) : nullptr;
+    const void* const bias = form.bias ? arguments.inputs[4] : nullptr;
     parallel_for(threads, rows, grain_of(n * k), [&](std::int64_t begin, std::int64_t end, int thread) {
       float* const product = static_cast<float*>(arguments.scratch) + thread * n;
       for (std::int64_t row = begin; row < end; ++row) {
         for (std::int64_t j = 0; j < n; ++j) product[j] = static_cast<float>(dot(x + row * k, w + j * k, k));
         std::byte* const y =
             static_cast<std::byte*>(arguments.outputs[0]) + row * n * static_cast<std::int64_t>(size_of(form.y_dtype));
-        scale_rows(form, 1, product, x_scale + row, w_scale, bias, y);
+        finish_rows(form, 1, product, bias, y, {x_scale + row, w_scale});
       }
     });
   };

@@ -35,25 +35,25 @@ using Vector = hn::Vec<Float>;
 /// A place in memory that is written past the cache, because its lines would be gone before they are read: nothing is
 /// read to fill them, which makes a copy a third faster. Whole vectors only, each at a multiple of its size.
 template <class T>
-struct Streamed {
+struct PastCache {
   T* to;
-  HWY_INLINE Streamed operator+(std::int64_t i) const { return {to + i}; }
+  HWY_INLINE PastCache operator+(std::int64_t i) const { return {to + i}; }
 };
 
-/// What a place to write, T* or Streamed<T>, consists of.
+/// What a place to write, T* or PastCache<T>, consists of.
 template <class Y>
-struct Place;
+struct Destination;
 template <class T>
-struct Place<T*> {
+struct Destination<T*> {
   using Element = T;
-  static constexpr bool kStreams = false;
+  static constexpr bool kPastCache = false;
   static T* at(void* y) { return static_cast<T*>(y); }
 };
 template <class T>
-struct Place<Streamed<T>> {
+struct Destination<PastCache<T>> {
   using Element = T;
-  static constexpr bool kStreams = true;
-  static Streamed<T> at(void* y) { return {static_cast<T*>(y)}; }
+  static constexpr bool kPastCache = true;
+  static PastCache<T> at(void* y) { return {static_cast<T*>(y)}; }
 };
 
 template <class T>
@@ -61,31 +61,38 @@ HWY_INLINE T* address_of(T* y) {
   return y;
 }
 template <class T>
-HWY_INLINE T* address_of(Streamed<T> y) {
+HWY_INLINE T* address_of(PastCache<T> y) {
   return y.to;
 }
 
 /// Calls f with the kind of place that results of that dtype, f32 or bf16, go to.
 template <class F>
-HWY_INLINE void with_place(DType dtype, bool streams, const F& f) {
-  if (dtype == DType::kF32) return streams ? f(Streamed<float>{}) : f(static_cast<float*>(nullptr));
-  return streams ? f(Streamed<Bf16>{}) : f(static_cast<Bf16*>(nullptr));
+HWY_INLINE void with_destination(DType dtype, bool past_cache, const F& f) {
+  if (dtype == DType::kF32) return past_cache ? f(PastCache<float>{}) : f(static_cast<float*>(nullptr));
+  return past_cache ? f(PastCache<Bf16>{}) : f(static_cast<Bf16*>(nullptr));
 }
 
-/// After the last write of a thread, so that the others see what it has streamed.
+/// After the last write of a thread, so that the others see what it has written past the cache.
 template <class Y>
 HWY_INLINE void finish_writes() {
-  if constexpr (Place<Y>::kStreams) hwy::FlushStream();
+  if constexpr (Destination<Y>::kPastCache) hwy::FlushStream();
 }
 
-/// Reads that far ahead are asked for where results are streamed: the CPU's own prefetch stops at the end of a page and
-/// starts late.
+/// Reads that far ahead are asked for where results go past the cache: the CPU's own prefetch stops at the end of a page
+/// and starts late.
 inline constexpr std::int64_t kAheadBytes = 4096;
 
 template <class T>
 HWY_INLINE void prefetch_ahead(const T* from) {
   hwy::Prefetch(from + kAheadBytes / static_cast<std::int64_t>(sizeof(T)));
 }
+
+/// An operand that has one element for a whole row, read as if it stood everywhere in it.
+struct Repeated {
+  Vector element;
+  HWY_INLINE Repeated operator+(std::int64_t) const { return *this; }
+};
+HWY_INLINE void prefetch_ahead(Repeated) {}
 
 /// Elements in a vector.
 HWY_INLINE constexpr std::int64_t lanes() { return static_cast<std::int64_t>(hn::MaxLanes(Float())); }
@@ -114,6 +121,8 @@ HWY_INLINE Vector load_all(const Half* from) {
   return hn::Or(hn::IfThenElse(hn::Ge(magnitude, hn::Set(d, 65536.0F)), special, magnitude), hn::BitCast(d, sign));
 }
 
+HWY_INLINE Vector load_all(Repeated operand) { return operand.element; }
+HWY_INLINE Vector load(Repeated operand, std::int64_t) { return operand.element; }
 template <class T>
 HWY_INLINE Vector load(const T* from, std::int64_t count) {
   if (lanes() == 1 || HWY_LIKELY(count == lanes())) return load_all(from);
@@ -151,9 +160,9 @@ HWY_INLINE void store_all(Vector v, Bf16* to) {
 #endif
 }
 
-HWY_INLINE void store_all(Vector v, Streamed<float> y) { hn::Stream(v, Float(), y.to); }
-template <class T>  // a 16-bit one: rounded in a register, then streamed
-HWY_INLINE void store_all(Vector v, Streamed<T> y) {
+HWY_INLINE void store_all(Vector v, PastCache<float> y) { hn::Stream(v, Float(), y.to); }
+template <class T>  // a 16-bit one: rounded in a register first
+HWY_INLINE void store_all(Vector v, PastCache<T> y) {
   const hn::Rebind<std::uint16_t, Float> d16;
   HWY_ALIGN std::uint16_t halves[lanes()];
   store_all(v, reinterpret_cast<T*>(halves));
@@ -164,7 +173,7 @@ HWY_INLINE void store_all(Vector v, Streamed<T> y) {
 template <class Y>
 HWY_INLINE void store_two(Vector first, Vector second, Y y) {
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-  using T = typename Place<Y>::Element;
+  using T = typename Destination<Y>::Element;
   __m512i halves;
 #if HWY_TARGET == HWY_AVX3_DL
   constexpr bool kExact = std::is_same_v<T, ExactBf16>;
@@ -178,7 +187,7 @@ HWY_INLINE void store_two(Vector first, Vector second, Y y) {
   } else {
     asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(halves) : "v"(first.raw), "v"(second.raw));
   }
-  if constexpr (Place<Y>::kStreams) {
+  if constexpr (Destination<Y>::kPastCache) {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(address_of(y)), halves);
   } else {
     _mm512_storeu_si512(y, halves);
@@ -197,9 +206,9 @@ HWY_INLINE void store(Vector v, T* to, std::int64_t count) {
   std::memcpy(to, padded, static_cast<std::size_t>(count) * sizeof(T));
 }
 
-/// A last, shorter vector is not streamed.
+/// A last, shorter vector goes through the cache.
 template <class T>
-HWY_INLINE void store(Vector v, Streamed<T> y, std::int64_t count) {
+HWY_INLINE void store(Vector v, PastCache<T> y, std::int64_t count) {
   store(v, y.to, count);
 }
 
@@ -222,6 +231,7 @@ HWY_INLINE Pairs load_all_pairs(const Bf16* from) {
   return {hn::BitCast(Float(), hn::ShiftLeft<16>(both)),
           hn::BitCast(Float(), hn::And(both, hn::Set(d32, 0xFFFF0000U)))};
 }
+HWY_INLINE Pairs load_all_pairs(Repeated operand) { return {operand.element, operand.element}; }
 /// Where a result goes that lies halfway between two bf16. Away from zero takes a fraction of the instructions and is
 /// for what is no such number but by chance, a result of exp or of a division: for NaN it needs one that a bf16 can
 /// hold, which all arithmetic on bf16 gives.
@@ -264,7 +274,7 @@ HWY_INLINE void store_all_pairs(Pairs pairs, Bf16* to) {
 }
 
 template <Ties kTies = Ties::kToEven, class T>
-HWY_INLINE void store_all_pairs(Pairs pairs, Streamed<T> y) {
+HWY_INLINE void store_all_pairs(Pairs pairs, PastCache<T> y) {
   // Through the stack in the program, in registers as compiled.
   using Lane = std::conditional_t<sizeof(T) == sizeof(float), float, std::uint16_t>;
   const hn::ScalableTag<Lane> d;
@@ -291,7 +301,7 @@ HWY_INLINE void store_pairs(Pairs pairs, T* to, std::int64_t count) {
 }
 
 template <class T>
-HWY_INLINE void store_pairs(Pairs pairs, Streamed<T> y, std::int64_t count) {
+HWY_INLINE void store_pairs(Pairs pairs, PastCache<T> y, std::int64_t count) {
   if (lanes() == 1 || HWY_LIKELY(count == lanes())) return store_all_pairs(pairs, y);
   store_pairs(pairs, y.to, count);
 }
@@ -301,29 +311,32 @@ HWY_INLINE void store_pairs(Pairs pairs, Streamed<T> y, std::int64_t count) {
 
 template <class... T>
 inline constexpr bool kAllBf16 = (std::is_same_v<T, Bf16> && ...);
+template <class X>  // a const T* or Repeated
+inline constexpr bool kTakenInPairs = std::is_same_v<X, const Bf16*> || std::is_same_v<X, Repeated>;
 
-/// y[i] = f(x[i]...) for i < n; y is T* or Streamed<T> and may be one of the x. kTies is for whole vectors of bf16.
+/// y[i] = f(x[i]...) for i < n; y is T* or PastCache<T> and may be one of the x, each a const T* or Repeated. kTies is
+/// for whole vectors of bf16.
 template <Ties kTies = Ties::kToEven, class F, class Y, class... X>
-HWY_INLINE void map_row(std::int64_t n, const F& f, Y y, const X*... x) {
-  constexpr bool kStreams = Place<Y>::kStreams;
+HWY_INLINE void map_row(std::int64_t n, const F& f, Y y, X... x) {
+  constexpr bool kPastCache = Destination<Y>::kPastCache;
   std::int64_t i = 0;
-  if constexpr (kAllBf16<typename Place<Y>::Element, X...>) {
+  if constexpr (kAllBf16<typename Destination<Y>::Element> && (kTakenInPairs<X> && ...)) {
     const auto map_pairs = [&](const auto&... pairs) HWY_ATTR {
       store_all_pairs<kTies>({f(pairs.even...), f(pairs.odd...)}, y + i);
     };
     for (; i + 2 * lanes() <= n; i += 2 * lanes()) {
-      if constexpr (kStreams) (prefetch_ahead(x + i), ...);
+      if constexpr (kPastCache) (prefetch_ahead(x + i), ...);
       map_pairs(load_all_pairs(x + i)...);
     }
-  } else if constexpr (sizeof(typename Place<Y>::Element) == sizeof(std::uint16_t)) {
+  } else if constexpr (sizeof(typename Destination<Y>::Element) == sizeof(std::uint16_t)) {
     for (; i + 2 * lanes() <= n; i += 2 * lanes()) {
-      if constexpr (kStreams) ((prefetch_ahead(x + i), prefetch_ahead(x + i + lanes())), ...);
+      if constexpr (kPastCache) ((prefetch_ahead(x + i), prefetch_ahead(x + i + lanes())), ...);
       const Vector first = f(load_all(x + i)...);
       store_two(first, f(load_all(x + i + lanes())...), y + i);
     }
   }
   for (; i + lanes() <= n; i += lanes()) {
-    if constexpr (kStreams) (prefetch_ahead(x + i), ...);
+    if constexpr (kPastCache) (prefetch_ahead(x + i), ...);
     store_all(f(load_all(x + i)...), y + i);
   }
   if (i < n) store(f(load(x + i, n - i)...), y + i, n - i);
@@ -525,14 +538,14 @@ HWY_INLINE void store_whole_group(Pairs group, T* to) {
   store_all(group.odd, to + lanes());
 }
 template <Ties kTies, class T>
-HWY_INLINE void store_whole_group(Pairs group, Streamed<T> y) {
+HWY_INLINE void store_whole_group(Pairs group, PastCache<T> y) {
   if constexpr (std::is_same_v<T, Bf16>) return store_all_pairs<kTies>(group, y);
   store_all(group.even, y);
   store_all(group.odd, y + lanes());
 }
 template <Ties kTies = Ties::kToEven, class Y>
 HWY_INLINE void store_group(Pairs group, Y y, std::int64_t count) {
-  using T = typename Place<Y>::Element;
+  using T = typename Destination<Y>::Element;
   if (HWY_LIKELY(count == kGroup)) return store_whole_group<kTies>(group, y);
   if constexpr (!std::is_same_v<T, Bf16>)
     if (count == lanes()) return store_all(group.even, y);
@@ -573,7 +586,7 @@ class ReadAhead {
   HWY_INLINE ReadAhead(const T* next, std::int64_t n, int pass)
       : at_(reinterpret_cast<const char*>(next + n * pass / kPasses)) {}
   HWY_INLINE void ask() {
-    if constexpr (Place<Y>::kStreams) {
+    if constexpr (Destination<Y>::kPastCache) {
       constexpr std::int64_t kBytes = (kGroup * static_cast<std::int64_t>(sizeof(T)) + kPasses - 1) / kPasses;
       for (std::int64_t i = 0; i < kBytes; i += 64) hwy::Prefetch(at_ + i);
       at_ += kBytes;

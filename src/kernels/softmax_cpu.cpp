@@ -14,8 +14,6 @@
 
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/cpu_kernels.hpp"
-#include "kernels/parallel.hpp"
-#include "kernels/row_loop.hpp"
 #include "kernels/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -76,7 +74,7 @@ HWY_INLINE Row advance(std::int64_t n, const Row& before, Y y, const T* x, Row& 
   Vector even = hn::Set(d, -std::numeric_limits<float>::infinity());
   Vector odd = even;
   const auto advance_group = [&](std::int64_t i, std::int64_t count) HWY_ATTR {
-    if constexpr (Place<Y>::kStreams) prefetch_group_ahead(after + i);
+    if constexpr (Destination<Y>::kPastCache) prefetch_group_ahead(after + i);
     if constexpr (kFinish) finish_group(exponentials, i, count, factor, y);
     const Pairs v = load_group<T>(x + i, count);
     const Pairs power = keep_first_of_group<T>({exponential(v.even), exponential(v.odd)}, count);
@@ -94,39 +92,38 @@ HWY_INLINE Row advance(std::int64_t n, const Row& before, Y y, const T* x, Row& 
   return {.largest = rest == 0 ? largest : HWY_MAX(largest, max_row(rest, after + n - rest))};
 }
 
-/// Y is T* or Streamed<T>.
+/// Y is T* or PastCache<T>.
 template <class Y>
-void softmax_rows_of(const RowLoop<2>& loop, std::int64_t begin, std::int64_t end, const void* x, void* y,
-                     float* scratch) {
-  using T = typename Place<Y>::Element;
+void softmax_rows_of(const RowLoop<2>& loop, const RowPart& part) {
+  using T = typename Destination<Y>::Element;
   const std::int64_t n = loop.inner.extent;
-  RowCursor cursor(loop, begin);
-  const auto source = [&] { return static_cast<const T*>(x) + cursor.offset(0); };
-  const auto target = [&] { return Place<Y>::at(y) + cursor.offset(1); };
+  RowCursor cursor(loop, part.begin);
+  const auto source = [&] { return static_cast<const T*>(part.inputs[0]) + cursor.offset(0); };
+  const auto target = [&] { return Destination<Y>::at(part.outputs[0]) + cursor.offset(1); };
   const T* from = source();
   Y to = target();
   Row before;
   Row row{.largest = max_row(n, from)};
-  for (std::int64_t i = begin; i < end; ++i) {
+  for (std::int64_t i = part.begin; i < part.end; ++i) {
     const Y to_before = to;
     to = target();
     cursor.next();
-    const T* after = i + 1 < end ? source() : from;  // a last row is gone through in vain
-    const Row found = i == begin ? advance<false>(n, before, to, from, row, after, scratch)
-                                 : advance<true>(n, before, to_before, from, row, after, scratch);
+    const T* after = i + 1 < part.end ? source() : from;  // a last row is gone through in vain
+    const Row found = i == part.begin ? advance<false>(n, before, to, from, row, after, part.scratch)
+                                      : advance<true>(n, before, to_before, from, row, after, part.scratch);
     before = row;
     row = found;
     from = after;
   }
   for (std::int64_t i = 0; i < n; i += kGroup)
-    finish_group(scratch, i, HWY_MIN(kGroup, n - i), hn::Set(Float(), before.factor), to);
+    finish_group(part.scratch, i, HWY_MIN(kGroup, n - i), hn::Set(Float(), before.factor), to);
   finish_writes<Y>();
 }
 
-/// Rows [begin, end) of operands x, y. `scratch` holds a row of f32.
-void softmax_rows(DType dtype, bool streams, const RowLoop<2>& loop, std::int64_t begin, std::int64_t end,
-                  const void* x, void* y, float* scratch) {
-  with_place(dtype, streams, [&](auto place) { softmax_rows_of<decltype(place)>(loop, begin, end, x, y, scratch); });
+/// Operands x, y; the scratch holds a row of f32.
+void softmax_rows(DType dtype, const RowLoop<2>& loop, const RowPart& part) {
+  with_destination(dtype, part.past_cache,
+                   [&](auto destination) { softmax_rows_of<decltype(destination)>(loop, part); });
 }
 
 }  // namespace
@@ -143,21 +140,11 @@ HWY_EXPORT(softmax_rows);
 KernelPlan plan(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   const auto loop = rows_of<2>(x.type.shape, {x.strides, binding.outputs[0].strides});
-  const DType dtype = x.type.dtype;
-  const int threads = binding.threads;
-  constexpr std::int64_t kLargestGroup = 32;  // elements
-  const std::int64_t row = (loop.inner.extent + kLargestGroup - 1) / kLargestGroup * kLargestGroup;
-  const bool may_stream = binding.streams && rows_begin_on_lines(loop, dtype);
-  const auto launch = [=](const LaunchArguments& arguments) {
-    const bool streams = writes_past_cache(may_stream, arguments);
-    parallel_for(threads, loop.rows, grain_of(loop.row_length()),
-                 [&](std::int64_t begin, std::int64_t end, int thread) {
-                   float* scratch = static_cast<float*>(arguments.scratch) + thread * row;
-                   HWY_DYNAMIC_DISPATCH(softmax_rows)
-                   (dtype, streams, loop, begin, end, arguments.inputs[0], arguments.outputs[0], scratch);
-                 });
-  };
-  return {launch, static_cast<std::size_t>(threads * row) * sizeof(float)};
+  RowWork work = row_work(binding, loop);
+  work.scratch_elements = whole_groups(loop.inner.extent);
+  return share_rows(work, [loop, dtype = x.type.dtype](const RowPart& part) {
+    HWY_DYNAMIC_DISPATCH(softmax_rows)(dtype, loop, part);
+  });
 }
 
 }  // namespace

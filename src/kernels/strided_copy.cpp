@@ -38,15 +38,15 @@ constexpr std::int64_t kJoinedBytes = 4096;
 }  // namespace
 
 StridedCopy::StridedCopy(std::size_t element_bytes, const Shape& extents, const Shape& from_strides,
-                         const Shape& to_strides, bool streams)
-    : element_bytes_(static_cast<std::int64_t>(element_bytes)), streams_(streams) {
+                         const Shape& to_strides, bool past_cache)
+    : element_bytes_(static_cast<std::int64_t>(element_bytes)), past_cache_(past_cache) {
   loop_ = longest_rows<2>(extents, {from_strides, to_strides}, kPieceBytes / element_bytes_);
   const std::int64_t run_bytes = loop_.inner.extent * element_bytes_;
   const bool is_unit = run_bytes < kRunBytes && std::has_single_bit(static_cast<std::uint64_t>(run_bytes));
   if (is_unit && loop_.rank > 0 && loop_.rows > 0) {
     unit_bytes_ = run_bytes;
     plan_tiles();
-  } else if (streams_ && loop_.piece == 0) {
+  } else if (past_cache_ && loop_.piece == 0) {
     // In the order of the source: reads wait for memory and pages, writes past the cache do not, wherever they go.
     std::stable_sort(loop_.outer.begin(), loop_.outer.begin() + loop_.rank,
                      [](const auto& a, const auto& b) { return a.strides[0] > b.strides[0]; });
@@ -120,7 +120,7 @@ void StridedCopy::copy_runs(const std::byte* from, std::byte* to, std::int64_t b
     std::byte* target = to + cursor.offset(1) * element_bytes_;
     const std::byte* source = from + cursor.offset(0) * element_bytes_;
     const std::int64_t bytes = cursor.length() * element_bytes_;
-    if (streams_) {
+    if (past_cache_) {
       if (bytes <= kShortRun) {
         prefetch(from + ahead.offset(0) * element_bytes_, bytes);
         ahead.next();
@@ -130,7 +130,7 @@ void StridedCopy::copy_runs(const std::byte* from, std::byte* to, std::int64_t b
       std::memcpy(target, source, static_cast<std::size_t>(bytes));
     }
   }
-  if (streams_) finish_streaming();
+  if (past_cache_) finish_streaming();
 }
 
 namespace {

@@ -13,10 +13,10 @@ namespace headroom {
 /// Fixed to shapes and strides when made; a value, cheap to copy.
 class StridedCopy {
  public:
-  /// Strides are in elements of `element_bytes`; both belong to a tensor of shape `extents`. With `streams`, long runs
+  /// Strides are in elements of `element_bytes`; both belong to a tensor of shape `extents`. With `past_cache`, long runs
   /// are written past the cache.
   StridedCopy(std::size_t element_bytes, const Shape& extents, const Shape& from_strides, const Shape& to_strides,
-              bool streams = false);
+              bool past_cache = false);
 
   /// Copies on up to `threads` threads; the two do not overlap.
   void run(int threads, const void* from, void* to) const;
@@ -39,7 +39,7 @@ class StridedCopy {
 
   RowLoop<2> loop_;  ///< operands: from, to; strides in elements for runs, in bytes for tiles
   std::int64_t element_bytes_;
-  bool streams_;
+  bool past_cache_;
   std::int64_t unit_bytes_ = 0;  ///< what a tile is made of: a power of two up to 32; 0 where whole runs are copied
   TileAxis inner_;               ///< along which units lie closest in `to`
   TileAxis across_;              ///< along which they lie closest in `from`

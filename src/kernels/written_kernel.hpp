@@ -11,8 +11,8 @@ struct KernelBinding {
   const OpSpec& spec;
   std::span<const Operand> inputs;
   std::span<const Operand> outputs;
-  int threads;   ///< of a CPU, that launch may use
-  bool streams;  ///< the operands together do not fit the cache: what is written is gone before it is read
+  int threads;         ///< of a CPU, that launch may use
+  bool exceeds_cache;  ///< operands together: what is written is gone before it is read
   const Target& target;
 };
 

@@ -83,10 +83,9 @@ struct Math {
 template <Op kOp, class T>
 T formula(T a, [[maybe_unused]] T b = {}) {
   [[maybe_unused]] constexpr Math m{};
-#define HR_UNARY(enumerator, name, flops, formula) \
+#define HR_ANY(enumerator, name, flops, formula, ...) \
   if constexpr (kOp == Op::enumerator) return formula;
-#define HR_SCALAR HR_UNARY
-#define HR_BINARY(enumerator, name, flops, commutative, formula) HR_UNARY(enumerator, name, flops, formula)
+#define HR_TERNARY(...)
 #include "ir/elementwise.def"
 }
 
@@ -183,8 +182,9 @@ constexpr OpDefinition each_cast() {
 constexpr std::array kElementwise = {
 #define HR_UNARY(enumerator, name, flops, ...) each(Op::enumerator, float_types, unary<Op::enumerator>, flops),
 #define HR_SCALAR(enumerator, name, flops, ...) each(Op::enumerator, scalar_types, scalar<Op::enumerator>, flops),
-#define HR_BINARY(enumerator, name, flops, commutative, ...) \
+#define HR_BINARY(enumerator, name, flops, formula, commutative) \
   each_pair(Op::enumerator, binary<Op::enumerator>, flops, commutative),
+#define HR_TERNARY(...)
 #include "ir/elementwise.def"
     each_cast(),
 };

@@ -34,41 +34,6 @@ Shape one_a_row(Shape strides) {
 
 bool is_element(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16; }
 
-Element element_of(DType dtype) {
-  if (dtype == DType::kF32) return Element::kF32;
-  if (dtype == DType::kBF16) return Element::kBf16;
-  HR_CHECK(dtype == DType::kF16);
-  return Element::kF16;
-}
-
-Storage storage_of(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return Storage::kF64;
-    case DType::kF32:
-      return Storage::kF32;
-    case DType::kF16:
-      return Storage::kF16;
-    case DType::kBF16:
-      return Storage::kBf16;
-    case DType::kF8E4M3:
-      return Storage::kF8E4M3;
-    case DType::kF8E5M2:
-      return Storage::kF8E5M2;
-    case DType::kI64:
-      return Storage::kI64;
-    case DType::kI32:
-      return Storage::kI32;
-    case DType::kI8:
-      return Storage::kI8;
-    case DType::kU8:
-      return Storage::kU8;
-    case DType::kBool:
-      return Storage::kBool;
-  }
-  HR_CHECK(false);
-}
-
 void check_launched(const char* kernel) {
   const cudaError_t status = cudaGetLastError();
   if (status == cudaSuccess) return;

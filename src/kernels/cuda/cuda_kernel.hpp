@@ -4,8 +4,6 @@
 #include <limits>
 #include <string>
 
-#include "kernels/cast_cuda.hpp"
-#include "kernels/cuda/element.hpp"
 #include "kernels/cuda/grid_rows.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/written_kernel.hpp"
@@ -31,10 +29,8 @@ class CudaKernel final : public WrittenKernel {
 /// The longest row that device code counts in an int.
 inline constexpr std::int64_t kMostRowLength = std::int64_t{1} << 30;
 
-/// Whether element_of() takes it: f32, bf16 and f16.
+/// Whether kernels written here store results in it: f32, bf16 and f16. Arithmetic is in f32.
 [[nodiscard]] bool is_element(DType dtype);
-[[nodiscard]] Element element_of(DType dtype);
-[[nodiscard]] Storage storage_of(DType dtype);
 
 /// A row loop in the form that device code takes.
 template <std::size_t N>

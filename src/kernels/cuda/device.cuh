@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/element.hpp"
+#include "base/dtype_code.hpp"
 #include "kernels/cuda/grid_rows.hpp"
 
 namespace headroom::cuda {
@@ -18,16 +18,16 @@ struct F16 {
   std::uint16_t bits;
 };
 
-/// Calls launch(T()) with the type that stores `element`.
+/// Calls launch(T()) with the type that stores `dtype`.
 template <class Launch>
-void with_type_of(Element element, const Launch& launch) {
-  if (element == Element::kF32) return launch(float());
-  if (element == Element::kBf16) return launch(Bf16());
+void with_type_of(DType dtype, const Launch& launch) {
+  if (dtype == DType::kF32) return launch(float());
+  if (dtype == DType::kBF16) return launch(Bf16());
   launch(F16());
 }
 /// Calls launch(T(), S()) with the types that store x and what stands beside it, which is of the same or f32.
 template <class Launch>
-void with_types_of(Element x, Element side, const Launch& launch) {
+void with_types_of(DType x, DType side, const Launch& launch) {
   with_type_of(x, [&](auto type) {
     if (side == x) return launch(type, type);
     if constexpr (sizeof(type) < sizeof(float)) launch(type, float());

@@ -6,6 +6,7 @@ namespace headroom::cuda {
 
 /// What formulas are made of. A division has an error of 2 units in the last place.
 struct Math {
+  static __device__ __forceinline__ float fma(float a, float b, float c) { return fmaf(a, b, c); }
   static __device__ __forceinline__ float positive(float a) { return a < 0.0F ? 0.0F : a; }
   static __device__ __forceinline__ float swish(float a, double /*tail*/, double c, double d) {
     const float factor = fmaf(static_cast<float>(d) * a, a, static_cast<float>(c));
@@ -16,12 +17,10 @@ struct Math {
 
 /// The op's formula in elementwise.def.
 template <Op kOp>
-__device__ __forceinline__ float formula(float a, float b = 0) {
+__device__ __forceinline__ float formula(float a, float b = 0, float c = 0) {
   constexpr Math m{};
-#define HR_UNARY(enumerator, name, flops, formula) \
+#define HR_ANY(enumerator, name, flops, formula, ...) \
   if constexpr (kOp == Op::enumerator) return formula;
-#define HR_SCALAR HR_UNARY
-#define HR_BINARY(enumerator, name, flops, commutative, formula) HR_UNARY(enumerator, name, flops, formula)
 #include "ir/elementwise.def"
 }
 

@@ -19,19 +19,4 @@ struct GridRows {
   bool repeats[N] = {};  ///< the operand has one element for the whole row
 };
 
-/// Operands first, first + 1, ... of a walk over more.
-template <int N, int M>
-[[nodiscard]] GridRows<N> part_of(const GridRows<M>& grid, int first) {
-  GridRows<N> part;
-  part.rank = grid.rank;
-  part.rows = grid.rows;
-  part.length = grid.length;
-  for (int k = 0; k < N; ++k) part.repeats[k] = grid.repeats[first + k];
-  for (int axis = 0; axis < grid.rank; ++axis) {
-    part.extents[axis] = grid.extents[axis];
-    for (int k = 0; k < N; ++k) part.strides[axis][k] = grid.strides[axis][first + k];
-  }
-  return part;
-}
-
 }  // namespace headroom::cuda

@@ -36,32 +36,13 @@ inline RowBlocks spread_rows(std::int64_t rows, std::int64_t packs, bool is_wide
   return {blocks_along_x(divide_up(rows, down)), dim3(across, down), is_deep};
 }
 
-/// Calls launch(packs of a thread, most threads of a block, width of a pack, whether rows are kept) with constants,
-/// and how rows are spread: rows of `length` elements, in packs of kFull where they are `is_wide`.
-template <int kFull, class Launch>
-void launch_spread(std::int64_t rows, std::int64_t length, bool is_wide, const Launch& launch) {
-  using Wide = std::integral_constant<int, kFull>;
-  using Single = std::integral_constant<int, 1>;
-  using Few = std::integral_constant<int, kPacks>;
-  using Many = std::integral_constant<int, kDeepPacks>;
-  using MostThreads = std::integral_constant<int, kMostRowThreads>;
-  using FewThreads = std::integral_constant<int, kMostDeepThreads>;
-  const std::int64_t packs = is_wide ? length / kFull : length;
-  const RowBlocks spread = spread_rows(rows, packs, is_wide);
-  const auto count = static_cast<int>(packs);
-  if (!is_cacheable(packs))
-    launch(Few(), MostThreads(), Single(), std::false_type(), RowBlocks{blocks_along_x(rows), dim3(kMostRowThreads)},
-           static_cast<int>(length));
-  else if (spread.is_deep)
-    launch(Many(), FewThreads(), Wide(), std::true_type(), spread, count);
-  else if (is_wide)
-    launch(Few(), MostThreads(), Wide(), std::true_type(), spread, count);
-  else
-    launch(Few(), MostThreads(), Single(), std::true_type(), spread, count);
+/// The number in its row of the p-th pack that a thread holds: packs threadIdx.x, threadIdx.x + blockDim.x, ...
+__device__ __forceinline__ int pack_of_thread(int p) {
+  return static_cast<int>(threadIdx.x) + p * static_cast<int>(blockDim.x);
 }
 
-/// The part of a row that one thread holds: packs threadIdx.x, threadIdx.x + blockDim.x, ... Kept in registers, so a
-/// row is read from memory once however often it is gone over.
+/// The part of a row that one thread holds, in registers, so a row is read from memory once however often it is gone
+/// over.
 template <class T, int kWidth, int kPerThread>
 class RawRow {
  public:
@@ -69,20 +50,21 @@ class RawRow {
   __device__ __forceinline__ RawRow(const T* from, int packs) : packs_(packs) {
 #pragma unroll
     for (int p = 0; p < kPerThread; ++p)
-      if (index(p) < packs_) raw_[p] = Packs<T, kWidth>::read(from + index(p) * kWidth);
+      if (pack_of_thread(p) < packs_) raw_[p] = Packs<T, kWidth>::read(from + pack_of_thread(p) * kWidth);
   }
-  [[nodiscard]] __device__ __forceinline__ int index(int p) const {
-    return static_cast<int>(threadIdx.x) + p * static_cast<int>(blockDim.x);
+  /// The elements of the p-th pack held.
+  __device__ __forceinline__ void expand(int p, float (&values)[kWidth]) const {
+    Packs<T, kWidth>::expand(raw_[p], values);
   }
   /// Calls visit(pack's number in the row, its elements) for each pack held. Elements changed are forgotten.
   template <class Visit>
   __device__ __forceinline__ void for_each(const Visit& visit) const {
 #pragma unroll
     for (int p = 0; p < kPerThread; ++p) {
-      if (index(p) >= packs_) continue;
+      if (pack_of_thread(p) >= packs_) continue;
       float values[kWidth];
-      Packs<T, kWidth>::expand(raw_[p], values);
-      visit(index(p), values);
+      expand(p, values);
+      visit(pack_of_thread(p), values);
     }
   }
 
@@ -96,30 +78,19 @@ template <int kWidth, int kPerThread>
 class KeptRow {
  public:
   static constexpr bool kKeeps = true;  ///< what a visit changes is there at the next
-  [[nodiscard]] __device__ __forceinline__ int index(int p) const {
-    return static_cast<int>(threadIdx.x) + p * static_cast<int>(blockDim.x);
-  }
   template <class Visit>
   __device__ __forceinline__ void for_each(const Visit& visit) {
-    for_each_held([&](int p, float(&values)[kWidth]) { visit(index(p), values); });
+    for_each_held([&](int p, float(&values)[kWidth]) { visit(pack_of_thread(p), values); });
   }
 
  protected:
   explicit __device__ __forceinline__ KeptRow(int packs) : packs_(packs) {}
-  /// This thread's packs of a tensor as they are stored.
-  template <class T>
-  __device__ __forceinline__ void read(const T* from, typename Packs<T, kWidth>::Raw (&raw)[kPerThread]) const {
-#pragma unroll
-    for (int p = 0; p < kPerThread; ++p)
-      if (index(p) < packs_) raw[p] = Packs<T, kWidth>::read(from + index(p) * kWidth);
-  }
-
   /// Calls visit(p, its elements) for the p-th pack held; unrolled, so that p finds what else is in registers.
   template <class Visit>
   __device__ __forceinline__ void for_each_held(const Visit& visit) {
 #pragma unroll
     for (int p = 0; p < kPerThread; ++p)
-      if (index(p) < packs_) visit(p, values_[p]);
+      if (pack_of_thread(p) < packs_) visit(p, values_[p]);
   }
 
  private:
@@ -132,9 +103,8 @@ template <class T, int kWidth, int kPerThread>
 class CachedRow : public KeptRow<kWidth, kPerThread> {
  public:
   __device__ __forceinline__ CachedRow(const T* from, int packs) : KeptRow<kWidth, kPerThread>(packs) {
-    typename Packs<T, kWidth>::Raw raw[kPerThread];
-    this->read(from, raw);
-    this->for_each_held([&](int p, float(&values)[kWidth]) { Packs<T, kWidth>::expand(raw[p], values); });
+    const RawRow<T, kWidth, kPerThread> raw(from, packs);
+    this->for_each_held([&](int p, float(&values)[kWidth]) { raw.expand(p, values); });
   }
 };
 
@@ -145,14 +115,12 @@ class GatedRow : public KeptRow<kWidth, kPerThread> {
  public:
   __device__ __forceinline__ GatedRow(const T* residual, const S* gate, const T* x, T* sum, int packs)
       : KeptRow<kWidth, kPerThread>(packs) {
-    typename Packs<T, kWidth>::Raw raw_residual[kPerThread], raw_x[kPerThread];
-    this->read(residual, raw_residual);
-    this->read(x, raw_x);
+    const RawRow<T, kWidth, kPerThread> raw_residual(residual, packs), raw_x(x, packs);
     this->for_each_held([&](int p, float(&values)[kWidth]) {
-      const int pack = this->index(p);
+      const int pack = pack_of_thread(p);
       float other[kWidth], factor[kWidth];
-      Packs<T, kWidth>::expand(raw_residual[p], values);
-      Packs<T, kWidth>::expand(raw_x[p], other);
+      raw_residual.expand(p, values);
+      raw_x.expand(p, other);
       load(gate + pack * kWidth, factor);
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) values[i] = to_float(from_float<T>(fmaf(factor[i], other[i], values[i])));
@@ -163,10 +131,10 @@ class GatedRow : public KeptRow<kWidth, kPerThread> {
 
 /// The same for a row that is too long for registers: every pass reads it again. Elements changed are forgotten.
 template <class T>
-class StreamedRow {
+class RereadRow {
  public:
   static constexpr bool kKeeps = false;
-  __device__ __forceinline__ StreamedRow(const T* from, int packs) : from_(from), packs_(packs) {}
+  __device__ __forceinline__ RereadRow(const T* from, int packs) : from_(from), packs_(packs) {}
   template <class Visit>
   __device__ __forceinline__ void for_each(const Visit& visit) const {
     for (int i = static_cast<int>(threadIdx.x); i < packs_; i += static_cast<int>(blockDim.x)) {
@@ -180,5 +148,48 @@ class StreamedRow {
   const T* from_;
   int packs_;
 };
+
+/// A row in packs of kWidth elements, kPerThread of a thread; 0: as many as there are, read again for every pass.
+template <class T, int kWidth, int kPerThread>
+using Row = std::conditional_t<kPerThread == 0, RereadRow<T>, CachedRow<T, kWidth, kPerThread>>;
+
+/// The row that a thread works on.
+template <int N>
+struct RowPlace {
+  bool exists;              ///< all threads of a block meet at the barriers, also those without a row
+  int packs;                ///< 0 without a row
+  std::int64_t offsets[N];  ///< where it starts in each operand, in elements
+};
+
+/// work.run<kWidth, kPerThread>(place), for Row, on each row.
+template <class Work, int N, int kWidth, int kPerThread, int kMostThreads>
+__global__ void __launch_bounds__(kMostThreads) row_kernel(Work work, GridRows<N> grid, int packs) {
+  const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  RowPlace<N> place;
+  place.exists = index < grid.rows;
+  place.packs = place.exists ? packs : 0;
+  find_row(grid, place.exists ? index : 0, place.offsets);
+  work.template run<kWidth, kPerThread>(place);
+}
+
+/// Launches row_kernel() on rows of T, in packs of 16 bytes where they are `is_wide`.
+template <class T, class Work, int N>
+void launch_rows(cudaStream_t stream, const GridRows<N>& grid, bool is_wide, const Work& work) {
+  constexpr int kFull = kFullPack<T>;
+  const std::int64_t packs = is_wide ? grid.length / kFull : grid.length;
+  const RowBlocks spread = spread_rows(grid.rows, packs, is_wide);
+  const auto count = static_cast<int>(packs);
+  if (!is_cacheable(packs))
+    row_kernel<Work, N, 1, 0, kMostRowThreads>
+        <<<blocks_along_x(grid.rows), kMostRowThreads, 0, stream>>>(work, grid, static_cast<int>(grid.length));
+  else if (spread.is_deep)
+    row_kernel<Work, N, kFull, kDeepPacks, kMostDeepThreads>
+        <<<spread.blocks, spread.threads, 0, stream>>>(work, grid, count);
+  else if (is_wide)
+    row_kernel<Work, N, kFull, kPacks, kMostRowThreads>
+        <<<spread.blocks, spread.threads, 0, stream>>>(work, grid, count);
+  else
+    row_kernel<Work, N, 1, kPacks, kMostRowThreads><<<spread.blocks, spread.threads, 0, stream>>>(work, grid, count);
+}
 
 }  // namespace headroom::cuda

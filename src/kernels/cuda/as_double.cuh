@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/cast_cuda.hpp"
+#include "base/dtype_code.hpp"
 
 namespace headroom::cuda {
 
@@ -16,13 +16,13 @@ struct SmallFloat {
   int width;
 };
 
-__device__ inline SmallFloat small_float(Storage storage) {
-  switch (storage) {
-    case Storage::kF16:
+__device__ inline SmallFloat small_float(DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
       return {10, 15, 15, false, 16};
-    case Storage::kBf16:
+    case DType::kBF16:
       return {7, 127, 127, false, 16};
-    case Storage::kF8E4M3:
+    case DType::kF8E4M3:
       return {3, 7, 8, true, 8};
     default:
       return {2, 15, 15, false, 8};
@@ -78,64 +78,64 @@ __device__ inline long long saturate(double value, double low, double high, long
 }
 
 /// Element `index` at `data`, exactly but for i64 beyond 2^53.
-__device__ inline double load_double(const void* data, Storage storage, std::int64_t index) {
-  switch (storage) {
-    case Storage::kF64:
+__device__ inline double load_double(const void* data, DType dtype, std::int64_t index) {
+  switch (dtype) {
+    case DType::kF64:
       return static_cast<const double*>(data)[index];
-    case Storage::kF32:
+    case DType::kF32:
       return static_cast<const float*>(data)[index];
-    case Storage::kF16:
-    case Storage::kBf16:
-      return decode(small_float(storage), static_cast<const std::uint16_t*>(data)[index]);
-    case Storage::kF8E4M3:
-    case Storage::kF8E5M2:
-      return decode(small_float(storage), static_cast<const std::uint8_t*>(data)[index]);
-    case Storage::kI64:
+    case DType::kF16:
+    case DType::kBF16:
+      return decode(small_float(dtype), static_cast<const std::uint16_t*>(data)[index]);
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
+      return decode(small_float(dtype), static_cast<const std::uint8_t*>(data)[index]);
+    case DType::kI64:
       return static_cast<double>(static_cast<const std::int64_t*>(data)[index]);
-    case Storage::kI32:
+    case DType::kI32:
       return static_cast<const std::int32_t*>(data)[index];
-    case Storage::kI8:
+    case DType::kI8:
       return static_cast<const std::int8_t*>(data)[index];
-    case Storage::kU8:
+    case DType::kU8:
       return static_cast<const std::uint8_t*>(data)[index];
-    case Storage::kBool:
+    case DType::kBool:
       return static_cast<const std::uint8_t*>(data)[index] != 0 ? 1.0 : 0.0;
   }
   return 0;
 }
 
-__device__ inline void store_double(void* data, Storage storage, std::int64_t index, double value) {
+__device__ inline void store_double(void* data, DType dtype, std::int64_t index, double value) {
   constexpr long long kMost = 0x7FFFFFFFFFFFFFFFLL;
-  switch (storage) {
-    case Storage::kF64:
+  switch (dtype) {
+    case DType::kF64:
       static_cast<double*>(data)[index] = value;
       return;
-    case Storage::kF32:
+    case DType::kF32:
       static_cast<float*>(data)[index] = static_cast<float>(value);
       return;
-    case Storage::kF16:
-    case Storage::kBf16:
-      static_cast<std::uint16_t*>(data)[index] = static_cast<std::uint16_t>(encode(small_float(storage), value));
+    case DType::kF16:
+    case DType::kBF16:
+      static_cast<std::uint16_t*>(data)[index] = static_cast<std::uint16_t>(encode(small_float(dtype), value));
       return;
-    case Storage::kF8E4M3:
-    case Storage::kF8E5M2:
-      static_cast<std::uint8_t*>(data)[index] = static_cast<std::uint8_t>(encode(small_float(storage), value));
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
+      static_cast<std::uint8_t*>(data)[index] = static_cast<std::uint8_t>(encode(small_float(dtype), value));
       return;
-    case Storage::kI64:
+    case DType::kI64:
       static_cast<std::int64_t*>(data)[index] =
           saturate(value, -9223372036854775808.0, 9223372036854775808.0, -kMost - 1, kMost);
       return;
-    case Storage::kI32:
+    case DType::kI32:
       static_cast<std::int32_t*>(data)[index] =
           static_cast<std::int32_t>(saturate(value, -2147483648.0, 2147483647.0, -2147483648LL, 2147483647LL));
       return;
-    case Storage::kI8:
+    case DType::kI8:
       static_cast<std::int8_t*>(data)[index] = static_cast<std::int8_t>(saturate(value, -128.0, 127.0, -128, 127));
       return;
-    case Storage::kU8:
+    case DType::kU8:
       static_cast<std::uint8_t*>(data)[index] = static_cast<std::uint8_t>(saturate(value, 0.0, 255.0, 0, 255));
       return;
-    case Storage::kBool:
+    case DType::kBool:
       static_cast<std::uint8_t*>(data)[index] = value != 0 ? 1 : 0;
       return;
   }
