@@ -62,6 +62,11 @@ KernelPlan planned(const KernelBinding& binding) {
   return checked(name_of(binding.spec.op), [&] { return kPlan(binding); });
 }
 
+/// Whether an implementation of that name is one of oneDNN's slow references.
+[[nodiscard]] inline bool is_reference(std::string_view implementation) {
+  return implementation.find("ref") != std::string_view::npos;
+}
+
 /// Nothing where oneDNN has a fast implementation for the descriptor that `make` returns, on this CPU, else the reason
 /// why not. The primitives that oneDNN calls "ref" are its slow test references and count as none.
 template <typename Make>
@@ -69,7 +74,7 @@ Support find_fast_implementation(const Target& target, const Make& make) {
   const TeamSize team(target.threads);
   try {
     const std::string name = make().impl_info_str();
-    if (name.find("ref") == std::string::npos) return std::nullopt;
+    if (!is_reference(name)) return std::nullopt;
     return Rejection{fmt::format("oneDNN has only its slow reference ({}) for these types on this CPU", name)};
   } catch (const dnnl::error& error) {
     return Rejection{fmt::format("oneDNN has no implementation for these types on this CPU ({})", error.what())};
