@@ -169,7 +169,9 @@ Errors activation(const Site& site) {
 Errors cast(const Site& site) {
   const OracleTensor& x = site.operands[0]->value;
   const DType from = x.type.dtype, to = site.results[0].type.dtype;
-  const bool widens = is_float(from) && is_float(to) && size_of(to) >= size_of(from);
+  // Where f32 is a real as f64 is, a cast between them may or may not round.
+  const bool is_real = site.covers == Covers::kReals && size_of(from) >= size_of(DType::kF32) && to == DType::kF32;
+  const bool widens = is_float(from) && is_float(to) && (size_of(to) >= size_of(from) || is_real);
   Field error = site.operands[0]->error;
   for (std::size_t i = 0; i < error.size(); ++i) {
     const double value = value_at(x, i), result = value_at(site.results[0], i), reach = error[i];

@@ -13,6 +13,7 @@
 #include "differential/random_data.hpp"
 #include "io/checkpoint.hpp"
 #include "io/safetensors.hpp"
+#include "plan/choose.hpp"
 #include "run/session.hpp"
 #include "run/weight_store.hpp"
 
@@ -131,10 +132,14 @@ std::optional<std::string> Checker::check_plan(Work& work, const Graph& rewritte
   Backend& backend = this->backend(threads);
   Target target = backend.properties().target;
   target.core_cache_bytes = kCoreCacheBytes;
+  auto& weights = work.weights[threads];
+  if (weights == nullptr) weights = std::make_unique<WeightStore>(backend, *work.checkpoint);
   std::shared_ptr<const Program> program;
+  std::optional<Session> made;
   try {
     program = std::make_shared<Program>(plan(rewritten, target, setup.options));
-  } catch (const Error& error) {
+    made.emplace(program, *weights, backend);  // which plans what weights are folded by
+  } catch (const NoKernel& error) {
     // What no kernel runs is no fault of a graph that was made so, but one of a pass that made it so.
     if (work.is_runnable && !is_original) throw;
     work.is_runnable = false;
@@ -144,14 +149,12 @@ std::optional<std::string> Checker::check_plan(Work& work, const Graph& rewritte
     }
     return std::nullopt;
   }
+  Session& session = *made;
   ++tally_.programs;
   tally_.tiled += program->tiled.empty() ? 0 : 1;
   for (const Step& step : program->steps)
     if (step.kernel != nullptr) ++tally_.chosen[std::string(step.kernel->name())];
 
-  auto& weights = work.weights[threads];
-  if (weights == nullptr) weights = std::make_unique<WeightStore>(backend, *work.checkpoint);
-  Session session(program, *weights, backend);
   NamedTensors states = work.states;
   for (const auto& [name, tensor] : states) session.set_state(name, tensor);
   for (std::uint64_t run = 0; run < runs; ++run) {
