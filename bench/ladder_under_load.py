@@ -3,12 +3,12 @@
 
     bench/ladder_under_load.py HEADROOM OUT.jsonl [--tries 10] [--seed 1]
 
-Climbs a short ladder on two CPUs (CORES, 0,1 unless set): three times while nothing else runs, then ten times with two busy
+Climbs a short ladder on two CPUs (CORES, 0,1 unless set): twice while nothing else runs, then ten times with two busy
 processes that start somewhere in its middle and end again before its shortest course would. A rung's factor that is told as a
-fact is held against what the hardware does when nothing disturbs it: of all images that the three made, settled or not, the
+fact is held against what the hardware does when nothing disturbs it: of all images that the two made, settled or not, the
 fastest tenth of the baseline's over the fastest tenth of the rung's. Writes a line for each ladder: what was told of each rung,
 and how far the one furthest off is from that. Ends with code 1 where that is more than 1.3x, and with code 2 where no factor
-was told at all, so that nothing was tried. Takes 15 to 25 minutes on two cores.
+was told at all, so that nothing was tried. Takes about a quarter of an hour on two cores.
 """
 
 import argparse
@@ -24,11 +24,11 @@ import tempfile
 import time
 
 MOST_WRONG = 1.3
-QUIET_LADDERS = 3
+QUIET_LADDERS = 2
 STEPS = 8
 STEPS_OF = {"steps=4": 4}  # by a rung's last switch
 SWITCHES = "arena,flash,fuse,hoist,steps=4"
-REQUEST = ["--device", "cpu", "--images", "1", "--steps", str(STEPS), "--opt", SWITCHES, "--max-rounds", "10"]
+REQUEST = ["--device", "cpu", "--images", "1", "--steps", str(STEPS), "--opt", SWITCHES]
 
 
 def start_ladder(headroom, model, folder):
