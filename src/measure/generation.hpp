@@ -55,7 +55,7 @@ struct GenerationOptions {
 /// Times one configuration: a file of one result with the series "step" (ms of a denoise step), "image" (ms of an
 /// image: whole generations, divided by their images, without the generation of the warm-up) and, where something runs
 /// outside the loop, "prologue" (ms of a generation), with its plan. Id and name are those of the switches, as far as
-/// they are for the device (SwitchSet::for_device).
+/// they are for the device (SwitchSet::for_target).
 [[nodiscard]] ResultFile measure_generation(const Model& model, Backend& backend, GenerationOptions options);
 
 /// Adds the series of times that measure_generation() speaks of.

@@ -77,7 +77,6 @@ class RawRow {
 template <int kWidth, int kPerThread>
 class KeptRow {
  public:
-  static constexpr bool kKeeps = true;  ///< what a visit changes is there at the next
   template <class Visit>
   __device__ __forceinline__ void for_each(const Visit& visit) {
     for_each_held([&](int p, float(&values)[kWidth]) { visit(pack_of_thread(p), values); });
@@ -133,7 +132,6 @@ class GatedRow : public KeptRow<kWidth, kPerThread> {
 template <class T>
 class RereadRow {
  public:
-  static constexpr bool kKeeps = false;
   __device__ __forceinline__ RereadRow(const T* from, int packs) : from_(from), packs_(packs) {}
   template <class Visit>
   __device__ __forceinline__ void for_each(const Visit& visit) const {
