@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Does `headroom ladder` tell a wrong factor as a fact while the machine's load changes?
 
-    bench/ladder_under_load.py HEADROOM OUT.jsonl [--tries 10] [--seed 1]
+    bench/ladder_under_load.py HEADROOM OUT.jsonl [--device cpu|cuda] [--tries 10] [--seed 1]
 
-Climbs a short ladder on two CPUs (CORES, 0,1 unless set): twice while nothing else runs, then ten times with two busy
-processes that start somewhere in its middle and end again before its shortest course would. A rung's factor that is told as a
-fact is held against what the hardware does when nothing disturbs it: of all images that the two made, settled or not, the
-fastest tenth of the baseline's over the fastest tenth of the rung's. Writes a line for each ladder: what was told of each rung,
-and how far the one furthest off is from that. Ends with code 1 where that is more than 1.3x, and with code 2 where no factor
-was told at all, so that nothing was tried. Takes about a quarter of an hour on two cores.
+Climbs a short ladder on two CPUs (CORES, 0,1 unless set) or on a GPU: twice while nothing else runs, then ten times with two
+busy processes on the same CPUs or the same GPU that start somewhere in its middle and end again before its shortest course
+would. A rung's factor that is told as a fact is held against what the hardware does when nothing disturbs it: of all images
+that the two made, settled or not, the fastest tenth of the baseline's over the fastest tenth of the rung's. Writes a line for
+each ladder: what was told of each rung, and how far the one furthest off is from that. Ends with code 1 where that is more than
+1.3x, and with code 2 where no factor was told at all, so that nothing was tried. Takes about a quarter of an hour on two cores.
 """
 
 import argparse
@@ -23,18 +23,29 @@ import sys
 import tempfile
 import time
 
+MODEL = str(pathlib.Path(__file__).resolve().parent.parent / "models/fashion-flux")
 MOST_WRONG = 1.3
 QUIET_LADDERS = 2
 STEPS = 8
 STEPS_OF = {"steps=4": 4}  # by a rung's last switch
 SWITCHES = "arena,flash,fuse,hoist,steps=4"
-REQUEST = ["--device", "cpu", "--images", "1", "--steps", str(STEPS), "--opt", SWITCHES]
+IMAGES = {"cpu": 1, "cuda": 256}  # at once: enough to keep the device busy
 
 
-def start_ladder(headroom, model, folder):
+def start_ladder(headroom, device, folder):
     """Starts a ladder whose table comes through a pipe."""
-    command = [headroom, "ladder", model, *REQUEST, "--quiet", "--out", folder]
+    command = [headroom, "ladder", MODEL, "--device", device, "--images", str(IMAGES[device]), "--steps", str(STEPS),
+               "--opt", SWITCHES, "--quiet", "--out", folder]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def start_load(headroom, device):
+    """Starts a process that keeps one CPU, or the GPU, busy until it is killed."""
+    if device == "cpu":
+        return subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    command = [headroom, "bench", MODEL, "--device", device, "--batch", str(IMAGES[device]), "--trials", "1000000",
+               "--max-seconds", "3600", "--quiet"]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
 
 
 def told_rungs(table):
@@ -64,16 +75,16 @@ def read_results(folder):
     return {result["name"]: result["unsettled"] for result in results if "unsettled" in result}, times
 
 
-def climb(headroom, model, load=None):
+def climb(headroom, device, load=None):
     """One ladder, with two busy processes from load[0] to load[1] seconds after its start."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.monotonic()
-        ladder = start_ladder(headroom, model, folder)
+        ladder = start_ladder(headroom, device, folder)
         busy = []
         try:
             if load:
                 time.sleep(load[0])
-                busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+                busy = [start_load(headroom, device) for _ in range(2)]
                 time.sleep(load[1] - load[0])
         finally:
             for process in busy:
@@ -108,19 +119,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("headroom")
     parser.add_argument("out")
+    parser.add_argument("--device", choices=IMAGES, default="cpu")
     parser.add_argument("--tries", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     os.sched_setaffinity(0, {int(core) for core in os.environ.get("CORES", "0,1").split(",")})
-    model = str(pathlib.Path(__file__).resolve().parent.parent / "models/fashion-flux")
-
     lines = []
 
     def add(kind, ladder):
         lines.append({"kind": kind, **ladder})
-        print(f"{kind}: {ladder['seconds']} s, unsettled: {', '.join(ladder['unsettled']) or 'none'}", file=sys.stderr)
+        print(f"{kind}: {ladder['seconds']} s, told: {ladder['factors']}", file=sys.stderr)
+        for rung, reason in ladder["unsettled"].items():
+            print(f"  {rung} is unsettled: {reason}", file=sys.stderr)
 
-    quiet = [climb(arguments.headroom, model) for _ in range(QUIET_LADDERS)]
+    quiet = [climb(arguments.headroom, arguments.device) for _ in range(QUIET_LADDERS)]
     for ladder, _ in quiet:
         add("quiet", ladder)
     reference = reference_of([times for _, times in quiet])
@@ -129,7 +141,7 @@ def main():
     for _ in range(arguments.tries):
         begin = draw.uniform(0.15, 0.6) * shortest
         end = begin + draw.uniform(0.15, 0.35) * shortest
-        ladder, _ = climb(arguments.headroom, model, (begin, end))
+        ladder, _ = climb(arguments.headroom, arguments.device, (begin, end))
         worst = worst_of(ladder["factors"], reference)
         add("loaded", {"load_s": [round(begin, 1), round(end, 1)], "worst": round(worst, 3), **ladder})
     lines.append({"kind": "reference", "factors": {rung: round(factor, 4) for rung, factor in reference.items()}})
