@@ -101,6 +101,36 @@ TEST(Placement, AConcatenationOfInputsIsACopy) {
   EXPECT_EQ(launched(program), std::vector{Op::kConcat});
 }
 
+TEST(Placement, AKernelWritesOneOfTwoPartsThatAreViewsOfItsResult) {
+  const Program program = plan_text(R"(graph twice {
+    input %a: f32[2, 1, 16]
+    %1: f32[2, 1, 16] = relu(%a)
+    %2: f32[2, 1, 16] = reshape(%1) {shape = [2, 1, 16]}
+    %3: f32[2, 2, 16] = concat(%1, %2) {axis = 1}
+    output y = %3
+  })",
+                                    true);
+  EXPECT_EQ(launched(program), (std::vector{Op::kRelu, Op::kConcat}));
+}
+
+TEST(Placement, WhatIsReshapedIntoOneConcatenationIsNoPartOfAnother) {
+  const Program program = plan_text(R"(graph twice {
+    input %a: f32[2, 1, 16]
+    input %b: f32[2, 1, 16]
+    %2: f32[2, 1, 16] = relu(%a)
+    %3: f32[2, 1, 16] = reshape(%2) {shape = [2, 1, 16]}
+    %4: f32[2, 1, 16] = relu(%b)
+    %5: f32[2, 2, 16] = concat(%4, %2) {axis = 1}
+    %6: f32[2, 1, 16] = relu(%b)
+    %7: f32[2, 2, 16] = concat(%6, %3) {axis = 1}
+    output y = %5
+    output z = %7
+  })",
+                                    true);
+  // The relu writes its result into %7, and %5 copies it from there.
+  EXPECT_EQ(launched(program), (std::vector{Op::kRelu, Op::kRelu, Op::kConcat, Op::kRelu}));
+}
+
 constexpr std::int64_t kRow = 24;  // queries, keys and values of two heads of 4, side by side
 
 /// The values of two streams' merged QKV, joined along the tokens and read by one kernel.

@@ -36,6 +36,13 @@ bool can_write_at(const Draft& draft, ValueId v, const Shape& at, std::size_t of
   return operand && can_write_at(draft, maker.inputs[0], *operand, offset, position);
 }
 
+/// What a kernel writes of which `v` would be a view.
+ValueId written_value(const Draft& draft, ValueId v) {
+  const int position = draft.maker[index_of(v)];
+  if (position < 0 || !is_view(draft.node(position).op) || !draft.is_natural_view(draft.node(position))) return v;
+  return written_value(draft, draft.node(position).inputs[0]);
+}
+
 /// Lets the kernels that make the parts write them where the whole lies; returns whether all of them can.
 bool place_parts(Draft& draft, int position) {
   const Node& concat = draft.node(position);
@@ -45,9 +52,11 @@ bool place_parts(Draft& draft, int position) {
   const std::size_t step = static_cast<std::size_t>(at[axis]) * size_of(draft.graph.type(whole).dtype);
   const std::size_t start = draft.root_of(whole).offset;
   std::vector<std::size_t> offsets;  // of the parts in the whole
+  std::vector<ValueId> written;      // each to one place
   std::size_t offset = 0;
   for (const ValueId part : concat.inputs) {
-    if (std::ranges::count(concat.inputs, part) > 1) return false;
+    written.push_back(written_value(draft, part));
+    if (std::ranges::count(written, written.back()) > 1) return false;
     if (!can_write_at(draft, part, at, start + offset, position)) return false;
     offsets.push_back(offset);
     offset += static_cast<std::size_t>(draft.graph.type(part).shape[axis]) * step;
