@@ -76,6 +76,9 @@ double largest_of(DType dtype) {
   }
 }
 
+/// An error that the range of results caps, unless it comes from an operand that may not be finite.
+double capped(double error, double most) { return std::isfinite(error) ? std::min(error, most) : kInfinity; }
+
 double round_to(DType dtype, double value) {
   std::array<std::byte, 8> bytes{};
   store_from_double(bytes.data(), dtype, value);
@@ -114,7 +117,8 @@ double terms_of(const Site& site) {
                                                     : site.operands[0]->value.type.shape[-1]);
 }
 
-/// Linear in every operand, and a sum of products: at most as far off as with everything positive.
+/// Linear in every operand, and a sum of products: at most as far off as with everything positive. Products and sums
+/// below the normal numbers may be flushed to zero one by one (Intel SDM, VDPBF16PS and TDPBF16PS always do).
 Errors multilinear(const Site& site) {
   std::vector<Field> sizes, reaches;
   for (const Bounded* operand : site.operands) {
@@ -123,6 +127,7 @@ Errors multilinear(const Site& site) {
     for (std::size_t i = 0; i < reaches.back().size(); ++i) reaches.back()[i] += operand->error[i];
   }
   double unit = (terms_of(site) + 2) * arithmetic_unit(site.covers);
+  const double flushed = site.covers == Covers::kReals ? 0 : terms_of(site) * storage_unit(DType::kF32).least;
   const bool may_be_tf32 = site.op == Op::kLinear || site.op == Op::kMatmul;
   if (may_be_tf32 && site.attributes.get_int("tf32") != 0) unit += kTf32Unit;
   if (site.op == Op::kLinear && site.within.multiplies_f8 && site.covers != Covers::kReals)
@@ -131,7 +136,7 @@ Errors multilinear(const Site& site) {
   Field error = evaluate(site, site.op, site.attributes, reaches);
   for (std::size_t i = 0; i < error.size(); ++i) {
     const double reach = error[i];
-    error[i] = std::max(0.0, reach - size[i]) + unit * reach;
+    error[i] = std::max(0.0, reach - size[i]) + unit * reach + flushed;
   }
   return {error};
 }
@@ -203,23 +208,25 @@ Errors softmax(const Site& site) {
       const double below = std::min(peak - x.value.reals[i], 100.0);
       const double exponent =
           x.error[i] + most + 2 * function_unit(site) + unit * (8 + 2 * below + static_cast<double>(width));
-      error[i] = std::min(1.0, site.results[0].reals[i] * std::expm1(std::min(exponent, 50.0)) + 0x1p-120);
+      const double off = std::isfinite(exponent) ? std::expm1(std::min(exponent, 50.0)) : kInfinity;
+      error[i] = capped(site.results[0].reals[i] * off + 0x1p-120, 1.0);
     }
   }
   return {error};
 }
 
 /// y = c / s, s = sqrt(mean(c^2) + eps), for a row c that is off by `off`: s moves by no more than off's root mean
-/// square.
+/// square. Nothing is known where the sum of squares may be more than an f32 holds.
 void normalize(std::span<const double> y, std::span<const double> off, double s, double unit, std::span<double> error) {
   double squares = 0;
   for (const double o : off) squares += o * o;
   const auto width = static_cast<double>(off.size());
   const double moved = std::sqrt(squares / width);
+  const bool overflows = !(width * (s + moved) * (s + moved) <= largest_of(DType::kF32));
   for (std::size_t i = 0; i < y.size(); ++i) {
     const double most = std::sqrt(width) + std::fabs(y[i]);  // no |y| exceeds sqrt(width)
     error[i] = moved < s ? (off[i] + std::fabs(y[i]) * moved) / (s - moved) : most;
-    error[i] = std::min(most, error[i] + (8 + width) * unit * std::fabs(y[i]));
+    error[i] = overflows ? kInfinity : std::min(most, error[i] + (8 + width) * unit * std::fabs(y[i]));
   }
 }
 
@@ -298,7 +305,7 @@ Errors quantize(const Site& site) {
       double off = (x.error[i] * largest / std::max(peak, 0x1p-100) + std::fabs(scaled) * relative) * (1 + relative);
       if (site.covers != Covers::kReals) off += 4 * kSingleUnit * std::fabs(scaled);
       if (!is_clear)
-        errors[0][i] = 2 * largest;
+        errors[0][i] = std::isfinite(reach) ? 2 * largest : kInfinity;
       else if (site.covers == Covers::kUnrounded)
         errors[0][i] = off + std::fabs(q - scaled) + (dtype == DType::kI8 ? 0.5 : 0x1p-4 * std::fabs(scaled) + 0x1p-10);
       else if (off > 0)
@@ -311,7 +318,7 @@ Errors quantize(const Site& site) {
 
 /// cos and sin of angles that are off by `error` of what they are proportional to.
 void angle_errors(const Site& site, double angle, double error, double& of_cos, double& of_sin) {
-  const double off = std::min(2.0, error + arithmetic_unit(site.covers) * (2 + 2 * std::fabs(angle)));
+  const double off = capped(error + arithmetic_unit(site.covers) * (2 + 2 * std::fabs(angle)), 2.0);
   of_cos = of_sin = off;
 }
 

@@ -52,6 +52,7 @@ bool runs_on(const PassSet& set, DeviceKind device) { return set.target.device =
 struct Checker::Work {
   const Graph& graph;
   const CheckOptions& options;
+  bool may_be_planned;      // as it is; else nothing of it is, for it would not be known whether it is runnable
   bool is_runnable = true;  // by kernels of the device, as it is
   bool is_large = false;    // so that passes for other devices take turns
   NamedTensors params = {};
@@ -201,7 +202,7 @@ std::optional<Failure> Checker::check_set(Work& work, const PassSet& set, std::s
   } catch (const std::exception& error) {
     return failure("", error.what(), true);
   }
-  if (!is_planned || !may_plan(rewritten)) return std::nullopt;
+  if (!is_planned || !work.may_be_planned || !may_plan(rewritten)) return std::nullopt;
   const std::span<const PlanSetup> plans = plan_setups(device_);
   std::optional<BoundedResult> first_run;
   for (std::size_t p = 0; p < plans.size(); ++p) {
@@ -220,8 +221,11 @@ std::optional<Failure> Checker::check_set(Work& work, const PassSet& set, std::s
 }
 
 std::optional<Failure> Checker::check(const Graph& graph, const CheckOptions& options) {
-  Work work{
-      .graph = graph, .options = options, .is_large = is_large(graph), .params = random_params(graph, options.seed)};
+  Work work{.graph = graph,
+            .options = options,
+            .may_be_planned = may_plan(graph),
+            .is_large = is_large(graph),
+            .params = random_params(graph, options.seed)};
   for (std::uint64_t run = 0; run < kRuns; ++run) work.inputs.push_back(random_inputs(graph, options.seed, run));
   work.states = random_states(graph, options.seed);
   write_safetensors(folder_ / "model.safetensors", {work.params.begin(), work.params.end()});
