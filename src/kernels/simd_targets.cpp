@@ -1,6 +1,7 @@
 #include "kernels/simd_targets.hpp"
 
 #include <cctype>
+#include <map>
 
 #include "hwy/targets.h"
 
@@ -16,9 +17,7 @@ namespace {
 }();
 #endif
 
-}  // namespace
-
-std::string highway_target_name() {
+std::string find_target_name() {
   // When Highway 1.0 is asked what is supported, it also lets dispatch have all of the CPU again, what was disabled
   // included: dispatch has to be told anew.
   const std::int64_t supported = hwy::SupportedTargets();
@@ -31,6 +30,18 @@ std::string highway_target_name() {
   for (const char* letter = hwy::TargetName(best); *letter != 0; ++letter) {
     name += static_cast<char>(std::tolower(static_cast<unsigned char>(*letter)));
   }
+  return name;
+}
+
+}  // namespace
+
+std::string highway_target_name() {
+  // Once for each target that dispatch takes: under a hypervisor each question to the CPU takes tens of microseconds.
+  static thread_local std::map<std::size_t, std::string> known;  // by dispatch's index
+  const hwy::ChosenTarget& dispatch = hwy::GetChosenTarget();
+  if (!dispatch.IsInitialized()) return find_target_name();
+  std::string& name = known[dispatch.GetIndex()];
+  if (name.empty()) name = find_target_name();
   return name;
 }
 

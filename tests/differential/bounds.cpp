@@ -123,12 +123,15 @@ std::vector<Bounded> bound_node(Op op, const Attributes& attributes, const std::
 }
 
 Bounded exactly(const HostTensor& tensor, const TensorType& type) {
-  Bounded bounded{{type, {}, {}}, std::vector<double>(static_cast<std::size_t>(type.shape.numel()), 0.0)};
-  for (std::int64_t i = 0; i < type.shape.numel(); ++i) {
-    if (is_float(type.dtype))
-      bounded.value.reals.push_back(tensor.at(i));
-    else
-      bounded.value.integers.push_back(static_cast<std::int64_t>(tensor.at(i)));
+  const auto numel = static_cast<std::size_t>(type.shape.numel());
+  Bounded bounded{{type, {}, {}}, std::vector<double>(numel, 0.0)};
+  if (is_float(type.dtype)) {
+    bounded.value.reals.resize(numel);
+    for (std::size_t i = 0; i < numel; ++i) bounded.value.reals[i] = tensor.at(static_cast<std::int64_t>(i));
+  } else {
+    bounded.value.integers.resize(numel);
+    for (std::size_t i = 0; i < numel; ++i)
+      bounded.value.integers[i] = static_cast<std::int64_t>(tensor.at(static_cast<std::int64_t>(i)));
   }
   return bounded;
 }

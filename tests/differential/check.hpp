@@ -64,19 +64,25 @@ class Checker {
   [[nodiscard]] DeviceKind device() const noexcept { return device_; }
 
  private:
+  struct Rewritten;
   struct Work;
+  /// The device with so many threads.
+  struct Place {
+    std::unique_ptr<Backend> backend;
+    Target target;
+  };
   std::optional<Failure> check_set(Work& work, const PassSet& set, std::size_t index);
-  std::optional<std::string> check_passes(Work& work, const PassSet& set, const Graph& rewritten);
-  std::optional<std::string> check_plan(Work& work, const Graph& rewritten, bool is_original, const PlanSetup& setup,
-                                        std::uint64_t runs, std::optional<BoundedResult>& first_run);
+  std::optional<std::string> check_passes(Work& work, Covers covers, const Graph& rewritten);
+  std::optional<std::string> check_plan(Work& work, const Graph& graph, Rewritten& known, const PlanSetup& setup,
+                                        std::uint64_t runs, bool is_original);
   std::optional<std::string> compare_session(const Session& session, const Graph& graph, const BoundedResult& expected);
   std::optional<std::string> compare(const NamedBounds& expected, const NamedBounds& actual, std::string_view what);
   [[nodiscard]] bool may_plan(const Graph& graph);
-  Backend& backend(int threads);
+  const Place& place(int threads);
 
   DeviceKind device_;
   std::vector<PassSet> sets_;
-  std::map<int, std::unique_ptr<Backend>> backends_;  // by threads
+  std::map<int, Place> places_;  // by threads
   std::set<std::string> attention_geometries_;
   std::filesystem::path folder_;
   Tally tally_;
