@@ -1,7 +1,12 @@
 #!/usr/bin/env python3
 """Tries many random graphs in several processes of graph_fuzz, and adds up what they print.
 
-    tests/differential/fuzz_many.py GRAPH_FUZZ [--graphs 100000] [--jobs N] [--seed 0] [--seconds T] [--device cpu] [--out FILE]
+    tests/differential/fuzz_many.py GRAPH_FUZZ [--graphs 100000] [--jobs N] [--seed 0] [--seconds T] [--out FILE]
+                                    [--device cpu] [--isa ISA|all] [--add REPORT...]
+
+--isa all gives each of the vector units that this CPU has, from the widest down, an equal share of the graphs, so that kernels for
+lesser CPUs are tried as well. --add takes in reports of other runs, of other machines perhaps: of the same revision and of other
+seeds. With --graphs 0 it only adds up.
 
 Ends with code 1 where a graph fails, and with code 3 where none does but a pass fired less than 1,000 times or a kernel of the
 device was chosen less than 100 times, so that the graphs say little of it; those are marked with a "!".
@@ -12,38 +17,115 @@ import os
 import re
 import subprocess
 import sys
-import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 LEAST_FIRES = 1000
 LEAST_CHOICES = 100
+COUNTS = {
+    "passes": ("passes, and in how many runs each rewrote something", LEAST_FIRES),
+    "kernels": ("kernels, and for how many steps each was chosen", LEAST_CHOICES),
+}
+SUMS = ("programs", "tiled", "without", "elements")
 
 
-def start(arguments, first, graphs):
+class Share(NamedTuple):
+    """Graphs that one process, or one earlier run, tried."""
+
+    first: int
+    graphs: int
+    place: str  # "cpu as avx512_vnni"
+    revision: str
+    seconds: int  # of one process
+    failures: int
+
+
+class Tally(NamedTuple):
+    """What one output of graph_fuzz, or one report, counts."""
+
+    counts: dict  # by section, by name
+    sums: dict
+    shares: list
+
+    @staticmethod
+    def of(text):
+        sections = re.split(r"^(passes|kernels), and ", text, flags=re.M)
+        counts = {section: {} for section in COUNTS}
+        for section, body in zip(sections[1::2], sections[2::2]):
+            counts[section] = {name: int(count) for name, count in re.findall(r"^[ !] ([\w.-]+) +(\d+)$", body, re.M)}
+        found = re.search(r"(\d+) programs ran, (\d+) of them tiled; (\d+) plans.*?^(\d+) elements compared", text, re.M | re.S)
+        sums = dict(zip(SUMS, map(int, found.groups()))) if found else dict.fromkeys(SUMS, 0)
+        shares = re.findall(r"(\d+) graphs from seed (\d+) on (.+) at (\S+) in (\d+) s, (\d+) failures", text)
+        return Tally(counts, sums, [Share(int(first), int(graphs), place, revision, int(seconds), int(failures))
+                                    for graphs, first, place, revision, seconds, failures in shares])
+
+
+def run(arguments, isa, first, graphs, seconds):
+    """One process' exit code and output."""
     command = [arguments.graph_fuzz, "--graphs", str(graphs), "--seed", str(first), "--device", arguments.device]
-    if arguments.seconds:
-        command += ["--seconds", str(arguments.seconds)]
+    command += ["--isa", isa] if isa else []
+    command += ["--seconds", str(seconds)] if seconds else []
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+    ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, check=False)
+    return ended.returncode, ended.stdout
 
 
-def counts_of(output):
-    """Name to count of each line "  name  123" below "passes," and below "kernels,"."""
-    passes, _, kernels = output.partition("kernels, and for")
-    return [{name: int(count) for name, count in re.findall(r"^  ([\w.-]+) +(\d+)$", part, re.M)} for part in (passes, kernels)]
+def run_all(arguments):
+    """What all processes of this run ended with: as many at a time as there are jobs, each with some of the seeds."""
+    isas = [arguments.isa]
+    if arguments.isa == "all":
+        isas = subprocess.run([arguments.graph_fuzz, "--isas"], capture_output=True, text=True, check=True).stdout.split()[::-1]
+    size = -(-arguments.graphs // (arguments.jobs * len(isas)))
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        runs = [pool.submit(run, arguments, isas[i // arguments.jobs], arguments.seed + offset, min(size, arguments.graphs - offset),
+                            arguments.seconds / len(isas))
+                for i, offset in enumerate(range(0, arguments.graphs, max(1, size)))]
+        return [each.result() for each in runs]
 
 
-def added(parts):
-    total = {}
-    for part in parts:
-        for name, count in part.items():
-            total[name] = total.get(name, 0) + count
-    return dict(sorted(total.items()))
+def check_shares(shares):
+    """Ends the program where shares are not parts of one whole."""
+    if len({share.revision for share in shares}) > 1:
+        sys.exit("of several revisions: " + ", ".join(sorted({share.revision for share in shares})))
+    ordered = sorted(share for share in shares if share.graphs > 0)
+    for before, after in zip(ordered, ordered[1:]):
+        if before.first + before.graphs > after.first:
+            sys.exit(f"seed {after.first} is in two of them: {before} and {after}")
 
 
-def numbers_of(outputs, pattern):
-    """The sums of a line's figures over all outputs."""
-    found = [re.search(pattern, output) for output in outputs]
-    return [sum(int(figure) for figure in column) for column in zip(*(match.groups() for match in found if match))]
+def joined(shares):
+    """Shares that follow each other on the same machine and units, as one."""
+    whole = []
+    for share in sorted(share for share in shares if share.graphs > 0):
+        last = whole[-1] if whole else None
+        if last and last.first + last.graphs == share.first and last.place == share.place:
+            whole[-1] = last._replace(graphs=last.graphs + share.graphs, seconds=last.seconds + share.seconds,
+                                      failures=last.failures + share.failures)
+        else:
+            whole.append(share)
+    return whole
+
+
+def report(tallies, shares, ended_early):
+    """The report's lines, and whether it says little of a pass or kernel."""
+    lines, thin = [], False
+    for section, (what, least) in COUNTS.items():
+        lines.append(f"{what} (at least {least}):")
+        for name in sorted({name for tally in tallies for name in tally.counts[section]}):
+            count = sum(tally.counts[section].get(name, 0) for tally in tallies)
+            thin |= count < least
+            lines.append(f"{'!' if count < least else ' '} {name:<30} {count:>12}")
+    sums = {key: sum(tally.sums[key] for tally in tallies) for key in SUMS}
+    lines.append(f"{sums['programs']} programs ran, {sums['tiled']} of them tiled; "
+                 f"{sums['without']} plans of graphs as made had a node without a kernel")
+    lines.append(f"{sums['elements']} elements compared")
+    for share in joined(shares):
+        lines.append(f"{share.graphs} graphs from seed {share.first} on {share.place} at {share.revision} in {share.seconds} s, "
+                     f"{share.failures} failures")
+    graphs, failures = sum(share.graphs for share in shares), sum(share.failures for share in shares)
+    lines.append(f"{'FAILED' if failures or ended_early else 'PASSED'}: {graphs} graphs in all, {failures} failures, "
+                 f"{ended_early} processes that ended early")
+    return lines, thin
 
 
 def main():
@@ -54,41 +136,30 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=0)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--isa", default="", help="vector units as graph_fuzz names them, or all that this CPU has in turn")
+    parser.add_argument("--add", nargs="+", default=[], metavar="REPORT", help="what earlier runs wrote to their --out")
     parser.add_argument("--out", help="where the report is kept; it is printed in any case")
     arguments = parser.parse_args()
 
-    began = time.monotonic()
-    share = -(-arguments.graphs // arguments.jobs)
-    firsts = range(0, arguments.graphs, share)
-    running = [start(arguments, arguments.seed + first, min(share, arguments.graphs - first)) for first in firsts]
-    outputs = [process.communicate()[0] for process in running]
-
-    lines = []
-    thin = False
-    tallies = [counts_of(output) for output in outputs]
-    for what, least, parts in (("passes, and in how many runs each rewrote something", LEAST_FIRES, [t[0] for t in tallies]),
-                               ("kernels, and for how many steps each was chosen", LEAST_CHOICES, [t[1] for t in tallies])):
-        lines.append(f"{what} (at least {least}):")
-        for name, count in added(parts).items():
-            thin |= count < least
-            lines.append(f"{'!' if count < least else ' '} {name:<30} {count:>12}")
-    programs, tiled, without = numbers_of(outputs, r"(\d+) programs ran, (\d+) of them tiled; (\d+) plans") or (0, 0, 0)
-    lines.append(f"{programs} programs ran, {tiled} of them tiled; {without} plans of graphs as made had a node without a kernel")
-    (elements,) = numbers_of(outputs, r"(\d+) elements compared") or (0,)
-    lines.append(f"{elements} elements compared")
-    graphs, failures = numbers_of(outputs, r": (\d+) graphs from seed .* (\d+) failures") or (0, 0)
-    ended = sum(process.returncode not in (0, 1) for process in running)  # neither passed nor failed
-    failed = failures > 0 or ended > 0
-    lines.append(f"{'FAILED' if failed else 'PASSED'}: {graphs} graphs from seed {arguments.seed} on {arguments.device}, "
-                 f"{len(running)} processes, {time.monotonic() - began:.0f} s, {failures} failures, {ended} processes that ended early")
-    for output, process in zip(outputs, running):
-        if process.returncode != 0:
+    runs = run_all(arguments)
+    for code, output in runs:
+        if code != 0:
             print(output)
+    added = []
+    for path in arguments.add:
+        with open(path, encoding="utf-8") as file:
+            added.append(file.read())
+    tallies = [Tally.of(text) for text in [output for _, output in runs] + added]
+    shares = [share for tally in tallies for share in tally.shares]
+    check_shares(shares)
+    early = sum(code not in (0, 1) for code, _ in runs)  # neither passed nor failed
+    early += sum(int(count) for text in added for count in re.findall(r"(\d+) processes that ended early", text))
+    lines, thin = report(tallies, shares, early)
     print("\n".join(lines))
     if arguments.out:
         with open(arguments.out, "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
-    return 1 if failed else 3 if thin else 0
+    return 1 if lines[-1].startswith("FAILED") else 3 if thin else 0
 
 
 if __name__ == "__main__":

@@ -7,14 +7,18 @@
 #include <chrono>
 #include <cstdio>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "backends/cpu/cpu_info.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "differential/check.hpp"
 #include "differential/random_graph.hpp"
 #include "differential/shrink.hpp"
 #include "ir/text.hpp"
-#include "ir/verify.hpp"
+#include "kernels/limit_isa.hpp"
+#include "measure/machine.hpp"
 
 namespace headroom::differential {
 namespace {
@@ -25,6 +29,7 @@ struct Options {
   int failures = 1;
   double seconds = 0;
   std::string device = "cpu";
+  std::string isa;
   std::string graph;
   bool prints_only = false;
   bool shrinks = true;
@@ -52,7 +57,21 @@ void report(Checker& checker, const Graph& graph, const CheckOptions& options, c
   std::fflush(stdout);
 }
 
+/// "cpu as avx512_vnni at 0123456789ab": what the graphs ran on, and of which revision this program is.
+std::string description_of(const std::string& device) {
+  const std::string revision = describe_machine().build->git_revision;
+  return device +
+         (device == "cpu" ? fmt::format(" as {} at {}", name_of(detect_cpu_isa()), revision) : " at " + revision);
+}
+
+int list_isas() {
+  for (const CpuIsa isa : all_cpu_isas())
+    if (isa <= detect_cpu_isa()) fmt::print("{}\n", name_of(isa));
+  return 0;
+}
+
 int fuzz(const Options& options) {
+  if (!options.isa.empty()) limit_cpu_isa(*parse_cpu_isa(options.isa));
   const DeviceKind device = options.device == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu;
   Checker checker(device);
   const auto start = std::chrono::steady_clock::now();
@@ -78,7 +97,7 @@ int fuzz(const Options& options) {
   }
   print_tally(checker.tally());
   fmt::print("{}: {} graphs from seed {} on {} in {:.0f} s, {} failures\n", failures == 0 ? "PASSED" : "FAILED", tried,
-             options.seed, options.device, elapsed_s(), failures);
+             options.seed, description_of(options.device), elapsed_s(), failures);
   return failures == 0 ? 0 : 1;
 }
 
@@ -87,18 +106,23 @@ int fuzz(const Options& options) {
 
 int main(int argc, char** argv) {
   headroom::differential::Options options;
+  bool lists_isas = false;
+  std::vector<std::string> isas;
+  for (const headroom::CpuIsa isa : headroom::all_cpu_isas()) isas.emplace_back(name_of(isa));
   CLI::App app{"Random graphs, rewritten and planned in every way, against the oracle in double precision."};
   app.add_option("--graphs", options.graphs, "how many to try");
   app.add_option("--seed", options.seed, "of the first graph and its data; the next one has the next seed");
   app.add_option("--failures", options.failures, "stop after so many");
   app.add_option("--seconds", options.seconds, "stop after this time; 0: never");
   app.add_option("--device", options.device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("--isa", options.isa, "use no wider vector units of the CPU than these")->check(CLI::IsMember(isas));
+  app.add_flag("--isas", lists_isas, "list those that this CPU has, and try nothing");
   app.add_option("--graph", options.graph, "try the graph in this file instead, under every setup");
   app.add_flag("--print", options.prints_only, "print the graphs instead of trying them");
   app.add_flag("!--no-shrink", options.shrinks, "print a graph that fails as it is");
   CLI11_PARSE(app, argc, argv);
   try {
-    return headroom::differential::fuzz(options);
+    return lists_isas ? headroom::differential::list_isas() : headroom::differential::fuzz(options);
   } catch (const headroom::Error& error) {
     fmt::print(stderr, "{}\n", error.what());
     return static_cast<int>(error.code());
