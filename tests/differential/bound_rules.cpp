@@ -170,13 +170,20 @@ Errors activation(const Site& site) {
   return {error};
 }
 
+/// Whether every number of `from` is one of `to`.
+bool holds(DType to, DType from) {
+  if (!is_float(to) || !is_float(from)) return false;
+  const StorageUnit coarse = storage_unit(to), fine = storage_unit(from);
+  return coarse.relative <= fine.relative && coarse.least <= fine.least;  // bf16 and f16 do not hold each other
+}
+
 /// Rounding is monotone, so the results of the interval's ends hold all that lies between.
 Errors cast(const Site& site) {
   const OracleTensor& x = site.operands[0]->value;
   const DType from = x.type.dtype, to = site.results[0].type.dtype;
   // Where f32 is a real as f64 is, a cast between them may or may not round.
-  const bool is_real = site.covers == Covers::kReals && size_of(from) >= size_of(DType::kF32) && to == DType::kF32;
-  const bool widens = is_float(from) && is_float(to) && (size_of(to) >= size_of(from) || is_real);
+  const bool is_real = site.covers == Covers::kReals && from == DType::kF64 && to == DType::kF32;
+  const bool widens = holds(to, from) || is_real;
   Field error = site.operands[0]->error;
   for (std::size_t i = 0; i < error.size(); ++i) {
     const double value = value_at(x, i), result = value_at(site.results[0], i), reach = error[i];

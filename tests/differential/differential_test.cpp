@@ -119,6 +119,26 @@ TEST(DifferentialBounds, FollowFromDtypesAndStepsAlone) {
   EXPECT_GE(largest("steps", Covers::kUnrounded), 0.5) << "half a step, even of what is exact";
 }
 
+/// bf16 and f16 do not hold each other: a number that is off by little is off by a whole step of the other where a
+/// boundary is near, and by nothing elsewhere.
+TEST(DifferentialBounds, OfCastsBetweenHalvesAreWholeStepsOrNothing) {
+  const Graph graph = parse_graph(R"(graph g {
+      input %x: f16[256]
+      %1: f16[256] = silu(%x)
+      %2: bf16[256] = cast(%1) {dtype = bf16}
+      output y = %2
+    })");
+  const Bounded y = interpret_bounded(graph, random_inputs(graph, 3, 0), {}, {}, Covers::kKernels).outputs.at("y");
+  std::size_t steps = 0, exact = 0;
+  for (std::size_t i = 0; i < y.error.size(); ++i) {
+    exact += y.error[i] == 0 ? 1 : 0;
+    steps += y.error[i] >= 0x1p-8 * std::fabs(y.value.reals[i]) ? 1 : 0;  // bf16 has 8 significant bits
+  }
+  EXPECT_GT(exact, 0U);
+  EXPECT_GT(steps, 0U);
+  EXPECT_EQ(exact + steps, y.error.size());
+}
+
 TEST(DifferentialShrinking, LeavesOutWhatIsNotRead) {
   const Graph graph = parse_graph(R"(graph g {
       input %x: f32[4, 6]
