@@ -26,6 +26,10 @@ constexpr double kTf32Unit = 0x1p-10;    // of a product of two operands rounded
 // Tensor cores add up products of 8-bit floats in fixed point, with 14 bits from the largest one's first on, and cut off
 // the rest: each loses up to this of the largest (DeepSeek-AI, "DeepSeek-V3 technical report", 2024, section 3.5.2).
 constexpr double kFloat8Unit = 0x1p-13;
+// cuBLASLt says nothing of the tanh in its gelu epilogue, x / 2 * (1 + tanh(u)). Measured, it is good to 5e-6, rounded up
+// here (docs/gpu_facts.md): far better than PTX's tanh.approx.f32 (2^-11), and worse than the tanh of CUDA's table of
+// functions (2 ulp).
+constexpr double kCublasltTanhUnit = 0x1p-17;
 
 double value_at(const OracleTensor& tensor, std::size_t i) {
   return is_float(tensor.type.dtype) ? tensor.reals[i] : static_cast<double>(tensor.integers[i]);
@@ -163,9 +167,11 @@ double function_unit(const Site& site) {
 /// Whose slope is nowhere steeper than 1.13: relu, silu (1.100), gelu (1.129).
 Errors activation(const Site& site) {
   Field error = site.operands[0]->error;
+  double unit = function_unit(site);
+  if (site.op == Op::kGeluTanh && site.within.is_cublaslt) unit += kCublasltTanhUnit / 2;
   for (std::size_t i = 0; i < error.size(); ++i) {
     const double x = std::fabs(site.operands[0]->value.reals[i]);
-    error[i] = site.op == Op::kRelu ? error[i] : 1.13 * error[i] + function_unit(site) * x;
+    error[i] = site.op == Op::kRelu ? error[i] : 1.13 * error[i] + unit * x;
   }
   return {error};
 }

@@ -11,6 +11,7 @@ namespace headroom::differential {
 struct Within {
   bool is_narrow = false;      ///< it makes 16 bits, so that its functions are computed as finely as those ask for
   bool multiplies_f8 = false;  ///< its products are of 8-bit floats
+  bool is_cublaslt = false;    ///< a product of a GPU, in whose kernel the activation is computed
 };
 
 /// A plain node that the oracle has evaluated: what its error bounds are made of.

@@ -36,7 +36,8 @@ std::vector<Bounded> bound_fused(Op op, const Attributes& attributes, const std:
   const std::vector<ValueId> results = expand_node(builder, op, attributes, inputs);
 
   const Within within{.is_narrow = size_of(graph.type(results[0]).dtype) < size_of(DType::kF32),
-                      .multiplies_f8 = operands[0]->value.type.dtype == DType::kF8E4M3};
+                      .multiplies_f8 = operands[0]->value.type.dtype == DType::kF8E4M3,
+                      .is_cublaslt = covers == Covers::kCudaKernels && (op == Op::kLinear || op == Op::kScaledLinear)};
   std::vector<Bounded> values(graph.value_count());
   for (std::size_t i = 0; i < inputs.size(); ++i) values[index_of(inputs[i])] = *operands[i];
   for (const Node& node : graph.nodes()) {

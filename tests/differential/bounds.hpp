@@ -16,7 +16,9 @@ enum class Covers : std::uint8_t {
   kReals,
   /// Every result has been rounded to its dtype, and computed in f32. Kernels and plans keep within this.
   kKernels,
-  /// The same, and nothing may have been rounded at all. Graphs keep within this under passes that lower precision.
+  /// The same on a GPU, where a library documents less of what it computes behind its products.
+  kCudaKernels,
+  /// As kKernels, and nothing may have been rounded at all. Graphs keep within this under passes that lower precision.
   kUnrounded,
 };
 

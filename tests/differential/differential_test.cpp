@@ -139,6 +139,22 @@ TEST(DifferentialBounds, OfCastsBetweenHalvesAreWholeStepsOrNothing) {
   EXPECT_EQ(exact + steps, y.error.size());
 }
 
+TEST(DifferentialBounds, KnowTheGeluOfAProductOnAGpu) {
+  const Graph graph = parse_graph(R"(graph g {
+      input %x: f32[64, 1]
+      param %w: f32[1, 1]
+      %1: f32[64, 1] = linear(%x, %w) {activation = "gelu_tanh", tf32 = 0}
+      output y = %1
+    })");
+  const auto largest = [&](Covers covers) {
+    const BoundedResult result =
+        interpret_bounded(graph, random_inputs(graph, 3, 0), random_params(graph, 3), {}, covers);
+    return std::ranges::max(result.outputs.at("y").error);
+  };
+  EXPECT_GT(largest(Covers::kCudaKernels), 2 * largest(Covers::kKernels));
+  EXPECT_LT(largest(Covers::kCudaKernels), 1e-4) << "of f32 all the same";
+}
+
 TEST(DifferentialShrinking, LeavesOutWhatIsNotRead) {
   const Graph graph = parse_graph(R"(graph g {
       input %x: f32[4, 6]
