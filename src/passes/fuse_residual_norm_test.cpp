@@ -69,6 +69,27 @@ TEST(FuseResidualNorm, LeavesASumThatIsReadBeforeItsNorm) {
   EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(kText)));
 }
 
+TEST(FuseResidualNorm, LeavesASumThatARegionReturnsBeforeItsNorm) {
+  constexpr const char* kText = R"(graph g {
+  input %residual: f32[2, 3, 16]
+  input %x: f32[2, 3, 16]
+  input %gate: f32[2, 1, 16]
+  input %is_first: bool[]
+  %4: f32[2, 3, 16] = gate_residual(%residual, %gate, %x)
+  if %is_first {
+    %5: f32[2, 3, 16] = relu(%x)
+    yield %6: f32[2, 3, 16] = %5 else %4
+  }
+  %7: f32[2, 3, 16] = relu(%6)
+  %8: f32[2, 3, 16] = norm_modulate(%4, %gate, %gate) {eps = 1e-06}
+  output y = %7
+  output z = %8
+})";
+  Graph graph = parse_graph(kText);
+  EXPECT_EQ(run_pass("fuse-residual-norm", graph, kHopper).rewrites, 0);
+  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(kText)));
+}
+
 TEST(FuseResidualNorm, LeavesASumThatModulatesItself) {
   constexpr const char* kText = R"(graph g {
   input %residual: f32[2, 1, 16]

@@ -68,6 +68,12 @@ std::vector<const Node*> Rewriter::readers_from_here(ValueId value) const {
 
 bool Rewriter::is_read_before_here(ValueId value) const {
   HR_CHECK(shown_ != schedule_.end());
+  for (RegionId region = kTopRegion; index_of(region) < graph_.regions().size(); ++region) {
+    if (is_within(graph_, shown_->node.region, region)) continue;  // it ends later
+    for (const bool ran : {true, false})
+      for (const Assignment& assignment : assignments_at_end(graph_, region, ran))
+        if (assignment.from == value) return true;
+  }
   return std::ranges::any_of(links(value).readers, [&](const Entry* entry) { return entry->turn < shown_->turn; });
 }
 

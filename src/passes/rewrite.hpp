@@ -33,7 +33,7 @@ class Rewriter {
   [[nodiscard]] const Node* match_single_use(ValueId value, Op op) const;
   /// The nodes that read `value`, in schedule order, from the shown one on.
   [[nodiscard]] std::vector<const Node*> readers_from_here(ValueId value) const;
-  /// Whether a node before the shown one reads `value`.
+  /// Whether a node before the shown one reads `value`, or a region that may end before it does at its end.
   [[nodiscard]] bool is_read_before_here(ValueId value) const;
   /// Whether `value` is a weight that can be read anywhere: a param, or made from params at the front of the schedule,
   /// where the pass weights-first puts such nodes.

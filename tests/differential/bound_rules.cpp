@@ -28,8 +28,9 @@ constexpr double kTf32Unit = 0x1p-10;    // of a product of two operands rounded
 constexpr double kFloat8Unit = 0x1p-13;
 // cuBLASLt says nothing of the tanh in its gelu epilogue, x / 2 * (1 + tanh(u)). Measured, it is good to 5e-6, rounded up
 // here (docs/gpu_facts.md): far better than PTX's tanh.approx.f32 (2^-11), and worse than the tanh of CUDA's table of
-// functions (2 ulp).
+// functions (2 ulp). For results of 16 bits it may take PTX's tanh.approx.f16, good to 2^-10.987 (PTX ISA).
 constexpr double kCublasltTanhUnit = 0x1p-17;
+constexpr double kCublasltNarrowTanhUnit = 0x1.03p-11;
 
 double value_at(const OracleTensor& tensor, std::size_t i) {
   return is_float(tensor.type.dtype) ? tensor.reals[i] : static_cast<double>(tensor.integers[i]);
@@ -157,18 +158,22 @@ Errors scalar(const Site& site) {
   return {error};
 }
 
+bool is_narrow(const Site& site) {
+  return site.within.is_narrow || size_of(site.results[0].type.dtype) < size_of(DType::kF32);
+}
+
 /// Kernels compute functions as finely as what is stored afterwards asks for (kernels/activation_inl.hpp): for 16 bits
 /// to 2^-12.
 double function_unit(const Site& site) {
-  const bool is_narrow = site.within.is_narrow || size_of(site.results[0].type.dtype) < size_of(DType::kF32);
-  return is_narrow && site.covers != Covers::kReals ? 0x1p-12 : 4 * arithmetic_unit(site.covers);
+  return is_narrow(site) && site.covers != Covers::kReals ? 0x1p-12 : 4 * arithmetic_unit(site.covers);
 }
 
 /// Whose slope is nowhere steeper than 1.13: relu, silu (1.100), gelu (1.129).
 Errors activation(const Site& site) {
   Field error = site.operands[0]->error;
   double unit = function_unit(site);
-  if (site.op == Op::kGeluTanh && site.within.is_cublaslt) unit += kCublasltTanhUnit / 2;
+  if (site.op == Op::kGeluTanh && site.within.is_cublaslt)
+    unit += (is_narrow(site) ? kCublasltNarrowTanhUnit : kCublasltTanhUnit) / 2;
   for (std::size_t i = 0; i < error.size(); ++i) {
     const double x = std::fabs(site.operands[0]->value.reals[i]);
     error[i] = site.op == Op::kRelu ? error[i] : 1.13 * error[i] + unit * x;
