@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
@@ -13,6 +14,8 @@
 
 namespace headroom::differential {
 namespace {
+
+constexpr std::size_t kMostElements = std::size_t{8} << 20U;  // kept, of 16 bytes each
 
 std::vector<Bounded> bound_plain(Op op, const Attributes& attributes, const std::vector<const Bounded*>& operands,
                                  Covers covers, Within within) {
@@ -51,16 +54,18 @@ std::vector<Bounded> bound_fused(Op op, const Attributes& attributes, const std:
   return out;
 }
 
+}  // namespace
+
 /// A graph and what its values hold at this point of the run: ir/interpreter.cpp with bounds.
-class Run {
+class BoundedInterpreter::Run {
  public:
-  Run(const Graph& graph, Covers covers)
-      : graph_(graph), covers_(covers), schedule_(graph), values_(graph.value_count()) {}
+  Run(BoundedInterpreter& known, const Graph& graph, Covers covers)
+      : known_(known), graph_(graph), covers_(covers), schedule_(graph), values_(graph.value_count()) {}
 
   void bind(ValueKind kind, const NamedTensors& given) {
     for (const ValueId id : graph_.values_of(kind)) {
       const Value& value = graph_.value(id);
-      values_[index_of(id)] = exactly(given.at(value.name), value.type);
+      values_[index_of(id)] = known_.given(given.at(value.name), value.type);
     }
   }
 
@@ -76,46 +81,48 @@ class Run {
     end_region(id);
   }
 
-  [[nodiscard]] const Bounded& get(ValueId id) const { return values_[index_of(id)]; }
+  [[nodiscard]] const Bounded& get(ValueId id) const { return *values_[index_of(id)]; }
 
  private:
   void run_node(const Node& node) {
     std::vector<const Bounded*> operands;
-    for (const ValueId input : node.inputs) operands.push_back(&values_[index_of(input)]);
-    std::vector<Bounded> results = bound_node(node.op, node.attributes, operands, covers_);
-    for (std::size_t i = 0; i < results.size(); ++i) values_[index_of(node.results[i])] = std::move(results[i]);
+    for (const ValueId input : node.inputs) operands.push_back(values_[index_of(input)].get());
+    const std::vector<Shared>& results = known_.make(node.op, node.attributes, operands, covers_);
+    for (std::size_t i = 0; i < results.size(); ++i) values_[index_of(node.results[i])] = results[i];
   }
 
   void run_loop(RegionId id) {
     const Region& loop = graph_.region(id);
+    const TensorType& type = graph_.type(loop.counter);
     for (std::int64_t i = 0; i < loop.trip_count; ++i) {
-      values_[index_of(loop.counter)] = {{graph_.type(loop.counter), {}, {i}}, {0.0}};
+      HostTensor counter(type.dtype, type.shape);
+      counter.set(0, static_cast<double>(i));
+      values_[index_of(loop.counter)] = known_.given(counter, type);
       run_region(id);
     }
   }
 
   void run_if(RegionId id) {
     const Region& then = graph_.region(id);
-    const Bounded& predicate = values_[index_of(then.predicate)];
+    const Bounded& predicate = get(then.predicate);
     HR_CHECK(predicate.error[0] == 0);  // the generator makes no others
     if (predicate.value.integers[0] != 0) return run_region(id);
     then.branch != kNoRegion ? run_region(then.branch) : end_region(id, false);
   }
 
   void end_region(RegionId id, bool ran = true) {
-    std::vector<std::pair<ValueId, Bounded>> updates;
+    std::vector<std::pair<ValueId, Shared>> updates;
     for (const Assignment& assignment : assignments_at_end(graph_, id, ran))
       updates.emplace_back(assignment.to, values_[index_of(assignment.from)]);
     for (auto& [value, now] : updates) values_[index_of(value)] = std::move(now);
   }
 
+  BoundedInterpreter& known_;
   const Graph& graph_;
   Covers covers_;
   Schedule schedule_;
-  std::vector<Bounded> values_;
+  std::vector<Shared> values_;
 };
-
-}  // namespace
 
 std::vector<Bounded> bound_node(Op op, const Attributes& attributes, const std::vector<const Bounded*>& operands,
                                 Covers covers) {
@@ -137,9 +144,33 @@ Bounded exactly(const HostTensor& tensor, const TensorType& type) {
   return bounded;
 }
 
-BoundedResult interpret_bounded(const Graph& graph, const NamedTensors& inputs, const NamedTensors& params,
-                                const NamedTensors& states, Covers covers) {
-  Run run(graph, covers);
+BoundedInterpreter::Shared BoundedInterpreter::given(const HostTensor& tensor, const TensorType& type) {
+  Shared& known = given_[{fmt::format("{}", type), {tensor.bytes().begin(), tensor.bytes().end()}}];
+  if (known == nullptr) known = std::make_shared<const Bounded>(exactly(tensor, type));
+  return known;
+}
+
+const std::vector<BoundedInterpreter::Shared>& BoundedInterpreter::make(Op op, const Attributes& attributes,
+                                                                        const std::vector<const Bounded*>& operands,
+                                                                        Covers covers) {
+  std::vector<Made>& alike = made_[{op, covers, operands}];
+  const auto known = std::ranges::find(alike, attributes, &Made::attributes);
+  if (known != alike.end()) return known->results;
+  Made& made = alike.emplace_back(Made{attributes, {}});
+  for (Bounded& result : bound_node(op, attributes, operands, covers)) {
+    elements_ += result.error.size();
+    made.results.push_back(std::make_shared<const Bounded>(std::move(result)));
+  }
+  return made.results;
+}
+
+BoundedResult BoundedInterpreter::run(const Graph& graph, const NamedTensors& inputs, const NamedTensors& params,
+                                      const NamedTensors& states, Covers covers) {
+  if (elements_ > kMostElements) {
+    made_.clear();
+    elements_ = 0;
+  }
+  Run run(*this, graph, covers);
   run.bind(ValueKind::kInput, inputs);
   run.bind(ValueKind::kParam, params);
   run.bind(ValueKind::kState, states);
@@ -149,6 +180,11 @@ BoundedResult interpret_bounded(const Graph& graph, const NamedTensors& inputs, 
   for (const ValueId state : graph.values_of(ValueKind::kState))
     result.states[graph.value(state).name] = run.get(state);
   return result;
+}
+
+BoundedResult interpret_bounded(const Graph& graph, const NamedTensors& inputs, const NamedTensors& params,
+                                const NamedTensors& states, Covers covers) {
+  return BoundedInterpreter().run(graph, inputs, params, states, covers);
 }
 
 }  // namespace headroom::differential

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "ir/interpreter.hpp"
@@ -36,10 +40,36 @@ struct BoundedResult {
   NamedBounds states;
 };
 
-/// Runs a graph as interpret() does, node by node with interpret_node(), and carries an error bound along with every
+/// Runs graphs as interpret() does, node by node with interpret_node(), and carries an error bound along with every
 /// element (running error analysis: Higham, "Accuracy and stability of numerical algorithms", 2nd edition, section
 /// 3.3). A discontinuity (a cast to a narrow dtype, a quantizer) adds the step only where its operand's bound reaches
 /// over it. All tensors are taken as exact, as they are given.
+///
+/// Keeps what it has computed: what one graph has in common with the next, as after a pass that rewrote little of it, or
+/// one iteration of a loop with another, is computed once.
+class BoundedInterpreter {
+ public:
+  [[nodiscard]] BoundedResult run(const Graph& graph, const NamedTensors& inputs, const NamedTensors& params,
+                                  const NamedTensors& states, Covers covers);
+
+ private:
+  class Run;
+  using Shared = std::shared_ptr<const Bounded>;
+  struct Made {
+    Attributes attributes;
+    std::vector<Shared> results;
+  };
+  Shared given(const HostTensor& tensor, const TensorType& type);
+  const std::vector<Shared>& make(Op op, const Attributes& attributes, const std::vector<const Bounded*>& operands,
+                                  Covers covers);
+
+  // Operands are known by their addresses, which last as long as these.
+  std::map<std::pair<std::string, std::vector<std::byte>>, Shared> given_;  // by type and elements
+  std::map<std::tuple<Op, Covers, std::vector<const Bounded*>>, std::vector<Made>> made_;
+  std::size_t elements_ = 0;  // of made_
+};
+
+/// One graph by itself.
 [[nodiscard]] BoundedResult interpret_bounded(const Graph& graph, const NamedTensors& inputs,
                                               const NamedTensors& params, const NamedTensors& states, Covers covers);
 

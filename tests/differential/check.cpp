@@ -57,32 +57,12 @@ bool has_what_is_needed(const PassSet& set, const Target& target) {
 
 Covers covers_of(const PassSet& set) { return set.is_exact ? Covers::kReals : Covers::kUnrounded; }
 
-bool are_equal(const NamedTensors& a, const NamedTensors& b) {
-  return std::ranges::equal(
-      a, b, [](const auto& x, const auto& y) { return std::ranges::equal(x.second.bytes(), y.second.bytes()); });
-}
-
 }  // namespace
 
-/// A rewritten graph: what the oracle makes of it in each run, and what it has been held against. Pass sets that come to
-/// the same graph share it.
+/// What a rewritten graph has been held against. Pass sets that come to the same graph share it.
 struct Checker::Rewritten {
-  struct Expected {
-    NamedTensors states;  // before that run: a session's own, which kernels have rounded
-    BoundedResult result;
-  };
-  std::map<std::uint64_t, Expected> expected = {};                           // by run
   std::set<Covers> compared = {};                                            // with the graph as it was
   std::map<std::string_view, std::uint64_t, std::less<>> runs_of_plan = {};  // that agreed
-
-  /// `kernels` is what those of the device may add.
-  const BoundedResult& expect(Covers kernels, const Graph& graph, std::uint64_t run, const NamedTensors& inputs,
-                              const NamedTensors& params, const NamedTensors& states) {
-    const auto known = expected.find(run);
-    if (known != expected.end() && are_equal(known->second.states, states)) return known->second.result;
-    BoundedResult result = interpret_bounded(graph, inputs, params, states, kernels);
-    return expected.insert_or_assign(run, Expected{states, std::move(result)}).first->second.result;
-  }
 };
 
 /// What the setups of one graph share.
@@ -95,8 +75,7 @@ struct Checker::Work {
   NamedTensors params = {};
   std::vector<NamedTensors> inputs = {};  // by run
   NamedTensors states = {};
-  std::optional<BoundedResult> reals = {};      // of the graph as it was
-  std::optional<BoundedResult> unrounded = {};  // likewise
+  BoundedInterpreter oracle = {};
   std::unique_ptr<Checkpoint> checkpoint = {};
   std::map<int, std::unique_ptr<WeightStore>> weights = {};  // by threads
   std::map<std::string, Rewritten> rewritten = {};           // by text
@@ -147,11 +126,10 @@ std::optional<std::string> Checker::compare(const NamedBounds& expected, const N
 }
 
 std::optional<std::string> Checker::check_passes(Work& work, Covers covers, const Graph& rewritten) {
-  std::optional<BoundedResult>& original = covers == Covers::kReals ? work.reals : work.unrounded;
-  if (!original) original = interpret_bounded(work.graph, work.inputs[0], work.params, work.states, covers);
-  const BoundedResult result = interpret_bounded(rewritten, work.inputs[0], work.params, work.states, covers);
-  if (auto wrong = compare(original->outputs, result.outputs, "output")) return wrong;
-  return compare(original->states, result.states, "state");
+  const BoundedResult original = work.oracle.run(work.graph, work.inputs[0], work.params, work.states, covers);
+  const BoundedResult result = work.oracle.run(rewritten, work.inputs[0], work.params, work.states, covers);
+  if (auto wrong = compare(original.outputs, result.outputs, "output")) return wrong;
+  return compare(original.states, result.states, "state");
 }
 
 bool Checker::may_plan(const Graph& graph) {
@@ -167,7 +145,7 @@ bool Checker::may_plan(const Graph& graph) {
   return true;
 }
 
-std::optional<std::string> Checker::check_plan(Work& work, const Graph& graph, Rewritten& known, const PlanSetup& setup,
+std::optional<std::string> Checker::check_plan(Work& work, const Graph& graph, const PlanSetup& setup,
                                                std::uint64_t runs, bool is_original) {
   const int threads = setup.options.tile && work.is_large ? 2 : 1;  // teams cost more than most graphs this small
   const Place& place = this->place(threads);
@@ -200,7 +178,7 @@ std::optional<std::string> Checker::check_plan(Work& work, const Graph& graph, R
   for (std::uint64_t run = 0; run < runs; ++run) {
     for (const auto& [name, tensor] : work.inputs[run]) session.set_input(name, tensor);
     session.run();
-    const BoundedResult& expected = known.expect(kernels, graph, run, work.inputs[run], work.params, states);
+    const BoundedResult expected = work.oracle.run(graph, work.inputs[run], work.params, states, kernels);
     for (auto& [name, tensor] : states) tensor = session.state(name);
     if (auto wrong = compare_session(session, graph, expected)) return fmt::format("run {}, {}", run, *wrong);
   }
@@ -250,8 +228,7 @@ std::optional<Failure> Checker::check_set(Work& work, const PassSet& set, std::s
     std::uint64_t& agreed = known->runs_of_plan[plans[p].name];
     if (agreed >= runs) continue;
     try {
-      if (auto wrong = check_plan(work, rewritten, *known, plans[p], runs, index == 0))
-        return failure(plans[p].name, *wrong);
+      if (auto wrong = check_plan(work, rewritten, plans[p], runs, index == 0)) return failure(plans[p].name, *wrong);
     } catch (const std::exception& error) {
       return failure(plans[p].name, error.what(), true);
     }

@@ -73,8 +73,8 @@ class Checker {
   };
   std::optional<Failure> check_set(Work& work, const PassSet& set, std::size_t index);
   std::optional<std::string> check_passes(Work& work, Covers covers, const Graph& rewritten);
-  std::optional<std::string> check_plan(Work& work, const Graph& graph, Rewritten& known, const PlanSetup& setup,
-                                        std::uint64_t runs, bool is_original);
+  std::optional<std::string> check_plan(Work& work, const Graph& graph, const PlanSetup& setup, std::uint64_t runs,
+                                        bool is_original);
   std::optional<std::string> compare_session(const Session& session, const Graph& graph, const BoundedResult& expected);
   std::optional<std::string> compare(const NamedBounds& expected, const NamedBounds& actual, std::string_view what);
   [[nodiscard]] bool may_plan(const Graph& graph);
