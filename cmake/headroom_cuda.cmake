@@ -35,8 +35,10 @@ if(HEADROOM_WITH_CUDA)
     set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
   endif()
   enable_language(CUDA)
-  set(CMAKE_CUDA_STANDARD 17)  # CMake 3.25 does not know how to ask nvcc for more
+  set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # CMake 3.25 does not know how to ask nvcc for that
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   set(HEADROOM_CUDA_LIBRARIES CUDA::cudart_static ${CMAKE_DL_LIBS})
   # Random numbers have the same bits as on a host, which rounds after each multiplication.
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/cuda/fill_normal.cu PROPERTIES COMPILE_OPTIONS --fmad=false)

@@ -1,5 +1,6 @@
-# headroom_layer(name DEPENDS targets...) makes, from every source below src/<name>:
-#   headroom_<name>       the layer's static library (all sources but main.cpp and the kinds below)
+# headroom_layer(name [WHOLE] DEPENDS targets...) makes, from every source below src/<name>:
+#   headroom_<name>       the layer's static library (all sources but main.cpp and the kinds below); of a layer that is WHOLE
+#                         what links it takes every object, those too that nothing refers to
 #   <name>_tests          with HEADROOM_TESTS its unit tests (*_test.cpp), registered with CTest one by one under the label `unit`
 #   <name>_bench          its benchmarks (*_bench.cpp, Google Benchmark)
 #   <name>_header_check   every header of the layer compiled alone, with no more than the layer may see
@@ -13,7 +14,7 @@ if(HEADROOM_TESTS)
 endif()
 
 function(headroom_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 LAYER "" "" "DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 LAYER "WHOLE" "" "DEPENDS")
   set(root ${PROJECT_SOURCE_DIR}/src/${name})
   set(seen ${name})
   foreach(dependency IN LISTS LAYER_DEPENDS)
@@ -36,7 +37,13 @@ function(headroom_layer name)
   list(FILTER benches INCLUDE REGEX "_bench\\.(cpp|cu)$")
   list(FILTER main INCLUDE REGEX "/main\\.cpp$")
 
-  if(sources)
+  if(LAYER_WHOLE)
+    add_library(headroom_${name}_objects STATIC ${sources})
+    set_target_properties(headroom_${name}_objects PROPERTIES OUTPUT_NAME headroom_${name})
+    target_link_libraries(headroom_${name}_objects PUBLIC headroom_options ${LAYER_DEPENDS})
+    add_library(headroom_${name} INTERFACE)
+    target_link_libraries(headroom_${name} INTERFACE $<LINK_LIBRARY:WHOLE_ARCHIVE,headroom_${name}_objects>)
+  elseif(sources)
     add_library(headroom_${name} STATIC ${sources})
     target_link_libraries(headroom_${name} PUBLIC headroom_options ${LAYER_DEPENDS})
   else()

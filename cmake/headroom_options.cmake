@@ -27,6 +27,8 @@ target_include_directories(headroom_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(
   headroom_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Werror>
                              $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo;-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>)
+# Where nvcc compiles, {fmt} 9 takes constexpr away from some of its functions, and calls them from others that keep it.
+target_compile_definitions(headroom_options INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1>)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_options(headroom_options INTERFACE -Wno-sign-conversion)  # which g++ leaves out of -Wconversion
 endif()

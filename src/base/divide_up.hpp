@@ -4,7 +4,7 @@
 
 namespace headroom {
 
-/// `number` / `divisor`, rounded up; of integers that are not negative. (C++17, for CUDA's files.)
+/// `number` / `divisor`, rounded up; of integers that are not negative.
 template <class T>
 [[nodiscard]] constexpr T divide_up(T number, std::common_type_t<T> divisor) {
   static_assert(std::is_integral_v<T>);

@@ -34,7 +34,6 @@
 
 #include "kernels/attention_amx_tiles.hpp"
 #include "kernels/attention_problem.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/library_kernel.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/support.hpp"
@@ -570,12 +569,12 @@ Support supports(const OpSpec& spec, const Target& target) {
   return supports_attention(spec);
 }
 
+const Listed<LibraryKernel> kAttention({.name = "amx.attention",
+                                        .op = Op::kAttention,
+                                        .tried = Tried::kFirst,
+                                        .supports = supports,
+                                        .strided = kAllStrided,
+                                        .plan = plan});
+
 }  // namespace
-
-const Kernel& amx_attention() {
-  static const LibraryKernel kernel(
-      {.name = "amx.attention", .op = Op::kAttention, .supports = supports, .strided = kAllStrided, .plan = plan});
-  return kernel;
-}
-
 }  // namespace headroom

@@ -13,7 +13,6 @@
 
 #include "kernels/attention_problem.hpp"
 #include "kernels/cpu_kernel.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/simd_targets.hpp"
 
@@ -404,13 +403,9 @@ Support supports(const OpSpec& spec) {
   return supports_f32_or_bf16(spec);
 }
 
+const Listed<CpuKernel> kAttention(
+    {.name = "highway.attention", .op = Op::kAttention, .supports = supports, .plan = plan});
+
 }  // namespace
-
-const Kernel& highway_attention() {
-  static const CpuKernel kernel(
-      {.name = "highway.attention", .op = Op::kAttention, .supports = supports, .plan = plan});
-  return kernel;
-}
-
 }  // namespace headroom
 #endif

@@ -14,7 +14,6 @@
 #include "base/divide_up.hpp"
 #include "kernels/attention_problem.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
-#include "kernels/cuda_kernels.hpp"
 #include "kernels/cudnn/sdpa.hpp"
 #include "kernels/library_kernel.hpp"
 #include "kernels/norm_cuda.hpp"
@@ -63,7 +62,8 @@ KernelPlan plan_products(const KernelBinding& binding) {
                       .outputs = {c.type},
                       .is_weight = {false, false}};
     const Operand operands[] = {a, b};
-    return std::shared_ptr<const PreparedKernel>(cublaslt_matmul().prepare(spec, operands, {&c, 1}, binding.target));
+    return std::shared_ptr<const PreparedKernel>(
+        kernel_named("cublaslt.matmul").prepare(spec, operands, {&c, 1}, binding.target));
   };
   const auto score = prepare_product(inputs[0], inputs[1], scores, 1);
   const auto weigh = prepare_product(scores, inputs[2], binding.outputs[0], 0);
@@ -84,25 +84,19 @@ KernelPlan plan_products(const KernelBinding& binding) {
           score->implementation() + " + cuda"};
 }
 
+const Listed<LibraryKernel> kCudnnAttention({.name = "cudnn.attention",
+                                             .op = Op::kAttention,
+                                             .device = DeviceKind::kCuda,
+                                             .supports = supports_sdpa,
+                                             .strided = kAllStrided,
+                                             .plan = plan_sdpa});
+const Listed<LibraryKernel> kCublasltAttention({.name = "cublaslt.attention",
+                                                .op = Op::kAttention,
+                                                .tried = Tried::kLast,
+                                                .device = DeviceKind::kCuda,
+                                                .supports = check_float_product,
+                                                .strided = kAllStrided,
+                                                .plan = plan_products});
+
 }  // namespace
-
-const Kernel& cudnn_attention() {
-  static const LibraryKernel kernel({.name = "cudnn.attention",
-                                     .op = Op::kAttention,
-                                     .device = DeviceKind::kCuda,
-                                     .supports = supports_sdpa,
-                                     .strided = kAllStrided,
-                                     .plan = plan_sdpa});
-  return kernel;
-}
-const Kernel& cublaslt_attention() {
-  static const LibraryKernel kernel({.name = "cublaslt.attention",
-                                     .op = Op::kAttention,
-                                     .device = DeviceKind::kCuda,
-                                     .supports = check_float_product,
-                                     .strided = kAllStrided,
-                                     .plan = plan_products});
-  return kernel;
-}
-
 }  // namespace headroom

@@ -1,5 +1,4 @@
 #include "kernels/cuda/gpu_check.hpp"
-#include "kernels/cuda_kernels.hpp"
 
 namespace headroom {
 namespace {
@@ -24,9 +23,10 @@ TEST_F(CudaAttention, ByCudnnMatchesTheOracle) {
   for (const Case& c : {Case{1, 1, 1, 1, 8, 8}, Case{2, 3, 17, 17, 40, 40}, Case{2, 3, 272, 272, 64, 64},
                         Case{1, 2, 130, 65, 128, 128}, Case{1, 2, 64, 300, 128, 64}}) {
     const OpSpec spec = attention_spec(DType::kBF16, c);
-    if (const Support rejection = cudnn_attention().supports(spec, target())) GTEST_SKIP() << rejection->reason;
-    expect_matches_oracle(cudnn_attention(), spec, kTolerance);
-    expect_matches_oracle(cudnn_attention(), attention_spec(DType::kF16, c),
+    if (const Support rejection = kernel_named("cudnn.attention").supports(spec, target()))
+      GTEST_SKIP() << rejection->reason;
+    expect_matches_oracle("cudnn.attention", spec, kTolerance);
+    expect_matches_oracle("cudnn.attention", attention_spec(DType::kF16, c),
                           {.relative_l2 = 1e-3, .max_ulps_of_peak = 4});
   }
 }
@@ -34,10 +34,10 @@ TEST_F(CudaAttention, ByCudnnMatchesTheOracle) {
 TEST_F(CudaAttention, ByProductsMatchesTheOracle) {
   for (const Case& c :
        {Case{1, 1, 1, 1, 1, 1}, Case{2, 3, 17, 19, 7, 5}, Case{2, 3, 72, 72, 64, 64}, Case{1, 2, 130, 65, 160, 128}}) {
-    expect_matches_oracle(cublaslt_attention(), attention_spec(DType::kF32, c), {.relative_l2 = 4e-6});
-    expect_matches_oracle(cublaslt_attention(), attention_spec(DType::kBF16, c),
+    expect_matches_oracle("cublaslt.attention", attention_spec(DType::kF32, c), {.relative_l2 = 4e-6});
+    expect_matches_oracle("cublaslt.attention", attention_spec(DType::kBF16, c),
                           {.relative_l2 = 1.2e-2, .max_ulps_of_peak = 4});
-    expect_matches_oracle(cublaslt_attention(), attention_spec(DType::kF16, c),
+    expect_matches_oracle("cublaslt.attention", attention_spec(DType::kF16, c),
                           {.relative_l2 = 1.5e-3, .max_ulps_of_peak = 4});
   }
 }
@@ -45,13 +45,14 @@ TEST_F(CudaAttention, ByProductsMatchesTheOracle) {
 TEST_F(CudaAttention, ByProductsTakesScoresThatWouldOverflowAnExponential) {
   // Scores round in f32; the looser bound allows for it.
   for (const double scale : {30.0, -30.0, 1e8, -1e12})
-    expect_matches_oracle(cublaslt_attention(), attention_spec(DType::kF32, {1, 2, 33, 100, 16, 16}, scale),
+    expect_matches_oracle("cublaslt.attention", attention_spec(DType::kF32, {1, 2, 33, 100, 16, 16}, scale),
                           {.relative_l2 = 5e-3, .max_ulps_of_peak = 1e6});
 }
 
 TEST_F(CudaAttention, DeclinesWithReasons) {
   const auto reason = [&](DType dtype, std::int64_t dim) {
-    const Support rejection = cudnn_attention().supports(attention_spec(dtype, {1, 1, 4, 4, dim, dim}), target());
+    const Support rejection =
+        kernel_named("cudnn.attention").supports(attention_spec(dtype, {1, 1, 4, 4, dim, dim}), target());
     return rejection ? rejection->reason : "supported";
   };
   EXPECT_EQ(reason(DType::kF32, 64), "takes bf16 or f16, not f32");

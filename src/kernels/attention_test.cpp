@@ -1,7 +1,6 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/highway_check.hpp"
 
 namespace headroom {
@@ -33,19 +32,19 @@ INSTANTIATE_TEST_SUITE_P(Stored, Attention, testing::Values(DType::kF32, DType::
 
 TEST_P(Attention, MatchesTheOracle) {
   for (const Sizes& sizes : kOddSizes)
-    expect_matches_oracle(highway_attention(), attention_spec(GetParam(), sizes), default_tolerance(GetParam()));
+    expect_matches_oracle("highway.attention", attention_spec(GetParam(), sizes), default_tolerance(GetParam()));
 }
 
 TEST_P(Attention, TakesScoresThatWouldOverflowAnExponential) {
   // Scores of a few hundred, of either sign, on which exp() overflows and vanishes. Their own rounding in f32 is what
   // the looser bound allows.
   for (const double scale : {30.0, -30.0})
-    expect_matches_oracle(highway_attention(), attention_spec(GetParam(), {1, 2, 33, 100, 16, 16}, scale),
+    expect_matches_oracle("highway.attention", attention_spec(GetParam(), {1, 2, 33, 100, 16, 16}, scale),
                           {.relative_l2 = 5e-3, .max_ulps_of_peak = 1e6});
 }
 
 TEST_P(Attention, AScaleOfZeroIsTheMeanOfTheValues) {
-  expect_matches_oracle(highway_attention(), attention_spec(GetParam(), {1, 1, 5, 70, 8, 8}, 0),
+  expect_matches_oracle("highway.attention", attention_spec(GetParam(), {1, 1, 5, 70, 8, 8}, 0),
                         default_tolerance(GetParam()));
 }
 
@@ -73,8 +72,9 @@ TEST_F(AmxAttention, MatchesTheOracle) {
       for (const TestStrides strides : {TestStrides::kDense, TestStrides::kPadded, TestStrides::kPermuted}) {
         for (const int threads : {1, 2, 16}) {
           target_.threads = threads;
-          const Comparison result = compare_with_oracle(amx_attention(), attention_spec(DType::kBF16, sizes, scale),
-                                                        target_, seed++, default_tolerance(DType::kBF16), strides);
+          const Comparison result =
+              compare_with_oracle(kernel_named("amx.attention"), attention_spec(DType::kBF16, sizes, scale), target_,
+                                  seed++, default_tolerance(DType::kBF16), strides);
           EXPECT_TRUE(result.passed) << sizes.queries << " queries, " << sizes.keys << " keys, dims " << sizes.key_dim
                                      << " and " << sizes.value_dim << ", scale " << scale << ": " << result.message;
         }
@@ -90,8 +90,9 @@ TEST_F(AmxAttention, TakesScoresThatWouldOverflowAnExponential) {
                                Sizes{1, 1, 40, 600, 16, 80}, Sizes{1, 1, 1, 5, 64, 8}})
       for (const int threads : {1, 2}) {
         target_.threads = threads;
-        const Comparison result = compare_with_oracle(amx_attention(), attention_spec(DType::kBF16, sizes, scale),
-                                                      target_, 1, {.relative_l2 = 6e-3, .max_ulps_of_peak = 1e6});
+        const Comparison result =
+            compare_with_oracle(kernel_named("amx.attention"), attention_spec(DType::kBF16, sizes, scale), target_, 1,
+                                {.relative_l2 = 6e-3, .max_ulps_of_peak = 1e6});
         EXPECT_TRUE(result.passed) << sizes.keys << " keys, scale " << scale << ": " << result.message;
       }
 }
@@ -99,7 +100,7 @@ TEST_F(AmxAttention, TakesScoresThatWouldOverflowAnExponential) {
 TEST(AmxAttentionSupport, DeclinesWithReasons) {
   const auto reason = [](DType dtype, CpuIsa isa) {
     const Support rejection =
-        amx_attention().supports(attention_spec(dtype, {1, 1, 4, 4, 8, 8}), Target{.cpu_isa = isa});
+        kernel_named("amx.attention").supports(attention_spec(dtype, {1, 1, 4, 4, 8, 8}), Target{.cpu_isa = isa});
     return rejection ? rejection->reason : "supported";
   };
   EXPECT_EQ(reason(DType::kBF16, CpuIsa::kAvx512Bf16), "needs AMX tiles; this CPU has avx512_bf16");
@@ -109,7 +110,7 @@ TEST(AmxAttentionSupport, DeclinesWithReasons) {
 
 TEST(AttentionSupport, DeclinesWithReasons) {
   const auto reason = [](const OpSpec& spec) {
-    const Support rejection = highway_attention().supports(spec, Target{});
+    const Support rejection = kernel_named("highway.attention").supports(spec, Target{});
     return rejection ? rejection->reason : "supported";
   };
   EXPECT_EQ(reason(attention_spec(DType::kF32, {1, 1, 4, 4, 264, 8})), "takes a head_dim of up to 256, not 264");
@@ -119,7 +120,7 @@ TEST(AttentionSupport, DeclinesWithReasons) {
 }
 
 TEST(AttentionCost, CountsBothProducts) {
-  const Cost cost = highway_attention().cost(attention_spec(DType::kBF16, {2, 3, 5, 7, 11, 13}));
+  const Cost cost = kernel_named("highway.attention").cost(attention_spec(DType::kBF16, {2, 3, 5, 7, 11, 13}));
   EXPECT_EQ(cost.flops, 2.0 * 6 * 5 * 7 * (11 + 13));
   EXPECT_EQ(cost.bytes, 2.0 * 6 * (5 * 11 + 7 * 11 + 7 * 13 + 5 * 13));
   EXPECT_EQ(cost.unit, ComputeUnit::kMatrix);
@@ -150,12 +151,13 @@ TEST(AttentionValues, ANanInAKeyOrQueryIsNotLost) {
     for (const std::size_t key : {0U, 17U, 39U}) {
       std::vector<float> keys = ones;
       keys[key * 4 + 1] = std::numeric_limits<float>::quiet_NaN();
-      for (const float y : attend(highway_attention(), spec, {ones.begin(), ones.begin() + 12}, keys, ones))
+      for (const float y :
+           attend(kernel_named("highway.attention"), spec, {ones.begin(), ones.begin() + 12}, keys, ones))
         EXPECT_TRUE(std::isnan(y)) << "key " << key;
     }
     std::vector<float> queries(12, 1);
     queries[5] = std::numeric_limits<float>::quiet_NaN();
-    const std::vector<float> y = attend(highway_attention(), spec, queries, ones, ones);
+    const std::vector<float> y = attend(kernel_named("highway.attention"), spec, queries, ones, ones);
     for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / 2 == 1) << i;
   });
 }
@@ -171,13 +173,13 @@ TEST_F(AmxAttention, ANanInAKeyOrQueryIsNotLost) {
   for (const std::size_t key : {0UL, 17UL, 39UL, 800UL, 900UL, kKeys - 1}) {
     std::vector<std::uint16_t> keys = ones;
     keys[key * 4 + 1] = kNanBits;
-    for (const std::uint16_t y : attend(amx_attention(), spec, query, keys, values))
+    for (const std::uint16_t y : attend(kernel_named("amx.attention"), spec, query, keys, values))
       EXPECT_TRUE(is_nan_bits(y)) << "key " << key;
   }
   for (const std::uint16_t wrong : {kNanBits, kInfinityBits}) {
     std::vector<std::uint16_t> queries = query;
     queries[5] = wrong;
-    const auto y = attend(amx_attention(), spec, queries, ones, values);
+    const auto y = attend(kernel_named("amx.attention"), spec, queries, ones, values);
     for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(is_nan_bits(y[i]), i / 2 == 1) << i;
   }
 }
@@ -188,7 +190,8 @@ TEST_F(AmxAttention, AKeyAtMinusInfinityHasNoWeight) {
   const std::vector<std::uint16_t> queries(12, kOneBits);
   keys[17 * 4] = kInfinityBits | 0x8000;
   values[17 * 2] = 0x7000;  // 1.6e29
-  for (const std::uint16_t y : attend(amx_attention(), spec, queries, keys, values)) EXPECT_EQ(y, kOneBits);
+  for (const std::uint16_t y : attend(kernel_named("amx.attention"), spec, queries, keys, values))
+    EXPECT_EQ(y, kOneBits);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 // otherwise.
 
 #include "kernels/cpu_kernel.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/simd_targets.hpp"
 #include "kernels/strided_copy.hpp"
 
@@ -95,13 +94,8 @@ KernelPlan plan(const KernelBinding& binding) {
   return share_rows(work, [=](const RowPart& part) { HWY_DYNAMIC_DISPATCH(cast_rows)(from, to, loop, part); });
 }
 
+const Listed<CpuKernel> kCast({.name = "highway.cast", .op = Op::kCast, .supports = supports_all_types, .plan = plan});
+
 }  // namespace
-
-const Kernel& highway_cast() {
-  static const CpuKernel kernel(
-      {.name = "highway.cast", .op = Op::kCast, .supports = supports_all_types, .plan = plan});
-  return kernel;
-}
-
 }  // namespace headroom
 #endif

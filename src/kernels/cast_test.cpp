@@ -1,7 +1,6 @@
 #include <bit>
 #include <numeric>
 
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/highway_check.hpp"
 
 namespace headroom {
@@ -15,15 +14,15 @@ TEST(Cast, EveryPairOfDTypesMatchesTheOracle) {
   constexpr std::array kAll = {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kF8E5M2,
                                DType::kI64, DType::kI32, DType::kI8,  DType::kU8,   DType::kBool};
   for (const DType from : kAll) {
-    for (const DType to : kAll) expect_matches_oracle(highway_cast(), cast_spec(from, to, {3, 19}));
+    for (const DType to : kAll) expect_matches_oracle("highway.cast", cast_spec(from, to, {3, 19}));
   }
 }
 
 TEST(Cast, VectorizedPairsTakeAnyLength) {
   for (const std::int64_t n : {1, 7, 8, 9, 15, 16, 17, 16500}) {
-    expect_matches_oracle(highway_cast(), cast_spec(DType::kF32, DType::kBF16, {2, n}));
-    expect_matches_oracle(highway_cast(), cast_spec(DType::kBF16, DType::kF32, {2, n}));
-    expect_matches_oracle(highway_cast(), cast_spec(DType::kF16, DType::kF32, {2, n}));
+    expect_matches_oracle("highway.cast", cast_spec(DType::kF32, DType::kBF16, {2, n}));
+    expect_matches_oracle("highway.cast", cast_spec(DType::kBF16, DType::kF32, {2, n}));
+    expect_matches_oracle("highway.cast", cast_spec(DType::kF16, DType::kF32, {2, n}));
   }
 }
 
@@ -38,7 +37,9 @@ std::vector<To> cast(const std::vector<From>& bits, DType from, DType to) {
   std::vector<To> result(bits.size());
   const void* source = bits.data();
   void* target = result.data();
-  highway_cast().prepare(spec, {&in, 1}, {&out, 1}, Target{})->launch({*stream, {&source, 1}, {&target, 1}, nullptr});
+  kernel_named("highway.cast")
+      .prepare(spec, {&in, 1}, {&out, 1}, Target{})
+      ->launch({*stream, {&source, 1}, {&target, 1}, nullptr});
   return result;
 }
 

@@ -36,6 +36,7 @@ class TestKernel final : public Kernel {
   explicit TestKernel(Traits traits) : traits_(std::move(traits)) {}
   [[nodiscard]] std::string_view name() const override { return "test"; }
   [[nodiscard]] Op op() const override { return Op::kAddScalar; }
+  [[nodiscard]] DeviceKind device() const override { return DeviceKind::kCpu; }
   [[nodiscard]] Support supports(const OpSpec& spec, const Target&) const override {
     if (spec.inputs[0].dtype == DType::kF64) return Rejection{"no f64"};
     return std::nullopt;

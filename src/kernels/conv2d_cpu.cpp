@@ -17,7 +17,6 @@
 #include <memory>
 #include <utility>
 
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/engine.hpp"
 
 namespace headroom {
@@ -123,15 +122,11 @@ Support supports(const OpSpec& spec, const Target& target) {
   return onednn::find_fast_implementation(target, [&] { return choose_convolution(spec, target); });
 }
 
-}  // namespace
-
-const Kernel& onednn_conv2d() {
-  static const LibraryKernel kernel({.name = "onednn.conv2d",
+const Listed<LibraryKernel> kConv2d({.name = "onednn.conv2d",
                                      .op = Op::kConv2d,
                                      .supports = supports,
                                      .strides_output = false,
                                      .plan = onednn::planned<plan>});
-  return kernel;
-}
 
+}  // namespace
 }  // namespace headroom

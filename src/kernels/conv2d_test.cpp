@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/test_target.hpp"
 
 namespace headroom {
@@ -45,23 +44,23 @@ TEST(OnednnConv2d, AgreesForEveryShapeLayoutAndDtype) {
         for (const bool is_weight : {false, true}) {
           SCOPED_TRACE(fmt::format("{} x{} weight{} stride={} padding={} layout={} weight={}", dtype, c.x, c.weight,
                                    c.stride, c.padding, static_cast<int>(layout), is_weight));
-          expect_agrees(onednn_conv2d(), conv2d_spec(c, dtype, layout, is_weight));
+          expect_agrees("onednn.conv2d", conv2d_spec(c, dtype, layout, is_weight));
         }
 }
 
 TEST(OnednnConv2d, PacksFoldedWeightsOnly) {
   const Case& c = cases()[6];
-  const auto folded = prepare_dense(onednn_conv2d(), conv2d_spec(c), test_target());
+  const auto folded = prepare_dense("onednn.conv2d", conv2d_spec(c), test_target());
   ASSERT_EQ(folded->packed_weights().size(), 1U);
   EXPECT_EQ(folded->packed_weights()[0].input, 1);
   EXPECT_GE(folded->packed_weights()[0].bytes, 48U * 64 * 9 * 4);
   const auto other =
-      prepare_dense(onednn_conv2d(), conv2d_spec(c, DType::kF32, Layout::kRowMajor, false), test_target());
+      prepare_dense("onednn.conv2d", conv2d_spec(c, DType::kF32, Layout::kRowMajor, false), test_target());
   EXPECT_TRUE(other->packed_weights().empty());
 }
 
 TEST(OnednnConv2d, CountsItsWork) {
-  const Cost cost = onednn_conv2d().cost(conv2d_spec({{2, 3, 8, 8}, {5, 3, 3, 3}, 1, 1}));
+  const Cost cost = kernel_named("onednn.conv2d").cost(conv2d_spec({{2, 3, 8, 8}, {5, 3, 3, 3}, 1, 1}));
   EXPECT_EQ(cost.flops, 2.0 * 5 * 64 * (2 * 27 + 1));
   EXPECT_EQ(cost.bytes, 4.0 * (2 * 3 * 64 + 5 * 27 + 5 + 2 * 5 * 64));
   EXPECT_EQ(cost.unit, ComputeUnit::kMatrix);
@@ -69,10 +68,10 @@ TEST(OnednnConv2d, CountsItsWork) {
 
 TEST(OnednnConv2d, RejectsWithReasons) {
   const Target target = test_target();
-  const Support rejection = onednn_conv2d().supports(conv2d_spec(cases()[1], DType::kF16), target);
+  const Support rejection = kernel_named("onednn.conv2d").supports(conv2d_spec(cases()[1], DType::kF16), target);
   ASSERT_TRUE(rejection.has_value());
   EXPECT_EQ(rejection->reason, "takes f32 or bf16, not f16");
-  const Support empty = onednn_conv2d().supports(conv2d_spec({{0, 1, 4, 4}, {2, 1, 3, 3}}), target);
+  const Support empty = kernel_named("onednn.conv2d").supports(conv2d_spec({{0, 1, 4, 4}, {2, 1, 3, 3}}), target);
   ASSERT_TRUE(empty.has_value());
   EXPECT_EQ(empty->reason, "an operand has no elements");
 }

@@ -8,7 +8,7 @@
 namespace headroom {
 
 /// A kernel for CPUs; runs on the calling thread's OpenMP team.
-class CpuKernel final : public WrittenKernel {
+class CpuKernel : public WrittenKernel {
  public:
   explicit CpuKernel(const KernelTraits& traits) : WrittenKernel(DeviceKind::kCpu, traits) {}
 };

@@ -11,10 +11,8 @@
 //          reads asked for 2 KiB ahead; silu 0.95, from 0.91.
 
 #include <algorithm>
-#include <array>
 
 #include "kernels/cpu_kernel.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -136,20 +134,14 @@ KernelPlan plan(const KernelBinding& binding) {
   });
 }
 
-}  // namespace
-
-const Kernel& highway_elementwise(Op op) {
-  static const std::array kKernels = {
-#define HR_ANY(enumerator, title, ...)         \
-  CpuKernel({.name = "highway." #title,        \
-             .op = Op::enumerator,             \
-             .supports = supports_f32_or_bf16, \
-             .in_place = true,                 \
-             .plan = plan}),
+#define HR_ANY(enumerator, title, ...)                                  \
+  const Listed<CpuKernel> enumerator({.name = "highway." #title,        \
+                                      .op = Op::enumerator,             \
+                                      .supports = supports_f32_or_bf16, \
+                                      .in_place = true,                 \
+                                      .plan = plan});
 #include "ir/elementwise.def"
-  };
-  return *std::ranges::find(kKernels, op, &Kernel::op);
-}
 
+}  // namespace
 }  // namespace headroom
 #endif

@@ -1,10 +1,8 @@
 #include "kernels/elementwise_cuda.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "kernels/cuda/cuda_kernel.hpp"
-#include "kernels/cuda_kernels.hpp"
 
 namespace headroom {
 namespace {
@@ -24,19 +22,13 @@ KernelPlan plan(const KernelBinding& binding) {
   }};
 }
 
-}  // namespace
-
-const Kernel& cuda_elementwise(Op op) {
-  static const std::array kKernels = {
-#define HR_ANY(enumerator, title, ...)             \
-  CudaKernel({.name = "cuda." #title,              \
-              .op = Op::enumerator,                \
-              .supports = cuda::supports_elements, \
-              .in_place = true,                    \
-              .plan = plan}),
+#define HR_ANY(enumerator, title, ...)                                      \
+  const Listed<CudaKernel> enumerator({.name = "cuda." #title,              \
+                                       .op = Op::enumerator,                \
+                                       .supports = cuda::supports_elements, \
+                                       .in_place = true,                    \
+                                       .plan = plan});
 #include "ir/elementwise.def"
-  };
-  return *std::ranges::find(kKernels, op, &Kernel::op);
-}
 
+}  // namespace
 }  // namespace headroom

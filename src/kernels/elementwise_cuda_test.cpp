@@ -1,5 +1,4 @@
 #include "kernels/cuda/gpu_check.hpp"
-#include "kernels/cuda_kernels.hpp"
 
 namespace headroom {
 namespace {
@@ -8,7 +7,7 @@ class CudaElementwise : public cuda::KernelTest {
  protected:
   void matches(Op op, std::vector<TensorType> inputs,
                std::vector<std::pair<std::string_view, Attribute>> attributes = {}) {
-    expect_matches_oracle(cuda_elementwise(op), make_spec(op, std::move(inputs), std::move(attributes)));
+    expect_matches_oracle(fmt::format("cuda.{}", name_of(op)), make_spec(op, std::move(inputs), std::move(attributes)));
   }
 };
 

@@ -3,7 +3,6 @@
 #include <numbers>
 #include <vector>
 
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/highway_check.hpp"
 
 namespace headroom {
@@ -12,12 +11,14 @@ namespace {
 /// One less, as many and one more than each vector length, and one element.
 const std::vector<std::int64_t> kLengths = {1, 3, 7, 8, 9, 15, 16, 17, 33, 100};
 
+std::string highway(Op op) { return fmt::format("highway.{}", name_of(op)); }
+
 class Elementwise : public testing::TestWithParam<DType> {
  protected:
   [[nodiscard]] static TensorType type(Shape shape) { return {GetParam(), shape}; }
   static void matches(Op op, std::vector<TensorType> inputs,
                       std::vector<std::pair<std::string_view, Attribute>> attributes = {}) {
-    expect_matches_oracle(highway_elementwise(op), make_spec(op, std::move(inputs), std::move(attributes)));
+    expect_matches_oracle(highway(op), make_spec(op, std::move(inputs), std::move(attributes)));
   }
 };
 INSTANTIATE_TEST_SUITE_P(Stored, Elementwise, testing::Values(DType::kF32, DType::kBF16),
@@ -72,12 +73,12 @@ TEST_P(Elementwise, TakesChannelsLastImages) {
 }
 
 TEST(ElementwiseSupport, DeclinesOtherDtypesWithAReason) {
-  const Support support = highway_elementwise(Op::kRelu).supports(make_spec(Op::kRelu, {{DType::kF16, {4}}}), Target{});
+  const Support support = kernel_named("highway.relu").supports(make_spec(Op::kRelu, {{DType::kF16, {4}}}), Target{});
   ASSERT_TRUE(support.has_value());
   EXPECT_EQ(support->reason, "stores f32 or bf16, not f16");
   const OpSpec other = make_spec(Op::kSilu, {{DType::kF32, {4}}});
-  EXPECT_EQ(highway_elementwise(Op::kRelu).supports(other, Target{})->reason, "runs relu, not silu");
-  EXPECT_TRUE(highway_elementwise(Op::kSilu).supports(other, Target{.device = DeviceKind::kCuda}).has_value());
+  EXPECT_EQ(kernel_named("highway.relu").supports(other, Target{})->reason, "runs relu, not silu");
+  EXPECT_TRUE(kernel_named("highway.silu").supports(other, Target{.device = DeviceKind::kCuda}).has_value());
 }
 
 /// One unary op on exactly these values, in memory as its spec says.
@@ -112,7 +113,7 @@ TEST(Activations, AreAccurateFromTheSmallestToTheLargestInput) {
   }
   for (float value = -12.0F; value < 12.0F; value += 0.003F) x.push_back(value);
   const auto check = [&](const OpSpec& spec, double (*reference)(double)) {
-    const Kernel& kernel = highway_elementwise(spec.op);
+    const Kernel& kernel = kernel_named(highway(spec.op));
     const std::vector<float> y = run(kernel, spec, x);
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double expected = reference(static_cast<double>(x[i]));
@@ -136,7 +137,7 @@ TEST(Activations, OfBf16AreAsGoodAsOneRounding) {
     if ((bits & 0x7F80) != 0x7F80) x.push_back(static_cast<std::uint16_t>(bits));
   const TensorType type{DType::kBF16, {static_cast<std::int64_t>(x.size())}};
   const auto check = [&](const OpSpec& spec, double (*reference)(double)) {
-    const Kernel& kernel = highway_elementwise(spec.op);
+    const Kernel& kernel = kernel_named(highway(spec.op));
     const std::vector<std::uint16_t> y = run(kernel, spec, x);
     int wrong = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -159,7 +160,7 @@ TEST(Activations, KeepNanAndInfinity) {
   const float infinity = std::numeric_limits<float>::infinity();
   for_each_highway_target([&] {
     for (const Op op : {Op::kRelu, Op::kSilu, Op::kGeluTanh, Op::kGeluErf}) {
-      const Kernel& kernel = highway_elementwise(op);
+      const Kernel& kernel = kernel_named(highway(op));
       const std::vector<float> y =
           run(kernel, f32_spec(op, 18),
               std::vector<float>{nan, -nan, infinity, 0, -infinity, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, nan});
@@ -180,7 +181,7 @@ TEST(Activations, OfBf16KeepNanAndInfinity) {
       x.push_back(static_cast<std::uint16_t>(sign | 0x7F80 | mantissa));
   const TensorType type{DType::kBF16, {static_cast<std::int64_t>(x.size())}};
   const auto check = [&](const OpSpec& spec) {
-    const Kernel& kernel = highway_elementwise(spec.op);
+    const Kernel& kernel = kernel_named(highway(spec.op));
     const std::vector<std::uint16_t> y = run(kernel, spec, x);
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double from = load_as_double(&x[i], DType::kBF16);

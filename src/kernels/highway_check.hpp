@@ -46,14 +46,13 @@ void for_each_highway_target(const Check& check) {
   return dtype == DType::kF32 ? Tolerance{.relative_l2 = 2e-7, .max_ulps_of_peak = 4} : default_tolerance(dtype);
 }
 
-inline void expect_matches_oracle(const Kernel& kernel, const OpSpec& spec, Tolerance tolerance) {
+inline void expect_matches_oracle(std::string_view kernel, const OpSpec& spec, Tolerance tolerance) {
   std::uint64_t seed = 1;
   const auto check = [&](TestStrides strides, const Target& target) {
-    const Comparison result = compare_with_oracle(kernel, spec, target, seed++, tolerance, strides);
-    EXPECT_TRUE(result.passed) << kernel.name() << " on " << name_of(spec.inputs[0].dtype)
-                               << spec.inputs[0].shape.to_string() << ", strides " << static_cast<int>(strides)
-                               << ", threads " << target.threads << ", cache of " << target.cache_bytes
-                               << " bytes: " << result.message;
+    const Comparison result = compare_with_oracle(kernel_named(kernel), spec, target, seed++, tolerance, strides);
+    EXPECT_TRUE(result.passed) << kernel << " on " << name_of(spec.inputs[0].dtype) << spec.inputs[0].shape.to_string()
+                               << ", strides " << static_cast<int>(strides) << ", threads " << target.threads
+                               << ", cache of " << target.cache_bytes << " bytes: " << result.message;
   };
   for_each_highway_target([&] {
     for (const int threads : {1, 2}) {
@@ -66,7 +65,7 @@ inline void expect_matches_oracle(const Kernel& kernel, const OpSpec& spec, Tole
   });
 }
 
-inline void expect_matches_oracle(const Kernel& kernel, const OpSpec& spec) {
+inline void expect_matches_oracle(std::string_view kernel, const OpSpec& spec) {
   expect_matches_oracle(kernel, spec, highway_tolerance(spec.outputs[0].dtype));
 }
 

@@ -1,8 +1,11 @@
 #include "kernels/kernel.hpp"
 
+#include <algorithm>
+#include <stdexcept>
+#include <tuple>
+
 #include "base/error.hpp"
 #include "ir/op_definition.hpp"
-#include "kernels/lists.hpp"
 
 namespace headroom {
 namespace {
@@ -19,6 +22,23 @@ double least_bytes(const OpSpec& spec) {
 ComputeUnit unit_of(Op op, double flops) {
   if (is_product(op)) return ComputeUnit::kMatrix;
   return flops == 0 ? ComputeUnit::kNone : ComputeUnit::kVector;
+}
+
+/// As they come, before main() begins: in no order to rely on.
+std::vector<const Kernel*>& listed() {
+  static std::vector<const Kernel*> kernels;
+  return kernels;
+}
+
+std::vector<const Kernel*> in_order(DeviceKind device) {
+  std::vector<const Kernel*> kernels;
+  std::ranges::copy_if(listed(), std::back_inserter(kernels), [&](const Kernel* k) { return k->device() == device; });
+  const auto turn = [](const Kernel* kernel) { return std::tuple(kernel->op(), kernel->tried()); };
+  std::ranges::sort(kernels, {}, turn);
+  const auto same = std::ranges::adjacent_find(kernels, {}, turn);
+  if (same != kernels.end())
+    throw std::logic_error(fmt::format("{} and {} do not say which is tried first", (*same)->name(), same[1]->name()));
+  return kernels;
 }
 
 }  // namespace
@@ -50,7 +70,16 @@ Cost Kernel::cost(const OpSpec& spec) const {
 }
 
 std::span<const Kernel* const> kernels_of(DeviceKind device) {
-  return device == DeviceKind::kCpu ? cpu_kernels() : cuda_kernels();
+  static const std::vector<const Kernel*> cpu = in_order(DeviceKind::kCpu), cuda = in_order(DeviceKind::kCuda);
+  return device == DeviceKind::kCpu ? cpu : cuda;
 }
+
+const Kernel& kernel_named(std::string_view name) {
+  const auto found = std::ranges::find(listed(), name, &Kernel::name);
+  if (found == listed().end()) throw std::logic_error(fmt::format("no kernel is called {}", name));
+  return **found;
+}
+
+void detail::list_kernel(const Kernel& kernel) { listed().push_back(&kernel); }
 
 }  // namespace headroom

@@ -14,7 +14,6 @@
 
 #include "ir/activation.hpp"
 #include "kernels/activation_rows.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/library_kernel.hpp"
 #include "kernels/support.hpp"
 
@@ -92,12 +91,12 @@ Support supports(const OpSpec& spec, const Target& target) {
   return check_amx_product(spec, 1);
 }
 
+const Listed<LibraryKernel> kLinear({.name = "amx.linear",
+                                     .op = Op::kLinear,
+                                     .tried = Tried::kFirst,
+                                     .supports = supports,
+                                     .strided = 0b1,
+                                     .plan = plan});
+
 }  // namespace
-
-const Kernel& amx_linear() {
-  static const LibraryKernel kernel(
-      {.name = "amx.linear", .op = Op::kLinear, .supports = supports, .strided = 0b1, .plan = plan});
-  return kernel;
-}
-
 }  // namespace headroom

@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/pieces.hpp"
 
 namespace headroom {
@@ -115,15 +114,8 @@ Support supports(const OpSpec& spec, const Target& target) {
   });
 }
 
+const Listed<LibraryKernel> kLinear(
+    {.name = "onednn.linear", .op = Op::kLinear, .supports = supports, .strided = 0b1, .plan = onednn::planned<plan>});
+
 }  // namespace
-
-const Kernel& onednn_linear() {
-  static const LibraryKernel kernel({.name = "onednn.linear",
-                                     .op = Op::kLinear,
-                                     .supports = supports,
-                                     .strided = 0b1,
-                                     .plan = onednn::planned<plan>});
-  return kernel;
-}
-
 }  // namespace headroom

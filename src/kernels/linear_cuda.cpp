@@ -17,7 +17,6 @@
 #include "ir/activation.hpp"
 #include "kernels/cublaslt/rows.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
-#include "kernels/cuda_kernels.hpp"
 #include "kernels/elementwise_cuda.hpp"
 #include "kernels/library_kernel.hpp"
 #include "kernels/support.hpp"
@@ -67,16 +66,12 @@ KernelPlan plan(const KernelBinding& binding) {
   return made;
 }
 
-}  // namespace
-
-const Kernel& cublaslt_linear() {
-  static const LibraryKernel kernel({.name = "cublaslt.linear",
+const Listed<LibraryKernel> kLinear({.name = "cublaslt.linear",
                                      .op = Op::kLinear,
                                      .device = DeviceKind::kCuda,
                                      .supports = check_float_product,
                                      .strided = 0b1,
                                      .plan = plan});
-  return kernel;
-}
 
+}  // namespace
 }  // namespace headroom

@@ -4,7 +4,6 @@
 
 #include "base/test_util.hpp"
 #include "kernels/cuda/gpu_check.hpp"
-#include "kernels/cuda_kernels.hpp"
 
 namespace headroom {
 namespace {
@@ -44,7 +43,7 @@ TEST_F(CublasltLinear, MatchesTheOracleForEveryShapeAndActivation) {
       for (const bool has_bias : {false, true})
         for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu"}) {
           SCOPED_TRACE(fmt::format("n={} bias={} {}", c.n, has_bias, activation));
-          expect_matches_oracle(cublaslt_linear(), linear_spec(dtype, c.x, c.n, has_bias, activation),
+          expect_matches_oracle("cublaslt.linear", linear_spec(dtype, c.x, c.n, has_bias, activation),
                                 tolerance_of(dtype, activation));
         }
 }
@@ -53,11 +52,12 @@ TEST_F(CublasltLinear, MatchesTheOracleForEveryShapeAndActivation) {
 TEST_F(CublasltLinear, RoundsToTf32WhereItMay) {
   const OpSpec exact = linear_spec(DType::kF32, {130, 256}, 264, true, "none");
   const OpSpec rounded = linear_spec(DType::kF32, {130, 256}, 264, true, "none", true);
-  EXPECT_EQ(cublaslt_linear().compute_name(exact), "f32");
-  EXPECT_EQ(cublaslt_linear().compute_name(rounded), "tf32");
-  EXPECT_EQ(cublaslt_linear().compute_name(linear_spec(DType::kBF16, {2, 16}, 8, false, "none", true)), "bf16");
-  const Comparison comparison =
-      compare_with_oracle(cublaslt_linear(), rounded, target(), 1, {.relative_l2 = 1e-3, .max_ulps_of_peak = 1e5});
+  EXPECT_EQ(kernel_named("cublaslt.linear").compute_name(exact), "f32");
+  EXPECT_EQ(kernel_named("cublaslt.linear").compute_name(rounded), "tf32");
+  EXPECT_EQ(kernel_named("cublaslt.linear").compute_name(linear_spec(DType::kBF16, {2, 16}, 8, false, "none", true)),
+            "bf16");
+  const Comparison comparison = compare_with_oracle(kernel_named("cublaslt.linear"), rounded, target(), 1,
+                                                    {.relative_l2 = 1e-3, .max_ulps_of_peak = 1e5});
   EXPECT_TRUE(comparison.passed) << comparison.message;
   EXPECT_GE(comparison.relative_l2, 1e-5) << "this is not TF32";
 }
@@ -78,16 +78,16 @@ TEST_F(CublasltLinear, KeepsTheFastestAlgorithm) {
   std::vector<Operand> inputs;
   for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
   const Operand y = dense_operand(spec.outputs[0]);
-  const std::string first = cublaslt_linear().prepare(spec, inputs, {&y, 1}, target())->implementation();
+  const std::string first = kernel_named("cublaslt.linear").prepare(spec, inputs, {&y, 1}, target())->implementation();
   EXPECT_NE(first.find("fastest of"), std::string::npos) << first;
   EXPECT_EQ(kept(), 1U);
-  EXPECT_EQ(cublaslt_linear().prepare(spec, inputs, {&y, 1}, target())->implementation(), first);
+  EXPECT_EQ(kernel_named("cublaslt.linear").prepare(spec, inputs, {&y, 1}, target())->implementation(), first);
   saved ? setenv("XDG_CACHE_HOME", saved->c_str(), 1) : unsetenv("XDG_CACHE_HOME");
 }
 
 TEST_F(CublasltLinear, RejectsWithReasons) {
   const auto reason = [&](const OpSpec& spec) {
-    const Support rejection = cublaslt_linear().supports(spec, target());
+    const Support rejection = kernel_named("cublaslt.linear").supports(spec, target());
     return rejection ? rejection->reason : "supported";
   };
   EXPECT_EQ(reason(linear_spec(DType::kF64, {2, 4}, 3, false, "none")), "takes f32, bf16 or f16, not f64");
@@ -113,7 +113,7 @@ TEST_F(CublasltMatmul, MatchesTheOracleForEveryShapeAndStrides) {
         for (const std::int64_t extent : {c.m, c.k}) a.push_back(extent);
         for (const std::int64_t extent : transpose_b ? std::vector{c.n, c.k} : std::vector{c.k, c.n})
           b.push_back(extent);
-        expect_matches_oracle(cublaslt_matmul(), make_spec(Op::kMatmul, {{dtype, a}, {dtype, b}},
+        expect_matches_oracle("cublaslt.matmul", make_spec(Op::kMatmul, {{dtype, a}, {dtype, b}},
                                                            {{"transpose_b", std::int64_t{transpose_b}}}));
       }
 }

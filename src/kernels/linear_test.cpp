@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/test_target.hpp"
 
 namespace headroom {
@@ -41,7 +40,7 @@ TEST(OnednnLinear, AgreesForEveryShapeAndStrides) {
         for (const TestStrides strides : kAllStrides) {
           SCOPED_TRACE(
               fmt::format("{} x{} n={} weight={} strides={}", dtype, c.x, c.n, is_weight, static_cast<int>(strides)));
-          expect_agrees(onednn_linear(), linear_spec(dtype, c.x, c.n, Bias::kF32, "none", is_weight), strides);
+          expect_agrees("onednn.linear", linear_spec(dtype, c.x, c.n, Bias::kF32, "none", is_weight), strides);
         }
 }
 
@@ -52,7 +51,7 @@ TEST(OnednnLinear, AgreesForEveryBiasAndActivation) {
         for (const TestStrides strides : kAllStrides) {
           SCOPED_TRACE(fmt::format("{} bias={} {} strides={}", dtype, static_cast<int>(bias), activation,
                                    static_cast<int>(strides)));
-          expect_agrees(onednn_linear(), linear_spec(dtype, Shape{2, 19, 40}, 72, bias, activation), strides);
+          expect_agrees("onednn.linear", linear_spec(dtype, Shape{2, 19, 40}, 72, bias, activation), strides);
         }
 }
 
@@ -64,7 +63,7 @@ TEST(OnednnLinear, MergesRowsOnlyWhereBothOperandsLetIt) {
   const Shape gapped_x{100, 4, 1}, gapped_y{60, 5, 1};
   for (const auto& [in, out] : {std::pair{x, Operand{y.type, gapped_y}}, std::pair{Operand{x.type, gapped_x}, y}}) {
     const std::vector<Operand> inputs{in, dense_operand(spec.inputs[1])}, outputs{out};
-    const auto prepared = onednn_linear().prepare(spec, inputs, outputs, test_target());
+    const auto prepared = kernel_named("onednn.linear").prepare(spec, inputs, outputs, test_target());
     std::vector<float> from(200), weight(20), to(120);
     for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i);
     for (std::size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<float>(i % 7) - 3;
@@ -91,16 +90,17 @@ TEST(OnednnLinear, RunsWithAnyNumberOfThreads) {
     Target target = test_target();
     target.threads = threads;
     const OpSpec spec = linear_spec(DType::kF32, Shape{129, 64}, 200, Bias::kF32, "gelu_tanh");
-    const Comparison comparison = compare_with_oracle(onednn_linear(), spec, target, 3, default_tolerance(DType::kF32));
+    const Comparison comparison =
+        compare_with_oracle(kernel_named("onednn.linear"), spec, target, 3, default_tolerance(DType::kF32));
     EXPECT_TRUE(comparison.passed) << comparison.message;
   }
 }
 
 TEST(OnednnLinear, EqualLayoutsMeanEqualBytes) {
   const Target target = test_target();
-  const auto few_rows = prepare_dense(onednn_linear(), linear_spec(DType::kF32, Shape{4, 64}, 80), target);
-  const auto many_rows = prepare_dense(onednn_linear(), linear_spec(DType::kF32, Shape{900, 64}, 80), target);
-  const auto wider = prepare_dense(onednn_linear(), linear_spec(DType::kF32, Shape{4, 64}, 96), target);
+  const auto few_rows = prepare_dense("onednn.linear", linear_spec(DType::kF32, Shape{4, 64}, 80), target);
+  const auto many_rows = prepare_dense("onednn.linear", linear_spec(DType::kF32, Shape{900, 64}, 80), target);
+  const auto wider = prepare_dense("onednn.linear", linear_spec(DType::kF32, Shape{4, 64}, 96), target);
   if (target.cpu_isa < CpuIsa::kAvx512) GTEST_SKIP() << "oneDNN blocks weights with AVX-512 only";
   ASSERT_EQ(few_rows->packed_weights().size(), 1U);
   ASSERT_EQ(wider->packed_weights().size(), 1U);
@@ -121,7 +121,7 @@ TEST(OnednnLinear, EqualLayoutsMeanEqualBytes) {
 
 TEST(OnednnLinear, OnlyFoldedWeightsArePacked) {
   const auto prepared = prepare_dense(
-      onednn_linear(), linear_spec(DType::kF32, Shape{4, 64}, 80, Bias::kF32, "none", false), test_target());
+      "onednn.linear", linear_spec(DType::kF32, Shape{4, 64}, 80, Bias::kF32, "none", false), test_target());
   EXPECT_TRUE(prepared->packed_weights().empty());
 }
 
@@ -130,7 +130,7 @@ TEST(OnednnLinear, MayBeLaunchedFromSeveralThreadsAtOnce) {
   target.threads = 1;
   constexpr std::size_t kRows = 4, kIn = 8, kOut = 8;
   const OpSpec spec = linear_spec(DType::kF32, Shape{kRows, kIn}, kOut, Bias::kNone, "none", false);
-  const auto prepared = prepare_dense(onednn_linear(), spec, target);
+  const auto prepared = prepare_dense("onednn.linear", spec, target);
   const auto work = [&](float scale, int& wrong) {
     const auto backend = make_backend(DeviceKind::kCpu, target.threads);
     const auto stream = backend->make_stream();
@@ -156,14 +156,14 @@ TEST(OnednnLinear, MayBeLaunchedFromSeveralThreadsAtOnce) {
 TEST(OnednnLinear, SaysWhatItIs) {
   const Target target = test_target();
   const OpSpec spec = linear_spec(DType::kF32, Shape{8, 16}, 32);
-  EXPECT_EQ(onednn_linear().name(), "onednn.linear");
-  EXPECT_EQ(onednn_linear().compute_type(spec), DType::kF32);
-  EXPECT_EQ(onednn_linear().compute_type(linear_spec(DType::kBF16, Shape{8, 16}, 32)), DType::kBF16);
-  const Cost cost = onednn_linear().cost(spec);
+  EXPECT_EQ(kernel_named("onednn.linear").name(), "onednn.linear");
+  EXPECT_EQ(kernel_named("onednn.linear").compute_type(spec), DType::kF32);
+  EXPECT_EQ(kernel_named("onednn.linear").compute_type(linear_spec(DType::kBF16, Shape{8, 16}, 32)), DType::kBF16);
+  const Cost cost = kernel_named("onednn.linear").cost(spec);
   EXPECT_EQ(cost.flops, 2.0 * 8 * 32 * 16 + 8 * 32);
   EXPECT_EQ(cost.bytes, 4.0 * (8 * 16 + 32 * 16 + 32 + 8 * 32));
   EXPECT_EQ(cost.unit, ComputeUnit::kMatrix);
-  const std::string implementation = prepare_dense(onednn_linear(), spec, target)->implementation();
+  const std::string implementation = prepare_dense("onednn.linear", spec, target)->implementation();
   if (target.cpu_isa >= CpuIsa::kAvx512) {
     EXPECT_EQ(implementation.substr(0, 15), "brg:avx512_core");
   } else {
@@ -172,7 +172,7 @@ TEST(OnednnLinear, SaysWhatItIs) {
 }
 
 TEST(OnednnLinear, RejectsMoreRowsThanOnednnCounts) {
-  const Kernel& kernel = onednn_linear();
+  const Kernel& kernel = kernel_named("onednn.linear");
   const Support many = kernel.supports(linear_spec(DType::kF32, {1 << 16, 1 << 15, 64}, 64), test_target());
   ASSERT_TRUE(many.has_value());
   EXPECT_NE(many->reason.find("has 2147483648"), std::string::npos) << many->reason;
@@ -180,7 +180,7 @@ TEST(OnednnLinear, RejectsMoreRowsThanOnednnCounts) {
 
 TEST(OnednnLinear, RejectsWithReasons) {
   const auto reason = [](const OpSpec& spec, const Target& target) {
-    const Support rejection = onednn_linear().supports(spec, target);
+    const Support rejection = kernel_named("onednn.linear").supports(spec, target);
     return rejection ? rejection->reason : "supported";
   };
   Target target = test_target();
@@ -221,8 +221,8 @@ TEST_F(AmxLinear, MatchesTheOracle) {
           for (const int threads : {1, 2, 16}) {
             target_.threads = threads;
             const OpSpec spec = linear_spec(DType::kBF16, c.x, c.n, bias, activation);
-            const Comparison result =
-                compare_with_oracle(amx_linear(), spec, target_, seed++, default_tolerance(DType::kBF16), strides);
+            const Comparison result = compare_with_oracle(kernel_named("amx.linear"), spec, target_, seed++,
+                                                          default_tolerance(DType::kBF16), strides);
             EXPECT_TRUE(result.passed) << c.x.to_string() << " n=" << c.n << " bias=" << static_cast<int>(bias) << " "
                                        << activation << " strides=" << static_cast<int>(strides)
                                        << " threads=" << threads << ": " << result.message;
@@ -233,7 +233,7 @@ TEST_F(AmxLinear, ANanStaysInItsRow) {
   constexpr std::size_t kRows = 33, kSize = 32;
   constexpr std::uint16_t kOne = 0x3F80, kNan = 0x7FC0, kInfinity = 0x7F80;
   const OpSpec spec = linear_spec(DType::kBF16, Shape{kRows, kSize}, kSize, Bias::kNone, "gelu_tanh");
-  const auto prepared = prepare_dense(amx_linear(), spec, target_);
+  const auto prepared = prepare_dense("amx.linear", spec, target_);
   const auto backend = make_backend(DeviceKind::kCpu, target_.threads);
   const auto stream = backend->make_stream();
   const Buffer scratch = backend->allocate(prepared->scratch_bytes(), MemoryCategory::kWorkspace);
@@ -260,9 +260,9 @@ TEST_F(AmxLinear, ANanStaysInItsRow) {
 
 TEST(AmxLinearSupport, SaysWhatItIs) {
   const OpSpec spec = linear_spec(DType::kBF16, Shape{32, 64}, 96, Bias::kF32, "silu");
-  EXPECT_EQ(amx_linear().name(), "amx.linear");
-  EXPECT_EQ(amx_linear().compute_type(spec), DType::kBF16);
-  const auto prepared = prepare_dense(amx_linear(), spec, Target{.cpu_isa = CpuIsa::kAmx});
+  EXPECT_EQ(kernel_named("amx.linear").name(), "amx.linear");
+  EXPECT_EQ(kernel_named("amx.linear").compute_type(spec), DType::kBF16);
+  const auto prepared = prepare_dense("amx.linear", spec, Target{.cpu_isa = CpuIsa::kAmx});
   EXPECT_EQ(prepared->implementation(), "intrinsics:amx_bf16");
   ASSERT_EQ(prepared->packed_weights().size(), 1U);
   EXPECT_EQ(prepared->packed_weights()[0].input, 1);
@@ -271,7 +271,7 @@ TEST(AmxLinearSupport, SaysWhatItIs) {
 
 TEST(AmxLinearSupport, DeclinesWithReasons) {
   const auto reason = [](const OpSpec& spec, const Target& target = {.cpu_isa = CpuIsa::kAmx}) {
-    const Support rejection = amx_linear().supports(spec, target);
+    const Support rejection = kernel_named("amx.linear").supports(spec, target);
     return rejection ? rejection->reason : "supported";
   };
   const auto spec = [](const Shape& x, std::int64_t n) {

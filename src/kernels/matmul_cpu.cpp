@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/engine.hpp"
 
 namespace headroom {
@@ -75,15 +74,11 @@ KernelPlan plan(const KernelBinding& binding) {
                            binding.threads);
 }
 
-}  // namespace
-
-const Kernel& onednn_matmul() {
-  static const LibraryKernel kernel({.name = "onednn.matmul",
+const Listed<LibraryKernel> kMatmul({.name = "onednn.matmul",
                                      .op = Op::kMatmul,
                                      .supports = supports,
                                      .strided = kAllStrided,
                                      .plan = onednn::planned<plan>});
-  return kernel;
-}
 
+}  // namespace
 }  // namespace headroom

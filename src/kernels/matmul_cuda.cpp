@@ -9,7 +9,6 @@
 #include <algorithm>
 
 #include "kernels/cublaslt/product.hpp"
-#include "kernels/cuda_kernels.hpp"
 #include "kernels/library_kernel.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/support.hpp"
@@ -74,16 +73,12 @@ KernelPlan plan(const KernelBinding& binding) {
   return {launch, product.workspace_bytes(), product.implementation()};
 }
 
-}  // namespace
-
-const Kernel& cublaslt_matmul() {
-  static const LibraryKernel kernel({.name = "cublaslt.matmul",
+const Listed<LibraryKernel> kMatmul({.name = "cublaslt.matmul",
                                      .op = Op::kMatmul,
                                      .device = DeviceKind::kCuda,
                                      .supports = check_float_product,
                                      .strided = kAllStrided,
                                      .plan = plan});
-  return kernel;
-}
 
+}  // namespace
 }  // namespace headroom

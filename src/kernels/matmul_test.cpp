@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/test_target.hpp"
 
 namespace headroom {
@@ -34,7 +33,7 @@ TEST(OnednnMatmul, AgreesForEveryShapeAndStrides) {
         for (const TestStrides strides : {TestStrides::kDense, TestStrides::kPadded, TestStrides::kPermuted}) {
           SCOPED_TRACE(fmt::format("{} batch rank {} m={} n={} k={} transpose_b={} strides={}", dtype, c.batch.size(),
                                    c.m, c.n, c.k, transpose_b, static_cast<int>(strides)));
-          expect_agrees(onednn_matmul(), matmul_spec(dtype, c.batch, c.m, c.n, c.k, transpose_b), strides);
+          expect_agrees("onednn.matmul", matmul_spec(dtype, c.batch, c.m, c.n, c.k, transpose_b), strides);
         }
 }
 
@@ -47,7 +46,7 @@ TEST(OnednnMatmul, ReadsHeadsWhereALinearLeftThem) {
   const Shape merged{kSeq * 3 * kHeads * kDim, kDim, 3 * kHeads * kDim, 1};
   const std::vector<Operand> inputs = {{spec.inputs[0], merged}, {spec.inputs[1], merged}};
   const std::vector<Operand> outputs = {dense_operand(spec.outputs[0])};
-  const auto prepared = onednn_matmul().prepare(spec, inputs, outputs, target);
+  const auto prepared = kernel_named("onednn.matmul").prepare(spec, inputs, outputs, target);
   EXPECT_EQ(prepared->implementation().find("ref"), std::string::npos) << prepared->implementation();
 
   std::vector<float> qkv(kBatch * kSeq * 3 * kHeads * kDim);
@@ -74,7 +73,7 @@ TEST(OnednnMatmul, ReadsHeadsWhereALinearLeftThem) {
 
 TEST(OnednnMatmul, RejectsWithReasons) {
   const auto reason = [](const OpSpec& spec, const Target& target) {
-    const Support rejection = onednn_matmul().supports(spec, target);
+    const Support rejection = kernel_named("onednn.matmul").supports(spec, target);
     return rejection ? rejection->reason : "supported";
   };
   Target target = test_target();
@@ -87,7 +86,7 @@ TEST(OnednnMatmul, RejectsWithReasons) {
 }
 
 TEST(OnednnMatmul, CountsItsWork) {
-  const Cost cost = onednn_matmul().cost(matmul_spec(DType::kBF16, {2, 3}, 5, 7, 11, true));
+  const Cost cost = kernel_named("onednn.matmul").cost(matmul_spec(DType::kBF16, {2, 3}, 5, 7, 11, true));
   EXPECT_EQ(cost.flops, 2.0 * 6 * 5 * 7 * 11);
   EXPECT_EQ(cost.bytes, 2.0 * 6 * (5 * 11 + 7 * 11 + 5 * 7));
   EXPECT_EQ(cost.unit, ComputeUnit::kMatrix);

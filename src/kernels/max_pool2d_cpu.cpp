@@ -8,7 +8,6 @@
 // Bytes      (x + y) * size
 // FLOPs      one comparison an element of x
 
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/engine.hpp"
 
 namespace headroom {
@@ -33,15 +32,11 @@ Support supports(const OpSpec& spec, const Target& target) {
 
 KernelPlan plan(const KernelBinding& binding) { return onednn::plan_call(make_pooling(binding.spec), binding.threads); }
 
+const Listed<LibraryKernel> kMaxPool2d({.name = "onednn.max_pool2d",
+                                        .op = Op::kMaxPool2d,
+                                        .supports = supports,
+                                        .strides_output = false,
+                                        .plan = onednn::planned<plan>});
+
 }  // namespace
-
-const Kernel& onednn_max_pool2d() {
-  static const LibraryKernel kernel({.name = "onednn.max_pool2d",
-                                     .op = Op::kMaxPool2d,
-                                     .supports = supports,
-                                     .strides_output = false,
-                                     .plan = onednn::planned<plan>});
-  return kernel;
-}
-
 }  // namespace headroom

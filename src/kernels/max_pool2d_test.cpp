@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/test_target.hpp"
 
 namespace headroom {
@@ -23,17 +22,17 @@ TEST(OnednnMaxPool2d, IsExactForEveryShapeLayoutAndDtype) {
         const OpSpec spec = pool_spec(c.x, c.window, dtype, layout);
         const Target target = onednn::test_target();
         if (dtype == DType::kBF16 && target.cpu_isa < CpuIsa::kAvx512) {
-          EXPECT_TRUE(onednn_max_pool2d().supports(spec, target).has_value());
+          EXPECT_TRUE(kernel_named("onednn.max_pool2d").supports(spec, target).has_value());
           continue;
         }
-        const Comparison comparison =
-            compare_with_oracle(onednn_max_pool2d(), spec, target, 5, {.relative_l2 = 0, .max_ulps_of_peak = 0});
+        const Comparison comparison = compare_with_oracle(kernel_named("onednn.max_pool2d"), spec, target, 5,
+                                                          {.relative_l2 = 0, .max_ulps_of_peak = 0});
         EXPECT_TRUE(comparison.passed) << comparison.message;
       }
 }
 
 TEST(OnednnMaxPool2d, CountsItsWork) {
-  const Cost cost = onednn_max_pool2d().cost(pool_spec(Shape{2, 3, 8, 6}, 2));
+  const Cost cost = kernel_named("onednn.max_pool2d").cost(pool_spec(Shape{2, 3, 8, 6}, 2));
   EXPECT_EQ(cost.flops, 2.0 * 3 * 8 * 6);
   EXPECT_EQ(cost.bytes, 4.0 * (2 * 3 * 8 * 6 + 2 * 3 * 4 * 3));
   EXPECT_EQ(cost.unit, ComputeUnit::kVector);
@@ -41,7 +40,7 @@ TEST(OnednnMaxPool2d, CountsItsWork) {
 
 TEST(OnednnMaxPool2d, RejectsWithReasons) {
   const Support rejection =
-      onednn_max_pool2d().supports(pool_spec(Shape{1, 1, 4, 4}, 2, DType::kF64), onednn::test_target());
+      kernel_named("onednn.max_pool2d").supports(pool_spec(Shape{1, 1, 4, 4}, 2, DType::kF64), onednn::test_target());
   ASSERT_TRUE(rejection.has_value());
   EXPECT_EQ(rejection->reason, "takes f32 or bf16, not f64");
 }

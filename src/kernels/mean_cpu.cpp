@@ -6,7 +6,6 @@
 //          stands at the end of networks, on a few thousand elements.
 
 #include "kernels/cpu_kernel.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -75,13 +74,9 @@ KernelPlan plan(const KernelBinding& binding) {
   });
 }
 
+const Listed<CpuKernel> kMean(
+    {.name = "highway.mean", .op = Op::kMean, .supports = supports_f32_or_bf16, .plan = plan});
+
 }  // namespace
-
-const Kernel& highway_mean() {
-  static const CpuKernel kernel(
-      {.name = "highway.mean", .op = Op::kMean, .supports = supports_f32_or_bf16, .plan = plan});
-  return kernel;
-}
-
 }  // namespace headroom
 #endif

@@ -1,12 +1,9 @@
 // reshape, transpose, concat, slice, row: y is a rearrangement, a join or a part of x. Any dtype, any strides (reshape:
 // dense). Bytes: y's read and y's written; no arithmetic. See strided_copy.cpp for how.
 
-#include <algorithm>
-#include <array>
 #include <vector>
 
 #include "kernels/cpu_kernel.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/movement.hpp"
 #include "kernels/strided_copy.hpp"
 
@@ -50,15 +47,11 @@ KernelPlan plan_row(const KernelBinding& binding) {
   }};
 }
 
+const Listed<CpuKernel> kReshape(movement_traits("highway.reshape", Op::kReshape, plan));
+const Listed<CpuKernel> kTranspose(movement_traits("highway.transpose", Op::kTranspose, plan));
+const Listed<CpuKernel> kConcat(movement_traits("highway.concat", Op::kConcat, plan));
+const Listed<CpuKernel> kSlice(movement_traits("highway.slice", Op::kSlice, plan));
+const Listed<CpuKernel> kRow(movement_traits("highway.row", Op::kRow, plan_row));
+
 }  // namespace
-
-const Kernel& highway_movement(Op op) {
-  static const std::array kKernels = {CpuKernel(movement_traits("highway.reshape", Op::kReshape, plan)),
-                                      CpuKernel(movement_traits("highway.transpose", Op::kTranspose, plan)),
-                                      CpuKernel(movement_traits("highway.concat", Op::kConcat, plan)),
-                                      CpuKernel(movement_traits("highway.slice", Op::kSlice, plan)),
-                                      CpuKernel(movement_traits("highway.row", Op::kRow, plan_row))};
-  return *std::ranges::find(kKernels, op, &Kernel::op);
-}
-
 }  // namespace headroom

@@ -1,10 +1,7 @@
-#include <algorithm>
-#include <array>
 #include <vector>
 
 #include "kernels/copy_cuda.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
-#include "kernels/cuda_kernels.hpp"
 #include "kernels/movement.hpp"
 
 namespace headroom {
@@ -51,15 +48,11 @@ KernelPlan plan_row(const KernelBinding& binding) {
   }};
 }
 
+const Listed<CudaKernel> kReshape(movement_traits("cuda.reshape", Op::kReshape, plan));
+const Listed<CudaKernel> kTranspose(movement_traits("cuda.transpose", Op::kTranspose, plan));
+const Listed<CudaKernel> kConcat(movement_traits("cuda.concat", Op::kConcat, plan));
+const Listed<CudaKernel> kSlice(movement_traits("cuda.slice", Op::kSlice, plan));
+const Listed<CudaKernel> kRow(movement_traits("cuda.row", Op::kRow, plan_row));
+
 }  // namespace
-
-const Kernel& cuda_movement(Op op) {
-  static const std::array kKernels = {CudaKernel(movement_traits("cuda.reshape", Op::kReshape, plan)),
-                                      CudaKernel(movement_traits("cuda.transpose", Op::kTranspose, plan)),
-                                      CudaKernel(movement_traits("cuda.concat", Op::kConcat, plan)),
-                                      CudaKernel(movement_traits("cuda.slice", Op::kSlice, plan)),
-                                      CudaKernel(movement_traits("cuda.row", Op::kRow, plan_row))};
-  return *std::ranges::find(kKernels, op, &Kernel::op);
-}
-
 }  // namespace headroom

@@ -1,5 +1,4 @@
 #include "base/error.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/highway_check.hpp"
 
 namespace headroom {
@@ -26,8 +25,7 @@ TEST(Movement, TransposeMatchesTheOracle) {
                                                      {{2, 8, 4, 6, 2}, {0, 3, 1, 2, 4}}};
   for (const DType dtype : kDTypes) {
     for (const auto& [shape, perm] : cases) {
-      expect_matches_oracle(highway_movement(Op::kTranspose),
-                            make_spec(Op::kTranspose, {{dtype, shape}}, {{"perm", perm}}));
+      expect_matches_oracle("highway.transpose", make_spec(Op::kTranspose, {{dtype, shape}}, {{"perm", perm}}));
     }
   }
 }
@@ -36,12 +34,12 @@ TEST(Movement, SliceMatchesTheOracle) {
   for (const DType dtype : kDTypes) {
     for (const int axis : {0, 1, 2}) {
       expect_matches_oracle(
-          highway_movement(Op::kSlice),
+          "highway.slice",
           make_spec(Op::kSlice, {{dtype, {5, 6, 37}}},
                     {{"axis", std::int64_t{axis}}, {"start", std::int64_t{2}}, {"size", std::int64_t{3}}}));
     }
     expect_matches_oracle(
-        highway_movement(Op::kSlice),
+        "highway.slice",
         make_spec(Op::kSlice, {{dtype, {2, 80, 300}}},
                   {{"axis", std::int64_t{2}}, {"start", std::int64_t{100}}, {"size", std::int64_t{100}}}));
   }
@@ -49,31 +47,27 @@ TEST(Movement, SliceMatchesTheOracle) {
 
 TEST(Movement, ConcatMatchesTheOracle) {
   for (const DType dtype : kDTypes) {
-    expect_matches_oracle(highway_movement(Op::kConcat),
+    expect_matches_oracle("highway.concat",
                           make_spec(Op::kConcat, {{dtype, {3, 5}}, {dtype, {4, 5}}}, {{"axis", std::int64_t{0}}}));
-    expect_matches_oracle(
-        highway_movement(Op::kConcat),
-        make_spec(Op::kConcat, {{dtype, {3, 5}}, {dtype, {3, 1}}, {dtype, {3, 16}}}, {{"axis", std::int64_t{1}}}));
-    expect_matches_oracle(
-        highway_movement(Op::kConcat),
-        make_spec(Op::kConcat, {{dtype, {2, 4, 3, 8}}, {dtype, {2, 4, 5, 8}}}, {{"axis", std::int64_t{2}}}));
+    expect_matches_oracle("highway.concat", make_spec(Op::kConcat, {{dtype, {3, 5}}, {dtype, {3, 1}}, {dtype, {3, 16}}},
+                                                      {{"axis", std::int64_t{1}}}));
+    expect_matches_oracle("highway.concat", make_spec(Op::kConcat, {{dtype, {2, 4, 3, 8}}, {dtype, {2, 4, 5, 8}}},
+                                                      {{"axis", std::int64_t{2}}}));
   }
 }
 
 TEST(Movement, ReshapeMatchesTheOracle) {
   for (const DType dtype : kDTypes) {
-    expect_matches_oracle(highway_movement(Op::kReshape),
-                          make_spec(Op::kReshape, {{dtype, {6, 35}}}, {{"shape", Ints{5, 2, 21}}}));
-    expect_matches_oracle(highway_movement(Op::kReshape),
-                          make_spec(Op::kReshape, {{dtype, {60, 700}}}, {{"shape", Ints{42000}}}));
+    expect_matches_oracle("highway.reshape", make_spec(Op::kReshape, {{dtype, {6, 35}}}, {{"shape", Ints{5, 2, 21}}}));
+    expect_matches_oracle("highway.reshape", make_spec(Op::kReshape, {{dtype, {60, 700}}}, {{"shape", Ints{42000}}}));
   }
 }
 
 TEST(Movement, RowMatchesTheOracle) {
   const TensorType index{DType::kI32, {}};
   for (const DType dtype : kDTypes) {
-    expect_matches_oracle(highway_movement(Op::kRow), make_spec(Op::kRow, {{dtype, {9, 4, 17}}, index}));
-    expect_matches_oracle(highway_movement(Op::kRow), make_spec(Op::kRow, {{dtype, {9}}, index}));
+    expect_matches_oracle("highway.row", make_spec(Op::kRow, {{dtype, {9, 4, 17}}, index}));
+    expect_matches_oracle("highway.row", make_spec(Op::kRow, {{dtype, {9}}, index}));
   }
 }
 
@@ -83,7 +77,7 @@ TEST(Movement, RowOutsideTheTableIsAnError) {
   const std::vector<Operand> out = {dense_operand(spec.outputs[0])};
   const auto backend = make_backend(DeviceKind::kCpu, 1);
   const auto stream = backend->make_stream();
-  const auto prepared = highway_movement(Op::kRow).prepare(spec, in, out, Target{});
+  const auto prepared = kernel_named("highway.row").prepare(spec, in, out, Target{});
   const std::array<float, 8> table{};
   std::array<float, 2> row{};
   for (const std::int32_t index : {-1, 4}) {

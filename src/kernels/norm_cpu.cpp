@@ -24,7 +24,6 @@
 #include <array>
 
 #include "kernels/cpu_kernel.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -256,20 +255,10 @@ KernelTraits norm(std::string_view name, Op op, KernelPlan (*plan)(const KernelB
   return {.name = name, .op = op, .supports = supports_rows, .in_place = true, .plan = plan};
 }
 
+const Listed<CpuKernel> kLayerNorm(norm("highway.layer_norm", Op::kLayerNorm, plan<Norm::kLayer>));
+const Listed<CpuKernel> kRmsNorm(norm("highway.rms_norm", Op::kRmsNorm, plan<Norm::kRms>));
+const Listed<CpuKernel> kNormModulate(norm("highway.norm_modulate", Op::kNormModulate, plan<Norm::kModulate>));
+
 }  // namespace
-
-const Kernel& highway_layer_norm() {
-  static const CpuKernel kernel(norm("highway.layer_norm", Op::kLayerNorm, plan<Norm::kLayer>));
-  return kernel;
-}
-const Kernel& highway_rms_norm() {
-  static const CpuKernel kernel(norm("highway.rms_norm", Op::kRmsNorm, plan<Norm::kRms>));
-  return kernel;
-}
-const Kernel& highway_norm_modulate() {
-  static const CpuKernel kernel(norm("highway.norm_modulate", Op::kNormModulate, plan<Norm::kModulate>));
-  return kernel;
-}
-
 }  // namespace headroom
 #endif

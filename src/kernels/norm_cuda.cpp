@@ -1,10 +1,6 @@
 #include "kernels/norm_cuda.hpp"
 
-#include <algorithm>
-#include <array>
-
 #include "kernels/cuda/cuda_kernel.hpp"
-#include "kernels/cuda_kernels.hpp"
 
 namespace headroom {
 namespace {
@@ -88,32 +84,29 @@ KernelPlan plan_softmax(const KernelBinding& binding) {
   }};
 }
 
-CudaKernel along_rows(std::string_view name, Op op, decltype(KernelTraits::plan) plan) {
-  return CudaKernel({.name = name, .op = op, .supports = supports_norm, .in_place = true, .plan = plan});
+KernelTraits along_rows(std::string_view name, Op op, decltype(KernelTraits::plan) plan) {
+  return {.name = name, .op = op, .supports = supports_norm, .in_place = true, .plan = plan};
 }
-CudaKernel of_a_sum(std::string_view name, Op op) {
-  return CudaKernel({.name = name,
-                     .op = op,
-                     .supports = supports_gate_residual_norm,
-                     .in_place = true,
-                     .kept = kVectors,
-                     .plan = plan_norm});
+const Listed<CudaKernel> kSoftmax(along_rows("cuda.softmax", Op::kSoftmax, plan_softmax));
+const Listed<CudaKernel> kLayerNorm(along_rows("cuda.layer_norm", Op::kLayerNorm, plan_norm));
+const Listed<CudaKernel> kRmsNorm(along_rows("cuda.rms_norm", Op::kRmsNorm, plan_norm));
+const Listed<CudaKernel> kNormModulate(along_rows("cuda.norm_modulate", Op::kNormModulate, plan_norm));
+const Listed<CudaKernel> kNormModulateQuantize({.name = "cuda.norm_modulate_quantize",
+                                                .op = Op::kNormModulateQuantize,
+                                                .supports = supports_norm_modulate_quantize,
+                                                .plan = plan_norm});
+
+KernelTraits of_a_sum(std::string_view name, Op op) {
+  return {.name = name,
+          .op = op,
+          .supports = supports_gate_residual_norm,
+          .in_place = true,
+          .kept = kVectors,
+          .plan = plan_norm};
 }
+const Listed<CudaKernel> kGateResidualNorm(of_a_sum("cuda.gate_residual_norm", Op::kGateResidualNorm));
+const Listed<CudaKernel> kGateResidualNormQuantize(of_a_sum("cuda.gate_residual_norm_quantize",
+                                                            Op::kGateResidualNormQuantize));
 
 }  // namespace
-
-const Kernel& cuda_norm(Op op) {
-  static const std::array kKernels = {along_rows("cuda.softmax", Op::kSoftmax, plan_softmax),
-                                      along_rows("cuda.layer_norm", Op::kLayerNorm, plan_norm),
-                                      along_rows("cuda.rms_norm", Op::kRmsNorm, plan_norm),
-                                      along_rows("cuda.norm_modulate", Op::kNormModulate, plan_norm),
-                                      CudaKernel({.name = "cuda.norm_modulate_quantize",
-                                                  .op = Op::kNormModulateQuantize,
-                                                  .supports = supports_norm_modulate_quantize,
-                                                  .plan = plan_norm}),
-                                      of_a_sum("cuda.gate_residual_norm", Op::kGateResidualNorm),
-                                      of_a_sum("cuda.gate_residual_norm_quantize", Op::kGateResidualNormQuantize)};
-  return *std::ranges::find(kKernels, op, &Kernel::op);
-}
-
 }  // namespace headroom

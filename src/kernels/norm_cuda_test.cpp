@@ -1,7 +1,6 @@
 #include <cmath>
 
 #include "kernels/cuda/gpu_check.hpp"
-#include "kernels/cuda_kernels.hpp"
 
 namespace headroom {
 namespace {
@@ -17,13 +16,13 @@ const std::vector<Shape> kShapes = {{1, 1, 4},    {2, 3, 7},    {2, 3, 8},    {2
 TEST_F(CudaNorm, LayerNormMatchesTheOracle) {
   for (const DType dtype : cuda::kDTypes)
     for (const Shape& shape : kShapes)
-      expect_matches_oracle(cuda_norm(Op::kLayerNorm), make_spec(Op::kLayerNorm, {{dtype, shape}}, {{"eps", 1e-6}}));
+      expect_matches_oracle("cuda.layer_norm", make_spec(Op::kLayerNorm, {{dtype, shape}}, {{"eps", 1e-6}}));
 }
 
 TEST_F(CudaNorm, RmsNormMatchesTheOracle) {
   for (const cuda::Types types : cuda::kTypes)
     for (const Shape& shape : kShapes)
-      expect_matches_oracle(cuda_norm(Op::kRmsNorm),
+      expect_matches_oracle("cuda.rms_norm",
                             make_spec(Op::kRmsNorm, {{types.x, shape}, {types.side, {shape[-1]}}}, {{"eps", 1e-6}}));
 }
 
@@ -31,7 +30,7 @@ TEST_F(CudaNorm, NormModulateMatchesTheOracle) {
   for (const cuda::Types types : cuda::kTypes)
     for (const Shape& shape : kShapes) {
       const TensorType side{types.side, {shape[0], 1, shape[2]}};
-      expect_matches_oracle(cuda_norm(Op::kNormModulate),
+      expect_matches_oracle("cuda.norm_modulate",
                             make_spec(Op::kNormModulate, {{types.x, shape}, side, side}, {{"eps", 1e-6}}));
     }
 }
@@ -41,7 +40,7 @@ TEST_F(CudaNorm, NormModulateQuantizeMatchesTheOracle) {
   for (const cuda::Types types : cuda::kTypes)
     for (const Shape& shape : kShapes) {
       const TensorType side{types.side, {shape[0], 1, shape[2]}};
-      expect_matches_oracle(cuda_norm(Op::kNormModulateQuantize),
+      expect_matches_oracle("cuda.norm_modulate_quantize",
                             make_spec(Op::kNormModulateQuantize, {{types.x, shape}, side, side},
                                       {{"eps", 1e-6}, {"dtype", DType::kF8E4M3}}),
                             {.relative_l2 = 6e-3, .max_ulps_of_peak = 16});
@@ -52,9 +51,9 @@ TEST_F(CudaNorm, GateResidualNormMatchesTheOracle) {
   for (const cuda::Types types : cuda::kTypes)
     for (const Shape& shape : kShapes) {
       const TensorType x{types.x, shape}, side{types.side, {shape[0], 1, shape[2]}};
-      expect_matches_oracle(cuda_norm(Op::kGateResidualNorm),
+      expect_matches_oracle("cuda.gate_residual_norm",
                             make_spec(Op::kGateResidualNorm, {x, side, x, side, side}, {{"eps", 1e-6}}));
-      expect_matches_oracle(cuda_norm(Op::kGateResidualNormQuantize),
+      expect_matches_oracle("cuda.gate_residual_norm_quantize",
                             make_spec(Op::kGateResidualNormQuantize, {x, side, x, side, side},
                                       {{"eps", 1e-6}, {"dtype", DType::kF8E4M3}}),
                             {.relative_l2 = 6e-3, .max_ulps_of_peak = 16});
@@ -63,10 +62,9 @@ TEST_F(CudaNorm, GateResidualNormMatchesTheOracle) {
 
 TEST_F(CudaSoftmax, MatchesTheOracle) {
   for (const DType dtype : cuda::kDTypes) {
-    for (const Shape& shape : kShapes)
-      expect_matches_oracle(cuda_norm(Op::kSoftmax), make_spec(Op::kSoftmax, {{dtype, shape}}));
-    expect_matches_oracle(cuda_norm(Op::kSoftmax), make_spec(Op::kSoftmax, {{dtype, {2, 3, 5, 33}}}));
-    expect_matches_oracle(cuda_norm(Op::kSoftmax), make_spec(Op::kSoftmax, {{dtype, {1}}}));
+    for (const Shape& shape : kShapes) expect_matches_oracle("cuda.softmax", make_spec(Op::kSoftmax, {{dtype, shape}}));
+    expect_matches_oracle("cuda.softmax", make_spec(Op::kSoftmax, {{dtype, {2, 3, 5, 33}}}));
+    expect_matches_oracle("cuda.softmax", make_spec(Op::kSoftmax, {{dtype, {1}}}));
   }
 }
 

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/highway_check.hpp"
 
 namespace headroom {
@@ -25,25 +24,25 @@ const std::vector<Shape> kShapes = {{1, 1, 4},  {2, 3, 7},  {2, 3, 8},   {2, 3, 
 
 TEST_P(Norms, LayerNormMatchesTheOracle) {
   for (const Shape& shape : kShapes) {
-    expect_matches_oracle(highway_layer_norm(), make_spec(Op::kLayerNorm, {{GetParam().x, shape}}, {{"eps", 1e-6}}));
+    expect_matches_oracle("highway.layer_norm", make_spec(Op::kLayerNorm, {{GetParam().x, shape}}, {{"eps", 1e-6}}));
   }
 }
 
 TEST_P(Norms, RmsNormMatchesTheOracle) {
   for (const Shape& shape : kShapes) {
     expect_matches_oracle(
-        highway_rms_norm(),
+        "highway.rms_norm",
         make_spec(Op::kRmsNorm, {{GetParam().x, shape}, {GetParam().side, {shape[-1]}}}, {{"eps", 1e-6}}));
   }
   expect_matches_oracle(
-      highway_rms_norm(),
+      "highway.rms_norm",
       make_spec(Op::kRmsNorm, {{GetParam().x, {2, 3, 4, 24}}, {GetParam().side, {24}}}, {{"eps", 1e-5}}));
 }
 
 TEST_P(Norms, NormModulateMatchesTheOracle) {
   for (const Shape& shape : kShapes) {
     const TensorType side{GetParam().side, {shape[0], 1, shape[2]}};
-    expect_matches_oracle(highway_norm_modulate(),
+    expect_matches_oracle("highway.norm_modulate",
                           make_spec(Op::kNormModulate, {{GetParam().x, shape}, side, side}, {{"eps", 1e-6}}));
   }
 }
@@ -67,7 +66,7 @@ TEST(LayerNormValues, SurviveALargeMean) {
     std::vector<float> y(x.size());
     const void* in = x.data();
     void* out = y.data();
-    const auto prepared = highway_layer_norm().prepare(spec, {&operand, 1}, {&operand, 1}, Target{});
+    const auto prepared = kernel_named("highway.layer_norm").prepare(spec, {&operand, 1}, {&operand, 1}, Target{});
     const Buffer scratch =
         backend->allocate(std::max<std::size_t>(prepared->scratch_bytes(), 1), MemoryCategory::kWorkspace);
     prepared->launch({*stream, {&in, 1}, {&out, 1}, scratch.data()});

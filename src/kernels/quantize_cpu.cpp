@@ -14,7 +14,6 @@
 #include <type_traits>
 
 #include "kernels/cpu_kernel.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -169,12 +168,9 @@ KernelPlan plan(const KernelBinding& binding) {
   });
 }
 
+const Listed<CpuKernel> kQuantize(
+    {.name = "highway.quantize", .op = Op::kQuantize, .supports = supports, .plan = plan});
+
 }  // namespace
-
-const Kernel& highway_quantize() {
-  static const CpuKernel kernel({.name = "highway.quantize", .op = Op::kQuantize, .supports = supports, .plan = plan});
-  return kernel;
-}
-
 }  // namespace headroom
 #endif

@@ -1,7 +1,6 @@
 #include "kernels/quantize_cuda.hpp"
 
 #include "kernels/cuda/cuda_kernel.hpp"
-#include "kernels/cuda_kernels.hpp"
 
 namespace headroom {
 namespace {
@@ -25,12 +24,8 @@ KernelPlan plan_quantize(const KernelBinding& binding) {
   }};
 }
 
+const Listed<CudaKernel> kQuantize(
+    {.name = "cuda.quantize", .op = Op::kQuantize, .supports = supports_quantize, .plan = plan_quantize});
+
 }  // namespace
-
-const Kernel& cuda_quantize() {
-  static const CudaKernel kernel(
-      {.name = "cuda.quantize", .op = Op::kQuantize, .supports = supports_quantize, .plan = plan_quantize});
-  return kernel;
-}
-
 }  // namespace headroom

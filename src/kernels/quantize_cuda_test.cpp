@@ -2,7 +2,6 @@
 
 #include "base/dtype.hpp"
 #include "kernels/cuda/gpu_check.hpp"
-#include "kernels/cuda_kernels.hpp"
 
 namespace headroom {
 namespace {
@@ -21,7 +20,7 @@ const std::vector<Shape> kShapes = {{1},        {7, 1},     {3, 15},    {5, 16},
 TEST_F(CudaQuantize, IsTheOracleBitForBit) {
   for (const DType from : {DType::kF32, DType::kBF16, DType::kF16})
     for (const Shape& shape : kShapes)
-      expect_matches_oracle(cuda_quantize(), quantize_spec(from, shape),
+      expect_matches_oracle("cuda.quantize", quantize_spec(from, shape),
                             {.relative_l2 = 1e-7, .max_ulps_of_peak = 1e-6});
 }
 
@@ -36,7 +35,7 @@ class CudaQuantizeRow : public cuda::KernelTest {
     const OpSpec spec = quantize_spec(DType::kF32, Shape{static_cast<std::int64_t>(row.size())});
     const Operand in = dense_operand(spec.inputs[0]);
     const std::vector<Operand> out{dense_operand(spec.outputs[0]), dense_operand(spec.outputs[1])};
-    const auto prepared = cuda_quantize().prepare(spec, {&in, 1}, out, target());
+    const auto prepared = kernel_named("cuda.quantize").prepare(spec, {&in, 1}, out, target());
     const auto stream = backend().make_stream();
     const Buffer x = backend().allocate(4 * row.size(), MemoryCategory::kActivations);
     const Buffer q = backend().allocate(row.size(), MemoryCategory::kActivations);
@@ -80,7 +79,7 @@ TEST_F(CudaQuantizeRow, RowsOfNothingOrOfNoNumberSayIt) {
 
 TEST_F(CudaQuantize, SaysWhatItTakes) {
   const auto reason = [&](const OpSpec& spec) {
-    const Support rejection = cuda_quantize().supports(spec, target());
+    const Support rejection = kernel_named("cuda.quantize").supports(spec, target());
     return rejection ? rejection->reason : "supported";
   };
   EXPECT_EQ(reason(quantize_spec(DType::kF64, {2, 4})), "takes f32, bf16 or f16, not f64");

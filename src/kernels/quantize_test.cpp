@@ -1,7 +1,6 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/highway_check.hpp"
 
 namespace headroom {
@@ -15,7 +14,7 @@ TEST(Quantize, MatchesTheOracle) {
   for (const DType from : {DType::kF32, DType::kBF16}) {
     for (const Shape& shape : {Shape{1}, Shape{7, 1}, Shape{3, 15}, Shape{5, 16}, Shape{2, 17}, Shape{2, 3, 33},
                                Shape{4, 192}, Shape{300, 127}})
-      expect_matches_oracle(highway_quantize(), quantize_spec(from, shape));
+      expect_matches_oracle("highway.quantize", quantize_spec(from, shape));
   }
 }
 
@@ -33,7 +32,9 @@ Quantized quantize(const std::vector<float>& row) {
   Quantized result{std::vector<std::int8_t>(row.size(), 55), 0};
   const void* source = row.data();
   void* const targets[] = {result.q.data(), &result.scale};
-  highway_quantize().prepare(spec, {&in, 1}, out, Target{})->launch({*stream, {&source, 1}, targets, nullptr});
+  kernel_named("highway.quantize")
+      .prepare(spec, {&in, 1}, out, Target{})
+      ->launch({*stream, {&source, 1}, targets, nullptr});
   return result;
 }
 
@@ -65,13 +66,13 @@ TEST(Quantize, RowsOfNothingOrOfNoNumberSayIt) {
 
 TEST(Quantize, SaysWhatItTakes) {
   const auto reason = [](const OpSpec& spec) {
-    const Support rejection = highway_quantize().supports(spec, Target{});
+    const Support rejection = kernel_named("highway.quantize").supports(spec, Target{});
     return rejection ? rejection->reason : "supported";
   };
   EXPECT_EQ(reason(quantize_spec(DType::kF64, Shape{2, 4})), "takes f32 or bf16, not f64");
   EXPECT_EQ(reason(make_spec(Op::kQuantize, {{DType::kF32, Shape{2, 4}}}, {{"dtype", DType::kF8E4M3}})),
             "makes i8, not f8e4m3");
-  const Cost cost = highway_quantize().cost(quantize_spec(DType::kF32, Shape{2, 4}));
+  const Cost cost = kernel_named("highway.quantize").cost(quantize_spec(DType::kF32, Shape{2, 4}));
   EXPECT_EQ(cost.bytes, 8 * 4 + 8 + 2 * 4);
   EXPECT_EQ(cost.flops, 24);
 }

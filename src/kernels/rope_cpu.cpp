@@ -33,7 +33,6 @@
 #include <utility>
 
 #include "kernels/cpu_kernel.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/rope_positions.hpp"
 #include "kernels/simd_targets.hpp"
 
@@ -329,19 +328,12 @@ KernelPlan plan(const KernelBinding& binding) {
   return share_rows(work, [bound](const RowPart& part) { HWY_DYNAMIC_DISPATCH(rope_rows)(bound, part); });
 }
 
+const Listed<CpuKernel> kRope(
+    {.name = "highway.rope", .op = Op::kRope, .supports = supports_rows, .in_place = true, .plan = plan});
+
+const Listed<CpuKernel> kQkNormRope(
+    {.name = "highway.qk_norm_rope", .op = Op::kQkNormRope, .supports = supports_rows, .plan = plan});
+
 }  // namespace
-
-const Kernel& highway_rope() {
-  static const CpuKernel kernel(
-      {.name = "highway.rope", .op = Op::kRope, .supports = supports_rows, .in_place = true, .plan = plan});
-  return kernel;
-}
-
-const Kernel& highway_qk_norm_rope() {
-  static const CpuKernel kernel(
-      {.name = "highway.qk_norm_rope", .op = Op::kQkNormRope, .supports = supports_rows, .plan = plan});
-  return kernel;
-}
-
 }  // namespace headroom
 #endif

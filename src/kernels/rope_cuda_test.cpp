@@ -1,5 +1,4 @@
 #include "kernels/cuda/gpu_check.hpp"
-#include "kernels/cuda_kernels.hpp"
 
 namespace headroom {
 namespace {
@@ -11,7 +10,7 @@ TEST_F(CudaRope, RopeMatchesTheOracle) {
     for (const Shape& shape : {Shape{3, 2}, Shape{2, 3, 5, 6}, Shape{1, 2, 9, 8}, Shape{2, 3, 17, 40},
                                Shape{2, 3, 17, 64}, Shape{1, 2, 33, 128}, Shape{1, 2, 3, 250}, Shape{1, 2, 3, 256}}) {
       const TensorType angles{DType::kF32, {shape[-2], shape[-1] / 2}};
-      expect_matches_oracle(cuda_rope(), make_spec(Op::kRope, {{dtype, shape}, angles, angles}));
+      expect_matches_oracle("cuda.rope", make_spec(Op::kRope, {{dtype, shape}, angles, angles}));
     }
 }
 
@@ -24,7 +23,7 @@ TEST_F(CudaRope, QkNormRopeMatchesTheOracle) {
                           Case{2, 7, 3, 40}, Case{1, 3, 2, 256}, Case{1, 3, 2, 250}}) {
       const TensorType angles{DType::kF32, {c.seq, c.dim / 2}};
       expect_matches_oracle(
-          cuda_qk_norm_rope(),
+          "cuda.qk_norm_rope",
           make_spec(Op::kQkNormRope,
                     {{types.x, {c.batch, c.seq, c.heads * c.dim}}, {types.side, {c.dim}}, angles, angles},
                     {{"heads", c.heads}, {"eps", 1e-6}}));
@@ -34,7 +33,7 @@ TEST_F(CudaRope, QkNormRopeMatchesTheOracle) {
 TEST_F(CudaRope, LongerHeadsAreDeclinedWithAReason) {
   const TensorType angles{DType::kF32, {3, 130}};
   const Support rejection =
-      cuda_rope().supports(make_spec(Op::kRope, {{DType::kF32, {2, 3, 260}}, angles, angles}), target());
+      kernel_named("cuda.rope").supports(make_spec(Op::kRope, {{DType::kF32, {2, 3, 260}}, angles, angles}), target());
   ASSERT_TRUE(rejection.has_value());
   EXPECT_EQ(rejection->reason, "takes heads of up to 256 elements, not 260");
 }

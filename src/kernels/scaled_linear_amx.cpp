@@ -18,7 +18,6 @@
 
 #include "ir/activation.hpp"
 #include "kernels/activation_rows.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/library_kernel.hpp"
 #include "kernels/support.hpp"
 
@@ -118,12 +117,8 @@ Support supports(const OpSpec& spec, const Target& target) {
   return check_amx_product(spec, 2);
 }
 
+const Listed<LibraryKernel> kScaledLinear(
+    {.name = "amx.scaled_linear", .op = Op::kScaledLinear, .tried = Tried::kFirst, .supports = supports, .plan = plan});
+
 }  // namespace
-
-const Kernel& amx_scaled_linear() {
-  static const LibraryKernel kernel(
-      {.name = "amx.scaled_linear", .op = Op::kScaledLinear, .supports = supports, .plan = plan});
-  return kernel;
-}
-
 }  // namespace headroom

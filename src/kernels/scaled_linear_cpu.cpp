@@ -22,7 +22,6 @@
 
 #include "ir/activation.hpp"
 #include "kernels/activation_rows.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/pieces.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/support.hpp"
@@ -102,12 +101,8 @@ KernelPlan plan(const KernelBinding& binding) {
                              binding.threads);
 }
 
+const Listed<LibraryKernel> kScaledLinear(
+    {.name = "onednn.scaled_linear", .op = Op::kScaledLinear, .supports = supports, .plan = onednn::planned<plan>});
+
 }  // namespace
-
-const Kernel& onednn_scaled_linear() {
-  static const LibraryKernel kernel(
-      {.name = "onednn.scaled_linear", .op = Op::kScaledLinear, .supports = supports, .plan = onednn::planned<plan>});
-  return kernel;
-}
-
 }  // namespace headroom

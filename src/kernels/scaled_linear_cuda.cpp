@@ -17,7 +17,6 @@
 #include "ir/activation.hpp"
 #include "kernels/cublaslt/rows.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
-#include "kernels/cuda_kernels.hpp"
 #include "kernels/library_kernel.hpp"
 #include "kernels/scale_product_cuda.hpp"
 
@@ -117,15 +116,11 @@ Support supports(const OpSpec& spec, const Target& target) {
   return std::nullopt;
 }
 
+const Listed<LibraryKernel> kScaledLinear({.name = "cublaslt.scaled_linear",
+                                           .op = Op::kScaledLinear,
+                                           .device = DeviceKind::kCuda,
+                                           .supports = supports,
+                                           .plan = plan});
+
 }  // namespace
-
-const Kernel& cublaslt_scaled_linear() {
-  static const LibraryKernel kernel({.name = "cublaslt.scaled_linear",
-                                     .op = Op::kScaledLinear,
-                                     .device = DeviceKind::kCuda,
-                                     .supports = supports,
-                                     .plan = plan});
-  return kernel;
-}
-
 }  // namespace headroom

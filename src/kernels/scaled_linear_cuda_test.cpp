@@ -1,5 +1,4 @@
 #include "kernels/cuda/gpu_check.hpp"
-#include "kernels/cuda_kernels.hpp"
 
 namespace headroom {
 namespace {
@@ -42,10 +41,10 @@ TEST_F(CublasltScaledLinear, MatchesTheOracleForEveryShapeAndActivation) {
       for (const bool has_bias : {false, true})
         for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu"}) {
           SCOPED_TRACE(fmt::format("{} n={} bias={} {}", made, c.n, has_bias, activation));
-          expect_matches_oracle(cublaslt_scaled_linear(), scaled_spec(c.x, c.n, made, has_bias, activation),
+          expect_matches_oracle("cublaslt.scaled_linear", scaled_spec(c.x, c.n, made, has_bias, activation),
                                 tolerance_of(made));
         }
-  expect_matches_oracle(cublaslt_scaled_linear(), scaled_spec({5, 32}, 48, DType::kBF16, true, "none", DType::kF32),
+  expect_matches_oracle("cublaslt.scaled_linear", scaled_spec({5, 32}, 48, DType::kBF16, true, "none", DType::kF32),
                         tolerance_of(DType::kBF16));
 }
 
@@ -55,11 +54,11 @@ TEST_F(CublasltScaledLinear, RunsInFp8WithItsEpilogueOnHopper) {
   for (const DType made : {DType::kBF16, DType::kF16})
     for (const char* activation : {"none", "gelu_tanh"}) {
       const OpSpec spec = scaled_spec({1, 272, 192}, 768, made, true, activation);
-      EXPECT_EQ(cublaslt_scaled_linear().compute_type(spec), DType::kF8E4M3);
+      EXPECT_EQ(kernel_named("cublaslt.scaled_linear").compute_type(spec), DType::kF8E4M3);
       std::vector<Operand> inputs;
       for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
       const Operand y = dense_operand(spec.outputs[0]);
-      const auto prepared = cublaslt_scaled_linear().prepare(spec, inputs, {&y, 1}, target());
+      const auto prepared = kernel_named("cublaslt.scaled_linear").prepare(spec, inputs, {&y, 1}, target());
       EXPECT_EQ(prepared->implementation().find("cuda"), std::string::npos) << prepared->implementation();
     }
 }
@@ -68,7 +67,7 @@ TEST_F(CublasltScaledLinear, RejectsWithReasons) {
   const auto reason = [&](const OpSpec& spec, int compute_capability) {
     Target gpu = target();
     gpu.compute_capability = compute_capability;
-    const Support rejection = cublaslt_scaled_linear().supports(spec, gpu);
+    const Support rejection = kernel_named("cublaslt.scaled_linear").supports(spec, gpu);
     return rejection ? rejection->reason : "supported";
   };
   const OpSpec spec = scaled_spec({8, 32}, 48, DType::kBF16, true, "none");

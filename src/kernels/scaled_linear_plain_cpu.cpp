@@ -5,7 +5,6 @@
 #include "ir/activation.hpp"
 #include "kernels/activation_rows.hpp"
 #include "kernels/cpu_kernel.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/support.hpp"
 
@@ -57,14 +56,12 @@ Support check_scaled_dtypes(const OpSpec& spec) {
   return std::nullopt;
 }
 
-const Kernel& plain_scaled_linear() {
-  static const CpuKernel kernel({.name = "plain.scaled_linear",
-                                 .op = Op::kScaledLinear,
-                                 .supports = check_scaled_dtypes,
-                                 .strides = StrideRule::kDense,
-                                 .compute = DType::kI8,
-                                 .plan = plan});
-  return kernel;
-}
+const Listed<CpuKernel> kScaledLinear({.name = "plain.scaled_linear",
+                                       .op = Op::kScaledLinear,
+                                       .tried = Tried::kLast,
+                                       .supports = check_scaled_dtypes,
+                                       .strides = StrideRule::kDense,
+                                       .compute = DType::kI8,
+                                       .plan = plan});
 
 }  // namespace headroom

@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/onednn/test_target.hpp"
 
 namespace headroom {
@@ -27,22 +26,22 @@ OpSpec scaled_spec(const Shape& x, std::int64_t n, DType y = DType::kF32, bool b
 void expect_agrees(const OpSpec& spec, TestStrides strides, int threads) {
   Target target = test_target();
   target.threads = threads;
-  const Comparison plain =
-      compare_with_oracle(plain_scaled_linear(), spec, target, 1, default_tolerance(spec.outputs[0].dtype), strides);
+  const Comparison plain = compare_with_oracle(kernel_named("plain.scaled_linear"), spec, target, 1,
+                                               default_tolerance(spec.outputs[0].dtype), strides);
   EXPECT_TRUE(plain.passed) << plain.message;
   if (target.cpu_isa < CpuIsa::kAvx512Vnni) {
-    const Support rejection = onednn_scaled_linear().supports(spec, target);
+    const Support rejection = kernel_named("onednn.scaled_linear").supports(spec, target);
     ASSERT_TRUE(rejection.has_value());
     EXPECT_NE(rejection->reason.find("VNNI"), std::string::npos) << rejection->reason;
     return;
   }
-  if (const Support rejection = onednn_scaled_linear().supports(spec, target)) {
+  if (const Support rejection = kernel_named("onednn.scaled_linear").supports(spec, target)) {
     EXPECT_EQ(target.cpu_isa, CpuIsa::kAmx) << rejection->reason;
     EXPECT_NE(rejection->reason.find("oneDNN has only"), std::string::npos) << rejection->reason;
     return;
   }
-  const Comparison comparison =
-      compare_with_oracle(onednn_scaled_linear(), spec, target, 1, default_tolerance(spec.outputs[0].dtype), strides);
+  const Comparison comparison = compare_with_oracle(kernel_named("onednn.scaled_linear"), spec, target, 1,
+                                                    default_tolerance(spec.outputs[0].dtype), strides);
   EXPECT_TRUE(comparison.passed) << comparison.message;
 }
 
@@ -80,7 +79,7 @@ TEST(OnednnScaledLinear, SumsDoNotOverflow) {
   if (target.cpu_isa < CpuIsa::kAvx512Vnni) GTEST_SKIP() << "no int8 products here";
   constexpr std::int64_t kIn = 4096, kOut = 16;
   const OpSpec spec = scaled_spec(Shape{2, kIn}, kOut, DType::kF32, false, "none", false);
-  const auto prepared = prepare_dense(onednn_scaled_linear(), spec, target);
+  const auto prepared = prepare_dense("onednn.scaled_linear", spec, target);
   std::vector<std::int8_t> x(2 * kIn, 127), weight(kOut * kIn, 127);
   std::fill(weight.begin() + kIn, weight.begin() + 2 * kIn, std::int8_t{-127});
   const std::vector<float> x_scale(2, 1), w_scale(kOut, 1);
@@ -101,13 +100,13 @@ TEST(OnednnScaledLinear, IsAnInt8Implementation) {
   for (const Shape& x : {Shape{20, 272, 192}, Shape{16, 60}, Shape{1, 192}, Shape{1, 33, 64}})
     for (const bool is_weight : {false, true}) {
       const OpSpec spec = scaled_spec(x, 192, DType::kF32, true, "none", is_weight);
-      EXPECT_EQ(onednn_scaled_linear().compute_type(spec), DType::kI8);
-      if (onednn_scaled_linear().supports(spec, target)) {
+      EXPECT_EQ(kernel_named("onednn.scaled_linear").compute_type(spec), DType::kI8);
+      if (kernel_named("onednn.scaled_linear").supports(spec, target)) {
         EXPECT_EQ(target.cpu_isa, CpuIsa::kAmx) << x.to_string();
         EXPECT_LT(x.numel(), 1'000'000) << x.to_string();
         continue;
       }
-      const std::string implementation = prepare_dense(onednn_scaled_linear(), spec, target)->implementation();
+      const std::string implementation = prepare_dense("onednn.scaled_linear", spec, target)->implementation();
       const bool tiles = implementation.find("amx_int8") != std::string::npos;
       const bool vectors = implementation.find("vnni") != std::string::npos;  // with AMX too, for a few rows
       EXPECT_TRUE(tiles || vectors) << implementation << " for " << x.to_string();
@@ -118,12 +117,12 @@ TEST(OnednnScaledLinear, IsAnInt8Implementation) {
 
 TEST(OnednnScaledLinear, SaysWhatItIsAndRejectsWithReasons) {
   const OpSpec spec = scaled_spec(Shape{8, 16}, 32);
-  const Cost cost = onednn_scaled_linear().cost(spec);
+  const Cost cost = kernel_named("onednn.scaled_linear").cost(spec);
   EXPECT_EQ(cost.flops, 8.0 * 32 * (2 * 16 + 3));
   EXPECT_EQ(cost.bytes, 8.0 * 16 + 8 * 4 + 32 * 16 + 2 * 32 * 4 + 8 * 32 * 4);
   EXPECT_EQ(cost.unit, ComputeUnit::kMatrix);
   const auto reason = [](const OpSpec& given, const Target& target) {
-    const Support rejection = onednn_scaled_linear().supports(given, target);
+    const Support rejection = kernel_named("onednn.scaled_linear").supports(given, target);
     return rejection ? rejection->reason : "supported";
   };
   Target target{.cpu_isa = CpuIsa::kAvx512};
@@ -146,7 +145,7 @@ class AmxScaledLinear : public testing::Test {
                              spec.inputs[2].shape[0], spec.attributes.get_text("activation"), static_cast<int>(strides),
                              threads));
     target_.threads = threads;
-    const Comparison result = compare_with_oracle(amx_scaled_linear(), spec, target_, seed_++,
+    const Comparison result = compare_with_oracle(kernel_named("amx.scaled_linear"), spec, target_, seed_++,
                                                   default_tolerance(spec.outputs[0].dtype), strides);
     EXPECT_TRUE(result.passed) << result.message;
   }
@@ -177,7 +176,7 @@ TEST_F(AmxScaledLinear, MatchesTheOracle) {
 TEST_F(AmxScaledLinear, SumsDoNotOverflow) {
   constexpr std::int64_t kIn = 4096, kOut = 32, kRows = 32;
   const OpSpec spec = scaled_spec(Shape{kRows, kIn}, kOut, DType::kF32, false);
-  const auto prepared = prepare_dense(amx_scaled_linear(), spec, target_);
+  const auto prepared = prepare_dense("amx.scaled_linear", spec, target_);
   std::vector<std::int8_t> x(kRows * kIn, 127), weight(kOut * kIn, 127);
   std::fill(weight.begin() + kIn, weight.begin() + 2 * kIn, std::int8_t{-127});
   const std::vector<float> x_scale(kRows, 1), w_scale(kOut, 1);
@@ -196,9 +195,9 @@ TEST_F(AmxScaledLinear, SumsDoNotOverflow) {
 
 TEST(AmxScaledLinearSupport, SaysWhatItIs) {
   const OpSpec spec = scaled_spec(Shape{32, 64}, 96, DType::kBF16);
-  EXPECT_EQ(amx_scaled_linear().name(), "amx.scaled_linear");
-  EXPECT_EQ(amx_scaled_linear().compute_type(spec), DType::kI8);
-  const auto prepared = prepare_dense(amx_scaled_linear(), spec, Target{.cpu_isa = CpuIsa::kAmx});
+  EXPECT_EQ(kernel_named("amx.scaled_linear").name(), "amx.scaled_linear");
+  EXPECT_EQ(kernel_named("amx.scaled_linear").compute_type(spec), DType::kI8);
+  const auto prepared = prepare_dense("amx.scaled_linear", spec, Target{.cpu_isa = CpuIsa::kAmx});
   EXPECT_EQ(prepared->implementation(), "intrinsics:amx_int8");
   ASSERT_EQ(prepared->packed_weights().size(), 1U);
   EXPECT_EQ(prepared->packed_weights()[0].input, 2);
@@ -207,7 +206,7 @@ TEST(AmxScaledLinearSupport, SaysWhatItIs) {
 
 TEST(AmxScaledLinearSupport, DeclinesWithReasons) {
   const auto reason = [](const OpSpec& spec, CpuIsa isa = CpuIsa::kAmx) {
-    const Support rejection = amx_scaled_linear().supports(spec, Target{.cpu_isa = isa});
+    const Support rejection = kernel_named("amx.scaled_linear").supports(spec, Target{.cpu_isa = isa});
     return rejection ? rejection->reason : "supported";
   };
   EXPECT_EQ(reason(scaled_spec(Shape{2, 16, 64}, 64)), "supported");

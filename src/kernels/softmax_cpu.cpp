@@ -13,7 +13,6 @@
 //   as here                                              0.93  0.95
 
 #include "kernels/cpu_kernel.hpp"
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -147,13 +146,9 @@ KernelPlan plan(const KernelBinding& binding) {
   });
 }
 
+const Listed<CpuKernel> kSoftmax(
+    {.name = "highway.softmax", .op = Op::kSoftmax, .supports = supports_rows, .in_place = true, .plan = plan});
+
 }  // namespace
-
-const Kernel& highway_softmax() {
-  static const CpuKernel kernel(
-      {.name = "highway.softmax", .op = Op::kSoftmax, .supports = supports_rows, .in_place = true, .plan = plan});
-  return kernel;
-}
-
 }  // namespace headroom
 #endif

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "kernels/cpu_kernels.hpp"
 #include "kernels/highway_check.hpp"
 
 namespace headroom {
@@ -15,12 +14,12 @@ TEST_P(Softmax, MatchesTheOracle) {
                                      {2, 3, 8},   {2, 3, 15}, {2, 3, 16}, {2, 3, 17},  {2, 5, 272},
                                      {4, 31, 33}, {3, 5000},  {130, 272}, {2, 2, 3, 5}};
   for (const Shape& shape : shapes)
-    expect_matches_oracle(highway_softmax(), make_spec(Op::kSoftmax, {{GetParam(), shape}}));
+    expect_matches_oracle("highway.softmax", make_spec(Op::kSoftmax, {{GetParam(), shape}}));
 }
 
 TEST(SoftmaxSupport, DeclinesChannelsLastImages) {
   const TensorType image{DType::kF32, {2, 3, 4, 5}, Layout::kChannelsLast};
-  EXPECT_TRUE(highway_softmax().supports(make_spec(Op::kSoftmax, {image}), Target{}).has_value());
+  EXPECT_TRUE(kernel_named("highway.softmax").supports(make_spec(Op::kSoftmax, {image}), Target{}).has_value());
 }
 
 /// softmax of one row given as T, f32 or the bits of bf16.
@@ -34,7 +33,7 @@ std::vector<T> softmax(const std::vector<T>& x) {
   std::vector<T> y(x.size());
   const void* in = x.data();
   void* out = y.data();
-  const auto prepared = highway_softmax().prepare(spec, {&operand, 1}, {&operand, 1}, Target{});
+  const auto prepared = kernel_named("highway.softmax").prepare(spec, {&operand, 1}, {&operand, 1}, Target{});
   const Buffer scratch =
       backend->allocate(std::max<std::size_t>(prepared->scratch_bytes(), 1), MemoryCategory::kWorkspace);
   prepared->launch({*stream, {&in, 1}, {&out, 1}, scratch.data()});

@@ -16,6 +16,7 @@ class Unready final : public Kernel {
   explicit Unready(const Kernel& real) : real_(real) {}
   [[nodiscard]] std::string_view name() const override { return "unready.silu"; }
   [[nodiscard]] Op op() const override { return Op::kSilu; }
+  [[nodiscard]] DeviceKind device() const override { return DeviceKind::kCpu; }
   [[nodiscard]] Support supports(const OpSpec& /*spec*/, const Target& /*target*/) const override {
     return std::nullopt;
   }

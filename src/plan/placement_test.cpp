@@ -390,6 +390,7 @@ class Aligned final : public Kernel {
   explicit Aligned(const Kernel& real) : real_(real) {}
   [[nodiscard]] std::string_view name() const override { return "aligned.relu"; }
   [[nodiscard]] Op op() const override { return Op::kRelu; }
+  [[nodiscard]] DeviceKind device() const override { return DeviceKind::kCpu; }
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
     return real_.supports(spec, target);
   }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # run_mutants.sh BUILD [PATCH...]: plants each fault of mutants/*.patch, and requires that graph_fuzz finds it. BUILD is a
 # folder in which graph_fuzz has been built of this checkout, which stays as it is: a patched file is compiled by itself,
-# and linked before the library that holds its like. Prints two lines for each fault; fails where one was not found.
+# and takes the place of its like in a copy of their layer's library. Prints two lines for each fault; fails where one
+# was not found.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source_dir=$PWD
@@ -14,16 +15,19 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 compile() {  # FILE: of the sources, as it is below $work
-  local object=$1.o command
+  local command
   command=$(ninja -C "$build" -t commands | grep -E -- "-c [^ ]*/$1\$" | grep -v header_check | tail -1 || true)
   [[ -n $command ]] || { echo "no command compiles $1"; return 1; }
-  command=$(sed -E "s#-o [^ ]+ -c [^ ]+#-o $work/mutant.o -c $work/$1#; s#-MD -MT [^ ]+ -MF [^ ]+##; s#-I$source_dir/src#-I$work/src -I$source_dir/src#" <<< "$command")
+  command=$(sed -E "s#-o [^ ]+ -c [^ ]+#-o $work/$(basename "$1").o -c $work/$1#; s#-MD -MT [^ ]+ -MF [^ ]+##; s#-I$source_dir/src#-I$work/src -I$source_dir/src#" <<< "$command")
   (cd "$build" && eval "$command")
 }
-link() {
-  local command
+link() {  # FILE: src/LAYER/..., compiled
+  local library command
+  library=libheadroom_$(cut -d/ -f2 <<< "$1").a
+  cp "$build/$library" "$work"
+  ar r "$work/$library" "$work/$(basename "$1").o"  # in place of the member of that name
   command=$(ninja -C "$build" -t commands graph_fuzz | tail -1)
-  command=$(sed -E "s#-o tests/differential/graph_fuzz #$work/mutant.o -o $work/graph_fuzz #" <<< "$command")
+  command=$(sed -E "s#-o tests/differential/graph_fuzz #-o $work/graph_fuzz #; s#(^| )$library#\\1$work/$library#g" <<< "$command")
   (cd "$build" && eval "$command")
 }
 run() {
@@ -35,11 +39,11 @@ missed=0
 for patch in "${patches[@]}"; do
   name=$(basename "$patch" .patch)
   file=$(sed -n 's#^+++ b/##p' "$patch")
-  rm -rf "$work/src" "$work/mutant.o"
+  rm -rf "$work"/*
   mkdir -p "$work/$(dirname "$file")"
   cp "$file" "$work/$file"
   patch -s -p1 -d "$work" < "$patch"
-  if ! { compile "$file" && link; } > "$work/log" 2>&1; then
+  if ! { compile "$file" && link "$file"; } > "$work/log" 2>&1; then
     echo "$name: DOES NOT COMPILE: $(grep -m1 -E 'error|no command' "$work/log")"
     missed=$((missed + 1))
   elif run "$work/graph_fuzz" "$graphs"; then

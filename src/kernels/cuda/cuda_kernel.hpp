@@ -11,7 +11,7 @@
 namespace headroom::cuda {
 
 /// A kernel for any GPU that the backend takes.
-class CudaKernel final : public WrittenKernel {
+class CudaKernel : public WrittenKernel {
  public:
   explicit CudaKernel(const KernelTraits& traits) : WrittenKernel(DeviceKind::kCuda, traits) {}
 };

@@ -30,27 +30,28 @@ inline Target test_target() {
 
 /// Expects the kernel to agree with the oracle, on one thread but for dense operands; bf16 may be rejected, with the
 /// reason that names AVX-512, only where there is none.
-inline void expect_agrees(const Kernel& kernel, const OpSpec& spec, TestStrides strides = TestStrides::kDense,
+inline void expect_agrees(std::string_view kernel, const OpSpec& spec, TestStrides strides = TestStrides::kDense,
                           std::uint64_t seed = 1) {
   Target target = test_target();
   if (strides != TestStrides::kDense) target.threads = 1;
   if (spec.inputs[0].dtype == DType::kBF16 && target.cpu_isa < CpuIsa::kAvx512) {
-    const Support rejection = kernel.supports(spec, target);
+    const Support rejection = kernel_named(kernel).supports(spec, target);
     ASSERT_TRUE(rejection.has_value());
     EXPECT_NE(rejection->reason.find("AVX-512"), std::string::npos) << rejection->reason;
     return;
   }
   const Comparison comparison =
-      compare_with_oracle(kernel, spec, target, seed, default_tolerance(spec.outputs[0].dtype), strides);
+      compare_with_oracle(kernel_named(kernel), spec, target, seed, default_tolerance(spec.outputs[0].dtype), strides);
   EXPECT_TRUE(comparison.passed) << comparison.message;
 }
 
 /// How the kernel runs `spec` on dense operands here.
-inline std::unique_ptr<PreparedKernel> prepare_dense(const Kernel& kernel, const OpSpec& spec, const Target& target) {
+inline std::unique_ptr<PreparedKernel> prepare_dense(std::string_view kernel, const OpSpec& spec,
+                                                     const Target& target) {
   std::vector<Operand> inputs, outputs;
   for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
   for (const TensorType& type : spec.outputs) outputs.push_back(dense_operand(type));
-  return kernel.prepare(spec, inputs, outputs, target);
+  return kernel_named(kernel).prepare(spec, inputs, outputs, target);
 }
 
 }  // namespace headroom::onednn

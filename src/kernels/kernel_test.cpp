@@ -1,3 +1,5 @@
+#include "kernels/kernel.hpp"
+
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -7,7 +9,6 @@
 
 #include "backends/backend.hpp"
 #include "kernels/compare.hpp"
-#include "kernels/kernel.hpp"
 
 namespace headroom {
 namespace {
@@ -74,7 +75,7 @@ std::optional<OpSpec> typical_spec(Op op) {
   }
 }
 
-TEST(CpuList, EveryPlainOpHasAKernelInF32) {
+TEST(CpuKernels, EveryPlainOpHasAKernelInF32) {
   const Target target = make_backend(DeviceKind::kCpu)->properties().target;
   int plain_ops = 0;
   for (const OpSchema& schema : all_ops()) {
@@ -94,7 +95,7 @@ TEST(CpuList, EveryPlainOpHasAKernelInF32) {
   EXPECT_GE(plain_ops, 20);
 }
 
-TEST(CpuList, NamesAreUniqueAndQualified) {
+TEST(CpuKernels, NamesAreUniqueAndQualified) {
   std::set<std::string_view> names;
   for (const Kernel* kernel : kernels_of(DeviceKind::kCpu)) {
     EXPECT_TRUE(names.insert(kernel->name()).second) << kernel->name() << " is listed twice";
@@ -102,7 +103,21 @@ TEST(CpuList, NamesAreUniqueAndQualified) {
   }
 }
 
-TEST(CpuList, NoKernelTakesAnotherDevice) {
+// Whatever the order in which the linker puts the files that they are listed in.
+TEST(CpuKernels, ThoseOfOneOpAreTriedInTheOrderThatTheySay) {
+  const auto names_of = [](Op op) {
+    std::vector<std::string_view> names;
+    for (const Kernel* kernel : kernels_of(DeviceKind::kCpu))
+      if (kernel->op() == op) names.push_back(kernel->name());
+    return names;
+  };
+  EXPECT_EQ(names_of(Op::kLinear), (std::vector<std::string_view>{"amx.linear", "onednn.linear"}));
+  EXPECT_EQ(names_of(Op::kScaledLinear),
+            (std::vector<std::string_view>{"amx.scaled_linear", "onednn.scaled_linear", "plain.scaled_linear"}));
+  EXPECT_EQ(names_of(Op::kAttention), (std::vector<std::string_view>{"amx.attention", "highway.attention"}));
+}
+
+TEST(CpuKernels, NoKernelTakesAnotherDevice) {
   const Target cuda{.device = DeviceKind::kCuda};
   for (const OpSchema& schema : all_ops()) {
     const std::optional<OpSpec> spec = typical_spec(schema.op);
