@@ -1,3 +1,4 @@
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -12,6 +13,14 @@ namespace {
 const std::vector<std::int64_t> kLengths = {1, 3, 7, 8, 9, 15, 16, 17, 33, 100};
 
 std::string highway(Op op) { return fmt::format("highway.{}", name_of(op)); }
+
+constexpr std::array kUnary = {
+#define HR_UNARY(enumerator, ...) Op::enumerator,
+#define HR_SCALAR(...)
+#define HR_BINARY(...)
+#define HR_TERNARY(...)
+#include "ir/elementwise.def"
+};
 
 class Elementwise : public testing::TestWithParam<DType> {
  protected:
@@ -159,7 +168,7 @@ TEST(Activations, KeepNanAndInfinity) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
   for_each_highway_target([&] {
-    for (const Op op : {Op::kRelu, Op::kSilu, Op::kGeluTanh, Op::kGeluErf}) {
+    for (const Op op : kUnary) {
       const Kernel& kernel = kernel_named(highway(op));
       const std::vector<float> y =
           run(kernel, f32_spec(op, 18),
@@ -196,10 +205,7 @@ TEST(Activations, OfBf16KeepNanAndInfinity) {
     }
   };
   for_each_highway_target([&] {
-    check(make_spec(Op::kRelu, {type}));
-    check(make_spec(Op::kSilu, {type}));
-    check(make_spec(Op::kGeluErf, {type}));
-    check(make_spec(Op::kGeluTanh, {type}));
+    for (const Op op : kUnary) check(make_spec(op, {type}));
   });
 }
 

@@ -168,7 +168,7 @@ double function_unit(const Site& site) {
   return is_narrow(site) && site.covers != Covers::kReals ? 0x1p-12 : 4 * arithmetic_unit(site.covers);
 }
 
-/// Whose slope is nowhere steeper than 1.13: relu, silu (1.100), gelu (1.129).
+/// Of a unary op, none of which is anywhere steeper than this: relu, silu (1.100), gelu (1.129).
 Errors activation(const Site& site) {
   Field error = site.operands[0]->error;
   double unit = function_unit(site);
@@ -176,7 +176,7 @@ Errors activation(const Site& site) {
     unit += (is_narrow(site) ? kCublasltNarrowTanhUnit : kCublasltTanhUnit) / 2;
   for (std::size_t i = 0; i < error.size(); ++i) {
     const double x = std::fabs(site.operands[0]->value.reals[i]);
-    error[i] = site.op == Op::kRelu ? error[i] : 1.13 * error[i] + unit * x;
+    error[i] = site.op == Op::kRelu ? error[i] : kSteepestUnary * error[i] + unit * x;
   }
   return {error};
 }
@@ -415,10 +415,11 @@ constexpr std::array kRules = {
     Rule{Op::kMul, multilinear},
     Rule{Op::kAddScalar, scalar},
     Rule{Op::kMulScalar, scalar},
-    Rule{Op::kRelu, activation},
-    Rule{Op::kSilu, activation},
-    Rule{Op::kGeluTanh, activation},
-    Rule{Op::kGeluErf, activation},
+#define HR_UNARY(enumerator, ...) Rule{Op::enumerator, activation},
+#define HR_SCALAR(...)
+#define HR_BINARY(...)
+#define HR_TERNARY(...)
+#include "ir/elementwise.def"
     Rule{Op::kCast, cast, Stored::kAsIs},
     Rule{Op::kLinear, multilinear},
     Rule{Op::kMatmul, multilinear},

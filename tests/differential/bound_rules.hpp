@@ -24,6 +24,9 @@ struct Site {
   Within within;
 };
 
+/// The slope that the bounds allow of every unary op of elementwise.def.
+inline constexpr double kSteepestUnary = 1.13;
+
 /// For each result, a bound for each element.
 [[nodiscard]] std::vector<std::vector<double>> bound_errors(const Site& site);
 

@@ -9,6 +9,7 @@
 
 #include "base/file.hpp"
 #include "base/test_util.hpp"
+#include "differential/bound_rules.hpp"
 #include "differential/bounds.hpp"
 #include "differential/check.hpp"
 #include "differential/random_data.hpp"
@@ -67,6 +68,24 @@ TEST_P(DifferentialRegressions, AgreeWithTheOracleUnderEverySetup) {
 
 TEST(DifferentialBounds, HaveARuleForEveryOp) {
   for (const OpSchema& schema : all_ops()) EXPECT_TRUE(has_bound(schema.op)) << schema.name;
+}
+
+double steepest_slope(Op op) {
+  constexpr double kStep = 0x1p-10;
+  OracleTensor x{{DType::kF64, Shape{20001}}, {}, {}};
+  for (int i = -10000; i <= 10000; ++i) x.reals.push_back(i * kStep);
+  const std::vector<double> y = interpret_node(op, Attributes(op, {}), {x})[0].reals;
+  double steepest = 0;
+  for (std::size_t i = 1; i < y.size(); ++i) steepest = std::max(steepest, std::fabs(y[i] - y[i - 1]) / kStep);
+  return steepest;
+}
+
+TEST(DifferentialBounds, NoUnaryOpIsSteeperThanTheirRuleHasIt) {
+#define HR_UNARY(enumerator, name, ...) EXPECT_LE(steepest_slope(Op::enumerator), kSteepestUnary) << #name;
+#define HR_SCALAR(...)
+#define HR_BINARY(...)
+#define HR_TERNARY(...)
+#include "ir/elementwise.def"
 }
 
 TEST(DifferentialBounds, AreAroundWhatTheInterpreterGives) {

@@ -1,6 +1,7 @@
 // Single ops on what is in reach.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -8,6 +9,14 @@
 
 namespace headroom::differential {
 namespace {
+
+constexpr std::array kUnary = {
+#define HR_UNARY(enumerator, ...) Op::enumerator,
+#define HR_SCALAR(...)
+#define HR_BINARY(...)
+#define HR_TERNARY(...)
+#include "ir/elementwise.def"
+};
 
 bool is_computed_in(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; }
 
@@ -50,14 +59,10 @@ void GraphMaker::add_unary() {
   const double s = size(x);
   switch (choose_.below(9)) {
     case 0:
-      keep(b_.relu(x), s);
-      break;
     case 1:
     case 2:
-      keep(b_.silu(x), s);
-      break;
     case 3:
-      keep(b_.gelu(x, choose_.one_in(2) ? "tanh" : "none"), s);
+      keep(b_.emit(choose_.from(kUnary), {x})[0], s);
       break;
     case 4:
       keep(b_.add_scalar(x, choose_.of({1.0, -1.0, 0.25})), s + 1);
