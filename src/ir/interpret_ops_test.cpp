@@ -80,6 +80,7 @@ TEST(OracleElementwise, Activations) {
   EXPECT_THAT(evaluate(Op::kSilu, {x}).reals, near({-0.2689414213699951, 0, 0.7310585786300049}));
   EXPECT_THAT(evaluate(Op::kGeluErf, {x}).reals, near({-0.15865525393145707, 0, 0.8413447460685429}));
   EXPECT_THAT(evaluate(Op::kGeluTanh, {x}).reals, near({-0.15880800939172324, 0, 0.8411919906082768}));
+  EXPECT_THAT(evaluate(Op::kQuickGelu, {x}).reals, near({-0.15420423406717876, 0, 0.8457957659328212}));
   EXPECT_TRUE(std::isnan(evaluate(Op::kRelu, {reals({1}, {std::nan("")})}).reals[0]));
 }
 

@@ -108,6 +108,7 @@ double gelu_erf(double v) { return 0.5 * v * std::erfc(-v / std::numbers::sqrt2)
 double gelu_tanh(double v) {
   return 0.5 * v * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v)));
 }
+double quick_gelu(double v) { return v / (1 + std::exp(-1.702 * v)); }
 
 OpSpec f32_spec(Op op, std::size_t count, std::vector<std::pair<std::string_view, Attribute>> attributes = {}) {
   return make_spec(op, {{DType::kF32, {static_cast<std::int64_t>(count)}}}, std::move(attributes));
@@ -136,6 +137,7 @@ TEST(Activations, AreAccurateFromTheSmallestToTheLargestInput) {
     check(f32_spec(Op::kSilu, x.size()), silu);
     check(f32_spec(Op::kGeluErf, x.size()), gelu_erf);
     check(f32_spec(Op::kGeluTanh, x.size()), gelu_tanh);
+    check(f32_spec(Op::kQuickGelu, x.size()), quick_gelu);
   });
 }
 
@@ -161,6 +163,7 @@ TEST(Activations, OfBf16AreAsGoodAsOneRounding) {
     check(make_spec(Op::kSilu, {type}), silu);
     check(make_spec(Op::kGeluErf, {type}), gelu_erf);
     check(make_spec(Op::kGeluTanh, {type}), gelu_tanh);
+    check(make_spec(Op::kQuickGelu, {type}), quick_gelu);
   });
 }
 
