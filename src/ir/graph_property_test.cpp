@@ -93,7 +93,7 @@ class RandomGraph {
   }
 
   ValueId add_node() {
-    switch (pick(14)) {
+    switch (pick(15)) {
       case 0:
         return b_.add(any(), any());
       case 1:
@@ -120,6 +120,8 @@ class RandomGraph {
         return b_.concat({b_.slice(any(), 1, 0, 1), b_.slice(any(), 1, 1, 2)}, 1);
       case 12:
         return attention();
+      case 13:
+        return b_.emit(Op::kCumsum, {b_.softmax(any())})[0];
       default:
         break;
     }

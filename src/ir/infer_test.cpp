@@ -130,6 +130,9 @@ TEST(Infer, Norms) {
   EXPECT_EQ(infer_one(Op::kSoftmax, {bf16({2, 5})}), bf16({2, 5}));
   EXPECT_EQ(infer_one(Op::kLayerNorm, {bf16({2, 5})}, {{"eps", 1e-6}}), bf16({2, 5}));
   EXPECT_EQ(infer_one(Op::kRmsNorm, {bf16({2, 5}), f32({5})}, {{"eps", 1e-6}}), bf16({2, 5}));
+  EXPECT_EQ(infer_one(Op::kCumsum, {bf16({2, 5})}), bf16({2, 5}));
+  expect_refused(Op::kCumsum, {f32({})});
+  expect_refused(Op::kCumsum, {i32({4})});
   expect_refused(Op::kSoftmax, {f32({})});
   expect_refused(Op::kSoftmax, {i32({4})});
   expect_refused(Op::kRmsNorm, {f32({2, 5}), f32({2})}, {{"eps", 1e-6}});

@@ -152,6 +152,11 @@ TEST(OracleNorms, RmsNormScalesByWeight) {
   EXPECT_THAT(evaluate(Op::kRmsNorm, {x, reals({2}, {10, 100})}, {{"eps", 3.5}}).reals, near({7.5, 100}));
 }
 
+TEST(OracleNorms, CumsumBeginsAnewWithEachRow) {
+  const OracleTensor x = reals({2, 3}, {1, 2, 4, 0.5, -1, 3});
+  EXPECT_THAT(evaluate(Op::kCumsum, {x}).reals, ElementsAre(1, 3, 7, 0.5, -0.5, 2.5));
+}
+
 TEST(OraclePositions, RopeTableGivesEachAxisItsOwnFrequencies) {
   const OracleTensor ids = integers({2, 2}, {0, 5, 3, 2});
   const auto tables =

@@ -46,6 +46,8 @@ std::vector<Case> cases() {
       {"softmax_over_samples", Op::kSoftmax, {}, {{3}}, {}},
       {"layer_norm", Op::kLayerNorm, {{"eps", 1e-6}}, {{3, 4}}, {true}},
       {"rms_norm", Op::kRmsNorm, {{"eps", 1e-6}}, {{3, 3}, {3}}, {true, false}},
+      {"cumsum", Op::kCumsum, {}, {{3, 4}}, {true}},
+      {"cumsum_over_samples", Op::kCumsum, {}, {{3}}, {}},
       {"rope", Op::kRope, {}, {{3, 2, 3, 4}, {3, 2}, {3, 2}}, {true, false, false}},
       {"rope_of_positions", Op::kRope, {}, {{3, 4}, {3, 2}, {3, 2}}, {}},
       {"timestep_embedding", Op::kTimestepEmbedding, {{"dim", integer(4)}}, {{3}}, {true}},

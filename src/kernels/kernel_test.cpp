@@ -43,6 +43,8 @@ std::optional<OpSpec> typical_spec(Op op) {
       return make_spec(op, {heads, heads}, {{"transpose_b", std::int64_t{1}}});
     case Op::kSoftmax:
       return make_spec(op, {f32({2, 4, 12, 12})});
+    case Op::kCumsum:
+      return make_spec(op, {tokens});
     case Op::kLayerNorm:
       return make_spec(op, {tokens}, {{"eps", 1e-6}});
     case Op::kRmsNorm:

@@ -390,8 +390,11 @@ Errors rope(const Site& site) {
   return {error};
 }
 
-Errors mean(const Site& site) {
-  const std::size_t count = site.operands[0]->error.size() / site.results[0].reals.size();
+/// Sums of elements, or their mean: of a row, or of what disappears.
+Errors sums(const Site& site) {
+  const std::size_t elements = site.operands[0]->error.size(), results = site.results[0].reals.size();
+  const std::size_t count =
+      site.op == Op::kCumsum ? static_cast<std::size_t>(site.operands[0]->value.type.shape[-1]) : elements / results;
   const Field sizes = evaluate(site, site.op, site.attributes, {magnitudes(site.operands[0]->value)});
   Field error = moved(site)[0];
   for (std::size_t i = 0; i < error.size(); ++i)
@@ -437,7 +440,8 @@ constexpr std::array kRules = {
     Rule{Op::kRow, moved, Stored::kAsIs},
     Rule{Op::kConv2d, multilinear},
     Rule{Op::kMaxPool2d, moved},
-    Rule{Op::kMean, mean},
+    Rule{Op::kMean, sums},
+    Rule{Op::kCumsum, sums},
 };
 
 void add_rounding(const Site& site, const OracleTensor& result, Field& error) {

@@ -57,7 +57,7 @@ void GraphMaker::add_binary() {
 void GraphMaker::add_unary() {
   const ValueId x = any_real();
   const double s = size(x);
-  switch (choose_.below(9)) {
+  switch (choose_.below(10)) {
     case 0:
     case 1:
     case 2:
@@ -77,6 +77,9 @@ void GraphMaker::add_unary() {
       break;
     case 7:
       keep(b_.rms_norm(x, vector_weight(graph_.type(x).shape[-1], "gain"), 1e-6), 1);
+      break;
+    case 8:
+      keep(b_.emit(Op::kCumsum, {x})[0], s * std::sqrt(static_cast<double>(graph_.type(x).shape[-1])));
       break;
     default:
       keep(b_.layer_norm(x, choose_.of({1e-6, 1e-5})), 1);

@@ -5,7 +5,7 @@
 
 #include "ir/ops/families.hpp"
 
-// Normalization over the innermost axis.
+// Rows along the innermost axis: norms and running sums.
 
 namespace headroom::ops {
 namespace {
@@ -62,8 +62,14 @@ void rms_norm(const Attributes& attributes, Operands in, std::span<OracleTensor>
   });
 }
 
-constexpr OpDefinition norm(Op op, decltype(OpDefinition::infer) infer, decltype(OpDefinition::evaluate) evaluate,
-                            double flops) {
+void cumsum(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor> out) {
+  for_each_row(*in[0], out[0], [](std::span<const double> row, std::span<double> result) {
+    std::partial_sum(row.begin(), row.end(), result.begin());
+  });
+}
+
+constexpr OpDefinition along_rows(Op op, decltype(OpDefinition::infer) infer, decltype(OpDefinition::evaluate) evaluate,
+                                  double flops) {
   return {.op = op,
           .kind = OpKind::kOther,
           .infer = infer,
@@ -73,9 +79,10 @@ constexpr OpDefinition norm(Op op, decltype(OpDefinition::infer) infer, decltype
           .inner_axes = 1};
 }
 
-constexpr std::array kNorms = {norm(Op::kSoftmax, row_types, softmax, 5),
-                               norm(Op::kLayerNorm, row_types, layer_norm, 6),
-                               norm(Op::kRmsNorm, rms_norm_types, rms_norm, 4)};
+constexpr std::array kNorms = {along_rows(Op::kSoftmax, row_types, softmax, 5),
+                               along_rows(Op::kLayerNorm, row_types, layer_norm, 6),
+                               along_rows(Op::kRmsNorm, rms_norm_types, rms_norm, 4),
+                               along_rows(Op::kCumsum, row_types, cumsum, 1)};
 
 }  // namespace
 
