@@ -56,7 +56,7 @@ TEST(Optimize, RunsPassesWithoutSwitchAndThoseOfSwitchesThatAreOn) {
   const OptimizeReport report =
       optimize(graph, SwitchSet::parse("fuse"), kCapableCpu, {.disabled = {}, .verify = true});
   EXPECT_THAT(names_of(report.passes),
-              ElementsAre("weights-first", "fuse-linear-activation", "fuse-qkv", "fuse-patterns", "fuse-qk-norm-rope",
+              ElementsAre("weights-first", "fuse-patterns", "fuse-linear-activation", "fuse-qkv", "fuse-qk-norm-rope",
                           "fuse-attention-scale", "fuse-common-subexpressions", "fuse-residual-norm", "simplify-casts",
                           "merge-rows", "dead-code"));
   const PassRecord& epilogues = record_of(report, "fuse-linear-activation");

@@ -37,11 +37,12 @@ constexpr std::array kPipeline = {
     // scores and probabilities are never rounded on their way through memory.
     Pass{"flash-attention", "flash", flash_attention},
 
+    // Before what takes in a product, with all that a pattern has put into it.
+    Pass{"fuse-patterns", "fuse", fuse_patterns},
     // Before fuse-qkv, which leaves linears with an activation alone: an epilogue saves a pass over the whole result,
     // and merging such a product with its neighbours would put a slice between it and its activation.
     Pass{"fuse-linear-activation", "fuse", fuse_linear_activation},
     Pass{"fuse-qkv", "fuse", fuse_qkv},
-    Pass{"fuse-patterns", "fuse", fuse_patterns},
     Pass{"fuse-qk-norm-rope", "fuse", fuse_qk_norm_rope},
     // After fuse-qk-norm-rope, whose result it scales through the norm's weight.
     Pass{"fuse-attention-scale", "fuse", fuse_attention_scale},
