@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "ir/activation.hpp"
 #include "passes/pass.hpp"
 #include "passes/pattern.hpp"
 
@@ -24,6 +25,22 @@ bool is_vector_for(const Rewriter& r, ValueId vector, ValueId x) {
   const TensorType& type = r.type(x);
   return type.shape.rank() == 3 &&
          r.type(vector) == TensorType{.dtype = type.dtype, .shape = {type.shape[0], 1, type.shape[2]}};
+}
+
+/// linear(x, weight) + bias[n], as graphs have it that were exported op by op. The product is then not rounded before
+/// the bias is added.
+Fusion linear_bias() {
+  return {.pattern = op(Op::kAdd, {op(Op::kLinear, {any("x"), any("weight")}, "linear"), any("bias")}),
+          .fits =
+              [](const Rewriter& r, const Match& m) {
+                return activation_of(m.node("linear").attributes) == Activation::kNone && r.is_weight(m["bias"]) &&
+                       r.type(m["bias"]).shape == Shape{r.type(m["weight"]).shape[0]};
+              },
+          .emit =
+              [](Rewriter& r, const Match& m, const Node& /*root*/) {
+                const Node& linear = m.node("linear");
+                return std::vector{r.emit_like(linear, {m["x"], m["weight"], m["bias"]}, linear.attributes)};
+              }};
 }
 
 /// layer_norm(x) * (scale + 1) + shift: adaptive layer norm (Peebles and Xie, "Scalable diffusion models with
@@ -87,8 +104,9 @@ int fuse(Graph& graph, const Fusion& fusion) {
 }  // namespace
 
 PassOutcome fuse_patterns(Graph& graph, const Target&) {
-  const int norms = fuse(graph, norm_modulate());
-  return {.rewrites = norms + fuse(graph, gate_residual())};
+  int rewrites = 0;
+  for (const Fusion& fusion : {linear_bias(), norm_modulate(), gate_residual()}) rewrites += fuse(graph, fusion);
+  return {.rewrites = rewrites};
 }
 
 /// On a GPU: CPUs have no such kernel, and there a row stays in cache between the two.

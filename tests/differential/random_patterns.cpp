@@ -25,7 +25,10 @@ ValueId GraphMaker::linear(ValueId x, std::int64_t columns, bool with_activation
   const ValueId w = weight(columns, graph_.type(x).shape[-1]);
   const ValueId bias = choose_.one_in(2) ? kNoValue : vector_weight(columns, "bias");
   const bool is_fused = with_activation && choose_.one_in(6);
-  ValueId y = b_.linear(x, w, bias, is_fused ? choose_.of({"silu", "gelu_erf", "gelu_tanh"}) : "none");
+  const bool adds_bias = bias != kNoValue && graph_.type(bias).dtype == graph_.type(x).dtype && choose_.one_in(3);
+  ValueId y =
+      b_.linear(x, w, adds_bias ? kNoValue : bias, is_fused ? choose_.of({"silu", "gelu_erf", "gelu_tanh"}) : "none");
+  if (adds_bias) y = choose_.one_in(2) ? b_.add(y, bias) : b_.add(bias, y);
   sizes_[y] = size(x) + (bias == kNoValue ? 0 : 1);
   if (with_activation && !is_fused) {
     const double s = size(y);
