@@ -2,59 +2,69 @@
 # run_mutants.sh BUILD [PATCH...]: plants each fault of mutants/*.patch, and requires that graph_fuzz finds it. BUILD is a
 # folder in which graph_fuzz has been built of this checkout, which stays as it is: a patched file is compiled by itself,
 # and takes the place of its like in a copy of their layer's library. Prints two lines for each fault; fails where one
-# was not found.
+# was not found. Of the environment: JOBS faults at a time (1), TIME seconds at most for one (120), and SEED, of the
+# first graph (0).
 set -euo pipefail
-cd "$(dirname "$0")/../.."
-source_dir=$PWD
+source_dir=$(realpath "$(dirname "$0")/../..")
 build=$(realpath "$1")
 shift
-if [[ $# -gt 0 ]]; then mapfile -t patches < <(realpath "$@"); else patches=("$PWD"/tests/differential/mutants/*.patch); fi
-graphs=${GRAPHS:-4000}  # at most, for one fault
-seconds=${TIME:-120}    # likewise
+if [[ $# -gt 0 ]]; then mapfile -t patches < <(realpath "$@"); else patches=("$source_dir"/tests/differential/mutants/*.patch); fi
+cd "$source_dir"
+jobs=${JOBS:-1}
+seconds=${TIME:-120}
+seed=${SEED:-0}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+ninja -C "$build" -t commands graph_fuzz > "$work/commands"
 
-compile() {  # FILE: of the sources, as it is below $work
+compile() {  # MUTANT FILE: of the sources, as it is below the folder MUTANT
   local command
-  command=$(ninja -C "$build" -t commands | grep -E -- "-c [^ ]*/$1\$" | grep -v header_check | tail -1 || true)
-  [[ -n $command ]] || { echo "no command compiles $1"; return 1; }
-  command=$(sed -E "s#-o [^ ]+ -c [^ ]+#-o $work/$(basename "$1").o -c $work/$1#; s#-MD -MT [^ ]+ -MF [^ ]+##; s#-I$source_dir/src#-I$work/src -I$source_dir/src#" <<< "$command")
+  command=$(grep -E -- "-c [^ ]*/$2\$" "$work/commands" | grep -v header_check | tail -1 || true)
+  [[ -n $command ]] || { echo "no command compiles $2"; return 1; }
+  command=$(sed -E "s#-o [^ ]+ -c [^ ]+#-o $1/$(basename "$2").o -c $1/$2#; s#-MD -MT [^ ]+ -MF [^ ]+##; s#-I$source_dir/src#-I$1/src -I$source_dir/src#" <<< "$command")
   (cd "$build" && eval "$command")
 }
-link() {  # FILE: src/LAYER/..., compiled
+link() {  # MUTANT FILE: src/LAYER/..., compiled
   local library command
-  library=libheadroom_$(cut -d/ -f2 <<< "$1").a
-  cp "$build/$library" "$work"
-  ar r "$work/$library" "$work/$(basename "$1").o"  # in place of the member of that name
-  command=$(ninja -C "$build" -t commands graph_fuzz | tail -1)
-  command=$(sed -E "s#-o tests/differential/graph_fuzz #-o $work/graph_fuzz #; s#(^| )$library#\\1$work/$library#g" <<< "$command")
+  library=libheadroom_$(cut -d/ -f2 <<< "$2").a
+  cp "$build/$library" "$1"
+  ar r "$1/$library" "$1/$(basename "$2").o"  # in place of the member of that name
+  command=$(tail -1 "$work/commands" | sed -E "s#-o tests/differential/graph_fuzz #-o $1/graph_fuzz #; s#(^| )$library#\\1$1/$library#g")
   (cd "$build" && eval "$command")
 }
-run() {
-  OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive "$1" --no-shrink --seconds "$seconds" --graphs "$2" > "$work/run" 2>&1
+run() {  # PROGRAM OUTPUT OPTION...: leaves the CPU's seconds in OUTPUT.time
+  local TIMEFORMAT=%U
+  { time OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive "$1" --no-shrink --seed "$seed" "${@:3}" > "$2" 2>&1; } 2> "$2.time"
 }
 
-run "$build/tests/differential/graph_fuzz" 50 || { echo "graph_fuzz fails without any fault:"; tail "$work/run"; exit 1; }
-missed=0
-for patch in "${patches[@]}"; do
-  name=$(basename "$patch" .patch)
-  file=$(sed -n 's#^+++ b/##p' "$patch")
-  rm -rf "$work"/*
-  mkdir -p "$work/$(dirname "$file")"
-  cp "$file" "$work/$file"
-  patch -s -p1 -d "$work" < "$patch"
-  if ! { compile "$file" && link "$file"; } > "$work/log" 2>&1; then
-    echo "$name: DOES NOT COMPILE: $(grep -m1 -E 'error|no command' "$work/log")"
-    missed=$((missed + 1))
-  elif run "$work/graph_fuzz" "$graphs"; then
-    echo "$name: NOT FOUND: $(tail -1 "$work/run")"
-    missed=$((missed + 1))
-  elif grep -q '^FAILED with' "$work/run"; then
-    echo "$name: found with$(grep -m1 '^FAILED with' "$work/run" | cut -d' ' -f3- | sed 's/^/ /')"
-    echo "   $(grep -m1 -A1 '^FAILED with' "$work/run" | tail -1 | cut -c1-140)"
+plant() {  # PATCH: leaves what it came to in $work/NAME.found or .missed
+  local name mutant file said
+  name=$(basename "$1" .patch)
+  mutant=$work/$name
+  file=$(sed -n 's#^+++ b/##p' "$1")
+  mkdir -p "$mutant/$(dirname "$file")"
+  cp "$file" "$mutant/$file"
+  patch -s -p1 -d "$mutant" < "$1"
+  if ! { compile "$mutant" "$file" && link "$mutant" "$file"; } > "$mutant/log" 2>&1; then
+    echo "$name: DOES NOT COMPILE: $(grep -m1 -E 'error|no command' "$mutant/log")" > "$mutant.missed"
+  elif run "$mutant/graph_fuzz" "$mutant/said" --graphs 1000000 --seconds "$seconds"; then
+    echo "$name: NOT FOUND: $(tail -1 "$mutant/said")" > "$mutant.missed"
+  elif said=$(grep -m1 -A1 '^FAILED with' "$mutant/said"); then
+    printf '%s: found with %s, after %s, %.0f s of a core\n   %.140s\n' "$name" "$(head -1 <<< "$said" | cut -d' ' -f3-)" \
+      "$(tail -1 "$mutant/said" | grep -o '[0-9]* graphs')" "$(cat "$mutant/said.time")" "$(tail -1 <<< "$said")" > "$mutant.found"
   else
-    echo "$name: found, for the program ends: $(tail -1 "$work/run" | cut -c1-100)"
+    printf '%s: found, for the program ends: %.100s\n' "$name" "$(tail -1 "$mutant/said")" > "$mutant.found"
   fi
+  cat "$mutant".[fm]*
+  rm -r "$mutant"
+}
+
+run "$build/tests/differential/graph_fuzz" "$work/sound" --graphs 50 || { echo "graph_fuzz fails without any fault:"; tail "$work/sound"; exit 1; }
+for patch in "${patches[@]}"; do
+  while [[ $(jobs -rp | wc -l) -ge $jobs ]]; do wait -n || true; done
+  plant "$patch" &
 done
+wait
+missed=$((${#patches[@]} - $(find "$work" -maxdepth 1 -name '*.found' | wc -l)))
 echo "${#patches[@]} faults planted, $missed missed"
 [[ $missed -eq 0 ]]
