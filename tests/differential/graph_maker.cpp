@@ -46,7 +46,8 @@ void GraphMaker::declare() {
   dims_ = kind < 24 ? choose_.from(kSmall) : kind < 39 ? choose_.from(kWide) : choose_.from(kBatches);
   is_model_ = kind >= 24 ? !choose_.one_in(4) : choose_.one_in(4);
   dtype_ = choose_.one_in(6) ? DType::kBF16 : DType::kF32;
-  nodes_left_ = is_model_ ? 60 : 45;
+  is_batch_ = kind == 39;
+  nodes_left_ = is_batch_ ? 30 : is_model_ ? 60 : 45;
   tokens_ = typed({dims_.batch, dims_.seq, dims_.width()});
   visible_.push_back(graph_.add_input("x", tokens_));
   const std::size_t states = choose_.below(4);
@@ -68,11 +69,17 @@ void GraphMaker::fill_region(int depth, int items) {
 void GraphMaker::add_loop(int depth) {
   const std::size_t visible = visible_.size();
   const auto counters = counters_;
-  const std::int64_t trips = choose_.one_in(6) ? 1 : 2 + static_cast<std::int64_t>(choose_.below(3));
+  const std::size_t most = is_batch_ ? 2 : 4;  // each trip of a batch takes the oracle seconds
+  const std::int64_t trips = choose_.one_in(6) ? 1 : 2 + static_cast<std::int64_t>(choose_.below(most - 1));
   std::vector<ValueId> results;
+  const bool reads_again = !states_.empty() && choose_.one_in(3);
+  const ValueId read = reads_again ? choose_.from(states_) : kNoValue;
+  if (reads_again) add_reader(read);
   {
     const auto loop = b_.loop(trips, fresh("i"));
     counters_.emplace_back(loop.counter(), trips);
+    if (reads_again) add_reader(read);
+    if (choose_.one_in(5)) add_rows_of_tables();
     if (!choose_.one_in(6)) fill_region(depth + 1, 1 + static_cast<int>(choose_.below(4)));
     update_states();
     for (std::size_t i = choose_.below(3); i > 0; --i) {
@@ -84,6 +91,12 @@ void GraphMaker::add_loop(int depth) {
   counters_ = counters;
   visible_.resize(visible);
   visible_.insert(visible_.end(), results.begin(), results.end());
+}
+
+/// An op that reads the state, if it still holds what it did: before a loop and in it, alike but for what the loop writes.
+void GraphMaker::add_reader(ValueId state) {
+  const DType dtype = graph_.type(state).dtype;
+  if (b_.read(state) == state && (dtype == DType::kF32 || dtype == DType::kBF16)) keep(b_.silu(state), size(state));
 }
 
 void GraphMaker::add_if(int depth) {

@@ -30,6 +30,7 @@ class GraphMaker {
   void declare();
   void fill_region(int depth, int items);
   void add_loop(int depth);
+  void add_reader(ValueId state);
   void add_if(int depth);
   void update_states();
   bool may_update(ValueId state) const;
@@ -107,6 +108,7 @@ class GraphMaker {
   int names_ = 0;
   int nodes_left_ = 0;
   bool is_model_ = false;  // mostly whole patterns
+  bool is_batch_ = false;  // of samples enough for tiles
 };
 
 }  // namespace headroom::differential

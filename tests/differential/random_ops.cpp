@@ -171,7 +171,7 @@ void GraphMaker::add_concat() {
   std::vector<ValueId> parts = {x};
   double largest = size(x);
   for (std::size_t i = 1 + choose_.below(2); i > 0; --i) {
-    parts.push_back(operand(type));
+    parts.push_back(choose_.one_in(4) ? x : operand(type));  // now and then one part twice
     largest = std::max(largest, size(parts.back()));
   }
   keep(b_.concat(parts, static_cast<int>(choose_.below(static_cast<std::size_t>(type.shape.rank())))), largest);

@@ -286,15 +286,28 @@ void GraphMaker::add_quantized() {
   keep(y, size(x) + 1);
 }
 
-/// Several tables of which a loop reads one row each, as hoisting leaves them.
+/// Several tables of which a loop reads one row each, as hoisting leaves them, or which it lifts out: rows added one by
+/// one, or joined first.
 void GraphMaker::add_rows_of_tables() {
   if (counters_.empty()) return add_modulation();
   const auto [counter, trips] = choose_.from(counters_);
-  ValueId total = tokens();
+  const bool are_made = choose_.one_in(2), are_joined = choose_.one_in(3);
+  std::vector<ValueId> rows;  // [b, 1, w] or [b, 1, 1]
   for (int i = 2 + static_cast<int>(choose_.below(2)); i > 0; --i) {
-    const TensorType type = typed({trips, dims_.batch, 1, choose_.one_in(4) ? 1 : dims_.width()});
-    const ValueId table = graph_.add_input(fresh("table"), type);
-    const ValueId row = b_.row(choose_.one_in(2) ? b_.silu(table) : table, counter);
+    const std::int64_t width = !are_joined && choose_.one_in(4) ? 1 : dims_.width();
+    const ValueId table = graph_.add_input(fresh("table"), typed({trips, dims_.batch, 1, width}));
+    rows.push_back(b_.row(are_made ? b_.silu(table) : table, counter));
+  }
+  if (are_joined) {
+    const std::int64_t count = static_cast<std::int64_t>(rows.size());
+    const int axis = choose_.of({1, 2});
+    const ValueId joined = b_.concat(rows, axis);
+    const std::int64_t part = choose_.below(2) == 0 ? 0 : count - 1;
+    const std::int64_t size = axis == 1 ? 1 : dims_.width();
+    rows = {b_.slice(joined, axis, part * size, size)};
+  }
+  ValueId total = tokens();
+  for (const ValueId row : rows) {
     const double s = size(total);
     total = choose_.one_in(2) ? b_.add(total, row) : b_.mul(row, total);
     sizes_[total] = s + 1;
