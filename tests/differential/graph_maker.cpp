@@ -74,11 +74,16 @@ void GraphMaker::add_loop(int depth) {
   std::vector<ValueId> results;
   const bool reads_again = !states_.empty() && choose_.one_in(3);
   const ValueId read = reads_again ? choose_.from(states_) : kNoValue;
-  if (reads_again) add_reader(read);
+  const ValueId before = reads_again ? add_reader(read) : kNoValue;
   {
     const auto loop = b_.loop(trips, fresh("i"));
     counters_.emplace_back(loop.counter(), trips);
-    if (reads_again) add_reader(read);
+    if (before != kNoValue) {
+      if (choose_.one_in(2))
+        add_reader(read);
+      else
+        keep(b_.silu(before), size(before));
+    }
     if (choose_.one_in(5)) add_rows_of_tables();
     if (!choose_.one_in(6)) fill_region(depth + 1, 1 + static_cast<int>(choose_.below(4)));
     update_states();
@@ -93,10 +98,12 @@ void GraphMaker::add_loop(int depth) {
   visible_.insert(visible_.end(), results.begin(), results.end());
 }
 
-/// An op that reads the state, if it still holds what it did: before a loop and in it, alike but for what the loop writes.
-void GraphMaker::add_reader(ValueId state) {
-  const DType dtype = graph_.type(state).dtype;
-  if (b_.read(state) == state && (dtype == DType::kF32 || dtype == DType::kBF16)) keep(b_.silu(state), size(state));
+/// A function or a view of the state, if it still holds what it did: before a loop and in it, alike but for what the loop
+/// writes. kNoValue where it does not.
+ValueId GraphMaker::add_reader(ValueId state) {
+  const TensorType type = graph_.type(state);
+  if (b_.read(state) != state || (type.dtype != DType::kF32 && type.dtype != DType::kBF16)) return kNoValue;
+  return keep(choose_.one_in(2) ? b_.silu(state) : b_.reshape(state, {type.shape.numel()}), size(state));
 }
 
 void GraphMaker::add_if(int depth) {

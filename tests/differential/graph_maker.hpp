@@ -30,7 +30,7 @@ class GraphMaker {
   void declare();
   void fill_region(int depth, int items);
   void add_loop(int depth);
-  void add_reader(ValueId state);
+  ValueId add_reader(ValueId state);
   void add_if(int depth);
   void update_states();
   bool may_update(ValueId state) const;
@@ -69,6 +69,7 @@ class GraphMaker {
   // random_weights.cpp: what products read
   ValueId weight(std::int64_t rows, std::int64_t columns);
   ValueId new_weight(std::int64_t rows, std::int64_t columns);
+  ValueId larger_weight(std::int64_t rows, std::int64_t columns);
   ValueId vector_weight(std::int64_t size, const char* name);
   ValueId stored_weight(std::int64_t rows, std::int64_t columns);
 

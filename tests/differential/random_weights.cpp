@@ -36,13 +36,21 @@ ValueId GraphMaker::new_weight(std::int64_t rows, std::int64_t columns) {
       return rows < 2 ? graph_.add_param(fresh("w"), type)
                       : b_.concat({weight(rows / 2, columns), weight(rows - rows / 2, columns)}, 0);
     case 8:
-      return b_.slice(graph_.add_param(fresh("w"), typed({rows + 2, columns})), 0, choose_.one_in(2) ? 1 : 2, rows);
+      return b_.slice(larger_weight(rows + 2, columns), 0, choose_.one_in(2) ? 1 : 2, rows);
     case 9:
       // Of a checkpoint in bf16, through f32 and back.
       return b_.cast(b_.cast(graph_.add_param(fresh("w"), {DType::kBF16, type.shape}), DType::kF32), dtype_);
     default:
       return graph_.add_param(fresh("w"), type);
   }
+}
+
+/// One that others read too, if there is one: their slices differ in where they begin alone.
+ValueId GraphMaker::larger_weight(std::int64_t rows, std::int64_t columns) {
+  const TensorType type = typed({rows, columns});
+  for (const ValueId param : graph_.values_of(ValueKind::kParam))
+    if (graph_.type(param) == type) return param;
+  return graph_.add_param(fresh("w"), type);
 }
 
 /// What `headroom convert` writes: narrow elements with a scale for each row.
