@@ -126,8 +126,13 @@ def main():
     os.sched_setaffinity(0, {int(core) for core in os.environ.get("CORES", "0,1").split(",")})
     lines = []
 
+    def write(line):
+        lines.append(line)
+        with open(arguments.out, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(each) + "\n" for each in lines)
+
     def add(kind, ladder):
-        lines.append({"kind": kind, **ladder})
+        write({"kind": kind, **ladder})
         print(f"{kind}: {ladder['seconds']} s, told: {ladder['factors']}", file=sys.stderr)
         for rung, reason in ladder["unsettled"].items():
             print(f"  {rung} is unsettled: {reason}", file=sys.stderr)
@@ -136,6 +141,7 @@ def main():
     for ladder, _ in quiet:
         add("quiet", ladder)
     reference = reference_of([times for _, times in quiet])
+    write({"kind": "reference", "factors": {rung: round(factor, 4) for rung, factor in reference.items()}})
     shortest = min(ladder["seconds"] for ladder, _ in quiet)
     draw = random.Random(arguments.seed)
     for _ in range(arguments.tries):
@@ -144,9 +150,6 @@ def main():
         ladder, _ = climb(arguments.headroom, arguments.device, (begin, end))
         worst = worst_of(ladder["factors"], reference)
         add("loaded", {"load_s": [round(begin, 1), round(end, 1)], "worst": round(worst, 3), **ladder})
-    lines.append({"kind": "reference", "factors": {rung: round(factor, 4) for rung, factor in reference.items()}})
-    with open(arguments.out, "w", encoding="utf-8") as file:
-        file.writelines(json.dumps(line) + "\n" for line in lines)
 
     loaded = [line for line in lines if line["kind"] == "loaded"]
     worst = max((line["worst"] for line in loaded), default=1.0)
