@@ -39,8 +39,8 @@ class RandomGraph {
     std::tie(cos_, sin_) = b_.rope_table(graph_.add_input("ids", {DType::kI32, Shape{kSeq, 1}}), {kWidth / 2});
     for (int i = 0; i < 3; ++i) {
       // "x" is also an input: names are unique within a kind only.
-      states_.push_back(graph_.add_state(i == 0 ? "x" : fmt::format("s{}", i), tokens_));
-      visible_.push_back(states_.back());
+      constant_states_.push_back(graph_.add_state(i == 0 ? "x" : fmt::format("s{}", i), tokens_));
+      visible_.push_back(constant_states_.back());
     }
     fill_region(0);
     for (int i = 0; i < 3; ++i) graph_.add_output(fmt::format("y{}", i), any());
@@ -61,7 +61,15 @@ class RandomGraph {
         visible_.push_back(add_node());
       }
     }
-    if (pick(2) == 0) b_.set_next(states_[static_cast<std::size_t>(pick(3))], any());
+    if (pick(2) == 0) update_state();
+  }
+
+  /// One that has no update yet, for it may have no second one.
+  void update_state() {
+    if (constant_states_.empty()) return;
+    const auto state = constant_states_.begin() + pick(static_cast<int>(constant_states_.size()));
+    b_.set_next(*state, any());
+    constant_states_.erase(state);
   }
 
   void add_loop(int depth) {
@@ -69,8 +77,8 @@ class RandomGraph {
     const std::vector<ValueId> counters = counters_;
     const auto loop = b_.loop(1 + pick(3), fmt::format("i{}", graph_.regions().size()));
     counters_.push_back(loop.counter());
-    if (pick(6) == 0) {
-      b_.set_next(states_[static_cast<std::size_t>(pick(3))], any());  // a loop without nodes
+    if (pick(6) == 0 && !constant_states_.empty()) {
+      update_state();  // a loop without nodes
     } else {
       fill_region(depth + 1);
     }
@@ -82,7 +90,7 @@ class RandomGraph {
     const std::size_t visible = visible_.size();
     const Builder::Branch branch = [&] {
       if (pick(4) > 0) fill_region(depth + 1);
-      const std::vector<ValueId> yields = {any(), any()};
+      std::vector<ValueId> yields = {any(), any()};
       visible_.resize(visible);
       return yields;
     };
@@ -158,7 +166,7 @@ class RandomGraph {
   Builder b_{graph_};
   TensorType tokens_;
   std::vector<ValueId> visible_;
-  std::vector<ValueId> states_;
+  std::vector<ValueId> constant_states_;
   std::vector<ValueId> counters_;
   std::vector<ValueId> modulation_;
   ValueId hit_ = kNoValue, table_ = kNoValue, cos_ = kNoValue, sin_ = kNoValue;

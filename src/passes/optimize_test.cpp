@@ -98,8 +98,7 @@ TEST(Optimize, RefusesToDisableAPassThatDoesNotExist) {
     FAIL() << "an unknown pass was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kUsage);
-    EXPECT_THAT(error.what(),
-                HasSubstr("'fuse-everything': there are weights-first, flash-attention, fuse-linear-activation,"));
+    EXPECT_THAT(error.what(), HasSubstr("'fuse-everything': there are weights-first, flash-attention, fuse-patterns,"));
   }
 }
 

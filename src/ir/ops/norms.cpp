@@ -79,10 +79,12 @@ constexpr OpDefinition along_rows(Op op, decltype(OpDefinition::infer) infer, de
           .inner_axes = 1};
 }
 
-constexpr std::array kNorms = {along_rows(Op::kSoftmax, row_types, softmax, 5),
-                               along_rows(Op::kLayerNorm, row_types, layer_norm, 6),
-                               along_rows(Op::kRmsNorm, rms_norm_types, rms_norm, 4),
-                               along_rows(Op::kCumsum, row_types, cumsum, 1)};
+constexpr std::array kNorms = {
+    along_rows(Op::kSoftmax, row_types, softmax, 5),
+    along_rows(Op::kLayerNorm, row_types, layer_norm, 6),
+    along_rows(Op::kRmsNorm, rms_norm_types, rms_norm, 4),
+    along_rows(Op::kCumsum, row_types, cumsum, 1),
+};
 
 }  // namespace
 
