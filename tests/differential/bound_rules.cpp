@@ -28,9 +28,8 @@ constexpr double kTf32Unit = 0x1p-10;    // of a product of two operands rounded
 constexpr double kFloat8Unit = 0x1p-13;
 // cuBLASLt says nothing of the tanh in its gelu epilogue, x / 2 * (1 + tanh(u)). Measured, it is good to 5e-6, rounded up
 // here (docs/gpu_facts.md): far better than PTX's tanh.approx.f32 (2^-11), and worse than the tanh of CUDA's table of
-// functions (2 ulp). For results of 16 bits it may take PTX's tanh.approx.f16, good to 2^-10.987 (PTX ISA).
+// functions (2 ulp).
 constexpr double kCublasltTanhUnit = 0x1p-17;
-constexpr double kCublasltNarrowTanhUnit = 0x1.03p-11;
 
 double value_at(const OracleTensor& tensor, std::size_t i) {
   return is_float(tensor.type.dtype) ? tensor.reals[i] : static_cast<double>(tensor.integers[i]);
@@ -122,6 +121,17 @@ double terms_of(const Site& site) {
                                                     : site.operands[0]->value.type.shape[-1]);
 }
 
+bool is_narrow(DType dtype) { return size_of(dtype) < size_of(DType::kF32); }
+
+/// Half a step of the product alone, where cuBLASLt rounds it to 16 bits before it adds the bias and takes the function:
+/// some of its algorithms do (docs/gpu_facts.md).
+double rounded_before_bias(const Site& site, std::size_t i) {
+  if (!site.within.is_cublaslt || site.operands.size() < 3 || !is_narrow(site.within.makes)) return 0;
+  const OracleTensor& bias = site.operands[2]->value;
+  const double product = site.results[0].reals[i] - bias.reals[i % bias.reals.size()];
+  return storage_unit(site.within.makes).relative * std::fabs(product);
+}
+
 /// Linear in every operand, and a sum of products: at most as far off as with everything positive. Products and sums
 /// below the normal numbers may be flushed to zero one by one (Intel SDM, VDPBF16PS and TDPBF16PS always do).
 Errors multilinear(const Site& site) {
@@ -141,7 +151,7 @@ Errors multilinear(const Site& site) {
   Field error = evaluate(site, site.op, site.attributes, reaches);
   for (std::size_t i = 0; i < error.size(); ++i) {
     const double reach = error[i];
-    error[i] = std::max(0.0, reach - size[i]) + unit * reach + flushed;
+    error[i] = std::max(0.0, reach - size[i]) + unit * reach + flushed + rounded_before_bias(site, i);
   }
   return {error};
 }
@@ -158,22 +168,18 @@ Errors scalar(const Site& site) {
   return {error};
 }
 
-bool is_narrow(const Site& site) {
-  return site.within.is_narrow || size_of(site.results[0].type.dtype) < size_of(DType::kF32);
-}
-
 /// Kernels compute functions as finely as what is stored afterwards asks for (kernels/activation_inl.hpp): for 16 bits
 /// to 2^-12.
 double function_unit(const Site& site) {
-  return is_narrow(site) && site.covers != Covers::kReals ? 0x1p-12 : 4 * arithmetic_unit(site.covers);
+  const bool suffices = is_narrow(site.within.makes) || is_narrow(site.results[0].type.dtype);
+  return suffices && site.covers != Covers::kReals ? 0x1p-12 : 4 * arithmetic_unit(site.covers);
 }
 
 /// Of a unary op, none of which is anywhere steeper than this: relu, silu (1.100), gelu (1.129).
 Errors activation(const Site& site) {
   Field error = site.operands[0]->error;
   double unit = function_unit(site);
-  if (site.op == Op::kGeluTanh && site.within.is_cublaslt)
-    unit += (is_narrow(site) ? kCublasltNarrowTanhUnit : kCublasltTanhUnit) / 2;
+  if (site.op == Op::kGeluTanh && site.within.is_cublaslt) unit += kCublasltTanhUnit / 2;
   for (std::size_t i = 0; i < error.size(); ++i) {
     const double x = std::fabs(site.operands[0]->value.reals[i]);
     error[i] = site.op == Op::kRelu ? error[i] : kSteepestUnary * error[i] + unit * x;

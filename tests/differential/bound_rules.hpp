@@ -9,7 +9,7 @@ namespace headroom::differential {
 
 /// What is known of the fused op that a plain node is a part of.
 struct Within {
-  bool is_narrow = false;      ///< it makes 16 bits, so that its functions are computed as finely as those ask for
+  DType makes = DType::kF32;   ///< its functions are computed as finely as that asks for
   bool multiplies_f8 = false;  ///< its products are of 8-bit floats
   bool is_cublaslt = false;    ///< a product of a GPU, in whose kernel the activation is computed
 };

@@ -38,7 +38,7 @@ std::vector<Bounded> bound_fused(Op op, const Attributes& attributes, const std:
   Builder builder(graph);
   const std::vector<ValueId> results = expand_node(builder, op, attributes, inputs);
 
-  const Within within{.is_narrow = size_of(graph.type(results[0]).dtype) < size_of(DType::kF32),
+  const Within within{.makes = graph.type(results[0]).dtype,
                       .multiplies_f8 = operands[0]->value.type.dtype == DType::kF8E4M3,
                       .is_cublaslt = covers == Covers::kCudaKernels && (op == Op::kLinear || op == Op::kScaledLinear)};
   std::vector<Bounded> values(graph.value_count());

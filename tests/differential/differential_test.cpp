@@ -174,6 +174,19 @@ TEST(DifferentialBounds, KnowTheGeluOfAProductOnAGpu) {
   EXPECT_LT(largest(Covers::kCudaKernels), 1e-4) << "of f32 all the same";
 }
 
+TEST(DifferentialBounds, KnowThatAProductOnAGpuMayBeRoundedBeforeItsBias) {
+  const auto error = [](Covers covers, DType dtype) {
+    const OracleTensor x{{dtype, {1, 1}}, {1.0}, {}}, w{{dtype, {1, 1}}, {-0.96875}, {}}, bias{{dtype, {1}}, {1.0}, {}};
+    const std::vector<Bounded> operands = {{x, {0}}, {w, {0}}, {bias, {0}}};
+    const Attributes gelu(Op::kLinear, {{"activation", "gelu_tanh"}, {"tf32", std::int64_t{0}}});
+    return bound_node(Op::kLinear, gelu, {&operands[0], &operands[1], &operands[2]}, covers)[0].error[0];
+  };
+  constexpr double kHalfStep = 0x1p-9;  // of bf16 from 1/2 to 1
+  EXPECT_LT(error(Covers::kKernels, DType::kBF16), kHalfStep / 8) << "of the result, which is 0.016";
+  EXPECT_GT(error(Covers::kCudaKernels, DType::kBF16), kHalfStep / 2) << "the slope at 0 is a half";
+  EXPECT_LT(error(Covers::kCudaKernels, DType::kF32), 1e-6);
+}
+
 TEST(DifferentialShrinking, LeavesOutWhatIsNotRead) {
   const Graph graph = parse_graph(R"(graph g {
       input %x: f32[4, 6]
