@@ -4,8 +4,8 @@
     bench/compare_plans.py HEADROOM BASE [--device cpu|cuda] [--out FILE]
 
 Plans fashion-flux on a CPU, or FLUX.1-dev (random weights) on a GPU, with several sets of switches in both programs, and prints
-a table of what each plan takes, with the median of five planning times (graph, passes and plan, no search). Ends with code 1
-where HEADROOM takes more launches or a larger arena than BASE.
+a table of what each plan takes, with the median of five planning times, in which libraries look for algorithms, too. Ends with
+code 1 where HEADROOM takes more launches or more memory than BASE.
 """
 
 import argparse

@@ -246,6 +246,15 @@ TEST_F(CliTest, PlanNamesKernelsAndModules) {
                                  HasSubstr("single_transformer_blocks.37.proj_out")));
 }
 
+TEST_F(CliTest, PlanTellsWhatPlanningAgainTakes) {
+  const Outcome text = headroom("plan " + fashion_ + " --trials 3");
+  EXPECT_THAT(text.out, HasSubstr("again, graph and passes included, in "));
+  EXPECT_THAT(text.out, HasSubstr("(median of 2)"));
+  const nlohmann::json plan = parse_json(headroom("plan " + fashion_ + " --trials 3 --json").out, "plan");
+  ASSERT_EQ(plan.at("again_ms").size(), 2U);
+  EXPECT_GT(plan["again_ms"][0].get<double>(), 0);
+}
+
 TEST_F(CliTest, ProfileSavesTimesAndFloorsOfEveryLaunch) {
   const Outcome outcome =
       headroom("profile " + fashion_ + " --height 8 --width 8 --steps 2 --trials 3 --by-module --save " +
