@@ -152,7 +152,7 @@ def main():
     tallies = [Tally.of(text) for text in [output for _, output in runs] + added]
     shares = [share for tally in tallies for share in tally.shares]
     check_shares(shares)
-    early = sum(code not in (0, 1) for code, _ in runs)  # neither passed nor failed
+    early = sum(code != 0 and not re.search(r"^FAILED: ", output, re.M) for code, output in runs)  # neither passed nor failed
     early += sum(int(count) for text in added for count in re.findall(r"(\d+) processes that ended early", text))
     lines, thin = report(tallies, shares, early)
     print("\n".join(lines))

@@ -70,7 +70,7 @@ class GraphMaker {
   ValueId weight(std::int64_t rows, std::int64_t columns);
   ValueId new_weight(std::int64_t rows, std::int64_t columns);
   ValueId larger_weight(std::int64_t rows, std::int64_t columns);
-  ValueId vector_weight(std::int64_t size, const char* name);
+  ValueId vector_weight(std::int64_t size, DType dtype, const char* name);
   ValueId stored_weight(std::int64_t rows, std::int64_t columns);
 
   // random_patterns.cpp: what passes look for

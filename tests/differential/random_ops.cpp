@@ -76,7 +76,7 @@ void GraphMaker::add_unary() {
       keep(b_.softmax(x), 1 / std::sqrt(static_cast<double>(graph_.type(x).shape[-1])));
       break;
     case 7:
-      keep(b_.rms_norm(x, vector_weight(graph_.type(x).shape[-1], "gain"), 1e-6), 1);
+      keep(b_.rms_norm(x, vector_weight(graph_.type(x).shape[-1], graph_.type(x).dtype, "gain"), 1e-6), 1);
       break;
     case 8:
       keep(b_.emit(Op::kCumsum, {x})[0], s * std::sqrt(static_cast<double>(graph_.type(x).shape[-1])));
@@ -268,8 +268,9 @@ void GraphMaker::add_fused() {
     }
     case 2: {
       const auto [cos, sin] = rope_tables(dims_.seq);
-      const ValueId y = b_.emit(Op::kQkNormRope, {x, vector_weight(dims_.head_dim, "gain"), cos, sin},
-                                {{"heads", dims_.heads}, {"eps", 1e-6}})[0];
+      const ValueId y =
+          b_.emit(Op::kQkNormRope, {x, vector_weight(dims_.head_dim, graph_.type(x).dtype, "gain"), cos, sin},
+                  {{"heads", dims_.heads}, {"eps", 1e-6}})[0];
       keep(y, 1);
       break;
     }

@@ -23,7 +23,7 @@ ValueId GraphMaker::split_heads(ValueId x) {
 /// x[..., k] -> [..., columns], by a weight and sometimes a bias.
 ValueId GraphMaker::linear(ValueId x, std::int64_t columns, bool with_activation) {
   const ValueId w = weight(columns, graph_.type(x).shape[-1]);
-  const ValueId bias = choose_.one_in(2) ? kNoValue : vector_weight(columns, "bias");
+  const ValueId bias = choose_.one_in(2) ? kNoValue : vector_weight(columns, dtype_, "bias");
   const bool is_fused = with_activation && choose_.one_in(6);
   const bool adds_bias = bias != kNoValue && graph_.type(bias).dtype == graph_.type(x).dtype && choose_.one_in(3);
   ValueId y =
@@ -114,7 +114,7 @@ std::pair<ValueId, ValueId> GraphMaker::rope_tables(std::int64_t positions) {
 
 /// rms_norm of [b, h, s, d] by head.
 ValueId GraphMaker::qk_norm(ValueId heads) {
-  const ValueId y = b_.rms_norm(heads, vector_weight(dims_.head_dim, "gain"), 1e-6);
+  const ValueId y = b_.rms_norm(heads, vector_weight(dims_.head_dim, graph_.type(heads).dtype, "gain"), 1e-6);
   sizes_[y] = 1;
   return y;
 }

@@ -65,9 +65,9 @@ ValueId GraphMaker::stored_weight(std::int64_t rows, std::int64_t columns) {
   return b_.cast(part(rows), dtype_);
 }
 
-/// [size], in the graph's dtype or beside it in f32.
-ValueId GraphMaker::vector_weight(std::int64_t size, const char* name) {
-  const DType dtype = choose_.one_in(3) ? DType::kF32 : dtype_;
+/// [size], in the dtype of what it goes with or beside that in f32.
+ValueId GraphMaker::vector_weight(std::int64_t size, DType dtype, const char* name) {
+  if (choose_.one_in(3)) dtype = DType::kF32;
   const Shape shape{size};
   if (choose_.one_in(4)) {
     const DType stored = choose_.of({DType::kBF16, DType::kF32});
