@@ -14,6 +14,13 @@ namespace {
 /// Graphs hold non-negative axes only, so that equal nodes look equal. One that is out of range is left to infer().
 std::int64_t count_from_front(int axis, const Shape& shape) { return axis < 0 ? axis + shape.rank() : axis; }
 
+std::vector<std::int64_t> extents_of(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
+
+template <std::size_t N>
+std::vector<std::int64_t> as_list(const std::array<std::int64_t, N>& values) {
+  return {values.begin(), values.end()};
+}
+
 }  // namespace
 
 Builder::Scope::Scope(Builder& builder, std::string_view name) : builder_(builder), length_(builder.path_.size()) {
@@ -91,9 +98,7 @@ ValueId Builder::cast(ValueId x, DType dtype) {
 }
 
 ValueId Builder::linear(ValueId x, ValueId weight, ValueId bias, std::string_view activation) {
-  std::vector<ValueId> inputs = {x, weight};
-  if (bias != kNoValue) inputs.push_back(bias);
-  return emit(Op::kLinear, std::move(inputs), {{"activation", std::string(activation)}})[0];
+  return emit_with(Op::kLinear, {x, weight}, {bias}, {{"activation", std::string(activation)}})[0];
 }
 
 std::pair<ValueId, ValueId> Builder::quantize(ValueId x, DType dtype) {
@@ -110,12 +115,25 @@ ValueId Builder::matmul(ValueId a, ValueId b, bool transpose_b) {
 }
 
 ValueId Builder::softmax(ValueId x) { return emit(Op::kSoftmax, {x})[0]; }
-ValueId Builder::attention(ValueId q, ValueId k, ValueId v, double scale) {
-  return emit(Op::kAttention, {q, k, v}, {{"scale", scale}})[0];
+ValueId Builder::attention(ValueId q, ValueId k, ValueId v, double scale, ValueId bias, bool causal) {
+  return emit_with(Op::kAttention, {q, k, v}, {bias}, {{"scale", scale}, {"causal", std::int64_t{causal}}})[0];
 }
-ValueId Builder::layer_norm(ValueId x, double eps) { return emit(Op::kLayerNorm, {x}, {{"eps", eps}})[0]; }
+ValueId Builder::layer_norm(ValueId x, double eps, ValueId weight, ValueId bias) {
+  return emit_with(Op::kLayerNorm, {x}, {weight, bias}, {{"eps", eps}})[0];
+}
 ValueId Builder::rms_norm(ValueId x, ValueId weight, double eps) {
-  return emit(Op::kRmsNorm, {x, weight}, {{"eps", eps}})[0];
+  return emit_with(Op::kRmsNorm, {x}, {weight}, {{"eps", eps}})[0];
+}
+ValueId Builder::group_norm(ValueId x, std::int64_t groups, double eps, ValueId weight, ValueId bias) {
+  return emit_with(Op::kGroupNorm, {x}, {weight, bias}, {{"groups", groups}, {"eps", eps}})[0];
+}
+
+ValueId Builder::constant(std::vector<double> values, Shape shape, DType dtype) {
+  return emit(Op::kConstant, {}, {{"values", std::move(values)}, {"shape", extents_of(shape)}, {"dtype", dtype}})[0];
+}
+ValueId Builder::random(ValueId key, ValueId offset, Shape shape, std::string_view distribution) {
+  return emit(Op::kRandom, {key, offset},
+              {{"shape", extents_of(shape)}, {"distribution", std::string(distribution)}})[0];
 }
 
 std::pair<ValueId, ValueId> Builder::rope_table(ValueId ids, std::vector<std::int64_t> axes, double theta) {
@@ -178,16 +196,65 @@ std::vector<ValueId> Builder::chunk(ValueId x, int parts, int axis) {
 
 ValueId Builder::row(ValueId table, ValueId index) { return emit(Op::kRow, {table, index})[0]; }
 
-ValueId Builder::conv2d(ValueId x, ValueId weight, ValueId bias, std::int64_t stride, std::int64_t padding) {
-  return emit(Op::kConv2d, {x, weight, bias}, {{"stride", stride}, {"padding", padding}})[0];
+ValueId Builder::gather(ValueId table, ValueId ids) { return emit(Op::kGather, {table, ids})[0]; }
+ValueId Builder::scatter_add(ValueId x, ValueId ids, ValueId updates) {
+  return emit(Op::kScatterAdd, {x, ids, updates})[0];
 }
+ValueId Builder::pad(ValueId x, std::vector<std::int64_t> before, std::vector<std::int64_t> after, double value) {
+  return emit(Op::kPad, {x}, {{"before", std::move(before)}, {"after", std::move(after)}, {"value", value}})[0];
+}
+ValueId Builder::broadcast(ValueId x, Shape shape) {
+  return emit(Op::kBroadcast, {x}, {{"shape", extents_of(shape)}})[0];
+}
+ValueId Builder::where(ValueId condition, ValueId a, ValueId b) { return emit(Op::kSelect, {condition, a, b})[0]; }
 
+ValueId Builder::conv2d(ValueId x, ValueId weight, ValueId bias, const Convolution& how) {
+  return emit_with(Op::kConv2d, {x, weight}, {bias},
+                   {{"stride", as_list(how.stride)},
+                    {"padding", as_list(how.padding)},
+                    {"dilation", as_list(how.dilation)},
+                    {"groups", how.groups}})[0];
+}
+ValueId Builder::conv_transpose2d(ValueId x, ValueId weight, ValueId bias, const Convolution& how,
+                                  std::array<std::int64_t, 2> output_padding) {
+  return emit_with(Op::kConvTranspose2d, {x, weight}, {bias},
+                   {{"stride", as_list(how.stride)},
+                    {"padding", as_list(how.padding)},
+                    {"output_padding", as_list(output_padding)},
+                    {"dilation", as_list(how.dilation)},
+                    {"groups", how.groups}})[0];
+}
+ValueId Builder::resize2d(ValueId x, std::array<std::int64_t, 2> size, std::string_view mode) {
+  return emit(Op::kResize2d, {x}, {{"size", as_list(size)}, {"mode", std::string(mode)}})[0];
+}
 ValueId Builder::max_pool2d(ValueId x, std::int64_t window) {
   return emit(Op::kMaxPool2d, {x}, {{"window", window}})[0];
 }
+ValueId Builder::avg_pool2d(ValueId x, std::int64_t window) {
+  return emit(Op::kAvgPool2d, {x}, {{"window", window}})[0];
+}
 
-ValueId Builder::mean(ValueId x, int from_axis) {
-  return emit(Op::kMean, {x}, {{"axis", count_from_front(from_axis, shape(x))}})[0];
+ValueId Builder::reduce(Op op, ValueId x, std::vector<std::int64_t> axes) {
+  for (std::int64_t& axis : axes) axis = count_from_front(static_cast<int>(axis), shape(x));
+  return emit(op, {x}, {{"axes", std::move(axes)}})[0];
+}
+ValueId Builder::sum(ValueId x, std::vector<std::int64_t> axes) { return reduce(Op::kSum, x, std::move(axes)); }
+ValueId Builder::mean(ValueId x, std::vector<std::int64_t> axes) { return reduce(Op::kMean, x, std::move(axes)); }
+ValueId Builder::amax(ValueId x, std::vector<std::int64_t> axes) { return reduce(Op::kAmax, x, std::move(axes)); }
+ValueId Builder::amin(ValueId x, std::vector<std::int64_t> axes) { return reduce(Op::kAmin, x, std::move(axes)); }
+ValueId Builder::argmax(ValueId x, int axis) {
+  return emit(Op::kArgmax, {x}, {{"axis", count_from_front(axis, shape(x))}})[0];
+}
+std::pair<ValueId, ValueId> Builder::topk(ValueId x, std::int64_t k) {
+  const std::vector<ValueId> results = emit(Op::kTopk, {x}, {{"k", k}});
+  return {results[0], results[1]};
+}
+
+std::vector<ValueId> Builder::emit_with(Op op, std::vector<ValueId> inputs, std::initializer_list<ValueId> optional,
+                                        std::vector<std::pair<std::string_view, Attribute>> attributes) {
+  for (const ValueId operand : optional)
+    if (operand != kNoValue) inputs.push_back(operand);
+  return emit(op, std::move(inputs), std::move(attributes));
 }
 
 std::vector<ValueId> Builder::fused(std::vector<ValueId> inputs, const Graph& body) {

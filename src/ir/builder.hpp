@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -101,10 +103,19 @@ class Builder {
   ValueId dequantize_rows(ValueId q, ValueId scale);
   ValueId matmul(ValueId a, ValueId b, bool transpose_b = false);
   ValueId softmax(ValueId x);
-  /// softmax(scale * q k^T) v: q[b, h, s, d], k[b, h, t, d], v[b, h, t, e] -> [b, h, s, e]
-  ValueId attention(ValueId q, ValueId k, ValueId v, double scale = 1.0);
-  ValueId layer_norm(ValueId x, double eps);
+  /// softmax(scale * q k^T + bias) v: q[b, h, s, d], k[b, g, t, d], v[b, g, t, e] -> [b, h, s, e]. A float `bias` is added to the
+  /// scores, a bool one says which keys a query sees; it is [b or 1, h or 1, s or 1, t], or kNoValue.
+  ValueId attention(ValueId q, ValueId k, ValueId v, double scale = 1.0, ValueId bias = kNoValue, bool causal = false);
+  /// x[..., d] with weight[d] and bias[d], or without either (kNoValue)
+  ValueId layer_norm(ValueId x, double eps, ValueId weight = kNoValue, ValueId bias = kNoValue);
   ValueId rms_norm(ValueId x, ValueId weight, double eps);
+  /// x[b, c, ...] with weight[c] and bias[c], or without either
+  ValueId group_norm(ValueId x, std::int64_t groups, double eps, ValueId weight = kNoValue, ValueId bias = kNoValue);
+
+  /// [shape...] of `dtype` with these elements in row-major order, or with one for all.
+  ValueId constant(std::vector<double> values, Shape shape, DType dtype = DType::kF32);
+  /// key[b], offset[] -> f32 [b, shape...]
+  ValueId random(ValueId key, ValueId offset, Shape shape, std::string_view distribution = "normal");
 
   /// ids[s, axes] -> cos[s, d/2], sin[s, d/2]
   std::pair<ValueId, ValueId> rope_table(ValueId ids, std::vector<std::int64_t> axes, double theta = 10000.0);
@@ -119,10 +130,40 @@ class Builder {
   /// x cut into `parts` equal slices along `axis`.
   std::vector<ValueId> chunk(ValueId x, int parts, int axis);
   ValueId row(ValueId table, ValueId index);
+  ValueId gather(ValueId table, ValueId ids);
+  ValueId scatter_add(ValueId x, ValueId ids, ValueId updates);
+  ValueId pad(ValueId x, std::vector<std::int64_t> before, std::vector<std::int64_t> after, double value = 0);
+  ValueId broadcast(ValueId x, Shape shape);
+  /// condition ? a : b, element by element
+  ValueId where(ValueId condition, ValueId a, ValueId b);
 
-  ValueId conv2d(ValueId x, ValueId weight, ValueId bias, std::int64_t stride, std::int64_t padding);
+  /// How a convolution's weight goes over its image.
+  struct Convolution {
+    std::array<std::int64_t, 2> stride{1, 1};
+    std::array<std::int64_t, 4> padding{};  ///< top, left, bottom, right
+    std::array<std::int64_t, 2> dilation{1, 1};
+    std::int64_t groups = 1;
+  };
+  /// Of a square stride and the same padding on every side.
+  [[nodiscard]] static Convolution evenly(std::int64_t stride, std::int64_t padding) {
+    return {.stride = {stride, stride}, .padding = {padding, padding, padding, padding}};
+  }
+  /// x[b, c, h, w], weight[o, c/groups, kh, kw], bias[o] (or kNoValue)
+  ValueId conv2d(ValueId x, ValueId weight, ValueId bias, const Convolution& how);
+  /// x[b, c, h, w], weight[c, o/groups, kh, kw], bias[o] (or kNoValue)
+  ValueId conv_transpose2d(ValueId x, ValueId weight, ValueId bias, const Convolution& how,
+                           std::array<std::int64_t, 2> output_padding = {});
+  ValueId resize2d(ValueId x, std::array<std::int64_t, 2> size, std::string_view mode = "nearest");
   ValueId max_pool2d(ValueId x, std::int64_t window);
-  ValueId mean(ValueId x, int from_axis);
+  ValueId avg_pool2d(ValueId x, std::int64_t window);
+
+  ValueId sum(ValueId x, std::vector<std::int64_t> axes);
+  ValueId amax(ValueId x, std::vector<std::int64_t> axes);
+  ValueId amin(ValueId x, std::vector<std::int64_t> axes);
+  ValueId mean(ValueId x, std::vector<std::int64_t> axes);
+  ValueId argmax(ValueId x, int axis);
+  /// The k largest of each row and where they were.
+  std::pair<ValueId, ValueId> topk(ValueId x, std::int64_t k);
 
   /// The body's outputs with its inputs being these.
   std::vector<ValueId> fused(std::vector<ValueId> inputs, const Graph& body);
@@ -135,6 +176,10 @@ class Builder {
   std::vector<ValueId> build_branch(RegionId region, const Branch& branch);
   std::vector<ValueId> add_results(RegionId region, const std::vector<ValueId>& yields,
                                    const std::vector<ValueId>& others);
+  /// x, and the operands after it that there are.
+  std::vector<ValueId> emit_with(Op op, std::vector<ValueId> inputs, std::initializer_list<ValueId> optional,
+                                 std::vector<std::pair<std::string_view, Attribute>> attributes);
+  ValueId reduce(Op op, ValueId x, std::vector<std::int64_t> axes);
 
   Graph& graph_;
   std::string path_;

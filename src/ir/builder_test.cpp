@@ -93,9 +93,9 @@ TEST_F(BuilderTest, AxesAreStoredFromTheFront) {
   EXPECT_EQ(last().attributes.get_int("axis"), 2);
   EXPECT_EQ(b_.shape(b_.concat({x, x}, -2)), (Shape{2, 6, 4}));
   EXPECT_EQ(last().attributes.get_int("axis"), 1);
-  EXPECT_EQ(b_.shape(b_.mean(x, -2)), (Shape{2}));
+  EXPECT_EQ(b_.shape(b_.mean(x, {-2, -1})), (Shape{2}));
   EXPECT_THROW(b_.slice(x, -4, 0, 1), Error);
-  EXPECT_THROW(b_.mean(x, 3), Error);
+  EXPECT_THROW(b_.mean(x, {3}), Error);
 }
 
 TEST_F(BuilderTest, ChunksAreEqualSlices) {
@@ -146,7 +146,7 @@ TEST_F(BuilderTest, EveryCallMakesItsOp) {
   EXPECT_EQ(op(b_.timestep_embedding(input({3}), 8, 1000)), Op::kTimestepEmbedding);
   EXPECT_EQ(op(b_.transpose(x, {0, 2, 3, 1})), Op::kTranspose);
   EXPECT_EQ(op(b_.row(x, input({}, DType::kI32))), Op::kRow);
-  EXPECT_EQ(op(b_.conv2d(x, input({3, 2, 3, 3}), input({3}), 2, 1)), Op::kConv2d);
+  EXPECT_EQ(op(b_.conv2d(x, input({3, 2, 3, 3}), input({3}), Builder::evenly(2, 1))), Op::kConv2d);
   EXPECT_EQ(op(b_.max_pool2d(x, 2)), Op::kMaxPool2d);
 }
 

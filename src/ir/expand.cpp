@@ -7,7 +7,7 @@
 namespace headroom {
 
 bool is_fused(Op op, const Attributes& attributes) {
-  return schema_of(op).fused || (op == Op::kLinear && activation_of(attributes) != Activation::kNone);
+  return schema_of(op).fused || (attributes.has("activation") && activation_of(attributes) != Activation::kNone);
 }
 
 std::vector<ValueId> expand_node(Builder& builder, Op op, const Attributes& attributes,

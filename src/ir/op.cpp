@@ -23,8 +23,8 @@ const std::vector<OpSchema>& table() {
 }
 
 std::string_view name_of(AttributeKind kind) {
-  constexpr std::array<std::string_view, 5> kNames = {"an integer", "a number", "a list of integers", "text",
-                                                      "a dtype"};
+  constexpr std::array<std::string_view, 6> kNames = {"an integer", "a number", "a list of integers",
+                                                      "text",       "a dtype",  "a list of numbers"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 

@@ -14,10 +14,11 @@
 
 namespace headroom {
 
-enum class AttributeKind : std::uint8_t { kInt, kFloat, kInts, kText, kDType };
+enum class AttributeKind : std::uint8_t { kInt, kFloat, kInts, kText, kDType, kFloats };
 
 /// The value of one attribute; the alternative matches the AttributeKind of its schema, in the same order.
-using Attribute = std::variant<std::int64_t, double, std::vector<std::int64_t>, std::string, DType>;
+using Attribute =
+    std::variant<std::int64_t, double, std::vector<std::int64_t>, std::string, DType, std::vector<double>>;
 
 /// What ops.def says about one attribute. `fallback` is set unless the attribute is required.
 struct AttributeSchema {
@@ -32,8 +33,8 @@ struct OpSchema {
   std::string_view name;
   int min_inputs;
   int max_inputs;
-  int results;
-  bool fused;  ///< stands for plain ops given by expand()
+  int results;  ///< the least; attributes may ask for more
+  bool fused;   ///< stands for plain ops given by expand()
   std::vector<AttributeSchema> attributes;
 };
 
@@ -53,6 +54,9 @@ class Attributes {
   [[nodiscard]] double get_float(std::string_view name) const { return std::get<double>(at(name)); }
   [[nodiscard]] const std::vector<std::int64_t>& get_ints(std::string_view name) const {
     return std::get<std::vector<std::int64_t>>(at(name));
+  }
+  [[nodiscard]] const std::vector<double>& get_floats(std::string_view name) const {
+    return std::get<std::vector<double>>(at(name));
   }
   [[nodiscard]] const std::string& get_text(std::string_view name) const { return std::get<std::string>(at(name)); }
   [[nodiscard]] DType get_dtype(std::string_view name) const { return std::get<DType>(at(name)); }

@@ -296,6 +296,11 @@ class Parser {
         return lexer_.expect_string("text in quotes").text;
       case AttributeKind::kDType:
         return parse_dtype_name();
+      case AttributeKind::kFloats: {
+        std::vector<double> values;
+        parse_list('[', ']', [&] { values.push_back(lexer_.expect_number("a number")); });
+        return values;
+      }
     }
     HR_CHECK(false);
   }

@@ -27,7 +27,8 @@ struct AttributeText {
   std::string operator()(double value) const {
     return fmt::format("{}", value);
   }  // shortest text that reads back equal
-  std::string operator()(const std::vector<std::int64_t>& values) const {
+  template <typename T>
+  std::string operator()(const std::vector<T>& values) const {
     return fmt::format("[{}]", fmt::join(values, ", "));
   }
   std::string operator()(const std::string& value) const { return text_syntax::quoted(value); }

@@ -85,13 +85,13 @@ Graph build_classifier(const ClassifierConfig& config, std::int64_t batch) {
   for (const ClassifierLayer& layer : config.layers) {
     if (layer.op == "conv2d") {
       x = b.conv2d(x, param(layer.weight, {layer.out, layer.in, layer.kernel, layer.kernel}),
-                   param(layer.bias, {layer.out}), layer.stride, layer.padding);
+                   param(layer.bias, {layer.out}), Builder::evenly(layer.stride, layer.padding));
     } else if (layer.op == "relu") {
       x = b.relu(x);
     } else if (layer.op == "max_pool2d") {
       x = b.max_pool2d(x, layer.kernel);
     } else if (layer.op == "mean") {
-      x = b.mean(x, 2);  // [batch, channels, height, width] -> [batch, channels]
+      x = b.mean(x, {2, 3});  // [batch, channels, height, width] -> [batch, channels]
       graph.add_output("features", x);
     } else {
       x = b.linear(x, param(layer.weight, {layer.out, layer.in}), param(layer.bias, {layer.out}));

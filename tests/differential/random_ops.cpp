@@ -220,14 +220,16 @@ void GraphMaker::add_image() {
   const std::int64_t filters = choose_.of({1, 2, 5}), kernel = choose_.of({1, 3});
   const ValueId weight = graph_.add_param(fresh("w"), typed({filters, channels, kernel, kernel}));
   const ValueId bias = graph_.add_param(fresh("bias"), typed({filters}));
-  const ValueId y = keep(b_.conv2d(x, weight, bias, choose_.of({1, 2}), choose_.of({0, 1})), size(x) + 1);
+  const ValueId y =
+      keep(b_.conv2d(x, weight, bias, Builder::evenly(choose_.of({1, 2}), choose_.of({0, 1}))), size(x) + 1);
   const std::int64_t most = std::min(graph_.type(y).shape[2], graph_.type(y).shape[3]);
   if (choose_.one_in(2)) keep(b_.max_pool2d(y, std::min<std::int64_t>(most, choose_.of({2, 3}))), size(y));
 }
 
 void GraphMaker::add_mean() {
   const ValueId x = any_real();
-  keep(b_.mean(x, static_cast<int>(choose_.below(static_cast<std::size_t>(graph_.type(x).shape.rank())))), size(x));
+  keep(b_.mean(x, {static_cast<std::int64_t>(choose_.below(static_cast<std::size_t>(graph_.type(x).shape.rank())))}),
+       size(x));
 }
 
 void GraphMaker::add_matmul() {
