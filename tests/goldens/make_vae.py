@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Makes the AutoencoderKL goldens: small models, inputs, and what diffusers computes from them in double precision.
+
+    python3 tests/goldens/make_vae.py --out tests/goldens/vae
+
+Each case is a folder with config.json, diffusion_pytorch_model.safetensors (F32, random) and golden.safetensors: `image` and `latents`
+in F32, and in F64 `mean`, `logvar` and `decoded`, the same in tiles (`mean_tiled` ...), and for each `*_bf16_error`: how far diffusers
+in bf16 is from it (relative L2, with weights and inputs rounded to bf16). Runs on a CPU in seconds. Needs PyTorch, diffusers and
+safetensors. While a golden is computed, every operation PyTorch dispatches is watched, as in make_flux.py.
+"""
+
+import argparse
+import math
+import os
+
+import torch
+from safetensors.torch import save_file
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from diffusers import AutoencoderKL
+
+from make_flux import OnlyDouble
+
+# As FLUX.1's and as Stable Diffusion's: latent channels, 1x1 convolutions beside the latents. Sizes are odd on purpose.
+CASES = {
+    "flux": dict(config=dict(latent_channels=6, block_out_channels=[8, 8, 16, 16], shift_factor=0.1159, scaling_factor=0.3611,
+                             use_quant_conv=False, use_post_quant_conv=False), image=(2, 45, 37), latents=(2, 5, 7), seed=21),
+    "stable-diffusion": dict(config=dict(latent_channels=4, block_out_channels=[8, 16, 24, 24]),
+                             image=(1, 61, 44), latents=(1, 7, 6), seed=22),
+}
+SHARED = dict(in_channels=3, out_channels=3, layers_per_block=2, norm_num_groups=4, sample_size=32,
+              down_block_types=["DownEncoderBlock2D"] * 4, up_block_types=["UpDecoderBlock2D"] * 4)
+
+
+def randomize(model, generator):
+    """Weights of 1/sqrt(fan_in), biases of 0.1, gains around 1: no zeros, and activations of order 1."""
+    for name, parameter in sorted(model.named_parameters()):
+        draw = torch.randn(parameter.shape, generator=generator)
+        if parameter.ndim >= 2:
+            parameter.data = draw / math.sqrt(parameter[0].numel())
+        elif name.endswith("bias"):
+            parameter.data = 0.1 * draw
+        else:
+            parameter.data = 1 + 0.2 * draw
+
+
+def passes(model, image, latents):
+    """What the model gives, whole and in tiles."""
+    results = {}
+    for suffix, tiled in (("", False), ("_tiled", True)):
+        model.enable_tiling() if tiled else model.disable_tiling()
+        distribution = model.encode(image).latent_dist
+        results |= {"mean" + suffix: distribution.mean, "logvar" + suffix: distribution.logvar,
+                    "decoded" + suffix: model.decode(latents).sample}
+    return results
+
+
+def make_case(folder, case):
+    generator = torch.Generator().manual_seed(case["seed"])
+    config = {**SHARED, **case["config"]}
+    model = AutoencoderKL.from_config(config).eval()
+    randomize(model, generator)
+    model.save_config(folder)
+    save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()},
+              os.path.join(folder, "diffusion_pytorch_model.safetensors"), metadata={"format": "pt"})
+    batch, height, width = case["image"]
+    image = 2 * torch.rand(batch, 3, height, width, generator=generator) - 1
+    batch, height, width = case["latents"]
+    latents = torch.randn(batch, config["latent_channels"], height, width, generator=generator)
+
+    tensors = {"image": image, "latents": latents}
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
+        with OnlyDouble():
+            golden = passes(model.double(), image.double(), latents.double())
+        single = passes(model.float(), image, latents)
+        narrow = passes(model.bfloat16(), image.bfloat16(), latents.bfloat16())
+    error = lambda result, name: ((result[name].double() - golden[name]).norm() / golden[name].norm()).item()  # noqa: E731
+    for name, tensor in golden.items():
+        if tensor.dtype != torch.float64 or not torch.isfinite(tensor).all():
+            raise SystemExit(f"{folder}: {name} is {tensor.dtype} and must be finite float64")
+        if not error(single, name) < 1e-4:
+            raise SystemExit(f"{folder}: float32 diffusers is {error(single, name):.2e} from {name}")
+        tensors[name] = tensor.contiguous()
+        tensors[name + "_bf16_error"] = torch.tensor([error(narrow, name)], dtype=torch.float64)
+        print(f"{os.path.basename(folder)} {name} {list(tensor.shape)}: rms {tensor.square().mean().sqrt().item():.4f}, diffusers "
+              f"within {error(single, name):.2e} in fp32, {error(narrow, name):.2e} in bf16", flush=True)
+    save_file(tensors, os.path.join(folder, "golden.safetensors"))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--out", required=True, help="folder to write the case folders in")
+    args = parser.parse_args()
+    for name, case in CASES.items():
+        folder = os.path.join(args.out, name)
+        os.makedirs(folder, exist_ok=True)
+        make_case(folder, case)
+
+
+if __name__ == "__main__":
+    main()
