@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Times diffusers' AutoencoderKL of FLUX.1 in PyTorch, channels-last: eager, compiled, and compiled in a CUDA graph, raw trials kept.
+
+    python3 bench/peers/vae_torch.py --pass decode --device cuda --dtype bf16 --height 1024 --width 1024 --compile --graph \\
+        --turns 6 --beside "build/release/headroom bench flux-vae --random-weights 0 --pass decode --height 1024 --width 1024 \\
+        --device cuda --opt lossless --save headroom-{turn}.json" --save pytorch-{turn}.json
+
+Random weights, as Headroom's stand-ins are: 0.02 randn, and 1 + 0.02 randn for the gains of norms. With --beside this process, compiled
+once, takes turns with another program, so that both meet the same moods of a shared machine; {turn} in that command and in --save
+becomes the number of the turn. Pin a processor's cores from outside (taskset). Needs PyTorch, diffusers and numpy.
+"""
+
+import argparse
+import time
+
+import torch
+import torch._inductor.config
+
+from diffusers import AutoencoderKL
+
+import flux_peer
+import peer_result
+from flux_torch import Form, peak_bytes, run_beside, time_cpu, time_cuda
+
+FLUX_VAE = {
+    "block_out_channels": [128, 256, 512, 512], "layers_per_block": 2, "latent_channels": 16, "norm_num_groups": 32, "sample_size": 1024,
+    "down_block_types": ["DownEncoderBlock2D"] * 4, "up_block_types": ["UpDecoderBlock2D"] * 4, "scaling_factor": 0.3611,
+    "shift_factor": 0.1159, "use_quant_conv": False, "use_post_quant_conv": False,
+}
+INPUT_SETS = 2
+
+
+def random_model(device, dtype, seed):
+    model = AutoencoderKL.from_config(FLUX_VAE).to(device=device, dtype=dtype, memory_format=torch.channels_last).eval()
+    generator = torch.Generator(device).manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            mean = 1.0 if parameter.ndim == 1 and name.endswith(".weight") else 0.0
+            parameter.normal_(mean, 0.02, generator=generator)
+    return model
+
+
+class Pass(torch.nn.Module):
+    """One pass as a module of one tensor: what is compiled and captured."""
+
+    def __init__(self, model, which):
+        super().__init__()
+        self.model, self.which = model, which
+
+    def forward(self, x):
+        if self.which == "decode":
+            return self.model.decode(x, return_dict=False)[0]
+        distribution = self.model.encode(x, return_dict=False)[0]
+        return distribution.mean, distribution.logvar
+
+
+def capture(module, x):
+    """The module captured in a CUDA graph; returns replay(x), which copies in and gives the output."""
+    static = x.clone(memory_format=torch.preserve_format)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            module(static)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        output = module(static)
+
+    def replay(x):
+        static.copy_(x)
+        graph.replay()
+        return output
+
+    return replay
+
+
+def make_forms(args, model, sets):
+    """Eager, and with --compile and --graph those."""
+    on_gpu = args.device == "cuda"
+    eager = Pass(model, args.which)
+    forms = []
+
+    def add(prepare, applied):
+        if on_gpu:
+            torch.cuda.empty_cache()
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+        began = time.perf_counter()
+        prepared = prepare()
+        output = prepared(sets[0])
+        if not all(torch.isfinite(part).all() for part in (output if isinstance(output, tuple) else (output,))):
+            raise SystemExit("the output is not finite")
+        if on_gpu:
+            torch.cuda.synchronize()
+        first_ms = (time.perf_counter() - began) * 1e3
+        forms.append(Form(prepared, [args.dtype, "channels-last"] + applied, first_ms, peak_bytes() if on_gpu else {}))
+
+    if not args.compile or args.eager:
+        add(lambda: eager, ["eager"])
+    if args.compile:
+        compiled = torch.compile(eager, mode=args.compile_mode)
+        add(lambda: compiled, [f"torch.compile({args.compile_mode})"] + ["freezing"] * args.freeze)
+        if args.graph:
+            add(lambda: capture(compiled, sets[0]), [f"torch.compile({args.compile_mode})", "CUDA Graph"])
+    return forms
+
+
+def result_of(args, form, process):
+    subject = {"kind": "model", "name": "flux-vae",
+               "request": {"pass": args.which, "batch": args.batch, "height": args.height, "width": args.width}}
+    name = f"pytorch {', '.join(form.applied)}"
+    clock = time_cuda if args.device == "cuda" else time_cpu
+    for i in range(args.warmup):
+        form.forward(args.sets[i % INPUT_SETS])
+    trials = peer_result.all_series("forward", process, clock(form.forward, args.sets, args.trials), args.warmup)
+    trials.append(peer_result.series("first_forward", process, [form.first_ms]))
+    result = {
+        "id": f"{name}, {args.which} {args.height}x{args.width}, batch {args.batch}", "name": name, "subject": subject,
+        "work_hash": peer_result.work_hash(subject), "source": {"name": "pytorch", "version": torch.__version__},
+        "configuration": {"device": args.device, "asked": form.applied, "applied": form.applied, "declined": [],
+                          "threads": torch.get_num_threads()},
+        "trials": trials, "quality": [], "tags": ["random_weights"],
+    }
+    return result | ({"memory": form.memory} if form.memory else {})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--pass", dest="which", choices=["decode", "encode"], default="decode")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--dtype", choices=list(flux_peer.DTYPES), default="fp32")
+    parser.add_argument("--height", type=int, default=1024)
+    parser.add_argument("--width", type=int, default=1024)
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--compile", action="store_true", help="torch.compile")
+    parser.add_argument("--compile-mode", default="default", help="torch.compile's mode, such as max-autotune-no-cudagraphs")
+    parser.add_argument("--freeze", action="store_true", help="with --compile: weights are constants, packed once")
+    parser.add_argument("--graph", action="store_true", help="with --compile: also captured in a CUDA graph and replayed")
+    parser.add_argument("--eager", action="store_true", help="with --compile: eager as well")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--trials", type=int, default=10)
+    parser.add_argument("--warmup", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--beside", metavar="COMMAND", action="append", help="take turns with this program")
+    parser.add_argument("--turns", type=int, default=1)
+    parser.add_argument("--save", required=True, help="JSON file to write, one for each {turn}")
+    args = parser.parse_args()
+    if (args.turns > 1 or "{turn}" in args.save) != bool(args.beside):
+        parser.error("--beside, --turns and a {turn} in --save go together")
+
+    torch._inductor.config.freezing = args.freeze
+    torch.set_num_threads(args.threads)
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True  # engines chosen by measurement
+    device, dtype = torch.device(args.device), flux_peer.DTYPES[args.dtype]
+    model = random_model(device, dtype, args.seed)
+    generator = torch.Generator().manual_seed(args.seed)
+    shape = (args.batch, 3, args.height, args.width)
+    if args.which == "decode":
+        shape = (args.batch, 16, args.height // 8, args.width // 8)
+    draw = lambda: torch.randn(shape, generator=generator).to(device, dtype).to(memory_format=torch.channels_last)  # noqa: E731
+    args.sets = [draw() for _ in range(INPUT_SETS)]
+    with torch.inference_mode():
+        forms = make_forms(args, model, args.sets)
+        for turn in range(args.turns):
+            if args.device == "cuda":
+                torch.cuda.empty_cache()  # what --beside runs needs memory too
+            if args.beside and turn % 2 == 0:
+                run_beside(args.beside, turn)
+            results = [result_of(args, form, turn) for form in forms]
+            if args.beside and turn % 2 == 1:
+                run_beside(args.beside, turn)
+            peer_result.write(args.save.replace("{turn}", str(turn)), results)
+            for result in results:
+                row = result["trials"][0]["statistics"]
+                print(f"{result['id']}: median {row['median_ms']:.3f} ms, quartiles {row['q1_ms']:.3f} to {row['q3_ms']:.3f}, "
+                      f"n {row['n']}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
