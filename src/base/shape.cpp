@@ -1,5 +1,6 @@
 #include "base/shape.hpp"
 
+#include <vector>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -44,6 +45,40 @@ Shape row_major_strides(const Shape& shape) {
     stride *= shape[axis];
   }
   return strides;
+}
+
+std::optional<Shape> reshape_strides(const Shape& shape, const Shape& strides, const Shape& target) {
+  // Merge neighbouring axes that step evenly into runs, then cut the runs into the target's axes, innermost first.
+  struct Run {
+    std::int64_t extent, stride;
+  };
+  std::vector<Run> runs;  // innermost first
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    if (shape[axis] == 1) continue;
+    if (!runs.empty() && strides[axis] == runs.back().stride * runs.back().extent)
+      runs.back().extent *= shape[axis];
+    else
+      runs.push_back({shape[axis], strides[axis]});
+  }
+  Shape result = target;
+  std::size_t run = 0;
+  std::int64_t used = 1;  // elements of the current run that inner target axes take
+  std::int64_t dense = 1;
+  for (int axis = target.rank() - 1; axis >= 0; --axis) {
+    if (target[axis] == 1) {
+      result.set(axis, dense);
+      continue;
+    }
+    if (run < runs.size() && used == runs[run].extent) {
+      ++run;
+      used = 1;
+    }
+    if (run == runs.size() || runs[run].extent % (used * target[axis]) != 0) return std::nullopt;
+    result.set(axis, runs[run].stride * used);
+    used *= target[axis];
+    dense = result[axis] * target[axis];
+  }
+  return result;
 }
 
 }  // namespace headroom

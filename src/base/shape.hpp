@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -45,6 +46,9 @@ class Shape {
 
 /// Element strides of a dense row-major tensor of this shape.
 [[nodiscard]] Shape row_major_strides(const Shape& shape);
+/// Strides that let the elements of a tensor (`shape`, `strides`) be read as `target` without moving any, or nothing
+/// where that needs a copy.
+[[nodiscard]] std::optional<Shape> reshape_strides(const Shape& shape, const Shape& strides, const Shape& target);
 
 }  // namespace headroom
 

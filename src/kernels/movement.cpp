@@ -7,9 +7,11 @@ std::vector<MovedPart> moved_parts(const KernelBinding& binding) {
   const Attributes& attributes = binding.spec.attributes;
   MovedPart part{.extents = y.type.shape, .from_strides = x.strides, .to_strides = y.strides};
   switch (binding.spec.op) {
-    case Op::kReshape:
-      part.from_strides = row_major_strides(y.type.shape);
-      return {part};
+    case Op::kReshape: {
+      const std::optional<Shape> to = reshape_strides(y.type.shape, y.strides, x.type.shape);
+      HR_CHECK(to);  // of a dense result there is
+      return {{x.type.shape, x.strides, *to}};
+    }
     case Op::kTranspose: {
       int axis = 0;
       for (const std::int64_t source : attributes.get_ints("perm"))
@@ -35,12 +37,23 @@ std::vector<MovedPart> moved_parts(const KernelBinding& binding) {
   }
 }
 
+namespace {
+
+/// Where the result is channels-last, of the same extents: a change of layout alone.
+Support supports_reshape(const OpSpec& spec) {
+  if (spec.outputs[0].layout == Layout::kRowMajor || spec.outputs[0].shape == spec.inputs[0].shape) return std::nullopt;
+  return Rejection{"makes a channels-last result of an operand of its shape alone"};
+}
+
+}  // namespace
+
 KernelTraits movement_traits(std::string_view name, Op op, KernelPlan (*plan)(const KernelBinding&)) {
   const bool is_reshape = op == Op::kReshape;
   return {.name = name,
           .op = op,
-          .supports = is_reshape ? supports_row_major : supports_all_types,
-          .strides = is_reshape ? StrideRule::kDense : StrideRule::kAny,
+          .supports = is_reshape ? supports_reshape : supports_all_types,
+          .strides = StrideRule::kAny,
+          .output_strides = is_reshape ? std::optional<StrideRule>(StrideRule::kDense) : std::nullopt,
           .plan = plan};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "kernels/kernel.hpp"
 
@@ -22,7 +23,8 @@ struct KernelTraits {
   Op op;
   Tried tried = Tried::kNext;
   Support (*supports)(const OpSpec& spec);
-  StrideRule strides = StrideRule::kInnerDense;  ///< of every operand
+  StrideRule strides = StrideRule::kInnerDense;  ///< of every operand,
+  std::optional<StrideRule> output_strides = {};  ///< but of results where they differ
   bool in_place = false;                         ///< output 0 may be written over any input of the same type,
   std::uint32_t kept = 0;                        ///< but for these (bits by number), which are read after it is written
   DType compute = DType::kF32;                   ///< dtype of the arithmetic; copies report what they move
@@ -44,7 +46,7 @@ class WrittenKernel : public Kernel {
     return traits_.strides;
   }
   [[nodiscard]] StrideRule output_strides(const OpSpec& /*spec*/, int /*output*/) const override {
-    return traits_.strides;
+    return traits_.output_strides.value_or(traits_.strides);
   }
   [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override;
   /// A copy reports the dtype of what it moves.

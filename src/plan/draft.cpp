@@ -20,7 +20,7 @@ Draft::Draft(const Graph& of, const std::vector<ChosenKernel>& kernels, const st
       elided(kernels.size(), false) {
   for (std::size_t v = 0; v < graph.value_count(); ++v) {
     const TensorType& type = graph.type(ValueId(v));
-    strides.push_back(row_major_strides(type.shape));
+    strides.push_back(dense_operand(type).strides);
     bytes.push_back(type.bytes());
   }
   find_makers_and_reads();
@@ -61,7 +61,7 @@ void Draft::find_makers_and_reads() {
 
 void Draft::place(ValueId v, const Link& link, const Shape& at) {
   links[index_of(v)] = link;
-  strides[index_of(v)] = normalized_strides(graph.type(v).shape, at);
+  strides[index_of(v)] = normalized_strides(graph.type(v), at);
 }
 
 Draft::Link Draft::root_of(ValueId v) const {
@@ -79,7 +79,7 @@ bool Draft::kernel_accepts(const Read& read, ValueId v, const Shape& at, std::si
 }
 
 bool Draft::readers_accept(ValueId v, const Shape& at, std::size_t offset, int except) const {
-  if (is_copied[index_of(v)] && !are_dense(graph.type(v).shape, at)) return false;
+  if (is_copied[index_of(v)] && !are_dense(graph.type(v), at)) return false;
   return std::ranges::all_of(reads[index_of(v)], [&](const Read& read) {
     if (read.node < 0 || read.node == except) return true;
     const Node& reader = node(read.node);
@@ -98,7 +98,7 @@ bool Draft::maker_accepts(ValueId v, const Shape& at, std::size_t offset) const 
 }
 
 bool Draft::is_natural_view(const Node& view_op) const {
-  const auto view = view_over(graph, view_op, row_major_strides(graph.type(view_op.inputs[0]).shape));
+  const auto view = view_over(graph, view_op, dense_operand(graph.type(view_op.inputs[0])).strides);
   return view && readers_accept(view_op.results[0], view->strides, view->offset);
 }
 

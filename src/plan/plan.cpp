@@ -179,7 +179,7 @@ class Planner {
     for (const ValueId input : node.inputs) {
       const TensorType& type = program_.graph.type(input);
       const bool weight = is_weight_[index_of(input)];
-      work.inputs.push_back({type, weight ? row_major_strides(type.shape) : program_.places[index_of(input)].strides});
+      work.inputs.push_back({type, weight ? dense_operand(type).strides : program_.places[index_of(input)].strides});
     }
     for (const ValueId result : node.results)
       work.outputs.push_back({program_.graph.type(result), program_.places[index_of(result)].strides});
@@ -249,7 +249,7 @@ class Planner {
       if (is_weight_[index_of(output.value)] || kind == ValueKind::kInput) {
         const TensorType& type = program_.graph.type(output.value);
         place = {.storage = add_storage({.kind = StorageKind::kArena, .bytes = type.bytes()}),
-                 .strides = row_major_strides(type.shape)};
+                 .strides = dense_operand(type).strides};
         copies.push_back(copy_step(output.value, output.value, place));
         copies.back().label = "output." + output.name;
       }

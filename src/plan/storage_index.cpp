@@ -60,7 +60,7 @@ bool StorageIndex::owns_activation(ValueId v) const {
 
 bool StorageIndex::fits(ValueId v, const Shape& strides, std::size_t offset) const {
   const auto launches = [&](int node) { return node >= 0 && !draft_.elided[static_cast<std::size_t>(node)]; };
-  if (draft_.is_copied[index_of(v)] && !are_dense(draft_.graph.type(v).shape, strides)) return false;
+  if (draft_.is_copied[index_of(v)] && !are_dense(draft_.graph.type(v), strides)) return false;
   if (launches(draft_.maker[index_of(v)]) && !draft_.maker_accepts(v, strides, offset)) return false;
   return std::ranges::all_of(draft_.reads[index_of(v)], [&](const Read& read) {
     return !launches(read.node) || draft_.kernel_accepts(read, v, strides, offset);

@@ -9,19 +9,15 @@
 
 namespace headroom {
 
-/// Whether elements at these strides lie as a dense tensor's do; strides of axes of extent 1 do not matter.
-[[nodiscard]] bool are_dense(const Shape& shape, const Shape& strides);
+/// Whether elements at these strides lie as a dense tensor's of that layout do; strides of axes of extent 1 do not matter.
+[[nodiscard]] bool are_dense(const TensorType& type, const Shape& strides);
 
 /// Whether a tensor that begins `offset` bytes into its storage satisfies a kernel's rule.
 [[nodiscard]] bool satisfies(const StrideRule& rule, const TensorType& type, const Shape& strides, std::size_t offset);
 
-/// Strides that let the elements of a tensor (`shape`, `strides`) be read as `target` without moving any, or nothing
-/// where that needs a copy.
-[[nodiscard]] std::optional<Shape> reshape_strides(const Shape& shape, const Shape& strides, const Shape& target);
-
-/// Strides as they are, except that axes of extent 1 get the stride a dense tensor would have there, so that dense
-/// means equal strides.
-[[nodiscard]] Shape normalized_strides(const Shape& shape, const Shape& strides);
+/// Strides as they are, except that axes of extent 1 get the stride a dense tensor of that layout would have there, so that
+/// dense means equal strides.
+[[nodiscard]] Shape normalized_strides(const TensorType& type, const Shape& strides);
 
 /// The result of a view op as elements of its operand.
 struct View {

@@ -273,7 +273,7 @@ class Tiler {
       const Shape& strides = placements_.places[index_of(v)].strides;
       if (!by_sample) return PartOperand{{type, strides}};
       type.shape.set(0, samples);
-      return PartOperand{{type, normalized_strides(type.shape, strides)},
+      return PartOperand{{type, normalized_strides(type, strides)},
                          static_cast<std::size_t>(samples * strides[0]) * size_of(type.dtype)};
     };
     PartOfStep part{.spec = chosen.spec, .inputs = {}, .outputs = {}};

@@ -114,10 +114,10 @@ std::optional<Shape> strides_of_whole(const Graph& graph, const Node& concat, co
   auto offset = static_cast<std::int64_t>(parts[0].offset);
   for (std::size_t k = 0; k < parts.size(); ++k) {
     if (static_cast<std::int64_t>(parts[k].offset) != offset) return std::nullopt;
-    if (parts[k].strides != normalized_strides(shape_of(k), at)) return std::nullopt;
+    if (parts[k].strides != normalized_strides(graph.type(concat.inputs[k]), at)) return std::nullopt;
     offset += shape_of(k)[axis] * at[axis] * size;
   }
-  return normalized_strides(graph.type(concat.results[0]).shape, at);
+  return normalized_strides(graph.type(concat.results[0]), at);
 }
 
 /// Joins rows; see views.hpp.

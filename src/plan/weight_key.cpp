@@ -85,7 +85,7 @@ WeightUse WeightUses::dense(ValueId weight) {
 }
 
 Place WeightUses::place_of(WeightUse use) {
-  const Shape strides = row_major_strides(program_.graph.type(use.value).shape);
+  const Shape strides = dense_operand(program_.graph.type(use.value)).strides;
   const auto [known, is_new] = storages_.try_emplace({use.key, use.layout}, -1);
   if (is_new) {
     known->second = use.storage = static_cast<int>(program_.storages.size());
