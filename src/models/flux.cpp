@@ -54,16 +54,7 @@ class Flux {
   }
 
  private:
-  ValueId weight(std::string_view name, Shape shape) {
-    const std::string full = b_.path().empty() ? std::string(name) : b_.path() + "." + std::string(name);
-    const DType stored = params_.dtype(full);
-    const ValueId param = b_.param(name, TensorType{.dtype = stored, .shape = shape});
-    if (is_float(stored)) return b_.cast(param, params_.compute);
-    if (stored != DType::kI8 || shape.rank() != 2)
-      fail("{} is {}{}, expected a floating-point dtype, or i8 for a matrix", full, stored, shape);
-    const ValueId scale = b_.param(std::string(name) + "_scale", TensorType{.shape = {shape[0]}});
-    return b_.cast(b_.dequantize_rows(param, scale), params_.compute);
-  }
+  ValueId weight(std::string_view name, const Shape& shape) { return read_param(b_, params_, name, shape); }
 
   /// x[..., in] -> [..., out] with the bias that every projection of FLUX has.
   ValueId linear(std::string_view name, ValueId x, std::int64_t out) {

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 #include <vector>
 
 #include "ir/builder.hpp"
+#include "models/params.hpp"
 
 namespace headroom {
 
@@ -50,13 +50,6 @@ struct FluxInputs {
   ValueId img_ids;                ///< [image_tokens, axes]
   ValueId txt_ids;                ///< [text_tokens, axes]
   ValueId guidance = kNoValue;    ///< [batch]; where the configuration has guidance_embeds
-};
-
-/// Where a model's params come from: the dtype that the checkpoint holds each in, and the dtype to compute in. A matrix
-/// `x.weight` in i8 has a scale for each row beside it, `x.weight_scale` in f32, and stands for their product.
-struct ParamSource {
-  std::function<DType(std::string_view name)> dtype;
-  DType compute = DType::kF32;
 };
 
 /// Whether the param is the weight of an AdaLN modulation: a matrix that meets one vector a sample, not tokens. They

@@ -1,0 +1,83 @@
+#include "models/config.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+
+namespace headroom::config {
+namespace {
+
+/// config[key], or null where it is missing or null.
+const nlohmann::json* find(const nlohmann::json& config, const char* key) {
+  const auto found = config.find(key);
+  return found == config.end() || found->is_null() ? nullptr : &*found;
+}
+
+bool is_within(const nlohmann::json& number, std::int64_t low, std::int64_t high) {
+  if (!number.is_number_integer()) return false;
+  const auto value = number.get<std::int64_t>();
+  const bool wraps = number.is_number_unsigned() && value < 0;
+  return !wraps && value >= low && value <= high;
+}
+
+}  // namespace
+
+void require_class(const nlohmann::json& config, std::string_view class_name) {
+  if (!config.is_object()) fail("config.json: expected an object, got {}", config.type_name());
+  const auto name = config.find("_class_name");
+  if (name == config.end() || *name != class_name)
+    fail("config.json: _class_name is {}, expected \"{}\"", name == config.end() ? "missing" : name->dump(),
+         class_name);
+}
+
+std::int64_t read_int(const nlohmann::json& config, const char* key, std::int64_t fallback, std::int64_t low,
+                      std::int64_t high) {
+  const nlohmann::json* found = find(config, key);
+  if (found == nullptr) return fallback;
+  if (!found->is_number_integer()) fail("config.json: {} is {}, expected a whole number", key, found->dump());
+  if (!is_within(*found, low, high)) fail("config.json: {} is {}, expected {} to {}", key, found->dump(), low, high);
+  return found->get<std::int64_t>();
+}
+
+std::vector<std::int64_t> read_ints(const nlohmann::json& config, const char* key, std::vector<std::int64_t> fallback,
+                                    std::int64_t low, std::int64_t high) {
+  const nlohmann::json* found = find(config, key);
+  if (found == nullptr) return fallback;
+  std::vector<std::int64_t> values;
+  if (found->is_array())
+    for (const auto& entry : *found)
+      if (is_within(entry, low, high)) values.push_back(entry.get<std::int64_t>());
+  if (values.empty() || values.size() != found->size())
+    fail("config.json: {} is {}, expected a list of whole numbers from {} to {}", key, found->dump(), low, high);
+  return values;
+}
+
+double read_double(const nlohmann::json& config, const char* key, double fallback) {
+  const nlohmann::json* found = find(config, key);
+  if (found == nullptr) return fallback;
+  if (!found->is_number()) fail("config.json: {} is {}, expected a number", key, found->dump());
+  return found->get<double>();
+}
+
+bool read_bool(const nlohmann::json& config, const char* key, bool fallback) {
+  const nlohmann::json* found = find(config, key);
+  if (found == nullptr) return fallback;
+  if (!found->is_boolean()) fail("config.json: {} is {}, expected true or false", key, found->dump());
+  return found->get<bool>();
+}
+
+void require_text(const nlohmann::json& config, const char* key, std::string_view value) {
+  const nlohmann::json* found = find(config, key);
+  if (found != nullptr && *found != value) fail("config.json: {} is {}, expected \"{}\"", key, found->dump(), value);
+}
+
+void require_texts(const nlohmann::json& config, const char* key, std::string_view value) {
+  const nlohmann::json* found = find(config, key);
+  if (found == nullptr) return;
+  bool holds = found->is_array();
+  for (const auto& entry : *found) holds = holds && entry == value;
+  if (!holds) fail("config.json: {} is {}, expected \"{}\" in every place", key, found->dump(), value);
+}
+
+}  // namespace headroom::config

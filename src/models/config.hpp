@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+#include <vector>
+
+/// Reading a component's config.json as diffusers writes it, where a missing or null key means the class's default. Errors name
+/// the key, the value and what was expected.
+namespace headroom::config {
+
+inline constexpr std::int64_t kMaxExtent = 1 << 20;  ///< far above any model; keeps products of extents inside 64 bits
+inline constexpr std::int64_t kMaxLayers = 4096;
+
+/// Throws Error unless `config` is an object whose _class_name is that.
+void require_class(const nlohmann::json& config, std::string_view class_name);
+
+[[nodiscard]] std::int64_t read_int(const nlohmann::json& config, const char* key, std::int64_t fallback,
+                                    std::int64_t low, std::int64_t high);
+/// A list of at least one number in [low, high].
+[[nodiscard]] std::vector<std::int64_t> read_ints(const nlohmann::json& config, const char* key,
+                                                  std::vector<std::int64_t> fallback, std::int64_t low,
+                                                  std::int64_t high);
+[[nodiscard]] double read_double(const nlohmann::json& config, const char* key, double fallback);
+[[nodiscard]] bool read_bool(const nlohmann::json& config, const char* key, bool fallback);
+/// Throws Error where config[key] is there and not `value`, the only one that is supported.
+void require_text(const nlohmann::json& config, const char* key, std::string_view value);
+/// The same of a list of which each entry must be that.
+void require_texts(const nlohmann::json& config, const char* key, std::string_view value);
+
+}  // namespace headroom::config

@@ -1,0 +1,34 @@
+#include "models/params.hpp"
+
+#include <string>
+
+#include "base/error.hpp"
+
+namespace headroom {
+namespace {
+
+/// Those asked for, or of a matrix that is stored as a 1x1 convolution those of that.
+Shape stored_extents(const ParamSource& params, const std::string& name, const Shape& shape) {
+  if (!params.shape || !params.has || !params.has(name) || shape.rank() != 2) return shape;
+  const Shape pointwise{shape[0], shape[1], 1, 1};
+  return params.shape(name) == pointwise ? pointwise : shape;
+}
+
+}  // namespace
+
+ValueId read_param(Builder& builder, const ParamSource& params, std::string_view name, const Shape& shape) {
+  const std::string full = builder.path().empty() ? std::string(name) : builder.path() + "." + std::string(name);
+  const DType stored = params.dtype(full);
+  const Shape extents = stored_extents(params, full, shape);
+  ValueId param = builder.param(name, TensorType{.dtype = stored, .shape = extents});
+  if (!is_float(stored)) {
+    if (stored != DType::kI8 || extents.rank() != 2)
+      fail("{} is {}{}, expected a floating-point dtype, or i8 for a matrix", full, stored, extents);
+    const ValueId scale = builder.param(std::string(name) + "_scale", TensorType{.shape = {extents[0]}});
+    param = builder.dequantize_rows(param, scale);
+  }
+  if (extents != shape) param = builder.reshape(param, {shape.dims().begin(), shape.dims().end()});
+  return builder.cast(param, params.compute);
+}
+
+}  // namespace headroom
