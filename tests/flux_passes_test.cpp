@@ -86,7 +86,7 @@ TEST(FluxPasses, EveryFusionFiresAtEachOfItsPlaces) {
   const OptimizeReport report =
       optimize(graph, SwitchSet::parse("fuse"), kCapableCpu, {.disabled = {}, .verify = true});
 
-  EXPECT_EQ(rewrites_of(report, "fuse-linear-activation"), 2 * kDouble + kSingle + 3);  // MLPs, and three embedders
+  EXPECT_EQ(rewrites_of(report, "fuse-activation"), 2 * kDouble + kSingle + 3);  // MLPs, and three embedders
   EXPECT_EQ(rewrites_of(report, "fuse-qkv"), 2 * kDouble + kSingle);
   const int norms = 4 * kDouble + kSingle + 1, gates = 4 * kDouble + kSingle;
   EXPECT_EQ(rewrites_of(report, "fuse-patterns"), norms + gates);
@@ -129,7 +129,7 @@ TEST(FluxPasses, ExactPassesChangeNoNumberInAnyCombination) {
     // No fusion spoils another's patterns; only the scale needs what an earlier one leaves, unless attention has taken
     // it, and merging needs weights in front.
     ASSERT_EQ(rewrites_of(report, "flash-attention"), is_on("flash-attention") ? 2 : 0);
-    ASSERT_EQ(rewrites_of(report, "fuse-linear-activation"), is_on("fuse-linear-activation") ? 6 : 0);
+    ASSERT_EQ(rewrites_of(report, "fuse-activation"), is_on("fuse-activation") ? 6 : 0);
     ASSERT_EQ(rewrites_of(report, "fuse-qkv"), is_on("fuse-qkv") && is_on("weights-first") ? 3 : 0);
     ASSERT_EQ(rewrites_of(report, "fuse-patterns"), is_on("fuse-patterns") ? 6 + 5 : 0);
     ASSERT_EQ(rewrites_of(report, "fuse-qk-norm-rope"), is_on("fuse-qk-norm-rope") ? 4 : 0);

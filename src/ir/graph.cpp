@@ -201,6 +201,7 @@ void Graph::set_dtype(ValueId id, DType dtype) {
   HR_CHECK_LT(index_of(id), values_.size());
   values_[index_of(id)].type.dtype = dtype;
 }
+void Graph::set_layout(ValueId id, Layout layout) { values_[index_of(id)].type.layout = layout; }
 
 bool is_within(const Graph& graph, RegionId inner, RegionId outer) {
   while (inner > outer) inner = graph.region(inner).parent;  // a parent's id is smaller than its child's

@@ -168,6 +168,8 @@ class Graph {
   void drop_region_results(const std::vector<bool>& is_read);
   /// Changes a value's dtype; the precision passes use this on results and states.
   void set_dtype(ValueId id, DType dtype);
+  /// Changes how a value lies in memory; infer() only proposes a layout.
+  void set_layout(ValueId id, Layout layout);
 
  private:
   ValueId add_value(ValueKind kind, std::string name, TensorType type);

@@ -86,6 +86,8 @@ struct OpDefinition {
   /// The attributes with one more axis of that extent in front of every operand, where they name axes or extents.
   Attributes (*under_axis)(const Attributes& attributes, std::int64_t extent) = nullptr;
 
+  /// Takes images, of four axes, in any layout, and gives what it makes that of operand 0.
+  bool any_layout = false;
   bool commutative = false;
   bool reads_part = false;  ///< of operand 0: as much as it makes
   /// Operands that only scale or shift what the op works on, as bits by number.

@@ -1,8 +1,10 @@
-// fuse-linear-activation: gelu_tanh(linear(x, w, b))  ->  linear(x, w, b) {activation = "gelu_tanh"}, and so for
-// gelu_erf and silu
+// fuse-activation: gelu_tanh(linear(x, w, b))  ->  linear(x, w, b) {activation = "gelu_tanh"}, and so for gelu_erf and silu, and for
+// every op that has such an attribute
 //
-// The activation becomes the product's epilogue: it runs on values still in registers instead of reading and writing
-// the whole result. Fires where nothing else reads the product.
+// The activation becomes the op's epilogue: it runs on values still in registers instead of reading and writing the whole result. Fires
+// where nothing else reads it.
+
+#include <algorithm>
 
 #include "ir/activation.hpp"
 #include "passes/pass.hpp"
@@ -11,17 +13,24 @@
 namespace headroom {
 namespace {
 
+bool has_epilogue(const OpSchema& schema) {
+  return std::ranges::find(schema.attributes, "activation", &AttributeSchema::name) != schema.attributes.end();
+}
+
 bool fuse(Rewriter& r, const Node& node) {
   if (!activation_for(node.op)) return false;
-  const Node* linear = r.match_single_use(node.inputs[0], Op::kLinear);
-  if (linear == nullptr || activation_of(linear->attributes) != Activation::kNone) return false;
-  r.replace(node.results[0],
-            r.emit_like(*linear, linear->inputs, linear->attributes.with("activation", std::string(name_of(node.op)))));
-  return true;
+  for (const OpSchema& schema : all_ops()) {
+    const Node* maker = has_epilogue(schema) ? r.match_single_use(node.inputs[0], schema.op) : nullptr;
+    if (maker == nullptr || activation_of(maker->attributes) != Activation::kNone) continue;
+    const Attributes with = maker->attributes.with("activation", std::string(name_of(node.op)));
+    r.replace(node.results[0], r.emit_like(*maker, maker->inputs, with));
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
 
-PassOutcome fuse_linear_activation(Graph& graph, const Target&) { return {.rewrites = rewrite_each(graph, fuse)}; }
+PassOutcome fuse_activation(Graph& graph, const Target&) { return {.rewrites = rewrite_each(graph, fuse)}; }
 
 }  // namespace headroom

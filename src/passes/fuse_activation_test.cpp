@@ -4,7 +4,7 @@ namespace headroom {
 namespace {
 
 TEST(FuseLinearActivation, MakesEachActivationAnEpilogue) {
-  expect_rewrite("fuse-linear-activation", R"(graph g {
+  expect_rewrite("fuse-activation", R"(graph g {
       input %x: f32[2, 3, 4]
       param %w: f32[5, 4]
       param %b: f32[5]
@@ -33,7 +33,7 @@ TEST(FuseLinearActivation, MakesEachActivationAnEpilogue) {
 }
 
 TEST(FuseLinearActivation, LeavesAProductThatIsReadTwice) {
-  expect_unchanged("fuse-linear-activation", R"(graph g {
+  expect_unchanged("fuse-activation", R"(graph g {
       input %x: f32[3, 4]
       param %w: f32[5, 4]
       %1: f32[3, 5] = linear(%x, %w)
@@ -44,7 +44,7 @@ TEST(FuseLinearActivation, LeavesAProductThatIsReadTwice) {
 }
 
 TEST(FuseLinearActivation, LeavesOtherActivationsAndEpiloguesAlone) {
-  expect_unchanged("fuse-linear-activation", R"(graph g {
+  expect_unchanged("fuse-activation", R"(graph g {
       input %x: f32[3, 4]
       param %w: f32[5, 4]
       %1: f32[3, 5] = linear(%x, %w) {activation = "silu"}
@@ -57,7 +57,7 @@ TEST(FuseLinearActivation, LeavesOtherActivationsAndEpiloguesAlone) {
 }
 
 TEST(FuseLinearActivation, LeavesAProductOutsideTheLoopOutside) {
-  expect_unchanged("fuse-linear-activation", R"(graph g {
+  expect_unchanged("fuse-activation", R"(graph g {
       input %x: f32[3, 4]
       param %w: f32[5, 4]
       state %sum: f32[3, 5]
@@ -71,7 +71,7 @@ TEST(FuseLinearActivation, LeavesAProductOutsideTheLoopOutside) {
 }
 
 TEST(FuseLinearActivation, LeavesAProductOfAStateThatChangesInBetween) {
-  expect_unchanged("fuse-linear-activation", R"(graph g {
+  expect_unchanged("fuse-activation", R"(graph g {
       param %w: f32[4, 4]
       state %x: f32[3, 4]
       %1: f32[3, 4] = linear(%x, %w)

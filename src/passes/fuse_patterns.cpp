@@ -91,6 +91,22 @@ Fusion norm_modulate_quantize() {
           }};
 }
 
+/// residual + conv2d(x, weight, bias)
+Fusion conv_residual() {
+  return {.pattern = op(Op::kAdd, {any("residual"), op(Op::kConv2d, {any("x"), any("weight"), any("bias")}, "conv")}),
+          .fits =
+              [](const Rewriter& r, const Match& m) {
+                const Node& conv = m.node("conv");
+                return activation_of(conv.attributes) == Activation::kNone &&
+                       r.type(m["residual"]) == r.type(conv.results[0]);
+              },
+          .emit =
+              [](Rewriter& r, const Match& m, const Node& /*root*/) {
+                const Node& conv = m.node("conv");
+                return std::vector{r.emit_like(conv, {m["x"], m["weight"], m["bias"], m["residual"]}, conv.attributes)};
+              }};
+}
+
 int fuse(Graph& graph, const Fusion& fusion) {
   return rewrite_each(graph, [&](Rewriter& r, const Node& node) {
     const auto match = find(r, node, fusion.pattern, [&](const Match& found) { return fusion.fits(r, found); });
@@ -105,7 +121,8 @@ int fuse(Graph& graph, const Fusion& fusion) {
 
 PassOutcome fuse_patterns(Graph& graph, const Target&) {
   int rewrites = 0;
-  for (const Fusion& fusion : {linear_bias(), norm_modulate(), gate_residual()}) rewrites += fuse(graph, fusion);
+  for (const Fusion& fusion : {linear_bias(), norm_modulate(), gate_residual(), conv_residual()})
+    rewrites += fuse(graph, fusion);
   return {.rewrites = rewrites};
 }
 

@@ -56,10 +56,10 @@ TEST(Optimize, RunsPassesWithoutSwitchAndThoseOfSwitchesThatAreOn) {
   const OptimizeReport report =
       optimize(graph, SwitchSet::parse("fuse"), kCapableCpu, {.disabled = {}, .verify = true});
   EXPECT_THAT(names_of(report.passes),
-              ElementsAre("weights-first", "fuse-patterns", "fuse-linear-activation", "fuse-qkv", "fuse-qk-norm-rope",
+              ElementsAre("weights-first", "fuse-patterns", "fuse-activation", "fuse-qkv", "fuse-qk-norm-rope",
                           "fuse-attention-scale", "fuse-common-subexpressions", "fuse-residual-norm", "simplify-casts",
                           "merge-rows", "dead-code"));
-  const PassRecord& epilogues = record_of(report, "fuse-linear-activation");
+  const PassRecord& epilogues = record_of(report, "fuse-activation");
   EXPECT_EQ(epilogues.switch_name, "fuse");
   EXPECT_EQ(epilogues.rewrites, 1);
   EXPECT_GT(epilogues.milliseconds, 0);
@@ -83,10 +83,10 @@ TEST(Optimize, FoldsTheCheckpointsOwnBf16Back) {
 TEST(Optimize, LeavesOutDisabledPasses) {
   Graph graph = parse_graph(kMlp);
   const OptimizeReport report =
-      optimize(graph, SwitchSet::parse("fuse"), kCapableCpu, {.disabled = {"fuse-linear-activation", "dead-code"}});
+      optimize(graph, SwitchSet::parse("fuse"), kCapableCpu, {.disabled = {"fuse-activation", "dead-code"}});
   EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(kMlp)));
   for (const PassRecord& record : report.passes) {
-    EXPECT_NE(record.name, "fuse-linear-activation");
+    EXPECT_NE(record.name, "fuse-activation");
     EXPECT_NE(record.name, "dead-code");
   }
 }

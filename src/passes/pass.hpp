@@ -31,7 +31,7 @@ struct PassOutcome {
 /// One optimization: Graph -> Graph. Passes of the switch "" always run: they change no result and cost nothing to
 /// keep.
 struct Pass {
-  std::string_view name;         ///< "fuse-linear-activation"
+  std::string_view name;         ///< "fuse-activation"
   std::string_view switch_name;  ///< the switch it belongs to, or ""
   PassOutcome (*rewrite)(Graph& graph, const Target& target);
   std::optional<Capability> needs = {};  ///< of the target; without, it is declined

@@ -8,7 +8,8 @@ namespace headroom {
 // half_precision.cpp, int8 and fp8 in quantize_products.cpp, fuse-quantize in fuse_patterns.cpp.
 PassOutcome weights_first(Graph& graph, const Target& target);
 PassOutcome flash_attention(Graph& graph, const Target& target);
-PassOutcome fuse_linear_activation(Graph& graph, const Target& target);
+PassOutcome fuse_upsample(Graph& graph, const Target& target);
+PassOutcome fuse_activation(Graph& graph, const Target& target);
 PassOutcome fuse_qkv(Graph& graph, const Target& target);
 PassOutcome fuse_patterns(Graph& graph, const Target& target);
 PassOutcome fuse_qk_norm_rope(Graph& graph, const Target& target);
@@ -23,6 +24,8 @@ PassOutcome fp8(Graph& graph, const Target& target);
 PassOutcome fuse_quantize(Graph& graph, const Target& target);
 PassOutcome merge_rows(Graph& graph, const Target& target);
 PassOutcome fuse_residual_norm(Graph& graph, const Target& target);
+PassOutcome align(Graph& graph, const Target& target);
+PassOutcome channels_last(Graph& graph, const Target& target);
 PassOutcome simplify_casts(Graph& graph, const Target& target);
 PassOutcome dead_code(Graph& graph, const Target& target);
 
@@ -37,11 +40,13 @@ constexpr std::array kPipeline = {
     // scores and probabilities are never rounded on their way through memory.
     Pass{"flash-attention", "flash", flash_attention},
 
+    // Before fuse-patterns, which gives a convolution a residual that a transposed one cannot have.
+    Pass{"fuse-upsample", "fuse", fuse_upsample},
     // Before what takes in a product, with all that a pattern has put into it.
     Pass{"fuse-patterns", "fuse", fuse_patterns},
     // Before fuse-qkv, which leaves linears with an activation alone: an epilogue saves a pass over the whole result,
     // and merging such a product with its neighbours would put a slice between it and its activation.
-    Pass{"fuse-linear-activation", "fuse", fuse_linear_activation},
+    Pass{"fuse-activation", "fuse", fuse_activation},
     Pass{"fuse-qkv", "fuse", fuse_qkv},
     Pass{"fuse-qk-norm-rope", "fuse", fuse_qk_norm_rope},
     // After fuse-qk-norm-rope, whose result it scales through the norm's weight.
@@ -71,6 +76,11 @@ constexpr std::array kPipeline = {
     Pass{"fuse-quantize", "fp8", fuse_quantize},
     // After fuse-quantize, whose result it takes in as it does a norm; precision passes then need not know of it.
     Pass{"fuse-residual-norm", "fuse", fuse_residual_norm},
+
+    // After precision, which says how many channels fill a vector.
+    Pass{"align", "align", align},
+    // After everything that makes ops of images: what it has not seen would turn them around.
+    Pass{"channels-last", "channels-last", channels_last},
 
     // Last: precision passes put a cast wherever two dtypes meet, and every pass may leave nodes that nothing reads.
     // Casts before dead code, because they leave some too.

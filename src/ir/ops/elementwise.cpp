@@ -163,7 +163,8 @@ constexpr OpDefinition each(Op op, decltype(OpDefinition::infer) infer, decltype
           .evaluate = evaluate,
           .flops = flops,
           .samples = Samples::kFirst,
-          .inner_axes = 0};
+          .inner_axes = 0,
+          .any_layout = true};
 }
 
 constexpr OpDefinition each_pair(Op op, decltype(OpDefinition::evaluate) evaluate, double flops, bool commutative) {

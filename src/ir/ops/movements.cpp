@@ -183,7 +183,8 @@ constexpr std::array kMovements = {
                  .evaluate = concat,
                  .samples = Samples::kEvery,
                  .keeps_samples = is_along_inner_axis,
-                 .under_axis = next_axis},
+                 .under_axis = next_axis,
+                 .any_layout = true},
     OpDefinition{.op = Op::kSlice,
                  .kind = OpKind::kView,
                  .infer = slice_types,
@@ -191,6 +192,7 @@ constexpr std::array kMovements = {
                  .samples = Samples::kFirst,
                  .keeps_samples = is_along_inner_axis,
                  .under_axis = next_axis,
+                 .any_layout = true,
                  .reads_part = true},
     OpDefinition{.op = Op::kRow, .kind = OpKind::kCopy, .infer = row_types, .evaluate = row, .reads_part = true},
 };

@@ -1,0 +1,128 @@
+// align: y: bf16[b, 60, h, w] = conv2d(x: bf16[b, 3, h, w], w: bf16[60, 3, kh, kw])
+//   -> x': bf16[b, 8, h, w] = pad(x), y': bf16[b, 64, h, w] = conv2d(x', pad(w)), y = slice(y')
+//
+// Matrix units take channels in vectors of 16 bytes. Numbers of channels that do not fill them are filled up with zeros, in weights once
+// and for all, and what lies between two convolutions is left filled up: elementwise ops that make zero of zeros, resizing, pooling,
+// and group norms, which count the channels that were there. Exact: products with zeros add nothing.
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "ir/interpreter.hpp"
+#include "ir/op_definition.hpp"
+#include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::int64_t kVectorBytes = 16;
+constexpr int kChannels = 1;  // the axis of images; of a convolution's weight, 0 and 1 are its channels
+
+/// Channels that a matrix unit takes of that dtype, or 1 where none does.
+std::int64_t vector_of(const Rewriter& r, const Node& node) {
+  const DType dtype = r.type(node.results[0]).dtype;
+  if (dtype == DType::kF32 && node.attributes.get_int("tf32") == 0) return 1;
+  return kVectorBytes / static_cast<std::int64_t>(size_of(dtype));
+}
+
+std::int64_t round_up(std::int64_t channels, std::int64_t vector) { return (channels + vector - 1) / vector * vector; }
+
+/// Whether an elementwise op makes zero of zeros.
+bool keeps_zeros(const Node& node) {
+  const OracleTensor zero{{DType::kF32, Shape{}}, {0.0}, {}};
+  const std::vector<OracleTensor> operands(node.inputs.size(), zero);
+  const std::vector<OracleTensor> results = interpret_node(node.op, node.attributes, operands);
+  return std::ranges::all_of(results, [](const OracleTensor& result) { return result.reals == std::vector{0.0}; });
+}
+
+class Align {
+ public:
+  bool rewrite(Rewriter& r, const Node& node) {
+    if (r.type(node.results[0]).shape.rank() != 4 || r.is_weight(node.results[0])) return false;
+    if (node.op == Op::kConv2d) return align_convolution(r, node, 0, 1);
+    if (node.op == Op::kConvTranspose2d) return align_convolution(r, node, 1, 0);
+    return align_between(r, node);
+  }
+
+ private:
+  /// `out` and `in` are the axes of the weight.
+  bool align_convolution(Rewriter& r, const Node& node, int out, int in) {
+    if (node.attributes.get_int("groups") != 1 || !r.is_weight(node.inputs[1])) return false;
+    const std::int64_t vector = vector_of(r, node);
+    const Shape& weight = r.shape(node.inputs[1]);
+    const std::int64_t made = round_up(weight[out], vector), read = round_up(weight[in], vector);
+    if (made == weight[out] && read == weight[in]) return false;
+    std::vector<ValueId> inputs = node.inputs;
+    inputs[0] = filled(r, inputs[0], read, node);
+    inputs[1] = pad(r, pad(r, inputs[1], in, read, node), out, made, node);
+    if (inputs.size() > 2) inputs[2] = pad(r, inputs[2], 0, made, node);  // bias
+    if (inputs.size() > 3) inputs[3] = filled(r, inputs[3], made, node);  // residual
+    replace(r, node, r.emit_like(node, inputs, node.attributes));
+    return true;
+  }
+
+  /// What leaves channels filled up where they come so.
+  bool align_between(Rewriter& r, const Node& node) {
+    const auto first = filled_.find(node.inputs.empty() ? kNoValue : node.inputs[0]);
+    if (first == filled_.end()) return false;
+    std::vector<ValueId> inputs = node.inputs;
+    Attributes attributes = node.attributes;
+    const std::int64_t channels = r.shape(first->second)[kChannels];
+    if (node.op == Op::kGroupNorm) {
+      attributes = attributes.with("channels", r.shape(node.inputs[0])[kChannels]);
+      for (std::size_t k = 1; k < inputs.size(); ++k) inputs[k] = pad(r, inputs[k], 0, channels, node);
+    } else if (is_elementwise(node.op)) {
+      if (!keeps_zeros(node)) return false;
+      for (ValueId& input : inputs) {
+        const auto found = filled_.find(input);
+        if (found == filled_.end() || r.shape(input) != r.shape(node.inputs[0])) return false;
+        input = found->second;
+      }
+    } else if (node.op != Op::kResize2d && node.op != Op::kAvgPool2d && node.op != Op::kMaxPool2d) {
+      return false;
+    }
+    inputs[0] = first->second;
+    replace(r, node, r.emit_like(node, inputs, attributes));
+    return true;
+  }
+
+  /// Lets those that read the node's result read the channels of `wide` that it has.
+  void replace(Rewriter& r, const Node& node, ValueId wide) {
+    const std::int64_t channels = r.shape(node.results[0])[kChannels];
+    if (r.shape(wide)[kChannels] == channels) return r.replace(node.results[0], wide);
+    const ValueId narrow =
+        r.emit(Op::kSlice, {wide}, {{"axis", std::int64_t{kChannels}}, {"start", std::int64_t{0}}, {"size", channels}},
+               node.path);
+    filled_.emplace(narrow, wide);
+    r.replace(node.results[0], narrow);
+  }
+
+  /// The image with so many channels: as it was made, or by a copy.
+  ValueId filled(Rewriter& r, ValueId image, std::int64_t channels, const Node& reader) {
+    const auto found = filled_.find(image);
+    if (found != filled_.end() && r.shape(found->second)[kChannels] == channels) return found->second;
+    return pad(r, image, kChannels, channels, reader);
+  }
+
+  static ValueId pad(Rewriter& r, ValueId value, int axis, std::int64_t extent, const Node& reader) {
+    const Shape& shape = r.shape(value);
+    if (shape[axis] == extent) return value;
+    std::vector<std::int64_t> before(static_cast<std::size_t>(shape.rank())), after = before;
+    after[static_cast<std::size_t>(axis)] = extent - shape[axis];
+    return r.emit(Op::kPad, {value}, {{"before", std::move(before)}, {"after", std::move(after)}}, reader.path);
+  }
+
+  std::map<ValueId, ValueId> filled_;  // slices of what has zeros in further channels, and that
+};
+
+}  // namespace
+
+PassOutcome align(Graph& graph, const Target&) {
+  Align align;
+  const int rewrites = rewrite_each(graph, [&](Rewriter& r, const Node& node) { return align.rewrite(r, node); });
+  return outcome_of(rewrites, "no convolution on a matrix unit has numbers of channels that do not fill its vectors");
+}
+
+}  // namespace headroom

@@ -1,0 +1,90 @@
+#include "passes/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+TEST(AlignPass, FillsUpChannelsAndLeavesThemSoBetweenConvolutions) {
+  // f16: vectors of 8. Three and six channels become eight.
+  expect_rewrite("align", R"(graph g {
+      input x: f16[1, 3, 4, 4]
+      param w: f16[6, 3, 3, 3]
+      param b: f16[6]
+      param gain: f16[6]
+      param shift: f16[6]
+      param v: f16[8, 6, 1, 1]
+      %0: f16[1, 6, 4, 4] = conv2d(%x, %w, %b) {padding = [1, 1, 1, 1]} @ a
+      %1: f16[1, 6, 4, 4] = group_norm(%0, %gain, %shift) {groups = 2, eps = 1e-6} @ n
+      %2: f16[1, 6, 4, 4] = silu(%1) @ n
+      %3: f16[1, 8, 4, 4] = conv2d(%2, %v) @ c
+      output y = %3
+    })",
+                 R"(graph g {
+      input x: f16[1, 3, 4, 4]
+      param w: f16[6, 3, 3, 3]
+      param b: f16[6]
+      param gain: f16[6]
+      param shift: f16[6]
+      param v: f16[8, 6, 1, 1]
+      %0: f16[6, 8, 3, 3] = pad(%w) {before = [0, 0, 0, 0], after = [0, 5, 0, 0]} @ a
+      %1: f16[8, 8, 3, 3] = pad(%0) {before = [0, 0, 0, 0], after = [2, 0, 0, 0]} @ a
+      %2: f16[8] = pad(%b) {before = [0], after = [2]} @ a
+      %3: f16[8] = pad(%gain) {before = [0], after = [2]} @ n
+      %4: f16[8] = pad(%shift) {before = [0], after = [2]} @ n
+      %5: f16[8, 8, 1, 1] = pad(%v) {before = [0, 0, 0, 0], after = [0, 2, 0, 0]} @ c
+      %6: f16[1, 8, 4, 4] = pad(%x) {before = [0, 0, 0, 0], after = [0, 5, 0, 0]} @ a
+      %7: f16[1, 8, 4, 4] = conv2d(%6, %1, %2) {padding = [1, 1, 1, 1]} @ a
+      %8: f16[1, 8, 4, 4] = group_norm(%7, %3, %4) {groups = 2, eps = 1e-6, channels = 6} @ n
+      %9: f16[1, 8, 4, 4] = silu(%8) @ n
+      %10: f16[1, 8, 4, 4] = conv2d(%9, %5) @ c
+      output y = %10
+    })",
+                 4);
+}
+
+TEST(AlignPass, CutsOffTheZerosWhereSomethingElseReadsThem) {
+  Graph graph = parse_graph(R"(graph g {
+      input x: f16[1, 8, 4, 4]
+      param w: f16[3, 8, 1, 1]
+      param v: f16[3, 8, 1, 1]
+      %0: f16[1, 3, 4, 4] = conv2d(%x, %w) @ a
+      %1: f16[1, 3, 4, 4] = conv2d(%x, %v) @ b
+      %2: f16[1, 3, 4, 4] = mul(%0, %1) @ product
+      %3: f16[1, 3, 4, 4] = add_scalar(%2) {value = 1} @ more
+      output y = %3
+    })");
+  const Graph before = graph;
+  EXPECT_EQ(run_pass("align", graph).rewrites, 3) << "zeros plus one are no zeros";
+  EXPECT_EQ(graph.type(graph.nodes().back().inputs[0]).shape, (Shape{1, 3, 4, 4}));
+  EXPECT_LE(distance(interpret_on_random(graph, 5), interpret_on_random(before, 5)), 1e-12);
+}
+
+TEST(AlignPass, DeclinesWhereNoMatrixUnitWorksOrAllVectorsAreFull) {
+  constexpr std::string_view kWhy =
+      "no convolution on a matrix unit has numbers of channels that do not fill its vectors";
+  Graph in_f32 = parse_graph(R"(graph g {
+      input x: f32[1, 3, 4, 4]
+      param w: f32[6, 3, 1, 1]
+      %0: f32[1, 6, 4, 4] = conv2d(%x, %w)
+      output y = %0
+    })");
+  EXPECT_EQ(run_pass("align", in_f32).declined, kWhy);
+  Graph full = parse_graph(R"(graph g {
+      input x: bf16[1, 16, 4, 4]
+      param w: bf16[64, 16, 1, 1]
+      %0: bf16[1, 64, 4, 4] = conv2d(%x, %w)
+      output y = %0
+    })");
+  EXPECT_EQ(run_pass("align", full).declined, kWhy);
+}
+
+TEST(AlignPass, LeavesGroupedConvolutionsAlone) {
+  expect_unchanged("align", R"(graph g {
+      input x: bf16[1, 6, 4, 4]
+      param w: bf16[6, 1, 3, 3]
+      %0: bf16[1, 6, 2, 2] = conv2d(%x, %w) {groups = 6}
+      output y = %0
+    })");
+}
+
+}  // namespace
+}  // namespace headroom

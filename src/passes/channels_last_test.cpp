@@ -1,0 +1,92 @@
+#include "passes/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+TEST(ChannelsLastPass, ConvertsWhatLiesBetweenConvolutionsAndTurnsAroundAtTheEdges) {
+  expect_rewrite("channels-last", R"(graph g {
+      input x: f32[1, 2, 4, 4]
+      param w: f32[3, 2, 3, 3]
+      param v: f32[2, 3, 1, 1]
+      %0: f32[1, 3, 4, 4] = conv2d(%x, %w) {padding = [1, 1, 1, 1]} @ a
+      %1: f32[1, 3, 4, 4] = silu(%0) @ act
+      %2: f32[1, 2, 4, 4] = conv2d(%1, %v) @ b
+      %3: f32[1, 2, 4, 4] = add(%x, %2) @ sum
+      output y = %3
+    })",
+                 R"(graph g {
+      input x: f32[1, 2, 4, 4]
+      param w: f32[3, 2, 3, 3]
+      param v: f32[2, 3, 1, 1]
+      %0: f32[1, 2, 4, 4] channels_last = reshape(%x) {shape = [1, 2, 4, 4]} @ a
+      %1: f32[1, 3, 4, 4] channels_last = conv2d(%0, %w) {padding = [1, 1, 1, 1]} @ a
+      %2: f32[1, 3, 4, 4] channels_last = silu(%1) @ act
+      %3: f32[1, 2, 4, 4] channels_last = conv2d(%2, %v) @ b
+      %4: f32[1, 2, 4, 4] channels_last = add(%0, %3) @ sum
+      %5: f32[1, 2, 4, 4] = reshape(%4) {shape = [1, 2, 4, 4]} @ sum
+      output y = %5
+    })",
+                 4);
+}
+
+TEST(ChannelsLastPass, LeavesViewsBroadcastOperandsAndOpsOfOtherShapesAsTheyAre) {
+  // Pixels become tokens by a view; a bias for each channel is broadcast whatever the layout.
+  expect_rewrite("channels-last", R"(graph g {
+      input x: f32[1, 2, 4, 4]
+      param w: f32[3, 2, 1, 1]
+      param shift: f32[1, 3, 1, 1]
+      %0: f32[1, 3, 4, 4] = conv2d(%x, %w) @ a
+      %1: f32[1, 3, 4, 4] = add(%0, %shift) @ b
+      %2: f32[1, 3, 16] = reshape(%1) {shape = [1, 3, 16]} @ c
+      %3: f32[1, 16, 3] = transpose(%2) {perm = [0, 2, 1]} @ c
+      %4: f32[1, 16, 3] = softmax(%3) @ c
+      output y = %4
+    })",
+                 R"(graph g {
+      input x: f32[1, 2, 4, 4]
+      param w: f32[3, 2, 1, 1]
+      param shift: f32[1, 3, 1, 1]
+      %0: f32[1, 2, 4, 4] channels_last = reshape(%x) {shape = [1, 2, 4, 4]} @ a
+      %1: f32[1, 3, 4, 4] channels_last = conv2d(%0, %w) @ a
+      %2: f32[1, 3, 4, 4] channels_last = add(%1, %shift) @ b
+      %3: f32[1, 3, 16] = reshape(%2) {shape = [1, 3, 16]} @ c
+      %4: f32[1, 16, 3] = transpose(%3) {perm = [0, 2, 1]} @ c
+      %5: f32[1, 16, 3] = softmax(%4) @ c
+      output y = %5
+    })",
+                 2);
+}
+
+TEST(ChannelsLastPass, StatesAndWhatARegionReturnsStayRowMajor) {
+  Graph graph = parse_graph(R"(graph g {
+      input x: f32[1, 2, 4, 4]
+      param w: f32[2, 2, 1, 1]
+      state s: f32[1, 2, 4, 4]
+      loop 3 %i {
+        %0: f32[1, 2, 4, 4] = conv2d(%s, %w) @ a
+        %1: f32[1, 2, 4, 4] = add(%0, %x) @ b
+        next %s = %1
+        yield %2: f32[1, 2, 4, 4] = %1
+      }
+      output y = %2
+    })");
+  const Graph before = graph;
+  EXPECT_EQ(run_pass("channels-last", graph).rewrites, 2);
+  for (std::size_t v = 0; v < graph.value_count(); ++v)
+    if (graph.value(ValueId(v)).kind != ValueKind::kResult) {
+      EXPECT_EQ(graph.type(ValueId(v)).layout, Layout::kRowMajor) << v;
+    }
+  EXPECT_EQ(distance(interpret_on_random(graph, 3), interpret_on_random(before, 3)), 0);
+}
+
+TEST(ChannelsLastPass, DeclinesWithoutAConvolution) {
+  Graph graph = parse_graph(R"(graph g {
+      input x: f32[1, 2, 4, 4]
+      %0: f32[1, 2, 4, 4] = silu(%x)
+      output y = %0
+    })");
+  EXPECT_EQ(run_pass("channels-last", graph).declined, "the graph has no convolution");
+}
+
+}  // namespace
+}  // namespace headroom
