@@ -82,6 +82,9 @@ ChosenSwitches choose_switches(SwitchRequest asked, const SwitchArguments& argum
                                AutoRequest request, const Log& log) {
   asked.fixed = asked.fixed.for_target(engine.backend->properties().target);
   if (!asked.automatic) return {.set = asked.fixed, .asked = asked.names()};
+  if (engine.model == nullptr)
+    fail_usage("--opt auto chooses for requests of a transformer; of the component {} name the switches",
+               engine.component->name);
   if (request.denoise) request.denoise->switches = asked.fixed;
   const nlohmann::json key = cache_key(arguments, asked.fixed, engine, request);
   const std::optional<AutoCache> cache = AutoCache::of_user();

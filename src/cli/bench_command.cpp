@@ -1,10 +1,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -21,7 +23,7 @@
 #include "cli/number.hpp"
 #include "cli/output_name.hpp"
 #include "measure/describe.hpp"
-#include "measure/forward_inputs.hpp"
+#include "measure/forward_pass.hpp"
 #include "measure/kernel_suite.hpp"
 #include "measure/load_suite.hpp"
 #include "measure/machine.hpp"
@@ -29,7 +31,6 @@
 #include "measure/submissions.hpp"
 #include "measure/table.hpp"
 #include "measure/trials.hpp"
-#include "run/fit.hpp"
 #include "run/generator.hpp"
 
 namespace headroom {
@@ -41,6 +42,7 @@ struct Arguments {
   GeneratorOptions request;  ///< its images are the samples of a pass
   ImageSize size;
   Protocol protocol;
+  std::string pass;  ///< of a component; empty: its first
   bool first_step = false;
   bool cold = false;
   int turns = 1;
@@ -118,51 +120,87 @@ void print_memory(const MemoryReport& memory) {
 }
 
 /// A forward pass that is ready to run, and what that took.
-struct Pass {
-  FluxShape shape;
+struct ReadyPass {
+  ForwardPass pass;
   Compiled compiled;
   std::unique_ptr<Session> session;
   double plan_ms = 0;  ///< building, optimizing and planning
   double load_ms = 0;  ///< weights that were not there yet
 };
 
-Pass prepare(const Engine& engine, const DenoiseRequest& request, const SwitchSet& switches) {
-  const Model& model = *engine.model;
-  Pass pass{
-      .shape = {.batch = request.images, .image_tokens = request.image_tokens(), .text_tokens = request.text_tokens},
-      .compiled = {},
-      .session = {}};
+ReadyPass prepare(const Engine& engine, ForwardPass pass, const SwitchSet& switches) {
+  ReadyPass ready{.pass = std::move(pass), .compiled = {}, .session = {}};
   const double start = steady_clock_ms();
-  pass.compiled = compile_forward(model, pass.shape, switches, engine.backend->properties().target);
-  pass.plan_ms = steady_clock_ms() - start;
-  require_forward_fit(
-      pass.compiled, model, pass.shape,
-      {.images = request.images, .token_rows = request.token_rows, .token_columns = request.token_columns}, switches,
-      *engine.weights, *engine.backend);
+  ready.compiled = compile(ready.pass, switches, engine.backend->properties().target);
+  ready.plan_ms = steady_clock_ms() - start;
+  require_fit(ready.compiled, ready.pass, switches, *engine.weights, *engine.backend);
   const double load_start = steady_clock_ms();
-  engine.weights->load(*pass.compiled.program);
-  pass.load_ms = steady_clock_ms() - load_start;
-  pass.session = std::make_unique<Session>(pass.compiled.program, *engine.weights, *engine.backend);
-  set_forward_inputs(*pass.session, model, request.token_columns);
-  return pass;
+  engine.weights->load(*ready.compiled.program);
+  ready.load_ms = steady_clock_ms() - load_start;
+  ready.session = std::make_unique<Session>(ready.compiled.program, *engine.weights, *engine.backend);
+  ready.pass.set_inputs(*ready.session);
+  return ready;
+}
+
+/// The pass that is asked for, with its image so many rows of tokens (or of latents) higher, or lower where that is less than 0.
+using PassMaker = std::function<ForwardPass(std::int64_t rows)>;
+
+PassMaker model_passes(const Engine& engine, const Arguments& arguments) {
+  if (!arguments.pass.empty())
+    fail_usage("--pass is for components, and {} is a transformer of one pass", engine.model->name);
+  GeneratorOptions options = arguments.request;
+  resolve_size(*engine.model, arguments.size, options);
+  return [&engine, request = make_request(*engine.model, options)](std::int64_t rows) {
+    DenoiseRequest asked = request;
+    asked.token_rows += rows;
+    return make_forward_pass(*engine.model, asked);
+  };
+}
+
+PassMaker component_passes(const Engine& engine, const Arguments& arguments) {
+  const GeneratorOptions& request = arguments.request;
+  if (request.token_rows != 0 || request.token_columns != 0 || request.text_tokens != 0)
+    fail_usage("{} works on images: give --height and --width in place of tokens", engine.component->name);
+  const ComponentClass& kind = *engine.component->kind;
+  const ComponentPass& pass = arguments.pass.empty() ? kind.passes.front() : pass_named(kind, arguments.pass);
+  PassSize size{.batch = request.images};
+  if (arguments.size.height > 0) size.height = arguments.size.height;
+  if (arguments.size.width > 0) size.width = arguments.size.width;
+  return [&engine, &pass, size](std::int64_t rows) {
+    constexpr std::int64_t kLatentPixels = 8;
+    PassSize asked = size;
+    asked.height += kLatentPixels * rows;
+    return make_forward_pass(*engine.component, pass, asked);
+  };
 }
 
 /// Milliseconds from a request of a shape not seen before to its first finished pass, the weights being there: three
 /// shapes, a token row smaller each (larger, where the image is that small).
-Trials time_first_steps(const Engine& engine, DenoiseRequest request, const SwitchSet& switches) {
+Trials time_first_steps(const Engine& engine, const PassMaker& make, const SwitchSet& switches) {
   constexpr int kShapes = 3;
-  const std::int64_t step = request.token_rows > kShapes ? -1 : 1;
+  const RequestSize size = make(0).size;
+  const std::int64_t step = size.token_rows == 0 || size.token_rows > kShapes ? -1 : 1;
   Trials trials;
-  for (int i = 0; i < kShapes; ++i) {
-    request.token_rows += step;
+  for (int i = 1; i <= kShapes; ++i) {
     const double start = steady_clock_ms();
-    prepare(engine, request, switches).session->run();
+    prepare(engine, make(i * step), switches).session->run();
     trials.wall_ms.push_back(steady_clock_ms() - start);
   }
   return trials;
 }
 
-void print_start(const Pass& pass, double first_ms, std::size_t weight_bytes, const Trials& first_steps) {
+/// The switches: what is asked for, or where `auto` is in it, what is chosen for the pass.
+ChosenSwitches choose_pass_switches(const SwitchRequest& asked, const Arguments& arguments, const Engine& engine,
+                                    const ForwardPass& pass, const Log& log) {
+  AutoRequest request{.denoise = {}, .forward = {}};
+  if (engine.model != nullptr)
+    request.forward = {.batch = pass.size.images,
+                       .image_tokens = pass.size.token_rows * pass.size.token_columns,
+                       .text_tokens = pass.request.at("text_tokens")};
+  return choose_switches(asked, arguments.switches, engine, request, log);
+}
+
+void print_start(const ReadyPass& pass, double first_ms, std::size_t weight_bytes, const Trials& first_steps) {
   print_out("planned in {}; {} of weights loaded in {} ({} GB/s); first pass after {} more\n", format_ms(pass.plan_ms),
             format_bytes(weight_bytes), format_ms(pass.load_ms),
             format_significant(static_cast<double>(weight_bytes) / pass.load_ms * 1e-6), format_ms(first_ms));
@@ -176,18 +214,14 @@ void bench(const Arguments& arguments) {
   if (arguments.model.model == "load") return bench_loading(arguments);
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
-  const Engine engine = open_engine(arguments.model);
-  const Model& model = *engine.model;
-  GeneratorOptions options = arguments.request;
-  resolve_size(model, arguments.size, options);
-  const DenoiseRequest request = make_request(model, options);
-  const FluxShape shape{
-      .batch = request.images, .image_tokens = request.image_tokens(), .text_tokens = request.text_tokens};
-  const auto [switches, names] =
-      choose_switches(asked, arguments.switches, engine, {.denoise = {}, .forward = shape}, log);
-  const Pass pass = prepare(engine, request, switches);
-  const Compiled& compiled = pass.compiled;
-  Session& session = *pass.session;
+  const Engine engine = open_any_engine(arguments.model);
+  const PassMaker make = engine.component ? component_passes(engine, arguments) : model_passes(engine, arguments);
+  ForwardPass asked_pass = make(0);
+  const auto [switches, names] = choose_pass_switches(asked, arguments, engine, asked_pass, log);
+  const ReadyPass ready = prepare(engine, std::move(asked_pass), switches);
+  const ForwardPass& pass = ready.pass;
+  const Compiled& compiled = ready.compiled;
+  Session& session = *ready.session;
   report_declined(log, compiled.declined);
   const double start = steady_clock_ms();
   session.run();
@@ -201,7 +235,7 @@ void bench(const Arguments& arguments) {
                                            if (!at.warming_up) progress.set(at.done);
                                          });
 
-  const Trials first_steps = arguments.first_step ? time_first_steps(engine, request, switches) : Trials{};
+  const Trials first_steps = arguments.first_step ? time_first_steps(engine, make, switches) : Trials{};
 
   PlanRecord plan = describe_plan(*compiled.program);
   const std::string id = plan_id(plan);
@@ -225,13 +259,13 @@ void bench(const Arguments& arguments) {
   if (arguments.cold)
     result.trials.push_back(make_series("cold", time_cold_passes(*engine.backend, session, protocol)));
   if (arguments.first_step) {
-    result.trials.push_back(make_series("plan", Trials{.wall_ms = {pass.plan_ms}}));
-    result.trials.push_back(make_series("load", Trials{.wall_ms = {pass.load_ms}}));
+    result.trials.push_back(make_series("plan", Trials{.wall_ms = {ready.plan_ms}}));
+    result.trials.push_back(make_series("load", Trials{.wall_ms = {ready.load_ms}}));
     result.trials.push_back(make_series("first_run", Trials{.wall_ms = {first_ms}}));
     result.trials.push_back(make_series("first_step", first_steps));
   }
   result.configuration.asked = names;
-  if (model.checkpoint.is_random()) result.tags.emplace_back("random_weights");
+  if (pass.checkpoint->is_random()) result.tags.emplace_back("random_weights");
   const ResultFile file{
       .created = utc_now(), .machine = machine, .plans = {{id, std::move(plan)}}, .results = {result}};
   if (!arguments.save.empty()) write_results(arguments.save, file);
@@ -240,8 +274,9 @@ void bench(const Arguments& arguments) {
     return;
   }
   const Summary& statistics = result.trials[0].statistics;
-  print_out("{} forward, batch {}, {}: {} {} (n = {}, quartiles {} to {}), peak memory {}\n", model.name, shape.batch,
-            switches.to_string(), format_ms(statistics.median),
+  print_out("{} {}, batch {}, {}: {} {} (n = {}, quartiles {} to {}), peak memory {}\n", pass.model,
+            pass.request.at("pass").get<std::string>(), pass.size.images, switches.to_string(),
+            format_ms(statistics.median),
             statistics.median_interval ? format_interval_ms(*statistics.median_interval) : "", statistics.n,
             format_ms(statistics.q1), format_ms(statistics.q3),
             format_bytes(static_cast<std::uint64_t>(result.memory->peak_bytes.value_or(0))));
@@ -251,7 +286,7 @@ void bench(const Arguments& arguments) {
               cold.median_interval ? format_interval_ms(*cold.median_interval) : "");
   }
   print_memory(*result.memory);
-  print_start(pass, first_ms, engine.weights->bytes(), first_steps);
+  print_start(ready, first_ms, engine.weights->bytes(), first_steps);
   if (!trials.warmup_stable) log.warning("times had not settled after {} warm-up calls", trials.warmup);
 }
 
@@ -291,6 +326,7 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
       ->check(whole_number(1, 4096))
       ->capture_default_str();
   add_size_options(*command, arguments->request, arguments->size);
+  command->add_option("--pass", arguments->pass, "of a component with several, which one: decode, encode, ...");
   command->add_option("--trials", arguments->protocol.trials, "timed passes")
       ->check(whole_number(1, 1'000'000))
       ->capture_default_str();

@@ -25,7 +25,7 @@ const std::array<Use, 4>& uses() {
       {{kModel | kModels,
         "a model and the suite `models`",
         {"--opt", "--auto-seconds", "--max-error", "--auto-refresh", "--baseline", "--random-weights", "--batch",
-         "--token-rows", "--token-columns", "--text-tokens", "--height", "--width", "--trials", "--precision",
+         "--token-rows", "--token-columns", "--text-tokens", "--height", "--width", "--pass", "--trials", "--precision",
          "--first-step"}},
        {kModel | kModels | kKernels, "a model and the suites `models` and `kernels`", {"--cold", "--max-seconds"}},
        {kKernels, "the suite `kernels`", {"--turns"}},

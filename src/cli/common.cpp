@@ -129,18 +129,36 @@ void tell_device(const Log& log, const Backend& backend) {
   log.info("device: {}, {}", name_of(device_of(backend)), backend.properties().name);
 }
 
+namespace {
+
+/// What the baseline computes in, by what is asked for, and else by the device.
+DType choose_baseline(const ModelArguments& arguments, const Backend& backend, const Checkpoint& checkpoint) {
+  if (!arguments.baseline.empty()) return arguments.baseline == "bf16" ? DType::kBF16 : DType::kF32;
+  const bool is_gpu = backend.properties().target.device == DeviceKind::kCuda;
+  return is_gpu ? checkpoint_baseline(checkpoint) : DType::kF32;
+}
+
+}  // namespace
+
 Engine open_engine(const ModelArguments& arguments) {
   Engine engine;
   engine.backend = open_backend(arguments);
   engine.model = std::make_unique<Model>(open_model(arguments.model, arguments.random_weights));
   tell_device(Log(arguments.quiet), *engine.backend);
-  if (arguments.baseline.empty())
-    engine.model->baseline = engine.backend->properties().target.device == DeviceKind::kCuda
-                                 ? checkpoint_baseline(engine.model->checkpoint)
-                                 : engine.model->baseline;
-  else
-    engine.model->baseline = arguments.baseline == "bf16" ? DType::kBF16 : DType::kF32;
+  engine.model->baseline = choose_baseline(arguments, *engine.backend, engine.model->checkpoint);
   engine.weights = std::make_unique<WeightStore>(*engine.backend, engine.model->checkpoint);
+  return engine;
+}
+
+Engine open_any_engine(const ModelArguments& arguments) {
+  std::optional<Component> component = open_component(arguments.model, arguments.random_weights);
+  if (!component) return open_engine(arguments);
+  Engine engine;
+  engine.backend = open_backend(arguments);
+  engine.component = std::make_unique<Component>(*std::move(component));
+  tell_device(Log(arguments.quiet), *engine.backend);
+  engine.component->baseline = choose_baseline(arguments, *engine.backend, engine.component->checkpoint);
+  engine.weights = std::make_unique<WeightStore>(*engine.backend, engine.component->checkpoint);
   return engine;
 }
 

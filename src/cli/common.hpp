@@ -14,6 +14,7 @@
 #include "base/switches.hpp"
 #include "measure/result.hpp"
 #include "passes/pass.hpp"
+#include "run/component.hpp"
 #include "run/generator.hpp"
 #include "run/model.hpp"
 #include "run/weight_store.hpp"
@@ -60,11 +61,14 @@ void tell_device(const Log& log, const Backend& backend);
 /// A model on a device, with the weights folded so far.
 struct Engine {
   std::unique_ptr<Backend> backend;
-  std::unique_ptr<Model> model;
+  std::unique_ptr<Model> model;  ///< or, of open_any_engine(), the component
+  std::unique_ptr<Component> component;
   std::unique_ptr<WeightStore> weights;
 };
 /// A note says which device it is. Throws Error where the device or the model is not there.
 [[nodiscard]] Engine open_engine(const ModelArguments& arguments);
+/// The same of any network: FLUX's transformer as a model, others as components.
+[[nodiscard]] Engine open_any_engine(const ModelArguments& arguments);
 
 /// Says which switches were asked for and could not apply, one line each with the reason.
 void report_declined(const Log& log, const std::vector<Declined>& declined);

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "measure/forward_inputs.hpp"
+#include "measure/forward_pass.hpp"
 #include "run/fit.hpp"
 
 namespace headroom {

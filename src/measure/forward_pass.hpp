@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "run/component.hpp"
+#include "run/denoise.hpp"
+#include "run/fit.hpp"
+#include "run/model.hpp"
+#include "run/session.hpp"
+
+namespace headroom {
+
+/// One forward pass of a network, to be compiled under any switches, run and timed. What it is made of must outlive it.
+struct ForwardPass {
+  std::string model;
+  nlohmann::json request;  ///< what tells it from other passes of the model, as results state it
+  RequestSize size;        ///< its images are the samples of the pass
+  std::int64_t parameters = 0;
+  const Checkpoint* checkpoint = nullptr;
+  DType baseline = DType::kF32;
+  std::function<Graph(const RequestSize& size)> build;
+  /// Fills the inputs with random data from a fixed seed. Never zeros: they run faster than real data.
+  std::function<void(Session& session)> set_inputs;
+};
+
+/// Of FLUX: prompts of the model where it has some, image tokens in rows as the request has them, timesteps uniform in [0, 1),
+/// everything else normal.
+[[nodiscard]] ForwardPass make_forward_pass(const Model& model, const DenoiseRequest& request);
+/// Of a component: images uniform in [-1, 1), everything else normal.
+[[nodiscard]] ForwardPass make_forward_pass(const Component& component, const ComponentPass& pass,
+                                            const PassSize& size);
+
+[[nodiscard]] Compiled compile(const ForwardPass& pass, const SwitchSet& switches, const Target& target);
+/// require_fit() of what compile() made of it.
+void require_fit(const Compiled& compiled, const ForwardPass& pass, const SwitchSet& switches,
+                 const WeightStore& weights, const Backend& backend);
+
+/// Fills the inputs of a forward pass of FLUX, as make_forward_pass() says.
+void set_forward_inputs(Session& session, const Model& model, std::int64_t token_columns);
+
+}  // namespace headroom
