@@ -76,6 +76,17 @@ TEST(ExpandNode, ScaledLinearIsItsFormula) {
   EXPECT_NEAR(silu.reals[2], 1.5 / (1 + std::exp(-1.5)), 1e-12);
 }
 
+TEST(ExpandNode, AConvolutionsActivationFollowsBiasAndResidual) {
+  const OracleTensor x = reals({1, 1, 1, 2}, {1, -2});
+  const OracleTensor weight = reals({1, 1, 1, 1}, {3});
+  const auto silu = [](double v) { return v / (1 + std::exp(-v)); };
+  EXPECT_THAT(evaluate(Op::kConv2d, {x, weight, reals({1}, {0.5}), reals({1, 1, 1, 2}, {1, 7})},
+                       {{"activation", std::string("silu")}})
+                  .reals,
+              Pointwise(DoubleNear(1e-13), {silu(4.5), silu(1.5)}));
+  EXPECT_TRUE(is_fused(Op::kConv2d, Attributes(Op::kConv2d, {{"activation", std::string("silu")}})));
+}
+
 TEST(ExpandNode, GateResidualIsItsFormula) {
   const OracleTensor residual = reals({1, 2, 2}, {1, 2, 3, 4});
   const OracleTensor gate = reals({1, 1, 2}, {10, 100});

@@ -193,15 +193,38 @@ TEST(Infer, Movement) {
   expect_refused(Op::kRow, {f32({}), i32({})});
 }
 
-TEST(Infer, Images) {
-  EXPECT_EQ(infer_one(Op::kConv2d, {f32({2, 3, 8, 9}), f32({5, 3, 3, 3}), f32({5})},
-                      {{"stride", integer(2)}, {"padding", integer(1)}}),
-            f32({2, 5, 4, 5}));
+TEST(Infer, Convolutions) {
+  const std::vector<TensorType> plain = {f32({2, 3, 8, 9}), f32({5, 3, 3, 3}), f32({5})};
+  const Given evenly = {{"stride", ints({2, 2})}, {"padding", ints({1, 1, 1, 1})}};
+  EXPECT_EQ(infer_one(Op::kConv2d, plain, evenly), f32({2, 5, 4, 5}));
+  EXPECT_EQ(infer_one(Op::kConv2d, {plain[0], plain[1], plain[2], f32({2, 5, 4, 5})}, evenly), f32({2, 5, 4, 5}));
+  EXPECT_EQ(infer_one(Op::kConv2d, {plain[0], plain[1]}, {{"padding", ints({0, 1, 3, 2})}}), f32({2, 5, 9, 10}));
+  EXPECT_EQ(infer_one(Op::kConv2d, {plain[0], plain[1]}, {{"dilation", ints({2, 4})}}), f32({2, 5, 4, 1}));
+  EXPECT_EQ(infer_one(Op::kConv2d, {bf16({2, 6, 8, 8}), bf16({4, 3, 1, 1}), f32({4})}, {{"groups", integer(2)}}),
+            bf16({2, 4, 8, 8}));
+  expect_refused(Op::kConv2d, {f32({2, 6, 8, 8}), f32({5, 3, 1, 1})}, {{"groups", integer(2)}}, "groups dividing");
   expect_refused(Op::kConv2d, {f32({2, 3, 8, 8}), f32({5, 4, 3, 3}), f32({5})});
-  expect_refused(Op::kConv2d, {f32({2, 3, 8, 8}), f32({5, 3, 3, 3}), f32({3})});
-  expect_refused(Op::kConv2d, {f32({2, 3, 2, 2}), f32({5, 3, 3, 3}), f32({5})}, {}, "no larger");
-  expect_refused(Op::kConv2d, {f32({2, 3, 8, 8}), f32({5, 3, 3, 3}), f32({5})}, {{"stride", integer(0)}}, "stride");
-  expect_refused(Op::kConv2d, {f32({2, 3, 8, 8}), bf16({5, 3, 3, 3}), f32({5})});
+  expect_refused(Op::kConv2d, {f32({2, 3, 8, 8}), f32({5, 3, 3, 3}), f32({3})}, {}, "each channel");
+  expect_refused(Op::kConv2d, {f32({2, 3, 2, 2}), f32({5, 3, 3, 3})}, {}, "no larger");
+  expect_refused(Op::kConv2d, plain, {{"stride", ints({0, 1})}}, "positive stride");
+  expect_refused(Op::kConv2d, plain, {{"padding", ints({1, 1})}}, "4 integers");
+  expect_refused(Op::kConv2d, plain, {{"activation", std::string("sine")}}, "activation");
+  expect_refused(Op::kConv2d, {plain[0], bf16({5, 3, 3, 3}), plain[2]});
+  expect_refused(Op::kConv2d, {plain[0], plain[1], plain[2], f32({2, 5, 6, 8})}, {}, "residual");
+
+  const std::vector<TensorType> back = {bf16({2, 6, 4, 5}), bf16({6, 2, 3, 2}), f32({4})};
+  const Given doubled = {{"stride", ints({2, 3})}, {"padding", ints({1, 0, 2, 1})}, {"groups", integer(2)}};
+  EXPECT_EQ(infer_one(Op::kConvTranspose2d, back, doubled), bf16({2, 4, 6, 13}));
+  Given longer = doubled;
+  longer.emplace_back("output_padding", ints({1, 2}));
+  EXPECT_EQ(infer_one(Op::kConvTranspose2d, back, longer), bf16({2, 4, 7, 15}));
+  expect_refused(Op::kConvTranspose2d, {back[0], back[1]}, {{"output_padding", ints({1, 0})}}, "less than the stride");
+  expect_refused(Op::kConvTranspose2d, {back[0], bf16({4, 2, 3, 2})}, doubled, "groups dividing c");
+  expect_refused(Op::kConvTranspose2d, {back[0], back[1], f32({2})}, doubled, "each channel");
+  expect_refused(Op::kConvTranspose2d, back, {{"groups", integer(2)}, {"padding", ints({3, 0, 3, 0})}}, "leaves some");
+}
+
+TEST(Infer, Images) {
   EXPECT_EQ(infer_one(Op::kMaxPool2d, {f32({2, 3, 9, 8})}, {{"window", integer(2)}}), f32({2, 3, 4, 4}));
   expect_refused(Op::kMaxPool2d, {f32({2, 3, 9, 8})}, {{"window", integer(9)}}, "1..8");
   EXPECT_EQ(infer_one(Op::kMean, {f32({2, 3, 9, 8})}, {{"axis", integer(2)}}), f32({2, 3}));
@@ -259,6 +282,8 @@ TEST(Infer, ElementwiseAndImageOpsKeepTheLayoutOthersDropIt) {
   EXPECT_EQ(infer_one(Op::kAdd, {image, f32({1})}).layout, Layout::kChannelsLast);
   EXPECT_EQ(infer_one(Op::kAdd, {f32({1}), image}).layout, Layout::kChannelsLast);
   EXPECT_EQ(infer_one(Op::kConv2d, {image, f32({3, 2, 1, 1}), f32({3})}).layout, Layout::kChannelsLast);
+  EXPECT_EQ(infer_one(Op::kConvTranspose2d, {image, f32({2, 3, 1, 1})}).layout, Layout::kChannelsLast);
+  expect_refused(Op::kConv2d, {image, f32({2, 2, 1, 1}), f32({2}), f32({1, 2, 4, 4})}, {}, "layout");
   EXPECT_EQ(infer_one(Op::kReshape, {image}, {{"shape", ints({32})}}).layout, Layout::kRowMajor);
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "base/error.hpp"
@@ -224,9 +225,10 @@ TEST(OracleImages, Conv2dWithStrideAndPadding) {
   const OracleTensor x = reals({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
   const OracleTensor weight = reals({1, 1, 2, 2}, {1, 10, 100, 1000});
   EXPECT_THAT(evaluate(Op::kConv2d, {x, weight, reals({1}, {0.5})}).reals, ElementsAre(5421.5, 6532.5, 8754.5, 9865.5));
-  EXPECT_THAT(
-      evaluate(Op::kConv2d, {x, weight, reals({1}, {0})}, {{"stride", integer(2)}, {"padding", integer(1)}}).reals,
-      ElementsAre(1000, 3200, 7040, 9865));
+  EXPECT_THAT(evaluate(Op::kConv2d, {x, weight}, {{"stride", ints({2, 2})}, {"padding", ints({1, 1, 1, 1})}}).reals,
+              ElementsAre(1000, 3200, 7040, 9865));
+  EXPECT_THAT(evaluate(Op::kConv2d, {x, weight}, {{"stride", ints({3, 2})}, {"padding", ints({0, 1, 0, 0})}}).reals,
+              ElementsAre(4010, 6532));
 }
 
 TEST(OracleImages, Conv2dSumsChannelsForEachFilterAndImage) {
@@ -240,6 +242,44 @@ TEST(OracleImages, Conv2dOfAnImageAndAFilterThatAreNotSquare) {
   const OracleTensor x = reals({1, 1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
   const OracleTensor weight = reals({1, 1, 1, 3}, {1, 10, 100});
   EXPECT_THAT(evaluate(Op::kConv2d, {x, weight, reals({1}, {0})}).reals, ElementsAre(321, 432, 765, 876));
+}
+
+TEST(OracleImages, Conv2dWithDilationGroupsAndAResidual) {
+  const OracleTensor x = reals({1, 2, 1, 3}, {1, 2, 3, 4, 5, 6});
+  const OracleTensor weight = reals({2, 1, 1, 2}, {1, 10, 100, 1000});
+  EXPECT_THAT(evaluate(Op::kConv2d, {x, weight}, {{"groups", integer(2)}}).reals, ElementsAre(21, 32, 5400, 6500));
+  EXPECT_THAT(evaluate(Op::kConv2d, {x, weight, reals({2}, {0.25, 0.5}), reals({1, 2, 1, 1}, {7000, 8000})},
+                       {{"groups", integer(2)}, {"dilation", ints({1, 2})}})
+                  .reals,
+              ElementsAre(7031.25, 14400.5));
+}
+
+TEST(OracleImages, ConvTranspose2dSpreadsEachPixel) {
+  const OracleTensor x = reals({1, 1, 2, 2}, {1, 2, 3, 4});
+  const OracleTensor weight = reals({1, 1, 2, 2}, {1, 10, 100, 1000});
+  EXPECT_THAT(evaluate(Op::kConvTranspose2d, {x, weight, reals({1}, {0.5})}).reals,
+              ElementsAre(1.5, 12.5, 20.5, 103.5, 1234.5, 2040.5, 300.5, 3400.5, 4000.5));
+  EXPECT_THAT(evaluate(Op::kConvTranspose2d, {x, weight},
+                       {{"stride", ints({2, 1})}, {"padding", ints({1, 1, 2, 0})}, {"output_padding", ints({1, 0})}})
+                  .reals,
+              ElementsAre(1200, 2000, 34, 40));
+}
+
+TEST(OracleImages, ConvTranspose2dOfGroupsIsWhatAConvolutionHasAsTheGradientOfItsImage) {
+  // <conv2d(a, w), b> = <a, conv_transpose2d(b, w)> for all a and b.
+  const Attribute stride = ints({2, 1}), padding = ints({1, 0, 0, 2}), dilation = ints({1, 2});
+  const std::vector<std::pair<std::string_view, Attribute>> how = {
+      {"stride", stride}, {"padding", padding}, {"dilation", dilation}, {"groups", integer(2)}};
+  const OracleTensor a = reals({2, 4, 5, 4}, ramp(160)), weight = reals({6, 2, 2, 2}, ramp(48));
+  const OracleTensor there = evaluate(Op::kConv2d, {a, weight}, how);
+  const OracleTensor b = reals({2, 6, 3, 4}, ramp(144));
+  ASSERT_EQ(there.type.shape, b.type.shape);
+  const OracleTensor back = evaluate(Op::kConvTranspose2d, {b, weight}, how);
+  ASSERT_EQ(back.type.shape, a.type.shape);
+  const auto inner = [](const OracleTensor& p, const OracleTensor& q) {
+    return std::inner_product(p.reals.begin(), p.reals.end(), q.reals.begin(), 0.0);
+  };
+  EXPECT_NEAR(inner(there, b), inner(a, back), 1e-9);
 }
 
 TEST(OracleImages, MaxPoolDropsTheRemainder) {

@@ -28,7 +28,7 @@ const OpDefinition& definition_of(Op op) {
   static const std::vector<OpDefinition> table = [] {
     std::vector<OpDefinition> rows;
     for (const auto family : {ops::elementwise, ops::products, ops::norms, ops::positions, ops::movements, ops::images,
-                              ops::transformers, ops::fused})
+                              ops::convolutions, ops::transformers, ops::fused})
       rows.insert(rows.end(), family().begin(), family().end());
     std::ranges::sort(rows, {}, &OpDefinition::op);
     for (const OpSchema& schema : all_ops()) {
@@ -58,8 +58,8 @@ std::optional<std::vector<bool>> operands_by_sample(const Graph& graph, const No
   std::vector<bool> by_sample(node.inputs.size(), false);
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     const Shape& shape = graph.type(node.inputs[k]).shape;
-    if (kind == Samples::kFirst || kind == Samples::kFirstTwo) {
-      by_sample[k] = k < (kind == Samples::kFirst ? 1U : 2U);
+    if (kind == Samples::kFirst || kind == Samples::kFirstTwo || kind == Samples::kFirstAndFourth) {
+      by_sample[k] = k == 0 || (k == 1 && kind == Samples::kFirstTwo) || (k == 3 && kind == Samples::kFirstAndFourth);
     } else {
       const bool aligned = kind == Samples::kEvery || shape.rank() == graph.type(node.results[0]).shape.rank();
       by_sample[k] = aligned && shape.rank() > 0 && shape[0] != 1;

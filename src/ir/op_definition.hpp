@@ -54,10 +54,11 @@ enum class OpKind : std::uint8_t {
 
 /// How an op's operands relate to the entries of the results' first axis, the samples.
 enum class Samples : std::uint8_t {
-  kFirst,      ///< operand 0 by sample, the others whole
-  kFirstTwo,   ///< operands 0 and 1
-  kEvery,      ///< every operand, but for those of one sample, which serves all
-  kBroadcast,  ///< every operand of the results' rank, but for those of one sample
+  kFirst,           ///< operand 0 by sample, the others whole
+  kFirstTwo,        ///< operands 0 and 1
+  kFirstAndFourth,  ///< operands 0 and 3
+  kEvery,           ///< every operand, but for those of one sample, which serves all
+  kBroadcast,       ///< every operand of the results' rank, but for those of one sample
   kMixed,
 };
 
@@ -92,7 +93,7 @@ struct OpDefinition {
   bool reads_part = false;  ///< of operand 0: as much as it makes
   /// Operands that only scale or shift what the op works on, as bits by number.
   std::uint32_t modulators = 0;
-  /// f32 wherever it stands: positions and time, which 16 bits cannot count, image ops, for which they do not pay, and
+  /// f32 wherever it stands: positions and time, which 16 bits cannot count, pools, for which they do not pay, and
   /// what quantizers make or take, whose scales are f32 and whose products say themselves what they make.
   bool stays_f32 = false;
   /// So many operands, from the first, are stored in the dtype of the result; the others in what they have.

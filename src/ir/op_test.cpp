@@ -41,8 +41,8 @@ TEST(OpTable, DefaultsAreOfTheirKind) {
       EXPECT_EQ(attribute.fallback ? attribute.fallback->index() : kind, kind) << schema.name << " " << attribute.name;
     }
   EXPECT_EQ(Attributes(Op::kLinear, {}).get_text("activation"), "none");
-  EXPECT_EQ(Attributes(Op::kConv2d, {}).get_int("stride"), 1);
-  EXPECT_EQ(Attributes(Op::kConv2d, {}).get_int("padding"), 0);
+  EXPECT_EQ(Attributes(Op::kConv2d, {}).get_ints("stride"), (std::vector<std::int64_t>{1, 1}));
+  EXPECT_EQ(Attributes(Op::kConv2d, {}).get_int("groups"), 1);
   const Attributes embedding(Op::kTimestepEmbedding, {{"dim", std::int64_t{8}}});
   EXPECT_EQ(embedding.get_float("max_period"), 10000.0);
   EXPECT_EQ(embedding.get_float("scale"), 1.0);

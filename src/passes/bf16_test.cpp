@@ -177,84 +177,93 @@ TEST(Bf16, ReadsAStateAnewOnEachSideOfItsLoop) {
                  2, kBf16Tolerance);
 }
 
-TEST(Bf16, TurnsAnIslandOfF32IntoBf16AndLeavesImageOpsAlone) {
+TEST(Bf16, TurnsAnIslandOfF32IntoBf16AndLeavesPoolsAlone) {
   expect_rewrite("bf16", R"(graph g {
       input %x: bf16[2, 4]
-      input %image: f32[1, 2, 4, 4]
+      input %image: f32[1, 3, 4, 4]
       param %w: bf16[4, 4]
-      param %kernel: f32[3, 2, 1, 1]
-      param %bias: f32[3]
       %1: bf16[2, 4] = linear(%x, %w) @ a
       %2: f32[2, 4] = cast(%1) {dtype = f32} @ island
       %3: f32[2, 4] = relu(%2) @ island
       %4: bf16[2, 4] = cast(%3) {dtype = bf16} @ island
       %5: bf16[2, 4] = linear(%4, %w) @ b
-      %6: f32[1, 3, 4, 4] = conv2d(%image, %kernel, %bias) @ conv
-      %7: f32[1, 3, 2, 2] = max_pool2d(%6) {window = 2} @ pool
-      %8: f32[1, 3] = mean(%7) {axis = 2} @ mean
-      %9: f32[1, 2] = slice(%8) {axis = 1, start = 0, size = 2} @ slice
-      %10: f32[1, 1] = matmul(%9, %9) {transpose_b = 1} @ c
+      %7: f32[1, 3, 2, 2] = max_pool2d(%image) {window = 2} @ pool
+      %8: f32[1, 3, 2, 1] = slice(%7) {axis = 3, start = 0, size = 1} @ slice
+      %9: f32[1, 3, 2, 2] = matmul(%8, %8) {transpose_b = 1} @ c
       output y = %5
-      output z = %10
+      output z = %9
     })",
                  R"(graph g {
       input %x: bf16[2, 4]
-      input %image: f32[1, 2, 4, 4]
+      input %image: f32[1, 3, 4, 4]
       param %w: bf16[4, 4]
-      param %kernel: f32[3, 2, 1, 1]
-      param %bias: f32[3]
       %1: bf16[2, 4] = linear(%x, %w) @ a
       %2: bf16[2, 4] = cast(%1) {dtype = bf16} @ island
       %3: bf16[2, 4] = relu(%2) @ island
       %4: f32[2, 4] = cast(%3) {dtype = f32} @ island
       %5: bf16[2, 4] = cast(%4) {dtype = bf16} @ island
       %6: bf16[2, 4] = linear(%5, %w) @ b
-      %7: f32[1, 3, 4, 4] = conv2d(%image, %kernel, %bias) @ conv
-      %8: f32[1, 3, 2, 2] = max_pool2d(%7) {window = 2} @ pool
-      %9: f32[1, 3] = mean(%8) {axis = 2} @ mean
-      %10: f32[1, 2] = slice(%9) {axis = 1, start = 0, size = 2} @ slice
-      %11: bf16[1, 2] = cast(%10) {dtype = bf16} @ slice
-      %12: bf16[1, 1] = matmul(%11, %11) {transpose_b = 1} @ c
-      %13: f32[1, 1] = cast(%12) {dtype = f32} @ c
+      %8: f32[1, 3, 2, 2] = max_pool2d(%image) {window = 2} @ pool
+      %9: f32[1, 3, 2, 1] = slice(%8) {axis = 3, start = 0, size = 1} @ slice
+      %10: bf16[1, 3, 2, 1] = cast(%9) {dtype = bf16} @ slice
+      %11: bf16[1, 3, 2, 2] = matmul(%10, %10) {transpose_b = 1} @ c
+      %12: f32[1, 3, 2, 2] = cast(%11) {dtype = f32} @ c
       output y = %6
-      output z = %13
+      output z = %12
     })",
                  3, kBf16Tolerance);
 }
 
-TEST(Bf16, KeepsImageOpsBetweenProductsInF32) {
+TEST(Bf16, ConvertsConvolutionsWithTheirBiasAndWhatTheyAdd) {
+  expect_rewrite("bf16", R"(graph g {
+      input %x: f32[1, 2, 4, 4]
+      input %r: f32[1, 3, 4, 4]
+      param %kernel: f32[3, 2, 1, 1]
+      param %bias: f32[3]
+      %1: f32[1, 3, 4, 4] = conv2d(%x, %kernel, %bias, %r) {activation = "silu"} @ conv
+      output y = %1
+    })",
+                 R"(graph g {
+      input %x: f32[1, 2, 4, 4]
+      input %r: f32[1, 3, 4, 4]
+      param %kernel: f32[3, 2, 1, 1]
+      param %bias: f32[3]
+      %1: bf16[3, 2, 1, 1] = cast(%kernel) {dtype = bf16} @ conv
+      %2: bf16[3] = cast(%bias) {dtype = bf16} @ conv
+      %3: bf16[1, 2, 4, 4] = cast(%x) {dtype = bf16} @ conv
+      %4: bf16[1, 3, 4, 4] = cast(%r) {dtype = bf16} @ conv
+      %5: bf16[1, 3, 4, 4] = conv2d(%3, %1, %2, %4) {activation = "silu"} @ conv
+      %6: f32[1, 3, 4, 4] = cast(%5) {dtype = f32} @ conv
+      output y = %6
+    })",
+                 1, kBf16Tolerance);
+}
+
+TEST(Bf16, KeepsPoolsBetweenProductsInF32) {
   expect_rewrite("bf16", R"(graph g {
       input %x: f32[2, 16]
       param %w: f32[16, 16]
-      param %kernel: f32[3, 1, 1, 1]
-      param %bias: f32[3]
-      param %v: f32[5, 3]
+      param %v: f32[5, 2]
       %1: f32[2, 16] = linear(%x, %w) @ a
       %2: f32[2, 1, 4, 4] = reshape(%1) {shape = [2, 1, 4, 4]} @ image
-      %3: f32[2, 3, 4, 4] = conv2d(%2, %kernel, %bias) @ conv
-      %4: f32[2, 3, 2, 2] = max_pool2d(%3) {window = 2} @ pool
-      %5: f32[2, 3] = mean(%4) {axis = 2} @ mean
-      %6: f32[2, 5] = linear(%5, %v) @ b
+      %4: f32[2, 1, 2, 2] = max_pool2d(%2) {window = 2} @ pool
+      %6: f32[2, 1, 2, 5] = linear(%4, %v) @ b
       output y = %6
     })",
                  R"(graph g {
       input %x: f32[2, 16]
       param %w: f32[16, 16]
-      param %kernel: f32[3, 1, 1, 1]
-      param %bias: f32[3]
-      param %v: f32[5, 3]
+      param %v: f32[5, 2]
       %1: bf16[16, 16] = cast(%w) {dtype = bf16} @ a
-      %2: bf16[5, 3] = cast(%v) {dtype = bf16} @ b
+      %2: bf16[5, 2] = cast(%v) {dtype = bf16} @ b
       %3: bf16[2, 16] = cast(%x) {dtype = bf16} @ a
       %4: bf16[2, 16] = linear(%3, %1) @ a
       %5: bf16[2, 1, 4, 4] = reshape(%4) {shape = [2, 1, 4, 4]} @ image
       %6: f32[2, 1, 4, 4] = cast(%5) {dtype = f32} @ image
-      %7: f32[2, 3, 4, 4] = conv2d(%6, %kernel, %bias) @ conv
-      %8: f32[2, 3, 2, 2] = max_pool2d(%7) {window = 2} @ pool
-      %9: f32[2, 3] = mean(%8) {axis = 2} @ mean
-      %10: bf16[2, 3] = cast(%9) {dtype = bf16} @ mean
-      %11: bf16[2, 5] = linear(%10, %2) @ b
-      %12: f32[2, 5] = cast(%11) {dtype = f32} @ b
+      %8: f32[2, 1, 2, 2] = max_pool2d(%6) {window = 2} @ pool
+      %10: bf16[2, 1, 2, 2] = cast(%8) {dtype = bf16} @ pool
+      %11: bf16[2, 1, 2, 5] = linear(%10, %2) @ b
+      %12: f32[2, 1, 2, 5] = cast(%11) {dtype = f32} @ b
       output y = %12
     })",
                  3, kBf16Tolerance);
@@ -315,7 +324,7 @@ TEST(Bf16, DeclinesWithoutProductsInF32) {
     Graph graph = parse_graph(text);
     const PassOutcome outcome = run_pass("bf16", graph);
     EXPECT_EQ(outcome.rewrites, 0);
-    EXPECT_EQ(outcome.declined, "the graph has no linear, matmul or attention in f32");
+    EXPECT_EQ(outcome.declined, "the graph has no product in f32");
     EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(text)));
   }
 }

@@ -1,7 +1,7 @@
 // bf16, fp16: z = linear(softmax(linear(x, w)), v)   (f32)
 //    -> z = cast(linear(softmax(linear(cast(x, half), cast(w, half))), cast(v, half)), f32)   (half between the casts)
 //
-// The graph itself is converted, with no casts around single ops: products (linear, matmul, attention) and every
+// The graph itself is converted, with no casts around single ops: products (linear, matmul, attention, convolutions) and every
 // floating-point op that lies downstream of one product and upstream of another run in 16 bits, bf16 or f16. What comes
 // before the first product and after the last one stays in f32: embeddings of time and position, sums over a sampler's
 // steps. A state that a loop carries is not a path from one step's last product to the next step's first. Each value is
@@ -170,7 +170,7 @@ class HalfPrecision {
 PassOutcome to_half_precision(Graph& graph, DType half) {
   HalfPrecision conversion(graph, half);
   if (conversion.has_products()) return {.rewrites = conversion.run()};
-  return {.declined = "the graph has no linear, matmul or attention in f32"};
+  return {.declined = "the graph has no product in f32"};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// tf32: linear(x, w)  ->  linear(x, w) {tf32 = 1}, and so for matmul and attention, in f32
+// tf32: linear(x, w)  ->  linear(x, w) {tf32 = 1}, and so for matmul, attention and convolutions, in f32
 //
 // Products whose operands stay f32 in memory run on tensor cores, which round them to TF32: the range of f32 and 11
 // significant bits. Sums are in f32. The attribute allows it; the plan says what runs.
@@ -24,7 +24,7 @@ PassOutcome tf32(Graph& graph, const Target&) {
     ++rewrites;
   }
   graph.set_nodes(std::move(nodes));
-  return outcome_of(rewrites, "the graph has no linear, matmul or attention in f32");
+  return outcome_of(rewrites, "the graph has no product in f32");
 }
 
 }  // namespace headroom

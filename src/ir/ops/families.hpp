@@ -15,6 +15,7 @@ namespace headroom::ops {
 [[nodiscard]] std::span<const OpDefinition> positions();
 [[nodiscard]] std::span<const OpDefinition> movements();
 [[nodiscard]] std::span<const OpDefinition> images();
+[[nodiscard]] std::span<const OpDefinition> convolutions();
 [[nodiscard]] std::span<const OpDefinition> transformers();
 [[nodiscard]] std::span<const OpDefinition> fused();
 

@@ -5,30 +5,10 @@
 #include "base/error.hpp"
 #include "ir/ops/families.hpp"
 
-// Images, NCHW.
+// Images, NCHW; convolutions.cpp has their products.
 
 namespace headroom::ops {
 namespace {
-
-std::vector<TensorType> conv2d_types(const TypeQuery& given) {
-  const Shape& x = given.in[0].shape;
-  const Shape& weight = given.in[1].shape;
-  const std::int64_t stride = given.attributes.get_int("stride");
-  const std::int64_t padding = given.attributes.get_int("padding");
-  constexpr std::string_view kForm = "x[b, c, h, w], weight[o, c, kh, kw] and bias[o] of one floating-point dtype";
-  given.require(
-      is_float(given.in[0].dtype) && given.in[1].dtype == given.in[0].dtype && given.in[2].dtype == given.in[0].dtype,
-      kForm);
-  given.require(x.rank() == 4 && weight.rank() == 4 && weight[1] == x[1] && given.in[2].shape == Shape{weight[0]},
-                kForm);
-  if (stride < 1 || padding < 0) {
-    fail("conv2d: expected a positive stride and no negative padding, but was given {} and {}", stride, padding);
-  }
-  const std::int64_t height = x[2] + 2 * padding - weight[2];
-  const std::int64_t width = x[3] + 2 * padding - weight[3];
-  given.require(height >= 0 && width >= 0, "a weight no larger than the padded image");
-  return {{given.in[0].dtype, Shape{x[0], weight[0], height / stride + 1, width / stride + 1}, given.in[0].layout}};
-}
 
 std::vector<TensorType> max_pool2d_types(const TypeQuery& given) {
   const Shape& x = given.in[0].shape;
@@ -44,37 +24,6 @@ std::vector<TensorType> mean_types(const TypeQuery& given) {
   const int axis = axis_of(given);
   given.require(is_float(given.in[0].dtype), "a floating-point dtype");
   return {{given.in[0].dtype, Shape(given.in[0].shape.dims().first(static_cast<std::size_t>(axis)))}};
-}
-
-void conv2d(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
-  const Shape& x = in[0]->type.shape;       // [b, c, h, w]
-  const Shape& weight = in[1]->type.shape;  // [o, c, kh, kw]
-  const Shape& result = out[0].type.shape;  // [b, o, oh, ow]
-  const std::int64_t stride = attributes.get_int("stride");
-  const std::int64_t padding = attributes.get_int("padding");
-  const auto pixel = [&](std::int64_t b, std::int64_t c, std::int64_t row, std::int64_t column) {
-    if (row < 0 || row >= x[2] || column < 0 || column >= x[3]) return 0.0;
-    return in[0]->reals[static_cast<std::size_t>(((b * x[1] + c) * x[2] + row) * x[3] + column)];
-  };
-  std::size_t at = 0;
-  for (std::int64_t b = 0; b < result[0]; ++b) {
-    for (std::int64_t o = 0; o < result[1]; ++o) {
-      for (std::int64_t row = 0; row < result[2]; ++row) {
-        for (std::int64_t column = 0; column < result[3]; ++column, ++at) {
-          double sum = in[2]->reals[static_cast<std::size_t>(o)];
-          const double* filter = in[1]->reals.data() + o * weight[1] * weight[2] * weight[3];
-          for (std::int64_t c = 0; c < weight[1]; ++c) {
-            for (std::int64_t i = 0; i < weight[2]; ++i) {
-              for (std::int64_t j = 0; j < weight[3]; ++j, ++filter) {
-                sum += *filter * pixel(b, c, row * stride + i - padding, column * stride + j - padding);
-              }
-            }
-          }
-          out[0].reals[at] = sum;
-        }
-      }
-    }
-  }
 }
 
 void max_pool2d(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
@@ -106,19 +55,7 @@ void mean(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor>
     out[0].reals[i] = mean_of(std::span(x.reals).subspan(i * count, count));
 }
 
-double conv2d_flops(const Attributes& /*attributes*/, Types in, Types out) {
-  const Shape& weight = in[1].shape;  // [o, c, kh, kw]
-  return static_cast<double>(out[0].shape.numel()) * (2 * static_cast<double>(weight[1] * weight[2] * weight[3]) + 1);
-}
-
 constexpr std::array kImages = {
-    OpDefinition{.op = Op::kConv2d,
-                 .kind = OpKind::kProduct,
-                 .infer = conv2d_types,
-                 .evaluate = conv2d,
-                 .flops = conv2d_flops,
-                 .samples = Samples::kFirst,
-                 .stays_f32 = true},
     OpDefinition{.op = Op::kMaxPool2d,
                  .infer = max_pool2d_types,
                  .evaluate = max_pool2d,

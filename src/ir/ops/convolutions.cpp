@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "base/error.hpp"
+#include "ir/activation.hpp"
+#include "ir/convolution.hpp"
+#include "ir/ops/families.hpp"
+
+// Convolutions, NCHW, and what is the same with image and result exchanged: transposed ones.
+
+namespace headroom {
+namespace {
+
+template <std::size_t N>
+std::array<std::int64_t, N> extents_of(const Attributes& attributes, std::string_view name) {
+  const std::vector<std::int64_t>& given = attributes.get_ints(name);
+  if (given.size() != N) fail("{} of a convolution must be {} integers, but was given {}", name, N, given.size());
+  std::array<std::int64_t, N> extents{};
+  std::ranges::copy(given, extents.begin());
+  return extents;
+}
+
+}  // namespace
+
+Builder::Convolution convolution_of(const Attributes& attributes) {
+  return {.stride = extents_of<2>(attributes, "stride"),
+          .padding = extents_of<4>(attributes, "padding"),
+          .dilation = extents_of<2>(attributes, "dilation"),
+          .groups = attributes.get_int("groups")};
+}
+
+namespace ops {
+namespace {
+
+using Convolution = Builder::Convolution;
+
+constexpr int kTop = 0, kLeft = 1, kBottom = 2, kRight = 3;
+
+std::int64_t padding_along(const Convolution& how, int axis) {
+  return axis == 0 ? how.padding[kTop] + how.padding[kBottom] : how.padding[kLeft] + how.padding[kRight];
+}
+
+/// How far the first and last taps of the weight lie apart, plus one; axis 0 is the height.
+std::int64_t reach_of(const Convolution& how, const Shape& weight, int axis) {
+  return how.dilation[static_cast<std::size_t>(axis)] * (weight[2 + axis] - 1) + 1;
+}
+
+Convolution checked_convolution(const TypeQuery& given) {
+  const Convolution how = convolution_of(given.attributes);
+  if (how.groups < 1 || std::ranges::min(how.stride) < 1 || std::ranges::min(how.dilation) < 1 ||
+      std::ranges::min(how.padding) < 0)
+    fail("{}: expected positive stride, dilation and groups, and no negative padding", name_of(given.op));
+  return how;
+}
+
+/// What both have: `channels` of the result, by the weight.
+void require_operands(const TypeQuery& given, std::int64_t channels, std::string_view form) {
+  const TensorType& x = given.in[0];
+  given.require(is_float(x.dtype) && given.in[1].dtype == x.dtype, form);
+  if (given.in.size() > 2)
+    given.require(given.in[2].shape == Shape{channels} && fits_beside(given.in[2].dtype, x.dtype),
+                  "a bias for each channel of the result, in the dtype of x or f32");
+}
+
+std::vector<TensorType> conv2d_types(const TypeQuery& given) {
+  static_cast<void>(activation_of(given.attributes));
+  constexpr std::string_view kForm =
+      "x[b, c, h, w] and weight[o, c/groups, kh, kw] of one floating-point dtype, groups dividing c and o";
+  const Convolution how = checked_convolution(given);
+  const Shape& x = given.in[0].shape;
+  const Shape& weight = given.in[1].shape;
+  given.require(x.rank() == 4 && weight.rank() == 4 && weight[1] * how.groups == x[1] && weight[0] % how.groups == 0,
+                kForm);
+  require_operands(given, weight[0], kForm);
+  Shape result{x[0], weight[0], 0, 0};
+  for (const int axis : {0, 1}) {
+    const std::int64_t room = x[2 + axis] + padding_along(how, axis) - reach_of(how, weight, axis);
+    given.require(room >= 0, "a weight no larger than the padded image");
+    result.set(2 + axis, room / how.stride[static_cast<std::size_t>(axis)] + 1);
+  }
+  const TensorType type{given.in[0].dtype, result, given.in[0].layout};
+  if (given.in.size() > 3) given.require(given.in[3] == type, "a residual of the result's shape, dtype and layout");
+  return {type};
+}
+
+std::vector<TensorType> conv_transpose2d_types(const TypeQuery& given) {
+  constexpr std::string_view kForm =
+      "x[b, c, h, w] and weight[c, o/groups, kh, kw] of one floating-point dtype, groups dividing c";
+  const Convolution how = checked_convolution(given);
+  const std::vector<std::int64_t>& more = given.attributes.get_ints("output_padding");
+  const Shape& x = given.in[0].shape;
+  const Shape& weight = given.in[1].shape;
+  given.require(x.rank() == 4 && weight.rank() == 4 && weight[0] == x[1] && x[1] % how.groups == 0, kForm);
+  Shape result{x[0], weight[1] * how.groups, 0, 0};
+  require_operands(given, result[1], kForm);
+  if (more.size() != 2) fail("conv_transpose2d: output_padding must be 2 integers, but was given {}", more.size());
+  for (const int axis : {0, 1}) {
+    const auto at = static_cast<std::size_t>(axis);
+    if (more[at] < 0 || more[at] >= std::max(how.stride[at], how.dilation[at]))
+      fail("conv_transpose2d: output_padding must be less than the stride or the dilation, but was given {}", more[at]);
+    const std::int64_t extent = (x[2 + axis] - 1) * how.stride[at] + reach_of(how, weight, axis) + more[at];
+    given.require(extent > padding_along(how, axis), "padding that leaves some of the result");
+    result.set(2 + axis, extent - padding_along(how, axis));
+  }
+  return {{given.in[0].dtype, result, given.in[0].layout}};
+}
+
+/// Calls visit(pixel of image[b, c, h, w], element of weight[o, c/groups, kh, kw], pixel of result[b, o, oh, ow]) for
+/// every product that a convolution adds up; the pixels that it pads with are left out.
+template <class Visit>
+void for_each_product(const Shape& image, const Shape& weight, const Shape& result, const Convolution& how,
+                      const Visit& visit) {
+  const std::int64_t filters = result[1] / how.groups, channels = weight[1];
+  std::int64_t at = 0;
+  for (std::int64_t b = 0; b < result[0]; ++b)
+    for (std::int64_t o = 0; o < result[1]; ++o)
+      for (std::int64_t i = 0; i < result[2]; ++i)
+        for (std::int64_t j = 0; j < result[3]; ++j, ++at)
+          for (std::int64_t tap = 0; tap < channels * weight[2] * weight[3]; ++tap) {
+            const std::int64_t u = tap / weight[3] % weight[2], v = tap % weight[3];
+            const std::int64_t c = o / filters * channels + tap / (weight[2] * weight[3]);
+            const std::int64_t row = i * how.stride[0] + u * how.dilation[0] - how.padding[kTop];
+            const std::int64_t column = j * how.stride[1] + v * how.dilation[1] - how.padding[kLeft];
+            if (row < 0 || row >= image[2] || column < 0 || column >= image[3]) continue;
+            const std::int64_t pixel = ((b * image[1] + c) * image[2] + row) * image[3] + column;
+            visit(static_cast<std::size_t>(pixel), static_cast<std::size_t>(o * channels * weight[2] * weight[3] + tap),
+                  static_cast<std::size_t>(at));
+          }
+}
+
+/// What the sums begin with: bias and residual, or 0.
+void begin_sums(Operands in, OracleTensor& out) {
+  const std::size_t image = extent(out, 2) * extent(out, 3), channels = extent(out, 1);
+  for (std::size_t i = 0; i < out.reals.size(); ++i) {
+    out.reals[i] = in.size() > 2 ? in[2]->reals[i / image % channels] : 0;
+    if (in.size() > 3) out.reals[i] += in[3]->reals[i];
+  }
+}
+
+void conv2d(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
+  begin_sums(in, out[0]);
+  for_each_product(in[0]->type.shape, in[1]->type.shape, out[0].type.shape, convolution_of(attributes),
+                   [&](std::size_t pixel, std::size_t element, std::size_t result) {
+                     out[0].reals[result] += in[0]->reals[pixel] * in[1]->reals[element];
+                   });
+}
+
+/// The same products, of the convolution whose image is our result and whose result is our image.
+void conv_transpose2d(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
+  begin_sums(in, out[0]);
+  for_each_product(out[0].type.shape, in[1]->type.shape, in[0]->type.shape, convolution_of(attributes),
+                   [&](std::size_t result, std::size_t element, std::size_t pixel) {
+                     out[0].reals[result] += in[0]->reals[pixel] * in[1]->reals[element];
+                   });
+}
+
+/// The same without its activation, and that.
+std::vector<ValueId> expand_conv2d(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
+  const Attributes plain = attributes.with("activation", std::string("none"));
+  const ValueId sums = builder.emit(Op::kConv2d, {in.begin(), in.end()}, {plain.all().begin(), plain.all().end()})[0];
+  return {builder.emit(op_of(activation_of(attributes)), {sums})[0]};
+}
+
+double numel(const TensorType& type) { return static_cast<double>(type.shape.numel()); }
+
+/// Two for each product of a pixel with an element of the weight, and one for each operand that is added.
+double conv2d_flops(const Attributes& attributes, Types in, Types out) {
+  const Shape& weight = in[1].shape;  // [o, c/groups, kh, kw]
+  const double sums = 2 * static_cast<double>(weight[1] * weight[2] * weight[3]);
+  return numel(out[0]) * (sums + static_cast<double>(in.size() - 2) + flops_of(activation_of(attributes)));
+}
+
+double conv_transpose2d_flops(const Attributes& /*attributes*/, Types in, Types out) {
+  const Shape& weight = in[1].shape;  // [c, o/groups, kh, kw]
+  return numel(in[0]) * 2 * static_cast<double>(weight[1] * weight[2] * weight[3]) +
+         numel(out[0]) * static_cast<double>(in.size() - 2);
+}
+
+constexpr std::array kConvolutions = {
+    OpDefinition{.op = Op::kConv2d,
+                 .kind = OpKind::kProduct,
+                 .infer = conv2d_types,
+                 .evaluate = conv2d,
+                 .expand = expand_conv2d,
+                 .flops = conv2d_flops,
+                 .samples = Samples::kFirstAndFourth},
+    OpDefinition{.op = Op::kConvTranspose2d,
+                 .kind = OpKind::kProduct,
+                 .infer = conv_transpose2d_types,
+                 .evaluate = conv_transpose2d,
+                 .flops = conv_transpose2d_flops,
+                 .samples = Samples::kFirst},
+};
+
+}  // namespace
+
+std::span<const OpDefinition> convolutions() { return kConvolutions; }
+
+}  // namespace ops
+}  // namespace headroom
