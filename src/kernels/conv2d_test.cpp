@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "kernels/convolution_cases.hpp"
 #include "kernels/onednn/test_target.hpp"
 
 namespace headroom {
@@ -11,69 +14,79 @@ using onednn::expect_agrees;
 using onednn::prepare_dense;
 using onednn::test_target;
 
-struct Case {
-  Shape x;       // [b, c, h, w]
-  Shape weight;  // [o, c, kh, kw]
-  std::int64_t stride = 1;
-  std::int64_t padding = 0;
-};
-
-OpSpec conv2d_spec(const Case& c, DType dtype = DType::kF32, Layout layout = Layout::kRowMajor, bool is_weight = true) {
-  return make_spec(Op::kConv2d, {{dtype, c.x, layout}, {dtype, c.weight}, {dtype, Shape{c.weight[0]}}},
-                   {{"stride", c.stride}, {"padding", c.padding}}, {false, is_weight, is_weight});
-}
-
 // Small filters and 1x1 run as a gemm on row-major images, larger ones convert: both are here.
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all_cases = {{{1, 1, 1, 1}, {1, 1, 1, 1}},
-                                              {{2, 1, 28, 28}, {8, 1, 3, 3}, 1, 1},
-                                              {{2, 8, 14, 14}, {16, 8, 3, 3}, 1, 1},
-                                              {{3, 5, 9, 7}, {7, 5, 3, 2}, 2, 1},
-                                              {{1, 3, 20, 17}, {17, 3, 7, 7}, 2, 3},
-                                              {{2, 33, 6, 5}, {19, 33, 1, 1}},
-                                              {{1, 64, 12, 12}, {48, 64, 3, 3}, 1, 1},
-                                              {{2, 4, 8, 8}, {24, 4, 2, 2}, 2, 0},
-                                              {{1, 2, 3, 3}, {1, 2, 3, 3}, 2, 0}};
-  return all_cases;
-}
-
 TEST(OnednnConv2d, AgreesForEveryShapeLayoutAndDtype) {
-  for (const Case& c : cases())
+  for (const ConvolutionCase& c : convolution_cases())
     for (const DType dtype : {DType::kF32, DType::kBF16})
       for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
         for (const bool is_weight : {false, true}) {
-          SCOPED_TRACE(fmt::format("{} x{} weight{} stride={} padding={} layout={} weight={}", dtype, c.x, c.weight,
-                                   c.stride, c.padding, static_cast<int>(layout), is_weight));
-          expect_agrees("onednn.conv2d", conv2d_spec(c, dtype, layout, is_weight));
+          SCOPED_TRACE(c.text(dtype, layout) + (is_weight ? " weight" : ""));
+          expect_agrees("onednn.conv2d", c.conv2d(dtype, layout, {.bias = dtype}, is_weight));
         }
 }
 
+TEST(OnednnConv2d, AddsBiasAndResidualAndThenActivates) {
+  for (const ConvolutionCase& c : convolution_cases())
+    for (const DType dtype : {DType::kF32, DType::kBF16})
+      for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
+        for (const ConvolutionEnd& end : convolution_ends(dtype)) {
+          SCOPED_TRACE(c.text(dtype, layout) + " " + end.text());
+          expect_agrees("onednn.conv2d", c.conv2d(dtype, layout, end));
+        }
+}
+
+TEST(OnednnConv2d, MayBeWrittenOverItsResidualAlone) {
+  const Kernel& kernel = kernel_named("onednn.conv2d");
+  const ConvolutionCase c{.x = {2, 4, 6, 6}, .weight = {4, 4, 3, 3}, .how = Builder::evenly(1, 1)};
+  const OpSpec spec = c.conv2d(DType::kF32, Layout::kRowMajor, {.bias = DType::kF32, .has_residual = true});
+  EXPECT_TRUE(kernel.may_overwrite(spec, 3));
+  EXPECT_FALSE(kernel.may_overwrite(spec, 0));
+}
+
 TEST(OnednnConv2d, PacksFoldedWeightsOnly) {
-  const Case& c = cases()[6];
-  const auto folded = prepare_dense("onednn.conv2d", conv2d_spec(c), test_target());
+  const ConvolutionCase c{.x = {1, 64, 12, 12}, .weight = {48, 64, 3, 3}, .how = Builder::evenly(1, 1)};
+  const auto folded =
+      prepare_dense("onednn.conv2d", c.conv2d(DType::kF32, Layout::kRowMajor, {.bias = DType::kF32}), test_target());
   ASSERT_EQ(folded->packed_weights().size(), 1U);
   EXPECT_EQ(folded->packed_weights()[0].input, 1);
   EXPECT_GE(folded->packed_weights()[0].bytes, 48U * 64 * 9 * 4);
-  const auto other =
-      prepare_dense("onednn.conv2d", conv2d_spec(c, DType::kF32, Layout::kRowMajor, false), test_target());
+  const auto other = prepare_dense("onednn.conv2d",
+                                   c.conv2d(DType::kF32, Layout::kRowMajor, {.bias = DType::kF32}, /*is_weight=*/false),
+                                   test_target());
   EXPECT_TRUE(other->packed_weights().empty());
 }
 
 TEST(OnednnConv2d, CountsItsWork) {
-  const Cost cost = kernel_named("onednn.conv2d").cost(conv2d_spec({{2, 3, 8, 8}, {5, 3, 3, 3}, 1, 1}));
+  const ConvolutionCase c{.x = {2, 3, 8, 8}, .weight = {5, 3, 3, 3}, .how = Builder::evenly(1, 1)};
+  const Cost cost = kernel_named("onednn.conv2d").cost(c.conv2d(DType::kF32, Layout::kRowMajor, {.bias = DType::kF32}));
   EXPECT_EQ(cost.flops, 2.0 * 5 * 64 * (2 * 27 + 1));
   EXPECT_EQ(cost.bytes, 4.0 * (2 * 3 * 64 + 5 * 27 + 5 + 2 * 5 * 64));
   EXPECT_EQ(cost.unit, ComputeUnit::kMatrix);
 }
 
 TEST(OnednnConv2d, RejectsWithReasons) {
-  const Target target = test_target();
-  const Support rejection = kernel_named("onednn.conv2d").supports(conv2d_spec(cases()[1], DType::kF16), target);
+  const Kernel& kernel = kernel_named("onednn.conv2d");
+  const ConvolutionCase c{.x = {2, 1, 28, 28}, .weight = {8, 1, 3, 3}};
+  const Support rejection =
+      kernel.supports(c.conv2d(DType::kF16, Layout::kRowMajor, {.bias = DType::kF16}), test_target());
   ASSERT_TRUE(rejection.has_value());
   EXPECT_EQ(rejection->reason, "takes f32 or bf16, not f16");
-  const Support empty = kernel_named("onednn.conv2d").supports(conv2d_spec({{0, 1, 4, 4}, {2, 1, 3, 3}}), target);
+  const ConvolutionCase none{.x = {0, 1, 4, 4}, .weight = {2, 1, 3, 3}};
+  const Support empty =
+      kernel.supports(none.conv2d(DType::kF32, Layout::kRowMajor, {.bias = DType::kF32}), test_target());
   ASSERT_TRUE(empty.has_value());
   EXPECT_EQ(empty->reason, "an operand has no elements");
+}
+
+TEST(OnednnConvTranspose2d, AgreesForEveryShapeLayoutAndDtype) {
+  for (const ConvolutionCase& c : transposed_cases())
+    for (const DType dtype : {DType::kF32, DType::kBF16})
+      for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
+        for (const bool is_weight : {false, true})
+          for (const std::optional<DType> bias : {std::optional<DType>(), std::optional(DType::kF32)}) {
+            SCOPED_TRACE(c.text(dtype, layout) + (is_weight ? " weight" : "") + (bias ? " bias" : ""));
+            expect_agrees("onednn.conv_transpose2d", c.conv_transpose2d(dtype, layout, bias, is_weight));
+          }
 }
 
 }  // namespace

@@ -68,6 +68,8 @@ std::optional<OpSpec> typical_spec(Op op) {
       return make_spec(op, {f32({28, 32}), {DType::kI32, Shape{}}});
     case Op::kConv2d:
       return make_spec(op, {images, f32({8, 3, 3, 3}), f32({8})}, {}, {false, true, true});
+    case Op::kConvTranspose2d:
+      return make_spec(op, {images, f32({3, 8, 2, 2}), f32({8})}, {{"stride", Ints{2, 2}}}, {false, true, true});
     case Op::kMaxPool2d:
       return make_spec(op, {images}, {{"window", std::int64_t{2}}});
     case Op::kMean:

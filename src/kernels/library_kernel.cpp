@@ -18,6 +18,11 @@ StrideRule LibraryKernel::rule(bool strided) const {
   return {strided ? StrideRule::kInnerDense : StrideRule::kDense, alignment};
 }
 
+bool LibraryKernel::may_overwrite(const OpSpec& spec, int input) const {
+  const auto at = static_cast<std::size_t>(input);
+  return (traits_.overwrites >> at & 1U) != 0 && spec.inputs.at(at) == spec.outputs[0];
+}
+
 std::string_view LibraryKernel::compute_name(const OpSpec& spec) const {
   return traits_.device == DeviceKind::kCuda && rounds_to_tf32(spec) ? "tf32" : Kernel::compute_name(spec);
 }

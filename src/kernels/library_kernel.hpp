@@ -17,6 +17,7 @@ struct LibraryTraits {
   Support (*supports)(const OpSpec& spec, const Target& target);
   std::uint32_t strided = 0;  ///< inputs (bits by number) whose outer strides are free; others are dense
   bool strides_output = true;
+  std::uint32_t overwrites = 0;  ///< inputs (bits by number) that output 0 may be written over, given equal types
   KernelPlan (*plan)(const KernelBinding& binding);
 };
 inline constexpr std::uint32_t kAllStrided = ~std::uint32_t{0};
@@ -38,6 +39,7 @@ class LibraryKernel : public Kernel {
   [[nodiscard]] StrideRule output_strides(const OpSpec& /*spec*/, int /*output*/) const override {
     return rule(traits_.strides_output);
   }
+  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override;
   [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return spec.inputs[0].dtype; }
   [[nodiscard]] std::string_view compute_name(const OpSpec& spec) const override;
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
@@ -50,7 +52,7 @@ class LibraryKernel : public Kernel {
   LibraryTraits traits_;
 };
 
-/// Whether a GPU rounds the operands of a linear, matmul or attention to TF32 on tensor cores: f32 that may be.
+/// Whether a GPU rounds the operands of a product to TF32 on tensor cores: f32 that may be.
 [[nodiscard]] bool rounds_to_tf32(const OpSpec& spec);
 
 }  // namespace headroom

@@ -55,10 +55,11 @@ Shape strides_in_order(const Shape& shape, const std::vector<int>& order, std::i
 
 double fan_in_scale(const OpSpec& spec, std::size_t index) {
   if (spec.op == Op::kScaledLinear && (index == 1 || index == 3)) return 0.01;  // scales
-  const bool weight = index == 1 && (spec.op == Op::kLinear || spec.op == Op::kConv2d);
+  const bool is_transposed = spec.op == Op::kConvTranspose2d;
+  const bool weight = index == 1 && (spec.op == Op::kLinear || spec.op == Op::kConv2d || is_transposed);
   if (!weight) return 1;
   const Shape& shape = spec.inputs[index].shape;
-  return 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, shape.numel() / shape[0])));
+  return 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, shape.numel() / shape[is_transposed ? 1 : 0])));
 }
 
 std::int64_t random_integer(const OpSpec& spec, std::size_t index, float uniform) {

@@ -86,6 +86,12 @@ dnnl::primitive_attr attributes_with_user_scratch() {
   return attributes;
 }
 
+void append_activation(dnnl::post_ops& end, Activation activation) {
+  if (activation == Activation::kGeluTanh) end.append_eltwise(1.0F, dnnl::algorithm::eltwise_gelu_tanh, 0.0F, 0.0F);
+  if (activation == Activation::kGeluErf) end.append_eltwise(1.0F, dnnl::algorithm::eltwise_gelu_erf, 0.0F, 0.0F);
+  if (activation == Activation::kSilu) end.append_eltwise(1.0F, dnnl::algorithm::eltwise_swish, 1.0F, 0.0F);
+}
+
 TeamSize::TeamSize(int threads) : before_(omp_get_max_threads()) {
   if (threads != before_) omp_set_num_threads(threads);
 }

@@ -32,6 +32,9 @@ void pack_weight(KernelPlan& plan, int weight, const dnnl::memory::desc& dense, 
 /// Attributes that make the caller provide scratch memory.
 [[nodiscard]] dnnl::primitive_attr attributes_with_user_scratch();
 
+/// Has the library apply a function to what it would store.
+void append_activation(dnnl::post_ops& end, Activation activation);
+
 /// While it lives, the calling thread's OpenMP team has this size. oneDNN divides work by it when a primitive is made,
 /// so it must be the same when the primitive runs, on whatever thread that is.
 class [[nodiscard]] TeamSize {

@@ -7,11 +7,9 @@ namespace {
 
 dnnl::primitive_attr attributes_for(Activation activation) {
   dnnl::primitive_attr attributes = attributes_with_user_scratch();
-  dnnl::post_ops after;
-  if (activation == Activation::kGeluTanh) after.append_eltwise(1.0F, dnnl::algorithm::eltwise_gelu_tanh, 0.0F, 0.0F);
-  if (activation == Activation::kGeluErf) after.append_eltwise(1.0F, dnnl::algorithm::eltwise_gelu_erf, 0.0F, 0.0F);
-  if (activation == Activation::kSilu) after.append_eltwise(1.0F, dnnl::algorithm::eltwise_swish, 1.0F, 0.0F);
-  attributes.set_post_ops(after);
+  dnnl::post_ops end;
+  append_activation(end, activation);
+  attributes.set_post_ops(end);
   return attributes;
 }
 

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <fmt/ranges.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/builder.hpp"
+#include "kernels/compare.hpp"
+
+/// Convolutions that the tests of every device's kernels run.
+namespace headroom {
+
+/// What follows the product.
+struct ConvolutionEnd {
+  std::optional<DType> bias = std::nullopt;
+  bool has_residual = false;  ///< only beside a bias
+  std::string activation = "none";
+  bool allows_tf32 = false;
+
+  [[nodiscard]] std::string text() const {
+    return fmt::format("bias {}{} {}", bias ? name_of(*bias) : "none", has_residual ? " residual" : "", activation);
+  }
+};
+
+struct ConvolutionCase {
+  Shape x;       ///< [b, c, h, w]
+  Shape weight;  ///< [o, c/groups, kh, kw], transposed [c, o/groups, kh, kw]
+  Builder::Convolution how = {};
+  std::vector<std::int64_t> output_padding = {0, 0};
+
+  [[nodiscard]] std::string text(DType dtype, Layout layout) const {
+    return fmt::format("{} x{} weight{} stride [{}] padding [{}] dilation [{}] groups {}{}", dtype, x, weight,
+                       fmt::join(how.stride, ","), fmt::join(how.padding, ","), fmt::join(how.dilation, ","),
+                       how.groups, layout == Layout::kChannelsLast ? " channels last" : "");
+  }
+  [[nodiscard]] std::vector<std::pair<std::string_view, Attribute>> attributes() const {
+    const auto list = [](const auto& values) { return std::vector<std::int64_t>(values.begin(), values.end()); };
+    return {{"stride", list(how.stride)},
+            {"padding", list(how.padding)},
+            {"dilation", list(how.dilation)},
+            {"groups", how.groups}};
+  }
+  [[nodiscard]] OpSpec conv2d(DType dtype, Layout layout, const ConvolutionEnd& end, bool is_weight = true) const {
+    std::vector<TensorType> operands = {{dtype, x, layout}, {dtype, weight}};
+    auto given = attributes();
+    if (end.bias) operands.push_back({*end.bias, Shape{weight[0]}});
+    if (end.has_residual) operands.push_back(make_spec(Op::kConv2d, operands, given).outputs[0]);
+    given.emplace_back("activation", end.activation);
+    given.emplace_back("tf32", std::int64_t{end.allows_tf32});
+    return make_spec(Op::kConv2d, std::move(operands), std::move(given), {false, is_weight, is_weight, false});
+  }
+  [[nodiscard]] OpSpec conv_transpose2d(DType dtype, Layout layout, std::optional<DType> bias,
+                                        bool is_weight = true) const {
+    std::vector<TensorType> operands = {{dtype, x, layout}, {dtype, weight}};
+    if (bias) operands.push_back({*bias, Shape{weight[1] * how.groups}});
+    auto given = attributes();
+    given.emplace_back("output_padding", output_padding);
+    return make_spec(Op::kConvTranspose2d, std::move(operands), std::move(given), {false, is_weight, is_weight});
+  }
+};
+
+/// Odd extents, strides, padding on one side, dilation, groups and depthwise, single pixels and whole blocks.
+inline std::vector<ConvolutionCase> convolution_cases() {
+  return {{{1, 1, 1, 1}, {1, 1, 1, 1}},
+          {{2, 1, 28, 28}, {8, 1, 3, 3}, Builder::evenly(1, 1)},
+          {{2, 8, 14, 14}, {16, 8, 3, 3}, Builder::evenly(1, 1)},
+          {{3, 5, 9, 7}, {7, 5, 3, 2}, Builder::evenly(2, 1)},
+          {{1, 3, 20, 17}, {17, 3, 7, 7}, Builder::evenly(2, 3)},
+          {{2, 33, 6, 5}, {19, 33, 1, 1}},
+          {{2, 64, 6, 6}, {128, 64, 1, 1}},
+          {{1, 64, 12, 12}, {48, 64, 3, 3}, Builder::evenly(1, 1)},
+          {{2, 4, 8, 8}, {24, 4, 2, 2}, Builder::evenly(2, 0)},
+          {{1, 2, 3, 3}, {1, 2, 3, 3}, Builder::evenly(2, 0)},
+          {{2, 8, 9, 9}, {8, 8, 3, 3}, {.stride = {2, 2}, .padding = {0, 0, 1, 1}}},
+          {{1, 16, 7, 10}, {8, 16, 3, 3}, {.stride = {1, 3}, .padding = {2, 0, 1, 3}}},
+          {{2, 6, 9, 8}, {4, 3, 3, 2}, {.padding = {1, 1, 0, 2}, .dilation = {2, 3}, .groups = 2}},
+          {{1, 32, 8, 8}, {64, 16, 3, 3}, {.padding = {1, 1, 1, 1}, .groups = 2}},
+          {{2, 5, 9, 9}, {5, 1, 3, 3}, {.padding = {1, 1, 1, 1}, .groups = 5}},
+          {{1, 32, 9, 9}, {32, 1, 5, 5}, {.stride = {2, 1}, .padding = {2, 2, 2, 2}, .groups = 32}},
+          {{1, 16, 12, 12}, {16, 16, 3, 3}, {.padding = {4, 4, 4, 4}, .dilation = {4, 4}}}};
+}
+
+inline std::vector<ConvolutionCase> transposed_cases() {
+  return {{{1, 1, 1, 1}, {1, 1, 1, 1}},
+          {{2, 3, 5, 4}, {3, 5, 2, 2}, {.stride = {2, 2}}},
+          {{2, 16, 7, 7}, {16, 8, 4, 4}, Builder::evenly(2, 1)},
+          {{1, 5, 6, 5}, {5, 3, 3, 2}, {.stride = {2, 3}, .padding = {1, 0, 2, 1}}, {1, 2}},
+          {{2, 8, 5, 5}, {8, 4, 3, 3}, {.stride = {2, 2}, .padding = {1, 1, 1, 1}}, {1, 1}},
+          {{1, 6, 4, 5}, {6, 2, 3, 3}, {.padding = {1, 1, 1, 0}, .dilation = {2, 1}, .groups = 2}},
+          {{2, 4, 5, 5}, {4, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1, 1, 1}, .groups = 4}},
+          {{1, 32, 6, 6}, {32, 16, 4, 4}, Builder::evenly(2, 1)}};
+}
+
+/// Every activation, with and without what else may be added.
+inline std::vector<ConvolutionEnd> convolution_ends(DType dtype) {
+  std::vector<ConvolutionEnd> ends = {{},
+                                      {.bias = DType::kF32},
+                                      {.activation = "silu"},
+                                      {.bias = dtype, .has_residual = true},
+                                      {.bias = dtype, .has_residual = true, .activation = "silu"}};
+  for (const char* activation : {"silu", "gelu_tanh", "gelu_erf"})
+    ends.push_back({.bias = dtype, .activation = activation});
+  return ends;
+}
+
+}  // namespace headroom
