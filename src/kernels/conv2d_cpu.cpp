@@ -54,9 +54,17 @@ dnnl::primitive_desc_base make_convolution(const OpSpec& spec, ImageLayout layou
   return Forward::primitive_desc(desc, attributes, onednn::cpu_engine(), /*allow_empty=*/true);
 }
 
+/// oneDNN's depthwise kernel for SSE4.1 crashes where it adds to channels-last images of other than whole vectors.
+bool is_broken(const OpSpec& spec, const Target& target, ImageLayout layout) {
+  constexpr std::int64_t kVector = 8;
+  const std::int64_t groups = spec.attributes.get_int("groups");
+  return target.cpu_isa < CpuIsa::kAvx2 && layout == ImageLayout::kGiven && groups > 1 && groups % kVector != 0;
+}
+
 dnnl::primitive_desc_base choose(const OpSpec& spec, const Target& target) {
-  return onednn::choose_convolution(best_layout(spec, target),
-                                    [&](ImageLayout layout) { return make_convolution(spec, layout); });
+  return onednn::choose_convolution(best_layout(spec, target), [&](ImageLayout layout) {
+    return is_broken(spec, target, layout) ? dnnl::primitive_desc_base() : make_convolution(spec, layout);
+  });
 }
 
 KernelPlan plan(const KernelBinding& binding) {
