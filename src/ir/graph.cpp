@@ -257,7 +257,7 @@ std::vector<bool> find_weight_values(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     const bool from_weights =
         std::ranges::all_of(node.inputs, [&](ValueId input) { return is_weight[index_of(input)]; });
-    for (const ValueId result : node.results) is_weight[index_of(result)] = from_weights && !node.inputs.empty();
+    for (const ValueId result : node.results) is_weight[index_of(result)] = from_weights;
   }
   return is_weight;
 }

@@ -203,7 +203,7 @@ struct Assignment {
 [[nodiscard]] std::vector<ValueId> reads_beside_nodes(const Graph& graph);
 /// For each value, the index in graph.nodes() of the node that makes it, or -1.
 [[nodiscard]] std::vector<int> find_producers(const Graph& graph);
-/// For each value, whether it depends on params alone: a weight, or a transformation of weights.
+/// For each value, whether it depends on params and constants alone: a weight, or a transformation of weights.
 [[nodiscard]] std::vector<bool> find_weight_values(const Graph& graph);
 
 /// The node as plain text for errors: `linear at transformer_blocks.0.attn.to_q`.

@@ -27,8 +27,9 @@ double Flops::count(const Attributes& attributes, Types in, Types out) const {
 const OpDefinition& definition_of(Op op) {
   static const std::vector<OpDefinition> table = [] {
     std::vector<OpDefinition> rows;
-    for (const auto family : {ops::elementwise, ops::products, ops::norms, ops::positions, ops::movements, ops::images,
-                              ops::convolutions, ops::transformers, ops::fused})
+    for (const auto family :
+         {ops::elementwise, ops::products, ops::attention, ops::values, ops::norms, ops::positions, ops::movements,
+          ops::indexing, ops::images, ops::convolutions, ops::sampling, ops::transformers, ops::fused})
       rows.insert(rows.end(), family().begin(), family().end());
     std::ranges::sort(rows, {}, &OpDefinition::op);
     for (const OpSchema& schema : all_ops()) {
@@ -98,6 +99,8 @@ double round_to(DType dtype, double value) {
   store_from_double(&bits, dtype, value);
   return load_as_double(&bits, dtype);
 }
+
+bool is_index(const TensorType& type) { return type.dtype == DType::kI32 || type.dtype == DType::kI64; }
 
 std::size_t extent(const OracleTensor& x, int axis) { return static_cast<std::size_t>(x.type.shape[axis]); }
 

@@ -98,6 +98,8 @@ struct OpDefinition {
   bool stays_f32 = false;
   /// So many operands, from the first, are stored in the dtype of the result; the others in what they have.
   int narrow_operands = kEveryOperand;
+  /// So many results, from the first, are of the dtype that the op works on; the others have their own.
+  int narrow_results = kEveryOperand;
 };
 
 [[nodiscard]] const OpDefinition& definition_of(Op op);

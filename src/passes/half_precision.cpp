@@ -69,10 +69,13 @@ class HalfPrecision {
       const bool product = is_running_product(node);
       const bool follows =
           std::ranges::any_of(node.inputs, [&](ValueId input) { return follows_product[index_of(input)]; });
-      for (const ValueId result : node.results) {
+      for (std::size_t i = 0; i < node.results.size(); ++i) {
+        const ValueId result = node.results[i];
         follows_product[index_of(result)] = product || follows;
         const bool between = product || (follows && leads_to_product[index_of(result)]);
-        is_converted_[index_of(result)] = between && is_f32(result) && !definition_of(node.op).stays_f32;
+        const OpDefinition& known = definition_of(node.op);
+        const bool is_narrow = !known.stays_f32 && i < static_cast<std::size_t>(known.narrow_results);
+        is_converted_[index_of(result)] = between && is_narrow && is_f32(result);
       }
       if (converts(node)) ++converted;
     }

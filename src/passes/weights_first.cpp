@@ -1,6 +1,6 @@
 // weights-first: x = ..., w = cast(param), linear(x, w)  ->  w = cast(param), x = ..., linear(x, w)
 //
-// Moves every node that depends on params alone out of its loop and to the front of the schedule, keeping their
+// Moves every node that depends on params and constants alone out of its loop and to the front of the schedule, keeping their
 // order. Such nodes are folded once at load, so where they stand costs nothing; in front, a rewrite may read them
 // from anywhere.
 

@@ -17,7 +17,10 @@ namespace {
 class Planner {
  public:
   Planner(const Graph& graph, const Target& target, const PlanOptions& options, PreparedKernels& prepared)
-      : is_weight_(find_weight_values(graph)), options_(options), prepared_(prepared), weights_(program_, graph) {
+      : is_weight_(options.folds_weights ? find_weight_values(graph) : std::vector<bool>(graph.value_count(), false)),
+        options_(options),
+        prepared_(prepared),
+        weights_(program_, graph) {
     program_.graph = graph;
     program_.target = target;
     program_.has_arena = options.arena;

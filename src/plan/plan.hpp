@@ -17,9 +17,11 @@ struct PlanOptions {
   bool tile = false;
   /// The `graph` switch: a session records straight runs of steps and replays them.
   bool graph = false;
+  /// What depends on params and constants alone is left to the weight store, which folds it once. Otherwise it runs.
+  bool folds_weights = true;
 };
 
-/// Chooses a kernel for every node that does not depend on params alone, places every value and prepares the kernels.
+/// Chooses a kernel for every node that the weight store does not fold, places every value and prepares the kernels.
 /// Where a kernel cannot be prepared after all, the next that supports the node takes its place.
 /// Throws Error naming the node (by module path), its types and each kernel's reason where none can run it.
 [[nodiscard]] Program plan(const Graph& graph, const Target& target, const PlanOptions& options = {});

@@ -98,7 +98,7 @@ struct TiledRun {
   std::vector<std::vector<std::shared_ptr<const PreparedKernel>>> prepared = {};
 };
 
-/// A weight the program reads: a value that depends on params alone, in the form a kernel asked for.
+/// A weight the program reads: a value that depends on params and constants alone, in the form a kernel asked for.
 struct WeightUse {
   ValueId value = kNoValue;
   std::string key;          ///< names the expression over params; equal keys mean equal values

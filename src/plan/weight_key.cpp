@@ -5,11 +5,22 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
 
 namespace headroom {
 namespace {
 
+/// Numbers of which a few are named, and many by their hash: the elements of a constant.
+std::string numbers_text(const std::vector<double>& values) {
+  constexpr std::size_t kMostNamed = 8;
+  if (values.size() <= kMostNamed) return fmt::format("[{}]", fmt::join(values, ","));
+  Hasher hasher;
+  for (const double value : values) hasher.add(value);
+  return fmt::format("[{} of {}]", hasher.hex(), values.size());
+}
+
 std::string attribute_text(const Attribute& attribute) {
+  if (const auto* values = std::get_if<std::vector<double>>(&attribute)) return numbers_text(*values);
   return std::visit(
       [](const auto& value) -> std::string {
         if constexpr (requires { value.begin(); } && !std::is_same_v<std::decay_t<decltype(value)>, std::string>)

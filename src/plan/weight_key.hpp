@@ -11,7 +11,7 @@
 
 namespace headroom {
 
-/// The expression over params that a weight value stands for, as text: "cast(x.weight){dtype=f32}". Equal keys mean
+/// The expression over params and constants that a weight value stands for, as text: "cast(x.weight){dtype=f32}". Equal keys mean
 /// equal values, in any graph over the same checkpoint. `producers` is find_producers(graph).
 [[nodiscard]] std::string weight_key(const Graph& graph, const std::vector<int>& producers, ValueId value);
 

@@ -140,7 +140,8 @@ void WeightStore::fold(const Program& program, const Uses& uses, const std::shar
                 uses.front()->packer == nullptr ? std::move(param) : pack(*uses.front(), param.data(), *stream));
   }
 
-  Session session(std::make_shared<Program>(plan(graph, program.target, {.arena = true})), backend_, stream);
+  Session session(std::make_shared<Program>(plan(graph, program.target, {.arena = true, .folds_weights = false})),
+                  backend_, stream);
   for (const ValueId param : params) {
     const std::string& name = graph.value(param).name;
     if (const std::optional<NormalStream> drawn = checkpoint_.normal_stream(name)) {

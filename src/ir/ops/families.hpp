@@ -11,11 +11,15 @@ namespace headroom::ops {
 
 [[nodiscard]] std::span<const OpDefinition> elementwise();
 [[nodiscard]] std::span<const OpDefinition> products();
+[[nodiscard]] std::span<const OpDefinition> attention();
+[[nodiscard]] std::span<const OpDefinition> values();
 [[nodiscard]] std::span<const OpDefinition> norms();
 [[nodiscard]] std::span<const OpDefinition> positions();
 [[nodiscard]] std::span<const OpDefinition> movements();
+[[nodiscard]] std::span<const OpDefinition> indexing();
 [[nodiscard]] std::span<const OpDefinition> images();
 [[nodiscard]] std::span<const OpDefinition> convolutions();
+[[nodiscard]] std::span<const OpDefinition> sampling();
 [[nodiscard]] std::span<const OpDefinition> transformers();
 [[nodiscard]] std::span<const OpDefinition> fused();
 
@@ -28,6 +32,9 @@ namespace headroom::ops {
 [[nodiscard]] std::vector<TensorType> quantized_types(Op op, DType dtype, const TensorType& x);
 /// The attribute "axis", which counts from the front and must exist in the first operand.
 [[nodiscard]] int axis_of(const TypeQuery& query);
+
+/// Whether rows can be numbered in it: i32 or i64.
+[[nodiscard]] bool is_index(const TensorType& type);
 
 /// `value` as the dtype holds it, integers saturating.
 [[nodiscard]] double round_to(DType dtype, double value);

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "ir/infer.hpp"
 #include "ir/ops/families.hpp"
 
 // Shapes, and what moves data.
@@ -63,10 +64,38 @@ std::vector<TensorType> slice_types(const TypeQuery& given) {
   return {{given.in[0].dtype, shape}};
 }
 
-std::vector<TensorType> row_types(const TypeQuery& given) {
-  given.require(given.in[0].shape.rank() >= 1 && given.in[1] == TensorType{DType::kI32, Shape{}},
-                "table[n, ...] and an i32 scalar");
-  return {{given.in[0].dtype, Shape(given.in[0].shape.dims().subspan(1))}};
+/// As many numbers as x has axes, none of them negative.
+bool are_margins(const std::vector<std::int64_t>& margins, const TensorType& x) {
+  return margins.size() == static_cast<std::size_t>(x.shape.rank()) &&
+         std::ranges::all_of(margins, [](std::int64_t margin) { return margin >= 0; });
+}
+
+std::vector<TensorType> pad_types(const TypeQuery& given) {
+  const std::vector<std::int64_t>& before = given.attributes.get_ints("before");
+  const std::vector<std::int64_t>& after = given.attributes.get_ints("after");
+  const double value = given.attributes.get_float("value");
+  const TensorType& x = given.in[0];
+  if (!are_margins(before, x) || !are_margins(after, x))
+    fail("pad: before and after must be a number for each axis of {}, but were given [{}] and [{}]", x,
+         fmt::join(before, ", "), fmt::join(after, ", "));
+  given.require(is_float(x.dtype) || round_to(x.dtype, value) == value, "a value that the dtype holds");
+  Shape shape = x.shape;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const auto at = static_cast<std::size_t>(axis);
+    shape.set(axis, before[at] + shape[axis] + after[at]);
+  }
+  return {{x.dtype, shape}};
+}
+
+std::vector<TensorType> broadcast_types(const TypeQuery& given) {
+  const std::vector<std::int64_t>& extents = given.attributes.get_ints("shape");
+  const Shape& x = given.in[0].shape;
+  const bool fits = extents.size() <= static_cast<std::size_t>(Shape::kMaxRank) &&
+                    std::ranges::all_of(extents, [](std::int64_t extent) { return extent > 0; }) &&
+                    extents.size() >= static_cast<std::size_t>(x.rank()) &&
+                    broadcast_shapes(x, Shape(extents)) == Shape(extents);
+  if (!fits) fail("broadcast: {} cannot be [{}]", given.in[0], fmt::join(extents, ", "));
+  return {{given.in[0].dtype, Shape(extents)}};
 }
 
 /// out[i] = x[source(i)] for whichever element kind the tensors hold.
@@ -137,13 +166,40 @@ void slice(const Attributes& attributes, Operands in, std::span<OracleTensor> ou
   copy_steps(x, attributes.get_int("start"), out[0], 0, attributes.get_int("size"), axis);
 }
 
-void row(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor> out) {
-  const OracleTensor& table = *in[0];
-  const std::int64_t index = in[1]->integers[0];
-  const std::int64_t rows = table.type.shape[0];
-  if (index < 0 || index >= rows) fail("row: the index must be in 0..{}, but is {}", rows - 1, index);
-  const auto first = static_cast<std::size_t>(index * out[0].type.shape.numel());
-  gather(table, out[0], [first](std::size_t i) { return first + i; });
+/// out[i] = x at the place of i, where `inside` says that it has one and gives its coordinate, axis by axis; else `value`.
+template <typename Inside>
+void take_places(const OracleTensor& x, OracleTensor& out, double value, Inside inside) {
+  const Shape x_strides = row_major_strides(x.type.shape);
+  const Shape out_strides = row_major_strides(out.type.shape);
+  for (std::int64_t i = 0; i < out.type.shape.numel(); ++i) {
+    std::int64_t rest = i, from = 0;
+    bool has_place = true;
+    for (int axis = 0; axis < out_strides.rank(); ++axis) {
+      const auto [own, coordinate] = inside(axis, rest / out_strides[axis]);
+      rest %= out_strides[axis];
+      if (own < 0) continue;
+      has_place = has_place && coordinate >= 0 && coordinate < x.type.shape[own];
+      from += coordinate * x_strides[own];
+    }
+    const auto at = static_cast<std::size_t>(i), source = static_cast<std::size_t>(from);
+    if (!out.reals.empty()) out.reals[at] = has_place ? x.reals[source] : round_to(out.type.dtype, value);
+    if (!out.integers.empty()) out.integers[at] = has_place ? x.integers[source] : static_cast<std::int64_t>(value);
+  }
+}
+
+void pad(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
+  const std::vector<std::int64_t>& before = attributes.get_ints("before");
+  take_places(*in[0], out[0], attributes.get_float("value"),
+              [&](int axis, std::int64_t at) { return std::pair(axis, at - before[static_cast<std::size_t>(axis)]); });
+}
+
+void broadcast(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor> out) {
+  const Shape& shape = in[0]->type.shape;
+  const int added = out[0].type.shape.rank() - shape.rank();
+  take_places(*in[0], out[0], 0, [&](int axis, std::int64_t at) {
+    const int own = axis - added;
+    return std::pair(own, own >= 0 && shape[own] == 1 ? 0 : at);
+  });
 }
 
 Attributes reshape_under(const Attributes& attributes, std::int64_t extent) {
@@ -158,7 +214,20 @@ Attributes transpose_under(const Attributes& attributes, std::int64_t /*extent*/
   return attributes.with("perm", std::move(perm));
 }
 
+Attributes pad_under(const Attributes& attributes, std::int64_t /*extent*/) {
+  Attributes under = attributes;
+  for (const std::string_view side : {"before", "after"}) {
+    std::vector<std::int64_t> margins = attributes.get_ints(side);
+    margins.insert(margins.begin(), 0);
+    under = under.with(side, std::move(margins));
+  }
+  return under;
+}
+
 bool keeps_first_axis(const Attributes& attributes) { return attributes.get_ints("perm")[0] == 0; }
+bool pads_no_samples(const Attributes& attributes) {
+  return attributes.get_ints("before")[0] == 0 && attributes.get_ints("after")[0] == 0;
+}
 bool never(const Attributes& /*attributes*/) { return false; }
 
 constexpr std::array kMovements = {
@@ -194,7 +263,14 @@ constexpr std::array kMovements = {
                  .under_axis = next_axis,
                  .any_layout = true,
                  .reads_part = true},
-    OpDefinition{.op = Op::kRow, .kind = OpKind::kCopy, .infer = row_types, .evaluate = row, .reads_part = true},
+    OpDefinition{.op = Op::kPad,
+                 .kind = OpKind::kCopy,
+                 .infer = pad_types,
+                 .evaluate = pad,
+                 .samples = Samples::kFirst,
+                 .keeps_samples = pads_no_samples,
+                 .under_axis = pad_under},
+    OpDefinition{.op = Op::kBroadcast, .kind = OpKind::kCopy, .infer = broadcast_types, .evaluate = broadcast},
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "ir/builder.hpp"
 #include "ir/ops/families.hpp"
 
-// Products, attention, and what quantizes their operands.
+// Products, and what quantizes their operands.
 
 namespace headroom::ops {
 namespace {
@@ -67,17 +67,6 @@ std::vector<TensorType> matmul_types(const TypeQuery& given) {
   Shape shape = a;
   shape.set(-1, transpose_b != 0 ? b[-2] : b[-1]);
   return {{given.in[0].dtype, shape}};
-}
-
-std::vector<TensorType> attention_types(const TypeQuery& given) {
-  const Shape& q = given.in[0].shape;
-  const Shape& k = given.in[1].shape;
-  const Shape& v = given.in[2].shape;
-  const bool fits = is_float(given.in[0].dtype) && given.in[1].dtype == given.in[0].dtype &&
-                    given.in[2].dtype == given.in[0].dtype && q.rank() == 4 && k.rank() == 4 && v.rank() == 4 &&
-                    k == Shape{q[0], q[1], k[2], q[3]} && v == Shape{q[0], q[1], k[2], v[3]};
-  given.require(fits, "q[b, h, s, d], k[b, h, t, d] and v[b, h, t, e] of one floating-point dtype");
-  return {{given.in[0].dtype, Shape{q[0], q[1], q[2], v[3]}}};
 }
 
 std::vector<TensorType> quantize_types(const TypeQuery& given) {
@@ -158,14 +147,6 @@ std::vector<ValueId> expand_scaled_linear(Builder& builder, const Attributes& at
   return {builder.cast(activated(builder, attributes, y), attributes.get_dtype("dtype"))};
 }
 
-std::vector<ValueId> expand_attention(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
-  const ValueId q = builder.mul_scalar(in[0], attributes.get_float("scale"));  // [b, h, s, d]
-  const std::int64_t tf32 = attributes.get_int("tf32");
-  const ValueId scores =  // [b, h, s, t]
-      builder.emit(Op::kMatmul, {q, in[1]}, {{"transpose_b", std::int64_t{1}}, {"tf32", tf32}})[0];
-  return {builder.emit(Op::kMatmul, {builder.softmax(scores), in[2]}, {{"tf32", tf32}})[0]};  // [b, h, s, e]
-}
-
 /// Where x and its weight have so many scales, and a bias may follow.
 template <int kScales>
 double linear_flops(const Attributes& attributes, Types in, Types out) {
@@ -176,13 +157,6 @@ double linear_flops(const Attributes& attributes, Types in, Types out) {
 
 double matmul_flops(const Attributes& /*attributes*/, Types in, Types out) {
   return numel(out[0]) * 2 * static_cast<double>(in[0].shape[-1]);
-}
-
-/// Both products; the softmax between them runs beside.
-double attention_flops(const Attributes& /*attributes*/, Types in, Types /*out*/) {
-  const Shape& q = in[0].shape;  // [b, h, s, d]
-  const Shape& v = in[2].shape;  // [b, h, t, e]
-  return 2 * static_cast<double>(q[0] * q[1] * q[2]) * static_cast<double>(v[2] * (q[3] + v[3]));
 }
 
 constexpr std::array kProducts = {
@@ -209,12 +183,6 @@ constexpr std::array kProducts = {
                  .flops = matmul_flops,
                  .samples = Samples::kEvery,
                  .inner_axes = 2},
-    OpDefinition{.op = Op::kAttention,
-                 .kind = OpKind::kProduct,
-                 .infer = attention_types,
-                 .expand = expand_attention,
-                 .flops = attention_flops,
-                 .samples = Samples::kEvery},
     OpDefinition{.op = Op::kQuantize,
                  .infer = quantize_types,
                  .evaluate = quantize,

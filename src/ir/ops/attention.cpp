@@ -1,0 +1,137 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "base/error.hpp"
+#include "ir/builder.hpp"
+#include "ir/ops/families.hpp"
+
+// Attention, and the plain ops that it stands for.
+
+namespace headroom::ops {
+namespace {
+
+bool is_set(const Attributes& attributes, std::string_view name) { return attributes.get_int(name) != 0; }
+
+/// Whether [b or 1, h or 1, s or 1, t].
+bool is_beside_scores(const Shape& shape, const Shape& scores) {
+  if (shape.rank() != 4 || shape[3] != scores[3]) return false;
+  for (int axis = 0; axis < 3; ++axis)
+    if (shape[axis] != 1 && shape[axis] != scores[axis]) return false;
+  return true;
+}
+
+std::vector<TensorType> attention_types(const TypeQuery& given) {
+  for (const std::string_view flag : {"causal", "logsumexp"})
+    if (const std::int64_t value = given.attributes.get_int(flag); value != 0 && value != 1)
+      fail("attention: {} must be 0 or 1, but was given {}", flag, value);
+  const DType dtype = given.in[0].dtype;
+  const Shape& q = given.in[0].shape;
+  const Shape& k = given.in[1].shape;
+  const Shape& v = given.in[2].shape;
+  const bool fits = is_float(dtype) && given.in[1].dtype == dtype && given.in[2].dtype == dtype && q.rank() == 4 &&
+                    k.rank() == 4 && v.rank() == 4 && k[1] > 0 && q[1] % k[1] == 0 &&
+                    k == Shape{q[0], k[1], k[2], q[3]} && v == Shape{q[0], k[1], k[2], v[3]};
+  given.require(fits, "q[b, h, s, d], k[b, g, t, d] and v[b, g, t, e] of one floating-point dtype, h a multiple of g");
+  if (given.in.size() == 4)
+    given.require((given.in[3].dtype == dtype || given.in[3].dtype == DType::kBool) &&
+                      is_beside_scores(given.in[3].shape, Shape{q[0], q[1], q[2], k[2]}),
+                  "a bias[b or 1, h or 1, s or 1, t] in the dtype of q, or a mask of bool");
+  std::vector<TensorType> types = {{dtype, Shape{q[0], q[1], q[2], v[3]}}};
+  if (is_set(given.attributes, "logsumexp")) types.push_back({DType::kF32, Shape{q[0], q[1], q[2]}});
+  return types;
+}
+
+/// x[b, g, t, d] with each head as often as it serves one of `heads`.
+ValueId repeat_heads(Builder& builder, ValueId x, std::int64_t heads) {
+  const Shape shape = builder.shape(x);
+  if (shape[1] == heads) return x;
+  const std::int64_t times = heads / shape[1];
+  const ValueId split = builder.reshape(x, {shape[0], shape[1], 1, shape[2], shape[3]});
+  const ValueId repeated = builder.broadcast(split, Shape{shape[0], shape[1], times, shape[2], shape[3]});
+  return builder.reshape(repeated, {shape[0], heads, shape[2], shape[3]});
+}
+
+/// What is added to the scores: nothing where `sees` is true, and -inf elsewhere.
+ValueId bias_of_mask(Builder& builder, ValueId sees, DType dtype) {
+  const ValueId table = builder.constant({-std::numeric_limits<double>::infinity(), 0}, Shape{2}, dtype);
+  return builder.gather(table, builder.cast(sees, DType::kI32));
+}
+
+/// Which keys a query sees that sees those up to its own place: bool [queries, keys].
+ValueId causal_mask(Builder& builder, std::int64_t queries, std::int64_t keys) {
+  const auto count_from = [&](std::int64_t first, std::int64_t count, Shape shape) {
+    std::vector<double> values;
+    for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(first + i));
+    return builder.constant(std::move(values), shape, DType::kF32);
+  };
+  const ValueId seen = builder.sub(count_from(1, queries, Shape{queries, 1}), count_from(0, keys, Shape{keys}));
+  return builder.cast(builder.relu(seen), DType::kBool);
+}
+
+/// A column behind the scores that counts only where all others are -inf: softmax then has something to give weight to.
+ValueId with_lowest(Builder& builder, ValueId scores) {
+  const DType dtype = builder.dtype(scores);
+  Shape shape = builder.shape(scores);
+  shape.set(3, 1);
+  const double lowest = dtype == DType::kF16 ? -65504 : -3e38;
+  return builder.concat({scores, builder.constant({lowest}, shape, dtype)}, 3);
+}
+
+/// log(sum(exp(scores))) in f32, `guarded` the scores with a finite one among them.
+ValueId logsumexp(Builder& builder, ValueId scores, ValueId guarded) {
+  const ValueId most = builder.amax(guarded, {3});  // [b, h, s]
+  const Shape shape = builder.shape(most);
+  const ValueId column = builder.reshape(most, {shape[0], shape[1], shape[2], 1});
+  const ValueId powers = builder.emit(Op::kExp, {builder.sub(scores, column)})[0];
+  const ValueId log = builder.emit(Op::kLog, {builder.sum(powers, {3})})[0];
+  return builder.cast(builder.add(most, log), DType::kF32);
+}
+
+std::vector<ValueId> expand_attention(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
+  const DType dtype = builder.dtype(in[0]);
+  const std::int64_t tf32 = attributes.get_int("tf32"), heads = builder.shape(in[0])[1];
+  const ValueId q = builder.mul_scalar(in[0], attributes.get_float("scale"));  // [b, h, s, d]
+  const ValueId k = repeat_heads(builder, in[1], heads);                       // [b, h, t, d]
+  const ValueId v = repeat_heads(builder, in[2], heads);                       // [b, h, t, e]
+  ValueId scores =                                                             // [b, h, s, t]
+      builder.emit(Op::kMatmul, {q, k}, {{"transpose_b", std::int64_t{1}}, {"tf32", tf32}})[0];
+  const Shape shape = builder.shape(scores);
+  if (in.size() == 4)
+    scores = builder.add(scores, builder.dtype(in[3]) == DType::kBool ? bias_of_mask(builder, in[3], dtype) : in[3]);
+  if (is_set(attributes, "causal"))
+    scores = builder.add(scores, bias_of_mask(builder, causal_mask(builder, shape[2], shape[3]), dtype));
+
+  const bool may_see_none = in.size() == 4;
+  const ValueId guarded = may_see_none ? with_lowest(builder, scores) : scores;
+  ValueId p = builder.softmax(guarded);
+  if (may_see_none) p = builder.slice(p, 3, 0, shape[3]);
+  std::vector<ValueId> results = {builder.emit(Op::kMatmul, {p, v}, {{"tf32", tf32}})[0]};  // [b, h, s, e]
+  if (is_set(attributes, "logsumexp")) results.push_back(logsumexp(builder, scores, guarded));
+  return results;
+}
+
+/// Both products, of the keys that are seen; the softmax between them runs beside.
+double attention_flops(const Attributes& attributes, Types in, Types /*out*/) {
+  const Shape& q = in[0].shape;  // [b, h, s, d]
+  const Shape& v = in[2].shape;  // [b, g, t, e]
+  const auto queries = static_cast<double>(q[2]), keys = static_cast<double>(v[2]);
+  const double triangle = std::min(queries, keys);
+  const double pairs =
+      is_set(attributes, "causal") ? triangle * (triangle + 1) / 2 + (queries - triangle) * keys : queries * keys;
+  return 2 * static_cast<double>(q[0] * q[1]) * pairs * static_cast<double>(q[3] + v[3]);
+}
+
+constexpr std::array kAttention = {OpDefinition{.op = Op::kAttention,
+                                                .kind = OpKind::kProduct,
+                                                .infer = attention_types,
+                                                .expand = expand_attention,
+                                                .flops = attention_flops,
+                                                .samples = Samples::kEvery,
+                                                .narrow_results = 1}};
+
+}  // namespace
+
+std::span<const OpDefinition> attention() { return kAttention; }
+
+}  // namespace headroom::ops

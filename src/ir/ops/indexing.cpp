@@ -1,0 +1,101 @@
+#include <algorithm>
+#include <array>
+
+#include "base/error.hpp"
+#include "ir/ops/families.hpp"
+
+// Rows of tables, by their numbers.
+
+namespace headroom::ops {
+namespace {
+
+/// The shape of what a row of `table` is.
+Shape row_shape(const TensorType& table) { return Shape(table.shape.dims().subspan(1)); }
+
+std::vector<TensorType> row_types(const TypeQuery& given) {
+  given.require(given.in[0].shape.rank() >= 1 && given.in[1] == TensorType{DType::kI32, Shape{}},
+                "table[n, ...] and an i32 scalar");
+  return {{given.in[0].dtype, row_shape(given.in[0])}};
+}
+
+std::vector<TensorType> gather_types(const TypeQuery& given) {
+  const TensorType &table = given.in[0], &ids = given.in[1];
+  given.require(table.shape.rank() >= 1 && is_index(ids), "table[n, ...] and ids[...] of i32 or i64");
+  given.require(ids.shape.rank() + table.shape.rank() - 1 <= Shape::kMaxRank,
+                fmt::format("at most {} axes of ids and of a row together", Shape::kMaxRank));
+  Shape shape = ids.shape;
+  for (const std::int64_t extent : row_shape(table).dims()) shape.push_back(extent);
+  return {{table.dtype, shape}};
+}
+
+std::vector<TensorType> scatter_add_types(const TypeQuery& given) {
+  const TensorType &x = given.in[0], &ids = given.in[1], &updates = given.in[2];
+  constexpr std::string_view kForm =
+      "x[n, ...], ids[m] of i32 or i64 and updates[m, ...] of the dtype of x, a number's";
+  given.require(x.dtype != DType::kBool && x.shape.rank() >= 1 && is_index(ids) && ids.shape.rank() == 1, kForm);
+  Shape wanted = x.shape;
+  wanted.set(0, ids.shape[0]);
+  given.require(updates.dtype == x.dtype && updates.shape == wanted, kForm);
+  return {x};
+}
+
+/// A row's number, or fails.
+std::size_t checked_row(Op op, std::int64_t id, std::int64_t rows) {
+  if (id < 0 || id >= rows) fail("{}: the index must be in 0..{}, but is {}", name_of(op), rows - 1, id);
+  return static_cast<std::size_t>(id);
+}
+
+/// A scalar id gives one row.
+template <Op kOp>
+void gather(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor> out) {
+  const OracleTensor& table = *in[0];
+  const auto size = static_cast<std::size_t>(row_shape(table.type).numel());
+  for (std::size_t i = 0; i < in[1]->integers.size(); ++i) {
+    const std::size_t from = checked_row(kOp, in[1]->integers[i], table.type.shape[0]) * size;
+    const auto copy = [&](const auto& source, auto& target) {
+      if (!target.empty())
+        std::copy_n(source.begin() + static_cast<std::ptrdiff_t>(from), size,
+                    target.begin() + static_cast<std::ptrdiff_t>(i * size));
+    };
+    copy(table.reals, out[0].reals);
+    copy(table.integers, out[0].integers);
+  }
+}
+
+void scatter_add(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor> out) {
+  const OracleTensor& x = *in[0];
+  const auto size = static_cast<std::size_t>(row_shape(x.type).numel());
+  out[0].reals = x.reals;
+  out[0].integers = x.integers;
+  for (std::size_t i = 0; i < in[1]->integers.size(); ++i) {
+    const std::size_t to = checked_row(Op::kScatterAdd, in[1]->integers[i], x.type.shape[0]) * size;
+    const auto add = [&](const auto& updates, auto& target) {
+      if (target.empty()) return;
+      for (std::size_t k = 0; k < size; ++k) target[to + k] += updates[i * size + k];
+    };
+    add(in[2]->reals, out[0].reals);
+    add(in[2]->integers, out[0].integers);
+  }
+}
+
+double scatter_add_flops(const Attributes& /*attributes*/, Types in, Types /*out*/) {
+  return static_cast<double>(in[2].shape.numel());
+}
+
+constexpr std::array kIndexing = {
+    OpDefinition{
+        .op = Op::kRow, .kind = OpKind::kCopy, .infer = row_types, .evaluate = gather<Op::kRow>, .reads_part = true},
+    OpDefinition{.op = Op::kGather,
+                 .kind = OpKind::kCopy,
+                 .infer = gather_types,
+                 .evaluate = gather<Op::kGather>,
+                 .reads_part = true},
+    OpDefinition{
+        .op = Op::kScatterAdd, .infer = scatter_add_types, .evaluate = scatter_add, .flops = scatter_add_flops},
+};
+
+}  // namespace
+
+std::span<const OpDefinition> indexing() { return kIndexing; }
+
+}  // namespace headroom::ops

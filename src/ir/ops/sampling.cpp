@@ -1,0 +1,138 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "ir/ops/families.hpp"
+
+// Images, NCHW, of another size: resized, and pooled.
+
+namespace headroom::ops {
+namespace {
+
+void require_image(const TypeQuery& given) {
+  given.require(is_float(given.in[0].dtype) && given.in[0].shape.rank() == 4,
+                "x[b, c, h, w] of a floating-point dtype");
+}
+
+std::vector<TensorType> resize2d_types(const TypeQuery& given) {
+  require_image(given);
+  const TensorType& x = given.in[0];
+  const std::vector<std::int64_t>& size = given.attributes.get_ints("size");
+  const std::string& mode = given.attributes.get_text("mode");
+  if (size.size() != 2 || size[0] < 1 || size[1] < 1)
+    fail("resize2d: the size must be a height and a width, but was given [{}]", fmt::join(size, ", "));
+  if (mode != "nearest" && mode != "bilinear")
+    fail("resize2d: the mode must be \"nearest\" or \"bilinear\", but was given \"{}\"", mode);
+  return {{x.dtype, Shape{x.shape[0], x.shape[1], size[0], size[1]}, x.layout}};
+}
+
+std::vector<TensorType> pool_types(const TypeQuery& given) {
+  require_image(given);
+  const Shape& x = given.in[0].shape;
+  const std::int64_t window = given.attributes.get_int("window");
+  if (window < 1 || window > x[2] || window > x[3])
+    fail("{}: the window must be in 1..{} for {}, but was given {}", name_of(given.op), std::min(x[2], x[3]),
+         given.in[0], window);
+  return {{given.in[0].dtype, Shape{x[0], x[1], x[2] / window, x[3] / window}, given.in[0].layout}};
+}
+
+/// Calls pixel(plane of x, row, column) for each element of the result.
+template <typename Pixel>
+void for_each_pixel(const OracleTensor& x, OracleTensor& out, Pixel pixel) {
+  const std::size_t height = extent(out, 2), width = extent(out, 3);
+  const std::size_t plane = extent(x, 2) * extent(x, 3);
+  for (std::size_t i = 0; i < out.reals.size(); ++i)
+    out.reals[i] = pixel(x.reals.data() + i / (height * width) * plane, i / width % height, i % width);
+}
+
+void nearest(const OracleTensor& x, OracleTensor& out) {
+  for_each_pixel(x, out, [&](const double* plane, std::size_t row, std::size_t column) {
+    return plane[row * extent(x, 2) / extent(out, 2) * extent(x, 3) + column * extent(x, 3) / extent(out, 3)];
+  });
+}
+
+/// Two neighbours along an axis, and how much the second one counts.
+struct Neighbours {
+  std::size_t first, second;
+  double weight;
+};
+/// Where the centre of element `i` of `size` falls among `extent` elements, whose edges go on outside.
+Neighbours neighbours_of(std::size_t i, std::size_t extent, std::size_t size) {
+  const double centre = (static_cast<double>(i) + 0.5) * static_cast<double>(extent) / static_cast<double>(size) - 0.5;
+  const double at = std::max(0.0, centre);
+  const auto first = static_cast<std::size_t>(at);
+  return {first, std::min(first + 1, extent - 1), at - static_cast<double>(first)};
+}
+
+void bilinear(const OracleTensor& x, OracleTensor& out) {
+  for_each_pixel(x, out, [&](const double* plane, std::size_t row, std::size_t column) {
+    const Neighbours down = neighbours_of(row, extent(x, 2), extent(out, 2));
+    const Neighbours across = neighbours_of(column, extent(x, 3), extent(out, 3));
+    const auto in_row = [&](std::size_t y) {
+      const double* line = plane + y * extent(x, 3);
+      return (1 - across.weight) * line[across.first] + across.weight * line[across.second];
+    };
+    return (1 - down.weight) * in_row(down.first) + down.weight * in_row(down.second);
+  });
+}
+
+void resize2d(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
+  attributes.get_text("mode") == "nearest" ? nearest(*in[0], out[0]) : bilinear(*in[0], out[0]);
+}
+
+/// join(all values of a window).
+template <typename Join>
+void pool(const Attributes& attributes, const OracleTensor& x, OracleTensor& out, Join join) {
+  const auto window = static_cast<std::size_t>(attributes.get_int("window"));
+  std::vector<double> values(window * window);
+  for_each_pixel(x, out, [&](const double* plane, std::size_t row, std::size_t column) {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = plane[(row * window + i / window) * extent(x, 3) + column * window + i % window];
+    return join(std::span<const double>(values));
+  });
+}
+
+void max_pool2d(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
+  pool(attributes, *in[0], out[0], [](std::span<const double> values) {
+    double largest = values[0];
+    for (const double value : values)
+      if (value > largest || std::isnan(value)) largest = value;  // a NaN wins, as in PyTorch
+    return largest;
+  });
+}
+
+void avg_pool2d(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
+  pool(attributes, *in[0], out[0], mean_of);
+}
+
+double resize2d_flops(const Attributes& attributes, Types /*in*/, Types out) {
+  constexpr double kBilinear = 9;  // three interpolations
+  return attributes.get_text("mode") == "nearest" ? 0 : kBilinear * static_cast<double>(out[0].shape.numel());
+}
+
+constexpr std::array kSampling = {
+    OpDefinition{.op = Op::kResize2d,
+                 .infer = resize2d_types,
+                 .evaluate = resize2d,
+                 .flops = resize2d_flops,
+                 .samples = Samples::kFirst},
+    OpDefinition{.op = Op::kMaxPool2d,
+                 .infer = pool_types,
+                 .evaluate = max_pool2d,
+                 .flops = for_each_input<1>,
+                 .samples = Samples::kFirst},
+    OpDefinition{.op = Op::kAvgPool2d,
+                 .infer = pool_types,
+                 .evaluate = avg_pool2d,
+                 .flops = for_each_input<1>,
+                 .samples = Samples::kFirst},
+};
+
+}  // namespace
+
+std::span<const OpDefinition> sampling() { return kSampling; }
+
+}  // namespace headroom::ops
