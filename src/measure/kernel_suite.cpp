@@ -1,6 +1,7 @@
 #include "measure/kernel_suite.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -176,8 +177,8 @@ nlohmann::json operand_json(const std::vector<TensorType>& types) {
 std::string attribute_text(const Attribute& attribute) {
   return std::visit(
       [](const auto& value) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::vector<std::int64_t>>)
-          return Shape(value).to_string();
+        if constexpr (requires { value.size(); } && !requires { std::string_view(value); })
+          return fmt::format("[{}]", fmt::join(value, ", "));
         else
           return fmt::format("{}", value);
       },

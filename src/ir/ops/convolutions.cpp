@@ -184,13 +184,15 @@ constexpr std::array kConvolutions = {
                  .evaluate = conv2d,
                  .expand = expand_conv2d,
                  .flops = conv2d_flops,
-                 .samples = Samples::kFirstAndFourth},
+                 .samples = Samples::kFirstAndFourth,
+                 .any_layout = true},
     OpDefinition{.op = Op::kConvTranspose2d,
                  .kind = OpKind::kProduct,
                  .infer = conv_transpose2d_types,
                  .evaluate = conv_transpose2d,
                  .flops = conv_transpose2d_flops,
-                 .samples = Samples::kFirst},
+                 .samples = Samples::kFirst,
+                 .any_layout = true},
 };
 
 }  // namespace

@@ -269,7 +269,8 @@ constexpr std::array kMovements = {
                  .evaluate = pad,
                  .samples = Samples::kFirst,
                  .keeps_samples = pads_no_samples,
-                 .under_axis = pad_under},
+                 .under_axis = pad_under,
+                 .any_layout = true},
     OpDefinition{.op = Op::kBroadcast, .kind = OpKind::kCopy, .infer = broadcast_types, .evaluate = broadcast},
 };
 

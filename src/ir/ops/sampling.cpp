@@ -118,17 +118,20 @@ constexpr std::array kSampling = {
                  .infer = resize2d_types,
                  .evaluate = resize2d,
                  .flops = resize2d_flops,
-                 .samples = Samples::kFirst},
+                 .samples = Samples::kFirst,
+                 .any_layout = true},
     OpDefinition{.op = Op::kMaxPool2d,
                  .infer = pool_types,
                  .evaluate = max_pool2d,
                  .flops = for_each_input<1>,
-                 .samples = Samples::kFirst},
+                 .samples = Samples::kFirst,
+                 .any_layout = true},
     OpDefinition{.op = Op::kAvgPool2d,
                  .infer = pool_types,
                  .evaluate = avg_pool2d,
                  .flops = for_each_input<1>,
-                 .samples = Samples::kFirst},
+                 .samples = Samples::kFirst,
+                 .any_layout = true},
 };
 
 }  // namespace
