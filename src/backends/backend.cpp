@@ -55,6 +55,14 @@ std::unique_ptr<DeviceTrace> Backend::make_trace() {
   fail("only what a GPU does can be traced on the device; a CPU's launches are timed one by one");
 }
 
+std::shared_ptr<void> Backend::find_context(std::type_index type, std::shared_ptr<void> (*make)(Backend&)) {
+  const std::scoped_lock lock(contexts_mutex_);
+  if (const auto found = contexts_.find(type); found != contexts_.end()) return found->second;
+  std::shared_ptr<void> made = make(*this);  // before it is kept: it may throw
+  contexts_.emplace(type, made);
+  return made;
+}
+
 void Backend::release(void* data, std::size_t bytes, MemoryCategory category) noexcept {
   free_bytes(data, bytes);
   use_.used[static_cast<std::size_t>(category)] -= bytes;

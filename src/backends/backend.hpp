@@ -4,10 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <typeindex>
 #include <utility>
 #include <vector>
 
@@ -160,6 +163,15 @@ class Backend {
   virtual void begin_range(const char* /*name*/) noexcept {}
   virtual void end_range() noexcept {}
 
+  /// What is kept for this device from one call to the next, a library's handle say: made as T(*this) at the first
+  /// request, and the same for all that ask. It lives as long as the backend and those that hold it, so it holds none
+  /// of the backend's memory.
+  template <class T>
+  [[nodiscard]] std::shared_ptr<T> context() {
+    return std::static_pointer_cast<T>(find_context(
+        typeid(T), [](Backend& backend) -> std::shared_ptr<void> { return std::make_shared<T>(backend); }));
+  }
+
   /// Device memory taken from the system: memory_use().total, and what a pool keeps to hand out again.
   [[nodiscard]] virtual std::size_t reserved_bytes() const { return use_.total; }
   /// Gives back to the system what is reserved and not in use, and waits for work that still uses it.
@@ -178,7 +190,11 @@ class Backend {
  private:
   friend class Buffer;
   void release(void* data, std::size_t bytes, MemoryCategory category) noexcept;
+  std::shared_ptr<void> find_context(std::type_index type, std::shared_ptr<void> (*make)(Backend&));
+
   MemoryUse use_;
+  std::recursive_mutex contexts_mutex_;  // what makes one may ask for another
+  std::map<std::type_index, std::shared_ptr<void>> contexts_;
 };
 
 /// The backend of a device. `threads` limits CPU threads (0: all that the affinity mask allows).

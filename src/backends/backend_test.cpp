@@ -37,6 +37,32 @@ TEST(CpuBackend, BlocksAreAlignedAndWritableAtEverySize) {
   EXPECT_EQ(backend->memory_use().total, 0U);
 }
 
+TEST(CpuBackend, MakesEachContextOnceAndKeepsItAsLongAsItIsUsed) {
+  struct Inner {
+    explicit Inner(Backend& on) : backend(&on) {}
+    Backend* backend;
+  };
+  struct Outer {
+    explicit Outer(Backend& on) : inner(on.context<Inner>()) {}
+    std::shared_ptr<Inner> inner;
+  };
+  struct Failing {
+    explicit Failing(Backend& /*on*/) { fail("not there"); }
+  };
+  auto backend = make_backend(DeviceKind::kCpu), other = make_backend(DeviceKind::kCpu);
+  const std::shared_ptr<Outer> outer = backend->context<Outer>();
+  EXPECT_EQ(outer->inner->backend, backend.get());
+  EXPECT_EQ(backend->context<Outer>(), outer);
+  EXPECT_EQ(backend->context<Inner>(), outer->inner);
+  EXPECT_NE(other->context<Inner>(), outer->inner);
+  for (int attempt = 0; attempt < 2; ++attempt) EXPECT_THROW(static_cast<void>(backend->context<Failing>()), Error);
+  const std::weak_ptr<Inner> unused = other->context<Inner>();
+  other.reset();
+  EXPECT_TRUE(unused.expired());
+  backend.reset();
+  EXPECT_EQ(outer.use_count(), 1);
+}
+
 TEST(CpuBackend, BooksEveryByteUnderItsCategory) {
   const auto backend = make_backend(DeviceKind::kCpu);
   Buffer weights = backend->allocate(1000, MemoryCategory::kWeights);

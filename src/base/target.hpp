@@ -9,6 +9,8 @@
 
 namespace headroom {
 
+class Backend;
+
 enum class DeviceKind : std::uint8_t { kCpu, kCuda };
 [[nodiscard]] constexpr std::string_view name_of(DeviceKind device) {
   return device == DeviceKind::kCpu ? "cpu" : "cuda";
@@ -31,6 +33,7 @@ struct Target {
   std::size_t core_cache_bytes = 0;  ///< of the second-level cache of one CPU core; 0 where the system does not tell
   int compute_capability = 0;        ///< of a GPU, ten times NVIDIA's number: 90 for Hopper
   int multiprocessors = 0;           ///< of a GPU
+  Backend* backend = nullptr;        ///< of a GPU: the device itself, on which libraries are asked and timed
 };
 
 /// What some targets can do and others cannot.

@@ -183,7 +183,7 @@ template <class T, class Launch>
           .scratch_bytes = static_cast<std::size_t>(threads * bytes),
           .implementation = sizeof(T) == 1 ? "intrinsics:amx_int8" : "intrinsics:amx_bf16",
           .packed = {{weight, "amx_tiles", static_cast<std::size_t>(n * k) * sizeof(T)}},
-          .pack = [=](const void* dense, void* packed) {
+          .pack = [=](Stream& /*stream*/, const void* dense, void* packed) {
             pack_weight(n, k, static_cast<const T*>(dense), static_cast<T*>(packed));
           }};
 }

@@ -28,7 +28,7 @@ struct Traits {
   bool in_place = false;
   std::size_t scratch_bytes = 0;
   std::vector<PackedWeight> packed = {};
-  std::function<void(const void* dense, void* packed)> pack = {};
+  std::function<void(Stream& stream, const void* dense, void* packed)> pack = {};
 };
 
 class TestKernel final : public Kernel {
@@ -270,7 +270,7 @@ TEST(Compare, ChecksPackedWeights) {
       static_cast<float*>(a.outputs[0])[i] =
           static_cast<const float*>(a.inputs[0])[i / 4] * static_cast<const float*>(a.inputs[1])[3 - i % 4];
   };
-  const auto reverse = [](const void* dense, void* packed) {
+  const auto reverse = [](Stream& /*stream*/, const void* dense, void* packed) {
     for (int i = 0; i < 4; ++i) static_cast<float*>(packed)[i] = static_cast<const float*>(dense)[3 - i];
   };
   Traits traits{.body = product, .rule = StrideRule::kDense, .packed = {{1, "reversed", 16}}, .pack = reverse};

@@ -101,7 +101,8 @@ struct KernelPlan {
   std::size_t scratch_bytes = 0;
   std::string implementation = {};  ///< what does the arithmetic, as the library reports it: "brgemm:avx512_core_bf16"
   std::vector<PackedWeight> packed = {};
-  std::function<void(const void* dense, void* packed)> pack = {};  ///< where there is a packed weight
+  /// Where there is a packed weight; on a GPU it submits to the stream and returns.
+  std::function<void(Stream& stream, const void* dense, void* packed)> pack = {};
 };
 
 /// A kernel ready to be launched.
@@ -112,9 +113,9 @@ class PreparedKernel {
   [[nodiscard]] std::span<const PackedWeight> packed_weights() const { return plan_.packed; }
   [[nodiscard]] const std::string& implementation() const { return plan_.implementation; }
   /// Writes the packed form of packed_weights()[index] from the dense weight; both on the device.
-  void pack(Stream& /*stream*/, std::size_t index, const void* dense, void* packed) const {
+  void pack(Stream& stream, std::size_t index, const void* dense, void* packed) const {
     HR_CHECK_LT(index, plan_.packed.size());
-    plan_.pack(dense, packed);
+    plan_.pack(stream, dense, packed);
   }
   void launch(const LaunchArguments& arguments) const { plan_.launch(arguments); }
 

@@ -36,13 +36,14 @@ KernelPlan plan(const KernelBinding& binding) {
   ProductSpec spec = cublaslt::spec_of_rows(rows, x.type.dtype, y.type.dtype, binding.spec.inputs[1].shape);
   spec.rounds_to_tf32 = rounds_to_tf32(binding.spec);
   spec.has_bias = has_bias;
+  Backend& backend = cuda::backend_of(binding);
   std::optional<Product> with_gelu;
   if (activation == Activation::kGeluTanh) {
     spec.epilogue = Epilogue::kGelu;
-    with_gelu = Product::find(spec);
+    with_gelu = Product::find(spec, backend);
     spec.epilogue = Epilogue::kNone;
   }
-  const Product product = with_gelu ? *with_gelu : Product(spec);
+  const Product product = with_gelu ? *with_gelu : Product(spec, backend);
   KernelPlan made{.launch = {}, .scratch_bytes = product.workspace_bytes(), .implementation = product.implementation()};
   const auto multiply = [=](const LaunchArguments& arguments) {
     cublaslt::run_rows(product, spec, rows, arguments.stream.native_handle(),

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "kernels/cublaslt/product.hpp"
+#include "kernels/cuda/cuda_kernel.hpp"
 #include "kernels/library_kernel.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/support.hpp"
@@ -60,7 +61,8 @@ KernelPlan plan(const KernelBinding& binding) {
                          .batch = batch.extent,
                          .a_batch = batch.strides[0],
                          .b_batch = batch.strides[1],
-                         .c_batch = batch.strides[2]});
+                         .c_batch = batch.strides[2]},
+                        cuda::backend_of(binding));
   const auto launch = [=, size = static_cast<std::int64_t>(size_of(a.type.dtype))](const LaunchArguments& arguments) {
     RowCursor cursor(loop, 0);
     for (std::int64_t i = 0; i < loop.rows; ++i, cursor.next())

@@ -281,7 +281,7 @@ class Pool {
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(int device) : device_(device), target_(open(device)) {}
+  explicit CudaBackend(int device) : device_(device), target_(open(device)) { target_.backend = this; }
 
   [[nodiscard]] GpuIdentity identity() const {
     cudaDeviceProp properties{};

@@ -15,8 +15,6 @@ Library open_library() {
 #define HR_CUBLASLT(function) file.resolve(library.function, "cublasLt" #function);
 #include "kernels/cublaslt/functions.def"
 #undef HR_CUBLASLT
-  if (const cublasStatus_t status = library.Create(&library.handle); status != CUBLAS_STATUS_SUCCESS)
-    fail("cuBLAS does not start on this GPU: {}", library.GetStatusString(status));
   return library;
 }
 
@@ -34,5 +32,12 @@ void check(cublasStatus_t status, std::source_location where) {
   if (status == CUBLAS_STATUS_ALLOC_FAILED) throw OutOfMemory(message);
   throw Error(message);
 }
+
+Context::Context(Backend& backend) : search_(backend, fmt::format("cuBLASLt {}", library().GetVersion())) {
+  if (const cublasStatus_t status = library().Create(&handle_); status != CUBLAS_STATUS_SUCCESS)
+    fail("cuBLAS does not start on this GPU: {}", library().GetStatusString(status));
+}
+
+Context::~Context() { static_cast<void>(library().Destroy(handle_)); }
 
 }  // namespace headroom::cublaslt

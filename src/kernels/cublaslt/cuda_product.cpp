@@ -11,10 +11,15 @@
 #include "base/error.hpp"
 #include "kernels/cublaslt/library.cuh"
 #include "kernels/cublaslt/product.hpp"
-#include "kernels/cublaslt/search.cuh"
 
 namespace headroom::cublaslt {
 namespace {
+
+/// One of the library's algorithms for a product.
+struct Algorithm {
+  cublasLtMatmulAlgo_t algorithm;
+  std::size_t workspace_bytes = 0;
+};
 
 /// What NVIDIA advises for Hopper, and enough for any other GPU.
 constexpr std::size_t kMostWorkspaceBytes = std::size_t{32} << 20;
@@ -85,20 +90,20 @@ int algorithm_number(const cublasLtMatmulAlgo_t& algorithm) {
   return number;
 }
 
-}  // namespace
-
-std::string to_text(const ProductSpec& spec) {
-  return fmt::format("{}x{}->{} m={} n={} k={}{} rows={},{},{} batch={}:{},{},{}{}{}{}{}", spec.dtype, spec.dtype,
-                     spec.c_dtype, spec.m, spec.n, spec.k, spec.transpose_b ? "T" : "", spec.a_row, spec.b_row,
-                     spec.c_row, spec.batch, spec.a_batch, spec.b_batch, spec.c_batch, spec.has_scales ? " scales" : "",
-                     spec.rounds_to_tf32 ? " tf32" : "", spec.has_bias ? " bias" : "",
-                     spec.epilogue == Epilogue::kGelu ? " gelu" : "");
+std::string to_hex(const cublasLtMatmulAlgo_t& algorithm) {
+  std::string text;
+  for (const std::byte byte : std::as_bytes(std::span(&algorithm, 1)))
+    text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+  return text;
 }
+
+}  // namespace
 
 class Product::Impl {
  public:
-  explicit Impl(const ProductSpec& spec)
+  Impl(const ProductSpec& spec, Backend& backend)
       : spec_(spec),
+        context_(backend.context<Context>()),
         operation_(make_operation(spec), library().MatmulDescDestroy),
         b_(spec.transpose_b ? make_layout(spec.dtype, spec.k, spec.n, spec.b_row, spec.batch, spec.b_batch)
                             : make_layout(spec.dtype, spec.n, spec.k, spec.b_row, spec.batch, spec.b_batch),
@@ -109,7 +114,7 @@ class Product::Impl {
            library().MatrixLayoutDestroy) {
     find_aligned();
     if (spec.dtype == DType::kF8E4M3) return;
-    const std::vector<Candidate> found = candidates(static_cast<std::uint32_t>(size_of(spec.dtype)), 1);
+    const std::vector<Algorithm> found = candidates(static_cast<std::uint32_t>(size_of(spec.dtype)), 1);
     if (!found.empty()) unaligned_ = found.front();
   }
 
@@ -137,7 +142,7 @@ class Product::Impl {
   }
 
  private:
-  void launch(cudaStream_t stream, const ProductOperands& operands, const Candidate& chosen, void* workspace) const {
+  void launch(cudaStream_t stream, const ProductOperands& operands, const Algorithm& chosen, void* workspace) const {
     const std::scoped_lock lock(mutex_);  // addresses of bias and scales are part of the description
     if (spec_.has_bias) set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
     if (spec_.has_scales) {
@@ -145,8 +150,8 @@ class Product::Impl {
       set(operation_.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands.a_scale);
     }
     const float one = 1.0F, zero = 0.0F;
-    check(library().Matmul(library().handle, operation_.get(), &one, operands.b, b_.get(), operands.a, a_.get(), &zero,
-                           operands.c, c_.get(), operands.c, c_.get(), &chosen.algorithm, workspace,
+    check(library().Matmul(context_->handle(), operation_.get(), &one, operands.b, b_.get(), operands.a, a_.get(),
+                           &zero, operands.c, c_.get(), operands.c, c_.get(), &chosen.algorithm, workspace,
                            chosen.workspace_bytes, stream));
   }
 
@@ -154,31 +159,26 @@ class Product::Impl {
   /// refuses at launch some of what it lists, so there all are tried wherever there is memory for it.
   void find_aligned() {
     const bool is_tried = spec_.dtype == DType::kF8E4M3;
-    const std::vector<Candidate> found =
+    const std::vector<Algorithm> found =
         candidates(kAlignedBytes, is_tried || is_worth_searching(spec_) ? kCandidates : 1);
     if (found.empty()) return;
     if (found.size() == 1 && !is_tried) {
       aligned_ = found.front();
       return;
     }
-    const auto runs_here = [&](const cublasLtMatmulAlgo_t& algorithm) -> std::optional<std::size_t> {
-      cublasLtMatmulHeuristicResult_t result{};
-      const cublasStatus_t status = library().MatmulAlgoCheck(library().handle, operation_.get(), b_.get(), a_.get(),
-                                                              c_.get(), c_.get(), &algorithm, &result);
-      if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kMostWorkspaceBytes) return std::nullopt;
-      return result.workspaceSize;
-    };
-    const std::optional<Choice> choice =
-        find_fastest(spec_, found, runs_here,
-                     [&](cudaStream_t stream, const ProductOperands& operands, const Candidate& candidate,
-                         void* workspace) { launch(stream, operands, candidate, workspace); });
+    std::vector<cuda::Candidate> named;
+    for (const Algorithm& each : found) named.push_back({to_hex(each.algorithm), each.workspace_bytes});
+    const std::optional<cuda::Choice> choice = context_->search().find_fastest(
+        trial_of(spec_), named, [&](std::size_t index, void* stream, std::span<void* const> operands, void* workspace) {
+          launch(static_cast<cudaStream_t>(stream), operands_of_trial(spec_, operands), found[index], workspace);
+        });
     if (!choice) return;
-    aligned_ = choice->candidate;
+    aligned_ = found[choice->index];
     if (choice->is_measured && found.size() > 1) measured_ = found.size();
   }
 
   /// The heuristic's best algorithms for operands at multiples of `alignment`, best first.
-  [[nodiscard]] std::vector<Candidate> candidates(std::uint32_t alignment, int most) const {
+  [[nodiscard]] std::vector<Algorithm> candidates(std::uint32_t alignment, int most) const {
     cublasLtMatmulPreference_t made = nullptr;
     check(library().MatmulPreferenceCreate(&made));
     const Handle<cublasLtMatmulPreference_t> preference(made, library().MatmulPreferenceDestroy);
@@ -192,31 +192,32 @@ class Product::Impl {
     std::array<cublasLtMatmulHeuristicResult_t, kCandidates> results{};
     int found = 0;
     const cublasStatus_t status =
-        library().MatmulAlgoGetHeuristic(library().handle, operation_.get(), b_.get(), a_.get(), c_.get(), c_.get(),
+        library().MatmulAlgoGetHeuristic(context_->handle(), operation_.get(), b_.get(), a_.get(), c_.get(), c_.get(),
                                          preference.get(), most, results.data(), &found);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED || found == 0) return {};
     check(status);
-    std::vector<Candidate> list;
+    std::vector<Algorithm> list;
     for (const cublasLtMatmulHeuristicResult_t& result : std::span(results).first(static_cast<std::size_t>(found)))
       if (result.state == CUBLAS_STATUS_SUCCESS) list.push_back({result.algo, result.workspaceSize});
     return list;
   }
 
   ProductSpec spec_;
+  std::shared_ptr<Context> context_;
   mutable std::mutex mutex_;
   Handle<cublasLtMatmulDesc_t> operation_;
   Handle<cublasLtMatrixLayout_t> b_, a_, c_;
-  std::optional<Candidate> aligned_, unaligned_;
+  std::optional<Algorithm> aligned_, unaligned_;
   std::size_t measured_ = 0;  ///< candidates that aligned_ is the fastest of; 0: the heuristic's choice
 };
 
-std::optional<Product> Product::find(const ProductSpec& spec) {
-  auto impl = std::make_shared<const Impl>(spec);
+std::optional<Product> Product::find(const ProductSpec& spec, Backend& backend) {
+  auto impl = std::make_shared<const Impl>(spec, backend);
   if (!impl->is_complete()) return std::nullopt;
   return Product(std::move(impl));
 }
 
-Product::Product(const ProductSpec& spec) : impl_(std::make_shared<const Impl>(spec)) {
+Product::Product(const ProductSpec& spec, Backend& backend) : impl_(std::make_shared<const Impl>(spec, backend)) {
   if (!impl_->is_complete())
     fail("cuBLAS has no algorithm for a {} product of {} x {} by {} x {}, {} of them", spec.dtype, spec.m, spec.k,
          spec.k, spec.n, spec.batch);

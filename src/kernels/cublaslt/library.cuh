@@ -4,6 +4,8 @@
 
 #include <source_location>
 
+#include "kernels/cuda/search.hpp"
+
 namespace headroom::cublaslt {
 
 /// The functions of the library that are used, resolved when it is opened.
@@ -11,7 +13,6 @@ struct Library {
 #define HR_CUBLASLT(function) decltype(&::cublasLt##function) function = nullptr;
 #include "kernels/cublaslt/functions.def"
 #undef HR_CUBLASLT
-  cublasLtHandle_t handle = nullptr;  ///< for the current device; lives as long as the process
 };
 
 /// The library, opened by its soname at the first call. Throws Error where it is not there, saying what was looked for.
@@ -19,5 +20,21 @@ struct Library {
 
 /// Throws Error with the library's words unless `status` is success.
 void check(cublasStatus_t status, std::source_location where = std::source_location::current());
+
+/// The library on one device: Backend::context.
+class Context {
+ public:
+  explicit Context(Backend& backend);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  [[nodiscard]] cublasLtHandle_t handle() const noexcept { return handle_; }
+  [[nodiscard]] cuda::Search& search() noexcept { return search_; }
+
+ private:
+  cublasLtHandle_t handle_ = nullptr;
+  cuda::Search search_;
+};
 
 }  // namespace headroom::cublaslt

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "base/dtype.hpp"
+#include "kernels/cuda/search.hpp"
 
 namespace headroom::cublaslt {
 
@@ -44,15 +46,21 @@ struct ProductOperands {
   const float* b_scale = nullptr;
 };
 
-/// A matrix product on the current GPU, with f32 sums. Two algorithms: one for operands at multiples of 16 bytes, and
+/// Whether the product is large enough for the choice of an algorithm to show: 2 GFLOP, or 32 MiB of b.
+[[nodiscard]] bool is_worth_searching(const ProductSpec& spec);
+/// What its algorithms are timed on, and the same as operands of it.
+[[nodiscard]] cuda::Work trial_of(const ProductSpec& spec);
+[[nodiscard]] ProductOperands operands_of_trial(const ProductSpec& spec, std::span<void* const> operands);
+
+/// A matrix product on a GPU, with f32 sums. Two algorithms: one for operands at multiples of 16 bytes, and
 /// one for any others where those would not do (f8e4m3 has none). Where the library's heuristic lists several for a
-/// product large enough to matter, the fastest measured here is taken: search.hpp. Copies are the same product.
+/// product large enough to matter, the fastest measured here is taken: cuda/search.hpp. Copies are the same product.
 class Product {
  public:
   /// Throws Error where the library has no algorithm, or is not there.
-  explicit Product(const ProductSpec& spec);
+  Product(const ProductSpec& spec, Backend& backend);
   /// The same, but nothing where the library has no algorithm for the spec.
-  [[nodiscard]] static std::optional<Product> find(const ProductSpec& spec);
+  [[nodiscard]] static std::optional<Product> find(const ProductSpec& spec, Backend& backend);
 
   [[nodiscard]] std::size_t workspace_bytes() const noexcept;
   /// "algorithm 66", or "algorithm 66, fastest of 8"

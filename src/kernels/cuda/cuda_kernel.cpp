@@ -10,6 +10,11 @@
 
 namespace headroom::cuda {
 
+Backend& backend_of(const KernelBinding& binding) {
+  HR_CHECK(binding.target.backend != nullptr);
+  return *binding.target.backend;
+}
+
 Support supports_elements(const OpSpec& spec) { return supports_stored(spec, true); }
 
 Support supports_rows(const OpSpec& spec) {

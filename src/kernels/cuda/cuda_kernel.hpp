@@ -16,6 +16,9 @@ class CudaKernel : public WrittenKernel {
   explicit CudaKernel(const KernelTraits& traits) : WrittenKernel(DeviceKind::kCuda, traits) {}
 };
 
+/// The device that a kernel is prepared on.
+[[nodiscard]] Backend& backend_of(const KernelBinding& binding);
+
 /// Supported where results and inputs are f32, or bf16 or f16 with inputs of the same or f32.
 [[nodiscard]] Support supports_elements(const OpSpec& spec);
 /// The same with row-major operands: for kernels that work along the innermost axis.

@@ -68,7 +68,7 @@ bool is_plain(const dnnl::memory::desc& desc) { return desc.data.format_desc.blo
 void pack_weight(KernelPlan& plan, int weight, const dnnl::memory::desc& dense, const dnnl::memory::desc& wanted) {
   if (wanted == dense) return;
   plan.packed = {{weight, layout_name(wanted), wanted.get_size()}};
-  plan.pack = [=](const void* from, void* to) {
+  plan.pack = [=](Stream& /*stream*/, const void* from, void* to) {
     checked("packing a weight", [&] {
       // oneDNN takes all addresses as writable; a reorder only reads its source.
       dnnl::memory source(dense, cpu_engine(), const_cast<void*>(from));

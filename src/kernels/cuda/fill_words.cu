@@ -1,9 +1,9 @@
-// Words of random bits in a given pattern: operands to time products on.
+// Words of random bits in a given pattern: operands to time work on.
 
-#include "kernels/cublaslt/fill_words.hpp"
+#include "kernels/cuda/fill_words.hpp"
 #include "kernels/cuda/launch.cuh"
 
-namespace headroom::cublaslt {
+namespace headroom::cuda {
 namespace {
 
 constexpr int kThreads = 256;
@@ -25,9 +25,9 @@ __global__ void __launch_bounds__(kThreads)
 
 void launch_fill_words(void* stream, std::uint32_t keep, std::uint32_t set, void* data, std::size_t words) {
   if (words == 0) return;
-  fill_kernel<<<cuda::blocks_along_x(divide_up(static_cast<std::int64_t>(words), kThreads)), kThreads, 0,
+  fill_kernel<<<blocks_along_x(divide_up(static_cast<std::int64_t>(words), kThreads)), kThreads, 0,
                 static_cast<cudaStream_t>(stream)>>>(keep, set, static_cast<std::uint32_t*>(data), words);
-  cuda::check_launched("cuda fill kernel");
+  check_launched("cuda fill kernel");
 }
 
-}  // namespace headroom::cublaslt
+}  // namespace headroom::cuda

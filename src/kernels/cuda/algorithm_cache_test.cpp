@@ -1,4 +1,4 @@
-#include "kernels/cublaslt/algorithm_cache.hpp"
+#include "kernels/cuda/algorithm_cache.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,19 +8,19 @@
 #include "base/file.hpp"
 #include "base/test_util.hpp"
 
-namespace headroom::cublaslt {
+namespace headroom::cuda {
 namespace {
 
 const AlgorithmCache::Machine kMachine{.device = "NVIDIA H200", .driver = "580.1", .library = "cuBLASLt 130100"};
 
 TEST(AlgorithmCache, KeepsWhatWasStoredBesideTheRest) {
   const TempFolder folder;
-  const AlgorithmCache cache(folder / "deep/cublaslt", kMachine);
+  const AlgorithmCache cache(folder / "deep/algorithms", kMachine);
   EXPECT_EQ(cache.find("a"), std::nullopt);
   cache.store("a", "0123", 12.5);
   cache.store("b", "4567", 1);
   cache.store("a", "89ab", 11);
-  const AlgorithmCache again(folder / "deep/cublaslt", kMachine);
+  const AlgorithmCache again(folder / "deep/algorithms", kMachine);
   EXPECT_EQ(again.find("a"), "89ab");
   EXPECT_EQ(again.find("b"), "4567");
   EXPECT_EQ(again.find("c"), std::nullopt);
@@ -43,8 +43,8 @@ TEST(AlgorithmCache, TakesNothingFromAFileThatIsBroken) {
   const TempFolder folder;
   const AlgorithmCache cache(folder.path(), kMachine);
   for (const char* text :
-       {"", "{", "[]", R"({"schema": 3})", R"({"schema": "headroom.cublaslt/1"})",
-        R"({"schema": "headroom.cublaslt/1", "machine": {}, "products": {"a": {"algorithm": "00"}}})"}) {
+       {"", "{", "[]", R"({"schema": 3})", R"({"schema": "headroom.algorithms/1"})",
+        R"({"schema": "headroom.algorithms/1", "machine": {}, "work": {"a": {"algorithm": "00"}}})"}) {
     std::ofstream(cache.file()) << text;
     EXPECT_EQ(cache.find("a"), std::nullopt) << text;
   }
@@ -59,10 +59,10 @@ TEST(AlgorithmCache, TakesNothingFromAFileThatIsBroken) {
 TEST(AlgorithmCache, DoesWithoutAPlaceToWrite) {
   const TempFolder folder;
   std::ofstream(folder / "file") << "in the way";
-  const AlgorithmCache cache(folder / "file/cublaslt", kMachine);
+  const AlgorithmCache cache(folder / "file/algorithms", kMachine);
   cache.store("a", "0123", 1);
   EXPECT_EQ(cache.find("a"), std::nullopt);
 }
 
 }  // namespace
-}  // namespace headroom::cublaslt
+}  // namespace headroom::cuda

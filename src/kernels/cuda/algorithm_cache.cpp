@@ -1,4 +1,4 @@
-#include "kernels/cublaslt/algorithm_cache.hpp"
+#include "kernels/cuda/algorithm_cache.hpp"
 
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -9,13 +9,13 @@
 #include "base/json.hpp"
 #include "base/user_cache.hpp"
 
-namespace headroom::cublaslt {
+namespace headroom::cuda {
 namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr std::string_view kSchema = "headroom.cublaslt/1";
+constexpr std::string_view kSchema = "headroom.algorithms/1";
 
 json machine_json(const AlgorithmCache::Machine& machine) {
   return {{"device", machine.device}, {"driver", machine.driver}, {"library", machine.library}};
@@ -23,14 +23,14 @@ json machine_json(const AlgorithmCache::Machine& machine) {
 
 /// The file's content, or an empty one in its place.
 json read_or_begin(const fs::path& file, const AlgorithmCache::Machine& machine) {
-  json empty = {{"schema", kSchema}, {"machine", machine_json(machine)}, {"products", json::object()}};
+  json empty = {{"schema", kSchema}, {"machine", machine_json(machine)}, {"work", json::object()}};
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return empty;
   try {
     json document = read_json(file);
     const bool is_ours = document.is_object() && document.value("schema", "") == kSchema &&
                          document.value("machine", json()) == empty["machine"] &&
-                         document.value("products", json()).is_object();
+                         document.value("work", json()).is_object();
     return is_ours ? document : empty;
   } catch (const Error&) {
     return empty;
@@ -46,23 +46,23 @@ AlgorithmCache::AlgorithmCache(const fs::path& folder, Machine machine)
       file_(folder / (Hasher().add(kSchema).add(dump_json(machine_json(machine_))).hex() + ".json")) {}
 
 std::optional<AlgorithmCache> AlgorithmCache::of_user(Machine machine) {
-  const std::optional<fs::path> folder = user_cache_folder("cublaslt");
+  const std::optional<fs::path> folder = user_cache_folder("algorithms");
   if (!folder) return std::nullopt;
   return AlgorithmCache(*folder, std::move(machine));
 }
 
-std::optional<std::string> AlgorithmCache::find(const std::string& product) const {
+std::optional<std::string> AlgorithmCache::find(const std::string& work) const {
   const json document = read_or_begin(file_, machine_);
-  const auto entry = document["products"].find(product);
-  if (entry == document["products"].end() || !entry->is_object()) return std::nullopt;
+  const auto entry = document["work"].find(work);
+  if (entry == document["work"].end() || !entry->is_object()) return std::nullopt;
   const auto algorithm = entry->find("algorithm");
   if (algorithm == entry->end() || !algorithm->is_string()) return std::nullopt;
   return algorithm->get<std::string>();
 }
 
-void AlgorithmCache::store(const std::string& product, const std::string& algorithm, double microseconds) const {
+void AlgorithmCache::store(const std::string& work, const std::string& algorithm, double microseconds) const {
   json document = read_or_begin(file_, machine_);  // again: another process may have written meanwhile
-  document["products"][product] = {{"algorithm", algorithm}, {"us", microseconds}};
+  document["work"][work] = {{"algorithm", algorithm}, {"us", microseconds}};
   std::error_code error;
   fs::create_directories(file_.parent_path(), error);
   if (error) return;
@@ -72,4 +72,4 @@ void AlgorithmCache::store(const std::string& product, const std::string& algori
   }
 }
 
-}  // namespace headroom::cublaslt
+}  // namespace headroom::cuda

@@ -1,0 +1,207 @@
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "backends/cuda/cuda_check.cuh"
+#include "base/divide_up.hpp"
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/out_of_memory.hpp"
+#include "kernels/cuda/fill_words.hpp"
+#include "kernels/cuda/search.hpp"
+
+namespace headroom::cuda {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{4} << 30;
+constexpr std::size_t kAlignment = 256;
+constexpr double kWarmUpMs = 40;     // from an idle GPU's clocks to those of work
+constexpr double kTimedMs = 1;       // of launches in a row, so that the clock's steps do not show
+constexpr int kMostLaunches = 16;    // in a row
+constexpr int kRounds = 5;           // over all candidates, the median of which counts
+constexpr double kHopeless = 1.5;    // times the fastest at first sight: not timed again
+constexpr double kLeastGain = 0.02;  // below this the first stays: the next measurement might say otherwise
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+/// Fills `bytes`, a multiple of 4, with elements of random sign and mantissa between 1/2 and 1.
+void fill_random(void* stream, DType dtype, void* data, std::size_t bytes) {
+  // What is kept of 32 random bits, and what is set: the exponent of 1/2 in each element.
+  switch (dtype) {
+    case DType::kF32:
+      return launch_fill_words(stream, 0x807FFFFFU, 0x3F000000U, data, bytes / 4);
+    case DType::kBF16:
+      return launch_fill_words(stream, 0x807F807FU, 0x3F003F00U, data, bytes / 4);
+    case DType::kF16:
+      return launch_fill_words(stream, 0x83FF83FFU, 0x38003800U, data, bytes / 4);
+    default:
+      HR_CHECK(dtype == DType::kF8E4M3);
+      return launch_fill_words(stream, 0x87878787U, 0x30303030U, data, bytes / 4);
+  }
+}
+
+std::size_t aligned(std::size_t bytes) { return divide_up(bytes, kAlignment) * kAlignment; }
+
+/// The operands of some work and the largest workspace in one block, and a stream to run on.
+class Trial {
+ public:
+  /// Throws OutOfMemory.
+  Trial(Backend& backend, const Work& work, std::span<const Candidate> candidates, const LaunchCandidate& launch)
+      : work_(work), launch_(launch), stream_(backend.make_stream()) {
+    std::size_t bytes = 0;
+    for (const TrialOperand& operand : work.operands) {
+      offsets_.push_back(bytes);
+      bytes += operand.copies * aligned(operand.bytes);
+    }
+    workspace_ = bytes;
+    bytes += std::ranges::max(candidates, {}, &Candidate::workspace_bytes).workspace_bytes;
+    if (bytes > kMostBytes) throw OutOfMemory("too much to time algorithms on");
+    memory_ = backend.allocate(bytes, MemoryCategory::kWorkspace);
+    for (std::size_t i = 0; i < offsets_.size(); ++i)
+      if (const TrialOperand& operand = work.operands[i]; !operand.is_result)
+        fill_random(stream_->native_handle(), operand.dtype, memory_.data() + offsets_[i],
+                    operand.copies * aligned(operand.bytes));
+    begin_ = backend.make_event();
+    end_ = backend.make_event();
+  }
+
+  void run(std::size_t candidate) {
+    std::vector<void*> operands;
+    for (std::size_t i = 0; i < offsets_.size(); ++i)
+      operands.push_back(memory_.data() + offsets_[i] +
+                         turn_ % work_.operands[i].copies * aligned(work_.operands[i].bytes));
+    ++turn_;
+    launch_(candidate, stream_->native_handle(), operands, memory_.data() + workspace_);
+  }
+
+  /// Milliseconds that the device spends on a launch of so many in a row.
+  [[nodiscard]] double time(std::size_t candidate, int launches) {
+    begin_->record(*stream_);
+    for (int i = 0; i < launches; ++i) run(candidate);
+    end_->record(*stream_);
+    return end_->milliseconds_since(*begin_) / launches;
+  }
+
+ private:
+  const Work& work_;
+  const LaunchCandidate& launch_;
+  std::unique_ptr<Stream> stream_;
+  std::vector<std::size_t> offsets_;
+  std::size_t workspace_ = 0, turn_ = 0;
+  Buffer memory_;
+  std::unique_ptr<Event> begin_, end_;
+};
+
+/// An idle GPU takes a while to reach the clocks of work: once is enough, for one search follows another.
+struct WarmUp {
+  explicit WarmUp(Backend& /*backend*/) {}
+
+  void run(Trial& trial, std::size_t candidate) {
+    if (is_done.exchange(true)) return;
+    for (double ms = 0; ms < kWarmUpMs;) ms += kMostLaunches * trial.time(candidate, kMostLaunches);
+  }
+
+  std::atomic<bool> is_done = false;
+};
+
+/// At first sight: after a launch that loads its code; infinite where the library lists and then refuses it.
+double first_sight(Trial& trial, std::size_t candidate) {
+  try {
+    trial.run(candidate);
+    return trial.time(candidate, 1);
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (const Error&) {
+    return kNever;
+  }
+}
+
+int launches_of(double ms) {
+  return static_cast<int>(std::clamp(kTimedMs / ms, 1.0, static_cast<double>(kMostLaunches)));
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+std::string driver_version() {
+  try {
+    std::string text = read_file("/sys/module/nvidia/version");
+    text.resize(std::min(text.find('\n'), text.size()));
+    return text;
+  } catch (const Error&) {  // not told here; what CUDA it supports is
+    int version = 0;
+    check(cudaDriverGetVersion(&version));
+    return fmt::format("CUDA {}", version);
+  }
+}
+
+}  // namespace
+
+Search::Search(Backend& backend, std::string library)
+    : backend_(backend),
+      cache_(AlgorithmCache::of_user(
+          {.device = backend.properties().name, .driver = driver_version(), .library = std::move(library)})) {}
+
+std::optional<std::string> Search::find_known(const std::string& work) {
+  const std::scoped_lock lock(mutex_);
+  if (const auto found = known_.find(work); found != known_.end()) return found->second;
+  std::optional<std::string> kept = cache_ ? cache_->find(work) : std::nullopt;
+  if (kept) known_.emplace(work, *kept);
+  return kept;
+}
+
+/// The milliseconds a launch of each candidate takes, infinite where it is refused. They take turns, so that a GPU
+/// that slows down or speeds up does so for all of them.
+std::vector<double> Search::measure(const Work& work, std::span<const Candidate> candidates,
+                                    const LaunchCandidate& launch) {
+  Trial trial(backend_, work, candidates, launch);
+  std::vector<double> first_ms(candidates.size());
+  const auto look = [&] {
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      if (std::isfinite(first_ms[i])) first_ms[i] = first_sight(trial, i);
+    return static_cast<std::size_t>(std::ranges::min_element(first_ms) - first_ms.begin());
+  };
+  std::size_t best = look();
+  if (!std::isfinite(first_ms[best])) return first_ms;
+  backend_.context<WarmUp>()->run(trial, best);
+  best = look();
+  std::vector<std::vector<double>> ms(candidates.size());
+  for (int round = 0; round < kRounds; ++round)
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      if (first_ms[i] <= kHopeless * first_ms[best]) ms[i].push_back(trial.time(i, launches_of(first_ms[i])));
+  std::vector<double> medians;
+  for (const std::vector<double>& times : ms) medians.push_back(times.empty() ? kNever : median(times));
+  return medians;
+}
+
+std::optional<Choice> Search::find_fastest(const Work& work, std::span<const Candidate> candidates,
+                                           const LaunchCandidate& launch) {
+  HR_CHECK(!candidates.empty());
+  const std::scoped_lock lock(mutex_);
+  if (const std::optional<std::string> known = find_known(work.text)) {
+    const auto found = std::ranges::find(candidates, *known, &Candidate::name);
+    if (found != candidates.end())
+      return Choice{.index = static_cast<std::size_t>(found - candidates.begin()), .is_measured = true};
+  }
+  std::vector<double> ms;
+  try {
+    ms = measure(work, candidates, launch);
+  } catch (const OutOfMemory&) {
+    return Choice{};
+  }
+  auto fastest = static_cast<std::size_t>(std::ranges::min_element(ms) - ms.begin());
+  if (!std::isfinite(ms[fastest])) return std::nullopt;
+  if (ms[fastest] > (1 - kLeastGain) * ms.front()) fastest = 0;
+  known_[work.text] = candidates[fastest].name;
+  if (cache_) cache_->store(work.text, candidates[fastest].name, 1e3 * ms[fastest]);
+  return Choice{.index = fastest, .is_measured = true};
+}
+
+}  // namespace headroom::cuda

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/backend.hpp"
+#include "base/dtype.hpp"
+#include "kernels/cuda/algorithm_cache.hpp"
+
+// A library orders its algorithms by a model of the GPU. The fastest of its first few is up to 13% faster than its
+// first (docs/gpu_facts.md), so work large enough to matter is measured once, on buffers of its real size, and the
+// choice kept on disk.
+
+namespace headroom::cuda {
+
+/// An operand of the work that candidates are timed on.
+struct TrialOperand {
+  DType dtype = DType::kF32;
+  std::size_t bytes = 0;
+  bool is_result = false;  ///< others are filled with random numbers: on zeros a GPU draws less power and runs faster
+  std::size_t copies = 1;  ///< taken in turn, so that a weight comes from memory as in a model
+};
+
+/// Work that a library does in several ways.
+struct Work {
+  std::string text;  ///< all that a choice depends on in one line, the same for the same work
+  std::vector<TrialOperand> operands;
+};
+
+/// One of the ways.
+struct Candidate {
+  std::string name;  ///< what tells it from the others, in every process on this device and version of the library
+  std::size_t workspace_bytes = 0;
+};
+
+/// Submits candidate `index` to a stream (cudaStream_t); throws Error where the library refuses.
+using LaunchCandidate =
+    std::function<void(std::size_t index, void* stream, std::span<void* const> operands, void* workspace)>;
+
+struct Choice {
+  std::size_t index = 0;
+  bool is_measured = false;  ///< here or before; else there was no memory to measure with, and it is the first
+};
+
+/// Finds the fastest algorithms of one library on one device. Two threads may ask at once.
+class Search {
+ public:
+  /// `library` with its version: "cuBLASLt 130100".
+  Search(Backend& backend, std::string library);
+
+  /// The name of the candidate that was fastest before, in this process or another.
+  [[nodiscard]] std::optional<std::string> find_known(const std::string& work);
+  /// The fastest of the candidates, best guess first: the one that is known, or the fastest measured now, which is then
+  /// kept. The first stays unless another is 2% faster. Nothing where the library refuses to launch any.
+  [[nodiscard]] std::optional<Choice> find_fastest(const Work& work, std::span<const Candidate> candidates,
+                                                   const LaunchCandidate& launch);
+
+ private:
+  std::vector<double> measure(const Work& work, std::span<const Candidate> candidates, const LaunchCandidate& launch);
+
+  Backend& backend_;
+  std::recursive_mutex mutex_;
+  std::optional<AlgorithmCache> cache_;
+  std::map<std::string, std::string> known_;
+};
+
+}  // namespace headroom::cuda
