@@ -24,8 +24,8 @@ namespace {
 
 KernelPlan plan_sdpa(const KernelBinding& binding) {
   try {
-    const auto sdpa =
-        std::make_shared<const cudnn::Sdpa>(attention_problem(binding.spec, binding.inputs, binding.outputs[0]));
+    const auto sdpa = std::make_shared<const cudnn::Sdpa>(
+        attention_problem(binding.spec, binding.inputs, binding.outputs[0]), cuda::backend_of(binding));
     const auto launch = [sdpa](const LaunchArguments& arguments) {
       sdpa->run(arguments.stream.native_handle(), arguments.inputs[0], arguments.inputs[1], arguments.inputs[2],
                 arguments.outputs[0], arguments.scratch);

@@ -1,7 +1,6 @@
 #include <vector>
 
-#include "kernels/copy_cuda.hpp"
-#include "kernels/cuda/cuda_kernel.hpp"
+#include "kernels/cuda/copy_rows.hpp"
 #include "kernels/movement.hpp"
 
 namespace headroom {
@@ -18,11 +17,8 @@ std::vector<Part> parts_of(const KernelBinding& binding) {
   const auto size = static_cast<std::int64_t>(size_of(binding.outputs[0].type.dtype));
   std::vector<Part> parts;
   for (const MovedPart& part : moved_parts(binding)) {
-    cuda::CopyRows rows{.element_bytes = static_cast<int>(size),
-                        .grid = cuda::longest_grid<2>(part.extents, {part.from_strides, part.to_strides})};
-    rows.grid.length *= size;
-    for (int axis = 0; axis < rows.grid.rank; ++axis)
-      for (std::int64_t& stride : rows.grid.strides[axis]) stride *= size;
+    const cuda::CopyRows rows =
+        cuda::copy_rows(binding.outputs[0].type.dtype, part.extents, part.from_strides, part.to_strides);
     parts.push_back({rows, part.from_elements * size, part.to_elements * size});
   }
   return parts;

@@ -14,20 +14,6 @@ namespace {
 
 constexpr int kThreads = 256;
 
-__device__ __forceinline__ float activate(Activation activation, float x) {
-  switch (activation) {
-    case Activation::kNone:
-      return x;
-    case Activation::kGeluTanh:
-      return formula<Op::kGeluTanh>(x);
-    case Activation::kGeluErf:
-      return formula<Op::kGeluErf>(x);
-    case Activation::kSilu:
-      return formula<Op::kSilu>(x);
-  }
-  return x;
-}
-
 template <class T, class S>
 __global__ void __launch_bounds__(kThreads)
     scale_product_kernel(ScaledProduct form, const float* product, const float* x_scale, const float* w_scale,

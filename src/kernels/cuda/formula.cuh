@@ -24,4 +24,18 @@ __device__ __forceinline__ float formula(float a, float b = 0, float c = 0) {
 #include "ir/elementwise.def"
 }
 
+__device__ __forceinline__ float activate(Activation activation, float x) {
+  switch (activation) {
+    case Activation::kNone:
+      return x;
+    case Activation::kGeluTanh:
+      return formula<Op::kGeluTanh>(x);
+    case Activation::kGeluErf:
+      return formula<Op::kGeluErf>(x);
+    case Activation::kSilu:
+      return formula<Op::kSilu>(x);
+  }
+  return x;
+}
+
 }  // namespace headroom::cuda

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/error.hpp"
@@ -34,6 +35,15 @@ void check(cudnnStatus_t status, std::source_location where) {
        where.line());
 }
 
+std::string version_text() {
+  const std::size_t version = library().GetVersion();
+  return fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+Context::Context(Backend& backend) : search_(backend, version_text()) { check(library().Create(&handle_)); }
+
+Context::~Context() { static_cast<void>(library().Destroy(handle_)); }
+
 Descriptor::Descriptor(cudnnBackendDescriptorType_t type) {
   cudnnBackendDescriptor_t made = nullptr;
   check(library().BackendCreateDescriptor(type, &made));
@@ -43,6 +53,16 @@ Descriptor::Descriptor(cudnnBackendDescriptorType_t type) {
 Descriptor& Descriptor::finalize() {
   check(library().BackendFinalize(get()));
   return *this;
+}
+
+std::vector<Descriptor> Descriptor::get_all(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
+                                            std::size_t most) const {
+  std::vector<Descriptor> found;  // the library fills descriptions that are there
+  std::vector<cudnnBackendDescriptor_t> slots;
+  for (std::size_t i = 0; i < most; ++i) slots.push_back(found.emplace_back(type).get());
+  const std::int64_t count = get(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, std::span(slots));
+  found.erase(found.begin() + std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(most), count), found.end());
+  return found;
 }
 
 bool Descriptor::try_finalize() { return library().BackendFinalize(get()) == CUDNN_STATUS_SUCCESS; }

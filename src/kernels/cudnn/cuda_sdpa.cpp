@@ -1,9 +1,9 @@
-#include <mutex>
+#include <array>
 #include <utility>
 #include <vector>
 
 #include "base/error.hpp"
-#include "kernels/cudnn/library.cuh"
+#include "kernels/cudnn/engines.cuh"
 #include "kernels/cudnn/sdpa.hpp"
 
 namespace headroom::cudnn {
@@ -12,17 +12,13 @@ namespace {
 /// The unified operation came in 9.13.1.
 constexpr std::size_t kLeastVersion = 91301;
 constexpr std::int64_t kAlignment = 16;
+constexpr std::size_t kListed = 8;  // engines of the heuristic, of which the first that runs is taken
 
 enum Uid : std::int64_t { kQ = 1, kK, kV, kO, kScale };
 
 cudnnDataType_t data_type(DType dtype) {
   HR_CHECK(dtype == DType::kBF16 || dtype == DType::kF16);
   return dtype == DType::kBF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF;
-}
-
-std::string version_text() {
-  const std::size_t version = library().GetVersion();
-  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
 Descriptor make_tensor(Uid uid, cudnnDataType_t type, const std::array<std::int64_t, 4>& dims,
@@ -39,22 +35,6 @@ Descriptor make_tensor(Uid uid, cudnnDataType_t type, const std::array<std::int6
   return tensor;
 }
 
-/// The calling process's handle; like everything the library makes, it lives on.
-cudnnHandle_t handle() {
-  static const cudnnHandle_t kHandle = [] {
-    cudnnHandle_t made = nullptr;
-    check(library().Create(&made));
-    return made;
-  }();
-  return kHandle;
-}
-
-/// The library's handle has one stream at a time.
-std::mutex& handle_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
-
 }  // namespace
 
 std::optional<std::string> why_unavailable() {
@@ -69,29 +49,22 @@ std::optional<std::string> why_unavailable() {
 
 class Sdpa::Impl {
  public:
-  explicit Impl(const AttentionProblem& problem)
-      : scale_(static_cast<float>(problem.scale)),
-        plan_(make_plan(problem)),
-        pack_(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR) {
-    std::int64_t count = 0;
-    check(library().BackendGetAttribute(plan_.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
-                                        &count, &workspace_bytes_));
-  }
+  Impl(const AttentionProblem& problem, Backend& backend)
+      : scale_(static_cast<float>(problem.scale)), plan_(make_plan(problem, backend.context<Context>())) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const { return static_cast<std::size_t>(workspace_bytes_); }
+  [[nodiscard]] std::size_t workspace_bytes() const { return plan_.workspace_bytes(); }
 
   void run(void* stream, const std::array<const void*, 4>& operands, void* workspace) const {
     for (const void* operand : operands)
       if (reinterpret_cast<std::uintptr_t>(operand) % kAlignment != 0)
         fail("attention by cuDNN takes operands at multiples of {} bytes, and one lies elsewhere", kAlignment);
-    const std::scoped_lock lock(handle_mutex());
-    if (operands != packed_ || workspace != packed_workspace_) pack(operands, workspace);
-    check(library().SetStream(handle(), static_cast<cudaStream_t>(stream)));
-    check(library().BackendExecute(handle(), plan_.get(), pack_.get()));
+    const std::array<Bound, 5> bound{
+        {{kQ, operands[0]}, {kK, operands[1]}, {kV, operands[2]}, {kO, operands[3]}, {kScale, &scale_}}};
+    plan_.run(stream, bound, workspace);
   }
 
  private:
-  static Descriptor make_plan(const AttentionProblem& problem) {
+  static Plan make_plan(const AttentionProblem& problem, const std::shared_ptr<Context>& context) {
     const cudnnDataType_t type = data_type(problem.dtype);
     const Descriptor q =
         make_tensor(kQ, type, {problem.batch, problem.heads, problem.queries, problem.key_dim}, problem.q, false);
@@ -109,67 +82,26 @@ class Sdpa::Impl {
         .set(CUDNN_ATTR_OPERATION_SDPA_FWD_ODESC, o)
         .set(CUDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC, scale)
         .finalize();
-    const std::scoped_lock lock(handle_mutex());
     Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation)
-        .set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle())
+        .set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, context->handle())
         .finalize();
-    return first_plan(graph, problem);
-  }
-
-  /// The first engine of the heuristic that makes a plan.
-  static Descriptor first_plan(const Descriptor& graph, const AttentionProblem& problem) {
-    Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-    heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
-        .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, CUDNN_HEUR_MODE_A);
-    if (heuristic.try_finalize()) {
-      std::int64_t count = 0;
-      check(library().BackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                          0, &count, nullptr));
-      std::vector<Descriptor> engines;
-      std::vector<cudnnBackendDescriptor_t> slots;
-      for (std::int64_t i = 0; i < count; ++i)
-        slots.push_back(engines.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR).get());
-      check(library().BackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                          count, &count, slots.data()));
-      for (const Descriptor& engine : engines) {
-        Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-        plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle())
-            .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine);
-        if (plan.try_finalize()) return plan;
-      }
-    }
-    fail("cuDNN {} has no engine for {} attention of {} x {} heads, {} queries and {} keys of {} and {}",
-         version_text(), problem.dtype, problem.batch, problem.heads, problem.queries, problem.keys, problem.key_dim,
+    for (const EngineConfig& engine : list_engines(graph, CUDNN_HEUR_MODE_A, kListed))
+      if (std::optional<Plan> plan = Plan::make(context, engine)) return *std::move(plan);
+    fail("{} has no engine for {} attention of {} x {} heads, {} queries and {} keys of {} and {}", version_text(),
+         problem.dtype, problem.batch, problem.heads, problem.queries, problem.keys, problem.key_dim,
          problem.value_dim);
   }
 
-  void pack(const std::array<const void*, 4>& operands, void* workspace) const {
-    const std::array<const void*, 5> addresses{operands[0], operands[1], operands[2], operands[3], &scale_};
-    constexpr std::array<std::int64_t, 5> kUids{kQ, kK, kV, kO, kScale};
-    Descriptor made(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    made.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, std::span<const void* const>(addresses))
-        .set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, std::span<const std::int64_t>(kUids))
-        .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace)
-        .finalize();
-    pack_ = std::move(made);
-    packed_ = operands;
-    packed_workspace_ = workspace;
-  }
-
   float scale_;
-  Descriptor plan_;
-  std::int64_t workspace_bytes_ = 0;
-  mutable Descriptor pack_;  // what the last run was given: the same again need not be packed again
-  mutable std::array<const void*, 4> packed_{};
-  mutable void* packed_workspace_ = nullptr;
+  Plan plan_;
 };
 
-Sdpa::Sdpa(const AttentionProblem& problem) : impl_(std::make_unique<Impl>(problem)) {}
+Sdpa::Sdpa(const AttentionProblem& problem, Backend& backend) : impl_(std::make_unique<Impl>(problem, backend)) {}
 Sdpa::~Sdpa() = default;
 
 std::size_t Sdpa::workspace_bytes() const noexcept { return impl_->workspace_bytes(); }
-std::string Sdpa::implementation() const { return "cuDNN " + version_text(); }
+std::string Sdpa::implementation() const { return version_text(); }
 void Sdpa::run(void* stream, const void* q, const void* k, const void* v, void* o, void* workspace) const {
   impl_->run(stream, {q, k, v, o}, workspace);
 }

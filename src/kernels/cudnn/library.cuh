@@ -3,9 +3,13 @@
 #include <cudnn.h>
 
 #include <memory>
+#include <mutex>
 #include <source_location>
 #include <span>
 #include <string>
+#include <vector>
+
+#include "kernels/cuda/search.hpp"
 
 namespace headroom::cudnn {
 
@@ -22,6 +26,28 @@ struct Library {
 /// Throws Error with the library's words unless `status` is success.
 void check(cudnnStatus_t status, std::source_location where = std::source_location::current());
 
+/// "cuDNN 9.19.0"
+[[nodiscard]] std::string version_text();
+
+/// The library on one device: Backend::context.
+class Context {
+ public:
+  explicit Context(Backend& backend);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  [[nodiscard]] cudnnHandle_t handle() const noexcept { return handle_; }
+  /// The handle has one stream at a time: held while it is used.
+  [[nodiscard]] std::mutex& mutex() noexcept { return mutex_; }
+  [[nodiscard]] cuda::Search& search() noexcept { return search_; }
+
+ private:
+  cudnnHandle_t handle_ = nullptr;
+  std::mutex mutex_;
+  cuda::Search search_;
+};
+
 /// One of the library's descriptions: attributes are set, then it is finalized.
 class Descriptor {
  public:
@@ -36,6 +62,24 @@ class Descriptor {
   Descriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& value) {
     return set(name, type, std::span<const T>(&value, 1));
   }
+  /// Throws Error where the attribute cannot be read; returns how many of `values` there were.
+  template <typename T>
+  std::int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::span<T> values) const {
+    std::int64_t count = 0;
+    check(library().BackendGetAttribute(get(), name, type, static_cast<std::int64_t>(values.size()), &count,
+                                        values.data()));
+    return count;
+  }
+  /// The same of one that has one value.
+  template <typename T>
+  [[nodiscard]] T get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type) const {
+    T value{};
+    get(name, type, std::span<T>(&value, 1));
+    return value;
+  }
+  /// An attribute that is descriptions, of this type and at most so many.
+  [[nodiscard]] std::vector<Descriptor> get_all(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
+                                                std::size_t most) const;
   Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& other) {
     return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, other.get());
   }

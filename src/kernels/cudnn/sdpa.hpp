@@ -18,7 +18,7 @@ namespace headroom::cudnn {
 class Sdpa {
  public:
   /// Throws Error where the library has no engine for it.
-  explicit Sdpa(const AttentionProblem& problem);
+  Sdpa(const AttentionProblem& problem, Backend& backend);
   ~Sdpa();
   Sdpa(const Sdpa&) = delete;
   Sdpa& operator=(const Sdpa&) = delete;

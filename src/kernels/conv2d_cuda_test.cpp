@@ -1,0 +1,148 @@
+#include <string>
+#include <vector>
+
+#include "kernels/convolution_cases.hpp"
+#include "kernels/cuda/gpu_check.hpp"
+
+namespace headroom {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr Layout kLayouts[] = {Layout::kRowMajor, Layout::kChannelsLast};
+
+/// Large enough for engines to be timed: channels in whole vectors, 3x3, a downsampling with padding on one side only,
+/// as an autoencoder has it, groups, and rows of channels that are no whole vectors.
+std::vector<ConvolutionCase> large_cases() {
+  return {{{2, 64, 40, 36}, {64, 64, 3, 3}, Builder::evenly(1, 1)},
+          {{1, 64, 65, 64}, {128, 64, 3, 3}, {.stride = {2, 2}, .padding = {0, 0, 1, 1}}},
+          {{2, 64, 48, 48}, {128, 32, 3, 3}, {.padding = {1, 1, 1, 1}, .groups = 2}},
+          {{1, 60, 50, 50}, {83, 60, 3, 3}, {.padding = {2, 2, 2, 2}, .dilation = {2, 2}}}};
+}
+
+class CudaConvolution : public cuda::KernelTest {
+ protected:
+  /// The first kernel of the op that takes it, as a plan chooses it.
+  void expect_chosen_agrees(const OpSpec& spec, Tolerance tolerance) {
+    for (const Kernel* kernel : kernels_of(DeviceKind::kCuda)) {
+      if (kernel->op() != spec.op || kernel->supports(spec, target())) continue;
+      try {
+        const Comparison result = compare_with_oracle(*kernel, spec, target(), 1, tolerance);
+        EXPECT_TRUE(result.passed) << kernel->name() << ": " << result.message;
+        return;
+      } catch (const CannotPrepare& error) {
+        EXPECT_NE(kernel->tried(), Tried::kLast) << error.what();
+      }
+    }
+    FAIL() << "no kernel takes it";
+  }
+  void expect_chosen_agrees(const OpSpec& spec) {
+    expect_chosen_agrees(spec, default_tolerance(spec.outputs[0].dtype));
+  }
+
+  [[nodiscard]] std::string implementation(std::string_view kernel, const OpSpec& spec) {
+    std::vector<Operand> inputs, outputs;
+    for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
+    for (const TensorType& type : spec.outputs) outputs.push_back(dense_operand(type));
+    return kernel_named(kernel).prepare(spec, inputs, outputs, target())->implementation();
+  }
+};
+
+TEST_F(CudaConvolution, AgreesForEveryShapeLayoutAndDtype) {
+  for (const ConvolutionCase& c : convolution_cases())
+    for (const DType dtype : cuda::kDTypes)
+      for (const Layout layout : kLayouts)
+        for (const bool is_weight : {false, true}) {
+          SCOPED_TRACE(c.text(dtype, layout) + (is_weight ? " weight" : ""));
+          expect_chosen_agrees(c.conv2d(dtype, layout, {.bias = dtype}, is_weight));
+        }
+}
+
+TEST_F(CudaConvolution, AddsBiasAndResidualAndThenActivates) {
+  const std::vector<ConvolutionCase> cases = {{{2, 33, 6, 5}, {19, 33, 1, 1}},
+                                              {{2, 64, 6, 6}, {128, 64, 1, 1}},
+                                              {{2, 16, 9, 7}, {24, 16, 3, 3}, Builder::evenly(2, 1)}};
+  for (const ConvolutionCase& c : cases)
+    for (const DType dtype : cuda::kDTypes)
+      for (const Layout layout : kLayouts)
+        for (const ConvolutionEnd& end : convolution_ends(dtype)) {
+          SCOPED_TRACE(c.text(dtype, layout) + " " + end.text());
+          expect_chosen_agrees(c.conv2d(dtype, layout, end));
+        }
+}
+
+TEST_F(CudaConvolution, AgreesWithEnginesThatWereTimed) {
+  for (const ConvolutionCase& c : large_cases())
+    for (const DType dtype : cuda::kDTypes)
+      for (const Layout layout : kLayouts)
+        for (const bool has_residual : {false, true}) {
+          const ConvolutionEnd end{.bias = dtype, .has_residual = has_residual, .activation = "silu"};
+          SCOPED_TRACE(c.text(dtype, layout) + " " + end.text());
+          expect_chosen_agrees(c.conv2d(dtype, layout, end));
+        }
+}
+
+TEST_F(CudaConvolution, TimesAnEngineOnceAndFindsItAgain) {
+  const OpSpec spec = large_cases()[0].conv2d(DType::kBF16, Layout::kChannelsLast, {.bias = DType::kBF16});
+  const std::string first = implementation("cudnn.conv2d", spec), again = implementation("cudnn.conv2d", spec);
+  EXPECT_THAT(first, HasSubstr("cuDNN 9."));
+  EXPECT_THAT(again, HasSubstr(", fastest before"));
+  EXPECT_EQ(first.substr(0, first.find(',')), again.substr(0, again.find(',')));
+}
+
+TEST_F(CudaConvolution, RoundsToTf32WhereThatIsAllowed) {
+  Tolerance tolerance = default_tolerance(DType::kF32);
+  tolerance.relative_l2 = 1e-3;
+  tolerance.max_ulps_of_peak = 1 << 14;
+  for (const Layout layout : kLayouts) {
+    const OpSpec spec = large_cases()[0].conv2d(DType::kF32, layout, {.bias = DType::kF32, .allows_tf32 = true});
+    EXPECT_EQ(kernel_named("cudnn.conv2d").compute_name(spec), "tf32");
+    expect_chosen_agrees(spec, tolerance);
+  }
+}
+
+TEST_F(CudaConvolution, TakesPixelsAsAProductWhereChannelsAreLast) {
+  const ConvolutionCase c{{2, 64, 6, 6}, {128, 64, 1, 1}};
+  const Kernel& product = kernel_named("cublaslt.conv2d");
+  EXPECT_EQ(product.supports(c.conv2d(DType::kBF16, Layout::kChannelsLast, {}), target()), std::nullopt);
+  EXPECT_TRUE(product.supports(c.conv2d(DType::kBF16, Layout::kRowMajor, {}), target()).has_value());
+  EXPECT_TRUE(
+      product.supports(c.conv2d(DType::kBF16, Layout::kChannelsLast, {.bias = DType::kF32}), target()).has_value());
+  ConvolutionCase strided = c;
+  strided.how.stride = {1, 2};
+  EXPECT_TRUE(product.supports(strided.conv2d(DType::kF32, Layout::kChannelsLast, {}), target()).has_value());
+}
+
+// Whatever the library takes today, the kernel behind it must run all of it.
+TEST_F(CudaConvolution, TheLastKernelAgreesOnAnyStrides) {
+  for (const ConvolutionCase& c : convolution_cases())
+    for (const DType dtype : cuda::kDTypes) {
+      SCOPED_TRACE(c.text(dtype, Layout::kRowMajor));
+      expect_matches_oracle("cuda.conv2d", c.conv2d(dtype, Layout::kRowMajor, {.bias = DType::kF32}));
+      expect_matches_oracle("cuda.conv2d", c.conv2d(dtype, Layout::kChannelsLast,
+                                                    {.bias = dtype, .has_residual = true, .activation = "gelu_tanh"}));
+    }
+  for (const ConvolutionCase& c : transposed_cases())
+    for (const DType dtype : cuda::kDTypes) {
+      SCOPED_TRACE(c.text(dtype, Layout::kRowMajor));
+      expect_matches_oracle("cuda.conv_transpose2d", c.conv_transpose2d(dtype, Layout::kRowMajor, DType::kF32));
+    }
+}
+
+TEST_F(CudaConvolution, TransposedOnesAgreeForEveryShapeLayoutAndDtype) {
+  std::vector<ConvolutionCase> cases = transposed_cases();
+  cases.push_back({{1, 64, 40, 40}, {64, 64, 4, 4}, Builder::evenly(2, 1)});
+  // More output padding than the stride, which only a dilation allows.
+  cases.push_back({{1, 4, 5, 5}, {4, 3, 3, 3}, {.dilation = {3, 3}}, {2, 1}});
+  for (const ConvolutionCase& c : cases)
+    for (const DType dtype : cuda::kDTypes)
+      for (const Layout layout : kLayouts)
+        for (const std::optional<DType> bias :
+             {std::optional<DType>(), std::optional(dtype), std::optional(DType::kF32)}) {
+          SCOPED_TRACE(c.text(dtype, layout) + (bias ? " bias" : ""));
+          expect_chosen_agrees(c.conv_transpose2d(dtype, layout, bias));
+        }
+}
+
+}  // namespace
+}  // namespace headroom

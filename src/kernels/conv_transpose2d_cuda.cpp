@@ -1,0 +1,34 @@
+// conv_transpose2d on a GPU: y = what a conv2d that makes x has as the gradient of its image, + bias
+//
+// cudnn.conv_transpose2d  by cuDNN's engines for gradients of images.
+// cuda.conv_transpose2d   what those do not take: convolution_cuda.cu.
+//
+// Shapes     x[b, c, h, w], weight[c, o/groups, kh, kw], bias[o] or none -> y[b, o, oh, ow]
+// Dtypes     f32 (on tensor cores where the attribute tf32 allows it), bf16 and f16, with f32 sums; the bias the same or
+//            f32.
+// Layout     images row-major or both channels-last, without gaps.
+// Bytes      (x + weight + bias + y) * size
+// FLOPs      2 * b * c * h * w * o/groups * kh * kw + one an output for the bias
+
+#include "kernels/cudnn/convolution_kernel.hpp"
+
+namespace headroom {
+namespace {
+
+Support supports(const OpSpec& spec, const Target& target) {
+  const Builder::Convolution how = cudnn::problem_of(spec).how;
+  const std::vector<std::int64_t>& more = spec.attributes.get_ints("output_padding");
+  if (more[0] >= how.stride[0] || more[1] >= how.stride[1])  // no convolution of that image makes x
+    return Rejection{"takes less output padding than the stride"};
+  return cudnn::check_convolution(spec, target);
+}
+
+const Listed<LibraryKernel> kConvTranspose2d({.name = "cudnn.conv_transpose2d",
+                                              .op = Op::kConvTranspose2d,
+                                              .device = DeviceKind::kCuda,
+                                              .supports = supports,
+                                              .strides_output = false,
+                                              .plan = cudnn::plan_convolution});
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "base/dtype_code.hpp"
+#include "ir/op_code.hpp"
+#include "kernels/cuda/grid_rows.hpp"
+
+/// What follows the sums of a convolution whose library does not do it: y = activation(y + bias + residual) in place.
+namespace headroom::cuda {
+
+struct ConvolutionEpilogue {
+  Activation activation = Activation::kNone;
+  bool has_bias = false;
+  bool has_residual = false;
+  DType dtype = DType::kF32;  ///< of y and residual
+  DType bias = DType::kF32;   ///< the same or f32
+  GridRows<3> grid;           ///< bias, residual, y
+};
+/// What is not there may be null.
+void launch_convolution_epilogue(void* stream, const ConvolutionEpilogue& epilogue, const void* bias,
+                                 const void* residual, void* y);
+
+}  // namespace headroom::cuda

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/cudnn/library.cuh"
+
+namespace headroom::cudnn {
+
+/// One of the library's engines with its knobs set, for an operation graph.
+struct EngineConfig {
+  Descriptor config;
+  std::string name;  ///< "engine 57 (12=3 2=1)"
+  std::vector<cudnnBackendNumericalNote_t> notes;
+
+  [[nodiscard]] bool has(cudnnBackendNumericalNote_t note) const;
+};
+
+/// What a heuristic proposes for a graph, best first and at most so many; nothing where it has none.
+[[nodiscard]] std::vector<EngineConfig> list_engines(const Descriptor& graph, cudnnBackendHeurMode_t mode,
+                                                     std::size_t most);
+
+/// What stands in an operation graph under a number.
+struct Bound {
+  std::int64_t uid;
+  const void* address;
+  friend bool operator==(const Bound&, const Bound&) = default;
+};
+
+/// An engine that is ready to run on a device.
+class Plan {
+ public:
+  /// Nothing where the engine cannot run here. It may be compiled now, which takes up to a second.
+  [[nodiscard]] static std::optional<Plan> make(std::shared_ptr<Context> context, const EngineConfig& engine);
+
+  [[nodiscard]] std::size_t workspace_bytes() const noexcept { return workspace_bytes_; }
+  /// Submits it to a stream (cudaStream_t).
+  void run(void* stream, std::span<const Bound> operands, void* workspace) const;
+
+ private:
+  Plan(std::shared_ptr<Context> context, Descriptor plan);
+  void pack(std::span<const Bound> operands, void* workspace) const;
+
+  std::shared_ptr<Context> context_;
+  Descriptor plan_;
+  std::size_t workspace_bytes_ = 0;
+  // What the last run was given: the same again need not be packed again.
+  mutable std::optional<Descriptor> pack_;
+  mutable std::vector<Bound> packed_;
+  mutable void* packed_workspace_ = nullptr;
+};
+
+}  // namespace headroom::cudnn
