@@ -1,3 +1,4 @@
+#include <map>
 #include <memory>
 
 #include "base/error.hpp"
@@ -96,7 +97,7 @@ void forward(const Arguments& arguments) {
     session.set_input(name, convert(file.read(name), graph.type(input).dtype));
   }
   session.run();
-  NamedTensors outputs;
+  std::map<std::string, HostTensor> outputs;
   for (const Output& output : graph.outputs()) outputs.emplace(output.name, session.output(output.name));
   write_safetensors(arguments.output, outputs);
   for (const auto& [name, tensor] : outputs) log.info("wrote {} {} to {}", name, tensor.shape(), arguments.output);

@@ -32,6 +32,21 @@ TEST(IsFused, ByOpOrByActivation) {
   EXPECT_FALSE(is_fused(Op::kLinear, Attributes(Op::kLinear, {})));
   EXPECT_TRUE(is_fused(Op::kLinear, Attributes(Op::kLinear, {{"activation", std::string("silu")}})));
   EXPECT_FALSE(is_fused(Op::kGeluErf, {}));
+  const auto group_norm = [](std::string activation) {
+    return Attributes(Op::kGroupNorm,
+                      {{"groups", std::int64_t{1}}, {"eps", 1e-6}, {"activation", std::move(activation)}});
+  };
+  EXPECT_FALSE(is_fused(Op::kGroupNorm, group_norm("none")));
+  EXPECT_TRUE(is_fused(Op::kGroupNorm, group_norm("silu")));
+}
+
+TEST(ExpandNode, GroupNormIsActivatedLast) {
+  const OracleTensor x = reals({1, 3, 2}, {1, 3, 2, 4, 100, 200});
+  const std::vector<std::pair<std::string_view, Attribute>> attributes = {
+      {"groups", std::int64_t{2}}, {"eps", 0.0}, {"channels", std::int64_t{2}}, {"activation", std::string("silu")}};
+  const auto silu = [](double v) { return v / (1 + std::exp(-v)); };
+  EXPECT_THAT(evaluate(Op::kGroupNorm, {x, reals({3}, {1, 2, 1}), reals({3}, {0, 5, 7})}, attributes).reals,
+              Pointwise(DoubleNear(1e-12), {silu(-1), silu(1), silu(3), silu(7), 0.0, 0.0}));
 }
 
 TEST(ExpandNode, NormModulateIsItsFormula) {

@@ -136,7 +136,31 @@ TEST(Infer, Norms) {
   expect_refused(Op::kSoftmax, {f32({})});
   expect_refused(Op::kSoftmax, {i32({4})});
   expect_refused(Op::kRmsNorm, {f32({2, 5}), f32({2})}, {{"eps", 1e-6}});
-  expect_refused(Op::kRmsNorm, {f32({2, 5}), bf16({5})}, {{"eps", 1e-6}}, "dtype of x or f32");
+  expect_refused(Op::kRmsNorm, {f32({2, 5}), bf16({5})}, {{"eps", 1e-6}}, "that of x or f32");
+  EXPECT_EQ(infer_one(Op::kRmsNorm, {bf16({2, 5})}, {{"eps", 1e-6}}), bf16({2, 5}));
+  EXPECT_EQ(infer_one(Op::kLayerNorm, {bf16({2, 5}), f32({5})}, {{"eps", 1e-6}}), bf16({2, 5}));
+  EXPECT_EQ(infer_one(Op::kLayerNorm, {bf16({2, 5}), bf16({5}), bf16({5})}, {{"eps", 1e-6}}), bf16({2, 5}));
+  expect_refused(Op::kLayerNorm, {bf16({2, 5}), bf16({5}), f32({5})}, {{"eps", 1e-6}}, "of one dtype");
+  expect_refused(Op::kLayerNorm, {f32({2, 5}), f32({5}), f32({2})}, {{"eps", 1e-6}}, "bias[d]");
+}
+
+TEST(Infer, GroupNorm) {
+  const auto with = [](std::int64_t groups, std::int64_t channels = 0, std::string activation = "none") {
+    return std::vector<std::pair<std::string_view, Attribute>>{
+        {"groups", groups}, {"eps", 1e-6}, {"channels", channels}, {"activation", std::move(activation)}};
+  };
+  const TensorType image{kF32, {2, 6, 4, 4}, Layout::kChannelsLast};
+  EXPECT_EQ(infer_one(Op::kGroupNorm, {image}, with(3)), image);
+  EXPECT_EQ(infer_one(Op::kGroupNorm, {bf16({2, 6}), f32({6}), f32({6})}, with(2, 4, "silu")), bf16({2, 6}));
+  expect_refused(Op::kGroupNorm, {f32({6})}, with(3), "x[b, c, ...]");
+  expect_refused(Op::kGroupNorm, {i32({2, 6})}, with(3), "floating-point");
+  expect_refused(Op::kGroupNorm, {f32({2, 6, 4}), f32({4})}, with(3), "weight[c]");
+  expect_refused(Op::kGroupNorm, {f32({2, 6, 4}), bf16({6})}, with(3), "of x or f32");
+  expect_refused(Op::kGroupNorm, {f32({2, 6, 4})}, with(4), "must divide the 6 channels");
+  expect_refused(Op::kGroupNorm, {f32({2, 6, 4})}, with(0), "must divide");
+  expect_refused(Op::kGroupNorm, {f32({2, 6, 4})}, with(3, 5), "must divide the 5 channels");
+  expect_refused(Op::kGroupNorm, {f32({2, 6, 4})}, with(3, 9), "channels must be in 1..6");
+  expect_refused(Op::kGroupNorm, {f32({2, 6, 4})}, with(3, 0, "relu"), "\"relu\"");
 }
 
 TEST(Infer, PositionsAndTime) {

@@ -153,6 +153,37 @@ TEST(OracleNorms, RmsNormScalesByWeight) {
   EXPECT_THAT(evaluate(Op::kRmsNorm, {x, reals({2}, {10, 100})}, {{"eps", 3.5}}).reals, near({7.5, 100}));
 }
 
+TEST(OracleNorms, LayerNormScalesAndShiftsColumns) {
+  const OracleTensor x = reals({2, 2}, {3, 1, -4, 4}), weight = reals({2}, {10, 100}), bias = reals({2}, {1, 2});
+  EXPECT_THAT(evaluate(Op::kLayerNorm, {x, weight}, {{"eps", 0.0}}).reals, near({10, -100, -10, 100}));
+  EXPECT_THAT(evaluate(Op::kLayerNorm, {x, weight, bias}, {{"eps", 0.0}}).reals, near({11, -98, -9, 102}));
+}
+
+TEST(OracleNorms, RmsNormNeedsNoWeight) {
+  EXPECT_THAT(evaluate(Op::kRmsNorm, {reals({1, 2}, {3, 4})}, {{"eps", 3.5}}).reals, near({0.75, 1}));
+}
+
+TEST(OracleNorms, GroupNormIsOverTheChannelsOfAGroup) {
+  // Groups {3, 1, 3, 1}, {6, 0, 6, 0} and {-1, 1, -1, 1}, {5, 5, 5, 5} of two channels of two elements.
+  const OracleTensor x = reals({2, 4, 2}, {3, 1, 3, 1, 6, 0, 6, 0, -1, 1, -1, 1, 5, 5, 5, 5});
+  const std::vector<std::pair<std::string_view, Attribute>> two = {{"groups", integer(2)}, {"eps", 0.0001}};
+  const double a = 1 / std::sqrt(1.0001), b = 3 / std::sqrt(9.0001);
+  EXPECT_THAT(evaluate(Op::kGroupNorm, {x}, two).reals, near({a, -a, a, -a, b, -b, b, -b, -a, a, -a, a, 0, 0, 0, 0}));
+  const OracleTensor weight = reals({4}, {1, 2, 3, 4}), bias = reals({4}, {0, 0, 1, 10});
+  EXPECT_THAT(evaluate(Op::kGroupNorm, {x, weight, bias}, two).reals,
+              near({a, -a, 2 * a, -2 * a, 1 + 3 * b, 1 - 3 * b, 10 + 4 * b, 10 - 4 * b,  //
+                    -a, a, -2 * a, 2 * a, 1, 1, 10, 10}));
+}
+
+TEST(OracleNorms, GroupNormCountsAsManyChannelsAsItIsTold) {
+  const OracleTensor x = reals({1, 3, 2}, {3, 1, 6, 0, 70, 90});
+  const std::vector<std::pair<std::string_view, Attribute>> attributes = {
+      {"groups", integer(1)}, {"eps", 0.0}, {"channels", integer(2)}};
+  const double s = std::sqrt(21.0 / 4);  // of {3, 1, 6, 0} about 2.5
+  EXPECT_THAT(evaluate(Op::kGroupNorm, {x, reals({3}, {1, 1, 1}), reals({3}, {0, 0, 5})}, attributes).reals,
+              near({0.5 / s, -1.5 / s, 3.5 / s, -2.5 / s, 0, 0}));
+}
+
 TEST(OracleNorms, CumsumBeginsAnewWithEachRow) {
   const OracleTensor x = reals({2, 3}, {1, 2, 4, 0.5, -1, 3});
   EXPECT_THAT(evaluate(Op::kCumsum, {x}).reals, ElementsAre(1, 3, 7, 0.5, -0.5, 2.5));

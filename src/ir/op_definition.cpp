@@ -8,6 +8,8 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "ir/activation.hpp"
+#include "ir/builder.hpp"
 #include "ir/ops/families.hpp"
 
 namespace headroom {
@@ -115,6 +117,11 @@ double dot(const double* a, const double* b, std::size_t count) {
   double tail = 0;
   for (; i < count; ++i) tail += a[i] * b[i];
   return std::accumulate(sums.begin(), sums.end(), tail);
+}
+
+ValueId activated(Builder& builder, const Attributes& attributes, ValueId x) {
+  const Activation activation = activation_of(attributes);
+  return activation == Activation::kNone ? x : builder.emit(op_of(activation), {x})[0];
 }
 
 double mean_of(std::span<const double> values) {

@@ -47,6 +47,8 @@ std::optional<OpSpec> typical_spec(Op op) {
       return make_spec(op, {tokens});
     case Op::kLayerNorm:
       return make_spec(op, {tokens}, {{"eps", 1e-6}});
+    case Op::kGroupNorm:
+      return make_spec(op, {images, f32({3}), f32({3})}, {{"groups", std::int64_t{3}}, {"eps", 1e-6}});
     case Op::kRmsNorm:
       return make_spec(op, {heads, f32({8})}, {{"eps", 1e-6}}, {false, true});
     case Op::kRopeTable:

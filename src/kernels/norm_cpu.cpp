@@ -1,5 +1,5 @@
-// layer_norm:     y = (x - mean) / sqrt(variance + eps)             mean and variance over the innermost axis
-// rms_norm:       y = x / sqrt(mean(x^2) + eps) * weight            weight[d]
+// layer_norm:     y = (x - mean) / sqrt(variance + eps) * weight + bias    mean and variance over the innermost axis
+// rms_norm:       y = x / sqrt(mean(x^2) + eps) * weight            weight[d], bias[d], where there are any
 // norm_modulate:  y = layer_norm(x) * (1 + scale) + shift           scale, shift[b, 1, d] (adaLN, Peebles and Xie 2023)
 //
 // Shapes   x[..., d] -> y[..., d], rows with innermost stride 1; alignment none.
@@ -36,12 +36,15 @@
 namespace headroom {
 namespace {
 
-enum class Norm : std::uint8_t { kLayer, kRms, kModulate };
+/// What stands beside normalized rows: nothing, what they are multiplied with, or that and what is added.
+enum class Affine : std::uint8_t { kNone, kFactor, kFactorAndTerm };
 
-/// What a norm kernel is bound to. Operands of `loop`: x, weight or scale (x again for layer_norm), shift (likewise),
-/// y.
+/// What a norm kernel is bound to. Operands of `loop`: x, weight or scale, bias or shift (x again for those that there
+/// are none of), y.
 struct NormRows {
-  Norm form;
+  bool is_centered;  ///< the mean is taken from the rows
+  Affine affine;
+  float base;        ///< scale is added to it
   DType dtype;       ///< of x and y
   DType side_dtype;  ///< of weight, scale and shift
   double eps;
@@ -76,35 +79,38 @@ struct Row {
 };
 
 /// What stands beside the rows of a sample in f32: y = normal * factor + term. Made once for all its rows.
-template <Norm kForm, class T, class S>
+template <Affine kAffine, class T, class S>
 class Beside {
  public:
-  HWY_INLINE Beside(std::int64_t n, float* factor, float* term) : n_(n), factor_(factor), term_(term) {}
+  HWY_INLINE Beside(const NormRows& bound, float* factor, float* term)
+      : n_(bound.loop.inner.extent), base_(bound.base), factor_(factor), term_(term) {}
 
   HWY_INLINE void take(const S* scale, const S* shift) {
-    if (kForm == Norm::kLayer || (scale == scale_ && shift == shift_)) return;
+    if (kAffine == Affine::kNone || (scale == scale_ && shift == shift_)) return;
     scale_ = scale;
     shift_ = shift;
-    const Vector one = hn::Set(Float(), kForm == Norm::kModulate ? 1.0F : 0.0F);
+    const Vector base = hn::Set(Float(), base_);
     for (std::int64_t i = 0; i < n_; i += kGroup) {
       const std::int64_t count = HWY_MIN(kGroup, n_ - i);
       const Pairs factor = load_group<T>(scale + i, count);
-      store_planes({hn::Add(factor.even, one), hn::Add(factor.odd, one)}, factor_ + i);
-      if constexpr (kForm == Norm::kModulate) store_planes(load_group<T>(shift + i, count), term_ + i);
+      store_planes({hn::Add(factor.even, base), hn::Add(factor.odd, base)}, factor_ + i);
+      if constexpr (kAffine == Affine::kFactorAndTerm) store_planes(load_group<T>(shift + i, count), term_ + i);
     }
   }
 
   /// The results for the group at i from its normalized values.
   HWY_INLINE Pairs apply(Pairs normal, std::int64_t i) const {
-    if constexpr (kForm == Norm::kLayer) return normal;
+    if constexpr (kAffine == Affine::kNone) return normal;
     const Pairs factor = load_planes(factor_ + i);
-    if constexpr (kForm == Norm::kRms) return {hn::Mul(normal.even, factor.even), hn::Mul(normal.odd, factor.odd)};
+    if constexpr (kAffine == Affine::kFactor)
+      return {hn::Mul(normal.even, factor.even), hn::Mul(normal.odd, factor.odd)};
     const Pairs term = load_planes(term_ + i);
     return {hn::MulAdd(normal.even, factor.even, term.even), hn::MulAdd(normal.odd, factor.odd, term.odd)};
   }
 
  private:
   std::int64_t n_;
+  float base_;
   float* factor_;
   float* term_;
   const S* scale_ = nullptr;
@@ -120,33 +126,33 @@ HWY_INLINE float mean_of_row(std::int64_t n, const T* x, A ahead) {
   return static_cast<float>(sum_groups(n, values) / static_cast<double>(n));
 }
 
-/// A group of a row, less its mean for a form that centers.
-template <Norm kForm, class T>
+/// A group of a row, less its mean where rows are centered.
+template <bool kCentered, class T>
 HWY_INLINE Pairs load_centered(const T* x, Vector mean, std::int64_t count) {
   const Pairs v = load_group<T>(x, count);
-  if constexpr (kForm == Norm::kRms) return v;
+  if constexpr (!kCentered) return v;
   return {hn::Sub(v.even, mean), hn::Sub(v.odd, mean)};
 }
 
 /// The mean of a row's squares, or its variance.
-template <Norm kForm, class T, class A>
+template <bool kCentered, class T, class A>
 HWY_INLINE float spread_of_row(std::int64_t n, const T* x, float mean, A ahead) {
   const Vector means = hn::Set(Float(), mean);
   const auto squares = [&](std::int64_t i, std::int64_t valid) HWY_ATTR {
     ahead.ask();
-    Pairs v = load_centered<kForm>(x + i, means, valid);
-    if constexpr (kForm != Norm::kRms) v = keep_first_of_group<T>(v, valid);
+    Pairs v = load_centered<kCentered>(x + i, means, valid);
+    if constexpr (kCentered) v = keep_first_of_group<T>(v, valid);
     return Pairs{hn::Mul(v.even, v.even), hn::Mul(v.odd, v.odd)};
   };
   return static_cast<float>(sum_groups(n, squares) / static_cast<double>(n));
 }
 
-template <Norm kForm, class T, class Y, class B, class A>
+template <bool kCentered, class T, class Y, class B, class A>
 HWY_INLINE void write_row(std::int64_t n, float mean, float inverse, const T* x, const B& beside, Y y, A ahead) {
   const Vector means = hn::Set(Float(), mean);
   const Vector factor = hn::Set(Float(), inverse);
   const auto result = [&](std::int64_t i, std::int64_t count) HWY_ATTR {
-    const Pairs v = load_centered<kForm>(x + i, means, count);
+    const Pairs v = load_centered<kCentered>(x + i, means, count);
     return beside.apply({hn::Mul(v.even, factor), hn::Mul(v.odd, factor)}, i);
   };
   std::int64_t i = 0;
@@ -159,14 +165,14 @@ HWY_INLINE void write_row(std::int64_t n, float mean, float inverse, const T* x,
 
 /// Several rows at a time: while one waits for its sum to come together, the others go on, and the square roots of all
 /// are taken at once.
-template <Norm kForm, class S, class Y>
+template <bool kCentered, Affine kAffine, class S, class Y>
 void norm_rows_of(const NormRows& bound, const RowPart& part) {
   using T = typename Destination<Y>::Element;
-  constexpr int kPasses = kForm == Norm::kRms ? 2 : 3;
+  constexpr int kPasses = kCentered ? 3 : 2;
   const Float d;
   const std::int64_t n = bound.loop.inner.extent;
   const std::int64_t block = bound.block();
-  Beside<kForm, T, S> beside(n, part.scratch, part.scratch + whole_groups(n));
+  Beside<kAffine, T, S> beside(bound, part.scratch, part.scratch + whole_groups(n));
   const Vector eps = hn::Set(d, static_cast<float>(bound.eps));
   std::array<Row<T, S, Y>, NormRows::kMaxBlock> rows;
   std::array<float, NormRows::kMaxBlock> means{};
@@ -184,10 +190,10 @@ void norm_rows_of(const NormRows& bound, const RowPart& part) {
     const T* next = x + cursor.offset(0);
     const auto ahead = [&](std::int64_t k, int pass)
                            HWY_ATTR { return ReadAhead<Y, T, kPasses>(next + (rows[k].x - rows[0].x), n, pass); };
-    if constexpr (kForm != Norm::kRms)
+    if constexpr (kCentered)
       for (std::int64_t k = 0; k < count; ++k) means[k] = mean_of_row(n, rows[k].x, ahead(k, kPasses - 3));
     for (std::int64_t k = 0; k < count; ++k)
-      spread[k] = spread_of_row<kForm>(n, rows[k].x, means[k], ahead(k, kPasses - 2));
+      spread[k] = spread_of_row<kCentered>(n, rows[k].x, means[k], ahead(k, kPasses - 2));
     for (std::int64_t k = 0; k < count; k += lanes()) {
       const Vector variance = hn::LoadU(d, spread.data() + k);
       hn::StoreU(hn::Div(hn::Set(d, 1.0F), hn::Sqrt(hn::Add(variance, eps))), d, spread.data() + k);
@@ -195,7 +201,7 @@ void norm_rows_of(const NormRows& bound, const RowPart& part) {
     for (std::int64_t k = 0; k < count; ++k) {
       const auto& row = rows[k];
       beside.take(row.scale, row.shift);
-      write_row<kForm>(n, means[k], spread[k], row.x, beside, row.y, ahead(k, kPasses - 1));
+      write_row<kCentered>(n, means[k], spread[k], row.x, beside, row.y, ahead(k, kPasses - 1));
     }
   }
   finish_writes<Y>();
@@ -203,13 +209,17 @@ void norm_rows_of(const NormRows& bound, const RowPart& part) {
 
 template <class S, class Y>
 HWY_INLINE void norm_rows_typed(const NormRows& bound, const RowPart& part) {
-  switch (bound.form) {
-    case Norm::kLayer:
-      return norm_rows_of<Norm::kLayer, S, Y>(bound, part);
-    case Norm::kRms:
-      return norm_rows_of<Norm::kRms, S, Y>(bound, part);
-    case Norm::kModulate:
-      return norm_rows_of<Norm::kModulate, S, Y>(bound, part);
+  if (!bound.is_centered) {
+    if (bound.affine == Affine::kNone) return norm_rows_of<false, Affine::kNone, S, Y>(bound, part);
+    return norm_rows_of<false, Affine::kFactor, S, Y>(bound, part);
+  }
+  switch (bound.affine) {
+    case Affine::kNone:
+      return norm_rows_of<true, Affine::kNone, S, Y>(bound, part);
+    case Affine::kFactor:
+      return norm_rows_of<true, Affine::kFactor, S, Y>(bound, part);
+    case Affine::kFactorAndTerm:
+      return norm_rows_of<true, Affine::kFactorAndTerm, S, Y>(bound, part);
   }
 }
 
@@ -232,13 +242,17 @@ namespace {
 
 HWY_EXPORT(norm_rows);
 
-template <Norm kForm>
 KernelPlan plan(const KernelBinding& binding) {
   const std::span<const Operand> in = binding.inputs;
   const std::size_t scale = in.size() > 1 ? 1 : 0;
   const std::size_t shift = in.size() > 2 ? 2 : 0;
   const Shape& shape = in[0].type.shape;
-  const NormRows bound{.form = kForm,
+  const Op op = binding.spec.op;
+  const NormRows bound{.is_centered = op != Op::kRmsNorm,
+                       .affine = shift > 0   ? Affine::kFactorAndTerm
+                                 : scale > 0 ? Affine::kFactor
+                                             : Affine::kNone,
+                       .base = op == Op::kNormModulate ? 1.0F : 0.0F,
                        .dtype = in[0].type.dtype,
                        .side_dtype = in[scale].type.dtype,
                        .eps = binding.spec.attributes.get_float("eps"),
@@ -251,13 +265,13 @@ KernelPlan plan(const KernelBinding& binding) {
   return share_rows(work, [bound](const RowPart& part) { HWY_DYNAMIC_DISPATCH(norm_rows)(bound, part); });
 }
 
-KernelTraits norm(std::string_view name, Op op, KernelPlan (*plan)(const KernelBinding&)) {
+KernelTraits norm(std::string_view name, Op op) {
   return {.name = name, .op = op, .supports = supports_rows, .in_place = true, .plan = plan};
 }
 
-const Listed<CpuKernel> kLayerNorm(norm("highway.layer_norm", Op::kLayerNorm, plan<Norm::kLayer>));
-const Listed<CpuKernel> kRmsNorm(norm("highway.rms_norm", Op::kRmsNorm, plan<Norm::kRms>));
-const Listed<CpuKernel> kNormModulate(norm("highway.norm_modulate", Op::kNormModulate, plan<Norm::kModulate>));
+const Listed<CpuKernel> kLayerNorm(norm("highway.layer_norm", Op::kLayerNorm));
+const Listed<CpuKernel> kRmsNorm(norm("highway.rms_norm", Op::kRmsNorm));
+const Listed<CpuKernel> kNormModulate(norm("highway.norm_modulate", Op::kNormModulate));
 
 }  // namespace
 }  // namespace headroom

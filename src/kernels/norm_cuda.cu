@@ -1,5 +1,5 @@
-// layer_norm:     y = (x - mean) / sqrt(variance + eps)             mean and variance over a row
-// rms_norm:       y = x / sqrt(mean(x^2) + eps) * weight            weight[d]
+// layer_norm:     y = (x - mean) / sqrt(variance + eps) * weight + bias    mean and variance over a row
+// rms_norm:       y = x / sqrt(mean(x^2) + eps) * weight            weight[d], bias[d], where there are any
 // norm_modulate:  y = layer_norm(x) * (1 + scale) + shift           scale, shift[b, 1, d] (adaLN, Peebles and Xie 2023)
 // gate_residual_norm: sum = residual + gate * x, stored, and norm_modulate(sum); likewise with quantize
 // norm_modulate_quantize: the same, then each row in E4M3 with a scale of its own (quantize_cuda.cu)
@@ -24,20 +24,34 @@ namespace {
 template <Norm kForm>
 inline constexpr bool kModulates = kForm == Norm::kModulate || kForm == Norm::kModulateQuantize;
 
-/// The modulated norm of a pack, over x.
-template <Norm kForm, class S, int kWidth>
-__device__ __forceinline__ void modulate(float (&x)[kWidth], float mean, float inverse, const S* scale,
-                                         const S* shift) {
-  float factor[kWidth], offset[kWidth];
-  if constexpr (kForm != Norm::kLayer) load(scale, factor);
-  if constexpr (kModulates<kForm>) load(shift, offset);
+/// What normalized packs are scaled and shifted by: of a form that modulates always, otherwise where it is there.
+template <Norm kForm, class S>
+struct Beside {
+  const S* scale;
+  const S* shift;
+
+  /// The norm of a pack, over x.
+  template <int kWidth>
+  __device__ __forceinline__ void apply(float (&x)[kWidth], float mean, float inverse, int pack) const {
 #pragma unroll
-  for (int i = 0; i < kWidth; ++i) {
-    x[i] = (x[i] - mean) * inverse;
-    if constexpr (kForm == Norm::kRms) x[i] *= factor[i];
-    if constexpr (kModulates<kForm>) x[i] = fmaf(x[i], factor[i], x[i] + offset[i]);
+    for (int i = 0; i < kWidth; ++i) x[i] = (x[i] - mean) * inverse;
+    float factor[kWidth], offset[kWidth];
+    if constexpr (kModulates<kForm>) {
+      load(scale + pack * kWidth, factor);
+      load(shift + pack * kWidth, offset);
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) x[i] = fmaf(x[i], factor[i], x[i] + offset[i]);
+    } else if (scale != nullptr) {
+      load(scale + pack * kWidth, factor);
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) x[i] *= factor[i];
+      if (shift == nullptr) return;
+      load(shift + pack * kWidth, offset);
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) x[i] += offset[i];
+    }
   }
-}
+};
 
 /// S is what stands beside the rows of T.
 template <Norm kForm, class T, class S>
@@ -60,8 +74,8 @@ struct Normalize {
 
   template <int kWidth, int kPerThread, class Held>
   __device__ __forceinline__ void normalize(Held& row, const RowPlace<8>& place) const {
-    const S* const factors = scale + place.offsets[1];
-    const S* const terms = shift + place.offsets[2];
+    const Beside<kForm, S> beside{scale == nullptr ? nullptr : scale + place.offsets[1],
+                                  shift == nullptr ? nullptr : shift + place.offsets[2]};
     Result* const to = y + place.offsets[3];
     float sum = 0;
     float mean = 0;
@@ -78,9 +92,7 @@ struct Normalize {
       for (int i = 0; i < kWidth; ++i) sum = fmaf(x[i] - mean, x[i] - mean, sum);
     });
     const float inverse = 1.0F / sqrtf(join_row<Sum>(sum) / count + eps);
-    const auto apply = [&](int pack, float(&x)[kWidth]) {
-      modulate<kForm>(x, mean, inverse, factors + pack * kWidth, terms + pack * kWidth);
-    };
+    const auto apply = [&](int pack, float(&x)[kWidth]) { beside.apply(x, mean, inverse, pack); };
     if constexpr (!kQuantizes) {
       if (!place.exists) return;
       row.for_each([&](int pack, float(&x)[kWidth]) {
@@ -148,8 +160,7 @@ __global__ void __launch_bounds__(kWarpRowThreads, 3)
   std::int64_t offsets[8];
   find_row(grid, index, offsets);
   const T* const x = norm.x + offsets[0] + lane * kWidth;
-  const S* const scale = norm.scale + offsets[1] + lane * kWidth;
-  const S* const shift = norm.shift + offsets[2] + lane * kWidth;
+  const Beside<Norm::kModulateQuantize, S> beside{norm.scale + offsets[1], norm.shift + offsets[2]};
   std::uint8_t* const q = norm.y + offsets[3] + lane * kWidth;
   typename Packs<T, kWidth>::Raw raw[kWarpPacks];
 #pragma unroll
@@ -177,7 +188,7 @@ __global__ void __launch_bounds__(kWarpRowThreads, 3)
 #pragma unroll
   for (int p = 0; p < kWarpPacks; ++p) {
     Packs<T, kWidth>::expand(raw[p], values[p]);
-    modulate<Norm::kModulateQuantize>(values[p], mean, inverse, scale + p * (32 * kWidth), shift + p * (32 * kWidth));
+    beside.apply(values[p], mean, inverse, p * 32 + lane);
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) peak = largest_magnitude(peak, values[p][i]);
   }
@@ -222,8 +233,8 @@ void launch_form(cudaStream_t stream, const NormRows& rows, const NormOperands& 
 template <class T, class S>
 void launch_typed(cudaStream_t stream, const NormRows& rows, const NormOperands& at) {
   switch (rows.form) {
-    case Norm::kLayer:  // which reads nothing beside x
-      return launch_form<Norm::kLayer, T, T>(stream, rows, at);
+    case Norm::kLayer:
+      return launch_form<Norm::kLayer, T, S>(stream, rows, at);
     case Norm::kRms:
       return launch_form<Norm::kRms, T, S>(stream, rows, at);
     case Norm::kModulate:

@@ -19,6 +19,21 @@ TEST_F(CudaNorm, LayerNormMatchesTheOracle) {
       expect_matches_oracle("cuda.layer_norm", make_spec(Op::kLayerNorm, {{dtype, shape}}, {{"eps", 1e-6}}));
 }
 
+TEST_F(CudaNorm, LayerNormTakesWeightAndBias) {
+  for (const cuda::Types types : cuda::kTypes)
+    for (const Shape& shape : kShapes) {
+      const TensorType x{types.x, shape}, side{types.side, {shape[-1]}};
+      expect_matches_oracle("cuda.layer_norm", make_spec(Op::kLayerNorm, {x, side}, {{"eps", 1e-6}}));
+      expect_matches_oracle("cuda.layer_norm", make_spec(Op::kLayerNorm, {x, side, side}, {{"eps", 1e-6}}));
+    }
+}
+
+TEST_F(CudaNorm, RmsNormNeedsNoWeight) {
+  for (const DType dtype : cuda::kDTypes)
+    for (const Shape& shape : kShapes)
+      expect_matches_oracle("cuda.rms_norm", make_spec(Op::kRmsNorm, {{dtype, shape}}, {{"eps", 1e-6}}));
+}
+
 TEST_F(CudaNorm, RmsNormMatchesTheOracle) {
   for (const cuda::Types types : cuda::kTypes)
     for (const Shape& shape : kShapes)

@@ -28,8 +28,17 @@ TEST_P(Norms, LayerNormMatchesTheOracle) {
   }
 }
 
+TEST_P(Norms, LayerNormTakesWeightAndBias) {
+  for (const Shape& shape : kShapes) {
+    const TensorType x{GetParam().x, shape}, side{GetParam().side, {shape[-1]}};
+    expect_matches_oracle("highway.layer_norm", make_spec(Op::kLayerNorm, {x, side}, {{"eps", 1e-6}}));
+    expect_matches_oracle("highway.layer_norm", make_spec(Op::kLayerNorm, {x, side, side}, {{"eps", 1e-6}}));
+  }
+}
+
 TEST_P(Norms, RmsNormMatchesTheOracle) {
   for (const Shape& shape : kShapes) {
+    expect_matches_oracle("highway.rms_norm", make_spec(Op::kRmsNorm, {{GetParam().x, shape}}, {{"eps", 1e-6}}));
     expect_matches_oracle(
         "highway.rms_norm",
         make_spec(Op::kRmsNorm, {{GetParam().x, shape}, {GetParam().side, {shape[-1]}}}, {{"eps", 1e-6}}));

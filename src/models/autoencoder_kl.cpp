@@ -37,7 +37,7 @@ class AutoencoderKL {
     const auto scope = b_.scope("encoder");
     x = conv("conv_in", x, widths_.front(), 3, 1);
     for (std::size_t i = 0; i < widths_.size(); ++i) {
-      const auto block = b_.block("down_blocks." + std::to_string(i));
+      const auto block = b_.scope("down_blocks." + std::to_string(i));
       x = resnets(x, widths_[i], config_.layers_per_block);
       if (i + 1 < widths_.size()) x = downsample(x);
     }
@@ -49,7 +49,7 @@ class AutoencoderKL {
     const auto scope = b_.scope("decoder");
     x = mid_block(conv("conv_in", x, widths_.back(), 3, 1));
     for (std::size_t i = 0; i < widths_.size(); ++i) {
-      const auto block = b_.block("up_blocks." + std::to_string(i));
+      const auto block = b_.scope("up_blocks." + std::to_string(i));
       x = resnets(x, widths_[widths_.size() - 1 - i], config_.layers_per_block + 1);
       if (i + 1 < widths_.size()) x = upsample(x);
     }
@@ -57,7 +57,7 @@ class AutoencoderKL {
   }
 
   ValueId mid_block(ValueId x) {
-    const auto block = b_.block("mid_block");
+    const auto block = b_.scope("mid_block");
     x = resnet("resnets.0", x, widths_.back());
     if (config_.mid_block_add_attention) x = attention(x);
     return resnet("resnets.1", x, widths_.back());

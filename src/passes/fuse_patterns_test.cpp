@@ -108,6 +108,25 @@ TEST(FuseNormModulate, LeavesAnotherOffset) {
     })");
 }
 
+TEST(FuseNormModulate, LeavesANormWithWeightOrBias) {
+  expect_unchanged("fuse-patterns", R"(graph g {
+      input %x: f32[2, 3, 4]
+      input %scale: f32[2, 1, 4]
+      input %shift: f32[2, 1, 4]
+      param %w: f32[4]
+      param %b: f32[4]
+      %1: f32[2, 1, 4] = add_scalar(%scale) {value = 1}
+      %2: f32[2, 3, 4] = layer_norm(%x, %w) {eps = 1e-06}
+      %3: f32[2, 3, 4] = mul(%2, %1)
+      %4: f32[2, 3, 4] = add(%3, %shift)
+      %5: f32[2, 3, 4] = layer_norm(%x, %w, %b) {eps = 1e-06}
+      %6: f32[2, 3, 4] = mul(%5, %1)
+      %7: f32[2, 3, 4] = add(%6, %shift)
+      output weight = %4
+      output both = %7
+    })");
+}
+
 TEST(FuseNormModulate, LeavesAScaleOfEachToken) {
   expect_unchanged("fuse-patterns", R"(graph g {
       input %x: f32[2, 3, 4]

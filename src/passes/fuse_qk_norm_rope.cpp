@@ -27,7 +27,7 @@ struct Stream {
 
 std::optional<Stream> match_stream(const Rewriter& r, ValueId normed) {
   const Node* norm = r.match_single_use(normed, Op::kRmsNorm);
-  if (norm == nullptr) return std::nullopt;
+  if (norm == nullptr || norm->inputs.size() != 2) return std::nullopt;  // one without a weight is left alone
   const Node* transpose = r.match(norm->inputs[0], Op::kTranspose);
   if (transpose == nullptr || transpose->attributes.get_ints("perm") != kHeadsFirst) return std::nullopt;
   const Node* reshape = r.match(transpose->inputs[0], Op::kReshape);

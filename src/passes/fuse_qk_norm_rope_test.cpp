@@ -77,6 +77,19 @@ TEST(FuseQkNormRope, LeavesAStreamWithoutANorm) {
     })");
 }
 
+TEST(FuseQkNormRope, LeavesANormWithoutAWeight) {
+  expect_unchanged("fuse-qk-norm-rope", R"(graph g {
+      input %x: f32[2, 3, 8]
+      input %cos: f32[3, 2]
+      input %sin: f32[3, 2]
+      %1: f32[2, 3, 2, 4] = reshape(%x) {shape = [2, 3, 2, 4]}
+      %2: f32[2, 2, 3, 4] = transpose(%1) {perm = [0, 2, 1, 3]}
+      %3: f32[2, 2, 3, 4] = rms_norm(%2) {eps = 1e-06}
+      %4: f32[2, 2, 3, 4] = rope(%3, %cos, %sin)
+      output q = %4
+    })");
+}
+
 TEST(FuseQkNormRope, LeavesHeadsThatAreSplitInAnotherWay) {
   // [b, s*h, d] split as if it were [b, s, h*d] has the right number of elements; the transpose is another one in the
   // second.

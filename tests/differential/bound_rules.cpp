@@ -8,21 +8,29 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "base/error.hpp"
+#include "differential/bound_parts.hpp"
 #include "ir/expand.hpp"
 
 namespace headroom::differential {
+
+double largest_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return std::numeric_limits<double>::max();
+    case DType::kF16:
+      return 65504;
+    case DType::kF8E5M2:
+      return 57344;
+    default:
+      return 0.99 * static_cast<double>(std::numeric_limits<float>::max());
+  }
+}
+
 namespace {
 
-using Field = std::vector<double>;  // one number an element
-using Errors = std::vector<Field>;  // by result
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kDoubleUnit = 0x1p-50;  // of the oracle itself, with room for a few operations
-constexpr double kSingleUnit = 0x1p-23;  // of sums in f32: two half units
-constexpr double kTf32Unit = 0x1p-10;    // of a product of two operands rounded to 11 bits
+constexpr double kTf32Unit = 0x1p-10;  // of a product of two operands rounded to 11 bits
 // Tensor cores add up products of 8-bit floats in fixed point, with 14 bits from the largest one's first on, and cut off
 // the rest: each loses up to this of the largest (DeepSeek-AI, "DeepSeek-V3 technical report", 2024, section 3.5.2).
 constexpr double kFloat8Unit = 0x1p-13;
@@ -40,9 +48,6 @@ Field magnitudes(const OracleTensor& tensor) {
   for (std::size_t i = 0; i < field.size(); ++i) field[i] = std::fabs(value_at(tensor, i));
   return field;
 }
-
-/// What arithmetic rounds by, relative to the numbers that it adds up.
-double arithmetic_unit(Covers covers) { return covers == Covers::kReals ? kDoubleUnit : kSingleUnit; }
 
 /// Half the distance between 1 and the next number: what storing a result rounds by, relatively, and at least.
 struct StorageUnit {
@@ -63,20 +68,6 @@ StorageUnit storage_unit(DType dtype) {
       return {0x1p-3, 0x1p-17};
     default:
       return {};
-  }
-}
-
-/// Beyond which a result may be infinite.
-double largest_of(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return std::numeric_limits<double>::max();
-    case DType::kF16:
-      return 65504;
-    case DType::kF8E5M2:
-      return 57344;
-    default:
-      return 0.99 * static_cast<double>(std::numeric_limits<float>::max());
   }
 }
 
@@ -239,66 +230,6 @@ Errors softmax(const Site& site) {
   return {error};
 }
 
-/// y = c / s, s = sqrt(mean(c^2) + eps), for a row c that is off by `off`: s moves by no more than off's root mean
-/// square. Nothing is known where the sum of squares may be more than an f32 holds.
-void normalize(std::span<const double> y, std::span<const double> off, double s, double unit, std::span<double> error) {
-  double squares = 0;
-  for (const double o : off) squares += o * o;
-  const auto width = static_cast<double>(off.size());
-  const double moved = std::sqrt(squares / width);
-  const bool overflows = !(width * (s + moved) * (s + moved) <= largest_of(DType::kF32));
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    const double most = std::sqrt(width) + std::fabs(y[i]);  // no |y| exceeds sqrt(width)
-    error[i] = moved < s ? (off[i] + std::fabs(y[i]) * moved) / (s - moved) : most;
-    error[i] = overflows ? kInfinity : std::min(most, error[i] + (8 + width) * unit * std::fabs(y[i]));
-  }
-}
-
-Errors layer_norm(const Site& site) {
-  const Bounded& x = *site.operands[0];
-  const auto width = static_cast<std::size_t>(x.value.type.shape[-1]);
-  const double eps = site.attributes.get_float("eps"), unit = arithmetic_unit(site.covers);
-  Field error(x.error.size()), off(width);
-  for (std::size_t start = 0; start < error.size(); start += width) {
-    double mean = 0, mean_error = 0, mean_size = 0, variance = 0;
-    for (std::size_t i = start; i < start + width; ++i) {
-      mean += x.value.reals[i] / static_cast<double>(width);
-      mean_size += std::fabs(x.value.reals[i]) / static_cast<double>(width);
-      mean_error += x.error[i] / static_cast<double>(width);
-    }
-    for (std::size_t i = 0; i < width; ++i) {
-      const double value = x.value.reals[start + i];
-      variance += (value - mean) * (value - mean) / static_cast<double>(width);
-      off[i] = x.error[start + i] + mean_error + unit * (std::fabs(value) + static_cast<double>(width + 2) * mean_size);
-    }
-    normalize(std::span(site.results[0].reals).subspan(start, width), off, std::sqrt(variance + eps), unit,
-              std::span(error).subspan(start, width));
-  }
-  return {error};
-}
-
-Errors rms_norm(const Site& site) {
-  const Bounded& x = *site.operands[0];
-  const Bounded& weight = *site.operands[1];
-  const auto width = static_cast<std::size_t>(x.value.type.shape[-1]);
-  const double eps = site.attributes.get_float("eps"), unit = arithmetic_unit(site.covers);
-  Field error(x.error.size()), off(width), normal(width);
-  for (std::size_t start = 0; start < error.size(); start += width) {
-    double squares = 0;
-    for (std::size_t i = 0; i < width; ++i) squares += x.value.reals[start + i] * x.value.reals[start + i];
-    const double s = std::sqrt(squares / static_cast<double>(width) + eps);
-    for (std::size_t i = 0; i < width; ++i) {
-      normal[i] = x.value.reals[start + i] / s;
-      off[i] = x.error[start + i];
-    }
-    const auto row = std::span(error).subspan(start, width);
-    normalize(normal, off, s, unit, row);
-    for (std::size_t i = 0; i < width; ++i)
-      row[i] = row[i] * (std::fabs(weight.value.reals[i]) + weight.error[i]) + std::fabs(normal[i]) * weight.error[i];
-  }
-  return {error};
-}
-
 /// Scales are off by what the peak is, elements by that and by a step where their reach crosses a boundary.
 Errors quantize(const Site& site) {
   const Bounded& x = *site.operands[0];
@@ -434,8 +365,9 @@ constexpr std::array kRules = {
     Rule{Op::kMatmul, multilinear},
     Rule{Op::kQuantize, quantize, Stored::kAsIs},
     Rule{Op::kSoftmax, softmax},
-    Rule{Op::kLayerNorm, layer_norm},
-    Rule{Op::kRmsNorm, rms_norm},
+    Rule{Op::kLayerNorm, layer_norm_errors},
+    Rule{Op::kRmsNorm, rms_norm_errors},
+    Rule{Op::kGroupNorm, group_norm_errors},
     Rule{Op::kRopeTable, rope_table},
     Rule{Op::kRope, rope},
     Rule{Op::kTimestepEmbedding, timestep_embedding},

@@ -54,6 +54,7 @@ class GraphMaker {
   // random_ops.cpp: single ops
   void add_binary();
   void add_unary();
+  void add_norm(ValueId x);
   void add_cast();
   void add_view();
   void add_shape_round_trip();

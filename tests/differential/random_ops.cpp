@@ -76,7 +76,7 @@ void GraphMaker::add_unary() {
       keep(b_.softmax(x), 1 / std::sqrt(static_cast<double>(graph_.type(x).shape[-1])));
       break;
     case 7:
-      keep(b_.rms_norm(x, vector_weight(graph_.type(x).shape[-1], graph_.type(x).dtype, "gain"), 1e-6), 1);
+      add_norm(x);
       break;
     case 8:
       keep(b_.emit(Op::kCumsum, {x})[0], s * std::sqrt(static_cast<double>(graph_.type(x).shape[-1])));
@@ -84,6 +84,35 @@ void GraphMaker::add_unary() {
     default:
       keep(b_.layer_norm(x, choose_.of({1e-6, 1e-5})), 1);
   }
+}
+
+/// A norm with weight and bias, one of them, or none.
+void GraphMaker::add_norm(ValueId x) {
+  const Shape shape = graph_.type(x).shape;
+  const bool of_groups = shape.rank() > 1 && choose_.one_in(2);
+  const std::int64_t columns = of_groups ? shape[1] : shape[-1];
+  const double eps = choose_.of({1e-6, 1e-5});
+  std::vector<ValueId> operands = {x};
+  if (!choose_.one_in(3)) operands.push_back(vector_weight(columns, graph_.type(x).dtype, "gain"));
+  const bool of_squares = !of_groups && choose_.one_in(2);
+  if (operands.size() > 1 && !of_squares && choose_.one_in(2)) {
+    const TensorType type = graph_.type(operands[1]);
+    operands.push_back(graph_.add_param(fresh("bias"), type));
+  }
+  if (!of_groups) {
+    keep(b_.emit(of_squares ? Op::kRmsNorm : Op::kLayerNorm, operands, {{"eps", eps}})[0], 1.5);
+    return;
+  }
+  const std::int64_t counted = columns - (columns > 1 && choose_.one_in(4) ? 1 : 0);
+  std::int64_t groups = choose_.of({1, 2, 3, 4});
+  while (counted % groups != 0) --groups;
+  const std::string activation = choose_.of({"none", "none", "silu", "gelu_tanh", "gelu_erf"});
+  keep(b_.emit(Op::kGroupNorm, operands,
+               {{"groups", groups},
+                {"eps", eps},
+                {"activation", activation},
+                {"channels", counted == columns && choose_.one_in(2) ? std::int64_t{0} : counted}})[0],
+       1.5);
 }
 
 /// To any dtype, often back again, now and then after something has moved it.

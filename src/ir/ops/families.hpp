@@ -42,6 +42,9 @@ namespace headroom::ops {
 [[nodiscard]] double dot(const double* a, const double* b, std::size_t count);
 [[nodiscard]] double mean_of(std::span<const double> values);
 
+/// x, and behind it the op that the attribute "activation" names, if it names one.
+[[nodiscard]] ValueId activated(Builder& builder, const Attributes& attributes, ValueId x);
+
 /// FLOPs of so many for each element of operand 0.
 template <int kEach>
 double for_each_input(const Attributes& /*attributes*/, Types in, Types /*out*/) {

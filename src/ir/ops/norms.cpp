@@ -3,9 +3,12 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/error.hpp"
+#include "ir/activation.hpp"
+#include "ir/builder.hpp"
 #include "ir/ops/families.hpp"
 
-// Rows along the innermost axis: norms and running sums.
+// Norms, and running sums along the innermost axis.
 
 namespace headroom::ops {
 namespace {
@@ -15,12 +18,41 @@ std::vector<TensorType> row_types(const TypeQuery& given) {
   return {given.in[0]};
 }
 
-std::vector<TensorType> rms_norm_types(const TypeQuery& given) {
-  given.require(
-      is_float(given.in[0].dtype) && given.in[0].shape.rank() >= 1 && given.in[1].shape == Shape{given.in[0].shape[-1]},
-      "x[..., d] of a floating-point dtype and weight[d]");
-  given.require(fits_beside(given.in[1].dtype, given.in[0].dtype), "weight in the dtype of x or f32");
+/// The operands behind x: weight and bias, of one element for each of `count` rows or columns.
+void require_affine(const TypeQuery& given, std::int64_t count, std::string_view form) {
+  for (const TensorType& beside : given.in.subspan(1)) {
+    given.require(beside.shape == Shape{count}, form);
+    given.require(fits_beside(beside.dtype, given.in[0].dtype) && beside.dtype == given.in[1].dtype,
+                  "weight and bias of one dtype, that of x or f32");
+  }
+}
+
+std::vector<TensorType> norm_types(const TypeQuery& given) {
+  constexpr std::string_view kForm = "x[..., d] of a floating-point dtype, and weight[d] and bias[d] if any";
+  given.require(is_float(given.in[0].dtype) && given.in[0].shape.rank() >= 1, kForm);
+  require_affine(given, given.in[0].shape[-1], kForm);
   return {given.in[0]};
+}
+
+/// How many of a group_norm's channels are counted.
+std::int64_t counted_channels(const Attributes& attributes, const Shape& x) {
+  const std::int64_t channels = attributes.get_int("channels");
+  return channels == 0 ? x[1] : channels;
+}
+
+std::vector<TensorType> group_norm_types(const TypeQuery& given) {
+  constexpr std::string_view kForm = "x[b, c, ...] of a floating-point dtype, and weight[c] and bias[c] if any";
+  const TensorType& x = given.in[0];
+  given.require(is_float(x.dtype) && x.shape.rank() >= 2, kForm);
+  require_affine(given, x.shape[1], kForm);
+  static_cast<void>(activation_of(given.attributes));
+  const std::int64_t counted = counted_channels(given.attributes, x.shape);
+  if (counted < 1 || counted > x.shape[1])
+    fail("group_norm: channels must be in 1..{} for {}, or 0 for all, but was given {}", x.shape[1], x, counted);
+  const std::int64_t groups = given.attributes.get_int("groups");
+  if (groups < 1 || counted % groups != 0)
+    fail("group_norm: groups must divide the {} channels, but was given {}", counted, groups);
+  return {x};
 }
 
 /// Calls visit(x row, out row) for each row along the innermost axis of two tensors of one shape.
@@ -42,24 +74,65 @@ void softmax(const Attributes& /*attributes*/, Operands in, std::span<OracleTens
   });
 }
 
+/// Column i of a normalized row, times the weight and plus the bias where there are any.
+double affine(Operands in, std::size_t i, double value) {
+  if (in.size() > 1) value *= in[1]->reals[i];
+  return in.size() > 2 ? value + in[2]->reals[i] : value;
+}
+
 void layer_norm(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
-  const OracleTensor& x = *in[0];
   const double eps = attributes.get_float("eps");
-  for_each_row(x, out[0], [eps](std::span<const double> row, std::span<double> result) {
+  for_each_row(*in[0], out[0], [&](std::span<const double> row, std::span<double> result) {
     const double mean = mean_of(row);
     std::ranges::transform(row, result.begin(), [mean](double value) { return value - mean; });
     const double variance = dot(result.data(), result.data(), result.size()) / static_cast<double>(result.size());
-    for (double& value : result) value /= std::sqrt(variance + eps);
+    for (std::size_t i = 0; i < row.size(); ++i) result[i] = affine(in, i, result[i] / std::sqrt(variance + eps));
   });
 }
 
 void rms_norm(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
   const double eps = attributes.get_float("eps");
-  const std::vector<double>& weight = in[1]->reals;
   for_each_row(*in[0], out[0], [&](std::span<const double> row, std::span<double> result) {
     const double mean_square = dot(row.data(), row.data(), row.size()) / static_cast<double>(row.size());
-    for (std::size_t i = 0; i < row.size(); ++i) result[i] = row[i] / std::sqrt(mean_square + eps) * weight[i];
+    for (std::size_t i = 0; i < row.size(); ++i) result[i] = affine(in, i, row[i] / std::sqrt(mean_square + eps));
   });
+}
+
+void group_norm(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
+  const OracleTensor& x = *in[0];  // [b, c, ...]
+  const double eps = attributes.get_float("eps");
+  const std::size_t channels = extent(x, 1);
+  const auto groups = static_cast<std::size_t>(attributes.get_int("groups"));
+  const std::size_t width = static_cast<std::size_t>(counted_channels(attributes, x.type.shape)) / groups;
+  const std::size_t pixels = x.reals.size() / std::max<std::size_t>(1, extent(x, 0) * channels);
+  for (std::size_t b = 0; b < extent(x, 0); ++b) {
+    for (std::size_t first = 0; first < groups * width; first += width) {
+      const std::size_t start = (b * channels + first) * pixels;
+      const auto group = std::span(x.reals).subspan(start, width * pixels);
+      const auto result = std::span(out[0].reals).subspan(start, width * pixels);
+      const double mean = mean_of(group);
+      std::ranges::transform(group, result.begin(), [mean](double value) { return value - mean; });
+      const double variance = dot(result.data(), result.data(), result.size()) / static_cast<double>(result.size());
+      for (std::size_t i = 0; i < result.size(); ++i)
+        result[i] = affine(in, first + i / pixels, result[i] / std::sqrt(variance + eps));
+    }
+    const auto image = std::span(out[0].reals).subspan(b * channels * pixels, channels * pixels);
+    std::ranges::fill(image.subspan(groups * width * pixels), 0.0);
+  }
+}
+
+/// With an activation: the norm, and that.
+std::vector<ValueId> expand_group_norm(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
+  const ValueId normed = builder.emit(Op::kGroupNorm, {in.begin(), in.end()},
+                                      {{"groups", attributes.get_int("groups")},
+                                       {"eps", attributes.get_float("eps")},
+                                       {"channels", attributes.get_int("channels")}})[0];
+  return {activated(builder, attributes, normed)};
+}
+
+double group_norm_flops(const Attributes& attributes, Types in, Types out) {
+  const double each = 5 + static_cast<double>(in.size()) + flops_of(activation_of(attributes));
+  return each * static_cast<double>(out[0].shape.numel());
 }
 
 void cumsum(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor> out) {
@@ -81,9 +154,16 @@ constexpr OpDefinition along_rows(Op op, decltype(OpDefinition::infer) infer, de
 
 constexpr std::array kNorms = {
     along_rows(Op::kSoftmax, row_types, softmax, 5),
-    along_rows(Op::kLayerNorm, row_types, layer_norm, 6),
-    along_rows(Op::kRmsNorm, rms_norm_types, rms_norm, 4),
+    along_rows(Op::kLayerNorm, norm_types, layer_norm, 6),
+    along_rows(Op::kRmsNorm, norm_types, rms_norm, 4),
     along_rows(Op::kCumsum, row_types, cumsum, 1),
+    OpDefinition{.op = Op::kGroupNorm,
+                 .infer = group_norm_types,
+                 .evaluate = group_norm,
+                 .expand = expand_group_norm,
+                 .flops = group_norm_flops,
+                 .samples = Samples::kFirst,
+                 .any_layout = true},
 };
 
 }  // namespace

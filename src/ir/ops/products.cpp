@@ -126,11 +126,6 @@ void quantize(const Attributes& /*attributes*/, Operands in, std::span<OracleTen
   }
 }
 
-ValueId activated(Builder& builder, const Attributes& attributes, ValueId x) {
-  const Activation activation = activation_of(attributes);
-  return activation == Activation::kNone ? x : builder.emit(op_of(activation), {x})[0];
-}
-
 std::vector<ValueId> expand_linear(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
   const ValueId product = builder.emit(Op::kLinear, {in.begin(), in.end()}, {{"tf32", attributes.get_int("tf32")}})[0];
   return {activated(builder, attributes, product)};

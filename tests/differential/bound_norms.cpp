@@ -1,0 +1,117 @@
+// Norms: of rows, and of groups of channels.
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "differential/bound_parts.hpp"
+
+namespace headroom::differential {
+namespace {
+
+using Span = std::span<const double>;
+
+/// y = c / s, s = sqrt(mean(c^2) + eps), for a row c that is off by `off`: s moves by no more than off's root mean
+/// square. Nothing is known where the sum of squares may be more than an f32 holds.
+void normalize(Span y, Span off, double s, double unit, std::span<double> error) {
+  double squares = 0;
+  for (const double o : off) squares += o * o;
+  const auto width = static_cast<double>(off.size());
+  const double moved = std::sqrt(squares / width);
+  const bool overflows = !(width * (s + moved) * (s + moved) <= largest_of(DType::kF32));
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const double most = std::sqrt(width) + std::fabs(y[i]);  // no |y| exceeds sqrt(width)
+    error[i] = moved < s ? (off[i] + std::fabs(y[i]) * moved) / (s - moved) : most;
+    error[i] = overflows ? kInfinity : std::min(most, error[i] + (8 + width) * unit * std::fabs(y[i]));
+  }
+}
+
+/// Of (x - mean) / sqrt(variance + eps), which is `y`.
+void normalize_centered(Span y, Span x, Span x_error, double eps, double unit, std::span<double> error) {
+  const auto width = static_cast<double>(x.size());
+  double mean = 0, mean_error = 0, mean_size = 0, variance = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    mean += x[i] / width;
+    mean_size += std::fabs(x[i]) / width;
+    mean_error += x_error[i] / width;
+  }
+  Field off(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    variance += (x[i] - mean) * (x[i] - mean) / width;
+    off[i] = x_error[i] + mean_error + unit * (std::fabs(x[i]) + (width + 2) * mean_size);
+  }
+  normalize(y, off, std::sqrt(variance + eps), unit, error);
+}
+
+/// y * weight + bias of column `column`, where there are any, of a y that is off by `error`: what that is off by.
+double affine_error(const Site& site, std::size_t column, double y, double error) {
+  double size = std::fabs(y);
+  if (site.operands.size() > 1) {
+    const double weight = std::fabs(site.operands[1]->value.reals[column]), off = site.operands[1]->error[column];
+    error = error * (weight + off) + size * off;
+    size *= weight;
+  }
+  const double rounded = arithmetic_unit(site.covers) * size;  // a product that is not fused with its sum
+  return site.operands.size() > 2 ? error + site.operands[2]->error[column] + rounded : error;
+}
+
+/// The norm alone, without what it is scaled and shifted by.
+Field plain_norm(const Site& site) {
+  return interpret_node(site.op, site.attributes, {site.operands[0]->value})[0].reals;
+}
+
+}  // namespace
+
+Errors layer_norm_errors(const Site& site) {
+  const Bounded& x = *site.operands[0];
+  const auto width = static_cast<std::size_t>(x.value.type.shape[-1]);
+  const double eps = site.attributes.get_float("eps"), unit = arithmetic_unit(site.covers);
+  const Field normal = plain_norm(site);
+  Field error(x.error.size());
+  for (std::size_t start = 0; start < error.size(); start += width) {
+    normalize_centered(Span(normal).subspan(start, width), Span(x.value.reals).subspan(start, width),
+                       Span(x.error).subspan(start, width), eps, unit, std::span(error).subspan(start, width));
+    for (std::size_t i = start; i < start + width; ++i) error[i] = affine_error(site, i - start, normal[i], error[i]);
+  }
+  return {error};
+}
+
+Errors rms_norm_errors(const Site& site) {
+  const Bounded& x = *site.operands[0];
+  const auto width = static_cast<std::size_t>(x.value.type.shape[-1]);
+  const double eps = site.attributes.get_float("eps"), unit = arithmetic_unit(site.covers);
+  const Field normal = plain_norm(site);
+  Field error(x.error.size());
+  for (std::size_t start = 0; start < error.size(); start += width) {
+    double squares = 0;
+    for (std::size_t i = start; i < start + width; ++i) squares += x.value.reals[i] * x.value.reals[i];
+    normalize(Span(normal).subspan(start, width), Span(x.error).subspan(start, width),
+              std::sqrt(squares / static_cast<double>(width) + eps), unit, std::span(error).subspan(start, width));
+    for (std::size_t i = start; i < start + width; ++i) error[i] = affine_error(site, i - start, normal[i], error[i]);
+  }
+  return {error};
+}
+
+Errors group_norm_errors(const Site& site) {
+  const Bounded& x = *site.operands[0];  // [b, c, ...]
+  const double eps = site.attributes.get_float("eps"), unit = arithmetic_unit(site.covers);
+  const auto channels = static_cast<std::size_t>(x.value.type.shape[1]);
+  const auto groups = static_cast<std::size_t>(site.attributes.get_int("groups"));
+  const auto told = static_cast<std::size_t>(site.attributes.get_int("channels"));
+  const std::size_t width = (told == 0 ? channels : told) / groups;
+  const std::size_t pixels = x.error.size() / (static_cast<std::size_t>(x.value.type.shape[0]) * channels);
+  const Field normal = plain_norm(site);
+  Field error(x.error.size());  // 0 behind the channels that count
+  for (std::size_t image = 0; image < error.size(); image += channels * pixels) {
+    for (std::size_t first = 0; first < groups * width; first += width) {
+      const std::size_t start = image + first * pixels, count = width * pixels;
+      normalize_centered(Span(normal).subspan(start, count), Span(x.value.reals).subspan(start, count),
+                         Span(x.error).subspan(start, count), eps, unit, std::span(error).subspan(start, count));
+      for (std::size_t i = 0; i < count; ++i)
+        error[start + i] = affine_error(site, first + i / pixels, normal[start + i], error[start + i]);
+    }
+  }
+  return {error};
+}
+
+}  // namespace headroom::differential
