@@ -108,15 +108,32 @@ Errors sum(const Site& site) { return {evaluate(site, Op::kAdd, Attributes(Op::k
 double terms_of(const Site& site) {
   if (site.op == Op::kMul) return 1;
   const Shape& weight = site.operands[1]->value.type.shape;
-  return static_cast<double>(site.op == Op::kConv2d ? weight.numel() / weight[0]
-                                                    : site.operands[0]->value.type.shape[-1]);
+  if (site.op == Op::kConv2d) return static_cast<double>(weight.numel() / weight[0]);
+  if (site.op == Op::kConvTranspose2d) return static_cast<double>(weight.numel() / weight[1]);  // no more than that
+  return static_cast<double>(site.operands[0]->value.type.shape[-1]);
 }
 
 bool is_narrow(DType dtype) { return size_of(dtype) < size_of(DType::kF32); }
 
+bool is_convolution(Op op) { return op == Op::kConv2d || op == Op::kConvTranspose2d; }
+
+/// Half a step of a convolution's sums, and of these with the bias, where a GPU stores them in 16 bits before another
+/// kernel adds what follows.
+double rounded_on_the_way(const Site& site, std::size_t i) {
+  if (site.covers != Covers::kCudaKernels || site.operands.size() < 3 || !is_narrow(site.results[0].type.dtype))
+    return 0;
+  const Shape& shape = site.results[0].type.shape;  // [b, o, h, w]
+  const auto image = static_cast<std::size_t>(shape[2] * shape[3]), channels = static_cast<std::size_t>(shape[1]);
+  double sums = site.results[0].reals[i];
+  if (site.operands.size() > 3) sums -= site.operands[3]->value.reals[i];
+  const double product = sums - site.operands[2]->value.reals[i / image % channels];
+  return storage_unit(site.results[0].type.dtype).relative * (std::fabs(product) + std::fabs(sums));
+}
+
 /// Half a step of the product alone, where cuBLASLt rounds it to 16 bits before it adds the bias and takes the function:
 /// some of its algorithms do (docs/gpu_facts.md).
 double rounded_before_bias(const Site& site, std::size_t i) {
+  if (is_convolution(site.op)) return rounded_on_the_way(site, i);
   if (!site.within.is_cublaslt || site.operands.size() < 3 || !is_narrow(site.within.makes)) return 0;
   const OracleTensor& bias = site.operands[2]->value;
   const double product = site.results[0].reals[i] - bias.reals[i % bias.reals.size()];
@@ -134,7 +151,7 @@ Errors multilinear(const Site& site) {
   }
   double unit = (terms_of(site) + 2) * arithmetic_unit(site.covers);
   const double flushed = site.covers == Covers::kReals ? 0 : terms_of(site) * storage_unit(DType::kF32).least;
-  const bool may_be_tf32 = site.op == Op::kLinear || site.op == Op::kMatmul;
+  const bool may_be_tf32 = site.op == Op::kLinear || site.op == Op::kMatmul || is_convolution(site.op);
   if (may_be_tf32 && site.attributes.get_int("tf32") != 0) unit += kTf32Unit;
   if (site.op == Op::kLinear && site.within.multiplies_f8 && site.covers != Covers::kReals)
     unit += terms_of(site) * kFloat8Unit;
@@ -377,6 +394,7 @@ constexpr std::array kRules = {
     Rule{Op::kSlice, moved, Stored::kAsIs},
     Rule{Op::kRow, moved, Stored::kAsIs},
     Rule{Op::kConv2d, multilinear},
+    Rule{Op::kConvTranspose2d, multilinear},
     Rule{Op::kMaxPool2d, moved},
     Rule{Op::kMean, sums},
     Rule{Op::kCumsum, sums},

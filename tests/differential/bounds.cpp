@@ -40,7 +40,8 @@ std::vector<Bounded> bound_fused(Op op, const Attributes& attributes, const std:
 
   const Within within{.makes = graph.type(results[0]).dtype,
                       .multiplies_f8 = operands[0]->value.type.dtype == DType::kF8E4M3,
-                      .is_cublaslt = covers == Covers::kCudaKernels && (op == Op::kLinear || op == Op::kScaledLinear)};
+                      .is_cublaslt = covers == Covers::kCudaKernels &&
+                                     (op == Op::kLinear || op == Op::kScaledLinear || op == Op::kConv2d)};
   std::vector<Bounded> values(graph.value_count());
   for (std::size_t i = 0; i < inputs.size(); ++i) values[index_of(inputs[i])] = *operands[i];
   for (const Node& node : graph.nodes()) {

@@ -242,15 +242,46 @@ void GraphMaker::add_duplicate() {
   }
 }
 
+/// A convolution in one of its many forms, or a transposed one, and a pool that may follow.
 void GraphMaker::add_image() {
-  const std::int64_t channels = 1 + static_cast<std::int64_t>(choose_.below(3));
-  const std::int64_t side = 3 + static_cast<std::int64_t>(choose_.below(4));
-  const ValueId x = operand(typed({dims_.batch, channels, side, side}));
-  const std::int64_t filters = choose_.of({1, 2, 5}), kernel = choose_.of({1, 3});
-  const ValueId weight = graph_.add_param(fresh("w"), typed({filters, channels, kernel, kernel}));
-  const ValueId bias = graph_.add_param(fresh("bias"), typed({filters}));
-  const ValueId y =
-      keep(b_.conv2d(x, weight, bias, Builder::evenly(choose_.of({1, 2}), choose_.of({0, 1}))), size(x) + 1);
+  const bool is_transposed = choose_.one_in(4);
+  Builder::Convolution how{.groups = choose_.of({1, 1, 2, 3})};
+  const std::int64_t channels = how.groups * (1 + static_cast<std::int64_t>(choose_.below(3)));
+  const std::int64_t filters = how.groups * choose_.of({1, 2, 5});
+  const auto side = [&] { return 3 + static_cast<std::int64_t>(choose_.below(4)); };
+  const Shape image{dims_.batch, channels, side(), side()};
+  Shape kernel = is_transposed ? Shape{channels, filters / how.groups} : Shape{filters, channels / how.groups};
+  for (std::int64_t& padding : how.padding) padding = static_cast<std::int64_t>(choose_.below(is_transposed ? 2 : 3));
+  for (const std::size_t axis : {0U, 1U}) {
+    how.stride[axis] = choose_.of({1, 2});
+    const std::int64_t taps = choose_.of({1, 2, 3});
+    kernel.push_back(taps);
+    const bool may_dilate = is_transposed || image[2 + static_cast<int>(axis)] >= 2 * (taps - 1) + 1;
+    if (may_dilate && choose_.one_in(3)) how.dilation[axis] = 2;
+  }
+  const ValueId x = operand(typed(image)), weight = graph_.add_param(fresh("w"), typed(kernel));
+  const DType side_dtype = choose_.one_in(4) ? DType::kF32 : dtype_;
+  const bool has_bias = !choose_.one_in(4);
+  const ValueId bias = has_bias ? graph_.add_param(fresh("bias"), {side_dtype, Shape{filters}}) : kNoValue;
+  if (is_transposed) {
+    const std::array<std::int64_t, 2> more{how.stride[0] - 1, choose_.one_in(2) ? how.dilation[1] - 1 : 0};
+    keep(b_.conv_transpose2d(x, weight, bias, how, more), size(x) + 1);
+    return;
+  }
+  ValueId y = b_.conv2d(x, weight, bias, how);
+  double magnitude = size(x) + 1;
+  if (choose_.one_in(2)) {  // with all that may follow it in one node, in its place
+    Node plain = graph_.nodes().back();
+    if (has_bias && choose_.one_in(2)) {
+      const ValueId residual = operand(graph_.type(y));
+      plain.inputs.push_back(residual);
+      magnitude = std::hypot(magnitude, size(residual));
+    }
+    constexpr std::array<const char*, 4> kActivations = {"none", "silu", "gelu_tanh", "gelu_erf"};
+    const Attributes whole = plain.attributes.with("activation", std::string(kActivations[choose_.below(4)]));
+    y = b_.emit(Op::kConv2d, plain.inputs, {whole.all().begin(), whole.all().end()})[0];
+  }
+  y = keep(y, magnitude);
   const std::int64_t most = std::min(graph_.type(y).shape[2], graph_.type(y).shape[3]);
   if (choose_.one_in(2)) keep(b_.max_pool2d(y, std::min<std::int64_t>(most, choose_.of({2, 3}))), size(y));
 }

@@ -193,6 +193,7 @@ std::optional<Choice> Search::find_fastest(const Work& work, std::span<const Can
   std::vector<double> ms;
   try {
     ms = measure(work, candidates, launch);
+    backend_.release_unused();  // what models are given is what is reported
   } catch (const OutOfMemory&) {
     return Choice{};
   }

@@ -46,6 +46,7 @@ using LaunchCandidate =
 struct Choice {
   std::size_t index = 0;
   bool is_measured = false;  ///< here or before; else there was no memory to measure with, and it is the first
+  friend bool operator==(const Choice&, const Choice&) = default;
 };
 
 /// Finds the fastest algorithms of one library on one device. Two threads may ask at once.
