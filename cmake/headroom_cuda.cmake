@@ -41,7 +41,9 @@ if(HEADROOM_WITH_CUDA)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   set(HEADROOM_CUDA_LIBRARIES CUDA::cudart_static ${CMAKE_DL_LIBS})
   # Random numbers have the same bits as on a host, which rounds after each multiplication.
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/cuda/fill_normal.cu PROPERTIES COMPILE_OPTIONS --fmad=false)
+  set_source_files_properties(
+    ${PROJECT_SOURCE_DIR}/src/backends/cuda/fill_normal.cu ${PROJECT_SOURCE_DIR}/src/kernels/random_cuda.cu
+    PROPERTIES COMPILE_OPTIONS --fmad=false)
   message(STATUS "CUDA: toolkit ${CUDAToolkit_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
 else()
   message(STATUS "CUDA: not built; GPU devices are refused with a sentence that says so")

@@ -534,7 +534,7 @@ namespace {
 KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
 #if defined(__x86_64__)
   const AmxTiles tiles =
-      cut_into_tiles(attention_problem(binding.spec, binding.inputs, binding.outputs[0]), binding.threads);
+      cut_into_tiles(attention_problem(binding.spec, binding.inputs, binding.outputs), binding.threads);
   const auto launch = [=, threads = binding.threads](const LaunchArguments& arguments) {
     const AttentionProblem& problem = tiles.problem;
     auto* const scratch = static_cast<std::byte*>(arguments.scratch);
@@ -566,7 +566,10 @@ KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
 
 Support supports(const OpSpec& spec, const Target& target) {
   if (Support rejection = check_amx(DType::kBF16, spec, target)) return rejection;
-  return supports_attention(spec);
+  if (spec.inputs.size() == 4) return Rejection{"takes no bias and no mask"};
+  if (spec.attributes.get_int("causal") != 0) return Rejection{"has every query see every key"};
+  if (spec.outputs.size() == 2) return Rejection{"gives no logsumexp"};
+  return supports_attention(spec, 256);
 }
 
 const Listed<LibraryKernel> kAttention({.name = "amx.attention",

@@ -1,14 +1,18 @@
-// attention: y[i, :] = sum_j p[i, j] v[j, :] / sum_j p[i, j],  p[i, j] = exp(scale q[i, :] . k[j, :] - m[i])
+// attention: y[i, :] = sum_j p[i, j] v[j, :] / sum_j p[i, j],  p[i, j] = exp(scale q[i, :] . k[j, :] + bias[i, j] - m[i])
 //
-// Shapes   q[b, h, s, d], k[b, h, t, d], v[b, h, t, e] -> y[b, h, s, e], rows with innermost stride 1; d, e up to 256.
-// Dtypes   f32 or bf16 in memory; f32 arithmetic.
-// Bytes    each operand once from memory; FLOPs 2 b h s t (d + e), on the same units as the b h s t exponentials.
+// Shapes   q[b, h, s, d], k[b, g, t, d], v[b, g, t, e], bias[b or 1, h or 1, s or 1, t]? -> y[b, h, s, e], logsumexp[b, h, s]?,
+//          rows with innermost stride 1; d, e up to 1024.
+// Dtypes   f32 or bf16 in memory, the bias in that of q, or a mask of bool; f32 arithmetic.
+// Bytes    each operand once from memory; FLOPs 2 b h s t (d + e), on the same units as the b h s t exponentials. Tiles of
+//          keys that no query of a block sees are left out where the order is causal.
 //
 // A thread takes a group of queries of one head and goes over the keys tile by tile (FlashAttention-2, Dao 2023). For
 // each tile and block of queries: scores[key, query] = k q^T, exponentials in place, y = factor y + p v. Both products
 // are one register-blocked loop over vectors of B and single elements of A. Scores have a query in each lane, so that
 // maxima and sums need no work across lanes, and keys are read as they lie. Powers are of two: log2(e) is in q's scale.
+// A key that is not seen has a score of -inf.
 
+#include <cmath>
 #include <limits>
 
 #include "kernels/attention_problem.hpp"
@@ -19,6 +23,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention_cpu.cpp"
 #include "hwy/foreach_target.h"
+#include "kernels/block_product_inl.hpp"
 #include "kernels/simd_inl.hpp"
 
 #ifndef HEADROOM_KERNELS_ATTENTION_TILES
@@ -27,8 +32,7 @@ namespace headroom {
 namespace {
 
 constexpr std::int64_t kMaxLanes = 16;
-constexpr std::int64_t kBlockVectors = 3;                          // of queries, the columns of a block of scores
-constexpr std::int64_t kBlockQueries = kBlockVectors * kMaxLanes;  // at most
+constexpr std::int64_t kBlockQueries = 3 * kMaxLanes;  // at most: kBlockVectors, the columns of a block of scores
 
 constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -40,8 +44,24 @@ struct AttentionTiles {
   std::int64_t key_tile = 0;   ///< keys at a time
   std::int64_t value_row = 0;  ///< value_dim in whole vectors
   std::int64_t q = 0, k = 0, v = 0, scores = 0, sums = 0, row_max = 0, row_sum = 0, factor = 0;
+  std::int64_t bias = 0;  ///< of a vector of queries: as it lies in memory, and behind it by key
   std::int64_t floats = 0;
 };
+
+/// Where a group of queries of one head lies.
+template <class T>
+struct AttentionGroup {
+  std::int64_t first_query, queries;
+  const T* q;
+  const T* k;
+  const T* v;
+  const void* bias;
+  T* out;
+  float* logsumexp;
+};
+
+constexpr float kLog2OfE = 1.44269504F;
+constexpr float kUnseen = -std::numeric_limits<float>::infinity();
 
 }  // namespace
 }  // namespace headroom
@@ -51,77 +71,6 @@ HWY_BEFORE_NAMESPACE();
 namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
-
-/// Rows of A that one pass takes: with three vectors of B, as many sums as the registers hold.
-constexpr std::int64_t kRows = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
-
-struct Matrix {
-  const float* data;
-  std::int64_t row;   // distance of rows
-  std::int64_t step;  // distance along the products' depth
-};
-
-/// c[m, n] = sum_k a[m, k] b[k, n] for kM rows and kN vectors; with a `factor`, plus factor[m] c[m, n].
-template <int kM, int kN, bool kResume>
-HWY_INLINE void multiply_tile(std::int64_t depth, Matrix a, const float* HWY_RESTRICT b, std::int64_t b_row,
-                              float* HWY_RESTRICT c, std::int64_t c_row, const float* HWY_RESTRICT factor) {
-  const Float d;
-  Vector sum[kM][kN];
-  for (int m = 0; m < kM; ++m)
-    for (int n = 0; n < kN; ++n)
-      sum[m][n] = kResume ? hn::Mul(hn::Set(d, factor[m]), hn::LoadU(d, c + m * c_row + n * lanes())) : hn::Zero(d);
-  for (std::int64_t k = 0; k < depth; ++k) {
-    Vector column[kN];
-    for (int n = 0; n < kN; ++n) column[n] = hn::LoadU(d, b + k * b_row + n * lanes());
-    for (int m = 0; m < kM; ++m) {
-      const Vector element = hn::Set(d, a.data[m * a.row + k * a.step]);
-      for (int n = 0; n < kN; ++n) sum[m][n] = hn::MulAdd(element, column[n], sum[m][n]);
-    }
-  }
-  for (int m = 0; m < kM; ++m)
-    for (int n = 0; n < kN; ++n) hn::StoreU(sum[m][n], d, c + m * c_row + n * lanes());
-}
-
-/// The same for any number of rows below kRows.
-template <int kM, int kN, bool kResume>
-HWY_INLINE void multiply_rest(std::int64_t rows, std::int64_t depth, Matrix a, const float* b, std::int64_t b_row,
-                              float* c, std::int64_t c_row, const float* factor) {
-  if (rows == kM) return multiply_tile<kM, kN, kResume>(depth, a, b, b_row, c, c_row, factor);
-  if constexpr (kM > 1) multiply_rest<kM - 1, kN, kResume>(rows, depth, a, b, b_row, c, c_row, factor);
-}
-
-template <int kN, bool kResume>
-HWY_NOINLINE void multiply_columns(std::int64_t rows, std::int64_t depth, Matrix a, const float* b, std::int64_t b_row,
-                                   float* c, std::int64_t c_row, const float* factor) {
-  std::int64_t m = 0;
-  for (; m + kRows <= rows; m += kRows) {
-    const Matrix here{a.data + m * a.row, a.row, a.step};
-    multiply_tile<kRows, kN, kResume>(depth, here, b, b_row, c + m * c_row, c_row, kResume ? factor + m : nullptr);
-  }
-  if (m == rows) return;
-  const Matrix here{a.data + m * a.row, a.row, a.step};
-  multiply_rest<kRows - 1, kN, kResume>(rows - m, depth, here, b, b_row, c + m * c_row, c_row,
-                                        kResume ? factor + m : nullptr);
-}
-
-/// c = a b over `vectors` vectors of columns, plus factor c where there is a factor.
-HWY_INLINE void multiply(std::int64_t rows, std::int64_t vectors, std::int64_t depth, Matrix a, const float* b,
-                         std::int64_t b_row, float* c, std::int64_t c_row, const float* factor) {
-  const std::int64_t passes = (vectors + kBlockVectors - 1) / kBlockVectors;
-  for (std::int64_t pass = 0; pass < passes; ++pass) {
-    const std::int64_t from = vectors * pass / passes;
-    const std::int64_t count = vectors * (pass + 1) / passes - from;
-    const auto run = [&](auto kernel) {
-      kernel(rows, depth, a, b + from * lanes(), b_row, c + from * lanes(), c_row, factor);
-    };
-    if (factor != nullptr)
-      run(count == 3 ? multiply_columns<3, true> : count == 2 ? multiply_columns<2, true> : multiply_columns<1, true>);
-    else
-      run(count == 3   ? multiply_columns<3, false>
-          : count == 2 ? multiply_columns<2, false>
-                       : multiply_columns<1, false>);
-  }
-}
 
 /// 2^x for x <= 0 within about 1 ulp; 0 below -126.5, NaN for NaN. x = n + r with |r| <= 1/2, 2^r minimax of degree 5
 /// (relative error 7.5e-8). Adding 1.5 2^23 + 127 rounds to an integer and leaves the exponent of 2^n in the lowest
@@ -157,22 +106,24 @@ HWY_INLINE void softmax_columns(std::int64_t keys, float* HWY_RESTRICT scores, s
   }
   if (j < keys) max0 = hn::Max(hn::LoadU(d, scores + j * row), max0);
   const Vector new_max = hn::Max(max0, max1);
+  // Where no key has been seen yet, exponentials are of -inf all the same.
+  const Vector reference = hn::IfThenElse(hn::Eq(new_max, hn::Set(d, kUnseen)), hn::Zero(d), new_max);
   Vector sum0 = hn::Zero(d);
   Vector sum1 = hn::Zero(d);
   for (j = 0; j + 2 <= keys; j += 2) {
-    const Vector p0 = power_of_two(hn::Sub(hn::LoadU(d, scores + j * row), new_max));
-    const Vector p1 = power_of_two(hn::Sub(hn::LoadU(d, scores + (j + 1) * row), new_max));
+    const Vector p0 = power_of_two(hn::Sub(hn::LoadU(d, scores + j * row), reference));
+    const Vector p1 = power_of_two(hn::Sub(hn::LoadU(d, scores + (j + 1) * row), reference));
     hn::StoreU(p0, d, scores + j * row);
     hn::StoreU(p1, d, scores + (j + 1) * row);
     sum0 = hn::Add(sum0, p0);
     sum1 = hn::Add(sum1, p1);
   }
   if (j < keys) {
-    const Vector p = power_of_two(hn::Sub(hn::LoadU(d, scores + j * row), new_max));
+    const Vector p = power_of_two(hn::Sub(hn::LoadU(d, scores + j * row), reference));
     hn::StoreU(p, d, scores + j * row);
     sum0 = hn::Add(sum0, p);
   }
-  const Vector shrink = power_of_two(hn::Sub(old_max, new_max));
+  const Vector shrink = power_of_two(hn::Sub(old_max, reference));
   hn::StoreU(hn::MulAdd(hn::LoadU(d, row_sum), shrink, hn::Add(sum0, sum1)), d, row_sum);
   hn::StoreU(new_max, d, row_max);
   hn::StoreU(shrink, d, factor);
@@ -256,12 +207,63 @@ HWY_INLINE Block block_of(std::int64_t queries, std::int64_t index) {
   return {from * lanes(), HWY_MIN(count * lanes(), queries - from * lanes()), count};
 }
 
-/// One group of queries of one head.
+/// What a tile of keys finds of the scores of one vector of queries, the first of which is `query` of the head.
+struct ScoreTile {
+  float* scores;  // [keys, row]
+  std::int64_t row;
+  std::int64_t query, queries;
+  std::int64_t key, keys;
+};
+
+/// Adds what stands beside the scores, rows of queries in memory.
 template <class T>
-void attend(const AttentionTiles& tiles, std::int64_t queries, const T* q, const T* k, const T* v, T* out,
-            float* scratch) {
+void add_bias(const AttentionTiles& tiles, const void* bias, const ScoreTile& tile, float* scratch) {
   const Float d;
   const AttentionProblem& problem = tiles.problem;
+  const std::int64_t padded = round_up(tile.keys, 4), step = problem.bias_strides.token;
+  const std::int64_t first = tile.query * step + tile.key;
+  float* const as_read = scratch + tiles.bias;
+  float* const by_key = as_read + kMaxLanes * round_up(tiles.key_tile, 4) + kMaxLanes;
+  for (std::int64_t i = tile.queries; i < lanes(); ++i)
+    std::memset(as_read + i * padded, 0, static_cast<std::size_t>(padded) * sizeof(float));
+  if (problem.bias == AttentionProblem::Bias::kAdded) {
+    copy_rows(tile.queries, tile.keys, static_cast<const T*>(bias) + first, step, kLog2OfE, as_read, padded);
+  } else {
+    const auto* sees = static_cast<const std::uint8_t*>(bias) + first;
+    for (std::int64_t i = 0; i < tile.queries; ++i)
+      for (std::int64_t j = 0; j < tile.keys; ++j) as_read[i * padded + j] = sees[i * step + j] != 0 ? 0.0F : kUnseen;
+  }
+  transpose_rows(tile.keys, as_read, padded, by_key, lanes());
+  for (std::int64_t j = 0; j < tile.keys; ++j) {
+    float* const at = tile.scores + j * tile.row;
+    hn::StoreU(hn::Add(hn::LoadU(d, at), hn::LoadU(d, by_key + j * lanes())), d, at);
+  }
+}
+
+/// Leaves keys 0..i to query i.
+HWY_INLINE void hide_later_keys(const ScoreTile& tile) {
+  const Float d;
+  const Vector query = hn::Iota(d, 0.0F);
+  for (std::int64_t j = 0; j < tile.keys; ++j) {
+    if (tile.key + j <= tile.query) continue;
+    float* const at = tile.scores + j * tile.row;
+    const auto seen = hn::Ge(query, hn::Set(d, static_cast<float>(tile.key + j - tile.query)));
+    hn::StoreU(hn::IfThenElse(seen, hn::LoadU(d, at), hn::Set(d, kUnseen)), d, at);
+  }
+}
+
+/// log(sum(exp(scores))) of the group's queries: maxima are of powers of two.
+void store_logsumexp(const AttentionTiles& tiles, std::int64_t queries, const float* scratch, float* to) {
+  constexpr float kLn2 = 0.693147181F;
+  for (std::int64_t i = 0; i < queries; ++i)
+    to[i] = (scratch[tiles.row_max + i] + std::log2(scratch[tiles.row_sum + i])) * kLn2;
+}
+
+template <class T>
+void attend(const AttentionTiles& tiles, const AttentionGroup<T>& group, float* scratch) {
+  const Float d;
+  const AttentionProblem& problem = tiles.problem;
+  const auto [first_query, queries, q, k, v, bias, out, logsumexp] = group;
   const std::int64_t blocks = count_blocks(queries);
   const float scale = static_cast<float>(problem.scale * 1.4426950408889634);
 
@@ -285,29 +287,42 @@ void attend(const AttentionTiles& tiles, std::int64_t queries, const T* q, const
     hn::StoreU(hn::Zero(d), d, scratch + tiles.row_sum + i);
   }
 
-  for (std::int64_t first = 0; first < problem.keys; first += tiles.key_tile) {
-    const std::int64_t keys = HWY_MIN(tiles.key_tile, problem.keys - first);
+  const std::int64_t seen_keys = problem.causal ? HWY_MIN(problem.keys, first_query + queries) : problem.keys;
+  for (std::int64_t first = 0; first < seen_keys; first += tiles.key_tile) {
+    const std::int64_t keys = HWY_MIN(tiles.key_tile, seen_keys - first);
     copy_rows(keys, problem.key_dim, k + first * problem.k.token, problem.k.token, 1, scratch + tiles.k,
               problem.key_dim);
     copy_rows(keys, problem.value_dim, v + first * problem.v.token, problem.v.token, 1, scratch + tiles.v,
               tiles.value_row);
     for (std::int64_t i = 0; i < blocks; ++i) {
       const Block block = block_of(queries, i);
+      if (problem.causal && first >= first_query + block.first + block.count) continue;
       const std::int64_t width = block.vectors * lanes();
       float* scores = scratch + tiles.scores;  // [keys, width]
       multiply(keys, block.vectors, problem.key_dim, {scratch + tiles.k, problem.key_dim, 1},
                scratch + tiles.q + block.first * problem.key_dim, width, scores, width, nullptr);
-      for (std::int64_t n = 0; n < width; n += lanes())
+      for (std::int64_t n = 0; n < width; n += lanes()) {
+        const ScoreTile tile{.scores = scores + n,
+                             .row = width,
+                             .query = first_query + block.first + n,
+                             .queries = HWY_MIN(lanes(), block.count - n),
+                             .key = first,
+                             .keys = keys};
+        if (bias != nullptr) add_bias<T>(tiles, bias, tile, scratch);
+        if (problem.causal) hide_later_keys(tile);
         softmax_columns(keys, scores + n, width, scratch + tiles.row_max + block.first + n,
                         scratch + tiles.row_sum + block.first + n, scratch + tiles.factor + n);
+      }
       multiply(block.count, (problem.value_dim + lanes() - 1) / lanes(), keys, {scores, 1, width}, scratch + tiles.v,
                tiles.value_row, scratch + tiles.sums + block.first * tiles.value_row, tiles.value_row,
                first == 0 ? nullptr : scratch + tiles.factor);
     }
   }
 
+  if (logsumexp != nullptr) store_logsumexp(tiles, queries, scratch, logsumexp);
   for (std::int64_t i = 0; i < queries; ++i) {
-    const Vector inverse = hn::Set(d, 1.0F / scratch[tiles.row_sum + i]);
+    const float sum = scratch[tiles.row_sum + i];  // 0 where the query sees no key
+    const Vector inverse = hn::Set(d, sum == 0 ? 0.0F : 1.0F / sum);
     const float* sums = scratch + tiles.sums + i * tiles.value_row;
     T* y = out + i * problem.out.token;
     std::int64_t at = 0;
@@ -318,25 +333,40 @@ void attend(const AttentionTiles& tiles, std::int64_t queries, const T* q, const
 }
 
 template <class T>
-void attend_groups(const AttentionTiles& tiles, std::int64_t begin, std::int64_t end, const void* q, const void* k,
-                   const void* v, void* out, float* scratch) {
+void attend_groups(const AttentionTiles& tiles, std::int64_t begin, std::int64_t end, const LaunchArguments& arguments,
+                   float* scratch) {
   const AttentionProblem& problem = tiles.problem;
+  const auto& in = arguments.inputs;
+  const std::int64_t bias_bytes = problem.bias == AttentionProblem::Bias::kMask ? 1 : sizeof(T);
   for (std::int64_t task = begin; task < end; ++task) {
     const std::int64_t head = task / tiles.groups;
     const std::int64_t first = task % tiles.groups * tiles.group;
-    attend(tiles, HWY_MIN(tiles.group, problem.queries - first),
-           static_cast<const T*>(q) + problem.head_offset(problem.q, head) + first * problem.q.token,
-           static_cast<const T*>(k) + problem.head_offset(problem.k, head),
-           static_cast<const T*>(v) + problem.head_offset(problem.v, head),
-           static_cast<T*>(out) + problem.head_offset(problem.out, head) + first * problem.out.token, scratch);
+    const auto of_head = [&](const void* operand, const AttentionProblem::Strides& strides) {
+      return static_cast<const T*>(operand) + problem.head_offset(strides, head);
+    };
+    AttentionGroup<T> group{.first_query = first,
+                            .queries = HWY_MIN(tiles.group, problem.queries - first),
+                            .q = of_head(in[0], problem.q) + first * problem.q.token,
+                            .k = of_head(in[1], problem.k),
+                            .v = of_head(in[2], problem.v),
+                            .bias = nullptr,
+                            .out = static_cast<T*>(arguments.outputs[0]) + problem.head_offset(problem.out, head) +
+                                   first * problem.out.token,
+                            .logsumexp = nullptr};
+    if (problem.bias != AttentionProblem::Bias::kNone)
+      group.bias = static_cast<const std::byte*>(in[3]) + problem.head_offset(problem.bias_strides, head) * bias_bytes;
+    if (problem.has_logsumexp)
+      group.logsumexp =
+          static_cast<float*>(arguments.outputs[1]) + problem.head_offset(problem.logsumexp, head) + first;
+    attend(tiles, group, scratch);
   }
 }
 
 /// Groups [begin, end) of all heads' groups.
-void attention_groups(const AttentionTiles& tiles, std::int64_t begin, std::int64_t end, const void* q, const void* k,
-                      const void* v, void* out, float* scratch) {
-  if (tiles.problem.dtype == DType::kF32) return attend_groups<float>(tiles, begin, end, q, k, v, out, scratch);
-  attend_groups<Bf16>(tiles, begin, end, q, k, v, out, scratch);
+void attention_groups(const AttentionTiles& tiles, std::int64_t begin, std::int64_t end,
+                      const LaunchArguments& arguments, float* scratch) {
+  if (tiles.problem.dtype == DType::kF32) return attend_groups<float>(tiles, begin, end, arguments, scratch);
+  attend_groups<Bf16>(tiles, begin, end, arguments, scratch);
 }
 
 }  // namespace
@@ -350,6 +380,7 @@ namespace {
 
 HWY_EXPORT(attention_groups);
 
+constexpr std::int64_t kMaxHeadDim = 1024;
 constexpr std::int64_t kKeyTile = 64;
 /// A group's queries and sums, in floats: a share of the L2 cache that leaves room for keys and values.
 constexpr std::int64_t kGroupFloats = 80 * 1024;
@@ -377,30 +408,31 @@ AttentionTiles cut(const AttentionProblem& problem, int threads) {
   tiles.row_max = reserve(tiles.group);
   tiles.row_sum = reserve(tiles.group);
   tiles.factor = reserve(kBlockQueries);
+  if (problem.bias != AttentionProblem::Bias::kNone)
+    tiles.bias = reserve(kMaxLanes * (round_up(tiles.key_tile, 4) + 1 + tiles.key_tile));
   return tiles;
 }
 
 KernelPlan plan(const KernelBinding& binding) {
-  const AttentionTiles tiles =
-      cut(attention_problem(binding.spec, binding.inputs, binding.outputs[0]), binding.threads);
+  const AttentionTiles tiles = cut(attention_problem(binding.spec, binding.inputs, binding.outputs), binding.threads);
   const AttentionProblem& problem = tiles.problem;
   const std::int64_t count = problem.batch * problem.heads * tiles.groups;
   const std::int64_t grain = grain_of(tiles.group * problem.keys);
   const int threads = binding.threads;
   const auto launch = [=](const LaunchArguments& arguments) {
-    const auto& in = arguments.inputs;
     parallel_for(threads, count, grain, [&](std::int64_t begin, std::int64_t end, int thread) {
       HWY_DYNAMIC_DISPATCH(attention_groups)
-      (tiles, begin, end, in[0], in[1], in[2], arguments.outputs[0],
-       static_cast<float*>(arguments.scratch) + thread * tiles.floats);
+      (tiles, begin, end, arguments, static_cast<float*>(arguments.scratch) + thread * tiles.floats);
     });
   };
   return {launch, static_cast<std::size_t>(threads * tiles.floats) * sizeof(float)};
 }
 
 Support supports(const OpSpec& spec) {
-  if (Support rejection = supports_attention(spec)) return rejection;
-  return supports_f32_or_bf16(spec);
+  if (Support rejection = supports_attention(spec, kMaxHeadDim)) return rejection;
+  const DType dtype = spec.inputs[0].dtype;
+  if (dtype != DType::kF32 && dtype != DType::kBF16) return Rejection{fmt::format("stores f32 or bf16, not {}", dtype)};
+  return std::nullopt;
 }
 
 const Listed<CpuKernel> kAttention(

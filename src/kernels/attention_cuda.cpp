@@ -1,23 +1,27 @@
-// attention on a GPU: o = softmax(scale * q k^T) v;  q[b, h, s, d], k[b, h, t, d], v[b, h, t, e] -> o[b, h, s, e]
+// attention on a GPU: o = softmax(scale * q k^T + bias) v;  q[b, h, s, d], k[b, g, t, d], v[b, g, t, e] -> o[b, h, s, e]
 //
 // cudnn.attention     flash attention of cuDNN, bf16 or f16: scores never leave the chip. 660 TFLOP/s at 24 heads of
-//                     4608 x 128 (H200, docs/gpu_facts.md). Heads may lie interleaved, at multiples of 16 bytes.
-// cublaslt.attention  for the rest: two products and a softmax with the scores [b, h, s, t] in scratch; f32 (on
-//                     tensor cores where the attribute tf32 allows it), bf16 or f16.
+//                     4608 x 128 (H200, docs/gpu_facts.md). Heads may lie interleaved, at multiples of 16 bytes. Its
+//                     unified operation (9.19) shares heads of keys and gives the logsumexp, but has no bias, no mask
+//                     and no causal order.
+// cublaslt.attention  for the rest: two products and a softmax with the scores in scratch; f32 (on tensor cores where
+//                     the attribute tf32 allows it), bf16 or f16. Queries are taken as many at a time as have scores of
+//                     kMostScoreBytes: all scores of one head of 65536 tokens would be 8 GiB in 16 bits.
 //
-// FLOPs   2 * b*h*s*t * (d + e).
+// FLOPs   2 * b*h*s*t * (d + e), of which a causal order needs about half.
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/divide_up.hpp"
 #include "kernels/attention_problem.hpp"
+#include "kernels/attention_softmax_cuda.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
 #include "kernels/cudnn/sdpa.hpp"
 #include "kernels/library_kernel.hpp"
-#include "kernels/norm_cuda.hpp"
-#include "kernels/support.hpp"
 
 namespace headroom {
 namespace {
@@ -25,10 +29,12 @@ namespace {
 KernelPlan plan_sdpa(const KernelBinding& binding) {
   try {
     const auto sdpa = std::make_shared<const cudnn::Sdpa>(
-        attention_problem(binding.spec, binding.inputs, binding.outputs[0]), cuda::backend_of(binding));
+        attention_problem(binding.spec, binding.inputs, binding.outputs), cuda::backend_of(binding));
     const auto launch = [sdpa](const LaunchArguments& arguments) {
-      sdpa->run(arguments.stream.native_handle(), arguments.inputs[0], arguments.inputs[1], arguments.inputs[2],
-                arguments.outputs[0], arguments.scratch);
+      const void* const logsumexp = arguments.outputs.size() == 2 ? arguments.outputs[1] : nullptr;
+      sdpa->run(arguments.stream.native_handle(),
+                {arguments.inputs[0], arguments.inputs[1], arguments.inputs[2], arguments.outputs[0], logsumexp},
+                arguments.scratch);
     };
     return {launch, sdpa->workspace_bytes(), sdpa->implementation()};
   } catch (const Error& error) {  // no engine for this GPU, or one that lacks a library of its own (NVRTC)
@@ -39,7 +45,9 @@ KernelPlan plan_sdpa(const KernelBinding& binding) {
 Support supports_sdpa(const OpSpec& spec, const Target& /*target*/) {
   const DType dtype = spec.inputs[0].dtype;
   if (dtype != DType::kBF16 && dtype != DType::kF16) return Rejection{fmt::format("takes bf16 or f16, not {}", dtype)};
-  constexpr std::int64_t kMostDim = 128;
+  if (spec.inputs.size() == 4) return Rejection{"cuDNN's operation takes no bias and no mask"};
+  if (spec.attributes.get_int("causal") != 0) return Rejection{"cuDNN's operation has every query see every key"};
+  constexpr std::int64_t kMostDim = 256;
   for (const std::size_t index : {0U, 2U}) {
     const std::int64_t dim = spec.inputs[index].shape[-1];
     if (dim > kMostDim || dim % 8 != 0)
@@ -49,12 +57,82 @@ Support supports_sdpa(const OpSpec& spec, const Target& /*target*/) {
   return std::nullopt;
 }
 
-/// Scores, softmax, and the weighted sum, one after the other.
-KernelPlan plan_products(const KernelBinding& binding) {
-  const auto& inputs = binding.inputs;
-  const Shape& q = inputs[0].type.shape;
-  const Operand scores = dense_operand({inputs[0].type.dtype, Shape{q[0], q[1], q[2], inputs[1].type.shape[2]}});
-  const auto prepare_product = [&](const Operand& a, const Operand& b, const Operand& c, std::int64_t transpose_b) {
+Support supports_products(const OpSpec& spec, const Target& /*target*/) {
+  if (cuda::is_element(spec.inputs[0].dtype)) return std::nullopt;
+  return Rejection{fmt::format("takes f32, bf16 or f16, not {}", spec.inputs[0].dtype)};
+}
+
+constexpr std::size_t kMostScoreBytes = std::size_t{256} << 20U;
+
+/// How many queries of every head are taken at a time.
+std::int64_t queries_at_a_time(const AttentionProblem& problem) {
+  constexpr std::int64_t kUnit = 64;  // of queries, for the products' sake
+  const std::int64_t scores_of_one = problem.batch * problem.heads * problem.keys;
+  const auto bytes_of_one = static_cast<std::int64_t>(size_of(problem.dtype)) * scores_of_one;
+  const std::int64_t most = static_cast<std::int64_t>(kMostScoreBytes) / bytes_of_one;
+  const std::int64_t taken = most >= kUnit ? most / kUnit * kUnit : std::max<std::int64_t>(1, most);
+  return std::min(taken, problem.queries);
+}
+
+/// Scores, softmax, and the weighted sum, one after the other, for so many queries.
+class ChunkOfQueries {
+ public:
+  ChunkOfQueries(const KernelBinding& binding, const AttentionProblem& problem, std::int64_t queries)
+      : problem_(problem), queries_(queries) {
+    // Heads as [g, h/g]; those of keys and values are the same along the second axis.
+    const std::int64_t sharers = problem.k.sharers, groups = problem.heads / sharers;
+    const auto heads = [&](const AttentionProblem::Strides& strides, std::int64_t rows, std::int64_t columns) {
+      const bool is_shared = strides.sharers > 1;
+      return Operand{{problem.dtype, Shape{problem.batch, groups, sharers, rows, columns}},
+                     Shape{strides.batch, is_shared ? strides.head : strides.head * sharers,
+                           is_shared ? 0 : strides.head, strides.token, 1}};
+    };
+    const Operand q = heads(problem.q, queries, problem.key_dim), k = heads(problem.k, problem.keys, problem.key_dim),
+                  v = heads(problem.v, problem.keys, problem.value_dim),
+                  out = heads(problem.out, queries, problem.value_dim);
+    const Operand scores = dense_operand({problem.dtype, Shape{problem.batch, groups, sharers, queries, problem.keys}});
+    score_ = prepare_product(binding, q, k, scores, 1);
+    weigh_ = prepare_product(binding, scores, v, out, 0);
+    softmax_ = {.dtype = problem.dtype,
+                .scale = static_cast<float>(problem.scale),
+                .bias = static_cast<cuda::ScoreRows::Bias>(problem.bias),
+                .causal = problem.causal,
+                .queries = queries,
+                .grid = score_grid()};
+    scores_bytes_ = divide_up(scores.type.bytes(), 256) * 256;
+  }
+
+  [[nodiscard]] std::size_t scratch_bytes() const {
+    return scores_bytes_ + std::max(score_->scratch_bytes(), weigh_->scratch_bytes());
+  }
+  [[nodiscard]] const std::string& implementation() const { return score_->implementation(); }
+
+  void launch(const LaunchArguments& arguments, std::int64_t first_query) const {
+    const auto size = static_cast<std::int64_t>(size_of(problem_.dtype));
+    const auto at = [](const void* data, std::int64_t bytes) { return static_cast<const std::byte*>(data) + bytes; };
+    void* const scores = arguments.scratch;
+    void* const workspace = static_cast<std::byte*>(arguments.scratch) + scores_bytes_;
+    const void* const scored[] = {at(arguments.inputs[0], first_query * problem_.q.token * size), arguments.inputs[1]};
+    score_->launch({arguments.stream, scored, {&scores, 1}, workspace});
+
+    cuda::ScoreRows softmax = softmax_;
+    softmax.first_query = first_query;
+    const std::int64_t bias_bytes = problem_.bias == AttentionProblem::Bias::kMask ? 1 : size;
+    const void* const bias = problem_.bias == AttentionProblem::Bias::kNone
+                                 ? nullptr
+                                 : at(arguments.inputs[3], first_query * problem_.bias_strides.token * bias_bytes);
+    float* const logsumexp = problem_.has_logsumexp ? static_cast<float*>(arguments.outputs[1]) + first_query : nullptr;
+    cuda::launch_attention_softmax(arguments.stream.native_handle(), softmax, scores, bias, logsumexp);
+
+    const void* const weighed[] = {scores, arguments.inputs[2]};
+    void* const out = static_cast<std::byte*>(arguments.outputs[0]) + first_query * problem_.out.token * size;
+    weigh_->launch({arguments.stream, weighed, {&out, 1}, workspace});
+  }
+
+ private:
+  static std::shared_ptr<const PreparedKernel> prepare_product(const KernelBinding& binding, const Operand& a,
+                                                               const Operand& b, const Operand& c,
+                                                               std::int64_t transpose_b) {
     const std::int64_t tf32 = binding.spec.attributes.get_int("tf32");
     const OpSpec spec{.op = Op::kMatmul,
                       .attributes = Attributes(Op::kMatmul, {{"transpose_b", transpose_b}, {"tf32", tf32}}),
@@ -62,26 +140,37 @@ KernelPlan plan_products(const KernelBinding& binding) {
                       .outputs = {c.type},
                       .is_weight = {false, false}};
     const Operand operands[] = {a, b};
-    return std::shared_ptr<const PreparedKernel>(
-        kernel_named("cublaslt.matmul").prepare(spec, operands, {&c, 1}, binding.target));
-  };
-  const auto score = prepare_product(inputs[0], inputs[1], scores, 1);
-  const auto weigh = prepare_product(scores, inputs[2], binding.outputs[0], 0);
-  const cuda::SoftmaxRows softmax{
-      .dtype = scores.type.dtype,
-      .scale = static_cast<float>(binding.spec.attributes.get_float("scale")),
-      .grid = cuda::to_grid(rows_of<2>(scores.type.shape, {scores.strides, scores.strides}))};
-  const std::size_t scores_bytes = divide_up(scores.type.bytes(), 256) * 256;
+    return kernel_named("cublaslt.matmul").prepare(spec, operands, {&c, 1}, binding.target);
+  }
+
+  /// Over [b, h, queries, t]: scores, bias and logsumexp.
+  [[nodiscard]] cuda::GridRows<3> score_grid() const {
+    const Shape extents{problem_.batch, problem_.heads, queries_, problem_.keys};
+    const auto& bias = problem_.bias_strides;
+    const auto& sums = problem_.logsumexp;
+    const std::int64_t bias_step = problem_.bias == AttentionProblem::Bias::kNone ? 0 : 1;
+    return cuda::to_grid(
+        rows_of<3>(extents, {row_major_strides(extents), Shape{bias.batch, bias.head, bias.token, bias_step},
+                             Shape{sums.batch, sums.head, problem_.has_logsumexp ? 1 : 0, 0}}));
+  }
+
+  AttentionProblem problem_;
+  std::int64_t queries_;
+  std::shared_ptr<const PreparedKernel> score_, weigh_;
+  cuda::ScoreRows softmax_;
+  std::size_t scores_bytes_ = 0;
+};
+
+KernelPlan plan_products(const KernelBinding& binding) {
+  const AttentionProblem problem = attention_problem(binding.spec, binding.inputs, binding.outputs);
+  const std::int64_t taken = queries_at_a_time(problem), rest = problem.queries % taken;
+  const ChunkOfQueries whole(binding, problem, taken);
+  const ChunkOfQueries last = rest == 0 ? whole : ChunkOfQueries(binding, problem, rest);
   const auto launch = [=](const LaunchArguments& arguments) {
-    void* const made = arguments.scratch;
-    void* const workspace = static_cast<std::byte*>(arguments.scratch) + scores_bytes;
-    const void* const weighted[] = {made, arguments.inputs[2]};
-    score->launch({arguments.stream, arguments.inputs.first(2), {&made, 1}, workspace});
-    cuda::launch_softmax(arguments.stream.native_handle(), softmax, made, made);
-    weigh->launch({arguments.stream, weighted, arguments.outputs, workspace});
+    for (std::int64_t first = 0; first < problem.queries; first += taken)
+      (first + taken <= problem.queries ? whole : last).launch(arguments, first);
   };
-  return {launch, scores_bytes + std::max(score->scratch_bytes(), weigh->scratch_bytes()),
-          score->implementation() + " + cuda"};
+  return {launch, std::max(whole.scratch_bytes(), last.scratch_bytes()), whole.implementation() + " + cuda"};
 }
 
 const Listed<LibraryKernel> kCudnnAttention({.name = "cudnn.attention",
@@ -94,7 +183,7 @@ const Listed<LibraryKernel> kCublasltAttention({.name = "cublaslt.attention",
                                                 .op = Op::kAttention,
                                                 .tried = Tried::kLast,
                                                 .device = DeviceKind::kCuda,
-                                                .supports = check_float_product,
+                                                .supports = supports_products,
                                                 .strided = kAllStrided,
                                                 .plan = plan_products});
 

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "kernels/cuda/gpu_check.hpp"
 
 namespace headroom {
@@ -15,6 +17,104 @@ OpSpec attention_spec(DType dtype, const Case& c, double scale = 0.2) {
                     {dtype, {c.batch, c.heads, c.keys, c.dim}},
                     {dtype, {c.batch, c.heads, c.keys, c.value_dim}}},
                    {{"scale", scale}});
+}
+
+/// The same with `kv_heads` of keys and, unless its rank is 0, what stands beside the scores.
+OpSpec biased_spec(DType dtype, const Case& c, std::int64_t kv_heads, const TensorType& bias, bool causal = false,
+                   bool logsumexp = false) {
+  std::vector<TensorType> in = {{dtype, {c.batch, c.heads, c.queries, c.dim}},
+                                {dtype, {c.batch, kv_heads, c.keys, c.dim}},
+                                {dtype, {c.batch, kv_heads, c.keys, c.value_dim}}};
+  if (bias.shape.rank() > 0) in.push_back(bias);
+  return make_spec(Op::kAttention, in,
+                   {{"scale", 0.2}, {"causal", std::int64_t{causal}}, {"logsumexp", std::int64_t{logsumexp}}});
+}
+constexpr TensorType kNoBias{};
+
+bool can_prepare(std::string_view kernel, const OpSpec& spec, const Target& target) {
+  std::vector<Operand> in;
+  for (const TensorType& type : spec.inputs) in.push_back(dense_operand(type));
+  const Operand out = dense_operand(spec.outputs[0]);
+  try {
+    return kernel_named(kernel).prepare(spec, in, {&out, 1}, target) != nullptr;
+  } catch (const CannotPrepare&) {
+    return false;
+  }
+}
+
+/// Scores are rounded to the dtype before the softmax.
+Tolerance products_tolerance(DType dtype) {
+  if (dtype == DType::kF32) return {.relative_l2 = 4e-6};
+  return {.relative_l2 = dtype == DType::kBF16 ? 1.2e-2 : 1.5e-3, .max_ulps_of_peak = 4};
+}
+
+TEST_F(CudaAttention, ByProductsTakesABiasOrAMask) {
+  for (const DType dtype : cuda::kDTypes)
+    for (const Case& c : {Case{2, 3, 7, 19, 8, 8}, Case{1, 2, 65, 136, 24, 72}, Case{2, 2, 3, 2, 4, 4}})
+      for (const DType bias : {dtype, DType::kBool})
+        for (const Shape& shape : {Shape{c.batch, c.heads, c.queries, c.keys}, Shape{1, 1, c.queries, c.keys},
+                                   Shape{c.batch, 1, 1, c.keys}, Shape{1, c.heads, c.queries, c.keys}})
+          expect_matches_oracle("cublaslt.attention", biased_spec(dtype, c, c.heads, {bias, shape}),
+                                products_tolerance(dtype));
+}
+
+TEST_F(CudaAttention, ByProductsTakesACausalOrderAndSharedHeads) {
+  for (const DType dtype : cuda::kDTypes)
+    for (const Case& c : {Case{2, 6, 33, 33, 8, 16}, Case{1, 6, 130, 72, 24, 24}, Case{1, 6, 40, 300, 64, 64}})
+      for (const std::int64_t kv_heads : {1, 2, 6}) {
+        expect_matches_oracle("cublaslt.attention", biased_spec(dtype, c, kv_heads, kNoBias, true),
+                              products_tolerance(dtype));
+        expect_matches_oracle("cublaslt.attention",
+                              biased_spec(dtype, c, kv_heads, {DType::kBool, {1, 1, c.queries, c.keys}}, true),
+                              products_tolerance(dtype));
+      }
+}
+
+TEST_F(CudaAttention, ByProductsTakesTheLargeHeadOfAnAutoencoder) {
+  for (const DType dtype : cuda::kDTypes)
+    expect_matches_oracle("cublaslt.attention", attention_spec(dtype, {1, 1, 300, 300, 512, 512}, 1 / std::sqrt(512.0)),
+                          products_tolerance(dtype));
+}
+
+TEST_F(CudaAttention, ByProductsTakesAFewQueriesAtATimeWhereScoresAreMany) {
+  const Case c{1, 2, 8200, 4200, 8, 8};  // 263 MiB of scores
+  for (const bool causal : {false, true}) {
+    const OpSpec spec = biased_spec(DType::kF32, c, 1, kNoBias, causal);
+    const std::vector<Operand> in = {dense_operand(spec.inputs[0]), dense_operand(spec.inputs[1]),
+                                     dense_operand(spec.inputs[2])};
+    const Operand out = dense_operand(spec.outputs[0]);
+    const auto prepared = kernel_named("cublaslt.attention").prepare(spec, in, {&out, 1}, target());
+    EXPECT_LE(prepared->scratch_bytes(), std::size_t{320} << 20U);
+    const Comparison result =
+        compare_with_oracle(kernel_named("cublaslt.attention"), spec, target(), 1, products_tolerance(DType::kF32));
+    EXPECT_TRUE(result.passed) << result.message;
+  }
+}
+
+TEST_F(CudaAttention, GivesTheLogarithmOfTheSum) {
+  const Case c{2, 4, 40, 72, 64, 64};
+  for (const DType dtype : cuda::kDTypes)
+    for (const TensorType& bias : {kNoBias, TensorType{DType::kBool, {2, 1, 40, 72}}, TensorType{dtype, {1, 4, 1, 72}}})
+      expect_matches_oracle("cublaslt.attention", biased_spec(dtype, c, 2, bias, false, true),
+                            {.relative_l2 = 1.2e-2, .max_ulps_of_peak = 1e5});
+  const OpSpec spec = biased_spec(DType::kBF16, c, 2, kNoBias, false, true);
+  if (const Support rejection = kernel_named("cudnn.attention").supports(spec, target()))
+    GTEST_SKIP() << rejection->reason;
+  expect_matches_oracle("cudnn.attention", spec, {.relative_l2 = 8e-3, .max_ulps_of_peak = 1e5});
+}
+
+TEST_F(CudaAttention, ByCudnnSharesHeadsOfKeysAndTakesLargeHeads) {
+  for (const auto& [c, kv_heads] : {std::pair(Case{2, 6, 33, 40, 64, 64}, 1), std::pair(Case{2, 6, 33, 40, 64, 64}, 2),
+                                    std::pair(Case{1, 2, 130, 65, 256, 256}, 2)}) {
+    const OpSpec spec = biased_spec(DType::kBF16, c, kv_heads, kNoBias);
+    if (const Support rejection = kernel_named("cudnn.attention").supports(spec, target()))
+      GTEST_SKIP() << rejection->reason;
+    if (!can_prepare("cudnn.attention", spec, target())) {  // heads of 256 are for some GPUs alone
+      EXPECT_GT(c.dim, 128);
+      continue;
+    }
+    expect_matches_oracle("cudnn.attention", spec, {.relative_l2 = 8e-3, .max_ulps_of_peak = 4});
+  }
 }
 
 TEST_F(CudaAttention, ByCudnnMatchesTheOracle) {
@@ -56,8 +156,17 @@ TEST_F(CudaAttention, DeclinesWithReasons) {
     return rejection ? rejection->reason : "supported";
   };
   EXPECT_EQ(reason(DType::kF32, 64), "takes bf16 or f16, not f32");
-  EXPECT_EQ(reason(DType::kBF16, 36), "takes heads of up to 128 elements, a multiple of 8, not 36");
-  EXPECT_EQ(reason(DType::kBF16, 256), "takes heads of up to 128 elements, a multiple of 8, not 256");
+  EXPECT_EQ(reason(DType::kBF16, 36), "takes heads of up to 256 elements, a multiple of 8, not 36");
+  EXPECT_EQ(reason(DType::kBF16, 512), "takes heads of up to 256 elements, a multiple of 8, not 512");
+  const auto reason_of = [&](const OpSpec& spec) {
+    const Support rejection = kernel_named("cudnn.attention").supports(spec, target());
+    return rejection ? rejection->reason : "supported";
+  };
+  const Case c{1, 1, 4, 4, 8, 8};
+  EXPECT_EQ(reason_of(biased_spec(DType::kBF16, c, 1, {DType::kBool, {1, 1, 4, 4}})),
+            "cuDNN's operation takes no bias and no mask");
+  EXPECT_EQ(reason_of(biased_spec(DType::kBF16, c, 1, kNoBias, true)),
+            "cuDNN's operation has every query see every key");
 }
 
 }  // namespace

@@ -35,6 +35,56 @@ TEST_P(Attention, MatchesTheOracle) {
     expect_matches_oracle("highway.attention", attention_spec(GetParam(), sizes), default_tolerance(GetParam()));
 }
 
+/// q, k and v with `kv_heads` and, unless its rank is 0, what stands beside the scores.
+OpSpec biased_spec(DType dtype, const Sizes& n, std::int64_t kv_heads, const TensorType& bias, bool causal = false,
+                   bool logsumexp = false) {
+  std::vector<TensorType> in = {{dtype, {n.batch, n.heads, n.queries, n.key_dim}},
+                                {dtype, {n.batch, kv_heads, n.keys, n.key_dim}},
+                                {dtype, {n.batch, kv_heads, n.keys, n.value_dim}}};
+  if (bias.shape.rank() > 0) in.push_back(bias);
+  return make_spec(Op::kAttention, in,
+                   {{"scale", 0.3}, {"causal", std::int64_t{causal}}, {"logsumexp", std::int64_t{logsumexp}}});
+}
+constexpr TensorType kNoBias{};
+
+TEST_P(Attention, TakesABiasOrAMask) {
+  for (const Sizes& n : {Sizes{2, 3, 7, 19, 8, 8}, Sizes{1, 2, 65, 130, 20, 72}, Sizes{2, 2, 3, 2, 4, 4}})
+    for (const DType dtype : {GetParam(), DType::kBool})
+      for (const Shape& shape : {Shape{n.batch, n.heads, n.queries, n.keys}, Shape{1, 1, n.queries, n.keys},
+                                 Shape{n.batch, 1, 1, n.keys}, Shape{1, n.heads, n.queries, n.keys}})
+        expect_matches_oracle("highway.attention", biased_spec(GetParam(), n, n.heads, {dtype, shape}),
+                              default_tolerance(GetParam()));
+}
+
+TEST_P(Attention, TakesACausalOrder) {
+  for (const Sizes& n : {Sizes{1, 1, 1, 3, 4, 4}, Sizes{2, 3, 19, 19, 8, 8}, Sizes{1, 2, 300, 300, 16, 16},
+                         Sizes{1, 1, 130, 70, 20, 20}, Sizes{1, 1, 70, 200, 20, 20}}) {
+    expect_matches_oracle("highway.attention", biased_spec(GetParam(), n, n.heads, kNoBias, true),
+                          default_tolerance(GetParam()));
+    const TensorType mask{DType::kBool, {1, 1, n.queries, n.keys}};
+    expect_matches_oracle("highway.attention", biased_spec(GetParam(), n, n.heads, mask, true),
+                          default_tolerance(GetParam()));
+  }
+}
+
+TEST_P(Attention, QueryHeadsShareHeadsOfKeys) {
+  for (const std::int64_t kv_heads : {1, 2, 3})
+    expect_matches_oracle("highway.attention", biased_spec(GetParam(), {2, 6, 33, 40, 8, 12}, kv_heads, kNoBias, true),
+                          default_tolerance(GetParam()));
+}
+
+TEST_P(Attention, GivesTheLogarithmOfTheSum) {
+  for (const TensorType& bias :
+       {kNoBias, TensorType{DType::kBool, {2, 1, 33, 3}}, TensorType{GetParam(), {1, 4, 1, 3}}})
+    expect_matches_oracle("highway.attention", biased_spec(GetParam(), {2, 4, 33, 3, 8, 12}, 2, bias, false, true),
+                          {.relative_l2 = 4e-3, .max_ulps_of_peak = 64});
+}
+
+TEST_P(Attention, TakesTheLargeHeadOfAnAutoencoder) {
+  expect_matches_oracle("highway.attention", attention_spec(GetParam(), {1, 1, 100, 130, 512, 512}),
+                        default_tolerance(GetParam()));
+}
+
 TEST_P(Attention, TakesScoresThatWouldOverflowAnExponential) {
   // Scores of a few hundred, of either sign, on which exp() overflows and vanishes. Their own rounding in f32 is what
   // the looser bound allows.
@@ -106,6 +156,14 @@ TEST(AmxAttentionSupport, DeclinesWithReasons) {
   EXPECT_EQ(reason(DType::kBF16, CpuIsa::kAvx512Bf16), "needs AMX tiles; this CPU has avx512_bf16");
   EXPECT_EQ(reason(DType::kF32, CpuIsa::kAmx), "takes bf16, not f32");
   EXPECT_EQ(reason(DType::kBF16, CpuIsa::kAmx), "supported");
+  const auto reason_of = [](const OpSpec& spec) {
+    const Support rejection = kernel_named("amx.attention").supports(spec, Target{.cpu_isa = CpuIsa::kAmx});
+    return rejection ? rejection->reason : "supported";
+  };
+  const Sizes sizes{1, 1, 4, 4, 8, 8};
+  EXPECT_EQ(reason_of(biased_spec(DType::kBF16, sizes, 1, {DType::kBool, {1, 1, 4, 4}})), "takes no bias and no mask");
+  EXPECT_EQ(reason_of(biased_spec(DType::kBF16, sizes, 1, kNoBias, true)), "has every query see every key");
+  EXPECT_EQ(reason_of(biased_spec(DType::kBF16, sizes, 1, kNoBias, false, true)), "gives no logsumexp");
 }
 
 TEST(AttentionSupport, DeclinesWithReasons) {
@@ -113,8 +171,8 @@ TEST(AttentionSupport, DeclinesWithReasons) {
     const Support rejection = kernel_named("highway.attention").supports(spec, Target{});
     return rejection ? rejection->reason : "supported";
   };
-  EXPECT_EQ(reason(attention_spec(DType::kF32, {1, 1, 4, 4, 264, 8})), "takes a head_dim of up to 256, not 264");
-  EXPECT_EQ(reason(attention_spec(DType::kF32, {1, 1, 4, 4, 8, 257})), "takes a head_dim of up to 256, not 257");
+  EXPECT_EQ(reason(attention_spec(DType::kF32, {1, 1, 4, 4, 1032, 8})), "takes a head_dim of up to 1024, not 1032");
+  EXPECT_EQ(reason(attention_spec(DType::kF32, {1, 1, 4, 4, 8, 1025})), "takes a head_dim of up to 1024, not 1025");
   EXPECT_EQ(reason(attention_spec(DType::kF32, {1, 1, 4, 0, 8, 8})), "an operand has no elements");
   EXPECT_EQ(reason(attention_spec(DType::kF64, {1, 1, 4, 4, 8, 8})), "stores f32 or bf16, not f64");
 }
@@ -164,6 +222,17 @@ TEST(AttentionValues, ANanInAKeyOrQueryIsNotLost) {
 
 constexpr std::uint16_t kOneBits = 0x3F80, kInfinityBits = 0x7F80, kNanBits = 0x7FC0;  // of bf16
 bool is_nan_bits(std::uint16_t bits) { return (bits & 0x7FFF) > kInfinityBits; }
+
+TEST_F(AmxAttention, QueryHeadsShareHeadsOfKeys) {
+  for (const std::int64_t kv_heads : {1, 2, 3})
+    for (const int threads : {1, 2, 16}) {
+      target_.threads = threads;
+      const Comparison result = compare_with_oracle(kernel_named("amx.attention"),
+                                                    biased_spec(DType::kBF16, {2, 6, 33, 40, 8, 12}, kv_heads, kNoBias),
+                                                    target_, 1, default_tolerance(DType::kBF16));
+      EXPECT_TRUE(result.passed) << kv_heads << " heads of keys: " << result.message;
+    }
+}
 
 TEST_F(AmxAttention, ANanInAKeyOrQueryIsNotLost) {
   constexpr std::size_t kKeys = 1700;

@@ -68,6 +68,22 @@ std::optional<OpSpec> typical_spec(Op op) {
                        {{"axis", std::int64_t{1}}, {"start", std::int64_t{3}}, {"size", std::int64_t{5}}});
     case Op::kRow:
       return make_spec(op, {f32({28, 32}), {DType::kI32, Shape{}}});
+    case Op::kConstant:
+      return make_spec(op, {}, {{"values", std::vector<double>{1, 2, 3}}, {"shape", Ints{3}}});
+    case Op::kRandom:
+      return make_spec(op, {{DType::kI64, {2}}, {DType::kI32, {}}}, {{"shape", Ints{16, 8, 8}}});
+    case Op::kGather:
+      return make_spec(op, {f32({28, 32}), {DType::kI32, {2, 12}}});
+    case Op::kScatterAdd:
+      return make_spec(op, {f32({28, 32}), {DType::kI32, {12}}, f32({12, 32})});
+    case Op::kPad:
+      return make_spec(op, {images}, {{"before", Ints{0, 0, 1, 1}}, {"after", Ints{0, 0, 1, 1}}});
+    case Op::kBroadcast:
+      return make_spec(op, {f32({2, 1, 32})}, {{"shape", Ints{2, 12, 32}}});
+    case Op::kResize2d:
+      return make_spec(op, {images}, {{"size", Ints{16, 16}}});
+    case Op::kAvgPool2d:
+      return make_spec(op, {images}, {{"window", std::int64_t{2}}});
     case Op::kConv2d:
       return make_spec(op, {images, f32({8, 3, 3, 3}), f32({8})}, {}, {false, true, true});
     case Op::kConvTranspose2d:

@@ -1,5 +1,7 @@
 #include "kernels/movement.hpp"
 
+#include "kernels/row_loop.hpp"
+
 namespace headroom {
 
 std::vector<MovedPart> moved_parts(const KernelBinding& binding) {
@@ -24,6 +26,14 @@ std::vector<MovedPart> moved_parts(const KernelBinding& binding) {
     case Op::kRow:
       part.from_strides = Shape(x.strides.dims().subspan(1));  // table[n, ...]
       return {part};
+    case Op::kBroadcast:
+      part.from_strides = broadcast_strides(x, y.type.shape);
+      return {part};
+    case Op::kPad:
+      part.extents = x.type.shape;
+      for (int axis = 0; axis < x.type.shape.rank(); ++axis)
+        part.to_elements += attributes.get_ints("before")[static_cast<std::size_t>(axis)] * y.strides[axis];
+      return {part};
     default: {
       HR_CHECK(binding.spec.op == Op::kConcat);
       const int axis = static_cast<int>(attributes.get_int("axis"));
@@ -37,6 +47,43 @@ std::vector<MovedPart> moved_parts(const KernelBinding& binding) {
   }
 }
 
+/// Along each axis what lies before and behind x, as far as x reaches along the axes before it.
+std::vector<FilledPart> margins_of(const KernelBinding& binding) {
+  const Operand &x = binding.inputs[0], &y = binding.outputs[0];
+  std::vector<FilledPart> parts;
+  FilledPart rest{.extents = y.type.shape, .to_strides = y.strides};
+  for (int axis = 0; axis < y.type.shape.rank(); ++axis) {
+    const std::int64_t before = binding.spec.attributes.get_ints("before")[static_cast<std::size_t>(axis)];
+    const std::int64_t inside = x.type.shape[axis], stride = y.strides[axis];
+    const auto fill = [&](std::int64_t from, std::int64_t count) {
+      if (count == 0) return;
+      FilledPart& part = parts.emplace_back(rest);
+      part.extents.set(axis, count);
+      part.to_elements += from * stride;
+    };
+    fill(0, before);
+    fill(before + inside, y.type.shape[axis] - before - inside);
+    rest.extents.set(axis, inside);
+    rest.to_elements += before * stride;
+  }
+  return parts;
+}
+
+std::uint64_t bits_of(double value, DType dtype) {
+  std::uint64_t bits = 0;
+  store_from_double(&bits, dtype, value);
+  return bits;
+}
+
+std::vector<std::byte> constant_bytes(const Attributes& attributes) {
+  const DType dtype = attributes.get_dtype("dtype");
+  const std::vector<double>& values = attributes.get_floats("values");
+  std::vector<std::byte> bytes(values.size() * size_of(dtype));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    store_from_double(bytes.data() + i * size_of(dtype), dtype, values[i]);
+  return bytes;
+}
+
 namespace {
 
 /// Where the result is channels-last, of the same extents: a change of layout alone.
@@ -48,12 +95,12 @@ Support supports_reshape(const OpSpec& spec) {
 }  // namespace
 
 KernelTraits movement_traits(std::string_view name, Op op, KernelPlan (*plan)(const KernelBinding&)) {
-  const bool is_reshape = op == Op::kReshape;
+  const bool is_dense = op == Op::kReshape || op == Op::kConstant;
   return {.name = name,
           .op = op,
-          .supports = is_reshape ? supports_reshape : supports_all_types,
+          .supports = op == Op::kReshape ? supports_reshape : supports_all_types,
           .strides = StrideRule::kAny,
-          .output_strides = is_reshape ? std::optional<StrideRule>(StrideRule::kDense) : std::nullopt,
+          .output_strides = is_dense ? std::optional<StrideRule>(StrideRule::kDense) : std::nullopt,
           .plan = plan};
 }
 

@@ -1,6 +1,8 @@
-// reshape, transpose, concat, slice, row: y is a rearrangement, a join or a part of x. Any dtype, any strides (reshape:
-// dense). Bytes: y's read and y's written; no arithmetic. See strided_copy.cpp for how.
+// reshape, transpose, concat, slice, row, pad, broadcast, constant: y is a rearrangement, a join, a part or a repetition
+// of x, or of values that the node holds. Any dtype, any strides (reshape, constant: dense). Bytes: y's read and y's written; no
+// arithmetic. See strided_copy.cpp for how.
 
+#include <memory>
 #include <vector>
 
 #include "kernels/cpu_kernel.hpp"
@@ -18,6 +20,13 @@ struct Part {
     copy.run(threads, static_cast<const std::byte*>(source) + from_bytes, static_cast<std::byte*>(target) + to_bytes);
   }
 };
+
+/// Of one element for all places.
+Shape no_strides(const Shape& extents) {
+  Shape strides = extents;
+  for (int axis = 0; axis < extents.rank(); ++axis) strides.set(axis, 0);
+  return strides;
+}
 
 std::vector<Part> parts_of(const KernelBinding& binding) {
   const std::size_t size = size_of(binding.outputs[0].type.dtype);
@@ -47,11 +56,40 @@ KernelPlan plan_row(const KernelBinding& binding) {
   }};
 }
 
+KernelPlan plan_pad(const KernelBinding& binding) {
+  const DType dtype = binding.outputs[0].type.dtype;
+  const auto size = static_cast<std::int64_t>(size_of(dtype));
+  std::vector<Part> margins;
+  for (const FilledPart& part : margins_of(binding))
+    margins.push_back(
+        {{size_of(dtype), part.extents, no_strides(part.extents), part.to_strides}, 0, part.to_elements * size});
+  const std::uint64_t value = bits_of(binding.spec.attributes.get_float("value"), dtype);
+  return {[=, part = parts_of(binding)[0], threads = binding.threads](const LaunchArguments& arguments) {
+    part.run(threads, arguments.inputs[0], arguments.outputs[0]);
+    for (const Part& margin : margins) margin.run(threads, &value, arguments.outputs[0]);
+  }};
+}
+
+KernelPlan plan_constant(const KernelBinding& binding) {
+  const Operand& y = binding.outputs[0];
+  const std::size_t size = size_of(y.type.dtype);
+  const auto bytes = std::make_shared<const std::vector<std::byte>>(constant_bytes(binding.spec.attributes));
+  const Shape& shape = y.type.shape;
+  const StridedCopy copy(size, shape, bytes->size() == size ? no_strides(shape) : row_major_strides(shape), y.strides,
+                         binding.exceeds_cache);
+  return {[=, threads = binding.threads](const LaunchArguments& arguments) {
+    copy.run(threads, bytes->data(), arguments.outputs[0]);
+  }};
+}
+
 const Listed<CpuKernel> kReshape(movement_traits("highway.reshape", Op::kReshape, plan));
 const Listed<CpuKernel> kTranspose(movement_traits("highway.transpose", Op::kTranspose, plan));
 const Listed<CpuKernel> kConcat(movement_traits("highway.concat", Op::kConcat, plan));
 const Listed<CpuKernel> kSlice(movement_traits("highway.slice", Op::kSlice, plan));
 const Listed<CpuKernel> kRow(movement_traits("highway.row", Op::kRow, plan_row));
+const Listed<CpuKernel> kPad(movement_traits("highway.pad", Op::kPad, plan_pad));
+const Listed<CpuKernel> kBroadcast(movement_traits("highway.broadcast", Op::kBroadcast, plan));
+const Listed<CpuKernel> kConstant(movement_traits("highway.constant", Op::kConstant, plan_constant));
 
 }  // namespace
 }  // namespace headroom

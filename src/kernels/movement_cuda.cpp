@@ -1,3 +1,4 @@
+#include <memory>
 #include <vector>
 
 #include "kernels/cuda/copy_rows.hpp"
@@ -44,11 +45,45 @@ KernelPlan plan_row(const KernelBinding& binding) {
   }};
 }
 
+KernelPlan plan_pad(const KernelBinding& binding) {
+  const DType dtype = binding.outputs[0].type.dtype;
+  const auto size = static_cast<std::int64_t>(size_of(dtype));
+  std::vector<Part> margins;
+  for (const FilledPart& part : margins_of(binding))
+    margins.push_back(
+        {cuda::copy_rows(dtype, part.extents, part.to_strides, part.to_strides), 0, part.to_elements * size});
+  const std::uint64_t value = bits_of(binding.spec.attributes.get_float("value"), dtype);
+  return {[=, part = parts_of(binding)[0]](const LaunchArguments& arguments) {
+    auto* const y = static_cast<std::byte*>(arguments.outputs[0]);
+    cuda::launch_copy(arguments.stream.native_handle(), part.rows, arguments.inputs[0], y + part.to_bytes);
+    for (const Part& margin : margins)
+      cuda::launch_fill(arguments.stream.native_handle(), margin.rows, value, y + margin.to_bytes);
+  }};
+}
+
+/// Runs when weights are folded, and in no recorded graph.
+KernelPlan plan_constant(const KernelBinding& binding) {
+  const Operand& y = binding.outputs[0];
+  const auto bytes = std::make_shared<const std::vector<std::byte>>(constant_bytes(binding.spec.attributes));
+  if (binding.spec.attributes.get_floats("values").size() > 1)
+    return {[=](const LaunchArguments& arguments) {
+      cuda::copy_to_device(arguments.stream.native_handle(), bytes->data(), arguments.outputs[0], bytes->size());
+    }};
+  const std::uint64_t value = bits_of(binding.spec.attributes.get_floats("values")[0], y.type.dtype);
+  const cuda::CopyRows rows = cuda::copy_rows(y.type.dtype, y.type.shape, y.strides, y.strides);
+  return {[=](const LaunchArguments& arguments) {
+    cuda::launch_fill(arguments.stream.native_handle(), rows, value, arguments.outputs[0]);
+  }};
+}
+
 const Listed<CudaKernel> kReshape(movement_traits("cuda.reshape", Op::kReshape, plan));
 const Listed<CudaKernel> kTranspose(movement_traits("cuda.transpose", Op::kTranspose, plan));
 const Listed<CudaKernel> kConcat(movement_traits("cuda.concat", Op::kConcat, plan));
 const Listed<CudaKernel> kSlice(movement_traits("cuda.slice", Op::kSlice, plan));
 const Listed<CudaKernel> kRow(movement_traits("cuda.row", Op::kRow, plan_row));
+const Listed<CudaKernel> kPad(movement_traits("cuda.pad", Op::kPad, plan_pad));
+const Listed<CudaKernel> kBroadcast(movement_traits("cuda.broadcast", Op::kBroadcast, plan));
+const Listed<CudaKernel> kConstant(movement_traits("cuda.constant", Op::kConstant, plan_constant));
 
 }  // namespace
 }  // namespace headroom

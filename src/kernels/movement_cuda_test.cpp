@@ -1,4 +1,5 @@
 #include <array>
+#include <tuple>
 
 #include "kernels/cuda/gpu_check.hpp"
 
@@ -45,6 +46,65 @@ TEST_F(CudaMovement, SliceConcatReshapeAndRowMatchTheOracle) {
     expect_matches_oracle("cuda.row", make_spec(Op::kRow, {{dtype, {9, 4, 17}}, index}));
     expect_matches_oracle("cuda.row", make_spec(Op::kRow, {{dtype, {9}}, index}));
   }
+}
+
+TEST_F(CudaMovement, PadBroadcastAndGatherMatchTheOracle) {
+  for (const DType dtype : kDTypes) {
+    for (const auto& [shape, before, after] :
+         {std::tuple(Shape{7}, Ints{2}, Ints{0}), std::tuple(Shape{3, 5}, Ints{0, 0}, Ints{0, 0}),
+          std::tuple(Shape{3, 5}, Ints{1, 2}, Ints{3, 4}),
+          std::tuple(Shape{2, 3, 70, 32}, Ints{0, 0, 1, 8}, Ints{0, 0, 0, 8})})
+      expect_matches_oracle(
+          "cuda.pad", make_spec(Op::kPad, {{dtype, shape}}, {{"before", before}, {"after", after}, {"value", 3.0}}));
+    for (const auto& [shape, to] :
+         {std::pair(Shape{}, Ints{5}), std::pair(Shape{1}, Ints{1}), std::pair(Shape{3, 1}, Ints{3, 70}),
+          std::pair(Shape{1, 64}, Ints{40, 64}), std::pair(Shape{40, 1}, Ints{2, 40, 3}),
+          std::pair(Shape{2, 1, 33, 1, 5}, Ints{2, 4, 33, 6, 5}), std::pair(Shape{2, 1, 8, 64}, Ints{2, 3, 8, 64})})
+      expect_matches_oracle("cuda.broadcast", make_spec(Op::kBroadcast, {{dtype, shape}}, {{"shape", to}}));
+    for (const DType ids : {DType::kI32, DType::kI64})
+      for (const Shape& shape : {Shape{}, Shape{1}, Shape{5}, Shape{3, 40}})
+        for (const Shape& table : {Shape{7}, Shape{1, 3}, Shape{9, 17}, Shape{6, 2, 32}, Shape{4, 4096}})
+          expect_matches_oracle("cuda.gather", make_spec(Op::kGather, {{dtype, table}, {ids, shape}}));
+  }
+}
+
+TEST_F(CudaMovement, ConstantMatchesTheOracle) {
+  for (const DType dtype : kDTypes)
+    for (const Ints& shape : {Ints{}, Ints{5}, Ints{3, 1, 70}})
+      for (const bool is_one : {false, true}) {
+        std::vector<double> values(is_one ? 1 : static_cast<std::size_t>(Shape(shape).numel()));
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 200 + 1);
+        const OpSpec spec = make_spec(Op::kConstant, {}, {{"values", values}, {"shape", shape}, {"dtype", dtype}});
+        const Comparison result = compare_with_oracle(kernel_named("cuda.constant"), spec, target(), 1,
+                                                      {.relative_l2 = 0, .max_ulps_of_peak = 0});
+        EXPECT_TRUE(result.passed) << name_of(dtype) << ": " << result.message;
+      }
+}
+
+TEST_F(CudaMovement, ScatterAddMatchesTheOracle) {
+  for (const DType dtype : cuda::kDTypes)
+    for (const DType ids : {DType::kI32, DType::kI64})
+      for (const std::int64_t count : {1, 100, 700})
+        for (const Shape& row : {Shape{}, Shape{17}, Shape{3, 200}})
+          for (const std::int64_t rows : {1, 7}) {
+            Shape table{rows}, updates{count};
+            for (const std::int64_t extent : row.dims()) table.push_back(extent), updates.push_back(extent);
+            expect_matches_oracle("cuda.scatter_add",
+                                  make_spec(Op::kScatterAdd, {{dtype, table}, {ids, {count}}, {dtype, updates}}),
+                                  dtype == DType::kF32 ? Tolerance{.relative_l2 = 5e-5} : default_tolerance(dtype));
+          }
+}
+
+using CudaRandom = cuda::KernelTest;
+
+TEST_F(CudaRandom, MakesTheBitsOfTheOracle) {
+  for (const char* distribution : {"normal", "uniform"})
+    for (const auto& [keys, offset] : {std::pair(DType::kI64, DType::kI32), std::pair(DType::kI32, DType::kI64)})
+      for (const Ints& shape : {Ints{}, Ints{3, 5}, Ints{4, 33, 61}})
+        expect_matches_oracle("cuda.random",
+                              make_spec(Op::kRandom, {{keys, {3}}, {offset, {}}},
+                                        {{"shape", shape}, {"distribution", std::string(distribution)}}),
+                              {.relative_l2 = 0, .max_ulps_of_peak = 0});
 }
 
 TEST_F(CudaCast, EveryPairOfDTypesMatchesTheOracle) {

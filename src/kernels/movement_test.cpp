@@ -63,6 +63,39 @@ TEST(Movement, ReshapeMatchesTheOracle) {
   }
 }
 
+TEST(Movement, PadMatchesTheOracle) {
+  for (const DType dtype : kDTypes)
+    for (const auto& [shape, before, after] :
+         {std::tuple(Shape{7}, Ints{2}, Ints{0}), std::tuple(Shape{3, 5}, Ints{0, 0}, Ints{0, 0}),
+          std::tuple(Shape{3, 5}, Ints{1, 2}, Ints{3, 4}),
+          std::tuple(Shape{2, 3, 70, 33}, Ints{0, 0, 1, 1}, Ints{0, 0, 0, 1})})
+      expect_matches_oracle(
+          "highway.pad", make_spec(Op::kPad, {{dtype, shape}}, {{"before", before}, {"after", after}, {"value", 3.0}}));
+}
+
+TEST(Movement, BroadcastMatchesTheOracle) {
+  for (const DType dtype : kDTypes)
+    for (const auto& [shape, to] :
+         {std::pair(Shape{}, Ints{5}), std::pair(Shape{1}, Ints{1}), std::pair(Shape{3, 1}, Ints{3, 70}),
+          std::pair(Shape{1, 70}, Ints{40, 70}), std::pair(Shape{40, 1}, Ints{2, 40, 3}),
+          std::pair(Shape{2, 1, 33, 1, 5}, Ints{2, 4, 33, 6, 5}), std::pair(Shape{1, 1}, Ints{200, 300})})
+      expect_matches_oracle("highway.broadcast", make_spec(Op::kBroadcast, {{dtype, shape}}, {{"shape", to}}));
+}
+
+TEST(Movement, ConstantMatchesTheOracle) {
+  for (const DType dtype : kDTypes)
+    for (const Ints& shape : {Ints{}, Ints{5}, Ints{3, 1, 70}})
+      for (const bool is_one : {false, true})
+        for (const TestStrides strides : {TestStrides::kDense, TestStrides::kPadded, TestStrides::kPermuted}) {
+          std::vector<double> values(is_one ? 1 : static_cast<std::size_t>(Shape(shape).numel()));
+          for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 200 + 1);
+          const OpSpec spec = make_spec(Op::kConstant, {}, {{"values", values}, {"shape", shape}, {"dtype", dtype}});
+          const Comparison result = compare_with_oracle(kernel_named("highway.constant"), spec, Target{}, 1,
+                                                        {.relative_l2 = 0, .max_ulps_of_peak = 0}, strides);
+          EXPECT_TRUE(result.passed) << name_of(dtype) << ": " << result.message;
+        }
+}
+
 TEST(Movement, RowMatchesTheOracle) {
   const TensorType index{DType::kI32, {}};
   for (const DType dtype : kDTypes) {

@@ -32,10 +32,9 @@ struct NormOperands {
 };
 void launch_norm(void* stream, const NormRows& rows, const NormOperands& operands);
 
-/// softmax(scale * x); operands x, y.
+/// Operands x, y.
 struct SoftmaxRows {
   DType dtype = DType::kF32;
-  float scale = 1;
   GridRows<2> grid;
 };
 void launch_softmax(void* stream, const SoftmaxRows& rows, const void* x, void* y);

@@ -1,4 +1,4 @@
-// softmax: y[j] = exp(x[j] - max) / sum_k exp(x[k] - max)   over a row, of x times a scale (which attention has)
+// softmax: y[j] = exp(x[j] - max) / sum_k exp(x[k] - max)   over a row
 //
 // Dtypes     f32, bf16 or f16 in memory, f32 arithmetic, one rounding. Alignment as for the norms (norm_cuda.cu).
 // Bytes      x read and y written once: a row stays in registers (up to 32768 elements in 16 bits; longer rows are read
@@ -13,22 +13,21 @@
 namespace headroom::cuda {
 namespace {
 
-/// exp(factor * (x - most)), for 16 bits 2^(factor * (x - most)). Not factor * x less a product of the largest, which
-/// is rounded: for large numbers that misses 0 by more than an exponential takes.
+/// exp(x - most). Not by a product of x less one of the largest, which is rounded: for large numbers that misses 0 by
+/// more than an exponential takes.
 template <class T>
-__device__ __forceinline__ float exponential(float factor, float x, float most) {
+__device__ __forceinline__ float exponential(float x, float most) {
   if constexpr (sizeof(T) == sizeof(float)) {
-    return expf(factor * (x - most));
+    return expf(x - most);
   } else {
     float power;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(factor * (x - most)));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(1.4426950408889634F * (x - most)));
     return power;
   }
 }
 
 template <class T>
 struct Softmax {
-  float scale;
   const T* x;
   T* y;
 
@@ -36,19 +35,17 @@ struct Softmax {
   __device__ __forceinline__ void run(const RowPlace<2>& place) const {
     Row<T, kWidth, kPerThread> row(x + place.offsets[0], place.packs);
     T* const to = y + place.offsets[1];
-    const float factor = sizeof(T) == sizeof(float) ? scale : scale * 1.4426950408889634F;
-    const float sign = scale < 0 ? -1.0F : 1.0F;
     float most = Max::kNeutral;
     row.for_each([&](int, const float(&x)[kWidth]) {
 #pragma unroll
-      for (int i = 0; i < kWidth; ++i) most = fmaxf(most, sign * x[i]);
+      for (int i = 0; i < kWidth; ++i) most = fmaxf(most, x[i]);
     });
-    most = sign * join_row<Max>(most);  // what the scale makes the largest
+    most = join_row<Max>(most);
     float sum = 0;
     row.for_each([&](int, float(&x)[kWidth]) {
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
-        x[i] = exponential<T>(factor, x[i], most);
+        x[i] = exponential<T>(x[i], most);
         sum += x[i];
       }
     });
@@ -56,7 +53,7 @@ struct Softmax {
     if (!place.exists) return;
     row.for_each([&](int pack, float(&x)[kWidth]) {
 #pragma unroll
-      for (int i = 0; i < kWidth; ++i) x[i] = (kPerThread > 0 ? x[i] : exponential<T>(factor, x[i], most)) * inverse;
+      for (int i = 0; i < kWidth; ++i) x[i] = (kPerThread > 0 ? x[i] : exponential<T>(x[i], most)) * inverse;
       Packs<T, kWidth>::store(x, to + pack * kWidth);
     });
   }
@@ -70,7 +67,7 @@ void launch_softmax(void* stream, const SoftmaxRows& rows, const void* x, void* 
     using T = decltype(type);
     const bool is_wide = rows.grid.length % kFullPack<T> == 0 && is_aligned(rows.grid, kFullPack<T>, {x, y});
     launch_rows<T>(static_cast<cudaStream_t>(stream), rows.grid, is_wide,
-                   Softmax<T>{rows.scale, static_cast<const T*>(x), static_cast<T*>(y)});
+                   Softmax<T>{static_cast<const T*>(x), static_cast<T*>(y)});
   });
   check_launched("cuda softmax kernel");
 }

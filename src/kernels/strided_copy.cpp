@@ -42,6 +42,8 @@ StridedCopy::StridedCopy(std::size_t element_bytes, const Shape& extents, const 
     : element_bytes_(static_cast<std::int64_t>(element_bytes)), past_cache_(past_cache) {
   loop_ = longest_rows<2>(extents, {from_strides, to_strides}, kPieceBytes / element_bytes_);
   const std::int64_t run_bytes = loop_.inner.extent * element_bytes_;
+  repeats_ = loop_.inner.extent > 1 && loop_.inner.strides[0] == 0;
+  if (repeats_) return;
   const bool is_unit = run_bytes < kRunBytes && std::has_single_bit(static_cast<std::uint64_t>(run_bytes));
   if (is_unit && loop_.rank > 0 && loop_.rows > 0) {
     unit_bytes_ = run_bytes;
@@ -93,6 +95,40 @@ void StridedCopy::plan_tiles() {
   put(across_);
   put(inner_);
   detail::count_rows(loop_);
+}
+
+namespace {
+
+/// `count` elements that are all what lies at `from`.
+template <class T>
+void fill(const std::byte* from, std::byte* to, std::int64_t count) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  for (std::int64_t i = 0; i < count; ++i)
+    std::memcpy(to + i * static_cast<std::int64_t>(sizeof value), &value, sizeof value);
+}
+
+}  // namespace
+
+void StridedCopy::repeat_elements(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const {
+  RowCursor cursor(loop_, begin);
+  for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
+    const std::byte* source = from + cursor.offset(0) * element_bytes_;
+    std::byte* target = to + cursor.offset(1) * element_bytes_;
+    switch (element_bytes_) {
+      case 1:
+        fill<std::uint8_t>(source, target, cursor.length());
+        break;
+      case 2:
+        fill<std::uint16_t>(source, target, cursor.length());
+        break;
+      case 4:
+        fill<std::uint32_t>(source, target, cursor.length());
+        break;
+      default:
+        fill<std::uint64_t>(source, target, cursor.length());
+    }
+  }
 }
 
 namespace {
@@ -197,6 +233,7 @@ void StridedCopy::run(int threads, const void* from, void* to) const {
   auto* target = static_cast<std::byte*>(to);
   const std::int64_t elements = unit_bytes_ == 0 ? loop_.row_length() : kTile * kTile;
   parallel_for(threads, loop_.rows, grain_of(elements), [&](std::int64_t begin, std::int64_t end, int) {
+    if (repeats_) return repeat_elements(source, target, begin, end);
     switch (unit_bytes_) {
       case 0:
         return copy_runs(source, target, begin, end);

@@ -8,7 +8,7 @@
 
 namespace headroom {
 
-/// Copies a tensor from any positive strides to any others, element by element in meaning and in the largest pieces
+/// Copies a tensor from any strides, 0 along what is repeated, to any positive ones, element by element in meaning and in the largest pieces
 /// that the strides allow in fact: axes are merged, contiguous runs copied whole, transposed planes copied in tiles.
 /// Fixed to shapes and strides when made; a value, cheap to copy.
 class StridedCopy {
@@ -31,6 +31,7 @@ class StridedCopy {
 
   void join_runs(std::int64_t run_bytes);
   void plan_tiles();
+  void repeat_elements(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const;
   void copy_runs(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const;
   template <std::size_t kUnitBytes>
   void copy_tiles(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const;
@@ -40,6 +41,7 @@ class StridedCopy {
   RowLoop<2> loop_;  ///< operands: from, to; strides in elements for runs, in bytes for tiles
   std::int64_t element_bytes_;
   bool past_cache_;
+  bool repeats_ = false;         ///< runs are one element over and over
   std::int64_t unit_bytes_ = 0;  ///< what a tile is made of: a power of two up to 32; 0 where whole runs are copied
   TileAxis inner_;               ///< along which units lie closest in `to`
   TileAxis across_;              ///< along which they lie closest in `from`

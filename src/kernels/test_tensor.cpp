@@ -66,7 +66,8 @@ std::int64_t random_integer(const OpSpec& spec, std::size_t index, float uniform
   const auto below = [&](std::int64_t n) {
     return std::min(n - 1, static_cast<std::int64_t>(uniform * static_cast<float>(n)));
   };
-  if (spec.op == Op::kRow && index == 1) return below(spec.inputs[0].shape[0]);
+  if ((spec.op == Op::kRow || spec.op == Op::kGather || spec.op == Op::kScatterAdd) && index == 1)
+    return below(spec.inputs[0].shape[0]);
   if (spec.op == Op::kRopeTable) return below(64);
   switch (spec.inputs[index].dtype) {
     case DType::kBool:

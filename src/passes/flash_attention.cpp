@@ -1,8 +1,13 @@
 // flash-attention: matmul(softmax(matmul(mul_scalar(q, a), k^T)), v)  ->  attention(q, k, v) {scale = a}
+//                  matmul(softmax(add(matmul(mul_scalar(q, a), k^T), bias)), v)  ->  attention(q, k, v, bias) {scale = a}
 //
-// q[b, h, s, d], k[b, h, t, d], v[b, h, t, e]. The scale may as well multiply k or the scores, several scales multiply,
-// and there may be none. Scores and probabilities, [b, h, s, t] each, then exist only tile by tile inside a kernel.
+// q[b, h, s, d], k[b, h, t, d], v[b, h, t, e], bias of as many axes as there are or fewer, [b or 1, h or 1, s or 1, t]. The
+// scale may as well multiply k or the scores, several scales multiply, and there may be none. Scores and probabilities, [b, h, s, t] each, then exist only tile by tile inside a kernel.
 // Exact: the softmax is the same, summed in another order.
+
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "passes/pass.hpp"
 #include "passes/rewrite.hpp"
@@ -19,19 +24,51 @@ ValueId strip_scale(const Rewriter& r, ValueId value, double& scale) {
   return value;
 }
 
+/// What is added to scores before their softmax.
+struct Biased {
+  ValueId scores, bias;
+};
+/// Of softmax's operand, if it is a sum of which nothing else reads the scores, a scaled product.
+std::optional<Biased> match_bias(const Rewriter& r, ValueId value) {
+  const Node* sum = r.match_single_use(value, Op::kAdd);
+  if (sum == nullptr) return std::nullopt;
+  for (const std::size_t own : {0U, 1U}) {
+    const ValueId scores = sum->inputs[own], bias = sum->inputs[1 - own];
+    double scale = 1;
+    const bool is_product = r.match_single_use(strip_scale(r, scores, scale), Op::kMatmul) != nullptr;
+    const Shape &of_scores = r.shape(scores), &of_bias = r.shape(bias);
+    if (is_product && of_scores == r.shape(value) && of_bias.rank() > 0 && of_bias[-1] == of_scores[-1])
+      return Biased{scores, bias};
+  }
+  return std::nullopt;
+}
+
+/// A bias with as many axes as scores have.
+ValueId with_all_axes(Rewriter& r, ValueId bias, const std::string& path) {
+  constexpr std::size_t kRank = 4;
+  const Shape shape = r.shape(bias);
+  std::vector<std::int64_t> extents(kRank - static_cast<std::size_t>(shape.rank()), 1);
+  if (extents.empty()) return bias;
+  extents.insert(extents.end(), shape.dims().begin(), shape.dims().end());
+  return r.emit(Op::kReshape, {bias}, {{"shape", std::move(extents)}}, path);
+}
+
 bool fuse(Rewriter& r, const Node& weighted_sum) {
   constexpr int kRank = 4;  // [batch, heads, tokens, head_dim]
   if (weighted_sum.op != Op::kMatmul || weighted_sum.attributes.get_int("transpose_b") != 0) return false;
   if (r.shape(weighted_sum.results[0]).rank() != kRank) return false;
   const Node* softmax = r.match_single_use(weighted_sum.inputs[0], Op::kSoftmax);
   if (softmax == nullptr) return false;
+  const std::optional<Biased> biased = match_bias(r, softmax->inputs[0]);
   double scale = 1;
-  const Node* scores = r.match_single_use(strip_scale(r, softmax->inputs[0], scale), Op::kMatmul);
+  const Node* scores =
+      r.match_single_use(strip_scale(r, biased ? biased->scores : softmax->inputs[0], scale), Op::kMatmul);
   if (scores == nullptr || scores->attributes.get_int("transpose_b") != 1) return false;
   const ValueId q = strip_scale(r, scores->inputs[0], scale);
   const ValueId k = strip_scale(r, scores->inputs[1], scale);
-  r.replace(weighted_sum.results[0],
-            r.emit(Op::kAttention, {q, k, weighted_sum.inputs[1]}, {{"scale", scale}}, weighted_sum.path));
+  std::vector<ValueId> inputs = {q, k, weighted_sum.inputs[1]};
+  if (biased) inputs.push_back(with_all_axes(r, biased->bias, weighted_sum.path));
+  r.replace(weighted_sum.results[0], r.emit(Op::kAttention, std::move(inputs), {{"scale", scale}}, weighted_sum.path));
   return true;
 }
 

@@ -62,6 +62,49 @@ TEST(FlashAttention, NeedsNoScaleAndKeepsOneThatOthersRead) {
     })");
 }
 
+TEST(FlashAttention, TakesABiasOfScaledScores) {
+  expect_rewrite("flash-attention", R"(graph g {
+      input %q: f32[2, 3, 5, 4]
+      input %k: f32[2, 3, 7, 4]
+      input %v: f32[2, 3, 7, 6]
+      input %bias: f32[5, 7]
+      %1: f32[2, 3, 5, 7] = matmul(%q, %k) {transpose_b = 1} @ attn
+      %2: f32[2, 3, 5, 7] = mul_scalar(%1) {value = 0.5} @ attn
+      %3: f32[2, 3, 5, 7] = add(%bias, %2) @ attn
+      %4: f32[2, 3, 5, 7] = softmax(%3) @ attn
+      %5: f32[2, 3, 5, 6] = matmul(%4, %v) {transpose_b = 0} @ attn
+      output y = %5
+    })",
+                 R"(graph g {
+      input %q: f32[2, 3, 5, 4]
+      input %k: f32[2, 3, 7, 4]
+      input %v: f32[2, 3, 7, 6]
+      input %bias: f32[5, 7]
+      %1: f32[1, 1, 5, 7] = reshape(%bias) {shape = [1, 1, 5, 7]} @ attn
+      %2: f32[2, 3, 5, 6] = attention(%q, %k, %v, %1) {scale = 0.5} @ attn
+      output y = %2
+    })");
+}
+
+TEST(FlashAttention, LeavesABiasThatIsScaledToo) {
+  expect_unchanged("flash-attention", R"(graph g {
+      input %q: f32[1, 2, 3, 4]
+      input %bias: f32[1, 1, 3, 3]
+      input %one: f32[1, 2, 3, 1]
+      %1: f32[1, 2, 3, 3] = matmul(%q, %q) {transpose_b = 1}
+      %2: f32[1, 2, 3, 3] = add(%1, %bias)
+      %3: f32[1, 2, 3, 3] = mul_scalar(%2) {value = 0.5}
+      %4: f32[1, 2, 3, 3] = softmax(%3)
+      %5: f32[1, 2, 3, 4] = matmul(%4, %q)
+      %6: f32[1, 2, 3, 3] = matmul(%q, %q) {transpose_b = 1}
+      %7: f32[1, 2, 3, 3] = add(%6, %one)
+      %8: f32[1, 2, 3, 3] = softmax(%7)
+      %9: f32[1, 2, 3, 4] = matmul(%8, %q)
+      output y = %5
+      output z = %9
+    })");
+}
+
 TEST(FlashAttention, DeclinesWhereScoresOrProbabilitiesAreReadElsewhere) {
   for (const std::string_view also_read : {"%1", "%2"}) {
     const std::string text = fmt::format(R"(graph g {{
@@ -98,6 +141,26 @@ TEST(FlashAttention, LeavesProductsOfOtherForms) {
       output b = %6
       output c = %9
     })");
+}
+
+TEST(FlashAttention, ThenBf16LeavesMasksAndLogarithms) {
+  Graph graph = parse_graph(R"(graph g {
+      input %q: f32[1, 2, 3, 4]
+      input %mask: bool[1, 1, 3, 3]
+      %1: f32[1, 2, 3, 4], %2: f32[1, 2, 3] = attention(%q, %q, %q, %mask) {logsumexp = 1}
+      output y = %1
+      output sums = %2
+    })");
+  EXPECT_EQ(run_pass("bf16", graph).rewrites, 1);
+  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(R"(graph g {
+      input %q: f32[1, 2, 3, 4]
+      input %mask: bool[1, 1, 3, 3]
+      %1: bf16[1, 2, 3, 4] = cast(%q) {dtype = bf16}
+      %2: bf16[1, 2, 3, 4], %3: f32[1, 2, 3] = attention(%1, %1, %1, %mask) {logsumexp = 1}
+      %4: f32[1, 2, 3, 4] = cast(%2) {dtype = f32}
+      output y = %4
+      output sums = %3
+    })")));
 }
 
 TEST(FlashAttention, ThenBf16ConvertsTheOp) {

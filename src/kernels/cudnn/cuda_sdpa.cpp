@@ -1,4 +1,6 @@
 #include <array>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -14,7 +16,7 @@ constexpr std::size_t kLeastVersion = 91301;
 constexpr std::int64_t kAlignment = 16;
 constexpr std::size_t kListed = 8;  // engines of the heuristic, of which the first that runs is taken
 
-enum Uid : std::int64_t { kQ = 1, kK, kV, kO, kScale };
+enum Uid : std::int64_t { kQ = 1, kK, kV, kO, kScale, kStats };
 
 cudnnDataType_t data_type(DType dtype) {
   HR_CHECK(dtype == DType::kBF16 || dtype == DType::kF16);
@@ -54,13 +56,17 @@ class Sdpa::Impl {
 
   [[nodiscard]] std::size_t workspace_bytes() const { return plan_.workspace_bytes(); }
 
-  void run(void* stream, const std::array<const void*, 4>& operands, void* workspace) const {
-    for (const void* operand : operands)
+  void run(void* stream, const Operands& operands, void* workspace) const {
+    for (const void* operand : {operands.q, operands.k, operands.v, operands.o, operands.logsumexp})
       if (reinterpret_cast<std::uintptr_t>(operand) % kAlignment != 0)
         fail("attention by cuDNN takes operands at multiples of {} bytes, and one lies elsewhere", kAlignment);
-    const std::array<Bound, 5> bound{
-        {{kQ, operands[0]}, {kK, operands[1]}, {kV, operands[2]}, {kO, operands[3]}, {kScale, &scale_}}};
-    plan_.run(stream, bound, workspace);
+    const std::array<Bound, 6> bound{{{kQ, operands.q},
+                                      {kK, operands.k},
+                                      {kV, operands.v},
+                                      {kO, operands.o},
+                                      {kScale, &scale_},
+                                      {kStats, operands.logsumexp}}};
+    plan_.run(stream, std::span(bound).first(operands.logsumexp == nullptr ? 5 : 6), workspace);
   }
 
  private:
@@ -68,10 +74,11 @@ class Sdpa::Impl {
     const cudnnDataType_t type = data_type(problem.dtype);
     const Descriptor q =
         make_tensor(kQ, type, {problem.batch, problem.heads, problem.queries, problem.key_dim}, problem.q, false);
+    const std::int64_t kv_heads = problem.heads / problem.k.sharers;
     const Descriptor k =
-        make_tensor(kK, type, {problem.batch, problem.heads, problem.keys, problem.key_dim}, problem.k, false);
+        make_tensor(kK, type, {problem.batch, kv_heads, problem.keys, problem.key_dim}, problem.k, false);
     const Descriptor v =
-        make_tensor(kV, type, {problem.batch, problem.heads, problem.keys, problem.value_dim}, problem.v, false);
+        make_tensor(kV, type, {problem.batch, kv_heads, problem.keys, problem.value_dim}, problem.v, false);
     const Descriptor o =
         make_tensor(kO, type, {problem.batch, problem.heads, problem.queries, problem.value_dim}, problem.out, false);
     const Descriptor scale = make_tensor(kScale, CUDNN_DATA_FLOAT, {1, 1, 1, 1}, {1, 1, 1}, true);
@@ -80,8 +87,14 @@ class Sdpa::Impl {
         .set(CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC, k)
         .set(CUDNN_ATTR_OPERATION_SDPA_FWD_VDESC, v)
         .set(CUDNN_ATTR_OPERATION_SDPA_FWD_ODESC, o)
-        .set(CUDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC, scale)
-        .finalize();
+        .set(CUDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC, scale);
+    std::optional<Descriptor> stats;
+    if (problem.has_logsumexp) {
+      stats = make_tensor(kStats, CUDNN_DATA_FLOAT, {problem.batch, problem.heads, problem.queries, 1},
+                          problem.logsumexp, false);
+      operation.set(CUDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC, *stats);
+    }
+    operation.finalize();
     Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation)
         .set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, context->handle())
@@ -103,7 +116,7 @@ Sdpa::~Sdpa() = default;
 std::size_t Sdpa::workspace_bytes() const noexcept { return impl_->workspace_bytes(); }
 std::string Sdpa::implementation() const { return version_text(); }
 void Sdpa::run(void* stream, const void* q, const void* k, const void* v, void* o, void* workspace) const {
-  impl_->run(stream, {q, k, v, o}, workspace);
+  impl_->run(stream, operands, workspace);
 }
 
 }  // namespace headroom::cudnn
