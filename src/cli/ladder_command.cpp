@@ -95,8 +95,8 @@ std::string default_switches(const Engine& engine, const GeneratorOptions& reque
   const bool is_bf16 = engine.model->baseline == DType::kBF16;
   const std::string list = target.device == DeviceKind::kCpu
                                ? fmt::format("arena,flash,fuse,hoist,{}tile", cpu_precision(target))
-                           : is_bf16 ? "lossless,fp8"
-                                     : "lossless,bf16,fp8";
+                           : is_bf16 ? "arena,flash,fuse,hoist,fp8,streams,graph"
+                                     : "arena,flash,fuse,hoist,bf16,fp8,streams,graph";
   const std::int64_t half = make_request(*engine.model, request).steps / 2;
   return half < 1 ? list : fmt::format("{},steps={}", list, half);
 }

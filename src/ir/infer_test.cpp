@@ -300,7 +300,7 @@ TEST(Infer, FusedOps) {
   expect_refused(Op::kQkNormRope, {bf16({3, 5, 16}), bf16({8}), bf16({5, 4}), bf16({5, 4})}, heads);
 }
 
-TEST(Infer, ElementwiseAndImageOpsKeepTheLayoutOthersDropIt) {
+TEST(Infer, OpsOfImagesKeepTheLayoutOthersDropIt) {
   const TensorType image{kF32, {1, 2, 4, 4}, Layout::kChannelsLast};
   EXPECT_EQ(infer_one(Op::kSilu, {image}).layout, Layout::kChannelsLast);
   EXPECT_EQ(infer_one(Op::kAdd, {image, f32({1})}).layout, Layout::kChannelsLast);
@@ -308,6 +308,7 @@ TEST(Infer, ElementwiseAndImageOpsKeepTheLayoutOthersDropIt) {
   EXPECT_EQ(infer_one(Op::kConv2d, {image, f32({3, 2, 1, 1}), f32({3})}).layout, Layout::kChannelsLast);
   EXPECT_EQ(infer_one(Op::kConvTranspose2d, {image, f32({2, 3, 1, 1})}).layout, Layout::kChannelsLast);
   expect_refused(Op::kConv2d, {image, f32({2, 2, 1, 1}), f32({2}), f32({1, 2, 4, 4})}, {}, "layout");
+  EXPECT_EQ(infer_one(Op::kConcat, {image, image}, {{"axis", integer(1)}}).layout, Layout::kChannelsLast);
   EXPECT_EQ(infer_one(Op::kReshape, {image}, {{"shape", ints({32})}}).layout, Layout::kRowMajor);
 }
 

@@ -36,8 +36,10 @@ class Suite {
       products(dtype);
       scaled_products(dtype);
       memory_bound(dtype);
+      convolutions(dtype);
     }
     in_fp8();
+    attention_of_flux();
     const std::int64_t rows = big_rows(DType::kF32);
     add("cast f32 to bf16", Op::kCast, {{DType::kF32, {rows, kBigDim}}}, {{"dtype", DType::kBF16}});
     return std::move(cases_);
@@ -92,6 +94,37 @@ class Suite {
     attention(dtype, 1, 2, 4096, 128);
   }
 
+  /// Of FLUX.1 at 4608 tokens.
+  void attention_of_flux() {
+    const TensorType operand{DType::kBF16, {1, kBigHeads, 4608, 128}};
+    add("attention bf16 of 1x24 heads, 4608 tokens of 128", Op::kAttention, {operand, operand, operand},
+        {{"scale", 1 / std::sqrt(128.0)}});
+  }
+
+  /// Of FLUX.1's AutoencoderKL at a quarter of its area, as `channels-last` and `fuse` have them.
+  void convolutions(DType dtype) {
+    const auto image = [&](std::int64_t channels, std::int64_t side) {
+      return TensorType{dtype, {1, channels, side, side}, Layout::kChannelsLast};
+    };
+    const std::vector<std::int64_t> all_around{1, 1, 1, 1}, twice{2, 2};
+    for (const auto& [from, to, side] : {std::tuple<std::int64_t, std::int64_t, std::int64_t>{512, 512, 64},
+                                         {256, 256, 256},
+                                         {256, 128, 512},
+                                         {128, 128, 512},
+                                         {128, 3, 512}})
+      add(fmt::format("conv2d {} 3x3 {} to {} channels, {}x{}", dtype, from, to, side, side), Op::kConv2d,
+          {image(from, side), {dtype, {to, from, 3, 3}}, {dtype, {to}}}, {{"padding", all_around}},
+          {false, true, true});
+    add(fmt::format("conv2d {} 1x1 256 to 128 channels, 512x512", dtype), Op::kConv2d,
+        {image(256, 512), {dtype, {128, 256, 1, 1}}, {dtype, {128}}}, {}, {false, true, true});
+    add(fmt::format("conv_transpose2d {} 4x4 256 to 256 channels, 256x256", dtype), Op::kConvTranspose2d,
+        {image(256, 256), {dtype, {256, 256, 4, 4}}, {dtype, {256}}}, {{"stride", twice}, {"padding", all_around}},
+        {false, true, true});
+    add(fmt::format("group_norm {} with silu, 128 channels, 512x512", dtype), Op::kGroupNorm,
+        {image(128, 512), {dtype, {128}}, {dtype, {128}}},
+        {{"groups", std::int64_t{32}}, {"eps", 1e-6}, {"activation", std::string("silu")}}, {false, true, true});
+  }
+
   /// int8 products with results in `dtype`.
   void scaled_products(DType dtype) {
     for (const auto& [k, n, activation] : {std::tuple<std::int64_t, std::int64_t, std::string>{192, 192, "none"},
@@ -137,6 +170,9 @@ class Suite {
     const TensorType vector{DType::kBF16, {1, 1, kBigDim}};
     add("norm_modulate_quantize bf16 to f8e4m3", Op::kNormModulateQuantize,
         {{DType::kBF16, {1, elements / kBigDim, kBigDim}}, vector, vector}, {{"eps", 1e-6}, dtype});
+    const TensorType tokens{DType::kBF16, {1, elements / kBigDim, kBigDim}};
+    add("gate_residual_norm_quantize bf16 to f8e4m3", Op::kGateResidualNormQuantize,
+        {tokens, vector, tokens, vector, vector}, {{"eps", 1e-6}, dtype});
   }
 
   /// Each with inputs and outputs that together are at least two big tensors.
@@ -156,6 +192,7 @@ class Suite {
     add(name("rms_norm"), Op::kRmsNorm, {tokens, {dtype, {kBigDim}}}, {{"eps", 1e-6}}, {false, true});
     add(name("norm_modulate"), Op::kNormModulate, {tokens, vector, vector}, {{"eps", 1e-6}});
     add_apart("unfused");
+    add(name("gate_residual_norm"), Op::kGateResidualNorm, {tokens, vector, tokens, vector, vector}, {{"eps", 1e-6}});
     add(name("gate_residual"), Op::kGateResidual, {tokens, vector, tokens});
     add(name("qk_norm_rope"), Op::kQkNormRope, {tokens, {dtype, {head_dim}}, table, table},
         {{"heads", kBigHeads}, {"eps", 1e-6}}, {false, true});
@@ -170,14 +207,17 @@ class Suite {
 
 nlohmann::json operand_json(const std::vector<TensorType>& types) {
   nlohmann::json operands = nlohmann::json::array();
-  for (const TensorType& type : types) operands.push_back(fmt::format("{}{}", type.dtype, type.shape));
+  for (const TensorType& type : types)
+    operands.push_back(
+        fmt::format("{}{}{}", type.dtype, type.shape, type.layout == Layout::kChannelsLast ? " channels_last" : ""));
   return operands;
 }
 
 std::string attribute_text(const Attribute& attribute) {
   return std::visit(
       [](const auto& value) {
-        if constexpr (requires { value.size(); } && !requires { std::string_view(value); })
+        if constexpr (
+            requires { value.size(); } && !requires { std::string_view(value); })
           return fmt::format("[{}]", fmt::join(value, ", "));
         else
           return fmt::format("{}", value);

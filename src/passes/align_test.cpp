@@ -6,12 +6,12 @@ namespace {
 TEST(AlignPass, FillsUpChannelsAndLeavesThemSoBetweenConvolutions) {
   // f16: vectors of 8. Three and six channels become eight.
   expect_rewrite("align", R"(graph g {
-      input x: f16[1, 3, 4, 4]
-      param w: f16[6, 3, 3, 3]
-      param b: f16[6]
-      param gain: f16[6]
-      param shift: f16[6]
-      param v: f16[8, 6, 1, 1]
+      input %x: f16[1, 3, 4, 4]
+      param %w: f16[6, 3, 3, 3]
+      param %b: f16[6]
+      param %gain: f16[6]
+      param %shift: f16[6]
+      param %v: f16[8, 6, 1, 1]
       %0: f16[1, 6, 4, 4] = conv2d(%x, %w, %b) {padding = [1, 1, 1, 1]} @ a
       %1: f16[1, 6, 4, 4] = group_norm(%0, %gain, %shift) {groups = 2, eps = 1e-6} @ n
       %2: f16[1, 6, 4, 4] = silu(%1) @ n
@@ -19,12 +19,12 @@ TEST(AlignPass, FillsUpChannelsAndLeavesThemSoBetweenConvolutions) {
       output y = %3
     })",
                  R"(graph g {
-      input x: f16[1, 3, 4, 4]
-      param w: f16[6, 3, 3, 3]
-      param b: f16[6]
-      param gain: f16[6]
-      param shift: f16[6]
-      param v: f16[8, 6, 1, 1]
+      input %x: f16[1, 3, 4, 4]
+      param %w: f16[6, 3, 3, 3]
+      param %b: f16[6]
+      param %gain: f16[6]
+      param %shift: f16[6]
+      param %v: f16[8, 6, 1, 1]
       %0: f16[6, 8, 3, 3] = pad(%w) {before = [0, 0, 0, 0], after = [0, 5, 0, 0]} @ a
       %1: f16[8, 8, 3, 3] = pad(%0) {before = [0, 0, 0, 0], after = [2, 0, 0, 0]} @ a
       %2: f16[8] = pad(%b) {before = [0], after = [2]} @ a
@@ -43,9 +43,9 @@ TEST(AlignPass, FillsUpChannelsAndLeavesThemSoBetweenConvolutions) {
 
 TEST(AlignPass, CutsOffTheZerosWhereSomethingElseReadsThem) {
   Graph graph = parse_graph(R"(graph g {
-      input x: f16[1, 8, 4, 4]
-      param w: f16[3, 8, 1, 1]
-      param v: f16[3, 8, 1, 1]
+      input %x: f16[1, 8, 4, 4]
+      param %w: f16[3, 8, 1, 1]
+      param %v: f16[3, 8, 1, 1]
       %0: f16[1, 3, 4, 4] = conv2d(%x, %w) @ a
       %1: f16[1, 3, 4, 4] = conv2d(%x, %v) @ b
       %2: f16[1, 3, 4, 4] = mul(%0, %1) @ product
@@ -62,15 +62,15 @@ TEST(AlignPass, DeclinesWhereNoMatrixUnitWorksOrAllVectorsAreFull) {
   constexpr std::string_view kWhy =
       "no convolution on a matrix unit has numbers of channels that do not fill its vectors";
   Graph in_f32 = parse_graph(R"(graph g {
-      input x: f32[1, 3, 4, 4]
-      param w: f32[6, 3, 1, 1]
+      input %x: f32[1, 3, 4, 4]
+      param %w: f32[6, 3, 1, 1]
       %0: f32[1, 6, 4, 4] = conv2d(%x, %w)
       output y = %0
     })");
   EXPECT_EQ(run_pass("align", in_f32).declined, kWhy);
   Graph full = parse_graph(R"(graph g {
-      input x: bf16[1, 16, 4, 4]
-      param w: bf16[64, 16, 1, 1]
+      input %x: bf16[1, 16, 4, 4]
+      param %w: bf16[64, 16, 1, 1]
       %0: bf16[1, 64, 4, 4] = conv2d(%x, %w)
       output y = %0
     })");
@@ -79,8 +79,8 @@ TEST(AlignPass, DeclinesWhereNoMatrixUnitWorksOrAllVectorsAreFull) {
 
 TEST(AlignPass, LeavesGroupedConvolutionsAlone) {
   expect_unchanged("align", R"(graph g {
-      input x: bf16[1, 6, 4, 4]
-      param w: bf16[6, 1, 3, 3]
+      input %x: bf16[1, 6, 4, 4]
+      param %w: bf16[6, 1, 3, 3]
       %0: bf16[1, 6, 2, 2] = conv2d(%x, %w) {groups = 6}
       output y = %0
     })");

@@ -239,7 +239,7 @@ TEST(Bf16, ConvertsConvolutionsWithTheirBiasAndWhatTheyAdd) {
                  1, kBf16Tolerance);
 }
 
-TEST(Bf16, KeepsPoolsBetweenProductsInF32) {
+TEST(Bf16, ConvertsPoolsBetweenProducts) {
   expect_rewrite("bf16", R"(graph g {
       input %x: f32[2, 16]
       param %w: f32[16, 16]
@@ -259,14 +259,12 @@ TEST(Bf16, KeepsPoolsBetweenProductsInF32) {
       %3: bf16[2, 16] = cast(%x) {dtype = bf16} @ a
       %4: bf16[2, 16] = linear(%3, %1) @ a
       %5: bf16[2, 1, 4, 4] = reshape(%4) {shape = [2, 1, 4, 4]} @ image
-      %6: f32[2, 1, 4, 4] = cast(%5) {dtype = f32} @ image
-      %8: f32[2, 1, 2, 2] = max_pool2d(%6) {window = 2} @ pool
-      %10: bf16[2, 1, 2, 2] = cast(%8) {dtype = bf16} @ pool
+      %10: bf16[2, 1, 2, 2] = max_pool2d(%5) {window = 2} @ pool
       %11: bf16[2, 1, 2, 5] = linear(%10, %2) @ b
       %12: f32[2, 1, 2, 5] = cast(%11) {dtype = f32} @ b
       output y = %12
     })",
-                 3, kBf16Tolerance);
+                 4, kBf16Tolerance);
 }
 
 TEST(Bf16, WidensTablesThatAProductMakesAndNotWhatACastReads) {

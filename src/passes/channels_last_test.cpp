@@ -5,9 +5,9 @@ namespace {
 
 TEST(ChannelsLastPass, ConvertsWhatLiesBetweenConvolutionsAndTurnsAroundAtTheEdges) {
   expect_rewrite("channels-last", R"(graph g {
-      input x: f32[1, 2, 4, 4]
-      param w: f32[3, 2, 3, 3]
-      param v: f32[2, 3, 1, 1]
+      input %x: f32[1, 2, 4, 4]
+      param %w: f32[3, 2, 3, 3]
+      param %v: f32[2, 3, 1, 1]
       %0: f32[1, 3, 4, 4] = conv2d(%x, %w) {padding = [1, 1, 1, 1]} @ a
       %1: f32[1, 3, 4, 4] = silu(%0) @ act
       %2: f32[1, 2, 4, 4] = conv2d(%1, %v) @ b
@@ -15,9 +15,9 @@ TEST(ChannelsLastPass, ConvertsWhatLiesBetweenConvolutionsAndTurnsAroundAtTheEdg
       output y = %3
     })",
                  R"(graph g {
-      input x: f32[1, 2, 4, 4]
-      param w: f32[3, 2, 3, 3]
-      param v: f32[2, 3, 1, 1]
+      input %x: f32[1, 2, 4, 4]
+      param %w: f32[3, 2, 3, 3]
+      param %v: f32[2, 3, 1, 1]
       %0: f32[1, 2, 4, 4] channels_last = reshape(%x) {shape = [1, 2, 4, 4]} @ a
       %1: f32[1, 3, 4, 4] channels_last = conv2d(%0, %w) {padding = [1, 1, 1, 1]} @ a
       %2: f32[1, 3, 4, 4] channels_last = silu(%1) @ act
@@ -32,9 +32,9 @@ TEST(ChannelsLastPass, ConvertsWhatLiesBetweenConvolutionsAndTurnsAroundAtTheEdg
 TEST(ChannelsLastPass, LeavesViewsBroadcastOperandsAndOpsOfOtherShapesAsTheyAre) {
   // Pixels become tokens by a view; a bias for each channel is broadcast whatever the layout.
   expect_rewrite("channels-last", R"(graph g {
-      input x: f32[1, 2, 4, 4]
-      param w: f32[3, 2, 1, 1]
-      param shift: f32[1, 3, 1, 1]
+      input %x: f32[1, 2, 4, 4]
+      param %w: f32[3, 2, 1, 1]
+      param %shift: f32[1, 3, 1, 1]
       %0: f32[1, 3, 4, 4] = conv2d(%x, %w) @ a
       %1: f32[1, 3, 4, 4] = add(%0, %shift) @ b
       %2: f32[1, 3, 16] = reshape(%1) {shape = [1, 3, 16]} @ c
@@ -43,9 +43,9 @@ TEST(ChannelsLastPass, LeavesViewsBroadcastOperandsAndOpsOfOtherShapesAsTheyAre)
       output y = %4
     })",
                  R"(graph g {
-      input x: f32[1, 2, 4, 4]
-      param w: f32[3, 2, 1, 1]
-      param shift: f32[1, 3, 1, 1]
+      input %x: f32[1, 2, 4, 4]
+      param %w: f32[3, 2, 1, 1]
+      param %shift: f32[1, 3, 1, 1]
       %0: f32[1, 2, 4, 4] channels_last = reshape(%x) {shape = [1, 2, 4, 4]} @ a
       %1: f32[1, 3, 4, 4] channels_last = conv2d(%0, %w) @ a
       %2: f32[1, 3, 4, 4] channels_last = add(%1, %shift) @ b
@@ -59,9 +59,9 @@ TEST(ChannelsLastPass, LeavesViewsBroadcastOperandsAndOpsOfOtherShapesAsTheyAre)
 
 TEST(ChannelsLastPass, StatesAndWhatARegionReturnsStayRowMajor) {
   Graph graph = parse_graph(R"(graph g {
-      input x: f32[1, 2, 4, 4]
-      param w: f32[2, 2, 1, 1]
-      state s: f32[1, 2, 4, 4]
+      input %x: f32[1, 2, 4, 4]
+      param %w: f32[2, 2, 1, 1]
+      state %s: f32[1, 2, 4, 4]
       loop 3 %i {
         %0: f32[1, 2, 4, 4] = conv2d(%s, %w) @ a
         %1: f32[1, 2, 4, 4] = add(%0, %x) @ b
@@ -81,7 +81,7 @@ TEST(ChannelsLastPass, StatesAndWhatARegionReturnsStayRowMajor) {
 
 TEST(ChannelsLastPass, DeclinesWithoutAConvolution) {
   Graph graph = parse_graph(R"(graph g {
-      input x: f32[1, 2, 4, 4]
+      input %x: f32[1, 2, 4, 4]
       %0: f32[1, 2, 4, 4] = silu(%x)
       output y = %0
     })");

@@ -5,9 +5,9 @@ namespace {
 
 TEST(FuseUpsample, GivesTheSmallImageAFilterForEachParity) {
   Graph graph = parse_graph(R"(graph g {
-      input x: f32[2, 3, 5, 4]
-      param w: f32[2, 3, 3, 3]
-      param b: f32[2]
+      input %x: f32[2, 3, 5, 4]
+      param %w: f32[2, 3, 3, 3]
+      param %b: f32[2]
       %0: f32[2, 3, 10, 8] = resize2d(%x) {size = [10, 8]} @ up
       %1: f32[2, 2, 10, 8] = conv2d(%0, %w, %b) {padding = [1, 1, 1, 1]} @ conv
       output y = %1
@@ -24,13 +24,13 @@ TEST(FuseUpsample, GivesTheSmallImageAFilterForEachParity) {
 TEST(FuseUpsample, TakesNearestDoublingBeforeA3x3FilterOfOnePixelsPaddingOnly) {
   const auto unchanged = [](std::string_view resize, std::string_view size, std::string_view how) {
     expect_unchanged("fuse-upsample", fmt::format(R"(graph g {{
-      input x: f32[1, 3, 5, 4]
-      param w: f32[2, 3, 3, 3]
+      input %x: f32[1, 3, 5, 4]
+      param %w: f32[2, 3, 3, 3]
       %0: f32[1, 3, {0}] = resize2d(%x) {{size = [{0}]{1}}} @ up
       %1: f32[1, 2, {2}
       output y = %1
     }})",
-                                                size, resize, how));
+                                                  size, resize, how));
   };
   unchanged(R"(, mode = "bilinear")", "10, 8", "10, 8] = conv2d(%0, %w) {padding = [1, 1, 1, 1]}");
   unchanged("", "15, 8", "15, 8] = conv2d(%0, %w) {padding = [1, 1, 1, 1]}");
@@ -40,8 +40,8 @@ TEST(FuseUpsample, TakesNearestDoublingBeforeA3x3FilterOfOnePixelsPaddingOnly) {
 
 TEST(FuseUpsample, LeavesALargeImageThatIsAlsoReadByOthers) {
   expect_unchanged("fuse-upsample", R"(graph g {
-      input x: f32[1, 3, 5, 4]
-      param w: f32[2, 3, 3, 3]
+      input %x: f32[1, 3, 5, 4]
+      param %w: f32[2, 3, 3, 3]
       %0: f32[1, 3, 10, 8] = resize2d(%x) {size = [10, 8]} @ up
       %1: f32[1, 2, 10, 8] = conv2d(%0, %w) {padding = [1, 1, 1, 1]} @ conv
       output y = %1

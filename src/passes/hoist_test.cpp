@@ -109,7 +109,7 @@ TEST(Hoist, EndsAtTheFirstOpWithoutARule) {
       loop 3 %step {
         %1: f32[2, 4] = row(%table, %step)
         %2: f32[2, 4] = silu(%1)
-        %3: f32[2] = mean(%2) {axis = 1}
+        %3: f32[2] = mean(%2) {axes = [1]}
         %4: f32[2] = relu(%3)
         %5: f32[2] = add(%x, %4)
         next %x = %5
@@ -121,7 +121,7 @@ TEST(Hoist, EndsAtTheFirstOpWithoutARule) {
       %1: f32[3, 2, 4] = silu(%table)
       loop 3 %step {
         %2: f32[2, 4] = row(%1, %step)
-        %3: f32[2] = mean(%2) {axis = 1}
+        %3: f32[2] = mean(%2) {axes = [1]}
         %4: f32[2] = relu(%3)
         %5: f32[2] = add(%x, %4)
         next %x = %5

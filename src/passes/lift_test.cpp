@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"AConstantPart", "%9: f32[2, 6] = concat(%1, %constant) {axis = 1}", "[2, 6]"},
                     Case{"AStepsWeight", "%9: f32[2, 2] = linear(%constant, %1) {activation = \"none\"}", "[2, 2]"},
                     Case{"OneFactorOfAMatmul", "%9: f32[2, 2] = matmul(%1, %constant) {transpose_b = 1}", "[2, 2]"},
-                    Case{"AnOpWithoutARule", "%9: f32[2] = mean(%1) {axis = 1}", "[2]"},
+                    Case{"AnOpWithoutARule", "%9: f32[2] = mean(%1) {axes = [1]}", "[2]"},
                     Case{"WhatDependsOnTheState", "%9: f32[2, 3] = mul(%1, %s)", "[2, 3]"},
                     Case{"ALastView", "%9: f32[3, 2] = transpose(%1) {perm = [1, 0]}", "[3, 2]"}),
     [](const auto& parameter) { return parameter.param.name; });

@@ -56,7 +56,7 @@ TEST(Optimize, RunsPassesWithoutSwitchAndThoseOfSwitchesThatAreOn) {
   const OptimizeReport report =
       optimize(graph, SwitchSet::parse("fuse"), kCapableCpu, {.disabled = {}, .verify = true});
   EXPECT_THAT(names_of(report.passes),
-              ElementsAre("weights-first", "fuse-patterns", "fuse-activation", "fuse-qkv", "fuse-qk-norm-rope",
+              ElementsAre("weights-first", "fuse-upsample", "fuse-patterns", "fuse-activation", "fuse-qkv", "fuse-qk-norm-rope",
                           "fuse-attention-scale", "fuse-common-subexpressions", "fuse-residual-norm", "simplify-casts",
                           "merge-rows", "dead-code"));
   const PassRecord& epilogues = record_of(report, "fuse-activation");
@@ -98,7 +98,7 @@ TEST(Optimize, RefusesToDisableAPassThatDoesNotExist) {
     FAIL() << "an unknown pass was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kUsage);
-    EXPECT_THAT(error.what(), HasSubstr("'fuse-everything': there are weights-first, flash-attention, fuse-patterns,"));
+    EXPECT_THAT(error.what(), HasSubstr("'fuse-everything': there are weights-first, flash-attention, fuse-upsample,"));
   }
 }
 

@@ -127,8 +127,8 @@ TEST(Placement, WhatIsReshapedIntoOneConcatenationIsNoPartOfAnother) {
     output z = %7
   })",
                                     true);
-  // The relu writes its result into %7, and %5 copies it from there.
-  EXPECT_EQ(launched(program), (std::vector{Op::kRelu, Op::kRelu, Op::kConcat, Op::kRelu}));
+  // The relu writes its result into %5, and the reshape copies it from there into %7.
+  EXPECT_EQ(launched(program), (std::vector{Op::kRelu, Op::kReshape, Op::kRelu, Op::kRelu}));
 }
 
 constexpr std::int64_t kRow = 24;  // queries, keys and values of two heads of 4, side by side

@@ -80,12 +80,15 @@ double round_to(DType dtype, double value) {
   return load_as_double(bytes.data(), dtype);
 }
 
+/// Whether operand 1 says which rows.
+bool reads_rows(Op op) { return op == Op::kRow || op == Op::kGather || op == Op::kScatterAdd; }
+
 /// The op on other numbers than its operands': on bounds, or on magnitudes. Integer operands stay as they are.
 Field evaluate(const Site& site, Op op, const Attributes& attributes, std::vector<Field> fields) {
   std::vector<OracleTensor> operands;
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const TensorType& type = site.operands[i]->value.type;
-    if (site.op == Op::kRow && i == 1)
+    if (i == 1 && reads_rows(site.op))
       operands.push_back(site.operands[i]->value);
     else
       operands.push_back({{DType::kF64, type.shape, type.layout}, std::move(fields[i]), {}});
@@ -101,6 +104,20 @@ std::vector<Field> operand_errors(const Site& site) {
 
 /// Results that are operands, moved.
 Errors moved(const Site& site) { return {evaluate(site, site.op, site.attributes, operand_errors(site))}; }
+
+/// Nothing is known of rows whose numbers are not.
+Errors gathered(const Site& site) {
+  const bool is_known = std::ranges::all_of(site.operands[1]->error, [](double error) { return error == 0; });
+  return is_known ? moved(site)
+                  : Errors{Field(static_cast<std::size_t>(site.results[0].type.shape.numel()), kInfinity)};
+}
+
+Errors padded(const Site& site) {
+  return {evaluate(site, site.op, site.attributes.with("value", 0.0), operand_errors(site))};
+}
+
+/// The same on every device: constants, and random numbers, whose keys are integers.
+Errors exact(const Site& site) { return {Field(static_cast<std::size_t>(site.results[0].type.shape.numel()))}; }
 
 Errors sum(const Site& site) { return {evaluate(site, Op::kAdd, Attributes(Op::kAdd, {}), operand_errors(site))}; }
 
@@ -356,6 +373,24 @@ Errors sums(const Site& site) {
   return {error};
 }
 
+/// Of what is already `errors`, and of so many roundings of results of the op on magnitudes.
+Errors with_roundings(const Site& site, double roundings, Errors errors) {
+  std::vector<Field> sizes;
+  for (const Bounded* operand : site.operands) sizes.push_back(magnitudes(operand->value));
+  const Field size = evaluate(site, site.op, site.attributes, sizes);
+  for (std::size_t i = 0; i < size.size(); ++i) errors[0][i] += roundings * arithmetic_unit(site.covers) * size[i];
+  return errors;
+}
+
+Errors scattered(const Site& site) {
+  return with_roundings(site, static_cast<double>(site.operands[1]->error.size() + 2), gathered(site));
+}
+
+/// Three interpolations of three operations each, with weights that are rounded themselves.
+Errors resized(const Site& site) {
+  return with_roundings(site, site.attributes.get_text("mode") == "bilinear" ? 12 : 0, moved(site));
+}
+
 /// Whether the results are rounded when they are stored: moved elements are what they were, and casts and quantizers
 /// have rounded already.
 enum class Stored : std::uint8_t { kAsIs, kRounded };
@@ -395,7 +430,15 @@ constexpr std::array kRules = {
     Rule{Op::kRow, moved, Stored::kAsIs},
     Rule{Op::kConv2d, multilinear},
     Rule{Op::kConvTranspose2d, multilinear},
+    Rule{Op::kConstant, exact, Stored::kAsIs},
+    Rule{Op::kRandom, exact, Stored::kAsIs},
+    Rule{Op::kGather, gathered, Stored::kAsIs},
+    Rule{Op::kScatterAdd, scattered},
+    Rule{Op::kPad, padded, Stored::kAsIs},
+    Rule{Op::kBroadcast, moved, Stored::kAsIs},
+    Rule{Op::kResize2d, resized},
     Rule{Op::kMaxPool2d, moved},
+    Rule{Op::kAvgPool2d, sums},
     Rule{Op::kMean, sums},
     Rule{Op::kCumsum, sums},
 };
@@ -407,7 +450,8 @@ void add_rounding(const Site& site, const OracleTensor& result, Field& error) {
   const StorageUnit unit = is_real ? StorageUnit{kDoubleUnit, 0} : storage_unit(dtype);
   const double arithmetic = 2 * arithmetic_unit(site.covers);
   for (std::size_t i = 0; i < error.size(); ++i)
-    error[i] += (unit.relative + arithmetic) * (std::fabs(result.reals[i]) + error[i]) + unit.least;
+    if (std::isfinite(result.reals[i]))
+      error[i] += (unit.relative + arithmetic) * (std::fabs(result.reals[i]) + error[i]) + unit.least;
 }
 
 }  // namespace
@@ -420,8 +464,12 @@ std::vector<std::vector<double>> bound_errors(const Site& site) {
   for (std::size_t r = 0; r < errors.size(); ++r) {
     if (rule->stored == Stored::kRounded) add_rounding(site, site.results[r], errors[r]);
     const double largest = largest_of(site.results[r].type.dtype);
-    for (std::size_t i = 0; i < errors[r].size(); ++i)
-      if (!(std::fabs(value_at(site.results[r], i)) + errors[r][i] <= largest)) errors[r][i] = kInfinity;
+    const bool keeps_infinities = rule->stored == Stored::kAsIs || site.op == Op::kAdd;  // a mask's, which are exact
+    for (std::size_t i = 0; i < errors[r].size(); ++i) {
+      const double value = value_at(site.results[r], i);
+      if (keeps_infinities && std::isinf(value) && std::isfinite(errors[r][i])) continue;
+      if (!(std::fabs(value) + errors[r][i] <= largest)) errors[r][i] = kInfinity;
+    }
   }
   return errors;
 }

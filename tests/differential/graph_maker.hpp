@@ -67,6 +67,13 @@ class GraphMaker {
   void add_matmul();
   void add_rope();
 
+  // random_movements.cpp: what is moved, made of nothing, or of another size, and attention in all its forms
+  void add_indexed();
+  void add_padded();
+  void add_values();
+  void add_resampled();
+  void add_masked_attention();
+
   // random_weights.cpp: what products read
   ValueId weight(std::int64_t rows, std::int64_t columns);
   ValueId new_weight(std::int64_t rows, std::int64_t columns);

@@ -17,7 +17,8 @@ struct Range {
 
 Range range_of(const Graph& graph, ValueId id) {
   for (const Node& node : graph.nodes()) {
-    if (node.op == Op::kRow && node.inputs[1] == id) return {0, graph.type(node.inputs[0]).shape[0]};
+    const bool reads_rows = node.op == Op::kRow || node.op == Op::kGather || node.op == Op::kScatterAdd;
+    if (reads_rows && node.inputs[1] == id) return {0, graph.type(node.inputs[0]).shape[0]};
     if (node.op == Op::kRopeTable && node.inputs[0] == id) return {0, 16};
   }
   switch (graph.type(id).dtype) {

@@ -24,9 +24,9 @@ from make_flux import OnlyDouble
 # As FLUX.1's and as Stable Diffusion's: latent channels, 1x1 convolutions beside the latents. Sizes are odd on purpose.
 CASES = {
     "flux": dict(config=dict(latent_channels=6, block_out_channels=[8, 8, 16, 16], shift_factor=0.1159, scaling_factor=0.3611,
-                             use_quant_conv=False, use_post_quant_conv=False), image=(2, 45, 37), latents=(2, 5, 7), seed=21),
+                             use_quant_conv=False, use_post_quant_conv=False), image=(4, 45, 37), latents=(3, 5, 7), seed=21),
     "stable-diffusion": dict(config=dict(latent_channels=4, block_out_channels=[8, 16, 24, 24]),
-                             image=(1, 61, 44), latents=(1, 7, 6), seed=22),
+                             image=(8, 37, 44), latents=(4, 7, 6), seed=22),
 }
 SHARED = dict(in_channels=3, out_channels=3, layers_per_block=2, norm_num_groups=4, sample_size=32,
               down_block_types=["DownEncoderBlock2D"] * 4, up_block_types=["UpDecoderBlock2D"] * 4)

@@ -60,13 +60,10 @@ ValueId bias_of_mask(Builder& builder, ValueId sees, DType dtype) {
 
 /// Which keys a query sees that sees those up to its own place: bool [queries, keys].
 ValueId causal_mask(Builder& builder, std::int64_t queries, std::int64_t keys) {
-  const auto count_from = [&](std::int64_t first, std::int64_t count, Shape shape) {
-    std::vector<double> values;
-    for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(first + i));
-    return builder.constant(std::move(values), shape, DType::kF32);
-  };
-  const ValueId seen = builder.sub(count_from(1, queries, Shape{queries, 1}), count_from(0, keys, Shape{keys}));
-  return builder.cast(builder.relu(seen), DType::kBool);
+  std::vector<double> sees;
+  for (std::int64_t query = 0; query < queries; ++query)
+    for (std::int64_t key = 0; key < keys; ++key) sees.push_back(key <= query ? 1 : 0);
+  return builder.constant(std::move(sees), Shape{queries, keys}, DType::kBool);
 }
 
 /// A column behind the scores that counts only where all others are -inf: softmax then has something to give weight to.

@@ -48,7 +48,7 @@ std::vector<TensorType> concat_types(const TypeQuery& given) {
     given.require(part.shape == shape, fmt::format("parts that differ in axis {} only", axis));
     shape.set(axis, total);
   }
-  return {{given.in[0].dtype, shape}};
+  return {{given.in[0].dtype, shape, given.in[0].layout}};
 }
 
 std::vector<TensorType> slice_types(const TypeQuery& given) {
@@ -61,7 +61,7 @@ std::vector<TensorType> slice_types(const TypeQuery& given) {
   }
   Shape shape = given.in[0].shape;
   shape.set(axis, size);
-  return {{given.in[0].dtype, shape}};
+  return {{given.in[0].dtype, shape, given.in[0].layout}};
 }
 
 /// As many numbers as x has axes, none of them negative.
@@ -84,7 +84,7 @@ std::vector<TensorType> pad_types(const TypeQuery& given) {
     const auto at = static_cast<std::size_t>(axis);
     shape.set(axis, before[at] + shape[axis] + after[at]);
   }
-  return {{x.dtype, shape}};
+  return {{x.dtype, shape, x.layout}};
 }
 
 std::vector<TensorType> broadcast_types(const TypeQuery& given) {

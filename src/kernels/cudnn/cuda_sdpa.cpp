@@ -115,7 +115,7 @@ Sdpa::~Sdpa() = default;
 
 std::size_t Sdpa::workspace_bytes() const noexcept { return impl_->workspace_bytes(); }
 std::string Sdpa::implementation() const { return version_text(); }
-void Sdpa::run(void* stream, const void* q, const void* k, const void* v, void* o, void* workspace) const {
+void Sdpa::run(void* stream, const Operands& operands, void* workspace) const {
   impl_->run(stream, operands, workspace);
 }
 

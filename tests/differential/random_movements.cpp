@@ -1,0 +1,101 @@
+// Ops on what is in reach that move it, numbers that are made of nothing, images of another size, and attention in all its
+// forms.
+
+#include <algorithm>
+#include <cmath>
+
+#include "differential/graph_maker.hpp"
+
+namespace headroom::differential {
+namespace {
+
+constexpr std::int64_t kMostMoved = 8192;  // elements, so that graphs stay small
+
+std::vector<std::int64_t> extents_of(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
+
+}  // namespace
+
+/// Rows of a table, or sums into them, by numbers of their own: an input that is drawn for that table.
+void GraphMaker::add_indexed() {
+  const ValueId table = choose_.one_in(3) ? operand(typed({dims_.seq, dims_.width()})) : tokens();
+  const DType dtype = choose_.one_in(2) ? DType::kI32 : DType::kI64;
+  const auto count = static_cast<std::int64_t>(choose_.below(4) + 1);
+  const auto ids = [&](Shape shape) { return graph_.add_input(fresh("ids"), {dtype, shape}); };
+  if (choose_.one_in(2)) {
+    const Shape shape = choose_.one_in(4) ? Shape{} : choose_.one_in(2) ? Shape{count} : Shape{2, count};
+    keep(b_.gather(table, ids(shape)), size(table));
+    return;
+  }
+  TensorType updates = graph_.type(table);
+  updates.shape.set(0, count);
+  const ValueId added = operand(updates);
+  keep(b_.scatter_add(table, ids({count}), added), size(table) + 2 * size(added));
+}
+
+void GraphMaker::add_padded() {
+  const ValueId x = any();
+  const TensorType type = graph_.type(x);
+  const int rank = type.shape.rank();
+  if (type.shape.numel() > kMostMoved || rank > 4) return add_unary();
+  if (rank > 0 && choose_.one_in(2)) {
+    std::vector<std::int64_t> before, after;
+    for (int axis = 0; axis < rank; ++axis) {
+      before.push_back(choose_.of({0, 0, 1, 2}));
+      after.push_back(choose_.of({0, 0, 1, 3}));
+    }
+    keep(b_.pad(x, before, after, is_float(type.dtype) ? choose_.of({0.0, 0.5}) : 0.0), size(x) + 0.5);
+    return;
+  }
+  std::vector<std::int64_t> extents = extents_of(type.shape);
+  for (std::int64_t& extent : extents)
+    if (extent == 1 && choose_.one_in(2)) extent = 3;
+  if (choose_.one_in(2)) extents.insert(extents.begin(), 2);
+  keep(b_.broadcast(x, Shape(extents)), size(x));
+}
+
+/// Constants, which are folded as weights are, and random numbers, which are not.
+void GraphMaker::add_values() {
+  if (choose_.one_in(3)) {
+    const ValueId keys = graph_.add_input(fresh("keys"), {DType::kI64, Shape{dims_.batch}});
+    const ValueId offset = counters_.empty() || choose_.one_in(3)
+                               ? graph_.add_input(fresh("offset"), {DType::kI32, Shape{}})
+                               : choose_.from(counters_).first;
+    const Shape image{dims_.seq, dims_.width()};
+    keep(b_.cast(b_.random(keys, offset, image, choose_.one_in(2) ? "normal" : "uniform"), dtype_), 1);
+    return;
+  }
+  const bool is_one = choose_.one_in(2);
+  const Shape shape = is_one || choose_.one_in(2) ? tokens_.shape : Shape{1, dims_.seq, dims_.width()};
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < (is_one ? 1 : shape.numel()); ++i) values.push_back(choose_.of({0.1, -1.0, 0.0, 0.75}));
+  const ValueId made = b_.constant(std::move(values), shape, dtype_);
+  keep(choose_.one_in(3) ? made : b_.add(tokens(), made), 2);
+}
+
+void GraphMaker::add_resampled() {
+  const std::int64_t side = 2 + static_cast<std::int64_t>(choose_.below(4));
+  const ValueId x = operand(typed({dims_.batch, choose_.of({1, 3, 8}), side, side + 1}));
+  if (choose_.one_in(3)) {
+    keep(choose_.one_in(2) ? b_.avg_pool2d(x, 2) : b_.max_pool2d(x, 2), size(x));
+    return;
+  }
+  const std::array<std::int64_t, 2> to = {choose_.of({1, 3, 7}), choose_.of({2, 5, 8})};
+  keep(b_.resize2d(x, to, choose_.one_in(2) ? "nearest" : "bilinear"), size(x));
+}
+
+/// Masks are inputs, so that no rounding decides what a query sees.
+void GraphMaker::add_masked_attention() {
+  const ValueId q = split_heads(tokens()), k = split_heads(tokens()), v = split_heads(tokens());  // [b, h, s, d]
+  const std::int64_t kv_heads = dims_.heads % 2 == 0 && choose_.one_in(2) ? dims_.heads / 2 : dims_.heads;
+  const auto shared = [&](ValueId heads) { return kv_heads == dims_.heads ? heads : b_.slice(heads, 1, 0, kv_heads); };
+  const auto one_or = [&](std::int64_t extent) { return choose_.one_in(2) ? std::int64_t{1} : extent; };
+  const Shape beside{one_or(dims_.batch), one_or(dims_.heads), one_or(dims_.seq), dims_.seq};
+  ValueId bias = kNoValue;
+  if (choose_.one_in(3))
+    bias = operand(typed(beside));
+  else if (choose_.one_in(2))
+    bias = graph_.add_input(fresh("mask"), {DType::kBool, beside});
+  keep(b_.attention(q, shared(k), shared(v), 0.25, bias, choose_.one_in(3)), size(v));
+}
+
+}  // namespace headroom::differential
