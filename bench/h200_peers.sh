@@ -32,7 +32,23 @@ match() {
   echo "$1: $((SECONDS - began)) s"
 }
 
+# vae NAME PASS PIXELS: one pass of FLUX.1's AutoencoderKL in bf16, against PyTorch channels-last, compiled, without and with a graph
+vae() {
+  [[ $1 =~ ${MATCHES:-.} ]] || return 0
+  local began=$SECONDS
+  rm -f "$out/"{headroom-forward,pytorch}-"$1"-*.json
+  python3 "$here/bench/peers/vae_torch.py" --pass "$2" --height "$3" --width "$3" --device cuda --dtype bf16 --compile --graph \
+    --trials 10 --turns "$turns" --save "$out/pytorch-$1-{turn}.json" \
+    --beside "$headroom bench flux-vae --random-weights 0 --pass $2 --height $3 --width $3 --device cuda --opt lossless --quiet \
+      --trials 10 --save $out/headroom-forward-$1-{turn}.json"
+  python3 "$here/bench/peers/share_plans.py" "$out/headroom-forward-$1-"*.json
+  echo "$1: $((SECONDS - began)) s"
+}
+
 match bf16-1024 lossless 1024 1
 match fp8-1024 lossless,fp8 1024 1 --fp8
 match fp8-512 lossless,fp8 512 1 --fp8
 match fp8-batch4 lossless,fp8 1024 4 --fp8
+vae vae-decode-1024 decode 1024
+vae vae-encode-1024 encode 1024
+vae vae-decode-2048 decode 2048

@@ -18,7 +18,8 @@ from typing import NamedTuple
 from peer_ratios import add_arguments, check_same_run, compare, duration, markdown, put, read, times
 
 MATCHES = {"bf16-1024": "1024x1024, bf16", "fp8-1024": "1024x1024, fp8", "fp8-512": "512x512, fp8",
-           "fp8-batch4": "1024x1024, batch 4, fp8"}
+           "fp8-batch4": "1024x1024, batch 4, fp8", "vae-decode-1024": "AutoencoderKL, decode 1024x1024, bf16",
+           "vae-encode-1024": "AutoencoderKL, encode 1024x1024, bf16", "vae-decode-2048": "AutoencoderKL, decode 2048x2048, bf16"}
 # Work, our series and theirs; a request's times are by image.
 WORKS = {"forward": ("forward", "forward_wall"), "request": ("image", "image_wall")}
 
