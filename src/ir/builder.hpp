@@ -88,6 +88,12 @@ class Builder {
   ValueId name(ValueId x, double value) { return emit(Op::enumerator, {x}, {{"value", value}})[0]; }
 #define HR_BINARY(enumerator, name, ...) \
   ValueId name(ValueId a, ValueId b) { return emit(Op::enumerator, {a, b})[0]; }
+#define HR_REAL_BINARY HR_BINARY
+#define HR_COMPARISON HR_BINARY
+#define HR_RANGE(enumerator, name, ...)                                  \
+  ValueId name(ValueId x, double low, double high) {                     \
+    return emit(Op::enumerator, {x}, {{"low", low}, {"high", high}})[0]; \
+  }
 #define HR_TERNARY(...)
 #include "ir/elementwise.def"
   /// "tanh" for gelu_tanh, "none" for gelu_erf.

@@ -53,6 +53,27 @@ TEST(BroadcastShapes, FollowNumPy) {
   EXPECT_THROW((void)broadcast_shapes({4, 3}, {2, 3}), Error);
 }
 
+TEST(Infer, ComparisonsAndSelect) {
+  const TensorType bools{DType::kBool, {2, 3}};
+  EXPECT_EQ(infer_one(Op::kLess, {bf16({2, 1}), bf16({3})}), bools);
+  EXPECT_EQ(infer_one(Op::kEqual, {bools, bools}), bools);
+  expect_refused(Op::kEqual, {f32({2}), i32({2})}, {}, "one dtype");
+  EXPECT_EQ(infer_one(Op::kSelect, {{DType::kBool, {2, 1}}, i32({3}), i32({})}), i32({2, 3}));
+  expect_refused(Op::kSelect, {i32({2}), f32({2}), f32({2})}, {}, "bool condition");
+  expect_refused(Op::kSelect, {bools, f32({2, 3}), bf16({2, 3})}, {}, "one dtype");
+  expect_refused(Op::kSelect, {bools, f32({2, 3}), f32({4})}, {}, "do not broadcast");
+}
+
+TEST(Infer, RealsAndRanges) {
+  EXPECT_EQ(infer_one(Op::kDiv, {bf16({2, 1}), bf16({3})}), bf16({2, 3}));
+  EXPECT_EQ(infer_one(Op::kMod, {i32({2, 1}), i32({3})}), i32({2, 3}));
+  expect_refused(Op::kDiv, {i32({2}), i32({2})}, {}, "floating-point");
+  expect_refused(Op::kPow, {f32({2}), bf16({2})}, {}, "one floating-point dtype");
+  EXPECT_EQ(infer_one(Op::kClamp, {f32({2})}, {{"low", -0.5}, {"high", 0.5}}), f32({2}));
+  EXPECT_EQ(infer_one(Op::kClamp, {i32({2})}, {{"low", -5.0}, {"high", 5.0}}), i32({2}));
+  expect_refused(Op::kClamp, {i32({2})}, {{"low", -0.5}, {"high", 5.0}}, "integral");
+}
+
 TEST(Infer, Elementwise) {
   EXPECT_EQ(infer_one(Op::kAdd, {bf16({2, 1, 4}), bf16({3, 1})}), bf16({2, 3, 4}));
   EXPECT_EQ(infer_one(Op::kMul, {i32({2}), i32({})}), i32({2}));
@@ -251,9 +272,30 @@ TEST(Infer, Convolutions) {
 TEST(Infer, Images) {
   EXPECT_EQ(infer_one(Op::kMaxPool2d, {f32({2, 3, 9, 8})}, {{"window", integer(2)}}), f32({2, 3, 4, 4}));
   expect_refused(Op::kMaxPool2d, {f32({2, 3, 9, 8})}, {{"window", integer(9)}}, "1..8");
-  EXPECT_EQ(infer_one(Op::kMean, {f32({2, 3, 9, 8})}, {{"axis", integer(2)}}), f32({2, 3}));
-  EXPECT_EQ(infer_one(Op::kMean, {f32({2, 3})}, {{"axis", integer(0)}}), f32({}));
-  expect_refused(Op::kMean, {i32({2, 3})}, {{"axis", integer(0)}});
+}
+
+TEST(Infer, Reductions) {
+  for (const Op op : {Op::kSum, Op::kMean, Op::kAmax, Op::kAmin}) {
+    EXPECT_EQ(infer_one(op, {f32({2, 3, 9, 8})}, {{"axes", ints({2, 3})}}), f32({2, 3}));
+    EXPECT_EQ(infer_one(op, {bf16({2, 3, 9})}, {{"axes", ints({0, 2})}}), bf16({3}));
+    EXPECT_EQ(infer_one(op, {f32({2, 3})}, {{"axes", ints({0, 1})}}), f32({}));
+    expect_refused(op, {i32({2, 3})}, {{"axes", ints({0})}}, "floating-point");
+    for (const auto& axes : {ints({}), ints({1, 0}), ints({1, 1}), ints({-1}), ints({2})})
+      expect_refused(op, {f32({2, 3})}, {{"axes", axes}}, "one or more of 0..1");
+  }
+}
+
+TEST(Infer, TheLargest) {
+  EXPECT_EQ(infer_one(Op::kArgmax, {bf16({2, 3, 4})}, {{"axis", integer(1)}}), i32({2, 4}));
+  expect_refused(Op::kArgmax, {f32({2, 3})}, {{"axis", integer(2)}}, "0..1");
+  expect_refused(Op::kArgmax, {i32({2, 3})}, {{"axis", integer(0)}}, "floating-point");
+  const auto both = infer_all(Op::kTopk, {bf16({2, 5})}, {{"k", integer(3)}});
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[0], bf16({2, 3}));
+  EXPECT_EQ(both[1], i32({2, 3}));
+  expect_refused(Op::kTopk, {f32({2, 5})}, {{"k", integer(6)}}, "1..5");
+  expect_refused(Op::kTopk, {f32({2, 5})}, {{"k", integer(0)}}, "1..5");
+  expect_refused(Op::kTopk, {f32({})}, {{"k", integer(1)}}, "x[..., d]");
 }
 
 TEST(Infer, FusedOps) {

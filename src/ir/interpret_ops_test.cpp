@@ -75,6 +75,69 @@ TEST(OracleElementwise, IntegersKeepAll64Bits) {
               ElementsAre(big - 1));
 }
 
+TEST(OracleElementwise, FunctionsAreThoseOfC) {
+  const OracleTensor x = reals({4}, {-2, 0, 0.25, 4});
+  const auto of = [&](Op op) { return evaluate(op, {x}).reals; };
+  EXPECT_THAT(of(Op::kNeg), ElementsAre(2, 0, -0.25, -4));
+  EXPECT_THAT(of(Op::kAbs), ElementsAre(2, 0, 0.25, 4));
+  EXPECT_THAT(of(Op::kExp), near({0.1353352832366127, 1, 1.2840254166877414, 54.598150033144236}));
+  EXPECT_THAT(of(Op::kTanh), near({-0.9640275800758169, 0, 0.24491866240370913, 0.999329299739067}));
+  EXPECT_THAT(of(Op::kSigmoid), near({0.11920292202211755, 0.5, 0.5621765008857981, 0.9820137900379085}));
+  EXPECT_THAT(of(Op::kErf), near({-0.9953222650189527, 0, 0.2763263901682369, 0.9999999845827421}));
+  EXPECT_THAT(of(Op::kSin), near({-0.9092974268256817, 0, 0.24740395925452294, -0.7568024953079282}));
+  EXPECT_THAT(of(Op::kCos), near({-0.4161468365471424, 1, 0.9689124217106447, -0.6536436208636119}));
+  EXPECT_THAT(evaluate(Op::kLog, {reals({3}, {0, 1, 4})}).reals,
+              ElementsAre(-kInfinity, 0, DoubleNear(1.3862943611198906, 1e-13)));
+  EXPECT_TRUE(std::isnan(evaluate(Op::kLog, {reals({}, {-1})}).reals[0]));
+  EXPECT_THAT(evaluate(Op::kSqrt, {reals({2}, {0, 4})}).reals, ElementsAre(0, 2));
+  EXPECT_THAT(evaluate(Op::kRsqrt, {reals({2}, {0, 4})}).reals, ElementsAre(kInfinity, 0.5));
+}
+
+TEST(OracleElementwise, QuotientsAndPowers) {
+  EXPECT_THAT(evaluate(Op::kDiv, {reals({2, 1}, {1, -3}), reals({2}, {4, 0})}).reals,
+              ElementsAre(0.25, kInfinity, -0.75, -kInfinity));
+  EXPECT_THAT(evaluate(Op::kPow, {reals({4}, {2, 4, -2, 0}), reals({4}, {-1, 0.5, 3, 0})}).reals,
+              ElementsAre(0.5, 2, -8, 1));
+}
+
+TEST(OracleElementwise, NanWinsOverNumbers) {
+  const double nan = std::nan("");
+  const OracleTensor a = reals({4}, {1, 5, nan, 2}), b = reals({4}, {3, 4, 1, nan});
+  const auto is_nan = testing::Truly([](double v) { return std::isnan(v); });
+  EXPECT_THAT(evaluate(Op::kMin, {a, b}).reals, ElementsAre(1, 4, is_nan, is_nan));
+  EXPECT_THAT(evaluate(Op::kMax, {a, b}).reals, ElementsAre(3, 5, is_nan, is_nan));
+  EXPECT_THAT(evaluate(Op::kClamp, {a}, {{"low", 1.5}, {"high", 4.0}}).reals, ElementsAre(1.5, 4, is_nan, 2));
+  EXPECT_THAT(evaluate(Op::kClamp, {integers({3}, {-9, 1, 9})}, {{"low", -2.0}, {"high", 3.0}}).integers,
+              ElementsAre(-2, 1, 3));
+}
+
+TEST(OracleElementwise, ModHasTheSignOfTheDivisor) {
+  EXPECT_THAT(evaluate(Op::kMod, {reals({6}, {5, -5, 5, -5, 6, 1}), reals({6}, {3, 3, -3, -3, 3, kInfinity})}).reals,
+              ElementsAre(2, 1, -1, -2, 0, 1));
+  EXPECT_TRUE(std::isnan(evaluate(Op::kMod, {reals({}, {5}), reals({}, {0})}).reals[0]));
+  EXPECT_THAT(evaluate(Op::kMod, {integers({6}, {5, -5, 5, -5, 6, 7}), integers({6}, {3, 3, -3, -3, 3, 0})}).integers,
+              ElementsAre(2, 1, -1, -2, 0, 0));
+  const std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  EXPECT_THAT(evaluate(Op::kMod, {integers({}, {least}, DType::kI64), integers({}, {-1}, DType::kI64)}).integers,
+              ElementsAre(0));
+}
+
+TEST(OracleElementwise, ComparisonsMakeBools) {
+  const OracleTensor a = reals({3}, {1, 2, std::nan("")}), b = reals({}, {2});
+  EXPECT_THAT(evaluate(Op::kLess, {a, b}).integers, ElementsAre(1, 0, 0));
+  EXPECT_THAT(evaluate(Op::kLessEqual, {a, b}).integers, ElementsAre(1, 1, 0));
+  EXPECT_THAT(evaluate(Op::kEqual, {a, b}).integers, ElementsAre(0, 1, 0));
+  EXPECT_EQ(evaluate(Op::kEqual, {a, b}).type, (TensorType{DType::kBool, {3}}));
+  EXPECT_THAT(evaluate(Op::kLess, {integers({2}, {-1, 1}), integers({}, {0})}).integers, ElementsAre(1, 0));
+}
+
+TEST(OracleElementwise, SelectTakesOneOfTwo) {
+  const OracleTensor condition = integers({2, 1}, {1, 0}, DType::kBool);
+  EXPECT_THAT(evaluate(Op::kSelect, {condition, reals({2}, {1, 2}), reals({}, {9})}).reals, ElementsAre(1, 2, 9, 9));
+  EXPECT_THAT(evaluate(Op::kSelect, {condition, integers({}, {4}), integers({3}, {5, 6, 7})}).integers,
+              ElementsAre(4, 4, 4, 5, 6, 7));
+}
+
 TEST(OracleElementwise, Activations) {
   const OracleTensor x = reals({3}, {-1, 0, 1});
   EXPECT_THAT(evaluate(Op::kRelu, {x}).reals, ElementsAre(0, 0, 1));
@@ -320,10 +383,39 @@ TEST(OracleImages, MaxPoolDropsTheRemainder) {
   EXPECT_THAT(evaluate(Op::kMaxPool2d, {tall}, {{"window", integer(2)}}).reals, ElementsAre(4, 8, -1, -5));
 }
 
-TEST(OracleImages, MeanReducesTheTrailingAxes) {
-  const OracleTensor x = reals({2, 1, 2}, {1, 3, 5, 9});
-  EXPECT_THAT(evaluate(Op::kMean, {x}, {{"axis", integer(1)}}).reals, ElementsAre(2, 7));
-  EXPECT_THAT(evaluate(Op::kMean, {x}, {{"axis", integer(0)}}).reals, ElementsAre(4.5));
+TEST(OracleReductions, GoOverAnyAxes) {
+  const OracleTensor x = reals({2, 1, 3}, {1, 3, 5, 9, -7, 4});
+  const auto over = [&](Op op, std::vector<std::int64_t> axes) {
+    return evaluate(op, {x}, {{"axes", ints(std::move(axes))}}).reals;
+  };
+  EXPECT_THAT(over(Op::kSum, {2}), ElementsAre(9, 6));
+  EXPECT_THAT(over(Op::kSum, {0}), ElementsAre(10, -4, 9));
+  EXPECT_THAT(over(Op::kMean, {1, 2}), ElementsAre(3, 2));
+  EXPECT_THAT(over(Op::kMean, {0, 1, 2}), ElementsAre(2.5));
+  EXPECT_THAT(over(Op::kAmax, {0, 1}), ElementsAre(9, 3, 5));
+  EXPECT_THAT(over(Op::kAmin, {0, 2}), ElementsAre(-7));
+}
+
+TEST(OracleReductions, NanIsTheLargestAndTheSmallest) {
+  const double nan = std::nan("");
+  const OracleTensor x = reals({2, 3}, {1, nan, 3, 4, 5, -kInfinity});
+  const auto is_nan = testing::Truly([](double v) { return std::isnan(v); });
+  EXPECT_THAT(evaluate(Op::kAmax, {x}, {{"axes", ints({1})}}).reals, ElementsAre(is_nan, 5));
+  EXPECT_THAT(evaluate(Op::kAmin, {x}, {{"axes", ints({1})}}).reals, ElementsAre(is_nan, -kInfinity));
+}
+
+TEST(OracleReductions, ArgmaxIsTheFirstOfTheLargest) {
+  const OracleTensor x = reals({2, 3}, {1, 5, 5, 4, std::nan(""), std::nan("")});
+  EXPECT_THAT(evaluate(Op::kArgmax, {x}, {{"axis", integer(1)}}).integers, ElementsAre(1, 1));
+  EXPECT_THAT(evaluate(Op::kArgmax, {x}, {{"axis", integer(0)}}).integers, ElementsAre(1, 1, 1));
+}
+
+TEST(OracleReductions, TopkFallsAndKeepsTheOrderOfEqualOnes) {
+  const OracleTensor x = reals({2, 5}, {1, 5, 3, 5, -2, 0, 7, std::nan(""), 7, 8});
+  const std::vector<OracleTensor> both = interpret_node(Op::kTopk, Attributes(Op::kTopk, {{"k", integer(3)}}), {x});
+  const auto is_nan = testing::Truly([](double v) { return std::isnan(v); });
+  EXPECT_THAT(both[0].reals, ElementsAre(5, 5, 3, is_nan, 8, 7));
+  EXPECT_THAT(both[1].integers, ElementsAre(1, 3, 2, 2, 4, 1));
 }
 
 TEST(OracleNode, ResultsCarryTheInferredType) {

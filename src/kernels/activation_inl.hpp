@@ -95,7 +95,7 @@ HWY_INLINE Vector normal_of(Vector x) {
   return hn::NegMulAdd(hn::Mul(t, q), power, max_keeping_nan(hn::Zero(d), x));
 }
 
-/// What formulas are made of.
+/// What the formulas of activations are made of; functions_inl.hpp has the rest.
 template <Precision kPrecision>
 struct Math {
   static HWY_INLINE Vector fma(Vector a, Vector b, Vector c) { return hn::MulAdd(a, b, c); }
@@ -106,11 +106,11 @@ struct Math {
   static HWY_INLINE Vector normal(Vector a) { return normal_of<kPrecision>(a); }
 };
 
-/// The op's formula in elementwise.def.
-template <Op kOp, Precision kPrecision>
+/// The op's formula in elementwise.def, made of what M has.
+template <Op kOp, Precision kPrecision, class M = Math<kPrecision>>
 HWY_INLINE Vector formula(Vector a, [[maybe_unused]] Vector b = hn::Zero(Float()),
                           [[maybe_unused]] Vector c = hn::Zero(Float())) {
-  [[maybe_unused]] constexpr Math<kPrecision> m{};
+  [[maybe_unused]] constexpr M m{};
 #define HR_ANY(enumerator, name, flops, formula, ...) \
   if constexpr (kOp == Op::enumerator) return formula;
 #include "ir/elementwise.def"

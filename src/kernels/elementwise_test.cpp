@@ -14,13 +14,8 @@ const std::vector<std::int64_t> kLengths = {1, 3, 7, 8, 9, 15, 16, 17, 33, 100};
 
 std::string highway(Op op) { return fmt::format("highway.{}", name_of(op)); }
 
-constexpr std::array kUnary = {
-#define HR_UNARY(enumerator, ...) Op::enumerator,
-#define HR_SCALAR(...)
-#define HR_BINARY(...)
-#define HR_TERNARY(...)
-#include "ir/elementwise.def"
-};
+constexpr std::array kActivations = {Op::kRelu, Op::kSilu, Op::kGeluTanh, Op::kQuickGelu, Op::kGeluErf};
+constexpr std::array kComparisons = {Op::kLess, Op::kLessEqual, Op::kEqual};
 
 class Elementwise : public testing::TestWithParam<DType> {
  protected:
@@ -45,9 +40,20 @@ TEST_P(Elementwise, ComputesEachOp) {
   const TensorType x = type({3, 5, 37});
 #define HR_UNARY(enumerator, ...) matches(Op::enumerator, {x});
 #define HR_SCALAR(enumerator, ...) matches(Op::enumerator, {x}, {{"value", -0.75}});
+#define HR_RANGE(enumerator, ...) matches(Op::enumerator, {x}, {{"low", -0.75}, {"high", 1.25}});
 #define HR_BINARY(enumerator, ...) matches(Op::enumerator, {x, x});
+#define HR_REAL_BINARY HR_BINARY
+#define HR_COMPARISON(...)  // of themselves, below
 #define HR_TERNARY(enumerator, ...) matches(Op::enumerator, {x, type({3, 1, 37}), x});
 #include "ir/elementwise.def"
+}
+
+TEST_P(Elementwise, ComparesAndSelects) {
+  for (const auto& [a, b] : {std::pair<Shape, Shape>{{4, 5, 17}, {17}}, {{4, 5, 17}, {4, 5, 17}}, {{4, 1}, {1, 24}}})
+    for (const Op op : kComparisons)
+      expect_matches_oracle(fmt::format("plain.{}", name_of(op)), make_spec(op, {type(a), type(b)}));
+  expect_matches_oracle("plain.select",
+                        make_spec(Op::kSelect, {{DType::kBool, {4, 5, 1}}, type({17}), type({4, 5, 17})}));
 }
 
 TEST_P(Elementwise, SharesLongRowsBetweenThreads) {
@@ -79,6 +85,53 @@ TEST_P(Elementwise, TakesChannelsLastImages) {
   image.layout = Layout::kChannelsLast;
   matches(Op::kRelu, {image});
   matches(Op::kAdd, {image, image});
+}
+
+TEST(PlainElementwise, TakesIntegers) {
+  for (const DType dtype : {DType::kI32, DType::kI64}) {
+    const TensorType a{dtype, {4, 5, 17}}, b{dtype, {4, 1, 17}};
+    for (const Op op :
+         {Op::kAdd, Op::kSub, Op::kMul, Op::kMin, Op::kMax, Op::kMod, Op::kLess, Op::kLessEqual, Op::kEqual}) {
+      expect_matches_oracle(fmt::format("plain.{}", name_of(op)), make_spec(op, {a, a}));
+      expect_matches_oracle(fmt::format("plain.{}", name_of(op)), make_spec(op, {b, a}));
+    }
+    expect_matches_oracle("plain.add_scalar", make_spec(Op::kAddScalar, {a}, {{"value", -7.0}}));
+    expect_matches_oracle("plain.mul_scalar", make_spec(Op::kMulScalar, {a}, {{"value", 3.0}}));
+    expect_matches_oracle("plain.clamp", make_spec(Op::kClamp, {a}, {{"low", -20.0}, {"high", 30.0}}));
+  }
+  for (const DType dtype : {DType::kBool, DType::kI8, DType::kU8})
+    for (const Op op : kComparisons)
+      expect_matches_oracle(fmt::format("plain.{}", name_of(op)), make_spec(op, {{dtype, {3, 7}}, {dtype, {7}}}));
+}
+
+TEST(PlainElementwise, SelectsElementsOfAnySize) {
+  for (const DType dtype :
+       {DType::kF64, DType::kF16, DType::kF8E4M3, DType::kI8, DType::kBool, DType::kI32, DType::kI64})
+    for (const Shape& condition : {Shape{3, 7}, Shape{7}, Shape{3, 1}, Shape{}})
+      expect_matches_oracle("plain.select",
+                            make_spec(Op::kSelect, {{DType::kBool, condition}, {dtype, {3, 7}}, {dtype, {3, 7}}}));
+}
+
+TEST(PlainElementwise, IntegersWrapAndDivideByAnything) {
+  const std::int64_t least = std::numeric_limits<std::int64_t>::min(), most = std::numeric_limits<std::int64_t>::max();
+  const auto binary = [](Op op, const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
+    const OpSpec spec = make_spec(op, {{DType::kI64, {static_cast<std::int64_t>(a.size())}},
+                                       {DType::kI64, {static_cast<std::int64_t>(b.size())}}});
+    const std::vector<Operand> in = {dense_operand(spec.inputs[0]), dense_operand(spec.inputs[1])};
+    const Operand out = dense_operand(spec.outputs[0]);
+    const auto backend = make_backend(DeviceKind::kCpu, 1);
+    const auto stream = backend->make_stream();
+    std::vector<std::int64_t> y(a.size());
+    const std::vector<const void*> from = {a.data(), b.data()};
+    void* to = y.data();
+    kernel_named(fmt::format("plain.{}", name_of(op)))
+        .prepare(spec, in, {&out, 1}, Target{})
+        ->launch({*stream, from, {&to, 1}, nullptr});
+    return y;
+  };
+  EXPECT_EQ(binary(Op::kAdd, {most, least}, {1, -1}), (std::vector<std::int64_t>{least, most}));
+  EXPECT_EQ(binary(Op::kMod, {least, 7, -7, -7}, {-1, 0, 4, -4}), (std::vector<std::int64_t>{0, 0, 1, -3}));
+  EXPECT_EQ(binary(Op::kMin, {least, most}, {0, 0}), (std::vector<std::int64_t>{least, 0}));
 }
 
 TEST(ElementwiseSupport, DeclinesOtherDtypesWithAReason) {
@@ -141,6 +194,90 @@ TEST(Activations, AreAccurateFromTheSmallestToTheLargestInput) {
   });
 }
 
+// The same of the functions of C, a few units in the last place from what they are in double.
+TEST(Functions, AreAccurateFromTheSmallestToTheLargestInput) {
+  std::vector<float> x;
+  for (float magnitude = 1e-37F; magnitude < 1e37F; magnitude *= 1.09F) {
+    x.push_back(magnitude);
+    x.push_back(-magnitude);
+  }
+  for (float value = -104.0F; value < 90.0F; value += 0.0137F) x.push_back(value);
+  for (int i = -2000; i < 2000; ++i)  // next to where sine and cosine are 0
+    x.push_back(static_cast<float>(i * 16 * std::numbers::pi / 2));
+  const auto check = [&](Op op, double ulps, double (*reference)(double)) {
+    const std::vector<float> y = run(kernel_named(highway(op)), f32_spec(op, x.size()), x);
+    double worst = 0, at = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double expected = reference(static_cast<double>(x[i])), got = static_cast<double>(y[i]);
+      if (std::isnan(expected) || std::fabs(expected) > static_cast<double>(std::numeric_limits<float>::max())) {
+        EXPECT_TRUE(std::isnan(expected) ? std::isnan(got) : got == std::copysign(INFINITY, expected))
+            << name_of(op) << "(" << x[i] << ") is " << got;
+        continue;
+      }
+      const double unit = 0x1p-23 * std::fabs(expected) + 0x1p-126;  // below the normal numbers it may be flushed
+      if (std::fabs(got - expected) / unit > worst)
+        worst = std::fabs(got - expected) / unit, at = static_cast<double>(x[i]);
+    }
+    EXPECT_LE(worst, ulps) << name_of(op) << "(" << at << ")";
+  };
+  for_each_highway_target([&] {
+    check(Op::kNeg, 0, [](double v) { return -v; });
+    check(Op::kAbs, 0, [](double v) { return std::fabs(v); });
+    check(Op::kExp, 1.5, [](double v) { return std::exp(v); });
+    check(Op::kLog, 4, [](double v) { return std::log(v); });
+    check(Op::kSqrt, 0.51, [](double v) { return std::sqrt(v); });
+    check(Op::kRsqrt, 1.5, [](double v) { return 1 / std::sqrt(v); });
+    check(Op::kTanh, 4, [](double v) { return std::tanh(v); });
+    check(Op::kSigmoid, 3, [](double v) { return 1 / (1 + std::exp(-v)); });
+    check(Op::kErf, 0.51, [](double v) { return std::erf(v); });
+    check(Op::kSin, 0.51, [](double v) { return std::sin(v); });
+    check(Op::kCos, 0.51, [](double v) { return std::cos(v); });
+  });
+}
+
+TEST(Functions, OfWhatIsNoNumber) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
+  // The largest float and NaN by F16 beside zeros of both signs: a whole vector of any unit.
+  const std::vector<float> x = {kNan, -kNan, kInfinity, -kInfinity, 0.0F, -1.0F, 3.0e38F, 1,   2,
+                                3,    4,     5,         6,          7,    8,     9,       kNan};
+  struct Expected {
+    Op op;
+    float of_infinity, of_minus_infinity, of_zero, of_minus_one;
+  };
+  const auto same = [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+  for_each_highway_target([&] {
+    for (const Expected& e :
+         {Expected{Op::kExp, kInfinity, 0, 1, std::exp(-1.0F)}, Expected{Op::kLog, kInfinity, kNan, -kInfinity, kNan},
+          Expected{Op::kSqrt, kInfinity, kNan, 0, kNan}, Expected{Op::kRsqrt, 0, kNan, kInfinity, kNan},
+          Expected{Op::kTanh, 1, -1, 0, std::tanh(-1.0F)}, Expected{Op::kSigmoid, 1, 0, 0.5F, 1 / (1 + std::exp(1.0F))},
+          Expected{Op::kErf, 1, -1, 0, std::erf(-1.0F)}, Expected{Op::kSin, kNan, kNan, 0, std::sin(-1.0F)},
+          Expected{Op::kCos, kNan, kNan, 1, std::cos(-1.0F)}}) {
+      const std::vector<float> y = run(kernel_named(highway(e.op)), f32_spec(e.op, x.size()), x);
+      EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[1]) && std::isnan(y[16])) << name_of(e.op);
+      EXPECT_TRUE(same(y[2], e.of_infinity)) << name_of(e.op) << " " << y[2];
+      EXPECT_TRUE(same(y[3], e.of_minus_infinity)) << name_of(e.op) << " " << y[3];
+      EXPECT_EQ(y[4], e.of_zero) << name_of(e.op);
+      if (std::isnan(e.of_minus_one))
+        EXPECT_TRUE(std::isnan(y[5])) << name_of(e.op);
+      else
+        EXPECT_NEAR(y[5], e.of_minus_one, 2e-7F) << name_of(e.op);
+    }
+  });
+}
+
+// What bf16 makes of NaN and infinity, where results are rounded by an addition.
+TEST(Functions, OfBf16MakeNoNumberOfNan) {
+  std::vector<std::uint16_t> x(64, 0xBF80);  // -1
+  for (std::size_t i = 0; i < x.size(); i += 3) x[i] = 0x7FFF;
+  const OpSpec log = make_spec(Op::kLog, {{DType::kBF16, {64}}}), sin = make_spec(Op::kSin, {{DType::kBF16, {64}}});
+  for_each_highway_target([&] {
+    for (const std::uint16_t y : run(kernel_named("highway.log"), log, x))
+      EXPECT_TRUE(std::isnan(load_as_double(&y, DType::kBF16))) << y;
+    const std::vector<std::uint16_t> sines = run(kernel_named("highway.sin"), sin, x);
+    for (std::size_t i = 0; i < x.size(); i += 3) EXPECT_TRUE(std::isnan(load_as_double(&sines[i], DType::kBF16)));
+  });
+}
+
 // Every finite bf16. Where the CPU rounds to bf16 itself, a subnormal result is 0: the absolute term covers it.
 TEST(Activations, OfBf16AreAsGoodAsOneRounding) {
   std::vector<std::uint16_t> x;
@@ -171,7 +308,7 @@ TEST(Activations, KeepNanAndInfinity) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
   for_each_highway_target([&] {
-    for (const Op op : kUnary) {
+    for (const Op op : kActivations) {
       const Kernel& kernel = kernel_named(highway(op));
       const std::vector<float> y =
           run(kernel, f32_spec(op, 18),
@@ -208,7 +345,7 @@ TEST(Activations, OfBf16KeepNanAndInfinity) {
     }
   };
   for_each_highway_target([&] {
-    for (const Op op : kUnary) check(make_spec(op, {type}));
+    for (const Op op : kActivations) check(make_spec(op, {type}));
   });
 }
 

@@ -30,9 +30,14 @@ std::optional<OpSpec> typical_spec(Op op) {
 #define HR_UNARY(enumerator, ...) HR_FORM(enumerator, {tokens})
 #define HR_SCALAR(enumerator, ...) HR_FORM(enumerator, {tokens}, {{"value", 0.5}})
 #define HR_BINARY(enumerator, ...) HR_FORM(enumerator, {tokens, f32({2, 1, 32})})
+#define HR_REAL_BINARY HR_BINARY
+#define HR_COMPARISON HR_BINARY
+#define HR_RANGE(enumerator, ...) HR_FORM(enumerator, {tokens}, {{"low", -1.0}, {"high", 2.0}})
 #define HR_TERNARY(enumerator, ...) HR_FORM(enumerator, {tokens, f32({2, 1, 32}), tokens})
 #include "ir/elementwise.def"
 #undef HR_FORM
+    case Op::kSelect:
+      return make_spec(op, {{DType::kBool, {2, 12, 1}}, tokens, tokens});
     case Op::kCast:
       return make_spec(op, {tokens}, {{"dtype", DType::kBF16}});
     case Op::kQuantize:
@@ -90,8 +95,15 @@ std::optional<OpSpec> typical_spec(Op op) {
       return make_spec(op, {images, f32({3, 8, 2, 2}), f32({8})}, {{"stride", Ints{2, 2}}}, {false, true, true});
     case Op::kMaxPool2d:
       return make_spec(op, {images}, {{"window", std::int64_t{2}}});
+    case Op::kSum:
     case Op::kMean:
-      return make_spec(op, {images}, {{"axis", std::int64_t{2}}});
+    case Op::kAmax:
+    case Op::kAmin:
+      return make_spec(op, {images}, {{"axes", Ints{2, 3}}});
+    case Op::kArgmax:
+      return make_spec(op, {tokens}, {{"axis", std::int64_t{2}}});
+    case Op::kTopk:
+      return make_spec(op, {tokens}, {{"k", std::int64_t{5}}});
     default:
       return std::nullopt;
   }

@@ -62,11 +62,6 @@ class WrittenKernel : public Kernel {
   KernelTraits traits_;
 };
 
-/// The attribute "value" of a row of elementwise.def that has one, and else 0: the second argument of its formula.
-[[nodiscard]] inline float scalar_of(const OpSpec& spec) {
-  return spec.attributes.has("value") ? static_cast<float>(spec.attributes.get_float("value")) : 0.0F;
-}
-
 /// Supported whatever the types are, as ir's infer() allows them.
 [[nodiscard]] Support supports_all_types(const OpSpec& spec);
 /// Supported where the operands are row-major, of any dtype.

@@ -105,25 +105,25 @@ TEST(Hoist, LiftsAViewThatLeadsOn) {
 TEST(Hoist, EndsAtTheFirstOpWithoutARule) {
   expect_rewrite("hoist", R"(graph g {
       input %table: f32[3, 2, 4]
-      state %x: f32[2]
+      state %x: f32[2, 4]
       loop 3 %step {
         %1: f32[2, 4] = row(%table, %step)
         %2: f32[2, 4] = silu(%1)
-        %3: f32[2] = mean(%2) {axes = [1]}
-        %4: f32[2] = relu(%3)
-        %5: f32[2] = add(%x, %4)
+        %3: f32[2, 4] = group_norm(%2) {groups = 1, eps = 1e-06}
+        %4: f32[2, 4] = relu(%3)
+        %5: f32[2, 4] = add(%x, %4)
         next %x = %5
       }
     })",
                  R"(graph g {
       input %table: f32[3, 2, 4]
-      state %x: f32[2]
+      state %x: f32[2, 4]
       %1: f32[3, 2, 4] = silu(%table)
       loop 3 %step {
         %2: f32[2, 4] = row(%1, %step)
-        %3: f32[2] = mean(%2) {axes = [1]}
-        %4: f32[2] = relu(%3)
-        %5: f32[2] = add(%x, %4)
+        %3: f32[2, 4] = group_norm(%2) {groups = 1, eps = 1e-06}
+        %4: f32[2, 4] = relu(%3)
+        %5: f32[2, 4] = add(%x, %4)
         next %x = %5
       }
     })",

@@ -74,6 +74,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Softmax", "%9: f32[2, 3] = softmax(%1)", "[2, 3]"},
         Case{"LayerNorm", "%9: f32[2, 3] = layer_norm(%1) {eps = 1e-06}", "[2, 3]"},
         Case{"RmsNorm", "%9: f32[2, 3] = rms_norm(%1, %weight) {eps = 1e-06}", "[2, 3]"},
+        Case{"Mean", "%9: f32[2] = mean(%1) {axes = [1]}", "[2]"},
+        Case{"Amax", "%9: f32[3] = amax(%1) {axes = [0]}", "[3]"},
+        Case{"Argmax", "%3: i32[3] = argmax(%1) {axis = 0}\n %9: f32[3] = cast(%3) {dtype = f32}", "[3]"},
+        Case{"Topk", "%9: f32[2, 2], %10: i32[2, 2] = topk(%1) {k = 2}", "[2, 2]"},
+        Case{"Clamp", "%9: f32[2, 3] = clamp(%1) {low = -1, high = 1}", "[2, 3]"},
+        Case{"Select", "%3: bool[2, 3] = less(%1, %constant)\n %9: f32[2, 3] = select(%3, %1, %constant)", "[2, 3]"},
         Case{"Rope",
              "%3: f32[2, 4] = row(%heads, %step)\n"
              "%4: f32[2, 2], %5: f32[2, 2] = rope_table(%ids) {axes = [4], theta = 10000}\n"
@@ -105,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"AConstantPart", "%9: f32[2, 6] = concat(%1, %constant) {axis = 1}", "[2, 6]"},
                     Case{"AStepsWeight", "%9: f32[2, 2] = linear(%constant, %1) {activation = \"none\"}", "[2, 2]"},
                     Case{"OneFactorOfAMatmul", "%9: f32[2, 2] = matmul(%1, %constant) {transpose_b = 1}", "[2, 2]"},
-                    Case{"AnOpWithoutARule", "%9: f32[2] = mean(%1) {axes = [1]}", "[2]"},
+                    Case{"AnOpWithoutARule", "%9: f32[2, 3] = group_norm(%1) {groups = 1, eps = 1e-06}", "[2, 3]"},
                     Case{"WhatDependsOnTheState", "%9: f32[2, 3] = mul(%1, %s)", "[2, 3]"},
                     Case{"ALastView", "%9: f32[3, 2] = transpose(%1) {perm = [1, 0]}", "[3, 2]"}),
     [](const auto& parameter) { return parameter.param.name; });

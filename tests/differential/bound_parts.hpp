@@ -20,6 +20,10 @@ inline constexpr double kSingleUnit = 0x1p-23;  // of sums in f32: two half unit
 [[nodiscard]] inline double arithmetic_unit(Covers covers) {
   return covers == Covers::kReals ? kDoubleUnit : kSingleUnit;
 }
+/// Kernels compute functions as finely as what is stored afterwards asks for (kernels/activation_inl.hpp): for 16 bits
+/// to 2^-12.
+[[nodiscard]] double function_unit(const Site& site);
+[[nodiscard]] double value_at(const OracleTensor& tensor, std::size_t i);
 /// Beyond which a result may be infinite.
 [[nodiscard]] double largest_of(DType dtype);
 
@@ -27,5 +31,20 @@ inline constexpr double kSingleUnit = 0x1p-23;  // of sums in f32: two half unit
 [[nodiscard]] Errors layer_norm_errors(const Site& site);
 [[nodiscard]] Errors rms_norm_errors(const Site& site);
 [[nodiscard]] Errors group_norm_errors(const Site& site);
+
+// bound_elementwise.cpp
+[[nodiscard]] Errors function_errors(const Site& site);
+[[nodiscard]] Errors clamp_errors(const Site& site);
+[[nodiscard]] Errors div_errors(const Site& site);
+[[nodiscard]] Errors pow_errors(const Site& site);
+[[nodiscard]] Errors mod_errors(const Site& site);
+[[nodiscard]] Errors extreme_errors(const Site& site);
+[[nodiscard]] Errors comparison_errors(const Site& site);
+[[nodiscard]] Errors select_errors(const Site& site);
+
+// bound_reductions.cpp
+[[nodiscard]] Errors reduced_extreme_errors(const Site& site);
+[[nodiscard]] Errors argmax_errors(const Site& site);
+[[nodiscard]] Errors topk_errors(const Site& site);
 
 }  // namespace headroom::differential

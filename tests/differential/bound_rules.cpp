@@ -15,6 +15,17 @@
 
 namespace headroom::differential {
 
+double value_at(const OracleTensor& tensor, std::size_t i) {
+  return is_float(tensor.type.dtype) ? tensor.reals[i] : static_cast<double>(tensor.integers[i]);
+}
+
+static bool is_narrow(DType dtype) { return size_of(dtype) < size_of(DType::kF32); }
+
+double function_unit(const Site& site) {
+  const bool suffices = is_narrow(site.within.makes) || is_narrow(site.results[0].type.dtype);
+  return suffices && site.covers != Covers::kReals ? 0x1p-12 : 4 * arithmetic_unit(site.covers);
+}
+
 double largest_of(DType dtype) {
   switch (dtype) {
     case DType::kF64:
@@ -38,10 +49,6 @@ constexpr double kFloat8Unit = 0x1p-13;
 // here (docs/gpu_facts.md): far better than PTX's tanh.approx.f32 (2^-11), and worse than the tanh of CUDA's table of
 // functions (2 ulp).
 constexpr double kCublasltTanhUnit = 0x1p-17;
-
-double value_at(const OracleTensor& tensor, std::size_t i) {
-  return is_float(tensor.type.dtype) ? tensor.reals[i] : static_cast<double>(tensor.integers[i]);
-}
 
 Field magnitudes(const OracleTensor& tensor) {
   Field field(static_cast<std::size_t>(tensor.type.shape.numel()));
@@ -130,8 +137,6 @@ double terms_of(const Site& site) {
   return static_cast<double>(site.operands[0]->value.type.shape[-1]);
 }
 
-bool is_narrow(DType dtype) { return size_of(dtype) < size_of(DType::kF32); }
-
 bool is_convolution(Op op) { return op == Op::kConv2d || op == Op::kConvTranspose2d; }
 
 /// Half a step of a convolution's sums, and of these with the bias, where a GPU stores them in 16 bits before another
@@ -193,14 +198,7 @@ Errors scalar(const Site& site) {
   return {error};
 }
 
-/// Kernels compute functions as finely as what is stored afterwards asks for (kernels/activation_inl.hpp): for 16 bits
-/// to 2^-12.
-double function_unit(const Site& site) {
-  const bool suffices = is_narrow(site.within.makes) || is_narrow(site.results[0].type.dtype);
-  return suffices && site.covers != Covers::kReals ? 0x1p-12 : 4 * arithmetic_unit(site.covers);
-}
-
-/// Of a unary op, none of which is anywhere steeper than this: relu, silu (1.100), gelu (1.129).
+/// Of an activation, none of which is anywhere steeper than this: relu, silu (1.100), gelu (1.129).
 Errors activation(const Site& site) {
   Field error = site.operands[0]->error;
   double unit = function_unit(site);
@@ -210,6 +208,12 @@ Errors activation(const Site& site) {
     error[i] = site.op == Op::kRelu ? error[i] : kSteepestUnary * error[i] + unit * x;
   }
   return {error};
+}
+
+Errors unary(const Site& site) {
+  for (const Op op : {Op::kRelu, Op::kSilu, Op::kGeluTanh, Op::kQuickGelu, Op::kGeluErf})
+    if (site.op == op) return activation(site);
+  return function_errors(site);
 }
 
 /// Whether every number of `from` is one of `to`.
@@ -407,11 +411,19 @@ constexpr std::array kRules = {
     Rule{Op::kMul, multilinear},
     Rule{Op::kAddScalar, scalar},
     Rule{Op::kMulScalar, scalar},
-#define HR_UNARY(enumerator, ...) Rule{Op::enumerator, activation},
-#define HR_SCALAR(...)
-#define HR_BINARY(...)
-#define HR_TERNARY(...)
+#define HR_UNARY(enumerator, ...) Rule{Op::enumerator, unary},
+#define HR_ANY(...)
 #include "ir/elementwise.def"
+    Rule{Op::kClamp, clamp_errors},
+    Rule{Op::kDiv, div_errors},
+    Rule{Op::kPow, pow_errors},
+    Rule{Op::kMod, mod_errors},
+    Rule{Op::kMin, extreme_errors, Stored::kAsIs},
+    Rule{Op::kMax, extreme_errors, Stored::kAsIs},
+    Rule{Op::kLess, comparison_errors, Stored::kAsIs},
+    Rule{Op::kLessEqual, comparison_errors, Stored::kAsIs},
+    Rule{Op::kEqual, comparison_errors, Stored::kAsIs},
+    Rule{Op::kSelect, select_errors, Stored::kAsIs},
     Rule{Op::kCast, cast, Stored::kAsIs},
     Rule{Op::kLinear, multilinear},
     Rule{Op::kMatmul, multilinear},
@@ -440,6 +452,11 @@ constexpr std::array kRules = {
     Rule{Op::kMaxPool2d, moved},
     Rule{Op::kAvgPool2d, sums},
     Rule{Op::kMean, sums},
+    Rule{Op::kSum, sums},
+    Rule{Op::kAmax, reduced_extreme_errors, Stored::kAsIs},
+    Rule{Op::kAmin, reduced_extreme_errors, Stored::kAsIs},
+    Rule{Op::kArgmax, argmax_errors, Stored::kAsIs},
+    Rule{Op::kTopk, topk_errors, Stored::kAsIs},
     Rule{Op::kCumsum, sums},
 };
 

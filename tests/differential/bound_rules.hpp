@@ -24,7 +24,7 @@ struct Site {
   Within within;
 };
 
-/// The slope that the bounds allow of every unary op of elementwise.def.
+/// The slope that the bounds allow of every activation.
 inline constexpr double kSteepestUnary = 1.13;
 
 /// For each result, a bound for each element.

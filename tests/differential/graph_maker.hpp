@@ -62,7 +62,9 @@ class GraphMaker {
   void add_row();
   void add_duplicate();
   void add_image();
-  void add_mean();
+  void add_reduction();
+  void add_function();
+  void add_choice();
   void add_fused();
   void add_matmul();
   void add_rope();

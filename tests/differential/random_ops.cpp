@@ -10,13 +10,9 @@
 namespace headroom::differential {
 namespace {
 
-constexpr std::array kUnary = {
-#define HR_UNARY(enumerator, ...) Op::enumerator,
-#define HR_SCALAR(...)
-#define HR_BINARY(...)
-#define HR_TERNARY(...)
-#include "ir/elementwise.def"
-};
+/// Those that take any number, and none of which is much larger than it.
+constexpr std::array kUnary = {Op::kRelu, Op::kSilu, Op::kGeluTanh, Op::kQuickGelu, Op::kGeluErf, Op::kNeg,
+                               Op::kAbs,  Op::kTanh, Op::kSigmoid,  Op::kErf,       Op::kSin,     Op::kCos};
 
 bool is_computed_in(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; }
 
@@ -62,10 +58,13 @@ void GraphMaker::add_unary() {
     case 1:
     case 2:
     case 3:
-      keep(b_.emit(choose_.from(kUnary), {x})[0], s);
+      keep(b_.emit(choose_.from(kUnary), {x})[0], std::max(s, 1.0));
       break;
     case 4:
-      keep(b_.add_scalar(x, choose_.of({1.0, -1.0, 0.25})), s + 1);
+      if (choose_.one_in(2))
+        keep(b_.clamp(x, -1.5, choose_.of({0.5, 2.0})), std::min(s, 2.0));
+      else
+        keep(b_.add_scalar(x, choose_.of({1.0, -1.0, 0.25})), s + 1);
       break;
     case 5: {
       const double factor = choose_.of({0.5, -1.0, 2.0, 0.1});
@@ -286,10 +285,88 @@ void GraphMaker::add_image() {
   if (choose_.one_in(2)) keep(b_.max_pool2d(y, std::min<std::int64_t>(most, choose_.of({2, 3}))), size(y));
 }
 
-void GraphMaker::add_mean() {
+/// Over some axes, or which elements are the largest.
+void GraphMaker::add_reduction() {
   const ValueId x = any_real();
-  keep(b_.mean(x, {static_cast<std::int64_t>(choose_.below(static_cast<std::size_t>(graph_.type(x).shape.rank())))}),
-       size(x));
+  const Shape shape = graph_.type(x).shape;
+  const int axis = static_cast<int>(choose_.below(static_cast<std::size_t>(shape.rank())));
+  if (choose_.one_in(6)) {
+    visible_.push_back(b_.argmax(x, axis));
+    return;
+  }
+  if (choose_.one_in(5)) {
+    const auto [values, places] = b_.topk(x, choose_.of({std::int64_t{1}, (shape[-1] + 1) / 2, shape[-1]}));
+    visible_.push_back(places);
+    keep(values, 2 * size(x));
+    return;
+  }
+  std::vector<std::int64_t> axes;
+  std::int64_t count = 1;
+  for (int k = 0; k < shape.rank(); ++k) {
+    if (k != axis && !choose_.one_in(3)) continue;
+    axes.push_back(k);
+    count *= shape[k];
+  }
+  const Op op = choose_.of({Op::kSum, Op::kMean, Op::kMean, Op::kAmax, Op::kAmin});
+  const double grows = op == Op::kSum ? std::sqrt(static_cast<double>(count)) : op == Op::kMean ? 1 : 2;
+  keep(b_.emit(op, {x}, {{"axes", std::move(axes)}})[0], size(x) * grows);
+}
+
+/// Functions that are not of every number, or grow fast, of numbers that they take.
+void GraphMaker::add_function() {
+  const ValueId x = any_real();
+  const TensorType type = graph_.type(x);
+  const auto positive = [&](ValueId value) { return b_.add_scalar(b_.abs(value), 0.5); };
+  const auto beside = [&] { return operand({type.dtype, type.shape}); };
+  switch (choose_.below(8)) {
+    case 0:
+      keep(b_.exp(b_.clamp(x, -3, 2)), 3);
+      break;
+    case 1:
+      keep(b_.log(positive(x)), 1);
+      break;
+    case 2:
+      keep(b_.sqrt(positive(x)), 1 + std::sqrt(size(x)));
+      break;
+    case 3:
+      keep(b_.rsqrt(positive(x)), 1.4);
+      break;
+    case 4:
+      keep(b_.div(x, positive(beside())), 2 * size(x));
+      break;
+    case 5:
+      keep(b_.pow(b_.clamp(positive(x), 0.5, 4), b_.clamp(beside(), -2, 2)), 4);
+      break;
+    case 6:
+      keep(b_.mod(x, positive(beside())), 1 + size(x));
+      break;
+    default: {
+      const ValueId other = beside();
+      keep(choose_.one_in(2) ? b_.min(x, other) : b_.max(x, other), size(x) + size(other));
+    }
+  }
+}
+
+/// Comparisons, what is chosen by them, and arithmetic of integers.
+void GraphMaker::add_choice() {
+  const ValueId x = any_real();
+  const TensorType type = graph_.type(x);
+  const TensorType row_major{type.dtype, type.shape};
+  if (choose_.one_in(3)) {
+    const DType integer = choose_.of({DType::kI32, DType::kI64});
+    const ValueId a = b_.cast(b_.mul_scalar(x, 8), integer),
+                  other = b_.cast(b_.mul_scalar(operand(row_major), 4), integer);
+    const Op op = choose_.of({Op::kAdd, Op::kSub, Op::kMul, Op::kMin, Op::kMax, Op::kMod, Op::kEqual, Op::kLess});
+    const ValueId y = b_.emit(op, {a, other})[0];
+    visible_.push_back(y);
+    keep(b_.mul_scalar(b_.cast(y, type.dtype), 0x1p-6), 8 * size(x));
+    return;
+  }
+  const ValueId hit = b_.emit(choose_.of({Op::kLess, Op::kLessEqual, Op::kEqual}), {x, operand(row_major)})[0];
+  visible_.push_back(hit);
+  const ValueId a = operand(row_major), other = choose_.one_in(3) ? operand({type.dtype, Shape{}}) : x;
+  const bool swaps = choose_.one_in(2);
+  keep(b_.where(hit, swaps ? other : a, swaps ? a : other), std::max(size(a), size(other)));
 }
 
 void GraphMaker::add_matmul() {

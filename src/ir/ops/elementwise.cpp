@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <type_traits>
 
 #include "base/error.hpp"
 #include "ir/infer.hpp"
@@ -13,23 +14,52 @@
 namespace headroom::ops {
 namespace {
 
-std::vector<TensorType> binary_types(const TypeQuery& given) {
-  given.require(given.in[0].dtype == given.in[1].dtype, "two operands of one dtype");
-  given.require(given.in[0].dtype != DType::kBool, "numbers");
-  TensorType result{given.in[0].dtype, broadcast_shapes(given.in[0].shape, given.in[1].shape)};
+/// Of `dtype`, in the shape that the operands broadcast to and the layout of those that have it.
+TensorType broadcast_type(const TypeQuery& given, DType dtype) {
+  TensorType result{dtype, given.in[0].shape};
+  for (const TensorType& operand : given.in.subspan(1)) result.shape = broadcast_shapes(result.shape, operand.shape);
   for (const TensorType& operand : given.in) {
     if (operand.shape == result.shape && operand.layout != Layout::kRowMajor) result.layout = operand.layout;
   }
-  return {result};
+  return result;
 }
 
-std::vector<TensorType> scalar_types(const TypeQuery& given) {
-  const double value = given.attributes.get_float("value");
-  const bool integral = std::trunc(value) == value && std::fabs(value) < 0x1p53;
+std::vector<TensorType> binary_types(const TypeQuery& given) {
+  given.require(given.in[0].dtype == given.in[1].dtype, "two operands of one dtype");
   given.require(given.in[0].dtype != DType::kBool, "numbers");
-  given.require(is_float(given.in[0].dtype) || integral, "an integral value with integers");
+  return {broadcast_type(given, given.in[0].dtype)};
+}
+
+std::vector<TensorType> real_binary_types(const TypeQuery& given) {
+  given.require(is_float(given.in[0].dtype) && given.in[0].dtype == given.in[1].dtype,
+                "two operands of one floating-point dtype");
+  return {broadcast_type(given, given.in[0].dtype)};
+}
+
+std::vector<TensorType> comparison_types(const TypeQuery& given) {
+  given.require(given.in[0].dtype == given.in[1].dtype, "two operands of one dtype");
+  return {broadcast_type(given, DType::kBool)};
+}
+
+std::vector<TensorType> select_types(const TypeQuery& given) {
+  given.require(given.in[0].dtype == DType::kBool && given.in[1].dtype == given.in[2].dtype,
+                "a bool condition and two operands of one dtype");
+  return {broadcast_type(given, given.in[1].dtype)};
+}
+
+/// The operand's, where these attributes can be of its dtype.
+std::vector<TensorType> types_with(const TypeQuery& given, std::initializer_list<std::string_view> attributes) {
+  given.require(given.in[0].dtype != DType::kBool, "numbers");
+  for (const std::string_view name : attributes) {
+    const double value = given.attributes.get_float(name);
+    const bool integral = std::trunc(value) == value && std::fabs(value) < 0x1p53;
+    given.require(is_float(given.in[0].dtype) || integral, "an integral value with integers");
+  }
   return {given.in[0]};
 }
+
+std::vector<TensorType> scalar_types(const TypeQuery& given) { return types_with(given, {"value"}); }
+std::vector<TensorType> range_types(const TypeQuery& given) { return types_with(given, {"low", "high"}); }
 
 std::vector<TensorType> float_types(const TypeQuery& given) {
   given.require(is_float(given.in[0].dtype), "a floating-point dtype");
@@ -50,38 +80,72 @@ Shape broadcast_strides(const Shape& shape, const Shape& out) {
   return strides;
 }
 
-/// Calls visit(out index, a index, b index) for each element of `out`, in row-major order.
-template <typename Visit>
-void for_each_broadcast(const Shape& a, const Shape& b, const Shape& out, Visit visit) {
-  const Shape a_strides = broadcast_strides(a, out);
-  const Shape b_strides = broadcast_strides(b, out);
+/// Calls visit(out index, index of each operand) for each element of `out`, in row-major order.
+template <std::size_t N, typename Visit>
+void for_each_broadcast(const std::array<const OracleTensor*, N>& in, const Shape& out, Visit visit) {
+  std::array<Shape, N> strides;
+  std::ranges::transform(in, strides.begin(), [&](const auto* x) { return broadcast_strides(x->type.shape, out); });
   const Shape out_strides = row_major_strides(out);
   for (std::int64_t i = 0; i < out.numel(); ++i) {
-    std::int64_t a_index = 0;
-    std::int64_t b_index = 0;
+    std::array<std::size_t, N> indices{};
     std::int64_t rest = i;
     for (int axis = 0; axis < out.rank(); ++axis) {
       const std::int64_t position = rest / out_strides[axis];
       rest %= out_strides[axis];
-      a_index += position * a_strides[axis];
-      b_index += position * b_strides[axis];
+      for (std::size_t k = 0; k < N; ++k) indices[k] += static_cast<std::size_t>(position * strides[k][axis]);
     }
-    visit(static_cast<std::size_t>(i), static_cast<std::size_t>(a_index), static_cast<std::size_t>(b_index));
+    visit(static_cast<std::size_t>(i), indices);
   }
 }
 
-/// What formulas are made of, for reals.
+/// What formulas are made of, for reals, and for integers in 64 bits, which add and multiply unsigned.
 struct Math {
   static double positive(double a) { return a < 0 ? 0 : a; }
   static double swish(double a, double /*tail*/, double c, double d) {
     return a / (1 + std::exp(-a * (c + d * a * a)));
   }
   static double normal(double a) { return 0.5 * a * std::erfc(-a / std::numbers::sqrt2); }
+
+  static double neg(double a) { return -a; }
+  static double abs(double a) { return std::fabs(a); }
+  static double exp(double a) { return std::exp(a); }
+  static double log(double a) { return std::log(a); }
+  static double sqrt(double a) { return std::sqrt(a); }
+  static double rsqrt(double a) { return 1 / std::sqrt(a); }
+  static double tanh(double a) { return std::tanh(a); }
+  static double sigmoid(double a) { return 1 / (1 + std::exp(-a)); }
+  static double erf(double a) { return std::erf(a); }
+  static double sin(double a) { return std::sin(a); }
+  static double cos(double a) { return std::cos(a); }
+  static double pow(double a, double b) { return std::pow(a, b); }
+
+  static double min(double a, double b) { return a < b || std::isnan(a) ? a : b; }
+  static double max(double a, double b) { return a > b || std::isnan(a) ? a : b; }
+  static double mod(double a, double b) {
+    const double rest = std::fmod(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+  }
+  static bool less(double a, double b) { return a < b; }
+  static bool less_equal(double a, double b) { return a <= b; }
+  static bool equal(double a, double b) { return a == b; }
+
+  using Word = std::uint64_t;
+  static std::int64_t number(Word a) { return static_cast<std::int64_t>(a); }
+  static Word min(Word a, Word b) { return less(a, b) ? a : b; }
+  static Word max(Word a, Word b) { return less(a, b) ? b : a; }
+  static Word mod(Word a, Word b) {
+    if (b == 0 || number(b) == -1) return 0;
+    const std::int64_t rest = number(a) % number(b);
+    return static_cast<Word>(rest != 0 && (rest < 0) != (number(b) < 0) ? rest + number(b) : rest);
+  }
+  static bool less(Word a, Word b) { return number(a) < number(b); }
+  static bool less_equal(Word a, Word b) { return number(a) <= number(b); }
+  static bool equal(Word a, Word b) { return a == b; }
 };
 
 /// The op's formula, of reals, or of integers in 64 bits: overflow wraps, as it does in every integer unit we run on.
 template <Op kOp, class T>
-T formula(T a, [[maybe_unused]] T b = {}) {
+auto formula(T a, [[maybe_unused]] T b = {}, [[maybe_unused]] T c = {}) {
   [[maybe_unused]] constexpr Math m{};
 #define HR_ANY(enumerator, name, flops, formula, ...) \
   if constexpr (kOp == Op::enumerator) return formula;
@@ -131,28 +195,71 @@ void unary(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor
   std::ranges::transform(in[0]->reals, out[0].reals.begin(), [](double a) { return formula<kOp>(a); });
 }
 
-template <Op kOp>
-void apply(const OracleTensor& a, const OracleTensor& b, OracleTensor& out) {
-  for_each_broadcast(a.type.shape, b.type.shape, out.type.shape, [&](std::size_t i, std::size_t ia, std::size_t ib) {
-    if (is_float(out.type.dtype))
-      out.reals[i] = formula<kOp>(a.reals[ia], b.reals[ib]);
+/// The formula of these operands, which broadcast. Of a comparison of whatever it compares, else of what it makes.
+template <Op kOp, bool kReals, std::size_t N>
+void apply(const std::array<const OracleTensor*, N>& in, OracleTensor& out) {
+  using Number = std::conditional_t<kReals, double, std::uint64_t>;
+  const auto operand = [&](std::size_t k, const std::array<std::size_t, N>& at) -> Number {
+    if constexpr (kReals) return in[k]->reals[at[k]];
+    return static_cast<Number>(in[k]->integers[at[k]]);
+  };
+  for_each_broadcast(in, out.type.shape, [&](std::size_t i, const std::array<std::size_t, N>& at) {
+    auto result = [&] {
+      if constexpr (N == 2) return formula<kOp, Number>(operand(0, at), operand(1, at));
+      if constexpr (N == 3) return formula<kOp, Number>(operand(0, at), operand(1, at), operand(2, at));
+    }();
+    if constexpr (std::is_same_v<decltype(result), double>)
+      out.reals[i] = result;
     else
-      out.integers[i] = static_cast<std::int64_t>(
-          formula<kOp>(static_cast<std::uint64_t>(a.integers[ia]), static_cast<std::uint64_t>(b.integers[ib])));
+      out.integers[i] = static_cast<std::int64_t>(result);
   });
 }
 
 template <Op kOp>
+void real_binary(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor> out) {
+  apply<kOp, true, 2>({in[0], in[1]}, out[0]);
+}
+
+template <Op kOp>
 void binary(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor> out) {
-  apply<kOp>(*in[0], *in[1], out[0]);
+  if (is_float(in[0]->type.dtype)) return apply<kOp, true, 2>({in[0], in[1]}, out[0]);
+  apply<kOp, false, 2>({in[0], in[1]}, out[0]);
+}
+
+/// Attributes in place of the operands behind the first.
+template <Op kOp, std::size_t N>
+void with_numbers(const Attributes& attributes, Operands in, std::span<OracleTensor> out,
+                  std::array<std::string_view, N> names) {
+  std::array<OracleTensor, N> numbers;
+  std::array<const OracleTensor*, N + 1> operands{in[0]};
+  for (std::size_t i = 0; i < N; ++i) {
+    const double value = attributes.get_float(names[i]);
+    numbers[i] = {{out[0].type.dtype, Shape{}}, {value}, {}};
+    // infer() admits integral ones only
+    if (!is_float(out[0].type.dtype)) numbers[i].integers = {static_cast<std::int64_t>(value)};
+    operands[i + 1] = &numbers[i];
+  }
+  if (is_float(out[0].type.dtype)) return apply<kOp, true, N + 1>(operands, out[0]);
+  apply<kOp, false, N + 1>(operands, out[0]);
 }
 
 template <Op kOp>
 void scalar(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
-  const double value = attributes.get_float("value");
-  OracleTensor b{{out[0].type.dtype, Shape{}}, {value}, {}};
-  if (!is_float(b.type.dtype)) b.integers = {static_cast<std::int64_t>(value)};  // infer() admits integral ones only
-  apply<kOp>(*in[0], b, out[0]);
+  with_numbers<kOp, 1>(attributes, in, out, {"value"});
+}
+template <Op kOp>
+void range(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
+  with_numbers<kOp, 2>(attributes, in, out, {"low", "high"});
+}
+
+void select(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor> out) {
+  for_each_broadcast<3>({in[0], in[1], in[2]}, out[0].type.shape, [&](std::size_t i, const auto& at) {
+    const std::size_t chosen = in[0]->integers[at[0]] != 0 ? 1 : 2;
+    if (is_float(out[0].type.dtype))
+      out[0].reals[i] = in[chosen]->reals[at[chosen]];
+    else
+      out[0].integers[i] = in[chosen]->integers[at[chosen]];
+  });
 }
 
 constexpr OpDefinition each(Op op, decltype(OpDefinition::infer) infer, decltype(OpDefinition::evaluate) evaluate,
@@ -167,8 +274,9 @@ constexpr OpDefinition each(Op op, decltype(OpDefinition::infer) infer, decltype
           .any_layout = true};
 }
 
-constexpr OpDefinition each_pair(Op op, decltype(OpDefinition::evaluate) evaluate, double flops, bool commutative) {
-  OpDefinition row = each(op, binary_types, evaluate, flops);
+constexpr OpDefinition each_pair(Op op, decltype(OpDefinition::infer) infer, decltype(OpDefinition::evaluate) evaluate,
+                                 double flops, bool commutative) {
+  OpDefinition row = each(op, infer, evaluate, flops);
   row.samples = Samples::kBroadcast;
   row.commutative = commutative;
   return row;
@@ -184,9 +292,15 @@ constexpr std::array kElementwise = {
 #define HR_UNARY(enumerator, name, flops, ...) each(Op::enumerator, float_types, unary<Op::enumerator>, flops),
 #define HR_SCALAR(enumerator, name, flops, ...) each(Op::enumerator, scalar_types, scalar<Op::enumerator>, flops),
 #define HR_BINARY(enumerator, name, flops, formula, commutative) \
-  each_pair(Op::enumerator, binary<Op::enumerator>, flops, commutative),
+  each_pair(Op::enumerator, binary_types, binary<Op::enumerator>, flops, commutative),
+#define HR_REAL_BINARY(enumerator, name, flops, formula, commutative) \
+  each_pair(Op::enumerator, real_binary_types, real_binary<Op::enumerator>, flops, commutative),
+#define HR_COMPARISON(enumerator, name, flops, formula, commutative) \
+  each_pair(Op::enumerator, comparison_types, binary<Op::enumerator>, flops, commutative),
+#define HR_RANGE(enumerator, name, flops, ...) each(Op::enumerator, range_types, range<Op::enumerator>, flops),
 #define HR_TERNARY(...)
 #include "ir/elementwise.def"
+    each_pair(Op::kSelect, select_types, select, 0, false),
     each_cast(),
 };
 

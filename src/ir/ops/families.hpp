@@ -14,10 +14,10 @@ namespace headroom::ops {
 [[nodiscard]] std::span<const OpDefinition> attention();
 [[nodiscard]] std::span<const OpDefinition> values();
 [[nodiscard]] std::span<const OpDefinition> norms();
+[[nodiscard]] std::span<const OpDefinition> reductions();
 [[nodiscard]] std::span<const OpDefinition> positions();
 [[nodiscard]] std::span<const OpDefinition> movements();
 [[nodiscard]] std::span<const OpDefinition> indexing();
-[[nodiscard]] std::span<const OpDefinition> images();
 [[nodiscard]] std::span<const OpDefinition> convolutions();
 [[nodiscard]] std::span<const OpDefinition> sampling();
 [[nodiscard]] std::span<const OpDefinition> transformers();

@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "ir/ops/families.hpp"
+
+// Sums and the like over axes, and which elements are the largest.
+
+namespace headroom::ops {
+namespace {
+
+std::vector<TensorType> reduced_types(const TypeQuery& given) {
+  const TensorType& x = given.in[0];
+  given.require(is_float(x.dtype), "a floating-point dtype");
+  const std::vector<std::int64_t>& axes = given.attributes.get_ints("axes");
+  const bool rises = std::ranges::adjacent_find(axes, std::greater_equal<>()) == axes.end();
+  if (axes.empty() || !rises || axes.front() < 0 || axes.back() >= x.shape.rank())
+    fail("{}: axes must be one or more of 0..{} for {}, in rising order", name_of(given.op), x.shape.rank() - 1, x);
+  Shape kept;
+  for (int axis = 0; axis < x.shape.rank(); ++axis)
+    if (std::ranges::find(axes, axis) == axes.end()) kept.push_back(x.shape[axis]);
+  return {{x.dtype, kept}};
+}
+
+std::vector<TensorType> argmax_types(const TypeQuery& given) {
+  const int axis = axis_of(given);
+  given.require(is_float(given.in[0].dtype) && given.in[0].shape[axis] > 0, "a floating-point dtype, and elements");
+  Shape kept;
+  for (int k = 0; k < given.in[0].shape.rank(); ++k)
+    if (k != axis) kept.push_back(given.in[0].shape[k]);
+  return {{DType::kI32, kept}};
+}
+
+std::vector<TensorType> topk_types(const TypeQuery& given) {
+  const TensorType& x = given.in[0];
+  given.require(is_float(x.dtype) && x.shape.rank() >= 1, "x[..., d] of a floating-point dtype");
+  const std::int64_t k = given.attributes.get_int("k");
+  if (k < 1 || k > x.shape[-1]) fail("topk: k must be in 1..{} for {}, but was given {}", x.shape[-1], x, k);
+  Shape shape = x.shape;
+  shape.set(-1, k);
+  return {{x.dtype, shape}, {DType::kI32, shape}};
+}
+
+/// Strides of what is kept of x, in x's axes: 0 along those that disappear.
+Shape kept_strides(const Shape& x, const std::vector<std::int64_t>& axes) {
+  Shape strides = x;
+  std::int64_t stride = 1;
+  for (int axis = x.rank() - 1; axis >= 0; --axis) {
+    const bool disappears = std::ranges::find(axes, axis) != axes.end();
+    strides.set(axis, disappears ? 0 : stride);
+    if (!disappears) stride *= x[axis];
+  }
+  return strides;
+}
+
+/// Calls visit(x's element, the result that it goes into), in row-major order.
+template <typename Visit>
+void for_each_reduced(const Attributes& attributes, const OracleTensor& x, OracleTensor& out, Visit visit) {
+  const Shape dense = row_major_strides(x.type.shape);
+  const Shape kept = kept_strides(x.type.shape, attributes.get_ints("axes"));
+  for (std::size_t i = 0; i < x.reals.size(); ++i) {
+    auto rest = static_cast<std::int64_t>(i);
+    std::int64_t to = 0;
+    for (int axis = 0; axis < dense.rank(); ++axis) {
+      to += rest / dense[axis] * kept[axis];
+      rest %= dense[axis];
+    }
+    visit(x.reals[i], out.reals[static_cast<std::size_t>(to)]);
+  }
+}
+
+void sum(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
+  std::ranges::fill(out[0].reals, 0.0);
+  for_each_reduced(attributes, *in[0], out[0], [](double x, double& total) { total += x; });
+}
+
+void mean(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
+  sum(attributes, in, out);
+  const auto count = static_cast<double>(in[0]->reals.size()) / static_cast<double>(out[0].reals.size());
+  for (double& total : out[0].reals) total /= count;
+}
+
+void amax(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
+  std::ranges::fill(out[0].reals, -std::numeric_limits<double>::infinity());
+  for_each_reduced(attributes, *in[0], out[0], [](double x, double& most) {
+    if (x > most || std::isnan(x)) most = x;
+  });
+}
+
+void amin(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
+  std::ranges::fill(out[0].reals, std::numeric_limits<double>::infinity());
+  for_each_reduced(attributes, *in[0], out[0], [](double x, double& least) {
+    if (x < least || std::isnan(x)) least = x;
+  });
+}
+
+/// NaN is larger than any number.
+bool is_larger(double a, double b) { return a > b || (std::isnan(a) && !std::isnan(b)); }
+
+void argmax(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
+  const OracleTensor& x = *in[0];
+  const auto axis = static_cast<int>(attributes.get_int("axis"));
+  const std::size_t count = extent(x, axis);
+  const auto step = static_cast<std::size_t>(row_major_strides(x.type.shape)[axis]);
+  for (std::size_t i = 0; i < out[0].integers.size(); ++i) {
+    const double* const first = x.reals.data() + i / step * step * count + i % step;
+    std::size_t largest = 0;
+    for (std::size_t k = 1; k < count; ++k)
+      if (is_larger(first[k * step], first[largest * step])) largest = k;
+    out[0].integers[i] = static_cast<std::int64_t>(largest);
+  }
+}
+
+void topk(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
+  const std::size_t width = extent(*in[0], -1);
+  const auto k = static_cast<std::size_t>(attributes.get_int("k"));
+  std::vector<std::int64_t> order(width);
+  for (std::size_t row = 0; row < in[0]->reals.size() / width; ++row) {
+    const double* const x = in[0]->reals.data() + row * width;
+    std::iota(order.begin(), order.end(), std::int64_t{0});
+    std::ranges::stable_sort(order, [&](std::int64_t a, std::int64_t b) { return is_larger(x[a], x[b]); });
+    for (std::size_t i = 0; i < k; ++i) {
+      out[0].reals[row * k + i] = x[order[i]];
+      out[1].integers[row * k + i] = order[i];
+    }
+  }
+}
+
+bool keeps_first_axis(const Attributes& attributes) { return attributes.get_ints("axes").front() > 0; }
+
+Attributes axes_under(const Attributes& attributes, std::int64_t /*extent*/) {
+  std::vector<std::int64_t> axes = attributes.get_ints("axes");
+  for (std::int64_t& axis : axes) ++axis;
+  return attributes.with("axes", std::move(axes));
+}
+
+constexpr OpDefinition over_axes(Op op, decltype(OpDefinition::evaluate) evaluate) {
+  return {.op = op,
+          .infer = reduced_types,
+          .evaluate = evaluate,
+          .flops = for_each_input<1>,
+          .samples = Samples::kFirst,
+          .keeps_samples = keeps_first_axis,
+          .under_axis = axes_under};
+}
+
+constexpr std::array kReductions = {
+    over_axes(Op::kSum, sum),
+    over_axes(Op::kMean, mean),
+    over_axes(Op::kAmax, amax),
+    over_axes(Op::kAmin, amin),
+    OpDefinition{.op = Op::kArgmax,
+                 .infer = argmax_types,
+                 .evaluate = argmax,
+                 .flops = for_each_input<1>,
+                 .samples = Samples::kFirst,
+                 .keeps_samples = is_along_inner_axis,
+                 .under_axis = next_axis},
+    OpDefinition{.op = Op::kTopk,
+                 .infer = topk_types,
+                 .evaluate = topk,
+                 .flops = for_each_input<1>,
+                 .samples = Samples::kFirst,
+                 .inner_axes = 1,
+                 .narrow_results = 1},
+};
+
+}  // namespace
+
+std::span<const OpDefinition> reductions() { return kReductions; }
+
+}  // namespace headroom::ops

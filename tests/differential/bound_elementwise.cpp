@@ -1,0 +1,155 @@
+// Elementwise functions, quotients and powers, remainders, comparisons, and what these choose between.
+
+#include <algorithm>
+#include <cmath>
+
+#include "differential/bound_parts.hpp"
+#include "ir/infer.hpp"
+
+namespace headroom::differential {
+namespace {
+
+/// An operand's element beside each result: its value, and how far that may be off.
+struct Element {
+  double value, off;
+};
+
+/// Operand k as it is broadcast to the results.
+class Beside {
+ public:
+  Beside(const Site& site, std::size_t k) : operand_(*site.operands[k]), out_(site.results[0].type.shape) {}
+
+  [[nodiscard]] Element operator[](std::size_t i) const {
+    const Shape& shape = operand_.value.type.shape;
+    auto rest = static_cast<std::int64_t>(i);
+    std::int64_t at = 0, stride = 1;
+    for (int axis = 1; axis <= out_.rank(); ++axis) {
+      const std::int64_t position = rest % out_[-axis];
+      rest /= out_[-axis];
+      if (axis > shape.rank()) continue;
+      if (shape[-axis] != 1) at += position * stride;
+      stride *= shape[-axis];
+    }
+    const auto index = static_cast<std::size_t>(at);
+    return {value_at(operand_.value, index), operand_.error[index]};
+  }
+
+ private:
+  const Bounded& operand_;
+  const Shape& out_;
+};
+
+/// The error of each result, of its operands' elements and of what the oracle made of them.
+template <typename Rule>
+Errors pairwise(const Site& site, const Rule& rule) {
+  const Beside a(site, 0), b(site, 1);
+  Field error(static_cast<std::size_t>(site.results[0].type.shape.numel()));
+  for (std::size_t i = 0; i < error.size(); ++i) error[i] = rule(a[i], b[i], value_at(site.results[0], i));
+  return {error};
+}
+
+/// How far y may be from the larger and the smaller of these; nothing is known where one of them is no number.
+double reach_of(double y, std::initializer_list<double> ends) {
+  double reach = 0;
+  for (const double end : ends) {
+    if (!std::isfinite(end)) return kInfinity;
+    reach = std::max(reach, std::fabs(end - y));
+  }
+  return reach;
+}
+
+double of(Op op, double x) {
+  const OracleTensor number{{DType::kF64, Shape{}}, {x}, {}};
+  return interpret_node(op, Attributes(op, {}), {number})[0].reals[0];
+}
+
+}  // namespace
+
+/// Sine, cosine, the sign and the magnitude are nowhere steeper than 1; the others rise or fall throughout.
+Errors function_errors(const Site& site) {
+  const Bounded& x = *site.operands[0];
+  const bool turns = site.op == Op::kSin || site.op == Op::kCos;
+  const bool is_exact = site.op == Op::kNeg || site.op == Op::kAbs;
+  const double unit = is_exact ? 0 : function_unit(site);
+  Field error = x.error;
+  for (std::size_t i = 0; i < error.size(); ++i) {
+    const double at = x.value.reals[i], y = site.results[0].reals[i];
+    if (!std::isfinite(error[i]))
+      continue;
+    else if (turns)
+      error[i] = std::min(error[i], 2.0);
+    else if (!is_exact && error[i] > 0)
+      error[i] = reach_of(y, {of(site.op, at - error[i]), of(site.op, at + error[i])});
+    if (std::isfinite(y)) error[i] += unit * std::fabs(y);
+  }
+  return {error};
+}
+
+/// Whose bounds are rounded to f32.
+Errors clamp_errors(const Site& site) {
+  const double low = site.attributes.get_float("low"), high = site.attributes.get_float("high");
+  Field error = site.operands[0]->error;
+  if (!is_float(site.results[0].type.dtype)) return {error};
+  for (double& off : error) off += arithmetic_unit(site.covers) * std::max(std::fabs(low), std::fabs(high));
+  return {error};
+}
+
+Errors div_errors(const Site& site) {
+  const double unit = 2 * arithmetic_unit(site.covers);
+  return pairwise(site, [&](Element a, Element b, double y) {
+    const double least = std::fabs(b.value) - b.off;
+    if (a.off == 0 && b.off == 0 && !std::isfinite(y)) return 0.0;
+    return least > 0 ? (a.off + std::fabs(y) * b.off) / least + unit * std::fabs(y) : kInfinity;
+  });
+}
+
+/// Of numbers above 0 it rises or falls throughout with either.
+Errors pow_errors(const Site& site) {
+  const double unit = 2 * function_unit(site);
+  return pairwise(site, [&](Element a, Element b, double y) {
+    if (a.off == 0 && b.off == 0) return std::isfinite(y) ? unit * std::fabs(y) : 0.0;
+    const double low = a.value - a.off, high = a.value + a.off;
+    if (!(low > 0)) return kInfinity;
+    const double down = b.value - b.off, up = b.value + b.off;
+    return reach_of(y, {std::pow(low, down), std::pow(low, up), std::pow(high, down), std::pow(high, up)}) +
+           unit * std::fabs(y);
+  });
+}
+
+/// As far off as the quotient's floor times b, where that floor is certain; otherwise anything between 0 and b.
+Errors mod_errors(const Site& site) {
+  const double unit = is_float(site.results[0].type.dtype) ? arithmetic_unit(site.covers) : 0.0;
+  return pairwise(site, [&](Element a, Element b, double y) {
+    if (a.off == 0 && b.off == 0) return std::isfinite(y) ? unit * std::fabs(b.value) : 0.0;
+    const double size = std::fabs(b.value);
+    const double off = a.off + std::fabs(std::floor(a.value / b.value)) * b.off + unit * size;
+    if (!(size > b.off) || !std::isfinite(off)) return kInfinity;
+    const bool is_certain = std::fabs(y) > off && std::fabs(y) + off < size - b.off;
+    return is_certain ? off : size + b.off;
+  });
+}
+
+Errors extreme_errors(const Site& site) {
+  return pairwise(site, [](Element a, Element b, double) { return std::max(a.off, b.off); });
+}
+
+Errors comparison_errors(const Site& site) {
+  return pairwise(site, [](Element a, Element b, double) {
+    const double off = a.off + b.off;
+    return off > 0 && !(std::fabs(a.value - b.value) > off) ? 1.0 : 0.0;
+  });
+}
+
+Errors select_errors(const Site& site) {
+  const Beside condition(site, 0), a(site, 1), b(site, 2);
+  Field error(static_cast<std::size_t>(site.results[0].type.shape.numel()));
+  for (std::size_t i = 0; i < error.size(); ++i) {
+    error[i] = condition[i].value != 0 ? a[i].off : b[i].off;
+    if (condition[i].off == 0) continue;
+    error[i] = std::fabs(a[i].value - b[i].value) + std::max(a[i].off, b[i].off);
+    if (!std::isfinite(error[i])) error[i] = kInfinity;
+  }
+  return {error};
+}
+
+}  // namespace headroom::differential

@@ -1,0 +1,64 @@
+// The largest and smallest over axes, and where they are.
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "differential/bound_parts.hpp"
+
+namespace headroom::differential {
+namespace {
+
+/// How far the index `chosen` may be off, of `count` elements `step` apart: as far as there are others, where one of them
+/// may be the chosen one's equal.
+double index_error(const Bounded& x, std::size_t first, std::size_t count, std::size_t step, std::size_t chosen,
+                   double most) {
+  const double value = x.value.reals[first + chosen * step];
+  for (std::size_t k = 0; k < count; ++k) {
+    const double reach = x.error[first + k * step] + most;
+    if (k != chosen && reach > 0 && !(std::fabs(x.value.reals[first + k * step] - value) > reach))
+      return static_cast<double>(count);
+  }
+  return 0;
+}
+
+}  // namespace
+
+/// No further off than the element that is furthest.
+Errors reduced_extreme_errors(const Site& site) {
+  const Bounded& x = *site.operands[0];
+  const OracleTensor off{{DType::kF64, x.value.type.shape}, x.error, {}};
+  return {
+      interpret_node(Op::kAmax, Attributes(Op::kAmax, {{"axes", site.attributes.get_ints("axes")}}), {off})[0].reals};
+}
+
+Errors argmax_errors(const Site& site) {
+  const Bounded& x = *site.operands[0];
+  const auto axis = static_cast<int>(site.attributes.get_int("axis"));
+  const auto count = static_cast<std::size_t>(x.value.type.shape[axis]);
+  const auto step = static_cast<std::size_t>(row_major_strides(x.value.type.shape)[axis]);
+  Field error(site.results[0].integers.size());
+  for (std::size_t i = 0; i < error.size(); ++i) {
+    const std::size_t first = i / step * step * count + i % step;
+    const auto chosen = static_cast<std::size_t>(site.results[0].integers[i]);
+    error[i] = index_error(x, first, count, step, chosen, x.error[first + chosen * step]);
+  }
+  return {error};
+}
+
+/// A sorted row moves no further than the element that moves furthest.
+Errors topk_errors(const Site& site) {
+  const Bounded& x = *site.operands[0];
+  const auto width = static_cast<std::size_t>(x.value.type.shape[-1]);
+  const auto k = static_cast<std::size_t>(site.attributes.get_int("k"));
+  Errors errors = {Field(site.results[0].reals.size()), Field(site.results[1].integers.size())};
+  for (std::size_t i = 0; i < errors[0].size(); ++i) {
+    const std::size_t first = i / k * width;
+    const double most = std::ranges::max(std::span(x.error).subspan(first, width));
+    errors[0][i] = most;
+    errors[1][i] = index_error(x, first, width, 1, static_cast<std::size_t>(site.results[1].integers[i]), most);
+  }
+  return errors;
+}
+
+}  // namespace headroom::differential
