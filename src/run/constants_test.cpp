@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "backends/backend.hpp"
 #include "io/checkpoint.hpp"
 #include "ir/builder.hpp"
@@ -7,6 +9,7 @@
 #include "plan/plan.hpp"
 #include "plan/weight_key.hpp"
 #include "run/session.hpp"
+#include "run/weight_store.hpp"
 
 namespace headroom {
 namespace {
@@ -42,7 +45,7 @@ TEST_P(ConstantsTest, AreFoldedOnceAndRead) {
       std::make_shared<const Program>(plan(graph, backend->properties().target, {.arena = GetParam()}));
   EXPECT_EQ(program->weights.size(), 3U);
   for (const Step& step : program->steps) EXPECT_NE(step.op, Op::kConstant);
-  const Checkpoint checkpoint = Checkpoint::random({}, {}, 0);
+  const Checkpoint checkpoint = Checkpoint::random(nlohmann::json::object(), {}, 0);
   WeightStore store(*backend, checkpoint);
   Session session(program, store, *backend);
   HostTensor x(DType::kF32, {3, 40});
