@@ -100,9 +100,7 @@ class Convolution::Impl {
   [[nodiscard]] std::string implementation() const {
     const bool adds_kernel = ways_.front().fusion == Fusion::kSums && has_epilogue(problem_);
     return fmt::format("{} {}{}{}", version_text(), ways_.front().name, adds_kernel ? " + cuda" : "",
-                       measured_ == 0   ? ""
-                       : measured_ == 1 ? ", fastest before"
-                                        : fmt::format(", fastest of {}", measured_));
+                       is_measured_ ? ", fastest as measured" : "");
   }
 
   void run(void* stream, const ConvolutionOperands& operands, void* workspace) const {
@@ -162,7 +160,7 @@ class Convolution::Impl {
     for_each_engine(fusion, [&](const EngineConfig& engine) {
       return name_of_way(engine, fusion) != name || !add_way(engine, fusion);
     });
-    measured_ = ways_.empty() ? 0 : 1;
+    is_measured_ = !ways_.empty();
     return !ways_.empty();
   }
 
@@ -190,7 +188,7 @@ class Convolution::Impl {
                .y = operands[4]},
               workspace);
         });
-    measured_ = choice && choice->is_measured ? ways_.size() : 0;
+    is_measured_ = choice && choice->is_measured;
     Way fastest = std::move(ways_[choice ? choice->index : 0]);
     ways_.clear();
     if (choice) ways_.push_back(std::move(fastest));
@@ -214,7 +212,7 @@ class Convolution::Impl {
   cuda::ConvolutionEpilogue epilogue_;
   std::shared_ptr<Context> context_;
   std::vector<Way> ways_;     // once made, one
-  std::size_t measured_ = 0;  // ways that it is the fastest of; 1 where it was found before
+  bool is_measured_ = false;  // here or before
   std::string why_not_;
 };
 
