@@ -6,8 +6,11 @@
 // Bytes      y written once; x read once from memory, and again from the cache by the pixels that share it: an upscale by 2
 //            writes four times what it reads.
 //
-// Threads of a block lie along a row of y and, where rows are short, over several of them: the one division of a thread
-// tells its pixel from its pack.
+// Threads of a block lie along a row of y and, where rows are short, over several of them. Where an index is scaled by a
+// power of two, as by an upscale by 2 and by channels that are one, that is a shift and no division, which would cost as
+// much as the memory.
+
+#include <numeric>
 
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -17,6 +20,28 @@ namespace headroom::cuda {
 namespace {
 
 constexpr unsigned kThreads = 256;
+
+/// floor(i * numerator / divisor).
+struct Scale {
+  std::int64_t numerator = 1, divisor = 1;
+  int shift = 0;  ///< of a divisor that is a power of two; others -1
+
+  __device__ __forceinline__ std::int64_t operator()(std::int64_t i) const {
+    return shift >= 0 ? i * numerator >> shift : divide(i * numerator, divisor).quotient;
+  }
+};
+Scale make_scale(std::int64_t numerator, std::int64_t divisor) {
+  const std::int64_t common = std::gcd(numerator, divisor);
+  Scale scale{numerator / common, divisor / common, 0};
+  while ((std::int64_t{1} << scale.shift) < scale.divisor) ++scale.shift;
+  if ((std::int64_t{1} << scale.shift) != scale.divisor) scale.shift = -1;
+  return scale;
+}
+
+/// How places of y are found: the plane of a row, the pixel of a pack, and what "nearest" takes them from.
+struct Places {
+  Scale plane, pixel, row, column;
+};
 
 /// Two neighbours along an axis of which the second one counts `weight`, as in kernels/planes.hpp.
 struct Pair {
@@ -36,13 +61,11 @@ __device__ __forceinline__ float blend(float a, float b, float of_b) { return (1
 
 /// The pack at a row and column of y, from the plane of x that its place in the pixel is added to.
 template <class T, int kWidth, Resampling kHow>
-__device__ __forceinline__ void resample(const ResampledImage& image, const T* plane, std::int64_t row,
-                                         std::int64_t column, float (&y)[kWidth]) {
+__device__ __forceinline__ void resample(const ResampledImage& image, const Places& places, const T* plane,
+                                         std::int64_t row, std::int64_t column, float (&y)[kWidth]) {
   const auto pixel = [&](std::int64_t i, std::int64_t j) { return plane + (i * image.from_width + j) * image.inner; };
   if constexpr (kHow == Resampling::kNearest) {
-    load(pixel(divide(row * image.from_height, image.to_height).quotient,
-               divide(column * image.from_width, image.to_width).quotient),
-         y);
+    load(pixel(places.row(row), places.column(column)), y);
   } else if constexpr (kHow == Resampling::kBilinear) {
     const Pair down = neighbours_of(row, image.from_height, image.to_height);
     const Pair across = neighbours_of(column, image.from_width, image.to_width);
@@ -79,27 +102,29 @@ __device__ __forceinline__ void resample(const ResampledImage& image, const T* p
 
 template <class T, int kWidth, Resampling kHow>
 __global__ void __launch_bounds__(kThreads)
-    resample_kernel(ResampledImage image, std::int64_t packs, const T* x, T* y) {
+    resample_kernel(ResampledImage image, Places places, std::int64_t packs, const T* x, T* y) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;  // of all planes
   const std::int64_t index = static_cast<std::int64_t>(blockIdx.y) * blockDim.x + threadIdx.x;
   if (row >= image.outer * image.to_height || index >= image.to_width * packs) return;
-  const Division plane = divide(row, image.to_height);
-  const Division at = packs == 1 ? Division{index, 0} : divide(index, packs);
-  const T* const from = x + plane.quotient * image.from_height * image.from_width * image.inner + at.remainder * kWidth;
+  const std::int64_t plane = places.plane(row), column = places.pixel(index);
+  const T* const from =
+      x + plane * image.from_height * image.from_width * image.inner + (index - column * packs) * kWidth;
   float values[kWidth];
-  resample<T, kWidth, kHow>(image, from, plane.remainder, at.quotient, values);
+  resample<T, kWidth, kHow>(image, places, from, row - plane * image.to_height, column, values);
   Packs<T, kWidth>::store(values, y + (row * image.to_width * packs + index) * kWidth);
 }
 
 template <class T, int kWidth, Resampling kHow>
 void launch_packs(cudaStream_t stream, const ResampledImage& image, const T* x, T* y) {
   const std::int64_t packs = image.inner / kWidth, along = image.to_width * packs;
+  const Places places{make_scale(1, image.to_height), make_scale(1, packs),
+                      make_scale(image.from_height, image.to_height), make_scale(image.from_width, image.to_width)};
   unsigned across = 32;
   while (across < kThreads && across < along) across *= 2;
   const dim3 threads(across, kThreads / across);
   const dim3 blocks(static_cast<unsigned>(divide_up(image.outer * image.to_height, threads.y)),
                     static_cast<unsigned>(divide_up(along, across)));
-  resample_kernel<T, kWidth, kHow><<<blocks, threads, 0, stream>>>(image, packs, x, y);
+  resample_kernel<T, kWidth, kHow><<<blocks, threads, 0, stream>>>(image, places, packs, x, y);
   check_launched("cuda resample kernel");
 }
 

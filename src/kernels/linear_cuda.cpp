@@ -58,11 +58,12 @@ KernelPlan plan(const KernelBinding& binding) {
   made.implementation += " + cuda";
   const cuda::ElementwiseRows after{.op = op_of(activation),
                                     .dtype = y.type.dtype,
+                                    .scalars = {},
                                     .grid = cuda::longest_grid<4>(y.type.shape, elementwise_strides({&y, 1}, y))};
   made.launch = [=](const LaunchArguments& arguments) {
     multiply(arguments);
     const void* const sums = arguments.outputs[0];
-    cuda::launch_elementwise(arguments.stream.native_handle(), after, &sums, arguments.outputs[0]);
+    cuda::launch_function(arguments.stream.native_handle(), after, &sums, arguments.outputs[0]);
   };
   return made;
 }

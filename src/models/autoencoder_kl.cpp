@@ -245,7 +245,7 @@ Posterior build_autoencoder_kl_encode(Builder& builder, const AutoencoderKLConfi
                                               encode)
                               : encode(image);
   const std::vector<ValueId> halves = builder.chunk(moments, 2, 1);
-  return {.mean = halves[0], .logvar = builder.emit(Op::kClamp, {halves[1]}, {{"low", -30.0}, {"high", 20.0}})[0]};
+  return {.mean = halves[0], .logvar = builder.clamp(halves[1], -30, 20)};
 }
 
 ValueId build_autoencoder_kl_decode(Builder& builder, const AutoencoderKLConfig& config, ValueId latents,
