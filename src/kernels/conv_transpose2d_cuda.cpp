@@ -15,18 +15,10 @@
 namespace headroom {
 namespace {
 
-Support supports(const OpSpec& spec, const Target& target) {
-  const Builder::Convolution how = cudnn::problem_of(spec).how;
-  const std::vector<std::int64_t>& more = spec.attributes.get_ints("output_padding");
-  if (more[0] >= how.stride[0] || more[1] >= how.stride[1])  // no convolution of that image makes x
-    return Rejection{"takes less output padding than the stride"};
-  return cudnn::check_convolution(spec, target);
-}
-
 const Listed<LibraryKernel> kConvTranspose2d({.name = "cudnn.conv_transpose2d",
                                               .op = Op::kConvTranspose2d,
                                               .device = DeviceKind::kCuda,
-                                              .supports = supports,
+                                              .supports = cudnn::check_convolution,
                                               .strides_output = false,
                                               .plan = cudnn::plan_convolution});
 

@@ -263,7 +263,7 @@ void GraphMaker::add_image() {
   const bool has_bias = !choose_.one_in(4);
   const ValueId bias = has_bias ? graph_.add_param(fresh("bias"), {side_dtype, Shape{filters}}) : kNoValue;
   if (is_transposed) {
-    const std::array<std::int64_t, 2> more{how.stride[0] - 1, choose_.one_in(2) ? how.dilation[1] - 1 : 0};
+    const std::array<std::int64_t, 2> more{how.stride[0] - 1, choose_.one_in(2) ? how.stride[1] - 1 : 0};
     keep(b_.conv_transpose2d(x, weight, bias, how, more), size(x) + 1);
     return;
   }

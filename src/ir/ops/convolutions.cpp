@@ -76,8 +76,8 @@ std::vector<TensorType> conv_transpose2d_types(const TypeQuery& given) {
   if (more.size() != 2) fail("conv_transpose2d: output_padding must be 2 integers, but was given {}", more.size());
   for (const int axis : {0, 1}) {
     const auto at = static_cast<std::size_t>(axis);
-    if (more[at] < 0 || more[at] >= std::max(how.stride[at], how.dilation[at]))
-      fail("conv_transpose2d: output_padding must be less than the stride or the dilation, but was given {}", more[at]);
+    if (more[at] < 0 || more[at] >= how.stride[at])  // else no convolution of the result makes x
+      fail("conv_transpose2d: output_padding must be less than the stride, but was given {}", more[at]);
     const std::int64_t extent = (x[2 + axis] - 1) * how.stride[at] + reach_of(how, weight, axis) + more[at];
     given.require(extent > padding_along(how, axis), "padding that leaves some of the result");
     result.set(2 + axis, extent - padding_along(how, axis));
