@@ -142,7 +142,7 @@ TEST_F(CliTest, BenchSavesAResultThatReadsBack) {
     EXPECT_EQ(series_of(results.results[0], once).time_ms.size(), 1U) << once;
   EXPECT_EQ(results.results[0].configuration.applied, (std::vector<std::string>{"arena", "flash", "fuse"}));
   EXPECT_EQ(results.results[0].configuration.declined.size(),
-            3U);  // no loop for hoist and steps, one sample for tile; streams and graph are for GPUs
+            4U);  // no loop for hoist and steps, no images, one sample for tile; the others are for GPUs
 }
 
 TEST_F(CliTest, BenchListsTheKernelsOfTheSuite) {

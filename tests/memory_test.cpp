@@ -142,22 +142,5 @@ TEST(Plan, DoubleBlocksJoinTheValuesOfOneRequestWithoutACopy) {
       }
 }
 
-TEST(Plan, FullFluxIsReadyInTwoHundredMilliseconds) {
-  const Target target = make_backend(DeviceKind::kCpu)->properties().target;
-  const Model dev = open_model("flux-dev", 0);
-  const DenoiseRequest request = make_request(dev, {.images = 1, .switches = {}});
-  for (const char* switches : {"", "lossless", "fast"}) {
-    double best_ms = 1e9;  // the machine may be busy with other tests: the least of five is what the work takes
-    for (int i = 0; i < 5; ++i) {
-      const auto start = std::chrono::steady_clock::now();
-      const Compiled compiled =
-          compile(build_flux_denoise(dev.config, request, dev.params()), SwitchSet::parse(switches), target);
-      best_ms = std::min(best_ms,
-                         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
-    }
-    EXPECT_LT(best_ms, 200) << switches;
-  }
-}
-
 }  // namespace
 }  // namespace headroom

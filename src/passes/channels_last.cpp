@@ -35,19 +35,26 @@ class ChannelsLast {
  private:
   [[nodiscard]] bool is_image(ValueId value) const { return graph_.type(value).shape.rank() == 4; }
 
-  /// Whether the node can be converted.
+  /// Whether the node can be converted. Weights stay as they are folded, so one that it has in place of an image keeps it from that,
+  /// but for an elementwise op, which reads any.
   [[nodiscard]] bool may_convert(const Node& node) const {
-    return definition_of(node.op).any_layout && !is_weight_[index_of(node.results[0])] &&
-           std::ranges::all_of(node.results, [&](ValueId result) { return is_image(result); });
+    if (!definition_of(node.op).any_layout || is_weight_[index_of(node.results[0])]) return false;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k)
+      if (!is_elementwise(node.op) && has_image_at(node, k) && is_weight_[index_of(node.inputs[k])]) return false;
+    return std::ranges::all_of(node.results, [&](ValueId result) { return is_image(result); });
   }
 
-  /// Whether operand k of a node that is converted is an image of its layout. The others are weights, or broadcast.
-  [[nodiscard]] bool is_image_operand(const Node& node, std::size_t k) const {
+  /// Whether operand k is an image of the node's layout. The others are weights of products, or broadcast.
+  [[nodiscard]] bool has_image_at(const Node& node, std::size_t k) const {
     const ValueId value = node.inputs[k];
-    if (!is_image(value) || is_weight_[index_of(value)]) return false;
+    if (!is_image(value)) return false;
     if (is_elementwise(node.op)) return graph_.type(value).shape == graph_.type(node.results[0]).shape;
     constexpr std::size_t kResidual = 3;
     return k == 0 || node.op == Op::kConcat || (node.op == Op::kConv2d && k == kResidual);
+  }
+  /// The same of a node that is converted, where it is no weight.
+  [[nodiscard]] bool is_image_operand(const Node& node, std::size_t k) const {
+    return has_image_at(node, k) && !is_weight_[index_of(node.inputs[k])];
   }
 
   /// Marks the nodes to convert: those that reach a convolution through others.

@@ -79,6 +79,17 @@ TEST(ChannelsLastPass, StatesAndWhatARegionReturnsStayRowMajor) {
   EXPECT_EQ(distance(interpret_on_random(graph, 3), interpret_on_random(before, 3)), 0);
 }
 
+TEST(ChannelsLastPass, LeavesAConvolutionWhoseResidualIsAWeight) {
+  expect_unchanged("channels-last", R"(graph g {
+      input %x: f32[1, 2, 4, 4]
+      param %w: f32[3, 2, 1, 1]
+      param %b: f32[3]
+      param %residual: f32[1, 3, 4, 4]
+      %0: f32[1, 3, 4, 4] = conv2d(%x, %w, %b, %residual) @ a
+      output y = %0
+    })");
+}
+
 TEST(ChannelsLastPass, DeclinesWithoutAConvolution) {
   Graph graph = parse_graph(R"(graph g {
       input %x: f32[1, 2, 4, 4]

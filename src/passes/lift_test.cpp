@@ -77,7 +77,6 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Mean", "%9: f32[2] = mean(%1) {axes = [1]}", "[2]"},
         Case{"Amax", "%9: f32[3] = amax(%1) {axes = [0]}", "[3]"},
         Case{"Argmax", "%3: i32[3] = argmax(%1) {axis = 0}\n %9: f32[3] = cast(%3) {dtype = f32}", "[3]"},
-        Case{"Topk", "%9: f32[2, 2], %8: i32[2, 2] = topk(%1) {k = 2}", "[2, 2]"},
         Case{"Clamp", "%9: f32[2, 3] = clamp(%1) {low = -1, high = 1}", "[2, 3]"},
         Case{"Select", "%3: bool[2, 3] = less(%1, %constant)\n %9: f32[2, 3] = select(%3, %1, %constant)", "[2, 3]"},
         Case{"Rope",
