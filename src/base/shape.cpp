@@ -1,9 +1,9 @@
 #include "base/shape.hpp"
 
-#include <vector>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "base/error.hpp"
 

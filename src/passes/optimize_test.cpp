@@ -56,9 +56,9 @@ TEST(Optimize, RunsPassesWithoutSwitchAndThoseOfSwitchesThatAreOn) {
   const OptimizeReport report =
       optimize(graph, SwitchSet::parse("fuse"), kCapableCpu, {.disabled = {}, .verify = true});
   EXPECT_THAT(names_of(report.passes),
-              ElementsAre("weights-first", "fuse-upsample", "fuse-patterns", "fuse-activation", "fuse-qkv", "fuse-qk-norm-rope",
-                          "fuse-attention-scale", "fuse-common-subexpressions", "fuse-residual-norm", "simplify-casts",
-                          "merge-rows", "dead-code"));
+              ElementsAre("weights-first", "fuse-upsample", "fuse-patterns", "fuse-activation", "fuse-qkv",
+                          "fuse-qk-norm-rope", "fuse-attention-scale", "fuse-common-subexpressions",
+                          "fuse-residual-norm", "simplify-casts", "merge-rows", "dead-code"));
   const PassRecord& epilogues = record_of(report, "fuse-activation");
   EXPECT_EQ(epilogues.switch_name, "fuse");
   EXPECT_EQ(epilogues.rewrites, 1);

@@ -18,9 +18,7 @@ class SearchTest : public GpuTest {
     if (const char* const before = std::getenv("XDG_CACHE_HOME")) saved_ = before;
     ASSERT_EQ(setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1), 0);
   }
-  void TearDown() override {
-    saved_ ? setenv("XDG_CACHE_HOME", saved_->c_str(), 1) : unsetenv("XDG_CACHE_HOME");
-  }
+  void TearDown() override { saved_ ? setenv("XDG_CACHE_HOME", saved_->c_str(), 1) : unsetenv("XDG_CACHE_HOME"); }
 
   [[nodiscard]] std::unique_ptr<Search> search() { return std::make_unique<Search>(backend(), "a library 1.2"); }
 
