@@ -24,7 +24,7 @@ std::vector<TensorType> gather_types(const TypeQuery& given) {
   given.require(ids.shape.rank() + table.shape.rank() - 1 <= Shape::kMaxRank,
                 fmt::format("at most {} axes of ids and of a row together", Shape::kMaxRank));
   Shape shape = ids.shape;
-  for (const std::int64_t extent : row_shape(table).dims()) shape.push_back(extent);
+  for (int axis = 1; axis < table.shape.rank(); ++axis) shape.push_back(table.shape[axis]);
   return {{table.dtype, shape}};
 }
 
