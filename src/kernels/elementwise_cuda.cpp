@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "kernels/cuda/cuda_kernel.hpp"
-#include "kernels/elementwise_scalars.hpp"
 
 namespace headroom {
 namespace {
@@ -13,15 +12,13 @@ using cuda::CudaKernel;
 KernelPlan plan(const KernelBinding& binding) {
   const std::span<const Operand> in = binding.inputs;
   const Operand& y = binding.outputs[0];
-  const Scalars scalars = scalars_of(binding.spec);
   const cuda::ElementwiseRows rows{.op = binding.spec.op,
                                    .dtype = y.type.dtype,
                                    .side = in[std::min<std::size_t>(1, in.size() - 1)].type.dtype,
-                                   .scalars = {scalars.b, scalars.c},
+                                   .scalars = scalars_of(binding.spec),
                                    .grid = cuda::longest_grid<4>(y.type.shape, elementwise_strides(in, y))};
-  const auto launch = in.size() == 1 && !has_scalars(binding.spec) ? cuda::launch_function : cuda::launch_elementwise;
-  return {[rows, launch](const LaunchArguments& arguments) {
-    launch(arguments.stream.native_handle(), rows, arguments.inputs.data(), arguments.outputs[0]);
+  return {[rows](const LaunchArguments& arguments) {
+    cuda::launch_elementwise(arguments.stream.native_handle(), rows, arguments.inputs.data(), arguments.outputs[0]);
   }};
 }
 

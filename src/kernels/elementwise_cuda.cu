@@ -8,7 +8,9 @@ namespace {
 template <class T>
 void launch_typed(cudaStream_t stream, const ElementwiseRows& rows, const void* const* in, void* y) {
   switch (rows.op) {
-#define HR_UNARY(...)
+#define HR_UNARY(enumerator, ...) \
+  case Op::enumerator:            \
+    return launch_function(stream, rows, in, y);
 #define HR_COMPARISON(...)
 #define HR_SCALAR(enumerator, ...) \
   case Op::enumerator:             \

@@ -3,26 +3,22 @@
 #include "base/dtype_code.hpp"
 #include "ir/op_code.hpp"
 #include "kernels/cuda/grid_rows.hpp"
+#include "kernels/elementwise_scalars.hpp"
 
 /// Between the halves of elementwise_cuda and of functions_cuda: what is prepared and what is launched.
 namespace headroom::cuda {
-
-/// What stands in the place of b and c, where an op has one operand.
-struct Scalars {
-  float b = 0, c = 0;
-};
 
 /// y = f(a, b, c) with an op's formula; operands a, b, c, y, those that the op lacks with strides of 0.
 struct ElementwiseRows {
   Op op = Op::kRelu;
   DType dtype = DType::kF32;  ///< of y and all operands
   DType side = DType::kF32;   ///< but for b of three, which may be f32
-  Scalars scalars;
+  Scalars scalars;  ///< in place of b and c, where the op has one operand
   GridRows<4> grid;
 };
 /// `in` has the addresses of as many operands as the op has.
 void launch_elementwise(void* stream, const ElementwiseRows& rows, const void* const* in, void* y);
-/// The same of an op with one operand and nothing beside it.
+/// The part of it for functions of one operand, which is compiled by itself.
 void launch_function(void* stream, const ElementwiseRows& rows, const void* const* in, void* y);
 
 /// A comparison, a select, or an op of i32 or i64: y = f(a, b), y = condition ? a : b. Operands a, b, y or condition, a, b, y.

@@ -11,9 +11,6 @@ namespace headroom {
 struct Scalars {
   float b = 0, c = 0;
 };
-[[nodiscard]] inline bool has_scalars(const OpSpec& spec) {
-  return spec.attributes.has("value") || spec.attributes.has("low");
-}
 [[nodiscard]] inline Scalars scalars_of(const OpSpec& spec) {
   const auto attribute = [&](std::string_view name) {
     return spec.attributes.has(name) ? static_cast<float>(spec.attributes.get_float(name)) : 0.0F;

@@ -63,7 +63,7 @@ KernelPlan plan(const KernelBinding& binding) {
   made.launch = [=](const LaunchArguments& arguments) {
     multiply(arguments);
     const void* const sums = arguments.outputs[0];
-    cuda::launch_function(arguments.stream.native_handle(), after, &sums, arguments.outputs[0]);
+    cuda::launch_elementwise(arguments.stream.native_handle(), after, &sums, arguments.outputs[0]);
   };
   return made;
 }
