@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "kernels/cpu_kernel.hpp"
+#include "kernels/reduced_axes.hpp"
 
 namespace headroom {
 namespace {
@@ -41,15 +42,7 @@ void argmax_of(const Argmax& bound, const RowPart& part) {
 KernelPlan plan_argmax(const KernelBinding& binding) {
   const Operand &x = binding.inputs[0], &y = binding.outputs[0];
   const auto axis = static_cast<int>(binding.spec.attributes.get_int("axis"));
-  Shape kept, from, to;
-  for (int k = 0; k < x.type.shape.rank(); ++k) {
-    if (k == axis) continue;
-    to.push_back(y.strides[kept.rank()]);
-    kept.push_back(x.type.shape[k]);
-    from.push_back(x.strides[k]);
-  }
-  for (Shape* shape : {&kept, &from, &to}) shape->push_back(1);
-  const Argmax bound{.places = rows_of<2>(kept, {from, to}), .count = x.type.shape[axis], .step = x.strides[axis]};
+  const Argmax bound{.places = places_beside(axis, x, y), .count = x.type.shape[axis], .step = x.strides[axis]};
   const RowWork work{.threads = binding.threads, .rows = bound.places.rows, .elements = bound.count};
   const auto run = x.type.dtype == DType::kF32 ? argmax_of<float> : argmax_of<Bf16>;
   return share_rows(work, [=](const RowPart& part) { run(bound, part); });

@@ -7,6 +7,7 @@
 #include "kernels/cuda/cuda_kernel.hpp"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/reduced_axes.hpp"
 
 namespace headroom::cuda {
 namespace {
@@ -80,15 +81,7 @@ __global__ void __launch_bounds__(kThreads)
 KernelPlan plan_argmax(const KernelBinding& binding) {
   const Operand &x = binding.inputs[0], &y = binding.outputs[0];
   const auto axis = static_cast<int>(binding.spec.attributes.get_int("axis"));
-  Shape kept, from, to;
-  for (int k = 0; k < x.type.shape.rank(); ++k) {
-    if (k == axis) continue;
-    to.push_back(y.strides[kept.rank()]);
-    kept.push_back(x.type.shape[k]);
-    from.push_back(x.strides[k]);
-  }
-  for (Shape* shape : {&kept, &from, &to}) shape->push_back(1);
-  const GridRows<2> places = to_grid(rows_of<2>(kept, {from, to}));
+  const GridRows<2> places = to_grid(places_beside(axis, x, y));
   const std::int64_t count = x.type.shape[axis], step = x.strides[axis];
   return {[=, dtype = x.type.dtype](const LaunchArguments& arguments) {
     if (places.rows == 0) return;

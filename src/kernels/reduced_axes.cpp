@@ -28,4 +28,16 @@ ReducedAxes split_axes(const std::vector<std::int64_t>& axes, const Operand& x, 
   return split;
 }
 
+RowLoop<2> places_beside(int axis, const Operand& x, const Operand& y) {
+  Shape kept, from, to;
+  for (int k = 0; k < x.type.shape.rank(); ++k) {
+    if (k == axis) continue;
+    to.push_back(y.strides[kept.rank()]);
+    kept.push_back(x.type.shape[k]);
+    from.push_back(x.strides[k]);
+  }
+  for (Shape* shape : {&kept, &from, &to}) shape->push_back(1);
+  return rows_of<2>(kept, {from, to});
+}
+
 }  // namespace headroom

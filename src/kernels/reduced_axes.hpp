@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/kernel.hpp"
+#include "kernels/row_loop.hpp"
 
 namespace headroom {
 
@@ -16,5 +16,8 @@ struct ReducedAxes {
   std::int64_t columns = 0, column_stride = 0;
 };
 [[nodiscard]] ReducedAxes split_axes(const std::vector<std::int64_t>& axes, const Operand& x, const Operand& y);
+
+/// The places of a result that lacks one axis of x: where in x that axis begins, and where in y. Rows have one element.
+[[nodiscard]] RowLoop<2> places_beside(int axis, const Operand& x, const Operand& y);
 
 }  // namespace headroom
