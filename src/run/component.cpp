@@ -49,8 +49,10 @@ Component open_random(std::string name, const ComponentClass& kind, nlohmann::js
 const ComponentClass* class_of(const fs::path& folder) {
   if (!fs::exists(folder / "config.json")) return nullptr;
   const nlohmann::json config = read_json(folder / "config.json");
-  const auto found = std::ranges::find(component_classes(), config.is_object() ? config.value("_class_name", "") : "",
-                                       &ComponentClass::name);
+  const auto name = config.find("_class_name");
+  if (name == config.end()) return nullptr;
+  const auto found =
+      std::ranges::find_if(component_classes(), [&](const ComponentClass& kind) { return *name == kind.name; });
   return found == component_classes().end() ? nullptr : &*found;
 }
 
