@@ -138,28 +138,28 @@ DType choose_baseline(const ModelArguments& arguments, const Backend& backend, c
   return is_gpu ? checkpoint_baseline(checkpoint) : DType::kF32;
 }
 
+/// An engine on the device that the arguments name, around what they open: a model or a component.
+template <class Network>
+Engine make_engine(const ModelArguments& arguments, std::unique_ptr<Network> Engine::* place, Network network) {
+  Engine engine;
+  engine.backend = open_backend(arguments);
+  tell_device(Log(arguments.quiet), *engine.backend);
+  network.baseline = choose_baseline(arguments, *engine.backend, network.checkpoint);
+  engine.*place = std::make_unique<Network>(std::move(network));
+  engine.weights = std::make_unique<WeightStore>(*engine.backend, (engine.*place)->checkpoint);
+  return engine;
+}
+
 }  // namespace
 
 Engine open_engine(const ModelArguments& arguments) {
-  Engine engine;
-  engine.backend = open_backend(arguments);
-  engine.model = std::make_unique<Model>(open_model(arguments.model, arguments.random_weights));
-  tell_device(Log(arguments.quiet), *engine.backend);
-  engine.model->baseline = choose_baseline(arguments, *engine.backend, engine.model->checkpoint);
-  engine.weights = std::make_unique<WeightStore>(*engine.backend, engine.model->checkpoint);
-  return engine;
+  return make_engine(arguments, &Engine::model, open_model(arguments.model, arguments.random_weights));
 }
 
 Engine open_any_engine(const ModelArguments& arguments) {
   std::optional<Component> component = open_component(arguments.model, arguments.random_weights);
   if (!component) return open_engine(arguments);
-  Engine engine;
-  engine.backend = open_backend(arguments);
-  engine.component = std::make_unique<Component>(*std::move(component));
-  tell_device(Log(arguments.quiet), *engine.backend);
-  engine.component->baseline = choose_baseline(arguments, *engine.backend, engine.component->checkpoint);
-  engine.weights = std::make_unique<WeightStore>(*engine.backend, engine.component->checkpoint);
-  return engine;
+  return make_engine(arguments, &Engine::component, *std::move(component));
 }
 
 void report_declined(const Log& log, const std::vector<Declined>& declined) {
