@@ -70,8 +70,9 @@ class AutoencoderKL {
 
   ValueId resnet(const std::string& name, ValueId x, std::int64_t width) {
     const auto scope = b_.scope(name);
-    const ValueId hidden = conv("conv1", norm_silu("norm1", x), width, 3, 1);  // [b, width, h, w]
+    // The narrower shortcut first: x, the largest of all, is then gone as soon as it is normalized.
     const ValueId residual = b_.shape(x)[1] == width ? x : conv("conv_shortcut", x, width, 1);
+    const ValueId hidden = conv("conv1", norm_silu("norm1", x), width, 3, 1);  // [b, width, h, w]
     return b_.add(residual, conv("conv2", norm_silu("norm2", hidden), width, 3, 1));
   }
 
