@@ -9,10 +9,12 @@
 // Bytes      (x + weight + bias + y) * size
 // FLOPs      2 * b * c * h * w * o/groups * kh * kw + one an output for the bias
 //
-// oneDNN's deconvolution, which is a convolution's gradient with a bias.
+// Of a stride, and between channels-last images, one convolution for each phase of the stride. Else oneDNN's deconvolution, which
+// is a convolution's gradient with a bias: per product it takes twice the time.
 
 #include "ir/convolution.hpp"
 #include "kernels/onednn/convolution.hpp"
+#include "kernels/onednn/phases.hpp"
 
 namespace headroom {
 namespace {
@@ -43,6 +45,7 @@ dnnl::primitive_desc_base choose(const OpSpec& spec) {
 }
 
 KernelPlan plan(const KernelBinding& binding) {
+  if (std::optional<KernelPlan> phases = onednn::plan_phases(binding)) return *std::move(phases);
   return onednn::plan_convolution(binding, choose(binding.spec), filter_of(binding.spec));
 }
 

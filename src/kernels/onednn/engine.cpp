@@ -25,23 +25,6 @@ dnnl::memory::data_type data_type_of(DType dtype) {
   return dtype == DType::kF32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
 }
 
-/// The layout as stable text: dtype, extents, padding, strides and blocks. Equal texts mean equal bytes.
-std::string layout_name(const dnnl::memory::desc& desc) {
-  const dnnl_memory_desc_t& d = desc.data;
-  const dnnl_blocking_desc_t& blocking = d.format_desc.blocking;
-  // Nothing but what is named below.
-  HR_CHECK(d.format_kind == dnnl_blocked && d.offset0 == 0 && (d.extra.flags & ~kNamedExtras) == 0);
-  const auto list = [](const dnnl_dim_t* first, int count) { return fmt::join(first, first + count, "x"); };
-  std::string blocks;
-  for (int i = 0; i < blocking.inner_nblks; ++i)
-    blocks += fmt::format("{}{}", blocking.inner_blks[i], static_cast<char>('a' + blocking.inner_idxs[i]));
-  std::string name =
-      fmt::format("onednn:{}:{}:padded {}:strides {}:blocks {}", name_of(d.data_type), list(d.dims, d.ndims),
-                  list(d.padded_dims, d.ndims), list(blocking.strides, d.ndims), blocks);
-  if (d.extra.flags != 0) name += fmt::format(":sums {} along {}", d.extra.flags, d.extra.compensation_mask);
-  return name;
-}
-
 }  // namespace
 
 const dnnl::engine& cpu_engine() {
@@ -63,21 +46,39 @@ dnnl::memory::desc describe_any(DType dtype, const Shape& shape) {
           dnnl::memory::format_tag::any};
 }
 
+std::string layout_name(const dnnl::memory::desc& desc) {
+  const dnnl_memory_desc_t& d = desc.data;
+  const dnnl_blocking_desc_t& blocking = d.format_desc.blocking;
+  // Nothing but what is named below.
+  HR_CHECK(d.format_kind == dnnl_blocked && d.offset0 == 0 && (d.extra.flags & ~kNamedExtras) == 0);
+  const auto list = [](const dnnl_dim_t* first, int count) { return fmt::join(first, first + count, "x"); };
+  std::string blocks;
+  for (int i = 0; i < blocking.inner_nblks; ++i)
+    blocks += fmt::format("{}{}", blocking.inner_blks[i], static_cast<char>('a' + blocking.inner_idxs[i]));
+  std::string name =
+      fmt::format("onednn:{}:{}:padded {}:strides {}:blocks {}", name_of(d.data_type), list(d.dims, d.ndims),
+                  list(d.padded_dims, d.ndims), list(blocking.strides, d.ndims), blocks);
+  if (d.extra.flags != 0) name += fmt::format(":sums {} along {}", d.extra.flags, d.extra.compensation_mask);
+  return name;
+}
+
 bool is_plain(const dnnl::memory::desc& desc) { return desc.data.format_desc.blocking.inner_nblks == 0; }
+
+void repack(const dnnl::memory::desc& dense, const void* from, const dnnl::memory::desc& wanted, void* to) {
+  checked("packing a weight", [&] {
+    // oneDNN takes all addresses as writable; a reorder only reads its source.
+    dnnl::memory source(dense, cpu_engine(), const_cast<void*>(from));
+    dnnl::memory target(wanted, cpu_engine(), to);
+    dnnl::stream stream(cpu_engine());
+    dnnl::reorder(source, target).execute(stream, source, target);
+    stream.wait();
+  });
+}
 
 void pack_weight(KernelPlan& plan, int weight, const dnnl::memory::desc& dense, const dnnl::memory::desc& wanted) {
   if (wanted == dense) return;
   plan.packed = {{weight, layout_name(wanted), wanted.get_size()}};
-  plan.pack = [=](Stream& /*stream*/, const void* from, void* to) {
-    checked("packing a weight", [&] {
-      // oneDNN takes all addresses as writable; a reorder only reads its source.
-      dnnl::memory source(dense, cpu_engine(), const_cast<void*>(from));
-      dnnl::memory target(wanted, cpu_engine(), to);
-      dnnl::stream stream(cpu_engine());
-      dnnl::reorder(source, target).execute(stream, source, target);
-      stream.wait();
-    });
-  };
+  plan.pack = [=](Stream& /*stream*/, const void* from, void* to) { repack(dense, from, wanted, to); };
 }
 
 dnnl::primitive_attr attributes_with_user_scratch() {

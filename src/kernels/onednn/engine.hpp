@@ -25,6 +25,10 @@ namespace headroom::onednn {
 
 /// Whether the elements lie in plain strides, without blocks.
 [[nodiscard]] bool is_plain(const dnnl::memory::desc& desc);
+/// The layout as stable text: dtype, extents, padding, strides and blocks. Equal texts mean equal bytes.
+[[nodiscard]] std::string layout_name(const dnnl::memory::desc& desc);
+/// Converts from one layout into another, with zeros for what that pads.
+void repack(const dnnl::memory::desc& dense, const void* from, const dnnl::memory::desc& wanted, void* to);
 /// Has `plan` pack its input `weight` from one layout into another, with zeros for what that pads; nothing where they
 /// are equal.
 void pack_weight(KernelPlan& plan, int weight, const dnnl::memory::desc& dense, const dnnl::memory::desc& wanted);
