@@ -5,6 +5,9 @@
 // then read their channels as one vector, as matrix units want it, and nothing is turned around on the way. Every such op that is
 // connected with a convolution is converted; a reshape to the same extents is the change of layout at the edges, and attention
 // over pixels, [b, h w, c], is then a view. What callers give and get, states, and what regions return stay row-major.
+//
+// On a GPU it declines where most products are of channels that fill no vectors, which makes them slower than row-major ones; `align`,
+// which runs before, fills them up.
 
 #include <algorithm>
 #include <map>
@@ -12,6 +15,7 @@
 #include <vector>
 
 #include "ir/op_definition.hpp"
+#include "passes/channel_vectors.hpp"
 #include "passes/pass.hpp"
 
 namespace headroom {
@@ -155,7 +159,11 @@ class ChannelsLast {
 
 }  // namespace
 
-PassOutcome channels_last(Graph& graph, const Target&) {
+PassOutcome channels_last(Graph& graph, const Target& target) {
+  if (target.device == DeviceKind::kCuda && share_on_full_vectors(graph) < 0.5)
+    return {.declined =
+                "most products of convolutions are of channels that do not fill the vectors of tensor cores; "
+                "with `align` they do"};
   return outcome_of(ChannelsLast(graph).run(), "the graph has no convolution");
 }
 

@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
 #include "passes/test_util.hpp"
 
 namespace headroom {
@@ -88,6 +91,29 @@ TEST(ChannelsLastPass, LeavesAConvolutionWhoseResidualIsAWeight) {
       %0: f32[1, 3, 4, 4] = conv2d(%x, %w, %b, %residual) @ a
       output y = %0
     })");
+}
+
+TEST(ChannelsLastPass, DeclinesOnAGpuWhereMostChannelsFillNoVectors) {
+  constexpr Target kGpu{.device = DeviceKind::kCuda, .compute_capability = 90};
+  // f16: vectors of 8. Two convolutions, of which the second does most of the arithmetic.
+  const auto graph_of = [](int channels) {
+    return parse_graph(fmt::format(R"(graph g {{
+      input %x: f16[1, 3, 4, 4]
+      param %w: f16[{0}, 3, 1, 1]
+      param %v: f16[{0}, {0}, 3, 3]
+      %0: f16[1, {0}, 4, 4] = conv2d(%x, %w)
+      %1: f16[1, {0}, 2, 2] = conv2d(%0, %v)
+      output y = %1
+    }})",
+                                   channels));
+  };
+  Graph sixty = graph_of(60), sixty_four = graph_of(64), aligned = graph_of(60), on_a_cpu = graph_of(60);
+  EXPECT_THAT(run_pass("channels-last", sixty, kGpu).declined.value_or(""),
+              testing::HasSubstr("do not fill the vectors"));
+  EXPECT_EQ(run_pass("channels-last", sixty_four, kGpu).rewrites, 2);
+  run_pass("align", aligned, kGpu);
+  EXPECT_GE(run_pass("channels-last", aligned, kGpu).rewrites, 2);
+  EXPECT_EQ(run_pass("channels-last", on_a_cpu).rewrites, 2);
 }
 
 TEST(ChannelsLastPass, DeclinesWithoutAConvolution) {

@@ -77,10 +77,10 @@ constexpr std::array kPipeline = {
     // After fuse-quantize, whose result it takes in as it does a norm; precision passes then need not know of it.
     Pass{"fuse-residual-norm", "fuse", fuse_residual_norm},
 
-    // After precision, whose casts of images it takes in.
-    Pass{"channels-last", "channels-last", channels_last},
     // After precision, which says how many channels fill a vector.
     Pass{"align", "align", align},
+    // After precision, whose casts of images it takes in, and after align, without which few channels are slower so.
+    Pass{"channels-last", "channels-last", channels_last},
 
     // Last: precision passes put a cast wherever two dtypes meet, and every pass may leave nodes that nothing reads.
     // Casts before dead code, because they leave some too.
