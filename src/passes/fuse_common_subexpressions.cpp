@@ -1,6 +1,6 @@
 // fuse-common-subexpressions: a = silu(t), b = silu(t)  ->  a = silu(t), and b is a
 //
-// Nodes of equal op, attributes and inputs become one: the silu(temb) that every modulation of a diffusion
+// Nodes of equal op, attributes, inputs and layout become one: the silu(temb) that every modulation of a diffusion
 // transformer asks for, and slices of the rope tables.
 
 #include <algorithm>
@@ -20,8 +20,8 @@ class Sharing {
       const auto reads_alike_there = [&](ValueId input) {
         return reads_alike(r.graph(), input, node.region, earlier->region);
       };
-      return earlier->attributes == node.attributes && is_within(r.graph(), node.region, earlier->region) &&
-             std::ranges::all_of(node.inputs, reads_alike_there);
+      return earlier->attributes == node.attributes && r.type(earlier->results[0]) == r.type(node.results[0]) &&
+             is_within(r.graph(), node.region, earlier->region) && std::ranges::all_of(node.inputs, reads_alike_there);
     });
     if (same == seen.end()) {
       seen.push_back(&node);

@@ -76,6 +76,17 @@ TEST(FuseCommonSubexpressions, LeavesAttributesThatDifferAndResultsThatExistInAL
     })");
 }
 
+TEST(FuseCommonSubexpressions, LeavesImagesOfDifferentLayouts) {
+  expect_unchanged("fuse-common-subexpressions", R"(graph g {
+      input %x: f32[1, 2, 3, 3]
+      %1: f32[1, 2, 3, 3] channels_last = reshape(%x) {shape = [1, 2, 3, 3]}
+      %2: f32[1, 2, 3, 3] = reshape(%x) {shape = [1, 2, 3, 3]}
+      %3: f32[1, 2, 3, 3] channels_last = add(%1, %2)
+      %4: f32[18] = reshape(%3) {shape = [18]}
+      output y = %4
+    })");
+}
+
 TEST(FuseCommonSubexpressions, LeavesReadsOfAStateOnBothSidesOfItsLoop) {
   expect_unchanged("fuse-common-subexpressions", R"(graph g {
       state %x: f32[3]
