@@ -45,6 +45,7 @@ std::string weight_key(const Graph& graph, const std::vector<int>& producers, Va
   key += ")";
   for (const auto& [name, attribute] : node.attributes.all())
     key += fmt::format("{{{}={}}}", name, attribute_text(attribute));
+  if (v.type.layout == Layout::kChannelsLast) key += "{channels_last}";
   if (node.results.size() > 1) key += fmt::format("#{}", std::ranges::find(node.results, value) - node.results.begin());
   return key;
 }
@@ -69,8 +70,11 @@ Graph weight_graph(const Graph& graph, std::span<const ValueId> values) {
     std::vector<ValueId> inputs;
     for (const ValueId input : node.inputs) inputs.push_back(copies[index_of(input)]);
     result.append(node.op, std::move(inputs), node.attributes, node.path, kTopRegion);
-    for (std::size_t i = 0; i < node.results.size(); ++i)
-      copies[index_of(node.results[i])] = result.nodes().back().results[i];
+    for (std::size_t i = 0; i < node.results.size(); ++i) {
+      ValueId& copy = copies[index_of(node.results[i])];
+      copy = result.nodes().back().results[i];
+      result.set_layout(copy, graph.type(node.results[i]).layout);
+    }
   }
   for (std::size_t i = 0; i < values.size(); ++i) result.add_output(std::to_string(i), copies[index_of(values[i])]);
   return result;

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "ir/builder.hpp"
+#include "ir/text.hpp"
 
 namespace headroom {
 namespace {
@@ -35,6 +36,19 @@ TEST(WeightKey, NamesTheExpression) {
   const std::vector<int> producers = find_producers(graph);
   EXPECT_NE(weight_key(graph, producers, data), weight_key(graph, producers, scales));
   EXPECT_NE(weight_key(graph, producers, data).find("(a)"), std::string::npos);
+}
+
+TEST(WeightKey, TellsLayoutsApart) {
+  const Graph graph = parse_graph(R"(graph g {
+      param %p: f32[1, 2, 3, 3]
+      %1: f32[1, 2, 3, 3] channels_last = reshape(%p) {shape = [1, 2, 3, 3]}
+      %2: f32[1, 2, 3, 3] = reshape(%p) {shape = [1, 2, 3, 3]}
+    })");
+  const std::vector<int> producers = find_producers(graph);
+  const ValueId image = graph.nodes()[0].results[0], rows = graph.nodes()[1].results[0];
+  EXPECT_NE(weight_key(graph, producers, image), weight_key(graph, producers, rows));
+  const Graph weight = weight_graph(graph, std::array{image});
+  EXPECT_EQ(weight.type(weight.outputs()[0].value), graph.type(image));
 }
 
 }  // namespace
