@@ -1,8 +1,10 @@
 // flash-attention: matmul(softmax(matmul(mul_scalar(q, a), k^T)), v)  ->  attention(q, k, v) {scale = a}
-//                  matmul(softmax(add(matmul(mul_scalar(q, a), k^T), bias)), v)  ->  attention(q, k, v, bias) {scale = a}
+//                  matmul(softmax(add(matmul(mul_scalar(q, a), k^T), bias)), v)
+//                                                                         ->  attention(q, k, v, bias) {scale = a}
 //
-// q[b, h, s, d], k[b, h, t, d], v[b, h, t, e], bias of as many axes as there are or fewer, [b or 1, h or 1, s or 1, t]. The
-// scale may as well multiply k or the scores, several scales multiply, and there may be none. Scores and probabilities, [b, h, s, t] each, then exist only tile by tile inside a kernel.
+// q[b, h, s, d], k[b, h, t, d], v[b, h, t, e], bias of as many axes as there are or fewer, [b or 1, h or 1, s or 1, t].
+// The scale may as well multiply k or the scores, several scales multiply, and there may be none. Scores and
+// probabilities, [b, h, s, t] each, then exist only tile by tile inside a kernel.
 // Exact: the softmax is the same, summed in another order.
 
 #include <optional>
@@ -43,12 +45,12 @@ std::optional<Biased> match_bias(const Rewriter& r, ValueId value) {
   return std::nullopt;
 }
 
-/// A bias with as many axes as scores have.
+/// A row-major bias with as many axes as scores have.
 ValueId with_all_axes(Rewriter& r, ValueId bias, const std::string& path) {
   constexpr std::size_t kRank = 4;
-  const Shape shape = r.shape(bias);
+  const auto [dtype, shape, layout] = r.type(bias);
   std::vector<std::int64_t> extents(kRank - static_cast<std::size_t>(shape.rank()), 1);
-  if (extents.empty()) return bias;
+  if (extents.empty() && layout == Layout::kRowMajor) return bias;
   extents.insert(extents.end(), shape.dims().begin(), shape.dims().end());
   return r.emit(Op::kReshape, {bias}, {{"shape", std::move(extents)}}, path);
 }

@@ -86,6 +86,22 @@ TEST(FlashAttention, TakesABiasOfScaledScores) {
     })");
 }
 
+TEST(FlashAttention, TurnsABiasThatLiesChannelsLast) {
+  Graph graph = parse_graph(R"(graph g {
+      input %q: f32[1, 2, 3, 8]
+      input %mask: f32[1, 2, 1, 5]
+      input %k: f32[1, 2, 5, 8]
+      %0: f32[1, 2, 1, 5] channels_last = reshape(%mask) {shape = [1, 2, 1, 5]}
+      %1: f32[1, 2, 3, 5] = matmul(%q, %k) {transpose_b = 1}
+      %2: f32[1, 2, 3, 5] = add(%1, %0)
+      %3: f32[1, 2, 3, 5] = softmax(%2)
+      %4: f32[1, 2, 3, 8] = matmul(%3, %k)
+      output y = %4
+    })");
+  EXPECT_EQ(run_pass("flash-attention", graph).rewrites, 1);
+  EXPECT_EQ(graph.type(graph.nodes().back().inputs[3]).layout, Layout::kRowMajor);
+}
+
 TEST(FlashAttention, LeavesABiasThatIsScaledToo) {
   expect_unchanged("flash-attention", R"(graph g {
       input %q: f32[1, 2, 3, 4]
