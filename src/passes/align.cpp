@@ -65,7 +65,8 @@ class Align {
     Attributes attributes = node.attributes;
     const std::int64_t channels = r.shape(first->second)[kChannels];
     if (node.op == Op::kGroupNorm) {
-      attributes = attributes.with("channels", r.shape(node.inputs[0])[kChannels]);
+      if (attributes.get_int("channels") == 0)
+        attributes = attributes.with("channels", r.shape(node.inputs[0])[kChannels]);
       for (std::size_t k = 1; k < inputs.size(); ++k) inputs[k] = pad(r, inputs[k], 0, channels, node);
     } else if (is_elementwise(node.op)) {
       if (!keeps_zeros(node)) return false;

@@ -41,6 +41,19 @@ TEST(AlignPass, FillsUpChannelsAndLeavesThemSoBetweenConvolutions) {
                  4);
 }
 
+TEST(AlignPass, LeavesANormItsChannels) {
+  Graph graph = parse_graph(R"(graph g {
+      input %x: f16[1, 9, 4, 4]
+      param %w: f16[9, 9, 1, 1]
+      %0: f16[1, 9, 4, 4] = conv2d(%x, %w)
+      %1: f16[1, 9, 4, 4] = group_norm(%0) {groups = 2, eps = 1e-6, channels = 8}
+      output y = %1
+    })");
+  const Graph before = graph;
+  EXPECT_EQ(run_pass("align", graph).rewrites, 2);
+  EXPECT_LT(distance(interpret_on_random(graph, 3), interpret_on_random(before, 3)), 1e-6);
+}
+
 TEST(AlignPass, CutsOffTheZerosWhereSomethingElseReadsThem) {
   Graph graph = parse_graph(R"(graph g {
       input %x: f16[1, 8, 4, 4]
