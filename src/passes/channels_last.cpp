@@ -1,13 +1,14 @@
 // channels-last: y: f32[b, c, h, w] = conv2d(x, w)
 //   -> x': f32[b, c, h, w] channels_last = reshape(x), y': ... channels_last = conv2d(x', w), y = reshape(y')
 //
-// Images keep their logical axes and get another order in memory, [b, h, w, c], between all the ops that take any: products of convolutions
-// then read their channels as one vector, as matrix units want it, and nothing is turned around on the way. Every such op that is
-// connected with a convolution is converted; a reshape to the same extents is the change of layout at the edges, and attention
-// over pixels, [b, h w, c], is then a view. What callers give and get, states, and what regions return stay row-major.
+// Images keep their logical axes and get another order in memory, [b, h, w, c], between all the ops that take any:
+// products of convolutions then read their channels as one vector, as matrix units want it, and nothing is turned
+// around on the way. Every such op that is connected with a convolution is converted; a reshape to the same extents is
+// the change of layout at the edges, and attention over pixels, [b, h w, c], is then a view. What callers give and get,
+// states, and what regions return stay row-major. What is channels-last in the graph already stays that.
 //
-// On a GPU it declines where most products are of channels that fill no vectors, which makes them slower than row-major ones; `align`,
-// which runs before, fills them up.
+// On a GPU it declines where most products are of channels that fill no vectors, which makes them slower than row-major
+// ones; `align`, which runs before, fills them up.
 
 #include <algorithm>
 #include <map>
@@ -38,14 +39,19 @@ class ChannelsLast {
 
  private:
   [[nodiscard]] bool is_image(ValueId value) const { return graph_.type(value).shape.rank() == 4; }
+  [[nodiscard]] bool is_channels_last(ValueId value) const {
+    return graph_.type(value).layout == Layout::kChannelsLast;
+  }
 
-  /// Whether the node can be converted. Weights stay as they are folded, so one that it has in place of an image keeps it from that,
-  /// but for an elementwise op, which reads any.
+  /// Whether the node can be converted. Weights stay as they are folded, so one that it has in place of an image keeps
+  /// it from that, but for an elementwise op, which reads any beside an image.
   [[nodiscard]] bool may_convert(const Node& node) const {
     if (!definition_of(node.op).any_layout || is_weight_[index_of(node.results[0])]) return false;
+    if (!is_image(node.results[0]) || is_channels_last(node.results[0])) return false;
+    int images = 0, weights = 0;
     for (std::size_t k = 0; k < node.inputs.size(); ++k)
-      if (!is_elementwise(node.op) && has_image_at(node, k) && is_weight_[index_of(node.inputs[k])]) return false;
-    return std::ranges::all_of(node.results, [&](ValueId result) { return is_image(result); });
+      if (has_image_at(node, k)) ++(is_weight_[index_of(node.inputs[k])] ? weights : images);
+    return images > 0 && (weights == 0 || is_elementwise(node.op));
   }
 
   /// Whether operand k is an image of the node's layout. The others are weights of products, or broadcast.
@@ -101,12 +107,15 @@ class ChannelsLast {
     graph_.set_nodes(std::move(schedule_));
   }
 
-  /// Notes which converted values are also wanted row-major. A view op takes what there is: its result is a view of that.
+  /// Notes which converted values are also wanted row-major. A view op takes what there is: its result is a view of
+  /// that.
   void note_row_major_reads() {
     const std::span<const Node> nodes = graph_.nodes();
-    for (std::size_t i = 0; i < nodes.size(); ++i)
-      if (!converts_[i] && !is_view(nodes[i].op))
-        for (const ValueId input : nodes[i].inputs) note_row_major(input);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (is_view(nodes[i].op) || (converts_[i] && is_elementwise(nodes[i].op))) continue;
+      for (std::size_t k = 0; k < nodes[i].inputs.size(); ++k)
+        if (!converts_[i] || !is_image_operand(nodes[i], k)) note_row_major(nodes[i].inputs[k]);
+    }
     for (const ValueId read : reads_beside_nodes(graph_)) note_row_major(read);
   }
   void note_row_major(ValueId value) {
@@ -118,7 +127,7 @@ class ChannelsLast {
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       ValueId& input = node.inputs[k];
       if (converts && is_image_operand(node, k)) {
-        if (!is_converted(input)) input = channels_last(input, node);
+        if (!is_converted(input) && !is_channels_last(input)) input = channels_last(input, node);
       } else if (const auto found = row_major_.find(input); found != row_major_.end() && !is_view(node.op)) {
         input = found->second;
       }

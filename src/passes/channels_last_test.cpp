@@ -125,5 +125,54 @@ TEST(ChannelsLastPass, DeclinesWithoutAConvolution) {
   EXPECT_EQ(run_pass("channels-last", graph).declined, "the graph has no convolution");
 }
 
+TEST(ChannelsLastPass, TurnsAWeightThatAnotherConvolutionMakes) {
+  Graph graph = parse_graph(R"(graph g {
+      input %x: f32[1, 2, 4, 4]
+      param %w: f32[2, 2, 1, 1]
+      %0: f32[1, 2, 4, 4] = conv2d(%x, %w)
+      %1: f32[1, 1, 1, 1] = conv2d(%x, %0)
+      %2: f32[1, 2, 4, 4] = mul(%0, %1)
+      output y = %2
+    })");
+  const Graph before = graph;
+  EXPECT_EQ(run_pass("channels-last", graph).rewrites, 3);
+  EXPECT_EQ(graph.type(graph.nodes()[3].inputs[1]).layout, Layout::kRowMajor);
+  EXPECT_EQ(distance(interpret_on_random(graph, 3), interpret_on_random(before, 3)), 0);
+}
+
+TEST(ChannelsLastPass, LeavesWhatIsChannelsLastAlready) {
+  expect_rewrite("channels-last", R"(graph g {
+      input %x: f32[1, 2, 4, 4]
+      param %w: f32[2, 2, 1, 1]
+      %0: f32[1, 2, 4, 4] channels_last = reshape(%x) {shape = [1, 2, 4, 4]} @ a
+      %1: f32[1, 2, 4, 4] channels_last = conv2d(%0, %w) @ a
+      %2: f32[1, 2, 4, 4] = conv2d(%x, %w) @ b
+      %3: f32[1, 2, 4, 4] channels_last = add(%1, %2) @ c
+      loop 2 %i {
+        %4: f32[1, 2, 4, 4] channels_last = silu(%3) @ d
+        yield %5: f32[1, 2, 4, 4] channels_last = %4
+      }
+      %6: f32[32] = reshape(%5) {shape = [32]} @ e
+      output y = %6
+    })",
+                 R"(graph g {
+      input %x: f32[1, 2, 4, 4]
+      param %w: f32[2, 2, 1, 1]
+      %0: f32[1, 2, 4, 4] channels_last = reshape(%x) {shape = [1, 2, 4, 4]} @ a
+      %1: f32[1, 2, 4, 4] channels_last = conv2d(%0, %w) @ a
+      %2: f32[1, 2, 4, 4] channels_last = reshape(%x) {shape = [1, 2, 4, 4]} @ b
+      %3: f32[1, 2, 4, 4] channels_last = conv2d(%2, %w) @ b
+      %4: f32[1, 2, 4, 4] = reshape(%3) {shape = [1, 2, 4, 4]} @ b
+      %5: f32[1, 2, 4, 4] channels_last = add(%1, %4) @ c
+      loop 2 %i {
+        %6: f32[1, 2, 4, 4] channels_last = silu(%5) @ d
+        yield %7: f32[1, 2, 4, 4] channels_last = %6
+      }
+      %8: f32[32] = reshape(%7) {shape = [32]} @ e
+      output y = %8
+    })",
+                 1);
+}
+
 }  // namespace
 }  // namespace headroom
