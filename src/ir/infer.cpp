@@ -19,13 +19,27 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
   return result;
 }
 
+namespace {
+
+/// Whether the op takes images in any layout: what moves elements goes by their strides.
+bool takes_any_layout(const OpDefinition& known) {
+  return known.any_layout || known.kind == OpKind::kView || known.kind == OpKind::kCopy;
+}
+
+}  // namespace
+
 std::vector<TensorType> infer(Op op, const Attributes& attributes, std::span<const TensorType> in) {
   const OpSchema& schema = schema_of(op);
   const auto given = static_cast<int>(in.size());
   if (given < schema.min_inputs || given > schema.max_inputs) {
     fail("{}: expected {} to {} operands, but was given {}", schema.name, schema.min_inputs, schema.max_inputs, given);
   }
-  return definition_of(op).infer({op, attributes, in});
+  const OpDefinition& known = definition_of(op);
+  if (!takes_any_layout(known))
+    for (const TensorType& operand : in)
+      if (operand.layout != Layout::kRowMajor)
+        fail("{}: takes row-major operands, not {} channels_last", schema.name, operand);
+  return known.infer({op, attributes, in});
 }
 
 }  // namespace headroom

@@ -326,7 +326,9 @@ class Parser {
     if (!positive || extents.size() > static_cast<std::size_t>(Shape::kMaxRank)) {
       Lexer::fail_at(start, fmt::format("a shape has at most {} extents, all positive", Shape::kMaxRank));
     }
-    return {dtype, Shape(extents), lexer_.accept_word("channels_last") ? Layout::kChannelsLast : Layout::kRowMajor};
+    if (!lexer_.accept_word("channels_last")) return {dtype, Shape(extents)};
+    if (extents.size() != 4) Lexer::fail_at(start, "only an image, of four axes, can be channels_last");
+    return {dtype, Shape(extents), Layout::kChannelsLast};
   }
 
   static bool is_number(const Token& token) {

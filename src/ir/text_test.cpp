@@ -194,15 +194,18 @@ TEST(Text, ShowsABodyAsTheGraphThatItIs) {
 
 TEST(Text, KeepsLayoutsAndSeveralResults) {
   const std::string text = R"(graph g {
-  input %image: f16[1, 3, 4, 4] channels_last
+  input %image: f16[1, 3, 4, 4]
   input %ids: i64[5, 1]
-  %0: f32[5, 2], %1: f32[5, 2] = rope_table(%ids) {axes = [4], theta = 10000}
-  output image = %image
-  output sin = %1
+  %0: f16[1, 3, 4, 4] channels_last = reshape(%image) {shape = [1, 3, 4, 4]}
+  %1: f16[1, 3, 4, 4] = reshape(%0) {shape = [1, 3, 4, 4]}
+  %2: f32[5, 2], %3: f32[5, 2] = rope_table(%ids) {axes = [4], theta = 10000}
+  output image = %1
+  output sin = %3
 }
 )";
   const Graph graph = parse_graph(text);
-  EXPECT_EQ(graph.type(ValueId{0}).layout, Layout::kChannelsLast);
+  EXPECT_NO_THROW(verify(graph));
+  EXPECT_EQ(graph.type(graph.nodes()[0].results[0]).layout, Layout::kChannelsLast);
   EXPECT_EQ(canonical_text(graph), text);
 }
 
@@ -230,6 +233,7 @@ TEST(Text, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(message_of(wrap("  input %z: f33[2]")), HasSubstr("no dtype called \"f33\""));
   EXPECT_THAT(message_of(wrap("  input %z: f32[0]")), HasSubstr("all positive"));
   EXPECT_THAT(message_of(wrap("  input %z: f32[1, 1, 1, 1, 1, 1, 1, 1, 1]")), HasSubstr("at most 8"));
+  EXPECT_THAT(message_of(wrap("  input %z: f32[2, 3] channels_last")), HasSubstr("only an image"));
   EXPECT_THAT(message_of(wrap("  input %z: f32[two]")), HasSubstr("expected an integer, but found \"two\""));
   EXPECT_THAT(message_of(wrap(relu + "  %1: f32[2] = relu(%x)")), HasSubstr("line 4, column 4: %1 is defined twice"));
   EXPECT_THAT(message_of(wrap("  %h: f32[2] = relu(%x)")), HasSubstr("by number"));

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "ir/infer.hpp"
+#include "ir/op_definition.hpp"
 #include "ir/schedule.hpp"
 
 namespace headroom {
@@ -24,6 +25,7 @@ class Verifier {
     check_contiguity();
     for (std::size_t i = 0; i < graph_.value_count(); ++i) {
       const ValueKind kind = graph_.value(static_cast<ValueId>(i)).kind;
+      check_layout(static_cast<ValueId>(i));
       if (kind == ValueKind::kInput || kind == ValueKind::kParam || kind == ValueKind::kState) homes_[i] = kTopRegion;
     }
     for (const Node& node : graph_.nodes())
@@ -37,6 +39,7 @@ class Verifier {
       check_exists(output.value, user);
       // Outputs are read at the very end, so one that names a state is what the state ends up as.
       if (graph_.value(output.value).kind != ValueKind::kState) check_use(output.value, kTopRegion, user);
+      if (is_channels_last(output.value)) broken("{} must be row-major, as callers take it", user);
     }
   }
 
@@ -55,6 +58,18 @@ class Verifier {
 
   [[nodiscard]] bool is_region(RegionId region) const {
     return region >= 0 && index_of(region) < graph_.regions().size();
+  }
+
+  [[nodiscard]] bool is_channels_last(ValueId id) const { return graph_.type(id).layout == Layout::kChannelsLast; }
+
+  /// Images alone lie channels-last, and what callers give and get does not.
+  void check_layout(ValueId id) const {
+    if (!is_channels_last(id)) return;
+    const ValueKind kind = graph_.value(id).kind;
+    if (graph_.type(id).shape.rank() != 4)
+      broken("{} is {} channels_last, but an image has four axes", name_of_value(id), graph_.type(id));
+    if (kind != ValueKind::kResult && kind != ValueKind::kRegionResult)
+      broken("the {} {} must be row-major", name_of(kind), name_of_value(id));
   }
 
   void check_regions() const {
@@ -225,11 +240,23 @@ class Verifier {
     if (homes_[index_of(result)] != kNoRegion)
       broken("{} makes {} a second time", describe(node), name_of_value(result));
     const TensorType& type = graph_.type(result);
-    // The layout is a tag that passes choose; infer() only proposes one.
     if (type.dtype != wanted.dtype || type.shape != wanted.shape) {
       broken("{} makes {}, but its result {} is declared {}", describe(node), wanted, name_of_value(result), type);
     }
+    check_layout_of(node, result, wanted.layout);
     homes_[index_of(result)] = node.region;
+  }
+
+  /// Of views and rows the layout is a tag that passes choose, and infer() only proposes one; a reshape makes what lies
+  /// channels-last of the same extents alone.
+  void check_layout_of(const Node& node, ValueId result, Layout wanted) const {
+    const Layout layout = graph_.type(result).layout;
+    if (layout != wanted && !is_view(node.op) && node.op != Op::kRow)
+      broken("{} makes its result {} in the layout of its operands, not {}", describe(node), name_of_value(result),
+             layout == Layout::kChannelsLast ? "channels_last" : "row-major");
+    if (node.op == Op::kReshape && layout == Layout::kChannelsLast &&
+        graph_.type(result).shape != graph_.type(node.inputs[0]).shape)
+      broken("{} makes a channels_last result {} of other extents", describe(node), name_of_value(result));
   }
 
   void check_exists(ValueId id, const std::string& user) const {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "ir/builder.hpp"
+#include "ir/text.hpp"
 
 // One sound graph, and one test for each rule that a rewrite of it can break.
 
@@ -263,6 +264,47 @@ TEST_F(VerifyTest, SecondUpdateOfAStateOutsideTheOtherBranch) {
   b_.select(hit, update(x_), update(before_));
   EXPECT_NO_THROW(verify(graph_)) << "one in each branch";
   EXPECT_EQ(std::ranges::count(graph_.state_updates(), t, &StateUpdate::value), 2);
+}
+
+/// Expects that verify() refuses the graph in the text, with that message.
+void expect_refused(const char* text, const char* message) {
+  const Graph graph = parse_graph(text);
+  EXPECT_THAT([&] { verify(graph); }, testing::ThrowsMessage<std::logic_error>(HasSubstr(message)));
+}
+
+TEST(VerifyLayouts, OfImagesThatCallersGiveOrTake) {
+  expect_refused("graph g { input %x: f32[1, 2, 3, 3] channels_last }", "the input %x must be row-major");
+  expect_refused("graph g { param %x: f32[1, 2, 3, 3] channels_last }", "the param %x must be row-major");
+  expect_refused("graph g { state %x: f32[1, 2, 3, 3] channels_last }", "the state %x must be row-major");
+  expect_refused(R"(graph g {
+      input %x: f32[1, 2, 3, 3]
+      %0: f32[1, 2, 3, 3] channels_last = reshape(%x) {shape = [1, 2, 3, 3]}
+      output y = %0
+    })",
+                 "the output y must be row-major");
+}
+
+TEST(VerifyLayouts, OfResultsAreThoseOfTheirOperandsButForViewsAndRows) {
+  expect_refused(R"(graph g {
+      input %x: f32[1, 2, 3, 3]
+      %0: f32[1, 2, 3, 3] channels_last = silu(%x)
+    })",
+                 "makes its result %1 in the layout of its operands, not channels_last");
+  expect_refused(R"(graph g {
+      input %x: f32[2, 9]
+      %0: f32[1, 2, 3, 3] channels_last = reshape(%x) {shape = [1, 2, 3, 3]}
+    })",
+                 "makes a channels_last result %1 of other extents");
+  EXPECT_NO_THROW(verify(parse_graph(R"(graph g {
+      input %x: f32[5, 4, 2, 3, 3]
+      input %i: i32[]
+      %0: f32[4, 2, 3, 3] channels_last = row(%x, %i)
+      %1: f32[1, 2, 3, 3] channels_last = slice(%0) {axis = 0, start = 1, size = 1}
+      %2: f32[2, 1, 3, 3] channels_last = transpose(%1) {perm = [1, 0, 2, 3]}
+      %3: f32[2, 1, 3, 3] channels_last = silu(%2)
+      %4: f32[18] = reshape(%3) {shape = [18]}
+      output y = %4
+    })")));
 }
 
 TEST_F(VerifyTest, OutputThatNothingMakes) {

@@ -37,6 +37,7 @@ Convolution checked_convolution(const TypeQuery& given) {
 void require_operands(const TypeQuery& given, std::int64_t channels, std::string_view form) {
   const TensorType& x = given.in[0];
   given.require(is_float(x.dtype) && given.in[1].dtype == x.dtype, form);
+  given.require(given.in[1].layout == Layout::kRowMajor, "a row-major weight");
   if (given.in.size() > 2)
     given.require(given.in[2].shape == Shape{channels} && fits_beside(given.in[2].dtype, x.dtype),
                   "a bias for each channel of the result, in the dtype of x or f32");
