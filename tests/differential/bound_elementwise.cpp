@@ -1,4 +1,5 @@
-// Elementwise functions, quotients and powers, remainders, comparisons, and what these choose between.
+// Elementwise sums, activations and other functions, quotients and powers, remainders, comparisons, and what these
+// choose between.
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +9,11 @@
 
 namespace headroom::differential {
 namespace {
+
+// cuBLASLt says nothing of the tanh in its gelu epilogue, x / 2 * (1 + tanh(u)). Measured, it is good to 5e-6, rounded
+// up here (docs/gpu_facts.md): far better than PTX's tanh.approx.f32 (2^-11), and worse than the tanh of CUDA's table
+// of functions (2 ulp).
+constexpr double kCublasltTanhUnit = 0x1p-17;
 
 /// An operand's element beside each result: its value, and how far that may be off.
 struct Element {
@@ -63,8 +69,6 @@ double of(Op op, double x) {
   return interpret_node(op, Attributes(op, {}), {number})[0].reals[0];
 }
 
-}  // namespace
-
 /// Sine, cosine, the sign and the magnitude are nowhere steeper than 1; the others rise or fall throughout.
 Errors function_errors(const Site& site) {
   const Bounded& x = *site.operands[0];
@@ -83,6 +87,42 @@ Errors function_errors(const Site& site) {
     if (std::isfinite(y)) error[i] += unit * std::fabs(y);
   }
   return {error};
+}
+
+/// Of an activation, none of which is anywhere steeper than this: relu, silu (1.100), gelu (1.129).
+Errors activation(const Site& site) {
+  Field error = site.operands[0]->error;
+  double unit = function_unit(site);
+  if (site.op == Op::kGeluTanh && site.within.is_cublaslt) unit += kCublasltTanhUnit / 2;
+  for (std::size_t i = 0; i < error.size(); ++i) {
+    const double x = std::fabs(site.operands[0]->value.reals[i]);
+    error[i] = site.op == Op::kRelu ? error[i] : kSteepestUnary * error[i] + unit * x;
+  }
+  return {error};
+}
+
+}  // namespace
+
+Errors sum_errors(const Site& site) {
+  return {evaluate(site, Op::kAdd, Attributes(Op::kAdd, {}), operand_errors(site))};
+}
+
+Errors scalar_errors(const Site& site) {
+  const double value = site.attributes.get_float("value");
+  Field error = site.operands[0]->error;
+  for (std::size_t i = 0; i < error.size(); ++i) {
+    if (site.op == Op::kMulScalar)
+      error[i] *= std::fabs(value);
+    else
+      error[i] += arithmetic_unit(site.covers) * std::fabs(value);
+  }
+  return {error};
+}
+
+Errors unary_errors(const Site& site) {
+  for (const Op op : {Op::kRelu, Op::kSilu, Op::kGeluTanh, Op::kQuickGelu, Op::kGeluErf})
+    if (site.op == op) return activation(site);
+  return function_errors(site);
 }
 
 /// Whose bounds are rounded to f32.

@@ -1,4 +1,4 @@
-// Norms: of rows, and of groups of channels.
+// Softmax and norms: of rows, and of groups of channels.
 
 #include <algorithm>
 #include <cmath>
@@ -61,6 +61,27 @@ Field plain_norm(const Site& site) {
 }
 
 }  // namespace
+
+/// p = exp(x - max) / sum: relatively off by what moves the exponents.
+Errors softmax_errors(const Site& site) {
+  const Bounded& x = *site.operands[0];
+  const auto width = static_cast<std::size_t>(x.value.type.shape[-1]);
+  const double unit = arithmetic_unit(site.covers);
+  Field error(x.error.size());
+  for (std::size_t start = 0; start < error.size(); start += width) {
+    const auto row = std::span(x.value.reals).subspan(start, width);
+    const double peak = *std::ranges::max_element(row);
+    const double most = *std::ranges::max_element(std::span(x.error).subspan(start, width));
+    for (std::size_t i = start; i < start + width; ++i) {
+      const double below = std::min(peak - x.value.reals[i], 100.0);
+      const double exponent =
+          x.error[i] + most + 2 * function_unit(site) + unit * (8 + 2 * below + static_cast<double>(width));
+      const double off = std::isfinite(exponent) ? std::expm1(std::min(exponent, 50.0)) : kInfinity;
+      error[i] = capped(site.results[0].reals[i] * off + 0x1p-120, 1.0);
+    }
+  }
+  return {error};
+}
 
 Errors layer_norm_errors(const Site& site) {
   const Bounded& x = *site.operands[0];

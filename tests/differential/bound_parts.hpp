@@ -5,7 +5,7 @@
 
 #include "differential/bound_rules.hpp"
 
-// What the rules of several families are made of, and the rules that have a file of their own.
+// What the rules of several families are made of, and the rules, by family.
 
 namespace headroom::differential {
 
@@ -26,14 +26,54 @@ inline constexpr double kSingleUnit = 0x1p-23;  // of sums in f32: two half unit
 [[nodiscard]] double value_at(const OracleTensor& tensor, std::size_t i);
 /// Beyond which a result may be infinite.
 [[nodiscard]] double largest_of(DType dtype);
+[[nodiscard]] bool is_narrow(DType dtype);
+/// Half the distance between 1 and the next number: what storing a result rounds by, relatively, and at least.
+struct StorageUnit {
+  double relative = 0;
+  double least = 0;
+};
+[[nodiscard]] StorageUnit storage_unit(DType dtype);
+[[nodiscard]] double round_to(DType dtype, double value);
+/// An error that the range of results caps, unless it comes from an operand that may not be finite.
+[[nodiscard]] double capped(double error, double most);
+
+[[nodiscard]] Field magnitudes(const OracleTensor& tensor);
+[[nodiscard]] std::vector<Field> operand_errors(const Site& site);
+/// The op on other numbers than its operands': on bounds, or on magnitudes. Integer operands stay as they are.
+[[nodiscard]] Field evaluate(const Site& site, Op op, const Attributes& attributes, std::vector<Field> fields);
+/// Of what is already `errors`, and of so many roundings of results of the op on magnitudes.
+[[nodiscard]] Errors with_roundings(const Site& site, double roundings, Errors errors);
+
+// bound_products.cpp
+[[nodiscard]] Errors product_errors(const Site& site);
+
+// bound_casts.cpp
+[[nodiscard]] Errors cast_errors(const Site& site);
+[[nodiscard]] Errors quantize_errors(const Site& site);
+
+// bound_positions.cpp
+[[nodiscard]] Errors rope_table_errors(const Site& site);
+[[nodiscard]] Errors timestep_embedding_errors(const Site& site);
+[[nodiscard]] Errors rope_errors(const Site& site);
+
+// bound_movements.cpp
+[[nodiscard]] Errors moved_errors(const Site& site);
+[[nodiscard]] Errors gathered_errors(const Site& site);
+[[nodiscard]] Errors scattered_errors(const Site& site);
+[[nodiscard]] Errors padded_errors(const Site& site);
+[[nodiscard]] Errors resized_errors(const Site& site);
+[[nodiscard]] Errors no_errors(const Site& site);
 
 // bound_norms.cpp
+[[nodiscard]] Errors softmax_errors(const Site& site);
 [[nodiscard]] Errors layer_norm_errors(const Site& site);
 [[nodiscard]] Errors rms_norm_errors(const Site& site);
 [[nodiscard]] Errors group_norm_errors(const Site& site);
 
 // bound_elementwise.cpp
-[[nodiscard]] Errors function_errors(const Site& site);
+[[nodiscard]] Errors sum_errors(const Site& site);
+[[nodiscard]] Errors scalar_errors(const Site& site);
+[[nodiscard]] Errors unary_errors(const Site& site);
 [[nodiscard]] Errors clamp_errors(const Site& site);
 [[nodiscard]] Errors div_errors(const Site& site);
 [[nodiscard]] Errors pow_errors(const Site& site);
@@ -43,6 +83,7 @@ inline constexpr double kSingleUnit = 0x1p-23;  // of sums in f32: two half unit
 [[nodiscard]] Errors select_errors(const Site& site);
 
 // bound_reductions.cpp
+[[nodiscard]] Errors reduced_sum_errors(const Site& site);
 [[nodiscard]] Errors reduced_extreme_errors(const Site& site);
 [[nodiscard]] Errors argmax_errors(const Site& site);
 [[nodiscard]] Errors topk_errors(const Site& site);

@@ -1,4 +1,4 @@
-// The largest and smallest over axes, and where they are.
+// Sums over axes, the largest and smallest, and where they are.
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 namespace headroom::differential {
 namespace {
 
-/// How far the index `chosen` may be off, of `count` elements `step` apart: as far as there are others, where one of them
-/// may be the chosen one's equal.
+/// How far the index `chosen` may be off, of `count` elements `step` apart: as far as there are others, where one of
+/// them may be the chosen one's equal.
 double index_error(const Bounded& x, std::size_t first, std::size_t count, std::size_t step, std::size_t chosen,
                    double most) {
   const double value = x.value.reals[first + chosen * step];
@@ -23,6 +23,18 @@ double index_error(const Bounded& x, std::size_t first, std::size_t count, std::
 }
 
 }  // namespace
+
+/// Sums of elements, or their mean: of a row, or of what disappears.
+Errors reduced_sum_errors(const Site& site) {
+  const std::size_t elements = site.operands[0]->error.size(), results = site.results[0].reals.size();
+  const std::size_t count =
+      site.op == Op::kCumsum ? static_cast<std::size_t>(site.operands[0]->value.type.shape[-1]) : elements / results;
+  const Field sizes = evaluate(site, site.op, site.attributes, {magnitudes(site.operands[0]->value)});
+  Field error = moved_errors(site)[0];
+  for (std::size_t i = 0; i < error.size(); ++i)
+    error[i] += static_cast<double>(count + 2) * arithmetic_unit(site.covers) * sizes[i];
+  return {error};
+}
 
 /// No further off than the element that is furthest.
 Errors reduced_extreme_errors(const Site& site) {
