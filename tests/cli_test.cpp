@@ -25,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::AnyOf;
+using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::MatchesRegex;
@@ -72,11 +73,44 @@ TEST_F(CliTest, ModelsListsWhatShips) {
   const Outcome outcome = headroom("models --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const nlohmann::json models = parse_json(outcome.out, "models");
-  ASSERT_EQ(models.size(), 2U);
+  ASSERT_EQ(models.size(), 3U);
   EXPECT_EQ(models[0]["name"], "fashion-flux");
   EXPECT_EQ(models[0]["parameters"], 6'221'700);
   EXPECT_EQ(models[1]["name"], "flux-dev");
   EXPECT_NEAR(models[1]["parameters"].get<double>(), 11.90e9, 0.01e9);
+  EXPECT_EQ(models[2]["name"], "flux-vae");
+  EXPECT_EQ(models[2]["parameters"], 83'819'683);
+}
+
+TEST_F(CliTest, ModelsListsTheNetworksOfAFolder) {
+  const fs::path folder = fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/vae";
+  const Outcome outcome = headroom("models " + folder.string() + " --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const nlohmann::json networks = parse_json(outcome.out, "networks");
+  ASSERT_EQ(networks.size(), 2U);
+  EXPECT_EQ(networks[0]["folder"], (folder / "flux").string());
+  EXPECT_EQ(networks[0]["class"], "AutoencoderKL");
+  EXPECT_THAT(networks[0]["passes"], ElementsAre("decode", "encode", "decode-tiled", "encode-tiled"));
+  const Outcome none = headroom("models " + file("").string());
+  EXPECT_EQ(none.code, 1);
+  EXPECT_THAT(none.err, HasSubstr("has no config.json, which a checkpoint folder needs"));
+}
+
+TEST_F(CliTest, APassOfAnyNetworkIsPlannedAndTimed) {
+  const std::string vae = (fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/vae/flux").string();
+  const std::string small = " --height 32 --width 32 --device cpu --opt fuse";
+  const Outcome planned = headroom("plan " + vae + " --pass encode --json" + small);
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  EXPECT_FALSE(parse_json(planned.out, "plan")["steps"].empty());
+  EXPECT_EQ(headroom("plan " + fashion_ + " --pass forward --opt fuse --device cpu").code, 0);
+  const Outcome chosen = headroom("bench " + vae +
+                                  " --pass decode --trials 2 --height 32 --width 32 --device cpu "
+                                  "--opt auto --auto-seconds 0.1 --auto-refresh");
+  EXPECT_EQ(chosen.code, 0) << chosen.err;
+  EXPECT_THAT(chosen.err, HasSubstr("auto chose"));
+  const Outcome refused = headroom("run " + vae);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("flux is an AutoencoderKL, which makes no images by itself"));
 }
 
 TEST_F(CliTest, ForwardReproducesTheGolden) {
@@ -583,7 +617,8 @@ TEST_F(CliTest, BrokenCheckpointsAreRefusedInOneSentence) {
   write_file_atomically(tiny / "config.json", std::string_view("{\"_class_name\": \"UNet\"}"));
   expect_error(
       bench, 1,
-      HasSubstr(tiny.string() + ": config.json: _class_name is \"UNet\", expected \"FluxTransformer2DModel\""));
+      HasSubstr(tiny.string() +
+                ": config.json: _class_name is \"UNet\", expected one of FluxTransformer2DModel, AutoencoderKL"));
 
   fs::remove(tiny / "config.json");
   fs::copy(golden("tiny-guidance") / "config.json", tiny / "config.json");

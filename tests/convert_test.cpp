@@ -32,10 +32,11 @@ class ConvertTest : public testing::Test {
         SafetensorsFile::open(std::string(HEADROOM_SOURCE_DIR) + "/tests/goldens/flux/fashion-flux/golden.safetensors");
     const Shape image = golden.entry("hidden_states").shape;
     const Shape text = golden.entry("encoder_hidden_states").shape;
-    Graph graph = build_flux_forward(
-        model.config, {.batch = image[0], .image_tokens = image[1], .text_tokens = text[1]}, model.params());
+    Graph graph =
+        build_flux_forward(model.config, {.batch = image[0], .image_tokens = image[1], .text_tokens = text[1]},
+                           model.transformer.params());
     const Compiled compiled = compile(std::move(graph), SwitchSet::parse(switches), backend_->properties().target);
-    WeightStore weights(*backend_, model.checkpoint);
+    WeightStore weights(*backend_, model.transformer.checkpoint);
     Session session(compiled.program, weights, *backend_);
     for (const ValueId input : compiled.program->graph.values_of(ValueKind::kInput)) {
       const std::string& name = compiled.program->graph.value(input).name;
@@ -57,7 +58,7 @@ TEST_F(ConvertTest, HoldsWhatTheSwitchMakesBitForBit) {
   for (const auto& [name, entry] : file.entries()) {
     if (entry.dtype != DType::kI8) continue;
     ++quantized;
-    const HostTensor weight = original_.checkpoint.read(name);
+    const HostTensor weight = original_.transformer.checkpoint.read(name);
     const HostTensor q = file.read(name), scale = file.read(name + "_scale");
     const std::int64_t n = entry.shape[0], k = entry.shape[1];
     for (std::int64_t row = 0; row < n; ++row) {

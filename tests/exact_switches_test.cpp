@@ -48,7 +48,7 @@ class ExactSwitchesTest : public testing::TestWithParam<Case> {
       GTEST_SKIP() << error.what();
     }
     model_ = std::make_unique<Model>(open_model((source_dir(HEADROOM_SOURCE_DIR) / GetParam().model).string()));
-    weights_ = std::make_unique<WeightStore>(*backend_, model_->checkpoint);
+    weights_ = std::make_unique<WeightStore>(*backend_, model_->transformer.checkpoint);
   }
 
   bool is_fashion() const { return GetParam().model == std::string_view("models/fashion-flux"); }
@@ -56,8 +56,8 @@ class ExactSwitchesTest : public testing::TestWithParam<Case> {
 
   /// The outputs of three runs: on a GPU, `graph` records the second and replays from there on.
   std::vector<HostTensor> forward(const FluxShape& shape, const SwitchSet& switches, std::vector<Declined>& declined) {
-    const Compiled compiled =
-        compile(build_flux_forward(model_->config, shape, model_->params()), switches, backend_->properties().target);
+    const Compiled compiled = compile(build_flux_forward(model_->config, shape, model_->transformer.params()), switches,
+                                      backend_->properties().target);
     declined = compiled.declined;
     Session session(compiled.program, *weights_, *backend_);
     std::uint64_t stream = 0;

@@ -33,13 +33,13 @@ class Golden {
         golden_(SafetensorsFile::open(folder_ / "golden.safetensors")),
         sample_(golden_.read("sample")),
         backend_(make_backend(device)),
-        weights_(*backend_, model_.checkpoint) {}
+        weights_(*backend_, model_.transformer.checkpoint) {}
 
   Graph forward() const {
     const Shape image = golden_.entry("hidden_states").shape;
     const Shape text = golden_.entry("encoder_hidden_states").shape;
     return build_flux_forward(model_.config, {.batch = image[0], .image_tokens = image[1], .text_tokens = text[1]},
-                              model_.params());
+                              model_.transformer.params());
   }
 
   HostTensor run(const std::string& switches, std::vector<std::string>* applied = nullptr) {
@@ -85,7 +85,7 @@ TEST_P(GoldenTest, TheInterpreterAgreesToTheLastDigits) {
   for (const ValueId input : graph.values_of(ValueKind::kInput))
     inputs[graph.value(input).name] = golden_.read(graph.value(input).name);
   for (const ValueId param : graph.values_of(ValueKind::kParam))
-    params[graph.value(param).name] = model_.checkpoint.read(graph.value(param).name);
+    params[graph.value(param).name] = model_.transformer.checkpoint.read(graph.value(param).name);
   EXPECT_LE(relative_l2(interpret(graph, inputs, params).outputs.at("sample"), sample_), 1e-7);
 }
 

@@ -53,12 +53,12 @@ class MemoryTest : public testing::TestWithParam<const char*> {
  protected:
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
   Model model_ = open_model(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
-  WeightStore weights_{*backend_, model_.checkpoint};
+  WeightStore weights_{*backend_, model_.transformer.checkpoint};
 };
 
 TEST_P(MemoryTest, TheSecondRunAllocatesNothing) {
   const DenoiseRequest request = make_request(model_, {.images = 1, .steps = 2, .switches = {}});
-  const Compiled compiled = compile(build_flux_denoise(model_.config, request, model_.params()),
+  const Compiled compiled = compile(build_flux_denoise(model_.config, request, model_.transformer.params()),
                                     SwitchSet::parse(GetParam()), backend_->properties().target);
   Session session(compiled.program, weights_, *backend_);
   for (const ValueId input : compiled.program->graph.values_of(ValueKind::kInput)) {
@@ -115,12 +115,12 @@ TEST(Plan, ArenaIsWithinFivePercentOfTheBound) {
     for (const char* switches : {"arena", "arena,fuse", "lossless"})
       for (const std::int64_t images : {1, 10}) {
         const DenoiseRequest request = make_request(*each, {.images = images, .switches = {}});
-        const Compiled compiled =
-            compile(build_flux_denoise(each->config, request, each->params()), SwitchSet::parse(switches), target);
+        const Compiled compiled = compile(build_flux_denoise(each->config, request, each->transformer.params()),
+                                          SwitchSet::parse(switches), target);
         EXPECT_GE(compiled.program->arena_bytes, compiled.program->arena_lower_bound_bytes);
         EXPECT_LE(static_cast<double>(compiled.program->arena_bytes),
                   1.05 * static_cast<double>(compiled.program->arena_lower_bound_bytes))
-            << each->name << " " << switches << " " << images;
+            << each->transformer.name << " " << switches << " " << images;
       }
 }
 
@@ -131,13 +131,15 @@ TEST(Plan, DoubleBlocksJoinTheValuesOfOneRequestWithoutACopy) {
   for (const Model* each : {&model, &dev})
     for (const char* switches : {"lossless", "fast"})
       for (const std::int64_t batch : {1, 2}) {
-        const Compiled compiled = compile(
-            build_flux_forward(each->config, {.batch = batch, .image_tokens = 256, .text_tokens = 32}, each->params()),
-            SwitchSet::parse(switches), target);
+        const Compiled compiled =
+            compile(build_flux_forward(each->config, {.batch = batch, .image_tokens = 256, .text_tokens = 32},
+                                       each->transformer.params()),
+                    SwitchSet::parse(switches), target);
         const auto joins = std::ranges::count_if(compiled.program->steps, [](const Step& step) {
           return step.op == Op::kConcat && step.label.starts_with("transformer_blocks.");
         });
-        EXPECT_EQ(joins, batch == 1 ? 0 : each->config.num_layers) << each->name << " " << switches << " " << batch;
+        EXPECT_EQ(joins, batch == 1 ? 0 : each->config.num_layers)
+            << each->transformer.name << " " << switches << " " << batch;
       }
 }
 

@@ -77,7 +77,7 @@ TEST_P(StreamsTest, NothingAtOnceTouchesTheSameBytes) {
   const Model model = open_model((source_dir(HEADROOM_SOURCE_DIR) / GetParam()).string());
   const DenoiseRequest request =
       make_request(model, {.images = 2, .token_rows = 2, .token_columns = 3, .switches = {}});
-  Graph graph = build_flux_denoise(model.config, request, model.params());
+  Graph graph = build_flux_denoise(model.config, request, model.transformer.params());
   const Target target{.cpu_isa = CpuIsa::kAvx2, .threads = 1};
   (void)optimize(graph, SwitchSet::parse("flash,fuse,hoist"), target);
   const Program program = plan(std::move(graph), target, {.arena = true, .lanes = 2});

@@ -27,7 +27,7 @@ class VaeGolden {
  public:
   VaeGolden(const std::string& name, DeviceKind device)
       : folder_(source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/vae" / name),
-        component_(*open_component(folder_.string())),
+        component_(open_component(folder_.string())),
         golden_(SafetensorsFile::open(folder_ / "golden.safetensors")),
         backend_(make_backend(device)),
         weights_(*backend_, component_.checkpoint) {}

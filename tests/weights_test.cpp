@@ -76,8 +76,8 @@ struct Load {
 Load load_weights(const Program& program, const fs::path& folder) {
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
   const Model model = open_model(folder.string());
-  EXPECT_GE(model.checkpoint.total_bytes(), 1024 * kMebibyte);
-  WeightStore weights(*backend, model.checkpoint);
+  EXPECT_GE(model.transformer.checkpoint.total_bytes(), 1024 * kMebibyte);
+  WeightStore weights(*backend, model.transformer.checkpoint);
   malloc_trim(0);
   const bool is_resident_known = reset_peak_resident();
   const std::optional<ResidentMemory> before = resident_memory();

@@ -12,21 +12,21 @@ namespace headroom {
 namespace {
 
 /// All that a choice depends on.
-nlohmann::json cache_key(const SwitchArguments& arguments, const SwitchSet& fixed, const Engine& engine,
+nlohmann::json cache_key(const SwitchArguments& arguments, const SwitchSet& fixed, Backend& backend,
                          const AutoRequest& request) {
-  const Target target = engine.backend->properties().target;
+  const Target target = backend.properties().target;
   std::vector<std::string_view> names;
   for (const SwitchInfo& info : all_switches()) names.push_back(info.name);
   return {{"machine", to_json(describe_machine())},
           {"device", name_of(target.device)},
-          {"GPU", gpu_of(*engine.backend).value_or(GpuIdentity{}).name},
+          {"GPU", gpu_of(backend).value_or(GpuIdentity{}).name},
           {"threads", target.threads},
           {"cpu_isa", name_of(target.cpu_isa)},
-          {"model", engine.model->name},
-          {"weights", engine.model->checkpoint.description()},
-          {"config", engine.model->checkpoint.config()},
-          {"baseline", name_of(engine.model->baseline)},
-          {"request", to_json(*engine.model, request)},
+          {"model", request.forward.model},
+          {"weights", request.forward.checkpoint->description()},
+          {"config", request.forward.checkpoint->config()},
+          {"baseline", name_of(request.forward.baseline)},
+          {"request", to_json(request)},
           {"fixed", fixed.to_string()},
           {"switches", names},
           {"seconds", arguments.limits.seconds},
@@ -78,15 +78,12 @@ void add_auto_switches(CLI::App& command, SwitchArguments& arguments, std::strin
   command.add_flag("--auto-refresh", arguments.refresh, "with --opt auto: measure, even where a choice is cached");
 }
 
-ChosenSwitches choose_switches(SwitchRequest asked, const SwitchArguments& arguments, const Engine& engine,
+ChosenSwitches choose_switches(SwitchRequest asked, const SwitchArguments& arguments, Backend& backend,
                                AutoRequest request, const Log& log) {
-  asked.fixed = asked.fixed.for_target(engine.backend->properties().target);
+  asked.fixed = asked.fixed.for_target(backend.properties().target);
   if (!asked.automatic) return {.set = asked.fixed, .asked = asked.names()};
-  if (engine.model == nullptr)
-    fail_usage("--opt auto chooses for requests of a transformer; of the component {} name the switches",
-               engine.component->name);
   if (request.denoise) request.denoise->switches = asked.fixed;
-  const nlohmann::json key = cache_key(arguments, asked.fixed, engine, request);
+  const nlohmann::json key = cache_key(arguments, asked.fixed, backend, request);
   const std::optional<AutoCache> cache = AutoCache::of_user();
   if (!arguments.refresh) {
     if (const std::optional<AutoCache::Entry> cached = find_cached(cache, key, log)) {
@@ -96,7 +93,7 @@ ChosenSwitches choose_switches(SwitchRequest asked, const SwitchArguments& argum
     }
   }
   log.info("auto: measuring for about {} s", arguments.limits.seconds);
-  RequestBench bench(*engine.model, *engine.backend, request);
+  RequestBench bench(backend, std::move(request));
   AutoChoice choice = choose_switches(bench, asked.fixed, arguments.limits);
   show(choice, log);
   store(cache, key, {.choice = choice, .created = utc_now()}, log);

@@ -25,10 +25,10 @@ struct ChosenSwitches {
   SwitchSet set;
   std::vector<std::string> asked;
 };
-/// What was asked for, as far as it is for the engine's device (SwitchSet::for_target), or where `auto` is in it, the
+/// What was asked for, as far as it is for the device (SwitchSet::for_target), or where `auto` is in it, the
 /// choice: it comes from the user's cache or is measured and kept there, and its table goes to the log. The switches of
 /// `request.denoise` need not be set.
-[[nodiscard]] ChosenSwitches choose_switches(SwitchRequest asked, const SwitchArguments& arguments,
-                                             const Engine& engine, AutoRequest request, const Log& log);
+[[nodiscard]] ChosenSwitches choose_switches(SwitchRequest asked, const SwitchArguments& arguments, Backend& backend,
+                                             AutoRequest request, const Log& log);
 
 }  // namespace headroom

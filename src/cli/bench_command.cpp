@@ -1,7 +1,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,6 +13,7 @@
 #include "base/name_filter.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
+#include "cli/asked_pass.hpp"
 #include "cli/auto.hpp"
 #include "cli/bench_judging.hpp"
 #include "cli/bench_options.hpp"
@@ -23,7 +23,6 @@
 #include "cli/number.hpp"
 #include "cli/output_name.hpp"
 #include "measure/describe.hpp"
-#include "measure/forward_pass.hpp"
 #include "measure/kernel_suite.hpp"
 #include "measure/load_suite.hpp"
 #include "measure/machine.hpp"
@@ -31,7 +30,6 @@
 #include "measure/submissions.hpp"
 #include "measure/table.hpp"
 #include "measure/trials.hpp"
-#include "run/generator.hpp"
 
 namespace headroom {
 namespace {
@@ -42,7 +40,7 @@ struct Arguments {
   GeneratorOptions request;  ///< its images are the samples of a pass
   ImageSize size;
   Protocol protocol;
-  std::string pass;  ///< of a component; empty: its first
+  std::string pass;  ///< empty: the first
   bool first_step = false;
   bool cold = false;
   int turns = 1;
@@ -142,44 +140,12 @@ ReadyPass prepare(const Engine& engine, ForwardPass pass, const SwitchSet& switc
   return ready;
 }
 
-/// The pass that is asked for, with its image so many rows of tokens (or of latents) higher, or lower where that is less than 0.
-using PassMaker = std::function<ForwardPass(std::int64_t rows)>;
-
-PassMaker model_passes(const Engine& engine, const Arguments& arguments) {
-  if (!arguments.pass.empty())
-    fail_usage("--pass is for components, and {} is a transformer of one pass", engine.model->name);
-  GeneratorOptions options = arguments.request;
-  resolve_size(*engine.model, arguments.size, options);
-  return [&engine, request = make_request(*engine.model, options)](std::int64_t rows) {
-    DenoiseRequest asked = request;
-    asked.token_rows += rows;
-    return make_forward_pass(*engine.model, asked);
-  };
-}
-
-PassMaker component_passes(const Engine& engine, const Arguments& arguments) {
-  const GeneratorOptions& request = arguments.request;
-  if (request.token_rows != 0 || request.token_columns != 0 || request.text_tokens != 0)
-    fail_usage("{} works on images: give --height and --width in place of tokens", engine.component->name);
-  const ComponentClass& kind = *engine.component->kind;
-  const ComponentPass& pass = arguments.pass.empty() ? kind.passes.front() : pass_named(kind, arguments.pass);
-  PassSize size{.batch = request.images};
-  if (arguments.size.height > 0) size.height = arguments.size.height;
-  if (arguments.size.width > 0) size.width = arguments.size.width;
-  return [&engine, &pass, size](std::int64_t rows) {
-    constexpr std::int64_t kLatentPixels = 8;
-    PassSize asked = size;
-    asked.height += kLatentPixels * rows;
-    return make_forward_pass(*engine.component, pass, asked);
-  };
-}
-
 /// Milliseconds from a request of a shape not seen before to its first finished pass, the weights being there: three
-/// shapes, a token row smaller each (larger, where the image is that small).
+/// shapes, a row smaller each (larger, where the image is that small).
 Trials time_first_steps(const Engine& engine, const PassMaker& make, const SwitchSet& switches) {
   constexpr int kShapes = 3;
   const RequestSize size = make(0).size;
-  const std::int64_t step = size.token_rows == 0 || size.token_rows > kShapes ? -1 : 1;
+  const std::int64_t step = size.token_rows > kShapes ? -1 : 1;
   Trials trials;
   for (int i = 1; i <= kShapes; ++i) {
     const double start = steady_clock_ms();
@@ -187,17 +153,6 @@ Trials time_first_steps(const Engine& engine, const PassMaker& make, const Switc
     trials.wall_ms.push_back(steady_clock_ms() - start);
   }
   return trials;
-}
-
-/// The switches: what is asked for, or where `auto` is in it, what is chosen for the pass.
-ChosenSwitches choose_pass_switches(const SwitchRequest& asked, const Arguments& arguments, const Engine& engine,
-                                    const ForwardPass& pass, const Log& log) {
-  AutoRequest request{.denoise = {}, .forward = {}};
-  if (engine.model != nullptr)
-    request.forward = {.batch = pass.size.images,
-                       .image_tokens = pass.size.token_rows * pass.size.token_columns,
-                       .text_tokens = pass.request.at("text_tokens")};
-  return choose_switches(asked, arguments.switches, engine, request, log);
 }
 
 void print_start(const ReadyPass& pass, double first_ms, std::size_t weight_bytes, const Trials& first_steps) {
@@ -214,10 +169,11 @@ void bench(const Arguments& arguments) {
   if (arguments.model.model == "load") return bench_loading(arguments);
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
-  const Engine engine = open_any_engine(arguments.model);
-  const PassMaker make = engine.component ? component_passes(engine, arguments) : model_passes(engine, arguments);
+  const Engine engine = open_network(arguments.model);
+  const PassMaker make = asked_passes(engine, arguments.pass, arguments.request, arguments.size);
   ForwardPass asked_pass = make(0);
-  const auto [switches, names] = choose_pass_switches(asked, arguments, engine, asked_pass, log);
+  const auto [switches, names] =
+      choose_switches(asked, arguments.switches, *engine.backend, {.forward = asked_pass, .denoise = {}}, log);
   const ReadyPass ready = prepare(engine, std::move(asked_pass), switches);
   const ForwardPass& pass = ready.pass;
   const Compiled& compiled = ready.compiled;
@@ -323,7 +279,7 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
       ->check(whole_number(1, 4096))
       ->capture_default_str();
   add_size_options(*command, arguments->request, arguments->size);
-  command->add_option("--pass", arguments->pass, "of a component with several, which one: decode, encode, ...");
+  add_pass_option(*command, arguments->pass);
   command->add_option("--trials", arguments->protocol.trials, "timed passes")
       ->check(whole_number(1, 1'000'000))
       ->capture_default_str();

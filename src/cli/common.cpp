@@ -85,7 +85,7 @@ void resolve_size(const Model& model, const ImageSize& size, GeneratorOptions& r
     if (pixels == 0) return;
     if (pixels % per_token != 0)
       fail_usage("{} is {}, expected a multiple of {}, the pixels of {} along a token", option, pixels, per_token,
-                 model.name);
+                 model.transformer.name);
     tokens = pixels / per_token;
   };
   resolve("--height", size.height, request.token_rows);
@@ -138,29 +138,25 @@ DType choose_baseline(const ModelArguments& arguments, const Backend& backend, c
   return is_gpu ? checkpoint_baseline(checkpoint) : DType::kF32;
 }
 
-/// An engine on the device that the arguments name, around what they open: a model or a component.
-template <class Network>
-Engine make_engine(const ModelArguments& arguments, std::unique_ptr<Network> Engine::* place, Network network) {
+Engine open(const ModelArguments& arguments, bool must_make_images) {
   Engine engine;
   engine.backend = open_backend(arguments);
+  Component network = open_component(arguments.model, arguments.random_weights);
   tell_device(Log(arguments.quiet), *engine.backend);
   network.baseline = choose_baseline(arguments, *engine.backend, network.checkpoint);
-  engine.*place = std::make_unique<Network>(std::move(network));
-  engine.weights = std::make_unique<WeightStore>(*engine.backend, (engine.*place)->checkpoint);
+  if (must_make_images || makes_images(network))
+    engine.model = std::make_unique<Model>(make_model(std::move(network)));
+  else
+    engine.component = std::make_unique<Component>(std::move(network));
+  engine.weights = std::make_unique<WeightStore>(*engine.backend, engine.network().checkpoint);
   return engine;
 }
 
 }  // namespace
 
-Engine open_engine(const ModelArguments& arguments) {
-  return make_engine(arguments, &Engine::model, open_model(arguments.model, arguments.random_weights));
-}
+Engine open_network(const ModelArguments& arguments) { return open(arguments, /*must_make_images=*/false); }
 
-Engine open_any_engine(const ModelArguments& arguments) {
-  std::optional<Component> component = open_component(arguments.model, arguments.random_weights);
-  if (!component) return open_engine(arguments);
-  return make_engine(arguments, &Engine::component, *std::move(component));
-}
+Engine open_engine(const ModelArguments& arguments) { return open(arguments, /*must_make_images=*/true); }
 
 void report_declined(const Log& log, const std::vector<Declined>& declined) {
   for (const Declined& one : declined) log.info("switch {} declined: {}", one.switch_name, one.reason);

@@ -58,17 +58,19 @@ void tell_device(const Log& log, const Backend& backend);
 /// `--device` for a process of its own: "cpu", "cuda", "cuda:1".
 [[nodiscard]] std::string device_argument(const Device& device);
 
-/// A model on a device, with the weights folded so far.
+/// A network on a device, with the weights folded so far.
 struct Engine {
   std::unique_ptr<Backend> backend;
-  std::unique_ptr<Model> model;  ///< or, of open_any_engine(), the component
-  std::unique_ptr<Component> component;
+  std::unique_ptr<Model> model;          ///< where the network makes images
+  std::unique_ptr<Component> component;  ///< where it does not
   std::unique_ptr<WeightStore> weights;
+
+  [[nodiscard]] const Component& network() const { return model ? model->transformer : *component; }
 };
-/// A note says which device it is. Throws Error where the device or the model is not there.
+/// Of any network. A note says which device it is. Throws Error where the device or the network is not there.
+[[nodiscard]] Engine open_network(const ModelArguments& arguments);
+/// The same of a model; throws a usage Error where the network makes no images.
 [[nodiscard]] Engine open_engine(const ModelArguments& arguments);
-/// The same of any network: FLUX's transformer as a model, others as components.
-[[nodiscard]] Engine open_any_engine(const ModelArguments& arguments);
 
 /// Says which switches were asked for and could not apply, one line each with the reason.
 void report_declined(const Log& log, const std::vector<Declined>& declined);

@@ -26,7 +26,7 @@ void convert(const Arguments& arguments) {
   ModelArguments on_cpu = arguments.model;
   if (on_cpu.device == "auto") on_cpu.device = "cpu";  // which alone quantizes to int8
   const Engine engine = open_engine(on_cpu);
-  Progress progress("converting", static_cast<std::int64_t>(engine.model->checkpoint.tensors().size()),
+  Progress progress("converting", static_cast<std::int64_t>(engine.model->transformer.checkpoint.tensors().size()),
                     arguments.model.quiet);
   const Interruptible until_written;  // what is there of the folder is removed before the program ends
   const Conversion made =

@@ -8,7 +8,8 @@
 #include "cli/common.hpp"
 #include "cli/output_name.hpp"
 #include "io/safetensors.hpp"
-#include "run/fit.hpp"
+#include "models/config.hpp"
+#include "run/forward_pass.hpp"
 #include "run/session.hpp"
 
 namespace headroom {
@@ -17,85 +18,51 @@ namespace {
 struct Arguments {
   ModelArguments model;
   SwitchArguments switches;
-  std::string pass;  ///< of a component; empty: the first whose inputs there are
+  std::string pass;  ///< empty: the first whose inputs there are
   std::string inputs;
   std::string output;
 };
 
-/// The request's sizes, read off the tensors themselves.
-FluxShape shape_of(const SafetensorsFile& file, const std::string& path) {
-  const auto require_rank = [&](const char* name, int rank) {
-    if (!file.has(name)) fail("{}: no tensor '{}', which a forward pass needs", path, name);
-    const Shape& shape = file.entry(name).shape;
-    if (shape.rank() != rank) fail("{}: '{}' is {}, expected {} dimensions", path, name, shape, rank);
-    for (const std::int64_t extent : shape.dims())
-      if (extent < 1) fail("{}: '{}' is {}, expected no empty dimension", path, name, shape);
-    return shape;
-  };
-  const Shape image = require_rank("hidden_states", 3);
-  const Shape text = require_rank("encoder_hidden_states", 3);
-  return {.batch = image[0], .image_tokens = image[1], .text_tokens = text[1]};
-}
-
-/// The pass whose inputs the file holds, and the switches for it.
-struct AskedPass {
-  Graph graph;
-  DType baseline;
-  SwitchSet switches;
-};
-
-AskedPass ask_model(const Arguments& arguments, const Engine& engine, const SafetensorsFile& file, const Log& log) {
-  const FluxShape shape = shape_of(file, arguments.inputs);
-  const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
-  return {.graph = build_flux_forward(engine.model->config, shape, engine.model->params()),
-          .baseline = engine.model->baseline,
-          .switches = choose_switches(asked, arguments.switches, engine, {.denoise = {}, .forward = shape}, log).set};
-}
-
-AskedPass ask_component(const Arguments& arguments, const Engine& engine, const SafetensorsFile& file, const Log& log) {
-  const Component& component = *engine.component;
+/// The pass whose inputs the file holds, on those.
+ForwardPass pass_over(const SafetensorsFile& file, const Arguments& arguments, const Component& network) {
   InputShapes given;
   for (const auto& [name, entry] : file.entries()) given.emplace(name, entry.shape);
-  const ComponentPass& pass =
-      arguments.pass.empty() ? pass_for(*component.kind, given) : pass_named(*component.kind, arguments.pass);
-  for (const std::string_view name : pass.inputs)
-    if (!file.has(name)) fail("{}: no tensor '{}', which {} needs", arguments.inputs, name, pass.name);
-  const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
-  return {.graph = component.build(pass, given),
-          .baseline = component.baseline,
-          .switches = choose_switches(asked, arguments.switches, engine, {}, log).set};
+  const auto in_file = [&](const auto& body) { return config::read_in(arguments.inputs, body); };
+  const ComponentPass& pass = arguments.pass.empty() ? *in_file([&] { return &pass_for(*network.kind, given); })
+                                                     : pass_named(*network.kind, arguments.pass);
+  const Graph graph = in_file([&] { return network.build(pass, given); });
+  for (const ValueId input : graph.values_of(ValueKind::kInput))
+    if (const std::string& name = graph.value(input).name; !file.has(name))
+      fail("{}: no tensor '{}', which {} needs", arguments.inputs, name, pass.name);
+  return make_forward_pass(network, pass, std::move(given), [&file](Session& session) {
+    const Graph& compiled = session.program().graph;
+    for (const ValueId input : compiled.values_of(ValueKind::kInput)) {
+      const std::string& name = compiled.value(input).name;
+      session.set_input(name, convert(file.read(name), compiled.type(input).dtype));
+    }
+  });
 }
 
 void forward(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
-  static_cast<void>(SwitchRequest::parse(arguments.switches.list));  // a wrong name is told before anything is opened
+  const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   check_writable(arguments.output);
   const SafetensorsFile file = SafetensorsFile::open(arguments.inputs);
-  const Engine engine = open_any_engine(arguments.model);
-  const AskedPass pass =
-      engine.component ? ask_component(arguments, engine, file, log) : ask_model(arguments, engine, file, log);
-  const auto compile_with = [&](const SwitchSet& switches, const RequestSize& /*given by the tensors*/) {
-    return compile(pass.graph, switches, engine.backend->properties().target, {.baseline = pass.baseline});
-  };
-  const Compiled compiled = compile_with(pass.switches, {});
+  const Engine engine = open_network(arguments.model);
+  Backend& backend = *engine.backend;
+  const ForwardPass pass = pass_over(file, arguments, engine.network());
+  const SwitchSet switches =
+      choose_switches(asked, arguments.switches, backend, {.forward = pass, .denoise = {}}, log).set;
+  const Compiled compiled = compile(pass, switches, backend.properties().target);
   report_declined(log, compiled.declined);
   const Graph& graph = compiled.program->graph;
-  for (const ValueId input : graph.values_of(ValueKind::kInput)) {
-    const std::string& name = graph.value(input).name;
-    if (!file.has(name)) fail("{}: no tensor '{}', which a forward pass of this model needs", arguments.inputs, name);
-  }
   for (const auto& [name, entry] : file.entries())
     if (graph.find(ValueKind::kInput, name) == kNoValue)
       log.info("{}: '{}' is not an input of this model and is not used", arguments.inputs, name);
 
-  require_fit(*compiled.program,
-              {.model = arguments.model.model, .switches = pass.switches, .size = {}, .compile = compile_with},
-              *engine.weights, *engine.backend);
-  Session session(compiled.program, *engine.weights, *engine.backend);
-  for (const ValueId input : graph.values_of(ValueKind::kInput)) {
-    const std::string& name = graph.value(input).name;
-    session.set_input(name, convert(file.read(name), graph.type(input).dtype));
-  }
+  require_fit(compiled, pass, switches, *engine.weights, backend);
+  Session session(compiled.program, *engine.weights, backend);
+  pass.set_inputs(session);
   session.run();
   std::map<std::string, HostTensor> outputs;
   for (const Output& output : graph.outputs()) outputs.emplace(output.name, session.output(output.name));
@@ -124,7 +91,7 @@ void add_forward_command(CLI::App& app) {
       ->required()
       ->type_name("FILE");
   command->add_option("--pass", arguments->pass,
-                      "of a component with several for the same inputs, which one: decode, decode-tiled, ...");
+                      "of a network with several for the same inputs, which one: decode, decode-tiled, ...");
   command->footer(
       "Example: headroom forward models/fashion-flux --inputs in.safetensors --output out.safetensors --opt fuse\n"
       "         headroom forward FLUX.1-dev/vae --inputs latents.safetensors --output image.safetensors");

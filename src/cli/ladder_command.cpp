@@ -92,7 +92,7 @@ std::string_view cpu_precision(const Target& target) {
 /// can be halved.
 std::string default_switches(const Engine& engine, const GeneratorOptions& request) {
   const Target target = engine.backend->properties().target;
-  const bool is_bf16 = engine.model->baseline == DType::kBF16;
+  const bool is_bf16 = engine.model->transformer.baseline == DType::kBF16;
   const std::string list = target.device == DeviceKind::kCpu
                                ? fmt::format("arena,flash,fuse,hoist,{}tile", cpu_precision(target))
                            : is_bf16 ? "arena,flash,fuse,hoist,fp8,streams,graph"
@@ -105,13 +105,13 @@ std::string default_switches(const Engine& engine, const GeneratorOptions& reque
 nlohmann::json describe_options(const Arguments& arguments, const Engine& engine, const LadderOptions& options) {
   const Target target = engine.backend->properties().target;
   const GeneratorOptions& request = options.request;
-  return {{"model", engine.model->name},
-          {"weights", engine.model->checkpoint.description()},
+  return {{"model", engine.model->transformer.name},
+          {"weights", engine.model->transformer.checkpoint.description()},
           {"device", name_of(target.device)},
           {"GPU", gpu_of(*engine.backend).value_or(GpuIdentity{}).uuid},
           {"threads", target.threads},
           {"vector units", name_of(target.cpu_isa)},
-          {"baseline", name_of(engine.model->baseline)},
+          {"baseline", name_of(engine.model->transformer.baseline)},
           {"switches", options.switches.to_string()},
           {"ends", options.only_ends},
           {"images", request.images},
@@ -243,8 +243,9 @@ void ladder(const Arguments& arguments, const CLI::App& command) {
   options.request.images = images_of(options.request, *engine.model);
   const SwitchRequest asked =
       SwitchRequest::parse(arguments.is_default ? default_switches(engine, options.request) : arguments.switches.list);
-  options.switches =
-      choose_switches(asked, arguments.switches, engine, {.denoise = options.request, .forward = {}}, log).set;
+  options.switches = choose_switches(asked, arguments.switches, *engine.backend,
+                                     make_auto_request(*engine.model, options.request), log)
+                         .set;
   Ladder climbed = make_ladder(options.switches, options.only_ends);
   if (arguments.round >= 0) return print_round(arguments, engine, options, climbed);
   climb_and_save(arguments, command, engine, options, climbed);

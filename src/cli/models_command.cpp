@@ -1,11 +1,14 @@
+#include <fmt/ranges.h>
+
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "base/json.hpp"
 #include "base/output.hpp"
 #include "cli/commands.hpp"
 #include "measure/table.hpp"
-#include "run/model.hpp"
+#include "run/component.hpp"
 
 namespace headroom {
 namespace {
@@ -37,14 +40,50 @@ void list_models(bool as_json) {
   print_out("{}", table.render());
 }
 
+void list_components_of(const std::string& folder, bool as_json) {
+  const std::vector<FoundComponent> components = list_components(folder);
+  if (as_json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const FoundComponent& found : components)
+      list.push_back({{"folder", found.folder.string()},
+                      {"class", found.class_name},
+                      {"parameters", found.parameters ? nlohmann::json(*found.parameters) : nlohmann::json()},
+                      {"passes", found.passes}});
+    print_out("{}\n", dump_json(list, 2));
+    return;
+  }
+  Table table;
+  for (const char* header : {"component", "class"}) table.add_column(header, Align::kLeft);
+  table.add_column("parameters");
+  table.add_column("passes", Align::kLeft);
+  for (const FoundComponent& found : components)
+    table.add_row({found.folder.string(), found.class_name,
+                   found.parameters ? format_parameters(*found.parameters) : "-",
+                   found.passes.empty() ? "not known here" : fmt::format("{}", fmt::join(found.passes, ", "))});
+  print_out("{}", table.render());
+}
+
+struct Arguments {
+  std::string folder;
+  bool as_json = false;
+};
+
 }  // namespace
 
 void add_models_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("models", "what can be run, with parameter counts");
-  const auto as_json = std::make_shared<bool>(false);
-  command->add_flag("--json", *as_json, "machine-readable output");
-  command->footer("Example: headroom models");
-  command->callback([as_json] { list_models(*as_json); });
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option(
+      "FOLDER", arguments->folder,
+      "in place of what ships: the networks of this checkpoint folder, and which passes of each there are");
+  command->add_flag("--json", arguments->as_json, "machine-readable output");
+  command->footer(
+      "Example: headroom models\n"
+      "         headroom models FLUX.1-dev");
+  command->callback([arguments] {
+    arguments->folder.empty() ? list_models(arguments->as_json)
+                              : list_components_of(arguments->folder, arguments->as_json);
+  });
 }
 
 }  // namespace headroom

@@ -1,12 +1,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <utility>
 
 #include "base/json.hpp"
 #include "base/output.hpp"
+#include "cli/asked_pass.hpp"
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
@@ -24,6 +27,7 @@ struct Arguments {
   SwitchArguments switches;
   GeneratorOptions request;
   ImageSize size;
+  std::string pass;  ///< empty: a whole request, or of a network that makes no images its first
   bool rejections = false;
   bool memory = false;
   bool as_json = false;
@@ -57,13 +61,30 @@ std::string to_memory_table(const Program& program) {
                                       format_bytes(memory[most].activations), format_bytes(memory[most].scratch));
 }
 
+/// What is planned: a whole denoise request, or one forward pass.
+using CompileRequest = std::function<Compiled(const SwitchSet& switches)>;
+
+CompileRequest whole_request(const Engine& engine, const GeneratorOptions& options) {
+  return [&engine, options](const SwitchSet& switches) {
+    GeneratorOptions switched = options;
+    switched.switches = switches;
+    return compile_denoise(*engine.model, make_request(*engine.model, switched), switches,
+                           engine.backend->properties().target);
+  };
+}
+
+CompileRequest one_pass(const Engine& engine, const ForwardPass& pass) {
+  return [&engine, pass](const SwitchSet& switches) {
+    return compile(pass, switches, engine.backend->properties().target);
+  };
+}
+
 /// Milliseconds of each trial after the first, in which libraries still look for algorithms.
-std::vector<double> plan_again(const Model& model, const DenoiseRequest& request, const SwitchSet& switches,
-                               const Target& target, int trials) {
+std::vector<double> plan_again(const CompileRequest& compile_with, const SwitchSet& switches, int trials) {
   std::vector<double> times;
   for (int trial = 1; trial < trials; ++trial) {
     const double start = steady_clock_ms();
-    static_cast<void>(compile_denoise(model, request, switches, target));
+    static_cast<void>(compile_with(switches));
     times.push_back(steady_clock_ms() - start);
   }
   return times;
@@ -114,16 +135,18 @@ nlohmann::json to_json(const Compiled& compiled, const std::vector<double>& agai
 void print_plan(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
-  const Engine engine = open_engine(arguments.model);
+  const Engine engine = open_network(arguments.model);
+  const bool is_whole = engine.model != nullptr && arguments.pass.empty();
   GeneratorOptions options = arguments.request;
-  resolve_size(*engine.model, arguments.size, options);
-  const SwitchSet switches =
-      choose_switches(asked, arguments.switches, engine, {.denoise = options, .forward = {}}, log).set;
-  options.switches = switches;
-  const DenoiseRequest request = make_request(*engine.model, options);
-  const Target& target = engine.backend->properties().target;
-  const Compiled compiled = compile_denoise(*engine.model, request, switches, target);
-  const std::vector<double> again_ms = plan_again(*engine.model, request, switches, target, arguments.trials);
+  if (is_whole) resolve_size(*engine.model, arguments.size, options);
+  AutoRequest request =
+      is_whole
+          ? make_auto_request(*engine.model, options)
+          : AutoRequest{.forward = asked_passes(engine, arguments.pass, options, arguments.size)(0), .denoise = {}};
+  const CompileRequest compile_with = is_whole ? whole_request(engine, options) : one_pass(engine, request.forward);
+  const SwitchSet switches = choose_switches(asked, arguments.switches, *engine.backend, std::move(request), log).set;
+  const Compiled compiled = compile_with(switches);
+  const std::vector<double> again_ms = plan_again(compile_with, switches, arguments.trials);
   report_declined(log, compiled.declined);
   if (arguments.as_json) {
     print_out("{}\n", dump_json(to_json(compiled, again_ms), 2));
@@ -152,6 +175,8 @@ void add_plan_command(CLI::App& app) {
   add_model_arguments(*command, arguments->model);
   add_auto_switches(*command, arguments->switches, "lossless");
   add_request_options(*command, arguments->request, arguments->size);
+  command->add_option("--pass", arguments->pass,
+                      "one pass in place of a whole request: forward, or of an autoencoder decode, encode, ...");
   command->add_flag("--memory", arguments->memory, "show the device memory around every step in place of the program");
   command->add_flag("--rejections", arguments->rejections, "show why other kernels were not chosen")
       ->excludes("--memory");
@@ -160,7 +185,9 @@ void add_plan_command(CLI::App& app) {
                    "plan so often, and say what it takes once libraries have looked for algorithms")
       ->check(CLI::Range(1, 1000));
   command->add_flag("--json", arguments->as_json, "machine-readable output");
-  command->footer("Example: headroom plan flux-dev --random-weights 0 --opt fast --rejections");
+  command->footer(
+      "Example: headroom plan flux-dev --random-weights 0 --opt fast --rejections\n"
+      "         headroom plan flux-vae --random-weights 0 --pass decode --height 512 --width 512 --memory");
   command->callback([arguments] { print_plan(*arguments); });
 }
 

@@ -82,7 +82,7 @@ void run_profile(const Arguments& arguments) {
   GeneratorOptions options = arguments.request;
   resolve_size(*engine.model, arguments.size, options);
   const auto [switches, names] =
-      choose_switches(asked, arguments.switches, engine, {.denoise = options, .forward = {}}, log);
+      choose_switches(asked, arguments.switches, *engine.backend, make_auto_request(*engine.model, options), log);
   options.switches = switches;
   Generator generator(*engine.model, *engine.backend, *engine.weights, options);
   report_declined(log, generator.compiled().declined);

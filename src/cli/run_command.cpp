@@ -75,10 +75,10 @@ void run(const Arguments& arguments) {
   const Model& model = *engine.model;
   if (!model.prompts)
     fail("{} has no prompts.safetensors, so `run` has nothing to draw from; `bench` and `ladder` work without",
-         model.name);
+         model.transformer.name);
   if (!model.pixels)
     fail("{} has no pixel_format in generation_config.json: its latents need a decoder, which headroom does not have",
-         model.name);
+         model.transformer.name);
   const std::vector<std::int64_t> labels = parse_labels(arguments.labels, model.prompts->labels);
   const std::vector<ImageRequest> requests = make_requests(labels, arguments);
 
@@ -86,7 +86,8 @@ void run(const Arguments& arguments) {
                            .steps = arguments.steps,
                            .guidance_scale = arguments.guidance,
                            .switches = {}};
-  options.switches = choose_switches(asked, arguments.switches, engine, {.denoise = options, .forward = {}}, log).set;
+  options.switches =
+      choose_switches(asked, arguments.switches, *engine.backend, make_auto_request(*engine.model, options), log).set;
   Generator generator(model, *engine.backend, *engine.weights, options);
   report_declined(log, generator.compiled().declined);
   std::vector<double> step_ms;
@@ -103,7 +104,7 @@ void run(const Arguments& arguments) {
   const double prologue_ms = generator.session().outside_loops_ms();
   const double total_ms = prologue_ms + steps_ms;
   if (arguments.as_json) {
-    const nlohmann::json summary = {{"model", model.name},
+    const nlohmann::json summary = {{"model", model.transformer.name},
                                     {"images", requests.size()},
                                     {"steps", generator.request().steps},
                                     {"switches", generator.compiled().applied},

@@ -49,7 +49,7 @@ GeneratorOptions request_of(const Model& model, const SweepCell& cell) {
   const std::int64_t unit = pixels_of_token(model);
   if (cell.resolution % unit != 0)
     fail_usage("--resolution: {} pixels do not divide into tokens of {} pixels, as {} has them", cell.resolution, unit,
-               model.name);
+               model.transformer.name);
   return {.images = cell.batch,
           .token_rows = cell.resolution / unit,
           .token_columns = cell.resolution / unit,
@@ -165,7 +165,7 @@ void run_sweep(const Arguments& arguments) {
   if (!arguments.model.cpu_isa.empty()) limit_cpu_isa(*parse_cpu_isa(arguments.model.cpu_isa));
   const Device device = find_device(arguments.model.device);
   const Model model = open_model(arguments.model.model, arguments.model.random_weights);
-  const SweepTask task{.model = model.name,
+  const SweepTask task{.model = model.transformer.name,
                        .cells = list_cells(arguments.grid),
                        .setting = setting_of(arguments.model, device),
                        .trials = arguments.trials,

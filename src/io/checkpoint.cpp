@@ -75,36 +75,24 @@ std::string contents_of(const fs::path& folder) {
   return names.empty() ? "nothing" : join_some(names);
 }
 
-/// `folder` or its transformer/, whichever holds the config.json.
-fs::path find_config_folder(const fs::path& folder) {
-  if (!fs::exists(folder)) fail("there is no checkpoint folder {}", folder.native());
-  if (!fs::is_directory(folder)) fail("{} is a file, but a checkpoint folder was expected", folder.native());
-  for (const fs::path& candidate : {folder, folder / "transformer"}) {
-    if (fs::exists(candidate / "config.json")) return candidate;
-  }
-  const fs::path fullest = fs::is_directory(folder / "transformer") ? folder / "transformer" : folder;
-  fail("{} has no config.json, which a checkpoint folder needs; it holds {}", fullest.native(), contents_of(fullest));
+/// The file with the weights of a folder, or the index of their shards.
+std::optional<fs::path> find_weights(const fs::path& folder) {
+  for (const std::string stem : {"diffusion_pytorch_model", "model"})
+    for (const char* const ending : {".safetensors.index.json", ".safetensors"})
+      if (fs::exists(folder / (stem + ending))) return folder / (stem + ending);
+  return std::nullopt;
 }
 
 class FileSource final : public Checkpoint::Source {
  public:
   explicit FileSource(const fs::path& folder) {
-    for (const std::string stem : {"diffusion_pytorch_model", "model"}) {
-      const fs::path whole = folder / (stem + ".safetensors");
-      const fs::path index = folder / (stem + ".safetensors.index.json");
-      if (fs::exists(index)) {
-        open_shards(folder, index);
-        return;
-      }
-      if (fs::exists(whole)) {
-        open_whole(whole);
-        return;
-      }
-    }
-    fail(
-        "{} has no weights (diffusion_pytorch_model.safetensors or model.safetensors, or the .index.json of their "
-        "shards); it holds {}",
-        folder.native(), contents_of(folder));
+    const std::optional<fs::path> weights = find_weights(folder);
+    if (!weights)
+      fail(
+          "{} has no weights (diffusion_pytorch_model.safetensors or model.safetensors, or the .index.json of their "
+          "shards); it holds {}",
+          folder.native(), contents_of(folder));
+    weights->extension() == ".json" ? open_shards(folder, *weights) : open_whole(*weights);
   }
 
   [[nodiscard]] std::vector<TensorSpec> tensors() const {
@@ -216,6 +204,18 @@ Checkpoint::Checkpoint(std::unique_ptr<State> state) : state_(std::move(state)) 
 Checkpoint::~Checkpoint() = default;
 Checkpoint::Checkpoint(Checkpoint&&) noexcept = default;
 Checkpoint& Checkpoint::operator=(Checkpoint&&) noexcept = default;
+
+bool has_weights(const fs::path& folder) { return find_weights(folder).has_value(); }
+
+fs::path find_config_folder(const fs::path& folder) {
+  if (!fs::exists(folder)) fail("there is no checkpoint folder {}", folder.native());
+  if (!fs::is_directory(folder)) fail("{} is a file, but a checkpoint folder was expected", folder.native());
+  for (const fs::path& candidate : {folder, folder / "transformer"}) {
+    if (fs::exists(candidate / "config.json")) return candidate;
+  }
+  const fs::path fullest = fs::is_directory(folder / "transformer") ? folder / "transformer" : folder;
+  fail("{} has no config.json, which a checkpoint folder needs; it holds {}", fullest.native(), contents_of(fullest));
+}
 
 Checkpoint Checkpoint::open(const fs::path& folder) {
   try {

@@ -71,6 +71,11 @@ class Checkpoint {
   std::unique_ptr<State> state_;
 };
 
+/// `folder` or its `transformer/`, whichever holds the config.json. Throws Error that says what is there instead.
+[[nodiscard]] std::filesystem::path find_config_folder(const std::filesystem::path& folder);
+/// Whether the weights lie in that folder too, as Checkpoint::open() takes them.
+[[nodiscard]] bool has_weights(const std::filesystem::path& folder);
+
 /// Compares names and shapes (not dtypes) with what a model expects. One sentence for each kind of difference (missing,
 /// unexpected, wrong shape), with the first few names and the count; empty where all agrees.
 [[nodiscard]] std::vector<std::string> check_params(const Checkpoint& checkpoint, std::span<const TensorSpec> expected);

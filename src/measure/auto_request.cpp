@@ -1,12 +1,10 @@
 #include "measure/auto_request.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.hpp"
-#include "measure/forward_pass.hpp"
 #include "run/fit.hpp"
 
 namespace headroom {
@@ -16,22 +14,17 @@ constexpr std::int64_t kStepsAtOnce = 2;  // short, so that two sets alternate q
 constexpr std::size_t kMinTimes = 4;      // of each set, even when time is up: fewer have no interval to speak of
 constexpr std::size_t kMaxRounds = 25;
 
-/// The columns of a grid of `tokens`, as near to a square as divides them.
-std::int64_t grid_columns(std::int64_t tokens) {
-  auto columns = static_cast<std::int64_t>(std::sqrt(static_cast<double>(tokens)));
-  while (tokens % columns != 0) --columns;
-  return tokens / columns;
-}
-
 }  // namespace
 
-nlohmann::json to_json(const Model& model, const AutoRequest& request) {
-  if (!request.denoise)
-    return {{"pass", "forward"},
-            {"batch", request.forward.batch},
-            {"image_tokens", request.forward.image_tokens},
-            {"text_tokens", request.forward.text_tokens}};
-  const DenoiseRequest denoise = make_request(model, *request.denoise);
+AutoRequest make_auto_request(const Model& model, const GeneratorOptions& options) {
+  DenoiseRequest pass = make_request(model, options);
+  pass.images = pass.batch();
+  return {.forward = make_forward_pass(model, pass), .model = &model, .denoise = options};
+}
+
+nlohmann::json to_json(const AutoRequest& request) {
+  if (!request.denoise) return request.forward.request;
+  const DenoiseRequest denoise = make_request(*request.model, *request.denoise);
   return {{"pass", "denoise"},
           {"images", denoise.images},
           {"token_rows", denoise.token_rows},
@@ -44,22 +37,23 @@ nlohmann::json to_json(const Model& model, const AutoRequest& request) {
 /// One set of switches, ready to run.
 class RequestBench::Subject {
  public:
-  Subject(const Model& model, Backend& backend, const AutoRequest& request, const SwitchSet& set)
-      : name_(set.to_string()), weights_(backend, model.checkpoint) {
+  Subject(Backend& backend, const AutoRequest& request, const SwitchSet& set)
+      : name_(set.to_string()), weights_(backend, *request.forward.checkpoint) {
     if (request.denoise) {
+      const Model& model = *request.model;
       GeneratorOptions options = *request.denoise;
       options.steps = std::min(make_request(model, options).steps, kStepsAtOnce);
       options.switches = set.without("steps");
       generator_ = std::make_unique<Generator>(model, backend, weights_, options);
       declined_ = generator_->compiled().declined;
+      images_ = make_image_requests(model, 0, request.denoise->images, 0);
     } else {
-      const Compiled compiled = compile_forward(model, request.forward, set, backend.properties().target);
+      const Compiled compiled = compile(request.forward, set, backend.properties().target);
       declined_ = compiled.declined;
-      require_forward_fit(compiled, model, request.forward, {.images = request.forward.batch}, set, weights_, backend);
+      require_fit(compiled, request.forward, set, weights_, backend);
       session_ = std::make_unique<Session>(compiled.program, weights_, backend);
-      set_forward_inputs(*session_, model, grid_columns(request.forward.image_tokens));
+      request.forward.set_inputs(*session_);
     }
-    if (request.denoise) images_ = make_image_requests(model, 0, request.denoise->images, 0);
   }
 
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -89,20 +83,14 @@ class RequestBench::Subject {
   std::vector<ImageRequest> images_;
 };
 
-RequestBench::RequestBench(const Model& model, Backend& backend, const AutoRequest& request)
-    : model_(model), backend_(backend), request_(request) {
-  if (!request_.denoise) return;
-  const DenoiseRequest denoise = make_request(model, *request_.denoise);
-  request_.forward = {
-      .batch = denoise.batch(), .image_tokens = denoise.image_tokens(), .text_tokens = denoise.text_tokens};
-}
+RequestBench::RequestBench(Backend& backend, AutoRequest request) : backend_(backend), request_(std::move(request)) {}
 RequestBench::~RequestBench() = default;
 
 RequestBench::Subject& RequestBench::subject(const SwitchSet& set) {
   const std::string name = set.to_string();
   const auto found = std::ranges::find_if(subjects_, [&](const auto& subject) { return subject->name() == name; });
   if (found != subjects_.end()) return **found;
-  subjects_.push_back(std::make_unique<Subject>(model_, backend_, request_, set));
+  subjects_.push_back(std::make_unique<Subject>(backend_, request_, set));
   return *subjects_.back();
 }
 
@@ -113,21 +101,26 @@ std::vector<Declined> RequestBench::build(const SwitchSet& set, const SwitchSet&
   return subject(set).declined();
 }
 
-HostTensor RequestBench::forward_output(const SwitchSet& set, WeightStore& weights) const {
-  const Compiled compiled = compile_forward(model_, request_.forward, set, backend_.properties().target);
-  require_forward_fit(compiled, model_, request_.forward, {.images = request_.forward.batch}, set, weights, backend_);
+std::vector<HostTensor> RequestBench::outputs(const SwitchSet& set, WeightStore& weights) const {
+  const Compiled compiled = compile(request_.forward, set, backend_.properties().target);
+  require_fit(compiled, request_.forward, set, weights, backend_);
   Session session(compiled.program, weights, backend_);
-  set_forward_inputs(session, model_, grid_columns(request_.forward.image_tokens));
+  request_.forward.set_inputs(session);
   session.run();
-  return session.output("sample");
+  std::vector<HostTensor> outputs;
+  for (const Output& output : compiled.program->graph.outputs()) outputs.push_back(session.output(output.name));
+  return outputs;
 }
 
 double RequestBench::error(const SwitchSet& set) {
-  if (!baseline_) {
-    WeightStore weights(backend_, model_.checkpoint);
-    baseline_ = forward_output({}, weights);
+  if (baseline_.empty()) {
+    WeightStore weights(backend_, *request_.forward.checkpoint);
+    baseline_ = outputs({}, weights);
   }
-  return relative_l2(forward_output(set, subject(set).weights()), *baseline_);
+  const std::vector<HostTensor> changed = outputs(set, subject(set).weights());
+  double largest = 0;
+  for (std::size_t i = 0; i < changed.size(); ++i) largest = std::max(largest, relative_l2(changed[i], baseline_[i]));
+  return largest;
 }
 
 PairedTimes RequestBench::time(const SwitchSet& a, const SwitchSet& b, double seconds) {

@@ -51,7 +51,7 @@ Configuration describe_configuration(const SwitchSet& asked, const Compiled& com
 
 Subject describe_denoise(const Model& model, const DenoiseRequest& request, std::int64_t steps, double guidance_scale) {
   return {.kind = SubjectKind::kModel,
-          .name = model.name,
+          .name = model.transformer.name,
           .request = {{"images", request.images},
                       {"token_rows", request.token_rows},
                       {"token_columns", request.token_columns},
@@ -59,7 +59,7 @@ Subject describe_denoise(const Model& model, const DenoiseRequest& request, std:
                       {"steps", steps},
                       {"guidance_scale", guidance_scale},
                       {"classifier_free_guidance", request.classifier_free_guidance}},
-          .parameters = model.parameters()};
+          .parameters = model.transformer.parameters};
 }
 
 Result describe_kernel(const Backend& backend, const std::string& name, std::string op, nlohmann::json request,

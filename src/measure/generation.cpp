@@ -49,7 +49,7 @@ void add_series(Result& result, const GenerationTimes& times) {
 
 ResultFile measure_generation(const Model& model, Backend& backend, GenerationOptions options) {
   options.request.switches = options.request.switches.for_target(backend.properties().target);
-  WeightStore weights(backend, model.checkpoint);
+  WeightStore weights(backend, model.transformer.checkpoint);
   Generator generator(model, backend, weights, options.request);
   const std::vector<ImageRequest> requests = make_image_requests(model, 0, generator.request().images, 0);
   // Generations are made whole. Those in which the warm-up ends give steps but no image, so one more may be made.
@@ -76,7 +76,7 @@ ResultFile measure_generation(const Model& model, Backend& backend, GenerationOp
        .plan = id});
   Result& result = file.results.front();
   add_series(result, timer.take());
-  if (model.checkpoint.is_random()) result.tags.emplace_back("random_weights");
+  if (model.transformer.checkpoint.is_random()) result.tags.emplace_back("random_weights");
   return file;
 }
 

@@ -28,7 +28,7 @@ class Visitor {
         options_(options),
         process_(process),
         observer_(std::move(observer)),
-        weights_(backend, model.checkpoint) {
+        weights_(backend, model.transformer.checkpoint) {
     options_.request.images = images_of(options_.request, model);
     if (options_.quality_images > 0) open_judge();
   }
@@ -43,17 +43,17 @@ class Visitor {
   void open_judge() {
     if (!judges_quality())
       fail_usage("--quality needs a trained model with pixels and a classifier beside it, which {} is not",
-                 model_.name);
+                 model_.transformer.name);
     const bool on_cpu = backend_.properties().target.device == DeviceKind::kCpu;
     if (!on_cpu) judge_backend_ = make_backend(DeviceKind::kCpu);
-    judge_ = Judge::open(model_.checkpoint.folder(), on_cpu ? backend_ : *judge_backend_);
+    judge_ = Judge::open(model_.transformer.checkpoint.folder(), on_cpu ? backend_ : *judge_backend_);
     if (options_.request.token_rows != 0 || options_.request.token_columns != 0)
       fail_usage("--quality judges images of the model's own size; leave out --token-rows and --token-columns");
-    if (!judge_) fail("{} has no folder `classifier`, so its images cannot be judged", model_.name);
+    if (!judge_) fail("{} has no folder `classifier`, so its images cannot be judged", model_.transformer.name);
   }
 
   bool judges_quality() const {
-    return model_.pixels.has_value() && model_.prompts.has_value() && !model_.checkpoint.is_random();
+    return model_.pixels.has_value() && model_.prompts.has_value() && !model_.transformer.checkpoint.is_random();
   }
 
   /// Once in a round and process.
@@ -188,7 +188,7 @@ class Visitor {
     const BuildInfo build = describe_machine().build.value_or(BuildInfo{});
     rung.result.source = {.name = "headroom", .version = build.version};
     rung.result.configuration = describe_configuration(rung.switches, compiled, backend_);
-    if (model_.checkpoint.is_random()) rung.result.tags.emplace_back("random_weights");
+    if (model_.transformer.checkpoint.is_random()) rung.result.tags.emplace_back("random_weights");
   }
 
   /// After the rung has run, when its allocator has seen the peak.

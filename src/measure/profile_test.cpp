@@ -21,7 +21,7 @@ class ProfileTest : public testing::Test {
  protected:
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu, 1);
   Model model_ = open_model(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
-  WeightStore weights_{*backend_, model_.checkpoint};
+  WeightStore weights_{*backend_, model_.transformer.checkpoint};
 };
 
 TEST_F(ProfileTest, EveryLaunchHasATimeAndAFloor) {

@@ -7,13 +7,11 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "models/config.hpp"
 
 namespace headroom {
 namespace {
 
 constexpr double kNormEps = 1e-6;
-constexpr std::int64_t kMaxBlocks = 8;
 
 class AutoencoderKL {
  public:
@@ -192,45 +190,49 @@ bool exceeds(const Builder& builder, ValueId x, std::int64_t side) {
   return builder.shape(x)[2] > side || builder.shape(x)[3] > side;
 }
 
+std::int64_t latents_along(const char* side, std::int64_t pixels, std::int64_t scale) {
+  if (pixels % scale != 0) fail_usage("{} is {}, expected a multiple of {}", side, pixels, scale);
+  return pixels / scale;
+}
+
+InputShapes encoder_shapes(const nlohmann::json& json, const PassSize& size) {
+  const AutoencoderKLConfig config = parse_autoencoder_kl_config(json);
+  return {{"image", {size.batch, config.in_channels, size.height, size.width}}};
+}
+
+InputShapes decoder_shapes(const nlohmann::json& json, const PassSize& size) {
+  const AutoencoderKLConfig config = parse_autoencoder_kl_config(json);
+  return {{"latents",
+           {size.batch, config.latent_channels, latents_along("--height", size.height, config.scale()),
+            latents_along("--width", size.width, config.scale())}}};
+}
+
+template <Tiling kTiling>
+Graph build_encode(const nlohmann::json& json, const InputShapes& given, const ParamSource& params) {
+  const AutoencoderKLConfig config = parse_autoencoder_kl_config(json);
+  const Shape& shape = require_shape(given, "image", {{"batch"}, {"", config.in_channels}, {"height"}, {"width"}});
+  Graph graph("autoencoder_kl_encode");
+  Builder builder(graph);
+  const ValueId image = graph.add_input("image", TensorType{.shape = shape});
+  const Posterior posterior = build_autoencoder_kl_encode(builder, config, image, params, kTiling);
+  graph.add_output("mean", posterior.mean);
+  graph.add_output("logvar", posterior.logvar);
+  return graph;
+}
+
+template <Tiling kTiling>
+Graph build_decode(const nlohmann::json& json, const InputShapes& given, const ParamSource& params) {
+  const AutoencoderKLConfig config = parse_autoencoder_kl_config(json);
+  const Shape& shape =
+      require_shape(given, "latents", {{"batch"}, {"", config.latent_channels}, {"height"}, {"width"}});
+  Graph graph("autoencoder_kl_decode");
+  Builder builder(graph);
+  const ValueId latents = graph.add_input("latents", TensorType{.shape = shape});
+  graph.add_output("decoded", build_autoencoder_kl_decode(builder, config, latents, params, kTiling));
+  return graph;
+}
+
 }  // namespace
-
-AutoencoderKLConfig parse_autoencoder_kl_config(const nlohmann::json& json) {
-  using namespace config;
-  require_class(json, "AutoencoderKL");
-  require_texts(json, "down_block_types", "DownEncoderBlock2D");
-  require_texts(json, "up_block_types", "UpDecoderBlock2D");
-  require_text(json, "act_fn", "silu");
-  AutoencoderKLConfig vae;
-  vae.in_channels = read_int(json, "in_channels", vae.in_channels, 1, kMaxExtent);
-  vae.out_channels = read_int(json, "out_channels", vae.out_channels, 1, kMaxExtent);
-  vae.latent_channels = read_int(json, "latent_channels", vae.latent_channels, 1, kMaxExtent);
-  vae.block_out_channels = read_ints(json, "block_out_channels", vae.block_out_channels, 1, kMaxExtent);
-  vae.layers_per_block = read_int(json, "layers_per_block", vae.layers_per_block, 1, kMaxLayers);
-  vae.norm_num_groups = read_int(json, "norm_num_groups", vae.norm_num_groups, 1, kMaxExtent);
-  vae.sample_size = read_int(json, "sample_size", vae.sample_size, 1, kMaxExtent);
-  vae.scaling_factor = read_double(json, "scaling_factor", vae.scaling_factor);
-  if (json.contains("shift_factor") && !json["shift_factor"].is_null())
-    vae.shift_factor = read_double(json, "shift_factor", 0);
-  vae.use_quant_conv = read_bool(json, "use_quant_conv", vae.use_quant_conv);
-  vae.use_post_quant_conv = read_bool(json, "use_post_quant_conv", vae.use_post_quant_conv);
-  vae.mid_block_add_attention = read_bool(json, "mid_block_add_attention", vae.mid_block_add_attention);
-  if (vae.block_out_channels.size() > kMaxBlocks)
-    fail("config.json: block_out_channels is {}, expected at most {} blocks", json["block_out_channels"].dump(),
-         kMaxBlocks);
-  for (const std::int64_t width : vae.block_out_channels)
-    if (width % vae.norm_num_groups != 0)
-      fail("config.json: block_out_channels is {}, expected multiples of norm_num_groups, which is {}",
-           json["block_out_channels"].dump(), vae.norm_num_groups);
-  return vae;
-}
-
-nlohmann::json flux_vae_config() {
-  return {{"_class_name", "AutoencoderKL"}, {"block_out_channels", {128, 256, 512, 512}},
-          {"layers_per_block", 2},          {"latent_channels", 16},
-          {"norm_num_groups", 32},          {"sample_size", 1024},
-          {"scaling_factor", 0.3611},       {"shift_factor", 0.1159},
-          {"use_quant_conv", false},        {"use_post_quant_conv", false}};
-}
 
 Posterior build_autoencoder_kl_encode(Builder& builder, const AutoencoderKLConfig& config, ValueId image,
                                       const ParamSource& params, Tiling tiling) {
@@ -258,6 +260,17 @@ ValueId build_autoencoder_kl_decode(Builder& builder, const AutoencoderKLConfig&
   return code_in_tiles(builder, latents,
                        {.side = tile, .step = tile * 3 / 4, .blended = blended, .kept = config.sample_size - blended},
                        decode);
+}
+
+ComponentClass autoencoder_kl_class() {
+  return {
+      .name = "AutoencoderKL",
+      .passes = {{"decode", {"latents"}, decoder_shapes, build_decode<Tiling::kOff>},
+                 {"encode", {"image"}, encoder_shapes, build_encode<Tiling::kOff>},
+                 {"decode-tiled", {"latents"}, decoder_shapes, build_decode<Tiling::kOn>},
+                 {"encode-tiled", {"image"}, encoder_shapes, build_encode<Tiling::kOn>}},
+      .named = {{"flux-vae", "FLUX.1's autoencoder; its checkpoint does not ship: give a folder or --random-weights",
+                 flux_vae_config}}};
 }
 
 }  // namespace headroom

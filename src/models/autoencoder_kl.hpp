@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "models/params.hpp"
+#include "models/component.hpp"
 
 namespace headroom {
 
@@ -51,5 +51,8 @@ struct Posterior {
 /// them: z / scaling_factor + shift_factor.
 [[nodiscard]] ValueId build_autoencoder_kl_decode(Builder& builder, const AutoencoderKLConfig& config, ValueId latents,
                                                   const ParamSource& params, Tiling tiling = Tiling::kOff);
+
+/// Its passes: `decode` latents to `decoded`, `encode` an image to `mean` and `logvar`, and both in tiles.
+[[nodiscard]] ComponentClass autoencoder_kl_class();
 
 }  // namespace headroom

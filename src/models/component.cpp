@@ -8,72 +8,28 @@
 #include "base/error.hpp"
 #include "base/nearest.hpp"
 #include "models/autoencoder_kl.hpp"
+#include "models/flux.hpp"
 
 namespace headroom {
-namespace {
-
-const Shape& image_of(const InputShapes& given, const char* name, std::int64_t channels) {
-  const Shape& shape = given.find(name)->second;
-  if (shape.rank() != 4 || shape[1] != channels)
-    fail("'{}' is {}, expected [batch, {}, height, width]", name, shape, channels);
-  for (const std::int64_t extent : shape.dims())
-    if (extent < 1) fail("'{}' is {}, expected no empty dimension", name, shape);
-  return shape;
-}
-
-std::int64_t latents_along(const char* side, std::int64_t pixels, std::int64_t scale) {
-  if (pixels % scale != 0) fail_usage("{} is {}, expected a multiple of {}", side, pixels, scale);
-  return pixels / scale;
-}
-
-InputShapes encoder_shapes(const nlohmann::json& json, const PassSize& size) {
-  const AutoencoderKLConfig config = parse_autoencoder_kl_config(json);
-  return {{"image", {size.batch, config.in_channels, size.height, size.width}}};
-}
-
-InputShapes decoder_shapes(const nlohmann::json& json, const PassSize& size) {
-  const AutoencoderKLConfig config = parse_autoencoder_kl_config(json);
-  return {{"latents",
-           {size.batch, config.latent_channels, latents_along("--height", size.height, config.scale()),
-            latents_along("--width", size.width, config.scale())}}};
-}
-
-template <Tiling kTiling>
-Graph build_encode(const nlohmann::json& json, const InputShapes& given, const ParamSource& params) {
-  const AutoencoderKLConfig config = parse_autoencoder_kl_config(json);
-  Graph graph("autoencoder_kl_encode");
-  Builder builder(graph);
-  const ValueId image = graph.add_input("image", TensorType{.shape = image_of(given, "image", config.in_channels)});
-  const Posterior posterior = build_autoencoder_kl_encode(builder, config, image, params, kTiling);
-  graph.add_output("mean", posterior.mean);
-  graph.add_output("logvar", posterior.logvar);
-  return graph;
-}
-
-template <Tiling kTiling>
-Graph build_decode(const nlohmann::json& json, const InputShapes& given, const ParamSource& params) {
-  const AutoencoderKLConfig config = parse_autoencoder_kl_config(json);
-  Graph graph("autoencoder_kl_decode");
-  Builder builder(graph);
-  const ValueId latents =
-      graph.add_input("latents", TensorType{.shape = image_of(given, "latents", config.latent_channels)});
-  graph.add_output("decoded", build_autoencoder_kl_decode(builder, config, latents, params, kTiling));
-  return graph;
-}
-
-}  // namespace
 
 std::span<const ComponentClass> component_classes() {
   static const std::vector<ComponentClass> kClasses = {
-      {.name = "AutoencoderKL",
-       .passes = {{"decode", {"latents"}, decoder_shapes, build_decode<Tiling::kOff>},
-                  {"encode", {"image"}, encoder_shapes, build_encode<Tiling::kOff>},
-                  {"decode-tiled", {"latents"}, decoder_shapes, build_decode<Tiling::kOn>},
-                  {"encode-tiled", {"image"}, encoder_shapes, build_encode<Tiling::kOn>}},
-       .shipped_name = "flux-vae",
-       .shipped_config = flux_vae_config},
+      flux_transformer_class(),
+      autoencoder_kl_class(),
   };
   return kClasses;
+}
+
+const ComponentClass& class_of(const nlohmann::json& config) {
+  if (!config.is_object()) fail("config.json: expected an object, got {}", config.type_name());
+  const auto name = config.find("_class_name");
+  std::vector<std::string_view> names;
+  for (const ComponentClass& known : component_classes()) {
+    if (name != config.end() && *name == known.name) return known;
+    names.push_back(known.name);
+  }
+  fail("config.json: _class_name is {}, expected one of {}", name == config.end() ? "missing" : name->dump(),
+       fmt::join(names, ", "));
 }
 
 const ComponentPass& pass_named(const ComponentClass& component, std::string_view name) {
@@ -93,6 +49,21 @@ const ComponentPass& pass_for(const ComponentClass& component, const InputShapes
     needs.push_back(fmt::format("{} needs '{}'", pass.name, fmt::join(pass.inputs, "' and '")));
   }
   fail("the tensors given are those of no pass of {}: {}", component.name, fmt::join(needs, ", "));
+}
+
+const Shape& require_shape(const InputShapes& given, std::string_view name, std::initializer_list<Extent> expected) {
+  const auto found = given.find(name);
+  if (found == given.end()) fail("there is no tensor '{}'", name);
+  const Shape& shape = found->second;
+  bool agrees = shape.rank() == static_cast<int>(expected.size());
+  std::vector<std::string> words;
+  for (const Extent& extent : expected) {
+    const auto axis = static_cast<int>(words.size());
+    agrees = agrees && (extent.value == 0 ? shape[axis] > 0 : shape[axis] == extent.value);
+    words.push_back(extent.value == 0 ? std::string(extent.name) : std::to_string(extent.value));
+  }
+  if (!agrees) fail("'{}' is {}, expected [{}], none of them 0", name, shape, fmt::join(words, ", "));
+  return shape;
 }
 
 }  // namespace headroom

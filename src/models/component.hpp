@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,38 +17,56 @@ namespace headroom {
 /// Extents of the tensors that a pass is given, by name.
 using InputShapes = std::map<std::string, Shape, std::less<>>;
 
-/// How large the images of a pass are, in pixels, where no tensors say so.
+/// How large a pass is where no tensors say so. A class reads what it works on.
 struct PassSize {
   std::int64_t batch = 1;
-  std::int64_t height = 1024;
+  std::int64_t height = 1024;  ///< of the image, in pixels
   std::int64_t width = 1024;
+  std::int64_t text_tokens = 512;
 };
 
 /// One thing that a component does.
 struct ComponentPass {
   std::string_view name;                      ///< "decode"
-  std::vector<std::string_view> inputs = {};  ///< that it needs, each f32
-  /// What it is given for images of that size. Throws a usage Error for one that it cannot have.
+  std::vector<std::string_view> inputs = {};  ///< that it cannot do without, each f32
+  /// What it is given for that size. Throws a usage Error for one that it cannot have.
   InputShapes (*shapes)(const nlohmann::json& config, const PassSize& size);
-  /// Throws Error for inputs of the wrong rank or extents.
+  /// In f32. Throws Error for inputs of the wrong rank or extents.
   Graph (*build)(const nlohmann::json& config, const InputShapes& given, const ParamSource& params);
 };
 
-/// What is known of a class of networks: a row of the registry.
+/// A configuration that has a name of its own and ships without a checkpoint.
+struct NamedConfig {
+  std::string_view name;  ///< "flux-dev"
+  std::string_view description;
+  nlohmann::json (*config)();
+};
+
+/// What is known of a class of networks. Each is stated in the stem of its network, and has a line in component.cpp.
 struct ComponentClass {
   std::string_view name;              ///< the `_class_name` of its config.json
   std::vector<ComponentPass> passes;  ///< the first is meant where none is named
-  /// A configuration that has a name of its own and ships without a checkpoint.
-  std::string_view shipped_name = {};
-  nlohmann::json (*shipped_config)() = nullptr;
+  std::vector<NamedConfig> named = {};
+  /// The configuration that a name such as "flux-512x4+8" states; nothing for other names.
+  std::optional<nlohmann::json> (*sized)(const std::string& name) = nullptr;
 };
 
-/// Networks beside FLUX's transformer. Another is a stem in this folder and a row here.
 [[nodiscard]] std::span<const ComponentClass> component_classes();
+/// The class that a config.json is of. Throws Error that lists the classes there are.
+[[nodiscard]] const ComponentClass& class_of(const nlohmann::json& config);
 
 /// The pass of that name; throws a usage Error that lists the passes there are.
 [[nodiscard]] const ComponentPass& pass_named(const ComponentClass& component, std::string_view name);
 /// The first whose inputs are all given; throws Error that says what each needs.
 [[nodiscard]] const ComponentPass& pass_for(const ComponentClass& component, const InputShapes& given);
+
+/// An extent of an input: that many, or any number from 1 on where the value is 0.
+struct Extent {
+  std::string_view name;
+  std::int64_t value = 0;
+};
+/// The shape that is given for `name`. Throws Error where its extents are others, or it is not there.
+[[nodiscard]] const Shape& require_shape(const InputShapes& given, std::string_view name,
+                                         std::initializer_list<Extent> expected);
 
 }  // namespace headroom

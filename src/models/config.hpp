@@ -2,8 +2,11 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/error.hpp"
 
 /// Reading a component's config.json as diffusers writes it, where a missing or null key means the class's default. Errors name
 /// the key, the value and what was expected.
@@ -11,6 +14,16 @@ namespace headroom::config {
 
 inline constexpr std::int64_t kMaxExtent = 1 << 20;  ///< far above any model; keeps products of extents inside 64 bits
 inline constexpr std::int64_t kMaxLayers = 4096;
+
+/// What `read` makes of a file in `folder`; its errors name the file alone and get the folder here.
+template <class Read>
+auto read_in(const std::string& folder, const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", folder, error.what()), error.code());
+  }
+}
 
 /// Throws Error unless `config` is an object whose _class_name is that.
 void require_class(const nlohmann::json& config, std::string_view class_name);

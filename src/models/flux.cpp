@@ -1,6 +1,7 @@
 #include "models/flux.hpp"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -198,6 +199,37 @@ class Flux {
   ValueId sin_ = kNoValue;
 };
 
+InputShapes input_shapes(const FluxConfig& config, const FluxShape& shape) {
+  const auto axes = static_cast<std::int64_t>(config.axes_dims_rope.size());
+  InputShapes shapes = {{"hidden_states", {shape.batch, shape.image_tokens, config.in_channels}},
+                        {"encoder_hidden_states", {shape.batch, shape.text_tokens, config.joint_attention_dim}},
+                        {"pooled_projections", {shape.batch, config.pooled_projection_dim}},
+                        {"timestep", {shape.batch}},
+                        {"img_ids", {shape.image_tokens, axes}},
+                        {"txt_ids", {shape.text_tokens, axes}}};
+  if (config.guidance_embeds) shapes.emplace("guidance", Shape{shape.batch});
+  return shapes;
+}
+
+/// FLUX.1 takes 16 pixels along a token: 8 by its decoder, times patches of 2.
+InputShapes forward_shapes(const nlohmann::json& json, const PassSize& size) {
+  constexpr std::int64_t kTokenPixels = 16;
+  const FluxConfig config = parse_flux_config(json);
+  for (const auto& [side, pixels] : {std::pair("--height", size.height), std::pair("--width", size.width)})
+    if (pixels % kTokenPixels != 0) fail_usage("{} is {}, expected a multiple of {}", side, pixels, kTokenPixels);
+  return input_shapes(config, {.batch = size.batch,
+                               .image_tokens = (size.height / kTokenPixels) * (size.width / kTokenPixels),
+                               .text_tokens = size.text_tokens});
+}
+
+Graph build_forward(const nlohmann::json& json, const InputShapes& given, const ParamSource& params) {
+  const FluxConfig config = parse_flux_config(json);
+  const Shape& image = require_shape(given, "hidden_states", {{"batch"}, {"image tokens"}, {"", config.in_channels}});
+  const Shape& text = require_shape(given, "encoder_hidden_states",
+                                    {{"", image[0]}, {"text tokens"}, {"", config.joint_attention_dim}});
+  return build_flux_forward(config, {.batch = image[0], .image_tokens = image[1], .text_tokens = text[1]}, params);
+}
+
 }  // namespace
 
 bool is_flux_modulation(std::string_view param) {
@@ -211,21 +243,32 @@ ValueId build_flux(Builder& builder, const FluxConfig& config, const FluxInputs&
 
 Graph build_flux_forward(const FluxConfig& config, const FluxShape& shape, const ParamSource& params) {
   Graph graph("flux_forward");
-  const auto input = [&](const char* name, Shape dims) { return graph.add_input(name, TensorType{.shape = dims}); };
-  const auto axes = static_cast<std::int64_t>(config.axes_dims_rope.size());
-  FluxInputs inputs{
-      .hidden_states = input("hidden_states", {shape.batch, shape.image_tokens, config.in_channels}),
-      .encoder_hidden_states =
-          input("encoder_hidden_states", {shape.batch, shape.text_tokens, config.joint_attention_dim}),
-      .pooled_projections = input("pooled_projections", {shape.batch, config.pooled_projection_dim}),
-      .timestep = input("timestep", {shape.batch}),
-      .img_ids = input("img_ids", {shape.image_tokens, axes}),
-      .txt_ids = input("txt_ids", {shape.text_tokens, axes}),
+  const InputShapes shapes = input_shapes(config, shape);
+  const auto input = [&](const char* name) {
+    return graph.add_input(name, TensorType{.shape = shapes.find(name)->second});
   };
-  if (config.guidance_embeds) inputs.guidance = input("guidance", {shape.batch});
+  FluxInputs inputs{.hidden_states = input("hidden_states"),
+                    .encoder_hidden_states = input("encoder_hidden_states"),
+                    .pooled_projections = input("pooled_projections"),
+                    .timestep = input("timestep"),
+                    .img_ids = input("img_ids"),
+                    .txt_ids = input("txt_ids")};
+  if (config.guidance_embeds) inputs.guidance = input("guidance");
   Builder builder(graph);
   graph.add_output("sample", build_flux(builder, config, inputs, params));
   return graph;
+}
+
+ComponentClass flux_transformer_class() {
+  return {
+      .name = kFluxTransformer,
+      .passes = {{"forward",
+                  {"hidden_states", "encoder_hidden_states", "pooled_projections", "timestep", "img_ids", "txt_ids"},
+                  forward_shapes,
+                  build_forward}},
+      .named = {{"flux-dev", "FLUX.1-dev, 1024x1024; its checkpoint does not ship: give a folder or --random-weights",
+                 flux_dev_config}},
+      .sized = flux_config_of_size};
 }
 
 }  // namespace headroom

@@ -2,13 +2,18 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "ir/builder.hpp"
-#include "models/params.hpp"
+#include "models/component.hpp"
 
 namespace headroom {
+
+/// The `_class_name` of FLUX's transformer.
+inline constexpr std::string_view kFluxTransformer = "FluxTransformer2DModel";
 
 /// The configuration of a `FluxTransformer2DModel`, under the names of its config.json.
 struct FluxConfig {
@@ -33,6 +38,9 @@ struct FluxConfig {
 [[nodiscard]] FluxConfig parse_flux_config(const nlohmann::json& config);
 /// FLUX.1-dev: 19 double and 38 single blocks of 24 heads x 128, 11.9 billion parameters.
 [[nodiscard]] nlohmann::json flux_dev_config();
+/// The configuration that a name such as "flux-512x4+8" states: FLUX of that width, in heads of 128, with so many double
+/// and single blocks. Nothing for other names.
+[[nodiscard]] std::optional<nlohmann::json> flux_config_of_size(const std::string& name);
 
 /// Sizes of one forward pass.
 struct FluxShape {
@@ -63,5 +71,8 @@ struct FluxInputs {
 
 /// One forward pass as a graph of its own: f32 inputs under diffusers' argument names, output `sample`.
 [[nodiscard]] Graph build_flux_forward(const FluxConfig& config, const FluxShape& shape, const ParamSource& params);
+
+/// Its pass is `forward`.
+[[nodiscard]] ComponentClass flux_transformer_class();
 
 }  // namespace headroom

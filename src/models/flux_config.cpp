@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
@@ -21,7 +22,7 @@ std::vector<std::int64_t> read_axes(const nlohmann::json& config, std::vector<st
 }  // namespace
 
 FluxConfig parse_flux_config(const nlohmann::json& config) {
-  require_class(config, "FluxTransformer2DModel");
+  require_class(config, kFluxTransformer);
   if (read_int(config, "patch_size", 1, 1, kMaxExtent) != 1)
     fail("config.json: patch_size is {}, expected 1 (FLUX packs patches before the transformer)",
          config["patch_size"].dump());
@@ -48,7 +49,7 @@ FluxConfig parse_flux_config(const nlohmann::json& config) {
 }
 
 nlohmann::json flux_dev_config() {
-  return {{"_class_name", "FluxTransformer2DModel"},
+  return {{"_class_name", kFluxTransformer},
           {"patch_size", 1},
           {"in_channels", 64},
           {"num_layers", 19},
@@ -59,6 +60,24 @@ nlohmann::json flux_dev_config() {
           {"pooled_projection_dim", 768},
           {"guidance_embeds", true},
           {"axes_dims_rope", {16, 56, 56}}};
+}
+
+std::optional<nlohmann::json> flux_config_of_size(const std::string& name) {
+  long width = 0, layers = 0, single_layers = 0;
+  int end = 0;
+  constexpr long kHeadDim = 128;
+  constexpr long kMost = 1 << 16;
+  if (std::sscanf(name.c_str(), "flux-%18ldx%18ld+%18ld%n", &width, &layers, &single_layers, &end) != 3 ||
+      static_cast<std::size_t>(end) != name.size())
+    return std::nullopt;
+  if (width < kHeadDim || width % kHeadDim != 0 || width > kMost || layers < 1 || single_layers < 1)
+    fail_usage("{}: the width must be a multiple of {} up to {}, and there must be blocks of both kinds", name,
+               kHeadDim, kMost);
+  nlohmann::json config = flux_dev_config();
+  config["num_attention_heads"] = width / kHeadDim;
+  config["num_layers"] = layers;
+  config["num_single_layers"] = single_layers;
+  return config;
 }
 
 }  // namespace headroom

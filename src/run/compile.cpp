@@ -71,15 +71,10 @@ Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, c
   return compiled;
 }
 
-Compiled compile_forward(const Model& model, const FluxShape& shape, const SwitchSet& switches, const Target& target) {
-  return compile(build_flux_forward(model.config, shape, model.params()), switches, target,
-                 {.baseline = model.baseline});
-}
-
 Compiled compile_denoise(const Model& model, const DenoiseRequest& request, const SwitchSet& switches,
                          const Target& target) {
-  return compile(build_flux_denoise(model.config, request, model.params()), switches, target,
-                 {.steps_applied = true, .baseline = model.baseline});
+  return compile(build_flux_denoise(model.config, request, model.transformer.params()), switches, target,
+                 {.steps_applied = true, .baseline = model.transformer.baseline});
 }
 
 }  // namespace headroom

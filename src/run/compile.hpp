@@ -39,10 +39,7 @@ struct CompileOptions {
 [[nodiscard]] Compiled compile(Graph graph, const SwitchSet& switches, const Target& target,
                                const CompileOptions& options = {});
 
-/// The same of one forward pass of a model, in its baseline.
-[[nodiscard]] Compiled compile_forward(const Model& model, const FluxShape& shape, const SwitchSet& switches,
-                                       const Target& target);
-/// And of a whole denoise request.
+/// The same of a whole denoise request, in the model's baseline.
 [[nodiscard]] Compiled compile_denoise(const Model& model, const DenoiseRequest& request, const SwitchSet& switches,
                                        const Target& target);
 

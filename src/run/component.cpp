@@ -1,25 +1,53 @@
 #include "run/component.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
+#include <set>
+#include <system_error>
 #include <utility>
-#include <vector>
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "base/nearest.hpp"
+#include "models/config.hpp"
 
 namespace headroom {
 namespace {
 
 namespace fs = std::filesystem;
 
+/// Folders of models that ship with the program.
+struct ShippedFolder {
+  std::string_view name, description;
+};
+constexpr ShippedFolder kShippedFolders[] = {{"fashion-flux", "FLUX on 32x32 pictures of clothes, ten classes"}};
+
+/// Where models that ship lie: in the source tree that the program was built in, or installed beside it.
+std::vector<fs::path> model_folders() {
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  std::vector<fs::path> folders = {fs::path("models")};
+  for (fs::path up = program.parent_path(); up != up.root_path() && !up.empty(); up = up.parent_path()) {
+    folders.push_back(up / "models");
+    folders.push_back(up / "share" / "headroom" / "models");
+  }
+  return folders;
+}
+
+std::optional<fs::path> find_shipped(std::string_view name) {
+  for (const fs::path& folder : model_folders())
+    if (fs::exists(folder / name / "config.json")) return folder / name;
+  return std::nullopt;
+}
+
 /// Every param of the component's passes, as `params` says they are stored.
 std::vector<TensorSpec> expected_params(const ComponentClass& kind, const nlohmann::json& config,
                                         const ParamSource& params) {
-  constexpr PassSize kSmall{.batch = 1, .height = 128, .width = 128};
+  constexpr PassSize kSmall{.batch = 1, .height = 128, .width = 128, .text_tokens = 1};
   std::map<std::string, TensorType> types;
+  std::set<std::vector<std::string_view>> seen;
   for (const ComponentPass& pass : kind.passes) {
+    if (!seen.insert(pass.inputs).second) continue;  // another way to do the same, with the same weights
     const Graph graph = pass.build(config, pass.shapes(config, kSmall), params);
     for (const ValueId param : graph.values_of(ValueKind::kParam))
       types.emplace(graph.value(param).name, graph.type(param));
@@ -27,6 +55,17 @@ std::vector<TensorSpec> expected_params(const ComponentClass& kind, const nlohma
   std::vector<TensorSpec> specs;
   for (const auto& [name, type] : types) specs.push_back({.name = name, .dtype = type.dtype, .shape = type.shape});
   return specs;
+}
+
+/// The params of a stand-in, stored as checkpoints of today are.
+std::vector<TensorSpec> stand_in_params(const ComponentClass& kind, const nlohmann::json& config) {
+  return expected_params(kind, config, {.dtype = [](std::string_view) { return DType::kBF16; }});
+}
+
+std::int64_t count_parameters(const std::vector<TensorSpec>& params) {
+  std::int64_t count = 0;
+  for (const TensorSpec& param : params) count += param.shape.numel();
+  return count;
 }
 
 ParamSource params_of(const Checkpoint& checkpoint) {
@@ -37,51 +76,129 @@ ParamSource params_of(const Checkpoint& checkpoint) {
       .shape = [&](std::string_view name) { return checkpoint.entry(name).shape; }};
 }
 
-Component open_random(std::string name, const ComponentClass& kind, nlohmann::json config, std::uint64_t seed) {
-  const ParamSource in_bf16{.dtype = [](std::string_view) { return DType::kBF16; }};
-  std::vector<TensorSpec> params = expected_params(kind, config, in_bf16);
+/// A component of random weights.
+Component make_random(std::string name, nlohmann::json config, fs::path folder, std::uint64_t seed) {
+  const ComponentClass& kind = class_of(config);
+  std::vector<TensorSpec> params = stand_in_params(kind, config);
+  const std::int64_t parameters = count_parameters(params);
+  Checkpoint checkpoint = Checkpoint::random(config, std::move(params), seed);
   return {.name = std::move(name),
           .kind = &kind,
-          .config = config,
-          .checkpoint = Checkpoint::random(config, std::move(params), seed)};
+          .config = std::move(config),
+          .checkpoint = std::move(checkpoint),
+          .folder = std::move(folder),
+          .parameters = parameters};
 }
 
-const ComponentClass* class_of(const fs::path& folder) {
-  if (!fs::exists(folder / "config.json")) return nullptr;
-  const nlohmann::json config = read_json(folder / "config.json");
-  const auto name = config.find("_class_name");
-  if (name == config.end()) return nullptr;
-  const auto found =
-      std::ranges::find_if(component_classes(), [&](const ComponentClass& kind) { return *name == kind.name; });
-  return found == component_classes().end() ? nullptr : &*found;
+Component open_folder(const fs::path& given, std::string name, std::optional<std::uint64_t> random_seed) {
+  const fs::path folder = find_config_folder(given);
+  const auto read = [&](const auto& body) { return config::read_in(folder.string(), body); };
+  if (random_seed) {
+    nlohmann::json config = read_json(folder / "config.json");
+    return read([&] { return make_random(std::move(name), std::move(config), folder, *random_seed); });
+  }
+  Checkpoint checkpoint = Checkpoint::open(folder);
+  nlohmann::json config = checkpoint.config();
+  const auto* const kind = read([&] { return &class_of(config); });
+  require_params(checkpoint, read([&] { return expected_params(*kind, config, params_of(checkpoint)); }));
+  const std::int64_t parameters = count_parameters(stand_in_params(*kind, config));
+  return {.name = std::move(name),
+          .kind = kind,
+          .config = std::move(config),
+          .checkpoint = std::move(checkpoint),
+          .folder = folder,
+          .parameters = parameters};
+}
+
+/// The configuration that ships under that name, or that a name such as "flux-512x4+8" states.
+std::optional<nlohmann::json> find_config(const std::string& name) {
+  for (const ComponentClass& kind : component_classes()) {
+    for (const NamedConfig& named : kind.named)
+      if (named.name == name) return named.config();
+    if (kind.sized == nullptr) continue;
+    if (std::optional<nlohmann::json> config = kind.sized(name)) return config;
+  }
+  return std::nullopt;
+}
+
+std::string class_name_of(const nlohmann::json& config) {
+  if (!config.is_object()) return "?";
+  if (const auto name = config.find("_class_name"); name != config.end() && name->is_string())
+    return name->get<std::string>();
+  const auto names = config.find("architectures");
+  const bool is_list = names != config.end() && names->is_array() && !names->empty() && names->front().is_string();
+  return is_list ? names->front().get<std::string>() : "?";
+}
+
+FoundComponent look_at(const fs::path& folder) {
+  FoundComponent found{
+      .folder = folder, .class_name = class_name_of(read_json(folder / "config.json")), .parameters = {}, .passes = {}};
+  for (const ComponentClass& kind : component_classes())
+    if (kind.name == found.class_name)
+      for (const ComponentPass& pass : kind.passes) found.passes.emplace_back(pass.name);
+  if (has_weights(folder)) found.parameters = Checkpoint::open(folder).parameter_count();
+  return found;
 }
 
 }  // namespace
 
+ParamSource Component::params() const { return params_of(checkpoint); }
+
 Graph Component::build(const ComponentPass& pass, const InputShapes& given) const {
-  return pass.build(config, given, params_of(checkpoint));
+  return pass.build(config, given, params());
 }
 
-std::optional<Component> open_component(const std::string& name_or_folder, std::optional<std::uint64_t> random_seed) {
-  const fs::path folder(name_or_folder);
-  if (fs::is_directory(folder)) {
-    const ComponentClass* const kind = class_of(folder);
-    if (kind == nullptr) return std::nullopt;
-    std::string name = fs::weakly_canonical(folder).filename().string();
-    if (random_seed) return open_random(std::move(name), *kind, read_json(folder / "config.json"), *random_seed);
-    Checkpoint checkpoint = Checkpoint::open(folder);
-    nlohmann::json config = checkpoint.config();
-    require_params(checkpoint, expected_params(*kind, config, params_of(checkpoint)));
-    return Component{
-        .name = std::move(name), .kind = kind, .config = std::move(config), .checkpoint = std::move(checkpoint)};
-  }
-  for (const ComponentClass& kind : component_classes()) {
-    if (kind.shipped_name.empty() || kind.shipped_name != name_or_folder) continue;
+Component open_component(const std::string& name_or_folder, std::optional<std::uint64_t> random_seed) {
+  const fs::path path(name_or_folder);
+  if (fs::is_directory(path)) return open_folder(path, fs::weakly_canonical(path).filename().string(), random_seed);
+  if (const std::optional<nlohmann::json> stated = find_config(name_or_folder)) {
     if (!random_seed)
       fail("{} has no checkpoint here: give its folder instead of the name, or --random-weights SEED", name_or_folder);
-    return open_random(name_or_folder, kind, kind.shipped_config(), *random_seed);
+    return config::read_in(name_or_folder, [&] { return make_random(name_or_folder, *stated, {}, *random_seed); });
   }
-  return std::nullopt;
+  if (name_or_folder.find('/') == std::string::npos)
+    if (const auto folder = find_shipped(name_or_folder)) return open_folder(*folder, name_or_folder, random_seed);
+  std::vector<std::string> names;
+  for (const ShippedFolder& shipped : kShippedFolders) names.emplace_back(shipped.name);
+  for (const ComponentClass& kind : component_classes())
+    for (const NamedConfig& named : kind.named) names.emplace_back(named.name);
+  fail_usage("no model '{}': expected a folder with a config.json, or a name that `headroom models` lists{}",
+             name_or_folder, did_you_mean(name_or_folder, names));
+}
+
+DType checkpoint_baseline(const Checkpoint& checkpoint) {
+  std::size_t narrow = 0;
+  for (const TensorSpec& tensor : checkpoint.tensors())
+    if (tensor.dtype == DType::kBF16) narrow += static_cast<std::size_t>(tensor.shape.numel()) * size_of(DType::kBF16);
+  return 2 * narrow > checkpoint.total_bytes() ? DType::kBF16 : DType::kF32;
+}
+
+std::vector<ShippedModel> list_shipped_models() {
+  std::vector<ShippedModel> models;
+  for (const ShippedFolder& shipped : kShippedFolders)
+    if (const auto folder = find_shipped(shipped.name))
+      models.push_back({std::string(shipped.name), std::string(shipped.description), *folder,
+                        Checkpoint::open(*folder).parameter_count()});
+  for (const ComponentClass& kind : component_classes())
+    for (const NamedConfig& named : kind.named)
+      models.push_back({std::string(named.name),
+                        std::string(named.description),
+                        {},
+                        count_parameters(stand_in_params(kind, named.config()))});
+  return models;
+}
+
+std::vector<FoundComponent> list_components(const fs::path& folder) {
+  std::vector<fs::path> folders = {folder};
+  if (fs::is_directory(folder))
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+      if (entry.is_directory()) folders.push_back(entry.path());
+  std::sort(folders.begin() + 1, folders.end());
+  std::vector<FoundComponent> found;
+  for (const fs::path& each : folders)
+    if (fs::exists(each / "config.json")) found.push_back(look_at(each));
+  if (found.empty()) static_cast<void>(find_config_folder(folder));  // says what is there instead
+  return found;
 }
 
 }  // namespace headroom

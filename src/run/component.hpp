@@ -1,31 +1,61 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "io/checkpoint.hpp"
 #include "models/component.hpp"
 
 namespace headroom {
 
-/// One network of a checkpoint folder, ready to build graphs from.
+/// One network, ready to build graphs from: its configuration, and its checkpoint or random weights.
 struct Component {
   std::string name;
   const ComponentClass* kind = nullptr;
   nlohmann::json config;
   Checkpoint checkpoint;
+  std::filesystem::path folder;  ///< of its config.json, with what ships beside it; empty for a configuration alone
+  /// The numbers that its weights are, in whatever form the checkpoint has them.
+  std::int64_t parameters = 0;
   /// What its baseline computes in: f32 or bf16. Whoever opens it for a device chooses.
   DType baseline = DType::kF32;
 
+  /// Where a graph's params come from, computing in f32. Valid while the component is.
+  [[nodiscard]] ParamSource params() const;
   /// One pass over inputs of these extents, computing in f32.
   [[nodiscard]] Graph build(const ComponentPass& pass, const InputShapes& given) const;
 };
 
-/// Opens a folder whose config.json names a class of the registry, or, with a seed for random weights, a configuration that ships.
-/// Nothing where it is neither: FLUX's transformer, say. Throws Error where its tensors are not those of its class.
-[[nodiscard]] std::optional<Component> open_component(const std::string& name_or_folder,
-                                                      std::optional<std::uint64_t> random_seed = std::nullopt);
+/// Opens a shipped name, a checkpoint folder whose config.json names a class of the registry, or a size such as "flux-512x4+8", which
+/// has random weights only. With `random_seed`, random weights stand in for the checkpoint (config.json is still read where there is a
+/// folder). Throws Error where the network is unknown, its checkpoint is missing, or tensors are missing, unexpected or wrongly shaped.
+[[nodiscard]] Component open_component(const std::string& name_or_folder,
+                                       std::optional<std::uint64_t> random_seed = std::nullopt);
+
+/// What the baseline on a GPU computes in: bf16 where most of the checkpoint's bytes are, else f32.
+[[nodiscard]] DType checkpoint_baseline(const Checkpoint& checkpoint);
+
+/// What `headroom models` lists.
+struct ShippedModel {
+  std::string name;
+  std::string description;
+  std::filesystem::path folder;  ///< empty for a configuration without a checkpoint
+  std::int64_t parameters = 0;
+};
+[[nodiscard]] std::vector<ShippedModel> list_shipped_models();
+
+/// A folder with a config.json.
+struct FoundComponent {
+  std::filesystem::path folder;
+  std::string class_name;  ///< its `_class_name`, or of `architectures` the first; "?" where it says neither
+  std::optional<std::int64_t> parameters;  ///< where its weights are there
+  std::vector<std::string> passes;         ///< none where the class is not in the registry
+};
+/// The folder itself and those in it, by name in order. Throws Error where none has a config.json.
+[[nodiscard]] std::vector<FoundComponent> list_components(const std::filesystem::path& folder);
 
 }  // namespace headroom

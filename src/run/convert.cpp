@@ -36,7 +36,8 @@ void check_switches(const SwitchSet& switches) {
 /// The weights that the pass int8 quantizes, on any CPU that can run it, by name.
 std::set<std::string> computed_weights(const Model& model) {
   // Tokens enough that no product is too small for want of them.
-  Graph graph = build_flux_forward(model.config, {.batch = 1, .image_tokens = 256, .text_tokens = 256}, model.params());
+  Graph graph = build_flux_forward(model.config, {.batch = 1, .image_tokens = 256, .text_tokens = 256},
+                                   model.transformer.params());
   const Target capable{.device = DeviceKind::kCpu, .cpu_isa = CpuIsa::kAvx512Vnni, .threads = 1};
   (void)optimize(graph, SwitchSet::parse("int8"), capable);
   const std::vector<int> producers = find_producers(graph);
@@ -129,8 +130,9 @@ class Converter {
  public:
   Converter(const Model& model, Backend& backend, bool to_bf16) : model_(model), backend_(backend), to_bf16_(to_bf16) {
     const std::set<std::string> computed = computed_weights(model);
-    for (const TensorSpec& tensor : model.checkpoint.tensors()) {
-      if (!is_float(tensor.dtype)) fail("{} is quantized already: {} is {}", model.name, tensor.name, tensor.dtype);
+    for (const TensorSpec& tensor : model.transformer.checkpoint.tensors()) {
+      if (!is_float(tensor.dtype))
+        fail("{} is quantized already: {} is {}", model.transformer.name, tensor.name, tensor.dtype);
       result_.fp32_bytes += static_cast<std::uint64_t>(tensor.shape.numel()) * size_of(DType::kF32);
       const bool is_computed = computed.contains(tensor.name);
       if (is_computed) result_.computed.push_back(module_of(tensor.name));
@@ -143,16 +145,16 @@ class Converter {
         written_.push_back({tensor.name, to_bf16_ ? DType::kBF16 : tensor.dtype, tensor.shape});
       }
     }
-    if (result_.computed.empty()) fail("{} has no product large enough for int8", model.name);
+    if (result_.computed.empty()) fail("{} has no product large enough for int8", model.transformer.name);
     for (const TensorSpec& tensor : written_) result_.bytes += tensor.size_bytes();
   }
 
   void write(const fs::path& path, const std::function<void(std::size_t, std::size_t)>& observer) {
     SafetensorsWriter writer(path, written_, {{"format", "pt"}});
     std::size_t done = 0;
-    for (const TensorSpec& tensor : model_.checkpoint.tensors()) {
-      HostTensor values = model_.checkpoint.read(tensor.name);
-      model_.checkpoint.release(tensor.name);
+    for (const TensorSpec& tensor : model_.transformer.checkpoint.tensors()) {
+      HostTensor values = model_.transformer.checkpoint.read(tensor.name);
+      model_.transformer.checkpoint.release(tensor.name);
       if (quantized_.contains(tensor.name)) {
         const QuantizedRows rows = quantize_rows(values, backend_);
         writer.write(tensor.name, rows.elements.bytes());
@@ -161,7 +163,7 @@ class Converter {
         if (to_bf16_) values = convert(values, DType::kBF16);
         writer.write(tensor.name, values.bytes());
       }
-      if (observer) observer(++done, model_.checkpoint.tensors().size());
+      if (observer) observer(++done, model_.transformer.checkpoint.tensors().size());
     }
     writer.commit();
   }
@@ -187,9 +189,9 @@ Conversion convert_checkpoint(const Model& model, Backend& backend, const Switch
   Converter converter(model, backend, switches.has("bf16"));
   try {
     AtomicFolder folder(out);
-    if (!model.checkpoint.is_random()) copy_extras(model.checkpoint.folder(), folder.path());
+    if (!model.transformer.checkpoint.is_random()) copy_extras(model.transformer.checkpoint.folder(), folder.path());
     converter.write(folder.path() / kWeightsFile, observer);
-    nlohmann::json config = model.checkpoint.config();
+    nlohmann::json config = model.transformer.checkpoint.config();
     config["quantization_config"] = quantization_config(converter.result());
     write_json(folder.path() / "config.json", config);
     folder.commit();

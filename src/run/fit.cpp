@@ -139,16 +139,4 @@ void require_fit(const Program& program, const FittedRequest& request, const Wei
   throw OutOfMemory(sentence);
 }
 
-void require_forward_fit(const Compiled& compiled, const Model& model, const FluxShape& shape, const RequestSize& size,
-                         const SwitchSet& switches, const WeightStore& weights, const Backend& backend) {
-  const auto compile_other = [&](const SwitchSet& other, const RequestSize& smaller) {
-    FluxShape pass = shape;
-    pass.batch = smaller.images;
-    if (smaller.token_rows > 0) pass.image_tokens = smaller.token_rows * smaller.token_columns;
-    return compile_forward(model, pass, other, backend.properties().target);
-  };
-  const FittedRequest request{.model = model.name, .switches = switches, .size = size, .compile = compile_other};
-  require_fit(*compiled.program, request, weights, backend);
-}
-
 }  // namespace headroom

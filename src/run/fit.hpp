@@ -7,7 +7,6 @@
 #include "backends/backend.hpp"
 #include "base/switches.hpp"
 #include "run/compile.hpp"
-#include "run/model.hpp"
 #include "run/weight_store.hpp"
 
 /// Whether a request fits in a device's memory, told before anything is loaded, and what would.
@@ -33,9 +32,5 @@ struct FittedRequest {
 /// with the need by category and, each planned, requests that fit: more switches, fewer images, smaller ones.
 void require_fit(const Program& program, const FittedRequest& request, const WeightStore& weights,
                  const Backend& backend);
-
-/// require_fit() of what compile_forward() made; the images of `size` are the samples of its batch.
-void require_forward_fit(const Compiled& compiled, const Model& model, const FluxShape& shape, const RequestSize& size,
-                         const SwitchSet& switches, const WeightStore& weights, const Backend& backend);
 
 }  // namespace headroom

@@ -93,7 +93,7 @@ void Generator::require_memory(Backend& backend, const WeightStore& weights, con
     return compile_denoise(model_, smaller, switches, backend.properties().target);
   };
   const FittedRequest request{
-      .model = model_.name,
+      .model = model_.transformer.name,
       .switches = options.switches,
       .size = {.images = request_.images, .token_rows = request_.token_rows, .token_columns = request_.token_columns},
       .compile = compile_other,

@@ -20,7 +20,7 @@ class GeneratorTest : public testing::Test {
 
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
   Model model_ = open_model((source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux").string());
-  WeightStore weights_{*backend_, model_.checkpoint};
+  WeightStore weights_{*backend_, model_.transformer.checkpoint};
 };
 
 TEST_F(GeneratorTest, TheModelGivesSizesAndTheSwitchGivesSteps) {
@@ -67,7 +67,7 @@ TEST_F(GeneratorTest, ShapesShareOneCopyOfTheWeights) {
       make({.steps = 2, .switches = SwitchSet::parse("lossless")}, {{.label = 0, .seed = 0}, {.label = 1, .seed = 1}}));
   EXPECT_LE(weights_.bytes(),
             bytes + bytes / 2);  // a kernel may ask for another packing of some weights at another size
-  EXPECT_GE(bytes, static_cast<std::size_t>(4 * model_.checkpoint.parameter_count() * 9 / 10));
+  EXPECT_GE(bytes, static_cast<std::size_t>(4 * model_.transformer.checkpoint.parameter_count() * 9 / 10));
 }
 
 TEST_F(GeneratorTest, DropsTheWeightsOfOtherRequestsWhereAsked) {
@@ -78,7 +78,7 @@ TEST_F(GeneratorTest, DropsTheWeightsOfOtherRequestsWhereAsked) {
   options.drops_other_weights = true;
   const HostTensor kept = make(options, {{.label = 0, .seed = 0}});
   EXPECT_LE(weights_.bytes(), baseline + baseline / 20) << "the weights of the baseline are still there";
-  WeightStore fresh(*backend_, model_.checkpoint);
+  WeightStore fresh(*backend_, model_.transformer.checkpoint);
   Generator generator(model_, *backend_, fresh, options);
   EXPECT_EQ(weights_.bytes(), fresh.bytes());
   EXPECT_EQ(weights_.size(), fresh.size());

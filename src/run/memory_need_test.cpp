@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/test_util.hpp"
+#include "run/forward_pass.hpp"
 #include "run/generator.hpp"
 #include "run/test_util.hpp"
 
@@ -28,7 +29,7 @@ TEST_P(MemoryNeedTest, IsWhatASessionAllocates) {
   const GeneratorOptions options{.images = 3, .steps = 3, .switches = SwitchSet::parse(GetParam())};
   const DenoiseRequest request = make_request(model_, options);
   const Compiled compiled = compile_denoise(model_, request, options.switches, backend_.properties().target);
-  WeightStore weights(backend_, model_.checkpoint);
+  WeightStore weights(backend_, model_.transformer.checkpoint);
   const MemoryNeed need = memory_need(*compiled.program, weights);
   EXPECT_EQ(backend_.memory_use().total, 0U);
 
@@ -64,11 +65,11 @@ INSTANTIATE_TEST_SUITE_P(Switches, MemoryNeedTest,
 TEST(MemoryNeed, CountsWhatTheStoreHoldsAsThere) {
   LimitedBackend backend(1000);
   const Model model = open_model("flux-128x1+1", 0);
-  WeightStore weights(backend, model.checkpoint);
+  WeightStore weights(backend, model.transformer.checkpoint);
   EXPECT_EQ(memory_for(backend, weights), 1000U);
   backend.set_limit(std::size_t{1} << 30);
-  const Compiled compiled =
-      compile_forward(model, {.batch = 1, .image_tokens = 4, .text_tokens = 4}, {}, backend.properties().target);
+  const Compiled compiled = compile(make_forward_pass(model, {.token_rows = 2, .token_columns = 2, .text_tokens = 4}),
+                                    {}, backend.properties().target);
   weights.load(*compiled.program);
   EXPECT_GT(weights.bytes(), 0U);
   EXPECT_EQ(memory_for(backend, weights), std::size_t{1} << 30) << "what is available beside it has become less by it";

@@ -1,16 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/host_tensor.hpp"
-#include "io/checkpoint.hpp"
 #include "models/flux.hpp"
+#include "run/component.hpp"
 #include "run/schedule.hpp"
 
 namespace headroom {
@@ -34,44 +31,26 @@ struct PromptTable {
   [[nodiscard]] std::int64_t empty_prompt() const { return static_cast<std::int64_t>(labels.size()); }
 };
 
-/// A FLUX model ready to build graphs from: its checkpoint (or random weights) and what ships beside it.
+/// A FLUX model that makes images: its transformer and what ships beside it.
 struct Model {
-  std::string name;
-  FluxConfig config;
-  Checkpoint checkpoint;
+  Component transformer;
+  FluxConfig config;  ///< of the transformer
   FlowMatchSchedule schedule;
   std::optional<PromptTable> prompts;  ///< prompts.safetensors and labels.json, where they are
   std::optional<PixelFormat> pixels;   ///< generation_config.json: pixel_format, where the model works on pixels
   std::int64_t default_steps = 28;
   double guidance_scale = 3.5;
-  /// What its baseline computes in: f32 or bf16. Whoever opens the model for a device chooses.
-  DType baseline = DType::kF32;
 
-  /// Where a graph's params come from, computing in f32.
-  [[nodiscard]] ParamSource params() const;
-  /// The numbers that its weights are, in whatever form the checkpoint has them.
-  [[nodiscard]] std::int64_t parameters() const;
   [[nodiscard]] bool uses_classifier_free_guidance() const {
     return !config.guidance_embeds && prompts.has_value() && guidance_scale != 1.0;
   }
 };
 
-/// What the baseline on a GPU computes in: bf16 where most of the checkpoint's bytes are, else f32.
-[[nodiscard]] DType checkpoint_baseline(const Checkpoint& checkpoint);
-
-/// A model that `headroom models` lists.
-struct ShippedModel {
-  std::string name;
-  std::string description;
-  std::filesystem::path folder;  ///< empty for a configuration without a checkpoint
-  std::int64_t parameters = 0;
-};
-[[nodiscard]] std::vector<ShippedModel> list_shipped_models();
-
-/// Opens a shipped name, a checkpoint folder, or a size such as "flux-512x4+8" (FLUX of that width in heads of 128,
-/// with 4 double and 8 single blocks), which has random weights only. With `random_seed`, random weights stand in for
-/// the checkpoint (config.json is still read where there is a folder). Throws Error where the model is unknown, its
-/// checkpoint is missing, or tensors are missing, unexpected or wrongly shaped.
+/// Whether a component is one that a Model is made of.
+[[nodiscard]] bool makes_images(const Component& component);
+/// Throws Error where it is not, or where what lies beside its config.json is broken.
+[[nodiscard]] Model make_model(Component transformer);
+/// make_model() of open_component().
 [[nodiscard]] Model open_model(const std::string& name_or_folder,
                                std::optional<std::uint64_t> random_seed = std::nullopt);
 

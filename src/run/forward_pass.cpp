@@ -1,6 +1,7 @@
-#include "measure/forward_pass.hpp"
+#include "run/forward_pass.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/random.hpp"
 #include "run/generator.hpp"
@@ -37,8 +38,6 @@ void set_component_inputs(Session& session) {
   }
 }
 
-}  // namespace
-
 void set_forward_inputs(Session& session, const Model& model, std::int64_t token_columns) {
   const Graph& graph = session.program().graph;
   const auto has_prompts_like = [&](const TensorType& type) {
@@ -62,25 +61,36 @@ void set_forward_inputs(Session& session, const Model& model, std::int64_t token
   }
 }
 
+ForwardPass pass_of(const Component& component, nlohmann::json request, const RequestSize& size,
+                    std::function<Graph(const RequestSize& size)> build,
+                    std::function<void(Session& session)> set_inputs) {
+  return {.model = component.name,
+          .request = std::move(request),
+          .size = size,
+          .parameters = component.parameters,
+          .checkpoint = &component.checkpoint,
+          .baseline = component.baseline,
+          .build = std::move(build),
+          .set_inputs = std::move(set_inputs)};
+}
+
+}  // namespace
+
 ForwardPass make_forward_pass(const Model& model, const DenoiseRequest& request) {
   const auto build = [&model, text = request.text_tokens, tokens = request.image_tokens()](const RequestSize& size) {
     const std::int64_t image_tokens = size.token_rows > 0 ? size.token_rows * size.token_columns : tokens;
     return build_flux_forward(model.config, {.batch = size.images, .image_tokens = image_tokens, .text_tokens = text},
-                              model.params());
+                              model.transformer.params());
   };
-  return {.model = model.name,
-          .request = {{"pass", "forward"},
-                      {"batch", request.images},
-                      {"image_tokens", request.image_tokens()},
-                      {"text_tokens", request.text_tokens}},
-          .size = {.images = request.images, .token_rows = request.token_rows, .token_columns = request.token_columns},
-          .parameters = model.parameters(),
-          .checkpoint = &model.checkpoint,
-          .baseline = model.baseline,
-          .build = build,
-          .set_inputs = [&model, columns = request.token_columns](Session& session) {
-            set_forward_inputs(session, model, columns);
-          }};
+  return pass_of(model.transformer,
+                 {{"pass", "forward"},
+                  {"batch", request.images},
+                  {"image_tokens", request.image_tokens()},
+                  {"text_tokens", request.text_tokens}},
+                 {.images = request.images, .token_rows = request.token_rows, .token_columns = request.token_columns},
+                 build, [&model, columns = request.token_columns](Session& session) {
+                   set_forward_inputs(session, model, columns);
+                 });
 }
 
 ForwardPass make_forward_pass(const Component& component, const ComponentPass& pass, const PassSize& size) {
@@ -89,14 +99,19 @@ ForwardPass make_forward_pass(const Component& component, const ComponentPass& p
     asked.batch = request.images;
     return component.build(pass, pass.shapes(component.config, asked));
   };
-  return {.model = component.name,
-          .request = {{"pass", pass.name}, {"batch", size.batch}, {"height", size.height}, {"width", size.width}},
-          .size = {.images = size.batch},
-          .parameters = component.checkpoint.parameter_count(),
-          .checkpoint = &component.checkpoint,
-          .baseline = component.baseline,
-          .build = build,
-          .set_inputs = set_component_inputs};
+  return pass_of(component,
+                 {{"pass", pass.name}, {"batch", size.batch}, {"height", size.height}, {"width", size.width}},
+                 {.images = size.batch}, build, set_component_inputs);
+}
+
+ForwardPass make_forward_pass(const Component& component, const ComponentPass& pass, InputShapes given,
+                              std::function<void(Session& session)> set_inputs) {
+  nlohmann::json request = {{"pass", pass.name}};
+  for (const auto& [name, shape] : given) request["shapes"][name] = fmt::format("{}", shape);
+  const auto build = [&component, &pass, given = std::move(given)](const RequestSize& /*given by the tensors*/) {
+    return component.build(pass, given);
+  };
+  return pass_of(component, std::move(request), {}, build, std::move(set_inputs));
 }
 
 Compiled compile(const ForwardPass& pass, const SwitchSet& switches, const Target& target) {

@@ -26,19 +26,19 @@ struct ForwardPass {
   std::function<void(Session& session)> set_inputs;
 };
 
-/// Of FLUX: prompts of the model where it has some, image tokens in rows as the request has them, timesteps uniform in [0, 1),
+/// Of FLUX's transformer: prompts of the model where it has some, image tokens in rows as the request has them, timesteps uniform in [0, 1),
 /// everything else normal.
 [[nodiscard]] ForwardPass make_forward_pass(const Model& model, const DenoiseRequest& request);
 /// Of a component: images uniform in [-1, 1), everything else normal.
 [[nodiscard]] ForwardPass make_forward_pass(const Component& component, const ComponentPass& pass,
                                             const PassSize& size);
+/// Over tensors of these shapes, which `set_inputs` sets.
+[[nodiscard]] ForwardPass make_forward_pass(const Component& component, const ComponentPass& pass, InputShapes given,
+                                            std::function<void(Session& session)> set_inputs);
 
 [[nodiscard]] Compiled compile(const ForwardPass& pass, const SwitchSet& switches, const Target& target);
 /// require_fit() of what compile() made of it.
 void require_fit(const Compiled& compiled, const ForwardPass& pass, const SwitchSet& switches,
                  const WeightStore& weights, const Backend& backend);
-
-/// Fills the inputs of a forward pass of FLUX, as make_forward_pass() says.
-void set_forward_inputs(Session& session, const Model& model, std::int64_t token_columns);
 
 }  // namespace headroom

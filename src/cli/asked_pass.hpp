@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "cli/common.hpp"
+#include "run/forward_pass.hpp"
+
+namespace headroom {
+
+/// Adds --pass, which names one of a network's passes.
+void add_pass_option(CLI::App& command, std::string& pass);
+
+/// The pass that is asked for, with its image so many rows of tokens, or of 64 pixels, higher; lower where that is less than 0.
+using PassMaker = std::function<ForwardPass(std::int64_t rows)>;
+/// Of the engine's network, which must outlive it; an empty name takes its first. Throws a usage Error for a pass that it lacks, and
+/// where the network works on images and the size is given in tokens.
+[[nodiscard]] PassMaker asked_passes(const Engine& engine, const std::string& pass, const GeneratorOptions& request,
+                                     const ImageSize& size);
+
+}  // namespace headroom
