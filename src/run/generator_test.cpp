@@ -86,5 +86,28 @@ TEST_F(GeneratorTest, DropsTheWeightsOfOtherRequestsWhereAsked) {
   EXPECT_TRUE(std::ranges::equal(kept.bytes(), alone.bytes())) << "a weight that both share was dropped or changed";
 }
 
+TEST_F(GeneratorTest, WeightsThatAnotherDropsStayWhileTheyAreUsed) {
+  const auto weights_held = [&] {
+    return backend_->memory_use().used[static_cast<std::size_t>(MemoryCategory::kWeights)];
+  };
+  const std::vector<ImageRequest> request = {{.label = 3, .seed = 1}};
+  GeneratorOptions options{.images = 1, .steps = 1, .switches = {}};
+  auto first = std::make_unique<Generator>(model_, *backend_, weights_, options);
+  const HostTensor before = first->generate(request);
+  options.switches = SwitchSet::parse("fuse");
+  options.drops_other_weights = true;
+  const Generator second(model_, *backend_, weights_, options);
+  const std::size_t together = weights_held();
+  EXPECT_GT(together, weights_.bytes()) << "the first generator holds weights that the store has dropped";
+  EXPECT_TRUE(std::ranges::equal(first->generate(request).bytes(), before.bytes()));
+
+  weights_.load(first->session().program());
+  EXPECT_EQ(weights_held(), together) << "they are taken up again, not folded again";
+  EXPECT_EQ(weights_.bytes(), together);
+  weights_.keep_only(second.session().program());
+  first.reset();
+  EXPECT_EQ(weights_held(), weights_.bytes()) << "what nobody uses is gone";
+}
+
 }  // namespace
 }  // namespace headroom

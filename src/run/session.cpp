@@ -90,8 +90,10 @@ void Session::make_lanes() {
 }
 
 void Session::bind_weights(const WeightStore& weights) {
-  for (const WeightUse& use : program_->weights)
-    bases_[static_cast<std::size_t>(use.storage)] = weights.address(use.key, use.layout);
+  for (const WeightUse& use : program_->weights) {
+    weights_.push_back(weights.weight(use));
+    bases_[static_cast<std::size_t>(use.storage)] = weights_.back()->data();
+  }
 }
 
 ValueId Session::require(ValueKind kind, std::string_view name) const {

@@ -17,6 +17,7 @@
 namespace headroom {
 
 class WeightStore;
+using WeightHandle = std::shared_ptr<const Buffer>;
 
 /// Called after each iteration of a loop with its number (0 first) and its wall time in milliseconds.
 using IterationObserver = std::function<void(std::int64_t iteration, double milliseconds)>;
@@ -39,7 +40,7 @@ using LaunchObserver = std::function<void(int step, const LaunchTime& time)>;
 /// and from then on; what memory the recording uses is then held for good. One thread at a time.
 class Session {
  public:
-  /// Loads the weights the program needs and that the store does not hold yet. `backend` and `weights` must outlive the
+  /// Loads the weights the program needs and that the store does not hold yet, and holds them. `backend` must outlive the
   /// session.
   Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend);
   /// A program without weights, on a stream of its own or on one that others use too.
@@ -128,6 +129,7 @@ class Session {
   CachingAllocator allocator_;
   Buffer arena_;
   std::vector<Buffer> buffers_;                  // by storage: inputs, states, counters
+  std::vector<WeightHandle> weights_;            // that the program uses
   std::vector<CachingAllocator::Block> blocks_;  // by storage: eager activations in use
   std::vector<std::byte*> bases_;                // by storage: where it begins now, or null
   std::vector<bool> is_set_;                     // by storage: an input or state that has been given

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <set>
+#include <utility>
 
 #include "base/error.hpp"
 #include "plan/plan.hpp"
@@ -47,7 +47,7 @@ std::vector<WeightStore::Uses> WeightStore::list_missing(const Program& program)
   std::vector<Uses> groups;
   std::map<int, std::size_t> group_of;  // by the node that makes it
   for (const WeightUse& use : program.weights) {
-    if (weights_.contains({use.key, use.layout})) continue;
+    if (is_there(use)) continue;
     const int producer = producers[index_of(use.value)];
     if (producer >= 0) {
       const auto [group, is_new] = group_of.try_emplace(producer, groups.size());
@@ -64,6 +64,7 @@ std::vector<WeightStore::Uses> WeightStore::list_missing(const Program& program)
 /// The host runs ahead of the device: while one weight is folded, the next is on its way.
 void WeightStore::load(const Program& program) {
   const std::shared_ptr<Stream> stream = backend_.make_stream();
+  for (const WeightUse& use : program.weights) take_up(use);
   for (const Uses& uses : list_missing(program)) fold(program, uses, stream);
   stream->synchronize();
 }
@@ -82,13 +83,28 @@ LoadNeed WeightStore::need_of(const Program& program) const {
 }
 
 void WeightStore::keep_only(const Program& program) {
-  std::set<Key> used;
-  for (const WeightUse& use : program.weights) used.emplace(use.key, use.layout);
-  std::erase_if(weights_, [&](const auto& weight) {
-    if (used.contains(weight.first)) return false;
-    bytes_ -= weight.second.bytes();
-    return true;
-  });
+  std::map<Key, WeightHandle> used;
+  for (const WeightUse& use : program.weights) {
+    take_up(use);
+    if (auto found = kept_.extract({use.key, use.layout})) used.insert(std::move(found));
+  }
+  for (const auto& [key, weight] : kept_) dropped_.insert_or_assign(key, weight);
+  kept_ = std::move(used);
+  std::erase_if(dropped_, [](const auto& weight) { return weight.second.expired(); });
+}
+
+/// Keeps again what the store has dropped, where a session still holds it.
+void WeightStore::take_up(const WeightUse& use) {
+  const auto found = dropped_.find({use.key, use.layout});
+  if (found == dropped_.end()) return;
+  if (WeightHandle weight = found->second.lock()) kept_.emplace(found->first, std::move(weight));
+  dropped_.erase(found);
+}
+
+bool WeightStore::is_there(const WeightUse& use) const {
+  const Key key{use.key, use.layout};
+  const auto dropped = dropped_.find(key);
+  return kept_.contains(key) || (dropped != dropped_.end() && !dropped->second.expired());
 }
 
 void WeightStore::check_param(const Graph& graph, ValueId param) const {
@@ -115,8 +131,7 @@ Buffer WeightStore::take_param(const Value& param, Stream& stream) {
 }
 
 void WeightStore::keep(const WeightUse& use, Buffer folded) {
-  const std::size_t bytes = folded.bytes();
-  if (weights_.emplace(Key{use.key, use.layout}, std::move(folded)).second) bytes_ += bytes;
+  kept_.emplace(Key{use.key, use.layout}, std::make_shared<const Buffer>(std::move(folded)));
 }
 
 /// A folded weight in the form that its kernel asked for.
@@ -161,10 +176,16 @@ void WeightStore::fold(const Program& program, const Uses& uses, const std::shar
   }
 }
 
-std::byte* WeightStore::address(const std::string& key, const std::string& layout) const {
-  const auto found = weights_.find({key, layout});
-  HR_CHECK(found != weights_.end());
-  return found->second.data();
+WeightHandle WeightStore::weight(const WeightUse& use) const {
+  const auto found = kept_.find({use.key, use.layout});
+  HR_CHECK(found != kept_.end());
+  return found->second;
+}
+
+std::size_t WeightStore::bytes() const noexcept {
+  std::size_t bytes = 0;
+  for (const auto& [key, weight] : kept_) bytes += weight->bytes();
+  return bytes;
 }
 
 }  // namespace headroom

@@ -22,10 +22,15 @@ struct LoadNeed {
   std::size_t peak = 0;
 };
 
+/// A folded weight on the device; its memory is there while anyone holds it.
+using WeightHandle = std::shared_ptr<const Buffer>;
+
 /// Folded weights on a device, outliving every program. A weight is an expression over the checkpoint's params (a cast,
 /// a concatenation, ...) in the form a kernel asked for; programs of any shape and batch share it by its key. What one
 /// node makes (a quantized weight and its scales) is folded together, all else by itself, streamed from the mapped
 /// checkpoint or drawn on the device: peak memory is the folded weights plus the largest one. Addresses never move.
+/// Sessions hold what they use: a weight that the store drops stays until the last of them ends, and until then is taken up again
+/// where another program needs it.
 class WeightStore {
  public:
   /// Both must outlive the store.
@@ -38,14 +43,14 @@ class WeightStore {
   /// What load() would need.
   [[nodiscard]] LoadNeed need_of(const Program& program) const;
 
-  /// Frees every weight that `program` does not use.
+  /// Drops every weight that `program` does not use: what no session uses is freed at once.
   void keep_only(const Program& program);
 
-  /// Device address of a loaded weight.
-  [[nodiscard]] std::byte* address(const std::string& key, const std::string& layout) const;
-  /// Device bytes held.
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  [[nodiscard]] std::size_t size() const noexcept { return weights_.size(); }
+  /// A loaded weight, to be held while it is used.
+  [[nodiscard]] WeightHandle weight(const WeightUse& use) const;
+  /// Device bytes of the weights that the store holds, and how many those are.
+  [[nodiscard]] std::size_t bytes() const noexcept;
+  [[nodiscard]] std::size_t size() const noexcept { return kept_.size(); }
 
  private:
   using Key = std::pair<std::string, std::string>;
@@ -55,12 +60,14 @@ class WeightStore {
   [[nodiscard]] Buffer take_param(const Value& param, Stream& stream);
   [[nodiscard]] Buffer pack(const WeightUse& use, const std::byte* dense, Stream& stream);
   void keep(const WeightUse& use, Buffer folded);
+  void take_up(const WeightUse& use);
+  [[nodiscard]] bool is_there(const WeightUse& use) const;
   void check_param(const Graph& graph, ValueId param) const;
 
   Backend& backend_;
   const Checkpoint& checkpoint_;
-  std::map<Key, Buffer> weights_;
-  std::size_t bytes_ = 0;
+  std::map<Key, WeightHandle> kept_;
+  std::map<Key, std::weak_ptr<const Buffer>> dropped_;  // that a session may still hold
 };
 
 }  // namespace headroom
