@@ -21,6 +21,7 @@ MATCHES = {
     "tuned-f32": "fp32: `lossless` against `torch.compile(mode=\"max-autotune\")`",
     "compiled-bf16": "bf16: `lossless,bf16` against `torch.compile`",
     "tuned-bf16": "bf16: `lossless,bf16` against `torch.compile(mode=\"max-autotune\")`",
+    "vae-bf16": "FLUX.1's decoder, 512x512, bf16: `lossless,bf16` against `torch.compile`",
 }
 STEADY = 1.2  # of the yardstick's best time: what a machine that gives all it has stays within
 FEWEST_STEADY = 6  # turns; fewer have no exact interval
