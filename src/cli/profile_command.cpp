@@ -1,6 +1,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "base/file.hpp"
 #include "base/json.hpp"
@@ -12,7 +13,6 @@
 #include "cli/number.hpp"
 #include "cli/output_name.hpp"
 #include "measure/describe.hpp"
-#include "measure/machine.hpp"
 #include "measure/profile.hpp"
 
 namespace headroom {
@@ -50,26 +50,19 @@ class PhaseProgress {
   std::optional<Progress> shown_;
 };
 
-ResultFile to_file(const Arguments& arguments, const SwitchSet& switches, const Engine& engine,
-                   const Generator& generator, const Profile& measured, PlanRecord plan) {
+ResultFile to_file(const std::vector<std::string>& asked, const SwitchSet& switches, const Engine& engine,
+                   const Generator& generator, const Profile& measured) {
   const DenoiseRequest& request = generator.request();
-  ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = {}, .results = {}};
-  const std::string id = plan_id(plan);
-  file.plans.emplace(id, std::move(plan));
-  file.results.push_back(
-      {.id = switches.to_string(),
-       .name = switches.to_string(),
-       .subject = describe_denoise(*engine.model, request, request.steps, generator.guidance_scale()),
-       .source = {.name = "headroom", .version = file.machine.build ? file.machine.build->version : ""},
-       .configuration = describe_configuration(switches, generator.compiled(), *engine.backend),
-       .trials = {make_series("step", measured.steps)},
-       .memory = describe_memory(generator.session(), *engine.weights, *engine.backend),
-       .quality = {},
-       .tags = {},
-       .plan = id,
-       .profile = measured.launches});
-  if (measured.floors.size() > 1) file.results.back().trials.push_back(make_series("step_floor", measured.floors));
-  if (arguments.model.random_weights) file.results.back().tags.emplace_back("random_weights");
+  ResultFile file = begin_result_file();
+  Result result =
+      begin_result(switches, describe_denoise(*engine.model, request, request.steps, generator.guidance_scale()),
+                   generator.compiled(), engine.network().checkpoint, *engine.backend);
+  result.configuration.asked = asked;
+  add_plan_and_memory(result, file.plans, generator.session(), *engine.weights, *engine.backend);
+  result.trials.push_back(make_series("step", measured.steps));
+  if (measured.floors.size() > 1) result.trials.push_back(make_series("step_floor", measured.floors));
+  result.profile = measured.launches;
+  file.results.push_back(std::move(result));
   return file;
 }
 
@@ -93,8 +86,7 @@ void run_profile(const Arguments& arguments) {
       generator, *engine.backend, requests, arguments.options,
       [&](std::string_view phase, std::int64_t done, std::int64_t total) { progress.show(phase, done, total); });
   const PlanRecord plan = describe_plan(generator.session().program());
-  ResultFile file = to_file(arguments, switches, engine, generator, measured, plan);
-  file.results.back().configuration.asked = names;
+  const ResultFile file = to_file(names, switches, engine, generator, measured);
   if (!arguments.save.empty()) write_results(arguments.save, file);
   if (!arguments.trace.empty()) write_file_atomically(arguments.trace, to_chrome_trace(measured.slices));
   const ProfileRows rows = arguments.every_launch ? ProfileRows::kLaunch

@@ -67,23 +67,16 @@ Subject work_of(const Model& model, const SweepCell& cell) {
 
 /// What a cell leaves that needs more memory than there is.
 ResultFile out_of_memory(const Model& model, const SweepCell& cell, DeviceKind device) {
-  ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = {}, .results = {}};
-  file.results.push_back(
-      {.id = cell.switches,
-       .name = cell.switches,
-       .subject = work_of(model, cell),
-       .source = {.name = "headroom", .version = file.machine.build ? file.machine.build->version : ""},
-       .configuration = {.device = std::string(name_of(device)),
-                         .asked = {},
-                         .applied = {},
-                         .declined = {},
-                         .threads = {},
-                         .baseline_dtype = {}},
-       .trials = {},
-       .memory = {},
-       .quality = {},
-       .tags = {std::string(kOutOfMemoryTag)},
-       .plan = {}});
+  ResultFile file = begin_result_file();
+  Result result = begin_result(cell.switches, work_of(model, cell),
+                               {.device = std::string(name_of(device)),
+                                .asked = {},
+                                .applied = {},
+                                .declined = {},
+                                .threads = {},
+                                .baseline_dtype = {}});
+  result.tags.emplace_back(kOutOfMemoryTag);
+  file.results.push_back(std::move(result));
   return file;
 }
 

@@ -1,9 +1,11 @@
 #include "measure/describe.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "backends/device.hpp"
 #include "base/hash.hpp"
+#include "measure/machine.hpp"
 #include "plan/memory.hpp"
 
 namespace headroom {
@@ -28,6 +30,40 @@ std::optional<UsedGpu> describe_gpu(const Backend& backend) {
 }
 
 }  // namespace
+
+ResultFile begin_result_file() {
+  return {.created = utc_now(), .machine = describe_machine(), .plans = {}, .results = {}};
+}
+
+Result begin_result(std::string name, Subject subject, Configuration configuration) {
+  const std::optional<BuildInfo> build = describe_machine().build;
+  return {.id = name,
+          .name = std::move(name),
+          .subject = std::move(subject),
+          .source = {.name = "headroom", .version = build ? build->version : ""},
+          .configuration = std::move(configuration),
+          .trials = {},
+          .memory = {},
+          .quality = {},
+          .tags = {},
+          .plan = {}};
+}
+
+Result begin_result(const SwitchSet& switches, Subject subject, const Compiled& compiled, const Checkpoint& checkpoint,
+                    const Backend& backend) {
+  Result result =
+      begin_result(switches.to_string(), std::move(subject), describe_configuration(switches, compiled, backend));
+  if (checkpoint.is_random()) result.tags.emplace_back("random_weights");
+  return result;
+}
+
+void add_plan_and_memory(Result& result, std::map<std::string, PlanRecord>& plans, const Session& session,
+                         const WeightStore& weights, const Backend& backend) {
+  result.memory = describe_memory(session, weights, backend);
+  PlanRecord plan = describe_plan(session.program());
+  result.plan = plan_id(plan);
+  plans.try_emplace(*result.plan, std::move(plan));
+}
 
 Configuration describe_configuration(const SwitchSet& asked, const Compiled& compiled, const Backend& backend) {
   const Target target = backend.properties().target;
@@ -62,26 +98,25 @@ Subject describe_denoise(const Model& model, const DenoiseRequest& request, std:
           .parameters = model.transformer.parameters};
 }
 
+Subject describe_pass(const ForwardPass& pass) {
+  return {.kind = SubjectKind::kModel, .name = pass.model, .request = pass.request, .parameters = pass.parameters};
+}
+
 Result describe_kernel(const Backend& backend, const std::string& name, std::string op, nlohmann::json request,
                        TrialSeries series) {
   const Target target = backend.properties().target;
-  return {.id = name,
-          .name = name,
-          .subject = {.kind = SubjectKind::kKernel, .name = std::move(op), .request = std::move(request)},
-          .source = {},
-          .configuration = {.device = std::string(name_of(target.device)),
-                            .gpu = describe_gpu(backend),
-                            .asked = {},
-                            .applied = {},
-                            .declined = {},
-                            .kept = {},
-                            .threads = target.threads,
-                            .baseline_dtype = {}},
-          .trials = {std::move(series)},
-          .memory = {},
-          .quality = {},
-          .tags = {},
-          .plan = {}};
+  Result result =
+      begin_result(name, {.kind = SubjectKind::kKernel, .name = std::move(op), .request = std::move(request)},
+                   {.device = std::string(name_of(target.device)),
+                    .gpu = describe_gpu(backend),
+                    .asked = {},
+                    .applied = {},
+                    .declined = {},
+                    .kept = {},
+                    .threads = target.threads,
+                    .baseline_dtype = {}});
+  result.trials.push_back(std::move(series));
+  return result;
 }
 
 PlanRecord describe_plan(const Program& program) {

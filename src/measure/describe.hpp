@@ -1,17 +1,32 @@
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "backends/backend.hpp"
 #include "base/switches.hpp"
 #include "measure/result.hpp"
 #include "run/compile.hpp"
 #include "run/denoise.hpp"
+#include "run/forward_pass.hpp"
 #include "run/model.hpp"
 #include "run/session.hpp"
 #include "run/weight_store.hpp"
 
 namespace headroom {
 
-/// The parts of a result that describe how a compiled model ran.
+/// Result files and results are begun here, and the parts of a result that describe how a compiled program ran.
+
+/// A file of this machine at this time, without results.
+[[nodiscard]] ResultFile begin_result_file();
+/// A result of this build, with nothing measured yet; its id is its name.
+[[nodiscard]] Result begin_result(std::string name, Subject subject, Configuration configuration);
+/// The same of a compiled program, named by its switches; tagged where the weights are random.
+[[nodiscard]] Result begin_result(const SwitchSet& switches, Subject subject, const Compiled& compiled,
+                                  const Checkpoint& checkpoint, const Backend& backend);
+/// Adds the session's memory, which is to be asked for after it has run, and its plan, which goes to `plans`.
+void add_plan_and_memory(Result& result, std::map<std::string, PlanRecord>& plans, const Session& session,
+                         const WeightStore& weights, const Backend& backend);
 
 /// What was asked, applied and declined.
 [[nodiscard]] Configuration describe_configuration(const SwitchSet& asked, const Compiled& compiled,
@@ -19,6 +34,8 @@ namespace headroom {
 /// The work of a denoise request. `steps` are those of the work: fewer may run, by the switch of that name.
 [[nodiscard]] Subject describe_denoise(const Model& model, const DenoiseRequest& request, std::int64_t steps,
                                        double guidance_scale);
+/// The work of one forward pass.
+[[nodiscard]] Subject describe_pass(const ForwardPass& pass);
 /// The result of an op measured by itself, its one series named by what was done.
 [[nodiscard]] Result describe_kernel(const Backend& backend, const std::string& name, std::string op,
                                      nlohmann::json request, TrialSeries series);

@@ -57,26 +57,14 @@ ResultFile measure_generation(const Model& model, Backend& backend, GenerationOp
   while (std::ssize(timer.times().steps.wall_ms) < options.min_trials || timer.times().images.wall_ms.empty())
     (void)timer.generate(generator, requests);
 
-  ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = {}, .results = {}};
-  PlanRecord plan = describe_plan(*generator.compiled().program);
-  const std::string id = plan_id(plan);
-  file.plans.try_emplace(id, std::move(plan));
   const std::int64_t steps = options.request.steps != 0 ? options.request.steps : model.default_steps;
-  const std::string name = options.request.switches.to_string();
-  file.results.push_back(
-      {.id = name,
-       .name = name,
-       .subject = describe_denoise(model, generator.request(), steps, generator.guidance_scale()),
-       .source = {.name = "headroom", .version = file.machine.build ? file.machine.build->version : ""},
-       .configuration = describe_configuration(options.request.switches, generator.compiled(), backend),
-       .trials = {},
-       .memory = describe_memory(generator.session(), weights, backend),
-       .quality = {},
-       .tags = {},
-       .plan = id});
-  Result& result = file.results.front();
+  ResultFile file = begin_result_file();
+  Result result = begin_result(options.request.switches,
+                               describe_denoise(model, generator.request(), steps, generator.guidance_scale()),
+                               generator.compiled(), model.transformer.checkpoint, backend);
+  add_plan_and_memory(result, file.plans, generator.session(), weights, backend);
   add_series(result, timer.take());
-  if (model.transformer.checkpoint.is_random()) result.tags.emplace_back("random_weights");
+  file.results.push_back(std::move(result));
   return file;
 }
 

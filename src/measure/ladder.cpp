@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "measure/machine.hpp"
+#include "measure/describe.hpp"
 
 namespace headroom {
 namespace {
@@ -191,7 +191,8 @@ void add_round(Ladder& ladder, const ResultFile& measured, std::int64_t process)
 }
 
 ResultFile to_results(const Ladder& ladder) {
-  ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = ladder.plans, .results = {}};
+  ResultFile file = begin_result_file();
+  file.plans = ladder.plans;
   for (const Rung& rung : ladder.rungs)
     if (is_visited(rung)) file.results.push_back(rung.result);
   return file;

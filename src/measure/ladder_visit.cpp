@@ -95,7 +95,7 @@ class Visitor {
     HostTensor pixels;
     const GenerationTimes times = time_generations(generator, pixels);
     if (is_first) {
-      describe_plan_and_memory(rung, generator, ladder);
+      add_plan_and_memory(rung.result, ladder.plans, generator.session(), weights_, backend_);
       if (i == 0) baseline_pixels_ = pixels;
       judge_images(rung, pixels, i != 0);
       if (judge_) judge(rung, generator);
@@ -181,22 +181,10 @@ class Visitor {
   }
 
   void describe(Rung& rung, const DenoiseRequest& request, const Compiled& compiled, double guidance_scale) const {
-    rung.result.id = rung.name;
-    rung.result.name = rung.name;
     const std::int64_t steps = options_.request.steps != 0 ? options_.request.steps : model_.default_steps;
-    rung.result.subject = describe_denoise(model_, request, steps, guidance_scale);
-    const BuildInfo build = describe_machine().build.value_or(BuildInfo{});
-    rung.result.source = {.name = "headroom", .version = build.version};
-    rung.result.configuration = describe_configuration(rung.switches, compiled, backend_);
-    if (model_.transformer.checkpoint.is_random()) rung.result.tags.emplace_back("random_weights");
-  }
-
-  /// After the rung has run, when its allocator has seen the peak.
-  void describe_plan_and_memory(Rung& rung, const Generator& generator, Ladder& ladder) const {
-    rung.result.memory = describe_memory(generator.session(), weights_, backend_);
-    PlanRecord plan = describe_plan(*generator.compiled().program);
-    rung.result.plan = plan_id(plan);
-    ladder.plans.try_emplace(*rung.result.plan, std::move(plan));
+    rung.result = begin_result(rung.switches, describe_denoise(model_, request, steps, guidance_scale), compiled,
+                               model_.transformer.checkpoint, backend_);
+    rung.result.id = rung.result.name = rung.name;
   }
 
   void add_psnr(Rung& rung, std::optional<double> db) const {

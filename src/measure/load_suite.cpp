@@ -75,7 +75,7 @@ Result make_result(const Backend& backend, const std::string& name, std::uint64_
 }  // namespace
 
 ResultFile bench_load(Backend& backend, const LoadBenchOptions& options) {
-  ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = {}, .results = {}};
+  ResultFile file = begin_result_file();
   const std::unique_ptr<Stream> stream = backend.make_stream();
   const auto time = [&](const auto& copy) {
     std::vector<double> times_ms;
@@ -114,7 +114,6 @@ ResultFile bench_load(Backend& backend, const LoadBenchOptions& options) {
                     }
                     stream->synchronize();
                   })));
-  for (Result& result : file.results) result.source.version = file.machine.build ? file.machine.build->version : "";
   return file;
 }
 
