@@ -15,6 +15,7 @@
 #include "io/safetensors.hpp"
 #include "ir/text.hpp"
 #include "plan/choose.hpp"
+#include "plan/weight_key.hpp"
 #include "run/session.hpp"
 #include "run/weight_store.hpp"
 
@@ -53,6 +54,16 @@ bool has_what_is_needed(const PassSet& set, const Target& target) {
     const bool runs = std::ranges::find(set.passes, pass.name) != set.passes.end();
     return !runs || !pass.needs || obstacle_to(*pass.needs, target).empty();
   });
+}
+
+/// What folds the program's weights when they are loaded.
+Program plan_folding(const Program& program) {
+  const std::vector<int> producers = find_producers(program.graph);
+  std::vector<ValueId> made;
+  for (const WeightUse& use : program.weights)
+    if (producers[index_of(use.value)] >= 0 && std::ranges::find(made, use.value) == made.end())
+      made.push_back(use.value);
+  return plan(weight_graph(program.graph, made), program.target, {.arena = true, .folds_weights = false});
 }
 
 Covers covers_of(const PassSet& set) { return set.is_exact ? Covers::kReals : Covers::kUnrounded; }
@@ -169,8 +180,8 @@ std::optional<std::string> Checker::check_plan(Work& work, const Graph& graph, c
   Session& session = *made;
   ++tally_.programs;
   tally_.tiled += program->tiled.empty() ? 0 : 1;
-  for (const Step& step : program->steps)
-    if (step.kernel != nullptr) ++tally_.chosen[std::string(step.kernel->name())];
+  count_kernels(*program);
+  if (setup.options.arena && !setup.options.tile) count_kernels(plan_folding(*program));
 
   const Covers kernels = device_ == DeviceKind::kCuda ? Covers::kCudaKernels : Covers::kKernels;
   NamedTensors states = work.states;
@@ -183,6 +194,11 @@ std::optional<std::string> Checker::check_plan(Work& work, const Graph& graph, c
     if (auto wrong = compare_session(session, graph, expected)) return fmt::format("run {}, {}", run, *wrong);
   }
   return std::nullopt;
+}
+
+void Checker::count_kernels(const Program& program) {
+  for (const Step& step : program.steps)
+    if (step.kernel != nullptr) ++tally_.chosen[std::string(step.kernel->name())];
 }
 
 std::optional<std::string> Checker::compare_session(const Session& session, const Graph& graph,

@@ -14,8 +14,9 @@
 #include "differential/setups.hpp"
 
 namespace headroom {
+struct Program;
 class Session;
-}
+}  // namespace headroom
 
 namespace headroom::differential {
 
@@ -28,8 +29,8 @@ struct Failure {
   friend bool operator==(const Failure&, const Failure&) = default;
 };
 
-/// What many graphs came to: how often each pass fired and each kernel of the device was chosen, by name, and how sharp
-/// the bounds were.
+/// What many graphs came to: how often each pass fired and each kernel of the device was chosen, by name, to run steps
+/// or to fold weights, and how sharp the bounds were.
 struct Tally {
   std::map<std::string, std::int64_t, std::less<>> fired;
   std::map<std::string, std::int64_t, std::less<>> chosen;
@@ -77,6 +78,7 @@ class Checker {
                                         bool is_original);
   std::optional<std::string> compare_session(const Session& session, const Graph& graph, const BoundedResult& expected);
   std::optional<std::string> compare(const NamedBounds& expected, const NamedBounds& actual, std::string_view what);
+  void count_kernels(const Program& program);
   [[nodiscard]] bool may_plan(const Graph& graph);
   const Place& place(int threads);
 

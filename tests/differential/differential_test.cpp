@@ -1,6 +1,7 @@
 // Random graphs from fixed seeds, and every graph that once failed, under every setup; and that the bounds themselves
 // can be trusted: a check with bounds too wide, or of graphs in which nothing happens, would find nothing.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,6 +22,10 @@
 
 namespace headroom::differential {
 namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
 
 constexpr std::uint64_t kGraphs = 2000;
 constexpr std::uint64_t kShards = 20;
@@ -226,6 +231,24 @@ TEST(DifferentialShrinking, LeavesOutWhatIsNotRead) {
       %1: f32[4, 2] = silu(%x)
       output z = %1
     })")));
+}
+
+TEST(DifferentialShrinking, KeepsLayoutsUnlessTheyAreDropped) {
+  const Graph graph = parse_graph(R"(graph g {
+      input %x: f32[1, 2, 4, 4]
+      %1: f32[1, 2, 4, 4] channels_last = reshape(%x) {shape = [1, 2, 4, 4]}
+      loop 2 %i {
+        %2: f32[1, 2, 4, 4] channels_last = silu(%1)
+        yield %3: f32[1, 2, 4, 4] channels_last = %2
+      }
+      %4: f32[32] = reshape(%3) {shape = [32]}
+      output y = %4
+    })");
+  EXPECT_EQ(canonical_text(rebuild(graph, {}).value()), canonical_text(graph));
+  const ValueId image = graph.nodes()[0].results[0], curved = graph.nodes()[1].results[0];
+  EXPECT_THAT(canonical_text(rebuild(graph, {.untagged = {image}}).value()), Not(HasSubstr("channels_last")));
+  EXPECT_THAT(canonical_text(rebuild(graph, {.cut = {curved}}).value()),
+              AllOf(HasSubstr("input %cut"), HasSubstr("yield %1: f32[1, 2, 4, 4] channels_last")));
 }
 
 }  // namespace

@@ -47,6 +47,7 @@ void GraphMaker::declare() {
   is_model_ = kind >= 24 ? !choose_.one_in(4) : choose_.one_in(4);
   dtype_ = choose_.one_in(6) ? DType::kBF16 : DType::kF32;
   is_batch_ = kind == 39;
+  is_of_images_ = choose_.one_in(4);
   nodes_left_ = is_batch_ ? 30 : is_model_ ? 60 : 45;
   tokens_ = typed({dims_.batch, dims_.seq, dims_.width()});
   visible_.push_back(graph_.add_input("x", tokens_));
@@ -98,8 +99,8 @@ void GraphMaker::add_loop(int depth) {
   visible_.insert(visible_.end(), results.begin(), results.end());
 }
 
-/// A function or a view of the state, if it still holds what it did: before a loop and in it, alike but for what the loop
-/// writes. kNoValue where it does not.
+/// A function or a view of the state, if it still holds what it did: before a loop and in it, alike but for what the
+/// loop writes. kNoValue where it does not.
 ValueId GraphMaker::add_reader(ValueId state) {
   const TensorType type = graph_.type(state);
   if (b_.read(state) != state || (type.dtype != DType::kF32 && type.dtype != DType::kBF16)) return kNoValue;
@@ -175,7 +176,7 @@ void GraphMaker::add_outputs() {
     // What came last depends on most of the graph.
     const std::size_t recent = std::min<std::size_t>(visible_.size(), 6);
     const ValueId value = choose_.one_in(3) ? any() : b_.read(visible_[visible_.size() - 1 - choose_.below(recent)]);
-    graph_.add_output(fmt::format("y{}", i), value);
+    graph_.add_output(fmt::format("y{}", i), laid(value, Layout::kRowMajor));
   }
 }
 
@@ -228,13 +229,14 @@ ValueId GraphMaker::operand(const TensorType& type) {
     const std::size_t recent = std::min<std::size_t>(fitting.size(), 4);
     return b_.read(choose_.one_in(2) ? fitting[fitting.size() - 1 - choose_.below(recent)] : choose_.from(fitting));
   }
+  if (type.layout == Layout::kChannelsLast) return laid(operand({type.dtype, type.shape}), type.layout);
   if (!same_size.empty() && choose_.one_in(3))
     return b_.reshape(b_.read(choose_.from(same_size)), {type.shape.dims().begin(), type.shape.dims().end()});
   if (!castable.empty() && choose_.one_in(2)) {
     const ValueId value = b_.read(choose_.from(castable));
     const ValueId made = b_.cast(value, type.dtype);
     sizes_[made] = size(value);
-    return made;
+    return laid(made, type.layout);
   }
   return source(type);
 }
@@ -266,10 +268,11 @@ void GraphMaker::add_item() {
       Item{2, &GraphMaker::add_concat},
       Item{3, &GraphMaker::add_row},
       Item{2, &GraphMaker::add_duplicate},
-      Item{1, &GraphMaker::add_image},
+      Item{2, &GraphMaker::add_image},
       Item{2, &GraphMaker::add_reduction},
       Item{2, &GraphMaker::add_function},
       Item{2, &GraphMaker::add_choice},
+      Item{2, &GraphMaker::add_integers},
       Item{2, &GraphMaker::add_fused},
       Item{2, &GraphMaker::add_matmul},
       Item{1, &GraphMaker::add_rope},
@@ -278,21 +281,20 @@ void GraphMaker::add_item() {
       Item{2, &GraphMaker::add_indexed},
       Item{2, &GraphMaker::add_padded},
       Item{2, &GraphMaker::add_values},
-      Item{1, &GraphMaker::add_resampled},
       Item{2, &GraphMaker::add_masked_attention},
       Item{3, &GraphMaker::add_linear},
       Item{1, &GraphMaker::add_quantized},
   };
   static constexpr std::array kPatterns = {
-      Item{3, &GraphMaker::add_projections},
-      Item{4, &GraphMaker::add_norm_modulate},
-      Item{4, &GraphMaker::add_gate_residual},
-      Item{4, &GraphMaker::add_attention},
-      Item{4, &GraphMaker::add_mlp},
-      Item{2, &GraphMaker::add_quantized},
-      Item{2, &GraphMaker::add_modulation},
-      Item{5, &GraphMaker::add_block},
-      Item{2, &GraphMaker::add_rows_of_tables},
+      Item{3, &GraphMaker::add_projections},   Item{4, &GraphMaker::add_norm_modulate},
+      Item{4, &GraphMaker::add_gate_residual}, Item{4, &GraphMaker::add_attention},
+      Item{4, &GraphMaker::add_mlp},           Item{2, &GraphMaker::add_quantized},
+      Item{2, &GraphMaker::add_modulation},    Item{5, &GraphMaker::add_block},
+      Item{1, &GraphMaker::add_image_block},   Item{2, &GraphMaker::add_rows_of_tables},
+  };
+  static constexpr std::array kOfImages = {
+      Item{5, &GraphMaker::add_image},
+      Item{2, &GraphMaker::add_image_block},
   };
   const auto add_one_of = [&](const auto& items) {
     std::size_t total = 0;
@@ -304,6 +306,7 @@ void GraphMaker::add_item() {
     }
   };
   const auto scope = b_.scope(fmt::format("m{}", choose_.below(4)));
+  if (is_of_images_ && !choose_.one_in(3)) return add_one_of(kOfImages);
   choose_.below(4) < (is_model_ ? 3U : 1U) ? add_one_of(kPatterns) : add_one_of(kOps);
 }
 

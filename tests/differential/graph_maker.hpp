@@ -61,19 +61,30 @@ class GraphMaker {
   void add_concat();
   void add_row();
   void add_duplicate();
-  void add_image();
   void add_reduction();
   void add_function();
+  void add_integers();
   void add_choice();
   void add_fused();
   void add_matmul();
   void add_rope();
 
-  // random_movements.cpp: what is moved, made of nothing, or of another size, and attention in all its forms
+  // random_images.cpp: images in both layouts
+  ValueId laid(ValueId value, Layout layout);
+  ValueId image();
+  void add_image();
+  void add_convolution(ValueId x);
+  void add_end_of_convolution(Node plain, double magnitude);
+  void add_group_norm(ValueId x);
+  void add_resampled(ValueId x);
+  void add_beside_image(ValueId x);
+  void add_tokens_of(ValueId x);
+  void add_image_block();
+
+  // random_movements.cpp: what is moved or made of nothing, and attention in all its forms
   void add_indexed();
   void add_padded();
   void add_values();
-  void add_resampled();
   void add_masked_attention();
 
   // random_weights.cpp: what products read
@@ -100,6 +111,7 @@ class GraphMaker {
   ValueId linear(ValueId x, std::int64_t columns, bool with_activation);
   ValueId split_heads(ValueId x);
   ValueId qk_norm(ValueId heads);
+  ValueId biased(ValueId scores);
   ValueId attend(ValueId q, ValueId k, ValueId v);
   std::pair<ValueId, ValueId> rope_tables(std::int64_t positions);
   ValueId mlp(ValueId x);
@@ -118,8 +130,9 @@ class GraphMaker {
   std::map<ValueId, double> sizes_;
   int names_ = 0;
   int nodes_left_ = 0;
-  bool is_model_ = false;  // mostly whole patterns
-  bool is_batch_ = false;  // of samples enough for tiles
+  bool is_model_ = false;      // mostly whole patterns
+  bool is_batch_ = false;      // of samples enough for tiles
+  bool is_of_images_ = false;  // mostly
 };
 
 }  // namespace headroom::differential

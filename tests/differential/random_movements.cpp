@@ -1,5 +1,4 @@
-// Ops on what is in reach that move it, numbers that are made of nothing, images of another size, and attention in all its
-// forms.
+// Ops on what is in reach that move it, numbers that are made of nothing, and attention in all its forms.
 
 #include <algorithm>
 #include <cmath>
@@ -70,17 +69,6 @@ void GraphMaker::add_values() {
   for (std::int64_t i = 0; i < (is_one ? 1 : shape.numel()); ++i) values.push_back(choose_.of({0.1, -1.0, 0.0, 0.75}));
   const ValueId made = b_.constant(std::move(values), shape, dtype_);
   keep(choose_.one_in(3) ? made : b_.add(tokens(), made), 2);
-}
-
-void GraphMaker::add_resampled() {
-  const std::int64_t side = 2 + static_cast<std::int64_t>(choose_.below(4));
-  const ValueId x = operand(typed({dims_.batch, choose_.of({1, 3, 8}), side, side + 1}));
-  if (choose_.one_in(3)) {
-    keep(choose_.one_in(2) ? b_.avg_pool2d(x, 2) : b_.max_pool2d(x, 2), size(x));
-    return;
-  }
-  const std::array<std::int64_t, 2> to = {choose_.of({1, 3, 7}), choose_.of({2, 5, 8})};
-  keep(b_.resize2d(x, to, choose_.one_in(2) ? "nearest" : "bilinear"), size(x));
 }
 
 /// Masks are inputs, so that no rounding decides what a query sees.

@@ -72,46 +72,30 @@ void GraphMaker::add_unary() {
       break;
     }
     case 6:
-      keep(b_.softmax(x), 1 / std::sqrt(static_cast<double>(graph_.type(x).shape[-1])));
+      keep(b_.softmax(laid(x, Layout::kRowMajor)), 1 / std::sqrt(static_cast<double>(graph_.type(x).shape[-1])));
       break;
     case 7:
       add_norm(x);
       break;
     case 8:
-      keep(b_.emit(Op::kCumsum, {x})[0], s * std::sqrt(static_cast<double>(graph_.type(x).shape[-1])));
+      keep(b_.emit(Op::kCumsum, {laid(x, Layout::kRowMajor)})[0],
+           s * std::sqrt(static_cast<double>(graph_.type(x).shape[-1])));
       break;
     default:
-      keep(b_.layer_norm(x, choose_.of({1e-6, 1e-5})), 1);
+      keep(b_.layer_norm(laid(x, Layout::kRowMajor), choose_.of({1e-6, 1e-5})), 1);
   }
 }
 
 /// A norm with weight and bias, one of them, or none.
 void GraphMaker::add_norm(ValueId x) {
-  const Shape shape = graph_.type(x).shape;
-  const bool of_groups = shape.rank() > 1 && choose_.one_in(2);
-  const std::int64_t columns = of_groups ? shape[1] : shape[-1];
-  const double eps = choose_.of({1e-6, 1e-5});
-  std::vector<ValueId> operands = {x};
-  if (!choose_.one_in(3)) operands.push_back(vector_weight(columns, graph_.type(x).dtype, "gain"));
-  const bool of_squares = !of_groups && choose_.one_in(2);
-  if (operands.size() > 1 && !of_squares && choose_.one_in(2)) {
-    const TensorType type = graph_.type(operands[1]);
-    operands.push_back(graph_.add_param(fresh("bias"), type));
-  }
-  if (!of_groups) {
-    keep(b_.emit(of_squares ? Op::kRmsNorm : Op::kLayerNorm, operands, {{"eps", eps}})[0], 1.5);
-    return;
-  }
-  const std::int64_t counted = columns - (columns > 1 && choose_.one_in(4) ? 1 : 0);
-  std::int64_t groups = choose_.of({1, 2, 3, 4});
-  while (counted % groups != 0) --groups;
-  const std::string activation = choose_.of({"none", "none", "silu", "gelu_tanh", "gelu_erf"});
-  keep(b_.emit(Op::kGroupNorm, operands,
-               {{"groups", groups},
-                {"eps", eps},
-                {"activation", activation},
-                {"channels", counted == columns && choose_.one_in(2) ? std::int64_t{0} : counted}})[0],
-       1.5);
+  const TensorType type = graph_.type(x);
+  if (type.shape.rank() > 1 && choose_.one_in(3)) return add_group_norm(x);
+  std::vector<ValueId> operands = {laid(x, Layout::kRowMajor)};
+  if (!choose_.one_in(3)) operands.push_back(vector_weight(type.shape[-1], type.dtype, "gain"));
+  const bool of_squares = choose_.one_in(2);
+  if (operands.size() > 1 && !of_squares && choose_.one_in(2))
+    operands.push_back(graph_.add_param(fresh("bias"), graph_.type(operands[1])));
+  keep(b_.emit(of_squares ? Op::kRmsNorm : Op::kLayerNorm, operands, {{"eps", choose_.of({1e-6, 1e-5})}})[0], 1.5);
 }
 
 /// To any dtype, often back again, now and then after something has moved it.
@@ -151,7 +135,9 @@ void GraphMaker::add_view() {
       std::vector<std::int64_t> perm(static_cast<std::size_t>(shape.rank()));
       std::iota(perm.begin(), perm.end(), 0);
       for (std::size_t i = perm.size(); i > 1; --i) std::swap(perm[i - 1], perm[choose_.below(i)]);
-      keep(b_.transpose(x, perm), s);
+      const ValueId y = b_.transpose(x, perm);
+      if (shape.rank() == 4 && choose_.one_in(3)) graph_.set_layout(y, Layout::kChannelsLast);
+      keep(y, s);
       break;
     }
     default: {
@@ -236,58 +222,15 @@ void GraphMaker::add_duplicate() {
   graph_.append(node.op, node.inputs, node.attributes, b_.path(), b_.region());
   const std::vector<ValueId> again = graph_.nodes().back().results;
   for (std::size_t i = 0; i < again.size(); ++i) {
+    graph_.set_layout(again[i], graph_.type(node.results[i]).layout);
     sizes_[again[i]] = size(node.results[i]);
     visible_.push_back(again[i]);
   }
 }
 
-/// A convolution in one of its many forms, or a transposed one, and a pool that may follow.
-void GraphMaker::add_image() {
-  const bool is_transposed = choose_.one_in(4);
-  Builder::Convolution how{.groups = choose_.of({1, 1, 2, 3})};
-  const std::int64_t channels = how.groups * (1 + static_cast<std::int64_t>(choose_.below(3)));
-  const std::int64_t filters = how.groups * choose_.of({1, 2, 5});
-  const auto side = [&] { return 3 + static_cast<std::int64_t>(choose_.below(4)); };
-  const Shape image{dims_.batch, channels, side(), side()};
-  Shape kernel = is_transposed ? Shape{channels, filters / how.groups} : Shape{filters, channels / how.groups};
-  for (std::int64_t& padding : how.padding) padding = static_cast<std::int64_t>(choose_.below(is_transposed ? 2 : 3));
-  for (const std::size_t axis : {0U, 1U}) {
-    how.stride[axis] = choose_.of({1, 2});
-    const std::int64_t taps = choose_.of({1, 2, 3});
-    kernel.push_back(taps);
-    const bool may_dilate = is_transposed || image[2 + static_cast<int>(axis)] >= 2 * (taps - 1) + 1;
-    if (may_dilate && choose_.one_in(3)) how.dilation[axis] = 2;
-  }
-  const ValueId x = operand(typed(image)), weight = graph_.add_param(fresh("w"), typed(kernel));
-  const DType side_dtype = choose_.one_in(4) ? DType::kF32 : dtype_;
-  const bool has_bias = !choose_.one_in(4);
-  const ValueId bias = has_bias ? graph_.add_param(fresh("bias"), {side_dtype, Shape{filters}}) : kNoValue;
-  if (is_transposed) {
-    const std::array<std::int64_t, 2> more{how.stride[0] - 1, choose_.one_in(2) ? how.stride[1] - 1 : 0};
-    keep(b_.conv_transpose2d(x, weight, bias, how, more), size(x) + 1);
-    return;
-  }
-  ValueId y = b_.conv2d(x, weight, bias, how);
-  double magnitude = size(x) + 1;
-  if (choose_.one_in(2)) {  // with all that may follow it in one node, in its place
-    Node plain = graph_.nodes().back();
-    if (has_bias && choose_.one_in(2)) {
-      const ValueId residual = operand(graph_.type(y));
-      plain.inputs.push_back(residual);
-      magnitude = std::hypot(magnitude, size(residual));
-    }
-    constexpr std::array<const char*, 4> kActivations = {"none", "silu", "gelu_tanh", "gelu_erf"};
-    const Attributes whole = plain.attributes.with("activation", std::string(kActivations[choose_.below(4)]));
-    y = b_.emit(Op::kConv2d, plain.inputs, {whole.all().begin(), whole.all().end()})[0];
-  }
-  y = keep(y, magnitude);
-  const std::int64_t most = std::min(graph_.type(y).shape[2], graph_.type(y).shape[3]);
-  if (choose_.one_in(2)) keep(b_.max_pool2d(y, std::min<std::int64_t>(most, choose_.of({2, 3}))), size(y));
-}
-
 /// Over some axes, or which elements are the largest.
 void GraphMaker::add_reduction() {
-  const ValueId x = any_real();
+  const ValueId x = laid(any_real(), Layout::kRowMajor);
   const Shape shape = graph_.type(x).shape;
   const int axis = static_cast<int>(choose_.below(static_cast<std::size_t>(shape.rank())));
   if (choose_.one_in(6)) {
@@ -347,21 +290,33 @@ void GraphMaker::add_function() {
   }
 }
 
-/// Comparisons, what is chosen by them, and arithmetic of integers.
+/// Arithmetic of integers, or a comparison of some.
+void GraphMaker::add_integers() {
+  const ValueId x = any_real();
+  const TensorType type = graph_.type(x);
+  const DType integer = choose_.of({DType::kI32, DType::kI64});
+  const auto whole = [&](ValueId real, double scale) { return b_.cast(b_.mul_scalar(real, scale), integer); };
+  const ValueId other = whole(operand({type.dtype, type.shape}), 4);
+  ValueId y = whole(x, 8);
+  for (int i = choose_.of({1, 2, 3}); i > 0; --i) {
+    const std::size_t form = choose_.below(8);
+    if (form == 0)
+      y = b_.clamp(y, -20, 30);
+    else if (form == 1)
+      y = choose_.one_in(2) ? b_.add_scalar(y, 3) : b_.mul_scalar(y, -2);
+    else
+      y = b_.emit(choose_.of({Op::kAdd, Op::kSub, Op::kMul, Op::kMin, Op::kMax, Op::kMod}), {y, other})[0];
+  }
+  if (choose_.one_in(4)) y = b_.emit(choose_.of({Op::kEqual, Op::kLess, Op::kLessEqual}), {y, other})[0];
+  visible_.push_back(y);
+  keep(b_.mul_scalar(b_.cast(y, type.dtype), 0x1p-6), 8 * size(x));
+}
+
+/// Comparisons, and what is chosen by them.
 void GraphMaker::add_choice() {
   const ValueId x = any_real();
   const TensorType type = graph_.type(x);
   const TensorType row_major{type.dtype, type.shape};
-  if (choose_.one_in(3)) {
-    const DType integer = choose_.of({DType::kI32, DType::kI64});
-    const ValueId a = b_.cast(b_.mul_scalar(x, 8), integer),
-                  other = b_.cast(b_.mul_scalar(operand(row_major), 4), integer);
-    const Op op = choose_.of({Op::kAdd, Op::kSub, Op::kMul, Op::kMin, Op::kMax, Op::kMod, Op::kEqual, Op::kLess});
-    const ValueId y = b_.emit(op, {a, other})[0];
-    visible_.push_back(y);
-    keep(b_.mul_scalar(b_.cast(y, type.dtype), 0x1p-6), 8 * size(x));
-    return;
-  }
   const ValueId hit = b_.emit(choose_.of({Op::kLess, Op::kLessEqual, Op::kEqual}), {x, operand(row_major)})[0];
   visible_.push_back(hit);
   const ValueId a = operand(row_major), other = choose_.one_in(3) ? operand({type.dtype, Shape{}}) : x;

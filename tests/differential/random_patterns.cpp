@@ -119,6 +119,15 @@ ValueId GraphMaker::qk_norm(ValueId heads) {
   return y;
 }
 
+/// scores[b, h, s, t] + bias[b or 1, h or 1, s or 1, t]
+ValueId GraphMaker::biased(ValueId scores) {
+  TensorType beside = graph_.type(scores);
+  for (const int axis : {0, 1, 2})
+    if (choose_.one_in(2)) beside.shape.set(axis, 1);
+  if (choose_.one_in(4)) beside.layout = Layout::kChannelsLast;
+  return laid(b_.add(scores, operand(beside)), Layout::kRowMajor);
+}
+
 /// q, k, v [b, h, s, d] -> [b, h, s, d], mostly in plain ops, the scale at any of its places.
 ValueId GraphMaker::attend(ValueId q, ValueId k, ValueId v) {
   const double scale = 1 / std::sqrt(static_cast<double>(dims_.head_dim));
@@ -128,10 +137,11 @@ ValueId GraphMaker::attend(ValueId q, ValueId k, ValueId v) {
   if (place == 1 || place == 3) k = b_.mul_scalar(k, place == 3 ? std::sqrt(scale) : scale);
   ValueId scores = kNoValue;  // [b, h, s, t]
   if (choose_.one_in(6))
-    scores = b_.matmul(q, b_.transpose(k, {0, 1, 3, 2}), false);
+    scores = b_.matmul(q, b_.transpose(choose_.one_in(4) ? laid(k, Layout::kChannelsLast) : k, {0, 1, 3, 2}), false);
   else
     scores = b_.matmul(q, k, true);
   if (place == 2) scores = b_.mul_scalar(scores, scale);
+  if (choose_.one_in(6)) scores = biased(scores);
   const ValueId weights = b_.softmax(scores);
   if (choose_.one_in(10)) {  // read twice
     sizes_[weights] = 0.3;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "ir/op_definition.hpp"
 #include "ir/schedule.hpp"
 #include "ir/verify.hpp"
 
@@ -27,9 +28,9 @@ class Rebuilder {
 
   Graph run() {
     find_live();
+    region_map_[kTopRegion] = kTopRegion;
     for (std::size_t i = 0; i < from_.value_count(); ++i)
       if (is_live_[i]) declare(static_cast<ValueId>(i));
-    region_map_[kTopRegion] = kTopRegion;
     walk(kTopRegion);
     for (std::size_t i = 0; i < from_.outputs().size(); ++i)
       if (!edit_.dropped_outputs.contains(i)) to_.add_output(from_.outputs()[i].name, mapped(from_.outputs()[i].value));
@@ -108,8 +109,9 @@ class Rebuilder {
 
   std::int64_t extent(std::int64_t given) const { return given == edit_.extent && given > 0 ? edit_.smaller : given; }
 
+  /// Row-major, as callers give it.
   TensorType type(ValueId value) const {
-    TensorType type = from_.type(value);
+    TensorType type{from_.type(value).dtype, from_.type(value).shape};
     for (int axis = 0; axis < type.shape.rank(); ++axis) type.shape.set(axis, extent(type.shape[axis]));
     return type;
   }
@@ -119,7 +121,7 @@ class Rebuilder {
     if (edit_.cut.contains(id)) {
       std::string name = fmt::format("cut{}", index_of(id));
       while (from_.find(ValueKind::kInput, name) != kNoValue) name += "x";
-      map_[index_of(id)] = to_.add_input(std::move(name), type(id));
+      map_[index_of(id)] = laid(to_.add_input(std::move(name), type(id)), from_.type(id).layout);
     } else if (value.kind == ValueKind::kInput) {
       map_[index_of(id)] = to_.add_input(value.name, type(id));
     } else if (value.kind == ValueKind::kParam) {
@@ -127,6 +129,16 @@ class Rebuilder {
     } else if (value.kind == ValueKind::kState) {
       map_[index_of(id)] = to_.add_state(value.name, type(id));
     }
+  }
+
+  ValueId laid(ValueId input, Layout layout) {
+    if (layout == Layout::kRowMajor) return input;
+    const Shape shape = to_.type(input).shape;
+    const std::vector<std::int64_t> extents(shape.dims().begin(), shape.dims().end());
+    const ValueId image =
+        to_.append(Op::kReshape, {input}, Attributes(Op::kReshape, {{"shape", extents}}), "", kTopRegion);
+    to_.set_layout(image, layout);
+    return image;
   }
 
   Attributes attributes(const Node& node) const {
@@ -148,8 +160,12 @@ class Rebuilder {
     std::vector<ValueId> inputs;
     for (const ValueId input : node.inputs) inputs.push_back(mapped(input));
     to_.append(node.op, inputs, attributes(node), node.path, region_map_[index_of(node.region)]);
-    for (std::size_t i = 0; i < node.results.size(); ++i)
-      if (!edit_.cut.contains(node.results[i])) map_[index_of(node.results[i])] = to_.nodes().back().results[i];
+    for (std::size_t i = 0; i < node.results.size(); ++i) {
+      const ValueId result = node.results[i], copied = to_.nodes().back().results[i];
+      if (is_view(node.op) || node.op == Op::kRow)
+        to_.set_layout(copied, edit_.untagged.contains(result) ? Layout::kRowMajor : from_.type(result).layout);
+      if (!edit_.cut.contains(result)) map_[index_of(result)] = copied;
+    }
   }
 
   void walk(RegionId region) {

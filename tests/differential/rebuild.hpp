@@ -18,6 +18,7 @@ struct Edit {
   std::map<ValueId, ValueId> instead = {};     ///< read in the place of these: what stands before them
   RegionId unwrapped = kNoRegion;              ///< its nodes stand in its parent; another branch of it is dropped
   std::map<RegionId, std::int64_t> trip_counts = {};
+  std::set<ValueId> untagged = {};       ///< views and rows that become row-major
   bool shows_unread = false;             ///< results of the top region that nothing reads become outputs
   std::int64_t extent = 0, smaller = 0;  ///< this extent becomes that one, wherever it stands
 };

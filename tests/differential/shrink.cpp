@@ -29,6 +29,7 @@ class Shrinker {
     do {
       before = cost();
       drop_results();
+      drop_layouts();
       cut_nodes();
       flatten_regions();
       lower_extents();
@@ -43,8 +44,10 @@ class Shrinker {
     for (const Region& region : graph_.regions()) cost += 40 + 2 * static_cast<std::size_t>(region.trip_count);
     cost += 20 * (graph_.outputs().size() + graph_.state_updates().size() + graph_.nodes().size());
     for (const Node& node : graph_.nodes())
-      for (const ValueId result : node.results)
+      for (const ValueId result : node.results) {
+        cost += graph_.type(result).layout == Layout::kChannelsLast ? 1 : 0;
         for (const std::int64_t extent : graph_.type(result).shape.dims()) cost += extent > 1 ? 1 : 0;
+      }
     return cost + extents().size();
   }
 
@@ -62,6 +65,15 @@ class Shrinker {
   void drop_results() {
     for (std::size_t i = graph_.outputs().size(); i-- > 0;) try_edit({.dropped_outputs = {i}});
     for (std::size_t i = graph_.state_updates().size(); i-- > 0;) try_edit({.dropped_updates = {i}});
+  }
+
+  /// What is made of what becomes row-major becomes so, too.
+  void drop_layouts() {
+    for (std::size_t i = graph_.nodes().size(); i-- > 0;) {
+      if (i >= graph_.nodes().size()) continue;
+      const ValueId result = graph_.nodes()[i].results[0];
+      if (graph_.type(result).layout == Layout::kChannelsLast) try_edit({.untagged = {result}});
+    }
   }
 
   /// Makes what a node computes an input, or one of the node's operands in its place.
