@@ -35,6 +35,20 @@ TEST(OnednnConv2d, AddsBiasAndResidualAndThenActivates) {
         }
 }
 
+TEST(OnednnConv2d, AddsTheResidualWhereAWindowSeesPaddingAlone) {
+  const std::vector<ConvolutionCase> cases = {
+      {{1, 1, 1, 3}, {2, 1, 1, 1}, {.stride = {1, 2}, .padding = {0, 0, 2, 0}, .dilation = {2, 1}}},
+      {{2, 1, 4, 3}, {1, 1, 1, 2}, {.stride = {2, 2}, .padding = {1, 2, 0, 0}}},
+      {{1, 16, 5, 6}, {32, 16, 3, 3}, {.padding = {3, 1, 4, 5}}}};
+  for (const ConvolutionCase& c : cases)
+    for (const DType dtype : {DType::kF32, DType::kBF16})
+      for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast}) {
+        SCOPED_TRACE(c.text(dtype, layout));
+        expect_agrees("onednn.conv2d",
+                      c.conv2d(dtype, layout, {.bias = dtype, .has_residual = true, .activation = "silu"}));
+      }
+}
+
 TEST(OnednnConv2d, MayBeWrittenOverItsResidualAlone) {
   const Kernel& kernel = kernel_named("onednn.conv2d");
   const ConvolutionCase c{.x = {2, 4, 6, 6}, .weight = {4, 4, 3, 3}, .how = Builder::evenly(1, 1)};

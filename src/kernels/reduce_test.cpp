@@ -40,12 +40,6 @@ TEST(Reductions, MatchTheOracle) {
       for (const auto& [shape, axes] : kCases) matches(op, {dtype, shape}, axes);
 }
 
-TEST(Reductions, TakeChannelsLastImages) {
-  for (const Op op : {Op::kMean, Op::kAmax})
-    for (const std::vector<std::int64_t>& axes : {std::vector<std::int64_t>{2, 3}, {1}, {0, 1, 2, 3}})
-      matches(op, {DType::kBF16, {2, 19, 5, 7}, Layout::kChannelsLast}, axes);
-}
-
 TEST(Largest, MatchTheOracle) {
   for (const DType dtype : {DType::kF32, DType::kBF16})
     for (const Shape& shape : {Shape{1}, Shape{7}, Shape{3, 40}, Shape{2, 5, 17}, Shape{2, 500}}) {

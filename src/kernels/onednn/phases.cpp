@@ -174,6 +174,9 @@ std::optional<KernelPlan> plan_phases(const KernelBinding& binding) {
   const OpSpec& spec = binding.spec;
   const Builder::Convolution how = convolution_of(spec.attributes);
   const bool is_one_phase = how.stride[0] * how.stride[1] == 1;
+  for (const int axis :
+       {0, 1})  // the last phases would end in the middle of a period, which oneDNN takes for an overlap
+    if (spec.outputs[0].shape[2 + axis] % how.stride[static_cast<std::size_t>(axis)] != 0) return std::nullopt;
   const bool is_dilated = how.dilation[0] * how.dilation[1] != 1;
   if (is_one_phase || is_dilated || how.groups != 1 || !spec.has_weight_at(1)) return std::nullopt;
   if (spec.inputs[0].layout != Layout::kChannelsLast) return std::nullopt;

@@ -11,7 +11,7 @@ namespace headroom::onednn {
 /// is made in the scratch and put where it belongs; the weight is packed once, phase by phase.
 ///
 /// Nothing where that is not so or does not pay: of stride 1, with groups, dilation, a weight that changes, row-major
-/// images, a phase that hears no row of the weight or leaves out rows of x, or without a fast convolution.
+/// images, results of a size that the stride does not divide, a phase that hears no row of the weight or leaves out rows of x, or without a fast convolution.
 [[nodiscard]] std::optional<KernelPlan> plan_phases(const KernelBinding& binding);
 
 }  // namespace headroom::onednn
