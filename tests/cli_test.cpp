@@ -299,6 +299,7 @@ TEST_F(CliTest, ProfileSavesTimesAndFloorsOfEveryLaunch) {
   const Result& result = results.results.at(0);
   ASSERT_TRUE(result.profile);
   EXPECT_EQ(result.profile->floor_ms.size(), results.plans.at(*result.plan).nodes.size());
+  EXPECT_EQ(result.profile->alone_ms.size(), result.profile->floor_ms.size());
   EXPECT_EQ(result.subject.request.at("token_rows"), 4) << "8 pixels, 2 a token";
   EXPECT_THAT(outcome.out, HasSubstr("transformer_blocks.*.attn"));
   const nlohmann::json trace = read_json(file("trace.json"));

@@ -237,7 +237,18 @@ std::vector<Fault> wrong_members() {
       edit("profile_without_plan", [](json& d) { d["results"][0].erase("plan"); }, {"a profile but names no plan"}),
       edit_profile("profile_columns", "time_ms", json::array({1, 2}), {"2 entries for the 1 nodes"}),
       edit_profile("no_runs", "runs", json::array({0}), {"\"runs\"[0]", "is 0", "at least 1"}),
-      edit_profile("floor_of", "floor_of", json::array({"hope"}), {"\"floor_of\"", "hope", "product or copy"}),
+      edit_profile("floor_of", "floor_of", json::array({"hope"}), {"\"floor_of\"", "hope", "flops, copy or product"}),
+      edit_profile("alone_columns", "alone_ms", json::array({1, 2}), {"2 entries for the 1 nodes"}),
+      edit("floor_of_nothing",
+           [](json& d) {
+             d["results"][0]["floor"] = {{"ms", 1}, {"of", "product"}};
+           },
+           {"the floor of", "'product'", "flops or copy"}),
+      edit("floor_below_zero",
+           [](json& d) {
+             d["results"][0]["floor"] = {{"ms", -1}, {"of", "copy"}};
+           },
+           {"\"ms\"", "the floor of", "-1"}),
       edit_profile("idle_share", "idle_share", 1.5, {"\"idle_share\"", "1.5", "from 0 to 1"}),
       edit("unknown_member", [](json& d) { d["results"][0]["speed"] = 2; }, {"unknown member \"speed\""}),
       edit("missing_member", [](json& d) { d["results"][0].erase("tags"); }, {"has no \"tags\""}),

@@ -66,8 +66,8 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
   command
       ->add_option(
           "--turns", arguments->turns,
-          "of the suite `kernels`: turns that each benchmark takes with its yardstick, for a machine whose speed "
-          "changes; 1 measures yardsticks by themselves")
+          "of the suite `kernels`: turns that each benchmark takes with what its floor is reckoned from, for a machine "
+          "whose speed changes; 1 measures floors by themselves")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
   command->add_option("--filter", arguments->filter, "of a suite, only names that match this regular expression")

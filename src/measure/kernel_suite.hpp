@@ -24,15 +24,12 @@ struct KernelCase {
 /// FLUX-sized model; everything that memory bounds on tensors of 384 MiB, which no last-level cache holds.
 [[nodiscard]] std::vector<KernelCase> list_kernel_cases();
 
-/// Before the name of the case that another took turns with, in its tags.
-inline constexpr std::string_view kYardstickTag = "yardstick: ";
-
 struct KernelBenchOptions {
   std::string filter;      ///< a regular expression (POSIX, extended) that a name must match somewhere; empty takes all
   double max_seconds = 5;  ///< for each case
   bool cold = false;       ///< times each case with empty caches as well
-  /// With 2 or more, what has a yardstick takes so many turns with it, half a dozen launches of each in a turn, so that
-  /// both meet the same moods of a shared machine.
+  /// With 2 or more, each case takes so many turns with what its floor is reckoned from, half a dozen launches of each
+  /// in a turn, so that both meet the same moods of a shared machine.
   int turns = 1;
 };
 
@@ -43,19 +40,18 @@ struct KernelBenchProgress {
   std::size_t total = 0;
 };
 
-/// Times every case of the suite that the filter takes, and as its yardstick a copy of equally large tensors ("copy",
-/// bytes read once and written once). One result a case, with its plan and the series "launch" (and "cold"); a case
-/// that no kernel runs here is left out and told through `on_skip` with the reason. What took turns has in `process`
-/// the number of each trial's turn, a series "yardstick" with the same numbers, and a tag "yardstick: NAME". Throws a
-/// usage Error for a filter that is none or that takes nothing.
+/// Times every case of the suite that the filter takes, and a copy of equally large tensors ("copy", bytes read once and
+/// written once). One result a case, with its plan, its floor (measure/floor.hpp) and the series "launch" (and "cold");
+/// a case that no kernel runs here is left out and told through `on_skip` with the reason. What took turns has in
+/// `process` the number of each trial's turn, and a series "floor" with the same numbers. Throws a usage Error for a
+/// filter that is none or that takes nothing.
 [[nodiscard]] ResultFile bench_kernels(
     Backend& backend, const KernelBenchOptions& options,
     const std::function<void(const KernelBenchProgress&)>& on_progress = {},
     const std::function<void(std::string_view name, std::string_view reason)>& on_skip = {});
 
-/// The rates that a result file of the suite holds, as a table: time with interval, GFLOP/s or GB/s, and the share of
-/// the yardstick: for what memory bounds the copy, for products the fastest linear of the same compute type. Of what
-/// took turns with it, the median of the shares of each turn.
+/// What a result file of the suite holds as a table: time with interval, GFLOP/s or GB/s, the floor and how many times
+/// that the time is; of what took turns with it, the median over turns.
 [[nodiscard]] std::string to_kernel_table(const ResultFile& file);
 
 }  // namespace headroom

@@ -74,8 +74,13 @@ HostTensor random_operand(const TensorType& type, std::uint64_t stream) {
 
 }  // namespace
 
+OpSpec bare(OpSpec spec) {
+  if (spec.attributes.has("activation")) spec.attributes = spec.attributes.with("activation", std::string("none"));
+  return spec;
+}
+
 OpRun::OpRun(Backend& backend, const OpSpec& spec, OpForm form)
-    : checkpoint_(random_weights(spec)), weights_(backend, checkpoint_) {
+    : spec_(spec), checkpoint_(random_weights(spec)), weights_(backend, checkpoint_) {
   Graph whole = graph_of(spec);
   Program program =
       plan(form == OpForm::kApart ? expand(whole) : std::move(whole), backend.properties().target, {.arena = true});

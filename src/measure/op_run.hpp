@@ -17,6 +17,9 @@ enum class OpForm : std::uint8_t {
   kApart,  ///< a fused op as the plain ops that it stands for, a launch each: attention that writes its scores down
 };
 
+/// `spec` without its activation, if it has one.
+[[nodiscard]] OpSpec bare(OpSpec spec);
+
 /// One op by itself on dense random operands, with the kernel that a plan would choose: what kernel benchmarks time and
 /// floors are taken from. Weights are packed as in a model; they are of one dtype, f32 or bf16.
 class OpRun {
@@ -32,8 +35,11 @@ class OpRun {
   /// The (first) launch: its kernel and cost.
   [[nodiscard]] const Step& step() const { return session_->program().steps.front(); }
   [[nodiscard]] const Program& program() const { return session_->program(); }
+  /// The least that must be done for bare(spec), in whichever form it runs.
+  [[nodiscard]] Cost least_work() const { return step().kernel->cost(bare(spec_)); }
 
  private:
+  OpSpec spec_;
   Checkpoint checkpoint_;
   WeightStore weights_;
   std::unique_ptr<Session> session_;

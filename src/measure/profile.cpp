@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -10,56 +9,55 @@
 #include "base/divide_up.hpp"
 #include "base/error.hpp"
 #include "measure/device_times.hpp"
+#include "measure/floor.hpp"
 #include "measure/op_run.hpp"
 #include "measure/submissions.hpp"
 
 namespace headroom {
 namespace {
 
-/// Measures floors, each only once.
-class Floors {
+/// Times of bare kernels by themselves, each measured only once.
+class AloneTimes {
  public:
-  Floors(Backend& backend, const ProfileOptions& options)
-      : backend_(backend), protocol_(short_protocol(backend, options.floor_seconds / options.turns)) {
-    protocol_.trials = divide_up(protocol_.trials, options.turns);
-  }
+  AloneTimes(Backend& backend, const Protocol& protocol) : backend_(backend), protocol_(protocol) {}
 
-  double floor_ms(const Step& step, std::string& of) {
-    if (step.kernel == nullptr || step.cost.unit != ComputeUnit::kMatrix) {
-      of = "copy";
-      return copy_ms(step.cost.bytes / 2);
-    }
-    of = "product";
-    OpSpec bare = step.spec;
-    if (bare.op == Op::kLinear) bare.attributes = Attributes(Op::kLinear, {{"activation", std::string("none")}});
-    if (bare.op == Op::kScaledLinear)
-      bare.attributes = Attributes(Op::kScaledLinear, {{"dtype", bare.attributes.get_dtype("dtype")}});
-    for (const auto& [spec, ms] : products_)
-      if (same_work(spec, bare)) return ms;
-    OpRun run(backend_, bare);
-    products_.emplace_back(bare, median(time_submissions(
-                                            backend_, run.stream(), [&] { run.submit(); }, protocol_)
-                                            .wall_ms));
-    return products_.back().second;
+  double ms(const OpSpec& spec) {
+    OpSpec only = bare(spec);
+    if (const auto known = std::ranges::find(known_, only, &Known::first); known != known_.end()) return known->second;
+    OpRun run(backend_, only);
+    const Trials trials = time_submissions(
+        backend_, run.stream(), [&] { run.submit(); }, protocol_);
+    return known_.emplace_back(std::move(only), median(trials.wall_ms)).second;
   }
 
  private:
-  static bool same_work(const OpSpec& a, const OpSpec& b) {
-    return a.op == b.op && a.attributes == b.attributes && a.inputs == b.inputs && a.outputs == b.outputs &&
-           a.is_weight == b.is_weight;
-  }
-
-  double copy_ms(double bytes) {
-    const auto [known, is_new] = copies_.try_emplace(static_cast<std::size_t>(bytes) + 1, 0);
-    if (is_new) known->second = median(time_copy(backend_, known->first, protocol_).wall_ms);
-    return known->second;
-  }
-
+  using Known = std::pair<OpSpec, double>;
   Backend& backend_;
   Protocol protocol_;
-  std::vector<std::pair<OpSpec, double>> products_;
-  std::map<std::size_t, double> copies_;
+  std::vector<Known> known_;
 };
+
+/// What the launches of a program could take, each measurement of all of them an entry.
+struct Floors {
+  explicit Floors(std::size_t launches) : alone_ms(launches), floor_ms(launches), floor_of(launches) {}
+
+  void measure(const Step& launch, std::size_t at, AloneTimes& alone, MachineRates& rates) {
+    const Floor floor = headroom::floor_of(launch, rates);
+    const bool is_product = launch.kernel != nullptr && launch.cost.unit == ComputeUnit::kMatrix;
+    alone_ms[at].push_back(is_product ? alone.ms(launch.spec) : floor.ms());
+    floor_ms[at].push_back(floor.ms());
+    floor_of[at] = floor.yardstick->of;
+  }
+
+  std::vector<std::vector<double>> alone_ms, floor_ms;
+  std::vector<std::string> floor_of;
+};
+
+Protocol floor_protocol(const Backend& backend, const ProfileOptions& options) {
+  Protocol protocol = short_protocol(backend, options.floor_seconds / options.turns);
+  protocol.trials = divide_up(protocol.trials, options.turns);
+  return protocol;
+}
 
 class Profiler {
  public:
@@ -190,28 +188,31 @@ Profile profile(Generator& generator, Backend& backend, std::span<const ImageReq
 
   const int count = static_cast<int>(program.steps.size());
   const auto is_in_loop = [&](int i) { return i >= loop->first && i < loop->last; };
-  std::vector<std::vector<double>> floor_ms(program.steps.size());
-  std::vector<std::string> floor_of(program.steps.size());
+  Floors floors(program.steps.size());
   for (int turn = 0; turn < options.turns; ++turn) {
     if (turn > 0) result.steps.push_back(profiler.time_steps(turn));
-    Floors floors(backend, options);
+    const Protocol protocol = floor_protocol(backend, options);
+    MachineRates rates(backend, protocol);
+    AloneTimes alone(backend, protocol);
     double of_step = 0;
     for (int i = 0; i < count; ++i) {
       profiler.tell("measuring floors", turn * count + i + 1, options.turns * count);
       const auto at = static_cast<std::size_t>(i);
-      floor_ms[at].push_back(floors.floor_ms(program.steps[at], floor_of[at]));
-      if (is_in_loop(i)) of_step += floor_ms[at].back();
+      floors.measure(program.steps[at], at, alone, rates);
+      if (is_in_loop(i)) of_step += floors.floor_ms[at].back();
     }
     result.floors.push_back({.wall_ms = {of_step}, .process = turn});
   }
   for (int i = 0; i < count; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    const double time_ms = median(times[at]);
+    const double time_ms = median(times[at]), alone_ms = median(floors.alone_ms[at]);
     result.launches.runs.push_back(is_in_loop(i) ? loop->trip_count : 1);
     result.launches.time_ms.push_back(time_ms);
-    result.launches.floor_ms.push_back(median(floor_ms[at]));
-    result.launches.floor_of.push_back(std::move(floor_of[at]));
+    result.launches.alone_ms.push_back(alone_ms);
+    result.launches.floor_ms.push_back(median(floors.floor_ms[at]));
+    result.launches.floor_of.push_back(std::move(floors.floor_of[at]));
     (is_in_loop(i) ? result.step_launches_ms : result.once_ms) += time_ms;
+    if (is_in_loop(i)) result.step_alone_ms += alone_ms;
   }
   return result;
 }

@@ -16,7 +16,7 @@ namespace headroom {
 
 struct ProfileOptions {
   int trials = 20;           ///< steps to time whole, and again launch by launch, at least
-  double floor_seconds = 1;  ///< for each floor that is measured
+  double floor_seconds = 1;  ///< for each rate, and each kernel alone, that is measured
   /// With 2 or more, whole steps and floors are measured in so many turns, each with its share of the trials and
   /// seconds, so that both meet the same moods of a shared machine.
   int turns = 1;
@@ -31,15 +31,16 @@ using ProfileObserver = std::function<void(std::string_view phase, std::int64_t 
 
 /// Where the time of one denoise request goes, launch by launch, against the floor of each.
 ///
-/// The floor of a launch is measured on this machine, alone and hot: for a product the time of the bare product
-/// (without activation) of the same shapes, for attention its own kernel, and for everything else a copy of as many
-/// bytes as it must move at the least. Launches inside the denoise loop make up the step; those before and after it run
-/// once a request.
+/// The floor of a launch is what this machine could do it in (measure/floor.hpp). Beside it stands how long the kernel
+/// takes alone and hot, on dense operands of the same shapes and without its activation, where it is a product,
+/// attention or a convolution: what is between the two a better kernel could save, what is above both lies between
+/// launches. Launches inside the denoise loop make up the step; those before and after it run once a request.
 struct Profile {
   std::vector<Trials> steps;   ///< ms of whole denoise steps, nothing observed inside; for each turn
   std::vector<Trials> floors;  ///< sum of the floors of the launches of a step, as one trial; for each turn
   ProfileRecord launches;
   double step_launches_ms = 0;     ///< sum of the median times of the launches of a step
+  double step_alone_ms = 0;        ///< sum of their times alone, of what is not timed alone the floor
   double once_ms = 0;              ///< sum of the median times of launches outside the loop
   std::vector<TraceSlice> slices;  ///< what ran when, of the last request that was observed
 
@@ -55,7 +56,7 @@ struct Profile {
 [[nodiscard]] Profile profile(Generator& generator, Backend& backend, std::span<const ImageRequest> requests,
                               const ProfileOptions& options = {}, const ProfileObserver& observer = {});
 
-/// The profile as a table with time, bytes, floor and headroom.
+/// The profile as a table with time, bytes, the kernel alone, floor and headroom.
 [[nodiscard]] std::string to_profile_table(const Profile& profile, const PlanRecord& plan, ProfileRows rows);
 
 }  // namespace headroom

@@ -21,7 +21,9 @@ struct Line {
   std::string floor_of;
   std::int64_t launches = 0;
   double time_ms = 0;
-  double bytes = 0;  ///< that must move at the least
+  double bytes = 0;       ///< that must move at the least
+  bool is_timed = false;  ///< whether any of them was timed alone
+  double alone_ms = 0;
   double floor_ms = 0;
 };
 
@@ -51,6 +53,8 @@ Line line_of(const Profile& profile, const PlanRecord& plan, std::size_t i, Prof
           .launches = 1,
           .time_ms = profile.launches.time_ms[i],
           .bytes = node.cost_bytes,
+          .is_timed = node.cost_unit == "matrix",
+          .alone_ms = profile.launches.alone_ms[i],
           .floor_ms = profile.launches.floor_ms[i]};
 }
 
@@ -62,6 +66,8 @@ void add_line(std::vector<Line>& lines, Line line, ProfileRows rows) {
         ++known.launches;
         known.time_ms += line.time_ms;
         known.bytes += line.bytes;
+        known.is_timed |= line.is_timed;
+        known.alone_ms += line.alone_ms;
         known.floor_ms += line.floor_ms;
         return;
       }
@@ -75,7 +81,8 @@ void add_rows(Table& table, std::vector<Line> lines, ProfileRows rows, double to
     if (rows != ProfileRows::kModule) cells.push_back(line.kernel);
     for (std::string cell :
          {std::to_string(line.launches), format_ms(line.time_ms), fmt::format("{:.1f}%", 100 * line.time_ms / total_ms),
-          format_bytes(static_cast<std::uint64_t>(line.bytes)), format_ms(line.floor_ms), line.floor_of,
+          format_bytes(static_cast<std::uint64_t>(line.bytes)),
+          line.is_timed ? format_ms(line.alone_ms) : std::string("-"), format_ms(line.floor_ms), line.floor_of,
           format_factor(line.time_ms / line.floor_ms), format_ms(line.time_ms - line.floor_ms)})
       cells.push_back(std::move(cell));
     table.add_row(std::move(cells));
@@ -96,7 +103,7 @@ std::string to_profile_table(const Profile& profile, const PlanRecord& plan, Pro
   constexpr const char* kFirst[] = {"op", "module", "launch"};
   table.add_column(kFirst[static_cast<std::size_t>(rows)], Align::kLeft);
   if (rows != ProfileRows::kModule) table.add_column("kernel", Align::kLeft);
-  for (const char* header : {"launches", "time", "share", "bytes", "floor", "of", "over it", "headroom"})
+  for (const char* header : {"launches", "time", "share", "bytes", "alone", "floor", "of", "over it", "headroom"})
     table.add_column(header);
   const double step_ms = profile.step_ms();
   add_rows(table, step, rows, step_ms);
@@ -105,9 +112,9 @@ std::string to_profile_table(const Profile& profile, const PlanRecord& plan, Pro
     add_rows(table, once, rows, step_ms);
   }
   std::string text = table.render();
-  text += fmt::format("\na step takes {}; its launches, one by one, {}; their floors {}: {} over the floor\n",
-                      format_ms(step_ms), format_ms(profile.step_launches_ms), format_ms(profile.step_floor_ms()),
-                      format_factor(profile.over_floor()));
+  text += fmt::format("\na step takes {}; its launches, one by one, {}, alone {}; their floors {}: {} over the floor\n",
+                      format_ms(step_ms), format_ms(profile.step_launches_ms), format_ms(profile.step_alone_ms),
+                      format_ms(profile.step_floor_ms()), format_factor(profile.over_floor()));
   if (profile.launches.idle_share)
     text += fmt::format("the device is idle for {:.2f}% of a step\n", 100 * *profile.launches.idle_share);
   if (!once.empty()) text += fmt::format("below the rule: once a request, {}\n", format_ms(profile.once_ms));

@@ -34,13 +34,20 @@ TEST_F(ProfileTest, EveryLaunchHasATimeAndAFloor) {
   const ProfileRecord& launches = measured.launches;
   ASSERT_EQ(launches.time_ms.size(), program.steps.size());
   EXPECT_THAT(launches.floor_ms, Each(Gt(0)));
-  double step_floor_ms = 0;
+  EXPECT_THAT(launches.alone_ms, Each(Gt(0)));
+  double step_floor_ms = 0, step_alone_ms = 0;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     const bool product = program.steps[i].kernel != nullptr && program.steps[i].cost.unit == ComputeUnit::kMatrix;
-    EXPECT_EQ(launches.floor_of[i], product ? "product" : "copy");
+    if (!product) {
+      EXPECT_EQ(launches.floor_of[i], "copy");
+      EXPECT_EQ(launches.alone_ms[i], launches.floor_ms[i]);
+    }
     EXPECT_TRUE(launches.runs[i] == 3 || launches.runs[i] == 1);
-    if (launches.runs[i] == 3) step_floor_ms += launches.floor_ms[i];
+    if (launches.runs[i] != 3) continue;
+    step_floor_ms += launches.floor_ms[i];
+    step_alone_ms += launches.alone_ms[i];
   }
+  EXPECT_DOUBLE_EQ(measured.step_alone_ms, step_alone_ms);
   EXPECT_DOUBLE_EQ(measured.step_floor_ms(), step_floor_ms);
   ASSERT_EQ(measured.steps.size(), 1U);
   EXPECT_GE(measured.steps.front().wall_ms.size(), 4U);
@@ -110,43 +117,40 @@ TEST(KernelSuite, FiltersByNameAndRefusesWhatTakesNothing) {
   EXPECT_THAT(to_kernel_table(file), AllOf(HasSubstr("memcpy"), HasSubstr("5440x192x192"), HasSubstr("GFLOP/s")));
 }
 
-TEST(KernelSuite, TakesTurnsWithAYardstick) {
+TEST(KernelSuite, FloorsOfWhatOnlyMovesAreTheCopy) {
+  const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
+  const ResultFile file = bench_kernels(*backend, {.filter = "^add f32$", .max_seconds = 0.05});
+  ASSERT_EQ(file.results.size(), 2U);
+  EXPECT_FALSE(file.results[0].floor) << "the copy is what others are held against";
+  // Three tensors where the copy has two.
+  EXPECT_DOUBLE_EQ(file.results[1].floor.value().ms, 1.5 * series_of(file.results[0], "launch").statistics.median);
+  EXPECT_EQ(file.results[1].floor->of, "copy");
+}
+
+TEST(KernelSuite, TakesTurnsWithWhatItsFloorIsReckonedFrom) {
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
   ResultFile file = bench_kernels(
-      *backend,
-      {.filter = "^(linear f32 5440x192x(192|576)|matmul f32 context.*|cast.*)$", .max_seconds = 0.05, .turns = 3});
-  ASSERT_EQ(file.results.size(), 5U);
-  EXPECT_TRUE(file.results[1].tags.empty()) << "linear is what others take turns with";
-  EXPECT_EQ(file.results[1].trials.size(), 1U);
-  for (const std::size_t i : {3U, 4U}) {
+      *backend, {.filter = "^(linear f32 5440x192x192|cast f32 to bf16)$", .max_seconds = 0.05, .turns = 3});
+  ASSERT_EQ(file.results.size(), 3U);
+  for (const std::size_t i : {1U, 2U}) {
     const Result& result = file.results[i];
     ASSERT_EQ(result.trials.size(), 2U) << result.name;
-    EXPECT_EQ(result.trials[1].what, "yardstick");
+    EXPECT_EQ(result.trials[1].what, "floor");
+    EXPECT_EQ(result.floor.value().ms, result.trials[1].statistics.median);
     for (const TrialSeries& series : result.trials) {
       EXPECT_EQ(series.process.front(), 0);
       EXPECT_EQ(series.process.back(), 2);
     }
   }
-  EXPECT_EQ(file.results[4].tags, std::vector<std::string>{"yardstick: copy"});
-  const std::string linear = file.results[3].tags.at(0);
-  EXPECT_TRUE(linear.starts_with("yardstick: linear f32 5440x192x")) << linear;
 
-  // Where the yardstick took twice as long in most turns, the share is what it is at twice its rate.
-  const auto share = [&] {
-    const std::string table = to_kernel_table(file);
-    const std::size_t row = table.find("cast f32 to bf16");
-    const std::string line = table.substr(row, table.find('\n', row) - row);
-    return std::stod(line.substr(line.rfind(' ')));
-  };
-  TrialSeries& launch = file.results[4].trials[0];
-  TrialSeries& yardstick = file.results[4].trials[1];
-  launch.time_ms.assign(launch.time_ms.size(), 10);
-  launch.statistics = summarize(launch.time_ms);
-  for (std::size_t i = 0; i < yardstick.time_ms.size(); ++i) yardstick.time_ms[i] = yardstick.process[i] == 1 ? 50 : 5;
-  const double once = share();
-  for (std::size_t i = 0; i < yardstick.time_ms.size(); ++i) yardstick.time_ms[i] = yardstick.process[i] == 1 ? 50 : 10;
-  EXPECT_GT(once, 0);
-  EXPECT_NEAR(share(), 2 * once, 0.011);
+  // In two of three turns it takes 1.25 times its floor, whatever the other says.
+  TrialSeries& launch = file.results[2].trials[0];
+  TrialSeries& floor = file.results[2].trials[1];
+  for (std::size_t i = 0; i < launch.time_ms.size(); ++i) launch.time_ms[i] = launch.process[i] == 2 ? 50 : 10;
+  for (std::size_t i = 0; i < floor.time_ms.size(); ++i) floor.time_ms[i] = floor.process[i] == 2 ? 400 : 8;
+  const std::string table = to_kernel_table(file);
+  const std::size_t row = table.find("cast f32 to bf16");
+  EXPECT_THAT(table.substr(row, table.find('\n', row) - row), testing::EndsWith("1.25x"));
 }
 
 TEST(KernelSuite, TimesFusedOpsAsTheirPlainOpsAndWithColdCaches) {
@@ -158,6 +162,7 @@ TEST(KernelSuite, TimesFusedOpsAsTheirPlainOpsAndWithColdCaches) {
   EXPECT_NE(work_hash(file.results[2].subject), work_hash(file.results[1].subject));
   EXPECT_EQ(file.plans.at(file.results[1].plan.value()).nodes.size(), 1U);
   EXPECT_GE(file.plans.at(file.results[2].plan.value()).nodes.size(), 3U);
+  EXPECT_EQ(file.results[1].floor, file.results[2].floor) << "of the work, however it is done";
   EXPECT_EQ(file.results[1].trials.at(1).what, "cold");
   EXPECT_THAT(to_kernel_table(file), AllOf(HasSubstr("cold"), HasSubstr("onednn.matmul + highway.softmax")));
 }

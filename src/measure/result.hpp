@@ -158,11 +158,25 @@ struct PlanRecord {
   friend bool operator==(const PlanRecord&, const PlanRecord&) = default;
 };
 
+/// What a floor is the time of: FLOPs at the rate of the machine's fastest product, a copy of the bytes that must move,
+/// or, in older files, the bare kernel by itself.
+inline constexpr std::string_view kFloorOfFlops = "flops", kFloorOfCopy = "copy", kFloorOfProduct = "product";
+
+/// The least time in which the machine could do the work, by rates that it was measured at in the same run.
+struct FloorRecord {
+  double ms = 0;
+  std::string of;  ///< kFloorOfFlops or kFloorOfCopy
+  friend bool operator==(const FloorRecord&, const FloorRecord&) = default;
+};
+
 /// Where the time of a request goes: a column entry for each node of the result's plan, in order.
 struct ProfileRecord {
-  std::vector<double> time_ms;        ///< median of one launch: on a GPU as it recorded it, on a CPU timed by itself
-  std::vector<double> floor_ms;       ///< what the machine could do it in, measured
-  std::vector<std::string> floor_of;  ///< what the floor is the time of: "product" or "copy"
+  std::vector<double> time_ms;  ///< median of one launch: on a GPU as it recorded it, on a CPU timed by itself
+  /// Alone and hot: the bare kernel of a product, attention or convolution, of anything else the copy that its floor is.
+  /// Empty in older files.
+  std::vector<double> alone_ms = {};
+  std::vector<double> floor_ms;       ///< the least that the machine could do it in, by rates that it was measured at
+  std::vector<std::string> floor_of;  ///< kFloorOfFlops or kFloorOfCopy; kFloorOfProduct in older files
   std::vector<std::int64_t> runs;     ///< launches in one request
   std::optional<double> idle_share = {};  ///< of a step, in which a GPU ran nothing: median over steps
   friend bool operator==(const ProfileRecord&, const ProfileRecord&) = default;
@@ -180,6 +194,7 @@ struct Result {
   std::vector<std::string> tags;              ///< what a reader must know: "forced" (a step cache on random weights)
   std::optional<std::string> plan;            ///< id in ResultFile::plans
   std::optional<ProfileRecord> profile = {};  ///< of that plan
+  std::optional<FloorRecord> floor = {};      ///< of an op measured by itself
   /// Of a ladder's rung: why its times and factors are no facts, or why it has none; absent where they are, as far as
   /// was seen.
   std::optional<std::string> unsettled = {};

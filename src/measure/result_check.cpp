@@ -73,13 +73,20 @@ void check_profile(const Result& result, const ResultFile& file, const std::stri
   if (!result.plan) fail("{} has a profile but names no plan", place);
   const std::size_t nodes = file.plans.at(*result.plan).nodes.size();
   const ProfileRecord& profile = *result.profile;
+  const std::size_t alone = profile.alone_ms.empty() ? nodes : profile.alone_ms.size();
   for (const std::size_t entries :
-       {profile.time_ms.size(), profile.floor_ms.size(), profile.floor_of.size(), profile.runs.size()})
+       {profile.time_ms.size(), alone, profile.floor_ms.size(), profile.floor_of.size(), profile.runs.size()})
     if (entries != nodes)
       fail("the profile of {} has a column of {} entries for the {} nodes of its plan", place, entries, nodes);
   for (const std::string& of : profile.floor_of)
-    if (of != "product" && of != "copy")
-      fail("\"floor_of\" in the profile of {} has '{}', but product or copy was expected", place, of);
+    if (of != kFloorOfFlops && of != kFloorOfCopy && of != kFloorOfProduct)
+      fail("\"floor_of\" in the profile of {} has '{}', but flops, copy or product was expected", place, of);
+}
+
+void check_floor(const Result& result, const std::string& place) {
+  if (!result.floor) return;
+  if (result.floor->of != kFloorOfFlops && result.floor->of != kFloorOfCopy)
+    fail("the floor of {} is of '{}', but flops or copy was expected", place, result.floor->of);
 }
 
 void check_quality(const QualityRecord& quality, const std::string& place) {
@@ -162,6 +169,7 @@ void check_results(const ResultFile& file) {
                            std::ranges::find(file.results, *result.same_as, &Result::id) == file.results.end()))
       fail("{} says that it is the same as '{}', which is no other result of the file", place, *result.same_as);
     check_profile(result, file, place);
+    check_floor(result, place);
     std::set<std::string> series_names;
     for (const TrialSeries& series : result.trials) {
       check_series(series, place);

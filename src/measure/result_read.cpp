@@ -197,18 +197,26 @@ Subject read_subject(const json& object, const std::string& place) {
 }
 
 ProfileRecord read_profile(const json& object, const std::string& place) {
-  check_members(object, {"time_ms", "floor_ms", "floor_of", "runs", "idle_share"}, place);
+  check_members(object, {"time_ms", "alone_ms", "floor_ms", "floor_of", "runs", "idle_share"}, place);
+  std::vector<double> alone_ms;
+  if (object.contains("alone_ms")) alone_ms = get_numbers(object, "alone_ms", place, kNotNegative);
   return {.time_ms = get_numbers(object, "time_ms", place, kNotNegative),
+          .alone_ms = std::move(alone_ms),
           .floor_ms = get_numbers(object, "floor_ms", place, kNotNegative),
           .floor_of = get_texts(object, "floor_of", place),
           .runs = get_wholes(object, "runs", place, 1),
           .idle_share = find_number(object, "idle_share", place, kShare)};
 }
 
+FloorRecord read_floor(const json& object, const std::string& place) {
+  check_members(object, {"ms", "of"}, place);
+  return {.ms = get_number(object, "ms", place, kNotNegative), .of = get_text(object, "of", place)};
+}
+
 Result read_result(const json& object, const std::string& place) {
   check_members(object,
                 {"id", "name", "subject", "work_hash", "source", "configuration", "trials", "memory", "quality", "tags",
-                 "plan", "profile", "unsettled", "same_as"},
+                 "plan", "profile", "floor", "unsettled", "same_as"},
                 place);
   Result result;
   result.id = get_text(object, "id", place);
@@ -236,6 +244,7 @@ Result read_result(const json& object, const std::string& place) {
   result.same_as = find_text(object, "same_as", place);
   if (object.contains("profile"))
     result.profile = read_profile(get_object(object, "profile", place), "the profile of " + place);
+  if (object.contains("floor")) result.floor = read_floor(get_object(object, "floor", place), "the floor of " + place);
   return result;
 }
 

@@ -112,8 +112,9 @@ ResultFile sample_file() {
   full.tags = {"forced"};
   full.unsettled = "its rounds disagree";
   full.plan = "p1";
-  full.profile =
-      ProfileRecord{.time_ms = {0.5}, .floor_ms = {0.4}, .floor_of = {"product"}, .runs = {28}, .idle_share = 0.25};
+  full.profile = ProfileRecord{
+      .time_ms = {0.5}, .alone_ms = {0.45}, .floor_ms = {0.4}, .floor_of = {"flops"}, .runs = {28}, .idle_share = 0.25};
+  full.floor = FloorRecord{.ms = 0.25, .of = "copy"};
 
   Result sparse;
   sparse.id = "softmax/peer";

@@ -139,6 +139,7 @@ json profile_json(const ProfileRecord& profile) {
                  {"floor_ms", profile.floor_ms},
                  {"floor_of", profile.floor_of},
                  {"runs", profile.runs}};
+  if (!profile.alone_ms.empty()) object["alone_ms"] = profile.alone_ms;
   set_if(object, "idle_share", profile.idle_share);
   return object;
 }
@@ -160,6 +161,7 @@ json result_json(const Result& result) {
   set_if(object, "unsettled", result.unsettled);
   set_if(object, "same_as", result.same_as);
   if (result.profile) object["profile"] = profile_json(*result.profile);
+  if (result.floor) object["floor"] = {{"ms", result.floor->ms}, {"of", result.floor->of}};
   return object;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/device.hpp"
+#include "base/error.hpp"
 #include "base/random.hpp"
 
 namespace headroom {
@@ -90,20 +91,18 @@ Trials time_cold_submissions(Backend& backend, Stream& stream, const std::functi
       protocol);
 }
 
-CopyRun::CopyRun(Backend& backend, std::size_t bytes)
-    : backend_(backend),
-      from_(backend.allocate(bytes, MemoryCategory::kWorkspace)),
-      to_(backend.allocate(bytes, MemoryCategory::kWorkspace)),
-      stream_(backend.make_stream()) {
-  fill(backend, *stream_, from_);
+void CopyRun::reserve(std::size_t bytes) {
+  if (bytes <= from_.bytes()) return;
+  from_ = Buffer();
+  to_ = Buffer();
+  from_ = backend_.allocate(bytes, MemoryCategory::kWorkspace);
+  to_ = backend_.allocate(bytes, MemoryCategory::kWorkspace);
+  fill(backend_, *stream_, from_);
 }
 
-void CopyRun::submit() { backend_.copy_on_device(*stream_, to_.data(), from_.data(), from_.bytes()); }
-
-Trials time_copy(Backend& backend, std::size_t bytes, const Protocol& protocol) {
-  CopyRun copy(backend, bytes);
-  return time_submissions(
-      backend, copy.stream(), [&] { copy.submit(); }, protocol);
+void CopyRun::submit(std::size_t bytes) {
+  HR_CHECK_LE(bytes, from_.bytes());
+  backend_.copy_on_device(*stream_, to_.data(), from_.data(), bytes);
 }
 
 }  // namespace headroom

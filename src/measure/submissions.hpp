@@ -41,21 +41,21 @@ class CacheEvictor {
 [[nodiscard]] Trials time_cold_submissions(Backend& backend, Stream& stream, const std::function<void()>& submit,
                                            CacheEvictor& evictor, const Protocol& protocol);
 
-/// A copy of `bytes` on the device (read once and written once), all threads of a CPU at work.
+/// Copies on the device (read once and written once), all threads of a CPU at work.
 class CopyRun {
  public:
-  /// Throws OutOfMemory where both tensors do not fit. `backend` must outlive the object.
-  CopyRun(Backend& backend, std::size_t bytes);
-  void submit();
+  /// `backend` must outlive the object.
+  explicit CopyRun(Backend& backend) : backend_(backend), stream_(backend.make_stream()) {}
+  /// Makes room for copies of up to so many bytes. Throws OutOfMemory where both tensors do not fit.
+  void reserve(std::size_t bytes);
+  /// Of so many bytes, for which there must be room.
+  void submit(std::size_t bytes);
   [[nodiscard]] Stream& stream() { return *stream_; }
 
  private:
   Backend& backend_;
-  Buffer from_, to_;
   std::unique_ptr<Stream> stream_;
+  Buffer from_, to_;
 };
-
-/// Times of such a copy.
-[[nodiscard]] Trials time_copy(Backend& backend, std::size_t bytes, const Protocol& protocol);
 
 }  // namespace headroom

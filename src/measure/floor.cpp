@@ -1,0 +1,106 @@
+#include "measure/floor.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "base/error.hpp"
+#include "measure/result.hpp"
+#include "measure/statistics.hpp"
+
+namespace headroom {
+namespace {
+
+/// Rows of x, its channels, and those of the result.
+struct ProductSize {
+  std::int64_t rows, k, n;
+};
+
+/// Which of them a machine does fastest depends on how much its caches hold and on how many cores share the work.
+constexpr std::array kOnCpu = {ProductSize{4096, 192, 768}, ProductSize{4096, 960, 192}, ProductSize{2048, 1024, 1024}};
+constexpr std::array kOnGpu = {ProductSize{4096, 4096, 4096}, ProductSize{8192, 8192, 8192}};
+
+OpSpec bare_product(std::string_view arithmetic, const ProductSize& size) {
+  const bool is_tf32 = arithmetic == "tf32";
+  const std::optional<DType> dtype = is_tf32 ? DType::kF32 : parse_dtype(arithmetic);
+  if (!dtype) fail("'{}' is no arithmetic of products", arithmetic);
+  const TensorType x{*dtype, {size.rows, size.k}}, weight{*dtype, {size.n, size.k}};
+  if (*dtype != DType::kI8 && *dtype != DType::kF8E4M3)
+    return infer_spec({.op = Op::kLinear,
+                       .attributes = Attributes(Op::kLinear, {{"tf32", std::int64_t{is_tf32}}}),
+                       .inputs = {x, weight},
+                       .outputs = {},
+                       .is_weight = {false, true}});
+  return infer_spec({.op = Op::kScaledLinear,
+                     .attributes = Attributes(Op::kScaledLinear, {{"dtype", DType::kBF16}}),
+                     .inputs = {x, {DType::kF32, {size.rows}}, weight, {DType::kF32, {size.n}}},
+                     .outputs = {},
+                     .is_weight = {false, false, true, true}});
+}
+
+bool is_product(const Step& launch) { return launch.kernel != nullptr && launch.cost.unit == ComputeUnit::kMatrix; }
+
+Floor floor_of(const Cost& cost, std::string_view arithmetic, MachineRates& rates) {
+  const bool multiplies = cost.unit == ComputeUnit::kMatrix;
+  return longer_of(multiplies ? cost.flops : 0, multiplies ? &rates.product(arithmetic) : nullptr, cost.bytes,
+                   rates.copy(cost.bytes));
+}
+
+}  // namespace
+
+const Yardstick& MachineRates::copy(double moved_bytes) {
+  const std::size_t bytes = std::clamp<std::size_t>(static_cast<std::size_t>(moved_bytes / 2), 1, kLargestCopy);
+  if (const auto known = copies_.find(bytes); known != copies_.end()) return known->second;
+  copy_run_.reserve(bytes);
+  return copies_
+      .emplace(bytes, measure({.of = kFloorOfCopy,
+                               .work = 2 * static_cast<double>(bytes),
+                               .stream = &copy_run_.stream(),
+                               .submit = [this, bytes] { copy_run_.submit(bytes); }}))
+      .first->second;
+}
+
+const Yardstick& MachineRates::product(std::string_view arithmetic) {
+  if (const auto known = products_.find(arithmetic); known != products_.end()) return known->second.yardstick;
+  const bool is_cpu = backend_.properties().target.device == DeviceKind::kCpu;
+  Product fastest;
+  for (const ProductSize& size : is_cpu ? std::span<const ProductSize>(kOnCpu) : std::span<const ProductSize>(kOnGpu)) {
+    auto run = std::make_unique<OpRun>(backend_, bare_product(arithmetic, size));
+    Yardstick yardstick = measure(
+        {.of = kFloorOfFlops, .work = run->least_work().flops, .stream = &run->stream(), .submit = [&run = *run] {
+           run.submit();
+         }});
+    if (fastest.run == nullptr || yardstick.work / yardstick.ms > fastest.yardstick.work / fastest.yardstick.ms)
+      fastest = {std::move(run), std::move(yardstick)};
+  }
+  return products_.emplace(arithmetic, std::move(fastest)).first->second.yardstick;
+}
+
+Yardstick MachineRates::measure(Yardstick yardstick) {
+  yardstick.trials = time_submissions(backend_, *yardstick.stream, yardstick.submit, protocol_);
+  yardstick.ms = median(yardstick.trials.wall_ms);
+  return yardstick;
+}
+
+Floor floor_of(const Step& launch, MachineRates& rates) {
+  if (!is_product(launch)) return floor_of(launch.cost, "", rates);
+  return floor_of(launch.kernel->cost(bare(launch.spec)), launch.kernel->compute_name(launch.spec), rates);
+}
+
+Floor floor_of(const OpRun& run, MachineRates& rates) {
+  const std::vector<Step>& launches = run.program().steps;
+  const auto product = std::ranges::find_if(launches, is_product);
+  return floor_of(run.least_work(), product == launches.end() ? "" : product->kernel->compute_name(product->spec),
+                  rates);
+}
+
+Floor longer_of(double flops, const Yardstick* product, double bytes, const Yardstick& copy) {
+  const Floor of_bytes{&copy, bytes / copy.work};
+  if (product == nullptr) return of_bytes;
+  const Floor of_flops{product, flops / product->work};
+  return of_flops.ms() > of_bytes.ms() ? of_flops : of_bytes;
+}
+
+}  // namespace headroom
