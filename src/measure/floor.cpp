@@ -63,8 +63,10 @@ const Yardstick& MachineRates::copy(double moved_bytes) {
 }
 
 const Yardstick& MachineRates::product(std::string_view arithmetic) {
+  const Target target = backend_.properties().target;
+  if (arithmetic == "bf16" && !obstacle_to(Capability::kBf16Units, target).empty()) return product("f32");
   if (const auto known = products_.find(arithmetic); known != products_.end()) return known->second.yardstick;
-  const bool is_cpu = backend_.properties().target.device == DeviceKind::kCpu;
+  const bool is_cpu = target.device == DeviceKind::kCpu;
   Product fastest;
   for (const ProductSize& size : is_cpu ? std::span<const ProductSize>(kOnCpu) : std::span<const ProductSize>(kOnGpu)) {
     auto run = std::make_unique<OpRun>(backend_, bare_product(arithmetic, size));

@@ -86,8 +86,7 @@ ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options,
   filter.check_takes_any(names, "kernel benchmark");
   std::erase_if(cases, [&](const KernelCase& one) { return !filter.takes(one.name); });
 
-  ResultFile file{.created = utc_now(), .machine = describe_machine(), .plans = {}, .results = {}};
-  const std::string version = file.machine.build ? file.machine.build->version : "";
+  ResultFile file = begin_result_file();
   const Protocol protocol = short_protocol(backend, options.max_seconds);
   std::optional<CacheEvictor> evictor;
   if (options.cold) evictor.emplace(backend);
@@ -128,7 +127,6 @@ ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options,
       if (on_skip) on_skip(one.name, error.what());
     }
   }
-  for (Result& result : file.results) result.source.version = version;
   if (on_progress) on_progress({"", total, total});
   return file;
 }
