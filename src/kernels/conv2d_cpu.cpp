@@ -7,20 +7,13 @@
 // Layout     images row-major or all channels-last, without gaps. Weights of the checkpoint are packed once into
 //            oneDNN's blocks; others are converted in every run.
 // Alignment  that of the dtype.
-// Residual   oneDNN adds to what lies where it writes: y may overwrite the residual, or starts as its copy. Where a window
-//            sees padding alone it forgets to, so the image is then padded before.
+// Residual   oneDNN adds to what lies where it writes: y may overwrite the residual, or starts as its copy.
 // Bytes      (x + weight + bias + residual + y) * size
 // FLOPs      2 * b * o * oh * ow * c/groups * kh * kw + one an output each for bias and residual + the activation's
 //
 // Tried: on row-major images oneDNN's gemm (im2col) is slower than its blocked kernels, conversion of both images
 // included. Only with AVX-512, and where a filter holds few elements or is 1x1, is the gemm faster, because then the
 // conversions weigh more than the product. Channels-last images need no conversion and beat both.
-
-#include <algorithm>
-#include <array>
-#include <memory>
-#include <utility>
-#include <vector>
 
 #include "ir/activation.hpp"
 #include "ir/convolution.hpp"
@@ -46,6 +39,13 @@ dnnl::memory::desc filter_of(const OpSpec& spec) {
   return onednn::describe_filter(spec.inputs[1], spec.attributes.get_int("groups"), /*is_transposed=*/false);
 }
 
+/// Whether rows of the result may see nothing but padding: there oneDNN's brgconv leaves out the residual, or crashes.
+bool has_unseen_rows(const OpSpec& spec) {
+  const Builder::Convolution how = convolution_of(spec.attributes);
+  const std::int64_t reach = how.dilation[0] * (spec.inputs[1].shape[2] - 1) + 1;
+  return how.padding[0] >= reach || how.padding[2] >= reach;
+}
+
 dnnl::primitive_desc_base make_convolution(const OpSpec& spec, ImageLayout layout) {
   using Forward = dnnl::convolution_forward;
   const auto [strides, dilates, before, after] = onednn::window_of(convolution_of(spec.attributes));
@@ -58,7 +58,11 @@ dnnl::primitive_desc_base make_convolution(const OpSpec& spec, ImageLayout layou
   onednn::append_activation(end, activation_of(spec.attributes));
   dnnl::primitive_attr attributes = onednn::attributes_with_user_scratch();
   attributes.set_post_ops(end);
-  return Forward::primitive_desc(desc, attributes, onednn::cpu_engine(), /*allow_empty=*/true);
+  Forward::primitive_desc made(desc, attributes, onednn::cpu_engine(), /*allow_empty=*/true);
+  const bool avoids_brgconv = spec.inputs.size() > 3 && has_unseen_rows(spec);
+  while (made && avoids_brgconv && std::string_view(made.impl_info_str()).starts_with("brgconv"))
+    if (!made.next_impl()) return {};
+  return made;
 }
 
 /// oneDNN's depthwise kernel for SSE4.1 crashes where it adds to channels-last images of other than whole vectors.
@@ -74,59 +78,7 @@ dnnl::primitive_desc_base choose(const OpSpec& spec, const Target& target) {
   });
 }
 
-/// Whether a window lies in the padding alone, where oneDNN loses the residual.
-bool loses_residual(const OpSpec& spec) {
-  if (spec.inputs.size() <= 3) return false;
-  const Builder::Convolution how = convolution_of(spec.attributes);
-  for (const std::size_t side : {0U, 1U, 2U, 3U}) {
-    const std::size_t axis = side % 2;
-    const std::int64_t taps = spec.inputs[1].shape[2 + static_cast<int>(axis)];
-    if (how.padding[side] >= how.dilation[axis] * (taps - 1) + 1) return true;
-  }
-  return false;
-}
-
-/// On a copy of the image with its padding around it.
-KernelPlan plan_on_padded(const KernelBinding& binding) {
-  const Builder::Convolution how = convolution_of(binding.spec.attributes);
-  OpSpec padded = binding.spec;
-  Shape& extents = padded.inputs[0].shape;
-  for (const int axis : {0, 1}) {
-    const auto before = static_cast<std::size_t>(axis), after = before + 2;
-    extents.set(2 + axis, extents[2 + axis] + how.padding[before] + how.padding[after]);
-  }
-  padded.attributes = padded.attributes.with("padding", std::vector<std::int64_t>(4, 0));
-  KernelPlan made = onednn::plan_convolution({.spec = padded,
-                                              .inputs = binding.inputs,
-                                              .outputs = binding.outputs,
-                                              .threads = binding.threads,
-                                              .exceeds_cache = binding.exceeds_cache,
-                                              .target = binding.target},
-                                             choose(padded, binding.target), filter_of(padded));
-
-  const dnnl::memory::desc image = onednn::describe(dense_operand(binding.spec.inputs[0]));
-  const dnnl::memory::desc around = onednn::describe(dense_operand(padded.inputs[0]));
-  const dnnl::reorder::primitive_desc placing(
-      onednn::cpu_engine(), image, onednn::cpu_engine(),
-      around.submemory_desc(image.dims(), {0, 0, how.padding[0], how.padding[1]}),
-      onednn::attributes_with_user_scratch());
-  const auto place = std::make_shared<const onednn::Call>(placing, binding.threads);
-  const std::size_t bytes = onednn::whole_lines(around.get_size());
-  const std::size_t own = bytes + onednn::whole_lines(placing.scratchpad_desc().get_size());
-  made.scratch_bytes += own;
-  made.launch = [=, convolve = std::move(made.launch)](const LaunchArguments& arguments) {
-    auto* const scratch = static_cast<std::byte*>(arguments.scratch);
-    std::fill_n(scratch, bytes, std::byte{0});
-    place->run({.src = arguments.inputs[0], .dst = scratch, .scratch = scratch + bytes});
-    const std::span<const void* const> in = arguments.inputs;
-    const std::array<const void*, 4> inputs = {scratch, in[1], in[2], in[3]};
-    convolve({arguments.stream, inputs, arguments.outputs, scratch + own});
-  };
-  return made;
-}
-
 KernelPlan plan(const KernelBinding& binding) {
-  if (loses_residual(binding.spec)) return plan_on_padded(binding);
   return onednn::plan_convolution(binding, choose(binding.spec, binding.target), filter_of(binding.spec));
 }
 

@@ -13,7 +13,7 @@ struct ElementwiseRows {
   Op op = Op::kRelu;
   DType dtype = DType::kF32;  ///< of y and all operands
   DType side = DType::kF32;   ///< but for b of three, which may be f32
-  Scalars scalars;  ///< in place of b and c, where the op has one operand
+  Scalars scalars;            ///< in place of b and c, where the op has one operand
   GridRows<4> grid;
 };
 /// `in` has the addresses of as many operands as the op has.

@@ -82,15 +82,14 @@ ForwardPass make_forward_pass(const Model& model, const DenoiseRequest& request)
     return build_flux_forward(model.config, {.batch = size.images, .image_tokens = image_tokens, .text_tokens = text},
                               model.transformer.params());
   };
-  return pass_of(model.transformer,
-                 {{"pass", "forward"},
-                  {"batch", request.images},
-                  {"image_tokens", request.image_tokens()},
-                  {"text_tokens", request.text_tokens}},
-                 {.images = request.images, .token_rows = request.token_rows, .token_columns = request.token_columns},
-                 build, [&model, columns = request.token_columns](Session& session) {
-                   set_forward_inputs(session, model, columns);
-                 });
+  return pass_of(
+      model.transformer,
+      {{"pass", "forward"},
+       {"batch", request.images},
+       {"image_tokens", request.image_tokens()},
+       {"text_tokens", request.text_tokens}},
+      {.images = request.images, .token_rows = request.token_rows, .token_columns = request.token_columns}, build,
+      [&model, columns = request.token_columns](Session& session) { set_forward_inputs(session, model, columns); });
 }
 
 ForwardPass make_forward_pass(const Component& component, const ComponentPass& pass, const PassSize& size) {
