@@ -17,11 +17,6 @@ TEST_P(Softmax, MatchesTheOracle) {
     expect_matches_oracle("highway.softmax", make_spec(Op::kSoftmax, {{GetParam(), shape}}));
 }
 
-TEST(SoftmaxSupport, DeclinesChannelsLastImages) {
-  const TensorType image{DType::kF32, {2, 3, 4, 5}, Layout::kChannelsLast};
-  EXPECT_TRUE(kernel_named("highway.softmax").supports(make_spec(Op::kSoftmax, {image}), Target{}).has_value());
-}
-
 /// softmax of one row given as T, f32 or the bits of bf16.
 template <class T>
 std::vector<T> softmax(const std::vector<T>& x) {
