@@ -20,8 +20,12 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-/// From here on memory is mapped in whole huge pages: fewer TLB misses in large weights and activations.
-constexpr std::size_t kMapFrom = 2 * kHugePage;
+constexpr std::size_t kPage = std::size_t{4} << 10;
+/// From here on memory is mapped by itself, so that what is freed goes back to the system: the C library would put small blocks that
+/// stay into it, and then have no room there for the next large one.
+constexpr std::size_t kMapFrom = std::size_t{1} << 20;
+/// From here on in whole huge pages: fewer TLB misses in large weights and activations.
+constexpr std::size_t kMapHugeFrom = 2 * kHugePage;
 /// A copy smaller than this is not worth waking another thread for: a fork and join costs a few microseconds.
 constexpr std::size_t kCopyPerThread = std::size_t{256} << 10;
 /// From here on an allocation is checked against available memory first: Linux would grant it and kill the process
@@ -35,12 +39,23 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (by
                                 format_bytes(bytes), format_bytes(system_memory().available_bytes)));
 }
 
+/// What a mapping of `bytes` takes.
+constexpr std::size_t mapped_bytes(std::size_t bytes) {
+  return round_up(bytes, bytes >= kMapHugeFrom ? kHugePage : kPage);
+}
+
+/// `bytes` mapped, or null.
+void* map_pages(std::size_t bytes) {
+  void* const mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return mapped == MAP_FAILED ? nullptr : mapped;
+}
+
 /// `bytes` (whole huge pages) mapped at a multiple of the huge page size, or null.
 void* map_huge(std::size_t bytes) {
   // mmap aligns to small pages only, so one huge page more is mapped and what hangs over at both ends given back.
   const std::size_t span = bytes + kHugePage;
-  void* const mapped = mmap(nullptr, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) return nullptr;
+  void* const mapped = map_pages(span);
+  if (mapped == nullptr) return nullptr;
   const auto start = reinterpret_cast<std::uintptr_t>(mapped);
   const std::uintptr_t aligned = round_up(start, kHugePage);
   const std::size_t head = aligned - start;
@@ -124,8 +139,9 @@ class CpuBackend final : public Backend {
   [[nodiscard]] void* allocate_bytes(std::size_t bytes) override {
     if (bytes > SIZE_MAX - 2 * kHugePage) fail_out_of_memory(bytes);  // rounding up would wrap around
     if (bytes >= kCheckFrom && bytes > system_memory().available_bytes) fail_out_of_memory(bytes);
-    void* const data = bytes >= kMapFrom
-                           ? map_huge(round_up(bytes, kHugePage))
+    void* const data = bytes >= kMapHugeFrom ? map_huge(mapped_bytes(bytes))
+                       : bytes >= kMapFrom
+                           ? map_pages(mapped_bytes(bytes))
                            : std::aligned_alloc(kAlignment, round_up(std::max(bytes, kAlignment), kAlignment));
     if (data == nullptr) fail_out_of_memory(bytes);
     return data;
@@ -133,7 +149,7 @@ class CpuBackend final : public Backend {
 
   void free_bytes(void* data, std::size_t bytes) noexcept override {
     if (bytes >= kMapFrom) {
-      munmap(data, round_up(bytes, kHugePage));
+      munmap(data, mapped_bytes(bytes));
     } else {
       std::free(data);
     }
