@@ -68,7 +68,8 @@ Fusion gate_residual() {
   return {.pattern = op(Op::kAdd, {any("residual"), op(Op::kMul, {any("gate"), any("x")})}),
           .fits =
               [](const Rewriter& r, const Match& m) {
-                return r.type(m["residual"]) == r.type(m["x"]) && is_vector_for(r, m["gate"], m["x"]);
+                return is_float(r.type(m["x"]).dtype) && r.type(m["residual"]) == r.type(m["x"]) &&
+                       is_vector_for(r, m["gate"], m["x"]);
               },
           .emit =
               [](Rewriter& r, const Match& m, const Node& root) {

@@ -243,6 +243,17 @@ TEST(FuseGateResidual, LeavesOtherShapes) {
     })");
 }
 
+TEST(FuseGateResidual, LeavesIntegers) {
+  expect_unchanged("fuse-patterns", R"(graph g {
+      input %residual: i64[1, 1, 2]
+      input %gate: i64[1, 1, 2]
+      input %x: i64[1, 1, 2]
+      %0: i64[1, 1, 2] = mul(%gate, %x)
+      %1: i64[1, 1, 2] = add(%residual, %0)
+      output y = %1
+    })");
+}
+
 TEST(FuseGateResidual, LeavesAProductThatIsReadTwice) {
   expect_unchanged("fuse-patterns", R"(graph g {
       input %residual: f32[2, 3, 4]
