@@ -79,8 +79,7 @@ void add_size_options(CLI::App& command, GeneratorOptions& request, ImageSize& s
 }
 
 void resolve_size(const Model& model, const ImageSize& size, GeneratorOptions& request) {
-  constexpr std::int64_t kLatentPixels = 16;  // along a token of FLUX.1: 8 by its decoder, times patches of 2
-  const std::int64_t per_token = model.pixels ? model.pixels->patch : kLatentPixels;
+  const std::int64_t per_token = model.token_pixels();
   const auto resolve = [&](const char* option, std::int64_t pixels, std::int64_t& tokens) {
     if (pixels == 0) return;
     if (pixels % per_token != 0)

@@ -42,11 +42,8 @@ struct Arguments {
   bool is_cell = false;
 };
 
-/// Pixels of one token each way: of a model on pixels its patch; else 8 of the autoencoder times 2 of packing.
-std::int64_t pixels_of_token(const Model& model) { return model.pixels ? model.pixels->patch : 16; }
-
 GeneratorOptions request_of(const Model& model, const SweepCell& cell) {
-  const std::int64_t unit = pixels_of_token(model);
+  const std::int64_t unit = model.token_pixels();
   if (cell.resolution % unit != 0)
     fail_usage("--resolution: {} pixels do not divide into tokens of {} pixels, as {} has them", cell.resolution, unit,
                model.transformer.name);

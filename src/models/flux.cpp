@@ -211,14 +211,13 @@ InputShapes input_shapes(const FluxConfig& config, const FluxShape& shape) {
   return shapes;
 }
 
-/// FLUX.1 takes 16 pixels along a token: 8 by its decoder, times patches of 2.
 InputShapes forward_shapes(const nlohmann::json& json, const PassSize& size) {
-  constexpr std::int64_t kTokenPixels = 16;
   const FluxConfig config = parse_flux_config(json);
   for (const auto& [side, pixels] : {std::pair("--height", size.height), std::pair("--width", size.width)})
-    if (pixels % kTokenPixels != 0) fail_usage("{} is {}, expected a multiple of {}", side, pixels, kTokenPixels);
+    if (pixels % kFluxTokenPixels != 0)
+      fail_usage("{} is {}, expected a multiple of {}", side, pixels, kFluxTokenPixels);
   return input_shapes(config, {.batch = size.batch,
-                               .image_tokens = (size.height / kTokenPixels) * (size.width / kTokenPixels),
+                               .image_tokens = (size.height / kFluxTokenPixels) * (size.width / kFluxTokenPixels),
                                .text_tokens = size.text_tokens});
 }
 

@@ -15,6 +15,9 @@ namespace headroom {
 /// The `_class_name` of FLUX's transformer.
 inline constexpr std::string_view kFluxTransformer = "FluxTransformer2DModel";
 
+/// Pixels along a token of FLUX.1: 8 by its decoder, times patches of 2.
+inline constexpr std::int64_t kFluxTokenPixels = 16;
+
 /// The configuration of a `FluxTransformer2DModel`, under the names of its config.json.
 struct FluxConfig {
   std::int64_t in_channels = 64;

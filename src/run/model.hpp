@@ -41,6 +41,8 @@ struct Model {
   std::int64_t default_steps = 28;
   double guidance_scale = 3.5;
 
+  /// Pixels along a token: of a model on pixels its patch.
+  [[nodiscard]] std::int64_t token_pixels() const { return pixels ? pixels->patch : kFluxTokenPixels; }
   [[nodiscard]] bool uses_classifier_free_guidance() const {
     return !config.guidance_embeds && prompts.has_value() && guidance_scale != 1.0;
   }
