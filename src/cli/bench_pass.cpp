@@ -25,7 +25,7 @@ Trials time_cold_passes(Backend& backend, Session& session, const Protocol& prot
 
 void print_times(const ForwardPass& pass, const Result& result) {
   const Summary& statistics = result.trials[0].statistics;
-  print_out("{} {}, batch {}, {}: {} {} (n = {}, quartiles {} to {}), peak memory {}\n", pass.model,
+  print_out("{} {}, batch {}, {}: {} {} (n = {}, quartiles {} to {}), peak memory {}\n", pass.component->name,
             pass.request.at("pass").get<std::string>(), pass.size.images, result.name, format_ms(statistics.median),
             statistics.median_interval ? format_interval_ms(*statistics.median_interval) : "", statistics.n,
             format_ms(statistics.q1), format_ms(statistics.q3),
@@ -126,7 +126,7 @@ void bench_pass(const BenchArguments& arguments) {
   const Trials first_steps = arguments.first_step ? time_first_steps(engine, make, switches) : Trials{};
 
   ResultFile file = begin_result_file();
-  Result result = begin_result(switches, describe_pass(pass), compiled, *pass.checkpoint, *engine.backend);
+  Result result = begin_result(switches, describe_pass(pass), compiled, pass.component->checkpoint, *engine.backend);
   add_plan_and_memory(result, file.plans, session, *engine.weights, *engine.backend);
   result.configuration.asked = names;
   result.trials.push_back(make_series("forward", trials));

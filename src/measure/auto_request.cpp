@@ -38,7 +38,7 @@ nlohmann::json to_json(const AutoRequest& request) {
 class RequestBench::Subject {
  public:
   Subject(Backend& backend, const AutoRequest& request, const SwitchSet& set)
-      : name_(set.to_string()), weights_(backend, *request.forward.checkpoint) {
+      : name_(set.to_string()), weights_(backend, request.forward.component->checkpoint) {
     if (request.denoise) {
       const Model& model = *request.model;
       GeneratorOptions options = *request.denoise;
@@ -114,7 +114,7 @@ std::vector<HostTensor> RequestBench::outputs(const SwitchSet& set, WeightStore&
 
 double RequestBench::error(const SwitchSet& set) {
   if (baseline_.empty()) {
-    WeightStore weights(backend_, *request_.forward.checkpoint);
+    WeightStore weights(backend_, request_.forward.component->checkpoint);
     baseline_ = outputs({}, weights);
   }
   const std::vector<HostTensor> changed = outputs(set, subject(set).weights());

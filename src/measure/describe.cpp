@@ -95,11 +95,14 @@ Subject describe_denoise(const Model& model, const DenoiseRequest& request, std:
                       {"steps", steps},
                       {"guidance_scale", guidance_scale},
                       {"classifier_free_guidance", request.classifier_free_guidance}},
-          .parameters = model.transformer.parameters};
+          .parameters = model.transformer.parameters()};
 }
 
 Subject describe_pass(const ForwardPass& pass) {
-  return {.kind = SubjectKind::kModel, .name = pass.model, .request = pass.request, .parameters = pass.parameters};
+  return {.kind = SubjectKind::kModel,
+          .name = pass.component->name,
+          .request = pass.request,
+          .parameters = pass.component->parameters()};
 }
 
 Result describe_kernel(const Backend& backend, const std::string& name, std::string op, nlohmann::json request,

@@ -80,14 +80,12 @@ ParamSource params_of(const Checkpoint& checkpoint) {
 Component make_random(std::string name, nlohmann::json config, fs::path folder, std::uint64_t seed) {
   const ComponentClass& kind = class_of(config);
   std::vector<TensorSpec> params = stand_in_params(kind, config);
-  const std::int64_t parameters = count_parameters(params);
   Checkpoint checkpoint = Checkpoint::random(config, std::move(params), seed);
   return {.name = std::move(name),
           .kind = &kind,
           .config = std::move(config),
           .checkpoint = std::move(checkpoint),
-          .folder = std::move(folder),
-          .parameters = parameters};
+          .folder = std::move(folder)};
 }
 
 Component open_folder(const fs::path& given, std::string name, std::optional<std::uint64_t> random_seed) {
@@ -101,13 +99,11 @@ Component open_folder(const fs::path& given, std::string name, std::optional<std
   nlohmann::json config = checkpoint.config();
   const auto* const kind = read([&] { return &class_of(config); });
   require_params(checkpoint, read([&] { return expected_params(*kind, config, params_of(checkpoint)); }));
-  const std::int64_t parameters = count_parameters(stand_in_params(*kind, config));
   return {.name = std::move(name),
           .kind = kind,
           .config = std::move(config),
           .checkpoint = std::move(checkpoint),
-          .folder = folder,
-          .parameters = parameters};
+          .folder = folder};
 }
 
 /// The configuration that ships under that name, or that a name such as "flux-512x4+8" states.
@@ -141,6 +137,8 @@ FoundComponent look_at(const fs::path& folder) {
 }
 
 }  // namespace
+
+std::int64_t Component::parameters() const { return count_parameters(stand_in_params(*kind, config)); }
 
 ParamSource Component::params() const { return params_of(checkpoint); }
 

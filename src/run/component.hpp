@@ -19,11 +19,11 @@ struct Component {
   nlohmann::json config;
   Checkpoint checkpoint;
   std::filesystem::path folder;  ///< of its config.json, with what ships beside it; empty for a configuration alone
-  /// The numbers that its weights are, in whatever form the checkpoint has them.
-  std::int64_t parameters = 0;
   /// What its baseline computes in: f32 or bf16. Whoever opens it for a device chooses.
   DType baseline = DType::kF32;
 
+  /// The numbers that its weights are, in whatever form the checkpoint has them.
+  [[nodiscard]] std::int64_t parameters() const;
   /// Where a graph's params come from, computing in f32. Valid while the component is.
   [[nodiscard]] ParamSource params() const;
   /// One pass over inputs of these extents, computing in f32.

@@ -64,12 +64,9 @@ void set_forward_inputs(Session& session, const Model& model, std::int64_t token
 ForwardPass pass_of(const Component& component, nlohmann::json request, const RequestSize& size,
                     std::function<Graph(const RequestSize& size)> build,
                     std::function<void(Session& session)> set_inputs) {
-  return {.model = component.name,
+  return {.component = &component,
           .request = std::move(request),
           .size = size,
-          .parameters = component.parameters,
-          .checkpoint = &component.checkpoint,
-          .baseline = component.baseline,
           .build = std::move(build),
           .set_inputs = std::move(set_inputs)};
 }
@@ -114,17 +111,17 @@ ForwardPass make_forward_pass(const Component& component, const ComponentPass& p
 }
 
 Compiled compile(const ForwardPass& pass, const SwitchSet& switches, const Target& target) {
-  return compile(pass.build(pass.size), switches, target, {.baseline = pass.baseline});
+  return compile(pass.build(pass.size), switches, target, {.baseline = pass.component->baseline});
 }
 
 void require_fit(const Compiled& compiled, const ForwardPass& pass, const SwitchSet& switches,
                  const WeightStore& weights, const Backend& backend) {
   const auto compile_other = [&](const SwitchSet& other, const RequestSize& size) {
-    return compile(pass.build(size), other, backend.properties().target, {.baseline = pass.baseline});
+    return compile(pass.build(size), other, backend.properties().target, {.baseline = pass.component->baseline});
   };
   require_fit(*compiled.program,
-              {.model = pass.model, .switches = switches, .size = pass.size, .compile = compile_other}, weights,
-              backend);
+              {.model = pass.component->name, .switches = switches, .size = pass.size, .compile = compile_other},
+              weights, backend);
 }
 
 }  // namespace headroom

@@ -15,12 +15,9 @@ namespace headroom {
 
 /// One forward pass of a network, to be compiled under any switches, run and timed. What it is made of must outlive it.
 struct ForwardPass {
-  std::string model;
+  const Component* component = nullptr;
   nlohmann::json request;  ///< what tells it from other passes of the model, as results state it
   RequestSize size;        ///< its images are the samples of the pass
-  std::int64_t parameters = 0;
-  const Checkpoint* checkpoint = nullptr;
-  DType baseline = DType::kF32;
   std::function<Graph(const RequestSize& size)> build;
   /// Fills the inputs with random data from a fixed seed. Never zeros: they run faster than real data.
   std::function<void(Session& session)> set_inputs;
