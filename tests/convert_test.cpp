@@ -10,6 +10,7 @@
 #include <string>
 
 #include "io/safetensors.hpp"
+#include "models/flux.hpp"
 #include "run/compile.hpp"
 #include "run/session.hpp"
 #include "run/weight_store.hpp"
@@ -27,16 +28,16 @@ class ConvertTest : public testing::Test {
   }
   ~ConvertTest() override { fs::remove_all(folder_); }
 
-  HostTensor run(const Model& model, const std::string& switches) {
+  HostTensor run(const Component& model, const std::string& switches) {
     const SafetensorsFile golden =
         SafetensorsFile::open(std::string(HEADROOM_SOURCE_DIR) + "/tests/goldens/flux/fashion-flux/golden.safetensors");
     const Shape image = golden.entry("hidden_states").shape;
     const Shape text = golden.entry("encoder_hidden_states").shape;
     Graph graph =
-        build_flux_forward(model.config, {.batch = image[0], .image_tokens = image[1], .text_tokens = text[1]},
-                           model.transformer.params());
+        build_flux_forward(parse_flux_config(model.config),
+                           {.batch = image[0], .image_tokens = image[1], .text_tokens = text[1]}, model.params());
     const Compiled compiled = compile(std::move(graph), SwitchSet::parse(switches), backend_->properties().target);
-    WeightStore weights(*backend_, model.transformer.checkpoint);
+    WeightStore weights(*backend_, model.checkpoint);
     Session session(compiled.program, weights, *backend_);
     for (const ValueId input : compiled.program->graph.values_of(ValueKind::kInput)) {
       const std::string& name = compiled.program->graph.value(input).name;
@@ -48,7 +49,7 @@ class ConvertTest : public testing::Test {
 
   fs::path folder_ = fs::temp_directory_path() / fmt::format("headroom-convert-{}", std::random_device()());
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
-  Model original_ = open_model(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  Component original_ = open_component(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
 };
 
 /// The elements and scales that the definition of quantize gives.
@@ -58,7 +59,7 @@ TEST_F(ConvertTest, HoldsWhatTheSwitchMakesBitForBit) {
   for (const auto& [name, entry] : file.entries()) {
     if (entry.dtype != DType::kI8) continue;
     ++quantized;
-    const HostTensor weight = original_.transformer.checkpoint.read(name);
+    const HostTensor weight = original_.checkpoint.read(name);
     const HostTensor q = file.read(name), scale = file.read(name + "_scale");
     const std::int64_t n = entry.shape[0], k = entry.shape[1];
     for (std::int64_t row = 0; row < n; ++row) {
@@ -74,7 +75,7 @@ TEST_F(ConvertTest, HoldsWhatTheSwitchMakesBitForBit) {
 }
 
 TEST_F(ConvertTest, RunsWithAndWithoutTheSwitch) {
-  const Model converted = open_model((folder_ / "int8").string());
+  const Component converted = open_component((folder_ / "int8").string());
   const HostTensor exact = run(original_, "");
   const double widened = relative_l2(run(converted, "arena,fuse"), exact);
   EXPECT_LE(widened, 5e-2);

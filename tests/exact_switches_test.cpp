@@ -11,9 +11,9 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/test_util.hpp"
+#include "models/flux.hpp"
+#include "pipelines/generator.hpp"
 #include "run/compile.hpp"
-#include "run/generator.hpp"
-#include "run/model.hpp"
 
 namespace headroom {
 namespace {
@@ -47,8 +47,8 @@ class ExactSwitchesTest : public testing::TestWithParam<Case> {
     } catch (const Error& error) {
       GTEST_SKIP() << error.what();
     }
-    model_ = std::make_unique<Model>(open_model((source_dir(HEADROOM_SOURCE_DIR) / GetParam().model).string()));
-    weights_ = std::make_unique<WeightStore>(*backend_, model_->transformer.checkpoint);
+    pipeline_ = open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / GetParam().model).string());
+    weights_ = std::make_unique<WeightStore>(*backend_, pipeline_->denoiser().checkpoint);
   }
 
   bool is_fashion() const { return GetParam().model == std::string_view("models/fashion-flux"); }
@@ -56,8 +56,9 @@ class ExactSwitchesTest : public testing::TestWithParam<Case> {
 
   /// The outputs of three runs: on a GPU, `graph` records the second and replays from there on.
   std::vector<HostTensor> forward(const FluxShape& shape, const SwitchSet& switches, std::vector<Declined>& declined) {
-    const Compiled compiled = compile(build_flux_forward(model_->config, shape, model_->transformer.params()), switches,
-                                      backend_->properties().target);
+    const Component& network = pipeline_->denoiser();
+    const Compiled compiled = compile(build_flux_forward(parse_flux_config(network.config), shape, network.params()),
+                                      switches, backend_->properties().target);
     declined = compiled.declined;
     Session session(compiled.program, *weights_, *backend_);
     std::uint64_t stream = 0;
@@ -77,12 +78,12 @@ class ExactSwitchesTest : public testing::TestWithParam<Case> {
 
   std::vector<HostTensor> denoise(std::int64_t images, std::int64_t rows, const SwitchSet& switches,
                                   std::vector<Declined>& declined) {
-    Generator generator(*model_, *backend_, *weights_,
+    Generator generator(*pipeline_, *backend_, *weights_,
                         {.images = images, .token_rows = rows, .token_columns = 8, .steps = 3, .switches = switches});
     declined = generator.compiled().declined;
     std::vector<HostTensor> outputs;
     for (int run = 0; run < (on_gpu() ? 3 : 1); ++run)
-      outputs.push_back(generator.generate(make_image_requests(*model_, 1, images, 2)));
+      outputs.push_back(generator.generate(make_image_requests(*pipeline_, 1, images, 2)));
     return outputs;
   }
 
@@ -96,7 +97,7 @@ class ExactSwitchesTest : public testing::TestWithParam<Case> {
   }
 
   std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Model> model_;
+  std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<WeightStore> weights_;
 };
 
@@ -136,8 +137,8 @@ TEST_P(ExactSwitchesTest, TilesKeepWhatLowPrecisionGives) {
 }
 
 TEST_P(ExactSwitchesTest, KeepADenoiseLoopInAnyCombination) {
-  if (model_->config.in_channels != model_->config.out_channels)
-    GTEST_SKIP() << "its output is no velocity of its input";
+  const FluxConfig config = parse_flux_config(pipeline_->denoiser().config);
+  if (config.in_channels != config.out_channels) GTEST_SKIP() << "its output is no velocity of its input";
   std::vector<Declined> declined;
   for (const std::int64_t images : {2, 8}) {
     const bool is_large = images == 8 && is_fashion();

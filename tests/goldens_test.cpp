@@ -12,8 +12,9 @@
 #include "base/test_util.hpp"
 #include "io/safetensors.hpp"
 #include "ir/interpreter.hpp"
+#include "models/flux.hpp"
 #include "run/compile.hpp"
-#include "run/model.hpp"
+#include "run/component.hpp"
 #include "run/session.hpp"
 #include "run/weight_store.hpp"
 
@@ -27,19 +28,19 @@ class Golden {
  public:
   Golden(const std::string& name, DeviceKind device)
       : folder_(source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/flux" / name),
-        model_(open_model(
+        model_(open_component(
             (fs::exists(folder_ / "config.json") ? folder_ : source_dir(HEADROOM_SOURCE_DIR) / "models" / name)
                 .string())),
         golden_(SafetensorsFile::open(folder_ / "golden.safetensors")),
         sample_(golden_.read("sample")),
         backend_(make_backend(device)),
-        weights_(*backend_, model_.transformer.checkpoint) {}
+        weights_(*backend_, model_.checkpoint) {}
 
   Graph forward() const {
     const Shape image = golden_.entry("hidden_states").shape;
     const Shape text = golden_.entry("encoder_hidden_states").shape;
-    return build_flux_forward(model_.config, {.batch = image[0], .image_tokens = image[1], .text_tokens = text[1]},
-                              model_.transformer.params());
+    return build_flux_forward(parse_flux_config(model_.config),
+                              {.batch = image[0], .image_tokens = image[1], .text_tokens = text[1]}, model_.params());
   }
 
   HostTensor run(const std::string& switches, std::vector<std::string>* applied = nullptr) {
@@ -55,7 +56,7 @@ class Golden {
   }
 
   fs::path folder_;
-  Model model_;
+  Component model_;
   SafetensorsFile golden_;
   HostTensor sample_;
   std::unique_ptr<Backend> backend_;
@@ -85,7 +86,7 @@ TEST_P(GoldenTest, TheInterpreterAgreesToTheLastDigits) {
   for (const ValueId input : graph.values_of(ValueKind::kInput))
     inputs[graph.value(input).name] = golden_.read(graph.value(input).name);
   for (const ValueId param : graph.values_of(ValueKind::kParam))
-    params[graph.value(param).name] = model_.transformer.checkpoint.read(graph.value(param).name);
+    params[graph.value(param).name] = model_.checkpoint.read(graph.value(param).name);
   EXPECT_LE(relative_l2(interpret(graph, inputs, params).outputs.at("sample"), sample_), 1e-7);
 }
 

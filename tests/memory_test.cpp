@@ -8,9 +8,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "pipelines/generator.hpp"
 #include "run/compile.hpp"
-#include "run/generator.hpp"
-#include "run/model.hpp"
 
 namespace {
 
@@ -52,14 +51,14 @@ namespace {
 class MemoryTest : public testing::TestWithParam<const char*> {
  protected:
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
-  Model model_ = open_model(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
-  WeightStore weights_{*backend_, model_.transformer.checkpoint};
+  std::unique_ptr<Pipeline> pipeline_ = open_pipeline(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  WeightStore weights_{*backend_, pipeline_->denoiser().checkpoint};
 };
 
 TEST_P(MemoryTest, TheSecondRunAllocatesNothing) {
-  const DenoiseRequest request = make_request(model_, {.images = 1, .steps = 2, .switches = {}});
-  const Compiled compiled = compile(build_flux_denoise(model_.config, request, model_.transformer.params()),
-                                    SwitchSet::parse(GetParam()), backend_->properties().target);
+  const Request request = pipeline_->resolve({.images = 1, .steps = 2, .switches = {}});
+  const Compiled compiled =
+      compile(pipeline_->build_denoise(request), SwitchSet::parse(GetParam()), backend_->properties().target);
   Session session(compiled.program, weights_, *backend_);
   for (const ValueId input : compiled.program->graph.values_of(ValueKind::kInput)) {
     const Value& value = compiled.program->graph.value(input);
@@ -67,7 +66,7 @@ TEST_P(MemoryTest, TheSecondRunAllocatesNothing) {
     for (std::int64_t i = 0; i < tensor.numel(); ++i) tensor.set(i, 0.01 * static_cast<double>(i % 17));
     session.set_input(value.name, tensor);
   }
-  session.set_state("latents", HostTensor(DType::kF32, {1, request.image_tokens(), model_.config.in_channels}));
+  session.set_state("latents", HostTensor(DType::kF32, {1, request.image_tokens(), 4}));
   const IterationObserver observer = [](std::int64_t, double) {};
   session.run(observer);
   const MemoryUse before = backend_->memory_use();
@@ -81,7 +80,7 @@ TEST_P(MemoryTest, TheSecondRunAllocatesNothing) {
 }
 
 TEST_P(MemoryTest, LiveBytesStayConstantOverAHundredSteps) {
-  Generator generator(model_, *backend_, weights_,
+  Generator generator(*pipeline_, *backend_, weights_,
                       {.images = 1, .steps = 100, .switches = SwitchSet::parse(GetParam())});
   std::size_t first = 0;
   std::int64_t steps = 0;
@@ -109,37 +108,35 @@ TEST(MemoryTestCounter, SeesAnAllocation) {
 
 TEST(Plan, ArenaIsWithinFivePercentOfTheBound) {
   const Target target = make_backend(DeviceKind::kCpu)->properties().target;
-  const Model model = open_model(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
-  const Model dev = open_model("flux-dev", 0);
-  for (const Model* each : {&model, &dev})
+  const std::unique_ptr<Pipeline> shipped = open_pipeline(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  const std::unique_ptr<Pipeline> dev = open_pipeline("flux-dev", 0);
+  for (const Pipeline* each : {shipped.get(), dev.get()})
     for (const char* switches : {"arena", "arena,fuse", "lossless"})
       for (const std::int64_t images : {1, 10}) {
-        const DenoiseRequest request = make_request(*each, {.images = images, .switches = {}});
-        const Compiled compiled = compile(build_flux_denoise(each->config, request, each->transformer.params()),
-                                          SwitchSet::parse(switches), target);
+        const Request request = each->resolve({.images = images, .switches = {}});
+        const Compiled compiled = compile(each->build_denoise(request), SwitchSet::parse(switches), target);
         EXPECT_GE(compiled.program->arena_bytes, compiled.program->arena_lower_bound_bytes);
         EXPECT_LE(static_cast<double>(compiled.program->arena_bytes),
                   1.05 * static_cast<double>(compiled.program->arena_lower_bound_bytes))
-            << each->transformer.name << " " << switches << " " << images;
+            << each->name() << " " << switches << " " << images;
       }
 }
 
 TEST(Plan, DoubleBlocksJoinTheValuesOfOneRequestWithoutACopy) {
   const Target target = make_backend(DeviceKind::kCpu)->properties().target;
-  const Model model = open_model(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
-  const Model dev = open_model("flux-dev", 0);
-  for (const Model* each : {&model, &dev})
+  const std::unique_ptr<Pipeline> shipped = open_pipeline(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  const std::unique_ptr<Pipeline> dev = open_pipeline("flux-dev", 0);
+  for (const Pipeline* each : {shipped.get(), dev.get()})
     for (const char* switches : {"lossless", "fast"})
       for (const std::int64_t batch : {1, 2}) {
-        const Compiled compiled =
-            compile(build_flux_forward(each->config, {.batch = batch, .image_tokens = 256, .text_tokens = 32},
-                                       each->transformer.params()),
-                    SwitchSet::parse(switches), target);
+        const ForwardPass pass =
+            each->forward_pass({.images = batch, .token_rows = 16, .token_columns = 16, .text_tokens = 32});
+        const Compiled compiled = compile(pass, SwitchSet::parse(switches), target);
         const auto joins = std::ranges::count_if(compiled.program->steps, [](const Step& step) {
           return step.op == Op::kConcat && step.label.starts_with("transformer_blocks.");
         });
-        EXPECT_EQ(joins, batch == 1 ? 0 : each->config.num_layers)
-            << each->transformer.name << " " << switches << " " << batch;
+        EXPECT_EQ(joins, batch == 1 ? 0 : each->denoiser().config.at("num_layers").get<int>())
+            << each->name() << " " << switches << " " << batch;
       }
 }
 

@@ -7,10 +7,8 @@
 
 #include "base/test_util.hpp"
 #include "passes/pass.hpp"
+#include "pipelines/generator.hpp"
 #include "plan/plan.hpp"
-#include "run/denoise.hpp"
-#include "run/generator.hpp"
-#include "run/model.hpp"
 
 namespace headroom {
 namespace {
@@ -74,10 +72,9 @@ void collect_straight(const Segment& segment, std::vector<Segment>& straight) {
 class StreamsTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(StreamsTest, NothingAtOnceTouchesTheSameBytes) {
-  const Model model = open_model((source_dir(HEADROOM_SOURCE_DIR) / GetParam()).string());
-  const DenoiseRequest request =
-      make_request(model, {.images = 2, .token_rows = 2, .token_columns = 3, .switches = {}});
-  Graph graph = build_flux_denoise(model.config, request, model.transformer.params());
+  const std::unique_ptr<Pipeline> pipeline = open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / GetParam()).string());
+  Graph graph =
+      pipeline->build_denoise(pipeline->resolve({.images = 2, .token_rows = 2, .token_columns = 3, .switches = {}}));
   const Target target{.cpu_isa = CpuIsa::kAvx2, .threads = 1};
   (void)optimize(graph, SwitchSet::parse("flash,fuse,hoist"), target);
   const Program program = plan(std::move(graph), target, {.arena = true, .lanes = 2});

@@ -13,8 +13,9 @@
 #include "base/json.hpp"
 #include "base/test_util.hpp"
 #include "measure/resident_memory.hpp"
+#include "models/flux.hpp"
 #include "run/compile.hpp"
-#include "run/model.hpp"
+#include "run/component.hpp"
 #include "run/session.hpp"
 #include "run/weight_store.hpp"
 
@@ -75,9 +76,9 @@ struct Load {
 /// would hide as much of this one's peak.
 Load load_weights(const Program& program, const fs::path& folder) {
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
-  const Model model = open_model(folder.string());
-  EXPECT_GE(model.transformer.checkpoint.total_bytes(), 1024 * kMebibyte);
-  WeightStore weights(*backend, model.transformer.checkpoint);
+  const Component model = open_component(folder.string());
+  EXPECT_GE(model.checkpoint.total_bytes(), 1024 * kMebibyte);
+  WeightStore weights(*backend, model.checkpoint);
   malloc_trim(0);
   const bool is_resident_known = reset_peak_resident();
   const std::optional<ResidentMemory> before = resident_memory();

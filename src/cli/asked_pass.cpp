@@ -5,16 +5,16 @@
 namespace headroom {
 namespace {
 
-PassMaker transformer_passes(const Model& model, GeneratorOptions request, const ImageSize& size) {
-  resolve_size(model, size, request);
-  return [&model, asked = make_request(model, request)](std::int64_t rows) {
-    DenoiseRequest taller = asked;
+PassMaker denoiser_passes(const Pipeline& pipeline, RequestOptions request, const ImageSize& size) {
+  resolve_size(pipeline, size, request);
+  return [&pipeline, asked = pipeline.resolve(request)](std::int64_t rows) {
+    Request taller = asked;
     taller.token_rows += rows;
-    return make_forward_pass(model, taller);
+    return pipeline.forward_pass(taller);
   };
 }
 
-PassMaker image_passes(const Component& component, const ComponentPass& pass, const GeneratorOptions& request,
+PassMaker image_passes(const Component& component, const ComponentPass& pass, const RequestOptions& request,
                        const ImageSize& size) {
   if (request.token_rows != 0 || request.token_columns != 0 || request.text_tokens != 0)
     fail_usage("{} works on images: give --height and --width in place of tokens", component.name);
@@ -35,11 +35,12 @@ void add_pass_option(CLI::App& command, std::string& pass) {
   command.add_option("--pass", pass, "of a network with several, which one: decode, encode, ...");
 }
 
-PassMaker asked_passes(const Engine& engine, const std::string& pass, const GeneratorOptions& request,
+PassMaker asked_passes(const Engine& engine, const std::string& pass, const RequestOptions& request,
                        const ImageSize& size) {
   const Component& network = engine.network();
   const ComponentPass& named = pass.empty() ? network.kind->passes.front() : pass_named(*network.kind, pass);
-  return engine.model ? transformer_passes(*engine.model, request, size) : image_passes(network, named, request, size);
+  return engine.pipeline ? denoiser_passes(*engine.pipeline, request, size)
+                         : image_passes(network, named, request, size);
 }
 
 }  // namespace headroom

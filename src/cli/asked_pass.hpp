@@ -16,7 +16,7 @@ void add_pass_option(CLI::App& command, std::string& pass);
 using PassMaker = std::function<ForwardPass(std::int64_t rows)>;
 /// Of the engine's network, which must outlive it; an empty name takes its first. Throws a usage Error for a pass that it lacks, and
 /// where the network works on images and the size is given in tokens.
-[[nodiscard]] PassMaker asked_passes(const Engine& engine, const std::string& pass, const GeneratorOptions& request,
+[[nodiscard]] PassMaker asked_passes(const Engine& engine, const std::string& pass, const RequestOptions& request,
                                      const ImageSize& size);
 
 }  // namespace headroom

@@ -6,7 +6,6 @@
 #include "cli/bench_judging.hpp"
 #include "cli/common.hpp"
 #include "measure/trials.hpp"
-#include "run/generator.hpp"
 
 namespace headroom {
 
@@ -14,7 +13,7 @@ namespace headroom {
 struct BenchArguments {
   ModelArguments model;
   SwitchArguments switches;
-  GeneratorOptions request;  ///< its images are the samples of a pass
+  RequestOptions request;  ///< its images are the samples of a pass
   ImageSize size;
   Protocol protocol;
   std::string pass;  ///< empty: the first

@@ -8,9 +8,10 @@
 #include "cli/bench.hpp"
 #include "cli/bench_options.hpp"
 #include "cli/commands.hpp"
-#include "cli/model_suite.hpp"
 #include "cli/number.hpp"
 #include "cli/output_name.hpp"
+#include "pipelines/examples.hpp"
+#include "pipelines/model_suite.hpp"
 
 namespace headroom {
 namespace {
@@ -79,11 +80,12 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
   command->add_flag("--json", arguments->as_json, "print the result file");
   add_judging_options(*command, arguments->judging);
   command->footer(
-      "Example: headroom bench models/fashion-flux --batch 20 --opt lossless --save result.json\n"
-      "         headroom bench kernels --filter 'linear bf16' --threads 2\n"
-      "         headroom bench load --device cuda\n"
-      "         headroom bench fashion-flux --against build/base/headroom --threshold 3%\n"
-      "Exit codes: 0 ok, 3 something regressed or a budget was missed, 4 inconclusive.");
+      fmt::format("Example: headroom bench {0} --batch 20 --opt lossless --save result.json\n"
+                  "         headroom bench kernels --filter 'linear bf16' --threads 2\n"
+                  "         headroom bench load --device cuda\n"
+                  "         headroom bench {0} --against build/base/headroom --threshold 3%\n"
+                  "Exit codes: 0 ok, 3 something regressed or a budget was missed, 4 inconclusive.",
+                  examples::kShipped));
   command->callback([arguments, command, &exit_code] { exit_code = bench_or_judge(*arguments, *command); });
 }
 

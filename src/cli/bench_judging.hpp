@@ -7,8 +7,8 @@
 
 #include "backends/device.hpp"
 #include "base/error.hpp"
-#include "cli/model_suite.hpp"
 #include "measure/trials.hpp"
+#include "pipelines/model_suite.hpp"
 
 namespace headroom {
 

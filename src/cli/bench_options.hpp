@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/model_suite.hpp"
+#include "pipelines/model_suite.hpp"
 
 namespace headroom {
 

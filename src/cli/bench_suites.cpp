@@ -13,9 +13,9 @@
 #include "base/output.hpp"
 #include "base/progress.hpp"
 #include "cli/bench.hpp"
-#include "cli/model_suite.hpp"
 #include "measure/kernel_suite.hpp"
 #include "measure/load_suite.hpp"
+#include "pipelines/model_suite.hpp"
 
 namespace headroom {
 namespace {

@@ -61,7 +61,7 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
   command.add_flag("-q,--quiet", arguments.quiet, "no progress bar and no notes");
 }
 
-void add_size_options(CLI::App& command, GeneratorOptions& request, ImageSize& size) {
+void add_size_options(CLI::App& command, RequestOptions& request, ImageSize& size) {
   CLI::Option* const rows =
       command.add_option("--token-rows", request.token_rows, "image tokens down; 0 takes the model's own")
           ->check(whole_number(0, 1024));
@@ -78,20 +78,20 @@ void add_size_options(CLI::App& command, GeneratorOptions& request, ImageSize& s
       ->excludes(columns);
 }
 
-void resolve_size(const Model& model, const ImageSize& size, GeneratorOptions& request) {
-  const std::int64_t per_token = model.token_pixels();
+void resolve_size(const Pipeline& pipeline, const ImageSize& size, RequestOptions& request) {
+  const std::int64_t per_token = pipeline.token_pixels();
   const auto resolve = [&](const char* option, std::int64_t pixels, std::int64_t& tokens) {
     if (pixels == 0) return;
     if (pixels % per_token != 0)
       fail_usage("{} is {}, expected a multiple of {}, the pixels of {} along a token", option, pixels, per_token,
-                 model.transformer.name);
+                 pipeline.name());
     tokens = pixels / per_token;
   };
   resolve("--height", size.height, request.token_rows);
   resolve("--width", size.width, request.token_columns);
 }
 
-void add_request_options(CLI::App& command, GeneratorOptions& request, ImageSize& size) {
+void add_request_options(CLI::App& command, RequestOptions& request, ImageSize& size) {
   command.add_option("--images", request.images, "images made at once")
       ->check(whole_number(1, 4096))
       ->capture_default_str();
@@ -137,14 +137,14 @@ DType choose_baseline(const ModelArguments& arguments, const Backend& backend, c
   return is_gpu ? checkpoint_baseline(checkpoint) : DType::kF32;
 }
 
-Engine open(const ModelArguments& arguments, bool must_make_images) {
+Engine open(const ModelArguments& arguments, bool must_be_denoiser) {
   Engine engine;
   engine.backend = open_backend(arguments);
   Component network = open_component(arguments.model, arguments.random_weights);
   tell_device(Log(arguments.quiet), *engine.backend);
   network.baseline = choose_baseline(arguments, *engine.backend, network.checkpoint);
-  if (must_make_images || makes_images(network))
-    engine.model = std::make_unique<Model>(make_model(std::move(network)));
+  if (must_be_denoiser || is_denoiser(network))
+    engine.pipeline = make_pipeline(std::move(network));
   else
     engine.component = std::make_unique<Component>(std::move(network));
   engine.weights = std::make_unique<WeightStore>(*engine.backend, engine.network().checkpoint);

@@ -14,9 +14,8 @@
 #include "base/switches.hpp"
 #include "measure/result.hpp"
 #include "passes/pass.hpp"
+#include "pipelines/generator.hpp"
 #include "run/component.hpp"
-#include "run/generator.hpp"
-#include "run/model.hpp"
 #include "run/weight_store.hpp"
 
 namespace headroom {
@@ -40,12 +39,12 @@ struct ImageSize {
 };
 /// Adds --token-rows, --token-columns, --text-tokens, --height and --width; resolve_size() brings the last two into the
 /// request.
-void add_size_options(CLI::App& command, GeneratorOptions& request, ImageSize& size);
-/// Throws a usage Error for pixels that do not divide into the model's tokens.
-void resolve_size(const Model& model, const ImageSize& size, GeneratorOptions& request);
+void add_size_options(CLI::App& command, RequestOptions& request, ImageSize& size);
+/// Throws a usage Error for pixels that do not divide into the denoiser's tokens.
+void resolve_size(const Pipeline& pipeline, const ImageSize& size, RequestOptions& request);
 
 /// Adds --images, --steps and those of add_size_options().
-void add_request_options(CLI::App& command, GeneratorOptions& request, ImageSize& size);
+void add_request_options(CLI::App& command, RequestOptions& request, ImageSize& size);
 
 /// Adds --opt; the text is parsed by SwitchSet::parse.
 void add_switches(CLI::App& command, std::string& list, std::string_view fallback);
@@ -61,15 +60,15 @@ void tell_device(const Log& log, const Backend& backend);
 /// A network on a device, with the weights folded so far.
 struct Engine {
   std::unique_ptr<Backend> backend;
-  std::unique_ptr<Model> model;          ///< where the network makes images
-  std::unique_ptr<Component> component;  ///< where it does not
+  std::unique_ptr<Pipeline> pipeline;    ///< where the network is a denoiser
+  std::unique_ptr<Component> component;  ///< where it is not
   std::unique_ptr<WeightStore> weights;
 
-  [[nodiscard]] const Component& network() const { return model ? model->transformer : *component; }
+  [[nodiscard]] const Component& network() const { return pipeline ? pipeline->denoiser() : *component; }
 };
 /// Of any network. A note says which device it is. Throws Error where the device or the network is not there.
 [[nodiscard]] Engine open_network(const ModelArguments& arguments);
-/// The same of a model; throws a usage Error where the network makes no images.
+/// The same of a pipeline; throws a usage Error where the network is no denoiser.
 [[nodiscard]] Engine open_engine(const ModelArguments& arguments);
 
 /// Says which switches were asked for and could not apply, one line each with the reason.

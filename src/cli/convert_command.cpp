@@ -9,6 +9,7 @@
 #include "cli/common.hpp"
 #include "cli/output_name.hpp"
 #include "measure/table.hpp"
+#include "pipelines/examples.hpp"
 #include "run/convert.hpp"
 
 namespace headroom {
@@ -25,12 +26,12 @@ void convert(const Arguments& arguments) {
   const SwitchSet switches = SwitchSet::parse(arguments.switches);
   ModelArguments on_cpu = arguments.model;
   if (on_cpu.device == "auto") on_cpu.device = "cpu";  // which alone quantizes to int8
-  const Engine engine = open_engine(on_cpu);
-  Progress progress("converting", static_cast<std::int64_t>(engine.model->transformer.checkpoint.tensors().size()),
-                    arguments.model.quiet);
+  const Engine engine = open_network(on_cpu);
+  const Component& component = engine.network();
+  Progress progress("converting", std::ssize(component.checkpoint.tensors()), arguments.model.quiet);
   const Interruptible until_written;  // what is there of the folder is removed before the program ends
   const Conversion made =
-      convert_checkpoint(*engine.model, *engine.backend, switches, arguments.out, [&](std::size_t, std::size_t) {
+      convert_checkpoint(component, *engine.backend, switches, arguments.out, [&](std::size_t, std::size_t) {
         Interruptible::check();
         progress.advance();
       });
@@ -62,9 +63,10 @@ void add_convert_command(CLI::App& app) {
       ->type_name("DIR");
   command->add_flag("--json", arguments->as_json, "machine-readable summary");
   command->footer(
-      "Only int8 (with bf16 for what int8 leaves, if given too) changes a checkpoint.\n"
-      "Examples: headroom convert fashion-flux --opt int8 --out fashion-int8\n"
-      "          headroom run fashion-int8 --opt fuse,int8 --out images.png");
+      fmt::format("Only int8 (with bf16 for what int8 leaves, if given too) changes a checkpoint.\n"
+                  "Examples: headroom convert {} --opt int8 --out fashion-int8\n"
+                  "          headroom run fashion-int8 --opt fuse,int8 --out images.png",
+                  examples::kShipped));
   command->callback([arguments] { convert(*arguments); });
 }
 

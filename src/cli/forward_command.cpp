@@ -9,6 +9,7 @@
 #include "cli/output_name.hpp"
 #include "io/safetensors.hpp"
 #include "models/config.hpp"
+#include "pipelines/examples.hpp"
 #include "run/forward_pass.hpp"
 #include "run/session.hpp"
 
@@ -93,8 +94,9 @@ void add_forward_command(CLI::App& app) {
   command->add_option("--pass", arguments->pass,
                       "of a network with several for the same inputs, which one: decode, decode-tiled, ...");
   command->footer(
-      "Example: headroom forward models/fashion-flux --inputs in.safetensors --output out.safetensors --opt fuse\n"
-      "         headroom forward FLUX.1-dev/vae --inputs latents.safetensors --output image.safetensors");
+      fmt::format("Example: headroom forward {} --inputs in.safetensors --output out.safetensors --opt fuse\n"
+                  "         headroom forward {}/vae --inputs latents.safetensors --output image.safetensors",
+                  examples::kShipped, examples::kFolder));
   command->callback([arguments] { forward(*arguments); });
 }
 

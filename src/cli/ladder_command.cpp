@@ -29,7 +29,8 @@
 #include "measure/bench_process.hpp"
 #include "measure/ladder.hpp"
 #include "measure/unfinished_ladder.hpp"
-#include "run/images.hpp"
+#include "pipelines/examples.hpp"
+#include "pipelines/images.hpp"
 
 namespace headroom {
 namespace {
@@ -90,28 +91,28 @@ std::string_view cpu_precision(const Target& target) {
 
 /// What is climbed unless told: the switches that can change something on the device, and half the steps, where they
 /// can be halved.
-std::string default_switches(const Engine& engine, const GeneratorOptions& request) {
+std::string default_switches(const Engine& engine, const RequestOptions& request) {
   const Target target = engine.backend->properties().target;
-  const bool is_bf16 = engine.model->transformer.baseline == DType::kBF16;
+  const bool is_bf16 = engine.network().baseline == DType::kBF16;
   const std::string list = target.device == DeviceKind::kCpu
                                ? fmt::format("arena,flash,fuse,hoist,{}tile", cpu_precision(target))
                            : is_bf16 ? "arena,flash,fuse,hoist,fp8,streams,graph"
                                      : "arena,flash,fuse,hoist,bf16,fp8,streams,graph";
-  const std::int64_t half = make_request(*engine.model, request).steps / 2;
+  const std::int64_t half = engine.pipeline->resolve(request).steps / 2;
   return half < 1 ? list : fmt::format("{},steps={}", list, half);
 }
 
 /// What makes a ladder this one and no other.
 nlohmann::json describe_options(const Arguments& arguments, const Engine& engine, const LadderOptions& options) {
   const Target target = engine.backend->properties().target;
-  const GeneratorOptions& request = options.request;
-  return {{"model", engine.model->transformer.name},
-          {"weights", engine.model->transformer.checkpoint.description()},
+  const RequestOptions& request = options.request;
+  return {{"model", engine.pipeline->name()},
+          {"weights", engine.network().checkpoint.description()},
           {"device", name_of(target.device)},
           {"GPU", gpu_of(*engine.backend).value_or(GpuIdentity{}).uuid},
           {"threads", target.threads},
           {"vector units", name_of(target.cpu_isa)},
-          {"baseline", name_of(engine.model->transformer.baseline)},
+          {"baseline", name_of(engine.network().baseline)},
           {"switches", options.switches.to_string()},
           {"ends", options.only_ends},
           {"images", request.images},
@@ -208,7 +209,7 @@ void climb_and_save(const Arguments& arguments, const CLI::App& command, const E
                                   .on_visited = save};
     try {
       climb(ladder, options.rounds, max_rounds,
-            run_rounds_here(*engine.model, *engine.backend, options, next_process(ladder), observer));
+            run_rounds_here(*engine.pipeline, *engine.backend, options, next_process(ladder), observer));
     } catch (const Interrupted&) {
       if (unfinished) log.info("stopped; the same command goes on from here");
       throw;
@@ -227,7 +228,7 @@ void print_round(const Arguments& arguments, const Engine& engine, const LadderO
   LadderObserver observer;
   if (!arguments.out.empty())
     observer.on_pixels = [&](const Rung& rung, const HostTensor& pixels) { write_images(arguments.out, rung, pixels); };
-  run_rounds_here(*engine.model, *engine.backend, options, 0, observer)(ladder, arguments.round, arguments.rungs);
+  run_rounds_here(*engine.pipeline, *engine.backend, options, 0, observer)(ladder, arguments.round, arguments.rungs);
   print_out("{}\n", dump_json(to_json(to_results(ladder))));
 }
 
@@ -239,12 +240,12 @@ void ladder(const Arguments& arguments, const CLI::App& command) {
   if (arguments.processes > 0) options.rounds = arguments.processes;
   if (!arguments.out.empty()) check_writable_in(arguments.out, "results.json");
   const Engine engine = open_engine(arguments.model);
-  resolve_size(*engine.model, arguments.size, options.request);
-  options.request.images = images_of(options.request, *engine.model);
+  resolve_size(*engine.pipeline, arguments.size, options.request);
+  options.request.images = images_of(options.request, *engine.pipeline);
   const SwitchRequest asked =
       SwitchRequest::parse(arguments.is_default ? default_switches(engine, options.request) : arguments.switches.list);
   options.switches = choose_switches(asked, arguments.switches, *engine.backend,
-                                     make_auto_request(*engine.model, options.request), log)
+                                     make_auto_request(*engine.pipeline, options.request), log)
                          .set;
   Ladder climbed = make_ladder(options.switches, options.only_ends);
   if (arguments.round >= 0) return print_round(arguments, engine, options, climbed);
@@ -253,8 +254,8 @@ void ladder(const Arguments& arguments, const CLI::App& command) {
   report_declined(log, file.results);
   print(arguments, climbed, file);
   if (!arguments.out.empty())
-    log.info("wrote results.json{} to {}", engine.model->pixels ? " and a grid of images for each rung" : "",
-             arguments.out);
+    log.info("wrote results.json{} to {}",
+             engine.pipeline->obstacle_to_images().empty() ? " and a grid of images for each rung" : "", arguments.out);
 }
 
 }  // namespace
@@ -324,12 +325,11 @@ void add_ladder_command(CLI::App& app) {
   command->add_option("--round", arguments->round)->group("");
   command->add_option("--rungs", arguments->rungs)->delimiter(',')->group("");
   command->add_flag("--json", arguments->as_json, "print the result file instead of the table");
-  command->footer(
-      "Example: headroom ladder models/fashion-flux --out out/demo\n"
-      "         headroom ladder flux-dev --random-weights 0 --device cuda:0 --steps 8 --token-rows 32 --token-columns "
-      "32 "
-      "--ends\n"
-      "A ladder with --out that was stopped or killed goes on where it was when it is run again.");
+  command->footer(fmt::format(
+      "Example: headroom ladder {} --out out/demo\n"
+      "         headroom ladder {} --random-weights 0 --device cuda:0 --steps 8 --height 512 --width 512 --ends\n"
+      "A ladder with --out that was stopped or killed goes on where it was when it is run again.",
+      examples::kShipped, examples::kLarge));
   command->callback([arguments, command] {
     arguments->is_default = command->count("--opt") == 0;
     ladder(*arguments, *command);

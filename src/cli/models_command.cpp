@@ -8,6 +8,7 @@
 #include "base/output.hpp"
 #include "cli/commands.hpp"
 #include "measure/table.hpp"
+#include "pipelines/examples.hpp"
 #include "run/component.hpp"
 
 namespace headroom {
@@ -78,8 +79,9 @@ void add_models_command(CLI::App& app) {
       "in place of what ships: the networks of this checkpoint folder, and which passes of each there are");
   command->add_flag("--json", arguments->as_json, "machine-readable output");
   command->footer(
-      "Example: headroom models\n"
-      "         headroom models FLUX.1-dev");
+      fmt::format("Example: headroom models\n"
+                  "         headroom models {}",
+                  examples::kFolder));
   command->callback([arguments] {
     arguments->folder.empty() ? list_models(arguments->as_json)
                               : list_components_of(arguments->folder, arguments->as_json);

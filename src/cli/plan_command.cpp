@@ -16,8 +16,8 @@
 #include "measure/statistics.hpp"
 #include "measure/table.hpp"
 #include "measure/trials.hpp"
+#include "pipelines/examples.hpp"
 #include "plan/memory.hpp"
-#include "run/generator.hpp"
 
 namespace headroom {
 namespace {
@@ -25,7 +25,7 @@ namespace {
 struct Arguments {
   ModelArguments model;
   SwitchArguments switches;
-  GeneratorOptions request;
+  RequestOptions request;
   ImageSize size;
   std::string pass;  ///< empty: a whole request, or of a network that makes no images its first
   bool rejections = false;
@@ -64,11 +64,11 @@ std::string to_memory_table(const Program& program) {
 /// What is planned: a whole denoise request, or one forward pass.
 using CompileRequest = std::function<Compiled(const SwitchSet& switches)>;
 
-CompileRequest whole_request(const Engine& engine, const GeneratorOptions& options) {
+CompileRequest whole_request(const Engine& engine, const RequestOptions& options) {
   return [&engine, options](const SwitchSet& switches) {
-    GeneratorOptions switched = options;
+    RequestOptions switched = options;
     switched.switches = switches;
-    return compile_denoise(*engine.model, make_request(*engine.model, switched), switches,
+    return compile_denoise(*engine.pipeline, engine.pipeline->resolve(switched), switches,
                            engine.backend->properties().target);
   };
 }
@@ -136,12 +136,12 @@ void print_plan(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   const Engine engine = open_network(arguments.model);
-  const bool is_whole = engine.model != nullptr && arguments.pass.empty();
-  GeneratorOptions options = arguments.request;
-  if (is_whole) resolve_size(*engine.model, arguments.size, options);
+  const bool is_whole = engine.pipeline != nullptr && arguments.pass.empty();
+  RequestOptions options = arguments.request;
+  if (is_whole) resolve_size(*engine.pipeline, arguments.size, options);
   AutoRequest request =
       is_whole
-          ? make_auto_request(*engine.model, options)
+          ? make_auto_request(*engine.pipeline, options)
           : AutoRequest{.forward = asked_passes(engine, arguments.pass, options, arguments.size)(0), .denoise = {}};
   const CompileRequest compile_with = is_whole ? whole_request(engine, options) : one_pass(engine, request.forward);
   const SwitchSet switches = choose_switches(asked, arguments.switches, *engine.backend, std::move(request), log).set;
@@ -186,8 +186,9 @@ void add_plan_command(CLI::App& app) {
       ->check(CLI::Range(1, 1000));
   command->add_flag("--json", arguments->as_json, "machine-readable output");
   command->footer(
-      "Example: headroom plan flux-dev --random-weights 0 --opt fast --rejections\n"
-      "         headroom plan flux-vae --random-weights 0 --pass decode --height 512 --width 512 --memory");
+      fmt::format("Example: headroom plan {} --random-weights 0 --opt fast --rejections\n"
+                  "         headroom plan {} --random-weights 0 --pass decode --height 512 --width 512 --memory",
+                  examples::kLarge, examples::kDecoder));
   command->callback([arguments] { print_plan(*arguments); });
 }
 

@@ -7,6 +7,7 @@
 #include "base/json.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
+#include "cli/asked_pass.hpp"
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
@@ -14,6 +15,8 @@
 #include "cli/output_name.hpp"
 #include "measure/describe.hpp"
 #include "measure/profile.hpp"
+#include "pipelines/examples.hpp"
+#include "pipelines/generator.hpp"
 
 namespace headroom {
 namespace {
@@ -21,9 +24,10 @@ namespace {
 struct Arguments {
   ModelArguments model;
   SwitchArguments switches;
-  GeneratorOptions request;
+  RequestOptions request;
   ImageSize size;
   ProfileOptions options;
+  std::string pass;  ///< empty: a whole request, or of a network that is no denoiser its first
   std::string save;
   std::string trace;
   bool every_launch = false;
@@ -50,17 +54,53 @@ class PhaseProgress {
   std::optional<Progress> shown_;
 };
 
-ResultFile to_file(const std::vector<std::string>& asked, const SwitchSet& switches, const Engine& engine,
-                   const Generator& generator, const Profile& measured) {
-  const DenoiseRequest& request = generator.request();
+/// What is profiled, ready to run.
+struct ProfileSubject {
+  std::unique_ptr<Generator> generator;  ///< of a whole request
+  std::vector<ImageRequest> images;
+  std::unique_ptr<Session> session;  ///< of one pass
+  Compiled compiled;
+  Subject work;
+  const char* series = "step";  ///< what its steps are called in results
+
+  [[nodiscard]] ProfiledRun run() {
+    if (generator)
+      return {generator->session(),
+              [this](const IterationObserver& observer) { static_cast<void>(generator->generate(images, observer)); }};
+    return {*session, [this](const IterationObserver& observer) { session->run(observer); }};
+  }
+};
+
+ProfileSubject prepare_request(const Engine& engine, const RequestOptions& options) {
+  ProfileSubject made;
+  made.generator = std::make_unique<Generator>(*engine.pipeline, *engine.backend, *engine.weights, options);
+  made.images = make_image_requests(*engine.pipeline, 0, made.generator->request().images, /*seed=*/0);
+  made.compiled = made.generator->compiled();
+  made.work = describe_request(*engine.pipeline, options);
+  return made;
+}
+
+ProfileSubject prepare_pass(const Engine& engine, const ForwardPass& pass, const SwitchSet& switches) {
+  ProfileSubject made;
+  made.compiled = compile(pass, switches, engine.backend->properties().target);
+  require_fit(made.compiled, pass, switches, *engine.weights, *engine.backend);
+  made.session = std::make_unique<Session>(made.compiled.program, *engine.weights, *engine.backend);
+  pass.set_inputs(*made.session);
+  made.work = describe_pass(pass);
+  made.series = "forward";
+  return made;
+}
+
+ResultFile to_file(const ChosenSwitches& switches, const Engine& engine, const ProfileSubject& subject,
+                   const Session& session, const Profile& measured) {
   ResultFile file = begin_result_file();
   Result result =
-      begin_result(switches, describe_denoise(*engine.model, request, request.steps, generator.guidance_scale()),
-                   generator.compiled(), engine.network().checkpoint, *engine.backend);
-  result.configuration.asked = asked;
-  add_plan_and_memory(result, file.plans, generator.session(), *engine.weights, *engine.backend);
-  result.trials.push_back(make_series("step", measured.steps));
-  if (measured.floors.size() > 1) result.trials.push_back(make_series("step_floor", measured.floors));
+      begin_result(switches.set, subject.work, subject.compiled, engine.network().checkpoint, *engine.backend);
+  result.configuration.asked = switches.asked;
+  add_plan_and_memory(result, file.plans, session, *engine.weights, *engine.backend);
+  result.trials.push_back(make_series(subject.series, measured.steps));
+  if (measured.floors.size() > 1)
+    result.trials.push_back(make_series(std::string(subject.series) + "_floor", measured.floors));
   result.profile = measured.launches;
   file.results.push_back(std::move(result));
   return file;
@@ -71,22 +111,26 @@ void run_profile(const Arguments& arguments) {
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   for (const std::string& path : {arguments.save, arguments.trace})
     if (!path.empty()) check_writable(path);
-  const Engine engine = open_engine(arguments.model);
-  GeneratorOptions options = arguments.request;
-  resolve_size(*engine.model, arguments.size, options);
-  const auto [switches, names] =
-      choose_switches(asked, arguments.switches, *engine.backend, make_auto_request(*engine.model, options), log);
-  options.switches = switches;
-  Generator generator(*engine.model, *engine.backend, *engine.weights, options);
-  report_declined(log, generator.compiled().declined);
-  const std::vector<ImageRequest> requests =
-      make_image_requests(*engine.model, 0, generator.request().images, /*seed=*/0);
+  const Engine engine = open_network(arguments.model);
+  const bool is_whole = engine.pipeline != nullptr && arguments.pass.empty();
+  RequestOptions options = arguments.request;
+  if (is_whole) resolve_size(*engine.pipeline, arguments.size, options);
+  const AutoRequest request =
+      is_whole
+          ? make_auto_request(*engine.pipeline, options)
+          : AutoRequest{.forward = asked_passes(engine, arguments.pass, options, arguments.size)(0), .denoise = {}};
+  const ChosenSwitches switches = choose_switches(asked, arguments.switches, *engine.backend, request, log);
+  options.switches = switches.set;
+  ProfileSubject subject =
+      is_whole ? prepare_request(engine, options) : prepare_pass(engine, request.forward, switches.set);
+  report_declined(log, subject.compiled.declined);
+  const ProfiledRun run = subject.run();
   PhaseProgress progress(arguments.model.quiet);
   const Profile measured = profile(
-      generator, *engine.backend, requests, arguments.options,
+      run, *engine.backend, arguments.options,
       [&](std::string_view phase, std::int64_t done, std::int64_t total) { progress.show(phase, done, total); });
-  const PlanRecord plan = describe_plan(generator.session().program());
-  const ResultFile file = to_file(names, switches, engine, generator, measured);
+  const PlanRecord plan = describe_plan(run.session.program());
+  const ResultFile file = to_file(switches, engine, subject, run.session, measured);
   if (!arguments.save.empty()) write_results(arguments.save, file);
   if (!arguments.trace.empty()) write_file_atomically(arguments.trace, to_chrome_trace(measured.slices));
   const ProfileRows rows = arguments.every_launch ? ProfileRows::kLaunch
@@ -98,13 +142,15 @@ void run_profile(const Arguments& arguments) {
 }  // namespace
 
 void add_profile_command(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("profile", "where the time of a denoise step goes, launch by launch, and the floor of each");
+  CLI::App* command = app.add_subcommand(
+      "profile", "where the time of a denoise step or a forward pass goes, launch by launch, and the floor of each");
   const auto arguments = std::make_shared<Arguments>();
   add_model_arguments(*command, arguments->model);
   add_auto_switches(*command, arguments->switches, "lossless");
   add_request_options(*command, arguments->request, arguments->size);
-  command->add_option("--trials", arguments->options.trials, "steps to time, at least")
+  command->add_option("--pass", arguments->pass,
+                      "one pass in place of a whole request: forward, or of an autoencoder decode, encode, ...");
+  command->add_option("--trials", arguments->options.trials, "steps or passes to time, at least")
       ->check(whole_number(3, 100'000))
       ->capture_default_str();
   command
@@ -124,7 +170,10 @@ void add_profile_command(CLI::App& app) {
       ->check(written_as({".json"}))
       ->type_name("FILE");
   command->add_flag("--json", arguments->as_json, "print the result file");
-  command->footer("Example: headroom profile models/fashion-flux --images 10 --opt fast --threads 2");
+  command->footer(
+      fmt::format("Example: headroom profile {} --images 10 --opt fast --threads 2\n"
+                  "         headroom profile {}/vae --pass decode --height 512 --width 512",
+                  examples::kShipped, examples::kFolder));
   command->callback([arguments] { run_profile(*arguments); });
 }
 

@@ -18,8 +18,9 @@
 #include "cli/number.hpp"
 #include "cli/output_name.hpp"
 #include "measure/table.hpp"
-#include "run/generator.hpp"
-#include "run/images.hpp"
+#include "pipelines/examples.hpp"
+#include "pipelines/generator.hpp"
+#include "pipelines/images.hpp"
 
 namespace headroom {
 namespace {
@@ -37,7 +38,7 @@ struct Arguments {
 };
 
 /// "all", or names and numbers of labels separated by commas.
-std::vector<std::int64_t> parse_labels(const std::string& list, const std::vector<std::string>& names) {
+std::vector<std::int64_t> parse_labels(const std::string& list, std::span<const std::string> names) {
   std::vector<std::int64_t> labels;
   if (list == "all") {
     for (std::size_t i = 0; i < names.size(); ++i) labels.push_back(static_cast<std::int64_t>(i));
@@ -51,7 +52,7 @@ std::vector<std::int64_t> parse_labels(const std::string& list, const std::vecto
       if (error != std::errc{} || end != item.data() + item.size() || number < 0 ||
           number >= static_cast<std::int64_t>(names.size()))
         fail_usage("unknown label '{}': expected one of {} or a number from 0 to {}{}", item, fmt::join(names, ", "),
-                   names.size() - 1, did_you_mean(item, names));
+                   names.size() - 1, did_you_mean(item, {names.begin(), names.end()}));
     }
     labels.push_back(number);
   }
@@ -67,28 +68,30 @@ std::vector<ImageRequest> make_requests(const std::vector<std::int64_t>& labels,
   return requests;
 }
 
+nlohmann::json stages_of(const Generator& generator) {
+  nlohmann::json stages = nlohmann::json::array();
+  for (const StageRun& stage : generator.stages())
+    stages.push_back({{"name", stage.name}, {"ms", stage.milliseconds}, {"memory_bytes", stage.bytes}});
+  return stages;
+}
+
 void run(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   check_writable(arguments.out);
   const Engine engine = open_engine(arguments.model);
-  const Model& model = *engine.model;
-  if (!model.prompts)
-    fail("{} has no prompts.safetensors, so `run` has nothing to draw from; `bench` and `ladder` work without",
-         model.transformer.name);
-  if (!model.pixels)
-    fail("{} has no pixel_format in generation_config.json: its latents need a decoder, which headroom does not have",
-         model.transformer.name);
-  const std::vector<std::int64_t> labels = parse_labels(arguments.labels, model.prompts->labels);
+  const Pipeline& pipeline = *engine.pipeline;
+  if (const std::string obstacle = pipeline.obstacle_to_images(); !obstacle.empty()) fail("{}", obstacle);
+  const std::vector<std::int64_t> labels = parse_labels(arguments.labels, pipeline.labels());
   const std::vector<ImageRequest> requests = make_requests(labels, arguments);
 
-  GeneratorOptions options{.images = static_cast<std::int64_t>(requests.size()),
-                           .steps = arguments.steps,
-                           .guidance_scale = arguments.guidance,
-                           .switches = {}};
+  RequestOptions options{.images = static_cast<std::int64_t>(requests.size()),
+                         .steps = arguments.steps,
+                         .guidance_scale = arguments.guidance,
+                         .switches = {}};
   options.switches =
-      choose_switches(asked, arguments.switches, *engine.backend, make_auto_request(*engine.model, options), log).set;
-  Generator generator(model, *engine.backend, *engine.weights, options);
+      choose_switches(asked, arguments.switches, *engine.backend, make_auto_request(pipeline, options), log).set;
+  Generator generator(pipeline, *engine.backend, *engine.weights, options);
   report_declined(log, generator.compiled().declined);
   std::vector<double> step_ms;
   Progress progress("denoising", generator.request().steps, arguments.model.quiet);
@@ -96,7 +99,7 @@ void run(const Arguments& arguments) {
     step_ms.push_back(milliseconds);
     progress.advance();
   });
-  const std::vector<Image> images = to_images(unpatch(latents, *model.pixels));
+  const std::vector<Image> images = to_images(generator.decode(latents));
   write_png(arguments.out, image_grid(images, static_cast<int>(labels.size()), 2));
 
   double steps_ms = 0;
@@ -104,13 +107,14 @@ void run(const Arguments& arguments) {
   const double prologue_ms = generator.session().outside_loops_ms();
   const double total_ms = prologue_ms + steps_ms;
   if (arguments.as_json) {
-    const nlohmann::json summary = {{"model", model.transformer.name},
+    const nlohmann::json summary = {{"model", pipeline.name()},
                                     {"images", requests.size()},
                                     {"steps", generator.request().steps},
                                     {"switches", generator.compiled().applied},
                                     {"total_ms", total_ms},
                                     {"prologue_ms", prologue_ms},
                                     {"step_ms", step_ms},
+                                    {"stages", stages_of(generator)},
                                     {"out", arguments.out}};
     print_out("{}\n", dump_json(summary, 2));
   } else {
@@ -146,8 +150,8 @@ void add_run_command(CLI::App& app) {
       ->type_name("FILE")
       ->capture_default_str();
   command->add_flag("--json", arguments->as_json, "machine-readable summary");
-  command->footer(
-      "Example: headroom run models/fashion-flux --labels Sneaker,Bag --per-label 4 --opt fast --out shoes.png");
+  command->footer(fmt::format("Example: headroom run {} --labels Sneaker,Bag --per-label 4 --opt fast --out shoes.png",
+                              examples::kShipped));
   command->callback([arguments] { run(*arguments); });
 }
 

@@ -27,6 +27,7 @@
 #include "measure/machine.hpp"
 #include "measure/subprocess.hpp"
 #include "measure/sweep.hpp"
+#include "pipelines/examples.hpp"
 
 namespace headroom {
 namespace {
@@ -42,11 +43,11 @@ struct Arguments {
   bool is_cell = false;
 };
 
-GeneratorOptions request_of(const Model& model, const SweepCell& cell) {
-  const std::int64_t unit = model.token_pixels();
+RequestOptions request_of(const Pipeline& pipeline, const SweepCell& cell) {
+  const std::int64_t unit = pipeline.token_pixels();
   if (cell.resolution % unit != 0)
     fail_usage("--resolution: {} pixels do not divide into tokens of {} pixels, as {} has them", cell.resolution, unit,
-               model.transformer.name);
+               pipeline.name());
   return {.images = cell.batch,
           .token_rows = cell.resolution / unit,
           .token_columns = cell.resolution / unit,
@@ -55,17 +56,14 @@ GeneratorOptions request_of(const Model& model, const SweepCell& cell) {
           .suggests_what_fits = false};
 }
 
-Subject work_of(const Model& model, const SweepCell& cell) {
-  const GeneratorOptions options = request_of(model, cell);
-  const double guidance = options.guidance_scale != 0 ? options.guidance_scale : model.guidance_scale;
-  return describe_denoise(model, make_request(model, options), cell.steps != 0 ? cell.steps : model.default_steps,
-                          guidance);
+Subject work_of(const Pipeline& pipeline, const SweepCell& cell) {
+  return describe_request(pipeline, request_of(pipeline, cell));
 }
 
 /// What a cell leaves that needs more memory than there is.
-ResultFile out_of_memory(const Model& model, const SweepCell& cell, DeviceKind device) {
+ResultFile out_of_memory(const Pipeline& pipeline, const SweepCell& cell, DeviceKind device) {
   ResultFile file = begin_result_file();
-  Result result = begin_result(cell.switches, work_of(model, cell),
+  Result result = begin_result(cell.switches, work_of(pipeline, cell),
                                {.device = std::string(name_of(device)),
                                 .asked = {},
                                 .applied = {},
@@ -84,12 +82,12 @@ void measure_cell(const Arguments& arguments) {
   const Engine engine = open_engine(arguments.model);
   ResultFile file;
   try {
-    file = measure_generation(*engine.model, *engine.backend,
-                              {.request = request_of(*engine.model, cells[0]), .min_trials = arguments.trials});
+    file = measure_generation(*engine.pipeline, *engine.backend,
+                              {.request = request_of(*engine.pipeline, cells[0]), .min_trials = arguments.trials});
   } catch (const OutOfMemory&) {
-    file = out_of_memory(*engine.model, cells[0], device_of(*engine.backend).kind);
+    file = out_of_memory(*engine.pipeline, cells[0], device_of(*engine.backend).kind);
   } catch (const std::bad_alloc&) {
-    file = out_of_memory(*engine.model, cells[0], device_of(*engine.backend).kind);
+    file = out_of_memory(*engine.pipeline, cells[0], device_of(*engine.backend).kind);
   }
   print_out("{}\n", dump_json(to_json(file)));
 }
@@ -115,12 +113,12 @@ std::vector<std::string> cell_command(const Arguments& arguments, const Device& 
 }
 
 /// In processes of their own, so that the memory of one cell is gone before the next, and that the system may end it.
-ResultFile run_cell(const Arguments& arguments, const Model& model, const Device& device, const SweepCell& cell) {
+ResultFile run_cell(const Arguments& arguments, const Pipeline& pipeline, const Device& device, const SweepCell& cell) {
   const std::vector<std::string> command = cell_command(arguments, device, cell);
   std::vector<ResultFile> files;
   for (int i = 0; i < arguments.processes; ++i) {
     const ProcessOutcome outcome = run_process(command);
-    if (outcome.signal == SIGKILL) return out_of_memory(model, cell, device.kind);
+    if (outcome.signal == SIGKILL) return out_of_memory(pipeline, cell, device.kind);
     files.push_back(read_bench_outcome(command, outcome));
     if (files.back().results.front().trials.empty()) return files.back();  // the next would not fit either
   }
@@ -139,10 +137,10 @@ std::string setting_of(const ModelArguments& model, const Device& device) {
 }
 
 /// Two ways to ask for one work, such as the model's own size by 0 and by its pixels, are a mistake.
-void check_cells(const Model& model, const SweepTask& task) {
+void check_cells(const Pipeline& pipeline, const SweepTask& task) {
   std::map<std::string, std::string> known;
   for (const SweepCell& cell : task.cells) {
-    const std::string key = work_hash(work_of(model, cell)) + request_of(model, cell).switches.to_string();
+    const std::string key = work_hash(work_of(pipeline, cell)) + request_of(pipeline, cell).switches.to_string();
     const auto [same, is_new] = known.try_emplace(key, cell_id(task, cell));
     if (!is_new) fail_usage("'{}' and '{}' are the same work; ask for it once", cell_id(task, cell), same->second);
   }
@@ -154,15 +152,15 @@ void run_sweep(const Arguments& arguments) {
   check_writable(arguments.out);
   if (!arguments.model.cpu_isa.empty()) limit_cpu_isa(*parse_cpu_isa(arguments.model.cpu_isa));
   const Device device = find_device(arguments.model.device);
-  const Model model = open_model(arguments.model.model, arguments.model.random_weights);
-  const SweepTask task{.model = model.transformer.name,
+  const std::unique_ptr<Pipeline> pipeline = open_pipeline(arguments.model.model, arguments.model.random_weights);
+  const SweepTask task{.model = pipeline->name(),
                        .cells = list_cells(arguments.grid),
                        .setting = setting_of(arguments.model, device),
                        .trials = arguments.trials,
                        .processes = arguments.processes,
                        .machine = describe_machine(),
                        .force = arguments.force};
-  check_cells(model, task);
+  check_cells(*pipeline, task);
   const Log log(arguments.model.quiet);
   log.info("device: {}", name_of(device));
   constexpr std::int64_t kUnits = 1000;
@@ -175,10 +173,10 @@ void run_sweep(const Arguments& arguments) {
   };
   const ResultFile file =
       sweep(arguments.out, task,
-            {.run = [&](const SweepCell& cell) { return run_cell(arguments, model, device, cell); },
+            {.run = [&](const SweepCell& cell) { return run_cell(arguments, *pipeline, device, cell); },
              .work =
                  [&](const SweepCell& cell) {
-                   return CellWork{work_of(model, cell), request_of(model, cell).switches.names()};
+                   return CellWork{work_of(*pipeline, cell), request_of(*pipeline, cell).switches.names()};
                  },
              .on_progress = show,
              .on_again = [&](const std::string& id,
@@ -234,10 +232,10 @@ void add_sweep_command(CLI::App& app) {
   command->add_flag("--force", arguments->force, "go on with a file that another machine or build has begun");
   command->add_flag("--json", arguments->as_json, "print the result file instead of the table");
   command->add_flag("--cell", arguments->is_cell, "measure the one cell in this process and print its result file");
-  command->footer(
-      "Example: headroom sweep fashion-flux --steps 4,10,28 --batch 1,4 --opt baseline --opt lossless --out "
-      "sweep.json\n"
-      "A sweep that was stopped or killed goes on where it was when it is run again.");
+  command->footer(fmt::format(
+      "Example: headroom sweep {} --steps 4,10,28 --batch 1,4 --opt baseline --opt lossless --out sweep.json\n"
+      "A sweep that was stopped or killed goes on where it was when it is run again.",
+      examples::kShipped));
   command->callback([arguments] {
     if (arguments->grid.switches.empty()) arguments->grid.switches = {"baseline"};
     for (std::string& list : arguments->grid.switches) {  // as cells are named, whatever blanks were given

@@ -9,7 +9,7 @@
 //            form of gelu by a second kernel over y in place.
 // Bytes      (m*k + n*k + n + m*n) * size; FLOPs 2*m*n*k + m*n for the bias + the activation's.
 //
-// At FLUX's shapes (4608 rows) the heuristic's first choice runs at 620 to 800 TFLOP/s in bf16 on an H200 and the best
+// On 4608 rows of 3072 to 15360 the heuristic's first choice runs at 620 to 800 TFLOP/s in bf16 on an H200 and the best
 // of its first eight at 700 to 810, so a measured choice is worth 5 to 10% (docs/gpu_facts.md).
 
 #include <optional>

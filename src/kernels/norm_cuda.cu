@@ -10,7 +10,7 @@
 //
 // A row stays in the registers of its threads (up to 32768 elements in 16 bits; longer rows are read again for every
 // pass), so mean and variance take two passes without reading twice: the one-pass form E[x^2] - E[x]^2 loses all digits
-// where the mean is large. A row of FLUX (3072 in 16 bits) is two warps, 6 packs a thread;
+// where the mean is large. A row of 3072 in 16 bits is two warps, 6 packs a thread;
 // quantized, which takes one meeting more, it is one warp: with two, norm_modulate_quantize ran at 0.52 of a copy
 // (H200).
 

@@ -16,15 +16,15 @@ constexpr std::size_t kMaxRounds = 25;
 
 }  // namespace
 
-AutoRequest make_auto_request(const Model& model, const GeneratorOptions& options) {
-  DenoiseRequest pass = make_request(model, options);
+AutoRequest make_auto_request(const Pipeline& pipeline, const RequestOptions& options) {
+  Request pass = pipeline.resolve(options);
   pass.images = pass.batch();
-  return {.forward = make_forward_pass(model, pass), .model = &model, .denoise = options};
+  return {.forward = pipeline.forward_pass(pass), .pipeline = &pipeline, .denoise = options};
 }
 
 nlohmann::json to_json(const AutoRequest& request) {
   if (!request.denoise) return request.forward.request;
-  const DenoiseRequest denoise = make_request(*request.model, *request.denoise);
+  const Request denoise = request.pipeline->resolve(*request.denoise);
   return {{"pass", "denoise"},
           {"images", denoise.images},
           {"token_rows", denoise.token_rows},
@@ -40,13 +40,13 @@ class RequestBench::Subject {
   Subject(Backend& backend, const AutoRequest& request, const SwitchSet& set)
       : name_(set.to_string()), weights_(backend, request.forward.component->checkpoint) {
     if (request.denoise) {
-      const Model& model = *request.model;
-      GeneratorOptions options = *request.denoise;
-      options.steps = std::min(make_request(model, options).steps, kStepsAtOnce);
+      const Pipeline& pipeline = *request.pipeline;
+      RequestOptions options = *request.denoise;
+      options.steps = std::min(pipeline.resolve(options).steps, kStepsAtOnce);
       options.switches = set.without("steps");
-      generator_ = std::make_unique<Generator>(model, backend, weights_, options);
+      generator_ = std::make_unique<Generator>(pipeline, backend, weights_, options);
       declined_ = generator_->compiled().declined;
-      images_ = make_image_requests(model, 0, request.denoise->images, 0);
+      images_ = make_image_requests(pipeline, 0, request.denoise->images, 0);
     } else {
       const Compiled compiled = compile(request.forward, set, backend.properties().target);
       declined_ = compiled.declined;

@@ -8,20 +8,19 @@
 
 #include "base/host_tensor.hpp"
 #include "measure/auto_choice.hpp"
+#include "pipelines/generator.hpp"
 #include "run/forward_pass.hpp"
-#include "run/generator.hpp"
-#include "run/model.hpp"
 
 namespace headroom {
 
 /// What `auto` is to make fast: a denoise loop, or one forward pass.
 struct AutoRequest {
-  ForwardPass forward;                      ///< its outputs say what switches cost; timed where there is no loop
-  const Model* model = nullptr;             ///< of the loop, with `denoise`
-  std::optional<GeneratorOptions> denoise;  ///< its switches are those that are fixed
+  ForwardPass forward;                    ///< its outputs say what switches cost; timed where there is no loop
+  const Pipeline* pipeline = nullptr;     ///< of the loop, with `denoise`
+  std::optional<RequestOptions> denoise;  ///< its switches are those that are fixed
 };
-/// Of a loop. The model must outlive the request.
-[[nodiscard]] AutoRequest make_auto_request(const Model& model, const GeneratorOptions& options);
+/// Of a loop. The pipeline must outlive the request.
+[[nodiscard]] AutoRequest make_auto_request(const Pipeline& pipeline, const RequestOptions& options);
 /// The request as it enters the key of a cached choice.
 [[nodiscard]] nlohmann::json to_json(const AutoRequest& request);
 

@@ -14,7 +14,7 @@ class BenchmarkNames {
  public:
   void add(const Result& result);
   void add(const ResultFile& file);
-  /// "fashion-flux lossless", or "fashion-flux lossless (images 4, steps 28)"; of a result that was added.
+  /// "tiny-dit lossless", or "tiny-dit lossless (images 4, steps 28)"; of a result that was added.
   [[nodiscard]] std::string of(const Result& result) const;
 
  private:

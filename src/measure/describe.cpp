@@ -85,17 +85,19 @@ Configuration describe_configuration(const SwitchSet& asked, const Compiled& com
   return configuration;
 }
 
-Subject describe_denoise(const Model& model, const DenoiseRequest& request, std::int64_t steps, double guidance_scale) {
+Subject describe_request(const Pipeline& pipeline, RequestOptions options) {
+  options.switches = {};  // `steps` makes fewer of the same work
+  const Request request = pipeline.resolve(options);
   return {.kind = SubjectKind::kModel,
-          .name = model.transformer.name,
+          .name = pipeline.name(),
           .request = {{"images", request.images},
                       {"token_rows", request.token_rows},
                       {"token_columns", request.token_columns},
                       {"text_tokens", request.text_tokens},
-                      {"steps", steps},
-                      {"guidance_scale", guidance_scale},
+                      {"steps", request.steps},
+                      {"guidance_scale", request.guidance_scale},
                       {"classifier_free_guidance", request.classifier_free_guidance}},
-          .parameters = model.transformer.parameters()};
+          .parameters = pipeline.denoiser().parameters()};
 }
 
 Subject describe_pass(const ForwardPass& pass) {

@@ -6,10 +6,9 @@
 #include "backends/backend.hpp"
 #include "base/switches.hpp"
 #include "measure/result.hpp"
+#include "pipelines/pipeline.hpp"
 #include "run/compile.hpp"
-#include "run/denoise.hpp"
 #include "run/forward_pass.hpp"
-#include "run/model.hpp"
 #include "run/session.hpp"
 #include "run/weight_store.hpp"
 
@@ -31,9 +30,8 @@ void add_plan_and_memory(Result& result, std::map<std::string, PlanRecord>& plan
 /// What was asked, applied and declined.
 [[nodiscard]] Configuration describe_configuration(const SwitchSet& asked, const Compiled& compiled,
                                                    const Backend& backend);
-/// The work of a denoise request. `steps` are those of the work: fewer may run, by the switch of that name.
-[[nodiscard]] Subject describe_denoise(const Model& model, const DenoiseRequest& request, std::int64_t steps,
-                                       double guidance_scale);
+/// The work of a pipeline's request: what is asked for, whatever the switches make of it.
+[[nodiscard]] Subject describe_request(const Pipeline& pipeline, RequestOptions options);
 /// The work of one forward pass.
 [[nodiscard]] Subject describe_pass(const ForwardPass& pass);
 /// The result of an op measured by itself, its one series named by what was done.

@@ -47,21 +47,19 @@ void add_series(Result& result, const GenerationTimes& times) {
   if (!times.prologues.wall_ms.empty()) result.trials.push_back(make_series("prologue", times.prologues));
 }
 
-ResultFile measure_generation(const Model& model, Backend& backend, GenerationOptions options) {
+ResultFile measure_generation(const Pipeline& pipeline, Backend& backend, GenerationOptions options) {
   options.request.switches = options.request.switches.for_target(backend.properties().target);
-  WeightStore weights(backend, model.transformer.checkpoint);
-  Generator generator(model, backend, weights, options.request);
-  const std::vector<ImageRequest> requests = make_image_requests(model, 0, generator.request().images, 0);
+  WeightStore weights(backend, pipeline.denoiser().checkpoint);
+  Generator generator(pipeline, backend, weights, options.request);
+  const std::vector<ImageRequest> requests = make_image_requests(pipeline, 0, generator.request().images, 0);
   // Generations are made whole. Those in which the warm-up ends give steps but no image, so one more may be made.
   GenerationTimer timer(backend, options.warmup_steps, true);
   while (std::ssize(timer.times().steps.wall_ms) < options.min_trials || timer.times().images.wall_ms.empty())
     (void)timer.generate(generator, requests);
 
-  const std::int64_t steps = options.request.steps != 0 ? options.request.steps : model.default_steps;
   ResultFile file = begin_result_file();
-  Result result = begin_result(options.request.switches,
-                               describe_denoise(model, generator.request(), steps, generator.guidance_scale()),
-                               generator.compiled(), model.transformer.checkpoint, backend);
+  Result result = begin_result(options.request.switches, describe_request(pipeline, options.request),
+                               generator.compiled(), pipeline.denoiser().checkpoint, backend);
   add_plan_and_memory(result, file.plans, generator.session(), weights, backend);
   add_series(result, timer.take());
   file.results.push_back(std::move(result));

@@ -8,8 +8,7 @@
 #include "backends/backend.hpp"
 #include "measure/result.hpp"
 #include "measure/trials.hpp"
-#include "run/generator.hpp"
-#include "run/model.hpp"
+#include "pipelines/generator.hpp"
 
 namespace headroom {
 
@@ -47,16 +46,16 @@ class GenerationTimer {
 
 /// How a generation is timed.
 struct GenerationOptions {
-  GeneratorOptions request;  ///< with its switches
-  int warmup_steps = 5;      ///< run first and not counted
-  int min_trials = 20;       ///< steps to time at least, in as many whole generations as that takes
+  RequestOptions request;  ///< with its switches
+  int warmup_steps = 5;    ///< run first and not counted
+  int min_trials = 20;     ///< steps to time at least, in as many whole generations as that takes
 };
 
 /// Times one configuration: a file of one result with the series "step" (ms of a denoise step), "image" (ms of an
 /// image: whole generations, divided by their images, without the generation of the warm-up) and, where something runs
 /// outside the loop, "prologue" (ms of a generation), with its plan. Id and name are those of the switches, as far as
 /// they are for the device (SwitchSet::for_target).
-[[nodiscard]] ResultFile measure_generation(const Model& model, Backend& backend, GenerationOptions options);
+[[nodiscard]] ResultFile measure_generation(const Pipeline& pipeline, Backend& backend, GenerationOptions options);
 
 /// Adds the series of times that measure_generation() speaks of.
 void add_series(Result& result, const GenerationTimes& times);

@@ -1,70 +1,21 @@
 #include "measure/judge.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.hpp"
-#include "io/safetensors.hpp"
-#include "run/compile.hpp"
 
 namespace headroom {
-namespace {
 
-std::vector<double> read_doubles(const SafetensorsFile& file, const char* name, const Shape& shape) {
-  const HostTensor tensor = convert(file.read(name), DType::kF64);
-  if (!(tensor.shape() == shape))
-    fail("reference_stats.safetensors: '{}' is {}, expected {}", name, tensor.shape(), shape);
-  const std::span<const double> values = tensor.as<double>();
-  return {values.begin(), values.end()};
-}
-
-}  // namespace
-
-std::unique_ptr<Judge> Judge::open(const std::filesystem::path& model_folder, Backend& backend) {
-  const std::filesystem::path folder = model_folder / "classifier";
-  if (!std::filesystem::exists(folder / "config.json")) return nullptr;
-  return std::unique_ptr<Judge>(new Judge(folder, backend));
-}
-
-Judge::Judge(const std::filesystem::path& folder, Backend& backend)
-    : checkpoint_(Checkpoint::open(folder)),
-      config_(parse_classifier_config(checkpoint_.config())),
-      weights_(backend, checkpoint_) {
-  const Compiled compiled = compile(build_classifier(config_, kBatch), {}, backend.properties().target);
-  session_ = std::make_unique<Session>(compiled.program, weights_, backend);
-  const SafetensorsFile stats = SafetensorsFile::open(folder / "reference_stats.safetensors");
-  reference_mean_ = read_doubles(stats, "mean", {config_.feature_dim});
-  reference_covariance_ = read_doubles(stats, "covariance", {config_.feature_dim, config_.feature_dim});
-}
-
-Judgement Judge::judge(const HostTensor& pixels, std::span<const std::int64_t> labels) {
-  const std::int64_t count = pixels.shape()[0];
-  HR_CHECK_EQ(static_cast<std::int64_t>(labels.size()), count);
-  const auto image_size = static_cast<std::size_t>(pixels.numel() / std::max<std::int64_t>(count, 1));
-  const auto classes = static_cast<std::size_t>(config_.num_classes);
-  const auto features = static_cast<std::size_t>(config_.feature_dim);
-  FeatureStatistics statistics(config_.feature_dim);
+Judgement judge(ClassifierJudge& classifier, const HostTensor& pixels, std::span<const std::int64_t> labels) {
+  const SeenImages seen = classifier.look_at(pixels);
+  HR_CHECK_EQ(seen.labels.size(), labels.size());
+  FeatureStatistics statistics(classifier.feature_dim());
+  statistics.add(seen.features);
   std::int64_t correct = 0;
-  HostTensor batch(DType::kF32, {kBatch, config_.channels, config_.height, config_.width});
-  for (std::int64_t first = 0; first < count; first += kBatch) {
-    const auto n = static_cast<std::size_t>(std::min(kBatch, count - first));
-    const std::span<const float> from =
-        pixels.as<float>().subspan(static_cast<std::size_t>(first) * image_size, n * image_size);
-    std::ranges::transform(from, batch.as<float>().begin(), [](float value) { return std::clamp(value, -1.0F, 1.0F); });
-    session_->set_input("images", batch);
-    session_->run();
-    const HostTensor seen = session_->output("features");
-    statistics.add(seen.as<float>().first(n * features));
-    const HostTensor logits = session_->output("logits");
-    for (std::size_t i = 0; i < n; ++i) {
-      const std::span<const float> row = logits.as<float>().subspan(i * classes, classes);
-      if (std::ranges::max_element(row) - row.begin() == labels[static_cast<std::size_t>(first) + i]) ++correct;
-    }
-  }
-  return {.accuracy = accuracy(correct, count),
-          .frechet_distance =
-              frechet_distance(statistics.mean(), statistics.covariance(), reference_mean_, reference_covariance_),
-          .images = count};
+  for (std::size_t i = 0; i < labels.size(); ++i) correct += seen.labels[i] == labels[i] ? 1 : 0;
+  return {.accuracy = accuracy(correct, std::ssize(labels)),
+          .frechet_distance = frechet_distance(statistics.mean(), statistics.covariance(), classifier.reference_mean(),
+                                               classifier.reference_covariance())};
 }
 
 }  // namespace headroom

@@ -15,10 +15,10 @@ namespace {
 
 using NamedAttributes = std::vector<std::pair<std::string_view, Attribute>>;
 
-// Shapes. Tokens of fashion-flux: 16 of text and 256 of an image, 20 samples in a batch, 3 heads of 64.
+// Shapes. Tokens of a small model: 16 of text and 256 of an image, 20 samples in a batch, 3 heads of 64.
 constexpr std::int64_t kRows = 20 * 272;
 constexpr std::int64_t kBigBytes = MachineRates::kLargestCopy;
-constexpr std::int64_t kBigDim = 3072;  // FLUX.1's width: 24 heads of 128
+constexpr std::int64_t kBigDim = 3072;  // of a 12 B model: 24 heads of 128
 constexpr std::int64_t kBigHeads = 24;
 
 class Suite {
@@ -31,7 +31,7 @@ class Suite {
       convolutions(dtype);
     }
     in_fp8();
-    attention_of_flux();
+    attention_of_tokens();
     const std::int64_t rows = big_rows(DType::kF32);
     add("cast f32 to bf16", Op::kCast, {{DType::kF32, {rows, kBigDim}}}, {{"dtype", DType::kBF16}});
     return std::move(cases_);
@@ -86,14 +86,14 @@ class Suite {
     attention(dtype, 1, 2, 4096, 128);
   }
 
-  /// Of FLUX.1 at 4608 tokens.
-  void attention_of_flux() {
+  /// Of the large model at 4608 tokens.
+  void attention_of_tokens() {
     const TensorType operand{DType::kBF16, {1, kBigHeads, 4608, 128}};
     add("attention bf16 of 1x24 heads, 4608 tokens of 128", Op::kAttention, {operand, operand, operand},
         {{"scale", 1 / std::sqrt(128.0)}});
   }
 
-  /// Of FLUX.1's AutoencoderKL at a quarter of its area, as `channels-last` and `fuse` have them.
+  /// Of an autoencoder's decoder at a quarter of its area, as `channels-last` and `fuse` have them.
   void convolutions(DType dtype) {
     const auto image = [&](std::int64_t channels, std::int64_t side) {
       return TensorType{dtype, {1, channels, side, side}, Layout::kChannelsLast};
@@ -136,7 +136,7 @@ class Suite {
           {{"activation", activation}, {"dtype", dtype}}, {false, false, true, true, true});
   }
 
-  /// Products of FLUX.1 at 4608 tokens, and what makes their operands.
+  /// Products of the large model at 4608 tokens, and what makes their operands.
   void in_fp8() {
     const std::pair<std::string_view, Attribute> dtype{"dtype", DType::kF8E4M3};
     for (const auto& [k, n, activation] : {std::tuple<std::int64_t, std::int64_t, std::string>{3072, 3072, "none"},

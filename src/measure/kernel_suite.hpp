@@ -20,8 +20,8 @@ struct KernelCase {
 };
 
 /// The ops of diffusion transformers; of linear with GELU, attention and norm with modulation also the plain ops in
-/// their place. Products and attention at the shapes of fashion-flux at batch 20 and of a
-/// FLUX-sized model; everything that memory bounds on tensors of 384 MiB, which no last-level cache holds.
+/// their place. Products and attention at the shapes of a small model at batch 20 and of a
+/// large one; everything that memory bounds on tensors of 384 MiB, which no last-level cache holds.
 [[nodiscard]] std::vector<KernelCase> list_kernel_cases();
 
 struct KernelBenchOptions {

@@ -198,9 +198,9 @@ ResultFile to_results(const Ladder& ladder) {
   return file;
 }
 
-std::int64_t images_of(const GeneratorOptions& request, const Model& model) {
+std::int64_t images_of(const RequestOptions& request, const Pipeline& pipeline) {
   if (request.images != 0) return request.images;
-  return model.prompts ? static_cast<std::int64_t>(model.prompts->labels.size()) : 1;
+  return std::max<std::int64_t>(std::ssize(pipeline.labels()), 1);
 }
 
 }  // namespace headroom

@@ -13,19 +13,18 @@
 #include "base/switches.hpp"
 #include "measure/ladder_rounds.hpp"
 #include "measure/result.hpp"
-#include "run/generator.hpp"
-#include "run/model.hpp"
+#include "pipelines/generator.hpp"
 
 namespace headroom {
 
 /// What to climb.
 struct LadderOptions {
-  SwitchSet switches;        ///< each alone, then added one after the other in pipeline order
-  bool only_ends = false;    ///< the baseline and all switches together, and nothing between
-  GeneratorOptions request;  ///< its own switches are ignored; images 0 means one for each label
-  std::uint64_t seed = 0;    ///< of the first image; each next image takes the next
-  int warmup_steps = 5;      ///< of the first generation, run but not counted
-  int min_trials = 20;       ///< steps to time at least, in as many generations as that takes
+  SwitchSet switches;      ///< each alone, then added one after the other in pipeline order
+  bool only_ends = false;  ///< the baseline and all switches together, and nothing between
+  RequestOptions request;  ///< its own switches are ignored; images 0 means one for each label
+  std::uint64_t seed = 0;  ///< of the first image; each next image takes the next
+  int warmup_steps = 5;    ///< of the first generation, run but not counted
+  int min_trials = 20;     ///< steps to time at least, in as many generations as that takes
   /// A visit ends before its min_trials, after whole generations, once is_precise() holds of its steps for this share;
   /// 0 for never.
   double precision = 0;
@@ -107,13 +106,13 @@ struct LadderObserver {
 /// same seeds; their PSNR is against the baseline's. With random weights no quality is reported. A rung all of whose
 /// own switches decline is not measured: it is the one whose switches are applied in it. Nor is one that does not fit
 /// in memory, which gets kOutOfMemoryTag and the reason, unless it is the baseline, whose OutOfMemory passes through.
-/// `model`, `backend` and what `observer` refers to must outlive the run. Throws a usage Error for quality that cannot
+/// `pipeline`, `backend` and what `observer` refers to must outlive the run. Throws a usage Error for quality that cannot
 /// be judged.
-[[nodiscard]] RoundRun run_rounds_here(const Model& model, Backend& backend, const LadderOptions& options,
+[[nodiscard]] RoundRun run_rounds_here(const Pipeline& pipeline, Backend& backend, const LadderOptions& options,
                                        std::int64_t process, const LadderObserver& observer = {});
 
 /// The images that a ladder makes at once: those asked for, or one for each label.
-[[nodiscard]] std::int64_t images_of(const GeneratorOptions& request, const Model& model);
+[[nodiscard]] std::int64_t images_of(const RequestOptions& request, const Pipeline& pipeline);
 
 /// The ladder as a table for the terminal: time per step and image with intervals, factors, peak memory, quality; below
 /// it what is not settled, what declined, and synergy.

@@ -293,7 +293,7 @@ TEST(Climb, GoesOnWhereARungDoesNotFit) {
 
 TEST(RunRoundsHere, RecordsARungThatDoesNotFit) {
   LimitedBackend backend(std::size_t{1} << 40);
-  const Model model = open_model(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  const std::unique_ptr<Pipeline> pipeline = open_pipeline(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
   LadderOptions options;
   options.request.images = 1;
   options.request.token_rows = options.request.token_columns = 2;
@@ -301,7 +301,7 @@ TEST(RunRoundsHere, RecordsARungThatDoesNotFit) {
   options.min_trials = 4;
   Ladder ladder = make_ladder(SwitchSet::parse("hoist"));
   const RoundRun run =
-      run_rounds_here(model, backend, options, 0, {.on_visited = [&] { backend.set_limit(std::size_t{1} << 20); }});
+      run_rounds_here(*pipeline, backend, options, 0, {.on_visited = [&] { backend.set_limit(std::size_t{1} << 20); }});
   EXPECT_THROW(run(ladder, 0, std::vector<std::size_t>{1}), OutOfMemory) << "the baseline that comes after it";
   const Result& result = ladder.rungs[1].result;
   EXPECT_TRUE(is_out_of_memory(result));
@@ -313,7 +313,7 @@ TEST(RunRoundsHere, RecordsARungThatDoesNotFit) {
 
 TEST(RunRoundsHere, TellsHowManyStepsAVisitTakesAndWhatDeclines) {
   const auto backend = make_backend(DeviceKind::kCpu, 1);
-  const Model model = open_model(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  const std::unique_ptr<Pipeline> pipeline = open_pipeline(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
   LadderOptions options;
   options.request.images = 1;
   options.request.token_rows = options.request.token_columns = 2;
@@ -321,7 +321,7 @@ TEST(RunRoundsHere, TellsHowManyStepsAVisitTakesAndWhatDeclines) {
   options.min_trials = 4;  // after 5 of warm-up
   std::map<std::string, LadderProgress> last;
   Ladder ladder = make_ladder(SwitchSet::parse("arena,fp8"));
-  const RoundRun run = run_rounds_here(model, *backend, options, 3,
+  const RoundRun run = run_rounds_here(*pipeline, *backend, options, 3,
                                        {.on_progress = [&](const LadderProgress& at) { last[at.rung] = at; }});
   run(ladder, 0, std::vector<std::size_t>{1, 2, 3});
   ASSERT_EQ(last.size(), 2U) << "fp8 is not measured on a CPU";

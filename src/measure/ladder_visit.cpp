@@ -1,4 +1,4 @@
-// The visits of a ladder's rungs in this process: the model compiled as the rung says, generations timed, and at the
+// The visits of a ladder's rungs in this process: the pipeline compiled as the rung says, generations timed, and at the
 // first visit what a rung needs in memory and how good its images are.
 
 #include <algorithm>
@@ -14,22 +14,21 @@
 #include "measure/ladder.hpp"
 #include "measure/machine.hpp"
 #include "measure/quality.hpp"
-#include "run/images.hpp"
 
 namespace headroom {
 namespace {
 
 class Visitor {
  public:
-  Visitor(const Model& model, Backend& backend, const LadderOptions& options, std::int64_t process,
+  Visitor(const Pipeline& pipeline, Backend& backend, const LadderOptions& options, std::int64_t process,
           LadderObserver observer)
-      : model_(model),
+      : pipeline_(pipeline),
         backend_(backend),
         options_(options),
         process_(process),
         observer_(std::move(observer)),
-        weights_(backend, model.transformer.checkpoint) {
-    options_.request.images = images_of(options_.request, model);
+        weights_(backend, pipeline.denoiser().checkpoint) {
+    options_.request.images = images_of(options_.request, pipeline);
     if (options_.quality_images > 0) open_judge();
   }
 
@@ -41,20 +40,15 @@ class Visitor {
 
  private:
   void open_judge() {
-    if (!judges_quality())
-      fail_usage("--quality needs a trained model with pixels and a classifier beside it, which {} is not",
-                 model_.transformer.name);
     const bool on_cpu = backend_.properties().target.device == DeviceKind::kCpu;
     if (!on_cpu) judge_backend_ = make_backend(DeviceKind::kCpu);
-    judge_ = Judge::open(model_.transformer.checkpoint.folder(), on_cpu ? backend_ : *judge_backend_);
+    judge_ = pipeline_.open_judge(on_cpu ? backend_ : *judge_backend_);
     if (options_.request.token_rows != 0 || options_.request.token_columns != 0)
       fail_usage("--quality judges images of the model's own size; leave out --token-rows and --token-columns");
-    if (!judge_) fail("{} has no folder `classifier`, so its images cannot be judged", model_.transformer.name);
   }
 
-  bool judges_quality() const {
-    return model_.pixels.has_value() && model_.prompts.has_value() && !model_.transformer.checkpoint.is_random();
-  }
+  bool makes_images() const { return pipeline_.obstacle_to_images().empty(); }
+  bool judges_quality() const { return makes_images() && !pipeline_.denoiser().checkpoint.is_random(); }
 
   /// Once in a round and process.
   void visit_baseline(Ladder& ladder, std::int64_t round) {
@@ -67,7 +61,7 @@ class Visitor {
                  .round = round,
                  .rung_number = static_cast<std::int64_t>(i) + 1,
                  .rungs = std::ssize(ladder.rungs)};
-    GeneratorOptions request = options_.request;
+    RequestOptions request = options_.request;
     request.switches = rung.switches;
     request.drops_other_weights = true;
     request.suggests_what_fits = i == 0;
@@ -81,13 +75,13 @@ class Visitor {
     if (observer_.on_visited) observer_.on_visited();
   }
 
-  void measure(Ladder& ladder, std::size_t i, std::int64_t round, const GeneratorOptions& request) {
+  void measure(Ladder& ladder, std::size_t i, std::int64_t round, const RequestOptions& request) {
     Rung& rung = ladder.rungs[i];
-    Generator generator(model_, backend_, weights_, request);
+    Generator generator(pipeline_, backend_, weights_, request);
     backend_.release_unused();  // what the rung before and loading took, so that this one's memory is told alone
 
     const bool is_first = rung.result.id.empty();
-    if (is_first) describe(rung, generator.request(), generator.compiled(), generator.guidance_scale());
+    if (is_first) describe(rung, generator.compiled());
     if (is_first && becomes_another(rung, ladder)) return;
     const std::int64_t steps = generator.request().steps;
     const std::int64_t wanted = std::max<std::int64_t>(steps, options_.warmup_steps + options_.min_trials);
@@ -107,11 +101,9 @@ class Visitor {
   }
 
   /// In place of what was measured, had it fitted.
-  void leave_out_of_memory(Rung& rung, const GeneratorOptions& request, const std::string& reason) const {
+  void leave_out_of_memory(Rung& rung, const RequestOptions& request, const std::string& reason) const {
     rung.result = {};
-    const DenoiseRequest denoise = make_request(model_, request);
-    const double guidance = request.guidance_scale != 0 ? request.guidance_scale : model_.guidance_scale;
-    describe(rung, denoise, compile_denoise(model_, denoise, rung.switches, backend_.properties().target), guidance);
+    describe(rung, compile_denoise(pipeline_, pipeline_.resolve(request), rung.switches, backend_.properties().target));
     rung.result.tags.emplace_back(kOutOfMemoryTag);
     rung.result.unsettled = reason;
   }
@@ -154,36 +146,21 @@ class Visitor {
 
   GenerationTimes time_generations(Generator& generator, HostTensor& pixels) {
     const std::vector<ImageRequest> requests =
-        make_image_requests(model_, 0, generator.request().images, options_.seed);
+        make_image_requests(pipeline_, 0, generator.request().images, options_.seed);
     GenerationTimer timer(backend_, options_.warmup_steps, false);
     const auto is_precise_enough = [&] {
       return options_.precision > 0 && is_precise(timer.times().steps.wall_ms, options_.precision);
     };
     do {
       const HostTensor latents = timer.generate(generator, requests, [&] { tick(); });
-      if (pixels.numel() == 0 && model_.pixels) pixels = unpatch(latents, format_of(generator.request()));
+      if (pixels.numel() == 0 && makes_images()) pixels = generator.decode(latents);
     } while (timer.steps_made() < options_.warmup_steps + options_.min_trials && !is_precise_enough());
     return timer.take();
   }
 
-  /// Of a model that has pixels.
-  const PixelFormat& pixel_format() const {
-    HR_CHECK(model_.pixels.has_value());
-    return *model_.pixels;
-  }
-
-  /// The model's pixels, as many as the request asks for.
-  PixelFormat format_of(const DenoiseRequest& request) const {
-    PixelFormat format = pixel_format();
-    format.height = request.token_rows * format.patch;
-    format.width = request.token_columns * format.patch;
-    return format;
-  }
-
-  void describe(Rung& rung, const DenoiseRequest& request, const Compiled& compiled, double guidance_scale) const {
-    const std::int64_t steps = options_.request.steps != 0 ? options_.request.steps : model_.default_steps;
-    rung.result = begin_result(rung.switches, describe_denoise(model_, request, steps, guidance_scale), compiled,
-                               model_.transformer.checkpoint, backend_);
+  void describe(Rung& rung, const Compiled& compiled) const {
+    rung.result = begin_result(rung.switches, describe_request(pipeline_, options_.request), compiled,
+                               pipeline_.denoiser().checkpoint, backend_);
     rung.result.id = rung.result.name = rung.name;
   }
 
@@ -204,16 +181,16 @@ class Visitor {
   void judge(Rung& rung, Generator& generator) {
     const std::int64_t batch = generator.request().images;
     const std::int64_t count = divide_up(options_.quality_images, batch) * batch;
-    HostTensor made_pixels(DType::kF32, {count, pixel_format().channels, pixel_format().height, pixel_format().width});
+    HostTensor made_pixels;  // [count, channels, height, width]
     std::vector<std::int64_t> labels;
     for (std::int64_t first = 0; first < count; first += batch) {
-      const std::vector<ImageRequest> requests = make_image_requests(model_, first, batch, options_.seed);
+      const std::vector<ImageRequest> requests = make_image_requests(pipeline_, first, batch, options_.seed);
       for (const ImageRequest& request : requests) labels.push_back(request.label);
-      const HostTensor made =
-          unpatch(generator.generate(requests, [&](std::int64_t, double) { tick(); }), pixel_format());
+      const HostTensor made = generator.decode(generator.generate(requests, [&](std::int64_t, double) { tick(); }));
+      if (first == 0) made_pixels = HostTensor(DType::kF32, {count, made.shape()[1], made.shape()[2], made.shape()[3]});
       std::ranges::copy(made.as<float>(), made_pixels.as<float>().begin() + first * (made.numel() / batch));
     }
-    const Judgement judgement = judge_->judge(made_pixels, labels);
+    const Judgement judgement = headroom::judge(*judge_, made_pixels, labels);
     rung.result.quality.push_back({.metric = "accuracy",
                                    .against = fmt::format("labels of {} images", count),
                                    .value = judgement.accuracy.value,
@@ -226,14 +203,14 @@ class Visitor {
                                    .note = {}});
   }
 
-  const Model& model_;
+  const Pipeline& pipeline_;
   Backend& backend_;
   LadderOptions options_;
   std::int64_t process_;
   LadderObserver observer_;
   WeightStore weights_;                     // of the rung being visited; what it shares with the one before stays
   std::unique_ptr<Backend> judge_backend_;  // where the images are not made on the CPU
-  std::unique_ptr<Judge> judge_;
+  std::unique_ptr<ClassifierJudge> judge_;
   LadderProgress progress_;
   std::int64_t baseline_round_ = -1;  // of its last visit
   HostTensor baseline_pixels_;
@@ -241,9 +218,9 @@ class Visitor {
 
 }  // namespace
 
-RoundRun run_rounds_here(const Model& model, Backend& backend, const LadderOptions& options, std::int64_t process,
+RoundRun run_rounds_here(const Pipeline& pipeline, Backend& backend, const LadderOptions& options, std::int64_t process,
                          const LadderObserver& observer) {
-  const auto visitor = std::make_shared<Visitor>(model, backend, options, process, observer);
+  const auto visitor = std::make_shared<Visitor>(pipeline, backend, options, process, observer);
   return [visitor](Ladder& ladder, std::int64_t round, std::span<const std::size_t> rungs) {
     visitor->run_round(ladder, round, rungs);
   };

@@ -51,7 +51,7 @@ class TemporaryCheckpoint {
   [[nodiscard]] Checkpoint open() const { return Checkpoint::open(folder_); }
 
  private:
-  /// The matrices of FLUX.1's blocks in turn, and one that fills up to `bytes`.
+  /// The matrices of a 12 B transformer's blocks in turn, and one that fills up to `bytes`.
   static std::vector<TensorSpec> list_tensors(std::uint64_t bytes) {
     constexpr std::int64_t kDim = 3072;
     constexpr std::int64_t kRows[] = {kDim, kDim, kDim, 4 * kDim, 7 * kDim, 5 * kDim};

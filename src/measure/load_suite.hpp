@@ -12,7 +12,7 @@ struct LoadBenchOptions {
   int trials = 5;
 };
 
-/// How fast weights reach the device: a safetensors file of tensors as large as FLUX.1's, written to the folder for
+/// How fast weights reach the device: a safetensors file of tensors as large as a 12 B model's, written to the folder for
 /// temporary files and therefore in the page cache, is mapped and copied tensor by tensor ("mapped file"), as a model
 /// is loaded; beside it one tensor of ordinary memory ("memory") and, where the device has memory of its own, the rate
 /// of its link ("page-locked memory"), which neither can beat. One result each, series "load" of as many trials. Throws

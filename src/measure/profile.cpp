@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/divide_up.hpp"
-#include "base/error.hpp"
 #include "measure/device_times.hpp"
 #include "measure/floor.hpp"
 #include "measure/op_run.hpp"
@@ -61,9 +61,13 @@ Protocol floor_protocol(const Backend& backend, const ProfileOptions& options) {
 
 class Profiler {
  public:
-  Profiler(Generator& generator, std::span<const ImageRequest> requests, const ProfileOptions& options,
-           const ProfileObserver& observer)
-      : generator_(generator), requests_(requests), options_(options), observer_(observer) {}
+  Profiler(const ProfiledRun& run, const ProfileOptions& options, const ProfileObserver& observer)
+      : run_(run), loop_(find_loop(run.session.program().root)), options_(options), observer_(observer) {}
+
+  [[nodiscard]] std::int64_t steps_of_run() const { return loop_ == nullptr ? 1 : loop_->trip_count; }
+  [[nodiscard]] bool is_in_step(int launch) const {
+    return loop_ == nullptr || (launch >= loop_->first && launch < loop_->last);
+  }
 
   Trials time_steps(int turn) {
     Trials steps;
@@ -71,7 +75,7 @@ class Profiler {
     constexpr std::int64_t kWarmup = 5;
     const std::int64_t enough = kWarmup + divide_up(options_.trials, options_.turns);
     while (seen < enough)
-      (void)generator_.generate(requests_, [&](std::int64_t, double milliseconds) {
+      run([&](std::int64_t, double milliseconds) {
         if (seen++ >= kWarmup) steps.wall_ms.push_back(milliseconds);
         tell("timing steps", std::min(seen, enough), enough);
       });
@@ -82,9 +86,9 @@ class Profiler {
 
   /// For each launch of the program, its times: each waited for by itself.
   std::vector<std::vector<double>> time_launches(std::vector<TraceSlice>& slices) {
-    const Program& program = generator_.session().program();
+    const Program& program = run_.session.program();
     std::vector<std::vector<double>> times(program.steps.size());
-    generator_.session().observe_launches([&](int step, const LaunchTime& time) {
+    run_.session.observe_launches([&](int step, const LaunchTime& time) {
       times[static_cast<std::size_t>(step)].push_back(time.milliseconds);
       const std::int64_t start_ns =
           std::chrono::duration_cast<std::chrono::nanoseconds>(time.start.time_since_epoch()).count();
@@ -93,33 +97,31 @@ class Profiler {
     std::int64_t seen = 0;
     while (seen < options_.trials) {
       slices.clear();
-      (void)generator_.generate(requests_, [&](std::int64_t, double) {
+      run([&](std::int64_t, double) {
         tell("timing launches", std::min<std::int64_t>(++seen, options_.trials), options_.trials);
       });
     }
-    generator_.session().observe_launches({});
+    run_.session.observe_launches({});
     return times;
   }
 
   /// The same from the device's records, and the share of a step in which it ran nothing.
   std::vector<std::vector<double>> trace_launches(DeviceTrace& trace, std::vector<TraceSlice>& slices,
                                                   std::optional<double>& idle) {
-    const Program& program = generator_.session().program();
+    const Program& program = run_.session.program();
     LaunchTimes times(program);
     std::vector<std::pair<int, std::int64_t>> ends;
-    generator_.session().observe_launches(
-        [&](int step, const LaunchTime&) { ends.emplace_back(step, trace.now_ns()); });
+    run_.session.observe_launches([&](int step, const LaunchTime&) { ends.emplace_back(step, trace.now_ns()); });
     std::int64_t seen = 0;
-    (void)generator_.generate(
-        requests_, [&](std::int64_t, double) { tell("telling launches apart", ++seen, generator_.request().steps); });
-    generator_.session().observe_launches({});
+    run([&](std::int64_t, double) { tell("telling launches apart", ++seen, steps_of_run()); });
+    run_.session.observe_launches({});
     times.learn(ends, trace.collect());
-    for (int i = 0; i < 2; ++i) (void)generator_.generate(requests_);  // until all that `graph` records is recorded
+    for (int i = 0; i < 2; ++i) run_.run({});  // until all that `graph` records is recorded
     (void)trace.collect();
     std::vector<DeviceActivity> activities;
-    for (seen = 0; seen < options_.trials; seen += generator_.request().steps) {
+    for (seen = 0; seen < options_.trials; seen += steps_of_run()) {
       tell("tracing steps", seen, options_.trials);
-      (void)generator_.generate(requests_);
+      run_.run({});
       activities = trace.collect();
       times.add(activities);
     }
@@ -133,7 +135,7 @@ class Profiler {
   }
 
   TraceSlice slice_of(int index, std::string track, std::int64_t start_ns, std::int64_t end_ns) const {
-    const Step& step = generator_.session().program().steps[static_cast<std::size_t>(index)];
+    const Step& step = run_.session.program().steps[static_cast<std::size_t>(index)];
     return {.name = fmt::format("{} {}", name_of(step.op), step.label),
             .track = std::move(track),
             .start_ns = start_ns,
@@ -162,20 +164,26 @@ class Profiler {
   }
 
  private:
-  Generator& generator_;
-  std::span<const ImageRequest> requests_;
+  /// Runs once; `on_step` is told of each step.
+  void run(const IterationObserver& on_step) const {
+    if (loop_ != nullptr) return run_.run(on_step);
+    const auto start = std::chrono::steady_clock::now();
+    run_.run({});
+    on_step(0, milliseconds_since(start));
+  }
+
+  const ProfiledRun& run_;
+  const Segment* loop_;
   const ProfileOptions& options_;
   const ProfileObserver& observer_;
 };
 
 }  // namespace
 
-Profile profile(Generator& generator, Backend& backend, std::span<const ImageRequest> requests,
-                const ProfileOptions& options, const ProfileObserver& observer) {
-  const Program& program = generator.session().program();
-  const Segment* loop = find_loop(program.root);
-  if (loop == nullptr) fail("{} has no loop: there are no steps to profile", program.graph.name());
-  Profiler profiler(generator, requests, options, observer);
+Profile profile(const ProfiledRun& run, Backend& backend, const ProfileOptions& options,
+                const ProfileObserver& observer) {
+  const Program& program = run.session.program();
+  Profiler profiler(run, options, observer);
   Profile result;
   result.steps.push_back(profiler.time_steps(0));
   std::vector<std::vector<double>> times;
@@ -187,7 +195,6 @@ Profile profile(Generator& generator, Backend& backend, std::span<const ImageReq
   }
 
   const int count = static_cast<int>(program.steps.size());
-  const auto is_in_loop = [&](int i) { return i >= loop->first && i < loop->last; };
   Floors floors(program.steps.size());
   for (int turn = 0; turn < options.turns; ++turn) {
     if (turn > 0) result.steps.push_back(profiler.time_steps(turn));
@@ -199,20 +206,20 @@ Profile profile(Generator& generator, Backend& backend, std::span<const ImageReq
       profiler.tell("measuring floors", turn * count + i + 1, options.turns * count);
       const auto at = static_cast<std::size_t>(i);
       floors.measure(program.steps[at], at, alone, rates);
-      if (is_in_loop(i)) of_step += floors.floor_ms[at].back();
+      if (profiler.is_in_step(i)) of_step += floors.floor_ms[at].back();
     }
     result.floors.push_back({.wall_ms = {of_step}, .process = turn});
   }
   for (int i = 0; i < count; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const double time_ms = median(times[at]), alone_ms = median(floors.alone_ms[at]);
-    result.launches.runs.push_back(is_in_loop(i) ? loop->trip_count : 1);
+    result.launches.runs.push_back(profiler.is_in_step(i) ? profiler.steps_of_run() : 1);
     result.launches.time_ms.push_back(time_ms);
     result.launches.alone_ms.push_back(alone_ms);
     result.launches.floor_ms.push_back(median(floors.floor_ms[at]));
     result.launches.floor_of.push_back(std::move(floors.floor_of[at]));
-    (is_in_loop(i) ? result.step_launches_ms : result.once_ms) += time_ms;
-    if (is_in_loop(i)) result.step_alone_ms += alone_ms;
+    (profiler.is_in_step(i) ? result.step_launches_ms : result.once_ms) += time_ms;
+    if (profiler.is_in_step(i)) result.step_alone_ms += alone_ms;
   }
   return result;
 }

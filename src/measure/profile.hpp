@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,7 +9,7 @@
 #include "backends/backend.hpp"
 #include "measure/chrome_trace.hpp"
 #include "measure/result.hpp"
-#include "run/generator.hpp"
+#include "run/session.hpp"
 
 namespace headroom {
 
@@ -29,20 +28,27 @@ enum class ProfileRows : std::uint8_t { kOp, kModule, kLaunch };
 /// Told as the work goes on: what is being done, and how far it has come.
 using ProfileObserver = std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)>;
 
-/// Where the time of one denoise request goes, launch by launch, against the floor of each.
+/// What is profiled: a session, and how it is run once. What its program's loop runs in each turn is a step; of a
+/// program without a loop a whole run is.
+struct ProfiledRun {
+  Session& session;
+  std::function<void(const IterationObserver& observer)> run;
+};
+
+/// Where the time of one run goes, launch by launch, against the floor of each.
 ///
 /// The floor of a launch is what this machine could do it in (measure/floor.hpp). Beside it stands how long the kernel
 /// takes alone and hot, on dense operands of the same shapes and without its activation, where it is a product,
 /// attention or a convolution: what is between the two a better kernel could save, what is above both lies between
-/// launches. Launches inside the denoise loop make up the step; those before and after it run once a request.
+/// launches. Launches inside the loop make up the step; those before and after it run once a run.
 struct Profile {
-  std::vector<Trials> steps;   ///< ms of whole denoise steps, nothing observed inside; for each turn
+  std::vector<Trials> steps;   ///< ms of whole steps, nothing observed inside; for each turn
   std::vector<Trials> floors;  ///< sum of the floors of the launches of a step, as one trial; for each turn
   ProfileRecord launches;
   double step_launches_ms = 0;     ///< sum of the median times of the launches of a step
   double step_alone_ms = 0;        ///< sum of their times alone, of what is not timed alone the floor
   double once_ms = 0;              ///< sum of the median times of launches outside the loop
-  std::vector<TraceSlice> slices;  ///< what ran when, of the last request that was observed
+  std::vector<TraceSlice> slices;  ///< what ran when, of the last run that was observed
 
   /// Of the whole steps, of all turns.
   [[nodiscard]] double step_ms() const;
@@ -52,9 +58,8 @@ struct Profile {
   [[nodiscard]] double over_floor() const;
 };
 
-/// Profiles the generator's program on `requests`. Throws Error where it has no loop.
-[[nodiscard]] Profile profile(Generator& generator, Backend& backend, std::span<const ImageRequest> requests,
-                              const ProfileOptions& options = {}, const ProfileObserver& observer = {});
+[[nodiscard]] Profile profile(const ProfiledRun& run, Backend& backend, const ProfileOptions& options = {},
+                              const ProfileObserver& observer = {});
 
 /// The profile as a table with time, bytes, the kernel alone, floor and headroom.
 [[nodiscard]] std::string to_profile_table(const Profile& profile, const PlanRecord& plan, ProfileRows rows);

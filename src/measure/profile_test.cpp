@@ -8,6 +8,7 @@
 #include "measure/device_times.hpp"
 #include "measure/kernel_suite.hpp"
 #include "measure/op_run.hpp"
+#include "pipelines/generator.hpp"
 
 namespace headroom {
 namespace {
@@ -19,17 +20,23 @@ using testing::HasSubstr;
 
 class ProfileTest : public testing::Test {
  protected:
+  [[nodiscard]] static ProfiledRun profiled(Generator& generator, const ImageRequest& request) {
+    return {generator.session(), [&generator, request](const IterationObserver& observer) {
+              static_cast<void>(generator.generate(std::span(&request, 1), observer));
+            }};
+  }
+
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu, 1);
-  Model model_ = open_model(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
-  WeightStore weights_{*backend_, model_.transformer.checkpoint};
+  std::unique_ptr<Pipeline> pipeline_ = open_pipeline(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  WeightStore weights_{*backend_, pipeline_->denoiser().checkpoint};
 };
 
 TEST_F(ProfileTest, EveryLaunchHasATimeAndAFloor) {
   Generator generator(
-      model_, *backend_, weights_,
+      *pipeline_, *backend_, weights_,
       {.images = 1, .token_rows = 2, .token_columns = 2, .steps = 3, .switches = SwitchSet::parse("arena")});
   const ImageRequest request{.label = 1, .seed = 2};
-  const Profile measured = profile(generator, *backend_, std::span(&request, 1), {.trials = 4, .floor_seconds = 0.01});
+  const Profile measured = profile(profiled(generator, request), *backend_, {.trials = 4, .floor_seconds = 0.01});
   const Program& program = generator.session().program();
   const ProfileRecord& launches = measured.launches;
   ASSERT_EQ(launches.time_ms.size(), program.steps.size());
@@ -65,6 +72,19 @@ TEST_F(ProfileTest, EveryLaunchHasATimeAndAFloor) {
   EXPECT_FALSE(launches.idle_share) << "of a CPU nobody says when it is idle";
 }
 
+TEST_F(ProfileTest, ARunWithoutALoopIsAStep) {
+  const ForwardPass pass = pipeline_->forward_pass({.token_rows = 2, .token_columns = 2, .text_tokens = 16});
+  Session session(compile(pass, {}, backend_->properties().target).program, weights_, *backend_);
+  pass.set_inputs(session);
+  const Profile measured = profile({session, [&](const IterationObserver& observer) { session.run(observer); }},
+                                   *backend_, {.trials = 3, .floor_seconds = 0.01});
+  EXPECT_GE(measured.steps.front().wall_ms.size(), 3U);
+  EXPECT_THAT(measured.launches.runs, Each(1));
+  EXPECT_EQ(measured.once_ms, 0);
+  EXPECT_GT(measured.step_launches_ms, 0);
+  EXPECT_EQ(measured.slices.size(), session.program().steps.size());
+}
+
 TEST_F(ProfileTest, AnOpAloneRunsTheKernelThatAPlanChooses) {
   const OpSpec spec = infer_spec({.op = Op::kLinear,
                                   .attributes = Attributes(Op::kLinear, {}),
@@ -80,11 +100,11 @@ TEST_F(ProfileTest, AnOpAloneRunsTheKernelThatAPlanChooses) {
 
 TEST_F(ProfileTest, TakesTurns) {
   Generator generator(
-      model_, *backend_, weights_,
+      *pipeline_, *backend_, weights_,
       {.images = 1, .token_rows = 2, .token_columns = 2, .steps = 3, .switches = SwitchSet::parse("arena")});
   const ImageRequest request{.label = 1, .seed = 2};
   const Profile measured =
-      profile(generator, *backend_, std::span(&request, 1), {.trials = 6, .floor_seconds = 0.01, .turns = 3});
+      profile(profiled(generator, request), *backend_, {.trials = 6, .floor_seconds = 0.01, .turns = 3});
   ASSERT_EQ(measured.steps.size(), 3U);
   ASSERT_EQ(measured.floors.size(), 3U);
   for (const std::size_t turn : {0U, 1U, 2U}) {

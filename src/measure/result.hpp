@@ -26,7 +26,7 @@ enum class SubjectKind : std::uint8_t { kModel, kKernel };
 /// What was measured: the work, without how it was done.
 struct Subject {
   SubjectKind kind = SubjectKind::kModel;
-  std::string name;                                   ///< "flux-mini", or a kernel's op
+  std::string name;                                   ///< "tiny-dit", or a kernel's op
   nlohmann::json request = nlohmann::json::object();  ///< an object: resolution, steps, batch, shapes, dtypes, ...
   std::optional<std::int64_t> parameters = {};        ///< of the model, which follow from its name: no part of the work
   friend bool operator==(const Subject&, const Subject&) = default;

@@ -54,7 +54,7 @@ struct SweepTask {
   Machine machine = {};        ///< this one
   bool force = false;          ///< go on with a file that another machine, build or revision has begun
 };
-/// Names a cell in a file: "flux-dev lossless, 512x512, 28 steps, batch 2".
+/// Names a cell in a file: "tiny-dit lossless, 512x512, 28 steps, batch 2".
 [[nodiscard]] std::string cell_id(const SweepTask& task, const SweepCell& cell);
 
 /// What the result of a cell must be of: the work, and these switches, of which a preset's may be left out that are for

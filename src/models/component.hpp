@@ -47,6 +47,9 @@ struct ComponentClass {
   std::string_view name;              ///< the `_class_name` of its config.json
   std::vector<ComponentPass> passes;  ///< the first is meant where none is named
   std::vector<NamedConfig> named = {};
+  /// Whether a param is the weight of a modulation: a matrix that meets one vector a sample, not tokens, so that its
+  /// product is bound by memory. `convert` may store it in 8 bits.
+  bool (*is_modulation)(std::string_view param) = nullptr;
   /// The configuration that a name such as "flux-512x4+8" states; nothing for other names.
   std::optional<nlohmann::json> (*sized)(const std::string& name) = nullptr;
 };

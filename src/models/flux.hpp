@@ -63,10 +63,6 @@ struct FluxInputs {
   ValueId guidance = kNoValue;    ///< [batch]; where the configuration has guidance_embeds
 };
 
-/// Whether the param is the weight of an AdaLN modulation: a matrix that meets one vector a sample, not tokens. They
-/// are 27% of FLUX.1-dev.
-[[nodiscard]] bool is_flux_modulation(std::string_view param);
-
 /// The transformer of FLUX.1 (Black Forest Labs, 2024) as diffusers' FluxTransformer2DModel states it, in plain ops.
 /// Returns `sample` [batch, image_tokens, out_channels].
 [[nodiscard]] ValueId build_flux(Builder& builder, const FluxConfig& config, const FluxInputs& inputs,

@@ -5,7 +5,7 @@
 //  - what is the same in every iteration: it moves in front as it is (tables of rope, embeddings of text and guidance);
 //  - what depends on the counter only through rows of such tables (the embedding of time and every AdaLN modulation of
 //    it): it is computed for all iterations at once, with a leading axis [n, ...], and the loop reads its row.
-// The modulations of FLUX.1-dev hold 27% of its weights, and a step multiplies each of them with one vector a sample:
+// Modulations may hold a quarter of the weights, and a step multiplies each of them with one vector a sample:
 // it spends its time on reading them. All steps together read them once.
 //
 // Where this ends, by value: at the first op that reads a state that the loop changes, that has no rule in lift.cpp, or
@@ -26,7 +26,7 @@
 namespace headroom {
 namespace {
 
-/// For one value in all iterations. A modulation of FLUX.1-dev takes 2 MiB in 28 steps, and 41 MiB for 20 images at
+/// For one value in all iterations. A modulation of 18,432 takes 2 MiB in 28 steps, and 41 MiB for 20 images at
 /// once; the token stream of its text takes 168 MiB.
 constexpr std::size_t kMaxLiftedBytes = std::size_t{64} << 20U;
 

@@ -1,7 +1,7 @@
 // merge-rows: loop { a = row(x, step), b = row(y, step), c = row(z, step) }
 //          -> all = concat(x, y, z), loop { r = row(all, step), a = slice(r), b = slice(r), c = slice(r) }
 //
-// Hoisting leaves a table for every modulation, 77 of them in FLUX.1-dev, and a loop that copies a row of each in a
+// Hoisting leaves a table for every modulation, some 77 of them, and a loop that copies a row of each in a
 // launch of a few microseconds. Side by side their rows are one row and one copy; its parts are views wherever memory
 // is planned, and so are the parts of the concatenation. Joined are tables of one dtype that differ in their last
 // extent alone, are computed before the loop, and are read with one index.

@@ -58,7 +58,7 @@ struct Measurement {
 /// One work on one kind of hardware: only these are ever drawn beside each other.
 struct Scenario {
   Subject subject;
-  std::string work;                         ///< in words: "fashion-flux, 10 images, 28 steps, ..."
+  std::string work;                         ///< in words: "tiny-dit, 10 images, 28 steps, ..."
   std::string hardware;                     ///< describe_hardware(), which no other hardware shares
   std::vector<const Measurement*> all;      ///< by time of measurement
   std::vector<const Measurement*> current;  ///< the latest of each configuration, ours before peers', else as measured

@@ -71,10 +71,4 @@ Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, c
   return compiled;
 }
 
-Compiled compile_denoise(const Model& model, const DenoiseRequest& request, const SwitchSet& switches,
-                         const Target& target) {
-  return compile(build_flux_denoise(model.config, request, model.transformer.params()), switches, target,
-                 {.steps_applied = true, .baseline = model.transformer.baseline});
-}
-
 }  // namespace headroom

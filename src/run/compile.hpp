@@ -9,8 +9,6 @@
 #include "ir/graph.hpp"
 #include "passes/pass.hpp"
 #include "plan/program.hpp"
-#include "run/denoise.hpp"
-#include "run/model.hpp"
 
 namespace headroom {
 
@@ -38,9 +36,5 @@ struct CompileOptions {
 /// Optimizes and plans a graph in f32 under the switches.
 [[nodiscard]] Compiled compile(Graph graph, const SwitchSet& switches, const Target& target,
                                const CompileOptions& options = {});
-
-/// The same of a whole denoise request, in the model's baseline.
-[[nodiscard]] Compiled compile_denoise(const Model& model, const DenoiseRequest& request, const SwitchSet& switches,
-                                       const Target& target);
 
 }  // namespace headroom

@@ -16,12 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Folders of models that ship with the program.
-struct ShippedFolder {
-  std::string_view name, description;
-};
-constexpr ShippedFolder kShippedFolders[] = {{"fashion-flux", "FLUX on 32x32 pictures of clothes, ten classes"}};
-
 /// Where models that ship lie: in the source tree that the program was built in, or installed beside it.
 std::vector<fs::path> model_folders() {
   std::error_code ignored;
@@ -34,10 +28,21 @@ std::vector<fs::path> model_folders() {
   return folders;
 }
 
-std::optional<fs::path> find_shipped(std::string_view name) {
-  for (const fs::path& folder : model_folders())
-    if (fs::exists(folder / name / "config.json")) return folder / name;
-  return std::nullopt;
+/// By name; of two folders of a name the first.
+std::map<std::string, fs::path> shipped_folders() {
+  std::map<std::string, fs::path> shipped;
+  for (const fs::path& models : model_folders()) {
+    std::error_code ignored;
+    for (const fs::directory_entry& entry : fs::directory_iterator(models, ignored))
+      if (fs::exists(entry.path() / "config.json")) shipped.emplace(entry.path().filename().string(), entry.path());
+  }
+  return shipped;
+}
+
+/// What its generation_config.json says of it.
+std::string description_of(const fs::path& folder) {
+  const fs::path path = folder / "generation_config.json";
+  return fs::exists(path) ? read_json(path).value("description", std::string()) : "";
 }
 
 /// Every param of the component's passes, as `params` says they are stored.
@@ -106,7 +111,7 @@ Component open_folder(const fs::path& given, std::string name, std::optional<std
           .folder = folder};
 }
 
-/// The configuration that ships under that name, or that a name such as "flux-512x4+8" states.
+/// The configuration that ships under that name, or that a name with its sizes states.
 std::optional<nlohmann::json> find_config(const std::string& name) {
   for (const ComponentClass& kind : component_classes()) {
     for (const NamedConfig& named : kind.named)
@@ -154,10 +159,11 @@ Component open_component(const std::string& name_or_folder, std::optional<std::u
       fail("{} has no checkpoint here: give its folder instead of the name, or --random-weights SEED", name_or_folder);
     return config::read_in(name_or_folder, [&] { return make_random(name_or_folder, *stated, {}, *random_seed); });
   }
-  if (name_or_folder.find('/') == std::string::npos)
-    if (const auto folder = find_shipped(name_or_folder)) return open_folder(*folder, name_or_folder, random_seed);
   std::vector<std::string> names;
-  for (const ShippedFolder& shipped : kShippedFolders) names.emplace_back(shipped.name);
+  for (const auto& [name, folder] : shipped_folders()) {
+    if (name == name_or_folder) return open_folder(folder, name, random_seed);
+    names.push_back(name);
+  }
   for (const ComponentClass& kind : component_classes())
     for (const NamedConfig& named : kind.named) names.emplace_back(named.name);
   fail_usage("no model '{}': expected a folder with a config.json, or a name that `headroom models` lists{}",
@@ -173,10 +179,8 @@ DType checkpoint_baseline(const Checkpoint& checkpoint) {
 
 std::vector<ShippedModel> list_shipped_models() {
   std::vector<ShippedModel> models;
-  for (const ShippedFolder& shipped : kShippedFolders)
-    if (const auto folder = find_shipped(shipped.name))
-      models.push_back({std::string(shipped.name), std::string(shipped.description), *folder,
-                        Checkpoint::open(*folder).parameter_count()});
+  for (const auto& [name, folder] : shipped_folders())
+    models.push_back({name, description_of(folder), folder, Checkpoint::open(folder).parameter_count()});
   for (const ComponentClass& kind : component_classes())
     for (const NamedConfig& named : kind.named)
       models.push_back({std::string(named.name),

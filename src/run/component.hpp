@@ -30,8 +30,8 @@ struct Component {
   [[nodiscard]] Graph build(const ComponentPass& pass, const InputShapes& given) const;
 };
 
-/// Opens a shipped name, a checkpoint folder whose config.json names a class of the registry, or a size such as "flux-512x4+8", which
-/// has random weights only. With `random_seed`, random weights stand in for the checkpoint (config.json is still read where there is a
+/// Opens a shipped name, a checkpoint folder whose config.json names a class of the registry, or a name that states a
+/// size (ComponentClass::sized), which has random weights only. With `random_seed`, random weights stand in for the checkpoint (config.json is still read where there is a
 /// folder). Throws Error where the network is unknown, its checkpoint is missing, or tensors are missing, unexpected or wrongly shaped.
 [[nodiscard]] Component open_component(const std::string& name_or_folder,
                                        std::optional<std::uint64_t> random_seed = std::nullopt);

@@ -34,10 +34,11 @@ void check_switches(const SwitchSet& switches) {
 }
 
 /// The weights that the pass int8 quantizes, on any CPU that can run it, by name.
-std::set<std::string> computed_weights(const Model& model) {
-  // Tokens enough that no product is too small for want of them.
-  Graph graph = build_flux_forward(model.config, {.batch = 1, .image_tokens = 256, .text_tokens = 256},
-                                   model.transformer.params());
+std::set<std::string> computed_weights(const Component& component) {
+  // Large enough that no product is too small for want of tokens.
+  constexpr PassSize kSize{.batch = 1, .height = 256, .width = 256, .text_tokens = 256};
+  const ComponentPass& pass = component.kind->passes.front();
+  Graph graph = component.build(pass, pass.shapes(component.config, kSize));
   const Target capable{.device = DeviceKind::kCpu, .cpu_isa = CpuIsa::kAvx512Vnni, .threads = 1};
   (void)optimize(graph, SwitchSet::parse("int8"), capable);
   const std::vector<int> producers = find_producers(graph);
@@ -128,16 +129,18 @@ nlohmann::json quantization_config(const Conversion& conversion) {
 
 class Converter {
  public:
-  Converter(const Model& model, Backend& backend, bool to_bf16) : model_(model), backend_(backend), to_bf16_(to_bf16) {
-    const std::set<std::string> computed = computed_weights(model);
-    for (const TensorSpec& tensor : model.transformer.checkpoint.tensors()) {
-      if (!is_float(tensor.dtype))
-        fail("{} is quantized already: {} is {}", model.transformer.name, tensor.name, tensor.dtype);
+  Converter(const Component& component, Backend& backend, bool to_bf16)
+      : component_(component), backend_(backend), to_bf16_(to_bf16) {
+    const std::set<std::string> computed = computed_weights(component);
+    for (const TensorSpec& tensor : component.checkpoint.tensors()) {
+      if (!is_float(tensor.dtype)) fail("{} is quantized already: {} is {}", component.name, tensor.name, tensor.dtype);
       result_.fp32_bytes += static_cast<std::uint64_t>(tensor.shape.numel()) * size_of(DType::kF32);
       const bool is_computed = computed.contains(tensor.name);
       if (is_computed) result_.computed.push_back(module_of(tensor.name));
-      if (!is_computed && is_flux_modulation(tensor.name)) result_.stored.push_back(module_of(tensor.name));
-      if (is_computed || is_flux_modulation(tensor.name)) {
+      const bool is_stored =
+          !is_computed && component.kind->is_modulation != nullptr && component.kind->is_modulation(tensor.name);
+      if (is_stored) result_.stored.push_back(module_of(tensor.name));
+      if (is_computed || is_stored) {
         quantized_.insert(tensor.name);
         written_.push_back({tensor.name, DType::kI8, tensor.shape});
         written_.push_back({scale_name(tensor.name), DType::kF32, Shape{tensor.shape[0]}});
@@ -145,16 +148,16 @@ class Converter {
         written_.push_back({tensor.name, to_bf16_ ? DType::kBF16 : tensor.dtype, tensor.shape});
       }
     }
-    if (result_.computed.empty()) fail("{} has no product large enough for int8", model.transformer.name);
+    if (result_.computed.empty()) fail("{} has no product large enough for int8", component.name);
     for (const TensorSpec& tensor : written_) result_.bytes += tensor.size_bytes();
   }
 
   void write(const fs::path& path, const std::function<void(std::size_t, std::size_t)>& observer) {
     SafetensorsWriter writer(path, written_, {{"format", "pt"}});
     std::size_t done = 0;
-    for (const TensorSpec& tensor : model_.transformer.checkpoint.tensors()) {
-      HostTensor values = model_.transformer.checkpoint.read(tensor.name);
-      model_.transformer.checkpoint.release(tensor.name);
+    for (const TensorSpec& tensor : component_.checkpoint.tensors()) {
+      HostTensor values = component_.checkpoint.read(tensor.name);
+      component_.checkpoint.release(tensor.name);
       if (quantized_.contains(tensor.name)) {
         const QuantizedRows rows = quantize_rows(values, backend_);
         writer.write(tensor.name, rows.elements.bytes());
@@ -163,7 +166,7 @@ class Converter {
         if (to_bf16_) values = convert(values, DType::kBF16);
         writer.write(tensor.name, values.bytes());
       }
-      if (observer) observer(++done, model_.transformer.checkpoint.tensors().size());
+      if (observer) observer(++done, component_.checkpoint.tensors().size());
     }
     writer.commit();
   }
@@ -173,7 +176,7 @@ class Converter {
  private:
   static std::string scale_name(const std::string& weight) { return weight + "_scale"; }
 
-  const Model& model_;
+  const Component& component_;
   Backend& backend_;
   bool to_bf16_;
   std::set<std::string> quantized_;
@@ -183,15 +186,16 @@ class Converter {
 
 }  // namespace
 
-Conversion convert_checkpoint(const Model& model, Backend& backend, const SwitchSet& switches, const fs::path& out,
+Conversion convert_checkpoint(const Component& component, Backend& backend, const SwitchSet& switches,
+                              const fs::path& out,
                               const std::function<void(std::size_t done, std::size_t total)>& observer) {
   check_switches(switches);
-  Converter converter(model, backend, switches.has("bf16"));
+  Converter converter(component, backend, switches.has("bf16"));
   try {
     AtomicFolder folder(out);
-    if (!model.transformer.checkpoint.is_random()) copy_extras(model.transformer.checkpoint.folder(), folder.path());
+    if (!component.checkpoint.is_random()) copy_extras(component.checkpoint.folder(), folder.path());
     converter.write(folder.path() / kWeightsFile, observer);
-    nlohmann::json config = model.transformer.checkpoint.config();
+    nlohmann::json config = component.checkpoint.config();
     config["quantization_config"] = quantization_config(converter.result());
     write_json(folder.path() / "config.json", config);
     folder.commit();

@@ -9,7 +9,7 @@
 
 #include "backends/backend.hpp"
 #include "base/switches.hpp"
-#include "run/model.hpp"
+#include "run/component.hpp"
 
 namespace headroom {
 
@@ -21,13 +21,13 @@ struct Conversion {
   std::uint64_t bytes = 0;            ///< of the tensors as written
 };
 
-/// Writes `model` with its weights as `int8` quantizes them to the new folder `out`: `x.weight` in i8 and
-/// `x.weight_scale` in f32, one for each row, for all that the switch computes in int8 and for AdaLN modulations;
-/// the rest as the model holds it, or in bf16 where `switches` has bf16 too. config.json gets a `quantization_config`,
+/// Writes `component` with its weights as `int8` quantizes them to the new folder `out`: `x.weight` in i8 and
+/// `x.weight_scale` in f32, one for each row, for all that the switch computes in int8 and for modulations;
+/// the rest as the checkpoint holds it, or in bf16 where `switches` has bf16 too. config.json gets a `quantization_config`,
 /// and the files beside the checkpoint are copied. The folder appears whole or not at all.
-/// Throws a usage Error where `switches` is not int8 alone or with bf16, Error where `out` exists, the model is
+/// Throws a usage Error where `switches` is not int8 alone or with bf16, Error where `out` exists, the component is
 /// quantized already, or a file cannot be written.
-Conversion convert_checkpoint(const Model& model, Backend& backend, const SwitchSet& switches,
+Conversion convert_checkpoint(const Component& component, Backend& backend, const SwitchSet& switches,
                               const std::filesystem::path& out,
                               const std::function<void(std::size_t done, std::size_t total)>& observer = {});
 

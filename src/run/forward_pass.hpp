@@ -6,9 +6,7 @@
 #include <string>
 
 #include "run/component.hpp"
-#include "run/denoise.hpp"
 #include "run/fit.hpp"
-#include "run/model.hpp"
 #include "run/session.hpp"
 
 namespace headroom {
@@ -23,10 +21,7 @@ struct ForwardPass {
   std::function<void(Session& session)> set_inputs;
 };
 
-/// Of FLUX's transformer: prompts of the model where it has some, image tokens in rows as the request has them, timesteps uniform in [0, 1),
-/// everything else normal.
-[[nodiscard]] ForwardPass make_forward_pass(const Model& model, const DenoiseRequest& request);
-/// Of a component: images uniform in [-1, 1), everything else normal.
+/// Images uniform in [-1, 1), everything else normal.
 [[nodiscard]] ForwardPass make_forward_pass(const Component& component, const ComponentPass& pass,
                                             const PassSize& size);
 /// Over tensors of these shapes, which `set_inputs` sets.

@@ -1,7 +1,7 @@
 // Copying from pageable memory through the driver reaches 12 GB/s on a link of 55 (H200, PCIe 5): one thread of the
 // driver fills its buffers. One thread of ours moves 14 GB/s and four 30, so a team takes part, which is forked once a
 // tensor and whose threads get pieces of equal size, as many each: of pieces of one size for all tensors the last few
-// leave threads without work. Of a mapped file in the page cache, in tensors of FLUX.1's sizes, 12 threads with 2
+// leave threads without work. Of a mapped file in the page cache, in tensors of 18 to 108 MiB, 12 threads with 2
 // buffers each move, by turns in three runs:
 //   pieces of 2 MiB              48.8, 49.8, 50.0 GB/s
 //   equal ones of at most 2 MiB  50.2, 50.4, 50.3

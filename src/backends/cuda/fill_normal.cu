@@ -1,6 +1,6 @@
 // Normal numbers drawn where they are needed: a block of four is a function of its number alone, so a thread takes one.
 // The transform is in double precision without contracted multiply-adds (this file is compiled with --fmad=false),
-// which gives the same bits as a host: 60 operations an element, 0.7 T of them for the 11.9 G weights of FLUX.1-dev.
+// which gives the same bits as a host: 60 operations an element, 0.7 T of them for a model of 11.9 G weights.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

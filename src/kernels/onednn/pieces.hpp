@@ -32,7 +32,7 @@ struct Pieces {
 /// Why: oneDNN's own activations take 20 (f32) to 33 (bf16) cycles for 16 elements, on AMX twice the time of the
 /// product before them; a product for each of 20 short stretches of rows costs a fork and join each time; and oneDNN
 /// gives each thread an equal part beforehand, so that a product takes as long as the slowest core needs for that. A
-/// forward pass of a small FLUX in fp32, all launches in shared parts, takes 370 ms in place of 450 on two cores one of
+/// forward pass of a small transformer in fp32, all launches in shared parts, takes 370 ms in place of 450 on two cores one of
 /// which a busy loop takes too, and the same 190 ms where none does.
 [[nodiscard]] KernelPlan plan_pieces(const LinearProblem& problem, const RowPlan& rows, const Pieces& pieces,
                                      int threads);

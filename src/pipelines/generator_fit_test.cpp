@@ -1,5 +1,3 @@
-#include "run/fit.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,8 +6,8 @@
 #include "base/format.hpp"
 #include "base/out_of_memory.hpp"
 #include "base/test_util.hpp"
-#include "run/forward_pass.hpp"
-#include "run/generator.hpp"
+#include "pipelines/generator.hpp"
+#include "run/fit.hpp"
 #include "run/memory_need.hpp"
 #include "run/test_util.hpp"
 
@@ -22,14 +20,14 @@ using testing::Not;
 
 class FitTest : public testing::Test {
  protected:
-  [[nodiscard]] MemoryNeed need_of(const GeneratorOptions& options) {
+  [[nodiscard]] MemoryNeed need_of(const RequestOptions& options) {
     const Compiled compiled =
-        compile_denoise(model_, make_request(model_, options), options.switches, backend_.properties().target);
+        compile_denoise(*pipeline_, pipeline_->resolve(options), options.switches, backend_.properties().target);
     return memory_need(*compiled.program, weights_);
   }
-  [[nodiscard]] std::string refusal(const GeneratorOptions& options) {
+  [[nodiscard]] std::string refusal(const RequestOptions& options) {
     try {
-      const Generator generator(model_, backend_, weights_, options);
+      const Generator generator(*pipeline_, backend_, weights_, options);
     } catch (const OutOfMemory& error) {
       return error.what();
     }
@@ -38,9 +36,10 @@ class FitTest : public testing::Test {
   [[nodiscard]] static std::string bytes(std::size_t count) { return format_bytes(count); }
 
   LimitedBackend backend_{std::numeric_limits<std::size_t>::max()};
-  Model model_ = open_model((source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux").string());
-  WeightStore weights_{backend_, model_.transformer.checkpoint};
-  GeneratorOptions baseline_{.images = 8, .steps = 2, .switches = {}};
+  std::unique_ptr<Pipeline> pipeline_ =
+      open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux").string());
+  WeightStore weights_{backend_, pipeline_->denoiser().checkpoint};
+  RequestOptions baseline_{.images = 8, .steps = 2, .switches = {}};
 };
 
 TEST_F(FitTest, ExactlyWhatIsNeededIsEnough) {
@@ -65,7 +64,7 @@ TEST_F(FitTest, TheErrorComesBeforeAnythingIsLoadedAndTellsTheNeedByCategory) {
 }
 
 TEST_F(FitTest, TheErrorTellsWhatWouldFitAsItWasPlanned) {
-  GeneratorOptions arena = baseline_, halved = baseline_, smaller = baseline_;
+  RequestOptions arena = baseline_, halved = baseline_, smaller = baseline_;
   arena.switches = SwitchSet::parse("arena");
   halved.images = 4;
   smaller.token_rows = smaller.token_columns = 8;
@@ -90,7 +89,7 @@ TEST_F(FitTest, WhereNothingFitsTheErrorTellsTheLeast) {
 
 TEST_F(FitTest, AForwardPassIsHeldToItToo) {
   const ForwardPass pass =
-      make_forward_pass(model_, {.images = 8, .token_rows = 16, .token_columns = 16, .text_tokens = 16});
+      pipeline_->forward_pass({.images = 8, .token_rows = 16, .token_columns = 16, .text_tokens = 16});
   const Compiled compiled = compile(pass, {}, backend_.properties().target);
   const std::size_t need = memory_need(*compiled.program, weights_).total();
   const auto require = [&] { require_fit(compiled, pass, {}, weights_, backend_); };
@@ -108,7 +107,7 @@ TEST_F(FitTest, AForwardPassIsHeldToItToo) {
 TEST_F(FitTest, WeightsThatAreThereNeedNoMoreRoom) {
   const std::size_t need = need_of(baseline_).total();
   backend_.set_limit(need + need / 2);
-  const Generator first(model_, backend_, weights_, baseline_);
+  const Generator first(*pipeline_, backend_, weights_, baseline_);
   EXPECT_EQ(need_of(baseline_).held, weights_.bytes());
   const std::size_t rest = need - weights_.bytes();
   backend_.set_limit(backend_.memory_use().total + rest);

@@ -1,11 +1,24 @@
-#include "run/images.hpp"
+#include "pipelines/pixel_format.hpp"
 
-#include <algorithm>
-#include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 
 namespace headroom {
+
+PixelFormat parse_pixel_format(const nlohmann::json& json, const std::string& context) {
+  const PixelFormat pixels{.height = get_int(json, "height", context),
+                           .width = get_int(json, "width", context),
+                           .channels = get_int(json, "channels", context),
+                           .patch = get_int(json, "patch", context)};
+  if (pixels.patch < 1 || pixels.height < 1 || pixels.width < 1 || pixels.height % pixels.patch != 0 ||
+      pixels.width % pixels.patch != 0)
+    fail("{}: {} x {} pixels do not divide into patches of {}", context, pixels.height, pixels.width, pixels.patch);
+  if (pixels.channels != 1 && pixels.channels != 3)
+    fail("{}: channels is {}, expected 1 or 3", context, pixels.channels);
+  return pixels;
+}
 
 HostTensor unpatch(const HostTensor& latents, const PixelFormat& format) {
   const std::int64_t images = latents.shape()[0];
@@ -25,27 +38,6 @@ HostTensor unpatch(const HostTensor& latents, const PixelFormat& format) {
           to[at++] = from[static_cast<std::size_t>((n * latents.shape()[1] + token) * latents.shape()[2] + within)];
         }
   return pixels;
-}
-
-std::vector<Image> to_images(const HostTensor& pixels) {
-  const Shape& shape = pixels.shape();  // [images, channels, height, width]
-  std::vector<Image> images;
-  for (std::int64_t n = 0; n < shape[0]; ++n) {
-    Image image{.width = static_cast<int>(shape[3]),
-                .height = static_cast<int>(shape[2]),
-                .channels = static_cast<int>(shape[1]),
-                .pixels = {}};
-    for (std::int64_t y = 0; y < shape[2]; ++y)
-      for (std::int64_t x = 0; x < shape[3]; ++x)
-        for (std::int64_t c = 0; c < shape[1]; ++c) {
-          const double value = pixels.at(((n * shape[1] + c) * shape[2] + y) * shape[3] + x);
-          if (std::isnan(value))
-            fail("image {} holds NaN at row {}, column {}: the model or its weights are broken", n, y, x);
-          image.pixels.push_back(static_cast<std::uint8_t>(std::lround(std::clamp((value + 1.0) * 127.5, 0.0, 255.0))));
-        }
-    images.push_back(std::move(image));
-  }
-  return images;
 }
 
 }  // namespace headroom

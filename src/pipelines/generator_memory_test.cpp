@@ -1,13 +1,11 @@
-#include "run/memory_need.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <limits>
 
 #include "base/test_util.hpp"
-#include "run/forward_pass.hpp"
-#include "run/generator.hpp"
+#include "pipelines/generator.hpp"
+#include "run/memory_need.hpp"
 #include "run/test_util.hpp"
 
 namespace headroom {
@@ -21,22 +19,23 @@ class MemoryNeedTest : public testing::TestWithParam<const char*> {
   }
 
   LimitedBackend backend_{std::numeric_limits<std::size_t>::max()};
-  Model model_ = open_model((source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux").string());
+  std::unique_ptr<Pipeline> pipeline_ =
+      open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux").string());
 };
 
 /// What is told before anything is allocated is what a session then holds, and what was held at most.
 TEST_P(MemoryNeedTest, IsWhatASessionAllocates) {
-  const GeneratorOptions options{.images = 3, .steps = 3, .switches = SwitchSet::parse(GetParam())};
-  const DenoiseRequest request = make_request(model_, options);
-  const Compiled compiled = compile_denoise(model_, request, options.switches, backend_.properties().target);
-  WeightStore weights(backend_, model_.transformer.checkpoint);
+  const RequestOptions options{.images = 3, .steps = 3, .switches = SwitchSet::parse(GetParam())};
+  const Request request = pipeline_->resolve(options);
+  const Compiled compiled = compile_denoise(*pipeline_, request, options.switches, backend_.properties().target);
+  WeightStore weights(backend_, pipeline_->denoiser().checkpoint);
   const MemoryNeed need = memory_need(*compiled.program, weights);
   EXPECT_EQ(backend_.memory_use().total, 0U);
 
   backend_.reset_peak();
-  Generator generator(model_, backend_, weights, options);
+  Generator generator(*pipeline_, backend_, weights, options);
   const std::size_t loading_peak = backend_.memory_use().peak;
-  (void)generator.generate(make_image_requests(model_, 0, 3, 0));
+  (void)generator.generate(make_image_requests(*pipeline_, 0, 3, 0));
   EXPECT_EQ(need.weights, used(backend_, MemoryCategory::kWeights));
   EXPECT_EQ(need.state, used(backend_, MemoryCategory::kState));
   EXPECT_EQ(need.inputs, used(backend_, MemoryCategory::kInputs));
@@ -64,12 +63,12 @@ INSTANTIATE_TEST_SUITE_P(Switches, MemoryNeedTest,
 
 TEST(MemoryNeed, CountsWhatTheStoreHoldsAsThere) {
   LimitedBackend backend(1000);
-  const Model model = open_model("flux-128x1+1", 0);
-  WeightStore weights(backend, model.transformer.checkpoint);
+  const std::unique_ptr<Pipeline> pipeline = open_pipeline("flux-128x1+1", 0);
+  WeightStore weights(backend, pipeline->denoiser().checkpoint);
   EXPECT_EQ(memory_for(backend, weights), 1000U);
   backend.set_limit(std::size_t{1} << 30);
-  const Compiled compiled = compile(make_forward_pass(model, {.token_rows = 2, .token_columns = 2, .text_tokens = 4}),
-                                    {}, backend.properties().target);
+  const Compiled compiled = compile(pipeline->forward_pass({.token_rows = 2, .token_columns = 2, .text_tokens = 4}), {},
+                                    backend.properties().target);
   weights.load(*compiled.program);
   EXPECT_GT(weights.bytes(), 0U);
   EXPECT_EQ(memory_for(backend, weights), std::size_t{1} << 30) << "what is available beside it has become less by it";

@@ -1,4 +1,4 @@
-#include "run/denoise.hpp"
+#include "pipelines/flux_denoise.hpp"
 
 #include "ir/builder.hpp"
 
@@ -13,7 +13,7 @@ ValueId guide(Builder& b, ValueId velocity, ValueId scale) {
 
 }  // namespace
 
-Graph build_flux_denoise(const FluxConfig& config, const DenoiseRequest& request, const ParamSource& params) {
+Graph build_flux_denoise(const FluxConfig& config, const Request& request, const ParamSource& params) {
   Graph graph("flux_denoise");
   const auto input = [&](const char* name, Shape dims) { return graph.add_input(name, TensorType{.shape = dims}); };
   const std::int64_t batch = request.batch();

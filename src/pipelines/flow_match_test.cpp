@@ -1,4 +1,4 @@
-#include "run/schedule.hpp"
+#include "pipelines/flow_match.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "cli/model_suite.hpp"
+#include "pipelines/model_suite.hpp"
 
 #include <fmt/format.h>
 

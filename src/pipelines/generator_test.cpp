@@ -1,4 +1,4 @@
-#include "run/generator.hpp"
+#include "pipelines/generator.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,45 +12,46 @@ namespace {
 
 class GeneratorTest : public testing::Test {
  protected:
-  HostTensor make(GeneratorOptions options, const std::vector<ImageRequest>& requests) {
+  HostTensor make(RequestOptions options, const std::vector<ImageRequest>& requests) {
     options.images = static_cast<std::int64_t>(requests.size());
-    Generator generator(model_, *backend_, weights_, options);
+    Generator generator(*pipeline_, *backend_, weights_, options);
     return generator.generate(requests);
   }
 
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
-  Model model_ = open_model((source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux").string());
-  WeightStore weights_{*backend_, model_.transformer.checkpoint};
+  std::unique_ptr<Pipeline> pipeline_ =
+      open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux").string());
+  WeightStore weights_{*backend_, pipeline_->denoiser().checkpoint};
 };
 
 TEST_F(GeneratorTest, TheModelGivesSizesAndTheSwitchGivesSteps) {
-  const DenoiseRequest own = make_request(model_, {.images = 3, .switches = {}});
+  const Request own = pipeline_->resolve({.images = 3, .switches = {}});
   EXPECT_EQ(own.image_tokens(), 256);
   EXPECT_EQ(own.text_tokens, 16);
   EXPECT_EQ(own.steps, 28);
   EXPECT_EQ(own.batch(), 6);  // guided and unguided
-  EXPECT_EQ(make_request(model_, {.steps = 10, .switches = {}}).steps, 10);
-  EXPECT_EQ(make_request(model_, {.steps = 10, .switches = SwitchSet::parse("steps=4")}).steps, 4);
+  EXPECT_EQ(pipeline_->resolve({.steps = 10, .switches = {}}).steps, 10);
+  EXPECT_EQ(pipeline_->resolve({.steps = 10, .switches = SwitchSet::parse("steps=4")}).steps, 4);
 }
 
 TEST_F(GeneratorTest, SizesThatMakeNoSenseAreRefused) {
-  EXPECT_THROW(static_cast<void>(make_request(model_, {.images = 0, .switches = {}})), Error);
-  EXPECT_THROW(static_cast<void>(make_request(model_, {.images = 1, .steps = 1'000'000, .switches = {}})), Error);
-  EXPECT_THROW(static_cast<void>(make_request(model_, {.images = 1, .text_tokens = 5, .switches = {}})), Error);
+  EXPECT_THROW(static_cast<void>(pipeline_->resolve({.images = 0, .switches = {}})), Error);
+  EXPECT_THROW(static_cast<void>(pipeline_->resolve({.images = 1, .steps = 1'000'000, .switches = {}})), Error);
+  EXPECT_THROW(static_cast<void>(pipeline_->resolve({.images = 1, .text_tokens = 5, .switches = {}})), Error);
   EXPECT_THROW(static_cast<void>(make({.steps = 1, .switches = {}}, {{.label = 99, .seed = 0}})), Error);
 }
 
 TEST_F(GeneratorTest, AnImageDoesNotDependOnTheOthersOfItsBatch) {
-  const GeneratorOptions two_steps{.steps = 2, .switches = SwitchSet::parse("lossless")};
+  const RequestOptions two_steps{.steps = 2, .switches = SwitchSet::parse("lossless")};
   const HostTensor alone = make(two_steps, {{.label = 7, .seed = 5}});
   const HostTensor together = make(two_steps, {{.label = 1, .seed = 4}, {.label = 7, .seed = 5}});
   for (std::int64_t i = 0; i < alone.numel(); ++i) ASSERT_NEAR(alone.at(i), together.at(alone.numel() + i), 1e-4);
 }
 
 TEST_F(GeneratorTest, LabelSeedAndGuidanceEachChangeTheImage) {
-  const GeneratorOptions options{.steps = 2, .switches = SwitchSet::parse("lossless")};
+  const RequestOptions options{.steps = 2, .switches = SwitchSet::parse("lossless")};
   const HostTensor image = make(options, {{.label = 7, .seed = 5}});
-  GeneratorOptions unguided = options;
+  RequestOptions unguided = options;
   unguided.guidance_scale = 1.0;
   for (const HostTensor& other : {make(options, {{.label = 8, .seed = 5}}), make(options, {{.label = 7, .seed = 6}}),
                                   make(unguided, {{.label = 7, .seed = 5}})}) {
@@ -67,19 +68,19 @@ TEST_F(GeneratorTest, ShapesShareOneCopyOfTheWeights) {
       make({.steps = 2, .switches = SwitchSet::parse("lossless")}, {{.label = 0, .seed = 0}, {.label = 1, .seed = 1}}));
   EXPECT_LE(weights_.bytes(),
             bytes + bytes / 2);  // a kernel may ask for another packing of some weights at another size
-  EXPECT_GE(bytes, static_cast<std::size_t>(4 * model_.transformer.checkpoint.parameter_count() * 9 / 10));
+  EXPECT_GE(bytes, static_cast<std::size_t>(4 * pipeline_->denoiser().checkpoint.parameter_count() * 9 / 10));
 }
 
 TEST_F(GeneratorTest, DropsTheWeightsOfOtherRequestsWhereAsked) {
-  GeneratorOptions options{.images = 1, .steps = 1, .switches = {}};
+  RequestOptions options{.images = 1, .steps = 1, .switches = {}};
   static_cast<void>(make(options, {{.label = 0, .seed = 0}}));
   const std::size_t baseline = weights_.bytes();
   options.switches = SwitchSet::parse("fuse");
   options.drops_other_weights = true;
   const HostTensor kept = make(options, {{.label = 0, .seed = 0}});
   EXPECT_LE(weights_.bytes(), baseline + baseline / 20) << "the weights of the baseline are still there";
-  WeightStore fresh(*backend_, model_.transformer.checkpoint);
-  Generator generator(model_, *backend_, fresh, options);
+  WeightStore fresh(*backend_, pipeline_->denoiser().checkpoint);
+  Generator generator(*pipeline_, *backend_, fresh, options);
   EXPECT_EQ(weights_.bytes(), fresh.bytes());
   EXPECT_EQ(weights_.size(), fresh.size());
   const HostTensor alone = generator.generate(std::vector<ImageRequest>{{.label = 0, .seed = 0}});
@@ -91,12 +92,12 @@ TEST_F(GeneratorTest, WeightsThatAnotherDropsStayWhileTheyAreUsed) {
     return backend_->memory_use().used[static_cast<std::size_t>(MemoryCategory::kWeights)];
   };
   const std::vector<ImageRequest> request = {{.label = 3, .seed = 1}};
-  GeneratorOptions options{.images = 1, .steps = 1, .switches = {}};
-  auto first = std::make_unique<Generator>(model_, *backend_, weights_, options);
+  RequestOptions options{.images = 1, .steps = 1, .switches = {}};
+  auto first = std::make_unique<Generator>(*pipeline_, *backend_, weights_, options);
   const HostTensor before = first->generate(request);
   options.switches = SwitchSet::parse("fuse");
   options.drops_other_weights = true;
-  const Generator second(model_, *backend_, weights_, options);
+  const Generator second(*pipeline_, *backend_, weights_, options);
   const std::size_t together = weights_held();
   EXPECT_GT(together, weights_.bytes()) << "the first generator holds weights that the store has dropped";
   EXPECT_TRUE(std::ranges::equal(first->generate(request).bytes(), before.bytes()));

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backends/backend.hpp"
+#include "base/host_tensor.hpp"
+#include "io/checkpoint.hpp"
+#include "models/classifier.hpp"
+#include "run/session.hpp"
+#include "run/weight_store.hpp"
+
+namespace headroom {
+
+/// What a classifier sees in images.
+struct SeenImages {
+  std::vector<std::int64_t> labels;  ///< the likeliest of each
+  std::vector<float> features;       ///< [images, feature_dim]
+};
+
+/// The classifier that ships with a model: config.json, model.safetensors and reference_stats.safetensors (`mean` [f],
+/// `covariance` [f, f] of the features of real images). It always runs in f32 without optimizations, on the CPU whatever
+/// made the images, so that every rung of every device is judged alike.
+class ClassifierJudge {
+ public:
+  /// Opens the judge in the folder `classifier` of a model's. Throws Error where there is none. `cpu` must outlive it.
+  [[nodiscard]] static std::unique_ptr<ClassifierJudge> open(const std::filesystem::path& model_folder, Backend& cpu);
+
+  /// Looks at pixels [n, channels, height, width] f32; they are clamped to [-1, 1] first, as an image file does.
+  [[nodiscard]] SeenImages look_at(const HostTensor& pixels);
+
+  [[nodiscard]] std::int64_t feature_dim() const noexcept { return config_.feature_dim; }
+  /// Of the features of real images: [f] and [f, f].
+  [[nodiscard]] std::span<const double> reference_mean() const noexcept { return reference_mean_; }
+  [[nodiscard]] std::span<const double> reference_covariance() const noexcept { return reference_covariance_; }
+
+ private:
+  ClassifierJudge(const std::filesystem::path& folder, Backend& cpu);
+
+  static constexpr std::int64_t kBatch = 20;
+
+  Checkpoint checkpoint_;
+  ClassifierConfig config_;
+  WeightStore weights_;
+  std::unique_ptr<Session> session_;
+  std::vector<double> reference_mean_;
+  std::vector<double> reference_covariance_;
+};
+
+}  // namespace headroom

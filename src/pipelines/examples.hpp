@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string_view>
+
+/// Models that help texts speak of.
+namespace headroom::examples {
+
+inline constexpr std::string_view kShipped = "fashion-flux";  ///< with its checkpoint
+inline constexpr std::string_view kLarge = "flux-dev";        ///< with random weights
+inline constexpr std::string_view kDecoder = "flux-vae";      ///< with random weights
+inline constexpr std::string_view kFolder = "FLUX.1-dev";     ///< as diffusers lays it out
+
+}  // namespace headroom::examples

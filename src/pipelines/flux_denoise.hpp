@@ -1,0 +1,17 @@
+#pragma once
+
+#include "ir/graph.hpp"
+#include "models/flux.hpp"
+#include "pipelines/request.hpp"
+
+namespace headroom {
+
+/// The whole denoise loop as one graph: state `latents` [images, tokens, channels] f32 starts as noise and ends as the
+/// sample, which is also the output `latents`. Each iteration is a forward pass, guidance and Euler's update x +=
+/// (sigma[i+1] - sigma[i]) * v. Inputs, all f32, with B = request.batch(): `encoder_hidden_states` [B, text, d],
+/// `pooled_projections` [B, d], `img_ids`, `txt_ids`, `timesteps` [steps, B] (the noise levels), `sigma_steps` [steps,
+/// 1, 1, 1] (their differences), `guidance` [B] where the model embeds it, and `guidance_scale` [1, 1, 1] with
+/// classifier-free guidance, where the first half of the batch is the unguided one.
+[[nodiscard]] Graph build_flux_denoise(const FluxConfig& config, const Request& request, const ParamSource& params);
+
+}  // namespace headroom

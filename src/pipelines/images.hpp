@@ -1,0 +1,13 @@
+#pragma once
+
+#include <vector>
+
+#include "base/host_tensor.hpp"
+#include "io/png.hpp"
+
+namespace headroom {
+
+/// 8-bit images of pixels [images, channels, height, width] f32 in [-1, 1], clamped. Throws Error where one is NaN.
+[[nodiscard]] std::vector<Image> to_images(const HostTensor& pixels);
+
+}  // namespace headroom
