@@ -39,11 +39,16 @@ dnnl::memory::desc filter_of(const OpSpec& spec) {
   return onednn::describe_filter(spec.inputs[1], spec.attributes.get_int("groups"), /*is_transposed=*/false);
 }
 
-/// Whether rows of the result may see nothing but padding: there oneDNN's brgconv leaves out the residual, or crashes.
-bool has_unseen_rows(const OpSpec& spec) {
-  const Builder::Convolution how = convolution_of(spec.attributes);
-  const std::int64_t reach = how.dilation[0] * (spec.inputs[1].shape[2] - 1) + 1;
-  return how.padding[0] >= reach || how.padding[2] >= reach;
+/// Whether the result may have rows or columns that see nothing but padding: there oneDNN's brgconv leaves out what
+/// follows the product, or crashes, with AMX always.
+bool has_unseen_lines(const OpSpec& spec) {
+  const Builder::Convolution how = convolution_of(spec.attributes);  // padding: top, left, bottom, right
+  for (const int axis : {0, 1}) {
+    const auto at = static_cast<std::size_t>(axis);
+    const std::int64_t reach = how.dilation[at] * (spec.inputs[1].shape[2 + axis] - 1) + 1;
+    if (how.padding[at] >= reach || how.padding[at + 2] >= reach) return true;
+  }
+  return false;
 }
 
 dnnl::primitive_desc_base make_convolution(const OpSpec& spec, ImageLayout layout) {
@@ -59,7 +64,7 @@ dnnl::primitive_desc_base make_convolution(const OpSpec& spec, ImageLayout layou
   dnnl::primitive_attr attributes = onednn::attributes_with_user_scratch();
   attributes.set_post_ops(end);
   Forward::primitive_desc made(desc, attributes, onednn::cpu_engine(), /*allow_empty=*/true);
-  const bool avoids_brgconv = spec.inputs.size() > 3 && has_unseen_rows(spec);
+  const bool avoids_brgconv = has_unseen_lines(spec);
   while (made && avoids_brgconv && std::string_view(made.impl_info_str()).starts_with("brgconv"))
     if (!made.next_impl()) return {};
   return made;

@@ -35,18 +35,22 @@ TEST(OnednnConv2d, AddsBiasAndResidualAndThenActivates) {
         }
 }
 
-TEST(OnednnConv2d, AddsTheResidualWhereAWindowSeesPaddingAlone) {
+TEST(OnednnConv2d, AddsAndActivatesWhereAWindowSeesPaddingAlone) {
   const std::vector<ConvolutionCase> cases = {
       {{1, 1, 1, 3}, {2, 1, 1, 1}, {.stride = {1, 2}, .padding = {0, 0, 2, 0}, .dilation = {2, 1}}},
       {{2, 1, 4, 3}, {1, 1, 1, 2}, {.stride = {2, 2}, .padding = {1, 2, 0, 0}}},
-      {{1, 16, 5, 6}, {32, 16, 3, 3}, {.padding = {3, 1, 4, 5}}}};
+      {{1, 16, 5, 6}, {32, 16, 3, 3}, {.padding = {3, 1, 4, 5}}},
+      {{3, 9, 5, 3}, {1, 9, 1, 1}, {.stride = {2, 2}, .padding = {0, 1, 0, 0}, .dilation = {1, 2}}},
+      {{4, 9, 4, 3}, {1, 9, 2, 3}, {.stride = {2, 2}, .padding = {0, 2, 2, 0}}}};
   for (const ConvolutionCase& c : cases)
     for (const DType dtype : {DType::kF32, DType::kBF16})
-      for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast}) {
-        SCOPED_TRACE(c.text(dtype, layout));
-        expect_agrees("onednn.conv2d",
-                      c.conv2d(dtype, layout, {.bias = dtype, .has_residual = true, .activation = "silu"}));
-      }
+      for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
+        for (const char* const activation : {"none", "silu", "gelu_tanh"})
+          for (const bool has_residual : {false, true}) {
+            const ConvolutionEnd end{.bias = dtype, .has_residual = has_residual, .activation = activation};
+            SCOPED_TRACE(c.text(dtype, layout) + " " + end.text());
+            expect_agrees("onednn.conv2d", c.conv2d(dtype, layout, end));
+          }
 }
 
 TEST(OnednnConv2d, MayBeWrittenOverItsResidualAlone) {
