@@ -62,8 +62,10 @@ Field plain_norm(const Site& site) {
 
 }  // namespace
 
-/// p = exp(x - max) / sum: relatively off by what moves the exponents.
+/// p = exp(x - max) / sum: relatively off by what moves the exponents; any probability where that is more than a double
+/// can say.
 Errors softmax_errors(const Site& site) {
+  constexpr double kMostExponent = 700;
   const Bounded& x = *site.operands[0];
   const auto width = static_cast<std::size_t>(x.value.type.shape[-1]);
   const double unit = arithmetic_unit(site.covers);
@@ -76,8 +78,8 @@ Errors softmax_errors(const Site& site) {
       const double below = std::min(peak - x.value.reals[i], 100.0);
       const double exponent =
           x.error[i] + most + 2 * function_unit(site) + unit * (8 + 2 * below + static_cast<double>(width));
-      const double off = std::isfinite(exponent) ? std::expm1(std::min(exponent, 50.0)) : kInfinity;
-      error[i] = capped(site.results[0].reals[i] * off + 0x1p-120, 1.0);
+      error[i] = capped(site.results[0].reals[i] * std::expm1(std::min(exponent, kMostExponent)) + 0x1p-120, 1.0);
+      if (exponent >= kMostExponent) error[i] = std::isfinite(exponent) ? 1.0 : kInfinity;
     }
   }
   return {error};
