@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "ir/param_name.hpp"
 #include "ir/text.hpp"
 
 namespace headroom {
@@ -70,8 +71,9 @@ std::vector<ValueId> Builder::add_results(RegionId region, const std::vector<Val
   return results;
 }
 
-ValueId Builder::param(std::string_view name, TensorType type) {
-  std::string full_name = path_.empty() ? std::string(name) : fmt::format("{}.{}", path_, name);
+ValueId Builder::param(std::string_view name, TensorType type, std::string_view checkpoint) {
+  const std::string tensor = path_.empty() ? std::string(name) : fmt::format("{}.{}", path_, name);
+  std::string full_name = join_param_name({.checkpoint = checkpoint, .tensor = tensor});
   const ValueId known = graph_.find(ValueKind::kParam, full_name);
   if (known == kNoValue) return graph_.add_param(std::move(full_name), type);
   if (graph_.type(known) != type) {

@@ -78,8 +78,9 @@ class Builder {
   /// The value as it is now: of a state that a closed region updates, that region's result.
   [[nodiscard]] ValueId read(ValueId value) { return graph_.read_after(value, region_); }
 
-  /// The param `name` below the current path, declared on first use; a second use must ask for the same type.
-  ValueId param(std::string_view name, TensorType type);
+  /// The param `name` below the current path, of the checkpoint called so where that has a name, declared on first use; a
+  /// second use must ask for the same type.
+  ValueId param(std::string_view name, TensorType type, std::string_view checkpoint = {});
 
   // add(a, b), add_scalar(x, value), relu(x) and so on.
 #define HR_UNARY(enumerator, name, ...) \

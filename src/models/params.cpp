@@ -20,11 +20,12 @@ ValueId read_param(Builder& builder, const ParamSource& params, std::string_view
   const std::string full = builder.path().empty() ? std::string(name) : builder.path() + "." + std::string(name);
   const DType stored = params.dtype(full);
   const Shape extents = stored_extents(params, full, shape);
-  ValueId param = builder.param(name, TensorType{.dtype = stored, .shape = extents});
+  ValueId param = builder.param(name, TensorType{.dtype = stored, .shape = extents}, params.checkpoint);
   if (!is_float(stored)) {
     if (stored != DType::kI8 || extents.rank() != 2)
       fail("{} is {}{}, expected a floating-point dtype, or i8 for a matrix", full, stored, extents);
-    const ValueId scale = builder.param(std::string(name) + "_scale", TensorType{.shape = {extents[0]}});
+    const ValueId scale =
+        builder.param(std::string(name) + "_scale", TensorType{.shape = {extents[0]}}, params.checkpoint);
     param = builder.dequantize_rows(param, scale);
   }
   if (extents != shape) param = builder.reshape(param, {shape.dims().begin(), shape.dims().end()});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include "ir/builder.hpp"
@@ -17,6 +18,9 @@ struct ParamSource {
   /// Extents of a param that is there: older checkpoints hold a matrix [n, k] as a 1x1 convolution, [n, k, 1, 1]. Without, matrices
   /// are matrices.
   std::function<Shape(std::string_view name)> shape = {};
+  /// What the checkpoint is called where a graph reads several: its params are then "vae:decoder.conv_in.weight". The names above are
+  /// the checkpoint's own.
+  std::string checkpoint = {};
 };
 
 /// The param `name` below the builder's path as [shape...] in the dtype to compute in. Throws Error that names it where it is neither

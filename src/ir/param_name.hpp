@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace headroom {
+
+/// What a param's name says: the tensor's name in a checkpoint, behind the name of that checkpoint where it has one, as
+/// in "vae:decoder.conv_in.weight".
+struct ParamName {
+  std::string_view checkpoint;  ///< empty for the one without a name
+  std::string_view tensor;
+};
+
+inline constexpr char kAfterCheckpoint = ':';
+
+[[nodiscard]] inline ParamName split_param_name(std::string_view param) {
+  const std::size_t end = param.find(kAfterCheckpoint);
+  if (end == std::string_view::npos) return {.checkpoint = {}, .tensor = param};
+  return {.checkpoint = param.substr(0, end), .tensor = param.substr(end + 1)};
+}
+
+[[nodiscard]] inline std::string join_param_name(const ParamName& name) {
+  if (name.checkpoint.empty()) return std::string(name.tensor);
+  return std::string(name.checkpoint) + kAfterCheckpoint + std::string(name.tensor);
+}
+
+}  // namespace headroom

@@ -1,0 +1,41 @@
+#include "models/params.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "ir/text.hpp"
+
+namespace headroom {
+namespace {
+
+TEST(Params, AreCalledAfterTheirCheckpointWhereItHasAName) {
+  for (const char* checkpoint : {"", "vae"}) {
+    Graph graph("g");
+    Builder builder(graph);
+    std::vector<std::string> asked;
+    const ParamSource params{.dtype =
+                                 [&](std::string_view name) {
+                                   asked.emplace_back(name);
+                                   return name == "mid.q" ? DType::kI8 : DType::kBF16;
+                                 },
+                             .checkpoint = checkpoint};
+    {
+      const auto scope = builder.scope("mid");
+      (void)read_param(builder, params, "w", {4, 8});
+      (void)read_param(builder, params, "q", {4, 8});
+      (void)read_param(builder, params, "w", {4, 8});  // is declared already
+    }
+    EXPECT_EQ(asked, (std::vector<std::string>{"mid.w", "mid.q", "mid.w"})) << "of the checkpoint, by its own names";
+    std::vector<std::string> names;
+    for (const ValueId param : graph.values_of(ValueKind::kParam)) names.push_back(graph.value(param).name);
+    const std::string before = *checkpoint == '\0' ? "" : "vae:";
+    EXPECT_EQ(names, (std::vector<std::string>{before + "mid.w", before + "mid.q", before + "mid.q_scale"}));
+    EXPECT_EQ(canonical_text(parse_graph(print(graph))), canonical_text(graph));
+    EXPECT_EQ(graph.nodes().front().path, "mid");
+  }
+}
+
+}  // namespace
+}  // namespace headroom
