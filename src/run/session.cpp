@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "kernels/parallel.hpp"
+#include "run/held_weights.hpp"
 #include "run/weight_store.hpp"
 
 namespace headroom {
@@ -32,16 +33,19 @@ LaunchArguments arguments_of(const Step& step, Stream& stream, std::vector<const
 
 }  // namespace
 
-Session::Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend)
-    : Session(std::move(program), backend) {
-  weights.load(*program_);
-  bind_weights(weights);
+Session::Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend,
+                 std::shared_ptr<Stream> stream)
+    : Session(std::move(program), backend, std::move(stream)) {
+  weights_ = weights.hold(*program_, completion_);
+  for (std::size_t i = 0; i < program_->weights.size(); ++i)
+    bases_[static_cast<std::size_t>(program_->weights[i].storage)] = weights_->weights()[i]->data();
 }
 
 Session::Session(std::shared_ptr<const Program> program, Backend& backend, std::shared_ptr<Stream> stream)
     : program_(std::move(program)),
       backend_(backend),
       stream_(stream ? std::move(stream) : backend.make_stream()),
+      completion_(backend.make_event()),
       allocator_(backend, MemoryCategory::kActivations),
       buffers_(program_->storages.size()),
       blocks_(program_->storages.size()),
@@ -87,13 +91,6 @@ void Session::make_lanes() {
     for (const int before : step.waits)
       if (std::unique_ptr<Event>& event = done_[static_cast<std::size_t>(before)]; !event)
         event = backend_.make_event();
-}
-
-void Session::bind_weights(const WeightStore& weights) {
-  for (const WeightUse& use : program_->weights) {
-    weights_.push_back(weights.weight(use));
-    bases_[static_cast<std::size_t>(use.storage)] = weights_.back()->data();
-  }
 }
 
 ValueId Session::require(ValueKind kind, std::string_view name) const {
@@ -146,7 +143,7 @@ void Session::run(const IterationObserver& observer) {
   stream_->synchronize();
 }
 
-void Session::submit(const IterationObserver& observer) {
+void Session::require_given() const {
   for (const ValueKind kind : {ValueKind::kInput, ValueKind::kState})
     for (std::size_t v = 0; v < program_->graph.value_count(); ++v) {
       const int storage = program_->places[v].storage;
@@ -155,6 +152,11 @@ void Session::submit(const IterationObserver& observer) {
         fail("{} needs '{}', which has not been given", program_->graph.name(),
              program_->graph.value(ValueId(static_cast<int>(v))).name);
     }
+}
+
+void Session::submit(const IterationObserver& observer) {
+  require_given();
+  if (weights_) weights_->wait_for_changes(*stream_);
   outside_loops_ms_ = 0;
   host_reads_ = 0;
   if (program_->root.children.empty()) run_outside_loops(program_->root, observer);
@@ -164,6 +166,7 @@ void Session::submit(const IterationObserver& observer) {
     else
       run_outside_loops(child, observer);
   }
+  completion_->record(*stream_);
 }
 
 /// Waits for what it timed, so that a loop's first iteration is not charged with it.

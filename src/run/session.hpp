@@ -16,8 +16,8 @@
 
 namespace headroom {
 
+class HeldWeights;
 class WeightStore;
-using WeightHandle = std::shared_ptr<const Buffer>;
 
 /// Called after each iteration of a loop with its number (0 first) and its wall time in milliseconds.
 using IterationObserver = std::function<void(std::int64_t iteration, double milliseconds)>;
@@ -41,9 +41,10 @@ using LaunchObserver = std::function<void(int step, const LaunchTime& time)>;
 class Session {
  public:
   /// Loads the weights the program needs and that the store does not hold yet, and holds them. `backend` must outlive the
-  /// session.
-  Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend);
-  /// A program without weights, on a stream of its own or on one that others use too.
+  /// session. It runs on a stream of its own, or on one that others use too.
+  Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend,
+          std::shared_ptr<Stream> stream = nullptr);
+  /// A program without weights.
   Session(std::shared_ptr<const Program> program, Backend& backend, std::shared_ptr<Stream> stream = nullptr);
   ~Session();
   Session(const Session&) = delete;
@@ -62,6 +63,8 @@ class Session {
   void submit(const IterationObserver& observer = {});
   /// submit(), and waits.
   void run(const IterationObserver& observer = {});
+  /// Recorded when a run has been submitted: for other streams to wait for its end.
+  [[nodiscard]] const Event& completion() const noexcept { return *completion_; }
   /// Of the last run, if it had an observer: the wall time of what ran before, between and after the program's loops.
   [[nodiscard]] double outside_loops_ms() const noexcept { return outside_loops_ms_; }
 
@@ -99,7 +102,7 @@ class Session {
   void allocate_fixed();
   void make_lanes();
   [[nodiscard]] std::byte* set_storage(std::string_view name);
-  void bind_weights(const WeightStore& weights);
+  void require_given() const;
   void run_outside_loops(const Segment& segment, const IterationObserver& observer);
   void run_segment(const Segment& segment, const IterationObserver& observer);
   void run_loop(const Segment& segment, const IterationObserver& observer);
@@ -126,10 +129,11 @@ class Session {
   std::shared_ptr<const Program> program_;
   Backend& backend_;
   std::shared_ptr<Stream> stream_;
+  std::shared_ptr<Event> completion_;
   CachingAllocator allocator_;
   Buffer arena_;
   std::vector<Buffer> buffers_;                  // by storage: inputs, states, counters
-  std::vector<WeightHandle> weights_;            // that the program uses
+  std::shared_ptr<HeldWeights> weights_;         // that the program uses; null where it has none
   std::vector<CachingAllocator::Block> blocks_;  // by storage: eager activations in use
   std::vector<std::byte*> bases_;                // by storage: where it begins now, or null
   std::vector<bool> is_set_;                     // by storage: an input or state that has been given

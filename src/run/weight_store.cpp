@@ -2,25 +2,14 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
-#include "plan/plan.hpp"
 #include "plan/weight_key.hpp"
-#include "run/session.hpp"
 
 namespace headroom {
 
 namespace {
-
-/// The values that `uses` are, each once.
-std::vector<ValueId> values_of(const std::vector<const WeightUse*>& uses) {
-  std::vector<ValueId> values;
-  for (const WeightUse* use : uses)
-    if (std::ranges::find(values, use->value) == values.end()) values.push_back(use->value);
-  return values;
-}
 
 /// The most that is there while `graph` makes weights of so many bytes: the params beside what the largest node works
 /// on, and then that beside the weights. What is concatenated is made where it ends up.
@@ -63,10 +52,10 @@ std::vector<WeightStore::Uses> WeightStore::list_missing(const Program& program)
 
 /// The host runs ahead of the device: while one weight is folded, the next is on its way.
 void WeightStore::load(const Program& program) {
-  const std::shared_ptr<Stream> stream = backend_.make_stream();
   for (const WeightUse& use : program.weights) take_up(use);
-  for (const Uses& uses : list_missing(program)) fold(program, uses, stream);
-  stream->synchronize();
+  for (const Uses& uses : list_missing(program)) fold(program, uses);
+  forget_unused();
+  stream_->synchronize();
 }
 
 LoadNeed WeightStore::need_of(const Program& program) const {
@@ -90,7 +79,14 @@ void WeightStore::keep_only(const Program& program) {
   }
   for (const auto& [key, weight] : kept_) dropped_.insert_or_assign(key, weight);
   kept_ = std::move(used);
+  forget_unused();
+}
+
+/// Forgets what nobody holds any more.
+void WeightStore::forget_unused() {
   std::erase_if(dropped_, [](const auto& weight) { return weight.second.expired(); });
+  std::erase_if(foldings_, [](const WeightFolding& folding) { return !folding.is_needed(); });
+  std::erase_if(held_, [](const auto& held) { return held.expired(); });
 }
 
 /// Keeps again what the store has dropped, where a session still holds it.
@@ -107,73 +103,46 @@ bool WeightStore::is_there(const WeightUse& use) const {
   return kept_.contains(key) || (dropped != dropped_.end() && !dropped->second.expired());
 }
 
-void WeightStore::check_param(const Graph& graph, ValueId param) const {
-  const Value& value = graph.value(param);
-  if (!checkpoint_.has(value.name))
-    fail("{} has no tensor '{}', which the model needs", checkpoint_.description(), value.name);
-  const TensorSpec& spec = checkpoint_.entry(value.name);
-  if (spec.dtype != value.type.dtype || !(spec.shape == value.type.shape))
-    fail("{}: tensor '{}' is {}{}, expected {}{}", checkpoint_.description(), value.name, spec.dtype, spec.shape,
-         value.type.dtype, value.type.shape);
+void WeightStore::fold(const Program& program, const Uses& uses) {
+  WeightFolding folding(program, uses);
+  std::vector<WeightHandle> weights = folding.fold(params_, backend_, stream_);
+  for (std::size_t i = 0; i < uses.size(); ++i)
+    kept_.emplace(Key{uses[i]->key, uses[i]->layout}, std::move(weights[i]));
+  if (folding.is_needed()) foldings_.push_back(std::move(folding));
 }
 
-/// A param as the checkpoint holds it.
-Buffer WeightStore::take_param(const Value& param, Stream& stream) {
-  Buffer taken = backend_.allocate(param.type.bytes(), MemoryCategory::kWeights);
-  if (const std::optional<NormalStream> values = checkpoint_.normal_stream(param.name)) {
-    backend_.fill_normal(stream, taken.data(), param.type.dtype, static_cast<std::uint64_t>(param.type.shape.numel()),
-                         *values);
-  } else {
-    backend_.copy_from_host(stream, taken.data(), checkpoint_.bytes(param.name).data(), taken.bytes());
-    checkpoint_.release(param.name);
-  }
-  return taken;
+void WeightStore::change_param(const std::string& param, HostTensor value) {
+  params_.change(param, std::move(value));
+  fold_again(param);
 }
 
-void WeightStore::keep(const WeightUse& use, Buffer folded) {
-  kept_.emplace(Key{use.key, use.layout}, std::make_shared<const Buffer>(std::move(folded)));
+void WeightStore::restore_param(const std::string& param) {
+  params_.restore(param);
+  fold_again(param);
 }
 
-/// A folded weight in the form that its kernel asked for.
-Buffer WeightStore::pack(const WeightUse& use, const std::byte* dense, Stream& stream) {
-  Buffer folded = backend_.allocate(use.bytes, MemoryCategory::kWeights);
-  if (use.packer != nullptr)
-    use.packer->pack(stream, use.packed_index, dense, folded.data());
-  else
-    backend_.copy_on_device(stream, folded.data(), dense, use.bytes);
-  return folded;
+void WeightStore::fold_again(const std::string& param) {
+  forget_unused();
+  for (const WeightFolding& folding : foldings_) {
+    if (!folding.depends_on(param)) continue;
+    const std::vector<WeightHandle> weights = folding.weights();
+    std::vector<std::shared_ptr<HeldWeights>> users;
+    for (const std::weak_ptr<HeldWeights>& held : held_)
+      if (std::shared_ptr<HeldWeights> user = held.lock(); user->holds_any_of(weights))
+        users.push_back(std::move(user));
+    for (const auto& user : users) user->begin_change();
+    folding.fold_again(params_, backend_, stream_);
+    for (const auto& user : users) user->end_change();
+  }
 }
 
-void WeightStore::fold(const Program& program, const Uses& uses, const std::shared_ptr<Stream>& stream) {
-  const std::vector<ValueId> values = values_of(uses);
-  const Graph graph = weight_graph(program.graph, values);
-  const std::vector<ValueId> params = graph.values_of(ValueKind::kInput);
-  for (const ValueId param : params) check_param(graph, param);
-  if (graph.nodes().empty()) {
-    Buffer param = take_param(graph.value(params.front()), *stream);
-    return keep(*uses.front(),
-                uses.front()->packer == nullptr ? std::move(param) : pack(*uses.front(), param.data(), *stream));
-  }
-
-  Session session(std::make_shared<Program>(plan(graph, program.target, {.arena = true, .folds_weights = false})),
-                  backend_, stream);
-  for (const ValueId param : params) {
-    const std::string& name = graph.value(param).name;
-    if (const std::optional<NormalStream> drawn = checkpoint_.normal_stream(name)) {
-      session.set_input_normal(name, *drawn);
-    } else {
-      session.set_input_bytes(name, checkpoint_.bytes(name));
-      checkpoint_.release(name);
-    }
-  }
-  session.submit();
-  session.release_inputs();  // what is left is the dense weight, and then its packed form beside it
-
-  for (const WeightUse* use : uses) {
-    const auto output = std::ranges::find(values, use->value) - values.begin();
-    const std::byte* dense = session.output_address(std::to_string(output));
-    keep(*use, pack(*use, dense, *stream));
-  }
+std::shared_ptr<HeldWeights> WeightStore::hold(const Program& program, std::shared_ptr<const Event> last_use) {
+  load(program);
+  std::vector<WeightHandle> weights;
+  for (const WeightUse& use : program.weights) weights.push_back(weight(use));
+  auto held = std::make_shared<HeldWeights>(std::move(weights), backend_, stream_, std::move(last_use));
+  held_.push_back(held);
+  return held;
 }
 
 WeightHandle WeightStore::weight(const WeightUse& use) const {

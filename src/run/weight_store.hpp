@@ -4,13 +4,16 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "backends/backend.hpp"
+#include "base/host_tensor.hpp"
 #include "io/checkpoint.hpp"
 #include "plan/program.hpp"
+#include "run/held_weights.hpp"
+#include "run/param_values.hpp"
+#include "run/weight_folding.hpp"
 
 namespace headroom {
 
@@ -22,21 +25,24 @@ struct LoadNeed {
   std::size_t peak = 0;
 };
 
-/// A folded weight on the device; its memory is there while anyone holds it.
-using WeightHandle = std::shared_ptr<const Buffer>;
-
-/// Folded weights on a device, outliving every program. A weight is an expression over the checkpoint's params (a cast,
+/// Folded weights on a device, outliving every program. A weight is an expression over params of checkpoints (a cast,
 /// a concatenation, ...) in the form a kernel asked for; programs of any shape and batch share it by its key. What one
 /// node makes (a quantized weight and its scales) is folded together, all else by itself, streamed from the mapped
 /// checkpoint or drawn on the device: peak memory is the folded weights plus the largest one. Addresses never move.
 /// Sessions hold what they use: a weight that the store drops stays until the last of them ends, and until then is taken up again
-/// where another program needs it.
+/// where another program needs it. The store and the sessions that hold its weights are used by one thread at a time.
 class WeightStore {
  public:
-  /// Both must outlive the store.
-  WeightStore(Backend& backend, const Checkpoint& checkpoint) : backend_(backend), checkpoint_(checkpoint) {}
+  /// The backend must outlive the store, and so must checkpoints.
+  explicit WeightStore(Backend& backend) : backend_(backend), stream_(backend.make_stream()) {}
+  /// With a checkpoint that has no name.
+  WeightStore(Backend& backend, const Checkpoint& checkpoint) : WeightStore(backend) { add("", checkpoint); }
 
-  /// Folds every weight of `program` that is not here yet. Throws Error naming a param that the checkpoint lacks or
+  /// From now on params called "<name>:<tensor>" are the tensors of that checkpoint. Throws Error where the name is
+  /// taken.
+  void add(std::string name, const Checkpoint& checkpoint) { params_.add(std::move(name), checkpoint); }
+
+  /// Folds every weight of `program` that is not here yet. Throws Error naming a param that its checkpoint lacks or
   /// holds otherwise.
   void load(const Program& program);
 
@@ -46,6 +52,16 @@ class WeightStore {
   /// Drops every weight that `program` does not use: what no session uses is freed at once.
   void keep_only(const Program& program);
 
+  /// Makes the param `value`. Weights made of it are folded again where they are, so that programs, sessions and
+  /// recordings stay as they are: runs submitted before this read the old ones, and those after it the new, whatever
+  /// streams they are on, and the host waits for none of it. Throws Error naming a param that there is not, or that has
+  /// another dtype or shape.
+  void change_param(const std::string& param, HostTensor value);
+  /// Makes the param again what its checkpoint says.
+  void restore_param(const std::string& param);
+
+  /// Loads a program's weights for a session, which records `last_use` again at the end of each run.
+  [[nodiscard]] std::shared_ptr<HeldWeights> hold(const Program& program, std::shared_ptr<const Event> last_use);
   /// A loaded weight, to be held while it is used.
   [[nodiscard]] WeightHandle weight(const WeightUse& use) const;
   /// Device bytes of the weights that the store holds, and how many those are.
@@ -56,16 +72,17 @@ class WeightStore {
   using Key = std::pair<std::string, std::string>;
   using Uses = std::vector<const WeightUse*>;
   [[nodiscard]] std::vector<Uses> list_missing(const Program& program) const;
-  void fold(const Program& program, const Uses& uses, const std::shared_ptr<Stream>& stream);
-  [[nodiscard]] Buffer take_param(const Value& param, Stream& stream);
-  [[nodiscard]] Buffer pack(const WeightUse& use, const std::byte* dense, Stream& stream);
-  void keep(const WeightUse& use, Buffer folded);
+  void fold(const Program& program, const Uses& uses);
+  void fold_again(const std::string& param);
   void take_up(const WeightUse& use);
   [[nodiscard]] bool is_there(const WeightUse& use) const;
-  void check_param(const Graph& graph, ValueId param) const;
+  void forget_unused();
 
   Backend& backend_;
-  const Checkpoint& checkpoint_;
+  std::shared_ptr<Stream> stream_;  // that weights are folded on
+  ParamValues params_;
+  std::vector<WeightFolding> foldings_;  // of weights that depend on params
+  std::vector<std::weak_ptr<HeldWeights>> held_;
   std::map<Key, WeightHandle> kept_;
   std::map<Key, std::weak_ptr<const Buffer>> dropped_;  // that a session may still hold
 };

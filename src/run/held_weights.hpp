@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backends/backend.hpp"
+#include "run/weight_folding.hpp"
+
+namespace headroom {
+
+/// The weights that a session holds, and what orders its runs with changes of them: a change waits for the last use,
+/// and the next use for the last change, each on its stream; the host waits for neither.
+class HeldWeights {
+ public:
+  /// Changes are submitted to `changes`; `last_use` is recorded again at the end of each run.
+  HeldWeights(std::vector<WeightHandle> weights, Backend& backend, std::shared_ptr<Stream> changes,
+              std::shared_ptr<const Event> last_use);
+  /// What is submitted to the stream of changes from now on comes after the last use.
+  ~HeldWeights();
+  HeldWeights(const HeldWeights&) = delete;
+  HeldWeights& operator=(const HeldWeights&) = delete;
+
+  /// In the order of Program::weights.
+  [[nodiscard]] const std::vector<WeightHandle>& weights() const noexcept { return weights_; }
+
+  /// What `stream` is given from now on reads the weights as they were changed last.
+  void wait_for_changes(Stream& stream);
+
+  [[nodiscard]] bool holds_any_of(const std::vector<WeightHandle>& others) const;
+  /// Before a change is submitted, and when it has been.
+  void begin_change();
+  void end_change();
+
+ private:
+  std::vector<WeightHandle> weights_;
+  std::shared_ptr<Stream> changes_;
+  std::shared_ptr<const Event> last_use_;
+  std::unique_ptr<Event> last_change_;
+  bool is_changed_ = false;  // since the last run began
+};
+
+}  // namespace headroom
