@@ -18,8 +18,8 @@ struct ParamSource {
   /// Extents of a param that is there: older checkpoints hold a matrix [n, k] as a 1x1 convolution, [n, k, 1, 1]. Without, matrices
   /// are matrices.
   std::function<Shape(std::string_view name)> shape = {};
-  /// What the checkpoint is called where a graph reads several: its params are then "vae:decoder.conv_in.weight". The names above are
-  /// the checkpoint's own.
+  /// What the checkpoint is called where a graph reads several: its params are then "vae:decoder.conv_in.weight". The
+  /// names above are the checkpoint's own.
   std::string checkpoint = {};
 };
 

@@ -44,14 +44,14 @@ void overwrite_operands(const Draft& draft, StorageIndex& index) {
 }  // namespace
 
 Placements place_values(const Graph& graph, const std::vector<ChosenKernel>& chosen, const std::vector<bool>& is_weight,
-                        bool arena) {
+                        const PlacementOptions& options) {
   Draft draft(graph, chosen, is_weight);
-  if (arena) place_inside(draft);
-  place_views(draft, arena);
-  StorageIndex index(draft);
+  if (options.arena) place_inside(draft);
+  place_views(draft, options.arena);
+  StorageIndex index(draft, options.outputs_apart);
   // First: these have one place to go, an operand to overwrite can be found elsewhere.
-  place_region_ends(draft, index, arena);
-  if (arena) overwrite_operands(draft, index);
+  place_region_ends(draft, index, options.arena);
+  if (options.arena) overwrite_operands(draft, index);
   Placements placements{.timeline = draft.timeline, .elided = draft.elided};
   index.finish(placements.storages, placements.places, placements.lifetimes);
   return placements;

@@ -29,7 +29,8 @@ class Planner {
 
   Program run(std::span<const Kernel* const> kernels, std::span<const RefusedWork> refused) {
     chosen_ = choose_kernels(program_.graph, is_weight_, program_.target, kernels, refused);
-    placements_.emplace(place_values(program_.graph, chosen_, is_weight_, options_.arena));
+    placements_.emplace(place_values(program_.graph, chosen_, is_weight_,
+                                     {.arena = options_.arena, .outputs_apart = options_.outputs_apart}));
     if (options_.tile) tiles_ = find_tiles(program_.graph, chosen_, *placements_, is_weight_, program_.target);
     program_.storages = placements_->storages;
     program_.places = placements_->places;
@@ -251,7 +252,8 @@ class Planner {
       Place place = program_.places[index_of(output.value)];
       if (is_weight_[index_of(output.value)] || kind == ValueKind::kInput) {
         const TensorType& type = program_.graph.type(output.value);
-        place = {.storage = add_storage({.kind = StorageKind::kArena, .bytes = type.bytes()}),
+        const StorageKind apart = options_.outputs_apart ? StorageKind::kOutput : StorageKind::kArena;
+        place = {.storage = add_storage({.kind = apart, .bytes = type.bytes()}),
                  .strides = dense_operand(type).strides};
         copies.push_back(copy_step(output.value, output.value, place));
         copies.back().label = "output." + output.name;

@@ -17,6 +17,9 @@ struct PlanOptions {
   bool tile = false;
   /// The `graph` switch: a session records straight runs of steps and replays them.
   bool graph = false;
+  /// Each output that a node or a region makes has a storage of its own (StorageKind::kOutput), which can be memory of
+  /// the caller's. Otherwise it lies among the activations or in a state.
+  bool outputs_apart = false;
   /// What depends on params and constants alone is left to the weight store, which folds it once. Otherwise it runs.
   bool folds_weights = true;
 };

@@ -17,6 +17,7 @@ enum class StorageKind : std::uint8_t {
   kInput,    ///< filled by the caller before a run
   kWeight,   ///< in the weight store, by key
   kState,    ///< outlives the run
+  kOutput,   ///< an output's alone, outside the arena; outlives the run
   kCounter,  ///< a loop's iteration number, written by the executor
   kArena,    ///< an activation
   kScratch,  ///< of one step

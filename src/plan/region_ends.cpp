@@ -99,7 +99,11 @@ class RegionEnds {
 
   void share_with_source(const RegionResult& result, RegionId region, RegionId otherwise) {
     if (result.otherwise == kNoValue) {  // of a loop: another name for what the last iteration made
-      if (index_.owns_activation(result.from)) index_.move(result.value, index_.place(result.from));
+      if (!index_.owns_activation(result.from)) return;
+      if (index_.owns_activation(result.value))
+        index_.move(result.value, index_.place(result.from));
+      else  // an output that is apart stays where it is
+        index_.move(result.from, index_.place(result.value));
       return;
     }
     if (is_made_in(result.from, region)) index_.move(result.from, index_.place(result.value));

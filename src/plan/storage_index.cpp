@@ -16,7 +16,7 @@ StorageKind kind_of(ValueKind kind) {
 
 }  // namespace
 
-StorageIndex::StorageIndex(const Draft& draft) : draft_(draft), places_(draft.graph.value_count()) {
+StorageIndex::StorageIndex(const Draft& draft, bool outputs_apart) : draft_(draft), places_(draft.graph.value_count()) {
   const auto is_placed = [&](std::size_t v) {
     const ValueKind kind = draft.graph.value(ValueId(v)).kind;
     const bool is_result = kind == ValueKind::kResult || kind == ValueKind::kRegionResult;
@@ -28,6 +28,10 @@ StorageIndex::StorageIndex(const Draft& draft) : draft_(draft), places_(draft.gr
     places_[v].storage = static_cast<int>(storages_.size());
     storages_.push_back({.kind = kind_of(draft.graph.value(ValueId(v)).kind), .bytes = draft.bytes[v]});
   }
+  if (outputs_apart)
+    for (const Output& output : draft.graph.outputs())
+      if (const int s = places_[index_of(output.value)].storage; s >= 0 && storage(s).kind == StorageKind::kArena)
+        storages_[static_cast<std::size_t>(s)].kind = StorageKind::kOutput;
   values_.resize(storages_.size());
   lifetimes_.resize(storages_.size());
   for (std::size_t v = 0; v < places_.size(); ++v) {

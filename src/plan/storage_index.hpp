@@ -13,7 +13,8 @@ namespace headroom {
 /// never needed at the same time are moved into one storage.
 class StorageIndex {
  public:
-  explicit StorageIndex(const Draft& draft);
+  /// With `outputs_apart`, an output that is a result is no activation, and stays where it is.
+  StorageIndex(const Draft& draft, bool outputs_apart);
 
   /// Storage -1 for weights and values that nobody makes.
   [[nodiscard]] const Place& place(ValueId v) const { return places_[index_of(v)]; }

@@ -57,8 +57,12 @@ Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, c
   const bool tiles = applies("tile", obstacle_to_tiles(switches, target));
 
   const auto plan_start = std::chrono::steady_clock::now();
-  compiled.program = std::make_shared<Program>(
-      plan(graph, target, {.arena = switches.has("arena"), .lanes = spreads ? 2 : 1, .tile = tiles, .graph = records}));
+  compiled.program = std::make_shared<Program>(plan(graph, target,
+                                                    {.arena = switches.has("arena"),
+                                                     .lanes = spreads ? 2 : 1,
+                                                     .tile = tiles,
+                                                     .graph = records,
+                                                     .outputs_apart = options.outputs_apart}));
   compiled.plan_ms = milliseconds_since(plan_start);
   if (tiles && compiled.program->tiled.empty())
     compiled.declined.push_back({"tile", why_nothing_is_tiled(target.threads)});

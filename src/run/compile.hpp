@@ -31,6 +31,8 @@ struct CompileOptions {
   /// as the switch `bf16` converts it, where that pass stands in the pipeline. Asking for `bf16` on top is then
   /// declined.
   DType baseline = DType::kF32;
+  /// See PlanOptions::outputs_apart.
+  bool outputs_apart = false;
 };
 
 /// Optimizes and plans a graph in f32 under the switches.

@@ -96,6 +96,7 @@ MemoryNeed memory_need(const Program& program, const WeightStore& weights) {
   need.activations = program.has_arena ? program.arena_bytes : EagerRehearsal(program).reserved_bytes();
   for (const StepMemory& memory : memory_by_step(program)) need.workspace = std::max(need.workspace, memory.scratch);
   for (const Storage& storage : program.storages) {
+    if (storage.kind == StorageKind::kOutput) need.activations += storage.bytes;
     if (storage.kind == StorageKind::kState) need.state += storage.bytes;
     if (storage.kind == StorageKind::kInput || storage.kind == StorageKind::kCounter) need.inputs += storage.bytes;
   }

@@ -1,47 +1,35 @@
 #pragma once
 
-#include <chrono>
-#include <functional>
-#include <map>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "backends/backend.hpp"
-#include "backends/caching_allocator.hpp"
+#include "backends/device_memory.hpp"
 #include "base/host_tensor.hpp"
 #include "plan/program.hpp"
-#include "run/buffer_schedule.hpp"
+#include "run/bindings.hpp"
+#include "run/executor.hpp"
+#include "run/session_memory.hpp"
 
 namespace headroom {
 
 class HeldWeights;
 class WeightStore;
 
-/// Called after each iteration of a loop with its number (0 first) and its wall time in milliseconds.
-using IterationObserver = std::function<void(std::int64_t iteration, double milliseconds)>;
-
-/// When a launch was made and waited for: wall time of the steady clock.
-struct LaunchTime {
-  std::chrono::steady_clock::time_point start;
-  double milliseconds = 0;
-};
-
-/// Called after each launch with the index of its step in Program::steps. Of a tiled run's launches, which are made
-/// once for each part and by all threads at once, it is told when the run is over: each takes the part of the run's
-/// time that it took of the threads', one after the other.
-using LaunchObserver = std::function<void(int step, const LaunchTime& time)>;
-
-/// A program with memory: inputs, states and activations of its own, weights shared through the store.
-/// With an arena every address is fixed at construction. Without (eager), activations come from a caching allocator
-/// when first written and go back at last use. Either way nothing is allocated after the first run.
-/// A program with the `graph` switch records each straight run of steps when it comes to it first, and replays it then
-/// and from then on; what memory the recording uses is then held for good. One thread at a time.
+/// A program with memory: inputs, states and activations of its own or of the caller's, weights shared through the
+/// store. With an arena every address is fixed at construction. Without (eager), activations come from a caching
+/// allocator when first written and go back at last use. Either way nothing is allocated after the first run. A program
+/// with the `graph` switch records each straight run of steps when it comes to it first, and replays it then and from
+/// then on; what memory the recording uses is then held for good. One thread at a time.
 class Session {
  public:
-  /// Loads the weights the program needs and that the store does not hold yet, and holds them. `backend` must outlive the
-  /// session. It runs on a stream of its own, or on one that others use too.
+  /// Loads the weights the program needs and that the store does not hold yet, and holds them. `backend` must outlive
+  /// the session. It runs on a stream of its own, or on one that others use too.
   Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend,
           std::shared_ptr<Stream> stream = nullptr);
   /// A program without weights.
@@ -50,13 +38,28 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Copies a tensor into the input of that name. Throws Error where there is none, or dtype or shape differ.
+  /// Copies a tensor into the input of that name, wherever that lies. Throws Error where there is none, or dtype or
+  /// shape differ.
   void set_input(std::string_view name, const HostTensor& tensor);
   /// The same from dense bytes of the input's own dtype, which may be unaligned.
   void set_input_bytes(std::string_view name, std::span<const std::byte> bytes);
   /// Fills the input on the device.
   void set_input_normal(std::string_view name, const NormalStream& values);
   void set_state(std::string_view name, const HostTensor& tensor);
+
+  /// Lets an input, an output or a state lie in memory of the caller's, dense, until it is bound elsewhere or unbound;
+  /// the session gives up its own. Nothing is copied but to outputs that are inputs, params or states, have two names,
+  /// or are of a program that was not planned with `outputs_apart`: to those at the end of a run. Runs are submitted to
+  /// stream(): what the caller does to the memory must be ordered with that. Throws Error where the size is another
+  /// than the value's, or the address is not aligned as buffers of the backend are; submit() does where memory that a
+  /// run writes to overlaps other memory that is bound.
+  void bind_input(std::string_view name, const DeviceMemory& memory);
+  void bind_output(std::string_view name, const DeviceMemory& memory);
+  void bind_state(std::string_view name, const DeviceMemory& memory);
+  /// Gives it memory of the session's again: an input or a state must then be set anew.
+  void unbind_input(std::string_view name);
+  void unbind_output(std::string_view name);
+  void unbind_state(std::string_view name);
 
   /// Submits the program once; what the stream is given next runs after it. All inputs and states must have been set.
   /// With an observer, each iteration of a loop is waited for.
@@ -66,14 +69,19 @@ class Session {
   /// Recorded when a run has been submitted: for other streams to wait for its end.
   [[nodiscard]] const Event& completion() const noexcept { return *completion_; }
   /// Of the last run, if it had an observer: the wall time of what ran before, between and after the program's loops.
-  [[nodiscard]] double outside_loops_ms() const noexcept { return outside_loops_ms_; }
+  [[nodiscard]] double outside_loops_ms() const noexcept { return executor_.outside_loops_ms(); }
 
   /// How often the host waited, in the last run, to read the predicate of an `if`.
-  [[nodiscard]] std::int64_t host_reads() const noexcept { return host_reads_; }
+  [[nodiscard]] std::int64_t host_reads() const noexcept { return executor_.host_reads(); }
+  /// What the last run copied to outputs that are bound, since no kernel writes them there.
+  [[nodiscard]] std::size_t copied_bytes() const noexcept { return executor_.copied_bytes() + copied_bytes_; }
+  /// How many straight runs of steps have been recorded so far: each again where other memory is bound, but for the few
+  /// sets of memory bound last.
+  [[nodiscard]] std::int64_t recordings_made() const noexcept { return executor_.recordings_made(); }
 
   /// From now on each launch, or tiled run, is made by itself (nothing is replayed), waited for, timed and told; an
   /// empty observer ends that.
-  void observe_launches(LaunchObserver observer) { launch_observer_ = std::move(observer); }
+  void observe_launches(LaunchObserver observer) { executor_.observe_launches(std::move(observer)); }
 
   /// A copy of an output, or of a state as it stands.
   [[nodiscard]] HostTensor output(std::string_view name) const;
@@ -82,45 +90,28 @@ class Session {
   [[nodiscard]] const std::byte* output_address(std::string_view name) const;
 
   /// Frees the inputs' memory; the session can then only be read.
-  void release_inputs();
+  void release_inputs() { memory_.release_inputs(); }
 
   [[nodiscard]] const Program& program() const noexcept { return *program_; }
   /// Bytes of activations and scratch: the arena's size, or the most the caching allocator had handed out and what it
-  /// holds.
-  [[nodiscard]] std::size_t activation_peak_bytes() const;
-  [[nodiscard]] std::size_t activation_reserved_bytes() const;
+  /// holds; and outputs' own memory where those are apart.
+  [[nodiscard]] std::size_t activation_peak_bytes() const { return memory_.activation_peak_bytes(); }
+  [[nodiscard]] std::size_t activation_reserved_bytes() const { return memory_.activation_reserved_bytes(); }
   [[nodiscard]] Stream& stream() noexcept { return *stream_; }
 
  private:
-  /// A stream beside the session's own, and how far it is within a straight run of steps.
-  struct Lane {
-    std::unique_ptr<Stream> stream;
-    std::unique_ptr<Event> joined;  ///< recorded at the end of a run of steps
-    bool in_use = false;            ///< has been given a step of the current run
+  /// An output that is bound and lies elsewhere during a run.
+  struct OutputCopy {
+    std::size_t output = 0;
+    DeviceMemory to;
   };
 
-  void allocate_fixed();
-  void make_lanes();
-  [[nodiscard]] std::byte* set_storage(std::string_view name);
   void require_given() const;
-  void run_outside_loops(const Segment& segment, const IterationObserver& observer);
-  void run_segment(const Segment& segment, const IterationObserver& observer);
-  void run_loop(const Segment& segment, const IterationObserver& observer);
-  void run_if(const Segment& segment, const IterationObserver& observer);
-  void give_after(const Segment& segment);
-  void run_steps(int first, int last);
-  void submit_steps(int first, int last);
-  void launch(const Step& step, Stream& stream);
-  void launch_tiled(const TiledRun& run);
-  void launch_part(const TiledRun& run, std::int64_t part, int thread);
-  void launch_on_lane(int index);
-  void join_lanes();
-  void launch_observed(int index);
-  void take(int storage);
-  void give(int storage);
-  [[nodiscard]] std::byte* address(const Place& place) const;
-  [[nodiscard]] std::byte* part_base(int storage, const TiledRun& run, int thread) const;
-  [[nodiscard]] std::byte* part_address(const Place& place, const TiledRun& run, std::int64_t part, int thread) const;
+  [[nodiscard]] std::byte* given_address(std::string_view name);
+  void bind(Bound what, ValueId value, const DeviceMemory& memory);
+  void unbind(Bound what, ValueId value);
+  [[nodiscard]] bool is_apart(std::size_t output) const;
+  void copy_outputs();
   [[nodiscard]] ValueId require(ValueKind kind, std::string_view name) const;
   [[nodiscard]] std::size_t index_of_output(std::string_view name) const;
   [[nodiscard]] HostTensor read(const TensorType& type, const Place& place) const;
@@ -130,28 +121,13 @@ class Session {
   Backend& backend_;
   std::shared_ptr<Stream> stream_;
   std::shared_ptr<Event> completion_;
-  CachingAllocator allocator_;
-  Buffer arena_;
-  std::vector<Buffer> buffers_;                  // by storage: inputs, states, counters
-  std::shared_ptr<HeldWeights> weights_;         // that the program uses; null where it has none
-  std::vector<CachingAllocator::Block> blocks_;  // by storage: eager activations in use
-  std::vector<std::byte*> bases_;                // by storage: where it begins now, or null
-  std::vector<bool> is_set_;                     // by storage: an input or state that has been given
-  BufferSchedule schedule_;
-  /// The operands of the step that a thread launches, and what its launches in a tiled run took.
-  struct Launcher {
-    std::vector<const void*> inputs;
-    std::vector<void*> outputs;
-    std::vector<double> step_ms;  // by step of the run; kept only for a launch observer
-  };
-  std::vector<Launcher> launchers_;                       // by thread; what is in no tiled run is launched by the first
-  std::map<int, std::unique_ptr<Recording>> recordings_;  // of straight runs of steps, by their first
-  std::vector<Lane> lanes_;                               // of Program::lanes, but for the first
-  std::unique_ptr<Event> forked_;                         // recorded where a run of steps begins
-  std::vector<std::unique_ptr<Event>> done_;              // by step, where another lane waits for it
-  double outside_loops_ms_ = 0;
-  std::int64_t host_reads_ = 0;
-  LaunchObserver launch_observer_;
+  SessionMemory memory_;
+  Executor executor_;
+  std::shared_ptr<HeldWeights> weights_;  // that the program uses; null where it has none
+  Bindings bindings_;
+  bool is_rebound_ = false;  // since the last run
+  std::vector<OutputCopy> output_copies_;
+  std::size_t copied_bytes_ = 0;
 };
 
 }  // namespace headroom

@@ -1,11 +1,15 @@
-// What a value means wherever it is read, by programs in which a plan that saves a copy too many goes wrong: each runs
-// several times, with and without an arena, and is held against the interpreter.
+// What a value means wherever it is read: the cases run several times, with and without an arena, in memory of the
+// session's and of the caller's, and are held against the interpreter.
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/random.hpp"
@@ -13,309 +17,18 @@
 #include "ir/text.hpp"
 #include "ir/verify.hpp"
 #include "plan/plan.hpp"
+#include "run/semantic_cases.hpp"
 #include "run/session.hpp"
 #include "run/weight_store.hpp"
 
 namespace headroom {
 namespace {
 
-struct Case {
-  const char* name;
-  const char* body;  ///< between the declarations that all share and the end
-};
-
-void PrintTo(const Case& tried, std::ostream* out) { *out << tried.name; }
-
-constexpr const char* kDeclarations = R"(graph g {
-  input %x: f32[4, 4]
-  input %d: f32[3, 4, 4]
-  input %hit: bool[]
-  param %w: f32[4, 4]
-  state %s: f32[4, 4]
-  state %t: f32[4, 4]
-  state %u: f32[4, 4]
-  state %cube: f32[3, 3, 4]
-)";
-
-const Case kCases[] = {
-    {"WhatWasMadeBeforeALoopOutlivesItsLastNode", R"(
-  %1: f32[4, 4] = silu(%x)
-  loop 3 %i {
-    %2: f32[4, 4] = add(%s, %1)
-    %3: f32[4, 4] = relu(%1)
-    next %s = %2
-    yield %4: f32[4, 4] = %3
-  }
-  output y = %4
-  output s = %s)"},
-    {"AViewMadeBeforeALoopIsNotOverwrittenInIt", R"(
-  %1: f32[4, 4] = silu(%x)
-  %2: f32[16] = reshape(%1) {shape = [16]}
-  loop 3 %i {
-    %3: f32[16] = relu(%2)
-    %4: f32[16] = mul_scalar(%2) {value = 3}
-    %5: f32[16] = add(%3, %4)
-    %6: f32[4, 4] = reshape(%5) {shape = [4, 4]}
-    %7: f32[4, 4] = add(%s, %6)
-    next %s = %7
-  }
-  output s = %s)"},
-    {"AViewOfAStateHoldsWhatItHeld", R"(
-  %1: f32[16] = reshape(%s) {shape = [16]}
-  %2: f32[4, 4] = transpose(%t) {perm = [1, 0]}
-  loop 3 %i {
-    %3: f32[4, 4] = row(%d, %i)
-    %4: f32[4, 4] = add(%s, %3)
-    %5: f32[4, 4] = add(%t, %2)
-    next %s = %4
-    next %t = %5
-  }
-  %6: f32[16] = relu(%1)
-  %7: f32[4, 4] = mul(%2, %s)
-  output early = %6
-  output late = %7)"},
-    {"StatesSwap", R"(
-  loop 3 %i {
-    %1: f32[4, 4] = row(%d, %i)
-    %2: f32[4, 4] = add(%u, %1)
-    next %s = %t
-    next %t = %s
-    next %u = %2
-  }
-  output s = %s
-  output t = %t)"},
-    {"StatesGoRoundWithoutANode", R"(
-  loop 2 %i {
-    next %s = %t
-    next %t = %u
-    next %u = %s
-  }
-  %1: f32[4, 4] = add(%s, %x)
-  output y = %1)"},
-    {"StatesPassOnInAChain", R"(
-  %1: f32[4, 4] = add(%s, %x)
-  next %s = %1
-  next %t = %s
-  next %u = %t
-  output y = %1)"},
-    {"AStateAndAViewOfItMakeItsNextValue", R"(
-  loop 3 %i {
-    %1: f32[3, 3, 4] = transpose(%cube) {perm = [1, 0, 2]}
-    %2: f32[3, 3, 4] = add(%cube, %1)
-    next %cube = %2
-  }
-  output cube = %cube)"},
-    {"AStateTwiceMakesItsNextValue", R"(
-  %1: f32[4, 4] = add(%s, %s)
-  next %s = %1)"},
-    {"ANextValueIsAViewOfItsState", R"(
-  loop 3 %i {
-    %1: f32[4, 4] = transpose(%s) {perm = [1, 0]}
-    next %s = %1
-  })"},
-    {"ANextValueIsAViewOfAnotherState", R"(
-  loop 3 %i {
-    %1: f32[16] = reshape(%t) {shape = [16]}
-    %2: f32[4, 4] = reshape(%1) {shape = [4, 4]}
-    %3: f32[4, 4] = add(%t, %x)
-    next %s = %2
-    next %t = %3
-  }
-  output s = %s)"},
-    {"ParamsInputsAndWeightsAreNextValuesResultsAndOutputs", R"(
-  %1: f32[4, 4] = relu(%w)
-  loop 2 %i {
-    %2: f32[4, 4] = add(%u, %x)
-    next %s = %w
-    next %t = %x
-    next %u = %2
-    yield %3: f32[4, 4] = %1
-    yield %4: f32[4, 4] = %x
-    yield %5: i32[] = %i
-  }
-  output w = %w
-  output folded = %1
-  output x = %x
-  output three = %3
-  output four = %4
-  output turn = %5)"},
-    {"OneValueIsNextOfTwoStates", R"(
-  loop 3 %i {
-    %1: f32[4, 4] = add(%s, %t)
-    next %s = %1
-    next %t = %1
-  }
-  output s = %s)"},
-    {"TheLastNodeLeavesWhatIsPending", R"(
-  loop 3 %i {
-    %1: f32[4, 4] = add(%s, %x)
-    %2: f32[4, 4] = mul(%1, %s)
-    %3: f32[4, 4] = relu(%1)
-    next %s = %1
-    next %t = %2
-    next %u = %3
-    yield %4: f32[4, 4] = %1
-  }
-  output y = %4)"},
-    {"APendingStateIsNotOverwritten", R"(
-  %1: f32[4, 4] = add(%s, %x)
-  next %s = %1
-  next %t = %s
-  output t = %t
-  output s = %s)"},
-    {"ALoopYieldsWhatTheLastIterationFound", R"(
-  loop 3 %i {
-    %1: f32[4, 4] = row(%d, %i)
-    %2: f32[4, 4] = add(%s, %1)
-    next %s = %2
-    yield %3: f32[4, 4] = %s
-    yield %4: f32[4, 4] = %1
-    yield %5: f32[4, 4] = %2
-  }
-  %6: f32[4, 4] = add(%3, %4)
-  %7: f32[4, 4] = add(%6, %5)
-  output y = %7
-  output found = %3)"},
-    {"LoopsNest", R"(
-  %1: f32[4, 4] = silu(%x)
-  loop 2 %i {
-    %2: f32[4, 4] = relu(%s)
-    %3: f32[16] = reshape(%s) {shape = [16]}
-    loop 3 %j {
-      %4: f32[4, 4] = row(%d, %j)
-      %5: f32[4, 4] = mul(%4, %1)
-      %6: f32[4, 4] = add(%s, %5)
-      %7: f32[4, 4] = add(%6, %2)
-      next %s = %7
-      yield %8: f32[4, 4] = %6
-    }
-    %9: f32[4, 4] = reshape(%3) {shape = [4, 4]}
-    %10: f32[4, 4] = add(%9, %8)
-    %11: f32[4, 4] = add(%t, %10)
-    next %t = %11
-    yield %12: f32[4, 4] = %8
-  }
-  %13: f32[4, 4] = add(%s, %12)
-  output y = %13
-  output t = %t)"},
-    {"AResultOfAnInnerLoopIsTheNextValue", R"(
-  loop 2 %i {
-    loop 3 %j {
-      %1: f32[4, 4] = row(%d, %j)
-      %2: f32[4, 4] = add(%s, %1)
-      yield %3: f32[4, 4] = %2
-    }
-    next %s = %3
-  }
-  output s = %s)"},
-    {"AnIfRunsOneBranch", R"(
-  %1: f32[4, 4] = silu(%x)
-  if %hit {
-    %2: f32[4, 4] = relu(%1)
-    %3: f32[4, 4] = add(%s, %2)
-    next %s = %3
-    yield %4: f32[4, 4] = %2
-  } else {
-    %5: f32[4, 4] = mul(%1, %s)
-    next %t = %5
-    yield %4 = %5
-  }
-  %6: f32[4, 4] = add(%4, %s)
-  %7: f32[4, 4] = add(%6, %1)
-  output y = %7
-  output t = %t)"},
-    {"AnIfWithoutElseYieldsWhatItSaysInstead", R"(
-  %1: f32[4, 4] = silu(%x)
-  %2: f32[4, 4] = relu(%x)
-  if %hit {
-    %3: f32[4, 4] = mul(%1, %1)
-    yield %4: f32[4, 4] = %3 else %1
-    yield %5: f32[4, 4] = %3 else %w
-    yield %6: f32[4, 4] = %s else %x
-  }
-  %7: f32[4, 4] = add(%4, %5)
-  %8: f32[4, 4] = add(%7, %1)
-  output y = %8
-  output six = %6)"},
-    {"BothBranchesUpdateAState", R"(
-  loop 3 %i {
-    %1: f32[4, 4] = row(%d, %i)
-    %2: f32[16] = reshape(%s) {shape = [16]}
-    if %hit {
-      %3: f32[4, 4] = add(%s, %1)
-      next %s = %3
-      next %t = %s
-    } else {
-      %4: f32[4, 4] = mul(%s, %1)
-      %5: f32[4, 4] = reshape(%2) {shape = [4, 4]}
-      %6: f32[4, 4] = add(%4, %5)
-      next %s = %6
-    }
-    %7: f32[16] = relu(%2)
-    %8: f32[4, 4] = reshape(%7) {shape = [4, 4]}
-    %9: f32[4, 4] = add(%u, %8)
-    next %u = %9
-  }
-  %10: f32[4, 4] = add(%s, %t)
-  output y = %10)"},
-    {"ACacheIsFilledOrRead", R"(
-  loop 3 %i {
-    %1: f32[4, 4] = row(%d, %i)
-    if %hit {
-      yield %2: f32[4, 4] = %t
-    } else {
-      %3: f32[4, 4] = silu(%1)
-      next %t = %3
-      yield %2 = %3
-    }
-    %4: f32[4, 4] = add(%s, %2)
-    next %s = %4
-  }
-  output s = %s
-  output t = %t)"},
-    {"ABranchHoldsALoopThatUpdates", R"(
-  loop 2 %k {
-    if %hit {
-      loop 3 %i {
-        %1: f32[4, 4] = row(%d, %i)
-        %2: f32[4, 4] = add(%s, %1)
-        next %s = %2
-      }
-      %3: f32[4, 4] = relu(%s)
-      yield %4: f32[4, 4] = %3 else %x
-    }
-    %5: f32[4, 4] = add(%4, %s)
-    %6: f32[4, 4] = add(%t, %5)
-    next %t = %6
-  }
-  output t = %t
-  output s = %s)"},
-    {"AnIfChoosesWithoutANode", R"(
-  %1: f32[4, 4] = silu(%x)
-  if %hit {
-    next %s = %t
-    next %t = %s
-    yield %2: f32[4, 4] = %1 else %s
-  }
-  %3: f32[4, 4] = add(%2, %s)
-  output y = %3)"},
-    {"AResultOfTwoRegionsIsOneValue", R"(
-  if %hit {
-    %1: f32[4, 4] = silu(%x)
-    yield %2: f32[4, 4] = %1 else %x
-    yield %3: f32[4, 4] = %1 else %w
-  }
-  loop 2 %i {
-    %4: f32[4, 4] = add(%s, %2)
-    next %s = %4
-    yield %5: f32[4, 4] = %2
-    yield %6: f32[4, 4] = %2
-  }
-  %7: f32[4, 4] = add(%5, %3)
-  %8: f32[4, 4] = add(%6, %7)
-  output y = %8
-  output two = %2)"},
-};
+Graph graph_of(const SemanticCase& tried) {
+  Graph graph = parse_graph(std::string(kSemanticDeclarations) + tried.body + "\n}\n");
+  verify(graph);
+  return graph;
+}
 
 HostTensor random_tensor(const TensorType& type, std::uint64_t seed) {
   HostTensor tensor(type.dtype, type.shape);
@@ -335,19 +48,57 @@ void expect_near(const NamedTensors& actual, const NamedTensors& expected) {
   }
 }
 
-class SessionSemantics : public testing::TestWithParam<std::tuple<Case, bool>> {};
+/// Memory of the caller's for all that a session can be bound to.
+class BoundMemory {
+ public:
+  BoundMemory(Session& session, Backend& backend) : session_(session), backend_(backend) {
+    const Graph& graph = session.program().graph;
+    for (const ValueId input : graph.values_of(ValueKind::kInput))
+      session.bind_input(graph.value(input).name, add("input", graph.value(input).name, graph.type(input)));
+    for (const ValueId state : graph.values_of(ValueKind::kState))
+      session.bind_state(graph.value(state).name, add("state", graph.value(state).name, graph.type(state)));
+    for (const Output& output : graph.outputs())
+      session.bind_output(output.name, add("output", output.name, graph.type(output.value)));
+  }
+
+  [[nodiscard]] HostTensor read(const std::string& what, const std::string& name) const {
+    const auto& [type, buffer] = buffers_.at({what, name});
+    HostTensor tensor(type.dtype, type.shape);
+    backend_.copy_to_host(session_.stream(), tensor.bytes().data(), buffer.data(), tensor.bytes().size());
+    session_.stream().synchronize();
+    return tensor;
+  }
+
+ private:
+  DeviceMemory add(const std::string& what, const std::string& name, const TensorType& type) {
+    Buffer buffer = backend_.allocate(type.bytes(), MemoryCategory::kInputs);
+    const DeviceMemory memory{.data = buffer.data(), .bytes = type.bytes()};
+    buffers_.emplace(std::pair(what, name), std::pair(type, std::move(buffer)));
+    return memory;
+  }
+
+  Session& session_;
+  Backend& backend_;
+  std::map<std::pair<std::string, std::string>, std::pair<TensorType, Buffer>> buffers_;
+};
+
+enum class Memory : std::uint8_t { kOfTheSession, kOfTheCaller };
+
+class SessionSemantics : public testing::TestWithParam<std::tuple<SemanticCase, bool, Memory>> {};
 
 TEST_P(SessionSemantics, IsWhatTheOracleDoesRunAfterRun) {
-  const auto& [tried, arena] = GetParam();
-  const std::string text = std::string(kDeclarations) + tried.body + "\n}\n";
-  const Graph graph = parse_graph(text);
-  verify(graph);
+  const auto& [tried, arena, memory] = GetParam();
+  const bool is_bound = memory == Memory::kOfTheCaller;
+  const Graph graph = graph_of(tried);
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
   const Checkpoint checkpoint =
       Checkpoint::random(nlohmann::json::object(), {{.name = "w", .dtype = DType::kF32, .shape = {4, 4}}}, 5);
   WeightStore weights(*backend, checkpoint);
-  const auto program = std::make_shared<Program>(plan(graph, backend->properties().target, {.arena = arena}));
+  const auto program =
+      std::make_shared<Program>(plan(graph, backend->properties().target, {.arena = arena, .outputs_apart = is_bound}));
   Session session(program, weights, *backend);
+  std::optional<BoundMemory> bound;
+  if (is_bound) bound.emplace(session, *backend);
   NamedTensors states;
   for (const ValueId state : graph.values_of(ValueKind::kState)) {
     const std::string& name = graph.value(state).name;
@@ -365,19 +116,29 @@ TEST_P(SessionSemantics, IsWhatTheOracleDoesRunAfterRun) {
     session.run();
     const OracleResult oracle = interpret(graph, inputs, {{"w", checkpoint.read("w")}}, states);
     NamedTensors outputs;
-    for (const auto& [name, tensor] : oracle.outputs) outputs[name] = session.output(name);
+    for (const auto& [name, tensor] : oracle.outputs)
+      outputs[name] = is_bound ? bound->read("output", name) : session.output(name);
     NamedTensors left;
-    for (const auto& [name, tensor] : states) left[name] = session.state(name);
+    for (const auto& [name, tensor] : states) left[name] = is_bound ? bound->read("state", name) : session.state(name);
     expect_near(outputs, oracle.outputs);
     expect_near(left, oracle.states);
+    if (is_bound)
+      for (const auto& [name, given] : inputs) {
+        const HostTensor after = bound->read("input", name);
+        EXPECT_EQ(std::memcmp(after.bytes().data(), given.bytes().data(), given.bytes().size()), 0)
+            << "a run wrote over the input " << name;
+      }
     states = left;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SessionSemantics, testing::Combine(testing::ValuesIn(kCases), testing::Bool()),
+INSTANTIATE_TEST_SUITE_P(All, SessionSemantics,
+                         testing::Combine(testing::ValuesIn(kSemanticCases), testing::Bool(),
+                                          testing::Values(Memory::kOfTheSession, Memory::kOfTheCaller)),
                          [](const auto& param) {
                            return std::string(std::get<0>(param.param).name) +
-                                  (std::get<1>(param.param) ? "_arena" : "_eager");
+                                  (std::get<1>(param.param) ? "_arena" : "_eager") +
+                                  (std::get<2>(param.param) == Memory::kOfTheCaller ? "_bound" : "");
                          });
 
 }  // namespace

@@ -25,12 +25,13 @@ struct LoadNeed {
   std::size_t peak = 0;
 };
 
-/// Folded weights on a device, outliving every program. A weight is an expression over params of checkpoints (a cast,
-/// a concatenation, ...) in the form a kernel asked for; programs of any shape and batch share it by its key. What one
+/// Folded weights on a device, outliving every program. A weight is an expression over params of checkpoints (a cast, a
+/// concatenation, ...) in the form a kernel asked for; programs of any shape and batch share it by its key. What one
 /// node makes (a quantized weight and its scales) is folded together, all else by itself, streamed from the mapped
 /// checkpoint or drawn on the device: peak memory is the folded weights plus the largest one. Addresses never move.
-/// Sessions hold what they use: a weight that the store drops stays until the last of them ends, and until then is taken up again
-/// where another program needs it. The store and the sessions that hold its weights are used by one thread at a time.
+/// Sessions hold what they use: a weight that the store drops stays until the last of them ends, and until then is
+/// taken up again where another program needs it. The store and the sessions that hold its weights are used by one
+/// thread at a time.
 class WeightStore {
  public:
   /// The backend must outlive the store, and so must checkpoints.

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "backends/cpu/cpu_info.hpp"
+#include "backends/device_memory.hpp"
 #include "base/error.hpp"
 #include "base/format.hpp"
 #include "base/out_of_memory.hpp"
@@ -18,7 +19,7 @@
 namespace headroom {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kAlignment = buffer_alignment(DeviceKind::kCpu);
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kPage = std::size_t{4} << 10;
 /// From here on memory is mapped by itself, so that what is freed goes back to the system: the C library would put small blocks that
