@@ -27,7 +27,7 @@ class HeldWeights {
   void wait_for_changes(Stream& stream);
 
   [[nodiscard]] bool holds_any_of(const std::vector<WeightHandle>& others) const;
-  /// Before a change is submitted, and when it has been.
+  /// Before what writes to the weights is submitted, and when it has been.
   void begin_change();
   void end_change();
 

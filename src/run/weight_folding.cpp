@@ -70,9 +70,10 @@ std::vector<WeightHandle> WeightFolding::fold(const ParamValues& params, Backend
   return weights;
 }
 
-void WeightFolding::fold_again(const ParamValues& params, Backend& backend,
-                               const std::shared_ptr<Stream>& stream) const {
+void WeightFolding::fold_again(const ParamValues& params, Backend& backend, const std::shared_ptr<Stream>& stream,
+                               const std::function<void()>& before_writing) const {
   make(params, backend, stream, [&](std::size_t made) {
+    if (made == 0) before_writing();
     const WeightHandle weight = made_[made].weight.lock();
     return weight == nullptr ? nullptr : weight->data();
   });

@@ -34,8 +34,10 @@ class WeightFolding {
   /// params that are not as the program needs them.
   [[nodiscard]] std::vector<WeightHandle> fold(const ParamValues& params, Backend& backend,
                                                const std::shared_ptr<Stream>& stream);
-  /// Submits what makes them again in the same memory, of what the params are now.
-  void fold_again(const ParamValues& params, Backend& backend, const std::shared_ptr<Stream>& stream) const;
+  /// Submits what makes them again in the same memory, of what the params are now; calls `before_writing` before it
+  /// submits what writes there.
+  void fold_again(const ParamValues& params, Backend& backend, const std::shared_ptr<Stream>& stream,
+                  const std::function<void()>& before_writing) const;
 
  private:
   struct Param {
@@ -49,7 +51,7 @@ class WeightFolding {
     std::size_t packed_index = 0;
     std::weak_ptr<const Buffer> weight = {};
   };
-  /// Where one of `made_` is to lie; null where nobody wants it.
+  /// Where one of `made_` is to lie; null where nobody wants it. Asked in order, before it is written.
   using Target = std::function<std::byte*(std::size_t made)>;
 
   void copy_param(const ParamValues& params, Backend& backend, Stream& stream, const Target& target) const;

@@ -130,8 +130,9 @@ void WeightStore::fold_again(const std::string& param) {
     for (const std::weak_ptr<HeldWeights>& held : held_)
       if (std::shared_ptr<HeldWeights> user = held.lock(); user->holds_any_of(weights))
         users.push_back(std::move(user));
-    for (const auto& user : users) user->begin_change();
-    folding.fold_again(params_, backend_, stream_);
+    folding.fold_again(params_, backend_, stream_, [&] {
+      for (const auto& user : users) user->begin_change();
+    });
     for (const auto& user : users) user->end_change();
   }
 }
