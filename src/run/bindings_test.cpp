@@ -6,17 +6,15 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cmath>
 #include <deque>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "backends/cuda/gpu_test.hpp"
-#include "base/random.hpp"
 #include "ir/interpreter.hpp"
 #include "ir/text.hpp"
 #include "plan/plan.hpp"
 #include "run/session.hpp"
+#include "run/test_util.hpp"
 #include "run/weight_store.hpp"
 
 namespace headroom {
@@ -60,14 +58,9 @@ class Outside {
  public:
   Outside(Backend& backend, const Shape& shape, std::uint64_t seed)
       : backend_(backend),
-        tensor_(DType::kF32, shape),
+        tensor_(random_tensor({DType::kF32, shape}, seed)),
         buffer_(backend.allocate(tensor_.bytes().size(), MemoryCategory::kInputs)) {
-    fill_normal(tensor_.as<float>(), seed, 0);
-    write(tensor_);
-  }
-  void write(const HostTensor& tensor) {
-    tensor_ = tensor;
-    backend_.copy_from_host(*stream_, buffer_.data(), tensor.bytes().data(), buffer_.bytes());
+    backend_.copy_from_host(*stream_, buffer_.data(), tensor_.bytes().data(), buffer_.bytes());
     stream_->synchronize();
   }
   [[nodiscard]] HostTensor read() const {
@@ -85,21 +78,6 @@ class Outside {
   HostTensor tensor_;
   Buffer buffer_;
 };
-
-void expect_near(const HostTensor& actual, const HostTensor& expected) {
-  ASSERT_EQ(actual.shape(), expected.shape());
-  for (std::int64_t i = 0; i < actual.numel(); ++i)
-    ASSERT_NEAR(actual.at(i), expected.at(i), 1e-5 * (1 + std::fabs(expected.at(i)))) << "element " << i;
-}
-
-std::string message_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 /// Two sets of memory that a session of kLoop is bound to in turns.
 struct Set {
@@ -240,7 +218,7 @@ TEST_P(BindingTest, RefusesMemoryThatDoesNotFit) {
 }
 
 TEST(Bindings, LetInputsShareMemory) {
-  alignas(64) std::array<std::byte, 128> memory{};
+  alignas(256) std::array<std::byte, 128> memory{};
   Bindings bindings;
   const DeviceMemory whole{.data = memory.data(), .bytes = memory.size()};
   const DeviceMemory half{.data = memory.data() + 64, .bytes = 64};

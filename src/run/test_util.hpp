@@ -1,13 +1,48 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "backends/backend.hpp"
+#include "base/error.hpp"
+#include "base/host_tensor.hpp"
+#include "base/random.hpp"
+#include "ir/graph.hpp"
 
 /// What tests of sessions share; included by *_test.cpp only.
 namespace headroom {
+
+/// Normal numbers; of bools one that is true for odd seeds.
+inline HostTensor random_tensor(const TensorType& type, std::uint64_t seed) {
+  HostTensor tensor(type.dtype, type.shape);
+  if (type.dtype == DType::kBool)
+    tensor.set(0, static_cast<double>(seed % 2));
+  else
+    fill_normal(tensor.as<float>(), seed, 0);
+  return tensor;
+}
+
+inline void expect_near(const HostTensor& actual, const HostTensor& expected) {
+  ASSERT_EQ(actual.shape(), expected.shape());
+  for (std::int64_t i = 0; i < actual.numel(); ++i)
+    ASSERT_NEAR(actual.at(i), expected.at(i), 1e-5 * (1 + std::fabs(expected.at(i)))) << "element " << i;
+}
+
+/// What the Error says that `act` throws.
+inline std::string message_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
 
 /// A CPU of which no more than `limit` bytes can be had. It only says so: what is allocated all the same, is.
 class LimitedBackend final : public Backend {
