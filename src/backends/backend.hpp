@@ -133,6 +133,9 @@ class Backend {
   virtual ~Backend() = default;
 
   [[nodiscard]] virtual DeviceProperties properties() const = 0;
+  /// Makes a GPU the calling thread's current one, as its opening did in the thread that opened it: each other thread that uses the
+  /// backend does so first.
+  virtual void make_current() const {}
   /// Uninitialized memory. Throws Error when there is not enough.
   [[nodiscard]] Buffer allocate(std::size_t bytes, MemoryCategory category);
   /// `host` may be changed or freed as soon as this returns, though the copy may still be under way.

@@ -1,5 +1,8 @@
 #include "run/component.hpp"
 
+#include <dlfcn.h>
+#include <link.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -16,12 +19,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where models that ship lie: in the source tree that the program was built in, or installed beside it.
-std::vector<fs::path> model_folders() {
+/// The file that this code is in: the program, or a library that a program has loaded.
+fs::path own_file() {
+  static const char kHere = 0;
+  Dl_info unused;
+  void* loaded = nullptr;
   std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  if (dladdr1(&kHere, &unused, &loaded, RTLD_DL_LINKMAP) != 0)
+    if (const std::string_view library = static_cast<const link_map*>(loaded)->l_name; !library.empty())
+      return fs::canonical(library, ignored);
+  return fs::read_symlink("/proc/self/exe", ignored);
+}
+
+/// Where models that ship lie: in the source tree that this was built in, or installed beside it.
+std::vector<fs::path> model_folders() {
   std::vector<fs::path> folders = {fs::path("models")};
-  for (fs::path up = program.parent_path(); up != up.root_path() && !up.empty(); up = up.parent_path()) {
+  for (fs::path up = own_file().parent_path(); up != up.root_path() && !up.empty(); up = up.parent_path()) {
     folders.push_back(up / "models");
     folders.push_back(up / "share" / "headroom" / "models");
   }

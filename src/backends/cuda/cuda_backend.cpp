@@ -292,6 +292,8 @@ class CudaBackend final : public Backend {
         .index = device_, .name = properties.name, .uuid = format_uuid(properties.uuid), .pci_bus_id = bus_id.data()};
   }
 
+  void make_current() const override { check(cudaSetDevice(device_)); }
+
   [[nodiscard]] DeviceProperties properties() const override {
     int driver = 0;
     check(cudaDriverGetVersion(&driver));

@@ -1,0 +1,271 @@
+// The interface as an application sees it, which includes nothing else.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "api/headroom.hpp"
+
+namespace {
+
+using headroom::CompiledPass;
+using headroom::Component;
+using headroom::Device;
+using headroom::Error;
+using headroom::Session;
+using headroom::Shapes;
+using headroom::Tensor;
+using headroom::view_of;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+
+constexpr headroom::PassSize kSize{.batch = 1, .height = 32, .width = 48, .text_tokens = 3};
+
+std::string golden(const char* name) { return std::string(HEADROOM_SOURCE_DIR) + "/tests/goldens/flux/" + name; }
+
+Component tiny_flux(const Device& device = Device("cpu", 2)) { return {device, golden("tiny-guidance")}; }
+
+CompiledPass compile(const Component& network, std::string_view switches = "baseline") {
+  return network.compile("forward", network.input_shapes("forward", kSize), switches);
+}
+
+void set_inputs(Session& session) {
+  for (const headroom::TensorInfo& input : session.pass().inputs()) {
+    Tensor ramp(input.dtype, input.shape);
+    const std::span<float> elements = ramp.floats();
+    for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = std::sin(static_cast<float>(i));
+    session.set_input(input.name, ramp);
+  }
+}
+
+Tensor sample_of(const CompiledPass& pass) {
+  Session session(pass);
+  set_inputs(session);
+  session.run();
+  return session.output("sample");
+}
+
+/// The Error that `body` throws; nothing where it throws none.
+template <class Body>
+std::optional<Error> error_of(const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
+template <class Body>
+void expect_error(const Body& body, Error::Kind kind, const std::string& words) {
+  const std::optional<Error> error = error_of(body);
+  ASSERT_TRUE(error.has_value()) << "nothing was thrown; expected: " << words;
+  EXPECT_EQ(error->kind(), kind) << error->what();
+  EXPECT_THAT(error->what(), HasSubstr(words));
+}
+
+TEST(InterfaceTest, ANetworkSaysWhatItIs) {
+  const Component network = tiny_flux();
+  EXPECT_EQ(network.name(), "tiny-guidance");
+  EXPECT_EQ(network.class_name(), "FluxTransformer2DModel");
+  EXPECT_GT(network.parameters(), 0);
+  EXPECT_EQ(network.device().name(), "cpu");
+  EXPECT_EQ(network.device().threads(), 2);
+  ASSERT_THAT(network.passes(), ElementsAre(Field(&headroom::PassInfo::name, "forward")));
+  const Shapes shapes = network.input_shapes("forward", kSize);
+  for (const std::string& input : network.passes().front().inputs) EXPECT_TRUE(shapes.contains(input)) << input;
+  EXPECT_THAT(shapes.at("txt_ids"), ElementsAre(3, testing::_));
+  EXPECT_EQ(network.weight_bytes(), 0U);
+}
+
+TEST(InterfaceTest, APassSaysWhatBecameOfTheSwitches) {
+  const Component network = tiny_flux();
+  const CompiledPass pass = compile(network, "arena,fuse,hoist");
+  EXPECT_THAT(pass.switches(), ElementsAre("arena", "fuse", "hoist"));
+  EXPECT_THAT(pass.applied(), ElementsAre("arena", "fuse"));
+  ASSERT_THAT(pass.declined(), ElementsAre(Field(&headroom::Declined::switch_name, "hoist")));
+  EXPECT_THAT(pass.declined().front().reason, HasSubstr("loop"));
+  EXPECT_LT(pass.launches().size(), compile(network).launches().size());
+  EXPECT_THAT(pass.plan_text(), HasSubstr("program"));
+  EXPECT_GT(pass.plan_text(true).size(), pass.plan_text().size());
+}
+
+TEST(InterfaceTest, ExactSwitchesGiveTheBaselinesOutputs) {
+  const Component network = tiny_flux();
+  const Tensor baseline = sample_of(compile(network));
+  const Tensor lossless = sample_of(compile(network, "lossless"));
+  EXPECT_LT(headroom::relative_l2(lossless, baseline), 1e-5);
+  EXPECT_TRUE(std::ranges::any_of(baseline.floats(), [](float element) { return element != 0; }));
+}
+
+TEST(InterfaceTest, InputsStayFromRunToRunUntilTheyAreSetAgain) {
+  Session session(compile(tiny_flux()));
+  set_inputs(session);
+  session.run();
+  const Tensor first = session.output("sample");
+  session.run();
+  EXPECT_TRUE(std::ranges::equal(session.output("sample").bytes(), first.bytes()));
+  const Tensor zeros(headroom::DType::kF32,
+                     session.pass().component().input_shapes("forward", kSize).at("hidden_states"));
+  session.set_input("hidden_states", zeros);
+  session.run();
+  EXPECT_GT(headroom::relative_l2(session.output("sample"), first), 1e-3);
+}
+
+TEST(InterfaceTest, MemoryIsWhatWasSaidAndIsGivenBack) {
+  const Device device("cpu", 2);
+  const Component network = tiny_flux(device);
+  const CompiledPass pass = compile(network, "arena");
+  const headroom::MemoryNeed need = pass.memory_need();
+  EXPECT_EQ(device.memory().used, 0U);
+  {
+    Session session(pass);
+    set_inputs(session);
+    session.run();
+    EXPECT_EQ(network.weight_bytes(), need.weights);
+    EXPECT_EQ(device.memory().used, need.weights + need.activations + need.inputs);
+    EXPECT_LE(device.memory().peak, need.total());
+  }
+  EXPECT_EQ(device.memory().used, need.weights);  // for the next session
+}
+
+TEST(InterfaceTest, WeightsOfOtherPassesAreDroppedOnRequest) {
+  Component network = tiny_flux();
+  const CompiledPass plain = compile(network);
+  const CompiledPass narrow = compile(network, "bf16");
+  { const Session both[] = {Session(plain), Session(narrow)}; }
+  const std::size_t before = network.weight_bytes();
+  network.keep_weights_of(narrow);
+  EXPECT_EQ(network.weight_bytes(), narrow.memory_need().weights);
+  EXPECT_LT(network.weight_bytes(), before);
+}
+
+TEST(InterfaceTest, EachLaunchIsTold) {
+  Session session(compile(tiny_flux(), "lossless"));
+  set_inputs(session);
+  std::vector<std::string> told;
+  double total = 0;
+  session.observe_launches([&](const headroom::Launch& launch, double milliseconds) {
+    told.push_back(launch.path);
+    total += milliseconds;
+  });
+  session.run();
+  std::vector<std::string> expected;
+  for (const headroom::Launch& launch : session.pass().launches()) expected.push_back(launch.path);
+  EXPECT_EQ(told, expected);
+  EXPECT_GT(total, 0);
+  EXPECT_THAT(told, Contains(HasSubstr("transformer_blocks.0.")));
+  session.observe_launches({});
+  session.run();
+  EXPECT_EQ(told.size(), expected.size());
+}
+
+TEST(InterfaceTest, WhatIsMadeKeepsAliveWhatItWasMadeFrom) {
+  std::optional<Session> session;
+  session.emplace(compile(tiny_flux()));
+  Session moved = std::move(*session);
+  session.reset();
+  set_inputs(moved);
+  moved.run();
+  EXPECT_EQ(moved.pass().component().device().name(), "cpu");
+}
+
+TEST(InterfaceTest, AnotherThreadMayGoOn) {
+  Session session(compile(tiny_flux(), "lossless"));
+  set_inputs(session);
+  session.run();
+  const Tensor here = session.output("sample");
+  std::thread([&] { session.run(); }).join();
+  EXPECT_TRUE(std::ranges::equal(session.output("sample").bytes(), here.bytes()));
+}
+
+TEST(InterfaceTest, RandomWeightsStandInForACheckpoint) {
+  const Device device("cpu", 2);
+  const auto sample = [&](std::uint64_t seed) {
+    return sample_of(compile({device, golden("tiny-guidance"), {.random_seed = seed}}));
+  };
+  const Tensor one = sample(1);
+  EXPECT_TRUE(std::ranges::equal(one.bytes(), sample(1).bytes()));
+  EXPECT_GT(headroom::relative_l2(sample(2), one), 1e-3);
+}
+
+TEST(InterfaceTest, TheBaselineMayComputeInBf16) {
+  const Component network(Device("cpu", 2), golden("tiny-guidance"), {.baseline = headroom::DType::kBF16});
+  EXPECT_THAT(compile(network, "bf16").declined(), ElementsAre(Field(&headroom::Declined::switch_name, "bf16")));
+}
+
+TEST(InterfaceTest, ModelsThatShipAndFoldersAreListed) {
+  const auto models = headroom::shipped_models();
+  ASSERT_THAT(models, Contains(Field(&headroom::ShippedModel::name, "fashion-flux")));
+  const auto found = headroom::components_in(golden("tiny-guidance"));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.front().class_name, "FluxTransformer2DModel");
+  EXPECT_THAT(found.front().passes, ElementsAre("forward"));
+  EXPECT_EQ(found.front().parameters, tiny_flux().parameters());
+}
+
+TEST(InterfaceTest, WrongRequestsAreUsageErrors) {
+  const Component network = tiny_flux();
+  const auto kind = Error::Kind::kUsage;
+  expect_error([] { Device("tpu"); }, kind, "device 'tpu'");
+  expect_error([] { Device("cpu", -1); }, kind, "-1 threads");
+  expect_error([&] { Component(network.device(), "fashion-flax"); }, kind, "did you mean 'fashion-flux'?");
+  expect_error([&] { Component(network.device(), golden("tiny-guidance"), {.baseline = headroom::DType::kI8}); }, kind,
+               "the baseline i8 was asked for");
+  expect_error([&] { (void)compile(network, "flsh"); }, kind, "did you mean 'flash'?");
+  expect_error([&] { (void)compile(network, "auto"); }, kind, "auto");
+  expect_error([&] { (void)network.input_shapes("decode"); }, kind, "has no pass 'decode'");
+  expect_error([&] { (void)network.input_shapes("forward", {.height = 17}); }, kind, "17");
+}
+
+TEST(InterfaceTest, WrongTensorsAreErrors) {
+  const Component network = tiny_flux();
+  const auto kind = Error::Kind::kFailed;
+  Session session(compile(network));
+  const std::array<float, 2> two{};
+  expect_error([&] { session.set_input("noise", view_of({2}, two)); }, kind, "there is no input 'noise'; the pass has");
+  expect_error([&] { session.set_input("timestep", view_of({2}, two)); }, kind,
+               "'timestep' is f32[2], expected f32[1]");
+  expect_error([&] { session.set_input("timestep", {.shape = {1}, .bytes = {}}); }, kind, "has 0 bytes");
+  expect_error([&] { (void)view_of({3}, two); }, kind, "has 3 elements, got 2");
+  expect_error([&] { (void)headroom::to_string(headroom::Shape(9, 1)); }, kind, "9 axes");
+  expect_error([&] { Tensor(headroom::DType::kF32, {-1}); }, kind, "expected no extent below 0");
+  expect_error([&] { (void)Tensor(headroom::DType::kI8, {1}).floats(); }, kind, "i8");
+  expect_error([&] { session.run(); }, kind, "which has not been given");
+  expect_error([&] { (void)session.output("sample"); }, kind, "has not run");
+  Shapes shapes = network.input_shapes("forward", kSize);
+  shapes.erase("hidden_states");
+  expect_error([&] { (void)network.compile("forward", shapes); }, kind, "'hidden_states'");
+}
+
+TEST(InterfaceTest, WhatDoesNotFitIsRefusedBeforeItIsLoaded) {
+  const Device device("cpu", 2);
+  const Component network = tiny_flux(device);
+  Shapes shapes = network.input_shapes("forward", {.batch = 1, .height = 16'000, .width = 16'000, .text_tokens = 3});
+  const CompiledPass pass = network.compile("forward", shapes);
+  ASSERT_GT(pass.memory_need().total(), device.memory().installed);
+  EXPECT_THROW(Session{pass}, headroom::OutOfMemory);
+  EXPECT_EQ(device.memory().used, 0U);
+}
+
+TEST(InterfaceTest, TensorsAreReadWhateverTheirAlignment) {
+  std::vector<std::byte> bytes(9);
+  const float value = 1.5F;
+  std::ranges::copy(std::as_bytes(std::span(&value, 1)), bytes.begin() + 1);
+  const headroom::TensorView view{headroom::DType::kF32, {1}, std::span(bytes).subspan(1, 4)};
+  EXPECT_EQ(headroom::relative_l2(view, view_of({1}, std::span(&value, 1))), 0);
+  EXPECT_EQ(headroom::size_of(headroom::DType::kBF16), 2U);
+  EXPECT_EQ(headroom::name_of(headroom::DType::kBF16), "bf16");
+  EXPECT_FALSE(headroom::version().empty());
+}
+
+}  // namespace
