@@ -7,7 +7,7 @@ FILES ?=
 BENCH ?= fashion-flux --opt lossless
 
 .DEFAULT_GOAL := build
-.PHONY: help build bench-compare bundle demo quality images test asan fuzz format lint clean bootstrap bootstrap-test bootstrap-tools
+.PHONY: help build bench-compare bundle package demo quality images test asan fuzz format lint clean bootstrap bootstrap-test bootstrap-tools
 .NOTPARALLEL:  # two commands would wait for each other at apt's lock
 
 help:  ## list the commands
@@ -20,6 +20,12 @@ bundle: bootstrap-test build/release/build.ninja  ## pack the program and the GP
 	$(call with_tests,release)
 	cmake --build --preset release --parallel $(JOBS) --target headroom backends_tests kernels_tests run_tests e2e_tests
 	scripts/bundle.sh build/release dist/headroom.tar.xz
+
+package: build  ## pack program, library and documents into dist/, as a .deb and as a .tar.xz, and try both
+	cmake --build --preset release --parallel $(JOBS) --target libheadroom
+	rm -f dist/headroom_*.deb dist/headroom-*.tar.xz
+	cd build/release && cpack
+	scripts/try_package.sh dist
 
 demo: build  ## measure every optimization on the model that ships with the project, with a dashboard, into out/demo
 	build/release/headroom ladder models/fashion-flux --out out/demo

@@ -30,7 +30,7 @@ if list toys >/dev/null 2>&1; then wrong "bootstrap.sh takes an unknown group"; 
 installs() {
   make --dry-run --no-print-directory -C "$source" "$1" | grep '^scripts/bootstrap.sh' | sort -u
 }
-for target in build demo quality images; do
+for target in build demo quality images package; do
   [[ $(installs $target) == scripts/bootstrap.sh ]] || wrong "make $target runs: $(installs $target)"
 done
 for target in test asan bundle; do expect_in "$(installs $target)" 'scripts/bootstrap.sh test'; done
