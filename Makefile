@@ -23,8 +23,9 @@ bundle: bootstrap-test build/release/build.ninja  ## pack the program and the GP
 
 package: build  ## pack program, library and documents into dist/, as a .deb and as a .tar.xz, and try both
 	cmake --build --preset release --parallel $(JOBS) --target libheadroom
-	rm -f dist/headroom_*.deb dist/headroom-*.tar.xz
+	rm -f build/release/headroom_*.deb build/release/headroom-*.tar.xz dist/headroom_*.deb dist/headroom-*.tar.xz
 	cd build/release && cpack
+	mkdir -p dist && mv build/release/headroom_*.deb build/release/headroom-*.tar.xz dist/
 	scripts/try_package.sh dist
 
 demo: build  ## measure every optimization on the model that ships with the project, with a dashboard, into out/demo

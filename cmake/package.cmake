@@ -2,9 +2,9 @@
 # them along.
 
 set(CPACK_PACKAGE_NAME headroom)
+set(CPACK_PACKAGE_FILE_NAME headroom-${PROJECT_VERSION}-linux-${CMAKE_SYSTEM_PROCESSOR})
 set(CPACK_PACKAGE_CONTACT "The Headroom developers")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Engine for diffusion transformers that measures every optimization")
-set(CPACK_PACKAGE_DIRECTORY ${PROJECT_SOURCE_DIR}/dist)
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_GENERATOR DEB TXZ)
 set(CPACK_STRIP_FILES ON)
@@ -18,7 +18,6 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "librsvg2-2, libcairo2, fonts-dejavu-core")  # charts as PNG
 
 set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
-set(CPACK_ARCHIVE_FILE_NAME headroom-${PROJECT_VERSION}-linux-${CMAKE_SYSTEM_PROCESSOR})
 set(CPACK_ARCHIVE_THREADS 0)
 
 # CPack packs what is built, and builds nothing.

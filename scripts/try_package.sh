@@ -32,7 +32,7 @@ done
 # The archive brings along what is not on every Linux.
 of_the_system='^(linux-vdso|/lib64/ld-linux-x86-64|ld-linux-x86-64|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+))\.so'
 strangers=$(ldd "$root"/archive/bin/headroom "$root"/archive/lib/libheadroom.so |
-  awk -v own="$root/archive/" -v system="$of_the_system" 'NF > 1 && $1 !~ system && index($3, own) != 1 && !/:$/')
+  awk -v own="$root/archive/" -v usual="$of_the_system" 'NF > 1 && $1 !~ usual && index($3, own) != 1 && !/:$/')
 if [[ -n $strangers ]]; then
   echo "try_package.sh: the archive does not bring along: $strangers" >&2
   exit 1
@@ -45,7 +45,7 @@ for tree in "$root/deb/usr" "$root/archive"; do
   done
   echo "== ${tree#"$root/"}: $("$tree/bin/headroom" --version)"
   (cd "$root/home" && env -i HOME="$root/home" PATH=/usr/bin:/bin \
-    "$tree/bin/headroom" ladder fashion-flux --ends --images 1 --steps 2 --trials 3 --out "$root/home/ladder")
+    "$tree/bin/headroom" ladder fashion-flux --ends --images 1 --steps 2 --trials 3 --max-rounds 2 --out "$root/home/ladder")
   [[ -s $root/home/ladder/results.json ]]
   rm -r "$root/home/ladder"
 done
