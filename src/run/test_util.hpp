@@ -44,17 +44,10 @@ inline std::string message_of(const std::function<void()>& act) {
   return "nothing was thrown";
 }
 
-/// A CPU of which no more than `limit` bytes can be had. It only says so: what is allocated all the same, is.
-class LimitedBackend final : public Backend {
+/// A CPU behind a backend that a test changes in part.
+class ForwardingBackend : public Backend {
  public:
-  explicit LimitedBackend(std::size_t limit) : limit_(limit) {}
-  void set_limit(std::size_t limit) { limit_ = limit; }
-
-  [[nodiscard]] DeviceProperties properties() const override {
-    DeviceProperties properties = cpu_->properties();
-    properties.available_bytes = limit_ - std::min(limit_, memory_use().total);
-    return properties;
-  }
+  [[nodiscard]] DeviceProperties properties() const override { return cpu_->properties(); }
   void copy_from_host(Stream& stream, void* device, const void* host, std::size_t bytes) override {
     cpu_->copy_from_host(stream, device, host, bytes);
   }
@@ -80,6 +73,21 @@ class LimitedBackend final : public Backend {
 
  private:
   std::unique_ptr<Backend> cpu_ = make_backend(DeviceKind::kCpu, 1);
+};
+
+/// A CPU of which no more than `limit` bytes can be had. It only says so: what is allocated all the same, is.
+class LimitedBackend final : public ForwardingBackend {
+ public:
+  explicit LimitedBackend(std::size_t limit) : limit_(limit) {}
+  void set_limit(std::size_t limit) { limit_ = limit; }
+
+  [[nodiscard]] DeviceProperties properties() const override {
+    DeviceProperties properties = ForwardingBackend::properties();
+    properties.available_bytes = limit_ - std::min(limit_, memory_use().total);
+    return properties;
+  }
+
+ private:
   std::size_t limit_;
 };
 
