@@ -23,11 +23,11 @@ struct KernelTraits {
   Op op;
   Tried tried = Tried::kNext;
   Support (*supports)(const OpSpec& spec);
-  StrideRule strides = StrideRule::kInnerDense;  ///< of every operand,
+  StrideRule strides = StrideRule::kInnerDense;   ///< of every operand,
   std::optional<StrideRule> output_strides = {};  ///< but of results where they differ
-  bool in_place = false;                         ///< output 0 may be written over any input of the same type,
-  std::uint32_t kept = 0;                        ///< but for these (bits by number), which are read after it is written
-  DType compute = DType::kF32;                   ///< dtype of the arithmetic; copies report what they move
+  bool in_place = false;                          ///< output 0 may be written over any input of the same type,
+  std::uint32_t kept = 0;                         ///< but for these (bits by number), which are read later
+  DType compute = DType::kF32;                    ///< dtype of the arithmetic; copies report what they move
   KernelPlan (*plan)(const KernelBinding& binding);
 };
 
