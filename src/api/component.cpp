@@ -84,7 +84,8 @@ CompiledPass Component::compile(std::string_view pass, const Shapes& inputs, std
     const SwitchSet asked = SwitchSet::parse(switches).for_target(target);
     ForwardPass forward = make_forward_pass(impl_->network, pass_named(*impl_->network.kind, pass),
                                             inner_shapes(inputs), /*set_inputs=*/{});
-    Compiled compiled = headroom::compile(forward, asked, target);
+    Compiled compiled = headroom::compile(forward.build(forward.size), asked, target,
+                                          {.baseline = impl_->network.baseline, .outputs_apart = true});
     return CompiledPass(std::make_shared<CompiledPass::Impl>(*this, std::move(forward), asked, std::move(compiled)));
   });
 }

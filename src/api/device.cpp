@@ -20,15 +20,15 @@ int Device::threads() const {
   return translated([&] { return impl_->here().properties().target.threads; });
 }
 
-DeviceMemory Device::memory() const {
+MemoryUse Device::memory() const {
   return translated([&] {
     const Backend& backend = impl_->here();
     const DeviceProperties properties = backend.properties();
-    const MemoryUse& use = backend.memory_use();
-    return DeviceMemory{.installed = properties.memory_bytes,
-                        .available = properties.available_bytes,
-                        .used = use.total,
-                        .peak = use.peak};
+    const headroom::MemoryUse& use = backend.memory_use();
+    return MemoryUse{.installed = properties.memory_bytes,
+                     .available = properties.available_bytes,
+                     .used = use.total,
+                     .peak = use.peak};
   });
 }
 

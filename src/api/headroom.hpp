@@ -120,7 +120,7 @@ class Tensor {
 [[nodiscard]] double relative_l2(const TensorView& actual, const TensorView& expected);
 
 /// In bytes. On a CPU it is the machine's, within the limits that the system sets this process.
-struct DeviceMemory {
+struct MemoryUse {
   std::size_t installed = 0;
   std::size_t available = 0;  ///< held by nobody
   std::size_t used = 0;       ///< by this Device and all that is made from it
@@ -141,7 +141,7 @@ class Device {
   [[nodiscard]] std::string description() const;
   /// CPU threads that kernels use; 1 of a GPU.
   [[nodiscard]] int threads() const;
-  [[nodiscard]] DeviceMemory memory() const;
+  [[nodiscard]] MemoryUse memory() const;
 
   struct Impl;
 
@@ -305,13 +305,24 @@ class CompiledPass {
 /// CompiledPass::launches().
 using LaunchObserver = std::function<void(const Launch& launch, double milliseconds)>;
 
+/// Memory on the device that belongs to the caller; on a CPU any memory of the process.
+struct DeviceMemory {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+struct SessionOptions {
+  /// Of a GPU: the cudaStream_t that runs are submitted to, which must outlive the session. Null for one of its own.
+  void* stream = nullptr;
+};
+
 /// A compiled pass with memory on the device: inputs, activations and the weights it uses. After the first run nothing
 /// is allocated.
 class Session {
  public:
   /// Loads weights that are not there yet. Throws OutOfMemory, before anything is loaded, where they or the activations
   /// do not fit; the message tells what would.
-  explicit Session(const CompiledPass& pass);
+  explicit Session(const CompiledPass& pass, const SessionOptions& options = {});
   ~Session();
   Session(Session&& other) noexcept;
   Session& operator=(Session&& other) noexcept;
@@ -322,14 +333,31 @@ class Session {
   /// input, or dtype or shape are not those of CompiledPass::inputs().
   void set_input(std::string_view name, const TensorView& tensor);
 
-  /// Runs the pass and waits for it. Throws Error where an input has never been set.
-  void run();
+  /// Lets an input or an output lie in memory of the caller's, dense and row-major, in place of the session's own,
+  /// until it is bound elsewhere or unbound: the caller writes the input and reads the output there, with no copy where
+  /// kernels can use them in place, in the order of stream(). The memory must outlive that. Throws Error where there is
+  /// no such input or output, its size is another, or the address is no multiple of 64, on a GPU of 256; a run does
+  /// where memory that it writes to overlaps other memory that is bound.
+  void bind_input(std::string_view name, const DeviceMemory& memory);
+  void bind_output(std::string_view name, const DeviceMemory& memory);
+  /// Gives it memory of the session's again. An input must then be set anew.
+  void unbind_input(std::string_view name);
+  void unbind_output(std::string_view name);
 
-  /// A copy of what the last run gave. Throws Error where there is no such output, or no run yet.
+  /// Runs the pass and waits for it. Throws Error where an input has never been set or bound.
+  void run();
+  /// Submits a run to stream() and returns, on a GPU before it is done; on a CPU it is run().
+  void submit();
+  /// Returns when all that was submitted is done.
+  void wait();
+  /// The cudaStream_t of a GPU, to submit copies and kernels to that come before or after a run; null of a CPU.
+  [[nodiscard]] void* stream() const;
+
+  /// A copy of what the last run gave; waits for it. Throws Error where there is no such output, or no run yet.
   [[nodiscard]] Tensor output(std::string_view name) const;
 
-  /// From now on each launch of run() is made by itself, waited for, timed and told, which makes a run slower; an empty
-  /// observer ends that. The observer must not throw.
+  /// From now on each launch of a run is made by itself, waited for, timed and told, which makes the run slower; an
+  /// empty observer ends that. The observer must not throw.
   void observe_launches(LaunchObserver observer);
 
   struct Impl;

@@ -58,6 +58,9 @@ struct Session::Impl {
   CompiledPass pass;
   headroom::Session session;
   bool has_run = false;
+
+  /// The inner session, for the calling thread.
+  [[nodiscard]] headroom::Session& here();
 };
 
 [[nodiscard]] constexpr headroom::DType inner(DType dtype) { return static_cast<headroom::DType>(dtype); }

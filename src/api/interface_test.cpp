@@ -149,6 +149,42 @@ TEST(InterfaceTest, WeightsOfOtherPassesAreDroppedOnRequest) {
   EXPECT_LT(network.weight_bytes(), before);
 }
 
+TEST(InterfaceTest, InputsAndOutputsMayLieInMemoryOfTheCallers) {
+  struct alignas(64) Line {
+    std::array<std::byte, 64> bytes;
+  };
+  Session session(compile(tiny_flux(), "lossless"));
+  set_inputs(session);
+  session.run();
+  const Tensor own = session.output("sample");
+
+  const headroom::TensorInfo info = session.pass().inputs().front();
+  Tensor input(info.dtype, info.shape);
+  std::ranges::generate(input.floats(), [i = 0]() mutable { return std::sin(static_cast<float>(i++)); });
+  std::vector<Line> input_lines(input.bytes().size() / sizeof(Line) + 1),
+      output_lines(own.bytes().size() / sizeof(Line) + 1);
+  std::ranges::copy(input.bytes(), std::as_writable_bytes(std::span(input_lines)).begin());
+  const auto shown = std::as_bytes(std::span(output_lines)).first(own.bytes().size());
+  session.bind_input(info.name, {input_lines.data(), input.bytes().size()});
+  session.bind_output("sample", {output_lines.data(), own.bytes().size()});
+  session.submit();
+  session.wait();
+  EXPECT_TRUE(std::ranges::equal(shown, own.bytes()));
+  EXPECT_EQ(session.stream(), nullptr);
+
+  input_lines[0] = {};  // the caller writes the next input in place
+  session.run();
+  EXPECT_FALSE(std::ranges::equal(shown, own.bytes()));
+  EXPECT_TRUE(std::ranges::equal(shown, session.output("sample").bytes()));
+
+  session.unbind_output("sample");
+  session.unbind_input(info.name);
+  expect_error([&] { session.run(); }, Error::Kind::kFailed, info.name);
+  session.set_input(info.name, input);
+  session.run();
+  EXPECT_TRUE(std::ranges::equal(session.output("sample").bytes(), own.bytes()));
+}
+
 TEST(InterfaceTest, EachLaunchIsTold) {
   Session session(compile(tiny_flux(), "lossless"));
   set_inputs(session);
@@ -215,7 +251,7 @@ TEST(InterfaceTest, ModelsThatShipAndFoldersAreListed) {
 
 TEST(InterfaceTest, WrongRequestsAreUsageErrors) {
   const Component network = tiny_flux();
-  const auto kind = Error::Kind::kUsage;
+  auto kind = Error::Kind::kUsage;
   expect_error([] { Device("tpu"); }, kind, "device 'tpu'");
   expect_error([] { Device("cpu", -1); }, kind, "-1 threads");
   expect_error([&] { Component(network.device(), "fashion-flax"); }, kind, "did you mean 'fashion-flux'?");
@@ -223,6 +259,7 @@ TEST(InterfaceTest, WrongRequestsAreUsageErrors) {
                "the baseline i8 was asked for");
   expect_error([&] { (void)compile(network, "flsh"); }, kind, "did you mean 'flash'?");
   expect_error([&] { (void)compile(network, "auto"); }, kind, "auto");
+  expect_error([&] { Session(compile(network), {.stream = &kind}); }, kind, "a stream was given for cpu");
   expect_error([&] { (void)network.input_shapes("decode"); }, kind, "has no pass 'decode'");
   expect_error([&] { (void)network.input_shapes("forward", {.height = 17}); }, kind, "17");
 }
@@ -242,6 +279,9 @@ TEST(InterfaceTest, WrongTensorsAreErrors) {
   expect_error([&] { (void)Tensor(headroom::DType::kI8, {1}).floats(); }, kind, "i8");
   expect_error([&] { session.run(); }, kind, "which has not been given");
   expect_error([&] { (void)session.output("sample"); }, kind, "has not run");
+  std::array<float, 4> memory{};
+  expect_error([&] { session.bind_input("timestep", {memory.data(), 16}); }, kind, "'timestep'");
+  expect_error([&] { session.bind_output("image", {memory.data(), 16}); }, kind, "'image'");
   Shapes shapes = network.input_shapes("forward", kSize);
   shapes.erase("hidden_states");
   expect_error([&] { (void)network.compile("forward", shapes); }, kind, "'hidden_states'");

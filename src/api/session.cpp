@@ -1,5 +1,9 @@
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <memory>
+#include <utility>
+
 #include "api/impl.hpp"
 #include "base/error.hpp"
 
@@ -22,15 +26,29 @@ void require_input(const Graph& graph, std::string_view name, const TensorView& 
     fail("input '{}' has {} bytes, and as {}{} takes {}", name, tensor.bytes.size(), type.dtype, shape, type.bytes());
 }
 
+headroom::DeviceMemory inner_memory(const DeviceMemory& memory) {
+  return {.data = static_cast<std::byte*>(memory.data), .bytes = memory.bytes};
+}
+
 }  // namespace
 
-Session::Session(const CompiledPass& pass)
+headroom::Session& Session::Impl::here() {
+  (void)pass.component().device().impl_->here();
+  return session;
+}
+
+Session::Session(const CompiledPass& pass, const SessionOptions& options)
     : impl_(translated([&] {
         const CompiledPass::Impl& compiled = *pass.impl_;
         Component::Impl& component = *compiled.component.impl_;
         Backend& backend = component.device.impl_->here();
+        if (options.stream != nullptr && backend.properties().target.device != DeviceKind::kCuda)
+          fail_usage("a stream was given for {}, which has none", component.device.name());
         require_fit(compiled.compiled, compiled.pass, compiled.switches, component.weights, backend);
-        return std::unique_ptr<Impl>(new Impl{pass, {compiled.compiled.program, component.weights, backend}});
+        std::shared_ptr<Stream> stream;
+        if (options.stream != nullptr) stream = backend.adopt_stream(options.stream);
+        return std::unique_ptr<Impl>(
+            new Impl{pass, {compiled.compiled.program, component.weights, backend, std::move(stream)}});
       })) {}
 
 Session::~Session() = default;
@@ -41,26 +59,48 @@ const CompiledPass& Session::pass() const { return impl_->pass; }
 
 void Session::set_input(std::string_view name, const TensorView& tensor) {
   translated([&] {
-    (void)impl_->pass.component().device().impl_->here();
-    require_input(impl_->session.program().graph, name, tensor);
-    impl_->session.set_input_bytes(name, tensor.bytes);
+    headroom::Session& session = impl_->here();
+    require_input(session.program().graph, name, tensor);
+    session.set_input_bytes(name, tensor.bytes);
   });
 }
 
+void Session::bind_input(std::string_view name, const DeviceMemory& memory) {
+  translated([&] { impl_->here().bind_input(name, inner_memory(memory)); });
+}
+void Session::bind_output(std::string_view name, const DeviceMemory& memory) {
+  translated([&] { impl_->here().bind_output(name, inner_memory(memory)); });
+}
+void Session::unbind_input(std::string_view name) {
+  translated([&] { impl_->here().unbind_input(name); });
+}
+void Session::unbind_output(std::string_view name) {
+  translated([&] { impl_->here().unbind_output(name); });
+}
+
 void Session::run() {
+  submit();
+  wait();
+}
+
+void Session::submit() {
   translated([&] {
-    (void)impl_->pass.component().device().impl_->here();
     impl_->has_run = false;
-    impl_->session.run();
+    impl_->here().submit();
     impl_->has_run = true;
   });
 }
 
+void Session::wait() {
+  translated([&] { impl_->here().stream().synchronize(); });
+}
+
+void* Session::stream() const { return impl_->session.stream().native_handle(); }
+
 Tensor Session::output(std::string_view name) const {
   return translated([&] {
-    (void)impl_->pass.component().device().impl_->here();
     if (!impl_->has_run) fail("output '{}' was asked for, but the pass has not run", name);
-    const HostTensor output = impl_->session.output(name);
+    const HostTensor output = impl_->here().output(name);
     Tensor copy(outer(output.dtype()), outer(output.shape()));
     std::ranges::copy(output.bytes(), copy.bytes().begin());
     return copy;
