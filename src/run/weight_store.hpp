@@ -55,8 +55,8 @@ class WeightStore {
 
   /// Makes the param `value`. Weights made of it are folded again where they are, so that programs, sessions and
   /// recordings stay as they are: runs submitted before this read the old ones, and those after it the new, whatever
-  /// streams they are on, and the host waits for none of it. Throws Error naming a param that there is not, or that has
-  /// another dtype or shape.
+  /// streams they are on, and the host waits for none of it. While one is folded its params are there beside it, as in
+  /// load(). Throws Error naming a param that there is not, or that has another dtype or shape.
   void change_param(const std::string& param, HostTensor value);
   /// Makes the param again what its checkpoint says.
   void restore_param(const std::string& param);
