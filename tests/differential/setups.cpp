@@ -80,6 +80,7 @@ std::span<const PlanSetup> plan_setups(DeviceKind device) {
   static constexpr std::array kCpu = {
       PlanSetup{"eager", {}},
       PlanSetup{"arena", {.arena = true}},
+      PlanSetup{"apart", {.arena = true, .outputs_apart = true}},
       PlanSetup{"tile", {.arena = true, .tile = true}},
   };
   static constexpr std::array kCuda = {
