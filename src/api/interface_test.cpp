@@ -141,11 +141,11 @@ TEST(InterfaceTest, MemoryIsWhatWasSaidAndIsGivenBack) {
 TEST(InterfaceTest, WeightsOfOtherPassesAreDroppedOnRequest) {
   Component network = tiny_flux();
   const CompiledPass plain = compile(network);
-  const CompiledPass narrow = compile(network, "bf16");
-  { const Session both[] = {Session(plain), Session(narrow)}; }
+  const CompiledPass fused = compile(network, "fuse");  // whose weights are merged
+  { const Session both[] = {Session(plain), Session(fused)}; }
   const std::size_t before = network.weight_bytes();
-  network.keep_weights_of(narrow);
-  EXPECT_EQ(network.weight_bytes(), narrow.memory_need().weights);
+  network.keep_weights_of(fused);
+  EXPECT_EQ(network.weight_bytes(), fused.memory_need().weights);
   EXPECT_LT(network.weight_bytes(), before);
 }
 
