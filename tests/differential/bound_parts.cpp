@@ -33,6 +33,16 @@ double largest_of(DType dtype) {
       return 65504;
     case DType::kF8E5M2:
       return 57344;
+    case DType::kI64:
+      return 0x1p53;  // which the oracle's doubles count to
+    case DType::kI32:
+      return std::numeric_limits<std::int32_t>::max();
+    case DType::kU8:
+      return 255;
+    case DType::kI8:
+      return 128;
+    case DType::kBool:
+      return 1;
     default:
       return 0.99 * static_cast<double>(std::numeric_limits<float>::max());
   }

@@ -24,7 +24,7 @@ inline constexpr double kSingleUnit = 0x1p-23;  // of sums in f32: two half unit
 /// to 2^-12.
 [[nodiscard]] double function_unit(const Site& site);
 [[nodiscard]] double value_at(const OracleTensor& tensor, std::size_t i);
-/// Beyond which a result may be infinite.
+/// Beyond which a float may be infinite, and nothing is known of an integer.
 [[nodiscard]] double largest_of(DType dtype);
 [[nodiscard]] bool is_narrow(DType dtype);
 /// Half the distance between 1 and the next number: what storing a result rounds by, relatively, and at least.
