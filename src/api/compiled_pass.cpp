@@ -27,17 +27,23 @@ Launch launch_of(const Step& step) {
 
 }  // namespace
 
+std::vector<Declined> outer(const std::vector<headroom::Declined>& declined) {
+  std::vector<Declined> told;
+  for (const headroom::Declined& one : declined) told.push_back({one.switch_name, one.reason});
+  return told;
+}
+
 CompiledPass::Impl::Impl(Component of, ForwardPass forward, SwitchSet asked, Compiled made)
     : component(std::move(of)),
       pass(std::move(forward)),
       switches(std::move(asked)),
       compiled(std::move(made)),
-      switch_names(switches.names()) {
+      switch_names(switches.names()),
+      declined(outer(compiled.declined)) {
   const Graph& graph = compiled.program->graph;
   for (const ValueId input : graph.values_of(ValueKind::kInput))
     inputs.push_back(info_of(graph.value(input).name, graph.type(input)));
   for (const Output& output : graph.outputs()) outputs.push_back(info_of(output.name, graph.type(output.value)));
-  for (const headroom::Declined& one : compiled.declined) declined.push_back({one.switch_name, one.reason});
   for (const Step& step : compiled.program->steps) launches.push_back(launch_of(step));
 }
 

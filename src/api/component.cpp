@@ -4,6 +4,14 @@
 namespace headroom::v1 {
 namespace {
 
+InputShapes inner_shapes(const Shapes& shapes) {
+  InputShapes result;
+  for (const auto& [name, shape] : shapes) result.emplace(name, inner(shape));
+  return result;
+}
+
+}  // namespace
+
 headroom::DType baseline_on(const Backend& backend, const ComponentOptions& options, const Checkpoint& checkpoint) {
   if (options.baseline) {
     if (*options.baseline != DType::kF32 && *options.baseline != DType::kBF16)
@@ -13,14 +21,6 @@ headroom::DType baseline_on(const Backend& backend, const ComponentOptions& opti
   return backend.properties().target.device == DeviceKind::kCuda ? checkpoint_baseline(checkpoint)
                                                                  : headroom::DType::kF32;
 }
-
-InputShapes inner_shapes(const Shapes& shapes) {
-  InputShapes result;
-  for (const auto& [name, shape] : shapes) result.emplace(name, inner(shape));
-  return result;
-}
-
-}  // namespace
 
 std::vector<ShippedModel> shipped_models() {
   return translated([] {

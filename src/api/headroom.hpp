@@ -25,9 +25,15 @@
 ///     session.run();
 ///     const headroom::Tensor sample = session.output("sample");
 ///
-/// Ownership. Device, Component and CompiledPass are handles: a copy costs a pointer and is the same thing, and each
-/// keeps alive what it was made from. References that they give hold as long as they do. A Session owns its memory on
-/// the device.
+/// or make images with a whole pipeline:
+///
+///     headroom::Generator generator(headroom::Pipeline(headroom::Device("cpu"), "path/to/model"), {.images = 2});
+///     const headroom::ImageRequest requests[] = {{.label = 7, .seed = 1}, {.label = 8, .seed = 2}};
+///     const headroom::Tensor pixels = generator.decode(generator.generate(requests));
+///
+/// Ownership. Device, Component, CompiledPass and Pipeline are handles: a copy costs a pointer and is the same thing, and each
+/// keeps alive what it was made from. References that they give hold as long as they do. A Session or Generator owns its
+/// memory on the device.
 ///
 /// Errors. Whatever can be wrong with what is given, or with the machine, is thrown as an Error, whose message is one
 /// sentence for a person. A std::logic_error is a fault in the library. After an Error the objects are still good; a
@@ -148,6 +154,8 @@ class Device {
  private:
   friend class Component;
   friend class Session;
+  friend class Pipeline;
+  friend class Generator;
   std::shared_ptr<Impl> impl_;
 };
 
@@ -359,6 +367,84 @@ class Session {
   /// From now on each launch of a run is made by itself, waited for, timed and told, which makes the run slower; an
   /// empty observer ends that. The observer must not throw.
   void observe_launches(LaunchObserver observer);
+
+  struct Impl;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+/// How many images a request makes at once, and how. What is 0 is left to the pipeline.
+struct RequestOptions {
+  std::int64_t images = 1;
+  std::int64_t height = 0;  ///< of an image, in pixels
+  std::int64_t width = 0;
+  std::int64_t steps = 0;  ///< of the denoise loop
+  double guidance_scale = 0;
+};
+
+/// One image to make.
+struct ImageRequest {
+  std::int64_t label = 0;  ///< of Pipeline::labels(); where there are none, the number of a random prompt
+  std::uint64_t seed = 0;  ///< of its noise, the same on every device and in any batch
+};
+
+/// A model that makes images on a device: networks, and what the host does around them.
+class Pipeline {
+ public:
+  /// Opens a name of shipped_models(), or a folder. Throws Error for a network that makes no images by itself, and where
+  /// Component would.
+  Pipeline(const Device& device, const std::string& name_or_folder, const ComponentOptions& options = {});
+
+  [[nodiscard]] std::string name() const;
+  [[nodiscard]] const Device& device() const;
+  /// What its prompts are called; empty where it draws random ones.
+  [[nodiscard]] const std::vector<std::string>& labels() const;
+  /// Whether Generator::decode() gives pixels.
+  [[nodiscard]] bool has_pixels() const;
+  /// Bytes of the weights on the device.
+  [[nodiscard]] std::size_t weight_bytes() const;
+
+  struct Impl;
+
+ private:
+  friend class Generator;
+  std::shared_ptr<Impl> impl_;
+};
+
+/// Called after each step of a denoise loop with its number, 0 first, and its wall time. It must not throw.
+using StepObserver = std::function<void(std::int64_t step, double milliseconds)>;
+
+/// What a stage of a request took: "prompt", "denoise", "decode".
+struct StageTime {
+  std::string name;
+  double milliseconds = 0;
+};
+
+/// A pipeline compiled for one request under switches, with memory on the device.
+class Generator {
+ public:
+  /// Loads weights that are not there yet. Throws Error for an unknown switch and for sizes that there are not,
+  /// OutOfMemory, before anything is loaded, for what does not fit.
+  explicit Generator(const Pipeline& pipeline, const RequestOptions& options = {},
+                     std::string_view switches = "lossless");
+  ~Generator();
+  Generator(Generator&& other) noexcept;
+  Generator& operator=(Generator&& other) noexcept;
+
+  [[nodiscard]] const Pipeline& pipeline() const;
+  /// As CompiledPass says them.
+  [[nodiscard]] const std::vector<std::string>& applied() const;
+  [[nodiscard]] const std::vector<Declined>& declined() const;
+
+  /// Latents [images, tokens, channels] f32 of RequestOptions::images images. With an observer each step is waited for.
+  /// Throws Error for another number of images, and for a label that there is not.
+  [[nodiscard]] Tensor generate(std::span<const ImageRequest> images, const StepObserver& observer = {});
+  /// Pixels [images, channels, height, width] f32 of latents, white at 1 and black at -1, and beyond where the model
+  /// overshoots. Throws Error where the pipeline has no pixels, or the latents are not of its shape.
+  [[nodiscard]] Tensor decode(const TensorView& latents);
+  /// What ran since generate() was last called, in that order.
+  [[nodiscard]] std::vector<StageTime> stages() const;
 
   struct Impl;
 

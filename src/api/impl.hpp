@@ -7,7 +7,9 @@
 
 #include "backends/backend.hpp"
 #include "base/dtype_code.hpp"
+#include "base/host_tensor.hpp"
 #include "base/shape.hpp"
+#include "pipelines/generator.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"
 #include "run/forward_pass.hpp"
@@ -54,6 +56,21 @@ struct CompiledPass::Impl {
   Impl(Component of, ForwardPass forward, SwitchSet asked, Compiled made);
 };
 
+struct Pipeline::Impl {
+  Device device;
+  std::unique_ptr<headroom::Pipeline> pipeline;
+  WeightStore weights;
+  std::vector<std::string> labels;
+
+  Impl(const Device& on, Backend& backend, std::unique_ptr<headroom::Pipeline> opened);
+};
+
+struct Generator::Impl {
+  Pipeline pipeline;
+  headroom::Generator generator;
+  std::vector<Declined> declined;
+};
+
 struct Session::Impl {
   CompiledPass pass;
   headroom::Session session;
@@ -62,6 +79,15 @@ struct Session::Impl {
   /// The inner session, for the calling thread.
   [[nodiscard]] headroom::Session& here();
 };
+
+/// What a network computes in where no switch says otherwise. Throws a usage Error for what cannot be.
+[[nodiscard]] headroom::DType baseline_on(const Backend& backend, const ComponentOptions& options,
+                                          const Checkpoint& checkpoint);
+/// As the interface tells them.
+[[nodiscard]] std::vector<Declined> outer(const std::vector<headroom::Declined>& declined);
+/// A copy of the elements.
+[[nodiscard]] Tensor outer(const HostTensor& tensor);
+[[nodiscard]] HostTensor copy_of(const TensorView& view);
 
 [[nodiscard]] constexpr headroom::DType inner(DType dtype) { return static_cast<headroom::DType>(dtype); }
 [[nodiscard]] constexpr DType outer(headroom::DType dtype) { return static_cast<DType>(dtype); }

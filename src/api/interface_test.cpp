@@ -19,7 +19,11 @@ using headroom::CompiledPass;
 using headroom::Component;
 using headroom::Device;
 using headroom::Error;
+using headroom::Generator;
+using headroom::ImageRequest;
+using headroom::Pipeline;
 using headroom::Session;
+using headroom::Shape;
 using headroom::Shapes;
 using headroom::Tensor;
 using headroom::view_of;
@@ -306,6 +310,54 @@ TEST(InterfaceTest, TensorsAreReadWhateverTheirAlignment) {
   EXPECT_EQ(headroom::size_of(headroom::DType::kBF16), 2U);
   EXPECT_EQ(headroom::name_of(headroom::DType::kBF16), "bf16");
   EXPECT_FALSE(headroom::version().empty());
+}
+
+TEST(Interface, APipelineMakesImages) {
+  const Pipeline pipeline(Device("cpu", 2), std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  EXPECT_EQ(pipeline.name(), "fashion-flux");
+  EXPECT_TRUE(pipeline.has_pixels());
+  ASSERT_EQ(pipeline.labels().size(), 10U);
+  EXPECT_EQ(pipeline.labels()[7], "Sneaker");
+
+  Generator one(pipeline, {.height = 16, .width = 32, .steps = 2}, "arena,int8");
+  EXPECT_THAT(one.applied(), Contains("arena"));
+  std::vector<std::int64_t> steps;
+  const ImageRequest sneaker{.label = 7, .seed = 3};
+  const Tensor latents =
+      one.generate(std::span(&sneaker, 1), [&](std::int64_t step, double) { steps.push_back(step); });
+  EXPECT_EQ(latents.shape(), (Shape{1, 8 * 16, 4}));
+  EXPECT_THAT(steps, ElementsAre(0, 1));
+  const Tensor pixels = one.decode(latents);
+  EXPECT_EQ(pixels.shape(), (Shape{1, 1, 16, 32}));
+  std::vector<std::string> stages;
+  for (const headroom::StageTime& stage : one.stages()) stages.push_back(stage.name);
+  EXPECT_THAT(stages, ElementsAre("prompt", "denoise", "decode"));
+}
+
+TEST(Interface, AnImageOfAPipelineDoesNotDependOnItsBatch) {
+  const Pipeline pipeline(Device("cpu", 2), std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  const ImageRequest sneaker{.label = 7, .seed = 3};
+  const ImageRequest both[] = {{.label = 1, .seed = 9}, sneaker};
+  Generator one(pipeline, {.height = 16, .width = 32, .steps = 2}),
+      two(pipeline, {.images = 2, .height = 16, .width = 32, .steps = 2});
+  const Tensor alone = one.generate(std::span(&sneaker, 1)), batch = two.generate(both);
+  EXPECT_LE(headroom::relative_l2(view_of(alone.shape(), batch.floats().last(alone.floats().size())), alone), 1e-4);
+}
+
+TEST(Interface, APipelineRefusesWhatItCannotMake) {
+  const Device device("cpu", 2);
+  EXPECT_THROW(Pipeline(device, "flux-vae", {.random_seed = 0}), Error) << "which makes no images by itself";
+  const Pipeline pipeline(device, std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  EXPECT_THROW(Generator(pipeline, {.height = 15}), Error) << "tokens are of two pixels";
+  EXPECT_THROW(Generator(pipeline, {.steps = 2}, "no-such-switch"), Error);
+  Generator generator(pipeline, {.height = 4, .width = 4, .steps = 1}, "baseline");
+  EXPECT_THROW((void)generator.generate({}), Error);
+  const ImageRequest wrong{.label = 99};
+  EXPECT_THROW((void)generator.generate(std::span(&wrong, 1)), Error);
+  EXPECT_THROW((void)generator.decode(Tensor(headroom::DType::kF32, {1, 2, 3})), Error);
+  const Pipeline random(device, golden("tiny-guidance"));
+  EXPECT_FALSE(random.has_pixels());
+  EXPECT_TRUE(random.labels().empty());
 }
 
 }  // namespace

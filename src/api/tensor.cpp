@@ -18,6 +18,12 @@ std::size_t bytes_of(DType dtype, const headroom::Shape& shape) {
   return static_cast<std::size_t>(shape.numel()) * size_of(dtype);
 }
 
+void require_f32(DType dtype) {
+  if (dtype != DType::kF32) fail("the elements of a tensor of {} are no floats", name_of(dtype));
+}
+
+}  // namespace
+
 HostTensor copy_of(const TensorView& view) {
   HostTensor copy(inner(view.dtype), inner(view.shape));
   if (view.bytes.size() != copy.bytes().size())
@@ -26,11 +32,11 @@ HostTensor copy_of(const TensorView& view) {
   return copy;
 }
 
-void require_f32(DType dtype) {
-  if (dtype != DType::kF32) fail("the elements of a tensor of {} are no floats", name_of(dtype));
+Tensor outer(const HostTensor& tensor) {
+  Tensor copy(outer(tensor.dtype()), outer(tensor.shape()));
+  std::ranges::copy(tensor.bytes(), copy.bytes().begin());
+  return copy;
 }
-
-}  // namespace
 
 std::string_view name_of(DType dtype) { return headroom::name_of(inner(dtype)); }
 std::size_t size_of(DType dtype) { return headroom::size_of(inner(dtype)); }

@@ -79,16 +79,8 @@ void add_size_options(CLI::App& command, RequestOptions& request, ImageSize& siz
 }
 
 void resolve_size(const Pipeline& pipeline, const ImageSize& size, RequestOptions& request) {
-  const std::int64_t per_token = pipeline.token_pixels();
-  const auto resolve = [&](const char* option, std::int64_t pixels, std::int64_t& tokens) {
-    if (pixels == 0) return;
-    if (pixels % per_token != 0)
-      fail_usage("{} is {}, expected a multiple of {}, the pixels of {} along a token", option, pixels, per_token,
-                 pipeline.name());
-    tokens = pixels / per_token;
-  };
-  resolve("--height", size.height, request.token_rows);
-  resolve("--width", size.width, request.token_columns);
+  if (size.height != 0) request.token_rows = tokens_along(pipeline, "--height", size.height);
+  if (size.width != 0) request.token_columns = tokens_along(pipeline, "--width", size.width);
 }
 
 void add_request_options(CLI::App& command, RequestOptions& request, ImageSize& size) {

@@ -44,13 +44,10 @@ struct Arguments {
 };
 
 RequestOptions request_of(const Pipeline& pipeline, const SweepCell& cell) {
-  const std::int64_t unit = pipeline.token_pixels();
-  if (cell.resolution % unit != 0)
-    fail_usage("--resolution: {} pixels do not divide into tokens of {} pixels, as {} has them", cell.resolution, unit,
-               pipeline.name());
+  const std::int64_t tokens = tokens_along(pipeline, "--resolution", cell.resolution);
   return {.images = cell.batch,
-          .token_rows = cell.resolution / unit,
-          .token_columns = cell.resolution / unit,
+          .token_rows = tokens,
+          .token_columns = tokens,
           .steps = cell.steps,
           .switches = SwitchSet::parse(cell.switches),
           .suggests_what_fits = false};

@@ -50,6 +50,11 @@ HostTensor Generator::generate(std::span<const ImageRequest> images, const Itera
   return session_->output("latents");
 }
 
+const Shape& Generator::latents_shape() const {
+  const Graph& graph = session_->program().graph;
+  return graph.type(graph.find(ValueKind::kState, "latents")).shape;
+}
+
 HostTensor Generator::decode(const HostTensor& latents) {
   HostTensor pixels;
   run_stage("decode", 0, [&] { pixels = pipeline_.decode(latents, request_); });

@@ -36,6 +36,7 @@ class Generator {
   /// The stages that ran since generate() was last called, in that order.
   [[nodiscard]] std::span<const StageRun> stages() const noexcept { return stages_; }
   [[nodiscard]] const Request& request() const noexcept { return request_; }
+  [[nodiscard]] const Shape& latents_shape() const;
   [[nodiscard]] const Compiled& compiled() const noexcept { return compiled_; }
   [[nodiscard]] const Session& session() const noexcept { return *session_; }
   [[nodiscard]] Session& session() noexcept { return *session_; }

@@ -47,6 +47,14 @@ std::unique_ptr<Pipeline> open_pipeline(const std::string& name_or_folder, std::
   return make_pipeline(open_component(name_or_folder, random_seed));
 }
 
+std::int64_t tokens_along(const Pipeline& pipeline, std::string_view what, std::int64_t pixels) {
+  const std::int64_t per_token = pipeline.token_pixels();
+  if (pixels % per_token != 0)
+    fail_usage("{} is {}, expected a multiple of {}, the pixels of {} along a token", what, pixels, per_token,
+               pipeline.name());
+  return pixels / per_token;
+}
+
 Compiled compile_denoise(const Pipeline& pipeline, const Request& request, const SwitchSet& switches,
                          const Target& target) {
   return compile(pipeline.build_denoise(request), switches, target,

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/host_tensor.hpp"
@@ -74,6 +75,10 @@ class Pipeline {
 /// make_pipeline() of open_component().
 [[nodiscard]] std::unique_ptr<Pipeline> open_pipeline(const std::string& name_or_folder,
                                                       std::optional<std::uint64_t> random_seed = std::nullopt);
+
+/// Tokens of the denoiser along so many pixels; 0 for 0. Throws a usage Error, naming `what` they are, where they do not
+/// divide into tokens.
+[[nodiscard]] std::int64_t tokens_along(const Pipeline& pipeline, std::string_view what, std::int64_t pixels);
 
 /// The denoise loop under the switches, in the denoiser's baseline.
 [[nodiscard]] Compiled compile_denoise(const Pipeline& pipeline, const Request& request, const SwitchSet& switches,
