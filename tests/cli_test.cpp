@@ -73,13 +73,17 @@ TEST_F(CliTest, ModelsListsWhatShips) {
   const Outcome outcome = headroom("models --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const nlohmann::json models = parse_json(outcome.out, "models");
-  ASSERT_EQ(models.size(), 3U);
+  ASSERT_EQ(models.size(), 5U);
   EXPECT_EQ(models[0]["name"], "fashion-flux");
   EXPECT_EQ(models[0]["parameters"], 6'221'700);
   EXPECT_EQ(models[1]["name"], "flux-dev");
   EXPECT_NEAR(models[1]["parameters"].get<double>(), 11.90e9, 0.01e9);
   EXPECT_EQ(models[2]["name"], "flux-vae");
   EXPECT_EQ(models[2]["parameters"], 83'819'683);
+  EXPECT_EQ(models[3]["name"], "t5-xxl");
+  EXPECT_EQ(models[3]["parameters"], 4'762'310'656);
+  EXPECT_EQ(models[4]["name"], "clip-l");
+  EXPECT_EQ(models[4]["parameters"], 123'060'480);
 }
 
 TEST_F(CliTest, ModelsListsTheNetworksOfAFolder) {
@@ -108,6 +112,13 @@ TEST_F(CliTest, APassOfAnyNetworkIsPlannedAndTimed) {
                                   "--opt auto --auto-seconds 0.1 --auto-refresh");
   EXPECT_EQ(chosen.code, 0) << chosen.err;
   EXPECT_THAT(chosen.err, HasSubstr("auto chose"));
+  const std::string clip = (fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/text/clip-l").string();
+  const Outcome timed =
+      headroom("bench " + clip + " --pass hidden-states --first-step --trials 2 --device cpu --text-tokens 13");
+  EXPECT_EQ(timed.code, 0) << timed.err;
+  const Outcome no_image = headroom("plan " + clip + " --height 32 --device cpu");
+  EXPECT_EQ(no_image.code, 2);
+  EXPECT_THAT(no_image.err, HasSubstr("clip-l works on text: give --text-tokens in place of the size of an image"));
   const Outcome refused = headroom("run " + vae);
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, HasSubstr("flux is an AutoencoderKL, which makes no images by itself"));

@@ -12,10 +12,11 @@ namespace headroom {
 /// Adds --pass, which names one of a network's passes.
 void add_pass_option(CLI::App& command, std::string& pass);
 
-/// The pass that is asked for, with its image so many rows of tokens, or of 64 pixels, higher; lower where that is less than 0.
+/// The pass that is asked for, with its image so many rows of tokens, or of 64 pixels, higher, lower where that is less
+/// than 0; its text is so many tokens shorter.
 using PassMaker = std::function<ForwardPass(std::int64_t rows)>;
-/// Of the engine's network, which must outlive it; an empty name takes its first. Throws a usage Error for a pass that it lacks, and
-/// where the network works on images and the size is given in tokens.
+/// Of the engine's network, which must outlive it; an empty name takes its first. Throws a usage Error for a pass that
+/// it lacks, and where the size is not one of what the network works on: pixels of images, tokens of text.
 [[nodiscard]] PassMaker asked_passes(const Engine& engine, const std::string& pass, const RequestOptions& request,
                                      const ImageSize& size);
 

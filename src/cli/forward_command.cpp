@@ -82,12 +82,13 @@ void add_forward_command(CLI::App& app) {
       ->add_option("--inputs", arguments->inputs,
                    "safetensors with hidden_states, encoder_hidden_states, pooled_projections, timestep in [0, 1], "
                    "img_ids, txt_ids and, where the model "
-                   "embeds it, guidance; of an AutoencoderKL with latents, or image in [-1, 1]")
+                   "embeds it, guidance; of an AutoencoderKL with latents, or image in [-1, 1]; of a text encoder with "
+                   "input_ids and, where some are padding, attention_mask")
       ->required()
       ->type_name("FILE");
   command
       ->add_option("--output", arguments->output,
-                   "safetensors to write what it gives to: sample; decoded; mean and logvar")
+                   "safetensors to write what it gives to: sample; decoded; mean and logvar; last_hidden_state, ...")
       ->check(written_as({".safetensors"}))
       ->required()
       ->type_name("FILE");

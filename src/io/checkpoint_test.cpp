@@ -101,6 +101,19 @@ TEST_F(CheckpointFolder, OpensShards) {
   EXPECT_EQ(checkpoint.parameter_count(), 11);
 }
 
+/// As transformers names them.
+TEST_F(CheckpointFolder, OpensShardsOfModelSafetensors) {
+  add_config();
+  add_weights("model-00001-of-00002.safetensors", {{"a", counting({4}, 10)}});
+  add_weights("model-00002-of-00002.safetensors", {{"b", counting({2, 3}, 0)}});
+  write_json(folder_ / "model.safetensors.index.json",
+             {{"weight_map", {{"a", "model-00001-of-00002.safetensors"}, {"b", "model-00002-of-00002.safetensors"}}}});
+  const Checkpoint checkpoint = open();
+  EXPECT_EQ(checkpoint.tensors().size(), 2U);
+  EXPECT_EQ(checkpoint.read("a").at(3), 13.0);
+  EXPECT_EQ(checkpoint.read("b").at(5), 5.0);
+}
+
 TEST_F(CheckpointFolder, RefusesABrokenIndex) {
   add_config();
   const std::string index = path(kWeights + ".index.json");

@@ -232,6 +232,11 @@ Graph build_decode(const nlohmann::json& json, const InputShapes& given, const P
   return graph;
 }
 
+std::optional<InputRange> input_range(const nlohmann::json& /*config*/, std::string_view input) {
+  if (input == "image") return InputRange{-1, 1};
+  return std::nullopt;
+}
+
 }  // namespace
 
 Posterior build_autoencoder_kl_encode(Builder& builder, const AutoencoderKLConfig& config, ValueId image,
@@ -270,7 +275,8 @@ ComponentClass autoencoder_kl_class() {
                  {"decode-tiled", {"latents"}, decoder_shapes, build_decode<Tiling::kOn>},
                  {"encode-tiled", {"image"}, encoder_shapes, build_encode<Tiling::kOn>}},
       .named = {{"flux-vae", "FLUX.1's autoencoder; its checkpoint does not ship: give a folder or --random-weights",
-                 flux_vae_config}}};
+                 flux_vae_config}},
+      .range = input_range};
 }
 
 }  // namespace headroom

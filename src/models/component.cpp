@@ -8,28 +8,29 @@
 #include "base/error.hpp"
 #include "base/nearest.hpp"
 #include "models/autoencoder_kl.hpp"
+#include "models/clip_text.hpp"
+#include "models/config.hpp"
 #include "models/flux.hpp"
+#include "models/t5_encoder.hpp"
 
 namespace headroom {
 
 std::span<const ComponentClass> component_classes() {
   static const std::vector<ComponentClass> kClasses = {
-      flux_transformer_class(),
-      autoencoder_kl_class(),
+      flux_transformer_class(),          autoencoder_kl_class(), t5_encoder_class(), clip_text_class(),
+      clip_text_with_projection_class(),
   };
   return kClasses;
 }
 
 const ComponentClass& class_of(const nlohmann::json& config) {
-  if (!config.is_object()) fail("config.json: expected an object, got {}", config.type_name());
-  const auto name = config.find("_class_name");
+  const std::string name = config::class_name(config);
   std::vector<std::string_view> names;
   for (const ComponentClass& known : component_classes()) {
-    if (name != config.end() && *name == known.name) return known;
+    if (name == known.name) return known;
     names.push_back(known.name);
   }
-  fail("config.json: _class_name is {}, expected one of {}", name == config.end() ? "missing" : name->dump(),
-       fmt::join(names, ", "));
+  config::refuse_class(config, fmt::format("one of {}", fmt::join(names, ", ")));
 }
 
 const ComponentPass& pass_named(const ComponentClass& component, std::string_view name) {

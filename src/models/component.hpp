@@ -28,11 +28,18 @@ struct PassSize {
 /// One thing that a component does.
 struct ComponentPass {
   std::string_view name;                      ///< "decode"
-  std::vector<std::string_view> inputs = {};  ///< that it cannot do without, each f32
+  std::vector<std::string_view> inputs = {};  ///< that it cannot do without
   /// What it is given for that size. Throws a usage Error for one that it cannot have.
   InputShapes (*shapes)(const nlohmann::json& config, const PassSize& size);
-  /// In f32. Throws Error for inputs of the wrong rank or extents.
+  /// In f32, over inputs of the dtypes that it declares them with; it takes others of those given where it knows them.
+  /// Throws Error for inputs of the wrong rank or extents.
   Graph (*build)(const nlohmann::json& config, const InputShapes& given, const ParamSource& params);
+};
+
+/// The numbers that an input may hold: from `low` up to `high`, which is none of them; whole ones where it is of
+/// integers.
+struct InputRange {
+  double low = 0, high = 0;
 };
 
 /// A configuration that has a name of its own and ships without a checkpoint.
@@ -44,12 +51,18 @@ struct NamedConfig {
 
 /// What is known of a class of networks. Each is stated in the stem of its network, and has a line in component.cpp.
 struct ComponentClass {
-  std::string_view name;              ///< the `_class_name` of its config.json
+  std::string_view name;              ///< as its config.json states it (config::class_name)
   std::vector<ComponentPass> passes;  ///< the first is meant where none is named
   std::vector<NamedConfig> named = {};
   /// Whether a param is the weight of a modulation: a matrix that meets one vector a sample, not tokens, so that its
   /// product is bound by memory. `convert` may store it in 8 bits.
   bool (*is_modulation)(std::string_view param) = nullptr;
+  /// What an input may hold, by its name; nothing where that is any number, around 0. Without, all hold such.
+  std::optional<InputRange> (*range)(const nlohmann::json& config, std::string_view input) = nullptr;
+  /// Of a network that reads text and no images: how many tokens, where nobody says.
+  std::int64_t (*text_tokens)(const nlohmann::json& config) = nullptr;
+  /// Whether a tensor that no pass reads may lie in a checkpoint. Others must not.
+  bool (*is_unread)(std::string_view tensor) = nullptr;
   /// The configuration that a name such as "flux-512x4+8" states; nothing for other names.
   std::optional<nlohmann::json> (*sized)(const std::string& name) = nullptr;
 };

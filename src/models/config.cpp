@@ -23,12 +23,23 @@ bool is_within(const nlohmann::json& number, std::int64_t low, std::int64_t high
 
 }  // namespace
 
-void require_class(const nlohmann::json& config, std::string_view class_name) {
+std::string class_name(const nlohmann::json& config) {
   if (!config.is_object()) fail("config.json: expected an object, got {}", config.type_name());
-  const auto name = config.find("_class_name");
-  if (name == config.end() || *name != class_name)
-    fail("config.json: _class_name is {}, expected \"{}\"", name == config.end() ? "missing" : name->dump(),
-         class_name);
+  if (const auto name = config.find("_class_name"); name != config.end())
+    return name->is_string() ? name->get<std::string>() : "";
+  const nlohmann::json* names = find(config, "architectures");
+  const bool is_list = names != nullptr && names->is_array() && !names->empty() && names->front().is_string();
+  return is_list ? names->front().get<std::string>() : "";
+}
+
+void refuse_class(const nlohmann::json& config, std::string_view expected) {
+  const char* const key =
+      config.contains("architectures") && !config.contains("_class_name") ? "architectures" : "_class_name";
+  fail("config.json: {} is {}, expected {}", key, config.contains(key) ? config[key].dump() : "missing", expected);
+}
+
+void require_class(const nlohmann::json& config, std::string_view name) {
+  if (class_name(config) != name) refuse_class(config, fmt::format("\"{}\"", name));
 }
 
 std::int64_t read_int(const nlohmann::json& config, const char* key, std::int64_t fallback, std::int64_t low,
@@ -65,6 +76,13 @@ bool read_bool(const nlohmann::json& config, const char* key, bool fallback) {
   if (found == nullptr) return fallback;
   if (!found->is_boolean()) fail("config.json: {} is {}, expected true or false", key, found->dump());
   return found->get<bool>();
+}
+
+std::string read_text(const nlohmann::json& config, const char* key, const std::string& fallback) {
+  const nlohmann::json* found = find(config, key);
+  if (found == nullptr) return fallback;
+  if (!found->is_string()) fail("config.json: {} is {}, expected a text", key, found->dump());
+  return found->get<std::string>();
 }
 
 void require_text(const nlohmann::json& config, const char* key, std::string_view value) {

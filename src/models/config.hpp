@@ -25,7 +25,12 @@ auto read_in(const std::string& folder, const Read& read) {
   }
 }
 
-/// Throws Error unless `config` is an object whose _class_name is that.
+/// The class that a configuration is of: its `_class_name`, as diffusers has it, or the first of its `architectures`,
+/// as transformers. Empty where it states none. Throws Error where it is no object.
+[[nodiscard]] std::string class_name(const nlohmann::json& config);
+/// Throws Error that says what class it states, and what was expected.
+[[noreturn]] void refuse_class(const nlohmann::json& config, std::string_view expected);
+/// Throws Error unless that is its class.
 void require_class(const nlohmann::json& config, std::string_view class_name);
 
 [[nodiscard]] std::int64_t read_int(const nlohmann::json& config, const char* key, std::int64_t fallback,
@@ -36,6 +41,7 @@ void require_class(const nlohmann::json& config, std::string_view class_name);
                                                   std::int64_t high);
 [[nodiscard]] double read_double(const nlohmann::json& config, const char* key, double fallback);
 [[nodiscard]] bool read_bool(const nlohmann::json& config, const char* key, bool fallback);
+[[nodiscard]] std::string read_text(const nlohmann::json& config, const char* key, const std::string& fallback);
 /// Throws Error where config[key] is there and not `value`, the only one that is supported.
 void require_text(const nlohmann::json& config, const char* key, std::string_view value);
 /// The same of a list of which each entry must be that.

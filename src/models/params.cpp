@@ -14,10 +14,14 @@ Shape stored_extents(const ParamSource& params, const std::string& name, const S
   return params.shape(name) == pointwise ? pointwise : shape;
 }
 
+std::string full_name(const Builder& builder, std::string_view name) {
+  return builder.path().empty() ? std::string(name) : builder.path() + "." + std::string(name);
+}
+
 }  // namespace
 
 ValueId read_param(Builder& builder, const ParamSource& params, std::string_view name, const Shape& shape) {
-  const std::string full = builder.path().empty() ? std::string(name) : builder.path() + "." + std::string(name);
+  const std::string full = full_name(builder, name);
   const DType stored = params.dtype(full);
   const Shape extents = stored_extents(params, full, shape);
   ValueId param = builder.param(name, TensorType{.dtype = stored, .shape = extents}, params.checkpoint);
@@ -30,6 +34,13 @@ ValueId read_param(Builder& builder, const ParamSource& params, std::string_view
   }
   if (extents != shape) param = builder.reshape(param, {shape.dims().begin(), shape.dims().end()});
   return builder.cast(param, params.compute);
+}
+
+ValueId read_rows(Builder& builder, const ParamSource& params, std::string_view name, const Shape& shape, ValueId ids) {
+  ParamSource as_stored = params;
+  const DType stored = params.dtype(full_name(builder, name));
+  if (is_float(stored)) as_stored.compute = stored;
+  return builder.cast(builder.gather(read_param(builder, as_stored, name, shape), ids), params.compute);
 }
 
 }  // namespace headroom

@@ -27,5 +27,9 @@ struct ParamSource {
 /// a float nor an i8 matrix.
 [[nodiscard]] ValueId read_param(Builder& builder, const ParamSource& params, std::string_view name,
                                  const Shape& shape);
+/// Rows of the table `name`, [rows, width], below the builder's path, by their numbers: ids[...] -> [..., width] in the
+/// dtype to compute in. The table is kept as it is stored, and rows are cast.
+[[nodiscard]] ValueId read_rows(Builder& builder, const ParamSource& params, std::string_view name, const Shape& shape,
+                                ValueId ids);
 
 }  // namespace headroom

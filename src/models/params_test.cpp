@@ -37,5 +37,19 @@ TEST(Params, AreCalledAfterTheirCheckpointWhereItHasAName) {
   }
 }
 
+/// The whole table in f32 would be twice as large as it is stored.
+TEST(Params, OfATableAreCastRowByRow) {
+  Graph graph("g");
+  Builder builder(graph);
+  const ValueId ids = graph.add_input("ids", {.dtype = DType::kI32, .shape = {2, 3}});
+  const ParamSource params{.dtype = [](std::string_view) { return DType::kBF16; }};
+  const ValueId rows = read_rows(builder, params, "table", {9, 4}, ids);
+  EXPECT_EQ(graph.type(rows), (TensorType{DType::kF32, {2, 3, 4}}));
+  ASSERT_EQ(graph.nodes().size(), 2U);
+  EXPECT_EQ(graph.nodes()[0].op, Op::kGather);
+  EXPECT_EQ(graph.type(graph.nodes()[0].inputs[0]), (TensorType{DType::kBF16, {9, 4}}));
+  EXPECT_EQ(graph.nodes()[1].op, Op::kCast);
+}
+
 }  // namespace
 }  // namespace headroom

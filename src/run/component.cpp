@@ -116,7 +116,10 @@ Component open_folder(const fs::path& given, std::string name, std::optional<std
   Checkpoint checkpoint = Checkpoint::open(folder);
   nlohmann::json config = checkpoint.config();
   const auto* const kind = read([&] { return &class_of(config); });
-  require_params(checkpoint, read([&] { return expected_params(*kind, config, params_of(checkpoint)); }));
+  std::vector<TensorSpec> expected = read([&] { return expected_params(*kind, config, params_of(checkpoint)); });
+  for (const TensorSpec& tensor : checkpoint.tensors())
+    if (kind->is_unread != nullptr && kind->is_unread(tensor.name)) expected.push_back(tensor);
+  require_params(checkpoint, expected);
   return {.name = std::move(name),
           .kind = kind,
           .config = std::move(config),
@@ -135,18 +138,11 @@ std::optional<nlohmann::json> find_config(const std::string& name) {
   return std::nullopt;
 }
 
-std::string class_name_of(const nlohmann::json& config) {
-  if (!config.is_object()) return "?";
-  if (const auto name = config.find("_class_name"); name != config.end() && name->is_string())
-    return name->get<std::string>();
-  const auto names = config.find("architectures");
-  const bool is_list = names != config.end() && names->is_array() && !names->empty() && names->front().is_string();
-  return is_list ? names->front().get<std::string>() : "?";
-}
-
 FoundComponent look_at(const fs::path& folder) {
+  const nlohmann::json config = read_json(folder / "config.json");
+  const std::string class_name = config.is_object() ? config::class_name(config) : "";
   FoundComponent found{
-      .folder = folder, .class_name = class_name_of(read_json(folder / "config.json")), .parameters = {}, .passes = {}};
+      .folder = folder, .class_name = class_name.empty() ? "?" : class_name, .parameters = {}, .passes = {}};
   for (const ComponentClass& kind : component_classes())
     if (kind.name == found.class_name)
       for (const ComponentPass& pass : kind.passes) found.passes.emplace_back(pass.name);

@@ -51,7 +51,7 @@ struct ShippedModel {
 /// A folder with a config.json.
 struct FoundComponent {
   std::filesystem::path folder;
-  std::string class_name;  ///< its `_class_name`, or of `architectures` the first; "?" where it says neither
+  std::string class_name;                  ///< as its config.json states it; "?" where it does not
   std::optional<std::int64_t> parameters;  ///< where its weights are there
   std::vector<std::string> passes;         ///< none where the class is not in the registry
 };

@@ -36,9 +36,11 @@ void check_switches(const SwitchSet& switches) {
 /// The weights that the pass int8 quantizes, on any CPU that can run it, by name.
 std::set<std::string> computed_weights(const Component& component) {
   // Large enough that no product is too small for want of tokens.
-  constexpr PassSize kSize{.batch = 1, .height = 256, .width = 256, .text_tokens = 256};
+  const auto* const tokens = component.kind->text_tokens;
+  const PassSize size{
+      .batch = 1, .height = 256, .width = 256, .text_tokens = tokens == nullptr ? 256 : tokens(component.config)};
   const ComponentPass& pass = component.kind->passes.front();
-  Graph graph = component.build(pass, pass.shapes(component.config, kSize));
+  Graph graph = component.build(pass, pass.shapes(component.config, size));
   const Target capable{.device = DeviceKind::kCpu, .cpu_isa = CpuIsa::kAvx512Vnni, .threads = 1};
   (void)optimize(graph, SwitchSet::parse("int8"), capable);
   const std::vector<int> producers = find_producers(graph);

@@ -1,5 +1,7 @@
 #include "run/forward_pass.hpp"
 
+#include <cmath>
+#include <optional>
 #include <utility>
 
 #include "base/random.hpp"
@@ -9,22 +11,38 @@ namespace {
 
 constexpr std::uint64_t kSeed = 0;
 
-/// Uniform in [-1, 1).
-void fill_pixels(std::span<float> pixels, std::uint64_t stream) {
-  fill_uniform(pixels, kSeed, stream);
-  for (float& pixel : pixels) pixel = 2 * pixel - 1;
+/// Random numbers of the range that the input may hold, or else normal ones.
+HostTensor random_input(const TensorType& type, const std::optional<InputRange>& range, std::uint64_t stream) {
+  HostTensor numbers(DType::kF32, type.shape);
+  const std::span<float> values = numbers.as<float>();
+  if (!range) {
+    fill_normal(values, kSeed, stream);
+    return convert(numbers, type.dtype);
+  }
+  fill_uniform(values, kSeed, stream);
+  for (float& value : values) {
+    const double number = range->low + (range->high - range->low) * static_cast<double>(value);
+    value = static_cast<float>(is_float(type.dtype) ? number : std::floor(number));
+  }
+  return convert(numbers, type.dtype);
 }
 
-void set_component_inputs(Session& session) {
+void set_random_inputs(const Component& component, Session& session) {
   const Graph& graph = session.program().graph;
   std::uint64_t stream = 0;
   for (const ValueId input : graph.values_of(ValueKind::kInput)) {
     const Value& value = graph.value(input);
-    HostTensor tensor(value.type.dtype, value.type.shape);
-    value.name == "image" ? fill_pixels(tensor.as<float>(), stream++)
-                          : fill_normal(tensor.as<float>(), kSeed, stream++);
-    session.set_input(value.name, tensor);
+    const auto range =
+        component.kind->range == nullptr ? std::nullopt : component.kind->range(component.config, value.name);
+    session.set_input(value.name, random_input(value.type, range, stream++));
   }
+}
+
+/// What tells it from other passes of the network.
+nlohmann::json request_of(const Component& component, const ComponentPass& pass, const PassSize& size) {
+  if (component.kind->text_tokens != nullptr)
+    return {{"pass", pass.name}, {"batch", size.batch}, {"text_tokens", size.text_tokens}};
+  return {{"pass", pass.name}, {"batch", size.batch}, {"height", size.height}, {"width", size.width}};
 }
 
 ForwardPass pass_of(const Component& component, nlohmann::json request, const RequestSize& size,
@@ -45,9 +63,8 @@ ForwardPass make_forward_pass(const Component& component, const ComponentPass& p
     asked.batch = request.images;
     return component.build(pass, pass.shapes(component.config, asked));
   };
-  return pass_of(component,
-                 {{"pass", pass.name}, {"batch", size.batch}, {"height", size.height}, {"width", size.width}},
-                 {.images = size.batch}, build, set_component_inputs);
+  return pass_of(component, request_of(component, pass, size), {.images = size.batch}, build,
+                 [&component](Session& session) { set_random_inputs(component, session); });
 }
 
 ForwardPass make_forward_pass(const Component& component, const ComponentPass& pass, InputShapes given,

@@ -21,7 +21,7 @@ struct ForwardPass {
   std::function<void(Session& session)> set_inputs;
 };
 
-/// Images uniform in [-1, 1), everything else normal.
+/// Inputs are uniform in the range that their class states, or else normal.
 [[nodiscard]] ForwardPass make_forward_pass(const Component& component, const ComponentPass& pass,
                                             const PassSize& size);
 /// Over tensors of these shapes, which `set_inputs` sets.

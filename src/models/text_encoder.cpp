@@ -1,0 +1,61 @@
+#include "models/text_encoder.hpp"
+
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace headroom::text_encoder {
+namespace {
+
+constexpr std::pair<std::string_view, Op> kActivations[] = {
+    {"relu", Op::kRelu},
+    {"gelu", Op::kGeluErf},
+    {"gelu_new", Op::kGeluTanh},
+    {"gelu_pytorch_tanh", Op::kGeluTanh},
+    {"quick_gelu", Op::kQuickGelu},
+    {"silu", Op::kSilu},
+};
+
+/// [batch, tokens, heads * head_dim] -> [batch, heads, tokens, head_dim]
+ValueId split_heads(Builder& b, ValueId x, std::int64_t heads) {
+  const Shape& shape = b.shape(x);
+  return b.transpose(b.reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
+}
+
+}  // namespace
+
+Op activation_named(const nlohmann::json& config, const char* key, const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const auto& [known, op] : kActivations) {
+    if (known == name) return op;
+    names.push_back(known);
+  }
+  fail("config.json: {} is {}, expected one of {}", key, config.at(key).dump(), fmt::join(names, ", "));
+}
+
+ValueId attention(Builder& b, ValueId q, ValueId k, ValueId v, std::int64_t heads, double scale, ValueId bias) {
+  const Shape shape = b.shape(q);
+  ValueId scores = b.matmul(split_heads(b, q, heads), split_heads(b, k, heads), /*transpose_b=*/true);
+  if (scale != 1) scores = b.mul_scalar(scores, scale);           // [batch, heads, tokens, tokens]
+  const ValueId p = b.softmax(b.add(scores, bias));               // [batch, heads, tokens, tokens]
+  const ValueId context = b.matmul(p, split_heads(b, v, heads));  // [batch, heads, tokens, head_dim]
+  return b.reshape(b.transpose(context, {0, 2, 1, 3}), {shape[0], shape[1], shape[2]});
+}
+
+InputShapes id_shapes(const PassSize& size, std::int64_t most) {
+  if (size.text_tokens < 1 || size.text_tokens > most)
+    fail_usage("--text-tokens is {}, expected 1 to {}", size.text_tokens, most);
+  return {{"input_ids", {size.batch, size.text_tokens}}};
+}
+
+ValueId add_ids(Graph& graph, const InputShapes& given, std::int64_t most) {
+  const Shape& shape = require_shape(given, "input_ids", {{"batch"}, {"tokens"}});
+  if (shape[1] > most) fail("'input_ids' is {}, expected at most {} tokens", shape, most);
+  return graph.add_input("input_ids", TensorType{.dtype = DType::kI32, .shape = shape});
+}
+
+}  // namespace headroom::text_encoder
