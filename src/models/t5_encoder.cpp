@@ -77,10 +77,9 @@ class T5Encoder {
     const auto layer = b_.scope("layer.1");
     const ValueId n = norm("layer_norm", x);
     const auto scope = b_.scope("DenseReluDense");
-    const auto activate = [&](ValueId wide) { return b_.emit(config_.activation, {wide})[0]; };
-    const ValueId wide = config_.is_gated
-                             ? b_.mul(activate(linear("wi_0", n, config_.d_ff)), linear("wi_1", n, config_.d_ff))
-                             : activate(linear("wi", n, config_.d_ff));  // [batch, tokens, d_ff]
+    const ValueId first = linear(config_.is_gated ? "wi_0" : "wi", n, config_.d_ff);
+    ValueId wide = b_.emit(config_.activation, {first})[0];  // [batch, tokens, d_ff]
+    if (config_.is_gated) wide = b_.mul(wide, linear("wi_1", n, config_.d_ff));
     return linear("wo", wide, config_.d_model);
   }
 

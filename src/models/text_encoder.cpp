@@ -39,10 +39,12 @@ Op activation_named(const nlohmann::json& config, const char* key, const std::st
 
 ValueId attention(Builder& b, ValueId q, ValueId k, ValueId v, std::int64_t heads, double scale, ValueId bias) {
   const Shape shape = b.shape(q);
-  ValueId scores = b.matmul(split_heads(b, q, heads), split_heads(b, k, heads), /*transpose_b=*/true);
-  if (scale != 1) scores = b.mul_scalar(scores, scale);           // [batch, heads, tokens, tokens]
-  const ValueId p = b.softmax(b.add(scores, bias));               // [batch, heads, tokens, tokens]
-  const ValueId context = b.matmul(p, split_heads(b, v, heads));  // [batch, heads, tokens, head_dim]
+  q = split_heads(b, q, heads);  // [batch, heads, tokens, head_dim]
+  k = split_heads(b, k, heads);
+  v = split_heads(b, v, heads);
+  ValueId scores = b.matmul(q, k, /*transpose_b=*/true);  // [batch, heads, tokens, tokens]
+  if (scale != 1) scores = b.mul_scalar(scores, scale);
+  const ValueId context = b.matmul(b.softmax(b.add(scores, bias)), v);  // [batch, heads, tokens, head_dim]
   return b.reshape(b.transpose(context, {0, 2, 1, 3}), {shape[0], shape[1], shape[2]});
 }
 

@@ -36,7 +36,7 @@ void check_switches(const SwitchSet& switches) {
 /// The weights that the pass int8 quantizes, on any CPU that can run it, by name.
 std::set<std::string> computed_weights(const Component& component) {
   // Large enough that no product is too small for want of tokens.
-  const auto* const tokens = component.kind->text_tokens;
+  const auto tokens = component.kind->text_tokens;
   const PassSize size{
       .batch = 1, .height = 256, .width = 256, .text_tokens = tokens == nullptr ? 256 : tokens(component.config)};
   const ComponentPass& pass = component.kind->passes.front();
