@@ -10,6 +10,7 @@ packages=(
   build-essential cmake ninja-build ccache pkg-config git
   libdnnl-dev ocl-icd-opencl-dev  # oneDNN's CMake package asks for OpenCL
   libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev libpng-dev
+  libpcre2-dev libutf8proc-dev    # tokenizers: regular expressions and Unicode
   libboost-dev libeigen3-dev      # headers only: Boost.Math and Eigen
   duktape-dev librsvg2-dev        # charts: JavaScript in process, SVG to PNG
   fonts-dejavu-core               # what the text of a chart is drawn with

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "text/regex.hpp"
+
+/// What the parsers of tokenizer.json share. `context` names the file and the place in it.
+namespace headroom {
+
+/// The "type" of an object.
+[[nodiscard]] std::string type_of_step(const nlohmann::json& object, const std::string& context);
+/// Throws Error where an object has a key that is not known: it might change the ids.
+void check_keys(const nlohmann::json& object, std::initializer_list<std::string_view> known,
+                const std::string& context);
+
+[[nodiscard]] const nlohmann::json& get_array(const nlohmann::json& object, std::string_view key,
+                                              const std::string& context);
+
+/// {"Regex": "..."} or {"String": "..."}.
+[[nodiscard]] Regex parse_pattern(const nlohmann::json& object, std::string_view key, const std::string& context);
+
+/// "context.key", "context[index]".
+[[nodiscard]] std::string place(const std::string& context, std::string_view key);
+[[nodiscard]] std::string place(const std::string& context, std::size_t index);
+
+/// Throws Error where the number is no id: below 0 or beyond what a vocabulary can hold.
+[[nodiscard]] std::int32_t get_token_id(const nlohmann::json& value, const std::string& context);
+
+[[nodiscard]] std::string decode_base64(std::string_view text, const std::string& context);
+
+}  // namespace headroom

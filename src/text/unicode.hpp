@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// What tokenizers ask of Unicode. All texts are UTF-8; check_utf8() is where that is made sure of.
+namespace headroom {
+
+/// Throws Error naming the first byte that begins no well-formed sequence.
+void check_utf8(std::string_view text);
+
+void append_utf8(std::string& text, char32_t code);
+
+/// Normalization forms of UAX 15.
+enum class NormalForm : std::uint8_t { kNfc, kNfd, kNfkc, kNfkd };
+[[nodiscard]] std::string to_normal_form(std::string_view text, NormalForm form);
+
+/// Lower case, each character by itself: a final sigma is like any other, and U+0130 becomes an i and a dot above.
+[[nodiscard]] std::string to_lower_case(std::string_view text);
+
+/// The property White_Space.
+[[nodiscard]] bool is_white_space(char32_t code);
+/// How many bytes of white space `text` begins or ends with.
+[[nodiscard]] std::size_t leading_white_space(std::string_view text);
+[[nodiscard]] std::size_t trailing_white_space(std::string_view text);
+
+/// The bytes of the first extended grapheme cluster (UAX 29) of `text`, which must not be empty.
+[[nodiscard]] std::size_t first_grapheme(std::string_view text);
+
+}  // namespace headroom
