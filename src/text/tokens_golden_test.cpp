@@ -1,0 +1,109 @@
+// Tokenizers against the ids that the field's own libraries give the same strings (tests/goldens/make_tokens.py).
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/test_util.hpp"
+#include "text/sentencepiece_model.hpp"
+#include "text/tokenizer.hpp"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path goldens() { return source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/text"; }
+
+std::string pieces_of(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
+  std::string result;
+  for (const TokenId id : ids) result += fmt::format("{}:{} ", id, tokenizer.piece(id));
+  return result;
+}
+
+void expect_ids(const Tokenizer& tokenizer, const fs::path& ids_file) {
+  const nlohmann::json strings = read_json(goldens() / "strings.json");
+  const nlohmann::json expected = read_json(ids_file);
+  ASSERT_GE(strings.size(), 200U);
+  ASSERT_EQ(strings.size(), expected.size());
+  for (std::size_t i = 0; i < strings.size(); ++i) {
+    const auto ids = expected[i].get<std::vector<TokenId>>();
+    const std::vector<TokenId> actual = tokenizer.encode(strings[i].get<std::string>()).ids;
+    EXPECT_EQ(actual, ids) << "string " << i << ", " << strings[i].dump(-1, ' ', true) << "\n  is  "
+                           << pieces_of(tokenizer, actual) << "\n  not " << pieces_of(tokenizer, ids);
+  }
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    unsigned bits = 0;
+    for (std::size_t k = 0; k < 3; ++k)
+      bits = bits << 8U | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
+    for (std::size_t k = 0; k < 4; ++k) text += i + k <= bytes.size() ? kDigits[bits >> (18 - 6 * k) & 63U] : '=';
+  }
+  return text;
+}
+
+TEST(TokensGolden, ClipOfVocabularyAndMerges) {
+  expect_ids(open_tokenizer(goldens() / "clip"), goldens() / "clip/ids.json");
+}
+
+TEST(TokensGolden, Qwen2OfTokenizerJson) {
+  expect_ids(open_tokenizer(goldens() / "qwen2"), goldens() / "qwen2/ids.json");
+}
+
+TEST(TokensGolden, Qwen2OfVocabularyAndMerges) {
+  // The same vocabulary in the older files, with the added tokens where these have them.
+  const nlohmann::json whole = read_json(goldens() / "qwen2/tokenizer.json");
+  const TempFolder folder;
+  write_json(folder / "vocab.json", whole["model"]["vocab"]);
+  std::string merges = "#version: 0.2\n";
+  for (const nlohmann::json& merge : whole["model"]["merges"])
+    merges += merge[0].get<std::string>() + " " + merge[1].get<std::string>() + "\n";
+  write_file_atomically(folder / "merges.txt", merges);
+  nlohmann::json config = {{"tokenizer_class", "Qwen2Tokenizer"}};
+  for (nlohmann::json token : whole["added_tokens"]) {
+    const std::string id = std::to_string(token["id"].get<int>());
+    token.erase("id");
+    config["added_tokens_decoder"][id] = token;
+  }
+  write_json(folder / "tokenizer_config.json", config);
+  expect_ids(open_tokenizer(folder.path()), goldens() / "qwen2/ids.json");
+}
+
+TEST(TokensGolden, T5OfSpieceModel) { expect_ids(open_tokenizer(goldens() / "t5"), goldens() / "t5/spiece_ids.json"); }
+
+TEST(TokensGolden, T5OfTokenizerJson) {
+  nlohmann::json file = read_json(goldens() / "t5/unigram.json");
+  const SentencepieceModel model = read_sentencepiece_model(goldens() / "t5/spiece.model");
+  file["normalizer"]["normalizers"][0]["precompiled_charsmap"] = base64(model.rules.charsmap);
+  const TempFolder folder;
+  write_json(folder / "tokenizer.json", file);
+  expect_ids(open_tokenizer(folder.path()), goldens() / "t5/ids.json");
+}
+
+TEST(TokensGolden, LongPromptsAreTheirWordsOneAfterTheOther) {
+  const Tokenizer clip = open_tokenizer(goldens() / "clip");
+  const Tokenizer t5 = open_tokenizer(goldens() / "t5");
+  const EncodeOptions bare{.add_special_tokens = false};
+  constexpr std::size_t kWords = 100'000;
+  std::string prompt;
+  for (std::size_t i = 0; i < kWords; ++i) prompt += "red fox ";
+  for (const Tokenizer* tokenizer : {&clip, &t5}) {
+    const std::vector<TokenId> once = tokenizer->encode("red fox", bare).ids;
+    const std::vector<TokenId> all = tokenizer->encode(prompt, bare).ids;
+    ASSERT_EQ(all.size(), kWords * once.size());
+    for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], once[i % once.size()]) << i;
+  }
+}
+
+}  // namespace
+}  // namespace headroom
