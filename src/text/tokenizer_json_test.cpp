@@ -84,7 +84,8 @@ TEST(TokenizerJson, NamesWhatIsBroken) {
   EXPECT_THAT(error_with("/model/vocab/b", 0), HasSubstr("have the same id 0"));
   EXPECT_THAT(error_with("/model/vocab/b", -4), HasSubstr("is -4, but an id"));
   EXPECT_THAT(error_with("/added_tokens/0/id", 1), HasSubstr("have the same id 1"));
-  EXPECT_THAT(error_with("/model", {{"type", "Unigram"}, {"vocab", {{"a", "b"}}}}), HasSubstr("model.vocab[0]"));
+  EXPECT_THAT(error_with("/model", json::parse(R"({"type": "Unigram", "vocab": [["a", "b"]]})")),
+              HasSubstr("model.vocab[0]"));
   EXPECT_THAT(error_with("/normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", "?"}}), HasSubstr("base64"));
   EXPECT_THAT(error_with("/normalizer", {{"type", "Sequence"}, {"normalizers", 1}}), HasSubstr("array"));
 }
