@@ -14,6 +14,7 @@
 #include "text/piece_trie.hpp"
 #include "text/pre_tokenizer.hpp"
 #include "text/protobuf.hpp"
+#include "text/sentencepiece.hpp"
 #include "text/split.hpp"
 #include "text/unicode.hpp"
 
@@ -156,6 +157,14 @@ TEST(PreTokenizer, MetaspaceMarksAsItsSchemeSays) {
   EXPECT_THAT(words(*metaspace(mark, PrependScheme::kNever, true), "a b"), ElementsAre("a", "▁b"));
   EXPECT_THAT(words(*metaspace(mark, PrependScheme::kAlways, true), " a"), ElementsAre("▁a"));
   EXPECT_THAT(words(*split_white_space(), " a\n b "), ElementsAre("a", "b"));
+}
+
+TEST(Charsmap, EachLibraryTakesTheMatchItTakes) {
+  const auto path = source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/text/t5/spiece.model";
+  const SentencepieceModel model = read_sentencepiece_model(path);
+  const std::string text = "\u1e9b\u0323";  // one grapheme, of which the map has the first character
+  EXPECT_EQ(normalized(*map_characters(Charsmap(model.rules.charsmap, "test")), text), "\u1e61");
+  EXPECT_EQ(normalized(*sentencepiece_normalizer(model, "test"), text), "\u2581\u1e61\u0323");
 }
 
 TEST(Charsmap, RefusesWhatIsNoMap) {
