@@ -153,7 +153,8 @@ TEST_F(SweepCommand, AsksForOneWorkOnce) {
 
 TEST_F(SweepCommand, ExplainsMistakes) {
   EXPECT_EQ(headroom("sweep " + kTiny).code, 2);
-  EXPECT_THAT(headroom("sweep " + kTiny + " --resolution 33 --out " + file("a.json")).err, HasSubstr("33 pixels"));
+  EXPECT_THAT(headroom("sweep " + kTiny + " --resolution 33 --out " + file("a.json")).err,
+              HasSubstr("--resolution is 33, expected a multiple of"));
   EXPECT_EQ(headroom("sweep " + kTiny + " --opt warp --out " + file("a.json")).code, 2);
   EXPECT_EQ(headroom("sweep " + kTiny + " --batch 0 --out " + file("a.json")).code, 2);
   EXPECT_FALSE(fs::exists(file("a.json")));
