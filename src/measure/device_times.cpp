@@ -2,11 +2,18 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 
 #include "base/error.hpp"
 
 namespace headroom {
 namespace {
+
+/// What it is known by. A recording may have a kernel of the driver's, memset32 say, fill what a fill did before.
+std::string_view name_of_piece(const DeviceActivity& activity) {
+  if (activity.kind == DeviceActivity::Kind::kFill || activity.name.starts_with("memset")) return "fill";
+  return activity.name;
+}
 
 void add_order(const Segment& segment, std::vector<int>& order) {
   for (std::int64_t turn = 0; turn < segment.trip_count; ++turn) {
@@ -66,7 +73,7 @@ void LaunchTimes::learn(std::span<const std::pair<int, std::int64_t>> ends,
   auto next = work.begin();
   for (const auto& [step, end_ns] : ends) {
     std::vector<std::string> names;
-    for (; next != work.end() && next->start_ns <= end_ns; ++next) names.push_back(next->name);
+    for (; next != work.end() && next->start_ns <= end_ns; ++next) names.emplace_back(name_of_piece(*next));
     std::optional<std::vector<std::string>>& known = pieces_[static_cast<std::size_t>(step)];
     if (known && *known != names)
       fail("{} was {} pieces of work for the device and then {} others: its records are not complete",
@@ -92,7 +99,7 @@ void LaunchTimes::add(std::span<const DeviceActivity> activities) {
     HR_CHECK(pieces_[s].has_value());
     double ms = 0;
     for (const std::string& name : *pieces_[s]) {
-      if (next == submitted.end() || work[*next].name != name)
+      if (next == submitted.end() || name_of_piece(work[*next]) != name)
         fail("the device recorded {} where {} should have run {}: its records are not complete or not in order",
              next == submitted.end() ? "nothing" : work[*next].name, program_.steps[s].label, name);
       const DeviceActivity& piece = work[*next];

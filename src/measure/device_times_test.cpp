@@ -78,6 +78,24 @@ TEST(LaunchTimes, GivesEachLaunchItsPiecesInOrder) {
   EXPECT_NEAR(times.idle_shares()[1], 0.2, 1e-12);
 }
 
+TEST(LaunchTimes, AFillMayBeAKernelOfTheDriverInARecording) {
+  const Program program = make_program();
+  LaunchTimes times(program);
+  std::vector<std::pair<int, std::int64_t>> ends;
+  std::vector<DeviceActivity> filled, recorded;
+  std::int64_t now = 0;
+  for (const int step : launch_order(program)) {
+    filled.push_back({.kind = DeviceActivity::Kind::kFill, .name = "fill", .start_ns = now, .end_ns = now + 1});
+    recorded.push_back(kernel(now, now + 1'000'000));
+    recorded.back().name = "memset32";
+    ends.emplace_back(step, now + 5);
+    now += 10'000'000;
+  }
+  times.learn(ends, filled);
+  times.add(recorded);
+  EXPECT_THAT(times.launch_ms()[3], ElementsAre(1.0));
+}
+
 TEST(LaunchTimes, RefusesARunWithMoreOrFewerPieces) {
   const Program program = make_program();
   LaunchTimes times = learned(program);
