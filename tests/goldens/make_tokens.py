@@ -260,4 +260,5 @@ def main():
     write(out / "t5/unigram.json", tokenizers["t5"])
 
 
-main()
+if __name__ == "__main__":
+    main()
