@@ -36,6 +36,15 @@ Utf8Character first_character(std::string_view text) {
   return {.code = code, .bytes = tail.bytes + 1, .is_valid = true};
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const Utf8Character character = first_character(text);
+    if (!character.is_valid) return false;
+    text.remove_prefix(character.bytes);
+  }
+  return true;
+}
+
 bool is_control(char32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x2028 && code <= 0x202E) ||
          (code >= 0x2066 && code <= 0x2069);

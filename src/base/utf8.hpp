@@ -15,6 +15,9 @@ struct Utf8Character {
 /// The first character of `text`, which must not be empty (Unicode Standard, table 3-7: well-formed sequences alone).
 [[nodiscard]] Utf8Character first_character(std::string_view text);
 
+/// Whether all of `text` is well-formed; true of an empty one.
+[[nodiscard]] bool is_utf8(std::string_view text);
+
 /// Whether a character steers what shows text rather than being shown: controls of ASCII and Latin-1 (ECMA-48), line
 /// separators, and what turns the direction of text (UAX 9).
 [[nodiscard]] bool is_control(char32_t code);

@@ -35,6 +35,11 @@ TEST(Utf8, TakesAByteThatBeginsNothingByItself) {
   }
 }
 
+TEST(Utf8, KnowsATextFromOtherBytes) {
+  for (const char* text : {"", "a", "pâte à €5", "\xF0\x9F\x98\x80"}) EXPECT_TRUE(is_utf8(text)) << text;
+  for (const char* text : {"\xE9", "caf\xE9", "€\xE2\x82", "\xED\xA0\x80"}) EXPECT_FALSE(is_utf8(text)) << text;
+}
+
 TEST(Utf8, KnowsWhatSteersATerminal) {
   for (const char32_t code : {0x00, 0x0A, 0x1B, 0x7F, 0x80, 0x9B, 0x9F, 0x2028, 0x202E, 0x2066, 0x2069})
     EXPECT_TRUE(is_control(code)) << static_cast<unsigned>(code);
