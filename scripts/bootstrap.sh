@@ -9,7 +9,8 @@ cd "$(dirname "$0")/.."
 packages=(
   build-essential cmake ninja-build ccache pkg-config git
   libdnnl-dev ocl-icd-opencl-dev  # oneDNN's CMake package asks for OpenCL
-  libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev libpng-dev
+  libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev
+  libpng-dev libjpeg62-turbo-dev  # pictures
   libpcre2-dev libutf8proc-dev    # tokenizers: regular expressions and Unicode
   libboost-dev libeigen3-dev      # headers only: Boost.Math and Eigen
   duktape-dev librsvg2-dev        # charts: JavaScript in process, SVG to PNG

@@ -31,6 +31,9 @@ debian 'Highway' libhwy1
 debian '{fmt}' libfmt9
 debian 'libpng' libpng16-16
 debian 'zlib (of libpng)' zlib1g
+debian 'libjpeg-turbo' libjpeg62-turbo
+debian 'PCRE2' libpcre2-8-0
+debian 'utf8proc' libutf8proc2
 debian 'Duktape' libduktape207
 debian 'OpenCL ICD loader (of oneDNN)' ocl-icd-libopencl1
 debian 'GNU OpenMP' libgomp1

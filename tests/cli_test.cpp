@@ -14,9 +14,9 @@
 #include "backends/cpu/cpu_info.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
-#include "io/png.hpp"
 #include "io/safetensors.hpp"
 #include "measure/result.hpp"
+#include "media/read_image.hpp"
 #include "program_fixture.hpp"
 
 namespace headroom {
@@ -168,7 +168,7 @@ TEST_F(CliTest, RunWritesAGridAndNoProgressIntoAPipe) {
                                    file("grid.png").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
-  const Image image = read_png(file("grid.png"));
+  const Image image = read_image(file("grid.png"));
   EXPECT_EQ(image.width, 2 * 32 + 3 * 2);
   EXPECT_EQ(image.height, 2 * 32 + 3 * 2);
 }
@@ -234,7 +234,7 @@ TEST_F(CliTest, LadderMeasuresItsEndsAloneAtAnySize) {
   EXPECT_EQ(results.results[1].subject.request.at("token_columns"), 6);
   for (const Result& result : results.results) EXPECT_LT(series_of(result, "step").time_ms.size(), 200U);
   EXPECT_GT(results.results[1].quality.at(0).value.value_or(1000), 80);
-  const Image grid = read_png(file("ladder") / "baseline.png");
+  const Image grid = read_image(file("ladder") / "baseline.png");
   EXPECT_EQ(grid.width, 6 * 2 + 2 * 2);
   EXPECT_EQ(grid.height, 4 * 2 + 2 * 2);
   EXPECT_EQ(headroom("ladder " + fashion_ + " --quality 2 --token-rows 4").code, 2);

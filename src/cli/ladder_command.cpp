@@ -29,6 +29,8 @@
 #include "measure/bench_process.hpp"
 #include "measure/ladder.hpp"
 #include "measure/unfinished_ladder.hpp"
+#include "media/image_grid.hpp"
+#include "media/png.hpp"
 #include "pipelines/examples.hpp"
 #include "pipelines/images.hpp"
 

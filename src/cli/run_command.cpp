@@ -18,6 +18,8 @@
 #include "cli/number.hpp"
 #include "cli/output_name.hpp"
 #include "measure/table.hpp"
+#include "media/image_grid.hpp"
+#include "media/png.hpp"
 #include "pipelines/examples.hpp"
 #include "pipelines/generator.hpp"
 #include "pipelines/images.hpp"

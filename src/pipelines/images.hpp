@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/host_tensor.hpp"
-#include "io/png.hpp"
+#include "media/image.hpp"
 
 namespace headroom {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "io/png.hpp"
+#include "media/image.hpp"
 
 /// SVG to pixels, by librsvg and cairo. Both are opened by their soname at the first use, so that a machine without
 /// them can do all else.

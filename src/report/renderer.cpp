@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/first_failure.hpp"
 #include "base/json.hpp"
+#include "media/png.hpp"
 #include "report/assets.hpp"
 #include "report/html.hpp"
 #include "report/rasterizer.hpp"

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/test_util.hpp"
-#include "io/png.hpp"
+#include "media/read_image.hpp"
 #include "report/charts/charts.hpp"
 #include "report/html.hpp"
 #include "report/rasterizer.hpp"
@@ -71,7 +71,7 @@ TEST(ChartRenderer, WritesPngsWithInkInThem) {
   for (const Chart& chart : set.charts) svgs.emplace_back(folder / (chart.file + ".png"), renderer().to_svg(chart));
   write_pngs(svgs);
   for (const auto& [path, svg] : svgs) {
-    const Image image = read_png(path);
+    const Image image = read_image(path);
     EXPECT_EQ(image.width, 2 * size_of_svg(svg).width);
     EXPECT_EQ(image.height, 2 * size_of_svg(svg).height);
     std::set<std::uint32_t> colors;

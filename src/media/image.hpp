@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace headroom {
+
+/// An 8-bit image in row-major order, top row first, channels interleaved: pixels are [height, width, channels].
+struct Image {
+  int width = 0;
+  int height = 0;
+  int channels = 0;  ///< 1 (gray) or 3 (RGB, sRGB-encoded)
+  std::vector<std::uint8_t> pixels;
+
+  [[nodiscard]] std::size_t row_bytes() const {
+    return static_cast<std::size_t>(width) * static_cast<std::size_t>(channels);
+  }
+  [[nodiscard]] const std::uint8_t* row(int y) const {
+    return pixels.data() + static_cast<std::size_t>(y) * row_bytes();
+  }
+  [[nodiscard]] std::uint8_t* row(int y) { return pixels.data() + static_cast<std::size_t>(y) * row_bytes(); }
+
+  friend bool operator==(const Image&, const Image&) = default;
+};
+
+/// An image of zeros. Throws std::logic_error where an extent is less than 1 or channels are neither 1 nor 3.
+[[nodiscard]] Image make_image(int width, int height, int channels);
+
+/// Throws std::logic_error where `pixels` does not have the size that the other fields say, or these are as above.
+void check_image(const Image& image);
+
+/// The pixels of a file that are read at most: what Pillow reads before it calls a file a decompression bomb.
+inline constexpr std::uint64_t kMostPixels = 178'956'970;
+
+/// Throws Error, with the name of the file, where it says that it holds more than `most` pixels.
+void check_pixel_count(std::string_view file_name, std::uint64_t width, std::uint64_t height, std::uint64_t most);
+
+}  // namespace headroom

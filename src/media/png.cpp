@@ -1,0 +1,224 @@
+#include "media/png.hpp"
+
+#include <png.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/utf8.hpp"
+#include "media/escape.hpp"
+#include "media/latin1.hpp"
+
+namespace headroom {
+namespace {
+
+[[noreturn]] void on_error(png_structp png, png_const_charp reason) {
+  static_cast<Escape*>(::png_get_error_ptr(png))->leave(reason);
+}
+void on_warning(png_structp /*png*/, png_const_charp /*warning*/) {}
+
+/// Pillow reads 16-bit gray as numbers, and its convert("RGB") clips them at 255. In place, from big-endian samples.
+void clip_to_8_bits(png_structp /*png*/, png_row_infop row, png_bytep bytes) {
+  for (std::size_t i = 0; i < row->rowbytes / 2; ++i) bytes[i] = bytes[2 * i] != 0 ? 255 : bytes[2 * i + 1];
+}
+
+/// A PNG that is read from memory, by libpng.
+class Reader {
+ public:
+  Reader(std::string_view file, std::string_view name) : rest_(file), name_(name) {}
+  ~Reader() { ::png_destroy_read_struct(&png_, &info_, nullptr); }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  /// An image of the size that the header says, still black.
+  [[nodiscard]] Image read_header(std::uint64_t most_pixels) {
+    guard([&] {
+      png_ = ::png_create_read_struct(PNG_LIBPNG_VER_STRING, &escape_, on_error, on_warning);
+      if (png_ != nullptr) info_ = ::png_create_info_struct(png_);
+      if (info_ == nullptr) escape_.leave("out of memory");
+      ::png_set_read_fn(png_, &rest_, on_read);
+      ::png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // most_pixels is the limit
+      ::png_read_info(png_, info_);
+    });
+    const png_uint_32 width = ::png_get_image_width(png_, info_);
+    const png_uint_32 height = ::png_get_image_height(png_, info_);
+    check_pixel_count(name_, width, height, most_pixels);
+    return make_image(static_cast<int>(width), static_cast<int>(height), 3);
+  }
+
+  /// The pixels, and what comes after them.
+  void read_pixels(Image& image) {
+    guard([&] {
+      set_transforms();
+      const int passes = ::png_set_interlace_handling(png_);
+      ::png_read_update_info(png_, info_);
+      if (::png_get_rowbytes(png_, info_) != image.row_bytes()) escape_.leave("its rows have an unexpected size");
+      for (int pass = 0; pass < passes; ++pass)
+        for (int y = 0; y < image.height; ++y) ::png_read_row(png_, image.row(y), nullptr);
+      ::png_read_end(png_, info_);
+    });
+  }
+
+  [[nodiscard]] PngText text() const {
+    png_textp entries = nullptr;
+    const int count = ::png_get_text(png_, info_, &entries, nullptr);
+    PngText text;
+    for (int i = 0; i < count; ++i) {
+      const png_text& entry = entries[i];
+      const bool international = entry.compression >= PNG_ITXT_COMPRESSION_NONE;
+      const std::string key = utf8_from_latin1(entry.key);
+      const std::string_view value(entry.text, international ? entry.itxt_length : entry.text_length);
+      if (international && !is_utf8(value)) fail("{} holds a text '{}' that is not UTF-8", name_, key);
+      text.insert_or_assign(key, international ? std::string(value) : utf8_from_latin1(value));
+    }
+    return text;
+  }
+
+  [[nodiscard]] std::string exif() const {
+    png_bytep bytes = nullptr;
+    png_uint_32 size = 0;
+    if (::png_get_eXIf_1(png_, info_, &size, &bytes) == 0) return {};
+    return {reinterpret_cast<const char*>(bytes), size};
+  }
+
+ private:
+  template <class Steps>
+  void guard(const Steps& steps) {
+    if (!escape_.run(steps)) fail("{} is not a readable PNG: {}", name_, escape_.reason());
+  }
+
+  static void on_read(png_structp png, png_bytep to, std::size_t size) {
+    auto& rest = *static_cast<std::string_view*>(::png_get_io_ptr(png));
+    if (rest.size() < size) ::png_error(png, "it ends too early");
+    std::memcpy(to, rest.data(), size);
+    rest.remove_prefix(size);
+  }
+
+  /// To RGB with 8 bits a channel, without regard to gamma, profiles and transparency.
+  void set_transforms() {
+    const int color = ::png_get_color_type(png_, info_);
+    if (color == PNG_COLOR_TYPE_PALETTE) ::png_set_palette_to_rgb(png_);
+    if ((color & PNG_COLOR_MASK_COLOR) == 0) {
+      ::png_set_expand_gray_1_2_4_to_8(png_);
+      ::png_set_gray_to_rgb(png_);
+    }
+    if (color == PNG_COLOR_TYPE_GRAY && ::png_get_bit_depth(png_, info_) == 16) {
+      ::png_set_read_user_transform_fn(png_, clip_to_8_bits);
+      ::png_set_user_transform_info(png_, nullptr, 8, 3);
+    } else {
+      ::png_set_strip_16(png_);
+    }
+    ::png_set_strip_alpha(png_);
+  }
+
+  std::string_view rest_;  // of the file
+  std::string_view name_;
+  Escape escape_;
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+};
+
+/// A PNG that is written into memory, by libpng.
+class Writer {
+ public:
+  ~Writer() { ::png_destroy_write_struct(&png_, &info_); }
+  Writer() = default;
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  /// False where libpng cannot, for the reason().
+  [[nodiscard]] bool write(const Image& image, std::span<const png_text> text) {
+    return escape_.run([&] {
+      png_ = ::png_create_write_struct(PNG_LIBPNG_VER_STRING, &escape_, on_error, on_warning);
+      if (png_ != nullptr) info_ = ::png_create_info_struct(png_);
+      if (info_ == nullptr) escape_.leave("out of memory");
+      ::png_set_write_fn(png_, &encoded_, on_write, nullptr);
+      ::png_set_IHDR(png_, info_, static_cast<png_uint_32>(image.width), static_cast<png_uint_32>(image.height), 8,
+                     image.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+                     PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+      ::png_set_text(png_, info_, text.data(), static_cast<int>(text.size()));
+      ::png_write_info(png_, info_);
+      for (int y = 0; y < image.height; ++y) ::png_write_row(png_, image.row(y));
+      ::png_write_end(png_, info_);
+    });
+  }
+  [[nodiscard]] const std::string& encoded() const { return encoded_; }
+  [[nodiscard]] const char* reason() const { return escape_.reason(); }
+
+ private:
+  static void on_write(png_structp png, png_bytep bytes, std::size_t size) {
+    bool has_room = true;
+    try {
+      static_cast<std::string*>(::png_get_io_ptr(png))->append(reinterpret_cast<const char*>(bytes), size);
+    } catch (const std::exception&) {
+      has_room = false;  // an exception must not go through libpng
+    }
+    if (!has_room) ::png_error(png, "out of memory");
+  }
+
+  std::string encoded_;
+  Escape escape_;
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+};
+
+/// A text as libpng takes it: views of what it is made of.
+png_text chunk_of(const std::string& key, const std::string& value, bool is_latin1) {
+  png_text chunk{};
+  chunk.compression = is_latin1 ? PNG_TEXT_COMPRESSION_NONE : PNG_ITXT_COMPRESSION_NONE;
+  chunk.key = const_cast<png_charp>(key.c_str());  // libpng only reads it
+  chunk.text = const_cast<png_charp>(value.c_str());
+  (is_latin1 ? chunk.text_length : chunk.itxt_length) = value.size();
+  return chunk;
+}
+
+void check_keyword(std::string_view key) {
+  HR_CHECK(!key.empty() && key.size() <= PNG_KEYWORD_MAX_LENGTH);
+  HR_CHECK(key.front() != ' ' && key.back() != ' ');
+  HR_CHECK(std::ranges::all_of(key, [](char c) { return c >= ' ' && c <= '~'; }));
+}
+
+}  // namespace
+
+void write_png(const std::filesystem::path& path, const Image& image, const PngText& text) {
+  check_image(image);
+  std::vector<std::string> latin1;
+  latin1.reserve(text.size());  // chunks point into it
+  std::vector<png_text> chunks;
+  for (const auto& [key, value] : text) {
+    check_keyword(key);
+    if (!is_utf8(value)) fail("cannot write {}: its text '{}' is not UTF-8", path.native(), key);
+    if (value.find('\0') != std::string::npos) fail("cannot write {}: its text '{}' holds a NUL", path.native(), key);
+    std::optional<std::string> narrow = latin1_from_utf8(value);
+    if (narrow) latin1.push_back(std::move(*narrow));
+    chunks.push_back(chunk_of(key, narrow ? latin1.back() : value, narrow.has_value()));
+  }
+  Writer writer;
+  if (!writer.write(image, chunks)) fail("cannot write {}: libpng: {}", path.native(), writer.reason());
+  write_file_atomically(path, writer.encoded());
+}
+
+PngText read_png_text(const std::filesystem::path& path) {
+  const std::string file = read_file(path);
+  Reader reader(file, path.native());
+  Image image = reader.read_header(kMostPixels);
+  reader.read_pixels(image);  // a text may stand behind them
+  return reader.text();
+}
+
+PngContents parse_png(std::string_view file, std::string_view name, std::uint64_t most_pixels) {
+  Reader reader(file, name);
+  PngContents contents{.image = reader.read_header(most_pixels), .exif = {}};
+  reader.read_pixels(contents.image);
+  contents.exif = reader.exif();
+  return contents;
+}
+
+}  // namespace headroom
