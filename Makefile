@@ -54,9 +54,8 @@ asan: bootstrap-test build/asan/build.ninja  ## build and run the unit tests und
 
 fuzz: bootstrap-tools build/fuzz/build.ninja  ## feed FUZZ_RUNS (a million) made-up files to the parsers; FUZZ_SEED=n repeats a run
 	cmake --build --preset fuzz --parallel $(JOBS)
-	mkdir -p build/fuzz/safetensors
-	cd build/fuzz && ./safetensors_fuzz safetensors $(CURDIR)/tests/fuzz/safetensors \
-	  -runs=$(FUZZ_RUNS) -seed=$(FUZZ_SEED) -max_len=4096 -print_final_stats=1
+	$(call run_fuzzer,safetensors_fuzz,tests/fuzz/safetensors)
+	$(call run_fuzzer,read_image_fuzz,tests/goldens/media/pictures)
 
 format: bootstrap-tools  ## rewrite the sources as .clang-format says
 	scripts/format.sh -i
@@ -81,6 +80,13 @@ bootstrap-test:
 
 bootstrap-tools:
 	@scripts/bootstrap.sh tools
+
+# The inputs that a fuzzer finds are kept beside it.
+define run_fuzzer
+	mkdir -p build/fuzz/$(1)_inputs
+	cd build/fuzz && ./$(1) $(1)_inputs $(CURDIR)/$(2) \
+	  -runs=$(FUZZ_RUNS) -seed=$(FUZZ_SEED) -max_len=4096 -print_final_stats=1
+endef
 
 # A build that was configured where GoogleTest was not there has no tests.
 with_tests = @grep -qs '^HEADROOM_TESTS:BOOL=ON' build/$(1)/CMakeCache.txt || cmake --preset $(1) -DHEADROOM_TESTS=ON
