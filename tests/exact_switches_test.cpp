@@ -48,7 +48,7 @@ class ExactSwitchesTest : public testing::TestWithParam<Case> {
       GTEST_SKIP() << error.what();
     }
     pipeline_ = open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / GetParam().model).string());
-    weights_ = std::make_unique<WeightStore>(*backend_, pipeline_->denoiser().checkpoint);
+    weights_ = std::make_unique<WeightStore>(*backend_, pipeline_->components());
   }
 
   bool is_fashion() const { return GetParam().model == std::string_view("models/fashion-flux"); }

@@ -52,7 +52,7 @@ class MemoryTest : public testing::TestWithParam<const char*> {
  protected:
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
   std::unique_ptr<Pipeline> pipeline_ = open_pipeline(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
-  WeightStore weights_{*backend_, pipeline_->denoiser().checkpoint};
+  WeightStore weights_{*backend_, pipeline_->components()};
 };
 
 TEST_P(MemoryTest, TheSecondRunAllocatesNothing) {

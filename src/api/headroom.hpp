@@ -379,14 +379,20 @@ struct RequestOptions {
   std::int64_t images = 1;
   std::int64_t height = 0;  ///< of an image, in pixels
   std::int64_t width = 0;
-  std::int64_t steps = 0;  ///< of the denoise loop
+  std::int64_t steps = 0;        ///< of the denoise loop
+  std::int64_t text_tokens = 0;  ///< that a prompt is cut or filled to
   double guidance_scale = 0;
+  double true_cfg_scale = 0;  ///< over 1: classifier-free guidance of a model that is guided without it
 };
 
 /// One image to make.
 struct ImageRequest {
-  std::int64_t label = 0;  ///< of Pipeline::labels(); where there are none, the number of a random prompt
-  std::uint64_t seed = 0;  ///< of its noise, the same on every device and in any batch
+  /// Of Pipeline::labels(): what is drawn where no prompt is given. Of a pipeline that reads no text the number of a
+  /// random prompt.
+  std::int64_t label = 0;
+  std::uint64_t seed = 0;                            ///< of its noise, the same on every device and in any batch
+  std::optional<std::string> prompt = std::nullopt;  ///< in words, UTF-8; longer ones are cut to what the model reads
+  std::string negative_prompt = {};                  ///< what RequestOptions::true_cfg_scale leads away from
 };
 
 /// A model that makes images on a device: networks, and what the host does around them.
@@ -415,7 +421,7 @@ class Pipeline {
 /// Called after each step of a denoise loop with its number, 0 first, and its wall time. It must not throw.
 using StepObserver = std::function<void(std::int64_t step, double milliseconds)>;
 
-/// What a stage of a request took: "prompt", "denoise", "decode".
+/// What a stage of a request took: "tokenize", "text_encoder", "denoise", "decode".
 struct StageTime {
   std::string name;
   double milliseconds = 0;

@@ -331,7 +331,17 @@ TEST(Interface, APipelineMakesImages) {
   EXPECT_EQ(pixels.shape(), (Shape{1, 1, 16, 32}));
   std::vector<std::string> stages;
   for (const headroom::StageTime& stage : one.stages()) stages.push_back(stage.name);
-  EXPECT_THAT(stages, ElementsAre("prompt", "denoise", "decode"));
+  EXPECT_THAT(stages, ElementsAre("tokenize", "text_encoder", "text_encoder_2", "inputs", "denoise", "decode"));
+}
+
+TEST(Interface, APromptInWordsIsDrawn) {
+  const Pipeline pipeline(Device("cpu", 2), std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  Generator generator(pipeline, {.height = 16, .width = 16, .steps = 1});
+  const auto draw = [&](const ImageRequest& image) { return generator.generate(std::span(&image, 1)); };
+  const Tensor own = draw({.label = 7, .seed = 3}), sneaker = draw({.seed = 3, .prompt = "a sneaker"}),
+               bag = draw({.seed = 3, .prompt = "a handbag"});
+  EXPECT_LE(headroom::relative_l2(sneaker, own), 0.01) << "its own prompt of that label says the same";
+  EXPECT_GE(headroom::relative_l2(bag, own), 0.03);
 }
 
 TEST(Interface, AnImageOfAPipelineDoesNotDependOnItsBatch) {

@@ -4,7 +4,7 @@
 namespace headroom::v1 {
 
 Pipeline::Impl::Impl(const Device& on, Backend& backend, std::unique_ptr<headroom::Pipeline> opened)
-    : device(on), pipeline(std::move(opened)), weights(backend, pipeline->denoiser().checkpoint) {
+    : device(on), pipeline(std::move(opened)), weights(backend, pipeline->components()) {
   labels.assign(pipeline->labels().begin(), pipeline->labels().end());
 }
 
@@ -12,7 +12,8 @@ Pipeline::Pipeline(const Device& device, const std::string& name_or_folder, cons
     : impl_(translated([&] {
         Backend& backend = device.impl_->here();
         std::unique_ptr<headroom::Pipeline> pipeline = open_pipeline(name_or_folder, options.random_seed);
-        pipeline->denoiser().baseline = baseline_on(backend, options, pipeline->denoiser().checkpoint);
+        pipeline->choose_baselines(
+            [&](const Checkpoint& checkpoint) { return baseline_on(backend, options, checkpoint); });
         return std::make_shared<Impl>(device, backend, std::move(pipeline));
       })) {}
 
@@ -30,8 +31,10 @@ Generator::Generator(const Pipeline& pipeline, const RequestOptions& options, st
             .images = options.images,
             .token_rows = tokens_along(*opened.pipeline, "height", options.height),
             .token_columns = tokens_along(*opened.pipeline, "width", options.width),
+            .text_tokens = options.text_tokens,
             .steps = options.steps,
             .guidance_scale = options.guidance_scale,
+            .true_cfg_scale = options.true_cfg_scale,
             .switches = SwitchSet::parse(switches).for_target(backend.properties().target)};
         std::unique_ptr<Impl> made(new Impl{
             .pipeline = pipeline, .generator = {*opened.pipeline, backend, opened.weights, asked}, .declined = {}});
@@ -53,7 +56,9 @@ Tensor Generator::generate(std::span<const ImageRequest> images, const StepObser
     if (std::ssize(images) != expected) fail_usage("{} images were asked for, expected {}", images.size(), expected);
     (void)pipeline().device().impl_->here();
     std::vector<headroom::ImageRequest> requests;
-    for (const ImageRequest& image : images) requests.push_back({.label = image.label, .seed = image.seed});
+    for (const ImageRequest& image : images)
+      requests.push_back(
+          {.label = image.label, .seed = image.seed, .prompt = image.prompt, .negative_prompt = image.negative_prompt});
     return outer(impl_->generator.generate(requests, observer));
   });
 }

@@ -129,25 +129,32 @@ DType choose_baseline(const ModelArguments& arguments, const Backend& backend, c
   return is_gpu ? checkpoint_baseline(checkpoint) : DType::kF32;
 }
 
-Engine open(const ModelArguments& arguments, bool must_be_denoiser) {
+Engine open(const ModelArguments& arguments, bool must_be_pipeline) {
   Engine engine;
   engine.backend = open_backend(arguments);
-  Component network = open_component(arguments.model, arguments.random_weights);
-  tell_device(Log(arguments.quiet), *engine.backend);
-  network.baseline = choose_baseline(arguments, *engine.backend, network.checkpoint);
-  if (must_be_denoiser || is_denoiser(network))
+  const auto baseline = [&](const Checkpoint& checkpoint) {
+    return choose_baseline(arguments, *engine.backend, checkpoint);
+  };
+  if (must_be_pipeline || is_pipeline(arguments.model)) {
+    engine.pipeline = open_pipeline(arguments.model, arguments.random_weights);
+    if (is_pipeline(arguments.model)) engine.folder = find_model_folder(arguments.model);
+  } else if (Component network = open_component(arguments.model, arguments.random_weights); is_denoiser(network)) {
     engine.pipeline = make_pipeline(std::move(network));
-  else
+  } else {
+    network.baseline = baseline(network.checkpoint);
     engine.component = std::make_unique<Component>(std::move(network));
-  engine.weights = std::make_unique<WeightStore>(*engine.backend, engine.network().checkpoint);
+  }
+  if (engine.pipeline) engine.pipeline->choose_baselines(baseline);
+  engine.weights = std::make_unique<WeightStore>(*engine.backend, engine.components());
+  tell_device(Log(arguments.quiet), *engine.backend);
   return engine;
 }
 
 }  // namespace
 
-Engine open_network(const ModelArguments& arguments) { return open(arguments, /*must_make_images=*/false); }
+Engine open_network(const ModelArguments& arguments) { return open(arguments, /*must_be_pipeline=*/false); }
 
-Engine open_engine(const ModelArguments& arguments) { return open(arguments, /*must_make_images=*/true); }
+Engine open_engine(const ModelArguments& arguments) { return open(arguments, /*must_be_pipeline=*/true); }
 
 void report_declined(const Log& log, const std::vector<Declined>& declined) {
   for (const Declined& one : declined) log.info("switch {} declined: {}", one.switch_name, one.reason);

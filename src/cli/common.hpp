@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,11 +33,6 @@ struct ModelArguments {
 };
 void add_model_arguments(CLI::App& command, ModelArguments& arguments);
 
-/// The size of an image in pixels; 0 where it is given in tokens or left to the model.
-struct ImageSize {
-  std::int64_t height = 0;
-  std::int64_t width = 0;
-};
 /// Adds --token-rows, --token-columns, --text-tokens, --height and --width; resolve_size() brings the last two into the
 /// request.
 void add_size_options(CLI::App& command, RequestOptions& request, ImageSize& size);
@@ -63,8 +59,12 @@ struct Engine {
   std::unique_ptr<Pipeline> pipeline;    ///< where the network is a denoiser
   std::unique_ptr<Component> component;  ///< where it is not
   std::unique_ptr<WeightStore> weights;
+  std::filesystem::path folder;  ///< of a whole pipeline; empty where the network is alone
 
   [[nodiscard]] const Component& network() const { return pipeline ? pipeline->denoiser() : *component; }
+  [[nodiscard]] std::span<const Component> components() const {
+    return pipeline ? pipeline->components() : std::span<const Component>(component.get(), 1);
+  }
 };
 /// Of any network. A note says which device it is. Throws Error where the device or the network is not there.
 [[nodiscard]] Engine open_network(const ModelArguments& arguments);

@@ -30,11 +30,11 @@ void convert(const Arguments& arguments) {
   const Component& component = engine.network();
   Progress progress("converting", std::ssize(component.checkpoint.tensors()), arguments.model.quiet);
   const Interruptible until_written;  // what is there of the folder is removed before the program ends
-  const Conversion made =
-      convert_checkpoint(component, *engine.backend, switches, arguments.out, [&](std::size_t, std::size_t) {
-        Interruptible::check();
-        progress.advance();
-      });
+  const Conversion made = convert_checkpoint(component, *engine.backend, switches, arguments.out, engine.folder,
+                                             [&](std::size_t, std::size_t) {
+                                               Interruptible::check();
+                                               progress.advance();
+                                             });
   const double ratio = static_cast<double>(made.bytes) / static_cast<double>(made.fp32_bytes);
   if (arguments.as_json) {
     const nlohmann::json summary = {{"out", arguments.out},          {"bytes", made.bytes},

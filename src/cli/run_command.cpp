@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -15,26 +16,32 @@
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/image_maker.hpp"
+#include "cli/image_text.hpp"
+#include "cli/image_writer.hpp"
 #include "cli/number.hpp"
 #include "cli/output_name.hpp"
+#include "cli/serve_prompts.hpp"
 #include "measure/table.hpp"
 #include "media/image_grid.hpp"
 #include "media/png.hpp"
 #include "pipelines/examples.hpp"
-#include "pipelines/generator.hpp"
-#include "pipelines/images.hpp"
 
 namespace headroom {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct Arguments {
   ModelArguments model;
   SwitchArguments switches;
   std::string labels = "all";
-  std::int64_t per_label = 1;
-  std::int64_t steps = 0;
-  double guidance = 0;
-  std::uint64_t seed = 0;
+  std::vector<std::string> prompts;
+  std::string prompts_file;
+  std::string like;
+  ImageJob job;  // what is asked for of each image
+  std::int64_t per_prompt = 1;
+  std::int64_t batch = 0;
   std::string out = "images.png";
   bool as_json = false;
 };
@@ -62,68 +69,267 @@ std::vector<std::int64_t> parse_labels(const std::string& list, std::span<const 
   return labels;
 }
 
-std::vector<ImageRequest> make_requests(const std::vector<std::int64_t>& labels, const Arguments& arguments) {
-  std::vector<ImageRequest> requests;
-  for (std::int64_t n = 0; n < arguments.per_label; ++n)
-    for (const std::int64_t label : labels)
-      requests.push_back({.label = label, .seed = arguments.seed + requests.size()});
-  return requests;
+/// A prompt a line; empty lines are left out.
+std::vector<std::string> read_prompts(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) fail("cannot read {}", path);
+  std::vector<std::string> prompts;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (!line.empty()) prompts.push_back(std::move(line));
+  }
+  if (prompts.empty()) fail("{} holds no prompt: one is expected on each line", path);
+  return prompts;
 }
 
-nlohmann::json stages_of(const Generator& generator) {
-  nlohmann::json stages = nlohmann::json::array();
-  for (const StageRun& stage : generator.stages())
-    stages.push_back({{"name", stage.name}, {"ms", stage.milliseconds}, {"memory_bytes", stage.bytes}});
-  return stages;
+/// What the images are of: prompts that were given, or else the pipeline's own, by label.
+struct Subjects {
+  std::vector<ImageJob> jobs;  // one for each column of a grid
+  bool are_labels = false;
+};
+Subjects choose_subjects(const Arguments& arguments, const Pipeline& pipeline) {
+  std::vector<std::string> prompts = arguments.prompts;
+  if (!arguments.prompts_file.empty()) prompts = read_prompts(arguments.prompts_file);
+  if (prompts.empty() && arguments.job.prompt) prompts.push_back(*arguments.job.prompt);
+  Subjects subjects;
+  for (std::string& prompt : prompts) {
+    subjects.jobs.push_back(arguments.job);
+    subjects.jobs.back().prompt = std::move(prompt);
+  }
+  if (!subjects.jobs.empty()) return subjects;
+  if (pipeline.labels().empty()) fail_usage("{} draws what it is told: give --prompt TEXT", pipeline.name());
+  subjects.are_labels = true;
+  for (const std::int64_t label : parse_labels(arguments.labels, pipeline.labels())) {
+    subjects.jobs.push_back(arguments.job);
+    subjects.jobs.back().label = label;
+    subjects.jobs.back().prompt = pipeline.prompts()[static_cast<std::size_t>(label)];
+  }
+  return subjects;
+}
+
+/// The subjects in rows, each image with the next seed.
+std::vector<ImageJob> list_jobs(const Subjects& subjects, std::int64_t rows, std::uint64_t seed) {
+  std::vector<ImageJob> jobs;
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (const ImageJob& subject : subjects.jobs) {
+      jobs.push_back(subject);
+      jobs.back().seed = seed + (jobs.size() - 1);
+    }
+  return jobs;
+}
+
+/// "fox.png", or of several images "fox-1.png" and on.
+fs::path numbered(const fs::path& path, std::size_t index, std::size_t count) {
+  if (count == 1) return path;
+  return path.parent_path() / fmt::format("{}-{}{}", path.stem().string(), index + 1, path.extension().string());
+}
+
+nlohmann::json to_json(std::span<const StageRun> stages) {
+  nlohmann::json array = nlohmann::json::array();
+  for (const StageRun& stage : stages)
+    array.push_back({{"name", stage.name}, {"ms", stage.milliseconds}, {"memory_bytes", stage.bytes}});
+  return array;
+}
+
+/// What the images of a command took together.
+struct Took {
+  std::vector<StageRun> stages;
+  std::vector<double> step_ms;
+  std::size_t images = 0;
+
+  [[nodiscard]] double total_ms() const {
+    double total = 0;
+    for (const StageRun& stage : stages) total += stage.milliseconds;
+    return total;
+  }
+  [[nodiscard]] double steps_ms() const {
+    double total = 0;
+    for (const double ms : step_ms) total += ms;
+    return total;
+  }
+};
+
+void tell(const Arguments& arguments, const Took& took, const Generator& generator, const std::string& model,
+          const std::vector<std::string>& files) {
+  if (arguments.as_json) {
+    const nlohmann::json summary = {{"model", model},
+                                    {"images", took.images},
+                                    {"steps", generator.request().steps},
+                                    {"switches", generator.compiled().applied},
+                                    {"total_ms", took.total_ms()},
+                                    {"prologue_ms", std::max(0.0, took.total_ms() - took.steps_ms())},
+                                    {"step_ms", took.step_ms},
+                                    {"stages", to_json(took.stages)},
+                                    {"out", files.size() == 1 ? nlohmann::json(files[0]) : nlohmann::json(files)}};
+    print_out("{}\n", dump_json(summary, 2));
+    return;
+  }
+  print_out("{} in {} of {}: {} an image; wrote {}\n", format_count(static_cast<std::int64_t>(took.images), "image"),
+            format_count(std::ssize(took.step_ms), "step"),
+            format_ms(took.steps_ms() / static_cast<double>(took.step_ms.size())),
+            format_ms(took.total_ms() / static_cast<double>(took.images)),
+            files.size() == 1 ? files[0] : fmt::format("{} to {}", files.front(), files.back()));
+}
+
+/// Makes all jobs, and hands on each image with its number as soon as it is there.
+Took make_all(ImageMaker& maker, std::span<const PreparedImage> jobs, const Arguments& arguments, const Log& log,
+              const std::function<void(std::size_t index, Image image)>& take) {
+  Took took;
+  std::unique_ptr<Progress> progress;
+  for (std::size_t done = 0; done < jobs.size();) {
+    const auto group = jobs.subspan(done, maker.count_together(jobs.subspan(done), arguments.batch));
+    const Generator& generator = maker.generator(group);
+    if (progress == nullptr) {
+      report_declined(log, generator.compiled().declined);
+      // All groups are as large as the first, but for the last.
+      const auto groups = static_cast<std::int64_t>((jobs.size() + group.size() - 1) / group.size());
+      progress = std::make_unique<Progress>("denoising", groups * generator.request().steps, arguments.model.quiet);
+    }
+    MadeImages made = maker.make(group, [&] { progress->advance(); });
+    for (std::size_t i = 0; i < made.images.size(); ++i) take(done + i, std::move(made.images[i]));
+    for (const StageRun& stage : made.stages) add(took.stages, stage);
+    took.step_ms.insert(took.step_ms.end(), made.step_ms.begin(), made.step_ms.end());
+    done += group.size();
+  }
+  took.images = jobs.size();
+  return took;
+}
+
+/// The switches for the jobs.
+SwitchSet choose(const Arguments& arguments, const SwitchRequest& asked, const Engine& engine,
+                 const RequestOptions& options, const Log& log) {
+  return choose_switches(asked, arguments.switches, *engine.backend, make_auto_request(*engine.pipeline, options), log)
+      .set;
 }
 
 void run(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
-  check_writable(arguments.out);
+  if (arguments.prompts_file != "-") check_writable(arguments.out);
   const Engine engine = open_engine(arguments.model);
   const Pipeline& pipeline = *engine.pipeline;
   if (const std::string obstacle = pipeline.obstacle_to_images(); !obstacle.empty()) fail("{}", obstacle);
-  const std::vector<std::int64_t> labels = parse_labels(arguments.labels, pipeline.labels());
-  const std::vector<ImageRequest> requests = make_requests(labels, arguments);
-
-  RequestOptions options{.images = static_cast<std::int64_t>(requests.size()),
-                         .steps = arguments.steps,
-                         .guidance_scale = arguments.guidance,
-                         .switches = {}};
-  options.switches =
-      choose_switches(asked, arguments.switches, *engine.backend, make_auto_request(pipeline, options), log).set;
-  Generator generator(pipeline, *engine.backend, *engine.weights, options);
-  report_declined(log, generator.compiled().declined);
-  std::vector<double> step_ms;
-  Progress progress("denoising", generator.request().steps, arguments.model.quiet);
-  const HostTensor latents = generator.generate(requests, [&](std::int64_t, double milliseconds) {
-    step_ms.push_back(milliseconds);
-    progress.advance();
-  });
-  const std::vector<Image> images = to_images(generator.decode(latents));
-  write_png(arguments.out, image_grid(images, static_cast<int>(labels.size()), 2));
-
-  double steps_ms = 0;
-  for (const double ms : step_ms) steps_ms += ms;
-  const double prologue_ms = generator.session().outside_loops_ms();
-  const double total_ms = prologue_ms + steps_ms;
-  if (arguments.as_json) {
-    const nlohmann::json summary = {{"model", pipeline.name()},
-                                    {"images", requests.size()},
-                                    {"steps", generator.request().steps},
-                                    {"switches", generator.compiled().applied},
-                                    {"total_ms", total_ms},
-                                    {"prologue_ms", prologue_ms},
-                                    {"step_ms", step_ms},
-                                    {"stages", stages_of(generator)},
-                                    {"out", arguments.out}};
-    print_out("{}\n", dump_json(summary, 2));
-  } else {
-    print_out("{} in {} of {}: {} an image; wrote {}\n", format_count(std::ssize(requests), "image"),
-              format_count(std::ssize(step_ms), "step"), format_ms(steps_ms / static_cast<double>(step_ms.size())),
-              format_ms(total_ms / static_cast<double>(requests.size())), arguments.out);
+  if (arguments.prompts_file == "-") {
+    const SwitchSet switches = choose(arguments, asked, engine, prepare(pipeline, arguments.job).options, log);
+    serve_prompts(engine, switches, arguments.job);
+    return;
   }
+
+  const Subjects subjects = choose_subjects(arguments, pipeline);
+  const std::vector<ImageJob> jobs = list_jobs(subjects, arguments.per_prompt, arguments.job.seed);
+  std::vector<PreparedImage> prepared;
+  for (const ImageJob& job : jobs) prepared.push_back(prepare(pipeline, job));
+  const SwitchSet switches = choose(arguments, asked, engine, prepared.front().options, log);
+  ImageMaker maker(engine, switches);
+
+  std::vector<std::string> files;
+  Took took;
+  const auto text_of = [&](const ImageJob& job) { return request_text(engine, switches, job); };
+  if (subjects.are_labels) {
+    std::vector<Image> images(jobs.size());
+    took = make_all(maker, prepared, arguments, log, [&](std::size_t i, Image image) { images[i] = std::move(image); });
+    write_png(arguments.out, image_grid(images, static_cast<int>(subjects.jobs.size()), 2));
+    files.push_back(arguments.out);
+  } else {
+    ImageWriter writer;
+    for (std::size_t i = 0; i < jobs.size(); ++i) files.push_back(numbered(arguments.out, i, jobs.size()).string());
+    took = make_all(maker, prepared, arguments, log,
+                    [&](std::size_t i, Image image) { writer.write(files[i], std::move(image), text_of(jobs[i])); });
+    writer.finish();
+  }
+  tell(arguments, took, maker.generator({prepared.data(), maker.count_together(prepared, arguments.batch)}),
+       pipeline.name(), files);
+}
+
+/// What a PNG says that `run` wrote: the request, and where none was given the switches.
+void take_from(const CLI::App& command, Arguments& arguments) {
+  const LikeImage like = read_like(arguments.like);
+  // What is given with --like wins over what the image says.
+  const ImageJob given = arguments.job;
+  arguments.job = like.job;
+  const auto is_given = [&](const char* option) { return command.count(option) != 0; };
+  if (is_given("--prompt-2")) arguments.job.prompt_2 = given.prompt_2;
+  if (is_given("--negative-prompt")) arguments.job.negative_prompt = given.negative_prompt;
+  if (is_given("--height")) arguments.job.size.height = given.size.height;
+  if (is_given("--width")) arguments.job.size.width = given.size.width;
+  if (is_given("--steps")) arguments.job.steps = given.steps;
+  if (is_given("--text-tokens")) arguments.job.text_tokens = given.text_tokens;
+  if (is_given("--guidance")) arguments.job.guidance = given.guidance;
+  if (is_given("--true-cfg-scale")) arguments.job.true_cfg_scale = given.true_cfg_scale;
+  if (is_given("--seed")) arguments.job.seed = given.seed;
+  if (is_given("--image")) arguments.job.image = given.image;
+  if (is_given("--noise")) arguments.job.noise = given.noise;
+  if (!is_given("--opt")) arguments.switches.list = like.switches;
+}
+
+void add_prompt_options(CLI::App& command, Arguments& arguments) {
+  CLI::Option* const labels =
+      command
+          .add_option("--labels", arguments.labels,
+                      "what to draw, of a model that tells its images apart by names: names or numbers separated by "
+                      "commas, or all")
+          ->capture_default_str();
+  CLI::Option* const prompt =
+      command.add_option("--prompt", arguments.prompts, "what to draw, in words; may be given several times")
+          ->expected(1)
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+          ->excludes(labels)
+          ->type_name("TEXT");
+  command
+      .add_option("--prompts", arguments.prompts_file,
+                  "a file with a prompt on each line; - keeps running, with a request in JSON on each line of the "
+                  "input and an answer on each line of the output")
+      ->excludes(labels)
+      ->excludes(prompt)
+      ->type_name("FILE");
+  command.add_option("--per-prompt,--per-label", arguments.per_prompt, "images of each prompt, or of each label")
+      ->check(whole_number(1, 1024))
+      ->capture_default_str();
+  command
+      .add_option("--like", arguments.like,
+                  "a PNG that run has written: its request again, but for what is given besides")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
+  command
+      .add_option("--negative-prompt", arguments.job.negative_prompt,
+                  "what classifier-free guidance leads away from: see --true-cfg-scale")
+      ->type_name("TEXT");
+  command
+      .add_option("--prompt-2", arguments.job.prompt_2,
+                  "what the second text encoder is to read in place of the prompt, where there are two")
+      ->type_name("TEXT");
+  command.add_option("--image", arguments.job.image, "a picture to edit, PNG or JPEG, with a model that edits")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
+}
+
+void add_size_and_sampling(CLI::App& command, ImageJob& job) {
+  command.add_option("--height", job.size.height, "pixels down; 0 takes the model's own")
+      ->check(whole_number(0, 16'384));
+  command.add_option("--width", job.size.width, "pixels across; 0 takes the model's own")
+      ->check(whole_number(0, 16'384));
+  command.add_option("--steps", job.steps, "denoise steps; 0 takes the model's own number")
+      ->check(whole_number(0, 10'000))
+      ->capture_default_str();
+  command.add_option("--guidance", job.guidance, "guidance scale; 0 takes the model's own")
+      ->check(real_number(0.0, 100.0))
+      ->capture_default_str();
+  command
+      .add_option("--true-cfg-scale", job.true_cfg_scale,
+                  "scale of classifier-free guidance, twice the work, of a model that is guided without it; 0 for none")
+      ->check(real_number(0.0, 100.0))
+      ->capture_default_str();
+  command.add_option("--text-tokens", job.text_tokens, "text tokens; 0 takes the model's own number")
+      ->check(whole_number(0, 8192));
+  command.add_option("--seed", job.seed, "seed of the first image's noise; each next image takes the next seed")
+      ->check(seed_number())
+      ->capture_default_str();
+  command
+      .add_option("--noise", job.noise,
+                  "a safetensors file with the noise to begin with, in place of the seed's: packed latents [tokens, "
+                  "channels]")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
 }
 
 }  // namespace
@@ -133,28 +339,34 @@ void add_run_command(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   add_model_arguments(*command, arguments->model);
   add_auto_switches(*command, arguments->switches, "lossless");
-  command->add_option("--labels", arguments->labels, "what to draw: names or numbers separated by commas, or all")
+  add_prompt_options(*command, *arguments);
+  add_size_and_sampling(*command, arguments->job);
+  command
+      ->add_option(
+          "--batch", arguments->batch,
+          "images made at once; 0 takes as many as have 4096 image tokens together, which is one of 1024 x 1024")
+      ->check(whole_number(0, 4096))
       ->capture_default_str();
-  command->add_option("--per-label", arguments->per_label, "images of each label")
-      ->check(whole_number(1, 1024))
-      ->capture_default_str();
-  command->add_option("--steps", arguments->steps, "denoise steps; 0 takes the model's own number")
-      ->check(whole_number(0, 10'000))
-      ->capture_default_str();
-  command->add_option("--guidance", arguments->guidance, "guidance scale; 0 takes the model's own")
-      ->check(real_number(0.0, 100.0))
-      ->capture_default_str();
-  command->add_option("--seed", arguments->seed, "seed of the first image's noise; each next image takes the next seed")
-      ->check(seed_number())
-      ->capture_default_str();
-  command->add_option("--out", arguments->out, "PNG to write: a grid with a column for each label")
+  command
+      ->add_option(
+          "--out", arguments->out,
+          "PNG to write: fox.png, of several prompts fox-1.png and on; of labels a grid with a column for each")
       ->check(written_as({".png"}))
       ->type_name("FILE")
       ->capture_default_str();
   command->add_flag("--json", arguments->as_json, "machine-readable summary");
-  command->footer(fmt::format("Example: headroom run {} --labels Sneaker,Bag --per-label 4 --opt fast --out shoes.png",
-                              examples::kShipped));
-  command->callback([arguments] { run(*arguments); });
+  command->footer(
+      fmt::format("Examples:\n"
+                  "  headroom run {0} --prompt \"an ankle boot\" --out boot.png\n"
+                  "  headroom run {0} --labels Sneaker,Bag --per-label 4 --opt fast --out shoes.png\n"
+                  "  headroom run {1} --prompt \"a red fox in snow\" --seed 7 --out fox.png\n"
+                  "  headroom run {1} --like fox.png --steps 50 --out fox-50.png\n"
+                  "  headroom run {1} --prompts - < requests.jsonl",
+                  examples::kShipped, examples::kFolder));
+  command->callback([command, arguments] {
+    if (!arguments->like.empty()) take_from(*command, *arguments);
+    run(*arguments);
+  });
 }
 
 }  // namespace headroom

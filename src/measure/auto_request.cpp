@@ -14,6 +14,11 @@ constexpr std::int64_t kStepsAtOnce = 2;  // short, so that two sets alternate q
 constexpr std::size_t kMinTimes = 4;      // of each set, even when time is up: fewer have no interval to speak of
 constexpr std::size_t kMaxRounds = 25;
 
+std::span<const Component> components_of(const AutoRequest& request) {
+  if (request.pipeline != nullptr) return request.pipeline->components();
+  return {request.forward.component, 1};
+}
+
 }  // namespace
 
 AutoRequest make_auto_request(const Pipeline& pipeline, const RequestOptions& options) {
@@ -38,7 +43,7 @@ nlohmann::json to_json(const AutoRequest& request) {
 class RequestBench::Subject {
  public:
   Subject(Backend& backend, const AutoRequest& request, const SwitchSet& set)
-      : name_(set.to_string()), weights_(backend, request.forward.component->checkpoint) {
+      : name_(set.to_string()), weights_(backend, components_of(request)) {
     if (request.denoise) {
       const Pipeline& pipeline = *request.pipeline;
       RequestOptions options = *request.denoise;
@@ -114,7 +119,7 @@ std::vector<HostTensor> RequestBench::outputs(const SwitchSet& set, WeightStore&
 
 double RequestBench::error(const SwitchSet& set) {
   if (baseline_.empty()) {
-    WeightStore weights(backend_, request_.forward.component->checkpoint);
+    WeightStore weights(backend_, components_of(request_));
     baseline_ = outputs({}, weights);
   }
   const std::vector<HostTensor> changed = outputs(set, subject(set).weights());

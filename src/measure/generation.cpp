@@ -1,5 +1,6 @@
 #include "measure/generation.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "backends/device.hpp"
@@ -14,10 +15,11 @@ GenerationTimer::GenerationTimer(const Backend& backend, int warmup_steps, bool 
 HostTensor GenerationTimer::generate(Generator& generator, std::span<const ImageRequest> requests,
                                      const std::function<void()>& on_step) {
   const bool was_warm = std::ssize(warmup_ms_) >= warmup_steps_;
-  double generation_ms = 0;
+  double steps_ms = 0;
+  generator.prompt_reader()->forget();
   probe_.begin();
-  HostTensor latents = generator.generate(requests, [&](std::int64_t, double ms) {
-    generation_ms += ms;
+  const HostTensor latents = generator.generate(requests, [&](std::int64_t, double ms) {
+    steps_ms += ms;
     if (std::ssize(warmup_ms_) < warmup_steps_) {
       warmup_ms_.push_back(ms);
       probe_.begin();
@@ -27,11 +29,14 @@ HostTensor GenerationTimer::generate(Generator& generator, std::span<const Image
     }
     if (on_step) on_step();
   });
-  const double prologue_ms = generator.session().outside_loops_ms();
-  if (images_when_warm_ && !was_warm) return latents;
-  if (prologue_ms > 0) times_.prologues.wall_ms.push_back(prologue_ms);
-  times_.images.wall_ms.push_back((prologue_ms + generation_ms) / static_cast<double>(requests.size()));
-  return latents;
+  HostTensor pixels;
+  if (generator.makes_pixels()) pixels = generator.decode(latents);
+  if (images_when_warm_ && !was_warm) return pixels;
+  double whole_ms = 0;
+  for (const StageRun& stage : generator.stages()) whole_ms += stage.milliseconds;
+  times_.prologues.wall_ms.push_back(std::max(0.0, whole_ms - steps_ms));
+  times_.images.wall_ms.push_back(whole_ms / static_cast<double>(requests.size()));
+  return pixels;
 }
 
 GenerationTimes GenerationTimer::take() {
@@ -49,7 +54,7 @@ void add_series(Result& result, const GenerationTimes& times) {
 
 ResultFile measure_generation(const Pipeline& pipeline, Backend& backend, GenerationOptions options) {
   options.request.switches = options.request.switches.for_target(backend.properties().target);
-  WeightStore weights(backend, pipeline.denoiser().checkpoint);
+  WeightStore weights(backend, pipeline.components());
   Generator generator(pipeline, backend, weights, options.request);
   const std::vector<ImageRequest> requests = make_image_requests(pipeline, 0, generator.request().images, 0);
   // Generations are made whole. Those in which the warm-up ends give steps but no image, so one more may be made.

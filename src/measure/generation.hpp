@@ -15,8 +15,8 @@ namespace headroom {
 /// Times of whole generations.
 struct GenerationTimes {
   Trials steps;      ///< of a denoise step, but for the warm-up; with what the machine did meanwhile
-  Trials images;     ///< of an image: of a generation, divided by its images
-  Trials prologues;  ///< of what a generation runs outside the loop; empty where there is nothing
+  Trials images;     ///< of an image: of a whole generation, from prompts to pixels, divided by its images
+  Trials prologues;  ///< of what a generation runs outside the loop: prompts, noise, what is hoisted, pixels
 };
 
 /// Times the generations that are made through it, step by step.
@@ -26,7 +26,8 @@ class GenerationTimer {
   /// warm-up is not yet over.
   GenerationTimer(const Backend& backend, int warmup_steps, bool images_when_warm);
 
-  /// Makes one generation, and gives its latents. `on_step` runs after each step, outside what is timed.
+  /// Makes one generation, whose prompts are read anew, and gives its pixels, or nothing where there are none. `on_step`
+  /// runs after each step, outside what is timed.
   HostTensor generate(Generator& generator, std::span<const ImageRequest> requests,
                       const std::function<void()>& on_step = {});
 

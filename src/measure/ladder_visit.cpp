@@ -27,7 +27,7 @@ class Visitor {
         options_(options),
         process_(process),
         observer_(std::move(observer)),
-        weights_(backend, pipeline.denoiser().checkpoint) {
+        weights_(backend, pipeline.components()) {
     options_.request.images = images_of(options_.request, pipeline);
     if (options_.quality_images > 0) open_judge();
   }
@@ -48,7 +48,7 @@ class Visitor {
   }
 
   bool makes_images() const { return pipeline_.obstacle_to_images().empty(); }
-  bool judges_quality() const { return makes_images() && !pipeline_.denoiser().checkpoint.is_random(); }
+  bool judges_quality() const { return makes_images() && !pipeline_.has_random_weights(); }
 
   /// Once in a round and process.
   void visit_baseline(Ladder& ladder, std::int64_t round) {
@@ -152,8 +152,8 @@ class Visitor {
       return options_.precision > 0 && is_precise(timer.times().steps.wall_ms, options_.precision);
     };
     do {
-      const HostTensor latents = timer.generate(generator, requests, [&] { tick(); });
-      if (pixels.numel() == 0 && makes_images()) pixels = generator.decode(latents);
+      HostTensor made = timer.generate(generator, requests, [&] { tick(); });
+      if (pixels.numel() == 0 && makes_images()) pixels = std::move(made);
     } while (timer.steps_made() < options_.warmup_steps + options_.min_trials && !is_precise_enough());
     return timer.take();
   }

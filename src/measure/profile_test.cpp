@@ -28,7 +28,7 @@ class ProfileTest : public testing::Test {
 
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu, 1);
   std::unique_ptr<Pipeline> pipeline_ = open_pipeline(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
-  WeightStore weights_{*backend_, pipeline_->denoiser().checkpoint};
+  WeightStore weights_{*backend_, pipeline_->components()};
 };
 
 TEST_F(ProfileTest, EveryLaunchHasATimeAndAFloor) {

@@ -23,7 +23,7 @@ Graph build_flux_denoise(const FluxConfig& config, const Request& request, const
       .encoder_hidden_states = input("encoder_hidden_states", {batch, request.text_tokens, config.joint_attention_dim}),
       .pooled_projections = input("pooled_projections", {batch, config.pooled_projection_dim}),
       .timestep = kNoValue,
-      .img_ids = input("img_ids", {request.image_tokens(), axes}),
+      .img_ids = input("img_ids", {request.image_tokens() + request.reference_tokens(), axes}),
       .txt_ids = input("txt_ids", {request.text_tokens, axes}),
   };
   if (config.guidance_embeds) inputs.guidance = input("guidance", {batch});
@@ -32,6 +32,9 @@ Graph build_flux_denoise(const FluxConfig& config, const Request& request, const
   const ValueId scale = request.classifier_free_guidance ? input("guidance_scale", {1, 1, 1}) : kNoValue;
   const ValueId latents =
       graph.add_state("latents", TensorType{.shape = {request.images, request.image_tokens(), config.in_channels}});
+  const ValueId reference = request.reference_tokens() != 0
+                                ? input("reference", {request.images, request.reference_tokens(), config.in_channels})
+                                : kNoValue;
 
   Builder b(graph);
   {
@@ -42,10 +45,13 @@ Graph build_flux_denoise(const FluxConfig& config, const Request& request, const
       const auto scope = b.scope("sampler");
       inputs.timestep = b.row(timesteps, loop.counter());  // [batch]
       sigma_step = b.row(sigma_steps, loop.counter());     // [1, 1, 1]
-      inputs.hidden_states = request.classifier_free_guidance ? b.concat({latents, latents}, 0) : latents;
+      inputs.hidden_states = reference != kNoValue ? b.concat({latents, reference}, 1) : latents;
+      if (request.classifier_free_guidance)
+        inputs.hidden_states = b.concat({inputs.hidden_states, inputs.hidden_states}, 0);
     }
     ValueId velocity = build_flux(b, config, inputs, params);  // [batch, tokens, channels]
     const auto scope = b.scope("sampler");
+    if (reference != kNoValue) velocity = b.slice(velocity, 1, 0, request.image_tokens());
     if (request.classifier_free_guidance) velocity = guide(b, velocity, scale);
     graph.set_next(latents, b.add(latents, b.mul(velocity, sigma_step)), body);
   }

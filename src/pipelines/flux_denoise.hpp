@@ -11,7 +11,8 @@ namespace headroom {
 /// (sigma[i+1] - sigma[i]) * v. Inputs, all f32, with B = request.batch(): `encoder_hidden_states` [B, text, d],
 /// `pooled_projections` [B, d], `img_ids`, `txt_ids`, `timesteps` [steps, B] (the noise levels), `sigma_steps` [steps,
 /// 1, 1, 1] (their differences), `guidance` [B] where the model embeds it, and `guidance_scale` [1, 1, 1] with
-/// classifier-free guidance, where the first half of the batch is the unguided one.
+/// classifier-free guidance, where the first half of the batch is the unguided one. Where an image is edited, its latents
+/// `reference` [images, reference_tokens, channels] stand behind the noise in every pass, and their ids in `img_ids`.
 [[nodiscard]] Graph build_flux_denoise(const FluxConfig& config, const Request& request, const ParamSource& params);
 
 }  // namespace headroom

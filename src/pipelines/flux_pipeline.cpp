@@ -1,16 +1,14 @@
 #include "pipelines/flux_pipeline.hpp"
 
 #include <algorithm>
-#include <filesystem>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
 #include "base/random.hpp"
-#include "models/config.hpp"
-#include "pipelines/fashion_flux.hpp"
 #include "pipelines/flux_denoise.hpp"
+#include "pipelines/flux_latents.hpp"
+#include "pipelines/kontext_sizes.hpp"
+#include "pipelines/stacks.hpp"
 
 namespace headroom {
 namespace {
@@ -18,6 +16,8 @@ namespace {
 constexpr std::int64_t kMaxImages = 4096;
 constexpr std::int64_t kMaxTokensAlongSide = 1024;  // 16384 pixels of a latent model
 constexpr std::int64_t kMaxTextTokens = 8192;
+constexpr std::int64_t kMaxPromptTokens = 512;  // FLUX.1 was trained with no more
+constexpr std::int64_t kPatch = 2;              // latents along a token
 constexpr std::int64_t kMaxSteps = 10'000;
 
 // Random streams of one image, so that its noise never depends on how many images are made with it.
@@ -37,44 +37,79 @@ HostTensor filled(Shape shape, double value) {
   return tensor;
 }
 
-/// img_ids [rows * columns, axes] as FLUX numbers them: (0, row, column).
-HostTensor make_image_ids(std::int64_t rows, std::int64_t columns, std::int64_t axes) {
-  HostTensor ids(DType::kF32, {rows * columns, axes});
-  for (std::int64_t token = 0; token < rows * columns; ++token) {
-    if (axes > 1) ids.set(token * axes + 1, static_cast<double>(token / columns));
-    if (axes > 2) ids.set(token * axes + 2, static_cast<double>(token % columns));
+/// Fills ids of rows * columns tokens as FLUX numbers them: (image, row, column).
+void number_tokens(std::span<float> ids, std::int64_t image, std::int64_t columns, std::int64_t axes) {
+  for (std::int64_t token = 0; token < std::ssize(ids) / axes; ++token) {
+    const std::int64_t numbers[] = {image, token / columns, token % columns};
+    for (std::int64_t axis = 0; axis < std::min<std::int64_t>(axes, std::ssize(numbers)); ++axis)
+      ids[static_cast<std::size_t>(token * axes + axis)] = static_cast<float>(numbers[axis]);
   }
+}
+
+/// img_ids [image_tokens + reference_tokens, axes]: the image that is made is number 0, and one that is edited 1.
+HostTensor make_image_ids(const Request& request, std::int64_t axes) {
+  HostTensor ids(DType::kF32, {request.image_tokens() + request.reference_tokens(), axes});
+  const auto made = static_cast<std::size_t>(request.image_tokens() * axes);
+  number_tokens(ids.as<float>().first(made), 0, request.token_columns, axes);
+  if (request.reference_tokens() != 0) number_tokens(ids.as<float>().subspan(made), 1, request.reference_columns, axes);
   return ids;
+}
+
+/// What is drawn where nobody says, as in a benchmark.
+std::vector<std::string> example_prompts() {
+  return {"a red fox in snow", "an old lighthouse on a cliff at dusk, oil painting",
+          "a bowl of ramen on a wooden table, soft light", "the word headroom written in chalk on a blackboard"};
 }
 
 }  // namespace
 
-FluxPipeline::FluxPipeline(Component transformer)
-    : Pipeline(std::move(transformer)), config_(parse_flux_config(denoiser().config)) {
-  const std::filesystem::path& folder = denoiser().folder;
-  if (folder.empty()) return;
-  if (const auto path = folder / "scheduler_config.json"; std::filesystem::exists(path)) {
-    const nlohmann::json schedule = read_json(path);
-    schedule_ = config::read_in(folder.string(), [&] { return parse_flow_match_schedule(schedule); });
-  }
-  if (const auto path = folder / "generation_config.json"; std::filesystem::exists(path)) {
-    const nlohmann::json generation = read_json(path);
-    default_steps_ = get_int_or(generation, "num_inference_steps", default_steps_, path.string());
-    guidance_scale_ = get_double_or(generation, "guidance_scale", guidance_scale_, path.string());
-  }
+FluxPipeline::FluxPipeline(FluxParts parts)
+    : Pipeline(std::move(parts.components)),
+      folder_(std::move(parts.folder)),
+      config_(parse_flux_config(denoiser().config)),
+      readers_(std::move(parts.readers)),
+      schedule_(parts.schedule),
+      defaults_(std::move(parts.defaults)),
+      labels_(std::move(parts.labels)),
+      is_kontext_(parts.is_kontext) {
+  if (const auto vae = std::ranges::find(components(), "vae", &Component::part); vae != components().end())
+    vae_ = parse_autoencoder_kl_config(vae->config);
+  if (reads_text() && defaults_.prompts.empty()) defaults_.prompts = example_prompts();
+}
+
+std::int64_t FluxPipeline::token_pixels() const {
+  if (defaults_.pixels) return defaults_.pixels->patch;
+  return vae_ ? kPatch * vae_->scale() : kFluxTokenPixels;
+}
+
+ImageSize FluxPipeline::reference_size(const ImageSize& image) const {
+  return is_kontext_ ? kontext_reference_size(image) : image;
+}
+
+ImageSize FluxPipeline::output_size(const ImageSize& asked) const {
+  return is_kontext_ ? kontext_output_size(asked, token_pixels()) : asked;
 }
 
 std::string FluxPipeline::obstacle_to_images() const {
-  return fmt::format("{} has no prompts.safetensors, so there is nothing to draw; bench and ladder work without",
-                     name());
+  if (reads_text()) return {};
+  return fmt::format(
+      "{} is a transformer alone, which reads no prompts and makes no pixels: give the folder that holds its "
+      "pipeline's "
+      "model_index.json; bench and ladder work without",
+      name());
 }
 
 Request FluxPipeline::default_request() const {
-  return {.token_rows = 64,
-          .token_columns = 64,
-          .text_tokens = 512,
-          .steps = default_steps_,
-          .guidance_scale = guidance_scale_};
+  // Of FLUX.1-schnell, which is distilled to few steps and has no guidance, these are what its card asks for.
+  const bool is_schnell = reads_text() && !config_.guidance_embeds;
+  Request request{.text_tokens = defaults_.text_tokens.value_or(is_schnell ? 256 : 512),
+                  .steps = defaults_.steps.value_or(is_schnell ? 4 : 28),
+                  .guidance_scale = defaults_.guidance_scale.value_or(is_schnell ? 1 : 3.5)};
+  if (const std::optional<PixelFormat>& pixels = defaults_.pixels) {
+    request.token_rows = pixels->height / pixels->patch;
+    request.token_columns = pixels->width / pixels->patch;
+  }
+  return request;
 }
 
 Request FluxPipeline::resolve(const RequestOptions& options) const {
@@ -86,15 +121,36 @@ Request FluxPipeline::resolve(const RequestOptions& options) const {
       in_range("the number of token rows", pick(options.token_rows, own.token_rows), kMaxTokensAlongSide);
   request.token_columns =
       in_range("the number of token columns", pick(options.token_columns, own.token_columns), kMaxTokensAlongSide);
-  request.text_tokens =
-      in_range("the number of text tokens", pick(options.text_tokens, own.text_tokens), kMaxTextTokens);
+  request.reference_rows = options.reference_rows;
+  request.reference_columns = options.reference_columns;
+  if (request.reference_tokens() != 0 && !is_kontext_) fail_usage("{} edits no images", name());
+  request.text_tokens = in_range("the number of text tokens", pick(options.text_tokens, own.text_tokens),
+                                 reads_text() ? kMaxPromptTokens : kMaxTextTokens);
   request.steps = in_range("the number of steps",
                            options.switches.number("steps").value_or(pick(options.steps, own.steps)), kMaxSteps);
   request.guidance_scale = pick(options.guidance_scale, own.guidance_scale);
-  // What its own scale is 1 of was not trained to be guided so.
-  request.classifier_free_guidance =
-      has_empty_prompt() && !config_.guidance_embeds && own.guidance_scale != 1.0 && request.guidance_scale != 1.0;
+  request.true_cfg_scale = pick(options.true_cfg_scale, 1.0);
+  // A model that is not given its scale, and has one of its own, was trained to be guided so.
+  if (reads_text() && !config_.guidance_embeds && own.guidance_scale != 1.0)
+    request.true_cfg_scale = pick(options.true_cfg_scale, request.guidance_scale);
+  request.classifier_free_guidance = reads_text() && request.true_cfg_scale != 1.0;
   return request;
+}
+
+std::optional<Pipeline::ImageCoder> FluxPipeline::encoder() const {
+  if (!vae_) return std::nullopt;
+  const Component& vae = component("vae");
+  return ImageCoder{.component = &vae, .build = [this, &vae](const Request& request) {
+                      return build_flux_encode(*vae_, request.reference_rows, request.reference_columns, vae.params());
+                    }};
+}
+
+std::optional<Pipeline::ImageCoder> FluxPipeline::decoder() const {
+  if (!vae_) return std::nullopt;
+  const Component& vae = component("vae");
+  return ImageCoder{.component = &vae, .build = [this, &vae](const Request& request) {
+                      return build_flux_decode(*vae_, request.token_rows, request.token_columns, vae.params());
+                    }};
 }
 
 Graph FluxPipeline::build_denoise(const Request& request) const {
@@ -103,7 +159,7 @@ Graph FluxPipeline::build_denoise(const Request& request) const {
 
 void FluxPipeline::set_request_inputs(Session& denoise, const Request& request) const {
   const auto axes = static_cast<std::int64_t>(config_.axes_dims_rope.size());
-  denoise.set_input("img_ids", make_image_ids(request.token_rows, request.token_columns, axes));
+  denoise.set_input("img_ids", make_image_ids(request, axes));
   denoise.set_input("txt_ids", HostTensor(DType::kF32, {request.text_tokens, axes}));
   const std::vector<double> sigmas = schedule_.sigmas(request.steps, request.image_tokens());
   HostTensor timesteps(DType::kF32, {request.steps, request.batch()});
@@ -116,65 +172,73 @@ void FluxPipeline::set_request_inputs(Session& denoise, const Request& request) 
   denoise.set_input("timesteps", timesteps);
   denoise.set_input("sigma_steps", sigma_steps);
   if (config_.guidance_embeds) denoise.set_input("guidance", filled({request.batch()}, request.guidance_scale));
-  if (request.classifier_free_guidance) denoise.set_input("guidance_scale", filled({1, 1, 1}, request.guidance_scale));
+  if (request.classifier_free_guidance) denoise.set_input("guidance_scale", filled({1, 1, 1}, request.true_cfg_scale));
 }
 
-void FluxPipeline::fill_prompt(std::span<float> row, bool /*is_pooled*/, std::int64_t label, bool /*is_empty*/) const {
-  fill_normal(row, static_cast<std::uint64_t>(label), kPromptStream);
-}
-
-/// [batch, ...]: with classifier-free guidance the empty prompt for each image first.
-HostTensor FluxPipeline::prompt_rows(bool is_pooled, const Request& request,
-                                     std::span<const ImageRequest> images) const {
-  HostTensor rows(DType::kF32, is_pooled ? Shape{request.batch(), config_.pooled_projection_dim}
-                                         : Shape{request.batch(), request.text_tokens, config_.joint_attention_dim});
-  const auto batch = static_cast<std::size_t>(request.batch());
-  const std::size_t size = rows.as<float>().size() / batch;
-  for (std::size_t b = 0; b < batch; ++b)
-    fill_prompt(rows.as<float>().subspan(b * size, size), is_pooled, images[b % images.size()].label,
-                request.classifier_free_guidance && b < images.size());
+/// The prompts that the labels are numbers of, where no text is read.
+HostTensor FluxPipeline::random_prompts(const Shape& shape, std::span<const ImageRequest> images) const {
+  HostTensor rows(DType::kF32, shape);
+  const std::size_t size = rows.as<float>().size() / static_cast<std::size_t>(shape[0]);
+  for (std::size_t b = 0; b < images.size(); ++b)
+    fill_normal(rows.as<float>().subspan(b * size, size), static_cast<std::uint64_t>(images[b].label), kPromptStream);
   return rows;
 }
 
 HostTensor FluxPipeline::noise(const Request& request, std::span<const ImageRequest> images) const {
   HostTensor latents(DType::kF32, {request.images, request.image_tokens(), config_.in_channels});
-  const auto size = static_cast<std::size_t>(request.image_tokens() * config_.in_channels);
-  for (std::size_t i = 0; i < images.size(); ++i)
-    fill_normal(latents.as<float>().subspan(i * size, size), images[i].seed, kNoiseStream);
+  const Shape of_one{request.image_tokens(), config_.in_channels};
+  const auto size = static_cast<std::size_t>(of_one.numel());
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    const std::span<float> row = latents.as<float>().subspan(i * size, size);
+    if (images[i].noise.numel() == 0) {
+      fill_normal(row, images[i].seed, kNoiseStream);
+    } else if (const HostTensor& given = images[i].noise; given.shape() == of_one && given.dtype() == DType::kF32) {
+      std::ranges::copy(given.as<float>(), row.begin());
+    } else {
+      fail_usage("the noise is {}{}, expected f32{}: the packed latents of an image", given.dtype(), given.shape(),
+                 of_one);
+    }
+  }
   return latents;
 }
 
-void FluxPipeline::set_image_inputs(Session& denoise, const Request& request,
-                                    std::span<const ImageRequest> images) const {
-  for (const ImageRequest& image : images) require_label(image.label);
-  denoise.set_input("encoder_hidden_states", prompt_rows(/*is_pooled=*/false, request, images));
-  denoise.set_input("pooled_projections", prompt_rows(/*is_pooled=*/true, request, images));
+void FluxPipeline::set_image_inputs(Session& denoise, const Request& request, std::span<const ImageRequest> images,
+                                    const Conditioning& conditioning) const {
+  for (std::size_t reader = 0; reader < readers_.size(); ++reader)
+    denoise.set_input(readers_[reader].input, stack(conditioning.texts[reader]));
+  if (!reads_text()) {
+    denoise.set_input("encoder_hidden_states",
+                      random_prompts({request.images, request.text_tokens, config_.joint_attention_dim}, images));
+    denoise.set_input("pooled_projections", random_prompts({request.images, config_.pooled_projection_dim}, images));
+  }
+  if (request.reference_tokens() != 0) denoise.set_input("reference", stack(conditioning.references));
   denoise.set_state("latents", noise(request, images));
 }
 
-/// All prompts one after the other, and from the first again, as many as the tensor holds.
-void FluxPipeline::fill_prompts(HostTensor& tensor, bool is_pooled) const {
-  const std::int64_t batch = tensor.shape()[0], prompts = std::ssize(labels()) + 1;
-  const std::size_t size = tensor.as<float>().size() / static_cast<std::size_t>(batch);
-  for (std::int64_t b = 0; b < batch; ++b)
-    fill_prompt(tensor.as<float>().subspan(static_cast<std::size_t>(b) * size, size), is_pooled, b % prompts,
-                b % prompts == prompts - 1);
+HostTensor FluxPipeline::decode(const HostTensor& latents, const Request& request) const {
+  if (!defaults_.pixels) return Pipeline::decode(latents, request);
+  PixelFormat format = *defaults_.pixels;
+  format.height = request.token_rows * format.patch;
+  format.width = request.token_columns * format.patch;
+  return unpatch(latents, format);
 }
 
-/// Prompts where some ship with it, image tokens in rows, timesteps uniform in [0, 1), everything else normal.
+std::unique_ptr<ClassifierJudge> FluxPipeline::open_judge(Backend& cpu) const {
+  if (has_random_weights() || labels_.empty()) return Pipeline::open_judge(cpu);
+  return ClassifierJudge::open(folder_, cpu);
+}
+
+/// Image tokens in rows, timesteps uniform in [0, 1), everything else normal.
 void FluxPipeline::fill_forward_inputs(Session& session, std::int64_t token_columns) const {
   const Graph& graph = session.program().graph;
   std::uint64_t stream = 0;
   for (const ValueId input : graph.values_of(ValueKind::kInput)) {
     const Value& value = graph.value(input);
     HostTensor tensor(value.type.dtype, value.type.shape);
-    const bool is_pooled = value.name == "pooled_projections";
     if (value.name == "img_ids")
-      tensor = make_image_ids(tensor.shape()[0] / token_columns, token_columns, tensor.shape()[1]);
+      number_tokens(tensor.as<float>(), 0, token_columns, tensor.shape()[1]);
     else if (value.name == "timestep")
       fill_uniform(tensor.as<float>(), kForwardSeed, stream++);
-    else if (!labels().empty() && (is_pooled || value.name == "encoder_hidden_states"))
-      fill_prompts(tensor, is_pooled);
     else if (value.name != "txt_ids")  // all zeros in every request
       fill_normal(tensor.as<float>(), kForwardSeed, stream++);
     session.set_input(value.name, tensor);
@@ -200,8 +264,11 @@ ForwardPass FluxPipeline::forward_pass(const Request& request) const {
 }
 
 std::unique_ptr<Pipeline> make_flux_pipeline(Component transformer) {
-  if (FashionFlux::ships_with(transformer)) return std::make_unique<FashionFlux>(std::move(transformer));
-  return std::make_unique<FluxPipeline>(std::move(transformer));
+  return std::make_unique<FluxPipeline>(flux_parts_of(std::move(transformer)));
+}
+
+std::unique_ptr<Pipeline> open_flux_pipeline(const ModelIndex& index, std::optional<std::uint64_t> random_seed) {
+  return std::make_unique<FluxPipeline>(open_flux_parts(index, random_seed));
 }
 
 }  // namespace headroom

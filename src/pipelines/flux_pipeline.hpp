@@ -1,55 +1,66 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "models/flux.hpp"
-#include "pipelines/flow_match.hpp"
+#include "pipelines/flux_parts.hpp"
 #include "pipelines/pipeline.hpp"
 
 namespace headroom {
 
-/// FLUX's transformer (Black Forest Labs, 2024) under Euler's method, on random prompts: it makes latents, and has no
-/// decoder yet. scheduler_config.json and generation_config.json (num_inference_steps, guidance_scale) are read where
-/// they lie beside its config.json.
-class FluxPipeline : public Pipeline {
+/// FLUX.1 (Black Forest Labs, 2024) under Euler's method: dev, schnell, Kontext, and transformers that work on pixels. A
+/// transformer alone runs on random prompts, and makes latents.
+class FluxPipeline final : public Pipeline {
  public:
-  explicit FluxPipeline(Component transformer);
+  explicit FluxPipeline(FluxParts parts);
 
-  [[nodiscard]] std::int64_t token_pixels() const override { return kFluxTokenPixels; }
+  [[nodiscard]] std::int64_t token_pixels() const override;
+  [[nodiscard]] std::span<const std::string> labels() const override { return labels_; }
+  [[nodiscard]] std::span<const std::string> prompts() const override { return defaults_.prompts; }
   [[nodiscard]] std::string obstacle_to_images() const override;
+  [[nodiscard]] bool edits_images() const override { return is_kontext_; }
+  [[nodiscard]] ImageSize reference_size(const ImageSize& image) const override;
+  [[nodiscard]] ImageSize output_size(const ImageSize& asked) const override;
+
   [[nodiscard]] Request resolve(const RequestOptions& options) const override;
   [[nodiscard]] ForwardPass forward_pass(const Request& request) const override;
+  [[nodiscard]] std::span<const TextReader> text_readers() const override { return readers_; }
+  [[nodiscard]] std::optional<ImageCoder> encoder() const override;
+  [[nodiscard]] std::optional<ImageCoder> decoder() const override;
   [[nodiscard]] Graph build_denoise(const Request& request) const override;
-  void set_request_inputs(Session& denoise, const Request& request) const override;
-  void set_image_inputs(Session& denoise, const Request& request, std::span<const ImageRequest> images) const override;
 
- protected:
-  [[nodiscard]] const FluxConfig& config() const noexcept { return config_; }
-  /// What a request has where the options leave it open.
-  [[nodiscard]] virtual Request default_request() const;
-  /// Whether guidance takes an unguided pass as well.
-  [[nodiscard]] virtual bool has_empty_prompt() const { return false; }
-  /// Fills one sample of `encoder_hidden_states` or `pooled_projections` with the prompt of a label, or the empty one.
-  virtual void fill_prompt(std::span<float> row, bool is_pooled, std::int64_t label, bool is_empty) const;
-  /// Throws a usage Error where the label is none.
-  virtual void require_label(std::int64_t /*label*/) const {}
+  void set_request_inputs(Session& denoise, const Request& request) const override;
+  void set_image_inputs(Session& denoise, const Request& request, std::span<const ImageRequest> images,
+                        const Conditioning& conditioning) const override;
+  [[nodiscard]] HostTensor decode(const HostTensor& latents, const Request& request) const override;
+  [[nodiscard]] std::unique_ptr<ClassifierJudge> open_judge(Backend& cpu) const override;
 
  private:
-  [[nodiscard]] HostTensor prompt_rows(bool is_pooled, const Request& request,
-                                       std::span<const ImageRequest> images) const;
+  [[nodiscard]] bool reads_text() const { return !readers_.empty(); }
+  [[nodiscard]] Request default_request() const;
+  [[nodiscard]] HostTensor random_prompts(const Shape& shape, std::span<const ImageRequest> images) const;
   [[nodiscard]] HostTensor noise(const Request& request, std::span<const ImageRequest> images) const;
-  void fill_prompts(HostTensor& tensor, bool is_pooled) const;
   void fill_forward_inputs(Session& session, std::int64_t token_columns) const;
 
+  std::filesystem::path folder_;
   FluxConfig config_;
+  std::vector<TextReader> readers_;
+  std::optional<AutoencoderKLConfig> vae_;  // of the component `vae`
   FlowMatchSchedule schedule_;
-  std::int64_t default_steps_ = 28;
-  double guidance_scale_ = 3.5;
+  FluxDefaults defaults_;
+  std::vector<std::string> labels_;
+  bool is_kontext_;
 };
 
-/// A FluxPipeline, or FashionFlux (pipelines/fashion_flux.hpp) where prompts ship beside the transformer.
+/// A transformer alone.
 [[nodiscard]] std::unique_ptr<Pipeline> make_flux_pipeline(Component transformer);
+/// A whole pipeline: see open_flux_parts().
+[[nodiscard]] std::unique_ptr<Pipeline> open_flux_pipeline(const ModelIndex& index,
+                                                           std::optional<std::uint64_t> random_seed);
 
 }  // namespace headroom

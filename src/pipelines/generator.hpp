@@ -2,55 +2,65 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "backends/backend.hpp"
 #include "base/host_tensor.hpp"
+#include "pipelines/device_stage.hpp"
 #include "pipelines/pipeline.hpp"
+#include "pipelines/prompt_reader.hpp"
 #include "run/weight_store.hpp"
 
 namespace headroom {
 
-/// What a stage of a pipeline took.
-struct StageRun {
-  std::string_view name;    ///< "denoise"
-  double milliseconds = 0;  ///< wall time
-  std::size_t bytes = 0;    ///< device memory of its activations and scratch
-};
-
-/// A pipeline compiled for one request: latents, and where it decodes them pixels, out of labels and seeds. Equal
+/// A pipeline compiled for one request: latents, and where it decodes them pixels, out of prompts and seeds. Equal
 /// requests give equal noise under every set of switches, so images of two generators can be compared.
 class Generator {
  public:
-  /// Compiles the denoise loop and loads its weights. All three must outlive the generator. Throws a usage Error for
-  /// sizes that make no sense, and OutOfMemory, before anything is loaded, for what does not fit: see require_fit().
-  Generator(const Pipeline& pipeline, Backend& backend, WeightStore& weights, const RequestOptions& options);
+  /// Compiles every stage and loads its weights. The first three must outlive the generator; the store has the
+  /// pipeline's checkpoints. Prompts are read by `reader` where one is given: that of another generator of the pipeline
+  /// on this store, with the same switches and text tokens. Throws a usage Error for sizes that make no sense, and
+  /// OutOfMemory, before anything is loaded, for what does not fit: see require_fit().
+  Generator(const Pipeline& pipeline, Backend& backend, WeightStore& weights, const RequestOptions& options,
+            std::shared_ptr<PromptReader> reader = nullptr);
 
   /// Latents [images, image_tokens, channels] f32 of exactly request().images images.
   [[nodiscard]] HostTensor generate(std::span<const ImageRequest> images, const IterationObserver& observer = {});
-  /// Pixels of latents, as Pipeline::decode() gives them.
+  /// Whether decode() gives pixels.
+  [[nodiscard]] bool makes_pixels() const { return pipeline_.obstacle_to_images().empty(); }
+  /// Pixels of latents, [images, channels, height, width] f32 in [-1, 1], unclamped. Throws Error where the pipeline has
+  /// none.
   [[nodiscard]] HostTensor decode(const HostTensor& latents);
 
   /// The stages that ran since generate() was last called, in that order.
-  [[nodiscard]] std::span<const StageRun> stages() const noexcept { return stages_; }
+  [[nodiscard]] std::span<const StageRun> stages() const noexcept { return took_; }
   [[nodiscard]] const Request& request() const noexcept { return request_; }
   [[nodiscard]] const Shape& latents_shape() const;
-  [[nodiscard]] const Compiled& compiled() const noexcept { return compiled_; }
-  [[nodiscard]] const Session& session() const noexcept { return *session_; }
-  [[nodiscard]] Session& session() noexcept { return *session_; }
+  /// Of the denoise loop; but `applied` and `declined` are of all stages together.
+  [[nodiscard]] const Compiled& compiled() const noexcept { return denoise_.compiled; }
+  [[nodiscard]] const Session& session() const noexcept { return *denoise_.session; }
+  [[nodiscard]] Session& session() noexcept { return *denoise_.session; }
+  /// Those that run on the device, in order.
+  [[nodiscard]] std::vector<const DeviceStage*> device_stages() const;
+  /// What reads its prompts, to be shared with other generators.
+  [[nodiscard]] const std::shared_ptr<PromptReader>& prompt_reader() const noexcept { return reader_; }
 
  private:
   void require_memory(Backend& backend, const WeightStore& weights, const RequestOptions& options) const;
   template <class Body>
-  void run_stage(std::string_view name, std::size_t bytes, const Body& body);
+  void run_stage(std::string name, std::size_t bytes, const Body& body);
+  [[nodiscard]] Conditioning make_conditioning(std::span<const ImageRequest> images);
 
   const Pipeline& pipeline_;
   Request request_;
-  Compiled compiled_;
-  std::unique_ptr<Session> session_;
-  std::vector<StageRun> stages_;
+  std::shared_ptr<PromptReader> reader_;
+  std::optional<DeviceStage> encode_;
+  DeviceStage denoise_;
+  std::optional<DeviceStage> decode_;
+  std::vector<StageRun> took_;
 };
 
 }  // namespace headroom

@@ -38,7 +38,7 @@ class FitTest : public testing::Test {
   LimitedBackend backend_{std::numeric_limits<std::size_t>::max()};
   std::unique_ptr<Pipeline> pipeline_ =
       open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux").string());
-  WeightStore weights_{backend_, pipeline_->denoiser().checkpoint};
+  WeightStore weights_{backend_, pipeline_->components()};
   RequestOptions baseline_{.images = 8, .steps = 2, .switches = {}};
 };
 

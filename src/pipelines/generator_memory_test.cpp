@@ -28,7 +28,7 @@ TEST_P(MemoryNeedTest, IsWhatASessionAllocates) {
   const RequestOptions options{.images = 3, .steps = 3, .switches = SwitchSet::parse(GetParam())};
   const Request request = pipeline_->resolve(options);
   const Compiled compiled = compile_denoise(*pipeline_, request, options.switches, backend_.properties().target);
-  WeightStore weights(backend_, pipeline_->denoiser().checkpoint);
+  WeightStore weights(backend_, pipeline_->components());
   const MemoryNeed need = memory_need(*compiled.program, weights);
   EXPECT_EQ(backend_.memory_use().total, 0U);
 
@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(Switches, MemoryNeedTest,
 TEST(MemoryNeed, CountsWhatTheStoreHoldsAsThere) {
   LimitedBackend backend(1000);
   const std::unique_ptr<Pipeline> pipeline = open_pipeline("flux-128x1+1", 0);
-  WeightStore weights(backend, pipeline->denoiser().checkpoint);
+  WeightStore weights(backend, pipeline->components());
   EXPECT_EQ(memory_for(backend, weights), 1000U);
   backend.set_limit(std::size_t{1} << 30);
   const Compiled compiled = compile(pipeline->forward_pass({.token_rows = 2, .token_columns = 2, .text_tokens = 4}), {},

@@ -21,7 +21,7 @@ class GeneratorTest : public testing::Test {
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
   std::unique_ptr<Pipeline> pipeline_ =
       open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux").string());
-  WeightStore weights_{*backend_, pipeline_->denoiser().checkpoint};
+  WeightStore weights_{*backend_, pipeline_->components()};
 };
 
 TEST_F(GeneratorTest, TheModelGivesSizesAndTheSwitchGivesSteps) {
@@ -37,7 +37,7 @@ TEST_F(GeneratorTest, TheModelGivesSizesAndTheSwitchGivesSteps) {
 TEST_F(GeneratorTest, SizesThatMakeNoSenseAreRefused) {
   EXPECT_THROW(static_cast<void>(pipeline_->resolve({.images = 0, .switches = {}})), Error);
   EXPECT_THROW(static_cast<void>(pipeline_->resolve({.images = 1, .steps = 1'000'000, .switches = {}})), Error);
-  EXPECT_THROW(static_cast<void>(pipeline_->resolve({.images = 1, .text_tokens = 5, .switches = {}})), Error);
+  EXPECT_THROW(static_cast<void>(pipeline_->resolve({.images = 1, .text_tokens = 513, .switches = {}})), Error);
   EXPECT_THROW(static_cast<void>(make({.steps = 1, .switches = {}}, {{.label = 99, .seed = 0}})), Error);
 }
 
@@ -79,7 +79,7 @@ TEST_F(GeneratorTest, DropsTheWeightsOfOtherRequestsWhereAsked) {
   options.drops_other_weights = true;
   const HostTensor kept = make(options, {{.label = 0, .seed = 0}});
   EXPECT_LE(weights_.bytes(), baseline + baseline / 20) << "the weights of the baseline are still there";
-  WeightStore fresh(*backend_, pipeline_->denoiser().checkpoint);
+  WeightStore fresh(*backend_, pipeline_->components());
   Generator generator(*pipeline_, *backend_, fresh, options);
   EXPECT_EQ(weights_.bytes(), fresh.bytes());
   EXPECT_EQ(weights_.size(), fresh.size());
@@ -102,10 +102,12 @@ TEST_F(GeneratorTest, WeightsThatAnotherDropsStayWhileTheyAreUsed) {
   EXPECT_GT(together, weights_.bytes()) << "the first generator holds weights that the store has dropped";
   EXPECT_TRUE(std::ranges::equal(first->generate(request).bytes(), before.bytes()));
 
-  weights_.load(first->session().program());
+  for (const DeviceStage* stage : first->device_stages()) weights_.load(*stage->compiled.program);
   EXPECT_EQ(weights_held(), together) << "they are taken up again, not folded again";
   EXPECT_EQ(weights_.bytes(), together);
-  weights_.keep_only(second.session().program());
+  std::vector<const Program*> used;
+  for (const DeviceStage* stage : second.device_stages()) used.push_back(stage->compiled.program.get());
+  weights_.keep_only(used);
   first.reset();
   EXPECT_EQ(weights_held(), weights_.bytes()) << "what nobody uses is gone";
 }

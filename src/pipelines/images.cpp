@@ -28,4 +28,15 @@ std::vector<Image> to_images(const HostTensor& pixels) {
   return images;
 }
 
+HostTensor to_pixels(const Image& image) {
+  HostTensor pixels(DType::kF32, {1, image.channels, image.height, image.width});
+  const std::span<float> values = pixels.as<float>();
+  const auto plane = static_cast<std::size_t>(image.height) * static_cast<std::size_t>(image.width);
+  const auto channels = static_cast<std::size_t>(image.channels);
+  for (std::size_t i = 0; i < plane; ++i)
+    for (std::size_t c = 0; c < channels; ++c)
+      values[c * plane + i] = 2 * (static_cast<float>(image.pixels[i * channels + c]) / 255.0F) - 1;
+  return pixels;
+}
+
 }  // namespace headroom

@@ -1,21 +1,28 @@
 #include "pipelines/pipeline.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "base/error.hpp"
 #include "pipelines/flux_pipeline.hpp"
+#include "pipelines/model_index.hpp"
 
 namespace headroom {
 namespace {
 
-/// A kind of pipeline, and the class of network that it denoises with.
+/// A kind of pipeline: as model_index.json calls it, and the class of network that it denoises with.
 struct PipelineClass {
+  std::string_view name;
   std::string_view denoiser;
+  std::unique_ptr<Pipeline> (*open)(const ModelIndex& index, std::optional<std::uint64_t> random_seed);
   std::unique_ptr<Pipeline> (*make)(Component denoiser);
 };
 constexpr PipelineClass kPipelines[] = {
-    {kFluxTransformer, make_flux_pipeline},
+    {"FluxPipeline", kFluxTransformer, open_flux_pipeline, make_flux_pipeline},
+    {"FluxKontextPipeline", kFluxTransformer, open_flux_pipeline, make_flux_pipeline},
 };
 
 const PipelineClass* find_class(const Component& component) {
@@ -23,7 +30,29 @@ const PipelineClass* find_class(const Component& component) {
   return found == std::end(kPipelines) ? nullptr : found;
 }
 
+const PipelineClass& class_of(const ModelIndex& index) {
+  const auto* const found = std::ranges::find(kPipelines, index.class_name(), &PipelineClass::name);
+  if (found == std::end(kPipelines))
+    fail("{} is a {}, which is not known here; expected one of {}", index.folder().string(), index.class_name(),
+         fmt::join(kPipelines | std::views::transform(&PipelineClass::name), ", "));
+  return *found;
+}
+
 }  // namespace
+
+const Component& Pipeline::component(std::string_view part) const {
+  const auto found = std::ranges::find(components_, part, &Component::part);
+  HR_CHECK(found != components_.end());
+  return *found;
+}
+
+void Pipeline::choose_baselines(const std::function<DType(const Checkpoint&)>& choose) {
+  for (Component& component : components_) component.baseline = choose(component.checkpoint);
+}
+
+bool Pipeline::has_random_weights() const {
+  return std::ranges::any_of(components_, [](const Component& each) { return each.checkpoint.is_random(); });
+}
 
 HostTensor Pipeline::decode(const HostTensor& /*latents*/, const Request& /*request*/) const {
   fail("{}", obstacle_to_images());
@@ -43,8 +72,28 @@ std::unique_ptr<Pipeline> make_pipeline(Component denoiser) {
   return found->make(std::move(denoiser));
 }
 
+bool is_pipeline(const std::string& name_or_folder) {
+  const std::filesystem::path folder = find_model_folder(name_or_folder);
+  return !folder.empty() && ModelIndex::is_in(folder);
+}
+
 std::unique_ptr<Pipeline> open_pipeline(const std::string& name_or_folder, std::optional<std::uint64_t> random_seed) {
-  return make_pipeline(open_component(name_or_folder, random_seed));
+  if (!is_pipeline(name_or_folder)) return make_pipeline(open_component(name_or_folder, random_seed));
+  const ModelIndex index(find_model_folder(name_or_folder));
+  return class_of(index).open(index, random_seed);
+}
+
+std::string negative_prompt_of(const ImageRequest& image, std::size_t reader) {
+  return reader > 0 && !image.negative_prompt_2.empty() ? image.negative_prompt_2 : image.negative_prompt;
+}
+
+std::string prompt_of(const Pipeline& pipeline, const ImageRequest& image, std::size_t reader) {
+  if (reader > 0 && !image.prompt_2.empty()) return image.prompt_2;
+  if (image.prompt) return *image.prompt;
+  const std::span<const std::string> prompts = pipeline.prompts();
+  if (image.label < 0 || image.label >= std::ssize(prompts))
+    fail_usage("label {} is not one of the model's 0 to {}", image.label, std::ssize(prompts) - 1);
+  return prompts[static_cast<std::size_t>(image.label)];
 }
 
 std::int64_t tokens_along(const Pipeline& pipeline, std::string_view what, std::int64_t pixels) {
@@ -63,10 +112,10 @@ Compiled compile_denoise(const Pipeline& pipeline, const Request& request, const
 
 std::vector<ImageRequest> make_image_requests(const Pipeline& pipeline, std::int64_t first, std::int64_t count,
                                               std::uint64_t seed) {
-  const std::int64_t labels = std::max<std::int64_t>(std::ssize(pipeline.labels()), 1);
+  const std::int64_t prompts = std::max<std::int64_t>(std::ssize(pipeline.prompts()), 1);
   std::vector<ImageRequest> requests;
   for (std::int64_t i = first; i < first + count; ++i)
-    requests.push_back({.label = i % labels, .seed = seed + static_cast<std::uint64_t>(i)});
+    requests.push_back({.label = i % prompts, .seed = seed + static_cast<std::uint64_t>(i)});
   return requests;
 }
 

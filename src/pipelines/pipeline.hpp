@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,6 +12,7 @@
 #include "base/host_tensor.hpp"
 #include "pipelines/classifier_judge.hpp"
 #include "pipelines/request.hpp"
+#include "pipelines/text_reader.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"
 #include "run/forward_pass.hpp"
@@ -18,63 +20,109 @@
 
 namespace headroom {
 
+/// What the stages before the denoiser made for a generation.
+struct Conditioning {
+  /// By text reader, then by sample of the batch, [1, ...] each: with classifier-free guidance the negative prompt of
+  /// each image first. Empty where the pipeline reads no text.
+  std::vector<std::vector<HostTensor>> texts;
+  std::vector<HostTensor> references;  ///< latents [1, reference_tokens, channels] of each image that is edited
+};
+
 /// A model from request to result: components, and what the host does around them. A request goes through named stages:
-///   prompt   what the request says becomes inputs on the device
-///   denoise  noise becomes latents, in a loop of forward passes of the denoiser
-///   decode   latents become pixels
-/// `Generator` (pipelines/generator.hpp) runs them; a kind of pipeline says what they are. The commands, the ladder, the
-/// sweep and `auto` know this interface alone.
+///   tokenize        prompts become ids
+///   text_encoder    ids become what the denoiser reads; text_encoder_2 likewise
+///   encode          an image that is edited becomes latents
+///   inputs          noise and all that was made so far goes to the denoiser
+///   denoise         noise becomes latents, in a loop of forward passes of the denoiser
+///   decode          latents become pixels
+/// `Generator` (pipelines/generator.hpp) runs them; a kind of pipeline says which there are and what they are. The
+/// commands, the ladder, the sweep and `auto` know this interface alone.
 class Pipeline {
  public:
-  explicit Pipeline(Component denoiser) : denoiser_(std::move(denoiser)) {}
+  /// All its networks, the denoiser first; each part once.
+  explicit Pipeline(std::vector<Component> components) : components_(std::move(components)) {}
   virtual ~Pipeline() = default;
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  /// The network that each step runs; the pipeline's name, weights and baseline are its.
-  [[nodiscard]] const Component& denoiser() const noexcept { return denoiser_; }
-  [[nodiscard]] Component& denoiser() noexcept { return denoiser_; }
-  [[nodiscard]] const std::string& name() const noexcept { return denoiser_.name; }
+  /// The network that each step runs; the pipeline's name is its.
+  [[nodiscard]] const Component& denoiser() const noexcept { return components_.front(); }
+  [[nodiscard]] const std::string& name() const noexcept { return denoiser().name; }
+  [[nodiscard]] std::span<const Component> components() const noexcept { return components_; }
+  /// The component of that part, which there must be.
+  [[nodiscard]] const Component& component(std::string_view part) const;
+  /// Chooses what the baseline of each component computes in, by its checkpoint.
+  void choose_baselines(const std::function<DType(const Checkpoint&)>& choose);
+  /// Whether a component has no checkpoint, but random weights.
+  [[nodiscard]] bool has_random_weights() const;
 
   /// Pixels along a token of the denoiser.
   [[nodiscard]] virtual std::int64_t token_pixels() const = 0;
-  /// Names of the prompts that ship with it; none where it draws random ones.
+  /// What its images show, where a judge tells them apart by names.
   [[nodiscard]] virtual std::span<const std::string> labels() const { return {}; }
+  /// What it draws where nobody says; one for each label, where there are labels. None where it reads no text.
+  [[nodiscard]] virtual std::span<const std::string> prompts() const { return {}; }
   /// Why nothing can be seen of what it makes: a sentence. Empty where it makes pixels of prompts that say something.
   [[nodiscard]] virtual std::string obstacle_to_images() const = 0;
+  /// Whether it makes an image out of another one, its reference.
+  [[nodiscard]] virtual bool edits_images() const { return false; }
+  /// What it resizes a reference of that size to, in pixels.
+  [[nodiscard]] virtual ImageSize reference_size(const ImageSize& image) const { return image; }
+  /// What it makes where that size is asked for, both sides of it.
+  [[nodiscard]] virtual ImageSize output_size(const ImageSize& asked) const { return asked; }
 
   /// The request that the options and the pipeline's own defaults make. Throws a usage Error for sizes out of range.
   [[nodiscard]] virtual Request resolve(const RequestOptions& options) const = 0;
   /// One forward pass of the denoiser as the request's loop runs it, but for request.images samples whatever is guided.
   [[nodiscard]] virtual ForwardPass forward_pass(const Request& request) const = 0;
 
+  /// What reads its prompts; none where prompts are random.
+  [[nodiscard]] virtual std::span<const TextReader> text_readers() const { return {}; }
+  /// Of one image: `pixels` to `latents`, and `latents` to `pixels`. Null where no component does that.
+  struct ImageCoder {
+    const Component* component = nullptr;
+    std::function<Graph(const Request& request)> build;
+  };
+  [[nodiscard]] virtual std::optional<ImageCoder> encoder() const { return std::nullopt; }
+  [[nodiscard]] virtual std::optional<ImageCoder> decoder() const { return std::nullopt; }
   /// The whole denoise loop: state `latents` begins as noise and ends as the output `latents`
   /// [images, image_tokens, channels] f32.
   [[nodiscard]] virtual Graph build_denoise(const Request& request) const = 0;
-  /// Sets the inputs that are the same for all images of a request: positions, noise levels, guidance.
+
+  /// Sets the inputs of the loop that are the same for all images of a request: positions, noise levels, guidance.
   virtual void set_request_inputs(Session& denoise, const Request& request) const = 0;
-  /// Sets what depends on the images: prompts and noise. Throws a usage Error for a label that there is not.
-  virtual void set_image_inputs(Session& denoise, const Request& request,
-                                std::span<const ImageRequest> images) const = 0;
-  /// Pixels [images, channels, height, width] f32 in [-1, 1], unclamped, of latents. Throws Error with
-  /// obstacle_to_images() where there is one.
+  /// Sets what depends on the images: prompts, noise, images that are edited. Throws a usage Error for a label that
+  /// there is not, and for noise of another shape.
+  virtual void set_image_inputs(Session& denoise, const Request& request, std::span<const ImageRequest> images,
+                                const Conditioning& conditioning) const = 0;
+  /// Pixels [images, channels, height, width] f32 in [-1, 1], unclamped, of latents, where the host makes them: there is
+  /// no decoder(). Throws Error with obstacle_to_images() where there is one.
   [[nodiscard]] virtual HostTensor decode(const HostTensor& latents, const Request& request) const;
 
   /// What judges its images, on `cpu`, which must outlive it. Throws a usage Error where they cannot be judged.
   [[nodiscard]] virtual std::unique_ptr<ClassifierJudge> open_judge(Backend& cpu) const;
 
  private:
-  Component denoiser_;
+  std::vector<Component> components_;
 };
 
 /// Whether a component is the denoiser of some pipeline.
 [[nodiscard]] bool is_denoiser(const Component& component);
-/// The pipeline of a denoiser and of what ships beside it. Throws a usage Error where there is none, Error where what
-/// lies beside its config.json is broken.
+/// The pipeline of a denoiser alone: it makes latents of random prompts. Throws a usage Error where there is none.
 [[nodiscard]] std::unique_ptr<Pipeline> make_pipeline(Component denoiser);
-/// make_pipeline() of open_component().
+/// Opens a folder with a model_index.json, a model that ships, or what open_component() opens, for make_pipeline(). With
+/// `random_seed`, random weights stand in for all checkpoints. Throws Error for a class of pipeline that is not known,
+/// and where a part is missing, broken or does not fit the others.
 [[nodiscard]] std::unique_ptr<Pipeline> open_pipeline(const std::string& name_or_folder,
                                                       std::optional<std::uint64_t> random_seed = std::nullopt);
+/// Whether it names the folder of a whole pipeline.
+[[nodiscard]] bool is_pipeline(const std::string& name_or_folder);
+
+/// What a text reader, by its number, is given for an image: its prompt, or the pipeline's of its label. Throws a usage
+/// Error for a label that there is not.
+[[nodiscard]] std::string prompt_of(const Pipeline& pipeline, const ImageRequest& image, std::size_t reader);
+/// The same of the negative prompt.
+[[nodiscard]] std::string negative_prompt_of(const ImageRequest& image, std::size_t reader);
 
 /// Tokens of the denoiser along so many pixels; 0 for 0. Throws a usage Error, naming `what` they are, where they do not
 /// divide into tokens.
@@ -84,7 +132,7 @@ class Pipeline {
 [[nodiscard]] Compiled compile_denoise(const Pipeline& pipeline, const Request& request, const SwitchSet& switches,
                                        const Target& target);
 
-/// `count` images from number `first` on: number i takes label i, round and round, and seed `seed` + i.
+/// `count` images from number `first` on: number i takes prompt i, round and round, and seed `seed` + i.
 [[nodiscard]] std::vector<ImageRequest> make_image_requests(const Pipeline& pipeline, std::int64_t first,
                                                             std::int64_t count, std::uint64_t seed);
 

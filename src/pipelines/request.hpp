@@ -1,19 +1,32 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
+#include "base/host_tensor.hpp"
 #include "base/switches.hpp"
 
 namespace headroom {
+
+/// The size of an image in pixels; 0 where it is left to the model.
+struct ImageSize {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  friend bool operator==(const ImageSize&, const ImageSize&) = default;
+};
 
 /// What a request is asked for with; what is 0 is left to the pipeline.
 struct RequestOptions {
   std::int64_t images = 1;  ///< made by one generation
   std::int64_t token_rows = 0;
   std::int64_t token_columns = 0;
+  std::int64_t reference_rows = 0;  ///< tokens of the image that is edited, where the pipeline edits
+  std::int64_t reference_columns = 0;
   std::int64_t text_tokens = 0;
   std::int64_t steps = 0;  ///< the switch steps=N overrides it
   double guidance_scale = 0;
+  double true_cfg_scale = 0;  ///< over 1: classifier-free guidance of a model that is guided without it
   SwitchSet switches;
   bool drops_other_weights = false;  ///< frees what the store holds and this request does not use, before it loads
   bool suggests_what_fits = true;    ///< in the error where it does not fit, which takes time
@@ -24,23 +37,35 @@ struct Request {
   std::int64_t images = 1;
   std::int64_t token_rows = 64;  ///< image tokens down; an image has token_rows * token_columns of them
   std::int64_t token_columns = 64;
+  std::int64_t reference_rows = 0;  ///< of the image that is edited; 0 where none is
+  std::int64_t reference_columns = 0;
   std::int64_t text_tokens = 512;
   std::int64_t steps = 28;
   double guidance_scale = 1;
+  double true_cfg_scale = 1;  ///< of classifier-free guidance
   /// Two passes a step, unguided and guided, as one batch of twice the images (Ho and Salimans, "Classifier-Free
   /// Diffusion Guidance", 2022).
   bool classifier_free_guidance = false;
 
   [[nodiscard]] std::int64_t image_tokens() const { return token_rows * token_columns; }
+  [[nodiscard]] std::int64_t reference_tokens() const { return reference_rows * reference_columns; }
   /// Batch of a forward pass.
   [[nodiscard]] std::int64_t batch() const { return classifier_free_guidance ? 2 * images : images; }
+  friend bool operator==(const Request&, const Request&) = default;
 };
 
-/// One image to make: a label of the pipeline's prompts (or, where it has none, the number of a random prompt), and the
-/// seed of its noise.
+/// One image to make.
 struct ImageRequest {
+  /// Which of the pipeline's labels it shows, or which of its prompts is meant where none is given; of a pipeline that
+  /// reads no text the number of a random prompt.
   std::int64_t label = 0;
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;  ///< of its noise
+  std::optional<std::string> prompt = std::nullopt;
+  std::string prompt_2 = {};           ///< what the second text encoder reads in place of the prompt; empty for that
+  std::string negative_prompt = {};    ///< what classifier-free guidance leads away from
+  std::string negative_prompt_2 = {};  ///< likewise
+  HostTensor noise = {};               ///< [image_tokens, channels] f32 in place of the seed's; empty for that
+  HostTensor reference = {};  ///< pixels [1, channels, height, width] f32 in [-1, 1] of the image that is edited
 };
 
 }  // namespace headroom

@@ -41,13 +41,18 @@ std::vector<fs::path> model_folders() {
   return folders;
 }
 
+/// Whether it is one network's folder, or a whole pipeline's.
+bool holds_model(const fs::path& folder) {
+  return fs::exists(folder / "config.json") || fs::exists(folder / "model_index.json");
+}
+
 /// By name; of two folders of a name the first.
 std::map<std::string, fs::path> shipped_folders() {
   std::map<std::string, fs::path> shipped;
   for (const fs::path& models : model_folders()) {
     std::error_code ignored;
     for (const fs::directory_entry& entry : fs::directory_iterator(models, ignored))
-      if (fs::exists(entry.path() / "config.json")) shipped.emplace(entry.path().filename().string(), entry.path());
+      if (holds_model(entry.path())) shipped.emplace(entry.path().filename().string(), entry.path());
   }
   return shipped;
 }
@@ -86,12 +91,13 @@ std::int64_t count_parameters(const std::vector<TensorSpec>& params) {
   return count;
 }
 
-ParamSource params_of(const Checkpoint& checkpoint) {
+ParamSource params_of(const Checkpoint& checkpoint, const std::string& part = {}) {
   return {
       .dtype = [&](std::string_view name) { return checkpoint.has(name) ? checkpoint.entry(name).dtype : DType::kF32; },
       .compute = DType::kF32,
       .has = [&](std::string_view name) { return checkpoint.has(name); },
-      .shape = [&](std::string_view name) { return checkpoint.entry(name).shape; }};
+      .shape = [&](std::string_view name) { return checkpoint.entry(name).shape; },
+      .checkpoint = part};
 }
 
 /// A component of random weights.
@@ -154,7 +160,7 @@ FoundComponent look_at(const fs::path& folder) {
 
 std::int64_t Component::parameters() const { return count_parameters(stand_in_params(*kind, config)); }
 
-ParamSource Component::params() const { return params_of(checkpoint); }
+ParamSource Component::params() const { return params_of(checkpoint, part); }
 
 Graph Component::build(const ComponentPass& pass, const InputShapes& given) const {
   return pass.build(config, given, params());
@@ -177,6 +183,15 @@ Component open_component(const std::string& name_or_folder, std::optional<std::u
     for (const NamedConfig& named : kind.named) names.emplace_back(named.name);
   fail_usage("no model '{}': expected a folder with a config.json, or a name that `headroom models` lists{}",
              name_or_folder, did_you_mean(name_or_folder, names));
+}
+
+fs::path find_model_folder(const std::string& name_or_folder) {
+  const fs::path path(name_or_folder);
+  if (fs::is_directory(path)) return path;
+  if (find_config(name_or_folder)) return {};
+  const std::map<std::string, fs::path> shipped = shipped_folders();
+  const auto found = shipped.find(name_or_folder);
+  return found == shipped.end() ? fs::path() : found->second;
 }
 
 DType checkpoint_baseline(const Checkpoint& checkpoint) {

@@ -21,6 +21,8 @@ struct Component {
   std::filesystem::path folder;  ///< of its config.json, with what ships beside it; empty for a configuration alone
   /// What its baseline computes in: f32 or bf16. Whoever opens it for a device chooses.
   DType baseline = DType::kF32;
+  /// What its checkpoint is called in a store that holds those of a whole pipeline: "vae". Empty where it is alone.
+  std::string part = {};
 
   /// The numbers that its weights are, in whatever form the checkpoint has them.
   [[nodiscard]] std::int64_t parameters() const;
@@ -35,6 +37,9 @@ struct Component {
 /// folder). Throws Error where the network is unknown, its checkpoint is missing, or tensors are missing, unexpected or wrongly shaped.
 [[nodiscard]] Component open_component(const std::string& name_or_folder,
                                        std::optional<std::uint64_t> random_seed = std::nullopt);
+/// The folder that is meant: one that is given, or that of a model that ships; empty for a configuration without one,
+/// and for a name that nothing has.
+[[nodiscard]] std::filesystem::path find_model_folder(const std::string& name_or_folder);
 
 /// What the baseline on a GPU computes in: bf16 where most of the checkpoint's bytes are, else f32.
 [[nodiscard]] DType checkpoint_baseline(const Checkpoint& checkpoint);

@@ -12,6 +12,7 @@
 #include "base/json.hpp"
 #include "io/safetensors.hpp"
 #include "ir/builder.hpp"
+#include "ir/param_name.hpp"
 #include "passes/pass.hpp"
 #include "plan/plan.hpp"
 #include "run/session.hpp"
@@ -51,7 +52,7 @@ std::set<std::string> computed_weights(const Component& component) {
     while (producers[index_of(value)] >= 0 &&
            graph.nodes()[static_cast<std::size_t>(producers[index_of(value)])].op == Op::kCast)
       value = graph.nodes()[static_cast<std::size_t>(producers[index_of(value)])].inputs[0];
-    if (graph.value(value).kind == ValueKind::kParam) names.insert(graph.value(value).name);
+    if (graph.value(value).kind == ValueKind::kParam) names.emplace(split_param_name(graph.value(value).name).tensor);
   }
   return names;
 }
@@ -108,11 +109,12 @@ bool is_weights_file(const std::string& name) {
          (name.ends_with(".safetensors") && (name.starts_with("diffusion_pytorch_model") || name.starts_with("model")));
 }
 
-void copy_extras(const fs::path& from, const fs::path& to) {
+/// Copies what lies in a folder, but for what `is_left` says.
+template <class IsLeft>
+void copy_contents(const fs::path& from, const fs::path& to, const IsLeft& is_left) {
   for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
     const std::string name = entry.path().filename().string();
-    if (name == "config.json" || is_weights_file(name)) continue;
-    fs::copy(entry.path(), to / name, fs::copy_options::recursive);
+    if (!is_left(name)) fs::copy(entry.path(), to / name, fs::copy_options::recursive);
   }
 }
 
@@ -189,17 +191,25 @@ class Converter {
 }  // namespace
 
 Conversion convert_checkpoint(const Component& component, Backend& backend, const SwitchSet& switches,
-                              const fs::path& out,
+                              const fs::path& out, const fs::path& pipeline,
                               const std::function<void(std::size_t done, std::size_t total)>& observer) {
   check_switches(switches);
   Converter converter(component, backend, switches.has("bf16"));
   try {
     AtomicFolder folder(out);
-    if (!component.checkpoint.is_random()) copy_extras(component.checkpoint.folder(), folder.path());
-    converter.write(folder.path() / kWeightsFile, observer);
+    fs::path own = folder.path();
+    if (!pipeline.empty()) {
+      copy_contents(pipeline, own, [&](const std::string& name) { return name == component.part; });
+      own /= component.part;
+      fs::create_directories(own);
+    }
+    if (!component.checkpoint.is_random())
+      copy_contents(component.checkpoint.folder(), own,
+                    [](const std::string& name) { return name == "config.json" || is_weights_file(name); });
+    converter.write(own / kWeightsFile, observer);
     nlohmann::json config = component.checkpoint.config();
     config["quantization_config"] = quantization_config(converter.result());
-    write_json(folder.path() / "config.json", config);
+    write_json(own / "config.json", config);
     folder.commit();
   } catch (const fs::filesystem_error& error) {
     fail("cannot write {}: {}", out.native(), reason_not_written(error.code().value(), out, 0));

@@ -30,8 +30,9 @@ struct Candidate {
 
 class Suggestions {
  public:
-  Suggestions(const FittedRequest& request, const WeightStore& weights, std::size_t available)
-      : request_(request), weights_(weights), available_(available) {
+  /// `beside` is what the request's other stages need, whatever is tried.
+  Suggestions(const FittedRequest& request, const WeightStore& weights, std::size_t available, std::size_t beside)
+      : request_(request), weights_(weights), available_(available), beside_(beside) {
     try_switches();
     try_sizes(request_.switches, "");
     if (!fitting_.empty() || !least_) return;
@@ -53,7 +54,7 @@ class Suggestions {
       const Compiled compiled = request_.compile(candidate.switches, candidate.size);
       const auto is_new = [&](const Declined& declined) { return !request_.switches.has(declined.switch_name); };
       if (std::ranges::any_of(compiled.declined, is_new)) return std::nullopt;
-      return memory_need(*compiled.program, weights_).total();
+      return memory_need(*compiled.program, weights_).total() + beside_;
     } catch (const Error&) {
       return std::nullopt;
     }
@@ -110,15 +111,17 @@ class Suggestions {
   const FittedRequest& request_;
   const WeightStore& weights_;
   std::size_t available_;
+  std::size_t beside_;
   std::vector<std::string> fitting_;
   std::optional<Candidate> least_;
   std::size_t least_need_ = 0;
 };
 
-std::string describe(const MemoryNeed& need) {
+std::string describe(const MemoryNeed& need, std::size_t beside) {
   std::string text = fmt::format("{} of weights, {} of activations (scratch {}), {} of state, {} of inputs",
                                  format_bytes(need.weights), format_bytes(need.activations),
                                  format_bytes(need.workspace), format_bytes(need.state), format_bytes(need.inputs));
+  if (beside > 0) text += fmt::format(", {} of other stages", format_bytes(beside));
   if (need.loading > 0) text += fmt::format(", {} more while weights load", format_bytes(need.loading));
   return text;
 }
@@ -128,14 +131,16 @@ std::string describe(const MemoryNeed& need) {
 void require_fit(const Program& program, const FittedRequest& request, const WeightStore& weights,
                  const Backend& backend) {
   const MemoryNeed need = memory_need(program, weights);
+  std::size_t beside = 0;
+  for (const Program* other : request.beside) beside += memory_need(*other, weights).total();
   const std::size_t available = memory_for(backend, weights);
-  if (need.total() <= available) return;
+  if (need.total() + beside <= available) return;
   const DeviceProperties device = backend.properties();
   std::string sentence = fmt::format(
       "{} does not fit in memory as it is asked for: it needs {} ({}), and of the {} of device {} there are {}",
-      request.model, format_bytes(need.total()), describe(need), format_bytes(device.memory_bytes),
+      request.model, format_bytes(need.total() + beside), describe(need, beside), format_bytes(device.memory_bytes),
       name_of(device_of(backend)), format_bytes(available));
-  if (request.suggests) sentence += "; " + Suggestions(request, weights, available).text();
+  if (request.suggests) sentence += "; " + Suggestions(request, weights, available, beside).text();
   throw OutOfMemory(sentence);
 }
 

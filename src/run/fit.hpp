@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "backends/backend.hpp"
 #include "base/switches.hpp"
@@ -25,11 +26,14 @@ struct FittedRequest {
   SwitchSet switches;
   RequestSize size;
   std::function<Compiled(const SwitchSet& switches, const RequestSize& size)> compile;
+  /// Programs of other stages that are not loaded yet and will be in memory beside it.
+  std::vector<const Program*> beside = {};
   bool suggests = true;  ///< the error tells what would fit, which takes as long as planning it
 };
 
-/// Throws OutOfMemory where a session of `program`, which is the request compiled, needs more than the device has:
-/// with the need by category and, each planned, requests that fit: more switches, fewer images, smaller ones.
+/// Throws OutOfMemory where a session of `program`, which is the request compiled, and of those beside it need more than
+/// the device has: with the need by category and, each planned, requests that fit: more switches, fewer images, smaller
+/// ones.
 void require_fit(const Program& program, const FittedRequest& request, const WeightStore& weights,
                  const Backend& backend);
 

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "plan/weight_key.hpp"
+#include "run/component.hpp"
 
 namespace headroom {
 
@@ -71,12 +72,17 @@ LoadNeed WeightStore::need_of(const Program& program) const {
   return need;
 }
 
-void WeightStore::keep_only(const Program& program) {
+WeightStore::WeightStore(Backend& backend, std::span<const Component> components) : WeightStore(backend) {
+  for (const Component& component : components) add(component.part, component.checkpoint);
+}
+
+void WeightStore::keep_only(std::span<const Program* const> programs) {
   std::map<Key, WeightHandle> used;
-  for (const WeightUse& use : program.weights) {
-    take_up(use);
-    if (auto found = kept_.extract({use.key, use.layout})) used.insert(std::move(found));
-  }
+  for (const Program* program : programs)
+    for (const WeightUse& use : program->weights) {
+      take_up(use);
+      if (auto found = kept_.extract({use.key, use.layout})) used.insert(std::move(found));
+    }
   for (const auto& [key, weight] : kept_) dropped_.insert_or_assign(key, weight);
   kept_ = std::move(used);
   forget_unused();

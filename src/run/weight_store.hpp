@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "run/weight_folding.hpp"
 
 namespace headroom {
+
+struct Component;
 
 /// What loading a program's weights adds to what a store holds, in bytes.
 struct LoadNeed {
@@ -38,6 +41,8 @@ class WeightStore {
   explicit WeightStore(Backend& backend) : backend_(backend), stream_(backend.make_stream()) {}
   /// With a checkpoint that has no name.
   WeightStore(Backend& backend, const Checkpoint& checkpoint) : WeightStore(backend) { add("", checkpoint); }
+  /// With those of components, each called what its part is.
+  WeightStore(Backend& backend, std::span<const Component> components);
 
   /// From now on params called "<name>:<tensor>" are the tensors of that checkpoint. Throws Error where the name is
   /// taken.
@@ -50,8 +55,12 @@ class WeightStore {
   /// What load() would need.
   [[nodiscard]] LoadNeed need_of(const Program& program) const;
 
-  /// Drops every weight that `program` does not use: what no session uses is freed at once.
-  void keep_only(const Program& program);
+  /// Drops every weight that none of the programs uses: what no session uses is freed at once.
+  void keep_only(std::span<const Program* const> programs);
+  void keep_only(const Program& program) {
+    const Program* const one = &program;
+    keep_only({&one, 1});
+  }
 
   /// Makes the param `value`. Weights made of it are folded again where they are, so that programs, sessions and
   /// recordings stay as they are: runs submitted before this read the old ones, and those after it the new, whatever

@@ -1,0 +1,132 @@
+#include "cli/image_job.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "base/nearest.hpp"
+
+namespace headroom {
+namespace {
+
+/// A key of the JSON and the member behind it.
+struct Field {
+  std::string_view key;
+  std::function<void(ImageJob& job, const nlohmann::json& object, const std::string& context)> read;
+  std::function<void(const ImageJob& job, nlohmann::json& value)> write;  // leaves null what is not said
+};
+
+std::int64_t whole(const nlohmann::json& object, std::string_view key, std::int64_t high, const std::string& context) {
+  const std::int64_t value = get_int(object, key, context);
+  if (value < 0 || value > high) fail_usage("{}: {} is {}, expected 0 to {}", context, key, value, high);
+  return value;
+}
+
+template <class Member>
+Field whole_field(std::string_view key, std::int64_t high, const Member& member) {
+  return {key,
+          [=](ImageJob& job, const nlohmann::json& object, const std::string& context) {
+            member(job) = whole(object, key, high, context);
+          },
+          [=](const ImageJob& job, nlohmann::json& value) {
+            if (ImageJob copy = job; member(copy) != 0) value = member(copy);
+          }};
+}
+
+template <class Member>
+Field real_field(std::string_view key, const Member& member) {
+  return {key,
+          [=](ImageJob& job, const nlohmann::json& object, const std::string& context) {
+            const double value = get_double(object, key, context);
+            if (!(value >= 0 && value <= 100)) fail_usage("{}: {} is {}, expected 0 to 100", context, key, value);
+            member(job) = value;
+          },
+          [=](const ImageJob& job, nlohmann::json& value) {
+            if (ImageJob copy = job; member(copy) != 0) value = member(copy);
+          }};
+}
+
+template <class Member>
+Field text_field(std::string_view key, const Member& member) {
+  return {key,
+          [=](ImageJob& job, const nlohmann::json& object, const std::string& context) {
+            member(job) = get_string(object, key, context);
+          },
+          [=](const ImageJob& job, nlohmann::json& value) {
+            if (ImageJob copy = job; !member(copy).empty()) value = member(copy);
+          }};
+}
+
+Field prompt_field() {
+  return {"prompt",
+          [](ImageJob& job, const nlohmann::json& object, const std::string& context) {
+            job.prompt = get_string(object, "prompt", context);
+          },
+          [](const ImageJob& job, nlohmann::json& value) {
+            if (job.prompt) value = *job.prompt;
+          }};
+}
+
+Field seed_field() {
+  return {"seed",
+          [](ImageJob& job, const nlohmann::json& object, const std::string& context) {
+            const nlohmann::json& seed = object.at("seed");
+            if (!seed.is_number_integer() || (!seed.is_number_unsigned() && seed.get<std::int64_t>() < 0))
+              fail_usage("{}: seed is {}, expected a whole number from 0 on", context, seed.dump());
+            job.seed = seed.get<std::uint64_t>();
+          },
+          [](const ImageJob& job, nlohmann::json& value) { value = job.seed; }};
+}
+
+const std::vector<Field>& fields() {
+  static const std::vector<Field> kFields = {
+      prompt_field(),
+      seed_field(),
+      text_field("prompt_2", [](ImageJob& job) -> auto& { return job.prompt_2; }),
+      text_field("negative_prompt", [](ImageJob& job) -> auto& { return job.negative_prompt; }),
+      text_field("image", [](ImageJob& job) -> auto& { return job.image; }),
+      text_field("noise", [](ImageJob& job) -> auto& { return job.noise; }),
+      whole_field("label", 1'000'000, [](ImageJob& job) -> auto& { return job.label; }),
+      whole_field("height", 16'384, [](ImageJob& job) -> auto& { return job.size.height; }),
+      whole_field("width", 16'384, [](ImageJob& job) -> auto& { return job.size.width; }),
+      whole_field("steps", 10'000, [](ImageJob& job) -> auto& { return job.steps; }),
+      whole_field("text_tokens", 8192, [](ImageJob& job) -> auto& { return job.text_tokens; }),
+      real_field("guidance", [](ImageJob& job) -> auto& { return job.guidance; }),
+      real_field("true_cfg_scale", [](ImageJob& job) -> auto& { return job.true_cfg_scale; })};
+  return kFields;
+}
+
+}  // namespace
+
+nlohmann::json to_json(const ImageJob& job) {
+  nlohmann::json object = nlohmann::json::object();
+  for (const Field& field : fields()) {
+    nlohmann::json value;
+    field.write(job, value);
+    if (!value.is_null()) object[field.key] = std::move(value);
+  }
+  return object;
+}
+
+ImageJob with_json(ImageJob job, const nlohmann::json& object, std::initializer_list<std::string_view> others,
+                   const std::string& context) {
+  if (!object.is_object()) fail_usage("{}: expected a JSON object, as {{\"prompt\": \"a red fox\"}}", context);
+  for (const auto& [key, value] : object.items()) {
+    if (std::ranges::find(others, key) != others.end()) continue;
+    const auto field = std::ranges::find(fields(), key, &Field::key);
+    if (field == fields().end()) {
+      std::vector<std::string> known(others.begin(), others.end());
+      for (const Field& each : fields()) known.emplace_back(each.key);
+      fail_usage("{}: unknown key '{}'{}", context, key, did_you_mean(key, known));
+    }
+    field->read(job, object, context);
+  }
+  return job;
+}
+
+}  // namespace headroom

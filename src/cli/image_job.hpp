@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "pipelines/request.hpp"
+
+namespace headroom {
+
+/// One image as a user asks for it, by options, by a line of JSON, or by the text in a PNG. What is not said is left to
+/// the pipeline.
+struct ImageJob {
+  std::optional<std::string> prompt;  ///< else the pipeline's own of `label`
+  std::int64_t label = 0;
+  std::string prompt_2;  ///< for the second text encoder, where it is to read another one
+  std::string negative_prompt;
+  std::uint64_t seed = 0;
+  ImageSize size;
+  std::int64_t steps = 0;
+  std::int64_t text_tokens = 0;
+  double guidance = 0;
+  double true_cfg_scale = 0;
+  std::string image;  ///< a picture to edit: a path
+  std::string noise;  ///< packed latents to begin with: a path
+};
+
+/// Its keys are those of the options of `run`: "prompt", "negative_prompt", "seed", "height"; what is not said is left
+/// out.
+[[nodiscard]] nlohmann::json to_json(const ImageJob& job);
+/// `job` with what an object says besides. Keys in `others` are not looked at. Throws Error, with the context, for other
+/// keys and for values that are none.
+[[nodiscard]] ImageJob with_json(ImageJob job, const nlohmann::json& object,
+                                 std::initializer_list<std::string_view> others, const std::string& context);
+
+}  // namespace headroom

@@ -1,0 +1,104 @@
+#include "cli/image_maker.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "io/safetensors.hpp"
+#include "media/read_image.hpp"
+#include "media/resize.hpp"
+#include "pipelines/images.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::int64_t kTokensTogether = 4096;  // those of one image of 1024 x 1024: more do not make a GPU faster
+
+/// The one tensor of a file, f32.
+HostTensor read_noise(const std::string& path) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  if (file.entries().size() != 1)
+    fail("{} holds {} tensors, expected one: the noise that an image begins with", path, file.entries().size());
+  HostTensor noise = convert(file.read(file.entries().begin()->first), DType::kF32);
+  if (noise.shape().rank() != 3 || noise.shape()[0] != 1) return noise;
+  HostTensor of_one(DType::kF32, {noise.shape()[1], noise.shape()[2]});  // a batch of one, as diffusers gives it
+  std::ranges::copy(noise.bytes(), of_one.bytes().begin());
+  return of_one;
+}
+
+/// A side that is asked for, in tokens; where only the other is, the pipeline's own.
+void set_size(const Pipeline& pipeline, const ImageSize& asked, RequestOptions& options) {
+  if (asked == ImageSize{}) return;
+  const Request own = pipeline.resolve({.switches = {}});
+  const std::int64_t side = pipeline.token_pixels();
+  const ImageSize whole{.height = asked.height != 0 ? asked.height : own.token_rows * side,
+                        .width = asked.width != 0 ? asked.width : own.token_columns * side};
+  const ImageSize size = pipeline.output_size(whole);
+  options.token_rows = tokens_along(pipeline, "--height", size.height);
+  options.token_columns = tokens_along(pipeline, "--width", size.width);
+}
+
+}  // namespace
+
+PreparedImage prepare(const Pipeline& pipeline, const ImageJob& job) {
+  if (job.prompt && pipeline.text_readers().empty()) fail_usage("{} reads no text", pipeline.name());
+  PreparedImage prepared{.options = {.text_tokens = job.text_tokens,
+                                     .steps = job.steps,
+                                     .guidance_scale = job.guidance,
+                                     .true_cfg_scale = job.true_cfg_scale,
+                                     .switches = {}},
+                         .image = {.label = job.label,
+                                   .seed = job.seed,
+                                   .prompt = job.prompt,
+                                   .prompt_2 = job.prompt_2,
+                                   .negative_prompt = job.negative_prompt}};
+  set_size(pipeline, job.size, prepared.options);
+  if (!job.noise.empty()) prepared.image.noise = read_noise(job.noise);
+  if (!job.image.empty()) {
+    if (!pipeline.edits_images()) fail_usage("{} edits no images: --image is for a model that does", pipeline.name());
+    const Image picture = read_image(job.image);
+    const ImageSize size = pipeline.reference_size({.height = picture.height, .width = picture.width});
+    prepared.image.reference =
+        to_pixels(resize_lanczos(picture, static_cast<int>(size.width), static_cast<int>(size.height)));
+    prepared.options.reference_rows = size.height / pipeline.token_pixels();
+    prepared.options.reference_columns = size.width / pipeline.token_pixels();
+  }
+  return prepared;
+}
+
+ImageMaker::ImageMaker(const Engine& engine, const SwitchSet& switches)
+    : pipeline_(*engine.pipeline), pool_(*engine.pipeline, *engine.backend, *engine.weights, switches) {}
+
+std::size_t ImageMaker::count_together(std::span<const PreparedImage> jobs, std::int64_t batch) const {
+  const Request first = pipeline_.resolve(jobs.front().options);
+  const std::int64_t most =
+      batch != 0 ? batch
+                 : std::max<std::int64_t>(1, kTokensTogether / (first.image_tokens() + first.reference_tokens()));
+  std::size_t count = 1;
+  while (count < std::min(jobs.size(), static_cast<std::size_t>(most)) &&
+         pipeline_.resolve(jobs[count].options) == first)
+    ++count;
+  return count;
+}
+
+Generator& ImageMaker::generator(std::span<const PreparedImage> jobs) {
+  RequestOptions options = jobs.front().options;
+  options.images = std::ssize(jobs);
+  return pool_.get(options);
+}
+
+MadeImages ImageMaker::make(std::span<const PreparedImage> jobs, const std::function<void()>& on_step) {
+  Generator& generator = this->generator(jobs);
+  std::vector<ImageRequest> images;
+  for (const PreparedImage& job : jobs) images.push_back(job.image);
+  MadeImages made;
+  const HostTensor latents = generator.generate(images, [&](std::int64_t, double ms) {
+    made.step_ms.push_back(ms);
+    if (on_step) on_step();
+  });
+  made.images = to_images(generator.decode(latents));
+  made.stages.assign(generator.stages().begin(), generator.stages().end());
+  return made;
+}
+
+}  // namespace headroom

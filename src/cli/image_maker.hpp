@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "cli/common.hpp"
+#include "cli/image_job.hpp"
+#include "media/image.hpp"
+#include "pipelines/generator_pool.hpp"
+
+namespace headroom {
+
+/// A job with its files read and its size resolved.
+struct PreparedImage {
+  RequestOptions options;  ///< for one image, without switches
+  ImageRequest image;
+};
+/// Throws a usage Error for sizes and switches that the pipeline has not, Error for files that cannot be read.
+[[nodiscard]] PreparedImage prepare(const Pipeline& pipeline, const ImageJob& job);
+
+/// Images made in one generation, and what that took.
+struct MadeImages {
+  std::vector<Image> images;
+  std::vector<StageRun> stages;
+  std::vector<double> step_ms;
+};
+
+/// Makes images of jobs, one generation after the other, on generators that it keeps.
+class ImageMaker {
+ public:
+  /// The engine, which has a pipeline, must outlive it.
+  ImageMaker(const Engine& engine, const SwitchSet& switches);
+
+  /// How many jobs from the front are made in one generation: those that ask for the same but for what an image is of,
+  /// at most `batch`, or where that is 0 as many as have 4096 tokens.
+  [[nodiscard]] std::size_t count_together(std::span<const PreparedImage> jobs, std::int64_t batch) const;
+  /// Makes jobs that go together. `on_step` is called after each denoise step.
+  [[nodiscard]] MadeImages make(std::span<const PreparedImage> jobs, const std::function<void()>& on_step = {});
+  /// The generator of those jobs; valid until the next one is made.
+  [[nodiscard]] Generator& generator(std::span<const PreparedImage> jobs);
+
+ private:
+  const Pipeline& pipeline_;
+  GeneratorPool pool_;
+};
+
+}  // namespace headroom

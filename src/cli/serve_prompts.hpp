@@ -1,0 +1,15 @@
+#pragma once
+
+#include "base/switches.hpp"
+#include "cli/common.hpp"
+#include "cli/image_job.hpp"
+
+namespace headroom {
+
+/// Answers requests until the input ends: a line of JSON in, an image in a file, a line of JSON out, in order. A request
+/// has the keys of ImageJob, what it does not say being as in `defaults`, and "out", the PNG to write; what it has as
+/// "id" is in the answer too. An answer has "out", "seed", "ms" and "stages", or "error", a sentence: a request that
+/// cannot be done ends nothing. An image is written while the next is made.
+void serve_prompts(const Engine& engine, const SwitchSet& switches, const ImageJob& defaults);
+
+}  // namespace headroom

@@ -1,0 +1,36 @@
+#include "pipelines/device_stage.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace headroom {
+
+void add(std::vector<StageRun>& runs, const StageRun& run) {
+  const auto found = std::ranges::find(runs, run.name, &StageRun::name);
+  if (found == runs.end()) {
+    runs.push_back(run);
+    return;
+  }
+  found->milliseconds += run.milliseconds;
+  found->bytes = std::max(found->bytes, run.bytes);
+}
+
+void DeviceStage::load(WeightStore& weights, Backend& backend) {
+  session = std::make_unique<Session>(compiled.program, weights, backend);
+}
+
+HostTensor DeviceStage::run(std::string_view input, const HostTensor& value, std::string_view output) {
+  session->set_input(input, value);
+  session->run();
+  return session->output(output);
+}
+
+DeviceStage compile_stage(std::string name, const Component& component, Graph graph, const SwitchSet& switches,
+                          const Target& target) {
+  // `steps` is for the loop, which its builder has made of so many: elsewhere there is nothing to say of it.
+  return {
+      .name = std::move(name),
+      .compiled = compile(std::move(graph), switches, target, {.steps_applied = true, .baseline = component.baseline})};
+}
+
+}  // namespace headroom

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/host_tensor.hpp"
+#include "base/switches.hpp"
+#include "run/compile.hpp"
+#include "run/component.hpp"
+#include "run/session.hpp"
+
+namespace headroom {
+
+/// What a stage of a pipeline took.
+struct StageRun {
+  std::string name;         ///< "denoise"
+  double milliseconds = 0;  ///< wall time
+  std::size_t bytes = 0;    ///< device memory of its activations and scratch
+};
+
+/// Adds what a stage took to what it took before, where it is there already.
+void add(std::vector<StageRun>& runs, const StageRun& run);
+
+/// A stage that runs on the device: a graph of one component, compiled, and its session.
+struct DeviceStage {
+  std::string name;
+  Compiled compiled;
+  std::unique_ptr<Session> session = {};  ///< null until it is loaded
+
+  /// Loads its weights, and takes its memory.
+  void load(WeightStore& weights, Backend& backend);
+  /// Runs it on that input, and gives that output.
+  [[nodiscard]] HostTensor run(std::string_view input, const HostTensor& value, std::string_view output);
+};
+
+/// The stage, in the component's own baseline under the switches, not loaded yet.
+[[nodiscard]] DeviceStage compile_stage(std::string name, const Component& component, Graph graph,
+                                        const SwitchSet& switches, const Target& target);
+
+}  // namespace headroom

@@ -1,0 +1,64 @@
+#include "pipelines/generator_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+class GeneratorPoolTest : public testing::Test {
+ protected:
+  RequestOptions of_rows(std::int64_t rows, std::int64_t text_tokens = 8) {
+    return {.token_rows = rows, .token_columns = 2, .text_tokens = text_tokens, .steps = 1, .switches = {}};
+  }
+  HostTensor draw(Generator& generator) {
+    const ImageRequest image{.seed = 5, .prompt = "a red fox"};
+    return generator.decode(generator.generate({&image, 1}));
+  }
+  [[nodiscard]] std::size_t held() const { return backend_->memory_use().total; }
+
+  std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
+  std::unique_ptr<Pipeline> pipeline_ =
+      open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/pipelines/flux-schnell").string());
+  WeightStore weights_{*backend_, pipeline_->components()};
+  GeneratorPool pool_{*pipeline_, *backend_, weights_, SwitchSet::parse("arena")};
+};
+
+TEST_F(GeneratorPoolTest, AnEqualRequestIsTheSameGenerator) {
+  Generator* const two = &pool_.get(of_rows(2));
+  EXPECT_NE(&pool_.get(of_rows(3)), two);
+  EXPECT_EQ(&pool_.get(of_rows(2)), two);
+  EXPECT_EQ(two->compiled().applied, std::vector<std::string>{"arena"});
+}
+
+TEST_F(GeneratorPoolTest, WhatReadsPromptsIsSharedByThoseOfOneLength) {
+  const auto reader = [&](const RequestOptions& options) { return pool_.get(options).prompt_reader(); };
+  const auto short_reader = reader(of_rows(2, 8));
+  EXPECT_EQ(reader(of_rows(3, 8)), short_reader);
+  EXPECT_NE(reader(of_rows(2, 9)), short_reader);
+  static_cast<void>(draw(pool_.get(of_rows(2))));
+  Generator& other = pool_.get(of_rows(4));
+  static_cast<void>(draw(other));
+  EXPECT_EQ(other.stages().front().name, "inputs") << "the prompt was read for another size";
+}
+
+/// Sizes come and go, equal requests give equal images, and memory does not grow.
+TEST_F(GeneratorPoolTest, ManyRequestsOfMixedSizesHoldNoMore) {
+  constexpr std::int64_t kSizes = 6;  // more than are kept
+  std::vector<HostTensor> first;
+  for (std::int64_t rows = 1; rows <= kSizes; ++rows) first.push_back(draw(pool_.get(of_rows(rows))));
+  std::size_t most = 0;
+  for (int round = 0; round < 4; ++round)
+    for (std::int64_t rows = kSizes; rows >= 1; --rows) {
+      const HostTensor again = draw(pool_.get(of_rows(rows)));
+      EXPECT_TRUE(std::ranges::equal(again.bytes(), first[static_cast<std::size_t>(rows - 1)].bytes())) << rows;
+      if (round == 0) most = std::max(most, held());
+      EXPECT_LE(held(), most) << "round " << round;
+    }
+}
+
+}  // namespace
+}  // namespace headroom

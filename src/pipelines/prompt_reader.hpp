@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/host_tensor.hpp"
+#include "pipelines/device_stage.hpp"
+#include "pipelines/pipeline.hpp"
+
+namespace headroom {
+
+/// The text encoders of a pipeline, compiled under some switches for prompts of one length: they read one prompt at a
+/// time, so that what is read does not depend on how prompts are batched, and keep what they read of the last ones.
+/// Generators of one pipeline may share it.
+class PromptReader {
+ public:
+  /// The pipeline must outlive it. A reader whose own `tokens` is 0 is given `text_tokens`.
+  PromptReader(const Pipeline& pipeline, std::int64_t text_tokens, const SwitchSet& switches, const Target& target);
+
+  void load(WeightStore& weights, Backend& backend);
+  [[nodiscard]] std::vector<const DeviceStage*> stages() const;
+
+  /// What a reader, by its number, makes of each text, [1, ...], read or kept. Adds to `took` the stages that ran:
+  /// `tokenize`, and the encoder's.
+  [[nodiscard]] std::vector<HostTensor> read(std::size_t reader, std::span<const std::string> texts,
+                                             std::vector<StageRun>& took);
+  /// Drops what is kept.
+  void forget();
+
+ private:
+  struct Reading {
+    std::string text;
+    HostTensor made;
+  };
+  /// A reader at work.
+  struct Desk {
+    const TextReader* reader;
+    std::int64_t tokens;
+    DeviceStage stage;
+    std::list<Reading> kept = {};  // the one used last in front
+    [[nodiscard]] const HostTensor* find(const std::string& text);
+  };
+
+  static constexpr std::size_t kMostKept = 64;  // T5-XXL's 512 tokens are 8 MiB each
+
+  std::vector<Desk> desks_;  // by reader
+};
+
+}  // namespace headroom

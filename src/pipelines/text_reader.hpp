@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "base/host_tensor.hpp"
+#include "run/component.hpp"
+#include "text/tokenizer.hpp"
+
+namespace headroom {
+
+/// A tokenizer and what stands behind it: what makes of a prompt the tensor that a denoiser is given.
+struct TextReader {
+  std::string encoder;  ///< the part that reads, and its stage: "text_encoder_2"
+  Tokenizer tokenizer;
+  std::string output;       ///< of the encoder's pass `encode`, [1, ...]: "pooler_output"
+  std::string input;        ///< of the denoise loop, [batch, ...], that it becomes: "pooled_projections"
+  std::int64_t tokens = 0;  ///< ids of a prompt, with padding; 0 where the request says
+
+  /// Ids of a text [1, count] i32, truncated and padded. Throws Error where it is not UTF-8.
+  [[nodiscard]] HostTensor tokenize(std::string_view text, std::int64_t count) const;
+};
+
+/// Throws Error where the tokenizer of that folder has ids that the encoder has no embedding for: it is another model's.
+void require_vocabulary(const Tokenizer& tokenizer, const std::filesystem::path& folder, const Component& encoder);
+
+}  // namespace headroom

@@ -1,0 +1,167 @@
+// `headroom run` on whole pipelines, as a user meets it: prompts to PNGs, PNGs to requests, many requests in one process.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "media/png.hpp"
+#include "media/read_image.hpp"
+#include "program_fixture.hpp"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class RunPromptsTest : public ProgramTest {
+ protected:
+  static std::string golden(const char* name) {
+    return (fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/pipelines" / name).string();
+  }
+  fs::path file(const std::string& name) const { return folder() / name; }
+  [[nodiscard]] nlohmann::json text_of(const std::string& name) const {
+    return parse_json(read_png_text(file(name)).at("headroom"), name);
+  }
+  /// Runs a small request besides what is given.
+  [[nodiscard]] Outcome run(const std::string& arguments) const {
+    return headroom("run " + arguments + " --quiet --steps 1 --device cpu");
+  }
+  void expect_error(const std::string& arguments, int code,
+                    const testing::Matcher<const std::string&>& sentence) const {
+    const Outcome outcome = run(arguments + " --out " + file("none.png").string());
+    EXPECT_EQ(outcome.code, code) << arguments << "\n" << outcome.err;
+    EXPECT_THAT(outcome.err, sentence) << arguments;
+    EXPECT_FALSE(fs::exists(file("none.png"))) << arguments;
+  }
+  /// The answers to lines of requests.
+  [[nodiscard]] std::vector<nlohmann::json> serve(const std::string& lines) const {
+    write_file_atomically(file("requests.jsonl"), lines);
+    const Outcome outcome = run(schnell_ + " --prompts - < " + file("requests.jsonl").string());
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::vector<nlohmann::json> answers;
+    std::istringstream out(outcome.out);
+    for (std::string line; std::getline(out, line);) answers.push_back(parse_json(line, "answer"));
+    return answers;
+  }
+
+  std::string schnell_ = golden("flux-schnell");
+};
+
+TEST_F(RunPromptsTest, APngHoldsItsRequestAndIsMadeAgain) {
+  const std::string first = file("fox.png").string(), again = file("again.png").string();
+  ASSERT_EQ(run(schnell_ + " --prompt 'a réd fox' --seed 7 --height 32 --width 48 --opt lossless --out " + first).code,
+            0);
+  const Image image = read_image(first);
+  EXPECT_EQ(image.width, 48);
+  EXPECT_EQ(image.height, 32);
+  const nlohmann::json request = text_of("fox.png");
+  EXPECT_EQ(request.at("prompt"), "a réd fox");
+  EXPECT_EQ(request.at("seed"), 7);
+  EXPECT_EQ(request.at("model"), "flux-schnell");
+  EXPECT_THAT(request.at("switches").get<std::string>(), HasSubstr("flash"));
+  const Outcome outcome = headroom("run " + schnell_ + " --quiet --device cpu --like " + first + " --out " + again);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(read_image(again), image) << "one step and all else is in the file";
+  ASSERT_EQ(run(schnell_ + " --like " + first + " --seed 8 --out " + again).code, 0);
+  EXPECT_NE(read_image(again), image) << "what is given wins";
+  EXPECT_EQ(text_of("again.png").at("seed"), 8);
+  EXPECT_EQ(text_of("again.png").at("prompt"), "a réd fox");
+}
+
+TEST_F(RunPromptsTest, SeveralPromptsAreNumbered) {
+  write_file_atomically(file("prompts.txt"), "a fox\r\n\na hare\n");
+  const Outcome outcome =
+      run(schnell_ + " --prompts " + file("prompts.txt").string() +
+          " --per-prompt 2 --height 32 --width 32 --batch 3 --json --out " + file("x.png").string());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(parse_json(outcome.out, "summary").at("out").size(), 4U);
+  const char* const prompts[] = {"a fox", "a hare", "a fox", "a hare"};
+  for (int i = 0; i < 4; ++i) {
+    const nlohmann::json request = text_of("x-" + std::to_string(i + 1) + ".png");
+    EXPECT_EQ(request.at("prompt"), prompts[i]);
+    EXPECT_EQ(request.at("seed"), i);
+  }
+}
+
+TEST_F(RunPromptsTest, OneProcessAnswersManyRequests) {
+  const auto line = [&](const std::string& rest, const char* out) {
+    return "{\"out\": \"" + file(out).string() + "\", " + rest + "}\n";
+  };
+  const std::vector<nlohmann::json> answers =
+      serve(line(R"("id": "a", "prompt": "a fox", "height": 32, "width": 32, "seed": 3)", "a.png") + "\n" +
+            line(R"("id": "b", "prompt": "a fox", "height": 8)", "b.png") + "no json\n" +
+            line(R"("prompt": "a fox", "height": 32, "width": 32, "seed": 3, "promt": "")", "c.png") +
+            line(R"("id": "d", "prompt": "a fox", "height": 32, "width": 32, "seed": 3)", "d.png") +
+            "{\"prompt\": \"a fox\", \"out\": \"/nonexistent/e.png\"}\n{\"prompt\": \"a fox\"}\n");
+  ASSERT_EQ(answers.size(), 7U);
+  EXPECT_EQ(answers[0].at("id"), "a");
+  EXPECT_EQ(answers[0].at("stages").at(0).at("name"), "tokenize");
+  EXPECT_THAT(answers[1].at("error").get<std::string>(), HasSubstr("--height is 8, expected a multiple of 16"));
+  EXPECT_EQ(answers[1].at("id"), "b");
+  EXPECT_THAT(answers[2].at("error").get<std::string>(), HasSubstr("line 4 of the input"));
+  EXPECT_THAT(answers[3].at("error").get<std::string>(), HasSubstr("did you mean 'prompt'?"));
+  EXPECT_EQ(answers[4].at("stages").at(0).at("name"), "inputs") << "the prompt was read before";
+  EXPECT_THAT(answers[5].at("error").get<std::string>(), HasSubstr("/nonexistent"));
+  EXPECT_THAT(answers[6].at("error").get<std::string>(), HasSubstr("out"));
+  EXPECT_EQ(read_image(file("a.png")), read_image(file("d.png"))) << "equal requests";
+  for (const char* name : {"b.png", "c.png"}) EXPECT_FALSE(fs::exists(file(name)));
+}
+
+TEST_F(RunPromptsTest, AnImageIsEditedInTheSizeThatTheModelLikes) {
+  const std::string in = file("in.png").string(), out = file("out.png").string();
+  write_png(in, make_image(61, 47, 3));
+  const std::string kontext = golden("flux-kontext");
+  // The whole size is a second's work and more: the shape alone is asked for, of the size there is.
+  ASSERT_EQ(run(kontext + " --prompt 'make it blue' --image " + in + " --height 64 --width 64 --out " + out).code, 0);
+  EXPECT_EQ(read_image(out).width, 1024);
+  EXPECT_EQ(text_of("out.png").at("image"), in);
+  write_file_atomically(file("bad.png"), "no image");
+  expect_error(kontext + " --prompt x --image " + file("bad.png").string(), 1, HasSubstr("bad.png"));
+  write_png(in, make_image(61, 8, 3));
+  expect_error(kontext + " --prompt x --image " + in, 2, HasSubstr("61 x 8 pixels, expected at least 16 x 16"));
+  write_png(in, make_image(32, 32, 3));
+  expect_error(schnell_ + " --prompt x --image " + in, 2, HasSubstr("edits no images"));
+}
+
+TEST_F(RunPromptsTest, BadRequestsAreOneSentence) {
+  expect_error(schnell_, 2, HasSubstr("draws what it is told: give --prompt TEXT"));
+  expect_error(schnell_ + " --prompt x --height 8", 2, HasSubstr("--height is 8, expected a multiple of 16"));
+  expect_error(schnell_ + " --prompt x --height 100000", 2, HasSubstr("16384"));
+  expect_error(schnell_ + " --prompt x --text-tokens 513", 2, HasSubstr("text tokens is 513, expected 1 to 512"));
+  expect_error(schnell_ + " --prompt '\xff'", 1, HasSubstr("UTF-8"));
+  expect_error(schnell_ + " --prompts /nonexistent.txt", 1, HasSubstr("cannot read /nonexistent.txt"));
+  expect_error(golden("flux-schnell") + "/transformer --prompt x", 1, HasSubstr("is a transformer alone"));
+  write_png(file("plain.png"), make_image(16, 16, 3));
+  expect_error(schnell_ + " --like " + file("plain.png").string(), 1, HasSubstr("does not say how it was made"));
+  write_file_atomically(file("noise.safetensors"), "no tensors");
+  expect_error(schnell_ + " --prompt x --noise " + file("noise.safetensors").string(), 1,
+               HasSubstr("noise.safetensors"));
+}
+
+/// 100,000 words are cut to what the encoders read.
+TEST_F(RunPromptsTest, ALongPromptIsCut) {
+  std::string words;
+  for (int i = 0; i < 100'000; ++i) words += "fox ";
+  write_file_atomically(file("long.txt"), words);
+  const Outcome outcome = run(schnell_ + " --prompts " + file("long.txt").string() + " --height 32 --width 32 --out " +
+                              file("long.png").string());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(fs::exists(file("long.png")));
+}
+
+TEST_F(RunPromptsTest, NothingIsLeftWhereThereIsNoRoom) {
+  const Outcome outcome = run(schnell_ + " --prompt x --height 32 --width 32 --out /dev/full/x.png");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("/dev/full/x.png"));
+}
+
+}  // namespace
+}  // namespace headroom
