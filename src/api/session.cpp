@@ -27,7 +27,7 @@ void require_input(const Graph& graph, std::string_view name, const TensorView& 
 }
 
 headroom::DeviceMemory inner_memory(const DeviceMemory& memory) {
-  return {.data = static_cast<std::byte*>(memory.data), .bytes = memory.bytes};
+  return {.at = {.buffer = memory.data}, .bytes = memory.bytes};
 }
 
 }  // namespace

@@ -24,27 +24,27 @@ std::string_view name_of(MemoryCategory category) {
 }
 
 Buffer::~Buffer() {
-  if (backend_ != nullptr) backend_->release(data_, bytes_, category_);
+  if (backend_ != nullptr) backend_->release(handle_, bytes_, category_);
 }
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   if (this == &other) return *this;
-  if (backend_ != nullptr) backend_->release(data_, bytes_, category_);
+  if (backend_ != nullptr) backend_->release(handle_, bytes_, category_);
   backend_ = std::exchange(other.backend_, nullptr);
-  data_ = std::exchange(other.data_, nullptr);
+  handle_ = std::exchange(other.handle_, nullptr);
   bytes_ = std::exchange(other.bytes_, 0);
   category_ = other.category_;
   return *this;
 }
 
 Buffer Backend::allocate(std::size_t bytes, MemoryCategory category) {
-  void* data = allocate_bytes(bytes);
-  HR_CHECK(data != nullptr);
+  void* const buffer = allocate_bytes(bytes);
+  HR_CHECK(buffer != nullptr);
   use_.used[static_cast<std::size_t>(category)] += bytes;
   use_.total += bytes;
   use_.peak = std::max(use_.peak, use_.total);
   ++use_.allocations;
-  return {*this, data, bytes, category};
+  return {*this, buffer, bytes, category};
 }
 
 std::unique_ptr<Recording> Backend::record(Stream& /*stream*/, const std::function<void()>& /*submit*/) {
@@ -63,8 +63,8 @@ std::shared_ptr<void> Backend::find_context(std::type_index type, std::shared_pt
   return made;
 }
 
-void Backend::release(void* data, std::size_t bytes, MemoryCategory category) noexcept {
-  free_bytes(data, bytes);
+void Backend::release(void* buffer, std::size_t bytes, MemoryCategory category) noexcept {
+  free_bytes(buffer, bytes);
   use_.used[static_cast<std::size_t>(category)] -= bytes;
   use_.total -= bytes;
 }

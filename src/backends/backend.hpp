@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/device_memory.hpp"
 #include "base/dtype.hpp"
 #include "base/random.hpp"
 #include "base/target.hpp"
@@ -39,20 +40,21 @@ struct MemoryUse {
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(Backend& backend, void* data, std::size_t bytes, MemoryCategory category) noexcept
-      : backend_(&backend), data_(data), bytes_(bytes), category_(category) {}
+  Buffer(Backend& backend, void* handle, std::size_t bytes, MemoryCategory category) noexcept
+      : backend_(&backend), handle_(handle), bytes_(bytes), category_(category) {}
   ~Buffer();
   Buffer(Buffer&& other) noexcept { *this = std::move(other); }
   Buffer& operator=(Buffer&& other) noexcept;
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  [[nodiscard]] std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
+  /// The place `offset` bytes into it; null of an empty one.
+  [[nodiscard]] DevicePointer at(std::size_t offset = 0) const noexcept { return {handle_, offset}; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
  private:
   Backend* backend_ = nullptr;
-  void* data_ = nullptr;
+  void* handle_ = nullptr;
   std::size_t bytes_ = 0;
   MemoryCategory category_ = MemoryCategory::kActivations;
 };
@@ -139,12 +141,12 @@ class Backend {
   /// Uninitialized memory. Throws Error when there is not enough.
   [[nodiscard]] Buffer allocate(std::size_t bytes, MemoryCategory category);
   /// `host` may be changed or freed as soon as this returns, though the copy may still be under way.
-  virtual void copy_from_host(Stream& stream, void* device, const void* host, std::size_t bytes) = 0;
+  virtual void copy_from_host(Stream& stream, DevicePointer device, const void* host, std::size_t bytes) = 0;
   /// `host` holds the bytes once the stream has been synchronized.
-  virtual void copy_to_host(Stream& stream, void* host, const void* device, std::size_t bytes) = 0;
-  virtual void copy_on_device(Stream& stream, void* to, const void* from, std::size_t bytes) = 0;
+  virtual void copy_to_host(Stream& stream, void* host, DevicePointer device, std::size_t bytes) = 0;
+  virtual void copy_on_device(Stream& stream, DevicePointer to, DevicePointer from, std::size_t bytes) = 0;
   /// The first `count` elements of `from` in `dtype`, a float: the same bits on every device.
-  virtual void fill_normal(Stream& stream, void* device, DType dtype, std::uint64_t count,
+  virtual void fill_normal(Stream& stream, DevicePointer device, DType dtype, std::uint64_t count,
                            const NormalStream& from) = 0;
   [[nodiscard]] virtual std::unique_ptr<Stream> make_stream() = 0;
   /// A stream that belongs to the caller, by its native handle (cudaStream_t), which must outlive the result.
@@ -187,12 +189,13 @@ class Backend {
   void reset_peak() noexcept { use_.peak = use_.total; }
 
  protected:
+  /// A buffer as the backend names it.
   [[nodiscard]] virtual void* allocate_bytes(std::size_t bytes) = 0;
-  virtual void free_bytes(void* data, std::size_t bytes) noexcept = 0;
+  virtual void free_bytes(void* buffer, std::size_t bytes) noexcept = 0;
 
  private:
   friend class Buffer;
-  void release(void* data, std::size_t bytes, MemoryCategory category) noexcept;
+  void release(void* buffer, std::size_t bytes, MemoryCategory category) noexcept;
   std::shared_ptr<void> find_context(std::type_index type, std::shared_ptr<void> (*make)(Backend&));
 
   MemoryUse use_;

@@ -27,11 +27,11 @@ TEST(CpuBackend, BlocksAreAlignedAndWritableAtEverySize) {
   const auto backend = make_backend(DeviceKind::kCpu);
   for (const std::size_t bytes : kSizes) {
     const Buffer buffer = backend->allocate(bytes, MemoryCategory::kActivations);
-    ASSERT_NE(buffer.data(), nullptr) << bytes;
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64, 0U) << bytes;
-    std::memset(buffer.data(), 0x5A, bytes);
+    ASSERT_TRUE(buffer.at()) << bytes;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.at().address()) % 64, 0U) << bytes;
+    std::memset(buffer.at().address(), 0x5A, bytes);
     if (bytes != 0) {
-      EXPECT_EQ(std::to_integer<int>(buffer.data()[bytes - 1]), 0x5A);
+      EXPECT_EQ(std::to_integer<int>(*buffer.at(bytes - 1).address<std::byte>()), 0x5A);
     }
   }
   EXPECT_EQ(backend->memory_use().total, 0U);
@@ -105,10 +105,10 @@ TEST(CpuBackend, CopiesThereAndBack) {
   const std::string text = "headroom";
   const Buffer a = backend->allocate(text.size(), MemoryCategory::kInputs);
   const Buffer b = backend->allocate(text.size(), MemoryCategory::kInputs);
-  backend->copy_from_host(*stream, a.data(), text.data(), text.size());
-  backend->copy_on_device(*stream, b.data(), a.data(), text.size());
+  backend->copy_from_host(*stream, a.at(), text.data(), text.size());
+  backend->copy_on_device(*stream, b.at(), a.at(), text.size());
   std::string back(text.size(), '?');
-  backend->copy_to_host(*stream, back.data(), b.data(), text.size());
+  backend->copy_to_host(*stream, back.data(), b.at(), text.size());
   stream->synchronize();
   EXPECT_EQ(back, text);
   EXPECT_EQ(stream->native_handle(), nullptr);
@@ -122,10 +122,10 @@ TEST(CpuBackend, DrawsTheElementsOfAStream) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
     const std::size_t bytes = kCount * size_of(dtype);
     const Buffer drawn = backend->allocate(bytes, MemoryCategory::kWeights);
-    backend->fill_normal(*stream, drawn.data(), dtype, kCount, from);
+    backend->fill_normal(*stream, drawn.at(), dtype, kCount, from);
     std::vector<std::byte> expected(bytes);
     store_normal(expected.data(), dtype, kCount, from);
-    EXPECT_EQ(std::memcmp(drawn.data(), expected.data(), bytes), 0) << name_of(dtype);
+    EXPECT_EQ(std::memcmp(drawn.at().address(), expected.data(), bytes), 0) << name_of(dtype);
   }
 }
 
@@ -220,11 +220,12 @@ TEST(CpuBackend, LargeCopiesAreWhole) {
   const std::size_t bytes = (std::size_t{3} << 20) + 13;  // enough for two threads, and not in even shares
   const Buffer from = backend->allocate(bytes, MemoryCategory::kWorkspace);
   const Buffer to = backend->allocate(bytes + 1, MemoryCategory::kWorkspace);
-  for (std::size_t i = 0; i < bytes; ++i) from.data()[i] = static_cast<std::byte>(i * 2654435761U >> 16);
-  to.data()[bytes] = std::byte{0x5A};
-  backend->copy_on_device(*stream, to.data(), from.data(), bytes);
-  EXPECT_EQ(std::memcmp(to.data(), from.data(), bytes), 0);
-  EXPECT_EQ(to.data()[bytes], std::byte{0x5A});
+  for (std::size_t i = 0; i < bytes; ++i)
+    *from.at(i).address<std::byte>() = static_cast<std::byte>(i * 2654435761U >> 16);
+  *to.at(bytes).address<std::byte>() = std::byte{0x5A};
+  backend->copy_on_device(*stream, to.at(), from.at(), bytes);
+  EXPECT_EQ(std::memcmp(to.at().address(), from.at().address(), bytes), 0);
+  EXPECT_EQ(*to.at(bytes).address<std::byte>(), std::byte{0x5A});
 }
 
 }  // namespace

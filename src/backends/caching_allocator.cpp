@@ -25,8 +25,8 @@ constexpr std::size_t segment_bytes(std::size_t bytes, bool is_small) {
 /// The least remainder worth keeping as a block of its own; a smaller one stays attached, to be reused as it is.
 constexpr std::size_t least_split(bool is_small) { return is_small ? CachingAllocator::kGranularity : kMiB; }
 
-constexpr auto kBySizeThenAddress = [](const auto& a, const auto& b) {
-  return std::tie(a.bytes, a.data) < std::tie(b.bytes, b.data);
+constexpr auto kBySizeThenPlace = [](const auto& a, const auto& b) {
+  return std::tie(a.bytes, a.at) < std::tie(b.bytes, b.at);
 };
 
 }  // namespace
@@ -41,13 +41,13 @@ CachingAllocator::Block CachingAllocator::allocate(std::size_t bytes) {
   piece(index).is_free = false;
   used_ += piece(index).bytes;
   peak_used_ = std::max(peak_used_, used_);
-  return {.data = piece(index).data, .bytes = piece(index).bytes, .id = index};
+  return {.at = piece(index).at, .bytes = piece(index).bytes, .id = index};
 }
 
 void CachingAllocator::free(const Block& block) {
   HR_CHECK(block.id >= 0 && static_cast<std::size_t>(block.id) < pieces_.size());
   Index index = block.id;
-  HR_CHECK(!piece(index).is_free && piece(index).data == block.data);
+  HR_CHECK(!piece(index).is_free && piece(index).at == block.at);
   used_ -= piece(index).bytes;
   const Index next = piece(index).next;
   if (next != kNone && piece(next).is_free) {
@@ -98,7 +98,7 @@ void CachingAllocator::return_record(Index index) {
 
 CachingAllocator::Index CachingAllocator::take_best_fit(std::size_t bytes, bool is_small) {
   FreeList& list = free_list(is_small);
-  const auto fit = std::ranges::lower_bound(list, FreeEntry{bytes, nullptr, kNone}, kBySizeThenAddress);
+  const auto fit = std::ranges::lower_bound(list, FreeEntry{bytes, {}, kNone}, kBySizeThenPlace);
   if (fit == list.end()) return kNone;
   const Index index = fit->piece;
   list.erase(fit);
@@ -114,10 +114,10 @@ CachingAllocator::Index CachingAllocator::add_segment(std::size_t bytes, bool is
     trim();  // what is cached but unused may be what is missing
     buffer = backend_.allocate(size, category_);
   }
-  auto place = std::ranges::find(segments_, nullptr, &Buffer::data);
+  auto place = std::ranges::find(segments_, DevicePointer(), [](const Buffer& segment) { return segment.at(); });
   if (place == segments_.end()) place = segments_.emplace(segments_.end());
   const Index index = take_record();
-  piece(index) = {.data = buffer.data(),
+  piece(index) = {.at = buffer.at(),
                   .bytes = size,
                   .segment = static_cast<Index>(place - segments_.begin()),
                   .is_free = true,
@@ -131,7 +131,7 @@ void CachingAllocator::split(Index index, std::size_t bytes) {
   const Index rest = take_record();  // may move the records, so references come after
   Piece& head = piece(index);
   Piece& tail = piece(rest);
-  tail = {.data = head.data + bytes,
+  tail = {.at = head.at + bytes,
           .bytes = head.bytes - bytes,
           .previous = index,
           .next = head.next,
@@ -154,15 +154,15 @@ void CachingAllocator::absorb_next(Index index) {
 
 void CachingAllocator::insert_free(Index index) {
   piece(index).is_free = true;
-  const FreeEntry entry{piece(index).bytes, piece(index).data, index};
+  const FreeEntry entry{piece(index).bytes, piece(index).at, index};
   FreeList& list = free_list(piece(index).is_small);
-  list.insert(std::ranges::upper_bound(list, entry, kBySizeThenAddress), entry);
+  list.insert(std::ranges::upper_bound(list, entry, kBySizeThenPlace), entry);
 }
 
 void CachingAllocator::remove_free(Index index) {
-  const FreeEntry entry{piece(index).bytes, piece(index).data, index};
+  const FreeEntry entry{piece(index).bytes, piece(index).at, index};
   FreeList& list = free_list(piece(index).is_small);
-  const auto found = std::ranges::lower_bound(list, entry, kBySizeThenAddress);
+  const auto found = std::ranges::lower_bound(list, entry, kBySizeThenPlace);
   HR_CHECK(found != list.end() && found->piece == index);
   list.erase(found);
 }

@@ -24,7 +24,7 @@ class CachingAllocator {
 
   /// Memory handed out; valid until freed. `bytes` is what was asked for, rounded up.
   struct Block {
-    std::byte* data = nullptr;
+    DevicePointer at;
     std::size_t bytes = 0;
     std::int32_t id = -1;
   };
@@ -55,9 +55,9 @@ class CachingAllocator {
   using Index = std::int32_t;
   static constexpr Index kNone = -1;
 
-  /// A stretch of a segment, free or handed out; the pieces of a segment are linked in address order.
+  /// A stretch of a segment, free or handed out; the pieces of a segment are linked in the order in which they lie.
   struct Piece {
-    std::byte* data = nullptr;
+    DevicePointer at;
     std::size_t bytes = 0;
     Index previous = kNone;
     Index next = kNone;  ///< also links unused records
@@ -68,7 +68,7 @@ class CachingAllocator {
   /// What free lists are sorted by: best fit is the first entry that is large enough.
   struct FreeEntry {
     std::size_t bytes;
-    std::byte* data;
+    DevicePointer at;
     Index piece;
   };
   using FreeList = std::vector<FreeEntry>;

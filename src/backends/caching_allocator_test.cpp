@@ -50,7 +50,7 @@ TEST_F(CachingAllocatorTest, ReusesWhatWasFreed) {
   const auto first = allocator_.allocate(3 * kMiB);
   allocator_.free(first);
   const auto second = allocator_.allocate(3 * kMiB);
-  EXPECT_EQ(second.data, first.data);
+  EXPECT_EQ(second.at, first.at);
   EXPECT_EQ(backend_->memory_use().allocations, 1U);
 }
 
@@ -59,18 +59,18 @@ TEST_F(CachingAllocatorTest, TakesTheSmallestBlockThatFits) {
   const auto medium = allocator_.allocate(14 * kMiB);
   const auto larger = allocator_.allocate(30 * kMiB);
   for (const auto& block : {larger, large, medium}) allocator_.free(block);
-  EXPECT_EQ(allocator_.allocate(13 * kMiB + kMiB / 2).data, medium.data);
-  EXPECT_EQ(allocator_.allocate(24 * kMiB).data, large.data);
+  EXPECT_EQ(allocator_.allocate(13 * kMiB + kMiB / 2).at, medium.at);
+  EXPECT_EQ(allocator_.allocate(24 * kMiB).at, large.at);
 }
 
 TEST_F(CachingAllocatorTest, JoinsFreeNeighboursInAnyOrder) {
   for (const auto& order : {std::vector{0, 1, 2}, {2, 1, 0}, {0, 2, 1}, {1, 0, 2}}) {
     std::vector<CachingAllocator::Block> blocks(3);
     for (auto& block : blocks) block = allocator_.allocate(6 * kMiB);
-    ASSERT_EQ(blocks[1].data, blocks[0].data + 6 * kMiB) << "one segment serves all three";
+    ASSERT_EQ(blocks[1].at, blocks[0].at + 6 * kMiB) << "one segment serves all three";
     for (const int i : order) allocator_.free(blocks[static_cast<std::size_t>(i)]);
     const auto whole = allocator_.allocate(20 * kMiB);
-    EXPECT_EQ(whole.data, blocks[0].data);
+    EXPECT_EQ(whole.at, blocks[0].at);
     allocator_.free(whole);
   }
   EXPECT_EQ(allocator_.reserved_bytes(), 20 * kMiB);
@@ -145,7 +145,7 @@ TEST_F(CachingAllocatorTest, BlocksNeverOverlap) {
     const Live& entry = live[at];
     bool intact = true;
     for (std::size_t i = 0; i < entry.bytes; i += 97)
-      intact = intact && std::to_integer<unsigned char>(entry.block.data[i]) == entry.fill;
+      intact = intact && std::to_integer<unsigned char>(entry.block.at.address<std::byte>()[i]) == entry.fill;
     EXPECT_TRUE(intact) << "a block of " << entry.bytes << " bytes was written by another's owner";
     allocator_.free(entry.block);
     live[at] = live.back();
@@ -158,7 +158,7 @@ TEST_F(CachingAllocatorTest, BlocksNeverOverlap) {
       const std::size_t bytes = std::size_t{1} << (random() % 22);
       const std::size_t odd = bytes + random() % bytes;
       live.push_back({allocator_.allocate(odd), odd, static_cast<unsigned char>(step)});
-      std::memset(live.back().block.data, static_cast<unsigned char>(step), odd);
+      std::memset(live.back().block.at.address(), static_cast<unsigned char>(step), odd);
     }
   }
   while (!live.empty()) check_and_free(live.size() - 1);

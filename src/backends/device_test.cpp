@@ -107,8 +107,8 @@ TEST_F(DeviceOnGpu, IsTheOneOfItsIndex) {
     const std::unique_ptr<Stream> stream = one->make_stream();
     std::vector<std::byte> sent(std::size_t{9} << 20, std::byte{42}), back(sent.size());
     const Buffer buffer = one->allocate(sent.size(), MemoryCategory::kInputs);
-    one->copy_from_host(*stream, buffer.data(), sent.data(), sent.size());
-    one->copy_to_host(*stream, back.data(), buffer.data(), back.size());
+    one->copy_from_host(*stream, buffer.at(), sent.data(), sent.size());
+    one->copy_to_host(*stream, back.data(), buffer.at(), back.size());
     stream->synchronize();
     EXPECT_EQ(back, sent) << index;
   }

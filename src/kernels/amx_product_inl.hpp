@@ -170,11 +170,11 @@ template <class T, class Launch>
   const std::int64_t n = shape[0], k = shape[1], bytes = thread_bytes<T>(k);
   const int threads = binding.threads;
   const auto run_all = [=, rows = plan_rows(binding.inputs[0], binding.outputs[0])](const LaunchArguments& arguments) {
-    const auto* const x = static_cast<const T*>(arguments.inputs[0]);
-    const Product<T> product{n, k, static_cast<const T*>(arguments.inputs[static_cast<std::size_t>(weight)])};
+    const auto* const x = arguments.input<T>(0);
+    const Product<T> product{n, k, arguments.input<T>(static_cast<std::size_t>(weight))};
     launch(arguments, rows, [&](const auto& finish) {
       parallel_for(threads, count_pieces(rows), 1, [&](std::int64_t begin, std::int64_t end, int thread) {
-        std::byte* const scratch = static_cast<std::byte*>(arguments.scratch) + thread * bytes;
+        std::byte* const scratch = arguments.scratch_memory<std::byte>() + thread * bytes;
         multiply_pieces(product, rows, begin, end, x, scratch, finish);
       });
     });
@@ -183,8 +183,8 @@ template <class T, class Launch>
           .scratch_bytes = static_cast<std::size_t>(threads * bytes),
           .implementation = sizeof(T) == 1 ? "intrinsics:amx_int8" : "intrinsics:amx_bf16",
           .packed = {{weight, "amx_tiles", static_cast<std::size_t>(n * k) * sizeof(T)}},
-          .pack = [=](Stream& /*stream*/, const void* dense, void* packed) {
-            pack_weight(n, k, static_cast<const T*>(dense), static_cast<T*>(packed));
+          .pack = [=](Stream& /*stream*/, DevicePointer dense, DevicePointer packed) {
+            pack_weight(n, k, dense.address<const T>(), packed.address<T>());
           }};
 }
 

@@ -537,11 +537,11 @@ KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
       cut_into_tiles(attention_problem(binding.spec, binding.inputs, binding.outputs), binding.threads);
   const auto launch = [=, threads = binding.threads](const LaunchArguments& arguments) {
     const AttentionProblem& problem = tiles.problem;
-    auto* const scratch = static_cast<std::byte*>(arguments.scratch);
-    const amx::Addresses at{.q = static_cast<const amx::Bits*>(arguments.inputs[0]),
-                            .k = static_cast<const amx::Bits*>(arguments.inputs[1]),
-                            .v = static_cast<const amx::Bits*>(arguments.inputs[2]),
-                            .out = static_cast<amx::Bits*>(arguments.outputs[0]),
+    auto* const scratch = arguments.scratch_memory<std::byte>();
+    const amx::Addresses at{.q = arguments.input<amx::Bits>(0),
+                            .k = arguments.input<amx::Bits>(1),
+                            .v = arguments.input<amx::Bits>(2),
+                            .out = arguments.output<amx::Bits>(0),
                             .shared = scratch};
     if (tiles.shared) {
       const std::int64_t grain = grain_of(kGroupKeys * (problem.key_dim + problem.value_dim));

@@ -336,28 +336,26 @@ template <class T>
 void attend_groups(const AttentionTiles& tiles, std::int64_t begin, std::int64_t end, const LaunchArguments& arguments,
                    float* scratch) {
   const AttentionProblem& problem = tiles.problem;
-  const auto& in = arguments.inputs;
   const std::int64_t bias_bytes = problem.bias == AttentionProblem::Bias::kMask ? 1 : sizeof(T);
   for (std::int64_t task = begin; task < end; ++task) {
     const std::int64_t head = task / tiles.groups;
     const std::int64_t first = task % tiles.groups * tiles.group;
-    const auto of_head = [&](const void* operand, const AttentionProblem::Strides& strides) {
-      return static_cast<const T*>(operand) + problem.head_offset(strides, head);
+    const auto of_head = [&](std::size_t input, const AttentionProblem::Strides& strides) {
+      return arguments.input<T>(input) + problem.head_offset(strides, head);
     };
-    AttentionGroup<T> group{.first_query = first,
-                            .queries = HWY_MIN(tiles.group, problem.queries - first),
-                            .q = of_head(in[0], problem.q) + first * problem.q.token,
-                            .k = of_head(in[1], problem.k),
-                            .v = of_head(in[2], problem.v),
-                            .bias = nullptr,
-                            .out = static_cast<T*>(arguments.outputs[0]) + problem.head_offset(problem.out, head) +
-                                   first * problem.out.token,
-                            .logsumexp = nullptr};
+    AttentionGroup<T> group{
+        .first_query = first,
+        .queries = HWY_MIN(tiles.group, problem.queries - first),
+        .q = of_head(0, problem.q) + first * problem.q.token,
+        .k = of_head(1, problem.k),
+        .v = of_head(2, problem.v),
+        .bias = nullptr,
+        .out = arguments.output<T>(0) + problem.head_offset(problem.out, head) + first * problem.out.token,
+        .logsumexp = nullptr};
     if (problem.bias != AttentionProblem::Bias::kNone)
-      group.bias = static_cast<const std::byte*>(in[3]) + problem.head_offset(problem.bias_strides, head) * bias_bytes;
+      group.bias = arguments.input<std::byte>(3) + problem.head_offset(problem.bias_strides, head) * bias_bytes;
     if (problem.has_logsumexp)
-      group.logsumexp =
-          static_cast<float*>(arguments.outputs[1]) + problem.head_offset(problem.logsumexp, head) + first;
+      group.logsumexp = arguments.output<float>(1) + problem.head_offset(problem.logsumexp, head) + first;
     attend(tiles, group, scratch);
   }
 }
@@ -422,7 +420,7 @@ KernelPlan plan(const KernelBinding& binding) {
   const auto launch = [=](const LaunchArguments& arguments) {
     parallel_for(threads, count, grain, [&](std::int64_t begin, std::int64_t end, int thread) {
       HWY_DYNAMIC_DISPATCH(attention_groups)
-      (tiles, begin, end, arguments, static_cast<float*>(arguments.scratch) + thread * tiles.floats);
+      (tiles, begin, end, arguments, arguments.scratch_memory<float>() + thread * tiles.floats);
     });
   };
   return {launch, static_cast<std::size_t>(threads * tiles.floats) * sizeof(float)};

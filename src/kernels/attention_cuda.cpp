@@ -31,10 +31,10 @@ KernelPlan plan_sdpa(const KernelBinding& binding) {
     const auto sdpa = std::make_shared<const cudnn::Sdpa>(
         attention_problem(binding.spec, binding.inputs, binding.outputs), cuda::backend_of(binding));
     const auto launch = [sdpa](const LaunchArguments& arguments) {
-      const void* const logsumexp = arguments.outputs.size() == 2 ? arguments.outputs[1] : nullptr;
+      const void* const logsumexp = arguments.outputs.size() == 2 ? arguments.output(1) : nullptr;
       sdpa->run(arguments.stream.native_handle(),
-                {arguments.inputs[0], arguments.inputs[1], arguments.inputs[2], arguments.outputs[0], logsumexp},
-                arguments.scratch);
+                {arguments.input(0), arguments.input(1), arguments.input(2), arguments.output(0), logsumexp},
+                arguments.scratch_memory());
     };
     return {launch, sdpa->workspace_bytes(), sdpa->implementation()};
   } catch (const Error& error) {  // no engine for this GPU, or one that lacks a library of its own (NVRTC)
@@ -109,10 +109,12 @@ class ChunkOfQueries {
 
   void launch(const LaunchArguments& arguments, std::int64_t first_query) const {
     const auto size = static_cast<std::int64_t>(size_of(problem_.dtype));
-    const auto at = [](const void* data, std::int64_t bytes) { return static_cast<const std::byte*>(data) + bytes; };
-    void* const scores = arguments.scratch;
-    void* const workspace = static_cast<std::byte*>(arguments.scratch) + scores_bytes_;
-    const void* const scored[] = {at(arguments.inputs[0], first_query * problem_.q.token * size), arguments.inputs[1]};
+    const auto bytes_to = [&](const AttentionProblem::Strides& strides, std::int64_t element_bytes) {
+      return static_cast<std::size_t>(first_query * strides.token * element_bytes);
+    };
+    const DevicePointer scores = arguments.scratch;
+    const DevicePointer workspace = arguments.scratch + scores_bytes_;
+    const DevicePointer scored[] = {arguments.inputs[0] + bytes_to(problem_.q, size), arguments.inputs[1]};
     score_->launch({arguments.stream, scored, {&scores, 1}, workspace});
 
     cuda::ScoreRows softmax = softmax_;
@@ -120,12 +122,12 @@ class ChunkOfQueries {
     const std::int64_t bias_bytes = problem_.bias == AttentionProblem::Bias::kMask ? 1 : size;
     const void* const bias = problem_.bias == AttentionProblem::Bias::kNone
                                  ? nullptr
-                                 : at(arguments.inputs[3], first_query * problem_.bias_strides.token * bias_bytes);
-    float* const logsumexp = problem_.has_logsumexp ? static_cast<float*>(arguments.outputs[1]) + first_query : nullptr;
-    cuda::launch_attention_softmax(arguments.stream.native_handle(), softmax, scores, bias, logsumexp);
+                                 : arguments.input<std::byte>(3) + bytes_to(problem_.bias_strides, bias_bytes);
+    float* const logsumexp = problem_.has_logsumexp ? arguments.output<float>(1) + first_query : nullptr;
+    cuda::launch_attention_softmax(arguments.stream.native_handle(), softmax, scores.address(), bias, logsumexp);
 
-    const void* const weighed[] = {scores, arguments.inputs[2]};
-    void* const out = static_cast<std::byte*>(arguments.outputs[0]) + first_query * problem_.out.token * size;
+    const DevicePointer weighed[] = {scores, arguments.inputs[2]};
+    const DevicePointer out = arguments.outputs[0] + bytes_to(problem_.out, size);
     weigh_->launch({arguments.stream, weighed, {&out, 1}, workspace});
   }
 

@@ -196,9 +196,9 @@ std::vector<T> attend(const Kernel& kernel, const OpSpec& spec, const std::vecto
   const auto stream = backend->make_stream();
   const Buffer scratch = backend->allocate(prepared->scratch_bytes(), MemoryCategory::kWorkspace);
   std::vector<T> y(static_cast<std::size_t>(spec.outputs[0].shape.numel()));
-  const void* const in[] = {q.data(), k.data(), v.data()};
-  void* const out = y.data();
-  prepared->launch({*stream, in, {&out, 1}, scratch.data()});
+  const DevicePointer in[] = {host_place(q.data()), host_place(k.data()), host_place(v.data())};
+  const DevicePointer out = host_place(y.data());
+  prepared->launch({*stream, in, {&out, 1}, scratch.at()});
   return y;
 }
 

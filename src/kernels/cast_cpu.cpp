@@ -27,8 +27,8 @@ template <class From, class Y>
 void cast_rows_of(const RowLoop<2>& loop, const RowPart& part) {
   RowCursor cursor(loop, part.begin);
   for (std::int64_t row = part.begin; row < part.end; ++row, cursor.next()) {
-    map_row(cursor.length(), Same{}, Destination<Y>::at(part.outputs[0]) + cursor.offset(1),
-            static_cast<const From*>(part.inputs[0]) + cursor.offset(0));
+    map_row(cursor.length(), Same{}, Destination<Y>::at(part.output(0)) + cursor.offset(1),
+            part.input<From>(0) + cursor.offset(0));
   }
   finish_writes<Y>();
 }
@@ -69,8 +69,8 @@ void cast_each(DType from, DType to, const RowLoop<2>& loop, const RowPart& part
   const auto to_bytes = static_cast<std::int64_t>(size_of(to));
   RowCursor cursor(loop, part.begin);
   for (std::int64_t row = part.begin; row < part.end; ++row, cursor.next()) {
-    const std::byte* source = static_cast<const std::byte*>(part.inputs[0]) + cursor.offset(0) * from_bytes;
-    std::byte* target = static_cast<std::byte*>(part.outputs[0]) + cursor.offset(1) * to_bytes;
+    const std::byte* source = part.input<std::byte>(0) + cursor.offset(0) * from_bytes;
+    std::byte* target = part.output<std::byte>(0) + cursor.offset(1) * to_bytes;
     for (std::int64_t i = 0; i < cursor.length(); ++i) {
       store_from_double(target + i * to_bytes, to, load_as_double(source + i * from_bytes, from));
     }
@@ -85,7 +85,7 @@ KernelPlan plan(const KernelBinding& binding) {
   if (from == to) {
     const StridedCopy copy(size_of(to), y.type.shape, x.strides, y.strides, binding.exceeds_cache);
     return {[copy, threads = binding.threads](const LaunchArguments& arguments) {
-      copy.run(threads, arguments.inputs[0], arguments.outputs[0]);
+      copy.run(threads, arguments.input(0), arguments.output(0));
     }};
   }
   const auto loop = longest_rows<2>(y.type.shape, {x.strides, y.strides});

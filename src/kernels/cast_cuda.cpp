@@ -13,7 +13,7 @@ KernelPlan plan_cast(const KernelBinding& binding) {
   const cuda::CastRows rows{
       .from = x.type.dtype, .to = y.type.dtype, .grid = cuda::longest_grid<2>(y.type.shape, {x.strides, y.strides})};
   return {[rows](const LaunchArguments& arguments) {
-    cuda::launch_cast(arguments.stream.native_handle(), rows, arguments.inputs[0], arguments.outputs[0]);
+    cuda::launch_cast(arguments.stream.native_handle(), rows, arguments.input(0), arguments.output(0));
   }};
 }
 
@@ -37,8 +37,8 @@ KernelPlan plan_rope_table(const KernelBinding& binding) {
     table.half += static_cast<int>(extent / 2);
   }
   return {[table](const LaunchArguments& arguments) {
-    cuda::launch_rope_table(arguments.stream.native_handle(), table, arguments.inputs[0],
-                            static_cast<float*>(arguments.outputs[0]), static_cast<float*>(arguments.outputs[1]));
+    cuda::launch_rope_table(arguments.stream.native_handle(), table, arguments.input(0), arguments.output<float>(0),
+                            arguments.output<float>(1));
   }};
 }
 
@@ -53,8 +53,8 @@ KernelPlan plan_timestep_embedding(const KernelBinding& binding) {
                                           .time_stride = time.strides[0],
                                           .row = binding.outputs[0].strides[0]};
   return {[embedding](const LaunchArguments& arguments) {
-    cuda::launch_timestep_embedding(arguments.stream.native_handle(), embedding, arguments.inputs[0],
-                                    static_cast<float*>(arguments.outputs[0]));
+    cuda::launch_timestep_embedding(arguments.stream.native_handle(), embedding, arguments.input(0),
+                                    arguments.output<float>(0));
   }};
 }
 

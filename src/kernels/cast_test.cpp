@@ -35,11 +35,10 @@ std::vector<To> cast(const std::vector<From>& bits, DType from, DType to) {
   const auto backend = make_backend(DeviceKind::kCpu, 1);
   const auto stream = backend->make_stream();
   std::vector<To> result(bits.size());
-  const void* source = bits.data();
-  void* target = result.data();
+  const DevicePointer source = host_place(bits.data()), target = host_place(result.data());
   kernel_named("highway.cast")
       .prepare(spec, {&in, 1}, {&out, 1}, Target{})
-      ->launch({*stream, {&source, 1}, {&target, 1}, nullptr});
+      ->launch({*stream, {&source, 1}, {&target, 1}, {}});
   return result;
 }
 

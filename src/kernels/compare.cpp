@@ -140,7 +140,7 @@ class Run {
   }
 
  private:
-  [[nodiscard]] std::string pack_weights(std::vector<const void*>& addresses);
+  [[nodiscard]] std::string pack_weights(std::vector<DevicePointer>& places);
   [[nodiscard]] std::string check_all(std::optional<std::size_t> overwritten, TestTensor& scratch);
 
   const Kernel& kernel_;
@@ -153,7 +153,7 @@ class Run {
   std::vector<std::unique_ptr<TestTensor>> input_tensors_, output_tensors_, packed_tensors_;
 };
 
-std::string Run::pack_weights(std::vector<const void*>& addresses) {
+std::string Run::pack_weights(std::vector<DevicePointer>& places) {
   packed_tensors_.clear();
   const std::span<const PackedWeight> packed = prepared_->packed_weights();
   for (std::size_t i = 0; i < packed.size(); ++i) {
@@ -167,7 +167,7 @@ std::string Run::pack_weights(std::vector<const void*>& addresses) {
     if (const std::string overrun = tensor->download_and_check(*stream_, true); !overrun.empty())
       return fmt::format("the packed form of input {} {}", input, overrun);
     tensor->upload(*stream_);  // from here on it must not change
-    addresses[input] = tensor->device();
+    places[input] = tensor->device();
   }
   return {};
 }
@@ -192,29 +192,28 @@ std::string Run::check_all(std::optional<std::size_t> overwritten, TestTensor& s
 Verdict Run::launch(Tolerance tolerance, std::optional<std::size_t> overwritten) {
   input_tensors_.clear();
   output_tensors_.clear();
-  std::vector<const void*> input_addresses;
-  std::vector<void*> output_addresses;
+  std::vector<DevicePointer> input_places, output_places;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     auto& tensor =
         input_tensors_.emplace_back(std::make_unique<TestTensor>(*backend_, inputs_[i], TestTensor::Role::kInput));
     tensor->store(values_[i]);
     tensor->upload(*stream_);
-    input_addresses.push_back(tensor->device());
+    input_places.push_back(tensor->device());
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     auto& tensor =
         output_tensors_.emplace_back(std::make_unique<TestTensor>(*backend_, outputs_[i], TestTensor::Role::kOutput));
     if (i == 0 && overwritten) tensor->store(values_[*overwritten]);
     tensor->upload(*stream_);
-    output_addresses.push_back(tensor->device());
+    output_places.push_back(tensor->device());
   }
-  if (std::string wrong = pack_weights(input_addresses); !wrong.empty()) return {.message = std::move(wrong)};
-  if (overwritten) input_addresses[*overwritten] = output_addresses[0];
+  if (std::string wrong = pack_weights(input_places); !wrong.empty()) return {.message = std::move(wrong)};
+  if (overwritten) input_places[*overwritten] = output_places[0];
   TestTensor scratch(*backend_, prepared_->scratch_bytes());
   scratch.upload(*stream_);
 
   prepared_->launch(
-      {.stream = *stream_, .inputs = input_addresses, .outputs = output_addresses, .scratch = scratch.device()});
+      {.stream = *stream_, .inputs = input_places, .outputs = output_places, .scratch = scratch.device()});
 
   if (std::string wrong = check_all(overwritten, scratch); !wrong.empty()) return {.message = std::move(wrong)};
   Verdict worst;

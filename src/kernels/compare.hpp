@@ -33,6 +33,9 @@ enum class TestStrides : std::uint8_t { kDense, kPadded, kPermuted };
                                              std::uint64_t seed, Tolerance tolerance,
                                              TestStrides strides = TestStrides::kDense);
 
+/// Where memory of a test's own lies, for kernels of a CPU.
+[[nodiscard]] inline DevicePointer host_place(const void* memory) { return {.buffer = const_cast<void*>(memory)}; }
+
 /// A spec with its output types inferred.
 [[nodiscard]] OpSpec make_spec(Op op, std::vector<TensorType> inputs,
                                std::vector<std::pair<std::string_view, Attribute>> attributes = {},

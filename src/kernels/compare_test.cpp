@@ -28,7 +28,7 @@ struct Traits {
   bool in_place = false;
   std::size_t scratch_bytes = 0;
   std::vector<PackedWeight> packed = {};
-  std::function<void(Stream& stream, const void* dense, void* packed)> pack = {};
+  std::function<void(Stream& stream, DevicePointer dense, DevicePointer packed)> pack = {};
 };
 
 class TestKernel final : public Kernel {
@@ -88,7 +88,7 @@ Body map(const std::function<double(double)>& function) {
     const auto from = offsets_of(inputs[0]), to = offsets_of(outputs[0]);
     const DType dtype = inputs[0].type.dtype;
     for (std::size_t i = 0; i < from.size(); ++i)
-      put(a.outputs[0], to[i], dtype, function(at(a.inputs[0], from[i], dtype)));
+      put(a.output(0), to[i], dtype, function(at(a.input(0), from[i], dtype)));
   };
 }
 
@@ -133,7 +133,7 @@ TEST(Compare, ReportsTheErrorOfWhatPasses) {
 }
 
 TEST(Compare, RejectsNan) {
-  const auto nan_once = [](const LaunchArguments& a, auto, auto) { static_cast<float*>(a.outputs[0])[11] = NAN; };
+  const auto nan_once = [](const LaunchArguments& a, auto, auto) { a.output<float>(0)[11] = NAN; };
   expect_rejected(compare({.body = map_then(relu, nan_once)}, relu_spec()), "element [0, 1, 2] of f32[5, 7, 9] is nan");
   expect_rejected(compare({.body = map([](double) { return NAN; })}, relu_spec()), "is nan");
 }
@@ -144,31 +144,31 @@ TEST(Compare, RejectsElementsThatWereNotWritten) {
     const auto from = offsets_of(inputs[0]), to = offsets_of(outputs[0]);
     const DType dtype = inputs[0].type.dtype;
     for (std::size_t i = 0; i + 1 < from.size(); ++i)
-      put(a.outputs[0], to[i], dtype, relu(at(a.inputs[0], from[i], dtype)));
+      put(a.output(0), to[i], dtype, relu(at(a.input(0), from[i], dtype)));
   };
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
     expect_rejected(compare({.body = skip_last}, relu_spec(dtype)), "element [4, 6, 8]");
 }
 
 TEST(Compare, RejectsWritesOutOfBounds) {
-  const auto after = [](const LaunchArguments& a, auto, auto) { static_cast<float*>(a.outputs[0])[5 * 7 * 9] = 0; };
+  const auto after = [](const LaunchArguments& a, auto, auto) { a.output<float>(0)[5 * 7 * 9] = 0; };
   expect_rejected(compare({.body = map_then(relu, after)}, relu_spec()), "output 0 was overrun: byte 0 after its end");
-  const auto before = [](const LaunchArguments& a, auto, auto) { static_cast<float*>(a.outputs[0])[-1] = 0; };
+  const auto before = [](const LaunchArguments& a, auto, auto) { a.output<float>(0)[-1] = 0; };
   expect_rejected(compare({.body = map_then(relu, before)}, relu_spec()),
                   "output 0 was overrun: 4 bytes before its start");
-  const auto scratch = [](const LaunchArguments& a, auto, auto) { static_cast<char*>(a.scratch)[16] = 0; };
+  const auto scratch = [](const LaunchArguments& a, auto, auto) { a.scratch_memory<char>()[16] = 0; };
   expect_rejected(compare({.body = map_then(relu, scratch), .scratch_bytes = 16}, relu_spec()), "scratch was overrun");
   EXPECT_TRUE(compare({.body = map_then(relu, scratch), .scratch_bytes = 17}, relu_spec()).passed);
 }
 
 TEST(Compare, RejectsCopyingGuardBytes) {
-  const auto copy_too_much = [](const LaunchArguments& a, auto, auto) { std::memcpy(a.outputs[0], a.inputs[0], 64); };
+  const auto copy_too_much = [](const LaunchArguments& a, auto, auto) { std::memcpy(a.output(0), a.input(0), 64); };
   const OpSpec spec = make_spec(Op::kReshape, {{DType::kF32, Shape{15}}}, {{"shape", std::vector<std::int64_t>{3, 5}}});
   expect_rejected(compare({.body = copy_too_much, .rule = StrideRule::kDense}, spec), "output 0 was overrun");
 }
 
 TEST(Compare, RejectsWritesBetweenRows) {
-  const auto between = [](const LaunchArguments& a, auto, auto) { static_cast<float*>(a.outputs[0])[9] = 0; };
+  const auto between = [](const LaunchArguments& a, auto, auto) { a.output<float>(0)[9] = 0; };
   expect_rejected(compare({.body = map_then(relu, between)}, relu_spec(), TestStrides::kPadded),
                   "written between its rows");
 }
@@ -192,15 +192,13 @@ TEST(Compare, RejectsReadingGaps) {
   const auto sums_gap = [](const LaunchArguments& a, std::span<const Operand> inputs,
                            std::span<const Operand> outputs) {
     map(relu)(a, inputs, outputs);
-    static_cast<float*>(a.outputs[0])[0] += 0 * static_cast<const float*>(a.inputs[0])[9];
+    a.output<float>(0)[0] += 0 * a.input<float>(0)[9];
   };
   expect_rejected(compare({.body = sums_gap}, relu_spec(), TestStrides::kPadded), "nan, expected");
 }
 
 TEST(Compare, RejectsModifiedInputs) {
-  const auto modify = [](const LaunchArguments& a, auto, auto) {
-    const_cast<float*>(static_cast<const float*>(a.inputs[0]))[3] += 1;
-  };
+  const auto modify = [](const LaunchArguments& a, auto, auto) { const_cast<float*>(a.input<float>(0))[3] += 1; };
   expect_rejected(compare({.body = map_then(relu, modify)}, relu_spec()), "input 0 was modified at byte");
 }
 
@@ -211,7 +209,7 @@ TEST(Compare, RejectsBeingOffByALittle) {
   expect_rejected(compare({.body = map(off_bf16)}, relu_spec(DType::kBF16)), "relative L2 error");
   // One element in ten thousand, too small to show in the mean.
   const OpSpec large = make_spec(Op::kRelu, {{DType::kF32, Shape{100, 100}}});
-  const auto one_off = [](const LaunchArguments& a, auto, auto) { static_cast<float*>(a.outputs[0])[50] += 1e-4F; };
+  const auto one_off = [](const LaunchArguments& a, auto, auto) { a.output<float>(0)[50] += 1e-4F; };
   const Comparison comparison = compare({.body = map_then(relu, one_off)}, large);
   expect_rejected(comparison, "worst is element [0, 50]");
   EXPECT_LT(comparison.relative_l2, default_tolerance(DType::kF32).relative_l2);
@@ -240,11 +238,11 @@ TEST(Compare, ZeroReferenceWantsZeros) {
 
 TEST(Compare, IntegersAreExactOrWrong) {
   const OpSpec spec = make_spec(Op::kReshape, {{DType::kI32, Shape{4, 6}}}, {{"shape", std::vector<std::int64_t>{24}}});
-  const auto copy = [](const LaunchArguments& a, auto, auto) { std::memcpy(a.outputs[0], a.inputs[0], 24 * 4); };
+  const auto copy = [](const LaunchArguments& a, auto, auto) { std::memcpy(a.output(0), a.input(0), 24 * 4); };
   EXPECT_TRUE(compare({.body = copy, .rule = StrideRule::kDense}, spec).passed);
   const auto off_by_one = [copy](const LaunchArguments& a, std::span<const Operand> i, std::span<const Operand> o) {
     copy(a, i, o);
-    static_cast<std::int32_t*>(a.outputs[0])[23] += 1;
+    a.output<std::int32_t>(0)[23] += 1;
   };
   expect_rejected(compare({.body = off_by_one, .rule = StrideRule::kDense}, spec), "element [23] of i32[24] is");
 }
@@ -252,8 +250,8 @@ TEST(Compare, IntegersAreExactOrWrong) {
 TEST(Compare, RejectsKernelsThatCannotRunInPlaceThoughTheySaySo) {
   // Reads its input backwards through what it has already overwritten.
   const auto backwards = [](const LaunchArguments& a, auto, auto) {
-    const auto* x = static_cast<const float*>(a.inputs[0]);
-    auto* y = static_cast<float*>(a.outputs[0]);
+    const auto* x = a.input<float>(0);
+    auto* y = a.output<float>(0);
     for (int i = 0; i < 5 * 7 * 9; ++i) y[i] = 0;
     for (int i = 0; i < 5 * 7 * 9; ++i) y[i] = x[i] > 0 ? x[i] : 0;
   };
@@ -266,12 +264,10 @@ TEST(Compare, ChecksPackedWeights) {
   const OpSpec spec =
       make_spec(Op::kLinear, {{DType::kF32, Shape{3, 1}}, {DType::kF32, Shape{4, 1}}}, {}, {false, true});
   const auto product = [](const LaunchArguments& a, auto, auto) {
-    for (int i = 0; i < 12; ++i)
-      static_cast<float*>(a.outputs[0])[i] =
-          static_cast<const float*>(a.inputs[0])[i / 4] * static_cast<const float*>(a.inputs[1])[3 - i % 4];
+    for (int i = 0; i < 12; ++i) a.output<float>(0)[i] = a.input<float>(0)[i / 4] * a.input<float>(1)[3 - i % 4];
   };
-  const auto reverse = [](Stream& /*stream*/, const void* dense, void* packed) {
-    for (int i = 0; i < 4; ++i) static_cast<float*>(packed)[i] = static_cast<const float*>(dense)[3 - i];
+  const auto reverse = [](Stream& /*stream*/, DevicePointer dense, DevicePointer packed) {
+    for (int i = 0; i < 4; ++i) packed.address<float>()[i] = dense.address<float>()[3 - i];
   };
   Traits traits{.body = product, .rule = StrideRule::kDense, .packed = {{1, "reversed", 16}}, .pack = reverse};
   EXPECT_TRUE(compare(traits, spec).passed) << compare(traits, spec).message;
@@ -294,9 +290,7 @@ TEST(Compare, ReportsWhyAKernelRejectsTheSpec) {
 TEST(Compare, InputsAreFreshForEachSeed) {
   std::vector<float> first;
   for (const std::uint64_t seed : {1, 2}) {
-    const auto keep = [&](const LaunchArguments& a, auto, auto) {
-      first.push_back(*static_cast<const float*>(a.inputs[0]));
-    };
+    const auto keep = [&](const LaunchArguments& a, auto, auto) { first.push_back(*a.input<float>(0)); };
     (void)compare_with_oracle(TestKernel({.body = keep}), relu_spec(), kTarget, seed, default_tolerance(DType::kF32));
   }
   ASSERT_EQ(first.size(), 2U);

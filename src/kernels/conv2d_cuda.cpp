@@ -69,8 +69,8 @@ KernelPlan plan_pixels(const KernelBinding& binding) {
   const auto launch = [=, count = operands.size()](const LaunchArguments& arguments) {
     linear->launch({arguments.stream, arguments.inputs.first(count), arguments.outputs, arguments.scratch});
     if (has_residual)
-      cuda::launch_convolution_epilogue(arguments.stream.native_handle(), after, nullptr, arguments.inputs[3],
-                                        arguments.outputs[0]);
+      cuda::launch_convolution_epilogue(arguments.stream.native_handle(), after, nullptr, arguments.input(3),
+                                        arguments.output(0));
   };
   return {launch, linear->scratch_bytes(), linear->implementation() + (has_residual ? " + cuda" : "")};
 }

@@ -132,11 +132,10 @@ KernelPlan plan(const KernelBinding& binding) {
     cuda::with_types_of(dtype, bias, [&](auto type, auto side) {
       using T = decltype(type);
       using S = decltype(side);
-      const auto input = [&](std::size_t i) { return i < arguments.inputs.size() ? arguments.inputs[i] : nullptr; };
       convolution_kernel<kTransposed, T, S><<<cuda::blocks_along_x(divide_up(elements, kThreads)), kThreads, 0,
                                               static_cast<cudaStream_t>(arguments.stream.native_handle())>>>(
-          form, static_cast<const T*>(input(0)), static_cast<const T*>(input(1)), static_cast<const S*>(input(2)),
-          static_cast<const T*>(input(3)), static_cast<T*>(arguments.outputs[0]));
+          form, arguments.input<T>(0), arguments.input<T>(1), arguments.optional_input<S>(2),
+          arguments.optional_input<T>(3), arguments.output<T>(0));
     });
     cuda::check_launched("cuda convolution kernel");
   }};

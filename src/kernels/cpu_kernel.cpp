@@ -9,14 +9,14 @@ namespace headroom {
 
 KernelPlan share_rows(const RowWork& work, std::function<void(const RowPart&)> run) {
   const auto launch = [work, run = std::move(run)](const LaunchArguments& arguments) {
-    const auto& inputs = arguments.inputs;
-    void* const output = arguments.outputs[0];
-    const bool past_cache = work.may_pass_cache && reinterpret_cast<std::uintptr_t>(output) % kCacheLine == 0 &&
-                            std::ranges::find(inputs, output) == inputs.end();
+    const DevicePointer output = arguments.outputs[0];
+    const bool past_cache = work.may_pass_cache &&
+                            reinterpret_cast<std::uintptr_t>(output.address()) % kCacheLine == 0 &&
+                            std::ranges::find(arguments.inputs, output) == arguments.inputs.end();
     parallel_for(work.threads, work.rows, grain_of(work.elements),
                  [&](std::int64_t begin, std::int64_t end, int thread) {
-                   float* own = static_cast<float*>(arguments.scratch) + thread * work.scratch_elements;
-                   run({begin, end, past_cache, inputs, arguments.outputs, own});
+                   float* own = arguments.scratch_memory<float>() + thread * work.scratch_elements;
+                   run({begin, end, past_cache, arguments, own});
                  });
   };
   return {launch, static_cast<std::size_t>(work.threads * work.scratch_elements) * sizeof(float)};

@@ -17,9 +17,17 @@ class CpuKernel : public WrittenKernel {
 struct RowPart {
   std::int64_t begin, end;
   bool past_cache;  ///< output 0 is written past the cache
-  std::span<const void* const> inputs;
-  std::span<void* const> outputs;
+  const LaunchArguments& arguments;
   float* scratch;  ///< the thread's own
+
+  template <class T = void>
+  [[nodiscard]] const T* input(std::size_t index) const {
+    return arguments.input<T>(index);
+  }
+  template <class T = void>
+  [[nodiscard]] T* output(std::size_t index) const {
+    return arguments.output<T>(index);
+  }
 };
 
 /// Rows that threads share.

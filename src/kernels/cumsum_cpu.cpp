@@ -59,9 +59,8 @@ void cumsum_rows(DType dtype, const RowLoop<2>& loop, const RowPart& part) {
     using Y = decltype(destination);
     RowCursor cursor(loop, part.begin);
     for (std::int64_t row = part.begin; row < part.end; ++row, cursor.next())
-      cumsum_row(loop.inner.extent,
-                 static_cast<const typename Destination<Y>::Element*>(part.inputs[0]) + cursor.offset(0),
-                 Destination<Y>::at(part.outputs[0]) + cursor.offset(1));
+      cumsum_row(loop.inner.extent, part.input<typename Destination<Y>::Element>(0) + cursor.offset(0),
+                 Destination<Y>::at(part.output(0)) + cursor.offset(1));
     finish_writes<Y>();
   });
 }

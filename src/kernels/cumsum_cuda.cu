@@ -94,8 +94,8 @@ KernelPlan plan(const KernelBinding& binding) {
   return {[grid, dtype = x.type.dtype](const LaunchArguments& arguments) {
     with_type_of(dtype, [&](auto type) {
       using T = decltype(type);
-      launch(static_cast<cudaStream_t>(arguments.stream.native_handle()), grid,
-             static_cast<const T*>(arguments.inputs[0]), static_cast<T*>(arguments.outputs[0]));
+      launch(static_cast<cudaStream_t>(arguments.stream.native_handle()), grid, arguments.input<T>(0),
+             arguments.output<T>(0));
     });
   }};
 }

@@ -23,11 +23,11 @@ std::vector<float> cumsum(const std::vector<float>& x) {
   const Operand operand = dense_operand(spec.inputs[0]);
   const auto stream = make_backend(DeviceKind::kCpu, 1)->make_stream();
   std::vector<float> y(x.size());
-  const void* in = x.data();
-  void* out = y.data();
+  const DevicePointer in = host_place(x.data());
+  const DevicePointer out = host_place(y.data());
   kernel_named("highway.cumsum")
       .prepare(spec, {&operand, 1}, {&operand, 1}, Target{})
-      ->launch({*stream, {&in, 1}, {&out, 1}, nullptr});
+      ->launch({*stream, {&in, 1}, {&out, 1}, {}});
   return y;
 }
 

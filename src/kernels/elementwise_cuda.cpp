@@ -18,7 +18,8 @@ KernelPlan plan(const KernelBinding& binding) {
                                    .scalars = scalars_of(binding.spec),
                                    .grid = cuda::longest_grid<4>(y.type.shape, elementwise_strides(in, y))};
   return {[rows](const LaunchArguments& arguments) {
-    cuda::launch_elementwise(arguments.stream.native_handle(), rows, arguments.inputs.data(), arguments.outputs[0]);
+    cuda::launch_elementwise(arguments.stream.native_handle(), rows, cuda::input_addresses(arguments).data(),
+                             arguments.output(0));
   }};
 }
 
@@ -36,7 +37,8 @@ KernelPlan plan_plain(const KernelBinding& binding) {
                              .has_b = in.size() > 1,
                              .grid = cuda::longest_grid<4>(y.type.shape, elementwise_strides(in, y))};
   return {[rows](const LaunchArguments& arguments) {
-    cuda::launch_plain(arguments.stream.native_handle(), rows, arguments.inputs.data(), arguments.outputs[0]);
+    cuda::launch_plain(arguments.stream.native_handle(), rows, cuda::input_addresses(arguments).data(),
+                       arguments.output(0));
   }};
 }
 

@@ -34,12 +34,12 @@ HWY_INLINE void map_operands(const ElementwiseRows& rows, const RowCursor<4>& cu
   constexpr std::size_t kFound = sizeof...(X);
   if constexpr (kFound == kOperands) {
     const Formula<kOp, precision_of<T>()> function{hn::Set(Float(), rows.scalars.b), hn::Set(Float(), rows.scalars.c)};
-    map_row<kTies>(cursor.length(), function, Destination<Y>::at(part.outputs[0]) + cursor.offset(3), x...);
+    map_row<kTies>(cursor.length(), function, Destination<Y>::at(part.output(0)) + cursor.offset(3), x...);
   } else {
     // One of two may be the same in the whole row, and the second of three.
     constexpr bool kMayRepeat = kOperands == 2 ? !(std::is_same_v<X, Repeated> || ...) : kFound == 1;
     using Stored = std::conditional_t<kOperands == 3 && kFound == 1, S, T>;
-    const Stored* next = static_cast<const Stored*>(part.inputs[kFound]) + cursor.offset(kFound);
+    const Stored* next = part.input<Stored>(kFound) + cursor.offset(kFound);
     if (kMayRepeat && rows.loop.inner.strides[kFound] == 0) {
       const Repeated repeated{hn::Set(Float(), hn::GetLane(load(next, 1)))};
       if constexpr (kMayRepeat) map_operands<kOp, kOperands, kTies, S, Y>(rows, cursor, part, x..., repeated);

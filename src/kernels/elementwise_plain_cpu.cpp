@@ -73,14 +73,14 @@ void rows_of(const Rows& rows, const RowPart& part) {
   RowCursor cursor(rows.loop, part.begin);
   for (std::int64_t row = part.begin; row < part.end; ++row, cursor.next()) {
     const std::int64_t n = cursor.length();
-    const T* const a = static_cast<const T*>(part.inputs[0]) + cursor.offset(0);
-    Y* const y = static_cast<Y*>(part.outputs[0]) + cursor.offset(2);
+    const T* const a = part.input<T>(0) + cursor.offset(0);
+    Y* const y = part.output<Y>(0) + cursor.offset(2);
     const auto map = [&](const auto& at_b) {
       for (std::int64_t i = 0; i < n; ++i)
         y[i] = static_cast<Y>(formula<kOp, Number>(number_of(a[i * a_step]), at_b(i), given_c));
     };
     if (rows.has_b) {
-      const T* const b = static_cast<const T*>(part.inputs[1]) + cursor.offset(1);
+      const T* const b = part.input<T>(1) + cursor.offset(1);
       map([&](std::int64_t i) { return number_of(b[i * b_step]); });
     } else {
       map([&](std::int64_t) { return given_b; });
@@ -181,10 +181,10 @@ void select_rows(const RowLoop<4>& loop, const RowPart& part) {
   const auto& step = loop.inner.strides;
   RowCursor cursor(loop, part.begin);
   for (std::int64_t row = part.begin; row < part.end; ++row, cursor.next()) {
-    const auto* const condition = static_cast<const std::uint8_t*>(part.inputs[0]) + cursor.offset(0);
-    const T* const a = static_cast<const T*>(part.inputs[1]) + cursor.offset(1);
-    const T* const b = static_cast<const T*>(part.inputs[2]) + cursor.offset(2);
-    T* const y = static_cast<T*>(part.outputs[0]) + cursor.offset(3);
+    const auto* const condition = part.input<std::uint8_t>(0) + cursor.offset(0);
+    const T* const a = part.input<T>(1) + cursor.offset(1);
+    const T* const b = part.input<T>(2) + cursor.offset(2);
+    T* const y = part.output<T>(0) + cursor.offset(3);
     const std::int64_t n = cursor.length();
     for (std::int64_t i = 0; i < n; ++i) y[i] = condition[i * step[0]] != 0 ? a[i * step[1]] : b[i * step[2]];
   }

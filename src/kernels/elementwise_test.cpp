@@ -122,11 +122,11 @@ TEST(PlainElementwise, IntegersWrapAndDivideByAnything) {
     const auto backend = make_backend(DeviceKind::kCpu, 1);
     const auto stream = backend->make_stream();
     std::vector<std::int64_t> y(a.size());
-    const std::vector<const void*> from = {a.data(), b.data()};
-    void* to = y.data();
+    const std::vector<DevicePointer> from = {host_place(a.data()), host_place(b.data())};
+    const DevicePointer to = host_place(y.data());
     kernel_named(fmt::format("plain.{}", name_of(op)))
         .prepare(spec, in, {&out, 1}, Target{})
-        ->launch({*stream, from, {&to, 1}, nullptr});
+        ->launch({*stream, from, {&to, 1}, {}});
     return y;
   };
   EXPECT_EQ(binary(Op::kAdd, {most, least}, {1, -1}), (std::vector<std::int64_t>{least, most}));
@@ -150,9 +150,9 @@ std::vector<T> run(const Kernel& kernel, const OpSpec& spec, const std::vector<T
   const auto backend = make_backend(DeviceKind::kCpu, 1);
   const auto stream = backend->make_stream();
   std::vector<T> y(x.size());
-  const void* in = x.data();
-  void* out = y.data();
-  kernel.prepare(spec, {&operand, 1}, {&operand, 1}, Target{})->launch({*stream, {&in, 1}, {&out, 1}, nullptr});
+  const DevicePointer in = host_place(x.data());
+  const DevicePointer out = host_place(y.data());
+  kernel.prepare(spec, {&operand, 1}, {&operand, 1}, Target{})->launch({*stream, {&in, 1}, {&out, 1}, {}});
   return y;
 }
 

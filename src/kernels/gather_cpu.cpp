@@ -19,9 +19,9 @@ KernelPlan plan(const KernelBinding& binding) {
   const RowLoop<3> loop = longest_rows<3>(binding.outputs[0].type.shape, rows.strides);
   const auto size = static_cast<std::int64_t>(size_of(binding.outputs[0].type.dtype));
   return {[=, threads = binding.threads](const LaunchArguments& arguments) {
-    const auto* const table = static_cast<const std::byte*>(arguments.inputs[0]);
-    const auto* const ids = static_cast<const std::byte*>(arguments.inputs[1]);
-    auto* const y = static_cast<std::byte*>(arguments.outputs[0]);
+    const auto* const table = arguments.input<std::byte>(0);
+    const auto* const ids = arguments.input<std::byte>(1);
+    auto* const y = arguments.output<std::byte>(0);
     const std::int64_t id_step = loop.inner.strides[1], table_step = loop.inner.strides[0];
     parallel_for(threads, loop.rows, grain_of(loop.row_length()), [&](std::int64_t begin, std::int64_t end, int) {
       RowCursor cursor(loop, begin);

@@ -88,8 +88,8 @@ KernelPlan plan(const KernelBinding& binding) {
   for (int axis = 0; axis < gather.grid.rank; ++axis)
     for (const int operand : {0, 2}) gather.grid.strides[axis][operand] *= size;
   return {[gather](const LaunchArguments& arguments) {
-    launch(static_cast<cudaStream_t>(arguments.stream.native_handle()), gather, arguments.inputs[0],
-           arguments.inputs[1], arguments.outputs[0]);
+    launch(static_cast<cudaStream_t>(arguments.stream.native_handle()), gather, arguments.input(0), arguments.input(1),
+           arguments.output(0));
   }};
 }
 

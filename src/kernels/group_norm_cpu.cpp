@@ -287,11 +287,11 @@ HWY_EXPORT(take_moments);
 HWY_EXPORT(write_results);
 
 /// Joins the moments of groups [begin, end) of all images, and makes of them what each channel is scaled and shifted by.
-void join_groups(const GroupNorm& bound, std::span<const void* const> inputs, std::int64_t begin, std::int64_t end,
+void join_groups(const GroupNorm& bound, const LaunchArguments& arguments, std::int64_t begin, std::int64_t end,
                  const GroupNormScratch& at) {
   const auto beside = [&](std::size_t input, std::int64_t channel, double otherwise) {
-    if (input >= inputs.size()) return otherwise;
-    const auto* const from = static_cast<const std::byte*>(inputs[input]);
+    const auto* const from = arguments.optional_input<std::byte>(input);
+    if (from == nullptr) return otherwise;
     return load_as_double(from + static_cast<std::size_t>(channel) * size_of(bound.side), bound.side);
   };
   for (std::int64_t whole = begin; whole < end; ++whole) {
@@ -337,12 +337,12 @@ KernelPlan plan(const KernelBinding& binding) {
   const bool may_pass_cache = binding.exceeds_cache && row * size_of(bound.dtype) % kCacheLine == 0;
   const auto launch = [=](const LaunchArguments& arguments) {
     if (bound.images * bound.channels * bound.pixels == 0) return;
-    const void* const x = arguments.inputs[0];
-    void* const y = arguments.outputs[0];
+    const void* const x = arguments.input(0);
+    void* const y = arguments.output(0);
     const bool past_cache = may_pass_cache && x != y && reinterpret_cast<std::uintptr_t>(y) % kCacheLine == 0;
-    auto* const floats = reinterpret_cast<float*>(static_cast<std::byte*>(arguments.scratch) + partial_bytes);
+    auto* const floats = reinterpret_cast<float*>(arguments.scratch_memory<std::byte>() + partial_bytes);
     const auto scratch = [&](int thread) {
-      return GroupNormScratch{static_cast<Moments*>(arguments.scratch), floats, floats + table, floats + 2 * table,
+      return GroupNormScratch{arguments.scratch_memory<Moments>(), floats, floats + table, floats + 2 * table,
                               floats + 3 * table + thread * 3 * bound.channels};
     };
     const std::int64_t grain =
@@ -358,7 +358,7 @@ KernelPlan plan(const KernelBinding& binding) {
     });
     share(bound.images * bound.groups, grain_of(bound.pieces() + bound.width),
           [&](std::int64_t begin, std::int64_t end, int thread) {
-            join_groups(bound, arguments.inputs, begin, end, scratch(thread));
+            join_groups(bound, arguments, begin, end, scratch(thread));
           });
     share(bound.result_tasks(), row_grain, [&](std::int64_t begin, std::int64_t end, int thread) {
       HWY_DYNAMIC_DISPATCH(write_results)(bound, x, y, past_cache, begin, end, scratch(thread));

@@ -388,20 +388,19 @@ GroupNorm prepare(const KernelBinding& binding) {
 
 template <class T, int kWidth>
 void launch_packs(cudaStream_t stream, const GroupNorm& norm, const LaunchArguments& arguments) {
-  const auto* const x = static_cast<const T*>(arguments.inputs[0]);
-  auto* const y = static_cast<T*>(arguments.outputs[0]);
-  auto* const scratch = static_cast<std::byte*>(arguments.scratch);
+  const auto* const x = arguments.input<T>(0);
+  auto* const y = arguments.output<T>(0);
+  auto* const scratch = arguments.scratch_memory<std::byte>();
   const auto table = [&](std::size_t index) { return reinterpret_cast<float*>(scratch + index * norm.table_bytes()); };
   const Tables tables{table(0), table(1), table(2)};
   auto* const partial = reinterpret_cast<float2*>(scratch + 3 * norm.table_bytes());
-  const auto beside = [&](std::size_t k) { return k < arguments.inputs.size() ? arguments.inputs[k] : nullptr; };
 
   const std::int64_t image = norm.channels * norm.pixels;
   const std::int64_t groups = norm.channels_last ? 1 : norm.join.groups;  // lines of an image
   take_moments<T, kWidth><<<norm.moments.blocks(), norm.moments.threads(), 0, stream>>>(
       norm.moments, norm.join.width * norm.pixels, groups, image, x, partial);
   join_moments<<<blocks_along_x(norm.images * norm.join.groups), kJoinThreads, 0, stream>>>(
-      norm.join, partial, beside(1), beside(2), tables);
+      norm.join, partial, arguments.optional_input(1), arguments.optional_input(2), tables);
   const auto write = [&](auto kernel) {
     kernel<<<norm.results.blocks(), norm.results.threads(), 0, stream>>>(
         norm.results, norm.channels_last ? image : norm.pixels, norm.channels, norm.counted, norm.channels_last, tables,

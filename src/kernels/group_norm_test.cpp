@@ -90,12 +90,12 @@ TEST(GroupNormValues, SurviveALargeMeanOfManyElements) {
     const Operand operand = dense_operand(given.inputs[0]);
     for_each_highway_target([&] {
       std::vector<float> y(x.size());
-      const void* in = x.data();
-      void* out = y.data();
+      const DevicePointer in = host_place(x.data());
+      const DevicePointer out = host_place(y.data());
       const auto prepared =
           kernel_named("highway.group_norm").prepare(given, {&operand, 1}, {&operand, 1}, Target{.threads = 2});
       const Buffer scratch = backend->allocate(prepared->scratch_bytes(), MemoryCategory::kWorkspace);
-      prepared->launch({*stream, {&in, 1}, {&out, 1}, scratch.data()});
+      prepared->launch({*stream, {&in, 1}, {&out, 1}, scratch.at()});
       double worst = 0;
       for (std::size_t i = 0; i < x.size(); ++i) {
         const double expected = (static_cast<double>(x[i]) - mean) / std::sqrt(variance + 1e-5);

@@ -28,7 +28,7 @@ KernelPlan plan(const KernelBinding& binding) {
                                    .to_width = to.width,
                                    .window = attributes.has("window") ? attributes.get_int("window") : 1};
   return {[image](const LaunchArguments& arguments) {
-    cuda::launch_resample(arguments.stream.native_handle(), image, arguments.inputs[0], arguments.outputs[0]);
+    cuda::launch_resample(arguments.stream.native_handle(), image, arguments.input(0), arguments.output(0));
   }};
 }
 

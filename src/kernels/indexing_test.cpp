@@ -29,16 +29,16 @@ TEST(ScatterAdd, MatchesTheOracle) {
 }
 
 /// The kernel on tables in f32.
-std::vector<float> run(std::string_view kernel, const OpSpec& spec, std::vector<const void*> inputs) {
+std::vector<float> run(std::string_view kernel, const OpSpec& spec, const std::vector<DevicePointer>& inputs) {
   std::vector<Operand> in;
   for (const TensorType& type : spec.inputs) in.push_back(dense_operand(type));
   const Operand out = dense_operand(spec.outputs[0]);
   const auto prepared = kernel_named(kernel).prepare(spec, in, {&out, 1}, Target{});
   std::vector<std::int64_t> scratch(prepared->scratch_bytes() / sizeof(std::int64_t) + 1);
   std::vector<float> y(static_cast<std::size_t>(spec.outputs[0].shape.numel()));
-  void* const to = y.data();
+  const DevicePointer to = host_place(y.data());
   const auto stream = make_backend(DeviceKind::kCpu, 1)->make_stream();
-  prepared->launch({*stream, inputs, {&to, 1}, scratch.data()});
+  prepared->launch({*stream, inputs, {&to, 1}, host_place(scratch.data())});
   return y;
 }
 
@@ -46,14 +46,17 @@ TEST(Gather, AnIdOutsideTakesTheNearestRow) {
   const std::vector<float> table = {1, 2, 3};
   const std::vector<std::int64_t> ids = {-1, 3, std::int64_t{1} << 40, 1};
   const OpSpec spec = make_spec(Op::kGather, {{DType::kF32, {3}}, {DType::kI64, {4}}});
-  EXPECT_EQ(run("highway.gather", spec, {table.data(), ids.data()}), (std::vector<float>{1, 3, 3, 2}));
+  EXPECT_EQ(run("highway.gather", spec, {host_place(table.data()), host_place(ids.data())}),
+            (std::vector<float>{1, 3, 3, 2}));
 }
 
 TEST(ScatterAdd, AnIdOutsideTakesTheNearestRow) {
   const std::vector<float> x = {1, 2, 3}, updates = {10, 20, 40};
   const std::vector<std::int32_t> ids = {-1, 3, 1};
   const OpSpec spec = make_spec(Op::kScatterAdd, {{DType::kF32, {3}}, {DType::kI32, {3}}, {DType::kF32, {3}}});
-  EXPECT_EQ(run("highway.scatter_add", spec, {x.data(), ids.data(), updates.data()}), (std::vector<float>{11, 42, 23}));
+  EXPECT_EQ(
+      run("highway.scatter_add", spec, {host_place(x.data()), host_place(ids.data()), host_place(updates.data())}),
+      (std::vector<float>{11, 42, 23}));
 }
 
 }  // namespace

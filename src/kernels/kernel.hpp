@@ -89,9 +89,28 @@ struct PackedWeight {
 
 struct LaunchArguments {
   Stream& stream;
-  std::span<const void* const> inputs;  ///< device addresses, packed where the kernel asked for it
-  std::span<void* const> outputs;
-  void* scratch;  ///< scratch_bytes() of them, contents undefined
+  std::span<const DevicePointer> inputs;  ///< packed where the kernel asked for it
+  std::span<const DevicePointer> outputs;
+  DevicePointer scratch;  ///< scratch_bytes() from here on, contents undefined
+
+  // On devices whose buffers have addresses:
+  template <class T = void>
+  [[nodiscard]] const T* input(std::size_t index) const {
+    return inputs[index].address<const T>();
+  }
+  /// Null where the op was not given it.
+  template <class T = void>
+  [[nodiscard]] const T* optional_input(std::size_t index) const {
+    return index < inputs.size() ? input<T>(index) : nullptr;
+  }
+  template <class T = void>
+  [[nodiscard]] T* output(std::size_t index) const {
+    return outputs[index].address<T>();
+  }
+  template <class T = void>
+  [[nodiscard]] T* scratch_memory() const {
+    return scratch.address<T>();
+  }
 };
 
 /// A kernel bound to shapes, dtypes and strides.
@@ -102,7 +121,7 @@ struct KernelPlan {
   std::string implementation = {};  ///< what does the arithmetic, as the library reports it: "brgemm:avx512_core_bf16"
   std::vector<PackedWeight> packed = {};
   /// Where there is a packed weight; on a GPU it submits to the stream and returns.
-  std::function<void(Stream& stream, const void* dense, void* packed)> pack = {};
+  std::function<void(Stream& stream, DevicePointer dense, DevicePointer packed)> pack = {};
 };
 
 /// A kernel ready to be launched.
@@ -113,7 +132,7 @@ class PreparedKernel {
   [[nodiscard]] std::span<const PackedWeight> packed_weights() const { return plan_.packed; }
   [[nodiscard]] const std::string& implementation() const { return plan_.implementation; }
   /// Writes the packed form of packed_weights()[index] from the dense weight; both on the device.
-  void pack(Stream& stream, std::size_t index, const void* dense, void* packed) const {
+  void pack(Stream& stream, std::size_t index, DevicePointer dense, DevicePointer packed) const {
     HR_CHECK_LT(index, plan_.packed.size());
     plan_.pack(stream, dense, packed);
   }

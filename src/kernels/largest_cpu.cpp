@@ -31,11 +31,11 @@ template <class T>
 void argmax_of(const Argmax& bound, const RowPart& part) {
   RowCursor place(bound.places, part.begin);
   for (std::int64_t i = part.begin; i < part.end; ++i, place.next()) {
-    const T* const x = static_cast<const T*>(part.inputs[0]) + place.offset(0);
+    const T* const x = part.input<T>(0) + place.offset(0);
     std::int64_t largest = 0;
     for (std::int64_t k = 1; k < bound.count; ++k)
       if (is_larger(number_of(x[k * bound.step]), number_of(x[largest * bound.step]))) largest = k;
-    static_cast<std::int32_t*>(part.outputs[0])[place.offset(1)] = static_cast<std::int32_t>(largest);
+    part.output<std::int32_t>(0)[place.offset(1)] = static_cast<std::int32_t>(largest);
   }
 }
 
@@ -60,9 +60,9 @@ void topk_of(const Topk& bound, const RowPart& part) {
   auto* const order = reinterpret_cast<std::int32_t*>(part.scratch);
   RowCursor row(bound.rows, part.begin);
   for (std::int64_t i = part.begin; i < part.end; ++i, row.next()) {
-    const T* const x = static_cast<const T*>(part.inputs[0]) + row.offset(0);
-    T* const values = static_cast<T*>(part.outputs[0]) + row.offset(1);
-    auto* const places = static_cast<std::int32_t*>(part.outputs[1]) + row.offset(2);
+    const T* const x = part.input<T>(0) + row.offset(0);
+    T* const values = part.output<T>(0) + row.offset(1);
+    auto* const places = part.output<std::int32_t>(1) + row.offset(2);
     std::iota(order, order + width, 0);
     std::partial_sort(order, order + bound.k, order + width, [&](std::int32_t a, std::int32_t b) {
       const float first = number_of(x[a]), second = number_of(x[b]);

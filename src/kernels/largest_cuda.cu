@@ -89,8 +89,7 @@ KernelPlan plan_argmax(const KernelBinding& binding) {
       using T = decltype(type);
       argmax_kernel<<<blocks_along_x(divide_up(places.rows, kWarps)), dim3(32, kWarps), 0,
                       static_cast<cudaStream_t>(arguments.stream.native_handle())>>>(
-          places, count, step, static_cast<const T*>(arguments.inputs[0]),
-          static_cast<std::int32_t*>(arguments.outputs[0]));
+          places, count, step, arguments.input<T>(0), arguments.output<std::int32_t>(0));
     });
     check_launched("cuda argmax kernel");
   }};
@@ -107,8 +106,7 @@ KernelPlan plan_topk(const KernelBinding& binding) {
       using T = decltype(type);
       topk_kernel<<<blocks_along_x(rows.rows), kThreads, 0,
                     static_cast<cudaStream_t>(arguments.stream.native_handle())>>>(
-          rows, k, static_cast<const T*>(arguments.inputs[0]), static_cast<T*>(arguments.outputs[0]),
-          static_cast<std::int32_t*>(arguments.outputs[1]));
+          rows, k, arguments.input<T>(0), arguments.output<T>(0), arguments.output<std::int32_t>(1));
     });
     check_launched("cuda topk kernel");
   }};

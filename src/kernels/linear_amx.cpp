@@ -68,16 +68,15 @@ namespace {
 
 KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
 #if defined(__x86_64__)
-  const bool has_bias = binding.inputs.size() > 2;
-  const DType bias_dtype = has_bias ? binding.spec.inputs[2].dtype : DType::kF32;
+  const DType bias_dtype = binding.inputs.size() > 2 ? binding.spec.inputs[2].dtype : DType::kF32;
   const Activation activation = activation_of(binding.spec.attributes);
   return amx::plan_product<amx::Bits>(binding, 1,
                                       [=](const LaunchArguments& arguments, const RowPlan& rows, const auto& run) {
                                         with_activation(activation, [&](auto form) {
-                                          run(amx::Finish<form()>{.bias = has_bias ? arguments.inputs[2] : nullptr,
+                                          run(amx::Finish<form()>{.bias = arguments.optional_input(2),
                                                                   .bias_dtype = bias_dtype,
                                                                   .y_stride = rows.rows.y_stride,
-                                                                  .y = static_cast<amx::Bits*>(arguments.outputs[0])});
+                                                                  .y = arguments.output<amx::Bits>(0)});
                                         });
                                       });
 #else

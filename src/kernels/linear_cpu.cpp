@@ -76,7 +76,7 @@ KernelPlan plan_in_pieces(const LinearProblem& problem, const RowPlan& rows, int
                            .columns = problem.n,
                            .y_stride = rows.rows.y_stride};
     pieces.finish = [=](const LaunchArguments& arguments, const onednn::Piece& piece) {
-      finish_rows(finish, piece.rows, piece.sums, finish.bias ? arguments.inputs[2] : nullptr, piece.y);
+      finish_rows(finish, piece.rows, piece.sums, arguments.optional_input(2), piece.y);
     };
   }
   return onednn::plan_pieces(problem, rows, pieces, threads);

@@ -31,11 +31,10 @@ using cublaslt::ProductSpec;
 KernelPlan plan(const KernelBinding& binding) {
   const Operand &x = binding.inputs[0], &y = binding.outputs[0];
   const RowPlan rows = plan_rows(x, y);
-  const bool has_bias = binding.inputs.size() > 2;
   const Activation activation = activation_of(binding.spec.attributes);
   ProductSpec spec = cublaslt::spec_of_rows(rows, x.type.dtype, y.type.dtype, binding.spec.inputs[1].shape);
   spec.rounds_to_tf32 = rounds_to_tf32(binding.spec);
-  spec.has_bias = has_bias;
+  spec.has_bias = binding.inputs.size() > 2;
   Backend& backend = cuda::backend_of(binding);
   std::optional<Product> with_gelu;
   if (activation == Activation::kGeluTanh) {
@@ -47,11 +46,11 @@ KernelPlan plan(const KernelBinding& binding) {
   KernelPlan made{.launch = {}, .scratch_bytes = product.workspace_bytes(), .implementation = product.implementation()};
   const auto multiply = [=](const LaunchArguments& arguments) {
     cublaslt::run_rows(product, spec, rows, arguments.stream.native_handle(),
-                       {.a = arguments.inputs[0],
-                        .b = arguments.inputs[1],
-                        .bias = has_bias ? arguments.inputs[2] : nullptr,
-                        .c = arguments.outputs[0]},
-                       arguments.scratch);
+                       {.a = arguments.input(0),
+                        .b = arguments.input(1),
+                        .bias = arguments.optional_input(2),
+                        .c = arguments.output(0)},
+                       arguments.scratch_memory());
   };
   made.launch = multiply;
   if (with_gelu || activation == Activation::kNone) return made;
@@ -62,8 +61,8 @@ KernelPlan plan(const KernelBinding& binding) {
                                     .grid = cuda::longest_grid<4>(y.type.shape, elementwise_strides({&y, 1}, y))};
   made.launch = [=](const LaunchArguments& arguments) {
     multiply(arguments);
-    const void* const sums = arguments.outputs[0];
-    cuda::launch_elementwise(arguments.stream.native_handle(), after, &sums, arguments.outputs[0]);
+    const void* const sums = arguments.output(0);
+    cuda::launch_elementwise(arguments.stream.native_handle(), after, &sums, arguments.output(0));
   };
   return made;
 }

@@ -70,9 +70,9 @@ TEST(OnednnLinear, MergesRowsOnlyWhereBothOperandsLetIt) {
     const auto backend = make_backend(DeviceKind::kCpu);
     const auto stream = backend->make_stream();
     const Buffer scratch = backend->allocate(prepared->scratch_bytes(), MemoryCategory::kWorkspace);
-    const void* const sources[] = {from.data(), weight.data()};
-    void* const results[] = {to.data()};
-    prepared->launch({.stream = *stream, .inputs = sources, .outputs = results, .scratch = scratch.data()});
+    const DevicePointer sources[] = {host_place(from.data()), host_place(weight.data())};
+    const DevicePointer results[] = {host_place(to.data())};
+    prepared->launch({.stream = *stream, .inputs = sources, .outputs = results, .scratch = scratch.at()});
     for (std::int64_t b = 0; b < 2; ++b)
       for (std::int64_t s = 0; s < 3; ++s)
         for (std::int64_t j = 0; j < 5; ++j) {
@@ -114,7 +114,7 @@ TEST(OnednnLinear, EqualLayoutsMeanEqualBytes) {
   std::vector<std::vector<std::byte>> packed;
   for (const auto* prepared : {few_rows.get(), many_rows.get()}) {
     packed.emplace_back(prepared->packed_weights()[0].bytes);
-    prepared->pack(*stream, 0, dense.data(), packed.back().data());
+    prepared->pack(*stream, 0, host_place(dense.data()), host_place(packed.back().data()));
   }
   EXPECT_EQ(packed[0], packed[1]);
 }
@@ -137,10 +137,10 @@ TEST(OnednnLinear, MayBeLaunchedFromSeveralThreadsAtOnce) {
     const Buffer scratch = backend->allocate(prepared->scratch_bytes(), MemoryCategory::kWorkspace);
     const std::vector<float> x(kRows * kIn, scale), weight(kOut * kIn, 1.0F);
     std::vector<float> y(kRows * kOut);
-    const void* const inputs[] = {x.data(), weight.data()};
-    void* const outputs[] = {y.data()};
+    const DevicePointer inputs[] = {host_place(x.data()), host_place(weight.data())};
+    const DevicePointer outputs[] = {host_place(y.data())};
     for (int i = 0; i < 50000; ++i) {
-      prepared->launch({.stream = *stream, .inputs = inputs, .outputs = outputs, .scratch = scratch.data()});
+      prepared->launch({.stream = *stream, .inputs = inputs, .outputs = outputs, .scratch = scratch.at()});
       if (y[kRows * kOut - 1] != kIn * scale) ++wrong;
       y[kRows * kOut - 1] = 0;
     }
@@ -239,14 +239,14 @@ TEST_F(AmxLinear, ANanStaysInItsRow) {
   const Buffer scratch = backend->allocate(prepared->scratch_bytes(), MemoryCategory::kWorkspace);
   const Buffer packed = backend->allocate(prepared->packed_weights()[0].bytes, MemoryCategory::kWorkspace);
   const std::vector<std::uint16_t> weight(kSize * kSize, kOne);
-  prepared->pack(*stream, 0, weight.data(), packed.data());
+  prepared->pack(*stream, 0, host_place(weight.data()), packed.at());
   std::vector<std::uint16_t> x(kRows * kSize, kOne), y(kRows * kSize);
   x[3 * kSize + 5] = kNan;
   x[7 * kSize] = kInfinity;
   x[32 * kSize] = kInfinity | 0x8000;
-  const void* const inputs[] = {x.data(), packed.data()};
-  void* const outputs[] = {y.data()};
-  prepared->launch({.stream = *stream, .inputs = inputs, .outputs = outputs, .scratch = scratch.data()});
+  const DevicePointer inputs[] = {host_place(x.data()), packed.at()};
+  const DevicePointer outputs[] = {host_place(y.data())};
+  prepared->launch({.stream = *stream, .inputs = inputs, .outputs = outputs, .scratch = scratch.at()});
   for (std::size_t i = 0; i < y.size(); ++i) {
     const double got = load_as_double(&y[i], DType::kBF16);
     const std::size_t row = i / kSize;

@@ -67,10 +67,10 @@ KernelPlan plan(const KernelBinding& binding) {
     RowCursor cursor(loop, 0);
     for (std::int64_t i = 0; i < loop.rows; ++i, cursor.next())
       product.run(arguments.stream.native_handle(),
-                  {.a = static_cast<const std::byte*>(arguments.inputs[0]) + cursor.offset(0) * size,
-                   .b = static_cast<const std::byte*>(arguments.inputs[1]) + cursor.offset(1) * size,
-                   .c = static_cast<std::byte*>(arguments.outputs[0]) + cursor.offset(2) * size},
-                  arguments.scratch);
+                  {.a = arguments.input<std::byte>(0) + cursor.offset(0) * size,
+                   .b = arguments.input<std::byte>(1) + cursor.offset(1) * size,
+                   .c = arguments.output<std::byte>(0) + cursor.offset(2) * size},
+                  arguments.scratch_memory());
   };
   return {launch, product.workspace_bytes(), product.implementation()};
 }

@@ -55,10 +55,10 @@ TEST(OnednnMatmul, ReadsHeadsWhereALinearLeftThem) {
   const auto backend = make_backend(DeviceKind::kCpu, target.threads);
   const Buffer scratch = backend->allocate(prepared->scratch_bytes(), MemoryCategory::kWorkspace);
   const float* const key = qkv.data() + kHeads * kDim;
-  const void* const addresses[] = {qkv.data(), key};
-  void* const result[] = {scores.data()};
+  const DevicePointer addresses[] = {host_place(qkv.data()), host_place(key)};
+  const DevicePointer result[] = {host_place(scores.data())};
   const auto stream = backend->make_stream();
-  prepared->launch({.stream = *stream, .inputs = addresses, .outputs = result, .scratch = scratch.data()});
+  prepared->launch({.stream = *stream, .inputs = addresses, .outputs = result, .scratch = scratch.at()});
   for (std::int64_t b = 0, at = 0; b < kBatch; ++b)
     for (std::int64_t h = 0; h < kHeads; ++h)
       for (std::int64_t i = 0; i < kSeq; ++i)

@@ -41,7 +41,7 @@ std::vector<Part> parts_of(const KernelBinding& binding) {
 
 KernelPlan plan(const KernelBinding& binding) {
   return {[parts = parts_of(binding), threads = binding.threads](const LaunchArguments& arguments) {
-    for (std::size_t i = 0; i < parts.size(); ++i) parts[i].run(threads, arguments.inputs[i], arguments.outputs[0]);
+    for (std::size_t i = 0; i < parts.size(); ++i) parts[i].run(threads, arguments.input(i), arguments.output(0));
   }};
 }
 
@@ -50,9 +50,9 @@ KernelPlan plan_row(const KernelBinding& binding) {
   const std::int64_t row_bytes = table.strides[0] * static_cast<std::int64_t>(size_of(table.type.dtype));
   const std::int64_t rows = table.type.shape[0];
   return {[=, part = parts_of(binding)[0], threads = binding.threads](const LaunchArguments& arguments) {
-    const std::int64_t index = *static_cast<const std::int32_t*>(arguments.inputs[1]);
+    const std::int64_t index = *arguments.input<std::int32_t>(1);
     if (index < 0 || index >= rows) fail("row: the index must be in 0..{}, but was {}", rows - 1, index);
-    part.run(threads, static_cast<const std::byte*>(arguments.inputs[0]) + index * row_bytes, arguments.outputs[0]);
+    part.run(threads, arguments.input<std::byte>(0) + index * row_bytes, arguments.output(0));
   }};
 }
 
@@ -65,8 +65,8 @@ KernelPlan plan_pad(const KernelBinding& binding) {
         {{size_of(dtype), part.extents, no_strides(part.extents), part.to_strides}, 0, part.to_elements * size});
   const std::uint64_t value = bits_of(binding.spec.attributes.get_float("value"), dtype);
   return {[=, part = parts_of(binding)[0], threads = binding.threads](const LaunchArguments& arguments) {
-    part.run(threads, arguments.inputs[0], arguments.outputs[0]);
-    for (const Part& margin : margins) margin.run(threads, &value, arguments.outputs[0]);
+    part.run(threads, arguments.input(0), arguments.output(0));
+    for (const Part& margin : margins) margin.run(threads, &value, arguments.output(0));
   }};
 }
 
@@ -78,7 +78,7 @@ KernelPlan plan_constant(const KernelBinding& binding) {
   const StridedCopy copy(size, shape, bytes->size() == size ? no_strides(shape) : row_major_strides(shape), y.strides,
                          binding.exceeds_cache);
   return {[=, threads = binding.threads](const LaunchArguments& arguments) {
-    copy.run(threads, bytes->data(), arguments.outputs[0]);
+    copy.run(threads, bytes->data(), arguments.output(0));
   }};
 }
 

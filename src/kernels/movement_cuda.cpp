@@ -29,8 +29,8 @@ KernelPlan plan(const KernelBinding& binding) {
   return {[parts = parts_of(binding)](const LaunchArguments& arguments) {
     for (std::size_t i = 0; i < parts.size(); ++i)
       cuda::launch_copy(arguments.stream.native_handle(), parts[i].rows,
-                        static_cast<const std::byte*>(arguments.inputs[i]) + parts[i].from_bytes,
-                        static_cast<std::byte*>(arguments.outputs[0]) + parts[i].to_bytes);
+                        arguments.input<std::byte>(i) + parts[i].from_bytes,
+                        arguments.output<std::byte>(0) + parts[i].to_bytes);
   }};
 }
 
@@ -39,9 +39,8 @@ KernelPlan plan_row(const KernelBinding& binding) {
   const std::int64_t count = table.type.shape[0];
   const std::int64_t row_bytes = table.strides[0] * static_cast<std::int64_t>(size_of(table.type.dtype));
   return {[=, rows = parts_of(binding)[0].rows](const LaunchArguments& arguments) {
-    cuda::launch_copy_row(arguments.stream.native_handle(), rows, arguments.inputs[0],
-                          static_cast<const std::int32_t*>(arguments.inputs[1]), count, row_bytes,
-                          arguments.outputs[0]);
+    cuda::launch_copy_row(arguments.stream.native_handle(), rows, arguments.input(0), arguments.input<std::int32_t>(1),
+                          count, row_bytes, arguments.output(0));
   }};
 }
 
@@ -54,8 +53,8 @@ KernelPlan plan_pad(const KernelBinding& binding) {
         {cuda::copy_rows(dtype, part.extents, part.to_strides, part.to_strides), 0, part.to_elements * size});
   const std::uint64_t value = bits_of(binding.spec.attributes.get_float("value"), dtype);
   return {[=, part = parts_of(binding)[0]](const LaunchArguments& arguments) {
-    auto* const y = static_cast<std::byte*>(arguments.outputs[0]);
-    cuda::launch_copy(arguments.stream.native_handle(), part.rows, arguments.inputs[0], y + part.to_bytes);
+    auto* const y = arguments.output<std::byte>(0);
+    cuda::launch_copy(arguments.stream.native_handle(), part.rows, arguments.input(0), y + part.to_bytes);
     for (const Part& margin : margins)
       cuda::launch_fill(arguments.stream.native_handle(), margin.rows, value, y + margin.to_bytes);
   }};
@@ -67,12 +66,12 @@ KernelPlan plan_constant(const KernelBinding& binding) {
   const auto bytes = std::make_shared<const std::vector<std::byte>>(constant_bytes(binding.spec.attributes));
   if (binding.spec.attributes.get_floats("values").size() > 1)
     return {[=](const LaunchArguments& arguments) {
-      cuda::copy_to_device(arguments.stream.native_handle(), bytes->data(), arguments.outputs[0], bytes->size());
+      cuda::copy_to_device(arguments.stream.native_handle(), bytes->data(), arguments.output(0), bytes->size());
     }};
   const std::uint64_t value = bits_of(binding.spec.attributes.get_floats("values")[0], y.type.dtype);
   const cuda::CopyRows rows = cuda::copy_rows(y.type.dtype, y.type.shape, y.strides, y.strides);
   return {[=](const LaunchArguments& arguments) {
-    cuda::launch_fill(arguments.stream.native_handle(), rows, value, arguments.outputs[0]);
+    cuda::launch_fill(arguments.stream.native_handle(), rows, value, arguments.output(0));
   }};
 }
 

@@ -114,9 +114,9 @@ TEST(Movement, RowOutsideTheTableIsAnError) {
   const std::array<float, 8> table{};
   std::array<float, 2> row{};
   for (const std::int32_t index : {-1, 4}) {
-    const std::array<const void*, 2> inputs = {table.data(), &index};
-    const std::array<void*, 1> outputs = {row.data()};
-    EXPECT_THROW(prepared->launch({*stream, inputs, outputs, nullptr}), Error) << index;
+    const DevicePointer inputs[] = {host_place(table.data()), host_place(&index)};
+    const DevicePointer outputs[] = {host_place(row.data())};
+    EXPECT_THROW(prepared->launch({*stream, inputs, outputs, {}}), Error) << index;
   }
 }
 

@@ -178,14 +178,14 @@ void norm_rows_of(const NormRows& bound, const RowPart& part) {
   std::array<float, NormRows::kMaxBlock> means{};
   std::array<float, NormRows::kMaxBlock> spread{};
   RowCursor cursor(bound.loop, part.begin);
-  const auto* x = static_cast<const T*>(part.inputs[0]);
-  const auto* scale = static_cast<const S*>(part.inputs[bound.scale]);
-  const auto* shift = static_cast<const S*>(part.inputs[bound.shift]);
+  const auto* x = part.input<T>(0);
+  const auto* scale = part.input<S>(bound.scale);
+  const auto* shift = part.input<S>(bound.shift);
   for (std::int64_t first = part.begin; first < part.end; first += block) {
     const std::int64_t count = HWY_MIN(block, part.end - first);
     for (std::int64_t k = 0; k < count; ++k, cursor.next()) {
       rows[k] = {x + cursor.offset(0), scale + cursor.offset(1), shift + cursor.offset(2),
-                 Destination<Y>::at(part.outputs[0]) + cursor.offset(3)};
+                 Destination<Y>::at(part.output(0)) + cursor.offset(3)};
     }
     const T* next = x + cursor.offset(0);
     const auto ahead = [&](std::int64_t k, int pass)

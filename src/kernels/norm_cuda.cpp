@@ -49,16 +49,15 @@ KernelPlan plan_norm(const KernelBinding& binding) {
                              is_quantized ? cuda::one_a_row(out[y + 1].strides) : none, is_gated ? in[0].strides : none,
                              is_gated ? beside(1) : none, is_gated ? out[0].strides : none}))};
   return {[=](const LaunchArguments& arguments) {
-    const auto input = [&](std::size_t k) { return k < arguments.inputs.size() ? arguments.inputs[k] : nullptr; };
     cuda::launch_norm(arguments.stream.native_handle(), rows,
-                      {.x = input(x),
-                       .scale = input(x + 1),
-                       .shift = input(x + 2),
-                       .y = arguments.outputs[y],
-                       .row_scales = is_quantized ? static_cast<float*>(arguments.outputs[y + 1]) : nullptr,
-                       .residual = is_gated ? input(0) : nullptr,
-                       .gate = is_gated ? input(1) : nullptr,
-                       .sum = is_gated ? arguments.outputs[0] : nullptr});
+                      {.x = arguments.input(x),
+                       .scale = arguments.optional_input(x + 1),
+                       .shift = arguments.optional_input(x + 2),
+                       .y = arguments.output(y),
+                       .row_scales = is_quantized ? arguments.output<float>(y + 1) : nullptr,
+                       .residual = is_gated ? arguments.input(0) : nullptr,
+                       .gate = is_gated ? arguments.input(1) : nullptr,
+                       .sum = is_gated ? arguments.output(0) : nullptr});
   }};
 }
 
@@ -80,7 +79,7 @@ KernelPlan plan_softmax(const KernelBinding& binding) {
   const cuda::SoftmaxRows rows{.dtype = y.type.dtype,
                                .grid = cuda::to_grid(rows_of<2>(y.type.shape, {binding.inputs[0].strides, y.strides}))};
   return {[rows](const LaunchArguments& arguments) {
-    cuda::launch_softmax(arguments.stream.native_handle(), rows, arguments.inputs[0], arguments.outputs[0]);
+    cuda::launch_softmax(arguments.stream.native_handle(), rows, arguments.input(0), arguments.output(0));
   }};
 }
 

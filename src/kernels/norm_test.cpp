@@ -73,12 +73,12 @@ TEST(LayerNormValues, SurviveALargeMean) {
   const auto stream = backend->make_stream();
   for_each_highway_target([&] {
     std::vector<float> y(x.size());
-    const void* in = x.data();
-    void* out = y.data();
+    const DevicePointer in = host_place(x.data());
+    const DevicePointer out = host_place(y.data());
     const auto prepared = kernel_named("highway.layer_norm").prepare(spec, {&operand, 1}, {&operand, 1}, Target{});
     const Buffer scratch =
         backend->allocate(std::max<std::size_t>(prepared->scratch_bytes(), 1), MemoryCategory::kWorkspace);
-    prepared->launch({*stream, {&in, 1}, {&out, 1}, scratch.data()});
+    prepared->launch({*stream, {&in, 1}, {&out, 1}, scratch.at()});
     for (std::size_t i = 0; i < x.size(); ++i) {
       // The mean itself rounds to f32: half a unit in the last place of 1000.
       EXPECT_NEAR(static_cast<double>(y[i]), (static_cast<double>(x[i]) - mean) / std::sqrt(variance + 1e-6), 4e-5);

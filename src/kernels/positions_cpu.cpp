@@ -42,20 +42,19 @@ KernelPlan plan_rope_table(const KernelBinding& binding) {
   const int threads = binding.threads;
   return {[=](const LaunchArguments& arguments) {
     const auto columns = static_cast<std::int64_t>(frequencies.size());
-    parallel_for(
-        threads, positions, grain_of(columns * kElementsPerSine), [&](std::int64_t begin, std::int64_t end, int) {
-          for (std::int64_t s = begin; s < end; ++s) {
-            float* cos = static_cast<float*>(arguments.outputs[0]) + s * cos_row;
-            float* sin = static_cast<float*>(arguments.outputs[1]) + s * sin_row;
-            for (std::size_t i = 0; i < frequencies.size(); ++i) {
-              const auto at = static_cast<std::size_t>(s * ids_row + id_offset[i]) * size_of(dtype);
-              const double angle =
-                  load_as_double(static_cast<const std::byte*>(arguments.inputs[0]) + at, dtype) * frequencies[i];
-              cos[i] = static_cast<float>(std::cos(angle));
-              sin[i] = static_cast<float>(std::sin(angle));
-            }
-          }
-        });
+    parallel_for(threads, positions, grain_of(columns * kElementsPerSine),
+                 [&](std::int64_t begin, std::int64_t end, int) {
+                   for (std::int64_t s = begin; s < end; ++s) {
+                     float* cos = arguments.output<float>(0) + s * cos_row;
+                     float* sin = arguments.output<float>(1) + s * sin_row;
+                     for (std::size_t i = 0; i < frequencies.size(); ++i) {
+                       const auto at = static_cast<std::size_t>(s * ids_row + id_offset[i]) * size_of(dtype);
+                       const double angle = load_as_double(arguments.input<std::byte>(0) + at, dtype) * frequencies[i];
+                       cos[i] = static_cast<float>(std::cos(angle));
+                       sin[i] = static_cast<float>(std::sin(angle));
+                     }
+                   }
+                 });
   }};
 }
 
@@ -71,8 +70,8 @@ KernelPlan plan_timestep_embedding(const KernelBinding& binding) {
   return {[=](const LaunchArguments& arguments) {
     for (std::int64_t b = 0; b < batch; ++b) {
       const auto at = static_cast<std::size_t>(b * t_stride) * size_of(dtype);
-      const double t = load_as_double(static_cast<const std::byte*>(arguments.inputs[0]) + at, dtype);
-      float* out = static_cast<float*>(arguments.outputs[0]) + b * row;
+      const double t = load_as_double(arguments.input<std::byte>(0) + at, dtype);
+      float* out = arguments.output<float>(0) + b * row;
       for (std::size_t i = 0; i < frequencies.size(); ++i) {
         out[i] = static_cast<float>(std::cos(t * frequencies[i]));
         out[frequencies.size() + i] = static_cast<float>(std::sin(t * frequencies[i]));

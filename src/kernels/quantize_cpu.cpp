@@ -117,12 +117,12 @@ HWY_INLINE void quantize_row(std::int64_t n, const T* x, Y q, float* scale, cons
 
 template <class T, class Y>
 void quantize_rows_of(const RowLoop<3>& loop, const RowPart& part) {
-  const auto* x = static_cast<const T*>(part.inputs[0]);
+  const auto* x = part.input<T>(0);
   RowCursor cursor(loop, part.begin);
   for (std::int64_t row = part.begin; row < part.end; ++row) {
     const T* from = x + cursor.offset(0);
-    float* scale = static_cast<float*>(part.outputs[1]) + cursor.offset(1);
-    const Y to = Destination<Y>::at(part.outputs[0]) + cursor.offset(2);
+    float* scale = part.output<float>(1) + cursor.offset(1);
+    const Y to = Destination<Y>::at(part.output(0)) + cursor.offset(2);
     cursor.next();
     quantize_row(loop.inner.extent, from, to, scale, x + cursor.offset(0));
   }

@@ -19,8 +19,8 @@ KernelPlan plan_quantize(const KernelBinding& binding) {
       .grid = cuda::to_grid(rows_of<3>(
           x.type.shape, {x.strides, binding.outputs[0].strides, cuda::one_a_row(binding.outputs[1].strides)}))};
   return {[rows](const LaunchArguments& arguments) {
-    cuda::launch_quantize(arguments.stream.native_handle(), rows, arguments.inputs[0], arguments.outputs[0],
-                          static_cast<float*>(arguments.outputs[1]));
+    cuda::launch_quantize(arguments.stream.native_handle(), rows, arguments.input(0), arguments.output(0),
+                          arguments.output<float>(1));
   }};
 }
 

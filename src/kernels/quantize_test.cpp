@@ -30,11 +30,9 @@ Quantized quantize(const std::vector<float>& row) {
   const auto backend = make_backend(DeviceKind::kCpu, 1);
   const auto stream = backend->make_stream();
   Quantized result{std::vector<std::int8_t>(row.size(), 55), 0};
-  const void* source = row.data();
-  void* const targets[] = {result.q.data(), &result.scale};
-  kernel_named("highway.quantize")
-      .prepare(spec, {&in, 1}, out, Target{})
-      ->launch({*stream, {&source, 1}, targets, nullptr});
+  const DevicePointer source = host_place(row.data());
+  const DevicePointer targets[] = {host_place(result.q.data()), host_place(&result.scale)};
+  kernel_named("highway.quantize").prepare(spec, {&in, 1}, out, Target{})->launch({*stream, {&source, 1}, targets, {}});
   return result;
 }
 

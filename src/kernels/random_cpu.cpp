@@ -26,13 +26,13 @@ KernelPlan plan(const KernelBinding& binding) {
   const std::int64_t images = shape[0], elements = shape.numel() / images;
   return {[=, threads = binding.threads](const LaunchArguments& arguments) {
     const std::int64_t pieces = (elements + kPiece - 1) / kPiece;
-    const std::uint64_t offset = integer_at(arguments.inputs[1], offset_dtype, 0);
+    const std::uint64_t offset = integer_at(arguments.input(1), offset_dtype, 0);
     parallel_for(threads, images * pieces, grain_of(kPiece * kElementsPerNumber),
                  [&](std::int64_t begin, std::int64_t end, int) {
                    for (std::int64_t i = begin; i < end; ++i) {
                      const std::int64_t image = i / pieces, first = i % pieces * kPiece;
-                     const std::uint64_t key = integer_at(arguments.inputs[0], keys, image);
-                     float* const y = static_cast<float*>(arguments.outputs[0]) + image * elements + first;
+                     const std::uint64_t key = integer_at(arguments.input(0), keys, image);
+                     float* const y = arguments.output<float>(0) + image * elements + first;
                      const std::span numbers(y, static_cast<std::size_t>(std::min(kPiece, elements - first)));
                      const auto from = static_cast<std::uint64_t>(first);
                      is_normal ? fill_normal(numbers, key, offset, from) : fill_uniform(numbers, key, offset, from);

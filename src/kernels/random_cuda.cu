@@ -53,7 +53,7 @@ KernelPlan plan(const KernelBinding& binding) {
   return {[=](const LaunchArguments& arguments) {
     random_kernel<<<blocks_along_x(divide_up(threads, kThreads)), kThreads, 0,
                     static_cast<cudaStream_t>(arguments.stream.native_handle())>>>(
-        random, arguments.inputs[0], arguments.inputs[1], static_cast<float*>(arguments.outputs[0]));
+        random, arguments.input(0), arguments.input(1), arguments.output<float>(0));
     check_launched("cuda random kernel");
   }};
 }

@@ -145,8 +145,8 @@ void reduce_part(const Reduction& bound, const RowPart& part) {
   const std::int64_t runs = bound.runs();
   for (std::int64_t task = part.begin; task < part.end; ++task) {
     const RowCursor place(bound.kept, task / runs);
-    const T* const x = static_cast<const T*>(part.inputs[0]) + place.offset(0);
-    T* const y = static_cast<T*>(part.outputs[0]) + place.offset(1);
+    const T* const x = part.input<T>(0) + place.offset(0);
+    T* const y = part.output<T>(0) + place.offset(1);
     if (bound.columns == 0) {
       store(hn::Set(Float(), result_at<How>(bound, x)), y, 1);
       continue;

@@ -146,8 +146,8 @@ KernelPlan plan(const KernelBinding& binding) {
     auto* const stream = static_cast<cudaStream_t>(arguments.stream.native_handle());
     with_type_of(bound.dtype, [&](auto type) {
       using T = decltype(type);
-      const auto* const from = static_cast<const T*>(arguments.inputs[0]);
-      auto* const to = static_cast<T*>(arguments.outputs[0]);
+      const auto* const from = arguments.input<T>(0);
+      auto* const to = arguments.output<T>(0);
       if (bound.op == Op::kAmax) return launch<Largest>(stream, bound, from, to);
       if (bound.op == Op::kAmin) return launch<Smallest>(stream, bound, from, to);
       launch<Add>(stream, bound, from, to);

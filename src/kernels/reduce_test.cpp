@@ -62,11 +62,11 @@ Found topk(std::int64_t k, std::vector<float> x) {
   const auto backend = make_backend(DeviceKind::kCpu, 1);
   const auto stream = backend->make_stream();
   Found found{std::vector<float>(static_cast<std::size_t>(k)), std::vector<std::int32_t>(static_cast<std::size_t>(k))};
-  const void* from = x.data();
-  const std::vector<void*> to = {found.values.data(), found.places.data()};
+  const DevicePointer from = host_place(x.data());
+  const std::vector<DevicePointer> to = {host_place(found.values.data()), host_place(found.places.data())};
   const auto prepared = kernel_named("plain.topk").prepare(spec, {&in, 1}, out, Target{});
   const Buffer scratch = backend->allocate(prepared->scratch_bytes(), MemoryCategory::kWorkspace);
-  prepared->launch({*stream, {&from, 1}, to, scratch.data()});
+  prepared->launch({*stream, {&from, 1}, to, scratch.at()});
   return found;
 }
 
@@ -90,12 +90,12 @@ TEST(Reductions, NanWins) {
       for (std::size_t at = 0; at < kRows * kWidth; ++at) {
         std::vector<float> x(kRows * kWidth, 1.0F), y(static_cast<std::size_t>(out.type.shape.numel()));
         x[at] = nan;
-        const void* from = x.data();
-        void* to = y.data();
+        const DevicePointer from = host_place(x.data());
+        const DevicePointer to = host_place(y.data());
         for_each_highway_target([&] {
           kernel_named(fmt::format("highway.{}", name_of(op)))
               .prepare(spec, {&in, 1}, {&out, 1}, Target{})
-              ->launch({*stream, {&from, 1}, {&to, 1}, nullptr});
+              ->launch({*stream, {&from, 1}, {&to, 1}, {}});
           const std::size_t result = axis == 0 ? at % kWidth : at / kWidth;
           for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i == result) << at;
         });

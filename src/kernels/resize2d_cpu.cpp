@@ -63,8 +63,8 @@ KernelPlan plan(const KernelBinding& binding) {
   const auto size = static_cast<std::int64_t>(size_of(x_type.dtype));
   const Axis down = axis_of(is_nearest, from.height, to.height), across = axis_of(is_nearest, from.width, to.width);
   return {[=, threads = binding.threads](const LaunchArguments& arguments) {
-    const auto* const x = static_cast<const std::byte*>(arguments.inputs[0]);
-    auto* const y = static_cast<std::byte*>(arguments.outputs[0]);
+    const auto* const x = arguments.input<std::byte>(0);
+    auto* const y = arguments.output<std::byte>(0);
     const std::int64_t x_row = from.width * from.inner * size, y_row = to.width * to.inner * size;
     parallel_for(threads, to.outer * to.height, grain_of(to.width * to.inner),
                  [&](std::int64_t begin, std::int64_t end, int) {

@@ -198,13 +198,13 @@ struct Block {
 
   /// Takes the next `positions`.
   HWY_INLINE void take(RowCursor<4>& cursor, std::int64_t positions, const RowPart& part) {
-    const std::size_t tables = part.inputs.size() - 2;
+    const std::size_t tables = part.arguments.inputs.size() - 2;
     count = positions;
     for (std::int64_t k = 0; k < count; ++k, cursor.next()) {
-      x[k] = static_cast<const T*>(part.inputs[0]) + cursor.offset(0);
-      cos[k] = static_cast<const float*>(part.inputs[tables]) + cursor.offset(1);
-      sin[k] = static_cast<const float*>(part.inputs[tables + 1]) + cursor.offset(2);
-      y[k] = Destination<Y>::at(part.outputs[0]) + cursor.offset(3);
+      x[k] = part.input<T>(0) + cursor.offset(0);
+      cos[k] = part.input<float>(tables) + cursor.offset(1);
+      sin[k] = part.input<float>(tables + 1) + cursor.offset(2);
+      y[k] = Destination<Y>::at(part.output(0)) + cursor.offset(3);
     }
   }
 };
@@ -276,8 +276,7 @@ void rope_rows_of(const RopeRows& bound, const RowPart& part) {
       return Turns<kNorm>(block->cos[k], block->sin[k], part.scratch + k * bound.turn_floats());
     };
     if constexpr (kNorm)
-      for (std::int64_t k = 0; k < block->count; ++k)
-        turns_of(k).multiply(pairs, static_cast<const S*>(part.inputs[1]));
+      for (std::int64_t k = 0; k < block->count; ++k) turns_of(k).multiply(pairs, part.input<S>(1));
     Norms<T, Y> norms(bound, *next);
     for (std::int64_t head = 0; head < heads; ++head)
       for (std::int64_t k = 0; k < block->count; ++k) {

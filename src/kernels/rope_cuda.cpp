@@ -29,9 +29,8 @@ KernelPlan plan(const KernelBinding& binding) {
                             .y_head = positions.y_head,
                             .grid = cuda::to_grid(positions.loop)};
   return {[rows, weight, tables](const LaunchArguments& arguments) {
-    cuda::launch_rope(arguments.stream.native_handle(), rows, arguments.inputs[0], arguments.inputs[weight],
-                      static_cast<const float*>(arguments.inputs[tables]),
-                      static_cast<const float*>(arguments.inputs[tables + 1]), arguments.outputs[0]);
+    cuda::launch_rope(arguments.stream.native_handle(), rows, arguments.input(0), arguments.input(weight),
+                      arguments.input<float>(tables), arguments.input<float>(tables + 1), arguments.output(0));
   }};
 }
 

@@ -93,14 +93,13 @@ KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
   const Activation activation = activation_of(binding.spec.attributes);
   return amx::plan_product<std::int8_t>(
       binding, 2, [=](const LaunchArguments& arguments, const RowPlan& rows, const auto& run) {
-        const auto& in = arguments.inputs;
         const amx::Operands operands{.k = k,
-                                     .x_scale = static_cast<const float*>(in[1]),
+                                     .x_scale = arguments.input<float>(1),
                                      .x_scale_stride = rows.rows.x_stride / k,
-                                     .w_scale = static_cast<const float*>(in[3]),
-                                     .bias = in.size() > 4 ? static_cast<const float*>(in[4]) : nullptr,
+                                     .w_scale = arguments.input<float>(3),
+                                     .bias = arguments.optional_input<float>(4),
                                      .y_stride = rows.rows.y_stride,
-                                     .y = arguments.outputs[0]};
+                                     .y = arguments.output(0)};
         if (is_f32) return run(amx::Scale<Activation::kNone, float>{operands});  // supports() declines others
         with_activation(activation, [&](auto form) { run(amx::Scale<form(), amx::Bits>{operands}); });
       });

@@ -84,9 +84,8 @@ KernelPlan plan(const KernelBinding& binding) {
                        .y_stride = rows.rows.y_stride};
   const std::int64_t in_piece = piece_rows(rows, binding.threads);
   const auto finish = [=, k = problem.k](const LaunchArguments& arguments, const onednn::Piece& piece) {
-    const auto& in = arguments.inputs;
-    finish_rows(form, piece.rows, piece.sums, form.bias ? in[4] : nullptr, piece.y,
-                {static_cast<const float*>(in[1]) + piece.at.x / k, static_cast<const float*>(in[3])});
+    finish_rows(form, piece.rows, piece.sums, arguments.optional_input(4), piece.y,
+                {arguments.input<float>(1) + piece.at.x / k, arguments.input<float>(3)});
   };
   return onednn::plan_pieces(problem, rows,
                              {.weight = 2,

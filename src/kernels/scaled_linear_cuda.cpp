@@ -30,13 +30,6 @@ using cublaslt::ProductSpec;
 constexpr std::int64_t kChannelMultiple = 16;
 constexpr std::int64_t kScaleMultiple = 4;  ///< 16 bytes of them
 
-const void* bias_of(const LaunchArguments& arguments) {
-  return arguments.inputs.size() > 4 ? arguments.inputs[4] : nullptr;
-}
-const float* scales(const LaunchArguments& arguments, std::size_t input) {
-  return static_cast<const float*>(arguments.inputs[input]);
-}
-
 /// All of it as the library's product; nothing where it has none.
 std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
   const auto& inputs = binding.spec.inputs;
@@ -57,13 +50,13 @@ std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
   if (!product) return std::nullopt;
   const auto launch = [=](const LaunchArguments& arguments) {
     cublaslt::run_rows(*product, spec, rows, arguments.stream.native_handle(),
-                       {.a = arguments.inputs[0],
-                        .b = arguments.inputs[2],
-                        .bias = bias_of(arguments),
-                        .c = arguments.outputs[0],
-                        .a_scale = scales(arguments, 1),
-                        .b_scale = scales(arguments, 3)},
-                       arguments.scratch);
+                       {.a = arguments.input(0),
+                        .b = arguments.input(2),
+                        .bias = arguments.optional_input(4),
+                        .c = arguments.output(0),
+                        .a_scale = arguments.input<float>(1),
+                        .b_scale = arguments.input<float>(3)},
+                       arguments.scratch_memory());
   };
   return KernelPlan{launch, product->workspace_bytes(), product->implementation()};
 }
@@ -90,10 +83,10 @@ KernelPlan plan_scaled_after(const KernelBinding& binding) {
       .grid = cuda::to_grid(rows_of<5>(shape, {row_major_strides(shape), rows, columns, columns, y.strides}))};
   const auto launch = [=](const LaunchArguments& arguments) {
     void* const stream = arguments.stream.native_handle();
-    auto* const scratch = static_cast<std::byte*>(arguments.scratch);
-    product.run(stream, {.a = arguments.inputs[0], .b = arguments.inputs[2], .c = scratch}, scratch + product_bytes);
-    cuda::launch_scale_product(stream, after, reinterpret_cast<const float*>(scratch), scales(arguments, 1),
-                               scales(arguments, 3), bias_of(arguments), arguments.outputs[0]);
+    auto* const scratch = arguments.scratch_memory<std::byte>();
+    product.run(stream, {.a = arguments.input(0), .b = arguments.input(2), .c = scratch}, scratch + product_bytes);
+    cuda::launch_scale_product(stream, after, reinterpret_cast<const float*>(scratch), arguments.input<float>(1),
+                               arguments.input<float>(3), arguments.optional_input(4), arguments.output(0));
   };
   return {launch, product_bytes + product.workspace_bytes(), product.implementation() + " + cuda"};
 }

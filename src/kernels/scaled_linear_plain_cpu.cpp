@@ -27,17 +27,17 @@ KernelPlan plan(const KernelBinding& binding) {
                        .columns = n,
                        .y_stride = n};
   const auto launch = [=, threads = binding.threads](const LaunchArguments& arguments) {
-    const auto* const x = static_cast<const std::int8_t*>(arguments.inputs[0]);
-    const auto* const x_scale = static_cast<const float*>(arguments.inputs[1]);
-    const auto* const w = static_cast<const std::int8_t*>(arguments.inputs[2]);
-    const auto* const w_scale = static_cast<const float*>(arguments.inputs[3]);
-    const void* const bias = form.bias ? arguments.inputs[4] : nullptr;
+    const auto* const x = arguments.input<std::int8_t>(0);
+    const auto* const x_scale = arguments.input<float>(1);
+    const auto* const w = arguments.input<std::int8_t>(2);
+    const auto* const w_scale = arguments.input<float>(3);
+    const void* const bias = arguments.optional_input(4);
     parallel_for(threads, rows, grain_of(n * k), [&](std::int64_t begin, std::int64_t end, int thread) {
-      float* const product = static_cast<float*>(arguments.scratch) + thread * n;
+      float* const product = arguments.scratch_memory<float>() + thread * n;
       for (std::int64_t row = begin; row < end; ++row) {
         for (std::int64_t j = 0; j < n; ++j) product[j] = static_cast<float>(dot(x + row * k, w + j * k, k));
         std::byte* const y =
-            static_cast<std::byte*>(arguments.outputs[0]) + row * n * static_cast<std::int64_t>(size_of(form.y_dtype));
+            arguments.output<std::byte>(0) + row * n * static_cast<std::int64_t>(size_of(form.y_dtype));
         finish_rows(form, 1, product, bias, y, {x_scale + row, w_scale});
       }
     });

@@ -87,9 +87,10 @@ TEST(OnednnScaledLinear, SumsDoNotOverflow) {
   const auto backend = make_backend(DeviceKind::kCpu);
   const auto stream = backend->make_stream();
   const Buffer scratch = backend->allocate(prepared->scratch_bytes(), MemoryCategory::kWorkspace);
-  const void* const sources[] = {x.data(), x_scale.data(), weight.data(), w_scale.data()};
-  void* const results[] = {y.data()};
-  prepared->launch({.stream = *stream, .inputs = sources, .outputs = results, .scratch = scratch.data()});
+  const DevicePointer sources[] = {host_place(x.data()), host_place(x_scale.data()), host_place(weight.data()),
+                                   host_place(w_scale.data())};
+  const DevicePointer results[] = {host_place(y.data())};
+  prepared->launch({.stream = *stream, .inputs = sources, .outputs = results, .scratch = scratch.at()});
   EXPECT_EQ(y[0], 127.0F * 127 * kIn);
   EXPECT_EQ(y[1], -127.0F * 127 * kIn);
 }
@@ -185,10 +186,11 @@ TEST_F(AmxScaledLinear, SumsDoNotOverflow) {
   const auto stream = backend->make_stream();
   const Buffer scratch = backend->allocate(prepared->scratch_bytes(), MemoryCategory::kWorkspace);
   const Buffer packed = backend->allocate(prepared->packed_weights()[0].bytes, MemoryCategory::kWorkspace);
-  prepared->pack(*stream, 0, weight.data(), packed.data());
-  const void* const sources[] = {x.data(), x_scale.data(), packed.data(), w_scale.data()};
-  void* const results[] = {y.data()};
-  prepared->launch({.stream = *stream, .inputs = sources, .outputs = results, .scratch = scratch.data()});
+  prepared->pack(*stream, 0, host_place(weight.data()), packed.at());
+  const DevicePointer sources[] = {host_place(x.data()), host_place(x_scale.data()), packed.at(),
+                                   host_place(w_scale.data())};
+  const DevicePointer results[] = {host_place(y.data())};
+  prepared->launch({.stream = *stream, .inputs = sources, .outputs = results, .scratch = scratch.at()});
   EXPECT_EQ(y[0], 127.0F * 127 * kIn);
   EXPECT_EQ(y[1], -127.0F * 127 * kIn);
 }

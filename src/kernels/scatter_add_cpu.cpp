@@ -90,10 +90,10 @@ KernelPlan plan(const KernelBinding& binding) {
   const TensorType& type = binding.outputs[0].type;
   const std::int64_t length = type.shape.numel() / type.shape[0];
   const auto launch = [=, threads = binding.threads](const LaunchArguments& arguments) {
-    auto* const first = static_cast<std::int64_t*>(arguments.scratch);
+    auto* const first = arguments.scratch_memory<std::int64_t>();
     auto* const order = first + ids.rows + 1;
-    sort_updates(ids, arguments.inputs[1], count, first, order);
-    const ScatterRows rows{type.dtype, length, arguments.inputs[0], arguments.inputs[2], arguments.outputs[0],
+    sort_updates(ids, arguments.input(1), count, first, order);
+    const ScatterRows rows{type.dtype, length, arguments.input(0), arguments.input(2), arguments.output(0),
                            first,      order};
     parallel_for(threads, ids.rows, grain_of(length * (1 + count / ids.rows)),
                  [&](std::int64_t begin, std::int64_t end, int) {

@@ -57,8 +57,7 @@ KernelPlan plan(const KernelBinding& binding) {
     with_type_of(dtype, [&](auto element) {
       using T = decltype(element);
       scatter_add_kernel<T><<<blocks, kThreads, 0, static_cast<cudaStream_t>(arguments.stream.native_handle())>>>(
-          scatter, static_cast<const T*>(arguments.inputs[0]), arguments.inputs[1],
-          static_cast<const T*>(arguments.inputs[2]), static_cast<T*>(arguments.outputs[0]));
+          scatter, arguments.input<T>(0), arguments.input(1), arguments.input<T>(2), arguments.output<T>(0));
     });
     check_launched("cuda scatter_add kernel");
   }};

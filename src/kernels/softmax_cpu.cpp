@@ -97,8 +97,8 @@ void softmax_rows_of(const RowLoop<2>& loop, const RowPart& part) {
   using T = typename Destination<Y>::Element;
   const std::int64_t n = loop.inner.extent;
   RowCursor cursor(loop, part.begin);
-  const auto source = [&] { return static_cast<const T*>(part.inputs[0]) + cursor.offset(0); };
-  const auto target = [&] { return Destination<Y>::at(part.outputs[0]) + cursor.offset(1); };
+  const auto source = [&] { return part.input<T>(0) + cursor.offset(0); };
+  const auto target = [&] { return Destination<Y>::at(part.output(0)) + cursor.offset(1); };
   const T* from = source();
   Y to = target();
   Row before;

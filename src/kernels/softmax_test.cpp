@@ -26,12 +26,12 @@ std::vector<T> softmax(const std::vector<T>& x) {
   const auto backend = make_backend(DeviceKind::kCpu, 1);
   const auto stream = backend->make_stream();
   std::vector<T> y(x.size());
-  const void* in = x.data();
-  void* out = y.data();
+  const DevicePointer in = host_place(x.data());
+  const DevicePointer out = host_place(y.data());
   const auto prepared = kernel_named("highway.softmax").prepare(spec, {&operand, 1}, {&operand, 1}, Target{});
   const Buffer scratch =
       backend->allocate(std::max<std::size_t>(prepared->scratch_bytes(), 1), MemoryCategory::kWorkspace);
-  prepared->launch({*stream, {&in, 1}, {&out, 1}, scratch.data()});
+  prepared->launch({*stream, {&in, 1}, {&out, 1}, scratch.at()});
   return y;
 }
 

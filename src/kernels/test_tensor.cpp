@@ -154,11 +154,11 @@ void TestTensor::store(const OracleTensor& values) {
 
 void TestTensor::upload(Stream& stream) {
   uploaded_ = host_;
-  backend_.copy_from_host(stream, device_.data(), host_.data(), host_.size());
+  backend_.copy_from_host(stream, device_.at(), host_.data(), host_.size());
 }
 
 std::string TestTensor::download_and_check(Stream& stream, bool elements_may_change) {
-  backend_.copy_to_host(stream, host_.data(), device_.data(), host_.size());
+  backend_.copy_to_host(stream, host_.data(), device_.at(), host_.size());
   stream.synchronize();
   for (std::size_t i = 0; i < host_.size(); ++i) {
     if (host_[i] == uploaded_[i] || (elements_may_change && is_element_[i])) continue;
@@ -172,7 +172,7 @@ std::string TestTensor::download_and_check(Stream& stream, bool elements_may_cha
   return {};
 }
 
-void* TestTensor::device() const noexcept { return device_.data() + kGuardBytes; }
+DevicePointer TestTensor::device() const noexcept { return device_.at(kGuardBytes); }
 
 const std::byte* TestTensor::element(std::int64_t index) const {
   return host_.data() + kGuardBytes +

@@ -37,7 +37,8 @@ class TestTensor {
   /// Fetches device memory; returns "" or what was written that should not have been.
   [[nodiscard]] std::string download_and_check(Stream& stream, bool elements_may_change);
 
-  [[nodiscard]] void* device() const noexcept;
+  /// Where its elements begin on the device.
+  [[nodiscard]] DevicePointer device() const noexcept;
   [[nodiscard]] const Operand& operand() const noexcept { return operand_; }
   /// Element `index` in row-major order, as downloaded; integers keep 64 bits.
   [[nodiscard]] double real(std::int64_t index) const;

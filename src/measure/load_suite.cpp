@@ -99,7 +99,7 @@ ResultFile bench_load(Backend& backend, const LoadBenchOptions& options) {
     store_normal(host.data(), DType::kBF16, bytes / 2, {.deviation = 0.02F});
     const Buffer device = backend.allocate(bytes, MemoryCategory::kWeights);
     file.results.push_back(make_result(
-        backend, "memory", bytes, time([&] { backend.copy_from_host(*stream, device.data(), host.data(), bytes); })));
+        backend, "memory", bytes, time([&] { backend.copy_from_host(*stream, device.at(), host.data(), bytes); })));
   }
   const TemporaryCheckpoint written(options.bytes);
   const Checkpoint checkpoint = written.open();
@@ -108,7 +108,7 @@ ResultFile bench_load(Backend& backend, const LoadBenchOptions& options) {
                     std::vector<Buffer> weights;
                     for (const TensorSpec& tensor : checkpoint.tensors()) {
                       weights.push_back(backend.allocate(tensor.size_bytes(), MemoryCategory::kWeights));
-                      backend.copy_from_host(*stream, weights.back().data(), checkpoint.bytes(tensor.name).data(),
+                      backend.copy_from_host(*stream, weights.back().at(), checkpoint.bytes(tensor.name).data(),
                                              tensor.size_bytes());
                       checkpoint.release(tensor.name);
                     }

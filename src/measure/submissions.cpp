@@ -22,9 +22,9 @@ std::size_t cache_of(const Backend& backend) {
 void fill(Backend& backend, Stream& stream, const Buffer& buffer) {
   constexpr std::size_t kFresh = std::size_t{16} << 20;
   const std::size_t fresh = std::min(kFresh, buffer.bytes());
-  backend.fill_normal(stream, buffer.data(), DType::kF32, fresh / sizeof(float), {});
+  backend.fill_normal(stream, buffer.at(), DType::kF32, fresh / sizeof(float), {});
   for (std::size_t done = fresh; done < buffer.bytes(); done *= 2)
-    backend.copy_on_device(stream, buffer.data() + done, buffer.data(), std::min(done, buffer.bytes() - done));
+    backend.copy_on_device(stream, buffer.at(done), buffer.at(), std::min(done, buffer.bytes() - done));
 }
 
 }  // namespace
@@ -72,8 +72,8 @@ CacheEvictor::CacheEvictor(Backend& backend)
 
 void CacheEvictor::submit(Stream& stream) {
   // Stores of a large copy may go past the caches, loads do not: both halves are read.
-  backend_.copy_on_device(stream, second_.data(), first_.data(), bytes_);
-  backend_.copy_on_device(stream, first_.data(), second_.data(), bytes_);
+  backend_.copy_on_device(stream, second_.at(), first_.at(), bytes_);
+  backend_.copy_on_device(stream, first_.at(), second_.at(), bytes_);
 }
 
 Trials time_cold_submissions(Backend& backend, Stream& stream, const std::function<void()>& submit,
@@ -102,7 +102,7 @@ void CopyRun::reserve(std::size_t bytes) {
 
 void CopyRun::submit(std::size_t bytes) {
   HR_CHECK_LE(bytes, from_.bytes());
-  backend_.copy_on_device(*stream_, to_.data(), from_.data(), bytes);
+  backend_.copy_on_device(*stream_, to_.at(), from_.at(), bytes);
 }
 
 }  // namespace headroom

@@ -6,7 +6,7 @@ namespace headroom {
 namespace {
 
 bool overlap(const DeviceMemory& a, const DeviceMemory& b) {
-  return a.data < b.data + b.bytes && b.data < a.data + a.bytes;
+  return a.at.address() < (b.at + b.bytes).address() && b.at.address() < (a.at + a.bytes).address();
 }
 
 }  // namespace
@@ -21,9 +21,9 @@ void Bindings::add(Bound what, std::string_view name, const DeviceMemory& memory
   const std::size_t alignment = buffer_alignment(device);
   if (memory.bytes != bytes)
     fail("{} '{}' cannot lie in {} bytes: it has {}, row-major without gaps", name_of(what), name, memory.bytes, bytes);
-  if (memory.data == nullptr || reinterpret_cast<std::uintptr_t>(memory.data) % alignment != 0)
+  if (!memory.at || reinterpret_cast<std::uintptr_t>(memory.at.address()) % alignment != 0)
     fail("{} '{}' cannot lie at {}: kernels need an address that is a multiple of {}", name_of(what), name,
-         static_cast<const void*>(memory.data), alignment);
+         memory.at.address<const void>(), alignment);
   memory_.insert_or_assign({what, std::string(name)}, memory);
 }
 

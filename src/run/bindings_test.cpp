@@ -60,17 +60,17 @@ class Outside {
       : backend_(backend),
         tensor_(random_tensor({DType::kF32, shape}, seed)),
         buffer_(backend.allocate(tensor_.bytes().size(), MemoryCategory::kInputs)) {
-    backend_.copy_from_host(*stream_, buffer_.data(), tensor_.bytes().data(), buffer_.bytes());
+    backend_.copy_from_host(*stream_, buffer_.at(), tensor_.bytes().data(), buffer_.bytes());
     stream_->synchronize();
   }
   [[nodiscard]] HostTensor read() const {
     HostTensor tensor(DType::kF32, tensor_.shape());
-    backend_.copy_to_host(*stream_, tensor.bytes().data(), buffer_.data(), buffer_.bytes());
+    backend_.copy_to_host(*stream_, tensor.bytes().data(), buffer_.at(), buffer_.bytes());
     stream_->synchronize();
     return tensor;
   }
   [[nodiscard]] const HostTensor& written() const { return tensor_; }
-  [[nodiscard]] DeviceMemory memory() const { return {.data = buffer_.data(), .bytes = buffer_.bytes()}; }
+  [[nodiscard]] DeviceMemory memory() const { return {.at = buffer_.at(), .bytes = buffer_.bytes()}; }
 
  private:
   Backend& backend_;
@@ -202,11 +202,11 @@ TEST_P(BindingTest, RefusesMemoryThatDoesNotFit) {
   Session session(make_program(kLoop), *backend_);
   const Set set(*backend_, 1);
   const DeviceMemory memory = set.x.memory();
-  EXPECT_THAT(message_of([&] { session.bind_input("x", {.data = memory.data, .bytes = memory.bytes - 4}); }),
+  EXPECT_THAT(message_of([&] { session.bind_input("x", {.at = memory.at, .bytes = memory.bytes - 4}); }),
               HasSubstr("input 'x' cannot lie in 252 bytes: it has 256"));
-  EXPECT_THAT(message_of([&] { session.bind_state("s", {.data = memory.data + 4, .bytes = memory.bytes}); }),
+  EXPECT_THAT(message_of([&] { session.bind_state("s", {.at = memory.at + 4, .bytes = memory.bytes}); }),
               HasSubstr("a multiple of 64"));
-  EXPECT_THAT(message_of([&] { session.bind_output("last", {.data = nullptr, .bytes = memory.bytes}); }),
+  EXPECT_THAT(message_of([&] { session.bind_output("last", {.at = {}, .bytes = memory.bytes}); }),
               HasSubstr("output 'last'"));
   EXPECT_THAT(message_of([&] { session.bind_output("s", memory); }), HasSubstr("no output called 's'"));
   EXPECT_THAT(message_of([&] { session.bind_input("s", memory); }), HasSubstr("no input called 's'"));
@@ -220,8 +220,8 @@ TEST_P(BindingTest, RefusesMemoryThatDoesNotFit) {
 TEST(Bindings, LetInputsShareMemory) {
   alignas(256) std::array<std::byte, 128> memory{};
   Bindings bindings;
-  const DeviceMemory whole{.data = memory.data(), .bytes = memory.size()};
-  const DeviceMemory half{.data = memory.data() + 64, .bytes = 64};
+  const DeviceMemory whole{.at = {memory.data()}, .bytes = memory.size()};
+  const DeviceMemory half{.at = whole.at + 64, .bytes = 64};
   bindings.add(Bound::kInput, "a", whole, whole.bytes, DeviceKind::kCpu);
   bindings.add(Bound::kInput, "b", half, half.bytes, DeviceKind::kCpu);
   EXPECT_NO_THROW(bindings.require_apart());

@@ -46,7 +46,7 @@ void Executor::make_lanes() {
 }
 
 void Executor::note_binding() {
-  if (program_.has_graph) recordings_.choose(memory_.bindable_addresses());
+  if (program_.has_graph) recordings_.choose(memory_.bindable_memory());
 }
 
 void Executor::run(const IterationObserver& observer) {
@@ -82,7 +82,7 @@ void Executor::run_loop(const Segment& segment, const IterationObserver& observe
   const Place& counter = segment.counter;
   for (std::int32_t i = 0; i < segment.trip_count; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    if (counter.storage >= 0) backend_.copy_from_host(stream_, memory_.address(counter), &i, sizeof i);
+    if (counter.storage >= 0) backend_.copy_from_host(stream_, memory_.at(counter), &i, sizeof i);
     if (segment.children.empty())
       run_steps(segment.first, segment.last);
     else
@@ -97,7 +97,7 @@ void Executor::run_loop(const Segment& segment, const IterationObserver& observe
 /// The host reads the predicate, for which it waits for all that was submitted.
 void Executor::run_if(const Segment& segment, const IterationObserver& observer) {
   std::uint8_t predicate = 0;
-  backend_.copy_to_host(stream_, &predicate, memory_.address(segment.predicate), sizeof predicate);
+  backend_.copy_to_host(stream_, &predicate, memory_.at(segment.predicate), sizeof predicate);
   stream_.synchronize();
   ++host_reads_;
   run_segment(segment.children[predicate != 0 ? 0 : 1], observer);

@@ -9,13 +9,13 @@
 namespace headroom {
 namespace {
 
-/// What a kernel is launched with for a step, whose operands lie where `address_of` says; `inputs` and `outputs` hold
-/// the addresses.
-template <class AddressOf>
-LaunchArguments arguments_of(const Step& step, Stream& stream, std::vector<const void*>& inputs,
-                             std::vector<void*>& outputs, void* scratch, const AddressOf& address_of) {
-  std::ranges::transform(step.input_places, inputs.begin(), address_of);
-  std::ranges::transform(step.output_places, outputs.begin(), address_of);
+/// What a kernel is launched with for a step, whose operands lie where `lies_at` says; `inputs` and `outputs` hold
+/// that.
+template <class LiesAt>
+LaunchArguments arguments_of(const Step& step, Stream& stream, std::vector<DevicePointer>& inputs,
+                             std::vector<DevicePointer>& outputs, DevicePointer scratch, const LiesAt& lies_at) {
+  std::ranges::transform(step.input_places, inputs.begin(), lies_at);
+  std::ranges::transform(step.output_places, outputs.begin(), lies_at);
   return {.stream = stream,
           .inputs = std::span(inputs).first(step.input_places.size()),
           .outputs = std::span(outputs).first(step.output_places.size()),
@@ -42,9 +42,9 @@ Launcher::Launcher(const Program& program, Backend& backend, const SessionMemory
 
 void Launcher::launch(const Step& step, Stream& stream) {
   Thread& thread = threads_.front();
-  const LaunchArguments arguments =
-      arguments_of(step, stream, thread.inputs, thread.outputs, step.scratch < 0 ? nullptr : memory_.base(step.scratch),
-                   [&](const Place& place) { return memory_.address(place); });
+  const LaunchArguments arguments = arguments_of(step, stream, thread.inputs, thread.outputs,
+                                                 step.scratch < 0 ? DevicePointer() : memory_.base(step.scratch),
+                                                 [&](const Place& place) { return memory_.at(place); });
   if (step.prepared == nullptr) {  // a copy
     backend_.copy_on_device(stream, arguments.outputs[0], arguments.inputs[0],
                             program_.graph.type(step.outputs[0]).bytes());
@@ -95,23 +95,24 @@ void Launcher::launch_part(const TiledRun& run, Stream& stream, std::int64_t par
     const Step& step = program_.steps[static_cast<std::size_t>(i)];
     const auto start = observer_ ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
     const auto index = static_cast<std::size_t>(i - run.first);
-    run.prepared[index][static_cast<std::size_t>(thread)]->launch(arguments_of(
-        step, stream, own.inputs, own.outputs, step.scratch < 0 ? nullptr : part_base(step.scratch, run, thread),
-        [&](const Place& place) { return part_address(place, run, part, thread); }));
+    run.prepared[index][static_cast<std::size_t>(thread)]->launch(
+        arguments_of(step, stream, own.inputs, own.outputs,
+                     step.scratch < 0 ? DevicePointer() : part_base(step.scratch, run, thread),
+                     [&](const Place& place) { return part_place(place, run, part, thread); }));
     if (observer_) own.step_ms[index] += milliseconds_since(start);
   }
 }
 
 /// Where a storage of one part begins while `thread` runs that part.
-std::byte* Launcher::part_base(int storage, const TiledRun& run, int thread) const {
+DevicePointer Launcher::part_base(int storage, const TiledRun& run, int thread) const {
   return memory_.base(run.memory) + static_cast<std::size_t>(thread) * run.thread_bytes +
          program_.storages[static_cast<std::size_t>(storage)].arena_offset;
 }
 
-std::byte* Launcher::part_address(const Place& place, const TiledRun& run, std::int64_t part, int thread) const {
+DevicePointer Launcher::part_place(const Place& place, const TiledRun& run, std::int64_t part, int thread) const {
   if (program_.storages[static_cast<std::size_t>(place.storage)].kind == StorageKind::kPart)
     return part_base(place.storage, run, thread) + place.offset_bytes;
-  return memory_.address(place) + static_cast<std::size_t>(part) * place.bytes_between_parts;
+  return memory_.at(place) + static_cast<std::size_t>(part) * place.bytes_between_parts;
 }
 
 }  // namespace headroom

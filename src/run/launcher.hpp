@@ -41,15 +41,14 @@ class Launcher {
  private:
   /// The operands of the step that a thread launches, and what its launches in a tiled run took.
   struct Thread {
-    std::vector<const void*> inputs;
-    std::vector<void*> outputs;
+    std::vector<DevicePointer> inputs, outputs;
     std::vector<double> step_ms;  // by step of the run; kept only for an observer
   };
 
   void launch_part(const TiledRun& run, Stream& stream, std::int64_t part, int thread);
   void tell_tiled(const TiledRun& run, std::chrono::steady_clock::time_point start);
-  [[nodiscard]] std::byte* part_base(int storage, const TiledRun& run, int thread) const;
-  [[nodiscard]] std::byte* part_address(const Place& place, const TiledRun& run, std::int64_t part, int thread) const;
+  [[nodiscard]] DevicePointer part_base(int storage, const TiledRun& run, int thread) const;
+  [[nodiscard]] DevicePointer part_place(const Place& place, const TiledRun& run, std::int64_t part, int thread) const;
 
   const Program& program_;
   Backend& backend_;

@@ -17,10 +17,10 @@ namespace {
 class AddressesOnly final : public Backend {
  public:
   [[nodiscard]] DeviceProperties properties() const override { refuse(); }
-  void copy_from_host(Stream&, void*, const void*, std::size_t) override { refuse(); }
-  void copy_to_host(Stream&, void*, const void*, std::size_t) override { refuse(); }
-  void copy_on_device(Stream&, void*, const void*, std::size_t) override { refuse(); }
-  void fill_normal(Stream&, void*, DType, std::uint64_t, const NormalStream&) override { refuse(); }
+  void copy_from_host(Stream&, DevicePointer, const void*, std::size_t) override { refuse(); }
+  void copy_to_host(Stream&, void*, DevicePointer, std::size_t) override { refuse(); }
+  void copy_on_device(Stream&, DevicePointer, DevicePointer, std::size_t) override { refuse(); }
+  void fill_normal(Stream&, DevicePointer, DType, std::uint64_t, const NormalStream&) override { refuse(); }
   [[nodiscard]] std::unique_ptr<Stream> make_stream() override { refuse(); }
   [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void*) override { refuse(); }
   [[nodiscard]] std::unique_ptr<Event> make_event() override { refuse(); }
@@ -67,8 +67,7 @@ class EagerRehearsal {
     for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
       for (const int storage : schedule_.take_before[i]) {
         CachingAllocator::Block& block = blocks_[static_cast<std::size_t>(storage)];
-        if (block.data == nullptr)
-          block = allocator_.allocate(program_.storages[static_cast<std::size_t>(storage)].bytes);
+        if (!block.at) block = allocator_.allocate(program_.storages[static_cast<std::size_t>(storage)].bytes);
       }
       give(schedule_.give_after[i]);
     }
@@ -77,7 +76,7 @@ class EagerRehearsal {
   void give(const std::vector<int>& storages) {
     for (const int storage : storages) {
       CachingAllocator::Block& block = blocks_[static_cast<std::size_t>(storage)];
-      if (block.data != nullptr) allocator_.free(block);
+      if (block.at) allocator_.free(block);
       block = {};
     }
   }

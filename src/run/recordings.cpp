@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-void Recordings::choose(std::vector<const std::byte*> bound) {
+void Recordings::choose(std::vector<DevicePointer> bound) {
   auto set = std::ranges::find(sets_, bound, &Set::bound);
   if (set == sets_.end()) {
     if (sets_.size() == kMostSets) sets_.pop_back();

@@ -16,8 +16,8 @@ class Recordings {
  public:
   static constexpr std::size_t kMostSets = 4;
 
-  /// From now on runs read and write at these addresses.
-  void choose(std::vector<const std::byte*> bound);
+  /// From now on runs read and write there.
+  void choose(std::vector<DevicePointer> bound);
   /// Of the run that begins with that step; null where it has not been recorded at these addresses.
   [[nodiscard]] Recording* find(int first_step) const;
   Recording& add(int first_step, std::unique_ptr<Recording> recording);
@@ -26,7 +26,7 @@ class Recordings {
 
  private:
   struct Set {
-    std::vector<const std::byte*> bound;
+    std::vector<DevicePointer> bound;
     std::map<int, std::unique_ptr<Recording>> recordings = {};  // by first step
   };
   std::vector<Set> sets_;  // the one used last comes first

@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
+#include <cstddef>
 #include <memory>
+#include <vector>
 
 namespace headroom {
 namespace {
@@ -14,17 +15,18 @@ class Tape final : public Recording {
 };
 
 TEST(Recordings, AreKeptForTheSetsBoundLast) {
-  std::array<std::byte, Recordings::kMostSets + 1> memory{};
+  std::byte memory{};
+  const auto at = [&](std::size_t offset) { return std::vector<DevicePointer>{{&memory, offset}}; };
   Recordings recordings;
-  const auto use = [&](std::size_t buffer) {
-    recordings.choose({&memory.at(buffer)});
+  const auto use = [&](std::size_t offset) {
+    recordings.choose(at(offset));
     for (const int first : {0, 3})
       if (recordings.find(first) == nullptr) recordings.add(first, std::make_unique<Tape>());
     return recordings.made();
   };
   EXPECT_EQ(use(0), 2);
   EXPECT_EQ(use(1), 4);
-  const Recording* const of_the_first = (recordings.choose({memory.data()}), recordings.find(3));
+  const Recording* const of_the_first = (recordings.choose(at(0)), recordings.find(3));
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(use(1), 4);
     EXPECT_EQ(use(0), 4);

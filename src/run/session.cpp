@@ -14,7 +14,7 @@ Session::Session(std::shared_ptr<const Program> program, WeightStore& weights, B
     : Session(std::move(program), backend, std::move(stream)) {
   weights_ = weights.hold(*program_, completion_);
   for (std::size_t i = 0; i < program_->weights.size(); ++i)
-    memory_.set_weight(program_->weights[i].storage, weights_->weights()[i]->data());
+    memory_.set_weight(program_->weights[i].storage, weights_->weights()[i]->at());
 }
 
 Session::Session(std::shared_ptr<const Program> program, Backend& backend, std::shared_ptr<Stream> stream)
@@ -53,21 +53,21 @@ void Session::set_state(std::string_view name, const HostTensor& tensor) {
 }
 
 /// Where the input lies, which counts as given from now on; null where nothing reads it.
-std::byte* Session::given_address(std::string_view name) {
+DevicePointer Session::given_pointer(std::string_view name) {
   const int storage = program_->places[index_of(require(ValueKind::kInput, name))].storage;
-  if (storage < 0) return nullptr;
+  if (storage < 0) return {};
   memory_.set_given(storage);
   return memory_.base(storage);
 }
 
 void Session::set_input_bytes(std::string_view name, std::span<const std::byte> bytes) {
   HR_CHECK_EQ(bytes.size(), program_->graph.type(require(ValueKind::kInput, name)).bytes());
-  if (std::byte* const to = given_address(name)) backend_.copy_from_host(*stream_, to, bytes.data(), bytes.size());
+  if (const DevicePointer to = given_pointer(name)) backend_.copy_from_host(*stream_, to, bytes.data(), bytes.size());
 }
 
 void Session::set_input_normal(std::string_view name, const NormalStream& values) {
   const TensorType& type = program_->graph.type(require(ValueKind::kInput, name));
-  if (std::byte* const to = given_address(name))
+  if (const DevicePointer to = given_pointer(name))
     backend_.fill_normal(*stream_, to, type.dtype, static_cast<std::uint64_t>(type.shape.numel()), values);
 }
 
@@ -75,7 +75,7 @@ void Session::bind(Bound what, ValueId value, const DeviceMemory& memory) {
   const Value& bound = program_->graph.value(value);
   bindings_.add(what, bound.name, memory, bound.type.bytes(), program_->target.device);
   is_rebound_ = true;
-  if (const int storage = program_->places[index_of(value)].storage; storage >= 0) memory_.bind(storage, memory.data);
+  if (const int storage = program_->places[index_of(value)].storage; storage >= 0) memory_.bind(storage, memory.at);
 }
 
 void Session::unbind(Bound what, ValueId value) {
@@ -106,7 +106,7 @@ void Session::bind_output(std::string_view name, const DeviceMemory& memory) {
   const TensorType& type = program_->graph.type(program_->graph.outputs()[output].value);
   bindings_.add(Bound::kOutput, name, memory, type.bytes(), program_->target.device);
   is_rebound_ = true;
-  if (is_apart(output)) return memory_.bind(program_->outputs[output].storage, memory.data);
+  if (is_apart(output)) return memory_.bind(program_->outputs[output].storage, memory.at);
   const auto known = std::ranges::find(output_copies_, output, &OutputCopy::output);
   if (known != output_copies_.end())
     known->to = memory;
@@ -153,7 +153,7 @@ void Session::submit(const IterationObserver& observer) {
 void Session::copy_outputs() {
   copied_bytes_ = 0;
   for (const OutputCopy& copy : output_copies_) {
-    backend_.copy_on_device(*stream_, copy.to.data, memory_.address(program_->outputs[copy.output]), copy.to.bytes);
+    backend_.copy_on_device(*stream_, copy.to.at, memory_.at(program_->outputs[copy.output]), copy.to.bytes);
     copied_bytes_ += copy.to.bytes;
   }
 }
@@ -165,13 +165,13 @@ std::size_t Session::index_of_output(std::string_view name) const {
   return static_cast<std::size_t>(found - outputs.begin());
 }
 
-const std::byte* Session::output_address(std::string_view name) const {
-  return memory_.address(program_->outputs[index_of_output(name)]);
+DevicePointer Session::output_pointer(std::string_view name) const {
+  return memory_.at(program_->outputs[index_of_output(name)]);
 }
 
 HostTensor Session::read(const TensorType& type, const Place& place) const {
   HostTensor tensor(type.dtype, type.shape);
-  backend_.copy_to_host(*stream_, tensor.bytes().data(), memory_.address(place), tensor.bytes().size());
+  backend_.copy_to_host(*stream_, tensor.bytes().data(), memory_.at(place), tensor.bytes().size());
   stream_->synchronize();
   return tensor;
 }

@@ -86,8 +86,8 @@ class Session {
   /// A copy of an output, or of a state as it stands.
   [[nodiscard]] HostTensor output(std::string_view name) const;
   [[nodiscard]] HostTensor state(std::string_view name) const;
-  /// The device address of an output's dense elements; valid until the next run.
-  [[nodiscard]] const std::byte* output_address(std::string_view name) const;
+  /// Where an output's dense elements lie on the device; valid until the next run.
+  [[nodiscard]] DevicePointer output_pointer(std::string_view name) const;
 
   /// Frees the inputs' memory; the session can then only be read.
   void release_inputs() { memory_.release_inputs(); }
@@ -107,7 +107,7 @@ class Session {
   };
 
   void require_given() const;
-  [[nodiscard]] std::byte* given_address(std::string_view name);
+  [[nodiscard]] DevicePointer given_pointer(std::string_view name);
   void bind(Bound what, ValueId value, const DeviceMemory& memory);
   void unbind(Bound what, ValueId value);
   [[nodiscard]] bool is_apart(std::size_t output) const;

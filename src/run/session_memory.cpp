@@ -27,7 +27,7 @@ SessionMemory::SessionMemory(const Program& program, Backend& backend)
       allocator_(backend, MemoryCategory::kActivations),
       buffers_(program.storages.size()),
       blocks_(program.storages.size()),
-      bases_(program.storages.size(), nullptr),
+      bases_(program.storages.size()),
       is_given_(program.storages.size(), false) {
   if (program.has_arena && program.arena_bytes > 0)
     arena_ = backend.allocate(program.arena_bytes, MemoryCategory::kActivations);
@@ -36,41 +36,41 @@ SessionMemory::SessionMemory(const Program& program, Backend& backend)
     if (has_own_buffer(storage.kind))
       allocate(s);
     else if (program.has_arena && is_activation(storage))
-      bases_[s] = arena_.data() + storage.arena_offset;
+      bases_[s] = arena_.at(storage.arena_offset);
   }
 }
 
 void SessionMemory::allocate(std::size_t storage) {
   const Storage& of = program_.storages[storage];
   buffers_[storage] = backend_.allocate(std::max<std::size_t>(of.bytes, 1), category_of(of.kind));
-  bases_[storage] = buffers_[storage].data();
+  bases_[storage] = buffers_[storage].at();
 }
 
-std::byte* SessionMemory::address(const Place& place) const {
-  std::byte* const begin = base(place.storage);
-  HR_CHECK(begin != nullptr);
+DevicePointer SessionMemory::at(const Place& place) const {
+  const DevicePointer begin = base(place.storage);
+  HR_CHECK(begin);
   return begin + place.offset_bytes;
 }
 
 void SessionMemory::take(int storage) {
   const auto s = static_cast<std::size_t>(storage);
-  if (bases_[s] != nullptr) return;  // an output kept from the run before, or made in an earlier iteration
+  if (bases_[s]) return;  // an output kept from the run before, or made in an earlier iteration
   blocks_[s] = allocator_.allocate(program_.storages[s].bytes);
-  bases_[s] = blocks_[s].data;
+  bases_[s] = blocks_[s].at;
 }
 
 void SessionMemory::give(int storage) {
   const auto s = static_cast<std::size_t>(storage);
-  if (bases_[s] == nullptr) return;  // of a branch that did not run
+  if (!bases_[s]) return;  // of a branch that did not run
   allocator_.free(blocks_[s]);
-  bases_[s] = nullptr;
+  bases_[s] = {};
 }
 
-void SessionMemory::bind(int storage, std::byte* address) {
+void SessionMemory::bind(int storage, DevicePointer memory) {
   const auto s = static_cast<std::size_t>(storage);
   HR_CHECK(can_be_bound(program_.storages[s].kind));
   buffers_[s] = Buffer();
-  bases_[s] = address;
+  bases_[s] = memory;
   is_given_[s] = true;
 }
 
@@ -83,21 +83,21 @@ void SessionMemory::unbind(int storage) {
 
 bool SessionMemory::is_bound(int storage) const {
   const auto s = static_cast<std::size_t>(storage);
-  return can_be_bound(program_.storages[s].kind) && bases_[s] != nullptr && buffers_[s].data() == nullptr;
+  return can_be_bound(program_.storages[s].kind) && bases_[s] && !buffers_[s].at();
 }
 
-std::vector<const std::byte*> SessionMemory::bindable_addresses() const {
-  std::vector<const std::byte*> addresses;
+std::vector<DevicePointer> SessionMemory::bindable_memory() const {
+  std::vector<DevicePointer> memory;
   for (std::size_t s = 0; s < bases_.size(); ++s)
-    if (can_be_bound(program_.storages[s].kind)) addresses.push_back(bases_[s]);
-  return addresses;
+    if (can_be_bound(program_.storages[s].kind)) memory.push_back(bases_[s]);
+  return memory;
 }
 
 void SessionMemory::release_inputs() {
   for (std::size_t s = 0; s < buffers_.size(); ++s) {
     if (program_.storages[s].kind != StorageKind::kInput) continue;
     buffers_[s] = Buffer();
-    bases_[s] = nullptr;
+    bases_[s] = {};
     is_given_[s] = false;
   }
 }

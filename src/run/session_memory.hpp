@@ -18,9 +18,9 @@ class SessionMemory {
   SessionMemory(const Program& program, Backend& backend);
 
   /// Where a storage begins now; null where it has no memory.
-  [[nodiscard]] std::byte* base(int storage) const { return bases_[static_cast<std::size_t>(storage)]; }
-  [[nodiscard]] std::byte* address(const Place& place) const;
-  void set_weight(int storage, std::byte* weight) { bases_[static_cast<std::size_t>(storage)] = weight; }
+  [[nodiscard]] DevicePointer base(int storage) const { return bases_[static_cast<std::size_t>(storage)]; }
+  [[nodiscard]] DevicePointer at(const Place& place) const;
+  void set_weight(int storage, DevicePointer weight) { bases_[static_cast<std::size_t>(storage)] = weight; }
 
   /// An activation of a program without an arena.
   void take(int storage);
@@ -28,13 +28,13 @@ class SessionMemory {
   /// What was taken and given back keeps its addresses, for recordings hold them.
   void keep_segments() { allocator_.keep_segments(); }
 
-  /// Lets an input, a state or an output lie at `address`; its own buffer is freed.
-  void bind(int storage, std::byte* address);
+  /// Lets an input, a state or an output lie at `memory`; its own buffer is freed.
+  void bind(int storage, DevicePointer memory);
   /// Gives it a buffer of its own again, of which nothing is known.
   void unbind(int storage);
   [[nodiscard]] bool is_bound(int storage) const;
   /// Where inputs, states and outputs lie that can be bound.
-  [[nodiscard]] std::vector<const std::byte*> bindable_addresses() const;
+  [[nodiscard]] std::vector<DevicePointer> bindable_memory() const;
 
   /// Whether an input or a state has been given its content.
   [[nodiscard]] bool is_given(int storage) const { return is_given_[static_cast<std::size_t>(storage)]; }
@@ -56,7 +56,7 @@ class SessionMemory {
   Buffer arena_;
   std::vector<Buffer> buffers_;                  // by storage: inputs, states, counters, outputs that are apart
   std::vector<CachingAllocator::Block> blocks_;  // by storage: activations in use, without an arena
-  std::vector<std::byte*> bases_;                // by storage: where it begins now, or null
+  std::vector<DevicePointer> bases_;             // by storage: where it begins now, or null
   std::vector<bool> is_given_;                   // by storage
 };
 

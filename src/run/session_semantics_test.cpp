@@ -53,7 +53,7 @@ class BoundMemory {
   [[nodiscard]] HostTensor read(const std::string& what, const std::string& name) const {
     const auto& [type, buffer] = buffers_.at({what, name});
     HostTensor tensor(type.dtype, type.shape);
-    backend_.copy_to_host(session_.stream(), tensor.bytes().data(), buffer.data(), tensor.bytes().size());
+    backend_.copy_to_host(session_.stream(), tensor.bytes().data(), buffer.at(), tensor.bytes().size());
     session_.stream().synchronize();
     return tensor;
   }
@@ -61,7 +61,7 @@ class BoundMemory {
  private:
   DeviceMemory add(const std::string& what, const std::string& name, const TensorType& type) {
     Buffer buffer = backend_.allocate(type.bytes(), MemoryCategory::kInputs);
-    const DeviceMemory memory{.data = buffer.data(), .bytes = type.bytes()};
+    const DeviceMemory memory{.at = buffer.at(), .bytes = type.bytes()};
     buffers_.emplace(std::pair(what, name), std::pair(type, std::move(buffer)));
     return memory;
   }

@@ -48,16 +48,17 @@ inline std::string message_of(const std::function<void()>& act) {
 class ForwardingBackend : public Backend {
  public:
   [[nodiscard]] DeviceProperties properties() const override { return cpu_->properties(); }
-  void copy_from_host(Stream& stream, void* device, const void* host, std::size_t bytes) override {
+  void copy_from_host(Stream& stream, DevicePointer device, const void* host, std::size_t bytes) override {
     cpu_->copy_from_host(stream, device, host, bytes);
   }
-  void copy_to_host(Stream& stream, void* host, const void* device, std::size_t bytes) override {
+  void copy_to_host(Stream& stream, void* host, DevicePointer device, std::size_t bytes) override {
     cpu_->copy_to_host(stream, host, device, bytes);
   }
-  void copy_on_device(Stream& stream, void* to, const void* from, std::size_t bytes) override {
+  void copy_on_device(Stream& stream, DevicePointer to, DevicePointer from, std::size_t bytes) override {
     cpu_->copy_on_device(stream, to, from, bytes);
   }
-  void fill_normal(Stream& stream, void* device, DType dtype, std::uint64_t count, const NormalStream& from) override {
+  void fill_normal(Stream& stream, DevicePointer device, DType dtype, std::uint64_t count,
+                   const NormalStream& from) override {
     cpu_->fill_normal(stream, device, dtype, count, from);
   }
   [[nodiscard]] std::unique_ptr<Stream> make_stream() override { return cpu_->make_stream(); }

@@ -11,7 +11,7 @@ namespace headroom {
 namespace {
 
 void write_param(const ParamValues& params, const std::string& name, const TensorType& type, Backend& backend,
-                 Stream& stream, std::byte* to) {
+                 Stream& stream, DevicePointer to) {
   if (const std::optional<NormalStream> drawn = params.normal_stream(name)) {
     backend.fill_normal(stream, to, type.dtype, static_cast<std::uint64_t>(type.shape.numel()), *drawn);
   } else {
@@ -65,7 +65,7 @@ std::vector<WeightHandle> WeightFolding::fold(const ParamValues& params, Backend
   make(params, backend, stream, [&](std::size_t made) {
     weights[made] = std::make_shared<const Buffer>(backend.allocate(made_[made].bytes, MemoryCategory::kWeights));
     made_[made].weight = weights[made];
-    return weights[made]->data();
+    return weights[made]->at();
   });
   return weights;
 }
@@ -75,7 +75,7 @@ void WeightFolding::fold_again(const ParamValues& params, Backend& backend, cons
   make(params, backend, stream, [&](std::size_t made) {
     if (made == 0) before_writing();
     const WeightHandle weight = made_[made].weight.lock();
-    return weight == nullptr ? nullptr : weight->data();
+    return weight == nullptr ? DevicePointer() : weight->at();
   });
 }
 
@@ -87,7 +87,7 @@ void WeightFolding::make(const ParamValues& params, Backend& backend, const std:
     run_program(params, backend, stream, target);
 }
 
-void WeightFolding::pack(const Made& made, Backend& backend, Stream& stream, const std::byte* dense, std::byte* to) {
+void WeightFolding::pack(const Made& made, Backend& backend, Stream& stream, DevicePointer dense, DevicePointer to) {
   if (made.packer != nullptr)
     made.packer->pack(stream, made.packed_index, dense, to);
   else
@@ -98,12 +98,12 @@ void WeightFolding::copy_param(const ParamValues& params, Backend& backend, Stre
                                const Target& target) const {
   const auto& [name, type] = params_.front();
   if (made_.front().packer == nullptr) {
-    if (std::byte* const to = target(0)) write_param(params, name, type, backend, stream, to);
+    if (const DevicePointer to = target(0)) write_param(params, name, type, backend, stream, to);
     return;
   }
   const Buffer dense = backend.allocate(type.bytes(), MemoryCategory::kWeights);
-  write_param(params, name, type, backend, stream, dense.data());
-  if (std::byte* const to = target(0)) pack(made_.front(), backend, stream, dense.data(), to);
+  write_param(params, name, type, backend, stream, dense.at());
+  if (const DevicePointer to = target(0)) pack(made_.front(), backend, stream, dense.at(), to);
 }
 
 void WeightFolding::run_program(const ParamValues& params, Backend& backend, const std::shared_ptr<Stream>& stream,
@@ -120,7 +120,8 @@ void WeightFolding::run_program(const ParamValues& params, Backend& backend, con
   session.submit();
   session.release_inputs();  // what is left is the dense weight, and then its packed form beside it
   for (std::size_t i = 0; i < made_.size(); ++i)
-    if (std::byte* const to = target(i)) pack(made_[i], backend, *stream, session.output_address(made_[i].output), to);
+    if (const DevicePointer to = target(i))
+      pack(made_[i], backend, *stream, session.output_pointer(made_[i].output), to);
 }
 
 }  // namespace headroom

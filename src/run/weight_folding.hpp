@@ -52,13 +52,13 @@ class WeightFolding {
     std::weak_ptr<const Buffer> weight = {};
   };
   /// Where one of `made_` is to lie; null where nobody wants it. Asked in order, before it is written.
-  using Target = std::function<std::byte*(std::size_t made)>;
+  using Target = std::function<DevicePointer(std::size_t made)>;
 
   void copy_param(const ParamValues& params, Backend& backend, Stream& stream, const Target& target) const;
   void run_program(const ParamValues& params, Backend& backend, const std::shared_ptr<Stream>& stream,
                    const Target& target) const;
   /// Writes the packed form of a dense weight, or a copy of it.
-  static void pack(const Made& made, Backend& backend, Stream& stream, const std::byte* dense, std::byte* to);
+  static void pack(const Made& made, Backend& backend, Stream& stream, DevicePointer dense, DevicePointer to);
   void make(const ParamValues& params, Backend& backend, const std::shared_ptr<Stream>& stream,
             const Target& target) const;
 

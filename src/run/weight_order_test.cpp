@@ -48,7 +48,7 @@ void NotingStream::wait(const Event& event) {
 
 class NotingBackend final : public ForwardingBackend {
  public:
-  void copy_on_device(Stream& stream, void* to, const void* from, std::size_t bytes) override {
+  void copy_on_device(Stream& stream, DevicePointer to, DevicePointer from, std::size_t bytes) override {
     last_copy = &dynamic_cast<NotingStream&>(stream);
     seen_by_last_copy = last_copy->seen;
     ForwardingBackend::copy_on_device(stream, to, from, bytes);

@@ -110,25 +110,24 @@ class CpuBackend final : public Backend {
             .available_bytes = memory.available_bytes};
   }
 
-  void copy_from_host(Stream& /*stream*/, void* device, const void* host, std::size_t bytes) override {
-    copy(device, host, bytes);
+  void copy_from_host(Stream& /*stream*/, DevicePointer device, const void* host, std::size_t bytes) override {
+    copy(device.address(), host, bytes);
   }
-  void copy_to_host(Stream& /*stream*/, void* host, const void* device, std::size_t bytes) override {
-    copy(host, device, bytes);
+  void copy_to_host(Stream& /*stream*/, void* host, DevicePointer device, std::size_t bytes) override {
+    copy(host, device.address(), bytes);
   }
-  void copy_on_device(Stream& /*stream*/, void* to, const void* from, std::size_t bytes) override {
-    copy(to, from, bytes);
+  void copy_on_device(Stream& /*stream*/, DevicePointer to, DevicePointer from, std::size_t bytes) override {
+    copy(to.address(), from.address(), bytes);
   }
 
-  void fill_normal(Stream& /*stream*/, void* device, DType dtype, std::uint64_t count,
+  void fill_normal(Stream& /*stream*/, DevicePointer device, DType dtype, std::uint64_t count,
                    const NormalStream& from) override {
     constexpr std::uint64_t kPiece = 1 << 16;  // elements; any cut gives the same ones
     const auto pieces = static_cast<std::int64_t>((count + kPiece - 1) / kPiece);
 #pragma omp parallel for schedule(static) num_threads(threads_)
     for (std::int64_t piece = 0; piece < pieces; ++piece) {
       const std::uint64_t begin = static_cast<std::uint64_t>(piece) * kPiece;
-      store_normal(static_cast<std::byte*>(device) + begin * size_of(dtype), dtype, std::min(kPiece, count - begin),
-                   from, begin);
+      store_normal((device + begin * size_of(dtype)).address(), dtype, std::min(kPiece, count - begin), from, begin);
     }
   }
 

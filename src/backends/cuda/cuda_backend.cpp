@@ -309,28 +309,31 @@ class CudaBackend final : public Backend {
             .runtime = version_text(CUDART_VERSION)};
   }
 
-  void copy_from_host(Stream& stream, void* device, const void* host, std::size_t bytes) override {
+  void copy_from_host(Stream& stream, DevicePointer device, const void* host, std::size_t bytes) override {
     if (bytes == 0) return;
     if (bytes <= kDirectCopyBytes)
-      check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, handle_of(stream)));
+      check(cudaMemcpyAsync(device.address(), host, bytes, cudaMemcpyHostToDevice, handle_of(stream)));
     else
-      staging_.copy(handle_of(stream), device, host, bytes);
+      staging_.copy(handle_of(stream), device.address(), host, bytes);
   }
-  void copy_to_host(Stream& stream, void* host, const void* device, std::size_t bytes) override {
-    if (bytes != 0) check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, handle_of(stream)));
+  void copy_to_host(Stream& stream, void* host, DevicePointer device, std::size_t bytes) override {
+    if (bytes != 0) check(cudaMemcpyAsync(host, device.address(), bytes, cudaMemcpyDeviceToHost, handle_of(stream)));
   }
-  void copy_on_device(Stream& stream, void* to, const void* from, std::size_t bytes) override {
-    if (bytes != 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, handle_of(stream)));
+  void copy_on_device(Stream& stream, DevicePointer to, DevicePointer from, std::size_t bytes) override {
+    if (bytes != 0)
+      check(cudaMemcpyAsync(to.address(), from.address(), bytes, cudaMemcpyDeviceToDevice, handle_of(stream)));
   }
 
-  void fill_normal(Stream& stream, void* device, DType dtype, std::uint64_t count, const NormalStream& from) override {
+  void fill_normal(Stream& stream, DevicePointer device, DType dtype, std::uint64_t count,
+                   const NormalStream& from) override {
     const std::optional<cuda::RealType> type = real_type(dtype);
     if (!type) {  // the narrowest floats, which no checkpoint is made of
       std::vector<std::byte> drawn(count * size_of(dtype));
       store_normal(drawn.data(), dtype, count, from);
       return copy_from_host(stream, device, drawn.data(), drawn.size());
     }
-    cuda::fill_normal(stream.native_handle(), device, *type, count, from.seed, from.stream, from.mean, from.deviation);
+    cuda::fill_normal(stream.native_handle(), device.address(), *type, count, from.seed, from.stream, from.mean,
+                      from.deviation);
     check(cudaGetLastError());
   }
 
@@ -363,7 +366,7 @@ class CudaBackend final : public Backend {
     CudaEvent start, stop;
     const auto copy_ms = [&] {
       start.record(*stream);
-      check(cudaMemcpyAsync(device.data(), host, bytes, cudaMemcpyHostToDevice, handle_of(*stream)));
+      check(cudaMemcpyAsync(device.at().address(), host, bytes, cudaMemcpyHostToDevice, handle_of(*stream)));
       stop.record(*stream);
       return stop.milliseconds_since(start);
     };

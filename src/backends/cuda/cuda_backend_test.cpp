@@ -41,8 +41,8 @@ TEST_F(CudaBackendTest, BlocksAreAlignedAndBooked) {
     const Buffer none = backend().allocate(0, MemoryCategory::kInputs);
     const Buffer odd = backend().allocate(1001, MemoryCategory::kWeights);
     for (const Buffer* buffer : {&none, &odd}) {
-      ASSERT_NE(buffer->data(), nullptr);
-      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer->data()) % 256, 0U);
+      ASSERT_TRUE(buffer->at());
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer->at().address()) % 256, 0U);
     }
     EXPECT_EQ(backend().memory_use().total, 1001U);
     EXPECT_GE(backend().reserved_bytes(), 1001U);
@@ -79,11 +79,11 @@ TEST_F(CudaBackendTest, CopiesOfEverySizeArriveWhole) {
     const std::vector<std::uint32_t> expected = values;
     const Buffer a = backend().allocate(bytes, MemoryCategory::kInputs);
     const Buffer b = backend().allocate(bytes, MemoryCategory::kInputs);
-    backend().copy_from_host(*stream, a.data(), values.data(), bytes);
+    backend().copy_from_host(*stream, a.at(), values.data(), bytes);
     std::fill(values.begin(), values.end(), 0U);  // which the copy must not see
-    backend().copy_on_device(*stream, b.data(), a.data(), bytes);
+    backend().copy_on_device(*stream, b.at(), a.at(), bytes);
     std::vector<std::uint32_t> back(bytes / 4);
-    backend().copy_to_host(*stream, back.data(), b.data(), bytes);
+    backend().copy_to_host(*stream, back.data(), b.at(), bytes);
     stream->synchronize();
     EXPECT_EQ(back, expected) << bytes;
   }
@@ -97,13 +97,14 @@ TEST_F(CudaBackendTest, MemoryFreedUnderRunningWorkIsNotHandedOutBeforeItEnds) {
   const Buffer result = backend().allocate(kBytes, MemoryCategory::kActivations);
   {
     const Buffer source = backend().allocate(kBytes, MemoryCategory::kActivations);
-    backend().copy_from_host(*busy, source.data(), values.data(), kBytes);
-    for (int i = 0; i < 20; ++i) backend().copy_on_device(*busy, result.data(), source.data(), kBytes);
+    backend().copy_from_host(*busy, source.at(), values.data(), kBytes);
+    for (int i = 0; i < 20; ++i) backend().copy_on_device(*busy, result.at(), source.at(), kBytes);
   }  // freed while the copies from it run
   const Buffer taken = backend().allocate(kBytes, MemoryCategory::kActivations);
-  ASSERT_EQ(cudaMemsetAsync(taken.data(), 0, kBytes, static_cast<cudaStream_t>(other->native_handle())), cudaSuccess);
+  ASSERT_EQ(cudaMemsetAsync(taken.at().address(), 0, kBytes, static_cast<cudaStream_t>(other->native_handle())),
+            cudaSuccess);
   std::vector<std::uint32_t> back(kBytes / 4);
-  backend().copy_to_host(*busy, back.data(), result.data(), kBytes);
+  backend().copy_to_host(*busy, back.data(), result.at(), kBytes);
   busy->synchronize();
   EXPECT_EQ(back, values);
 }
@@ -117,10 +118,10 @@ TEST_F(CudaBackendTest, BlocksTakenWhileWorkRunsAreOrderedBehindIt) {
     // The block of the round before is freed under its copies; this one may lie in the same place.
     const Buffer block = backend().allocate(kBytes, MemoryCategory::kActivations);
     const auto late = backend().make_stream();
-    backend().fill_normal(*late, block.data(), DType::kF32, kBytes / 4, {.seed = round});
+    backend().fill_normal(*late, block.at(), DType::kF32, kBytes / 4, {.seed = round});
     late->synchronize();
-    for (int i = 0; i < 5; ++i) backend().copy_on_device(*busy, source.data(), block.data(), kBytes);
-    backend().copy_to_host(*busy, back.data(), block.data(), kBytes);
+    for (int i = 0; i < 5; ++i) backend().copy_on_device(*busy, source.at(), block.at(), kBytes);
+    backend().copy_to_host(*busy, back.data(), block.at(), kBytes);
     busy->synchronize();
     std::array<float, 1024> expected{};
     fill_normal(expected, round, 0);
@@ -135,9 +136,9 @@ TEST_F(CudaBackendTest, DrawsTheSameBitsAsAHost) {
       const NormalStream from{.seed = 0x1234567890ULL, .stream = ~count, .mean = 1, .deviation = 0.02F};
       const std::size_t bytes = count * size_of(dtype);
       const Buffer drawn = backend().allocate(bytes, MemoryCategory::kWeights);
-      backend().fill_normal(*stream, drawn.data(), dtype, count, from);
+      backend().fill_normal(*stream, drawn.at(), dtype, count, from);
       std::vector<std::byte> back(bytes), expected(bytes);
-      backend().copy_to_host(*stream, back.data(), drawn.data(), bytes);
+      backend().copy_to_host(*stream, back.data(), drawn.at(), bytes);
       stream->synchronize();
       store_normal(expected.data(), dtype, count, from);
       EXPECT_EQ(back, expected) << name_of(dtype) << ", " << count;
@@ -150,16 +151,16 @@ TEST_F(CudaBackendTest, RecordedWorkRunsWhenItIsReplayed) {
   const Buffer b = backend().allocate(64, MemoryCategory::kActivations);
   const auto read_b = [&] {
     std::uint32_t value = 0;
-    backend().copy_to_host(*stream, &value, b.data(), sizeof value);
+    backend().copy_to_host(*stream, &value, b.at(), sizeof value);
     stream->synchronize();
     return value;
   };
   const auto write = [&](const Buffer& to, std::uint32_t value) {
-    backend().copy_from_host(*stream, to.data(), &value, sizeof value);
+    backend().copy_from_host(*stream, to.at(), &value, sizeof value);
   };
   write(a, 1);
   write(b, 0);
-  const auto recording = backend().record(*stream, [&] { backend().copy_on_device(*stream, b.data(), a.data(), 64); });
+  const auto recording = backend().record(*stream, [&] { backend().copy_on_device(*stream, b.at(), a.at(), 64); });
   EXPECT_EQ(read_b(), 0U) << "recording must not run what it records";
   for (const std::uint32_t value : {2U, 3U}) {
     write(a, value);
@@ -175,13 +176,13 @@ TEST_F(CudaBackendTest, MemoryMayBeTakenAndFreedWhileAStreamIsRecorded) {
   const auto recording = backend().record(*stream, [&] {
     const Buffer passing = backend().allocate(std::size_t{1} << 20, MemoryCategory::kActivations);
     from = backend().allocate(64, MemoryCategory::kActivations);
-    backend().copy_on_device(*stream, to.data(), from.data(), 64);
+    backend().copy_on_device(*stream, to.at(), from.at(), 64);
   });
   const std::uint32_t sent = 9;
   std::uint32_t back = 0;
-  backend().copy_from_host(*stream, from.data(), &sent, sizeof sent);
+  backend().copy_from_host(*stream, from.at(), &sent, sizeof sent);
   recording->replay(*stream);
-  backend().copy_to_host(*stream, &back, to.data(), sizeof back);
+  backend().copy_to_host(*stream, &back, to.at(), sizeof back);
   stream->synchronize();
   EXPECT_EQ(back, sent);
 }
@@ -192,8 +193,8 @@ TEST_F(CudaBackendTest, AFailureWhileRecordingLeavesTheStreamUsable) {
   EXPECT_THROW((void)backend().record(*stream, [] { fail("this launch was refused"); }), Error);
   const std::uint32_t sent = 5;
   std::uint32_t back = 0;
-  backend().copy_from_host(*stream, block.data(), &sent, sizeof sent);
-  backend().copy_to_host(*stream, &back, block.data(), sizeof back);
+  backend().copy_from_host(*stream, block.at(), &sent, sizeof sent);
+  backend().copy_to_host(*stream, &back, block.at(), sizeof back);
   stream->synchronize();
   EXPECT_EQ(back, sent);
 }
@@ -211,8 +212,8 @@ TEST_F(CudaBackendTest, ATraceTellsWhatRanAndWhen) {
   const Buffer a = backend().allocate(kBytes, MemoryCategory::kActivations);
   const Buffer b = backend().allocate(kBytes, MemoryCategory::kActivations);
   const auto submit = [&] {
-    backend().fill_normal(*stream, a.data(), DType::kF32, kBytes / 4, {.seed = 1});
-    backend().copy_on_device(*stream, b.data(), a.data(), kBytes);
+    backend().fill_normal(*stream, a.at(), DType::kF32, kBytes / 4, {.seed = 1});
+    backend().copy_on_device(*stream, b.at(), a.at(), kBytes);
   };
   const std::int64_t before_ns = trace->now_ns();
   submit();
@@ -257,7 +258,7 @@ TEST_F(CudaBackendTest, OutOfMemorySaysWhatIsNeededAndWhatThereIs) {
     }
   }
   const Buffer small = backend().allocate(64, MemoryCategory::kWeights);  // and the device still works
-  EXPECT_NE(small.data(), nullptr);
+  EXPECT_TRUE(small.at());
 }
 
 TEST_F(CudaBackendTest, EventsMeasureTheTimeBetweenThem) {
@@ -268,7 +269,7 @@ TEST_F(CudaBackendTest, EventsMeasureTheTimeBetweenThem) {
   const auto start = backend().make_event();
   const auto stop = backend().make_event();
   start->record(*stream);
-  for (int i = 0; i < 10; ++i) backend().copy_on_device(*stream, b.data(), a.data(), kBytes);
+  for (int i = 0; i < 10; ++i) backend().copy_on_device(*stream, b.at(), a.at(), kBytes);
   stop->record(*stream);
   EXPECT_GT(stop->milliseconds_since(*start), 0.5);  // no memory moves 20 GiB in less
   EXPECT_LT(stop->milliseconds_since(*start), 10000.0);
@@ -283,8 +284,8 @@ TEST_F(CudaBackendTest, WorksOnAStreamOfTheCallersOwn) {
     const Buffer block = backend().allocate(16, MemoryCategory::kInputs);
     const std::uint32_t sent = 77;
     std::uint32_t back = 0;
-    backend().copy_from_host(*stream, block.data(), &sent, sizeof sent);
-    backend().copy_to_host(*stream, &back, block.data(), sizeof back);
+    backend().copy_from_host(*stream, block.at(), &sent, sizeof sent);
+    backend().copy_to_host(*stream, &back, block.at(), sizeof back);
     stream->synchronize();
     EXPECT_EQ(back, sent);
   }

@@ -15,6 +15,10 @@ Backend& backend_of(const KernelBinding& binding) {
   return *binding.target.backend;
 }
 
+std::array<const void*, 3> input_addresses(const LaunchArguments& arguments) {
+  return {arguments.input(0), arguments.optional_input(1), arguments.optional_input(2)};
+}
+
 Support supports_elements(const OpSpec& spec) { return supports_stored(spec, true); }
 
 Support supports_rows(const OpSpec& spec) {

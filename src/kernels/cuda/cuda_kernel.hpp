@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -18,6 +19,9 @@ class CudaKernel : public WrittenKernel {
 
 /// The device that a kernel is prepared on.
 [[nodiscard]] Backend& backend_of(const KernelBinding& binding);
+
+/// Where inputs lie, for kernels of up to three; null where there are fewer.
+[[nodiscard]] std::array<const void*, 3> input_addresses(const LaunchArguments& arguments);
 
 /// Supported where results and inputs are f32, or bf16 or f16 with inputs of the same or f32.
 [[nodiscard]] Support supports_elements(const OpSpec& spec);

@@ -63,7 +63,7 @@ class Trial {
     memory_ = backend.allocate(bytes, MemoryCategory::kWorkspace);
     for (std::size_t i = 0; i < offsets_.size(); ++i)
       if (const TrialOperand& operand = work.operands[i]; !operand.is_result)
-        fill_random(stream_->native_handle(), operand.dtype, memory_.data() + offsets_[i],
+        fill_random(stream_->native_handle(), operand.dtype, memory_.at(offsets_[i]).address(),
                     operand.copies * aligned(operand.bytes));
     begin_ = backend.make_event();
     end_ = backend.make_event();
@@ -72,10 +72,10 @@ class Trial {
   void run(std::size_t candidate) {
     std::vector<void*> operands;
     for (std::size_t i = 0; i < offsets_.size(); ++i)
-      operands.push_back(memory_.data() + offsets_[i] +
-                         turn_ % work_.operands[i].copies * aligned(work_.operands[i].bytes));
+      operands.push_back(
+          memory_.at(offsets_[i] + turn_ % work_.operands[i].copies * aligned(work_.operands[i].bytes)).address());
     ++turn_;
-    launch_(candidate, stream_->native_handle(), operands, memory_.data() + workspace_);
+    launch_(candidate, stream_->native_handle(), operands, memory_.at(workspace_).address());
   }
 
   /// Milliseconds that the device spends on a launch of so many in a row.

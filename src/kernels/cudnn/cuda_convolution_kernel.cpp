@@ -63,23 +63,22 @@ KernelPlan plan_convolution(const KernelBinding& binding) {
   const cuda::CopyRows rows = channels_last(weight);
   if (packs) {
     made.packed = {{1, "channels last", weight.bytes()}};
-    made.pack = [=](Stream& stream, const void* from, void* to) {
-      cuda::launch_copy(stream.native_handle(), rows, from, to);
+    made.pack = [=](Stream& stream, DevicePointer from, DevicePointer to) {
+      cuda::launch_copy(stream.native_handle(), rows, from.address(), to.address());
     };
   }
   const std::size_t copy_bytes = copies ? divide_up(weight.bytes(), kAlignment) * kAlignment : 0;
   made.scratch_bytes += copy_bytes;
-  const bool has_bias = problem.bias.has_value(), has_residual = problem.has_residual;
   made.launch = [=](const LaunchArguments& arguments) {
     void* const stream = arguments.stream.native_handle();
-    auto* const scratch = static_cast<std::byte*>(arguments.scratch);
-    if (copies) cuda::launch_copy(stream, rows, arguments.inputs[1], scratch);
+    auto* const scratch = arguments.scratch_memory<std::byte>();
+    if (copies) cuda::launch_copy(stream, rows, arguments.input(1), scratch);
     convolution->run(stream,
-                     {.x = arguments.inputs[0],
-                      .weight = copies ? scratch : arguments.inputs[1],
-                      .bias = has_bias ? arguments.inputs[2] : nullptr,
-                      .residual = has_residual ? arguments.inputs[3] : nullptr,
-                      .y = arguments.outputs[0]},
+                     {.x = arguments.input(0),
+                      .weight = copies ? scratch : arguments.input(1),
+                      .bias = arguments.optional_input(2),
+                      .residual = arguments.optional_input(3),
+                      .y = arguments.output(0)},
                      scratch + copy_bytes);
   };
   return made;

@@ -106,7 +106,7 @@ KernelPlan plan_convolution(const KernelBinding& binding, const dnnl::primitive_
   const std::size_t call_offset = staging.take(convolution.scratchpad_desc().get_size());
   const Reorder x = staging.make_unless_equal(x_given, desc_of(dnnl::query::src_md));
   const Reorder y = staging.make_unless_equal(y_made, y_given);
-  const bool has_bias = spec.inputs.size() > 2, has_residual = spec.inputs.size() > 3;
+  const bool has_residual = spec.inputs.size() > 3;
   const Reorder residual = has_residual ? staging.make(y_given, y_made, Copy::kNone) : Reorder{};
   Reorder weight;
   if (spec.has_weight_at(1))
@@ -115,16 +115,16 @@ KernelPlan plan_convolution(const KernelBinding& binding, const dnnl::primitive_
     weight = staging.make_unless_equal(filter, desc_of(dnnl::query::weights_md));
   made.scratch_bytes = staging.bytes();
   made.launch = [=](const LaunchArguments& arguments) {
-    auto* const scratch = static_cast<std::byte*>(arguments.scratch);
-    const void* const from = x.of_input(arguments.inputs[0], scratch);
-    void* const to = y.call ? scratch + y.copy_offset : arguments.outputs[0];
-    if (has_residual && arguments.inputs[3] != to) residual.run(arguments.inputs[3], to, scratch);
+    auto* const scratch = arguments.scratch_memory<std::byte>();
+    const void* const from = x.of_input(arguments.input(0), scratch);
+    void* const to = y.call ? scratch + y.copy_offset : arguments.output(0);
+    if (has_residual && arguments.input(3) != to) residual.run(arguments.input(3), to, scratch);
     call->run({.src = from,
-               .weights = weight.of_input(arguments.inputs[1], scratch),
-               .bias = has_bias ? arguments.inputs[2] : nullptr,
+               .weights = weight.of_input(arguments.input(1), scratch),
+               .bias = arguments.optional_input(2),
                .dst = to,
                .scratch = scratch + call_offset});
-    if (y.call) y.run(to, arguments.outputs[0], scratch);
+    if (y.call) y.run(to, arguments.output(0), scratch);
   };
   return made;
 }

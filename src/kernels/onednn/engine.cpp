@@ -78,7 +78,9 @@ void repack(const dnnl::memory::desc& dense, const void* from, const dnnl::memor
 void pack_weight(KernelPlan& plan, int weight, const dnnl::memory::desc& dense, const dnnl::memory::desc& wanted) {
   if (wanted == dense) return;
   plan.packed = {{weight, layout_name(wanted), wanted.get_size()}};
-  plan.pack = [=](Stream& /*stream*/, const void* from, void* to) { repack(dense, from, wanted, to); };
+  plan.pack = [=](Stream& /*stream*/, DevicePointer from, DevicePointer to) {
+    repack(dense, from.address(), wanted, to.address());
+  };
 }
 
 dnnl::primitive_attr attributes_with_user_scratch() {
@@ -159,12 +161,11 @@ void Call::run(const Operands& operands) const {
 }
 
 Call::Operands operands_of(const LaunchArguments& arguments) {
-  const auto& in = arguments.inputs;
-  return {.src = in[0],
-          .weights = in.size() > 1 ? in[1] : nullptr,
-          .bias = in.size() > 2 ? in[2] : nullptr,
-          .dst = arguments.outputs[0],
-          .scratch = arguments.scratch};
+  return {.src = arguments.input(0),
+          .weights = arguments.optional_input(1),
+          .bias = arguments.optional_input(2),
+          .dst = arguments.output(0),
+          .scratch = arguments.scratch_memory()};
 }
 
 KernelPlan plan_call(const dnnl::primitive_desc_base& description, int threads) {

@@ -86,27 +86,26 @@ class Phases {
         .scratch_bytes = image + scratch_bytes_,
         .implementation = fmt::format("{} x {}", phases_.size(), implementation_),
         .packed = {{1, fmt::format("phases of {} padded {}:{}", how_.stride, how_.padding, layouts_), packed_bytes_}}};
-    made.pack = [phases = phases_, weight = weight_, how = how_](Stream& /*stream*/, const void* from, void* to) {
+    made.pack = [phases = phases_, weight = weight_, how = how_](Stream& /*stream*/, DevicePointer from,
+                                                                 DevicePointer to) {
       for (const Phase& phase : phases) {
-        std::vector<std::byte> taps = taps_of(phase, weight, how, static_cast<const std::byte*>(from));
+        std::vector<std::byte> taps = taps_of(phase, weight, how, from.address<std::byte>());
         const Shape shape = filter_shape(phase, weight.shape);
         repack(describe(weight.dtype, shape, row_major_strides(shape)), taps.data(), phase.filter,
-               static_cast<std::byte*>(to) + phase.filter_offset);
+               to.address<std::byte>() + phase.filter_offset);
       }
     };
-    made.launch = [phases = phases_, image,
-                   has_bias = binding_.spec.inputs.size() > 2](const LaunchArguments& arguments) {
-      auto* const made_here = static_cast<std::byte*>(arguments.scratch);
+    made.launch = [phases = phases_, image](const LaunchArguments& arguments) {
+      auto* const made_here = arguments.scratch_memory<std::byte>();
       std::byte* const scratch = made_here + image;
       for (const Phase& phase : phases) {
-        phase.convolve->run({.src = arguments.inputs[0],
-                             .weights = static_cast<const std::byte*>(arguments.inputs[1]) + phase.filter_offset,
-                             .bias = has_bias ? arguments.inputs[2] : nullptr,
+        phase.convolve->run({.src = arguments.input(0),
+                             .weights = arguments.input<std::byte>(1) + phase.filter_offset,
+                             .bias = arguments.optional_input(2),
                              .dst = made_here,
                              .scratch = scratch});
-        phase.place->run({.src = made_here,
-                          .dst = static_cast<std::byte*>(arguments.outputs[0]) + phase.result_offset,
-                          .scratch = scratch});
+        phase.place->run(
+            {.src = made_here, .dst = arguments.output<std::byte>(0) + phase.result_offset, .scratch = scratch});
       }
     };
     return made;

@@ -40,14 +40,14 @@ KernelPlan plan_pieces(const LinearProblem& problem, const RowPlan& plan, const 
     const RowPlan::Offsets start = plan.offsets(index / in_product);
     const std::int64_t first = index % in_product * pieces.rows;
     const RowPlan::Offsets at{start.x + first * plan.rows.x_stride, start.y + first * plan.rows.y_stride};
-    std::byte* const scratch = static_cast<std::byte*>(arguments.scratch) + thread * thread_bytes;
-    std::byte* const y = static_cast<std::byte*>(arguments.outputs[0]) + at.y * y_size;
+    std::byte* const scratch = arguments.scratch_memory<std::byte>() + thread * thread_bytes;
+    std::byte* const y = arguments.output<std::byte>(0) + at.y * y_size;
     std::byte* const to = pieces.is_staged ? scratch + product_bytes : y;
     const std::int64_t rows = std::min(pieces.rows, plan.rows.extent - first);
     (rows == pieces.rows ? whole : last)[thread]->run(
-        {.src = static_cast<const std::byte*>(arguments.inputs[0]) + at.x * x_size,
-         .weights = arguments.inputs[static_cast<std::size_t>(pieces.weight)],
-         .bias = problem.bias ? arguments.inputs[2] : nullptr,
+        {.src = arguments.input<std::byte>(0) + at.x * x_size,
+         .weights = arguments.input(static_cast<std::size_t>(pieces.weight)),
+         .bias = arguments.optional_input(2),
          .dst = to,
          .scratch = scratch});
     if (pieces.finish) pieces.finish(arguments, {rows, at, reinterpret_cast<float*>(to), y});
