@@ -33,15 +33,14 @@ struct MemoryUse {
   std::array<std::size_t, kMemoryCategories> used{};  ///< now, by category
   std::size_t total = 0;                              ///< now
   std::size_t peak = 0;                               ///< the most that `total` has been since reset_peak()
-  std::uint64_t allocations = 0;                      ///< calls of allocate() so far
+  std::uint64_t allocations = 0;                      ///< calls of allocate() and reserve() so far
 };
 
-/// A block of device memory, freed with the object. Addresses are aligned to 64 bytes on a CPU, 256 on a GPU.
+/// A block of device memory, freed with the object. Addresses are aligned to 64 bytes on a CPU, 256 on a GPU. The memory
+/// of one that can be unloaded may go and come back in the meantime: its place stays.
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(Backend& backend, void* handle, std::size_t bytes, MemoryCategory category) noexcept
-      : backend_(&backend), handle_(handle), bytes_(bytes), category_(category) {}
   ~Buffer();
   Buffer(Buffer&& other) noexcept { *this = std::move(other); }
   Buffer& operator=(Buffer&& other) noexcept;
@@ -52,11 +51,32 @@ class Buffer {
   [[nodiscard]] DevicePointer at(std::size_t offset = 0) const noexcept { return {handle_, offset}; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
+  /// Whether it is one that Backend::reserve() gave addresses of its own.
+  [[nodiscard]] bool can_unload() const noexcept { return can_unload_; }
+  [[nodiscard]] bool is_loaded() const noexcept { return is_loaded_; }
+  /// Gives the memory back, when all is done that was submitted before. Until reload() nothing may be submitted that
+  /// reads or writes it: on a CPU that faults.
+  void unload();
+  /// Takes memory again, contents undefined, for what is submitted from now on. Throws OutOfMemory.
+  void reload();
+
  private:
+  friend class Backend;
+  Buffer(Backend& backend, void* handle, std::size_t bytes, MemoryCategory category, bool can_unload) noexcept
+      : backend_(&backend),
+        handle_(handle),
+        bytes_(bytes),
+        category_(category),
+        can_unload_(can_unload),
+        is_loaded_(true) {}
+  void free() noexcept;
+
   Backend* backend_ = nullptr;
   void* handle_ = nullptr;
   std::size_t bytes_ = 0;
   MemoryCategory category_ = MemoryCategory::kActivations;
+  bool can_unload_ = false;
+  bool is_loaded_ = false;
 };
 
 class Event;
@@ -88,6 +108,15 @@ class Event {
   virtual void record(Stream& stream) = 0;
   /// Device time from `start` to this event in milliseconds; waits for both.
   [[nodiscard]] virtual double milliseconds_since(const Event& start) const = 0;
+};
+
+/// A copy on the host of memory that a device has for itself, page-locked: it goes there and back at the rate of the
+/// link, and the host waits for neither.
+class HostCopy {
+ public:
+  virtual ~HostCopy() = default;
+  virtual void save(Stream& stream, DevicePointer from) = 0;
+  virtual void restore(Stream& stream, DevicePointer to) = 0;
 };
 
 /// One piece of work as a device did it.
@@ -140,6 +169,15 @@ class Backend {
   virtual void make_current() const {}
   /// Uninitialized memory. Throws Error when there is not enough.
   [[nodiscard]] Buffer allocate(std::size_t bytes, MemoryCategory category);
+  /// The same with addresses of its own, so that it can be unloaded and reloaded, for what is large: it takes
+  /// reserved_size(bytes). Less than reserve_granularity() is allocated, and stays.
+  [[nodiscard]] Buffer reserve(std::size_t bytes, MemoryCategory category);
+  [[nodiscard]] std::size_t reserved_size(std::size_t bytes) const;
+  /// 0 where memory cannot leave its addresses: then all is allocated.
+  [[nodiscard]] virtual std::size_t reserve_granularity() const { return 0; }
+  /// Of `bytes`, with nothing in it yet; null where host memory is the device's own. Throws Error where the host has
+  /// none left.
+  [[nodiscard]] virtual std::unique_ptr<HostCopy> make_host_copy(std::size_t /*bytes*/) { return nullptr; }
   /// `host` may be changed or freed as soon as this returns, though the copy may still be under way.
   virtual void copy_from_host(Stream& stream, DevicePointer device, const void* host, std::size_t bytes) = 0;
   /// `host` holds the bytes once the stream has been synchronized.
@@ -192,10 +230,17 @@ class Backend {
   /// A buffer as the backend names it.
   [[nodiscard]] virtual void* allocate_bytes(std::size_t bytes) = 0;
   virtual void free_bytes(void* buffer, std::size_t bytes) noexcept = 0;
+  /// A buffer with addresses of its own, of a multiple of reserve_granularity(), for a device that has one.
+  [[nodiscard]] virtual void* reserve_bytes(std::size_t bytes);
+  virtual void unload_bytes(void* buffer, std::size_t bytes);
+  virtual void reload_bytes(void* buffer, std::size_t bytes);
+  virtual void free_reserved_bytes(void* /*buffer*/, std::size_t /*bytes*/) noexcept {}
 
  private:
   friend class Buffer;
-  void release(void* buffer, std::size_t bytes, MemoryCategory category) noexcept;
+  [[nodiscard]] Buffer make_buffer(void* handle, std::size_t bytes, MemoryCategory category, bool can_unload);
+  void book(std::size_t bytes, MemoryCategory category) noexcept;
+  void unbook(std::size_t bytes, MemoryCategory category) noexcept;
   std::shared_ptr<void> find_context(std::type_index type, std::shared_ptr<void> (*make)(Backend&));
 
   MemoryUse use_;

@@ -92,14 +92,16 @@ class EagerRehearsal {
 
 MemoryNeed memory_need(const Program& program, const WeightStore& weights) {
   MemoryNeed need;
-  need.activations = program.has_arena ? program.arena_bytes : EagerRehearsal(program).reserved_bytes();
+  const Backend& backend = weights.backend();
+  need.activations =
+      program.has_arena ? backend.reserved_size(program.arena_bytes) : EagerRehearsal(program).reserved_bytes();
   for (const StepMemory& memory : memory_by_step(program)) need.workspace = std::max(need.workspace, memory.scratch);
   for (const Storage& storage : program.storages) {
     if (storage.kind == StorageKind::kOutput) need.activations += storage.bytes;
     if (storage.kind == StorageKind::kState) need.state += storage.bytes;
     if (storage.kind == StorageKind::kInput || storage.kind == StorageKind::kCounter) need.inputs += storage.bytes;
   }
-  for (const WeightUse& use : program.weights) need.weights += use.bytes;
+  for (const WeightUse& use : program.weights) need.weights += backend.reserved_size(use.bytes);
   const LoadNeed load = weights.need_of(program);
   need.held = need.weights - load.weights;
   // An arena is there while weights are loaded; buffers that come and go are not yet.

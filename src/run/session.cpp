@@ -11,18 +11,22 @@ namespace headroom {
 
 Session::Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend,
                  std::shared_ptr<Stream> stream)
-    : Session(std::move(program), backend, std::move(stream)) {
+    : Session(std::move(program), backend, std::move(stream), SessionMemory::Arena::kMayLeave) {
   weights_ = weights.hold(*program_, completion_);
   for (std::size_t i = 0; i < program_->weights.size(); ++i)
     memory_.set_weight(program_->weights[i].storage, weights_->weights()[i]->at());
 }
 
 Session::Session(std::shared_ptr<const Program> program, Backend& backend, std::shared_ptr<Stream> stream)
+    : Session(std::move(program), backend, std::move(stream), SessionMemory::Arena::kStays) {}
+
+Session::Session(std::shared_ptr<const Program> program, Backend& backend, std::shared_ptr<Stream> stream,
+                 SessionMemory::Arena arena)
     : program_(std::move(program)),
       backend_(backend),
       stream_(stream ? std::move(stream) : backend.make_stream()),
       completion_(backend.make_event()),
-      memory_(*program_, backend),
+      memory_(*program_, backend, arena),
       executor_(*program_, backend, *stream_, memory_) {}
 
 Session::~Session() = default;
@@ -137,14 +141,24 @@ void Session::require_given() const {
     }
 }
 
+void Session::unload() {
+  if (!program_->has_arena) fail("{} has no arena to unload: its memory comes and goes", program_->graph.name());
+  memory_.unload_arena();
+  is_arena_empty_ = true;
+}
+
+void Session::reload() { memory_.reload_arena(); }
+
 void Session::submit(const IterationObserver& observer) {
   require_given();
+  if (!memory_.is_arena_loaded()) fail("{} is unloaded: reload it first", program_->graph.name());
   if (is_rebound_) {
     bindings_.require_apart();
     executor_.note_binding();
     is_rebound_ = false;
   }
   if (weights_) weights_->wait_for_changes(*stream_);
+  is_arena_empty_ = false;
   executor_.run(observer);
   copy_outputs();
   completion_->record(*stream_);
@@ -165,11 +179,21 @@ std::size_t Session::index_of_output(std::string_view name) const {
   return static_cast<std::size_t>(found - outputs.begin());
 }
 
+/// Throws Error where what lies at `place` has been given back.
+void Session::require_readable(const Place& place) const {
+  const Storage& storage = program_->storages[static_cast<std::size_t>(place.storage)];
+  if (is_arena_empty_ && is_activation(storage))
+    fail("{} has been unloaded since its last run, and its outputs with it", program_->graph.name());
+}
+
 DevicePointer Session::output_pointer(std::string_view name) const {
-  return memory_.at(program_->outputs[index_of_output(name)]);
+  const Place& place = program_->outputs[index_of_output(name)];
+  require_readable(place);
+  return memory_.at(place);
 }
 
 HostTensor Session::read(const TensorType& type, const Place& place) const {
+  require_readable(place);
   HostTensor tensor(type.dtype, type.shape);
   backend_.copy_to_host(*stream_, tensor.bytes().data(), memory_.at(place), tensor.bytes().size());
   stream_->synchronize();

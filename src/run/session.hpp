@@ -32,7 +32,7 @@ class Session {
   /// the session. It runs on a stream of its own, or on one that others use too.
   Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend,
           std::shared_ptr<Stream> stream = nullptr);
-  /// A program without weights.
+  /// A program without weights, to be run once: its arena cannot be unloaded.
   Session(std::shared_ptr<const Program> program, Backend& backend, std::shared_ptr<Stream> stream = nullptr);
   ~Session();
   Session(const Session&) = delete;
@@ -89,6 +89,15 @@ class Session {
   /// Where an output's dense elements lie on the device; valid until the next run.
   [[nodiscard]] DevicePointer output_pointer(std::string_view name) const;
 
+  /// Gives back the memory of the arena, when all is done that was submitted before, for a session that waits for its
+  /// turn; the host does not wait, and addresses and recordings stay. Inputs, states and outputs that are apart are kept.
+  /// Until reload() a run throws Error; an output that lies in the arena does so until the next run. An arena smaller
+  /// than what memory is reserved in (2 MiB) stays. Weights are the store's to unload. Throws Error for a program
+  /// without an arena, whose memory comes and goes as it runs.
+  void unload();
+  /// Takes the memory again. Throws OutOfMemory.
+  void reload();
+
   /// Frees the inputs' memory; the session can then only be read.
   void release_inputs() { memory_.release_inputs(); }
 
@@ -106,7 +115,11 @@ class Session {
     DeviceMemory to;
   };
 
+  Session(std::shared_ptr<const Program> program, Backend& backend, std::shared_ptr<Stream> stream,
+          SessionMemory::Arena arena);
+
   void require_given() const;
+  void require_readable(const Place& place) const;
   [[nodiscard]] DevicePointer given_pointer(std::string_view name);
   void bind(Bound what, ValueId value, const DeviceMemory& memory);
   void unbind(Bound what, ValueId value);
@@ -125,7 +138,8 @@ class Session {
   Executor executor_;
   std::shared_ptr<HeldWeights> weights_;  // that the program uses; null where it has none
   Bindings bindings_;
-  bool is_rebound_ = false;  // since the last run
+  bool is_rebound_ = false;      // since the last run
+  bool is_arena_empty_ = false;  // unloaded since the last run
   std::vector<OutputCopy> output_copies_;
   std::size_t copied_bytes_ = 0;
 };

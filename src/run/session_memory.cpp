@@ -21,7 +21,7 @@ bool has_own_buffer(StorageKind kind) { return can_be_bound(kind) || kind == Sto
 
 }  // namespace
 
-SessionMemory::SessionMemory(const Program& program, Backend& backend)
+SessionMemory::SessionMemory(const Program& program, Backend& backend, Arena arena)
     : program_(program),
       backend_(backend),
       allocator_(backend, MemoryCategory::kActivations),
@@ -30,7 +30,8 @@ SessionMemory::SessionMemory(const Program& program, Backend& backend)
       bases_(program.storages.size()),
       is_given_(program.storages.size(), false) {
   if (program.has_arena && program.arena_bytes > 0)
-    arena_ = backend.allocate(program.arena_bytes, MemoryCategory::kActivations);
+    arena_ = arena == Arena::kMayLeave ? backend.reserve(program.arena_bytes, MemoryCategory::kActivations)
+                                       : backend.allocate(program.arena_bytes, MemoryCategory::kActivations);
   for (std::size_t s = 0; s < bases_.size(); ++s) {
     const Storage& storage = program.storages[s];
     if (has_own_buffer(storage.kind))
@@ -102,6 +103,16 @@ void SessionMemory::release_inputs() {
   }
 }
 
+void SessionMemory::unload_arena() {
+  if (is_arena_loaded_ && arena_.can_unload()) arena_.unload();
+  is_arena_loaded_ = false;
+}
+
+void SessionMemory::reload_arena() {
+  if (!is_arena_loaded_ && arena_.can_unload()) arena_.reload();
+  is_arena_loaded_ = true;
+}
+
 std::size_t SessionMemory::own_output_bytes() const {
   std::size_t bytes = 0;
   for (std::size_t s = 0; s < buffers_.size(); ++s)
@@ -114,7 +125,7 @@ std::size_t SessionMemory::activation_peak_bytes() const {
 }
 
 std::size_t SessionMemory::activation_reserved_bytes() const {
-  return own_output_bytes() + (program_.has_arena ? program_.arena_bytes : allocator_.reserved_bytes());
+  return own_output_bytes() + (program_.has_arena ? arena_.bytes() : allocator_.reserved_bytes());
 }
 
 }  // namespace headroom

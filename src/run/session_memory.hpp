@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "backends/backend.hpp"
@@ -14,8 +15,10 @@ namespace headroom {
 /// are taken when first written and given back after their last use.
 class SessionMemory {
  public:
-  /// Both must outlive it.
-  SessionMemory(const Program& program, Backend& backend);
+  /// Both must outlive it. An arena that may leave has addresses of its own, which the memory of a session that lives
+  /// for a moment is not worth.
+  enum class Arena : std::uint8_t { kStays, kMayLeave };
+  SessionMemory(const Program& program, Backend& backend, Arena arena);
 
   /// Where a storage begins now; null where it has no memory.
   [[nodiscard]] DevicePointer base(int storage) const { return bases_[static_cast<std::size_t>(storage)]; }
@@ -42,6 +45,11 @@ class SessionMemory {
 
   void release_inputs();
 
+  /// Gives the memory of the arena back, and takes it again with contents undefined; its places stay.
+  void unload_arena();
+  void reload_arena();
+  [[nodiscard]] bool is_arena_loaded() const noexcept { return is_arena_loaded_; }
+
   /// Of activations, scratch and outputs that are apart and have buffers of their own.
   [[nodiscard]] std::size_t activation_peak_bytes() const;
   [[nodiscard]] std::size_t activation_reserved_bytes() const;
@@ -58,6 +66,7 @@ class SessionMemory {
   std::vector<CachingAllocator::Block> blocks_;  // by storage: activations in use, without an arena
   std::vector<DevicePointer> bases_;             // by storage: where it begins now, or null
   std::vector<bool> is_given_;                   // by storage
+  bool is_arena_loaded_ = true;
 };
 
 }  // namespace headroom

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -28,10 +29,19 @@ inline HostTensor random_tensor(const TensorType& type, std::uint64_t seed) {
   return tensor;
 }
 
+inline HostTensor random_f32(const Shape& shape, std::uint64_t seed) {
+  return random_tensor({DType::kF32, shape}, seed);
+}
+
 inline void expect_near(const HostTensor& actual, const HostTensor& expected) {
   ASSERT_EQ(actual.shape(), expected.shape());
   for (std::int64_t i = 0; i < actual.numel(); ++i)
     ASSERT_NEAR(actual.at(i), expected.at(i), 1e-5 * (1 + std::fabs(expected.at(i)))) << "element " << i;
+}
+
+inline void expect_same(const HostTensor& actual, const HostTensor& expected) {
+  ASSERT_EQ(actual.bytes().size(), expected.bytes().size());
+  ASSERT_EQ(std::memcmp(actual.bytes().data(), expected.bytes().data(), expected.bytes().size()), 0);
 }
 
 /// What the Error says that `act` throws.

@@ -38,8 +38,6 @@ constexpr const char* kMerged = R"(graph merged {
   output v = %v
 })";
 
-HostTensor random_f32(const Shape& shape, std::uint64_t seed) { return random_tensor({DType::kF32, shape}, seed); }
-
 Checkpoint make_checkpoint(std::uint64_t seed) {
   return Checkpoint::random(nlohmann::json::object(),
                             {{.name = "w", .dtype = DType::kF32, .shape = {16, 8}},

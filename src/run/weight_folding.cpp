@@ -48,7 +48,8 @@ bool WeightFolding::depends_on(std::string_view param) const {
 }
 
 bool WeightFolding::is_needed() const {
-  return !params_.empty() && std::ranges::any_of(made_, [](const Made& made) { return !made.weight.expired(); });
+  return std::ranges::any_of(weights(),
+                             [&](const WeightHandle& weight) { return !params_.empty() || weight->can_unload(); });
 }
 
 std::vector<WeightHandle> WeightFolding::weights() const {
@@ -63,20 +64,23 @@ std::vector<WeightHandle> WeightFolding::fold(const ParamValues& params, Backend
   for (const Param& param : params_) params.require(param.name, param.type.dtype, param.type.shape);
   std::vector<WeightHandle> weights(made_.size());
   make(params, backend, stream, [&](std::size_t made) {
-    weights[made] = std::make_shared<const Buffer>(backend.allocate(made_[made].bytes, MemoryCategory::kWeights));
+    weights[made] = std::make_shared<FoldedWeight>(backend, made_[made].bytes);
     made_[made].weight = weights[made];
     return weights[made]->at();
   });
+  for (const WeightHandle& weight : weights) weight->set_folded();
   return weights;
 }
 
-void WeightFolding::fold_again(const ParamValues& params, Backend& backend, const std::shared_ptr<Stream>& stream,
+void WeightFolding::fold_again(std::span<const WeightHandle> wanted, const ParamValues& params, Backend& backend,
+                               const std::shared_ptr<Stream>& stream,
                                const std::function<void()>& before_writing) const {
   make(params, backend, stream, [&](std::size_t made) {
     if (made == 0) before_writing();
-    const WeightHandle weight = made_[made].weight.lock();
-    return weight == nullptr ? DevicePointer() : weight->at();
+    const auto weight = std::ranges::find(wanted, made_[made].weight.lock());
+    return weight == wanted.end() ? DevicePointer() : (*weight)->at();
   });
+  for (const WeightHandle& weight : wanted) weight->set_folded();
 }
 
 void WeightFolding::make(const ParamValues& params, Backend& backend, const std::shared_ptr<Stream>& stream,

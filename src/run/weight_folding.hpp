@@ -10,22 +10,21 @@
 
 #include "backends/backend.hpp"
 #include "plan/program.hpp"
+#include "run/folded_weight.hpp"
 #include "run/param_values.hpp"
 
 namespace headroom {
 
-/// A folded weight on the device; its memory is there while anyone holds it.
-using WeightHandle = std::shared_ptr<const Buffer>;
-
 /// How weights are made of params: what one node makes (a quantized weight and its scales) by one small program, a
-/// param that is a weight as it stands by none. It is kept to make them again, where they are, when a param changes.
+/// param that is a weight as it stands by none. It is kept to make them again, where they are: when a param changes, or when
+/// they come back without their bytes.
 class WeightFolding {
  public:
   /// Plans it; `uses` are weights of `program` that one node makes, or a single one.
   WeightFolding(const Program& program, std::span<const WeightUse* const> uses);
 
   [[nodiscard]] bool depends_on(std::string_view param) const;
-  /// Whether it may be needed again: it depends on params, and somebody holds what it made.
+  /// Whether it may be needed again: somebody holds what it made, which depends on params or can be unloaded.
   [[nodiscard]] bool is_needed() const;
   /// Those of its weights that somebody holds.
   [[nodiscard]] std::vector<WeightHandle> weights() const;
@@ -34,10 +33,10 @@ class WeightFolding {
   /// params that are not as the program needs them.
   [[nodiscard]] std::vector<WeightHandle> fold(const ParamValues& params, Backend& backend,
                                                const std::shared_ptr<Stream>& stream);
-  /// Submits what makes them again in the same memory, of what the params are now; calls `before_writing` before it
-  /// submits what writes there.
-  void fold_again(const ParamValues& params, Backend& backend, const std::shared_ptr<Stream>& stream,
-                  const std::function<void()>& before_writing) const;
+  /// Submits what makes `wanted`, which are some of them, again in the same memory, of what the params are now; calls
+  /// `before_writing` before it submits what writes there.
+  void fold_again(std::span<const WeightHandle> wanted, const ParamValues& params, Backend& backend,
+                  const std::shared_ptr<Stream>& stream, const std::function<void()>& before_writing) const;
 
  private:
   struct Param {
@@ -49,7 +48,7 @@ class WeightFolding {
     std::size_t bytes = 0;
     std::shared_ptr<const PreparedKernel> packer;  ///< null: it stays dense
     std::size_t packed_index = 0;
-    std::weak_ptr<const Buffer> weight = {};
+    std::weak_ptr<FoldedWeight> weight = {};
   };
   /// Where one of `made_` is to lie; null where nobody wants it. Asked in order, before it is written.
   using Target = std::function<DevicePointer(std::size_t made)>;

@@ -56,8 +56,16 @@ class NotingBackend final : public ForwardingBackend {
   [[nodiscard]] std::unique_ptr<Stream> make_stream() override { return std::make_unique<NotingStream>(); }
   [[nodiscard]] std::unique_ptr<Event> make_event() override { return std::make_unique<NotingEvent>(); }
 
+  [[nodiscard]] std::size_t reserve_granularity() const override { return 1; }
+
   NotingStream* last_copy = nullptr;
   Seen seen_by_last_copy;
+
+ protected:
+  [[nodiscard]] void* reserve_bytes(std::size_t bytes) override { return allocate_bytes(bytes); }
+  void unload_bytes(void* /*buffer*/, std::size_t /*bytes*/) override {}
+  void reload_bytes(void* /*buffer*/, std::size_t /*bytes*/) override {}
+  void free_reserved_bytes(void* buffer, std::size_t bytes) noexcept override { free_bytes(buffer, bytes); }
 };
 
 class WeightOrderTest : public testing::Test {
@@ -118,6 +126,30 @@ TEST_F(WeightOrderTest, AChangeComesAfterTheLastRunOfASessionThatIsGone) {
   gone.reset();
   change("a");
   EXPECT_EQ(seen_by_write(*its), 1);
+}
+
+TEST_F(WeightOrderTest, AReturnComesAfterTheLastRunAndBeforeTheNextOfThoseWhoseWeightsItBrings) {
+  const std::unique_ptr<Session> first = make_session("a"), second = make_session("a");
+  const auto submit_both = [&] {
+    for (Session* session : {first.get(), second.get()}) session->submit();
+  };
+  submit_both();
+  for (int run = 1; run <= 3; ++run) {
+    for (const Session* session : {first.get(), second.get()}) store_.unload(session->program());
+    backend_.last_copy = nullptr;
+    store_.reload(first->program());
+    ASSERT_NE(backend_.last_copy, nullptr);
+    NotingStream& returns = *backend_.last_copy;
+    EXPECT_EQ(seen_by_write(first->stream()), run);
+    EXPECT_EQ(seen_by_write(second->stream()), run);
+    const int written = seen_by_write(returns), waits = returns.synchronized;
+    store_.reload(second->program());  // brings nothing, and yet what was brought may be on its way
+    submit_both();
+    EXPECT_GT(stream_of(*first).seen[&returns], written);
+    EXPECT_GT(stream_of(*second).seen[&returns], written);
+    EXPECT_EQ(returns.synchronized, waits);
+  }
+  for (Session* session : {first.get(), second.get()}) EXPECT_EQ(stream_of(*session).synchronized, 0);
 }
 
 }  // namespace

@@ -29,15 +29,19 @@ std::size_t folding_bytes(const Graph& graph, std::size_t weights, bool is_packe
   return std::max(params, weights) + largest;
 }
 
+bool is_missing(const WeightHandle& known) { return known == nullptr; }
+bool is_not_loaded(const WeightHandle& known) { return known == nullptr || !known->is_loaded(); }
+
 }  // namespace
 
-/// What one node makes is folded together.
-std::vector<WeightStore::Uses> WeightStore::list_missing(const Program& program) const {
+/// Those of which `are_listed` says so, given the weight where it is here. What one node makes is folded together.
+std::vector<WeightStore::Uses> WeightStore::list_uses(const Program& program,
+                                                      bool (*are_listed)(const WeightHandle& known)) const {
   const std::vector<int> producers = find_producers(program.graph);
   std::vector<Uses> groups;
   std::map<int, std::size_t> group_of;  // by the node that makes it
   for (const WeightUse& use : program.weights) {
-    if (is_there(use)) continue;
+    if (!are_listed(find(use))) continue;
     const int producer = producers[index_of(use.value)];
     if (producer >= 0) {
       const auto [group, is_new] = group_of.try_emplace(producer, groups.size());
@@ -51,20 +55,60 @@ std::vector<WeightStore::Uses> WeightStore::list_missing(const Program& program)
   return groups;
 }
 
-/// The host runs ahead of the device: while one weight is folded, the next is on its way.
 void WeightStore::load(const Program& program) {
-  for (const WeightUse& use : program.weights) take_up(use);
-  for (const Uses& uses : list_missing(program)) fold(program, uses);
-  forget_unused();
+  reload(program);
   stream_->synchronize();
+}
+
+/// The host runs ahead of the device: while one weight is folded, the next is on its way.
+void WeightStore::reload(const Program& program) {
+  for (const WeightUse& use : program.weights) take_up(use);
+  for (const Uses& uses : list_uses(program, is_missing)) fold(program, uses);
+  std::vector<WeightHandle> away;
+  for (const WeightUse& use : program.weights)
+    if (WeightHandle known = weight(use); !known->is_loaded()) away.push_back(std::move(known));
+  bring_back(away);
+  forget_unused();
+  for (const auto& user : users()) {
+    if (!user->is_of(program) || user->is_loaded()) continue;
+    user->set_loaded(true);
+    user->end_change();  // what was here may still have been on its way, for another program
+  }
+}
+
+void WeightStore::bring_back(const std::vector<WeightHandle>& away) {
+  if (away.empty()) return;
+  for (const auto& user : users_of(away)) user->begin_change();
+  for (const WeightFolding& folding : foldings_) {
+    std::vector<WeightHandle> to_fold;
+    for (WeightHandle& made : folding.weights()) {
+      if (made->is_loaded() || std::ranges::find(away, made) == away.end()) continue;
+      made->reload(*stream_);
+      if (!made->is_loaded()) to_fold.push_back(std::move(made));
+    }
+    if (!to_fold.empty()) folding.fold_again(to_fold, params_, backend_, stream_, [] {});
+  }
+  HR_CHECK(std::ranges::none_of(away, is_not_loaded));
+}
+
+void WeightStore::unload(const Program& program) {
+  const Users all = users();
+  for (const auto& user : all)
+    if (user->is_of(program)) user->set_loaded(false);
+  for (const WeightUse& use : program.weights) {
+    const WeightHandle known = find(use);
+    if (known == nullptr || !known->can_unload() || known->bytes() == 0) continue;
+    const auto uses_it = [&](const auto& user) { return user->is_loaded() && user->holds(known); };
+    if (std::ranges::none_of(all, uses_it)) known->unload(backend_, *stream_);
+  }
 }
 
 LoadNeed WeightStore::need_of(const Program& program) const {
   LoadNeed need;
-  for (const Uses& uses : list_missing(program)) {
+  for (const Uses& uses : list_uses(program, is_not_loaded)) {
     const bool is_packed = std::ranges::any_of(uses, [](const WeightUse* use) { return use->packer != nullptr; });
     std::size_t made = 0;
-    for (const WeightUse* use : uses) made += use->bytes;
+    for (const WeightUse* use : uses) made += backend_.reserved_size(use->bytes);
     const Graph graph = weight_graph(program.graph, values_of(uses));
     need.peak = std::max(need.peak, need.weights + folding_bytes(graph, made, is_packed));
     need.weights += made;
@@ -103,10 +147,11 @@ void WeightStore::take_up(const WeightUse& use) {
   dropped_.erase(found);
 }
 
-bool WeightStore::is_there(const WeightUse& use) const {
+WeightHandle WeightStore::find(const WeightUse& use) const {
   const Key key{use.key, use.layout};
+  if (const auto kept = kept_.find(key); kept != kept_.end()) return kept->second;
   const auto dropped = dropped_.find(key);
-  return kept_.contains(key) || (dropped != dropped_.end() && !dropped->second.expired());
+  return dropped == dropped_.end() ? nullptr : dropped->second.lock();
 }
 
 void WeightStore::fold(const Program& program, const Uses& uses) {
@@ -131,23 +176,36 @@ void WeightStore::fold_again(const std::string& param) {
   forget_unused();
   for (const WeightFolding& folding : foldings_) {
     if (!folding.depends_on(param)) continue;
-    const std::vector<WeightHandle> weights = folding.weights();
-    std::vector<std::shared_ptr<HeldWeights>> users;
-    for (const std::weak_ptr<HeldWeights>& held : held_)
-      if (std::shared_ptr<HeldWeights> user = held.lock(); user->holds_any_of(weights))
-        users.push_back(std::move(user));
-    folding.fold_again(params_, backend_, stream_, [&] {
-      for (const auto& user : users) user->begin_change();
+    std::vector<WeightHandle> weights = folding.weights();
+    for (const WeightHandle& weight : weights) weight->forget_host_copy();
+    std::erase_if(weights, [](const WeightHandle& weight) { return !weight->is_loaded(); });  // folded when it is back
+    if (weights.empty()) continue;
+    const Users changed = users_of(weights);
+    folding.fold_again(weights, params_, backend_, stream_, [&] {
+      for (const auto& user : changed) user->begin_change();
     });
-    for (const auto& user : users) user->end_change();
+    for (const auto& user : changed) user->end_change();
   }
+}
+
+WeightStore::Users WeightStore::users() const {
+  Users users;
+  for (const std::weak_ptr<HeldWeights>& held : held_)
+    if (std::shared_ptr<HeldWeights> user = held.lock()) users.push_back(std::move(user));
+  return users;
+}
+
+WeightStore::Users WeightStore::users_of(const std::vector<WeightHandle>& weights) const {
+  Users users = this->users();
+  std::erase_if(users, [&](const auto& user) { return !user->holds_any_of(weights); });
+  return users;
 }
 
 std::shared_ptr<HeldWeights> WeightStore::hold(const Program& program, std::shared_ptr<const Event> last_use) {
   load(program);
   std::vector<WeightHandle> weights;
   for (const WeightUse& use : program.weights) weights.push_back(weight(use));
-  auto held = std::make_shared<HeldWeights>(std::move(weights), backend_, stream_, std::move(last_use));
+  auto held = std::make_shared<HeldWeights>(program, std::move(weights), backend_, stream_, std::move(last_use));
   held_.push_back(held);
   return held;
 }

@@ -31,8 +31,8 @@ struct LoadNeed {
 /// Folded weights on a device, outliving every program. A weight is an expression over params of checkpoints (a cast, a
 /// concatenation, ...) in the form a kernel asked for; programs of any shape and batch share it by its key. What one
 /// node makes (a quantized weight and its scales) is folded together, all else by itself, streamed from the mapped
-/// checkpoint or drawn on the device: peak memory is the folded weights plus the largest one. Addresses never move.
-/// Sessions hold what they use: a weight that the store drops stays until the last of them ends, and until then is
+/// checkpoint or drawn on the device: peak memory is the folded weights plus the largest one. Addresses never move, but
+/// the memory behind them may go and come back (unload). Sessions hold what they use: a weight that the store drops stays until the last of them ends, and until then is
 /// taken up again where another program needs it. The store and the sessions that hold its weights are used by one
 /// thread at a time.
 class WeightStore {
@@ -48,9 +48,21 @@ class WeightStore {
   /// taken.
   void add(std::string name, const Checkpoint& checkpoint) { params_.add(std::move(name), checkpoint); }
 
-  /// Folds every weight of `program` that is not here yet. Throws Error naming a param that its checkpoint lacks or
-  /// holds otherwise.
+  /// reload(), and waits.
   void load(const Program& program);
+
+  /// Gives back the device memory of the program's weights that no session uses whose program is loaded, when all is
+  /// done that was submitted before; the host does not wait. Addresses, sessions and recordings stay; until the program
+  /// is reloaded, its sessions throw Error where they are run. Weights smaller than what memory is reserved in (2 MiB)
+  /// stay, and so do all on a device that cannot take memory from its addresses. Where the device has memory of its
+  /// own, folded weights are kept in page-locked host memory from then on. Throws Error where the host has none left.
+  void unload(const Program& program);
+  /// Brings back the weights of `program` that were unloaded, and folds those that were never here. Its sessions' next
+  /// runs come after that on the device, and the host does not wait: what the device does meanwhile goes on. Weights
+  /// come from the host's copies, unless there are none (on a CPU) or a param has changed: then they are folded again.
+  /// Throws Error naming a param that its checkpoint lacks or holds otherwise, and OutOfMemory: what is there then
+  /// stays, and it can be tried again.
+  void reload(const Program& program);
 
   /// What load() would need.
   [[nodiscard]] LoadNeed need_of(const Program& program) const;
@@ -74,18 +86,25 @@ class WeightStore {
   [[nodiscard]] std::shared_ptr<HeldWeights> hold(const Program& program, std::shared_ptr<const Event> last_use);
   /// A loaded weight, to be held while it is used.
   [[nodiscard]] WeightHandle weight(const WeightUse& use) const;
-  /// Device bytes of the weights that the store holds, and how many those are.
+  /// Bytes on the device of the weights that the store holds, and how many weights those are, unloaded ones among them.
   [[nodiscard]] std::size_t bytes() const noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return kept_.size(); }
+  [[nodiscard]] const Backend& backend() const noexcept { return backend_; }
 
  private:
   using Key = std::pair<std::string, std::string>;
   using Uses = std::vector<const WeightUse*>;
-  [[nodiscard]] std::vector<Uses> list_missing(const Program& program) const;
+  using Users = std::vector<std::shared_ptr<HeldWeights>>;
+  [[nodiscard]] std::vector<Uses> list_uses(const Program& program,
+                                            bool (*are_listed)(const WeightHandle& known)) const;
   void fold(const Program& program, const Uses& uses);
   void fold_again(const std::string& param);
+  void bring_back(const std::vector<WeightHandle>& away);
+  [[nodiscard]] Users users() const;
+  [[nodiscard]] Users users_of(const std::vector<WeightHandle>& weights) const;
   void take_up(const WeightUse& use);
-  [[nodiscard]] bool is_there(const WeightUse& use) const;
+  /// Null where it is not here.
+  [[nodiscard]] WeightHandle find(const WeightUse& use) const;
   void forget_unused();
 
   Backend& backend_;
@@ -94,7 +113,7 @@ class WeightStore {
   std::vector<WeightFolding> foldings_;  // of weights that depend on params
   std::vector<std::weak_ptr<HeldWeights>> held_;
   std::map<Key, WeightHandle> kept_;
-  std::map<Key, std::weak_ptr<const Buffer>> dropped_;  // that a session may still hold
+  std::map<Key, std::weak_ptr<FoldedWeight>> dropped_;  // that a session may still hold
 };
 
 }  // namespace headroom

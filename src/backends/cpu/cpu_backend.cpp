@@ -45,17 +45,19 @@ constexpr std::size_t mapped_bytes(std::size_t bytes) {
   return round_up(bytes, bytes >= kMapHugeFrom ? kHugePage : kPage);
 }
 
+constexpr int kReadWrite = PROT_READ | PROT_WRITE;
+
 /// `bytes` mapped, or null.
-void* map_pages(std::size_t bytes) {
-  void* const mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+void* map_pages(std::size_t bytes, int access = kReadWrite) {
+  void* const mapped = mmap(nullptr, bytes, access, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return mapped == MAP_FAILED ? nullptr : mapped;
 }
 
 /// `bytes` (whole huge pages) mapped at a multiple of the huge page size, or null.
-void* map_huge(std::size_t bytes) {
+void* map_huge(std::size_t bytes, int access = kReadWrite) {
   // mmap aligns to small pages only, so one huge page more is mapped and what hangs over at both ends given back.
   const std::size_t span = bytes + kHugePage;
-  void* const mapped = map_pages(span);
+  void* const mapped = map_pages(span, access);
   if (mapped == nullptr) return nullptr;
   const auto start = reinterpret_cast<std::uintptr_t>(mapped);
   const std::uintptr_t aligned = round_up(start, kHugePage);
@@ -131,6 +133,8 @@ class CpuBackend final : public Backend {
     }
   }
 
+  [[nodiscard]] std::size_t reserve_granularity() const override { return kHugePage; }
+
   [[nodiscard]] std::unique_ptr<Stream> make_stream() override { return std::make_unique<CpuStream>(); }
   [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void* /*native_handle*/) override { return make_stream(); }
   [[nodiscard]] std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
@@ -154,6 +158,28 @@ class CpuBackend final : public Backend {
       std::free(data);
     }
   }
+
+  /// Addresses are a mapping without access; memory is there when it has some, and has been touched.
+  [[nodiscard]] void* reserve_bytes(std::size_t bytes) override {
+    void* const data = bytes > SIZE_MAX - 2 * kHugePage ? nullptr : map_huge(bytes, PROT_NONE);
+    if (data == nullptr) fail_out_of_memory(bytes);
+    try {
+      reload_bytes(data, bytes);
+    } catch (const OutOfMemory&) {
+      munmap(data, bytes);
+      throw;
+    }
+    return data;
+  }
+  void unload_bytes(void* data, std::size_t bytes) override {
+    HR_CHECK_EQ(madvise(data, bytes, MADV_DONTNEED), 0);
+    HR_CHECK_EQ(mprotect(data, bytes, PROT_NONE), 0);
+  }
+  void reload_bytes(void* data, std::size_t bytes) override {
+    if (bytes >= kCheckFrom && bytes > system_memory().available_bytes) fail_out_of_memory(bytes);
+    if (mprotect(data, bytes, kReadWrite) != 0) fail_out_of_memory(bytes);
+  }
+  void free_reserved_bytes(void* data, std::size_t bytes) noexcept override { munmap(data, bytes); }
 
  private:
   /// One thread cannot load the memory of a server by itself, so large copies are shared out; what the last-level cache

@@ -1,10 +1,5 @@
-// One GPU through the CUDA runtime. Memory comes from a pool of its own, so that other users of the device's default
-// pool in this process neither see nor pay for what is kept here. The pool keeps what is freed: taking 8 GiB again
-// costs 5 us instead of 6 ms (H200).
-//
-// Allocating and freeing go through one stream, without the host ever waiting for it. A block is usable on every stream
-// made here once allocate() returns, because those streams wait for that one; a freed block returns to the pool behind
-// everything submitted so far to them, because that stream waits for them first.
+// One GPU through the CUDA runtime. Its memory is a pool (pool.cuh), and where it is to leave its addresses reserved
+// (reserved_memory.cuh).
 
 #include "backends/cuda/cuda_backend.hpp"
 
@@ -16,7 +11,6 @@
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -24,7 +18,11 @@
 #include "backends/cuda/cuda_check.cuh"
 #include "backends/cuda/cupti/trace.hpp"
 #include "backends/cuda/fill_normal.cuh"
+#include "backends/cuda/host_copy.cuh"
+#include "backends/cuda/pool.cuh"
+#include "backends/cuda/reserved_memory.cuh"
 #include "backends/cuda/staging.cuh"
+#include "backends/cuda/stream_list.cuh"
 #include "backends/device.hpp"
 #include "base/error.hpp"
 #include "base/format.hpp"
@@ -34,7 +32,9 @@ namespace headroom {
 namespace {
 
 using cuda::check;
+using cuda::Pool;
 using cuda::report;
+using cuda::StreamList;
 
 constexpr int kLeastComputeCapability = 80;
 /// Up to here the driver takes the bytes along with the command; larger copies are staged.
@@ -76,28 +76,6 @@ std::optional<cuda::RealType> real_type(DType dtype) {
   if (dtype == DType::kBF16) return cuda::RealType::kBf16;
   return std::nullopt;
 }
-
-/// The streams that freed memory must wait for, and that wait for memory taken.
-class StreamList {
- public:
-  void add(cudaStream_t stream) {
-    const std::scoped_lock lock(mutex_);
-    streams_.push_back(stream);
-  }
-  void remove(cudaStream_t stream) {
-    const std::scoped_lock lock(mutex_);
-    std::erase(streams_, stream);
-  }
-  template <typename Visit>
-  void for_each(const Visit& visit) {
-    const std::scoped_lock lock(mutex_);
-    for (const cudaStream_t stream : streams_) visit(stream);
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<cudaStream_t> streams_;
-};
 
 class CudaStream final : public Stream {
  public:
@@ -179,104 +157,6 @@ class CudaRecording final : public Recording {
 
  private:
   cudaGraphExec_t graph_ = nullptr;
-};
-
-/// The pool of the current device and the stream that its memory passes through.
-class Pool {
- public:
-  explicit Pool(std::shared_ptr<StreamList> users) : users_(std::move(users)) {
-    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    check(cudaEventCreateWithFlags(&passed_, cudaEventDisableTiming));
-    cudaMemPoolProps properties{};
-    properties.allocType = cudaMemAllocationTypePinned;
-    properties.location.type = cudaMemLocationTypeDevice;
-    check(cudaGetDevice(&properties.location.id));
-    check(cudaMemPoolCreate(&pool_, &properties));
-    std::uint64_t keep = UINT64_MAX;
-    check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep));
-  }
-  ~Pool() {
-    report(cudaStreamSynchronize(stream_));
-    report(cudaMemPoolDestroy(pool_));
-    report(cudaEventDestroy(passed_));
-    report(cudaStreamDestroy(stream_));
-  }
-  Pool(const Pool&) = delete;
-  Pool& operator=(const Pool&) = delete;
-
-  void* allocate(std::size_t bytes) {
-    void* data = try_allocate(bytes);
-    if (data == nullptr) {  // what was freed but is still in use, or lies in pieces, may be what is missing
-      release_unused();
-      data = try_allocate(bytes);
-    }
-    if (data == nullptr) {
-      std::size_t available = 0, installed = 0;
-      check(cudaMemGetInfo(&available, &installed));
-      throw OutOfMemory(
-          fmt::format("the GPU is out of memory: {} are needed in one block and {} of its {} are available",
-                      format_bytes(bytes), format_bytes(available), format_bytes(installed)));
-    }
-    check(cudaEventRecord(passed_, stream_));
-    bool is_ordered = true;
-    users_->for_each([&](cudaStream_t user) {
-      if (is_recording(user))
-        is_ordered = false;  // what it records runs later, and must not wait for this stream each time
-      else
-        check(cudaStreamWaitEvent(user, passed_, 0));
-    });
-    if (!is_ordered) check(cudaStreamSynchronize(stream_));
-    return data;
-  }
-
-  void free(void* data) noexcept {
-    users_->for_each([&](cudaStream_t user) {
-      if (is_recording(user)) return;
-      report(cudaEventRecord(passed_, user));
-      report(cudaStreamWaitEvent(stream_, passed_, 0));
-    });
-    report(cudaFreeAsync(data, stream_));
-  }
-
-  /// Makes a stream that is new wait for the blocks allocated so far.
-  void order_behind_allocations(cudaStream_t stream) {
-    check(cudaEventRecord(passed_, stream_));
-    check(cudaStreamWaitEvent(stream, passed_, 0));
-  }
-
-  void release_unused() {
-    check(cudaStreamSynchronize(stream_));
-    check(cudaMemPoolTrimTo(pool_, 0));
-  }
-
-  [[nodiscard]] std::size_t reserved_bytes() const {
-    std::uint64_t bytes = 0;
-    check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &bytes));
-    return bytes;
-  }
-
- private:
-  static bool is_recording(cudaStream_t stream) noexcept {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    report(cudaStreamIsCapturing(stream, &status));
-    return status != cudaStreamCaptureStatusNone;
-  }
-
-  void* try_allocate(std::size_t bytes) {
-    void* data = nullptr;
-    const cudaError_t status = cudaMallocFromPoolAsync(&data, std::max<std::size_t>(bytes, 1), pool_, stream_);
-    if (status != cudaErrorMemoryAllocation) {
-      check(status);
-      return data;
-    }
-    static_cast<void>(cudaGetLastError());
-    return nullptr;
-  }
-
-  std::shared_ptr<StreamList> users_;
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t passed_ = nullptr;
-  cudaMemPool_t pool_ = nullptr;
 };
 
 class CudaBackend final : public Backend {
@@ -377,16 +257,37 @@ class CudaBackend final : public Backend {
   void begin_range(const char* name) noexcept override { nvtxRangePushA(name); }
   void end_range() noexcept override { nvtxRangePop(); }
 
-  [[nodiscard]] std::size_t reserved_bytes() const override { return pool_.reserved_bytes(); }
-  void release_unused() override { pool_.release_unused(); }
+  [[nodiscard]] std::size_t reserve_granularity() const override { return reserved_.granularity(); }
+  [[nodiscard]] std::unique_ptr<HostCopy> make_host_copy(std::size_t bytes) override {
+    return cuda::make_host_copy(bytes);
+  }
+
+  [[nodiscard]] std::size_t reserved_bytes() const override {
+    return pool_.reserved_bytes() + reserved_.mapped_bytes();
+  }
+  void release_unused() override {
+    pool_.release_unused();
+    reserved_.finish_leaving();
+  }
   [[nodiscard]] std::optional<std::size_t> taken_bytes() const override {
     const std::size_t available = available_bytes();
     return at_opening_bytes_ > available ? at_opening_bytes_ - available : 0;
   }
 
  protected:
-  [[nodiscard]] void* allocate_bytes(std::size_t bytes) override { return pool_.allocate(bytes); }
+  [[nodiscard]] void* allocate_bytes(std::size_t bytes) override {
+    try {
+      return pool_.allocate(bytes);
+    } catch (const OutOfMemory&) {
+      if (!reserved_.finish_leaving()) throw;
+    }
+    return pool_.allocate(bytes);
+  }
   void free_bytes(void* data, std::size_t /*bytes*/) noexcept override { pool_.free(data); }
+  [[nodiscard]] void* reserve_bytes(std::size_t bytes) override { return reserved_.reserve(bytes); }
+  void unload_bytes(void* data, std::size_t /*bytes*/) override { reserved_.unload(data); }
+  void reload_bytes(void* data, std::size_t /*bytes*/) override { reserved_.reload(data); }
+  void free_reserved_bytes(void* data, std::size_t /*bytes*/) noexcept override { reserved_.free(data); }
 
  private:
   /// Makes the device current.
@@ -410,6 +311,7 @@ class CudaBackend final : public Backend {
   std::size_t at_opening_bytes_ = available_bytes();  // with the context made
   std::shared_ptr<StreamList> streams_ = std::make_shared<StreamList>();
   Pool pool_{streams_};
+  cuda::ReservedMemory reserved_{streams_, pool_};
   cuda::Staging staging_;
 };
 
