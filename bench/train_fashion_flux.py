@@ -17,7 +17,7 @@ How an image becomes the model's tokens (the same for the classifier, which stop
     3. 2x2 patches: token = (y / 2) * 16 + x / 2, channel = (y % 2) * 2 + x % 2  -> [256, 4]
 
 A prompt is a row of a learned table (10 classes, then the null prompt at index 10): 16 text tokens and one pooled
-vector.
+vector. train_fashion_words.py then trains text encoders that give those rows for words.
 """
 
 import argparse
@@ -33,6 +33,8 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from torch import nn
+
+from json_files import read_json, write_json
 
 LABELS = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
 NULL_PROMPT = 10
@@ -688,26 +690,6 @@ def evaluate(args, device):
 
 
 # ---- the command
-
-
-def read_json(path):
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
-
-
-def write_json(path, value):
-    """Indented, but with every list of plain numbers on one line."""
-    def text(value, indent):
-        pad = "  " * (indent + 1)
-        if isinstance(value, dict) and value:
-            rows = [f"{pad}{json.dumps(key)}: {text(item, indent + 1)}" for key, item in value.items()]
-            return "{\n" + ",\n".join(rows) + "\n" + "  " * indent + "}"
-        if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
-            return "[\n" + ",\n".join(pad + text(item, indent + 1) for item in value) + "\n" + "  " * indent + "]"
-        return json.dumps(value)
-
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text(value, 0) + "\n")
 
 
 def main():
