@@ -12,6 +12,7 @@ was measured. Needs PyTorch, safetensors, regex, and Debian's package sentencepi
 """
 
 import argparse
+import collections
 import math
 import pathlib
 import platform
@@ -43,16 +44,16 @@ def encode_all(encoder, ids):
         return torch.cat([encoder.forward(part) for part in ids.split(500)])
 
 
-def train(name, encoder, ids, labels, rows, args):
+def train(name, encoder, ids, labels, rows, steps, lr, args):
     """Mean squared error relative to the variance of the table's rows; the rate warms up and falls as a cosine."""
     parameters = list(encoder.tensors.values())
     optimizer = torch.optim.Adam(parameters, betas=(0.9, 0.99))
     generator = torch.Generator().manual_seed(args.seed)
     variance, began, window = rows.var(0).mean(), time.process_time(), 0.0
     curve = {"step": [], "loss": []}
-    for step in range(args.steps):
-        cosine = 0.5 * (1 + math.cos(math.pi * step / args.steps))
-        rate = args.lr * min(1, (step + 1) / WARMUP_STEPS) * (LAST_RATE + (1 - LAST_RATE) * cosine)
+    for step in range(steps):
+        cosine = 0.5 * (1 + math.cos(math.pi * step / steps))
+        rate = lr * min(1, (step + 1) / WARMUP_STEPS) * (LAST_RATE + (1 - LAST_RATE) * cosine)
         for group in optimizer.param_groups:
             group["lr"] = rate
         pick = torch.randint(len(ids), (args.batch,), generator=generator)
@@ -65,7 +66,7 @@ def train(name, encoder, ids, labels, rows, args):
         if (step + 1) % 100 == 0:
             curve["step"].append(step + 1)
             curve["loss"].append(float(f"{window / 100:.4g}"))
-            print(f"{name} step {step + 1} of {args.steps}: loss {window / 100:.3g}, "
+            print(f"{name} step {step + 1} of {steps}: loss {window / 100:.3g}, "
                   f"{time.process_time() - began:.0f} s of CPU time", flush=True)
             window = 0.0
     return {"parameters": sum(p.numel() for p in parameters), "training_texts": len(ids), "loss_curve": curve,
@@ -104,10 +105,35 @@ def t5_encoder(texts, corpus, args, generator):
     return tokenizer, T5Text(len(tokenizer.pieces()), generator), seen
 
 
-PARTS = {  # the name of a pipeline's part, the table that it learns, what makes it, and its tokenizer's folder
-    "text_encoder": ("pooled_projections", clip_encoder, "tokenizer"),
-    "text_encoder_2": ("encoder_hidden_states", t5_encoder, "tokenizer_2"),
+Part = collections.namedtuple("Part", "table make tokenizer steps lr")
+PARTS = {  # as a pipeline names them
+    "text_encoder": Part("pooled_projections", clip_encoder, "tokenizer", 4000, 4e-3),
+    "text_encoder_2": Part("encoder_hidden_states", t5_encoder, "tokenizer_2", 4500, 3e-3),
 }
+
+
+def distil(name, args, table, texts, corpus, tests):
+    """Trains a part, writes its folders, and returns what text_encoders.json says of it."""
+    part = PARTS[name]
+    steps, rows = args.steps or part.steps, table[part.table]
+    tokenizer, encoder, seen = part.make(texts, corpus, args, torch.Generator().manual_seed(args.seed))
+    ids = torch.tensor(tokenizer.encode([prompt.text for prompt in seen]))
+    report = {
+        "recipe": {
+            "objective": f"mean squared error to the rows of {part.table}, relative to their variance",
+            "optimizer": "Adam, betas (0.9, 0.99)", "learning_rate": part.lr,
+            "schedule": f"{WARMUP_STEPS} linear warm-up steps, with a cosine to {LAST_RATE:.1%}",
+            "gradient_clip": 1.0, "batch": args.batch, "steps": steps, "precision": "fp32", "seed": args.seed,
+        },
+        "vocabulary": encoder.config["vocab_size"],
+        **train(name, encoder, ids, labels_of(seen), rows, steps, part.lr, args),
+        "threads": args.threads,
+        "versions": {"python": platform.python_version(), "torch": torch.__version__},
+        "tests": {test: measured(encoder, tokenizer, held, rows) for test, held in tests.items()},
+    }
+    tokenizer.save(args.model / part.tokenizer)
+    save_encoder(encoder, args.model / name)
+    return report
 
 
 def main():
@@ -119,9 +145,8 @@ def main():
     parser.add_argument("--held", type=int, default=300, help="texts a label in each test")
     parser.add_argument("--clip-merges", type=int, default=500)
     parser.add_argument("--t5-pieces", type=int, default=600)
-    parser.add_argument("--steps", type=int, default=3000)
-    parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--lr", type=float, default=4e-3)
+    parser.add_argument("--steps", type=int, help="of training, instead of each encoder's own number")
+    parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
@@ -136,23 +161,7 @@ def main():
     path = args.model / "text_encoders.json"
     report = read_json(path) if path.exists() else {}
     for name in args.parts.split(","):
-        target, make, tokenizer_folder = PARTS[name]
-        tokenizer, encoder, seen = make(texts, corpus, args, torch.Generator().manual_seed(args.seed))
-        ids, rows = torch.tensor(tokenizer.encode([prompt.text for prompt in seen])), table[target]
-        report[name] = {
-            "recipe": {
-                "objective": f"mean squared error to the rows of {target}, relative to their variance",
-                "optimizer": "Adam, betas (0.9, 0.99)", "learning_rate": args.lr,
-                "schedule": f"{WARMUP_STEPS} linear warm-up steps, with a cosine to {LAST_RATE:.1%}",
-                "gradient_clip": 1.0, "batch": args.batch, "steps": args.steps, "precision": "fp32", "seed": args.seed,
-            },
-            **train(name, encoder, ids, labels_of(seen), rows, args),
-            "threads": args.threads,
-            "versions": {"python": platform.python_version(), "torch": torch.__version__},
-            "tests": {test: measured(encoder, tokenizer, held, rows) for test, held in tests.items()},
-        }
-        tokenizer.save(args.model / tokenizer_folder)
-        save_encoder(encoder, args.model / name)
+        report[name] = distil(name, args, table, texts, corpus, tests)
         for test, result in report[name]["tests"].items():
             print(f"{name}, {test}: {result}", flush=True)
     write_json(path, report)
