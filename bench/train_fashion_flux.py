@@ -7,7 +7,7 @@ The network is diffusers' FluxTransformer2DModel, trained from scratch by flow m
 with CUDA, diffusers, safetensors, numpy and matplotlib. Three stages, each reading what the one before wrote in --out:
 
     classifier   classifier/: a plain convolutional judge, and the statistics of its features over the test images
-    train        config.json, diffusion_pytorch_model.safetensors (bf16), prompts.safetensors, scheduler_config.json ...
+    train        transformer/ (bf16), scheduler/, prompts.safetensors, labels.json
     evaluate     samples.png, loss.png, generation_config.json, and the measured numbers in training.json
 
 How an image becomes the model's tokens (the same for the classifier, which stops after step 2):
@@ -414,14 +414,16 @@ def learning_rate(args, step, total):
 
 def save_generator(args, model, prompts):
     """What ships: averaged weights rounded to bf16, the prompt table in fp32, and the configs."""
-    os.makedirs(args.out, exist_ok=True)
-    model.save_config(args.out)
+    folders = {part: os.path.join(args.out, part) for part in ("transformer", "scheduler")}
+    for folder in folders.values():
+        os.makedirs(folder, exist_ok=True)
+    model.save_config(folders["transformer"])
     save_file({name: t.detach().to(torch.bfloat16).cpu().contiguous() for name, t in model.state_dict().items()},
-              os.path.join(args.out, "diffusion_pytorch_model.safetensors"), metadata={"format": "pt"})
+              os.path.join(folders["transformer"], "diffusion_pytorch_model.safetensors"), metadata={"format": "pt"})
     save_file({name: t.detach().float().cpu().contiguous() for name, t in prompts.state_dict().items()},
               os.path.join(args.out, "prompts.safetensors"))
     write_json(os.path.join(args.out, "labels.json"), LABELS)
-    write_json(os.path.join(args.out, "scheduler_config.json"), SCHEDULER_CONFIG)
+    write_json(os.path.join(folders["scheduler"], "scheduler_config.json"), SCHEDULER_CONFIG)
 
 
 def train(args, device):
@@ -628,8 +630,9 @@ def evaluate(args, device):
     began = time.time()
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = False
-    model = FluxTransformer2DModel.from_config(read_json(os.path.join(args.out, "config.json")))
-    weights = load_file(os.path.join(args.out, "diffusion_pytorch_model.safetensors"))
+    transformer = os.path.join(args.out, "transformer")
+    model = FluxTransformer2DModel.from_config(read_json(os.path.join(transformer, "config.json")))
+    weights = load_file(os.path.join(transformer, "diffusion_pytorch_model.safetensors"))
     model.load_state_dict({name: t.float() for name, t in weights.items()})
     model = model.to(device).eval()
     prompts = {name: t.to(device) for name, t in load_file(os.path.join(args.out, "prompts.safetensors")).items()}

@@ -28,7 +28,9 @@ E4M3_MAX = 448.0
 
 
 def load_model(folder, device, dtype):
-    """The model of a folder in diffusers layout."""
+    """The model of a folder in diffusers layout, or of a pipeline's folder its transformer."""
+    if os.path.isdir(os.path.join(folder, "transformer")):
+        folder = os.path.join(folder, "transformer")
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
         config = json.load(file)
     model = FluxTransformer2DModel.from_config(config)

@@ -175,9 +175,9 @@ def tiny_case(folder, case):
 
 def fashion_case(model_folder, data_folder):
     """Two test images on their way to noise: the first trouser at sigma 0.73, the first bag (null prompt) at 0.21."""
-    with open(os.path.join(model_folder, "config.json"), encoding="utf-8") as file:
+    with open(os.path.join(model_folder, "transformer/config.json"), encoding="utf-8") as file:
         model = FluxTransformer2DModel.from_config(json.load(file)).eval()
-    weights = load_file(os.path.join(model_folder, "diffusion_pytorch_model.safetensors"))
+    weights = load_file(os.path.join(model_folder, "transformer/diffusion_pytorch_model.safetensors"))
     model.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
     prompts = load_file(os.path.join(model_folder, "prompts.safetensors"))
     with gzip.open(os.path.join(data_folder, "t10k-labels-idx1-ubyte.gz"), "rb") as file:
