@@ -28,7 +28,9 @@ package: build  ## pack program, library and documents into dist/, as a .deb and
 	mkdir -p dist && mv build/release/headroom_*.deb build/release/headroom-*.tar.xz dist/
 	scripts/try_package.sh dist
 
-demo: build  ## measure every optimization on the model that ships with the project, with a dashboard, into out/demo
+demo: build  ## draw from prompts, and measure every optimization on the model that ships, with a dashboard, into out/demo
+	mkdir -p out/demo
+	build/release/headroom run fashion-flux --prompt "an ankle boot" --prompt "a red dress" --opt fast --out out/demo/prompt.png
 	build/release/headroom ladder models/fashion-flux --out out/demo
 	build/release/headroom report out/demo/results.json --out out/demo
 

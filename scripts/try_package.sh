@@ -23,7 +23,7 @@ tar -xf "$archive" -C "$root/archive" --strip-components=1
 
 # Whoever installs the Debian package has what it depends on.
 depends=$(dpkg-deb --field "$deb" Depends)
-for package in libdnnl2 libfmt9 libgomp1 libhwy1 libpng16-16; do
+for package in libdnnl2 libfmt9 libgomp1 libhwy1 libjpeg62-turbo libpcre2-8-0 libpng16-16 libutf8proc2; do
   [[ $depends == *"$package"* ]] && continue
   echo "try_package.sh: the Debian package does not depend on $package, but on: $depends" >&2
   exit 1
@@ -47,5 +47,8 @@ for tree in "$root/deb/usr" "$root/archive"; do
   (cd "$root/home" && env -i HOME="$root/home" PATH=/usr/bin:/bin \
     "$tree/bin/headroom" ladder fashion-flux --ends --images 1 --steps 2 --trials 3 --max-rounds 2 --out "$root/home/ladder")
   [[ -s $root/home/ladder/results.json ]]
-  rm -r "$root/home/ladder"
+  (cd "$root/home" && env -i HOME="$root/home" PATH=/usr/bin:/bin \
+    "$tree/bin/headroom" run fashion-flux --prompt "an ankle boot" --steps 2 --out "$root/home/boot.png")
+  [[ -s $root/home/boot.png ]]
+  rm -r "$root/home/ladder" "$root/home/boot.png"
 done

@@ -210,8 +210,7 @@ TEST_F(CliTest, LadderMeasuresEachRungAndWritesItsImages) {
   ASSERT_EQ(results.results.size(), 6U);  // baseline, three alone, two cumulative
   for (const Result& result : results.results) {
     EXPECT_GE(series_of(result, "step").time_ms.size(), 3U);
-    const bool hoisted = result.name.find("hoist") != std::string::npos;
-    EXPECT_EQ(std::ranges::count(result.trials, "prologue", &TrialSeries::what), hoisted ? 1 : 0) << result.name;
+    EXPECT_EQ(std::ranges::count(result.trials, "prologue", &TrialSeries::what), 1) << result.name;
     EXPECT_TRUE(fs::exists(file("ladder") / (result.name + ".png"))) << result.name;
     EXPECT_TRUE(result.plan.has_value());
   }
@@ -323,13 +322,13 @@ TEST_F(CliTest, ConvertWritesAModelThatEveryCommandTakes) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const nlohmann::json summary = nlohmann::json::parse(outcome.out);
   EXPECT_LE(summary["ratio"].get<double>(), 0.30);
-  const std::uintmax_t size = fs::file_size(file("int8") / "diffusion_pytorch_model.safetensors");
+  const std::uintmax_t size = fs::file_size(file("int8") / "transformer/diffusion_pytorch_model.safetensors");
   EXPECT_GE(size, summary["bytes"].get<std::uintmax_t>());
   EXPECT_LE(static_cast<double>(size), 0.30 * summary["fp32_bytes"].get<double>());
-  const nlohmann::json config = read_json(file("int8") / "config.json");
+  const nlohmann::json config = read_json(file("int8") / "transformer/config.json");
   EXPECT_EQ(config["quantization_config"]["quant_method"], "headroom");
-  for (const char* name :
-       {"prompts.safetensors", "labels.json", "generation_config.json", "classifier/model.safetensors"})
+  for (const char* name : {"model_index.json", "labels.json", "generation_config.json", "classifier/model.safetensors",
+                           "text_encoder_2/model.safetensors", "tokenizer/vocab.json"})
     EXPECT_TRUE(fs::exists(file("int8") / name)) << name;
 
   const Outcome run =
@@ -574,13 +573,13 @@ TEST_F(CliTest, MissingThingsAreNamed) {
   expect_error("bench " + folder().string(), 1, HasSubstr("config.json"));
   expect_error("forward " + fashion_ + " --inputs /nowhere.safetensors --output x", 1,
                HasSubstr("/nowhere.safetensors"));
-  expect_error("run " + golden("tiny-guidance").string(), 1, HasSubstr("prompts.safetensors"));
+  expect_error("run " + golden("tiny-guidance").string(), 1, HasSubstr("is a transformer alone"));
 }
 
 TEST_F(CliTest, WhatDoesNotFitIsToldBeforeItIsLoaded) {
   for (const char* command : {"bench ", "profile ", "ladder "})
     expect_error(command + fashion_ + " --token-rows 1024 --token-columns 1024 --opt baseline -q", 1,
-                 AllOf(HasSubstr("fashion-flux does not fit in memory as it is asked for: it needs "),
+                 AllOf(HasSubstr("fashion-flux does not fit in memory as it is asked for: its stage denoise needs "),
                        HasSubstr(" of weights, "), HasSubstr(" of activations (scratch "), HasSubstr(" of device cpu "),
                        HasSubstr("it would fit with "), HasSubstr(" image tokens (")));
 }

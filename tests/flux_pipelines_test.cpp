@@ -171,7 +171,7 @@ TEST(FluxPipelines, PromptsBecomeTheIdsAndStatesOfTransformers) {
     for (const std::string& name : requests_of(folder)) {
       const FluxGolden request(folder, name, pipeline);
       PromptReader reader(pipeline, request.options().text_tokens, {}, opened.backend->properties().target);
-      reader.load(*opened.weights, *opened.backend);
+      reader.load(std::make_shared<Turns>(*opened.backend, *opened.weights, 0));
       const char* const ids[] = {"clip_ids", "t5_ids"};
       const char* const states[] = {"pooled_prompt_embeds", "prompt_embeds"};
       for (std::size_t r = 0; r < 2; ++r)
@@ -218,7 +218,7 @@ TEST(FluxPipelines, AnEqualPromptIsReadOnce) {
   const std::vector<std::string> kept = {"inputs", "denoise"};
   EXPECT_EQ(stages(), all);
   EXPECT_EQ(stages(), kept);
-  generator.prompt_reader()->forget();
+  generator.prompt_reader().forget();
   EXPECT_EQ(stages(), all);
 }
 

@@ -66,8 +66,8 @@ PreparedImage prepare(const Pipeline& pipeline, const ImageJob& job) {
   return prepared;
 }
 
-ImageMaker::ImageMaker(const Engine& engine, const SwitchSet& switches)
-    : pipeline_(*engine.pipeline), pool_(*engine.pipeline, *engine.backend, *engine.weights, switches) {}
+ImageMaker::ImageMaker(const Engine& engine, const SwitchSet& switches, std::size_t memory_limit)
+    : pipeline_(*engine.pipeline), pool_(*engine.pipeline, *engine.backend, *engine.weights, switches, memory_limit) {}
 
 std::size_t ImageMaker::count_together(std::span<const PreparedImage> jobs, std::int64_t batch) const {
   const Request first = pipeline_.resolve(jobs.front().options);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <span>
 #include <vector>
@@ -30,7 +31,7 @@ struct MadeImages {
 class ImageMaker {
  public:
   /// The engine, which has a pipeline, must outlive it.
-  ImageMaker(const Engine& engine, const SwitchSet& switches);
+  ImageMaker(const Engine& engine, const SwitchSet& switches, std::size_t memory_limit);
 
   /// How many jobs from the front are made in one generation: those that ask for the same but for what an image is of,
   /// at most `batch`, or where that is 0 as many as have 4096 tokens.

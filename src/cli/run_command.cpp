@@ -42,6 +42,7 @@ struct Arguments {
   ImageJob job;  // what is asked for of each image
   std::int64_t per_prompt = 1;
   std::int64_t batch = 0;
+  std::size_t memory_limit = 0;  // bytes
   std::string out = "images.png";
   bool as_json = false;
 };
@@ -165,7 +166,7 @@ void tell(const Arguments& arguments, const Took& took, const Generator& generat
     return;
   }
   print_out("{} in {} of {}: {} an image; wrote {}\n", format_count(static_cast<std::int64_t>(took.images), "image"),
-            format_count(std::ssize(took.step_ms), "step"),
+            format_count(generator.request().steps, "step"),
             format_ms(took.steps_ms() / static_cast<double>(took.step_ms.size())),
             format_ms(took.total_ms() / static_cast<double>(took.images)),
             files.size() == 1 ? files[0] : fmt::format("{} to {}", files.front(), files.back()));
@@ -211,7 +212,7 @@ void run(const Arguments& arguments) {
   if (const std::string obstacle = pipeline.obstacle_to_images(); !obstacle.empty()) fail("{}", obstacle);
   if (arguments.prompts_file == "-") {
     const SwitchSet switches = choose(arguments, asked, engine, prepare(pipeline, arguments.job).options, log);
-    serve_prompts(engine, switches, arguments.job);
+    serve_prompts(engine, switches, arguments.memory_limit, arguments.job);
     return;
   }
 
@@ -220,7 +221,7 @@ void run(const Arguments& arguments) {
   std::vector<PreparedImage> prepared;
   for (const ImageJob& job : jobs) prepared.push_back(prepare(pipeline, job));
   const SwitchSet switches = choose(arguments, asked, engine, prepared.front().options, log);
-  ImageMaker maker(engine, switches);
+  ImageMaker maker(engine, switches, arguments.memory_limit);
 
   std::vector<std::string> files;
   Took took;
@@ -349,6 +350,14 @@ void add_run_command(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option(
+          "--memory-limit", arguments->memory_limit,
+          "device memory to use at most, as 16GiB: where that is too small for all stages they take turns; 0 is "
+          "all there is")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
+      ->type_name("SIZE")
+      ->capture_default_str();
+  command
+      ->add_option(
           "--out", arguments->out,
           "PNG to write: fox.png, of several prompts fox-1.png and on; of labels a grid with a column for each")
       ->check(written_as({".png"}))
@@ -356,12 +365,11 @@ void add_run_command(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--json", arguments->as_json, "machine-readable summary");
   command->footer(
-      fmt::format("Examples:\n"
-                  "  headroom run {0} --prompt \"an ankle boot\" --out boot.png\n"
-                  "  headroom run {0} --labels Sneaker,Bag --per-label 4 --opt fast --out shoes.png\n"
-                  "  headroom run {1} --prompt \"a red fox in snow\" --seed 7 --out fox.png\n"
-                  "  headroom run {1} --like fox.png --steps 50 --out fox-50.png\n"
-                  "  headroom run {1} --prompts - < requests.jsonl",
+      fmt::format("Example: headroom run {0} --prompt \"an ankle boot\" --out boot.png\n"
+                  "         headroom run {0} --labels Sneaker,Bag --per-label 4 --opt fast --out shoes.png\n"
+                  "         headroom run {1} --prompt \"a red fox in snow\" --seed 7 --out fox.png\n"
+                  "         headroom run {1} --like fox.png --steps 50 --out fox-50.png\n"
+                  "         headroom run {1} --prompts - < requests.jsonl",
                   examples::kShipped, examples::kFolder));
   command->callback([command, arguments] {
     if (!arguments->like.empty()) take_from(*command, *arguments);

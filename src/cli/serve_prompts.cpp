@@ -30,8 +30,8 @@ std::string sentence_of(const std::exception_ptr& error) {
 
 class Server {
  public:
-  Server(const Engine& engine, const SwitchSet& switches, const ImageJob& defaults)
-      : engine_(engine), switches_(switches), defaults_(defaults), maker_(engine, switches) {}
+  Server(const Engine& engine, const SwitchSet& switches, std::size_t memory_limit, const ImageJob& defaults)
+      : engine_(engine), switches_(switches), defaults_(defaults), maker_(engine, switches, memory_limit) {}
 
   /// Does one request; what cannot be done is answered with its reason.
   void serve(const std::string& line, const std::string& context) {
@@ -84,8 +84,9 @@ class Server {
 
 }  // namespace
 
-void serve_prompts(const Engine& engine, const SwitchSet& switches, const ImageJob& defaults) {
-  Server server(engine, switches, defaults);
+void serve_prompts(const Engine& engine, const SwitchSet& switches, std::size_t memory_limit,
+                   const ImageJob& defaults) {
+  Server server(engine, switches, memory_limit, defaults);
   std::size_t number = 0;
   for (std::string line; std::getline(std::cin, line);) {
     ++number;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+
 #include "base/switches.hpp"
 #include "cli/common.hpp"
 #include "cli/image_job.hpp"
@@ -10,6 +12,6 @@ namespace headroom {
 /// has the keys of ImageJob, what it does not say being as in `defaults`, and "out", the PNG to write; what it has as
 /// "id" is in the answer too. An answer has "out", "seed", "ms" and "stages", or "error", a sentence: a request that
 /// cannot be done ends nothing. An image is written while the next is made.
-void serve_prompts(const Engine& engine, const SwitchSet& switches, const ImageJob& defaults);
+void serve_prompts(const Engine& engine, const SwitchSet& switches, std::size_t memory_limit, const ImageJob& defaults);
 
 }  // namespace headroom

@@ -16,7 +16,7 @@ HostTensor GenerationTimer::generate(Generator& generator, std::span<const Image
                                      const std::function<void()>& on_step) {
   const bool was_warm = std::ssize(warmup_ms_) >= warmup_steps_;
   double steps_ms = 0;
-  generator.prompt_reader()->forget();
+  generator.prompt_reader().forget();
   probe_.begin();
   const HostTensor latents = generator.generate(requests, [&](std::int64_t, double ms) {
     steps_ms += ms;

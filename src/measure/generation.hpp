@@ -53,8 +53,8 @@ struct GenerationOptions {
 };
 
 /// Times one configuration: a file of one result with the series "step" (ms of a denoise step), "image" (ms of an
-/// image: whole generations, divided by their images, without the generation of the warm-up) and, where something runs
-/// outside the loop, "prologue" (ms of a generation), with its plan. Id and name are those of the switches, as far as
+/// image: whole generations, divided by their images, without the generation of the warm-up) and "prologue" (ms of a
+/// generation outside its steps), with its plan. Id and name are those of the switches, as far as
 /// they are for the device (SwitchSet::for_target).
 [[nodiscard]] ResultFile measure_generation(const Pipeline& pipeline, Backend& backend, GenerationOptions options);
 

@@ -39,8 +39,8 @@ struct Rung {
   SwitchSet switches;
   bool cumulative = false;  ///< adds to the cumulative rung before it, rather than standing alone
   Result result;  ///< with the series "step" (ms of one denoise step), "image" (ms of one image: whole generations, the
-                  ///< warm-up steps of each visit's first among them) and, where something runs outside the loop,
-                  ///< "prologue" (ms of a generation); by visit. Its id is empty before the first.
+                  ///< warm-up steps of each visit's first among them) and "prologue" (ms of a generation outside
+                  ///< its steps); by visit. Its id is empty before the first.
   // What settle() adds:
   double image_ms = 0;  ///< (median prologue + steps * median step) / images
   std::optional<Interval> image_interval_ms;

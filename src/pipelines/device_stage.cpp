@@ -15,11 +15,8 @@ void add(std::vector<StageRun>& runs, const StageRun& run) {
   found->bytes = std::max(found->bytes, run.bytes);
 }
 
-void DeviceStage::load(WeightStore& weights, Backend& backend) {
-  session = std::make_unique<Session>(compiled.program, weights, backend);
-}
-
-HostTensor DeviceStage::run(std::string_view input, const HostTensor& value, std::string_view output) {
+HostTensor DeviceStage::run(Turns& turns, std::string_view input, const HostTensor& value, std::string_view output) {
+  turns.begin(*this);
   session->set_input(input, value);
   session->run();
   return session->output(output);

@@ -8,6 +8,7 @@
 
 #include "base/host_tensor.hpp"
 #include "base/switches.hpp"
+#include "pipelines/turns.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"
 #include "run/session.hpp"
@@ -24,16 +25,15 @@ struct StageRun {
 /// Adds what a stage took to what it took before, where it is there already.
 void add(std::vector<StageRun>& runs, const StageRun& run);
 
-/// A stage that runs on the device: a graph of one component, compiled, and its session.
+/// A stage that runs on the device: a graph of one component, compiled, and its session. It stays where it is.
 struct DeviceStage {
   std::string name;
   Compiled compiled;
-  std::unique_ptr<Session> session = {};  ///< null until it is loaded
+  std::unique_ptr<Session> session = {};  ///< null until Turns::load()
+  bool is_arena_away = false;             ///< Turns has unloaded the session
 
-  /// Loads its weights, and takes its memory.
-  void load(WeightStore& weights, Backend& backend);
-  /// Runs it on that input, and gives that output.
-  [[nodiscard]] HostTensor run(std::string_view input, const HostTensor& value, std::string_view output);
+  /// Runs it on that input, and gives that output, when it is its turn.
+  [[nodiscard]] HostTensor run(Turns& turns, std::string_view input, const HostTensor& value, std::string_view output);
 };
 
 /// The stage, in the component's own baseline under the switches, not loaded yet.

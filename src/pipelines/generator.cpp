@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "pipelines/stacks.hpp"
 #include "run/fit.hpp"
+#include "run/memory_need.hpp"
 
 namespace headroom {
 namespace {
@@ -38,8 +41,11 @@ void tell_of_all(Compiled& one, const std::vector<const DeviceStage*>& stages, c
 }  // namespace
 
 Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& weights, const RequestOptions& options,
-                     std::shared_ptr<PromptReader> reader)
-    : pipeline_(pipeline), request_(pipeline.resolve(options)), reader_(std::move(reader)) {
+                     SharedStages shared)
+    : pipeline_(pipeline),
+      request_(pipeline.resolve(options)),
+      turns_(std::move(shared.turns)),
+      reader_(std::move(shared.reader)) {
   const Target target = backend.properties().target;
   const bool has_reader = reader_ != nullptr;
   if (!has_reader) reader_ = std::make_shared<PromptReader>(pipeline, request_.text_tokens, options.switches, target);
@@ -47,7 +53,6 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
     encode_ = compile_coder("encode", pipeline.encoder(), request_, options.switches, target);
   denoise_ = {.name = "denoise", .compiled = compile_denoise(pipeline, request_, options.switches, target)};
   decode_ = compile_coder("decode", pipeline.decoder(), request_, options.switches, target);
-
   tell_of_all(denoise_.compiled, device_stages(), options.switches);
 
   if (options.drops_other_weights) {
@@ -55,12 +60,23 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
     for (const DeviceStage* stage : device_stages()) used.push_back(stage->compiled.program.get());
     weights.keep_only(used);
   }
+  if (turns_ == nullptr) turns_ = std::make_shared<Turns>(backend, weights, options.memory_limit);
   require_memory(backend, weights, options);
-  if (!has_reader) reader_->load(weights, backend);
-  for (std::optional<DeviceStage>* const coder : {&encode_, &decode_})
-    if (*coder) (*coder)->load(weights, backend);
-  denoise_.load(weights, backend);
+  if (!has_reader) reader_->load(turns_);
+  for (DeviceStage* stage : own_stages()) turns_->load(*stage);
   pipeline_.set_request_inputs(session(), request_);
+}
+
+Generator::~Generator() {
+  for (const DeviceStage* stage : own_stages()) turns_->forget(*stage);
+}
+
+std::vector<DeviceStage*> Generator::own_stages() {
+  std::vector<DeviceStage*> stages;
+  if (encode_) stages.push_back(&*encode_);
+  stages.push_back(&denoise_);
+  if (decode_) stages.push_back(&*decode_);
+  return stages;
 }
 
 std::vector<const DeviceStage*> Generator::device_stages() const {
@@ -71,7 +87,20 @@ std::vector<const DeviceStage*> Generator::device_stages() const {
   return stages;
 }
 
+/// Whether all stages fit together, or else, as they can take turns, each beside what of the others never leaves.
 void Generator::require_memory(Backend& backend, const WeightStore& weights, const RequestOptions& options) const {
+  const std::size_t used = backend.memory_use().total - weights.bytes() - turns_->arena_bytes();
+  std::size_t all = used, lasting = used;
+  std::multimap<std::size_t, const DeviceStage*, std::greater<>> by_need;  // what needs most is told first
+  for (const DeviceStage* stage : device_stages()) {
+    const Program& program = *stage->compiled.program;
+    const std::size_t need = memory_need(program, weights).total();
+    all += need;
+    lasting += lasting_bytes(program, weights);
+    by_need.emplace(need, stage);
+  }
+  if (all <= turns_->limit()) return;
+
   const auto compile_other = [&](const SwitchSet& switches, const RequestSize& size) {
     Request smaller = request_;
     smaller.images = size.images;
@@ -79,15 +108,19 @@ void Generator::require_memory(Backend& backend, const WeightStore& weights, con
     smaller.token_columns = size.token_columns;
     return compile_denoise(pipeline_, smaller, switches, backend.properties().target);
   };
-  FittedRequest request{
-      .model = pipeline_.name(),
-      .switches = options.switches,
-      .size = {.images = request_.images, .token_rows = request_.token_rows, .token_columns = request_.token_columns},
-      .compile = compile_other,
-      .suggests = options.suggests_what_fits};
-  for (const DeviceStage* stage : device_stages())
-    if (stage != &denoise_ && stage->session == nullptr) request.beside.push_back(stage->compiled.program.get());
-  require_fit(*denoise_.compiled.program, request, weights, backend);
+  for (const auto& [need, stage] : by_need) {
+    const Program& program = *stage->compiled.program;
+    const FittedRequest request{
+        .model = pipeline_.name(),
+        .switches = options.switches,
+        .size = {.images = request_.images, .token_rows = request_.token_rows, .token_columns = request_.token_columns},
+        .compile = compile_other,
+        .stage = by_need.size() == 1 ? "" : stage->name,
+        .beside = lasting - lasting_bytes(program, weights),
+        .limit = turns_->limit(),
+        .suggests = options.suggests_what_fits && stage == &denoise_};
+    require_fit(program, request, weights, backend);
+  }
 }
 
 template <class Body>
@@ -104,12 +137,14 @@ Conditioning Generator::make_conditioning(std::span<const ImageRequest> images) 
     if (request_.classifier_free_guidance)
       for (const ImageRequest& image : images) texts.push_back(negative_prompt_of(image, reader));
     for (const ImageRequest& image : images) texts.push_back(prompt_of(pipeline_, image, reader));
+    turns_->expect(encode_ ? &*encode_ : &denoise_);
     conditioning.texts.push_back(reader_->read(reader, texts, took_));
   }
+  turns_->expect(&denoise_);
   if (encode_)
     run_stage("encode", encode_->session->activation_reserved_bytes(), [&] {
       for (const ImageRequest& image : images)
-        conditioning.references.push_back(encode_->run("pixels", image.reference, "latents"));
+        conditioning.references.push_back(encode_->run(*turns_, "pixels", image.reference, "latents"));
     });
   return conditioning;
 }
@@ -119,7 +154,11 @@ HostTensor Generator::generate(std::span<const ImageRequest> images, const Itera
   took_.clear();
   const Conditioning conditioning = make_conditioning(images);
   run_stage("inputs", 0, [&] { pipeline_.set_image_inputs(session(), request_, images, conditioning); });
-  run_stage("denoise", session().activation_reserved_bytes(), [&] { session().run(observer); });
+  turns_->expect(decode_ ? &*decode_ : nullptr);
+  run_stage("denoise", session().activation_reserved_bytes(), [&] {
+    turns_->begin(denoise_);
+    session().run(observer);
+  });
   return session().output("latents");
 }
 
@@ -134,9 +173,10 @@ HostTensor Generator::decode(const HostTensor& latents) {
     run_stage("decode", 0, [&] { pixels = pipeline_.decode(latents, request_); });
     return pixels;
   }
+  turns_->expect(nullptr);
   run_stage("decode", decode_->session->activation_reserved_bytes(), [&] {
     std::vector<HostTensor> decoded;
-    for (const HostTensor& one : unstack(latents)) decoded.push_back(decode_->run("latents", one, "pixels"));
+    for (const HostTensor& one : unstack(latents)) decoded.push_back(decode_->run(*turns_, "latents", one, "pixels"));
     pixels = stack(decoded);
   });
   return pixels;

@@ -16,16 +16,26 @@
 
 namespace headroom {
 
+/// What generators of one pipeline on one store share, where they are to: what reads prompts, of those with the same
+/// switches and text tokens, and the turns that their stages take.
+struct SharedStages {
+  std::shared_ptr<PromptReader> reader = nullptr;
+  std::shared_ptr<Turns> turns = nullptr;
+};
+
 /// A pipeline compiled for one request: latents, and where it decodes them pixels, out of prompts and seeds. Equal
 /// requests give equal noise under every set of switches, so images of two generators can be compared.
 class Generator {
  public:
   /// Compiles every stage and loads its weights. The first three must outlive the generator; the store has the
-  /// pipeline's checkpoints. Prompts are read by `reader` where one is given: that of another generator of the pipeline
-  /// on this store, with the same switches and text tokens. Throws a usage Error for sizes that make no sense, and
-  /// OutOfMemory, before anything is loaded, for what does not fit: see require_fit().
+  /// pipeline's checkpoints. Where options.memory_limit, or the device, is too small for all stages they take turns.
+  /// Throws a usage Error for sizes that make no sense, and OutOfMemory, before anything is loaded, where one stage
+  /// alone does not fit: see require_fit().
   Generator(const Pipeline& pipeline, Backend& backend, WeightStore& weights, const RequestOptions& options,
-            std::shared_ptr<PromptReader> reader = nullptr);
+            SharedStages shared = {});
+  ~Generator();
+  Generator(const Generator&) = delete;
+  Generator& operator=(const Generator&) = delete;
 
   /// Latents [images, image_tokens, channels] f32 of exactly request().images images.
   [[nodiscard]] HostTensor generate(std::span<const ImageRequest> images, const IterationObserver& observer = {});
@@ -45,10 +55,12 @@ class Generator {
   [[nodiscard]] Session& session() noexcept { return *denoise_.session; }
   /// Those that run on the device, in order.
   [[nodiscard]] std::vector<const DeviceStage*> device_stages() const;
-  /// What reads its prompts, to be shared with other generators.
-  [[nodiscard]] const std::shared_ptr<PromptReader>& prompt_reader() const noexcept { return reader_; }
+  /// For other generators.
+  [[nodiscard]] SharedStages shared() const { return {.reader = reader_, .turns = turns_}; }
+  [[nodiscard]] PromptReader& prompt_reader() const noexcept { return *reader_; }
 
  private:
+  [[nodiscard]] std::vector<DeviceStage*> own_stages();
   void require_memory(Backend& backend, const WeightStore& weights, const RequestOptions& options) const;
   template <class Body>
   void run_stage(std::string name, std::size_t bytes, const Body& body);
@@ -56,6 +68,7 @@ class Generator {
 
   const Pipeline& pipeline_;
   Request request_;
+  std::shared_ptr<Turns> turns_;
   std::shared_ptr<PromptReader> reader_;
   std::optional<DeviceStage> encode_;
   DeviceStage denoise_;

@@ -37,9 +37,10 @@ class FitTest : public testing::Test {
 
   LimitedBackend backend_{std::numeric_limits<std::size_t>::max()};
   std::unique_ptr<Pipeline> pipeline_ =
-      open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux").string());
+      open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux/transformer").string());
   WeightStore weights_{backend_, pipeline_->components()};
-  RequestOptions baseline_{.images = 8, .steps = 2, .switches = {}};
+  RequestOptions baseline_{
+      .images = 8, .token_rows = 16, .token_columns = 16, .text_tokens = 16, .steps = 2, .switches = {}};
 };
 
 TEST_F(FitTest, ExactlyWhatIsNeededIsEnough) {
@@ -55,23 +56,23 @@ TEST_F(FitTest, TheErrorComesBeforeAnythingIsLoadedAndTellsTheNeedByCategory) {
   const std::string sentence = refusal(baseline_);
   EXPECT_EQ(backend_.memory_use().allocations, 0U);
   EXPECT_EQ(weights_.bytes(), 0U);
-  EXPECT_THAT(sentence, AllOf(HasSubstr("fashion-flux does not fit in memory as it is asked for: it needs " +
-                                        bytes(need.total())),
-                              HasSubstr(bytes(need.weights) + " of weights"),
-                              HasSubstr(bytes(need.activations) + " of activations (scratch "),
-                              HasSubstr(bytes(need.state) + " of state"), HasSubstr(bytes(need.inputs) + " of inputs"),
-                              HasSubstr("of device cpu there are " + bytes(need.total() - 1))));
+  EXPECT_THAT(sentence,
+              AllOf(HasSubstr("transformer does not fit in memory as it is asked for: it needs " + bytes(need.total())),
+                    HasSubstr(bytes(need.weights) + " of weights"),
+                    HasSubstr(bytes(need.activations) + " of activations (scratch "),
+                    HasSubstr(bytes(need.state) + " of state"), HasSubstr(bytes(need.inputs) + " of inputs"),
+                    HasSubstr("of device cpu there are " + bytes(need.total() - 1))));
 }
 
 TEST_F(FitTest, TheErrorTellsWhatWouldFitAsItWasPlanned) {
   RequestOptions arena = baseline_, halved = baseline_, smaller = baseline_;
   arena.switches = SwitchSet::parse("arena");
   halved.images = 4;
-  smaller.token_rows = smaller.token_columns = 8;
+  smaller.token_rows = smaller.token_columns = 4;
   backend_.set_limit(need_of(arena).total());
   const std::string sentence = refusal(baseline_);
   EXPECT_THAT(sentence, HasSubstr("it would fit with --opt arena (" + bytes(need_of(arena).total()) + ")"));
-  EXPECT_THAT(sentence, HasSubstr("8x8 image tokens (" + bytes(need_of(smaller).total()) + ")"));
+  EXPECT_THAT(sentence, HasSubstr("4x4 image tokens (" + bytes(need_of(smaller).total()) + ")"));
   EXPECT_THAT(sentence, Not(HasSubstr("fp8"))) << "which a CPU declines";
   EXPECT_EQ(refusal(arena), "it fits");
 

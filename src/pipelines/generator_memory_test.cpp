@@ -20,12 +20,17 @@ class MemoryNeedTest : public testing::TestWithParam<const char*> {
 
   LimitedBackend backend_{std::numeric_limits<std::size_t>::max()};
   std::unique_ptr<Pipeline> pipeline_ =
-      open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux").string());
+      open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux/transformer").string());
 };
 
 /// What is told before anything is allocated is what a session then holds, and what was held at most.
 TEST_P(MemoryNeedTest, IsWhatASessionAllocates) {
-  const RequestOptions options{.images = 3, .steps = 3, .switches = SwitchSet::parse(GetParam())};
+  const RequestOptions options{.images = 3,
+                               .token_rows = 16,
+                               .token_columns = 16,
+                               .text_tokens = 16,
+                               .steps = 3,
+                               .switches = SwitchSet::parse(GetParam())};
   const Request request = pipeline_->resolve(options);
   const Compiled compiled = compile_denoise(*pipeline_, request, options.switches, backend_.properties().target);
   WeightStore weights(backend_, pipeline_->components());

@@ -14,10 +14,11 @@ namespace headroom {
 /// weights and what reads prompts.
 class GeneratorPool {
  public:
-  /// The first three must outlive the pool.
-  GeneratorPool(const Pipeline& pipeline, Backend& backend, WeightStore& weights, SwitchSet switches);
+  /// The first three must outlive the pool. `memory_limit` is that of RequestOptions, for all generators together.
+  GeneratorPool(const Pipeline& pipeline, Backend& backend, WeightStore& weights, SwitchSet switches,
+                std::size_t memory_limit = 0);
 
-  /// The generator of a request, whose own switches are not looked at; valid until get() is called again.
+  /// The generator of a request, whose own switches and limit are not looked at; valid until get() is called again.
   Generator& get(RequestOptions options);
 
  private:
@@ -27,6 +28,8 @@ class GeneratorPool {
   Backend& backend_;
   WeightStore& weights_;
   SwitchSet switches_;
+  std::size_t memory_limit_;
+  std::shared_ptr<Turns> turns_;                                   // null until there is a generator
   std::map<std::int64_t, std::shared_ptr<PromptReader>> readers_;  // by text tokens
   std::list<Generator> kept_;                                      // the one used last in front
 };

@@ -35,7 +35,7 @@ TEST_F(GeneratorPoolTest, AnEqualRequestIsTheSameGenerator) {
 }
 
 TEST_F(GeneratorPoolTest, WhatReadsPromptsIsSharedByThoseOfOneLength) {
-  const auto reader = [&](const RequestOptions& options) { return pool_.get(options).prompt_reader(); };
+  const auto reader = [&](const RequestOptions& options) { return pool_.get(options).shared().reader; };
   const auto short_reader = reader(of_rows(2, 8));
   EXPECT_EQ(reader(of_rows(3, 8)), short_reader);
   EXPECT_NE(reader(of_rows(2, 9)), short_reader);

@@ -21,8 +21,14 @@ PromptReader::PromptReader(const Pipeline& pipeline, std::int64_t text_tokens, c
   }
 }
 
-void PromptReader::load(WeightStore& weights, Backend& backend) {
-  for (Desk& desk : desks_) desk.stage.load(weights, backend);
+PromptReader::~PromptReader() {
+  if (turns_ == nullptr) return;
+  for (const Desk& desk : desks_) turns_->forget(desk.stage);
+}
+
+void PromptReader::load(const std::shared_ptr<Turns>& turns) {
+  turns_ = turns;
+  for (Desk& desk : desks_) turns_->load(desk.stage);
 }
 
 std::vector<const DeviceStage*> PromptReader::stages() const {
@@ -57,7 +63,7 @@ std::vector<HostTensor> PromptReader::read(std::size_t reader, std::span<const s
   for (const std::string& text : texts) {
     const HostTensor* kept = desk.find(text);
     if (kept == nullptr) {
-      desk.kept.push_front({text, desk.stage.run("input_ids", ids.at(text), desk.reader->output)});
+      desk.kept.push_front({text, desk.stage.run(*turns_, "input_ids", ids.at(text), desk.reader->output)});
       kept = &desk.kept.front().made;
     }
     made.push_back(*kept);

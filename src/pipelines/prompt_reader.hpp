@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,7 +22,12 @@ class PromptReader {
   /// The pipeline must outlive it. A reader whose own `tokens` is 0 is given `text_tokens`.
   PromptReader(const Pipeline& pipeline, std::int64_t text_tokens, const SwitchSet& switches, const Target& target);
 
-  void load(WeightStore& weights, Backend& backend);
+  ~PromptReader();
+  PromptReader(const PromptReader&) = delete;
+  PromptReader& operator=(const PromptReader&) = delete;
+
+  /// Loads its encoders, which take turns with the other stages there are.
+  void load(const std::shared_ptr<Turns>& turns);
   [[nodiscard]] std::vector<const DeviceStage*> stages() const;
 
   /// What a reader, by its number, makes of each text, [1, ...], read or kept. Adds to `took` the stages that ran:
@@ -47,7 +53,8 @@ class PromptReader {
 
   static constexpr std::size_t kMostKept = 64;  // T5-XXL's 512 tokens are 8 MiB each
 
-  std::vector<Desk> desks_;  // by reader
+  std::vector<Desk> desks_;       // by reader
+  std::shared_ptr<Turns> turns_;  // null until load()
 };
 
 }  // namespace headroom

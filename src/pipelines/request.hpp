@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,6 +29,7 @@ struct RequestOptions {
   double guidance_scale = 0;
   double true_cfg_scale = 0;  ///< over 1: classifier-free guidance of a model that is guided without it
   SwitchSet switches;
+  std::size_t memory_limit = 0;      ///< device memory that may be used, in bytes; 0 is all there is
   bool drops_other_weights = false;  ///< frees what the store holds and this request does not use, before it loads
   bool suggests_what_fits = true;    ///< in the error where it does not fit, which takes time
 };

@@ -131,16 +131,15 @@ std::string describe(const MemoryNeed& need, std::size_t beside) {
 void require_fit(const Program& program, const FittedRequest& request, const WeightStore& weights,
                  const Backend& backend) {
   const MemoryNeed need = memory_need(program, weights);
-  std::size_t beside = 0;
-  for (const Program* other : request.beside) beside += memory_need(*other, weights).total();
-  const std::size_t available = memory_for(backend, weights);
-  if (need.total() + beside <= available) return;
+  const std::size_t available = request.limit != 0 ? request.limit : memory_for(backend, weights);
+  if (need.total() + request.beside <= available) return;
   const DeviceProperties device = backend.properties();
+  const std::string of_stage = request.stage.empty() ? "it" : fmt::format("its stage {}", request.stage);
   std::string sentence = fmt::format(
-      "{} does not fit in memory as it is asked for: it needs {} ({}), and of the {} of device {} there are {}",
-      request.model, format_bytes(need.total() + beside), describe(need, beside), format_bytes(device.memory_bytes),
-      name_of(device_of(backend)), format_bytes(available));
-  if (request.suggests) sentence += "; " + Suggestions(request, weights, available, beside).text();
+      "{} does not fit in memory as it is asked for: {} needs {} ({}), and of the {} of device {} there are {}",
+      request.model, of_stage, format_bytes(need.total() + request.beside), describe(need, request.beside),
+      format_bytes(device.memory_bytes), name_of(device_of(backend)), format_bytes(available));
+  if (request.suggests) sentence += "; " + Suggestions(request, weights, available, request.beside).text();
   throw OutOfMemory(sentence);
 }
 

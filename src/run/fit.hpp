@@ -1,9 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "backends/backend.hpp"
 #include "base/switches.hpp"
@@ -26,12 +26,15 @@ struct FittedRequest {
   SwitchSet switches;
   RequestSize size;
   std::function<Compiled(const SwitchSet& switches, const RequestSize& size)> compile;
-  /// Programs of other stages that are not loaded yet and will be in memory beside it.
-  std::vector<const Program*> beside = {};
+  std::string stage = {};  ///< the stage of the request that is meant, where it has several
+  /// Bytes that other stages have in memory meanwhile.
+  std::size_t beside = 0;
+  /// Bytes of the device's memory that may be used in all; 0 where that is all that is available.
+  std::size_t limit = 0;
   bool suggests = true;  ///< the error tells what would fit, which takes as long as planning it
 };
 
-/// Throws OutOfMemory where a session of `program`, which is the request compiled, and of those beside it need more than
+/// Throws OutOfMemory where a session of `program`, which is the request compiled, needs with what is beside it more than
 /// the device has: with the need by category and, each planned, requests that fit: more switches, fewer images, smaller
 /// ones.
 void require_fit(const Program& program, const FittedRequest& request, const WeightStore& weights,

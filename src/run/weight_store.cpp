@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "base/error.hpp"
@@ -91,15 +92,22 @@ void WeightStore::bring_back(const std::vector<WeightHandle>& away) {
   HR_CHECK(std::ranges::none_of(away, is_not_loaded));
 }
 
-void WeightStore::unload(const Program& program) {
+void WeightStore::unload(const Program& program, std::size_t at_least, const Program* spared) {
+  std::set<WeightHandle> kept;
+  if (spared != nullptr)
+    for (const WeightUse& use : spared->weights) kept.insert(find(use));
   const Users all = users();
   for (const auto& user : all)
     if (user->is_of(program)) user->set_loaded(false);
+  std::size_t freed = 0;
   for (const WeightUse& use : program.weights) {
+    if (freed >= at_least) return;
     const WeightHandle known = find(use);
-    if (known == nullptr || !known->can_unload() || known->bytes() == 0) continue;
+    if (known == nullptr || !known->can_unload() || known->bytes() == 0 || kept.contains(known)) continue;
     const auto uses_it = [&](const auto& user) { return user->is_loaded() && user->holds(known); };
-    if (std::ranges::none_of(all, uses_it)) known->unload(backend_, *stream_);
+    if (std::ranges::any_of(all, uses_it)) continue;
+    freed += known->bytes();
+    known->unload(backend_, *stream_);
   }
 }
 
@@ -110,7 +118,9 @@ LoadNeed WeightStore::need_of(const Program& program) const {
     std::size_t made = 0;
     for (const WeightUse* use : uses) made += backend_.reserved_size(use->bytes);
     const Graph graph = weight_graph(program.graph, values_of(uses));
-    need.peak = std::max(need.peak, need.weights + folding_bytes(graph, made, is_packed));
+    const std::size_t folding = folding_bytes(graph, made, is_packed);
+    need.peak = std::max(need.peak, need.weights + folding);
+    need.beside = std::max(need.beside, folding - std::min(folding, made));
     need.weights += made;
   }
   return need;

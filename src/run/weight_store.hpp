@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
@@ -26,6 +27,9 @@ struct LoadNeed {
   /// The most at once on the way, within one weight: what a weight is folded from is there for a moment beside those
   /// loaded before.
   std::size_t peak = 0;
+  /// What folding one of them takes beside it, at most. Whatever the order, no more is needed at once than `weights` and
+  /// this.
+  std::size_t beside = 0;
 };
 
 /// Folded weights on a device, outliving every program. A weight is an expression over params of checkpoints (a cast, a
@@ -54,9 +58,10 @@ class WeightStore {
   /// Gives back the device memory of the program's weights that no session uses whose program is loaded, when all is
   /// done that was submitted before; the host does not wait. Addresses, sessions and recordings stay; until the program
   /// is reloaded, its sessions throw Error where they are run. Weights smaller than what memory is reserved in (2 MiB)
-  /// stay, and so do all on a device that cannot take memory from its addresses. Where the device has memory of its
-  /// own, folded weights are kept in page-locked host memory from then on. Throws Error where the host has none left.
-  void unload(const Program& program);
+  /// stay, and so do all on a device that cannot take memory from its addresses. With `at_least`, no more leaves than it
+  /// takes to free so many bytes; what `spared` uses stays, where one is given. Where the device has memory of its own,
+  /// folded weights are kept in page-locked host memory from then on. Throws Error where the host has none left.
+  void unload(const Program& program, std::size_t at_least = SIZE_MAX, const Program* spared = nullptr);
   /// Brings back the weights of `program` that were unloaded, and folds those that were never here. Its sessions' next
   /// runs come after that on the device, and the host does not wait: what the device does meanwhile goes on. Weights
   /// come from the host's copies, unless there are none (on a CPU) or a param has changed: then they are folded again.

@@ -1,0 +1,113 @@
+#include "pipelines/turns.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "backends/cuda/gpu_test.hpp"
+#include "base/json.hpp"
+#include "base/out_of_memory.hpp"
+#include "base/test_util.hpp"
+#include "pipelines/generator_pool.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+/// A whole pipeline of random weights, some of them larger than what memory is reserved in.
+class Random {
+ public:
+  Random() {
+    const auto golden = source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/pipelines/flux-schnell";
+    std::filesystem::copy(golden, folder_ / "flux", std::filesystem::copy_options::recursive);
+    widen("text_encoder_2/config.json", {{"d_ff", 40'000}});
+    widen("transformer/config.json", {{"num_layers", 1}, {"num_single_layers", 1}, {"num_attention_heads", 64}});
+    pipeline_ = open_pipeline((folder_ / "flux").string(), 1);
+  }
+  [[nodiscard]] const Pipeline& pipeline() const { return *pipeline_; }
+
+ private:
+  void widen(const char* file, const nlohmann::json& keys) {
+    nlohmann::json config = read_json(folder_ / "flux" / file);
+    config.update(keys);
+    write_json(folder_ / "flux" / file, config);
+  }
+  TempFolder folder_;
+  std::unique_ptr<Pipeline> pipeline_;
+};
+
+/// Images of a pool of generators of two sizes, under a limit.
+class Maker {
+ public:
+  Maker(const Pipeline& pipeline, Backend& backend, std::size_t limit)
+      : pipeline_(pipeline),
+        backend_(backend),
+        weights_(backend, pipeline.components()),
+        pool_(pipeline, backend, weights_, SwitchSet::parse("lossless"), limit) {}
+
+  HostTensor draw(std::int64_t rows, const std::string& prompt) {
+    Generator& generator =
+        pool_.get({.token_rows = rows, .token_columns = 2, .text_tokens = 8, .steps = 2, .switches = {}});
+    const ImageRequest image{.seed = 5, .prompt = prompt};
+    HostTensor pixels = generator.decode(generator.generate({&image, 1}));
+    most_ = std::max(most_, backend_.memory_use().total);
+    return pixels;
+  }
+  [[nodiscard]] std::size_t most() const { return most_; }
+
+ private:
+  const Pipeline& pipeline_;
+  Backend& backend_;
+  WeightStore weights_;
+  GeneratorPool pool_;
+  std::size_t most_ = 0;
+};
+
+bool are_equal(const HostTensor& a, const HostTensor& b) { return std::ranges::equal(a.bytes(), b.bytes()); }
+
+void expect_turns(DeviceKind device) {
+  const Random random;
+  const std::unique_ptr<Backend> backend = make_backend(device);
+  std::size_t all = 0;
+  std::vector<HostTensor> expected;
+  {
+    Maker whole(random.pipeline(), *backend, 0);
+    for (const std::int64_t rows : {2, 3}) expected.push_back(whole.draw(rows, "a fox"));
+    all = whole.most();
+  }
+  const std::size_t limit = all - all / 4;
+  Maker maker(random.pipeline(), *backend, limit);
+  backend->reset_peak();
+  for (int round = 0; round < 3; ++round) {
+    const std::string prompt = "hare " + std::to_string(round);
+    const HostTensor hare = maker.draw(2, prompt);
+    EXPECT_TRUE(are_equal(maker.draw(2, "a fox"), expected[0])) << round;
+    EXPECT_TRUE(are_equal(maker.draw(3, "a fox"), expected[1])) << round;
+    EXPECT_FALSE(are_equal(hare, expected[0]));
+  }
+  EXPECT_LE(backend->memory_use().peak, limit);
+  EXPECT_GT(maker.most(), limit / 2) << "what there is room for stays";
+}
+
+TEST(Turns, StagesLeaveAndComeBackWithinTheLimit) { expect_turns(DeviceKind::kCpu); }
+
+using GpuTurns = GpuTest;
+TEST_F(GpuTurns, StagesLeaveAndComeBackWithinTheLimit) { expect_turns(DeviceKind::kCuda); }
+
+TEST(Turns, WhatFitsNoTurnIsToldBeforeAnythingIsLoaded) {
+  const Random random;
+  const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
+  Maker maker(random.pipeline(), *backend, 4 * kMiB);
+  try {
+    static_cast<void>(maker.draw(2, "a fox"));
+    FAIL() << "it fits";
+  } catch (const OutOfMemory& error) {
+    EXPECT_NE(std::string(error.what()).find("its stage denoise needs"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(backend->memory_use().total, 0U);
+}
+
+}  // namespace
+}  // namespace headroom
