@@ -126,6 +126,7 @@ nlohmann::json describe_options(const Arguments& arguments, const Engine& engine
           {"seed", options.seed},
           {"trials", options.min_trials},
           {"precision", options.precision},
+          {"floors", options.floors},
           {"quality", options.quality_images},
           {"in processes", arguments.processes > 0}};
 }
@@ -143,10 +144,10 @@ class RoundProcesses {
 
  private:
   [[nodiscard]] std::vector<std::string> command_line(std::int64_t round, std::span<const std::size_t> rungs) const {
-    constexpr std::array<std::string_view, 15> kOwnOptions = {
-        "--opt",        "--auto-seconds", "--max-error", "--auto-refresh", "--rounds",
-        "--max-rounds", "--processes",    "--quality",   "--out",          "--json",
-        "--quiet",      "--round",        "--rungs",     "--help",         "--device"};
+    constexpr std::array<std::string_view, 16> kOwnOptions = {
+        "--opt",       "--auto-seconds", "--max-error", "--auto-refresh", "--rounds", "--max-rounds",
+        "--processes", "--quality",      "--floors",    "--out",          "--json",   "--quiet",
+        "--round",     "--rungs",        "--help",      "--device"};
     std::vector<std::string> line = {own_program(), "ladder", arguments_.model.model};
     for (std::string& option : given_options(command_, kOwnOptions)) line.push_back(std::move(option));
     line.push_back("--device=" + device_argument(device_));
@@ -154,6 +155,7 @@ class RoundProcesses {
     line.push_back(fmt::format("--round={}", round));
     if (!rungs.empty()) line.push_back(fmt::format("--rungs={}", fmt::join(rungs, ",")));
     if (round == 0 && options_.quality_images > 0) line.push_back(fmt::format("--quality={}", options_.quality_images));
+    if (round == 0 && options_.floors) line.emplace_back("--floors");
     if (round == 0 && !arguments_.out.empty()) line.push_back("--out=" + arguments_.out);
     line.insert(line.end(), {"--json", "--quiet"});
     return line;
@@ -318,6 +320,8 @@ void add_ladder_command(CLI::App& app) {
                    "images to make and judge at each rung (accuracy, Frechet distance); 0 for none")
       ->check(whole_number(0, 100'000))
       ->capture_default_str();
+  command->add_flag("--floors", arguments->options.floors,
+                    "also measure the least that each stage could take on this machine: some seconds a rung");
   command
       ->add_option("--out", arguments->out,
                    "folder for results.json and a PNG grid for each rung; a ladder that was stopped goes on in it")

@@ -38,6 +38,7 @@ struct Arguments {
   int trials = 20;
   int processes = 1;
   std::string out;
+  bool floors = false;
   bool force = false;
   bool as_json = false;
   bool is_cell = false;
@@ -80,7 +81,9 @@ void measure_cell(const Arguments& arguments) {
   ResultFile file;
   try {
     file = measure_generation(*engine.pipeline, *engine.backend,
-                              {.request = request_of(*engine.pipeline, cells[0]), .min_trials = arguments.trials});
+                              {.request = request_of(*engine.pipeline, cells[0]),
+                               .min_trials = arguments.trials,
+                               .floors = arguments.floors});
   } catch (const OutOfMemory&) {
     file = out_of_memory(*engine.pipeline, cells[0], device_of(*engine.backend).kind);
   } catch (const std::bad_alloc&) {
@@ -103,6 +106,7 @@ std::vector<std::string> cell_command(const Arguments& arguments, const Device& 
                                       fmt::format("--trials={}", arguments.trials),
                                       "--device=" + device_argument(device),
                                       fmt::format("--threads={}", model.threads)};
+  if (arguments.floors) command.emplace_back("--floors");
   if (model.random_weights) command.push_back(fmt::format("--random-weights={}", *model.random_weights));
   if (!model.baseline.empty()) command.push_back("--baseline=" + model.baseline);
   if (!model.cpu_isa.empty()) command.push_back("--cpu-isa=" + model.cpu_isa);
@@ -226,6 +230,8 @@ void add_sweep_command(CLI::App& app) {
                    "result file; cells that it holds are kept, unless they have fewer trials or processes")
       ->check(written_as({".json"}))
       ->type_name("FILE");
+  command->add_flag("--floors", arguments->floors,
+                    "also measure the least that each stage could take on this machine: some seconds a cell");
   command->add_flag("--force", arguments->force, "go on with a file that another machine or build has begun");
   command->add_flag("--json", arguments->as_json, "print the result file instead of the table");
   command->add_flag("--cell", arguments->is_cell, "measure the one cell in this process and print its result file");

@@ -6,6 +6,7 @@
 #include "backends/device.hpp"
 #include "base/hash.hpp"
 #include "measure/machine.hpp"
+#include "measure/stages.hpp"
 #include "plan/memory.hpp"
 
 namespace headroom {
@@ -27,6 +28,12 @@ std::optional<UsedGpu> describe_gpu(const Backend& backend) {
   const std::optional<GpuIdentity> gpu = gpu_of(backend);
   if (!gpu) return std::nullopt;
   return UsedGpu{.name = gpu->name, .index = gpu->index, .uuid = gpu->uuid};
+}
+
+void add_plan(Result& result, std::map<std::string, PlanRecord>& plans, const Program& program) {
+  PlanRecord plan = describe_plan(program);
+  result.plan = plan_id(plan);
+  plans.try_emplace(*result.plan, std::move(plan));
 }
 
 }  // namespace
@@ -59,10 +66,18 @@ Result begin_result(const SwitchSet& switches, Subject subject, const Compiled& 
 
 void add_plan_and_memory(Result& result, std::map<std::string, PlanRecord>& plans, const Session& session,
                          const WeightStore& weights, const Backend& backend) {
-  result.memory = describe_memory(session, weights, backend);
-  PlanRecord plan = describe_plan(session.program());
-  result.plan = plan_id(plan);
-  plans.try_emplace(*result.plan, std::move(plan));
+  const Session* const sessions[] = {&session};
+  result.memory = describe_memory(sessions, weights, backend);
+  add_plan(result, plans, session.program());
+}
+
+void add_plan_and_memory(Result& result, std::map<std::string, PlanRecord>& plans, const Generator& generator,
+                         const WeightStore& weights, const Backend& backend) {
+  std::vector<const Session*> sessions;
+  for (const DeviceStage* const stage : generator.device_stages()) sessions.push_back(stage->session.get());
+  result.memory = describe_memory(sessions, weights, backend);
+  result.stages = describe_stages(generator);
+  add_plan(result, plans, generator.session().program());
 }
 
 Configuration describe_configuration(const SwitchSet& asked, const Compiled& compiled, const Backend& backend) {
@@ -150,13 +165,20 @@ PlanRecord describe_plan(const Program& program) {
   return plan;
 }
 
-MemoryReport describe_memory(const Session& session, const WeightStore& weights, const Backend& backend) {
-  const Program& program = session.program();
-  std::size_t state = 0, inputs = 0, scratch = 0;
-  for (const StepMemory& memory : memory_by_step(program)) scratch = std::max(scratch, memory.scratch);
-  for (const Storage& storage : program.storages) {
-    if (storage.kind == StorageKind::kState) state += storage.bytes;
-    if (storage.kind == StorageKind::kInput || storage.kind == StorageKind::kCounter) inputs += storage.bytes;
+MemoryReport describe_memory(std::span<const Session* const> sessions, const WeightStore& weights,
+                             const Backend& backend) {
+  std::size_t state = 0, inputs = 0, scratch = 0, activations = 0, reserved = 0;
+  for (const Session* const session : sessions) {
+    const Program& program = session->program();
+    std::size_t most_scratch = 0;
+    for (const StepMemory& memory : memory_by_step(program)) most_scratch = std::max(most_scratch, memory.scratch);
+    scratch += most_scratch;
+    for (const Storage& storage : program.storages) {
+      if (storage.kind == StorageKind::kState) state += storage.bytes;
+      if (storage.kind == StorageKind::kInput || storage.kind == StorageKind::kCounter) inputs += storage.bytes;
+    }
+    activations += session->activation_peak_bytes();
+    reserved += session->activation_reserved_bytes();
   }
   const std::size_t fixed = weights.bytes() + state + inputs;
   const auto bytes = [](std::size_t value) { return static_cast<std::int64_t>(value); };
@@ -165,12 +187,12 @@ MemoryReport describe_memory(const Session& session, const WeightStore& weights,
   std::optional<std::int64_t> taken;
   if (const std::optional<std::size_t> all = backend.taken_bytes()) taken = bytes(*all);
   return {.weights_bytes = bytes(weights.bytes()),
-          .activations_bytes = bytes(session.activation_peak_bytes()),
+          .activations_bytes = bytes(activations),
           .workspace_bytes = bytes(scratch),
           .state_bytes = bytes(state),
           .inputs_bytes = bytes(inputs),
-          .peak_bytes = bytes(fixed + session.activation_peak_bytes()),
-          .reserved_bytes = bytes(fixed + session.activation_reserved_bytes()),
+          .peak_bytes = bytes(fixed + activations),
+          .reserved_bytes = bytes(fixed + reserved),
           .resident_peak_bytes = {},
           .device_total_bytes = bytes(device.memory_bytes),
           .over_context_bytes = taken,

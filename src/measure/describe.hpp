@@ -1,12 +1,13 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 
 #include "backends/backend.hpp"
 #include "base/switches.hpp"
 #include "measure/result.hpp"
-#include "pipelines/pipeline.hpp"
+#include "pipelines/generator.hpp"
 #include "run/compile.hpp"
 #include "run/forward_pass.hpp"
 #include "run/session.hpp"
@@ -26,6 +27,10 @@ namespace headroom {
 /// Adds the session's memory, which is to be asked for after it has run, and its plan, which goes to `plans`.
 void add_plan_and_memory(Result& result, std::map<std::string, PlanRecord>& plans, const Session& session,
                          const WeightStore& weights, const Backend& backend);
+/// The same of a generator that has made a generation: the memory and the records of all its stages, and the plan of
+/// the denoise loop.
+void add_plan_and_memory(Result& result, std::map<std::string, PlanRecord>& plans, const Generator& generator,
+                         const WeightStore& weights, const Backend& backend);
 
 /// What was asked, applied and declined.
 [[nodiscard]] Configuration describe_configuration(const SwitchSet& asked, const Compiled& compiled,
@@ -39,8 +44,10 @@ void add_plan_and_memory(Result& result, std::map<std::string, PlanRecord>& plan
                                      nlohmann::json request, TrialSeries series);
 /// Kernels chosen and rejected, with costs.
 [[nodiscard]] PlanRecord describe_plan(const Program& program);
-/// Bytes by category. Peak counts what is in use at once; reserved also what the allocator holds without using it.
-[[nodiscard]] MemoryReport describe_memory(const Session& session, const WeightStore& weights, const Backend& backend);
+/// Bytes by category, of all the sessions that are in memory together. Peak counts what is in use at once; reserved
+/// also what allocators hold without using it.
+[[nodiscard]] MemoryReport describe_memory(std::span<const Session* const> sessions, const WeightStore& weights,
+                                           const Backend& backend);
 /// Names a plan by its content, so that results of equal plans share one.
 [[nodiscard]] std::string plan_id(const PlanRecord& plan);
 

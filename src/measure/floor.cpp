@@ -48,6 +48,20 @@ Floor floor_of(const Cost& cost, std::string_view arithmetic, MachineRates& rate
                    rates.copy(cost.bytes));
 }
 
+double floor_ms(const Segment& segment, std::span<const Step> steps, MachineRates& rates) {
+  double sum = 0;
+  if (segment.kind == SegmentKind::kIf) {
+    HR_CHECK_EQ(segment.children.size(), std::size_t{2});
+    sum = std::min(floor_ms(segment.children[0], steps, rates), floor_ms(segment.children[1], steps, rates));
+  } else if (segment.children.empty()) {
+    for (int i = segment.first; i < segment.last; ++i)
+      sum += headroom::floor_of(steps[static_cast<std::size_t>(i)], rates).ms();
+  } else {
+    for (const Segment& child : segment.children) sum += floor_ms(child, steps, rates);
+  }
+  return segment.kind == SegmentKind::kLoop ? static_cast<double>(segment.trip_count) * sum : sum;
+}
+
 }  // namespace
 
 const Yardstick& MachineRates::copy(double moved_bytes) {
@@ -90,6 +104,8 @@ Floor floor_of(const Step& launch, MachineRates& rates) {
   if (!is_product(launch)) return floor_of(launch.cost, "", rates);
   return floor_of(launch.kernel->cost(bare(launch.spec)), launch.kernel->compute_name(launch.spec), rates);
 }
+
+double floor_ms(const Program& program, MachineRates& rates) { return floor_ms(program.root, program.steps, rates); }
 
 Floor floor_of(const OpRun& run, MachineRates& rates) {
   const std::vector<Step>& launches = run.program().steps;

@@ -69,6 +69,9 @@ class MachineRates {
 
 /// Of a launch of a program, without its activation.
 [[nodiscard]] Floor floor_of(const Step& launch, MachineRates& rates);
+/// Of one run of a whole program: the sum over its launches, those of a loop as often as it turns; of an `if` the branch
+/// that takes less.
+[[nodiscard]] double floor_ms(const Program& program, MachineRates& rates);
 /// Of the op that `run` runs: the same whether it runs in one launch or as the plain ops that it stands for.
 [[nodiscard]] Floor floor_of(const OpRun& run, MachineRates& rates);
 /// The longer of so many FLOPs at the rate of `product`, where there are any, and so many bytes at that of `copy`.

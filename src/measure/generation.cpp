@@ -1,11 +1,14 @@
 #include "measure/generation.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "backends/device.hpp"
 #include "measure/describe.hpp"
 #include "measure/machine.hpp"
+#include "measure/stages.hpp"
 
 namespace headroom {
 
@@ -33,10 +36,19 @@ HostTensor GenerationTimer::generate(Generator& generator, std::span<const Image
   if (generator.makes_pixels()) pixels = generator.decode(latents);
   if (images_when_warm_ && !was_warm) return pixels;
   double whole_ms = 0;
-  for (const StageRun& stage : generator.stages()) whole_ms += stage.milliseconds;
+  for (const StageRun& stage : generator.stages()) {
+    whole_ms += stage.milliseconds;
+    add_stage(stage);
+  }
   times_.prologues.wall_ms.push_back(std::max(0.0, whole_ms - steps_ms));
   times_.images.wall_ms.push_back(whole_ms / static_cast<double>(requests.size()));
   return pixels;
+}
+
+void GenerationTimer::add_stage(const StageRun& stage) {
+  auto times = std::ranges::find(times_.stages, stage.name, &StageTimes::name);
+  if (times == times_.stages.end()) times = times_.stages.insert(times, {.name = stage.name, .runs = {}});
+  times->runs.wall_ms.push_back(stage.milliseconds);
 }
 
 GenerationTimes GenerationTimer::take() {
@@ -46,27 +58,62 @@ GenerationTimes GenerationTimer::take() {
   return std::move(times_);
 }
 
+GenerationTimes time_requests(Generator& generator, std::span<const ImageRequest> requests, const Backend& backend,
+                              const Protocol& protocol, const std::function<void(const TrialProgress&)>& on_progress) {
+  std::optional<GenerationTimer> timer;
+  timer.emplace(backend, 0, false);
+  const auto generate = [&] {
+    static_cast<void>(timer->generate(generator, requests));
+    return timer->times().images.wall_ms.back();
+  };
+  Trials images = measure_self_timed(generate, protocol, [&](const TrialProgress& at) {
+    if (at.warming_up) timer.emplace(backend, 0, false);
+    if (on_progress) on_progress(at);
+  });
+  GenerationTimes times = timer->take();
+  const auto follow_images = [&](Trials& trials, std::int64_t in_generation) {
+    trials.warmup = images.warmup * in_generation;
+    trials.warmup_stable = images.warmup_stable;
+    trials.complete = images.complete;
+  };
+  follow_images(times.steps, generator.request().steps);
+  follow_images(times.prologues, 1);
+  for (StageTimes& stage : times.stages) follow_images(stage.runs, 1);
+  times.images = std::move(images);
+  return times;
+}
+
 void add_series(Result& result, const GenerationTimes& times) {
   result.trials.push_back(make_series("step", times.steps));
   result.trials.push_back(make_series("image", times.images));
+  add_series_of_parts(result, times);
+}
+
+void add_series_of_parts(Result& result, const GenerationTimes& times) {
   if (!times.prologues.wall_ms.empty()) result.trials.push_back(make_series("prologue", times.prologues));
+  for (const StageTimes& stage : times.stages) result.trials.push_back(make_series(stage.name, stage.runs));
 }
 
 ResultFile measure_generation(const Pipeline& pipeline, Backend& backend, GenerationOptions options) {
   options.request.switches = options.request.switches.for_target(backend.properties().target);
   WeightStore weights(backend, pipeline.components());
-  Generator generator(pipeline, backend, weights, options.request);
-  const std::vector<ImageRequest> requests = make_image_requests(pipeline, 0, generator.request().images, 0);
+  auto generator = std::make_unique<Generator>(pipeline, backend, weights, options.request);
+  const std::vector<ImageRequest> requests = make_image_requests(pipeline, 0, generator->request().images, 0);
   // Generations are made whole. Those in which the warm-up ends give steps but no image, so one more may be made.
   GenerationTimer timer(backend, options.warmup_steps, true);
   while (std::ssize(timer.times().steps.wall_ms) < options.min_trials || timer.times().images.wall_ms.empty())
-    (void)timer.generate(generator, requests);
+    (void)timer.generate(*generator, requests);
 
   ResultFile file = begin_result_file();
   Result result = begin_result(options.request.switches, describe_request(pipeline, options.request),
-                               generator.compiled(), pipeline.denoiser().checkpoint, backend);
-  add_plan_and_memory(result, file.plans, generator.session(), weights, backend);
+                               generator->compiled(), pipeline.denoiser().checkpoint, backend);
+  add_plan_and_memory(result, file.plans, *generator, weights, backend);
   add_series(result, timer.take());
+  if (options.floors) {
+    const std::vector<StageWork> work = work_of(*generator);
+    generator.reset();  // its memory is for what is measured now
+    add_floors(result.stages, work, backend);
+  }
   file.results.push_back(std::move(result));
   return file;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backends/backend.hpp"
@@ -12,11 +13,18 @@
 
 namespace headroom {
 
+/// Times of a stage, in each generation that counts.
+struct StageTimes {
+  std::string name;
+  Trials runs;
+};
+
 /// Times of whole generations.
 struct GenerationTimes {
   Trials steps;      ///< of a denoise step, but for the warm-up; with what the machine did meanwhile
   Trials images;     ///< of an image: of a whole generation, from prompts to pixels, divided by its images
   Trials prologues;  ///< of what a generation runs outside the loop: prompts, noise, what is hoisted, pixels
+  std::vector<StageTimes> stages;  ///< of those generations, in the order they run
 };
 
 /// Times the generations that are made through it, step by step.
@@ -38,6 +46,8 @@ class GenerationTimer {
   [[nodiscard]] GenerationTimes take();
 
  private:
+  void add_stage(const StageRun& stage);
+
   int warmup_steps_;
   bool images_when_warm_;
   std::vector<double> warmup_ms_;
@@ -50,6 +60,7 @@ struct GenerationOptions {
   RequestOptions request;  ///< with its switches
   int warmup_steps = 5;    ///< run first and not counted
   int min_trials = 20;     ///< steps to time at least, in as many whole generations as that takes
+  bool floors = false;     ///< add_floors() to the result's stages
 };
 
 /// Times one configuration: a file of one result with the series "step" (ms of a denoise step), "image" (ms of an
@@ -58,7 +69,15 @@ struct GenerationOptions {
 /// they are for the device (SwitchSet::for_target).
 [[nodiscard]] ResultFile measure_generation(const Pipeline& pipeline, Backend& backend, GenerationOptions options);
 
-/// Adds the series of times that measure_generation() speaks of.
+/// Times whole requests by the protocol, whose trials are images: their series and those of their steps and stages are
+/// without the generations of the warm-up.
+[[nodiscard]] GenerationTimes time_requests(Generator& generator, std::span<const ImageRequest> requests,
+                                            const Backend& backend, const Protocol& protocol,
+                                            const std::function<void(const TrialProgress&)>& on_progress = {});
+
+/// Adds the series of times that measure_generation() speaks of, and one for each stage (ms of a generation).
 void add_series(Result& result, const GenerationTimes& times);
+/// The same but for the first two.
+void add_series_of_parts(Result& result, const GenerationTimes& times);
 
 }  // namespace headroom

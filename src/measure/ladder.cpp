@@ -56,6 +56,7 @@ void set_image_times(Rung& rung) {
 void copy_figures(Rung& rung, const Rung& same) {
   rung.result.trials = same.result.trials;
   rung.result.memory = same.result.memory;
+  rung.result.stages = same.result.stages;
   rung.result.plan = same.result.plan;
   rung.result.unsettled = same.result.unsettled;
   for (const QualityRecord& record : same.result.quality)

@@ -28,8 +28,9 @@ struct LadderOptions {
   /// A visit ends before its min_trials, after whole generations, once is_precise() holds of its steps for this share;
   /// 0 for never.
   double precision = 0;
-  int rounds = 2;      ///< times that every rung is visited, at least 2: up and down in turn
-  int max_rounds = 6;  ///< rungs that are not settled by then are visited again, up to so many times in all
+  int rounds = 2;       ///< times that every rung is visited, at least 2: up and down in turn
+  int max_rounds = 6;   ///< rungs that are not settled by then are visited again, up to so many times in all
+  bool floors = false;  ///< at the first visit of each rung, add_floors() to its result's stages
   std::int64_t quality_images = 0;  ///< images to make and judge at each rung, 0 for none; rounded up to whole batches
 };
 

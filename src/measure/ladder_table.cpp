@@ -4,6 +4,7 @@
 #include <string>
 
 #include "measure/ladder.hpp"
+#include "measure/stages.hpp"
 #include "measure/table.hpp"
 
 namespace headroom {
@@ -131,6 +132,10 @@ std::string to_table(const Ladder& ladder) {
     table.add_row(std::move(cells));
   }
   std::string text = table.render() + remarks(ladder);
+  std::vector<std::pair<std::string, const Result*>> results;
+  for (const Rung& rung : ladder.rungs)
+    if (!is_out_of_memory(rung.result) && !rung.result.same_as) results.emplace_back(label_of(rung), &rung.result);
+  if (const std::string stages = to_stage_table(results); !stages.empty()) text += "\n" + stages;
   if (ladder.rungs.size() > 2) text += synergy(ladder);
   return text;
 }

@@ -14,6 +14,7 @@
 #include "measure/ladder.hpp"
 #include "measure/machine.hpp"
 #include "measure/quality.hpp"
+#include "measure/stages.hpp"
 
 namespace headroom {
 namespace {
@@ -66,30 +67,33 @@ class Visitor {
     request.drops_other_weights = true;
     request.suggests_what_fits = i == 0;
     const bool is_first = rung.result.id.empty();
+    std::vector<StageWork> work;
     try {
-      measure(ladder, i, round, request);
+      work = measure(ladder, i, round, request);
     } catch (const OutOfMemory& error) {
       if (i == 0 || !is_first) throw;  // nothing to hold the others against, or it did fit before
       leave_out_of_memory(rung, request, error.what());
     }
+    if (is_first && options_.floors) add_floors(rung.result.stages, work, backend_);
     if (observer_.on_visited) observer_.on_visited();
   }
 
-  void measure(Ladder& ladder, std::size_t i, std::int64_t round, const RequestOptions& request) {
+  /// Gives what the stages ran.
+  std::vector<StageWork> measure(Ladder& ladder, std::size_t i, std::int64_t round, const RequestOptions& request) {
     Rung& rung = ladder.rungs[i];
     Generator generator(pipeline_, backend_, weights_, request);
     backend_.release_unused();  // what the rung before and loading took, so that this one's memory is told alone
 
     const bool is_first = rung.result.id.empty();
     if (is_first) describe(rung, generator.compiled());
-    if (is_first && becomes_another(rung, ladder)) return;
+    if (is_first && becomes_another(rung, ladder)) return {};
     const std::int64_t steps = generator.request().steps;
     const std::int64_t wanted = std::max<std::int64_t>(steps, options_.warmup_steps + options_.min_trials);
     progress_.steps_total = divide_up(wanted, steps) * steps + (is_first ? quality_steps(generator) : 0);
     HostTensor pixels;
     const GenerationTimes times = time_generations(generator, pixels);
     if (is_first) {
-      add_plan_and_memory(rung.result, ladder.plans, generator.session(), weights_, backend_);
+      add_plan_and_memory(rung.result, ladder.plans, generator, weights_, backend_);
       if (i == 0) baseline_pixels_ = pixels;
       judge_images(rung, pixels, i != 0);
       if (judge_) judge(rung, generator);
@@ -98,6 +102,7 @@ class Visitor {
       baseline_pixels_ = pixels;  // the ladder goes on in another process
     }
     add(rung, times, round);
+    return work_of(generator);
   }
 
   /// In place of what was measured, had it fitted.
@@ -109,7 +114,7 @@ class Visitor {
   }
 
   void add(Rung& rung, const GenerationTimes& times, std::int64_t round) const {
-    const auto add_series = [&](const char* what, Trials trials) {
+    const auto add_series = [&](const std::string& what, Trials trials) {
       if (trials.wall_ms.empty()) return;
       trials.process = process_;
       trials.round = round;
@@ -118,6 +123,7 @@ class Visitor {
     add_series("step", times.steps);
     add_series("image", times.images);
     add_series("prologue", times.prologues);
+    for (const StageTimes& stage : times.stages) add_series(stage.name, stage.runs);
   }
 
   /// Where all that a rung adds declines, it is the rung that has the same switches applied: visited already, as the

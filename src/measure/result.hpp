@@ -182,6 +182,17 @@ struct ProfileRecord {
   friend bool operator==(const ProfileRecord&, const ProfileRecord&) = default;
 };
 
+/// A stage of a request; its times, of whole generations, are the series of its name. What is not known, or is not of
+/// the device, is absent.
+struct StageRecord {
+  std::string name;                          ///< "tokenize", "text_encoder", "denoise"
+  std::optional<std::int64_t> memory_bytes;  ///< of its activations and scratch, as in MemoryReport
+  /// That its program reads; of those that stages share, each has them all.
+  std::optional<std::int64_t> weights_bytes;
+  std::optional<double> floor_ms;  ///< the least in which the machine could do what a generation runs of it
+  friend bool operator==(const StageRecord&, const StageRecord&) = default;
+};
+
 struct Result {
   std::string id;    ///< unique within the file
   std::string name;  ///< what charts and tables call it: "baseline", "fuse"
@@ -195,6 +206,7 @@ struct Result {
   std::optional<std::string> plan;            ///< id in ResultFile::plans
   std::optional<ProfileRecord> profile = {};  ///< of that plan
   std::optional<FloorRecord> floor = {};      ///< of an op measured by itself
+  std::vector<StageRecord> stages = {};       ///< of a request, in the order they run; empty in older files
   /// Of a ladder's rung: why its times and factors are no facts, or why it has none; absent where they are, as far as
   /// was seen.
   std::optional<std::string> unsettled = {};
@@ -220,7 +232,7 @@ struct ResultFile {
 /// Checks `file` and makes its JSON. Throws Error, naming the result, for: two results with one id, a plan that is not
 /// there, two series of one name, columns of unequal length, a switch asked for but neither applied nor declined,
 /// quality without value and note, a profile
-/// that does not fit its plan, or any NaN or infinity.
+/// that does not fit its plan, a stage without times, or any NaN or infinity.
 [[nodiscard]] nlohmann::json to_json(const ResultFile& file);
 /// Its inverse, with the same checks. Throws Error also for another schema (naming it), a member that is missing,
 /// unknown or of another type, and a work hash that is not that of the subject. `context` names the document.

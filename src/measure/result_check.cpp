@@ -89,6 +89,15 @@ void check_floor(const Result& result, const std::string& place) {
     fail("the floor of {} is of '{}', but flops or copy was expected", place, result.floor->of);
 }
 
+void check_stages(const Result& result, const std::string& place) {
+  std::set<std::string_view> seen;
+  for (const StageRecord& stage : result.stages) {
+    if (!seen.insert(stage.name).second) fail("{} has the stage '{}' twice", place, stage.name);
+    if (std::ranges::find(result.trials, stage.name, &TrialSeries::what) == result.trials.end())
+      fail("{} has the stage '{}', but no series of its times", place, stage.name);
+  }
+}
+
 void check_quality(const QualityRecord& quality, const std::string& place) {
   if (!quality.value && !quality.note)
     fail("{} of {} has neither a value nor a note that says why", quality.metric, place);
@@ -170,6 +179,7 @@ void check_results(const ResultFile& file) {
       fail("{} says that it is the same as '{}', which is no other result of the file", place, *result.same_as);
     check_profile(result, file, place);
     check_floor(result, place);
+    check_stages(result, place);
     std::set<std::string> series_names;
     for (const TrialSeries& series : result.trials) {
       check_series(series, place);

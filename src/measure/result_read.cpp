@@ -213,10 +213,18 @@ FloorRecord read_floor(const json& object, const std::string& place) {
   return {.ms = get_number(object, "ms", place, kNotNegative), .of = get_text(object, "of", place)};
 }
 
+StageRecord read_stage(const json& object, const std::string& place) {
+  check_members(object, {"name", "memory_bytes", "weights_bytes", "floor_ms"}, place);
+  return {.name = get_text(object, "name", place),
+          .memory_bytes = find_whole(object, "memory_bytes", place),
+          .weights_bytes = find_whole(object, "weights_bytes", place),
+          .floor_ms = find_number(object, "floor_ms", place, kNotNegative)};
+}
+
 Result read_result(const json& object, const std::string& place) {
   check_members(object,
                 {"id", "name", "subject", "work_hash", "source", "configuration", "trials", "memory", "quality", "tags",
-                 "plan", "profile", "floor", "unsettled", "same_as"},
+                 "plan", "profile", "floor", "stages", "unsettled", "same_as"},
                 place);
   Result result;
   result.id = get_text(object, "id", place);
@@ -244,6 +252,9 @@ Result read_result(const json& object, const std::string& place) {
   result.same_as = find_text(object, "same_as", place);
   if (object.contains("profile"))
     result.profile = read_profile(get_object(object, "profile", place), "the profile of " + place);
+  if (object.contains("stages"))
+    for (const json& stage : get_array(object, "stages", place))
+      result.stages.push_back(read_stage(stage, fmt::format("stage {} of {}", result.stages.size(), place)));
   if (object.contains("floor")) result.floor = read_floor(get_object(object, "floor", place), "the floor of " + place);
   return result;
 }

@@ -115,6 +115,8 @@ ResultFile sample_file() {
   full.profile = ProfileRecord{
       .time_ms = {0.5}, .alone_ms = {0.45}, .floor_ms = {0.4}, .floor_of = {"flops"}, .runs = {28}, .idle_share = 0.25};
   full.floor = FloorRecord{.ms = 0.25, .of = "copy"};
+  full.stages = {{.name = "image"},  // a series of that name is all it takes
+                 {.name = "step", .memory_bytes = 20, .weights_bytes = 21, .floor_ms = 1.5}};
 
   Result sparse;
   sparse.id = "softmax/peer";
@@ -221,6 +223,8 @@ const std::vector<Fault> kSchemaFaults = {
     {"cost", [](json& d) { d["plans"]["p1"]["nodes"][0]["cost"].erase("flops"); }, "flops"},
     {"machine", [](json& d) { d["machine"]["cpu"] = 7; }, "cpu"},
     {"profile", [](json& d) { d["results"][0]["profile"].erase("runs"); }, "runs"},
+    {"stage", [](json& d) { d["results"][0]["stages"][1]["floor_ms"] = -1; }, "floor_ms"},
+    {"stage_member", [](json& d) { d["results"][0]["stages"][0]["ms"] = 2; }, "\"ms\""},
 };
 
 TEST(ResultFile, ValidatorAndReaderRefuseTheSameFaults) {
@@ -259,6 +263,8 @@ TEST(ResultFile, RefusesWhatDoesNotFitTogether) {
   EXPECT_THAT(fault([](ResultFile& f) { f.results[0].profile->time_ms.clear(); }),
               HasSubstr("0 entries for the 1 nodes"));
   EXPECT_THAT(fault([](ResultFile& f) { f.results[0].plan.reset(); }), HasSubstr("names no plan"));
+  EXPECT_THAT(fault([](ResultFile& f) { f.results[0].stages[1].name = "image"; }), HasSubstr("stage 'image' twice"));
+  EXPECT_THAT(fault([](ResultFile& f) { f.results[0].stages[1].name = "decode"; }), HasSubstr("stage 'decode'"));
 
   json document = to_json(sample_file());
   document["results"][0]["plan"] = "p9";

@@ -144,6 +144,14 @@ json profile_json(const ProfileRecord& profile) {
   return object;
 }
 
+json stage_json(const StageRecord& stage) {
+  json object = {{"name", stage.name}};
+  set_if(object, "memory_bytes", stage.memory_bytes);
+  set_if(object, "weights_bytes", stage.weights_bytes);
+  set_if(object, "floor_ms", stage.floor_ms);
+  return object;
+}
+
 json result_json(const Result& result) {
   json object = {{"id", result.id},
                  {"name", result.name},
@@ -161,6 +169,7 @@ json result_json(const Result& result) {
   set_if(object, "unsettled", result.unsettled);
   set_if(object, "same_as", result.same_as);
   if (result.profile) object["profile"] = profile_json(*result.profile);
+  for (const StageRecord& stage : result.stages) object["stages"].push_back(stage_json(stage));
   if (result.floor) object["floor"] = {{"ms", result.floor->ms}, {"of", result.floor->of}};
   return object;
 }

@@ -9,12 +9,13 @@
 #include "base/error.hpp"
 #include "base/file_lock.hpp"
 #include "measure/fingerprint.hpp"
+#include "measure/stages.hpp"
 #include "measure/table.hpp"
 
 namespace headroom {
 namespace {
 
-Result* find_cell(ResultFile& file, const std::string& id) {
+const Result* find_cell(const ResultFile& file, const std::string& id) {
   const auto found = std::ranges::find(file.results, id, &Result::id);
   return found == file.results.end() ? nullptr : &*found;
 }
@@ -62,7 +63,7 @@ void add_cell(ResultFile& file, ResultFile cell, const std::string& id) {
   file.created = cell.created;
   file.plans.merge(cell.plans);
   cell.results.front().id = id;
-  if (Result* const before = find_cell(file, id))
+  if (const auto before = std::ranges::find(file.results, id, &Result::id); before != file.results.end())
     *before = std::move(cell.results.front());
   else
     file.results.push_back(std::move(cell.results.front()));
@@ -175,8 +176,8 @@ std::string to_sweep_table(const ResultFile& file, const SweepTask& task) {
        {"pixels", "steps", "batch", "a step", "95% interval", "an image", "images/s", "peak memory"})
     table.add_column(header);
   for (const SweepCell& cell : task.cells) {
-    const auto result = std::ranges::find(file.results, cell_id(task, cell), &Result::id);
-    if (result == file.results.end()) continue;
+    const Result* const result = find_cell(file, cell_id(task, cell));
+    if (result == nullptr) continue;
     std::vector<std::string> cells_of_row = {
         cell.switches, cell.resolution == 0 ? "own" : fmt::format("{}", cell.resolution),
         cell.steps == 0 ? "own" : fmt::format("{}", cell.steps), fmt::format("{}", cell.batch)};
@@ -194,7 +195,13 @@ std::string to_sweep_table(const ResultFile& file, const SweepTask& task) {
     }
     table.add_row(std::move(cells_of_row));
   }
-  return table.render();
+  std::vector<std::pair<std::string, const Result*>> measured;
+  for (const SweepCell& cell : task.cells)
+    if (const Result* const result = find_cell(file, cell_id(task, cell));
+        result != nullptr && !is_out_of_memory(*result))
+      measured.emplace_back(result->id, result);
+  const std::string stages = to_stage_table(measured);
+  return stages.empty() ? table.render() : table.render() + "\n" + stages;
 }
 
 }  // namespace headroom

@@ -13,6 +13,7 @@ void add(std::vector<StageRun>& runs, const StageRun& run) {
   }
   found->milliseconds += run.milliseconds;
   found->bytes = std::max(found->bytes, run.bytes);
+  found->texts += run.texts;
 }
 
 HostTensor DeviceStage::run(Turns& turns, std::string_view input, const HostTensor& value, std::string_view output) {

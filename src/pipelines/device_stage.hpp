@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@ struct StageRun {
   std::string name;         ///< "denoise"
   double milliseconds = 0;  ///< wall time
   std::size_t bytes = 0;    ///< device memory of its activations and scratch
+  std::int64_t texts = 0;   ///< that an encoder read, each by itself; those it had kept are not among them
 };
 
 /// Adds what a stage took to what it took before, where it is there already.

@@ -72,7 +72,8 @@ std::vector<HostTensor> PromptReader::read(std::size_t reader, std::span<const s
   if (!ids.empty())
     add(took, {.name = desk.stage.name,
                .milliseconds = milliseconds_since(start),
-               .bytes = desk.stage.session->activation_reserved_bytes()});
+               .bytes = desk.stage.session->activation_reserved_bytes(),
+               .texts = std::ssize(ids)});
   return made;
 }
 

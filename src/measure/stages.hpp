@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "measure/result.hpp"
+#include "pipelines/generator.hpp"
+
+/// The stages of a pipeline's requests as results tell them: what each needs, takes, and could take at the least.
+namespace headroom {
+
+/// Those that ran since generate() was last called.
+[[nodiscard]] std::vector<StageRecord> describe_stages(const Generator& generator);
+
+/// What a generation runs of a stage on the device.
+struct StageWork {
+  std::string stage;
+  std::shared_ptr<const Program> program;
+  std::int64_t runs = 0;  ///< of the program
+};
+/// Of those stages; it may outlive the generator.
+[[nodiscard]] std::vector<StageWork> work_of(const Generator& generator);
+/// Measures the rates of the machine, and adds to each of the stages the floor of its work. Takes some seconds, and on
+/// the device a GiB.
+void add_floors(std::vector<StageRecord>& stages, std::span<const StageWork> work, Backend& backend);
+
+/// The time of every stage, a line for each result with its label, and beside it how many times its floor that is:
+/// "9.5 ms (1.2x)". Empty where no result has a stage besides the loop and its inputs.
+[[nodiscard]] std::string to_stage_table(std::span<const std::pair<std::string, const Result*>> results);
+
+}  // namespace headroom
