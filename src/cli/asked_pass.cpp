@@ -1,19 +1,34 @@
 #include "cli/asked_pass.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
+#include <vector>
 
 #include "base/error.hpp"
+#include "base/nearest.hpp"
+#include "pipelines/stage_pass.hpp"
 
 namespace headroom {
 namespace {
 
-PassMaker denoiser_passes(const Pipeline& pipeline, RequestOptions request, const ImageSize& size) {
+PassMaker pipeline_passes(const Pipeline& pipeline, const std::string& pass, RequestOptions request,
+                          const ImageSize& size) {
+  constexpr std::string_view kForward = "forward";
+  const bool is_forward = pass.empty() || pass == kForward;
+  std::vector<std::string> names = stage_passes(pipeline);
+  if (!is_forward && std::ranges::find(names, pass) == names.end()) {
+    names.insert(names.begin(), {std::string(kWholeRequest), std::string(kForward)});
+    fail_usage("{} has no pass '{}': expected one of {}{}", pipeline.name(), pass, fmt::join(names, ", "),
+               did_you_mean(pass, names));
+  }
   resolve_size(pipeline, size, request);
-  return [&pipeline, asked = pipeline.resolve(request)](std::int64_t rows) {
+  return [&pipeline, is_forward, pass, asked = pipeline.resolve(request)](std::int64_t rows) {
     Request taller = asked;
     taller.token_rows += rows;
-    return pipeline.forward_pass(taller);
+    return is_forward ? pipeline.forward_pass(taller) : stage_pass(pipeline, pass, taller);
   };
 }
 
@@ -48,14 +63,16 @@ PassMaker text_passes(const Component& component, const ComponentPass& pass, con
 }  // namespace
 
 void add_pass_option(CLI::App& command, std::string& pass) {
-  command.add_option("--pass", pass, "of a network with several, which one: decode, encode, hidden-states, ...");
+  command.add_option("--pass", pass,
+                     "of a network with several, which one: decode, encode, hidden-states, ...; of a pipeline forward, "
+                     "a stage, as text_encoder or decode, or request: whole requests");
 }
 
 PassMaker asked_passes(const Engine& engine, const std::string& pass, const RequestOptions& request,
                        const ImageSize& size) {
+  if (engine.pipeline) return pipeline_passes(*engine.pipeline, pass, request, size);
   const Component& network = engine.network();
   const ComponentPass& named = pass.empty() ? network.kind->passes.front() : pass_named(*network.kind, pass);
-  if (engine.pipeline) return denoiser_passes(*engine.pipeline, request, size);
   const auto passes = network.kind->text_tokens == nullptr ? image_passes : text_passes;
   return passes(network, named, request, size);
 }

@@ -3,11 +3,16 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "cli/common.hpp"
 #include "run/forward_pass.hpp"
 
 namespace headroom {
+
+/// What --pass calls the whole of a pipeline, in place of one of its passes: requests, or where programs are looked at
+/// the denoise loop.
+inline constexpr std::string_view kWholeRequest = "request";
 
 /// Adds --pass, which names one of a network's passes.
 void add_pass_option(CLI::App& command, std::string& pass);
@@ -15,8 +20,9 @@ void add_pass_option(CLI::App& command, std::string& pass);
 /// The pass that is asked for, with its image so many rows of tokens, or of 64 pixels, higher, lower where that is less
 /// than 0; its text is so many tokens shorter.
 using PassMaker = std::function<ForwardPass(std::int64_t rows)>;
-/// Of the engine's network, which must outlive it; an empty name takes its first. Throws a usage Error for a pass that
-/// it lacks, and where the size is not one of what the network works on: pixels of images, tokens of text.
+/// Of the engine's network, which must outlive it; an empty name takes its first. Of a pipeline the denoiser's forward,
+/// or a stage (pipelines/stage_pass.hpp). Throws a usage Error for a pass that it lacks, and where the size is not one of
+/// what the network works on: pixels of images, tokens of text.
 [[nodiscard]] PassMaker asked_passes(const Engine& engine, const std::string& pass, const RequestOptions& request,
                                      const ImageSize& size);
 

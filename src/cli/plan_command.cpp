@@ -136,7 +136,7 @@ void print_plan(const Arguments& arguments) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   const Engine engine = open_network(arguments.model);
-  const bool is_whole = engine.pipeline != nullptr && arguments.pass.empty();
+  const bool is_whole = engine.pipeline != nullptr && (arguments.pass.empty() || arguments.pass == kWholeRequest);
   RequestOptions options = arguments.request;
   if (is_whole) resolve_size(*engine.pipeline, arguments.size, options);
   AutoRequest request =
@@ -175,8 +175,10 @@ void add_plan_command(CLI::App& app) {
   add_model_arguments(*command, arguments->model);
   add_auto_switches(*command, arguments->switches, "lossless");
   add_request_options(*command, arguments->request, arguments->size);
-  command->add_option("--pass", arguments->pass,
-                      "one pass in place of a whole request: forward, or of an autoencoder decode, encode, ...");
+  command->add_option(
+      "--pass", arguments->pass,
+      "one pass in place of a request's denoise loop: forward, or of a pipeline a stage, as text_encoder "
+      "or decode; of an autoencoder decode, encode, ...");
   command->add_flag("--memory", arguments->memory, "show the device memory around every step in place of the program");
   command->add_flag("--rejections", arguments->rejections, "show why other kernels were not chosen")
       ->excludes("--memory");

@@ -112,7 +112,7 @@ void run_profile(const Arguments& arguments) {
   for (const std::string& path : {arguments.save, arguments.trace})
     if (!path.empty()) check_writable(path);
   const Engine engine = open_network(arguments.model);
-  const bool is_whole = engine.pipeline != nullptr && arguments.pass.empty();
+  const bool is_whole = engine.pipeline != nullptr && (arguments.pass.empty() || arguments.pass == kWholeRequest);
   RequestOptions options = arguments.request;
   if (is_whole) resolve_size(*engine.pipeline, arguments.size, options);
   const AutoRequest request =
@@ -148,8 +148,10 @@ void add_profile_command(CLI::App& app) {
   add_model_arguments(*command, arguments->model);
   add_auto_switches(*command, arguments->switches, "lossless");
   add_request_options(*command, arguments->request, arguments->size);
-  command->add_option("--pass", arguments->pass,
-                      "one pass in place of a whole request: forward, or of an autoencoder decode, encode, ...");
+  command->add_option(
+      "--pass", arguments->pass,
+      "one pass in place of a request's denoise loop: forward, or of a pipeline a stage, as text_encoder "
+      "or decode; of an autoencoder decode, encode, ...");
   command->add_option("--trials", arguments->options.trials, "steps or passes to time, at least")
       ->check(whole_number(3, 100'000))
       ->capture_default_str();

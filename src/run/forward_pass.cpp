@@ -27,17 +27,6 @@ HostTensor random_input(const TensorType& type, const std::optional<InputRange>&
   return convert(numbers, type.dtype);
 }
 
-void set_random_inputs(const Component& component, Session& session) {
-  const Graph& graph = session.program().graph;
-  std::uint64_t stream = 0;
-  for (const ValueId input : graph.values_of(ValueKind::kInput)) {
-    const Value& value = graph.value(input);
-    const auto range =
-        component.kind->range == nullptr ? std::nullopt : component.kind->range(component.config, value.name);
-    session.set_input(value.name, random_input(value.type, range, stream++));
-  }
-}
-
 /// What tells it from other passes of the network.
 nlohmann::json request_of(const Component& component, const ComponentPass& pass, const PassSize& size) {
   if (component.kind->text_tokens != nullptr)
@@ -56,6 +45,17 @@ ForwardPass pass_of(const Component& component, nlohmann::json request, const Re
 }
 
 }  // namespace
+
+void set_random_inputs(const Component& component, Session& session) {
+  const Graph& graph = session.program().graph;
+  std::uint64_t stream = 0;
+  for (const ValueId input : graph.values_of(ValueKind::kInput)) {
+    const Value& value = graph.value(input);
+    const auto range =
+        component.kind->range == nullptr ? std::nullopt : component.kind->range(component.config, value.name);
+    session.set_input(value.name, random_input(value.type, range, stream++));
+  }
+}
 
 ForwardPass make_forward_pass(const Component& component, const ComponentPass& pass, const PassSize& size) {
   const auto build = [&component, &pass, size](const RequestSize& request) {

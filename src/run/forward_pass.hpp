@@ -28,6 +28,9 @@ struct ForwardPass {
 [[nodiscard]] ForwardPass make_forward_pass(const Component& component, const ComponentPass& pass, InputShapes given,
                                             std::function<void(Session& session)> set_inputs);
 
+/// Fills the inputs of a session of the component's as the first of these does.
+void set_random_inputs(const Component& component, Session& session);
+
 [[nodiscard]] Compiled compile(const ForwardPass& pass, const SwitchSet& switches, const Target& target);
 /// require_fit() of what compile() made of it.
 void require_fit(const Compiled& compiled, const ForwardPass& pass, const SwitchSet& switches,
