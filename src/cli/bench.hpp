@@ -19,6 +19,7 @@ struct BenchArguments {
   std::string pass;  ///< empty: the first
   bool first_step = false;
   bool cold = false;
+  bool floors = false;
   int turns = 1;
   std::string save;
   std::string filter;
@@ -35,5 +36,9 @@ void bench_kernel_suite(const BenchArguments& arguments);
 void bench_load_suite(const BenchArguments& arguments);
 /// Times one forward pass of MODEL in one configuration, prints and saves.
 void bench_pass(const BenchArguments& arguments);
+/// Times whole requests of MODEL, a pipeline, in one configuration, prints and saves.
+void bench_requests(const BenchArguments& arguments);
+
+void print_memory(const MemoryReport& memory);
 
 }  // namespace headroom

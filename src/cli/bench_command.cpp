@@ -20,6 +20,7 @@ namespace {
 ExitCode bench_or_judge(BenchArguments& arguments, const CLI::App& command) {
   const std::string& what = arguments.model.model;
   check_bench_options(command, what);
+  if (arguments.floors && arguments.pass != kWholeRequest) fail_usage("--floors is for --pass {}", kWholeRequest);
   if (arguments.list) {
     list_benchmarks(arguments);
     return ExitCode::kOk;
@@ -28,7 +29,8 @@ ExitCode bench_or_judge(BenchArguments& arguments, const CLI::App& command) {
   apply_precision(arguments.judging, arguments.protocol);
   if (!arguments.save.empty()) check_writable(arguments.save);
   if (what != "models" && !is_judge(arguments.judging)) {
-    const auto bench = what == "kernels" ? bench_kernel_suite : what == "load" ? bench_load_suite : bench_pass;
+    const auto bench_model = arguments.pass == kWholeRequest ? bench_requests : bench_pass;
+    const auto bench = what == "kernels" ? bench_kernel_suite : what == "load" ? bench_load_suite : bench_model;
     bench(arguments);
     return ExitCode::kOk;
   }
@@ -42,9 +44,10 @@ ExitCode bench_or_judge(BenchArguments& arguments, const CLI::App& command) {
 }  // namespace
 
 void add_bench_command(CLI::App& app, ExitCode& exit_code) {
-  CLI::App* command = app.add_subcommand("bench",
-                                         "time one forward pass of a model in one configuration, or a suite: `bench "
-                                         "kernels`, `bench models`, `bench load`; compare builds");
+  CLI::App* command = app.add_subcommand(
+      "bench",
+      "time one forward pass of a model, or whole requests, in one configuration, or a suite: `bench "
+      "kernels`, `bench models`, `bench load`; compare builds");
   const auto arguments = std::make_shared<BenchArguments>();
   add_model_arguments(*command, arguments->model);
   command->get_option("MODEL")->required(false);  // --list needs none
@@ -64,6 +67,8 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
                     "also time requests of new shapes up to their first finished pass, the weights being there");
   command->add_flag("--cold", arguments->cold,
                     "also time passes (or kernels) before each of which the caches are filled with other data");
+  command->add_flag("--floors", arguments->floors,
+                    "of whole requests, also measure the least that each stage could take on this machine");
   command
       ->add_option(
           "--turns", arguments->turns,
@@ -81,6 +86,7 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
   add_judging_options(*command, arguments->judging);
   command->footer(
       fmt::format("Example: headroom bench {0} --batch 20 --opt lossless --save result.json\n"
+                  "         headroom bench {0} --pass request --floors\n"
                   "         headroom bench kernels --filter 'linear bf16' --threads 2\n"
                   "         headroom bench load --device cuda\n"
                   "         headroom bench {0} --against build/base/headroom --threshold 3%\n"

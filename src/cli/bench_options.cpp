@@ -26,7 +26,7 @@ const std::array<Use, 4>& uses() {
         "a model and the suite `models`",
         {"--opt", "--auto-seconds", "--max-error", "--auto-refresh", "--baseline", "--random-weights", "--batch",
          "--token-rows", "--token-columns", "--text-tokens", "--height", "--width", "--pass", "--trials", "--precision",
-         "--first-step"}},
+         "--first-step", "--floors"}},
        {kModel | kModels | kKernels, "a model and the suites `models` and `kernels`", {"--cold", "--max-seconds"}},
        {kKernels, "the suite `kernels`", {"--turns"}},
        {kModels | kKernels, "the suites `models` and `kernels`", {"--filter", "--list"}}}};

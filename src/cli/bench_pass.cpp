@@ -38,17 +38,6 @@ void print_times(const ForwardPass& pass, const Result& result) {
   }
 }
 
-void print_memory(const MemoryReport& memory) {
-  const auto text = [](const std::optional<std::int64_t>& bytes) {
-    return format_bytes(static_cast<std::uint64_t>(bytes.value_or(0)));
-  };
-  print_out(
-      "memory: {} of weights, {} of activations (scratch {}), {} of state, {} of inputs; {} held of {}, {} by others\n",
-      text(memory.weights_bytes), text(memory.activations_bytes), text(memory.workspace_bytes),
-      text(memory.state_bytes), text(memory.inputs_bytes), text(memory.reserved_bytes), text(memory.device_total_bytes),
-      text(memory.untracked_bytes));
-}
-
 /// A forward pass that is ready to run, and what that took.
 struct ReadyPass {
   ForwardPass pass;
@@ -97,6 +86,17 @@ void print_start(const ReadyPass& pass, double first_ms, std::size_t weight_byte
 }
 
 }  // namespace
+
+void print_memory(const MemoryReport& memory) {
+  const auto text = [](const std::optional<std::int64_t>& bytes) {
+    return format_bytes(static_cast<std::uint64_t>(bytes.value_or(0)));
+  };
+  print_out(
+      "memory: {} of weights, {} of activations (scratch {}), {} of state, {} of inputs; {} held of {}, {} by others\n",
+      text(memory.weights_bytes), text(memory.activations_bytes), text(memory.workspace_bytes),
+      text(memory.state_bytes), text(memory.inputs_bytes), text(memory.reserved_bytes), text(memory.device_total_bytes),
+      text(memory.untracked_bytes));
+}
 
 void bench_pass(const BenchArguments& arguments) {
   const Log log(arguments.model.quiet);
