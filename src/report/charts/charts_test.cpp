@@ -193,6 +193,44 @@ TEST(OptimizationFlow, ConservesTimeAtEveryRung) {
   EXPECT_EQ(in["n3"], 300);
 }
 
+/// Gives a result a stage that takes so long.
+void add_stage(Result& result, const StageRecord& stage, double ms) {
+  result.trials.push_back(make_series(stage.name, Trials{.wall_ms = {ms, ms, ms}}));
+  result.stages.push_back(stage);
+}
+
+TEST(StageTimes, StacksStagesWithTheirFloors) {
+  std::vector<Result> results = ladder_results();
+  for (Result& result : results) {
+    add_stage(result, {.name = "tokenize"}, 1);
+    add_stage(result, {.name = "text_encoder", .memory_bytes = 1, .floor_ms = 5}, 10);
+    add_stage(result, {.name = "inputs"}, 2);
+    add_stage(result, {.name = "denoise", .memory_bytes = 1, .floor_ms = 400}, 800);
+  }
+  add_stage(results[1], {.name = "decode", .memory_bytes = 1, .floor_ms = 60}, 50);
+  const Drawn drawn = charts::stage_times(make_dataset({make_file(results)}));
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  const Chart& chart = drawn.charts.front();
+  const json& series = chart.option["series"];
+  ASSERT_THAT(series, SizeIs(5));
+  EXPECT_EQ(series[0]["name"], "text_encoder");
+  EXPECT_EQ(series[1]["name"], "denoise");
+  EXPECT_EQ(series[2]["name"], "decode");
+  EXPECT_EQ(column(series[2], "value")[0], 0.0) << "the baseline has none";
+  EXPECT_EQ(column(series[2], "value")[1], 50.0);
+  EXPECT_EQ(series[3]["name"], "on the host");
+  EXPECT_EQ(column(series[3], "value")[0], 3.0);
+  EXPECT_EQ(column(series[3], "text")[0], "813 ms");
+  EXPECT_EQ(series[4]["data"][0], json::parse("[0, 0.0, 5.0]"));
+  EXPECT_EQ(series[4]["data"][1], json::parse("[0, 10.0, 410.0]"));
+  EXPECT_EQ(series[4]["data"][4], json::parse("[1, 810.0, 860.0]")) << "a floor does not leave its stage";
+  EXPECT_EQ(tip_row(series[1]["data"][0], "floor of denoise"), "400 ms");
+  EXPECT_THAT(chart.notes, Contains(HasSubstr("whisker")));
+
+  for (Result& result : results) result.stages.resize(2);
+  EXPECT_THAT(charts::stage_times(make_dataset({make_file(results)})).charts, IsEmpty());
+}
+
 TEST(MemoryUsage, ShowsUsedAllocatedAndTheGap) {
   const Drawn drawn = charts::memory_usage(ladder_dataset());
   const Chart& chart = drawn.charts.front();
