@@ -1,0 +1,108 @@
+// The stages of a whole pipeline as a user meets them: timed with requests, each by itself, and drawn.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "measure/result.hpp"
+#include "program_fixture.hpp"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class PipelineStagesTest : public ProgramTest {
+ protected:
+  /// A command on a small request of the pipeline.
+  [[nodiscard]] Outcome command(const std::string& name, const std::string& arguments) const {
+    const fs::path schnell = fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/pipelines/flux-schnell";
+    return headroom(name + " " + schnell.string() + " --quiet --device cpu --threads 1 " + arguments);
+  }
+  [[nodiscard]] static Result only_result(const Outcome& outcome) {
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return results_from_json(parse_json(outcome.out, "output"), "output").results.at(0);
+  }
+  [[nodiscard]] static std::vector<std::string> stages_of(const Result& result) {
+    std::vector<std::string> names;
+    for (const StageRecord& stage : result.stages) names.push_back(stage.name);
+    return names;
+  }
+};
+
+TEST_F(PipelineStagesTest, BenchTimesWholeRequests) {
+  const std::string options = "--pass request --height 32 --width 32 --text-tokens 8 --trials 3 --opt steps=1,arena ";
+  const Result result = only_result(command("bench", options + "--floors --json --save " + file("base.json")));
+  EXPECT_THAT(stages_of(result),
+              ElementsAre("tokenize", "text_encoder", "text_encoder_2", "inputs", "denoise", "decode"));
+  EXPECT_EQ(result.trials.front().what, "image") << "which --budget and --compare judge";
+  EXPECT_EQ(series_of(result, "step").time_ms.size(), 3U);
+  for (const StageRecord& stage : result.stages) {
+    EXPECT_EQ(series_of(result, stage.name).time_ms.size(), 3U) << stage.name;
+    EXPECT_EQ(stage.floor_ms.has_value(), stage.memory_bytes.has_value()) << stage.name;
+  }
+  EXPECT_EQ(command("bench", options + "--budget 1h").code, 0);
+  EXPECT_EQ(command("bench", options + "--budget 1ns").code, 3);
+  const Outcome compared = command("bench", options + "--process-noise 1% --compare " + file("base.json"));
+  EXPECT_THAT(compared.out, HasSubstr("image")) << compared.err;
+
+  const Outcome text = command("bench", options);
+  EXPECT_THAT(text.out, AllOf(HasSubstr("an image"), HasSubstr("stages of a generation"), HasSubstr("text_encoder_2")));
+}
+
+TEST_F(PipelineStagesTest, LadderTellsThem) {
+  const Outcome outcome = command("ladder",
+                                  "--opt arena --images 1 --steps 1 --height 32 --width 32 --text-tokens 8 --trials 3 "
+                                  "--max-rounds 2 --out " +
+                                      file("out"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("stages of a generation"), HasSubstr("decode")));
+  const ResultFile kept = read_results(file("out/results.json"));
+  for (const Result& result : kept.results) {
+    ASSERT_THAT(stages_of(result),
+                ElementsAre("tokenize", "text_encoder", "text_encoder_2", "inputs", "denoise", "decode"));
+    const TrialSeries& images = series_of(result, "image");
+    EXPECT_EQ(series_of(result, "decode").round, images.round) << "by visit, as all series";
+  }
+  const Outcome report = headroom("report " + file("out/results.json") + " --out " + file("report"));
+  ASSERT_EQ(report.code, 0) << report.err;
+  EXPECT_TRUE(fs::exists(file("report/stage_times.png")));
+}
+
+TEST_F(PipelineStagesTest, AStageIsProfiledAndPlannedByItself) {
+  const std::string size = " --height 32 --width 48 --text-tokens 8 --opt arena";
+  const Result decode = only_result(command("profile", "--pass decode --trials 3 --json" + size));
+  EXPECT_EQ(decode.subject.name, "vae");
+  EXPECT_EQ(decode.subject.request.at("pass"), "decode");
+  EXPECT_EQ(series_of(decode, "forward").what, "forward");
+  ASSERT_TRUE(decode.profile);
+  const Outcome text = command("profile", "--pass text_encoder_2 --trials 3" + size);
+  EXPECT_THAT(text.out, HasSubstr("embedding")) << text.err;
+
+  const nlohmann::json plan = parse_json(command("plan", "--pass decode --json" + size).out, "plan");
+  EXPECT_THAT(plan.at("steps").back().at("node").get<std::string>(), HasSubstr("decoder"));
+  EXPECT_EQ(command("plan", "--pass request" + size).out.find("decoder"), std::string::npos) << "the loop alone";
+}
+
+TEST_F(PipelineStagesTest, AnUnknownStageIsToldWithThoseThatThereAre) {
+  for (const char* name : {"profile", "plan", "bench"}) {
+    const Outcome outcome = command(name, "--pass decod");
+    EXPECT_EQ(outcome.code, 2) << name;
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("request, forward, text_encoder, text_encoder_2, decode"),
+                                   HasSubstr("did you mean 'decode'")))
+        << name;
+  }
+  EXPECT_THAT(command("bench", "--pass request --cold").err, HasSubstr("--cold"));
+  EXPECT_THAT(command("bench", "--floors").err, HasSubstr("--pass request"));
+}
+
+}  // namespace
+}  // namespace headroom
