@@ -49,15 +49,15 @@ nlohmann::json request_of(const KernelCase& one) {
 }
 
 /// Turns of a case and what its floor is reckoned from, the one first and then the other first.
-struct Turns {
+struct CaseTurns {
   std::vector<Trials> launches;
   std::vector<Trials> floors;  ///< of a launch of the case
 };
-Turns take_turns(Backend& backend, OpRun& run, const Floor& floor, int turns, Protocol protocol) {
+CaseTurns take_turns(Backend& backend, OpRun& run, const Floor& floor, int turns, Protocol protocol) {
   constexpr int kLaunches = 6;
   protocol.trials = kLaunches;
   protocol.max_seconds /= 2 * turns;
-  Turns all;
+  CaseTurns all;
   const auto time = [&](std::vector<Trials>& of, Stream& stream, const std::function<void()>& submit) {
     const int turn = static_cast<int>(of.size());
     if (turn > 0) protocol.warmup_min = protocol.warmup_max = 2;
@@ -102,7 +102,7 @@ ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options,
       OpRun run(backend, one.spec, one.form);
       const auto submit = [&] { run.submit(); };
       const Floor floor = floor_of(run, rates);
-      Turns turns;
+      CaseTurns turns;
       if (options.turns > 1)
         turns = take_turns(backend, run, floor, options.turns, protocol);
       else
