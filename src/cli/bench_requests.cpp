@@ -73,7 +73,7 @@ void bench_requests(const BenchArguments& arguments) {
   ResultFile file = to_file(engine, *generator, options, names, times);
   Result& result = file.results.front();
   if (arguments.floors) {
-    const std::vector<StageWork> work = work_of(*generator);
+    const std::vector<StageWork> work = work_of_stages(*generator);
     generator.reset();  // its memory is for what is measured now
     add_floors(result.stages, work, *engine.backend);
   }

@@ -75,7 +75,12 @@ void add_plan_and_memory(Result& result, std::map<std::string, PlanRecord>& plan
                          const WeightStore& weights, const Backend& backend) {
   std::vector<const Session*> sessions;
   for (const DeviceStage* const stage : generator.device_stages()) sessions.push_back(stage->session.get());
-  result.memory = describe_memory(sessions, weights, backend);
+  MemoryReport memory = describe_memory(sessions, weights, backend);
+  // Where stages take turns, no more than that is there at once.
+  const auto limit = static_cast<std::int64_t>(generator.shared().turns->limit());
+  for (std::optional<std::int64_t>* const bytes : {&memory.peak_bytes, &memory.reserved_bytes})
+    *bytes = std::min(bytes->value(), limit);
+  result.memory = memory;
   result.stages = describe_stages(generator);
   add_plan(result, plans, generator.session().program());
 }

@@ -7,13 +7,15 @@
 #include "backends/backend.hpp"
 #include "base/switches.hpp"
 #include "measure/result.hpp"
-#include "pipelines/generator.hpp"
+#include "pipelines/pipeline.hpp"
 #include "run/compile.hpp"
 #include "run/forward_pass.hpp"
 #include "run/session.hpp"
 #include "run/weight_store.hpp"
 
 namespace headroom {
+
+class Generator;
 
 /// Result files and results are begun here, and the parts of a result that describe how a compiled program ran.
 

@@ -110,7 +110,7 @@ ResultFile measure_generation(const Pipeline& pipeline, Backend& backend, Genera
   add_plan_and_memory(result, file.plans, *generator, weights, backend);
   add_series(result, timer.take());
   if (options.floors) {
-    const std::vector<StageWork> work = work_of(*generator);
+    const std::vector<StageWork> work = work_of_stages(*generator);
     generator.reset();  // its memory is for what is measured now
     add_floors(result.stages, work, backend);
   }

@@ -102,7 +102,7 @@ class Visitor {
       baseline_pixels_ = pixels;  // the ladder goes on in another process
     }
     add(rung, times, round);
-    return work_of(generator);
+    return work_of_stages(generator);
   }
 
   /// In place of what was measured, had it fitted.

@@ -49,7 +49,7 @@ std::vector<StageRecord> describe_stages(const Generator& generator) {
   return stages;
 }
 
-std::vector<StageWork> work_of(const Generator& generator) {
+std::vector<StageWork> work_of_stages(const Generator& generator) {
   std::vector<StageWork> work;
   for (const DeviceStage* const stage : generator.device_stages()) {
     const auto run = std::ranges::find(generator.stages(), stage->name, &StageRun::name);

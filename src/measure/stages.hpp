@@ -23,7 +23,7 @@ struct StageWork {
   std::int64_t runs = 0;  ///< of the program
 };
 /// Of those stages; it may outlive the generator.
-[[nodiscard]] std::vector<StageWork> work_of(const Generator& generator);
+[[nodiscard]] std::vector<StageWork> work_of_stages(const Generator& generator);
 /// Measures the rates of the machine, and adds to each of the stages the floor of its work. Takes some seconds, and on
 /// the device a GiB.
 void add_floors(std::vector<StageRecord>& stages, std::span<const StageWork> work, Backend& backend);

@@ -65,7 +65,7 @@ TEST_F(StagesTest, AFloorIsOfAllThatAGenerationRuns) {
   WeightStore weights(*backend_, pipeline_->components());
   Generator generator(*pipeline_, *backend_, weights, options().request);
   (void)generator.decode(generator.generate(make_image_requests(*pipeline_, 0, 2, 0)));
-  const std::vector<StageWork> work = work_of(generator);
+  const std::vector<StageWork> work = work_of_stages(generator);
   std::vector<std::int64_t> runs;
   for (const StageWork& one : work) runs.push_back(one.runs);
   EXPECT_THAT(runs, ElementsAre(2, 2, 1, 2)) << "two prompts, read and read, one loop, two images decoded";
