@@ -22,14 +22,10 @@ std::vector<std::string> names_of(const std::vector<StageRecord>& stages) {
   return names;
 }
 
-const StageRecord& stage_of(const Result& result, const std::string& name) {
-  return *std::ranges::find(result.stages, name, &StageRecord::name);
-}
-
 class StagesTest : public testing::Test {
  protected:
   [[nodiscard]] GenerationOptions options() const {
-    return {.request = {.images = 2, .token_rows = 4, .token_columns = 4, .text_tokens = 8, .steps = 2},
+    return {.request = {.images = 2, .token_rows = 4, .token_columns = 4, .text_tokens = 8, .steps = 2, .switches = {}},
             .warmup_steps = 0,
             .min_trials = 4};
   }
@@ -54,7 +50,9 @@ TEST_F(StagesTest, AResultTellsEveryStageOfARequest) {
     EXPECT_EQ(stage.weights_bytes.has_value(), !on_host) << stage.name;
     EXPECT_FALSE(stage.floor_ms) << stage.name;
     activations += stage.memory_bytes.value_or(0);
-    if (!on_host) EXPECT_GT(*stage.weights_bytes, 0) << stage.name;
+    if (!on_host) {
+      EXPECT_GT(*stage.weights_bytes, 0) << stage.name;
+    }
   }
   for (std::size_t i = 0; i < whole_ms.size(); ++i)
     EXPECT_DOUBLE_EQ(series_of(result, "image").time_ms[i], whole_ms[i] / 2) << "two images";
@@ -74,7 +72,7 @@ TEST_F(StagesTest, AFloorIsOfAllThatAGenerationRuns) {
   add_floors(stages, work, *backend_);
   for (const StageRecord& stage : stages) {
     EXPECT_EQ(stage.floor_ms.has_value(), stage.memory_bytes.has_value()) << stage.name;
-    if (stage.floor_ms) EXPECT_GT(*stage.floor_ms, 0) << stage.name;
+    EXPECT_GT(stage.floor_ms.value_or(1), 0) << stage.name;
   }
 }
 
@@ -91,6 +89,13 @@ TEST_F(StagesTest, RequestsAreTimedWithoutTheirWarmUp) {
   for (const StageTimes& stage : times.stages) EXPECT_EQ(stage.runs.wall_ms.size(), 3U) << stage.name;
 }
 
+StageRecord on_host(const std::string& name) {
+  return {.name = name, .memory_bytes = {}, .weights_bytes = {}, .floor_ms = {}};
+}
+StageRecord on_device(const std::string& name, double floor_ms) {
+  return {.name = name, .memory_bytes = 1, .weights_bytes = 1, .floor_ms = floor_ms};
+}
+
 Result timed(const std::vector<StageRecord>& stages) {
   Result result;
   for (const StageRecord& stage : stages) result.trials.push_back(make_series(stage.name, Trials{.wall_ms = {12}}));
@@ -99,8 +104,8 @@ Result timed(const std::vector<StageRecord>& stages) {
 }
 
 TEST(StageTable, SaysHowManyTimesItsFloorAStageTakes) {
-  const Result whole = timed({{.name = "denoise", .memory_bytes = 1, .floor_ms = 10}, {.name = "decode"}});
-  const Result loop = timed({{.name = "inputs"}, {.name = "denoise", .memory_bytes = 1, .floor_ms = 10}});
+  const Result whole = timed({on_device("denoise", 10), on_host("decode")});
+  const Result loop = timed({on_host("inputs"), on_device("denoise", 10)});
   const std::pair<std::string, const Result*> both[] = {{"arena", &whole}, {"fuse", &loop}};
   EXPECT_THAT(to_stage_table(both),
               AllOf(HasSubstr("12.0 ms (1.20x)"), HasSubstr("arena"), HasSubstr("decode"), HasSubstr(" -")));
