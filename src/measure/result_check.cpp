@@ -179,12 +179,12 @@ void check_results(const ResultFile& file) {
       fail("{} says that it is the same as '{}', which is no other result of the file", place, *result.same_as);
     check_profile(result, file, place);
     check_floor(result, place);
-    check_stages(result, place);
     std::set<std::string> series_names;
     for (const TrialSeries& series : result.trials) {
       check_series(series, place);
       if (!series_names.insert(series.what).second) fail("{} has two series of '{}'", place, series.what);
     }
+    check_stages(result, place);
     check_configuration(result.configuration, place);
     for (const QualityRecord& quality : result.quality) check_quality(quality, place);
   }
