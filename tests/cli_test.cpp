@@ -577,9 +577,11 @@ TEST_F(CliTest, MissingThingsAreNamed) {
 }
 
 TEST_F(CliTest, WhatDoesNotFitIsToldBeforeItIsLoaded) {
-  for (const char* command : {"bench ", "profile ", "ladder "})
+  const std::pair<std::string, std::string> whose[] = {
+      {"bench ", "it"}, {"profile ", "its stage denoise"}, {"ladder ", "its stage denoise"}};
+  for (const auto& [command, what] : whose)
     expect_error(command + fashion_ + " --token-rows 1024 --token-columns 1024 --opt baseline -q", 1,
-                 AllOf(HasSubstr("fashion-flux does not fit in memory as it is asked for: its stage denoise needs "),
+                 AllOf(HasSubstr("fashion-flux does not fit in memory as it is asked for: " + what + " needs "),
                        HasSubstr(" of weights, "), HasSubstr(" of activations (scratch "), HasSubstr(" of device cpu "),
                        HasSubstr("it would fit with "), HasSubstr(" image tokens (")));
 }
