@@ -115,8 +115,9 @@ ResultFile sample_file() {
   full.profile = ProfileRecord{
       .time_ms = {0.5}, .alone_ms = {0.45}, .floor_ms = {0.4}, .floor_of = {"flops"}, .runs = {28}, .idle_share = 0.25};
   full.floor = FloorRecord{.ms = 0.25, .of = "copy"};
-  full.stages = {{.name = "image", .memory_bytes = {}, .weights_bytes = {}, .floor_ms = {}},  // a series is all it takes
-                 {.name = "step", .memory_bytes = 20, .weights_bytes = 21, .floor_ms = 1.5}};
+  full.stages = {
+      {.name = "image", .memory_bytes = {}, .weights_bytes = {}, .floor_ms = {}},  // a series is all it takes
+      {.name = "step", .memory_bytes = 20, .weights_bytes = 21, .floor_ms = 1.5}};
 
   Result sparse;
   sparse.id = "softmax/peer";
