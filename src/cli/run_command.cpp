@@ -137,6 +137,8 @@ struct Took {
   std::vector<StageRun> stages;
   std::vector<double> step_ms;
   std::size_t images = 0;
+  std::int64_t steps = 0;             // of an image
+  std::vector<std::string> switches;  // that were applied
 
   [[nodiscard]] double total_ms() const {
     double total = 0;
@@ -150,13 +152,13 @@ struct Took {
   }
 };
 
-void tell(const Arguments& arguments, const Took& took, const Generator& generator, const std::string& model,
+void tell(const Arguments& arguments, const Took& took, const std::string& model,
           const std::vector<std::string>& files) {
   if (arguments.as_json) {
     const nlohmann::json summary = {{"model", model},
                                     {"images", took.images},
-                                    {"steps", generator.request().steps},
-                                    {"switches", generator.compiled().applied},
+                                    {"steps", took.steps},
+                                    {"switches", took.switches},
                                     {"total_ms", took.total_ms()},
                                     {"prologue_ms", std::max(0.0, took.total_ms() - took.steps_ms())},
                                     {"step_ms", took.step_ms},
@@ -166,8 +168,7 @@ void tell(const Arguments& arguments, const Took& took, const Generator& generat
     return;
   }
   print_out("{} in {} of {}: {} an image; wrote {}\n", format_count(static_cast<std::int64_t>(took.images), "image"),
-            format_count(generator.request().steps, "step"),
-            format_ms(took.steps_ms() / static_cast<double>(took.step_ms.size())),
+            format_count(took.steps, "step"), format_ms(took.steps_ms() / static_cast<double>(took.step_ms.size())),
             format_ms(took.total_ms() / static_cast<double>(took.images)),
             files.size() == 1 ? files[0] : fmt::format("{} to {}", files.front(), files.back()));
 }
@@ -182,6 +183,8 @@ Took make_all(ImageMaker& maker, std::span<const PreparedImage> jobs, const Argu
     const Generator& generator = maker.generator(group);
     if (progress == nullptr) {
       report_declined(log, generator.compiled().declined);
+      took.steps = generator.request().steps;
+      took.switches = generator.compiled().applied;
       // All groups are as large as the first, but for the last.
       const auto groups = static_cast<std::int64_t>((jobs.size() + group.size() - 1) / group.size());
       progress = std::make_unique<Progress>("denoising", groups * generator.request().steps, arguments.model.quiet);
@@ -238,8 +241,7 @@ void run(const Arguments& arguments) {
                     [&](std::size_t i, Image image) { writer.write(files[i], std::move(image), text_of(jobs[i])); });
     writer.finish();
   }
-  tell(arguments, took, maker.generator({prepared.data(), maker.count_together(prepared, arguments.batch)}),
-       pipeline.name(), files);
+  tell(arguments, took, pipeline.name(), files);
 }
 
 /// What a PNG says that `run` wrote: the request, and where none was given the switches.
