@@ -6,9 +6,8 @@
 namespace headroom {
 
 void ImageWriter::write(std::filesystem::path path, Image image, PngText text) {
-  finish();
-  last_ = std::async(std::launch::async, [path = std::move(path), image = std::move(image), text = std::move(text)] {
-    write_png(path, image, text);
+  write(std::move(path), std::move(image), std::move(text), [](const std::exception_ptr& error) {
+    if (error) std::rethrow_exception(error);
   });
 }
 

@@ -20,7 +20,8 @@ class ImageWriter {
 
   /// Begins to write an image, once the one before is there. Throws what that threw.
   void write(std::filesystem::path path, Image image, PngText text);
-  /// The same, and calls `then` from another thread when it is there, or has failed with `error`; nothing is thrown.
+  /// The same, and calls `then` from another thread when it is there, or has failed with `error`; what
+  /// `then` throws comes out of the next call.
   void write(std::filesystem::path path, Image image, PngText text, std::function<void(std::exception_ptr error)> then);
   /// Waits until all are there. Throws what writing the last one threw.
   void finish();
