@@ -36,7 +36,5 @@ void store_from_double(void* data, DType dtype, double value);
 
 template <>
 struct fmt::formatter<headroom::DType> : fmt::formatter<std::string_view> {
-  auto format(headroom::DType dtype, format_context& context) const {
-    return fmt::formatter<std::string_view>::format(headroom::name_of(dtype), context);
-  }
+  format_context::iterator format(headroom::DType dtype, format_context& context) const;
 };

@@ -53,8 +53,6 @@ class Shape {
 }  // namespace headroom
 
 template <>
-struct fmt::formatter<headroom::Shape> : fmt::formatter<std::string> {
-  auto format(const headroom::Shape& shape, format_context& context) const {
-    return fmt::formatter<std::string>::format(shape.to_string(), context);
-  }
+struct fmt::formatter<headroom::Shape> : fmt::formatter<std::string_view> {
+  format_context::iterator format(const headroom::Shape& shape, format_context& context) const;
 };

@@ -268,3 +268,8 @@ std::string describe(const Node& node) {
 }
 
 }  // namespace headroom
+
+fmt::format_context::iterator fmt::formatter<headroom::TensorType>::format(const headroom::TensorType& type,
+                                                                           format_context& context) const {
+  return formatter<std::string_view>::format(std::string(headroom::name_of(type.dtype)) + type.shape.to_string(), context);
+}

@@ -213,8 +213,6 @@ struct Assignment {
 
 /// "f32[2, 4]"
 template <>
-struct fmt::formatter<headroom::TensorType> : fmt::formatter<std::string> {
-  auto format(const headroom::TensorType& type, format_context& context) const {
-    return fmt::format_to(context.out(), "{}{}", type.dtype, type.shape);
-  }
+struct fmt::formatter<headroom::TensorType> : fmt::formatter<std::string_view> {
+  format_context::iterator format(const headroom::TensorType& type, format_context& context) const;
 };
