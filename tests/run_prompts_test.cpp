@@ -151,10 +151,18 @@ TEST_F(RunPromptsTest, ALongPromptIsCut) {
   std::string words;
   for (int i = 0; i < 100'000; ++i) words += "fox ";
   write_file_atomically(file("long.txt"), words);
-  const Outcome outcome = run(schnell_ + " --prompts " + file("long.txt").string() + " --height 32 --width 32 --out " +
-                              file("long.png").string());
+  const Outcome outcome = headroom("run " + schnell_ + " --prompts " + file("long.txt").string() +
+                                   " --height 32 --width 32 --steps 1 --device cpu --out " + file("long.png").string());
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(fs::exists(file("long.png")));
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("text_encoder reads 77 of the "), HasSubstr("text_encoder_2 reads 256 of the ")));
+
+  const std::string request = "{"prompt": "" + words.substr(0, 4 * 100) + "", "height": 32, "width": 32, "out": "" +
+                              file("served.png").string() + ""}
+";
+  const nlohmann::json notes = serve(request).at(0).at("notes");
+  ASSERT_EQ(notes.size(), 1U) << "T5 reads them all: " << notes;
+  EXPECT_THAT(notes[0].get<std::string>(), HasSubstr("text_encoder reads 77 of the "));
 }
 
 TEST_F(RunPromptsTest, NothingIsLeftWhereThereIsNoRoom) {

@@ -1,5 +1,7 @@
 #include "cli/image_maker.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -64,6 +66,22 @@ PreparedImage prepare(const Pipeline& pipeline, const ImageJob& job) {
     prepared.options.reference_columns = size.width / pipeline.token_pixels();
   }
   return prepared;
+}
+
+std::vector<std::string> tell_cut_texts(const Pipeline& pipeline, const PreparedImage& prepared) {
+  const Request request = pipeline.resolve(prepared.options);
+  std::vector<std::string> notes;
+  const std::span<const TextReader> readers = pipeline.text_readers();
+  for (std::size_t i = 0; i < readers.size(); ++i) {
+    const std::int64_t most = readers[i].tokens != 0 ? readers[i].tokens : request.text_tokens;
+    const auto tell = [&](std::string_view which, const std::string& text) {
+      if (const std::int64_t count = readers[i].count_tokens(text); count > most)
+        notes.push_back(fmt::format("{} reads {} of the {} tokens of the {}", readers[i].encoder, most, count, which));
+    };
+    tell("prompt", prompt_of(pipeline, prepared.image, i));
+    if (request.classifier_free_guidance) tell("negative prompt", negative_prompt_of(prepared.image, i));
+  }
+  return notes;
 }
 
 ImageMaker::ImageMaker(const Engine& engine, const SwitchSet& switches, std::size_t memory_limit)

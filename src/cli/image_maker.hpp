@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "cli/common.hpp"
@@ -19,6 +20,9 @@ struct PreparedImage {
 };
 /// Throws a usage Error for sizes and switches that the pipeline has not, Error for files that cannot be read.
 [[nodiscard]] PreparedImage prepare(const Pipeline& pipeline, const ImageJob& job);
+/// Of texts of which an encoder reads the beginning alone, what it reads: "text_encoder reads 77 of the 90 tokens of the
+/// prompt".
+[[nodiscard]] std::vector<std::string> tell_cut_texts(const Pipeline& pipeline, const PreparedImage& prepared);
 
 /// Images made in one generation, and what that took.
 struct MadeImages {

@@ -223,6 +223,8 @@ void run(const Arguments& arguments) {
   const std::vector<ImageJob> jobs = list_jobs(subjects, arguments.per_prompt, arguments.job.seed);
   std::vector<PreparedImage> prepared;
   for (const ImageJob& job : jobs) prepared.push_back(prepare(pipeline, job));
+  for (std::size_t i = 0; i < subjects.jobs.size(); ++i)  // the rest have the same texts
+    for (const std::string& note : tell_cut_texts(pipeline, prepared[i])) log.info("{}", note);
   const SwitchSet switches = choose(arguments, asked, engine, prepared.front().options, log);
   ImageMaker maker(engine, switches, arguments.memory_limit);
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -59,6 +60,8 @@ class Server {
     MadeImages made = maker_.make({&prepared, 1});
     reply["out"] = out.string();
     reply["seed"] = job.seed;
+    if (const std::vector<std::string> notes = tell_cut_texts(*engine_.pipeline, prepared); !notes.empty())
+      reply["notes"] = notes;
     double total_ms = 0;
     for (const StageRun& stage : made.stages) {
       reply["stages"].push_back({{"name", stage.name}, {"ms", stage.milliseconds}});
@@ -68,7 +71,7 @@ class Server {
     writer_.write(out, std::move(made.images.front()), request_text(engine_, switches_, job),
                   [reply = std::move(reply)](const std::exception_ptr& error) mutable {
                     if (error) {
-                      for (const char* key : {"out", "seed", "stages", "ms"}) reply.erase(key);
+                      for (const char* key : {"out", "seed", "notes", "stages", "ms"}) reply.erase(key);
                       reply["error"] = sentence_of(error);
                     }
                     answer(reply);

@@ -14,6 +14,8 @@ HostTensor TextReader::tokenize(std::string_view text, std::int64_t count) const
   return ids;
 }
 
+std::int64_t TextReader::count_tokens(std::string_view text) const { return std::ssize(tokenizer.encode(text).ids); }
+
 void require_vocabulary(const Tokenizer& tokenizer, const std::filesystem::path& folder, const Component& encoder) {
   HR_CHECK(encoder.kind->range != nullptr);
   const auto rows = static_cast<std::int64_t>(encoder.kind->range(encoder.config, "input_ids")->high);

@@ -21,6 +21,8 @@ struct TextReader {
 
   /// Ids of a text [1, count] i32, truncated and padded. Throws Error where it is not UTF-8.
   [[nodiscard]] HostTensor tokenize(std::string_view text, std::int64_t count) const;
+  /// How many ids the whole text has.
+  [[nodiscard]] std::int64_t count_tokens(std::string_view text) const;
 };
 
 /// Throws Error where the tokenizer of that folder has ids that the encoder has no embedding for: it is another model's.
