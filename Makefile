@@ -18,7 +18,7 @@ build: build/release/build.ninja  ## build the program: build/release/headroom (
 
 bundle: bootstrap-test build/release/build.ninja  ## pack the program and the GPU tests for another machine: dist/headroom.tar.xz
 	$(call with_tests,release)
-	cmake --build --preset release --parallel $(JOBS) --target headroom backends_tests kernels_tests run_tests e2e_tests
+	cmake --build --preset release --parallel $(JOBS) --target headroom backends_tests kernels_tests run_tests pipelines_tests e2e_tests
 	scripts/bundle.sh build/release dist/headroom.tar.xz
 
 package: build  ## pack program, library and documents into dist/, as a .deb and as a .tar.xz, and try both

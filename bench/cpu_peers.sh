@@ -37,7 +37,7 @@ match tuned-bf16 20 lossless,bf16 --dtype bf16 "${tuned[@]}"
 decode() {
   [[ $1 =~ ${MATCHES:-.} ]] || return 0
   local size="--pass decode --height 512 --width 512 --device cpu --threads 2 --trials 3"
-  taskset -c "$cores" python3 "$here/bench/peers/vae_torch.py" $size --warmup 1 --turns "$turns" "${@:3}" \
+  taskset -c "$cores" python3 "$here/bench/peers/component_torch.py" vae $size --warmup 1 --turns "$turns" "${@:3}" \
     --beside "$headroom bench flux-vae --random-weights 0 $size --opt $2 --quiet --save $out/headroom-$1-{turn}.json" \
     --save "$out/pytorch-$1-{turn}.json"
 }

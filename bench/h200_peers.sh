@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # FLUX.1-dev (random weights, 512 text tokens) here and in diffusers under PyTorch, equal work on one GPU in one run: forward
-# passes, and whole requests of STEPS denoise steps with what runs before the loop, but without text encoders and VAE on either
-# side. PyTorch compiles once a match and then takes turns with us (ours, theirs, theirs, ours, ...), which is what pairs them.
-# Writes a result file for each side, work and turn; bench/peers/h200_ratios.py compares them.
+# passes of each of its networks, denoise loops of STEPS steps with what runs before the loop, but without text encoders and VAE on
+# either side, and requests of 28 steps from a prompt to pixels. PyTorch compiles once a match and then takes turns with us (ours,
+# theirs, theirs, ours, ...), which is what pairs them. Writes a result file for each side, work and turn; bench/peers/h200_ratios.py
+# compares them.
 #
 #   bench/h200_peers.sh HEADROOM OUT_DIR
 #
 # The peer is compiled as diffusers documents it (each kind of block once), with merged QKV and cuDNN's attention, and runs both
 # as it is and captured in a CUDA graph; in FP8 with one scale for each row, as torchao does. Needs python3 with PyTorch and
 # diffusers, and 60 GiB of the GPU's memory. TURNS (6), STEPS (10), MATCHES (a regular expression, all) choose what runs. All of it
-# takes about eight minutes on an H200: bf16 and fp8 two each, fp8-512 one, fp8-batch4 more than three.
+# takes about twenty minutes on an H200: fp8-batch4 three, whole requests five, every other match one or two.
 set -euo pipefail
 headroom=$1 out=$2 turns=${TURNS:-6} steps=${STEPS:-10}
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -32,17 +33,65 @@ match() {
   echo "$1: $((SECONDS - began)) s"
 }
 
+# kontext NAME SWITCHES OPTION...: a forward pass of FLUX.1-Kontext's tokens at 1024x1024, as many of the image that is edited as of
+# the one that is made
+kontext() {
+  [[ $1 =~ ${MATCHES:-.} ]] || return 0
+  local began=$SECONDS
+  rm -f "$out/"{headroom-forward,pytorch}-"$1"-*.json
+  python3 "$here/bench/peers/flux_torch.py" --random-weights 0 --device cuda --dtype bf16 --text-tokens 512 \
+    --merge-qkv --attention cudnn --compile-blocks --graph --sizes 128x64x1 --trials 8 "${@:3}" \
+    --turns "$turns" --save "$out/pytorch-$1-{turn}.json" \
+    --beside "$headroom bench flux-dev --random-weights 0 --device cuda --opt $2 --quiet --token-rows 128 --token-columns 64 --trials 8 \
+      --save $out/headroom-forward-$1-{turn}.json"
+  python3 "$here/bench/peers/share_plans.py" "$out/headroom-forward-$1-"*.json
+  echo "$1: $((SECONDS - began)) s"
+}
+
 # vae NAME PASS PIXELS: one pass of FLUX.1's AutoencoderKL in bf16, against PyTorch channels-last, compiled, without and with a graph
 vae() {
   [[ $1 =~ ${MATCHES:-.} ]] || return 0
   local began=$SECONDS
   rm -f "$out/"{headroom-forward,pytorch}-"$1"-*.json
-  python3 "$here/bench/peers/vae_torch.py" --pass "$2" --height "$3" --width "$3" --device cuda --dtype bf16 --compile --graph \
+  python3 "$here/bench/peers/component_torch.py" vae --pass "$2" --height "$3" --width "$3" --device cuda --dtype bf16 --compile --graph \
     --trials 10 --turns "$turns" --save "$out/pytorch-$1-{turn}.json" \
     --beside "$headroom bench flux-vae --random-weights 0 --pass $2 --height $3 --width $3 --device cuda --opt lossless --quiet \
       --trials 10 --save $out/headroom-forward-$1-{turn}.json"
   python3 "$here/bench/peers/share_plans.py" "$out/headroom-forward-$1-"*.json
   echo "$1: $((SECONDS - began)) s"
+}
+
+# text NAME PART TOKENS: a pass of a text encoder in bf16, against PyTorch compiled, without and with a graph
+text() {
+  [[ $1 =~ ${MATCHES:-.} ]] || return 0
+  local began=$SECONDS
+  rm -f "$out/"{headroom-forward,pytorch}-"$1"-*.json
+  python3 "$here/bench/peers/component_torch.py" "$2" --device cuda --dtype bf16 --compile --graph \
+    --trials 20 --turns "$turns" --save "$out/pytorch-$1-{turn}.json" \
+    --beside "$headroom bench $(stand_in)/$2 --random-weights 0 --pass encode --text-tokens $3 --device cuda --opt lossless --quiet \
+      --trials 20 --save $out/headroom-forward-$1-{turn}.json"
+  python3 "$here/bench/peers/share_plans.py" "$out/headroom-forward-$1-"*.json
+  echo "$1: $((SECONDS - began)) s"
+}
+
+# whole NAME SWITCHES OPTION...: a request of 28 steps at 1024x1024, from a prompt to pixels on the host, every stage of it
+whole() {
+  [[ $1 =~ ${MATCHES:-.} ]] || return 0
+  local began=$SECONDS
+  rm -f "$out/"{headroom-request,pytorch}-"$1"-*.json
+  python3 "$here/bench/peers/flux_request_torch.py" "$(stand_in)" --turns "$turns" "${@:3}" --save "$out/pytorch-$1-{turn}.json" \
+    --beside "$headroom bench $(stand_in) --random-weights 0 --pass request --height 1024 --width 1024 --device cuda --opt $2 --quiet \
+      --trials 2 --save $out/headroom-request-$1-{turn}.json"
+  python3 "$here/bench/peers/share_plans.py" "$out/headroom-request-$1-"*.json
+  echo "$1: $((SECONDS - began)) s"
+}
+
+# The folder of FLUX.1-dev's shapes.
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+stand_in() {
+  [[ -d $scratch/flux-dev-whole ]] || python3 "$here/bench/peers/flux_stand_in.py" dev "$scratch/flux-dev-whole"
+  echo "$scratch/flux-dev-whole"
 }
 
 match bf16-1024 lossless 1024 1
@@ -52,3 +101,8 @@ match fp8-batch4 lossless,fp8 1024 4 --fp8
 vae vae-decode-1024 decode 1024
 vae vae-encode-1024 encode 1024
 vae vae-decode-2048 decode 2048
+kontext kontext-bf16 lossless
+kontext kontext-fp8 lossless,fp8 --fp8
+text t5-xxl text_encoder_2 512
+text clip-l text_encoder 77
+whole whole-fp8-1024 lossless,fp8 --fp8

@@ -10,7 +10,7 @@ if [[ $# -ne 2 ]]; then
 fi
 build=$1
 archive=$2
-programs=(headroom backends_tests kernels_tests run_tests tests/e2e_tests)
+programs=(headroom backends_tests kernels_tests run_tests pipelines_tests tests/e2e_tests)
 of_the_system='^(linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so)'
 
 root=$(mktemp -d)

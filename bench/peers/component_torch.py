@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""Times diffusers' AutoencoderKL of FLUX.1 in PyTorch, channels-last: eager, compiled, and compiled in a CUDA graph, raw trials kept.
+"""Times one pass of a component of FLUX.1 in PyTorch: eager, compiled, and compiled in a CUDA graph, raw trials kept. The components
+are diffusers' AutoencoderKL, channels-last, and transformers' CLIPTextModel and T5EncoderModel.
 
-    python3 bench/peers/vae_torch.py --pass decode --device cuda --dtype bf16 --height 1024 --width 1024 --compile --graph \\
+    python3 bench/peers/component_torch.py vae --pass decode --device cuda --dtype bf16 --height 1024 --width 1024 --compile --graph \\
         --turns 6 --beside "build/release/headroom bench flux-vae --random-weights 0 --pass decode --height 1024 --width 1024 \\
         --device cuda --opt lossless --save headroom-{turn}.json" --save pytorch-{turn}.json
 
 Random weights, as Headroom's stand-ins are: 0.02 randn, and 1 + 0.02 randn for the gains of norms. With --beside this process, compiled
 once, takes turns with another program, so that both meet the same moods of a shared machine; {turn} in that command and in --save
-becomes the number of the turn. Pin a processor's cores from outside (taskset). Needs PyTorch, diffusers and numpy.
+becomes the number of the turn. Pin a processor's cores from outside (taskset). Needs PyTorch, diffusers and numpy, and transformers
+for the text encoders.
 """
 
 import argparse
 import time
+from typing import Callable, NamedTuple
 
 import torch
 import torch._inductor.config
@@ -19,29 +22,33 @@ import torch._inductor.config
 from diffusers import AutoencoderKL
 
 import flux_peer
+import flux_stand_in
 import peer_result
 from flux_torch import Form, peak_bytes, run_beside, time_cpu, time_cuda
 
-FLUX_VAE = {
-    "block_out_channels": [128, 256, 512, 512], "layers_per_block": 2, "latent_channels": 16, "norm_num_groups": 32, "sample_size": 1024,
-    "down_block_types": ["DownEncoderBlock2D"] * 4, "up_block_types": ["UpDecoderBlock2D"] * 4, "scaling_factor": 0.3611,
-    "shift_factor": 0.1159, "use_quant_conv": False, "use_post_quant_conv": False,
-}
 INPUT_SETS = 2
 
 
-def random_model(device, dtype, seed):
-    model = AutoencoderKL.from_config(FLUX_VAE).to(device=device, dtype=dtype, memory_format=torch.channels_last).eval()
-    generator = torch.Generator(device).manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            mean = 1.0 if parameter.ndim == 1 and name.endswith(".weight") else 0.0
-            parameter.normal_(mean, 0.02, generator=generator)
-    return model
+def random_vae(device, dtype, seed):
+    model = AutoencoderKL.from_config(flux_stand_in.VAE)
+    return flux_peer.fill(model.to(device=device, dtype=dtype, memory_format=torch.channels_last).eval(), seed)
+
+
+def random_text_encoder(part, device, dtype, seed):
+    """text_encoder: CLIP-L; text_encoder_2: T5-XXL"""
+    from transformers import CLIPTextConfig, CLIPTextModel, T5Config, T5EncoderModel
+    kind, config = {"text_encoder": (CLIPTextModel, CLIPTextConfig(**flux_stand_in.CLIP)),
+                    "text_encoder_2": (T5EncoderModel, T5Config(**flux_stand_in.T5))}[part]
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    with torch.device(device):
+        model = kind(config)
+    torch.set_default_dtype(before)
+    return flux_peer.fill(model.eval(), seed)
 
 
 class Pass(torch.nn.Module):
-    """One pass as a module of one tensor: what is compiled and captured."""
+    """One pass of a component as a module of one tensor: what is compiled and captured. Gives a tuple."""
 
     def __init__(self, model, which):
         super().__init__()
@@ -49,7 +56,9 @@ class Pass(torch.nn.Module):
 
     def forward(self, x):
         if self.which == "decode":
-            return self.model.decode(x, return_dict=False)[0]
+            return self.model.decode(x, return_dict=False)
+        if self.which == "text":
+            return self.model(x, return_dict=False)
         distribution = self.model.encode(x, return_dict=False)[0]
         return distribution.mean, distribution.logvar
 
@@ -75,10 +84,33 @@ def capture(module, x):
     return replay
 
 
-def make_forms(args, model, sets):
+class Work(NamedTuple):
+    """What is timed, named as Headroom names it."""
+    subject: dict
+    eager: torch.nn.Module
+    draw: Callable  # an input
+
+
+def vae_work(args, device, dtype, generator):
+    shape = (args.batch, 3, args.height, args.width)
+    if args.which == "decode":
+        shape = (args.batch, 16, args.height // 8, args.width // 8)
+    request = {"pass": args.which, "batch": args.batch, "height": args.height, "width": args.width}
+    return Work({"kind": "model", "name": "flux-vae", "request": request}, Pass(random_vae(device, dtype, args.seed), args.which),
+                lambda: torch.randn(shape, generator=generator).to(device, dtype).to(memory_format=torch.channels_last))
+
+
+def text_work(args, device, dtype, generator):
+    tokens = {"text_encoder": 77, "text_encoder_2": 512}[args.part]
+    model = random_text_encoder(args.part, device, dtype, args.seed)
+    request = {"pass": "encode", "batch": args.batch, "text_tokens": tokens}
+    return Work({"kind": "model", "name": args.part, "request": request}, Pass(model, "text"),
+                lambda: torch.randint(model.config.vocab_size, (args.batch, tokens), generator=generator).to(device))
+
+
+def make_forms(args, eager, sets):
     """Eager, and with --compile and --graph those."""
     on_gpu = args.device == "cuda"
-    eager = Pass(model, args.which)
     forms = []
 
     def add(prepare, applied):
@@ -88,13 +120,13 @@ def make_forms(args, model, sets):
             torch.cuda.reset_peak_memory_stats()
         began = time.perf_counter()
         prepared = prepare()
-        output = prepared(sets[0])
-        if not all(torch.isfinite(part).all() for part in (output if isinstance(output, tuple) else (output,))):
+        if not all(torch.isfinite(part).all() for part in prepared(sets[0])):
             raise SystemExit("the output is not finite")
         if on_gpu:
             torch.cuda.synchronize()
         first_ms = (time.perf_counter() - began) * 1e3
-        forms.append(Form(prepared, [args.dtype, "channels-last"] + applied, first_ms, peak_bytes() if on_gpu else {}))
+        layout = ["channels-last"] * (args.part == "vae")
+        forms.append(Form(prepared, [args.dtype] + layout + applied, first_ms, peak_bytes() if on_gpu else {}))
 
     if not args.compile or args.eager:
         add(lambda: eager, ["eager"])
@@ -106,17 +138,16 @@ def make_forms(args, model, sets):
     return forms
 
 
-def result_of(args, form, process):
-    subject = {"kind": "model", "name": "flux-vae",
-               "request": {"pass": args.which, "batch": args.batch, "height": args.height, "width": args.width}}
+def result_of(args, subject, form, sets, process):
     name = f"pytorch {', '.join(form.applied)}"
     clock = time_cuda if args.device == "cuda" else time_cpu
     for i in range(args.warmup):
-        form.forward(args.sets[i % INPUT_SETS])
-    trials = peer_result.all_series("forward", process, clock(form.forward, args.sets, args.trials), args.warmup)
+        form.forward(sets[i % INPUT_SETS])
+    trials = peer_result.all_series("forward", process, clock(form.forward, sets, args.trials), args.warmup)
     trials.append(peer_result.series("first_forward", process, [form.first_ms]))
+    work = ", ".join(f"{key} {value}" for key, value in subject["request"].items())
     result = {
-        "id": f"{name}, {args.which} {args.height}x{args.width}, batch {args.batch}", "name": name, "subject": subject,
+        "id": f"{name}, {subject['name']}, {work}", "name": name, "subject": subject,
         "work_hash": peer_result.work_hash(subject), "source": {"name": "pytorch", "version": torch.__version__},
         "configuration": {"device": args.device, "asked": form.applied, "applied": form.applied, "declined": [],
                           "threads": torch.get_num_threads()},
@@ -127,7 +158,8 @@ def result_of(args, form, process):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--pass", dest="which", choices=["decode", "encode"], default="decode")
+    parser.add_argument("part", choices=["vae", "text_encoder", "text_encoder_2"])
+    parser.add_argument("--pass", dest="which", choices=["decode", "encode"], default="decode", help="of the vae")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dtype", choices=list(flux_peer.DTYPES), default="fp32")
     parser.add_argument("--height", type=int, default=1024)
@@ -155,21 +187,17 @@ def main():
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True  # engines chosen by measurement
     device, dtype = torch.device(args.device), flux_peer.DTYPES[args.dtype]
-    model = random_model(device, dtype, args.seed)
     generator = torch.Generator().manual_seed(args.seed)
-    shape = (args.batch, 3, args.height, args.width)
-    if args.which == "decode":
-        shape = (args.batch, 16, args.height // 8, args.width // 8)
-    draw = lambda: torch.randn(shape, generator=generator).to(device, dtype).to(memory_format=torch.channels_last)  # noqa: E731
-    args.sets = [draw() for _ in range(INPUT_SETS)]
+    work = (vae_work if args.part == "vae" else text_work)(args, device, dtype, generator)
+    sets = [work.draw() for _ in range(INPUT_SETS)]
     with torch.inference_mode():
-        forms = make_forms(args, model, args.sets)
+        forms = make_forms(args, work.eager, sets)
         for turn in range(args.turns):
             if args.device == "cuda":
                 torch.cuda.empty_cache()  # what --beside runs needs memory too
             if args.beside and turn % 2 == 0:
                 run_beside(args.beside, turn)
-            results = [result_of(args, form, turn) for form in forms]
+            results = [result_of(args, work.subject, form, sets, turn) for form in forms]
             if args.beside and turn % 2 == 1:
                 run_beside(args.beside, turn)
             peer_result.write(args.save.replace("{turn}", str(turn)), results)

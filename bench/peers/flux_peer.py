@@ -15,14 +15,10 @@ from safetensors.torch import load_file
 
 from diffusers import FlowMatchEulerDiscreteScheduler, FluxTransformer2DModel
 
+import flux_stand_in
+
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
-# FLUX.1-dev's transformer, as its checkpoint's config.json states it.
-FLUX_DEV = {
-    "_class_name": "FluxTransformer2DModel", "patch_size": 1, "in_channels": 64, "num_layers": 19, "num_single_layers": 38,
-    "attention_head_dim": 128, "num_attention_heads": 24, "joint_attention_dim": 4096, "pooled_projection_dim": 768,
-    "guidance_embeds": True, "axes_dims_rope": [16, 56, 56],
-}
 GUIDANCE = 3.5  # FLUX.1-dev's own
 E4M3_MAX = 448.0
 
@@ -38,12 +34,16 @@ def load_model(folder, device, dtype):
     return model.to(device=device, dtype=dtype).eval()
 
 
-def random_model(device, dtype, seed):
-    """FLUX.1-dev with random weights: 0.02 randn, and 1 + 0.02 randn for the gains of norms."""
+def random_model(device, dtype, seed, kind="dev"):
+    """FLUX.1's transformer with random weights."""
     with torch.device("meta"):
-        model = FluxTransformer2DModel.from_config(FLUX_DEV)
-    model = model.to(dtype).to_empty(device=device).eval()
-    generator = torch.Generator(device).manual_seed(seed)
+        model = FluxTransformer2DModel.from_config(flux_stand_in.transformer(kind))
+    return fill(model.to(dtype).to_empty(device=device).eval(), seed)
+
+
+def fill(model, seed):
+    """The model with weights drawn as Headroom's stand-ins draw them: 0.02 randn, and 1 + 0.02 randn for the gains of norms."""
+    generator = torch.Generator(next(model.parameters()).device).manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             mean = 1.0 if parameter.ndim == 1 and name.endswith(".weight") else 0.0
@@ -74,11 +74,13 @@ class Fp8Linear(torch.nn.Module):
     """x W^T + b on FP8 tensor cores: E4M3, one dynamic scale for each row of x, one static scale for each row of W, fast
     accumulation. torch.compile fuses the quantization with what comes before it."""
 
+    weight = None  # transformers' T5 would cast what comes in to its dtype
+
     def __init__(self, linear):
         super().__init__()
         weight = linear.weight.detach().float()
         scale = weight.abs().amax(dim=1, keepdim=True).clamp(min=1e-12) / E4M3_MAX
-        self.register_buffer("weight", (weight / scale).clamp(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn))
+        self.register_buffer("quantized", (weight / scale).clamp(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn))
         self.register_buffer("weight_scale", scale.t().contiguous())
         self.register_buffer("bias", linear.bias.detach() if linear.bias is not None else None)
 
@@ -86,7 +88,7 @@ class Fp8Linear(torch.nn.Module):
         rows = x.reshape(-1, x.shape[-1])
         scale = rows.abs().amax(dim=1, keepdim=True).float().clamp(min=1e-12) / E4M3_MAX
         quantized = (rows.float() / scale).clamp(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn)
-        result = torch._scaled_mm(quantized, self.weight.t(), scale_a=scale, scale_b=self.weight_scale, bias=self.bias,
+        result = torch._scaled_mm(quantized, self.quantized.t(), scale_a=scale, scale_b=self.weight_scale, bias=self.bias,
                                   out_dtype=x.dtype, use_fast_accum=True)
         return result.reshape(*x.shape[:-1], -1)
 
@@ -101,13 +103,13 @@ def merge_qkv(model):
                     delattr(module, name)
 
 
-def quantize_fp8(model):
-    """Every product of tokens inside the blocks in FP8; modulations (one row) and what is outside the blocks stay."""
-    for blocks in (model.transformer_blocks, model.single_transformer_blocks):
-        for name, module in list(blocks.named_modules()):
+def quantize_fp8(*blocks):
+    """Every product of tokens inside the blocks in FP8; FLUX's modulations (one row) and what is outside the blocks stay."""
+    for block in blocks:
+        for name, module in list(block.named_modules()):
             if isinstance(module, torch.nn.Linear) and "norm" not in name:
                 parent, _, leaf = name.rpartition(".")
-                setattr(blocks.get_submodule(parent), leaf, Fp8Linear(module))
+                setattr(block.get_submodule(parent), leaf, Fp8Linear(module))
                 module.weight = module.bias = None  # one matrix at a time, so that the peak stays near the result
 
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes a folder of FLUX.1's published shapes without weights, to time whole requests with random ones.
+"""Writes a folder of FLUX.1's published shapes, to time whole requests with random weights.
 
-    python3 bench/flux_stand_in.py dev out/flux-dev
+    python3 bench/peers/flux_stand_in.py dev out/flux-dev
     build/release/headroom run out/flux-dev --random-weights 0 --prompt "a red fox in snow" --opt fast --out fox.png
 
-KIND is dev, schnell or kontext. Configurations are those of the published folders (black-forest-labs, 2024 and 2025); the
+It has no weights unless --weights writes some, 34 GB in bf16, for what reading them takes: that needs a GPU, PyTorch, diffusers,
+transformers and safetensors. KIND is dev, schnell or kontext. Configurations are those of the published folders (black-forest-labs, 2024 and 2025); the
 tokenizers are the small ones of tests/goldens/pipelines, whose ids these text encoders know too. Images are noise.
 """
 
@@ -13,7 +14,7 @@ import json
 import pathlib
 import shutil
 
-GOLDENS = pathlib.Path(__file__).resolve().parent.parent / "tests/goldens/pipelines"
+GOLDENS = pathlib.Path(__file__).resolve().parents[2] / "tests/goldens/pipelines"
 
 
 def transformer(kind):
@@ -37,10 +38,30 @@ T5 = {"architectures": ["T5EncoderModel"], "d_ff": 10240, "d_kv": 64, "d_model":
       "relative_attention_max_distance": 128, "relative_attention_num_buckets": 32, "vocab_size": 32128}
 
 
+def write_weights(folder, kind, seed):
+    """Checkpoints in bf16 for all four networks, under the names that diffusers and transformers give their tensors."""
+    import torch
+    from safetensors.torch import save_file
+
+    import component_torch
+    import flux_peer
+    device, dtype = torch.device("cuda"), torch.bfloat16
+    makers = {
+        "text_encoder": ("model", lambda: component_torch.random_text_encoder("text_encoder", device, dtype, seed)),
+        "text_encoder_2": ("model", lambda: component_torch.random_text_encoder("text_encoder_2", device, dtype, seed)),
+        "transformer": ("diffusion_pytorch_model", lambda: flux_peer.random_model(device, dtype, seed, kind)),
+        "vae": ("diffusion_pytorch_model", lambda: component_torch.random_vae(device, dtype, seed)),
+    }
+    for part, (name, make) in makers.items():
+        tensors = {key: value.cpu().contiguous() for key, value in make().named_parameters()}  # what is shared, once
+        save_file(tensors, folder / part / f"{name}.safetensors", metadata={"format": "pt"})
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=["dev", "schnell", "kontext"])
     parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--weights", type=int, metavar="SEED", help="also write random weights")
     args = parser.parse_args()
     golden = GOLDENS / f"flux-{args.kind}"
     args.folder.mkdir(parents=True)
@@ -51,6 +72,8 @@ def main():
     for part, config in configs.items():
         (args.folder / part).mkdir()
         (args.folder / part / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    if args.weights is not None:
+        write_weights(args.folder, args.kind, args.weights)
 
 
 if __name__ == "__main__":

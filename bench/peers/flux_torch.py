@@ -281,7 +281,7 @@ def main():
     if args.merge_qkv:
         flux_peer.merge_qkv(model)
     if args.fp8:
-        flux_peer.quantize_fp8(model)
+        flux_peer.quantize_fp8(model.transformer_blocks, model.single_transformer_blocks)
     if args.compile_blocks:
         flux_peer.compile_blocks(model, args.compile_mode)
 

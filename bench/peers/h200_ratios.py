@@ -3,11 +3,13 @@
 
     python3 bench/peers/h200_ratios.py bench/results/h200/peers
     python3 bench/peers/h200_ratios.py bench/results/h200/peers --update README.md docs/flux_h200.md
+    python3 bench/peers/h200_ratios.py bench/results/h200/peers --stages
     python3 bench/peers/h200_ratios.py --error bench/results/h200/flux/error.json
 
 A turn's ratio is of the medians of its two sides, wall times both. PyTorch's side is the form (with or without a CUDA graph)
 whose median over the turns is the least. Work that only one side has measured has no row. Intervals are of the median of the
-turns' ratios: exact from six turns on, else bootstrapped over turns and trials. With --error the table is of distances from fp32.
+turns' ratios: exact from six turns on, else bootstrapped over turns and trials. With --stages the table is of the stages of requests
+from a prompt to pixels, with --error of distances from fp32.
 """
 
 import argparse
@@ -19,7 +21,10 @@ from peer_ratios import add_arguments, check_same_run, compare, duration, markdo
 
 MATCHES = {"bf16-1024": "1024x1024, bf16", "fp8-1024": "1024x1024, fp8", "fp8-512": "512x512, fp8",
            "fp8-batch4": "1024x1024, batch 4, fp8", "vae-decode-1024": "AutoencoderKL, decode 1024x1024, bf16",
-           "vae-encode-1024": "AutoencoderKL, encode 1024x1024, bf16", "vae-decode-2048": "AutoencoderKL, decode 2048x2048, bf16"}
+           "vae-encode-1024": "AutoencoderKL, encode 1024x1024, bf16", "vae-decode-2048": "AutoencoderKL, decode 2048x2048, bf16",
+           "kontext-bf16": "4096 + 4096 image tokens, bf16", "kontext-fp8": "4096 + 4096 image tokens, fp8",
+           "t5-xxl": "T5-XXL, 512 tokens, bf16", "clip-l": "CLIP-L, 77 tokens, bf16",
+           "whole-fp8-1024": "1024x1024, fp8, from a prompt to pixels"}
 # Work, our series and theirs; a request's times are by image.
 WORKS = {"forward": ("forward", "forward_wall"), "request": ("image", "image_wall")}
 
@@ -78,6 +83,17 @@ def ratio_table(folder):
     return markdown([*gpus, "equal work", "turns", "headroom", "PyTorch", "faster (95% interval)", "our step"], rows)
 
 
+def stage_table(folder):
+    turns = find_turns(folder, "whole-fp8-1024", "request")
+    if not turns:
+        raise SystemExit(f"{folder} has no requests from a prompt to pixels of both sides")
+    rows = []
+    for stage in (stage["name"] for stage in turns[0].ours["stages"]):
+        found = compare([(times(turn.ours, stage), times(*turn.theirs.values(), stage)) for turn in turns])
+        rows.append([f"`{stage}`", str(found.turns), duration(found.ours_ms), duration(found.theirs_ms), found.faster()])
+    return markdown([turns[0].gpu, "turns", "headroom", "PyTorch", "faster (95% interval)"], rows)
+
+
 def error_table(path):
     """The distance of either side from fp32, by precision."""
     errors = {(result["source"]["name"], is_fp8(result)): quality["value"] for result in read(path)["results"]
@@ -92,9 +108,14 @@ def main():
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("folder", type=pathlib.Path, nargs="?", help="what bench/h200_peers.sh wrote")
     what.add_argument("--error", type=pathlib.Path, metavar="FILE", help="what bench/peers/flux_error.py wrote")
+    parser.add_argument("--stages", action="store_true", help="of requests from a prompt to pixels")
     add_arguments(parser)
     args = parser.parse_args()
-    put(error_table(args.error) if args.error else ratio_table(args.folder), args)
+    if args.error:
+        table = error_table(args.error)
+    else:
+        table = stage_table(args.folder) if args.stages else ratio_table(args.folder)
+    put(table, args)
 
 
 if __name__ == "__main__":
