@@ -32,8 +32,12 @@ class Encoder:
     @staticmethod
     def first(name, shape, generator):
         """Gains 1, biases 0, tables and matrices normal, of a deviation that suits what they are for."""
-        if name.endswith("bias") or len(shape) == 1:
-            return torch.zeros(shape) if name.endswith("bias") else torch.ones(shape)
+        if name.endswith("bias"):
+            return torch.zeros(shape)
+        if name == "encoder.final_layer_norm.weight":
+            return torch.full(shape, 2.0)  # from 1 it never reaches the longest rows of the table
+        if len(shape) == 1:
+            return torch.ones(shape)
         scale = 1 / math.sqrt(shape[1])
         if "embedding" in name or name == "shared.weight":
             scale = 0.1
