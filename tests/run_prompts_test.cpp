@@ -157,10 +157,9 @@ TEST_F(RunPromptsTest, ALongPromptIsCut) {
   EXPECT_TRUE(fs::exists(file("long.png")));
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("text_encoder reads 77 of the "), HasSubstr("text_encoder_2 reads 256 of the ")));
 
-  const std::string request = "{"prompt": "" + words.substr(0, 4 * 100) + "", "height": 32, "width": 32, "out": "" +
-                              file("served.png").string() + ""}
-";
-  const nlohmann::json notes = serve(request).at(0).at("notes");
+  const nlohmann::json request = {
+      {"prompt", words.substr(0, 400)}, {"height", 32}, {"width", 32}, {"out", file("served.png").string()}};
+  const nlohmann::json notes = serve(request.dump() + '\n').at(0).at("notes");
   ASSERT_EQ(notes.size(), 1U) << "T5 reads them all: " << notes;
   EXPECT_THAT(notes[0].get<std::string>(), HasSubstr("text_encoder reads 77 of the "));
 }
