@@ -1,10 +1,12 @@
 // Weights that leave the device and come back under programs, sessions and recordings.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "backends/cuda/gpu_test.hpp"
 #include "ir/interpreter.hpp"
@@ -38,13 +40,17 @@ constexpr const char* kActivated = R"(graph activated {
   output y = %4
 })";
 
-/// What one node makes: one result can leave, the other is too small. Both are put out.
-constexpr const char* kQuantized = R"(graph quantized {
+/// What one node makes: one result can leave, the other is too small. Both are put out. To the dtype that the device
+/// quantizes to.
+std::string quantized_for(const Backend& backend) {
+  return fmt::format(R"(graph quantized {{
   param %v: f32[2560, 1024]
-  %1: i8[2560, 1024], %2: f32[2560] = quantize(%v) {dtype = i8}
+  %1: {0}[2560, 1024], %2: f32[2560] = quantize(%v) {{dtype = {0}}}
   output data = %1
   output scales = %2
-})";
+}})",
+                     backend.properties().target.device == DeviceKind::kCuda ? "f8e4m3" : "i8");
+}
 
 /// A device that has memory for itself: what is unloaded is lost, and the host keeps copies.
 class OwnMemoryBackend final : public ForwardingBackend {
@@ -86,7 +92,7 @@ class OwnMemoryBackend final : public ForwardingBackend {
   };
 };
 
-std::shared_ptr<const Program> make_program(const char* text, Backend& backend, bool arena = true) {
+std::shared_ptr<const Program> make_program(const std::string& text, Backend& backend, bool arena = true) {
   const bool records = arena && backend.properties().target.device == DeviceKind::kCuda;
   return std::make_shared<Program>(
       plan(parse_graph(text), backend.properties().target, {.arena = arena, .graph = records}));
@@ -180,7 +186,7 @@ TEST_F(UnloadedWeightsOnAGpu, ComeBackAHundredTimes) { leave_and_come_back_a_hun
 /// Whatever happens to a param meanwhile, a weight is as the param is now when it is back.
 void change_while_away(Backend& backend) {
   Weights weights(backend);
-  const auto linear = make_program(kLinear, backend), quantized = make_program(kQuantized, backend);
+  const auto linear = make_program(kLinear, backend), quantized = make_program(quantized_for(backend), backend);
   const auto session = weights.make_session(linear);
   Session outputs(quantized, weights.store, backend);
   const auto expect_right = [&] {
