@@ -64,7 +64,7 @@ class Pass(torch.nn.Module):
 
 
 def capture(module, x):
-    """The module captured in a CUDA graph; returns replay(x), which copies in and gives the output."""
+    """The module captured in a CUDA graph; returns replay(x), which copies in and gives the output, and holds the module."""
     static = x.clone(memory_format=torch.preserve_format)
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -81,6 +81,7 @@ def capture(module, x):
         graph.replay()
         return output
 
+    replay.module = module
     return replay
 
 

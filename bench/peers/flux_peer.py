@@ -120,7 +120,8 @@ def compile_blocks(model, mode):
 
 
 def capture(model, inputs):
-    """`model` on `inputs` captured in a CUDA Graph by hand; returns replay(inputs), which copies in and gives the output."""
+    """`model` on `inputs` captured in a CUDA Graph by hand; returns replay(inputs), which copies in and gives the output, and
+    holds the model."""
     static = {name: value.clone() for name, value in inputs.items()}
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -138,6 +139,7 @@ def capture(model, inputs):
         graph.replay()
         return output
 
+    replay.model = model
     return replay
 
 

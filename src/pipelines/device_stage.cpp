@@ -16,11 +16,10 @@ void add(std::vector<StageRun>& runs, const StageRun& run) {
   found->texts += run.texts;
 }
 
-HostTensor DeviceStage::run(Turns& turns, std::string_view input, const HostTensor& value, std::string_view output) {
+void DeviceStage::run(Turns& turns, std::string_view input, const HostTensor& value) {
   turns.begin(*this);
   session->set_input(input, value);
   session->run();
-  return session->output(output);
 }
 
 DeviceStage compile_stage(std::string name, const Component& component, Graph graph, const SwitchSet& switches,

@@ -8,7 +8,6 @@
 #include "pipelines/flux_denoise.hpp"
 #include "pipelines/flux_latents.hpp"
 #include "pipelines/kontext_sizes.hpp"
-#include "pipelines/stacks.hpp"
 
 namespace headroom {
 namespace {
@@ -204,15 +203,23 @@ HostTensor FluxPipeline::noise(const Request& request, std::span<const ImageRequ
 
 void FluxPipeline::set_image_inputs(Session& denoise, const Request& request, std::span<const ImageRequest> images,
                                     const Conditioning& conditioning) const {
+  const auto set_parts = [&](std::string_view input, std::span<const Conditioning::Part> parts) {
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      denoise.set_input_part(input, static_cast<std::int64_t>(i), *parts[i]);
+  };
   for (std::size_t reader = 0; reader < readers_.size(); ++reader)
-    denoise.set_input(readers_[reader].input, stack(conditioning.texts[reader]));
+    set_parts(readers_[reader].input, conditioning.texts[reader]);
   if (!reads_text()) {
     denoise.set_input("encoder_hidden_states",
                       random_prompts({request.images, request.text_tokens, config_.joint_attention_dim}, images));
     denoise.set_input("pooled_projections", random_prompts({request.images, config_.pooled_projection_dim}, images));
   }
-  if (request.reference_tokens() != 0) denoise.set_input("reference", stack(conditioning.references));
-  denoise.set_state("latents", noise(request, images));
+  if (request.reference_tokens() != 0) set_parts("reference", conditioning.references);
+  if (std::ranges::any_of(images, [](const ImageRequest& image) { return image.noise.numel() != 0; }))
+    denoise.set_state("latents", noise(request, images));
+  else
+    for (std::size_t i = 0; i < images.size(); ++i)
+      denoise.set_state_normal("latents", static_cast<std::int64_t>(i), {.seed = images[i].seed, .stream = kNoiseStream});
 }
 
 HostTensor FluxPipeline::decode(const HostTensor& latents, const Request& request) const {

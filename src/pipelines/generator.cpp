@@ -90,7 +90,8 @@ std::vector<const DeviceStage*> Generator::device_stages() const {
 /// Whether all stages fit together, or else, as they can take turns, each beside what of the others never leaves.
 void Generator::require_memory(Backend& backend, const WeightStore& weights, const RequestOptions& options) const {
   const std::size_t used = backend.memory_use().total - weights.bytes() - turns_->arena_bytes();
-  std::size_t all = used, lasting = used;
+  const std::size_t read = static_cast<std::size_t>(request_.batch()) * reader_->reading_bytes();
+  std::size_t all = used + read, lasting = used + read;
   std::multimap<std::size_t, const DeviceStage*, std::greater<>> by_need;  // what needs most is told first
   for (const DeviceStage* stage : device_stages()) {
     const Program& program = *stage->compiled.program;
@@ -143,8 +144,11 @@ Conditioning Generator::make_conditioning(std::span<const ImageRequest> images) 
   turns_->expect(&denoise_);
   if (encode_)
     run_stage("encode", encode_->session->activation_reserved_bytes(), [&] {
-      for (const ImageRequest& image : images)
-        conditioning.references.push_back(encode_->run(*turns_, "pixels", image.reference, "latents"));
+      for (const ImageRequest& image : images) {
+        encode_->run(*turns_, "pixels", image.reference);
+        conditioning.references.push_back(
+            std::make_shared<const DeviceTensor>(encode_->session->device_output("latents")));
+      }
     });
   return conditioning;
 }
@@ -176,8 +180,11 @@ HostTensor Generator::decode(const HostTensor& latents) {
   turns_->expect(nullptr);
   run_stage("decode", decode_->session->activation_reserved_bytes(), [&] {
     std::vector<HostTensor> decoded;
-    for (const HostTensor& one : unstack(latents)) decoded.push_back(decode_->run(*turns_, "latents", one, "pixels"));
-    pixels = stack(decoded);
+    for (const HostTensor& one : unstack(latents)) {
+      decode_->run(*turns_, "latents", one);
+      decoded.push_back(decode_->session->output("pixels"));
+    }
+    pixels = decoded.size() == 1 ? std::move(decoded.front()) : stack(decoded);
   });
   return pixels;
 }

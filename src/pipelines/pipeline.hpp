@@ -20,12 +20,13 @@
 
 namespace headroom {
 
-/// What the stages before the denoiser made for a generation.
+/// What the stages before the denoiser made for a generation, [1, ...] each, on the device.
 struct Conditioning {
-  /// By text reader, then by sample of the batch, [1, ...] each: with classifier-free guidance the negative prompt of
-  /// each image first. Empty where the pipeline reads no text.
-  std::vector<std::vector<HostTensor>> texts;
-  std::vector<HostTensor> references;  ///< latents [1, reference_tokens, channels] of each image that is edited
+  using Part = std::shared_ptr<const DeviceTensor>;
+  /// By text reader, then by sample of the batch: with classifier-free guidance the negative prompt of each image
+  /// first. Empty where the pipeline reads no text.
+  std::vector<std::vector<Part>> texts;
+  std::vector<Part> references;  ///< latents [1, reference_tokens, channels] of each image that is edited
 };
 
 /// A model from request to result: components, and what the host does around them. A request goes through named stages:

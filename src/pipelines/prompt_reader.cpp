@@ -23,11 +23,13 @@ PromptReader::PromptReader(const Pipeline& pipeline, std::int64_t text_tokens, c
 
 PromptReader::~PromptReader() {
   if (turns_ == nullptr) return;
+  turns_->remove_spare(this);
   for (const Desk& desk : desks_) turns_->forget(desk.stage);
 }
 
 void PromptReader::load(const std::shared_ptr<Turns>& turns) {
   turns_ = turns;
+  turns_->add_spare(this, [this] { forget(); });
   for (Desk& desk : desks_) turns_->load(desk.stage);
 }
 
@@ -41,16 +43,35 @@ void PromptReader::forget() {
   for (Desk& desk : desks_) desk.kept.clear();
 }
 
+std::size_t PromptReader::reading_bytes() const {
+  std::size_t bytes = 0;
+  for (const Desk& desk : desks_) bytes += desk.reading_bytes();
+  return bytes;
+}
+
+std::size_t PromptReader::Desk::reading_bytes() const {
+  const Graph& graph = stage.compiled.program->graph;
+  const auto made = std::ranges::find(graph.outputs(), reader->output, &Output::name);
+  return graph.type(made->value).bytes();
+}
+
 /// What is kept of a text, which is then the one used last; null where nothing is.
-const HostTensor* PromptReader::Desk::find(const std::string& text) {
+Conditioning::Part PromptReader::Desk::find(const std::string& text) {
   const auto found = std::ranges::find(kept, text, &Reading::text);
   if (found == kept.end()) return nullptr;
   kept.splice(kept.begin(), kept, found);
-  return &kept.front().made;
+  return kept.front().made;
 }
 
-std::vector<HostTensor> PromptReader::read(std::size_t reader, std::span<const std::string> texts,
-                                           std::vector<StageRun>& took) {
+/// Reads a text, and keeps that before all else.
+void PromptReader::Desk::read(Turns& turns, const std::string& text, const HostTensor& ids) {
+  stage.run(turns, "input_ids", ids);
+  turns.make_room_beside(reading_bytes());
+  kept.push_front({text, std::make_shared<const DeviceTensor>(stage.session->device_output(reader->output))});
+}
+
+std::vector<Conditioning::Part> PromptReader::read(std::size_t reader, std::span<const std::string> texts,
+                                                   std::vector<StageRun>& took) {
   Desk& desk = desks_.at(reader);
   std::map<std::string, HostTensor> ids;  // of texts that are not kept
   auto start = std::chrono::steady_clock::now();
@@ -59,22 +80,23 @@ std::vector<HostTensor> PromptReader::read(std::size_t reader, std::span<const s
   if (!ids.empty()) add(took, {.name = "tokenize", .milliseconds = milliseconds_since(start)});
 
   start = std::chrono::steady_clock::now();
-  std::vector<HostTensor> made;
-  for (const std::string& text : texts) {
-    const HostTensor* kept = desk.find(text);
-    if (kept == nullptr) {
-      desk.kept.push_front({text, desk.stage.run(*turns_, "input_ids", ids.at(text), desk.reader->output)});
-      kept = &desk.kept.front().made;
-    }
-    made.push_back(*kept);
+  std::map<std::string, Conditioning::Part> made;  // held here, whatever is dropped meanwhile
+  for (const std::string& text : texts)
+    if (!ids.contains(text)) made.emplace(text, desk.find(text));
+  for (const auto& [text, tokens] : ids) {
+    desk.read(*turns_, text, tokens);
+    made.emplace(text, desk.kept.front().made);
   }
-  if (desk.kept.size() > kMostKept) desk.kept.resize(kMostKept);
+  std::vector<Conditioning::Part> parts;
+  for (const std::string& text : texts) parts.push_back(made.at(text));
+  const std::size_t most = std::clamp<std::size_t>(kMostKeptBytes / desk.reading_bytes(), 1, kMostKept);
+  if (desk.kept.size() > most) desk.kept.resize(most);
   if (!ids.empty())
     add(took, {.name = desk.stage.name,
                .milliseconds = milliseconds_since(start),
                .bytes = desk.stage.session->activation_reserved_bytes(),
                .texts = std::ssize(ids)});
-  return made;
+  return parts;
 }
 
 }  // namespace headroom

@@ -32,15 +32,17 @@ class PromptReader {
 
   /// What a reader, by its number, makes of each text, [1, ...], read or kept. Adds to `took` the stages that ran:
   /// `tokenize`, and the encoder's.
-  [[nodiscard]] std::vector<HostTensor> read(std::size_t reader, std::span<const std::string> texts,
-                                             std::vector<StageRun>& took);
+  [[nodiscard]] std::vector<Conditioning::Part> read(std::size_t reader, std::span<const std::string> texts,
+                                                     std::vector<StageRun>& took);
   /// Drops what is kept.
   void forget();
+  /// Of what all readers make of a text, on the device.
+  [[nodiscard]] std::size_t reading_bytes() const;
 
  private:
   struct Reading {
     std::string text;
-    HostTensor made;
+    Conditioning::Part made;
   };
   /// A reader at work.
   struct Desk {
@@ -48,10 +50,13 @@ class PromptReader {
     std::int64_t tokens;
     DeviceStage stage;
     std::list<Reading> kept = {};  // the one used last in front
-    [[nodiscard]] const HostTensor* find(const std::string& text);
+    [[nodiscard]] Conditioning::Part find(const std::string& text);
+    [[nodiscard]] std::size_t reading_bytes() const;
+    void read(Turns& turns, const std::string& text, const HostTensor& ids);
   };
 
-  static constexpr std::size_t kMostKept = 64;  // T5-XXL's 512 tokens are 8 MiB each
+  static constexpr std::size_t kMostKept = 64;                           // of a reader
+  static constexpr std::size_t kMostKeptBytes = std::size_t{128} << 20;  // 16 texts of T5-XXL's 512 tokens
 
   std::vector<Desk> desks_;       // by reader
   std::shared_ptr<Turns> turns_;  // null until load()

@@ -9,6 +9,8 @@ namespace headroom {
 
 namespace {
 
+bool is_here(const DeviceStage& stage) { return stage.session->is_loaded(); }
+
 bool has_arena_here(const DeviceStage& stage) { return stage.compiled.program->has_arena && !stage.is_arena_away; }
 
 }  // namespace
@@ -38,6 +40,7 @@ void Turns::forget(const DeviceStage& stage) noexcept {
 }
 
 void Turns::bring(DeviceStage& stage) {
+  if (is_here(stage)) return;
   if (const std::size_t missing = missing_bytes(stage); missing > 0) make_room(missing, stage);
   weights_.reload(*stage.compiled.program);
   if (stage.is_arena_away) stage.session->reload();
@@ -57,12 +60,19 @@ std::size_t Turns::arena_bytes() const {
 }
 
 std::size_t Turns::missing_bytes(const DeviceStage& stage) const {
+  if (is_here(stage)) return 0;
   const Program& program = *stage.compiled.program;
   const LoadNeed need = weights_.need_of(program);
   return need.weights + need.beside + (stage.is_arena_away ? backend_.reserved_size(program.arena_bytes) : 0);
 }
 
+void Turns::make_room_beside(std::size_t bytes) {
+  for (const auto& [owner, drop] : spares_)
+    if (free_bytes() < bytes) drop();
+}
+
 void Turns::make_room(std::size_t bytes, const DeviceStage& keep) {
+  make_room_beside(bytes);
   for (auto other = ran_.rbegin(); other != ran_.rend() && free_bytes() < bytes; ++other) {
     DeviceStage& stage = **other;
     if (&stage == &keep) continue;

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "backends/backend.hpp"
@@ -27,6 +30,12 @@ class Turns {
   void expect(DeviceStage* next) noexcept { expected_ = next; }
   /// A stage that ends.
   void forget(const DeviceStage& stage) noexcept;
+  /// Of what `owner` keeps beside the stages: `drop` gives back what can be had again, and is called before a stage has
+  /// to leave.
+  void add_spare(const void* owner, std::function<void()> drop) { spares_.insert_or_assign(owner, std::move(drop)); }
+  void remove_spare(const void* owner) noexcept { spares_.erase(owner); }
+  /// Before something beside the stages takes so many bytes for good.
+  void make_room_beside(std::size_t bytes);
 
   [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
   /// What can leave of the arenas that are there.
@@ -43,6 +52,7 @@ class Turns {
   std::size_t limit_;
   std::vector<DeviceStage*> ran_;  // those with a session, the one that began last behind
   DeviceStage* expected_ = nullptr;
+  std::map<const void*, std::function<void()>> spares_;
 };
 
 /// What of a program's memory never leaves: inputs, states, and weights smaller than what memory is reserved in.

@@ -96,6 +96,26 @@ TEST(Turns, StagesLeaveAndComeBackWithinTheLimit) { expect_turns(DeviceKind::kCp
 using GpuTurns = GpuTest;
 TEST_F(GpuTurns, StagesLeaveAndComeBackWithinTheLimit) { expect_turns(DeviceKind::kCuda); }
 
+TEST(Turns, WhatIsSpareGoesWhereMemoryIsShort) {
+  const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
+  WeightStore weights(*backend);
+  Turns turns(*backend, weights, 10 * kMiB);
+  Buffer one = backend->allocate(4 * kMiB, MemoryCategory::kInputs), other = backend->allocate(4 * kMiB, MemoryCategory::kInputs);
+  turns.add_spare(&one, [&] { one = {}; });
+  turns.add_spare(&other, [&] { other = {}; });
+  turns.make_room_beside(2 * kMiB);
+  EXPECT_EQ(backend->memory_use().total, 8 * kMiB) << "there is room";
+  turns.make_room_beside(3 * kMiB);
+  EXPECT_EQ(backend->memory_use().total, 4 * kMiB) << "one is enough";
+  turns.make_room_beside(10 * kMiB);
+  EXPECT_EQ(backend->memory_use().total, 0U);
+  turns.remove_spare(&one);
+  turns.remove_spare(&other);
+  one = backend->allocate(4 * kMiB, MemoryCategory::kInputs);
+  turns.make_room_beside(10 * kMiB);
+  EXPECT_EQ(backend->memory_use().total, 4 * kMiB) << "nobody gives any more";
+}
+
 TEST(Turns, WhatFitsNoTurnIsToldBeforeAnythingIsLoaded) {
   const Random random;
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);

@@ -69,10 +69,34 @@ void Session::set_input_bytes(std::string_view name, std::span<const std::byte> 
   if (const DevicePointer to = given_pointer(name)) backend_.copy_from_host(*stream_, to, bytes.data(), bytes.size());
 }
 
+void Session::set_input_part(std::string_view name, std::int64_t index, const DeviceTensor& part) {
+  const TensorType& type = program_->graph.type(require(ValueKind::kInput, name));
+  Shape whole = part.shape;
+  whole.set(0, type.shape[0]);
+  if (part.dtype != type.dtype || part.shape[0] != 1 || !(whole == type.shape))
+    fail("part {} of input '{}' is {}{}, of {}{}", index, name, part.dtype, part.shape, type.dtype, type.shape);
+  HR_CHECK(index >= 0 && index < type.shape[0]);
+  const std::size_t bytes = part.memory.bytes();
+  if (const DevicePointer to = given_pointer(name))
+    backend_.copy_on_device(*stream_, to + static_cast<std::size_t>(index) * bytes, part.memory.at(), bytes);
+}
+
 void Session::set_input_normal(std::string_view name, const NormalStream& values) {
   const TensorType& type = program_->graph.type(require(ValueKind::kInput, name));
   if (const DevicePointer to = given_pointer(name))
     backend_.fill_normal(*stream_, to, type.dtype, static_cast<std::uint64_t>(type.shape.numel()), values);
+}
+
+void Session::set_state_normal(std::string_view name, std::int64_t index, const NormalStream& values) {
+  const ValueId state = require(ValueKind::kState, name);
+  const TensorType& type = program_->graph.type(state);
+  HR_CHECK(index >= 0 && index < type.shape[0]);
+  const int storage = program_->places[index_of(state)].storage;
+  if (storage < 0) return;  // declared, and read by nothing
+  const auto count = static_cast<std::uint64_t>(type.shape.numel() / type.shape[0]);
+  const std::size_t offset = static_cast<std::size_t>(index) * count * size_of(type.dtype);
+  backend_.fill_normal(*stream_, memory_.base(storage) + offset, type.dtype, count, values);
+  memory_.set_given(storage);
 }
 
 void Session::bind(Bound what, ValueId value, const DeviceMemory& memory) {
@@ -149,6 +173,10 @@ void Session::unload() {
 
 void Session::reload() { memory_.reload_arena(); }
 
+bool Session::is_loaded() const noexcept {
+  return memory_.is_arena_loaded() && (weights_ == nullptr || weights_->is_loaded());
+}
+
 void Session::submit(const IterationObserver& observer) {
   require_given();
   if (!memory_.is_arena_loaded()) fail("{} is unloaded: reload it first", program_->graph.name());
@@ -203,6 +231,16 @@ HostTensor Session::read(const TensorType& type, const Place& place) const {
 HostTensor Session::output(std::string_view name) const {
   const std::size_t output = index_of_output(name);
   return read(program_->graph.type(program_->graph.outputs()[output].value), program_->outputs[output]);
+}
+
+DeviceTensor Session::device_output(std::string_view name) const {
+  const std::size_t output = index_of_output(name);
+  const TensorType& type = program_->graph.type(program_->graph.outputs()[output].value);
+  DeviceTensor tensor{
+      .dtype = type.dtype, .shape = type.shape, .memory = backend_.allocate(type.bytes(), MemoryCategory::kInputs)};
+  backend_.copy_on_device(*stream_, tensor.memory.at(), output_pointer(name), type.bytes());
+  stream_->synchronize();
+  return tensor;
 }
 
 HostTensor Session::state(std::string_view name) const {

@@ -13,6 +13,7 @@
 #include "base/host_tensor.hpp"
 #include "plan/program.hpp"
 #include "run/bindings.hpp"
+#include "run/device_tensor.hpp"
 #include "run/executor.hpp"
 #include "run/session_memory.hpp"
 
@@ -43,9 +44,14 @@ class Session {
   void set_input(std::string_view name, const HostTensor& tensor);
   /// The same from dense bytes of the input's own dtype, which may be unaligned.
   void set_input_bytes(std::string_view name, std::span<const std::byte> bytes);
+  /// Copies `part` [1, ...], which is all there, to number `index` along the outermost axis of the input. Throws Error
+  /// where dtype or shape are others than the input's.
+  void set_input_part(std::string_view name, std::int64_t index, const DeviceTensor& part);
   /// Fills the input on the device.
   void set_input_normal(std::string_view name, const NormalStream& values);
   void set_state(std::string_view name, const HostTensor& tensor);
+  /// Fills number `index` along the outermost axis of the state on the device.
+  void set_state_normal(std::string_view name, std::int64_t index, const NormalStream& values);
 
   /// Lets an input, an output or a state lie in memory of the caller's, dense, until it is bound elsewhere or unbound;
   /// the session gives up its own. Nothing is copied but to outputs that are inputs, params or states, have two names,
@@ -86,6 +92,8 @@ class Session {
   /// A copy of an output, or of a state as it stands.
   [[nodiscard]] HostTensor output(std::string_view name) const;
   [[nodiscard]] HostTensor state(std::string_view name) const;
+  /// A copy of an output that stays on the device; it is all there.
+  [[nodiscard]] DeviceTensor device_output(std::string_view name) const;
   /// Where an output's dense elements lie on the device; valid until the next run.
   [[nodiscard]] DevicePointer output_pointer(std::string_view name) const;
 
@@ -97,6 +105,9 @@ class Session {
   void unload();
   /// Takes the memory again. Throws OutOfMemory.
   void reload();
+
+  /// Whether its memory and its weights are there: neither unload() nor WeightStore::unload() has taken any since.
+  [[nodiscard]] bool is_loaded() const noexcept;
 
   /// Frees the inputs' memory; the session can then only be read.
   void release_inputs() { memory_.release_inputs(); }
