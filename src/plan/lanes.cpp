@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 
 namespace headroom {
 namespace {
@@ -177,6 +178,28 @@ void assign_lanes(Program& program, int most) {
   for (const auto& [first, last] : straight_stretches(program)) stretch.assign(first, last);
   program.lanes = 1;
   for (const Step& step : program.steps) program.lanes = std::max(program.lanes, step.lane + 1);
+}
+
+void share_scratch(Program& program) {
+  if (program.lanes == 1) return;
+  const std::vector<int> concurrent = last_concurrent(program);
+  for (const auto& [first, last] : straight_stretches(program)) {
+    std::vector<int> latest(static_cast<std::size_t>(program.lanes), -1);  // by lane the last step that has scratch
+    for (int i = first; i < last; ++i) {
+      Step& step = program.steps[static_cast<std::size_t>(i)];
+      if (step.scratch < 0) continue;
+      Storage& own = program.storages[static_cast<std::size_t>(step.scratch)];
+      if (own.kind != StorageKind::kScratch) continue;
+      int& before = latest[static_cast<std::size_t>(step.lane)];
+      if (before >= 0 && concurrent[static_cast<std::size_t>(before)] >= i) {
+        const int shared = program.steps[static_cast<std::size_t>(before)].scratch;
+        Storage& whole = program.storages[static_cast<std::size_t>(shared)];
+        whole.bytes = std::max(whole.bytes, std::exchange(own.bytes, 0));
+        step.scratch = shared;
+      }
+      before = i;
+    }
+  }
 }
 
 std::vector<int> last_concurrent(const Program& program) {

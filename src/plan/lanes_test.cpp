@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <set>
+
 #include "ir/text.hpp"
 #include "plan/plan.hpp"
 
@@ -80,6 +83,26 @@ TEST(Lanes, PartsOfABatchedConcatenationAreToldApart) {
   EXPECT_EQ(lanes_of(program), (std::vector{0, 1, 1}));
   EXPECT_TRUE(program.steps[1].waits.empty());
   EXPECT_EQ(program.steps[2].waits, std::vector{0});
+}
+
+TEST(Lanes, StepsOfALaneShareScratchThatOtherLanesWouldKeepApart) {
+  Program program = plan_lanes(kTwoChains, 2);
+  ASSERT_EQ(last_concurrent(program), (std::vector{3, 2, 3, 3, 4, 6, 6}));
+  const auto bytes_of = [&](int step) {
+    const int scratch = program.steps[static_cast<std::size_t>(step)].scratch;
+    return program.storages[static_cast<std::size_t>(scratch)].bytes;
+  };
+  for (int i = 0; i < 7; ++i) {
+    program.steps[static_cast<std::size_t>(i)].scratch = static_cast<int>(program.storages.size());
+    program.storages.push_back({.kind = StorageKind::kScratch, .bytes = std::size_t(100) * (10 - i)});
+  }
+  share_scratch(program);
+  EXPECT_EQ(program.steps[2].scratch, program.steps[0].scratch) << "step 3 of the other lane may run beside both";
+  EXPECT_EQ(bytes_of(0), 1000U);
+  std::set<int> others;
+  for (const int i : {0, 1, 3, 4, 5, 6}) others.insert(program.steps[static_cast<std::size_t>(i)].scratch);
+  EXPECT_EQ(others.size(), 6U) << "nothing keeps these apart";
+  for (const int i : {1, 3, 4, 5, 6}) EXPECT_EQ(bytes_of(i), 100U * static_cast<unsigned>(10 - i));
 }
 
 TEST(Lanes, MemoryIsNotHandedToWhatMayRunBeside) {
