@@ -155,7 +155,8 @@ TEST_F(RunPromptsTest, ALongPromptIsCut) {
                                    " --height 32 --width 32 --steps 1 --device cpu --out " + file("long.png").string());
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(fs::exists(file("long.png")));
-  EXPECT_THAT(outcome.err, AllOf(HasSubstr("text_encoder reads 77 of the "), HasSubstr("text_encoder_2 reads 256 of the ")));
+  EXPECT_THAT(outcome.err,
+              AllOf(HasSubstr("text_encoder reads 77 of the "), HasSubstr("text_encoder_2 reads 256 of the ")));
 
   const nlohmann::json request = {
       {"prompt", words.substr(0, 200)}, {"height", 32}, {"width", 32}, {"out", file("served.png").string()}};

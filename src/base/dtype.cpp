@@ -185,6 +185,7 @@ void store_from_double(void* data, DType dtype, double value) {
 
 }  // namespace headroom
 
-fmt::format_context::iterator fmt::formatter<headroom::DType>::format(headroom::DType dtype, format_context& context) const {
+fmt::format_context::iterator fmt::formatter<headroom::DType>::format(headroom::DType dtype,
+                                                                      format_context& context) const {
   return formatter<std::string_view>::format(headroom::name_of(dtype), context);
 }

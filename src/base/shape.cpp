@@ -83,6 +83,7 @@ std::optional<Shape> reshape_strides(const Shape& shape, const Shape& strides, c
 
 }  // namespace headroom
 
-fmt::format_context::iterator fmt::formatter<headroom::Shape>::format(const headroom::Shape& shape, format_context& context) const {
+fmt::format_context::iterator fmt::formatter<headroom::Shape>::format(const headroom::Shape& shape,
+                                                                      format_context& context) const {
   return formatter<std::string_view>::format(shape.to_string(), context);
 }

@@ -271,5 +271,6 @@ std::string describe(const Node& node) {
 
 fmt::format_context::iterator fmt::formatter<headroom::TensorType>::format(const headroom::TensorType& type,
                                                                            format_context& context) const {
-  return formatter<std::string_view>::format(std::string(headroom::name_of(type.dtype)) + type.shape.to_string(), context);
+  return formatter<std::string_view>::format(std::string(headroom::name_of(type.dtype)) + type.shape.to_string(),
+                                             context);
 }

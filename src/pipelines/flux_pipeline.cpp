@@ -219,7 +219,8 @@ void FluxPipeline::set_image_inputs(Session& denoise, const Request& request, st
     denoise.set_state("latents", noise(request, images));
   else
     for (std::size_t i = 0; i < images.size(); ++i)
-      denoise.set_state_normal("latents", static_cast<std::int64_t>(i), {.seed = images[i].seed, .stream = kNoiseStream});
+      denoise.set_state_normal("latents", static_cast<std::int64_t>(i),
+                               {.seed = images[i].seed, .stream = kNoiseStream});
 }
 
 HostTensor FluxPipeline::decode(const HostTensor& latents, const Request& request) const {

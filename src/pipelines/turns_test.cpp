@@ -100,7 +100,8 @@ TEST(Turns, WhatIsSpareGoesWhereMemoryIsShort) {
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
   WeightStore weights(*backend);
   Turns turns(*backend, weights, 10 * kMiB);
-  Buffer one = backend->allocate(4 * kMiB, MemoryCategory::kInputs), other = backend->allocate(4 * kMiB, MemoryCategory::kInputs);
+  Buffer one = backend->allocate(4 * kMiB, MemoryCategory::kInputs),
+         other = backend->allocate(4 * kMiB, MemoryCategory::kInputs);
   turns.add_spare(&one, [&] { one = {}; });
   turns.add_spare(&other, [&] { other = {}; });
   turns.make_room_beside(2 * kMiB);

@@ -72,10 +72,10 @@ TEST(SessionParts, OfOtherShapesAndDtypesAreRefused) {
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
   Session taker(make_program(kTaker, *backend), *backend);
   const auto part = [&](DType dtype, const Shape& shape) {
-    return DeviceTensor{.dtype = dtype,
-                        .shape = shape,
-                        .memory = backend->allocate(static_cast<std::size_t>(shape.numel()) * size_of(dtype),
-                                                    MemoryCategory::kInputs)};
+    return DeviceTensor{
+        .dtype = dtype,
+        .shape = shape,
+        .memory = backend->allocate(static_cast<std::size_t>(shape.numel()) * size_of(dtype), MemoryCategory::kInputs)};
   };
   const auto refusal = [&](DType dtype, const Shape& shape) {
     return message_of([&] { taker.set_input_part("x", 0, part(dtype, shape)); });
@@ -84,7 +84,8 @@ TEST(SessionParts, OfOtherShapesAndDtypesAreRefused) {
   EXPECT_THAT(refusal(DType::kF32, {2, 3, 40}), HasSubstr("f32[2, 3, 40], of"));
   EXPECT_THAT(refusal(DType::kF32, {1, 120}), HasSubstr("f32[1, 120], of"));
   EXPECT_THAT(refusal(DType::kBF16, {1, 3, 40}), HasSubstr("bf16[1, 3, 40], of"));
-  EXPECT_THAT(message_of([&] { taker.set_input_part("z", 0, part(DType::kF32, {1})); }), HasSubstr("no input called 'z'"));
+  EXPECT_THAT(message_of([&] { taker.set_input_part("z", 0, part(DType::kF32, {1})); }),
+              HasSubstr("no input called 'z'"));
 }
 
 }  // namespace
