@@ -3,7 +3,8 @@
 #                         what links it takes every object, those too that nothing refers to
 #   <name>_tests          with HEADROOM_TESTS its unit tests (*_test.cpp), registered with CTest one by one under the label `unit`
 #   <name>_bench          its benchmarks (*_bench.cpp, Google Benchmark)
-#   <name>_header_check   every header of the layer compiled alone, with no more than the layer may see
+#   <name>_header_check   every header of the layer that no source of its own includes first compiled alone, with no more than the
+#                         layer may see
 #   headroom              the program, where the layer has a main.cpp
 # DEPENDS may name only layers that exist already, so that the folders keep one order.
 # unit_tests builds all unit tests. HEADROOM_TESTS is known when the first layer is added.
@@ -90,7 +91,8 @@ function(headroom_glob_sources result root)
   set(${result} ${sources} PARENT_SCOPE)
 endfunction()
 
-# One source per header that includes it first, and again, so that a missing include or #pragma once fails the build.
+# One source for each header that includes it first, and again, so that a missing include or guard fails the build. A header whose own
+# source (of the same name) includes it first needs none but #pragma once, which is looked for here.
 function(headroom_header_check name root)
   file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS ${root}/*.hpp)
   if(NOT headers)
@@ -98,10 +100,24 @@ function(headroom_header_check name root)
   endif()
   set(sources)
   foreach(header IN LISTS headers)
+    file(STRINGS ${PROJECT_SOURCE_DIR}/src/${header} first_line LIMIT_COUNT 1)
+    if(NOT first_line STREQUAL "#pragma once" AND NOT header MATCHES "_inl\\.hpp$")
+      message(FATAL_ERROR "src/${header} begins with '${first_line}', expected #pragma once")
+    endif()
+    string(REGEX REPLACE "\\.hpp$" ".cpp" own ${PROJECT_SOURCE_DIR}/src/${header})
+    if(EXISTS ${own})
+      file(STRINGS ${own} first_include LIMIT_COUNT 1 REGEX "^#include")
+      if(first_include STREQUAL "#include \"${header}\"")
+        continue()
+      endif()
+    endif()
     set(source ${PROJECT_BINARY_DIR}/header_check/${header}.cpp)
     file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${header}\"\n#include \"${header}\"\n")
     list(APPEND sources ${source})
   endforeach()
+  if(NOT sources)
+    return()
+  endif()
   add_library(${name}_header_check OBJECT ${sources})
   target_link_libraries(${name}_header_check PRIVATE headroom_${name})
   target_compile_options(${name}_header_check PRIVATE -O0)  # only the front end has anything to say
