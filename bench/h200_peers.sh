@@ -8,8 +8,8 @@
 #   bench/h200_peers.sh HEADROOM OUT_DIR
 #
 # The peer is compiled as diffusers documents it (each kind of block once), with merged QKV and cuDNN's attention, and runs both
-# as it is and captured in a CUDA graph; in FP8 with one scale for each row, as torchao does. Needs python3 with PyTorch and
-# diffusers, and 60 GiB of the GPU's memory. TURNS (6), STEPS (10), MATCHES (a regular expression, all) choose what runs. All of it
+# as it is and captured in a CUDA graph; in FP8 with one scale for each row, as torchao does. Needs python3 with PyTorch, diffusers
+# and transformers, and 80 GiB of the GPU's memory. TURNS (6), STEPS (10), MATCHES (a regular expression, all) choose what runs. All of it
 # takes about twenty minutes on an H200: fp8-batch4 three, whole requests five, every other match one or two.
 set -euo pipefail
 headroom=$1 out=$2 turns=${TURNS:-6} steps=${STEPS:-10}
