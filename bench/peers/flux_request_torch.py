@@ -125,7 +125,8 @@ class Request:
 
 
 def result_of(args, request, turn):
-    name = "pytorch " + ", ".join(["bf16"] + ["fp8"] * args.fp8 + ["torch.compile throughout", "CUDA Graph"])
+    applied = ["bf16"] + ["fp8"] * args.fp8 + ["cudnn attention", "merged QKV", "torch.compile throughout", "CUDA Graph"]
+    name = f"pytorch {', '.join(applied)}"
     for number in range(args.warmup):
         request.time(number, False)
     whole, by_stage = [], {}
@@ -139,7 +140,8 @@ def result_of(args, request, turn):
     return {
         "id": f"{name}, {args.height}x{args.width}, {args.steps} steps", "name": name, "subject": subject,
         "work_hash": peer_result.work_hash(subject), "source": {"name": "pytorch", "version": torch.__version__},
-        "configuration": {"device": "cuda", "asked": [name], "applied": ["fp8"] * args.fp8, "declined": [], "threads": torch.get_num_threads()},
+        "configuration": {"device": "cuda", "asked": applied, "applied": applied, "declined": [],
+                          "threads": torch.get_num_threads()},
         "stages": [{"name": stage} for stage in by_stage],
         "trials": trials, "quality": [], "tags": ["random_weights"], "memory": peak_bytes(),
     }
