@@ -276,7 +276,8 @@ TEST_F(CliTest, AutoChoosesForEveryCommandThatRunsAModel) {
   for (const std::string& command :
        {"run " + fashion_ + " --labels 7 --steps 2 --out " + file("image.png").string(),
         "forward " + tiny + " --inputs " + tiny + "/golden.safetensors --output " + file("out.safetensors").string(),
-        "ladder " + fashion_ + " --images 1 --steps 2 --trials 3", "plan " + tiny + " --steps 2 --token-rows 4"}) {
+        "ladder " + fashion_ + " --images 1 --steps 2 --trials 3 --ends --max-rounds 2",
+        "plan " + tiny + " --steps 2 --token-rows 4"}) {
     const Outcome outcome = headroom(command + seconds);
     EXPECT_EQ(outcome.code, 0) << command << ": " << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr("auto chose ")) << command;
