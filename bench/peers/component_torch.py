@@ -24,7 +24,7 @@ from diffusers import AutoencoderKL
 import flux_peer
 import flux_stand_in
 import peer_result
-from flux_torch import Form, peak_bytes, run_beside, time_cpu, time_cuda
+from flux_torch import Form, in_turns, peak_bytes, time_cpu, time_cuda
 
 INPUT_SETS = 2
 
@@ -193,14 +193,8 @@ def main():
     sets = [work.draw() for _ in range(INPUT_SETS)]
     with torch.inference_mode():
         forms = make_forms(args, work.eager, sets)
-        for turn in range(args.turns):
-            if args.device == "cuda":
-                torch.cuda.empty_cache()  # what --beside runs needs memory too
-            if args.beside and turn % 2 == 0:
-                run_beside(args.beside, turn)
-            results = [result_of(args, work.subject, form, sets, turn) for form in forms]
-            if args.beside and turn % 2 == 1:
-                run_beside(args.beside, turn)
+        measure = lambda turn: [result_of(args, work.subject, form, sets, turn) for form in forms]  # noqa: E731
+        for turn, results in in_turns(args.beside, args.turns, measure):
             peer_result.write(args.save.replace("{turn}", str(turn)), results)
             for result in results:
                 row = result["trials"][0]["statistics"]

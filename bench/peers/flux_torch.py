@@ -222,6 +222,20 @@ def run_beside(commands, turn):
         subprocess.run(shlex.split(command.replace("{turn}", str(turn))), check=True)
 
 
+def in_turns(commands, turns, measure):
+    """For each turn its number and what `measure` says of it. The other program, if there is one, runs before that in even turns and
+    behind it in odd ones."""
+    for turn in range(turns):
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()  # what runs beside needs memory too
+        if commands and turn % 2 == 0:
+            run_beside(commands, turn)
+        results = measure(turn)
+        if commands and turn % 2 == 1:
+            run_beside(commands, turn)
+        yield turn, results
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     weights = parser.add_mutually_exclusive_group(required=True)
