@@ -22,23 +22,23 @@ import torch._inductor.config
 from diffusers import AutoencoderKL
 
 import flux_peer
-import flux_stand_in
+import flux_shapes
 import peer_result
-from flux_torch import Form, in_turns, peak_bytes, time_cpu, time_cuda
+from flux_torch import Form, in_turns, peak_bytes, tell, time_cpu, time_cuda
 
 INPUT_SETS = 2
 
 
 def random_vae(device, dtype, seed):
-    model = AutoencoderKL.from_config(flux_stand_in.VAE)
+    model = AutoencoderKL.from_config(flux_shapes.VAE)
     return flux_peer.fill(model.to(device=device, dtype=dtype, memory_format=torch.channels_last).eval(), seed)
 
 
 def random_text_encoder(part, device, dtype, seed):
     """text_encoder: CLIP-L; text_encoder_2: T5-XXL"""
     from transformers import CLIPTextConfig, CLIPTextModel, T5Config, T5EncoderModel
-    kind, config = {"text_encoder": (CLIPTextModel, CLIPTextConfig(**flux_stand_in.CLIP)),
-                    "text_encoder_2": (T5EncoderModel, T5Config(**flux_stand_in.T5))}[part]
+    kind, config = {"text_encoder": (CLIPTextModel, CLIPTextConfig(**flux_shapes.CLIP)),
+                    "text_encoder_2": (T5EncoderModel, T5Config(**flux_shapes.T5))}[part]
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     with torch.device(device):
@@ -196,10 +196,7 @@ def main():
         measure = lambda turn: [result_of(args, work.subject, form, sets, turn) for form in forms]  # noqa: E731
         for turn, results in in_turns(args.beside, args.turns, measure):
             peer_result.write(args.save.replace("{turn}", str(turn)), results)
-            for result in results:
-                row = result["trials"][0]["statistics"]
-                print(f"{result['id']}: median {row['median_ms']:.3f} ms, quartiles {row['q1_ms']:.3f} to {row['q3_ms']:.3f}, "
-                      f"n {row['n']}", flush=True)
+            tell(results)
 
 
 if __name__ == "__main__":

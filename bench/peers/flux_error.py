@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import flux_peer
-import flux_stand_in
+import flux_shapes
 import peer_result
 
 
@@ -58,11 +58,11 @@ def main():
     os.makedirs(args.folder, exist_ok=True)
     model = flux_peer.random_model("cuda", torch.bfloat16, args.seed)
     with open(os.path.join(args.folder, "config.json"), "w", encoding="utf-8") as file:
-        json.dump(flux_stand_in.transformer("dev"), file, indent=1)
+        json.dump(flux_shapes.transformer("dev"), file, indent=1)
     save_file({name: value.cpu() for name, value in model.state_dict().items()},
               os.path.join(args.folder, "diffusion_pytorch_model.safetensors"))
     generator = torch.Generator().manual_seed(args.seed)
-    inputs = flux_peer.random_inputs(flux_stand_in.transformer("dev"), args.tokens, args.tokens, 1, args.text_tokens, "cuda",
+    inputs = flux_peer.random_inputs(flux_shapes.transformer("dev"), args.tokens, args.tokens, 1, args.text_tokens, "cuda",
                                      torch.bfloat16, generator)
     # 1000 times these are whole numbers in bf16, which diffusers rounds them to: all see the same time and guidance.
     inputs["timestep"].fill_(0.5)

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from diffusers import FlowMatchEulerDiscreteScheduler, FluxTransformer2DModel
 
-import flux_stand_in
+import flux_shapes
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -37,7 +37,7 @@ def load_model(folder, device, dtype):
 def random_model(device, dtype, seed, kind="dev"):
     """FLUX.1's transformer with random weights."""
     with torch.device("meta"):
-        model = FluxTransformer2DModel.from_config(flux_stand_in.transformer(kind))
+        model = FluxTransformer2DModel.from_config(flux_shapes.transformer(kind))
     return fill(model.to(dtype).to_empty(device=device).eval(), seed)
 
 

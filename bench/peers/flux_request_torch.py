@@ -23,7 +23,7 @@ from transformers import AutoTokenizer
 
 import component_torch
 import flux_peer
-import flux_stand_in
+import flux_shapes
 import peer_result
 from flux_torch import in_turns, peak_bytes
 
@@ -93,7 +93,7 @@ class Request:
         """[1, tokens, 64] -> [1, 16, height / 8, width / 8], as the decoder wants them"""
         images = latents.view(1, self.rows, self.columns, 16, 2, 2).permute(0, 3, 1, 4, 2, 5)
         images = images.reshape(1, 16, 2 * self.rows, 2 * self.columns)
-        return images / flux_stand_in.VAE["scaling_factor"] + flux_stand_in.VAE["shift_factor"]
+        return images / flux_shapes.VAE["scaling_factor"] + flux_shapes.VAE["shift_factor"]
 
     def run(self, prompt, seed, stages):
         """Pixels [1, 3, height, width] f32 on the host."""

@@ -222,6 +222,13 @@ def run_beside(commands, turn):
         subprocess.run(shlex.split(command.replace("{turn}", str(turn))), check=True)
 
 
+def tell(results):
+    for result in results:
+        row = result["trials"][0]["statistics"]
+        print(f"{result['id']}: median {row['median_ms']:.3f} ms, quartiles {row['q1_ms']:.3f} to {row['q3_ms']:.3f}, n {row['n']}",
+              flush=True)
+
+
 def in_turns(commands, turns, measure):
     """For each turn its number and what `measure` says of it. The other program, if there is one, runs before that in even turns and
     behind it in odd ones."""
@@ -306,10 +313,7 @@ def main():
             for turn, of_turn in time_size(args, model, size, device, dtype):
                 results = of_turn if args.beside else results + of_turn
                 peer_result.write(args.save.replace("{turn}", str(turn)), results)
-                for result in of_turn:
-                    row = result["trials"][0]["statistics"]
-                    print(f"{result['id']}: median {row['median_ms']:.3f} ms, quartiles {row['q1_ms']:.3f} to "
-                          f"{row['q3_ms']:.3f}, n {row['n']}", flush=True)
+                tell(of_turn)
 
 
 if __name__ == "__main__":
