@@ -15,6 +15,9 @@ namespace headroom {
 [[nodiscard]] std::vector<ValueId> expand_node(Builder& builder, Op op, const Attributes& attributes,
                                                std::span<const ValueId> inputs);
 
+/// The body that a `fused` node's attributes hold: inputs, nodes and outputs. Throws Error where it is anything else.
+[[nodiscard]] Graph body_of(const Attributes& attributes);
+
 /// The graph with every fused node replaced by its definition.
 [[nodiscard]] Graph expand(const Graph& graph);
 

@@ -8,10 +8,8 @@
 
 // The op that holds a graph.
 
-namespace headroom::ops {
-namespace {
+namespace headroom {
 
-/// Throws Error where it is not a straight line of nodes between inputs and outputs.
 Graph body_of(const Attributes& attributes) {
   Graph body = parse_graph(attributes.get_text("body"));
   const bool is_straight = body.regions().size() == 1 && body.values_of(ValueKind::kParam).empty() &&
@@ -22,6 +20,9 @@ Graph body_of(const Attributes& attributes) {
     if (node.op == Op::kFused) fail("fused: the body must hold no fused op itself");
   return body;
 }
+
+namespace ops {
+namespace {
 
 std::vector<TensorType> fused_types(const TypeQuery& given) {
   const Graph body = body_of(given.attributes);
@@ -72,11 +73,12 @@ double fused_flops(const Attributes& attributes, Types /*in*/, Types /*out*/) {
   return flops;
 }
 
-constexpr std::array kFused = {
-    OpDefinition{.op = Op::kFused, .infer = fused_types, .expand = expand_fused, .flops = fused_flops}};
+constexpr std::array kFused = {OpDefinition{
+    .op = Op::kFused, .infer = fused_types, .expand = expand_fused, .flops = fused_flops, .any_layout = true}};
 
 }  // namespace
 
 std::span<const OpDefinition> fused() { return kFused; }
 
-}  // namespace headroom::ops
+}  // namespace ops
+}  // namespace headroom
