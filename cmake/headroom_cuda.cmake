@@ -4,8 +4,8 @@
 # Sources that need the toolkit are *.cu, cuda_*.cpp, *_cuda.cpp and *_cuda_test.cpp; cuda_*stub.cpp stand in for them in a build
 # without (headroom_layer chooses), so that no caller has an #ifdef. Headers that need it are *.cuh; *.hpp never do.
 #
-# The CUDA runtime is linked statically; cuBLASLt and cuDNN are opened by their soname when a GPU is first used. So one program
-# runs on machines with and without a GPU, and says what is missing where something is.
+# The CUDA runtime is linked statically; cuBLASLt, cuDNN and NVRTC are opened by their soname when a GPU is first used. So one
+# program runs on machines with and without a GPU, and says what is missing where something is.
 
 set(HEADROOM_CUDA AUTO CACHE STRING "Build for NVIDIA GPUs: ON, OFF, or AUTO (where a CUDA toolkit of 12.8 or later is found)")
 set_property(CACHE HEADROOM_CUDA PROPERTY STRINGS AUTO ON OFF)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # bundle.sh BUILD ARCHIVE: packs what a build made into one ARCHIVE (.tar.xz) that runs on another x86-64 Linux machine with glibc
 # 2.36 or newer: the program, the tests that use a GPU, the models and goldens they read, and the shared libraries that such
-# a machine may lack. NVIDIA's libraries are not among them: cuBLAS and cuDNN are found there by their soname
+# a machine may lack. NVIDIA's libraries are not among them: cuBLAS, cuDNN and NVRTC are found there by their soname
 # (LD_LIBRARY_PATH where the loader does not know them), the driver brings the rest.
 set -euo pipefail
 if [[ $# -ne 2 ]]; then
