@@ -33,6 +33,7 @@ struct Target {
   std::size_t core_cache_bytes = 0;  ///< of the second-level cache of one CPU core; 0 where the system does not tell
   int compute_capability = 0;        ///< of a GPU, ten times NVIDIA's number: 90 for Hopper
   int multiprocessors = 0;           ///< of a GPU
+  bool has_compiler = false;         ///< of a GPU: kernels can be compiled for it here, as a program runs
   Backend* backend = nullptr;        ///< of a GPU: the device itself, on which libraries are asked and timed
 };
 
@@ -46,7 +47,8 @@ enum class Capability : std::uint8_t {
   kInt8Products,  ///< multiplies i8
   kRecording,     ///< takes work down and replays it
   kLanes,         ///< runs several steps side by side
-  kTiles,         ///< has caches of their own for the samples that a thread takes through several steps
+  kGeneratedKernels,  ///< runs kernels that are made for a graph
+  kTiles,             ///< has caches of their own for the samples that a thread takes through several steps
 };
 
 /// Why the target cannot, in words for `headroom plan`; empty where it can.

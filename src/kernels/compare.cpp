@@ -125,6 +125,7 @@ class Run {
       outputs_.push_back(place_for_test(spec.outputs[i], rule, strides, spec.inputs.size() + i));
     }
     prepared_ = kernel.prepare(spec, inputs_, outputs_, target);
+    prepared_->finish();
     HR_CHECK(prepared_ != nullptr);
     references_ = interpret_node(spec.op, spec.attributes, values_);
     HR_CHECK_EQ(references_.size(), spec.outputs.size());

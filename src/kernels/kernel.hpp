@@ -122,6 +122,9 @@ struct KernelPlan {
   std::vector<PackedWeight> packed = {};
   /// Where there is a packed weight; on a GPU it submits to the stream and returns.
   std::function<void(Stream& stream, DevicePointer dense, DevicePointer packed)> pack = {};
+  /// Waits for what was begun elsewhere, and decides what must be measured; called once, before the first launch and
+  /// when all kernels of a plan are prepared. Throws CannotPrepare.
+  std::function<void()> finish = {};
 };
 
 /// A kernel ready to be launched.
@@ -135,6 +138,9 @@ class PreparedKernel {
   void pack(Stream& stream, std::size_t index, DevicePointer dense, DevicePointer packed) const {
     HR_CHECK_LT(index, plan_.packed.size());
     plan_.pack(stream, dense, packed);
+  }
+  void finish() const {
+    if (plan_.finish) plan_.finish();
   }
   void launch(const LaunchArguments& arguments) const { plan_.launch(arguments); }
 

@@ -31,7 +31,8 @@ std::unique_ptr<PreparedKernel> WrittenKernel::prepare(const OpSpec& spec, std::
                                                        std::span<const Operand> outputs, const Target& target) const {
   const bool exceeds_cache = target.cache_bytes > 0 && bytes_of(inputs) + bytes_of(outputs) > target.cache_bytes;
   KernelPlan plan = traits_.plan({spec, inputs, outputs, target.threads, exceeds_cache, target});
-  plan.implementation = device_ == DeviceKind::kCpu ? highway_target_name() : std::string(name_of(device_));
+  if (plan.implementation.empty())
+    plan.implementation = device_ == DeviceKind::kCpu ? highway_target_name() : std::string(name_of(device_));
   return std::make_unique<PreparedKernel>(std::move(plan));
 }
 

@@ -74,4 +74,13 @@ std::shared_ptr<const PreparedKernel> PreparedKernels::prepare(const ChosenKerne
   }
 }
 
+void PreparedKernels::finish() {
+  for (const auto& [what, works] : known_)
+    for (const auto& [work, prepared] : works) try {
+        prepared->finish();
+      } catch (const CannotPrepare& error) {
+        throw Refused{{.kernel = std::get<0>(what), .spec = work.spec, .reason = error.what()}};
+      }
+}
+
 }  // namespace headroom

@@ -64,6 +64,8 @@ class PreparedKernels {
   /// Equal `copy` numbers share. Throws Refused.
   [[nodiscard]] std::shared_ptr<const PreparedKernel> prepare(const ChosenKernel& choice, const PlacedWork& work,
                                                               const Target& target, int copy = 0);
+  /// Waits until all are ready to be launched. Throws Refused.
+  void finish();
 
  private:
   using Known = std::pair<PlacedWork, std::shared_ptr<const PreparedKernel>>;

@@ -290,7 +290,9 @@ Program plan(const Graph& graph, const Target& target, const PlanOptions& option
   std::vector<RefusedWork> refused;
   while (true) {
     try {
-      return Planner(graph, target, options, prepared).run(kernels, refused);
+      Program program = Planner(graph, target, options, prepared).run(kernels, refused);
+      prepared.finish();
+      return program;
     } catch (Refused& again) {
       refused.push_back(std::move(again.work));
     }

@@ -26,6 +26,7 @@
 #include "backends/device.hpp"
 #include "base/error.hpp"
 #include "base/format.hpp"
+#include "base/opened_library.hpp"
 #include "base/out_of_memory.hpp"
 
 namespace headroom {
@@ -297,7 +298,20 @@ class CudaBackend final : public Backend {
     return {.device = DeviceKind::kCuda,
             .cache_bytes = static_cast<std::size_t>(attribute(cudaDevAttrL2CacheSize, device)),
             .compute_capability = compute_capability(device),
-            .multiprocessors = attribute(cudaDevAttrMultiProcessorCount, device)};
+            .multiprocessors = attribute(cudaDevAttrMultiProcessorCount, device),
+            .has_compiler = finds_compiler()};
+  }
+
+  /// Whether NVRTC of this toolkit's version is there.
+  static bool finds_compiler() {
+    constexpr int kMajor = CUDART_VERSION / 1000;
+    try {
+      const OpenedLibrary library("generated kernels", fmt::format("libnvrtc.so.{}", kMajor),
+                                  fmt::format("NVRTC {}", kMajor));
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
   }
 
   static std::size_t available_bytes() {

@@ -4,37 +4,9 @@
 
 namespace headroom::cuda {
 
-/// What formulas are made of. A division has an error of 2 units in the last place.
-struct Math {
-  static __device__ __forceinline__ float fma(float a, float b, float c) { return fmaf(a, b, c); }
-  static __device__ __forceinline__ float positive(float a) { return a < 0.0F ? 0.0F : a; }
-  static __device__ __forceinline__ float swish(float a, double /*tail*/, double c, double d) {
-    const float factor = fmaf(static_cast<float>(d) * a, a, static_cast<float>(c));
-    return __fdividef(a, 1.0F + __expf(-a * (d == 0 ? static_cast<float>(c) : factor)));
-  }
-  static __device__ __forceinline__ float normal(float a) { return 0.5F * a * (1.0F + erff(a * 0.7071067811865476F)); }
-
-  static __device__ __forceinline__ float neg(float a) { return -a; }
-  static __device__ __forceinline__ float abs(float a) { return fabsf(a); }
-  static __device__ __forceinline__ float exp(float a) { return expf(a); }
-  static __device__ __forceinline__ float log(float a) { return logf(a); }
-  static __device__ __forceinline__ float sqrt(float a) { return sqrtf(a); }
-  static __device__ __forceinline__ float rsqrt(float a) { return rsqrtf(a); }
-  static __device__ __forceinline__ float tanh(float a) { return tanhf(a); }
-  static __device__ __forceinline__ float sigmoid(float a) { return 1.0F / (1.0F + expf(-a)); }
-  static __device__ __forceinline__ float erf(float a) { return erff(a); }
-  static __device__ __forceinline__ float min(float a, float b) { return a < b || a != a ? a : b; }
-  static __device__ __forceinline__ float max(float a, float b) { return a > b || a != a ? a : b; }
-
-  // Long, and the same for elements of any pack: called, not unrolled. Right for arguments of any size.
-  static __device__ __noinline__ float sin(float a) { return sinf(a); }
-  static __device__ __noinline__ float cos(float a) { return cosf(a); }
-  static __device__ __noinline__ float pow(float a, float b) { return powf(a, b); }
-  static __device__ __noinline__ float mod(float a, float b) {
-    const float rest = fmodf(a, b);
-    return rest != 0.0F && (rest < 0.0F) != (b < 0.0F) ? rest + b : rest;
-  }
-};
+#define HR_DEVICE_CODE(...) __VA_ARGS__
+#include "kernels/cuda/math_inl.cuh"
+#undef HR_DEVICE_CODE
 
 /// The op's formula in elementwise.def.
 template <Op kOp>

@@ -1,0 +1,201 @@
+// What generated kernels stand on beside the functions of formulas: reads and writes of packs, conversions, and what
+// the threads of a row do together. Text alone (HR_DEVICE_CODE), for a compiler without headers; no line in it may be for
+// the preprocessor.
+
+// clang-format off
+HR_DEVICE_CODE(
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using i64 = long long;
+
+// B bytes as words, the first element in the lowest bits; an access takes up to 16 bytes.
+template <int B>
+struct Raw {
+  u32 words[(B + 3) / 4];
+};
+template <int B>
+__device__ __forceinline__ void read(Raw<B>& raw, const u8* from) {
+  if constexpr (B >= 16) {
+    for (int i = 0; i < B / 16; ++i) {
+      const uint4 part = reinterpret_cast<const uint4*>(from)[i];
+      raw.words[4 * i] = part.x;
+      raw.words[4 * i + 1] = part.y;
+      raw.words[4 * i + 2] = part.z;
+      raw.words[4 * i + 3] = part.w;
+    }
+  } else if constexpr (B == 8) {
+    const uint2 part = *reinterpret_cast<const uint2*>(from);
+    raw.words[0] = part.x;
+    raw.words[1] = part.y;
+  } else if constexpr (B == 4) {
+    raw.words[0] = *reinterpret_cast<const u32*>(from);
+  } else if constexpr (B == 2) {
+    raw.words[0] = *reinterpret_cast<const u16*>(from);
+  } else {
+    raw.words[0] = *from;
+  }
+}
+template <int B>
+__device__ __forceinline__ void write(const Raw<B>& raw, u8* to) {
+  if constexpr (B >= 16) {
+    for (int i = 0; i < B / 16; ++i)
+      reinterpret_cast<uint4*>(to)[i] =
+          make_uint4(raw.words[4 * i], raw.words[4 * i + 1], raw.words[4 * i + 2], raw.words[4 * i + 3]);
+  } else if constexpr (B == 8) {
+    *reinterpret_cast<uint2*>(to) = make_uint2(raw.words[0], raw.words[1]);
+  } else if constexpr (B == 4) {
+    *reinterpret_cast<u32*>(to) = raw.words[0];
+  } else if constexpr (B == 2) {
+    *reinterpret_cast<u16*>(to) = static_cast<u16>(raw.words[0]);
+  } else {
+    *to = static_cast<u8>(raw.words[0]);
+  }
+}
+
+__device__ __forceinline__ float half_to_float(u32 bits) {
+  float wide;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(static_cast<u16>(bits)));
+  return wide;
+}
+
+// A dtype: its bytes, and elements to and from words.
+struct F32 {
+  static constexpr int kBytes = 4;
+  static __device__ __forceinline__ float get(const u32* words, int i) { return __uint_as_float(words[i]); }
+  static __device__ __forceinline__ void put(u32* words, int i, float value) { words[i] = __float_as_uint(value); }
+};
+struct Bf16 {
+  static constexpr int kBytes = 2;
+  static __device__ __forceinline__ float get(const u32* words, int i) {
+    return __uint_as_float(i % 2 == 0 ? words[i / 2] << 16 : words[i / 2] & 0xFFFF0000U);
+  }
+  static __device__ __forceinline__ u32 pair(float low, float high) {
+    u32 packed;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+    return packed;
+  }
+  static __device__ __forceinline__ float rounded(float value) { return __uint_as_float(pair(value, 0.0F) << 16); }
+};
+struct F16 {
+  static constexpr int kBytes = 2;
+  static __device__ __forceinline__ float get(const u32* words, int i) {
+    return half_to_float(i % 2 == 0 ? words[i / 2] : words[i / 2] >> 16);
+  }
+  static __device__ __forceinline__ u32 pair(float low, float high) {
+    u32 packed;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+    return packed;
+  }
+  static __device__ __forceinline__ float rounded(float value) { return half_to_float(pair(value, 0.0F)); }
+};
+struct F8E4M3 {
+  static constexpr int kBytes = 1;
+  static __device__ __forceinline__ float get(const u32* words, int i) {
+    u32 pair;
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(static_cast<u16>(words[i / 4] >> (8 * (i % 4)) & 0xFFU)));
+    return half_to_float(pair);
+  }
+  static __device__ __forceinline__ u32 pair(float low, float high) {
+    u16 packed;
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(packed) : "f"(high), "f"(low));
+    return packed;
+  }
+};
+struct I8 {
+  static constexpr int kBytes = 1;
+  static __device__ __forceinline__ float get(const u32* words, int i) {
+    return static_cast<float>(static_cast<signed char>(words[i / 4] >> (8 * (i % 4))));
+  }
+  static __device__ __forceinline__ u32 one(float value) {
+    int rounded;
+    asm("cvt.rni.sat.s8.f32 %0, %1;" : "=r"(rounded) : "f"(value));
+    return static_cast<u32>(rounded) & 0xFFU;
+  }
+  static __device__ __forceinline__ u32 pair(float low, float high) { return one(low) | one(high) << 8; }
+};
+struct U8 {
+  static constexpr int kBytes = 1;
+  static __device__ __forceinline__ float get(const u32* words, int i) {
+    return static_cast<float>(words[i / 4] >> (8 * (i % 4)) & 0xFFU);
+  }
+  static __device__ __forceinline__ u32 one(float value) {
+    u32 rounded;
+    asm("cvt.rni.sat.u8.f32 %0, %1;" : "=r"(rounded) : "f"(value));
+    return rounded & 0xFFU;
+  }
+  static __device__ __forceinline__ u32 pair(float low, float high) { return one(low) | one(high) << 8; }
+};
+
+template <class T, int W>
+__device__ __forceinline__ void expand(const Raw<T::kBytes * W>& raw, float (&to)[W]) {
+  for (int i = 0; i < W; ++i) to[i] = T::get(raw.words, i);
+}
+template <class T, int W>
+__device__ __forceinline__ void store(const float (&from)[W], u8* to) {
+  Raw<T::kBytes * W> raw;
+  if constexpr (T::kBytes == 4) {
+    for (int i = 0; i < W; ++i) T::put(raw.words, i, from[i]);
+  } else if constexpr (W == 1) {
+    raw.words[0] = T::pair(from[0], 0.0F);
+  } else if constexpr (T::kBytes == 2) {
+    for (int i = 0; i < W; i += 2) raw.words[i / 2] = T::pair(from[i], from[i + 1]);
+  } else if constexpr (W == 2) {
+    raw.words[0] = T::pair(from[0], from[1]);
+  } else {
+    for (int i = 0; i < W; i += 4) raw.words[i / 4] = T::pair(from[i], from[i + 1]) | T::pair(from[i + 2], from[i + 3]) << 16;
+  }
+  write<T::kBytes * W>(raw, to);
+}
+
+struct Sum {
+  static __device__ __forceinline__ float neutral() { return 0.0F; }
+  static __device__ __forceinline__ float join(float a, float b) { return a + b; }
+};
+struct Max {
+  static __device__ __forceinline__ float neutral() { return __uint_as_float(0xFF800000U); }
+  static __device__ __forceinline__ float join(float a, float b) {
+    float larger;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+    return larger;
+  }
+};
+struct Min {
+  static __device__ __forceinline__ float neutral() { return __uint_as_float(0x7F800000U); }
+  static __device__ __forceinline__ float join(float a, float b) {
+    float smaller;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(smaller) : "f"(a), "f"(b));
+    return smaller;
+  }
+};
+struct Peak {
+  static __device__ __forceinline__ float neutral() { return 0.0F; }
+  static __device__ __forceinline__ float join(float a, float b) { return Max::join(a, fabsf(b)); }
+};
+
+// Over the T threads of a row, in all of them. A block of several warps is one row, and `partial` is of this call alone.
+template <class How, int T>
+__device__ __forceinline__ float join_row(float value, float* partial) {
+  for (int lane = (T < 32 ? T : 32) / 2; lane > 0; lane /= 2)
+    value = How::join(value, __shfl_xor_sync(0xFFFFFFFFU, value, lane));
+  if constexpr (T > 32) {
+    if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = partial[0];
+    for (int warp = 1; warp < T / 32; ++warp) value = How::join(value, partial[warp]);
+  }
+  return value;
+}
+
+// How a row of that largest magnitude is quantized; ops.def says so under quantize.
+__device__ __forceinline__ float scale_of(float peak, float largest) {
+  return peak < 0x1p-100F ? 1.0F : __fdiv_rn(peak, largest);
+}
+__device__ __forceinline__ float inverse_of(float peak, float largest) {
+  return peak >= 0x1p-100F && peak <= 3.402823466e38F ? __fdiv_rn(largest, peak) : 0.0F;
+}
+__device__ __forceinline__ float quantized(float value, float inverse) {
+  return inverse == 0.0F ? 0.0F : __fmul_rn(value, inverse);
+}
+)
+// clang-format on

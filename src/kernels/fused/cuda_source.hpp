@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/dtype.hpp"
+#include "ir/row_program.hpp"
+#include "kernels/fused/row_walk.hpp"
+
+namespace headroom::cuda {
+
+/// How a generated kernel goes over its rows: a thread takes packs of `width` neighbouring columns, `packs` of them in a
+/// row, `threads` apart. With up to 32 threads a row belongs to a warp or a part of one, else to a block.
+struct RowShape {
+  int width = 1;
+  int threads = 32;       ///< of a row: a power of two up to 32, or whole warps
+  int packs = 1;          ///< of a thread
+  int rows_of_block = 1;  ///< rows that share a block
+  /// A row is too long for registers: what a phase needs is read, and computed, again.
+  bool is_reread = false;
+  friend bool operator==(const RowShape&, const RowShape&) = default;
+};
+
+/// A row program bound to operands: all that the source of its kernel depends on.
+struct BoundProgram {
+  RowProgram program;
+  RowWalk walk;
+  std::vector<DType> loads;    ///< dtypes of program.loads
+  std::vector<DType> results;  ///< of program.results
+};
+
+/// How many columns a pack may have: what the rows of every operand are multiples of, up to 8, or 4 where all are of 4 bytes.
+[[nodiscard]] int widest_pack(const BoundProgram& bound);
+
+/// The shapes worth trying, the best guess first.
+[[nodiscard]] std::vector<RowShape> row_shapes(const BoundProgram& bound, int multiprocessors);
+
+/// The source of a kernel, complete for a compiler without headers, and how it is launched: `kernel` takes the address
+/// of every load's operand, in the order of program.loads, and behind them of every result.
+struct KernelSource {
+  std::string text;
+  std::int64_t blocks = 1;
+  unsigned threads = 32;
+};
+[[nodiscard]] KernelSource cuda_source_of(const BoundProgram& bound, const RowShape& shape);
+
+}  // namespace headroom::cuda

@@ -1,0 +1,222 @@
+// fused: a body of elementwise ops, norms, softmax, quantizers and sums along rows, as one kernel that is generated for it
+//
+// Shapes     any that has a row program (ir/row_program.hpp); rows with innermost stride 1, any strides outside. The kernel
+//            is of these shapes and strides: its index arithmetic is of constants.
+// Dtypes     f32, bf16, f16, f8e4m3, i8, u8, bool in memory; f32 arithmetic, one rounding where a result is stored.
+// Alignment  of what a row's length is a multiple of, up to 16 bytes: columns are read in packs of that.
+// Bytes      each operand once: what reductions go over stays in registers. A row too long for those of 1024 threads is read
+//            again for each.
+//
+// How many threads share a row is measured for work of at least kLeastMeasured bytes, once on each GPU, of up to four
+// ways: fewer threads with more packs each wait less for one another, and hold more registers.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "base/hash.hpp"
+#include "base/out_of_memory.hpp"
+#include "ir/expand.hpp"
+#include "kernels/cuda/cuda_kernel.hpp"
+#include "kernels/cuda/search.hpp"
+#include "kernels/fused/cuda_source.hpp"
+#include "kernels/nvrtc/compile.hpp"
+#include "kernels/nvrtc/compiler.hpp"
+
+namespace headroom {
+namespace {
+
+using cuda::BoundProgram;
+using cuda::CudaKernel;
+using cuda::RowShape;
+
+constexpr std::size_t kLeastMeasured = std::size_t{1} << 20;
+constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;
+
+Support supports_fused(const OpSpec& spec) {
+  if (std::string reason = nvrtc::obstacle(); !reason.empty()) return Rejection{std::move(reason)};
+  auto program = row_program_of(body_of(spec.attributes));
+  if (auto* reason = std::get_if<std::string>(&program)) return Rejection{"has no row program: " + *reason};
+  if (spec.outputs[0].shape.numel() >= kMostBlocks * 32) return Rejection{"has more rows than a grid has blocks"};
+  return std::nullopt;
+}
+
+/// The fastest of several ways, of each body on each GPU.
+struct Ways {
+  explicit Ways(Backend& backend) : search(backend, nvrtc::version_text()) {}
+  cuda::Search search;
+};
+
+/// A kernel in several ways, until one of them is chosen.
+class Generated {
+ public:
+  Generated(Backend& backend, BoundProgram bound, std::span<const Operand> inputs, std::span<const Operand> outputs)
+      : backend_(backend), bound_(std::move(bound)) {
+    for (const RowAccess& load : bound_.program.loads) {
+      const TensorType& type = inputs[static_cast<std::size_t>(load.operand)].type;
+      operands_.push_back({.dtype = type.dtype, .bytes = span_of(inputs[static_cast<std::size_t>(load.operand)])});
+    }
+    for (const Operand& output : outputs)
+      operands_.push_back({.dtype = output.type.dtype, .bytes = span_of(output), .is_result = true});
+
+    std::vector<RowShape> shapes = cuda::row_shapes(bound_, backend.properties().target.multiprocessors);
+    std::size_t bytes = 0;
+    for (const cuda::TrialOperand& operand : operands_) bytes += operand.bytes;
+    work_ = "fused " + Hasher().add(cuda_source_of(bound_, shapes[0]).text).hex();
+    if (bytes < kLeastMeasured) shapes.resize(1);
+    if (const auto known = shapes.size() > 1 ? ways().search.find_known(work_) : std::nullopt) {
+      const auto same = std::ranges::find(shapes, *known, name_of_shape);
+      if (same != shapes.end()) shapes = {*same};
+    }
+    const std::shared_ptr<nvrtc::Compiler> compiler = backend.context<nvrtc::Compiler>();
+    for (const RowShape& shape : shapes) {
+      cuda::KernelSource source = cuda_source_of(bound_, shape);
+      ways_.push_back({.name = name_of_shape(shape),
+                       .kernel = compiler->begin(std::move(source.text)),
+                       .blocks = static_cast<unsigned>(source.blocks),
+                       .threads = source.threads});
+    }
+  }
+
+  /// Waits for the compiler, and measures where there is a choice.
+  void finish() {
+    if (chosen_ != nullptr) return;
+    try {
+      if (ways_.size() > 1) choose();
+      loaded_ = &ways_[best_].kernel->get();
+      chosen_ = &ways_[best_];
+    } catch (const OutOfMemory&) {
+      throw;
+    } catch (const Error& error) {
+      throw CannotPrepare(error.what());
+    }
+  }
+
+  void launch(const LaunchArguments& arguments) const {
+    std::array<void*, kMostArguments> addresses{};
+    std::size_t count = 0;
+    for (const RowAccess& load : bound_.program.loads)
+      addresses.at(count++) = arguments.inputs[static_cast<std::size_t>(load.operand)].address<void>();
+    for (std::size_t i = 0; i < bound_.program.results.size(); ++i) addresses.at(count++) = arguments.output(i);
+    submit(*chosen_, *loaded_, arguments.stream.native_handle(), std::span(addresses).first(count));
+  }
+
+  static constexpr std::size_t kMostArguments = 128;
+
+ private:
+  struct Way {
+    std::string name;
+    std::shared_ptr<const nvrtc::PendingKernel> kernel;
+    unsigned blocks;
+    unsigned threads;
+  };
+
+  static std::string name_of_shape(const RowShape& shape) {
+    return fmt::format("{} columns, {} threads, {} packs", shape.width, shape.threads, shape.packs);
+  }
+  /// Bytes from the first element to behind the last.
+  static std::size_t span_of(const Operand& operand) {
+    std::int64_t last = 0;
+    for (int axis = 0; axis < operand.type.shape.rank(); ++axis)
+      last += (operand.type.shape[axis] - 1) * operand.strides[axis];
+    return static_cast<std::size_t>(last + 1) * size_of(operand.type.dtype);
+  }
+
+  [[nodiscard]] Ways& ways() {
+    if (search_ == nullptr) search_ = backend_.context<Ways>();
+    return *search_;
+  }
+
+  void choose() {
+    std::vector<cuda::Candidate> candidates;
+    for (const Way& way : ways_) candidates.push_back({.name = way.name});
+    const std::optional<cuda::Choice> choice = ways().search.find_fastest(
+        {.text = work_, .operands = operands_}, candidates,
+        [&](std::size_t index, void* stream, std::span<void* const> operands, void* /*workspace*/) {
+          submit(ways_[index], ways_[index].kernel->get(), stream, operands);
+        });
+    if (choice) best_ = choice->index;
+  }
+
+  static void submit(const Way& way, const nvrtc::LoadedKernel& kernel, void* stream,
+                     std::span<void* const> addresses) {
+    std::array<void*, kMostArguments> arguments{};  // their places: the launch copies what lies there
+    for (std::size_t i = 0; i < addresses.size(); ++i) arguments.at(i) = const_cast<void**>(&addresses[i]);
+    kernel.launch(stream, way.blocks, way.threads, 1, std::span(arguments).first(addresses.size()));
+  }
+
+  Backend& backend_;
+  BoundProgram bound_;
+  std::vector<cuda::TrialOperand> operands_;
+  std::string work_;
+  std::shared_ptr<Ways> search_;
+  std::vector<Way> ways_;
+  std::size_t best_ = 0;
+  const Way* chosen_ = nullptr;
+  const nvrtc::LoadedKernel* loaded_ = nullptr;
+};
+
+KernelPlan plan_fused(const KernelBinding& binding) {
+  const Graph body = body_of(binding.spec.attributes);
+  BoundProgram bound{.program = std::get<RowProgram>(row_program_of(body)), .walk = {}, .loads = {}, .results = {}};
+  bound.walk = walk_of(bound.program, binding.inputs, binding.outputs);
+  for (const RowAccess& load : bound.program.loads)
+    bound.loads.push_back(binding.inputs[static_cast<std::size_t>(load.operand)].type.dtype);
+  for (const Operand& output : binding.outputs) bound.results.push_back(output.type.dtype);
+  if (bound.program.space.numel() == 0) return {.launch = [](const LaunchArguments&) {}};
+  try {
+    const auto generated =
+        std::make_shared<Generated>(cuda::backend_of(binding), std::move(bound), binding.inputs, binding.outputs);
+    return {.launch = [generated](const LaunchArguments& arguments) { generated->launch(arguments); },
+            .implementation = body.name(),
+            .finish = [generated] { generated->finish(); }};
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (const Error& error) {
+    throw CannotPrepare(error.what());
+  }
+}
+
+class FusedKernel : public CudaKernel {
+ public:
+  using CudaKernel::CudaKernel;
+
+  [[nodiscard]] StrideRule input_strides(const OpSpec& spec, int input) const override {
+    return rule_of(spec.inputs[static_cast<std::size_t>(input)]);
+  }
+  [[nodiscard]] StrideRule output_strides(const OpSpec& spec, int output) const override {
+    return rule_of(spec.outputs[static_cast<std::size_t>(output)]);
+  }
+  /// Where each element of the input is read once, by the thread that then writes it.
+  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override {
+    if (spec.inputs[static_cast<std::size_t>(input)] != spec.outputs[0]) return false;
+    const auto program = std::get<RowProgram>(row_program_of(body_of(spec.attributes)));
+    int loads = 0;
+    for (const RowAccess& load : program.loads) {
+      if (load.operand != input) continue;
+      ++loads;
+      if (load.is_halved || load.axes != program.results[0].axes) return false;
+    }
+    return loads == 1;
+  }
+
+ private:
+  static StrideRule rule_of(const TensorType& type) {
+    if (type.shape.rank() == 0) return StrideRule::kInnerDense;
+    const std::int64_t columns = type.layout == Layout::kChannelsLast ? type.shape[1] : type.shape[-1];
+    const auto bytes = static_cast<std::uint64_t>(columns) * size_of(type.dtype);
+    const std::uint64_t whole = bytes == 0 ? 16 : std::uint64_t{1} << std::min(4, std::countr_zero(bytes));
+    return {StrideRule::kInnerDense, columns == 1 ? 1 : whole};
+  }
+};
+
+const Listed<FusedKernel> kFused(
+    {.name = "cuda.fused", .op = Op::kFused, .supports = supports_fused, .plan = plan_fused});
+
+}  // namespace
+}  // namespace headroom

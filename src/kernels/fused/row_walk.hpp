@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ir/row_program.hpp"
+#include "kernels/kernel.hpp"
+
+namespace headroom {
+
+/// How the operands of a row program lie in memory, axis by axis: rows placed by outer axes, and the columns of a row.
+/// Axes of one element are left out, and those merged that lie one behind the other in every operand. Where nothing
+/// belongs together along a row (RowProgram::needs_rows), rows are as long as the operands allow, with the axes in the
+/// order in which they lie in the first result, so that dense tensors are one row in any layout.
+///
+/// Operands are the program's loads and behind them its results. Strides are in elements, 0 where an operand has one
+/// element for the whole axis; a halved load's columns count in its own.
+struct RowWalk {
+  struct Axis {
+    std::int64_t extent = 1;
+    std::vector<std::int64_t> strides;  ///< by operand
+    friend bool operator==(const Axis&, const Axis&) = default;
+  };
+  std::vector<Axis> outer;  ///< outermost first
+  Axis columns;             ///< strides are 1 or 0 where the kernel asked for StrideRule::kInnerDense
+
+  [[nodiscard]] std::int64_t rows() const;
+};
+
+/// The walk of a program over the op's operands as they lie.
+[[nodiscard]] RowWalk walk_of(const RowProgram& program, std::span<const Operand> inputs,
+                              std::span<const Operand> outputs);
+
+}  // namespace headroom

@@ -1,0 +1,76 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <variant>
+
+#include "ir/expand.hpp"
+#include "kernels/fused/cuda_source.hpp"
+#include "kernels/fused/fused_cases.hpp"
+#include "kernels/nvrtc/compile.hpp"
+
+namespace headroom::cuda {
+namespace {
+
+BoundProgram bind(const OpSpec& spec) {
+  BoundProgram bound{.program = std::get<RowProgram>(row_program_of(body_of(spec.attributes))),
+                     .walk = {},
+                     .loads = {},
+                     .results = {}};
+  std::vector<Operand> inputs, outputs;
+  for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
+  for (const TensorType& type : spec.outputs) outputs.push_back(dense_operand(type));
+  bound.walk = walk_of(bound.program, inputs, outputs);
+  for (const RowAccess& load : bound.program.loads)
+    bound.loads.push_back(spec.inputs[static_cast<std::size_t>(load.operand)].dtype);
+  for (const TensorType& type : spec.outputs) bound.results.push_back(type.dtype);
+  return bound;
+}
+
+constexpr int kMultiprocessors = 132;
+
+class CudaSource : public testing::TestWithParam<std::int64_t> {};
+
+TEST_P(CudaSource, CompilesInEveryShape) {
+  if (const std::string reason = nvrtc::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
+  const std::int64_t columns = GetParam();
+  for (const FusedCase& one :
+       FusedCases(columns % 3 == 0 ? DType::kF16 : DType::kBF16, DType::kF32, 5, columns).list(true)) {
+    const BoundProgram bound = bind(one.spec);
+    for (const RowShape& shape : row_shapes(bound, kMultiprocessors))
+      EXPECT_NO_THROW(static_cast<void>(nvrtc::compile_to_cubin(cuda_source_of(bound, shape).text, "sm_90")))
+          << one.name << ", " << shape.threads << " threads";
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Columns, CudaSource, testing::Values(7, 64, 3072, 70000));
+
+TEST(CudaSourceShapes, CoverARowOnceWhateverItsLength) {
+  for (const std::int64_t columns : {2, 7, 64, 192, 1000, 3072, 9216, 40000, 70000})
+    for (const FusedCase& one : FusedCases(DType::kBF16, DType::kBF16, 5, columns).list(true)) {
+      const BoundProgram bound = bind(one.spec);
+      const int width = widest_pack(bound);
+      EXPECT_EQ(bound.walk.columns.extent % width, 0);
+      const std::vector<RowShape> shapes = row_shapes(bound, kMultiprocessors);
+      ASSERT_FALSE(shapes.empty()) << one.name;
+      for (const RowShape& shape : shapes) {
+        EXPECT_EQ(shape.width, width);
+        if (bound.program.needs_rows && !shape.is_reread) {
+          EXPECT_GE(std::int64_t{shape.width} * shape.threads * shape.packs, columns) << one.name;
+        }
+        EXPECT_LE(shape.threads * shape.rows_of_block, 1024);
+      }
+    }
+}
+
+TEST(CudaSourceShapes, ReadPacksOfSixteenBytesWhereRowsAllowIt) {
+  const auto width_of = [](DType dtype, std::int64_t columns) {
+    return widest_pack(bind(FusedCases(dtype, dtype, 5, columns).list(false).front().spec));
+  };
+  EXPECT_EQ(width_of(DType::kBF16, 3072), 8);
+  EXPECT_EQ(width_of(DType::kF32, 3072), 4);
+  EXPECT_EQ(width_of(DType::kBF16, 36), 4);
+  EXPECT_EQ(width_of(DType::kBF16, 7), 1);
+}
+
+}  // namespace
+}  // namespace headroom::cuda
