@@ -91,6 +91,21 @@ TEST(Placement, AViewWhoseOperandIsReadElsewhereStaysAView) {
   EXPECT_EQ(launched(program), (std::vector{Op::kSilu, Op::kRelu, Op::kConcat}));
 }
 
+TEST(Placement, AnOutputThatIsRearrangedIsWrittenInPlaceByWhatMakesIt) {
+  const Program program = plan_text(R"(graph shuffle {
+    input %x: f32[2, 8, 3, 5]
+    %1: f32[2, 2, 2, 2, 3, 5] = reshape(%x) {shape = [2, 2, 2, 2, 3, 5]}
+    %2: f32[2, 2, 3, 2, 5, 2] = transpose(%1) {perm = [0, 1, 4, 2, 5, 3]}
+    %3: f32[2, 2, 6, 10] = reshape(%2) {shape = [2, 2, 6, 10]}
+    %4: f32[2, 8, 3, 5] = silu(%x)
+    %5: f32[2, 120] = reshape(%4) {shape = [2, 120]}
+    output y = %3
+    output z = %5
+  })",
+                                    true);
+  EXPECT_EQ(launched(program), (std::vector{Op::kTranspose, Op::kSilu}));
+}
+
 TEST(Placement, AConcatenationOfInputsIsACopy) {
   const Program program = plan_text(R"(graph copy {
     input %a: f32[2, 3]

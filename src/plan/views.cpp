@@ -66,11 +66,12 @@ bool place_parts(Draft& draft, int position) {
   return true;
 }
 
-/// Lets the kernel that makes what a node rearranges write it where it belongs, unless a view will do.
+/// Lets the kernel that makes what a node rearranges write it where it belongs, unless a view will do: not for what is
+/// copied, which has a storage of its own.
 void place_operand(Draft& draft, int position) {
   const Node& node = draft.node(position);
   const ValueId result = node.results[0];
-  if (!draft.is_linked(result) && draft.is_natural_view(node)) return;
+  if (!draft.is_linked(result) && !draft.is_copied[index_of(result)] && draft.is_natural_view(node)) return;
   const auto at = operand_strides(draft.graph, node, draft.strides[index_of(result)]);
   if (!at || !can_write_at(draft, node.inputs[0], *at, draft.root_of(result).offset, position)) return;
   draft.place(node.inputs[0], {result, 0}, *at);
