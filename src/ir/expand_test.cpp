@@ -62,20 +62,6 @@ TEST(ExpandNode, NormModulateIsItsFormula) {
               Pointwise(DoubleNear(1e-13), expected));
 }
 
-/// The scale is that of the norm in f32, which has no bf16 here, though x is bf16.
-TEST(ExpandNode, NormModulateQuantizeRoundsOnce) {
-  const OracleTensor x = reals({1, 1, 2}, {1, 3}, kBF16);
-  const OracleTensor zeros = reals({1, 1, 2}, {0, 0}, kBF16);
-  const double eps = 0.0102;
-  const std::vector<OracleTensor> results = interpret_node(
-      Op::kNormModulateQuantize, Attributes(Op::kNormModulateQuantize, {{"eps", eps}, {"dtype", DType::kF8E4M3}}),
-      {x, zeros, zeros});
-  ASSERT_EQ(results.size(), 2U);
-  EXPECT_THAT(results[0].reals, testing::ElementsAre(-448, 448));
-  EXPECT_NEAR(results[1].reals[0], 1 / std::sqrt(1 + eps) / 448, 1e-9);
-  EXPECT_EQ(results[1].type, (TensorType{kF32, {1, 1}}));
-}
-
 TEST(ExpandNode, ScaledLinearIsItsFormula) {
   const OracleTensor xq = integers({2, 2}, {1, -2, 127, 3}, DType::kI8);
   const OracleTensor x_scale = reals({2}, {0.5, 2});

@@ -307,20 +307,6 @@ TEST(Infer, FusedOps) {
   expect_refused(Op::kNormModulate, {f32({2, 5, 8}), f32({1, 1, 8}), f32({1, 1, 8})}, eps);
   expect_refused(Op::kNormModulate, {f32({5, 8}), f32({1, 8}), f32({1, 8})}, eps);
 
-  const Given to_fp8 = {{"eps", 1e-6}, {"dtype", DType::kF8E4M3}};
-  const std::vector<TensorType> rows = {bf16({2, 5, 8}), f32({2, 1, 8}), f32({2, 1, 8})};
-  EXPECT_EQ(infer_all(Op::kNormModulateQuantize, rows, to_fp8),
-            (std::vector{TensorType{DType::kF8E4M3, {2, 5, 8}}, f32({2, 5})}));
-  expect_refused(Op::kNormModulateQuantize, rows, {{"eps", 1e-6}, {"dtype", DType::kBF16}}, "i8 or f8e4m3");
-  expect_refused(Op::kNormModulateQuantize, {bf16({2, 5, 8}), bf16({2, 1, 8}), f32({2, 1, 8})}, to_fp8);
-  const std::vector<TensorType> gated = {bf16({2, 5, 8}), bf16({2, 1, 8}), bf16({2, 5, 8}), bf16({2, 1, 8}),
-                                         bf16({2, 1, 8})};
-  EXPECT_EQ(infer_all(Op::kGateResidualNorm, gated, {{"eps", 1e-6}}),
-            (std::vector<TensorType>{bf16({2, 5, 8}), bf16({2, 5, 8})}));
-  EXPECT_EQ(infer_all(Op::kGateResidualNormQuantize, gated, to_fp8),
-            (std::vector<TensorType>{bf16({2, 5, 8}), {DType::kF8E4M3, {2, 5, 8}}, f32({2, 5})}));
-  expect_refused(Op::kGateResidualNorm, {gated[0], gated[1], bf16({2, 4, 8}), gated[3], gated[4]}, {{"eps", 1e-6}});
-
   EXPECT_EQ(infer_one(Op::kGateResidual, {bf16({2, 5, 8}), f32({2, 1, 8}), bf16({2, 5, 8})}), bf16({2, 5, 8}));
   expect_refused(Op::kGateResidual, {bf16({2, 5, 8}), bf16({2, 1, 8}), f32({2, 5, 8})});
   expect_refused(Op::kGateResidual, {f32({2, 5, 8}), f32({2, 1, 8}), f32({2, 4, 8})});

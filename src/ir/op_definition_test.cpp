@@ -54,7 +54,7 @@ TEST(OpDefinitions, CountArithmetic) {
   EXPECT_EQ(flops(Op::kLinear, {{"activation", std::string("silu")}}, {x, weight, {DType::kF32, {5}}}),
             2 * 3 * 5 * (2 * 4 + 1 + 4));
   EXPECT_EQ(flops(Op::kQuantize, {}, {x}), 24 * 3);
-  EXPECT_EQ(flops(Op::kGateResidualNorm, {{"eps", 1e-6}}, {x, vector, x, vector, vector}), 24 * (2 + 8));
+  EXPECT_EQ(flops(Op::kNormModulate, {{"eps", 1e-6}}, {x, vector, vector}), 24 * 8);
 }
 
 }  // namespace

@@ -85,11 +85,6 @@ std::vector<Case> cases() {
       {"topk", Op::kTopk, {{"k", integer(2)}}, {{3, 4}}, {true}},
       {"attention", Op::kAttention, {}, {{3, 2, 4, 2}, {3, 2, 5, 2}, {3, 2, 5, 2}}, {true, true, true}},
       {"norm_modulate", Op::kNormModulate, {{"eps", 1e-6}}, {{3, 2, 4}, {3, 1, 4}, {3, 1, 4}}, {true, true, true}},
-      {"gate_residual_norm",
-       Op::kGateResidualNorm,
-       {{"eps", 1e-6}},
-       {{3, 2, 4}, {3, 1, 4}, {3, 2, 4}, {3, 1, 4}, {3, 1, 4}},
-       {true, true, true, true, true}},
       {"rope_table", Op::kRopeTable, {{"axes", ints({4})}}, {{3, 1}}, {}},
       {"gate_residual", Op::kGateResidual, {}, {{3, 2, 4}, {3, 1, 4}, {3, 2, 4}}, {true, true, true}},
       {"qk_norm_rope",
@@ -151,19 +146,6 @@ TEST_P(SamplesTest, ASampleIsMadeOfThoseAlone) {
 
 INSTANTIATE_TEST_SUITE_P(Ops, SamplesTest, testing::ValuesIn(cases()),
                          [](const auto& parameter) { return std::string(parameter.param.name); });
-
-TEST(Samples, OfQuantizingNormsEveryOperandIsCut) {
-  Graph graph;
-  const ValueId x = graph.add_input("x", {DType::kF32, {3, 2, 4}});
-  const ValueId m = graph.add_input("m", {DType::kF32, {3, 1, 4}});
-  const Attributes norm(Op::kNormModulateQuantize, {{"eps", 1e-6}, {"dtype", DType::kF8E4M3}});
-  const Attributes sum(Op::kGateResidualNormQuantize, {{"eps", 1e-6}, {"dtype", DType::kF8E4M3}});
-  EXPECT_EQ(operands_by_sample(graph, graph.make_node(Op::kNormModulateQuantize, {x, m, m}, norm, "", kTopRegion), 3),
-            std::vector(3, true));
-  EXPECT_EQ(operands_by_sample(graph,
-                               graph.make_node(Op::kGateResidualNormQuantize, {x, m, x, m, m}, sum, "", kTopRegion), 3),
-            std::vector(5, true));
-}
 
 TEST(Samples, ARowOfATableIsNoSample) {
   Graph graph;

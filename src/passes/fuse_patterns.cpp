@@ -1,6 +1,6 @@
 // fuse-patterns: a tree of ops that stands below  ->  the fused op beside it
 //
-// and fuse-quantize, with a tree of its own. One pass over memory instead of several. Another fusion of this kind is one
+// One pass over memory instead of several. Another fusion of this kind is one
 // more function: what it looks for, when it fits, and what it puts there. Each goes over the whole graph before the next
 // does.
 
@@ -77,21 +77,6 @@ Fusion gate_residual() {
               }};
 }
 
-/// quantize(norm_modulate(x, scale, shift)) in f8e4m3: the norm's result goes to memory once, in 8 bits, instead of
-/// three times in 16 and 8.
-Fusion norm_modulate_quantize() {
-  return {
-      .pattern = op(Op::kQuantize, {op(Op::kNormModulate, {any("x"), any("scale"), any("shift")}, "norm")}, "quantize"),
-      .fits = [](const Rewriter& /*r*/,
-                 const Match& m) { return m.node("quantize").attributes.get_dtype("dtype") == DType::kF8E4M3; },
-      .emit =
-          [](Rewriter& r, const Match& m, const Node& /*root*/) {
-            const Node& norm = m.node("norm");
-            return r.emit_all(Op::kNormModulateQuantize, norm.inputs,
-                              {{"eps", norm.attributes.get_float("eps")}, {"dtype", DType::kF8E4M3}}, norm.path);
-          }};
-}
-
 /// residual + conv2d(x, weight, bias)
 Fusion conv_residual() {
   return {.pattern = op(Op::kAdd, {any("residual"), op(Op::kConv2d, {any("x"), any("weight"), any("bias")}, "conv")}),
@@ -125,11 +110,6 @@ PassOutcome fuse_patterns(Graph& graph, const Target&) {
   for (const Fusion& fusion : {linear_bias(), norm_modulate(), gate_residual(), conv_residual()})
     rewrites += fuse(graph, fusion);
   return {.rewrites = rewrites};
-}
-
-/// On a GPU: CPUs have no such kernel, and there a row stays in cache between the two.
-PassOutcome fuse_quantize(Graph& graph, const Target& target) {
-  return {.rewrites = target.device == DeviceKind::kCuda ? fuse(graph, norm_modulate_quantize()) : 0};
 }
 
 }  // namespace headroom

@@ -38,8 +38,8 @@ TEST(Pipeline, NamesAreUniqueAndSwitchesExistInPipelineOrder) {
   std::ptrdiff_t last = -1;
   for (const Pass& pass : pipeline()) {
     EXPECT_TRUE(names.insert(pass.name).second) << pass.name;
-    // The last of `fuse` joins what quantizers, which come after the others of `fuse`, have left.
-    if (pass.switch_name.empty() || pass.name == "fuse-residual-norm") continue;
+    // The last of `fuse` takes in what all others have left.
+    if (pass.switch_name.empty() || pass.name == "fuse-rows") continue;
     const auto place = std::ranges::find(all_switches(), pass.switch_name, &SwitchInfo::name) - all_switches().begin();
     EXPECT_LT(place, std::ssize(all_switches())) << pass.switch_name;
     EXPECT_LE(last, place) << pass.name << " comes after passes of a later switch";
@@ -57,8 +57,8 @@ TEST(Optimize, RunsPassesWithoutSwitchAndThoseOfSwitchesThatAreOn) {
       optimize(graph, SwitchSet::parse("fuse"), kCapableCpu, {.disabled = {}, .verify = true});
   EXPECT_THAT(names_of(report.passes),
               ElementsAre("weights-first", "fuse-upsample", "fuse-patterns", "fuse-activation", "fuse-qkv",
-                          "fuse-qk-norm-rope", "fuse-attention-scale", "fuse-common-subexpressions",
-                          "fuse-residual-norm", "simplify-casts", "merge-rows", "dead-code"));
+                          "fuse-qk-norm-rope", "fuse-attention-scale", "fuse-common-subexpressions", "simplify-casts",
+                          "merge-rows", "dead-code", "fuse-rows"));
   const PassRecord& epilogues = record_of(report, "fuse-activation");
   EXPECT_EQ(epilogues.switch_name, "fuse");
   EXPECT_EQ(epilogues.rewrites, 1);

@@ -5,7 +5,7 @@
 namespace headroom {
 
 // Each is defined in the file of its name, whose header says what it turns into what; bf16 and fp16 in
-// half_precision.cpp, int8 and fp8 in quantize_products.cpp, fuse-quantize in fuse_patterns.cpp.
+// half_precision.cpp, int8 and fp8 in quantize_products.cpp.
 PassOutcome weights_first(Graph& graph, const Target& target);
 PassOutcome flash_attention(Graph& graph, const Target& target);
 PassOutcome fuse_upsample(Graph& graph, const Target& target);
@@ -21,13 +21,12 @@ PassOutcome bf16(Graph& graph, const Target& target);
 PassOutcome tf32(Graph& graph, const Target& target);
 PassOutcome int8(Graph& graph, const Target& target);
 PassOutcome fp8(Graph& graph, const Target& target);
-PassOutcome fuse_quantize(Graph& graph, const Target& target);
 PassOutcome merge_rows(Graph& graph, const Target& target);
-PassOutcome fuse_residual_norm(Graph& graph, const Target& target);
 PassOutcome align(Graph& graph, const Target& target);
 PassOutcome channels_last(Graph& graph, const Target& target);
 PassOutcome simplify_casts(Graph& graph, const Target& target);
 PassOutcome dead_code(Graph& graph, const Target& target);
+PassOutcome fuse_rows(Graph& graph, const Target& target);
 
 namespace {
 
@@ -72,23 +71,22 @@ constexpr std::array kPipeline = {
     // x. No target takes both.
     Pass{"int8", "int8", int8, Capability::kInt8Products},
     Pass{"fp8", "fp8", fp8, Capability::kFp8Products},
-    // Part of fp8, which makes what it absorbs; the norms are there with `fuse`.
-    Pass{"fuse-quantize", "fp8", fuse_quantize},
-    // After fuse-quantize, whose result it takes in as it does a norm; precision passes then need not know of it.
-    Pass{"fuse-residual-norm", "fuse", fuse_residual_norm},
 
     // After precision, which says how many channels fill a vector.
     Pass{"align", "align", align},
     // After precision, whose casts of images it takes in, and after align, without which few channels are slower so.
     Pass{"channels-last", "channels-last", channels_last},
 
-    // Last: precision passes put a cast wherever two dtypes meet, and every pass may leave nodes that nothing reads.
+    // Behind those: precision passes put a cast wherever two dtypes meet, and every pass may leave nodes that nothing reads.
     // Casts before dead code, because they leave some too.
     Pass{"simplify-casts", "", simplify_casts},
     // After precision, which decides in which dtype each table is kept: rows of one dtype are joined. Only hoist leaves
     // any.
     Pass{"merge-rows", "", merge_rows},
     Pass{"dead-code", "", dead_code},
+    // After all others: precision has decided what is stored and layout how, no pass needs to look into a body, and what
+    // nothing reads is gone.
+    Pass{"fuse-rows", "fuse", fuse_rows},
 };
 
 }  // namespace

@@ -10,7 +10,8 @@ namespace headroom::differential {
 namespace {
 
 constexpr Target kCapableCpu{.device = DeviceKind::kCpu, .cpu_isa = CpuIsa::kAmx, .threads = 2};
-constexpr Target kHopper{.device = DeviceKind::kCuda, .compute_capability = 90, .multiprocessors = 132};
+constexpr Target kHopper{
+    .device = DeviceKind::kCuda, .compute_capability = 90, .multiprocessors = 132, .has_compiler = true};
 
 const SwitchInfo* switch_of(const Pass& pass) {
   const auto found = std::ranges::find(all_switches(), pass.switch_name, &SwitchInfo::name);
@@ -23,7 +24,7 @@ const Target& target_of(DeviceKind device) { return device == DeviceKind::kCuda 
 
 /// Where the pass does something: a few look at the device.
 const Target& target_of(const Pass& pass, DeviceKind device) {
-  if (pass.name == "fuse-residual-norm") return kHopper;
+  if (pass.name == "fuse-rows") return kHopper;
   const SwitchInfo* info = switch_of(pass);
   return target_of(info != nullptr && info->device ? *info->device : device);
 }

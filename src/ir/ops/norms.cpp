@@ -142,21 +142,22 @@ void cumsum(const Attributes& /*attributes*/, Operands in, std::span<OracleTenso
 }
 
 constexpr OpDefinition along_rows(Op op, decltype(OpDefinition::infer) infer, decltype(OpDefinition::evaluate) evaluate,
-                                  double flops) {
+                                  double flops, bool is_fusable = true) {
   return {.op = op,
           .kind = OpKind::kOther,
           .infer = infer,
           .evaluate = evaluate,
           .flops = flops,
           .samples = Samples::kFirst,
-          .inner_axes = 1};
+          .inner_axes = 1,
+          .goes_along_rows = is_fusable};
 }
 
 constexpr std::array kNorms = {
     along_rows(Op::kSoftmax, row_types, softmax, 5),
     along_rows(Op::kLayerNorm, norm_types, layer_norm, 6),
     along_rows(Op::kRmsNorm, norm_types, rms_norm, 4),
-    along_rows(Op::kCumsum, row_types, cumsum, 1),
+    along_rows(Op::kCumsum, row_types, cumsum, 1, false),
     OpDefinition{.op = Op::kGroupNorm,
                  .infer = group_norm_types,
                  .evaluate = group_norm,

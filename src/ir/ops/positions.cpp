@@ -95,6 +95,7 @@ constexpr std::array kPositions = {
                  .flops = 3.0,
                  .samples = Samples::kFirst,
                  .inner_axes = 2,
+                 .goes_along_rows = true,
                  .narrow_operands = 1},
     OpDefinition{.op = Op::kTimestepEmbedding,
                  .infer = timestep_embedding_types,

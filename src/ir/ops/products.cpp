@@ -184,6 +184,7 @@ constexpr std::array kProducts = {
                  .flops = for_each_input<3>,
                  .samples = Samples::kFirst,
                  .inner_axes = 1,
+                 .goes_along_rows = true,
                  .stays_f32 = true},
 };
 

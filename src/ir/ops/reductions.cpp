@@ -145,7 +145,8 @@ constexpr OpDefinition over_axes(Op op, decltype(OpDefinition::evaluate) evaluat
           .flops = for_each_input<1>,
           .samples = Samples::kFirst,
           .keeps_samples = keeps_first_axis,
-          .under_axis = axes_under};
+          .under_axis = axes_under,
+          .goes_along_rows = true};
 }
 
 constexpr std::array kReductions = {

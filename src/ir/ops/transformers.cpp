@@ -27,11 +27,6 @@ std::vector<TensorType> norm_modulate_types(const TypeQuery& given) {
   return {given.in[0]};
 }
 
-std::vector<TensorType> norm_modulate_quantize_types(const TypeQuery& given) {
-  require_modulated_norm(given, given.in.subspan(1));
-  return quantized_types(given.op, given.attributes.get_dtype("dtype"), given.in[0]);
-}
-
 /// The sum of residual, gate and x.
 std::vector<TensorType> gate_residual_types(const TypeQuery& given) {
   const TensorType& residual = given.in[0];
@@ -39,20 +34,6 @@ std::vector<TensorType> gate_residual_types(const TypeQuery& given) {
                     given.in[2].shape == residual.shape && given.in[2].dtype == residual.dtype,
                 "residual[b, s, d], gate[b, 1, d] (in the dtype of x or f32) and x[b, s, d]");
   return {residual};
-}
-
-std::vector<TensorType> gate_residual_norm_types(const TypeQuery& given) {
-  const TensorType sum = gate_residual_types(given)[0];
-  require_modulated_norm(given, given.in.subspan(3));
-  return {sum, sum};
-}
-
-std::vector<TensorType> gate_residual_norm_quantize_types(const TypeQuery& given) {
-  std::vector<TensorType> types = gate_residual_norm_types(given);
-  types.pop_back();
-  std::ranges::copy(quantized_types(given.op, given.attributes.get_dtype("dtype"), types[0]),
-                    std::back_inserter(types));
-  return types;
 }
 
 std::vector<TensorType> qk_norm_rope_types(const TypeQuery& given) {
@@ -87,14 +68,6 @@ std::vector<ValueId> norm_modulate(Builder& builder, const Attributes& attribute
   return {builder.cast(modulated_norm(builder, attributes.get_float("eps"), in, working), dtype)};
 }
 
-std::vector<ValueId> norm_modulate_quantize(Builder& builder, const Attributes& attributes,
-                                            std::span<const ValueId> in) {
-  const DType working = working_dtype(builder.dtype(in[0]), DType::kF32);
-  const ValueId normed = modulated_norm(builder, attributes.get_float("eps"), in, working);
-  const auto [q, scale] = builder.quantize(normed, attributes.get_dtype("dtype"));
-  return {q, scale};
-}
-
 /// residual + gate * x in `working`, as the dtype of x.
 ValueId gated_sum(Builder& builder, std::span<const ValueId> in, DType working) {
   const DType dtype = builder.dtype(in[0]);
@@ -108,15 +81,6 @@ std::vector<ValueId> gate_residual(Builder& builder, const Attributes& /*attribu
   return {gated_sum(builder, in, working_dtype(builder.dtype(in[0]), builder.dtype(in[1])))};
 }
 
-/// The sum is normalized as it is stored: rounded, which only a cast does.
-template <auto kNorm>
-std::vector<ValueId> gate_residual_norm(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
-  const ValueId sum = gated_sum(builder, in.first(3), working_dtype(builder.dtype(in[0]), DType::kF32));
-  std::vector<ValueId> results = kNorm(builder, attributes, std::array{sum, in[3], in[4]});
-  results.insert(results.begin(), sum);
-  return results;
-}
-
 std::vector<ValueId> qk_norm_rope(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
   const Shape shape = builder.shape(in[0]);  // [b, s, heads*d]
   const std::int64_t heads = attributes.get_int("heads");
@@ -126,33 +90,25 @@ std::vector<ValueId> qk_norm_rope(Builder& builder, const Attributes& attributes
   return {builder.rope(by_head, in[2], in[3])};
 }
 
-constexpr int kGateFlops = 2, kNormFlops = 6 + 2, kQuantizeFlops = 3;
-constexpr std::uint32_t kGate = 0b00010, kScaleAndShift = 0b00110, kAllVectors = 0b11010;
-constexpr bool kStaysF32 = true;
+constexpr int kGateFlops = 2, kNormFlops = 6 + 2;
+constexpr std::uint32_t kGate = 0b010, kScaleAndShift = 0b110;
 
 /// On tokens [b, s, d] and vectors for each sample.
 constexpr OpDefinition of_tokens(Op op, decltype(OpDefinition::infer) infer, decltype(OpDefinition::expand) expand,
-                                 Flops::Rule flops, std::uint32_t modulators, bool stays_f32 = false) {
+                                 Flops::Rule flops, std::uint32_t modulators) {
   return {.op = op,
           .kind = OpKind::kOther,
           .infer = infer,
           .expand = expand,
           .flops = flops,
           .samples = Samples::kEvery,
-          .modulators = modulators,
-          .stays_f32 = stays_f32};
+          .goes_along_rows = true,
+          .modulators = modulators};
 }
 
 constexpr std::array kTransformers = {
     of_tokens(Op::kNormModulate, norm_modulate_types, norm_modulate, for_each_input<kNormFlops>, kScaleAndShift),
-    of_tokens(Op::kNormModulateQuantize, norm_modulate_quantize_types, norm_modulate_quantize,
-              for_each_input<kNormFlops + kQuantizeFlops>, kScaleAndShift, kStaysF32),
     of_tokens(Op::kGateResidual, gate_residual_types, gate_residual, for_each_input<kGateFlops>, kGate),
-    of_tokens(Op::kGateResidualNorm, gate_residual_norm_types, gate_residual_norm<norm_modulate>,
-              for_each_input<kGateFlops + kNormFlops>, kAllVectors),
-    of_tokens(Op::kGateResidualNormQuantize, gate_residual_norm_quantize_types,
-              gate_residual_norm<norm_modulate_quantize>, for_each_input<kGateFlops + kNormFlops + kQuantizeFlops>,
-              kAllVectors, kStaysF32),
     OpDefinition{.op = Op::kQkNormRope,
                  .kind = OpKind::kOther,
                  .infer = qk_norm_rope_types,

@@ -73,59 +73,26 @@ class RawRow {
   typename Packs<T, kWidth>::Raw raw_[kPerThread];
 };
 
-/// The same as floats, which are made once, by the row's constructor.
-template <int kWidth, int kPerThread>
-class KeptRow {
+/// The same as floats, which are made once.
+template <class T, int kWidth, int kPerThread>
+class CachedRow {
  public:
-  template <class Visit>
-  __device__ __forceinline__ void for_each(const Visit& visit) {
-    for_each_held([&](int p, float(&values)[kWidth]) { visit(pack_of_thread(p), values); });
-  }
-
- protected:
-  explicit __device__ __forceinline__ KeptRow(int packs) : packs_(packs) {}
-  /// Calls visit(p, its elements) for the p-th pack held; unrolled, so that p finds what else is in registers.
-  template <class Visit>
-  __device__ __forceinline__ void for_each_held(const Visit& visit) {
+  __device__ __forceinline__ CachedRow(const T* from, int packs) : packs_(packs) {
+    const RawRow<T, kWidth, kPerThread> raw(from, packs);
 #pragma unroll
     for (int p = 0; p < kPerThread; ++p)
-      if (pack_of_thread(p) < packs_) visit(p, values_[p]);
+      if (pack_of_thread(p) < packs_) raw.expand(p, values_[p]);
+  }
+  template <class Visit>
+  __device__ __forceinline__ void for_each(const Visit& visit) {
+#pragma unroll
+    for (int p = 0; p < kPerThread; ++p)
+      if (pack_of_thread(p) < packs_) visit(pack_of_thread(p), values_[p]);
   }
 
  private:
   int packs_;
   float values_[kPerThread][kWidth];
-};
-
-/// The row at `from`.
-template <class T, int kWidth, int kPerThread>
-class CachedRow : public KeptRow<kWidth, kPerThread> {
- public:
-  __device__ __forceinline__ CachedRow(const T* from, int packs) : KeptRow<kWidth, kPerThread>(packs) {
-    const RawRow<T, kWidth, kPerThread> raw(from, packs);
-    this->for_each_held([&](int p, float(&values)[kWidth]) { raw.expand(p, values); });
-  }
-};
-
-/// residual + gate * x, rounded to T and written to `sum` on the way, kept as the floats that were stored. `sum` may be
-/// residual or x.
-template <class T, class S, int kWidth, int kPerThread>
-class GatedRow : public KeptRow<kWidth, kPerThread> {
- public:
-  __device__ __forceinline__ GatedRow(const T* residual, const S* gate, const T* x, T* sum, int packs)
-      : KeptRow<kWidth, kPerThread>(packs) {
-    const RawRow<T, kWidth, kPerThread> raw_residual(residual, packs), raw_x(x, packs);
-    this->for_each_held([&](int p, float(&values)[kWidth]) {
-      const int pack = pack_of_thread(p);
-      float other[kWidth], factor[kWidth];
-      raw_residual.expand(p, values);
-      raw_x.expand(p, other);
-      load(gate + pack * kWidth, factor);
-#pragma unroll
-      for (int i = 0; i < kWidth; ++i) values[i] = to_float(from_float<T>(fmaf(factor[i], other[i], values[i])));
-      Packs<T, kWidth>::store(values, sum + pack * kWidth);
-    });
-  }
 };
 
 /// The same for a row that is too long for registers: every pass reads it again. Elements changed are forgotten.

@@ -1,0 +1,346 @@
+// fuse-rows: a = f(x), y = norm(a), z = g(y, ...)  ->  a, z = fused(x, ...) {body = f, norm, g}
+//
+// Ops that go along the same rows become one op with a body, whose kernel is generated: elementwise ops, casts, selects, rotations, and norms,
+// softmax, quantizers and sums along the innermost axis. What is inside is never in memory, and rounded by casts alone: a value that
+// something outside reads as well is one more result. Bodies compute in f32.
+//
+// Two neighbours are joined where the body that they make has a row program (ir/row_program.hpp), where nothing stands between them that
+// needs the one and is needed by the other, and where it pays: an edge saves writing and reading what lies on it, and the price is registers,
+// of which a kernel has so many for each operand and value. Why two were not joined is noted.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <queue>
+#include <set>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/error.hpp"
+#include "ir/builder.hpp"
+#include "ir/expand.hpp"
+#include "ir/op_definition.hpp"
+#include "ir/row_program.hpp"
+#include "ir/text.hpp"
+#include "passes/pass.hpp"
+
+namespace headroom {
+namespace {
+
+/// More operands, or more steps, would leave a thread too few registers to have enough reads under way.
+constexpr std::size_t kMostOperands = 12;
+constexpr std::size_t kMostSteps = 96;
+/// A broadcast over so many bytes is worth a kernel of its own: those for any shapes find each element's place among the
+/// operands at 0.85 of a copy's rate (H200).
+constexpr std::size_t kLeastAlone = std::size_t{1} << 20;
+
+/// Nodes that may become one, by their places in the schedule, in order.
+using Members = std::vector<std::size_t>;
+
+class RowFusion {
+ public:
+  explicit RowFusion(Graph& graph)
+      : graph_(graph),
+        nodes_(graph.nodes()),
+        is_weight_(find_weight_values(graph)),
+        producers_(find_producers(graph)),
+        is_read_beside_(graph.value_count(), false),
+        readers_(graph.value_count()),
+        group_(nodes_.size()) {
+    for (const ValueId read : reads_beside_nodes(graph)) is_read_beside_[index_of(read)] = true;
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+      for (const ValueId input : nodes_[i].inputs) readers_[index_of(input)].push_back(i);
+    std::iota(group_.begin(), group_.end(), std::size_t{0});
+    for (std::size_t i = 0; i < nodes_.size(); ++i) members_.push_back({i});
+    find_lines();
+  }
+
+  PassOutcome run() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+      if (may_fuse(nodes_[i])) join_with_makers(i);
+    return {.rewrites = rebuild(), .declined = {}, .notes = std::move(notes_)};
+  }
+
+ private:
+  /// Whether a node is of a kind that bodies hold; row_program_of() says whether it fits where it stands.
+  [[nodiscard]] bool may_fuse(const Node& node) const {
+    if (is_weight_[index_of(node.results[0])]) return false;
+    const auto is_number = [&](ValueId value) {
+      const DType dtype = graph_.type(value).dtype;
+      return dtype != DType::kF64 && dtype != DType::kI64 && dtype != DType::kI32 && dtype != DType::kF8E5M2;
+    };
+    if (!std::ranges::all_of(node.inputs, is_number) || !std::ranges::all_of(node.results, is_number)) return false;
+    if (node.op == Op::kReshape) return puts_axis_back(node);
+    return is_elementwise(node.op) || definition_of(node.op).goes_along_rows;
+  }
+
+  /// Whether a reshape gives what was reduced over an axis that axis again, with one element, for its row to broadcast.
+  [[nodiscard]] bool puts_axis_back(const Node& node) const {
+    const TensorType &from = graph_.type(node.inputs[0]), &to = graph_.type(node.results[0]);
+    Shape longer = from.shape;
+    longer.push_back(1);
+    return to == TensorType{.dtype = from.dtype, .shape = longer};
+  }
+
+  /// Numbers the stretches of the schedule whose nodes may change places: those of one region, with no other in between. One
+  /// without nodes stands before what reads its results first.
+  void find_lines() {
+    std::set<ValueId> read;
+    const auto reads_first = [&](ValueId value) {
+      return graph_.value(value).kind == ValueKind::kRegionResult && read.insert(value).second;
+    };
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const bool begins = std::ranges::count_if(nodes_[i].inputs, reads_first) > 0;
+      const bool goes_on = i > 0 && nodes_[i].region == nodes_[i - 1].region && !begins;
+      line_.push_back(i == 0 ? 0 : line_.back() + (goes_on ? 0 : 1));
+    }
+  }
+
+  void join_with_makers(std::size_t reader) {
+    for (const ValueId input : nodes_[reader].inputs) {
+      const int maker = producers_[index_of(input)];
+      if (maker < 0) continue;
+      const auto made = static_cast<std::size_t>(maker);
+      if (line_[made] != line_[reader] || !may_fuse(nodes_[made])) continue;
+      if (group_[made] != group_[reader]) try_to_join(group_[made], group_[reader]);
+    }
+  }
+
+  void try_to_join(std::size_t makers, std::size_t readers) {
+    Members joined;
+    std::ranges::merge(members_[makers], members_[readers], std::back_inserter(joined));
+    if (const std::string reason = obstacle_to(joined); !reason.empty()) {
+      note(reason, nodes_[members_[readers].back()].path);
+      return;
+    }
+    for (const std::size_t member : members_[makers]) group_[member] = readers;
+    members_[readers] = std::move(joined);
+    members_[makers].clear();
+  }
+
+  void note(const std::string& reason, const std::string& path) {
+    const auto same = std::ranges::find(notes_, reason, &PassNote::reason);
+    PassNote& at = same == notes_.end() ? notes_.emplace_back(PassNote{.reason = reason, .nodes = {}}) : *same;
+    if (std::ranges::find(at.nodes, path) == at.nodes.end()) at.nodes.push_back(path);
+  }
+
+  /// Why these nodes cannot be one, or should not; empty where they can.
+  [[nodiscard]] std::string obstacle_to(const Members& members) {
+    if (is_between(members)) return "not fused: what stands between needs the one and is needed by the other";
+    const Body body = body_of_members(members);
+    if (body.results.empty()) return "not fused: nothing reads what it makes";
+    if (body.inputs.size() + body.results.size() > kMostOperands)
+      return fmt::format("not fused: more than {} operands and results", kMostOperands);
+    const auto program = row_program_of(body.graph);
+    if (const auto* reason = std::get_if<std::string>(&program)) return "not fused: " + *reason;
+    if (std::get<RowProgram>(program).steps.size() > kMostSteps)
+      return fmt::format("not fused: more than {} steps", kMostSteps);
+    return {};
+  }
+
+  /// Whether a path leads from one of the members out and back to another.
+  [[nodiscard]] bool is_between(const Members& members) const {
+    const std::set<std::size_t> inside(members.begin(), members.end());
+    std::set<std::size_t> seen;
+    std::vector<std::size_t> open;
+    const auto follow = [&](std::size_t node) {
+      for (const ValueId result : nodes_[node].results)
+        for (const std::size_t reader : readers_[index_of(result)])
+          if (line_[reader] == line_[node]) open.push_back(reader);
+    };
+    for (const std::size_t member : members)
+      for (const ValueId result : nodes_[member].results)
+        for (const std::size_t reader : readers_[index_of(result)])
+          if (!inside.contains(reader) && line_[reader] == line_[member]) open.push_back(reader);
+    while (!open.empty()) {
+      const std::size_t node = open.back();
+      open.pop_back();
+      if (inside.contains(node)) return true;
+      if (!seen.insert(node).second) continue;
+      for (const std::size_t other : members_[group_[node]]) follow(other);  // groups run as one
+    }
+    return false;
+  }
+
+  /// What a group is as an op: its body, and what stands for the body's inputs and outputs.
+  struct Body {
+    Graph graph;
+    std::vector<ValueId> inputs;
+    std::vector<ValueId> results;
+  };
+
+  [[nodiscard]] Body body_of_members(const Members& members) const {
+    Body body{.graph = Graph(name_of_members(members)), .inputs = {}, .results = {}};
+    Builder builder(body.graph);
+    std::map<ValueId, ValueId> known;
+    const std::set<std::size_t> inside(members.begin(), members.end());
+    const auto wide = [](DType dtype) { return is_float(dtype) && dtype != DType::kF8E4M3; };
+    const auto input = [&](ValueId value) {
+      const auto [found, is_new] = known.try_emplace(value, kNoValue);
+      if (!is_new) return found->second;
+      if (const std::optional<double> constant = constant_at(value)) {
+        found->second = builder.emit(Op::kConstant, {}, {{"values", std::vector<double>{*constant}}})[0];
+        return found->second;
+      }
+      const ValueId own = body.graph.add_input(fmt::format("x{}", body.inputs.size()), graph_.type(value));
+      body.inputs.push_back(value);
+      found->second = wide(graph_.type(value).dtype) ? builder.cast(own, DType::kF32) : own;
+      return found->second;
+    };
+    for (const std::size_t member : members) {
+      const Node& node = nodes_[member];
+      std::vector<ValueId> operands;
+      for (const ValueId value : node.inputs) operands.push_back(input(value));
+      if (node.op == Op::kCast && wide(node.attributes.get_dtype("dtype"))) {
+        const DType to = node.attributes.get_dtype("dtype");
+        known[node.results[0]] = builder.cast(builder.cast(operands[0], to), DType::kF32);
+        continue;
+      }
+      body.graph.append(node.op, std::move(operands), node.attributes, {}, kTopRegion);
+      const Node& own = body.graph.nodes().back();
+      for (std::size_t i = 0; i < node.results.size(); ++i) known[node.results[i]] = own.results[i];
+    }
+    for (const std::size_t member : members)
+      for (const ValueId result : nodes_[member].results) {
+        if (!is_read_outside(result, inside)) continue;
+        const DType dtype = graph_.type(result).dtype;
+        const ValueId own = known.at(result);
+        body.graph.add_output(fmt::format("y{}", body.results.size()), wide(dtype) ? builder.cast(own, dtype) : own);
+        body.results.push_back(result);
+      }
+    return body;
+  }
+
+  /// "add_layer_norm_mul"
+  [[nodiscard]] std::string name_of_members(const Members& members) const {
+    std::string name;
+    for (const std::size_t member : members)
+      if (nodes_[member].op != Op::kCast)
+        fmt::format_to(std::back_inserter(name), "{}{}", name.empty() ? "" : "_", headroom::name_of(nodes_[member].op));
+    return name.empty() ? "cast" : name;
+  }
+
+  /// The number that a value is in all its elements, where that is known and it has one element.
+  [[nodiscard]] std::optional<double> constant_at(ValueId value) const {
+    const int maker = producers_[index_of(value)];
+    if (maker < 0) return std::nullopt;
+    const Node& node = nodes_[static_cast<std::size_t>(maker)];
+    const TensorType& type = graph_.type(value);
+    if (node.op != Op::kConstant || type.dtype != DType::kF32 || type.shape.rank() != 0) return std::nullopt;
+    return node.attributes.get_floats("values")[0];
+  }
+
+  [[nodiscard]] bool is_read_outside(ValueId value, const std::set<std::size_t>& inside) const {
+    if (is_read_beside_[index_of(value)]) return true;
+    return std::ranges::any_of(readers_[index_of(value)], [&](std::size_t reader) { return !inside.contains(reader); });
+  }
+
+  /// Whether a group becomes an op: of two nodes or more, or of one that broadcasts over a large tensor.
+  [[nodiscard]] bool is_fused(const Members& members) {
+    if (members.size() != 1) return !members.empty();
+    const Node& node = nodes_[members[0]];
+    const TensorType& made = graph_.type(node.results[0]);
+    const auto is_broadcast = [&](ValueId input) { return graph_.type(input).shape != made.shape; };
+    return may_fuse(node) && is_elementwise(node.op) && made.bytes() >= kLeastAlone &&
+           std::ranges::any_of(node.inputs, is_broadcast) && obstacle_to(members).empty();
+  }
+
+  /// Puts a fused node in the place of each group, and the schedule back in order. Returns how many there are.
+  int rebuild() {
+    std::vector<Node> made(nodes_.size());
+    std::vector<std::pair<ValueId, ValueId>> renamed;
+    int count = 0;
+    for (std::size_t group = 0; group < members_.size(); ++group) {
+      if (!is_fused(members_[group])) continue;
+      Body body = body_of_members(members_[group]);
+      const Node& at = node_to_name(members_[group]);
+      made[group] = graph_.make_node(
+          Op::kFused, body.inputs, Attributes(Op::kFused, {{"body", canonical_text(body.graph)}}), at.path, at.region);
+      for (std::size_t i = 0; i < body.results.size(); ++i)
+        renamed.emplace_back(body.results[i], made[group].results[i]);
+      ++count;
+    }
+    if (count == 0) return 0;
+    const std::vector<std::size_t> order = ordered();
+    std::vector<Node> old = graph_.take_nodes();
+    std::vector<Node> schedule;
+    for (const std::size_t group : order)
+      schedule.push_back(made[group].results.empty() ? std::move(old[group]) : std::move(made[group]));
+    graph_.set_nodes(std::move(schedule));
+    for (const auto& [from, to] : renamed) {
+      HR_CHECK(graph_.type(from) == graph_.type(to));
+      graph_.replace_uses(from, to);
+    }
+    return count;
+  }
+
+  /// The member whose module the fused node is said to be of: the one that computes most.
+  [[nodiscard]] const Node& node_to_name(const Members& members) const {
+    const auto types_of = [&](const std::vector<ValueId>& values) {
+      std::vector<TensorType> types;
+      for (const ValueId value : values) types.push_back(graph_.type(value));
+      return types;
+    };
+    const auto flops = [&](std::size_t member) {
+      const Node& node = nodes_[member];
+      return definition_of(node.op).flops.count(node.attributes, types_of(node.inputs), types_of(node.results));
+    };
+    return nodes_[std::ranges::max(members, {}, flops)];
+  }
+
+  /// Groups in an order in which each comes after what it reads: as it was, a group where its last member stood.
+  [[nodiscard]] std::vector<std::size_t> ordered() const {
+    std::vector<std::size_t> waits(members_.size(), 0);
+    std::vector<std::set<std::size_t>> next(members_.size());
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+      for (const ValueId result : nodes_[i].results)
+        for (const std::size_t reader : readers_[index_of(result)])
+          if (line_[i] == line_[reader] && group_[i] != group_[reader] && next[group_[i]].insert(group_[reader]).second)
+            ++waits[group_[reader]];
+    std::vector<std::size_t> order;
+    for (std::size_t begin = 0; begin < nodes_.size();) {
+      std::size_t end = begin;
+      while (end < nodes_.size() && line_[end] == line_[begin]) ++end;
+      std::priority_queue<std::pair<std::size_t, std::size_t>, std::vector<std::pair<std::size_t, std::size_t>>,
+                          std::greater<>>
+          ready;  // last member, group
+      const auto push = [&](std::size_t group) { ready.emplace(members_[group].back(), group); };
+      for (std::size_t i = begin; i < end; ++i)
+        if (!members_[i].empty() && waits[i] == 0) push(i);
+      while (!ready.empty()) {
+        const std::size_t group = ready.top().second;
+        ready.pop();
+        order.push_back(group);
+        for (const std::size_t other : next[group])
+          if (--waits[other] == 0) push(other);
+      }
+      begin = end;
+    }
+    return order;
+  }
+
+  Graph& graph_;
+  std::span<const Node> nodes_;
+  std::vector<bool> is_weight_;                    // by value
+  std::vector<int> producers_;                     // by value
+  std::vector<bool> is_read_beside_;               // by value
+  std::vector<std::vector<std::size_t>> readers_;  // by value: nodes
+  std::vector<int> line_;                          // by node
+  std::vector<std::size_t> group_;                 // by node: its group, named by one of its members
+  std::vector<Members> members_;                   // by group
+  std::vector<PassNote> notes_;
+};
+
+}  // namespace
+
+/// Where no kernels are generated every op keeps its own, and the others of `fuse` what they have joined: nothing declines.
+PassOutcome fuse_rows(Graph& graph, const Target& target) {
+  if (obstacle_to(Capability::kGeneratedKernels, target).empty()) return RowFusion(graph).run();
+  return {};
+}
+
+}  // namespace headroom

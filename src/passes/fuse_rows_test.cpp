@@ -1,0 +1,145 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "passes/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr Target kGpu{.device = DeviceKind::kCuda, .compute_capability = 90, .has_compiler = true};
+
+/// Runs the pass; expects so many fused nodes and the same results, up to what is rounded no more.
+Graph fuse(std::string_view text, int fused, double tolerance = 1e-12) {
+  const Graph original = parse_graph(text);
+  Graph graph = original;
+  EXPECT_EQ(run_pass("fuse-rows", graph, kGpu).rewrites, fused);
+  EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(original, 7)), tolerance);
+  return graph;
+}
+
+TEST(FuseRows, PutsWhatGoesAlongRowsIntoOneBody) {
+  const Graph graph = fuse(R"(graph g {
+  input %r: bf16[2, 3, 16]
+  input %x: bf16[2, 3, 16]
+  input %gate: bf16[2, 1, 16]
+  input %scale: bf16[2, 1, 16]
+  input %shift: bf16[2, 1, 16]
+  %0: bf16[2, 3, 16] = mul(%gate, %x)
+  %1: bf16[2, 3, 16] = add(%r, %0)
+  %2: bf16[2, 3, 16] = layer_norm(%1) {eps = 1e-06} @ norm
+  %3: bf16[2, 1, 16] = add_scalar(%scale) {value = 1}
+  %4: bf16[2, 3, 16] = mul(%2, %3)
+  %5: bf16[2, 3, 16] = add(%4, %shift)
+  %6: f8e4m3[2, 3, 16], %7: f32[2, 3] = quantize(%5) {dtype = f8e4m3} @ to_q
+  output sum = %1
+  output q = %6
+  output s = %7
+})",
+                           1, 2e-2);
+  ASSERT_EQ(graph.nodes().size(), 1U);
+  EXPECT_EQ(graph.nodes()[0].path, "norm");
+  EXPECT_EQ(graph.nodes()[0].results.size(), 3U);
+}
+
+TEST(FuseRows, TakesInTheReshapeThatLaysASumBesideItsRow) {
+  const Graph graph = fuse(R"(graph g {
+  input %x: bf16[4, 16]
+  %0: f32[4, 16] = cast(%x) {dtype = f32}
+  %1: f32[4] = amax(%0) {axes = [1]}
+  %2: f32[4, 1] = reshape(%1) {shape = [4, 1]}
+  %3: f32[4, 16] = sub(%0, %2)
+  %4: f32[4, 16] = exp(%3)
+  %5: f32[4] = sum(%4) {axes = [1]}
+  %6: f32[4, 1] = reshape(%5) {shape = [4, 1]}
+  %7: f32[4, 1] = log(%6)
+  %8: f32[4, 1] = add(%7, %2)
+  output y = %8
+})",
+                           1);
+  EXPECT_EQ(graph.nodes().size(), 1U);
+}
+
+TEST(FuseRows, LeavesWhatStandsAlone) {
+  fuse(R"(graph g {
+  input %x: f32[2, 16]
+  param %w: f32[16, 16]
+  %0: f32[2, 16] = relu(%x)
+  %1: f32[2, 16] = linear(%0, %w)
+  %2: f32[2, 16] = silu(%1)
+  output y = %2
+})",
+       0);
+}
+
+TEST(FuseRows, DoesNotReachAroundAProduct) {
+  // The sum is read by the product, and the product by the last sum: two ops, not one.
+  const Graph graph = fuse(R"(graph g {
+  input %x: f32[2, 16]
+  param %w: f32[16, 16]
+  %0: f32[2, 16] = silu(%x)
+  %1: f32[2, 16] = add(%0, %x)
+  %2: f32[2, 16] = linear(%1, %w)
+  %3: f32[2, 16] = gelu_erf(%2)
+  %4: f32[2, 16] = add(%1, %3)
+  output y = %4
+})",
+                           2);
+  EXPECT_EQ(graph.nodes().size(), 3U);
+}
+
+TEST(FuseRows, NotesWhyTwoWereNotJoined) {
+  Graph graph = parse_graph(R"(graph g {
+  input %x: f32[4, 16]
+  %0: f32[4, 16] = silu(%x) @ a
+  %1: f32[16] = sum(%0) {axes = [0]} @ b
+  output y = %1
+})");
+  const PassOutcome outcome = run_pass("fuse-rows", graph, kGpu);
+  EXPECT_EQ(outcome.rewrites, 0);
+  ASSERT_EQ(outcome.notes.size(), 1U);
+  EXPECT_THAT(outcome.notes[0].reason, testing::HasSubstr("other axes"));
+  EXPECT_THAT(outcome.notes[0].nodes, testing::ElementsAre("b"));
+}
+
+TEST(FuseRows, KeepsLoopsApartFromWhatStandsAroundThem) {
+  const Graph graph = fuse(R"(graph g {
+  state %s: f32[2, 16]
+  input %x: f32[2, 16]
+  %0: f32[2, 16] = exp(%x)
+  loop 3 %i {
+    %1: f32[2, 16] = mul(%s, %0)
+    %2: f32[2, 16] = add(%1, %x)
+    %3: f32[2, 16] = tanh(%2)
+    next %s = %3
+    yield %4: f32[2, 16] = %3
+  }
+  %5: f32[2, 16] = relu(%4)
+  output y = %5
+})",
+                           1);
+  EXPECT_EQ(graph.nodes().size(), 3U);
+}
+
+TEST(FuseRows, NeedsACompilerOnTheTarget) {
+  Graph graph = parse_graph(R"(graph g {
+  input %x: f32[4]
+  %0: f32[4] = exp(%x)
+  %1: f32[4] = relu(%0)
+  output y = %1
+})");
+  EXPECT_EQ(run_pass("fuse-rows", graph, {.device = DeviceKind::kCuda, .compute_capability = 90}).rewrites, 0);
+  EXPECT_EQ(run_pass("fuse-rows", graph).rewrites, 0);
+}
+
+TEST(FuseRows, LeavesWhatNothingReads) {
+  fuse(R"(graph g {
+  input %x: f32[4]
+  %0: f32[4] = exp(%x)
+  %1: f32[4] = relu(%0)
+  output y = %x
+})",
+       0);
+}
+
+}  // namespace
+}  // namespace headroom
