@@ -196,6 +196,7 @@ TEST_F(CliTest, BenchListsTheKernelsOfTheSuite) {
   EXPECT_THAT(listed.out, AllOf(HasSubstr("linear f32 5440x192x768 gelu_tanh\n"), HasSubstr("qk_norm_rope bf16\n")));
   const Outcome filtered = headroom("bench kernels --list --filter '^qk_norm'");
   EXPECT_THAT(filtered.out, AllOf(HasSubstr("qk_norm_rope bf16\n"), Not(HasSubstr("linear"))));
+  EXPECT_EQ(headroom("bench bodies --list --filter '^silu_mul bf16 medium'").out, "silu_mul bf16 medium 4608x3072\n");
   EXPECT_EQ(headroom("bench " + fashion_ + " --list").code, 2);
 }
 
@@ -402,7 +403,7 @@ TEST_F(CliTest, NumbersAreReadAsTheyAreWritten) {
 TEST_F(CliTest, BenchRefusesOptionsThatWouldChangeNothing) {
   const std::string of_model = "it is for a model and the suite `models`";
   for (const std::string& suite :
-       std::vector<std::string>{"kernels --filter nothing", "load", "kernels --list", "--list"})
+       std::vector<std::string>{"kernels --filter nothing", "bodies", "load", "kernels --list", "--list"})
     for (const char* option :
          {"--opt warp", "--first-step", "--height 8", "--text-tokens 8", "--random-weights 0", "--baseline bf16",
           "--batch 4", "--trials 3", "--precision 5%", "--auto-seconds 1", "--auto-refresh"})

@@ -24,7 +24,8 @@ from diffusers import AutoencoderKL
 import flux_peer
 import flux_shapes
 import peer_result
-from flux_torch import Form, in_turns, peak_bytes, tell, time_cpu, time_cuda
+from flux_torch import Form, peak_bytes, time_cpu, time_cuda
+from turns import in_turns, tell
 
 INPUT_SETS = 2
 

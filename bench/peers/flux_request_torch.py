@@ -25,7 +25,8 @@ import component_torch
 import flux_peer
 import flux_shapes
 import peer_result
-from flux_torch import in_turns, peak_bytes
+from flux_torch import peak_bytes
+from turns import in_turns
 
 CLIP_TOKENS, T5_TOKENS = 77, 512
 PROMPTS = ["a red fox in snow", "an ankle boot on a wooden table", "a lighthouse at night, oil on canvas"]

@@ -27,8 +27,6 @@ import argparse
 import contextlib
 import math
 import os
-import shlex
-import subprocess
 import time
 from typing import Callable, NamedTuple
 
@@ -39,6 +37,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 import flux_peer
 import peer_result
 from cpu_ratios import STEADY
+from turns import run_beside, tell
 
 INPUT_SETS = 4
 # The name of an attention, and PyTorch's; None leaves the choice to PyTorch.
@@ -214,32 +213,6 @@ def time_size(args, model, size, device, dtype):
             mark()
         if yardstick:
             results[0]["trials"].append(peer_result.series("yardstick", process, measured))
-        yield turn, results
-
-
-def run_beside(commands, turn):
-    for command in commands:
-        subprocess.run(shlex.split(command.replace("{turn}", str(turn))), check=True)
-
-
-def tell(results):
-    for result in results:
-        row = result["trials"][0]["statistics"]
-        print(f"{result['id']}: median {row['median_ms']:.3f} ms, quartiles {row['q1_ms']:.3f} to {row['q3_ms']:.3f}, n {row['n']}",
-              flush=True)
-
-
-def in_turns(commands, turns, measure):
-    """For each turn its number and what `measure` says of it. The other program, if there is one, runs before that in even turns and
-    behind it in odd ones."""
-    for turn in range(turns):
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()  # what runs beside needs memory too
-        if commands and turn % 2 == 0:
-            run_beside(commands, turn)
-        results = measure(turn)
-        if commands and turn % 2 == 1:
-            run_beside(commands, turn)
         yield turn, results
 
 

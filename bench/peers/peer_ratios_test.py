@@ -6,6 +6,7 @@ import pathlib
 import tempfile
 import unittest
 
+import body_ratios
 import cpu_ratios
 import h200_ratios
 import peer_ratios
@@ -106,6 +107,61 @@ class GpuTable(unittest.TestCase):
         path.write_text("no table\n", encoding="utf-8")
         with self.assertRaisesRegex(SystemExit, "has no table"):
             peer_ratios.put(table, check)
+
+
+class BodyTable(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write(self, side, turn, *bodies):
+        """Of (name, operand, plan's nodes, series of the trials by turn with the copy)."""
+        results, plans = [], {}
+        for name, operand, nodes, series in bodies:
+            one = result([], work_hash=name, request={"inputs": [operand], "outputs": [operand]})
+            one |= {"name": name, "plan": name, "trials": [
+                {"what": what, "time": [time for times in turns for time in times],
+                 "process": [i for i, times in enumerate(turns) for _ in times]} for what, turns in series.items()]}
+            plans[name] = {"nodes": [{}] * nodes}
+            results.append(one)
+        text = json.dumps(document(*results) | {"plans": plans})
+        (self.folder / f"{side}-bodies-{turn}.json").write_text(text, encoding="utf-8")
+
+    def write_turns(self):
+        large, small = "bf16[1024, 65536]", "f32[64, 8]"
+        for turn in range(6):
+            # The second turn with the copy met a machine of half the speed.
+            self.write("headroom", turn, ("silu_mul bf16 large 1024x65536", large, 1, {"launch": [[1.0], [2.0]], "floor": [[0.8], [1.6]]}),
+                       ("adamw f32 small 64x8", small, 1, {"launch": [[0.002]], "floor": [[0.001]]}),
+                       ("adamw f32 medium 64x8", small, 1, {"launch": [[0.002]], "floor": [[0.001]]}))
+            self.write("pytorch", turn, ("silu_mul bf16 large 1024x65536", large, 2, {"launch": [[3.0]]}),
+                       ("adamw f32 small 64x8", small, 1, {"launch": [[0.001]]}))
+
+    def test_bodies_of_both_sides_have_rows(self):
+        self.write_turns()
+        gpu, bodies, alone = body_ratios.find_bodies(self.folder)
+        self.assertEqual(body_ratios.body_table(gpu, bodies).splitlines()[2:], [
+            "| `silu_mul` | bf16 | large, 1024x65536 | 1500.0 us | 3000.0 us | 2.00x (2.00 to 2.00) | 1 / 2 | 0.80 |",
+            "| `adamw` | f32 | small, 64x8 | 2.0 us | 1.0 us | 0.50x (0.50 to 0.50) | 1 / 1 | 0.50 |"])
+        self.assertEqual(alone, ["adamw f32 medium 64x8"])
+
+    def test_bars_tell_what_misses_them(self):
+        self.write_turns()
+        mean, slow, low = body_ratios.bar_lines(body_ratios.find_bodies(self.folder)[1])
+        self.assertIn("of the 1 for which PyTorch launches two kernels or more: 2.000x", mean)
+        self.assertTrue(slow.endswith("of 2: adamw f32 small 64x8 0.500x"), slow)
+        self.assertTrue(low.endswith("of 1 from 256 MB on: silu_mul bf16 large 1024x65536 0.800"), low)
+
+    def test_sides_of_unequal_turns_are_refused(self):
+        self.write_turns()
+        (self.folder / "pytorch-bodies-5.json").unlink()
+        with self.assertRaisesRegex(SystemExit, "6 turns of ours and 5 of PyTorch's"):
+            body_ratios.find_bodies(self.folder)
+
+    def test_bytes_of_operands(self):
+        self.assertEqual(body_ratios.bytes_of("bf16[4, 8]"), 64)
+        self.assertEqual(body_ratios.bytes_of("f32[3]"), 12)
 
 
 if __name__ == "__main__":

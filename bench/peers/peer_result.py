@@ -10,7 +10,10 @@ import time
 import numpy as np
 import torch
 
-import diffusers
+try:
+    import diffusers
+except ImportError:  # kernels are timed without it
+    diffusers = None
 
 
 def machine():
@@ -27,8 +30,10 @@ def machine():
         "allowed_cores": len(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), "gpus": [],
         "os": field("/etc/os-release", "PRETTY_NAME"), "kernel": f"{system.system} {system.release} {system.machine}",
-        "libraries": {"PyTorch": torch.__version__, "diffusers": diffusers.__version__, "Python": platform.python_version()},
+        "libraries": {"PyTorch": torch.__version__, "Python": platform.python_version()},
     }
+    if diffusers:
+        found["libraries"]["diffusers"] = diffusers.__version__
     if torch.cuda.is_available():
         query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
         found["gpus"] = [{"name": torch.cuda.get_device_name()}]
@@ -91,10 +96,10 @@ def all_series(what, process, trials, warmup):
     return [series(what if clock == "time" else f"{what}_{clock}", process, times, warmup) for clock, times in trials.items()]
 
 
-def write(path, results):
+def write(path, results, plans=None):
     """A whole file, replaced at once; results are added as they come."""
     document = {"schema": "headroom.result/1", "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-                "machine": machine(), "plans": {}, "results": results}
+                "machine": machine(), "plans": plans or {}, "results": results}
     with open(path + ".part", "w", encoding="utf-8") as file:
         json.dump(document, file, indent=1)
         file.write("\n")

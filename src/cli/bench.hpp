@@ -32,6 +32,8 @@ struct BenchArguments {
 void list_benchmarks(const BenchArguments& arguments);
 /// `bench kernels`: times kernels by themselves, prints and saves.
 void bench_kernel_suite(const BenchArguments& arguments);
+/// `bench bodies`: times small graphs of plain ops as they are compiled, prints and saves.
+void bench_body_suite(const BenchArguments& arguments);
 /// `bench load`: times how fast weights reach the device, prints and saves.
 void bench_load_suite(const BenchArguments& arguments);
 /// Times one forward pass of MODEL in one configuration, prints and saves.

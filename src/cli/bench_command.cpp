@@ -1,5 +1,7 @@
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -25,13 +27,15 @@ ExitCode bench_or_judge(BenchArguments& arguments, const CLI::App& command) {
     list_benchmarks(arguments);
     return ExitCode::kOk;
   }
-  if (what.empty()) fail_usage("bench needs a MODEL or a suite, kernels, models or load");
+  if (what.empty()) fail_usage("bench needs a MODEL or a suite, kernels, bodies, models or load");
   apply_precision(arguments.judging, arguments.protocol);
   if (!arguments.save.empty()) check_writable(arguments.save);
   if (what != "models" && !is_judge(arguments.judging)) {
     const auto bench_model = arguments.pass == kWholeRequest ? bench_requests : bench_pass;
-    const auto bench = what == "kernels" ? bench_kernel_suite : what == "load" ? bench_load_suite : bench_model;
-    bench(arguments);
+    const std::map<std::string_view, void (*)(const BenchArguments&)> suites = {
+        {"kernels", bench_kernel_suite}, {"bodies", bench_body_suite}, {"load", bench_load_suite}};
+    const auto suite = suites.find(what);
+    (suite == suites.end() ? bench_model : suite->second)(arguments);
     return ExitCode::kOk;
   }
   const Device device = find_device(arguments.model.device);
@@ -47,7 +51,7 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command = app.add_subcommand(
       "bench",
       "time one forward pass of a model, or whole requests, in one configuration, or a suite: `bench "
-      "kernels`, `bench models`, `bench load`; compare builds");
+      "kernels`, `bench bodies`, `bench models`, `bench load`; compare builds");
   const auto arguments = std::make_shared<BenchArguments>();
   add_model_arguments(*command, arguments->model);
   command->get_option("MODEL")->required(false);  // --list needs none
@@ -70,10 +74,10 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
   command->add_flag("--floors", arguments->floors,
                     "of whole requests, also measure the least that each stage could take on this machine");
   command
-      ->add_option(
-          "--turns", arguments->turns,
-          "of the suite `kernels`: turns that each benchmark takes with what its floor is reckoned from, for a machine "
-          "whose speed changes; 1 measures floors by themselves")
+      ->add_option("--turns", arguments->turns,
+                   "of the suites `kernels` and `bodies`: turns that each benchmark takes with what its floor is "
+                   "reckoned from, for a machine "
+                   "whose speed changes; 1 measures floors by themselves")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
   command->add_option("--filter", arguments->filter, "of a suite, only names that match this regular expression")
@@ -88,6 +92,7 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
       fmt::format("Example: headroom bench {0} --batch 20 --opt lossless --save result.json\n"
                   "         headroom bench {0} --pass request --floors\n"
                   "         headroom bench kernels --filter 'linear bf16' --threads 2\n"
+                  "         headroom bench bodies --filter 'bf16 large' --turns 4 --device cuda\n"
                   "         headroom bench load --device cuda\n"
                   "         headroom bench {0} --against build/base/headroom --threshold 3%\n"
                   "Exit codes: 0 ok, 3 something regressed or a budget was missed, 4 inconclusive.",

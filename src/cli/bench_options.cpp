@@ -12,7 +12,7 @@
 namespace headroom {
 namespace {
 
-enum Subject : unsigned { kModel = 1, kModels = 2, kKernels = 4, kLoad = 8 };
+enum Subject : unsigned { kModel = 1, kModels = 2, kKernels = 4, kLoad = 8, kBodies = 16 };
 
 /// Options that not everything that `bench` measures takes.
 struct Use {
@@ -27,21 +27,24 @@ const std::array<Use, 4>& uses() {
         {"--opt", "--auto-seconds", "--max-error", "--auto-refresh", "--baseline", "--random-weights", "--batch",
          "--token-rows", "--token-columns", "--text-tokens", "--height", "--width", "--pass", "--trials", "--precision",
          "--first-step", "--floors"}},
-       {kModel | kModels | kKernels, "a model and the suites `models` and `kernels`", {"--cold", "--max-seconds"}},
-       {kKernels, "the suite `kernels`", {"--turns"}},
-       {kModels | kKernels, "the suites `models` and `kernels`", {"--filter", "--list"}}}};
+       {kModel | kModels | kKernels | kBodies,
+        "a model and the suites `models`, `kernels` and `bodies`",
+        {"--cold", "--max-seconds"}},
+       {kKernels | kBodies, "the suites `kernels` and `bodies`", {"--turns"}},
+       {kModels | kKernels | kBodies, "the suites `models`, `kernels` and `bodies`", {"--filter", "--list"}}}};
   return kUses;
 }
 
 Subject subject_of(const std::string& what) {
   if (what == "models") return kModels;
   if (what == "load") return kLoad;
+  if (what == "bodies") return kBodies;
   return what == "kernels" || what.empty() ? kKernels : kModel;  // --list alone lists the kernels too
 }
 
 /// A name that is near to a suite's and no folder was meant to be the suite.
 void check_subject(const std::string& what) {
-  const std::vector<std::string> suites = {"kernels", "models", "load"};
+  const std::vector<std::string> suites = {"kernels", "bodies", "models", "load"};
   std::error_code ignored;
   if (std::ranges::find(suites, what) != suites.end() || std::filesystem::is_directory(what, ignored)) return;
   if (const std::string meant = did_you_mean(what, suites); !meant.empty())

@@ -13,6 +13,7 @@
 #include "base/output.hpp"
 #include "base/progress.hpp"
 #include "cli/bench.hpp"
+#include "measure/body_suite.hpp"
 #include "measure/kernel_suite.hpp"
 #include "measure/load_suite.hpp"
 #include "pipelines/model_suite.hpp"
@@ -26,27 +27,15 @@ void save_and_print(const BenchArguments& arguments, const ResultFile& file,
   print_out("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_table(file));
 }
 
-}  // namespace
-
-void list_benchmarks(const BenchArguments& arguments) {
-  const std::string& suite = arguments.model.model;
-  const NameFilter filter(arguments.filter);
-  const auto list = [&](std::string_view of, const std::string& name) {
-    if (filter.takes(name)) print_out("{}{}\n", suite.empty() ? fmt::format("{}: ", of) : "", name);
-  };
-  if (suite.empty() || suite == "models")
-    for (const ModelCase& one : list_model_cases(find_device(arguments.model.device).kind)) list("models", one.name());
-  if (suite.empty() || suite == "kernels")
-    for (const KernelCase& one : list_kernel_cases()) list("kernels", one.name);
-}
-
-void bench_kernel_suite(const BenchArguments& arguments) {
+using SmallSuite = ResultFile (*)(Backend& backend, const KernelBenchOptions& options,
+                                  const KernelBenchObserver& on_progress, const KernelBenchSkips& on_skip);
+void bench_small_cases(const BenchArguments& arguments, SmallSuite bench) {
   const Log log(arguments.model.quiet);
   const std::unique_ptr<Backend> backend = open_backend(arguments.model);
   tell_device(Log(arguments.model.quiet), *backend);
   std::unique_ptr<Progress> progress;
   std::map<std::string, std::vector<std::string>> left_out;  // names by the reason
-  const ResultFile file = bench_kernels(
+  const ResultFile file = bench(
       *backend,
       {.filter = arguments.filter,
        .max_seconds = std::min(arguments.protocol.max_seconds, 5.0),
@@ -63,6 +52,26 @@ void bench_kernel_suite(const BenchArguments& arguments) {
   for (const auto& [reason, names] : left_out) log.warning("left out, because {}: {}", reason, fmt::join(names, ", "));
   save_and_print(arguments, file, to_kernel_table);
 }
+
+}  // namespace
+
+void list_benchmarks(const BenchArguments& arguments) {
+  const std::string& suite = arguments.model.model;
+  const NameFilter filter(arguments.filter);
+  const auto list = [&](std::string_view of, const std::string& name) {
+    if (filter.takes(name)) print_out("{}{}\n", suite.empty() ? fmt::format("{}: ", of) : "", name);
+  };
+  if (suite.empty() || suite == "models")
+    for (const ModelCase& one : list_model_cases(find_device(arguments.model.device).kind)) list("models", one.name());
+  if (suite.empty() || suite == "kernels")
+    for (const KernelCase& one : list_kernel_cases()) list("kernels", one.name);
+  if (suite.empty() || suite == "bodies")
+    for (const BodyCase& one : list_body_cases()) list("bodies", one.name);
+}
+
+void bench_kernel_suite(const BenchArguments& arguments) { bench_small_cases(arguments, bench_kernels); }
+
+void bench_body_suite(const BenchArguments& arguments) { bench_small_cases(arguments, bench_bodies); }
 
 void bench_load_suite(const BenchArguments& arguments) {
   const std::unique_ptr<Backend> backend = open_backend(arguments.model);

@@ -127,21 +127,17 @@ Subject describe_pass(const ForwardPass& pass) {
           .parameters = pass.component->parameters()};
 }
 
-Result describe_kernel(const Backend& backend, const std::string& name, std::string op, nlohmann::json request,
-                       TrialSeries series) {
+Result describe_kernel(const Backend& backend, const std::string& name, std::string op, nlohmann::json request) {
   const Target target = backend.properties().target;
-  Result result =
-      begin_result(name, {.kind = SubjectKind::kKernel, .name = std::move(op), .request = std::move(request)},
-                   {.device = std::string(name_of(target.device)),
-                    .gpu = describe_gpu(backend),
-                    .asked = {},
-                    .applied = {},
-                    .declined = {},
-                    .kept = {},
-                    .threads = target.threads,
-                    .baseline_dtype = {}});
-  result.trials.push_back(std::move(series));
-  return result;
+  return begin_result(name, {.kind = SubjectKind::kKernel, .name = std::move(op), .request = std::move(request)},
+                      {.device = std::string(name_of(target.device)),
+                       .gpu = describe_gpu(backend),
+                       .asked = {},
+                       .applied = {},
+                       .declined = {},
+                       .kept = {},
+                       .threads = target.threads,
+                       .baseline_dtype = {}});
 }
 
 PlanRecord describe_plan(const Program& program) {

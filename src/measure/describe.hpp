@@ -41,9 +41,9 @@ void add_plan_and_memory(Result& result, std::map<std::string, PlanRecord>& plan
 [[nodiscard]] Subject describe_request(const Pipeline& pipeline, RequestOptions options);
 /// The work of one forward pass.
 [[nodiscard]] Subject describe_pass(const ForwardPass& pass);
-/// The result of an op measured by itself, its one series named by what was done.
+/// The result of an op measured by itself, without series.
 [[nodiscard]] Result describe_kernel(const Backend& backend, const std::string& name, std::string op,
-                                     nlohmann::json request, TrialSeries series);
+                                     nlohmann::json request);
 /// Kernels chosen and rejected, with costs.
 [[nodiscard]] PlanRecord describe_plan(const Program& program);
 /// Bytes by category, of all the sessions that are in memory together. Peak counts what is in use at once; reserved

@@ -159,12 +159,6 @@ class Suite {
     for (const std::int64_t width : {kBigDim, 4 * kBigDim, 5 * kBigDim})
       add(fmt::format("quantize bf16 to f8e4m3, rows of {}", width), Op::kQuantize,
           {{DType::kBF16, {1, elements / width, width}}}, {dtype});
-    const TensorType vector{DType::kBF16, {1, 1, kBigDim}};
-    add("norm_modulate_quantize bf16 to f8e4m3", Op::kNormModulateQuantize,
-        {{DType::kBF16, {1, elements / kBigDim, kBigDim}}, vector, vector}, {{"eps", 1e-6}, dtype});
-    const TensorType tokens{DType::kBF16, {1, elements / kBigDim, kBigDim}};
-    add("gate_residual_norm_quantize bf16 to f8e4m3", Op::kGateResidualNormQuantize,
-        {tokens, vector, tokens, vector, vector}, {{"eps", 1e-6}, dtype});
   }
 
   /// Each with inputs and outputs that together are at least two big tensors.
@@ -184,7 +178,6 @@ class Suite {
     add(name("rms_norm"), Op::kRmsNorm, {tokens, {dtype, {kBigDim}}}, {{"eps", 1e-6}}, {false, true});
     add(name("norm_modulate"), Op::kNormModulate, {tokens, vector, vector}, {{"eps", 1e-6}});
     add_apart("unfused");
-    add(name("gate_residual_norm"), Op::kGateResidualNorm, {tokens, vector, tokens, vector, vector}, {{"eps", 1e-6}});
     add(name("gate_residual"), Op::kGateResidual, {tokens, vector, tokens});
     add(name("qk_norm_rope"), Op::kQkNormRope, {tokens, {dtype, {head_dim}}, table, table},
         {{"heads", kBigHeads}, {"eps", 1e-6}}, {false, true});

@@ -32,6 +32,7 @@ class OpRun {
   /// Submits the launch, to stream().
   void submit() { session_->submit(); }
   [[nodiscard]] Stream& stream() { return session_->stream(); }
+  [[nodiscard]] Session& session() { return *session_; }
   /// The (first) launch: its kernel and cost.
   [[nodiscard]] const Step& step() const { return session_->program().steps.front(); }
   [[nodiscard]] const Program& program() const { return session_->program(); }

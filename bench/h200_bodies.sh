@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# What stands between products, here and compiled by PyTorch: the bodies of `headroom bench bodies`, equal work on one GPU in one run.
+# PyTorch tunes and compiles once and then takes turns with us (ours, theirs, theirs, ours, ...). Writes a result file for each side
+# and turn, and the table that bench/peers/body_ratios.py makes of them.
+#
+#   bench/h200_bodies.sh HEADROOM OUT_DIR
+#
+# Both sides are timed in CUDA graphs of 20 calls (bench/peers/bodies_torch.py says more); ours take turns with the copy that their
+# floor is. FILTER (a regular expression, 'bf16 (medium|large)') chooses bodies by name, . takes all 84; TURNS (2); WORKERS (8) are
+# processes in which PyTorch tunes. Needs python3 with PyTorch, and 16 GiB of the GPU's memory. Expected to take about three minutes of an
+# H200's time, most of it PyTorch's tuning; all 84 take about three times as long.
+set -euo pipefail
+headroom=$1 out=$2 filter=${FILTER:-'bf16 (medium|large)'}
+here=$(cd "$(dirname "$0")/.." && pwd)
+mkdir -p "$out"
+rm -f "$out/"{headroom,pytorch}-bodies-*.json # of another choice of bodies
+python3 "$here/bench/peers/bodies_torch.py" --filter "$filter" --workers "${WORKERS:-8}" --turns "${TURNS:-2}" \
+  --save "$out/pytorch-bodies-{turn}.json" \
+  --beside "$headroom bench bodies --filter '$filter' --device cuda --turns 4 --max-seconds 2 --quiet \
+    --save $out/headroom-bodies-{turn}.json"
+python3 "$here/bench/peers/share_plans.py" "$out/headroom-bodies-"*.json
+python3 "$here/bench/peers/body_ratios.py" "$out" | tee "$out/bodies.txt"
