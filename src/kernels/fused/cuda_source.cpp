@@ -98,6 +98,13 @@ constexpr int kMostPacks = 16;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
+/// Whether the first result may lie where a load's operand does (Kernel::may_overwrite), which is then read before that is
+/// written. To all other operands nothing writes.
+bool may_be_written(const BoundProgram& bound, int access) {
+  return bound.loads[at(access)] == bound.results[0] &&
+         bound.program.loads[at(access)].axes == bound.program.results[0].axes;
+}
+
 /// What of a program is computed when. Phases end in reductions, whose results the next one reads; what is wide is computed in the
 /// phase that needs it first, and kept for others, or computed again in each.
 class Phases {
@@ -108,7 +115,10 @@ class Phases {
     for (const RowProgram::Result& result : bound.program.results)
       needed_[at(result.step)].insert(is_reread ? last_ : level_[at(result.step)]);
     is_kept_.assign(steps_.size(), false);
+    const int first_stored = is_reread ? last_ : level_[at(bound.program.results[0].step)];
     for (std::size_t i = steps_.size(); i-- > 0;) {
+      if (steps_[i].what == Do::kLoad && may_be_written(bound, steps_[i].access) && *needed_[i].begin() > first_stored)
+        needed_[i].insert(first_stored);
       is_kept_[i] = is_wide_[i] && !is_reread && needed_[i].size() > 1 && !is_cheap(steps_[i]);
       for (const int arg : steps_[i].args) {
         if (arg < 0) continue;
@@ -206,15 +216,12 @@ class Writer {
     return program_.loads[at(access)].is_halved ? shape_.width / 2 : shape_.width;
   }
 
-  /// A result may lie where the first result's operand does: such a load is read before that is written, and never
-  /// again. All others nothing writes to, which the compiler is told.
+  /// Of operands that nothing writes to the compiler is told.
   [[nodiscard]] std::string parameters() const {
     std::vector<std::string> names;
-    for (std::size_t k = 0; k < program_.loads.size(); ++k) {
-      const bool may_be_written =
-          bound_.loads[k] == bound_.results[0] && program_.loads[k].axes == program_.results[0].axes;
-      names.push_back(fmt::format("const u8* {}p{}", may_be_written ? "" : "__restrict__ ", k));
-    }
+    for (std::size_t k = 0; k < program_.loads.size(); ++k)
+      names.push_back(
+          fmt::format("const u8* {}p{}", may_be_written(bound_, static_cast<int>(k)) ? "" : "__restrict__ ", k));
     for (std::size_t k = program_.loads.size(); k < operands(); ++k) names.push_back(fmt::format("u8* p{}", k));
     return fmt::format("{}", fmt::join(names, ", "));
   }
@@ -305,10 +312,8 @@ class Writer {
       put("for (int i = 0; i < W; ++i) s{}[i % S] = {}::join(s{}[i % S], {});\n", step,
           reduction_of(step_at(step).what), step, element(x));
     }
-    for (const int i : stores) {
-      write_wide(program_.results[at(i)].step, phase);
-      write_store(i);
-    }
+    for (const int i : stores) write_wide(program_.results[at(i)].step, phase);
+    for (const int i : stores) write_store(i);  // when all is read: the first may lie over an operand
     put("}}\n");
     for (const int step : reductions) write_join(step);
   }
@@ -331,7 +336,7 @@ class Writer {
       if (!phases_.is_wide(step)) return;
       const Step& what = step_at(step);
       if (what.what == Do::kLoad) {
-        if (!phases_.is_kept(step) || phases_.first(step) == phase) needed.insert(step);
+        if (!phases_.is_kept(step)) needed.insert(step);
         return;
       }
       if (phases_.is_kept(step) && phases_.first(step) < phase) return;
@@ -341,6 +346,8 @@ class Writer {
     for (const int step : reductions) need(need, step_at(step).args[0]);
     for (const int i : stores) need(need, program_.results[at(i)].step);
     for (const int step : computed) need(need, step);
+    for (int step = 0; step < step_count(); ++step)
+      if (step_at(step).what == Do::kLoad && phases_.is_kept(step) && phases_.first(step) == phase) needed.insert(step);
     in_time_.clear();
     for (const int step : needed) {
       // Later phases read vectors that stand beside all rows, and lie in cache: a pack at a time.

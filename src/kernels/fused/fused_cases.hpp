@@ -39,6 +39,11 @@ class FusedCases {
       b.store(b->rms_norm(sum, b.beside(whole), 1e-6));
       b.store(sum);
     });
+    add("sum first, an operand last", [&](Body& b) {
+      const ValueId sum = b->add(b.load(shape_), b.load(shape_));
+      b.store(sum);
+      b.store(b->mul(b->rms_norm(sum, b.beside(whole), 1e-6), b.load(shape_)));
+    });
     add("layer norm with weight and bias",
         [&](Body& b) { b.store(b->layer_norm(b.load(shape_), 1e-5, b.beside(whole), b.beside(whole))); });
     add("softmax of masked scores", [&](Body& b) {

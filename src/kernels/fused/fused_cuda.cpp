@@ -106,9 +106,8 @@ class Generated {
     submit(*chosen_, *loaded_, arguments.stream.native_handle(), std::span(addresses).first(count));
   }
 
-  static constexpr std::size_t kMostArguments = 128;
-
  private:
+  static constexpr std::size_t kMostArguments = 128;
   struct Way {
     std::string name;
     std::shared_ptr<const nvrtc::PendingKernel> kernel;

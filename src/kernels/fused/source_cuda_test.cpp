@@ -1,8 +1,11 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <variant>
+#include <vector>
 
 #include "ir/expand.hpp"
 #include "kernels/fused/cuda_source.hpp"
@@ -58,6 +61,25 @@ TEST(CudaSourceShapes, CoverARowOnceWhateverItsLength) {
           EXPECT_GE(std::int64_t{shape.width} * shape.threads * shape.packs, columns) << one.name;
         }
         EXPECT_LE(shape.threads * shape.rows_of_block, 1024);
+      }
+    }
+}
+
+TEST(CudaSourceShapes, ReadWhatTheFirstResultMayLieOverBeforeItIsWritten) {
+  for (const std::int64_t columns : {7, 64, 3072, 70000})
+    for (const FusedCase& one : FusedCases(DType::kBF16, DType::kF32, 5, columns).list(false)) {
+      if (one.name != "sum first, an operand last") continue;
+      const BoundProgram bound = bind(one.spec);
+      std::vector<std::string> reads;
+      for (std::size_t k = 0; k < bound.program.loads.size(); ++k)
+        if (bound.loads[k] == DType::kBF16 && bound.program.loads[k].axes == bound.program.results[0].axes)
+          reads.push_back(fmt::format(", a{} + pack", k));
+      ASSERT_EQ(reads.size(), 3U);
+      for (const RowShape& shape : row_shapes(bound, kMultiprocessors)) {
+        const std::string text = cuda_source_of(bound, shape).text;
+        const std::size_t written = text.find(fmt::format("y, a{} + pack", bound.program.loads.size()));
+        ASSERT_NE(written, std::string::npos);
+        for (const std::string& read : reads) EXPECT_LT(text.rfind(read), written) << columns << ", " << shape.threads;
       }
     }
 }
