@@ -62,10 +62,10 @@ fuzz: bootstrap-tools build/fuzz/build.ninja  ## feed FUZZ_RUNS (a million) made
 format: bootstrap-tools  ## rewrite the sources as .clang-format says
 	scripts/format.sh -i
 
-lint: bootstrap-test bootstrap-tools build/release/build.ninja  ## check format and clang-tidy; FILES="src/a.cpp ..." checks those alone
-	$(call with_tests,release)
+lint: bootstrap-test bootstrap-tools build/dev/build.ninja  ## check format and clang-tidy; FILES="src/a.cpp ..." checks those alone
+	$(call with_tests,dev)
 	scripts/format.sh --dry-run -Werror $(FILES)
-	cmake --build --preset release --target build_info
+	cmake --build --preset dev --target build_info
 	scripts/lint.py --jobs $(JOBS) $(FILES)
 
 clean:  ## remove everything built and written

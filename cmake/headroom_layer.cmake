@@ -1,6 +1,7 @@
-# headroom_layer(name [WHOLE] DEPENDS targets...) makes, from every source below src/<name>:
+# headroom_layer(name [WHOLE] [APART] DEPENDS targets...) makes, from every source below src/<name>:
 #   headroom_<name>       the layer's static library (all sources but main.cpp and the kinds below); of a layer that is WHOLE
 #                         what links it takes every object, those too that nothing refers to
+#                         a layer that is APART is compiled source by source; others several at a time (headroom_compile_together)
 #   <name>_tests          with HEADROOM_TESTS its unit tests (*_test.cpp), registered with CTest one by one under the label `unit`
 #   <name>_bench          its benchmarks (*_bench.cpp, Google Benchmark)
 #   <name>_header_check   every header of the layer that no source of its own includes first compiled alone, with no more than the
@@ -15,7 +16,7 @@ if(HEADROOM_TESTS)
 endif()
 
 function(headroom_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 LAYER "WHOLE" "" "DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 LAYER "WHOLE;APART" "" "DEPENDS")
   set(root ${PROJECT_SOURCE_DIR}/src/${name})
   set(seen ${name})
   foreach(dependency IN LISTS LAYER_DEPENDS)
@@ -61,6 +62,10 @@ function(headroom_layer name)
     add_dependencies(unit_tests ${name}_tests)
   endif()
 
+  if(NOT LAYER_APART)
+    headroom_compile_together(headroom_${name} ${name}_tests)
+  endif()
+
   if(benches)
     find_package(benchmark REQUIRED)
     add_executable(${name}_bench ${benches})
@@ -73,6 +78,17 @@ function(headroom_layer name)
   endif()
 
   headroom_header_check(${name} ${root})
+endfunction()
+
+# Compiles the C++ sources of those of the targets that are there several at a time, which halves what that costs: most of it are
+# headers. So a name in an anonymous namespace is its layer's, not its file's. HEADROOM_UNITY=OFF compiles each source by itself,
+# which editors, linters and a search for missing includes want.
+function(headroom_compile_together)
+  foreach(target IN LISTS ARGV)
+    if(TARGET ${target})
+      set_target_properties(${target} PROPERTIES UNITY_BUILD ${HEADROOM_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+    endif()
+  endforeach()
 endfunction()
 
 # The C++ and, where CUDA is on, CUDA sources below `root`: what needs CUDA or stands in for it is chosen here.

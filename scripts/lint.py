@@ -58,7 +58,7 @@ def lint(entry, build, config):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=pathlib.Path, help="sources to check; all of the build's unless given")
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", help="with compile_commands.json")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "dev", help="with compile_commands.json")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
     options.build = options.build.resolve()

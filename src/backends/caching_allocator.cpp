@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <tuple>
 
+#include "base/divide_up.hpp"
 #include "base/error.hpp"
 
 namespace headroom {
@@ -14,8 +15,6 @@ constexpr std::size_t kSmallSegment = 2 * kMiB;
 constexpr std::size_t kLargeSegment = 20 * kMiB;
 /// Requests from here on get a segment of their own size: sharing would tie up too much.
 constexpr std::size_t kOwnSegmentFrom = 10 * kMiB;
-
-constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 constexpr std::size_t segment_bytes(std::size_t bytes, bool is_small) {
   if (is_small) return kSmallSegment;

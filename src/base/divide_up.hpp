@@ -11,4 +11,10 @@ template <class T>
   return (number + divisor - 1) / divisor;
 }
 
+/// The least multiple of `unit` that is not below `number`; of integers that are not negative.
+template <class T>
+[[nodiscard]] constexpr T round_up(T number, std::common_type_t<T> unit) {
+  return divide_up(number, unit) * unit;
+}
+
 }  // namespace headroom

@@ -12,7 +12,7 @@
 namespace headroom {
 namespace {
 
-enum Subject : unsigned { kModel = 1, kModels = 2, kKernels = 4, kLoad = 8, kBodies = 16 };
+enum BenchSubject : unsigned { kModel = 1, kModels = 2, kKernels = 4, kLoad = 8, kBodies = 16 };
 
 /// Options that not everything that `bench` measures takes.
 struct Use {
@@ -35,7 +35,7 @@ const std::array<Use, 4>& uses() {
   return kUses;
 }
 
-Subject subject_of(const std::string& what) {
+BenchSubject subject_of(const std::string& what) {
   if (what == "models") return kModels;
   if (what == "load") return kLoad;
   if (what == "bodies") return kBodies;
@@ -68,7 +68,7 @@ void check_comparison_options(const CLI::App& command) {
 
 void check_bench_options(const CLI::App& command, const std::string& what) {
   check_subject(what);
-  const Subject subject = subject_of(what);
+  const BenchSubject subject = subject_of(what);
   for (const Use& use : uses())
     for (const std::string& option : use.options)
       if (command.count(option) > 0 && (use.subjects & subject) == 0)

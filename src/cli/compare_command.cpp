@@ -15,7 +15,7 @@
 namespace headroom {
 namespace {
 
-struct Arguments {
+struct CompareArguments {
   std::string base;
   std::string changed;
   std::string threshold = "5%";
@@ -26,7 +26,7 @@ struct Arguments {
   bool as_json = false;
 };
 
-ExitCode compare(const Arguments& arguments) {
+ExitCode compare(const CompareArguments& arguments) {
   ComparisonOptions options{.rule = {.threshold = parse_share(arguments.threshold, "--threshold")},
                             .paired = false,
                             .force = arguments.force,
@@ -44,7 +44,7 @@ ExitCode compare(const Arguments& arguments) {
 
 void add_compare_command(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command = app.add_subcommand("compare", "two result files: what is slower, what faster, how sure that is");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<CompareArguments>();
   command->add_option("BASE", arguments->base, "result file of the base")->required()->type_name("FILE");
   command->add_option("NEW", arguments->changed, "result file of what is to be judged")->required()->type_name("FILE");
   command->add_option("--threshold", arguments->threshold, "the least slowdown that is a regression")

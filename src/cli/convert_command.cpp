@@ -15,14 +15,14 @@
 namespace headroom {
 namespace {
 
-struct Arguments {
+struct ConvertArguments {
   ModelArguments model;
   std::string switches;
   std::string out;
   bool as_json = false;
 };
 
-void convert(const Arguments& arguments) {
+void convert(const ConvertArguments& arguments) {
   const SwitchSet switches = SwitchSet::parse(arguments.switches);
   ModelArguments on_cpu = arguments.model;
   if (on_cpu.device == "auto") on_cpu.device = "cpu";  // which alone quantizes to int8
@@ -54,7 +54,7 @@ void convert(const Arguments& arguments) {
 
 void add_convert_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("convert", "write a quantized checkpoint, a complete model folder");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ConvertArguments>();
   add_model_arguments(*command, arguments->model);
   add_switches(*command, arguments->switches, "int8");
   command->add_option("--out", arguments->out, "folder to write; it must not exist yet")

@@ -16,7 +16,7 @@
 namespace headroom {
 namespace {
 
-struct Arguments {
+struct ForwardArguments {
   ModelArguments model;
   SwitchArguments switches;
   std::string pass;  ///< empty: the first whose inputs there are
@@ -25,7 +25,7 @@ struct Arguments {
 };
 
 /// The pass whose inputs the file holds, on those.
-ForwardPass pass_over(const SafetensorsFile& file, const Arguments& arguments, const Component& network) {
+ForwardPass pass_over(const SafetensorsFile& file, const ForwardArguments& arguments, const Component& network) {
   InputShapes given;
   for (const auto& [name, entry] : file.entries()) given.emplace(name, entry.shape);
   const auto in_file = [&](const auto& body) { return config::read_in(arguments.inputs, body); };
@@ -44,7 +44,7 @@ ForwardPass pass_over(const SafetensorsFile& file, const Arguments& arguments, c
   });
 }
 
-void forward(const Arguments& arguments) {
+void forward(const ForwardArguments& arguments) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   check_writable(arguments.output);
@@ -75,7 +75,7 @@ void forward(const Arguments& arguments) {
 
 void add_forward_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("forward", "one forward pass on given tensors, to check numbers");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ForwardArguments>();
   add_model_arguments(*command, arguments->model);
   add_auto_switches(*command, arguments->switches, "baseline");
   command

@@ -19,7 +19,7 @@
 namespace headroom {
 namespace {
 
-struct Arguments {
+struct HistoryArguments {
   std::string folder;
   std::string repository;  // empty: the folder that the program runs in, if it is one
   bool as_json = false;
@@ -42,7 +42,7 @@ void check_repository(const std::string& repository) {
 }
 
 /// The commits that lie within each step: hash, author and subject.
-void print_commits(const std::vector<BenchmarkHistory>& histories, const Arguments& arguments, const Log& log) {
+void print_commits(const std::vector<BenchmarkHistory>& histories, const HistoryArguments& arguments, const Log& log) {
   constexpr int kMost = 20;
   std::set<std::pair<std::string, std::string>> ranges;
   for (const BenchmarkHistory& history : histories)
@@ -61,7 +61,7 @@ void print_commits(const std::vector<BenchmarkHistory>& histories, const Argumen
   }
 }
 
-void show_history(const Arguments& arguments) {
+void show_history(const HistoryArguments& arguments) {
   check_repository(arguments.repository);
   const Log log(arguments.quiet);
   std::vector<std::string> left_out;
@@ -82,7 +82,7 @@ void show_history(const Arguments& arguments) {
 void add_history_command(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("history", "result files of many revisions: where times stepped, and what was changed there");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<HistoryArguments>();
   command->add_option("DIR", arguments->folder, "folder of result files, searched with all below it")->required();
   command
       ->add_option("--repository", arguments->repository,

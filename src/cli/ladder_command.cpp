@@ -39,7 +39,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct LadderArguments {
   ModelArguments model;
   SwitchArguments switches;
   LadderOptions options;
@@ -105,7 +105,7 @@ std::string default_switches(const Engine& engine, const RequestOptions& request
 }
 
 /// What makes a ladder this one and no other.
-nlohmann::json describe_options(const Arguments& arguments, const Engine& engine, const LadderOptions& options) {
+nlohmann::json describe_options(const LadderArguments& arguments, const Engine& engine, const LadderOptions& options) {
   const Target target = engine.backend->properties().target;
   const RequestOptions& request = options.request;
   return {{"model", engine.pipeline->name()},
@@ -134,7 +134,7 @@ nlohmann::json describe_options(const Arguments& arguments, const Engine& engine
 /// Runs each round in a process of its own, which is this program with the same options.
 class RoundProcesses {
  public:
-  RoundProcesses(const CLI::App& command, const Arguments& arguments, const Device& device,
+  RoundProcesses(const CLI::App& command, const LadderArguments& arguments, const Device& device,
                  const LadderOptions& options)
       : command_(command), arguments_(arguments), device_(device), options_(options) {}
 
@@ -162,12 +162,12 @@ class RoundProcesses {
   }
 
   const CLI::App& command_;
-  const Arguments& arguments_;
+  const LadderArguments& arguments_;
   Device device_;
   const LadderOptions& options_;
 };
 
-void print(const Arguments& arguments, const Ladder& ladder, const ResultFile& file) {
+void print(const LadderArguments& arguments, const Ladder& ladder, const ResultFile& file) {
   if (arguments.as_json)
     print_out("{}\n", dump_json(to_json(file), 2));
   else
@@ -175,7 +175,7 @@ void print(const Arguments& arguments, const Ladder& ladder, const ResultFile& f
 }
 
 /// Climbs, and keeps what is measured where there is a folder for it, so that a ladder that is stopped can go on.
-void climb_and_save(const Arguments& arguments, const CLI::App& command, const Engine& engine,
+void climb_and_save(const LadderArguments& arguments, const CLI::App& command, const Engine& engine,
                     const LadderOptions& options, Ladder& ladder) {
   const Log log(arguments.model.quiet);
   std::optional<UnfinishedLadder> unfinished;
@@ -225,7 +225,7 @@ void climb_and_save(const Arguments& arguments, const CLI::App& command, const E
 }
 
 /// One round for the process that asked for it.
-void print_round(const Arguments& arguments, const Engine& engine, const LadderOptions& options, Ladder& ladder) {
+void print_round(const LadderArguments& arguments, const Engine& engine, const LadderOptions& options, Ladder& ladder) {
   for (const std::size_t i : arguments.rungs)
     if (i == 0 || i >= ladder.rungs.size())
       fail_usage("--rungs: {} is no rung above the baseline; there are {}", i, ladder.rungs.size() - 1);
@@ -236,7 +236,7 @@ void print_round(const Arguments& arguments, const Engine& engine, const LadderO
   print_out("{}\n", dump_json(to_json(to_results(ladder))));
 }
 
-void ladder(const Arguments& arguments, const CLI::App& command) {
+void ladder(const LadderArguments& arguments, const CLI::App& command) {
   const Log log(arguments.model.quiet);
   static_cast<void>(SwitchRequest::parse(arguments.switches.list));  // a wrong name is told before anything is opened
   LadderOptions options = arguments.options;
@@ -267,7 +267,7 @@ void ladder(const Arguments& arguments, const CLI::App& command) {
 void add_ladder_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "ladder", "the main job: baseline, each optimization alone, all together: time, memory, quality");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<LadderArguments>();
   arguments->options.request.images = 0;
   add_model_arguments(*command, arguments->model);
   add_auto_switches(*command, arguments->switches, "");

@@ -64,7 +64,7 @@ void list_components_of(const std::string& folder, bool as_json) {
   print_out("{}", table.render());
 }
 
-struct Arguments {
+struct ModelsArguments {
   std::string folder;
   bool as_json = false;
 };
@@ -73,7 +73,7 @@ struct Arguments {
 
 void add_models_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("models", "what can be run, with parameter counts");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ModelsArguments>();
   command->add_option(
       "FOLDER", arguments->folder,
       "in place of what ships: the networks of this checkpoint folder, and which passes of each there are");

@@ -22,7 +22,7 @@
 namespace headroom {
 namespace {
 
-struct Arguments {
+struct PlanArguments {
   ModelArguments model;
   SwitchArguments switches;
   RequestOptions request;
@@ -132,7 +132,7 @@ nlohmann::json to_json(const Compiled& compiled, const std::vector<double>& agai
           {"steps", steps}};
 }
 
-void print_plan(const Arguments& arguments) {
+void print_plan(const PlanArguments& arguments) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   const Engine engine = open_network(arguments.model);
@@ -171,7 +171,7 @@ void print_plan(const Arguments& arguments) {
 void add_plan_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "plan", "the program: kernels chosen, candidates rejected and why; needs no weights in memory");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<PlanArguments>();
   add_model_arguments(*command, arguments->model);
   add_auto_switches(*command, arguments->switches, "lossless");
   add_request_options(*command, arguments->request, arguments->size);

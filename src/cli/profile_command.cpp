@@ -21,7 +21,7 @@
 namespace headroom {
 namespace {
 
-struct Arguments {
+struct ProfileArguments {
   ModelArguments model;
   SwitchArguments switches;
   RequestOptions request;
@@ -106,7 +106,7 @@ ResultFile to_file(const ChosenSwitches& switches, const Engine& engine, const P
   return file;
 }
 
-void run_profile(const Arguments& arguments) {
+void run_profile(const ProfileArguments& arguments) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   for (const std::string& path : {arguments.save, arguments.trace})
@@ -144,7 +144,7 @@ void run_profile(const Arguments& arguments) {
 void add_profile_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "profile", "where the time of a denoise step or a forward pass goes, launch by launch, and the floor of each");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ProfileArguments>();
   add_model_arguments(*command, arguments->model);
   add_auto_switches(*command, arguments->switches, "lossless");
   add_request_options(*command, arguments->request, arguments->size);

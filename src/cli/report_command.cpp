@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct ReportArguments {
   std::vector<std::string> results;
   std::string out;
   std::vector<std::string> formats = {"png", "html"};
@@ -46,7 +46,7 @@ std::set<ChartFormat> parse_formats(const std::vector<std::string>& lists) {
   return formats;
 }
 
-void report(const Arguments& arguments) {
+void report(const ReportArguments& arguments) {
   const Log log(arguments.quiet);
   ReportOptions options = arguments.options;
   options.formats = parse_formats(arguments.formats);
@@ -63,7 +63,7 @@ void report(const Arguments& arguments) {
 
 void add_report_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("report", "charts and a dashboard from result files");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ReportArguments>();
   command->add_option("RESULTS", arguments->results, "result files, or folders of them")->required();
   command->add_option("--out", arguments->out, "folder for the charts and performance_dashboard.html")
       ->check(folder_name())

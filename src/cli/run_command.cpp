@@ -32,7 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct RunArguments {
   ModelArguments model;
   SwitchArguments switches;
   std::string labels = "all";
@@ -88,7 +88,7 @@ struct Subjects {
   std::vector<ImageJob> jobs;  // one for each column of a grid
   bool are_labels = false;
 };
-Subjects choose_subjects(const Arguments& arguments, const Pipeline& pipeline) {
+Subjects choose_subjects(const RunArguments& arguments, const Pipeline& pipeline) {
   std::vector<std::string> prompts = arguments.prompts;
   if (!arguments.prompts_file.empty()) prompts = read_prompts(arguments.prompts_file);
   if (prompts.empty() && arguments.job.prompt) prompts.push_back(*arguments.job.prompt);
@@ -152,7 +152,7 @@ struct Took {
   }
 };
 
-void tell(const Arguments& arguments, const Took& took, const std::string& model,
+void tell(const RunArguments& arguments, const Took& took, const std::string& model,
           const std::vector<std::string>& files) {
   if (arguments.as_json) {
     const nlohmann::json summary = {{"model", model},
@@ -174,7 +174,7 @@ void tell(const Arguments& arguments, const Took& took, const std::string& model
 }
 
 /// Makes all jobs, and hands on each image with its number as soon as it is there.
-Took make_all(ImageMaker& maker, std::span<const PreparedImage> jobs, const Arguments& arguments, const Log& log,
+Took make_all(ImageMaker& maker, std::span<const PreparedImage> jobs, const RunArguments& arguments, const Log& log,
               const std::function<void(std::size_t index, Image image)>& take) {
   Took took;
   std::unique_ptr<Progress> progress;
@@ -200,13 +200,13 @@ Took make_all(ImageMaker& maker, std::span<const PreparedImage> jobs, const Argu
 }
 
 /// The switches for the jobs.
-SwitchSet choose(const Arguments& arguments, const SwitchRequest& asked, const Engine& engine,
+SwitchSet choose(const RunArguments& arguments, const SwitchRequest& asked, const Engine& engine,
                  const RequestOptions& options, const Log& log) {
   return choose_switches(asked, arguments.switches, *engine.backend, make_auto_request(*engine.pipeline, options), log)
       .set;
 }
 
-void run(const Arguments& arguments) {
+void run(const RunArguments& arguments) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   if (arguments.prompts_file != "-") check_writable(arguments.out);
@@ -247,7 +247,7 @@ void run(const Arguments& arguments) {
 }
 
 /// What a PNG says that `run` wrote: the request, and where none was given the switches.
-void take_from(const CLI::App& command, Arguments& arguments) {
+void take_from(const CLI::App& command, RunArguments& arguments) {
   const LikeImage like = read_like(arguments.like);
   // What is given with --like wins over what the image says.
   const ImageJob given = arguments.job;
@@ -267,7 +267,7 @@ void take_from(const CLI::App& command, Arguments& arguments) {
   if (!is_given("--opt")) arguments.switches.list = like.switches;
 }
 
-void add_prompt_options(CLI::App& command, Arguments& arguments) {
+void add_prompt_options(CLI::App& command, RunArguments& arguments) {
   CLI::Option* const labels =
       command
           .add_option("--labels", arguments.labels,
@@ -341,7 +341,7 @@ void add_size_and_sampling(CLI::App& command, ImageJob& job) {
 
 void add_run_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("run", "make images (PNG)");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<RunArguments>();
   add_model_arguments(*command, arguments->model);
   add_auto_switches(*command, arguments->switches, "lossless");
   add_prompt_options(*command, *arguments);

@@ -32,7 +32,7 @@
 namespace headroom {
 namespace {
 
-struct Arguments {
+struct SweepArguments {
   ModelArguments model;
   SweepGrid grid{.switches = {}, .resolutions = {0}, .steps = {0}, .batches = {1}};
   int trials = 20;
@@ -74,7 +74,7 @@ ResultFile out_of_memory(const Pipeline& pipeline, const SweepCell& cell, Device
 }
 
 /// Measures the one cell here.
-void measure_cell(const Arguments& arguments) {
+void measure_cell(const SweepArguments& arguments) {
   const std::vector<SweepCell> cells = list_cells(arguments.grid);
   if (cells.size() != 1) fail_usage("--cell measures one cell, but {} were given", cells.size());
   const Engine engine = open_engine(arguments.model);
@@ -92,7 +92,7 @@ void measure_cell(const Arguments& arguments) {
   print_out("{}\n", dump_json(to_json(file)));
 }
 
-std::vector<std::string> cell_command(const Arguments& arguments, const Device& device, const SweepCell& cell) {
+std::vector<std::string> cell_command(const SweepArguments& arguments, const Device& device, const SweepCell& cell) {
   const ModelArguments& model = arguments.model;
   std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe").string(),
                                       "sweep",
@@ -114,7 +114,8 @@ std::vector<std::string> cell_command(const Arguments& arguments, const Device& 
 }
 
 /// In processes of their own, so that the memory of one cell is gone before the next, and that the system may end it.
-ResultFile run_cell(const Arguments& arguments, const Pipeline& pipeline, const Device& device, const SweepCell& cell) {
+ResultFile run_cell(const SweepArguments& arguments, const Pipeline& pipeline, const Device& device,
+                    const SweepCell& cell) {
   const std::vector<std::string> command = cell_command(arguments, device, cell);
   std::vector<ResultFile> files;
   for (int i = 0; i < arguments.processes; ++i) {
@@ -147,7 +148,7 @@ void check_cells(const Pipeline& pipeline, const SweepTask& task) {
   }
 }
 
-void run_sweep(const Arguments& arguments) {
+void run_sweep(const SweepArguments& arguments) {
   if (arguments.is_cell) return measure_cell(arguments);
   if (arguments.out.empty()) fail_usage("a sweep needs a file to keep its cells in: --out FILE");
   check_writable(arguments.out);
@@ -192,7 +193,7 @@ void run_sweep(const Arguments& arguments) {
 void add_sweep_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "sweep", "images of every size, number of steps and batch, with any switches: time, throughput, memory");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<SweepArguments>();
   add_model_arguments(*command, arguments->model);
   const auto add_list = [&](const char* name, std::vector<std::int64_t>& values, const char* what, std::int64_t low,
                             std::int64_t high) {

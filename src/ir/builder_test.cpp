@@ -6,13 +6,13 @@
 #include <stdexcept>
 
 #include "base/error.hpp"
+#include "ir/test_util.hpp"
 
 namespace headroom {
 namespace {
 
 using testing::ElementsAre;
-
-constexpr DType kF32 = DType::kF32;
+using testing_tools::kF32;
 
 class BuilderTest : public testing::Test {
  protected:

@@ -19,10 +19,9 @@ using testing::DoubleNear;
 using testing::Pointwise;
 using testing_tools::evaluate;
 using testing_tools::integers;
+using testing_tools::kBF16;
+using testing_tools::kF32;
 using testing_tools::reals;
-
-constexpr DType kF32 = DType::kF32;
-constexpr DType kBF16 = DType::kBF16;
 
 TEST(IsFused, ByOpOrByActivation) {
   for (const OpSchema& schema : all_ops()) {

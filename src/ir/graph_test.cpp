@@ -7,14 +7,14 @@
 
 #include "base/error.hpp"
 #include "ir/builder.hpp"
+#include "ir/test_util.hpp"
 
 namespace headroom {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-constexpr DType kF32 = DType::kF32;
+using testing_tools::kF32;
 
 TEST(GraphTest, IdsAreDenseInOrderOfCreation) {
   Graph graph;

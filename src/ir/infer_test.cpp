@@ -8,22 +8,22 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "ir/test_util.hpp"
 
 namespace headroom {
 namespace {
 
 using testing::HasSubstr;
+using testing_tools::integer;
+using testing_tools::ints;
+using testing_tools::kBF16;
+using testing_tools::kF32;
+using testing_tools::kI32;
 using Given = std::vector<std::pair<std::string_view, Attribute>>;
-
-constexpr DType kF32 = DType::kF32;
-constexpr DType kBF16 = DType::kBF16;
-constexpr DType kI32 = DType::kI32;
 
 TensorType f32(Shape shape) { return {kF32, shape}; }
 TensorType bf16(Shape shape) { return {kBF16, shape}; }
 TensorType i32(Shape shape) { return {kI32, shape}; }
-Attribute ints(std::vector<std::int64_t> values) { return values; }
-Attribute integer(std::int64_t value) { return value; }
 
 std::vector<TensorType> infer_all(Op op, const std::vector<TensorType>& inputs, Given attributes = {}) {
   return infer(op, Attributes(op, std::move(attributes)), inputs);

@@ -20,14 +20,13 @@ using testing::DoubleNear;
 using testing::ElementsAre;
 using testing::Pointwise;
 using testing_tools::evaluate;
+using testing_tools::integer;
 using testing_tools::integers;
+using testing_tools::ints;
 using testing_tools::ramp;
 using testing_tools::reals;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-Attribute integer(std::int64_t value) { return value; }
-Attribute ints(std::vector<std::int64_t> values) { return values; }
 
 auto near(const std::vector<double>& expected) { return Pointwise(testing::DoubleNear(1e-13), expected); }
 

@@ -17,8 +17,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing_tools::host;
-
-constexpr DType kF32 = DType::kF32;
+using testing_tools::kF32;
 
 std::vector<double> values_of(const HostTensor& tensor) {
   std::vector<double> values;

@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "ir/builder.hpp"
+#include "ir/test_util.hpp"
 
 namespace headroom {
 namespace {
 
 using testing::ElementsAre;
-
-constexpr DType kF32 = DType::kF32;
-constexpr DType kBF16 = DType::kBF16;
+using testing_tools::kBF16;
+using testing_tools::kF32;
 
 struct Body {
   Graph graph{"body"};

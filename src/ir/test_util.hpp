@@ -13,6 +13,12 @@
 
 namespace headroom::testing_tools {
 
+inline constexpr DType kF32 = DType::kF32, kBF16 = DType::kBF16, kI32 = DType::kI32;
+
+/// An attribute of exactly this type, where a literal has another.
+inline Attribute integer(std::int64_t value) { return value; }
+inline Attribute ints(std::vector<std::int64_t> values) { return values; }
+
 /// A floating-point tensor for the oracle.
 inline OracleTensor reals(Shape shape, std::vector<double> values, DType dtype = DType::kF32) {
   HR_CHECK_EQ(static_cast<std::size_t>(shape.numel()), values.size());

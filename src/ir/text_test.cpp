@@ -8,14 +8,14 @@
 
 #include "base/error.hpp"
 #include "ir/builder.hpp"
+#include "ir/test_util.hpp"
 #include "ir/verify.hpp"
 
 namespace headroom {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr DType kF32 = DType::kF32;
+using testing_tools::kF32;
 
 /// The example of text.hpp, with results numbered as parse_graph() numbers them.
 constexpr const char* kToy = R"(graph toy {

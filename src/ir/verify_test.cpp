@@ -8,6 +8,7 @@
 #include <string>
 
 #include "ir/builder.hpp"
+#include "ir/test_util.hpp"
 #include "ir/text.hpp"
 
 // One sound graph, and one test for each rule that a rewrite of it can break.
@@ -17,8 +18,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-constexpr DType kF32 = DType::kF32;
+using testing_tools::kF32;
 
 class VerifyTest : public testing::Test {
  protected:

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/divide_up.hpp"
 #include "kernels/attention_problem.hpp"
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/parallel.hpp"
@@ -33,8 +34,6 @@ namespace {
 
 constexpr std::int64_t kMaxLanes = 16;
 constexpr std::int64_t kBlockQueries = 3 * kMaxLanes;  // at most: kBlockVectors, the columns of a block of scores
-
-constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 /// The problem, cut up, and where each part lies in a thread's scratch, in floats.
 struct AttentionTiles {

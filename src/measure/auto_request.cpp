@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kStepsAtOnce = 2;  // short, so that two sets alternate quickly
 constexpr std::size_t kMinTimes = 4;      // of each set, even when time is up: fewer have no interval to speak of
-constexpr std::size_t kMaxRounds = 25;
+constexpr std::size_t kMostRounds = 25;
 
 std::span<const Component> components_of(const AutoRequest& request) {
   if (request.pipeline != nullptr) return request.pipeline->components();
@@ -136,7 +136,7 @@ PairedTimes RequestBench::time(const SwitchSet& a, const SwitchSet& b, double se
   const double began_ms = steady_clock_ms();
   first.run(warmup_ms);
   second.run(warmup_ms);
-  for (std::size_t round = 0; round < kMaxRounds; ++round) {
+  for (std::size_t round = 0; round < kMostRounds; ++round) {
     if (times.b_ms.size() >= kMinTimes && steady_clock_ms() - began_ms > 1000 * seconds) break;
     if (round % 2 == 0) first.run(times.a_ms);
     second.run(times.b_ms);

@@ -8,7 +8,7 @@
 namespace headroom {
 namespace {
 
-Machine machine() {
+Machine plain_machine() {
   Machine machine;
   machine.cpu = "Xeon";
   machine.cpu_isa = "amx";
@@ -23,13 +23,13 @@ Configuration configuration(const std::string& device) {
 }
 
 std::string changed(const std::function<void(Machine&)>& change) {
-  Machine other = machine();
+  Machine other = plain_machine();
   change(other);
   return describe_hardware(other, configuration("cpu"));
 }
 
 TEST(DescribeHardware, OfACpuTellsWhatTimesDependOn) {
-  const std::string text = describe_hardware(machine(), configuration("cpu"));
+  const std::string text = describe_hardware(plain_machine(), configuration("cpu"));
   EXPECT_EQ(text, "Xeon (amx), 2 of 16 cores, 126 GiB, 2 threads");
   EXPECT_EQ(changed([](Machine& m) { m.allowed_cores = 16; }), "Xeon (amx), 16 cores, 126 GiB, 2 threads");
   EXPECT_EQ(changed([](Machine& m) { m.cpu_isa.reset(); }), "Xeon, 2 of 16 cores, 126 GiB, 2 threads");
@@ -39,14 +39,15 @@ TEST(DescribeHardware, OfACpuTellsWhatTimesDependOn) {
   EXPECT_EQ(changed([](Machine& m) { m.os = "another"; }), text);
   Configuration four = configuration("cpu");
   four.threads = 4;
-  EXPECT_NE(describe_hardware(machine(), four), text);
+  EXPECT_NE(describe_hardware(plain_machine(), four), text);
 }
 
 TEST(DescribeHardware, OfAGpuIsTheGpuAndItsDriver) {
-  Machine with_gpu = machine();
+  Machine with_gpu = plain_machine();
   with_gpu.gpus = {{.name = "NVIDIA H200", .driver = "580.159"}};
   EXPECT_EQ(describe_hardware(with_gpu, configuration("cuda")), "NVIDIA H200, driver 580.159");
-  EXPECT_EQ(describe_hardware(with_gpu, configuration("cpu")), describe_hardware(machine(), configuration("cpu")));
+  EXPECT_EQ(describe_hardware(with_gpu, configuration("cpu")),
+            describe_hardware(plain_machine(), configuration("cpu")));
   with_gpu.gpus.push_back({.name = "NVIDIA L4", .driver = "580.159"});
   Configuration second = configuration("cuda");
   second.gpu = {.name = "NVIDIA L4", .index = 1, .uuid = "GPU-1"};

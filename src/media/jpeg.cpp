@@ -47,16 +47,16 @@ void on_progress(j_common_ptr codec) {
 }
 
 /// A JPEG that is read from memory, by libjpeg.
-class Reader {
+class JpegReader {
  public:
-  Reader(std::string_view file, std::string_view name) : file_(file), name_(name) {
+  JpegReader(std::string_view file, std::string_view name) : file_(file), name_(name) {
     codec_.err = ::jpeg_std_error(&handlers_);
     handlers_.error_exit = on_error;
     handlers_.emit_message = on_message;
   }
-  ~Reader() { ::jpeg_destroy_decompress(&codec_); }
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
+  ~JpegReader() { ::jpeg_destroy_decompress(&codec_); }
+  JpegReader(const JpegReader&) = delete;
+  JpegReader& operator=(const JpegReader&) = delete;
 
   /// An image of the size that the header says, still black.
   [[nodiscard]] Image read_header(std::uint64_t most_pixels) {
@@ -110,7 +110,7 @@ class Reader {
 }  // namespace
 
 JpegContents parse_jpeg(std::string_view file, std::string_view name, std::uint64_t most_pixels) {
-  Reader reader(file, name);
+  JpegReader reader(file, name);
   JpegContents contents{.image = reader.read_header(most_pixels), .exif = {}};
   reader.read_pixels(contents.image);
   contents.exif = reader.exif();

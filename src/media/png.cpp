@@ -30,12 +30,12 @@ void clip_to_8_bits(png_structp /*png*/, png_row_infop row, png_bytep bytes) {
 }
 
 /// A PNG that is read from memory, by libpng.
-class Reader {
+class PngReader {
  public:
-  Reader(std::string_view file, std::string_view name) : rest_(file), name_(name) {}
-  ~Reader() { ::png_destroy_read_struct(&png_, &info_, nullptr); }
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
+  PngReader(std::string_view file, std::string_view name) : rest_(file), name_(name) {}
+  ~PngReader() { ::png_destroy_read_struct(&png_, &info_, nullptr); }
+  PngReader(const PngReader&) = delete;
+  PngReader& operator=(const PngReader&) = delete;
 
   /// An image of the size that the header says, still black.
   [[nodiscard]] Image read_header(std::uint64_t most_pixels) {
@@ -207,14 +207,14 @@ void write_png(const std::filesystem::path& path, const Image& image, const PngT
 
 PngText read_png_text(const std::filesystem::path& path) {
   const std::string file = read_file(path);
-  Reader reader(file, path.native());
+  PngReader reader(file, path.native());
   Image image = reader.read_header(kMostPixels);
   reader.read_pixels(image);  // a text may stand behind them
   return reader.text();
 }
 
 PngContents parse_png(std::string_view file, std::string_view name, std::uint64_t most_pixels) {
-  Reader reader(file, name);
+  PngReader reader(file, name);
   PngContents contents{.image = reader.read_header(most_pixels), .exif = {}};
   reader.read_pixels(contents.image);
   contents.exif = reader.exif();

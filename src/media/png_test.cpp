@@ -14,7 +14,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 /// A file that tests/goldens/make_media.py made.
-std::filesystem::path picture(std::string_view name) {
+std::filesystem::path png_picture(std::string_view name) {
   return std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests/goldens/media/pictures" / name;
 }
 
@@ -57,7 +57,7 @@ TEST(Png, KeepsTextsInTheNarrowestForm) {
 
 TEST(Png, ReadsTextsOfOthers) {
   // Made with Pillow: tEXt, a compressed zTXt in Latin-1, a compressed iTXt, a repeated keyword, one behind the pixels.
-  const PngText text = read_png_text(picture("texts.png"));
+  const PngText text = read_png_text(png_picture("texts.png"));
   EXPECT_EQ(text, (PngText{{"Software", "second"},
                            {"plain", "caf\u00e9"},
                            {"squeezed", std::string(500, 'a') + "\u00fc"},
@@ -80,8 +80,8 @@ TEST(Png, RefusesTextsThatAPngCannotHold) {
 }
 
 TEST(Png, RefusesATextThatIsNotUtf8) {
-  const std::string path = picture("text_not_utf8.png").string();
-  EXPECT_EQ(parse_png(read_file(path), path).image.width, 13);  // a picture nonetheless
+  const std::string path = png_picture("text_not_utf8.png").string();
+  EXPECT_EQ(parse_png(read_file(path), path).image.width, 13);  // a png_picture nonetheless
   EXPECT_EQ(error_of([&] { (void)read_png_text(path); }), path + " holds a text 'bad' that is not UTF-8");
 }
 

@@ -11,7 +11,7 @@
 namespace headroom {
 namespace {
 
-constexpr double kNormEps = 1e-6;
+constexpr double kGroupNormEps = 1e-6;
 
 class AutoencoderKL {
  public:
@@ -109,7 +109,7 @@ class AutoencoderKL {
     const auto scope = b_.scope(name);
     const std::int64_t width = b_.shape(x)[1];
     const ValueId weight = param("weight", {width}), bias = param("bias", {width});
-    return b_.group_norm(x, config_.norm_num_groups, kNormEps, weight, bias);
+    return b_.group_norm(x, config_.norm_num_groups, kGroupNormEps, weight, bias);
   }
 
   ValueId norm_silu(std::string_view name, ValueId x) { return b_.silu(norm(name, x)); }
@@ -232,7 +232,7 @@ Graph build_decode(const nlohmann::json& json, const InputShapes& given, const P
   return graph;
 }
 
-std::optional<InputRange> input_range(const nlohmann::json& /*config*/, std::string_view input) {
+std::optional<InputRange> vae_input_range(const nlohmann::json& /*config*/, std::string_view input) {
   if (input == "image") return InputRange{-1, 1};
   return std::nullopt;
 }
@@ -276,7 +276,7 @@ ComponentClass autoencoder_kl_class() {
                  {"encode-tiled", {"image"}, encoder_shapes, build_encode<Tiling::kOn>}},
       .named = {{"flux-vae", "FLUX.1's autoencoder; its checkpoint does not ship: give a folder or --random-weights",
                  flux_vae_config}},
-      .range = input_range};
+      .range = vae_input_range};
 }
 
 }  // namespace headroom

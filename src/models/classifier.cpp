@@ -10,19 +10,20 @@ namespace headroom {
 namespace {
 
 constexpr const char* kFile = "classifier config.json";
-constexpr std::int64_t kMaxExtent = 1 << 16;
+constexpr std::int64_t kMaxClassifierExtent = 1 << 16;
 
 /// layer[key] as one number: a square window may be written [3, 3].
 std::int64_t get_side(const nlohmann::json& layer, const char* key, const std::string& context) {
   const std::vector<std::int64_t> sides = get_int_array(layer, key, context);
-  if (sides.size() != 2 || sides[0] != sides[1] || sides[0] < 0 || sides[0] > kMaxExtent)
+  if (sides.size() != 2 || sides[0] != sides[1] || sides[0] < 0 || sides[0] > kMaxClassifierExtent)
     fail("{}: {} is {}, expected two equal sizes", context, key, layer.at(key).dump());
   return sides[0];
 }
 
 std::int64_t get_extent(const nlohmann::json& json, const char* key, const std::string& context) {
   const std::int64_t extent = get_int(json, key, context);
-  if (extent < 1 || extent > kMaxExtent) fail("{}: {} is {}, expected 1 to {}", context, key, extent, kMaxExtent);
+  if (extent < 1 || extent > kMaxClassifierExtent)
+    fail("{}: {} is {}, expected 1 to {}", context, key, extent, kMaxClassifierExtent);
   return extent;
 }
 
@@ -64,7 +65,8 @@ ClassifierConfig parse_classifier_config(const nlohmann::json& config) {
     return extents;
   }();
   for (const std::int64_t extent : shape)
-    if (extent < 1 || extent > kMaxExtent) fail("{}: input shape has {}, expected 1 to {}", kFile, extent, kMaxExtent);
+    if (extent < 1 || extent > kMaxClassifierExtent)
+      fail("{}: input shape has {}, expected 1 to {}", kFile, extent, kMaxClassifierExtent);
   classifier.channels = shape[0];
   classifier.height = shape[1];
   classifier.width = shape[2];

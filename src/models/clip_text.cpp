@@ -150,7 +150,7 @@ Graph build_hidden_states(const nlohmann::json& json, const InputShapes& given, 
   });
 }
 
-std::optional<InputRange> input_range(const nlohmann::json& json, std::string_view /*input_ids*/) {
+std::optional<InputRange> clip_input_range(const nlohmann::json& json, std::string_view /*input_ids*/) {
   return InputRange{0, static_cast<double>(parse_clip_text_config(json).vocab_size)};
 }
 
@@ -166,7 +166,7 @@ ComponentClass class_named(std::string_view name) {
       .name = name,
       .passes = {{"encode", {"input_ids"}, id_shapes, build_encode},
                  {"hidden-states", {"input_ids"}, id_shapes, build_hidden_states}},
-      .range = input_range,
+      .range = clip_input_range,
       .text_tokens = [](const nlohmann::json& json) { return parse_clip_text_config(json).max_position_embeddings; },
       .is_unread = is_unread};
 }

@@ -34,9 +34,9 @@ nlohmann::json small_config(const nlohmann::json& changes = nlohmann::json::obje
 
 const nlohmann::json kProjected = {{"architectures", {"CLIPTextModelWithProjection"}}, {"projection_dim", 4}};
 
-const ParamSource kInF32{.dtype = [](std::string_view) { return DType::kF32; }};
+const ParamSource kClipInF32{.dtype = [](std::string_view) { return DType::kF32; }};
 
-Graph build(std::string_view pass, const nlohmann::json& config, Shape ids, const ParamSource& params = kInF32) {
+Graph build(std::string_view pass, const nlohmann::json& config, Shape ids, const ParamSource& params = kClipInF32) {
   Graph graph = pass_named(class_of(config), pass).build(config, {{"input_ids", ids}}, params);
   verify(graph);
   return graph;
@@ -69,7 +69,7 @@ std::int64_t pooled_token(const NamedTensors& outputs) {
   return -1;
 }
 
-std::string error_of_config(const nlohmann::json& changes) {
+std::string error_of_clip(const nlohmann::json& changes) {
   return error_of([&] { static_cast<void>(parse_clip_text_config(small_config(changes))); });
 }
 
@@ -87,12 +87,12 @@ TEST(ClipTextConfig, ReadsLAndDefaults) {
 }
 
 TEST(ClipTextConfig, NamesWhatIsNotSupported) {
-  EXPECT_THAT(error_of_config({{"architectures", {"CLIPModel"}}}),
+  EXPECT_THAT(error_of_clip({{"architectures", {"CLIPModel"}}}),
               HasSubstr("architectures is [\"CLIPModel\"], expected \"CLIPTextModel\""));
-  EXPECT_THAT(error_of_config({{"architectures", nullptr}}), HasSubstr("architectures is null"));
-  EXPECT_THAT(error_of_config({{"hidden_act", "mish"}}), HasSubstr("hidden_act is \"mish\", expected one of relu"));
-  EXPECT_THAT(error_of_config({{"hidden_act", 1}}), HasSubstr("hidden_act is 1, expected a text"));
-  EXPECT_THAT(error_of_config({{"num_attention_heads", 4}}), HasSubstr("multiple of num_attention_heads, which is 4"));
+  EXPECT_THAT(error_of_clip({{"architectures", nullptr}}), HasSubstr("architectures is null"));
+  EXPECT_THAT(error_of_clip({{"hidden_act", "mish"}}), HasSubstr("hidden_act is \"mish\", expected one of relu"));
+  EXPECT_THAT(error_of_clip({{"hidden_act", 1}}), HasSubstr("hidden_act is 1, expected a text"));
+  EXPECT_THAT(error_of_clip({{"num_attention_heads", 4}}), HasSubstr("multiple of num_attention_heads, which is 4"));
 }
 
 TEST(ClipText, HasTheParametersOfL) {
@@ -105,7 +105,7 @@ TEST(ClipText, HasTheParametersOfL) {
 }
 
 TEST(ClipText, TakesNamesWithAndWithoutTextModel) {
-  const ParamSource bare{.dtype = kInF32.dtype,
+  const ParamSource bare{.dtype = kClipInF32.dtype,
                          .has = [](std::string_view name) { return !name.starts_with("text_model."); }};
   const Graph graph = build("encode", small_config(kProjected), {1, 3}, bare);
   EXPECT_NE(graph.find(ValueKind::kParam, "encoder.layers.1.mlp.fc2.bias"), kNoValue);

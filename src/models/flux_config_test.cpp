@@ -9,7 +9,7 @@
 namespace headroom {
 namespace {
 
-std::string error_of_config(const nlohmann::json& config) {
+std::string error_of_flux(const nlohmann::json& config) {
   try {
     static_cast<void>(parse_flux_config(config));
   } catch (const Error& error) {
@@ -40,19 +40,19 @@ TEST(FluxConfig, MissingKeysAreTheClasssDefaultsAndOutChannelsFollowIn) {
 }
 
 TEST(FluxConfig, NamesWhatCannotBeAFlux) {
-  EXPECT_THAT(error_of_config(with("_class_name", "UNet")), testing::HasSubstr("_class_name"));
-  EXPECT_THAT(error_of_config(with("num_attention_heads", 0)), testing::HasSubstr("num_attention_heads is 0"));
-  EXPECT_THAT(error_of_config(with("num_layers", -1)), testing::HasSubstr("num_layers is -1"));
-  EXPECT_THAT(error_of_config(with("in_channels", "64")), testing::HasSubstr("in_channels"));
-  EXPECT_THAT(error_of_config(with("in_channels", std::int64_t{1} << 60)), testing::HasSubstr("in_channels"));
-  EXPECT_THAT(error_of_config(with("in_channels", ~std::uint64_t{0})), testing::HasSubstr("18446744073709551615"));
+  EXPECT_THAT(error_of_flux(with("_class_name", "UNet")), testing::HasSubstr("_class_name"));
+  EXPECT_THAT(error_of_flux(with("num_attention_heads", 0)), testing::HasSubstr("num_attention_heads is 0"));
+  EXPECT_THAT(error_of_flux(with("num_layers", -1)), testing::HasSubstr("num_layers is -1"));
+  EXPECT_THAT(error_of_flux(with("in_channels", "64")), testing::HasSubstr("in_channels"));
+  EXPECT_THAT(error_of_flux(with("in_channels", std::int64_t{1} << 60)), testing::HasSubstr("in_channels"));
+  EXPECT_THAT(error_of_flux(with("in_channels", ~std::uint64_t{0})), testing::HasSubstr("18446744073709551615"));
   nlohmann::json wide = with("num_attention_heads", 4096);
   wide["attention_head_dim"] = 1 << 20;
-  EXPECT_THAT(error_of_config(wide), testing::HasSubstr("times attention_head_dim is 4294967296"));
-  EXPECT_THAT(error_of_config(with("patch_size", 2)), testing::HasSubstr("patch_size is 2"));
-  EXPECT_THAT(error_of_config(with("axes_dims_rope", {16, 56, 55})), testing::HasSubstr("even"));
-  EXPECT_THAT(error_of_config(with("axes_dims_rope", {16, 56})), testing::HasSubstr("add up to 72"));
-  EXPECT_THAT(error_of_config(with("guidance_embeds", 1)), testing::HasSubstr("guidance_embeds"));
+  EXPECT_THAT(error_of_flux(wide), testing::HasSubstr("times attention_head_dim is 4294967296"));
+  EXPECT_THAT(error_of_flux(with("patch_size", 2)), testing::HasSubstr("patch_size is 2"));
+  EXPECT_THAT(error_of_flux(with("axes_dims_rope", {16, 56, 55})), testing::HasSubstr("even"));
+  EXPECT_THAT(error_of_flux(with("axes_dims_rope", {16, 56})), testing::HasSubstr("add up to 72"));
+  EXPECT_THAT(error_of_flux(with("guidance_embeds", 1)), testing::HasSubstr("guidance_embeds"));
 }
 
 TEST(Flux, ParamsCarryTheCheckpointsNamesAndTypes) {

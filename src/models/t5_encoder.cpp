@@ -124,7 +124,7 @@ Graph build_encode(const nlohmann::json& json, const InputShapes& given, const P
   return graph;
 }
 
-std::optional<InputRange> input_range(const nlohmann::json& json, std::string_view input) {
+std::optional<InputRange> t5_input_range(const nlohmann::json& json, std::string_view input) {
   return InputRange{0, input == "input_ids" ? static_cast<double>(parse_t5_config(json).vocab_size) : 2};
 }
 
@@ -196,7 +196,7 @@ ComponentClass t5_encoder_class() {
       .passes = {{"encode", {"input_ids"}, encode_shapes, build_encode}},
       .named = {{"t5-xxl", "FLUX.1's T5 text encoder; its checkpoint does not ship: give a folder or --random-weights",
                  t5_xxl_config}},
-      .range = input_range,
+      .range = t5_input_range,
       .text_tokens = [](const nlohmann::json&) { return kTokens; },
       .is_unread = is_unread};
 }

@@ -17,14 +17,14 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const ParamSource kInF32{.dtype = [](std::string_view) { return DType::kF32; }};
+const ParamSource kT5InF32{.dtype = [](std::string_view) { return DType::kF32; }};
 
-nlohmann::json with(nlohmann::json config, const nlohmann::json& changes) {
+nlohmann::json t5_with(nlohmann::json config, const nlohmann::json& changes) {
   config.update(changes);
   return config;
 }
 
-nlohmann::json small_config() {
+nlohmann::json small_t5() {
   return {{"architectures", {"T5EncoderModel"}},
           {"vocab_size", 11},
           {"d_model", 6},
@@ -34,7 +34,7 @@ nlohmann::json small_config() {
           {"num_layers", 2}};
 }
 
-Graph encode(const nlohmann::json& config, const InputShapes& given, const ParamSource& params = kInF32) {
+Graph encode(const nlohmann::json& config, const InputShapes& given, const ParamSource& params = kT5InF32) {
   Graph graph = t5_encoder_class().passes.front().build(config, given, params);
   verify(graph);
   return graph;
@@ -58,8 +58,8 @@ HostTensor numbers(Shape shape, const std::vector<int>& values) {
   return tensor;
 }
 
-std::string error_of_config(const nlohmann::json& changes) {
-  return error_of([&] { static_cast<void>(parse_t5_config(with(small_config(), changes))); });
+std::string error_of_t5(const nlohmann::json& changes) {
+  return error_of([&] { static_cast<void>(parse_t5_config(t5_with(small_t5(), changes))); });
 }
 
 TEST(T5Config, ReadsXxlAndDefaults) {
@@ -71,17 +71,17 @@ TEST(T5Config, ReadsXxlAndDefaults) {
   EXPECT_EQ(plain.d_model, 512);
   EXPECT_EQ(plain.activation, Op::kRelu);
   EXPECT_FALSE(plain.is_gated);
-  EXPECT_EQ(parse_t5_config(with(small_config(), {{"feed_forward_proj", "gated-silu"}})).activation, Op::kSilu);
+  EXPECT_EQ(parse_t5_config(t5_with(small_t5(), {{"feed_forward_proj", "gated-silu"}})).activation, Op::kSilu);
 }
 
 TEST(T5Config, NamesWhatIsNotSupported) {
-  EXPECT_THAT(error_of_config({{"architectures", {"T5Model"}}}),
+  EXPECT_THAT(error_of_t5({{"architectures", {"T5Model"}}}),
               HasSubstr("architectures is [\"T5Model\"], expected \"T5EncoderModel\""));
-  EXPECT_THAT(error_of_config({{"feed_forward_proj", "gated-mish"}}),
+  EXPECT_THAT(error_of_t5({{"feed_forward_proj", "gated-mish"}}),
               HasSubstr("feed_forward_proj is \"gated-mish\", expected one of relu, gelu"));
-  EXPECT_THAT(error_of_config({{"relative_attention_max_distance", 8}}),
+  EXPECT_THAT(error_of_t5({{"relative_attention_max_distance", 8}}),
               HasSubstr("relative_attention_max_distance is 8, expected 9 to"));
-  EXPECT_THAT(error_of_config({{"d_kv", 0}}), HasSubstr("d_kv is 0"));
+  EXPECT_THAT(error_of_t5({{"d_kv", 0}}), HasSubstr("d_kv is 0"));
 }
 
 TEST(T5Encoder, HasTheParametersOfXxl) {
@@ -109,8 +109,8 @@ TEST(T5Encoder, PutsDistancesInBuckets) {
 
 TEST(T5Encoder, SeesNoTokensThatAreMasked) {
   const HostTensor shorter =
-      run(encode(small_config(), {{"input_ids", {1, 3}}}), {{"input_ids", numbers({1, 3}, {4, 9, 2})}});
-  const Graph graph = encode(small_config(), {{"input_ids", {2, 5}}, {"attention_mask", {2, 5}}});
+      run(encode(small_t5(), {{"input_ids", {1, 3}}}), {{"input_ids", numbers({1, 3}, {4, 9, 2})}});
+  const Graph graph = encode(small_t5(), {{"input_ids", {2, 5}}, {"attention_mask", {2, 5}}});
   const HostTensor ids = numbers({2, 5}, {4, 9, 2, 7, 7, 4, 9, 2, 7, 7});
   const HostTensor masked =
       run(graph, {{"input_ids", ids}, {"attention_mask", numbers({2, 5}, {1, 1, 1, 0, 0, 1, 1, 1, 1, 1})}});
@@ -126,7 +126,7 @@ TEST(T5Encoder, SeesNoTokensThatAreMasked) {
 TEST(T5Encoder, TakesTheTableOfTokensByEitherName) {
   const ParamSource tied{.dtype = [](std::string_view) { return DType::kBF16; },
                          .has = [](std::string_view name) { return name != "shared.weight"; }};
-  const Graph graph = encode(small_config(), {{"input_ids", {1, 2}}}, tied);
+  const Graph graph = encode(small_t5(), {{"input_ids", {1, 2}}}, tied);
   const ValueId table = graph.find(ValueKind::kParam, "encoder.embed_tokens.weight");
   ASSERT_NE(table, kNoValue);
   EXPECT_EQ(graph.find(ValueKind::kParam, "shared.weight"), kNoValue);
@@ -136,9 +136,9 @@ TEST(T5Encoder, TakesTheTableOfTokensByEitherName) {
 }
 
 TEST(T5Encoder, RefusesShapesThatDoNotFit) {
-  EXPECT_THAT(error_of([] { (void)encode(small_config(), {{"input_ids", {5}}}); }), HasSubstr("[batch, tokens]"));
+  EXPECT_THAT(error_of([] { (void)encode(small_t5(), {{"input_ids", {5}}}); }), HasSubstr("[batch, tokens]"));
   EXPECT_THAT(error_of([] {
-                (void)encode(small_config(), {{"input_ids", {2, 5}}, {"attention_mask", {2, 4}}});
+                (void)encode(small_t5(), {{"input_ids", {2, 5}}, {"attention_mask", {2, 4}}});
               }),
               HasSubstr("'attention_mask' is [2, 4], expected [2, 5]"));
 }

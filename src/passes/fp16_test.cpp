@@ -7,7 +7,7 @@ namespace {
 
 constexpr Target kGpu{.device = DeviceKind::kCuda, .compute_capability = 80};
 
-constexpr const char* kModel = R"(graph g {
+constexpr const char* kFp16Model = R"(graph g {
   input %x: f32[2, 4]
   param %w: bf16[6, 4]
   param %v: f32[3, 6]
@@ -21,7 +21,7 @@ constexpr const char* kModel = R"(graph g {
 })";
 
 TEST(Fp16, ConvertsWhatLiesBetweenProducts) {
-  Graph graph = parse_graph(kModel);
+  Graph graph = parse_graph(kFp16Model);
   const PassOutcome outcome = run_pass("fp16", graph, kGpu);
   EXPECT_EQ(outcome.rewrites, 3);
   EXPECT_EQ(outcome.declined, std::nullopt);
@@ -41,15 +41,15 @@ TEST(Fp16, ConvertsWhatLiesBetweenProducts) {
   %9: f32[2, 3] = mul_scalar(%8) {value = 2} @ end
   output y = %9
 })")));
-  const double error = distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kModel), 7));
+  const double error = distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kFp16Model), 7));
   EXPECT_LE(error, 2e-3);
   EXPECT_GE(error, 1e-5) << "this is not float16";
 }
 
 TEST(Fp16, LeavesNothingForBf16AndDeclinesOnCpus) {
-  Graph graph = parse_graph(kModel);
+  Graph graph = parse_graph(kFp16Model);
   EXPECT_EQ(run_pass("fp16", graph).declined, "float16 runs on NVIDIA GPUs, not on a cpu");
-  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(kModel)));
+  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(kFp16Model)));
   (void)run_pass("fp16", graph, kGpu);
   EXPECT_EQ(run_pass("bf16", graph, kGpu).declined, "the graph has no product in f32");
 }

@@ -13,7 +13,7 @@ using testing::UnorderedElementsAre;
 constexpr Target kHopper{.device = DeviceKind::kCuda, .compute_capability = 90};
 
 /// in, two products that share their input, one of an odd width, out.
-constexpr const char* kModel = R"(graph model {
+constexpr const char* kFp8Model = R"(graph model {
   input %x: f32[1, 16, 16]
   param %w0: f32[32, 16]
   param %w1: bf16[32, 32]
@@ -35,7 +35,7 @@ constexpr const char* kModel = R"(graph model {
 })";
 
 TEST(Fp8, QuantizesWhatIsBetweenTheFirstAndTheLastProduct) {
-  Graph graph = parse_graph(kModel);
+  Graph graph = parse_graph(kFp8Model);
   const PassOutcome outcome = run_pass("fp8", graph, kHopper);
   EXPECT_EQ(outcome.rewrites, 2);
   EXPECT_EQ(outcome.declined, std::nullopt);
@@ -66,7 +66,7 @@ TEST(Fp8, QuantizesWhatIsBetweenTheFirstAndTheLastProduct) {
   %14: f32[1, 16, 16] = linear(%13, %w4) {activation = "none"} @ last
   output y = %14
 })")));
-  const double error = distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kModel), 7));
+  const double error = distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kFp8Model), 7));
   EXPECT_LE(error, 8e-2);
   EXPECT_GE(error, 1e-3) << "this is not FP8";
 }
@@ -74,7 +74,7 @@ TEST(Fp8, QuantizesWhatIsBetweenTheFirstAndTheLastProduct) {
 /// Biases come in the dtype of the result, as the epilogue of a product wants them.
 TEST(Fp8, MakesWhatTheProductMade) {
   for (const auto& [pass, dtype] : {std::pair("bf16", DType::kBF16), std::pair("fp16", DType::kF16)}) {
-    Graph graph = parse_graph(kModel);
+    Graph graph = parse_graph(kFp8Model);
     (void)run_pass(pass, graph, kHopper);
     EXPECT_EQ(run_pass("fp8", graph, kHopper).rewrites, 2);
     int products = 0;
@@ -87,7 +87,7 @@ TEST(Fp8, MakesWhatTheProductMade) {
       }
     }
     EXPECT_EQ(products, 2);
-    EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kModel), 7)), 8e-2);
+    EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kFp8Model), 7)), 8e-2);
   }
 }
 
@@ -114,11 +114,11 @@ TEST(Fp8, LeavesModulationsAlone) {
 }
 
 TEST(Fp8, DeclinesWhereTheUnitsAreMissing) {
-  Graph graph = parse_graph(kModel);
+  Graph graph = parse_graph(kFp8Model);
   EXPECT_EQ(run_pass("fp8", graph).declined, "FP8 products run on NVIDIA GPUs, not on a cpu");
   const Target ampere{.device = DeviceKind::kCuda, .compute_capability = 86};
   EXPECT_EQ(run_pass("fp8", graph, ampere).declined, "FP8 tensor cores came with sm_89; this GPU is sm_86");
-  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(kModel)));
+  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(kFp8Model)));
 }
 
 }  // namespace

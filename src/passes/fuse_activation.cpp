@@ -17,7 +17,7 @@ bool has_epilogue(const OpSchema& schema) {
   return std::ranges::find(schema.attributes, "activation", &AttributeSchema::name) != schema.attributes.end();
 }
 
-bool fuse(Rewriter& r, const Node& node) {
+bool fold_activation(Rewriter& r, const Node& node) {
   if (!activation_for(node.op)) return false;
   for (const OpSchema& schema : all_ops()) {
     const Node* maker = has_epilogue(schema) ? r.match_single_use(node.inputs[0], schema.op) : nullptr;
@@ -31,6 +31,6 @@ bool fuse(Rewriter& r, const Node& node) {
 
 }  // namespace
 
-PassOutcome fuse_activation(Graph& graph, const Target&) { return {.rewrites = rewrite_each(graph, fuse)}; }
+PassOutcome fuse_activation(Graph& graph, const Target&) { return {.rewrites = rewrite_each(graph, fold_activation)}; }
 
 }  // namespace headroom

@@ -13,7 +13,7 @@
 namespace headroom {
 namespace {
 
-bool fuse(Rewriter& r, const Node& scale) {
+bool fold_scale(Rewriter& r, const Node& scale) {
   if (scale.op != Op::kMulScalar) return false;
   const Node* concat = r.match_single_use(scale.inputs[0], Op::kConcat);
   std::vector<const Node*> heads;
@@ -34,6 +34,6 @@ bool fuse(Rewriter& r, const Node& scale) {
 
 }  // namespace
 
-PassOutcome fuse_attention_scale(Graph& graph, const Target&) { return {.rewrites = rewrite_each(graph, fuse)}; }
+PassOutcome fuse_attention_scale(Graph& graph, const Target&) { return {.rewrites = rewrite_each(graph, fold_scale)}; }
 
 }  // namespace headroom

@@ -55,7 +55,7 @@ std::vector<Stream> match_streams(const Rewriter& r, ValueId x) {
   return streams;
 }
 
-bool fuse(Rewriter& r, const Node& rope) {
+bool merge_norm_rope(Rewriter& r, const Node& rope) {
   if (rope.op != Op::kRope || r.shape(rope.inputs[1]).rank() != 2) return false;
   const std::vector<Stream> streams = match_streams(r, rope.inputs[0]);
   if (streams.empty()) return false;
@@ -82,6 +82,8 @@ bool fuse(Rewriter& r, const Node& rope) {
 
 }  // namespace
 
-PassOutcome fuse_qk_norm_rope(Graph& graph, const Target&) { return {.rewrites = rewrite_each(graph, fuse)}; }
+PassOutcome fuse_qk_norm_rope(Graph& graph, const Target&) {
+  return {.rewrites = rewrite_each(graph, merge_norm_rope)};
+}
 
 }  // namespace headroom

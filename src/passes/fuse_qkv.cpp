@@ -46,7 +46,7 @@ ValueId join(Rewriter& r, const std::vector<const Node*>& linears, std::size_t i
   return r.emit(Op::kConcat, std::move(parts), {{"axis", std::int64_t{0}}}, path);
 }
 
-bool fuse(Rewriter& r, const Node& first) {
+bool merge_qkv(Rewriter& r, const Node& first) {
   if (!is_projection(r, first)) return false;
   std::vector<const Node*> linears = r.readers_from_here(first.inputs[0]);  // `first` among them
   std::erase_if(linears,
@@ -73,6 +73,6 @@ bool fuse(Rewriter& r, const Node& first) {
 
 }  // namespace
 
-PassOutcome fuse_qkv(Graph& graph, const Target&) { return {.rewrites = rewrite_each(graph, fuse)}; }
+PassOutcome fuse_qkv(Graph& graph, const Target&) { return {.rewrites = rewrite_each(graph, merge_qkv)}; }
 
 }  // namespace headroom

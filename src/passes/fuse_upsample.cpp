@@ -38,7 +38,7 @@ ValueId four_taps(Rewriter& r, ValueId weight, std::int64_t axis, const std::str
   return r.emit(Op::kConcat, {w[2], later, earlier, w[0]}, {{"axis", axis}}, path);
 }
 
-bool fuse(Rewriter& r, const Node& conv) {
+bool fold_upsample(Rewriter& r, const Node& conv) {
   if (conv.op != Op::kConv2d || !is_plain_3x3(r, conv)) return false;
   const Node* resize = r.match_single_use(conv.inputs[0], Op::kResize2d);
   if (resize == nullptr || !is_doubling(r, *resize)) return false;
@@ -53,6 +53,6 @@ bool fuse(Rewriter& r, const Node& conv) {
 
 }  // namespace
 
-PassOutcome fuse_upsample(Graph& graph, const Target&) { return {.rewrites = rewrite_each(graph, fuse)}; }
+PassOutcome fuse_upsample(Graph& graph, const Target&) { return {.rewrites = rewrite_each(graph, fold_upsample)}; }
 
 }  // namespace headroom

@@ -10,7 +10,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 /// in, two products that share their input, a third of their sum, out.
-constexpr const char* kModel = R"(graph model {
+constexpr const char* kInt8Model = R"(graph model {
   input %x: f32[1, 16, 4]
   param %w0: f32[32, 4]
   param %w1: bf16[32, 32]
@@ -29,7 +29,7 @@ constexpr const char* kModel = R"(graph model {
 })";
 
 TEST(Int8, QuantizesWhatIsBetweenTheFirstAndTheLastProduct) {
-  Graph graph = parse_graph(kModel);
+  Graph graph = parse_graph(kInt8Model);
   const PassOutcome outcome = run_pass("int8", graph);
   EXPECT_EQ(outcome.rewrites, 2);
   EXPECT_EQ(outcome.declined, std::nullopt);
@@ -57,7 +57,7 @@ TEST(Int8, QuantizesWhatIsBetweenTheFirstAndTheLastProduct) {
   %12: f32[1, 16, 4] = linear(%11, %w3) {activation = "none"} @ last
   output y = %12
 })")));
-  const Graph original = parse_graph(kModel);
+  const Graph original = parse_graph(kInt8Model);
   const double error = distance(interpret_on_random(graph, 7), interpret_on_random(original, 7));
   EXPECT_LE(error, 2e-2);
   EXPECT_GE(error, 1e-4);
@@ -170,13 +170,13 @@ TEST(Int8, LeavesConditioningAndSmallProductsAlone) {
 }
 
 TEST(Int8, DeclinesWhereTheUnitsAreMissing) {
-  Graph graph = parse_graph(kModel);
+  Graph graph = parse_graph(kInt8Model);
   EXPECT_THAT(run_pass("int8", graph, Target{.cpu_isa = CpuIsa::kAvx512}).declined.value_or(""), HasSubstr("VNNI"));
   EXPECT_THAT(run_pass("int8", graph, Target{.device = DeviceKind::kCuda}).declined.value_or(""), HasSubstr("cuda"));
 }
 
 TEST(Int8, MakesBf16WhereTheProductDid) {
-  Graph graph = parse_graph(kModel);
+  Graph graph = parse_graph(kInt8Model);
   (void)run_pass("bf16", graph);
   EXPECT_EQ(run_pass("int8", graph).rewrites, 2);
   int products = 0;
@@ -186,7 +186,7 @@ TEST(Int8, MakesBf16WhereTheProductDid) {
     EXPECT_EQ(graph.type(node.results[0]).dtype, DType::kBF16);
   }
   EXPECT_EQ(products, 2);
-  EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kModel), 7)), 2e-2);
+  EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kInt8Model), 7)), 2e-2);
 }
 
 }  // namespace

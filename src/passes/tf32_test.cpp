@@ -7,7 +7,7 @@ namespace {
 
 constexpr Target kGpu{.device = DeviceKind::kCuda, .compute_capability = 80};
 
-constexpr const char* kModel = R"(graph g {
+constexpr const char* kTf32Model = R"(graph g {
   input %x: f32[2, 4]
   param %w: f32[4, 4]
   param %v: f32[4, 4]
@@ -21,7 +21,7 @@ constexpr const char* kModel = R"(graph g {
 })";
 
 TEST(Tf32, AllowsItForProductsInF32) {
-  Graph graph = parse_graph(kModel);
+  Graph graph = parse_graph(kTf32Model);
   const PassOutcome outcome = run_pass("tf32", graph, kGpu);
   EXPECT_EQ(outcome.rewrites, 2);
   EXPECT_EQ(outcome.declined, std::nullopt);
@@ -37,13 +37,13 @@ TEST(Tf32, AllowsItForProductsInF32) {
   output narrow = %3
   output y = %4
 })")));
-  EXPECT_EQ(distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kModel), 7)), 0);
+  EXPECT_EQ(distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kTf32Model), 7)), 0);
 }
 
 TEST(Tf32, DeclinesWhereNothingIsInF32OrThereIsNoSuchUnit) {
-  Graph graph = parse_graph(kModel);
+  Graph graph = parse_graph(kTf32Model);
   EXPECT_EQ(run_pass("tf32", graph).declined, "TF32 is of NVIDIA's tensor cores, not of a cpu");
-  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(kModel)));
+  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(kTf32Model)));
   (void)run_pass("bf16", graph, kGpu);
   EXPECT_EQ(run_pass("tf32", graph, kGpu).declined, "the graph has no product in f32");
 }

@@ -5,7 +5,7 @@
 namespace headroom {
 namespace {
 
-constexpr std::int64_t kPatch = 2;
+constexpr std::int64_t kPatchSide = 2;
 
 /// How the decoder takes latents of unit variance: z / scaling_factor + shift_factor.
 ValueId denormalize(Builder& b, const AutoencoderKLConfig& config, ValueId z) {
@@ -23,24 +23,25 @@ Graph build_flux_decode(const AutoencoderKLConfig& config, std::int64_t rows, st
   Graph graph("flux_decode");
   Builder b(graph);
   const ValueId latents =
-      graph.add_input("latents", TensorType{.shape = {1, rows * columns, channels * kPatch * kPatch}});
+      graph.add_input("latents", TensorType{.shape = {1, rows * columns, channels * kPatchSide * kPatchSide}});
   const ValueId patches =
-      b.transpose(b.reshape(latents, {1, rows, columns, channels, kPatch, kPatch}), {0, 3, 1, 4, 2, 5});
-  const ValueId z = b.reshape(patches, {1, channels, rows * kPatch, columns * kPatch});
+      b.transpose(b.reshape(latents, {1, rows, columns, channels, kPatchSide, kPatchSide}), {0, 3, 1, 4, 2, 5});
+  const ValueId z = b.reshape(patches, {1, channels, rows * kPatchSide, columns * kPatchSide});
   graph.add_output("pixels", build_autoencoder_kl_decode(b, config, denormalize(b, config, z), params));
   return graph;
 }
 
 Graph build_flux_encode(const AutoencoderKLConfig& config, std::int64_t rows, std::int64_t columns,
                         const ParamSource& params) {
-  const std::int64_t channels = config.latent_channels, side = kPatch * config.scale();
+  const std::int64_t channels = config.latent_channels, side = kPatchSide * config.scale();
   Graph graph("flux_encode");
   Builder b(graph);
   const ValueId pixels =
       graph.add_input("pixels", TensorType{.shape = {1, config.in_channels, rows * side, columns * side}});
   const ValueId z = normalize(b, config, build_autoencoder_kl_encode(b, config, pixels, params).mean);
-  const ValueId patches = b.transpose(b.reshape(z, {1, channels, rows, kPatch, columns, kPatch}), {0, 2, 4, 1, 3, 5});
-  graph.add_output("latents", b.reshape(patches, {1, rows * columns, channels * kPatch * kPatch}));
+  const ValueId patches =
+      b.transpose(b.reshape(z, {1, channels, rows, kPatchSide, columns, kPatchSide}), {0, 2, 4, 1, 3, 5});
+  graph.add_output("latents", b.reshape(patches, {1, rows * columns, channels * kPatchSide * kPatchSide}));
   return graph;
 }
 

@@ -22,7 +22,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kLoop = R"(graph loop {
+constexpr const char* kBoundLoop = R"(graph loop {
   input %d: f32[3, 64]
   input %x: f32[64]
   state %s: f32[64]
@@ -79,7 +79,7 @@ class Outside {
   Buffer buffer_;
 };
 
-/// Two sets of memory that a session of kLoop is bound to in turns.
+/// Two sets of memory that a session of kBoundLoop is bound to in turns.
 struct Set {
   Set(Backend& backend, std::uint64_t seed)
       : d(backend, {3, 64}, seed),
@@ -99,7 +99,7 @@ struct Set {
   /// What a run was to do, which began when the state was `state`.
   void expect_run(const HostTensor& state) const {
     const OracleResult oracle =
-        interpret(parse_graph(kLoop), {{"d", d.written()}, {"x", x.written()}}, {}, {{"s", state}});
+        interpret(parse_graph(kBoundLoop), {{"d", d.written()}, {"x", x.written()}}, {}, {{"s", state}});
     expect_near(last.read(), oracle.outputs.at("last"));
     expect_near(relu.read(), oracle.outputs.at("relu"));
     expect_near(part.read(), oracle.outputs.at("part"));
@@ -112,7 +112,7 @@ struct Set {
 };
 
 TEST_P(BindingTest, NothingIsCopiedOfWhatKernelsReadAndWriteThere) {
-  Session session(make_program(kLoop), *backend_);
+  Session session(make_program(kBoundLoop), *backend_);
   const MemoryUse own = backend_->memory_use();
   const Set first(*backend_, 1), second(*backend_, 11);
   const std::size_t outside = backend_->memory_use().total - own.total;
@@ -179,7 +179,7 @@ TEST_P(BindingTest, WhatNoKernelWritesThereIsCopiedAndCounted) {
 }
 
 TEST_P(BindingTest, WhatIsUnboundIsToBeSetAnew) {
-  Session session(make_program(kLoop), *backend_);
+  Session session(make_program(kBoundLoop), *backend_);
   const Set set(*backend_, 1);
   set.bind_to(session);
   const HostTensor before = set.s.read();
@@ -199,7 +199,7 @@ TEST_P(BindingTest, WhatIsUnboundIsToBeSetAnew) {
 }
 
 TEST_P(BindingTest, RefusesMemoryThatDoesNotFit) {
-  Session session(make_program(kLoop), *backend_);
+  Session session(make_program(kBoundLoop), *backend_);
   const Set set(*backend_, 1);
   const DeviceMemory memory = set.x.memory();
   EXPECT_THAT(message_of([&] { session.bind_input("x", {.at = memory.at, .bytes = memory.bytes - 4}); }),
@@ -238,7 +238,7 @@ INSTANTIATE_TEST_SUITE_P(Plans, RecordedBindingTest, testing::Bool(),
                          [](const auto& parameter) { return parameter.param ? "Arena" : "Eager"; });
 
 TEST_P(RecordedBindingTest, RecordsOnceForEachSetOfMemory) {
-  const auto program = std::make_shared<Program>(plan(parse_graph(kLoop), backend().properties().target,
+  const auto program = std::make_shared<Program>(plan(parse_graph(kBoundLoop), backend().properties().target,
                                                       {.arena = GetParam(), .graph = true, .outputs_apart = true}));
   const std::shared_ptr<Stream> stream = backend().make_stream();
   Session session(program, backend(), stream);

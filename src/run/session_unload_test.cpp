@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::shared_ptr<const Program> make_program(const char* text, Backend& backend, bool arena = true) {
+std::shared_ptr<const Program> program_of(const char* text, Backend& backend, bool arena = true) {
   const bool records = arena && backend.properties().target.device == DeviceKind::kCuda;
   return std::make_shared<Program>(
       plan(parse_graph(text), backend.properties().target, {.arena = arena, .graph = records}));
@@ -35,7 +35,7 @@ constexpr const char* kLarge = R"(graph large {
 })";
 
 void unload_a_session(Backend& backend) {
-  const auto program = make_program(kLarge, backend);
+  const auto program = program_of(kLarge, backend);
   WeightStore weights(backend);
   Session session(program, weights, backend);
   const HostTensor x = random_f32({1024, 1024}, 1);
@@ -78,7 +78,7 @@ TEST_F(UnloadedSessionsOnAGpu, KeepInputsAndStatesAndRunWhenTheyAreBack) { unloa
 TEST(UnloadedSessions, HaveAnArena) {
   const auto backend = make_backend(DeviceKind::kCpu, 1);
   WeightStore weights(*backend);
-  Session session(make_program(kLarge, *backend, false), weights, *backend);
+  Session session(program_of(kLarge, *backend, false), weights, *backend);
   EXPECT_THAT(message_of([&] { session.unload(); }), HasSubstr("no arena"));
 }
 

@@ -22,7 +22,7 @@ namespace {
 using testing::HasSubstr;
 
 /// A weight that can leave, as it stands or packed, and one that is too small.
-constexpr const char* kLinear = R"(graph linear {
+constexpr const char* kUnloadedLinear = R"(graph linear {
   input %x: f32[4, 1024]
   param %w: f32[640, 1024]
   param %b: f32[640]
@@ -143,11 +143,11 @@ struct Weights {
 
 void leave_and_come_back_a_hundred_times(Backend& backend) {
   Weights weights(backend);
-  const auto program = make_program(kLinear, backend);
+  const auto program = make_program(kUnloadedLinear, backend);
   const auto session = weights.make_session(program);
   session->run();
   const HostTensor y = session->output("y");
-  expect_near(y, weights.expected(kLinear));
+  expect_near(y, weights.expected(kUnloadedLinear));
   const std::size_t total = backend.memory_use().total, held = weights.held(), bytes = weights.store.bytes();
   const std::size_t large = weights.large_bytes(*program);
   const std::int64_t recordings = session->recordings_made();
@@ -186,7 +186,7 @@ TEST_F(UnloadedWeightsOnAGpu, ComeBackAHundredTimes) { leave_and_come_back_a_hun
 /// Whatever happens to a param meanwhile, a weight is as the param is now when it is back.
 void change_while_away(Backend& backend) {
   Weights weights(backend);
-  const auto linear = make_program(kLinear, backend), quantized = make_program(quantized_for(backend), backend);
+  const auto linear = make_program(kUnloadedLinear, backend), quantized = make_program(quantized_for(backend), backend);
   const auto session = weights.make_session(linear);
   Session outputs(quantized, weights.store, backend);
   const auto expect_right = [&] {
@@ -244,7 +244,7 @@ TEST_F(UnloadedWeightsOnAGpu, AreFoldedOfParamsAsTheyAreWhateverTheHostHasKept) 
 /// A weight is on the device while a program is loaded that uses it.
 void share(Backend& backend) {
   Weights weights(backend);
-  const auto first = make_program(kLinear, backend), second = make_program(kActivated, backend);
+  const auto first = make_program(kUnloadedLinear, backend), second = make_program(kActivated, backend);
   const auto one = weights.make_session(first), same = weights.make_session(first),
              other = weights.make_session(second);
   ASSERT_EQ(weights.store.size(), 2U) << "both use the same weights";
@@ -272,15 +272,15 @@ void share(Backend& backend) {
   expect_runs(*other, kActivated);
   expect_refused(*one, "linear");
   weights.store.reload(*first);
-  expect_runs(*same, kLinear);
-  expect_runs(*one, kLinear);
+  expect_runs(*same, kUnloadedLinear);
+  expect_runs(*one, kUnloadedLinear);
 
   weights.store.unload(*first);
   weights.store.unload(*second);
   const auto another = weights.make_session(first);  // loads what it needs
   EXPECT_EQ(weights.held(), held);
-  expect_runs(*another, kLinear);
-  expect_runs(*one, kLinear);
+  expect_runs(*another, kUnloadedLinear);
+  expect_runs(*one, kUnloadedLinear);
   expect_refused(*other, "activated");
 }
 
@@ -291,7 +291,7 @@ TEST_F(UnloadedWeightsOnAGpu, AreThoseThatNoLoadedProgramUses) { share(backend()
 TEST(UnloadedWeights, AreAmongWhatIsNeeded) {
   const auto backend = make_backend(DeviceKind::kCpu, 1);
   Weights weights(*backend);
-  const auto program = make_program(kLinear, *backend);
+  const auto program = make_program(kUnloadedLinear, *backend);
   weights.store.load(*program);
   EXPECT_EQ(weights.store.need_of(*program).weights, 0U);
   weights.store.unload(*program);
@@ -302,7 +302,7 @@ TEST(UnloadedWeights, AreAmongWhatIsNeeded) {
 
 TEST(UnloadedWeights, MayBeDroppedWithTheirStoreAndTheirSessions) {
   const auto backend = make_backend(DeviceKind::kCpu, 1);
-  const auto program = make_program(kLinear, *backend);
+  const auto program = make_program(kUnloadedLinear, *backend);
   {
     auto weights = std::make_unique<Weights>(*backend);
     const auto session = weights->make_session(program);

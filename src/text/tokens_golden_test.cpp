@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path goldens() { return source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/text"; }
+fs::path token_goldens() { return source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/text"; }
 
 std::string pieces_of(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
   std::string result;
@@ -28,7 +28,7 @@ std::string pieces_of(const Tokenizer& tokenizer, const std::vector<TokenId>& id
 }
 
 void expect_ids(const Tokenizer& tokenizer, const fs::path& ids_file) {
-  const nlohmann::json strings = read_json(goldens() / "strings.json");
+  const nlohmann::json strings = read_json(token_goldens() / "strings.json");
   const nlohmann::json expected = read_json(ids_file);
   ASSERT_GE(strings.size(), 200U);
   ASSERT_EQ(strings.size(), expected.size());
@@ -53,16 +53,16 @@ std::string base64(std::string_view bytes) {
 }
 
 TEST(TokensGolden, ClipOfVocabularyAndMerges) {
-  expect_ids(open_tokenizer(goldens() / "clip"), goldens() / "clip/ids.json");
+  expect_ids(open_tokenizer(token_goldens() / "clip"), token_goldens() / "clip/ids.json");
 }
 
 TEST(TokensGolden, Qwen2OfTokenizerJson) {
-  expect_ids(open_tokenizer(goldens() / "qwen2"), goldens() / "qwen2/ids.json");
+  expect_ids(open_tokenizer(token_goldens() / "qwen2"), token_goldens() / "qwen2/ids.json");
 }
 
 TEST(TokensGolden, Qwen2OfVocabularyAndMerges) {
   // The same vocabulary in the older files, with the added tokens where these have them.
-  const nlohmann::json whole = read_json(goldens() / "qwen2/tokenizer.json");
+  const nlohmann::json whole = read_json(token_goldens() / "qwen2/tokenizer.json");
   const TempFolder folder;
   write_json(folder / "vocab.json", whole["model"]["vocab"]);
   std::string merges = "#version: 0.2\n";
@@ -76,23 +76,25 @@ TEST(TokensGolden, Qwen2OfVocabularyAndMerges) {
     config["added_tokens_decoder"][id] = token;
   }
   write_json(folder / "tokenizer_config.json", config);
-  expect_ids(open_tokenizer(folder.path()), goldens() / "qwen2/ids.json");
+  expect_ids(open_tokenizer(folder.path()), token_goldens() / "qwen2/ids.json");
 }
 
-TEST(TokensGolden, T5OfSpieceModel) { expect_ids(open_tokenizer(goldens() / "t5"), goldens() / "t5/spiece_ids.json"); }
+TEST(TokensGolden, T5OfSpieceModel) {
+  expect_ids(open_tokenizer(token_goldens() / "t5"), token_goldens() / "t5/spiece_ids.json");
+}
 
 TEST(TokensGolden, T5OfTokenizerJson) {
-  nlohmann::json file = read_json(goldens() / "t5/unigram.json");
-  const SentencepieceModel model = read_sentencepiece_model(goldens() / "t5/spiece.model");
+  nlohmann::json file = read_json(token_goldens() / "t5/unigram.json");
+  const SentencepieceModel model = read_sentencepiece_model(token_goldens() / "t5/spiece.model");
   file["normalizer"]["normalizers"][0]["precompiled_charsmap"] = base64(model.rules.charsmap);
   const TempFolder folder;
   write_json(folder / "tokenizer.json", file);
-  expect_ids(open_tokenizer(folder.path()), goldens() / "t5/ids.json");
+  expect_ids(open_tokenizer(folder.path()), token_goldens() / "t5/ids.json");
 }
 
 TEST(TokensGolden, LongPromptsAreTheirWordsOneAfterTheOther) {
-  const Tokenizer clip = open_tokenizer(goldens() / "clip");
-  const Tokenizer t5 = open_tokenizer(goldens() / "t5");
+  const Tokenizer clip = open_tokenizer(token_goldens() / "clip");
+  const Tokenizer t5 = open_tokenizer(token_goldens() / "t5");
   const EncodeOptions bare{.add_special_tokens = false};
   constexpr std::size_t kWords = 100'000;
   std::string prompt;

@@ -37,7 +37,7 @@ std::optional<std::string> compare_element(std::string_view what, const std::str
   return fmt::format("{} {}: element {} is {:.9g}, expected {:.9g} +- {:.3g}", what, name, i, actual, expected, bound);
 }
 
-double value_at(const OracleTensor& tensor, std::size_t i) {
+double number_at(const OracleTensor& tensor, std::size_t i) {
   return is_float(tensor.type.dtype) ? tensor.reals[i] : static_cast<double>(tensor.integers[i]);
 }
 
@@ -124,10 +124,10 @@ std::optional<std::string> Checker::compare(const NamedBounds& expected, const N
     const Bounded& got = found->second;
     double largest = 0;
     for (std::size_t i = 0; i < wanted.error.size(); ++i)
-      largest = std::max(largest, std::fabs(value_at(wanted.value, i)));
+      largest = std::max(largest, std::fabs(number_at(wanted.value, i)));
     for (std::size_t i = 0; i < wanted.error.size(); ++i) {
       const double bound = wanted.error[i] + got.error[i];
-      if (auto wrong = compare_element(what, name, i, value_at(wanted.value, i), value_at(got.value, i), bound))
+      if (auto wrong = compare_element(what, name, i, number_at(wanted.value, i), number_at(got.value, i), bound))
         return wrong;
       ++tally_.elements;
       tally_.sharp += bound <= largest / 10 ? 1 : 0;

@@ -18,6 +18,9 @@ struct Dims {
   [[nodiscard]] std::int64_t width() const { return heads * head_dim; }
 };
 
+/// A shape as ops take it for an attribute.
+inline std::vector<std::int64_t> extents_of(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
+
 /// Builds one random graph: random_graph() in parts. Values in reach are in `visible_`; every part reads some of them
 /// and adds what it makes.
 class GraphMaker {

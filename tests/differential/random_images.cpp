@@ -13,8 +13,6 @@ namespace {
 constexpr std::int64_t kMostPixels = 4096;  // elements of an image, so that graphs stay small
 constexpr std::array kActivations = {"none", "silu", "gelu_tanh", "gelu_erf"};
 
-std::vector<std::int64_t> extents_of(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
-
 }  // namespace
 
 /// The value in that layout: itself, or a reshape to its own extents. Values that are no images are row-major.

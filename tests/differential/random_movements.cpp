@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::int64_t kMostMoved = 8192;  // elements, so that graphs stay small
 
-std::vector<std::int64_t> extents_of(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
-
 }  // namespace
 
 /// Rows of a table, or sums into them, by numbers of their own: an input that is drawn for that table.

@@ -16,8 +16,6 @@ constexpr std::array kUnary = {Op::kRelu, Op::kSilu, Op::kGeluTanh, Op::kQuickGe
 
 bool is_computed_in(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; }
 
-std::vector<std::int64_t> extents_of(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
-
 }  // namespace
 
 /// The other operand of the same shape, or one that broadcasts.

@@ -5,11 +5,7 @@
 #include "differential/graph_maker.hpp"
 
 namespace headroom::differential {
-namespace {
-
-std::vector<std::int64_t> extents_of(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
-
-}  // namespace
+namespace {}  // namespace
 
 /// [b, s, w] -> [b, h, s, d]
 ValueId GraphMaker::split_heads(ValueId x) {

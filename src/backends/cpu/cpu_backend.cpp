@@ -11,6 +11,7 @@
 
 #include "backends/cpu/cpu_info.hpp"
 #include "backends/device_memory.hpp"
+#include "base/divide_up.hpp"
 #include "base/error.hpp"
 #include "base/format.hpp"
 #include "base/out_of_memory.hpp"
@@ -32,8 +33,6 @@ constexpr std::size_t kCopyPerThread = std::size_t{256} << 10;
 /// From here on an allocation is checked against available memory first: Linux would grant it and kill the process
 /// later.
 constexpr std::size_t kCheckFrom = std::size_t{64} << 20;
-
-constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 [[noreturn]] void fail_out_of_memory(std::size_t bytes) {
   throw OutOfMemory(fmt::format("the CPU is out of memory: {} are needed in one block and {} are available",

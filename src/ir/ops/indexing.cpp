@@ -12,7 +12,7 @@ namespace {
 /// The shape of what a row of `table` is.
 Shape row_shape(const TensorType& table) { return Shape(table.shape.dims().subspan(1)); }
 
-std::vector<TensorType> row_types(const TypeQuery& given) {
+std::vector<TensorType> selected_row_types(const TypeQuery& given) {
   given.require(given.in[0].shape.rank() >= 1 && given.in[1] == TensorType{DType::kI32, Shape{}},
                 "table[n, ...] and an i32 scalar");
   return {{given.in[0].dtype, row_shape(given.in[0])}};
@@ -83,8 +83,11 @@ double scatter_add_flops(const Attributes& /*attributes*/, Types in, Types /*out
 }
 
 constexpr std::array kIndexing = {
-    OpDefinition{
-        .op = Op::kRow, .kind = OpKind::kCopy, .infer = row_types, .evaluate = gather<Op::kRow>, .reads_part = true},
+    OpDefinition{.op = Op::kRow,
+                 .kind = OpKind::kCopy,
+                 .infer = selected_row_types,
+                 .evaluate = gather<Op::kRow>,
+                 .reads_part = true},
     OpDefinition{.op = Op::kGather,
                  .kind = OpKind::kCopy,
                  .infer = gather_types,

@@ -29,16 +29,16 @@ TEST(Constant, HasOneValueForAllOrOneForEach) {
   EXPECT_THAT(each.integers, ElementsAre(1, -2, 3));
 }
 
-void expect_refused(Op op, const std::vector<TensorType>& in, Given given) {
+void expect_constant_refused(Op op, const std::vector<TensorType>& in, Given given) {
   EXPECT_THROW((void)infer(op, Attributes(op, std::move(given)), in), Error);
 }
 
 TEST(Constant, RefusesWhatItsTypeDoesNotHold) {
-  expect_refused(Op::kConstant, {}, {{"values", Doubles{1, 2}}, {"shape", Ints{3}}});
-  expect_refused(Op::kConstant, {}, {{"values", Doubles{}}, {"shape", Ints{3}}});
-  expect_refused(Op::kConstant, {}, {{"values", Doubles{1}}, {"shape", Ints{0}}});
-  expect_refused(Op::kConstant, {}, {{"values", Doubles{0.5}}, {"dtype", DType::kI32}});
-  expect_refused(Op::kConstant, {}, {{"values", Doubles{300}}, {"dtype", DType::kU8}});
+  expect_constant_refused(Op::kConstant, {}, {{"values", Doubles{1, 2}}, {"shape", Ints{3}}});
+  expect_constant_refused(Op::kConstant, {}, {{"values", Doubles{}}, {"shape", Ints{3}}});
+  expect_constant_refused(Op::kConstant, {}, {{"values", Doubles{1}}, {"shape", Ints{0}}});
+  expect_constant_refused(Op::kConstant, {}, {{"values", Doubles{0.5}}, {"dtype", DType::kI32}});
+  expect_constant_refused(Op::kConstant, {}, {{"values", Doubles{300}}, {"dtype", DType::kU8}});
 }
 
 TEST(Constant, RoundTripsThroughText) {
@@ -70,11 +70,11 @@ TEST(Random, IsTheStreamOfItsKeyFromItsOffsetOn) {
 
 TEST(Random, RefusesOtherKeysAndDistributions) {
   const TensorType keys{DType::kI64, {2}}, offset{DType::kI32, {}};
-  expect_refused(Op::kRandom, {keys, keys}, {{"shape", Ints{3}}});
-  expect_refused(Op::kRandom, {offset, offset}, {{"shape", Ints{3}}});
-  expect_refused(Op::kRandom, {{DType::kF32, {2}}, offset}, {{"shape", Ints{3}}});
-  expect_refused(Op::kRandom, {keys, offset}, {{"shape", Ints{0}}});
-  expect_refused(Op::kRandom, {keys, offset}, {{"shape", Ints{3}}, {"distribution", std::string("cauchy")}});
+  expect_constant_refused(Op::kRandom, {keys, keys}, {{"shape", Ints{3}}});
+  expect_constant_refused(Op::kRandom, {offset, offset}, {{"shape", Ints{3}}});
+  expect_constant_refused(Op::kRandom, {{DType::kF32, {2}}, offset}, {{"shape", Ints{3}}});
+  expect_constant_refused(Op::kRandom, {keys, offset}, {{"shape", Ints{0}}});
+  expect_constant_refused(Op::kRandom, {keys, offset}, {{"shape", Ints{3}}, {"distribution", std::string("cauchy")}});
 }
 
 }  // namespace
