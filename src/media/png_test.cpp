@@ -81,7 +81,7 @@ TEST(Png, RefusesTextsThatAPngCannotHold) {
 
 TEST(Png, RefusesATextThatIsNotUtf8) {
   const std::string path = png_picture("text_not_utf8.png").string();
-  EXPECT_EQ(parse_png(read_file(path), path).image.width, 13);  // a png_picture nonetheless
+  EXPECT_EQ(parse_png(read_file(path), path).image.width, 13);  // a picture nonetheless
   EXPECT_EQ(error_of([&] { (void)read_png_text(path); }), path + " holds a text 'bad' that is not UTF-8");
 }
 
