@@ -32,6 +32,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/divide_up.hpp"
 #include "kernels/cpu_kernel.hpp"
 #include "kernels/rope_positions.hpp"
 #include "kernels/simd_targets.hpp"
@@ -77,7 +78,7 @@ struct RopeRows : RopePositions {
   static constexpr std::int64_t kMostPositions = 16;
   static std::int64_t whole_vectors(std::int64_t floats) {
     constexpr std::int64_t kMaxLanes = 16;
-    return (floats + kMaxLanes - 1) / kMaxLanes * kMaxLanes;
+    return round_up(floats, kMaxLanes);
   }
 };
 

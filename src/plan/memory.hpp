@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/divide_up.hpp"
 #include "plan/program.hpp"
 
 namespace headroom {
@@ -17,9 +18,7 @@ void find_lifetimes(Program& program);
 [[nodiscard]] std::size_t arena_lower_bound(const Program& program);
 
 inline constexpr std::size_t kArenaAlignment = 256;
-[[nodiscard]] constexpr std::size_t aligned_size(std::size_t bytes) {
-  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
-}
+[[nodiscard]] constexpr std::size_t aligned_size(std::size_t bytes) { return round_up(bytes, kArenaAlignment); }
 
 /// Gives every arena and scratch storage an offset such that no two that live at the same step overlap, and returns the
 /// arena's size. Tries several greedy orders (by size, by lifetime, by both, by end), each placing a storage in the

@@ -231,7 +231,7 @@ ValueId GraphMaker::operand(const TensorType& type) {
   }
   if (type.layout == Layout::kChannelsLast) return laid(operand({type.dtype, type.shape}), type.layout);
   if (!same_size.empty() && choose_.one_in(3))
-    return b_.reshape(b_.read(choose_.from(same_size)), {type.shape.dims().begin(), type.shape.dims().end()});
+    return b_.reshape(b_.read(choose_.from(same_size)), extents_of(type.shape));
   if (!castable.empty() && choose_.one_in(2)) {
     const ValueId value = b_.read(choose_.from(castable));
     const ValueId made = b_.cast(value, type.dtype);

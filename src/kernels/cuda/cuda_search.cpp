@@ -44,7 +44,7 @@ void fill_random(void* stream, DType dtype, void* data, std::size_t bytes) {
   }
 }
 
-std::size_t aligned(std::size_t bytes) { return divide_up(bytes, kAlignment) * kAlignment; }
+std::size_t aligned(std::size_t bytes) { return round_up(bytes, kAlignment); }
 
 /// The operands of some work and the largest workspace in one block, and a stream to run on.
 class Trial {
