@@ -16,10 +16,10 @@ void add(std::vector<StageRun>& runs, const StageRun& run) {
   found->texts += run.texts;
 }
 
-void DeviceStage::run(Turns& turns, std::string_view input, const HostTensor& value) {
+void DeviceStage::submit(Turns& turns, std::string_view input, const HostTensor& value) {
   turns.begin(*this);
   session->set_input(input, value);
-  session->run();
+  session->submit();
 }
 
 DeviceStage compile_stage(std::string name, const Component& component, Graph graph, const SwitchSet& switches,

@@ -34,8 +34,8 @@ struct DeviceStage {
   std::unique_ptr<Session> session = {};  ///< null until Turns::load()
   bool is_arena_away = false;             ///< Turns has unloaded the session
 
-  /// Runs it on that input, when it is its turn.
-  void run(Turns& turns, std::string_view input, const HostTensor& value);
+  /// Submits a run on that input, when it is its turn; what reads an output of the session waits for it.
+  void submit(Turns& turns, std::string_view input, const HostTensor& value);
 };
 
 /// The stage, in the component's own baseline under the switches, not loaded yet.

@@ -145,7 +145,7 @@ Conditioning Generator::make_conditioning(std::span<const ImageRequest> images) 
   if (encode_)
     run_stage("encode", encode_->session->activation_reserved_bytes(), [&] {
       for (const ImageRequest& image : images) {
-        encode_->run(*turns_, "pixels", image.reference);
+        encode_->submit(*turns_, "pixels", image.reference);
         conditioning.references.push_back(
             std::make_shared<const DeviceTensor>(encode_->session->device_output("latents")));
       }
@@ -181,7 +181,7 @@ HostTensor Generator::decode(const HostTensor& latents) {
   run_stage("decode", decode_->session->activation_reserved_bytes(), [&] {
     std::vector<HostTensor> decoded;
     for (const HostTensor& one : unstack(latents)) {
-      decode_->run(*turns_, "latents", one);
+      decode_->submit(*turns_, "latents", one);
       decoded.push_back(decode_->session->output("pixels"));
     }
     pixels = decoded.size() == 1 ? std::move(decoded.front()) : stack(decoded);

@@ -65,7 +65,7 @@ Conditioning::Part PromptReader::Desk::find(const std::string& text) {
 
 /// Reads a text, and keeps that before all else.
 void PromptReader::Desk::read(Turns& turns, const std::string& text, const HostTensor& ids) {
-  stage.run(turns, "input_ids", ids);
+  stage.submit(turns, "input_ids", ids);
   turns.make_room_beside(reading_bytes());
   kept.push_front({text, std::make_shared<const DeviceTensor>(stage.session->device_output(reader->output))});
 }

@@ -9,6 +9,10 @@ namespace headroom {
 
 namespace {
 
+/// There is always a place for so little, in what the device's pool keeps: to ask how much is free takes longer than to read a
+/// text that becomes so few numbers.
+constexpr std::size_t kAlwaysFits = std::size_t{64} << 10;
+
 bool is_here(const DeviceStage& stage) { return stage.session->is_loaded(); }
 
 bool has_arena_here(const DeviceStage& stage) { return stage.compiled.program->has_arena && !stage.is_arena_away; }
@@ -31,7 +35,8 @@ void Turns::begin(DeviceStage& stage) {
   bring(stage);
   ran_.erase(std::ranges::find(ran_, &stage));
   ran_.push_back(&stage);
-  if (expected_ != nullptr && expected_ != &stage && missing_bytes(*expected_) <= free_bytes()) bring(*expected_);
+  if (expected_ == nullptr || expected_ == &stage || is_here(*expected_)) return;  // the device is not asked in vain
+  if (missing_bytes(*expected_) <= free_bytes()) bring(*expected_);
 }
 
 void Turns::forget(const DeviceStage& stage) noexcept {
@@ -67,6 +72,7 @@ std::size_t Turns::missing_bytes(const DeviceStage& stage) const {
 }
 
 void Turns::make_room_beside(std::size_t bytes) {
+  if (bytes <= kAlwaysFits) return;
   for (const auto& [owner, drop] : spares_)
     if (free_bytes() < bytes) drop();
 }
