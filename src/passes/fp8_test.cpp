@@ -14,7 +14,7 @@ constexpr Target kHopper{.device = DeviceKind::kCuda, .compute_capability = 90};
 
 /// in, two products that share their input, one of an odd width, out.
 constexpr const char* kFp8Model = R"(graph model {
-  input %x: f32[1, 16, 16]
+  input %x: f32[1, 128, 16]
   param %w0: f32[32, 16]
   param %w1: bf16[32, 32]
   param %w2: f32[48, 32]
@@ -22,15 +22,15 @@ constexpr const char* kFp8Model = R"(graph model {
   param %w3: f32[40, 48]
   param %w4: f32[16, 40]
   %0: f32[32, 32] = cast(%w1) {dtype = f32}
-  %1: f32[1, 16, 32] = linear(%x, %w0) {activation = "none"} @ first
-  %2: f32[1, 16, 32] = linear(%1, %0) {activation = "none"} @ left
-  %3: f32[1, 16, 48] = linear(%1, %w2, %b2) {activation = "gelu_tanh"} @ right
-  %4: f32[1, 16, 32] = slice(%3) {axis = 2, start = 0, size = 32}
-  %5: f32[1, 16, 32] = add(%2, %4)
-  %6: f32[1, 16, 16] = slice(%5) {axis = 2, start = 0, size = 16}
-  %7: f32[1, 16, 48] = concat(%5, %6) {axis = 2}
-  %8: f32[1, 16, 40] = linear(%7, %w3) {activation = "none"} @ odd
-  %9: f32[1, 16, 16] = linear(%8, %w4) {activation = "none"} @ last
+  %1: f32[1, 128, 32] = linear(%x, %w0) {activation = "none"} @ first
+  %2: f32[1, 128, 32] = linear(%1, %0) {activation = "none"} @ left
+  %3: f32[1, 128, 48] = linear(%1, %w2, %b2) {activation = "gelu_tanh"} @ right
+  %4: f32[1, 128, 32] = slice(%3) {axis = 2, start = 0, size = 32}
+  %5: f32[1, 128, 32] = add(%2, %4)
+  %6: f32[1, 128, 16] = slice(%5) {axis = 2, start = 0, size = 16}
+  %7: f32[1, 128, 48] = concat(%5, %6) {axis = 2}
+  %8: f32[1, 128, 40] = linear(%7, %w3) {activation = "none"} @ odd
+  %9: f32[1, 128, 16] = linear(%8, %w4) {activation = "none"} @ last
   output y = %9
 })";
 
@@ -45,7 +45,7 @@ TEST(Fp8, QuantizesWhatIsBetweenTheFirstAndTheLastProduct) {
   EXPECT_THAT(kept, UnorderedElementsAre(HasSubstr("first: first layer"), HasSubstr("last: last layer"),
                                          "odd: 48 to 40 channels, which are no multiples of 16"));
   EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(R"(graph model {
-  input %x: f32[1, 16, 16]
+  input %x: f32[1, 128, 16]
   param %w0: f32[32, 16]
   param %w1: bf16[32, 32]
   param %w2: f32[48, 32]
@@ -54,16 +54,16 @@ TEST(Fp8, QuantizesWhatIsBetweenTheFirstAndTheLastProduct) {
   param %w4: f32[16, 40]
   %0: f8e4m3[32, 32], %1: f32[32] = quantize(%w1) {dtype = f8e4m3} @ left
   %2: f8e4m3[48, 32], %3: f32[48] = quantize(%w2) {dtype = f8e4m3} @ right
-  %4: f32[1, 16, 32] = linear(%x, %w0) {activation = "none"} @ first
-  %5: f8e4m3[1, 16, 32], %6: f32[1, 16] = quantize(%4) {dtype = f8e4m3} @ left
-  %7: f32[1, 16, 32] = scaled_linear(%5, %6, %0, %1) {activation = "none", dtype = f32} @ left
-  %8: f32[1, 16, 48] = scaled_linear(%5, %6, %2, %3, %b2) {activation = "gelu_tanh", dtype = f32} @ right
-  %9: f32[1, 16, 32] = slice(%8) {axis = 2, start = 0, size = 32}
-  %10: f32[1, 16, 32] = add(%7, %9)
-  %11: f32[1, 16, 16] = slice(%10) {axis = 2, start = 0, size = 16}
-  %12: f32[1, 16, 48] = concat(%10, %11) {axis = 2}
-  %13: f32[1, 16, 40] = linear(%12, %w3) {activation = "none"} @ odd
-  %14: f32[1, 16, 16] = linear(%13, %w4) {activation = "none"} @ last
+  %4: f32[1, 128, 32] = linear(%x, %w0) {activation = "none"} @ first
+  %5: f8e4m3[1, 128, 32], %6: f32[1, 128] = quantize(%4) {dtype = f8e4m3} @ left
+  %7: f32[1, 128, 32] = scaled_linear(%5, %6, %0, %1) {activation = "none", dtype = f32} @ left
+  %8: f32[1, 128, 48] = scaled_linear(%5, %6, %2, %3, %b2) {activation = "gelu_tanh", dtype = f32} @ right
+  %9: f32[1, 128, 32] = slice(%8) {axis = 2, start = 0, size = 32}
+  %10: f32[1, 128, 32] = add(%7, %9)
+  %11: f32[1, 128, 16] = slice(%10) {axis = 2, start = 0, size = 16}
+  %12: f32[1, 128, 48] = concat(%10, %11) {axis = 2}
+  %13: f32[1, 128, 40] = linear(%12, %w3) {activation = "none"} @ odd
+  %14: f32[1, 128, 16] = linear(%13, %w4) {activation = "none"} @ last
   output y = %14
 })")));
   const double error = distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kFp8Model), 7));
@@ -89,6 +89,28 @@ TEST(Fp8, MakesWhatTheProductMade) {
     EXPECT_EQ(products, 2);
     EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kFp8Model), 7)), 8e-2);
   }
+}
+
+/// Few rows wait for the weight: a large one is worth it, a small one is not.
+TEST(Fp8, LeavesFewRowsOfASmallWeight) {
+  Graph graph = parse_graph(R"(graph model {
+  input %x: f32[1, 77, 16]
+  param %w0: f32[4096, 16]
+  param %w1: f32[2048, 4096]
+  param %w2: f32[2048, 2048]
+  param %w3: f32[16, 2048]
+  %0: f32[1, 77, 4096] = linear(%x, %w0) {activation = "none"} @ first
+  %1: f32[1, 77, 2048] = linear(%0, %w1) {activation = "none"} @ large
+  %2: f32[1, 77, 2048] = linear(%1, %w2) {activation = "none"} @ small
+  %3: f32[1, 77, 16] = linear(%2, %w3) {activation = "none"} @ last
+  output y = %3
+})");
+  const PassOutcome outcome = run_pass("fp8", graph, kHopper);
+  EXPECT_EQ(outcome.rewrites, 1);
+  std::vector<std::string> kept;
+  for (const PassNote& note : outcome.notes)
+    for (const std::string& node : note.nodes) kept.push_back(node + ": " + note.reason);
+  EXPECT_THAT(kept, testing::Contains("small: too few rows for so small a weight: 77, 2048 to 2048 channels"));
 }
 
 /// A modulation is one row a sample, and scales every token alike.
