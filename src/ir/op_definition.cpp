@@ -43,6 +43,19 @@ const OpDefinition& definition_of(Op op) {
   return table[static_cast<std::size_t>(op)];
 }
 
+std::optional<std::uint32_t> operands_named_by(Samples samples) {
+  switch (samples) {
+    case Samples::kFirst:
+      return 0b1;
+    case Samples::kFirstAndFourth:
+      return 0b1001;
+    case Samples::kFirstTwoAndSixth:
+      return 0b100011;
+    default:
+      return std::nullopt;
+  }
+}
+
 std::optional<std::vector<bool>> operands_by_sample(const Graph& graph, const Node& node, std::int64_t samples) {
   const auto has_samples = [&](ValueId v) {
     const Shape& shape = graph.type(v).shape;
@@ -57,8 +70,8 @@ std::optional<std::vector<bool>> operands_by_sample(const Graph& graph, const No
   std::vector<bool> by_sample(node.inputs.size(), false);
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     const Shape& shape = graph.type(node.inputs[k]).shape;
-    if (kind == Samples::kFirst || kind == Samples::kFirstTwo || kind == Samples::kFirstAndFourth) {
-      by_sample[k] = k == 0 || (k == 1 && kind == Samples::kFirstTwo) || (k == 3 && kind == Samples::kFirstAndFourth);
+    if (const std::optional<std::uint32_t> named = operands_named_by(kind)) {
+      by_sample[k] = (*named >> k & 1U) != 0;
     } else {
       const bool aligned = kind == Samples::kEvery || shape.rank() == graph.type(node.results[0]).shape.rank();
       by_sample[k] = aligned && shape.rank() > 0 && shape[0] != 1;

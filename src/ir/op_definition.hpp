@@ -54,13 +54,15 @@ enum class OpKind : std::uint8_t {
 
 /// How an op's operands relate to the entries of the results' first axis, the samples.
 enum class Samples : std::uint8_t {
-  kFirst,           ///< operand 0 by sample, the others whole
-  kFirstTwo,        ///< operands 0 and 1
-  kFirstAndFourth,  ///< operands 0 and 3
-  kEvery,           ///< every operand, but for those of one sample, which serves all
-  kBroadcast,       ///< every operand of the results' rank, but for those of one sample
+  kFirst,             ///< operand 0 by sample, the others whole
+  kFirstAndFourth,    ///< operands 0 and 3
+  kFirstTwoAndSixth,  ///< operands 0, 1 and 5
+  kEvery,             ///< every operand, but for those of one sample, which serves all
+  kBroadcast,         ///< every operand of the results' rank, but for those of one sample
   kMixed,
 };
+/// Where it names them: the operands that are read by sample, as bits by number.
+[[nodiscard]] std::optional<std::uint32_t> operands_named_by(Samples samples);
 
 /// What is known of an op besides what ops.def says of it: a row of the tables in ops/. Passes, plans and kernels ask
 /// it and keep no lists of ops.

@@ -1,4 +1,4 @@
-// y = activation(product * x_scale * w_scale + bias): what follows a product in FP8 whose library has no epilogue for
+// y = activation(product * x_scale * w_scale + bias) + residual: what follows a product in FP8 whose library has no epilogue for
 // it.
 //
 // Dtypes     product and scales f32; y f32, bf16 or f16; bias the same or f32.
@@ -17,21 +17,23 @@ constexpr int kThreads = 256;
 template <class T, class S>
 __global__ void __launch_bounds__(kThreads)
     scale_product_kernel(ScaledProduct form, const float* product, const float* x_scale, const float* w_scale,
-                         const S* bias, T* y) {
+                         const S* bias, const T* residual, T* y) {
   const std::int64_t element = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const Division at = divide(element, form.grid.length);
   if (at.quotient >= form.grid.rows) return;
-  std::int64_t offsets[5];
+  std::int64_t offsets[6];
   find_row(form.grid, at.quotient, offsets);
   float value = product[offsets[0] + at.remainder] * x_scale[offsets[1]] * w_scale[offsets[2] + at.remainder];
   if (form.has_bias) value += to_float(bias[offsets[3] + at.remainder]);
-  y[offsets[4] + at.remainder] = from_float<T>(activate(form.activation, value));
+  value = activate(form.activation, value);
+  if (form.has_residual) value += to_float(residual[offsets[4] + at.remainder]);
+  y[offsets[5] + at.remainder] = from_float<T>(value);
 }
 
 }  // namespace
 
 void launch_scale_product(void* stream, const ScaledProduct& form, const float* product, const float* x_scale,
-                          const float* w_scale, const void* bias, void* y) {
+                          const float* w_scale, const void* bias, const void* residual, void* y) {
   const std::int64_t elements = form.grid.rows * form.grid.length;
   if (elements == 0) return;
   with_types_of(form.dtype, form.bias, [&](auto type, auto side) {
@@ -39,7 +41,8 @@ void launch_scale_product(void* stream, const ScaledProduct& form, const float* 
     using S = decltype(side);
     scale_product_kernel<T, S>
         <<<blocks_along_x(divide_up(elements, kThreads)), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-            form, product, x_scale, w_scale, static_cast<const S*>(bias), static_cast<T*>(y));
+            form, product, x_scale, w_scale, static_cast<const S*>(bias), static_cast<const T*>(residual),
+            static_cast<T*>(y));
   });
   check_launched("cuda scale_product kernel");
 }

@@ -1,13 +1,15 @@
-// scaled_linear on a GPU: y[..., j] = activation((sum_i xq[..., i] wq[j, i]) * x_scale[...] * w_scale[j] + bias[j]), by
-// cuBLASLt on FP8 tensor cores
+// scaled_linear on a GPU: y[..., j] = activation((sum_i xq[..., i] wq[j, i]) * x_scale[...] * w_scale[j] + bias[j]) +
+// residual[..., j], by cuBLASLt on FP8 tensor cores
 //
-// Shapes     xq[..., k], x_scale[...], wq[n, k], w_scale[n], bias[n] or none -> y[..., n]; k and n multiples of 16.
-// Dtypes     xq and wq f8e4m3, scales f32; y bf16, f16 or f32; bias as y or f32. Products add up in the tensor cores'
-//            own precision (fast accumulation), which is less than f32's.
+// Shapes     xq[..., k], x_scale[...], wq[n, k], w_scale[n], bias[n] or none, residual[..., n] or none -> y[..., n]; k and n
+//            multiples of 16.
+// Dtypes     xq and wq f8e4m3, scales f32; y bf16, f16 or f32; bias as y or f32; residual as y. Products add up in the tensor
+//            cores' own precision (fast accumulation), which is less than f32's.
 // Layout     all dense but y (innermost stride 1), at multiples of 16 bytes.
-// Bytes      m*k + n*k + 4*(m + n) + (n + m*n) * size; FLOPs 2*m*n*k + 2*m*n, m*n for the bias and the activation's.
+// Bytes      m*k + n*k + 4*(m + n) + (n + m*n) * size, m*n * size for the residual; FLOPs 2*m*n*k + 2*m*n, m*n each for bias
+//            and residual, and the activation's.
 //
-// In 16 bits scales, bias and the tanh form of GELU are the product's epilogue, which costs 0 to 2%
+// In 16 bits scales, bias, residual and the tanh form of GELU are the product's epilogue, which costs 0 to 2%
 // (docs/gpu_facts.md). Where the library has no such product (GPUs other than Hopper, results in f32, other
 // activations) it makes the bare one in f32, and a kernel of ours scales that.
 
@@ -39,6 +41,8 @@ std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
   ProductSpec spec = cublaslt::spec_of_rows(rows, DType::kF8E4M3, made, inputs[2].shape);
   spec.has_scales = true;
   spec.has_bias = inputs.size() > 4;
+  spec.has_residual = inputs.size() > 5;
+  spec.residual_row = rows.rows.x_stride / spec.k * spec.n;
   spec.epilogue = activation == Activation::kGeluTanh ? Epilogue::kGelu : Epilogue::kNone;
   const bool has_epilogue = activation == Activation::kNone || activation == Activation::kGeluTanh;
   const bool has_dense_scales = spec.m == 1 || spec.a_row == spec.k;  // one after the other
@@ -53,6 +57,7 @@ std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
                        {.a = arguments.input(0),
                         .b = arguments.input(2),
                         .bias = arguments.optional_input(4),
+                        .residual = arguments.optional_input(5),
                         .c = arguments.output(0),
                         .a_scale = arguments.input<float>(1),
                         .b_scale = arguments.input<float>(3)},
@@ -71,22 +76,25 @@ KernelPlan plan_scaled_after(const KernelBinding& binding) {
       cublaslt::spec_of_rows({.rows = {m, k, n}, .loops = {}}, DType::kF8E4M3, DType::kF32, inputs[2].shape),
       cuda::backend_of(binding));
   const std::size_t product_bytes = divide_up(static_cast<std::size_t>(m * n) * sizeof(float), 256) * 256;
-  const bool has_bias = inputs.size() > 4;
+  const bool has_bias = inputs.size() > 4, has_residual = inputs.size() > 5;
   const Shape rows = cuda::one_a_row(row_major_strides(inputs[1].shape));
   Shape columns = shape;
   for (int axis = 0; axis < shape.rank(); ++axis) columns.set(axis, axis + 1 == shape.rank() ? 1 : 0);
   const cuda::ScaledProduct after{
       .activation = activation_of(binding.spec.attributes),
       .has_bias = has_bias,
+      .has_residual = has_residual,
       .dtype = y.type.dtype,
       .bias = has_bias ? inputs[4].dtype : DType::kF32,
-      .grid = cuda::to_grid(rows_of<5>(shape, {row_major_strides(shape), rows, columns, columns, y.strides}))};
+      .grid = cuda::to_grid(rows_of<6>(
+          shape, {row_major_strides(shape), rows, columns, columns, row_major_strides(shape), y.strides}))};
   const auto launch = [=](const LaunchArguments& arguments) {
     void* const stream = arguments.stream.native_handle();
     auto* const scratch = arguments.scratch_memory<std::byte>();
     product.run(stream, {.a = arguments.input(0), .b = arguments.input(2), .c = scratch}, scratch + product_bytes);
     cuda::launch_scale_product(stream, after, reinterpret_cast<const float*>(scratch), arguments.input<float>(1),
-                               arguments.input<float>(3), arguments.optional_input(4), arguments.output(0));
+                               arguments.input<float>(3), arguments.optional_input(4), arguments.optional_input(5),
+                               arguments.output(0));
   };
   return {launch, product_bytes + product.workspace_bytes(), product.implementation() + " + cuda"};
 }
@@ -114,6 +122,7 @@ const Listed<LibraryKernel> kScaledLinear({.name = "cublaslt.scaled_linear",
                                            .op = Op::kScaledLinear,
                                            .device = DeviceKind::kCuda,
                                            .supports = supports,
+                                           .overwrites = 1U << 5U,
                                            .plan = plan});
 
 }  // namespace

@@ -13,6 +13,14 @@ OpSpec scaled_spec(const Shape& x, std::int64_t n, DType made, bool has_bias, co
                    {false, false, true, true, true});
 }
 
+/// The same with a residual, and scales and a bias that a gate was put into.
+OpSpec gated_spec(const Shape& x, std::int64_t n, DType made) {
+  OpSpec spec = scaled_spec(x, n, made, true, "none");
+  spec.inputs.push_back(spec.outputs[0]);
+  spec.is_weight = {false, false, true, false, false, false};
+  return spec;
+}
+
 /// GPUs with FP8 tensor cores.
 class CublasltScaledLinear : public cuda::KernelTest {
  protected:
@@ -48,6 +56,17 @@ TEST_F(CublasltScaledLinear, MatchesTheOracleForEveryShapeAndActivation) {
                         tolerance_of(DType::kBF16));
 }
 
+TEST_F(CublasltScaledLinear, AddsAResidual) {
+  for (const DType made : {DType::kBF16, DType::kF16, DType::kF32})
+    for (const auto& [x, n] : std::vector<std::pair<Shape, std::int64_t>>{
+             {{1, 16}, 16}, {{5, 32}, 48}, {{2, 17, 32}, 48}, {{3, 2, 4, 16}, 32}, {{130, 256}, 272}, {{1, 4608, 64}, 128}}) {
+      const OpSpec spec = gated_spec(x, n, made);
+      expect_matches_oracle("cublaslt.scaled_linear", spec, tolerance_of(made));
+      EXPECT_TRUE(kernel_named("cublaslt.scaled_linear").may_overwrite(spec, 5));
+      EXPECT_FALSE(kernel_named("cublaslt.scaled_linear").may_overwrite(spec, 4));
+    }
+}
+
 /// A model's product: scales, bias and GELU in the library's epilogue, whatever else the shape asks for.
 TEST_F(CublasltScaledLinear, RunsInFp8WithItsEpilogueOnHopper) {
   if (target().compute_capability != 90) GTEST_SKIP() << "epilogues with a scale for each row are Hopper's";
@@ -61,6 +80,16 @@ TEST_F(CublasltScaledLinear, RunsInFp8WithItsEpilogueOnHopper) {
       const auto prepared = kernel_named("cublaslt.scaled_linear").prepare(spec, inputs, {&y, 1}, target());
       EXPECT_EQ(prepared->implementation().find("cuda"), std::string::npos) << prepared->implementation();
     }
+}
+
+TEST_F(CublasltScaledLinear, AddsAResidualInItsEpilogueOnHopper) {
+  if (target().compute_capability != 90) GTEST_SKIP() << "epilogues with a scale for each row are Hopper's";
+  const OpSpec spec = gated_spec({1, 272, 192}, 768, DType::kBF16);
+  std::vector<Operand> inputs;
+  for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
+  const Operand y = dense_operand(spec.outputs[0]);
+  const auto prepared = kernel_named("cublaslt.scaled_linear").prepare(spec, inputs, {&y, 1}, target());
+  EXPECT_EQ(prepared->implementation().find("cuda"), std::string::npos) << prepared->implementation();
 }
 
 TEST_F(CublasltScaledLinear, RejectsWithReasons) {

@@ -51,6 +51,7 @@ Support check_scaled_dtypes(const OpSpec& spec) {
   const DType x = spec.inputs[0].dtype, y = spec.outputs[0].dtype;
   if (x != DType::kI8) return Rejection{fmt::format("takes i8, not {}", x)};
   if (y != DType::kF32 && y != DType::kBF16) return Rejection{fmt::format("makes f32 or bf16, not {}", y)};
+  if (spec.inputs.size() > 5) return Rejection{"takes no residual"};
   if (spec.inputs.size() > 4 && spec.inputs[4].dtype != DType::kF32)
     return Rejection{fmt::format("takes a bias in f32, not {}", spec.inputs[4].dtype)};
   return std::nullopt;

@@ -131,6 +131,9 @@ TEST(OnednnScaledLinear, SaysWhatItIsAndRejectsWithReasons) {
   target.cpu_isa = CpuIsa::kAvx512Vnni;
   EXPECT_EQ(reason(scaled_spec(Shape{2, 4}, 3, DType::kF16), target), "makes f32 or bf16, not f16");
   EXPECT_EQ(reason(scaled_spec(Shape{0, 4}, 3), target), "an operand has no elements");
+  OpSpec with_residual = spec;
+  with_residual.inputs.push_back(spec.outputs[0]);
+  EXPECT_EQ(reason(with_residual, target), "takes no residual");
   target.device = DeviceKind::kCuda;
   EXPECT_EQ(reason(spec, target), "runs on cpu, not on cuda");
 }

@@ -1,11 +1,11 @@
 // fuse-attention-scale: mul_scalar(qk_norm_rope(x, w, cos, sin), a)  ->  qk_norm_rope(x, mul_scalar(w, a), cos, sin)
 //
-// and through a concat of several such streams.
+// and rope(rms_norm(x, w), cos, sin) likewise, and through a concat of several such streams.
 //
 // The 1 / sqrt(head_dim) of attention moves into the norm's weight, where it is folded once at load instead of
 // costing a pass over the queries. Exact: a norm is linear in its weight and a rotation is linear.
 
-#include <algorithm>
+#include <optional>
 
 #include "passes/pass.hpp"
 #include "passes/rewrite.hpp"
@@ -13,19 +13,37 @@
 namespace headroom {
 namespace {
 
+/// What norms and rotates heads: one op, or a norm below a rotation.
+struct Stream {
+  const Node* norm = nullptr;  // x, weight, ...
+  const Node* rope = nullptr;  // of the norm's result; null where the norm rotates too
+};
+
+std::optional<Stream> match_stream(const Rewriter& r, ValueId heads) {
+  if (const Node* both = r.match_single_use(heads, Op::kQkNormRope)) return Stream{.norm = both};
+  const Node* rope = r.match_single_use(heads, Op::kRope);
+  const Node* norm = rope == nullptr ? nullptr : r.match_single_use(rope->inputs[0], Op::kRmsNorm);
+  if (norm == nullptr || norm->inputs.size() != 2) return std::nullopt;
+  return Stream{.norm = norm, .rope = rope};
+}
+
 bool fold_scale(Rewriter& r, const Node& scale) {
   if (scale.op != Op::kMulScalar) return false;
   const Node* concat = r.match_single_use(scale.inputs[0], Op::kConcat);
-  std::vector<const Node*> heads;
-  for (const ValueId part : concat != nullptr ? concat->inputs : scale.inputs)
-    heads.push_back(r.match_single_use(part, Op::kQkNormRope));
-  if (std::ranges::find(heads, nullptr) != heads.end()) return false;
+  std::vector<Stream> streams;
+  for (const ValueId part : concat != nullptr ? concat->inputs : scale.inputs) {
+    const std::optional<Stream> stream = match_stream(r, part);
+    if (!stream) return false;
+    streams.push_back(*stream);
+  }
 
   std::vector<ValueId> parts;
-  for (const Node* head : heads) {
-    std::vector<ValueId> inputs = head->inputs;  // x, weight, cos, sin
-    inputs[1] = r.emit(Op::kMulScalar, {inputs[1]}, {{"value", scale.attributes.get_float("value")}}, head->path);
-    parts.push_back(r.emit_like(*head, std::move(inputs), head->attributes));
+  for (const auto& [norm, rope] : streams) {
+    std::vector<ValueId> inputs = norm->inputs;
+    inputs[1] = r.emit(Op::kMulScalar, {inputs[1]}, {{"value", scale.attributes.get_float("value")}}, norm->path);
+    parts.push_back(r.emit_like(*norm, std::move(inputs), norm->attributes));
+    if (rope == nullptr) continue;
+    parts.back() = r.emit_like(*rope, {parts.back(), rope->inputs[1], rope->inputs[2]}, rope->attributes);
   }
   const ValueId joined = concat == nullptr ? parts[0] : r.emit_like(*concat, parts, concat->attributes);
   r.replace(scale.results[0], joined);

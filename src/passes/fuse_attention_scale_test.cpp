@@ -24,6 +24,29 @@ TEST(FuseAttentionScale, ScalesTheWeightOfTheNorm) {
     })");
 }
 
+TEST(FuseAttentionScale, ScalesTheWeightOfANormBelowARotation) {
+  expect_rewrite("fuse-attention-scale", R"(graph g {
+      input %x: f32[2, 2, 3, 4]
+      input %cos: f32[3, 2]
+      input %sin: f32[3, 2]
+      param %w: f32[4]
+      %1: f32[2, 2, 3, 4] = rms_norm(%x, %w) {eps = 1e-06} @ attn.norm_q
+      %2: f32[2, 2, 3, 4] = rope(%1, %cos, %sin) @ attn
+      %3: f32[2, 2, 3, 4] = mul_scalar(%2) {value = 0.3} @ attn
+      output q = %3
+    })",
+                 R"(graph g {
+      input %x: f32[2, 2, 3, 4]
+      input %cos: f32[3, 2]
+      input %sin: f32[3, 2]
+      param %w: f32[4]
+      %1: f32[4] = mul_scalar(%w) {value = 0.3} @ attn.norm_q
+      %2: f32[2, 2, 3, 4] = rms_norm(%x, %1) {eps = 1e-06} @ attn.norm_q
+      %3: f32[2, 2, 3, 4] = rope(%2, %cos, %sin) @ attn
+      output q = %3
+    })");
+}
+
 TEST(FuseAttentionScale, ReachesThroughJoinedStreams) {
   expect_rewrite("fuse-attention-scale", R"(graph g {
       input %x: f32[2, 3, 8]

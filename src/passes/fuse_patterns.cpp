@@ -1,4 +1,4 @@
-// fuse-patterns: a tree of ops that stands below  ->  the fused op beside it
+// fuse-patterns, fuse-quantized-patterns: a tree of ops that stands below  ->  the fused op beside it
 //
 // One pass over memory instead of several. Another fusion of this kind is one
 // more function: what it looks for, when it fits, and what it puts there. Each goes over the whole graph before the next
@@ -93,6 +93,54 @@ Fusion conv_residual() {
               }};
 }
 
+Pattern quantized_product() {
+  return op(Op::kScaledLinear, {any("xq"), any("x_scale"), any("wq"), any("w_scale"), any("bias")}, "product");
+}
+
+ValueId emit_with_residual(Rewriter& r, const Match& m, ValueId w_scale, ValueId bias) {
+  const Node& product = m.node("product");
+  return r.emit_like(product, {m["xq"], m["x_scale"], m["wq"], w_scale, bias, m["residual"]}, product.attributes);
+}
+
+/// A value that adds to a product in 8 bits where it is stored: the product's epilogue, which reads the residual while the tensor
+/// cores work, in place of a pass over memory.
+bool is_residual_of(const Rewriter& r, ValueId residual, const Node& product) {
+  return activation_of(product.attributes) == Activation::kNone && r.type(residual) == r.type(product.results[0]) &&
+         r.type(product.inputs[0]).dtype == DType::kF8E4M3;
+}
+
+/// residual + scaled_linear(xq, x_scale, wq, w_scale, bias)
+Fusion product_residual() {
+  return {.pattern = op(Op::kAdd, {any("residual"), quantized_product()}),
+          .fits = [](const Rewriter& r, const Match& m) { return is_residual_of(r, m["residual"], m.node("product")); },
+          .emit =
+              [](Rewriter& r, const Match& m, const Node& /*root*/) {
+                return std::vector{emit_with_residual(r, m, m["w_scale"], m["bias"])};
+              }};
+}
+
+/// residual + gate * scaled_linear(xq, x_scale, wq, w_scale, bias) -> the same with w_scale * gate and bias * gate, where all rows
+/// have one gate: its elements belong to the columns of the product, as those of w_scale do.
+Fusion product_gate_residual() {
+  return {.pattern = op(Op::kGateResidual, {any("residual"), any("gate"), quantized_product()}),
+          .fits =
+              [](const Rewriter& r, const Match& m) {
+                return is_residual_of(r, m["residual"], m.node("product")) && r.shape(m["gate"])[0] == 1;
+              },
+          .emit =
+              [](Rewriter& r, const Match& m, const Node& /*root*/) {
+                const std::string& path = m.node("product").path;
+                const auto cast = [&](ValueId value, DType dtype) {
+                  return r.type(value).dtype == dtype ? value : r.emit(Op::kCast, {value}, {{"dtype", dtype}}, path);
+                };
+                const std::vector<std::int64_t> columns{r.shape(m["w_scale"])[0]};
+                const ValueId gate = cast(r.emit(Op::kReshape, {m["gate"]}, {{"shape", columns}}, path), DType::kF32);
+                const ValueId scale = r.emit(Op::kMul, {m["w_scale"], gate}, {}, path);
+                const ValueId bias = r.emit(Op::kMul, {cast(m["bias"], DType::kF32), gate}, {}, path);
+                return std::vector{emit_with_residual(r, m, scale, cast(bias, r.type(m["bias"]).dtype))};
+              }};
+}
+
 int fuse(Graph& graph, const Fusion& fusion) {
   return rewrite_each(graph, [&](Rewriter& r, const Node& node) {
     const auto match = find(r, node, fusion.pattern, [&](const Match& found) { return fusion.fits(r, found); });
@@ -103,13 +151,20 @@ int fuse(Graph& graph, const Fusion& fusion) {
   });
 }
 
+PassOutcome fuse_all(Graph& graph, const std::vector<Fusion>& fusions) {
+  int rewrites = 0;
+  for (const Fusion& fusion : fusions) rewrites += fuse(graph, fusion);
+  return {.rewrites = rewrites};
+}
+
 }  // namespace
 
 PassOutcome fuse_patterns(Graph& graph, const Target&) {
-  int rewrites = 0;
-  for (const Fusion& fusion : {linear_bias(), norm_modulate(), gate_residual(), conv_residual()})
-    rewrites += fuse(graph, fusion);
-  return {.rewrites = rewrites};
+  return fuse_all(graph, {linear_bias(), norm_modulate(), gate_residual(), conv_residual()});
+}
+
+PassOutcome fuse_quantized_patterns(Graph& graph, const Target&) {
+  return fuse_all(graph, {product_residual(), product_gate_residual()});
 }
 
 }  // namespace headroom

@@ -266,5 +266,94 @@ TEST(FuseGateResidual, LeavesAProductThatIsReadTwice) {
     })");
 }
 
+TEST(FuseProductResidual, AddsTheResidualWhereTheProductIsStored) {
+  expect_rewrite("fuse-quantized-patterns", R"(graph g {
+      input %xq: f8e4m3[2, 3, 4]
+      input %x_scale: f32[2, 3]
+      input %residual: f32[2, 3, 5]
+      param %wq: f8e4m3[5, 4]
+      param %w_scale: f32[5]
+      param %bias: f32[5]
+      %1: f32[2, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias) {dtype = f32} @ proj
+      %2: f32[2, 3, 5] = add(%1, %residual) @ block
+      output y = %2
+    })",
+                 R"(graph g {
+      input %xq: f8e4m3[2, 3, 4]
+      input %x_scale: f32[2, 3]
+      input %residual: f32[2, 3, 5]
+      param %wq: f8e4m3[5, 4]
+      param %w_scale: f32[5]
+      param %bias: f32[5]
+      %1: f32[2, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias, %residual) {dtype = f32} @ proj
+      output y = %1
+    })",
+                 1, 1e-6);
+}
+
+TEST(FuseProductResidual, PutsAGateIntoScalesAndBias) {
+  expect_rewrite("fuse-quantized-patterns", R"(graph g {
+      input %xq: f8e4m3[1, 3, 4]
+      input %x_scale: f32[1, 3]
+      input %residual: bf16[1, 3, 5]
+      input %gate: bf16[1, 1, 5]
+      param %wq: f8e4m3[5, 4]
+      param %w_scale: f32[5]
+      param %bias: bf16[5]
+      %1: bf16[1, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias) {dtype = bf16} @ proj
+      %2: bf16[1, 3, 5] = gate_residual(%residual, %gate, %1) @ block
+      output y = %2
+    })",
+                 R"(graph g {
+      input %xq: f8e4m3[1, 3, 4]
+      input %x_scale: f32[1, 3]
+      input %residual: bf16[1, 3, 5]
+      input %gate: bf16[1, 1, 5]
+      param %wq: f8e4m3[5, 4]
+      param %w_scale: f32[5]
+      param %bias: bf16[5]
+      %1: f32[5] = cast(%bias) {dtype = f32} @ proj
+      %2: bf16[5] = reshape(%gate) {shape = [5]} @ proj
+      %3: f32[5] = cast(%2) {dtype = f32} @ proj
+      %4: f32[5] = mul(%w_scale, %3) @ proj
+      %5: f32[5] = mul(%1, %3) @ proj
+      %6: bf16[5] = cast(%5) {dtype = bf16} @ proj
+      %7: bf16[1, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %4, %6, %residual) {dtype = bf16} @ proj
+      output y = %7
+    })",
+                 1, 1e-2);
+}
+
+TEST(FuseProductResidual, LeavesWhatTheEpilogueHasNoPlaceFor) {
+  expect_unchanged("fuse-quantized-patterns", R"(graph g {
+      input %xq: f8e4m3[2, 3, 4]
+      input %iq: i8[2, 3, 4]
+      input %x_scale: f32[2, 3]
+      input %residual: f32[2, 3, 5]
+      input %gate: f32[2, 1, 5]
+      input %row: f32[5]
+      param %wq: f8e4m3[5, 4]
+      param %vq: i8[5, 4]
+      param %w_scale: f32[5]
+      param %bias: f32[5]
+      %1: f32[2, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias) {activation = "silu"}
+      %2: f32[2, 3, 5] = add(%1, %residual)
+      %3: f32[2, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias)
+      %4: f32[2, 3, 5] = add(%3, %row)
+      %5: f32[2, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias)
+      %6: f32[2, 3, 5] = gate_residual(%residual, %gate, %5)
+      %7: f32[2, 3, 5] = scaled_linear(%iq, %x_scale, %vq, %w_scale, %bias)
+      %8: f32[2, 3, 5] = add(%7, %residual)
+      %9: f32[2, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias)
+      %10: f32[2, 3, 5] = add(%9, %residual)
+      output activated = %2
+      output vector = %4
+      output gates = %6
+      output integers = %8
+      output sum = %10
+      output product = %9
+    })");
+}
+
 }  // namespace
 }  // namespace headroom

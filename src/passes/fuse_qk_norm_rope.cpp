@@ -6,6 +6,9 @@
 // or keys instead of three. Streams that are joined along s (text and image of a joint attention) are normed and
 // rotated each by itself, with its own rows of the tables, and the joining of finished parts is left to the plan,
 // which can write them in place.
+//
+// Where kernels are generated, fuse-rows makes a kernel of the norm and rotation of a stream as they are, and of those of queries
+// and keys together: there the streams are only parted, rope(concat(...)) -> concat(rope(...), ...).
 
 #include <optional>
 
@@ -55,10 +58,10 @@ std::vector<Stream> match_streams(const Rewriter& r, ValueId x) {
   return streams;
 }
 
-bool merge_norm_rope(Rewriter& r, const Node& rope) {
+bool merge_norm_rope(Rewriter& r, const Node& rope, bool only_parts) {
   if (rope.op != Op::kRope || r.shape(rope.inputs[1]).rank() != 2) return false;
   const std::vector<Stream> streams = match_streams(r, rope.inputs[0]);
-  if (streams.empty()) return false;
+  if (streams.empty() || (only_parts && streams.size() == 1)) return false;
 
   std::vector<ValueId> parts;
   std::int64_t start = 0;
@@ -70,9 +73,10 @@ bool merge_norm_rope(Rewriter& r, const Node& rope) {
     };
     const ValueId cos = rows(rope.inputs[1]);
     const ValueId sin = rows(rope.inputs[2]);
-    parts.push_back(r.emit(Op::kQkNormRope, {stream.x, stream.norm->inputs[1], cos, sin},
-                           {{"heads", stream.heads}, {"eps", stream.norm->attributes.get_float("eps")}},
-                           stream.norm->path));
+    parts.push_back(only_parts ? r.emit_like(rope, {stream.norm->results[0], cos, sin}, rope.attributes)
+                               : r.emit(Op::kQkNormRope, {stream.x, stream.norm->inputs[1], cos, sin},
+                                        {{"heads", stream.heads}, {"eps", stream.norm->attributes.get_float("eps")}},
+                                        stream.norm->path));
     start += stream.tokens;
   }
   const ValueId joined = parts.size() == 1 ? parts[0] : r.emit(Op::kConcat, parts, {{"axis", kTokenAxis}}, rope.path);
@@ -82,8 +86,10 @@ bool merge_norm_rope(Rewriter& r, const Node& rope) {
 
 }  // namespace
 
-PassOutcome fuse_qk_norm_rope(Graph& graph, const Target&) {
-  return {.rewrites = rewrite_each(graph, merge_norm_rope)};
+PassOutcome fuse_qk_norm_rope(Graph& graph, const Target& target) {
+  const bool only_parts = obstacle_to(Capability::kGeneratedKernels, target).empty();
+  return {.rewrites = rewrite_each(
+              graph, [&](Rewriter& r, const Node& node) { return merge_norm_rope(r, node, only_parts); })};
 }
 
 }  // namespace headroom

@@ -61,6 +61,52 @@ TEST(FuseQkNormRope, GivesEachJoinedStreamItsRowsOfTheTables) {
     })");
 }
 
+/// Where fuse-rows makes the kernels: one stream stays as it is, and joined ones are parted.
+TEST(FuseQkNormRope, PartsStreamsWhereKernelsAreGenerated) {
+  constexpr Target kGpu{.device = DeviceKind::kCuda, .compute_capability = 90, .has_compiler = true};
+  const std::string_view joined = R"(graph g {
+      input %text: f32[2, 3, 8]
+      input %image: f32[2, 5, 8]
+      input %cos: f32[8, 2]
+      input %sin: f32[8, 2]
+      param %w: f32[4]
+      %1: f32[2, 3, 2, 4] = reshape(%text) {shape = [2, 3, 2, 4]} @ attn
+      %2: f32[2, 2, 3, 4] = transpose(%1) {perm = [0, 2, 1, 3]} @ attn
+      %3: f32[2, 2, 3, 4] = rms_norm(%2, %w) {eps = 1e-06} @ attn.norm_added_q
+      %4: f32[2, 5, 2, 4] = reshape(%image) {shape = [2, 5, 2, 4]} @ attn
+      %5: f32[2, 2, 5, 4] = transpose(%4) {perm = [0, 2, 1, 3]} @ attn
+      %6: f32[2, 2, 5, 4] = rms_norm(%5, %w) {eps = 1e-05} @ attn.norm_q
+      %7: f32[2, 2, 8, 4] = concat(%3, %6) {axis = 2} @ attn
+      %8: f32[2, 2, 8, 4] = rope(%7, %cos, %sin) @ attn
+      output q = %8
+    })";
+  Graph graph = parse_graph(joined);
+  EXPECT_EQ(run_pass("fuse-qk-norm-rope", graph, kGpu).rewrites, 1);
+  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(R"(graph g {
+      input %text: f32[2, 3, 8]
+      input %image: f32[2, 5, 8]
+      input %cos: f32[8, 2]
+      input %sin: f32[8, 2]
+      param %w: f32[4]
+      %1: f32[2, 3, 2, 4] = reshape(%text) {shape = [2, 3, 2, 4]} @ attn
+      %2: f32[2, 2, 3, 4] = transpose(%1) {perm = [0, 2, 1, 3]} @ attn
+      %3: f32[2, 2, 3, 4] = rms_norm(%2, %w) {eps = 1e-06} @ attn.norm_added_q
+      %4: f32[2, 5, 2, 4] = reshape(%image) {shape = [2, 5, 2, 4]} @ attn
+      %5: f32[2, 2, 5, 4] = transpose(%4) {perm = [0, 2, 1, 3]} @ attn
+      %6: f32[2, 2, 5, 4] = rms_norm(%5, %w) {eps = 1e-05} @ attn.norm_q
+      %7: f32[3, 2] = slice(%cos) {axis = 0, start = 0, size = 3} @ attn
+      %8: f32[3, 2] = slice(%sin) {axis = 0, start = 0, size = 3} @ attn
+      %9: f32[2, 2, 3, 4] = rope(%3, %7, %8) @ attn
+      %10: f32[5, 2] = slice(%cos) {axis = 0, start = 3, size = 5} @ attn
+      %11: f32[5, 2] = slice(%sin) {axis = 0, start = 3, size = 5} @ attn
+      %12: f32[2, 2, 5, 4] = rope(%6, %10, %11) @ attn
+      %13: f32[2, 2, 8, 4] = concat(%9, %12) {axis = 2} @ attn
+      output q = %13
+    })")));
+  EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(joined), 7)), 1e-12);
+  EXPECT_EQ(run_pass("fuse-qk-norm-rope", graph, kGpu).rewrites, 0);
+}
+
 TEST(FuseQkNormRope, LeavesAStreamWithoutANorm) {
   expect_unchanged("fuse-qk-norm-rope", R"(graph g {
       input %text: f32[2, 3, 8]

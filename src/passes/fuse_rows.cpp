@@ -7,6 +7,9 @@
 // Two neighbours are joined where the body that they make has a row program (ir/row_program.hpp), where nothing stands between them that
 // needs the one and is needed by the other, and where it pays: an edge saves writing and reading what lies on it, and the price is registers,
 // of which a kernel has so many for each operand and value. Why two were not joined is noted.
+//
+// Then neighbours that share an operand, and go over the same rows: queries and keys that are normed and rotated with one table. One
+// launch in place of two (about 2 us, which is 8 MB of traffic on an H200), and the operand is read once.
 
 #include <fmt/format.h>
 
@@ -62,6 +65,7 @@ class RowFusion {
   PassOutcome run() {
     for (std::size_t i = 0; i < nodes_.size(); ++i)
       if (may_fuse(nodes_[i])) join_with_makers(i);
+    for (std::size_t value = 0; value < readers_.size(); ++value) join_readers(value);
     return {.rewrites = rebuild(), .declined = {}, .notes = std::move(notes_)};
   }
 
@@ -110,16 +114,48 @@ class RowFusion {
     }
   }
 
+  /// Joins groups that read one value, each with the one before it in the schedule, where they go over the same rows. Those that do
+  /// not fit together stay what they are without a note: nothing was to be expected of them.
+  void join_readers(std::size_t value) {
+    std::vector<std::size_t> groups;  // each once, in the order of the schedule
+    for (const std::size_t reader : readers_[value])
+      if (may_fuse(nodes_[reader]) && std::ranges::find(groups, group_[reader]) == groups.end())
+        groups.push_back(group_[reader]);
+    for (std::size_t i = 1; i < groups.size(); ++i)
+      if (are_alike(groups[i - 1], groups[i]) && obstacle_to(merged(groups[i - 1], groups[i])).empty())
+        join(groups[i - 1], groups[i]);
+  }
+
+  /// Whether two groups stand where they may change places, and become ops over the same rows.
+  [[nodiscard]] bool are_alike(std::size_t a, std::size_t b) {
+    if (line_[members_[a][0]] != line_[members_[b][0]]) return false;
+    const auto rows_of = [&](std::size_t group) {
+      const auto program = row_program_of(body_of_members(members_[group]).graph);
+      const auto* rows = std::get_if<RowProgram>(&program);
+      return rows == nullptr ? std::nullopt : std::optional(std::pair(rows->space, rows->needs_rows));
+    };
+    const auto rows = rows_of(a);
+    return rows && rows == rows_of(b);
+  }
+
+  [[nodiscard]] Members merged(std::size_t a, std::size_t b) const {
+    Members both;
+    std::ranges::merge(members_[a], members_[b], std::back_inserter(both));
+    return both;
+  }
+
+  void join(std::size_t from, std::size_t into) {
+    Members joined = merged(from, into);
+    for (const std::size_t member : members_[from]) group_[member] = into;
+    members_[into] = std::move(joined);
+    members_[from].clear();
+  }
+
   void try_to_join(std::size_t makers, std::size_t readers) {
-    Members joined;
-    std::ranges::merge(members_[makers], members_[readers], std::back_inserter(joined));
-    if (const std::string reason = obstacle_to(joined); !reason.empty()) {
+    if (const std::string reason = obstacle_to(merged(makers, readers)); !reason.empty())
       note(reason, nodes_[members_[readers].back()].path);
-      return;
-    }
-    for (const std::size_t member : members_[makers]) group_[member] = readers;
-    members_[readers] = std::move(joined);
-    members_[makers].clear();
+    else
+      join(makers, readers);
   }
 
   void note(const std::string& reason, const std::string& path) {

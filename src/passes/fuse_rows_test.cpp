@@ -41,6 +41,47 @@ TEST(FuseRows, PutsWhatGoesAlongRowsIntoOneBody) {
   EXPECT_EQ(graph.nodes()[0].results.size(), 3U);
 }
 
+/// Queries and keys, which one table rotates; the values beside them have other rows.
+TEST(FuseRows, JoinsWhatGoesOverTheSameRowsOfOneOperand) {
+  const Graph graph = fuse(R"(graph g {
+  input %q: f32[1, 2, 3, 8]
+  input %k: f32[1, 2, 3, 8]
+  input %v: f32[1, 2, 5, 8]
+  input %cos: f32[3, 4]
+  input %sin: f32[3, 4]
+  param %wq: f32[8]
+  param %wk: f32[8]
+  %0: f32[1, 2, 3, 8] = rms_norm(%q, %wq) {eps = 1e-06} @ norm_q
+  %1: f32[1, 2, 3, 8] = rope(%0, %cos, %sin) @ attn
+  %2: f32[1, 2, 3, 8] = rms_norm(%k, %wk) {eps = 1e-06} @ norm_k
+  %3: f32[1, 2, 3, 8] = rope(%2, %cos, %sin) @ attn
+  %4: f32[1, 2, 5, 8] = rms_norm(%v, %wk) {eps = 1e-06} @ norm_v
+  %5: f32[1, 2, 5, 8] = mul_scalar(%4) {value = 2} @ norm_v
+  output q = %1
+  output k = %3
+  output v = %5
+})",
+                           2);
+  EXPECT_EQ(graph.nodes().size(), 2U);
+}
+
+/// The second reads what a product makes of the first.
+TEST(FuseRows, DoesNotJoinReadersOfOneOperandThatWaitForEachOther) {
+  const Graph graph = fuse(R"(graph g {
+  input %x: f32[4, 8]
+  input %scale: f32[4, 8]
+  param %w: f32[8, 8]
+  %0: f32[4, 8] = mul(%x, %scale)
+  %1: f32[4, 8] = silu(%0)
+  %2: f32[4, 8] = linear(%1, %w)
+  %3: f32[4, 8] = mul(%2, %scale)
+  %4: f32[4, 8] = silu(%3)
+  output y = %4
+})",
+                           2);
+  EXPECT_EQ(graph.nodes().size(), 3U);
+}
+
 TEST(FuseRows, TakesInTheReshapeThatLaysASumBesideItsRow) {
   const Graph graph = fuse(R"(graph g {
   input %x: bf16[4, 16]

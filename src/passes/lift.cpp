@@ -48,11 +48,9 @@ ValueId same_op(const Site& site, Attributes attributes) {
 /// and so is a concat: it would be repeated for every step.
 ValueId lift_under_axis(const Site& site) {
   const OpDefinition& known = definition_of(site.node.op);
-  const std::size_t by_step = known.samples == Samples::kFirst      ? 1
-                              : known.samples == Samples::kFirstTwo ? 2
-                                                                    : site.operands.size();
+  const std::uint32_t by_step = operands_named_by(known.samples).value_or(~std::uint32_t{0});
   for (std::size_t i = 0; i < site.operands.size(); ++i)
-    if (site.operands[i].lifted != (i < by_step)) return kNoValue;
+    if (site.operands[i].lifted != ((by_step >> i & 1U) != 0)) return kNoValue;
   if (known.under_axis != nullptr) return same_op(site, known.under_axis(site.node.attributes, site.steps));
   return known.inner_axes == OpDefinition::kFixedRank ? kNoValue : same_op(site, site.node.attributes);
 }

@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <array>
 #include <set>
 
 #include "base/test_util.hpp"
@@ -38,8 +40,9 @@ TEST(Pipeline, NamesAreUniqueAndSwitchesExistInPipelineOrder) {
   std::ptrdiff_t last = -1;
   for (const Pass& pass : pipeline()) {
     EXPECT_TRUE(names.insert(pass.name).second) << pass.name;
-    // The last of `fuse` takes in what all others have left.
-    if (pass.switch_name.empty() || pass.name == "fuse-rows") continue;
+    // Some of `fuse` and `hoist` take in what precision has left.
+    constexpr std::array<std::string_view, 3> kBehindPrecision = {"fuse-quantized-patterns", "hoist-scales", "fuse-rows"};
+    if (pass.switch_name.empty() || std::ranges::find(kBehindPrecision, pass.name) != kBehindPrecision.end()) continue;
     const auto place = std::ranges::find(all_switches(), pass.switch_name, &SwitchInfo::name) - all_switches().begin();
     EXPECT_LT(place, std::ssize(all_switches())) << pass.switch_name;
     EXPECT_LE(last, place) << pass.name << " comes after passes of a later switch";
@@ -57,7 +60,8 @@ TEST(Optimize, RunsPassesWithoutSwitchAndThoseOfSwitchesThatAreOn) {
       optimize(graph, SwitchSet::parse("fuse"), kCapableCpu, {.disabled = {}, .verify = true});
   EXPECT_THAT(names_of(report.passes),
               ElementsAre("weights-first", "fuse-upsample", "fuse-patterns", "fuse-activation", "fuse-qkv",
-                          "fuse-qk-norm-rope", "fuse-attention-scale", "fuse-common-subexpressions", "simplify-casts",
+                          "fuse-qk-norm-rope", "fuse-attention-scale", "fuse-common-subexpressions",
+                          "fuse-quantized-patterns", "simplify-casts",
                           "merge-rows", "dead-code", "fuse-rows"));
   const PassRecord& epilogues = record_of(report, "fuse-activation");
   EXPECT_EQ(epilogues.switch_name, "fuse");

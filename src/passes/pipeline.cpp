@@ -5,13 +5,14 @@
 namespace headroom {
 
 // Each is defined in the file of its name, whose header says what it turns into what; bf16 and fp16 in
-// half_precision.cpp, int8 and fp8 in quantize_products.cpp.
+// half_precision.cpp, int8 and fp8 in quantize_products.cpp, fuse-quantized-patterns in fuse_patterns.cpp.
 PassOutcome weights_first(Graph& graph, const Target& target);
 PassOutcome flash_attention(Graph& graph, const Target& target);
 PassOutcome fuse_upsample(Graph& graph, const Target& target);
 PassOutcome fuse_activation(Graph& graph, const Target& target);
 PassOutcome fuse_qkv(Graph& graph, const Target& target);
 PassOutcome fuse_patterns(Graph& graph, const Target& target);
+PassOutcome fuse_quantized_patterns(Graph& graph, const Target& target);
 PassOutcome fuse_qk_norm_rope(Graph& graph, const Target& target);
 PassOutcome fuse_attention_scale(Graph& graph, const Target& target);
 PassOutcome fuse_common_subexpressions(Graph& graph, const Target& target);
@@ -71,6 +72,11 @@ constexpr std::array kPipeline = {
     // x. No target takes both.
     Pass{"int8", "int8", int8, Capability::kInt8Products},
     Pass{"fp8", "fp8", fp8, Capability::kFp8Products},
+
+    // After fp8, whose products have scales that take in a gate.
+    Pass{"fuse-quantized-patterns", "fuse", fuse_quantized_patterns},
+    // Again, after what has put a gate into scales: they depend on the step alone, as the gate does.
+    Pass{"hoist-scales", "hoist", hoist},
 
     // After precision, which says how many channels fill a vector.
     Pass{"align", "align", align},

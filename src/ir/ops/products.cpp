@@ -43,13 +43,17 @@ std::vector<TensorType> scaled_linear_types(const TypeQuery& given) {
   given.require(given.in[1] == TensorType{DType::kF32, Shape(x.shape.dims().first(x.shape.dims().size() - 1))} &&
                     given.in[3] == TensorType{DType::kF32, columns},
                 "xq[..., k], x_scale[...], wq[n, k] and w_scale[n], scales in f32");
-  if (given.in.size() == 5) {
+  if (given.in.size() > 4) {
     given.require(given.in[4].shape == columns && fits_beside(given.in[4].dtype, dtype),
                   "bias[n] in the dtype of the result or f32");
   }
-  Shape shape = x.shape;
-  shape.set(-1, weight.shape[0]);
-  return {{dtype, shape}};
+  TensorType made{dtype, x.shape};
+  made.shape.set(-1, weight.shape[0]);
+  if (given.in.size() > 5) {
+    given.require(given.in[5] == made && activation_of(given.attributes) == Activation::kNone,
+                  "a residual of the result's type, and no activation");
+  }
+  return {made};
 }
 
 std::vector<TensorType> matmul_types(const TypeQuery& given) {
@@ -138,15 +142,17 @@ std::vector<ValueId> expand_scaled_linear(Builder& builder, const Attributes& at
   rows.push_back(1);
   ValueId y = builder.mul(builder.linear(xq, wq), builder.reshape(in[1], std::move(rows)));  // [..., n]
   y = builder.mul(y, in[3]);
-  if (in.size() == 5) y = builder.add(y, builder.cast(in[4], DType::kF32));
-  return {builder.cast(activated(builder, attributes, y), attributes.get_dtype("dtype"))};
+  if (in.size() > 4) y = builder.add(y, builder.cast(in[4], DType::kF32));
+  y = activated(builder, attributes, y);
+  if (in.size() > 5) y = builder.add(y, builder.cast(in[5], DType::kF32));
+  return {builder.cast(y, attributes.get_dtype("dtype"))};
 }
 
-/// Where x and its weight have so many scales, and a bias may follow.
+/// Where x and its weight have so many scales, and a bias may follow, and a residual.
 template <int kScales>
 double linear_flops(const Attributes& attributes, Types in, Types out) {
-  const double bias = in.size() > 2 + kScales ? 1 : 0;
-  const double each = 2 * static_cast<double>(in[0].shape[-1]) + kScales + bias;
+  const auto added = static_cast<double>(in.size() - 2 - kScales);
+  const double each = 2 * static_cast<double>(in[0].shape[-1]) + kScales + added;
   return numel(out[0]) * (each + flops_of(activation_of(attributes)));
 }
 
@@ -168,7 +174,7 @@ constexpr std::array kProducts = {
                  .infer = scaled_linear_types,
                  .expand = expand_scaled_linear,
                  .flops = linear_flops<2>,
-                 .samples = Samples::kFirstTwo,
+                 .samples = Samples::kFirstTwoAndSixth,
                  .inner_axes = 1,
                  .stays_f32 = true},
     OpDefinition{.op = Op::kMatmul,

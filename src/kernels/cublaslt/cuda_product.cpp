@@ -111,7 +111,9 @@ class Product::Impl {
         a_(make_layout(spec.dtype, spec.k, spec.m, spec.a_row, spec.batch, spec.a_batch),
            library().MatrixLayoutDestroy),
         c_(make_layout(spec.c_dtype, spec.n, spec.m, spec.c_row, spec.batch, spec.c_batch),
-           library().MatrixLayoutDestroy) {
+           library().MatrixLayoutDestroy),
+        added_(spec.has_residual ? make_layout(spec.c_dtype, spec.n, spec.m, spec.residual_row, 1, 0) : nullptr,
+               library().MatrixLayoutDestroy) {
     find_aligned();
     if (spec.dtype == DType::kF8E4M3) return;
     const std::vector<Algorithm> found = candidates(static_cast<std::uint32_t>(size_of(spec.dtype)), 1);
@@ -133,7 +135,8 @@ class Product::Impl {
 
   void run(void* stream, const ProductOperands& operands, void* workspace) const {
     std::uintptr_t bits = 0;
-    for (const void* operand : {operands.a, operands.b, operands.bias, static_cast<const void*>(operands.c)})
+    for (const void* operand :
+         {operands.a, operands.b, operands.bias, operands.residual, static_cast<const void*>(operands.c)})
       bits |= reinterpret_cast<std::uintptr_t>(operand);
     const bool is_aligned = bits % kAlignedBytes == 0;
     if (!is_aligned && !unaligned_)
@@ -149,11 +152,14 @@ class Product::Impl {
       set(operation_.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands.b_scale);
       set(operation_.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands.a_scale);
     }
-    const float one = 1.0F, zero = 0.0F;
+    const float one = 1.0F, residual = spec_.has_residual ? 1.0F : 0.0F;
     check(library().Matmul(context_->handle(), operation_.get(), &one, operands.b, b_.get(), operands.a, a_.get(),
-                           &zero, operands.c, c_.get(), operands.c, c_.get(), &chosen.algorithm, workspace,
-                           chosen.workspace_bytes, stream));
+                           &residual, spec_.has_residual ? operands.residual : operands.c, added(), operands.c,
+                           c_.get(), &chosen.algorithm, workspace, chosen.workspace_bytes, stream));
   }
+
+  /// How what is added lies: the library wants a description of it where there is nothing, too.
+  [[nodiscard]] cublasLtMatrixLayout_t added() const { return spec_.has_residual ? added_.get() : c_.get(); }
 
   /// The heuristic's first, or the fastest of its first few where that was measured here or before. In FP8 the library
   /// refuses at launch some of what it lists, so there all are tried wherever there is memory for it.
@@ -192,7 +198,7 @@ class Product::Impl {
     std::array<cublasLtMatmulHeuristicResult_t, kCandidates> results{};
     int found = 0;
     const cublasStatus_t status =
-        library().MatmulAlgoGetHeuristic(context_->handle(), operation_.get(), b_.get(), a_.get(), c_.get(), c_.get(),
+        library().MatmulAlgoGetHeuristic(context_->handle(), operation_.get(), b_.get(), a_.get(), added(), c_.get(),
                                          preference.get(), most, results.data(), &found);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED || found == 0) return {};
     check(status);
@@ -206,7 +212,7 @@ class Product::Impl {
   std::shared_ptr<Context> context_;
   mutable std::mutex mutex_;
   Handle<cublasLtMatmulDesc_t> operation_;
-  Handle<cublasLtMatrixLayout_t> b_, a_, c_;
+  Handle<cublasLtMatrixLayout_t> b_, a_, c_, added_;
   std::optional<Algorithm> aligned_, unaligned_;
   std::size_t measured_ = 0;  ///< candidates that aligned_ is the fastest of; 0: the heuristic's choice
 };

@@ -16,9 +16,9 @@ namespace headroom::cublaslt {
 /// What is done to the product before it is stored; the GELU is the tanh form.
 enum class Epilogue : std::uint8_t { kNone, kGelu };
 
-/// c[m, n] = epilogue(a[m, k] * b + bias[n]) in rows, with b[k, n], or b[n, k] where it is transposed; `batch` of them.
-/// With scales the product is multiplied by a_scale[m] and b_scale[n] first. Innermost strides are 1; the others are in
-/// elements, and may be anything where an extent is 1.
+/// c[m, n] = epilogue(a[m, k] * b + residual[m, n] + bias[n]) in rows, with b[k, n], or b[n, k] where it is transposed;
+/// `batch` of them. With scales the product is multiplied by a_scale[m] and b_scale[n] first. Innermost strides are 1; the
+/// others are in elements, and may be anything where an extent is 1.
 struct ProductSpec {
   DType dtype = DType::kF32;    ///< of a and b: f32, bf16, f16, or f8e4m3 (b transposed, k and n multiples of 16)
   DType c_dtype = DType::kF32;  ///< of c and bias: that of a, or beside f8e4m3 f32, bf16 or f16
@@ -30,6 +30,8 @@ struct ProductSpec {
   std::int64_t batch = 1;
   std::int64_t a_batch = 0, b_batch = 0, c_batch = 0;
   bool has_bias = false;
+  bool has_residual = false;      ///< of one product alone
+  std::int64_t residual_row = 0;  ///< its stride
   Epilogue epilogue = Epilogue::kNone;
 };
 
@@ -41,6 +43,7 @@ struct ProductOperands {
   const void* a = nullptr;
   const void* b = nullptr;
   const void* bias = nullptr;
+  const void* residual = nullptr;  ///< may be c
   void* c = nullptr;
   const float* a_scale = nullptr;
   const float* b_scale = nullptr;

@@ -28,11 +28,11 @@ std::size_t b_bytes(const ProductSpec& spec) {
 }  // namespace
 
 std::string to_text(const ProductSpec& spec) {
-  return fmt::format("{}x{}->{} m={} n={} k={}{} rows={},{},{} batch={}:{},{},{}{}{}{}{}", spec.dtype, spec.dtype,
+  return fmt::format("{}x{}->{} m={} n={} k={}{} rows={},{},{} batch={}:{},{},{}{}{}{}{}{}", spec.dtype, spec.dtype,
                      spec.c_dtype, spec.m, spec.n, spec.k, spec.transpose_b ? "T" : "", spec.a_row, spec.b_row,
                      spec.c_row, spec.batch, spec.a_batch, spec.b_batch, spec.c_batch, spec.has_scales ? " scales" : "",
                      spec.rounds_to_tf32 ? " tf32" : "", spec.has_bias ? " bias" : "",
-                     spec.epilogue == Epilogue::kGelu ? " gelu" : "");
+                     spec.has_residual ? fmt::format(" residual={}", spec.residual_row) : "", spec.epilogue == Epilogue::kGelu ? " gelu" : "");
 }
 
 bool is_worth_searching(const ProductSpec& spec) {
@@ -44,7 +44,8 @@ bool is_worth_searching(const ProductSpec& spec) {
 cuda::Work trial_of(const ProductSpec& spec) {
   const auto floats = [](std::int64_t count) { return static_cast<std::size_t>(count) * sizeof(float); };
   const std::size_t copies = std::clamp<std::size_t>(kRotatedBytes / b_bytes(spec) + 1, 2, 64);
-  return {.text = to_text(spec),
+  cuda::Work work{
+          .text = to_text(spec),
           .operands = {{.dtype = spec.dtype,
                         .bytes = span_bytes(spec.dtype, spec.m, spec.k, spec.a_row, spec.batch, spec.a_batch)},
                        {.dtype = spec.dtype, .bytes = b_bytes(spec), .copies = copies},
@@ -54,12 +55,17 @@ cuda::Work trial_of(const ProductSpec& spec) {
                         .is_result = true},
                        {.dtype = DType::kF32, .bytes = floats(spec.m)},
                        {.dtype = DType::kF32, .bytes = floats(spec.n)}}};
+  if (spec.has_residual)
+    work.operands.push_back(
+        {.dtype = spec.c_dtype, .bytes = span_bytes(spec.c_dtype, spec.m, spec.n, spec.residual_row, 1, 0)});
+  return work;
 }
 
 ProductOperands operands_of_trial(const ProductSpec& spec, std::span<void* const> operands) {
   return {.a = operands[0],
           .b = operands[1],
           .bias = spec.has_bias ? operands[2] : nullptr,
+          .residual = spec.has_residual ? operands[6] : nullptr,
           .c = operands[3],
           .a_scale = static_cast<const float*>(operands[4]),
           .b_scale = static_cast<const float*>(operands[5])};

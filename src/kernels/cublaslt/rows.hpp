@@ -18,7 +18,8 @@ namespace headroom::cublaslt {
           .c_row = rows.rows.y_stride};
 }
 
-/// Runs them one after the other; `first` are the operands of the whole linear, whose scales of x are dense.
+/// Runs them one after the other; `first` are the operands of the whole linear, whose scales of x and residual are dense, as x
+/// is where there are any.
 inline void run_rows(const Product& product, const ProductSpec& spec, const RowPlan& rows, void* stream,
                      const ProductOperands& first, void* workspace) {
   for (std::int64_t i = 0; i < rows.count(); ++i) {
@@ -27,6 +28,9 @@ inline void run_rows(const Product& product, const ProductSpec& spec, const RowP
     operands.a = static_cast<const std::byte*>(first.a) + offsets.x * static_cast<std::int64_t>(size_of(spec.dtype));
     operands.c = static_cast<std::byte*>(first.c) + offsets.y * static_cast<std::int64_t>(size_of(spec.c_dtype));
     if (spec.has_scales) operands.a_scale = first.a_scale + offsets.x / spec.k;
+    if (spec.has_residual)
+      operands.residual = static_cast<const std::byte*>(first.residual) +
+                          offsets.x / spec.k * spec.n * static_cast<std::int64_t>(size_of(spec.c_dtype));
     product.run(stream, operands, workspace);
   }
 }
