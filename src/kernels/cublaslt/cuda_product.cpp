@@ -26,6 +26,22 @@ constexpr std::size_t kMostWorkspaceBytes = std::size_t{32} << 20;
 constexpr std::uint32_t kAlignedBytes = 16;
 constexpr int kCandidates = 8;
 
+/// A tile, and how the library's kernel goes over several: what its heuristic leaves out, which for products in FP8 with a scale for
+/// each row names one algorithm alone. (Tile by rows and columns of its column-major result, in the library's names.)
+struct Variant {
+  cublasLtMatmulTile_t tile;
+  std::uint32_t option;
+  cublasLtClusterShape_t cluster;
+};
+/// Of all 3,312 combinations that the library takes of 634 tiles, 4 options and 10 clusters, on 22 products of FLUX.1 at 1024x1024
+/// and 512x512 (docs/gpu_facts.md): the best of these and of the heuristic's own is at most 0.4% slower than the best of all; the
+/// heuristic's own is up to 40% slower, where rows fill few tiles of 128.
+constexpr Variant kVariants[] = {{CUBLASLT_MATMUL_TILE_128x128, 3, CUBLASLT_CLUSTER_SHAPE_1x2x1},
+                                 {CUBLASLT_MATMUL_TILE_128x128, 1, CUBLASLT_CLUSTER_SHAPE_2x1x1},
+                                 {CUBLASLT_MATMUL_TILE_96x128, 2, CUBLASLT_CLUSTER_SHAPE_1x2x1},
+                                 {CUBLASLT_MATMUL_TILE_96x128, 0, CUBLASLT_CLUSTER_SHAPE_2x1x1},
+                                 {CUBLASLT_MATMUL_TILE_128x96, 3, CUBLASLT_CLUSTER_SHAPE_1x2x1}};
+
 cudaDataType_t data_type(DType dtype) {
   if (dtype == DType::kF32) return CUDA_R_32F;
   if (dtype == DType::kF16) return CUDA_R_16F;
@@ -165,9 +181,10 @@ class Product::Impl {
   /// refuses at launch some of what it lists, so there all are tried wherever there is memory for it.
   void find_aligned() {
     const bool is_tried = spec_.dtype == DType::kF8E4M3;
-    const std::vector<Algorithm> found =
-        candidates(kAlignedBytes, is_tried || is_worth_searching(spec_) ? kCandidates : 1);
+    const bool is_searched = is_worth_searching(spec_);
+    std::vector<Algorithm> found = candidates(kAlignedBytes, is_tried || is_searched ? kCandidates : 1);
     if (found.empty()) return;
+    if (is_searched) add_variants(found);
     if (found.size() == 1 && !is_tried) {
       aligned_ = found.front();
       return;
@@ -181,6 +198,28 @@ class Product::Impl {
     if (!choice) return;
     aligned_ = found[choice->index];
     if (choice->is_measured && found.size() > 1) measured_ = found.size();
+  }
+
+  /// Adds what the library takes of kVariants for the heuristic's first algorithm.
+  void add_variants(std::vector<Algorithm>& found) const {
+    for (const Variant& variant : kVariants) {
+      cublasLtMatmulAlgo_t algorithm = found.front().algorithm;
+      const auto tile = static_cast<std::uint32_t>(variant.tile);
+      const auto cluster = static_cast<std::uint16_t>(variant.cluster);
+      const bool is_set =
+          library().MatmulAlgoConfigSetAttribute(&algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID, &tile, sizeof tile) == 0 &&
+          library().MatmulAlgoConfigSetAttribute(&algorithm, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, &variant.option,
+                                                 sizeof variant.option) == 0 &&
+          library().MatmulAlgoConfigSetAttribute(&algorithm, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, &cluster,
+                                                 sizeof cluster) == 0;
+      const auto is_same = [&](const Algorithm& other) { return to_hex(other.algorithm) == to_hex(algorithm); };
+      cublasLtMatmulHeuristicResult_t result{};
+      if (is_set && std::ranges::none_of(found, is_same) &&
+          library().MatmulAlgoCheck(context_->handle(), operation_.get(), b_.get(), a_.get(), added(), c_.get(),
+                                    &algorithm, &result) == CUBLAS_STATUS_SUCCESS &&
+          result.workspaceSize <= kMostWorkspaceBytes)
+        found.push_back({algorithm, result.workspaceSize});
+    }
   }
 
   /// The heuristic's best algorithms for operands at multiples of `alignment`, best first.

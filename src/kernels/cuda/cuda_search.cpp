@@ -24,7 +24,7 @@ constexpr double kWarmUpMs = 40;     // from an idle GPU's clocks to those of wo
 constexpr double kTimedMs = 1;       // of launches in a row, so that the clock's steps do not show
 constexpr int kMostLaunches = 16;    // in a row
 constexpr int kRounds = 5;           // over all candidates, the median of which counts
-constexpr double kHopeless = 1.5;    // times the fastest at first sight: not timed again
+constexpr double kHopeless = 1.25;   // times the fastest at first sight: not timed again
 constexpr double kLeastGain = 0.02;  // below this the first stays: the next measurement might say otherwise
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
