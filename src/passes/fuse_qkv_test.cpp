@@ -139,6 +139,33 @@ TEST(FuseQkv, MergesAsManyAsOneConcatTakes) {
   EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(original, 7)), 1e-12);
 }
 
+/// Five modulations of 32 Mi elements each: four and one. Products of many rows, or of a small weight, are no such thing.
+TEST(FuseConditioning, MergesWhatWaitsForLargeWeightsAlone) {
+  Graph graph;
+  Builder builder(graph);
+  const ValueId vector = graph.add_input("vector", TensorType{.dtype = DType::kBF16, .shape = {2, 4096}});
+  const ValueId tokens = graph.add_input("tokens", TensorType{.dtype = DType::kBF16, .shape = {2, 9, 4096}});
+  const auto add = [&](const std::string& module, ValueId x, std::int64_t columns) {
+    const auto scope = builder.scope(module);
+    const ValueId weight = builder.param("weight", TensorType{.dtype = DType::kBF16, .shape = {columns, 4096}});
+    graph.add_output(module, builder.linear(x, weight));
+  };
+  for (int i = 0; i < 5; ++i) add(fmt::format("blocks.{}.norm.linear", i), vector, 8192);
+  add("blocks.0.norm.small", vector, 64);
+  for (int i = 0; i < 2; ++i) add(fmt::format("blocks.{}.attn.to_q", i), tokens, 8192);
+  EXPECT_EQ(run_pass("fuse-conditioning", graph).rewrites, 1);
+  std::vector<std::pair<std::string, std::int64_t>> products;
+  for (const Node& node : graph.nodes())
+    if (node.op == Op::kLinear) products.emplace_back(node.path, graph.type(node.results[0]).shape[-1]);
+  using Product = std::pair<std::string, std::int64_t>;
+  EXPECT_EQ(products, (std::vector<Product>{{"blocks", 4 * 8192},
+                                            {"blocks.4.norm.linear", 8192},
+                                            {"blocks.0.norm.small", 64},
+                                            {"blocks.0.attn.to_q", 8192},
+                                            {"blocks.1.attn.to_q", 8192}}));
+  EXPECT_EQ(run_pass("fuse-qkv", graph).rewrites, 0);
+}
+
 TEST(FuseQkv, LeavesLinearsOfOtherRegionsAndWithoutAModule) {
   expect_unchanged("fuse-qkv", R"(graph g {
       input %x: f32[3, 4]

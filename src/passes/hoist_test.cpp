@@ -39,6 +39,36 @@ TEST(Hoist, MovesConstantsInFrontAndComputesAllStepsAtOnce) {
                  3);  // relu, silu, and the first row
 }
 
+TEST(HoistScales, TakesWhatAGateWasPutIntoOutOfALoopThatReadsItsRow) {
+  expect_rewrite("hoist-scales", R"(graph g {
+      input %table: f32[3, 1, 8]
+      param %w_scale: f32[4]
+      state %x: f32[1, 5, 4]
+      loop 3 %step {
+        %1: f32[1, 8] = row(%table, %step) @ norm.linear
+        %2: f32[1, 4] = slice(%1) {axis = 1, start = 4, size = 4} @ norm
+        %3: f32[4] = reshape(%2) {shape = [4]} @ proj
+        %4: f32[4] = mul(%w_scale, %3) @ proj
+        %5: f32[1, 5, 4] = mul(%x, %4) @ proj
+        next %x = %5
+      }
+    })",
+                 R"(graph g {
+      input %table: f32[3, 1, 8]
+      param %w_scale: f32[4]
+      state %x: f32[1, 5, 4]
+      %1: f32[3, 1, 4] = slice(%table) {axis = 2, start = 4, size = 4} @ norm
+      %2: f32[3, 4] = reshape(%1) {shape = [3, 4]} @ proj
+      %3: f32[3, 4] = mul(%w_scale, %2) @ proj
+      loop 3 %step {
+        %4: f32[4] = row(%3, %step) @ proj
+        %5: f32[1, 5, 4] = mul(%x, %4) @ proj
+        next %x = %5
+      }
+    })",
+                 4);
+}
+
 TEST(Hoist, LeavesTheChunksOfAModulationViewsOfOneRow) {
   expect_rewrite("hoist", R"(graph g {
       input %temb: f32[3, 2, 4]

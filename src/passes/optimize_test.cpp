@@ -61,7 +61,7 @@ TEST(Optimize, RunsPassesWithoutSwitchAndThoseOfSwitchesThatAreOn) {
   EXPECT_THAT(names_of(report.passes),
               ElementsAre("weights-first", "fuse-upsample", "fuse-patterns", "fuse-activation", "fuse-qkv",
                           "fuse-qk-norm-rope", "fuse-attention-scale", "fuse-common-subexpressions",
-                          "fuse-quantized-patterns", "simplify-casts",
+                          "fuse-conditioning", "fuse-quantized-patterns", "simplify-casts",
                           "merge-rows", "dead-code", "fuse-rows"));
   const PassRecord& epilogues = record_of(report, "fuse-activation");
   EXPECT_EQ(epilogues.switch_name, "fuse");

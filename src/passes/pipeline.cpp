@@ -5,7 +5,8 @@
 namespace headroom {
 
 // Each is defined in the file of its name, whose header says what it turns into what; bf16 and fp16 in
-// half_precision.cpp, int8 and fp8 in quantize_products.cpp, fuse-quantized-patterns in fuse_patterns.cpp.
+// half_precision.cpp, int8 and fp8 in quantize_products.cpp, fuse-quantized-patterns in fuse_patterns.cpp, fuse-conditioning
+// in fuse_qkv.cpp.
 PassOutcome weights_first(Graph& graph, const Target& target);
 PassOutcome flash_attention(Graph& graph, const Target& target);
 PassOutcome fuse_upsample(Graph& graph, const Target& target);
@@ -16,6 +17,7 @@ PassOutcome fuse_quantized_patterns(Graph& graph, const Target& target);
 PassOutcome fuse_qk_norm_rope(Graph& graph, const Target& target);
 PassOutcome fuse_attention_scale(Graph& graph, const Target& target);
 PassOutcome fuse_common_subexpressions(Graph& graph, const Target& target);
+PassOutcome fuse_conditioning(Graph& graph, const Target& target);
 PassOutcome hoist(Graph& graph, const Target& target);
 PassOutcome fp16(Graph& graph, const Target& target);
 PassOutcome bf16(Graph& graph, const Target& target);
@@ -54,6 +56,8 @@ constexpr std::array kPipeline = {
     // After the other fusions: they ask that what they absorb is used once, which sharing would spoil, and they leave
     // duplicates behind, such as one slice of the rope tables for every attention.
     Pass{"fuse-common-subexpressions", "fuse", fuse_common_subexpressions},
+    // After that, which has one value where every block computes its own silu(temb).
+    Pass{"fuse-conditioning", "fuse", fuse_conditioning},
 
     // After fusion, whose patterns it would take apart: the 1 + scale of a modulated norm depends on the step alone,
     // and the norm does not. Before precision, which then decides on what a step really computes, and whose casts and
