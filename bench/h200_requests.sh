@@ -8,9 +8,10 @@
 #
 #   bench/h200_requests.sh HEADROOM OUT_DIR
 #
-# Needs python3 with PyTorch, diffusers, transformers and safetensors, 40 GB of disk and 80 of memory. Takes about four minutes.
+# Needs python3 with PyTorch, diffusers, transformers and safetensors, 40 GB of disk and 80 of memory. Takes about four minutes; PARTS
+# (start limit) chooses what runs.
 set -euo pipefail
-headroom=$1 out=$2
+headroom=$1 out=$2 parts=${PARTS:-start limit}
 here=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$out"
 scratch=$(mktemp -d)
@@ -32,10 +33,12 @@ switches, began, ended, summary = sys.argv[1:]
 print(json.dumps({"switches": switches, "wall_s": round(float(ended) - float(began), 3)} | json.loads(summary) | {"out": "fox.png"}))
 PYTHON
 }
-: >"$out/start.jsonl"
-for switches in lossless lossless,fp8; do
-  for _ in 1 2 3; do start "$switches"; done
-done
+if [[ $parts == *start* ]]; then
+  : >"$out/start.jsonl"
+  for switches in lossless lossless,fp8; do
+    for _ in 1 2 3; do start "$switches"; done
+  done
+fi
 
 # limited LIMIT: six requests of one process, every second with a prompt that was read before
 limited() {
@@ -50,6 +53,8 @@ limited() {
   wait "$watch" || true
   sed "s#^#$1,#" "$scratch/used" >>"$out/limit.csv"
 }
-: >"$out/limit.jsonl"
-: >"$out/limit.csv"
-for limit in 0 16GiB 0 16GiB; do limited "$limit"; done
+if [[ $parts == *limit* ]]; then
+  : >"$out/limit.jsonl"
+  : >"$out/limit.csv"
+  for limit in 0 16GiB 0 16GiB; do limited "$limit"; done
+fi

@@ -217,7 +217,8 @@ class Backend {
 
   /// Device memory taken from the system: memory_use().total, and what a pool keeps to hand out again.
   [[nodiscard]] virtual std::size_t reserved_bytes() const { return use_.total; }
-  /// Gives back to the system what is reserved and not in use, and waits for work that still uses it.
+  /// Gives back to the system what is reserved and not in use, and waits for work that still uses it. Else what was freed or unloaded
+  /// is there beside what takes its place until memory is short.
   virtual void release_unused() {}
   /// All that a device with memory of its own has given up since the backend was opened, its context not counted: what
   /// is reserved here, by libraries and for recordings (and by other programs, where there are any). Nothing on a CPU.

@@ -28,6 +28,7 @@ void Turns::load(DeviceStage& stage) {
   const MemoryNeed need = memory_need(*stage.compiled.program, weights_);
   make_room(need.total() - need.held, stage);
   stage.session = std::make_unique<Session>(stage.compiled.program, weights_, backend_);
+  backend_.release_unused();  // what weights were folded in
   ran_.push_back(&stage);
 }
 
@@ -90,6 +91,7 @@ void Turns::make_room(std::size_t bytes, const DeviceStage& keep) {
     if (const std::size_t free = free_bytes(); free < bytes)
       weights_.unload(program, bytes - free, keep.compiled.program.get());
   }
+  backend_.release_unused();  // a limit holds for what the device has given up
 }
 
 std::size_t lasting_bytes(const Program& program, const WeightStore& weights) {

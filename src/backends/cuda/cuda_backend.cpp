@@ -40,6 +40,8 @@ using cuda::StreamList;
 constexpr int kLeastComputeCapability = 80;
 /// Up to here the driver takes the bytes along with the command; larger copies are staged.
 constexpr std::size_t kDirectCopyBytes = std::size_t{64} << 10;
+/// Less than what weights are reserved in.
+constexpr std::size_t kSmallBytes = std::size_t{2} << 20;
 
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
@@ -221,12 +223,12 @@ class CudaBackend final : public Backend {
   [[nodiscard]] std::unique_ptr<Stream> make_stream() override {
     cudaStream_t stream = nullptr;
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    pool_.order_behind_allocations(stream);
+    order_behind_allocations(stream);
     return std::make_unique<CudaStream>(streams_, stream, true);
   }
   [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void* native_handle) override {
     auto* const stream = static_cast<cudaStream_t>(native_handle);
-    pool_.order_behind_allocations(stream);
+    order_behind_allocations(stream);
     return std::make_unique<CudaStream>(streams_, stream, false);
   }
   [[nodiscard]] std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(); }
@@ -264,10 +266,11 @@ class CudaBackend final : public Backend {
   }
 
   [[nodiscard]] std::size_t reserved_bytes() const override {
-    return pool_.reserved_bytes() + reserved_.mapped_bytes();
+    return pool_.reserved_bytes() + small_pool_.reserved_bytes() + reserved_.mapped_bytes();
   }
   void release_unused() override {
     pool_.release_unused();
+    small_pool_.release_unused();
     reserved_.finish_leaving();
   }
   [[nodiscard]] std::optional<std::size_t> taken_bytes() const override {
@@ -277,20 +280,29 @@ class CudaBackend final : public Backend {
 
  protected:
   [[nodiscard]] void* allocate_bytes(std::size_t bytes) override {
+    Pool& pool = pool_of(bytes);
     try {
-      return pool_.allocate(bytes);
+      return pool.allocate(bytes);
     } catch (const OutOfMemory&) {
       if (!reserved_.finish_leaving()) throw;
     }
-    return pool_.allocate(bytes);
+    return pool.allocate(bytes);
   }
-  void free_bytes(void* data, std::size_t /*bytes*/) noexcept override { pool_.free(data); }
+  void free_bytes(void* data, std::size_t bytes) noexcept override { pool_of(bytes).free(data); }
   [[nodiscard]] void* reserve_bytes(std::size_t bytes) override { return reserved_.reserve(bytes); }
   void unload_bytes(void* data, std::size_t /*bytes*/) override { reserved_.unload(data); }
   void reload_bytes(void* data, std::size_t /*bytes*/) override { reserved_.reload(data); }
   void free_reserved_bytes(void* data, std::size_t /*bytes*/) noexcept override { reserved_.free(data); }
 
  private:
+  /// Small blocks apart: most of them stay, as biases do, and in a pool with large ones that come and go, as what weights are folded in,
+  /// each would keep the place of a large one from the system.
+  Pool& pool_of(std::size_t bytes) noexcept { return bytes < kSmallBytes ? small_pool_ : pool_; }
+  void order_behind_allocations(cudaStream_t stream) {
+    pool_.order_behind_allocations(stream);
+    small_pool_.order_behind_allocations(stream);
+  }
+
   /// Makes the device current.
   static Target open(int device) {
     (void)choose_device({.kind = DeviceKind::kCuda, .index = device}, survey_gpus());
@@ -324,7 +336,7 @@ class CudaBackend final : public Backend {
   Target target_;
   std::size_t at_opening_bytes_ = available_bytes();  // with the context made
   std::shared_ptr<StreamList> streams_ = std::make_shared<StreamList>();
-  Pool pool_{streams_};
+  Pool pool_{streams_}, small_pool_{streams_};
   cuda::ReservedMemory reserved_{streams_, pool_};
   cuda::Staging staging_;
 };
