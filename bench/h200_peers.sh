@@ -30,6 +30,7 @@ match() {
     --beside "$headroom sweep flux-dev $ours --resolution $3 --steps $steps --trials 3 \
       --out $out/headroom-request-$1-{turn}.json"
   python3 "$here/bench/peers/share_plans.py" "$out/headroom-forward-$1-"*.json "$out/headroom-request-$1-"*.json
+  python3 "$here/bench/peers/share_plans.py" "$out/pytorch-$1-"*.json
   echo "$1: $((SECONDS - began)) s"
 }
 
@@ -45,6 +46,7 @@ kontext() {
     --beside "$headroom bench flux-dev --random-weights 0 --device cuda --opt $2 --quiet --token-rows 128 --token-columns 64 --trials 8 \
       --save $out/headroom-forward-$1-{turn}.json"
   python3 "$here/bench/peers/share_plans.py" "$out/headroom-forward-$1-"*.json
+  python3 "$here/bench/peers/share_plans.py" "$out/pytorch-$1-"*.json
   echo "$1: $((SECONDS - began)) s"
 }
 
@@ -58,6 +60,7 @@ vae() {
     --beside "$headroom bench flux-vae --random-weights 0 --pass $2 --height $3 --width $3 --device cuda --opt lossless --quiet \
       --trials 10 --save $out/headroom-forward-$1-{turn}.json"
   python3 "$here/bench/peers/share_plans.py" "$out/headroom-forward-$1-"*.json
+  python3 "$here/bench/peers/share_plans.py" "$out/pytorch-$1-"*.json
   echo "$1: $((SECONDS - began)) s"
 }
 
@@ -71,6 +74,7 @@ text() {
     --beside "$headroom bench $(stand_in)/$2 --random-weights 0 --pass encode --text-tokens $3 --device cuda --opt lossless --quiet \
       --trials 20 --save $out/headroom-forward-$1-{turn}.json"
   python3 "$here/bench/peers/share_plans.py" "$out/headroom-forward-$1-"*.json
+  python3 "$here/bench/peers/share_plans.py" "$out/pytorch-$1-"*.json
   echo "$1: $((SECONDS - began)) s"
 }
 

@@ -19,7 +19,6 @@ a kernel, the others time none. With --beside this process takes turns with anot
 """
 
 import argparse
-import ctypes
 import fcntl
 import math
 import re
@@ -36,6 +35,7 @@ import torch.nn.functional as F
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
 import peer_result
+from launched import kernels_of, plan_of
 from turns import in_turns, tell
 
 MODE = "max-autotune-no-cudagraphs"
@@ -217,30 +217,6 @@ def operand_text(x):
     return f"{NAMES[x.dtype]}[{', '.join(map(str, x.shape))}]"
 
 
-def kernels_of(function, inputs):
-    """Names of what one call launches, in order; without the profiler's help as many nodes as its graph has."""
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        function(*inputs)
-        torch.cuda.synchronize()
-    events = [event for event in profile.events() if event.device_type == torch.autograd.DeviceType.CUDA
-              and not getattr(event, "is_user_annotation", False)]
-    if events:
-        return [event.name for event in sorted(events, key=lambda event: event.time_range.start)]
-    graph = torch.cuda.CUDAGraph(keep_graph=True)
-    with torch.cuda.graph(graph):
-        function(*inputs)
-    count = ctypes.c_size_t()
-    runtime = ctypes.CDLL(f"libcudart.so.{torch.version.cuda.split('.')[0]}")
-    if runtime.cudaGraphGetNodes(ctypes.c_void_p(graph.raw_cuda_graph()), None, ctypes.byref(count)) != 0:
-        raise SystemExit("neither the profiler nor a graph tells how many kernels a call launches")
-    return ["a node of its graph"] * count.value
-
-
-def plan_of(body, kernels):
-    return {"nodes": [{"node": body, "op": body, "kernel": kernel, "implementation": "inductor", "compute_type": "f32",
-                       "cost": {"bytes": 0, "flops": 0, "unit": "none"}, "rejections": []} for kernel in kernels]}
-
-
 def capture(function, inputs):
     """So many calls in a graph, each after its predecessor's results were given back."""
     stream = torch.cuda.Stream()
@@ -291,7 +267,7 @@ class Measured:
         check(case, outputs, inputs)
         self.subject = {"kind": "kernel", "name": case.function.__name__,
                         "request": {"inputs": [operand_text(x) for x in inputs], "outputs": [operand_text(x) for x in outputs]}}
-        self.plan = plan_of(case.function.__name__, kernels_of(self.function, inputs))
+        self.plan = plan_of(case.function.__name__, kernels_of(self.function, *inputs))
         print(f"{case.name}: {len(self.plan['nodes'])} kernels, ready after {time.perf_counter() - began:.1f} s", flush=True)
 
     def result(self, turn):

@@ -25,6 +25,7 @@ import flux_peer
 import flux_shapes
 import peer_result
 from flux_torch import Form, peak_bytes, time_cpu, time_cuda
+from launched import kernels_of, plan_of
 from turns import in_turns, tell
 
 INPUT_SETS = 2
@@ -128,7 +129,8 @@ def make_forms(args, eager, sets):
             torch.cuda.synchronize()
         first_ms = (time.perf_counter() - began) * 1e3
         layout = ["channels-last"] * (args.part == "vae")
-        forms.append(Form(prepared, [args.dtype] + layout + applied, first_ms, peak_bytes() if on_gpu else {}))
+        memory = peak_bytes() if on_gpu else {}
+        forms.append(Form(prepared, [args.dtype] + layout + applied, first_ms, memory, kernels_of(prepared, sets[0]) if on_gpu else []))
 
     if not args.compile or args.eager:
         add(lambda: eager, ["eager"])
@@ -141,7 +143,7 @@ def make_forms(args, eager, sets):
 
 
 def result_of(args, subject, form, sets, process):
-    name = f"pytorch {', '.join(form.applied)}"
+    name = form.name
     clock = time_cuda if args.device == "cuda" else time_cpu
     for i in range(args.warmup):
         form.forward(sets[i % INPUT_SETS])
@@ -155,7 +157,7 @@ def result_of(args, subject, form, sets, process):
                           "threads": torch.get_num_threads()},
         "trials": trials, "quality": [], "tags": ["random_weights"],
     }
-    return result | ({"memory": form.memory} if form.memory else {})
+    return result | ({"memory": form.memory} if form.memory else {}) | ({"plan": name} if form.kernels else {})
 
 
 def main():
@@ -195,8 +197,9 @@ def main():
     with torch.inference_mode():
         forms = make_forms(args, work.eager, sets)
         measure = lambda turn: [result_of(args, work.subject, form, sets, turn) for form in forms]  # noqa: E731
+        plans = {form.name: plan_of("", form.kernels) for form in forms if form.kernels}
         for turn, results in in_turns(args.beside, args.turns, measure):
-            peer_result.write(args.save.replace("{turn}", str(turn)), results)
+            peer_result.write(args.save.replace("{turn}", str(turn)), results, plans)
             tell(results)
 
 

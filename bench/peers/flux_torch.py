@@ -36,6 +36,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import flux_peer
 import peer_result
+from launched import kernels_of, plan_of
 from cpu_ratios import STEADY
 from turns import run_beside, tell
 
@@ -90,7 +91,7 @@ def description(args):
 
 def result_of(args, size, subject, form, trials):
     """One result of the schema headroom.result/1."""
-    name = f"pytorch {', '.join(form.applied)}"
+    name = form.name
     rows, columns, batch = size
     work = f"{args.steps} steps" if "steps" in subject["request"] else "forward"
     result = {
@@ -142,6 +143,11 @@ class Form(NamedTuple):
     applied: list
     first_ms: float
     memory: dict
+    kernels: list  # that a forward pass launches on a GPU
+
+    @property
+    def name(self):
+        return f"pytorch {', '.join(self.applied)}"
 
 
 def make_forms(args, model, sets):
@@ -158,7 +164,8 @@ def make_forms(args, model, sets):
         prepared = prepare()
         if not torch.isfinite(prepared(sets[0])).all():
             raise SystemExit("the output is not finite")
-        return Form(prepared, description(args) + applied, (time.perf_counter() - began) * 1e3, peak_bytes() if on_gpu else {})
+        first_ms, memory = (time.perf_counter() - began) * 1e3, peak_bytes() if on_gpu else {}
+        return Form(prepared, description(args) + applied, first_ms, memory, kernels_of(prepared, sets[0]) if on_gpu else [])
 
     forms = [form(lambda: forward, [])]
     return forms + ([form(lambda: flux_peer.capture(module, sets[0]), ["CUDA Graph"])] if args.graph else [])
@@ -174,7 +181,7 @@ def time_form(args, size, form, sets, scheduler, process):
     trials.append(peer_result.series("first_forward", process, [form.first_ms]))
     model = "flux-dev" if args.model is None else os.path.basename(os.path.normpath(args.model))
     subject = peer_result.forward_subject(model, rows * columns, batch, args.text_tokens)
-    results = [result_of(args, size, subject, form, trials)]
+    results = [result_of(args, size, subject, form, trials) | ({"plan": form.name} if form.kernels else {})]
     if scheduler:
         latents = []
         request = lambda inputs: latents.append(flux_peer.denoise(form.forward, scheduler, inputs))  # noqa: E731
@@ -189,7 +196,7 @@ def time_form(args, size, form, sets, scheduler, process):
 
 
 def time_size(args, model, size, device, dtype):
-    """For each turn its number and its results."""
+    """For each turn its number, its results and their plans."""
     rows, columns, batch = size
     generator = torch.Generator().manual_seed(args.seed)
     draw = lambda: flux_peer.random_inputs(model.config, rows, columns, batch, args.text_tokens, device, dtype, generator)  # noqa: E731
@@ -213,7 +220,7 @@ def time_size(args, model, size, device, dtype):
             mark()
         if yardstick:
             results[0]["trials"].append(peer_result.series("yardstick", process, measured))
-        yield turn, results
+        yield turn, results, {form.name: plan_of("", form.kernels) for form in forms if form.kernels}
 
 
 def main():
@@ -283,9 +290,9 @@ def main():
     results = []
     with torch.inference_mode(), contextlib.nullcontext() if backend is None else sdpa_kernel(backend):
         for size in args.sizes:
-            for turn, of_turn in time_size(args, model, size, device, dtype):
+            for turn, of_turn, plans in time_size(args, model, size, device, dtype):
                 results = of_turn if args.beside else results + of_turn
-                peer_result.write(args.save.replace("{turn}", str(turn)), results)
+                peer_result.write(args.save.replace("{turn}", str(turn)), results, plans)
                 tell(of_turn)
 
 

@@ -37,6 +37,12 @@ class Turn(NamedTuple):
     gpu: str
     ours: dict
     theirs: dict  # by form
+    launches: dict  # of ours and by form, where a plan says how many
+
+
+def launches_of(document, result):
+    plan = document["plans"].get(result.get("plan"))
+    return len(plan["nodes"]) if plan else None
 
 
 def find_turns(folder, name, work):
@@ -44,13 +50,15 @@ def find_turns(folder, name, work):
     turns = []
     while (path := folder / f"headroom-{work}-{name}-{len(turns)}.json").exists():
         document = read(path)
-        turn = Turn(document["machine"]["gpus"][0]["name"], document["results"][0], {})
+        ours = document["results"][0]
+        turn = Turn(document["machine"]["gpus"][0]["name"], ours, {}, {"ours": launches_of(document, ours)})
         for peer_path in sorted(folder.glob(f"pytorch-*-{len(turns)}.json")):
             peer = read(peer_path)
             for result in peer["results"]:
                 if result["work_hash"] == turn.ours["work_hash"] and is_fp8(result) == is_fp8(turn.ours):
                     check_same_run(document, peer)
                     turn.theirs[result["name"]] = result
+                    turn.launches[result["name"]] = launches_of(peer, result)
         if not turn.theirs:
             break
         turns.append(turn)
@@ -68,8 +76,10 @@ def row_of(turns, work):
     of_generation = lambda result, series: [images * time for time in times(result, series)]  # noqa: E731
     found = compare([(of_generation(turn.ours, ours_series), of_generation(turn.theirs[fastest], theirs_series)) for turn in turns])
     steps = [statistics.median(times(turn.ours, "step")) for turn in turns] if work == "request" else []
+    launches = [turns[0].launches[side] for side in ("ours", fastest)]
     return [f"a request of {request['steps']} steps" if steps else "a forward pass", str(found.turns), duration(found.ours_ms),
-            duration(found.theirs_ms), found.faster(), duration(statistics.median(steps)) if steps else ""]
+            duration(found.theirs_ms), found.faster(), duration(statistics.median(steps)) if steps else "",
+            " / ".join(map(str, launches)) if all(launches) and not steps else ""]
 
 
 def ratio_table(folder):
@@ -80,7 +90,7 @@ def ratio_table(folder):
         rows += [[what, *row_of(turns, work)] for work, turns in of_match.items()]
     if len(gpus) != 1:
         raise SystemExit(f"{folder} has pairs of result files from {len(gpus)} kinds of GPU, expected one: {sorted(gpus)}")
-    return markdown([*gpus, "equal work", "turns", "headroom", "PyTorch", "faster (95% interval)", "our step"], rows)
+    return markdown([*gpus, "equal work", "turns", "headroom", "PyTorch", "faster (95% interval)", "our step", "launches"], rows)
 
 
 def stage_table(folder):
