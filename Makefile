@@ -21,8 +21,9 @@ bundle: bootstrap-test build/release/build.ninja  ## pack the program and the GP
 	cmake --build --preset release --parallel $(JOBS) --target headroom backends_tests kernels_tests run_tests pipelines_tests e2e_tests
 	scripts/bundle.sh build/release dist/headroom.tar.xz
 
-package: build  ## pack program, library and documents into dist/, as a .deb and as a .tar.xz, and try both
-	cmake --build --preset release --parallel $(JOBS) --target libheadroom
+package: build/release/build.ninja  ## pack program, library and documents into dist/, as a .deb and as a .tar.xz, and try both
+	$(call with_cuda,release)
+	cmake --build --preset release --parallel $(JOBS) --target headroom libheadroom
 	rm -f build/release/headroom_*.deb build/release/headroom-*.tar.xz dist/headroom_*.deb dist/headroom-*.tar.xz
 	cd build/release && cpack
 	mkdir -p dist && mv build/release/headroom_*.deb build/release/headroom-*.tar.xz dist/
@@ -31,7 +32,7 @@ package: build  ## pack program, library and documents into dist/, as a .deb and
 demo: build  ## draw from prompts, and measure every optimization on the model that ships, with a dashboard, into out/demo
 	mkdir -p out/demo
 	build/release/headroom run fashion-flux --prompt "an ankle boot" --prompt "a red dress" --opt fast --out out/demo/prompt.png
-	build/release/headroom ladder models/fashion-flux --out out/demo
+	build/release/headroom ladder models/fashion-flux --images 4 --max-rounds 3 --out out/demo
 	build/release/headroom report out/demo/results.json --out out/demo
 
 quality: build  ## the same, judging quality on 500 images, into out/quality
@@ -90,5 +91,10 @@ define run_fuzzer
 	  -runs=$(FUZZ_RUNS) -seed=$(FUZZ_SEED) -max_len=4096 -print_final_stats=1
 endef
 
-# A build that was configured where GoogleTest was not there has no tests.
-with_tests = @grep -qs '^HEADROOM_TESTS:BOOL=ON' build/$(1)/CMakeCache.txt || cmake --preset $(1) -DHEADROOM_TESTS=ON
+# What is for other machines too is built for GPUs wherever that is possible, and what this machine alone will run only where it has one.
+with_cuda = @! grep -qs '^HEADROOM_CUDA:STRING=AUTO' build/$(1)/CMakeCache.txt || cmake --preset $(1) -DHEADROOM_CUDA=TOOLKIT
+# A build that was configured where GoogleTest was not there has no tests. Tests hold the code for GPUs to what it can show without one.
+define with_tests
+	$(call with_cuda,$(1))
+	@grep -qs '^HEADROOM_TESTS:BOOL=ON' build/$(1)/CMakeCache.txt || cmake --preset $(1) -DHEADROOM_TESTS=ON
+endef

@@ -1,5 +1,6 @@
-# HEADROOM_CUDA: ON, OFF or AUTO, which is ON where a CUDA toolkit of 12.8 or later is found. Sets HEADROOM_WITH_CUDA to what
-# became of it, and HEADROOM_CUDA_LIBRARIES to what the backends link.
+# HEADROOM_CUDA: ON, OFF, TOOLKIT, which is ON where a CUDA toolkit of 12.8 or later is found, or AUTO, which is ON where there is
+# an NVIDIA GPU besides: kernels for one take a third of a build. Sets HEADROOM_WITH_CUDA to what became of it, and
+# HEADROOM_CUDA_LIBRARIES to what layers that use CUDA link.
 #
 # Sources that need the toolkit are *.cu, cuda_*.cpp, *_cuda.cpp and *_cuda_test.cpp; cuda_*stub.cpp stand in for them in a build
 # without (headroom_layer chooses), so that no caller has an #ifdef. Headers that need it are *.cuh; *.hpp never do.
@@ -7,14 +8,20 @@
 # The CUDA runtime is linked statically; cuBLASLt, cuDNN and NVRTC are opened by their soname when a GPU is first used. So one
 # program runs on machines with and without a GPU, and says what is missing where something is.
 
-set(HEADROOM_CUDA AUTO CACHE STRING "Build for NVIDIA GPUs: ON, OFF, or AUTO (where a CUDA toolkit of 12.8 or later is found)")
-set_property(CACHE HEADROOM_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(HEADROOM_CUDA AUTO CACHE STRING
+    "Build for NVIDIA GPUs: ON, OFF, TOOLKIT (where a CUDA toolkit of 12.8 or later is found), or AUTO (where a GPU is, too)")
+set_property(CACHE HEADROOM_CUDA PROPERTY STRINGS AUTO TOOLKIT ON OFF)
 set(HEADROOM_WITH_CUDA OFF)
 set(HEADROOM_CUDA_LIBRARIES)
+set(why_not "GPU devices are refused with a sentence that says so")
 
-if(HEADROOM_CUDA STREQUAL "AUTO")
+if(HEADROOM_CUDA STREQUAL "AUTO" OR HEADROOM_CUDA STREQUAL "TOOLKIT")
   find_package(CUDAToolkit 12.8 QUIET)
-  if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
+  if(NOT CUDAToolkit_FOUND OR NOT CUDAToolkit_NVCC_EXECUTABLE)
+    set(why_not "no toolkit of 12.8 or later was found")
+  elseif(HEADROOM_CUDA STREQUAL "AUTO" AND NOT EXISTS /dev/nvidiactl AND NOT EXISTS /dev/dxg)  # the latter under WSL
+    set(why_not "there is a toolkit but no NVIDIA GPU; -DHEADROOM_CUDA=ON builds for GPUs elsewhere")
+  else()
     set(HEADROOM_WITH_CUDA ON)
   endif()
 elseif(HEADROOM_CUDA)
@@ -46,5 +53,5 @@ if(HEADROOM_WITH_CUDA)
     PROPERTIES COMPILE_OPTIONS --fmad=false)
   message(STATUS "CUDA: toolkit ${CUDAToolkit_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
 else()
-  message(STATUS "CUDA: not built; GPU devices are refused with a sentence that says so")
+  message(STATUS "CUDA: not built: ${why_not}")
 endif()

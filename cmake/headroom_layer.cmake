@@ -1,4 +1,4 @@
-# headroom_layer(name [WHOLE] [APART] DEPENDS targets...) makes, from every source below src/<name>:
+# headroom_layer(name [WHOLE] [APART] DEPENDS targets... [PRIVATE targets...]) makes, from every source below src/<name>:
 #   headroom_<name>       the layer's static library (all sources but main.cpp and the kinds below); of a layer that is WHOLE
 #                         what links it takes every object, those too that nothing refers to
 #                         a layer that is APART is compiled source by source; others several at a time (headroom_compile_together)
@@ -7,7 +7,8 @@
 #   <name>_header_check   every header of the layer that no source of its own includes first compiled alone, with no more than the
 #                         layer may see
 #   headroom              the program, where the layer has a main.cpp
-# DEPENDS may name only layers that exist already, so that the folders keep one order.
+# DEPENDS may name only layers that exist already, so that the folders keep one order. What stands behind PRIVATE the layer and its
+# tests use, and nothing that depends on it sees.
 # unit_tests builds all unit tests. HEADROOM_TESTS is known when the first layer is added.
 
 if(HEADROOM_TESTS)
@@ -16,7 +17,7 @@ if(HEADROOM_TESTS)
 endif()
 
 function(headroom_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 LAYER "WHOLE;APART" "" "DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 LAYER "WHOLE;APART" "" "DEPENDS;PRIVATE")
   set(root ${PROJECT_SOURCE_DIR}/src/${name})
   set(seen ${name})
   foreach(dependency IN LISTS LAYER_DEPENDS)
@@ -42,12 +43,12 @@ function(headroom_layer name)
   if(LAYER_WHOLE)
     add_library(headroom_${name}_objects STATIC ${sources})
     set_target_properties(headroom_${name}_objects PROPERTIES OUTPUT_NAME headroom_${name})
-    target_link_libraries(headroom_${name}_objects PUBLIC headroom_options ${LAYER_DEPENDS})
+    target_link_libraries(headroom_${name}_objects PUBLIC headroom_options ${LAYER_DEPENDS} PRIVATE ${LAYER_PRIVATE})
     add_library(headroom_${name} INTERFACE)
     target_link_libraries(headroom_${name} INTERFACE $<LINK_LIBRARY:WHOLE_ARCHIVE,headroom_${name}_objects>)
   elseif(sources)
     add_library(headroom_${name} STATIC ${sources})
-    target_link_libraries(headroom_${name} PUBLIC headroom_options ${LAYER_DEPENDS})
+    target_link_libraries(headroom_${name} PUBLIC headroom_options ${LAYER_DEPENDS} PRIVATE ${LAYER_PRIVATE})
   else()
     add_library(headroom_${name} INTERFACE)
     target_link_libraries(headroom_${name} INTERFACE headroom_options ${LAYER_DEPENDS})
@@ -55,7 +56,7 @@ function(headroom_layer name)
 
   if(tests AND HEADROOM_TESTS)
     add_executable(${name}_tests ${tests})
-    target_link_libraries(${name}_tests PRIVATE headroom_${name} GTest::gtest GTest::gmock GTest::gtest_main)
+    target_link_libraries(${name}_tests PRIVATE headroom_${name} ${LAYER_PRIVATE} GTest::gtest GTest::gmock GTest::gtest_main)
     target_compile_definitions(${name}_tests PRIVATE HEADROOM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     target_compile_options(${name}_tests PRIVATE $<$<CONFIG:Release>:-O1>)  # a quarter less to compile, nothing more to run
     gtest_discover_tests(${name}_tests TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 PROPERTIES LABELS unit ENVIRONMENT "GOMP_SPINCOUNT=20000")
