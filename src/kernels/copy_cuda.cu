@@ -3,13 +3,13 @@
 //
 // Bytes      read and written once. Runs that are contiguous on both sides go in the widest units (16 bytes at most)
 //            that divide their length, their distances and their addresses; the innermost axis of the target comes
-//            last, so writes are coalesced. A transposition that moves the innermost axis reads one element a line apart: it
-//            relies on the cache to use the rest of the line, which it does while 32 columns of lines fit (not measured
-//            against tiles yet).
+//            last, so writes are coalesced. Short runs that change the innermost axis go to transposed_copy_cuda.cu; where
+//            they do not fit its tiles, one is read a line apart from the next, and the cache must keep the rest of the line.
 
 #include "kernels/copy_cuda.hpp"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/transposed_copy_cuda.hpp"
 
 namespace headroom::cuda {
 namespace {
@@ -95,7 +95,7 @@ void launch(void* stream, const CopyRows& rows, const RowChoice& choice, const F
 }  // namespace
 
 void launch_copy(void* stream, const CopyRows& rows, const void* from, void* to) {
-  launch(stream, rows, {}, {}, from, to);
+  if (!launch_transposed(stream, rows, from, to)) launch(stream, rows, {}, {}, from, to);
 }
 
 void launch_fill(void* stream, const CopyRows& rows, std::uint64_t value, void* to) {

@@ -23,10 +23,31 @@ TEST_F(CudaMovement, TransposeMatchesTheOracle) {
                                                      {{2, 3, 4, 5}, {3, 1, 0, 2}},
                                                      {{2, 3, 4, 5}, {3, 2, 1, 0}},
                                                      {{2, 4, 3, 2, 5, 2}, {0, 2, 4, 1, 3, 5}},
-                                                     {{4, 1, 6}, {1, 2, 0}}};
+                                                     {{4, 1, 6}, {1, 2, 0}},
+                                                     {{64, 48}, {1, 0}},  // tiles of every size of unit
+                                                     {{3, 20, 4, 36, 2}, {0, 1, 3, 2, 4}},
+                                                     {{2, 16, 6, 2, 32, 2}, {0, 2, 4, 1, 3, 5}},  // patches of latents
+                                                     {{2, 6, 32, 16, 2, 2}, {0, 3, 1, 4, 2, 5}}};
   for (const DType dtype : kDTypes)
     for (const auto& [shape, perm] : cases)
       expect_matches_oracle("cuda.transpose", make_spec(Op::kTranspose, {{dtype, shape}}, {{"perm", perm}}));
+}
+
+/// Pixels of r x r patches, or of r colours, and back: the short axis is in one piece with the one beside it.
+TEST_F(CudaMovement, ShortAxesMatchTheOracle) {
+  for (const DType dtype : kDTypes)
+    for (const std::int64_t r : {2, 3, 4, 8})
+      for (const std::int64_t width : {16, 30}) {
+        const Shape planes{2, 3, r, r, 5, width}, patches{2, 3, 5, r, width, r};
+        expect_matches_oracle("cuda.transpose",
+                              make_spec(Op::kTranspose, {{dtype, planes}}, {{"perm", Ints{0, 1, 4, 2, 5, 3}}}));
+        expect_matches_oracle("cuda.transpose",
+                              make_spec(Op::kTranspose, {{dtype, patches}}, {{"perm", Ints{0, 1, 3, 5, 2, 4}}}));
+        expect_matches_oracle("cuda.transpose",
+                              make_spec(Op::kTranspose, {{dtype, {2, r, 3, width}}}, {{"perm", Ints{0, 2, 3, 1}}}));
+        expect_matches_oracle("cuda.transpose",
+                              make_spec(Op::kTranspose, {{dtype, {2, 3, width, r}}}, {{"perm", Ints{0, 3, 1, 2}}}));
+      }
 }
 
 TEST_F(CudaMovement, SliceConcatReshapeAndRowMatchTheOracle) {
