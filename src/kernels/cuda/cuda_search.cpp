@@ -38,9 +38,13 @@ void fill_random(void* stream, DType dtype, void* data, std::size_t bytes) {
       return launch_fill_words(stream, 0x807F807FU, 0x3F003F00U, data, bytes / 4);
     case DType::kF16:
       return launch_fill_words(stream, 0x83FF83FFU, 0x38003800U, data, bytes / 4);
-    default:
-      HR_CHECK(dtype == DType::kF8E4M3);
+    case DType::kF8E4M3:
       return launch_fill_words(stream, 0x87878787U, 0x30303030U, data, bytes / 4);
+    case DType::kBool:
+      return launch_fill_words(stream, 0x01010101U, 0, data, bytes / 4);
+    default:
+      HR_CHECK(!is_float(dtype));  // any integers
+      return launch_fill_words(stream, 0xFFFFFFFFU, 0, data, bytes / 4);
   }
 }
 
