@@ -13,6 +13,7 @@
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "kernels/generated_kernels.hpp"
 #include "measure/statistics.hpp"
 #include "measure/table.hpp"
 #include "measure/trials.hpp"
@@ -90,7 +91,25 @@ std::vector<double> plan_again(const CompileRequest& compile_with, const SwitchS
   return times;
 }
 
-nlohmann::json to_json(const Compiled& compiled, const std::vector<double>& again_ms) {
+/// What the kernels took that were generated for this plan and those before it.
+std::string describe(const GeneratedKernels& generated) {
+  const auto ms = [](std::int64_t ns) { return 1e-6 * static_cast<double>(ns); };
+  return fmt::format(
+      "generated kernels: {} compiled in {:.0f} ms ({:.0f} ms of threads), {} from the disk in {:.1f} ms\n",
+      generated.compiled.load(), ms(generated.busy_ns), ms(generated.compile_ns), generated.from_disk.load(),
+      ms(generated.disk_ns));
+}
+
+nlohmann::json to_json(const GeneratedKernels& generated) {
+  return {{"compiled", generated.compiled.load()},
+          {"compile_ms", 1e-6 * static_cast<double>(generated.busy_ns)},
+          {"compile_thread_ms", 1e-6 * static_cast<double>(generated.compile_ns)},
+          {"from_disk", generated.from_disk.load()},
+          {"disk_ms", 1e-6 * static_cast<double>(generated.disk_ns)}};
+}
+
+nlohmann::json to_json(const Compiled& compiled, const std::vector<double>& again_ms,
+                       const GeneratedKernels& generated) {
   nlohmann::json steps = nlohmann::json::array();
   const std::vector<StepMemory> memory = memory_by_step(*compiled.program);
   for (const Step& step : compiled.program->steps) {
@@ -127,6 +146,7 @@ nlohmann::json to_json(const Compiled& compiled, const std::vector<double>& agai
           {"optimize_ms", compiled.optimize_ms},
           {"plan_ms", compiled.plan_ms},
           {"again_ms", again_ms},
+          {"generated_kernels", to_json(generated)},
           {"arena_bytes", compiled.program->arena_bytes},
           {"live_lower_bound_bytes", compiled.program->arena_lower_bound_bytes},
           {"steps", steps}};
@@ -146,10 +166,11 @@ void print_plan(const PlanArguments& arguments) {
   const CompileRequest compile_with = is_whole ? whole_request(engine, options) : one_pass(engine, request.forward);
   const SwitchSet switches = choose_switches(asked, arguments.switches, *engine.backend, std::move(request), log).set;
   const Compiled compiled = compile_with(switches);
+  const std::shared_ptr<const GeneratedKernels> generated = engine.backend->context<GeneratedKernels>();
   const std::vector<double> again_ms = plan_again(compile_with, switches, arguments.trials);
   report_declined(log, compiled.declined);
   if (arguments.as_json) {
-    print_out("{}\n", dump_json(to_json(compiled, again_ms), 2));
+    print_out("{}\n", dump_json(to_json(compiled, again_ms, *generated), 2));
     return;
   }
   if (arguments.memory) {
@@ -163,6 +184,7 @@ void print_plan(const PlanArguments& arguments) {
   print_out("planned in {:.1f} ms\n", compiled.plan_ms);
   if (!again_ms.empty())
     print_out("again, graph and passes included, in {:.1f} ms (median of {})\n", median(again_ms), again_ms.size());
+  if (generated->compiled + generated->from_disk > 0) print_out("{}", describe(*generated));
   print_out("\n{}", to_text(*compiled.program, arguments.rejections));
 }
 

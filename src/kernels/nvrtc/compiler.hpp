@@ -1,9 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <future>
 #include <map>
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "backends/backend.hpp"
+#include "kernels/generated_kernels.hpp"
 #include "kernels/nvrtc/cubin_cache.hpp"
 
 namespace headroom::nvrtc {
@@ -69,13 +70,13 @@ class PendingKernel {
 };
 
 /// Compiles kernels for one device: Backend::context. What was compiled before, in this process or another, is not
-/// compiled again.
+/// compiled again. What that takes is counted in the device's GeneratedKernels.
 class Compiler {
  public:
   /// Throws Error where obstacle() says that kernels cannot be compiled for the device.
   explicit Compiler(Backend& backend);
   /// For a GPU as Target has it (90 for Hopper) that need not be there until a kernel is loaded.
-  explicit Compiler(int compute_capability);
+  explicit Compiler(int compute_capability) : Compiler(compute_capability, nullptr) {}
   /// Waits for what is being compiled; what is not begun fails.
   ~Compiler();
   Compiler(const Compiler&) = delete;
@@ -87,25 +88,35 @@ class Compiler {
   [[nodiscard]] std::shared_ptr<const PendingKernel> begin(std::string source);
 
   /// How many kernels were compiled, those that failed not counted, and how many were found on the disk.
-  [[nodiscard]] std::size_t compiled() const noexcept { return compiled_; }
-  [[nodiscard]] std::size_t from_disk() const noexcept { return from_disk_; }
+  [[nodiscard]] std::size_t compiled() const noexcept { return own_.compiled; }
+  [[nodiscard]] std::size_t from_disk() const noexcept { return own_.from_disk; }
   /// Seconds spent compiling, summed over threads.
-  [[nodiscard]] double compile_seconds() const noexcept { return 1e-9 * static_cast<double>(compile_ns_); }
+  [[nodiscard]] double compile_seconds() const noexcept { return 1e-9 * static_cast<double>(own_.compile_ns); }
 
  private:
+  Compiler(int compute_capability, std::shared_ptr<GeneratedKernels> of_device);
   struct Job {
     const std::string* source = nullptr;  // in kernels_
     std::promise<std::string> cubin;
   };
   void work(const std::stop_token& stop);
   void compile(Job& job);
+  void end_job();
+  /// Adds to a count, this compiler's and the device's.
+  template <class Count, class Amount>
+  void count(std::atomic<Count> GeneratedKernels::*member, Amount amount) {
+    own_.*member += amount;
+    if (of_device_) (*of_device_).*member += amount;
+  }
 
+  GeneratedKernels own_;
+  std::shared_ptr<GeneratedKernels> of_device_;
   std::string architecture_;
   std::optional<CubinCache> cache_;
-  std::atomic<std::size_t> compiled_ = 0, from_disk_ = 0;
-  std::atomic<std::int64_t> compile_ns_ = 0;
 
   std::mutex mutex_;
+  std::size_t unfinished_ = 0;  // jobs
+  std::chrono::steady_clock::time_point busy_since_;
   std::condition_variable_any has_jobs_;
   std::map<std::string, std::shared_ptr<const PendingKernel>> kernels_;  // by source
   std::deque<Job> jobs_;

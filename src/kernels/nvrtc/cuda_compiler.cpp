@@ -13,7 +13,11 @@
 namespace headroom::nvrtc {
 namespace {
 
-constexpr std::size_t kMostThreads = 8;
+constexpr std::size_t kMostThreads = 16;
+
+std::int64_t ns_since(std::chrono::steady_clock::time_point start) {
+  return (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
+}
 
 std::size_t most_threads() { return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads); }
 
@@ -60,9 +64,11 @@ void PendingKernel::wait() const {
   if (!loaded_) static_cast<void>(cubin_.get());
 }
 
-Compiler::Compiler(Backend& backend) : Compiler(backend.properties().target.compute_capability) {}
+Compiler::Compiler(Backend& backend)
+    : Compiler(backend.properties().target.compute_capability, backend.context<GeneratedKernels>()) {}
 
-Compiler::Compiler(int compute_capability) : cache_(CubinCache::of_user()) {
+Compiler::Compiler(int compute_capability, std::shared_ptr<GeneratedKernels> of_device)
+    : of_device_(std::move(of_device)), cache_(CubinCache::of_user()) {
   if (const std::string reason = obstacle(compute_capability); !reason.empty()) throw Error(reason);
   architecture_ = fmt::format("sm_{}", compute_capability);
 }
@@ -80,14 +86,17 @@ std::shared_ptr<const PendingKernel> Compiler::begin(std::string source) {
   std::promise<std::string> cubin;
   std::shared_ptr<const PendingKernel> kernel(new PendingKernel(cubin.get_future()));
   std::optional<std::string> kept;
+  const auto start = std::chrono::steady_clock::now();
   if (cache_) kept = cache_->find(describe_compilation(source, architecture_));
+  count(&GeneratedKernels::disk_ns, ns_since(start));
   const auto entry = kernels_.emplace(std::move(source), kernel).first;
   if (kept) {
-    ++from_disk_;
+    count(&GeneratedKernels::from_disk, 1);
     cubin.set_value(std::move(*kept));
     return kernel;
   }
   jobs_.push_back({.source = &entry->first, .cubin = std::move(cubin)});
+  if (unfinished_++ == 0) busy_since_ = std::chrono::steady_clock::now();
   if (idle_ < jobs_.size() && threads_.size() < most_threads())
     threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
   has_jobs_.notify_one();
@@ -109,17 +118,24 @@ void Compiler::work(const std::stop_token& stop) {
   }
 }
 
+void Compiler::end_job() {
+  const std::scoped_lock lock(mutex_);
+  if (--unfinished_ == 0) count(&GeneratedKernels::busy_ns, ns_since(busy_since_));
+}
+
 void Compiler::compile(Job& job) {
   const auto start = std::chrono::steady_clock::now();
   std::string cubin;
   try {
     cubin = compile_to_cubin(*job.source, architecture_);
   } catch (...) {
+    end_job();
     job.cubin.set_exception(std::current_exception());
     return;
   }
-  compile_ns_ += (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
-  ++compiled_;
+  count(&GeneratedKernels::compile_ns, ns_since(start));
+  count(&GeneratedKernels::compiled, 1);
+  end_job();
   job.cubin.set_value(cubin);  // before the disk, which who waits need not wait for
   if (cache_) cache_->store(describe_compilation(*job.source, architecture_), cubin);
 }
