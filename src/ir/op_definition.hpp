@@ -91,7 +91,7 @@ struct OpDefinition {
 
   /// Takes images, of four axes, in any layout, and gives what it makes that of operand 0.
   bool any_layout = false;
-  /// What it makes of a row needs that row of its operands alone, so that bodies of fused ops may hold it, as they may
+  /// A row of what it makes needs one row of its operands alone, so that bodies of fused ops may hold it, as they may
   /// elementwise ops: row_program_of() says of which form.
   bool goes_along_rows = false;
   bool commutative = false;

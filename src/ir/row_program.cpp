@@ -58,8 +58,11 @@ class Lowering {
   }
 
   RowProgram run() {
+    find_whole_reads();
     for (const Node& node : body_.nodes()) survey(node);
     for (const Node& node : body_.nodes()) lower(node);
+    check_repeats();
+    check_gathers();
     for (const Output& output : body_.outputs()) program_.results.push_back(result(output));
     drop_unread();
     return std::move(program_);
@@ -67,10 +70,12 @@ class Lowering {
 
  private:
   struct Known {
-    int input = -1;           ///< number, of an input: loads are made where it is read
-    int step = -1;            ///< of what is computed
-    bool is_dropped = false;  ///< without the space's last axis
-    bool is_stored = false;   ///< cast to what it is stored as: `step` is what it was before
+    int input = -1;              ///< number, of an input: loads are made where it is read
+    int step = -1;               ///< of what is computed
+    ValueId cast_of = kNoValue;  ///< an input that it is, as f32
+    bool is_read_whole = false;  ///< by more than what stretches it, or gathers from it
+    bool is_dropped = false;     ///< without the space's last axis
+    bool is_stored = false;      ///< cast to what it is stored as: `step` is what it was before
   };
 
   [[nodiscard]] const TensorType& type(ValueId value) const { return body_.type(value); }
@@ -81,6 +86,16 @@ class Lowering {
 
   // First, which values lack the last axis, and what the space is.
 
+  void find_whole_reads() {
+    for (const Node& node : body_.nodes()) {
+      if (node.op == Op::kCast && is_input(node.inputs[0]) && type(node.results[0]).dtype == DType::kF32)
+        known(node.results[0]).cast_of = node.inputs[0];
+      const bool is_part = node.op == Op::kResize2d || node.op == Op::kGather;
+      for (std::size_t k = is_part ? 1 : 0; k < node.inputs.size(); ++k) known(node.inputs[k]).is_read_whole = true;
+    }
+    for (const Output& output : body_.outputs()) known(output.value).is_read_whole = true;
+  }
+
   void survey(const Node& node) {
     const ValueId result = node.results[0];
     const auto cover = [&](ValueId value) {
@@ -88,6 +103,14 @@ class Lowering {
     };
     if (node.op == Op::kReshape) {
       survey_reshape(node);
+    } else if (node.op == Op::kResize2d) {
+      survey_resize(node);
+      cover(result);
+    } else if (known(result).cast_of != kNoValue && !known(result).is_read_whole) {
+      return;  // what is stretched, or gathered from, need not be as large as the space
+    } else if (node.op == Op::kGather) {
+      survey_gather(node);
+      cover(result);
     } else if (node.op == Op::kRope) {
       cover(node.inputs[0]);
       cover(result);
@@ -137,6 +160,26 @@ class Lowering {
     }
   }
 
+  void survey_resize(const Node& node) const {
+    const Shape &from = shape(node.inputs[0]), &to = shape(node.results[0]);
+    if (node.attributes.get_text("mode") != "nearest" || to[2] % from[2] != 0 || to[3] % from[3] != 0)
+      refuse(node, "is not of nearest neighbours by whole factors");
+    if (partly_read_input(node) == kNoValue) refuse(node, "stretches what the body computes");
+  }
+  void survey_gather(const Node& node) const {
+    const Shape& ids = shape(node.inputs[1]);
+    if (shape(node.inputs[0]).rank() != 1 || ids.rank() == 0 || ids[-1] != 1)
+      refuse(node, "takes more than one element for each row");
+    if (partly_read_input(node) == kNoValue || known_[index_of(node.inputs[1])].input < 0)
+      refuse(node, "takes what the body computes, or where it does");
+  }
+  /// The input that a resize2d stretches, or a gather takes elements from.
+  [[nodiscard]] ValueId partly_read_input(const Node& node) const {
+    const ValueId x = node.inputs[0];
+    const Known& it = known_[index_of(x)];
+    return it.input >= 0 ? x : it.cast_of;
+  }
+
   // Then, what is done.
 
   int push(Step step) {
@@ -152,9 +195,10 @@ class Lowering {
   int constant(double value) { return push({.what = Do::kConstant, .numbers = {value, 0}}); }
 
   /// An input as elements of the space, or, `is_dropped`, of its rows; `seen` is its shape there, its own but for axes
-  /// of one element behind the others.
-  int load(ValueId value, const Shape& seen, bool is_dropped, bool is_halved = false) {
-    RowAccess access{.operand = known(value).input, .axes = axes_of(seen, is_dropped), .is_halved = is_halved};
+  /// of one element behind the others, and for axes along which elements are repeated.
+  int load(ValueId value, const Shape& seen, bool is_dropped) {
+    RowAccess access{.operand = known(value).input, .axes = axes_of(seen, is_dropped), .repeats = {}};
+    repeat(access, shape(value), seen);
     if (!can_be_read(type(value).dtype)) throw Unfit{fmt::format("an operand is {}", type(value).dtype)};
     const auto found = std::ranges::find(program_.loads, access);
     const auto number = static_cast<int>(found - program_.loads.begin());
@@ -163,6 +207,51 @@ class Lowering {
     Step step{.what = Do::kLoad, .access = number, .is_wide = !access.axes.empty() && access.axes.back() >= 0};
     program_.loads.push_back(std::move(access));
     return push(step);
+  }
+
+  /// An element for each row, of a place that an input names.
+  int gather(const Node& node) {
+    const ValueId table = partly_read_input(node);
+    if (!can_be_read(type(table).dtype)) throw Unfit{fmt::format("an operand is {}", type(table).dtype)};
+    program_.loads.push_back(
+        {.operand = known(node.inputs[1]).input, .axes = axes_of(shape(node.inputs[1]), false), .repeats = {}});
+    program_.loads.push_back({.operand = known(table).input,
+                              .axes = std::vector<int>(static_cast<std::size_t>(program_.space.rank()), -1),
+                              .repeats = {},
+                              .index = static_cast<int>(program_.loads.size()) - 1,
+                              .places = shape(table)[0]});
+    return push({.what = Do::kLoad, .access = static_cast<int>(program_.loads.size()) - 1});
+  }
+  void check_gathers() const {
+    if (!program_.needs_rows &&
+        std::ranges::any_of(program_.loads, [](const RowAccess& load) { return load.index >= 0; }))
+      throw Unfit{"gather stands beside nothing that goes over rows"};
+  }
+
+  /// Notes along which axes an operand of shape `own` is repeated to be seen as `seen`.
+  static void repeat(RowAccess& access, const Shape& own, const Shape& seen) {
+    std::vector<int> repeats(access.axes.size(), 1);
+    for (std::size_t axis = 0; axis < access.axes.size(); ++axis) {
+      const int from = access.axes[axis];
+      if (from < 0 || from >= own.rank() || own[from] == seen[from]) continue;
+      if (own[from] == 1)
+        access.axes[axis] = -1;
+      else
+        repeats[axis] = static_cast<int>(seen[from] / own[from]);
+    }
+    if (std::ranges::any_of(repeats, [](int count) { return count > 1; })) access.repeats = std::move(repeats);
+  }
+
+  /// An axis that is repeated in several ways is taken apart into axes, each a multiple of the next.
+  void check_repeats() const {
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(program_.space.rank()); ++axis)
+      for (const RowAccess& one : program_.loads)
+        for (const RowAccess& other : program_.loads) {
+          if (one.repeats.empty() || other.repeats.empty()) continue;
+          const int less = std::min(one.repeats[axis], other.repeats[axis]);
+          if (std::max(one.repeats[axis], other.repeats[axis]) % less != 0)
+            throw Unfit{"operands are stretched along one axis by factors of which none is a multiple of the other"};
+        }
   }
 
   /// For each axis of the space the axis of an operand of that shape, -1 where it has one element.
@@ -218,6 +307,14 @@ class Lowering {
         result.step = push({.what = Do::kSelect, .args = args});
         return;
       }
+      case Op::kResize2d:
+        if (!is_computed(type(node.results[0]).dtype))
+          refuse(node, fmt::format("computes in {}", type(node.results[0]).dtype));
+        result.step = load(partly_read_input(node), shape(node.results[0]), false);
+        return;
+      case Op::kGather:
+        result.step = gather(node);
+        return;
       case Op::kRope:
         return lower_rope(node);
       case Op::kSum:
@@ -249,6 +346,7 @@ class Lowering {
   void lower_cast(const Node& node) {
     Known& result = known(node.results[0]);
     const DType to = type(node.results[0]).dtype;
+    if (result.cast_of != kNoValue && !result.is_read_whole) return;
     result.step = operand(node, 0, result.is_dropped);
     if (to == DType::kF32) return;
     if (!can_be_written(to)) refuse(node, fmt::format("makes {}", to));
@@ -274,7 +372,7 @@ class Lowering {
       const Shape& own = shape(value);  // [s, d/2], or more in front
       Shape seen = own;
       seen.set(-1, 2 * own[-1]);
-      return load(value, seen, false, true);
+      return load(value, seen, false);
     };
     const int cosine = table(node.inputs[1]);
     const int sine = table(node.inputs[2]);
@@ -366,7 +464,12 @@ class Lowering {
       for (int& arg : step.args)
         if (arg >= 0) arg = moved[static_cast<std::size_t>(arg)];
       if (step.what == Do::kLoad) {
-        loads.push_back(std::move(program_.loads[static_cast<std::size_t>(step.access)]));
+        RowAccess access = std::move(program_.loads[static_cast<std::size_t>(step.access)]);
+        if (access.index >= 0) {
+          loads.push_back(program_.loads[static_cast<std::size_t>(access.index)]);
+          access.index = static_cast<int>(loads.size()) - 1;
+        }
+        loads.push_back(std::move(access));
         step.access = static_cast<int>(loads.size()) - 1;
       }
       moved[i] = static_cast<int>(kept.size());

@@ -15,8 +15,16 @@ namespace headroom {
 struct RowAccess {
   int operand = 0;        ///< number of the input
   std::vector<int> axes;  ///< for each axis of the space the operand's, or -1 where one element serves all of it
-  /// Column 2i and column 2i + 1 read the operand's column i.
-  bool is_halved = false;
+  /// For each axis of the space how many neighbouring places read one element: place i reads element i / repeats. Empty
+  /// where each place has its own.
+  std::vector<int> repeats;
+  /// Of a gathered element the load, by its number, of its place among `places`: one of i32 or i64 that no step reads. Then
+  /// the operand has one axis, and `axes` has none of it.
+  int index = -1;
+  std::int64_t places = 0;
+
+  /// Whether each place of the space reads the operand at that place, but for axes that it lacks.
+  [[nodiscard]] bool is_plain() const { return repeats.empty() && index < 0; }
   friend bool operator==(const RowAccess&, const RowAccess&) = default;
 };
 
@@ -32,7 +40,7 @@ struct RowProgram {
     kFormula,   ///< the formula of `op` in elementwise.def; where it has attributes, numbers are these
     kSelect,    ///< args[0] != 0 ? args[1] : args[2]
     kRound,     ///< to `dtype`, bf16 or f16, and back: a cast that the body itself has
-    kRotate,    ///< columns 2i and 2i + 1 of args[0] by args[1] and args[2], cosine and sine, which are halved loads
+    kRotate,    ///< columns 2i and 2i + 1 of args[0] by args[1] and args[2], cosine and sine: loads that repeat twice
     kSum,       ///< over the columns; args[0] is wide
     kMax,       ///< NaN where one is
     kMin,       ///< likewise
@@ -76,7 +84,8 @@ struct RowProgram {
 /// Bodies compute in f32 and round where they have a cast: an input of another dtype (bf16, f16, f8e4m3, i8, bool) is read
 /// through one, a result that is stored in another dtype is cast as the last thing that happens to it. Every value is of the space's shape, or
 /// broadcasts to it, or is what a reduction over the innermost axis leaves; a reshape may put that axis back, with
-/// extent 1.
+/// extent 1. An input may be stretched to the space: resize2d, of nearest neighbours by whole factors. Beside rows that are
+/// reduced, one element for each of them may be gathered from an input of one axis.
 [[nodiscard]] std::variant<RowProgram, std::string> row_program_of(const Graph& body);
 
 }  // namespace headroom

@@ -91,8 +91,8 @@ TEST(RowProgram, ReadsThroughCastsAndStoresThroughThem) {
   const RowProgram program = program_of(body);
   EXPECT_EQ(program.space, (Shape{2, 3}));
   EXPECT_FALSE(program.needs_rows);
-  EXPECT_EQ(program.loads[0], (RowAccess{.operand = 0, .axes = {0, 1}}));
-  EXPECT_EQ(program.loads[1], (RowAccess{.operand = 1, .axes = {-1, 0}}));
+  EXPECT_EQ(program.loads[0], (RowAccess{.operand = 0, .axes = {0, 1}, .repeats = {}}));
+  EXPECT_EQ(program.loads[1], (RowAccess{.operand = 1, .axes = {-1, 0}, .repeats = {}}));
   ASSERT_EQ(program.results.size(), 1U);
   EXPECT_EQ(program.results[0].step, 3);
   EXPECT_EQ(program.results[0].axes, (std::vector<int>{0, 1}));
@@ -143,14 +143,14 @@ TEST(RowProgram, TakesQuantizersApart) {
   EXPECT_EQ(program.results[1].axes, (std::vector<int>{0, -1}));
 }
 
-TEST(RowProgram, RotatesByHalvedTables) {
+TEST(RowProgram, RotatesByTablesOfHalfTheColumns) {
   Body body;
   const ValueId x = body.input({2, 3, 8}), cosine = body.input({3, 4}), sine = body.input({3, 4});
   body.output(body->rope(x, cosine, sine));
   EXPECT_THAT(steps_of(body), ElementsAre("load 0", "load 1", "load 2", "rotate 0 1 2"));
   const RowProgram program = program_of(body);
   EXPECT_TRUE(program.needs_rows);
-  EXPECT_EQ(program.loads[1], (RowAccess{.operand = 1, .axes = {-1, 0, 1}, .is_halved = true}));
+  EXPECT_EQ(program.loads[1], (RowAccess{.operand = 1, .axes = {-1, 0, 1}, .repeats = {1, 1, 2}}));
 }
 
 TEST(RowProgram, ReducesAndPutsTheAxisBack) {
@@ -196,7 +196,63 @@ TEST(RowProgram, ExpandsWhatIsFused) {
   EXPECT_THAT(steps_of(body), ElementsAre("load 0", "load 1", "mul 0 1", "load 2", "add 3 2"));
 }
 
+TEST(RowProgram, StretchesItsInputs) {
+  Body body;
+  const ValueId x = body.input({2, 3, 4, 1}, kBF16), skip = body.input({2, 3, 8, 6});
+  body.output(body->add(body->resize2d(body->cast(x, kF32), {8, 6}), skip));
+  EXPECT_THAT(steps_of(body), ElementsAre("load 0:", "load 1", "add 0 1"));
+  const RowProgram program = program_of(body);
+  EXPECT_EQ(program.space, (Shape{2, 3, 8, 6}));
+  EXPECT_FALSE(program.needs_rows);
+  EXPECT_EQ(program.loads[0], (RowAccess{.operand = 0, .axes = {0, 1, 2, -1}, .repeats = {1, 1, 2, 1}}));
+  Body alone;
+  alone.output(alone->resize2d(alone.input({1, 2, 3, 3}), {6, 9}));
+  EXPECT_THAT(steps_of(alone), ElementsAre("load 0"));
+  EXPECT_EQ(program_of(alone).loads[0], (RowAccess{.operand = 0, .axes = {-1, 1, 2, 3}, .repeats = {1, 1, 2, 3}}));
+}
+
+TEST(RowProgram, GathersAnElementForEachRow) {
+  Body body;
+  const ValueId x = body.input({2, 4}), table = body.input({8}, kBF16), places = body.input({2, 1}, DType::kI64);
+  const ValueId label = body->cast(body->gather(table, places), kF32);
+  body.output(body->sub(body->reshape(body->amax(x, {1}), {2, 1}), label));
+  EXPECT_THAT(steps_of(body), ElementsAre("load 0", "max of row: 0", "load 2:", "sub: 1 2"));
+  const RowProgram program = program_of(body);
+  EXPECT_EQ(program.loads[1], (RowAccess{.operand = 2, .axes = {0, -1}, .repeats = {}}));
+  EXPECT_EQ(program.loads[2], (RowAccess{.operand = 1, .axes = {-1, -1}, .repeats = {}, .index = 1, .places = 8}));
+}
+
 // Why there is none.
+
+TEST(RowProgram, RefusesToGatherAnythingElse) {
+  Body rows;
+  rows.output(rows->softmax(rows->gather(rows.input({8, 4}), rows.input({2}, DType::kI32))));
+  EXPECT_EQ(rows.reason(), "gather takes more than one element for each row");
+  Body computed;
+  const ValueId x = computed.input({2, 4}), table = computed->relu(computed.input({8}));
+  computed.output(computed->mul(computed->softmax(x), computed->gather(table, computed.input({2, 1}, DType::kI32))));
+  EXPECT_EQ(computed.reason(), "gather takes what the body computes, or where it does");
+  Body flat;
+  flat.output(flat->mul(flat.input({2, 4}), flat->gather(flat.input({8}), flat.input({2, 1}, DType::kI32))));
+  EXPECT_EQ(flat.reason(), "gather stands beside nothing that goes over rows");
+}
+
+TEST(RowProgram, RefusesToStretchAnythingElse) {
+  Body bilinear;
+  bilinear.output(bilinear->resize2d(bilinear.input({1, 2, 3, 3}), {6, 6}, "bilinear"));
+  EXPECT_EQ(bilinear.reason(), "resize2d is not of nearest neighbours by whole factors");
+  Body partly;
+  partly.output(partly->resize2d(partly.input({1, 2, 3, 3}), {6, 7}));
+  EXPECT_EQ(partly.reason(), "resize2d is not of nearest neighbours by whole factors");
+  Body computed;
+  computed.output(computed->resize2d(computed->silu(computed.input({1, 2, 3, 3})), {6, 6}));
+  EXPECT_EQ(computed.reason(), "resize2d stretches what the body computes");
+  Body crossed;
+  const ValueId x = crossed.input({1, 1, 3, 1}), y = crossed.input({1, 1, 2, 1});
+  crossed.output(crossed->add(crossed->resize2d(x, {6, 1}), crossed->resize2d(y, {6, 1})));
+  EXPECT_EQ(crossed.reason(),
+            "operands are stretched along one axis by factors of which none is a multiple of the other");
+}
 
 TEST(RowProgram, RefusesWhatGoesFromRowToRow) {
   Body turned;

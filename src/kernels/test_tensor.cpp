@@ -69,6 +69,8 @@ std::int64_t random_integer(const OpSpec& spec, std::size_t index, float uniform
   if ((spec.op == Op::kRow || spec.op == Op::kGather || spec.op == Op::kScatterAdd) && index == 1)
     return below(spec.inputs[0].shape[0]);
   if (spec.op == Op::kRopeTable) return below(64);
+  if (spec.op == Op::kFused && (spec.inputs[index].dtype == DType::kI32 || spec.inputs[index].dtype == DType::kI64))
+    return below(100);  // places in a table of more
   switch (spec.inputs[index].dtype) {
     case DType::kBool:
       return below(2);

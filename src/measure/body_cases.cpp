@@ -143,7 +143,7 @@ void adamw(Body& b, const Shape& size) {
   b.output(v);
 }
 
-/// log(sum(exp(row))) minus the logit of the row's label, which a gather reads: row programs hold none.
+/// log(sum(exp(row))) minus the logit of the row's label.
 void cross_entropy(Body& b, const Shape& size) {  // [rows, classes]
   const std::int64_t rows = size[0], classes = size[1];
   const ValueId logits = b.input(size), places = b.places(rows, classes);

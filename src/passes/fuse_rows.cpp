@@ -1,8 +1,10 @@
 // fuse-rows: a = f(x), y = norm(a), z = g(y, ...)  ->  a, z = fused(x, ...) {body = f, norm, g}
 //
 // Ops that go along the same rows become one op with a body, whose kernel is generated: elementwise ops, casts, selects, rotations, and norms,
-// softmax, quantizers and sums along the innermost axis. What is inside is never in memory, and rounded by casts alone: a value that
-// something outside reads as well is one more result. Bodies compute in f32.
+// softmax, quantizers and sums along the innermost axis, and what stretches an image to nearest neighbours before any of these. What is
+// inside is never in memory, and rounded by casts alone: a value that something outside reads as well is one more result. Bodies compute
+// in f32.
+// Beside a row that is reduced it may have one element that is gathered, as a label's logit.
 //
 // Two neighbours are joined where the body that they make has a row program (ir/row_program.hpp), where nothing stands between them that
 // needs the one and is needed by the other, and where it pays: an edge saves writing and reading what lies on it, and the price is registers,
@@ -38,8 +40,8 @@ namespace {
 /// More operands, or more steps, would leave a thread too few registers to have enough reads under way.
 constexpr std::size_t kMostOperands = 12;
 constexpr std::size_t kMostSteps = 96;
-/// A broadcast over so many bytes is worth a kernel of its own: those for any shapes find each element's place among the
-/// operands at 0.85 of a copy's rate (H200).
+/// A broadcast over so many bytes, or an image that is stretched to so many, is worth a kernel of its own: those for any
+/// shapes find each element's place among the operands at 0.85 of a copy's rate, and 0.5 for an image (H200).
 constexpr std::size_t kLeastAlone = std::size_t{1} << 20;
 
 /// Nodes that may become one, by their places in the schedule, in order.
@@ -65,7 +67,9 @@ class RowFusion {
 
   PassOutcome run() {
     for (std::size_t i = 0; i < nodes_.size(); ++i)
-      if (may_fuse(nodes_[i])) join_with_makers(i);
+      if (may_fuse(nodes_[i]) && nodes_[i].op != Op::kGather) join_with_makers(i);
+    for (std::size_t i = 0; i < nodes_.size(); ++i)  // when the rows that they stand beside are there
+      if (may_fuse(nodes_[i]) && nodes_[i].op == Op::kGather) join_with_readers(i);
     for (const auto& [_, readers] : readers_by_base()) join_readers(readers);
     return {.rewrites = rebuild(), .declined = {}, .notes = std::move(notes_)};
   }
@@ -78,6 +82,9 @@ class RowFusion {
       const DType dtype = graph_.type(value).dtype;
       return dtype != DType::kF64 && dtype != DType::kI64 && dtype != DType::kI32 && dtype != DType::kF8E5M2;
     };
+    if (node.op == Op::kGather)
+      return is_number(node.inputs[0]) && graph_.type(node.inputs[0]).shape.rank() == 1 &&
+             graph_.type(node.inputs[1]).shape.rank() > 1;
     if (!std::ranges::all_of(node.inputs, is_number) || !std::ranges::all_of(node.results, is_number)) return false;
     if (node.op == Op::kReshape) return puts_axis_back(node);
     return is_elementwise(node.op) || definition_of(node.op).goes_along_rows;
@@ -110,9 +117,15 @@ class RowFusion {
       const int maker = producers_[index_of(input)];
       if (maker < 0) continue;
       const auto made = static_cast<std::size_t>(maker);
-      if (line_[made] != line_[reader] || !may_fuse(nodes_[made])) continue;
+      if (line_[made] != line_[reader] || !may_fuse(nodes_[made]) || nodes_[made].op == Op::kGather) continue;
       if (group_[made] != group_[reader]) try_to_join(group_[made], group_[reader]);
     }
+  }
+
+  void join_with_readers(std::size_t maker) {
+    for (const std::size_t reader : readers_[index_of(nodes_[maker].results[0])])
+      if (line_[maker] == line_[reader] && may_fuse(nodes_[reader]) && group_[maker] != group_[reader])
+        try_to_join(group_[maker], group_[reader]);
   }
 
   /// The nodes that read a value or a view of it, in the order of the schedule.
@@ -289,13 +302,13 @@ class RowFusion {
     return std::ranges::any_of(readers_[index_of(value)], [&](std::size_t reader) { return !inside.contains(reader); });
   }
 
-  /// Whether a group becomes an op: of two nodes or more, or of one that broadcasts over a large tensor.
+  /// Whether a group becomes an op: of two nodes or more, or of one that broadcasts over or stretches to a large tensor.
   [[nodiscard]] bool is_fused(const Members& members) {
     if (members.size() != 1) return !members.empty();
     const Node& node = nodes_[members[0]];
     const TensorType& made = graph_.type(node.results[0]);
     const auto is_broadcast = [&](ValueId input) { return graph_.type(input).shape != made.shape; };
-    return may_fuse(node) && is_elementwise(node.op) && made.bytes() >= kLeastAlone &&
+    return may_fuse(node) && (is_elementwise(node.op) || node.op == Op::kResize2d) && made.bytes() >= kLeastAlone &&
            std::ranges::any_of(node.inputs, is_broadcast) && obstacle_to(members).empty();
   }
 

@@ -100,6 +100,57 @@ TEST(FuseRows, TakesInTheReshapeThatLaysASumBesideItsRow) {
   EXPECT_EQ(graph.nodes().size(), 1U);
 }
 
+TEST(FuseRows, StretchesImagesOnTheWay) {
+  const Graph graph = fuse(R"(graph g {
+  input %x: bf16[1, 4, 3, 5]
+  input %skip: bf16[1, 4, 6, 10]
+  %0: bf16[1, 4, 6, 10] = resize2d(%x) {size = [6, 10]}
+  %1: bf16[1, 4, 6, 10] = add(%0, %skip)
+  %2: bf16[1, 4, 6, 10] = silu(%1)
+  output y = %2
+})",
+                           1, 1e-2);
+  EXPECT_EQ(graph.nodes().size(), 1U);
+  // What is computed is stored before it is stretched, not computed for each pixel.
+  EXPECT_EQ(fuse(R"(graph g {
+  input %x: f32[1, 4, 3, 5]
+  input %skip: f32[1, 4, 6, 10]
+  %0: f32[1, 4, 3, 5] = silu(%x)
+  %1: f32[1, 4, 6, 10] = resize2d(%0) {size = [6, 10]}
+  %2: f32[1, 4, 6, 10] = add(%1, %skip)
+  output y = %2
+})",
+                 1)
+                .nodes()
+                .size(),
+            2U);
+  fuse(R"(graph g {
+  input %x: f32[1, 4, 256, 256]
+  %0: f32[1, 4, 512, 512] = resize2d(%x) {size = [512, 512]}
+  output y = %0
+})",
+       1);
+}
+
+TEST(FuseRows, GathersAnElementForEachRow) {
+  const Graph graph = fuse(R"(graph g {
+  input %x: bf16[4, 16]
+  input %table: bf16[1]
+  input %zero: f32[4, 1]
+  %0: f32[4, 16] = cast(%x) {dtype = f32}
+  %1: f32[4] = amax(%0) {axes = [1]}
+  %2: f32[4, 1] = reshape(%1) {shape = [4, 1]}
+  %3: i32[4, 1] = cast(%zero) {dtype = i32}
+  %4: i32[4, 1] = mul_scalar(%3) {value = 0}
+  %5: bf16[4, 1] = gather(%table, %4)
+  %6: f32[4, 1] = cast(%5) {dtype = f32}
+  %7: f32[4, 1] = sub(%2, %6)
+  output y = %7
+})",
+                           1);
+  EXPECT_EQ(graph.nodes().size(), 3U);
+}
+
 TEST(FuseRows, LeavesWhatStandsAlone) {
   fuse(R"(graph g {
   input %x: f32[2, 16]

@@ -53,6 +53,13 @@ __device__ __forceinline__ void write(const Raw<B>& raw, u8* to) {
   }
 }
 
+// The place that is named at `index` among so many; of one outside the nearest that there is.
+template <class T>
+__device__ __forceinline__ i64 place_in(const u8* index, i64 places) {
+  const i64 place = *reinterpret_cast<const T*>(index);
+  return place < 0 ? 0 : place < places ? place : places - 1;
+}
+
 __device__ __forceinline__ float half_to_float(u32 bits) {
   float wide;
   asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(static_cast<u16>(bits)));
@@ -131,8 +138,9 @@ template <class T, int W>
 __device__ __forceinline__ void expand(const Raw<T::kBytes * W>& raw, float (&to)[W]) {
   for (int i = 0; i < W; ++i) to[i] = T::get(raw.words, i);
 }
+// Zeros where not `are_wanted`.
 template <class T, int W>
-__device__ __forceinline__ void store(const float (&from)[W], u8* to) {
+__device__ __forceinline__ void store(const float (&from)[W], u8* to, bool are_wanted = true) {
   Raw<T::kBytes * W> raw;
   if constexpr (T::kBytes == 4) {
     for (int i = 0; i < W; ++i) T::put(raw.words, i, from[i]);
@@ -145,6 +153,7 @@ __device__ __forceinline__ void store(const float (&from)[W], u8* to) {
   } else {
     for (int i = 0; i < W; i += 4) raw.words[i / 4] = T::pair(from[i], from[i + 1]) | T::pair(from[i + 2], from[i + 3]) << 16;
   }
+  for (int i = 0; i < (T::kBytes * W + 3) / 4; ++i) raw.words[i] = are_wanted ? raw.words[i] : 0;
   write<T::kBytes * W>(raw, to);
 }
 
@@ -173,18 +182,71 @@ struct Peak {
   static __device__ __forceinline__ float join(float a, float b) { return Max::join(a, fabsf(b)); }
 };
 
-// Over the T threads of a row, in all of them. A block of several warps is one row, and `partial` is of this call alone.
+// How many numbers there are, their mean, and the sum of the squares about it; joined as Chan, Golub and LeVeque (1979) do.
+struct Moments {
+  float count;
+  float mean;
+  float squares;
+};
+__device__ __forceinline__ Moments join_moments(Moments a, Moments b, float share) {
+  const float apart = b.mean - a.mean;
+  return {a.count + b.count, fmaf(apart, share, a.mean), a.squares + fmaf(apart * apart, a.count * share, b.squares)};
+}
+
+// Of numbers whose sums are known of what each is beyond the first: of these, and of their squares.
+__device__ __forceinline__ Moments moments_beyond(float first, float sum, float squares, float count) {
+  const float mean = count > 0.0F ? __fdividef(sum, count) : 0.0F;
+  return {count, first + mean, fmaf(-sum, mean, squares)};
+}
+
+// Over the threads of a row that are of one warp, in all of them.
 template <class How, int T>
-__device__ __forceinline__ float join_row(float value, float* partial) {
+__device__ __forceinline__ float join_lanes(float value) {
   for (int lane = (T < 32 ? T : 32) / 2; lane > 0; lane /= 2)
     value = How::join(value, __shfl_xor_sync(0xFFFFFFFFU, value, lane));
-  if constexpr (T > 32) {
-    if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
-    __syncthreads();
-    value = partial[0];
-    for (int warp = 1; warp < T / 32; ++warp) value = How::join(value, partial[warp]);
+  return value;
+}
+template <int T, bool are_equal>
+__device__ __forceinline__ void join_lanes(Moments& value) {
+  for (int lane = (T < 32 ? T : 32) / 2; lane > 0; lane /= 2) {
+    Moments other{value.count, __shfl_xor_sync(0xFFFFFFFFU, value.mean, lane),
+                  __shfl_xor_sync(0xFFFFFFFFU, value.squares, lane)};
+    if constexpr (are_equal) {
+      value = join_moments(value, other, 0.5F);
+    } else {
+      other.count = __shfl_xor_sync(0xFFFFFFFFU, value.count, lane);
+      if (other.count > 0.0F) value = join_moments(value, other, __fdividef(other.count, value.count + other.count));
+    }
+  }
+}
+// Over its warps, of which each has left what it has.
+template <class How, int N, class Value>
+__device__ __forceinline__ Value join_warps(const Value (&partial)[N]) {
+  Value value = partial[0];
+  for (int warp = 1; warp < N; ++warp) value = How::join(value, partial[warp]);
+  return value;
+}
+template <bool are_equal, int N>
+__device__ __forceinline__ Moments join_warps(const Moments (&partial)[N], float count) {
+  Moments value = partial[0];
+  if constexpr (are_equal) value.count = count;
+  for (int warp = 1; warp < N; ++warp) {
+    Moments other = partial[warp];
+    if constexpr (are_equal) {
+      other.count = count;
+      value = join_moments(value, other, 1.0F / static_cast<float>(warp + 1));
+    } else if (other.count > 0.0F) {
+      value = join_moments(value, other, __fdividef(other.count, value.count + other.count));
+    }
   }
   return value;
+}
+
+// e^a of what is at most 0: as accurate as expf is beside 1, which sums of such are.
+__device__ __forceinline__ float exp_below(float a) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(a * 1.4426950408889634F));
+  return power;
 }
 
 // How a row of that largest magnitude is quantized; ops.def says so under quantize.
@@ -193,9 +255,6 @@ __device__ __forceinline__ float scale_of(float peak, float largest) {
 }
 __device__ __forceinline__ float inverse_of(float peak, float largest) {
   return peak >= 0x1p-100F && peak <= 3.402823466e38F ? __fdiv_rn(largest, peak) : 0.0F;
-}
-__device__ __forceinline__ float quantized(float value, float inverse) {
-  return inverse == 0.0F ? 0.0F : __fmul_rn(value, inverse);
 }
 )
 // clang-format on

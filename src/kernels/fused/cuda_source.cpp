@@ -13,6 +13,7 @@
 #include "base/divide_up.hpp"
 #include "base/error.hpp"
 #include "ir/op.hpp"
+#include "kernels/fused/cuda_phases.hpp"
 
 namespace headroom::cuda {
 namespace {
@@ -92,83 +93,8 @@ std::string number(double value) {
 }
 
 constexpr int kWarp = 32;
-constexpr int kMostThreads = 1024;
-constexpr int kFlatThreads = 256;
-constexpr int kMostPacks = 16;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
-/// Whether the first result may lie where a load's operand does (Kernel::may_overwrite), which is then read before that is
-/// written. To all other operands nothing writes.
-bool may_be_written(const BoundProgram& bound, int access) {
-  return bound.loads[at(access)] == bound.results[0] &&
-         bound.program.loads[at(access)].axes == bound.program.results[0].axes;
-}
-
-/// What of a program is computed when. Phases end in reductions, whose results the next one reads; what is wide is computed in the
-/// phase that needs it first, and kept for others, or computed again in each.
-class Phases {
- public:
-  Phases(const BoundProgram& bound, bool is_reread)
-      : steps_(bound.program.steps), level_(steps_.size(), 0), is_wide_(steps_.size()), needed_(steps_.size()) {
-    for (std::size_t i = 0; i < steps_.size(); ++i) find_level(i, bound);
-    for (const RowProgram::Result& result : bound.program.results)
-      needed_[at(result.step)].insert(is_reread ? last_ : level_[at(result.step)]);
-    is_kept_.assign(steps_.size(), false);
-    const int first_stored = is_reread ? last_ : level_[at(bound.program.results[0].step)];
-    for (std::size_t i = steps_.size(); i-- > 0;) {
-      if (steps_[i].what == Do::kLoad && may_be_written(bound, steps_[i].access) && *needed_[i].begin() > first_stored)
-        needed_[i].insert(first_stored);
-      is_kept_[i] = is_wide_[i] && !is_reread && needed_[i].size() > 1 && !is_cheap(steps_[i]);
-      for (const int arg : steps_[i].args) {
-        if (arg < 0) continue;
-        std::set<int>& needed = needed_[at(arg)];
-        if (!is_wide_[i])
-          needed.insert(is_reduction(steps_[i].what) ? level_[i] - 1 : level_[i]);
-        else if (is_kept_[i])
-          needed.insert(*needed_[i].begin());
-        else
-          needed.insert(needed_[i].begin(), needed_[i].end());
-      }
-    }
-  }
-
-  /// The last phase.
-  [[nodiscard]] int last() const { return last_; }
-  /// The first phase in which it could be computed.
-  [[nodiscard]] int level(int step) const { return level_[at(step)]; }
-  [[nodiscard]] bool is_wide(int step) const { return is_wide_[at(step)]; }
-  /// Whether a thread keeps it from one phase to others: of a load what was read, else floats.
-  [[nodiscard]] bool is_kept(int step) const { return is_kept_[at(step)]; }
-  /// The phase that computes it, or the first of those.
-  [[nodiscard]] int first(int step) const { return *needed_[at(step)].begin(); }
-
- private:
-  void find_level(std::size_t i, const BoundProgram& bound) {
-    const Step& step = steps_[i];
-    if (step.what == Do::kLoad) is_wide_[i] = bound.walk.columns.strides[at(step.access)] != 0;
-    for (const int arg : step.args) {
-      if (arg < 0) continue;
-      level_[i] = std::max(level_[i], level_[at(arg)] + (is_reduction(step.what) ? 1 : 0));
-      is_wide_[i] = (is_wide_[i] || is_wide_[at(arg)]) && !is_reduction(step.what);
-    }
-    last_ = std::max(last_, level_[i]);
-  }
-
-  /// Whether to compute it again is cheaper than to keep it: one addition or multiplication of one wide value.
-  [[nodiscard]] bool is_cheap(const Step& step) const {
-    if (step.what != Do::kFormula) return false;
-    const bool is_simple = step.op == Op::kAdd || step.op == Op::kSub || step.op == Op::kMul ||
-                           step.op == Op::kAddScalar || step.op == Op::kMulScalar;
-    return is_simple && 1 == std::ranges::count_if(step.args, [&](int arg) { return arg >= 0 && is_wide_[at(arg)]; });
-  }
-
-  const std::vector<Step>& steps_;
-  std::vector<int> level_;
-  std::vector<bool> is_wide_, is_kept_;
-  std::vector<std::set<int>> needed_;  // phases
-  int last_ = 0;
-};
 
 /// Writes the source of one kernel.
 class Writer {
@@ -187,7 +113,8 @@ class Writer {
     const std::int64_t blocks = program_.needs_rows ? divide_up(rows_, std::int64_t{shape_.rows_of_block})
                                                     : divide_up(rows_ * packs_of_row_, flat_packs());
     const unsigned threads = static_cast<unsigned>(shape_.threads * shape_.rows_of_block);
-    put("extern \"C\" __global__ void __launch_bounds__({}) kernel({}) {{\n", threads, parameters());
+    put("extern \"C\" __global__ void __launch_bounds__({}{}) kernel({}) {{\n", threads,
+        shape_.blocks > 0 ? fmt::format(", {}", shape_.blocks) : "", parameters());
     // Sums are of several parts, so that one addition need not wait for the other.
     put("constexpr int W = {}, T = {}, N = {}, S = {};\n", shape_.width, shape_.threads, shape_.packs,
         std::min(shape_.width, 4));
@@ -211,10 +138,10 @@ class Writer {
   [[nodiscard]] DType dtype(std::size_t operand) const {
     return operand < program_.loads.size() ? bound_.loads[operand] : bound_.results[operand - program_.loads.size()];
   }
-  /// Columns of a load that a pack takes.
-  [[nodiscard]] int width_of(int access) const {
-    return program_.loads[at(access)].is_halved ? shape_.width / 2 : shape_.width;
-  }
+  /// How many columns share an element of an operand.
+  [[nodiscard]] int repeats_of(std::size_t operand) const { return bound_.walk.columns.repeats[operand]; }
+  /// Elements of an operand that a pack takes.
+  [[nodiscard]] int width_of(std::size_t operand) const { return std::max(1, shape_.width / repeats_of(operand)); }
 
   /// Of operands that nothing writes to the compiler is told.
   [[nodiscard]] std::string parameters() const {
@@ -235,7 +162,29 @@ class Writer {
             name_of(step.op), formula_of(step.op));
   }
 
-  /// Declares a0, a1, ...: where row `row` begins in each operand.
+  /// Whether addresses are those of a thread's first pack, and the others so many bytes behind that, whatever the thread.
+  [[nodiscard]] bool has_lane_bases() const { return program_.needs_rows && !shape_.is_reread; }
+  [[nodiscard]] int pack_bytes(std::size_t operand) const {
+    return width_of(operand) * static_cast<int>(size_of(dtype(operand)));
+  }
+  /// Where the pack at hand of an operand is.
+  [[nodiscard]] std::string place_of(std::size_t operand) const {
+    if (repeats_of(operand) > shape_.width)  // several packs share an element
+      return fmt::format("a{} + pack / {} * {}", operand, repeats_of(operand) / shape_.width, pack_bytes(operand));
+    if (has_lane_bases()) return fmt::format("a{} + p * {}", operand, shape_.threads * pack_bytes(operand));
+    return fmt::format("a{} + {} * {}", operand, "pack", pack_bytes(operand));
+  }
+
+  /// Where the one element is that a row has of a load.
+  [[nodiscard]] std::string place_of_row(int access) const {
+    const RowAccess& load = program_.loads[at(access)];
+    if (load.index < 0) return fmt::format("a{}", access);
+    const std::string_view type = bound_.loads[at(load.index)] == DType::kI64 ? "i64" : "int";
+    return fmt::format("a{} + place_in<{}>(a{}, {}) * {}", access, type, load.index, load.places,
+                       size_of(bound_.loads[at(access)]));
+  }
+
+  /// Declares a0, a1, ...: where row `row` begins in each operand, or what a thread takes of it.
   void write_row_addresses(std::string_view row) {
     const std::vector<RowWalk::Axis>& outer = bound_.walk.outer;
     const std::string_view index = rows_ <= INT32_MAX ? "u32" : "i64";
@@ -253,6 +202,8 @@ class Writer {
         if (outer[axis].strides[k] != 0)
           terms.push_back(
               fmt::format("i{} * {}", axis, outer[axis].strides[k] * static_cast<std::int64_t>(size_of(dtype(k)))));
+      if (has_lane_bases() && bound_.walk.columns.strides[k] != 0 && repeats_of(k) <= shape_.width)
+        terms.push_back(fmt::format("lane * {}", pack_bytes(k)));
       const std::string_view constness = k < program_.loads.size() ? "const " : "";
       put("{}u8* const a{} = p{}{}{};\n", constness, k, k, terms.empty() ? "" : " + ", fmt::join(terms, " + "));
     }
@@ -264,18 +215,18 @@ class Writer {
     put("const int lane = static_cast<int>(threadIdx.x) % T;\n");
     put("const i64 row = static_cast<i64>(blockIdx.x) * {} + static_cast<int>(threadIdx.x) / T;\n",
         shape_.rows_of_block);
-    if (shape_.threads < kWarp) {  // all lanes of a warp meet in shuffles, also those without a row
+    if (may_lack_rows()) {  // all lanes of a warp meet in shuffles, also those without a row
       put("const bool exists = row < {};\n", rows_);
       write_row_addresses(fmt::format("(exists ? row : {})", rows_ - 1));
     } else {
-      put("if (row >= {}) return;\n", rows_);
+      if (rows_ % shape_.rows_of_block != 0) put("if (row >= {}) return;\n", rows_);
       write_row_addresses("row");
     }
     for (int step = 0; step < step_count(); ++step) {
       const Step& what = step_at(step);
       if (!phases_.is_kept(step)) continue;
       if (what.what == Do::kLoad)
-        put("Raw<{}::kBytes * {}> r{}[N];\n", type_of(bound_.loads[at(what.access)]), width_of(what.access), step);
+        put("Raw<{}::kBytes * {}> r{}[N];\n", type_of(bound_.loads[at(what.access)]), width_of(at(what.access)), step);
       else
         put("float k{}[N][W];\n", step);
     }
@@ -283,11 +234,18 @@ class Writer {
     write_narrow_results();
   }
 
+  /// Whether threads without a row go along.
+  [[nodiscard]] bool may_lack_rows() const { return rows_ % shape_.rows_of_block != 0 && shape_.threads < kWarp; }
+  /// Whether the last pack of a thread may be behind the row's end.
+  [[nodiscard]] bool has_part_of_packs() const {
+    return packs_of_row_ % shape_.threads != 0 || packs_of_row_ / shape_.threads != shape_.packs;
+  }
+
   [[nodiscard]] int step_count() const { return static_cast<int>(program_.steps.size()); }
 
   void write_phase(int phase) {
     for (int step = 0; step < step_count(); ++step)  // what has one value for the row
-      if (!phases_.is_wide(step) && phases_.level(step) == phase) write_narrow(step);
+      if (!phases_.is_wide(step) && phases_.level(step) == phase && !is_gathered(step)) write_narrow(step);
     std::vector<int> reductions, stores;
     for (int step = 0; step < step_count(); ++step)
       if (is_reduction(step_at(step).what) && phases_.level(step) == phase + 1) reductions.push_back(step);
@@ -299,23 +257,43 @@ class Writer {
         computed.push_back(step);
     if (reductions.empty() && stores.empty() && computed.empty()) return;
 
-    for (const int step : reductions)
+    for (const int step : reductions) {
       put("float s{}[S]; for (int i = 0; i < S; ++i) s{}[i] = {}::neutral();\n", step, step,
           reduction_of(step_at(step).what));
+      if (phases_.sum_of_squares(step) >= 0) put("float first{} = 0.0F;\n", step);
+    }
     if (!shape_.is_reread) write_reads(phase, reductions, stores, computed);
+    for (int step = 0; step < step_count(); ++step)  // behind other reads, as a second one waits for its first
+      if (phase == 0 && is_gathered(step)) write_narrow(step);
     write_pack_loop();
     known_.clear();
     for (const int step : computed) write_wide(step, phase);
-    for (const int step : reductions) {
-      const int x = step_at(step).args[0];
-      write_wide(x, phase);
-      put("for (int i = 0; i < W; ++i) s{}[i % S] = {}::join(s{}[i % S], {});\n", step,
-          reduction_of(step_at(step).what), step, element(x));
-    }
+    for (const int step : reductions) write_reduction(step, reductions, phase);
     for (const int i : stores) write_wide(program_.results[at(i)].step, phase);
     for (const int i : stores) write_store(i);  // when all is read: the first may lie over an operand
     put("}}\n");
-    for (const int step : reductions) write_join(step);
+    write_joins(reductions);
+  }
+
+  /// Sums that are joined with squares are taken with these: both of what a thread's columns are beyond its first, and as that is one
+  /// of them, neither is so much larger than what is wanted that its digits would be lost.
+  void write_reduction(int step, const std::vector<int>& reductions, int phase) {
+    const bool has_squares =
+        std::ranges::any_of(reductions, [&](int other) { return phases_.sum_of_squares(other) == step; });
+    if (has_squares) return;
+    const int sum = phases_.sum_of_squares(step), x = step_at(sum >= 0 ? sum : step).args[0];
+    write_wide(x, phase);
+    if (sum >= 0)
+      put("if (p == 0) first{} = {}; for (int i = 0; i < W; ++i) {{ const float beyond = {} - first{}; s{}[i % S] += "
+          "beyond; s{}[i % S] = fmaf(beyond, beyond, s{}[i % S]); }}\n",
+          step, element(x, "0"), element(x), step, sum, step, step);
+    else
+      put("for (int i = 0; i < W; ++i) s{}[i % S] = {}::join(s{}[i % S], {});\n", step,
+          reduction_of(step_at(step).what), step, element(x));
+  }
+
+  [[nodiscard]] bool is_gathered(int step) const {
+    return step_at(step).what == Do::kLoad && program_.loads[at(step_at(step).access)].index >= 0;
   }
 
   void write_pack_loop() {
@@ -324,8 +302,7 @@ class Writer {
       return;
     }
     put("_Pragma(\"unroll\") for (int p = 0; p < N; ++p) {{\nconst int pack = lane + p * T;\n");
-    if (packs_of_row_ % shape_.threads != 0 || packs_of_row_ / shape_.threads != shape_.packs)
-      put("if (pack >= {}) continue;\n", packs_of_row_);
+    if (has_part_of_packs()) put("if (pack >= {}) continue;\n", packs_of_row_);
   }
 
   /// Reads all that a phase is the first to need before it looks at any of it, so that the reads are under way together.
@@ -355,7 +332,7 @@ class Writer {
       in_time_.insert(step);
       const int access = step_at(step).access;
       if (!phases_.is_kept(step))
-        put("Raw<{}::kBytes * {}> r{}[N];\n", type_of(bound_.loads[at(access)]), width_of(access), step);
+        put("Raw<{}::kBytes * {}> r{}[N];\n", type_of(bound_.loads[at(access)]), width_of(at(access)), step);
     }
     if (in_time_.empty()) return;
     write_pack_loop();
@@ -366,8 +343,8 @@ class Writer {
   [[nodiscard]] std::string read(int load, std::string_view raw) const {
     const int access = step_at(load).access;
     const std::string_view type = type_of(bound_.loads[at(access)]);
-    return fmt::format("read(static_cast<Raw<{}::kBytes * {}>&>({}), a{} + pack * ({} * {}::kBytes));", type,
-                       width_of(access), raw, access, width_of(access), type);
+    return fmt::format("read(static_cast<Raw<{}::kBytes * {}>&>({}), {});", type, width_of(at(access)), raw,
+                       place_of(at(access)));
   }
 
   /// Element i of a value in the loop over packs.
@@ -375,6 +352,8 @@ class Writer {
     if (!phases_.is_wide(step)) return fmt::format("v{}", step);
     const bool is_kept_float = phases_.is_kept(step) && step_at(step).what != Do::kLoad;
     if (program_.needs_rows && is_kept_float) return fmt::format("k{}[p][{}]", step, index);
+    const int repeats = step_at(step).what == Do::kLoad ? repeats_of(at(step_at(step).access)) : 1;
+    if (repeats > 1) return fmt::format("v{}[({}) / {}]", step, index, repeats);
     return fmt::format("v{}[{}]", step, index);
   }
 
@@ -392,7 +371,7 @@ class Writer {
       const auto part = [&](int k, std::string_view index) { return element(what.args[at(k)], index); };
       put("for (int i = 0; i < W; i += 2) {{ const float x0 = {}, x1 = {}, c = {}, s = {}; {} = x0 * c - x1 * s; "
           "{} = x1 * c + x0 * s; }}\n",
-          part(0, "i"), part(0, "i + 1"), part(1, "i / 2"), part(2, "i / 2"), element(step), element(step, "i + 1"));
+          part(0, "i"), part(0, "i + 1"), part(1, "i"), part(2, "i"), element(step), element(step, "i + 1"));
       return;
     }
     put("for (int i = 0; i < W; ++i) {} = {};\n", element(step), expression(step));
@@ -404,9 +383,9 @@ class Writer {
     std::string raw = fmt::format("r{}[p]", step);
     if (!in_time_.contains(step) && !(phases_.is_kept(step) && program_.needs_rows)) {
       raw = fmt::format("w{}", step);
-      put("Raw<{}::kBytes * {}> {}; {}\n", type, width_of(access), raw, read(step, raw));
+      put("Raw<{}::kBytes * {}> {}; {}\n", type, width_of(at(access)), raw, read(step, raw));
     }
-    put("float v{}[{}]; expand<{}, {}>({}, v{});\n", step, width_of(access), type, width_of(access), raw, step);
+    put("float v{}[{}]; expand<{}, {}>({}, v{});\n", step, width_of(at(access)), type, width_of(at(access)), raw, step);
   }
 
   /// What a step is, of elements of its operands.
@@ -425,8 +404,13 @@ class Writer {
       case Do::kInverse:
         return fmt::format("inverse_of({}, {})", arg(0), number(what.numbers[0]));
       case Do::kQuantize:
-        return fmt::format("quantized({}, {})", arg(0), arg(1));
+        return fmt::format("__fmul_rn({}, {})", arg(0), arg(1));
       default: {
+        if (is_exp_below(what)) return fmt::format("exp_below({})", arg(0));
+        if (is_scaled_rest(what)) {
+          const Step& rest = step_at(what.args[0]);
+          return fmt::format("fmaf({0}, {1}, -{2} * {1})", element(rest.args[0]), arg(1), element(rest.args[1]));
+        }
         std::vector<std::string> args;
         for (std::size_t k = 0; k < 3; ++k)
           if (what.args[k] >= 0) args.push_back(arg(k));
@@ -436,28 +420,80 @@ class Writer {
     }
   }
 
+  /// Whether it is the exponential of a value less its row's largest.
+  [[nodiscard]] bool is_exp_below(const Step& step) const {
+    if (step.op != Op::kExp) return false;
+    const Step& rest = step_at(step.args[0]);
+    if (rest.what != Do::kFormula || rest.op != Op::kSub) return false;
+    const Step& largest = step_at(rest.args[1]);
+    return largest.what == Do::kMax && largest.args[0] == rest.args[0];
+  }
+
+  /// Whether it is (x - mean) * factor, of a row's mean and factor. As x * factor - mean * factor it is one operation, and as far off
+  /// as the mean is anyway, in the same direction for all columns.
+  [[nodiscard]] bool is_scaled_rest(const Step& step) const {
+    if (step.op != Op::kMul || phases_.is_wide(step.args[1])) return false;
+    const Step& rest = step_at(step.args[0]);
+    if (rest.what != Do::kFormula || rest.op != Op::kSub || !phases_.is_wide(rest.args[0])) return false;
+    const Step& mean = step_at(rest.args[1]);
+    return mean.what == Do::kFormula && mean.op == Op::kMulScalar && step_at(mean.args[0]).what == Do::kSum;
+  }
+
   /// A value of the whole row, before the loop over packs.
   void write_narrow(int step) {
     const Step& what = step_at(step);
     if (is_reduction(what.what)) return;  // joined behind its loop
     if (what.what == Do::kLoad) {
       const std::string_view type = type_of(bound_.loads[at(what.access)]);
-      put("float v{}; {{ Raw<{}::kBytes> raw; float one[1]; read(raw, a{}); expand<{}, 1>(raw, one); v{} = one[0]; "
+      put("float v{}; {{ Raw<{}::kBytes> raw; float one[1]; read(raw, {}); expand<{}, 1>(raw, one); v{} = one[0]; "
           "}}\n",
-          step, type, what.access, type, step);
+          step, type, place_of_row(what.access), type, step);
       return;
     }
     put("const float v{} = {};\n", step, expression(step));
   }
 
-  void write_join(int step) {
-    if (shape_.threads > kWarp) put("__shared__ float partial{}[{}];\n", step, shape_.threads / kWarp);
-    const std::string_view how = reduction_of(step_at(step).what);
-    put("for (int i = 1; i < S; ++i) s{}[0] = {}::join(s{}[0], s{}[i]);\n", step, how, step, step);
-    put("const float v{} = join_row<{}, T>(s{}[0], {});\n", step, how, step,
-        shape_.threads > kWarp ? fmt::format("partial{}", step) : "nullptr");
+  /// What reductions come to in all threads of a row: those of a phase wait for other warps once.
+  void write_joins(const std::vector<int>& reductions) {
+    if (reductions.empty()) return;
+    const bool are_several = shape_.threads > kWarp;  // warps
+    std::set<int> with_squares;
+    for (const int step : reductions)
+      if (phases_.sum_of_squares(step) >= 0) with_squares.insert(phases_.sum_of_squares(step));
+    for (const int step : reductions) {
+      if (with_squares.contains(step)) continue;
+      const std::string_view how = reduction_of(step_at(step).what);
+      put("for (int i = 1; i < S; ++i) s{}[0] = {}::join(s{}[0], s{}[i]);\n", step, how, step, step);
+      if (const int sum = phases_.sum_of_squares(step); sum >= 0)
+        put("for (int i = 1; i < S; ++i) s{}[0] += s{}[i];\nMoments w{} = moments_beyond(first{}, s{}[0], s{}[0], {}); "
+            "join_lanes<T, {}>(w{});\n",
+            sum, sum, step, step, sum, step,
+            has_part_of_packs()
+                ? fmt::format("static_cast<float>(lane < {0} ? ({0} - lane + T - 1) / T * W : 0)", packs_of_row_)
+                : "static_cast<float>(N * W)",
+            !has_part_of_packs(), step);
+      else
+        put("float w{} = join_lanes<{}, T>(s{}[0]);\n", step, how, step);
+      if (are_several)
+        put("__shared__ decltype(w{}) partial{}[T / 32]; if (threadIdx.x % 32 == 0) partial{}[threadIdx.x / 32] = "
+            "w{};\n",
+            step, step, step, step);
+    }
+    if (are_several) put("__syncthreads();\n");
+    for (const int step : reductions) {
+      if (with_squares.contains(step)) continue;
+      const int sum = phases_.sum_of_squares(step);
+      const std::string_view how = reduction_of(step_at(step).what);
+      if (are_several && sum >= 0)
+        put("w{} = join_warps<{}>(partial{}, w{}.count);\n", step, !has_part_of_packs(), step, step);
+      else if (are_several)
+        put("w{} = join_warps<{}, T / 32>(partial{});\n", step, how, step);
+      if (sum >= 0)
+        put("const float v{} = w{}.mean * w{}.count, v{} = w{}.squares;\n", sum, step, step, step, step);
+      else
+        put("const float v{} = w{};\n", step, step);
+    }
   }
-
   [[nodiscard]] int phase_of_store(int result) const {
     return shape_.is_reread ? phases_.last() : phases_.level(program_.results[at(result)].step);
   }
@@ -469,9 +505,12 @@ class Writer {
   void write_store(int result) {
     const int step = program_.results[at(result)].step;
     const std::string_view type = type_of(bound_.results[at(result)]);
-    put("{}{{ float y[W]; for (int i = 0; i < W; ++i) y[i] = {}; store<{}, W>(y, a{} + pack * (W * {}::kBytes)); }}\n",
-        program_.needs_rows && shape_.threads < kWarp ? "if (exists) " : "", element(step), type,
-        program_.loads.size() + at(result), type);
+    const std::string condition = step_at(step).what == Do::kQuantize  // no product is wanted of a row without a scale
+                                      ? fmt::format(", {} != 0.0F", element(step_at(step).args[1]))
+                                      : "";
+    put("{}{{ float y[W]; for (int i = 0; i < W; ++i) y[i] = {}; store<{}, W>(y, {}{}); }}\n",
+        program_.needs_rows && may_lack_rows() ? "if (exists) " : "", element(step), type,
+        place_of(program_.loads.size() + at(result)), condition);
   }
 
   /// What a row has one of.
@@ -480,8 +519,7 @@ class Writer {
       if (is_wide_result(i)) continue;
       const std::string_view type = type_of(bound_.results[at(i)]);
       put("if (lane == 0{}) {{ const float y[1] = {{v{}}}; store<{}, 1>(y, a{}); }}\n",
-          shape_.threads < kWarp ? " && exists" : "", program_.results[at(i)].step, type,
-          program_.loads.size() + at(i));
+          may_lack_rows() ? " && exists" : "", program_.results[at(i)].step, type, program_.loads.size() + at(i));
     }
   }
 
@@ -494,7 +532,7 @@ class Writer {
     for (int step = 0; step < step_count(); ++step)
       if (step_at(step).what == Do::kLoad)
         put("Raw<{}::kBytes * {}> r{}[N];\n", type_of(bound_.loads[at(step_at(step).access)]),
-            phases_.is_wide(step) ? shape_.width : 1, step);
+            phases_.is_wide(step) ? width_of(at(step_at(step).access)) : 1, step);
     write_flat_loop(index, total);
     for (int step = 0; step < step_count(); ++step) {
       if (step_at(step).what != Do::kLoad) continue;
@@ -547,88 +585,7 @@ class Writer {
   std::set<int> in_time_;  // loads that were read before the loop over packs
 };
 
-/// Registers that a pack of a thread takes from one phase to the next, about.
-int registers_of_pack(const BoundProgram& bound, int width) {
-  const Phases phases(bound, false);
-  int words = 0;
-  for (int step = 0; step < static_cast<int>(bound.program.steps.size()); ++step) {
-    const RowProgram::Step& what = bound.program.steps[at(step)];
-    const bool is_first_read = what.what == Do::kLoad && phases.is_wide(step) && phases.first(step) == 0;
-    if (what.what == Do::kLoad && (is_first_read || phases.is_kept(step)))
-      words += static_cast<int>(
-          divide_up(static_cast<std::int64_t>(size_of(bound.loads[at(what.access)])) * width, std::int64_t{4}));
-    else if (phases.is_kept(step))
-      words += width;
-  }
-  return std::max(1, words);
-}
-
-/// Whole warps for a row of so many packs, of which a thread takes at most `most`: such that none is idle, if there are.
-std::int64_t threads_for(std::int64_t packs, std::int64_t most) {
-  for (std::int64_t each = most; each > 0 && 2 * each > most; --each)
-    if (packs % (each * kWarp) == 0) return packs / each;
-  return kWarp * divide_up(divide_up(packs, most), std::int64_t{kWarp});
-}
-
 }  // namespace
-
-int widest_pack(const BoundProgram& bound) {
-  const std::size_t loads = bound.program.loads.size();
-  std::size_t narrowest = 4;
-  int width = 8;
-  const auto fits = [&](int columns) {
-    if (bound.walk.columns.extent % columns != 0) return false;
-    for (std::size_t k = 0; k < bound.walk.columns.strides.size(); ++k) {
-      if (bound.walk.columns.strides[k] == 0) continue;
-      const int own = k < loads && bound.program.loads[k].is_halved ? columns / 2 : columns;
-      for (const RowWalk::Axis& axis : bound.walk.outer)
-        if (own > 1 && axis.strides[k] % own != 0) return false;
-    }
-    return true;
-  };
-  for (std::size_t k = 0; k < bound.walk.columns.strides.size(); ++k)
-    if (bound.walk.columns.strides[k] != 0)
-      narrowest = std::min(narrowest, size_of(k < loads ? bound.loads[k] : bound.results[k - loads]));
-  if (narrowest == 4) width = 4;
-  while (width > 1 && !fits(width)) width /= 2;
-  return width;
-}
-
-std::vector<RowShape> row_shapes(const BoundProgram& bound, int multiprocessors) {
-  const int width = widest_pack(bound);
-  const std::int64_t packs = bound.walk.columns.extent / width;
-  if (!bound.program.needs_rows) {
-    const std::int64_t total = packs * bound.walk.rows();
-    std::vector<RowShape> shapes = {{.width = width, .threads = kFlatThreads, .packs = 1}};
-    constexpr std::int64_t kThreadsOfMultiprocessor = 2048;
-    if (total < 2 * kThreadsOfMultiprocessor * multiprocessors) return shapes;
-    for (const int each : {2, 4}) shapes.push_back({.width = width, .threads = kFlatThreads, .packs = each});
-    return shapes;
-  }
-  constexpr int kBudget = 96;
-  const auto most = static_cast<std::int64_t>(std::clamp(kBudget / registers_of_pack(bound, width), 1, kMostPacks));
-  std::vector<RowShape> shapes;
-  const auto add = [&](std::int64_t threads) {
-    if (threads > kMostThreads || divide_up(packs, threads) > 2 * most) return;
-    RowShape shape{
-        .width = width, .threads = static_cast<int>(threads), .packs = static_cast<int>(divide_up(packs, threads))};
-    shape.rows_of_block = threads > kWarp ? 1 : static_cast<int>(128 / threads);
-    if (std::ranges::find(shapes, shape) == shapes.end()) shapes.push_back(shape);
-  };
-  if (packs <= kWarp) {
-    add(static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(packs))));
-    return shapes;
-  }
-  const std::int64_t wanted = threads_for(packs, most);
-  if (wanted > kMostThreads) {
-    shapes.push_back({.width = width, .threads = kMostThreads, .packs = 1, .rows_of_block = 1, .is_reread = true});
-    return shapes;
-  }
-  add(wanted);
-  for (const std::int64_t threads : {wanted / 2, 2 * wanted, 4 * wanted})
-    if (threads >= kWarp && threads % kWarp == 0) add(threads);
-  return shapes;
-}
 
 KernelSource cuda_source_of(const BoundProgram& bound, const RowShape& shape) { return Writer(bound, shape).run(); }
 

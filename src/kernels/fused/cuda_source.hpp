@@ -18,6 +18,7 @@ struct RowShape {
   int threads = 32;       ///< of a row: a power of two up to 32, or whole warps
   int packs = 1;          ///< of a thread
   int rows_of_block = 1;  ///< rows that share a block
+  int blocks = 0;         ///< that a multiprocessor must have registers for; 0 leaves it to the compiler
   /// A row is too long for registers: what a phase needs is read, and computed, again.
   bool is_reread = false;
   friend bool operator==(const RowShape&, const RowShape&) = default;
@@ -30,6 +31,8 @@ struct BoundProgram {
   std::vector<DType> loads;    ///< dtypes of program.loads
   std::vector<DType> results;  ///< of program.results
 };
+[[nodiscard]] BoundProgram bind_program(RowProgram program, std::span<const Operand> inputs,
+                                        std::span<const Operand> outputs);
 
 /// How many columns a pack may have: what the rows of every operand are multiples of, up to 8, or 4 where all are of 4 bytes.
 [[nodiscard]] int widest_pack(const BoundProgram& bound);

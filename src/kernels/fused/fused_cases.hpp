@@ -46,6 +46,7 @@ class FusedCases {
     });
     add("layer norm with weight and bias",
         [&](Body& b) { b.store(b->layer_norm(b.load(shape_), 1e-5, b.beside(whole), b.beside(whole))); });
+    add("layer norm far from 0", [&](Body& b) { b.store(b->layer_norm(b->add_scalar(b.load(shape_), 16), 1e-6)); });
     add("softmax of masked scores", [&](Body& b) {
       b.store(b->softmax(b->add(b->mul_scalar(b.load(shape_), 0.125), b.beside({shape_[1], columns}))));
     });

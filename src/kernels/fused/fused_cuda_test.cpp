@@ -1,5 +1,13 @@
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "ir/expand.hpp"
 #include "kernels/cuda/gpu_check.hpp"
+#include "kernels/fused/cuda_source.hpp"
 #include "kernels/fused/fused_cases.hpp"
+#include "kernels/nvrtc/compiler.hpp"
 
 namespace headroom {
 namespace {
@@ -14,22 +22,23 @@ Tolerance tolerance_of(const FusedCase& body) {
   return tolerance;
 }
 
-// A pair, less than a pack, a part of a warp, several warps, a whole block, and more than registers hold; each body in
-// another of the dtypes for each of them.
-TEST_F(CudaFused, RowsMatchTheOracle) {
-  std::size_t turn = 0;
-  for (const std::int64_t columns : {2, 7, 64, 1000, 3072, 40000}) {
-    SCOPED_TRACE(columns);
-    const std::size_t bodies = FusedCases(DType::kBF16, DType::kBF16, 5, columns).list(true).size();
-    for (std::size_t k = 0; k < bodies; ++k) {
-      const cuda::Types types = cuda::kTypes[turn++ % std::size(cuda::kTypes)];
-      const std::vector<FusedCase> cases = FusedCases(types.x, types.side, 5, columns).list(true);
-      if (k >= cases.size()) continue;
-      SCOPED_TRACE(cases[k].name);
-      expect_matches_oracle("cuda.fused", cases[k].spec, tolerance_of(cases[k]));
-    }
+class CudaFusedRows : public cuda::KernelTest, public testing::WithParamInterface<std::int64_t> {};
+
+// Each body in another of the dtypes for each number of columns.
+TEST_P(CudaFusedRows, MatchTheOracle) {
+  const std::int64_t columns = GetParam();
+  auto turn = static_cast<std::size_t>(columns);
+  const std::size_t bodies = FusedCases(DType::kBF16, DType::kBF16, 5, columns).list(true).size();
+  for (std::size_t k = 0; k < bodies; ++k) {
+    const cuda::Types types = cuda::kTypes[turn++ % std::size(cuda::kTypes)];
+    const std::vector<FusedCase> cases = FusedCases(types.x, types.side, 5, columns).list(true);
+    if (k >= cases.size()) continue;
+    SCOPED_TRACE(cases[k].name);
+    expect_matches_oracle("cuda.fused", cases[k].spec, tolerance_of(cases[k]));
   }
 }
+// A pair, less than a pack, a part of a warp, several warps, a whole block, and more than registers hold.
+INSTANTIATE_TEST_SUITE_P(Columns, CudaFusedRows, testing::Values(2, 7, 64, 1000, 3072, 40000));
 
 TEST_F(CudaFused, ImagesAreWalkedAsTheyLie) {
   for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast}) {
@@ -45,11 +54,138 @@ TEST_F(CudaFused, ImagesAreWalkedAsTheyLie) {
   }
 }
 
+/// Nearest neighbours of an image by so much, and an image of that size; as they are, or rows of a softmax.
+OpSpec stretched_sum(cuda::Types types, Layout layout, std::int64_t down, std::int64_t across, bool has_rows) {
+  const TensorType small{types.x, {2, 16, 3, 4}, layout}, large{types.side, {2, 16, 3 * down, 4 * across}, layout};
+  Graph body("body");
+  Builder b(body);
+  const ValueId x = b.cast(body.add_input("x", small), DType::kF32),
+                skip = b.cast(body.add_input("skip", large), DType::kF32);
+  const ValueId sum = b.add(b.resize2d(x, {3 * down, 4 * across}), skip);
+  body.add_output("y", b.cast(has_rows ? b.softmax(sum) : sum, types.x));
+  return make_spec(Op::kFused, {small, large}, {{"body", canonical_text(body)}});
+}
+
+TEST_F(CudaFused, ImagesAreStretchedOnTheWay) {
+  std::size_t turn = 0;
+  for (const auto& [down, across] :
+       {std::pair(2, 2), std::pair(1, 4), std::pair(3, 1), std::pair(2, 3), std::pair(5, 16)})
+    for (const int step : {0, 1}) {
+      const cuda::Types types = cuda::kTypes[(turn++ + static_cast<std::size_t>(step)) % std::size(cuda::kTypes)];
+      for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
+        expect_matches_oracle("cuda.fused", stretched_sum(types, layout, down, across, false));
+      expect_matches_oracle("cuda.fused", stretched_sum(types, Layout::kRowMajor, down, across, true));
+    }
+}
+
+TEST_F(CudaFused, AnElementIsGatheredForEachRow) {
+  for (const DType ids : {DType::kI32, DType::kI64})
+    for (const std::int64_t columns : {7, 3072, 40000})
+      for (const DType dtype : {DType::kF32, DType::kBF16}) {
+        const TensorType rows{dtype, {2, 9, columns}}, table{dtype, {130}}, places{ids, {9, 1}};
+        Graph body("body");
+        Builder b(body);
+        const ValueId x = b.cast(body.add_input("x", rows), DType::kF32);
+        const ValueId t = body.add_input("t", table), i = body.add_input("i", places);
+        const ValueId label = b.cast(b.gather(t, i), DType::kF32);
+        const ValueId largest = b.reshape(b.amax(x, {2}), {2, 9, 1});
+        body.add_output("y", b.sub(b.log(b.reshape(b.sum(b.exp(b.sub(x, largest)), {2}), {2, 9, 1})), label));
+        expect_matches_oracle("cuda.fused",
+                              make_spec(Op::kFused, {rows, table, places}, {{"body", canonical_text(body)}}));
+      }
+}
+
 TEST_F(CudaFused, LargeWorkIsMeasured) {
   for (const FusedCase& body : FusedCases(DType::kBF16, DType::kBF16, 70, 3072).list(true)) {
     SCOPED_TRACE(body.name);
     expect_matches_oracle("cuda.fused", body.spec, tolerance_of(body));
   }
+}
+
+/// One of the ways in which a body may be run, by its number.
+class OneWay : public Kernel {
+ public:
+  OneWay(Backend& backend, std::size_t number) : backend_(backend), number_(number) {}
+
+  [[nodiscard]] std::string_view name() const override { return "test.fused"; }
+  [[nodiscard]] Op op() const override { return Op::kFused; }
+  [[nodiscard]] DeviceKind device() const override { return DeviceKind::kCuda; }
+  [[nodiscard]] Support supports(const OpSpec&, const Target&) const override { return std::nullopt; }
+  [[nodiscard]] StrideRule input_strides(const OpSpec& spec, int input) const override {
+    return kernel_named("cuda.fused").input_strides(spec, input);
+  }
+  [[nodiscard]] StrideRule output_strides(const OpSpec& spec, int output) const override {
+    return kernel_named("cuda.fused").output_strides(spec, output);
+  }
+  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override {
+    return kernel_named("cuda.fused").may_overwrite(spec, input);
+  }
+  [[nodiscard]] DType compute_type(const OpSpec&) const override { return DType::kF32; }
+
+  static std::vector<cuda::KernelSource> sources_of(const OpSpec& spec, std::span<const Operand> inputs,
+                                                    std::span<const Operand> outputs) {
+    const cuda::BoundProgram bound =
+        cuda::bind_program(std::get<RowProgram>(row_program_of(body_of(spec.attributes))), inputs, outputs);
+    std::vector<cuda::KernelSource> sources;
+    for (const cuda::RowShape& shape : cuda::row_shapes(bound, 1))
+      sources.push_back(cuda::cuda_source_of(bound, shape));
+    return sources;
+  }
+
+  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
+                                                        std::span<const Operand> outputs,
+                                                        const Target&) const override {
+    std::vector<cuda::KernelSource> sources = sources_of(spec, inputs, outputs);
+    cuda::KernelSource source = std::move(sources[std::min(number_, sources.size() - 1)]);
+    const auto kernel = backend_.context<nvrtc::Compiler>()->begin(std::move(source.text));
+    const RowProgram program = std::get<RowProgram>(row_program_of(body_of(spec.attributes)));
+    return std::make_unique<PreparedKernel>(KernelPlan{[=](const LaunchArguments& arguments) {
+      std::vector<void*> addresses, places;
+      for (const RowAccess& load : program.loads)
+        addresses.push_back(arguments.inputs[static_cast<std::size_t>(load.operand)].address<void>());
+      for (std::size_t i = 0; i < program.results.size(); ++i) addresses.push_back(arguments.output(i));
+      for (void*& address : addresses) places.push_back(&address);
+      kernel->get().launch(arguments.stream.native_handle(), static_cast<unsigned>(source.blocks), source.threads, 1,
+                           places);
+    }});
+  }
+
+ private:
+  Backend& backend_;
+  std::size_t number_;
+};
+
+// Whichever is fastest, all must be right: also with rows that are no multiple of what a block takes.
+TEST_F(CudaFused, EveryWayMatchesTheOracle) {
+  std::size_t turn = 0;
+  for (const std::int64_t columns : {72, 1000})
+    for (std::size_t k = 0; k < FusedCases(DType::kBF16, DType::kBF16, 21, columns).list(true).size(); ++k) {
+      const cuda::Types types = cuda::kTypes[turn++ % std::size(cuda::kTypes)];
+      const std::vector<FusedCase> cases = FusedCases(types.x, types.side, 21, columns).list(true);
+      if (k >= cases.size()) continue;
+      std::vector<Operand> inputs, outputs;
+      for (const TensorType& type : cases[k].spec.inputs) inputs.push_back(dense_operand(type));
+      for (const TensorType& type : cases[k].spec.outputs) outputs.push_back(dense_operand(type));
+      std::vector<cuda::KernelSource> sources = OneWay::sources_of(cases[k].spec, inputs, outputs);
+      for (cuda::KernelSource& source : sources)  // several at once
+        static_cast<void>(backend().context<nvrtc::Compiler>()->begin(std::move(source.text)));
+      for (std::size_t way = 0; way < sources.size(); ++way) {
+        const Comparison result =
+            compare_with_oracle(OneWay(backend(), way), cases[k].spec, target(), turn, tolerance_of(cases[k]));
+        EXPECT_TRUE(result.passed) << cases[k].name << ", " << columns << " columns, way " << way << ": "
+                                   << result.message;
+      }
+    }
+}
+
+TEST(FusedCost, CountsOfATableWhatIsGathered) {
+  Graph body("body");
+  Builder b(body);
+  const TensorType x{DType::kF32, {4, 6}}, table{DType::kBF16, {1000}}, places{DType::kI32, {4, 1}};
+  const ValueId rows = body.add_input("x", x), from = body.add_input("t", table), at = body.add_input("i", places);
+  body.add_output("y", b.mul(b.softmax(rows), b.cast(b.gather(from, at), DType::kF32)));
+  const OpSpec spec = make_spec(Op::kFused, {x, table, places}, {{"body", canonical_text(body)}});
+  EXPECT_EQ(kernel_named("cuda.fused").cost(spec).bytes, 2 * 4 * 6 * 4 + 4 * 2 + 4 * 4);
 }
 
 TEST_F(CudaFused, RefusesABodyWithoutRows) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <utility>
 
 namespace headroom {
@@ -14,8 +15,9 @@ std::int64_t stride_along(const Operand& operand, const std::vector<int>& axes, 
 }
 
 bool lies_behind(const Axis& inner, const Axis& outer) {
-  return std::ranges::equal(outer.strides, inner.strides, {}, {},
-                            [&](std::int64_t stride) { return stride * inner.extent; });
+  for (std::size_t k = 0; k < inner.strides.size(); ++k)
+    if (outer.repeats[k] != 1 || outer.strides[k] * inner.repeats[k] != inner.strides[k] * inner.extent) return false;
+  return true;
 }
 
 /// Merges each axis into the one in front of it where that changes no address.
@@ -26,11 +28,48 @@ std::vector<Axis> merged(const std::vector<Axis>& axes) {
     if (!kept.empty() && lies_behind(axis, kept.back())) {
       kept.back().extent *= axis.extent;
       kept.back().strides = axis.strides;
+      kept.back().repeats = axis.repeats;
     } else {
       kept.push_back(axis);
     }
   }
   return kept;
+}
+
+/// Appends the axis as axes along which nothing is repeated, or something all the way.
+void split_repeats(const Axis& axis, std::vector<Axis>& to) {
+  std::set<std::int64_t> steps(axis.repeats.begin(), axis.repeats.end());
+  steps.insert(1);
+  std::int64_t extent = axis.extent;
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    Axis part{.extent = extent / *step, .strides = {}, .repeats = std::vector<int>(axis.repeats.size(), 1)};
+    for (std::size_t k = 0; k < axis.strides.size(); ++k)
+      part.strides.push_back(*step % axis.repeats[k] == 0 ? axis.strides[k] * (*step / axis.repeats[k]) : 0);
+    extent = *step;
+    to.push_back(std::move(part));
+  }
+}
+
+/// Whether the axis can be the columns of a row.
+bool is_row(const Axis& axis) {
+  return std::ranges::all_of(axis.strides, [](std::int64_t stride) { return stride == 0 || stride == 1; });
+}
+
+/// Puts the axes innermost along which the largest load that stands beside several rows stays as it is: a mask of megabytes
+/// beside many images is read from memory once so, and not once an image.
+void put_reuse_inside(RowWalk& walk, std::size_t loads) {
+  const auto own_rows = [&](std::size_t k) {
+    std::int64_t rows = 1;
+    for (const Axis& axis : walk.outer) rows *= axis.strides[k] == 0 ? 1 : axis.extent;
+    return rows;
+  };
+  const std::int64_t rows = walk.rows();
+  std::size_t largest = loads;
+  for (std::size_t k = 0; k < loads; ++k)
+    if (walk.columns.strides[k] != 0 && own_rows(k) < rows && (largest == loads || own_rows(k) > own_rows(largest)))
+      largest = k;
+  if (largest == loads) return;
+  std::ranges::stable_partition(walk.outer, [&](const Axis& axis) { return axis.strides[largest] != 0; });
 }
 
 }  // namespace
@@ -46,26 +85,37 @@ RowWalk walk_of(const RowProgram& program, std::span<const Operand> inputs, std:
   std::vector<Axis> axes(rank);
   for (std::size_t axis = 0; axis < rank; ++axis) {
     axes[axis].extent = program.space[static_cast<int>(axis)];
-    for (const RowAccess& load : program.loads)
+    for (const RowAccess& load : program.loads) {
       axes[axis].strides.push_back(stride_along(inputs[static_cast<std::size_t>(load.operand)], load.axes, axis));
+      axes[axis].repeats.push_back(load.repeats.empty() ? 1 : load.repeats[axis]);
+    }
     for (std::size_t i = 0; i < program.results.size(); ++i)
       axes[axis].strides.push_back(stride_along(outputs[i], program.results[i].axes, axis));
+    axes[axis].repeats.resize(axes[axis].strides.size(), 1);
   }
   RowWalk walk;
   walk.columns.strides.assign(program.loads.size() + program.results.size(), 0);
+  walk.columns.repeats.assign(walk.columns.strides.size(), 1);
   if (rank == 0) return walk;
+  const std::size_t first_result = program.loads.size();
+  std::vector<Axis> split;
   if (program.needs_rows) {
     walk.columns = std::move(axes.back());
     axes.pop_back();
-    walk.outer = merged(axes);
+    for (const Axis& axis : axes) split_repeats(axis, split);
+    walk.outer = merged(split);
+    put_reuse_inside(walk, first_result);
     return walk;
   }
-  const std::size_t first_result = program.loads.size();
+  std::erase_if(axes, [](const Axis& axis) { return axis.extent == 1; });
   std::ranges::stable_sort(axes, std::greater<>(), [&](const Axis& axis) { return axis.strides[first_result]; });
-  walk.outer = merged(axes);
-  const auto is_row = [](const Axis& axis) {
-    return std::ranges::all_of(axis.strides, [](std::int64_t stride) { return stride == 0 || stride == 1; });
-  };
+  for (const Axis& axis : axes) {
+    if (&axis == &axes.back() && is_row(axis))
+      split.push_back(axis);
+    else
+      split_repeats(axis, split);
+  }
+  walk.outer = merged(split);
   if (!walk.outer.empty() && is_row(walk.outer.back())) {
     walk.columns = std::move(walk.outer.back());
     walk.outer.pop_back();

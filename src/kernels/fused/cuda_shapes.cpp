@@ -1,0 +1,138 @@
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/divide_up.hpp"
+#include "kernels/fused/cuda_phases.hpp"
+#include "kernels/fused/cuda_source.hpp"
+
+// How generated kernels may share their work among threads.
+
+namespace headroom::cuda {
+namespace {
+
+using Do = RowProgram::Do;
+
+constexpr int kWarp = 32;
+constexpr int kMostThreads = 1024;
+constexpr int kFlatThreads = 256;
+constexpr int kMostPacks = 16;
+constexpr int kRegisters = 1 << 16;  // of a multiprocessor
+constexpr int kOtherRegisters = 32;  // of a thread, beside what it keeps: addresses, and what it computes with
+constexpr int kLarge = 256, kMany = 32;
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+/// Registers that a pack of a thread takes from one phase to the next, about.
+int registers_of_pack(const BoundProgram& bound, int width) {
+  const Phases phases(bound, false);
+  int words = 0;
+  for (int step = 0; step < static_cast<int>(bound.program.steps.size()); ++step) {
+    const RowProgram::Step& what = bound.program.steps[at(step)];
+    if (what.what == Do::kLoad && (phases.is_first_read(step) || phases.is_kept(step)))
+      words += static_cast<int>(
+          divide_up(static_cast<std::int64_t>(size_of(bound.loads[at(what.access)])) * width, std::int64_t{4}));
+    else if (phases.is_kept(step))
+      words += width;
+  }
+  return std::max(1, words);
+}
+
+/// Whole warps for a row of so many packs, of which a thread takes at most `most`: such that none is idle, if there are.
+std::int64_t threads_for(std::int64_t packs, std::int64_t most) {
+  for (std::int64_t each = most; each > 0 && 2 * each > most; --each)
+    if (packs % (each * kWarp) == 0) return packs / each;
+  return kWarp * divide_up(divide_up(packs, most), std::int64_t{kWarp});
+}
+
+/// Whether every operand with columns of its own can be read in packs of so many.
+bool fits(const BoundProgram& bound, int width) {
+  if (bound.walk.columns.extent % width != 0) return false;
+  for (std::size_t k = 0; k < bound.walk.columns.strides.size(); ++k) {
+    if (bound.walk.columns.strides[k] == 0) continue;
+    const int repeats = bound.walk.columns.repeats[k];
+    if (width % repeats != 0 && repeats % width != 0) return false;
+    const int own = std::max(1, width / repeats);
+    for (const RowWalk::Axis& axis : bound.walk.outer)
+      if (own > 1 && axis.strides[k] % own != 0) return false;
+  }
+  return true;
+}
+
+/// Bytes that packs of so many columns have of the operand that has the fewest or the most of them. Of the most only operands
+/// count of which each row has its own: what is the same for many is in cache.
+std::pair<int, int> pack_bytes(const BoundProgram& bound, int width) {
+  const std::size_t loads = bound.program.loads.size();
+  std::pair<int, int> bytes = {4 * width, 1};
+  for (std::size_t k = 0; k < bound.walk.columns.strides.size(); ++k) {
+    if (bound.walk.columns.strides[k] == 0) continue;
+    const auto size = static_cast<int>(size_of(k < loads ? bound.loads[k] : bound.results[k - loads]));
+    const int own = size * std::max(1, width / bound.walk.columns.repeats[k]);
+    bytes.first = std::min(bytes.first, own);
+    if (std::ranges::all_of(bound.walk.outer, [&](const RowWalk::Axis& axis) { return axis.strides[k] != 0; }))
+      bytes.second = std::max(bytes.second, own);
+  }
+  return bytes;
+}
+
+std::vector<RowShape> flat_shapes(const BoundProgram& bound, int multiprocessors) {
+  constexpr std::int64_t kThreadsOfMultiprocessor = 2048;
+  const int width = widest_pack(bound);
+  std::vector<RowShape> shapes = {{.width = width, .threads = kFlatThreads, .packs = 1}};
+  if (bound.walk.columns.extent / width * bound.walk.rows() >= 2 * kThreadsOfMultiprocessor * multiprocessors)
+    shapes.push_back({.width = width, .threads = kFlatThreads, .packs = 2});
+  return shapes;
+}
+
+}  // namespace
+
+int widest_pack(const BoundProgram& bound) {
+  int width = pack_bytes(bound, 1).first == 4 ? 4 : 8;
+  while (width > 1 && (!fits(bound, width) || (width > 4 && pack_bytes(bound, width).second > 16))) width /= 2;
+  return width;
+}
+
+std::vector<RowShape> row_shapes(const BoundProgram& bound, int multiprocessors) {
+  if (!bound.program.needs_rows) return flat_shapes(bound, multiprocessors);
+  const int width = widest_pack(bound);
+  const std::int64_t packs = bound.walk.columns.extent / width;
+  constexpr int kBudget = 96;
+  const int registers = registers_of_pack(bound, width);
+  const auto most = static_cast<std::int64_t>(std::clamp(kBudget / registers, 1, kMostPacks));
+  std::vector<RowShape> shapes;
+  const auto add = [&](std::int64_t threads) {
+    if (threads > kMostThreads || divide_up(packs, threads) > 2 * most) return;
+    RowShape shape{
+        .width = width, .threads = static_cast<int>(threads), .packs = static_cast<int>(divide_up(packs, threads))};
+    shape.rows_of_block = threads > kWarp ? 1 : static_cast<int>(128 / threads);
+    shapes.push_back(shape);
+    // Of large blocks that keep much the compiler makes what only one of has room, where two would overlap.
+    const int kept = registers * shape.packs;
+    if (threads < kLarge || kept < kMany || 2 * threads * (kept + kOtherRegisters) > kRegisters) return;
+    shape.blocks = 2;
+    shapes.push_back(shape);
+  };
+  if (packs <= kWarp) {
+    add(static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(packs))));
+    return shapes;
+  }
+  const std::int64_t wanted = threads_for(packs, most);
+  if (wanted > kMostThreads) {
+    shapes.push_back({.width = width, .threads = kMostThreads, .packs = 1, .rows_of_block = 1, .is_reread = true});
+    return shapes;
+  }
+  add(wanted);
+  for (const std::int64_t threads : {2 * wanted, wanted / 2})
+    if (threads >= kWarp && threads % kWarp == 0) add(threads);
+  return shapes;
+}
+
+BoundProgram bind_program(RowProgram program, std::span<const Operand> inputs, std::span<const Operand> outputs) {
+  BoundProgram bound{.program = std::move(program), .walk = {}, .loads = {}, .results = {}};
+  bound.walk = walk_of(bound.program, inputs, outputs);
+  for (const RowAccess& load : bound.program.loads) bound.loads.push_back(inputs[at(load.operand)].type.dtype);
+  for (const Operand& output : outputs) bound.results.push_back(output.type.dtype);
+  return bound;
+}
+
+}  // namespace headroom::cuda
