@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "base/dtype.hpp"
-#include "ir/row_program.hpp"
 #include "kernels/fused/row_walk.hpp"
 
 namespace headroom::cuda {
@@ -21,14 +19,6 @@ struct RowShape {
   /// A row is too long for registers: what a phase needs is read, and computed, again.
   bool is_reread = false;
   friend bool operator==(const RowShape&, const RowShape&) = default;
-};
-
-/// A row program bound to operands: all that the source of its kernel depends on.
-struct BoundProgram {
-  RowProgram program;
-  RowWalk walk;
-  std::vector<DType> loads;    ///< dtypes of program.loads
-  std::vector<DType> results;  ///< of program.results
 };
 
 /// How many columns a pack may have: what the rows of every operand are multiples of, up to 8, or 4 where all are of 4 bytes.

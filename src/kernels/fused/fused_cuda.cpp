@@ -31,7 +31,6 @@
 namespace headroom {
 namespace {
 
-using cuda::BoundProgram;
 using cuda::CudaKernel;
 using cuda::RowShape;
 
@@ -161,18 +160,13 @@ class Generated {
 };
 
 KernelPlan plan_fused(const KernelBinding& binding) {
-  const Graph body = body_of(binding.spec.attributes);
-  BoundProgram bound{.program = std::get<RowProgram>(row_program_of(body)), .walk = {}, .loads = {}, .results = {}};
-  bound.walk = walk_of(bound.program, binding.inputs, binding.outputs);
-  for (const RowAccess& load : bound.program.loads)
-    bound.loads.push_back(binding.inputs[static_cast<std::size_t>(load.operand)].type.dtype);
-  for (const Operand& output : binding.outputs) bound.results.push_back(output.type.dtype);
+  BoundProgram bound = bound_program(binding.spec, binding.inputs, binding.outputs);
   if (bound.program.space.numel() == 0) return {.launch = [](const LaunchArguments&) {}};
   try {
     const auto generated =
         std::make_shared<Generated>(cuda::backend_of(binding), std::move(bound), binding.inputs, binding.outputs);
     return {.launch = [generated](const LaunchArguments& arguments) { generated->launch(arguments); },
-            .implementation = body.name(),
+            .implementation = body_of(binding.spec.attributes).name(),
             .finish = [generated] { generated->finish(); }};
   } catch (const OutOfMemory&) {
     throw;
