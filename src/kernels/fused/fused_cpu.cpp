@@ -200,12 +200,13 @@ class TapeRun {
   struct Ready {
     Run run;
     Call call;
+    bool is_stored_as_well;
     struct Base {
       char* at;  ///< null in memory, of operand
       std::size_t operand;
       std::int64_t column_bytes;  ///< from a block's place to the next column's
     };
-    std::array<Base, kMostTapeArguments + 1> bases;  ///< of x and y
+    std::array<Base, kMostTapeArguments + 2> bases;  ///< of x, y and also
   };
 
   static Addresses memory_of(const BoundTape& bound, const RowPart& part) {
@@ -243,17 +244,28 @@ class TapeRun {
       to.bases[k] = x.base;
     }
     const Place y = find(what.y, false, is_narrow);
-    to.bases.back() = y.base;
+    to.bases[kMostTapeArguments] = y.base;
     call.y = y.base.at;
     call.y_row_bytes = y.row_bytes;
     call.dtype = y.dtype;
-    call.past_cache = what.y.kind == Kind::kMemory && past_cache_[static_cast<std::size_t>(what.y.index)];
+    call.past_cache = is_past_cache(what.y);
     call.asks_ahead = bound_.exceeds_cache && tape_.phases.size() == 1 && !is_narrow &&
                       std::ranges::any_of(what.x, [](const TapePlace& x) { return x.kind == Kind::kMemory; });
     call.reduced = find(what.reduced, false, false).base.at;
+    const Place also = find(what.also, false, false);
+    to.bases[kMostTapeArguments + 1] = also.base;
+    to.is_stored_as_well = what.also.kind != Kind::kNone;
+    call.also = nullptr;
+    call.also_row_bytes = also.row_bytes;
+    call.also_dtype = also.dtype;
+    call.also_past_cache = is_past_cache(what.also);
     call.is_first = call.is_last = true;
     // Shared ones, and those with one element for each row, are told rows and columns when they are called.
     to.run = run_of(what, call, what.y.kind != Kind::kNone);
+  }
+
+  [[nodiscard]] bool is_past_cache(const TapePlace& place) const {
+    return place.kind == Kind::kMemory && past_cache_[static_cast<std::size_t>(place.index)];
   }
 
   struct Place {
@@ -331,7 +343,8 @@ class TapeRun {
       return (base.at != nullptr ? base.at : at_[base.operand]) + column * base.column_bytes;
     };
     for (std::size_t k = 0; k < kMostTapeArguments; ++k) ready.call.x[k].at = place(ready.bases[k]);
-    ready.call.y = place(ready.bases.back());
+    ready.call.y = place(ready.bases[kMostTapeArguments]);
+    if (ready.is_stored_as_well) ready.call.also = place(ready.bases[kMostTapeArguments + 1]);
     ready.call.rows = rows;
     ready.call.columns = columns;
     ready.run(ready.call);

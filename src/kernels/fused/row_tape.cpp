@@ -89,6 +89,7 @@ class TapeWriter {
   RowTape run() {
     for (const Step& step : bound_.program.steps) translate(step);
     for (const RowProgram::Result& result : bound_.program.results) results_.push_back(step_of_[at(result.step)]);
+    is_stored_.assign(results_.size(), false);
     find_levels();
     find_readers();
     find_phases();
@@ -310,12 +311,11 @@ class TapeWriter {
     tape_.first_write = value(results_[0]).level;
   }
 
-  /// Where all that becomes of a value is rounded to bf16, it need not be better than that; a relative error stays what it is
-  /// in products and in sums of exponentials, and nowhere else.
+  /// Of a body that makes bf16 alone: where all that becomes of a value is rounded to it, it need not be better than that; a
+  /// relative error stays what it is in products and in sums of exponentials, and nowhere else.
   void find_precision() {
-    for (Value& value : values_) value.is_coarse = value.source == Value::Source::kComputed;
-    for (std::size_t r = 0; r < results_.size(); ++r)
-      if (bound_.results[r] != DType::kBF16) value(results_[r]).is_coarse = false;
+    const bool is_all_bf16 = std::ranges::count(bound_.results, DType::kBF16) == std::ranges::ssize(bound_.results);
+    for (Value& value : values_) value.is_coarse = is_all_bf16 && value.source == Value::Source::kComputed;
     for (std::size_t i = values_.size(); i-- > 0;) {
       const Value& reader = values_[i];
       if (reader.readers == 0) continue;
@@ -418,7 +418,7 @@ class TapeWriter {
     for (std::size_t i = 0; i < values_.size(); ++i)
       if (values_[i].is_kept && *values_[i].needed.begin() == phase) wide(static_cast<int>(i));
     for (std::size_t r = results_.size(); r-- > 0;)  // the first is last: it may lie over an operand
-      if (is_wide_result(r) && value(results_[r]).level == phase) write_store(r);
+      if (is_wide_result(r) && value(results_[r]).level == phase && !is_stored_[r]) write_store(r);
   }
   [[nodiscard]] bool is_wide_result(std::size_t result) const {
     return bound_.walk.columns.strides[loads() + result] != 0;
@@ -458,9 +458,49 @@ class TapeWriter {
       instructions().push_back(instruction);
       return;
     }
+    const bool is_of_one = here.what != Do::kSumProduct || here.args[0] == here.args[1];
+    if (is_of_one && here.what != Do::kSumSquares && here.what != Do::kMin && is_joint(of) && is_first &&
+        !known_.contains(here.args[0]))
+      return write_joint(here, of);
     TapeInstruction instruction = computed(here);
     instruction.reduced = here.place;
     instructions().push_back(instruction);
+  }
+
+  [[nodiscard]] static bool is_joint(const Value& of) {
+    if (of.source != Value::Source::kComputed || of.is_shared || !of.is_wide) return false;
+    return of.what == Do::kNormalize || (of.what == Do::kFormula && (of.op == Op::kAdd || of.op == Op::kGateResidual));
+  }
+
+  /// A value, its reduction and a result that it is, in one.
+  void write_joint(Value& reduction, Value& of) {
+    const int index = reduction.args[0];
+    TapeInstruction instruction = computed(of);
+    instruction.y = fresh(of.is_kept ? Kind::kRow : Kind::kPlane);
+    if (of.is_kept) of.place = instruction.y;
+    known_.emplace(index, instruction.y);
+    instruction.reduced = reduction.place;
+    instruction.join = reduction.what;
+    for (std::size_t r = 0; r < results_.size(); ++r) {
+      const bool is_free = r > 0 || is_only_reader(index);
+      if (results_[r] != index || of.level != phase_ || !is_direct(bound_.results[r]) || !is_free) continue;
+      instruction.also = memory(static_cast<int>(loads() + r));
+      is_stored_[r] = true;
+      break;
+    }
+    instructions().push_back(instruction);
+  }
+
+  /// Whether nothing else in this phase reads what varies from row to row, so that a result may lie over it.
+  [[nodiscard]] bool is_only_reader(int index) const {
+    return std::ranges::none_of(values_, [&](const Value& reader) {
+      if (&reader == &values_[at(index)] || reader.readers == 0 || reader.source != Value::Source::kComputed)
+        return false;
+      return std::ranges::any_of(reader.args, [&](int arg) {
+        return arg >= 0 && values_[at(arg)].source == Value::Source::kLoad && values_[at(arg)].is_wide &&
+               !values_[at(arg)].is_shared && values_[at(arg)].needed.contains(phase_);
+      });
+    });
   }
 
   /// The instruction for a wide value or a reduction, with what it reads written before.
@@ -588,8 +628,9 @@ class TapeWriter {
   std::vector<Value> values_;
   std::vector<int> step_of_;  // by the program's steps
   std::vector<int> results_;
-  int last_ = 0;   // phase
-  int phase_ = 0;  // that is written
+  std::vector<bool> is_stored_;  // by result: with what makes it
+  int last_ = 0;                 // phase
+  int phase_ = 0;                // that is written
   std::map<int, TapePlace> known_;
   std::array<int, 7> next_{};  // by kind
 };

@@ -63,6 +63,10 @@ struct TapeInstruction {
   std::array<TapePlace, kMostTapeArguments> x{};
   TapePlace y{};
   TapePlace reduced{};  ///< narrow
+  /// Of a sum with a product in it, or a normalization, what else is done with it: `join` reduces it, where `reduced` is a place, and
+  /// memory at `also` gets it.
+  Do join = Do::kSum;
+  TapePlace also{};
 };
 
 /// A row program as a CPU runs it: chunks of rows that fit the first-level cache, block by block of their columns. Registers are

@@ -41,6 +41,10 @@ struct Call {
   std::int64_t rows, columns;
   char* reduced;           ///< of row 0; kTapeLanes of f32 for each
   bool is_first, is_last;  ///< block of the row
+  char* also;              ///< where else y goes, or null
+  std::int64_t also_row_bytes;
+  DType also_dtype;
+  bool also_past_cache;
 };
 using Run = void (*)(const Call& call);
 
@@ -167,12 +171,17 @@ Run plain_map_of(const Call& call) {
 // Reductions: four vectors of partial results for a block, joined across lanes; sums of blocks in double.
 
 struct Sum {
+  static HWY_INLINE Vector merge(Vector a, Vector b) { return hn::Add(a, b); }
   static HWY_INLINE Vector neutral() { return hn::Zero(Float()); }
   static HWY_INLINE Vector join(Vector a, Vector b) { return hn::Add(a, b); }
   static HWY_INLINE float all(Vector a) { return hn::GetLane(hn::SumOfLanes(Float(), a)); }
 };
+struct SumOfSquares : Sum {
+  static HWY_INLINE Vector join(Vector a, Vector b) { return hn::MulAdd(b, b, a); }
+};
 /// NaN where one is, as in Min and Peak.
 struct Max {
+  static HWY_INLINE Vector merge(Vector a, Vector b) { return join(a, b); }
   static HWY_INLINE Vector neutral() { return hn::Set(Float(), -std::numeric_limits<float>::infinity()); }
   static HWY_INLINE Vector join(Vector a, Vector b) { return Functions<Precision::kF32>::max(a, b); }
   static HWY_INLINE float all(Vector a) {
@@ -181,9 +190,11 @@ struct Max {
   }
 };
 struct MaxOfNumbers : Max {
+  static HWY_INLINE Vector merge(Vector a, Vector b) { return join(a, b); }
   static HWY_INLINE Vector join(Vector a, Vector b) { return hn::Max(b, a); }
 };
 struct Min {
+  static HWY_INLINE Vector merge(Vector a, Vector b) { return join(a, b); }
   static HWY_INLINE Vector neutral() { return hn::Set(Float(), std::numeric_limits<float>::infinity()); }
   static HWY_INLINE Vector join(Vector a, Vector b) { return Functions<Precision::kF32>::min(a, b); }
   static HWY_INLINE float all(Vector a) {
@@ -193,6 +204,7 @@ struct Min {
 };
 /// The bits of magnitudes have their order as integers, with NaN above them all.
 struct Peak {
+  static HWY_INLINE Vector merge(Vector a, Vector b) { return join(a, b); }
   static HWY_INLINE Vector neutral() { return hn::Zero(Float()); }
   static HWY_INLINE Vector join(Vector a, Vector b) {
     const hn::RebindToSigned<Float> d32;
@@ -214,14 +226,14 @@ HWY_INLINE void spread(float value, char* narrow) {
 template <class Join>
 HWY_INLINE void reduce_block(const Call& call, std::int64_t row, Vector block) {
   char* narrow = call.reduced + row * kTapeLanes * static_cast<std::int64_t>(sizeof(float));
-  if constexpr (std::is_same_v<Join, Sum>) {
+  if constexpr (std::is_base_of_v<Sum, Join>) {
     double so_far = 0;
     if (!call.is_first) std::memcpy(&so_far, narrow, sizeof(so_far));
     so_far += static_cast<double>(Join::all(block));
     if (call.is_last) return spread(static_cast<float>(so_far), narrow);
     std::memcpy(narrow, &so_far, sizeof(so_far));
   } else {
-    if (!call.is_first) block = Join::join(load_all(reinterpret_cast<const float*>(narrow)), block);
+    if (!call.is_first) block = Join::merge(load_all(reinterpret_cast<const float*>(narrow)), block);
     spread(Join::all(block), narrow);
   }
 }
@@ -257,13 +269,66 @@ void reduce_rows(const Call& call) {
       if constexpr (kStored) store(v, y + i, n - i);
       part1 = Join::join(part1, lanes() == 1 ? v : first_or_neutral<Join>(v, n - i));
     }
-    reduce_block<Join>(call, row, Join::join(Join::join(part0, part1), Join::join(part2, part3)));
+    reduce_block<Join>(call, row, Join::merge(Join::merge(part0, part1), Join::merge(part2, part3)));
   }
 }
 template <class F, int kOperands, int kSplats, class Join, bool kStored = false>
 Run reduction_of(const Call& call) {
   return is_mixed(call) ? reduce_rows<F, kOperands, kSplats, Join, true, kStored>
                         : reduce_rows<F, kOperands, kSplats, Join, false, kStored>;
+}
+
+/// y = f(x...) in f32, its reduction, and y where `also` says.
+template <class F, int kOperands, int kSplats, class Join>
+void joint_rows(const Call& call) {
+  const std::int64_t n = call.columns;
+  for (std::int64_t row = 0; row < call.rows; ++row) {
+    const Columns<F, kOperands, kSplats, true> f(call, row);
+    float* y = reinterpret_cast<float*>(call.y + row * call.y_row_bytes);
+    char* also = call.also == nullptr ? nullptr : call.also + row * call.also_row_bytes;
+    const bool is_bf16 = call.also_dtype == DType::kBF16;
+    Vector part0 = Join::neutral(), part1 = part0;
+    std::int64_t i = 0;
+    for (; i + 2 * lanes() <= n; i += 2 * lanes()) {
+      const Vector first = f(i), second = f(i + lanes());
+      write_two(first, second, y + i, false);
+      if (also != nullptr && is_bf16)
+        write_two(first, second, reinterpret_cast<Bf16*>(also) + i, call.also_past_cache);
+      else if (also != nullptr)
+        write_two(first, second, reinterpret_cast<float*>(also) + i, call.also_past_cache);
+      part0 = Join::join(part0, first);
+      part1 = Join::join(part1, second);
+    }
+    for (; i < n; i += lanes()) {
+      const std::int64_t count = HWY_MIN(lanes(), n - i);
+      const Vector v = f.some(i, count);
+      store(v, y + i, count);
+      if (also != nullptr && is_bf16)
+        store(v, reinterpret_cast<Bf16*>(also) + i, count);
+      else if (also != nullptr)
+        store(v, reinterpret_cast<float*>(also) + i, count);
+      const Vector joined = Join::join(part0, v);
+      part0 = count == lanes() ? joined
+                               : hn::IfThenElse(hn::FirstN(Float(), static_cast<std::size_t>(count)), joined, part0);
+    }
+    reduce_block<Join>(call, row, Join::merge(part0, part1));
+  }
+}
+template <class F, int kOperands, int kSplats>
+Run joint_of(TapeInstruction::Do join) {
+  using Do = TapeInstruction::Do;
+  switch (join) {
+    case Do::kSumProduct:
+      return joint_rows<F, kOperands, kSplats, SumOfSquares>;
+    case Do::kMax:
+      return joint_rows<F, kOperands, kSplats, Max>;
+    case Do::kMaxOfNumbers:
+      return joint_rows<F, kOperands, kSplats, MaxOfNumbers>;
+    case Do::kPeak:
+      return joint_rows<F, kOperands, kSplats, Peak>;
+    default:
+      return joint_rows<F, kOperands, kSplats, Sum>;
+  }
 }
 
 // What is done with elements.
@@ -495,9 +560,20 @@ Run formula_run(const TapeInstruction& what, const Call& call) {
   }
 }
 
+Run joint_run(const TapeInstruction& what, const Call& call) {
+  if (what.what == TapeInstruction::Do::kNormalize) {
+    if (splats_of(call, 5) >= 2) return joint_of<Normalized, 5, 2>(what.join);
+    return joint_of<Normalized, 5, 0>(what.join);
+  }
+  if (what.op == Op::kAdd) return joint_of<FormulaOf<Op::kAdd, Precision::kF32>, 2, 0>(what.join);
+  return joint_of<FormulaOf<Op::kGateResidual, Precision::kF32>, 3, 0>(what.join);
+}
+
 /// The loop for an instruction and what it is called with.
 Run run_of(const TapeInstruction& what, const Call& call, bool is_stored) {
   using Do = TapeInstruction::Do;
+  if (call.reduced != nullptr && (what.what == Do::kFormula || what.what == Do::kNormalize))
+    return joint_run(what, call);
   switch (what.what) {
     case Do::kFormula:
       return formula_run(what, call);
