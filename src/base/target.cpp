@@ -68,7 +68,9 @@ std::string obstacle_to(Capability capability, const Target& target) {
       return is_cpu ? "a CPU runs one step at a time, each on all threads" : "";
     case Capability::kGeneratedKernels:
       if (is_cpu) return "on a CPU kernels are compiled ahead";
-      return target.has_compiler ? "" : "NVRTC, which compiles kernels as a program runs, is not there";
+      [[fallthrough]];
+    case Capability::kFusedBodies:
+      return is_cpu || target.has_compiler ? "" : "NVRTC, which compiles kernels as a program runs, is not there";
     case Capability::kTiles:
       if (!is_cpu) return "a GPU's processors share one second-level cache";
       return target.core_cache_bytes == 0 ? "the system does not tell how large a core's second-level cache is" : "";

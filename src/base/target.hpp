@@ -47,8 +47,9 @@ enum class Capability : std::uint8_t {
   kInt8Products,  ///< multiplies i8
   kRecording,     ///< takes work down and replays it
   kLanes,         ///< runs several steps side by side
-  kGeneratedKernels,  ///< runs kernels that are made for a graph
-  kTiles,             ///< has caches of their own for the samples that a thread takes through several steps
+  kFusedBodies,   ///< runs fused ops, whatever their bodies
+  kGeneratedKernels,  ///< with kernels that are made for them
+  kTiles,         ///< has caches of their own for the samples that a thread takes through several steps
 };
 
 /// Why the target cannot, in words for `headroom plan`; empty where it can.

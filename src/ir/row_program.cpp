@@ -65,6 +65,7 @@ class Lowering {
     check_gathers();
     for (const Output& output : body_.outputs()) program_.results.push_back(result(output));
     drop_unread();
+    if (program_.needs_rows) check_layouts();
     return std::move(program_);
   }
 
@@ -445,6 +446,15 @@ class Lowering {
     if (own.numel() != places) throw Unfit{"a result is smaller than the others"};
     if (!has_columns && is_wide(value.step)) throw Unfit{"a result is smaller than the others"};
     return {.step = value.step, .axes = axes_of(own, value.is_dropped)};
+  }
+
+  /// What belongs together along a row lies together where operands and results are row-major.
+  void check_layouts() const {
+    const auto check = [&](ValueId value) {
+      if (body_.type(value).layout != Layout::kRowMajor) throw Unfit{"an image lies in another order than its rows"};
+    };
+    for (const ValueId input : body_.values_of(ValueKind::kInput)) check(input);
+    for (const Output& output : body_.outputs()) check(output.value);
   }
 
   /// Removes steps and loads that nothing reads.

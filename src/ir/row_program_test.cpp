@@ -325,5 +325,13 @@ TEST(RowProgram, RefusesResultsThatDoNotFillTheSpace) {
   EXPECT_EQ(mixed.reason(), "add mixes rows with their elements");
 }
 
+TEST(RowProgram, RefusesRowsThatLieApartInAnImage) {
+  Body body;
+  const ValueId x = body.input({1, 2, 3, 4}), mask = body.input({1, 2, 1, 4});
+  body.graph.set_layout(mask, Layout::kChannelsLast);
+  body.output(body->softmax(body->add(x, mask)));
+  EXPECT_EQ(body.reason(), "an image lies in another order than its rows");
+}
+
 }  // namespace
 }  // namespace headroom

@@ -106,6 +106,14 @@ struct Functions : Math<kPrecision> {
   static HWY_INLINE Vector mod(Vector a, Vector b) { return lane_by_lane(floored_mod, a, b); }
   static HWY_INLINE Vector min(Vector a, Vector b) { return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b); }
   static HWY_INLINE Vector max(Vector a, Vector b) { return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b); }
+  static HWY_INLINE Vector less(Vector a, Vector b) { return one_where(hn::Lt(a, b)); }
+  static HWY_INLINE Vector less_equal(Vector a, Vector b) { return one_where(hn::Le(a, b)); }
+  static HWY_INLINE Vector equal(Vector a, Vector b) { return one_where(hn::Eq(a, b)); }
+
+ private:
+  static HWY_INLINE Vector one_where(hn::Mask<Float> holds) {
+    return hn::IfThenElseZero(holds, hn::Set(Float(), 1.0F));
+  }
 };
 
 }  // namespace HWY_NAMESPACE

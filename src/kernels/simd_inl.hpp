@@ -107,18 +107,22 @@ HWY_INLINE Vector load_all(const Bf16* from) {
   const auto bits = hn::PromoteTo(d32, hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(from)));
   return hn::BitCast(Float(), hn::ShiftLeft<16>(bits));
 }
-/// An f16's exponent and mantissa, moved to where f32 has them, are its magnitude times 2^-112, subnormals included;
-/// infinity and NaN then need f32's largest exponent. (Highway's own conversion gets those two wrong without F16C.)
-HWY_INLINE Vector load_all(const Half* from) {
+/// f16 in the lower halves of 32 bits. Exponent and mantissa, moved to where f32 has them, are the magnitude times 2^-112,
+/// subnormals included; infinity and NaN then need f32's largest exponent. (Highway's own conversion gets those two
+/// wrong without F16C.)
+HWY_INLINE Vector f16_of_codes(hn::Vec<hn::RebindToUnsigned<Float>> bits) {
   const Float d;
-  const hn::Rebind<std::uint16_t, Float> d16;
   const hn::RebindToUnsigned<Float> d32;
-  const auto bits = hn::PromoteTo(d32, hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(from)));
   const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(d32, 0x8000)));
   const auto moved = hn::ShiftLeft<13>(hn::And(bits, hn::Set(d32, 0x7FFF)));
   const Vector magnitude = hn::Mul(hn::BitCast(d, moved), hn::Set(d, 0x1p112F));
   const Vector special = hn::BitCast(d, hn::Or(moved, hn::Set(d32, 0x7F800000)));
   return hn::Or(hn::IfThenElse(hn::Ge(magnitude, hn::Set(d, 65536.0F)), special, magnitude), hn::BitCast(d, sign));
+}
+HWY_INLINE Vector load_all(const Half* from) {
+  const hn::Rebind<std::uint16_t, Float> d16;
+  const hn::RebindToUnsigned<Float> d32;
+  return f16_of_codes(hn::PromoteTo(d32, hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(from))));
 }
 
 HWY_INLINE Vector load_all(Repeated operand) { return operand.element; }

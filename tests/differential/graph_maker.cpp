@@ -48,6 +48,7 @@ void GraphMaker::declare() {
   dtype_ = choose_.one_in(6) ? DType::kBF16 : DType::kF32;
   is_batch_ = kind == 39;
   is_of_images_ = choose_.one_in(4);
+  is_of_bodies_ = !is_of_images_ && choose_.one_in(4);
   nodes_left_ = is_batch_ ? 30 : is_model_ ? 60 : 45;
   tokens_ = typed({dims_.batch, dims_.seq, dims_.width()});
   visible_.push_back(graph_.add_input("x", tokens_));
@@ -261,29 +262,18 @@ void GraphMaker::add_item() {
     void (GraphMaker::*add)();
   };
   static constexpr std::array kOps = {
-      Item{6, &GraphMaker::add_binary},
-      Item{6, &GraphMaker::add_unary},
-      Item{4, &GraphMaker::add_cast},
-      Item{5, &GraphMaker::add_view},
-      Item{2, &GraphMaker::add_concat},
-      Item{3, &GraphMaker::add_row},
-      Item{2, &GraphMaker::add_duplicate},
-      Item{2, &GraphMaker::add_image},
-      Item{2, &GraphMaker::add_reduction},
-      Item{2, &GraphMaker::add_function},
-      Item{2, &GraphMaker::add_choice},
-      Item{2, &GraphMaker::add_integers},
-      Item{2, &GraphMaker::add_fused},
-      Item{2, &GraphMaker::add_matmul},
-      Item{1, &GraphMaker::add_rope},
-      Item{2, &GraphMaker::add_rows_of_tables},
-      Item{2, &GraphMaker::add_shape_round_trip},
-      Item{2, &GraphMaker::add_indexed},
-      Item{2, &GraphMaker::add_padded},
-      Item{2, &GraphMaker::add_values},
-      Item{2, &GraphMaker::add_masked_attention},
-      Item{3, &GraphMaker::add_linear},
-      Item{1, &GraphMaker::add_quantized},
+      Item{6, &GraphMaker::add_binary},         Item{6, &GraphMaker::add_unary},
+      Item{4, &GraphMaker::add_cast},           Item{5, &GraphMaker::add_view},
+      Item{2, &GraphMaker::add_concat},         Item{3, &GraphMaker::add_row},
+      Item{2, &GraphMaker::add_duplicate},      Item{2, &GraphMaker::add_image},
+      Item{2, &GraphMaker::add_reduction},      Item{2, &GraphMaker::add_function},
+      Item{2, &GraphMaker::add_choice},         Item{2, &GraphMaker::add_integers},
+      Item{2, &GraphMaker::add_fused},          Item{3, &GraphMaker::add_body},
+      Item{2, &GraphMaker::add_matmul},         Item{1, &GraphMaker::add_rope},
+      Item{2, &GraphMaker::add_rows_of_tables}, Item{2, &GraphMaker::add_shape_round_trip},
+      Item{2, &GraphMaker::add_indexed},        Item{2, &GraphMaker::add_padded},
+      Item{2, &GraphMaker::add_values},         Item{2, &GraphMaker::add_masked_attention},
+      Item{3, &GraphMaker::add_linear},         Item{1, &GraphMaker::add_quantized},
   };
   static constexpr std::array kPatterns = {
       Item{3, &GraphMaker::add_projections},   Item{4, &GraphMaker::add_norm_modulate},
@@ -307,6 +297,7 @@ void GraphMaker::add_item() {
   };
   const auto scope = b_.scope(fmt::format("m{}", choose_.below(4)));
   if (is_of_images_ && !choose_.one_in(3)) return add_one_of(kOfImages);
+  if (is_of_bodies_ && !choose_.one_in(3)) return add_body();
   choose_.below(4) < (is_model_ ? 3U : 1U) ? add_one_of(kPatterns) : add_one_of(kOps);
 }
 

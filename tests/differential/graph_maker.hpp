@@ -72,6 +72,9 @@ class GraphMaker {
   void add_matmul();
   void add_rope();
 
+  // random_bodies.cpp: bodies of fused ops
+  void add_body();
+
   // random_images.cpp: images in both layouts
   ValueId laid(ValueId value, Layout layout);
   ValueId image();
@@ -136,6 +139,7 @@ class GraphMaker {
   bool is_model_ = false;      // mostly whole patterns
   bool is_batch_ = false;      // of samples enough for tiles
   bool is_of_images_ = false;  // mostly
+  bool is_of_bodies_ = false;  // likewise
 };
 
 }  // namespace headroom::differential

@@ -24,7 +24,6 @@ const Target& target_of(DeviceKind device) { return device == DeviceKind::kCuda 
 
 /// Where the pass does something: a few look at the device.
 const Target& target_of(const Pass& pass, DeviceKind device) {
-  if (pass.name == "fuse-rows") return kHopper;
   const SwitchInfo* info = switch_of(pass);
   return target_of(info != nullptr && info->device ? *info->device : device);
 }

@@ -73,8 +73,12 @@ double fused_flops(const Attributes& attributes, Types /*in*/, Types /*out*/) {
   return flops;
 }
 
-constexpr std::array kFused = {OpDefinition{
-    .op = Op::kFused, .infer = fused_types, .expand = expand_fused, .flops = fused_flops, .any_layout = true}};
+constexpr std::array kFused = {OpDefinition{.op = Op::kFused,
+                                            .infer = fused_types,
+                                            .expand = expand_fused,
+                                            .flops = fused_flops,
+                                            .any_layout = true,
+                                            .stays_f32 = true}};
 
 }  // namespace
 

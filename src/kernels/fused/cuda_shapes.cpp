@@ -127,12 +127,4 @@ std::vector<RowShape> row_shapes(const BoundProgram& bound, int multiprocessors)
   return shapes;
 }
 
-BoundProgram bind_program(RowProgram program, std::span<const Operand> inputs, std::span<const Operand> outputs) {
-  BoundProgram bound{.program = std::move(program), .walk = {}, .loads = {}, .results = {}};
-  bound.walk = walk_of(bound.program, inputs, outputs);
-  for (const RowAccess& load : bound.program.loads) bound.loads.push_back(inputs[at(load.operand)].type.dtype);
-  for (const Operand& output : outputs) bound.results.push_back(output.type.dtype);
-  return bound;
-}
-
 }  // namespace headroom::cuda

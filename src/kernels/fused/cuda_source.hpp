@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "base/dtype.hpp"
-#include "ir/row_program.hpp"
 #include "kernels/fused/row_walk.hpp"
 
 namespace headroom::cuda {
@@ -23,16 +21,6 @@ struct RowShape {
   bool is_reread = false;
   friend bool operator==(const RowShape&, const RowShape&) = default;
 };
-
-/// A row program bound to operands: all that the source of its kernel depends on.
-struct BoundProgram {
-  RowProgram program;
-  RowWalk walk;
-  std::vector<DType> loads;    ///< dtypes of program.loads
-  std::vector<DType> results;  ///< of program.results
-};
-[[nodiscard]] BoundProgram bind_program(RowProgram program, std::span<const Operand> inputs,
-                                        std::span<const Operand> outputs);
 
 /// How many columns a pack may have: what the rows of every operand are multiples of, up to 8, or 4 where all are of 4 bytes.
 [[nodiscard]] int widest_pack(const BoundProgram& bound);

@@ -37,7 +37,6 @@
 namespace headroom {
 namespace {
 
-using cuda::BoundProgram;
 using cuda::CudaKernel;
 using cuda::RowShape;
 
@@ -168,14 +167,13 @@ class Generated {
 };
 
 KernelPlan plan_fused(const KernelBinding& binding) {
-  const Graph body = body_of(binding.spec.attributes);
-  BoundProgram bound = cuda::bind_program(std::get<RowProgram>(row_program_of(body)), binding.inputs, binding.outputs);
+  BoundProgram bound = bound_program(binding.spec, binding.inputs, binding.outputs);
   if (bound.program.space.numel() == 0) return {.launch = [](const LaunchArguments&) {}};
   try {
     const auto generated =
         std::make_shared<Generated>(cuda::backend_of(binding), std::move(bound), binding.inputs, binding.outputs);
     return {.launch = [generated](const LaunchArguments& arguments) { generated->launch(arguments); },
-            .implementation = body.name(),
+            .implementation = body_of(binding.spec.attributes).name(),
             .finish = [generated] { generated->finish(); }};
   } catch (const OutOfMemory&) {
     throw;

@@ -14,14 +14,6 @@ namespace {
 
 using CudaFused = cuda::KernelTest;
 
-/// Where f32 and the oracle's double round to different numbers of 8 bits, they are one unit apart: few elements.
-Tolerance tolerance_of(const FusedCase& body) {
-  if (body.is_quantized) return {.relative_l2 = 8e-3, .max_ulps_of_peak = 16};
-  Tolerance tolerance = default_tolerance(body.spec.outputs[0].dtype);
-  tolerance.relative_l2 *= 2;  // sums behind functions
-  return tolerance;
-}
-
 class CudaFusedRows : public cuda::KernelTest, public testing::WithParamInterface<std::int64_t> {};
 
 // Each body in another of the dtypes for each number of columns.
@@ -34,7 +26,7 @@ TEST_P(CudaFusedRows, MatchTheOracle) {
     const std::vector<FusedCase> cases = FusedCases(types.x, types.side, 5, columns).list(true);
     if (k >= cases.size()) continue;
     SCOPED_TRACE(cases[k].name);
-    expect_matches_oracle("cuda.fused", cases[k].spec, tolerance_of(cases[k]));
+    expect_matches_oracle("cuda.fused", cases[k].spec, tolerance_of(cases[k], default_tolerance(cases[k].spec.outputs[0].dtype)));
   }
 }
 // A pair, less than a pack, a part of a warp, several warps, a whole block, and more than registers hold.
@@ -98,7 +90,7 @@ TEST_F(CudaFused, AnElementIsGatheredForEachRow) {
 TEST_F(CudaFused, LargeWorkIsMeasured) {
   for (const FusedCase& body : FusedCases(DType::kBF16, DType::kBF16, 70, 3072).list(true)) {
     SCOPED_TRACE(body.name);
-    expect_matches_oracle("cuda.fused", body.spec, tolerance_of(body));
+    expect_matches_oracle("cuda.fused", body.spec, tolerance_of(body, default_tolerance(body.spec.outputs[0].dtype)));
   }
 }
 
@@ -171,7 +163,7 @@ TEST_F(CudaFused, EveryWayMatchesTheOracle) {
         static_cast<void>(backend().context<nvrtc::Compiler>()->begin(std::move(source.text)));
       for (std::size_t way = 0; way < sources.size(); ++way) {
         const Comparison result =
-            compare_with_oracle(OneWay(backend(), way), cases[k].spec, target(), turn, tolerance_of(cases[k]));
+            compare_with_oracle(OneWay(backend(), way), cases[k].spec, target(), turn, tolerance_of(cases[k], default_tolerance(cases[k].spec.outputs[0].dtype)));
         EXPECT_TRUE(result.passed) << cases[k].name << ", " << columns << " columns, way " << way << ": "
                                    << result.message;
       }

@@ -4,6 +4,9 @@
 #include <functional>
 #include <set>
 #include <utility>
+#include <variant>
+
+#include "ir/expand.hpp"
 
 namespace headroom {
 namespace {
@@ -121,6 +124,18 @@ RowWalk walk_of(const RowProgram& program, std::span<const Operand> inputs, std:
     walk.outer.pop_back();
   }
   return walk;
+}
+
+BoundProgram bound_program(const OpSpec& spec, std::span<const Operand> inputs, std::span<const Operand> outputs) {
+  BoundProgram bound{.program = std::get<RowProgram>(row_program_of(body_of(spec.attributes))),
+                     .walk = {},
+                     .loads = {},
+                     .results = {}};
+  bound.walk = walk_of(bound.program, inputs, outputs);
+  for (const RowAccess& load : bound.program.loads)
+    bound.loads.push_back(inputs[static_cast<std::size_t>(load.operand)].type.dtype);
+  for (const Operand& output : outputs) bound.results.push_back(output.type.dtype);
+  return bound;
 }
 
 }  // namespace headroom

@@ -35,4 +35,16 @@ struct RowWalk {
 [[nodiscard]] RowWalk walk_of(const RowProgram& program, std::span<const Operand> inputs,
                               std::span<const Operand> outputs);
 
+/// A row program bound to operands: all that its kernel depends on.
+struct BoundProgram {
+  RowProgram program;
+  RowWalk walk;
+  std::vector<DType> loads;    ///< dtypes of program.loads
+  std::vector<DType> results;  ///< of program.results
+};
+
+/// The row program of a fused op, which it must have, bound to its operands.
+[[nodiscard]] BoundProgram bound_program(const OpSpec& spec, std::span<const Operand> inputs,
+                                         std::span<const Operand> outputs);
+
 }  // namespace headroom

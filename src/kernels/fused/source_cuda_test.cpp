@@ -19,7 +19,7 @@ BoundProgram bind(const OpSpec& spec) {
   std::vector<Operand> inputs, outputs;
   for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
   for (const TensorType& type : spec.outputs) outputs.push_back(dense_operand(type));
-  return bind_program(std::get<RowProgram>(row_program_of(body_of(spec.attributes))), inputs, outputs);
+  return bound_program(spec, inputs, outputs);
 }
 
 constexpr int kMultiprocessors = 1;  // so that few rows are many

@@ -1,0 +1,458 @@
+// fused: a body of elementwise ops, norms, softmax, quantizers and sums along rows, as the instructions of a tape
+//
+// Shapes     any that has a row program (ir/row_program.hpp); rows with innermost stride 1, any strides outside.
+// Dtypes     f32, bf16, f16, f8e4m3, i8, u8, bool in memory; f32 arithmetic, one rounding where a result is stored. Functions are
+//            as good as a result in bf16 needs where all that becomes of them is one (row_tape.cpp).
+// Bytes      each operand once from memory: what reductions go over is in cache for later phases.
+// FLOPs      those of the body. An instruction is a loop over a plane in the first-level cache (row_tape.hpp), which costs
+//            about a nanosecond for 16 elements where a register would cost nothing.
+//
+// Memory has work throughout: a tape of one phase asks for 4 KiB ahead where it reads; of others each instruction asks for a part
+// of the rows that come next. Results that no cache would hold are written past it.
+//
+// Beside the kernels of single ops, on one core, of rows of 1024 elements that no cache holds (in cache, rows of 192): sums
+// and products 0.9 to 1.1 (0.6 to 0.9), functions 0.9 to 1.0 (0.9 to 1.0), norms 0.7 to 1.7 (0.5 to 0.8), softmax 0.6
+// to 0.7. So ops that stand alone keep those.
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "ir/expand.hpp"
+#include "kernels/cpu_kernel.hpp"
+#include "kernels/fused/row_tape.hpp"
+#include "kernels/simd_targets.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/fused/fused_cpu.cpp"
+#include "hwy/foreach_target.h"
+#include "kernels/fused/row_tape_inl.hpp"
+
+#ifndef HEADROOM_KERNELS_FUSED_CPU
+#define HEADROOM_KERNELS_FUSED_CPU
+namespace headroom {
+namespace {
+
+constexpr std::size_t kMostTapeOperands = 32;
+constexpr std::size_t kMostTapeSteps = 96;
+constexpr std::size_t kMostTapeInstructions = 2 * kMostTapeSteps + kMostTapeOperands;
+
+/// A tape bound to the op's operands.
+struct BoundTape {
+  RowTape tape;
+  std::vector<std::size_t> operands;  ///< of the walk: inputs, and then outputs, of the op
+  std::vector<bool> may_stream;       ///< whether its rows begin on cache lines, by the walk's operands
+  bool exceeds_cache = false;
+};
+
+}  // namespace
+}  // namespace headroom
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace headroom {
+namespace HWY_NAMESPACE {
+namespace {
+
+using Addresses = std::array<char*, kMostTapeOperands>;
+
+/// Where rows begin, in bytes from each operand's first element, in order.
+class TapeCursor {
+ public:
+  TapeCursor(const RowTape& tape, std::int64_t row) : tape_(tape) {
+    for (std::size_t axis = tape.walk.outer.size(); axis-- > 0;) {
+      const RowWalk::Axis& here = tape.walk.outer[axis];
+      index_[axis] = row % here.extent;
+      row /= here.extent;
+      move(here, index_[axis]);
+    }
+  }
+
+  [[nodiscard]] std::int64_t offset(std::size_t operand) const { return offsets_[operand]; }
+  /// Along the innermost outer axis.
+  [[nodiscard]] std::int64_t index() const {
+    return tape_.walk.outer.empty() ? 0 : index_[tape_.walk.outer.size() - 1];
+  }
+  /// Rows up to the end of that axis.
+  [[nodiscard]] std::int64_t rows_left() const {
+    return tape_.walk.outer.empty() ? 1 : tape_.walk.outer.back().extent - index();
+  }
+  [[nodiscard]] std::int64_t columns() const {
+    if (!tape_.is_cut) return tape_.columns;
+    return HWY_MIN(tape_.columns, tape_.row_columns - index() * tape_.columns);
+  }
+
+  /// By no more than rows_left().
+  void advance(std::int64_t rows) {
+    for (std::size_t axis = tape_.walk.outer.size(); axis-- > 0;) {
+      const RowWalk::Axis& here = tape_.walk.outer[axis];
+      index_[axis] += rows;
+      move(here, rows);
+      if (index_[axis] < here.extent) return;
+      index_[axis] = 0;
+      move(here, -here.extent);
+      rows = 1;
+    }
+  }
+
+ private:
+  void move(const RowWalk::Axis& axis, std::int64_t steps) {
+    for (std::size_t k = 0; k < axis.strides.size(); ++k)
+      offsets_[k] += steps * axis.strides[k] * static_cast<std::int64_t>(size_of(tape_.dtypes[k]));
+  }
+
+  const RowTape& tape_;
+  std::array<std::int64_t, Shape::kMaxRank + 2> index_{};
+  std::array<std::int64_t, kMostTapeOperands> offsets_{};
+};
+
+/// Asks for lines that chunks behind the one at hand read, row by row, in time.
+class ReadAheadOfChunk {
+ public:
+  ReadAheadOfChunk(const RowTape& tape, const Addresses& memory, std::int64_t row, std::int64_t end)
+      : tape_(tape), memory_(memory), cursor_(tape, row), rows_left_(tape.streams.empty() ? 0 : end - row) {
+    if (rows_left_ > 0) find_line();
+  }
+
+  void ask(std::int64_t lines) {
+    for (; lines > 0 && rows_left_ > 0; --lines) {
+      hwy::Prefetch(address_);
+      address_ += kCacheLine;
+      if (address_ < end_) continue;
+      if (++stream_ == tape_.streams.size()) {
+        stream_ = 0;
+        cursor_.advance(1);
+        if (--rows_left_ == 0) return;
+      }
+      find_line();
+    }
+  }
+
+ private:
+  void find_line() {
+    const auto operand = static_cast<std::size_t>(tape_.streams[stream_]);
+    address_ = memory_[operand] + cursor_.offset(operand);
+    end_ = address_ + cursor_.columns() * static_cast<std::int64_t>(size_of(tape_.dtypes[operand]));
+  }
+
+  const RowTape& tape_;
+  const Addresses& memory_;
+  TapeCursor cursor_;
+  std::int64_t rows_left_;
+  std::size_t stream_ = 0;
+  const char* address_ = nullptr;
+  const char* end_ = nullptr;
+};
+
+/// Runs a tape for a part of the rows.
+class TapeRun {
+ public:
+  TapeRun(const BoundTape& bound, const RowPart& part)
+      : bound_(bound), tape_(bound.tape), part_(part), memory_(memory_of(bound, part)) {
+    const std::size_t inputs = part.arguments.inputs.size();
+    for (std::size_t k = 0; k < tape_.dtypes.size(); ++k) {
+      const bool is_aligned = reinterpret_cast<std::uintptr_t>(memory_[k]) % kCacheLine == 0;
+      const bool is_first = bound.operands[k] == inputs;
+      past_cache_[k] = bound.exceeds_cache && bound.may_stream[k] && is_aligned && (part.past_cache || !is_first);
+    }
+    planes_ = part.scratch;
+    kept_ = planes_ + tape_.rows * tape_.planes * tape_.block_pitch();
+    shared_ = kept_ + tape_.rows * tape_.kept_rows * tape_.row_pitch();
+    narrow_ = shared_ + tape_.shared_rows * tape_.row_pitch();
+    std::size_t count = 0;
+    for (const TapeInstruction& what : tape_.shared) bind(ready_.at(count++), what, false);
+    for (const RowTape::Phase& phase : tape_.phases) {
+      for (const TapeInstruction& what : phase.narrow) bind(ready_.at(count++), what, true);
+      for (const TapeInstruction& what : phase.wide) bind(ready_.at(count++), what, false);
+    }
+  }
+
+  void run() {
+    TapeCursor cursor(tape_, part_.begin);
+    ReadAheadOfChunk ahead(tape_, memory_, part_.begin,
+                           bound_.exceeds_cache && tape_.phases.size() > 1 ? part_.end : part_.begin);
+    const std::int64_t lines = lines_of_row();
+    std::int64_t credit = kAheadLines;
+    bool begins = true;
+    for (std::int64_t row = part_.begin; row < part_.end;) {
+      rows_ = HWY_MIN(HWY_MIN(tape_.rows, part_.end - row), cursor.rows_left());
+      columns_ = cursor.columns();
+      for (std::size_t k = 0; k < tape_.dtypes.size(); ++k) at_[k] = memory_[k] + cursor.offset(k);
+      const bool is_new = begins || cursor.index() == 0;
+      cursor.advance(rows_);
+      row += rows_;
+      credit += rows_ * lines;
+      lines_of_call_ = begins ? credit : (rows_ * lines + calls() - 1) / HWY_MAX(1, calls());
+      run_chunk(is_new, ahead, credit);
+      begins = false;
+    }
+    hwy::FlushStream();
+  }
+
+ private:
+  using Kind = TapePlace::Kind;
+  static constexpr std::int64_t kFloat = sizeof(float);
+  static constexpr std::int64_t kAheadLines = 64;
+
+  /// An instruction with all that is known of its call before a block is.
+  struct Ready {
+    Run run;
+    Call call;
+    bool is_stored_as_well;
+    struct Base {
+      char* at;  ///< null in memory, of operand
+      std::size_t operand;
+      std::int64_t column_bytes;  ///< from a block's place to the next column's
+    };
+    std::array<Base, kMostTapeArguments + 2> bases;  ///< of x, y and also
+  };
+
+  static Addresses memory_of(const BoundTape& bound, const RowPart& part) {
+    Addresses memory{};
+    const std::size_t inputs = part.arguments.inputs.size();
+    for (std::size_t k = 0; k < bound.operands.size(); ++k) {
+      const std::size_t operand = bound.operands[k];
+      memory[k] = operand < inputs ? const_cast<char*>(part.input<char>(operand)) : part.output<char>(operand - inputs);
+    }
+    return memory;
+  }
+
+  [[nodiscard]] std::int64_t lines_of_row() const {
+    std::int64_t lines = 0;
+    for (const int operand : tape_.streams)
+      lines += (tape_.columns * static_cast<std::int64_t>(size_of(dtype(operand))) + kCacheLine - 1) / kCacheLine;
+    return lines;
+  }
+  [[nodiscard]] DType dtype(int operand) const { return tape_.dtypes[static_cast<std::size_t>(operand)]; }
+  /// Of wide instructions, for a chunk.
+  [[nodiscard]] std::int64_t calls() const {
+    std::int64_t calls = 0;
+    for (const RowTape::Phase& phase : tape_.phases) calls += static_cast<std::int64_t>(phase.wide.size());
+    return calls * ((columns_ + tape_.block - 1) / tape_.block);
+  }
+
+  /// A narrow instruction takes all rows of a chunk as one: their elements lie one behind the other.
+  void bind(Ready& to, const TapeInstruction& what, bool is_narrow) const {
+    using Do = TapeInstruction::Do;
+    Call& call = to.call;
+    for (std::size_t k = 0; k < kMostTapeArguments; ++k) {
+      const bool is_halved = what.what == Do::kRotate && k > 0;
+      const Place x = find(what.x[k], is_halved, is_narrow);
+      call.x[k] = {nullptr, x.row_bytes, x.step, x.dtype};
+      to.bases[k] = x.base;
+    }
+    const Place y = find(what.y, false, is_narrow);
+    to.bases[kMostTapeArguments] = y.base;
+    call.y = y.base.at;
+    call.y_row_bytes = y.row_bytes;
+    call.dtype = y.dtype;
+    call.past_cache = is_past_cache(what.y);
+    call.asks_ahead = bound_.exceeds_cache && tape_.phases.size() == 1 && !is_narrow &&
+                      std::ranges::any_of(what.x, [](const TapePlace& x) { return x.kind == Kind::kMemory; });
+    call.reduced = find(what.reduced, false, false).base.at;
+    const Place also = find(what.also, false, false);
+    to.bases[kMostTapeArguments + 1] = also.base;
+    to.is_stored_as_well = what.also.kind != Kind::kNone;
+    call.also = nullptr;
+    call.also_row_bytes = also.row_bytes;
+    call.also_dtype = also.dtype;
+    call.also_past_cache = is_past_cache(what.also);
+    call.is_first = call.is_last = true;
+    // Shared ones, and those with one element for each row, are told rows and columns when they are called.
+    to.run = run_of(what, call, what.y.kind != Kind::kNone);
+  }
+
+  [[nodiscard]] bool is_past_cache(const TapePlace& place) const {
+    return place.kind == Kind::kMemory && past_cache_[static_cast<std::size_t>(place.index)];
+  }
+
+  struct Place {
+    typename Ready::Base base;
+    std::int64_t row_bytes, step;
+    DType dtype;
+  };
+  [[nodiscard]] Place find(const TapePlace& place, bool is_halved, bool is_narrow) const {
+    const auto index = static_cast<std::int64_t>(place.index);
+    const auto own = [&](float* at, std::int64_t pitch, std::int64_t step, std::int64_t column_bytes) {
+      return Place{{reinterpret_cast<char*>(at), 0, column_bytes}, pitch * kFloat, step, DType::kF32};
+    };
+    switch (place.kind) {
+      case Kind::kMemory: {
+        const auto k = static_cast<std::size_t>(place.index);
+        const auto bytes = static_cast<std::int64_t>(size_of(tape_.dtypes[k]));
+        const std::int64_t pitch = tape_.walk.outer.empty() ? 0 : tape_.walk.outer.back().strides[k] * bytes;
+        return {{nullptr, k, is_halved ? bytes / 2 : bytes}, pitch, bytes, tape_.dtypes[k]};
+      }
+      case Kind::kPlane:
+        return own(planes_ + index * tape_.rows * tape_.block_pitch(), tape_.block_pitch(), kFloat, 0);
+      case Kind::kRow:
+        return own(kept_ + index * tape_.rows * tape_.row_pitch(), tape_.row_pitch(), kFloat, kFloat);
+      case Kind::kShared:
+        return own(shared_ + index * tape_.row_pitch(), 0, kFloat, kFloat);
+      case Kind::kNarrow:
+        return own(narrow_ + index * tape_.rows * kTapeLanes, kTapeLanes, is_narrow ? kFloat : 0, 0);
+      case Kind::kConstant:
+        return own(const_cast<float*>(tape_.constants.data()) + index * kTapeLanes, 0, 0, 0);
+      case Kind::kNone:
+        break;
+    }
+    return own(nullptr, 0, 0, 0);
+  }
+
+  void run_chunk(bool is_new, ReadAheadOfChunk& ahead, std::int64_t& credit) {
+    const auto run_blocks = [&](std::span<Ready> instructions) {
+      for (std::int64_t column = 0; column < columns_; column += tape_.block) {
+        const std::int64_t columns = HWY_MIN(tape_.block, columns_ - column);
+        for (Ready& ready : instructions) {
+          const std::int64_t lines = HWY_MIN(credit, lines_of_call_);
+          ahead.ask(lines);
+          credit -= lines;
+          ready.call.is_first = column == 0;
+          ready.call.is_last = column + columns == columns_;
+          call(ready, column, rows_, columns);
+        }
+      }
+    };
+    std::span<Ready> left(ready_);
+    const auto take = [&](std::size_t count) {
+      const std::span<Ready> taken = left.first(count);
+      left = left.subspan(count);
+      return taken;
+    };
+    const std::span<Ready> shared = take(tape_.shared.size());
+    if (is_new && !shared.empty()) {
+      const std::int64_t rows = std::exchange(rows_, 1);
+      run_blocks(shared);
+      rows_ = rows;
+    }
+    for (const RowTape::Phase& phase : tape_.phases) {
+      for (const TapeInstruction& what : phase.narrow) {
+        using Do = TapeInstruction::Do;
+        const bool is_by_row = what.what == Do::kSpread || what.what == Do::kStoreNarrow;
+        call(take(1)[0], 0, is_by_row ? rows_ : 1, rows_ * kTapeLanes);
+      }
+      const std::span<Ready> wide = take(phase.wide.size());
+      if (!wide.empty()) run_blocks(wide);
+    }
+  }
+
+  void call(Ready& ready, std::int64_t column, std::int64_t rows, std::int64_t columns) const {
+    const auto place = [&](const typename Ready::Base& base) {
+      return (base.at != nullptr ? base.at : at_[base.operand]) + column * base.column_bytes;
+    };
+    for (std::size_t k = 0; k < kMostTapeArguments; ++k) ready.call.x[k].at = place(ready.bases[k]);
+    ready.call.y = place(ready.bases[kMostTapeArguments]);
+    if (ready.is_stored_as_well) ready.call.also = place(ready.bases[kMostTapeArguments + 1]);
+    ready.call.rows = rows;
+    ready.call.columns = columns;
+    ready.run(ready.call);
+  }
+
+  const BoundTape& bound_;
+  const RowTape& tape_;
+  const RowPart& part_;
+  Addresses memory_, at_{};
+  std::array<bool, kMostTapeOperands> past_cache_{};
+  float *planes_, *kept_, *shared_, *narrow_;
+  std::array<Ready, kMostTapeInstructions> ready_;  // as many as there are
+  std::int64_t rows_ = 1, columns_ = 0, lines_of_call_ = 0;
+};
+
+void run_tape(const BoundTape& bound, const RowPart& part) { TapeRun(bound, part).run(); }
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace headroom
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace headroom {
+namespace {
+
+HWY_EXPORT(run_tape);
+
+/// Of the op on operands that lie dense.
+RowTape dense_tape(const OpSpec& spec) {
+  std::vector<Operand> inputs, outputs;
+  for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
+  for (const TensorType& type : spec.outputs) outputs.push_back(dense_operand(type));
+  return tape_of(bound_program(spec, inputs, outputs));
+}
+
+/// Whether all that reads a load are rotations, as of their tables.
+bool is_rotation_table(const RowProgram& program, int load) {
+  if (program.loads[static_cast<std::size_t>(load)].index >= 0) return false;
+  const auto is_load = [&](int step) {
+    const RowProgram::Step& read = program.steps[static_cast<std::size_t>(step)];
+    return read.what == RowProgram::Do::kLoad && read.access == load;
+  };
+  return std::ranges::all_of(program.steps, [&](const RowProgram::Step& step) {
+    const bool rotates = step.what == RowProgram::Do::kRotate;
+    for (std::size_t k = 0; k < step.args.size(); ++k)
+      if (step.args[k] >= 0 && is_load(step.args[k]) && !(rotates && k > 0)) return false;
+    return true;
+  });
+}
+
+Support supports_fused(const OpSpec& spec) {
+  auto program = row_program_of(body_of(spec.attributes));
+  if (auto* reason = std::get_if<std::string>(&program)) return Rejection{"has no row program: " + *reason};
+  const RowProgram& rows = std::get<RowProgram>(program);
+  if (rows.loads.size() + rows.results.size() > kMostTapeOperands || rows.steps.size() > kMostTapeSteps)
+    return Rejection{fmt::format("takes bodies of up to {} operands and {} steps", kMostTapeOperands, kMostTapeSteps)};
+  for (std::size_t i = 0; i < rows.loads.size(); ++i)
+    if (!rows.loads[i].is_plain() && !is_rotation_table(rows, static_cast<int>(i)))
+      return Rejection{"takes no elements that are repeated or gathered"};
+  return std::nullopt;
+}
+
+KernelPlan plan_fused(const KernelBinding& binding) {
+  const BoundProgram program = bound_program(binding.spec, binding.inputs, binding.outputs);
+  if (program.program.space.numel() == 0) return {.launch = [](const LaunchArguments&) {}};
+  const auto bound = std::make_shared<BoundTape>();
+  bound->tape = tape_of(program);
+  bound->exceeds_cache = binding.exceeds_cache;
+  const RowTape& tape = bound->tape;
+  for (const RowAccess& load : program.program.loads) bound->operands.push_back(static_cast<std::size_t>(load.operand));
+  for (std::size_t i = 0; i < binding.outputs.size(); ++i) bound->operands.push_back(binding.inputs.size() + i);
+  for (std::size_t k = 0; k < tape.dtypes.size(); ++k)
+    bound->may_stream.push_back(
+        k >= tape.loads && tape.walk.columns.strides[k] != 0 &&
+        std::ranges::all_of(tape.walk.outer, [&](const RowWalk::Axis& axis) {
+          return axis.strides[k] * static_cast<std::int64_t>(size_of(tape.dtypes[k])) % kCacheLine == 0;
+        }));
+  const RowWork work{.threads = binding.threads,
+                     .rows = tape.walk.rows(),
+                     .elements = tape.columns,
+                     .may_pass_cache = binding.exceeds_cache && bound->may_stream[tape.loads],
+                     .scratch_elements = tape.scratch_elements()};
+  KernelPlan plan = share_rows(work, [bound](const RowPart& part) { HWY_DYNAMIC_DISPATCH(run_tape)(*bound, part); });
+  return plan;
+}
+
+class FusedKernel : public CpuKernel {
+ public:
+  using CpuKernel::CpuKernel;
+
+  /// Where each element of the input is read once, before or when that of the result is written.
+  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override {
+    if (spec.inputs[static_cast<std::size_t>(input)] != spec.outputs[0]) return false;
+    const auto program = std::get<RowProgram>(row_program_of(body_of(spec.attributes)));
+    const RowTape tape = dense_tape(spec);
+    for (std::size_t i = 0; i < program.loads.size(); ++i) {
+      const RowAccess& load = program.loads[i];
+      if (load.operand != input) continue;
+      if (!load.is_plain() || load.axes != program.results[0].axes || tape.last_read[i] > tape.first_write) return false;
+    }
+    return true;
+  }
+};
+
+const Listed<FusedKernel> kFused(
+    {.name = "highway.fused", .op = Op::kFused, .supports = supports_fused, .plan = plan_fused});
+
+}  // namespace
+}  // namespace headroom
+#endif

@@ -1,0 +1,638 @@
+// The instructions of a RowTape on vectors, each a loop over the columns of a block. Guarded as simd_inl.hpp is.
+//
+// Operands are f32 or bf16 in memory and f32 elsewhere; one that is the same for all columns is read with a step of 0, from a vector
+// that holds it in every lane. So an instruction is two loops, over f32 alone and over either, for each kind of result,
+// and what an operand is costs a branch that never changes. Other dtypes are converted by instructions of their own.
+
+#if defined(HEADROOM_KERNELS_FUSED_ROW_TAPE_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADROOM_KERNELS_FUSED_ROW_TAPE_INL
+#undef HEADROOM_KERNELS_FUSED_ROW_TAPE_INL
+#else
+#define HEADROOM_KERNELS_FUSED_ROW_TAPE_INL
+#endif
+
+#include <array>
+#include <limits>
+
+#include "kernels/functions_inl.hpp"
+#include "kernels/fused/row_tape.hpp"
+#include "kernels/fused/small_floats_inl.hpp"
+#include "kernels/simd_inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace headroom {
+namespace HWY_NAMESPACE {
+namespace {
+
+/// An instruction on rows of a block.
+struct Call {
+  struct Operand {
+    const char* at;
+    std::int64_t row_bytes;  ///< to the next row
+    std::int64_t step;       ///< bytes to the next column
+    DType dtype;
+  };
+  std::array<Operand, kMostTapeArguments> x;
+  char* y;
+  std::int64_t y_row_bytes;
+  DType dtype;      ///< of y
+  bool past_cache;  ///< where y goes
+  bool asks_ahead;  ///< for what the operands have kAheadBytes further on
+  std::int64_t rows, columns;
+  char* reduced;           ///< of row 0; kTapeLanes of f32 for each
+  bool is_first, is_last;  ///< block of the row
+  char* also;              ///< where else y goes, or null
+  std::int64_t also_row_bytes;
+  DType also_dtype;
+  bool also_past_cache;
+};
+using Run = void (*)(const Call& call);
+
+// Operands.
+
+template <bool kMixed>
+HWY_INLINE Vector read(const char* from, bool is_bf16) {
+  if constexpr (kMixed)
+    if (is_bf16) return load_all(reinterpret_cast<const Bf16*>(from));
+  return load_all(reinterpret_cast<const float*>(from));
+}
+
+/// The columns of a row, f of those of its operands. The last kSplats operands are the same for all columns.
+template <class F, int kOperands, int kSplats, bool kMixed>
+class Columns {
+ public:
+  HWY_INLINE Columns(const Call& call, std::int64_t row) : asks_ahead_(call.asks_ahead) {
+    for (int k = 0; k < kOperands; ++k) {
+      const Call::Operand& x = call.x[static_cast<std::size_t>(k)];
+      at_[k] = x.at + row * x.row_bytes;
+      step_[k] = x.step;
+      is_bf16_[k] = x.dtype == DType::kBF16;
+    }
+    if constexpr (kSplats > 0) last_ = load_all(reinterpret_cast<const float*>(at_[kOperands - 1]));
+    if constexpr (kSplats > 1) before_ = load_all(reinterpret_cast<const float*>(at_[kOperands - 2]));
+  }
+  HWY_INLINE Vector operator()(std::int64_t i) const {
+    if (asks_ahead_)
+      for (int k = 0; k < kOperands - kSplats; ++k) hwy::Prefetch(at_[k] + i * step_[k] + kAheadBytes);
+    if constexpr (kOperands == 1) return F()(one<0>(i));
+    if constexpr (kOperands == 2) return F()(one<0>(i), one<1>(i));
+    if constexpr (kOperands == 3) return F()(one<0>(i), one<1>(i), one<2>(i));
+    if constexpr (kOperands == 5) return F()(one<0>(i), one<1>(i), one<2>(i), one<3>(i), one<4>(i));
+  }
+  /// The first `count` lanes of the vector at i.
+  HWY_INLINE Vector some(std::int64_t i, std::int64_t count) const {
+    if constexpr (kOperands == 1) return F()(some_of<0>(i, count));
+    if constexpr (kOperands == 2) return F()(some_of<0>(i, count), some_of<1>(i, count));
+    if constexpr (kOperands == 3) return F()(some_of<0>(i, count), some_of<1>(i, count), some_of<2>(i, count));
+    if constexpr (kOperands == 5)
+      return F()(some_of<0>(i, count), some_of<1>(i, count), some_of<2>(i, count), some_of<3>(i, count),
+                 some_of<4>(i, count));
+  }
+
+ private:
+  template <int k>
+  HWY_INLINE Vector one(std::int64_t i) const {
+    if constexpr (k == kOperands - 1 && kSplats > 0) return last_;
+    if constexpr (k == kOperands - 2 && kSplats > 1) return before_;
+    return read<kMixed>(at_[k] + i * step_[k], is_bf16_[k]);
+  }
+  template <int k>
+  HWY_INLINE Vector some_of(std::int64_t i, std::int64_t count) const {
+    if (k >= kOperands - kSplats || step_[k] == 0) return one<k>(i);
+    const char* from = at_[k] + i * step_[k];
+    if constexpr (kMixed)
+      if (is_bf16_[k]) return load(reinterpret_cast<const Bf16*>(from), count);
+    return load(reinterpret_cast<const float*>(from), count);
+  }
+
+  const char* at_[kOperands];
+  std::int64_t step_[kOperands];
+  bool is_bf16_[kOperands];
+  bool asks_ahead_;
+  Vector last_, before_;
+};
+
+/// How many of an instruction's last operands have one element for all columns, where two are told apart at most.
+int splats_of(const Call& call, int operands) {
+  int splats = 0;
+  while (splats < operands - 1 && call.x[static_cast<std::size_t>(operands - 1 - splats)].step == 0) ++splats;
+  return splats;
+}
+
+bool is_mixed(const Call& call) {
+  return std::ranges::any_of(call.x, [](const Call::Operand& x) { return x.dtype == DType::kBF16; });
+}
+
+HWY_INLINE void write_two(Vector first, Vector second, float* y, bool past_cache) {
+  if (past_cache) {
+    hn::Stream(first, Float(), y);
+    hn::Stream(second, Float(), y + lanes());
+  } else {
+    store_all(first, y);
+    store_all(second, y + lanes());
+  }
+}
+HWY_INLINE void write_two(Vector first, Vector second, Bf16* y, bool past_cache) {
+  if (past_cache) return store_two(first, second, PastCache<Bf16>{y});
+  store_two(first, second, y);
+}
+
+/// y = f(x...)
+template <class F, int kOperands, bool kMixed, class T, int kSplats = 0>
+void map_rows(const Call& call) {
+  const std::int64_t n = call.columns;
+  const bool past_cache = call.past_cache;
+  for (std::int64_t row = 0; row < call.rows; ++row) {
+    const Columns<F, kOperands, kSplats, kMixed> f(call, row);
+    T* y = reinterpret_cast<T*>(call.y + row * call.y_row_bytes);
+    std::int64_t i = 0;
+    for (; i + 2 * lanes() <= n; i += 2 * lanes()) write_two(f(i), f(i + lanes()), y + i, past_cache);
+    for (; i < n; i += lanes()) store(f.some(i, HWY_MIN(lanes(), n - i)), y + i, HWY_MIN(lanes(), n - i));
+  }
+}
+
+template <class F, int kOperands, class T, int kSplats>
+Run map_with(const Call& call) {
+  if constexpr (kSplats + 1 < kOperands)
+    if (splats_of(call, kOperands) > kSplats) return map_with<F, kOperands, T, kSplats + 1>(call);
+  return is_mixed(call) ? map_rows<F, kOperands, true, T, kSplats> : map_rows<F, kOperands, false, T, kSplats>;
+}
+/// The fastest loop there is for what is done in most bodies.
+template <class F, int kOperands>
+Run map_of(const Call& call) {
+  return call.dtype == DType::kBF16 ? map_with<F, kOperands, Bf16, 0>(call) : map_with<F, kOperands, float, 0>(call);
+}
+/// One loop for all that is seldom done, or takes much longer than reading.
+template <class F, int kOperands>
+Run plain_map_of(const Call& call) {
+  return call.dtype == DType::kBF16 ? map_rows<F, kOperands, true, Bf16> : map_rows<F, kOperands, true, float>;
+}
+
+// Reductions: four vectors of partial results for a block, joined across lanes; sums of blocks in double.
+
+struct Sum {
+  static HWY_INLINE Vector merge(Vector a, Vector b) { return hn::Add(a, b); }
+  static HWY_INLINE Vector neutral() { return hn::Zero(Float()); }
+  static HWY_INLINE Vector join(Vector a, Vector b) { return hn::Add(a, b); }
+  static HWY_INLINE float all(Vector a) { return hn::GetLane(hn::SumOfLanes(Float(), a)); }
+};
+struct SumOfSquares : Sum {
+  static HWY_INLINE Vector join(Vector a, Vector b) { return hn::MulAdd(b, b, a); }
+};
+/// NaN where one is, as in Min and Peak.
+struct Max {
+  static HWY_INLINE Vector merge(Vector a, Vector b) { return join(a, b); }
+  static HWY_INLINE Vector neutral() { return hn::Set(Float(), -std::numeric_limits<float>::infinity()); }
+  static HWY_INLINE Vector join(Vector a, Vector b) { return Functions<Precision::kF32>::max(a, b); }
+  static HWY_INLINE float all(Vector a) {
+    if (!hn::AllFalse(Float(), hn::IsNaN(a))) return std::numeric_limits<float>::quiet_NaN();
+    return hn::GetLane(hn::MaxOfLanes(Float(), a));
+  }
+};
+struct MaxOfNumbers : Max {
+  static HWY_INLINE Vector merge(Vector a, Vector b) { return join(a, b); }
+  static HWY_INLINE Vector join(Vector a, Vector b) { return hn::Max(b, a); }
+};
+struct Min {
+  static HWY_INLINE Vector merge(Vector a, Vector b) { return join(a, b); }
+  static HWY_INLINE Vector neutral() { return hn::Set(Float(), std::numeric_limits<float>::infinity()); }
+  static HWY_INLINE Vector join(Vector a, Vector b) { return Functions<Precision::kF32>::min(a, b); }
+  static HWY_INLINE float all(Vector a) {
+    if (!hn::AllFalse(Float(), hn::IsNaN(a))) return std::numeric_limits<float>::quiet_NaN();
+    return hn::GetLane(hn::MinOfLanes(Float(), a));
+  }
+};
+/// The bits of magnitudes have their order as integers, with NaN above them all.
+struct Peak {
+  static HWY_INLINE Vector merge(Vector a, Vector b) { return join(a, b); }
+  static HWY_INLINE Vector neutral() { return hn::Zero(Float()); }
+  static HWY_INLINE Vector join(Vector a, Vector b) {
+    const hn::RebindToSigned<Float> d32;
+    return hn::BitCast(Float(), hn::Max(hn::BitCast(d32, a), hn::BitCast(d32, hn::Abs(b))));
+  }
+  static HWY_INLINE float all(Vector a) {
+    const hn::RebindToSigned<Float> d32;
+    const auto largest = hn::MaxOfLanes(d32, hn::BitCast(d32, a));
+    return hn::GetLane(hn::BitCast(Float(), largest));
+  }
+};
+
+HWY_INLINE void spread(float value, char* narrow) {
+  const Vector everywhere = hn::Set(Float(), value);
+  for (std::int64_t i = 0; i < kTapeLanes; i += lanes()) store_all(everywhere, reinterpret_cast<float*>(narrow) + i);
+}
+
+/// Joins what a block has with what the blocks before it had, and spreads it behind the last one.
+template <class Join>
+HWY_INLINE void reduce_block(const Call& call, std::int64_t row, Vector block) {
+  char* narrow = call.reduced + row * kTapeLanes * static_cast<std::int64_t>(sizeof(float));
+  if constexpr (std::is_base_of_v<Sum, Join>) {
+    double so_far = 0;
+    if (!call.is_first) std::memcpy(&so_far, narrow, sizeof(so_far));
+    so_far += static_cast<double>(Join::all(block));
+    if (call.is_last) return spread(static_cast<float>(so_far), narrow);
+    std::memcpy(narrow, &so_far, sizeof(so_far));
+  } else {
+    if (!call.is_first) block = Join::merge(load_all(reinterpret_cast<const float*>(narrow)), block);
+    spread(Join::all(block), narrow);
+  }
+}
+
+template <class Join>
+HWY_INLINE Vector first_or_neutral(Vector v, std::int64_t count) {
+  return hn::IfThenElse(hn::FirstN(Float(), static_cast<std::size_t>(count)), v, Join::neutral());
+}
+
+/// The reduction of f(x...); where `kStored`, that is y as well.
+template <class F, int kOperands, int kSplats, class Join, bool kMixed, bool kStored>
+void reduce_rows(const Call& call) {
+  const std::int64_t n = call.columns;
+  for (std::int64_t row = 0; row < call.rows; ++row) {
+    const Columns<F, kOperands, kSplats, kMixed> f(call, row);
+    float* y = reinterpret_cast<float*>(call.y + row * call.y_row_bytes);
+    Vector part0 = Join::neutral(), part1 = part0, part2 = part0, part3 = part0;
+    const auto one = [&](std::int64_t i) HWY_ATTR {
+      const Vector v = f(i);
+      if constexpr (kStored) store_all(v, y + i);
+      return v;
+    };
+    std::int64_t i = 0;
+    for (; i + 4 * lanes() <= n; i += 4 * lanes()) {
+      part0 = Join::join(part0, one(i));
+      part1 = Join::join(part1, one(i + lanes()));
+      part2 = Join::join(part2, one(i + 2 * lanes()));
+      part3 = Join::join(part3, one(i + 3 * lanes()));
+    }
+    for (; i + lanes() <= n; i += lanes()) part0 = Join::join(part0, one(i));
+    if (i < n) {
+      const Vector v = f.some(i, n - i);
+      if constexpr (kStored) store(v, y + i, n - i);
+      part1 = Join::join(part1, lanes() == 1 ? v : first_or_neutral<Join>(v, n - i));
+    }
+    reduce_block<Join>(call, row, Join::merge(Join::merge(part0, part1), Join::merge(part2, part3)));
+  }
+}
+template <class F, int kOperands, int kSplats, class Join, bool kStored = false>
+Run reduction_of(const Call& call) {
+  return is_mixed(call) ? reduce_rows<F, kOperands, kSplats, Join, true, kStored>
+                        : reduce_rows<F, kOperands, kSplats, Join, false, kStored>;
+}
+
+/// y = f(x...) in f32, its reduction, and y where `also` says.
+template <class F, int kOperands, int kSplats, class Join>
+void joint_rows(const Call& call) {
+  const std::int64_t n = call.columns;
+  for (std::int64_t row = 0; row < call.rows; ++row) {
+    const Columns<F, kOperands, kSplats, true> f(call, row);
+    float* y = reinterpret_cast<float*>(call.y + row * call.y_row_bytes);
+    char* also = call.also == nullptr ? nullptr : call.also + row * call.also_row_bytes;
+    const bool is_bf16 = call.also_dtype == DType::kBF16;
+    Vector part0 = Join::neutral(), part1 = part0;
+    std::int64_t i = 0;
+    for (; i + 2 * lanes() <= n; i += 2 * lanes()) {
+      const Vector first = f(i), second = f(i + lanes());
+      write_two(first, second, y + i, false);
+      if (also != nullptr && is_bf16)
+        write_two(first, second, reinterpret_cast<Bf16*>(also) + i, call.also_past_cache);
+      else if (also != nullptr)
+        write_two(first, second, reinterpret_cast<float*>(also) + i, call.also_past_cache);
+      part0 = Join::join(part0, first);
+      part1 = Join::join(part1, second);
+    }
+    for (; i < n; i += lanes()) {
+      const std::int64_t count = HWY_MIN(lanes(), n - i);
+      const Vector v = f.some(i, count);
+      store(v, y + i, count);
+      if (also != nullptr && is_bf16)
+        store(v, reinterpret_cast<Bf16*>(also) + i, count);
+      else if (also != nullptr)
+        store(v, reinterpret_cast<float*>(also) + i, count);
+      const Vector joined = Join::join(part0, v);
+      part0 = count == lanes() ? joined
+                               : hn::IfThenElse(hn::FirstN(Float(), static_cast<std::size_t>(count)), joined, part0);
+    }
+    reduce_block<Join>(call, row, Join::merge(part0, part1));
+  }
+}
+template <class F, int kOperands, int kSplats>
+Run joint_of(TapeInstruction::Do join) {
+  using Do = TapeInstruction::Do;
+  switch (join) {
+    case Do::kSumProduct:
+      return joint_rows<F, kOperands, kSplats, SumOfSquares>;
+    case Do::kMax:
+      return joint_rows<F, kOperands, kSplats, Max>;
+    case Do::kMaxOfNumbers:
+      return joint_rows<F, kOperands, kSplats, MaxOfNumbers>;
+    case Do::kPeak:
+      return joint_rows<F, kOperands, kSplats, Peak>;
+    default:
+      return joint_rows<F, kOperands, kSplats, Sum>;
+  }
+}
+
+// What is done with elements.
+
+template <Op kOp, Precision kPrecision>
+struct FormulaOf {
+  template <class... V>
+  HWY_INLINE Vector operator()(V... x) const {
+    return formula<kOp, kPrecision, Functions<kPrecision>>(x...);
+  }
+};
+struct Same {
+  HWY_INLINE Vector operator()(Vector x) const { return x; }
+};
+struct ProductOfTwo {
+  HWY_INLINE Vector operator()(Vector a, Vector b) const { return hn::Mul(a, b); }
+};
+struct ProductOfThree {
+  HWY_INLINE Vector operator()(Vector a, Vector b, Vector c) const { return hn::Mul(hn::Mul(a, b), c); }
+};
+struct ShiftedScale {
+  HWY_INLINE Vector operator()(Vector a, Vector b, Vector c) const { return hn::Mul(hn::Sub(a, b), c); }
+};
+struct Normalized {
+  HWY_INLINE Vector operator()(Vector x, Vector factor, Vector term, Vector mean, Vector inverse) const {
+    return hn::MulAdd(hn::Mul(hn::Sub(x, mean), inverse), factor, term);
+  }
+};
+struct SquareOfDifference {
+  HWY_INLINE Vector operator()(Vector a, Vector b) const {
+    const Vector difference = hn::Sub(a, b);
+    return hn::Mul(difference, difference);
+  }
+};
+struct Selected {
+  HWY_INLINE Vector operator()(Vector condition, Vector a, Vector b) const {
+    return hn::IfThenElse(hn::Ne(condition, hn::Zero(Float())), a, b);
+  }
+};
+/// As ops.def says under quantize.
+struct ScaleOfPeak {
+  HWY_INLINE Vector operator()(Vector peak, Vector largest) const {
+    return hn::IfThenElse(hn::Lt(peak, hn::Set(Float(), 0x1p-100F)), hn::Set(Float(), 1.0F), hn::Div(peak, largest));
+  }
+};
+struct InverseOfPeak {
+  HWY_INLINE Vector operator()(Vector peak, Vector largest) const {
+    const auto has_scale = hn::And(hn::Ge(peak, hn::Set(Float(), 0x1p-100F)),
+                                   hn::Le(peak, hn::Set(Float(), std::numeric_limits<float>::max())));
+    return hn::IfThenElseZero(has_scale, hn::Div(largest, peak));
+  }
+};
+struct Quantized {
+  HWY_INLINE Vector operator()(Vector x, Vector inverse) const {
+    return hn::IfThenZeroElse(hn::Eq(inverse, hn::Zero(Float())), hn::Mul(x, inverse));
+  }
+};
+template <DType kTo>
+struct Rounded {
+  HWY_INLINE Vector operator()(Vector x) const { return Stored<kTo>::decoded(Stored<kTo>::encoded(x)); }
+};
+
+// Dtypes that have no loops of their own.
+
+template <DType kFrom>
+void convert_rows(const Call& call) {
+  using S = Stored<kFrom>;
+  const std::int64_t n = call.columns;
+  for (std::int64_t row = 0; row < call.rows; ++row) {
+    const auto* x = reinterpret_cast<const typename S::Element*>(call.x[0].at + row * call.x[0].row_bytes);
+    auto* y = reinterpret_cast<float*>(call.y + row * call.y_row_bytes);
+    std::int64_t i = 0;
+    for (; i + lanes() <= n; i += lanes()) store_all(S::decoded(S::load(x + i)), y + i);
+    if (i < n) {
+      HWY_ALIGN typename S::Element padded[lanes()] = {};
+      std::memcpy(padded, x + i, static_cast<std::size_t>(n - i) * sizeof(typename S::Element));
+      store_all(S::decoded(S::load(padded)), y + i);
+    }
+  }
+}
+
+/// y = f(x...) rounded to kTo; whole vectors past the cache only where they are at least as wide as its instruction.
+template <DType kTo, class F, int kOperands>
+void store_rows(const Call& call) {
+  using S = Stored<kTo>;
+  constexpr bool kMayStream = sizeof(typename S::Element) * static_cast<std::size_t>(lanes()) >= 16;
+  const std::int64_t n = call.columns;
+  for (std::int64_t row = 0; row < call.rows; ++row) {
+    const Columns<F, kOperands, 0, true> f(call, row);
+    auto* y = reinterpret_cast<typename S::Element*>(call.y + row * call.y_row_bytes);
+    std::int64_t i = 0;
+    if (kMayStream && call.past_cache)
+      for (; i + lanes() <= n; i += lanes()) S::stream(S::encoded(f(i)), y + i);
+    for (; i + lanes() <= n; i += lanes()) S::store(S::encoded(f(i)), y + i);
+    if (i < n) {
+      HWY_ALIGN typename S::Element padded[lanes()];
+      S::store(S::encoded(f.some(i, n - i)), padded);
+      std::memcpy(y + i, padded, static_cast<std::size_t>(n - i) * sizeof(typename S::Element));
+    }
+  }
+}
+template <class F, int kOperands>
+Run store_of(const Call& call) {
+  switch (call.dtype) {
+    case DType::kF32:
+    case DType::kBF16:
+      return plain_map_of<F, kOperands>(call);
+    case DType::kF16:
+      return store_rows<DType::kF16, F, kOperands>;
+    case DType::kF8E4M3:
+      return store_rows<DType::kF8E4M3, F, kOperands>;
+    case DType::kI8:
+      return store_rows<DType::kI8, F, kOperands>;
+    default:
+      return store_rows<DType::kU8, F, kOperands>;
+  }
+}
+Run conversion_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return map_rows<Same, 1, false, float>;
+    case DType::kBF16:
+      return map_rows<Same, 1, true, float>;
+    case DType::kF16:
+      return convert_rows<DType::kF16>;
+    case DType::kF8E4M3:
+      return convert_rows<DType::kF8E4M3>;
+    case DType::kI8:
+      return convert_rows<DType::kI8>;
+    case DType::kBool:
+      return convert_rows<DType::kBool>;
+    default:
+      return convert_rows<DType::kU8>;
+  }
+}
+
+// Rotations.
+
+template <class X, class T>
+void rotate_rows_of(const Call& call) {
+  const std::int64_t pairs = call.columns / 2;
+  for (std::int64_t row = 0; row < call.rows; ++row) {
+    const X* x = reinterpret_cast<const X*>(call.x[0].at + row * call.x[0].row_bytes);
+    T* y = reinterpret_cast<T*>(call.y + row * call.y_row_bytes);
+    const char* cosine = call.x[1].at + row * call.x[1].row_bytes;
+    const char* sine = call.x[2].at + row * call.x[2].row_bytes;
+    const auto table = [&](const Call::Operand& operand, const char* at, std::int64_t i, std::int64_t count) HWY_ATTR {
+      if (operand.dtype == DType::kBF16) return load(reinterpret_cast<const Bf16*>(at) + i, count);
+      return load(reinterpret_cast<const float*>(at) + i, count);
+    };
+    for (std::int64_t i = 0; i < pairs; i += lanes()) {
+      const std::int64_t count = HWY_MIN(lanes(), pairs - i);
+      const Pairs in = load_pairs(x + 2 * i, count);
+      const Vector c = table(call.x[1], cosine, i, count), s = table(call.x[2], sine, i, count);
+      const Pairs out{hn::NegMulAdd(in.odd, s, hn::Mul(in.even, c)), hn::MulAdd(in.odd, c, hn::Mul(in.even, s))};
+      if (call.past_cache)
+        store_pairs(out, PastCache<T>{y + 2 * i}, count);
+      else
+        store_pairs(out, y + 2 * i, count);
+    }
+  }
+}
+Run rotation_of(DType from, DType to) {
+  if (from == DType::kBF16) return to == DType::kBF16 ? rotate_rows_of<Bf16, Bf16> : rotate_rows_of<Bf16, float>;
+  return to == DType::kBF16 ? rotate_rows_of<float, Bf16> : rotate_rows_of<float, float>;
+}
+
+// One element for each row.
+
+void spread_rows(const Call& call) {
+  for (std::int64_t row = 0; row < call.rows; ++row)
+    spread(static_cast<float>(load_as_double(call.x[0].at + row * call.x[0].row_bytes, call.x[0].dtype)),
+           call.y + row * call.y_row_bytes);
+}
+void store_narrow_rows(const Call& call) {
+  for (std::int64_t row = 0; row < call.rows; ++row) {
+    const auto* value = reinterpret_cast<const float*>(call.x[0].at + row * call.x[0].row_bytes);
+    store_from_double(call.y + row * call.y_row_bytes, call.dtype, static_cast<double>(*value));
+  }
+}
+
+/// e^(x - largest) for x <= largest; 0 below -87, or for bf16 -69, so that no product of it is subnormal.
+template <Precision kPrecision>
+struct ExpBelow {
+  HWY_INLINE Vector operator()(Vector x, Vector largest) const {
+    const Float d;
+    const Vector log2_e = hn::Set(d, 1.44269504F);
+    const Vector distance = hn::Sub(x, largest);
+    if constexpr (kPrecision == Precision::kBf16) return exp2_or_zero_for_bf16(hn::Mul(distance, log2_e));
+    const Exp2<kPrecision> power(distance, log2_e);
+    const Vector y = hn::IfThenZeroElse(hn::Lt(distance, hn::Set(d, -87.0F)), hn::Mul(power.fraction, power.scale));
+    return hn::IfThenElse(hn::IsNaN(distance), distance, y);
+  }
+};
+template <Precision kPrecision>
+Run exponential_of(const Call& call, bool is_stored) {
+  using F = ExpBelow<kPrecision>;
+  if (call.reduced == nullptr) return plain_map_of<F, 2>(call);
+  return is_stored ? reduction_of<F, 2, 1, Sum, true>(call) : reduction_of<F, 2, 1, Sum>(call);
+}
+
+Run formula_run(const TapeInstruction& what, const Call& call) {
+  switch (what.op) {
+    case Op::kAdd:
+      return map_of<FormulaOf<Op::kAdd, Precision::kF32>, 2>(call);
+    case Op::kMul:
+      return map_of<FormulaOf<Op::kMul, Precision::kF32>, 2>(call);
+    case Op::kGateResidual:
+      return map_of<FormulaOf<Op::kGateResidual, Precision::kF32>, 3>(call);
+    default:
+      break;
+  }
+  switch (what.op) {
+#define HR_FORM(enumerator, operands) \
+  case Op::enumerator:                \
+    return plain_map_of<FormulaOf<Op::enumerator, Precision::kF32>, operands>(call);
+#define HR_UNARY(enumerator, ...)                                                                  \
+  case Op::enumerator:                                                                             \
+    if (what.is_coarse) return plain_map_of<FormulaOf<Op::enumerator, Precision::kBf16>, 1>(call); \
+    return plain_map_of<FormulaOf<Op::enumerator, Precision::kF32>, 1>(call);
+#define HR_SCALAR(...)
+#define HR_RANGE(enumerator, ...) HR_FORM(enumerator, 3)
+#define HR_TERNARY(enumerator, ...) HR_FORM(enumerator, 3)
+#define HR_ANY(enumerator, ...) HR_FORM(enumerator, 2)
+#include "ir/elementwise.def"
+#undef HR_FORM
+    default:
+      return nullptr;
+  }
+}
+
+Run joint_run(const TapeInstruction& what, const Call& call) {
+  if (what.what == TapeInstruction::Do::kNormalize) {
+    if (splats_of(call, 5) >= 2) return joint_of<Normalized, 5, 2>(what.join);
+    return joint_of<Normalized, 5, 0>(what.join);
+  }
+  if (what.op == Op::kAdd) return joint_of<FormulaOf<Op::kAdd, Precision::kF32>, 2, 0>(what.join);
+  return joint_of<FormulaOf<Op::kGateResidual, Precision::kF32>, 3, 0>(what.join);
+}
+
+/// The loop for an instruction and what it is called with.
+Run run_of(const TapeInstruction& what, const Call& call, bool is_stored) {
+  using Do = TapeInstruction::Do;
+  if (call.reduced != nullptr && (what.what == Do::kFormula || what.what == Do::kNormalize))
+    return joint_run(what, call);
+  switch (what.what) {
+    case Do::kFormula:
+      return formula_run(what, call);
+    case Do::kShiftedScale:
+      return map_of<ShiftedScale, 3>(call);
+    case Do::kProduct:
+      return map_of<ProductOfThree, 3>(call);
+    case Do::kNormalize:
+      if (call.x[3].step != 0 || call.x[4].step != 0) return plain_map_of<Normalized, 5>(call);
+      if (call.dtype == DType::kBF16) return map_rows<Normalized, 5, true, Bf16, 2>;
+      return map_rows<Normalized, 5, true, float, 2>;
+    case Do::kExpBelow:
+      if (what.is_coarse) return exponential_of<Precision::kBf16>(call, is_stored);
+      return exponential_of<Precision::kF32>(call, is_stored);
+    case Do::kSelect:
+      return plain_map_of<Selected, 3>(call);
+    case Do::kRound:
+      if (what.dtype == DType::kF16) return plain_map_of<Rounded<DType::kF16>, 1>(call);
+      return plain_map_of<Rounded<DType::kBF16>, 1>(call);
+    case Do::kRotate:
+      return rotation_of(call.x[0].dtype, call.dtype);
+    case Do::kScale:
+      return plain_map_of<ScaleOfPeak, 2>(call);
+    case Do::kInverse:
+      return plain_map_of<InverseOfPeak, 2>(call);
+    case Do::kQuantize:
+      return plain_map_of<Quantized, 2>(call);
+    case Do::kSum:
+      return reduction_of<Same, 1, 0, Sum>(call);
+    case Do::kSumProduct:
+      return reduction_of<ProductOfTwo, 2, 0, Sum>(call);
+    case Do::kSumSquares:
+      if (call.x[1].step != 0) return reduction_of<SquareOfDifference, 2, 0, Sum>(call);
+      return reduction_of<SquareOfDifference, 2, 1, Sum>(call);
+    case Do::kMax:
+      return reduction_of<Same, 1, 0, Max>(call);
+    case Do::kMaxOfNumbers:
+      return reduction_of<Same, 1, 0, MaxOfNumbers>(call);
+    case Do::kMin:
+      return reduction_of<Same, 1, 0, Min>(call);
+    case Do::kPeak:
+      return reduction_of<Same, 1, 0, Peak>(call);
+    case Do::kConvert:
+      return conversion_of(call.x[0].dtype);
+    case Do::kStore:
+      return store_of<Same, 1>(call);
+    case Do::kStoreQuantized:
+      return store_of<Quantized, 2>(call);
+    case Do::kSpread:
+      return spread_rows;
+    case Do::kStoreNarrow:
+      return store_narrow_rows;
+  }
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace headroom
+HWY_AFTER_NAMESPACE();
+
+#endif
