@@ -4,6 +4,7 @@
     python3 bench/peers/h200_ratios.py bench/results/h200/peers
     python3 bench/peers/h200_ratios.py bench/results/h200/peers --update README.md docs/flux_h200.md
     python3 bench/peers/h200_ratios.py bench/results/h200/peers --stages
+    python3 bench/peers/h200_ratios.py bench/results/h200/peers --launches
     python3 bench/peers/h200_ratios.py --error bench/results/h200/flux/error.json
 
 A turn's ratio is of the medians of its two sides, wall times both. PyTorch's side is the form (with or without a CUDA graph)
@@ -76,10 +77,8 @@ def row_of(turns, work):
     of_generation = lambda result, series: [images * time for time in times(result, series)]  # noqa: E731
     found = compare([(of_generation(turn.ours, ours_series), of_generation(turn.theirs[fastest], theirs_series)) for turn in turns])
     steps = [statistics.median(times(turn.ours, "step")) for turn in turns] if work == "request" else []
-    launches = [turns[0].launches[side] for side in ("ours", fastest)]
     return [f"a request of {request['steps']} steps" if steps else "a forward pass", str(found.turns), duration(found.ours_ms),
-            duration(found.theirs_ms), found.faster(), duration(statistics.median(steps)) if steps else "",
-            " / ".join(map(str, launches)) if all(launches) and not steps else ""]
+            duration(found.theirs_ms), found.faster(), duration(statistics.median(steps)) if steps else ""]
 
 
 def ratio_table(folder):
@@ -90,7 +89,18 @@ def ratio_table(folder):
         rows += [[what, *row_of(turns, work)] for work, turns in of_match.items()]
     if len(gpus) != 1:
         raise SystemExit(f"{folder} has pairs of result files from {len(gpus)} kinds of GPU, expected one: {sorted(gpus)}")
-    return markdown([*gpus, "equal work", "turns", "headroom", "PyTorch", "faster (95% interval)", "our step", "launches"], rows)
+    return markdown([*gpus, "equal work", "turns", "headroom", "PyTorch", "faster (95% interval)", "our step"], rows)
+
+
+def launch_table(folder):
+    rows = []
+    for name, what in MATCHES.items():
+        turns = find_turns(folder, name, "forward")
+        counts = turns[0].launches if turns else {}
+        theirs = [count for side, count in counts.items() if side != "ours" and count]
+        if theirs and counts["ours"]:
+            rows.append([what, str(counts["ours"]), str(min(theirs))])
+    return markdown(["launches of a forward pass", "headroom", "PyTorch"], rows)
 
 
 def stage_table(folder):
@@ -119,12 +129,15 @@ def main():
     what.add_argument("folder", type=pathlib.Path, nargs="?", help="what bench/h200_peers.sh wrote")
     what.add_argument("--error", type=pathlib.Path, metavar="FILE", help="what bench/peers/flux_error.py wrote")
     parser.add_argument("--stages", action="store_true", help="of requests from a prompt to pixels")
+    parser.add_argument("--launches", action="store_true", help="how many a forward pass has on either side: ours in the plan, "
+                        "theirs the kernels that the profiler saw")
     add_arguments(parser)
     args = parser.parse_args()
     if args.error:
         table = error_table(args.error)
     else:
-        table = stage_table(args.folder) if args.stages else ratio_table(args.folder)
+        make = stage_table if args.stages else launch_table if args.launches else ratio_table
+        table = make(args.folder)
     put(table, args)
 
 
