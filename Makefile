@@ -32,7 +32,7 @@ package: build/release/build.ninja  ## pack program, library and documents into 
 demo: build  ## draw from prompts, and measure every optimization on the model that ships, with a dashboard, into out/demo
 	mkdir -p out/demo
 	build/release/headroom run fashion-flux --prompt "an ankle boot" --prompt "a red dress" --opt fast --out out/demo/prompt.png
-	build/release/headroom ladder models/fashion-flux --images 4 --max-rounds 3 --out out/demo
+	build/release/headroom ladder models/fashion-flux --images 4 --max-rounds 4 --out out/demo
 	build/release/headroom report out/demo/results.json --out out/demo
 
 quality: build  ## the same, judging quality on 500 images, into out/quality

@@ -187,7 +187,8 @@ TEST(FluxPasses, Fp8QuantizesEveryProductOfTheBlocksOnce) {
   FluxConfig config = small_config(kDouble, kSingle);
   config.attention_head_dim = 16;  // widths that tensor cores take
   config.axes_dims_rope = {4, 4, 8};
-  const Graph plain = build_flux_forward(config, {.batch = 2, .image_tokens = 80, .text_tokens = 64}, bf16_checkpoint());
+  const Graph plain =
+      build_flux_forward(config, {.batch = 2, .image_tokens = 80, .text_tokens = 64}, bf16_checkpoint());
   Graph graph = plain;
   const OptimizeReport report =
       optimize(graph, SwitchSet::parse("flash,fuse,bf16,fp8"), kHopper, {.disabled = {}, .verify = true});

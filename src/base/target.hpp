@@ -49,7 +49,7 @@ enum class Capability : std::uint8_t {
   kLanes,         ///< runs several steps side by side
   kFusedBodies,   ///< runs fused ops, whatever their bodies
   kGeneratedKernels,  ///< with kernels that are made for them
-  kTiles,         ///< has caches of their own for the samples that a thread takes through several steps
+  kTiles,             ///< has caches of their own for the samples that a thread takes through several steps
 };
 
 /// Why the target cannot, in words for `headroom plan`; empty where it can.

@@ -86,8 +86,8 @@ KernelPlan plan_scaled_after(const KernelBinding& binding) {
       .has_residual = has_residual,
       .dtype = y.type.dtype,
       .bias = has_bias ? inputs[4].dtype : DType::kF32,
-      .grid = cuda::to_grid(rows_of<6>(
-          shape, {row_major_strides(shape), rows, columns, columns, row_major_strides(shape), y.strides}))};
+      .grid = cuda::to_grid(
+          rows_of<6>(shape, {row_major_strides(shape), rows, columns, columns, row_major_strides(shape), y.strides}))};
   const auto launch = [=](const LaunchArguments& arguments) {
     void* const stream = arguments.stream.native_handle();
     auto* const scratch = arguments.scratch_memory<std::byte>();

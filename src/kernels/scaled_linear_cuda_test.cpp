@@ -58,8 +58,12 @@ TEST_F(CublasltScaledLinear, MatchesTheOracleForEveryShapeAndActivation) {
 
 TEST_F(CublasltScaledLinear, AddsAResidual) {
   for (const DType made : {DType::kBF16, DType::kF16, DType::kF32})
-    for (const auto& [x, n] : std::vector<std::pair<Shape, std::int64_t>>{
-             {{1, 16}, 16}, {{5, 32}, 48}, {{2, 17, 32}, 48}, {{3, 2, 4, 16}, 32}, {{130, 256}, 272}, {{1, 4608, 64}, 128}}) {
+    for (const auto& [x, n] : std::vector<std::pair<Shape, std::int64_t>>{{{1, 16}, 16},
+                                                                          {{5, 32}, 48},
+                                                                          {{2, 17, 32}, 48},
+                                                                          {{3, 2, 4, 16}, 32},
+                                                                          {{130, 256}, 272},
+                                                                          {{1, 4608, 64}, 128}}) {
       const OpSpec spec = gated_spec(x, n, made);
       expect_matches_oracle("cublaslt.scaled_linear", spec, tolerance_of(made));
       EXPECT_TRUE(kernel_named("cublaslt.scaled_linear").may_overwrite(spec, 5));

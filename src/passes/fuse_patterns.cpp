@@ -113,10 +113,8 @@ bool is_residual_of(const Rewriter& r, ValueId residual, const Node& product) {
 Fusion product_residual() {
   return {.pattern = op(Op::kAdd, {any("residual"), quantized_product()}),
           .fits = [](const Rewriter& r, const Match& m) { return is_residual_of(r, m["residual"], m.node("product")); },
-          .emit =
-              [](Rewriter& r, const Match& m, const Node& /*root*/) {
-                return std::vector{emit_with_residual(r, m, m["w_scale"], m["bias"])};
-              }};
+          .emit = [](Rewriter& r, const Match& m,
+                     const Node& /*root*/) { return std::vector{emit_with_residual(r, m, m["w_scale"], m["bias"])}; }};
 }
 
 /// residual + gate * scaled_linear(xq, x_scale, wq, w_scale, bias) -> the same with w_scale * gate and bias * gate, where all rows

@@ -88,8 +88,8 @@ bool merge_norm_rope(Rewriter& r, const Node& rope, bool only_parts) {
 
 PassOutcome fuse_qk_norm_rope(Graph& graph, const Target& target) {
   const bool only_parts = obstacle_to(Capability::kGeneratedKernels, target).empty();
-  return {.rewrites = rewrite_each(
-              graph, [&](Rewriter& r, const Node& node) { return merge_norm_rope(r, node, only_parts); })};
+  return {.rewrites =
+              rewrite_each(graph, [&](Rewriter& r, const Node& node) { return merge_norm_rope(r, node, only_parts); })};
 }
 
 }  // namespace headroom

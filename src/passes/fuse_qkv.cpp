@@ -112,7 +112,8 @@ bool merge(Rewriter& r, const Node& first, Choose choose) {
 }  // namespace
 
 PassOutcome fuse_qkv(Graph& graph, const Target&) {
-  return {.rewrites = rewrite_each(graph, [](Rewriter& r, const Node& node) { return merge(r, node, choose_of_module); })};
+  return {.rewrites =
+              rewrite_each(graph, [](Rewriter& r, const Node& node) { return merge(r, node, choose_of_module); })};
 }
 
 PassOutcome fuse_conditioning(Graph& graph, const Target&) {

@@ -30,8 +30,8 @@ struct QuantizedForm {
   bool bias_is_f32;  ///< or of the result's dtype
   bool takes_f16;    ///< quantizes a checkpoint's f16; otherwise what it is cast to
   std::int64_t least_rows, least_columns;
-  std::int64_t least_sum;             ///< input channels
-  std::int64_t few_rows = 0;          ///< fewer pay only where the weight has least_weight elements
+  std::int64_t least_sum;     ///< input channels
+  std::int64_t few_rows = 0;  ///< fewer pay only where the weight has least_weight elements
   std::int64_t least_weight = 0;
   std::int64_t channel_multiple = 1;  ///< that the numbers of input and of output channels must be of
 };

@@ -32,7 +32,8 @@ std::string to_text(const ProductSpec& spec) {
                      spec.c_dtype, spec.m, spec.n, spec.k, spec.transpose_b ? "T" : "", spec.a_row, spec.b_row,
                      spec.c_row, spec.batch, spec.a_batch, spec.b_batch, spec.c_batch, spec.has_scales ? " scales" : "",
                      spec.rounds_to_tf32 ? " tf32" : "", spec.has_bias ? " bias" : "",
-                     spec.has_residual ? fmt::format(" residual={}", spec.residual_row) : "", spec.epilogue == Epilogue::kGelu ? " gelu" : "");
+                     spec.has_residual ? fmt::format(" residual={}", spec.residual_row) : "",
+                     spec.epilogue == Epilogue::kGelu ? " gelu" : "");
 }
 
 bool is_worth_searching(const ProductSpec& spec) {
@@ -44,17 +45,16 @@ bool is_worth_searching(const ProductSpec& spec) {
 cuda::Work trial_of(const ProductSpec& spec) {
   const auto floats = [](std::int64_t count) { return static_cast<std::size_t>(count) * sizeof(float); };
   const std::size_t copies = std::clamp<std::size_t>(kRotatedBytes / b_bytes(spec) + 1, 2, 64);
-  cuda::Work work{
-          .text = to_text(spec),
-          .operands = {{.dtype = spec.dtype,
-                        .bytes = span_bytes(spec.dtype, spec.m, spec.k, spec.a_row, spec.batch, spec.a_batch)},
-                       {.dtype = spec.dtype, .bytes = b_bytes(spec), .copies = copies},
-                       {.dtype = spec.c_dtype, .bytes = floats(spec.n)},
-                       {.dtype = spec.c_dtype,
-                        .bytes = span_bytes(spec.c_dtype, spec.m, spec.n, spec.c_row, spec.batch, spec.c_batch),
-                        .is_result = true},
-                       {.dtype = DType::kF32, .bytes = floats(spec.m)},
-                       {.dtype = DType::kF32, .bytes = floats(spec.n)}}};
+  cuda::Work work{.text = to_text(spec),
+                  .operands = {{.dtype = spec.dtype,
+                                .bytes = span_bytes(spec.dtype, spec.m, spec.k, spec.a_row, spec.batch, spec.a_batch)},
+                               {.dtype = spec.dtype, .bytes = b_bytes(spec), .copies = copies},
+                               {.dtype = spec.c_dtype, .bytes = floats(spec.n)},
+                               {.dtype = spec.c_dtype,
+                                .bytes = span_bytes(spec.c_dtype, spec.m, spec.n, spec.c_row, spec.batch, spec.c_batch),
+                                .is_result = true},
+                               {.dtype = DType::kF32, .bytes = floats(spec.m)},
+                               {.dtype = DType::kF32, .bytes = floats(spec.n)}}};
   if (spec.has_residual)
     work.operands.push_back(
         {.dtype = spec.c_dtype, .bytes = span_bytes(spec.c_dtype, spec.m, spec.n, spec.residual_row, 1, 0)});

@@ -444,7 +444,8 @@ class FusedKernel : public CpuKernel {
     for (std::size_t i = 0; i < program.loads.size(); ++i) {
       const RowAccess& load = program.loads[i];
       if (load.operand != input) continue;
-      if (!load.is_plain() || load.axes != program.results[0].axes || tape.last_read[i] > tape.first_write) return false;
+      if (!load.is_plain() || load.axes != program.results[0].axes || tape.last_read[i] > tape.first_write)
+        return false;
     }
     return true;
   }

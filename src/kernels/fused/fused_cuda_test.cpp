@@ -26,7 +26,8 @@ TEST_P(CudaFusedRows, MatchTheOracle) {
     const std::vector<FusedCase> cases = FusedCases(types.x, types.side, 5, columns).list(true);
     if (k >= cases.size()) continue;
     SCOPED_TRACE(cases[k].name);
-    expect_matches_oracle("cuda.fused", cases[k].spec, tolerance_of(cases[k], default_tolerance(cases[k].spec.outputs[0].dtype)));
+    expect_matches_oracle("cuda.fused", cases[k].spec,
+                          tolerance_of(cases[k], default_tolerance(cases[k].spec.outputs[0].dtype)));
   }
 }
 // A pair, less than a pack, a part of a warp, several warps, a whole block, and more than registers hold.
@@ -163,7 +164,8 @@ TEST_F(CudaFused, EveryWayMatchesTheOracle) {
         static_cast<void>(backend().context<nvrtc::Compiler>()->begin(std::move(source.text)));
       for (std::size_t way = 0; way < sources.size(); ++way) {
         const Comparison result =
-            compare_with_oracle(OneWay(backend(), way), cases[k].spec, target(), turn, tolerance_of(cases[k], default_tolerance(cases[k].spec.outputs[0].dtype)));
+            compare_with_oracle(OneWay(backend(), way), cases[k].spec, target(), turn,
+                                tolerance_of(cases[k], default_tolerance(cases[k].spec.outputs[0].dtype)));
         EXPECT_TRUE(result.passed) << cases[k].name << ", " << columns << " columns, way " << way << ": "
                                    << result.message;
       }

@@ -113,7 +113,8 @@ class TapeWriter {
     if (bound_.program.needs_rows || columns.extent <= kMostShared) return;
     tape_.columns = kPiece;
     tape_.is_cut = true;
-    RowWalk::Axis pieces{.extent = divide_up(columns.extent, kPiece), .strides = columns.strides};
+    RowWalk::Axis pieces{
+        .extent = divide_up(columns.extent, kPiece), .strides = columns.strides, .repeats = columns.repeats};
     for (std::int64_t& stride : pieces.strides) stride *= kPiece;
     tape_.walk.outer.push_back(std::move(pieces));
   }
@@ -263,7 +264,9 @@ class TapeWriter {
       last_ = std::max(last_, value.level);
     }
   }
-  [[nodiscard]] bool is_halved(const Value& load) const { return bound_.program.loads[at(load.access)].repeats.size() > 0; }
+  [[nodiscard]] bool is_halved(const Value& load) const {
+    return bound_.program.loads[at(load.access)].repeats.size() > 0;
+  }
 
   /// Leaves out what nothing reads since steps were joined.
   void find_readers() {
