@@ -117,8 +117,7 @@ class OneWay : public Kernel {
 
   static std::vector<cuda::KernelSource> sources_of(const OpSpec& spec, std::span<const Operand> inputs,
                                                     std::span<const Operand> outputs) {
-    const cuda::BoundProgram bound =
-        cuda::bind_program(std::get<RowProgram>(row_program_of(body_of(spec.attributes))), inputs, outputs);
+    const BoundProgram bound = bound_program(spec, inputs, outputs);
     std::vector<cuda::KernelSource> sources;
     for (const cuda::RowShape& shape : cuda::row_shapes(bound, 1))
       sources.push_back(cuda::cuda_source_of(bound, shape));

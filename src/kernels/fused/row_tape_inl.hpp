@@ -11,6 +11,7 @@
 #define HEADROOM_KERNELS_FUSED_ROW_TAPE_INL
 #endif
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -570,7 +571,7 @@ Run joint_run(const TapeInstruction& what, const Call& call) {
 }
 
 /// The loop for an instruction and what it is called with.
-Run run_of(const TapeInstruction& what, const Call& call, bool is_stored) {
+inline Run run_of(const TapeInstruction& what, const Call& call, bool is_stored) {
   using Do = TapeInstruction::Do;
   if (call.reduced != nullptr && (what.what == Do::kFormula || what.what == Do::kNormalize))
     return joint_run(what, call);
