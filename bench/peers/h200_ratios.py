@@ -42,7 +42,7 @@ class Turn(NamedTuple):
 
 
 def launches_of(document, result):
-    plan = document["plans"].get(result.get("plan"))
+    plan = document.get("plans", {}).get(result.get("plan"))
     return len(plan["nodes"]) if plan else None
 
 

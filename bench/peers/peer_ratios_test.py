@@ -87,6 +87,17 @@ class GpuTable(unittest.TestCase):
             "| 512x512, fp8 | a forward pass | 6 | 10.0 ms | 12.2 ms | 1.23x (1.20 to 1.25) | |",
             "| 512x512, fp8 | a request of 4 steps | 6 | 1.000 s | 1.600 s | 1.60x (1.60 to 1.60) | 9.0 ms |"])
 
+    def test_launches_are_those_of_the_plans(self):
+        self.write_turn(0)
+        self.assertEqual(len(h200_ratios.launch_table(self.folder).splitlines()), 2, "no plan says how many")
+        for name, launches in (("headroom-forward", 3), ("pytorch", 5)):
+            path = self.folder / f"{name}-fp8-512-0.json"
+            written = json.loads(path.read_text(encoding="utf-8"))
+            written["plans"] = {"a plan": {"nodes": [{}] * launches}}
+            written["results"][0]["plan"] = "a plan"
+            path.write_text(json.dumps(written), encoding="utf-8")
+        self.assertEqual(h200_ratios.launch_table(self.folder).splitlines()[2:], ["| 512x512, fp8 | 3 | 5 |"])
+
     def test_what_one_side_alone_has_measured_has_no_row(self):
         self.write("headroom-forward-fp8-512-0.json", result(["fp8"], forward=[10]))
         with self.assertRaisesRegex(SystemExit, "from 0 kinds of GPU"):
