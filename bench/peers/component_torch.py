@@ -197,7 +197,7 @@ def main():
     with torch.inference_mode():
         forms = make_forms(args, work.eager, sets)
         measure = lambda turn: [result_of(args, work.subject, form, sets, turn) for form in forms]  # noqa: E731
-        plans = {form.name: plan_of("", form.kernels) for form in forms if form.kernels}
+        plans = {form.name: plan_of("forward", form.kernels) for form in forms if form.kernels}
         for turn, results in in_turns(args.beside, args.turns, measure):
             peer_result.write(args.save.replace("{turn}", str(turn)), results, plans)
             tell(results)

@@ -220,7 +220,7 @@ def time_size(args, model, size, device, dtype):
             mark()
         if yardstick:
             results[0]["trials"].append(peer_result.series("yardstick", process, measured))
-        yield turn, results, {form.name: plan_of("", form.kernels) for form in forms if form.kernels}
+        yield turn, results, {form.name: plan_of("forward", form.kernels) for form in forms if form.kernels}
 
 
 def main():
