@@ -182,7 +182,7 @@ struct BodyKind {
   std::array<Shape, 3> sizes;  ///< small, medium, large
 };
 
-/// Tokens of 384 and of FLUX.1's 3072 channels, rows of its MLP's 12288; scores of Swin's windows; images inside an
+/// Tokens of 384 and of 3072 channels, rows of an MLP's 12288; scores of Swin's windows; images inside an
 /// autoencoder, and finished ones.
 const std::vector<BodyKind>& all_kinds() {
   const std::array<Shape, 3> rows = {Shape{5440, 384}, {4608, 3072}, {36864, 3072}};

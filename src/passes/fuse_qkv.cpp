@@ -9,7 +9,7 @@
 //
 // fuse-conditioning: the same of linears of all blocks, of few rows and a large weight, up to 256 MiB of weights in 16 bits
 //
-// Such a product reads its weight and does nothing else: the modulations of FLUX.1-dev, 113 or 57 MB each, a launch that takes a
+// Such a product reads its weight and does nothing else: modulations of 113 or 57 MB each, a launch that takes a
 // fifth of its time to begin and to end (3.5 of 4.3 TB/s on an H200).
 
 #include <algorithm>
