@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ir/builder.hpp"
 #include "ir/text.hpp"
 #include "kernels/fused/fused_cases.hpp"
@@ -12,6 +14,14 @@ struct Types {
 constexpr Types kTypes[] = {
     {DType::kF32, DType::kF32}, {DType::kBF16, DType::kBF16}, {DType::kBF16, DType::kF32}, {DType::kF16, DType::kF16}};
 
+/// Scales are the largest of a row whose mean was taken away: of two columns the tape's sums leave less of that.
+Tolerance tape_tolerance(const FusedCase& body) {
+  Tolerance tolerance = tolerance_of(body, highway_tolerance(body.spec.outputs[0].dtype));
+  const bool has_scales = body.is_quantized && body.spec.outputs.back().dtype == DType::kF32;
+  if (has_scales) tolerance.max_ulps_of_peak = std::max(tolerance.max_ulps_of_peak, 64.0);
+  return tolerance;
+}
+
 // A pair, less than a vector, several rows to a block, whole blocks and a rest, rows of several blocks; each body in another of
 // the dtypes for each of them.
 TEST(Fused, RowsMatchTheOracle) {
@@ -24,8 +34,7 @@ TEST(Fused, RowsMatchTheOracle) {
       const std::vector<FusedCase> cases = FusedCases(types.x, types.side, 5, columns).list(true);
       if (k >= cases.size()) continue;
       SCOPED_TRACE(cases[k].name);
-      expect_matches_oracle("highway.fused", cases[k].spec,
-                            tolerance_of(cases[k], highway_tolerance(cases[k].spec.outputs[0].dtype)));
+      expect_matches_oracle("highway.fused", cases[k].spec, tape_tolerance(cases[k]));
     }
   }
 }
@@ -37,8 +46,7 @@ TEST(Fused, ThreadsShareRows) {
     const std::vector<FusedCase> cases = FusedCases(types.x, types.side, 9, 2048).list(true);
     if (k >= cases.size()) continue;
     SCOPED_TRACE(cases[k].name);
-    expect_matches_oracle("highway.fused", cases[k].spec,
-                          tolerance_of(cases[k], highway_tolerance(cases[k].spec.outputs[0].dtype)));
+    expect_matches_oracle("highway.fused", cases[k].spec, tape_tolerance(cases[k]));
   }
 }
 

@@ -265,7 +265,7 @@ class TapeWriter {
     }
   }
   [[nodiscard]] bool is_halved(const Value& load) const {
-    return bound_.program.loads[at(load.access)].repeats.size() > 0;
+    return !bound_.program.loads[at(load.access)].repeats.empty();
   }
 
   /// Leaves out what nothing reads since steps were joined.
