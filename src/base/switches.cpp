@@ -44,6 +44,20 @@ std::int64_t parse_number(const SwitchInfo& info, std::string_view argument) {
   return number;
 }
 
+constexpr std::size_t kMaxText = 200;
+
+/// Throws a usage Error for an argument that cannot be one of the switch. What a text must say beyond this, whoever
+/// applies the switch asks.
+void check_argument(const SwitchInfo& info, std::string_view argument) {
+  if (info.value == "N") {
+    static_cast<void>(parse_number(info, argument));
+    return;
+  }
+  if (argument.empty()) fail_usage("switch {0}: expected {0}={1}", info.name, info.value);
+  if (argument.size() > kMaxText)
+    fail_usage("switch {}: its argument has {} bytes, expected at most {}", info.name, argument.size(), kMaxText);
+}
+
 /// Refuses a name that is neither a switch nor a preset.
 [[noreturn]] void refuse_unknown(std::string_view item, std::string_view name) {
   std::vector<std::string> known;
@@ -85,7 +99,7 @@ SwitchSet SwitchSet::read(std::string_view list, bool* automatic) {
     if (info->value.empty() && has_argument) fail_usage("switch {} takes no argument, got '{}'", name, item);
     if (!info->value.empty()) {
       if (!has_argument) fail_usage("switch {0} needs an argument: {0}={1}", name, info->value);
-      static_cast<void>(parse_number(*info, argument));
+      check_argument(*info, argument);
     }
     set.insert({.info = info, .argument = argument});
   }
@@ -112,6 +126,12 @@ bool SwitchSet::has(std::string_view name) const {
 std::optional<std::int64_t> SwitchSet::number(std::string_view name) const {
   for (const Entry& entry : switches_)
     if (entry.info->name == name) return parse_number(*entry.info, entry.argument);
+  return std::nullopt;
+}
+
+std::optional<std::string_view> SwitchSet::argument(std::string_view name) const {
+  for (const Entry& entry : switches_)
+    if (entry.info->name == name) return entry.argument;
   return std::nullopt;
 }
 

@@ -16,7 +16,7 @@ struct SwitchInfo {
   std::string_view name;
   bool exact;                        ///< mathematically equal to the baseline, though not bit-equal
   std::optional<DeviceKind> device;  ///< the only one it is for; nothing where it is for every device
-  std::string_view value;            ///< name of its argument; empty where it takes none
+  std::string_view value;  ///< its argument: "N", a whole number, or what a text is; empty where it takes none
   std::string_view description;
 };
 /// All switches, in pipeline order.
@@ -41,6 +41,8 @@ class SwitchSet {
   [[nodiscard]] bool has(std::string_view name) const;
   /// The argument of a switch that takes a number, if it is on.
   [[nodiscard]] std::optional<std::int64_t> number(std::string_view name) const;
+  /// The argument of a switch, as written, if it is on.
+  [[nodiscard]] std::optional<std::string_view> argument(std::string_view name) const;
   [[nodiscard]] bool empty() const noexcept { return switches_.empty(); }
   /// Each switch as a set of its own, in pipeline order.
   [[nodiscard]] std::vector<SwitchSet> singles() const;
