@@ -92,6 +92,35 @@ TEST(Fp8, MakesWhatTheProductMade) {
 }
 
 /// Few rows wait for the weight: a large one is worth it, a small one is not.
+TEST(Fp8, QuantizesRowsTogetherWithAllOfThemWhereTheyLieTogether) {
+  const auto quantizers = [](std::int64_t batch, std::int64_t rows) {
+    Graph graph = parse_graph(fmt::format(R"(graph model {{
+      input %x: f32[{0}, {1}, 32]
+      param %w0: f32[64, 32]
+      param %w1: f32[64, 64]
+      param %w2: f32[64, 64]
+      param %w3: f32[32, 64]
+      %0: f32[{0}, {1}, 64] = linear(%x, %w0) @ first
+      %1: f32[{0}, 128, 64] = slice(%0) {{axis = 1, start = {2}, size = 128}} @ part
+      %2: f32[{0}, 128, 64] = linear(%1, %w1) @ q
+      %3: f32[{0}, {1}, 64] = linear(%0, %w2) @ k
+      %4: f32[{0}, 128, {1}] = matmul(%2, %3) {{transpose_b = 1}} @ scores
+      %5: f32[{0}, 128, 64] = matmul(%4, %3) @ context
+      %6: f32[{0}, 128, 32] = linear(%5, %w3) @ last
+      output y = %6
+    }})",
+                                          batch, rows, rows - 128));
+    const Graph before = graph;
+    EXPECT_EQ(run_pass("fp8", graph, kHopper).rewrites, 2);
+    EXPECT_LE(distance(interpret_on_random(graph, 3), interpret_on_random(before, 3)), 0.1);
+    return std::ranges::count_if(graph.nodes(), [&](const Node& node) {
+      return node.op == Op::kQuantize && graph.type(node.inputs[0]).shape.rank() == 3;
+    });
+  };
+  EXPECT_EQ(quantizers(1, 192), 1);
+  EXPECT_EQ(quantizers(2, 192), 2) << "a part of each sample would have to be copied";
+}
+
 TEST(Fp8, LeavesFewRowsOfASmallWeight) {
   Graph graph = parse_graph(R"(graph model {
   input %x: f32[1, 77, 16]

@@ -8,6 +8,7 @@ namespace headroom {
 // half_precision.cpp, int8 and fp8 in quantize_products.cpp, fuse-quantized-patterns in fuse_patterns.cpp, fuse-conditioning
 // in fuse_qkv.cpp.
 PassOutcome weights_first(Graph& graph, const Target& target);
+PassOutcome dead_rows(Graph& graph, const Target& target);
 PassOutcome flash_attention(Graph& graph, const Target& target);
 PassOutcome fuse_upsample(Graph& graph, const Target& target);
 PassOutcome fuse_activation(Graph& graph, const Target& target);
@@ -36,6 +37,9 @@ namespace {
 constexpr std::array kPipeline = {
     // First: the others join and scale weights wherever they are needed, and a loop then never transforms one.
     Pass{"weights-first", "", weights_first},
+
+    // Before everything that merges what some rows are needed of with what others are.
+    Pass{"dead-rows", "", dead_rows},
 
     // Before the fusions, which need nothing of what it absorbs: the scale becomes an attribute, which costs no more
     // than fuse-attention-scale's detour through the norm's weight, and keeps the weight as it is. Before bf16, so that

@@ -196,16 +196,18 @@ class Quantization {
     const Places places(graph, form);
     for (const Node& node : graph.nodes()) {
       if (node.op != Op::kLinear || !places.is_running(node)) continue;
-      if (std::string reason = places.reason_to_keep(node); reason.empty())
+      if (std::string reason = places.reason_to_keep(node); reason.empty()) {
         chosen_.insert(node.results[0]);
-      else
+        quantized_.insert(node.inputs[0]);
+      } else {
         note(std::move(reason), node.path);
+      }
     }
   }
 
   bool rewrite(Rewriter& r, const Node& node) {
     if (!chosen_.contains(node.results[0])) return false;
-    const Quantized x = quantized_input(r, node);
+    const Quantized x = quantized_input(r, node.inputs[0], node);
     const Quantized weight = quantized_weight(r, node.inputs[1], node.path);
     std::vector<ValueId> inputs = {x.elements, x.scale, weight.elements, weight.scale};
     if (node.inputs.size() > 2) {
@@ -235,11 +237,35 @@ class Quantization {
     return {results[0], results[1]};
   }
 
-  Quantized quantized_input(Rewriter& r, const Node& node) {
-    const ValueId x = node.inputs[0];
+  Quantized quantized_input(Rewriter& r, ValueId x, const Node& node) {
     const auto [shared, is_new] = inputs_.try_emplace({x, node.region}, Quantized{});
-    if (is_new) shared->second = quantize(r, x, node.path);
+    if (is_new) {
+      const Node* const slice = r.match(x, Op::kSlice);
+      const bool is_part = slice != nullptr && quantized_.contains(slice->inputs[0]) && takes_rows_in_a_row(r, *slice);
+      shared->second = is_part ? quantized_rows(r, *slice, node) : quantize(r, x, node.path);
+    }
     return shared->second;
+  }
+
+  /// Rows of what is quantized as a whole for another product: a view.
+  Quantized quantized_rows(Rewriter& r, const Node& slice, const Node& node) {
+    const Quantized whole = quantized_input(r, slice.inputs[0], node);
+    const auto rows_of = [&](ValueId of) {
+      const Attributes& which = slice.attributes;
+      return r.emit(
+          Op::kSlice, {of},
+          {{"axis", which.get_int("axis")}, {"start", which.get_int("start")}, {"size", which.get_int("size")}},
+          node.path);
+    };
+    return {rows_of(whole.elements), rows_of(whole.scale)};
+  }
+
+  /// Whether a slice takes rows that lie together.
+  static bool takes_rows_in_a_row(const Rewriter& r, const Node& slice) {
+    const auto axis = static_cast<std::size_t>(slice.attributes.get_int("axis"));
+    const std::span<const std::int64_t> extents = r.shape(slice.inputs[0]).dims();
+    return axis + 1 < extents.size() &&
+           std::ranges::all_of(extents.first(axis), [](std::int64_t extent) { return extent == 1; });
   }
 
   [[nodiscard]] Quantized quantized_weight(Rewriter& r, ValueId weight, const std::string& path) const {
@@ -248,7 +274,8 @@ class Quantization {
   }
 
   const QuantizedForm& form_;
-  std::set<ValueId> chosen_;  // by result
+  std::set<ValueId> chosen_;     // by result
+  std::set<ValueId> quantized_;  // what those read
   std::map<std::pair<ValueId, RegionId>, Quantized> inputs_;
   std::vector<PassNote> notes_;
 };

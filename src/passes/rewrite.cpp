@@ -54,6 +54,11 @@ const Node* Rewriter::match_single_use(ValueId value, Op op) const {
   return links(value).readers.size() + links(value).reads_from_outside == 1 ? match(value, op) : nullptr;
 }
 
+const Node* Rewriter::single_use_producer(ValueId value) const {
+  const Entry* const producer = links(value).producer;
+  return producer != nullptr ? match_single_use(value, producer->node.op) : nullptr;
+}
+
 std::vector<const Node*> Rewriter::readers_from_here(ValueId value) const {
   HR_CHECK(shown_ != schedule_.end());
   std::vector<Entry*> entries = links(value).readers;

@@ -31,6 +31,8 @@ class Rewriter {
   [[nodiscard]] const Node* match(ValueId value, Op op) const;
   /// match(), if nothing else reads `value`: then the node vanishes with the pattern, and its work is not done twice.
   [[nodiscard]] const Node* match_single_use(ValueId value, Op op) const;
+  /// The node that makes `value` whatever its op, on the same terms.
+  [[nodiscard]] const Node* single_use_producer(ValueId value) const;
   /// The nodes that read `value`, in schedule order, from the shown one on.
   [[nodiscard]] std::vector<const Node*> readers_from_here(ValueId value) const;
   /// Whether a node before the shown one reads `value`, or a region that may end before it does at its end.
