@@ -35,15 +35,16 @@ match() {
 }
 
 # kontext NAME SWITCHES OPTION...: a forward pass of FLUX.1-Kontext's tokens at 1024x1024, as many of the image that is edited as of
-# the one that is made
+# the one that is made, which alone are read of what it makes
 kontext() {
   [[ $1 =~ ${MATCHES:-.} ]] || return 0
   local began=$SECONDS
   rm -f "$out/"{headroom-forward,pytorch}-"$1"-*.json
   python3 "$here/bench/peers/flux_torch.py" --random-weights 0 --device cuda --dtype bf16 --text-tokens 512 \
-    --merge-qkv --attention cudnn --compile-blocks --graph --sizes 128x64x1 --trials 8 "${@:3}" \
+    --merge-qkv --attention cudnn --compile-blocks --graph --sizes 64x64x1 --reference 64 64 --trials 8 "${@:3}" \
     --turns "$turns" --save "$out/pytorch-$1-{turn}.json" \
-    --beside "$headroom bench flux-dev --random-weights 0 --device cuda --opt $2 --quiet --token-rows 128 --token-columns 64 --trials 8 \
+    --beside "$headroom bench flux-dev --random-weights 0 --device cuda --opt $2 --quiet --token-rows 64 --token-columns 64 \
+      --reference-rows 64 --reference-columns 64 --trials 8 \
       --save $out/headroom-forward-$1-{turn}.json"
   python3 "$here/bench/peers/share_plans.py" "$out/headroom-forward-$1-"*.json
   python3 "$here/bench/peers/share_plans.py" "$out/pytorch-$1-"*.json

@@ -51,18 +51,25 @@ def fill(model, seed):
     return model
 
 
-def random_inputs(config, rows, columns, batch, text_tokens, device, dtype, generator):
-    """One set of inputs as FLUX's pipeline shapes them. Drawn on the CPU so that every device gets the same numbers."""
-    draw = lambda *shape: torch.randn(*shape, generator=generator).to(device, dtype)  # noqa: E731
-    ids = torch.zeros(rows, columns, 3)
+def image_ids(image, rows, columns):
+    """[rows * columns, 3]: the image's number, row and column of each token."""
+    ids = torch.full((rows, columns, 3), float(image))
     ids[..., 1] = torch.arange(rows)[:, None]
     ids[..., 2] = torch.arange(columns)[None, :]
+    return ids.reshape(rows * columns, 3)
+
+
+def random_inputs(config, rows, columns, batch, text_tokens, device, dtype, generator, reference=(0, 0)):
+    """One set of inputs as FLUX's pipeline shapes them, and as Kontext's does where an image of `reference` tokens down and across is
+    edited. Drawn on the CPU so that every device gets the same numbers."""
+    draw = lambda *shape: torch.randn(*shape, generator=generator).to(device, dtype)  # noqa: E731
+    ids = torch.cat([image_ids(0, rows, columns), image_ids(1, *reference)])
     inputs = {
-        "hidden_states": draw(batch, rows * columns, config["in_channels"]),
+        "hidden_states": draw(batch, len(ids), config["in_channels"]),
         "encoder_hidden_states": draw(batch, text_tokens, config["joint_attention_dim"]),
         "pooled_projections": draw(batch, config["pooled_projection_dim"]),
         "timestep": torch.rand(batch, generator=generator).to(device, dtype),
-        "img_ids": ids.reshape(rows * columns, 3).to(device),
+        "img_ids": ids.to(device),
         "txt_ids": torch.zeros(text_tokens, 3, device=device),
     }
     if config["guidance_embeds"]:

@@ -150,11 +150,11 @@ class Form(NamedTuple):
         return f"pytorch {', '.join(self.applied)}"
 
 
-def make_forms(args, model, sets):
-    """The model as it is called and, with --graph, captured."""
+def make_forms(args, model, sets, tokens):
+    """The model as it is called and, with --graph, captured. What it makes of the `tokens` of the image is read."""
     on_gpu = args.device == "cuda"
     module = torch.compile(model, mode=args.compile_mode) if args.compile else model
-    forward = lambda inputs: module(**inputs, return_dict=False)[0]  # noqa: E731
+    forward = lambda inputs: module(**inputs, return_dict=False)[0][:, :tokens]  # noqa: E731
 
     def form(prepare, applied):
         if on_gpu:
@@ -168,7 +168,12 @@ def make_forms(args, model, sets):
         return Form(prepared, description(args) + applied, first_ms, memory, kernels_of(prepared, sets[0]) if on_gpu else [])
 
     forms = [form(lambda: forward, [])]
-    return forms + ([form(lambda: flux_peer.capture(module, sets[0]), ["CUDA Graph"])] if args.graph else [])
+    if args.graph:
+        def captured():
+            replay = flux_peer.capture(module, sets[0])
+            return lambda inputs: replay(inputs)[:, :tokens]
+        forms.append(form(captured, ["CUDA Graph"]))
+    return forms
 
 
 def time_form(args, size, form, sets, scheduler, process):
@@ -180,7 +185,7 @@ def time_form(args, size, form, sets, scheduler, process):
     trials = peer_result.all_series("forward", process, clock(form.forward, sets, args.trials), args.warmup)
     trials.append(peer_result.series("first_forward", process, [form.first_ms]))
     model = "flux-dev" if args.model is None else os.path.basename(os.path.normpath(args.model))
-    subject = peer_result.forward_subject(model, rows * columns, batch, args.text_tokens)
+    subject = peer_result.forward_subject(model, rows * columns, batch, args.text_tokens, math.prod(args.reference))
     results = [result_of(args, size, subject, form, trials) | ({"plan": form.name} if form.kernels else {})]
     if scheduler:
         latents = []
@@ -199,10 +204,10 @@ def time_size(args, model, size, device, dtype):
     """For each turn its number, its results and their plans."""
     rows, columns, batch = size
     generator = torch.Generator().manual_seed(args.seed)
-    draw = lambda: flux_peer.random_inputs(model.config, rows, columns, batch, args.text_tokens, device, dtype, generator)  # noqa: E731
-    sets = [draw() for _ in range(INPUT_SETS)]
+    sets = [flux_peer.random_inputs(model.config, rows, columns, batch, args.text_tokens, device, dtype, generator, args.reference)
+            for _ in range(INPUT_SETS)]
     scheduler = flux_peer.schedule(args.steps, rows * columns, device) if args.steps else None
-    forms = make_forms(args, model, sets)
+    forms = make_forms(args, model, sets, rows * columns)
     if args.device == "cuda":
         torch.cuda.empty_cache()  # what --beside runs needs memory too
     yardstick = Yardstick(dtype) if args.beside and args.device == "cpu" else None
@@ -242,6 +247,8 @@ def main():
     parser.add_argument("--tf32", action="store_true")
     parser.add_argument("--sizes", type=size_of, nargs="+", default=[(16, 16, 20)], metavar="ROWSxCOLUMNSxBATCH",
                         help="image tokens down and across, and the batch")
+    parser.add_argument("--reference", type=int, nargs=2, default=(0, 0), metavar=("ROWS", "COLUMNS"),
+                        help="tokens of an image that is edited; what the model makes of them is not read")
     parser.add_argument("--text-tokens", type=int, default=16)
     parser.add_argument("--steps", type=int, default=0, help="also time whole requests of so many denoise steps")
     parser.add_argument("--threads", type=int, default=2)
@@ -265,6 +272,8 @@ def main():
         parser.error("--beside, --turns and a {turn} in --save go together")
     if args.steps and args.model is not None:
         parser.error("--steps goes with --random-weights: its requests are FLUX.1-dev's")
+    if args.steps and any(args.reference):
+        parser.error("--steps and --reference exclude each other")
     if args.beside and len(args.sizes) > 1:
         parser.error("--beside takes turns at one size")
 

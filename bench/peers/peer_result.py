@@ -56,10 +56,10 @@ def work_hash(subject):
     return f"{state ^ (state >> 33):016x}"
 
 
-def forward_subject(model, image_tokens, batch, text_tokens):
+def forward_subject(model, image_tokens, batch, text_tokens, reference_tokens=0):
     """The work of one forward pass, as `headroom bench` names it."""
-    return {"kind": "model", "name": model,
-            "request": {"pass": "forward", "batch": batch, "image_tokens": image_tokens, "text_tokens": text_tokens}}
+    request = {"pass": "forward", "batch": batch, "image_tokens": image_tokens, "text_tokens": text_tokens}
+    return {"kind": "model", "name": model, "request": request | ({"reference_tokens": reference_tokens} if reference_tokens else {})}
 
 
 def denoise_subject(model, rows, columns, images, steps, text_tokens, guidance):

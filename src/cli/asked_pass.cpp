@@ -24,6 +24,8 @@ PassMaker pipeline_passes(const Pipeline& pipeline, const std::string& pass, Req
     fail_usage("{} has no pass '{}': expected one of {}{}", pipeline.name(), pass, fmt::join(names, ", "),
                did_you_mean(pass, names));
   }
+  if (!is_forward && request.reference_rows != 0)
+    fail_usage("--reference-rows is of the pass forward, and this one is {}", pass);
   resolve_size(pipeline, size, request);
   return [&pipeline, is_forward, pass, asked = pipeline.resolve(request)](std::int64_t rows) {
     Request taller = asked;
@@ -34,7 +36,7 @@ PassMaker pipeline_passes(const Pipeline& pipeline, const std::string& pass, Req
 
 PassMaker image_passes(const Component& component, const ComponentPass& pass, const RequestOptions& request,
                        const ImageSize& size) {
-  if (request.token_rows != 0 || request.token_columns != 0 || request.text_tokens != 0)
+  if (request.token_rows != 0 || request.token_columns != 0 || request.reference_rows != 0 || request.text_tokens != 0)
     fail_usage("{} works on images: give --height and --width in place of tokens", component.name);
   PassSize asked{.batch = request.images};
   if (size.height > 0) asked.height = size.height;
@@ -50,7 +52,8 @@ PassMaker image_passes(const Component& component, const ComponentPass& pass, co
 /// Of fewer tokens whatever the rows: a text may be as long as the network takes already.
 PassMaker text_passes(const Component& component, const ComponentPass& pass, const RequestOptions& request,
                       const ImageSize& size) {
-  if (request.token_rows != 0 || request.token_columns != 0 || size.height > 0 || size.width > 0)
+  if (request.token_rows != 0 || request.token_columns != 0 || request.reference_rows != 0 || size.height > 0 ||
+      size.width > 0)
     fail_usage("{} works on text: give --text-tokens in place of the size of an image", component.name);
   const std::int64_t tokens =
       request.text_tokens > 0 ? request.text_tokens : component.kind->text_tokens(component.config);

@@ -22,6 +22,8 @@ namespace {
 ExitCode bench_or_judge(BenchArguments& arguments, const CLI::App& command) {
   const std::string& what = arguments.model.model;
   check_bench_options(command, what);
+  if (arguments.request.reference_rows != 0 && arguments.pass == kWholeRequest)
+    fail_usage("--reference-rows is for a forward pass, not for --pass {}", kWholeRequest);
   if (arguments.floors && arguments.pass != kWholeRequest) fail_usage("--floors is for --pass {}", kWholeRequest);
   if (arguments.list) {
     list_benchmarks(arguments);
@@ -60,6 +62,12 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
       ->check(whole_number(1, 4096))
       ->capture_default_str();
   add_size_options(*command, arguments->request, arguments->size);
+  command
+      ->add_option("--reference-rows", arguments->request.reference_rows,
+                   "of a forward pass: tokens down of an image that is edited; 0: none is")
+      ->check(whole_number(0, 1024));
+  command->add_option("--reference-columns", arguments->request.reference_columns, "the same across")
+      ->check(whole_number(0, 1024));
   add_pass_option(*command, arguments->pass);
   command->add_option("--trials", arguments->protocol.trials, "timed passes")
       ->check(whole_number(1, 1'000'000))

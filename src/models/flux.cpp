@@ -201,11 +201,12 @@ class Flux {
 
 InputShapes input_shapes(const FluxConfig& config, const FluxShape& shape) {
   const auto axes = static_cast<std::int64_t>(config.axes_dims_rope.size());
-  InputShapes shapes = {{"hidden_states", {shape.batch, shape.image_tokens, config.in_channels}},
+  const std::int64_t pixels = shape.image_tokens + shape.reference_tokens;
+  InputShapes shapes = {{"hidden_states", {shape.batch, pixels, config.in_channels}},
                         {"encoder_hidden_states", {shape.batch, shape.text_tokens, config.joint_attention_dim}},
                         {"pooled_projections", {shape.batch, config.pooled_projection_dim}},
                         {"timestep", {shape.batch}},
-                        {"img_ids", {shape.image_tokens, axes}},
+                        {"img_ids", {pixels, axes}},
                         {"txt_ids", {shape.text_tokens, axes}}};
   if (config.guidance_embeds) shapes.emplace("guidance", Shape{shape.batch});
   return shapes;
@@ -255,7 +256,9 @@ Graph build_flux_forward(const FluxConfig& config, const FluxShape& shape, const
                     .txt_ids = input("txt_ids")};
   if (config.guidance_embeds) inputs.guidance = input("guidance");
   Builder builder(graph);
-  graph.add_output("sample", build_flux(builder, config, inputs, params));
+  ValueId sample = build_flux(builder, config, inputs, params);
+  if (shape.reference_tokens != 0) sample = builder.slice(sample, 1, 0, shape.image_tokens);
+  graph.add_output("sample", sample);
   return graph;
 }
 

@@ -50,6 +50,7 @@ struct FluxShape {
   std::int64_t batch = 1;
   std::int64_t image_tokens = 4096;
   std::int64_t text_tokens = 512;
+  std::int64_t reference_tokens = 0;  ///< of an image that is edited, behind the others
 };
 
 /// The tensors of one forward pass, as diffusers names them.

@@ -122,7 +122,8 @@ Request FluxPipeline::resolve(const RequestOptions& options) const {
       in_range("the number of token columns", pick(options.token_columns, own.token_columns), kMaxTokensAlongSide);
   request.reference_rows = options.reference_rows;
   request.reference_columns = options.reference_columns;
-  if (request.reference_tokens() != 0 && !is_kontext_) fail_usage("{} edits no images", name());
+  // A transformer alone does not say whether it was trained to edit.
+  if (request.reference_tokens() != 0 && !is_kontext_ && reads_text()) fail_usage("{} edits no images", name());
   request.text_tokens = in_range("the number of text tokens", pick(options.text_tokens, own.text_tokens),
                                  reads_text() ? kMaxPromptTokens : kMaxTextTokens);
   request.steps = in_range("the number of steps",
@@ -237,14 +238,14 @@ std::unique_ptr<ClassifierJudge> FluxPipeline::open_judge(Backend& cpu) const {
 }
 
 /// Image tokens in rows, timesteps uniform in [0, 1), everything else normal.
-void FluxPipeline::fill_forward_inputs(Session& session, std::int64_t token_columns) const {
+void FluxPipeline::fill_forward_inputs(Session& session, const Request& request) const {
   const Graph& graph = session.program().graph;
   std::uint64_t stream = 0;
   for (const ValueId input : graph.values_of(ValueKind::kInput)) {
     const Value& value = graph.value(input);
     HostTensor tensor(value.type.dtype, value.type.shape);
     if (value.name == "img_ids")
-      number_tokens(tensor.as<float>(), 0, token_columns, tensor.shape()[1]);
+      tensor = make_image_ids(request, tensor.shape()[1]);
     else if (value.name == "timestep")
       fill_uniform(tensor.as<float>(), kForwardSeed, stream++);
     else if (value.name != "txt_ids")  // all zeros in every request
@@ -254,21 +255,25 @@ void FluxPipeline::fill_forward_inputs(Session& session, std::int64_t token_colu
 }
 
 ForwardPass FluxPipeline::forward_pass(const Request& request) const {
-  const auto build = [this, text = request.text_tokens](const RequestSize& size) {
-    return build_flux_forward(
-        config_, {.batch = size.images, .image_tokens = size.token_rows * size.token_columns, .text_tokens = text},
-        denoiser().params());
+  const auto build = [this, text = request.text_tokens,
+                      reference = request.reference_tokens()](const RequestSize& size) {
+    return build_flux_forward(config_,
+                              {.batch = size.images,
+                               .image_tokens = size.token_rows * size.token_columns,
+                               .text_tokens = text,
+                               .reference_tokens = reference},
+                              denoiser().params());
   };
+  nlohmann::json subject = {{"pass", "forward"},
+                            {"batch", request.images},
+                            {"image_tokens", request.image_tokens()},
+                            {"text_tokens", request.text_tokens}};
+  if (request.reference_tokens() != 0) subject["reference_tokens"] = request.reference_tokens();
   return {.component = &denoiser(),
-          .request = {{"pass", "forward"},
-                      {"batch", request.images},
-                      {"image_tokens", request.image_tokens()},
-                      {"text_tokens", request.text_tokens}},
+          .request = std::move(subject),
           .size = {.images = request.images, .token_rows = request.token_rows, .token_columns = request.token_columns},
           .build = build,
-          .set_inputs = [this, columns = request.token_columns](Session& session) {
-            fill_forward_inputs(session, columns);
-          }};
+          .set_inputs = [this, request](Session& session) { fill_forward_inputs(session, request); }};
 }
 
 std::unique_ptr<Pipeline> make_flux_pipeline(Component transformer) {

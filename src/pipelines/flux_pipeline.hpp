@@ -45,7 +45,7 @@ class FluxPipeline final : public Pipeline {
   [[nodiscard]] Request default_request() const;
   [[nodiscard]] HostTensor random_prompts(const Shape& shape, std::span<const ImageRequest> images) const;
   [[nodiscard]] HostTensor noise(const Request& request, std::span<const ImageRequest> images) const;
-  void fill_forward_inputs(Session& session, std::int64_t token_columns) const;
+  void fill_forward_inputs(Session& session, const Request& request) const;
 
   std::filesystem::path folder_;
   FluxConfig config_;
