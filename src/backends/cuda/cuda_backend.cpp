@@ -20,6 +20,7 @@
 #include "backends/cuda/fill_normal.cuh"
 #include "backends/cuda/host_copy.cuh"
 #include "backends/cuda/pool.cuh"
+#include "backends/cuda/region_recording.cuh"
 #include "backends/cuda/reserved_memory.cuh"
 #include "backends/cuda/staging.cuh"
 #include "backends/cuda/stream_list.cuh"
@@ -162,7 +163,7 @@ class CudaRecording final : public Recording {
   cudaGraphExec_t graph_ = nullptr;
 };
 
-class CudaBackend final : public Backend {
+class CudaBackend final : public Backend, public RegionBackend {
  public:
   explicit CudaBackend(int device) : device_(device), target_(open(device)) { target_.backend = this; }
 
@@ -235,6 +236,13 @@ class CudaBackend final : public Backend {
 
   [[nodiscard]] std::unique_ptr<Recording> record(Stream& stream, const std::function<void()>& submit) override {
     return std::make_unique<CudaRecording>(handle_of(stream), submit);
+  }
+  [[nodiscard]] std::unique_ptr<RegionRecording> record_regions(
+      Stream& stream, const std::function<void(RegionRecorder& recorder)>& submit) override {
+    return cuda::record_regions(*this, stream, submit);
+  }
+  [[nodiscard]] std::string obstacle_in_region(Stream& stream, const std::function<void()>& submit) override {
+    return cuda::obstacle_in_region(stream, submit);
   }
 
   [[nodiscard]] std::unique_ptr<DeviceTrace> make_trace() override { return cuda::make_cupti_trace(); }
