@@ -15,7 +15,7 @@ struct PlanOptions {
   int lanes = 1;
   /// The `tile` switch: runs of steps that go through the cache a few samples at a time. Needs `arena`.
   bool tile = false;
-  /// The `graph` switch: a session records straight runs of steps and replays them.
+  /// The `graph` switch: a session records the program, or straight runs of steps, and replays that.
   bool graph = false;
   /// Each output that a node or a region makes has a storage of its own (StorageKind::kOutput), which can be memory of
   /// the caller's. Otherwise it lies among the activations or in a state.

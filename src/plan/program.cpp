@@ -52,9 +52,12 @@ class Printer {
       line("  eager    buffers by liveness, at most {} live at once", format_bytes(program_.arena_lower_bound_bytes));
     if (program_.lanes > 1)
       line("  streams  {}, which meet before and after each straight run of steps", program_.lanes);
-    if (program_.has_graph) line("  graph    straight runs of steps are recorded when they first run, and replayed");
+    if (program_.has_graph)
+      line("  graph    recorded when it first runs, and replayed{}",
+           program_.root.children.empty() ? "" : "; loops and branches too, where all that is in them can be");
     if (const std::int64_t reads = most_host_reads(program_.root); reads > 0)
-      line("  ifs      the host waits to read their predicates, {} times a run at most", reads);
+      line("  ifs      the host waits to read their predicates, {} times a run at most{}", reads,
+           program_.has_graph ? ", where the device cannot" : "");
     segment(program_.root, 0);
     return std::move(text_);
   }

@@ -117,7 +117,7 @@ struct Program {
   Target target;
   bool has_arena = false;  ///< addresses fixed in one arena; otherwise buffers come and go by liveness (eager)
   int lanes = 1;  ///< streams that steps are spread over; they meet before and after each straight run of steps
-  bool has_graph = false;  ///< straight runs of steps are recorded on the device and replayed
+  bool has_graph = false;  ///< it is recorded on the device, as a whole or in straight runs of steps, and replayed
   std::vector<Step> steps;
   std::vector<TiledRun> tiled;  ///< in order, each within one straight run of steps
   Segment root;

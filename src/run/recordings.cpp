@@ -27,4 +27,14 @@ Recording& Recordings::add(int first_step, std::unique_ptr<Recording> recording)
   return *(sets_.front().recordings[first_step] = std::move(recording));
 }
 
+RegionRecording* Recordings::whole() const {
+  HR_CHECK(!sets_.empty());
+  return sets_.front().whole.get();
+}
+
+RegionRecording& Recordings::add_whole(std::unique_ptr<RegionRecording> recording) {
+  ++made_;
+  return *(sets_.front().whole = std::move(recording));
+}
+
 }  // namespace headroom

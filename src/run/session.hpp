@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -25,8 +26,8 @@ class WeightStore;
 /// A program with memory: inputs, states and activations of its own or of the caller's, weights shared through the
 /// store. With an arena every address is fixed at construction. Without (eager), activations come from a caching
 /// allocator when first written and go back at last use. Either way nothing is allocated after the first run. A program
-/// with the `graph` switch records each straight run of steps when it comes to it first, and replays it then and from
-/// then on; what memory the recording uses is then held for good. One thread at a time.
+/// with the `graph` switch is recorded as a whole when it first runs, or each straight run of steps when it comes to it
+/// first, and replayed then and from then on; what memory a recording uses is then held for good. One thread at a time.
 class Session {
  public:
   /// Loads the weights the program needs and that the store does not hold yet, and holds them. `backend` must outlive
@@ -68,7 +69,9 @@ class Session {
   void unbind_state(std::string_view name);
 
   /// Submits the program once; what the stream is given next runs after it. All inputs and states must have been set.
-  /// With an observer, each iteration of a loop is waited for.
+  /// With an observer it waits for the end. Of a program that is replayed as a whole the device's own clock gives the
+  /// times, else the host waits for each iteration. What the observer throws ends the loop after the iteration that is
+  /// under way, and states are then as that left them.
   void submit(const IterationObserver& observer = {});
   /// submit(), and waits.
   void run(const IterationObserver& observer = {});
@@ -79,6 +82,15 @@ class Session {
 
   /// How often the host waited, in the last run, to read the predicate of an `if`.
   [[nodiscard]] std::int64_t host_reads() const noexcept { return executor_.host_reads(); }
+  /// How many recordings the host submitted in the last run: 1 where a program is replayed as a whole.
+  [[nodiscard]] std::int64_t replays() const noexcept { return executor_.replays(); }
+  /// Why a program with loops or branches that is recorded was not so as a whole, and the host goes through it; empty
+  /// where it was, where nothing has run, and where the device never does.
+  [[nodiscard]] const std::optional<ReplayObstacle>& obstacle_to_one_replay() const noexcept {
+    return executor_.obstacle_to_one_replay();
+  }
+  /// Records and replays only straight runs of steps, for who looks at launches one by one; or ends that.
+  void record_by_step(bool by_step) { executor_.record_by_step(by_step); }
   /// What the last run copied to outputs that are bound, since no kernel writes them there.
   [[nodiscard]] std::size_t copied_bytes() const noexcept { return executor_.copied_bytes() + copied_bytes_; }
   /// How many straight runs of steps have been recorded so far: each again where other memory is bound, but for the few
