@@ -114,6 +114,7 @@ void bench_pass(const BenchArguments& arguments) {
   const double start = steady_clock_ms();
   session.run();
   const double first_ms = steady_clock_ms() - start;
+  report_replay_obstacle(log, session);
 
   Protocol protocol = arguments.protocol;
   protocol.gpu_pci_bus_id = pci_bus_id_of(*engine.backend);

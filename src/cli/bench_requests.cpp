@@ -70,6 +70,8 @@ void bench_requests(const BenchArguments& arguments) {
         if (!at.warming_up) progress.set(at.done);
       });
 
+  report_replay_obstacle(log, generator->session());
+
   ResultFile file = to_file(engine, *generator, options, names, times);
   Result& result = file.results.front();
   if (arguments.floors) {

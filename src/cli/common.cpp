@@ -169,4 +169,11 @@ void report_declined(const Log& log, std::span<const Result> results) {
     }
 }
 
+void report_replay_obstacle(const Log& log, const Session& session) {
+  const std::optional<ReplayObstacle>& obstacle = session.obstacle_to_one_replay();
+  if (!obstacle) return;
+  log.info("switch graph left the host in the loop: {}{}", obstacle->reason,
+           obstacle->path.empty() ? "" : fmt::format(" ({})", obstacle->path));
+}
+
 }  // namespace headroom

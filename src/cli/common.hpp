@@ -75,5 +75,7 @@ struct Engine {
 void report_declined(const Log& log, const std::vector<Declined>& declined);
 /// The same of results: a line for each name, switch and reason.
 void report_declined(const Log& log, std::span<const Result> results);
+/// Says what kept `graph` from replaying a session, which has run, as a whole.
+void report_replay_obstacle(const Log& log, const Session& session);
 
 }  // namespace headroom

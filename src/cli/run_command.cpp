@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/format.hpp"
+#include "base/interrupt.hpp"
 #include "base/json.hpp"
 #include "base/list.hpp"
 #include "base/nearest.hpp"
@@ -178,6 +179,7 @@ Took make_all(ImageMaker& maker, std::span<const PreparedImage> jobs, const RunA
               const std::function<void(std::size_t index, Image image)>& take) {
   Took took;
   std::unique_ptr<Progress> progress;
+  const Interruptible between_steps;  // a loop that runs on the device is ended there
   for (std::size_t done = 0; done < jobs.size();) {
     const auto group = jobs.subspan(done, maker.count_together(jobs.subspan(done), arguments.batch));
     const Generator& generator = maker.generator(group);
@@ -189,7 +191,12 @@ Took make_all(ImageMaker& maker, std::span<const PreparedImage> jobs, const RunA
       const auto groups = static_cast<std::int64_t>((jobs.size() + group.size() - 1) / group.size());
       progress = std::make_unique<Progress>("denoising", groups * generator.request().steps, arguments.model.quiet);
     }
-    MadeImages made = maker.make(group, [&] { progress->advance(); });
+    MadeImages made = maker.make(group, [&] {
+      Interruptible::check();
+      progress->advance();
+    });
+    Interruptible::check();
+    if (done == 0) report_replay_obstacle(log, generator.session());
     for (std::size_t i = 0; i < made.images.size(); ++i) take(done + i, std::move(made.images[i]));
     for (const StageRun& stage : made.stages) add(took.stages, stage);
     took.step_ms.insert(took.step_ms.end(), made.step_ms.begin(), made.step_ms.end());

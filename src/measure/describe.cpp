@@ -36,6 +36,15 @@ void add_plan(Result& result, std::map<std::string, PlanRecord>& plans, const Pr
   plans.try_emplace(*result.plan, std::move(plan));
 }
 
+void add_replay_obstacles(Configuration& configuration, std::span<const Session* const> sessions) {
+  for (const Session* const session : sessions)
+    if (const std::optional<ReplayObstacle>& obstacle = session->obstacle_to_one_replay())
+      configuration.kept.push_back(
+          {.switch_name = "graph",
+           .reason = obstacle->reason,
+           .nodes = obstacle->path.empty() ? std::vector<std::string>() : std::vector{obstacle->path}});
+}
+
 }  // namespace
 
 ResultFile begin_result_file() {
@@ -68,6 +77,7 @@ void add_plan_and_memory(Result& result, std::map<std::string, PlanRecord>& plan
                          const WeightStore& weights, const Backend& backend) {
   const Session* const sessions[] = {&session};
   result.memory = describe_memory(sessions, weights, backend);
+  add_replay_obstacles(result.configuration, sessions);
   add_plan(result, plans, session.program());
 }
 
@@ -82,6 +92,7 @@ void add_plan_and_memory(Result& result, std::map<std::string, PlanRecord>& plan
     *bytes = std::min(bytes->value(), limit);
   result.memory = memory;
   result.stages = describe_stages(generator);
+  add_replay_obstacles(result.configuration, sessions);
   add_plan(result, plans, generator.session().program());
 }
 

@@ -26,7 +26,8 @@ class Generator;
 /// The same of a compiled program, named by its switches; tagged where the weights are random.
 [[nodiscard]] Result begin_result(const SwitchSet& switches, Subject subject, const Compiled& compiled,
                                   const Checkpoint& checkpoint, const Backend& backend);
-/// Adds the session's memory, which is to be asked for after it has run, and its plan, which goes to `plans`.
+/// Adds the session's memory and what kept `graph` from replaying it as a whole, which are to be asked for after it has
+/// run, and its plan, which goes to `plans`.
 void add_plan_and_memory(Result& result, std::map<std::string, PlanRecord>& plans, const Session& session,
                          const WeightStore& weights, const Backend& backend);
 /// The same of a generator that has made a generation: the memory and the records of all its stages, and the plan of

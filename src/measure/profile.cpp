@@ -62,7 +62,12 @@ Protocol floor_protocol(const Backend& backend, const ProfileOptions& options) {
 class Profiler {
  public:
   Profiler(const ProfiledRun& run, const ProfileOptions& options, const ProfileObserver& observer)
-      : run_(run), loop_(find_loop(run.session.program().root)), options_(options), observer_(observer) {}
+      : run_(run), loop_(find_loop(run.session.program().root)), options_(options), observer_(observer) {
+    run.session.record_by_step(true);
+  }
+  ~Profiler() { run_.session.record_by_step(false); }
+  Profiler(const Profiler&) = delete;
+  Profiler& operator=(const Profiler&) = delete;
 
   [[nodiscard]] std::int64_t steps_of_run() const { return loop_ == nullptr ? 1 : loop_->trip_count; }
   [[nodiscard]] bool is_in_step(int launch) const {

@@ -40,7 +40,8 @@ struct ProfiledRun {
 /// The floor of a launch is what this machine could do it in (measure/floor.hpp). Beside it stands how long the kernel
 /// takes alone and hot, on dense operands of the same shapes and without its activation, where it is a product,
 /// attention or a convolution: what is between the two a better kernel could save, what is above both lies between
-/// launches. Launches inside the loop make up the step; those before and after it run once a run.
+/// launches. Launches inside the loop make up the step; those before and after it run once a run. While it is profiled
+/// the session records straight runs of steps, so that the host is told of each turn and launches are told apart.
 struct Profile {
   std::vector<Trials> steps;   ///< ms of whole steps, nothing observed inside; for each turn
   std::vector<Trials> floors;  ///< sum of the floors of the launches of a step, as one trial; for each turn
