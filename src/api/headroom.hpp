@@ -443,8 +443,9 @@ class Generator {
   [[nodiscard]] const std::vector<std::string>& applied() const;
   [[nodiscard]] const std::vector<Declined>& declined() const;
 
-  /// Latents [images, tokens, channels] f32 of RequestOptions::images images. With an observer each step is waited for.
-  /// Throws Error for another number of images, and for a label that there is not.
+  /// Latents [images, tokens, channels] f32 of RequestOptions::images images. The observer is told of each step, and may
+  /// throw to end the loop after the step that is under way. Throws Error for another number of images, and for a label
+  /// that there is not.
   [[nodiscard]] Tensor generate(std::span<const ImageRequest> images, const StepObserver& observer = {});
   /// Pixels [images, channels, height, width] f32 of latents, white at 1 and black at -1, and beyond where the model
   /// overshoots. Throws Error where the pipeline has no pixels, or the latents are not of its shape.

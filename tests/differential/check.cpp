@@ -189,6 +189,8 @@ std::optional<std::string> Checker::check_plan(Work& work, const Graph& graph, c
   for (std::uint64_t run = 0; run < runs; ++run) {
     for (const auto& [name, tensor] : work.inputs[run]) session.set_input(name, tensor);
     session.run();
+    if (const std::optional<ReplayObstacle>& obstacle = session.obstacle_to_one_replay())
+      return fmt::format("run {}: not replayed as a whole: {} {}", run, obstacle->reason, obstacle->path);
     const BoundedResult expected = work.oracle.run(graph, work.inputs[run], work.params, states, kernels);
     for (auto& [name, tensor] : states) tensor = session.state(name);
     if (auto wrong = compare_session(session, graph, expected)) return fmt::format("run {}, {}", run, *wrong);
