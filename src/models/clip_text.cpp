@@ -209,6 +209,15 @@ ClipText build_clip_text(Builder& builder, const ClipTextConfig& config, ValueId
 
 ComponentClass clip_text_class() {
   ComponentClass plain = class_named(kPlain);
+  // The second of each for checkpoints with bare names.
+  plain.adapters.prefixes = {"text_encoder.",
+                             "text_encoder.text_model.",
+                             "lora_te1_",
+                             "lora_te1_text_model_",
+                             "lora_te_",
+                             "lora_te_text_model_",
+                             "text_encoders.clip_l.transformer.",
+                             "text_encoders.clip_l.transformer.text_model."};
   plain.named = {{"clip-l",
                   "FLUX.1's CLIP text encoder; its checkpoint does not ship: give a folder or --random-weights",
                   clip_l_config}};

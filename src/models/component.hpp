@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/adapter_names.hpp"
 #include "models/params.hpp"
 
 namespace headroom {
@@ -65,6 +66,8 @@ struct ComponentClass {
   bool (*is_unread)(std::string_view tensor) = nullptr;
   /// The configuration that a name such as "flux-512x4+8" states; nothing for other names.
   std::optional<nlohmann::json> (*sized)(const std::string& name) = nullptr;
+  /// How files of adapters name its modules; none where there are no such files.
+  AdapterNames adapters = {};
 };
 
 [[nodiscard]] std::span<const ComponentClass> component_classes();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "models/flux_adapter_names.hpp"
 
 namespace headroom {
 namespace {
@@ -272,7 +273,8 @@ ComponentClass flux_transformer_class() {
       .named = {{"flux-dev", "FLUX.1-dev, 1024x1024; its checkpoint does not ship: give a folder or --random-weights",
                  flux_dev_config}},
       .is_modulation = is_modulation,
-      .sized = flux_config_of_size};
+      .sized = flux_config_of_size,
+      .adapters = flux_adapter_names()};
 }
 
 }  // namespace headroom
