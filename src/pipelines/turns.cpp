@@ -26,7 +26,7 @@ Turns::Turns(Backend& backend, WeightStore& weights, std::size_t limit)
 
 void Turns::load(DeviceStage& stage) {
   const MemoryNeed need = memory_need(*stage.compiled.program, weights_);
-  make_room(need.total() - need.held, stage);
+  make_room(need.total() - need.held, &stage);
   stage.session = std::make_unique<Session>(stage.compiled.program, weights_, backend_);
   backend_.release_unused();  // what weights were folded in
   ran_.push_back(&stage);
@@ -47,7 +47,7 @@ void Turns::forget(const DeviceStage& stage) noexcept {
 
 void Turns::bring(DeviceStage& stage) {
   if (is_here(stage)) return;
-  if (const std::size_t missing = missing_bytes(stage); missing > 0) make_room(missing, stage);
+  if (const std::size_t missing = missing_bytes(stage); missing > 0) make_room(missing, &stage);
   weights_.reload(*stage.compiled.program);
   if (stage.is_arena_away) stage.session->reload();
   stage.is_arena_away = false;
@@ -78,18 +78,18 @@ void Turns::make_room_beside(std::size_t bytes) {
     if (free_bytes() < bytes) drop();
 }
 
-void Turns::make_room(std::size_t bytes, const DeviceStage& keep) {
+void Turns::make_room(std::size_t bytes, const DeviceStage* keep) {
   make_room_beside(bytes);
   for (auto other = ran_.rbegin(); other != ran_.rend() && free_bytes() < bytes; ++other) {
     DeviceStage& stage = **other;
-    if (&stage == &keep) continue;
+    if (&stage == keep) continue;
     const Program& program = *stage.compiled.program;
     if (has_arena_here(stage)) {
       stage.session->unload();
       stage.is_arena_away = true;
     }
     if (const std::size_t free = free_bytes(); free < bytes)
-      weights_.unload(program, bytes - free, keep.compiled.program.get());
+      weights_.unload(program, bytes - free, keep == nullptr ? nullptr : keep->compiled.program.get());
   }
   backend_.release_unused();  // a limit holds for what the device has given up
 }

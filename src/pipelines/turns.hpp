@@ -34,6 +34,11 @@ class Turns {
   /// to leave.
   void add_spare(const void* owner, std::function<void()> drop) { spares_.insert_or_assign(owner, std::move(drop)); }
   void remove_spare(const void* owner) noexcept { spares_.erase(owner); }
+  /// Before something takes so many bytes for a moment, and no stage runs: what takes its turn in memory leaves, as far as
+  /// that is needed.
+  void make_room(std::size_t bytes) {
+    if (free_bytes() < bytes) make_room(bytes, nullptr);
+  }
   /// Before something beside the stages takes so many bytes for good.
   void make_room_beside(std::size_t bytes);
 
@@ -43,7 +48,7 @@ class Turns {
 
  private:
   void bring(DeviceStage& stage);
-  void make_room(std::size_t bytes, const DeviceStage& keep);
+  void make_room(std::size_t bytes, const DeviceStage* keep);
   [[nodiscard]] std::size_t free_bytes() const;
   [[nodiscard]] std::size_t missing_bytes(const DeviceStage& stage) const;
 

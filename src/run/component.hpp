@@ -9,6 +9,7 @@
 
 #include "io/checkpoint.hpp"
 #include "models/component.hpp"
+#include "run/param_update.hpp"
 
 namespace headroom {
 
@@ -23,6 +24,8 @@ struct Component {
   DType baseline = DType::kF32;
   /// What its checkpoint is called in a store that holds those of a whole pipeline: "vae". Empty where it is alone.
   std::string part = {};
+  /// What its params are beside what the checkpoint says, by their names in such a store.
+  ParamUpdates updates = {};
 
   /// The numbers that its weights are, in whatever form the checkpoint has them.
   [[nodiscard]] std::int64_t parameters() const;

@@ -26,6 +26,8 @@ class FoldedWeight {
   void set_folded() noexcept { is_folded_ = true; }
   /// It is to be folded otherwise than before.
   void forget_host_copy() noexcept { has_host_copy_ = false; }
+  /// What lies there is not what it should be, until it is folded again.
+  void set_stale() noexcept { is_folded_ = false; }
 
   /// Gives its memory back behind all work submitted before. On a device with memory of its own its bytes stay on the
   /// host, where `stream` copies them unless they are there.

@@ -56,20 +56,45 @@ void ParamValues::restore(const std::string& param) {
   changed_.erase(param);
 }
 
+void ParamValues::set_updates(ParamUpdates updates) {
+  for (const auto& [param, update] : updates) {
+    const Tensor tensor = find(param);
+    const TensorSpec& spec = tensor.checkpoint->entry(tensor.name);
+    if (update.value != nullptr && (update.value->dtype() != spec.dtype || !(update.value->shape() == spec.shape)))
+      fail("{}: tensor '{}' is {}{} and cannot become {}{}", tensor.description, tensor.name, spec.dtype, spec.shape,
+           update.value->dtype(), update.value->shape());
+    for (const ParamTerm& term : update.terms)
+      if (const std::string obstacle = term.obstacle(spec.dtype, spec.shape); !obstacle.empty())
+        fail("{}: nothing can be added to tensor '{}' like this: {}", tensor.description, tensor.name, obstacle);
+  }
+  updates_ = std::move(updates);
+}
+
+const ParamUpdate* ParamValues::update(std::string_view param) const {
+  const auto found = updates_.find(param);
+  return found == updates_.end() ? nullptr : &found->second;
+}
+
+const HostTensor* ParamValues::replacement(const std::string& param) const {
+  if (const ParamUpdate* known = update(param); known != nullptr && known->value != nullptr) return known->value.get();
+  const auto changed = changed_.find(param);
+  return changed == changed_.end() ? nullptr : &changed->second;
+}
+
 std::optional<NormalStream> ParamValues::normal_stream(const std::string& param) const {
-  if (changed_.contains(param)) return std::nullopt;
+  if (replacement(param) != nullptr) return std::nullopt;
   const Tensor tensor = find(param);
   return tensor.checkpoint->normal_stream(tensor.name);
 }
 
 std::span<const std::byte> ParamValues::bytes(const std::string& param) const {
-  if (const auto changed = changed_.find(param); changed != changed_.end()) return changed->second.bytes();
+  if (const HostTensor* other = replacement(param)) return other->bytes();
   const Tensor tensor = find(param);
   return tensor.checkpoint->bytes(tensor.name);
 }
 
 void ParamValues::release(const std::string& param) const {
-  if (changed_.contains(param)) return;
+  if (replacement(param) != nullptr) return;
   const Tensor tensor = find(param);
   tensor.checkpoint->release(tensor.name);
 }

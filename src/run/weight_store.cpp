@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "plan/weight_key.hpp"
 #include "run/component.hpp"
+#include "run/folding_line.hpp"
 
 namespace headroom {
 
@@ -87,7 +88,7 @@ void WeightStore::bring_back(const std::vector<WeightHandle>& away) {
       made->reload(*stream_);
       if (!made->is_loaded()) to_fold.push_back(std::move(made));
     }
-    if (!to_fold.empty()) folding.fold_again(to_fold, params_, backend_, stream_, [] {});
+    if (!to_fold.empty()) folding.fold_again(to_fold, params_, programs_, backend_, stream_, [] {});
   }
   HR_CHECK(std::ranges::none_of(away, is_not_loaded));
 }
@@ -117,8 +118,7 @@ LoadNeed WeightStore::need_of(const Program& program) const {
     const bool is_packed = std::ranges::any_of(uses, [](const WeightUse* use) { return use->packer != nullptr; });
     std::size_t made = 0;
     for (const WeightUse* use : uses) made += backend_.reserved_size(use->bytes);
-    const Graph graph = weight_graph(program.graph, values_of(uses));
-    const std::size_t folding = folding_bytes(graph, made, is_packed);
+    const std::size_t folding = folding_bytes(WeightFolding(program, uses).graph(params_), made, is_packed);
     need.peak = std::max(need.peak, need.weights + folding);
     need.beside = std::max(need.beside, folding - std::min(folding, made));
     need.weights += made;
@@ -127,7 +127,12 @@ LoadNeed WeightStore::need_of(const Program& program) const {
 }
 
 WeightStore::WeightStore(Backend& backend, std::span<const Component> components) : WeightStore(backend) {
-  for (const Component& component : components) add(component.part, component.checkpoint);
+  ParamUpdates updates;
+  for (const Component& component : components) {
+    add(component.part, component.checkpoint);
+    updates.insert(component.updates.begin(), component.updates.end());
+  }
+  params_.set_updates(std::move(updates));
 }
 
 void WeightStore::keep_only(std::span<const Program* const> programs) {
@@ -166,7 +171,7 @@ WeightHandle WeightStore::find(const WeightUse& use) const {
 
 void WeightStore::fold(const Program& program, const Uses& uses) {
   WeightFolding folding(program, uses);
-  std::vector<WeightHandle> weights = folding.fold(params_, backend_, stream_);
+  std::vector<WeightHandle> weights = folding.fold(params_, programs_, backend_, stream_);
   for (std::size_t i = 0; i < uses.size(); ++i)
     kept_.emplace(Key{uses[i]->key, uses[i]->layout}, std::move(weights[i]));
   if (folding.is_needed()) foldings_.push_back(std::move(folding));
@@ -174,28 +179,96 @@ void WeightStore::fold(const Program& program, const Uses& uses) {
 
 void WeightStore::change_param(const std::string& param, HostTensor value) {
   params_.change(param, std::move(value));
-  fold_again(param);
+  fold_again({&param, 1});
 }
 
 void WeightStore::restore_param(const std::string& param) {
   params_.restore(param);
-  fold_again(param);
+  fold_again({&param, 1});
 }
 
-void WeightStore::fold_again(const std::string& param) {
-  forget_unused();
+std::vector<std::string> WeightStore::update_params(ParamUpdates updates,
+                                                    const std::function<void(std::size_t)>& make_room) {
+  std::vector<std::string> changed = differing_params(params_.updates(), updates);
+  if (changed.empty()) return changed;
+  params_.set_updates(std::move(updates));
+  fold_again(changed, make_room);
+  return changed;
+}
+
+/// Foldings that one program does; null where they are params as they stand.
+struct WeightStore::FoldingGroup {
+  std::shared_ptr<const Program> program;
+  std::vector<FoldingJob> jobs;
+};
+
+/// What has to be folded of weights that are made of these params, which are in order.
+std::vector<WeightStore::FoldingGroup> WeightStore::foldings_of(std::span<const std::string> params) {
+  std::vector<FoldingGroup> groups;
   for (const WeightFolding& folding : foldings_) {
-    if (!folding.depends_on(param)) continue;
+    if (!folding.depends_on(params)) continue;
     std::vector<WeightHandle> weights = folding.weights();
-    for (const WeightHandle& weight : weights) weight->forget_host_copy();
-    std::erase_if(weights, [](const WeightHandle& weight) { return !weight->is_loaded(); });  // folded when it is back
     if (weights.empty()) continue;
-    const Users changed = users_of(weights);
-    folding.fold_again(weights, params_, backend_, stream_, [&] {
-      for (const auto& user : changed) user->begin_change();
-    });
-    for (const auto& user : changed) user->end_change();
+    std::shared_ptr<const Program> program = folding.program(params_, programs_);
+    auto group = std::ranges::find(groups, program, &FoldingGroup::program);
+    if (group == groups.end()) group = groups.insert(groups.end(), {.program = std::move(program), .jobs = {}});
+    group->jobs.push_back({.folding = &folding, .wanted = std::move(weights)});
   }
+  return groups;
+}
+
+/// Leaves what is not there now, and makes sure that it is folded when it is back.
+void WeightStore::leave_out_unloaded(std::vector<FoldingGroup>& groups) {
+  for (FoldingGroup& group : groups) {
+    for (FoldingJob& job : group.jobs) {
+      for (const WeightHandle& weight : job.wanted) weight->forget_host_copy();
+      std::erase_if(job.wanted, [](const WeightHandle& weight) { return !weight->is_loaded(); });
+    }
+    std::erase_if(group.jobs, [](const FoldingJob& job) { return job.wanted.empty(); });
+  }
+  std::erase_if(groups, [](const FoldingGroup& group) { return group.jobs.empty(); });
+}
+
+void WeightStore::fold_again(std::span<const std::string> params, const std::function<void(std::size_t)>& make_room) {
+  forget_unused();
+  std::vector<FoldingGroup> groups = foldings_of(params);
+  leave_out_unloaded(groups);
+  if (make_room) {
+    std::size_t most = 0;
+    for (const FoldingGroup& group : groups)
+      if (group.program != nullptr)
+        most = std::max(most, FoldingLine(group.program, group.jobs, params_, backend_).bytes());
+    make_room(most);
+    leave_out_unloaded(groups);
+  }
+
+  std::vector<WeightHandle> all;
+  for (const FoldingGroup& group : groups)
+    for (const FoldingJob& job : group.jobs) all.insert(all.end(), job.wanted.begin(), job.wanted.end());
+  if (all.empty()) return;
+  for (const WeightHandle& weight : all) weight->set_stale();
+  const Users changed = users_of(all);
+  bool has_begun = false;
+  const auto begin = [&] {
+    if (std::exchange(has_begun, true)) return;
+    for (const auto& user : changed) user->begin_change();
+  };
+  try {
+    for (const FoldingGroup& group : groups) {
+      if (group.program != nullptr && group.jobs.size() > 1) {
+        FoldingLine(group.program, group.jobs, params_, backend_).run(stream_, *uploads_, begin);
+        continue;
+      }
+      for (const FoldingJob& job : group.jobs)
+        job.folding->fold_again(job.wanted, params_, programs_, backend_, stream_, begin);
+    }
+  } catch (...) {
+    std::erase_if(all, [](const WeightHandle& weight) { return weight->is_loaded(); });
+    for (const auto& user : users_of(all)) user->set_loaded(false);
+    for (const auto& user : changed) user->end_change();
+    throw;
+  }
+  for (const auto& user : changed) user->end_change();
 }
 
 WeightStore::Users WeightStore::users() const {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -42,10 +43,11 @@ struct LoadNeed {
 class WeightStore {
  public:
   /// The backend must outlive the store, and so must checkpoints.
-  explicit WeightStore(Backend& backend) : backend_(backend), stream_(backend.make_stream()) {}
+  explicit WeightStore(Backend& backend)
+      : backend_(backend), stream_(backend.make_stream()), uploads_(backend.make_stream()) {}
   /// With a checkpoint that has no name.
   WeightStore(Backend& backend, const Checkpoint& checkpoint) : WeightStore(backend) { add("", checkpoint); }
-  /// With those of components, each called what its part is.
+  /// With those of components, each called what its part is, and with the components' updates.
   WeightStore(Backend& backend, std::span<const Component> components);
 
   /// From now on params called "<name>:<tensor>" are the tensors of that checkpoint. Throws Error where the name is
@@ -87,6 +89,14 @@ class WeightStore {
   /// Makes the param again what its checkpoint says.
   void restore_param(const std::string& param);
 
+  /// Makes all params what they are beside these updates, and folds again what is made of those whose updates are not the
+  /// same as before, as change_param() does; those without an update are then, to the bit, what they were. Params of many
+  /// weights stream to the device while others are folded. `make_room` is told how much device memory that takes
+  /// besides, before any is, and may unload. Returns the params that are not what they were, in order. Throws Error
+  /// naming a param that there is not, or that an update does not fit: then nothing is changed. Where memory runs out on
+  /// the way, sessions that hold what is not folded are unloaded; reload() folds it.
+  std::vector<std::string> update_params(ParamUpdates updates, const std::function<void(std::size_t)>& make_room = {});
+
   /// Loads a program's weights for a session, which records `last_use` again at the end of each run.
   [[nodiscard]] std::shared_ptr<HeldWeights> hold(const Program& program, std::shared_ptr<const Event> last_use);
   /// A loaded weight, to be held while it is used.
@@ -103,7 +113,10 @@ class WeightStore {
   [[nodiscard]] std::vector<Uses> list_uses(const Program& program,
                                             bool (*are_listed)(const WeightHandle& known)) const;
   void fold(const Program& program, const Uses& uses);
-  void fold_again(const std::string& param);
+  void fold_again(std::span<const std::string> params, const std::function<void(std::size_t)>& make_room = {});
+  struct FoldingGroup;
+  [[nodiscard]] std::vector<FoldingGroup> foldings_of(std::span<const std::string> params);
+  static void leave_out_unloaded(std::vector<FoldingGroup>& groups);
   void bring_back(const std::vector<WeightHandle>& away);
   [[nodiscard]] Users users() const;
   [[nodiscard]] Users users_of(const std::vector<WeightHandle>& weights) const;
@@ -113,8 +126,10 @@ class WeightStore {
   void forget_unused();
 
   Backend& backend_;
-  std::shared_ptr<Stream> stream_;  // that weights are folded on
+  std::shared_ptr<Stream> stream_;   // that weights are folded on
+  std::unique_ptr<Stream> uploads_;  // of params of many weights
   ParamValues params_;
+  FoldingPrograms programs_;
   std::vector<WeightFolding> foldings_;  // of weights that depend on params
   std::vector<std::weak_ptr<HeldWeights>> held_;
   std::map<Key, WeightHandle> kept_;
