@@ -1,0 +1,160 @@
+#include "run/lora.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/json.hpp"
+#include "base/test_util.hpp"
+#include "io/safetensors.hpp"
+#include "run/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Tensors = std::map<std::string, HostTensor>;
+
+/// A FLUX of width 16 alone, in random bf16 weights.
+class Loras : public testing::Test {
+ protected:
+  Loras() {
+    write_json(folder_ / "config.json", {{"_class_name", "FluxTransformer2DModel"},
+                                         {"num_layers", 1},
+                                         {"num_single_layers", 1},
+                                         {"attention_head_dim", 8},
+                                         {"num_attention_heads", 2},
+                                         {"in_channels", 4},
+                                         {"joint_attention_dim", 6},
+                                         {"pooled_projection_dim", 6},
+                                         {"axes_dims_rope", {2, 2, 4}}});
+    components_.push_back(open_component(folder_.path().string(), 7));
+  }
+  std::string write(const std::string& name, const Tensors& tensors) {
+    write_safetensors(folder_ / name, tensors);
+    return (folder_ / name).string();
+  }
+  ParamUpdates updates(const Tensors& tensors) {
+    const LoraUse use{.file = write("a.safetensors", tensors)};
+    return files_.updates({&use, 1}, components_);
+  }
+  std::string refusal(const Tensors& tensors) {
+    return error_of([&] { static_cast<void>(updates(tensors)); });
+  }
+  static Tensors factors(const std::string& module, std::int64_t rows, std::int64_t columns) {
+    return {{module + ".lora_A.weight", random_f32({2, columns}, 1)},
+            {module + ".lora_B.weight", random_f32({rows, 2}, 2)}};
+  }
+
+  TempFolder folder_;
+  std::vector<Component> components_;
+  LoraFiles files_;
+};
+
+std::vector<std::string> params_of(const ParamUpdates& updates) {
+  std::vector<std::string> params;
+  for (const auto& [param, update] : updates) params.push_back(param);
+  return params;
+}
+
+TEST_F(Loras, FindModulesByEveryName) {
+  const auto of = [&](const std::string& module, std::int64_t rows, std::int64_t columns) {
+    return params_of(updates(factors(module, rows, columns)));
+  };
+  for (const char* name : {"transformer.transformer_blocks.0.attn.to_out.0", "lora_unet_double_blocks_0_img_attn_proj",
+                           "diffusion_model.double_blocks.0.img_attn.proj", "double_blocks.0.img_attn.proj",
+                           "double_blocks.0.processor.proj_lora1", "base_model.model.double_blocks.0.img_attn.proj",
+                           "lora_transformer_transformer_blocks_0_attn_to_out_0", "transformer_blocks.0.attn.to_out.0"})
+    EXPECT_THAT(of(name, 16, 16), ElementsAre("transformer_blocks.0.attn.to_out.0.weight")) << name;
+  EXPECT_THAT(
+      of("lora_unet_single_blocks_0_linear1", 112, 16),
+      ElementsAre("single_transformer_blocks.0.attn.to_k.weight", "single_transformer_blocks.0.attn.to_q.weight",
+                  "single_transformer_blocks.0.attn.to_v.weight", "single_transformer_blocks.0.proj_mlp.weight"));
+}
+
+TEST_F(Loras, GiveEachModuleItsOwnRows) {
+  const std::string module = "single_blocks.0.linear1";
+  const Tensors tensors = factors(module, 112, 16);
+  const ParamUpdates all = updates(tensors);
+  const HostTensor& up = tensors.at(module + ".lora_B.weight");
+  const auto first_of = [&](const char* param) {
+    float first = 0;
+    std::memcpy(&first, all.at(std::string("single_transformer_blocks.0.") + param).terms.at(0).up.bytes.data(), 4);
+    return first;
+  };
+  EXPECT_EQ(first_of("attn.to_q.weight"), up.at(0));
+  EXPECT_EQ(first_of("attn.to_k.weight"), up.at(32));
+  EXPECT_EQ(first_of("attn.to_v.weight"), up.at(64));
+  EXPECT_EQ(first_of("proj_mlp.weight"), up.at(96));
+
+  const ParamUpdates swapped = updates(factors("final_layer.adaLN_modulation.1", 32, 16));
+  float first = 0;
+  std::memcpy(&first, swapped.at("norm_out.linear.weight").terms.at(0).up.bytes.data(), 4);
+  EXPECT_EQ(first, random_f32({32, 2}, 2).at(32));
+}
+
+TEST_F(Loras, RefuseWhatFitsNoModule) {
+  EXPECT_THAT(refusal(factors("transformer.transformer_blocks.0.attn.to_w", 16, 16)),
+              AllOf(HasSubstr("a.safetensors: tensor 'transformer.transformer_blocks.0.attn.to_w.lora_A.weight'"),
+                    HasSubstr("of no module of FluxTransformer2DModel"), HasSubstr("did you mean")));
+  EXPECT_THAT(refusal(factors("lora_unet_double_blocks_1_img_attn_proj", 16, 16)), HasSubstr("of no module"));
+  EXPECT_THAT(refusal(factors("x_embedder", 24, 4)),
+              AllOf(HasSubstr("'x_embedder.lora_B.weight'"), HasSubstr("[24, 2], expected 16 rows")));
+  EXPECT_THAT(refusal(factors("img_in", 16, 8)),
+              AllOf(HasSubstr("'img_in.lora_B.weight'"), HasSubstr("'x_embedder.weight' bf16[16, 4]"),
+                    HasSubstr("is [16, 8], expected [16, 4]")));
+  EXPECT_THAT(refusal(factors("double_blocks.0.img_attn.qkv", 16, 16)), HasSubstr("expected 48 rows"));
+  EXPECT_THAT(refusal({{"x_embedder.diff", random_f32({16, 5}, 1)}}), HasSubstr("is [16, 5], expected [16, 4]"));
+  EXPECT_THAT(refusal({{"double_blocks.0.img_attn.norm.query_norm.scale", random_f32({9}, 1)}}),
+              AllOf(HasSubstr("query_norm.scale' is f32[9]"), HasSubstr("[8]")));
+  EXPECT_THAT(refusal({{"transformer_blocks.0.attn.norm_q.diff_b", random_f32({8}, 1)}}),
+              HasSubstr("'transformer_blocks.0.attn.norm_q.bias', which"));
+  const LoraUse missing{.file = (folder_ / "b.safetensors").string()};
+  EXPECT_THAT(error_of([&] {
+                static_cast<void>(files_.updates({&missing, 1}, components_));
+              }),
+              HasSubstr("b.safetensors"));
+}
+
+TEST_F(Loras, OfOtherNetworksAreLeftOutWithANote) {
+  Tensors tensors = factors("transformer.x_embedder", 16, 4);
+  tensors.merge(factors("lora_te1_text_model_encoder_layers_0_mlp_fc1", 8, 8));
+  EXPECT_THAT(params_of(updates(tensors)), ElementsAre("x_embedder.weight"));
+  EXPECT_THAT(files_.notes(), ElementsAre(AllOf(HasSubstr("1 module"), HasSubstr("lora_te1_text_model"))));
+  static_cast<void>(updates(factors("transformer.x_embedder", 16, 4)));
+  EXPECT_THAT(files_.notes(), IsEmpty());
+}
+
+TEST_F(Loras, AreTheSameWhileTheFileIs) {
+  const LoraUse one{.file = write("one.safetensors", factors("x_embedder", 16, 4))};
+  const LoraUse half{.file = one.file, .weight = 0.5}, none{.file = one.file, .weight = 0};
+  const LoraUse other{.file = write("other.safetensors", factors("x_embedder", 16, 4)), .weight = -1};
+  const auto of = [&](std::vector<LoraUse> uses) { return files_.updates(uses, components_); };
+  const std::string param = "x_embedder.weight";
+  EXPECT_THAT(differing_params(of({one}), of({one})), IsEmpty());
+  EXPECT_THAT(differing_params(of({one, other}), of({one, other})), IsEmpty());
+  EXPECT_THAT(differing_params(of({one}), of({half})), ElementsAre(param));
+  EXPECT_THAT(differing_params(of({one}), of({other})), ElementsAre(param));
+  EXPECT_THAT(differing_params(of({one}), of({})), ElementsAre(param));
+  EXPECT_THAT(of({none}), IsEmpty());
+  EXPECT_EQ(of({one, other}).at(param).terms.at(1).scale, -1);
+
+  const ParamUpdates before = of({one});
+  std::filesystem::last_write_time(one.file, std::filesystem::last_write_time(one.file) + std::chrono::seconds(2));
+  EXPECT_THAT(differing_params(before, of({one})), ElementsAre(param));
+}
+
+TEST(LoraOption, IsAFileAndAWeight) {
+  EXPECT_EQ(parse_lora("a.safetensors"), (LoraUse{"a.safetensors", 1}));
+  EXPECT_EQ(parse_lora("a.safetensors:0.75"), (LoraUse{"a.safetensors", 0.75}));
+  EXPECT_EQ(parse_lora("b:c/a.safetensors:-2"), (LoraUse{"b:c/a.safetensors", -2}));
+  for (const char* text : {"a:", "a:x", "a:1x", "a:nan", "a:inf", ":1"})
+    EXPECT_THAT(error_of([&] { static_cast<void>(parse_lora(text)); }), HasSubstr("FILE:WEIGHT")) << text;
+}
+
+}  // namespace
+}  // namespace headroom
