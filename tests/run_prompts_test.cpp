@@ -42,9 +42,10 @@ class RunPromptsTest : public ProgramTest {
     EXPECT_FALSE(fs::exists(file("none.png"))) << arguments;
   }
   /// The answers to lines of requests.
-  [[nodiscard]] std::vector<nlohmann::json> serve(const std::string& lines) const {
+  [[nodiscard]] std::vector<nlohmann::json> serve(const std::string& lines) const { return serve(schnell_, lines); }
+  [[nodiscard]] std::vector<nlohmann::json> serve(const std::string& model, const std::string& lines) const {
     write_file_atomically(file("requests.jsonl"), lines);
-    const Outcome outcome = run(schnell_ + " --prompts - < " + file("requests.jsonl").string());
+    const Outcome outcome = run(model + " --prompts - < " + file("requests.jsonl").string());
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     std::vector<nlohmann::json> answers;
     std::istringstream out(outcome.out);
@@ -113,6 +114,42 @@ TEST_F(RunPromptsTest, OneProcessAnswersManyRequests) {
   EXPECT_THAT(answers[6].at("error").get<std::string>(), HasSubstr("out"));
   EXPECT_EQ(read_image(file("a.png")), read_image(file("d.png"))) << "equal requests";
   for (const char* name : {"b.png", "c.png"}) EXPECT_FALSE(fs::exists(file(name)));
+}
+
+TEST_F(RunPromptsTest, LorasAreOfARequest) {
+  const std::string dev = golden("flux-dev"), loras = std::string(HEADROOM_SOURCE_DIR) + "/tests/goldens/lora/";
+  const std::string small = " --prompt 'a fox' --height 32 --width 32 --out ";
+  const auto out = [&](const char* name) { return file(name).string(); };
+  ASSERT_EQ(run(dev + small + out("plain.png")).code, 0);
+  const Outcome outcome = run(dev + " --lora " + loras + "peft.safetensors:0.75 --lora " + loras +
+                              "kohya.safetensors:-0.5" + small + out("two.png"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(read_image(out("two.png")), read_image(out("plain.png")));
+  EXPECT_EQ(text_of("two.png").at("loras").at(1).at("weight"), -0.5);
+  EXPECT_FALSE(text_of("plain.png").contains("loras"));
+  ASSERT_EQ(run(dev + " --like " + out("two.png") + " --out " + out("again.png")).code, 0);
+  EXPECT_EQ(read_image(out("again.png")), read_image(out("two.png")));
+
+  const auto line = [&](const std::string& rest, const char* name) {
+    return R"({"prompt": "a fox", "height": 32, "width": 32, "out": ")" + out(name) + "\"" + rest + "}\n";
+  };
+  const std::string two = R"(, "loras": [{"file": ")" + loras + R"(peft.safetensors", "weight": 0.75}, {"file": ")" +
+                          loras + R"(kohya.safetensors", "weight": -0.5}])";
+  const std::vector<nlohmann::json> answers =
+      serve(dev, line("", "a.png") + line(two, "b.png") + line(two, "c.png") + line("", "d.png") +
+                     line(R"(, "loras": [{"file": "/nonexistent.safetensors"}])", "e.png"));
+  ASSERT_EQ(answers.size(), 5U);
+  const char* const first_stages[] = {"tokenize", "lora", "inputs", "lora"};  // the same again costs nothing
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(answers[i].at("stages").at(0).at("name"), first_stages[i]) << i;
+  for (const char* name : {"b.png", "c.png"}) EXPECT_EQ(read_image(out(name)), read_image(out("two.png"))) << name;
+  for (const char* name : {"a.png", "d.png"}) EXPECT_EQ(read_image(out(name)), read_image(out("plain.png"))) << name;
+  EXPECT_THAT(answers[4].at("error").get<std::string>(), HasSubstr("/nonexistent.safetensors"));
+
+  write_file_atomically(file("bad.safetensors"), "no tensors");
+  expect_error(dev + " --prompt x --lora " + out("bad.safetensors"), 1, HasSubstr("bad.safetensors"));
+  expect_error(dev + " --prompt x --lora a.safetensors:x", 2, HasSubstr("--lora a.safetensors:x: expected FILE"));
+  expect_error(schnell_ + " --prompt x --lora " + loras + "peft.safetensors", 1,
+               AllOf(HasSubstr("peft.safetensors: tensor"), HasSubstr("expected")));
 }
 
 TEST_F(RunPromptsTest, AnImageIsEditedInTheSizeThatTheModelLikes) {

@@ -56,6 +56,7 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
       "kernels`, `bench bodies`, `bench models`, `bench load`; compare builds");
   const auto arguments = std::make_shared<BenchArguments>();
   add_model_arguments(*command, arguments->model);
+  add_lora_option(*command, arguments->model.loras);
   command->get_option("MODEL")->required(false);  // --list needs none
   add_auto_switches(*command, arguments->switches, "baseline");
   command->add_option("--batch", arguments->request.images, "samples in one forward pass")

@@ -61,6 +61,23 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
   command.add_flag("-q,--quiet", arguments.quiet, "no progress bar and no notes");
 }
 
+void add_lora_option(CLI::App& command, std::vector<std::string>& loras) {
+  command
+      .add_option(
+          "--lora", loras,
+          "a LoRA file to add to the weights, and how much of it: style.safetensors:0.8; 1 unless told, and may be "
+          "negative; may be given several times")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("FILE[:WEIGHT]");
+}
+
+std::vector<LoraUse> parse_loras(std::span<const std::string> loras) {
+  std::vector<LoraUse> uses;
+  for (const std::string& text : loras) uses.push_back(parse_lora(text));
+  return uses;
+}
+
 void add_size_options(CLI::App& command, RequestOptions& request, ImageSize& size) {
   CLI::Option* const rows =
       command.add_option("--token-rows", request.token_rows, "image tokens down; 0 takes the model's own")
@@ -145,8 +162,18 @@ Engine open(const ModelArguments& arguments, bool must_be_pipeline) {
     engine.component = std::make_unique<Component>(std::move(network));
   }
   if (engine.pipeline) engine.pipeline->choose_baselines(baseline);
+  const Log log(arguments.quiet);
+  if (!arguments.loras.empty()) {
+    LoraFiles files;
+    ParamUpdates updates = files.updates(parse_loras(arguments.loras), engine.components());
+    for (const std::string& note : files.notes()) log.info("{}", note);
+    if (engine.pipeline)
+      engine.pipeline->set_updates(updates);
+    else
+      engine.component->updates = std::move(updates);
+  }
   engine.weights = std::make_unique<WeightStore>(*engine.backend, engine.components());
-  tell_device(Log(arguments.quiet), *engine.backend);
+  tell_device(log, *engine.backend);
   return engine;
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "backends/backend.hpp"
 #include "backends/device.hpp"
@@ -17,6 +18,7 @@
 #include "passes/pass.hpp"
 #include "pipelines/generator.hpp"
 #include "run/component.hpp"
+#include "run/lora.hpp"
 #include "run/weight_store.hpp"
 
 namespace headroom {
@@ -30,8 +32,11 @@ struct ModelArguments {
   int threads = 0;              ///< 0: all that the affinity mask allows
   std::string cpu_isa;          ///< the widest vector units to use; empty: all that the CPU has
   bool quiet = false;
+  std::vector<std::string> loras = {};  ///< "FILE:WEIGHT", that the network is opened with
 };
 void add_model_arguments(CLI::App& command, ModelArguments& arguments);
+/// Adds --lora, which may be given several times.
+void add_lora_option(CLI::App& command, std::vector<std::string>& loras);
 
 /// Adds --token-rows, --token-columns, --text-tokens, --height and --width; resolve_size() brings the last two into the
 /// request.
@@ -70,6 +75,9 @@ struct Engine {
 [[nodiscard]] Engine open_network(const ModelArguments& arguments);
 /// The same of a pipeline; throws a usage Error where the network is no denoiser.
 [[nodiscard]] Engine open_engine(const ModelArguments& arguments);
+
+/// The LoRA files of options, in order. Throws a usage Error for a weight that is no number.
+[[nodiscard]] std::vector<LoraUse> parse_loras(std::span<const std::string> loras);
 
 /// Says which switches were asked for and could not apply, one line each with the reason.
 void report_declined(const Log& log, const std::vector<Declined>& declined);

@@ -77,6 +77,7 @@ void add_forward_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("forward", "one forward pass on given tensors, to check numbers");
   const auto arguments = std::make_shared<ForwardArguments>();
   add_model_arguments(*command, arguments->model);
+  add_lora_option(*command, arguments->model.loras);
   add_auto_switches(*command, arguments->switches, "baseline");
   command
       ->add_option("--inputs", arguments->inputs,

@@ -83,6 +83,29 @@ Field seed_field() {
           [](const ImageJob& job, nlohmann::json& value) { value = job.seed; }};
 }
 
+LoraUse read_lora(const nlohmann::json& object, const std::string& context) {
+  LoraUse use{.file = get_string(object, "file", context), .weight = get_double_or(object, "weight", 1, context)};
+  for (const auto& [key, value] : object.items())
+    if (key != "file" && key != "weight") fail_usage("{}: unknown key '{}'", context, key);
+  return use;
+}
+
+Field loras_field() {
+  return {"loras",
+          [](ImageJob& job, const nlohmann::json& object, const std::string& context) {
+            const nlohmann::json& loras = object.at("loras");
+            const auto is_object = [](const nlohmann::json& each) { return each.is_object(); };
+            if (!loras.is_array() || !std::ranges::all_of(loras, is_object))
+              fail_usage("{}: loras is {}, expected a list as [{{\"file\": \"style.safetensors\", \"weight\": 0.8}}]",
+                         context, loras.dump());
+            job.loras.clear();
+            for (const nlohmann::json& each : loras) job.loras.push_back(read_lora(each, context + ": loras"));
+          },
+          [](const ImageJob& job, nlohmann::json& value) {
+            for (const LoraUse& use : job.loras) value.push_back({{"file", use.file}, {"weight", use.weight}});
+          }};
+}
+
 const std::vector<Field>& fields() {
   static const std::vector<Field> kFields = {
       prompt_field(),
@@ -91,6 +114,7 @@ const std::vector<Field>& fields() {
       text_field("negative_prompt", [](ImageJob& job) -> auto& { return job.negative_prompt; }),
       text_field("image", [](ImageJob& job) -> auto& { return job.image; }),
       text_field("noise", [](ImageJob& job) -> auto& { return job.noise; }),
+      loras_field(),
       whole_field("label", 1'000'000, [](ImageJob& job) -> auto& { return job.label; }),
       whole_field("height", 16'384, [](ImageJob& job) -> auto& { return job.size.height; }),
       whole_field("width", 16'384, [](ImageJob& job) -> auto& { return job.size.width; }),

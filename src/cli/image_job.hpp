@@ -4,8 +4,10 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "pipelines/request.hpp"
+#include "run/lora.hpp"
 
 namespace headroom {
 
@@ -24,10 +26,11 @@ struct ImageJob {
   double true_cfg_scale = 0;
   std::string image;  ///< a picture to edit: a path
   std::string noise;  ///< packed latents to begin with: a path
+  std::vector<LoraUse> loras;
 };
 
-/// Its keys are those of the options of `run`: "prompt", "negative_prompt", "seed", "height"; what is not said is left
-/// out.
+/// Its keys are those of the options of `run`: "prompt", "negative_prompt", "seed", "height"; and "loras", a list of
+/// {"file": "style.safetensors", "weight": 0.8}. What is not said is left out.
 [[nodiscard]] nlohmann::json to_json(const ImageJob& job);
 /// `job` with what an object says besides. Keys in `others` are not looked at. Throws Error, with the context, for other
 /// keys and for values that are none.

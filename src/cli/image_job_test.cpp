@@ -26,7 +26,8 @@ TEST(ImageJob, ComesBackFromItsJson) {
                               {"guidance", 2.5},
                               {"true_cfg_scale", 1.5},
                               {"image", "in.png"},
-                              {"noise", "n.safetensors"}};
+                              {"noise", "n.safetensors"},
+                              {"loras", {{{"file", "a.safetensors"}, {"weight", -0.5}}}}};
   EXPECT_EQ(to_json(with_json({}, all, {}, "test")), all);
   EXPECT_EQ(to_json(ImageJob{}), (nlohmann::json{{"seed", 0}})) << "what is not said is left out";
 }
@@ -54,6 +55,11 @@ TEST(ImageJob, RefusesWhatIsNoRequest) {
   EXPECT_THAT(error({{"steps", -3}}), HasSubstr("steps is -3"));
   EXPECT_THAT(error({{"guidance", 1000}}), HasSubstr("guidance is 1000, expected 0 to 100"));
   EXPECT_THAT(error({{"guidance", "much"}}), HasSubstr("guidance"));
+  EXPECT_THAT(error({{"loras", "a.safetensors"}}), HasSubstr("loras is \"a.safetensors\", expected a list"));
+  EXPECT_THAT(error({{"loras", {{{"weight", 1}}}}}), HasSubstr("file"));
+  EXPECT_THAT(error({{"loras", {{{"file", "a"}, {"wieght", 1}}}}}), HasSubstr("unknown key 'wieght'"));
+  const nlohmann::json plain = {{"loras", {{{"file", "a.safetensors"}}}}};
+  EXPECT_EQ(with_json({}, plain, {}, "test").loras, (std::vector<LoraUse>{{"a.safetensors", 1}}));
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "io/safetensors.hpp"
 #include "media/read_image.hpp"
@@ -53,7 +55,8 @@ PreparedImage prepare(const Pipeline& pipeline, const ImageJob& job) {
                                    .seed = job.seed,
                                    .prompt = job.prompt,
                                    .prompt_2 = job.prompt_2,
-                                   .negative_prompt = job.negative_prompt}};
+                                   .negative_prompt = job.negative_prompt},
+                         .loras = job.loras};
   set_size(pipeline, job.size, prepared.options);
   if (!job.noise.empty()) prepared.image.noise = read_noise(job.noise);
   if (!job.image.empty()) {
@@ -94,7 +97,7 @@ std::size_t ImageMaker::count_together(std::span<const PreparedImage> jobs, std:
                  : std::max<std::int64_t>(1, kTokensTogether / (first.image_tokens() + first.reference_tokens()));
   std::size_t count = 1;
   while (count < std::min(jobs.size(), static_cast<std::size_t>(most)) &&
-         pipeline_.resolve(jobs[count].options) == first)
+         pipeline_.resolve(jobs[count].options) == first && jobs[count].loras == jobs.front().loras)
     ++count;
   return count;
 }
@@ -102,6 +105,9 @@ std::size_t ImageMaker::count_together(std::span<const PreparedImage> jobs, std:
 Generator& ImageMaker::generator(std::span<const PreparedImage> jobs) {
   RequestOptions options = jobs.front().options;
   options.images = std::ssize(jobs);
+  const auto start = std::chrono::steady_clock::now();
+  const bool is_changed = pool_.update_params(loras_.updates(jobs.front().loras, pipeline_.components()));
+  if (is_changed) lora_ms_ += milliseconds_since(start);
   return pool_.get(options);
 }
 
@@ -115,7 +121,9 @@ MadeImages ImageMaker::make(std::span<const PreparedImage> jobs, const std::func
     if (on_step) on_step();
   });
   made.images = to_images(generator.decode(latents));
-  made.stages.assign(generator.stages().begin(), generator.stages().end());
+  if (const double ms = std::exchange(lora_ms_, 0); ms != 0)
+    made.stages.push_back({.name = "lora", .milliseconds = ms});
+  made.stages.insert(made.stages.end(), generator.stages().begin(), generator.stages().end());
   return made;
 }
 

@@ -10,6 +10,7 @@
 #include "cli/image_job.hpp"
 #include "media/image.hpp"
 #include "pipelines/generator_pool.hpp"
+#include "run/lora.hpp"
 
 namespace headroom {
 
@@ -17,6 +18,7 @@ namespace headroom {
 struct PreparedImage {
   RequestOptions options;  ///< for one image, without switches
   ImageRequest image;
+  std::vector<LoraUse> loras;
 };
 /// Throws a usage Error for sizes and switches that the pipeline has not, Error for files that cannot be read.
 [[nodiscard]] PreparedImage prepare(const Pipeline& pipeline, const ImageJob& job);
@@ -37,17 +39,21 @@ class ImageMaker {
   /// The engine, which has a pipeline, must outlive it.
   ImageMaker(const Engine& engine, const SwitchSet& switches, std::size_t memory_limit);
 
-  /// How many jobs from the front are made in one generation: those that ask for the same but for what an image is of,
+  /// How many jobs from the front are made in one generation: those that ask for the same, LoRA files as well, but for what an image is of,
   /// at most `batch`, or where that is 0 as many as have 4096 tokens.
   [[nodiscard]] std::size_t count_together(std::span<const PreparedImage> jobs, std::int64_t batch) const;
   /// Makes jobs that go together. `on_step` is called after each denoise step.
   [[nodiscard]] MadeImages make(std::span<const PreparedImage> jobs, const std::function<void()>& on_step = {});
-  /// The generator of those jobs; valid until the next one is made.
+  /// The generator of those jobs, with their LoRA files in its weights; valid until the next one is made.
   [[nodiscard]] Generator& generator(std::span<const PreparedImage> jobs);
+  /// What was not used of the LoRA files of these jobs, a sentence each.
+  [[nodiscard]] std::span<const std::string> notes() const noexcept { return loras_.notes(); }
 
  private:
   const Pipeline& pipeline_;
   GeneratorPool pool_;
+  LoraFiles loras_;
+  double lora_ms_ = 0;  // since make() was last called: of changing weights, as far as the host waits
 };
 
 }  // namespace headroom

@@ -270,6 +270,7 @@ void add_ladder_command(CLI::App& app) {
   const auto arguments = std::make_shared<LadderArguments>();
   arguments->options.request.images = 0;
   add_model_arguments(*command, arguments->model);
+  add_lora_option(*command, arguments->model.loras);
   add_auto_switches(*command, arguments->switches, "");
   command
       ->add_option("--images", arguments->options.request.images,

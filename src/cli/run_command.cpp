@@ -40,6 +40,7 @@ struct RunArguments {
   std::vector<std::string> prompts;
   std::string prompts_file;
   std::string like;
+  std::vector<std::string> loras;
   ImageJob job;  // what is asked for of each image
   std::int64_t per_prompt = 1;
   std::int64_t batch = 0;
@@ -185,6 +186,7 @@ Took make_all(ImageMaker& maker, std::span<const PreparedImage> jobs, const RunA
     const Generator& generator = maker.generator(group);
     if (progress == nullptr) {
       report_declined(log, generator.compiled().declined);
+      for (const std::string& note : maker.notes()) log.info("{}", note);
       took.steps = generator.request().steps;
       took.switches = generator.compiled().applied;
       // All groups are as large as the first, but for the last.
@@ -271,6 +273,7 @@ void take_from(const CLI::App& command, RunArguments& arguments) {
   if (is_given("--seed")) arguments.job.seed = given.seed;
   if (is_given("--image")) arguments.job.image = given.image;
   if (is_given("--noise")) arguments.job.noise = given.noise;
+  if (is_given("--lora")) arguments.job.loras = given.loras;
   if (!is_given("--opt")) arguments.switches.list = like.switches;
 }
 
@@ -350,6 +353,7 @@ void add_run_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("run", "make images (PNG)");
   const auto arguments = std::make_shared<RunArguments>();
   add_model_arguments(*command, arguments->model);
+  add_lora_option(*command, arguments->loras);
   add_auto_switches(*command, arguments->switches, "lossless");
   add_prompt_options(*command, *arguments);
   add_size_and_sampling(*command, arguments->job);
@@ -383,6 +387,7 @@ void add_run_command(CLI::App& app) {
                   "         headroom run {1} --prompts - < requests.jsonl",
                   examples::kShipped, examples::kFolder));
   command->callback([command, arguments] {
+    arguments->job.loras = parse_loras(arguments->loras);
     if (!arguments->like.empty()) take_from(*command, *arguments);
     run(*arguments);
   });

@@ -60,8 +60,9 @@ class Server {
     MadeImages made = maker_.make({&prepared, 1});
     reply["out"] = out.string();
     reply["seed"] = job.seed;
-    if (const std::vector<std::string> notes = tell_cut_texts(*engine_.pipeline, prepared); !notes.empty())
-      reply["notes"] = notes;
+    std::vector<std::string> notes = tell_cut_texts(*engine_.pipeline, prepared);
+    notes.insert(notes.end(), maker_.notes().begin(), maker_.notes().end());
+    if (!notes.empty()) reply["notes"] = notes;
     double total_ms = 0;
     for (const StageRun& stage : made.stages) {
       reply["stages"].push_back({{"name", stage.name}, {"ms", stage.milliseconds}});

@@ -1,7 +1,10 @@
 #include "pipelines/generator_pool.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
+
+#include "ir/param_name.hpp"
 
 namespace headroom {
 
@@ -12,6 +15,19 @@ GeneratorPool::GeneratorPool(const Pipeline& pipeline, Backend& backend, WeightS
       weights_(weights),
       switches_(std::move(switches)),
       memory_limit_(memory_limit) {}
+
+bool GeneratorPool::update_params(ParamUpdates updates) {
+  std::function<void(std::size_t)> make_room;
+  if (turns_ != nullptr) make_room = [this](std::size_t bytes) { turns_->make_room(bytes); };
+  const std::vector<std::string> changed = weights_.update_params(std::move(updates), make_room);
+  const auto is_read = [&](const TextReader& reader) {
+    return std::ranges::any_of(
+        changed, [&](const std::string& param) { return split_param_name(param).checkpoint == reader.encoder; });
+  };
+  if (std::ranges::any_of(pipeline_.text_readers(), is_read))
+    for (const auto& [tokens, reader] : readers_) reader->forget();
+  return !changed.empty();
+}
 
 Generator& GeneratorPool::get(RequestOptions options) {
   options.switches = switches_;

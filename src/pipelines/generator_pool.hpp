@@ -18,6 +18,11 @@ class GeneratorPool {
   GeneratorPool(const Pipeline& pipeline, Backend& backend, WeightStore& weights, SwitchSet switches,
                 std::size_t memory_limit = 0);
 
+  /// Makes params what they are beside these updates for all generators, those that are made later too. What differs
+  /// from the updates before is folded again where it lies; prompts are read anew where it is of what reads them. Returns
+  /// whether anything differs. Throws as WeightStore::update_params().
+  bool update_params(ParamUpdates updates);
+
   /// The generator of a request, whose own switches and limit are not looked at; valid until get() is called again.
   Generator& get(RequestOptions options);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "ir/param_name.hpp"
 #include "pipelines/flux_pipeline.hpp"
 #include "pipelines/model_index.hpp"
 
@@ -48,6 +49,14 @@ const Component& Pipeline::component(std::string_view part) const {
 
 void Pipeline::choose_baselines(const std::function<DType(const Checkpoint&)>& choose) {
   for (Component& component : components_) component.baseline = choose(component.checkpoint);
+}
+
+void Pipeline::set_updates(const ParamUpdates& updates) {
+  for (Component& component : components_) {
+    component.updates.clear();
+    for (const auto& [param, update] : updates)
+      if (split_param_name(param).checkpoint == component.part) component.updates.emplace(param, update);
+  }
 }
 
 bool Pipeline::has_random_weights() const {

@@ -54,6 +54,8 @@ class Pipeline {
   [[nodiscard]] const Component& component(std::string_view part) const;
   /// Chooses what the baseline of each component computes in, by its checkpoint.
   void choose_baselines(const std::function<DType(const Checkpoint&)>& choose);
+  /// Makes the params of all components what they are beside these updates, in stores that are made from then on.
+  void set_updates(const ParamUpdates& updates);
   /// Whether a component has no checkpoint, but random weights.
   [[nodiscard]] bool has_random_weights() const;
 
