@@ -110,6 +110,7 @@ nlohmann::json describe_options(const LadderArguments& arguments, const Engine& 
   const RequestOptions& request = options.request;
   return {{"model", engine.pipeline->name()},
           {"weights", engine.network().checkpoint.description()},
+          {"LoRA files", arguments.model.loras},
           {"device", name_of(target.device)},
           {"GPU", gpu_of(*engine.backend).value_or(GpuIdentity{}).uuid},
           {"threads", target.threads},

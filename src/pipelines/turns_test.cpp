@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "backends/cuda/gpu_test.hpp"
 #include "base/json.hpp"
 #include "base/out_of_memory.hpp"
+#include "base/random.hpp"
 #include "base/test_util.hpp"
 #include "pipelines/generator_pool.hpp"
 
@@ -55,6 +60,7 @@ class Maker {
     most_ = std::max(most_, backend_.memory_use().total);
     return pixels;
   }
+  void update_params(const ParamUpdates& updates) { static_cast<void>(pool_.update_params(updates)); }
   [[nodiscard]] std::size_t most() const { return most_; }
 
  private:
@@ -95,6 +101,61 @@ TEST(Turns, StagesLeaveAndComeBackWithinTheLimit) { expect_turns(DeviceKind::kCp
 
 using GpuTurns = GpuTest;
 TEST_F(GpuTurns, StagesLeaveAndComeBackWithinTheLimit) { expect_turns(DeviceKind::kCuda); }
+
+/// Something of rank 2 on every matrix of the transformer and of the second text encoder.
+ParamUpdates random_updates(const Pipeline& pipeline) {
+  ParamUpdates updates;
+  for (const char* part : {"transformer", "text_encoder_2"})
+    for (const TensorSpec& tensor : pipeline.component(part).checkpoint.tensors()) {
+      if (tensor.shape.rank() != 2) continue;
+      const auto up = std::make_shared<HostTensor>(DType::kF32, Shape{tensor.shape[0], 2});
+      const auto down = std::make_shared<HostTensor>(DType::kF32, Shape{2, tensor.shape[1]});
+      fill_normal(up->as<float>(), 1, updates.size());
+      fill_normal(down->as<float>(), 2, updates.size());
+      const auto view = [](const HostTensor& of) {
+        return HostView{.dtype = of.dtype(), .shape = of.shape(), .bytes = of.bytes()};
+      };
+      const auto owner =
+          std::make_shared<std::pair<std::shared_ptr<HostTensor>, std::shared_ptr<HostTensor>>>(up, down);
+      updates[std::string(part) + ":" + tensor.name].terms.push_back(
+          {.up = view(*up), .down = view(*down), .scale = 0.01, .owner = owner});
+    }
+  return updates;
+}
+
+/// Params are updated while some of what is made of them is away, and while there is no room to fold the rest.
+void expect_updates_in_turns(DeviceKind device) {
+  const Random random;
+  const std::unique_ptr<Backend> backend = make_backend(device);
+  const ParamUpdates updates = random_updates(random.pipeline());
+  const auto draw_all = [&](Maker& maker) {
+    std::vector<HostTensor> drawn;
+    for (const ParamUpdates& each : {updates, ParamUpdates(), updates}) {
+      drawn.push_back(maker.draw(2, "a fox"));
+      maker.update_params(each);
+    }
+    drawn.push_back(maker.draw(2, "a fox"));
+    return drawn;
+  };
+  std::size_t all = 0;
+  std::vector<HostTensor> expected;
+  {
+    Maker whole(random.pipeline(), *backend, 0);
+    expected = draw_all(whole);
+    all = whole.most();
+  }
+  EXPECT_FALSE(are_equal(expected[0], expected[1]));
+  EXPECT_TRUE(are_equal(expected[0], expected[2]));
+  const std::size_t limit = all - all / 4;
+  Maker maker(random.pipeline(), *backend, limit);
+  backend->reset_peak();
+  const std::vector<HostTensor> drawn = draw_all(maker);
+  for (std::size_t i = 0; i < drawn.size(); ++i) EXPECT_TRUE(are_equal(drawn[i], expected[i])) << i;
+  EXPECT_LE(backend->memory_use().peak, limit);
+}
+
+TEST(Turns, ParamsAreUpdatedWithinTheLimit) { expect_updates_in_turns(DeviceKind::kCpu); }
+TEST_F(GpuTurns, ParamsAreUpdatedWithinTheLimit) { expect_updates_in_turns(DeviceKind::kCuda); }
 
 TEST(Turns, WhatIsSpareGoesWhereMemoryIsShort) {
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
