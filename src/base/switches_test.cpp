@@ -117,7 +117,7 @@ TEST(SwitchSet, RefusesUnknownNamesWithThoseThatAreNearOrAll) {
   EXPECT_EQ(usage_error("losless"), "unknown switch 'losless'; did you mean 'lossless'?");
   EXPECT_THAT(usage_error("fuse,warp"), AllOf(HasSubstr("unknown switch 'warp': there are "),
                                               HasSubstr("arena, flash, fuse, hoist, fp16, bf16, tf32, int8, fp8, "
-                                                        "align, channels-last, tile, streams, graph, steps"),
+                                                        "align, channels-last, tile, streams, graph, sampler, steps"),
                                               HasSubstr("baseline, lossless, fast")));
   for (const std::string_view list : {"Fuse", "fast=1", "=4", "=", "fuse;bf16", "fu se"})
     EXPECT_THAT(usage_error(list), HasSubstr("unknown switch")) << list;

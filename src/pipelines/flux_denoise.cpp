@@ -1,6 +1,7 @@
 #include "pipelines/flux_denoise.hpp"
 
 #include "ir/builder.hpp"
+#include "pipelines/sampler_update.hpp"
 
 namespace headroom {
 namespace {
@@ -13,7 +14,8 @@ ValueId guide(Builder& b, ValueId velocity, ValueId scale) {
 
 }  // namespace
 
-Graph build_flux_denoise(const FluxConfig& config, const Request& request, const ParamSource& params) {
+Graph build_flux_denoise(const FluxConfig& config, const Request& request, const SamplerTables& sampler,
+                         const ParamSource& params) {
   Graph graph("flux_denoise");
   const auto input = [&](const char* name, Shape dims) { return graph.add_input(name, TensorType{.shape = dims}); };
   const std::int64_t batch = request.batch();
@@ -27,25 +29,21 @@ Graph build_flux_denoise(const FluxConfig& config, const Request& request, const
       .txt_ids = input("txt_ids", {request.text_tokens, axes}),
   };
   if (config.guidance_embeds) inputs.guidance = input("guidance", {batch});
-  const ValueId timesteps = input("timesteps", {request.steps, batch});
-  const ValueId sigma_steps = input("sigma_steps", {request.steps, 1, 1, 1});
+  const ValueId timesteps = input("timesteps", {sampler.calls(), batch});
   const ValueId scale = request.classifier_free_guidance ? input("guidance_scale", {1, 1, 1}) : kNoValue;
-  const ValueId latents =
-      graph.add_state("latents", TensorType{.shape = {request.images, request.image_tokens(), config.in_channels}});
+  const SamplerValues sampled =
+      add_sampler(graph, sampler, {request.images, request.image_tokens(), config.in_channels});
   const ValueId reference = request.reference_tokens() != 0
                                 ? input("reference", {request.images, request.reference_tokens(), config.in_channels})
                                 : kNoValue;
 
   Builder b(graph);
   {
-    const auto loop = b.loop(request.steps, "step");
-    const RegionId body = b.region();
-    ValueId sigma_step = kNoValue;
+    const auto loop = b.loop(sampler.calls(), "step");
     {
       const auto scope = b.scope("sampler");
       inputs.timestep = b.row(timesteps, loop.counter());  // [batch]
-      sigma_step = b.row(sigma_steps, loop.counter());     // [1, 1, 1]
-      inputs.hidden_states = reference != kNoValue ? b.concat({latents, reference}, 1) : latents;
+      inputs.hidden_states = reference != kNoValue ? b.concat({sampled.latents(), reference}, 1) : sampled.latents();
       if (request.classifier_free_guidance)
         inputs.hidden_states = b.concat({inputs.hidden_states, inputs.hidden_states}, 0);
     }
@@ -53,9 +51,9 @@ Graph build_flux_denoise(const FluxConfig& config, const Request& request, const
     const auto scope = b.scope("sampler");
     if (reference != kNoValue) velocity = b.slice(velocity, 1, 0, request.image_tokens());
     if (request.classifier_free_guidance) velocity = guide(b, velocity, scale);
-    graph.set_next(latents, b.add(latents, b.mul(velocity, sigma_step)), body);
+    build_sampler_update(b, sampler, sampled, velocity, loop.counter());
   }
-  graph.add_output("latents", latents);
+  graph.add_output("latents", sampled.latents());
   return graph;
 }
 

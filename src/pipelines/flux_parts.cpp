@@ -8,6 +8,7 @@
 #include "base/json.hpp"
 #include "models/config.hpp"
 #include "models/flux.hpp"
+#include "pipelines/scheduler.hpp"
 
 namespace headroom {
 namespace {
@@ -43,9 +44,17 @@ FluxDefaults read_defaults(const fs::path& folder, const FluxConfig& flux) {
   return defaults;
 }
 
-FlowMatchSchedule read_schedule(const fs::path& folder) {
-  const nlohmann::json schedule = read_json(folder / kScheduler);
-  return config::read_in(folder.string(), [&] { return parse_flow_match_schedule(schedule); });
+/// Levels as FLUX.1-dev's are shifted.
+nlohmann::json default_scheduler() { return {{"use_dynamic_shifting", true}}; }
+
+nlohmann::json read_scheduler(const fs::path& folder) {
+  nlohmann::json config = read_scheduler_config(folder / kScheduler);
+  config::read_in(folder.string(), [&] {
+    if (!is_flow_matching(config))
+      fail("{}: _class_name is {}, expected a scheduler of flow matching", kScheduler, config::class_name(config));
+    return parse_scheduler(config);
+  });
+  return config;
 }
 
 Component open_part(const ModelIndex& index, std::string_view part, std::string_view expected,
@@ -86,10 +95,14 @@ void add_reader(FluxParts& parts, const ModelIndex& index, std::string_view toke
 }  // namespace
 
 FluxParts flux_parts_of(Component transformer) {
-  FluxParts parts{
-      .folder = transformer.folder, .components = {}, .readers = {}, .schedule = {}, .defaults = {}, .labels = {}};
+  FluxParts parts{.folder = transformer.folder,
+                  .components = {},
+                  .readers = {},
+                  .scheduler = default_scheduler(),
+                  .defaults = {},
+                  .labels = {}};
   if (!parts.folder.empty()) {
-    if (fs::exists(parts.folder / kScheduler)) parts.schedule = read_schedule(parts.folder);
+    if (fs::exists(parts.folder / kScheduler)) parts.scheduler = read_scheduler(parts.folder);
     parts.defaults = read_defaults(parts.folder, parse_flux_config(transformer.config));
   }
   parts.components.push_back(std::move(transformer));
@@ -100,7 +113,7 @@ FluxParts open_flux_parts(const ModelIndex& index, std::optional<std::uint64_t> 
   FluxParts parts{.folder = index.folder(),
                   .components = {},
                   .readers = {},
-                  .schedule = read_schedule(index.part("scheduler")),
+                  .scheduler = read_scheduler(index.part("scheduler")),
                   .defaults = {},
                   .labels = {},
                   .is_kontext = index.class_name() == "FluxKontextPipeline"};

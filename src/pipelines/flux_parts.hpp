@@ -2,12 +2,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "models/autoencoder_kl.hpp"
-#include "pipelines/flow_match.hpp"
 #include "pipelines/model_index.hpp"
 #include "pipelines/pixel_format.hpp"
 #include "pipelines/text_reader.hpp"
@@ -29,7 +29,8 @@ struct FluxParts {
   std::filesystem::path folder;       ///< empty for a configuration alone
   std::vector<Component> components;  ///< the transformer, then those there are of text encoders and autoencoder
   std::vector<TextReader> readers;
-  FlowMatchSchedule schedule;
+  nlohmann::json
+      scheduler;  ///< of scheduler_config.json, of a scheduler of flow matching; without that as FLUX.1-dev's
   FluxDefaults defaults;
   std::vector<std::string> labels;  ///< labels.json: what images show, for a judge
   bool is_kontext = false;          ///< FLUX.1-Kontext, which edits an image

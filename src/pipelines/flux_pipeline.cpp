@@ -8,6 +8,8 @@
 #include "pipelines/flux_denoise.hpp"
 #include "pipelines/flux_latents.hpp"
 #include "pipelines/kontext_sizes.hpp"
+#include "pipelines/sampler_update.hpp"
+#include "pipelines/scheduler.hpp"
 
 namespace headroom {
 namespace {
@@ -18,6 +20,7 @@ constexpr std::int64_t kMaxTextTokens = 8192;
 constexpr std::int64_t kMaxPromptTokens = 512;  // FLUX.1 was trained with no more
 constexpr std::int64_t kPatch = 2;              // latents along a token
 constexpr std::int64_t kMaxSteps = 10'000;
+constexpr double kTrainTimesteps = 1000;  // the transformer's timesteps are noise levels
 
 // Random streams of one image, so that its noise never depends on how many images are made with it.
 constexpr std::uint64_t kNoiseStream = 0;
@@ -67,7 +70,7 @@ FluxPipeline::FluxPipeline(FluxParts parts)
       folder_(std::move(parts.folder)),
       config_(parse_flux_config(denoiser().config)),
       readers_(std::move(parts.readers)),
-      schedule_(parts.schedule),
+      scheduler_(std::move(parts.scheduler)),
       defaults_(std::move(parts.defaults)),
       labels_(std::move(parts.labels)),
       is_kontext_(parts.is_kontext) {
@@ -128,6 +131,8 @@ Request FluxPipeline::resolve(const RequestOptions& options) const {
                                  reads_text() ? kMaxPromptTokens : kMaxTextTokens);
   request.steps = in_range("the number of steps",
                            options.switches.number("steps").value_or(pick(options.steps, own.steps)), kMaxSteps);
+  const std::optional<std::string_view> sampler = options.switches.argument("sampler");
+  request.sampler = sampler ? parse_sampler(*sampler) : parse_scheduler(scheduler_).sampler;
   request.guidance_scale = pick(options.guidance_scale, own.guidance_scale);
   request.true_cfg_scale = pick(options.true_cfg_scale, 1.0);
   // A model that is not given its scale, and has one of its own, was trained to be guided so.
@@ -154,23 +159,23 @@ std::optional<Pipeline::ImageCoder> FluxPipeline::decoder() const {
 }
 
 Graph FluxPipeline::build_denoise(const Request& request) const {
-  return build_flux_denoise(config_, request, denoiser().params());
+  return build_flux_denoise(config_, request, sampler_tables(request), denoiser().params());
+}
+
+SamplerTables FluxPipeline::sampler_tables(const Request& request) const {
+  return parse_scheduler(scheduler_, request.sampler).tables(request.steps, request.image_tokens());
 }
 
 void FluxPipeline::set_request_inputs(Session& denoise, const Request& request) const {
   const auto axes = static_cast<std::int64_t>(config_.axes_dims_rope.size());
   denoise.set_input("img_ids", make_image_ids(request, axes));
   denoise.set_input("txt_ids", HostTensor(DType::kF32, {request.text_tokens, axes}));
-  const std::vector<double> sigmas = schedule_.sigmas(request.steps, request.image_tokens());
-  HostTensor timesteps(DType::kF32, {request.steps, request.batch()});
-  HostTensor sigma_steps(DType::kF32, {request.steps, 1, 1, 1});
-  for (std::int64_t step = 0; step < request.steps; ++step) {
-    const auto i = static_cast<std::size_t>(step);
-    for (std::int64_t b = 0; b < request.batch(); ++b) timesteps.set(step * request.batch() + b, sigmas[i]);
-    sigma_steps.set(step, sigmas[i + 1] - sigmas[i]);
-  }
+  const SamplerTables sampler = sampler_tables(request);
+  HostTensor timesteps(DType::kF32, {sampler.calls(), request.batch()});
+  for (std::int64_t i = 0; i < timesteps.numel(); ++i)
+    timesteps.set(i, sampler.timesteps[static_cast<std::size_t>(i / request.batch())] / kTrainTimesteps);
   denoise.set_input("timesteps", timesteps);
-  denoise.set_input("sigma_steps", sigma_steps);
+  set_sampler_inputs(denoise, sampler);
   if (config_.guidance_embeds) denoise.set_input("guidance", filled({request.batch()}, request.guidance_scale));
   if (request.classifier_free_guidance) denoise.set_input("guidance_scale", filled({1, 1, 1}, request.true_cfg_scale));
 }
@@ -216,6 +221,9 @@ void FluxPipeline::set_image_inputs(Session& denoise, const Request& request, st
     denoise.set_input("pooled_projections", random_prompts({request.images, config_.pooled_projection_dim}, images));
   }
   if (request.reference_tokens() != 0) set_parts("reference", conditioning.references);
+  std::vector<std::uint64_t> seeds;
+  for (const ImageRequest& image : images) seeds.push_back(image.seed);
+  start_sampler(denoise, sampler_tables(request), seeds);
   if (std::ranges::any_of(images, [](const ImageRequest& image) { return image.noise.numel() != 0; }))
     denoise.set_state("latents", noise(request, images));
   else

@@ -10,10 +10,11 @@
 #include "models/flux.hpp"
 #include "pipelines/flux_parts.hpp"
 #include "pipelines/pipeline.hpp"
+#include "pipelines/sampler_tables.hpp"
 
 namespace headroom {
 
-/// FLUX.1 (Black Forest Labs, 2024) under Euler's method: dev, schnell, Kontext, and transformers that work on pixels. A
+/// FLUX.1 (Black Forest Labs, 2024) : dev, schnell, Kontext, and transformers that work on pixels. A
 /// transformer alone runs on random prompts, and makes latents.
 class FluxPipeline final : public Pipeline {
  public:
@@ -46,12 +47,13 @@ class FluxPipeline final : public Pipeline {
   [[nodiscard]] HostTensor random_prompts(const Shape& shape, std::span<const ImageRequest> images) const;
   [[nodiscard]] HostTensor noise(const Request& request, std::span<const ImageRequest> images) const;
   void fill_forward_inputs(Session& session, const Request& request) const;
+  [[nodiscard]] SamplerTables sampler_tables(const Request& request) const;
 
   std::filesystem::path folder_;
   FluxConfig config_;
   std::vector<TextReader> readers_;
   std::optional<AutoencoderKLConfig> vae_;  // of the component `vae`
-  FlowMatchSchedule schedule_;
+  nlohmann::json scheduler_;                // of scheduler_config.json
   FluxDefaults defaults_;
   std::vector<std::string> labels_;
   bool is_kontext_;

@@ -48,6 +48,29 @@ TEST_F(GeneratorTest, AnImageDoesNotDependOnTheOthersOfItsBatch) {
   for (std::int64_t i = 0; i < alone.numel(); ++i) ASSERT_NEAR(alone.at(i), together.at(alone.numel() + i), 1e-4);
 }
 
+TEST_F(GeneratorTest, TheModelGivesASamplerAndTheSwitchAnother) {
+  EXPECT_EQ(pipeline_->resolve({.switches = {}}).sampler, Sampler::kEuler);
+  const Request heun = pipeline_->resolve({.steps = 8, .switches = SwitchSet::parse("sampler=heun")});
+  EXPECT_EQ(heun.sampler, Sampler::kHeun);
+  EXPECT_EQ(heun.steps, 8);
+  EXPECT_EQ(heun.calls(), 15);
+  EXPECT_THROW(static_cast<void>(pipeline_->resolve({.switches = SwitchSet::parse("sampler=plms")})), Error);
+}
+
+// With history, and with fresh noise in each step; and nothing is left of the request before.
+TEST_F(GeneratorTest, AnImageOfAnySamplerDependsOnItselfAlone) {
+  for (const char* sampler : {"heun", "unipc", "dpm++2m-sde"}) {
+    const RequestOptions options{.steps = 3, .switches = SwitchSet::parse(fmt::format("lossless,sampler={}", sampler))};
+    const std::vector<ImageRequest> requests = {{.label = 7, .seed = 5}};
+    Generator generator(*pipeline_, *backend_, weights_, options);
+    const HostTensor first = generator.generate(requests);
+    EXPECT_TRUE(std::ranges::equal(generator.generate(requests).bytes(), first.bytes())) << sampler;
+    const HostTensor together = make(options, {{.label = 1, .seed = 4}, {.label = 7, .seed = 5}});
+    for (std::int64_t i = 0; i < first.numel(); ++i)
+      ASSERT_NEAR(first.at(i), together.at(first.numel() + i), 2e-4) << sampler;
+  }
+}
+
 TEST_F(GeneratorTest, LabelSeedAndGuidanceEachChangeTheImage) {
   const RequestOptions options{.steps = 2, .switches = SwitchSet::parse("lossless")};
   const HostTensor image = make(options, {{.label = 7, .seed = 5}});

@@ -7,6 +7,7 @@
 
 #include "base/host_tensor.hpp"
 #include "base/switches.hpp"
+#include "pipelines/sampler.hpp"
 
 namespace headroom {
 
@@ -34,7 +35,7 @@ struct RequestOptions {
   bool suggests_what_fits = true;    ///< in the error where it does not fit, which takes time
 };
 
-/// A request with nothing left open: how many images, how large, in how many steps, guided how.
+/// A request with nothing left open: how many images, how large, in how many steps of which sampler, guided how.
 struct Request {
   std::int64_t images = 1;
   std::int64_t token_rows = 64;  ///< image tokens down; an image has token_rows * token_columns of them
@@ -43,6 +44,7 @@ struct Request {
   std::int64_t reference_columns = 0;
   std::int64_t text_tokens = 512;
   std::int64_t steps = 28;
+  Sampler sampler = Sampler::kEuler;
   double guidance_scale = 1;
   double true_cfg_scale = 1;  ///< of classifier-free guidance
   /// Two passes a step, unguided and guided, as one batch of twice the images (Ho and Salimans, "Classifier-Free
@@ -51,6 +53,8 @@ struct Request {
 
   [[nodiscard]] std::int64_t image_tokens() const { return token_rows * token_columns; }
   [[nodiscard]] std::int64_t reference_tokens() const { return reference_rows * reference_columns; }
+  /// Iterations of the denoise loop: forward passes of the denoiser.
+  [[nodiscard]] std::int64_t calls() const { return count_calls(sampler, steps); }
   /// Batch of a forward pass.
   [[nodiscard]] std::int64_t batch() const { return classifier_free_guidance ? 2 * images : images; }
   friend bool operator==(const Request&, const Request&) = default;

@@ -44,8 +44,9 @@ Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, c
     std::erase_if(compiled.declined, [](const Declined& declined) { return declined.switch_name == "bf16"; });
     if (switches.has("bf16")) compiled.declined.push_back({"bf16", "the baseline computes in bf16 already"});
   }
-  if (switches.has("steps") && !options.steps_applied)
-    compiled.declined.push_back({"steps", "there is no denoise loop here: this is one forward pass"});
+  for (const char* name : {"sampler", "steps"})
+    if (switches.has(name) && !options.steps_applied)
+      compiled.declined.push_back({name, "there is no denoise loop here: this is one forward pass"});
 
   const auto applies = [&](std::string_view name, const std::string& obstacle) {
     if (!switches.has(name)) return false;

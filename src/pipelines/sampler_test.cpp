@@ -1,0 +1,35 @@
+#include "pipelines/sampler.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+
+namespace headroom {
+namespace {
+
+TEST(Sampler, IsKnownByItsName) {
+  for (const Sampler sampler : {Sampler::kEuler, Sampler::kDpm2MSde, Sampler::kEulerAncestral, Sampler::kLcm})
+    EXPECT_EQ(parse_sampler(to_string(sampler)), sampler);
+  EXPECT_EQ(to_string(Sampler::kDpm2M), "dpm++2m");
+  EXPECT_EQ(find_sampler("plms"), std::nullopt);
+}
+
+TEST(Sampler, AnUnknownNameIsRefusedWithThoseThatThereAre) {
+  try {
+    static_cast<void>(parse_sampler("unipcc"));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "switch sampler=unipcc: expected one of euler, heun, dpm++2m, dpm++2m-sde, unipc, ddim, "
+                 "euler-ancestral, lcm; did you mean 'unipc'?");
+  }
+}
+
+TEST(Sampler, HeunCallsTwiceInEachStepButTheLast) {
+  EXPECT_EQ(count_calls(Sampler::kHeun, 1), 1);
+  EXPECT_EQ(count_calls(Sampler::kHeun, 8), 15);
+  EXPECT_EQ(count_calls(Sampler::kUniPC, 8), 8);
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "ir/builder.hpp"
+#include "ir/graph.hpp"
+#include "pipelines/sampler_tables.hpp"
+#include "run/session.hpp"
+
+namespace headroom {
+
+/// What a sampler is in a graph. States, f32: `latents`, the sample, and `history_1` and `history_2` where it keeps them.
+/// Inputs: for each coefficient that is not always 0 or 1 its numbers by call, `latents_from_output` [calls, 1, 1, ...]
+/// f32 and so on; and of a sampler that adds noise `seeds` [images] i64 and `noise_streams` [calls] i64. Noise of an image
+/// is a function of its seed and the call alone.
+struct SamplerValues {
+  std::array<ValueId, LinearForm::kStates> states{kNoValue, kNoValue, kNoValue};
+  std::array<std::array<ValueId, LinearForm::kColumns>, LinearForm::kStates> coefficients{};
+  ValueId seeds = kNoValue;
+  ValueId noise_streams = kNoValue;
+
+  [[nodiscard]] ValueId latents() const { return states[0]; }
+};
+
+/// Adds a sampler's states and inputs, for samples of `shape`, [images, ...].
+[[nodiscard]] SamplerValues add_sampler(Graph& graph, const SamplerTables& tables, const Shape& shape);
+/// Gives the states their next values, in the loop whose counter this is: what they are after a call of the denoiser that
+/// answered `output`, of the sample's shape in f32.
+void build_sampler_update(Builder& b, const SamplerTables& tables, const SamplerValues& values, ValueId output,
+                          ValueId counter);
+
+/// Sets those inputs that are the same in every request.
+void set_sampler_inputs(Session& session, const SamplerTables& tables);
+/// Begins anew: clears what the sampler keeps besides the sample, and sets `seeds`, of each image the one of its noise.
+void start_sampler(Session& session, const SamplerTables& tables, std::span<const std::uint64_t> seeds);
+
+}  // namespace headroom

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string_view>
+#include <variant>
+
+#include "pipelines/diffusion_schedule.hpp"
+#include "pipelines/flow_schedule.hpp"
+#include "pipelines/sampler.hpp"
+#include "pipelines/sampler_tables.hpp"
+
+namespace headroom {
+
+/// What a scheduler_config.json says: a sampler, and the noise levels that it goes through.
+struct Scheduler {
+  Sampler sampler = Sampler::kEuler;
+  std::variant<FlowSchedule, DiffusionSchedule> levels = FlowSchedule{};
+  SolverOptions options = {};
+
+  [[nodiscard]] SamplerTables tables(std::int64_t steps, std::int64_t image_tokens) const;
+};
+
+/// The object in a scheduler_config.json. Infinities, which diffusers writes and JSON does not have, are null in it.
+[[nodiscard]] nlohmann::json parse_scheduler_config(std::string_view text, std::string_view context);
+[[nodiscard]] nlohmann::json read_scheduler_config(const std::filesystem::path& path);
+
+/// Whether the levels that a config asks for are those of flow matching. Throws Error for a class that is not known.
+[[nodiscard]] bool is_flow_matching(const nlohmann::json& config);
+
+/// Reads a scheduler_config.json as diffusers writes it, where a missing key means the class's default. The sampler is
+/// that of the class, or the one that is named: then it is as if the config were given to the named sampler's class
+/// (`from_config`), but that levels of flow matching remain those of the class. `spacing` is where those begin and end in
+/// the pipeline of a FlowMatchEulerDiscreteScheduler. Throws Error for a class, a key or a value that is not known here,
+/// which it names.
+[[nodiscard]] Scheduler parse_scheduler(const nlohmann::json& config, std::optional<Sampler> named = std::nullopt,
+                                        FlowSpacing spacing = FlowSpacing::kEven);
+
+}  // namespace headroom
