@@ -140,6 +140,7 @@ struct Took {
   std::vector<double> step_ms;
   std::size_t images = 0;
   std::int64_t steps = 0;             // of an image
+  std::int64_t calls = 0;             // of the denoiser for it
   std::vector<std::string> switches;  // that were applied
 
   [[nodiscard]] double total_ms() const {
@@ -169,8 +170,11 @@ void tell(const RunArguments& arguments, const Took& took, const std::string& mo
     print_out("{}\n", dump_json(summary, 2));
     return;
   }
+  const std::string steps = took.calls == took.steps ? format_count(took.steps, "step")
+                                                     : fmt::format("{}, {}", format_count(took.steps, "step"),
+                                                                   format_count(took.calls, "call"));
   print_out("{} in {} of {}: {} an image; wrote {}\n", format_count(static_cast<std::int64_t>(took.images), "image"),
-            format_count(took.steps, "step"), format_ms(took.steps_ms() / static_cast<double>(took.step_ms.size())),
+            steps, format_ms(took.steps_ms() / static_cast<double>(took.step_ms.size())),
             format_ms(took.total_ms() / static_cast<double>(took.images)),
             files.size() == 1 ? files[0] : fmt::format("{} to {}", files.front(), files.back()));
 }
@@ -188,10 +192,11 @@ Took make_all(ImageMaker& maker, std::span<const PreparedImage> jobs, const RunA
       report_declined(log, generator.compiled().declined);
       for (const std::string& note : maker.notes()) log.info("{}", note);
       took.steps = generator.request().steps;
+      took.calls = generator.request().calls();
       took.switches = generator.compiled().applied;
       // All groups are as large as the first, but for the last.
       const auto groups = static_cast<std::int64_t>((jobs.size() + group.size() - 1) / group.size());
-      progress = std::make_unique<Progress>("denoising", groups * generator.request().steps, arguments.model.quiet);
+      progress = std::make_unique<Progress>("denoising", groups * generator.request().calls(), arguments.model.quiet);
     }
     MadeImages made = maker.make(group, [&] {
       Interruptible::check();

@@ -117,18 +117,20 @@ Configuration describe_configuration(const SwitchSet& asked, const Compiled& com
 }
 
 Subject describe_request(const Pipeline& pipeline, RequestOptions options) {
-  options.switches = {};  // `steps` makes fewer of the same work
+  options.switches = {};  // `steps` and `sampler` do less of the same work, or do it otherwise
   const Request request = pipeline.resolve(options);
-  return {.kind = SubjectKind::kModel,
-          .name = pipeline.name(),
-          .request = {{"images", request.images},
-                      {"token_rows", request.token_rows},
-                      {"token_columns", request.token_columns},
-                      {"text_tokens", request.text_tokens},
-                      {"steps", request.steps},
-                      {"guidance_scale", request.guidance_scale},
-                      {"classifier_free_guidance", request.classifier_free_guidance}},
-          .parameters = pipeline.denoiser().parameters()};
+  Subject subject{.kind = SubjectKind::kModel,
+                  .name = pipeline.name(),
+                  .request = {{"images", request.images},
+                              {"token_rows", request.token_rows},
+                              {"token_columns", request.token_columns},
+                              {"text_tokens", request.text_tokens},
+                              {"steps", request.steps},
+                              {"guidance_scale", request.guidance_scale},
+                              {"classifier_free_guidance", request.classifier_free_guidance}},
+                  .parameters = pipeline.denoiser().parameters()};
+  if (request.sampler != Sampler::kEuler) subject.request["sampler"] = to_string(request.sampler);
+  return subject;
 }
 
 Subject describe_pass(const ForwardPass& pass) {

@@ -76,7 +76,7 @@ GenerationTimes time_requests(Generator& generator, std::span<const ImageRequest
     trials.warmup_stable = images.warmup_stable;
     trials.complete = images.complete;
   };
-  follow_images(times.steps, generator.request().steps);
+  follow_images(times.steps, generator.request().calls());
   follow_images(times.prologues, 1);
   for (StageTimes& stage : times.stages) follow_images(stage.runs, 1);
   times.images = std::move(images);

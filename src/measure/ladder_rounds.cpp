@@ -7,11 +7,14 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <charconv>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "measure/effect.hpp"
 #include "measure/table.hpp"
+#include "pipelines/sampler.hpp"
 
 namespace headroom {
 namespace {
@@ -129,14 +132,19 @@ std::vector<Visit> visits_of(const TrialSeries& steps, std::span<const double> i
 }
 
 double steps_run(const Result& result) {
-  constexpr std::string_view kSwitch = "steps=";
+  constexpr std::string_view kSteps = "steps=", kSampler = "sampler=";
+  const nlohmann::json& request = result.subject.request;
+  double steps = request.at("steps").get<double>();
+  std::string sampler = get_string_or(request, "sampler", "", "a result's request");
   for (const std::string& name : result.configuration.applied) {
-    std::int64_t steps = 0;
-    if (name.starts_with(kSwitch) &&
-        std::from_chars(name.data() + kSwitch.size(), name.data() + name.size(), steps).ec == std::errc{})
-      return static_cast<double>(steps);
+    std::int64_t number = 0;
+    if (name.starts_with(kSteps) &&
+        std::from_chars(name.data() + kSteps.size(), name.data() + name.size(), number).ec == std::errc{})
+      steps = static_cast<double>(number);
+    if (name.starts_with(kSampler)) sampler = name.substr(kSampler.size());
   }
-  return result.subject.request.at("steps").get<double>();
+  const std::optional<Sampler> known = find_sampler(sampler);
+  return known ? static_cast<double>(count_calls(*known, static_cast<std::int64_t>(steps))) : steps;
 }
 
 std::vector<double> image_times(const Result& result) {

@@ -36,7 +36,8 @@ struct Visit {
 /// find_disturbance() says of it, or that its second half took over 15% longer or shorter than its first.
 [[nodiscard]] std::vector<Visit> visits_of(const TrialSeries& steps, std::span<const double> image_ms);
 
-/// Denoise steps that a result of a request really took: those of `steps=N` where it was applied.
+/// Iterations of the denoise loop that a result of a request really took: of the steps of `steps=N` and of the sampler of
+/// `sampler=NAME` where they were applied.
 [[nodiscard]] double steps_run(const Result& result);
 /// What an image takes, in ms, by each trial of the series "step": (median prologue + steps * step) / images.
 [[nodiscard]] std::vector<double> image_times(const Result& result);

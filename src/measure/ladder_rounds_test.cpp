@@ -219,6 +219,21 @@ TEST(Visits, ThatAreLeftOutStandInASeriesOfTheirOwn) {
   EXPECT_THAT(series_of(result, "image_left_out").time_ms, SizeIs(1));
 }
 
+// A step that is timed is a call of the denoiser.
+TEST(Visits, CountTheCallsOfTheSampler) {
+  Result result;
+  result.subject.request = {{"images", 1}, {"steps", 28}};
+  EXPECT_EQ(steps_run(result), 28);
+  result.configuration.applied = {"fuse", "sampler=heun", "steps=8"};
+  EXPECT_EQ(steps_run(result), 15);
+  result.configuration.applied = {"sampler=unipc"};
+  EXPECT_EQ(steps_run(result), 28);
+  result.subject.request["sampler"] = "heun";  // the model's own
+  EXPECT_EQ(steps_run(result), 28);
+  result.configuration.applied = {};
+  EXPECT_EQ(steps_run(result), 55);
+}
+
 TEST(Visits, AreDisturbedByOtherWorkAndByTimesThatChangeOnTheWay) {
   Trials quiet = trials_of(0, 0, around(10)), busy = trials_of(0, 1, around(10)), slower = trials_of(0, 2, around(10));
   quiet.conditions = busy.conditions = slower.conditions = {};

@@ -87,7 +87,7 @@ class Visitor {
     const bool is_first = rung.result.id.empty();
     if (is_first) describe(rung, generator.compiled());
     if (is_first && becomes_another(rung, ladder)) return {};
-    const std::int64_t steps = generator.request().steps;
+    const std::int64_t steps = generator.request().calls();
     const std::int64_t wanted = std::max<std::int64_t>(steps, options_.warmup_steps + options_.min_trials);
     progress_.steps_total = divide_up(wanted, steps) * steps + (is_first ? quality_steps(generator) : 0);
     HostTensor pixels;
@@ -142,7 +142,7 @@ class Visitor {
   }
 
   std::int64_t quality_steps(const Generator& generator) const {
-    return divide_up(options_.quality_images, generator.request().images) * generator.request().steps;
+    return divide_up(options_.quality_images, generator.request().images) * generator.request().calls();
   }
 
   void tick() {

@@ -21,16 +21,6 @@ const TrialSeries* find_series(const Result& result, std::string_view what) {
   return found == result.trials.end() ? nullptr : &*found;
 }
 
-/// Denoise steps that a result really took: those of `steps=N` where it is on.
-std::optional<double> steps_taken(const Result& result) {
-  for (const std::string& name : result.configuration.applied) {
-    if (!name.starts_with("steps=")) continue;
-    const int steps = std::atoi(name.c_str() + 6);
-    if (steps > 0) return steps;
-  }
-  return request_number(result.subject, "steps");
-}
-
 std::string label_of(const Result& result) {
   if (result.source.name != "headroom") {
     if (result.name.starts_with(result.source.name)) return result.name;
@@ -121,12 +111,13 @@ std::optional<double> batch_of(const Subject& subject) {
 
 std::optional<Timing> timing_of(const Result& result) {
   if (result.trials.empty()) return {};
-  const std::optional<double> steps = steps_taken(result), images = request_number(result.subject, "images");
+  const std::optional<double> images = request_number(result.subject, "images");
   const TrialSeries* const step = find_series(result, "step");
-  if (step != nullptr && steps && images && *images > 0) {
+  if (step != nullptr && request_number(result.subject, "steps") && images && *images > 0) {
+    const double steps = steps_run(result);
     const TrialSeries* const prologue = find_series(result, "prologue");
     const double prologue_ms = prologue == nullptr ? 0 : prologue->statistics.median;
-    const auto of_image = [&](double step_ms) { return (prologue_ms + *steps * step_ms) / *images; };
+    const auto of_image = [&](double step_ms) { return (prologue_ms + steps * step_ms) / *images; };
     Timing timing{.unit = "image", .series = "step", .trials_ms = {}, .median_ms = 0, .interval_ms = {}};
     for (const double time : step->time_ms) timing.trials_ms.push_back(of_image(time));
     timing.median_ms = of_image(step->statistics.median);
