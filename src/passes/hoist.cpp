@@ -10,6 +10,9 @@
 //
 // Where this ends, by value: at the first op that reads a state that the loop changes, that has no rule in lift.cpp, or
 // whose result for all iterations would take more than kMaxLiftedBytes. The loop then takes a row of the value before.
+// Out of branches of an `if` in the loop, as a step cache has them, the same goes as out of the loop itself, whether they
+// are taken or not. A branch that would lose all of its nodes keeps them, and so do the others.
+//
 // Views (slices and reshapes) of such a value stay in the loop, as views of one row: chunking a modulation into six
 // would otherwise copy six rows. Memory: the rows of all iterations exist at once, from the prologue to the last one.
 
@@ -33,9 +36,11 @@ constexpr std::size_t kMaxLiftedBytes = std::size_t{64} << 20U;
 /// One loop, whose nodes are `loop` in a schedule that has been taken out of the graph.
 class LoopHoister {
  public:
-  LoopHoister(Graph& graph, RegionId region)
+  /// With `from_branches`, nodes in branches of the loop's own iterations leave it as well.
+  LoopHoister(Graph& graph, RegionId region, bool from_branches)
       : graph_(graph),
         id_(region),
+        from_branches_(from_branches),
         region_(graph.region(region)),
         changes_(graph.value_count(), false),
         lifted_(graph.value_count(), kNoValue) {
@@ -52,7 +57,7 @@ class LoopHoister {
   int run(std::vector<Node>& loop, const std::vector<bool>& read_outside) {
     for (const Node& node : loop) sort_out(node);
     std::vector<Node> staying = take_rows(loop, read_outside);
-    if (staying.empty() || left_ == 0) return 0;  // a loop without nodes would run in another place
+    if (left_ == 0 || empties_region(loop, staying)) return 0;
     loop = std::move(staying);
     drop_unread(loop);
     return left_;
@@ -68,15 +73,34 @@ class LoopHoister {
     return index_of(value) < lifted_.size() && lifted_[index_of(value)] != kNoValue;
   }
 
+  /// Whether a node runs at most once in an iteration.
+  bool may_leave(const Node& node) const {
+    RegionId region = node.region;
+    while (from_branches_ && region != id_ && graph_.region(region).kind != RegionKind::kLoop)
+      region = graph_.region(region).parent;
+    return region == id_;
+  }
+
+  /// A region without nodes would run in another place.
+  bool empties_region(const std::vector<Node>& loop, const std::vector<Node>& staying) const {
+    const auto has_nodes = [](const std::vector<Node>& nodes, RegionId region) {
+      return std::ranges::find(nodes, region, &Node::region) != nodes.end();
+    };
+    if (staying.empty()) return true;
+    return std::ranges::any_of(loop, [&](const Node& node) {
+      return node.region != id_ && may_leave(node) && !has_nodes(staying, node.region);
+    });
+  }
+
   void sort_out(const Node& node) {
     const auto constant = [&](ValueId input) { return !changes(input); };
-    if (node.region == id_ && std::ranges::all_of(node.inputs, constant)) {
+    if (may_leave(node) && std::ranges::all_of(node.inputs, constant)) {
       prologue_.push_back(node);
       prologue_.back().region = region_.parent;
       return;
     }
     for (const ValueId result : node.results) changes_[index_of(result)] = true;
-    if (node.region != id_) return;
+    if (!may_leave(node)) return;
     if (node.op == Op::kRow)
       lifted_[index_of(node.results[0])] = lift_row(node);
     else if (std::ranges::all_of(node.inputs, [&](ValueId input) { return constant(input) || is_lifted(input); }))
@@ -162,6 +186,7 @@ class LoopHoister {
 
   Graph& graph_;
   RegionId id_;
+  bool from_branches_;
   Region region_;
   std::vector<bool> changes_;    // by value of the graph as it was: differs between iterations
   std::vector<ValueId> lifted_;  // likewise: the value for all iterations, [trip_count, ...]
@@ -192,13 +217,19 @@ PassOutcome hoist(Graph& graph, const Target&) {
     if (graph.region(region).trip_count == 1) continue;  // branches of an `if` among them
     repeats = true;
     const std::vector<bool> read_outside = find_reads_outside(graph, region);
-    LoopHoister hoister(graph, region);
     rewrite_region(graph, region, [&](std::span<const Node> /*before*/, std::vector<Node>& loop) {
-      const int left = hoister.run(loop, read_outside);
-      moved += left;
-      return left > 0 ? hoister.prologue() : std::vector<Node>();
+      std::vector<Node> prologue;
+      for (const bool from_branches : {true, false}) {
+        LoopHoister hoister(graph, region, from_branches);
+        const int left = hoister.run(loop, read_outside);
+        moved += left;
+        if (left > 0) prologue = hoister.prologue();
+        if (from_branches && left == 0) continue;
+        too_large += hoister.too_large();
+        break;
+      }
+      return prologue;
     });
-    too_large += hoister.too_large();
   }
   if (!repeats) return outcome_of(0, "the loop runs once, so nothing would be computed less often");
   return outcome_of(

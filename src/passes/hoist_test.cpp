@@ -39,6 +39,74 @@ TEST(Hoist, MovesConstantsInFrontAndComputesAllStepsAtOnce) {
                  3);  // relu, silu, and the first row
 }
 
+TEST(Hoist, TakesOutOfBranchesWhatItTakesOutOfTheirLoop) {
+  expect_rewrite("hoist", R"(graph g {
+      input %text: f32[2, 3]
+      input %times: f32[4, 2]
+      input %hits: bool[4]
+      state %x: f32[2, 3]
+      loop 4 %step {
+        %1: bool[] = row(%hits, %step)
+        if %1 {
+          %2: f32[2, 3] = relu(%x) @ hit
+          yield %9: f32[2, 3] = %2
+        } else {
+          %3: f32[2, 3] = relu(%text) @ text
+          %4: f32[2] = row(%times, %step) @ time
+          %5: f32[2] = silu(%4) @ time
+          %6: f32[2, 1] = reshape(%5) {shape = [2, 1]} @ time
+          %7: f32[2, 3] = mul(%x, %6) @ block
+          %8: f32[2, 3] = add(%7, %3) @ block
+          yield %9 = %8
+        }
+        next %x = %9
+      }
+      output x = %x
+    })",
+                 R"(graph g {
+      input %text: f32[2, 3]
+      input %times: f32[4, 2]
+      input %hits: bool[4]
+      state %x: f32[2, 3]
+      %1: f32[2, 3] = relu(%text) @ text
+      %2: f32[4, 2] = silu(%times) @ time
+      loop 4 %step {
+        %3: bool[] = row(%hits, %step)
+        if %3 {
+          %4: f32[2, 3] = relu(%x) @ hit
+          yield %8: f32[2, 3] = %4
+        } else {
+          %5: f32[2] = row(%2, %step) @ time
+          %6: f32[2, 1] = reshape(%5) {shape = [2, 1]} @ time
+          %7: f32[2, 3] = mul(%x, %6) @ block
+          %9: f32[2, 3] = add(%7, %1) @ block
+          yield %8 = %9
+        }
+        next %x = %8
+      }
+      output x = %x
+    })",
+                 3);
+}
+
+TEST(Hoist, LeavesABranchItsNodesWhereItWouldLoseAll) {
+  expect_unchanged("hoist", R"(graph g {
+      input %text: f32[2, 3]
+      input %hits: bool[4]
+      state %x: f32[2, 3]
+      loop 4 %step {
+        %1: bool[] = row(%hits, %step)
+        if %1 {
+          %2: f32[2, 3] = relu(%text) @ text
+          yield %3: f32[2, 3] = %2 else %x
+        }
+        %4: f32[2, 3] = silu(%3) @ block
+        next %x = %4
+      }
+      output x = %x
+    })");
+}
+
 TEST(HoistScales, TakesWhatAGateWasPutIntoOutOfALoopThatReadsItsRow) {
   expect_rewrite("hoist-scales", R"(graph g {
       input %table: f32[3, 1, 8]
