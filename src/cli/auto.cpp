@@ -1,5 +1,6 @@
 #include "cli/auto.hpp"
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <ranges>
 
@@ -7,6 +8,7 @@
 #include "cli/number.hpp"
 #include "measure/auto_cache.hpp"
 #include "measure/machine.hpp"
+#include "passes/step_cache_options.hpp"
 
 namespace headroom {
 namespace {
@@ -75,6 +77,15 @@ void add_auto_switches(CLI::App& command, SwitchArguments& arguments, std::strin
                   "with --opt auto: the most that a forward pass may differ from the baseline (relative L2)")
       ->check(real_number(0.0, 1.0))
       ->capture_default_str();
+  const auto schedule = std::make_shared<std::string>();
+  command
+      .add_option("--cache-schedule", *schedule,
+                  "which steps fbcache or teacache among the switches computes (1) and which it reuses (0), again and "
+                  "again, whatever it measures: 10 for every other one; results are tagged `forced`")
+      ->type_name("DIGITS");
+  command.parse_complete_callback([&arguments, schedule] {
+    if (!schedule->empty()) arguments.list = with_schedule(arguments.list, *schedule);
+  });
   command.add_flag("--auto-refresh", arguments.refresh, "with --opt auto: measure, even where a choice is cached");
 }
 

@@ -120,6 +120,7 @@ MadeImages ImageMaker::make(std::span<const PreparedImage> jobs, const std::func
     made.step_ms.push_back(ms);
     if (on_step) on_step();
   });
+  made.computed_steps = generator.computed_steps();
   made.images = to_images(generator.decode(latents));
   if (const double ms = std::exchange(lora_ms_, 0); ms != 0)
     made.stages.push_back({.name = "lora", .milliseconds = ms});

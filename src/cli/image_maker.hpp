@@ -31,6 +31,7 @@ struct MadeImages {
   std::vector<Image> images;
   std::vector<StageRun> stages;
   std::vector<double> step_ms;
+  std::vector<bool> computed_steps;  ///< where a step cache decides: see Generator::computed_steps()
 };
 
 /// Makes images of jobs, one generation after the other, on generators that it keeps.

@@ -17,6 +17,7 @@
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/computed_steps.hpp"
 #include "cli/image_maker.hpp"
 #include "cli/image_text.hpp"
 #include "cli/image_writer.hpp"
@@ -139,9 +140,10 @@ struct Took {
   std::vector<StageRun> stages;
   std::vector<double> step_ms;
   std::size_t images = 0;
-  std::int64_t steps = 0;             // of an image
-  std::int64_t calls = 0;             // of the denoiser for it
-  std::vector<std::string> switches;  // that were applied
+  std::int64_t steps = 0;                     // of an image
+  std::int64_t calls = 0;                     // of the denoiser for it
+  std::vector<std::string> switches;          // that were applied
+  std::vector<ComputedSteps> computed_steps;  // of each generation, where a step cache decides
 
   [[nodiscard]] double total_ms() const {
     double total = 0;
@@ -158,15 +160,16 @@ struct Took {
 void tell(const RunArguments& arguments, const Took& took, const std::string& model,
           const std::vector<std::string>& files) {
   if (arguments.as_json) {
-    const nlohmann::json summary = {{"model", model},
-                                    {"images", took.images},
-                                    {"steps", took.steps},
-                                    {"switches", took.switches},
-                                    {"total_ms", took.total_ms()},
-                                    {"prologue_ms", std::max(0.0, took.total_ms() - took.steps_ms())},
-                                    {"step_ms", took.step_ms},
-                                    {"stages", to_json(took.stages)},
-                                    {"out", files.size() == 1 ? nlohmann::json(files[0]) : nlohmann::json(files)}};
+    nlohmann::json summary = {{"model", model},
+                              {"images", took.images},
+                              {"steps", took.steps},
+                              {"switches", took.switches},
+                              {"total_ms", took.total_ms()},
+                              {"prologue_ms", std::max(0.0, took.total_ms() - took.steps_ms())},
+                              {"step_ms", took.step_ms},
+                              {"stages", to_json(took.stages)},
+                              {"out", files.size() == 1 ? nlohmann::json(files[0]) : nlohmann::json(files)}};
+    if (!took.computed_steps.empty()) summary["computed_steps"] = numbers_of(took.computed_steps);
     print_out("{}\n", dump_json(summary, 2));
     return;
   }
@@ -177,6 +180,7 @@ void tell(const RunArguments& arguments, const Took& took, const std::string& mo
             steps, format_ms(took.steps_ms() / static_cast<double>(took.step_ms.size())),
             format_ms(took.total_ms() / static_cast<double>(took.images)),
             files.size() == 1 ? files[0] : fmt::format("{} to {}", files.front(), files.back()));
+  print_out("{}", tell_computed_steps(took.computed_steps));
 }
 
 /// Makes all jobs, and hands on each image with its number as soon as it is there.
@@ -206,6 +210,7 @@ Took make_all(ImageMaker& maker, std::span<const PreparedImage> jobs, const RunA
     if (done == 0) report_replay_obstacle(log, generator.session());
     for (std::size_t i = 0; i < made.images.size(); ++i) take(done + i, std::move(made.images[i]));
     for (const StageRun& stage : made.stages) add(took.stages, stage);
+    if (!made.computed_steps.empty()) took.computed_steps.push_back(made.computed_steps);
     took.step_ms.insert(took.step_ms.end(), made.step_ms.begin(), made.step_ms.end());
     done += group.size();
   }

@@ -11,6 +11,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/output.hpp"
+#include "cli/computed_steps.hpp"
 #include "cli/image_maker.hpp"
 #include "cli/image_text.hpp"
 #include "cli/image_writer.hpp"
@@ -63,6 +64,7 @@ class Server {
     std::vector<std::string> notes = tell_cut_texts(*engine_.pipeline, prepared);
     notes.insert(notes.end(), maker_.notes().begin(), maker_.notes().end());
     if (!notes.empty()) reply["notes"] = notes;
+    if (!made.computed_steps.empty()) reply["computed_steps"] = numbers_of({&made.computed_steps, 1}).front();
     double total_ms = 0;
     for (const StageRun& stage : made.stages) {
       reply["stages"].push_back({{"name", stage.name}, {"ms", stage.milliseconds}});
@@ -72,7 +74,8 @@ class Server {
     writer_.write(out, std::move(made.images.front()), request_text(engine_, switches_, job),
                   [reply = std::move(reply)](const std::exception_ptr& error) mutable {
                     if (error) {
-                      for (const char* key : {"out", "seed", "notes", "stages", "ms"}) reply.erase(key);
+                      for (const char* key : {"out", "seed", "notes", "computed_steps", "stages", "ms"})
+                        reply.erase(key);
                       reply["error"] = sentence_of(error);
                     }
                     answer(reply);

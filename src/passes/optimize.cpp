@@ -36,9 +36,9 @@ void verify_after(std::string_view place, const Graph& graph) {
   }
 }
 
-PassRecord run_pass(const Pass& pass, Graph& graph, const Target& target) {
+PassRecord run_pass(const Pass& pass, Graph& graph, const Target& target, std::string_view argument) {
   const auto start = std::chrono::steady_clock::now();
-  PassOutcome outcome = pass.run(graph, target);
+  PassOutcome outcome = pass.run(graph, target, argument);
   const double elapsed_ms = milliseconds_since(start);
   return PassRecord{.name = pass.name,
                     .switch_name = pass.switch_name,
@@ -68,9 +68,10 @@ PassOutcome outcome_of(int rewrites, std::string reason) {
   return {.rewrites = rewrites, .declined = rewrites > 0 ? std::nullopt : std::optional(std::move(reason))};
 }
 
-PassOutcome Pass::run(Graph& graph, const Target& target) const {
+PassOutcome Pass::run(Graph& graph, const Target& target, std::string_view argument) const {
   std::string obstacle = needs ? obstacle_to(*needs, target) : std::string();
-  return obstacle.empty() ? rewrite(graph, target) : outcome_of(0, std::move(obstacle));
+  if (!obstacle.empty()) return outcome_of(0, std::move(obstacle));
+  return rewrite_as != nullptr ? rewrite_as(graph, argument) : rewrite(graph, target);
 }
 
 OptimizeReport optimize(Graph& graph, const SwitchSet& switches, const Target& target, const OptimizeOptions& options) {
@@ -82,7 +83,7 @@ OptimizeReport optimize(Graph& graph, const SwitchSet& switches, const Target& t
   for (const Pass& pass : pipeline()) {
     const bool wanted = pass.switch_name.empty() || switches.has(pass.switch_name);
     if (!wanted || std::ranges::find(options.disabled, pass.name) != options.disabled.end()) continue;
-    report.passes.push_back(run_pass(pass, graph, target));
+    report.passes.push_back(run_pass(pass, graph, target, switches.argument(pass.switch_name).value_or("")));
     if (verifying) verify_after(fmt::format("after the pass {}", pass.name), graph);
   }
 

@@ -35,8 +35,11 @@ struct Pass {
   std::string_view switch_name;  ///< the switch it belongs to, or ""
   PassOutcome (*rewrite)(Graph& graph, const Target& target);
   std::optional<Capability> needs = {};  ///< of the target; without, it is declined
+  /// In place of `rewrite`, of a pass that does what the argument of its switch says. Throws a usage Error for one that
+  /// says nothing.
+  PassOutcome (*rewrite_as)(Graph& graph, std::string_view argument) = nullptr;
 
-  PassOutcome run(Graph& graph, const Target& target) const;
+  PassOutcome run(Graph& graph, const Target& target, std::string_view argument = {}) const;
 };
 
 /// The passes in the order they run; pipeline.cpp justifies the order.

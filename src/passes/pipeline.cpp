@@ -7,6 +7,9 @@ namespace headroom {
 // Each is defined in the file of its name, whose header says what it turns into what; bf16 and fp16 in
 // half_precision.cpp, int8 and fp8 in quantize_products.cpp, fuse-quantized-patterns in fuse_patterns.cpp, fuse-conditioning
 // in fuse_qkv.cpp.
+PassOutcome fbcache(Graph& graph, std::string_view argument);
+PassOutcome teacache(Graph& graph, std::string_view argument);
+PassOutcome meancache(Graph& graph, std::string_view argument);
 PassOutcome weights_first(Graph& graph, const Target& target);
 PassOutcome dead_rows(Graph& graph, const Target& target);
 PassOutcome flash_attention(Graph& graph, const Target& target);
@@ -34,8 +37,18 @@ PassOutcome fuse_rows(Graph& graph, const Target& target);
 
 namespace {
 
+/// A pass that its switch's argument tells what to do.
+constexpr Pass told(std::string_view name, PassOutcome (*rewrite)(Graph& graph, std::string_view argument)) {
+  return {.name = name, .switch_name = name, .rewrite = nullptr, .rewrite_as = rewrite};
+}
+
 constexpr std::array kPipeline = {
-    // First: the others join and scale weights wherever they are needed, and a loop then never transforms one.
+    // First, on the model as it is written: what they move into a branch is then rewritten like the rest.
+    told("fbcache", fbcache),
+    told("teacache", teacache),
+    told("meancache", meancache),
+
+    // Before the fusions, which join and scale weights wherever they are needed: a loop then never transforms one.
     Pass{"weights-first", "", weights_first},
 
     // Before everything that merges what some rows are needed of with what others are.

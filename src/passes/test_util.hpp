@@ -22,12 +22,13 @@ namespace headroom {
 /// A CPU on which no pass declines for want of units.
 inline constexpr Target kCapableCpu{.device = DeviceKind::kCpu, .cpu_isa = CpuIsa::kAvx512Bf16, .threads = 1};
 
-/// Runs the pipeline's pass of that name, between two verifications.
-inline PassOutcome run_pass(std::string_view name, Graph& graph, const Target& target = kCapableCpu) {
+/// Runs the pipeline's pass of that name, between two verifications; where its switch has an argument, with that.
+inline PassOutcome run_pass(std::string_view name, Graph& graph, const Target& target = kCapableCpu,
+                            std::string_view argument = {}) {
   const auto pass = std::ranges::find(pipeline(), name, &Pass::name);
   HR_CHECK(pass != pipeline().end());
   verify(graph);
-  PassOutcome outcome = pass->run(graph, target);
+  PassOutcome outcome = pass->run(graph, target, argument);
   verify(graph);
   return outcome;
 }
@@ -73,10 +74,10 @@ inline double distance(const OracleResult& a, const OracleResult& b) {
 /// Expects the pass to turn `before` into `after`, with `rewrites` rewrites, and both to compute the same on random
 /// tensors up to `tolerance` (relative, in the 2-norm).
 inline void expect_rewrite(std::string_view pass, std::string_view before, std::string_view after, int rewrites = 1,
-                           double tolerance = 1e-12) {
+                           double tolerance = 1e-12, std::string_view argument = {}) {
   const Graph original = parse_graph(before);
   Graph graph = original;
-  const PassOutcome outcome = run_pass(pass, graph);
+  const PassOutcome outcome = run_pass(pass, graph, kCapableCpu, argument);
   EXPECT_EQ(outcome.rewrites, rewrites);
   EXPECT_EQ(outcome.declined, std::nullopt);
   EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(after)));

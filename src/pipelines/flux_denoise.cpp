@@ -48,9 +48,12 @@ Graph build_flux_denoise(const FluxConfig& config, const Request& request, const
         inputs.hidden_states = b.concat({inputs.hidden_states, inputs.hidden_states}, 0);
     }
     ValueId velocity = build_flux(b, config, inputs, params);  // [batch, tokens, channels]
+    {
+      const auto scope = b.scope("guidance");
+      if (reference != kNoValue) velocity = b.slice(velocity, 1, 0, request.image_tokens());
+      if (request.classifier_free_guidance) velocity = guide(b, velocity, scale);
+    }
     const auto scope = b.scope("sampler");
-    if (reference != kNoValue) velocity = b.slice(velocity, 1, 0, request.image_tokens());
-    if (request.classifier_free_guidance) velocity = guide(b, velocity, scale);
     build_sampler_update(b, sampler, sampled, velocity, loop.counter());
   }
   graph.add_output("latents", sampled.latents());

@@ -8,12 +8,15 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "passes/step_cache.hpp"
 #include "pipelines/stacks.hpp"
 #include "run/fit.hpp"
 #include "run/memory_need.hpp"
 
 namespace headroom {
 namespace {
+
+constexpr std::string_view kLatents = "latents";
 
 std::optional<DeviceStage> compile_coder(std::string name, const std::optional<Pipeline::ImageCoder>& coder,
                                          const Request& request, const SwitchSet& switches, const Target& target) {
@@ -38,6 +41,14 @@ void tell_of_all(Compiled& one, const std::vector<const DeviceStage*>& stages, c
   });
 }
 
+/// What passes let a loop carry along begins as zeros, once: nothing of it outlives a request.
+void clear_added_states(Session& session) {
+  const Graph& graph = session.program().graph;
+  for (const ValueId state : graph.values_of(ValueKind::kState))
+    if (const Value& value = graph.value(state); value.name != kLatents)
+      session.set_state(value.name, HostTensor(value.type.dtype, value.type.shape));
+}
+
 }  // namespace
 
 Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& weights, const RequestOptions& options,
@@ -46,6 +57,11 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
       request_(pipeline.resolve(options)),
       turns_(std::move(shared.turns)),
       reader_(std::move(shared.reader)) {
+  if (const std::string cache = cache_that_decides(options.switches); !cache.empty() && pipeline.has_random_weights())
+    fail_usage(
+        "{}: what random weights compute decides nothing about a step cache; give it a schedule, as --cache-schedule "
+        "10",
+        cache);
   const Target target = backend.properties().target;
   const bool has_reader = reader_ != nullptr;
   if (!has_reader) reader_ = std::make_shared<PromptReader>(pipeline, request_.text_tokens, options.switches, target);
@@ -64,6 +80,7 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
   require_memory(backend, weights, options);
   if (!has_reader) reader_->load(turns_);
   for (DeviceStage* stage : own_stages()) turns_->load(*stage);
+  clear_added_states(session());
   pipeline_.set_request_inputs(session(), request_);
 }
 
@@ -163,12 +180,25 @@ HostTensor Generator::generate(std::span<const ImageRequest> images, const Itera
     turns_->begin(denoise_);
     session().run(observer);
   });
-  return session().output("latents");
+  return session().output(kLatents);
+}
+
+bool Generator::has_step_cache() const {
+  const std::span<const Output> outputs = session().program().graph.outputs();
+  return std::ranges::find(outputs, kComputedSteps, &Output::name) != outputs.end();
+}
+
+std::vector<bool> Generator::computed_steps() const {
+  std::vector<bool> computed;
+  if (!has_step_cache()) return computed;
+  const HostTensor steps = session().output(kComputedSteps);
+  for (std::int64_t step = 0; step < steps.numel(); ++step) computed.push_back(steps.at(step) != 0);
+  return computed;
 }
 
 const Shape& Generator::latents_shape() const {
   const Graph& graph = session().program().graph;
-  return graph.type(graph.find(ValueKind::kState, "latents")).shape;
+  return graph.type(graph.find(ValueKind::kState, kLatents)).shape;
 }
 
 HostTensor Generator::decode(const HostTensor& latents) {

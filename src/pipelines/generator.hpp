@@ -45,6 +45,11 @@ class Generator {
   /// none.
   [[nodiscard]] HostTensor decode(const HostTensor& latents);
 
+  /// Whether some steps skip the network, or most of it.
+  [[nodiscard]] bool has_step_cache() const;
+  /// For each step of the last generation whether the network, or all of it, was computed, where there is a step cache;
+  /// empty where there is none.
+  [[nodiscard]] std::vector<bool> computed_steps() const;
   /// The stages that ran since generate() was last called, in that order.
   [[nodiscard]] std::span<const StageRun> stages() const noexcept { return took_; }
   [[nodiscard]] const Request& request() const noexcept { return request_; }

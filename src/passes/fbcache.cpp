@@ -1,0 +1,52 @@
+// fbcache: loop { y = block0(x), z = blocks(y), f(z) }
+//      ->  loop { y = block0(x), r = y - x, if |r - anchor| <= T |anchor| { z = y + rest }
+//                 else { z = blocks(y), next rest = z - y, next anchor = r }, f(z) }
+//
+// First-block cache (ParaAttention, 2024; diffusers' FirstBlockCache): the first block runs in every step, and what it
+// adds to the residual stream tells whether the others would do what they did in the last step that ran them. If so, what
+// they added together is added again. Distances are means of magnitudes over the whole batch: its images share one
+// decision, and so do the two passes of classifier-free guidance, which are one batch. diffusers runs these one after
+// the other, each with a decision of its own; tokens of a reference count as the image's. Of text, which FLUX drops behind
+// its blocks, nothing is kept.
+//
+// As in diffusers a step is a hit at the threshold itself; there is no warm-up but for the first step, no last step that
+// is always computed and no longest run of hits unless the switch says so. First of all passes: what is skipped is then
+// fused, hoisted and rounded like the rest. Two tensors of the stream's size stay beside the loop, in f32; with taylor=1 a
+// third.
+
+#include "passes/pass.hpp"
+#include "passes/step_cache.hpp"
+
+namespace headroom {
+
+PassOutcome fbcache(Graph& graph, std::string_view argument) {
+  const StepCacheOptions options = parse_step_cache("fbcache", argument);
+  const std::variant<BlockLoop, std::string> found = find_block_loop(graph);
+  if (const auto* reason = std::get_if<std::string>(&found)) return outcome_of(0, *reason);
+  const BlockLoop& blocks = std::get<BlockLoop>(found);
+
+  Skipped skipped{.loop = blocks.loop, .nodes = blocks.follows, .result = blocks.leaves};
+  for (std::size_t i = blocks.rest; i < blocks.end; ++i) skipped.nodes[i] = true;
+
+  const TensorType type = graph.type(blocks.passes);
+  const ValueId anchor = graph.add_state("fbcache.anchor", type);
+  const KeptTensor rest(graph, "fbcache.rest", type, options.forecasts);
+  StepDecision decision(graph, blocks.loop, options, "fbcache");
+  ValueId residual = kNoValue;
+  skip_nodes(graph, skipped,
+             {.decide =
+                  [&](Builder& b) {
+                    b.set_path("fbcache");
+                    residual = b.sub(blocks.passes, blocks.enters);
+                    return decision.decide(b, relative_distance(b, residual, anchor));
+                  },
+              .reuse = [&](Builder& b) { return b.add(blocks.passes, rest.read(b, decision)); },
+              .keep =
+                  [&](Builder& b) {
+                    b.set_next(anchor, residual);
+                    rest.keep(b, decision, b.sub(blocks.leaves, blocks.passes));
+                  }});
+  return {.rewrites = 1};
+}
+
+}  // namespace headroom

@@ -1,0 +1,174 @@
+#include "passes/step_cache_options.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <span>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/list.hpp"
+#include "base/nearest.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::string_view kStepCaches[] = {"fbcache", "teacache"};
+constexpr std::string_view kFits[] = {"flux", "kontext", "none"};
+constexpr std::string_view kScheduleKey = ":schedule=";
+constexpr double kMaxThreshold = 100;
+constexpr std::int64_t kMaxSteps = 10'000;
+
+/// One argument while it is read, which names itself in errors.
+class Argument {
+ public:
+  Argument(std::string_view switch_name, std::string_view text) : switch_(switch_name), text_(text) {}
+
+  /// What stands before the first colon.
+  [[nodiscard]] std::string_view head() const { return text_.substr(0, text_.find(':')); }
+
+  using Read = std::function<void(std::string_view value)>;
+  /// Hands the value of each `key=value` behind it to the reader of that key.
+  void read_keys(const std::vector<std::pair<std::string, Read>>& readers) const {
+    std::vector<std::string> known;
+    for (const auto& [key, read] : readers) known.push_back(key);
+    for (std::size_t at = head().size(); at < text_.size();) {
+      const std::size_t end = std::min(text_.find(':', at + 1), text_.size());
+      const std::string_view item = text_.substr(at + 1, end - at - 1);
+      const std::string_view key = item.substr(0, item.find('='));
+      const auto reader = std::ranges::find(known, key);
+      if (reader == known.end() || key.size() == item.size())
+        refuse("'{}' is none of {}, each with =value{}", item, fmt::join(known, ", "), did_you_mean(key, known));
+      readers[static_cast<std::size_t>(reader - known.begin())].second(item.substr(key.size() + 1));
+      at = end;
+    }
+  }
+
+  [[nodiscard]] std::int64_t whole(std::string_view what, std::string_view value, std::int64_t low,
+                                   std::int64_t high) const {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc{} || end != value.data() + value.size() || number < low || number > high)
+      refuse("{} is '{}', expected a whole number from {} to {}", what, value, low, high);
+    return number;
+  }
+
+  [[nodiscard]] double threshold() const {
+    double number = 0;
+    const auto [end, error] = std::from_chars(head().data(), head().data() + head().size(), number);
+    if (error != std::errc{} || end != head().data() + head().size() || !(number > 0 && number <= kMaxThreshold))
+      refuse("the threshold is '{}', expected a number over 0 and up to {}", head(), kMaxThreshold);
+    return number;
+  }
+
+  [[nodiscard]] std::string one_of(std::string_view what, std::string_view value,
+                                   std::span<const std::string_view> known) const {
+    if (std::ranges::find(known, value) == known.end())
+      refuse("{} is '{}', expected {}", what, value, fmt::join(known, " or "));
+    return std::string(value);
+  }
+
+  [[nodiscard]] std::string schedule(std::string_view value) const {
+    if (value.empty() || value.find_first_not_of("01") != std::string_view::npos || value.front() != '1')
+      refuse(
+          "the schedule is '{}', expected a digit for each step, 1 where it is computed and 0 where it is reused, the "
+          "first of them 1",
+          value);
+    return std::string(value);
+  }
+
+ private:
+  template <typename... Args>
+  [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
+    fail_usage("switch {}={}: {}", switch_, text_, fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  std::string_view switch_;
+  std::string_view text_;
+};
+
+bool has_schedule(std::string_view argument) { return argument.find(kScheduleKey) != std::string_view::npos; }
+
+}  // namespace
+
+StepCacheOptions parse_step_cache(std::string_view switch_name, std::string_view argument, StepCacheOptions defaults) {
+  const Argument text(switch_name, argument);
+  StepCacheOptions options = std::move(defaults);
+  options.threshold = text.threshold();
+  std::vector<std::pair<std::string, Argument::Read>> readers = {
+      {"warmup", [&](std::string_view value) { options.warmup = text.whole("warmup", value, 1, kMaxSteps); }},
+      {"last", [&](std::string_view value) { options.last = text.whole("last", value, 0, kMaxSteps); }},
+      {"run", [&](std::string_view value) { options.run = text.whole("run", value, 1, kMaxSteps); }},
+      {"taylor", [&](std::string_view value) { options.forecasts = text.whole("taylor", value, 0, 1) == 1; }},
+      {"schedule", [&](std::string_view value) { options.schedule = text.schedule(value); }},
+  };
+  if (!options.fit.empty())
+    readers.emplace_back("fit", [&](std::string_view value) { options.fit = text.one_of("fit", value, kFits); });
+  text.read_keys(readers);
+  return options;
+}
+
+VelocityCacheOptions parse_velocity_cache(std::string_view switch_name, std::string_view argument) {
+  const Argument text(switch_name, argument);
+  VelocityCacheOptions options{.computed = text.whole("the number of steps computed", text.head(), 1, kMaxSteps)};
+  text.read_keys({{"schedule", [&](std::string_view value) { options.schedule = text.schedule(value); }}});
+  return options;
+}
+
+std::vector<bool> spread_steps(std::int64_t computed, std::int64_t steps) {
+  std::vector<bool> is_computed(static_cast<std::size_t>(steps), computed >= steps);
+  is_computed.front() = true;
+  std::int64_t left = std::min(computed, steps) - 1;
+  std::int64_t at = 0;
+  for (; left > 0; --left) {
+    // On a curve of this power through what is left, each at least a step on.
+    constexpr double kPower = 1.5;
+    const std::int64_t number = std::min(computed, steps) - left;
+    const double share = static_cast<double>(number) / static_cast<double>(std::min(computed, steps) - 1);
+    const auto on_curve = std::llround(static_cast<double>(steps - 1) * std::pow(share, kPower));
+    at = std::min(std::max<std::int64_t>(on_curve, at + 1), steps - left);
+    is_computed[static_cast<std::size_t>(at)] = true;
+  }
+  return is_computed;
+}
+
+std::vector<bool> steps_of_schedule(std::string_view schedule, std::int64_t steps) {
+  std::vector<bool> computed;
+  for (std::size_t step = 0; step < static_cast<std::size_t>(steps); ++step)
+    computed.push_back(schedule[step % schedule.size()] == '1');
+  return computed;
+}
+
+std::string cache_that_decides(const SwitchSet& switches) {
+  for (const std::string_view name : kStepCaches)
+    if (const auto argument = switches.argument(name); argument && !has_schedule(*argument))
+      return fmt::format("{}={}", name, *argument);
+  return {};
+}
+
+bool has_forced_decisions(const SwitchSet& switches) {
+  return std::ranges::any_of(kStepCaches, [&](std::string_view name) {
+    const auto argument = switches.argument(name);
+    return argument && has_schedule(*argument);
+  });
+}
+
+std::string with_schedule(std::string_view list, std::string_view schedule) {
+  std::vector<std::string> items = split_list(list, "switches");
+  bool is_said = false;
+  for (std::string& item : items) {
+    const std::string_view name = std::string_view(item).substr(0, item.find('='));
+    if (std::ranges::find(kStepCaches, name) == std::end(kStepCaches)) continue;
+    item += fmt::format("{}{}", kScheduleKey, schedule);
+    is_said = true;
+  }
+  if (!is_said)
+    fail_usage("--cache-schedule {}: there is no step cache among the switches, which are {}", schedule,
+               fmt::join(kStepCaches, ", "));
+  return fmt::format("{}", fmt::join(items, ","));
+}
+
+}  // namespace headroom
