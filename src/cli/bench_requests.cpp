@@ -37,6 +37,7 @@ ResultFile to_file(const Engine& engine, const Generator& generator, const Reque
                                engine.network().checkpoint, *engine.backend);
   result.configuration.asked = asked;
   add_plan_and_memory(result, file.plans, generator, *engine.weights, *engine.backend);
+  result.computed_share = times.computed_share;
   result.trials.push_back(make_series("image", times.images));  // the first, which is what budgets are for
   result.trials.push_back(make_series("step", times.steps));
   add_series_of_parts(result, times);

@@ -1,5 +1,7 @@
 #include "measure/describe.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -7,6 +9,7 @@
 #include "base/hash.hpp"
 #include "measure/machine.hpp"
 #include "measure/stages.hpp"
+#include "passes/step_cache_options.hpp"
 #include "plan/memory.hpp"
 
 namespace headroom {
@@ -70,6 +73,8 @@ Result begin_result(const SwitchSet& switches, Subject subject, const Compiled& 
   Result result =
       begin_result(switches.to_string(), std::move(subject), describe_configuration(switches, compiled, backend));
   if (checkpoint.is_random()) result.tags.emplace_back("random_weights");
+  if (has_forced_decisions(SwitchSet::parse(fmt::format("{}", fmt::join(compiled.applied, ",")))))
+    result.tags.emplace_back("forced");
   return result;
 }
 

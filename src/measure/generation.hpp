@@ -19,12 +19,19 @@ struct StageTimes {
   Trials runs;
 };
 
+/// So many generations are timed where a step cache makes a trial of steps out of each, unless fewer trials are asked for.
+inline constexpr std::int64_t kFewestGenerations = 5;
+
 /// Times of whole generations.
 struct GenerationTimes {
-  Trials steps;      ///< of a denoise step, but for the warm-up; with what the machine did meanwhile
+  /// Of a denoise step, but for the warm-up; with what the machine did meanwhile. With a step cache, of which some steps
+  /// take a tenth of others, a trial is the mean over a generation.
+  Trials steps;
   Trials images;     ///< of an image: of a whole generation, from prompts to pixels, divided by its images
   Trials prologues;  ///< of what a generation runs outside the loop: prompts, noise, what is hoisted, pixels
   std::vector<StageTimes> stages;  ///< of those generations, in the order they run
+  /// For each step the share of all generations in which it was computed, where a step cache decides; empty elsewhere.
+  std::vector<double> computed_share = {};
 };
 
 /// Times the generations that are made through it, step by step.
@@ -39,19 +46,23 @@ class GenerationTimer {
   HostTensor generate(Generator& generator, std::span<const ImageRequest> requests,
                       const std::function<void()>& on_step = {});
 
-  /// Steps made, those of the warm-up among them.
-  [[nodiscard]] std::int64_t steps_made() const { return std::ssize(warmup_ms_) + std::ssize(times_.steps.wall_ms); }
+  /// Whether so many trials of steps are there, or with a step cache, whose trials are whole generations, a few.
+  [[nodiscard]] bool has_steps(std::int64_t trials) const;
+  /// How many generations it takes until has_steps().
+  [[nodiscard]] std::int64_t generations_for(const Generator& generator, std::int64_t trials) const;
   [[nodiscard]] const GenerationTimes& times() const { return times_; }
   /// The times so far; the timer is spent.
   [[nodiscard]] GenerationTimes take();
 
  private:
   void add_stage(const StageRun& stage);
+  void add_computed_steps(const std::vector<bool>& computed);
 
   int warmup_steps_;
   bool images_when_warm_;
   std::vector<double> warmup_ms_;
   GenerationTimes times_;
+  double generations_ = 0;  // with a step cache
   ConditionsProbe probe_;
 };
 

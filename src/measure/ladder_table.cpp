@@ -1,6 +1,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "measure/ladder.hpp"
@@ -59,7 +60,7 @@ std::size_t rounds_of(const Rung& rung, std::string_view series) {
 
 /// What the reader of the table should know besides.
 std::string remarks(const Ladder& ladder) {
-  std::string text, same, left_out, too_large;
+  std::string text, same, left_out, too_large, computed;
   for (const Rung& rung : ladder.rungs) {
     if (is_out_of_memory(rung.result))
       too_large += fmt::format("  {}: {}\n", rung.name, rung.result.unsettled.value_or("it does not fit"));
@@ -67,11 +68,15 @@ std::string remarks(const Ladder& ladder) {
       same += fmt::format("  {} is {}\n", rung.name, *rung.result.same_as);
       continue;
     }
+    if (const std::vector<double>& share = rung.result.computed_share; !share.empty())
+      computed += fmt::format("  {}: {} of {} on average\n", rung.name,
+                              format_significant(std::reduce(share.begin(), share.end())), share.size());
     if (is_unsettled(rung)) text += fmt::format("  {}: {}\n", rung.name, *rung.result.unsettled);
     if (const std::size_t out = rounds_of(rung, "step_left_out"); out > 0)
       left_out += fmt::format("  {}: {} of {}\n", rung.name, out, out + rounds_of(rung, "step"));
   }
   if (!text.empty()) text = "\nunsettled, so that nothing is claimed of it:\n" + text;
+  if (!computed.empty()) text += "\nsteps that were computed, and not reused:\n" + computed;
   if (!left_out.empty()) text += "\nvisits that were disturbed, measured again and left out:\n" + left_out;
   if (!too_large.empty()) text += "\nnot measured, because there is too little memory:\n" + too_large;
   if (!same.empty())

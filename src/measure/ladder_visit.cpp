@@ -88,11 +88,14 @@ class Visitor {
     if (is_first) describe(rung, generator.compiled());
     if (is_first && becomes_another(rung, ladder)) return {};
     const std::int64_t steps = generator.request().calls();
-    const std::int64_t wanted = std::max<std::int64_t>(steps, options_.warmup_steps + options_.min_trials);
-    progress_.steps_total = divide_up(wanted, steps) * steps + (is_first ? quality_steps(generator) : 0);
+    progress_.steps_total =
+        GenerationTimer(backend_, options_.warmup_steps, false).generations_for(generator, options_.min_trials) *
+            steps +
+        (is_first ? quality_steps(generator) : 0);
     HostTensor pixels;
     const GenerationTimes times = time_generations(generator, pixels);
     if (is_first) {
+      rung.result.computed_share = times.computed_share;
       add_plan_and_memory(rung.result, ladder.plans, generator, weights_, backend_);
       if (i == 0) baseline_pixels_ = pixels;
       judge_images(rung, pixels, i != 0);
@@ -160,7 +163,7 @@ class Visitor {
     do {
       HostTensor made = timer.generate(generator, requests, [&] { tick(); });
       if (pixels.numel() == 0 && makes_images()) pixels = std::move(made);
-    } while (timer.steps_made() < options_.warmup_steps + options_.min_trials && !is_precise_enough());
+    } while (!timer.has_steps(options_.min_trials) && !is_precise_enough());
     return timer.take();
   }
 

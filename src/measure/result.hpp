@@ -210,6 +210,8 @@ struct Result {
   /// Of a ladder's rung: why its times and factors are no facts, or why it has none; absent where they are, as far as
   /// was seen.
   std::optional<std::string> unsettled = {};
+  /// Of a step cache: for each denoise step the share of the timed generations in which it was computed.
+  std::vector<double> computed_share = {};
   /// Of a ladder's rung all of whose own switches declined: the id of the rung that it is, whose figures it has.
   std::optional<std::string> same_as = {};
   friend bool operator==(const Result&, const Result&) = default;

@@ -177,6 +177,8 @@ void check_results(const ResultFile& file) {
     if (result.same_as && (*result.same_as == result.id ||
                            std::ranges::find(file.results, *result.same_as, &Result::id) == file.results.end()))
       fail("{} says that it is the same as '{}', which is no other result of the file", place, *result.same_as);
+    for (const double share : result.computed_share)
+      if (!(share >= 0 && share <= 1)) fail("{} has a computed_share of {}, expected 0 to 1", place, share);
     check_profile(result, file, place);
     check_floor(result, place);
     std::set<std::string> series_names;

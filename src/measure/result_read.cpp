@@ -224,7 +224,7 @@ StageRecord read_stage(const json& object, const std::string& place) {
 Result read_result(const json& object, const std::string& place) {
   check_members(object,
                 {"id", "name", "subject", "work_hash", "source", "configuration", "trials", "memory", "quality", "tags",
-                 "plan", "profile", "floor", "stages", "unsettled", "same_as"},
+                 "plan", "profile", "floor", "stages", "unsettled", "same_as", "computed_share"},
                 place);
   Result result;
   result.id = get_text(object, "id", place);
@@ -250,6 +250,8 @@ Result read_result(const json& object, const std::string& place) {
   result.plan = find_text(object, "plan", place);
   result.unsettled = find_text(object, "unsettled", place);
   result.same_as = find_text(object, "same_as", place);
+  if (object.contains("computed_share"))
+    result.computed_share = get_numbers(object, "computed_share", place, kNotNegative);
   if (object.contains("profile"))
     result.profile = read_profile(get_object(object, "profile", place), "the profile of " + place);
   if (object.contains("stages"))

@@ -111,6 +111,7 @@ ResultFile sample_file() {
                   psnr_record("baseline f32", std::nullopt)};
   full.tags = {"forced"};
   full.unsettled = "its rounds disagree";
+  full.computed_share = {1, 0.25, 0};
   full.plan = "p1";
   full.profile = ProfileRecord{
       .time_ms = {0.5}, .alone_ms = {0.45}, .floor_ms = {0.4}, .floor_of = {"flops"}, .runs = {28}, .idle_share = 0.25};

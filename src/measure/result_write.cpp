@@ -168,6 +168,7 @@ json result_json(const Result& result) {
   set_if(object, "plan", result.plan);
   set_if(object, "unsettled", result.unsettled);
   set_if(object, "same_as", result.same_as);
+  if (!result.computed_share.empty()) object["computed_share"] = result.computed_share;
   if (result.profile) object["profile"] = profile_json(*result.profile);
   for (const StageRecord& stage : result.stages) object["stages"].push_back(stage_json(stage));
   if (result.floor) object["floor"] = {{"ms", result.floor->ms}, {"of", result.floor->of}};

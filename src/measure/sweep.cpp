@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/file_lock.hpp"
 #include "measure/fingerprint.hpp"
+#include "measure/generation.hpp"
 #include "measure/stages.hpp"
 #include "measure/table.hpp"
 
@@ -54,7 +55,8 @@ std::string why_again(const Result& cell, const SweepTask& task) {
   const auto processes = std::ssize(std::set(steps->process.begin(), steps->process.end()));
   if (processes < task.processes)
     return fmt::format("it was measured in {} of {} processes", processes, task.processes);
-  if (trials < task.trials * processes) return fmt::format("it has {} of {} steps", trials, task.trials * processes);
+  const std::int64_t wanted = cell.computed_share.empty() ? task.trials : std::min(task.trials, kFewestGenerations);
+  if (trials < wanted * processes) return fmt::format("it has {} of {} steps", trials, wanted * processes);
   return {};
 }
 
