@@ -42,9 +42,11 @@ PassSet make_set(std::string name, const Target& target, const std::function<boo
 
 std::vector<PassSet> all_pass_sets(DeviceKind device) {
   std::vector<PassSet> sets = {make_set("none", target_of(device), [](const Pass&) { return false; })};
-  for (const Pass& alone : pipeline())
+  for (const Pass& alone : pipeline()) {
+    if (alone.rewrite_as != nullptr) continue;  // a step cache makes another program of a loop
     sets.push_back(make_set(std::string(alone.name), target_of(alone, device),
                             [&](const Pass& pass) { return pass.name == alone.name; }));
+  }
   sets.push_back(make_set("exact-flash", target_of(device),
                           [](const Pass& pass) { return is_exact(pass) && pass.switch_name != "flash"; }));
   const auto with = [&](const char* name, const Target& target, std::initializer_list<std::string_view> switches) {
