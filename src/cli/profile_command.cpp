@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/output.hpp"
@@ -74,6 +75,9 @@ struct ProfileSubject {
 ProfileSubject prepare_request(const Engine& engine, const RequestOptions& options) {
   ProfileSubject made;
   made.generator = std::make_unique<Generator>(*engine.pipeline, *engine.backend, *engine.weights, options);
+  if (made.generator->has_step_cache())
+    fail_usage("profile tells where the time of a step goes, and those of a step cache differ: leave it out of {}",
+               options.switches.to_string());
   made.images = make_image_requests(*engine.pipeline, 0, made.generator->request().images, /*seed=*/0);
   made.compiled = made.generator->compiled();
   made.work = describe_request(*engine.pipeline, options);

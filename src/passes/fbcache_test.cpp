@@ -265,6 +265,24 @@ TEST(FirstBlockCache, DeclinesOtherGraphs) {
   expect_declined(with(kTwoBlocks, "mul(%5, %1)", "mul(%5, %4)"), "more of them than one stream");
 }
 
+/// What stands in the loop for every step on a GPU, where each is a launch: rows of three tables, and two small bodies. The
+/// reduction itself goes into the last op of the first block.
+TEST(FirstBlockCache, DecidesInAFewLaunches) {
+  constexpr Target kHopper{
+      .device = DeviceKind::kCuda, .compute_capability = 90, .multiprocessors = 132, .has_compiler = true};
+  const auto count_launches = [&](const std::string& argument) {
+    Graph graph = parse_graph(kTwoBlocks);
+    optimize(graph, SwitchSet::parse("fuse,hoist,fbcache=" + argument), kHopper);
+    int launches = 0;
+    for (const Node& node : graph.nodes())
+      if (graph.region(node.region).kind == RegionKind::kLoop && node.path == "fbcache" && node.op != Op::kReshape)
+        ++launches;
+    return launches;
+  };
+  EXPECT_EQ(count_launches("0.1"), 5);
+  EXPECT_EQ(count_launches("0.1:run=2:taylor=1"), 5);
+}
+
 TEST(FirstBlockCache, RefusesAnArgumentThatSaysNothing) {
   Graph graph = parse_graph(kTwoBlocks);
   EXPECT_THROW(run_pass("fbcache", graph, kCapableCpu, "soon"), Error);
