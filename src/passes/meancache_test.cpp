@@ -97,6 +97,7 @@ TEST(VelocityCache, SpreadsItsSteps) {
   EXPECT_EQ(at(1, 5), (std::vector<int>{0}));
   EXPECT_EQ(at(2, 5), (std::vector<int>{0, 4}));
   EXPECT_EQ(at(9, 5), (std::vector<int>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(at(10, 28), (std::vector<int>{0, 3, 6, 9, 12, 15, 18, 21, 24, 27}));
   for (std::int64_t steps = 1; steps < 40; ++steps)
     for (std::int64_t computed = 1; computed <= steps; ++computed)
       EXPECT_EQ(std::ssize(at(computed, steps)), computed) << computed << " of " << steps;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <functional>
 #include <span>
 #include <utility>
@@ -119,19 +118,12 @@ VelocityCacheOptions parse_velocity_cache(std::string_view switch_name, std::str
 }
 
 std::vector<bool> spread_steps(std::int64_t computed, std::int64_t steps) {
-  std::vector<bool> is_computed(static_cast<std::size_t>(steps), computed >= steps);
+  std::vector<bool> is_computed(static_cast<std::size_t>(steps), false);
+  const std::int64_t most = std::min(computed, steps);
   is_computed.front() = true;
-  std::int64_t left = std::min(computed, steps) - 1;
-  std::int64_t at = 0;
-  for (; left > 0; --left) {
-    // On a curve of this power through what is left, each at least a step on.
-    constexpr double kPower = 1.5;
-    const std::int64_t number = std::min(computed, steps) - left;
-    const double share = static_cast<double>(number) / static_cast<double>(std::min(computed, steps) - 1);
-    const auto on_curve = std::llround(static_cast<double>(steps - 1) * std::pow(share, kPower));
-    at = std::min(std::max<std::int64_t>(on_curve, at + 1), steps - left);
-    is_computed[static_cast<std::size_t>(at)] = true;
-  }
+  // Halves are rounded up; no two fall together, as there are no more than steps.
+  for (std::int64_t i = 1; i < most; ++i)
+    is_computed[static_cast<std::size_t>((2 * i * (steps - 1) + most - 1) / (2 * (most - 1)))] = true;
   return is_computed;
 }
 

@@ -32,8 +32,8 @@ struct VelocityCacheOptions {
 };
 [[nodiscard]] VelocityCacheOptions parse_velocity_cache(std::string_view switch_name, std::string_view argument);
 
-/// For each of `steps` whether it is among `computed` that are spread over them: the first, the last, and between
-/// them the denser the nearer to the beginning. All of them where there are no more.
+/// For each of `steps` whether it is among `computed` that are spread over them evenly, the first and the last among
+/// them. All of them where there are no more.
 [[nodiscard]] std::vector<bool> spread_steps(std::int64_t computed, std::int64_t steps);
 /// For each of `steps` whether a schedule has it computed.
 [[nodiscard]] std::vector<bool> steps_of_schedule(std::string_view schedule, std::int64_t steps);
