@@ -124,12 +124,13 @@ NoiseLevel level_at(const std::vector<double>& products, double timestep) {
 std::vector<NoiseStep> ddim_steps(const DiffusionSchedule& of, std::int64_t steps,
                                   const std::vector<double>& products) {
   std::vector<NoiseStep> result;
-  const auto jump = static_cast<double>(of.train_timesteps / steps);
+  const std::int64_t jump = of.train_timesteps / steps;  // whole, as diffusers has it
   const NoiseLevel end = of.set_alpha_to_one ? kNoNoise : level_at(products, 0);
   for (const double timestep : timesteps_of(of, steps, of.train_timesteps))
-    result.push_back({.timestep = timestep,
-                      .from = level_at(products, timestep),
-                      .to = timestep < jump ? end : level_at(products, timestep - jump)});
+    result.push_back(
+        {.timestep = timestep,
+         .from = level_at(products, timestep),
+         .to = timestep < static_cast<double>(jump) ? end : level_at(products, timestep - static_cast<double>(jump))});
   return result;
 }
 
@@ -141,7 +142,8 @@ std::vector<NoiseStep> lcm_steps(const DiffusionSchedule& of, std::int64_t steps
   const std::int64_t jump = of.train_timesteps / of.original_steps;
   std::vector<NoiseStep> result;
   for (std::int64_t i = 0; i < steps; ++i) {
-    const auto timestep = static_cast<double>((of.original_steps - i * of.original_steps / steps) * jump - 1);
+    const std::int64_t skipped = i * of.original_steps / steps;
+    const auto timestep = static_cast<double>((of.original_steps - skipped) * jump - 1);
     const NoiseLevel level = level_at(products, timestep);
     if (!result.empty()) result.back().to = level;
     result.push_back({.timestep = timestep, .from = level, .to = kNoNoise});
