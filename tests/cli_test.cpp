@@ -73,17 +73,19 @@ TEST_F(CliTest, ModelsListsWhatShips) {
   const Outcome outcome = headroom("models --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const nlohmann::json models = parse_json(outcome.out, "models");
-  ASSERT_EQ(models.size(), 5U);
+  ASSERT_EQ(models.size(), 6U);
   EXPECT_EQ(models[0]["name"], "fashion-flux");
   EXPECT_EQ(models[0]["parameters"], 6'221'700);
-  EXPECT_EQ(models[1]["name"], "flux-dev");
-  EXPECT_NEAR(models[1]["parameters"].get<double>(), 11.90e9, 0.01e9);
-  EXPECT_EQ(models[2]["name"], "flux-vae");
-  EXPECT_EQ(models[2]["parameters"], 83'819'683);
-  EXPECT_EQ(models[3]["name"], "t5-xxl");
-  EXPECT_EQ(models[3]["parameters"], 4'762'310'656);
-  EXPECT_EQ(models[4]["name"], "clip-l");
-  EXPECT_EQ(models[4]["parameters"], 123'060'480);
+  EXPECT_EQ(models[1]["name"], "fashion-flux-turbo");
+  EXPECT_EQ(models[1]["parameters"], 6'221'700);
+  EXPECT_EQ(models[2]["name"], "flux-dev");
+  EXPECT_NEAR(models[2]["parameters"].get<double>(), 11.90e9, 0.01e9);
+  EXPECT_EQ(models[3]["name"], "flux-vae");
+  EXPECT_EQ(models[3]["parameters"], 83'819'683);
+  EXPECT_EQ(models[4]["name"], "t5-xxl");
+  EXPECT_EQ(models[4]["parameters"], 4'762'310'656);
+  EXPECT_EQ(models[5]["name"], "clip-l");
+  EXPECT_EQ(models[5]["parameters"], 123'060'480);
 }
 
 TEST_F(CliTest, ModelsListsTheNetworksOfAFolder) {
