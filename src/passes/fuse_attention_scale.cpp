@@ -14,25 +14,25 @@ namespace headroom {
 namespace {
 
 /// What norms and rotates heads: one op, or a norm below a rotation.
-struct Stream {
+struct QueryStream {
   const Node* norm = nullptr;  // x, weight, ...
   const Node* rope = nullptr;  // of the norm's result; null where the norm rotates too
 };
 
-std::optional<Stream> match_stream(const Rewriter& r, ValueId heads) {
-  if (const Node* both = r.match_single_use(heads, Op::kQkNormRope)) return Stream{.norm = both};
+std::optional<QueryStream> match_query_stream(const Rewriter& r, ValueId heads) {
+  if (const Node* both = r.match_single_use(heads, Op::kQkNormRope)) return QueryStream{.norm = both};
   const Node* rope = r.match_single_use(heads, Op::kRope);
   const Node* norm = rope == nullptr ? nullptr : r.match_single_use(rope->inputs[0], Op::kRmsNorm);
   if (norm == nullptr || norm->inputs.size() != 2) return std::nullopt;
-  return Stream{.norm = norm, .rope = rope};
+  return QueryStream{.norm = norm, .rope = rope};
 }
 
 bool fold_scale(Rewriter& r, const Node& scale) {
   if (scale.op != Op::kMulScalar) return false;
   const Node* concat = r.match_single_use(scale.inputs[0], Op::kConcat);
-  std::vector<Stream> streams;
+  std::vector<QueryStream> streams;
   for (const ValueId part : concat != nullptr ? concat->inputs : scale.inputs) {
-    const std::optional<Stream> stream = match_stream(r, part);
+    const std::optional<QueryStream> stream = match_query_stream(r, part);
     if (!stream) return false;
     streams.push_back(*stream);
   }

@@ -18,9 +18,9 @@ bool is_in_block(const Node& node, std::string_view block) {
 
 /// Follows a residual stream backwards: through sums with what each block adds, and through slices of concatenations of
 /// several streams.
-class Stream {
+class TokenStream {
  public:
-  Stream(const Graph& graph, std::size_t begin, std::size_t end)
+  TokenStream(const Graph& graph, std::size_t begin, std::size_t end)
       : graph_(graph), producers_(find_producers(graph)), begin_(begin), end_(end) {}
 
   /// The value, made outside of [begin, end), that went in as `value`; kNoValue where there is none.
@@ -154,8 +154,8 @@ std::variant<BlockLoop, std::string> find_block_loop(const Graph& graph) {
   }
   if (read.values.size() != 1) return "what follows the blocks reads more of them than one stream";
   found.leaves = read.values[0];
-  found.passes = Stream(graph, found.rest, end).source(found.leaves);
-  if (found.passes != kNoValue) found.enters = Stream(graph, found.begin, found.rest).source(found.passes);
+  found.passes = TokenStream(graph, found.rest, end).source(found.leaves);
+  if (found.passes != kNoValue) found.enters = TokenStream(graph, found.begin, found.rest).source(found.passes);
   if (found.enters == kNoValue || found.enters == found.passes)
     return "no residual stream goes through all of the blocks";
   return found;
