@@ -17,7 +17,7 @@
 namespace headroom {
 namespace {
 
-constexpr double kTableError = 1e-6;  // relative; what is measured is 1e-12
+constexpr double kTableError = 1e-6;  // relative
 
 /// Levels of the goldens: sigmas, all but the last with a timestep.
 NoiseSchedule schedule_of(const std::string& key, Prediction prediction) {
