@@ -5,6 +5,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <cstdint>
+
 #include "backends/cuda/fill_normal.cuh"
 #include "base/random_inl.hpp"
 
@@ -25,6 +27,8 @@ __global__ void __launch_bounds__(kThreads)
   struct alignas(4 * sizeof(T) > 16 ? 16 : 4 * sizeof(T)) Pack {
     T value[4];
   };
+  // The part of a tensor may begin anywhere.
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(out) % alignof(Pack) == 0;
   const std::uint64_t blocks = (count + 3) / 4;
   const std::uint64_t stride = std::uint64_t{gridDim.x} * kThreads;
   for (std::uint64_t block = std::uint64_t{blockIdx.x} * kThreads + threadIdx.x; block < blocks; block += stride) {
@@ -32,10 +36,10 @@ __global__ void __launch_bounds__(kThreads)
     Pack pack;
 #pragma unroll
     for (int i = 0; i < 4; ++i) store(&pack.value[i], mean + deviation * normals.value[i]);
-    if (4 * block + 4 <= count) {
+    if (is_aligned && 4 * block + 4 <= count) {
       reinterpret_cast<Pack*>(out)[block] = pack;
     } else {
-      for (std::uint64_t i = 0; 4 * block + i < count; ++i) out[4 * block + i] = pack.value[i];
+      for (std::uint64_t i = 0; i < 4 && 4 * block + i < count; ++i) out[4 * block + i] = pack.value[i];
     }
   }
 }
