@@ -6,8 +6,8 @@
 // adds to the residual stream tells whether the others would do what they did in the last step that ran them. If so, what
 // they added together is added again. Distances are means of magnitudes over the whole batch: its images share one
 // decision, and so do the two passes of classifier-free guidance, which are one batch. diffusers runs these one after
-// the other, each with a decision of its own; tokens of a reference count as the image's. Of text, which FLUX drops behind
-// its blocks, nothing is kept.
+// the other, each with a decision of its own; tokens of a reference count as the image's. Of text, which nothing
+// reads behind the blocks, nothing is kept.
 //
 // As in diffusers a step is a hit at the threshold itself; there is no warm-up but for the first step, no last step that
 // is always computed and no longest run of hits unless the switch says so. First of all passes: what is skipped is then

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <functional>
-#include <span>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
@@ -16,10 +17,10 @@ namespace headroom {
 namespace {
 
 constexpr std::string_view kStepCaches[] = {"fbcache", "teacache"};
-constexpr std::string_view kFits[] = {"flux", "kontext", "none"};
 constexpr std::string_view kScheduleKey = ":schedule=";
 constexpr double kMaxThreshold = 100;
 constexpr std::int64_t kMaxSteps = 10'000;
+constexpr std::size_t kMostCoefficients = 8;
 
 /// One argument while it is read, which names itself in errors.
 class Argument {
@@ -56,18 +57,25 @@ class Argument {
   }
 
   [[nodiscard]] double threshold() const {
-    double number = 0;
-    const auto [end, error] = std::from_chars(head().data(), head().data() + head().size(), number);
-    if (error != std::errc{} || end != head().data() + head().size() || !(number > 0 && number <= kMaxThreshold))
+    const std::optional<double> number = real(head());
+    if (!number || !(*number > 0 && *number <= kMaxThreshold))
       refuse("the threshold is '{}', expected a number over 0 and up to {}", head(), kMaxThreshold);
-    return number;
+    return *number;
   }
 
-  [[nodiscard]] std::string one_of(std::string_view what, std::string_view value,
-                                   std::span<const std::string_view> known) const {
-    if (std::ranges::find(known, value) == known.end())
-      refuse("{} is '{}', expected {}", what, value, fmt::join(known, " or "));
-    return std::string(value);
+  /// "1/0": the coefficients of a polynomial.
+  [[nodiscard]] std::vector<double> coefficients(std::string_view value) const {
+    std::vector<double> numbers;
+    for (std::size_t at = 0; at <= value.size() && numbers.size() <= kMostCoefficients;) {
+      const std::size_t end = std::min(value.find('/', at), value.size());
+      const std::optional<double> number = real(value.substr(at, end - at));
+      if (!number || !std::isfinite(*number)) break;
+      numbers.push_back(*number);
+      if (end == value.size() && numbers.size() <= kMostCoefficients) return numbers;
+      at = end + 1;
+    }
+    refuse("fit is '{}', expected up to {} numbers with / between them: a polynomial, the highest power first", value,
+           kMostCoefficients);
   }
 
   [[nodiscard]] std::string schedule(std::string_view value) const {
@@ -80,6 +88,12 @@ class Argument {
   }
 
  private:
+  static std::optional<double> real(std::string_view text) {
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+  }
+
   template <typename... Args>
   [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
     fail_usage("switch {}={}: {}", switch_, text_, fmt::format(format, std::forward<Args>(args)...));
@@ -105,7 +119,7 @@ StepCacheOptions parse_step_cache(std::string_view switch_name, std::string_view
       {"schedule", [&](std::string_view value) { options.schedule = text.schedule(value); }},
   };
   if (!options.fit.empty())
-    readers.emplace_back("fit", [&](std::string_view value) { options.fit = text.one_of("fit", value, kFits); });
+    readers.emplace_back("fit", [&](std::string_view value) { options.fit = text.coefficients(value); });
   text.read_keys(readers);
   return options;
 }

@@ -17,8 +17,8 @@ struct StepCacheOptions {
   std::int64_t run = 0;     ///< steps in a row that may be reused; 0 for any number
   bool forecasts = false;   ///< what is kept goes on changing as it did between the last two steps computed
   std::string schedule =
-      {};                ///< a digit for each step, again and again: 1 is computed, 0 reused, whatever the distance
-  std::string fit = {};  ///< of `teacache`, whose polynomial: "flux", "kontext" or "none"
+      {};  ///< a digit for each step, again and again: 1 is computed, 0 reused, whatever the distance
+  std::vector<double> fit = {};  ///< of `teacache`: the coefficients of its polynomial, the highest power first
 };
 /// Throws a usage Error that names the switch, for what is no such argument. A key that stands for nothing in `defaults`
 /// is none: `fit`, where that is empty.

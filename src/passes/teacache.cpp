@@ -6,11 +6,9 @@
 // block's norm makes of the stream under the time's modulation tells how much the blocks' work will change, without a
 // block being run. A polynomial p, fitted to a model, makes of it by how much; the changes since the last step that was
 // computed are summed up. Distances, and who shares a decision, are those of fbcache.cpp. The first step and, unless the
-// switch says otherwise, the last are computed. Published fits: FLUX.1-dev's, which is the default, and Kontext's;
-// `fit=none` sums the changes themselves.
+// switch says otherwise, the last are computed. Without a fit the changes themselves are summed up.
 
 #include <algorithm>
-#include <array>
 #include <span>
 
 #include "passes/pass.hpp"
@@ -18,15 +16,6 @@
 
 namespace headroom {
 namespace {
-
-constexpr std::array kFluxFit = {498.651651, -283.781631, 55.8554382, -3.82021401, 0.264230861};
-constexpr std::array kKontextFit = {-1046.55, 312.563, -16.9501, 0.410996, 0.0374538};
-constexpr std::array kNoFit = {1.0, 0.0};
-
-std::span<const double> coefficients_of(std::string_view fit) {
-  if (fit == "kontext") return kKontextFit;
-  return fit == "none" ? std::span<const double>(kNoFit) : kFluxFit;
-}
 
 /// What the first block's first norm makes of the stream, modulated; kNoValue where the block begins otherwise.
 ValueId find_modulated_input(const Graph& graph, const BlockLoop& blocks) {
@@ -71,7 +60,7 @@ ValueId evaluate(Builder& b, std::span<const double> coefficients, ValueId x) {
 }  // namespace
 
 PassOutcome teacache(Graph& graph, std::string_view argument) {
-  const StepCacheOptions options = parse_step_cache("teacache", argument, {.last = 1, .fit = "flux"});
+  const StepCacheOptions options = parse_step_cache("teacache", argument, {.last = 1, .fit = {1, 0}});
   const std::variant<BlockLoop, std::string> found = find_block_loop(graph);
   if (const auto* reason = std::get_if<std::string>(&found)) return outcome_of(0, *reason);
   const BlockLoop& blocks = std::get<BlockLoop>(found);
@@ -89,8 +78,7 @@ PassOutcome teacache(Graph& graph, std::string_view argument) {
              {.decide =
                   [&](Builder& b) {
                     b.set_path("teacache");
-                    const ValueId change =
-                        evaluate(b, coefficients_of(options.fit), relative_distance(b, modulated, before));
+                    const ValueId change = evaluate(b, options.fit, relative_distance(b, modulated, before));
                     const ValueId now = b.add(sum, change);
                     const ValueId hit = decision.decide(b, now);
                     b.set_next(before, modulated);

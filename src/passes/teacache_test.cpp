@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -53,15 +54,16 @@ std::string digits(const OracleResult& result) {
 
 TEST(TeaCache, AddsUpTheChangesOfWhatTheFirstBlockReads) {
   Graph graph = parse_graph(kTwoBlocks);
-  run_pass("teacache", graph, kCapableCpu, "100:fit=none:last=0");
+  run_pass("teacache", graph, kCapableCpu, "100:last=0");
   const OracleResult all = interpret_on_random(graph, 5);
   EXPECT_EQ(digits(all), "10000");
   const HostTensor& sums = all.outputs.at(std::string(kCacheDistances));
   for (std::int64_t step = 1; step < 5; ++step) EXPECT_GT(sums.at(step), sums.at(step - 1));
 
-  // What is held against the threshold is the published polynomial of each change.
+  // With a fit, what is held against the threshold is the polynomial of each change.
   Graph fitted = parse_graph(kTwoBlocks);
-  run_pass("teacache", fitted, kCapableCpu, "100:last=0:schedule=10000");
+  run_pass("teacache", fitted, kCapableCpu,
+           "100:last=0:schedule=10000:fit=498.651651/-283.781631/55.8554382/-3.82021401/0.264230861");
   const HostTensor fitted_sums = interpret_on_random(fitted, 5).outputs.at(std::string(kCacheDistances));
   double sum = 0;
   for (std::int64_t step = 1; step < 5; ++step) {
@@ -74,7 +76,7 @@ TEST(TeaCache, AddsUpTheChangesOfWhatTheFirstBlockReads) {
 
 TEST(TeaCache, ComputesTheLastStepUnlessItIsTold) {
   Graph graph = parse_graph(kTwoBlocks);
-  run_pass("teacache", graph, kCapableCpu, "100:fit=none");
+  run_pass("teacache", graph, kCapableCpu, "100");
   EXPECT_EQ(digits(interpret_on_random(graph, 5)), "10001");
 }
 
@@ -86,10 +88,11 @@ TEST(TeaCache, DeclinesABlockThatBeginsWithoutANorm) {
   EXPECT_THAT(run_pass("teacache", graph, kCapableCpu, "0.1").declined.value_or(""), HasSubstr("begin with a norm"));
 }
 
-TEST(TeaCache, RefusesAFitThatIsNotKnown) {
+TEST(TeaCache, RefusesAFitThatIsNone) {
   Graph graph = parse_graph(kTwoBlocks);
-  EXPECT_THROW(run_pass("teacache", graph, kCapableCpu, "0.1:fit=mine"), Error);
-  EXPECT_THROW(run_pass("fbcache", graph, kCapableCpu, "0.1:fit=flux"), Error);
+  for (const char* fit : {"mine", "", "1/", "/1", "1//0", "inf", "1/2/3/4/5/6/7/8/9"})
+    EXPECT_THROW(run_pass("teacache", graph, kCapableCpu, fmt::format("0.1:fit={}", fit)), Error) << fit;
+  EXPECT_THROW(run_pass("fbcache", graph, kCapableCpu, "0.1:fit=1/0"), Error);
 }
 
 }  // namespace

@@ -359,7 +359,8 @@ def make_case(name, case, folder, goldens):
                              ("none", 0.4, [{}, {"run": 2, "taylor": True}])):
         threshold = stated.get(fit) or find_threshold(model, noise, lambda t, fit=fit: TeaCache(t, fit=fit), share)
         for options in sets:
-            add(f"teacache={threshold:g}:fit={fit}{option_texts(options)}", TeaCache(threshold, fit=fit, **options))
+            text = "" if fit == "none" else ":fit=" + "/".join(f"{c:.9g}" for c in TEACACHE_FITS[fit])
+            add(f"teacache={threshold:g}{text}{option_texts(options)}", TeaCache(threshold, fit=fit, **options))
     schedule = "1" * 3 + "0001" * 8
     computed = sum(schedule[step % len(schedule)] == "1" for step in range(case["steps"]))
     latents = add(f"meancache={computed}:schedule={schedule}", VelocityCache(schedule))
