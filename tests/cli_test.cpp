@@ -640,7 +640,7 @@ TEST_F(CliTest, BrokenCheckpointsAreRefusedInOneSentence) {
   fs::remove(tiny / "config.json");
   fs::copy(golden("tiny-guidance") / "config.json", tiny / "config.json");
   write_file_atomically(tiny / "scheduler_config.json", std::string_view("[]"));
-  expect_error(bench, 1, HasSubstr(tiny.string() + ": scheduler_config.json is an array"));
+  expect_error(bench, 1, HasSubstr(tiny.string() + "/scheduler_config.json: expected an object, got array"));
 }
 
 TEST_F(CliTest, WrongInputsOfForwardAreNamed) {

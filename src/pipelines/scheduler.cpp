@@ -144,7 +144,7 @@ json parse_scheduler_config(std::string_view text, std::string_view context) {
   for (std::size_t at = plain.find(kInfinity); at != std::string::npos; at = plain.find(kInfinity, at))
     plain.replace(at, kInfinity.size(), "null");
   json config = parse_json(plain, context);
-  if (!config.is_object()) fail("{} is not an object", context);
+  if (!config.is_object()) fail("{}: expected an object, got {}", context, config.type_name());
   return config;
 }
 
