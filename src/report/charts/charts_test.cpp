@@ -286,6 +286,22 @@ TEST(AccuracySize, SpeaksOfNoLineWhereOnePointBeatsAll) {
   EXPECT_THAT(chart.notes, Contains(HasSubstr("The orange point is the Pareto frontier")));
 }
 
+TEST(FrechetTime, PutsModelsAndStepsOnOneFrontier) {
+  std::vector<Result> results = {make_result({}, {8}), make_result({"steps=4"}, {2}), make_result({"bf16"}, {9}),
+                                 make_result({"steps=4"}, {1})};
+  results[3].subject.name = "student";
+  const double distances[] = {0.10, 0.30, 0.11, 0.12};
+  for (std::size_t i = 0; i < results.size(); ++i) test::set_quality(results[i], "frechet_distance", distances[i]);
+  const Drawn drawn = charts::frechet_time(make_dataset({make_file(results)}));
+  ASSERT_EQ(drawn.charts.size(), 1U);
+  const json& option = drawn.charts.front().option;
+  EXPECT_EQ(option["series"][0]["data"], json::parse("[[2, 0.12], [40, 0.10]]"));
+  EXPECT_EQ(option["series"][2]["data"][0]["text"], "student steps=4");
+  EXPECT_THAT(drawn.charts.front().notes, Contains(HasSubstr("dashed line")));
+  results.resize(1);
+  EXPECT_THAT(charts::frechet_time(make_dataset({make_file(results)})).charts, IsEmpty());
+}
+
 TEST(LossComparison, ShowsEachMetricAndIdenticalImages) {
   std::vector<Result> results = {make_result({}, {1}), make_result({"arena"}, {1}), make_result({"bf16"}, {1})};
   test::set_quality(results[1], "psnr_db", {}, {}, "identical");

@@ -1,0 +1,80 @@
+// How near images are to real ones against the time of an image: what fewer and cheaper steps cost. Models and numbers of steps stand
+// beside each other here, since all that is judged against the same images makes the same thing.
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "report/charts/charts.hpp"
+#include "report/option.hpp"
+#include "report/pareto.hpp"
+#include "report/quality_loss.hpp"
+
+namespace headroom::charts {
+namespace {
+
+constexpr ParetoAxes kDistanceAxes = {
+    .cost = "time of an image", .cost_unit = "ms", .quality = "Fréchet distance", .more_is_better = false};
+
+/// What is judged alike on one machine: by hardware and by what it is held against.
+using Group = std::pair<std::string, std::string>;
+using Judged = std::vector<const Measurement*>;
+
+std::map<Group, Judged> judged_by_group(const Dataset& dataset) {
+  std::map<Group, Judged> groups;
+  for (const Scenario& scenario : dataset.scenarios())
+    for (const Measurement* m : scenario.current) {
+      const QualityRecord* const distance = find_quality(*m->result, "frechet_distance");
+      if (distance != nullptr && distance->value && m->timing && m->timing->unit == "image")
+        groups[{scenario.hardware, distance->against}].push_back(m);
+    }
+  return groups;
+}
+
+std::vector<ParetoPoint> judged_points(const Judged& judged) {
+  std::set<std::string> models;
+  for (const Measurement* m : judged) models.insert(m->result->subject.name);
+  std::vector<ParetoPoint> points;
+  for (const Measurement* m : judged) {
+    const std::string model = models.size() > 1 ? m->result->subject.name + " " : "";
+    const QualityRecord& distance = *find_quality(*m->result, "frechet_distance");
+    add_point(points, {.cost = m->time().median_ms,
+                       .quality = *distance.value,
+                       .interval = distance.interval,
+                       .labels = {model + m->shown_name()}});
+  }
+  return points;
+}
+
+nlohmann::json draw_distances(const std::vector<ParetoPoint>& points) {
+  nlohmann::json option = draw_pareto(points, kDistanceAxes);
+  option["xAxis"] = value_axis("time of an image", "axis_ms");
+  option["xAxis"]["min"] = 0;
+  option["yAxis"] = value_axis("Fréchet distance", "axis_plain");
+  option["yAxis"].update({{"min", 0}, {"nameLocation", "end"}, {"nameGap", 10}});
+  return option;
+}
+
+}  // namespace
+
+Drawn frechet_time(const Dataset& dataset) {
+  Drawn drawn;
+  for (const auto& [group, judged] : judged_by_group(dataset)) {
+    const std::vector<ParetoPoint> points = judged_points(judged);
+    if (points.size() < 2) continue;
+    drawn.charts.push_back(
+        {.file = numbered("frechet_time", drawn.charts.size()),
+         .title = "Fréchet distance from real images against the time of an image",
+         .subtitle = "on " + group.first,
+         .option = draw_distances(points),
+         .notes = {pareto_note(points, kDistanceAxes),
+                   "Lower is better in both. The distance is biased upwards for few images: compare only "
+                   "values of equally many."}});
+    note_revisions(drawn.charts.back().notes, judged);
+  }
+  drawn.left_out =
+      "no two configurations were timed by the image and judged for their Fréchet distance (headroom ladder --quality)";
+  return drawn;
+}
+
+}  // namespace headroom::charts

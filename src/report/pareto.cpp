@@ -1,0 +1,93 @@
+#include "report/pareto.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "report/chart.hpp"
+#include "report/option.hpp"
+
+namespace headroom {
+namespace {
+
+using nlohmann::json;
+
+bool is_on_frontier(const ParetoPoint& point, const std::vector<ParetoPoint>& points, const ParetoAxes& axes) {
+  const double sign = axes.more_is_better ? 1 : -1;
+  return std::ranges::none_of(points, [&](const ParetoPoint& other) {
+    const double gain = sign * (other.quality - point.quality);
+    return other.cost <= point.cost && gain >= 0 && (other.cost < point.cost || gain > 0);
+  });
+}
+
+}  // namespace
+
+void add_point(std::vector<ParetoPoint>& points, ParetoPoint point) {
+  const auto same = std::ranges::find_if(
+      points, [&](const ParetoPoint& other) { return other.cost == point.cost && other.quality == point.quality; });
+  if (same == points.end())
+    points.push_back(std::move(point));
+  else
+    same->labels.insert(same->labels.end(), point.labels.begin(), point.labels.end());
+}
+
+std::size_t count_on_frontier(const std::vector<ParetoPoint>& points, const ParetoAxes& axes) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(points, [&](const ParetoPoint& point) { return is_on_frontier(point, points, axes); }));
+}
+
+json draw_pareto(std::vector<ParetoPoint> points, const ParetoAxes& axes) {
+  std::ranges::sort(points, {}, &ParetoPoint::cost);
+  json frontier = json::array(), items = json::array(), intervals = json::array();
+  for (const ParetoPoint& point : points) {
+    const bool is_best = is_on_frontier(point, points, axes);
+    Tip tip(fmt::format("{}", fmt::join(point.labels, ", ")));
+    tip.row(axes.quality, exact(point.quality, ""));
+    if (point.interval) tip.row("95% interval", exact(*point.interval, ""));
+    tip.row(axes.cost, exact(point.cost, axes.cost_unit));
+    tip.row("frontier", is_best ? "on it: nothing is as good in both" : "beaten in both");
+    std::string text = point.labels.front();
+    if (point.labels.size() > 1) text += fmt::format(" and {} more", point.labels.size() - 1);
+    items.push_back({{"value", json::array({point.cost, point.quality})},
+                     {"text", text},
+                     {"tip", tip.json()},
+                     {"itemStyle", {{"color", color(is_best ? "orange" : "base")}, {"opacity", 1}}}});
+    if (is_best) frontier.push_back(json::array({point.cost, point.quality}));
+    if (point.interval) intervals.push_back(json::array({point.cost, point.interval->low, point.interval->high}));
+  }
+  json option = base_option();
+  option["grid"] = {{"left", 8}, {"right", 60}, {"top", 36}, {"bottom", 44}, {"containLabel", true}};
+  option["series"] = json::array({{{"type", "line"},
+                                   {"name", "Pareto frontier"},
+                                   {"step", "end"},
+                                   {"silent", true},
+                                   {"symbol", "none"},
+                                   {"data", frontier},
+                                   {"lineStyle", {{"type", "dashed"}, {"width", 2}, {"color", color("orange")}}}},
+                                  vertical_whiskers(std::move(intervals)),
+                                  {{"type", "scatter"},
+                                   {"symbolSize", 13},
+                                   {"data", items},
+                                   {"z", 6},
+                                   {"labelLayout", {{"hideOverlap", true}, {"moveOverlap", "shiftY"}}},
+                                   {"label", value_label({{"width", 220}, {"overflow", "break"}})}}});
+  option["media"] = json::array(
+      {{{"query", {{"maxWidth", 600}}},
+        {"option",
+         {{"grid", {{"right", 16}}},
+          {"xAxis", {{"splitNumber", 2}}},
+          {"series", json::array({json::object(),
+                                  json::object(),
+                                  {{"label", {{"position", "top"}, {"width", 110}, {"fontSize", 10}}}}})}}}}});
+  return option;
+}
+
+std::string pareto_note(const std::vector<ParetoPoint>& points, const ParetoAxes& axes) {
+  return count_on_frontier(points, axes) == 1
+             ? "The orange point is the Pareto frontier: nothing is as good in either."
+             : "The dashed line is the Pareto frontier: nothing is both cheaper and as good as what is on it.";
+}
+
+}  // namespace headroom
