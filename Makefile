@@ -43,7 +43,8 @@ bench-compare: build  ## is this checkout slower than revision BASE? BENCH="..."
 
 images: build  ## draw the README's charts again from the committed results, into docs/images
 	build/release/headroom report bench/results/cpu/ladder.json bench/results/cpu/peers --format png --out out/images
-	cp out/images/speedup_comparison.png out/images/backend_comparison.png docs/images/
+	build/release/headroom report bench/results/cpu/fewer_steps --format png --out out/images/fewer_steps
+	cp out/images/speedup_comparison.png out/images/backend_comparison.png out/images/fewer_steps/frechet_time.png docs/images/
 
 test: bootstrap-test build/release/build.ninja  ## build and run every test
 	$(call with_tests,release)

@@ -51,7 +51,9 @@ nlohmann::json draw_distances(const std::vector<ParetoPoint>& points) {
   option["xAxis"] = value_axis("time of an image", "axis_ms");
   option["xAxis"]["min"] = 0;
   option["yAxis"] = value_axis("Fréchet distance", "axis_plain");
-  option["yAxis"].update({{"min", 0}, {"nameLocation", "end"}, {"nameGap", 10}});
+  option["yAxis"].update(
+      {{"min", 0}, {"nameLocation", "end"}, {"nameGap", 10}, {"nameTextStyle", {{"align", "left"}}}});
+  option["grid"]["right"] = 200;  // names of models are long
   return option;
 }
 
