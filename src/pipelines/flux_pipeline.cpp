@@ -223,7 +223,7 @@ void FluxPipeline::set_image_inputs(Session& denoise, const Request& request, st
   if (request.reference_tokens() != 0) set_parts("reference", conditioning.references);
   std::vector<std::uint64_t> seeds;
   for (const ImageRequest& image : images) seeds.push_back(image.seed);
-  start_sampler(denoise, sampler_tables(request), seeds);
+  start_sampler(denoise, seeds);
   if (std::ranges::any_of(images, [](const ImageRequest& image) { return image.noise.numel() != 0; }))
     denoise.set_state("latents", noise(request, images));
   else

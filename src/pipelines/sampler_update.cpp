@@ -95,14 +95,12 @@ void set_sampler_inputs(Session& session, const SamplerTables& tables) {
   session.set_input("noise_streams", streams);
 }
 
-void start_sampler(Session& session, const SamplerTables& tables, std::span<const std::uint64_t> seeds) {
+void start_sampler(Session& session, std::span<const std::uint64_t> seeds) {
   const Graph& graph = session.program().graph;
   for (std::size_t state = 1; state < LinearForm::kStates; ++state)
-    if (tables.uses_state(state))
-      session.set_state(
-          kColumnNames.at(state),
-          HostTensor(DType::kF32, graph.type(graph.find(ValueKind::kState, kColumnNames.at(state))).shape));
-  if (!tables.uses_noise()) return;
+    if (const ValueId kept = graph.find(ValueKind::kState, kColumnNames.at(state)); kept != kNoValue)
+      session.set_state(kColumnNames.at(state), HostTensor(DType::kF32, graph.type(kept).shape));
+  if (graph.find(ValueKind::kInput, "seeds") == kNoValue) return;
   HostTensor keys(DType::kI64, {static_cast<std::int64_t>(seeds.size())});
   std::ranges::transform(seeds, keys.as<std::int64_t>().begin(),
                          [](std::uint64_t seed) { return static_cast<std::int64_t>(seed); });

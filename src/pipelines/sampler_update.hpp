@@ -34,6 +34,6 @@ void build_sampler_update(Builder& b, const SamplerTables& tables, const Sampler
 /// Sets those inputs that are the same in every request.
 void set_sampler_inputs(Session& session, const SamplerTables& tables);
 /// Begins anew: clears what the sampler keeps besides the sample, and sets `seeds`, of each image the one of its noise.
-void start_sampler(Session& session, const SamplerTables& tables, std::span<const std::uint64_t> seeds);
+void start_sampler(Session& session, std::span<const std::uint64_t> seeds);
 
 }  // namespace headroom

@@ -58,15 +58,14 @@ Graph build(const SamplerTables& tables, std::int64_t images) {
 class Runner {
  public:
   Runner(Backend& backend, const SamplerTables& tables, std::int64_t images, const std::string& switches)
-      : tables_(tables),
-        weights_(backend, checkpoint_),
+      : weights_(backend, checkpoint_),
         session_(compile(build(tables, images), SwitchSet::parse(switches), backend.properties().target).program,
                  weights_, backend) {
     set_sampler_inputs(session_, tables);
   }
 
   HostTensor run(const std::vector<std::uint64_t>& seeds) {
-    start_sampler(session_, tables_, seeds);
+    start_sampler(session_, seeds);
     for (std::size_t i = 0; i < seeds.size(); ++i)
       session_.set_state_normal("latents", static_cast<std::int64_t>(i), {.seed = seeds[i]});
     session_.run();
@@ -83,7 +82,6 @@ class Runner {
   }
 
  private:
-  SamplerTables tables_;
   Checkpoint checkpoint_ = Checkpoint::random(nlohmann::json::object(), {}, 0);
   WeightStore weights_;
   Session session_;
