@@ -9,13 +9,10 @@ namespace headroom {
 Judgement judge(ClassifierJudge& classifier, const HostTensor& pixels, std::span<const std::int64_t> labels) {
   const SeenImages seen = classifier.look_at(pixels);
   HR_CHECK_EQ(seen.labels.size(), labels.size());
-  FeatureStatistics statistics(classifier.feature_dim());
-  statistics.add(seen.features);
   std::int64_t correct = 0;
   for (std::size_t i = 0; i < labels.size(); ++i) correct += seen.labels[i] == labels[i] ? 1 : 0;
   return {.accuracy = accuracy(correct, std::ssize(labels)),
-          .frechet_distance = frechet_distance(statistics.mean(), statistics.covariance(), classifier.reference_mean(),
-                                               classifier.reference_covariance())};
+          .frechet = sample_frechet(seen.features, classifier.reference_mean(), classifier.reference_covariance())};
 }
 
 }  // namespace headroom

@@ -11,8 +11,8 @@ namespace headroom {
 
 /// What a classifier makes of a set of images.
 struct Judgement {
-  Estimate accuracy;        ///< how often the label asked for is the one seen
-  double frechet_distance;  ///< of the features, from those of the reference images; biased upwards for few images
+  Estimate accuracy;      ///< how often the label asked for is the one seen
+  FrechetSample frechet;  ///< of the features, from those of the reference images; biased upwards for few images
 };
 
 /// Judges pixels [n, channels, height, width] f32, of which `labels` holds what each should be.

@@ -99,7 +99,7 @@ class Visitor {
       add_plan_and_memory(rung.result, ladder.plans, generator, weights_, backend_);
       if (i == 0) baseline_pixels_ = pixels;
       judge_images(rung, pixels, i != 0);
-      if (judge_) judge(rung, generator);
+      if (judge_) judge(rung, generator, /*is_baseline=*/i == 0);
       if (observer_.on_pixels && pixels.numel() > 0) observer_.on_pixels(rung, pixels);
     } else if (i == 0 && baseline_pixels_.numel() == 0) {
       baseline_pixels_ = pixels;  // the ladder goes on in another process
@@ -187,7 +187,7 @@ class Visitor {
     add_psnr(rung, psnr_db(clamped(baseline_pixels_), clamped(pixels)));
   }
 
-  void judge(Rung& rung, Generator& generator) {
+  void judge(Rung& rung, Generator& generator, bool is_baseline) {
     const std::int64_t batch = generator.request().images;
     const std::int64_t count = divide_up(options_.quality_images, batch) * batch;
     HostTensor made_pixels;  // [count, channels, height, width]
@@ -199,17 +199,22 @@ class Visitor {
       if (first == 0) made_pixels = HostTensor(DType::kF32, {count, made.shape()[1], made.shape()[2], made.shape()[3]});
       std::ranges::copy(made.as<float>(), made_pixels.as<float>().begin() + first * (made.numel() / batch));
     }
-    const Judgement judgement = headroom::judge(*judge_, made_pixels, labels);
-    rung.result.quality.push_back({.metric = "accuracy",
-                                   .against = fmt::format("labels of {} images", count),
-                                   .value = judgement.accuracy.value,
-                                   .interval = judgement.accuracy.interval,
-                                   .note = {}});
-    rung.result.quality.push_back({.metric = "frechet_distance",
-                                   .against = fmt::format("classifier features of the test set, {} images", count),
-                                   .value = judgement.frechet_distance,
-                                   .interval = {},
-                                   .note = {}});
+    Judgement judgement = headroom::judge(*judge_, made_pixels, labels);
+    const auto add = [&](const char* metric, std::string against, const Estimate& estimate) {
+      rung.result.quality.push_back({.metric = metric,
+                                     .against = std::move(against),
+                                     .value = estimate.value,
+                                     .interval = estimate.interval,
+                                     .note = {}});
+    };
+    add("accuracy", fmt::format("labels of {} images", count), judgement.accuracy);
+    add("frechet_distance", fmt::format("classifier features of the test set, {} images", count),
+        frechet_estimate(judgement.frechet));
+    if (is_baseline)
+      baseline_frechet_ = std::move(judgement.frechet);
+    else if (!baseline_frechet_.influence.empty())  // as it is where a ladder goes on in another process
+      add("frechet_difference", fmt::format("baseline, {} images, same seeds", count),
+          frechet_difference(baseline_frechet_, judgement.frechet));
   }
 
   const Pipeline& pipeline_;
@@ -223,6 +228,7 @@ class Visitor {
   LadderProgress progress_;
   std::int64_t baseline_round_ = -1;  // of its last visit
   HostTensor baseline_pixels_;
+  FrechetSample baseline_frechet_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <string_view>
 
 #include "base/error.hpp"
@@ -74,6 +75,25 @@ Vector root_of_eigenvalues(const Vector& eigenvalues) {
   return eigenvalues.cwiseMax(0).cwiseSqrt();
 }
 
+/// The root of a positive semidefinite matrix, or what its inverse is where it has one.
+Matrix root_of(const Matrix& symmetric, bool inverse = false) {
+  const auto parts = decompose(symmetric, Eigen::ComputeEigenvectors);
+  Vector roots = root_of_eigenvalues(parts.eigenvalues());
+  if (inverse) {
+    const double least = kSemidefiniteSlack * roots.maxCoeff();
+    roots = roots.unaryExpr([&](double root) { return root > least ? 1 / root : 0.0; });
+  }
+  return parts.eigenvectors() * roots.asDiagonal() * parts.eigenvectors().transpose();
+}
+
+Estimate around(double value, std::span<const double> influence) {
+  const auto n = static_cast<double>(influence.size());
+  double squares = 0;  // their mean is 0
+  for (const double each : influence) squares += each * each;
+  const double half = kNormalQuantile * std::sqrt(squares / (n - 1) / n);
+  return {value, Interval{value - half, value + half}};
+}
+
 }  // namespace
 
 std::optional<double> psnr_db(std::span<const float> reference, std::span<const float> images, double peak) {
@@ -135,9 +155,7 @@ double frechet_distance(std::span<const double> mean1, std::span<const double> c
   const Matrix c2 = checked_covariance(covariance2, width);
   root_of_eigenvalues(decompose(c2, Eigen::EigenvaluesOnly).eigenvalues());  // refuses an indefinite second covariance
 
-  const auto first = decompose(c1, Eigen::ComputeEigenvectors);
-  const Matrix root1 =
-      first.eigenvectors() * root_of_eigenvalues(first.eigenvalues()).asDiagonal() * first.eigenvectors().transpose();
+  const Matrix root1 = root_of(c1);
   const Matrix product = root1 * c2 * root1;
   const Vector cross = root_of_eigenvalues(decompose(product, Eigen::EigenvaluesOnly).eigenvalues());
 
@@ -148,6 +166,36 @@ double frechet_distance(std::span<const double> mean1, std::span<const double> c
 
 double frechet_distance(const FeatureStatistics& a, const FeatureStatistics& b) {
   return frechet_distance(a.mean(), a.covariance(), b.mean(), b.covariance());
+}
+
+FrechetSample sample_frechet(std::span<const float> features, std::span<const double> mean,
+                             std::span<const double> covariance) {
+  const auto width = static_cast<Eigen::Index>(mean.size());
+  FeatureStatistics statistics(std::ssize(mean));
+  statistics.add(features);
+  const std::vector<double> own = statistics.covariance();
+  FrechetSample sample{.value = frechet_distance(statistics.mean(), own, mean, covariance), .influence = {}};
+
+  const Matrix c1 = checked_covariance(own, width), root2 = root_of(checked_covariance(covariance, width));
+  const Matrix moved = Matrix::Identity(width, width) - root2 * root_of(root2 * c1 * root2, /*inverse=*/true) * root2;
+  const Eigen::Map<const Vector> m1(statistics.mean().data(), width), m2(mean.data(), width);
+  using FloatMatrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  Matrix rows = Eigen::Map<const FloatMatrix>(features.data(), statistics.count(), width).cast<double>();  // [n, f]
+  rows.rowwise() -= m1.transpose();
+  Vector influence = 2 * rows * (m1 - m2) + (rows * moved).cwiseProduct(rows).rowwise().sum();
+  influence.array() -= influence.mean();
+  sample.influence.assign(influence.begin(), influence.end());
+  return sample;
+}
+
+Estimate frechet_estimate(const FrechetSample& sample) { return around(sample.value, sample.influence); }
+
+Estimate frechet_difference(const FrechetSample& base, const FrechetSample& sample) {
+  if (base.influence.size() != sample.influence.size())
+    fail("{} images cannot be paired with {}", sample.influence.size(), base.influence.size());
+  std::vector<double> difference(base.influence.size());
+  std::ranges::transform(sample.influence, base.influence, difference.begin(), std::minus<>());
+  return around(sample.value - base.value, difference);
 }
 
 Estimate accuracy(std::int64_t correct, std::int64_t total) {

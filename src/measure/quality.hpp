@@ -53,6 +53,25 @@ class FeatureStatistics {
                                       std::span<const double> mean2, std::span<const double> covariance2);
 [[nodiscard]] double frechet_distance(const FeatureStatistics& a, const FeatureStatistics& b);
 
+/// What each image adds to the error of its set's distance from a reference: `value`, and the influence of each row of
+/// features, [n], whose mean is 0. To first order the distance of other images of the same kind lies around it with the variance
+/// var(influence) / n (the infinitesimal jackknife of Efron, "The Jackknife, the Bootstrap and Other Resampling Plans",
+/// 1982). With T = C2^1/2 (C2^1/2 C1 C2^1/2)^-1/2 C2^1/2, which takes the one normal distribution to the other, a row x has the
+/// influence 2 (m1 - m2)^T (x - m1) + (x - m1)^T (I - T) (x - m1) - tr((I - T) C1).
+struct FrechetSample {
+  double value = 0;
+  std::vector<double> influence;
+};
+/// Of `features` // [n, f], row-major, from a reference of mean [f] and covariance [f, f]. Throws Error as frechet_distance()
+/// does, and with fewer than two rows.
+[[nodiscard]] FrechetSample sample_frechet(std::span<const float> features, std::span<const double> mean,
+                                           std::span<const double> covariance);
+/// The distance with its 95% interval: of the error of sampling alone, not of the bias upwards that few images have.
+[[nodiscard]] Estimate frechet_estimate(const FrechetSample& sample);
+/// How much larger the distance of `sample` is than that of `base`, where row i of both is of the same prompt and seed: what
+/// they have in common, the bias too, then cancels. Throws Error where their numbers of rows differ.
+[[nodiscard]] Estimate frechet_difference(const FrechetSample& base, const FrechetSample& sample);
+
 /// The fraction `correct / total` with the 95% score interval of Wilson ("Probable inference, the law of succession,
 /// and statistical inference", 1927), which stays within [0, 1] and is right near both ends. Throws Error unless 0 <=
 /// correct <= total and total > 0.

@@ -162,6 +162,70 @@ TEST(FrechetDistance, RefusesWhatIsNoCovariance) {
 
 // Expected ends from the closed form in exact decimal arithmetic (Python's decimal module). Newcombe, "Two-sided
 // confidence intervals for the single proportion" (1998), table I, prints 0.2553 and 0.3662 for 81 of 263.
+/// Rows of two features, the second of which leans on the first.
+std::vector<float> leaning_rows(std::size_t count, unsigned seed, float mean) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> rows;
+  for (std::size_t i = 0; i < count; ++i) {
+    const float first = mean + normal(engine);
+    rows.insert(rows.end(), {first, 0.5F * first + normal(engine)});
+  }
+  return rows;
+}
+const std::vector<double> kCentre = {0, 0}, kRound = {1, 0, 0, 1};
+
+TEST(FrechetSample, SaysHowTheDistanceMovesWithTheWeightOfARow) {
+  constexpr std::size_t kRows = 2000;
+  const std::vector<float> rows = leaning_rows(kRows, 3, 0.4F);
+  const FrechetSample sample = sample_frechet(rows, kCentre, kRound);
+  ASSERT_EQ(sample.influence.size(), kRows);
+  double sum = 0;
+  for (const double each : sample.influence) sum += each;
+  EXPECT_NEAR(sum / kRows, 0, 1e-12);
+  for (const std::size_t row : {0U, 7U, 1234U}) {  // once more
+    std::vector<float> heavier = rows;
+    heavier.insert(heavier.end(), {rows[2 * row], rows[2 * row + 1]});
+    const double moved = sample_frechet(heavier, kCentre, kRound).value - sample.value;
+    EXPECT_NEAR(moved * (kRows + 1), sample.influence[row], 0.02 + 0.02 * std::abs(sample.influence[row]));
+  }
+}
+
+TEST(FrechetSample, ItsIntervalIsAsWideAsSetsOfImagesAreApart) {
+  constexpr int kSets = 400;
+  double sum = 0, squares = 0, width = 0;
+  for (int set = 0; set < kSets; ++set) {
+    const Estimate distance = frechet_estimate(sample_frechet(leaning_rows(300, 100U + set, 0.4F), kCentre, kRound));
+    sum += distance.value;
+    squares += distance.value * distance.value;
+    width += (distance.interval->high - distance.interval->low) / kSets;
+  }
+  const double deviation = std::sqrt(squares / kSets - (sum / kSets) * (sum / kSets));
+  EXPECT_NEAR(width / (2 * 1.96 * deviation), 1, 0.1);
+}
+
+TEST(FrechetSample, WhatTwoSetsHaveInCommonIsNoDifference) {
+  const std::vector<float> rows = leaning_rows(300, 5, 0.4F);
+  std::vector<float> further = rows;
+  for (float& value : further) value += 0.1F;
+  const FrechetSample base = sample_frechet(rows, kCentre, kRound), other = sample_frechet(further, kCentre, kRound);
+  const Estimate same = frechet_difference(base, base), difference = frechet_difference(base, other);
+  EXPECT_EQ(same.value, 0);
+  EXPECT_EQ(same.interval->high, 0);
+  EXPECT_NEAR(difference.value, other.value - base.value, 1e-12);
+  EXPECT_GT(difference.interval->low, 0);
+  const Interval own = *frechet_estimate(other).interval;
+  EXPECT_LT(difference.interval->high - difference.interval->low, 0.5 * (own.high - own.low));
+  EXPECT_THROW((void)frechet_difference(base, sample_frechet(leaning_rows(20, 5, 0), kCentre, kRound)), Error);
+}
+
+TEST(FrechetSample, TakesFeaturesThatNeverLight) {
+  std::vector<float> rows = leaning_rows(300, 5, 0.4F);
+  for (std::size_t i = 1; i < rows.size(); i += 2) rows[i] = 0;
+  const FrechetSample sample = sample_frechet(rows, kCentre, std::vector<double>{1, 0, 0, 0});
+  for (const double each : sample.influence) EXPECT_TRUE(std::isfinite(each));
+}
+
 TEST(Accuracy, HasTheWilsonInterval) {
   const Estimate estimate = accuracy(81, 263);
   EXPECT_DOUBLE_EQ(estimate.value, 81.0 / 263);

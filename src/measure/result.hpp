@@ -122,7 +122,8 @@ struct MemoryReport {
 /// How good the output is. `value` is absent where the metric has none (the PSNR of identical images is infinite);
 /// `note` then says why.
 struct QualityRecord {
-  std::string metric;   ///< with its unit: "psnr_db", "relative_l2", "accuracy", "frechet_distance"
+  std::string metric;   ///< with its unit: "psnr_db", "relative_l2", "accuracy", "frechet_distance",
+                        ///< "frechet_difference"
   std::string against;  ///< the reference: "baseline f32, same seeds", "test set"
   std::optional<double> value;
   std::optional<Interval> interval;  ///< 95%
