@@ -91,6 +91,22 @@ whole() {
   echo "$1: $((SECONDS - began)) s"
 }
 
+# cached NAME: requests of 28 steps in FP8 with every second step forced to be reused, and without, against diffusers' first-block cache
+# around compiled blocks with the same schedule, and against PyTorch without a cache
+cached() {
+  [[ $1 =~ ${MATCHES:-.} ]] || return 0
+  local began=$SECONDS
+  rm -f "$out/"{headroom-request,pytorch}-"$1"-*.json
+  python3 "$here/bench/peers/flux_torch.py" --random-weights 0 --device cuda --dtype bf16 --text-tokens 512 \
+    --merge-qkv --attention cudnn --compile-blocks --graph --fp8 --sizes 64x64x1 --trials 28 --steps 28 --first-block-cache 10 \
+    --turns "$turns" --save "$out/pytorch-$1-{turn}.json" \
+    --beside "$headroom sweep flux-dev --random-weights 0 --device cuda --opt lossless,fp8 --opt lossless,fp8,fbcache=0.1:schedule=10 \
+      --resolution 1024 --steps 28 --trials 28 --quiet --out $out/headroom-request-$1-{turn}.json"
+  python3 "$here/bench/peers/share_plans.py" "$out/headroom-request-$1-"*.json
+  python3 "$here/bench/peers/share_plans.py" "$out/pytorch-$1-"*.json
+  echo "$1: $((SECONDS - began)) s"
+}
+
 # The folder of FLUX.1-dev's shapes.
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -111,3 +127,4 @@ kontext kontext-fp8 lossless,fp8 --fp8
 text t5-xxl text_encoder_2 512
 text clip-l text_encoder 77
 whole whole-fp8-1024 lossless,fp8 --fp8
+cached fp8-cache

@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from diffusers import FlowMatchEulerDiscreteScheduler, FluxTransformer2DModel
+from diffusers.hooks import FirstBlockCacheConfig, apply_first_block_cache
 
 import flux_shapes
 
@@ -148,6 +149,41 @@ def capture(model, inputs):
 
     replay.model = model
     return replay
+
+
+class FirstBlockCache:
+    """A model with diffusers' own first-block cache around its blocks, which are compiled anew. Decisions are those of `schedule`: a
+    digit for each step, again and again, 1 is computed, 0 reused. Each step still compares and the host reads what comes of it, as
+    the hook has it."""
+
+    def __init__(self, model, schedule):
+        for blocks in (model.transformer_blocks, model.single_transformer_blocks):
+            for block in blocks:  # the hook's decision cannot be compiled, so what it wraps is
+                block._compiled_call_impl = None
+                block.forward = torch.compile(block.forward, fullgraph=True, dynamic=False)
+        apply_first_block_cache(model, FirstBlockCacheConfig(threshold=0.05))
+        self.model, self.schedule, self.step = model, schedule, 0
+        for module in model.modules():
+            hook = getattr(module, "_diffusers_hook", None) and module._diffusers_hook.get_hook("fbc_leader_block_hook")
+            if hook:
+                hook._should_compute_remaining_blocks = self.decider(hook._should_compute_remaining_blocks)
+
+    def decider(self, decide):
+        def decided(residual):
+            decide(residual)
+            return self.step == 0 or self.schedule[self.step % len(self.schedule)] == "1"
+
+        return torch.compiler.disable(decided)
+
+    def begin(self):
+        """The next step is the first of a request."""
+        self.step = 0
+
+    def __call__(self, inputs):
+        with self.model.cache_context("request"):
+            velocity = self.model(**inputs, return_dict=False)[0]
+        self.step += 1
+        return velocity
 
 
 def schedule(steps, image_tokens, device):

@@ -144,6 +144,7 @@ class Form(NamedTuple):
     first_ms: float
     memory: dict
     kernels: list  # that a forward pass launches on a GPU
+    cache: flux_peer.FirstBlockCache = None
 
     @property
     def name(self):
@@ -173,6 +174,10 @@ def make_forms(args, model, sets, tokens):
             replay = flux_peer.capture(module, sets[0])
             return lambda inputs: replay(inputs)[:, :tokens]
         forms.append(form(captured, ["CUDA Graph"]))
+    if args.first_block_cache:  # last, since its hooks stay
+        cache = flux_peer.FirstBlockCache(model, args.first_block_cache)
+        cached = form(lambda: cache, [f"first-block cache, schedule {args.first_block_cache}"])
+        forms = forms[1:] + [cached._replace(kernels=[], cache=cache)]
     return forms
 
 
@@ -182,14 +187,21 @@ def time_form(args, size, form, sets, scheduler, process):
     clock = time_cuda if args.device == "cuda" else time_cpu
     for i in range(args.warmup):
         form.forward(sets[i % INPUT_SETS])
-    trials = peer_result.all_series("forward", process, clock(form.forward, sets, args.trials), args.warmup)
-    trials.append(peer_result.series("first_forward", process, [form.first_ms]))
     model = "flux-dev" if args.model is None else os.path.basename(os.path.normpath(args.model))
-    subject = peer_result.forward_subject(model, rows * columns, batch, args.text_tokens, math.prod(args.reference))
-    results = [result_of(args, size, subject, form, trials) | ({"plan": form.name} if form.kernels else {})]
+    results = []
+    if not args.first_block_cache:
+        trials = peer_result.all_series("forward", process, clock(form.forward, sets, args.trials), args.warmup)
+        trials.append(peer_result.series("first_forward", process, [form.first_ms]))
+        subject = peer_result.forward_subject(model, rows * columns, batch, args.text_tokens, math.prod(args.reference))
+        results.append(result_of(args, size, subject, form, trials) | ({"plan": form.name} if form.kernels else {}))
     if scheduler:
         latents = []
-        request = lambda inputs: latents.append(flux_peer.denoise(form.forward, scheduler, inputs))  # noqa: E731
+
+        def request(inputs):
+            if form.cache:
+                form.cache.begin()
+            latents.append(flux_peer.denoise(form.forward, scheduler, inputs))
+
         requests = clock(request, sets, math.ceil(args.trials / args.steps))
         if not all(torch.isfinite(one).all() for one in latents):
             raise SystemExit("the latents are not finite")
@@ -251,6 +263,8 @@ def main():
                         help="tokens of an image that is edited; what the model makes of them is not read")
     parser.add_argument("--text-tokens", type=int, default=16)
     parser.add_argument("--steps", type=int, default=0, help="also time whole requests of so many denoise steps")
+    parser.add_argument("--first-block-cache", metavar="DIGITS",
+                        help="time requests alone, also with diffusers' first-block cache, of which this schedule makes the decisions")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--warmup", type=int, default=5)
@@ -272,6 +286,8 @@ def main():
         parser.error("--beside, --turns and a {turn} in --save go together")
     if args.steps and args.model is not None:
         parser.error("--steps goes with --random-weights: its requests are FLUX.1-dev's")
+    if args.first_block_cache and not (args.steps and args.graph and args.compile_blocks):
+        parser.error("--first-block-cache needs --steps, --graph and --compile-blocks")
     if args.steps and any(args.reference):
         parser.error("--steps and --reference exclude each other")
     if args.beside and len(args.sizes) > 1:

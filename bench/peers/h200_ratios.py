@@ -4,6 +4,7 @@
     python3 bench/peers/h200_ratios.py bench/results/h200/peers
     python3 bench/peers/h200_ratios.py bench/results/h200/peers --update README.md docs/flux_h200.md
     python3 bench/peers/h200_ratios.py bench/results/h200/peers --stages
+    python3 bench/peers/h200_ratios.py bench/results/h200/peers --caches
     python3 bench/peers/h200_ratios.py bench/results/h200/peers --launches
     python3 bench/peers/h200_ratios.py --error bench/results/h200/flux/error.json
 
@@ -18,7 +19,7 @@ import pathlib
 import statistics
 from typing import NamedTuple
 
-from peer_ratios import add_arguments, check_same_run, compare, duration, markdown, put, read, times
+from peer_ratios import add_arguments, check_equal_work, check_same_run, compare, duration, markdown, put, read, times
 
 MATCHES = {"bf16-1024": "1024x1024, bf16", "fp8-1024": "1024x1024, fp8", "fp8-512": "512x512, fp8",
            "fp8-batch4": "1024x1024, batch 4, fp8", "vae-decode-1024": "AutoencoderKL, decode 1024x1024, bf16",
@@ -114,6 +115,33 @@ def stage_table(folder):
     return markdown([turns[0].gpu, "turns", "headroom", "PyTorch", "faster (95% interval)"], rows)
 
 
+def cache_table(folder):
+    """Requests with every second step reused, of either side, and without."""
+    ours, theirs = [], []
+    while (path := folder / f"headroom-request-fp8-cache-{len(ours)}.json").exists():
+        document, peer = read(path), read(folder / f"pytorch-fp8-cache-{len(ours)}.json")
+        check_same_run(document, peer)
+        ours.append({bool(result["tags"].count("forced")): result for result in document["results"]})
+        requests = [result for result in peer["results"] if times(result, WORKS["request"][1])]
+        theirs.append({any("cache" in name for name in result["configuration"]["applied"]): result for result in requests})
+        for result in [*ours[-1].values(), *requests]:
+            check_equal_work(ours[-1][True], result)
+    if not ours:
+        raise SystemExit(f"{folder} has no requests with a step cache of both sides")
+
+    def row(what, pairs):
+        found = compare(list(pairs))
+        return [what, str(found.turns), duration(found.ours_ms), duration(found.theirs_ms), found.faster()]
+
+    image, wall = WORKS["request"]
+    cached = [times(turn[True], image) for turn in ours]
+    rows = [row("ours without it", zip(cached, (times(turn[False], image) for turn in ours))),
+            row("PyTorch's, diffusers' first-block cache", zip(cached, (times(turn[True], wall) for turn in theirs))),
+            row("PyTorch's without it", zip(cached, (times(turn[False], wall) for turn in theirs)))]
+    return markdown([document["machine"]["gpus"][0]["name"], "turns", "ours, half the steps reused", "the other", "faster (95% interval)"],
+                    rows)
+
+
 def error_table(path):
     """The distance of either side from fp32, by precision."""
     errors = {(result["source"]["name"], is_fp8(result)): quality["value"] for result in read(path)["results"]
@@ -129,6 +157,7 @@ def main():
     what.add_argument("folder", type=pathlib.Path, nargs="?", help="what bench/h200_peers.sh wrote")
     what.add_argument("--error", type=pathlib.Path, metavar="FILE", help="what bench/peers/flux_error.py wrote")
     parser.add_argument("--stages", action="store_true", help="of requests from a prompt to pixels")
+    parser.add_argument("--caches", action="store_true", help="of requests with a step cache, whose decisions a schedule makes")
     parser.add_argument("--launches", action="store_true", help="how many a forward pass has on either side: ours in the plan, "
                         "theirs the kernels that the profiler saw")
     add_arguments(parser)
@@ -136,7 +165,8 @@ def main():
     if args.error:
         table = error_table(args.error)
     else:
-        make = stage_table if args.stages else launch_table if args.launches else ratio_table
+        make = next((table for wanted, table in ((args.stages, stage_table), (args.launches, launch_table), (args.caches, cache_table))
+                     if wanted), ratio_table)
         table = make(args.folder)
     put(table, args)
 
