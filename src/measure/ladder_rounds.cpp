@@ -141,7 +141,7 @@ double steps_run(const Result& result) {
     if (name.starts_with(kSteps) &&
         std::from_chars(name.data() + kSteps.size(), name.data() + name.size(), number).ec == std::errc{})
       steps = static_cast<double>(number);
-    if (name.starts_with(kSampler)) sampler = name.substr(kSampler.size());
+    if (name.starts_with(kSampler)) sampler = name.substr(kSampler.size(), name.find(':') - kSampler.size());
   }
   const std::optional<Sampler> known = find_sampler(sampler);
   return known ? static_cast<double>(count_calls(*known, static_cast<std::int64_t>(steps))) : steps;

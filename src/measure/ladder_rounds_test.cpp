@@ -226,6 +226,8 @@ TEST(Visits, CountTheCallsOfTheSampler) {
   EXPECT_EQ(steps_run(result), 28);
   result.configuration.applied = {"fuse", "sampler=heun", "steps=8"};
   EXPECT_EQ(steps_run(result), 15);
+  result.configuration.applied = {"sampler=heun:shift=1", "steps=8"};
+  EXPECT_EQ(steps_run(result), 15);
   result.configuration.applied = {"sampler=unipc"};
   EXPECT_EQ(steps_run(result), 28);
   result.subject.request["sampler"] = "heun";  // the model's own

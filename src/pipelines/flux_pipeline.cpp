@@ -131,8 +131,13 @@ Request FluxPipeline::resolve(const RequestOptions& options) const {
                                  reads_text() ? kMaxPromptTokens : kMaxTextTokens);
   request.steps = in_range("the number of steps",
                            options.switches.number("steps").value_or(pick(options.steps, own.steps)), kMaxSteps);
-  const std::optional<std::string_view> sampler = options.switches.argument("sampler");
-  request.sampler = sampler ? parse_sampler(*sampler) : parse_scheduler(scheduler_).sampler;
+  if (const std::optional<std::string_view> named = options.switches.argument("sampler")) {
+    const SamplerChoice choice = parse_sampler(*named);
+    request.sampler = choice.sampler;
+    request.shift = choice.shift;
+  } else {
+    request.sampler = parse_scheduler(scheduler_).sampler;
+  }
   request.guidance_scale = pick(options.guidance_scale, own.guidance_scale);
   request.true_cfg_scale = pick(options.true_cfg_scale, 1.0);
   // A model that is not given its scale, and has one of its own, was trained to be guided so.
@@ -163,7 +168,9 @@ Graph FluxPipeline::build_denoise(const Request& request) const {
 }
 
 SamplerTables FluxPipeline::sampler_tables(const Request& request) const {
-  return parse_scheduler(scheduler_, request.sampler).tables(request.steps, request.image_tokens());
+  Scheduler scheduler = parse_scheduler(scheduler_, request.sampler);
+  if (request.shift) scheduler.set_shift(*request.shift);
+  return scheduler.tables(request.steps, request.image_tokens());
 }
 
 void FluxPipeline::set_request_inputs(Session& denoise, const Request& request) const {

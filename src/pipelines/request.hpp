@@ -45,6 +45,7 @@ struct Request {
   std::int64_t text_tokens = 512;
   std::int64_t steps = 28;
   Sampler sampler = Sampler::kEuler;
+  std::optional<double> shift = std::nullopt;  ///< of noise levels, where it is not the model's own
   double guidance_scale = 1;
   double true_cfg_scale = 1;  ///< of classifier-free guidance
   /// Two passes a step, unguided and guided, as one batch of twice the images (Ho and Salimans, "Classifier-Free

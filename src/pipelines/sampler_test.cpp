@@ -9,7 +9,7 @@ namespace {
 
 TEST(Sampler, IsKnownByItsName) {
   for (const Sampler sampler : {Sampler::kEuler, Sampler::kDpm2MSde, Sampler::kEulerAncestral, Sampler::kLcm})
-    EXPECT_EQ(parse_sampler(to_string(sampler)), sampler);
+    EXPECT_EQ(parse_sampler(to_string(sampler)), SamplerChoice{sampler});
   EXPECT_EQ(to_string(Sampler::kDpm2M), "dpm++2m");
   EXPECT_EQ(find_sampler("plms"), std::nullopt);
 }
@@ -23,6 +23,14 @@ TEST(Sampler, AnUnknownNameIsRefusedWithThoseThatThereAre) {
                  "switch sampler=unipcc: expected one of euler, heun, dpm++2m, dpm++2m-sde, unipc, ddim, "
                  "euler-ancestral, lcm; did you mean 'unipc'?");
   }
+}
+
+TEST(Sampler, TakesAShiftOfItsLevels) {
+  EXPECT_EQ(parse_sampler("unipc:shift=1"), (SamplerChoice{Sampler::kUniPC, 1.0}));
+  EXPECT_EQ(parse_sampler("dpm++2m:shift=0.75"), (SamplerChoice{Sampler::kDpm2M, 0.75}));
+  for (const char* wrong :
+       {"unipc:", "unipc:shift", "unipc:shift=", "unipc:shift=0", "unipc:shift=nan", "unipc:shift=1x", "unipc:order=3"})
+    EXPECT_THROW(static_cast<void>(parse_sampler(wrong)), Error) << wrong;
 }
 
 TEST(Sampler, HeunCallsTwiceInEachStepButTheLast) {

@@ -132,6 +132,14 @@ std::optional<Sampler> own_sampler(const SchedulerReader& reader, const Schedule
 
 }  // namespace
 
+void Scheduler::set_shift(double shift) {
+  auto* const flow = std::get_if<FlowSchedule>(&levels);
+  if (flow == nullptr)
+    fail_usage("switch sampler: shift={} is of flow matching, and this model's levels are of diffusion", shift);
+  flow->use_dynamic_shifting = false;
+  flow->shift = shift;
+}
+
 SamplerTables Scheduler::tables(std::int64_t steps, std::int64_t image_tokens) const {
   if (const auto* const flow = std::get_if<FlowSchedule>(&levels))
     return make_sampler_tables(sampler, flow->schedule(steps, image_tokens), options);

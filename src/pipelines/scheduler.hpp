@@ -20,6 +20,9 @@ struct Scheduler {
   std::variant<FlowSchedule, DiffusionSchedule> levels = FlowSchedule{};
   SolverOptions options = {};
 
+  /// Shifts levels of flow matching by a factor of its own, whatever the size of an image. Throws a usage Error for levels of
+  /// diffusion, which have no shift.
+  void set_shift(double shift);
   [[nodiscard]] SamplerTables tables(std::int64_t steps, std::int64_t image_tokens) const;
 };
 

@@ -104,6 +104,19 @@ TEST(Scheduler, ANamedSamplerKeepsTheLevelsOfFlowMatching) {
   EXPECT_EQ(std::get<FlowSchedule>(scheduler.levels).sigmas(8, 256), own);
 }
 
+TEST(Scheduler, AShiftTakesThePlaceOfTheModelsOwn) {
+  Scheduler flow =
+      parse_scheduler({{"_class_name", "FlowMatchEulerDiscreteScheduler"}, {"use_dynamic_shifting", true}});
+  flow.set_shift(1);
+  for (const std::int64_t tokens : {16, 4096}) {
+    const SamplerTables tables = flow.tables(4, tokens);
+    for (std::size_t i = 0; i < 4; ++i)
+      EXPECT_NEAR(tables.timesteps.at(i), 1000 - 250.0 * static_cast<double>(i), 1e-9);
+  }
+  Scheduler diffusion = parse_scheduler({{"_class_name", "EulerDiscreteScheduler"}});
+  EXPECT_THROW(diffusion.set_shift(1), Error);
+}
+
 TEST(Scheduler, WhatIsNotKnownIsNamed) {
   EXPECT_THAT(error_of({{"_class_name", "EDMEulerScheduler"}}), HasSubstr("_class_name is EDMEulerScheduler"));
   EXPECT_THAT(error_of(with(stable_diffusion(), {{"shiny", 1}})), HasSubstr("the key shiny is not known here"));
