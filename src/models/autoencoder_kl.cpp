@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "models/image_layers.hpp"
 
 namespace headroom {
 namespace {
@@ -16,127 +17,65 @@ constexpr double kGroupNormEps = 1e-6;
 class AutoencoderKL {
  public:
   AutoencoderKL(Builder& builder, const AutoencoderKLConfig& config, const ParamSource& params)
-      : b_(builder), config_(config), params_(params), widths_(config.block_out_channels) {}
+      : b_(builder),
+        config_(config),
+        widths_(config.block_out_channels),
+        norm_{.groups = config.norm_num_groups, .eps = kGroupNormEps},
+        layers_(builder, params, norm_) {}
 
   /// image[b, c, h, w] -> moments[b, 2 latent, h/scale, w/scale]
   ValueId encode(ValueId image) {
     const ValueId moments = encoder(image);
-    return config_.use_quant_conv ? conv("quant_conv", moments, 2 * config_.latent_channels, 1) : moments;
+    return config_.use_quant_conv ? layers_.conv("quant_conv", moments, 2 * config_.latent_channels, 1) : moments;
   }
 
   /// latents[b, latent, h, w] -> image[b, c, scale h, scale w]
   ValueId decode(ValueId latents) {
-    return decoder(config_.use_post_quant_conv ? conv("post_quant_conv", latents, config_.latent_channels, 1)
+    return decoder(config_.use_post_quant_conv ? layers_.conv("post_quant_conv", latents, config_.latent_channels, 1)
                                                : latents);
   }
 
  private:
   ValueId encoder(ValueId x) {
     const auto scope = b_.scope("encoder");
-    x = conv("conv_in", x, widths_.front(), 3, 1);
+    x = layers_.conv("conv_in", x, widths_.front(), 3, 1);
     for (std::size_t i = 0; i < widths_.size(); ++i) {
       const auto block = b_.scope("down_blocks." + std::to_string(i));
       x = resnets(x, widths_[i], config_.layers_per_block);
-      if (i + 1 < widths_.size()) x = downsample(x);
+      if (i + 1 < widths_.size()) x = layers_.downsample(x, 0);
     }
     x = mid_block(x);
-    return conv("conv_out", norm_silu("conv_norm_out", x), 2 * config_.latent_channels, 3, 1);
+    return layers_.conv("conv_out", layers_.norm_silu("conv_norm_out", x), 2 * config_.latent_channels, 3, 1);
   }
 
   ValueId decoder(ValueId x) {
     const auto scope = b_.scope("decoder");
-    x = mid_block(conv("conv_in", x, widths_.back(), 3, 1));
+    x = mid_block(layers_.conv("conv_in", x, widths_.back(), 3, 1));
     for (std::size_t i = 0; i < widths_.size(); ++i) {
       const auto block = b_.scope("up_blocks." + std::to_string(i));
       x = resnets(x, widths_[widths_.size() - 1 - i], config_.layers_per_block + 1);
-      if (i + 1 < widths_.size()) x = upsample(x);
+      if (i + 1 < widths_.size()) x = layers_.upsample(x, {2 * b_.shape(x)[2], 2 * b_.shape(x)[3]});
     }
-    return conv("conv_out", norm_silu("conv_norm_out", x), config_.out_channels, 3, 1);
+    return layers_.conv("conv_out", layers_.norm_silu("conv_norm_out", x), config_.out_channels, 3, 1);
   }
 
   ValueId mid_block(ValueId x) {
     const auto block = b_.scope("mid_block");
-    x = resnet("resnets.0", x, widths_.back());
-    if (config_.mid_block_add_attention) x = attention(x);
-    return resnet("resnets.1", x, widths_.back());
+    x = layers_.resnet("resnets.0", x, widths_.back());
+    if (config_.mid_block_add_attention) x = layers_.pixel_attention("attentions.0", x, 1, norm_);
+    return layers_.resnet("resnets.1", x, widths_.back());
   }
 
   ValueId resnets(ValueId x, std::int64_t width, std::int64_t count) {
-    for (std::int64_t j = 0; j < count; ++j) x = resnet("resnets." + std::to_string(j), x, width);
+    for (std::int64_t j = 0; j < count; ++j) x = layers_.resnet("resnets." + std::to_string(j), x, width);
     return x;
   }
 
-  ValueId resnet(const std::string& name, ValueId x, std::int64_t width) {
-    const auto scope = b_.scope(name);
-    // The narrower shortcut first: x, the largest of all, is then gone as soon as it is normalized.
-    const ValueId residual = b_.shape(x)[1] == width ? x : conv("conv_shortcut", x, width, 1);
-    const ValueId hidden = conv("conv1", norm_silu("norm1", x), width, 3, 1);  // [b, width, h, w]
-    return b_.add(residual, conv("conv2", norm_silu("norm2", hidden), width, 3, 1));
-  }
-
-  /// Half the height and width, by a zero below and on the right.
-  ValueId downsample(ValueId x) {
-    return conv("downsamplers.0.conv", x, b_.shape(x)[1], 3, {.stride = {2, 2}, .padding = {0, 0, 1, 1}});
-  }
-
-  ValueId upsample(ValueId x) {
-    const Shape shape = b_.shape(x);  // [b, c, h, w]
-    const ValueId larger = [&] {
-      const auto scope = b_.scope("upsamplers.0");
-      return b_.resize2d(x, {2 * shape[2], 2 * shape[3]});
-    }();
-    return conv("upsamplers.0.conv", larger, shape[1], 3, 1);
-  }
-
-  /// x + attention of one head over the pixels of x[b, c, h, w].
-  ValueId attention(ValueId x) {
-    const auto scope = b_.scope("attentions.0");
-    const Shape shape = b_.shape(x);
-    const std::int64_t batch = shape[0], width = shape[1], tokens = shape[2] * shape[3];
-    const ValueId normed = b_.reshape(norm("group_norm", x), {batch, width, tokens});
-    const ValueId rows = b_.transpose(normed, {0, 2, 1});  // [b, h w, c]
-    const auto head = [&](std::string_view name, std::string_view old) {
-      return b_.reshape(linear(name, old, rows, width), {batch, 1, tokens, width});
-    };
-    const ValueId q = head("to_q", "query"), k = head("to_k", "key"), v = head("to_v", "value");
-    const ValueId scores = b_.mul_scalar(b_.matmul(q, k, true), 1 / std::sqrt(static_cast<double>(width)));
-    const ValueId seen = b_.reshape(b_.matmul(b_.softmax(scores), v), {batch, tokens, width});
-    const ValueId out = linear("to_out.0", "proj_attn", seen, width);  // [b, h w, c]
-    return b_.add(b_.reshape(b_.transpose(out, {0, 2, 1}), {batch, width, shape[2], shape[3]}), x);
-  }
-
-  ValueId norm(std::string_view name, ValueId x) {
-    const auto scope = b_.scope(name);
-    const std::int64_t width = b_.shape(x)[1];
-    const ValueId weight = param("weight", {width}), bias = param("bias", {width});
-    return b_.group_norm(x, config_.norm_num_groups, kGroupNormEps, weight, bias);
-  }
-
-  ValueId norm_silu(std::string_view name, ValueId x) { return b_.silu(norm(name, x)); }
-
-  ValueId conv(std::string_view name, ValueId x, std::int64_t out, std::int64_t side, Builder::Convolution how) {
-    const auto scope = b_.scope(name);
-    const ValueId weight = param("weight", {out, b_.shape(x)[1], side, side}), bias = param("bias", {out});
-    return b_.conv2d(x, weight, bias, how);
-  }
-  ValueId conv(std::string_view name, ValueId x, std::int64_t out, std::int64_t side, std::int64_t padding = 0) {
-    return conv(name, x, out, side, Builder::evenly(1, padding));
-  }
-
-  /// x[..., in] -> [..., out]; `old` is what checkpoints called it before 2023.
-  ValueId linear(std::string_view name, std::string_view old, ValueId x, std::int64_t out) {
-    const bool is_old = params_.has && params_.has(fmt::format("{}.{}.weight", b_.path(), old));
-    const auto scope = b_.scope(is_old ? old : name);
-    const ValueId weight = param("weight", {out, b_.shape(x)[-1]}), bias = param("bias", {out});
-    return b_.linear(x, weight, bias);
-  }
-
-  ValueId param(std::string_view name, const Shape& shape) { return read_param(b_, params_, name, shape); }
-
   Builder& b_;
   const AutoencoderKLConfig& config_;
-  const ParamSource& params_;
   const std::vector<std::int64_t>& widths_;
+  ImageNorm norm_;
+  ImageLayers layers_;
 };
 
 /// Coding in overlapping tiles. Of what is coded a tile takes `side`, and the next begins `step` further; of what comes out the first

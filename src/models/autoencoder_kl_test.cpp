@@ -8,13 +8,12 @@
 #include "base/error.hpp"
 #include "ir/verify.hpp"
 #include "models/component.hpp"
+#include "models/test_util.hpp"
 
 namespace headroom {
 namespace {
 
 using testing::HasSubstr;
-
-const ParamSource kInF32{.dtype = [](std::string_view) { return DType::kF32; }};
 
 std::string error_of_config(nlohmann::json config, const char* key, const nlohmann::json& value) {
   config[key] = value;
@@ -28,19 +27,13 @@ std::string error_of_config(nlohmann::json config, const char* key, const nlohma
 
 /// The graph of one pass of FLUX.1's, with the configuration changed.
 Graph build(std::string_view pass, const PassSize& size, const nlohmann::json& changes = nlohmann::json::object(),
-            const ParamSource& params = kInF32) {
+            const ParamSource& params = f32_params()) {
   nlohmann::json config = flux_vae_config();
   config.update(changes);
   const ComponentPass& found = pass_named(class_of(config), pass);
   Graph graph = found.build(config, found.shapes(config, size), params);
   verify(graph);
   return graph;
-}
-
-std::int64_t parameters(const Graph& graph) {
-  std::int64_t count = 0;
-  for (const ValueId param : graph.values_of(ValueKind::kParam)) count += graph.type(param).shape.numel();
-  return count;
 }
 
 Shape shape_of(const Graph& graph, std::string_view output) {
@@ -75,8 +68,8 @@ TEST(AutoencoderKLConfig, NamesWhatIsNotSupported) {
 TEST(AutoencoderKL, HasTheParametersOfFlux) {
   const Graph decoder = build("decode", {.batch = 1, .height = 64, .width = 64});
   const Graph encoder = build("encode", {.batch = 1, .height = 64, .width = 64});
-  EXPECT_EQ(parameters(decoder), 49'545'475);
-  EXPECT_EQ(parameters(encoder), 34'274'208);
+  EXPECT_EQ(count_params(decoder), 49'545'475);
+  EXPECT_EQ(count_params(encoder), 34'274'208);
   EXPECT_NE(decoder.find(ValueKind::kParam, "decoder.up_blocks.2.resnets.0.conv_shortcut.weight"), kNoValue);
   EXPECT_NE(decoder.find(ValueKind::kParam, "decoder.mid_block.attentions.0.to_out.0.bias"), kNoValue);
   EXPECT_NE(encoder.find(ValueKind::kParam, "encoder.down_blocks.0.downsamplers.0.conv.weight"), kNoValue);
@@ -120,7 +113,8 @@ TEST(Component, FindsThePassByWhatIsGivenOrByName) {
   EXPECT_THROW((void)pass_for(vae, {{"x", {1}}}), Error);
   EXPECT_THROW((void)pass_named(vae, "decoded"), Error);
   const ComponentPass& decode = pass_named(vae, "decode");
-  EXPECT_THROW((void)decode.build(flux_vae_config(), {{"latents", {1, 4, 8, 8}}}, kInF32), Error) << "16 channels";
+  EXPECT_THROW((void)decode.build(flux_vae_config(), {{"latents", {1, 4, 8, 8}}}, f32_params()), Error)
+      << "16 channels";
   EXPECT_THROW((void)decode.shapes(flux_vae_config(), {.batch = 1, .height = 60, .width = 64}), Error);
 }
 

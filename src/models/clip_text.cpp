@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "models/attention.hpp"
 #include "models/config.hpp"
 #include "models/text_encoder.hpp"
 
@@ -75,7 +76,7 @@ class ClipTextModel {
     const std::int64_t width = config_.hidden_size, heads = config_.num_attention_heads;
     const double scale = 1 / std::sqrt(static_cast<double>(width / heads));
     const ValueId q = linear("q_proj", x, width), k = linear("k_proj", x, width), v = linear("v_proj", x, width);
-    return linear("out_proj", text_encoder::attention(b_, q, k, v, heads, scale, bias), width);
+    return linear("out_proj", attention(b_, q, k, v, heads, scale, bias), width);
   }
 
   ValueId mlp(ValueId x) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "models/attention.hpp"
 #include "models/config.hpp"
 #include "models/text_encoder.hpp"
 
@@ -70,7 +71,7 @@ class T5Encoder {
     const auto scope = b_.scope("SelfAttention");
     const std::int64_t inner = config_.inner_dim();
     const ValueId q = linear("q", n, inner), k = linear("k", n, inner), v = linear("v", n, inner);
-    return linear("o", text_encoder::attention(b_, q, k, v, config_.num_heads, 1, bias_), config_.d_model);
+    return linear("o", attention(b_, q, k, v, config_.num_heads, 1, bias_), config_.d_model);
   }
 
   ValueId feed_forward(ValueId x) {

@@ -20,12 +20,6 @@ constexpr std::pair<std::string_view, Op> kActivations[] = {
     {"silu", Op::kSilu},
 };
 
-/// [batch, tokens, heads * head_dim] -> [batch, heads, tokens, head_dim]
-ValueId split_heads(Builder& b, ValueId x, std::int64_t heads) {
-  const Shape& shape = b.shape(x);
-  return b.transpose(b.reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
-}
-
 }  // namespace
 
 Op activation_named(const nlohmann::json& config, const char* key, const std::string& name) {
@@ -35,17 +29,6 @@ Op activation_named(const nlohmann::json& config, const char* key, const std::st
     names.push_back(known);
   }
   fail("config.json: {} is {}, expected one of {}", key, config.at(key).dump(), fmt::join(names, ", "));
-}
-
-ValueId attention(Builder& b, ValueId q, ValueId k, ValueId v, std::int64_t heads, double scale, ValueId bias) {
-  const Shape shape = b.shape(q);
-  q = split_heads(b, q, heads);  // [batch, heads, tokens, head_dim]
-  k = split_heads(b, k, heads);
-  v = split_heads(b, v, heads);
-  ValueId scores = b.matmul(q, k, /*transpose_b=*/true);  // [batch, heads, tokens, tokens]
-  if (scale != 1) scores = b.mul_scalar(scores, scale);
-  const ValueId context = b.matmul(b.softmax(b.add(scores, bias)), v);  // [batch, heads, tokens, head_dim]
-  return b.reshape(b.transpose(context, {0, 2, 1, 3}), {shape[0], shape[1], shape[2]});
 }
 
 InputShapes id_shapes(const PassSize& size, std::int64_t most) {

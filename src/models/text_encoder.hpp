@@ -17,11 +17,6 @@ inline constexpr double kUnseen = -65504;
 /// Error that names the key, the config's value and those that are known.
 [[nodiscard]] Op activation_named(const nlohmann::json& config, const char* key, const std::string& name);
 
-/// softmax(scale q k^T + bias) v of projections [batch, tokens, heads * head_dim] with a bias that broadcasts to
-/// [batch, heads, tokens, tokens] -> [batch, tokens, heads * head_dim]
-[[nodiscard]] ValueId attention(Builder& builder, ValueId q, ValueId k, ValueId v, std::int64_t heads, double scale,
-                                ValueId bias);
-
 /// `input_ids` [batch, tokens], of at most `most` tokens. Throws a usage Error for more.
 [[nodiscard]] InputShapes id_shapes(const PassSize& size, std::int64_t most);
 /// The input of token ids in the shape that is given for it, i32. Throws Error unless that is [batch, tokens] with at
