@@ -38,7 +38,8 @@ PassMaker image_passes(const Component& component, const ComponentPass& pass, co
                        const ImageSize& size) {
   if (request.token_rows != 0 || request.token_columns != 0 || request.reference_rows != 0 || request.text_tokens != 0)
     fail_usage("{} works on images: give --height and --width in place of tokens", component.name);
-  PassSize asked{.batch = request.images};
+  PassSize asked = component.kind->own_size == nullptr ? PassSize{} : component.kind->own_size(component.config);
+  asked.batch = request.images;
   if (size.height > 0) asked.height = size.height;
   if (size.width > 0) asked.width = size.width;
   return [&component, &pass, asked](std::int64_t rows) {

@@ -12,13 +12,14 @@
 #include "models/config.hpp"
 #include "models/flux.hpp"
 #include "models/t5_encoder.hpp"
+#include "models/unet2d_condition.hpp"
 
 namespace headroom {
 
 std::span<const ComponentClass> component_classes() {
   static const std::vector<ComponentClass> kClasses = {
-      flux_transformer_class(),          autoencoder_kl_class(), t5_encoder_class(), clip_text_class(),
-      clip_text_with_projection_class(),
+      flux_transformer_class(),          autoencoder_kl_class(),   t5_encoder_class(), clip_text_class(),
+      clip_text_with_projection_class(), unet2d_condition_class(),
   };
   return kClasses;
 }

@@ -62,6 +62,8 @@ struct ComponentClass {
   std::optional<InputRange> (*range)(const nlohmann::json& config, std::string_view input) = nullptr;
   /// Of a network that reads text and no images: how many tokens, where nobody says.
   std::int64_t (*text_tokens)(const nlohmann::json& config) = nullptr;
+  /// Of a network that works on images: how large a pass is, where nobody says. Without, it is PassSize's.
+  PassSize (*own_size)(const nlohmann::json& config) = nullptr;
   /// Whether a tensor that no pass reads may lie in a checkpoint. Others must not.
   bool (*is_unread)(std::string_view tensor) = nullptr;
   /// The configuration that a name such as "flux-512x4+8" states; nothing for other names.

@@ -85,9 +85,13 @@ std::string read_text(const nlohmann::json& config, const char* key, const std::
   return found->get<std::string>();
 }
 
-void require_text(const nlohmann::json& config, const char* key, std::string_view value) {
+void require_value(const nlohmann::json& config, const char* key, const nlohmann::json& value) {
   const nlohmann::json* found = find(config, key);
-  if (found != nullptr && *found != value) fail("config.json: {} is {}, expected \"{}\"", key, found->dump(), value);
+  if (found != nullptr && *found != value) fail("config.json: {} is {}, expected {}", key, found->dump(), value.dump());
+}
+
+void require_text(const nlohmann::json& config, const char* key, std::string_view value) {
+  require_value(config, key, value);
 }
 
 void require_texts(const nlohmann::json& config, const char* key, std::string_view value) {

@@ -44,7 +44,9 @@ void require_class(const nlohmann::json& config, std::string_view class_name);
 [[nodiscard]] std::string read_text(const nlohmann::json& config, const char* key, const std::string& fallback);
 /// Throws Error where config[key] is there and not `value`, the only one that is supported.
 void require_text(const nlohmann::json& config, const char* key, std::string_view value);
-/// The same of a list of which each entry must be that.
+/// The same of any value; null where none is supported.
+void require_value(const nlohmann::json& config, const char* key, const nlohmann::json& value);
+/// The same of a list of which each entry must be that text.
 void require_texts(const nlohmann::json& config, const char* key, std::string_view value);
 
 }  // namespace headroom::config

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/image_layers.hpp"
+
+/// What the U-Nets of diffusers have in common (Ronneberger et al., "U-Net", 2015; Ho et al., "Denoising diffusion probabilistic
+/// models", 2020).
+namespace headroom {
+
+/// The part of their configurations that they share, under the names of config.json. Levels count from the image's side.
+struct UNetConfig {
+  std::array<std::int64_t, 2> sample_size = {64, 64};  ///< height and width that it was trained on
+  std::int64_t in_channels = 0;
+  std::int64_t out_channels = 0;
+  bool center_input_sample = false;
+  bool flip_sin_to_cos = true;  ///< cosines come first
+  std::int64_t freq_shift = 0;
+  std::vector<std::int64_t> block_out_channels;  ///< by level
+  std::vector<std::int64_t> layers_per_block;    ///< by level: resnets on the way down; on the way up there is one more
+  std::vector<bool> down_attends;  ///< by level: whether something attends behind each resnet on the way down
+  std::vector<bool> up_attends;    ///< the same on the way up, by level as well
+  bool has_mid_block = true;
+  bool mid_attends = true;
+  std::int64_t downsample_padding = 1;
+  std::int64_t norm_num_groups = 32;
+  double norm_eps = 1e-5;
+  TimeNorm time_norm = TimeNorm::kAdd;  ///< resnet_time_scale_shift
+
+  [[nodiscard]] std::size_t levels() const { return block_out_channels.size(); }
+  /// Width of the embedding of time.
+  [[nodiscard]] std::int64_t time_embed_dim() const { return 4 * block_out_channels.front(); }
+  [[nodiscard]] ImageNorm norm() const { return {.groups = norm_num_groups, .eps = norm_eps}; }
+};
+
+/// The block types of a class, plain ones and those that attend.
+struct UNetBlockTypes {
+  std::string_view down, down_attending, up, up_attending, mid;
+};
+
+/// Reads what config.json says of it, with the class's defaults in `unet` (block types as `types` names them). Throws Error
+/// that names the key and the value where it is of another kind, or sizes do not fit each other.
+void read_unet_config(const nlohmann::json& config, const UNetBlockTypes& types, UNetConfig& unet);
+/// config[key] as a number for each of `count` levels: a list of so many, or one number for all.
+[[nodiscard]] std::vector<std::int64_t> read_by_level(const nlohmann::json& config, const char* key,
+                                                      std::int64_t fallback, std::size_t count, std::int64_t high);
+
+/// Where something attends.
+struct UNetPlace {
+  std::string name;       ///< below the path of its block: "attentions.0"
+  std::size_t level = 0;  ///< from the image's side
+  bool is_middle = false;
+};
+/// x[b, c, h, w] of that place -> the same
+using Attend = std::function<ValueId(const UNetPlace& place, ValueId x)>;
+
+/// From `conv_in` to `conv_out`: sample[b, in_channels, h, w] -> [b, out_channels, h, w], with the embedding of time [b, time_embed_dim].
+[[nodiscard]] ValueId build_unet(Builder& builder, const UNetConfig& config, ValueId sample, ValueId time,
+                                 const Attend& attend, const ParamSource& params);
+
+/// Sinusoids of t[b], [b, dim], as the configuration orders and shifts them.
+[[nodiscard]] ValueId time_sinusoids(Builder& builder, const UNetConfig& config, ValueId t, std::int64_t dim);
+/// linear_1, SiLU, linear_2: x[b, in] -> [b, time_embed_dim]
+[[nodiscard]] ValueId time_embedding(Builder& builder, const UNetConfig& config, std::string_view name, ValueId x,
+                                     const ParamSource& params);
+
+}  // namespace headroom
