@@ -12,6 +12,7 @@
 #include "models/config.hpp"
 #include "models/flux.hpp"
 #include "models/t5_encoder.hpp"
+#include "models/unet2d.hpp"
 #include "models/unet2d_condition.hpp"
 
 namespace headroom {
@@ -19,7 +20,7 @@ namespace headroom {
 std::span<const ComponentClass> component_classes() {
   static const std::vector<ComponentClass> kClasses = {
       flux_transformer_class(),          autoencoder_kl_class(),   t5_encoder_class(), clip_text_class(),
-      clip_text_with_projection_class(), unet2d_condition_class(),
+      clip_text_with_projection_class(), unet2d_condition_class(), unet2d_class(),
   };
   return kClasses;
 }
