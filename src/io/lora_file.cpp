@@ -174,8 +174,8 @@ class Reader {
       if (alone) fail("{} has no factors beside it", describe(*alone));
       return module;
     }
-    make_matrix(*module.up);
-    make_matrix(*module.down);
+    make_matrix(*module.up, /*is_filter=*/false);
+    make_matrix(*module.down, /*is_filter=*/true);
     const std::int64_t rank = module.down->shape[0];
     if (rank == 0 || module.up->shape[1] != rank)
       fail("{} does not fit '{}', which is {}: the rank, {} and {}, must be the same", describe(*module.up),
@@ -187,10 +187,12 @@ class Reader {
     return module;
   }
 
-  /// [n, k] of a 1x1 convolution's [n, k, 1, 1] as well.
-  void make_matrix(FileTensor& factor) const {
+  /// [n, k] of a 1x1 convolution's [n, k, 1, 1] as well, and [n, k h w] of a filter's [n, k, h, w].
+  void make_matrix(FileTensor& factor, bool is_filter) const {
     const Shape& shape = factor.shape;
-    if (shape.rank() == 4 && shape[2] == 1 && shape[3] == 1) factor.shape = Shape{shape[0], shape[1]};
+    const bool is_pointwise = shape.rank() == 4 && shape[2] == 1 && shape[3] == 1;
+    if (is_pointwise || (is_filter && shape.rank() == 4))
+      factor.shape = Shape{shape[0], shape[1] * shape[2] * shape[3]};
     if (factor.shape.rank() != 2) fail("{} is no matrix", describe(factor));
   }
 

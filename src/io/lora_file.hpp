@@ -27,7 +27,7 @@ struct LoraModule {
   std::string name;                                ///< as the file has it: "lora_unet_double_blocks_0_img_attn_qkv"
   double scale = 1;                                ///< of the product: alpha / rank
   std::optional<FileTensor> up = {};               ///< [out, rank]
-  std::optional<FileTensor> down = {};             ///< [rank, in]
+  std::optional<FileTensor> down = {};             ///< [rank, in], of a convolution [rank, in * height * width]
   std::optional<FileTensor> bias = {};             ///< [out], added to the bias with the same scale
   std::optional<FileTensor> difference = {};       ///< added to the weight as it is
   std::optional<FileTensor> bias_difference = {};  ///< added to the bias as it is

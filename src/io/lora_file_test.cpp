@@ -65,6 +65,13 @@ TEST_F(LoraFiles, AreReadInEverySpelling) {
   EXPECT_EQ(file.modules()[3].value->shape, (Shape{8}));
 }
 
+TEST_F(LoraFiles, OfConvolutionsAreMatricesOfFilters) {
+  const LoraFile file = open({{"lora_unet_conv1.lora_down.weight", tensor({2, 8, 3, 3})},
+                              {"lora_unet_conv1.lora_up.weight", tensor({4, 2, 1, 1})}});
+  EXPECT_EQ(file.modules()[0].down->shape, (Shape{2, 72}));
+  EXPECT_EQ(file.modules()[0].up->shape, (Shape{4, 2}));
+}
+
 TEST_F(LoraFiles, HaveScalesInTheHeader) {
   const auto scale_of = [&](const std::string& metadata, const std::string& module = "transformer.x.attn.to_q") {
     return open({{module + ".lora_A.weight", tensor({4, 8})}, {module + ".lora_B.weight", tensor({8, 4})}},
@@ -108,7 +115,8 @@ TEST_F(LoraFiles, RefuseWhatIsNoLora) {
   EXPECT_THAT(refusal({{"x.lora_A.weight", down}, {"x.lora_B.weight", tensor({4, 3})}}),
               AllOf(HasSubstr("the rank, 3 and 2"), HasSubstr("'x.lora_A.weight'")));
   EXPECT_THAT(refusal({{"x.lora_A.weight", tensor({0, 8})}, {"x.lora_B.weight", tensor({4, 0})}}), HasSubstr("rank"));
-  EXPECT_THAT(refusal({{"x.lora_A.weight", tensor({2, 8, 3, 3})}, {"x.lora_B.weight", up}}), HasSubstr("no matrix"));
+  EXPECT_THAT(refusal({{"x.lora_A.weight", tensor({2, 8, 3})}, {"x.lora_B.weight", up}}), HasSubstr("no matrix"));
+  EXPECT_THAT(refusal({{"x.lora_A.weight", down}, {"x.lora_B.weight", tensor({4, 2, 3, 3})}}), HasSubstr("no matrix"));
   EXPECT_THAT(refusal({{"x.lora_A.weight", tensor({2, 8}, DType::kI32)}, {"x.lora_B.weight", up}}),
               HasSubstr("not of a dtype"));
   EXPECT_THAT(refusal({{"x.lora_A.weight", tensor({2, 8}, DType::kF8E4M3)}, {"x.lora_B.weight", up}}),

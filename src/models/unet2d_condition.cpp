@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "models/attention.hpp"
+#include "models/unet2d_condition_adapter_names.hpp"
 
 namespace headroom {
 namespace {
@@ -179,7 +180,8 @@ ComponentClass unet2d_condition_class() {
                     {"sd-turbo-unet", "SD-Turbo's U-Net; give a folder or --random-weights", sd_turbo_unet_config},
                     {"sdxl-unet", "SDXL's U-Net; give a folder or --random-weights", sdxl_unet_config}},
           .range = condition_range,
-          .own_size = condition_size};
+          .own_size = condition_size,
+          .adapters = unet2d_condition_adapter_names()};
 }
 
 }  // namespace headroom

@@ -148,6 +148,58 @@ TEST_F(Loras, AreTheSameWhileTheFileIs) {
   EXPECT_THAT(differing_params(before, of({one})), ElementsAre(param));
 }
 
+/// Names of SDXL's modules and where these are, on U-Nets with the same levels.
+TEST(UNetLoras, FindModulesByDiffusersAndByStabilitysNames) {
+  const TempFolder folder;
+  write_json(folder / "config.json",
+             {{"_class_name", "UNet2DConditionModel"},
+              {"down_block_types", {"DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"}},
+              {"up_block_types", {"CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"}},
+              {"block_out_channels", {4, 4, 4}},
+              {"norm_num_groups", 2},
+              {"attention_head_dim", 2},
+              {"transformer_layers_per_block", {1, 1, 2}},
+              {"cross_attention_dim", 4},
+              {"addition_embed_type", "text_time"},
+              {"addition_time_embed_dim", 2},
+              {"projection_class_embeddings_input_dim", 16}});
+  const Component component = open_component(folder.path().string(), 7);
+  const std::pair<const char*, const char*> names[] = {
+      {"lora_unet_down_blocks_1_attentions_0_transformer_blocks_0_attn1_to_q",
+       "down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_q"},
+      {"unet.down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_q",
+       "down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_q"},
+      {"unet.down_blocks.1.attentions.0.transformer_blocks.0.attn1.processor.to_out_lora",
+       "down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_out.0"},
+      {"lora_unet_input_blocks_4_1_transformer_blocks_0_attn1_to_q",
+       "down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_q"},
+      {"lora_unet_input_blocks_8_1_transformer_blocks_1_ff_net_2",
+       "down_blocks.2.attentions.1.transformer_blocks.1.ff.net.2"},
+      {"lora_unet_input_blocks_8_1_proj_in", "down_blocks.2.attentions.1.proj_in"},
+      {"lora_unet_input_blocks_2_0_out_layers_3", "down_blocks.0.resnets.1.conv2"},
+      {"lora_unet_input_blocks_6_0_op", "down_blocks.1.downsamplers.0.conv"},
+      {"lora_unet_middle_block_1_transformer_blocks_1_attn2_to_out_0",
+       "mid_block.attentions.0.transformer_blocks.1.attn2.to_out.0"},
+      {"lora_unet_middle_block_2_in_layers_2", "mid_block.resnets.1.conv1"},
+      {"lora_unet_output_blocks_2_2_conv", "up_blocks.0.upsamplers.0.conv"},
+      {"lora_unet_output_blocks_5_1_transformer_blocks_0_attn2_to_v",
+       "up_blocks.1.attentions.2.transformer_blocks.0.attn2.to_v"},
+      {"lora_unet_output_blocks_8_0_skip_connection", "up_blocks.2.resnets.2.conv_shortcut"},
+      {"lora_unet_time_embed_2", "time_embedding.linear_2"},
+      {"lora_unet_label_emb_0_0", "add_embedding.linear_1"},
+      {"lora_unet_out_2", "conv_out"}};
+  for (const auto& [name, module] : names) {
+    const std::string param = std::string(module) + ".weight";
+    const Shape& shape = component.checkpoint.entry(param).shape;
+    const Shape up{shape[0], 2}, down{2, shape.numel() / shape[0]};
+    write_safetensors(folder / "a.safetensors", Tensors{{std::string(name) + ".lora_down.weight", random_f32(down, 1)},
+                                                        {std::string(name) + ".lora_up.weight", random_f32(up, 2)}});
+    LoraFiles files;
+    const LoraUse use{.file = (folder / "a.safetensors").string()};
+    EXPECT_THAT(params_of(files.updates({&use, 1}, {&component, 1})), ElementsAre(param)) << name;
+  }
+}
+
 TEST(LoraOption, IsAFileAndAWeight) {
   EXPECT_EQ(parse_lora("a.safetensors"), (LoraUse{"a.safetensors", 1}));
   EXPECT_EQ(parse_lora("a.safetensors:0.75"), (LoraUse{"a.safetensors", 0.75}));
