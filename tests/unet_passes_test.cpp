@@ -1,0 +1,67 @@
+// The passes on whole U-Nets at their own size: which fire, and how often. That they change no number, unets_test.cpp shows.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "models/unet2d.hpp"
+#include "models/unet2d_condition.hpp"
+#include "passes/pass.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr Target kH200{
+    .device = DeviceKind::kCuda, .compute_capability = 90, .multiprocessors = 132, .has_compiler = true};
+
+/// A U-Net's graph in f16 as every exact switch leaves it.
+Graph optimized(const ComponentClass& unet, const nlohmann::json& config, OptimizeReport& report) {
+  const ComponentPass& pass = unet.passes.front();
+  const ParamSource params{.dtype = [](std::string_view) { return DType::kF16; }};
+  Graph graph = pass.build(config, pass.shapes(config, unet.own_size(config)), params);
+  report = optimize(graph, SwitchSet::parse("lossless,fp16"), kH200);
+  return graph;
+}
+
+int rewrites(const OptimizeReport& report, std::string_view pass) {
+  const auto record = std::ranges::find(report.passes, pass, &PassRecord::name);
+  return record == report.passes.end() ? 0 : record->rewrites;
+}
+
+int count(const Graph& graph, Op op) { return static_cast<int>(std::ranges::count(graph.nodes(), op, &Node::op)); }
+
+/// Every image that is convolved or normed lies with its channels innermost, and every norm has its SiLU.
+void expect_images_as_units_read_them(const Graph& graph, int norms_without_silu) {
+  int plain_norms = 0;
+  for (const Node& node : graph.nodes()) {
+    if (node.op != Op::kConv2d && node.op != Op::kGroupNorm) continue;
+    EXPECT_EQ(graph.type(node.results[0]).layout, Layout::kChannelsLast) << node.path;
+    if (node.op == Op::kGroupNorm && node.attributes.get_text("activation") == "none") ++plain_norms;
+  }
+  EXPECT_EQ(plain_norms, norms_without_silu);
+}
+
+TEST(UNetPasses, FireOnStableDiffusion) {
+  OptimizeReport report;
+  const Graph graph = optimized(unet2d_condition_class(), sd_turbo_unet_config(), report);
+  EXPECT_EQ(rewrites(report, "flash-attention"), 32) << "16 transformers, each of itself and of the text";
+  EXPECT_EQ(count(graph, Op::kAttention), 32);
+  EXPECT_EQ(rewrites(report, "fuse-qkv"), 32) << "queries, keys and values, and keys and values of the text";
+  EXPECT_EQ(count(graph, Op::kConvTranspose2d), 3) << "upsampling";
+  EXPECT_EQ(count(graph, Op::kSoftmax) + count(graph, Op::kSilu) + count(graph, Op::kResize2d), 0);
+  expect_images_as_units_read_them(graph, 16);  // those in front of transformers
+}
+
+TEST(UNetPasses, FireOnAUNetOfPixels) {
+  OptimizeReport report;
+  const Graph graph = optimized(unet2d_class(), pixel_unet_config(), report);
+  EXPECT_EQ(rewrites(report, "flash-attention"), 16);
+  EXPECT_EQ(rewrites(report, "fuse-qkv"), 16);
+  EXPECT_EQ(count(graph, Op::kConvTranspose2d), 3);
+  EXPECT_EQ(count(graph, Op::kSoftmax) + count(graph, Op::kSilu) + count(graph, Op::kResize2d), 0);
+  expect_images_as_units_read_them(graph, 16);
+}
+
+}  // namespace
+}  // namespace headroom
