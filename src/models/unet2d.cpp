@@ -70,12 +70,15 @@ ValueId build_unet2d(Builder& b, const UNet2DConfig& config, ValueId sample, Val
 }
 
 ComponentClass unet2d_class() {
-  return {.name = kUNet2D,
-          .passes = {{"forward", {"sample", "timestep"}, unet2d_shapes, build_unet2d_forward}},
-          .named = {{"pixel-unet", "a U-Net of pixels, 3x64x64, with attention at 32, 16 and 8; give --random-weights",
-                     pixel_unet_config}},
-          .range = unet2d_range,
-          .own_size = unet2d_size};
+  return {
+      .name = kUNet2D,
+      .passes = {{"forward", {"sample", "timestep"}, unet2d_shapes, build_unet2d_forward}},
+      .named =
+          {{"pixel-unet",
+            "a U-Net of pixels, 3x64x64, with attention at 32, 16 and 8; there is no checkpoint: give --random-weights",
+            pixel_unet_config}},
+      .range = unet2d_range,
+      .own_size = unet2d_size};
 }
 
 }  // namespace headroom

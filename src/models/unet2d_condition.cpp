@@ -173,15 +173,24 @@ ValueId build_unet2d_condition(Builder& builder, const UNet2DConditionConfig& co
 }
 
 ComponentClass unet2d_condition_class() {
-  return {.name = kUNet2DCondition,
-          .passes = {{"forward", {"sample", "timestep", "encoder_hidden_states"}, condition_shapes, build_condition}},
-          .named = {{"sd15-unet", "Stable Diffusion 1.5's U-Net; give a folder or --random-weights", sd15_unet_config},
-                    {"sd21-unet", "Stable Diffusion 2.1's U-Net; give a folder or --random-weights", sd21_unet_config},
-                    {"sd-turbo-unet", "SD-Turbo's U-Net; give a folder or --random-weights", sd_turbo_unet_config},
-                    {"sdxl-unet", "SDXL's U-Net; give a folder or --random-weights", sdxl_unet_config}},
-          .range = condition_range,
-          .own_size = condition_size,
-          .adapters = unet2d_condition_adapter_names()};
+  return {
+      .name = kUNet2DCondition,
+      .passes = {{"forward", {"sample", "timestep", "encoder_hidden_states"}, condition_shapes, build_condition}},
+      .named =
+          {{"sd15-unet",
+            "Stable Diffusion 1.5's U-Net, 512x512; its checkpoint does not ship: give a folder or --random-weights",
+            sd15_unet_config},
+           {"sd21-unet",
+            "Stable Diffusion 2.1's U-Net, 768x768; its checkpoint does not ship: give a folder or --random-weights",
+            sd21_unet_config},
+           {"sd-turbo-unet",
+            "SD-Turbo's U-Net, 512x512; its checkpoint does not ship: give a folder or --random-weights",
+            sd_turbo_unet_config},
+           {"sdxl-unet", "SDXL's U-Net, 1024x1024; its checkpoint does not ship: give a folder or --random-weights",
+            sdxl_unet_config}},
+      .range = condition_range,
+      .own_size = condition_size,
+      .adapters = unet2d_condition_adapter_names()};
 }
 
 }  // namespace headroom
