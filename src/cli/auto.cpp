@@ -32,7 +32,8 @@ nlohmann::json cache_key(const SwitchArguments& arguments, const SwitchSet& fixe
           {"fixed", fixed.to_string()},
           {"switches", names},
           {"seconds", arguments.limits.seconds},
-          {"max_error", arguments.limits.max_error}};
+          {"max_error", arguments.limits.max_error},
+          {"max_request_error", arguments.limits.max_request_error}};
 }
 
 std::optional<AutoCache::Entry> find_cached(const std::optional<AutoCache>& cache, const nlohmann::json& key,
@@ -75,6 +76,12 @@ void add_auto_switches(CLI::App& command, SwitchArguments& arguments, std::strin
   command
       .add_option("--max-error", arguments.limits.max_error,
                   "with --opt auto: the most that a forward pass may differ from the baseline (relative L2)")
+      ->check(real_number(0.0, 1.0))
+      ->capture_default_str();
+  command
+      .add_option("--max-request-error", arguments.limits.max_request_error,
+                  "with --opt auto: the most that what a whole denoise loop makes may change by a step cache (relative "
+                  "L2); 0 leaves step caches out")
       ->check(real_number(0.0, 1.0))
       ->capture_default_str();
   const auto schedule = std::make_shared<std::string>();

@@ -17,7 +17,8 @@ struct SwitchArguments {
   AutoLimits limits;
   bool refresh = false;
 };
-/// Adds --opt, --cache-schedule, which becomes part of the list, --auto-seconds, --max-error and --auto-refresh.
+/// Adds --opt, --cache-schedule, which becomes part of the list, --auto-seconds, --max-error,
+/// --max-request-error and --auto-refresh.
 void add_auto_switches(CLI::App& command, SwitchArguments& arguments, std::string_view fallback);
 
 /// Switches for a request, and what was asked for: "auto", "steps=8".

@@ -145,10 +145,12 @@ class RoundProcesses {
 
  private:
   [[nodiscard]] std::vector<std::string> command_line(std::int64_t round, std::span<const std::size_t> rungs) const {
-    constexpr std::array<std::string_view, 17> kOwnOptions = {
-        "--opt",       "--auto-seconds", "--max-error", "--auto-refresh", "--rounds",        "--max-rounds",
-        "--processes", "--quality",      "--floors",    "--out",          "--json",          "--quiet",
-        "--round",     "--rungs",        "--help",      "--device",       "--cache-schedule"};
+    constexpr std::array<std::string_view, 18> kOwnOptions = {
+        "--opt",          "--auto-seconds",  "--max-error",  "--max-request-error",
+        "--auto-refresh", "--rounds",        "--max-rounds", "--processes",
+        "--quality",      "--floors",        "--out",        "--json",
+        "--quiet",        "--round",         "--rungs",      "--help",
+        "--device",       "--cache-schedule"};
     std::vector<std::string> line = {own_program(), "ladder", arguments_.model.model};
     for (std::string& option : given_options(command_, kOwnOptions)) line.push_back(std::move(option));
     line.push_back("--device=" + device_argument(device_));

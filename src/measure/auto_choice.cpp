@@ -9,6 +9,7 @@
 
 #include "base/out_of_memory.hpp"
 #include "measure/table.hpp"
+#include "passes/step_cache_options.hpp"
 
 namespace headroom {
 namespace {
@@ -34,6 +35,7 @@ class Chooser {
         if (set_.has(info->name)) try_leaving_out(*info);
       if (set_.to_string() == before) break;
     }
+    if (limits_.max_request_error > 0 && !has_step_cache(fixed_)) try_step_caches();
     return {.switches = std::move(set_), .trials = std::move(trials_)};
   }
 
@@ -65,14 +67,8 @@ class Chooser {
     } catch (const Error& wrong) {
       return note(info.name, false, wrong.what());
     }
-    if (!(error <= limits_.max_error)) {  // a NaN is over the limit too
-      note(info.name, false,
-           fmt::format("its error is {}",
-                       std::isfinite(error) ? fmt::format("over {}", limits_.max_error) : "not finite"));
-      if (std::isfinite(error)) trials_.back().error = error;
-      return;
-    }
-    compare(info, set_, with);
+    if (!(error <= limits_.max_error)) return refuse_error(info.name, error, limits_.max_error);
+    compare(info.name, info.exact, set_, with);
     trials_.back().error = error;
     if (trials_.back().kept) set_ = with;
   }
@@ -85,8 +81,45 @@ class Chooser {
     } catch (const OutOfMemory&) {
       return note(info.name, true, "without it there is too little memory");
     }
-    compare(info, without, set_);
+    compare(info.name, info.exact, without, set_);
     if (!trials_.back().kept) set_ = without;
+  }
+
+  void try_step_caches() {
+    for (const std::string& cache : bench_.step_caches()) {
+      if (seconds_left() <= 0) return note(cache, false, fmt::format("not tried: the {} s were over", limits_.seconds));
+      const SwitchSet with = set_.with(SwitchSet::parse(cache));
+      double error = 0;
+      try {
+        const std::vector<Declined> declined = bench_.build(with, set_);
+        const auto own = std::ranges::find_if(
+            declined, [&](const Declined& one) { return cache.starts_with(one.switch_name + "="); });
+        if (own != declined.end()) {
+          note(cache, false, "declined: " + own->reason);
+          continue;
+        }
+        error = bench_.request_error(with, set_);
+      } catch (const OutOfMemory&) {
+        note(cache, false, "there is too little memory for it");
+        continue;
+      }
+      if (!(error <= limits_.max_request_error)) {
+        refuse_error(cache, error, limits_.max_request_error);
+        continue;
+      }
+      compare(cache, /*exact=*/false, set_, with);
+      trials_.back().error = error;
+      if (!trials_.back().kept) continue;
+      set_ = with;
+      return;
+    }
+  }
+
+  /// A NaN is over the limit too.
+  void refuse_error(std::string_view name, double error, double limit) {
+    note(name, false,
+         fmt::format("its error is {}", std::isfinite(error) ? fmt::format("over {}", limit) : "not finite"));
+    if (std::isfinite(error)) trials_.back().error = error;
   }
 
   /// Whether the switch was not yet compared within this set, and there is time to do it.
@@ -102,15 +135,15 @@ class Chooser {
     return true;
   }
 
-  void compare(const SwitchInfo& info, const SwitchSet& without, const SwitchSet& with) {
+  void compare(std::string_view name, bool exact, const SwitchSet& without, const SwitchSet& with) {
     const PairedTimes times = bench_.time(without, with, seconds_left() / static_cast<double>(questions_left()));
     const Estimate factor = ratio_with_interval(times.a_ms, times.b_ms);
     const bool faster = factor.interval && factor.interval->low > kLeastGain;
     const bool slower = factor.interval && factor.interval->high < 1 / kLeastGain;
-    note(info.name, info.exact ? !slower : faster,
+    note(name, exact ? !slower : faster,
          faster   ? "it pays"
          : slower ? "it is slower"
-                  : fmt::format("no difference beyond noise{}", info.exact ? ", and it is exact" : ""));
+                  : fmt::format("no difference beyond noise{}", exact ? ", and it is exact" : ""));
     AutoTrial& trial = trials_.back();
     trial.without_ms = median(times.a_ms);
     trial.with_ms = median(times.b_ms);

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/out_of_memory.hpp"
+#include "passes/step_cache_options.hpp"
 
 namespace headroom {
 namespace {
@@ -34,6 +35,13 @@ class FakeBench : public AutoBench {
       if (set.has(name)) sum += error;
     return sum;
   }
+  std::vector<std::string> step_caches() override { return caches; }
+  double request_error(const SwitchSet& set, const SwitchSet& current) override {
+    EXPECT_FALSE(has_step_cache(current));
+    for (const auto& [name, error] : errors)
+      if (set.to_string().ends_with(name)) return error;
+    return 0;
+  }
   PairedTimes time(const SwitchSet& a, const SwitchSet& b, double seconds) override {
     EXPECT_GT(seconds, 0);
     now_ms += 1000 * seconds_each;
@@ -48,6 +56,7 @@ class FakeBench : public AutoBench {
   std::function<bool(const SwitchSet&)> too_large;
   std::function<double(const SwitchSet&)> extra_factor;
   std::vector<std::string> built;
+  std::vector<std::string> caches;
   double now_ms = 0;
   double seconds_each = 0.5;
 
@@ -187,6 +196,37 @@ TEST(AutoChoice, StopsWhenTheTimeIsUpAndSaysWhatWasNotTried) {
       choice.trials, [](const AutoTrial& trial) { return trial.why == "not tried: the 10 s were over"; });
   EXPECT_EQ(static_cast<std::size_t>(untried), choice.trials.size() - 2);
   EXPECT_TRUE(choice.switches.has("fuse")) << "what was not tried stays as it was";
+}
+
+/// The first that keeps within the limit and pays, beside all that was chosen before.
+TEST(AutoChoice, TakesAStepCacheWithinTheLimitOfARequest) {
+  FakeBench bench;
+  bench.caches = {"fbcache=0.3", "meancache=14", "fbcache=0.1", "fbcache=0.05"};
+  bench.factors["fbcache"] = 0.6;
+  bench.errors["fbcache=0.3"] = 0.2;
+  bench.errors["fbcache=0.1"] = 0.04;
+  bench.declines = {{"meancache", "there is no loop"}};
+  EXPECT_FALSE(has_step_cache(choose(bench).switches)) << "nobody said how much a request may change";
+
+  const AutoChoice choice = choose(bench, "", {.max_request_error = 0.05});
+  EXPECT_EQ(choice.switches.to_string(), exact_switches().with(SwitchSet::parse("bf16,fbcache=0.1")).to_string());
+  EXPECT_EQ(trial_of(choice, "fbcache=0.3").why, "its error is over 0.05");
+  EXPECT_EQ(trial_of(choice, "fbcache=0.3").error, 0.2);
+  EXPECT_EQ(trial_of(choice, "meancache=14").why, "declined: there is no loop");
+  EXPECT_TRUE(trial_of(choice, "fbcache=0.1").kept);
+  EXPECT_EQ(trial_of(choice, "fbcache=0.1").error, 0.04);
+  EXPECT_EQ(std::ranges::find(choice.trials, "fbcache=0.05", &AutoTrial::switch_name), choice.trials.end());
+}
+
+TEST(AutoChoice, LeavesAStepCacheThatDoesNotPayOrIsGiven) {
+  FakeBench bench;
+  bench.caches = {"fbcache=0.1"};
+  bench.factors["fbcache"] = 1.01;
+  const AutoLimits limits{.max_request_error = 0.05};
+  EXPECT_FALSE(has_step_cache(choose(bench, "", limits).switches));
+  const AutoChoice choice = choose(bench, "fbcache=0.2", limits);
+  EXPECT_EQ(choice.switches.argument("fbcache"), "0.2");
+  EXPECT_EQ(std::ranges::find(choice.trials, "fbcache=0.1", &AutoTrial::switch_name), choice.trials.end());
 }
 
 TEST(AutoChoice, TheTableHasARowForEveryTrial) {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 
 #include "base/error.hpp"
+#include "passes/step_cache_options.hpp"
 #include "run/fit.hpp"
 
 namespace headroom {
@@ -39,16 +41,19 @@ nlohmann::json to_json(const AutoRequest& request) {
           {"classifier_free_guidance", denoise.classifier_free_guidance}};
 }
 
-/// One set of switches, ready to run.
+/// One set of switches, ready to run: of a loop two steps, or the whole.
 class RequestBench::Subject {
  public:
-  Subject(Backend& backend, const AutoRequest& request, const SwitchSet& set)
-      : name_(set.to_string()), weights_(backend, components_of(request)) {
+  Subject(Backend& backend, const AutoRequest& request, const SwitchSet& set, bool whole)
+      : name_(set.to_string()), whole_(whole), weights_(backend, components_of(request)) {
     if (request.denoise) {
       const Pipeline& pipeline = *request.pipeline;
       RequestOptions options = *request.denoise;
-      options.steps = std::min(pipeline.resolve(options).steps, kStepsAtOnce);
-      options.switches = set.without("steps");
+      options.switches = set;
+      if (!whole) {
+        options.steps = std::min(pipeline.resolve(options).steps, kStepsAtOnce);
+        options.switches = set.without("steps");
+      }
       generator_ = std::make_unique<Generator>(pipeline, backend, weights_, options);
       declined_ = generator_->compiled().declined;
       images_ = make_image_requests(pipeline, 0, request.denoise->images, 0);
@@ -61,11 +66,14 @@ class RequestBench::Subject {
     }
   }
 
-  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] bool is(const SwitchSet& set, bool whole) const { return name_ == set.to_string() && whole_ == whole; }
   [[nodiscard]] const std::vector<Declined>& declined() const { return declined_; }
   [[nodiscard]] WeightStore& weights() { return weights_; }
 
-  /// Runs once and adds the time of each step, or of the pass.
+  /// What the loop makes.
+  [[nodiscard]] HostTensor latents() { return generator_->generate(images_); }
+
+  /// Runs once and adds the time of each step, of the whole loop, or of the pass.
   void run(std::vector<double>& times_ms) {
     if (session_) {
       const double start = steady_clock_ms();
@@ -77,10 +85,15 @@ class RequestBench::Subject {
     static_cast<void>(generator_->generate(images_, [&](std::int64_t, double ms) { times_ms.push_back(ms); }));
     const double share = generator_->session().outside_loops_ms() / static_cast<double>(times_ms.size() - first);
     for (std::size_t i = first; i < times_ms.size(); ++i) times_ms[i] += share;
+    if (!whole_) return;
+    const double sum = std::accumulate(times_ms.begin() + static_cast<std::ptrdiff_t>(first), times_ms.end(), 0.0);
+    times_ms.resize(first);
+    times_ms.push_back(sum);
   }
 
  private:
   std::string name_;
+  bool whole_;
   WeightStore weights_;
   std::unique_ptr<Generator> generator_;
   std::unique_ptr<Session> session_;
@@ -91,19 +104,18 @@ class RequestBench::Subject {
 RequestBench::RequestBench(Backend& backend, AutoRequest request) : backend_(backend), request_(std::move(request)) {}
 RequestBench::~RequestBench() = default;
 
-RequestBench::Subject& RequestBench::subject(const SwitchSet& set) {
-  const std::string name = set.to_string();
-  const auto found = std::ranges::find_if(subjects_, [&](const auto& subject) { return subject->name() == name; });
+RequestBench::Subject& RequestBench::subject(const SwitchSet& set, bool whole) {
+  const auto found = std::ranges::find_if(subjects_, [&](const auto& subject) { return subject->is(set, whole); });
   if (found != subjects_.end()) return **found;
-  subjects_.push_back(std::make_unique<Subject>(backend_, request_, set));
+  subjects_.push_back(std::make_unique<Subject>(backend_, request_, set, whole));
   return *subjects_.back();
 }
 
 std::vector<Declined> RequestBench::build(const SwitchSet& set, const SwitchSet& current) {
-  std::erase_if(subjects_, [&](const auto& subject) {
-    return subject->name() != set.to_string() && subject->name() != current.to_string();
-  });
-  return subject(set).declined();
+  const bool whole = has_step_cache(set);
+  std::erase_if(subjects_,
+                [&](const auto& subject) { return !subject->is(set, whole) && !subject->is(current, whole); });
+  return subject(set, whole).declined();
 }
 
 std::vector<HostTensor> RequestBench::outputs(const SwitchSet& set, WeightStore& weights) const {
@@ -128,9 +140,24 @@ double RequestBench::error(const SwitchSet& set) {
   return largest;
 }
 
+std::vector<std::string> RequestBench::step_caches() {
+  if (!request_.denoise || request_.pipeline->has_random_weights()) return {};
+  const std::int64_t half = request_.pipeline->resolve(*request_.denoise).steps / 2;
+  std::vector<std::string> caches = {"fbcache=0.3:taylor=1:run=5", "fbcache=0.2:taylor=1:run=3", "fbcache=0.12",
+                                     "fbcache=0.06"};
+  if (half >= 2) caches.insert(caches.begin() + 2, fmt::format("meancache={}", half));
+  return caches;
+}
+
+double RequestBench::request_error(const SwitchSet& set, const SwitchSet& current) {
+  const HostTensor expected = subject(current, /*whole=*/true).latents();
+  return relative_l2(subject(set, /*whole=*/true).latents(), expected);
+}
+
 PairedTimes RequestBench::time(const SwitchSet& a, const SwitchSet& b, double seconds) {
-  Subject& first = subject(a);
-  Subject& second = subject(b);
+  const bool whole = has_step_cache(a) || has_step_cache(b);
+  Subject& first = subject(a, whole);
+  Subject& second = subject(b, whole);
   PairedTimes times;
   std::vector<double> warmup_ms;
   const double began_ms = steady_clock_ms();

@@ -25,7 +25,7 @@ struct AutoRequest {
 [[nodiscard]] nlohmann::json to_json(const AutoRequest& request);
 
 /// Measures sets of switches on a real request, with random noise and prompts: a loop by its steps, two at a time and
-/// with their share of what runs before them, a forward pass by itself. At most two sets are in memory, each with
+/// with their share of what runs before them, or with a step cache as a whole, a forward pass by itself. At most two sets are in memory, each with
 /// weights of its own, and for a moment the baseline, whose output the errors are against.
 class RequestBench : public AutoBench {
  public:
@@ -35,12 +35,14 @@ class RequestBench : public AutoBench {
 
   std::vector<Declined> build(const SwitchSet& set, const SwitchSet& current) override;
   double error(const SwitchSet& set) override;
+  std::vector<std::string> step_caches() override;
+  double request_error(const SwitchSet& set, const SwitchSet& current) override;
   PairedTimes time(const SwitchSet& a, const SwitchSet& b, double seconds) override;
 
  private:
   class Subject;
   [[nodiscard]] std::vector<HostTensor> outputs(const SwitchSet& set, WeightStore& weights) const;
-  [[nodiscard]] Subject& subject(const SwitchSet& set);
+  [[nodiscard]] Subject& subject(const SwitchSet& set, bool whole = false);
 
   Backend& backend_;
   AutoRequest request_;

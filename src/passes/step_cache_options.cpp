@@ -148,6 +148,10 @@ std::vector<bool> steps_of_schedule(std::string_view schedule, std::int64_t step
   return computed;
 }
 
+bool has_step_cache(const SwitchSet& switches) {
+  return switches.has("meancache") || std::ranges::any_of(kStepCaches, [&](auto name) { return switches.has(name); });
+}
+
 std::string cache_that_decides(const SwitchSet& switches) {
   for (const std::string_view name : kStepCaches)
     if (const auto argument = switches.argument(name); argument && !has_schedule(*argument))

@@ -38,6 +38,8 @@ struct VelocityCacheOptions {
 /// For each of `steps` whether a schedule has it computed.
 [[nodiscard]] std::vector<bool> steps_of_schedule(std::string_view schedule, std::int64_t steps);
 
+/// Whether one of the switches is a step cache.
+[[nodiscard]] bool has_step_cache(const SwitchSet& switches);
 /// The step cache among the switches whose decisions follow from what the network computes: "fbcache=0.08"; empty where
 /// there is none. With random weights these mean nothing, and a schedule has to make them.
 [[nodiscard]] std::string cache_that_decides(const SwitchSet& switches);
