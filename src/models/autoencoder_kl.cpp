@@ -54,7 +54,7 @@ class AutoencoderKL {
     for (std::size_t i = 0; i < widths_.size(); ++i) {
       const auto block = b_.scope("up_blocks." + std::to_string(i));
       x = resnets(x, widths_[widths_.size() - 1 - i], config_.layers_per_block + 1);
-      if (i + 1 < widths_.size()) x = layers_.upsample(x, {2 * b_.shape(x)[2], 2 * b_.shape(x)[3]});
+      if (i + 1 < widths_.size()) x = layers_.upsample(x, {2 * b_.shape(x)[2], 2 * b_.shape(x)[3]}, b_.shape(x)[1]);
     }
     return layers_.conv("conv_out", layers_.norm_silu("conv_norm_out", x), config_.out_channels, 3, 1);
   }

@@ -58,12 +58,12 @@ ValueId ImageLayers::downsample(ValueId x, std::int64_t padding) {
   return conv("downsamplers.0.conv", x, b_.shape(x)[1], 3, how);
 }
 
-ValueId ImageLayers::upsample(ValueId x, std::array<std::int64_t, 2> size) {
+ValueId ImageLayers::upsample(ValueId x, std::array<std::int64_t, 2> size, std::int64_t width) {
   const ValueId larger = [&] {
     const auto scope = b_.scope("upsamplers.0");
     return b_.resize2d(x, size);
   }();
-  return conv("upsamplers.0.conv", larger, b_.shape(x)[1], 3, 1);
+  return conv("upsamplers.0.conv", larger, width, 3, 1);
 }
 
 ValueId ImageLayers::pixel_attention(std::string_view name, ValueId x, std::int64_t heads,

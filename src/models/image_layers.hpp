@@ -41,8 +41,8 @@ class ImageLayers {
   ValueId resnet(std::string_view name, ValueId x, std::int64_t width, ValueId time = kNoValue);
   /// Half the height and width. Without padding there is a zero below and on the right.
   ValueId downsample(ValueId x, std::int64_t padding);
-  /// The nearest pixels of an image of that height and width, and a convolution.
-  ValueId upsample(ValueId x, std::array<std::int64_t, 2> size);
+  /// The nearest pixels of an image of that height and width, and a convolution -> [b, width, ...]
+  ValueId upsample(ValueId x, std::array<std::int64_t, 2> size, std::int64_t width);
   /// x + attention over its pixels, which are normed before where `how` says so.
   ValueId pixel_attention(std::string_view name, ValueId x, std::int64_t heads, std::optional<ImageNorm> how);
 

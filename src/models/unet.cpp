@@ -53,7 +53,7 @@ class UNet {
       x = layer(j, level, b_.concat({x, pop_skip()}, 1), config_.up_attends[level]);
     if (level == 0) return x;
     const Shape& skip = b_.shape(skips_.back());  // an odd size was halved upwards
-    return layers_.upsample(x, {skip[2], skip[3]});
+    return layers_.upsample(x, {skip[2], skip[3]}, widths_[config_.upsample_narrows ? level - 1 : level]);
   }
 
   ValueId layer(std::int64_t j, std::size_t level, ValueId x, bool attends) {

@@ -29,6 +29,7 @@ struct UNetConfig {
   bool has_mid_block = true;
   bool mid_attends = true;
   std::int64_t downsample_padding = 1;
+  bool upsample_narrows = false;  ///< the convolution that upsamples a level makes the width of the next, not its own
   std::int64_t norm_num_groups = 32;
   double norm_eps = 1e-5;
   TimeNorm time_norm = TimeNorm::kAdd;  ///< resnet_time_scale_shift
@@ -44,9 +45,18 @@ struct UNetBlockTypes {
   std::string_view down, down_attending, up, up_attending, mid;
 };
 
+/// Those of a UNet2DModel.
+inline constexpr UNetBlockTypes kPixelBlockTypes{.down = "DownBlock2D",
+                                                 .down_attending = "AttnDownBlock2D",
+                                                 .up = "UpBlock2D",
+                                                 .up_attending = "AttnUpBlock2D",
+                                                 .mid = "UNetMidBlock2D"};
+
 /// Reads what config.json says of it, with the class's defaults in `unet` (block types as `types` names them). Throws Error
 /// that names the key and the value where it is of another kind, or sizes do not fit each other.
 void read_unet_config(const nlohmann::json& config, const UNetBlockTypes& types, UNetConfig& unet);
+/// Throws Error unless heads of that size fill the width wherever something attends, the middle included.
+void require_whole_heads(const UNetConfig& unet, std::int64_t head_dim);
 /// config[key] as a number for each of `count` levels: a list of so many, or one number for all.
 [[nodiscard]] std::vector<std::int64_t> read_by_level(const nlohmann::json& config, const char* key,
                                                       std::int64_t fallback, std::size_t count, std::int64_t high);

@@ -1,5 +1,3 @@
-#include <fmt/ranges.h>
-
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -8,12 +6,6 @@
 
 namespace headroom {
 namespace {
-
-constexpr UNetBlockTypes kPixelTypes{.down = "DownBlock2D",
-                                     .down_attending = "AttnDownBlock2D",
-                                     .up = "UpBlock2D",
-                                     .up_attending = "AttnUpBlock2D",
-                                     .mid = "UNetMidBlock2D"};
 
 bool read_has_fourier_time(const nlohmann::json& json) {
   const std::string type = config::read_text(json, "time_embedding_type", "positional");
@@ -39,16 +31,6 @@ std::optional<std::int64_t> read_mid_norm_groups(const nlohmann::json& json, con
   return groups;
 }
 
-void require_whole_heads(const UNet2DConfig& unet) {
-  const std::size_t levels = unet.levels();
-  for (std::size_t level = 0; level < levels; ++level) {
-    const bool attends = unet.down_attends[level] || unet.up_attends[level] || level + 1 == levels;
-    if (attends && unet.attention_head_dim && unet.block_out_channels[level] % *unet.attention_head_dim != 0)
-      fail("config.json: attention_head_dim is {}, expected a divisor of block_out_channels [{}]",
-           *unet.attention_head_dim, fmt::join(unet.block_out_channels, ","));
-  }
-}
-
 }  // namespace
 
 UNet2DConfig parse_unet2d_config(const nlohmann::json& json) {
@@ -61,12 +43,12 @@ UNet2DConfig parse_unet2d_config(const nlohmann::json& json) {
   unet.block_out_channels = {224, 448, 672, 896};
   unet.down_attends = {false, true, true, true};
   unet.up_attends = {true, true, true, false};
-  read_unet_config(json, kPixelTypes, unet);
+  read_unet_config(json, kPixelBlockTypes, unet);
   unet.mid_attends = read_bool(json, "add_attention", true);
   unet.has_fourier_time = read_has_fourier_time(json);
   unet.attention_head_dim = read_head_dim(json);
   unet.mid_norm_groups = read_mid_norm_groups(json, unet);
-  require_whole_heads(unet);
+  if (unet.attention_head_dim) require_whole_heads(unet, *unet.attention_head_dim);
   return unet;
 }
 

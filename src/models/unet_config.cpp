@@ -112,4 +112,13 @@ void read_unet_config(const nlohmann::json& json, const UNetBlockTypes& types, U
   require_groups(unet);
 }
 
+void require_whole_heads(const UNetConfig& unet, std::int64_t head_dim) {
+  for (std::size_t level = 0; level < unet.levels(); ++level) {
+    const bool attends = unet.down_attends[level] || unet.up_attends[level] || level + 1 == unet.levels();
+    if (attends && unet.block_out_channels[level] % head_dim != 0)
+      fail("config.json: attention_head_dim is {}, expected a divisor of block_out_channels [{}]", head_dim,
+           fmt::join(unet.block_out_channels, ","));
+  }
+}
+
 }  // namespace headroom
