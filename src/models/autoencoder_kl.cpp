@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "models/autoencoder.hpp"
 #include "models/image_layers.hpp"
 
 namespace headroom {
@@ -129,23 +130,6 @@ bool exceeds(const Builder& builder, ValueId x, std::int64_t side) {
   return builder.shape(x)[2] > side || builder.shape(x)[3] > side;
 }
 
-std::int64_t latents_along(const char* side, std::int64_t pixels, std::int64_t scale) {
-  if (pixels % scale != 0) fail_usage("{} is {}, expected a multiple of {}", side, pixels, scale);
-  return pixels / scale;
-}
-
-InputShapes encoder_shapes(const nlohmann::json& json, const PassSize& size) {
-  const AutoencoderKLConfig config = parse_autoencoder_kl_config(json);
-  return {{"image", {size.batch, config.in_channels, size.height, size.width}}};
-}
-
-InputShapes decoder_shapes(const nlohmann::json& json, const PassSize& size) {
-  const AutoencoderKLConfig config = parse_autoencoder_kl_config(json);
-  return {{"latents",
-           {size.batch, config.latent_channels, latents_along("--height", size.height, config.scale()),
-            latents_along("--width", size.width, config.scale())}}};
-}
-
 template <Tiling kTiling>
 Graph build_encode(const nlohmann::json& json, const InputShapes& given, const ParamSource& params) {
   const AutoencoderKLConfig config = parse_autoencoder_kl_config(json);
@@ -169,11 +153,6 @@ Graph build_decode(const nlohmann::json& json, const InputShapes& given, const P
   const ValueId latents = graph.add_input("latents", TensorType{.shape = shape});
   graph.add_output("decoded", build_autoencoder_kl_decode(builder, config, latents, params, kTiling));
   return graph;
-}
-
-std::optional<InputRange> vae_input_range(const nlohmann::json& /*config*/, std::string_view input) {
-  if (input == "image") return InputRange{-1, 1};
-  return std::nullopt;
 }
 
 }  // namespace
@@ -209,13 +188,13 @@ ValueId build_autoencoder_kl_decode(Builder& builder, const AutoencoderKLConfig&
 ComponentClass autoencoder_kl_class() {
   return {
       .name = "AutoencoderKL",
-      .passes = {{"decode", {"latents"}, decoder_shapes, build_decode<Tiling::kOff>},
-                 {"encode", {"image"}, encoder_shapes, build_encode<Tiling::kOff>},
-                 {"decode-tiled", {"latents"}, decoder_shapes, build_decode<Tiling::kOn>},
-                 {"encode-tiled", {"image"}, encoder_shapes, build_encode<Tiling::kOn>}},
+      .passes = {{"decode", {"latents"}, autoencoder_latent_shapes, build_decode<Tiling::kOff>},
+                 {"encode", {"image"}, autoencoder_image_shapes, build_encode<Tiling::kOff>},
+                 {"decode-tiled", {"latents"}, autoencoder_latent_shapes, build_decode<Tiling::kOn>},
+                 {"encode-tiled", {"image"}, autoencoder_image_shapes, build_encode<Tiling::kOn>}},
       .named = {{"flux-vae", "FLUX.1's autoencoder; its checkpoint does not ship: give a folder or --random-weights",
                  flux_vae_config}},
-      .range = vae_input_range};
+      .range = autoencoder_range};
 }
 
 }  // namespace headroom

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/nearest.hpp"
 #include "models/autoencoder_kl.hpp"
+#include "models/autoencoder_tiny.hpp"
 #include "models/clip_text.hpp"
 #include "models/config.hpp"
 #include "models/flux.hpp"
@@ -19,8 +20,9 @@ namespace headroom {
 
 std::span<const ComponentClass> component_classes() {
   static const std::vector<ComponentClass> kClasses = {
-      flux_transformer_class(),          autoencoder_kl_class(),   t5_encoder_class(), clip_text_class(),
-      clip_text_with_projection_class(), unet2d_condition_class(), unet2d_class(),
+      flux_transformer_class(), autoencoder_kl_class(), autoencoder_tiny_class(),
+      t5_encoder_class(),       clip_text_class(),      clip_text_with_projection_class(),
+      unet2d_condition_class(), unet2d_class(),
   };
   return kClasses;
 }

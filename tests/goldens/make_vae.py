@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the AutoencoderKL goldens: small models, inputs, and what diffusers computes from them in double precision.
+"""Makes the goldens of AutoencoderKL and AutoencoderTiny: small models, inputs, and what diffusers computes from them in double precision.
 
     python3 tests/goldens/make_vae.py --out tests/goldens/vae
 
 Each case is a folder with config.json, diffusion_pytorch_model.safetensors (F32, random) and golden.safetensors: `image` and `latents`
-in F32, and in F64 `mean`, `logvar` and `decoded`, the same in tiles (`mean_tiled` ...), and for each `*_bf16_error`: how far diffusers
-in bf16 is from it (relative L2, with weights and inputs rounded to bf16). Runs on a CPU in seconds. Needs PyTorch, diffusers and
+in F32, and in F64 `mean`, `logvar` and `decoded`, the same in tiles (`mean_tiled` ...), of the tiny one `encoded` and `decoded`, and for
+each `*_bf16_error`: how far diffusers in bf16 is from it (relative L2, with weights and inputs rounded to bf16). Runs on a CPU in seconds. Needs PyTorch, diffusers and
 safetensors. While a golden is computed, every operation PyTorch dispatches is watched, as in make_flux.py.
 """
 
@@ -17,19 +17,25 @@ import torch
 from safetensors.torch import save_file
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from diffusers import AutoencoderKL
+from diffusers import AutoencoderKL, AutoencoderTiny
 
 from make_flux import OnlyDouble
 
-# As FLUX.1's and as Stable Diffusion's: latent channels, 1x1 convolutions beside the latents. Sizes are odd on purpose.
-CASES = {
-    "flux": dict(config=dict(latent_channels=6, block_out_channels=[8, 8, 16, 16], shift_factor=0.1159, scaling_factor=0.3611,
-                             use_quant_conv=False, use_post_quant_conv=False), image=(4, 45, 37), latents=(3, 5, 7), seed=21),
-    "stable-diffusion": dict(config=dict(latent_channels=4, block_out_channels=[8, 16, 24, 24]),
-                             image=(8, 37, 44), latents=(4, 7, 6), seed=22),
-}
 SHARED = dict(in_channels=3, out_channels=3, layers_per_block=2, norm_num_groups=4, sample_size=32,
               down_block_types=["DownEncoderBlock2D"] * 4, up_block_types=["UpDecoderBlock2D"] * 4)
+# As FLUX.1's and as Stable Diffusion's: latent channels, 1x1 convolutions beside the latents. Sizes are odd on purpose. The tiny one has
+# another width on each side, and another number of blocks at each size.
+CASES = {
+    "flux": dict(kind=AutoencoderKL,
+                 config=dict(SHARED, latent_channels=6, block_out_channels=[8, 8, 16, 16], shift_factor=0.1159, scaling_factor=0.3611,
+                             use_quant_conv=False, use_post_quant_conv=False), image=(4, 45, 37), latents=(3, 5, 7), seed=21),
+    "stable-diffusion": dict(kind=AutoencoderKL, config=dict(SHARED, latent_channels=4, block_out_channels=[8, 16, 24, 24]),
+                             image=(8, 37, 44), latents=(4, 7, 6), seed=22),
+    "tiny": dict(kind=AutoencoderTiny,
+                 config=dict(latent_channels=5, encoder_block_out_channels=[12] * 3, decoder_block_out_channels=[20] * 3,
+                             num_encoder_blocks=[1, 3, 2], num_decoder_blocks=[2, 3, 1], scaling_factor=0.5),
+                 image=(4, 45, 37), latents=(3, 9, 7), seed=23),
+}
 
 
 def randomize(model, generator):
@@ -45,7 +51,9 @@ def randomize(model, generator):
 
 
 def passes(model, image, latents):
-    """What the model gives, whole and in tiles."""
+    """What the model gives: the large one whole and in tiles."""
+    if isinstance(model, AutoencoderTiny):
+        return {"encoded": model.encode(image).latents, "decoded": model.decode(latents).sample}
     results = {}
     for suffix, tiled in (("", False), ("_tiled", True)):
         model.enable_tiling() if tiled else model.disable_tiling()
@@ -57,8 +65,8 @@ def passes(model, image, latents):
 
 def make_case(folder, case):
     generator = torch.Generator().manual_seed(case["seed"])
-    config = {**SHARED, **case["config"]}
-    model = AutoencoderKL.from_config(config).eval()
+    config = case["config"]
+    model = case["kind"].from_config(config).eval()
     randomize(model, generator)
     model.save_config(folder)
     save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()},
