@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "models/autoencoder.hpp"
 #include "models/config.hpp"
 #include "models/flux.hpp"
 #include "pipelines/scheduler.hpp"
@@ -139,9 +140,9 @@ FluxParts open_flux_parts(const ModelIndex& index, std::optional<std::uint64_t> 
            parts.defaults.prompts.size());
   }
   if (parts.defaults.pixels) return parts;
-  Component vae = open_part(index, "vae", "AutoencoderKL", random_seed);
-  if (const std::int64_t channels = 4 * parse_autoencoder_kl_config(vae.config).latent_channels;
-      channels != flux.in_channels)
+  Component vae = open_part(index, "vae", /*expected=*/{}, random_seed);
+  const Autoencoder coder = config::read_in(vae.folder.string(), [&] { return parse_autoencoder(vae.config); });
+  if (const std::int64_t channels = 4 * coder.latent_channels; channels != flux.in_channels)
     fail("{}: 2 x 2 latents have {} channels, but the transformer's tokens have {}", vae.folder.string(), channels,
          flux.in_channels);
   parts.components.push_back(std::move(vae));

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "models/autoencoder_kl.hpp"
 #include "pipelines/model_index.hpp"
 #include "pipelines/pixel_format.hpp"
 #include "pipelines/text_reader.hpp"

@@ -75,13 +75,13 @@ FluxPipeline::FluxPipeline(FluxParts parts)
       labels_(std::move(parts.labels)),
       is_kontext_(parts.is_kontext) {
   if (const auto vae = std::ranges::find(components(), "vae", &Component::part); vae != components().end())
-    vae_ = parse_autoencoder_kl_config(vae->config);
+    vae_ = parse_autoencoder(vae->config);
   if (reads_text() && defaults_.prompts.empty()) defaults_.prompts = example_prompts();
 }
 
 std::int64_t FluxPipeline::token_pixels() const {
   if (defaults_.pixels) return defaults_.pixels->patch;
-  return vae_ ? kPatch * vae_->scale() : kFluxTokenPixels;
+  return vae_ ? kPatch * vae_->scale : kFluxTokenPixels;
 }
 
 ImageSize FluxPipeline::reference_size(const ImageSize& image) const {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "models/autoencoder.hpp"
 #include "models/flux.hpp"
 #include "pipelines/flux_parts.hpp"
 #include "pipelines/pipeline.hpp"
@@ -52,8 +53,8 @@ class FluxPipeline final : public Pipeline {
   std::filesystem::path folder_;
   FluxConfig config_;
   std::vector<TextReader> readers_;
-  std::optional<AutoencoderKLConfig> vae_;  // of the component `vae`
-  nlohmann::json scheduler_;                // of scheduler_config.json
+  std::optional<Autoencoder> vae_;  // of the component `vae`
+  nlohmann::json scheduler_;        // of scheduler_config.json
   FluxDefaults defaults_;
   std::vector<std::string> labels_;
   bool is_kontext_;
