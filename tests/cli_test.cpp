@@ -84,6 +84,7 @@ TEST_F(CliTest, ModelsListsWhatShips) {
   EXPECT_EQ(parameters.at("taesd"), 2'445'063);
   EXPECT_EQ(parameters.at("t5-xxl"), 4'762'310'656);
   EXPECT_EQ(parameters.at("clip-l"), 123'060'480);
+  EXPECT_EQ(parameters.at("live-stream-unet"), 881'981'700);
 }
 
 TEST_F(CliTest, ModelsListsTheNetworksOfAFolder) {

@@ -12,6 +12,7 @@
 #include "models/clip_text.hpp"
 #include "models/config.hpp"
 #include "models/flux.hpp"
+#include "models/live_stream_unet.hpp"
 #include "models/t5_encoder.hpp"
 #include "models/unet2d.hpp"
 #include "models/unet2d_condition.hpp"
@@ -22,7 +23,7 @@ std::span<const ComponentClass> component_classes() {
   static const std::vector<ComponentClass> kClasses = {
       flux_transformer_class(), autoencoder_kl_class(), autoencoder_tiny_class(),
       t5_encoder_class(),       clip_text_class(),      clip_text_with_projection_class(),
-      unet2d_condition_class(), unet2d_class(),
+      unet2d_condition_class(), unet2d_class(),         live_stream_unet_class(),
   };
   return kClasses;
 }

@@ -54,9 +54,10 @@ SamplerValues add_sampler(Graph& graph, const SamplerTables& tables, const Shape
 }
 
 void build_sampler_update(Builder& b, const SamplerTables& tables, const SamplerValues& values, ValueId output,
-                          ValueId counter) {
+                          ValueId counter, ValueId sample) {
   std::array<ValueId, LinearForm::kColumns> columns{};
   std::ranges::copy(values.states, columns.begin());
+  if (sample != kNoValue) columns[0] = sample;
   columns[LinearForm::kOutput] = output;
   columns[LinearForm::kNoise] = kNoValue;
   if (values.seeds != kNoValue) {

@@ -27,9 +27,9 @@ struct SamplerValues {
 /// Adds a sampler's states and inputs, for samples of `shape`, [images, ...].
 [[nodiscard]] SamplerValues add_sampler(Graph& graph, const SamplerTables& tables, const Shape& shape);
 /// Gives the states their next values, in the loop whose counter this is: what they are after a call of the denoiser that
-/// answered `output`, of the sample's shape in f32.
+/// answered `output`, of the sample's shape in f32. `sample` is what it was asked about, where that is not `latents`.
 void build_sampler_update(Builder& b, const SamplerTables& tables, const SamplerValues& values, ValueId output,
-                          ValueId counter);
+                          ValueId counter, ValueId sample = kNoValue);
 
 /// Sets those inputs that are the same in every request.
 void set_sampler_inputs(Session& session, const SamplerTables& tables);
