@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "kernels/cuda/grid_rows.hpp"
 
@@ -15,6 +16,15 @@ struct CopyRows {
   GridRows<2> grid;
 };
 void launch_copy(void* stream, const CopyRows& rows, const void* from, void* to);
+
+/// One of several copies, none of which reads or writes what another writes.
+struct Copy {
+  CopyRows rows;
+  const void* from = nullptr;
+  void* to = nullptr;
+};
+/// The same in as few launches as can be.
+void launch_copies(void* stream, std::span<const Copy> copies);
 
 /// The same with every element from the lowest bytes of `value`; operand from is not looked at.
 void launch_fill(void* stream, const CopyRows& rows, std::uint64_t value, void* to);

@@ -26,11 +26,20 @@ std::vector<Part> parts_of(const KernelBinding& binding) {
 }
 
 KernelPlan plan(const KernelBinding& binding) {
+  return {[part = parts_of(binding)[0]](const LaunchArguments& arguments) {
+    cuda::launch_copy(arguments.stream.native_handle(), part.rows, arguments.input<std::byte>(0) + part.from_bytes,
+                      arguments.output<std::byte>(0) + part.to_bytes);
+  }};
+}
+
+KernelPlan plan_concat(const KernelBinding& binding) {
   return {[parts = parts_of(binding)](const LaunchArguments& arguments) {
+    std::vector<cuda::Copy> copies;
     for (std::size_t i = 0; i < parts.size(); ++i)
-      cuda::launch_copy(arguments.stream.native_handle(), parts[i].rows,
-                        arguments.input<std::byte>(i) + parts[i].from_bytes,
-                        arguments.output<std::byte>(0) + parts[i].to_bytes);
+      copies.push_back({.rows = parts[i].rows,
+                        .from = arguments.input<std::byte>(i) + parts[i].from_bytes,
+                        .to = arguments.output<std::byte>(0) + parts[i].to_bytes});
+    cuda::launch_copies(arguments.stream.native_handle(), copies);
   }};
 }
 
@@ -77,7 +86,7 @@ KernelPlan plan_constant(const KernelBinding& binding) {
 
 const Listed<CudaKernel> kReshape(movement_traits("cuda.reshape", Op::kReshape, plan));
 const Listed<CudaKernel> kTranspose(movement_traits("cuda.transpose", Op::kTranspose, plan));
-const Listed<CudaKernel> kConcat(movement_traits("cuda.concat", Op::kConcat, plan));
+const Listed<CudaKernel> kConcat(movement_traits("cuda.concat", Op::kConcat, plan_concat));
 const Listed<CudaKernel> kSlice(movement_traits("cuda.slice", Op::kSlice, plan));
 const Listed<CudaKernel> kRow(movement_traits("cuda.row", Op::kRow, plan_row));
 const Listed<CudaKernel> kPad(movement_traits("cuda.pad", Op::kPad, plan_pad));

@@ -63,6 +63,13 @@ TEST_F(CudaMovement, SliceConcatReshapeAndRowMatchTheOracle) {
                                                    {{"axis", std::int64_t{1}}}));
     expect_matches_oracle("cuda.concat", make_spec(Op::kConcat, {{dtype, {2, 4, 3, 8}}, {dtype, {2, 4, 5, 8}}},
                                                    {{"axis", std::int64_t{2}}}));
+    // More than one launch, of parts with units of their own.
+    expect_matches_oracle(
+        "cuda.concat",
+        make_spec(Op::kConcat, {{dtype, {3, 16}}, {dtype, {3, 1}}, {dtype, {3, 40}}, {dtype, {3, 2}}, {dtype, {3, 32}}},
+                  {{"axis", std::int64_t{1}}}));
+    expect_matches_oracle("cuda.concat", make_spec(Op::kConcat, {{dtype, {1, 32, 5120}}, {dtype, {1, 64, 5120}}},
+                                                   {{"axis", std::int64_t{1}}}));
     expect_matches_oracle("cuda.reshape", make_spec(Op::kReshape, {{dtype, {6, 35}}}, {{"shape", Ints{5, 2, 21}}}));
     expect_matches_oracle("cuda.row", make_spec(Op::kRow, {{dtype, {9, 4, 17}}, index}));
     expect_matches_oracle("cuda.row", make_spec(Op::kRow, {{dtype, {9}}, index}));
