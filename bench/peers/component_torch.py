@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Times one pass of a component of FLUX.1 in PyTorch: eager, compiled, and compiled in a CUDA graph, raw trials kept. The components
-are diffusers' AutoencoderKL, channels-last, and transformers' CLIPTextModel and T5EncoderModel.
+"""Times one pass of a network in PyTorch: eager, compiled, and compiled in a CUDA graph, raw trials kept. The networks are diffusers'
+AutoencoderKL, AutoencoderTiny, UNet2DConditionModel and UNet2DModel, channels-last, and transformers' CLIPTextModel and T5EncoderModel.
 
     python3 bench/peers/component_torch.py vae --pass decode --device cuda --dtype bf16 --height 1024 --width 1024 --compile --graph \\
         --turns 6 --beside "build/release/headroom bench flux-vae --random-weights 0 --pass decode --height 1024 --width 1024 \\
@@ -8,32 +8,44 @@ are diffusers' AutoencoderKL, channels-last, and transformers' CLIPTextModel and
 
 Random weights, as Headroom's stand-ins are: 0.02 randn, and 1 + 0.02 randn for the gains of norms. With --beside this process, compiled
 once, takes turns with another program, so that both meet the same moods of a shared machine; {turn} in that command and in --save
-becomes the number of the turn. Pin a processor's cores from outside (taskset). Needs PyTorch, diffusers and numpy, and transformers
-for the text encoders.
+becomes the number of the turn. With --cache what torch.compile makes is kept in that folder, and a later run on such a machine takes it
+from there instead of compiling for minutes. Pin a processor's cores from outside (taskset). Needs PyTorch, diffusers and numpy, and
+transformers for the text encoders.
 """
 
 import argparse
+import contextlib
+import lzma
+import pathlib
 import time
 from typing import Callable, NamedTuple
 
 import torch
 import torch._inductor.config
 
-from diffusers import AutoencoderKL
+from diffusers import AutoencoderKL, AutoencoderTiny, UNet2DConditionModel, UNet2DModel
 
 import flux_peer
 import flux_shapes
 import peer_result
+import unet_shapes
 from flux_torch import Form, peak_bytes, time_cpu, time_cuda
 from launched import kernels_of, plan_of
 from turns import in_turns, tell
 
 INPUT_SETS = 2
+TEXT_TOKENS = 77
+UNETS = {"sd-turbo-unet": (UNet2DConditionModel, unet_shapes.SD_TURBO), "sdxl-unet": (UNet2DConditionModel, unet_shapes.SDXL),
+         "pixel-unet": (UNet2DModel, unet_shapes.PIXEL)}
+VAES = {"vae": (AutoencoderKL, flux_shapes.VAE), "taesd": (AutoencoderTiny, unet_shapes.TAESD)}
+NAMES = {"vae": "flux-vae"}  # where Headroom has another
 
 
-def random_vae(device, dtype, seed):
-    model = AutoencoderKL.from_config(flux_shapes.VAE)
-    return flux_peer.fill(model.to(device=device, dtype=dtype, memory_format=torch.channels_last).eval(), seed)
+def random_image_network(kind, config, device, dtype, seed):
+    with torch.device("meta"):
+        model = kind.from_config(config)
+    model = model.to(dtype).to_empty(device=device).to(memory_format=torch.channels_last)
+    return flux_peer.fill(model.eval(), seed)
 
 
 def random_text_encoder(part, device, dtype, seed):
@@ -50,36 +62,40 @@ def random_text_encoder(part, device, dtype, seed):
 
 
 class Pass(torch.nn.Module):
-    """One pass of a component as a module of one tensor: what is compiled and captured. Gives a tuple."""
+    """One pass of a network as a module of tensors alone: what is compiled and captured. Gives a tuple."""
 
     def __init__(self, model, which):
         super().__init__()
         self.model, self.which = model, which
 
-    def forward(self, x):
+    def forward(self, x, *given):
         if self.which == "decode":
             return self.model.decode(x, return_dict=False)
-        if self.which == "text":
-            return self.model(x, return_dict=False)
-        distribution = self.model.encode(x, return_dict=False)[0]
-        return distribution.mean, distribution.logvar
+        if self.which == "encode":
+            made = self.model.encode(x, return_dict=False)[0]
+            return (made,) if torch.is_tensor(made) else (made.mean, made.logvar)
+        if len(given) > 2:  # SDXL
+            timestep, text, pooled, ids = given
+            return self.model(x, timestep, text, added_cond_kwargs={"text_embeds": pooled, "time_ids": ids}, return_dict=False)
+        return self.model(x, *given, return_dict=False)
 
 
-def capture(module, x):
-    """The module captured in a CUDA graph; returns replay(x), which copies in and gives the output, and holds the module."""
-    static = x.clone(memory_format=torch.preserve_format)
+def capture(module, inputs):
+    """The module captured in a CUDA graph; returns replay(inputs), which copies in and gives the output, and holds the module."""
+    static = [x.clone(memory_format=torch.preserve_format) for x in inputs]
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(3):
-            module(static)
+            module(*static)
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        output = module(static)
+        output = module(*static)
 
-    def replay(x):
-        static.copy_(x)
+    def replay(inputs):
+        for to, given in zip(static, inputs):
+            to.copy_(given)
         graph.replay()
         return output
 
@@ -91,32 +107,97 @@ class Work(NamedTuple):
     """What is timed, named as Headroom names it."""
     subject: dict
     eager: torch.nn.Module
-    draw: Callable  # an input
+    draw: Callable  # a tuple of inputs
+    is_image: bool  # or pixels, or latents: then it is channels-last
+
+
+def subject_of(args, which, **size):
+    return {"kind": "model", "name": NAMES.get(args.part, args.part), "request": {"pass": which, "batch": args.batch, **size}}
+
+
+def normal(shape, device, dtype, generator):
+    x = torch.randn(shape, generator=generator).to(device, dtype)
+    return x.to(memory_format=torch.channels_last) if x.ndim == 4 else x
 
 
 def vae_work(args, device, dtype, generator):
+    kind, config = VAES[args.part]
     shape = (args.batch, 3, args.height, args.width)
     if args.which == "decode":
-        shape = (args.batch, 16, args.height // 8, args.width // 8)
-    request = {"pass": args.which, "batch": args.batch, "height": args.height, "width": args.width}
-    return Work({"kind": "model", "name": "flux-vae", "request": request}, Pass(random_vae(device, dtype, args.seed), args.which),
-                lambda: torch.randn(shape, generator=generator).to(device, dtype).to(memory_format=torch.channels_last))
+        shape = (args.batch, config["latent_channels"], args.height // 8, args.width // 8)
+    return Work(subject_of(args, args.which, height=args.height, width=args.width),
+                Pass(random_image_network(kind, config, device, dtype, args.seed), args.which),
+                lambda: (normal(shape, device, dtype, generator),), True)
+
+
+def unet_work(args, device, dtype, generator):
+    kind, config = UNETS[args.part]
+    model = random_image_network(kind, config, device, dtype, args.seed)
+    if args.merge_qkv:
+        model.fuse_qkv_projections()
+    latents = 1 if args.part == "pixel-unet" else 8  # pixels along a side of what it reads
+    draw_normal = lambda *shape: normal((args.batch, *shape), device, dtype, generator)  # noqa: E731
+
+    def draw():
+        inputs = [draw_normal(config["in_channels"], args.height // latents, args.width // latents),
+                  1000 * torch.rand(args.batch, generator=generator).to(device)]
+        if "cross_attention_dim" in config:
+            inputs.append(draw_normal(TEXT_TOKENS, config["cross_attention_dim"]))
+        if "addition_time_embed_dim" in config:
+            inputs += [draw_normal(1280), torch.tensor([[1024, 1024, 0, 0, 1024, 1024]] * args.batch).to(device, dtype)]
+        return tuple(inputs)
+
+    return Work(subject_of(args, "forward", height=args.height, width=args.width), Pass(model, "forward"), draw, True)
 
 
 def text_work(args, device, dtype, generator):
     tokens = {"text_encoder": 77, "text_encoder_2": 512}[args.part]
     model = random_text_encoder(args.part, device, dtype, args.seed)
-    request = {"pass": "encode", "batch": args.batch, "text_tokens": tokens}
-    return Work({"kind": "model", "name": args.part, "request": request}, Pass(model, "text"),
-                lambda: torch.randint(model.config.vocab_size, (args.batch, tokens), generator=generator).to(device))
+    return Work(subject_of(args, "encode", text_tokens=tokens), Pass(model, "forward"),
+                lambda: (torch.randint(model.config.vocab_size, (args.batch, tokens), generator=generator).to(device),), False)
 
 
-def make_forms(args, eager, sets):
+def work_of(args, device, dtype, generator):
+    make = unet_work if args.part in UNETS else vae_work if args.part in VAES else text_work
+    return make(args, device, dtype, generator)
+
+
+class CompileCache:
+    """What torch.compile made of a work, in a file of a folder; nothing where no folder is given."""
+
+    def __init__(self, folder, args):
+        size = [f"{args.batch}x{args.height}x{args.width}", args.dtype, args.compile_mode]
+        which = [args.which] * (args.part in VAES)
+        name = "-".join([args.part, *which, *size, *["qkv"] * args.merge_qkv, *["autocast"] * args.autocast])
+        self.path = pathlib.Path(folder) / f"{name}.xz" if folder else None
+
+    def load(self):
+        if self.path and self.path.exists():
+            torch.compiler.load_cache_artifacts(lzma.decompress(self.path.read_bytes()))
+            return True
+        return False
+
+    def save(self):
+        made = torch.compiler.save_cache_artifacts() if self.path else None
+        if made:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_bytes(lzma.compress(made[0], preset=0))
+
+
+def make_forms(args, work, sets):
     """Eager, and with --compile and --graph those."""
     on_gpu = args.device == "cuda"
     forms = []
+    autocast = torch.autocast(args.device, torch.float16) if args.autocast else contextlib.nullcontext()
+    how = [args.dtype] + ["autocast fp16"] * args.autocast + ["channels-last"] * work.is_image + ["merged QKV"] * args.merge_qkv
 
-    def add(prepare, applied):
+    def called(module):
+        def call(inputs):
+            with autocast:
+                return module(*inputs)
+        return call
+
+    def add(prepare, applied, then=lambda: None):
         if on_gpu:
             torch.cuda.empty_cache()
             torch.cuda.synchronize()
@@ -128,17 +209,22 @@ def make_forms(args, eager, sets):
         if on_gpu:
             torch.cuda.synchronize()
         first_ms = (time.perf_counter() - began) * 1e3
-        layout = ["channels-last"] * (args.part == "vae")
+        then()
         memory = peak_bytes() if on_gpu else {}
-        forms.append(Form(prepared, [args.dtype] + layout + applied, first_ms, memory, kernels_of(prepared, sets[0]) if on_gpu else []))
+        forms.append(Form(prepared, how + applied, first_ms, memory, kernels_of(prepared, sets[0]) if on_gpu else []))
 
     if not args.compile or args.eager:
-        add(lambda: eager, ["eager"])
+        add(lambda: called(work.eager), ["eager"])
     if args.compile:
-        compiled = torch.compile(eager, mode=args.compile_mode)
-        add(lambda: compiled, [f"torch.compile({args.compile_mode})"] + ["freezing"] * args.freeze)
+        cache = CompileCache(args.cache, args)
+        is_known = cache.load()
+        compiled = torch.compile(work.eager, mode=args.compile_mode, fullgraph=work.is_image)
+        add(lambda: called(compiled), [f"torch.compile({args.compile_mode})"] + ["freezing"] * args.freeze,
+            then=(lambda: None) if is_known else cache.save)
+        print(f"torch.compile took {forms[-1].first_ms / 1e3:.1f} s{', from the cache' if is_known else ''}", flush=True)
         if args.graph:
-            add(lambda: capture(compiled, sets[0]), [f"torch.compile({args.compile_mode})", "CUDA Graph"])
+            with autocast:
+                add(lambda: capture(compiled, sets[0]), [f"torch.compile({args.compile_mode})", "CUDA Graph"])
     return forms
 
 
@@ -162,8 +248,8 @@ def result_of(args, subject, form, sets, process):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("part", choices=["vae", "text_encoder", "text_encoder_2"])
-    parser.add_argument("--pass", dest="which", choices=["decode", "encode"], default="decode", help="of the vae")
+    parser.add_argument("part", choices=[*VAES, *UNETS, "text_encoder", "text_encoder_2"])
+    parser.add_argument("--pass", dest="which", choices=["decode", "encode"], default="decode", help="of an autoencoder")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dtype", choices=list(flux_peer.DTYPES), default="fp32")
     parser.add_argument("--height", type=int, default=1024)
@@ -172,6 +258,9 @@ def main():
     parser.add_argument("--compile", action="store_true", help="torch.compile")
     parser.add_argument("--compile-mode", default="default", help="torch.compile's mode, such as max-autotune-no-cudagraphs")
     parser.add_argument("--freeze", action="store_true", help="with --compile: weights are constants, packed once")
+    parser.add_argument("--merge-qkv", action="store_true", help="of a U-Net: one product for queries, keys and values")
+    parser.add_argument("--autocast", action="store_true", help="fp16 where PyTorch's autocast has it, weights as --dtype says")
+    parser.add_argument("--cache", metavar="FOLDER", help="with --compile: keep what is compiled there, and take it from there")
     parser.add_argument("--graph", action="store_true", help="with --compile: also captured in a CUDA graph and replayed")
     parser.add_argument("--eager", action="store_true", help="with --compile: eager as well")
     parser.add_argument("--threads", type=int, default=2)
@@ -192,10 +281,10 @@ def main():
     torch.backends.cudnn.benchmark = True  # engines chosen by measurement
     device, dtype = torch.device(args.device), flux_peer.DTYPES[args.dtype]
     generator = torch.Generator().manual_seed(args.seed)
-    work = (vae_work if args.part == "vae" else text_work)(args, device, dtype, generator)
+    work = work_of(args, device, dtype, generator)
     sets = [work.draw() for _ in range(INPUT_SETS)]
     with torch.inference_mode():
-        forms = make_forms(args, work.eager, sets)
+        forms = make_forms(args, work, sets)
         measure = lambda turn: [result_of(args, work.subject, form, sets, turn) for form in forms]  # noqa: E731
         plans = {form.name: plan_of("forward", form.kernels) for form in forms if form.kernels}
         for turn, results in in_turns(args.beside, args.turns, measure):

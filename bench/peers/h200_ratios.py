@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""FLUX.1-dev here and in PyTorch, equal work against equal work, from the result files of bench/h200_peers.sh: a Markdown table.
+"""Networks here and in PyTorch, equal work against equal work, from the result files of bench/h200_peers.sh or bench/h200_unets.sh: a
+Markdown table.
 
     python3 bench/peers/h200_ratios.py bench/results/h200/peers
     python3 bench/peers/h200_ratios.py bench/results/h200/peers --update README.md docs/flux_h200.md
@@ -26,7 +27,10 @@ MATCHES = {"bf16-1024": "1024x1024, bf16", "fp8-1024": "1024x1024, fp8", "fp8-51
            "vae-encode-1024": "AutoencoderKL, encode 1024x1024, bf16", "vae-decode-2048": "AutoencoderKL, decode 2048x2048, bf16",
            "kontext-bf16": "4096 + 4096 image tokens, bf16", "kontext-fp8": "4096 + 4096 image tokens, fp8",
            "t5-xxl": "T5-XXL, 512 tokens, bf16", "clip-l": "CLIP-L, 77 tokens, bf16",
-           "whole-fp8-1024": "1024x1024, fp8, from a prompt to pixels"}
+           "whole-fp8-1024": "1024x1024, fp8, from a prompt to pixels",
+           "sd-turbo-unet": "SD-Turbo's U-Net, 64x64 latents, fp16", "sd-turbo-unet-batch4": "SD-Turbo's U-Net, 64x64 latents, batch 4, fp16",
+           "pixel-unet": "UNet2DModel of 692 M, 3x64x64, fp16", "sdxl-unet-batch2": "SDXL's U-Net, 128x128 latents, batch 2, fp16",
+           "taesd-encode": "AutoencoderTiny, encode 512x512, fp16", "taesd-decode": "AutoencoderTiny, decode 512x512, fp16"}
 # Work, our series and theirs; a request's times are by image.
 WORKS = {"forward": ("forward", "forward_wall"), "request": ("image", "image_wall")}
 
@@ -154,7 +158,7 @@ def error_table(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("folder", type=pathlib.Path, nargs="?", help="what bench/h200_peers.sh wrote")
+    what.add_argument("folder", type=pathlib.Path, nargs="?", help="what bench/h200_peers.sh or bench/h200_unets.sh wrote")
     what.add_argument("--error", type=pathlib.Path, metavar="FILE", help="what bench/peers/flux_error.py wrote")
     parser.add_argument("--stages", action="store_true", help="of requests from a prompt to pixels")
     parser.add_argument("--caches", action="store_true", help="of requests with a step cache, whose decisions a schedule makes")
