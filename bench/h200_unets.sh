@@ -32,5 +32,6 @@ match sd-turbo-unet sd-turbo-unet 20 512 1
 match sd-turbo-unet-batch4 sd-turbo-unet 20 512 4
 match pixel-unet pixel-unet 20 64 1
 match sdxl-unet-batch2 sdxl-unet 10 1024 2
+match live-stream-unet live-stream-unet 40 64 1
 match taesd-encode taesd 20 512 1 --pass encode
 match taesd-decode taesd 20 512 1 --pass decode

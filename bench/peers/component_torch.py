@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Times one pass of a network in PyTorch: eager, compiled, and compiled in a CUDA graph, raw trials kept. The networks are diffusers'
-AutoencoderKL, AutoencoderTiny, UNet2DConditionModel and UNet2DModel, channels-last, and transformers' CLIPTextModel and T5EncoderModel.
+AutoencoderKL, AutoencoderTiny, UNet2DConditionModel and UNet2DModel, channels-last, and transformers' CLIPTextModel and T5EncoderModel,
+and our own LiveStreamUNet, whose definition stands with its goldens.
 
     python3 bench/peers/component_torch.py vae --pass decode --device cuda --dtype bf16 --height 1024 --width 1024 --compile --graph \\
         --turns 6 --beside "build/release/headroom bench flux-vae --random-weights 0 --pass decode --height 1024 --width 1024 \\
@@ -17,6 +18,7 @@ import argparse
 import contextlib
 import lzma
 import pathlib
+import sys
 import time
 from typing import Callable, NamedTuple
 
@@ -33,10 +35,14 @@ from flux_torch import Form, peak_bytes, time_cpu, time_cuda
 from launched import kernels_of, plan_of
 from turns import in_turns, tell
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "goldens"))
+import live_stream_unet  # noqa: E402
+
 INPUT_SETS = 2
 TEXT_TOKENS = 77
 UNETS = {"sd-turbo-unet": (UNet2DConditionModel, unet_shapes.SD_TURBO), "sdxl-unet": (UNet2DConditionModel, unet_shapes.SDXL),
          "pixel-unet": (UNet2DModel, unet_shapes.PIXEL)}
+LIVE_UNET = "live-stream-unet"
 VAES = {"vae": (AutoencoderKL, flux_shapes.VAE), "taesd": (AutoencoderTiny, unet_shapes.TAESD)}
 NAMES = {"vae": "flux-vae"}  # where Headroom has another
 
@@ -74,6 +80,8 @@ class Pass(torch.nn.Module):
         if self.which == "encode":
             made = self.model.encode(x, return_dict=False)[0]
             return (made,) if torch.is_tensor(made) else (made.mean, made.logvar)
+        if self.which == "step":
+            return self.model(x, *given)
         if len(given) > 2:  # SDXL
             timestep, text, pooled, ids = given
             return self.model(x, timestep, text, added_cond_kwargs={"text_embeds": pooled, "time_ids": ids}, return_dict=False)
@@ -150,6 +158,19 @@ def unet_work(args, device, dtype, generator):
     return Work(subject_of(args, "forward", height=args.height, width=args.width), Pass(model, "forward"), draw, True)
 
 
+def live_work(args, device, dtype, generator):
+    config = live_stream_unet.LARGE
+    model = random_image_network(live_stream_unet.LiveStreamUNet, config, device, dtype, args.seed)
+
+    def draw():
+        frames = [normal((args.batch, config["out_channels"], args.height, args.width), device, dtype, generator) for _ in range(3)]
+        memory = normal((args.batch, config["memory_frames"], config["memory_dim"]), device, dtype, generator)
+        position = torch.randint(config["memory_frames"], (), generator=generator).to(device)
+        return (*frames, memory, position, 1000 * torch.rand(args.batch, generator=generator).to(device))
+
+    return Work(subject_of(args, "step", height=args.height, width=args.width), Pass(model, "step"), draw, True)
+
+
 def text_work(args, device, dtype, generator):
     tokens = {"text_encoder": 77, "text_encoder_2": 512}[args.part]
     model = random_text_encoder(args.part, device, dtype, args.seed)
@@ -158,7 +179,7 @@ def text_work(args, device, dtype, generator):
 
 
 def work_of(args, device, dtype, generator):
-    make = unet_work if args.part in UNETS else vae_work if args.part in VAES else text_work
+    make = live_work if args.part == LIVE_UNET else unet_work if args.part in UNETS else vae_work if args.part in VAES else text_work
     return make(args, device, dtype, generator)
 
 
@@ -248,7 +269,7 @@ def result_of(args, subject, form, sets, process):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("part", choices=[*VAES, *UNETS, "text_encoder", "text_encoder_2"])
+    parser.add_argument("part", choices=[*VAES, *UNETS, LIVE_UNET, "text_encoder", "text_encoder_2"])
     parser.add_argument("--pass", dest="which", choices=["decode", "encode"], default="decode", help="of an autoencoder")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dtype", choices=list(flux_peer.DTYPES), default="fp32")

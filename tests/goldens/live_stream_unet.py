@@ -189,6 +189,11 @@ class LiveStreamUNet(nn.Module):
         self.memory = Memory(widths[-1], config["memory_frames"], config["memory_dim"])
         self.temporal_blend = TemporalBlend(config["out_channels"], widths[0])
 
+    @classmethod
+    def from_config(cls, config):
+        """As diffusers' networks are made."""
+        return cls(config)
+
     def forward(self, sample, frame, previous, memory, position, timestep):
         """v of a noisy frame, and features to remember it by: [b, out_channels, h, w] and [b, pixels, c] of the lowest resolution."""
         waves = sinusoids(timestep, self.config["block_out_channels"][0]).to(sample.dtype)
