@@ -1,7 +1,7 @@
 // conv2d on a GPU: y = activation(sums of weight * x + bias + residual)
 //
 // cublaslt.conv2d  1x1 on channels-last images, with stride 1 and without padding or groups: a linear over pixels, with
-//                  its bias and the tanh form of gelu in the product; a residual and other activations by a kernel behind it.
+//                  its bias and a residual, or the tanh form of gelu, in the product; what is left of these by a kernel behind it.
 // cudnn.conv2d     the rest, by cuDNN's engines.
 // cuda.conv2d      what neither takes: convolution_cuda.cu.
 //
@@ -14,10 +14,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "ir/activation.hpp"
 #include "kernels/convolution_epilogue_cuda.hpp"
+#include "kernels/cublaslt/product.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
 #include "kernels/cudnn/convolution_kernel.hpp"
 #include "kernels/support.hpp"
@@ -42,7 +45,41 @@ Operand rows_of_pixels(const TensorType& image) {
   return dense_operand({image.dtype, Shape{shape[0] * shape[2] * shape[3], shape[1]}});
 }
 
+/// With the residual in the product; nothing where the library has no algorithm for that.
+std::optional<KernelPlan> plan_added_pixels(const KernelBinding& binding) {
+  const OpSpec& spec = binding.spec;
+  const Shape &weight = spec.inputs[1].shape, &image = spec.outputs[0].shape;
+  const DType dtype = spec.outputs[0].dtype;
+  if (spec.inputs.size() < 4 || activation_of(spec.attributes) != Activation::kNone || spec.inputs[2].dtype != dtype)
+    return std::nullopt;
+  const std::optional<cublaslt::Product> product = cublaslt::Product::find({.dtype = dtype,
+                                                                            .c_dtype = dtype,
+                                                                            .rounds_to_tf32 = rounds_to_tf32(spec),
+                                                                            .m = image[0] * image[2] * image[3],
+                                                                            .n = weight[0],
+                                                                            .k = weight[1],
+                                                                            .a_row = weight[1],
+                                                                            .b_row = weight[1],
+                                                                            .c_row = weight[0],
+                                                                            .has_bias = true,
+                                                                            .has_residual = true,
+                                                                            .residual_row = weight[0]},
+                                                                           cuda::backend_of(binding));
+  if (!product) return std::nullopt;
+  const auto launch = [product = *product](const LaunchArguments& arguments) {
+    product.run(arguments.stream.native_handle(),
+                {.a = arguments.input(0),
+                 .b = arguments.input(1),
+                 .bias = arguments.input(2),
+                 .residual = arguments.input(3),
+                 .c = arguments.output(0)},
+                arguments.scratch_memory());
+  };
+  return KernelPlan{launch, product->workspace_bytes(), product->implementation()};
+}
+
 KernelPlan plan_pixels(const KernelBinding& binding) {
+  if (std::optional<KernelPlan> added = plan_added_pixels(binding)) return *std::move(added);
   const OpSpec& spec = binding.spec;
   const bool has_residual = spec.inputs.size() > 3;
   const Shape& weight = spec.inputs[1].shape;
