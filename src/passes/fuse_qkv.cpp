@@ -7,10 +7,12 @@
 // join into a weight so large that folding it dominates the peak memory of loading, and blocks could no longer be
 // streamed one by one.
 //
-// fuse-conditioning: the same of linears of all blocks, of few rows and a large weight, up to 256 MiB of weights in 16 bits
+// fuse-conditioning: the same of linears of all blocks, of few rows, up to 256 MiB of weights in 16 bits
 //
-// Such a product reads its weight and does nothing else: modulations of 113 or 57 MB each, a launch that takes a
-// fifth of its time to begin and to end (3.5 of 4.3 TB/s on an H200).
+// Such a product reads its weight and does little else: modulations of 113 or 57 MB each, a launch that takes a
+// fifth of its time to begin and to end (3.5 of 4.3 TB/s on an H200). Small ones, a U-Net's projections of the step (1 MB)
+// and of the text (5 MB), are little else than a launch, also with as many rows as a prompt has tokens; those are merged across
+// the whole network, and the large ones with others of the same row of blocks.
 
 #include <algorithm>
 
@@ -22,7 +24,7 @@ namespace headroom {
 namespace {
 
 constexpr std::size_t kMaxParts = 64;  // inputs of one concat
-constexpr std::int64_t kFewRows = 16;
+constexpr std::int64_t kFewRows = 16, kFewRowsOfSmall = 1024;
 constexpr std::int64_t kLargeWeight = std::int64_t{16} << 20, kMostWeights = std::int64_t{128} << 20;  // elements
 
 /// Of several linears those that may be merged with the first.
@@ -63,17 +65,18 @@ void choose_of_module(const Rewriter& /*r*/, std::vector<const Node*>& linears) 
 
 void choose_thin(const Rewriter& r, std::vector<const Node*>& linears) {
   const auto root_of = [](const Node* linear) { return linear->path.substr(0, linear->path.find('.')); };
-  const std::string root = root_of(linears.front());
-  const auto is_thin = [&](const Node* linear) {
-    const Shape& weight = r.shape(linear->inputs[1]);  // [n, k]
-    return root_of(linear) == root && r.shape(linear->inputs[0]).numel() / weight[1] <= kFewRows &&
-           weight.numel() >= kLargeWeight;
+  const auto elements_of = [&](const Node* linear) { return r.shape(linear->inputs[1]).numel(); };
+  const auto rows_of = [&](const Node* linear) {
+    return r.shape(linear->inputs[0]).numel() / r.shape(linear->inputs[1])[1];
   };
-  if (!is_thin(linears.front())) return linears.clear();
+  const std::string root = root_of(linears.front());
+  const bool is_large = elements_of(linears.front()) >= kLargeWeight;
+  if (rows_of(linears.front()) > (is_large ? kFewRows : kFewRowsOfSmall)) return linears.clear();
   std::int64_t taken = 0;
   std::erase_if(linears, [&](const Node* linear) {
-    const std::int64_t elements = r.shape(linear->inputs[1]).numel();
-    if (!is_thin(linear) || taken + elements > kMostWeights) return true;
+    const std::int64_t elements = elements_of(linear);
+    const bool is_other = (elements >= kLargeWeight) != is_large || (is_large && root_of(linear) != root);
+    if (is_other || taken + elements > kMostWeights) return true;
     taken += elements;
     return false;
   });

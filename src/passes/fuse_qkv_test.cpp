@@ -139,7 +139,8 @@ TEST(FuseQkv, MergesAsManyAsOneConcatTakes) {
   EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(original, 7)), 1e-12);
 }
 
-/// Five modulations of 32 Mi elements each: four and one. Products of many rows, or of a small weight, are no such thing.
+/// Five modulations of 32 Mi elements each: four and one. Products of many rows are no such thing, and one of a small weight is not
+/// merged with those of large ones.
 TEST(FuseConditioning, MergesWhatWaitsForLargeWeightsAlone) {
   Graph graph;
   Builder builder(graph);
@@ -164,6 +165,26 @@ TEST(FuseConditioning, MergesWhatWaitsForLargeWeightsAlone) {
                                             {"blocks.0.attn.to_q", 8192},
                                             {"blocks.1.attn.to_q", 8192}}));
   EXPECT_EQ(run_pass("fuse-qkv", graph).rewrites, 0);
+}
+
+/// A U-Net's projections of the text, across its blocks; those of as many rows as an image has tokens are left.
+TEST(FuseConditioning, MergesSmallProductsAcrossTheNetwork) {
+  Graph graph;
+  Builder builder(graph);
+  const ValueId text = graph.add_input("text", TensorType{.shape = {2, 7, 8}});
+  const ValueId image = graph.add_input("image", TensorType{.shape = {2, 1024, 8}});
+  const auto add = [&](const std::string& module, ValueId x, std::int64_t columns) {
+    const auto scope = builder.scope(module);
+    graph.add_output(module, builder.linear(x, builder.param("weight", TensorType{.shape = {columns, 8}})));
+  };
+  add("down_blocks.0.attn2", text, 4);
+  add("mid_block.attn2", text, 6);
+  add("up_blocks.0.attn2", text, 4);
+  for (const char* module : {"down_blocks.0.proj", "up_blocks.0.proj"}) add(module, image, 4);
+  const Graph original = graph;
+  EXPECT_EQ(run_pass("fuse-conditioning", graph).rewrites, 1);
+  EXPECT_EQ(std::ranges::count(graph.nodes(), Op::kLinear, &Node::op), 3);
+  EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(original, 7)), 1e-12);
 }
 
 TEST(FuseQkv, LeavesLinearsOfOtherRegionsAndWithoutAModule) {
