@@ -1,0 +1,179 @@
+#include "ir/group_norm_program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "ir/activation.hpp"
+
+namespace headroom {
+namespace {
+
+struct NoProgram {
+  std::string reason;
+};
+
+[[noreturn]] void refuse_body(std::string reason) { throw NoProgram{std::move(reason)}; }
+
+/// Reads a body from its result backwards, and counts its nodes on the way, so that none is left over.
+class GroupNormBody {
+ public:
+  explicit GroupNormBody(const Graph& body)
+      : body_(body), producers_(find_producers(body)), inputs_(body.values_of(ValueKind::kInput)) {}
+
+  GroupNormProgram read() {
+    if (body_.outputs().size() > 2) refuse_body("a body with several results");
+    const ValueId result = body_.outputs()[0].value;
+    const Node* norm = maker_of(beneath_modulation(beneath_activation(beneath_cast(result))));
+    if (norm == nullptr || norm->op != Op::kGroupNorm) refuse_body("what does not end in a group norm");
+    ++read_nodes_;
+    if (norm->attributes.get_int("channels") != 0) refuse_body("a group norm of some of its channels");
+    program_.groups = norm->attributes.get_int("groups");
+    program_.eps = norm->attributes.get_float("eps");
+    if (const Activation own = activation_of(norm->attributes); own != Activation::kNone) {
+      if (program_.activation != Activation::kNone || program_.scale >= 0) refuse_body("what follows an activation");
+      program_.activation = own;
+    }
+    if (norm->inputs.size() > 1) program_.weight = input_number(norm->inputs[1]);
+    if (norm->inputs.size() > 2) program_.bias = input_number(norm->inputs[2]);
+    const ValueId x = beneath_shift(norm->inputs[0]);
+    read_parts(x);
+    read_whole(x);
+    if (read_nodes_ != body_.nodes().size()) refuse_body("a group norm and more than what goes in front of it");
+    check_types(body_.type(result));
+    return program_;
+  }
+
+ private:
+  [[nodiscard]] const Node* maker_of(ValueId value) const {
+    const int maker = producers_[index_of(value)];
+    return maker < 0 ? nullptr : &body_.nodes()[static_cast<std::size_t>(maker)];
+  }
+  ValueId beneath_cast(ValueId value) {
+    const Node* maker = maker_of(value);
+    if (maker == nullptr || maker->op != Op::kCast) return value;
+    ++read_nodes_;
+    return maker->inputs[0];
+  }
+  ValueId beneath_activation(ValueId value) {
+    const Node* maker = maker_of(value);
+    const std::optional<Activation> activation = maker == nullptr ? std::nullopt : activation_for(maker->op);
+    if (!activation) return value;
+    ++read_nodes_;
+    program_.activation = *activation;
+    return maker->inputs[0];
+  }
+  /// What is scaled and then offset, each channel by a number of its own.
+  ValueId beneath_modulation(ValueId value) {
+    const Node* sum = maker_of(value);
+    if (sum == nullptr || sum->op != Op::kAdd) return value;
+    const ValueId product = beneath_channel_vector(*sum, program_.offset);
+    const Node* scaled = maker_of(product);
+    if (scaled == nullptr || scaled->op != Op::kMul) refuse_body("a group norm that is offset and not scaled");
+    return beneath_channel_vector(*scaled, program_.scale);
+  }
+  /// The image that an addition or a product has beside a number for each channel, which is operand `number`.
+  ValueId beneath_channel_vector(const Node& node, int& number) {
+    ++read_nodes_;
+    const Shape& image = body_.type(node.results[0]).shape;
+    for (const std::size_t k : {1U, 0U})
+      if (is_channel_vector(node.inputs[k], image) && body_.type(node.inputs[1 - k]).shape == image) {
+        ValueId vector = node.inputs[k];
+        if (const Node* more = maker_of(vector); more != nullptr && more->op == Op::kAddScalar && node.op == Op::kMul) {
+          ++read_nodes_;
+          program_.more = more->attributes.get_float("value");
+          vector = more->inputs[0];
+        }
+        number = input_number(vector);
+        return node.inputs[1 - k];
+      }
+    refuse_body("a group norm beside anything but a number for each channel");
+  }
+  /// Of an input, cast or as it is.
+  int input_number(ValueId value) {
+    const auto found = std::ranges::find(inputs_, beneath_cast(value));
+    if (found == inputs_.end()) refuse_body("a group norm of what is computed");
+    return static_cast<int>(found - inputs_.begin());
+  }
+
+  [[nodiscard]] bool is_channel_vector(ValueId value, const Shape& image) const {
+    const Shape& shape = body_.type(value).shape;
+    return shape.rank() == 4 && image.rank() == 4 && (shape[0] == image[0] || shape[0] == 1) && shape[1] == image[1] &&
+           shape[2] == 1 && shape[3] == 1;
+  }
+  /// What is shifted, if x is a sum of an image and a number for each channel.
+  ValueId beneath_shift(ValueId x) {
+    const Node* sum = maker_of(x);
+    return sum == nullptr || sum->op != Op::kAdd ? x : beneath_channel_vector(*sum, program_.shift);
+  }
+  void read_parts(ValueId x) {
+    const Node* maker = maker_of(x);
+    if (maker == nullptr || maker->op != Op::kConcat) {
+      program_.parts = {input_number(x)};
+      return;
+    }
+    ++read_nodes_;
+    if (maker->attributes.get_int("axis") != 1 || maker->inputs.size() != 2)
+      refuse_body("a group norm of a concatenation of anything but two images along their channels");
+    for (const ValueId part : maker->inputs) program_.parts.push_back(input_number(part));
+  }
+
+  void read_whole(ValueId x) {
+    program_.makes_whole = body_.outputs().size() > 1;
+    if (!program_.makes_whole) return;
+    if (program_.parts.size() < 2 || program_.shift >= 0 || beneath_cast(body_.outputs()[1].value) != x)
+      refuse_body("a group norm that gives anything but what it is of besides");
+    if (body_.type(body_.outputs()[1].value) != body_.type(body_.outputs()[0].value))
+      refuse_body("a group norm of images of several kinds");
+  }
+
+  void check_types(const TensorType& made) const {
+    const bool is_stored = made.dtype == DType::kF32 || made.dtype == DType::kBF16 || made.dtype == DType::kF16;
+    if (!is_stored || made.shape.rank() != 4 || made.layout != Layout::kChannelsLast)
+      refuse_body("a group norm of anything but channels-last images");
+    if (made.shape[2] * made.shape[3] > kMostNormedPixels) refuse_body("a group norm of so many pixels");
+    for (const int part : program_.parts) {
+      const TensorType& type = body_.type(inputs_[static_cast<std::size_t>(part)]);
+      if (type.dtype != made.dtype || type.layout != made.layout)
+        refuse_body("a group norm of images of several kinds");
+      if (static_cast<std::size_t>(type.shape[1]) * size_of(type.dtype) % 16 != 0)
+        refuse_body("a group norm of channels that fill no packs of 16 bytes");
+    }
+    for (const int side : {program_.shift, program_.weight, program_.bias, program_.scale, program_.offset}) {
+      if (side < 0) continue;
+      const DType dtype = body_.type(inputs_[static_cast<std::size_t>(side)]).dtype;
+      if (dtype != made.dtype && dtype != DType::kF32) refuse_body(fmt::format("a group norm beside {}", dtype));
+    }
+    if (!fits_packs(made.shape[1] / program_.groups, made.shape[1], size_of(made.dtype)))
+      refuse_body("a group norm of groups that share packs of 16 bytes with more than one other");
+  }
+
+  const Graph& body_;
+  std::vector<int> producers_;  // by value
+  std::vector<ValueId> inputs_;
+  GroupNormProgram program_;
+  std::size_t read_nodes_ = 0;
+};
+
+}  // namespace
+
+bool fits_packs(std::int64_t channels_of_group, std::int64_t channels, std::size_t bytes) {
+  constexpr std::int64_t kMostOfGroup = 384;
+  const auto pack = static_cast<std::int64_t>(16 / bytes);
+  if (channels % pack != 0 || channels_of_group > kMostOfGroup) return false;
+  for (std::int64_t first = 0; first < channels; first += pack)
+    if ((first + pack - 1) / channels_of_group - first / channels_of_group > 1) return false;
+  return true;
+}
+
+std::variant<GroupNormProgram, std::string> group_norm_program_of(const Graph& body) {
+  try {
+    return GroupNormBody(body).read();
+  } catch (const NoProgram& none) {
+    return none.reason + " is not fused";
+  }
+}
+
+}  // namespace headroom

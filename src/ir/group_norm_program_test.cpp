@@ -1,0 +1,112 @@
+#include "ir/group_norm_program.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/text.hpp"
+
+namespace headroom {
+namespace {
+
+using testing::HasSubstr;
+
+/// Of a body over images a and b, a number t for each channel and a gain: what comes before the norm, and the norm's own.
+std::variant<GroupNormProgram, std::string> program_of(std::string_view before, std::string_view x, int groups = 3,
+                                                       std::string_view layout = " channels_last") {
+  return group_norm_program_of(parse_graph(fmt::format(R"(graph g {{
+    input %a: bf16[2, 8, 4, 4]{3}
+    input %b: bf16[2, 16, 4, 4]{3}
+    input %t: f32[1, 24, 1, 1]
+    input %gain: bf16[24]
+    %0: f32[2, 8, 4, 4]{3} = cast(%a) {{dtype = f32}}
+    %1: f32[2, 16, 4, 4]{3} = cast(%b) {{dtype = f32}}
+    %2: f32[24] = cast(%gain) {{dtype = f32}}
+    {0}
+    %8: f32[2, 24, 4, 4]{3} = group_norm({1}, %2) {{activation = "silu", eps = 0.5, groups = {2}}}
+    %9: bf16[2, 24, 4, 4]{3} = cast(%8) {{dtype = bf16}}
+    output y = %9
+  }})",
+                                                       before, x, groups, layout)));
+}
+constexpr std::string_view kWhole = R"(%3: f32[2, 24, 4, 4] channels_last = concat(%0, %1) {axis = 1}
+    %4: f32[2, 24, 4, 4] channels_last = add(%t, %3))";
+
+TEST(GroupNormProgram, NamesPartsShiftAndGains) {
+  const auto found = program_of(kWhole, "%4");
+  const auto* program = std::get_if<GroupNormProgram>(&found);
+  ASSERT_NE(program, nullptr) << std::get<std::string>(found);
+  EXPECT_EQ(program->parts, (std::vector{0, 1}));
+  EXPECT_EQ(program->shift, 2);
+  EXPECT_EQ(program->weight, 3);
+  EXPECT_EQ(program->bias, -1);
+  EXPECT_EQ(program->groups, 3);
+  EXPECT_EQ(program->eps, 0.5);
+  EXPECT_EQ(program->activation, Activation::kSilu);
+}
+
+TEST(GroupNormProgram, NamesWhatScalesAndOffsetsEachChannel) {
+  const auto found = group_norm_program_of(parse_graph(R"(graph g {
+    input %x: f32[2, 24, 4, 4] channels_last
+    input %scale: f32[2, 24, 1, 1]
+    input %offset: f32[2, 24, 1, 1]
+    %0: f32[2, 24, 4, 4] channels_last = group_norm(%x) {eps = 1e-05, groups = 3}
+    %1: f32[2, 24, 1, 1] = add_scalar(%scale) {value = 1}
+    %2: f32[2, 24, 4, 4] channels_last = mul(%1, %0)
+    %3: f32[2, 24, 4, 4] channels_last = add(%2, %offset)
+    %4: f32[2, 24, 4, 4] channels_last = silu(%3)
+    output y = %4
+  })"));
+  const auto* program = std::get_if<GroupNormProgram>(&found);
+  ASSERT_NE(program, nullptr) << std::get<std::string>(found);
+  EXPECT_EQ(program->parts, std::vector{0});
+  EXPECT_EQ(program->scale, 1);
+  EXPECT_EQ(program->offset, 2);
+  EXPECT_EQ(program->more, 1);
+  EXPECT_EQ(program->activation, Activation::kSilu);
+}
+
+TEST(GroupNormProgram, MayGiveWhatItIsOfAsWell) {
+  const auto found = [](std::string_view second) {
+    return group_norm_program_of(parse_graph(fmt::format(R"(graph g {{
+      input %a: bf16[2, 8, 4, 4] channels_last
+      input %b: bf16[2, 16, 4, 4] channels_last
+      %0: f32[2, 8, 4, 4] channels_last = cast(%a) {{dtype = f32}}
+      %1: f32[2, 16, 4, 4] channels_last = cast(%b) {{dtype = f32}}
+      %2: f32[2, 24, 4, 4] channels_last = concat(%0, %1) {{axis = 1}}
+      %3: f32[2, 24, 4, 4] channels_last = group_norm(%2) {{eps = 0.5, groups = 3}}
+      %4: bf16[2, 24, 4, 4] channels_last = cast(%3) {{dtype = bf16}}
+      %5: bf16[2, 24, 4, 4] channels_last = cast({}) {{dtype = bf16}}
+      output y = %4
+      output z = %5
+    }})",
+                                                         second)));
+  };
+  ASSERT_TRUE(std::holds_alternative<GroupNormProgram>(found("%2")));
+  EXPECT_TRUE(std::get<GroupNormProgram>(found("%2")).makes_whole);
+  EXPECT_TRUE(std::holds_alternative<std::string>(found("%3")));
+}
+
+TEST(GroupNormProgram, SaysWhyABodyHasNone) {
+  const auto reason = [](const std::variant<GroupNormProgram, std::string>& found) {
+    return std::holds_alternative<std::string>(found) ? std::get<std::string>(found) : "";
+  };
+  const std::string joined = "%3: f32[2, 24, 4, 4] channels_last = concat(%0, %1) {axis = 1}\n    ";
+  EXPECT_THAT(reason(program_of(joined + "%4: f32[2, 24, 4, 4] channels_last = silu(%3)", "%4")),
+              HasSubstr("what is computed is not fused"));
+  EXPECT_THAT(reason(program_of(joined + "%4: f32[2, 24, 4, 4] channels_last = add(%3, %3)", "%4")),
+              HasSubstr("beside anything but a number for each channel"));
+  EXPECT_THAT(reason(program_of(kWhole, "%4", 12)), HasSubstr("share packs of 16 bytes with more than one other"));
+  EXPECT_THAT(reason(program_of("%3: f32[2, 24, 4, 4] = concat(%0, %1) {axis = 1}", "%3", 3, "")),
+              HasSubstr("anything but channels-last images"));
+}
+
+TEST(FitsPacks, CountsTheGroupsThatAPackHoldsPartsOf) {
+  EXPECT_TRUE(fits_packs(10, 320, 2));  // 0 to 7, 8 to 9 and 10 to 15, ...
+  EXPECT_TRUE(fits_packs(4, 128, 2));   // two whole ones
+  EXPECT_FALSE(fits_packs(5, 160, 2));  // 8 and 9, 10 to 14, 15
+  EXPECT_FALSE(fits_packs(10, 36, 2));  // half a pack at the end
+  EXPECT_FALSE(fits_packs(1024, 2048, 2));
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,148 @@
+// What runs in one launch: group norms of channels-last images, alone (cuda.group_norm_once) or with a concatenation and numbers for
+// each channel around them (cuda.fused_group_norm). group_norm_once_cuda.cu says how.
+
+#include "kernels/group_norm_once_cuda.hpp"
+
+#include <utility>
+#include <variant>
+
+#include "ir/activation.hpp"
+#include "ir/expand.hpp"
+#include "ir/group_norm_program.hpp"
+#include "kernels/cuda/cuda_kernel.hpp"
+
+namespace headroom {
+namespace {
+
+using cuda::CudaKernel;
+using cuda::GroupNormOnce;
+
+/// The program of a group_norm by itself.
+GroupNormProgram program_of_norm(const OpSpec& spec) {
+  const auto side = [&](std::size_t input) { return spec.inputs.size() > input ? static_cast<int>(input) : -1; };
+  return {.parts = {0},
+          .weight = side(1),
+          .bias = side(2),
+          .groups = spec.attributes.get_int("groups"),
+          .eps = spec.attributes.get_float("eps"),
+          .activation = activation_of(spec.attributes)};
+}
+
+GroupNormProgram program_of_body(const OpSpec& spec) {
+  return std::get<GroupNormProgram>(group_norm_program_of(body_of(spec.attributes)));
+}
+
+GroupNormOnce share_norm(const GroupNormProgram& program, const OpSpec& spec, int compute_capability) {
+  const TensorType& y = spec.outputs[0];
+  const auto dtype_at = [&](int input) {
+    return input < 0 ? y.dtype : spec.inputs[static_cast<std::size_t>(input)].dtype;
+  };
+  GroupNormOnce norm{.dtype = y.dtype,
+                     .side = dtype_at(program.weight),
+                     .activation = program.activation,
+                     .images = y.shape[0],
+                     .pixels = static_cast<int>(y.shape[2] * y.shape[3]),
+                     .channels = static_cast<int>(y.shape[1])};
+  norm.first_channels = static_cast<int>(spec.inputs[static_cast<std::size_t>(program.parts[0])].shape[1]);
+  norm.width = static_cast<int>(y.shape[1] / program.groups);
+  norm.eps = program.eps;
+  norm.more = static_cast<float>(program.more);
+  return shared_among_blocks(norm, compute_capability);
+}
+
+KernelPlan plan_once(const KernelBinding& binding, const GroupNormProgram& program) {
+  if (binding.spec.outputs[0].shape.numel() == 0) return {[](const LaunchArguments&) {}};
+  GroupNormOnce norm = share_norm(program, binding.spec, binding.target.compute_capability);
+  const auto vector = [&](int input) -> cuda::ChannelVector {  // [b or 1, c, 1, 1]
+    if (input < 0) return {};
+    const Operand& lies = binding.inputs[static_cast<std::size_t>(input)];
+    return {
+        .dtype = lies.type.dtype, .image = lies.type.shape[0] == 1 ? 0 : lies.strides[0], .channel = lies.strides[1]};
+  };
+  norm.shift = vector(program.shift);
+  norm.scale = vector(program.scale);
+  norm.offset = vector(program.offset);
+  const auto launch = [=](const LaunchArguments& arguments) {
+    const auto input = [&](int number) {
+      return number < 0 ? nullptr : arguments.input(static_cast<std::size_t>(number));
+    };
+    cuda::launch_group_norm_once(arguments.stream.native_handle(), norm,
+                                 {.first = input(program.parts.front()),
+                                  .second = program.parts.size() > 1 ? input(program.parts[1]) : nullptr,
+                                  .shift = input(program.shift),
+                                  .weight = input(program.weight),
+                                  .bias = input(program.bias),
+                                  .scale = input(program.scale),
+                                  .offset = input(program.offset),
+                                  .whole = program.makes_whole ? arguments.output(1) : nullptr,
+                                  .y = arguments.output(0)});
+  };
+  return {.launch = launch,
+          .implementation = fmt::format("{} blocks a bundle{}", norm.cluster, norm.is_kept ? "" : ", read twice")};
+}
+
+KernelPlan plan_norm_once(const KernelBinding& binding) { return plan_once(binding, program_of_norm(binding.spec)); }
+KernelPlan plan_body_once(const KernelBinding& binding) { return plan_once(binding, program_of_body(binding.spec)); }
+
+Support supports_norm_body(const OpSpec& spec) {
+  auto program = group_norm_program_of(body_of(spec.attributes));
+  if (auto* reason = std::get_if<std::string>(&program)) return Rejection{std::move(*reason)};
+  for (const int part : std::get<GroupNormProgram>(program).parts)
+    if (spec.inputs[static_cast<std::size_t>(part)].layout != Layout::kChannelsLast)
+      return Rejection{"takes channels-last images"};
+  return std::nullopt;
+}
+
+class GroupNormOnceKernel : public CudaKernel {
+ public:
+  using CudaKernel::CudaKernel;
+
+  [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
+    if (Support support = CudaKernel::supports(spec, target)) return support;
+    const TensorType& y = spec.outputs[0];
+    if (y.shape.rank() != 4 || y.layout != Layout::kChannelsLast) return Rejection{"takes channels-last images"};
+    if (y.shape[2] * y.shape[3] > kMostNormedPixels) return Rejection{"takes images of fewer pixels"};
+    const std::int64_t groups = spec.attributes.get_int("groups"), counted = spec.attributes.get_int("channels");
+    if ((counted != 0 && counted != y.shape[1]) || !fits_packs(y.shape[1] / groups, y.shape[1], size_of(y.dtype)))
+      return Rejection{"takes channels in packs of 16 bytes that hold parts of two groups at most"};
+    // What is read twice must still be in the second-level cache, and whole sectors of it.
+    constexpr std::size_t kMostRead = std::size_t{32} << 20, kLeastColumns = 3;
+    const GroupNormOnce norm = share_norm(program_of_norm(spec), spec, target.compute_capability);
+    if (!norm.is_kept && (y.bytes() > kMostRead || static_cast<std::size_t>(norm.columns) < kLeastColumns))
+      return Rejection{"takes images that the blocks of a cluster or the second-level cache can keep"};
+    return std::nullopt;
+  }
+};
+
+class FusedGroupNorm : public CudaKernel {
+ public:
+  using CudaKernel::CudaKernel;
+
+  [[nodiscard]] StrideRule input_strides(const OpSpec& spec, int input) const override {
+    const GroupNormProgram program = program_of_body(spec);
+    if (input == program.shift || input == program.scale || input == program.offset) return StrideRule::kAny;
+    return CudaKernel::input_strides(spec, input);
+  }
+  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override {
+    const GroupNormProgram program = program_of_body(spec);
+    return program.parts == std::vector{input} && CudaKernel::may_overwrite(spec, input);
+  }
+};
+
+const Listed<GroupNormOnceKernel> kGroupNormOnce({.name = "cuda.group_norm_once",
+                                                  .op = Op::kGroupNorm,
+                                                  .tried = Tried::kFirst,
+                                                  .supports = cuda::supports_elements,
+                                                  .strides = StrideRule(StrideRule::kDense, 16),
+                                                  .in_place = true,
+                                                  .plan = plan_norm_once});
+const Listed<FusedGroupNorm> kFusedGroupNorm({.name = "cuda.fused_group_norm",
+                                              .op = Op::kFused,
+                                              .tried = Tried::kLast,
+                                              .supports = supports_norm_body,
+                                              .strides = StrideRule(StrideRule::kDense, 16),
+                                              .in_place = true,
+                                              .plan = plan_body_once});
+
+}  // namespace
+}  // namespace headroom
