@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
 
+#include "ir/expand.hpp"
 #include "models/unet2d.hpp"
 #include "models/unet2d_condition.hpp"
 #include "passes/pass.hpp"
@@ -29,7 +32,25 @@ int rewrites(const OptimizeReport& report, std::string_view pass) {
   return record == report.passes.end() ? 0 : record->rewrites;
 }
 
+/// Bodies of fused ops whose name ends so.
+int count_bodies(const Graph& graph, std::string_view end) {
+  return static_cast<int>(std::ranges::count_if(graph.nodes(), [&](const Node& node) {
+    return node.op == Op::kFused && body_of(node.attributes).name().ends_with(end);
+  }));
+}
+
 int count(const Graph& graph, Op op) { return static_cast<int>(std::ranges::count(graph.nodes(), op, &Node::op)); }
+
+/// Additions and concatenations, each of which would be a pass over memory, by themselves.
+void expect_nothing_between(const Graph& graph, const OptimizeReport& report, int skips, int steps, int sums) {
+  const std::vector<bool> is_weight = find_weight_values(graph);
+  for (const Node& node : graph.nodes())
+    EXPECT_TRUE((node.op != Op::kAdd && node.op != Op::kConcat) || is_weight[index_of(node.results[0])])
+        << describe(node);
+  EXPECT_EQ(count_bodies(graph, "concat_group_norm"), skips) << "those joined with what comes from below";
+  EXPECT_EQ(count_bodies(graph, "add_group_norm"), steps) << "the time, added to each channel";
+  EXPECT_EQ(rewrites(report, "fuse-residual"), sums) << "of transformers and of their feed-forwards";
+}
 
 /// Every image that is convolved or normed lies with its channels innermost, and every norm has its SiLU.
 void expect_images_as_units_read_them(const Graph& graph, int norms_without_silu) {
@@ -50,6 +71,8 @@ TEST(UNetPasses, FireOnStableDiffusion) {
   EXPECT_EQ(rewrites(report, "fuse-qkv"), 32) << "queries, keys and values, and keys and values of the text";
   EXPECT_EQ(count(graph, Op::kConvTranspose2d), 3) << "upsampling";
   EXPECT_EQ(count(graph, Op::kSoftmax) + count(graph, Op::kSilu) + count(graph, Op::kResize2d), 0);
+  EXPECT_EQ(rewrites(report, "fuse-conditioning"), 2) << "projections of the time, and keys and values of the text";
+  expect_nothing_between(graph, report, 12, 22, 32);
   expect_images_as_units_read_them(graph, 16);  // those in front of transformers
 }
 
@@ -60,6 +83,8 @@ TEST(UNetPasses, FireOnAUNetOfPixels) {
   EXPECT_EQ(rewrites(report, "fuse-qkv"), 16);
   EXPECT_EQ(count(graph, Op::kConvTranspose2d), 3);
   EXPECT_EQ(count(graph, Op::kSoftmax) + count(graph, Op::kSilu) + count(graph, Op::kResize2d), 0);
+  EXPECT_EQ(rewrites(report, "fuse-conditioning"), 1);
+  expect_nothing_between(graph, report, 12, 22, 16);
   expect_images_as_units_read_them(graph, 16);
 }
 

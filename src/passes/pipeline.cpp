@@ -33,6 +33,8 @@ PassOutcome align(Graph& graph, const Target& target);
 PassOutcome channels_last(Graph& graph, const Target& target);
 PassOutcome simplify_casts(Graph& graph, const Target& target);
 PassOutcome dead_code(Graph& graph, const Target& target);
+PassOutcome fuse_residual(Graph& graph, const Target& target);
+PassOutcome fuse_group_norm(Graph& graph, const Target& target);
 PassOutcome fuse_rows(Graph& graph, const Target& target);
 
 namespace {
@@ -111,6 +113,10 @@ constexpr std::array kPipeline = {
     // any.
     Pass{"merge-rows", "", merge_rows},
     Pass{"dead-code", "", dead_code},
+    // After precision, whose products in 8 bits have a residual of their own, and layout, which makes views of what it turns.
+    Pass{"fuse-residual", "fuse", fuse_residual},
+    // After layout, which it needs; before fuse-rows, which would take the sum for an op of its own.
+    Pass{"fuse-group-norm", "fuse", fuse_group_norm},
     // After all others: precision has decided what is stored and layout how, no pass needs to look into a body, and what
     // nothing reads is gone.
     Pass{"fuse-rows", "fuse", fuse_rows},

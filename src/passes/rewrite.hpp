@@ -54,6 +54,8 @@ class Rewriter {
                                 const std::string& path);
   /// The same op as `node` at its path, on other inputs or with other attributes (`node.attributes.with(...)`).
   ValueId emit_like(const Node& node, std::vector<ValueId> inputs, Attributes attributes);
+  /// Says how an image lies that a view has made: infer() only proposes a layout.
+  void set_layout(ValueId image, Layout layout) { graph_.set_layout(image, layout); }
   /// Makes everything that reads `from` read `to`, and drops the nodes that are then read by nothing.
   void replace(ValueId from, ValueId to);
 

@@ -22,6 +22,9 @@ namespace headroom {
 /// A CPU on which no pass declines for want of units.
 inline constexpr Target kCapableCpu{.device = DeviceKind::kCpu, .cpu_isa = CpuIsa::kAvx512Bf16, .threads = 1};
 
+/// A GPU for which kernels are generated.
+inline constexpr Target kGeneratingGpu{.device = DeviceKind::kCuda, .compute_capability = 90, .has_compiler = true};
+
 /// Runs the pipeline's pass of that name, between two verifications; where its switch has an argument, with that.
 inline PassOutcome run_pass(std::string_view name, Graph& graph, const Target& target = kCapableCpu,
                             std::string_view argument = {}) {

@@ -1,0 +1,182 @@
+// fuse-group-norm: silu(group_norm(concat(a, b) + shift) * (scale + 1) + offset)
+//   -> fused(a, b, shift, scale, offset, ...) {body = concat, add, group_norm, mul, add, silu}
+//
+// A group norm reads its image once for the moments and once more to write what comes of it; what stands around it, numbers for
+// each channel (a U-Net's step) and a concatenation (its skips), costs nothing there and a pass over memory each by themselves.
+// Of channels-last images, where kernels are generated. Where others read the concatenation as well, as the shortcut around a residual
+// block does, it is a second result.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "ir/activation.hpp"
+#include "ir/builder.hpp"
+#include "ir/group_norm_program.hpp"
+#include "ir/text.hpp"
+#include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
+
+namespace headroom {
+namespace {
+
+/// What stands around a norm: its image in parts, a number for each channel that is added to it, and what scales and offsets
+/// each channel of what comes of it.
+struct Around {
+  std::vector<ValueId> parts;
+  ValueId shift = kNoValue;
+  ValueId scale = kNoValue, offset = kNoValue;
+  double more = 0;  ///< than scale
+  Activation activation = Activation::kNone;
+};
+
+/// What goes along channels alone, beside an image.
+bool is_channel_vector(const Shape& shape, const Shape& image) {
+  return shape.rank() == 4 && (shape[0] == image[0] || shape[0] == 1) && shape[1] == image[1] && shape[2] == 1 &&
+         shape[3] == 1 && shape != image;
+}
+
+bool joins_two_along_channels(const Node& concat) {
+  return concat.op == Op::kConcat && concat.attributes.get_int("axis") == 1 && concat.inputs.size() == 2;
+}
+
+/// The norm and what stands around it as one op's operands and body; nothing where no kernel would run that.
+struct Fused {
+  std::vector<ValueId> inputs;
+  Graph body;
+};
+std::optional<Fused> fuse_norm(const Rewriter& r, const Node& norm, const Around& around, bool makes_whole = false) {
+  const bool is_joined = around.parts.size() > 1, is_shifted = around.shift != kNoValue,
+             is_scaled = around.scale != kNoValue;
+  Fused fused{.inputs = {},
+              .body = Graph(fmt::format("{}{}group_norm{}", is_joined ? "concat_" : "", is_shifted ? "add_" : "",
+                                        is_scaled ? "_mul_add" : ""))};
+  Builder builder(fused.body);
+  const auto input = [&](ValueId value) {
+    const ValueId own = fused.body.add_input(fmt::format("x{}", fused.inputs.size()), r.type(value));
+    fused.inputs.push_back(value);
+    return builder.cast(own, DType::kF32);
+  };
+  std::vector<ValueId> parts;
+  for (const ValueId part : around.parts) parts.push_back(input(part));
+  ValueId x = is_joined ? builder.concat(parts, 1) : parts[0];
+  const ValueId whole = x;
+  if (is_shifted) x = builder.add(x, input(around.shift));
+  std::vector<ValueId> operands = {x};
+  for (std::size_t k = 1; k < norm.inputs.size(); ++k) operands.push_back(input(norm.inputs[k]));
+  std::vector<std::pair<std::string_view, Attribute>> attributes;
+  for (const auto& [name, value] : norm.attributes.all()) attributes.emplace_back(name, value);
+  x = builder.emit(Op::kGroupNorm, operands, attributes)[0];
+  if (is_scaled) {
+    const ValueId scale = input(around.scale);
+    x = builder.mul(x, around.more == 0 ? scale : builder.add_scalar(scale, around.more));
+    x = builder.add(x, input(around.offset));
+  }
+  if (around.activation != Activation::kNone) x = builder.emit(op_of(around.activation), {x})[0];
+  const DType dtype = r.type(norm.results[0]).dtype;
+  fused.body.add_output("y0", builder.cast(x, dtype));
+  if (makes_whole) fused.body.add_output("y1", builder.cast(whole, dtype));
+  if (std::holds_alternative<std::string>(group_norm_program_of(fused.body))) return std::nullopt;
+  return fused;
+}
+
+/// Of an image and a number for each channel, as an addition or a product reads them, which is which; nothing where it reads
+/// anything else.
+struct BesideImage {
+  ValueId image, vector;
+};
+std::optional<BesideImage> beside_image(const Rewriter& r, const Node& node) {
+  for (const std::size_t k : {1U, 0U})
+    if (is_channel_vector(r.shape(node.inputs[k]), r.shape(node.results[0])))
+      return BesideImage{node.inputs[1 - k], node.inputs[k]};
+  return std::nullopt;
+}
+
+void take_in_front(const Rewriter& r, const Node& norm, Around& around) {
+  around.parts = {norm.inputs[0]};
+  if (const Node* sum = r.match_single_use(norm.inputs[0], Op::kAdd))
+    if (const auto shifted = beside_image(r, *sum)) {
+      around.parts = {shifted->image};
+      around.shift = shifted->vector;
+    }
+  const Node* concat = r.match_single_use(around.parts[0], Op::kConcat);
+  if (concat != nullptr && joins_two_along_channels(*concat)) around.parts = concat->inputs;
+}
+
+bool replace(Rewriter& r, const Node& norm, const Around& around, ValueId made) {
+  const std::optional<Fused> fused = fuse_norm(r, norm, around);
+  if (!fused) return false;
+  r.replace(made, r.emit(Op::kFused, fused->inputs, {{"body", canonical_text(fused->body)}}, norm.path));
+  return true;
+}
+
+bool fuse_front(Rewriter& r, const Node& norm) {
+  if (norm.op != Op::kGroupNorm) return false;
+  Around around;
+  take_in_front(r, norm, around);
+  if (around.parts.size() == 1 && around.shift == kNoValue) return false;
+  return replace(r, norm, around, norm.results[0]);
+}
+
+/// The last op of what stands behind a norm: the offset, or the activation of that.
+bool fuse_both_sides(Rewriter& r, const Node& last) {
+  Around around;
+  const Node* sum = &last;
+  if (const std::optional<Activation> activation = activation_for(last.op)) {
+    sum = r.match_single_use(last.inputs[0], Op::kAdd);
+    around.activation = *activation;
+  } else if (last.op == Op::kAdd) {
+    const std::vector<const Node*> readers = r.readers_from_here(last.results[0]);
+    if (readers.size() == 1 && activation_for(readers[0]->op)) return false;  // that is the last
+  } else {
+    return false;
+  }
+  const auto offset = sum == nullptr ? std::nullopt : beside_image(r, *sum);
+  const Node* product = offset ? r.match_single_use(offset->image, Op::kMul) : nullptr;
+  const auto scaled = product == nullptr ? std::nullopt : beside_image(r, *product);
+  const Node* norm = scaled ? r.match_single_use(scaled->image, Op::kGroupNorm) : nullptr;
+  if (norm == nullptr) return false;
+  around.offset = offset->vector;
+  around.scale = scaled->vector;
+  if (const Node* more = r.match(around.scale, Op::kAddScalar)) {
+    around.scale = more->inputs[0];
+    around.more = more->attributes.get_float("value");
+  }
+  take_in_front(r, *norm, around);
+  return replace(r, *norm, around, last.results[0]);
+}
+
+/// A concatenation that is read by a norm and by others.
+bool fuse_shared_concat(Rewriter& r, const Node& concat) {
+  if (!joins_two_along_channels(concat)) return false;
+  const ValueId x = concat.results[0];
+  const std::vector<const Node*> readers = r.readers_from_here(x);
+  const auto found = std::ranges::find(readers, Op::kGroupNorm, &Node::op);
+  if (found == readers.end() || r.match_single_use(x, Op::kConcat) != nullptr) return false;
+  const Node& norm = **found;
+  const auto is_there = [&](ValueId value) { return value == x || r.is_weight(value); };
+  if (norm.region != concat.region || !std::ranges::all_of(norm.inputs, is_there)) return false;
+  const std::optional<Fused> fused = fuse_norm(r, norm, {.parts = concat.inputs}, true);
+  if (!fused) return false;
+  const std::string path = norm.path;
+  const std::vector<ValueId> made =
+      r.emit_all(Op::kFused, fused->inputs, {{"body", canonical_text(fused->body)}}, path);
+  r.replace(norm.results[0], made[0]);
+  r.replace(x, made[1]);
+  return true;
+}
+
+}  // namespace
+
+PassOutcome fuse_group_norm(Graph& graph, const Target& target) {
+  if (!obstacle_to(Capability::kGeneratedKernels, target).empty()) return {};
+  const int modulated = rewrite_each(graph, fuse_both_sides);
+  const int shared = rewrite_each(graph, fuse_shared_concat);
+  return {.rewrites = modulated + shared + rewrite_each(graph, fuse_front)};
+}
+
+}  // namespace headroom
