@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/builder.hpp"
 #include "ir/expand.hpp"
 #include "models/unet2d.hpp"
 #include "models/unet2d_condition.hpp"
@@ -86,6 +87,42 @@ TEST(UNetPasses, FireOnAUNetOfPixels) {
   EXPECT_EQ(rewrites(report, "fuse-conditioning"), 1);
   expect_nothing_between(graph, report, 12, 22, 16);
   expect_images_as_units_read_them(graph, 16);
+}
+
+/// A denoise loop around SD-Turbo's U-Net: the latents of two images, which each step moves.
+Graph denoise_loop() {
+  const UNet2DConditionConfig config = parse_unet2d_condition_config(sd_turbo_unet_config());
+  constexpr std::int64_t kSteps = 4, kImages = 2, kSide = 32;
+  Graph graph("denoise");
+  Builder b(graph);
+  const ValueId latents = graph.add_state("latents", TensorType{.shape = {kImages, config.in_channels, kSide, kSide}});
+  const ValueId times = graph.add_input("timesteps", TensorType{.shape = {kSteps, kImages}});
+  const ValueId text = graph.add_input("text", TensorType{.shape = {kImages, 77, config.cross_attention_dim}});
+  {
+    const auto loop = b.loop(kSteps, "step");
+    const UNet2DConditionInputs inputs{
+        .sample = latents, .timestep = b.row(times, loop.counter()), .encoder_hidden_states = text};
+    const ParamSource params{.dtype = [](std::string_view) { return DType::kF16; }};
+    b.set_next(latents, b.add(latents, build_unet2d_condition(b, config, inputs, params)));
+  }
+  graph.add_output("latents", latents);
+  return graph;
+}
+
+TEST(UNetPasses, LiftTheTimeAndThePromptOutOfTheLoop) {
+  Graph graph = denoise_loop();
+  static_cast<void>(optimize(graph, SwitchSet::parse("lossless,fp16"), kH200));
+  int of_time = 0, of_text = 0;
+  for (const Node& node : graph.nodes()) {
+    if (node.op != Op::kLinear) continue;
+    const bool is_of_time = node.path.find("time_emb") != std::string::npos;  // the embedding, and 22 projections of it
+    const bool is_of_text = node.path.ends_with("attn2");                     // keys and values in one
+    EXPECT_TRUE(!(is_of_time || is_of_text) || node.region == kTopRegion) << node.path;
+    of_time += is_of_time ? 1 : 0;
+    of_text += is_of_text ? 1 : 0;
+  }
+  EXPECT_EQ(of_time, 24);
+  EXPECT_EQ(of_text, 16);
 }
 
 }  // namespace
