@@ -12,36 +12,21 @@ import argparse
 import copy
 import json
 import os
-import subprocess
-import time
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import flux_peer
 import flux_shapes
 import peer_result
+from network_error import Errors
 
 
 def forward(model, inputs, dtype):
     inputs = {name: value if name.endswith("_ids") else value.to(dtype) for name, value in inputs.items()}
     with torch.inference_mode():
         return model(**inputs, return_dict=False)[0].double()
-
-
-def relative_l2(output, reference):
-    return float((output - reference).norm() / reference.norm())
-
-
-def headroom(args, switches, inputs_path):
-    """Headroom's output, and the seconds of its whole process: weights read, folded and run."""
-    output = os.path.join(args.folder, "output.safetensors")
-    began = time.perf_counter()
-    subprocess.run([args.headroom, "forward", args.folder, "--device", "cuda", "--quiet", "--opt", switches, "--inputs",
-                    inputs_path, "--output", output], check=True)
-    seconds = time.perf_counter() - began
-    return load_file(output)["sample"].cuda().double(), seconds
 
 
 def main():
@@ -84,29 +69,10 @@ def main():
     del model
     torch.cuda.empty_cache()
 
-    subject = peer_result.forward_subject("flux-dev", args.tokens**2, 1, args.text_tokens)
-    results = []
-
-    def add(source, version, applied, output):
-        error = relative_l2(output, reference)
-        name = f"{source} {', '.join(applied)}"
-        results.append({
-            "id": name, "name": name, "subject": subject, "work_hash": peer_result.work_hash(subject),
-            "source": {"name": source, "version": version},
-            "configuration": {"device": "cuda", "asked": applied, "applied": applied, "declined": []},
-            "trials": [], "quality": [{"metric": "relative_l2", "against": "diffusers in fp32", "value": error}],
-            "tags": ["random_weights"],
-        })
-        peer_result.write(args.save, results)
-        print(f"{name}: relative L2 {error:.3e}", flush=True)
-
+    errors = Errors(args.save, peer_result.forward_subject("flux-dev", args.tokens**2, 1, args.text_tokens), reference)
     for applied, output in outputs.items():
-        add("pytorch", torch.__version__, applied.split(", "), output)
-    version = subprocess.run([args.headroom, "--version"], check=True, capture_output=True, text=True).stdout.split()[1]
-    for switches in args.switches:
-        output, seconds = headroom(args, switches, inputs_path)
-        add("headroom", version, switches.split(","), output)
-        print(f"  the whole process took {seconds:.1f} s", flush=True)
+        errors.add_pytorch(applied.split(", "), output)
+    errors.add_headroom(args.headroom, args.folder, args.switches, inputs_path, "sample")
 
 
 if __name__ == "__main__":
