@@ -73,7 +73,8 @@ ValueId ImageLayers::pixel_attention(std::string_view name, ValueId x, std::int6
   const ValueId tokens = to_tokens(how ? norm("group_norm", x, *how) : x);  // [b, h w, c]
   const ValueId q = projection("to_q", "query", tokens), k = projection("to_k", "key", tokens);
   const ValueId v = projection("to_v", "value", tokens);
-  const double scale = 1 / std::sqrt(static_cast<double>(shape[1] / heads));
+  const std::int64_t head_dim = shape[1] / heads;
+  const double scale = 1 / std::sqrt(static_cast<double>(head_dim));
   const ValueId out = projection("to_out.0", "proj_attn", attention(b_, q, k, v, heads, scale));
   return b_.add(to_image(out, shape), x);
 }

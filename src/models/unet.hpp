@@ -54,11 +54,11 @@ inline constexpr UNetBlockTypes kPixelBlockTypes{.down = "DownBlock2D",
 
 /// Reads what config.json says of it, with the class's defaults in `unet` (block types as `types` names them). Throws Error
 /// that names the key and the value where it is of another kind, or sizes do not fit each other.
-void read_unet_config(const nlohmann::json& config, const UNetBlockTypes& types, UNetConfig& unet);
+void read_unet_config(const nlohmann::json& json, const UNetBlockTypes& types, UNetConfig& unet);
 /// Throws Error unless heads of that size fill the width wherever something attends, the middle included.
 void require_whole_heads(const UNetConfig& unet, std::int64_t head_dim);
-/// config[key] as a number for each of `count` levels: a list of so many, or one number for all.
-[[nodiscard]] std::vector<std::int64_t> read_by_level(const nlohmann::json& config, const char* key,
+/// json[key] as a number for each of `count` levels: a list of so many, or one number for all.
+[[nodiscard]] std::vector<std::int64_t> read_by_level(const nlohmann::json& json, const char* key,
                                                       std::int64_t fallback, std::size_t count, std::int64_t high);
 
 /// Where something attends.

@@ -27,7 +27,7 @@ struct UNet2DConfig : UNetConfig {
 
 /// Reads config.json as diffusers writes it, where a missing key means the class's default. Throws Error that names the key and the
 /// value where it asks for what is not supported, or sizes do not fit each other.
-[[nodiscard]] UNet2DConfig parse_unet2d_config(const nlohmann::json& config);
+[[nodiscard]] UNet2DConfig parse_unet2d_config(const nlohmann::json& json);
 /// Pixels of 64x64 in RGB, attention where they are 32, 16 and 8 a side: 691.78 million parameters.
 [[nodiscard]] nlohmann::json pixel_unet_config();
 

@@ -67,10 +67,10 @@ class UNet2DCondition {
   /// x[b, tokens, c] of `seen`[b, tokens of it, ...] -> [b, tokens, c]
   ValueId attend(std::string_view name, ValueId x, ValueId seen, std::int64_t heads) {
     const auto scope = b_.scope(name);
-    const std::int64_t width = b_.shape(x)[-1];
+    const std::int64_t width = b_.shape(x)[-1], head_dim = width / heads;
     const ValueId q = layers_.linear("to_q", x, width, false), k = layers_.linear("to_k", seen, width, false);
     const ValueId v = layers_.linear("to_v", seen, width, false);
-    const double scale = 1 / std::sqrt(static_cast<double>(width / heads));
+    const double scale = 1 / std::sqrt(static_cast<double>(head_dim));
     return layers_.linear("to_out.0", attention(b_, q, k, v, heads, scale), width);
   }
 

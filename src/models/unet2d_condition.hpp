@@ -29,7 +29,7 @@ struct UNet2DConditionConfig : UNetConfig {
 /// Reads config.json as diffusers writes it, where a missing key means the class's default. Throws Error that names the key and the
 /// value where it asks for what is not supported, or sizes do not fit each other. Not for upcast_attention, which changes nothing here: graphs
 /// are in f32, and where they are narrowed, queries are scaled before they meet the keys.
-[[nodiscard]] UNet2DConditionConfig parse_unet2d_condition_config(const nlohmann::json& config);
+[[nodiscard]] UNet2DConditionConfig parse_unet2d_condition_config(const nlohmann::json& json);
 [[nodiscard]] nlohmann::json sd15_unet_config();      ///< 859.52 million parameters
 [[nodiscard]] nlohmann::json sd21_unet_config();      ///< 865.91 million; for 768x768, predicts v
 [[nodiscard]] nlohmann::json sd_turbo_unet_config();  ///< the same network for 512x512
