@@ -31,7 +31,14 @@ struct NoiseStep {
 struct NoiseSchedule {
   Prediction prediction = Prediction::kFlow;
   std::vector<NoiseStep> steps;
-  double noise_scale = 1;  ///< the standard deviation of the noise that the first step is given
+  double noise_scale = 1;    ///< the standard deviation of the noise that the first step is given
+  std::int64_t skipped = 0;  ///< steps that were before the first one, where the sample begins as an image with noise
+
+  /// Leaves out the first `count` steps, of which there must be more.
+  void skip(std::int64_t count) {
+    steps.erase(steps.begin(), steps.begin() + count);
+    skipped += count;
+  }
 };
 
 /// The level of diffusion at which noise is `ratio` times as large as the image: sigma / alpha.

@@ -15,8 +15,8 @@
 namespace headroom {
 namespace {
 
-constexpr std::array<std::string_view, 8> kSamplerNames = {"euler", "heun", "dpm++2m",         "dpm++2m-sde",
-                                                           "unipc", "ddim", "euler-ancestral", "lcm"};
+constexpr std::array<std::string_view, 9> kSamplerNames = {"euler", "heun", "dpm++2m",         "dpm++2m-sde", "unipc",
+                                                           "ddim",  "plms", "euler-ancestral", "lcm"};
 
 constexpr double kLeastShift = 0.01, kMostShift = 100;
 
@@ -54,6 +54,7 @@ SamplerChoice parse_sampler(std::string_view argument) {
 }
 
 std::int64_t count_calls(Sampler sampler, std::int64_t steps) {
+  if (sampler == Sampler::kPlms && steps > 1) return steps + 1;
   return sampler == Sampler::kHeun ? 2 * steps - 1 : steps;
 }
 

@@ -7,9 +7,10 @@
 namespace headroom {
 
 /// How noise becomes a sample, step by step; what they are is in sampler_tables.cpp.
-enum class Sampler : std::uint8_t { kEuler, kHeun, kDpm2M, kDpm2MSde, kUniPC, kDdim, kEulerAncestral, kLcm };
+enum class Sampler : std::uint8_t { kEuler, kHeun, kDpm2M, kDpm2MSde, kUniPC, kDdim, kPlms, kEulerAncestral, kLcm };
 
-/// "euler", "heun", "dpm++2m", "dpm++2m-sde", "unipc", "ddim", "euler-ancestral", "lcm": the arguments of the switch `sampler`.
+/// "euler", "heun", "dpm++2m", "dpm++2m-sde", "unipc", "ddim", "plms", "euler-ancestral", "lcm": the arguments of the switch
+/// `sampler`.
 [[nodiscard]] std::string_view to_string(Sampler sampler);
 [[nodiscard]] std::optional<Sampler> find_sampler(std::string_view name);
 
@@ -22,7 +23,8 @@ struct SamplerChoice {
 /// Throws a usage Error, with the samplers that there are, for what is no such argument.
 [[nodiscard]] SamplerChoice parse_sampler(std::string_view argument);
 
-/// How often the denoiser is called in so many steps: Heun's method asks twice in each step but the last.
+/// How often the denoiser is called in so many steps: Heun's method asks twice in each step but the last, PLMS in the
+/// first where there are more.
 [[nodiscard]] std::int64_t count_calls(Sampler sampler, std::int64_t steps);
 
 }  // namespace headroom

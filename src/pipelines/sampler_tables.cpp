@@ -2,6 +2,10 @@
 //
 //   euler, ddim      y' = y + (k' - k) d, d = (y - m) / k, where y = x / a and k = s / a; of flow matching y = x, k = s
 //                    (Song et al., "Denoising Diffusion Implicit Models", 2021, equation 12 with eta = 0: the same)
+//   plms             DDIM's step with a mean of the last answers: of the first step, which is made again from its beginning
+//                    when the answer at its end is known, of both; then by Adams and Bashforth, (3, -1)/2, (23, -16, 5)/12,
+//                    (55, -59, 37, -9)/24 (Liu et al., "Pseudo Numerical Methods for Diffusion Models", 2022, F-PNDM
+//                    without Runge and Kutta's steps)
 //   heun             the mean of the d at both ends in place of d (Karras et al., 2022, algorithm 1)
 //   dpm++2m          x' = (s'/s) x + a' (1 - e^-h) M, h = ln(a'/s') - ln(a/s), M = m + (m - m_before) h / (2 h_before)
 //                    (Lu et al., "DPM-Solver++", 2022, algorithm 2)
@@ -74,6 +78,7 @@ namespace {
 constexpr LinearForm kSample = LinearForm::column(0);
 constexpr LinearForm kSecond = LinearForm::column(1);
 constexpr LinearForm kThird = LinearForm::column(2);
+constexpr LinearForm kFourth = LinearForm::column(3);
 constexpr LinearForm kOutput = LinearForm::column(LinearForm::kOutput);
 constexpr LinearForm kNoise = LinearForm::column(LinearForm::kNoise);
 
@@ -90,6 +95,7 @@ class TableMaker {
 
   SamplerTables make(Sampler sampler) {
     tables_.noise_scale = schedule_.noise_scale;
+    tables_.first = steps_.front().from;
     for (std::size_t i = 0; i < steps_.size(); ++i) add_step(sampler, i);
     return std::move(tables_);
   }
@@ -97,23 +103,26 @@ class TableMaker {
  private:
   [[nodiscard]] bool is_flow() const { return schedule_.prediction == Prediction::kFlow; }
   [[nodiscard]] bool is_last(std::size_t i) const { return i + 1 == steps_.size(); }
+  [[nodiscard]] std::int64_t all_steps() const { return std::ssize(steps_) + schedule_.skipped; }
 
-  /// m, the image that the denoiser's answer at this level stands for.
-  [[nodiscard]] LinearForm estimate(const NoiseLevel& at) const {
+  /// m, the image that the denoiser's answer to a sample at this level stands for.
+  [[nodiscard]] LinearForm estimate(const NoiseLevel& at, const LinearForm& sample = kSample,
+                                    const LinearForm& answer = kOutput) const {
     switch (schedule_.prediction) {
       case Prediction::kEpsilon:
-        return (kSample - at.sigma * kOutput) / at.alpha;
+        return (sample - at.sigma * answer) / at.alpha;
       case Prediction::kV:
-        return at.alpha * kSample - at.sigma * kOutput;
+        return at.alpha * sample - at.sigma * answer;
       case Prediction::kFlow:
-        return kSample - at.sigma * kOutput;
+        return sample - at.sigma * answer;
     }
     fail("no such prediction");
   }
 
-  void add(double timestep, const LinearForm& sample, const LinearForm& second = {}, const LinearForm& third = {}) {
+  void add(double timestep, const LinearForm& sample, const LinearForm& second = {}, const LinearForm& third = {},
+           const LinearForm& fourth = {}) {
     tables_.timesteps.push_back(timestep);
-    tables_.next.push_back({sample, second, third});
+    tables_.next.push_back({sample, second, third, fourth});
   }
 
   void add_step(Sampler sampler, std::size_t i) {
@@ -130,6 +139,8 @@ class TableMaker {
         return add_dpm(i, /*is_stochastic=*/true);
       case Sampler::kUniPC:
         return add_unipc(i);
+      case Sampler::kPlms:
+        return add_plms(i);
       case Sampler::kEulerAncestral:
         return is_flow() ? add_ancestral_flow(i) : add_ancestral(steps_[i]);
       case Sampler::kLcm:
@@ -160,10 +171,13 @@ class TableMaker {
     if (!is_last(i)) add(steps_[i + 1].timestep, scale(step.to) * (kSecond + distance / 2 * slope(step.to)));
   }
 
-  void add_ddim(const NoiseStep& step) {
-    const LinearForm m = estimate(step.from);
-    add(step.timestep, step.to.alpha * m + step.to.sigma * ((kSample - step.from.alpha * m) / step.from.sigma));
+  /// A step of DDIM from a sample, for which the denoiser has answered that.
+  [[nodiscard]] LinearForm ddim_step(const NoiseStep& step, const LinearForm& sample, const LinearForm& answer) const {
+    const LinearForm m = estimate(step.from, sample, answer);
+    return step.to.alpha * m + step.to.sigma * ((sample - step.from.alpha * m) / step.from.sigma);
   }
+
+  void add_ddim(const NoiseStep& step) { add(step.timestep, ddim_step(step, kSample, kOutput)); }
 
   void add_ancestral(const NoiseStep& step) {
     const double k = noise_ratio(step.from), to = noise_ratio(step.to);
@@ -191,7 +205,27 @@ class TableMaker {
     add(step.timestep, is_last(i) && !is_flow() ? image : step.to.alpha * image + step.to.sigma * kNoise);
   }
 
-  // --- multistep: the second or third state is the m before ---
+  // --- multistep ---
+
+  /// The further states are the answers before, the latest first.
+  void add_plms(std::size_t i) {
+    const NoiseStep& step = steps_[i];
+    if (i == 0) {
+      add(step.timestep, ddim_step(step, kSample, kOutput), kOutput);
+      if (is_last(i)) return;
+      // The sample that the step began with is what made this one.
+      const double of_sample = ddim_step(step, kSample, {}).of[0];
+      const LinearForm before = (kSample - ddim_step(step, {}, kSecond)) / of_sample;
+      add(steps_[1].timestep, ddim_step(step, before, (kOutput + kSecond) / 2), kSecond);
+      return;
+    }
+    const LinearForm mean = i == 1   ? (3 * kOutput - kSecond) / 2
+                            : i == 2 ? (23 * kOutput - 16 * kSecond + 5 * kThird) / 12
+                                     : (55 * kOutput - 59 * kSecond + 37 * kThird - 9 * kFourth) / 24;
+    add(step.timestep, ddim_step(step, kSample, mean), kOutput, kSecond, kThird);
+  }
+
+  // The second or third state is the m before.
 
   /// h over the h before; 0 where that was infinite.
   [[nodiscard]] double step_ratio(std::size_t i) const { return log_distance(steps_[i]) / log_distance(steps_[i - 1]); }
@@ -200,7 +234,7 @@ class TableMaker {
     const NoiseStep& step = steps_[i];
     const LinearForm m = estimate(step.from);
     const bool ends_low =
-        options_.euler_at_final || (options_.lower_order_final && steps_.size() < 15) || step.to.sigma == 0;
+        options_.euler_at_final || (options_.lower_order_final && all_steps() < 15) || step.to.sigma == 0;
     const bool is_first_order = options_.order == 1 || i == 0 || (is_last(i) && ends_low);
     const LinearForm change = is_first_order ? LinearForm{} : step_ratio(i) * (m - kSecond);
     const double left = decay(step), h = log_distance(step);
@@ -227,8 +261,8 @@ class TableMaker {
     bool is_on = false;
   };
   [[nodiscard]] Correction correction(std::size_t i) const {
-    const bool is_off =
-        std::ranges::find(options_.disable_corrector, static_cast<std::int64_t>(i)) != options_.disable_corrector.end();
+    const std::int64_t number = static_cast<std::int64_t>(i) + schedule_.skipped;
+    const bool is_off = std::ranges::find(options_.disable_corrector, number) != options_.disable_corrector.end();
     if (is_last(i) || is_off) return {};
     const double u = -log_distance(steps_[i]), e = std::expm1(u), base = options_.uses_bh1 ? u : e;
     const double f = e / u - 1, b1 = f / base, b2 = (f / u - 0.5) * 2 / base;

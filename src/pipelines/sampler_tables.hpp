@@ -13,7 +13,7 @@ namespace headroom {
 /// A linear combination of what a call of the denoiser can see: tensors that the sampler keeps, the first of which is the
 /// sample that the denoiser is given, what it answered, and fresh noise.
 struct LinearForm {
-  static constexpr std::size_t kStates = 3, kOutput = kStates, kNoise = kStates + 1, kColumns = kStates + 2;
+  static constexpr std::size_t kStates = 4, kOutput = kStates, kNoise = kStates + 1, kColumns = kStates + 2;
   std::array<double, kColumns> of{};
 
   [[nodiscard]] static constexpr LinearForm column(std::size_t column) {
@@ -31,7 +31,8 @@ struct LinearForm {
 struct SamplerTables {
   std::vector<double> timesteps;  ///< [calls], as NoiseStep has them
   std::vector<std::array<LinearForm, LinearForm::kStates>> next;
-  double noise_scale = 1;
+  double noise_scale = 1;  ///< of the noise that the sample begins as
+  NoiseLevel first;        ///< of the sample that begins as an image
 
   [[nodiscard]] std::int64_t calls() const { return static_cast<std::int64_t>(next.size()); }
   /// Whether what a state holds ever reaches the sample.

@@ -202,7 +202,7 @@ TEST(SamplerTables, NoiseAloneIsALevelLikeOthers) {
     const NoiseSchedule exact = FlowSchedule{}.schedule(steps, 1024);
     NoiseSchedule near = exact;
     near.steps.front().from = {.alpha = 1e-300, .sigma = 1};
-    for (const Sampler sampler : {Sampler::kHeun, Sampler::kDpm2M, Sampler::kDpm2MSde, Sampler::kUniPC,
+    for (const Sampler sampler : {Sampler::kHeun, Sampler::kDpm2M, Sampler::kDpm2MSde, Sampler::kUniPC, Sampler::kPlms,
                                   Sampler::kEulerAncestral, Sampler::kLcm}) {
       const double end = run(make_sampler_tables(sampler, exact), 0.7);
       EXPECT_TRUE(std::isfinite(end)) << to_string(sampler) << ' ' << steps;
@@ -215,7 +215,8 @@ TEST(SamplerTables, NoiseAloneIsALevelLikeOthers) {
 TEST(SamplerTables, AStraightLineIsFollowedToItsEnd) {
   const NoiseSchedule schedule = FlowSchedule{}.schedule(5, 1024);
   constexpr double kImage = -1.5, kNoise = 0.4;
-  for (const Sampler sampler : {Sampler::kEuler, Sampler::kHeun, Sampler::kDpm2M, Sampler::kUniPC, Sampler::kDdim}) {
+  for (const Sampler sampler :
+       {Sampler::kEuler, Sampler::kHeun, Sampler::kDpm2M, Sampler::kUniPC, Sampler::kDdim, Sampler::kPlms}) {
     const SamplerTables tables = make_sampler_tables(sampler, schedule);
     std::array<double, LinearForm::kColumns> columns{kNoise};
     for (const auto& forms : tables.next) {
@@ -227,6 +228,24 @@ TEST(SamplerTables, AStraightLineIsFollowedToItsEnd) {
     }
     EXPECT_NEAR(columns[0], kImage, 1e-12) << to_string(sampler);
   }
+}
+
+// What is left of a schedule is one of its own, but that rules which count steps count all of them.
+TEST(SamplerTables, StepsThatAreSkippedStillCount) {
+  NoiseSchedule rest = schedule_of("dpm-sigma-min.20", Prediction::kEpsilon);
+  const NoiseLevel level = rest.steps[8].from;
+  rest.skip(8);
+  ASSERT_EQ(rest.steps.size(), 12U);
+  NoiseSchedule alone = rest;
+  alone.skipped = 0;
+  EXPECT_EQ(make_sampler_tables(Sampler::kDpm2M, rest).first, level);
+  EXPECT_EQ(run(make_sampler_tables(Sampler::kEuler, rest), 0.7),
+            run(make_sampler_tables(Sampler::kEuler, alone), 0.7));
+  EXPECT_NE(run(make_sampler_tables(Sampler::kDpm2M, rest), 0.7), run(make_sampler_tables(Sampler::kDpm2M, alone), 0.7))
+      << "fewer than 15 steps end with one of order 1";
+  const SolverOptions uncorrected{.disable_corrector = {10}};
+  EXPECT_NE(run(make_sampler_tables(Sampler::kUniPC, rest, uncorrected), 0.7),
+            run(make_sampler_tables(Sampler::kUniPC, rest), 0.7));
 }
 
 TEST(SamplerTables, OptionsChangeWhatTheySay) {

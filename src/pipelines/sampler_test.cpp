@@ -11,7 +11,7 @@ TEST(Sampler, IsKnownByItsName) {
   for (const Sampler sampler : {Sampler::kEuler, Sampler::kDpm2MSde, Sampler::kEulerAncestral, Sampler::kLcm})
     EXPECT_EQ(parse_sampler(to_string(sampler)), SamplerChoice{sampler});
   EXPECT_EQ(to_string(Sampler::kDpm2M), "dpm++2m");
-  EXPECT_EQ(find_sampler("plms"), std::nullopt);
+  EXPECT_EQ(find_sampler("lms"), std::nullopt);
 }
 
 TEST(Sampler, AnUnknownNameIsRefusedWithThoseThatThereAre) {
@@ -20,7 +20,7 @@ TEST(Sampler, AnUnknownNameIsRefusedWithThoseThatThereAre) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "switch sampler=unipcc: expected one of euler, heun, dpm++2m, dpm++2m-sde, unipc, ddim, "
+                 "switch sampler=unipcc: expected one of euler, heun, dpm++2m, dpm++2m-sde, unipc, ddim, plms, "
                  "euler-ancestral, lcm; did you mean 'unipc'?");
   }
 }
@@ -33,10 +33,12 @@ TEST(Sampler, TakesAShiftOfItsLevels) {
     EXPECT_THROW(static_cast<void>(parse_sampler(wrong)), Error) << wrong;
 }
 
-TEST(Sampler, HeunCallsTwiceInEachStepButTheLast) {
+TEST(Sampler, HeunCallsTwiceInEachStepButTheLastAndPlmsInTheFirst) {
   EXPECT_EQ(count_calls(Sampler::kHeun, 1), 1);
   EXPECT_EQ(count_calls(Sampler::kHeun, 8), 15);
   EXPECT_EQ(count_calls(Sampler::kUniPC, 8), 8);
+  EXPECT_EQ(count_calls(Sampler::kPlms, 1), 1);
+  EXPECT_EQ(count_calls(Sampler::kPlms, 8), 9);
 }
 
 }  // namespace

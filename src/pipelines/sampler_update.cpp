@@ -10,8 +10,8 @@
 namespace headroom {
 namespace {
 
-constexpr std::array<const char*, LinearForm::kColumns> kColumnNames = {"latents", "history_1", "history_2", "output",
-                                                                        "noise"};
+constexpr std::array<const char*, LinearForm::kColumns> kColumnNames = {"latents",   "history_1", "history_2",
+                                                                        "history_3", "output",    "noise"};
 
 // Which random stream of an image's seed its first call takes: those before are taken by the noise that it begins with.
 constexpr std::int64_t kFirstStream = 16;

@@ -11,12 +11,12 @@
 
 namespace headroom {
 
-/// What a sampler is in a graph. States, f32: `latents`, the sample, and `history_1` and `history_2` where it keeps them.
+/// What a sampler is in a graph. States, f32: `latents`, the sample, and `history_1` to `history_3` where it keeps them.
 /// Inputs: for each coefficient that is not always 0 or 1 its numbers by call, `latents_from_output` [calls, 1, 1, ...]
 /// f32 and so on; and of a sampler that adds noise `seeds` [images] i64 and `noise_streams` [calls] i64. Noise of an image
 /// is a function of its seed and the call alone.
 struct SamplerValues {
-  std::array<ValueId, LinearForm::kStates> states{kNoValue, kNoValue, kNoValue};
+  std::array<ValueId, LinearForm::kStates> states{kNoValue, kNoValue, kNoValue, kNoValue};
   std::array<std::array<ValueId, LinearForm::kColumns>, LinearForm::kStates> coefficients{};
   ValueId seeds = kNoValue;
   ValueId noise_streams = kNoValue;

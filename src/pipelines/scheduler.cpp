@@ -68,6 +68,7 @@ DiffusionSchedule read_diffusion(const SchedulerReader& reader, SchedulerId id) 
   levels.rules = id == kDpmClass     ? DiffusionRules::kDpmSolver
                  : id == kUniPCClass ? DiffusionRules::kUniPC
                  : id == kDdimClass  ? DiffusionRules::kDdim
+                 : id == kPndmClass  ? DiffusionRules::kDdim
                  : id == kLcmClass   ? DiffusionRules::kLcm
                                      : DiffusionRules::kEuler;
   reader.require_none("trained_betas");
@@ -90,13 +91,13 @@ DiffusionSchedule read_diffusion(const SchedulerReader& reader, SchedulerId id) 
         "{}: rescale_betas_zero_snr is true beside a prediction of the noise, which says nothing of an image that is "
         "noise alone; expected v_prediction",
         kSchedulerConfig);
-  levels.spacing =
-      static_cast<TimestepSpacing>(reader.choice("timestep_spacing", {"linspace", "leading", "trailing"},
-                                                 id == kDdimClass || id == kLcmClass ? "leading" : "linspace"));
+  levels.spacing = static_cast<TimestepSpacing>(
+      reader.choice("timestep_spacing", {"linspace", "leading", "trailing"},
+                    id == kDdimClass || id == kPndmClass || id == kLcmClass ? "leading" : "linspace"));
   levels.steps_offset = reader.whole("steps_offset", 0, 0, levels.train_timesteps - 1);
   levels.respacing = read_respacing(reader);
   levels.ends_at_least_noise = reader.choice("final_sigmas_type", {"zero", "sigma_min"}, "zero") == 1;
-  levels.set_alpha_to_one = reader.flag("set_alpha_to_one", true);
+  levels.set_alpha_to_one = reader.flag("set_alpha_to_one", id != kPndmClass);
   levels.lambda_min_clipped = reader.number("lambda_min_clipped", levels.lambda_min_clipped);
   levels.original_steps = reader.whole("original_inference_steps", 50, 1, levels.train_timesteps);
   return levels;
@@ -124,7 +125,7 @@ SolverOptions read_options(const SchedulerReader& reader) {
 }
 
 /// What the config itself asks for.
-std::optional<Sampler> own_sampler(const SchedulerReader& reader, const SchedulerClass& of) {
+Sampler own_sampler(const SchedulerReader& reader, const SchedulerClass& of) {
   if (reader.flag("stochastic_sampling", false)) return Sampler::kLcm;
   const bool is_sde = reader.choice("algorithm_type", {"dpmsolver++", "sde-dpmsolver++"}, "dpmsolver++") == 1;
   return is_sde ? Sampler::kDpm2MSde : of.sampler;
@@ -140,10 +141,17 @@ void Scheduler::set_shift(double shift) {
   flow->shift = shift;
 }
 
-SamplerTables Scheduler::tables(std::int64_t steps, std::int64_t image_tokens) const {
-  if (const auto* const flow = std::get_if<FlowSchedule>(&levels))
-    return make_sampler_tables(sampler, flow->schedule(steps, image_tokens), options);
-  return make_sampler_tables(sampler, std::get<DiffusionSchedule>(levels).schedule(steps), options);
+double Scheduler::noise_scale(std::int64_t steps) const {
+  const auto* const diffusion = std::get_if<DiffusionSchedule>(&levels);
+  return diffusion == nullptr ? NoiseSchedule{}.noise_scale : diffusion->schedule(steps).noise_scale;
+}
+
+SamplerTables Scheduler::tables(std::int64_t steps, std::int64_t image_tokens, std::int64_t skipped) const {
+  const auto* const flow = std::get_if<FlowSchedule>(&levels);
+  NoiseSchedule schedule =
+      flow != nullptr ? flow->schedule(steps, image_tokens) : std::get<DiffusionSchedule>(levels).schedule(steps);
+  schedule.skip(skipped);
+  return make_sampler_tables(sampler, schedule, options);
 }
 
 json parse_scheduler_config(std::string_view text, std::string_view context) {
@@ -169,11 +177,7 @@ Scheduler parse_scheduler(const json& config, std::optional<Sampler> named, Flow
   const SchedulerClass& own = scheduler_class(config);
   require_known_keys(config);
   const SchedulerReader reader(config, own.id);
-  const std::optional<Sampler> sampler = named ? named : own_sampler(reader, own);
-  if (!sampler)
-    fail("{}: the sampler of {} is not known here: name another, as in --opt sampler=unipc", kSchedulerConfig,
-         own.name);
-  Scheduler scheduler{.sampler = *sampler};
+  Scheduler scheduler{.sampler = named ? *named : own_sampler(reader, own)};
   if (is_flow_matching(config)) {
     if ((own.id & kFlowClasses) == 0)
       static_cast<void>(reader.choice("prediction_type", {"flow_prediction"}, "epsilon"));
@@ -185,6 +189,7 @@ Scheduler parse_scheduler(const json& config, std::optional<Sampler> named, Flow
   const SchedulerReader as(config, id);
   // A sample that is clipped is no linear function of the answer. DDIM's class does so unless it is told not to.
   as.require_flag("clip_sample", false, id == kDdimClass && !named);
+  as.require_flag("skip_prk_steps", true, named.has_value());
   scheduler.levels = read_diffusion(as, id);
   scheduler.options = read_options(as);
   return scheduler;

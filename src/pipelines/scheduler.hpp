@@ -23,7 +23,10 @@ struct Scheduler {
   /// Shifts levels of flow matching by a factor of its own, whatever the size of an image. Throws a usage Error for levels of
   /// diffusion, which have no shift.
   void set_shift(double shift);
-  [[nodiscard]] SamplerTables tables(std::int64_t steps, std::int64_t image_tokens) const;
+  /// The standard deviation of the noise that the first of so many steps is given.
+  [[nodiscard]] double noise_scale(std::int64_t steps) const;
+  /// Of `steps` steps, the first `skipped` of which are left out.
+  [[nodiscard]] SamplerTables tables(std::int64_t steps, std::int64_t image_tokens, std::int64_t skipped = 0) const;
 };
 
 /// The object in a scheduler_config.json. Infinities, which diffusers writes and JSON does not have, are null in it.

@@ -22,7 +22,7 @@ constexpr SchedulerClass kSchedulerClasses[] = {
     {"DDIMScheduler", kDdimClass, Sampler::kDdim},
     {"EulerAncestralDiscreteScheduler", kAncestralClass, Sampler::kEulerAncestral},
     {"LCMScheduler", kLcmClass, Sampler::kLcm},
-    {"PNDMScheduler", kPndmClass, std::nullopt},
+    {"PNDMScheduler", kPndmClass, Sampler::kPlms},
     {"FlowMatchEulerDiscreteScheduler", kFlowEulerClass, Sampler::kEuler},
     {"FlowMatchHeunDiscreteScheduler", kFlowHeunClass, Sampler::kHeun},
     {"FlowMatchLCMScheduler", kFlowLcmClass, Sampler::kLcm},
@@ -120,6 +120,8 @@ SchedulerId diffusion_class(Sampler sampler) {
       return kUniPCClass;
     case Sampler::kDdim:
       return kDdimClass;
+    case Sampler::kPlms:
+      return kPndmClass;
     case Sampler::kEulerAncestral:
       return kAncestralClass;
     case Sampler::kLcm:

@@ -35,7 +35,7 @@ inline constexpr unsigned kFlowClasses = kFlowEulerClass | kFlowHeunClass | kFlo
 struct SchedulerClass {
   std::string_view name;  ///< `_class_name`
   SchedulerId id;
-  std::optional<Sampler> sampler;  ///< nothing where it is one that is not known here
+  Sampler sampler;
 };
 /// The class that a config states. Throws Error, with those that there are, where it is not known.
 [[nodiscard]] const SchedulerClass& scheduler_class(const nlohmann::json& config);

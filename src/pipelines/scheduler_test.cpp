@@ -71,6 +71,7 @@ TEST(Scheduler, TheClassSaysTheSampler) {
   EXPECT_EQ(sampler_of("DDIMScheduler"), Sampler::kDdim);
   EXPECT_EQ(sampler_of("EulerAncestralDiscreteScheduler"), Sampler::kEulerAncestral);
   EXPECT_EQ(sampler_of("LCMScheduler"), Sampler::kLcm);
+  EXPECT_EQ(sampler_of("PNDMScheduler", {{"skip_prk_steps", true}}), Sampler::kPlms);
 }
 
 TEST(Scheduler, FlowMatchingOfASolverIsReadFromItsKeys) {
@@ -92,7 +93,7 @@ TEST(Scheduler, ANamedSamplerReadsTheConfigAsItsOwnClassWould) {
   EXPECT_EQ(levels.schedule(10).steps.front().timestep, 901);  // 9 * (1000 / 10) + 1
   const Scheduler dpm = parse_scheduler(stable_diffusion(), Sampler::kDpm2M);
   EXPECT_EQ(std::get<DiffusionSchedule>(dpm.levels).schedule(10).steps.front().timestep, 901);  // 10 * (1000 / 11) + 1
-  EXPECT_THAT(error_of({{"_class_name", "PNDMScheduler"}}), HasSubstr("name another, as in --opt sampler=unipc"));
+  EXPECT_THAT(error_of({{"_class_name", "PNDMScheduler"}}), HasSubstr("skip_prk_steps is false, expected true"));
   EXPECT_EQ(parse_scheduler({{"_class_name", "PNDMScheduler"}}, Sampler::kUniPC).sampler, Sampler::kUniPC);
 }
 

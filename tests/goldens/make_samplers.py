@@ -16,7 +16,7 @@ expected.safetensors, all for the shape [2, 3, 4]:
     noise [2, 3, 4], step_noise [50, 2, 3, 4]      F32; of the start, and what the scheduler draws at the i-th call
     bias [2, 3, 4]                                 F32; the model is tanh(0.7 x + bias t / 1000) + 0.2 x
     alphas_cumprod.<beta schedule> [1000]          F32; scaled_linear is Stable Diffusion's
-    <case>.<steps>.sigmas [steps + 1]              F32; the scheduler's own, each once; not of DDIM and LCM
+    <case>.<steps>.sigmas [steps + 1]              F32; the scheduler's own, each once; not of DDIM, LCM and PNDM
     <case>.<steps>.timesteps [calls]               F64; as the model is given them
     <case>.<steps>.latents [predictions, 2, 3, 4]  F64; the sample at the end
     <case>.<steps>.fp32_error [predictions]        F64; how far the scheduler is from it by itself (relative L2)
@@ -54,6 +54,7 @@ UNIPC = ("scheduling_unipc_multistep", "UniPCMultistepScheduler")
 DDIM = ("scheduling_ddim", "DDIMScheduler")
 ANCESTRAL = ("scheduling_euler_ancestral_discrete", "EulerAncestralDiscreteScheduler")
 LCM = ("scheduling_lcm", "LCMScheduler")
+PNDM = ("scheduling_pndm", "PNDMScheduler")
 FLOW_EULER = ("scheduling_flow_match_euler_discrete", "FlowMatchEulerDiscreteScheduler")
 FLOW_HEUN = ("scheduling_flow_match_heun_discrete", "FlowMatchHeunDiscreteScheduler")
 FLOW_LCM = ("scheduling_flow_match_lcm", "FlowMatchLCMScheduler")
@@ -97,6 +98,8 @@ CASES = {
     "ancestral-leading": (ANCESTRAL, dict(BETAS, timestep_spacing="leading", steps_offset=1), {}),
     "ancestral-linspace": (ANCESTRAL, dict(BETAS), {}),
     "lcm": (LCM, dict(), {}),
+    "plms-leading": (PNDM, dict(BETAS, skip_prk_steps=True, steps_offset=1), {}),
+    "plms-alpha-one": (PNDM, dict(BETAS, skip_prk_steps=True, set_alpha_to_one=True), {}),
     "flow-euler-dynamic": (FLOW_EULER, DYNAMIC, dict(tokens=1024, evenly=True)),
     "flow-euler-static": (FLOW_EULER, dict(shift=3.0), dict(evenly=True)),
     "flow-euler-own": (FLOW_EULER, dict(shift=3.0), {}),
