@@ -576,7 +576,7 @@ TEST_F(CliTest, MissingThingsAreNamed) {
   expect_error("bench " + folder().string(), 1, HasSubstr("config.json"));
   expect_error("forward " + fashion_ + " --inputs /nowhere.safetensors --output x", 1,
                HasSubstr("/nowhere.safetensors"));
-  expect_error("run " + golden("tiny-guidance").string(), 1, HasSubstr("is a transformer alone"));
+  expect_error("run " + golden("tiny-guidance").string(), 1, HasSubstr("is a denoiser alone"));
 }
 
 TEST_F(CliTest, WhatDoesNotFitIsToldBeforeItIsLoaded) {

@@ -58,7 +58,10 @@ Tensor Generator::generate(std::span<const ImageRequest> images, const StepObser
     std::vector<headroom::ImageRequest> requests;
     for (const ImageRequest& image : images)
       requests.push_back(
-          {.label = image.label, .seed = image.seed, .prompt = image.prompt, .negative_prompt = image.negative_prompt});
+          {.label = image.label,
+           .seed = image.seed,
+           .prompt = image.prompt,
+           .negative_prompt = image.negative_prompt.empty() ? std::nullopt : std::optional(image.negative_prompt)});
     return outer(impl_->generator.generate(requests, observer));
   });
 }

@@ -62,13 +62,15 @@ Field text_field(std::string_view key, const Member& member) {
           }};
 }
 
-Field prompt_field() {
-  return {"prompt",
-          [](ImageJob& job, const nlohmann::json& object, const std::string& context) {
-            job.prompt = get_string(object, "prompt", context);
+/// An empty text is said as well.
+template <class Member>
+Field prompt_field(std::string_view key, const Member& member) {
+  return {key,
+          [=](ImageJob& job, const nlohmann::json& object, const std::string& context) {
+            member(job) = get_string(object, key, context);
           },
-          [](const ImageJob& job, nlohmann::json& value) {
-            if (job.prompt) value = *job.prompt;
+          [=](const ImageJob& job, nlohmann::json& value) {
+            if (ImageJob copy = job; member(copy)) value = *member(copy);
           }};
 }
 
@@ -108,10 +110,10 @@ Field loras_field() {
 
 const std::vector<Field>& fields() {
   static const std::vector<Field> kFields = {
-      prompt_field(),
+      prompt_field("prompt", [](ImageJob& job) -> auto& { return job.prompt; }),
       seed_field(),
       text_field("prompt_2", [](ImageJob& job) -> auto& { return job.prompt_2; }),
-      text_field("negative_prompt", [](ImageJob& job) -> auto& { return job.negative_prompt; }),
+      prompt_field("negative_prompt", [](ImageJob& job) -> auto& { return job.negative_prompt; }),
       text_field("image", [](ImageJob& job) -> auto& { return job.image; }),
       text_field("noise", [](ImageJob& job) -> auto& { return job.noise; }),
       loras_field(),
@@ -120,6 +122,7 @@ const std::vector<Field>& fields() {
       whole_field("width", 16'384, [](ImageJob& job) -> auto& { return job.size.width; }),
       whole_field("steps", 10'000, [](ImageJob& job) -> auto& { return job.steps; }),
       whole_field("text_tokens", 8192, [](ImageJob& job) -> auto& { return job.text_tokens; }),
+      real_field("strength", [](ImageJob& job) -> auto& { return job.strength; }),
       real_field("guidance", [](ImageJob& job) -> auto& { return job.guidance; }),
       real_field("true_cfg_scale", [](ImageJob& job) -> auto& { return job.true_cfg_scale; })};
   return kFields;

@@ -17,15 +17,16 @@ struct ImageJob {
   std::optional<std::string> prompt;  ///< else the pipeline's own of `label`
   std::int64_t label = 0;
   std::string prompt_2;  ///< for the second text encoder, where it is to read another one
-  std::string negative_prompt;
+  std::optional<std::string> negative_prompt;
   std::uint64_t seed = 0;
   ImageSize size;
   std::int64_t steps = 0;
   std::int64_t text_tokens = 0;
   double guidance = 0;
   double true_cfg_scale = 0;
-  std::string image;  ///< a picture to edit: a path
-  std::string noise;  ///< packed latents to begin with: a path
+  std::string image;    ///< a picture to edit or to begin with: a path
+  double strength = 0;  ///< of the noise on a picture to begin with
+  std::string noise;    ///< latents to begin with: a path
   std::vector<LoraUse> loras;
 };
 

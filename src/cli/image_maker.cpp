@@ -24,8 +24,8 @@ HostTensor read_noise(const std::string& path) {
   if (file.entries().size() != 1)
     fail("{} holds {} tensors, expected one: the noise that an image begins with", path, file.entries().size());
   HostTensor noise = convert(file.read(file.entries().begin()->first), DType::kF32);
-  if (noise.shape().rank() != 3 || noise.shape()[0] != 1) return noise;
-  HostTensor of_one(DType::kF32, {noise.shape()[1], noise.shape()[2]});  // a batch of one, as diffusers gives it
+  if (noise.shape().rank() < 3 || noise.shape()[0] != 1) return noise;
+  HostTensor of_one(DType::kF32, Shape(noise.shape().dims().subspan(1)));  // a batch of one, as diffusers gives it
   std::ranges::copy(noise.bytes(), of_one.bytes().begin());
   return of_one;
 }
@@ -42,6 +42,22 @@ void set_size(const Pipeline& pipeline, const ImageSize& asked, RequestOptions& 
   options.token_columns = tokens_along(pipeline, "--width", size.width);
 }
 
+/// A picture in the size that the pipeline uses it in; one that it begins with in the size that is asked for.
+void set_image(const Pipeline& pipeline, const ImageJob& job, PreparedImage& prepared) {
+  if (pipeline.image_use() == ImageUse::kNone)
+    fail_usage("{} edits no images: --image is for a model that does", pipeline.name());
+  const Image picture = read_image(job.image);
+  ImageSize size = pipeline.reference_size({.height = picture.height, .width = picture.width});
+  if (pipeline.image_use() == ImageUse::kStart) {
+    if (job.size.height != 0) size.height = job.size.height;
+    if (job.size.width != 0) size.width = job.size.width;
+  }
+  prepared.options.reference_rows = tokens_along(pipeline, "--height", size.height);
+  prepared.options.reference_columns = tokens_along(pipeline, "--width", size.width);
+  prepared.image.reference =
+      to_pixels(resize_lanczos(picture, static_cast<int>(size.width), static_cast<int>(size.height)));
+}
+
 }  // namespace
 
 PreparedImage prepare(const Pipeline& pipeline, const ImageJob& job) {
@@ -50,6 +66,7 @@ PreparedImage prepare(const Pipeline& pipeline, const ImageJob& job) {
                                      .steps = job.steps,
                                      .guidance_scale = job.guidance,
                                      .true_cfg_scale = job.true_cfg_scale,
+                                     .strength = job.strength,
                                      .switches = {}},
                          .image = {.label = job.label,
                                    .seed = job.seed,
@@ -57,17 +74,10 @@ PreparedImage prepare(const Pipeline& pipeline, const ImageJob& job) {
                                    .prompt_2 = job.prompt_2,
                                    .negative_prompt = job.negative_prompt},
                          .loras = job.loras};
-  set_size(pipeline, job.size, prepared.options);
   if (!job.noise.empty()) prepared.image.noise = read_noise(job.noise);
-  if (!job.image.empty()) {
-    if (!pipeline.edits_images()) fail_usage("{} edits no images: --image is for a model that does", pipeline.name());
-    const Image picture = read_image(job.image);
-    const ImageSize size = pipeline.reference_size({.height = picture.height, .width = picture.width});
-    prepared.image.reference =
-        to_pixels(resize_lanczos(picture, static_cast<int>(size.width), static_cast<int>(size.height)));
-    prepared.options.reference_rows = size.height / pipeline.token_pixels();
-    prepared.options.reference_columns = size.width / pipeline.token_pixels();
-  }
+  const bool begins_with_image = !job.image.empty() && pipeline.image_use() == ImageUse::kStart;
+  if (!begins_with_image) set_size(pipeline, job.size, prepared.options);
+  if (!job.image.empty()) set_image(pipeline, job, prepared);
   return prepared;
 }
 
@@ -82,7 +92,8 @@ std::vector<std::string> tell_cut_texts(const Pipeline& pipeline, const Prepared
         notes.push_back(fmt::format("{} reads {} of the {} tokens of the {}", readers[i].encoder, most, count, which));
     };
     tell("prompt", prompt_of(pipeline, prepared.image, i));
-    if (request.classifier_free_guidance) tell("negative prompt", negative_prompt_of(prepared.image, i));
+    if (const auto negative = negative_prompt_of(prepared.image, i); negative && request.classifier_free_guidance)
+      tell("negative prompt", *negative);
   }
   return notes;
 }

@@ -282,6 +282,7 @@ void take_from(const CLI::App& command, RunArguments& arguments) {
   if (is_given("--true-cfg-scale")) arguments.job.true_cfg_scale = given.true_cfg_scale;
   if (is_given("--seed")) arguments.job.seed = given.seed;
   if (is_given("--image")) arguments.job.image = given.image;
+  if (is_given("--strength")) arguments.job.strength = given.strength;
   if (is_given("--noise")) arguments.job.noise = given.noise;
   if (is_given("--lora")) arguments.job.loras = given.loras;
   if (!is_given("--opt")) arguments.switches.list = like.switches;
@@ -317,15 +318,21 @@ void add_prompt_options(CLI::App& command, RunArguments& arguments) {
       ->type_name("FILE");
   command
       .add_option("--negative-prompt", arguments.job.negative_prompt,
-                  "what classifier-free guidance leads away from: see --true-cfg-scale")
+                  "what classifier-free guidance leads away from: see --guidance and --true-cfg-scale")
       ->type_name("TEXT");
   command
       .add_option("--prompt-2", arguments.job.prompt_2,
                   "what the second text encoder is to read in place of the prompt, where there are two")
       ->type_name("TEXT");
-  command.add_option("--image", arguments.job.image, "a picture to edit, PNG or JPEG, with a model that edits")
+  command
+      .add_option("--image", arguments.job.image,
+                  "a picture, PNG or JPEG: to edit, with a model that edits, or to begin with in place of noise alone")
       ->check(CLI::ExistingFile)
       ->type_name("FILE");
+  command
+      .add_option("--strength", arguments.job.strength,
+                  "how much of a picture to begin with becomes noise, up to 1; 0 takes the model's own")
+      ->check(real_number(0.0, 1.0));
 }
 
 void add_size_and_sampling(CLI::App& command, ImageJob& job) {
@@ -351,8 +358,8 @@ void add_size_and_sampling(CLI::App& command, ImageJob& job) {
       ->capture_default_str();
   command
       .add_option("--noise", job.noise,
-                  "a safetensors file with the noise to begin with, in place of the seed's: packed latents [tokens, "
-                  "channels]")
+                  "a safetensors file with the noise to begin with, in place of the seed's: latents, of FLUX packed "
+                  "[tokens, channels], of a U-Net [channels, height, width]")
       ->check(CLI::ExistingFile)
       ->type_name("FILE");
 }

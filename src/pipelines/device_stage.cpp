@@ -17,8 +17,12 @@ void add(std::vector<StageRun>& runs, const StageRun& run) {
 }
 
 void DeviceStage::submit(Turns& turns, std::string_view input, const HostTensor& value) {
+  submit(turns, [&](Session& given) { given.set_input(input, value); });
+}
+
+void DeviceStage::submit(Turns& turns, const std::function<void(Session& session)>& set_inputs) {
   turns.begin(*this);
-  session->set_input(input, value);
+  set_inputs(*session);
   session->submit();
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -36,6 +37,8 @@ struct DeviceStage {
 
   /// Submits a run on that input, when it is its turn; what reads an output of the session waits for it.
   void submit(Turns& turns, std::string_view input, const HostTensor& value);
+  /// The same on all inputs that `set_inputs` sets.
+  void submit(Turns& turns, const std::function<void(Session& session)>& set_inputs);
 };
 
 /// The stage, in the component's own baseline under the switches, not loaded yet.

@@ -21,7 +21,8 @@ constexpr std::string_view kLatents = "latents";
 std::optional<DeviceStage> compile_coder(std::string name, const std::optional<Pipeline::ImageCoder>& coder,
                                          const Request& request, const SwitchSet& switches, const Target& target) {
   if (!coder) return std::nullopt;
-  return compile_stage(std::move(name), *coder->component, coder->build(request), switches, target);
+  const SwitchSet own = coder->overflows_f16 ? switches.without("fp16") : switches;
+  return compile_stage(std::move(name), *coder->component, coder->build(request), own, target);
 }
 
 /// Makes what is said of one stage's switches true of all: applied is what changed something anywhere, declined what
@@ -151,18 +152,22 @@ void Generator::run_stage(std::string name, std::size_t bytes, const Body& body)
 Conditioning Generator::make_conditioning(std::span<const ImageRequest> images) {
   Conditioning conditioning;
   for (std::size_t reader = 0; reader < pipeline_.text_readers().size(); ++reader) {
-    std::vector<std::string> texts;
+    std::vector<std::optional<std::string>> texts;
     if (request_.classifier_free_guidance)
       for (const ImageRequest& image : images) texts.push_back(negative_prompt_of(image, reader));
-    for (const ImageRequest& image : images) texts.push_back(prompt_of(pipeline_, image, reader));
+    for (const ImageRequest& image : images) texts.emplace_back(prompt_of(pipeline_, image, reader));
     turns_->expect(encode_ ? &*encode_ : &denoise_);
     conditioning.texts.push_back(reader_->read(reader, texts, took_));
   }
   turns_->expect(&denoise_);
   if (encode_)
     run_stage("encode", encode_->session->activation_reserved_bytes(), [&] {
+      const auto set_inputs = pipeline_.encoder()->set_inputs;
       for (const ImageRequest& image : images) {
-        encode_->submit(*turns_, "pixels", image.reference);
+        encode_->submit(*turns_, [&](Session& session) {
+          session.set_input("pixels", image.reference);
+          if (set_inputs) set_inputs(session, image);
+        });
         conditioning.references.push_back(
             std::make_shared<const DeviceTensor>(encode_->session->device_output("latents")));
       }

@@ -37,7 +37,7 @@ class Generator {
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;
 
-  /// Latents [images, image_tokens, channels] f32 of exactly request().images images.
+  /// Latents [images, ...] f32 of exactly request().images images.
   [[nodiscard]] HostTensor generate(std::span<const ImageRequest> images, const IterationObserver& observer = {});
   /// Whether decode() gives pixels.
   [[nodiscard]] bool makes_pixels() const { return pipeline_.obstacle_to_images().empty(); }

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "ir/param_name.hpp"
+#include "models/flux.hpp"
 #include "pipelines/flux_pipeline.hpp"
 #include "pipelines/model_index.hpp"
 
@@ -92,8 +93,9 @@ std::unique_ptr<Pipeline> open_pipeline(const std::string& name_or_folder, std::
   return class_of(index).open(index, random_seed);
 }
 
-std::string negative_prompt_of(const ImageRequest& image, std::size_t reader) {
-  return reader > 0 && !image.negative_prompt_2.empty() ? image.negative_prompt_2 : image.negative_prompt;
+std::optional<std::string> negative_prompt_of(const ImageRequest& image, std::size_t reader) {
+  return reader > 0 && !image.negative_prompt_2.empty() ? std::optional(image.negative_prompt_2)
+                                                        : image.negative_prompt;
 }
 
 std::string prompt_of(const Pipeline& pipeline, const ImageRequest& image, std::size_t reader) {

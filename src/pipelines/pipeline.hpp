@@ -23,16 +23,24 @@ namespace headroom {
 /// What the stages before the denoiser made for a generation, [1, ...] each, on the device.
 struct Conditioning {
   using Part = std::shared_ptr<const DeviceTensor>;
+  using Text = std::vector<Part>;  ///< by TextReader::readings
   /// By text reader, then by sample of the batch: with classifier-free guidance the negative prompt of each image
   /// first. Empty where the pipeline reads no text.
-  std::vector<std::vector<Part>> texts;
-  std::vector<Part> references;  ///< latents [1, reference_tokens, channels] of each image that is edited
+  std::vector<std::vector<Text>> texts;
+  std::vector<Part> references;  ///< latents [1, ...] of each image that is edited or begun with
+};
+
+/// What an image that a request brings along is to the one that is made of it.
+enum class ImageUse : std::uint8_t {
+  kNone,       ///< the pipeline takes none
+  kReference,  ///< it stands beside it in every pass
+  kStart,      ///< with noise on it, it is what the loop begins with
 };
 
 /// A model from request to result: components, and what the host does around them. A request goes through named stages:
 ///   tokenize        prompts become ids
 ///   text_encoder    ids become what the denoiser reads; text_encoder_2 likewise
-///   encode          an image that is edited becomes latents
+///   encode          an image that is edited or begun with becomes latents
 ///   inputs          noise and all that was made so far goes to the denoiser
 ///   denoise         noise becomes latents, in a loop of forward passes of the denoiser
 ///   decode          latents become pixels
@@ -67,9 +75,8 @@ class Pipeline {
   [[nodiscard]] virtual std::span<const std::string> prompts() const { return {}; }
   /// Why nothing can be seen of what it makes: a sentence. Empty where it makes pixels of prompts that say something.
   [[nodiscard]] virtual std::string obstacle_to_images() const = 0;
-  /// Whether it makes an image out of another one, its reference.
-  [[nodiscard]] virtual bool edits_images() const { return false; }
-  /// What it resizes a reference of that size to, in pixels.
+  [[nodiscard]] virtual ImageUse image_use() const { return ImageUse::kNone; }
+  /// What it resizes an image of that size to, in pixels, that it is to use.
   [[nodiscard]] virtual ImageSize reference_size(const ImageSize& image) const { return image; }
   /// What it makes where that size is asked for, both sides of it.
   [[nodiscard]] virtual ImageSize output_size(const ImageSize& asked) const { return asked; }
@@ -85,11 +92,14 @@ class Pipeline {
   struct ImageCoder {
     const Component* component = nullptr;
     std::function<Graph(const Request& request)> build;
+    /// Sets what the encoder is given of an image besides its pixels; empty where that is nothing.
+    std::function<void(Session& session, const ImageRequest& image)> set_inputs = {};
+    bool overflows_f16 = false;  ///< it is known to make numbers that f16 has not: `fp16` is then not for it
   };
   [[nodiscard]] virtual std::optional<ImageCoder> encoder() const { return std::nullopt; }
   [[nodiscard]] virtual std::optional<ImageCoder> decoder() const { return std::nullopt; }
-  /// The whole denoise loop: state `latents` begins as noise and ends as the output `latents`
-  /// [images, image_tokens, channels] f32.
+  /// The whole denoise loop: state `latents` [images, ...] f32 begins as noise, or as an image with noise on it, and ends
+  /// as the output `latents`.
   [[nodiscard]] virtual Graph build_denoise(const Request& request) const = 0;
 
   /// Sets the inputs of the loop that are the same for all images of a request: positions, noise levels, guidance.
@@ -124,8 +134,8 @@ class Pipeline {
 /// What a text reader, by its number, is given for an image: its prompt, or the pipeline's of its label. Throws a usage
 /// Error for a label that there is not.
 [[nodiscard]] std::string prompt_of(const Pipeline& pipeline, const ImageRequest& image, std::size_t reader);
-/// The same of the negative prompt.
-[[nodiscard]] std::string negative_prompt_of(const ImageRequest& image, std::size_t reader);
+/// The same of the negative prompt; nothing where there is none.
+[[nodiscard]] std::optional<std::string> negative_prompt_of(const ImageRequest& image, std::size_t reader);
 
 /// Tokens of the denoiser along so many pixels; 0 for 0. Throws a usage Error, naming `what` they are, where they do not
 /// divide into tokens.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,9 +31,10 @@ class PromptReader {
   void load(const std::shared_ptr<Turns>& turns);
   [[nodiscard]] std::vector<const DeviceStage*> stages() const;
 
-  /// What a reader, by its number, makes of each text, [1, ...], read or kept. Adds to `took` the stages that ran:
-  /// `tokenize`, and the encoder's.
-  [[nodiscard]] std::vector<Conditioning::Part> read(std::size_t reader, std::span<const std::string> texts,
+  /// What a reader, by its number, makes of each text, read or kept; and in place of none what it says (`TextReader`).
+  /// Adds to `took` the stages that ran: `tokenize`, and the encoder's.
+  [[nodiscard]] std::vector<Conditioning::Text> read(std::size_t reader,
+                                                     std::span<const std::optional<std::string>> texts,
                                                      std::vector<StageRun>& took);
   /// Drops what is kept.
   void forget();
@@ -40,9 +42,11 @@ class PromptReader {
   [[nodiscard]] std::size_t reading_bytes() const;
 
  private:
+  /// Zeros in place of no text.
+  using Text = std::optional<std::string>;
   struct Reading {
-    std::string text;
-    Conditioning::Part made;
+    Text text;
+    Conditioning::Text made;
   };
   /// A reader at work.
   struct Desk {
@@ -50,9 +54,10 @@ class PromptReader {
     std::int64_t tokens;
     DeviceStage stage;
     std::list<Reading> kept = {};  // the one used last in front
-    [[nodiscard]] Conditioning::Part find(const std::string& text);
+    [[nodiscard]] const Conditioning::Text* find(const Text& text);
     [[nodiscard]] std::size_t reading_bytes() const;
-    void read(Turns& turns, const std::string& text, const HostTensor& ids);
+    [[nodiscard]] HostTensor ids_of(const Text& text) const;
+    void read(Turns& turns, const Text& text, const HostTensor& ids);
   };
 
   static constexpr std::size_t kMostKept = 64;                           // of a reader

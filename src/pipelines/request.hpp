@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -29,6 +30,7 @@ struct RequestOptions {
   std::int64_t steps = 0;  ///< the switch steps=N overrides it
   double guidance_scale = 0;
   double true_cfg_scale = 0;  ///< over 1: classifier-free guidance of a model that is guided without it
+  double strength = 0;        ///< how much of the image that the loop begins with is noise, up to 1
   SwitchSet switches;
   std::size_t memory_limit = 0;      ///< device memory that may be used, in bytes; 0 is all there is
   bool drops_other_weights = false;  ///< frees what the store holds and this request does not use, before it loads
@@ -38,9 +40,10 @@ struct RequestOptions {
 /// A request with nothing left open: how many images, how large, in how many steps of which sampler, guided how.
 struct Request {
   std::int64_t images = 1;
-  std::int64_t token_rows = 64;  ///< image tokens down; an image has token_rows * token_columns of them
+  /// Image tokens down; an image has token_rows * token_columns of them. A token of a U-Net is one latent.
+  std::int64_t token_rows = 64;
   std::int64_t token_columns = 64;
-  std::int64_t reference_rows = 0;  ///< of the image that is edited; 0 where none is
+  std::int64_t reference_rows = 0;  ///< of the image that is edited or begun with; 0 where there is none
   std::int64_t reference_columns = 0;
   std::int64_t text_tokens = 512;
   std::int64_t steps = 28;
@@ -48,14 +51,20 @@ struct Request {
   std::optional<double> shift = std::nullopt;  ///< of noise levels, where it is not the model's own
   double guidance_scale = 1;
   double true_cfg_scale = 1;  ///< of classifier-free guidance
+  double strength = 0;     ///< of the noise on the image that the loop begins with; 0 where it begins with noise alone
+  double noise_scale = 1;  ///< the standard deviation of the noise that the loop begins with, by the scheduler
   /// Two passes a step, unguided and guided, as one batch of twice the images (Ho and Salimans, "Classifier-Free
   /// Diffusion Guidance", 2022).
   bool classifier_free_guidance = false;
 
   [[nodiscard]] std::int64_t image_tokens() const { return token_rows * token_columns; }
   [[nodiscard]] std::int64_t reference_tokens() const { return reference_rows * reference_columns; }
+  /// The last ones of all steps: those behind the level that an image is begun with.
+  [[nodiscard]] std::int64_t taken_steps() const {
+    return strength == 0 ? steps : std::min(steps, static_cast<std::int64_t>(static_cast<double>(steps) * strength));
+  }
   /// Iterations of the denoise loop: forward passes of the denoiser.
-  [[nodiscard]] std::int64_t calls() const { return count_calls(sampler, steps); }
+  [[nodiscard]] std::int64_t calls() const { return count_calls(sampler, taken_steps()); }
   /// Batch of a forward pass.
   [[nodiscard]] std::int64_t batch() const { return classifier_free_guidance ? 2 * images : images; }
   friend bool operator==(const Request&, const Request&) = default;
@@ -68,11 +77,12 @@ struct ImageRequest {
   std::int64_t label = 0;
   std::uint64_t seed = 0;  ///< of its noise
   std::optional<std::string> prompt = std::nullopt;
-  std::string prompt_2 = {};           ///< what the second text encoder reads in place of the prompt; empty for that
-  std::string negative_prompt = {};    ///< what classifier-free guidance leads away from
-  std::string negative_prompt_2 = {};  ///< likewise
-  HostTensor noise = {};               ///< [image_tokens, channels] f32 in place of the seed's; empty for that
-  HostTensor reference = {};  ///< pixels [1, channels, height, width] f32 in [-1, 1] of the image that is edited
+  std::string prompt_2 = {};  ///< what the second text encoder reads in place of the prompt; empty for that
+  std::optional<std::string> negative_prompt = std::nullopt;  ///< what classifier-free guidance leads away from
+  std::string negative_prompt_2 = {};                         ///< likewise of the second; empty for the same
+  HostTensor noise = {};                                      ///< latents f32 in place of the seed's; empty for those
+  /// Pixels [1, channels, height, width] f32 in [-1, 1] of the image that is edited or begun with.
+  HostTensor reference = {};
 };
 
 }  // namespace headroom

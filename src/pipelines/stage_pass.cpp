@@ -11,7 +11,8 @@ namespace {
 ForwardPass encode_text(const Pipeline& pipeline, const TextReader& reader, const Request& request) {
   const Component& encoder = pipeline.component(reader.encoder);
   const std::int64_t tokens = reader.tokens != 0 ? reader.tokens : request.text_tokens;
-  return make_forward_pass(encoder, pass_named(*encoder.kind, "encode"), PassSize{.batch = 1, .text_tokens = tokens});
+  return make_forward_pass(encoder, pass_named(*encoder.kind, reader.pass),
+                           PassSize{.batch = 1, .text_tokens = tokens});
 }
 
 using Extent = std::int64_t Request::*;
@@ -30,7 +31,8 @@ ForwardPass code_image(const Pipeline::ImageCoder& coder, std::string_view stage
             other.*columns = size.token_columns;
             return build(other);
           },
-      .set_inputs = [component = coder.component](Session& session) { set_random_inputs(*component, session); }};
+      .set_inputs = [component = coder.component](Session& session) { set_random_inputs(*component, session); },
+      .overflows_f16 = coder.overflows_f16};
 }
 
 ForwardPass encode_image(const Pipeline::ImageCoder& coder, Request request) {
@@ -46,7 +48,7 @@ ForwardPass encode_image(const Pipeline::ImageCoder& coder, Request request) {
 std::vector<std::string> stage_passes(const Pipeline& pipeline) {
   std::vector<std::string> stages;
   for (const TextReader& reader : pipeline.text_readers()) stages.push_back(reader.encoder);
-  if (pipeline.edits_images() && pipeline.encoder()) stages.emplace_back("encode");
+  if (pipeline.image_use() != ImageUse::kNone && pipeline.encoder()) stages.emplace_back("encode");
   if (pipeline.decoder()) stages.emplace_back("decode");
   return stages;
 }

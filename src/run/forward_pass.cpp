@@ -78,7 +78,8 @@ ForwardPass make_forward_pass(const Component& component, const ComponentPass& p
 }
 
 Compiled compile(const ForwardPass& pass, const SwitchSet& switches, const Target& target) {
-  return compile(pass.build(pass.size), switches, target, {.baseline = pass.component->baseline});
+  const SwitchSet own = pass.overflows_f16 ? switches.without("fp16") : switches;
+  return compile(pass.build(pass.size), own, target, {.baseline = pass.component->baseline});
 }
 
 void require_fit(const Compiled& compiled, const ForwardPass& pass, const SwitchSet& switches,

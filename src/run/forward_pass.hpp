@@ -19,6 +19,7 @@ struct ForwardPass {
   std::function<Graph(const RequestSize& size)> build;
   /// Fills the inputs with random data from a fixed seed. Never zeros: they run faster than real data.
   std::function<void(Session& session)> set_inputs;
+  bool overflows_f16 = false;  ///< it makes numbers that f16 has not: `fp16` is not for it
 };
 
 /// Inputs are uniform in the range that their class states, or else normal.

@@ -56,34 +56,44 @@ void Session::set_state(std::string_view name, const HostTensor& tensor) {
   write(require(ValueKind::kState, name), "state", tensor);
 }
 
-/// Where the input lies, which counts as given from now on; null where nothing reads it.
-DevicePointer Session::given_pointer(std::string_view name) {
-  const int storage = program_->places[index_of(require(ValueKind::kInput, name))].storage;
+/// Where an input or a state lies, which counts as given from now on; null where nothing reads it.
+DevicePointer Session::given_pointer(ValueId value) {
+  const int storage = program_->places[index_of(value)].storage;
   if (storage < 0) return {};
   memory_.set_given(storage);
   return memory_.base(storage);
 }
 
 void Session::set_input_bytes(std::string_view name, std::span<const std::byte> bytes) {
-  HR_CHECK_EQ(bytes.size(), program_->graph.type(require(ValueKind::kInput, name)).bytes());
-  if (const DevicePointer to = given_pointer(name)) backend_.copy_from_host(*stream_, to, bytes.data(), bytes.size());
+  const ValueId input = require(ValueKind::kInput, name);
+  HR_CHECK_EQ(bytes.size(), program_->graph.type(input).bytes());
+  if (const DevicePointer to = given_pointer(input)) backend_.copy_from_host(*stream_, to, bytes.data(), bytes.size());
 }
 
 void Session::set_input_part(std::string_view name, std::int64_t index, const DeviceTensor& part) {
-  const TensorType& type = program_->graph.type(require(ValueKind::kInput, name));
+  write_part(require(ValueKind::kInput, name), "input", index, part);
+}
+void Session::set_state_part(std::string_view name, std::int64_t index, const DeviceTensor& part) {
+  write_part(require(ValueKind::kState, name), "state", index, part);
+}
+
+void Session::write_part(ValueId value, std::string_view what, std::int64_t index, const DeviceTensor& part) {
+  const TensorType& type = program_->graph.type(value);
   Shape whole = part.shape;
   whole.set(0, type.shape[0]);
   if (part.dtype != type.dtype || part.shape[0] != 1 || !(whole == type.shape))
-    fail("part {} of input '{}' is {}{}, of {}{}", index, name, part.dtype, part.shape, type.dtype, type.shape);
+    fail("part {} of {} '{}' is {}{}, of {}{}", index, what, program_->graph.value(value).name, part.dtype, part.shape,
+         type.dtype, type.shape);
   HR_CHECK(index >= 0 && index < type.shape[0]);
   const std::size_t bytes = part.memory.bytes();
-  if (const DevicePointer to = given_pointer(name))
+  if (const DevicePointer to = given_pointer(value))
     backend_.copy_on_device(*stream_, to + static_cast<std::size_t>(index) * bytes, part.memory.at(), bytes);
 }
 
 void Session::set_input_normal(std::string_view name, const NormalStream& values) {
-  const TensorType& type = program_->graph.type(require(ValueKind::kInput, name));
-  if (const DevicePointer to = given_pointer(name))
+  const ValueId input = require(ValueKind::kInput, name);
+  const TensorType& type = program_->graph.type(input);
+  if (const DevicePointer to = given_pointer(input))
     backend_.fill_normal(*stream_, to, type.dtype, static_cast<std::uint64_t>(type.shape.numel()), values);
 }
 
@@ -91,12 +101,10 @@ void Session::set_state_normal(std::string_view name, std::int64_t index, const 
   const ValueId state = require(ValueKind::kState, name);
   const TensorType& type = program_->graph.type(state);
   HR_CHECK(index >= 0 && index < type.shape[0]);
-  const int storage = program_->places[index_of(state)].storage;
-  if (storage < 0) return;  // declared, and read by nothing
   const auto count = static_cast<std::uint64_t>(type.shape.numel() / type.shape[0]);
   const std::size_t offset = static_cast<std::size_t>(index) * count * size_of(type.dtype);
-  backend_.fill_normal(*stream_, memory_.base(storage) + offset, type.dtype, count, values);
-  memory_.set_given(storage);
+  if (const DevicePointer to = given_pointer(state))
+    backend_.fill_normal(*stream_, to + offset, type.dtype, count, values);
 }
 
 void Session::bind(Bound what, ValueId value, const DeviceMemory& memory) {
@@ -239,6 +247,16 @@ DeviceTensor Session::device_output(std::string_view name) const {
   DeviceTensor tensor{
       .dtype = type.dtype, .shape = type.shape, .memory = backend_.allocate(type.bytes(), MemoryCategory::kInputs)};
   backend_.copy_on_device(*stream_, tensor.memory.at(), output_pointer(name), type.bytes());
+  stream_->synchronize();
+  return tensor;
+}
+
+DeviceTensor Session::zero_output(std::string_view name) const {
+  const TensorType& type = program_->graph.type(program_->graph.outputs()[index_of_output(name)].value);
+  DeviceTensor tensor{
+      .dtype = type.dtype, .shape = type.shape, .memory = backend_.allocate(type.bytes(), MemoryCategory::kInputs)};
+  const HostTensor zeros(type.dtype, type.shape);
+  backend_.copy_from_host(*stream_, tensor.memory.at(), zeros.bytes().data(), zeros.bytes().size());
   stream_->synchronize();
   return tensor;
 }

@@ -51,6 +51,8 @@ class Session {
   /// Fills the input on the device.
   void set_input_normal(std::string_view name, const NormalStream& values);
   void set_state(std::string_view name, const HostTensor& tensor);
+  /// As set_input_part().
+  void set_state_part(std::string_view name, std::int64_t index, const DeviceTensor& part);
   /// Fills number `index` along the outermost axis of the state on the device.
   void set_state_normal(std::string_view name, std::int64_t index, const NormalStream& values);
 
@@ -106,6 +108,8 @@ class Session {
   [[nodiscard]] HostTensor state(std::string_view name) const;
   /// A copy of an output that stays on the device; it is all there.
   [[nodiscard]] DeviceTensor device_output(std::string_view name) const;
+  /// A tensor of zeros like that output.
+  [[nodiscard]] DeviceTensor zero_output(std::string_view name) const;
   /// Where an output's dense elements lie on the device; valid until the next run.
   [[nodiscard]] DevicePointer output_pointer(std::string_view name) const;
 
@@ -143,7 +147,8 @@ class Session {
 
   void require_given() const;
   void require_readable(const Place& place) const;
-  [[nodiscard]] DevicePointer given_pointer(std::string_view name);
+  [[nodiscard]] DevicePointer given_pointer(ValueId value);
+  void write_part(ValueId value, std::string_view what, std::int64_t index, const DeviceTensor& part);
   void bind(Bound what, ValueId value, const DeviceMemory& memory);
   void unbind(Bound what, ValueId value);
   [[nodiscard]] bool is_apart(std::size_t output) const;

@@ -31,6 +31,12 @@ constexpr const char* kTaker = R"(graph taker {
   output y = %2
 })";
 
+constexpr const char* kKeeper = R"(graph keeper {
+  state %s: f32[2, 3, 40]
+  %2: f32[2, 3, 40] = relu(%s)
+  next %s = %2
+})";
+
 std::shared_ptr<const Program> make_program(const char* text, Backend& backend) {
   const bool records = backend.properties().target.device == DeviceKind::kCuda;
   return std::make_shared<Program>(
@@ -61,6 +67,13 @@ void hand_over(Backend& backend) {
   const OracleResult expected = interpret(parse_graph(kTaker), {{"x", given}}, {}, {{"s", drawn}});
   expect_near(taker.output("y"), expected.outputs.at("y"));
   expect_near(taker.state("s"), expected.states.at("s"));
+
+  Session keeper(make_program(kKeeper, backend), backend);
+  HostTensor kept(DType::kF32, {2, 3, 40});
+  keeper.set_state_part("s", 1, maker.device_output("y"));  // of part 0, which was made last
+  keeper.set_state_part("s", 0, maker.zero_output("y"));
+  std::ranges::copy(to_host(maker.device_output("y"), backend).bytes(), kept.bytes().begin() + 3 * 40 * sizeof(float));
+  expect_same(keeper.state("s"), kept);
 }
 
 TEST(SessionParts, GoFromOneSessionToAnother) { hand_over(*make_backend(DeviceKind::kCpu)); }
@@ -86,6 +99,10 @@ TEST(SessionParts, OfOtherShapesAndDtypesAreRefused) {
   EXPECT_THAT(refusal(DType::kBF16, {1, 3, 40}), HasSubstr("bf16[1, 3, 40], of"));
   EXPECT_THAT(message_of([&] { taker.set_input_part("z", 0, part(DType::kF32, {1})); }),
               HasSubstr("no input called 'z'"));
+  EXPECT_THAT(message_of([&] {
+                taker.set_state_part("s", 0, part(DType::kF32, {1, 25}));
+              }),
+              HasSubstr("part 0 of state 's' is f32[1, 25], of f32[2, 24]"));
 }
 
 }  // namespace

@@ -16,12 +16,12 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 
-class FluxPartsTest : public testing::Test {
+class FluxPipelineTest : public testing::Test {
  protected:
   static fs::path golden(const char* name) {
     return source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/pipelines" / name;
   }
-  FluxPartsTest() { fs::copy(golden("flux-dev"), folder_, fs::copy_options::recursive); }
+  FluxPipelineTest() { fs::copy(golden("flux-dev"), folder_, fs::copy_options::recursive); }
 
   /// Changes one key of a JSON file of the copy.
   void change(const char* file, const char* key, const nlohmann::json& value) {
@@ -37,7 +37,7 @@ class FluxPartsTest : public testing::Test {
   fs::path folder_ = temporary_ / "flux";
 };
 
-TEST_F(FluxPartsTest, AWholeFolderOpens) {
+TEST_F(FluxPipelineTest, AWholeFolderOpens) {
   const std::unique_ptr<Pipeline> pipeline = open_pipeline(folder_.string());
   EXPECT_EQ(pipeline->name(), "flux");
   EXPECT_EQ(pipeline->components().size(), 4U);
@@ -45,11 +45,11 @@ TEST_F(FluxPartsTest, AWholeFolderOpens) {
   EXPECT_FALSE(pipeline->has_random_weights());
   EXPECT_EQ(pipeline->token_pixels(), 16);
   EXPECT_EQ(pipeline->obstacle_to_images(), "");
-  EXPECT_FALSE(pipeline->edits_images());
-  EXPECT_TRUE(open_pipeline(golden("flux-kontext").string())->edits_images());
+  EXPECT_EQ(pipeline->image_use(), ImageUse::kNone);
+  EXPECT_EQ(open_pipeline(golden("flux-kontext").string())->image_use(), ImageUse::kReference);
 }
 
-TEST_F(FluxPartsTest, RandomWeightsNeedNoCheckpoints) {
+TEST_F(FluxPipelineTest, RandomWeightsNeedNoCheckpoints) {
   for (const char* part : {"text_encoder", "text_encoder_2", "transformer", "vae"})
     for (const fs::directory_entry& entry : fs::directory_iterator(folder_ / part))
       if (entry.path().filename() != "config.json") fs::remove(entry.path());
@@ -57,7 +57,7 @@ TEST_F(FluxPartsTest, RandomWeightsNeedNoCheckpoints) {
   EXPECT_THAT(error(), HasSubstr("transformer"));
 }
 
-TEST_F(FluxPartsTest, DefaultsAreThoseOfTheField) {
+TEST_F(FluxPipelineTest, DefaultsAreThoseOfTheField) {
   const auto own = [](const fs::path& folder) { return open_pipeline(folder.string())->resolve({.switches = {}}); };
   const Request dev = own(folder_);
   EXPECT_EQ(dev.steps, 28);
@@ -77,7 +77,7 @@ TEST_F(FluxPartsTest, DefaultsAreThoseOfTheField) {
   EXPECT_EQ(said.text_tokens, 77);
 }
 
-TEST_F(FluxPartsTest, MissingPartsAreNamed) {
+TEST_F(FluxPipelineTest, MissingPartsAreNamed) {
   fs::remove_all(folder_ / "vae");
   EXPECT_THAT(error(), HasSubstr("vae is not there"));
   change("model_index.json", "vae", nlohmann::json::array({nullptr, nullptr}));
@@ -89,21 +89,21 @@ TEST_F(FluxPartsTest, MissingPartsAreNamed) {
   EXPECT_NE(error(), "(no error)");
 }
 
-TEST_F(FluxPartsTest, PartsOfAnotherModelAreRefused) {
+TEST_F(FluxPipelineTest, PartsOfAnotherModelAreRefused) {
   fs::remove_all(folder_ / "tokenizer_2");
   fs::copy(folder_ / "tokenizer", folder_ / "tokenizer_2");
   change("text_encoder_2/config.json", "vocab_size", 8);
   EXPECT_THAT(error(), HasSubstr("text_encoder_2"));
 }
 
-TEST_F(FluxPartsTest, ATokenizerWithMoreIdsThanTheEncoderIsAnotherModels) {
+TEST_F(FluxPipelineTest, ATokenizerWithMoreIdsThanTheEncoderIsAnotherModels) {
   nlohmann::json vocabulary = read_json(folder_ / "tokenizer/vocab.json");
   vocabulary["moreover</w>"] = 60'000;
   write_json(folder_ / "tokenizer/vocab.json", vocabulary);
   EXPECT_THAT(error(), AllOf(HasSubstr("60001 ids"), HasSubstr("the tokenizer is another model's")));
 }
 
-TEST_F(FluxPartsTest, PartsThatDoNotFitTheTransformerAreRefused) {
+TEST_F(FluxPipelineTest, PartsThatDoNotFitTheTransformerAreRefused) {
   fs::remove_all(folder_ / "text_encoder_2");
   fs::copy(golden("flux-kontext") / "text_encoder_2", folder_ / "text_encoder_2");
   fs::remove_all(folder_ / "tokenizer_2");
@@ -111,13 +111,13 @@ TEST_F(FluxPartsTest, PartsThatDoNotFitTheTransformerAreRefused) {
   EXPECT_THAT(error(), HasSubstr("last_hidden_state is 22 wide, but the transformer's encoder_hidden_states are 28"));
 }
 
-TEST_F(FluxPartsTest, AnAutoencoderOfOtherLatentsIsRefused) {
+TEST_F(FluxPipelineTest, AnAutoencoderOfOtherLatentsIsRefused) {
   fs::remove_all(folder_ / "vae");
   fs::copy(golden("flux-schnell") / "vae", folder_ / "vae");
   EXPECT_THAT(error(), HasSubstr("2 x 2 latents have 16 channels, but the transformer's tokens have 64"));
 }
 
-TEST_F(FluxPartsTest, OtherPipelinesAndSchedulersAreNamed) {
+TEST_F(FluxPipelineTest, OtherPipelinesAndSchedulersAreNamed) {
   change("scheduler/scheduler_config.json", "_class_name", "DDIMScheduler");
   EXPECT_THAT(error(), HasSubstr("_class_name is DDIMScheduler"));
   change("model_index.json", "_class_name", "StableDiffusion3Pipeline");

@@ -1,0 +1,280 @@
+#include "pipelines/diffusion_pipeline.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "pipelines/sampler_update.hpp"
+#include "pipelines/scheduler.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::int64_t kMaxImages = 4096;
+constexpr std::int64_t kMaxPixelsAlongSide = 16'384;
+constexpr std::int64_t kMaxTextTokens = 8192;  // of a denoiser alone
+constexpr std::int64_t kMaxSteps = 10'000;
+constexpr std::int64_t kDecoderPixels = 8;  // along a latent, of the autoencoders of this field
+
+// Random streams of one image, so that its noise never depends on how many images are made with it.
+constexpr std::uint64_t kNoiseStream = 0;
+constexpr std::uint64_t kPromptStream = 1;
+
+std::int64_t in_range(const char* what, std::int64_t value, std::int64_t high) {
+  if (value < 1 || value > high) fail_usage("{} is {}, expected 1 to {}", what, value, high);
+  return value;
+}
+
+/// What is drawn where nobody says, as in a benchmark.
+std::vector<std::string> example_prompts() {
+  return {"a red fox in snow", "an old lighthouse on a cliff at dusk, oil painting",
+          "a bowl of ramen on a wooden table, soft light", "the word headroom written in chalk on a blackboard"};
+}
+
+/// The prompts that the labels are numbers of, where no text is read.
+HostTensor random_prompts(const Shape& shape, std::span<const ImageRequest> images) {
+  HostTensor rows(DType::kF32, shape);
+  const std::size_t size = rows.as<float>().size() / static_cast<std::size_t>(shape[0]);
+  for (std::size_t b = 0; b < images.size(); ++b)
+    fill_normal(rows.as<float>().subspan(b * size, size), static_cast<std::uint64_t>(images[b].label), kPromptStream);
+  return rows;
+}
+
+/// The noise that is given for an image, in that shape, which has as many elements.
+HostTensor given_noise(const HostTensor& given, const Shape& of_one, Shape shape) {
+  if (!(given.shape() == of_one) || given.dtype() != DType::kF32)
+    fail_usage("the noise is {}{}, expected f32{}: the latents of an image", given.dtype(), given.shape(), of_one);
+  HostTensor noise(DType::kF32, shape);
+  std::ranges::copy(given.bytes(), noise.bytes().begin());
+  return noise;
+}
+
+Shape with_batch(std::int64_t batch, const Shape& of_one) {
+  Shape shape{batch};
+  for (const std::int64_t extent : of_one.dims()) shape.push_back(extent);
+  return shape;
+}
+
+}  // namespace
+
+HostTensor filled_tensor(Shape shape, double value) {
+  HostTensor tensor(DType::kF32, shape);
+  std::ranges::fill(tensor.as<float>(), static_cast<float>(value));
+  return tensor;
+}
+
+DiffusionPipeline::DiffusionPipeline(PipelineParts parts, const DiffusionKind& kind)
+    : Pipeline(std::move(parts.components)),
+      folder_(std::move(parts.folder)),
+      kind_(kind),
+      readers_(std::move(parts.readers)),
+      scheduler_(std::move(parts.scheduler)),
+      defaults_(std::move(parts.defaults)),
+      labels_(std::move(parts.labels)) {
+  if (const auto vae = std::ranges::find(components(), "vae", &Component::part); vae != components().end())
+    autoencoder_ = parse_autoencoder(vae->config);
+  if (reads_text() && defaults_.prompts.empty()) defaults_.prompts = example_prompts();
+}
+
+std::int64_t DiffusionPipeline::token_pixels() const {
+  if (defaults_.pixels) return defaults_.pixels->patch;
+  return latents_along_token(kind_.form) * (autoencoder_ ? autoencoder_->scale : kDecoderPixels);
+}
+
+std::string DiffusionPipeline::obstacle_to_images() const {
+  if (reads_text()) return {};
+  return fmt::format(
+      "{} is a denoiser alone, which reads no prompts and makes no pixels: give the folder that holds its "
+      "pipeline's model_index.json; bench and ladder work without",
+      name());
+}
+
+Request DiffusionPipeline::resolve(const RequestOptions& options) const {
+  const auto pick = [](auto asked, auto own) { return asked != 0 ? asked : own; };
+  const Request own = default_request();
+  Request request;
+  request.images = in_range("the number of images", options.images, kMaxImages);
+  request.reference_rows = options.reference_rows;
+  request.reference_columns = options.reference_columns;
+  const bool has_image = request.reference_tokens() != 0;
+  // A denoiser alone does not say whether it was trained to edit.
+  if (has_image && kind_.image_use == ImageUse::kNone && reads_text()) fail_usage("{} edits no images", name());
+  const bool is_start = has_image && kind_.image_use == ImageUse::kStart;
+  if (is_start && !autoencoder_) fail_usage("{} has no autoencoder, which an image to begin with takes", name());
+  const std::int64_t most = kMaxPixelsAlongSide / (latents_along_token(kind_.form) * kDecoderPixels);
+  request.token_rows = in_range("the number of token rows",
+                                pick(options.token_rows, is_start ? options.reference_rows : own.token_rows), most);
+  request.token_columns =
+      in_range("the number of token columns",
+               pick(options.token_columns, is_start ? options.reference_columns : own.token_columns), most);
+  request.text_tokens = in_range("the number of text tokens", pick(options.text_tokens, own.text_tokens),
+                                 reads_text() ? kind_.max_prompt : kMaxTextTokens);
+  request.steps = in_range("the number of steps",
+                           options.switches.number("steps").value_or(pick(options.steps, own.steps)), kMaxSteps);
+  const std::optional<std::string_view> named = options.switches.argument("sampler");
+  const std::optional<SamplerChoice> choice = named ? std::optional(parse_sampler(*named)) : std::nullopt;
+  const Scheduler scheduler = parse_scheduler(scheduler_, choice ? std::optional(choice->sampler) : std::nullopt);
+  request.sampler = scheduler.sampler;
+  if (choice) request.shift = choice->shift;
+  request.noise_scale = scheduler.noise_scale(request.steps);
+  request.guidance_scale = pick(options.guidance_scale, own.guidance_scale);
+  request.true_cfg_scale =
+      pick(options.true_cfg_scale, kind_.is_guided_by_passes && reads_text() ? request.guidance_scale : 1.0);
+  request.classifier_free_guidance = reads_text() && request.true_cfg_scale > 1;
+  resolve_strength(options, own, request);
+  return request;
+}
+
+void DiffusionPipeline::resolve_strength(const RequestOptions& options, const Request& own, Request& request) const {
+  const bool is_start = request.reference_tokens() != 0 && kind_.image_use == ImageUse::kStart;
+  if (!is_start && options.strength != 0) {
+    if (kind_.image_use == ImageUse::kStart)
+      fail_usage("a strength of {} is for an image to begin with, and there is none", options.strength);
+    fail_usage("a strength of {} is for an image to begin with, but {} begins with noise", options.strength, name());
+  }
+  if (!is_start) return;
+  request.strength = options.strength != 0 ? options.strength : own.strength;
+  if (!(request.strength > 0 && request.strength <= 1))
+    fail_usage("the strength is {}, expected more than 0 to 1", request.strength);
+  if (request.taken_steps() == 0)
+    fail_usage("a strength of {} leaves none of {} steps, expected at least {}", request.strength, request.steps,
+               1.0 / static_cast<double>(request.steps));
+  if (request.reference_rows != request.token_rows || request.reference_columns != request.token_columns)
+    fail_usage("the image that the loop begins with is {} x {} tokens, expected {} x {} as the one that is made",
+               request.reference_rows, request.reference_columns, request.token_rows, request.token_columns);
+}
+
+Shape DiffusionPipeline::latents_of(const Request& request) const {
+  return latents_shape(kind_.form, kind_.channels, request.token_rows, request.token_columns);
+}
+
+SamplerTables DiffusionPipeline::sampler_tables(const Request& request) const {
+  Scheduler scheduler = parse_scheduler(scheduler_, request.sampler);
+  if (request.shift) scheduler.set_shift(*request.shift);
+  return scheduler.tables(request.steps, request.image_tokens(), request.steps - request.taken_steps());
+}
+
+std::optional<Pipeline::ImageCoder> DiffusionPipeline::encoder() const {
+  if (!autoencoder_) return std::nullopt;
+  const Component& vae = component("vae");
+  const auto build = [this, &vae](const Request& request) {
+    std::optional<NoiseLevel> level;
+    if (request.strength != 0) level = sampler_tables(request).first;
+    return build_image_encode(*autoencoder_, kind_.form, request.reference_rows, request.reference_columns, level,
+                              vae.params());
+  };
+  const auto set_inputs = [](Session& session, const ImageRequest& image) {
+    const Graph& graph = session.program().graph;
+    const ValueId noise = graph.find(ValueKind::kInput, "noise");
+    if (noise == kNoValue) return;
+    const Shape& shape = graph.type(noise).shape;
+    if (image.noise.numel() != 0)
+      session.set_input("noise", given_noise(image.noise, Shape(shape.dims().subspan(1)), shape));
+    else
+      session.set_input_normal("noise", {.seed = image.seed, .stream = kNoiseStream});
+  };
+  return ImageCoder{
+      .component = &vae, .build = build, .set_inputs = set_inputs, .overflows_f16 = kind_.vae_overflows_f16};
+}
+
+std::optional<Pipeline::ImageCoder> DiffusionPipeline::decoder() const {
+  if (!autoencoder_) return std::nullopt;
+  const Component& vae = component("vae");
+  const auto build = [this, &vae](const Request& request) {
+    return build_image_decode(*autoencoder_, kind_.form, request.token_rows, request.token_columns, vae.params());
+  };
+  return ImageCoder{.component = &vae, .build = build, .overflows_f16 = kind_.vae_overflows_f16};
+}
+
+Graph DiffusionPipeline::build_denoise(const Request& request) const {
+  Graph graph{std::string(kind_.loop)};
+  Builder builder(graph);
+  std::vector<ValueId> texts;
+  for (const TextInput& text : text_inputs(request))
+    texts.push_back(graph.add_input(text.name, TensorType{.shape = text.shape}));
+  const Predict predict = add_denoiser(builder, request, texts);
+  build_denoise_loop(builder, request, sampler_tables(request), latents_of(request), predict);
+  return graph;
+}
+
+void DiffusionPipeline::set_request_inputs(Session& denoise, const Request& request) const {
+  set_denoiser_inputs(denoise, request);
+  const SamplerTables sampler = sampler_tables(request);
+  HostTensor timesteps(DType::kF32, {sampler.calls(), request.batch()});
+  for (std::int64_t i = 0; i < timesteps.numel(); ++i)
+    timesteps.set(i, sampler.timesteps[static_cast<std::size_t>(i / request.batch())] / kind_.timestep_unit);
+  denoise.set_input("timesteps", timesteps);
+  set_sampler_inputs(denoise, sampler);
+  if (!request.classifier_free_guidance) return;
+  const Shape of_one = latents_of(request);
+  Shape scale{1};
+  for (int axis = 0; axis < of_one.rank(); ++axis) scale.push_back(1);
+  denoise.set_input("guidance_scale", filled_tensor(scale, request.true_cfg_scale));
+}
+
+void DiffusionPipeline::set_texts(Session& denoise, const Request& request, std::span<const ImageRequest> images,
+                                  const Conditioning& conditioning) const {
+  for (std::size_t reader = 0; reader < readers_.size(); ++reader)
+    for (std::size_t i = 0; i < conditioning.texts[reader].size(); ++i)
+      for (std::size_t part = 0; part < readers_[reader].readings.size(); ++part)
+        denoise.set_input_part(readers_[reader].readings[part].input, static_cast<std::int64_t>(i),
+                               *conditioning.texts[reader][i][part]);
+  if (reads_text()) return;
+  for (const TextInput& text : text_inputs(request)) denoise.set_input(text.name, random_prompts(text.shape, images));
+}
+
+void DiffusionPipeline::set_noise(Session& denoise, const Request& request,
+                                  std::span<const ImageRequest> images) const {
+  const auto scale = static_cast<float>(request.noise_scale);
+  const bool is_given = std::ranges::any_of(images, [](const ImageRequest& image) { return image.noise.numel() != 0; });
+  if (!is_given) {
+    for (std::size_t i = 0; i < images.size(); ++i)
+      denoise.set_state_normal("latents", static_cast<std::int64_t>(i),
+                               {.seed = images[i].seed, .stream = kNoiseStream, .deviation = scale});
+    return;
+  }
+  const Shape of_one = latents_of(request);
+  HostTensor latents(DType::kF32, with_batch(request.images, of_one));
+  const auto size = static_cast<std::size_t>(of_one.numel());
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    const std::span<float> row = latents.as<float>().subspan(i * size, size);
+    if (images[i].noise.numel() == 0)
+      fill_normal(row, images[i].seed, kNoiseStream);
+    else
+      std::ranges::copy(given_noise(images[i].noise, of_one, of_one).as<float>(), row.begin());
+    for (float& value : row) value *= scale;
+  }
+  denoise.set_state("latents", latents);
+}
+
+void DiffusionPipeline::set_image_inputs(Session& denoise, const Request& request, std::span<const ImageRequest> images,
+                                         const Conditioning& conditioning) const {
+  set_texts(denoise, request, images, conditioning);
+  std::vector<std::uint64_t> seeds;
+  for (const ImageRequest& image : images) seeds.push_back(image.seed);
+  start_sampler(denoise, seeds);
+  const std::vector<Conditioning::Part>& references = conditioning.references;
+  if (request.strength == 0) {
+    for (std::size_t i = 0; i < references.size(); ++i)
+      denoise.set_input_part("reference", static_cast<std::int64_t>(i), *references[i]);
+    return set_noise(denoise, request, images);
+  }
+  for (std::size_t i = 0; i < references.size(); ++i)
+    denoise.set_state_part("latents", static_cast<std::int64_t>(i), *references[i]);
+}
+
+HostTensor DiffusionPipeline::decode(const HostTensor& latents, const Request& request) const {
+  if (!defaults_.pixels) return Pipeline::decode(latents, request);
+  PixelFormat format = *defaults_.pixels;
+  format.height = request.token_rows * format.patch;
+  format.width = request.token_columns * format.patch;
+  return unpatch(latents, format);
+}
+
+std::unique_ptr<ClassifierJudge> DiffusionPipeline::open_judge(Backend& cpu) const {
+  if (has_random_weights() || labels_.empty()) return Pipeline::open_judge(cpu);
+  return ClassifierJudge::open(folder_, cpu);
+}
+
+}  // namespace headroom

@@ -1,0 +1,120 @@
+#include "pipelines/pipeline_parts.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "models/config.hpp"
+#include "pipelines/scheduler.hpp"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kScheduler = "scheduler_config.json";
+
+std::vector<std::string> read_names(const nlohmann::json& names, const std::string& context) {
+  if (!names.is_array() || !std::ranges::all_of(names, [](const auto& name) { return name.is_string(); }))
+    fail("{}: expected a list of texts", context);
+  return names.get<std::vector<std::string>>();
+}
+
+GenerationDefaults read_defaults(const fs::path& folder) {
+  GenerationDefaults defaults;
+  const fs::path path = folder / "generation_config.json";
+  if (!fs::exists(path)) return defaults;
+  const nlohmann::json generation = read_json(path);
+  const std::string context = path.string();
+  if (generation.contains("num_inference_steps")) defaults.steps = get_int(generation, "num_inference_steps", context);
+  if (generation.contains("guidance_scale"))
+    defaults.guidance_scale = get_double(generation, "guidance_scale", context);
+  if (generation.contains("max_sequence_length"))
+    defaults.text_tokens = get_int(generation, "max_sequence_length", context);
+  if (generation.contains("prompts")) defaults.prompts = read_names(generation.at("prompts"), context + ": prompts");
+  if (generation.contains("pixel_format"))
+    defaults.pixels = parse_pixel_format(generation.at("pixel_format"), context + ": pixel_format");
+  return defaults;
+}
+
+std::vector<std::string> read_labels(const fs::path& folder, const GenerationDefaults& defaults) {
+  const fs::path path = folder / "labels.json";
+  if (!fs::exists(path)) return {};
+  std::vector<std::string> labels = read_names(read_json(path), path.string());
+  if (labels.size() != defaults.prompts.size())
+    fail("{} has {} names, but generation_config.json has {} prompts", path.string(), labels.size(),
+         defaults.prompts.size());
+  return labels;
+}
+
+Component open_part(const ModelIndex& index, std::string_view part, std::string_view expected,
+                    std::optional<std::uint64_t> random_seed) {
+  Component component = open_component(index.part(part, expected).string(), random_seed);
+  component.part = part;
+  return component;
+}
+
+}  // namespace
+
+const Component* PipelineParts::find(std::string_view part) const {
+  const auto found = std::ranges::find(components, part, &Component::part);
+  return found == components.end() ? nullptr : &*found;
+}
+
+PipelineParts parts_of(Component denoiser, nlohmann::json scheduler) {
+  PipelineParts parts{.folder = denoiser.folder, .scheduler = std::move(scheduler)};
+  if (!parts.folder.empty()) {
+    if (fs::exists(parts.folder / kScheduler)) parts.scheduler = read_scheduler_config(parts.folder / kScheduler);
+    parts.defaults = read_defaults(parts.folder);
+  }
+  parts.components.push_back(std::move(denoiser));
+  return parts;
+}
+
+PipelineParts open_parts(const ModelIndex& index, std::string_view denoiser, std::string_view class_name,
+                         std::optional<std::uint64_t> random_seed) {
+  PipelineParts parts{.folder = index.folder()};
+  parts.scheduler = read_scheduler_config(index.part("scheduler") / kScheduler);
+  Component opened = open_part(index, denoiser, class_name, random_seed);
+  opened.name = fs::weakly_canonical(index.folder()).filename().string();
+  parts.components.push_back(std::move(opened));
+  parts.defaults = read_defaults(index.folder());
+  parts.labels = read_labels(index.folder(), parts.defaults);
+  return parts;
+}
+
+Autoencoder add_autoencoder(PipelineParts& parts, const ModelIndex& index, std::optional<std::uint64_t> random_seed) {
+  const Component& vae = parts.components.emplace_back(open_part(index, "vae", /*expected=*/{}, random_seed));
+  return config::read_in(vae.folder.string(), [&] { return parse_autoencoder(vae.config); });
+}
+
+std::int64_t output_width(const Component& encoder, std::string_view pass, std::string_view output) {
+  const Graph graph = encoder.build(pass_named(*encoder.kind, pass), {{"input_ids", Shape{1, 1}}});
+  const auto found = std::ranges::find(graph.outputs(), output, &Output::name);
+  HR_CHECK(found != graph.outputs().end());
+  return graph.type(found->value).shape[-1];
+}
+
+TextReader& add_reader(PipelineParts& parts, const ModelIndex& index, const EncoderPart& encoder,
+                       std::optional<std::uint64_t> random_seed) {
+  const fs::path folder = index.part(encoder.tokenizer);
+  Component opened = open_part(index, encoder.part, encoder.class_name, random_seed);
+  TextReader reader{.encoder = opened.part,
+                    .pass = std::string(encoder.pass),
+                    .tokenizer = open_tokenizer(folder),
+                    .readings = {},
+                    .tokens = encoder.has_request_tokens ? 0 : opened.kind->text_tokens(opened.config)};
+  require_vocabulary(reader.tokenizer, folder, opened);
+  for (const auto& [reading, expected] : encoder.readings) {
+    if (const std::int64_t width = output_width(opened, encoder.pass, reading.output);
+        expected != 0 && width != expected)
+      fail("{}: {} is {} wide, but the {}'s {} are {}", opened.folder.string(), reading.output, width,
+           parts.components.front().part, reading.input, expected);
+    reader.readings.push_back(reading);
+  }
+  parts.components.push_back(std::move(opened));
+  return parts.readers.emplace_back(std::move(reader));
+}
+
+}  // namespace headroom

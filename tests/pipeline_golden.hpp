@@ -1,0 +1,135 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "base/test_util.hpp"
+#include "io/safetensors.hpp"
+#include "measure/quality.hpp"
+#include "pipelines/generator.hpp"
+#include "pipelines/images.hpp"
+#include "pipelines/stacks.hpp"
+
+/// Whole pipelines beside what diffusers makes of the same requests in double precision (tests/goldens/pipelines).
+namespace headroom {
+
+inline constexpr double kTextError = 5e-6;  // relative L2, as those below
+inline constexpr double kLatentsError = 1e-5;
+inline constexpr double kImagePsnr = 60;  // dB of values from -1 to 1
+
+inline std::filesystem::path golden_folder(const std::string& name) {
+  return source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/pipelines" / name;
+}
+
+/// One [1, ...] of several.
+inline HostTensor sample(const HostTensor& all, std::size_t index) { return unstack(all)[index]; }
+
+inline HostTensor without_first_axis(const HostTensor& tensor) {
+  HostTensor squeezed(tensor.dtype(), Shape(tensor.shape().dims().subspan(1)));
+  std::ranges::copy(tensor.bytes(), squeezed.bytes().begin());
+  return squeezed;
+}
+
+/// One of a folder's requests, and what diffusers makes of it.
+class PipelineGolden {
+ public:
+  PipelineGolden(const std::string& folder, const std::string& name, const Pipeline& pipeline)
+      : name_(name),
+        asked_(read_json(golden_folder(folder) / "requests.json").at(name)),
+        expected_(SafetensorsFile::open(golden_folder(folder) / "expected.safetensors")) {
+    const Shape& pixels = expected_.entry(name + ".image").shape;
+    options_ = {.images = pixels[0],
+                .token_rows = pixels[2] / pipeline.token_pixels(),
+                .token_columns = pixels[3] / pipeline.token_pixels(),
+                .text_tokens = asked_.value("max_sequence_length", std::int64_t{0}),
+                .steps = asked_.at("num_inference_steps"),
+                .guidance_scale = asked_.at("guidance_scale"),
+                .true_cfg_scale = asked_.value("true_cfg_scale", 0.0),
+                .strength = asked_.value("strength", 0.0),
+                .switches = {}};
+    if (has("reference")) {
+      const Shape& reference = expected_.entry(name + ".reference_resized").shape;  // [height, width, 3]
+      options_.reference_rows = reference[0] / pipeline.token_pixels();
+      options_.reference_columns = reference[1] / pipeline.token_pixels();
+    }
+    for (std::int64_t i = 0; i < pixels[0]; ++i) images_.push_back(image(static_cast<std::size_t>(i)));
+  }
+
+  [[nodiscard]] const nlohmann::json& asked() const { return asked_; }
+  [[nodiscard]] bool has(const std::string& what) const { return expected_.entries().contains(name_ + "." + what); }
+  [[nodiscard]] HostTensor expected(const std::string& what) const { return expected_.read(name_ + "." + what); }
+  [[nodiscard]] const RequestOptions& options() const { return options_; }
+  [[nodiscard]] const std::vector<ImageRequest>& images() const { return images_; }
+
+ private:
+  [[nodiscard]] std::optional<std::string> text(const char* key, std::size_t index) const {
+    return asked_.contains(key) ? std::optional(asked_.at(key).at(index).get<std::string>()) : std::nullopt;
+  }
+  [[nodiscard]] ImageRequest image(std::size_t index) const {
+    ImageRequest request{.prompt = text("prompt", index),
+                         .prompt_2 = text("prompt_2", index).value_or(""),
+                         .negative_prompt = text("negative_prompt", index),
+                         .negative_prompt_2 = text("negative_prompt_2", index).value_or(""),
+                         .noise = without_first_axis(sample(expected("noise"), index))};
+    if (!has("reference")) return request;
+    const HostTensor bytes = expected("reference_resized");
+    Image picture = make_image(static_cast<int>(bytes.shape()[1]), static_cast<int>(bytes.shape()[0]), 3);
+    std::ranges::copy(bytes.as<std::uint8_t>(), picture.pixels.begin());
+    request.reference = to_pixels(picture);
+    return request;
+  }
+
+  std::string name_;
+  nlohmann::json asked_;
+  SafetensorsFile expected_;
+  RequestOptions options_;
+  std::vector<ImageRequest> images_;
+};
+
+inline std::vector<std::string> golden_requests(const std::string& folder) {
+  std::vector<std::string> names;
+  const nlohmann::json requests = read_json(golden_folder(folder) / "requests.json");
+  for (const auto& [name, request] : requests.items()) names.push_back(name);
+  return names;
+}
+
+/// A folder on a device, with random weights where a seed is given.
+struct OpenedPipeline {
+  std::unique_ptr<Pipeline> pipeline;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<WeightStore> weights;
+
+  OpenedPipeline(const std::filesystem::path& folder, DeviceKind device,
+                 std::optional<std::uint64_t> random_seed = std::nullopt)
+      : pipeline(open_pipeline(folder.string(), random_seed)),
+        backend(make_backend(device)),
+        weights(std::make_unique<WeightStore>(*backend, pipeline->components())) {}
+};
+
+/// Holds what a pipeline makes of a request, under those switches, to latents and pixels.
+inline void expect_golden(const OpenedPipeline& opened, const PipelineGolden& request, const std::string& switches,
+                          const HostTensor& latents) {
+  RequestOptions options = request.options();
+  options.switches = SwitchSet::parse(switches);
+  Generator generator(*opened.pipeline, *opened.backend, *opened.weights, options);
+  const HostTensor made = generator.generate(request.images());
+  ASSERT_EQ(made.shape(), latents.shape());
+  EXPECT_LE(relative_l2(made, latents), kLatentsError);
+  const HostTensor pixels = generator.decode(made);
+  const HostTensor image = request.expected("image");
+  ASSERT_EQ(pixels.shape(), image.shape());
+  EXPECT_GE(psnr_db(image.as<float>(), pixels.as<float>()).value_or(1000), kImagePsnr);
+}
+
+}  // namespace headroom
