@@ -144,6 +144,13 @@ Graph build_encode(const nlohmann::json& json, const InputShapes& given, const P
   });
 }
 
+Graph build_penultimate(const nlohmann::json& json, const InputShapes& given, const ParamSource& params) {
+  return build(json, given, params, [](Graph& graph, const ClipText& text) {
+    graph.add_output("penultimate_hidden_state", text.hidden_states[text.hidden_states.size() - 2]);
+    if (text.text_embeds != kNoValue) graph.add_output("text_embeds", text.text_embeds);
+  });
+}
+
 Graph build_hidden_states(const nlohmann::json& json, const InputShapes& given, const ParamSource& params) {
   return build(json, given, params, [](Graph& graph, const ClipText& text) {
     for (std::size_t i = 0; i < text.hidden_states.size(); ++i)
@@ -166,6 +173,7 @@ ComponentClass class_named(std::string_view name) {
   return {
       .name = name,
       .passes = {{"encode", {"input_ids"}, id_shapes, build_encode},
+                 {"penultimate", {"input_ids"}, id_shapes, build_penultimate},
                  {"hidden-states", {"input_ids"}, id_shapes, build_hidden_states}},
       .range = clip_input_range,
       .text_tokens = [](const nlohmann::json& json) { return parse_clip_text_config(json).max_position_embeddings; },
@@ -225,6 +233,10 @@ ComponentClass clip_text_class() {
   return plain;
 }
 
-ComponentClass clip_text_with_projection_class() { return class_named(kProjected); }
+ComponentClass clip_text_with_projection_class() {
+  ComponentClass projected = class_named(kProjected);
+  projected.adapters.prefixes = {"text_encoder_2.", "text_encoder_2.text_model.", "lora_te2_", "lora_te2_text_model_"};
+  return projected;
+}
 
 }  // namespace headroom

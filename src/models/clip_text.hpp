@@ -44,7 +44,8 @@ struct ClipText {
                                        const ParamSource& params);
 
 /// Its passes: `encode` makes of `input_ids` `last_hidden_state` and `pooler_output`, or with a projection
-/// `text_embeds`; `hidden-states` the `hidden_states.0` and on, of which Stable Diffusion reads the last but one.
+/// `text_embeds`; `penultimate`, as SDXL reads it, `penultimate_hidden_state`, what the last layer is given, and with a projection
+/// `text_embeds`; `hidden-states` the `hidden_states.0` and on.
 [[nodiscard]] ComponentClass clip_text_class();
 [[nodiscard]] ComponentClass clip_text_with_projection_class();
 

@@ -9,8 +9,10 @@
 #include "base/error.hpp"
 #include "ir/param_name.hpp"
 #include "models/flux.hpp"
+#include "models/unet2d_condition.hpp"
 #include "pipelines/flux_pipeline.hpp"
 #include "pipelines/model_index.hpp"
+#include "pipelines/stable_diffusion_pipeline.hpp"
 
 namespace headroom {
 namespace {
@@ -25,6 +27,12 @@ struct PipelineClass {
 constexpr PipelineClass kPipelines[] = {
     {"FluxPipeline", kFluxTransformer, open_flux_pipeline, make_flux_pipeline},
     {"FluxKontextPipeline", kFluxTransformer, open_flux_pipeline, make_flux_pipeline},
+    {"StableDiffusionPipeline", kUNet2DCondition, open_stable_diffusion_pipeline, make_stable_diffusion_pipeline},
+    {"StableDiffusionImg2ImgPipeline", kUNet2DCondition, open_stable_diffusion_pipeline,
+     make_stable_diffusion_pipeline},
+    {"StableDiffusionXLPipeline", kUNet2DCondition, open_stable_diffusion_pipeline, make_stable_diffusion_pipeline},
+    {"StableDiffusionXLImg2ImgPipeline", kUNet2DCondition, open_stable_diffusion_pipeline,
+     make_stable_diffusion_pipeline},
 };
 
 const PipelineClass* find_class(const Component& component) {

@@ -1,0 +1,241 @@
+#include "pipelines/stable_diffusion_pipeline.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "models/config.hpp"
+#include "models/unet2d_condition.hpp"
+#include "pipelines/diffusion_pipeline.hpp"
+#include "pipelines/scheduler.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::int64_t kTimeIds = 6;
+constexpr const char* kText = "encoder_hidden_states";
+constexpr const char* kText2 = "encoder_hidden_states_2";
+constexpr const char* kPooled = "text_embeds";
+
+/// What the U-Net reads of texts: states of tokens, side by side, and of SDXL a pooled one.
+struct TextWidths {
+  std::vector<std::int64_t> states;  ///< of each encoder
+  std::int64_t pooled = 0;
+};
+
+class StableDiffusionPipeline final : public DiffusionPipeline {
+ public:
+  StableDiffusionPipeline(PipelineParts parts, const DiffusionKind& kind, UNet2DConditionConfig unet, TextWidths texts,
+                          bool is_distilled)
+      : DiffusionPipeline(std::move(parts), kind),
+        unet_(std::move(unet)),
+        texts_(std::move(texts)),
+        max_prompt_(kind.max_prompt),
+        is_distilled_(is_distilled) {}
+
+  /// Whole latents of it, as diffusers cuts it down.
+  [[nodiscard]] ImageSize reference_size(const ImageSize& image) const override {
+    const std::int64_t step = token_pixels();
+    if (image.height < step || image.width < step)
+      fail_usage("the image is {} x {} pixels, expected at least {} x {}", image.width, image.height, step, step);
+    return {.height = image.height / step * step, .width = image.width / step * step};
+  }
+  [[nodiscard]] ForwardPass forward_pass(const Request& request) const override;
+
+ private:
+  [[nodiscard]] Request default_request() const override;
+  [[nodiscard]] std::vector<TextInput> text_inputs(const Request& request) const override;
+  [[nodiscard]] Predict add_denoiser(Builder& builder, const Request& request,
+                                     const std::vector<ValueId>& texts) const override;
+  void set_denoiser_inputs(Session& denoise, const Request& request) const override;
+
+  UNet2DConditionConfig unet_;
+  TextWidths texts_;
+  std::int64_t max_prompt_;
+  bool is_distilled_;  // to few steps without guidance
+};
+
+Request StableDiffusionPipeline::default_request() const {
+  const bool is_xl = unet_.has_text_time;
+  return {.token_rows = unet_.sample_size[0],
+          .token_columns = unet_.sample_size[1],
+          .text_tokens = defaults().text_tokens.value_or(max_prompt_),
+          .steps = defaults().steps.value_or(is_distilled_ ? 1 : 50),
+          .guidance_scale = defaults().guidance_scale.value_or(is_distilled_ ? 1
+                                                               : is_xl       ? 5
+                                                                             : 7.5),
+          .strength = is_xl ? 0.3 : 0.8};
+}
+
+std::vector<DiffusionPipeline::TextInput> StableDiffusionPipeline::text_inputs(const Request& request) const {
+  std::vector<TextInput> inputs;
+  for (const std::int64_t width : texts_.states)
+    inputs.push_back({inputs.empty() ? kText : kText2, {request.batch(), request.text_tokens, width}});
+  if (unet_.has_text_time) inputs.push_back({kPooled, {request.batch(), texts_.pooled}});
+  return inputs;
+}
+
+/// A further input of SDXL: `time_ids` [batch, 6].
+Predict StableDiffusionPipeline::add_denoiser(Builder& builder, const Request& request,
+                                              const std::vector<ValueId>& texts) const {
+  const std::vector<ValueId> states(texts.begin(), texts.begin() + std::ssize(texts_.states));
+  UNet2DConditionInputs inputs{
+      .sample = kNoValue,
+      .timestep = kNoValue,
+      .encoder_hidden_states = states.size() == 1 ? states.front() : builder.concat(states, 2)};
+  if (unet_.has_text_time) {
+    inputs.text_embeds = texts.back();
+    inputs.time_ids = builder.graph().add_input("time_ids", TensorType{.shape = {request.batch(), kTimeIds}});
+  }
+  return [this, inputs](Builder& b, ValueId latents, ValueId timestep) {
+    UNet2DConditionInputs given = inputs;
+    given.sample = latents;
+    given.timestep = timestep;
+    return build_unet2d_condition(b, unet_, given, denoiser().params());
+  };
+}
+
+/// Of each image its size before it was cut down, where it was cut, and its size: it was not.
+void StableDiffusionPipeline::set_denoiser_inputs(Session& denoise, const Request& request) const {
+  if (!unet_.has_text_time) return;
+  const std::int64_t height = request.token_rows * token_pixels(), width = request.token_columns * token_pixels();
+  const std::int64_t numbers[kTimeIds] = {height, width, 0, 0, height, width};
+  HostTensor ids(DType::kF32, {request.batch(), kTimeIds});
+  for (std::int64_t i = 0; i < ids.numel(); ++i) ids.set(i, static_cast<double>(numbers[i % kTimeIds]));
+  denoise.set_input("time_ids", ids);
+}
+
+ForwardPass StableDiffusionPipeline::forward_pass(const Request& request) const {
+  const ComponentPass& pass = pass_named(*denoiser().kind, "forward");
+  const auto build = [this, &pass, text = request.text_tokens](const RequestSize& size) {
+    InputShapes shapes = {{"sample", {size.images, unet_.in_channels, size.token_rows, size.token_columns}},
+                          {"timestep", {size.images}},
+                          {"encoder_hidden_states", {size.images, text, unet_.cross_attention_dim}}};
+    if (unet_.has_text_time) {
+      shapes.emplace("text_embeds", Shape{size.images, texts_.pooled});
+      shapes.emplace("time_ids", Shape{size.images, kTimeIds});
+    }
+    return denoiser().build(pass, shapes);
+  };
+  nlohmann::json subject = {{"pass", "forward"},
+                            {"batch", request.images},
+                            {"height", request.token_rows * token_pixels()},
+                            {"width", request.token_columns * token_pixels()}};
+  if (request.text_tokens != max_prompt_) subject["text_tokens"] = request.text_tokens;
+  return {.component = &denoiser(),
+          .request = std::move(subject),
+          .size = {.images = request.images, .token_rows = request.token_rows, .token_columns = request.token_columns},
+          .build = build,
+          .set_inputs = [this](Session& session) { set_random_inputs(denoiser(), session); }};
+}
+
+/// Whether a model was distilled to few steps without guidance, as Turbo was: no other is given a scheduler that begins at the last
+/// timestep and predicts noise, which says nothing of an image where there is noise alone.
+bool is_distilled(const nlohmann::json& scheduler) {
+  return scheduler.value("timestep_spacing", "") == "trailing" &&
+         scheduler.value("prediction_type", "epsilon") == "epsilon" &&
+         !scheduler.value("rescale_betas_zero_snr", false);
+}
+
+std::int64_t pooled_width(const UNet2DConditionConfig& unet) {
+  return unet.has_text_time ? unet.projection_class_embeddings_input_dim - kTimeIds * unet.addition_time_embed_dim : 0;
+}
+
+/// Whether SDXL's autoencoder is one that overflows in f16, as its first ones do; of other models nobody reads the key.
+bool must_upcast(const PipelineParts& parts) {
+  const Component* const vae = parts.find("vae");
+  return vae != nullptr && vae->kind->name == "AutoencoderKL" && vae->config.value("force_upcast", true);
+}
+
+std::unique_ptr<Pipeline> make(PipelineParts parts, UNet2DConditionConfig unet, TextWidths texts,
+                               std::int64_t max_prompt) {
+  config::read_in(parts.folder.string(), [&] {
+    if (is_flow_matching(parts.scheduler))
+      fail("scheduler_config.json: _class_name is {}, expected a scheduler of diffusion",
+           config::class_name(parts.scheduler));
+    return parse_scheduler(parts.scheduler);
+  });
+  const DiffusionKind kind{.loop = "unet_denoise",
+                           .form = LatentForm::kImage,
+                           .channels = unet.in_channels,
+                           .max_prompt = max_prompt,
+                           .image_use = ImageUse::kStart,
+                           .is_guided_by_passes = true,
+                           .vae_overflows_f16 = unet.has_text_time && must_upcast(parts)};
+  const bool distilled = is_distilled(parts.scheduler);
+  return std::make_unique<StableDiffusionPipeline>(std::move(parts), kind, std::move(unet), std::move(texts),
+                                                   distilled);
+}
+
+}  // namespace
+
+std::unique_ptr<Pipeline> make_stable_diffusion_pipeline(Component unet) {
+  constexpr std::int64_t kPromptTokens = 77;
+  // Without a scheduler levels are those that the models of this field were trained on.
+  PipelineParts parts = parts_of(std::move(unet), {{"_class_name", "EulerDiscreteScheduler"},
+                                                   {"beta_start", 0.00085},
+                                                   {"beta_end", 0.012},
+                                                   {"beta_schedule", "scaled_linear"},
+                                                   {"timestep_spacing", "leading"},
+                                                   {"steps_offset", 1}});
+  const UNet2DConditionConfig config = parse_unet2d_condition_config(parts.components.front().config);
+  return make(std::move(parts), config, {.states = {config.cross_attention_dim}, .pooled = pooled_width(config)},
+              kPromptTokens);
+}
+
+std::unique_ptr<Pipeline> open_stable_diffusion_pipeline(const ModelIndex& index,
+                                                         std::optional<std::uint64_t> random_seed) {
+  PipelineParts parts = open_parts(index, "unet", kUNet2DCondition, random_seed);
+  const UNet2DConditionConfig unet = parse_unet2d_condition_config(parts.components.front().config);
+  TextWidths texts{.states = {}, .pooled = pooled_width(unet)};
+  const auto read = [&](const EncoderPart& encoder) -> TextReader& {
+    TextReader& reader = add_reader(parts, index, encoder, random_seed);
+    texts.states.push_back(
+        output_width(parts.components.back(), encoder.pass, encoder.readings.front().reading.output));
+    return reader;
+  };
+  if (unet.has_text_time) {
+    constexpr const char* kState = "penultimate_hidden_state";
+    const bool zeros = index.flag("force_zeros_for_empty_prompt", true);
+    read({.part = "text_encoder",
+          .class_name = "CLIPTextModel",
+          .tokenizer = "tokenizer",
+          .pass = "penultimate",
+          .readings = {{{kState, kText}, 0}},
+          .has_request_tokens = true})
+        .no_text_is_zeros = zeros;
+    read({.part = "text_encoder_2",
+          .class_name = "CLIPTextModelWithProjection",
+          .tokenizer = "tokenizer_2",
+          .pass = "penultimate",
+          .readings = {{{kState, kText2}, 0}, {{"text_embeds", kPooled}, texts.pooled}},
+          .has_request_tokens = true})
+        .no_text_is_zeros = zeros;
+    if (const std::int64_t width = texts.states[0] + texts.states[1]; width != unet.cross_attention_dim)
+      fail("{}: the text encoders' states are {} wide together, but the unet's {} are {}", index.folder().string(),
+           width, kText, unet.cross_attention_dim);
+  } else {
+    read({.part = "text_encoder",
+          .class_name = "CLIPTextModel",
+          .tokenizer = "tokenizer",
+          .readings = {{{"last_hidden_state", kText}, unet.cross_attention_dim}},
+          .has_request_tokens = true});
+    // What diffusers makes of these keys in this pipeline, whatever they are.
+    parts.scheduler["steps_offset"] = 1;
+    parts.scheduler["clip_sample"] = false;
+  }
+  std::int64_t max_prompt = std::numeric_limits<std::int64_t>::max();
+  for (const TextReader& reader : parts.readers) {
+    const Component& encoder = *parts.find(reader.encoder);
+    max_prompt = std::min(max_prompt, encoder.kind->text_tokens(encoder.config));
+  }
+  if (const std::int64_t channels = add_autoencoder(parts, index, random_seed).latent_channels;
+      channels != unet.in_channels || channels != unet.out_channels)
+    fail("{}: latents have {} channels, but the unet takes {} and makes {}", parts.find("vae")->folder.string(),
+         channels, unet.in_channels, unet.out_channels);
+  return make(std::move(parts), unet, std::move(texts), max_prompt);
+}
+
+}  // namespace headroom
