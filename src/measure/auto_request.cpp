@@ -6,19 +6,46 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/random.hpp"
 #include "passes/step_cache_options.hpp"
 #include "run/fit.hpp"
 
 namespace headroom {
 namespace {
 
-constexpr std::int64_t kStepsAtOnce = 2;  // short, so that two sets alternate quickly
-constexpr std::size_t kMinTimes = 4;      // of each set, even when time is up: fewer have no interval to speak of
+constexpr std::int64_t kImageChannels = 3;  // red, green and blue, as pictures come
+constexpr std::int64_t kStepsAtOnce = 2;    // short, so that two sets alternate quickly
+constexpr std::size_t kMinTimes = 4;        // of each set, even when time is up: fewer have no interval to speak of
 constexpr std::size_t kMostRounds = 25;
 
 std::span<const Component> components_of(const AutoRequest& request) {
   if (request.pipeline != nullptr) return request.pipeline->components();
   return {request.forward.component, 1};
+}
+
+/// The request under these switches. One that begins with an image has the loop of one that begins with noise, in as many steps.
+RequestOptions begun_with_noise(const Pipeline& pipeline, RequestOptions options, const SwitchSet& set) {
+  options.switches = set;
+  const Request request = pipeline.resolve(options);
+  if (request.strength == 0) return options;
+  options.switches = set.without("steps");
+  options.steps = request.taken_steps();
+  options.token_rows = request.token_rows;
+  options.token_columns = request.token_columns;
+  options.reference_rows = options.reference_columns = 0;
+  options.strength = 0;
+  return options;
+}
+
+/// Gives images that are edited random pixels.
+void set_references(const Pipeline& pipeline, const Request& request, std::vector<ImageRequest>& images) {
+  if (request.reference_tokens() == 0) return;
+  const std::int64_t side = pipeline.token_pixels();
+  for (ImageRequest& image : images) {
+    image.reference =
+        HostTensor(DType::kF32, {1, kImageChannels, request.reference_rows * side, request.reference_columns * side});
+    fill_uniform(image.reference.as<float>(), image.seed, 0);
+  }
 }
 
 }  // namespace
@@ -48,15 +75,15 @@ class RequestBench::Subject {
       : name_(set.to_string()), whole_(whole), weights_(backend, components_of(request)) {
     if (request.denoise) {
       const Pipeline& pipeline = *request.pipeline;
-      RequestOptions options = *request.denoise;
-      options.switches = set;
+      RequestOptions options = begun_with_noise(pipeline, *request.denoise, set);
       if (!whole) {
         options.steps = std::min(pipeline.resolve(options).steps, kStepsAtOnce);
-        options.switches = set.without("steps");
+        options.switches = options.switches.without("steps");
       }
       generator_ = std::make_unique<Generator>(pipeline, backend, weights_, options);
       declined_ = generator_->compiled().declined;
       images_ = make_image_requests(pipeline, 0, request.denoise->images, 0);
+      set_references(pipeline, generator_->request(), images_);
     } else {
       const Compiled compiled = compile(request.forward, set, backend.properties().target);
       declined_ = compiled.declined;
