@@ -63,6 +63,7 @@ TEST(AutoencoderKLConfig, NamesWhatIsNotSupported) {
   EXPECT_THAT(error_of_config(flux, "norm_num_groups", 24), HasSubstr("multiples of norm_num_groups, which is 24"));
   EXPECT_THAT(error_of_config(flux, "block_out_channels", 128), HasSubstr("expected a list"));
   EXPECT_THAT(error_of_config(flux, "latent_channels", 0), HasSubstr("latent_channels is 0"));
+  EXPECT_THAT(error_of_config(flux, "latents_mean", {0.5}), HasSubstr("latents_mean is [0.5], expected null"));
 }
 
 TEST(AutoencoderKL, HasTheParametersOfFlux) {
