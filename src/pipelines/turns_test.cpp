@@ -83,7 +83,7 @@ void expect_turns(DeviceKind device) {
     for (const std::int64_t rows : {2, 3}) expected.push_back(whole.draw(rows, "a fox"));
     all = whole.most();
   }
-  const std::size_t limit = all - all / 6;  // over what one stage needs, while its weights load
+  const std::size_t limit = all - all / 4;
   Maker maker(random.pipeline(), *backend, limit);
   backend->reset_peak();
   for (int round = 0; round < 3; ++round) {
@@ -146,7 +146,8 @@ void expect_updates_in_turns(DeviceKind device) {
   }
   EXPECT_FALSE(are_equal(expected[0], expected[1]));
   EXPECT_TRUE(are_equal(expected[0], expected[2]));
-  const std::size_t limit = all - all / 6;  // over what one stage needs, while its weights load
+  // Over what one stage needs while its weights load, to which a GPU adds scratch.
+  const std::size_t limit = all - all / (device == DeviceKind::kCuda ? 6 : 4);
   Maker maker(random.pipeline(), *backend, limit);
   backend->reset_peak();
   const std::vector<HostTensor> drawn = draw_all(maker);
