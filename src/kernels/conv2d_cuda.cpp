@@ -2,7 +2,8 @@
 //
 // cublaslt.conv2d  1x1 on channels-last images, with stride 1 and without padding or groups: a linear over pixels, with
 //                  its bias and a residual, or the tanh form of gelu, in the product; what is left of these by a kernel behind it.
-// cudnn.conv2d     the rest, by cuDNN's engines.
+// fastest.conv2d   the rest, by the fastest way there is, as measured: cuDNN's engines, and on Hopper our own kernel
+//                  (convolution/hopper.cu).
 // cuda.conv2d      what neither takes: convolution_cuda.cu.
 //
 // Shapes     x[b, c, h, w], weight[o, c/groups, kh, kw], bias[o] or none, residual as y or none -> y[b, o, oh, ow]
@@ -19,17 +20,17 @@
 #include <utility>
 
 #include "ir/activation.hpp"
+#include "kernels/convolution/convolution.hpp"
 #include "kernels/convolution_epilogue_cuda.hpp"
 #include "kernels/cublaslt/product.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
-#include "kernels/cudnn/convolution_kernel.hpp"
 #include "kernels/support.hpp"
 
 namespace headroom {
 namespace {
 
 Support supports_pixels(const OpSpec& spec, const Target& target) {
-  const Builder::Convolution how = cudnn::problem_of(spec).how;
+  const Builder::Convolution how = convolutions::problem_of(spec).how;
   const Shape& weight = spec.inputs[1].shape;
   const bool is_product = spec.inputs[0].layout == Layout::kChannelsLast && weight[2] == 1 && weight[3] == 1 &&
                           how.stride == std::array<std::int64_t, 2>{1, 1} && std::ranges::max(how.padding) == 0 &&
@@ -119,12 +120,12 @@ const Listed<LibraryKernel> kPixels({.name = "cublaslt.conv2d",
                                      .supports = supports_pixels,
                                      .strides_output = false,
                                      .plan = plan_pixels});
-const Listed<LibraryKernel> kConv2d({.name = "cudnn.conv2d",
+const Listed<LibraryKernel> kConv2d({.name = "fastest.conv2d",
                                      .op = Op::kConv2d,
                                      .device = DeviceKind::kCuda,
-                                     .supports = cudnn::check_convolution,
+                                     .supports = convolutions::check,
                                      .strides_output = false,
-                                     .plan = cudnn::plan_convolution});
+                                     .plan = convolutions::plan});
 
 }  // namespace
 }  // namespace headroom

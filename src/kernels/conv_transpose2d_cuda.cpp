@@ -10,7 +10,7 @@
 // Bytes      (x + weight + bias + y) * size
 // FLOPs      2 * b * c * h * w * o/groups * kh * kw + one an output for the bias
 
-#include "kernels/cudnn/convolution_kernel.hpp"
+#include "kernels/convolution/convolution.hpp"
 
 namespace headroom {
 namespace {
@@ -18,9 +18,9 @@ namespace {
 const Listed<LibraryKernel> kConvTranspose2d({.name = "cudnn.conv_transpose2d",
                                               .op = Op::kConvTranspose2d,
                                               .device = DeviceKind::kCuda,
-                                              .supports = cudnn::check_convolution,
+                                              .supports = convolutions::check,
                                               .strides_output = false,
-                                              .plan = cudnn::plan_convolution});
+                                              .plan = convolutions::plan});
 
 }  // namespace
 }  // namespace headroom

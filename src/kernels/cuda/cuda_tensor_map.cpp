@@ -18,7 +18,7 @@ CUtensorMapDataType element_type(DType dtype) {
 
 }  // namespace
 
-TensorMap make_tensor_map(const BoxedTensor& tensor) {
+TensorMap make_tensor_map(const BoxedTensor& tensor, const void* address) {
   const auto rank = static_cast<std::size_t>(tensor.rank);
   std::array<cuuint64_t, BoxedTensor::kMostAxes> extents{}, stride_bytes{};
   std::array<cuuint32_t, BoxedTensor::kMostAxes> box{}, steps{};
@@ -31,8 +31,8 @@ TensorMap make_tensor_map(const BoxedTensor& tensor) {
   }
   CUtensorMap map;
   check(driver().TensorMapEncodeTiled(&map, element_type(tensor.dtype), static_cast<cuuint32_t>(rank),
-                                      const_cast<void*>(tensor.address), extents.data(), stride_bytes.data(),
-                                      box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                      const_cast<void*>(address), extents.data(), stride_bytes.data(), box.data(),
+                                      steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
                                       tensor.is_swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
                                       CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
   return std::bit_cast<TensorMap>(map);

@@ -161,10 +161,10 @@ HR_MULTIPLY_BOTH(128, HR_64_PLACES, "%64, %65", HR_16(0), HR_16(16), HR_16(32), 
 HR_MULTIPLY_BOTH(160, HR_80_PLACES, "%80, %81", HR_16(0), HR_16(16), HR_16(32), HR_16(48), HR_16(64))
 #define HR_96_PLACES HR_80_PLACES ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 HR_MULTIPLY_BOTH(192, HR_96_PLACES, "%96, %97", HR_16(0), HR_16(16), HR_16(32), HR_16(48), HR_16(64), HR_16(80))
-#define HR_128_PLACES                                                                                              \
-  HR_96_PLACES                                                                                                     \
-      ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, " \
-      "%114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define HR_128_PLACES                                                                                          \
+  HR_96_PLACES                                                                                                 \
+  ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, " \
+  "%114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 HR_MULTIPLY_BOTH(256, HR_128_PLACES, "%128, %129", HR_16(0), HR_16(16), HR_16(32), HR_16(48), HR_16(64), HR_16(80),
                  HR_16(96), HR_16(112))
 #undef HR_8_PLACES
@@ -197,25 +197,38 @@ __device__ __forceinline__ void meet(int number, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
 
-// Clusters: blocks side by side whose shared memory all of them read.
+// Kernels that follow each other. One that was launched so may begin before those in front of it in the stream have ended.
 
-/// Of all threads of a cluster that have not ended; what each wrote before, all see after.
-__device__ __forceinline__ void meet_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+/// From here on the next kernel may begin, where multiprocessors have room for it.
+__device__ __forceinline__ void let_next_begin() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+/// Until all kernels before this one have ended, and what they wrote can be read. To be called before anything is read that one of
+/// them may have written, and before anything is written.
+__device__ __forceinline__ void wait_for_previous() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
+// Clusters: blocks side by side that copy to each other's shared memory.
+
+/// Of all threads of a cluster that have not ended, in two parts: what each wrote before it arrives, all see once they have waited.
+__device__ __forceinline__ void arrive_in_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
+__device__ __forceinline__ void wait_for_cluster() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
 /// Where block `rank` of the cluster has what lies at this address here.
-__device__ __forceinline__ std::uint32_t address_in(std::uint32_t shared, std::uint32_t rank) {
+__device__ __forceinline__ std::uint32_t address_in(std::uint32_t shared, int rank) {
   std::uint32_t there;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared), "r"(rank));
   return there;
 }
-__device__ __forceinline__ float4 read_in_cluster(std::uint32_t address) {
-  float4 read;
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(read.x), "=f"(read.y), "=f"(read.z), "=f"(read.w)
-               : "r"(address)
+/// Between ordinary writes to shared memory and copies or products that read them; before threads meet.
+__device__ __forceinline__ void fence_for_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+/// Begins a copy of bytes, a multiple of 16, from here to another block, which ends on a barrier there.
+__device__ __forceinline__ void copy_to_block(std::uint32_t to, std::uint32_t from, std::uint32_t bytes,
+                                              std::uint32_t barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+               "r"(from), "r"(bytes), "r"(barrier)
                : "memory");
-  return read;
 }
 
 }  // namespace headroom::cuda::hopper

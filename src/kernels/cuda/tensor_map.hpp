@@ -19,7 +19,6 @@ struct BoxedTensor {
   static constexpr int kMostAxes = 5;
   DType dtype = DType::kBF16;  ///< f32, bf16 or f16
   int rank = 0;
-  const void* address = nullptr;                  ///< at a multiple of 16
   std::array<std::int64_t, kMostAxes> extents{};  ///< in elements
   std::array<std::int64_t, kMostAxes> strides{};  ///< in elements; the innermost is 1, others are multiples of 16 bytes
   std::array<int, kMostAxes> box{};               ///< elements that arrive, at most 256 along an axis
@@ -28,7 +27,7 @@ struct BoxedTensor {
   /// box is 128 bytes at most then.
   bool is_swizzled = true;
 };
-/// Throws Error where the driver takes no such tensor.
-[[nodiscard]] TensorMap make_tensor_map(const BoxedTensor& tensor);
+/// Of the tensor at `address`, a multiple of 16. Throws Error where the driver takes no such tensor.
+[[nodiscard]] TensorMap make_tensor_map(const BoxedTensor& tensor, const void* address);
 
 }  // namespace headroom::cuda

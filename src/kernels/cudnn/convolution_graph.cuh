@@ -18,7 +18,7 @@ enum class Fusion : std::uint8_t { kSums, kWhole };
 class ConvolutionGraph {
  public:
   /// Throws Error where the library takes no such operations.
-  ConvolutionGraph(const ConvolutionProblem& problem, Fusion fusion, Context& context);
+  ConvolutionGraph(const convolutions::Problem& problem, Fusion fusion, Context& context);
 
   [[nodiscard]] const Descriptor& get() const { return parts_.back(); }
 
@@ -29,7 +29,7 @@ class ConvolutionGraph {
   std::size_t add_sums(std::size_t to);
   std::size_t add_pointwise(cudnnPointwiseMode_t mode, std::size_t from, const std::size_t* other, std::size_t to);
 
-  const ConvolutionProblem& problem_;
+  const convolutions::Problem& problem_;
   std::vector<Descriptor> parts_;  // what the graph refers to stays as long as it
   std::int64_t between_ = kFirstBetween;
 };

@@ -41,7 +41,7 @@ Descriptor make_window(const Builder::Convolution& how) {
 
 }  // namespace
 
-ConvolutionGraph::ConvolutionGraph(const ConvolutionProblem& problem, Fusion fusion, Context& context)
+ConvolutionGraph::ConvolutionGraph(const convolutions::Problem& problem, Fusion fusion, Context& context)
     : problem_(problem) {
   const bool is_whole = fusion == Fusion::kWhole;
   const bool activates = is_whole && problem.activation != Activation::kNone;

@@ -35,12 +35,21 @@ void check(cudnnStatus_t status, std::source_location where) {
        where.line());
 }
 
+std::optional<std::string> why_not_installed() {
+  try {
+    static_cast<void>(library());
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return std::nullopt;
+}
+
 std::string version_text() {
   const std::size_t version = library().GetVersion();
   return fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
-Context::Context(Backend& backend) : search_(backend, version_text()) { check(library().Create(&handle_)); }
+Context::Context(Backend& /*backend*/) { check(library().Create(&handle_)); }
 
 Context::~Context() { static_cast<void>(library().Destroy(handle_)); }
 

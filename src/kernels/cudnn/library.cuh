@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/search.hpp"
+#include "backends/backend.hpp"
+#include "kernels/cudnn/installed.hpp"
 
 namespace headroom::cudnn {
 
@@ -26,13 +27,10 @@ struct Library {
 /// Throws Error with the library's words unless `status` is success.
 void check(cudnnStatus_t status, std::source_location where = std::source_location::current());
 
-/// "cuDNN 9.19.0"
-[[nodiscard]] std::string version_text();
-
 /// The library on one device: Backend::context.
 class Context {
  public:
-  explicit Context(Backend& backend);
+  explicit Context(Backend& /*backend*/);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -40,12 +38,10 @@ class Context {
   [[nodiscard]] cudnnHandle_t handle() const noexcept { return handle_; }
   /// The handle has one stream at a time: held while it is used.
   [[nodiscard]] std::mutex& mutex() noexcept { return mutex_; }
-  [[nodiscard]] cuda::Search& search() noexcept { return search_; }
 
  private:
   cudnnHandle_t handle_ = nullptr;
   std::mutex mutex_;
-  cuda::Search search_;
 };
 
 /// One of the library's descriptions: attributes are set, then it is finalized.

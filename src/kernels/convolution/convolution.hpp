@@ -1,0 +1,28 @@
+#pragma once
+
+#include "kernels/convolution/problem.hpp"
+#include "kernels/library_kernel.hpp"
+
+/// Convolutions on a GPU by the fastest way there is: what conv2d and conv_transpose2d share.
+namespace headroom::convolutions {
+
+struct Chosen {
+  Way way;
+  bool is_measured = false;  ///< here or before
+};
+/// The way to run a problem. Of work large enough to matter the fastest, as measured (cuda/search.hpp): cuDNN's engines, fused and
+/// not, and where it is a Hopper GPU the tiles of our own kernel (hopper.hpp). Finding it takes from 10 ms to some seconds, once.
+/// Throws Error where there is none.
+[[nodiscard]] Chosen find_way(const Problem& problem, const Target& target);
+
+/// Why there is no way to run it: f32, bf16 or f16, with a bias of the same or f32.
+[[nodiscard]] Support check(const OpSpec& spec, const Target& target);
+
+/// Runs a way. Beside channels-last images the weight has its channels last too: a folded one is packed once, others are
+/// rearranged in every run.
+[[nodiscard]] KernelPlan bind(const KernelBinding& binding, Way way);
+
+/// Runs the one that is found. Throws CannotPrepare where there is none.
+[[nodiscard]] KernelPlan plan(const KernelBinding& binding);
+
+}  // namespace headroom::convolutions

@@ -1,0 +1,158 @@
+#include <algorithm>
+#include <utility>
+
+#include "base/divide_up.hpp"
+#include "base/out_of_memory.hpp"
+#include "kernels/convolution/convolution.hpp"
+#include "kernels/convolution/hopper.hpp"
+#include "kernels/cuda/copy_rows.hpp"
+#include "kernels/cuda/search.hpp"
+#include "kernels/cudnn/convolution.hpp"
+
+namespace headroom::convolutions {
+namespace {
+
+constexpr double kLeastFlops = 2e8;  // work whose way is measured; an engine takes up to a second to compile
+constexpr std::size_t kAlignment = 256;
+/// Of the weight in turn, so that it comes from memory as in a model: more than twice any L2.
+constexpr std::size_t kRotatedBytes = std::size_t{160} << 20;
+
+/// What was fastest on a device.
+class Context {
+ public:
+  explicit Context(Backend& backend) : search_(backend, versions()) {}
+  [[nodiscard]] cuda::Search& search() noexcept { return search_; }
+
+ private:
+  static std::string versions() {
+    const std::string library = cudnn::why_not_installed() ? "without cuDNN" : cudnn::version_text();
+    return fmt::format("convolutions {}, {}", kHopperRevision, library);
+  }
+
+  cuda::Search search_;
+};
+
+cuda::Work work_of(const Problem& problem) {
+  const auto bytes = [&](const Shape& shape) {
+    return static_cast<std::size_t>(shape.numel()) * size_of(problem.dtype);
+  };
+  const DType of_bias = problem.bias.value_or(problem.dtype);
+  const std::size_t copies = std::clamp<std::size_t>(kRotatedBytes / bytes(problem.weight) + 1, 2, 64);
+  return {.text = to_text(problem),
+          .operands = {{.dtype = problem.dtype, .bytes = bytes(problem.x)},
+                       {.dtype = problem.dtype, .bytes = bytes(problem.weight), .copies = copies},
+                       {.dtype = of_bias, .bytes = static_cast<std::size_t>(problem.y[1]) * size_of(of_bias)},
+                       {.dtype = problem.dtype, .bytes = problem.has_residual ? bytes(problem.y) : 0},
+                       {.dtype = problem.dtype, .bytes = bytes(problem.y), .is_result = true}}};
+}
+
+/// Measures, or finds what was measured. Nothing where all are refused.
+std::optional<cuda::Choice> choose(const Problem& problem, const std::vector<Way>& ways, cuda::Search& search) {
+  std::vector<cuda::Candidate> candidates;
+  for (const Way& way : ways) candidates.push_back({way.name, way.workspace_bytes});
+  return search.find_fastest(work_of(problem), candidates,
+                             [&](std::size_t index, void* stream, std::span<void* const> operands, void* workspace) {
+                               ways[index].run(stream,
+                                               {.x = operands[0],
+                                                .weight = operands[1],
+                                                .bias = problem.bias ? operands[2] : nullptr,
+                                                .residual = problem.has_residual ? operands[3] : nullptr,
+                                                .y = operands[4]},
+                                               workspace);
+                             });
+}
+
+std::vector<Way> list_ways(const Problem& problem, const Target& target, bool is_large) {
+  std::vector<Way> ways;
+  if (is_large && !why_not_hopper(problem, target)) ways = make_hopper_ways(problem);
+  try {
+    std::ranges::move(cudnn::make_ways(problem, *target.backend, is_large), std::back_inserter(ways));
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (const Error&) {  // no engine for this, or one that lacks a library of its own (NVRTC)
+    if (ways.empty()) throw;
+  }
+  return ways;
+}
+
+/// From [o, i, kh, kw] to what lies in memory as [o, kh, kw, i].
+cuda::CopyRows channels_last(const TensorType& weight) {
+  const TensorType last{weight.dtype, weight.shape, Layout::kChannelsLast};
+  return cuda::copy_rows(weight.dtype, weight.shape, row_major_strides(weight.shape), dense_operand(last).strides);
+}
+
+}  // namespace
+
+Chosen find_way(const Problem& problem, const Target& target) {
+  cuda::Search& search = target.backend->context<Context>()->search();
+  const bool is_large = flops_of(problem) >= kLeastFlops;
+  if (is_large)
+    if (const std::optional<std::string> known = search.find_known(to_text(problem))) {
+      std::optional<Way> way = why_not_hopper(problem, target) ? std::nullopt : find_hopper_way(problem, *known);
+      if (!way && !cudnn::why_not_installed()) way = cudnn::find_way(problem, *target.backend, *known);
+      if (way) return {.way = *std::move(way), .is_measured = true};
+    }
+  std::vector<Way> ways = list_ways(problem, target, is_large);
+  cuda::Choice choice;
+  if (is_large && ways.size() > 1) {
+    const std::optional<cuda::Choice> measured = choose(problem, ways, search);
+    if (!measured) fail("all {} ways to run {} were refused", ways.size(), to_text(problem));
+    choice = *measured;
+  }
+  return {.way = std::move(ways[choice.index]), .is_measured = choice.is_measured};
+}
+
+Support check(const OpSpec& spec, const Target& target) {
+  const DType dtype = spec.inputs[0].dtype;
+  if (!cuda::is_element(dtype)) return Rejection{fmt::format("takes f32, bf16 or f16, not {}", dtype)};
+  if (spec.inputs[1].layout != Layout::kRowMajor) return Rejection{"takes row-major weights only"};
+  std::optional<std::string> reason = cudnn::why_not_installed();
+  if (reason && why_not_hopper(problem_of(spec), target)) return Rejection{*std::move(reason)};
+  return std::nullopt;
+}
+
+KernelPlan bind(const KernelBinding& binding, Way way) {
+  const OpSpec& spec = binding.spec;
+  const TensorType& weight = spec.inputs[1];
+  const bool is_pixel = weight.shape[2] * weight.shape[3] == 1;  // then both layouts are the same
+  const bool converts = spec.inputs[0].layout == Layout::kChannelsLast && !is_pixel;
+  const bool packs = converts && spec.has_weight_at(1), copies = converts && !packs;
+  const cuda::CopyRows rows = channels_last(weight);
+  KernelPlan made{.launch = {}, .scratch_bytes = way.workspace_bytes, .implementation = std::move(way.name)};
+  if (packs) {
+    made.packed = {{1, "channels last", weight.bytes()}};
+    made.pack = [=](Stream& stream, DevicePointer from, DevicePointer to) {
+      cuda::launch_copy(stream.native_handle(), rows, from.address(), to.address());
+    };
+  }
+  const std::size_t copy_bytes = copies ? divide_up(weight.bytes(), kAlignment) * kAlignment : 0;
+  made.scratch_bytes += copy_bytes;
+  made.launch = [=, run = std::move(way.run)](const LaunchArguments& arguments) {
+    void* const stream = arguments.stream.native_handle();
+    auto* const scratch = arguments.scratch_memory<std::byte>();
+    if (copies) cuda::launch_copy(stream, rows, arguments.input(1), scratch);
+    run(stream,
+        {.x = arguments.input(0),
+         .weight = copies ? scratch : arguments.input(1),
+         .bias = arguments.optional_input(2),
+         .residual = arguments.optional_input(3),
+         .y = arguments.output(0)},
+        scratch + copy_bytes);
+  };
+  return made;
+}
+
+KernelPlan plan(const KernelBinding& binding) {
+  try {
+    Chosen chosen = find_way(problem_of(binding.spec), binding.target);
+    KernelPlan made = bind(binding, std::move(chosen.way));
+    if (chosen.is_measured) made.implementation += ", fastest as measured";
+    return made;
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (const Error& error) {
+    throw CannotPrepare(error.what());
+  }
+}
+
+}  // namespace headroom::convolutions

@@ -1,0 +1,184 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+
+#include "base/divide_up.hpp"
+#include "base/error.hpp"
+#include "kernels/convolution/hopper.hpp"
+#include "kernels/convolution/hopper_form.hpp"
+
+namespace headroom::convolutions {
+namespace {
+
+constexpr int kSwizzleBytes = 1024;
+constexpr int kSharedBytes = 226 * 1024;       // for a block, beside its barriers
+constexpr int kSharedBytesOfTwo = 112 * 1024;  // for each of two on a multiprocessor
+constexpr int kMostSplit = 16;
+constexpr int kMostBox = 256;
+constexpr std::size_t kMostMeasured = 10;
+constexpr int kMultiprocessors = 132;  // of an H100 or H200
+
+int as_int(std::int64_t value) { return static_cast<int>(value); }
+
+HopperForm form_of(const Problem& problem) {
+  HopperForm form;
+  form.batch = as_int(problem.y[0]), form.height = as_int(problem.y[2]), form.width = as_int(problem.y[3]);
+  form.outputs = as_int(problem.y[1]);
+  form.taps_y = as_int(problem.weight[2]), form.taps_x = as_int(problem.weight[3]);
+  form.step_y = as_int(problem.how.stride[0]), form.step_x = as_int(problem.how.stride[1]);
+  form.top = as_int(problem.how.padding[0]), form.left = as_int(problem.how.padding[1]);
+  form.dilation_y = as_int(problem.how.dilation[0]), form.dilation_x = as_int(problem.how.dilation[1]);
+  form.activation = problem.activation;
+  form.bias_is_f32 = problem.bias == DType::kF32;
+  form.has_constant_weight = problem.has_constant_weight;
+  form.is_whole = form.step_y == 1 && form.step_x == 1;
+  return form;
+}
+
+/// How blocks of 8x8 pixels make up a tile: so that there are the fewest tiles, and then the fewest pixels to copy.
+HopperForm arrange(const HopperForm& form, int blocks) {
+  const auto order = [](const HopperForm& f) { return std::tuple(f.tiles_b * f.tiles_y * f.tiles_x, f.x_bytes); };
+  const int log_blocks = std::countr_zero(static_cast<unsigned>(blocks));
+  HopperForm best;
+  for (int x = 0; x <= log_blocks; ++x)
+    for (int y = 0; x + y <= log_blocks; ++y) {
+      HopperForm next = form;
+      next.log_blocks_b = log_blocks - x - y, next.log_blocks_y = y, next.log_blocks_x = x;
+      next.tiles_b = divide_up(form.batch, 1 << next.log_blocks_b);
+      next.tiles_y = divide_up(form.height, kSide << y);
+      next.tiles_x = divide_up(form.width, kSide << x);
+      next.rows = (kSide << y) + (form.is_whole ? (form.taps_y - 1) * form.dilation_y : 0);
+      next.pitch = (kSide << x) + (form.is_whole ? (form.taps_x - 1) * form.dilation_x : 0);
+      next.x_bytes = next.rows * next.pitch * kRowBytes << next.log_blocks_b;
+      if (best.tiles_b == 0 || order(next) < order(best)) best = next;
+    }
+  return best;
+}
+
+/// Nothing where the copies are too large, or shared memory does not hold two stages of each operand.
+std::optional<HopperForm> form_of(const Problem& problem, const HopperTile& tile) {
+  HopperForm form = arrange(form_of(problem), tile.blocks);
+  if (std::max(form.rows, form.pitch) > kMostBox || form.taps_x % tile.taps != 0) return std::nullopt;
+  if (!form.is_whole && tile.taps > 1) return std::nullopt;
+  form.taps_at_once = tile.taps;
+  form.units = as_int(divide_up(problem.x[1], kDepth)) * form.taps_y * (form.taps_x / tile.taps);
+  form.column_tiles = divide_up(form.outputs, tile.columns);
+  form.split = tile.split;
+  if (form.split > form.units) return std::nullopt;
+  form.x_stage_bytes = round_up(form.x_bytes, kSwizzleBytes);
+  const int weight_bytes = tile.taps * tile.columns * kRowBytes;
+  const int shared = tile.blocks == 1 ? kSharedBytesOfTwo : kSharedBytes;
+  const bool is_long = form.is_whole && form.taps_y * form.taps_x > tile.taps;  // a copy of x is used for several units
+  form.x_stages = is_long ? 2 : std::min(kMostStages, shared / (form.x_stage_bytes + weight_bytes));
+  form.weight_stages = std::min(kMostStages, (shared - form.x_stages * form.x_stage_bytes) / weight_bytes);
+  if (form.x_stages < 2 || form.weight_stages < 2) return std::nullopt;
+  const int rows = tile.blocks * kSide * kSide, floats = static_cast<int>(sizeof(float));
+  form.share_rows = divide_up(rows, tile.split);
+  const int sums_bytes =
+      ((rows + (tile.split - 1) * form.share_rows) * (tile.columns + kPadding) + tile.columns) * floats;
+  if (sums_bytes > shared) return std::nullopt;
+  form.shared_bytes = std::max(sums_bytes, form.x_stages * form.x_stage_bytes + form.weight_stages * weight_bytes);
+  return form;
+}
+
+/// About what the kernel takes, as measured on an H200 (docs/kernels.md): at best a product of 64 pixels and 64 channels with each
+/// column takes two clocks, and what is copied comes at 30 bytes a clock to each multiprocessor, weights at 17 where they come from memory.
+double guess_clocks(const HopperTile& tile, const HopperForm& form, int clusters) {
+  const int waves = divide_up(form.tiles(), clusters);
+  const double blocks_at_once = std::min(form.tiles(), clusters) * form.split;
+  const double shared_by = std::max(1.0, blocks_at_once / kMultiprocessors);  // blocks beside each other
+  const double taps = tile.taps;
+  const double x_bytes = form.is_whole ? form.x_bytes * taps / (form.taps_y * form.taps_x) : form.x_bytes;
+  const double bytes = x_bytes + taps * tile.columns * kRowBytes;
+  const double unit = std::max({2.0 * tile.blocks * tile.columns * taps * shared_by, bytes * shared_by / 30, 600.0});
+  const double sums = waves * divide_up(form.units, form.split) * unit;
+  const double weights = 1.0 * form.outputs * form.units * taps * kRowBytes / (kMultiprocessors * 17.0);
+  const double exchange = form.split == 1 ? 0 : 2000 + (form.split - 1) * form.share_rows * tile.columns * 4 / 14.0;
+  const double results = waves * tile.blocks * kSide * kSide * tile.columns * (1.0 / form.split + 1) / 16;
+  return std::max(sums, weights) + exchange + results;
+}
+
+}  // namespace
+
+std::string name_of(const HopperTile& tile) {
+  return fmt::format("hopper {} pixels x {} channels, {} at once, split {}", tile.blocks * kSide * kSide, tile.columns,
+                     tile.taps == 1 ? "a tap" : fmt::format("{} taps", tile.taps), tile.split);
+}
+
+Support why_not_hopper(const Problem& problem, const Target& target) {
+  if (target.compute_capability != 90) return Rejection{"is for GPUs of compute capability 9.0"};
+  if (problem.is_transposed) return Rejection{"takes no transposed convolutions"};
+  if (problem.dtype != DType::kBF16 && problem.dtype != DType::kF16) return Rejection{"takes bf16 or f16"};
+  if (problem.layout != Layout::kChannelsLast) return Rejection{"takes channels-last images"};
+  if (problem.how.groups != 1) return Rejection{"takes no groups"};
+  if (problem.x[1] % 8 != 0 || problem.y[1] % 8 != 0) return Rejection{"takes channels in packs of 8"};
+  if (std::ranges::max(problem.how.stride) > 8) return Rejection{"takes strides up to 8"};
+  if (problem.x.numel() > INT32_MAX || problem.y.numel() > INT32_MAX)
+    return Rejection{"takes images of up to 2^31 elements"};
+  return std::nullopt;
+}
+
+std::vector<HopperTile> hopper_tiles(const Problem& problem) {
+  std::vector<HopperTile> tiles;
+  const auto add = [&](int blocks, int columns) {
+    for (const int taps : {1, 3})
+      for (int split = 1; split <= kMostSplit; ++split) {
+        const HopperTile tile{blocks, columns, split, taps};
+        if (form_of(problem, tile)) tiles.push_back(tile);
+      }
+  };
+#define HR_TILE(blocks, columns) add(blocks, columns);
+#include "kernels/convolution/hopper_tiles.def"
+#undef HR_TILE
+  return tiles;
+}
+
+Way make_hopper_way(const Problem& problem, const HopperTile& tile) {
+  const std::optional<HopperForm> form = form_of(problem, tile);
+  HR_CHECK(form.has_value());
+  const std::int64_t c = problem.x[1], h = problem.x[2], w = problem.x[3];
+  const std::int64_t taps = std::int64_t{form->taps_y} * form->taps_x;
+  const cuda::BoxedTensor x{.dtype = problem.dtype,
+                            .rank = 4,
+                            .extents = {c, w, h, problem.x[0]},
+                            .strides = {1, c, w * c, h * w * c},
+                            .box = {kDepth, form->pitch, form->rows, 1 << form->log_blocks_b},
+                            .steps = {1, form->step_x, form->step_y, 1}};
+  const cuda::BoxedTensor weight{.dtype = problem.dtype,
+                                 .rank = 3,
+                                 .extents = {c, taps, problem.y[1]},
+                                 .strides = {1, c, taps * c},
+                                 .box = {kDepth, 1, tile.columns}};
+  return {.name = name_of(tile), .run = [=, form = *form](void* stream, const Operands& operands, void* /*workspace*/) {
+            launch_hopper(stream, x.dtype, tile, form, cuda::make_tensor_map(x, operands.x),
+                          cuda::make_tensor_map(weight, operands.weight), operands.bias, operands.residual, operands.y);
+          }};
+}
+
+std::vector<Way> make_hopper_ways(const Problem& problem) {
+  struct Guess {
+    HopperTile tile;
+    double clocks;
+  };
+  std::vector<Guess> guesses;
+  for (const HopperTile& tile : hopper_tiles(problem)) {
+    const HopperForm form = *form_of(problem, tile);
+    if (const int clusters = hopper_clusters_at_once(tile, form); clusters > 0)
+      guesses.push_back({tile, guess_clocks(tile, form, clusters)});
+  }
+  std::ranges::sort(guesses, {}, &Guess::clocks);
+  guesses.resize(std::min(guesses.size(), kMostMeasured));
+  std::vector<Way> ways;
+  for (const Guess& guess : guesses) ways.push_back(make_hopper_way(problem, guess.tile));
+  return ways;
+}
+
+std::optional<Way> find_hopper_way(const Problem& problem, const std::string& name) {
+  for (const HopperTile& tile : hopper_tiles(problem))
+    if (name_of(tile) == name) return make_hopper_way(problem, tile);
+  return std::nullopt;
+}
+
+}  // namespace headroom::convolutions

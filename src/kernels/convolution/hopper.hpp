@@ -1,0 +1,30 @@
+#pragma once
+
+#include <vector>
+
+#include "kernels/convolution/hopper_tile.hpp"
+#include "kernels/convolution/problem.hpp"
+
+/// Convolutions by our own kernel for Hopper's tensor cores: hopper.cu.
+namespace headroom::convolutions {
+
+/// Changes with the kernel: which of its ways was fastest is kept on disk.
+inline constexpr int kHopperRevision = 1;
+
+/// "hopper 128 pixels x 160 channels, 3 taps at once, split 2"
+[[nodiscard]] std::string name_of(const HopperTile& tile);
+
+/// Why it does not take a problem: bf16 or f16 with channels last, in packs of 8, without groups, on compute capability 9.0.
+[[nodiscard]] Support why_not_hopper(const Problem& problem, const Target& target);
+
+/// The tiles that a problem can be run with.
+[[nodiscard]] std::vector<HopperTile> hopper_tiles(const Problem& problem);
+/// The kernel with one of them.
+[[nodiscard]] Way make_hopper_way(const Problem& problem, const HopperTile& tile);
+
+/// Those that are worth measuring on the current device, best guess first.
+[[nodiscard]] std::vector<Way> make_hopper_ways(const Problem& problem);
+/// The one of that name.
+[[nodiscard]] std::optional<Way> find_hopper_way(const Problem& problem, const std::string& name);
+
+}  // namespace headroom::convolutions

@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kernels/convolution/convolution.hpp"
+#include "kernels/convolution/hopper.hpp"
+#include "kernels/convolution_cases.hpp"
+#include "kernels/cuda/gpu_check.hpp"
+
+namespace headroom::convolutions {
+namespace {
+
+using testing::HasSubstr;
+
+/// Our kernel with one of its tiles.
+class TileKernel : public LibraryKernel {
+ public:
+  explicit TileKernel(const HopperTile& tile)
+      : LibraryKernel({.name = "hopper.conv2d",
+                       .op = Op::kConv2d,
+                       .device = DeviceKind::kCuda,
+                       .supports = [](const OpSpec& spec,
+                                      const Target& target) { return why_not_hopper(problem_of(spec), target); },
+                       .strides_output = false,
+                       .plan = nullptr}),
+        tile_(tile) {}
+
+  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
+                                                        std::span<const Operand> outputs,
+                                                        const Target& target) const override {
+    return std::make_unique<PreparedKernel>(
+        bind({spec, inputs, outputs, target.threads, false, target}, make_hopper_way(problem_of(spec), tile_)));
+  }
+
+ private:
+  HopperTile tile_;
+};
+
+/// Whole tiles and parts of them, several images in a tile, channels that are no whole copies, strides, dilation, padding on one side.
+std::vector<ConvolutionCase> hopper_cases() {
+  return {{{1, 64, 16, 16}, {64, 64, 3, 3}, Builder::evenly(1, 1)},
+          {{3, 128, 8, 8}, {80, 128, 3, 3}, Builder::evenly(1, 1)},
+          {{2, 72, 13, 11}, {24, 72, 3, 3}, Builder::evenly(1, 1)},
+          {{1, 200, 9, 17}, {136, 200, 1, 1}},
+          {{2, 64, 17, 15}, {88, 64, 3, 3}, Builder::evenly(2, 1)},
+          {{1, 64, 16, 16}, {64, 64, 3, 3}, {.stride = {2, 2}, .padding = {0, 0, 1, 1}}},
+          {{1, 16, 7, 10}, {8, 16, 3, 2}, {.stride = {1, 3}, .padding = {2, 0, 1, 3}}},
+          {{1, 64, 16, 12}, {72, 64, 5, 3}, {.padding = {4, 1, 4, 1}, .dilation = {2, 1}}}};
+}
+
+constexpr HopperTile kSomeTiles[] = {{1, 64, 3, 1}, {2, 96, 1, 3}, {4, 80, 4, 1}};
+
+class HopperConvolution : public cuda::KernelTest {
+ protected:
+  void SetUp() override {
+    KernelTest::SetUp();
+    if (!IsSkipped() && target().compute_capability != 90) GTEST_SKIP() << "the kernel is for Hopper";
+  }
+
+  /// Where the tile fits the case.
+  void expect_agrees(const HopperTile& tile, const ConvolutionCase& c, DType dtype, const ConvolutionEnd& end,
+                     bool is_weight = true) {
+    const OpSpec spec = c.conv2d(dtype, Layout::kChannelsLast, end, is_weight);
+    const std::vector<HopperTile> fitting = hopper_tiles(problem_of(spec));
+    if (std::ranges::count(fitting, tile) == 0) return;
+    const Comparison result = compare_with_oracle(TileKernel(tile), spec, target(), 1, default_tolerance(dtype));
+    EXPECT_TRUE(result.passed) << name_of(tile) << " " << c.text(dtype, Layout::kChannelsLast) << " " << end.text()
+                               << ": " << result.message;
+  }
+};
+
+TEST_F(HopperConvolution, AgreesWithEveryTile) {
+  const ConvolutionCase c = hopper_cases()[1];
+  for (const HopperTile& tile :
+       hopper_tiles(problem_of(c.conv2d(DType::kBF16, Layout::kChannelsLast, {.bias = DType::kBF16}))))
+    if (tile.split == 1 || tile.split == 3)
+      expect_agrees(tile, c, tile.split == 1 ? DType::kBF16 : DType::kF16, {.bias = DType::kF32});
+}
+
+TEST_F(HopperConvolution, AgreesForEveryShape) {
+  for (const ConvolutionCase& c : hopper_cases())
+    for (const DType dtype : {DType::kBF16, DType::kF16})
+      for (const HopperTile& tile : kSomeTiles) expect_agrees(tile, c, dtype, {.bias = dtype});
+}
+
+TEST_F(HopperConvolution, AddsBiasAndResidualAndThenActivates) {
+  for (const DType dtype : {DType::kBF16, DType::kF16})
+    for (const ConvolutionEnd& end : convolution_ends(dtype))
+      for (const HopperTile& tile : kSomeTiles)
+        for (const bool is_weight : {false, true}) expect_agrees(tile, hopper_cases()[2], dtype, end, is_weight);
+}
+
+TEST_F(HopperConvolution, IsFoundAgainByName) {
+  const Problem problem =
+      problem_of(hopper_cases()[0].conv2d(DType::kBF16, Layout::kChannelsLast, {.bias = DType::kBF16}));
+  std::set<std::string> names;
+  for (const Way& way : make_hopper_ways(problem)) {
+    EXPECT_TRUE(names.insert(way.name).second) << way.name;
+    EXPECT_TRUE(find_hopper_way(problem, way.name).has_value()) << way.name;
+  }
+  EXPECT_FALSE(names.empty());
+  EXPECT_FALSE(find_hopper_way(problem, "hopper 1 pixels x 1 channels, a tap at once, split 1").has_value());
+}
+
+TEST(HopperSupport, SaysWhatItDoesNotTake) {
+  const Target hopper{.device = DeviceKind::kCuda, .compute_capability = 90};
+  const ConvolutionCase c{{1, 64, 16, 16}, {64, 64, 3, 3}, Builder::evenly(1, 1)};
+  const auto why_not = [&](const ConvolutionCase& of, DType dtype, Layout layout, const Target& target) {
+    const Support rejection = why_not_hopper(problem_of(of.conv2d(dtype, layout, {})), target);
+    return rejection ? rejection->reason : "";
+  };
+  EXPECT_EQ(why_not(c, DType::kBF16, Layout::kChannelsLast, hopper), "");
+  EXPECT_THAT(why_not(c, DType::kF32, Layout::kChannelsLast, hopper), HasSubstr("bf16 or f16"));
+  EXPECT_THAT(why_not(c, DType::kBF16, Layout::kRowMajor, hopper), HasSubstr("channels-last"));
+  EXPECT_THAT(why_not({{1, 4, 8, 8}, {64, 4, 3, 3}}, DType::kBF16, Layout::kChannelsLast, hopper), HasSubstr("packs"));
+  EXPECT_THAT(why_not({{1, 64, 8, 8}, {64, 32, 3, 3}, {.groups = 2}}, DType::kBF16, Layout::kChannelsLast, hopper),
+              HasSubstr("groups"));
+  EXPECT_THAT(why_not(c, DType::kBF16, Layout::kChannelsLast, {.device = DeviceKind::kCuda, .compute_capability = 80}),
+              HasSubstr("9.0"));
+}
+
+}  // namespace
+}  // namespace headroom::convolutions

@@ -1,0 +1,15 @@
+#pragma once
+
+namespace headroom::convolutions {
+
+/// How a block of threads works: it sums up `columns` output channels of `blocks` times 8x8 pixels, `taps` of a row of the filter at
+/// once, and a cluster of `split` of them shares the products of each sum.
+struct HopperTile {
+  int blocks = 1;
+  int columns = 64;
+  int split = 1;
+  int taps = 1;  ///< 1 or 3
+  friend bool operator==(const HopperTile&, const HopperTile&) = default;
+};
+
+}  // namespace headroom::convolutions
