@@ -8,7 +8,8 @@
 namespace headroom {
 
 std::optional<Activation> activation_for(Op op) {
-  for (const Activation activation : {Activation::kGeluTanh, Activation::kGeluErf, Activation::kSilu})
+  for (const Activation activation :
+       {Activation::kGeluTanh, Activation::kGeluErf, Activation::kSilu, Activation::kRelu})
     if (op_of(activation) == op) return activation;
   return std::nullopt;
 }
@@ -18,7 +19,7 @@ Activation activation_of(const Attributes& attributes) {
   if (name == "none") return Activation::kNone;
   const std::optional<Op> op = parse_op(name);
   if (const std::optional<Activation> activation = op ? activation_for(*op) : std::nullopt) return *activation;
-  fail("activation must be \"none\", \"gelu_tanh\", \"gelu_erf\" or \"silu\", but was given \"{}\"", name);
+  fail("activation must be \"none\", \"gelu_tanh\", \"gelu_erf\", \"silu\" or \"relu\", but was given \"{}\"", name);
 }
 
 double flops_of(Activation activation) {

@@ -96,11 +96,11 @@ TEST(Infer, Linear) {
   EXPECT_EQ(infer_one(Op::kLinear, {bf16({2, 5, 3}), bf16({7, 3})}), bf16({2, 5, 7}));
   EXPECT_EQ(infer_one(Op::kLinear, {f32({3}), f32({7, 3}), f32({7})}), f32({7}));
   EXPECT_EQ(infer_one(Op::kLinear, {bf16({5, 3}), bf16({7, 3}), f32({7})}), bf16({5, 7}));
-  for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu"}) {
+  for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu", "relu"}) {
     EXPECT_EQ(infer_one(Op::kLinear, {f32({5, 3}), f32({7, 3})}, {{"activation", std::string(activation)}}),
               f32({5, 7}));
   }
-  expect_refused(Op::kLinear, {f32({5, 3}), f32({7, 3})}, {{"activation", std::string("relu")}}, "\"relu\"");
+  expect_refused(Op::kLinear, {f32({5, 3}), f32({7, 3})}, {{"activation", std::string("elu")}}, "\"elu\"");
   expect_refused(Op::kLinear, {f32({5, 3}), f32({3, 7})});
   expect_refused(Op::kLinear, {f32({5, 3}), f32({7, 3}), f32({3})}, {}, "bias[n]");
   expect_refused(Op::kLinear, {bf16({5, 3}), f32({7, 3})}, {}, "one floating-point dtype");
@@ -128,7 +128,7 @@ TEST(Infer, QuantizedProducts) {
   EXPECT_EQ(infer_one(Op::kScaledLinear, with(4, bf16({7})), {{"dtype", kBF16}}), bf16({2, 5, 7}));
   EXPECT_EQ(infer_one(Op::kScaledLinear, {f8({3}), f32({}), f8({7, 3}), f32({7})}), f32({7}));
   expect_refused(Op::kScaledLinear, good, {{"dtype", DType::kI8}}, "floating-point");
-  expect_refused(Op::kScaledLinear, good, {{"activation", std::string("relu")}}, "\"relu\"");
+  expect_refused(Op::kScaledLinear, good, {{"activation", std::string("elu")}}, "\"elu\"");
   expect_refused(Op::kScaledLinear, with(0, f8({2, 5, 3})), {}, "both in i8 or both in f8e4m3");
   expect_refused(Op::kScaledLinear, with(0, i8({2, 5, 4})));
   expect_refused(Op::kScaledLinear, with(1, f32({2, 5, 1})), {}, "scales in f32");
@@ -181,7 +181,7 @@ TEST(Infer, GroupNorm) {
   expect_refused(Op::kGroupNorm, {f32({2, 6, 4})}, with(0), "must divide");
   expect_refused(Op::kGroupNorm, {f32({2, 6, 4})}, with(3, 5), "must divide the 5 channels");
   expect_refused(Op::kGroupNorm, {f32({2, 6, 4})}, with(3, 9), "channels must be in 1..6");
-  expect_refused(Op::kGroupNorm, {f32({2, 6, 4})}, with(3, 0, "relu"), "\"relu\"");
+  expect_refused(Op::kGroupNorm, {f32({2, 6, 4})}, with(3, 0, "elu"), "\"elu\"");
 }
 
 TEST(Infer, PositionsAndTime) {

@@ -14,12 +14,13 @@ enum class Op : std::uint8_t {
 };
 
 /// What may follow a product, element by element: the unary ops that kernels of products have in them.
-enum class Activation : std::uint8_t { kNone, kGeluTanh, kGeluErf, kSilu };
+enum class Activation : std::uint8_t { kNone, kGeluTanh, kGeluErf, kSilu, kRelu };
 
 /// The op that does the same, of an activation that is one.
 constexpr Op op_of(Activation activation) {
   if (activation == Activation::kGeluTanh) return Op::kGeluTanh;
-  return activation == Activation::kGeluErf ? Op::kGeluErf : Op::kSilu;
+  if (activation == Activation::kGeluErf) return Op::kGeluErf;
+  return activation == Activation::kSilu ? Op::kSilu : Op::kRelu;
 }
 
 }  // namespace headroom

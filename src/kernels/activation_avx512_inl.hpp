@@ -108,6 +108,7 @@ template <Activation kActivation>
   if constexpr (kActivation == Activation::kGeluTanh) return by_pieces(kGeluTanh, 0.125F, x);
   if constexpr (kActivation == Activation::kGeluErf) return by_pieces(kGelu, 0.125F, x);
   if constexpr (kActivation == Activation::kSilu) return by_pieces(kSilu, 0.5F, x);
+  if constexpr (kActivation == Activation::kRelu) return _mm512_max_ps(_mm512_setzero_ps(), x);  // x where that is NaN
   return x;
 }
 

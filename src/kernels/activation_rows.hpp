@@ -21,6 +21,8 @@ void with_activation(Activation activation, const F& f) {
       return f(std::integral_constant<Activation, Activation::kGeluErf>());
     case Activation::kSilu:
       return f(std::integral_constant<Activation, Activation::kSilu>());
+    case Activation::kRelu:
+      return f(std::integral_constant<Activation, Activation::kRelu>());
   }
 }
 

@@ -11,7 +11,7 @@ namespace headroom {
 namespace {
 
 constexpr Activation kActivations[] = {Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf,
-                                       Activation::kSilu};
+                                       Activation::kSilu, Activation::kRelu};
 
 double reference(Activation activation, double v) {
   switch (activation) {
@@ -21,6 +21,8 @@ double reference(Activation activation, double v) {
       return 0.5 * v * std::erfc(-v / std::numbers::sqrt2);
     case Activation::kSilu:
       return v / (1 + std::exp(-v));
+    case Activation::kRelu:
+      return v < 0 ? 0 : v;
     case Activation::kNone:
       break;
   }

@@ -100,7 +100,7 @@ inline std::vector<ConvolutionEnd> convolution_ends(DType dtype) {
                                       {.activation = "silu"},
                                       {.bias = dtype, .has_residual = true},
                                       {.bias = dtype, .has_residual = true, .activation = "silu"}};
-  for (const char* activation : {"silu", "gelu_tanh", "gelu_erf"})
+  for (const char* activation : {"silu", "gelu_tanh", "gelu_erf", "relu"})
     ends.push_back({.bias = dtype, .activation = activation});
   return ends;
 }

@@ -270,6 +270,8 @@ void write_results(const GroupNorm& bound, const void* x, void* y, bool past_cac
         return write_results_of<Activation::kGeluErf, Y>(bound, x, y, begin, end, at);
       case Activation::kSilu:
         return write_results_of<Activation::kSilu, Y>(bound, x, y, begin, end, at);
+      case Activation::kRelu:
+        return write_results_of<Activation::kRelu, Y>(bound, x, y, begin, end, at);
     }
   });
 }

@@ -415,6 +415,8 @@ void launch_packs(cudaStream_t stream, const GroupNorm& norm, const LaunchArgume
       return write(write_results<Activation::kGeluErf, T, kWidth>);
     case Activation::kSilu:
       return write(write_results<Activation::kSilu, T, kWidth>);
+    case Activation::kRelu:
+      return write(write_results<Activation::kRelu, T, kWidth>);
   }
 }
 

@@ -44,7 +44,7 @@ TEST_F(CudaGroupNorm, NeedsNeitherWeightNorBias) {
 TEST_F(CudaGroupNorm, AppliesItsActivation) {
   for (const cuda::Types types : cuda::kTypes)
     for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
-      for (const char* activation : {"silu", "gelu_tanh", "gelu_erf"})
+      for (const char* activation : {"silu", "gelu_tanh", "gelu_erf", "relu"})
         matches({{1, 64, 20, 18}, 32}, types, layout, 2, activation);
 }
 

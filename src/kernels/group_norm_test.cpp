@@ -62,7 +62,7 @@ TEST_P(GroupNorm, NeedsNeitherWeightNorBias) {
 }
 
 TEST_P(GroupNorm, AppliesItsActivation) {
-  for (const char* activation : {"silu", "gelu_tanh", "gelu_erf"}) {
+  for (const char* activation : {"silu", "gelu_tanh", "gelu_erf", "relu"}) {
     matches({{2, 6, 3, 5}, 3}, 2, activation);
     matches({{1, 64, 20, 19}, 16, 48}, 2, activation);
   }

@@ -41,7 +41,7 @@ TEST_F(CublasltLinear, MatchesTheOracleForEveryShapeAndActivation) {
     for (const Case& c : {Case{{1, 1}, 1}, Case{{5, 3}, 7}, Case{{1, 64}, 200}, Case{{2, 17, 32}, 48},
                           Case{{2, 9, 33}, 65}, Case{{3, 2, 4, 16}, 24}, Case{{130, 256}, 264}})
       for (const bool has_bias : {false, true})
-        for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu"}) {
+        for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu", "relu"}) {
           SCOPED_TRACE(fmt::format("n={} bias={} {}", c.n, has_bias, activation));
           expect_matches_oracle("cublaslt.linear", linear_spec(dtype, c.x, c.n, has_bias, activation),
                                 tolerance_of(dtype, activation));

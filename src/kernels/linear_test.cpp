@@ -47,7 +47,7 @@ TEST(OnednnLinear, AgreesForEveryShapeAndStrides) {
 TEST(OnednnLinear, AgreesForEveryBiasAndActivation) {
   for (const DType dtype : kDTypes)
     for (const Bias bias : {Bias::kNone, Bias::kF32, Bias::kSame})
-      for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu"})
+      for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu", "relu"})
         for (const TestStrides strides : kAllStrides) {
           SCOPED_TRACE(fmt::format("{} bias={} {} strides={}", dtype, static_cast<int>(bias), activation,
                                    static_cast<int>(strides)));
@@ -216,7 +216,7 @@ TEST_F(AmxLinear, MatchesTheOracle) {
   std::uint64_t seed = 1;
   for (const Case& c : cases)
     for (const Bias bias : {Bias::kNone, Bias::kF32, Bias::kSame})
-      for (const char* activation : {"gelu_tanh", "gelu_erf", "silu"})
+      for (const char* activation : {"gelu_tanh", "gelu_erf", "silu", "relu"})
         for (const TestStrides strides : kAllStrides)
           for (const int threads : {1, 2, 16}) {
             target_.threads = threads;

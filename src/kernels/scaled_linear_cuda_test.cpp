@@ -47,7 +47,7 @@ TEST_F(CublasltScaledLinear, MatchesTheOracleForEveryShapeAndActivation) {
          {Case{{1, 16}, 16}, Case{{5, 32}, 48}, Case{{1, 64}, 208}, Case{{2, 17, 32}, 48}, Case{{3, 2, 4, 16}, 32},
           Case{{20, 5, 32}, 48}, Case{{130, 256}, 272}, Case{{2, 33, 192}, 576}})
       for (const bool has_bias : {false, true})
-        for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu"}) {
+        for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu", "relu"}) {
           SCOPED_TRACE(fmt::format("{} n={} bias={} {}", made, c.n, has_bias, activation));
           expect_matches_oracle("cublaslt.scaled_linear", scaled_spec(c.x, c.n, made, has_bias, activation),
                                 tolerance_of(made));

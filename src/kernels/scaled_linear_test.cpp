@@ -67,7 +67,7 @@ TEST(OnednnScaledLinear, AgreesForEveryShapeAndStrides) {
 TEST(OnednnScaledLinear, AgreesForEveryBiasAndActivation) {
   for (const DType y : {DType::kF32, DType::kBF16})
     for (const bool bias : {false, true})
-      for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu"}) {
+      for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu", "relu"}) {
         SCOPED_TRACE(fmt::format("{} bias={} {}", y, bias, activation));
         expect_agrees(scaled_spec(Shape{2, 19, 40}, 72, y, bias, activation), TestStrides::kDense, 2);
       }
@@ -172,7 +172,7 @@ TEST_F(AmxScaledLinear, MatchesTheOracle) {
       for (const int threads : {1, 2, 16})
         for (const bool bias : {false, true}) {
           expect_match(scaled_spec(c.x, c.n, DType::kF32, bias), strides, threads);
-          for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu"})
+          for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu", "relu"})
             expect_match(scaled_spec(c.x, c.n, DType::kBF16, bias, activation), strides, threads);
         }
 }

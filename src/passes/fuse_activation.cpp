@@ -1,4 +1,4 @@
-// fuse-activation: gelu_tanh(linear(x, w, b))  ->  linear(x, w, b) {activation = "gelu_tanh"}, and so for gelu_erf and silu, and for
+// fuse-activation: gelu_tanh(linear(x, w, b))  ->  linear(x, w, b) {activation = "gelu_tanh"}, and so for gelu_erf, silu and relu, and for
 // every op that has such an attribute
 //
 // The activation becomes the op's epilogue: it runs on values still in registers instead of reading and writing the whole result. Fires

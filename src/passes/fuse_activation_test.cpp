@@ -14,9 +14,12 @@ TEST(FuseLinearActivation, MakesEachActivationAnEpilogue) {
       %4: f32[2, 3, 5] = gelu_erf(%3)
       %5: f32[2, 3, 5] = linear(%x, %w, %b) @ embedder.linear_1
       %6: f32[2, 3, 5] = silu(%5) @ embedder
+      %7: f32[2, 3, 5] = linear(%x, %w, %b) @ net.0
+      %8: f32[2, 3, 5] = relu(%7) @ net.1
       output a = %2
       output b = %4
       output c = %6
+      output d = %8
     })",
                  R"(graph g {
       input %x: f32[2, 3, 4]
@@ -25,11 +28,13 @@ TEST(FuseLinearActivation, MakesEachActivationAnEpilogue) {
       %1: f32[2, 3, 5] = linear(%x, %w, %b) {activation = "gelu_tanh"} @ ff.net.0.proj
       %2: f32[2, 3, 5] = linear(%x, %w) {activation = "gelu_erf"} @ other
       %3: f32[2, 3, 5] = linear(%x, %w, %b) {activation = "silu"} @ embedder.linear_1
+      %4: f32[2, 3, 5] = linear(%x, %w, %b) {activation = "relu"} @ net.0
       output a = %1
       output b = %2
       output c = %3
+      output d = %4
     })",
-                 3);
+                 4);
 }
 
 TEST(FuseLinearActivation, LeavesAProductThatIsReadTwice) {
@@ -50,7 +55,7 @@ TEST(FuseLinearActivation, LeavesOtherActivationsAndEpiloguesAlone) {
       %1: f32[3, 5] = linear(%x, %w) {activation = "silu"}
       %2: f32[3, 5] = silu(%1)
       %3: f32[3, 5] = linear(%x, %w)
-      %4: f32[3, 5] = relu(%3)
+      %4: f32[3, 5] = tanh(%3)
       output y = %2
       output z = %4
     })");

@@ -11,7 +11,7 @@ namespace headroom::differential {
 namespace {
 
 constexpr std::int64_t kMostPixels = 4096;  // elements of an image, so that graphs stay small
-constexpr std::array kActivations = {"none", "silu", "gelu_tanh", "gelu_erf"};
+constexpr std::array kActivations = {"none", "silu", "gelu_tanh", "gelu_erf", "relu"};
 
 }  // namespace
 

@@ -22,8 +22,8 @@ ValueId GraphMaker::linear(ValueId x, std::int64_t columns, bool with_activation
   const ValueId bias = choose_.one_in(2) ? kNoValue : vector_weight(columns, dtype_, "bias");
   const bool is_fused = with_activation && choose_.one_in(6);
   const bool adds_bias = bias != kNoValue && graph_.type(bias).dtype == graph_.type(x).dtype && choose_.one_in(3);
-  ValueId y =
-      b_.linear(x, w, adds_bias ? kNoValue : bias, is_fused ? choose_.of({"silu", "gelu_erf", "gelu_tanh"}) : "none");
+  ValueId y = b_.linear(x, w, adds_bias ? kNoValue : bias,
+                        is_fused ? choose_.of({"silu", "gelu_erf", "gelu_tanh", "relu"}) : "none");
   if (adds_bias) y = choose_.one_in(2) ? b_.add(y, bias) : b_.add(bias, y);
   sizes_[y] = size(x) + (bias == kNoValue ? 0 : 1);
   if (with_activation && !is_fused) {
@@ -286,9 +286,9 @@ void GraphMaker::add_quantized() {
   }
   std::vector<ValueId> inputs = {q, scale, wq, w_scale};
   if (choose_.one_in(2)) inputs.push_back(graph_.add_param(fresh("bias"), {DType::kF32, Shape{columns}}));
-  const ValueId y = b_.emit(
-      Op::kScaledLinear, inputs,
-      {{"activation", std::string(choose_.of({"none", "silu", "gelu_erf", "gelu_tanh"}))}, {"dtype", dtype_}})[0];
+  const ValueId y = b_.emit(Op::kScaledLinear, inputs,
+                            {{"activation", std::string(choose_.of({"none", "silu", "gelu_erf", "gelu_tanh", "relu"}))},
+                             {"dtype", dtype_}})[0];
   keep(y, size(x) + 1);
 }
 

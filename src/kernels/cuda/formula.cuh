@@ -28,6 +28,8 @@ __device__ __forceinline__ float activate(Activation activation, float x) {
       return formula<Op::kGeluErf>(x);
     case Activation::kSilu:
       return formula<Op::kSilu>(x);
+    case Activation::kRelu:
+      return formula<Op::kRelu>(x);
   }
   return x;
 }

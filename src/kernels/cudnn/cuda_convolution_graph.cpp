@@ -21,6 +21,7 @@ Shape strides_of(const Shape& shape, Layout layout) { return dense_operand({DTyp
 
 cudnnPointwiseMode_t mode_of(Activation activation) {
   if (activation == Activation::kGeluTanh) return CUDNN_POINTWISE_GELU_APPROX_TANH_FWD;
+  if (activation == Activation::kRelu) return CUDNN_POINTWISE_RELU_FWD;
   return activation == Activation::kGeluErf ? CUDNN_POINTWISE_GELU_FWD : CUDNN_POINTWISE_SWISH_FWD;
 }
 
