@@ -11,15 +11,15 @@ struct Chosen {
   bool is_measured = false;  ///< here or before
 };
 /// The way to run a problem. Of work large enough to matter the fastest, as measured (cuda/search.hpp): cuDNN's engines, fused and
-/// not, and where it is a Hopper GPU the tiles of our own kernel (hopper.hpp). Finding it takes from 10 ms to some seconds, once.
+/// not, and where it is a Hopper GPU our own kernels (hopper.hpp, narrow.hpp). Finding it takes from 10 ms to some seconds, once.
 /// Throws Error where there is none.
 [[nodiscard]] Chosen find_way(const Problem& problem, const Target& target);
 
 /// Why there is no way to run it: f32, bf16 or f16, with a bias of the same or f32.
 [[nodiscard]] Support check(const OpSpec& spec, const Target& target);
 
-/// Runs a way. Beside channels-last images the weight has its channels last too: a folded one is packed once, others are
-/// rearranged in every run.
+/// Runs a way. Beside channels-last images the weight has its channels last too, or a form of the way's own: a folded one is packed
+/// once, others are rearranged in every run.
 [[nodiscard]] KernelPlan bind(const KernelBinding& binding, Way way);
 
 /// Runs the one that is found. Throws CannotPrepare where there is none.

@@ -5,6 +5,7 @@
 #include "base/out_of_memory.hpp"
 #include "kernels/convolution/convolution.hpp"
 #include "kernels/convolution/hopper.hpp"
+#include "kernels/convolution/narrow.hpp"
 #include "kernels/cuda/copy_rows.hpp"
 #include "kernels/cuda/search.hpp"
 #include "kernels/cudnn/convolution.hpp"
@@ -26,7 +27,7 @@ class Context {
  private:
   static std::string versions() {
     const std::string library = cudnn::why_not_installed() ? "without cuDNN" : cudnn::version_text();
-    return fmt::format("convolutions {}, {}", kHopperRevision, library);
+    return fmt::format("convolutions {}.{}, {}", kHopperRevision, kNarrowRevision, library);
   }
 
   cuda::Search search_;
@@ -64,7 +65,10 @@ std::optional<cuda::Choice> choose(const Problem& problem, const std::vector<Way
 
 std::vector<Way> list_ways(const Problem& problem, const Target& target, bool is_large) {
   std::vector<Way> ways;
-  if (is_large && !why_not_hopper(problem, target)) ways = make_hopper_ways(problem);
+  if (!why_not_narrow(problem, target)) ways = make_narrow_ways(problem, target);
+  if (!is_large && !ways.empty()) return ways;
+  if (is_large && !why_not_hopper(problem, target))
+    std::ranges::move(make_hopper_ways(problem), std::back_inserter(ways));
   try {
     std::ranges::move(cudnn::make_ways(problem, *target.backend, is_large), std::back_inserter(ways));
   } catch (const OutOfMemory&) {
@@ -75,10 +79,32 @@ std::vector<Way> list_ways(const Problem& problem, const Target& target, bool is
   return ways;
 }
 
+std::optional<Way> find_known(const Problem& problem, const Target& target, const std::string& name) {
+  if (!why_not_narrow(problem, target))
+    for (Way& way : make_narrow_ways(problem, target))
+      if (way.name == name) return std::move(way);
+  if (!why_not_hopper(problem, target))
+    if (std::optional<Way> way = find_hopper_way(problem, name)) return way;
+  return cudnn::why_not_installed() ? std::nullopt : cudnn::find_way(problem, *target.backend, name);
+}
+
 /// From [o, i, kh, kw] to what lies in memory as [o, kh, kw, i].
-cuda::CopyRows channels_last(const TensorType& weight) {
+Packing channels_last(const TensorType& weight) {
   const TensorType last{weight.dtype, weight.shape, Layout::kChannelsLast};
-  return cuda::copy_rows(weight.dtype, weight.shape, row_major_strides(weight.shape), dense_operand(last).strides);
+  const cuda::CopyRows rows =
+      cuda::copy_rows(weight.dtype, weight.shape, row_major_strides(weight.shape), dense_operand(last).strides);
+  return {.layout = "channels last", .bytes = weight.bytes(), .pack = [rows](void* stream, const void* from, void* to) {
+            cuda::launch_copy(stream, rows, from, to);
+          }};
+}
+
+/// Nothing where the way takes the weight as it is.
+std::optional<Packing> packing_of(const Way& way, const OpSpec& spec) {
+  if (way.packing) return way.packing;
+  const TensorType& weight = spec.inputs[1];
+  const bool is_pixel = weight.shape[2] * weight.shape[3] == 1;  // then both layouts are the same
+  if (is_pixel || spec.inputs[0].layout != Layout::kChannelsLast) return std::nullopt;
+  return channels_last(weight);
 }
 
 }  // namespace
@@ -87,11 +113,9 @@ Chosen find_way(const Problem& problem, const Target& target) {
   cuda::Search& search = target.backend->context<Context>()->search();
   const bool is_large = flops_of(problem) >= kLeastFlops;
   if (is_large)
-    if (const std::optional<std::string> known = search.find_known(to_text(problem))) {
-      std::optional<Way> way = why_not_hopper(problem, target) ? std::nullopt : find_hopper_way(problem, *known);
-      if (!way && !cudnn::why_not_installed()) way = cudnn::find_way(problem, *target.backend, *known);
-      if (way) return {.way = *std::move(way), .is_measured = true};
-    }
+    if (const std::optional<std::string> known = search.find_known(to_text(problem)))
+      if (std::optional<Way> way = find_known(problem, target, *known))
+        return {.way = *std::move(way), .is_measured = true};
   std::vector<Way> ways = list_ways(problem, target, is_large);
   cuda::Choice choice;
   if (is_large && ways.size() > 1) {
@@ -107,30 +131,30 @@ Support check(const OpSpec& spec, const Target& target) {
   if (!cuda::is_element(dtype)) return Rejection{fmt::format("takes f32, bf16 or f16, not {}", dtype)};
   if (spec.inputs[1].layout != Layout::kRowMajor) return Rejection{"takes row-major weights only"};
   std::optional<std::string> reason = cudnn::why_not_installed();
-  if (reason && why_not_hopper(problem_of(spec), target)) return Rejection{*std::move(reason)};
+  const Problem problem = problem_of(spec);
+  if (reason && why_not_hopper(problem, target) && why_not_narrow(problem, target))
+    return Rejection{*std::move(reason)};
   return std::nullopt;
 }
 
 KernelPlan bind(const KernelBinding& binding, Way way) {
   const OpSpec& spec = binding.spec;
-  const TensorType& weight = spec.inputs[1];
-  const bool is_pixel = weight.shape[2] * weight.shape[3] == 1;  // then both layouts are the same
-  const bool converts = spec.inputs[0].layout == Layout::kChannelsLast && !is_pixel;
-  const bool packs = converts && spec.has_weight_at(1), copies = converts && !packs;
-  const cuda::CopyRows rows = channels_last(weight);
+  const std::optional<Packing> packing = packing_of(way, spec);
+  const bool packs = packing && spec.has_weight_at(1), copies = packing && !packs;
   KernelPlan made{.launch = {}, .scratch_bytes = way.workspace_bytes, .implementation = std::move(way.name)};
   if (packs) {
-    made.packed = {{1, "channels last", weight.bytes()}};
-    made.pack = [=](Stream& stream, DevicePointer from, DevicePointer to) {
-      cuda::launch_copy(stream.native_handle(), rows, from.address(), to.address());
+    made.packed = {{1, packing->layout, packing->bytes}};
+    made.pack = [pack = packing->pack](Stream& stream, DevicePointer from, DevicePointer to) {
+      pack(stream.native_handle(), from.address(), to.address());
     };
   }
-  const std::size_t copy_bytes = copies ? divide_up(weight.bytes(), kAlignment) * kAlignment : 0;
+  const std::size_t copy_bytes = copies ? divide_up(packing->bytes, kAlignment) * kAlignment : 0;
   made.scratch_bytes += copy_bytes;
+  const auto pack = copies ? packing->pack : nullptr;
   made.launch = [=, run = std::move(way.run)](const LaunchArguments& arguments) {
     void* const stream = arguments.stream.native_handle();
     auto* const scratch = arguments.scratch_memory<std::byte>();
-    if (copies) cuda::launch_copy(stream, rows, arguments.input(1), scratch);
+    if (copies) pack(stream, arguments.input(1), scratch);
     run(stream,
         {.x = arguments.input(0),
          .weight = copies ? scratch : arguments.input(1),

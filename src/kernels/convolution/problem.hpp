@@ -40,10 +40,19 @@ struct Operands {
   void* y = nullptr;
 };
 
+/// A weight in a way's own form.
+struct Packing {
+  std::string layout;     ///< its name: equal names mean equal bytes
+  std::size_t bytes = 0;  ///< no more than those of the weight
+  /// Submits what makes it of a row-major weight to a stream (cudaStream_t).
+  std::function<void(void* stream, const void* weight, void* packed)> pack;
+};
+
 /// A way to run a problem, bound to a device.
 struct Way {
   std::string name;  ///< what tells it from the others, in every process: "cuDNN 9.19.0 engine 57 (12=3 2=1) fused"
   std::size_t workspace_bytes = 0;
+  std::optional<Packing> packing = std::nullopt;  ///< else a weight lies as images do
   /// Submits it to a stream (cudaStream_t).
   std::function<void(void* stream, const Operands& operands, void* workspace)> run;
 };

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/dtype_code.hpp"
+#include "ir/op_code.hpp"
+
+/// What the kernels in narrow.cu and few.cu and their host code share.
+namespace headroom::convolutions {
+
+inline constexpr int kNarrowChannels = 64;
+inline constexpr int kMostFewChannels = 4;  ///< of x, beside 64 of y
+inline constexpr int kMostFewOutputs = 16;  ///< of y, beside 64 of x
+
+/// How far apart the pixels of x lie that neighbouring pixels of y are made at.
+enum class Pace : std::uint8_t {
+  kSame,    ///< 3x3, padding 1: y has the size of x
+  kHalved,  ///< 3x3, padding 1, stride 2: half of it
+  kDoubled  ///< the transposed 4x4, padding 1, stride 2: twice of it
+};
+
+struct NarrowForm {
+  Pace pace = Pace::kSame;
+  int channels = kNarrowChannels, outputs = kNarrowChannels;  ///< one of them few only where the pace is the same
+  int images = 0, height = 0, width = 0;                      ///< of x; an even width where it is halved
+  DType dtype = DType::kBF16;                                 ///< of all but the bias: bf16 or f16
+  DType bias = DType::kBF16;                                  ///< the same or f32
+  Activation activation = Activation::kNone;                  ///< that or kRelu or kSilu
+};
+
+/// Device addresses; bias and residual may be null, and where channels are few or the image is doubled there is no residual.
+struct NarrowOperands {
+  const void* x = nullptr;
+  const void* weight = nullptr;
+  const void* bias = nullptr;
+  const void* residual = nullptr;
+  void* y = nullptr;
+};
+
+/// How many pixels of a row a product may make, best guess first.
+[[nodiscard]] std::vector<int> narrow_products(const NarrowForm& form, int multiprocessors);
+
+[[nodiscard]] std::size_t packed_narrow_bytes(Pace pace);
+/// From row-major [o, i, 3, 3], or [i, o, 4, 4] of a transposed one, to the parts of it that threads keep in registers.
+void pack_narrow(void* stream, Pace pace, const void* weight, void* packed);
+
+/// Submits the kernel for 64 channels to 64, with a packed weight.
+void launch_narrow(void* stream, const NarrowForm& form, int pixels, int multiprocessors,
+                   const NarrowOperands& operands);
+/// Submits one of those for 64 channels and few, with a weight whose channels are last.
+void launch_few(void* stream, const NarrowForm& form, int multiprocessors, const NarrowOperands& operands);
+
+}  // namespace headroom::convolutions
