@@ -93,7 +93,7 @@ class Suite {
         {{"scale", 1 / std::sqrt(128.0)}});
   }
 
-  /// Of an autoencoder's decoder at a quarter of its area, as `channels-last` and `fuse` have them.
+  /// Of an autoencoder's decoder at a quarter of its area and of the tiny autoencoder at 512x512, as `channels-last` and `fuse` have them.
   void convolutions(DType dtype) {
     const auto image = [&](std::int64_t channels, std::int64_t side) {
       return TensorType{dtype, {1, channels, side, side}, Layout::kChannelsLast};
@@ -103,15 +103,22 @@ class Suite {
                                          {256, 256, 256},
                                          {256, 128, 512},
                                          {128, 128, 512},
-                                         {128, 3, 512}})
+                                         {128, 3, 512},
+                                         {64, 64, 64},
+                                         {64, 64, 128},
+                                         {64, 64, 256},
+                                         {64, 64, 512},
+                                         {3, 64, 512},
+                                         {64, 3, 512}})
       add(fmt::format("conv2d {} 3x3 {} to {} channels, {}x{}", dtype, from, to, side, side), Op::kConv2d,
           {image(from, side), {dtype, {to, from, 3, 3}}, {dtype, {to}}}, {{"padding", all_around}},
           {false, true, true});
     add(fmt::format("conv2d {} 1x1 256 to 128 channels, 512x512", dtype), Op::kConv2d,
         {image(256, 512), {dtype, {128, 256, 1, 1}}, {dtype, {128}}}, {}, {false, true, true});
-    add(fmt::format("conv_transpose2d {} 4x4 256 to 256 channels, 256x256", dtype), Op::kConvTranspose2d,
-        {image(256, 256), {dtype, {256, 256, 4, 4}}, {dtype, {256}}}, {{"stride", twice}, {"padding", all_around}},
-        {false, true, true});
+    for (const std::int64_t channels : {256, 64})
+      add(fmt::format("conv_transpose2d {} 4x4 {} to {} channels, 256x256", dtype, channels, channels),
+          Op::kConvTranspose2d, {image(channels, 256), {dtype, {channels, channels, 4, 4}}, {dtype, {channels}}},
+          {{"stride", twice}, {"padding", all_around}}, {false, true, true});
     add(fmt::format("group_norm {} with silu, 128 channels, 512x512", dtype), Op::kGroupNorm,
         {image(128, 512), {dtype, {128}}, {dtype, {128}}},
         {{"groups", std::int64_t{32}}, {"eps", 1e-6}, {"activation", std::string("silu")}}, {false, true, true});
