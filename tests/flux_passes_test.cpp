@@ -121,7 +121,7 @@ TEST(FluxPasses, ExactPassesChangeNoNumberInAnyCombination) {
   for (const char* pass : {"fuse-rows", "fuse-residual", "fuse-group-norm"})
     std::erase(exact, pass);  // nor these on a CPU
   std::erase(exact, "fuse-quantized-patterns");
-  std::erase(exact, "fuse-conditioning");  // it is on in all combinations, which are half as many then
+  std::erase(exact, "fuse-conditioning");  // nor this for weights as small as these
   ASSERT_EQ(exact.size(), 11U);
 
   for (unsigned enabled = 0; enabled < 1U << exact.size(); ++enabled) {
@@ -269,10 +269,10 @@ TEST(FluxPasses, HoistLeavesTheLoopRowsOfAllThatTheStepDecides) {
       EXPECT_FALSE(node.op == Op::kLinear && (modulation || node.path == "context_embedder")) << describe(node);
       if (node.op == Op::kRow) ++rows;
     }
-    // A table for each modulation, which fusion has made one of; without it also for 1 + scale of the six norms. The loop reads one
-    // row of each kind.
+    // A table for each modulation; without fusion also for 1 + scale of the six norms. The loop reads one row of each
+    // kind.
     const bool is_alone = std::string_view(switches) == "hoist";
-    EXPECT_EQ(rewrites_of(report, "merge-rows"), is_alone ? 4 + 6 : 0) << switches;
+    EXPECT_EQ(rewrites_of(report, "merge-rows"), is_alone ? 4 + 6 : 4) << switches;
     EXPECT_EQ(rows, is_alone ? 2 : 1) << switches;
   }
 }

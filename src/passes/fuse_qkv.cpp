@@ -12,9 +12,10 @@
 // Such a product reads its weight and does little else: modulations of 113 or 57 MB each, a launch that takes a
 // fifth of its time to begin and to end (3.5 of 4.3 TB/s on an H200). Small ones, a U-Net's projections of the step (1 MB)
 // and of the text (5 MB), are little else than a launch, also with as many rows as a prompt has tokens; those are merged across
-// the whole network, and the large ones with others of the same row of blocks.
+// the whole network, and the large ones with others of the same row of blocks. On a CPU, which has no launches, small ones stay.
 
 #include <algorithm>
+#include <functional>
 
 #include "ir/activation.hpp"
 #include "passes/pass.hpp"
@@ -28,7 +29,7 @@ constexpr std::int64_t kFewRows = 16, kFewRowsOfSmall = 1024;
 constexpr std::int64_t kLargeWeight = std::int64_t{16} << 20, kMostWeights = std::int64_t{128} << 20;  // elements
 
 /// Of several linears those that may be merged with the first.
-using Choose = void (*)(const Rewriter& r, std::vector<const Node*>& linears);
+using Choose = std::function<void(const Rewriter& r, std::vector<const Node*>& linears)>;
 
 /// "blocks.3.attn" of "blocks.3.attn.to_q"; empty for a module at the root.
 std::string_view parent_of(std::string_view path) {
@@ -63,7 +64,7 @@ void choose_of_module(const Rewriter& /*r*/, std::vector<const Node*>& linears) 
   std::erase_if(linears, [&](const Node* other) { return parent_of(other->path) != parent; });
 }
 
-void choose_thin(const Rewriter& r, std::vector<const Node*>& linears) {
+void choose_thin(const Rewriter& r, std::vector<const Node*>& linears, bool takes_small) {
   const auto root_of = [](const Node* linear) { return linear->path.substr(0, linear->path.find('.')); };
   const auto elements_of = [&](const Node* linear) { return r.shape(linear->inputs[1]).numel(); };
   const auto rows_of = [&](const Node* linear) {
@@ -71,7 +72,8 @@ void choose_thin(const Rewriter& r, std::vector<const Node*>& linears) {
   };
   const std::string root = root_of(linears.front());
   const bool is_large = elements_of(linears.front()) >= kLargeWeight;
-  if (rows_of(linears.front()) > (is_large ? kFewRows : kFewRowsOfSmall)) return linears.clear();
+  const std::int64_t most_rows = is_large ? kFewRows : takes_small ? kFewRowsOfSmall : 0;
+  if (rows_of(linears.front()) > most_rows) return linears.clear();
   std::int64_t taken = 0;
   std::erase_if(linears, [&](const Node* linear) {
     const std::int64_t elements = elements_of(linear);
@@ -89,7 +91,7 @@ ValueId join(Rewriter& r, const std::vector<const Node*>& linears, std::size_t i
   return r.emit(Op::kConcat, std::move(parts), {{"axis", std::int64_t{0}}}, path);
 }
 
-bool merge(Rewriter& r, const Node& first, Choose choose) {
+bool merge(Rewriter& r, const Node& first, const Choose& choose) {
   if (!is_projection(r, first)) return false;
   std::vector<const Node*> linears = r.readers_from_here(first.inputs[0]);  // `first` among them
   std::erase_if(linears,
@@ -122,8 +124,12 @@ PassOutcome fuse_qkv(Graph& graph, const Target&) {
               rewrite_each(graph, [](Rewriter& r, const Node& node) { return merge(r, node, choose_of_module); })};
 }
 
-PassOutcome fuse_conditioning(Graph& graph, const Target&) {
-  return {.rewrites = rewrite_each(graph, [](Rewriter& r, const Node& node) { return merge(r, node, choose_thin); })};
+PassOutcome fuse_conditioning(Graph& graph, const Target& target) {
+  const Choose choose = [on_gpu = target.device == DeviceKind::kCuda](const Rewriter& r,
+                                                                      std::vector<const Node*>& linears) {
+    choose_thin(r, linears, /*takes_small=*/on_gpu);
+  };
+  return {.rewrites = rewrite_each(graph, [&](Rewriter& r, const Node& node) { return merge(r, node, choose); })};
 }
 
 }  // namespace headroom

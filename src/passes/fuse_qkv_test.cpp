@@ -182,7 +182,8 @@ TEST(FuseConditioning, MergesSmallProductsAcrossTheNetwork) {
   add("up_blocks.0.attn2", text, 4);
   for (const char* module : {"down_blocks.0.proj", "up_blocks.0.proj"}) add(module, image, 4);
   const Graph original = graph;
-  EXPECT_EQ(run_pass("fuse-conditioning", graph).rewrites, 1);
+  EXPECT_EQ(run_pass("fuse-conditioning", graph).rewrites, 0) << "a CPU has no launches to save";
+  EXPECT_EQ(run_pass("fuse-conditioning", graph, kGeneratingGpu).rewrites, 1);
   EXPECT_EQ(std::ranges::count(graph.nodes(), Op::kLinear, &Node::op), 3);
   EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(original, 7)), 1e-12);
 }
