@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How far a pass of a U-Net is from fp32, for Headroom and for diffusers, on equal random weights and inputs.
 
-    python3 bench/peers/unet_error.py sd-turbo-unet --headroom build/release/headroom --folder /tmp/unet-random --save error.json
+    python3 bench/peers/unet_error.py sd-turbo-unet --headroom build/release/headroom --folder out/unet-random --save error.json
 
 Writes a checkpoint of random weights in fp16 and one set of inputs into --folder, takes diffusers in fp32 (the same weights, widened) as
 the reference, and measures the relative L2 distance of diffusers in fp16 and bf16, channels-last, and of Headroom with each of --switches.
