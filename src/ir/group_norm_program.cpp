@@ -79,7 +79,7 @@ class GroupNormBody {
     ++read_nodes_;
     const Shape& image = body_.type(node.results[0]).shape;
     for (const std::size_t k : {1U, 0U})
-      if (is_channel_vector(node.inputs[k], image) && body_.type(node.inputs[1 - k]).shape == image) {
+      if (is_channel_vector(body_.type(node.inputs[k]).shape, image) && body_.type(node.inputs[1 - k]).shape == image) {
         ValueId vector = node.inputs[k];
         if (const Node* more = maker_of(vector); more != nullptr && more->op == Op::kAddScalar && node.op == Op::kMul) {
           ++read_nodes_;
@@ -98,11 +98,6 @@ class GroupNormBody {
     return static_cast<int>(found - inputs_.begin());
   }
 
-  [[nodiscard]] bool is_channel_vector(ValueId value, const Shape& image) const {
-    const Shape& shape = body_.type(value).shape;
-    return shape.rank() == 4 && image.rank() == 4 && (shape[0] == image[0] || shape[0] == 1) && shape[1] == image[1] &&
-           shape[2] == 1 && shape[3] == 1;
-  }
   /// What is shifted, if x is a sum of an image and a number for each channel.
   ValueId beneath_shift(ValueId x) {
     const Node* sum = maker_of(x);
@@ -158,6 +153,11 @@ class GroupNormBody {
 };
 
 }  // namespace
+
+bool is_channel_vector(const Shape& shape, const Shape& image) {
+  return shape.rank() == 4 && image.rank() == 4 && (shape[0] == image[0] || shape[0] == 1) && shape[1] == image[1] &&
+         shape[2] == 1 && shape[3] == 1;
+}
 
 bool fits_packs(std::int64_t channels_of_group, std::int64_t channels, std::size_t bytes) {
   constexpr std::int64_t kMostOfGroup = 384;

@@ -39,6 +39,9 @@ inline constexpr std::int64_t kMostNormedPixels = std::int64_t{1} << 28;
 /// groups.
 [[nodiscard]] std::variant<GroupNormProgram, std::string> group_norm_program_of(const Graph& body);
 
+/// Whether it is a number for each channel of an image, [b or 1, c, 1, 1] beside [b, c, h, w].
+[[nodiscard]] bool is_channel_vector(const Shape& shape, const Shape& image);
+
 /// Whether channels in groups of so many, each `bytes` large, lie so that a pack of 16 bytes holds parts of two groups at most,
 /// and are few enough for the threads of a block to take a group side by side.
 [[nodiscard]] bool fits_packs(std::int64_t channels_of_group, std::int64_t channels, std::size_t bytes);

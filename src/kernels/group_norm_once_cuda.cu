@@ -21,6 +21,7 @@
 #include <cooperative_groups.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/formula.cuh"
@@ -349,13 +350,11 @@ void submit(cudaStream_t stream, const GroupNormOnce& norm, const GroupNormOpera
   cudaLaunchKernelEx(&config, norm_once<T, kFullPack<T>, kIsKept>, norm, operands);
 }
 
-int greatest_common_divisor(int a, int b) { return b == 0 ? a : greatest_common_divisor(b, a % b); }
-
 }  // namespace
 
 GroupNormOnce shared_among_blocks(GroupNormOnce norm, int compute_capability) {
   const int pack = norm.dtype == DType::kF32 ? 4 : 8;
-  norm.columns = norm.width / greatest_common_divisor(norm.width, pack);
+  norm.columns = norm.width / std::gcd(norm.width, pack);
   norm.groups = norm.columns * pack / norm.width;
   const int most_rows = std::min(kMostThreads / norm.columns, norm.pixels);
   const int most_blocks = compute_capability >= 90 ? kMostCluster : 1;

@@ -50,11 +50,6 @@ Autoencoder tiny_autoencoder(const AutoencoderTinyConfig& config) {
               }};
 }
 
-std::int64_t latents_along(const char* side, std::int64_t pixels, std::int64_t scale) {
-  if (pixels % scale != 0) fail_usage("{} is {}, expected a multiple of {}", side, pixels, scale);
-  return pixels / scale;
-}
-
 }  // namespace
 
 Autoencoder parse_autoencoder(const nlohmann::json& config) {
@@ -71,8 +66,8 @@ InputShapes autoencoder_image_shapes(const nlohmann::json& config, const PassSiz
 InputShapes autoencoder_latent_shapes(const nlohmann::json& config, const PassSize& size) {
   const Autoencoder vae = parse_autoencoder(config);
   return {{"latents",
-           {size.batch, vae.latent_channels, latents_along("--height", size.height, vae.scale),
-            latents_along("--width", size.width, vae.scale)}}};
+           {size.batch, vae.latent_channels, parts_along("--height", size.height, vae.scale),
+            parts_along("--width", size.width, vae.scale)}}};
 }
 
 std::optional<InputRange> autoencoder_range(const nlohmann::json& /*config*/, std::string_view input) {

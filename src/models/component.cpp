@@ -57,6 +57,11 @@ const ComponentPass& pass_for(const ComponentClass& component, const InputShapes
   fail("the tensors given are those of no pass of {}: {}", component.name, fmt::join(needs, ", "));
 }
 
+std::int64_t parts_along(std::string_view option, std::int64_t pixels, std::int64_t of_part) {
+  if (pixels % of_part != 0) fail_usage("{} is {}, expected a multiple of {}", option, pixels, of_part);
+  return pixels / of_part;
+}
+
 const Shape& require_shape(const InputShapes& given, std::string_view name, std::initializer_list<Extent> expected) {
   const auto found = given.find(name);
   if (found == given.end()) fail("there is no tensor '{}'", name);

@@ -81,6 +81,10 @@ struct ComponentClass {
 /// The first whose inputs are all given; throws Error that says what each needs.
 [[nodiscard]] const ComponentPass& pass_for(const ComponentClass& component, const InputShapes& given);
 
+/// How many parts of so many pixels lie along a side of an image, which an option says. Throws a usage Error where they do not
+/// divide it.
+[[nodiscard]] std::int64_t parts_along(std::string_view option, std::int64_t pixels, std::int64_t of_part);
+
 /// An extent of an input: that many, or any number from 1 on where the value is 0.
 struct Extent {
   std::string_view name;

@@ -215,12 +215,9 @@ InputShapes input_shapes(const FluxConfig& config, const FluxShape& shape) {
 
 InputShapes forward_shapes(const nlohmann::json& json, const PassSize& size) {
   const FluxConfig config = parse_flux_config(json);
-  for (const auto& [side, pixels] : {std::pair("--height", size.height), std::pair("--width", size.width)})
-    if (pixels % kFluxTokenPixels != 0)
-      fail_usage("{} is {}, expected a multiple of {}", side, pixels, kFluxTokenPixels);
-  return input_shapes(config, {.batch = size.batch,
-                               .image_tokens = (size.height / kFluxTokenPixels) * (size.width / kFluxTokenPixels),
-                               .text_tokens = size.text_tokens});
+  const std::int64_t rows = parts_along("--height", size.height, kFluxTokenPixels),
+                     columns = parts_along("--width", size.width, kFluxTokenPixels);
+  return input_shapes(config, {.batch = size.batch, .image_tokens = rows * columns, .text_tokens = size.text_tokens});
 }
 
 Graph build_forward(const nlohmann::json& json, const InputShapes& given, const ParamSource& params) {

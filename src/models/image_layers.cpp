@@ -33,6 +33,13 @@ ValueId ImageLayers::norm(std::string_view name, ValueId x, ImageNorm how) {
   return b_.group_norm(x, how.groups, how.eps, weight, bias);
 }
 
+ValueId ImageLayers::layer_norm(std::string_view name, ValueId x, double eps) {
+  const auto scope = b_.scope(name);
+  const std::int64_t width = b_.shape(x)[-1];
+  const ValueId weight = param("weight", {width}), bias = param("bias", {width});
+  return b_.layer_norm(x, eps, weight, bias);
+}
+
 ValueId ImageLayers::resnet(std::string_view name, ValueId x, std::int64_t width, ValueId time) {
   const auto scope = b_.scope(name);
   const std::int64_t batch = b_.shape(x)[0];

@@ -33,6 +33,8 @@ class ImageLayers {
   ValueId linear(std::string_view name, ValueId x, std::int64_t out, bool has_bias = true);
   ValueId norm(std::string_view name, ValueId x, ImageNorm how);
   ValueId norm(std::string_view name, ValueId x) { return norm(name, x, norm_); }
+  /// x[..., c], over its last axis
+  ValueId layer_norm(std::string_view name, ValueId x, double eps);
   ValueId norm_silu(std::string_view name, ValueId x) { return b_.silu(norm(name, x)); }
 
   /// `ResnetBlock2D` (He et al., "Deep residual learning for image recognition", 2016, with the time as in Ho et al., "Denoising

@@ -49,9 +49,9 @@ class LiveStreamUNet {
   LiveStreamMemory remember(ValueId features, const LiveStreamMemory& now) {
     const auto scope = b_.scope("memory");
     const std::int64_t frames = config_.memory_frames, dim = config_.memory_dim;
-    const ValueId pooled = b_.mean(features, {1});                        // [s, c]
-    const ValueId row = norm(layers_.linear("proj", pooled, dim));        // [s, dim]
-    const ValueId is_next = b_.equal(places({frames, 1}), now.position);  // [frames, 1]
+    const ValueId pooled = b_.mean(features, {1});                                                        // [s, c]
+    const ValueId row = layers_.layer_norm("norm", layers_.linear("proj", pooled, dim), kMemoryNormEps);  // [s, dim]
+    const ValueId is_next = b_.equal(places({frames, 1}), now.position);                                  // [frames, 1]
     return {.memory = b_.where(is_next, b_.reshape(row, {-1, 1, dim}), now.memory),
             .position = around_the_ring(b_.add_scalar(now.position, 1))};
   }
@@ -85,13 +85,6 @@ class LiveStreamUNet {
     const Shape memory = b_.shape(of_memory);
     if (memory[0] != batch) of_memory = b_.broadcast(of_memory, {batch, memory[1], memory[2]});
     return b_.concat({of_memory, of_pixels}, 1);
-  }
-
-  ValueId norm(ValueId x) {
-    const auto scope = b_.scope("norm");
-    const std::int64_t width = b_.shape(x)[-1];
-    const ValueId weight = read_param(b_, params_, "weight", {width}), bias = read_param(b_, params_, "bias", {width});
-    return b_.layer_norm(x, kMemoryNormEps, weight, bias);
   }
 
   /// 0, 1, 2 and so on, i32.
@@ -144,14 +137,10 @@ class PassGraph {
   Shape size_;
 };
 
-std::int64_t whole_pixels(const char* side, std::int64_t pixels, std::int64_t scale) {
-  if (pixels % scale != 0) fail_usage("{} is {}, expected a multiple of {}", side, pixels, scale);
-  return pixels;
-}
-
 Shape frame_shape(const LiveStreamUNetConfig& config, const PassSize& size) {
-  return {size.batch, config.out_channels, whole_pixels("--height", size.height, config.scale()),
-          whole_pixels("--width", size.width, config.scale())};
+  static_cast<void>(parts_along("--height", size.height, config.scale()));
+  static_cast<void>(parts_along("--width", size.width, config.scale()));
+  return {size.batch, config.out_channels, size.height, size.width};
 }
 
 InputShapes step_shapes(const nlohmann::json& json, const PassSize& size) {

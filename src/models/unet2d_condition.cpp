@@ -16,7 +16,6 @@ namespace {
 constexpr double kLayerNormEps = 1e-5;
 constexpr double kTransformerNormEps = 1e-6;  // of the group norm in front, whatever norm_eps is
 constexpr std::int64_t kTextTokens = 77;
-constexpr std::int64_t kTimeIds = 6;
 
 class UNet2DCondition {
  public:
@@ -82,12 +81,7 @@ class UNet2DCondition {
     return layers_.linear("net.2", b_.mul(halves[0], b_.gelu(halves[1], "none")), width);
   }
 
-  ValueId layer_norm(std::string_view name, ValueId x) {
-    const auto scope = b_.scope(name);
-    const Shape width{b_.shape(x)[-1]};
-    const ValueId weight = read_param(b_, params_, "weight", width), bias = read_param(b_, params_, "bias", width);
-    return b_.layer_norm(x, kLayerNormEps, weight, bias);
-  }
+  ValueId layer_norm(std::string_view name, ValueId x) { return layers_.layer_norm(name, x, kLayerNormEps); }
 
   Builder& b_;
   const UNet2DConditionConfig& config_;
@@ -96,20 +90,15 @@ class UNet2DCondition {
   ImageLayers layers_;
 };
 
-std::int64_t latents_of(const char* side, std::int64_t pixels) {
-  if (pixels % kLatentPixels != 0) fail_usage("{} is {}, expected a multiple of {}", side, pixels, kLatentPixels);
-  return pixels / kLatentPixels;
-}
-
 InputShapes condition_shapes(const nlohmann::json& json, const PassSize& size) {
   const UNet2DConditionConfig config = parse_unet2d_condition_config(json);
-  InputShapes shapes = {
-      {"sample",
-       {size.batch, config.in_channels, latents_of("--height", size.height), latents_of("--width", size.width)}},
-      {"timestep", {size.batch}},
-      {"encoder_hidden_states", {size.batch, size.text_tokens, config.cross_attention_dim}}};
+  InputShapes shapes = {{"sample",
+                         {size.batch, config.in_channels, parts_along("--height", size.height, kLatentPixels),
+                          parts_along("--width", size.width, kLatentPixels)}},
+                        {"timestep", {size.batch}},
+                        {"encoder_hidden_states", {size.batch, size.text_tokens, config.cross_attention_dim}}};
   if (!config.has_text_time) return shapes;
-  const std::int64_t pooled = config.projection_class_embeddings_input_dim - kTimeIds * config.addition_time_embed_dim;
+  const std::int64_t pooled = config.pooled_dim();
   if (pooled < 1)
     fail("config.json: projection_class_embeddings_input_dim is {}, expected more than {} sinusoids of {} time_ids",
          config.projection_class_embeddings_input_dim, config.addition_time_embed_dim, kTimeIds);

@@ -15,6 +15,9 @@ inline constexpr std::string_view kUNet2DCondition = "UNet2DConditionModel";
 /// Pixels along a latent, by the decoder of every Stable Diffusion. The U-Net's own configuration does not say.
 inline constexpr std::int64_t kLatentPixels = 8;
 
+/// SDXL's numbers of an image: original height and width, crop's top and left, target height and width.
+inline constexpr std::int64_t kTimeIds = 6;
+
 /// The configuration of a `UNet2DConditionModel`, under the names of its config.json.
 struct UNet2DConditionConfig : UNetConfig {
   std::vector<std::int64_t> heads;               ///< by level: what config.json calls attention_head_dim
@@ -24,6 +27,11 @@ struct UNet2DConditionConfig : UNetConfig {
   std::int64_t addition_time_embed_dim = 0;      ///< sinusoids of each of time_ids
   /// Width of text_embeds with all sinusoids of time_ids.
   std::int64_t projection_class_embeddings_input_dim = 0;
+
+  /// Width of text_embeds beside kTimeIds numbers; 0 without.
+  [[nodiscard]] std::int64_t pooled_dim() const {
+    return has_text_time ? projection_class_embeddings_input_dim - kTimeIds * addition_time_embed_dim : 0;
+  }
 };
 
 /// Reads config.json as diffusers writes it, where a missing key means the class's default. Throws Error that names the key and the

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/test_util.hpp"
 #include "ir/verify.hpp"
 #include "models/test_util.hpp"
 
@@ -20,12 +21,7 @@ nlohmann::json changed(nlohmann::json config, const nlohmann::json& changes) {
 }
 
 std::string error_of_unet(const nlohmann::json& changes, const nlohmann::json& config = sd15_unet_config()) {
-  try {
-    static_cast<void>(parse_unet2d_condition_config(changed(config, changes)));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return error_of([&] { static_cast<void>(parse_unet2d_condition_config(changed(config, changes))); });
 }
 
 /// The graph of a network's own pass over an image of so many latents.

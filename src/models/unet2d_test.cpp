@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/test_util.hpp"
 #include "ir/verify.hpp"
 #include "models/test_util.hpp"
 
@@ -21,12 +22,7 @@ nlohmann::json changed_pixel_unet(const nlohmann::json& changes) {
 }
 
 std::string error_of_pixel_unet(const nlohmann::json& changes) {
-  try {
-    static_cast<void>(parse_unet2d_config(changed_pixel_unet(changes)));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return error_of([&] { static_cast<void>(parse_unet2d_config(changed_pixel_unet(changes))); });
 }
 
 Graph pixel_unet(const nlohmann::json& changes = nlohmann::json::object()) {

@@ -34,12 +34,6 @@ struct Around {
   Activation activation = Activation::kNone;
 };
 
-/// What goes along channels alone, beside an image.
-bool is_channel_vector(const Shape& shape, const Shape& image) {
-  return shape.rank() == 4 && (shape[0] == image[0] || shape[0] == 1) && shape[1] == image[1] && shape[2] == 1 &&
-         shape[3] == 1 && shape != image;
-}
-
 bool joins_two_along_channels(const Node& concat) {
   return concat.op == Op::kConcat && concat.attributes.get_int("axis") == 1 && concat.inputs.size() == 2;
 }
@@ -90,8 +84,9 @@ struct BesideImage {
   ValueId image, vector;
 };
 std::optional<BesideImage> beside_image(const Rewriter& r, const Node& node) {
+  const Shape& image = r.shape(node.results[0]);
   for (const std::size_t k : {1U, 0U})
-    if (is_channel_vector(r.shape(node.inputs[k]), r.shape(node.results[0])))
+    if (const Shape& shape = r.shape(node.inputs[k]); shape != image && is_channel_vector(shape, image))
       return BesideImage{node.inputs[1 - k], node.inputs[k]};
   return std::nullopt;
 }

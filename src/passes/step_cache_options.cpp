@@ -3,15 +3,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <functional>
 #include <optional>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/list.hpp"
-#include "base/nearest.hpp"
+#include "base/switch_argument.hpp"
 
 namespace headroom {
 namespace {
@@ -22,39 +20,10 @@ constexpr double kMaxThreshold = 100;
 constexpr std::int64_t kMaxSteps = 10'000;
 constexpr std::size_t kMostCoefficients = 8;
 
-/// One argument while it is read, which names itself in errors.
-class Argument {
+/// The argument of a step cache.
+class Argument : public SwitchArgument {
  public:
-  Argument(std::string_view switch_name, std::string_view text) : switch_(switch_name), text_(text) {}
-
-  /// What stands before the first colon.
-  [[nodiscard]] std::string_view head() const { return text_.substr(0, text_.find(':')); }
-
-  using Read = std::function<void(std::string_view value)>;
-  /// Hands the value of each `key=value` behind it to the reader of that key.
-  void read_keys(const std::vector<std::pair<std::string, Read>>& readers) const {
-    std::vector<std::string> known;
-    for (const auto& [key, read] : readers) known.push_back(key);
-    for (std::size_t at = head().size(); at < text_.size();) {
-      const std::size_t end = std::min(text_.find(':', at + 1), text_.size());
-      const std::string_view item = text_.substr(at + 1, end - at - 1);
-      const std::string_view key = item.substr(0, item.find('='));
-      const auto reader = std::ranges::find(known, key);
-      if (reader == known.end() || key.size() == item.size())
-        refuse("'{}' is none of {}, each with =value{}", item, fmt::join(known, ", "), did_you_mean(key, known));
-      readers[static_cast<std::size_t>(reader - known.begin())].second(item.substr(key.size() + 1));
-      at = end;
-    }
-  }
-
-  [[nodiscard]] std::int64_t whole(std::string_view what, std::string_view value, std::int64_t low,
-                                   std::int64_t high) const {
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc{} || end != value.data() + value.size() || number < low || number > high)
-      refuse("{} is '{}', expected a whole number from {} to {}", what, value, low, high);
-    return number;
-  }
+  using SwitchArgument::SwitchArgument;
 
   [[nodiscard]] double threshold() const {
     const std::optional<double> number = real(head());
@@ -86,21 +55,6 @@ class Argument {
           value);
     return std::string(value);
   }
-
- private:
-  static std::optional<double> real(std::string_view text) {
-    double number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return error == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
-  }
-
-  template <typename... Args>
-  [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
-    fail_usage("switch {}={}: {}", switch_, text_, fmt::format(format, std::forward<Args>(args)...));
-  }
-
-  std::string_view switch_;
-  std::string_view text_;
 };
 
 bool has_schedule(std::string_view argument) { return argument.find(kScheduleKey) != std::string_view::npos; }

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "pipelines/image_coding.hpp"
 #include "pipelines/sampler_update.hpp"
 
 namespace headroom {
@@ -18,15 +19,12 @@ ValueId guide(Builder& b, ValueId predicted, ValueId scale) {
 void build_denoise_loop(Builder& b, const Request& request, const SamplerTables& sampler, const Shape& latents,
                         const Predict& predict) {
   Graph& graph = b.graph();
-  Shape of_all{request.images}, of_scale{1};
-  for (const std::int64_t extent : latents.dims()) {
-    of_all.push_back(extent);
-    of_scale.push_back(1);
-  }
+  Shape of_scale{1};
+  for (int axis = 0; axis < latents.rank(); ++axis) of_scale.push_back(1);
   const ValueId timesteps = graph.add_input("timesteps", TensorType{.shape = {sampler.calls(), request.batch()}});
   const ValueId scale =
       request.classifier_free_guidance ? graph.add_input("guidance_scale", TensorType{.shape = of_scale}) : kNoValue;
-  const SamplerValues sampled = add_sampler(graph, sampler, of_all);
+  const SamplerValues sampled = add_sampler(graph, sampler, with_batch(request.images, latents));
   {
     const auto loop = b.loop(sampler.calls(), "step");
     ValueId given = sampled.latents(), timestep = kNoValue;

@@ -50,12 +50,6 @@ HostTensor given_noise(const HostTensor& given, const Shape& of_one, Shape shape
   return noise;
 }
 
-Shape with_batch(std::int64_t batch, const Shape& of_one) {
-  Shape shape{batch};
-  for (const std::int64_t extent : of_one.dims()) shape.push_back(extent);
-  return shape;
-}
-
 }  // namespace
 
 HostTensor filled_tensor(Shape shape, double value) {

@@ -1,17 +1,9 @@
 #include "pipelines/image_coding.hpp"
 
-#include <vector>
-
 #include "ir/builder.hpp"
 
 namespace headroom {
 namespace {
-
-Shape one_of(const Shape& shape) {
-  std::vector<std::int64_t> dims = {1};
-  dims.insert(dims.end(), shape.dims().begin(), shape.dims().end());
-  return Shape(std::span<const std::int64_t>(dims));
-}
 
 /// [1, channels, rows side, columns side] -> [1, rows columns, channels side side]
 ValueId to_tokens(Builder& b, ValueId z, std::int64_t side) {
@@ -35,13 +27,19 @@ Shape latents_shape(LatentForm form, std::int64_t token_channels, std::int64_t r
   return {token_channels, rows, columns};
 }
 
+Shape with_batch(std::int64_t images, const Shape& of_one) {
+  Shape shape{images};
+  for (const std::int64_t extent : of_one.dims()) shape.push_back(extent);
+  return shape;
+}
+
 Graph build_image_decode(const Autoencoder& autoencoder, LatentForm form, std::int64_t rows, std::int64_t columns,
                          const ParamSource& params) {
   const std::int64_t side = latents_along_token(form);
   Graph graph("image_decode");
   Builder b(graph);
   const Shape shape = latents_shape(form, autoencoder.latent_channels * side * side, rows, columns);
-  ValueId latents = graph.add_input("latents", TensorType{.shape = one_of(shape)});
+  ValueId latents = graph.add_input("latents", TensorType{.shape = with_batch(1, shape)});
   if (form == LatentForm::kTokens) latents = from_tokens(b, latents, rows, columns, side);
   graph.add_output("pixels", autoencoder.decode(b, latents, params));
   return graph;

@@ -18,6 +18,9 @@ enum class LatentForm : std::uint8_t { kImage, kTokens };
 [[nodiscard]] Shape latents_shape(LatentForm form, std::int64_t token_channels, std::int64_t rows,
                                   std::int64_t columns);
 
+/// Of so many images, the batch first.
+[[nodiscard]] Shape with_batch(std::int64_t images, const Shape& of_one);
+
 /// `latents` [1, ...], as the denoiser leaves them, to the image `pixels` [1, channels, height, width] f32 in about [-1, 1].
 [[nodiscard]] Graph build_image_decode(const Autoencoder& autoencoder, LatentForm form, std::int64_t rows,
                                        std::int64_t columns, const ParamSource& params);

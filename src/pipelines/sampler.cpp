@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <iterator>
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
 #include "base/nearest.hpp"
+#include "base/switch_argument.hpp"
 
 namespace headroom {
 namespace {
@@ -31,25 +30,19 @@ std::optional<Sampler> find_sampler(std::string_view name) {
 }
 
 SamplerChoice parse_sampler(std::string_view argument) {
-  const std::string_view name = argument.substr(0, argument.find(':'));
-  const std::optional<Sampler> found = find_sampler(name);
+  const SwitchArgument text("sampler", argument);
+  const std::optional<Sampler> found = find_sampler(text.head());
   if (!found) {
     const std::vector<std::string> known(kSamplerNames.begin(), kSamplerNames.end());
-    fail_usage("switch sampler={}: expected one of {}{}", argument, fmt::join(kSamplerNames, ", "),
-               did_you_mean(name, known));
+    text.refuse("expected one of {}{}", fmt::join(kSamplerNames, ", "), did_you_mean(text.head(), known));
   }
   SamplerChoice choice{.sampler = *found};
-  if (const std::string_view rest = argument.substr(name.size()); !rest.empty()) {
-    constexpr std::string_view kKey = ":shift=";
-    double shift = 0;
-    const char* const end = rest.data() + rest.size();
-    const bool is_number = rest.starts_with(kKey) && rest.size() > kKey.size() &&
-                           std::from_chars(rest.data() + kKey.size(), end, shift).ptr == end;
-    if (!is_number || !(shift >= kLeastShift && shift <= kMostShift))
-      fail_usage("switch sampler={}: expected {} or {}:shift=S with S from {} to {}", argument, name, name, kLeastShift,
-                 kMostShift);
-    choice.shift = shift;
-  }
+  text.read_keys({{"shift", [&](std::string_view value) {
+                     if (choice.shift) text.refuse("the shift is said twice");
+                     choice.shift = SwitchArgument::real(value);
+                     if (!choice.shift || !(*choice.shift >= kLeastShift && *choice.shift <= kMostShift))
+                       text.refuse("shift is '{}', expected a number from {} to {}", value, kLeastShift, kMostShift);
+                   }}});
   return choice;
 }
 

@@ -28,8 +28,8 @@ TEST(Sampler, AnUnknownNameIsRefusedWithThoseThatThereAre) {
 TEST(Sampler, TakesAShiftOfItsLevels) {
   EXPECT_EQ(parse_sampler("unipc:shift=1"), (SamplerChoice{Sampler::kUniPC, 1.0}));
   EXPECT_EQ(parse_sampler("dpm++2m:shift=0.75"), (SamplerChoice{Sampler::kDpm2M, 0.75}));
-  for (const char* wrong :
-       {"unipc:", "unipc:shift", "unipc:shift=", "unipc:shift=0", "unipc:shift=nan", "unipc:shift=1x", "unipc:order=3"})
+  for (const char* wrong : {"unipc:", "unipc:shift", "unipc:shift=", "unipc:shift=0", "unipc:shift=nan",
+                            "unipc:shift=1x", "unipc:shift=1:shift=2", "unipc:order=3"})
     EXPECT_THROW(static_cast<void>(parse_sampler(wrong)), Error) << wrong;
 }
 

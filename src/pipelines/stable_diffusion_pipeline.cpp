@@ -14,7 +14,6 @@
 namespace headroom {
 namespace {
 
-constexpr std::int64_t kTimeIds = 6;
 constexpr const char* kText = "encoder_hidden_states";
 constexpr const char* kText2 = "encoder_hidden_states_2";
 constexpr const char* kPooled = "text_embeds";
@@ -110,14 +109,10 @@ void StableDiffusionPipeline::set_denoiser_inputs(Session& denoise, const Reques
 ForwardPass StableDiffusionPipeline::forward_pass(const Request& request) const {
   const ComponentPass& pass = pass_named(*denoiser().kind, "forward");
   const auto build = [this, &pass, text = request.text_tokens](const RequestSize& size) {
-    InputShapes shapes = {{"sample", {size.images, unet_.in_channels, size.token_rows, size.token_columns}},
-                          {"timestep", {size.images}},
-                          {"encoder_hidden_states", {size.images, text, unet_.cross_attention_dim}}};
-    if (unet_.has_text_time) {
-      shapes.emplace("text_embeds", Shape{size.images, texts_.pooled});
-      shapes.emplace("time_ids", Shape{size.images, kTimeIds});
-    }
-    return denoiser().build(pass, shapes);
+    return denoiser().build(pass, pass.shapes(denoiser().config, {.batch = size.images,
+                                                                  .height = size.token_rows * kLatentPixels,
+                                                                  .width = size.token_columns * kLatentPixels,
+                                                                  .text_tokens = text}));
   };
   nlohmann::json subject = {{"pass", "forward"},
                             {"batch", request.images},
@@ -137,10 +132,6 @@ bool is_distilled(const nlohmann::json& scheduler) {
   return scheduler.value("timestep_spacing", "") == "trailing" &&
          scheduler.value("prediction_type", "epsilon") == "epsilon" &&
          !scheduler.value("rescale_betas_zero_snr", false);
-}
-
-std::int64_t pooled_width(const UNet2DConditionConfig& unet) {
-  return unet.has_text_time ? unet.projection_class_embeddings_input_dim - kTimeIds * unet.addition_time_embed_dim : 0;
 }
 
 /// Whether SDXL's autoencoder is one that overflows in f16, as its first ones do; of other models nobody reads the key.
@@ -181,7 +172,7 @@ std::unique_ptr<Pipeline> make_stable_diffusion_pipeline(Component unet) {
                                                    {"timestep_spacing", "leading"},
                                                    {"steps_offset", 1}});
   const UNet2DConditionConfig config = parse_unet2d_condition_config(parts.components.front().config);
-  return make(std::move(parts), config, {.states = {config.cross_attention_dim}, .pooled = pooled_width(config)},
+  return make(std::move(parts), config, {.states = {config.cross_attention_dim}, .pooled = config.pooled_dim()},
               kPromptTokens);
 }
 
@@ -189,7 +180,7 @@ std::unique_ptr<Pipeline> open_stable_diffusion_pipeline(const ModelIndex& index
                                                          std::optional<std::uint64_t> random_seed) {
   PipelineParts parts = open_parts(index, "unet", kUNet2DCondition, random_seed);
   const UNet2DConditionConfig unet = parse_unet2d_condition_config(parts.components.front().config);
-  TextWidths texts{.states = {}, .pooled = pooled_width(unet)};
+  TextWidths texts{.states = {}, .pooled = unet.pooled_dim()};
   const auto read = [&](const EncoderPart& encoder) -> TextReader& {
     TextReader& reader = add_reader(parts, index, encoder, random_seed);
     texts.states.push_back(

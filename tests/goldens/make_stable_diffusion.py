@@ -50,6 +50,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import _disable_current_modes
 from transformers import CLIPTextModel, CLIPTextModelWithProjection, CLIPTokenizer
 
+from make_flux_pipelines import DoubleNumpy, picture, spy
 from make_text_encoders import InDouble
 from tiny_stable_diffusion_folder import write, write_folder
 
@@ -144,25 +145,6 @@ CASES = {
 }
 
 
-class DoubleNumpy:
-    """numpy, but that float32 is float64."""
-
-    float32 = np.float64
-
-    def __getattr__(self, name):
-        return getattr(np, name)
-
-
-def picture(size):
-    """Waves with noise over them: edges, flat parts and all values. [height, width, 3] U8"""
-    height, width = size
-    draw = np.random.RandomState(height * 10_000 + width)
-    rows, columns = np.mgrid[0:height, 0:width]
-    waves = np.stack([np.sin(rows / 5 + c) + np.cos(columns / (3 + c)) for c in range(3)], axis=-1)
-    noise = draw.randint(-60, 61, size=(height, width, 3))
-    return np.clip(np.rint(128 + 90 * waves + noise), 0, 255).astype(np.uint8)
-
-
 def make_lora(unet, seed=81):
     """Factors for some modules of each kind; convolutions of 3x3 as LyCORIS and sd-scripts write them."""
     generator = torch.Generator().manual_seed(seed)
@@ -221,18 +203,6 @@ def load(folder, case, request, dtype):
     pipeline = getattr(diffusers, kind)(**parts)
     pipeline.set_progress_bar_config(disable=True)
     return pipeline
-
-
-def spy(owner, name):
-    """The list that every call of owner.name is put in, as (arguments, named arguments, result)."""
-    calls, function = [], getattr(owner, name)
-
-    def call(*arguments, **named):
-        calls.append((arguments, named, function(*arguments, **named)))
-        return calls[-1][2]
-
-    setattr(owner, name, call)
-    return calls
 
 
 def widen(scheduler):

@@ -5,6 +5,7 @@
 
 #include "kernels/convolution/convolution.hpp"
 #include "kernels/convolution/hopper.hpp"
+#include "kernels/convolution/way_kernel.hpp"
 #include "kernels/convolution_cases.hpp"
 #include "kernels/cuda/gpu_check.hpp"
 
@@ -12,30 +13,6 @@ namespace headroom::convolutions {
 namespace {
 
 using testing::HasSubstr;
-
-/// Our kernel with one of its tiles.
-class TileKernel : public LibraryKernel {
- public:
-  explicit TileKernel(const HopperTile& tile)
-      : LibraryKernel({.name = "hopper.conv2d",
-                       .op = Op::kConv2d,
-                       .device = DeviceKind::kCuda,
-                       .supports = [](const OpSpec& spec,
-                                      const Target& target) { return why_not_hopper(problem_of(spec), target); },
-                       .strides_output = false,
-                       .plan = nullptr}),
-        tile_(tile) {}
-
-  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
-                                                        std::span<const Operand> outputs,
-                                                        const Target& target) const override {
-    return std::make_unique<PreparedKernel>(
-        bind({spec, inputs, outputs, target.threads, false, target}, make_hopper_way(problem_of(spec), tile_)));
-  }
-
- private:
-  HopperTile tile_;
-};
 
 /// Whole tiles and parts of them, several images in a tile, channels that are no whole copies, strides, dilation, padding on one side.
 std::vector<ConvolutionCase> hopper_cases() {
@@ -64,7 +41,9 @@ class HopperConvolution : public cuda::KernelTest {
     const OpSpec spec = c.conv2d(dtype, Layout::kChannelsLast, end, is_weight);
     const std::vector<HopperTile> fitting = hopper_tiles(problem_of(spec));
     if (std::ranges::count(fitting, tile) == 0) return;
-    const Comparison result = compare_with_oracle(TileKernel(tile), spec, target(), 1, default_tolerance(dtype));
+    const WayKernel<why_not_hopper> kernel(
+        Op::kConv2d, [&](const Problem& problem, const Target&) { return make_hopper_way(problem, tile); });
+    const Comparison result = compare_with_oracle(kernel, spec, target(), 1, default_tolerance(dtype));
     EXPECT_TRUE(result.passed) << name_of(tile) << " " << c.text(dtype, Layout::kChannelsLast) << " " << end.text()
                                << ": " << result.message;
   }

@@ -151,7 +151,7 @@ __device__ __forceinline__ void make_segments(const Work& work, const TensorMap&
         else
           hopper::meet(1 + group, hopper::kWarpgroup);  // the copier has waited for the last tile to be read
         finish_segment<T, kPixels>(work, sums, low_bias, high_bias, tile);
-        hopper::show_to_copies();
+        hopper::fence_for_copies();
         hopper::meet(1 + group, hopper::kWarpgroup);
         if (is_copier) {
           const int made_row = F::kSplits ? 2 * (run.row + i) + group : run.row + i;

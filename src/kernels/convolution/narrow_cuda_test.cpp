@@ -4,6 +4,7 @@
 
 #include "kernels/convolution/convolution.hpp"
 #include "kernels/convolution/narrow.hpp"
+#include "kernels/convolution/way_kernel.hpp"
 #include "kernels/convolution_cases.hpp"
 #include "kernels/cuda/gpu_check.hpp"
 
@@ -14,30 +15,6 @@ using testing::HasSubstr;
 
 constexpr DType kNarrowDTypes[] = {DType::kBF16, DType::kF16};
 constexpr Target kHopper{.device = DeviceKind::kCuda, .compute_capability = 90, .multiprocessors = 132};
-
-/// One of the ways of our kernels, by its place among them.
-class NarrowKernel : public LibraryKernel {
- public:
-  explicit NarrowKernel(Op op, std::size_t way)
-      : LibraryKernel({.name = op == Op::kConv2d ? "narrow.conv2d" : "narrow.conv_transpose2d",
-                       .op = op,
-                       .device = DeviceKind::kCuda,
-                       .supports = [](const OpSpec& spec,
-                                      const Target& target) { return why_not_narrow(problem_of(spec), target); },
-                       .strides_output = false,
-                       .plan = nullptr}),
-        way_(way) {}
-
-  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
-                                                        std::span<const Operand> outputs,
-                                                        const Target& target) const override {
-    return std::make_unique<PreparedKernel>(bind({spec, inputs, outputs, target.threads, false, target},
-                                                 make_narrow_ways(problem_of(spec), target).at(way_)));
-  }
-
- private:
-  std::size_t way_;
-};
 
 /// Rows shorter and longer than a product, several images, and so many rows that a block makes more of them, one below the other, than
 /// shared memory holds.
@@ -68,8 +45,10 @@ class NarrowConvolution : public cuda::KernelTest {
   void expect_agrees(const OpSpec& spec) {
     const std::vector<Way> ways = make_narrow_ways(problem_of(spec), target());
     for (std::size_t i = 0; i < ways.size(); ++i) {
+      const WayKernel<why_not_narrow> kernel(
+          spec.op, [&](const Problem& problem, const Target& on) { return make_narrow_ways(problem, on).at(i); });
       const Comparison result =
-          compare_with_oracle(NarrowKernel(spec.op, i), spec, target(), 1, default_tolerance(spec.outputs[0].dtype));
+          compare_with_oracle(kernel, spec, target(), 1, default_tolerance(spec.outputs[0].dtype));
       EXPECT_TRUE(result.passed) << ways[i].name << ": " << result.message;
     }
   }

@@ -25,8 +25,6 @@ __device__ __forceinline__ void copy_box(std::uint32_t to, const TensorMap& map,
       : "memory");
 }
 
-/// What ordinary instructions of this thread wrote to shared memory, the copy engine sees after the next barrier.
-__device__ __forceinline__ void show_to_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 /// Begins a copy to global memory; what of the box lies outside of the tensor is left out.
 __device__ __forceinline__ void store_box(const TensorMap& map, std::uint32_t from, int x0, int x1, int x2, int x3,
                                           int x4) {
