@@ -4,21 +4,12 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "media/ffmpeg/video.hpp"
 #include "media/raw_video.hpp"
 #include "media/video_limits.hpp"
 #include "media/y4m.hpp"
 
 namespace headroom {
-namespace {
-
-[[noreturn]] void fail_for_container(const std::string& name) {
-  fail(
-      "{} is neither y4m nor raw RGB; expected .y4m, .rgb or, for standard input and output, -: `ffmpeg -i {} -f "
-      "yuv4mpegpipe -` writes what can be read",
-      name, name);
-}
-
-}  // namespace
 
 void check_video_format(std::string_view name, const VideoFormat& format) {
   if (format.width < 1 || format.height < 1)
@@ -49,7 +40,7 @@ std::unique_ptr<VideoReader> open_video_reader(const std::string& name, const Vi
   if (container != VideoContainer::kRgb && options.raw)
     fail_usage("{} says itself what size its frames are; a size is expected with raw RGB only", name);
   if (container == VideoContainer::kY4m) return open_y4m_reader(name, options);
-  if (container == VideoContainer::kFfmpeg) fail_for_container(name);
+  if (container == VideoContainer::kFfmpeg) return open_ffmpeg_reader(name, options);
   check_video_format(name, *options.raw);
   return open_raw_reader(name, *options.raw);
 }
@@ -59,7 +50,7 @@ std::unique_ptr<VideoWriter> open_video_writer(const std::string& name, const Vi
   check_video_format(name, format);
   const VideoContainer container = options.container.value_or(container_of(name));
   if (container == VideoContainer::kY4m) return open_y4m_writer(name, format, options);
-  if (container == VideoContainer::kFfmpeg) fail_for_container(name);
+  if (container == VideoContainer::kFfmpeg) return open_ffmpeg_writer(name, format, options);
   return open_raw_writer(name);
 }
 
