@@ -11,6 +11,7 @@ packages=(
   libdnnl-dev ocl-icd-opencl-dev  # oneDNN's CMake package asks for OpenCL
   libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev
   libpng-dev libjpeg62-turbo-dev  # pictures
+  libavformat-dev libavcodec-dev libavutil-dev libswscale-dev  # videos: headers only
   libpcre2-dev libutf8proc-dev    # tokenizers: regular expressions and Unicode
   libboost-dev libeigen3-dev      # headers only: Boost.Math and Eigen
   duktape-dev librsvg2-dev        # charts: JavaScript in process, SVG to PNG
@@ -18,6 +19,7 @@ packages=(
 )
 test=(
   libgtest-dev libgmock-dev
+  ffmpeg                          # tests read what it writes; its libraries come with it
   chromium                        # a test opens the dashboard in it
   python3 python3-jsonschema      # a test holds result files against their JSON Schema
 )

@@ -39,6 +39,7 @@ debian 'OpenCL ICD loader (of oneDNN)' ocl-icd-libopencl1
 debian 'GNU OpenMP' libgomp1
 debian 'librsvg (opened where there is one, not part of this)' librsvg2-2
 debian 'cairo (opened where there is one, not part of this)' libcairo2
+debian "FFmpeg's libraries (opened where there are some, not part of this)" libavformat-dev
 debian 'JSON for Modern C++' nlohmann-json3-dev
 debian 'CLI11' libcli11-dev
 debian 'Eigen' libeigen3-dev
