@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "media/yuv.hpp"
+
 namespace headroom {
 
 /// Frames in a second: 30000/1001 and the like.
@@ -32,12 +34,6 @@ struct VideoFormat {
   friend bool operator==(const VideoFormat&, const VideoFormat&) = default;
 };
 
-/// How luma and colour differences are made of red, green and blue. ITU-R BT.601 and BT.709.
-enum class ColorMatrix : std::uint8_t { kBt601, kBt709 };
-
-/// The matrix of a video that does not name its own: BT.709 from HD on, 1280 columns or more than 576 rows, else BT.601.
-[[nodiscard]] ColorMatrix usual_matrix(int width, int height);
-
 /// What a stream holds: a container that this program reads and writes itself, or one of FFmpeg's.
 ///   y4m  YUV4MPEG2, what `ffmpeg -f yuv4mpegpipe` reads and writes
 ///   rgb  frames of 8-bit RGB one behind another, without a header, what `ffmpeg -f rawvideo -pix_fmt rgb24` does
@@ -50,14 +46,15 @@ enum class VideoContainer : std::uint8_t { kY4m, kRgb, kFfmpeg };
 [[nodiscard]] VideoContainer container_of(std::string_view file_name);
 
 struct VideoReadOptions {
-  std::optional<VideoContainer> container;  ///< container_of() the name where none is given
-  std::optional<VideoFormat> raw;           ///< what an rgb stream holds, which does not say it; for others refused
-  std::optional<ColorMatrix> matrix;        ///< of a video that names none (y4m names none ever)
+  std::optional<VideoContainer> container = std::nullopt;  ///< container_of() the name where none is given
+  std::optional<VideoFormat> raw =
+      std::nullopt;  ///< what an rgb stream holds, which does not say it; for others refused
+  std::optional<ColorMatrix> matrix = std::nullopt;  ///< of a video that names none (y4m names none ever)
 };
 
 struct VideoWriteOptions {
-  std::optional<VideoContainer> container;  ///< container_of() the name where none is given
-  std::optional<ColorMatrix> matrix;        ///< usual_matrix() where none is given; none for rgb
+  std::optional<VideoContainer> container = std::nullopt;  ///< container_of() the name where none is given
+  std::optional<ColorMatrix> matrix = std::nullopt;        ///< usual_matrix() where none is given; none for rgb
   bool full_chroma = false;  ///< y4m: 4:4:4, which keeps sharp colours, rather than 4:2:0, which all programs read
   int quality = 18;  ///< FFmpeg's: x264's constant rate factor, 0 (lossless) to 51; of other encoders what is nearest
   std::string preset = "veryfast";  ///< x264's speed against size
@@ -100,8 +97,7 @@ class VideoWriter {
 [[nodiscard]] std::unique_ptr<VideoReader> open_video_reader(const std::string& name,
                                                              const VideoReadOptions& options = {});
 
-/// Begins a file, or standard output for "-". Throws Error. The process must ignore SIGPIPE for write() to see that
-/// nobody reads a pipe any more: opening "-" or a pipe sees to it.
+/// Begins a file, or standard output for "-". Throws Error.
 [[nodiscard]] std::unique_ptr<VideoWriter> open_video_writer(const std::string& name, const VideoFormat& format,
                                                              const VideoWriteOptions& options = {});
 
