@@ -17,8 +17,8 @@ namespace headroom {
 
 /// What can be changed while a stream runs. A stream that has no use for one ignores it: see StreamFacts.
 struct StreamControls {
-  std::string prompt;
-  std::string negative_prompt;
+  std::string prompt = {};
+  std::string negative_prompt = {};
   std::int64_t steps = 1;     ///< calls of the denoiser a frame; another number is planned once, which takes a moment
   double strength = 0.5;      ///< more than 0 to 1: how much of what the denoiser begins with is noise
   double guidance_scale = 1;  ///< of residual guidance

@@ -96,7 +96,8 @@ TEST(Latency, RefusesWhatContradictsItself) {
   EXPECT_THAT(refusal([](LatencyRecord& record) { record.encode_ms[1] = 3; }), HasSubstr("its parts add up to"));
   EXPECT_THAT(refusal([](LatencyRecord& record) { record.dropped = 1; }), HasSubstr("5 were shown and 1 dropped"));
   EXPECT_THAT(refusal([](LatencyRecord& record) { record.came = record.shown = 4; }), HasSubstr("5 frames up to"));
-  EXPECT_THAT(refusal([](LatencyRecord& record) { record.repeated = 6; }), HasSubstr("6 frames were repeated and 5 shown"));
+  EXPECT_THAT(refusal([](LatencyRecord& record) { record.repeated = 6; }),
+              HasSubstr("6 frames were repeated and 5 shown"));
   EXPECT_THAT(refusal([](LatencyRecord& record) {
                 record.repeated = 1;
                 record.repeated_frames = {5};
