@@ -50,6 +50,7 @@ class JpegWriter {
       codec_.in_color_space = JCS_RGB;
       ::jpeg_set_defaults(&codec_);
       ::jpeg_set_quality(&codec_, quality, TRUE);
+      codec_.comp_info[0].h_samp_factor = codec_.comp_info[0].v_samp_factor = 1;  // as that of the others: 4:4:4
       ::jpeg_start_compress(&codec_, TRUE);
       while (codec_.next_scanline < codec_.image_height) {
         const std::size_t row = std::size_t{codec_.next_scanline} * codec_.image_width * 3;

@@ -39,6 +39,15 @@ TEST(JpegEncoder, IsReadBackAsWhatItWas) {
   }
 }
 
+TEST(JpegEncoder, KeepsTheEdgesOfColours) {
+  Image halves = make_image(16, 16, 3);  // red beside green, the edge inside a block of 2 x 2 pixels
+  for (int y = 0; y < 16; ++y)
+    for (int x = 0; x < 16; ++x) halves.row(y)[3 * x + (x < 7 ? 0 : 1)] = 200;
+  const Image read = parse_jpeg(encode_jpeg(halves.pixels, 16, 16, 95), "preview").image;
+  EXPECT_GT(read.row(8)[3 * 6], 160);
+  EXPECT_LT(read.row(8)[3 * 7], 40);
+}
+
 TEST(JpegEncoder, TakesFewerBytesAtLessQuality) {
   const Image image = slopes(64, 64);
   EXPECT_LT(encode_jpeg(image.pixels, 64, 64, 20).size(), encode_jpeg(image.pixels, 64, 64, 95).size());
