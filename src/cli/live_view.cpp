@@ -90,8 +90,10 @@ bool LiveView::wait_for_frame(std::int64_t after_serial, std::chrono::millisecon
 }
 
 LiveView::Times LiveView::times_after(std::int64_t serial) const {
+  Times times;
+  times.frames.reserve(kRemembered);  // so that the stream waits for no memory
   const std::lock_guard lock(mutex_);
-  Times times{.serial = serial_, .frames = {}};
+  times.serial = serial_;
   constexpr auto kMost = static_cast<std::int64_t>(kRemembered);
   for (std::int64_t i = std::max(serial, std::max<std::int64_t>(serial_ - kMost, 0)) + 1; i <= serial_; ++i)
     times.frames.push_back(times_[static_cast<std::size_t>(i) % kRemembered]);

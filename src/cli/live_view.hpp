@@ -17,8 +17,8 @@ namespace headroom {
 
 /// What can be changed while a stream runs. A stream that has no use for one ignores it: see StreamFacts.
 struct StreamControls {
-  std::string prompt;
-  std::string negative_prompt;
+  std::string prompt = {};
+  std::string negative_prompt = {};
   std::int64_t steps = 1;     ///< calls of the denoiser a frame; another number is planned once, which takes a moment
   double strength = 0.5;      ///< more than 0 to 1: how much of what the denoiser begins with is noise
   double guidance_scale = 1;  ///< of residual guidance
@@ -30,9 +30,9 @@ struct StreamControls {
 
 /// What a stream is, which does not change while it runs.
 struct StreamFacts {
-  std::string model, device, switches;  ///< "sd-turbo", "NVIDIA H200", "lossless,fp16,stream-batch=2"
-  std::int64_t width = 0, height = 0;   ///< of a frame, in pixels
-  double fps = 0;                       ///< of the input; 0 where it is not paced
+  std::string model = {}, device = {}, switches = {};  ///< "sd-turbo", "NVIDIA H200", "lossless,fp16,stream-batch=2"
+  std::int64_t width = 0, height = 0;                  ///< of a frame, in pixels
+  double fps = 0;                                      ///< of the input; 0 where it is not paced
   /// Which of StreamControls it takes.
   bool takes_prompt = false, takes_negative_prompt = false, takes_steps = false, takes_strength = false,
        takes_guidance = false, takes_similarity = false, takes_seed = false, takes_pause = false;
