@@ -50,36 +50,37 @@ std::pair<SocketAddress, socklen_t> socket_address(const LiveAddress& address) {
 
 }  // namespace
 
-Listener::Listener(const LiveAddress& address) : address_(address) {
-  const auto [name, name_bytes] = socket_address(address);
-  socket_ = ::socket(name.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  stop_event_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (socket_ < 0 || stop_event_ < 0) fail_to_serve(address);
-  // Connections of an earlier run that linger do not count; another program that listens does.
-  const int yes = 1;
-  ::setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (::bind(socket_, &name.any, name_bytes) != 0 || ::listen(socket_, 16) != 0) fail_to_serve(address);
-  SocketAddress bound{};
-  socklen_t bound_bytes = sizeof bound;
-  if (::getsockname(socket_, &bound.any, &bound_bytes) != 0) fail_to_serve(address);
-  address_.port = ntohs(bound.any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);
+Descriptor::~Descriptor() {
+  if (number_ >= 0) ::close(number_);
 }
 
-Listener::~Listener() {
-  ::close(socket_);
-  ::close(stop_event_);
+Listener::Listener(const LiveAddress& address)
+    : address_(address),
+      socket_(::socket(socket_address(address).first.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
+      stop_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  const auto [name, name_bytes] = socket_address(address);
+  const int socket = socket_.number();
+  if (socket < 0 || stop_event_.number() < 0) fail_to_serve(address);
+  // Connections of an earlier run that linger do not count; another program that listens does.
+  const int yes = 1;
+  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (::bind(socket, &name.any, name_bytes) != 0 || ::listen(socket, 16) != 0) fail_to_serve(address);
+  SocketAddress bound{};
+  socklen_t bound_bytes = sizeof bound;
+  if (::getsockname(socket, &bound.any, &bound_bytes) != 0) fail_to_serve(address);
+  address_.port = ntohs(bound.any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);
 }
 
 int Listener::accept() {
   constexpr int kUntilOneMayBeClosed = 50;  // ms
   bool is_out_of_descriptors = false;
   for (;;) {
-    std::array<pollfd, 2> waiting = {
-        {{.fd = stop_event_, .events = POLLIN, .revents = 0}, {.fd = socket_, .events = POLLIN, .revents = 0}}};
+    std::array<pollfd, 2> waiting = {{{.fd = stop_event_.number(), .events = POLLIN, .revents = 0},
+                                      {.fd = socket_.number(), .events = POLLIN, .revents = 0}}};
     if (is_out_of_descriptors) waiting[1].fd = -1;
     ::poll(waiting.data(), waiting.size(), is_out_of_descriptors ? kUntilOneMayBeClosed : -1);
     if (waiting[0].revents != 0) return -1;
-    const int connection = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
+    const int connection = ::accept4(socket_.number(), nullptr, nullptr, SOCK_CLOEXEC);
     if (connection >= 0) return connection;
     is_out_of_descriptors = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
   }
@@ -87,7 +88,7 @@ int Listener::accept() {
 
 void Listener::stop() {
   const std::uint64_t one = 1;
-  (void)!::write(stop_event_, &one, sizeof one);
+  (void)!::write(stop_event_.number(), &one, sizeof one);
 }
 
 }  // namespace headroom

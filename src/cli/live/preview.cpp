@@ -9,7 +9,6 @@
 namespace headroom {
 namespace {
 
-constexpr int kQuality = 90;
 constexpr std::chrono::milliseconds kUntilLookingUp(100);  // whether it is to stop
 constexpr double kFastStream = 120;                        // frames a second
 
@@ -54,11 +53,13 @@ bool Preview::has_ended() const {
 }
 
 void Preview::publish(const LiveView::Frame& frame) {
+  constexpr std::int64_t kSmall = 128 * 128;  // pixels, which are seen one by one
   const auto width = static_cast<int>(view_.facts().width), height = static_cast<int>(view_.facts().height);
+  const int quality = view_.facts().width * view_.facts().height <= kSmall ? 98 : 90;
   auto made =
       std::make_shared<const PreviewFrame>(PreviewFrame{.serial = frame.serial,
-                                                        .input = encode_jpeg(frame.input, width, height, kQuality),
-                                                        .output = encode_jpeg(frame.output, width, height, kQuality)});
+                                                        .input = encode_jpeg(frame.input, width, height, quality),
+                                                        .output = encode_jpeg(frame.output, width, height, quality)});
   {
     const std::lock_guard lock(mutex_);
     newest_ = std::move(made);
