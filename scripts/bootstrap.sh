@@ -15,12 +15,13 @@ packages=(
   libpcre2-dev libutf8proc-dev    # tokenizers: regular expressions and Unicode
   libboost-dev libeigen3-dev      # headers only: Boost.Math and Eigen
   duktape-dev librsvg2-dev        # charts: JavaScript in process, SVG to PNG
+  libcpp-httplib-dev              # the page of a live stream
   fonts-dejavu-core               # what the text of a chart is drawn with
 )
 test=(
   libgtest-dev libgmock-dev
   ffmpeg                          # tests read what it writes; its libraries come with it
-  chromium                        # a test opens the dashboard in it
+  chromium                        # tests open the dashboard and the page of a live stream in it
   python3 python3-jsonschema      # a test holds result files against their JSON Schema
 )
 tools=(
