@@ -7,7 +7,8 @@ FILES ?=
 BENCH ?= fashion-flux --opt lossless
 
 .DEFAULT_GOAL := build
-.PHONY: help build bench-compare bundle package demo quality images test asan fuzz format lint clean bootstrap bootstrap-test bootstrap-tools
+.PHONY: help build bench-compare bundle package demo quality images docs test asan fuzz format lint clean bootstrap bootstrap-test
+.PHONY: bootstrap-tools bootstrap-docs
 .NOTPARALLEL:  # two commands would wait for each other at apt's lock
 
 help:  ## list the commands
@@ -52,6 +53,9 @@ images: build  ## draw the documents' pictures again, of the models that ship an
 	build/release/headroom report bench/results/cpu/fewer_steps --format png --out out/images/fewer_steps
 	cp out/images/speedup_comparison.png out/images/backend_comparison.png out/images/fewer_steps/frechet_time.png docs/images/
 
+docs: bootstrap-docs  ## make a site of the documents: out/docs/index.html
+	scripts/make_docs.sh out/docs
+
 test: bootstrap-test build/release/build.ninja  ## build and run every test
 	$(call with_tests,release)
 	cmake --build --preset release --parallel $(JOBS)
@@ -90,6 +94,9 @@ bootstrap-test:
 
 bootstrap-tools:
 	@scripts/bootstrap.sh tools
+
+bootstrap-docs:
+	@scripts/bootstrap.sh docs
 
 # The inputs that a fuzzer finds are kept beside it.
 define run_fuzzer
