@@ -21,7 +21,7 @@ GPU_ROWS = [("FLUX.1-dev, 1024x1024, bf16: a forward pass", "bf16-1024", "forwar
             ("FLUX.1 Kontext, 1024x1024, fp8: a forward pass", "kontext-fp8", "forward"),
             ("FLUX.1's decoder, bf16: decode 1024x1024", "vae-decode-1024", "forward"),
             ("T5-XXL, bf16: 512 tokens", "t5-xxl", "forward")]
-CACHE_ROW = "FLUX.1-dev, fp8: 28 steps, half of them from a cache"
+CACHE_ROW = "FLUX.1-dev, fp8: a loop of 28 steps, half of them cached"
 CPU_ROWS = [("fashion-flux, fp32, batch 20: a forward pass", "compiled-f32"),
             ("fashion-flux, bf16, batch 20: a forward pass", "compiled-bf16"),
             ("FLUX.1's decoder, bf16: decode 512x512", "vae-bf16")]
