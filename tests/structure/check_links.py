@@ -85,8 +85,9 @@ def check_documents(root):
             if anchor and anchor not in anchors_of(texts.get(to, "")):
                 faults.add(name, f"links to {target}, where no heading has the anchor {anchor}")
         for code in (code.strip() for _, code in CODE.findall(INDENTED.sub("\n", FENCED.sub("", text)))):
-            of_repository = code.split("/")[0] in FOLDERS or (root / "src" / code.split("/")[0]).is_dir()
-            if PATH.fullmatch(code) and of_repository and "NAME" not in code and not any((base / code).exists() for base in (root, root / "src", path.parent)):
+            first = code.split("/")[0]
+            of_repository = PATH.fullmatch(code) and (first in FOLDERS or (root / "src" / first).is_dir()) and "NAME" not in code
+            if of_repository and not any((base / code).exists() for base in (root, root / "src", path.parent)):
                 faults.add(name, f"names `{code}`, which is not there")
     index = root / "docs" / "README.md"
     for path in documents:
