@@ -40,7 +40,8 @@ fi
 
 for tree in "$root/deb/usr" "$root/archive"; do
   for file in lib/libheadroom.so include/headroom.hpp lib/cmake/headroom/headroom-config.cmake \
-    share/doc/headroom/LICENSE share/doc/headroom/third_party_licences.txt share/doc/headroom/docs/architecture.md; do
+    share/doc/headroom/LICENSE share/doc/headroom/third_party_licences.txt share/doc/headroom/CHANGELOG.md \
+    share/doc/headroom/docs/architecture.md; do
     [[ -s $tree/$file ]] || { echo "try_package.sh: $file is not in ${tree#"$root/"}" >&2 && exit 1; }
   done
   echo "== ${tree#"$root/"}: $("$tree/bin/headroom" --version)"
