@@ -70,6 +70,7 @@ fuzz: bootstrap-tools build/fuzz/build.ninja  ## feed FUZZ_RUNS (a million) made
 	cmake --build --preset fuzz --parallel $(JOBS)
 	$(call run_fuzzer,safetensors_fuzz,tests/fuzz/safetensors)
 	$(call run_fuzzer,read_image_fuzz,tests/goldens/media/pictures)
+	$(call run_fuzzer,y4m_fuzz,tests/fuzz/y4m)
 
 format: bootstrap-tools  ## rewrite the sources as .clang-format says
 	scripts/format.sh -i

@@ -1,7 +1,5 @@
 #include "media/video.hpp"
 
-#include <algorithm>
-
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "media/ffmpeg/video.hpp"
@@ -10,16 +8,6 @@
 #include "media/y4m.hpp"
 
 namespace headroom {
-
-void check_video_format(std::string_view name, const VideoFormat& format) {
-  if (format.width < 1 || format.height < 1)
-    fail("{} has frames of {} by {} pixels; expected 1 by 1 at least", name, format.width, format.height);
-  if (format.rate.numerator < 1 || format.rate.denominator < 1)
-    fail("{} has a rate of {}/{} frames a second; expected more than none", name, format.rate.numerator,
-         format.rate.denominator);
-  check_pixel_count(name, static_cast<std::uint64_t>(format.width), static_cast<std::uint64_t>(format.height),
-                    kMostPixels);
-}
 
 VideoContainer video_container(std::string_view name) {
   if (name == "y4m") return VideoContainer::kY4m;

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -112,22 +113,129 @@ TEST_F(Ffmpeg, ColorsAgreeWithTheProgramFfmpeg) {
 }
 
 TEST_F(Ffmpeg, MatrixAndRangeOfTheFileAreKept) {
-  for (const char* space : {"bt709", "smpte170m", "bt470bg", "bt2020nc"})
-    for (const char* range : {"tv", "pc"})
-      for (const char* pixels : {"yuv420p", "yuv444p", "yuv420p10le"}) {
-        const std::string colors = std::string(" -colorspace ") + space + " -color_range " + range;
-        if (!run_ffmpeg("-f lavfi -i color=c=0xC02040:s=64x64:r=25:d=0.2,format=rgb24,scale=out_color_matrix=" +
-                        std::string(space) + ":out_range=" + range + ",format=" + pixels + " -c:v libx264 -qp 1" +
-                        colors + " a.mkv"))
-          GTEST_SKIP() << "there is no program ffmpeg";
-        const auto frames = read_video(file("a.mkv"));
-        EXPECT_EQ(frames.size(), 5U);
-        const Frame& frame = frames.at(0);
-        const std::size_t middle = 3 * (32 * 64 + 32);
-        EXPECT_NEAR(frame[middle], 0xC0, 3) << space << " " << range << " " << pixels;
-        EXPECT_NEAR(frame[middle + 1], 0x20, 3) << space << " " << range << " " << pixels;
-        EXPECT_NEAR(frame[middle + 2], 0x40, 3) << space << " " << range << " " << pixels;
-      }
+  struct Colors {
+    const char *space, *range, *pixels;
+  };
+  constexpr Colors kColors[] = {
+      {"bt709", "tv", "yuv420p"},         {"bt709", "pc", "yuv420p"},     {"smpte170m", "tv", "yuv420p"},
+      {"bt470bg", "pc", "yuv444p"},       {"bt2020nc", "tv", "yuv422p"},  {"bt2020nc", "pc", "yuv420p10le"},
+      {"smpte170m", "tv", "yuv420p10le"}, {"bt709", "pc", "yuv444p10le"},
+  };
+  for (const auto& [space, range, pixels] : kColors) {
+    const std::string what = std::string(space) + " " + range + " " + pixels;
+    const std::string scale = std::string(",format=rgb24,scale=out_color_matrix=") + space + ":out_range=" + range;
+    if (!run_ffmpeg("-f lavfi -i color=c=0xC02040:s=64x64:r=25:d=0.2" + scale + ",format=" + pixels +
+                    " -c:v libx264 -qp 1 -colorspace " + space + " -color_range " + range + " a.mkv"))
+      GTEST_SKIP() << "there is no program ffmpeg";
+    const auto frames = read_video(file("a.mkv"));
+    ASSERT_EQ(frames.size(), 5U);
+    const auto middle = frames[4].begin() + 3 * (32 * 64 + 32);
+    EXPECT_NEAR(middle[0], 0xC0, 3) << what;
+    EXPECT_NEAR(middle[1], 0x20, 3) << what;
+    EXPECT_NEAR(middle[2], 0x40, 3) << what;
+  }
+}
+
+TEST_F(Ffmpeg, PicturesAreTurnedUpright) {
+  for (const char* turn : {"90", "180", "270"}) {
+    const std::string metadata = std::string("-c copy -metadata:s:v rotate=") + turn;
+    if (!run_ffmpeg("-f lavfi -i testsrc=s=48x32:r=25:d=0.2 -pix_fmt yuv444p a.mp4") ||
+        !run_ffmpeg("-i a.mp4 " + metadata + " turned.mp4") || !run_ffmpeg("-i turned.mp4 -f yuv4mpegpipe turned.y4m"))
+      GTEST_SKIP() << "there is no program ffmpeg";
+    EXPECT_EQ(open_video_reader(file("turned.mp4"))->format(), open_video_reader(file("turned.y4m"))->format());
+    EXPECT_EQ(read_video(file("turned.mp4")), read_video(file("turned.y4m"))) << turn;
+  }
+}
+
+TEST_F(Ffmpeg, AVaryingRateIsMadeConstant) {
+  if (!run_ffmpeg("-f lavfi -i testsrc=s=48x32:r=25:d=2 -vf 'select=not(mod(n\\,3))+lt(n\\,20)' -vsync vfr a.mkv") ||
+      !run_ffmpeg("-i a.mkv -vf fps=25 -pix_fmt yuv444p -f yuv4mpegpipe a.y4m"))
+    GTEST_SKIP() << "there is no program ffmpeg";
+  const auto ours = read_video(file("a.mkv"));
+  auto theirs = read_video(file("a.y4m"));
+  ASSERT_GE(ours.size(), 48U);
+  ASSERT_GE(theirs.size(), ours.size());  // the last picture may go on for longer there
+  theirs.resize(ours.size());
+  EXPECT_EQ(ours, theirs);
+}
+
+TEST_F(Ffmpeg, SaysWhatCannotBeRead) {
+  const auto complaint = [&](const char* name) {
+    const std::string message = error_of([&] { (void)read_video(file(name)); });
+    return message.starts_with(file(name)) ? message.substr(file(name).size() + 1) : message;
+  };
+  EXPECT_EQ(complaint("none.mp4"), "cannot read " + file("none.mp4") + ": No such file or directory");
+  write_file_atomically(file("text.mp4"), "no video");
+  EXPECT_EQ(complaint("text.mp4"), "is no video that FFmpeg knows");
+
+  write_video(file("whole.mp4"), kSmall, 50);
+  const std::string whole = read_file(file("whole.mp4"));
+  write_file_atomically(file("cut.mp4"), whole.substr(0, whole.size() / 2));
+  EXPECT_EQ(complaint("cut.mp4"), "is no video that FFmpeg knows");  // what is where stands at its end
+
+  if (!run_ffmpeg("-f lavfi -i sine=d=1 sound.mkv")) GTEST_SKIP() << "there is no program ffmpeg";
+  EXPECT_EQ(complaint("sound.mkv"), "has no video in it");
+  run_ffmpeg("-i whole.mp4 -vf interlace -flags +ilme+ildct -c:v mpeg2video interlaced.mkv");
+  EXPECT_EQ(complaint("interlaced.mkv"),
+            "is interlaced (frame 0); expected whole frames: ffmpeg's filter yadif makes them");
+  run_ffmpeg("-i whole.mp4 -pix_fmt yuv420p10le -color_trc smpte2084 -colorspace bt2020nc hdr.mkv");
+  EXPECT_EQ(complaint("hdr.mkv"),
+            "is HDR video (PQ), which 8 bits cannot show; expected SDR: ffmpeg's filter tonemap makes it");
+  run_ffmpeg("-i whole.mp4 -c:v mpeg2video small.ts");
+  run_ffmpeg("-i whole.mp4 -s 160x80 -c:v mpeg2video large.ts");
+  write_file_atomically(file("both.ts"), read_file(file("small.ts")) + read_file(file("large.ts")));
+  EXPECT_EQ(complaint("both.ts"), "has 160 by 80 pixels in frame 49 and 96 by 64 before; expected one size");
+  run_ffmpeg("-i whole.mp4 -c copy -movflags faststart front.mp4");
+  const std::string front = read_file(file("front.mp4"));
+  write_file_atomically(file("cut.mp4"), front.substr(0, front.size() / 2));
+  EXPECT_THAT(complaint("cut.mp4"), StartsWith("cannot be decoded from frame "));
+}
+
+TEST_F(Ffmpeg, SaysWhatCannotBeWritten) {
+  const auto complaint = [&](const std::string& name, const VideoFormat& format,
+                             const VideoWriteOptions& options = {}) {
+    return error_of([&] { (void)open_video_writer(name, format, options); });
+  };
+  EXPECT_EQ(
+      complaint(file("a.xyz"), kSmall),
+      file("a.xyz") + " has no ending that stands for a container of videos; expected .mp4, .mkv, .webm, .y4m or .rgb");
+  EXPECT_THAT(complaint(file("a.png"), kSmall), HasSubstr("which is no file with a video"));
+  EXPECT_THAT(complaint(file("a.wav"), kSmall), HasSubstr("which is no file with a video"));
+  EXPECT_THAT(complaint("-", kSmall, {.container = VideoContainer::kFfmpeg}), StartsWith("standard output cannot be "));
+  EXPECT_EQ(complaint(file("a.mp4"), kSmall, {.quality = 52}), "the quality of a video is 0 (the best) to 51, not 52");
+  EXPECT_THAT(complaint(file("a.mp4"), kSmall, {.encoder = "libno"}), HasSubstr("has no encoder libno that"));
+  EXPECT_THAT(complaint("/none/a.mp4", kSmall), StartsWith("cannot write /none/a.mp4: No such file or directory"));
+  if (ffmpeg().avcodec_find_encoder_by_name("libx264") != nullptr) {
+    EXPECT_EQ(complaint(file("a.mp4"), {.width = 35, .height = 8, .rate = {25, 1}}),
+              "cannot write " + file("a.mp4") + ": H.264 takes frames of even width and height, not 35 by 8 pixels");
+    EXPECT_THAT(complaint(file("a.mp4"), kSmall, {.preset = "quick"}), StartsWith("a video's preset is ultrafast, "));
+  }
+  EXPECT_TRUE(fs::is_empty(folder_.path()));
+}
+
+TEST_F(Ffmpeg, AFileAppearsWhenItIsWhole) {
+  write_file_atomically(file("a.mp4"), "what stood there");
+  {
+    const auto writer = open_video_writer(file("a.mp4"), kSmall);
+    for (int i = 0; i < 60; ++i) writer->write(moving_colors(kSmall, i));
+  }
+  EXPECT_EQ(read_file(file("a.mp4")), "what stood there");
+  write_video(file("a.mp4"), kSmall, 60);
+  EXPECT_EQ(read_video(file("a.mp4")).size(), 60U);
+}
+
+TEST_F(Ffmpeg, EveryEncoderTakesItsQuality) {
+  for (const char* encoder : {"libx264", "libx265", "libvpx-vp9", "libvpx", "mpeg4"}) {
+    if (ffmpeg().avcodec_find_encoder_by_name(encoder) == nullptr) continue;
+    double last = 99;
+    for (const int quality : {8, 28, 44}) {
+      write_video(file("a.mkv"), kSmall, 5, {.quality = quality, .preset = "ultrafast", .encoder = encoder});
+      const double least = least_psnr(read_video(file("a.mkv")), kSmall);
+      EXPECT_LT(least, last) << encoder << " " << quality;
+      last = least;
+    }
+    EXPECT_GE(last, 18) << encoder;
+  }
 }
 
 }  // namespace

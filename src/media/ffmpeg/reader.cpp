@@ -82,7 +82,6 @@ class Decoder {
     while ((status = l_.av_read_frame(input_.get(), packet_.get())) >= 0 && packet_->stream_index != stream_->index)
       l_.av_packet_unref(packet_.get());
     if (status < 0 && status != AVERROR_EOF) fail_to_decode(ffmpeg_reason(status));
-    if (status >= 0 && (packet_->flags & AV_PKT_FLAG_CORRUPT) != 0) fail_to_decode("its data is cut off or damaged");
     const int sent = l_.avcodec_send_packet(codec_.get(), status < 0 ? nullptr : packet_.get());
     l_.av_packet_unref(packet_.get());
     if (sent < 0) fail_to_decode(ffmpeg_reason(sent));
@@ -131,7 +130,7 @@ bool is_interlaced(const AVFrame& frame) {
 #endif
 }
 
-/// Frames at a constant rate, as `ffmpeg -vsync cfr` makes them: a picture is shown at the tick that is nearest to its
+/// Frames at a constant rate, as ffmpeg's filter fps makes them: a picture is shown at the tick that is nearest to its
 /// time, and goes on until the next one.
 class FfmpegReader final : public VideoReader {
  public:

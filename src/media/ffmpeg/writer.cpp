@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/printable.hpp"
 #include "media/ffmpeg/libraries.hpp"
 #include "media/ffmpeg/video.hpp"
 #include "media/yuv.hpp"
@@ -103,18 +104,21 @@ AvOutput open_container(const std::string& name) {
   return output;
 }
 
-/// Encoders in the order of how well they compress, of what the container takes.
-std::vector<const AVCodec*> encoders_for(const AVFormatContext& output) {
+/// The one that is asked for, or the first that there is of those that compress well and the container takes.
+const AVCodec& encoder_for(const std::string& name, const AVFormatContext& output, const std::string& asked) {
   const FfmpegLibraries& l = ffmpeg();
-  std::vector<const AVCodec*> encoders;
-  const auto add = [&](const AVCodec* encoder) {
-    if (encoder == nullptr || std::ranges::find(encoders, encoder) != encoders.end()) return;
-    if (l.avformat_query_codec(output.oformat, encoder->id, FF_COMPLIANCE_NORMAL) == 1) encoders.push_back(encoder);
+  const auto is_taken = [&](const AVCodec* encoder) {
+    return encoder != nullptr && encoder->type == AVMEDIA_TYPE_VIDEO &&
+           l.avformat_query_codec(output.oformat, encoder->id, FF_COMPLIANCE_NORMAL) == 1;
   };
-  for (const char* name : {"libx264", "libopenh264", "libvpx-vp9", "libvpx", "mpeg4"})
-    add(l.avcodec_find_encoder_by_name(name));
-  add(l.avcodec_find_encoder(output.oformat->video_codec));
-  return encoders;
+  std::vector<const char*> names = {"libx264", "libopenh264", "libvpx-vp9", "libvpx", "mpeg4"};
+  if (!asked.empty()) names = {asked.c_str()};
+  for (const char* const candidate : names)
+    if (const AVCodec* const encoder = l.avcodec_find_encoder_by_name(candidate); is_taken(encoder)) return *encoder;
+  const AVCodec* const usual = l.avcodec_find_encoder(output.oformat->video_codec);
+  if (asked.empty() && is_taken(usual)) return *usual;
+  fail("cannot write {}: this FFmpeg has no encoder {}{}that a file of the kind {} takes", name, asked,
+       asked.empty() ? "" : " ", output.oformat->long_name);
 }
 
 /// x264's constant rate factor, and of other encoders what quantizes about as coarsely: a step of H.264 doubles with
@@ -122,9 +126,10 @@ std::vector<const AVCodec*> encoders_for(const AVFormatContext& output) {
 void set_quality(AVCodecContext& codec, const VideoWriteOptions& options) {
   const FfmpegLibraries& l = ffmpeg();
   const std::string_view name = codec.codec->name;
-  if (name == "libx264") {
+  if (name == "libx264" || name == "libx265") {
     l.av_opt_set(codec.priv_data, "preset", options.preset.c_str(), 0);
     l.av_opt_set(codec.priv_data, "crf", std::to_string(options.quality).c_str(), 0);
+    if (name == "libx265") l.av_opt_set(codec.priv_data, "x265-params", "log-level=none", 0);
   } else if (name.starts_with("libvpx")) {
     codec.bit_rate = 0;
     l.av_opt_set(codec.priv_data, "crf", std::to_string(options.quality * 63 / 51).c_str(), 0);
@@ -135,6 +140,16 @@ void set_quality(AVCodecContext& codec, const VideoWriteOptions& options) {
     const double scale = std::clamp(std::exp2((options.quality - 4) / 6.0) / 2, 1.0, 31.0);
     codec.global_quality = static_cast<int>(std::lround(scale * FF_QP2LAMBDA));
   }
+}
+
+/// What x264 would say to standard error in words of its own.
+void check_options(const VideoWriteOptions& options) {
+  constexpr std::string_view kPresets[] = {"ultrafast", "superfast", "veryfast", "faster",   "fast",
+                                           "medium",    "slow",      "slower",   "veryslow", "placebo"};
+  if (options.quality < 0 || options.quality > 51)
+    fail_usage("the quality of a video is 0 (the best) to 51, not {}", options.quality);
+  if (std::ranges::find(kPresets, options.preset) == std::end(kPresets))
+    fail_usage("a video's preset is {}, not '{}'", fmt::join(kPresets, ", "), printable_name(options.preset));
 }
 
 class FfmpegWriter final : public VideoWriter {
@@ -160,6 +175,7 @@ class FfmpegWriter final : public VideoWriter {
     frame_->width = layout_.width;
     frame_->height = layout_.height;
     frame_->format = codec_->pix_fmt;
+    frame_->quality = codec_->global_quality;
     frame_->color_range = codec_->color_range;
     frame_->colorspace = codec_->colorspace;
     check(l_.av_frame_get_buffer(frame_.get(), 0));
@@ -182,21 +198,21 @@ class FfmpegWriter final : public VideoWriter {
   }
 
  private:
-  /// The first of the container's encoders that can be opened.
   void open_encoder(const VideoFormat& format, const VideoWriteOptions& options) {
-    std::vector<std::string> refusals;
-    for (const AVCodec* const encoder : encoders_for(*output_)) {
-      codec_.reset(allocated(l_.avcodec_alloc_context3(encoder)));
-      describe(format);
-      set_quality(*codec_, options);
-      const int status = l_.avcodec_open2(codec_.get(), encoder, nullptr);
-      if (status >= 0) return;
-      refusals.push_back(fmt::format("{}: {}", encoder->name, ffmpeg_reason(status)));
-    }
-    if (refusals.empty())
-      fail("cannot write {}: this FFmpeg has no encoder for {}", name_, output_->oformat->long_name);
-    fail("cannot write {}: no encoder takes {} by {} pixels of 4:2:0 at {}/{} frames a second ({})", name_,
-         format.width, format.height, format.rate.numerator, format.rate.denominator, fmt::join(refusals, ", "));
+    const AVCodec& encoder = encoder_for(name_, *output_, options.encoder);
+    if (encoder.id == AV_CODEC_ID_H264 && (format.width % 2 != 0 || format.height % 2 != 0))
+      fail("cannot write {}: H.264 takes frames of even width and height, not {} by {} pixels", name_, format.width,
+           format.height);
+    codec_.reset(allocated(l_.avcodec_alloc_context3(&encoder)));
+    describe(format);
+    set_quality(*codec_, options);
+    if (const int status = l_.avcodec_open2(codec_.get(), &encoder, nullptr); status < 0)
+      fail(
+          "cannot write {}: {} does not take {} by {} pixels of 4:2:0 at {}/{} frames a second, quality {}, preset "
+          "'{}': "
+          "{}",
+          name_, encoder.name, format.width, format.height, format.rate.numerator, format.rate.denominator,
+          options.quality, options.preset, ffmpeg_reason(status));
   }
 
   void describe(const VideoFormat& format) {
@@ -255,6 +271,7 @@ std::unique_ptr<VideoWriter> open_ffmpeg_writer(const std::string& name, const V
         "or "
         "y4m or rgb for a pipe",
         name == "-" ? "standard output" : name);
+  check_options(options);
   return std::make_unique<FfmpegWriter>(name, format, options);
 }
 
