@@ -28,7 +28,11 @@ bool wait_until(int descriptor, short events, Clock::time_point deadline) {
 }  // namespace
 
 Connection::Connection(int descriptor, const ConnectionLimits& limits)
-    : descriptor_(descriptor), limits_(limits), deadline_(Clock::now() + limits.request) {}
+    : descriptor_(descriptor), limits_(limits), deadline_(Clock::now() + limits.request) {
+  // What the system holds for somebody slow is old by the time he reads it.
+  constexpr int kHeldBytes = 128 * 1024;
+  ::setsockopt(descriptor_, SOL_SOCKET, SO_SNDBUF, &kHeldBytes, sizeof kHeldBytes);
+}
 
 Connection::~Connection() { ::close(descriptor_); }
 
@@ -86,10 +90,9 @@ bool Connection::is_open() const {
 }
 
 void Connection::finish() {
-  constexpr std::chrono::milliseconds kMoment(500);
   constexpr std::size_t kMostUnread = 1 << 20;
   ::shutdown(descriptor_, SHUT_WR);
-  const Clock::time_point deadline = Clock::now() + std::min(kMoment, limits_.stall);
+  const Clock::time_point deadline = Clock::now() + limits_.farewell;
   for (std::size_t unread = 0; unread < kMostUnread && wait_until(descriptor_, POLLIN, deadline);) {
     const ssize_t n = ::recv(descriptor_, buffer_, sizeof buffer_, MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return;

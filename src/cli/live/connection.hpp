@@ -10,6 +10,7 @@ namespace headroom {
 struct ConnectionLimits {
   std::chrono::milliseconds request{10'000};  ///< until all of a request has come
   std::chrono::milliseconds stall{10'000};    ///< until it takes any of what is sent
+  std::chrono::milliseconds farewell{500};    ///< until it has read the last of an answer and closes
   std::size_t request_bytes = 32 * 1024;      ///< head and body of a request
 };
 

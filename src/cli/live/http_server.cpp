@@ -137,8 +137,8 @@ void HttpServer::serve(Connection& connection) {
   try {
     library_->process(connection);
   } catch (const std::exception&) {
-    // Of the library, on headers that it takes apart (numbers that are too large); a request must end nothing but itself.
-    if (!connection.has_written()) (void)connection.write(raw_answer({400, kNoRequest}));
+    // Where there is no memory for it, say: a request ends nothing but itself.
+    if (!connection.has_written()) (void)connection.write(raw_answer({503, "There was no room for the request."}));
   }
   using enum Connection::Reading;
   if (!connection.has_written()) {

@@ -43,7 +43,8 @@ StreamFacts moving_stream() {
 
 /// Nothing here is left to a clock.
 LiveServerOptions patient_options() {
-  return {.limits = {.request = hours(1), .stall = hours(1)}, .preview_interval = milliseconds(0)};
+  return {.limits = {.request = hours(1), .stall = hours(1), .farewell = hours(1)},
+          .preview_interval = milliseconds(0)};
 }
 
 /// A stream that goes on by itself: frame i is gray, input i % 100, output 255 - i % 100; wishes come true at once.
@@ -76,10 +77,11 @@ class LiveServerTest : public testing::Test {
     port_ = server_->address().port;
     host_ = authority_of(server_->address());
   }
-  /// The whole answer to these bytes.
+  /// The whole answer to these bytes, behind which no more come.
   std::string ask(std::string_view bytes) {
     Client client(port_);
     client.send(bytes);
+    client.end_sending();
     return client.read_all();
   }
   std::string get(std::string_view path) {
@@ -256,7 +258,19 @@ TEST_F(LiveServerTest, OutlivesWhateverIsSent) {
     EXPECT_THAT(get("/status"), StartsWith("HTTP/1.1 200")) << "after " << bytes.substr(0, 100);
   }
   EXPECT_THAT(ask("GET / HTTP/1.1\r\n" + many_fields + "\r\n"), StartsWith("HTTP/1.1 431"));
-  EXPECT_THAT(ask("GET / HTTP/1.1\r\n" + host + "Range: bytes=1-2\r\n\r\n"), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(ask("GET / HTTP/1.1\r\n" + host + "Range: bytes=1-2\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 200"), testing::EndsWith("</html>\n")));
+}
+
+TEST_F(LiveServerTest, IsHeardByThoseWhoSentTooMuch) {
+  serve();
+  token_ = token();
+  for (int i = 0; i < 20; ++i) {
+    Client client(port_);
+    client.send(change_head("Content-Type: application/json\r\nContent-Length: 900000\r\n\r\n") +
+                std::string(900'000, ' '));
+    EXPECT_THAT(client.read_all(), AllOf(StartsWith("HTTP/1.1 413"), HasSubstr("larger than 16384 bytes")));
+  }
 }
 
 TEST_F(LiveServerTest, WaitsForNoRequestForEver) {
