@@ -2,7 +2,7 @@
 # Times one forward pass of fashion-flux, batch 20, here and in PyTorch on the same two cores in one run, in these matches: both
 # eager in fp32 with math attention; our exact switches against torch.compile in fp32; our bf16 against torch.compile in bf16. The
 # compiled peers run as well as we know how: weights frozen, PyTorch's own choice of attention, and with max-autotune as well. Then
-# FLUX.1's autoencoder, which decodes 512x512 in bf16, against torch.compile.
+# FLUX.1's autoencoder, which decodes 512x512 in bf16, and SD-Turbo's U-Net for 256x256, against torch.compile.
 # PyTorch compiles once and then takes turns with us (ours, theirs, theirs, ours, ...), a second or two each, because a shared machine
 # changes its mood for longer than that; a product timed around both sides says which turns it was itself in. Writes a result file
 # for each side and turn; bench/peers/cpu_ratios.py compares them.
@@ -33,13 +33,16 @@ match compiled-bf16 20 lossless,bf16 --dtype bf16 "${compiled[@]}"
 match tuned-f32 8 lossless --dtype fp32 "${tuned[@]}"
 match tuned-bf16 20 lossless,bf16 --dtype bf16 "${tuned[@]}"
 
-# decode NAME SWITCHES OPTION...: FLUX.1's AutoencoderKL decodes 512x512 under our switches, against PyTorch with those options
-decode() {
+# network NAME PEERS_NAME OUR_NAME PASS PIXELS SWITCHES OPTION...: that pass of a network for a square image under our switches, against
+# PyTorch with those options
+network() {
   [[ $1 =~ ${MATCHES:-.} ]] || return 0
-  local size="--pass decode --height 512 --width 512 --device cpu --threads 2 --trials 3"
-  taskset -c "$cores" python3 "$here/bench/peers/component_torch.py" vae $size --warmup 1 --turns "$turns" "${@:3}" \
-    --beside "$headroom bench flux-vae --random-weights 0 $size --opt $2 --quiet --save $out/headroom-$1-{turn}.json" \
+  local size="--pass $4 --height $5 --width $5 --device cpu --threads 2 --trials 3"
+  taskset -c "$cores" python3 "$here/bench/peers/component_torch.py" "$2" $size --warmup 1 --turns "$turns" "${@:7}" \
+    --beside "$headroom bench $3 --random-weights 0 $size --opt $6 --quiet --save $out/headroom-$1-{turn}.json" \
     --save "$out/pytorch-$1-{turn}.json"
 }
 
-decode vae-bf16 lossless,bf16 --dtype bf16 --compile --freeze
+network vae-bf16 vae flux-vae decode 512 lossless,bf16 --dtype bf16 --compile --freeze
+network sd-turbo-unet-f32 sd-turbo-unet sd-turbo-unet forward 256 lossless --dtype fp32 --compile --freeze
+network sd-turbo-unet-bf16 sd-turbo-unet sd-turbo-unet forward 256 lossless,bf16 --dtype bf16 --compile --freeze
