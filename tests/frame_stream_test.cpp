@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "backends/cuda/gpu_test.hpp"
+#include "base/random.hpp"
 #include "component_golden.hpp"
 #include "media/test_video.hpp"
 #include "pipeline_golden.hpp"
+#include "pipelines/diffusion_schedule.hpp"
 #include "pipelines/live_stream_frame.hpp"
 
 namespace headroom {

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/nearest.hpp"
 #include "pipelines/stage_pass.hpp"
+#include "pipelines/stream_model.hpp"
 
 namespace headroom {
 namespace {
@@ -32,6 +34,20 @@ PassMaker pipeline_passes(const Pipeline& pipeline, const std::string& pass, Req
     taller.token_rows += rows;
     return is_forward ? pipeline.forward_pass(taller) : stage_pass(pipeline, pass, taller);
   };
+}
+
+/// Frames of a stream through the engine's network, of the same size whatever the rows.
+PassMaker frame_passes(const Engine& engine, const RequestOptions& request, const ImageSize& size) {
+  const std::shared_ptr<const StreamModel> model =
+      engine.pipeline ? make_stream_model(*engine.pipeline) : make_stream_model(*engine.component);
+  StreamOptions options{.size = model->own_size(),
+                        .steps = request.steps,
+                        .strength = request.strength,
+                        .text_tokens = request.text_tokens,
+                        .switches = request.switches};
+  if (size.height > 0) options.size.height = size.height;
+  if (size.width > 0) options.size.width = size.width;
+  return [model, options](std::int64_t /*rows*/) { return frame_pass(model, options); };
 }
 
 PassMaker image_passes(const Component& component, const ComponentPass& pass, const RequestOptions& request,
@@ -69,11 +85,12 @@ PassMaker text_passes(const Component& component, const ComponentPass& pass, con
 void add_pass_option(CLI::App& command, std::string& pass) {
   command.add_option("--pass", pass,
                      "of a network with several, which one: decode, encode, hidden-states, ...; of a pipeline forward, "
-                     "a stage, as text_encoder or decode, or request: whole requests");
+                     "a stage, as text_encoder or decode, request: whole requests, or frame: a frame of a stream");
 }
 
 PassMaker asked_passes(const Engine& engine, const std::string& pass, const RequestOptions& request,
                        const ImageSize& size) {
+  if (pass == kFrame) return frame_passes(engine, request, size);
   if (engine.pipeline) return pipeline_passes(*engine.pipeline, pass, request, size);
   const Component& network = engine.network();
   const ComponentPass& named = pass.empty() ? network.kind->passes.front() : pass_named(*network.kind, pass);

@@ -14,6 +14,9 @@ namespace headroom {
 /// the denoise loop.
 inline constexpr std::string_view kWholeRequest = "request";
 
+/// What it calls a frame of a live stream, from pixels to pixels.
+inline constexpr std::string_view kFrame = "frame";
+
 /// Adds --pass, which names one of a network's passes.
 void add_pass_option(CLI::App& command, std::string& pass);
 

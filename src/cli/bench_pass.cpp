@@ -102,7 +102,9 @@ void bench_pass(const BenchArguments& arguments) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
   const Engine engine = open_network(arguments.model);
-  const PassMaker make = asked_passes(engine, arguments.pass, arguments.request, arguments.size);
+  RequestOptions request = arguments.request;
+  request.switches = asked.fixed;
+  const PassMaker make = asked_passes(engine, arguments.pass, request, arguments.size);
   ForwardPass asked_pass = make(0);
   const auto [switches, names] =
       choose_switches(asked, arguments.switches, *engine.backend, {.forward = asked_pass, .denoise = {}}, log);

@@ -22,7 +22,8 @@ using Moment = Clock::time_point;
 
 constexpr std::size_t kSlots =
     6;  // one each at the reader, the device and the writer, and one between them and at hand
-constexpr std::size_t kInFlight = 2;                    // frames that the device has been given
+constexpr std::size_t kMostHeld = kSlots - 2;  // by device and writer: one is read, and one waits or is dropped
+constexpr std::size_t kInFlight = 2;           // frames that the device has been given
 constexpr auto kLook = std::chrono::milliseconds(100);  // how often somebody looks whether the stream is to end
 constexpr auto kPatience =
     std::chrono::milliseconds(2000);  // with a thread that waits for a pipe when the stream has ended
@@ -112,19 +113,25 @@ class StreamRunner::Shared {
   /// The next frame, where one comes in that time; null also at the end, which has_more() tells.
   FramePtr take_read(std::chrono::milliseconds at_most) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, at_most, [&] { return !read_.empty() || input_ended_ || output_failed_ != nullptr; });
-    return take(read_);
+    const auto is_there = [&] { return !read_.empty() && held_ < kMostHeld; };
+    changed_.wait_for(lock, at_most, [&] { return is_there() || (read_.empty() && input_ended_) || output_failed_; });
+    return is_there() ? hold(read_) : nullptr;
   }
   [[nodiscard]] bool has_more() {
     const std::lock_guard lock(mutex_);
     return output_failed_ == nullptr && (!read_.empty() || !input_ended_);
   }
   void put_done(FramePtr frame) { put(done_, std::move(frame)); }
-  void put_free(FramePtr frame) { put(free_, std::move(frame)); }
+  void put_free(FramePtr frame) {
+    const std::lock_guard lock(mutex_);
+    --held_;
+    free_.push_back(std::move(frame));
+    changed_.notify_all();
+  }
   FramePtr take_free() {  // once the input has ended
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !free_.empty() || output_failed_ != nullptr; });
-    return take(free_);
+    return hold(free_);
   }
   /// No more frames are read.
   void end_input() {
@@ -202,6 +209,12 @@ class StreamRunner::Shared {
     from.pop_front();
     return frame;
   }
+  /// For the device, until the writer has done with it.
+  FramePtr hold(std::deque<FramePtr>& from) {
+    FramePtr frame = take(from);
+    if (frame != nullptr) ++held_;
+    return frame;
+  }
   void put(std::deque<FramePtr>& into, FramePtr frame) {
     const std::lock_guard lock(mutex_);
     into.push_back(std::move(frame));
@@ -260,6 +273,7 @@ class StreamRunner::Shared {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<FramePtr> free_, read_, done_;
+  std::size_t held_ = 0;  // by the device and the writer
   bool input_ended_ = false, work_ended_ = false, reader_done_ = false, writer_done_ = false;
   std::string input_error_;
   std::exception_ptr output_failed_;

@@ -1,8 +1,12 @@
 #include "pipelines/stream_model.hpp"
 
 #include <charconv>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "base/error.hpp"
+#include "base/random.hpp"
 #include "models/live_stream_unet.hpp"
 #include "pipelines/diffusion_stream.hpp"
 #include "pipelines/live_stream.hpp"
@@ -38,6 +42,34 @@ void resolve_filter(const StreamOptions& options, StreamRequest& request) {
     request.filter.threshold = *options.similarity;
   }
   request.seed = request.filter.seed = options.seed;
+}
+
+ForwardPass frame_pass(std::shared_ptr<const StreamModel> model, const StreamOptions& options) {
+  const StreamRequest request = model->resolve(options);
+  nlohmann::json work = {{"pass", "frame"},
+                         {"batch", 1},
+                         {"height", request.size.height},
+                         {"width", request.size.width},
+                         {"steps", request.steps}};
+  if (request.is_batched) work["frames_under_way"] = request.steps;
+  const auto set_inputs = [model, request](Session& session) {
+    set_random_inputs(model->denoiser(), session);
+    model->set_inputs(session, request);
+    const Graph& graph = session.program().graph;
+    HostTensor pixels(DType::kU8, graph.type(graph.find(ValueKind::kInput, kFramePixels)).shape);
+    std::vector<float> numbers(static_cast<std::size_t>(pixels.numel()));
+    fill_uniform(numbers, 0, 0);
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      pixels.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(255 * numbers[i]);
+    session.set_input(kFramePixels, pixels);
+    model->start(session, request, pixels);
+  };
+  return {.component = &model->denoiser(),
+          .request = std::move(work),
+          .size = {},
+          .build = [model, request](const RequestSize& /*size*/) { return model->build_frame(request); },
+          .set_inputs = set_inputs,
+          .is_stream_frame = true};
 }
 
 std::unique_ptr<StreamModel> make_stream_model(const Pipeline& pipeline) {

@@ -11,6 +11,7 @@
 #include "pipelines/stream_pixels.hpp"
 #include "pipelines/stream_steps.hpp"
 #include "run/component.hpp"
+#include "run/forward_pass.hpp"
 
 namespace headroom {
 
@@ -92,6 +93,9 @@ inline constexpr const char *kStreamBatch = "stream-batch", *kResidualGuidance =
 
 /// Of the options, what a request says of the filter, and its seed.
 void resolve_filter(const StreamOptions& options, StreamRequest& request);
+
+/// A frame of a stream as a pass by itself, from pixels to pixels on the device, over random ones under a random prompt.
+[[nodiscard]] ForwardPass frame_pass(std::shared_ptr<const StreamModel> model, const StreamOptions& options);
 
 /// The stream of a pipeline, which begins its loop with each frame. Throws a usage Error for one that does not begin with images.
 [[nodiscard]] std::unique_ptr<StreamModel> make_stream_model(const Pipeline& pipeline);

@@ -44,6 +44,12 @@ ForwardPass pass_of(const Component& component, nlohmann::json request, const Re
           .set_inputs = std::move(set_inputs)};
 }
 
+CompileOptions options_of(const ForwardPass& pass) {
+  return {.steps_applied = pass.is_stream_frame,
+          .stream_applied = pass.is_stream_frame,
+          .baseline = pass.component->baseline};
+}
+
 }  // namespace
 
 void set_random_inputs(const Component& component, Session& session) {
@@ -79,13 +85,13 @@ ForwardPass make_forward_pass(const Component& component, const ComponentPass& p
 
 Compiled compile(const ForwardPass& pass, const SwitchSet& switches, const Target& target) {
   const SwitchSet own = pass.overflows_f16 ? switches.without("fp16") : switches;
-  return compile(pass.build(pass.size), own, target, {.baseline = pass.component->baseline});
+  return compile(pass.build(pass.size), own, target, options_of(pass));
 }
 
 void require_fit(const Compiled& compiled, const ForwardPass& pass, const SwitchSet& switches,
                  const WeightStore& weights, const Backend& backend) {
   const auto compile_other = [&](const SwitchSet& other, const RequestSize& size) {
-    return compile(pass.build(size), other, backend.properties().target, {.baseline = pass.component->baseline});
+    return compile(pass.build(size), other, backend.properties().target, options_of(pass));
   };
   require_fit(*compiled.program,
               {.model = pass.component->name, .switches = switches, .size = pass.size, .compile = compile_other},

@@ -19,6 +19,8 @@ struct ForwardPass {
   std::function<Graph(const RequestSize& size)> build;
   /// Fills the inputs with random data from a fixed seed. Never zeros: they run faster than real data.
   std::function<void(Session& session)> set_inputs;
+  /// It has a loop, and switches of streams, of its own, which `build` has applied.
+  bool is_stream_frame = false;
   bool overflows_f16 = false;  ///< it makes numbers that f16 has not: `fp16` is not for it
 };
 

@@ -1,0 +1,247 @@
+// Frames through a small network, between readers and writers that do what videos may do.
+
+#include "cli/stream_runner.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/interrupt.hpp"
+#include "base/test_util.hpp"
+#include "cli/stream_controls.hpp"
+#include "media/test_video.hpp"
+
+namespace headroom {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr VideoFormat kFormat{.width = 16, .height = 16, .rate = {30, 1}};
+using Pixels = std::vector<std::uint8_t>;
+
+/// What both ends of a video tell the test.
+struct Ends {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool input_is_read = false;
+  std::vector<Pixels> written;
+  bool is_finished = false;
+};
+
+struct Script {
+  std::int64_t frames = 10;
+  std::int64_t broken_at = -1;           ///< that frame cannot be read
+  std::int64_t interrupted_at = -1;      ///< before that frame is read somebody presses Ctrl-C
+  std::int64_t unwritable_at = -1;       ///< that frame cannot be written
+  bool writes_when_all_is_read = false;  ///< and not before
+};
+
+class ScriptedReader final : public VideoReader {
+ public:
+  ScriptedReader(const Script& script, Ends& ends) : script_(script), ends_(ends) {}
+  [[nodiscard]] const VideoFormat& format() const override { return kFormat; }
+  [[nodiscard]] bool read(std::span<std::uint8_t> rgb) override {
+    if (next_ == script_.broken_at) fail("in.y4m: frame {} is cut off", next_);
+    if (next_ == script_.interrupted_at) std::raise(SIGINT);
+    if (next_ == script_.frames) {
+      const std::lock_guard lock(ends_.mutex);
+      ends_.input_is_read = true;
+      ends_.changed.notify_all();
+      return false;
+    }
+    draw_test_frame(kFormat, next_++, rgb);
+    return true;
+  }
+
+ private:
+  Script script_;
+  Ends& ends_;
+  std::int64_t next_ = 0;
+};
+
+class ScriptedWriter final : public VideoWriter {
+ public:
+  ScriptedWriter(const Script& script, Ends& ends) : script_(script), ends_(ends) {}
+  void write(std::span<const std::uint8_t> rgb) override {
+    std::unique_lock lock(ends_.mutex);
+    if (script_.writes_when_all_is_read) ends_.changed.wait(lock, [&] { return ends_.input_is_read; });
+    if (std::ssize(ends_.written) == script_.unwritable_at) fail("nobody reads the output any more");
+    ends_.written.emplace_back(rgb.begin(), rgb.end());
+  }
+  void finish() override { ends_.is_finished = true; }
+
+ private:
+  Script script_;
+  Ends& ends_;
+};
+
+class StreamRunnerTest : public testing::Test {
+ protected:
+  StreamEnd run(const Script& script, const StreamRunOptions& options = {}, const std::string& switches = "lossless") {
+    FrameStream stream(*model_, *backend_, weights_, options_of(switches));
+    LiveView view(facts_of(stream, "cpu", 0), controls_of(stream.request()));
+    StreamRunner runner(std::make_unique<ScriptedReader>(script, ends_),
+                        std::make_unique<ScriptedWriter>(script, ends_), stream, view, options);
+    const StreamEnd end = runner.run();
+    EXPECT_TRUE(view.counters().ended);
+    EXPECT_EQ(view.counters().shown, end.latency.shown);
+    EXPECT_EQ(view.counters().dropped, end.latency.dropped);
+    return end;
+  }
+  static StreamOptions options_of(const std::string& switches) {
+    return {.size = {.height = kFormat.height, .width = kFormat.width}, .switches = SwitchSet::parse(switches)};
+  }
+  /// What a stream shows that nobody hurries, of the first `frames` frames.
+  std::vector<Pixels> expected(std::int64_t frames) {
+    FrameStream stream(*model_, *backend_, weights_, options_of("lossless"));
+    const auto slot = stream.make_slot();
+    std::vector<Pixels> shown;
+    for (std::int64_t i = 0; i < frames; ++i) {
+      draw_test_frame(kFormat, i, slot->in());
+      if (i == 0) stream.begin(slot->in());
+      stream.submit(*slot);
+      stream.wait(*slot);
+      shown.emplace_back(slot->out().begin(), slot->out().end());
+    }
+    return shown;
+  }
+
+  std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
+  Component network_ =
+      open_component((source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/live_stream/three-levels").string());
+  WeightStore weights_{*backend_, std::span<const Component>(&network_, 1)};
+  std::unique_ptr<StreamModel> model_ = make_stream_model(network_);
+  Ends ends_;
+};
+
+TEST_F(StreamRunnerTest, EveryFrameComesOutInItsPlace) {
+  const StreamEnd end = run({.frames = 25});
+  EXPECT_EQ(ends_.written, expected(25));
+  EXPECT_TRUE(ends_.is_finished);
+  EXPECT_EQ(end.latency.came, 25);
+  EXPECT_EQ(end.latency.shown, 25);
+  EXPECT_EQ(end.latency.frame.front(), 0);
+  EXPECT_EQ(end.latency.frame.back(), 24);
+  EXPECT_TRUE(end.input_error.empty());
+  check_latency(end.latency, "it");
+}
+
+TEST_F(StreamRunnerTest, EndsAfterSoManyFrames) {
+  EXPECT_EQ(run({.frames = 25}, {.frames = 7}).latency.shown, 7);
+  EXPECT_TRUE(ends_.is_finished);
+}
+
+TEST_F(StreamRunnerTest, WhatWasReadOfABrokenInputIsShownAndFinished) {
+  const StreamEnd end = run({.frames = 25, .broken_at = 9});
+  EXPECT_EQ(end.input_error, "in.y4m: frame 9 is cut off");
+  EXPECT_EQ(ends_.written, expected(9));
+  EXPECT_TRUE(ends_.is_finished);
+}
+
+TEST_F(StreamRunnerTest, AnInputWithoutAFrameIsAnError) {
+  EXPECT_THAT(error_of([&] { (void)run({.frames = 0}); }), HasSubstr("has no frame"));
+  EXPECT_THAT(error_of([&] { (void)run({.broken_at = 0}); }), HasSubstr("frame 0 is cut off"));
+  EXPECT_FALSE(ends_.is_finished);
+}
+
+TEST_F(StreamRunnerTest, AnOutputThatNobodyReadsEndsTheStream) {
+  EXPECT_THAT(error_of([&] { (void)run({.frames = 1'000'000, .unwritable_at = 5}); }), HasSubstr("nobody reads"));
+  EXPECT_EQ(ends_.written.size(), 5U);
+  EXPECT_FALSE(ends_.is_finished);
+}
+
+TEST_F(StreamRunnerTest, AnInterruptionLeavesAWholeOutput) {
+  const Interruptible until_finished;
+  const StreamEnd end = run({.frames = 1'000'000, .interrupted_at = 12});
+  EXPECT_TRUE(end.is_interrupted);
+  EXPECT_TRUE(ends_.is_finished);
+  EXPECT_GE(end.latency.shown, 1);
+  EXPECT_EQ(std::ssize(ends_.written), end.latency.shown);
+  EXPECT_EQ(ends_.written, expected(end.latency.shown));
+}
+
+TEST_F(StreamRunnerTest, WhatIsLateIsDroppedAndTheRestKeepsItsOrder) {
+  const StreamEnd end = run({.frames = 60, .writes_when_all_is_read = true}, {.fps = 100'000, .drops = true});
+  EXPECT_EQ(end.latency.came, 60);
+  EXPECT_GT(end.latency.dropped, 0);
+  EXPECT_EQ(end.latency.came, end.latency.shown + end.latency.dropped);
+  EXPECT_EQ(end.latency.frame.back(), 59) << "the newest is kept";
+  EXPECT_EQ(end.latency.input_fps, 100'000);
+  check_latency(end.latency, "it");
+}
+
+TEST_F(StreamRunnerTest, WhatIsLateIsWaitedForUnlessItIsDropped) {
+  const StreamEnd end = run({.frames = 40}, {.fps = 100'000});
+  EXPECT_EQ(end.latency.shown, 40);
+  EXPECT_EQ(end.latency.dropped, 0);
+  EXPECT_EQ(ends_.written, expected(40));
+}
+
+/// Frames that are still in a batch when the input ends come out as well.
+TEST(StreamRunner, BatchesAreEmptiedAtTheEnd) {
+  const auto backend = make_backend(DeviceKind::kCpu);
+  const auto pipeline = open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/pipelines/sd-2.1").string());
+  WeightStore weights(*backend, pipeline->components());
+  const auto model = make_stream_model(*pipeline);
+  const auto run = [&](const std::string& switches) {
+    Ends ends;
+    FrameStream stream(*model, *backend, weights,
+                       {.size = {.height = kFormat.height, .width = kFormat.width},
+                        .steps = 3,
+                        .prompt = "a fox",
+                        .switches = SwitchSet::parse(switches)});
+    LiveView view(facts_of(stream, "cpu", 0), controls_of(stream.request()));
+    StreamRunner runner(std::make_unique<ScriptedReader>(Script{.frames = 5}, ends),
+                        std::make_unique<ScriptedWriter>(Script{}, ends), stream, view, {});
+    const StreamEnd end = runner.run();
+    EXPECT_THAT(end.latency.frame, ElementsAre(0, 1, 2, 3, 4)) << switches;
+    check_latency(end.latency, switches);
+    return ends.written;
+  };
+  const std::vector<Pixels> alone = run("lossless"), batched = run("lossless,stream-batch=3");
+  ASSERT_EQ(alone.size(), batched.size());
+  for (std::size_t i = 0; i < alone.size(); ++i)
+    for (std::size_t k = 0; k < alone[i].size(); ++k) ASSERT_NEAR(alone[i][k], batched[i][k], 1) << i;
+}
+
+TEST_F(StreamRunnerTest, WishesComeTrueBetweenFrames) {
+  FrameStream stream(*model_, *backend_, weights_, options_of("lossless"));
+  LiveView view(facts_of(stream, "cpu", 0), controls_of(stream.request()));
+  StreamRunner runner(std::make_unique<ScriptedReader>(Script{.frames = 30}, ends_),
+                      std::make_unique<ScriptedWriter>(Script{}, ends_), stream, view, {});
+  StreamControls wish = view.controls();
+  wish.seed = 9;
+  wish.steps = 2;
+  view.want(wish);
+  static_cast<void>(runner.run());
+  EXPECT_EQ(view.controls(), wish);
+  EXPECT_EQ(stream.request().steps, 2);
+  EXPECT_EQ(view.obstacle(), "");
+  EXPECT_NE(ends_.written, expected(30));
+}
+
+TEST(StreamControls, AreReadFromJson) {
+  const StreamControls now{.prompt = "a fox", .strength = 0.5};
+  const StreamControls read = parse_controls(R"({"prompt": "an owl", "similarity": 0.9, "seed": 3})", "c.json", now);
+  EXPECT_EQ(read.prompt, "an owl");
+  EXPECT_EQ(read.strength, 0.5);
+  EXPECT_EQ(read.similarity, 0.9);
+  EXPECT_EQ(read.seed, 3U);
+  const auto refusal = [&](const char* text) { return error_of([&] { (void)parse_controls(text, "c.json", now); }); };
+  EXPECT_THAT(refusal("[]"), HasSubstr("expected an object"));
+  EXPECT_THAT(refusal(R"({"promt": "x"})"), HasSubstr("'promt' is nothing that can be changed"));
+  EXPECT_THAT(refusal(R"({"steps": 1.5})"), HasSubstr("steps"));
+  EXPECT_THAT(refusal(R"({"seed": -1})"), HasSubstr("seed is -1"));
+  EXPECT_THAT(refusal("{"), HasSubstr("c.json"));
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,125 @@
+// `headroom stream` as it stands between two programs.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+#include "measure/result.hpp"
+#include "media/test_video.hpp"
+#include "media/video.hpp"
+#include "program_fixture.hpp"
+
+namespace headroom {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr VideoFormat kFormat{.width = 16, .height = 16, .rate = {30, 1}};
+
+class StreamCommandTest : public ProgramTest {
+ protected:
+  const std::string model_ = (source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/live_stream/three-levels").string();
+
+  [[nodiscard]] Outcome stream(const std::string& arguments) const {
+    return headroom("stream " + model_ + " " + arguments);
+  }
+  /// A video of so many frames of the test picture, in that file.
+  void write_video(const std::string& name, std::int64_t frames) const {
+    const auto writer = open_video_writer(file(name), kFormat);
+    std::vector<std::uint8_t> rgb(kFormat.frame_bytes());
+    for (std::int64_t i = 0; i < frames; ++i) {
+      draw_test_frame(kFormat, i, rgb);
+      writer->write(rgb);
+    }
+    writer->finish();
+  }
+  [[nodiscard]] std::vector<std::vector<std::uint8_t>> read_video(const std::string& name) const {
+    const auto reader = open_video_reader(file(name));
+    EXPECT_EQ(reader->format(), kFormat);
+    std::vector<std::vector<std::uint8_t>> frames;
+    std::vector<std::uint8_t> rgb(kFormat.frame_bytes());
+    while (reader->read(rgb)) frames.push_back(rgb);
+    return frames;
+  }
+};
+
+TEST_F(StreamCommandTest, ReadsAndWritesFilesAndPipesAlike) {
+  write_video("in.y4m", 12);
+  const Outcome through_files = stream("--input " + file("in.y4m") + " --output " + file("out.y4m"));
+  EXPECT_EQ(through_files.code, 0) << through_files.err;
+  EXPECT_THAT(through_files.out, HasSubstr("12 frames"));
+  EXPECT_EQ(read_video("out.y4m").size(), 12U);
+  const Outcome piped = run("cat " + file("in.y4m") + " | " + HEADROOM_BINARY + " stream " + model_ +
+                            " --input - --output - -q > " + file("piped.y4m"));
+  EXPECT_EQ(piped.code, 0) << piped.err;
+  EXPECT_EQ(read_video("piped.y4m"), read_video("out.y4m"));
+}
+
+TEST_F(StreamCommandTest, KeepsWhatEachFrameTookAndJudgesIt) {
+  const Outcome missed =
+      stream("--input test:16x16@30:120 --output null: --steps 2 --budget 1us --save " + file("s.json"));
+  EXPECT_EQ(missed.code, 3) << missed.err;
+  EXPECT_THAT(missed.out, HasSubstr("MISSED"));
+  const ResultFile results = read_results(file("s.json"));
+  ASSERT_EQ(results.results.size(), 1U);
+  const Result& result = results.results[0];
+  EXPECT_EQ(result.subject.kind, SubjectKind::kStream);
+  EXPECT_EQ(result.subject.request.at("steps"), 2);
+  ASSERT_TRUE(result.latency.has_value());
+  EXPECT_EQ(result.latency->shown, 120);
+  EXPECT_EQ(stream("--input test:16x16@30:120 --output null: --budget 1000s").code, 0);
+  EXPECT_EQ(stream("--input test:16x16@30:9 --output null: --budget 1000s").code, 4);
+}
+
+TEST_F(StreamCommandTest, WhatWasReadOfABrokenInputIsWrittenAndTheRestTold) {
+  write_video("in.y4m", 12);
+  const std::string whole = read_file(file("in.y4m"));
+  write_file_atomically(file("cut.y4m"), std::string_view(whole).substr(0, whole.size() - 100));
+  const Outcome cut = stream("--input " + file("cut.y4m") + " --output " + file("out.y4m"));
+  EXPECT_EQ(cut.code, 1);
+  EXPECT_THAT(cut.err, HasSubstr("cut.y4m"));
+  EXPECT_EQ(read_video("out.y4m").size(), 11U);
+  write_file_atomically(file("none.y4m"), std::string_view("YUV4MPEG2 W16"));
+  EXPECT_EQ(stream("--input " + file("none.y4m") + " --output " + file("other.y4m")).code, 1);
+  EXPECT_FALSE(std::filesystem::exists(file("other.y4m")));
+}
+
+TEST_F(StreamCommandTest, EndsWhereNobodyReadsTheOutput) {
+  const Outcome outcome =
+      run("{ " + std::string(HEADROOM_BINARY) + " stream " + model_ +
+          " --input test:16x16@30 --output - -q; echo \"code $?\" >&2; } | head -c 5000 > /dev/null");
+  EXPECT_THAT(outcome.err, HasSubstr("code 1"));
+}
+
+TEST_F(StreamCommandTest, TakesPromptsAndTheLikeFromAFile) {
+  write_file_atomically(file("c.json"), std::string_view(R"({"seed": 5})"));
+  write_video("in.y4m", 300);
+  const Outcome changed =
+      stream("--input " + file("in.y4m") + " --output " + file("a.y4m") + " --control " + file("c.json"));
+  EXPECT_EQ(changed.code, 0) << changed.err;
+  const Outcome plain = stream("--input " + file("in.y4m") + " --output " + file("b.y4m"));
+  EXPECT_NE(read_video("a.y4m"), read_video("b.y4m"));
+  write_file_atomically(file("c.json"), std::string_view(R"({"prompt": "x"})"));
+  const Outcome refused = stream("--input " + file("in.y4m") + " --output null: --control " + file("c.json"));
+  EXPECT_EQ(refused.code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("takes no prompt"));
+}
+
+TEST_F(StreamCommandTest, RefusesWhatContradictsItself) {
+  const auto refusal = [&](const std::string& arguments) {
+    const Outcome outcome = stream(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    return outcome.err;
+  };
+  EXPECT_THAT(refusal("--input test:16x16@30:5 --output null: --drop --wait"), HasSubstr("contradict"));
+  EXPECT_THAT(refusal("--input test:16x16@30:5 --output null: --drop"), HasSubstr("--fps"));
+  EXPECT_THAT(refusal("--input test:16@30 --output null:"), HasSubstr("test:WIDTHxHEIGHT@FPS:FRAMES"));
+  EXPECT_THAT(refusal("--input test:18x16@30:5 --output null:"), HasSubstr("a multiple of 4"));
+  EXPECT_THAT(refusal("--input test:16x16@30:5 --output null: --prompt x"), HasSubstr("reads no prompt"));
+}
+
+}  // namespace
+}  // namespace headroom
