@@ -23,14 +23,15 @@ VideoContainer container_of(std::string_view file_name) {
 
 std::unique_ptr<VideoReader> open_video_reader(const std::string& name, const VideoReadOptions& options) {
   const VideoContainer container = options.container.value_or(container_of(name));
-  if (container == VideoContainer::kRgb && !options.raw)
-    fail_usage("{} is raw RGB, which does not say the size of its frames; expected it to be given", name);
-  if (container != VideoContainer::kRgb && options.raw)
-    fail_usage("{} says itself what size its frames are; a size is expected with raw RGB only", name);
-  if (container == VideoContainer::kY4m) return open_y4m_reader(name, options);
+  if (container == VideoContainer::kRgb) {
+    if (!options.raw)
+      fail_usage("{} is raw RGB, which does not say the size of its frames; expected it to be given", name);
+    check_video_format(name, *options.raw);
+    return open_raw_reader(name, *options.raw);
+  }
+  if (options.raw) fail_usage("{} says itself what size its frames are; a size is expected with raw RGB only", name);
   if (container == VideoContainer::kFfmpeg) return open_ffmpeg_reader(name, options);
-  check_video_format(name, *options.raw);
-  return open_raw_reader(name, *options.raw);
+  return open_y4m_reader(name, options);
 }
 
 std::unique_ptr<VideoWriter> open_video_writer(const std::string& name, const VideoFormat& format,

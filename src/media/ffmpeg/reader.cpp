@@ -1,6 +1,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -147,7 +148,7 @@ class FfmpegReader final : public VideoReader {
     width_ = coming_->width;
     height_ = coming_->height;
     pixels_ = coming_->format;
-    to_rgb_.emplace(name_, *coming_, decoder_.codec_id(), options.matrix);
+    to_rgb_ = std::make_unique<FrameToRgb>(name_, *coming_, decoder_.codec_id(), options.matrix);
     if (orientation_ != 1) lying_ = make_image(width_, height_, 3);
     first_time_ = coming_->best_effort_timestamp;
     coming_tick_ = 0;
@@ -158,7 +159,7 @@ class FfmpegReader final : public VideoReader {
 
   [[nodiscard]] bool read(std::span<std::uint8_t> rgb) override {
     HR_CHECK_EQ(rgb.size(), format_.frame_bytes());
-    while (coming_tick_ && *coming_tick_ <= tick_) advance();
+    while (coming_tick_ && *coming_tick_ <= tick_) advance(*coming_tick_);
     if (!coming_tick_ && tick_ > shown_tick_) return false;
     if (orientation_ == 1) {
       to_rgb_->convert(*shown_, rgb);
@@ -171,10 +172,10 @@ class FfmpegReader final : public VideoReader {
   }
 
  private:
-  /// Shows the frame that comes, and looks for the one behind it.
-  void advance() {
+  /// Shows the frame that comes, at its tick, and looks for the one behind it.
+  void advance(std::int64_t tick) {
     std::swap(shown_, coming_);
-    shown_tick_ = *coming_tick_;
+    shown_tick_ = tick;
     ffmpeg().av_frame_unref(coming_.get());
     coming_tick_.reset();
     if (!decoder_.next(*coming_)) return;
@@ -214,7 +215,7 @@ class FfmpegReader final : public VideoReader {
   int orientation_ = 1;
   VideoFormat format_;
   int width_ = 0, height_ = 0, pixels_ = 0;  // of what is decoded
-  std::optional<FrameToRgb> to_rgb_;
+  std::unique_ptr<FrameToRgb> to_rgb_;
   Image lying_;  // what is decoded, where it must be turned
 };
 
