@@ -26,6 +26,7 @@ struct ReportArguments {
   std::string out;
   std::vector<std::string> formats = {"png", "html"};
   ReportOptions options;
+  std::string price;
   bool quiet = false;
 };
 
@@ -50,6 +51,7 @@ void report(const ReportArguments& arguments) {
   const Log log(arguments.quiet);
   ReportOptions options = arguments.options;
   options.formats = parse_formats(arguments.formats);
+  if (!arguments.price.empty()) options.price = Price::parse(arguments.price);
   const Dataset dataset = Dataset::read(std::vector<fs::path>(arguments.results.begin(), arguments.results.end()));
   for (const std::string& reason : dataset.left_out()) log.info("left out: {}", reason);
   make_folder(arguments.out);
@@ -76,6 +78,8 @@ void add_report_command(CLI::App& app) {
                    "most that a recommended configuration may lose, as a fraction of accuracy or of the output's range")
       ->check(real_number(0.0, 1.0))
       ->capture_default_str();
+  command->add_option("--price", arguments->price, "what the machine costs an hour, such as 2.50/h: tells costs")
+      ->type_name("PRICE");
   command->add_flag("-q,--quiet", arguments->quiet, "no notes");
   command->footer("Example: headroom report out/demo/results.json --out out/demo");
   command->callback([arguments] { report(*arguments); });

@@ -77,6 +77,17 @@ std::string configuration_key(const Measurement& m) {
                      fmt::join(c.asked, ","), fmt::join(c.applied, ","));
 }
 
+/// Two bars of one name are no use to anybody.
+void tell_precisions_apart(const Scenario& scenario, std::deque<Measurement>& measurements) {
+  std::map<std::string, std::set<std::string>> precisions;  // by name
+  for (const Measurement* m : scenario.current)
+    precisions[m->shown_name()].insert(m->result->configuration.baseline_dtype.value_or(""));
+  for (Measurement& m : measurements)
+    if (std::ranges::find(scenario.all, &m) != scenario.all.end())
+      if (const auto found = precisions.find(m.shown_name()); found != precisions.end() && found->second.size() > 1)
+        m.precision = m.result->configuration.baseline_dtype;
+}
+
 /// The results that a ladder is made of: see Scenario::run.
 std::vector<const Measurement*> run_of(const Scenario& scenario) {
   std::vector<std::vector<const Measurement*>> runs;  // by time
@@ -143,7 +154,9 @@ bool Measurement::declined(std::string_view switch_name) const {
   return std::ranges::find(all, switch_name, &DeclinedSwitch::name) != all.end();
 }
 
-std::string Measurement::shown_name() const { return label + declined_mark(*this, switches()); }
+std::string Measurement::shown_name() const {
+  return label + (precision ? fmt::format(" ({})", *precision) : "") + declined_mark(*this, switches());
+}
 
 std::string declined_mark(const Measurement& measurement, std::span<const std::string> switches) {
   std::vector<std::string_view> declined;
@@ -216,6 +229,7 @@ Dataset::Dataset(std::vector<std::pair<std::string, ResultFile>> files) {
     }
     std::ranges::stable_sort(scenario.current, {}, &Measurement::is_peer);
     scenario.run = run_of(scenario);
+    tell_precisions_apart(scenario, measurements_);
   }
   std::ranges::stable_sort(scenarios_, std::ranges::greater{},
                            [](const Scenario& scenario) { return scenario.current.size(); });
@@ -227,6 +241,14 @@ const Scenario& Dataset::scenario_of(const Measurement& measurement) const {
   });
   HR_CHECK(found != scenarios_.end());  // else it is of another dataset
   return *found;
+}
+
+std::vector<const Scenario*> Dataset::scenarios_of(std::span<const Measurement* const> measurements) const {
+  std::vector<const Scenario*> scenarios;
+  for (const Measurement* m : measurements)
+    if (const Scenario* of = &scenario_of(*m); std::ranges::find(scenarios, of) == scenarios.end())
+      scenarios.push_back(of);
+  return scenarios;
 }
 
 std::optional<Estimate> Dataset::factor(const Measurement& base, const Measurement& other) const {

@@ -37,12 +37,14 @@ struct Measurement {
   std::string label;  ///< what was applied: "baseline", "arena+fuse"; a peer's begins with its name
   std::optional<Timing> timing;
   bool is_peer = false;
+  /// Of the baseline, where the same work was measured from baselines of several.
+  std::optional<std::string> precision = {};
 
   [[nodiscard]] const std::vector<std::string>& switches() const { return result->configuration.asked; }
   [[nodiscard]] bool declined(std::string_view switch_name) const;
   /// revision_of() its result.
   [[nodiscard]] std::string revision() const;
-  /// The label with what declined: "arena (tile declined)", or "tile (declined)" of a switch alone.
+  /// The label, the precision that tells it from others, and what declined: "baseline (f32)", "arena (tile declined)", or "tile (declined)" of a switch alone.
   [[nodiscard]] std::string shown_name() const;
   /// The timing, of a measurement that has one.
   [[nodiscard]] const Timing& time() const {
@@ -82,6 +84,8 @@ class Dataset {
   /// Those with the most configurations first.
   [[nodiscard]] const std::vector<Scenario>& scenarios() const { return scenarios_; }
   [[nodiscard]] const Scenario& scenario_of(const Measurement& measurement) const;
+  /// Each scenario of some of them, once.
+  [[nodiscard]] std::vector<const Scenario*> scenarios_of(std::span<const Measurement* const> measurements) const;
   [[nodiscard]] const std::deque<std::pair<std::string, ResultFile>>& files() const { return files_; }
   /// Why each file that is left out is: sentences that name it.
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }

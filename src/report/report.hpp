@@ -1,12 +1,14 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "report/chart.hpp"
 #include "report/dataset.hpp"
+#include "report/price.hpp"
 
 namespace headroom {
 
@@ -14,7 +16,8 @@ enum class ChartFormat : std::uint8_t { kPng, kHtml, kSvg };
 
 struct ReportOptions {
   std::set<ChartFormat> formats = {ChartFormat::kPng, ChartFormat::kHtml};
-  double max_quality_loss = 0.01;  ///< of a configuration that is recommended; see quality_loss()
+  double max_quality_loss = 0.01;   ///< of a configuration that is recommended; see quality_loss()
+  std::optional<Price> price = {};  ///< of the machine that the results are of
 };
 
 /// What was written.
@@ -25,7 +28,8 @@ struct ReportFiles {
 };
 
 /// Writes into `folder`, which must be there: every chart that the results allow in every format asked for,
-/// `performance_dashboard.html`, and `index.md`, which lists both and says what was left out and why. Throws Error
+/// `performance_dashboard.html`, and `index.md`, which lists both and says what was left out and why. Charts of an earlier
+/// report that are not of this one are removed. Throws Error
 /// where a file cannot be written, or a PNG or SVG is asked for on a machine without librsvg.
 [[nodiscard]] ReportFiles write_report(const Dataset& dataset, const std::filesystem::path& folder,
                                        const ReportOptions& options);

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -71,7 +72,7 @@ Browser::Browser() {
   close(out[1]);
   const json target = call("Target.createTarget", {{"url", "about:blank"}});
   session_ = call("Target.attachToTarget", {{"targetId", target.at("targetId")}, {"flatten", true}}).at("sessionId");
-  for (const char* domain : {"Page", "Runtime", "Log", "Network", "Performance"}) call(std::string(domain) + ".enable");
+  for (const char* domain : {"Page", "Runtime", "Log", "Network"}) call(std::string(domain) + ".enable");
   call("Network.emulateNetworkConditions",
        {{"offline", true}, {"latency", 0}, {"downloadThroughput", -1}, {"uploadThroughput", -1}});
 }
@@ -174,11 +175,18 @@ void Browser::move_mouse(double x, double y) {
   call("Input.dispatchMouseEvent", {{"type", "mouseMoved"}, {"x", x}, {"y", y}});
 }
 
-double Browser::main_thread_seconds() {
-  const json answer = call("Performance.getMetrics");
-  for (const json& metric : answer["metrics"])
-    if (metric["name"] == "ThreadTime") return metric["value"];
-  throw std::runtime_error("the browser does not tell ThreadTime");
+void Browser::press(const std::string& key, bool with_shift) {
+  static const std::map<std::string, int> kCodes = {{"Tab", 9},      {"Enter", 13},      {"ArrowLeft", 37},
+                                                    {"ArrowUp", 38}, {"ArrowRight", 39}, {"ArrowDown", 40}};
+  const auto named = kCodes.find(key);
+  json event = {{"key", key},
+                {"code", named == kCodes.end() ? "Digit" + key : key},
+                {"windowsVirtualKeyCode", named == kCodes.end() ? key.front() : named->second},
+                {"modifiers", with_shift ? 8 : 0}};
+  for (const char* type : {"rawKeyDown", "keyUp"}) {
+    event["type"] = type;
+    call("Input.dispatchKeyEvent", event);
+  }
 }
 
 void Browser::take_screenshot(const std::filesystem::path& path) {

@@ -31,8 +31,8 @@ class Browser {
   /// Waits until the expression is true.
   void wait_for(const std::string& expression);
   void move_mouse(double x, double y);
-  /// CPU time of the page's main thread so far, in seconds.
-  double main_thread_seconds();
+  /// Presses and releases a key, by its name: "ArrowRight", "7", "Tab"; with Shift where told.
+  void press(const std::string& key, bool with_shift = false);
   /// What is seen, as PNG.
   void take_screenshot(const std::filesystem::path& path);
   /// The page on paper, as PDF in base64.

@@ -19,6 +19,7 @@ Drawn batch_scaling(const Dataset& dataset) {
     drawn.charts.push_back({.file = numbered("batch_scaling", drawn.charts.size()),
                             .title = "What an image takes when more are made at once",
                             .subtitle = fmt::format("{}; {}", sweep.work, sweep.hardware),
+                            .of = dataset.scenarios_of(measurements_of(lines)),
                             .option = sweep_option(sweep, lines, "images at once", "time per image", scale),
                             .notes = {"Whiskers are the 95% bootstrap interval of the median."}});
     note_revisions(drawn.charts.back().notes, measurements_of(lines));

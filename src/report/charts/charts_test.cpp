@@ -347,6 +347,78 @@ TEST(BatchScaling, IsPerImage) {
   EXPECT_THAT(charts::batch_scaling(ladder_dataset()).charts, IsEmpty());
 }
 
+TEST(StepResolutionHeatmap, SaysWhereMemoryRanOut) {
+  std::vector<Result> results;
+  for (const std::int64_t steps : {4, 8})
+    for (const std::int64_t rows : {16, 32})
+      results.push_back(make_result({}, {static_cast<double>(rows)}, at(1, steps, rows)));
+  results[3].trials.clear();
+  results[3].tags = {std::string(kOutOfMemoryTag)};
+  const json option = charts::step_resolution_heatmap(make_dataset({make_file(results)})).charts.front().option;
+  EXPECT_THAT(option["series"][0]["data"], SizeIs(3));
+  EXPECT_EQ(option["series"][1]["data"][0]["value"], json::parse("[1, 1, 0]"));
+  EXPECT_EQ(option["series"][1]["data"][0]["text"], "out of memory");
+}
+
+/// A profile of two layers' products, of which each takes twice its floor, and of a norm at its floor.
+ResultFile profiled_file() {
+  Result result = make_result({"fuse"}, {10, 10});
+  result.plan = "plan";
+  result.profile = ProfileRecord{
+      .time_ms = {4, 4, 1}, .floor_ms = {2, 2, 1}, .floor_of = {"flops", "flops", "copy"}, .runs = {10, 10, 10}};
+  ResultFile file = make_file({make_result({}, {20, 20}), result});
+  for (const auto& [node, op] :
+       {std::pair("blocks.0.to_q", "linear"), {"blocks.1.to_q", "linear"}, {"norm", "layer_norm"}})
+    file.plans["plan"].nodes.push_back({.node = node,
+                                        .op = op,
+                                        .kernel = "k",
+                                        .implementation = "i",
+                                        .compute_type = "f32",
+                                        .cost_unit = "vector",
+                                        .rejections = {}});
+  return file;
+}
+
+TEST(TimeByOp, StandsOverItsFloor) {
+  const Drawn drawn = charts::time_by_op(make_dataset({profiled_file()}));
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  const json& option = drawn.charts.front().option;
+  EXPECT_THAT(option["yAxis"]["data"], ElementsAre("linear", "layer_norm"));
+  EXPECT_THAT(column(option["series"][0], "value"), ElementsAre(80, 10));
+  EXPECT_THAT(column(option["series"][0], "text"),
+              ElementsAre("80.0 ms  88.9%  2.00x its floor", "10.0 ms  11.1%  1.00x its floor"));
+  EXPECT_THAT(column(option["series"].back(), "value"), ElementsAre(40, 10));
+  EXPECT_THAT(charts::time_by_op(ladder_dataset()).charts, IsEmpty());
+}
+
+TEST(TimeByModule, NamesWhatLayersShare) {
+  const json option = charts::time_by_module(make_dataset({profiled_file()})).charts.at(0).option;
+  EXPECT_THAT(option["yAxis"]["data"], ElementsAre("blocks.*.to_q", "norm"));
+}
+
+TEST(TrialsOverTime, HasTheMeasurementBeforeBehindIt) {
+  const ResultFile before = make_file({make_result({}, {10, 12, 11})}, "2026-01-03T00:00:00Z", "aaa"),
+                   after = make_file({make_result({}, {9, 8})}, "2026-01-04T00:00:00Z", "bbb");
+  const Drawn drawn = charts::trials_over_time(make_dataset({before, after}));
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  const json& series = drawn.charts.front().option["series"];
+  EXPECT_EQ(series[0]["data"], json::parse("[[1, 10.0], [2, 12.0], [3, 11.0]]"));
+  EXPECT_EQ(series[1]["data"], json::parse("[[1, 9.0], [2, 8.0]]"));
+  EXPECT_THAT(drawn.charts.front().notes,
+              ElementsAre("Measured 2026-01-04T00:00:00Z at bbb; before it 2026-01-03T00:00:00Z at aaa."));
+  EXPECT_THAT(charts::trials_over_time(make_dataset({after})).charts, IsEmpty());
+}
+
+TEST(LossComparison, KeepsReferencesApart) {
+  std::vector<Result> results = {make_result({}, {1}), make_result({"fuse"}, {1}), make_result({"bf16"}, {1})};
+  for (Result& result : results) test::set_quality(result, "relative_l2", 0.1);
+  results[0].quality[0].against = "another program";
+  const Drawn drawn = charts::loss_comparison(make_dataset({make_file(results)}));
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  EXPECT_THAT(drawn.charts.front().option["yAxis"]["data"], ElementsAre("fuse", "bf16"));
+  EXPECT_THAT(drawn.charts.front().notes, Contains("Held against: the reference."));
+}
+
 TEST(StepResolutionHeatmap, HoldsSeconds) {
   std::vector<Result> results;
   for (const std::int64_t steps : {4, 8})
@@ -366,13 +438,14 @@ TEST(LatencyDistribution, OutlinesTheRawTrials) {
       make_dataset({make_file({make_result({}, {10, 11, 12, 13, 14}), make_result({"fuse"}, {7, 8})})});
   const json option = charts::latency_distribution(dataset).charts.front().option;
   const json violin = option["series"][0]["data"][0]["value"];
-  EXPECT_EQ(std::vector<double>(violin.begin(), violin.begin() + 7), (std::vector<double>{0, 50, 55, 60, 65, 70, 48}));
+  EXPECT_EQ(std::vector<double>(violin.begin(), violin.begin() + 7), (std::vector<double>{0, 10, 11, 12, 13, 14, 48}))
+      << "steps as they ran";
   EXPECT_EQ(violin.size(), 7U + 2 * 48);
   double most = 0;
   for (std::size_t i = 8; i < violin.size(); i += 2) most = std::max(most, violin[i].get<double>());
   EXPECT_EQ(most, 1);
-  EXPECT_THAT(column(option["series"][1], "value"),
-              ElementsAre(json::parse("[35.0, 1.0]"), json::parse("[40.0, 1.0]")));
+  EXPECT_THAT(column(option["series"][1], "value"), ElementsAre(json::parse("[7.0, 1.0]"), json::parse("[8.0, 1.0]")));
+  EXPECT_EQ(option["xAxis"]["name"], "time of one step");
 }
 
 TEST(FusionSpeedup, PairsConfigurationsThatDifferInFuseAlone) {
@@ -455,11 +528,29 @@ TEST(BackendComparison, PutsPeersBesideOursWhereTheWorkIsEqual) {
   results.push_back(make_result({}, {10, 10}, other));
   results.back().id = "other";
   results.push_back(make_peer("eager", {20, 20}, other));
-  const json two = charts::backend_comparison(make_dataset({make_file(results)})).charts.front().option;
-  EXPECT_THAT(two["yAxis"]["data"], SizeIs(2));
-  EXPECT_EQ(two["series"].back()["name"], "pytorch eager");
-  EXPECT_THAT(column(two["series"].back(), "text"), ElementsAre("1.50 s", "100 ms"));
+  const Drawn two = charts::backend_comparison(make_dataset({make_file(results)}));
+  ASSERT_THAT(two.charts, SizeIs(2)) << "a chart for each work";
+  EXPECT_THAT(two.charts[1].option["yAxis"]["data"], ElementsAre("baseline", "pytorch eager"));
+  EXPECT_THAT(column(two.charts[1].option["series"][0], "text"), ElementsAre("50.0 ms", "100 ms"));
   EXPECT_THAT(charts::backend_comparison(ladder_dataset()).charts, IsEmpty());
+}
+
+TEST(BackendComparison, DrawsTheFastestOfManyPeers) {
+  std::vector<Result> results = ladder_results();
+  for (int i = 1; i <= 9; ++i) results.push_back(make_peer(fmt::format("peer {}", i), {100.0 + i, 100.0 + i}));
+  const Chart chart = charts::backend_comparison(make_dataset({make_file(results)})).charts.front();
+  EXPECT_THAT(chart.option["yAxis"]["data"], SizeIs(12));
+  EXPECT_THAT(chart.option["yAxis"]["data"], Not(Contains("pytorch peer 7")));
+  EXPECT_THAT(chart.notes, Contains(HasSubstr("3 other measurements of the same work are in the table")));
+}
+
+TEST(BackendComparison, TellsBaselinesOfTwoPrecisionsApart) {
+  std::vector<Result> results = {make_result({}, {10}), make_result({}, {8}), make_peer("eager", {20})};
+  results[1].id = "other";
+  results[1].configuration.baseline_dtype = "bf16";
+  const Dataset dataset = make_dataset({make_file(results)});
+  EXPECT_THAT(charts::backend_comparison(dataset).charts.front().option["yAxis"]["data"],
+              ElementsAre("baseline (bf16)", "baseline (f32)", "pytorch eager"));
 }
 
 TEST(CompilationOverhead, SplitsTheFirstRun) {

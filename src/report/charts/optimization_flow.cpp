@@ -92,6 +92,7 @@ Chart draw(const LadderView& ladder, std::size_t index) {
   return {.file = numbered("optimization_flow", index),
           .title = fmt::format("Where the baseline's time per {} went, switch by switch", unit),
           .subtitle = subtitle_of(*ladder.scenario),
+          .of = {ladder.scenario},
           .option = flow.option(),
           .notes = {"Each switch is added to those before it. Differences of medians; their intervals are in "
                     "cumulative_impact."},

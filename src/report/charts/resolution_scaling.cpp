@@ -18,6 +18,7 @@ Drawn resolution_scaling(const Dataset& dataset) {
         {.file = numbered("resolution_scaling", drawn.charts.size()),
          .title = "How time grows with resolution",
          .subtitle = fmt::format("{}; {}", sweep.work, sweep.hardware),
+         .of = dataset.scenarios_of(measurements_of(lines)),
          .option = sweep_option(sweep, lines, "image tokens", y_name, [](double, double ms) { return ms; }),
          .notes = {"Whiskers are the 95% bootstrap interval of the median."}});
     note_revisions(drawn.charts.back().notes, measurements_of(lines));

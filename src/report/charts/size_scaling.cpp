@@ -38,6 +38,7 @@ Drawn size_scaling(const Dataset& dataset) {
         {.file = numbered("size_scaling", drawn.charts.size()),
          .title = "How time grows with the model",
          .subtitle = fmt::format("{}; {}", sweep.work, sweep.hardware),
+         .of = dataset.scenarios_of(measurements_of(lines)),
          .option = std::move(option),
          .notes = {"Both axes are logarithmic. Whiskers are the 95% bootstrap interval of the median."}});
     note_revisions(drawn.charts.back().notes, measurements_of(lines));

@@ -144,6 +144,7 @@ Drawn stage_times(const Dataset& dataset) {
     Chart chart{.file = numbered("stage_times", drawn.charts.size()),
                 .title = "Where the time of a generation goes",
                 .subtitle = subtitle_of(scenario),
+                .of = {&scenario},
                 .option = draw(rows),
                 .notes = {"Medians of whole generations, stage by stage."},
                 .height = height_of_bars(rows.size()) + 28};
