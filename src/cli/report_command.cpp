@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -51,8 +52,10 @@ void report(const ReportArguments& arguments) {
   const Log log(arguments.quiet);
   ReportOptions options = arguments.options;
   options.formats = parse_formats(arguments.formats);
-  if (!arguments.price.empty()) options.price = Price::parse(arguments.price);
-  const Dataset dataset = Dataset::read(std::vector<fs::path>(arguments.results.begin(), arguments.results.end()));
+  std::optional<Price> price;
+  if (!arguments.price.empty()) price = Price::parse(arguments.price);  // before anything is read
+  Dataset dataset = Dataset::read(std::vector<fs::path>(arguments.results.begin(), arguments.results.end()));
+  if (price) dataset.set_price(*price);
   for (const std::string& reason : dataset.left_out()) log.info("left out: {}", reason);
   make_folder(arguments.out);
   const ReportFiles written = write_report(dataset, arguments.out, options);

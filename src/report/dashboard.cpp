@@ -67,13 +67,13 @@ std::string chart_index(const View& view, std::size_t number, const ChartSet& se
   return fmt::format("<ul class=\"kinds\" data-view=\"{}\" aria-label=\"Charts\" hidden>\n{}</ul>\n", number, items);
 }
 
-std::string all_scenarios(const std::string& rows, const ReportOptions& options) {
+std::string all_scenarios(const std::string& rows, bool has_price) {
   return "<section id=\"all\">\n<h2>All scenarios</h2>\n" +
          scrolled_table("All scenarios",
                         fmt::format("<th scope=\"col\">scenario</th><th scope=\"col\">deploy</th><th "
                                     "scope=\"col\">time</th><th scope=\"col\">on baseline</th><th "
-                                    "scope=\"col\">quality</th>{}<th scope=\"col\">machine</th>",
-                                    options.price ? "<th scope=\"col\">cost of 1,000</th>" : ""),
+                                    "scope=\"col\">quality</th>{}",
+                                    has_price ? "<th scope=\"col\">cost of 1,000</th>" : ""),
                         rows) +
          "</section>\n";
 }
@@ -141,17 +141,21 @@ std::string make_dashboard(const Dataset& dataset, const ChartSet& set, const Re
   for (std::size_t i = 0; i < views.size(); ++i) {
     const Decision decision = decide(dataset, views[i], options.max_quality_loss);
     decisions += fmt::format("<section class=\"decision\" data-view=\"{}\" hidden>\n{}</section>\n", i + 1,
-                             decision_html(dataset, views[i], decision, options));
+                             decision_html(dataset, views[i], decision, options.max_quality_loss));
     indexes += chart_index(views[i], i + 1, set);
-    rows += decision_row(views[i], i + 1, decision, options);
+    if (i == 0 || views[i].hardware != views[i - 1].hardware)
+      rows += fmt::format("<tr class=\"machine\"><th scope=\"colgroup\" colspan=\"{}\">{}</th></tr>\n",
+                          dataset.price() ? 6 : 5, escape_html(views[i].hardware));
+    rows += decision_row(dataset, views[i], i + 1, decision);
   }
   std::string figures;
   for (const Chart& chart : set.charts) figures += chart_figure(chart, 3);
   const std::string body = header(dataset, views) + "<main>\n" + decisions +
                            "<section id=\"charts\">\n<h2 class=\"unseen\">Charts</h2>\n<nav aria-label=\"Charts\">\n" +
                            indexes + "</nav>\n<div id=\"figures\">\n" + figures + "</div>\n</section>\n" +
-                           measurement_table(dataset, views) + all_scenarios(rows, options) + machines(dataset) +
-                           left_out_html(set.left_out) + files_left_out_html(dataset.left_out()) + "</main>";
+                           measurement_table(dataset, views) + all_scenarios(rows, dataset.price().has_value()) +
+                           machines(dataset) + left_out_html(set.left_out) + files_left_out_html(dataset.left_out()) +
+                           "</main>";
   return make_page("Performance", body);
 }
 

@@ -56,7 +56,7 @@ std::string row_of(const Measurement& m, std::string_view name, const std::optio
   std::string row = fmt::format("<tr data-view=\"{}\">", view + 1) + cell(name);
   if (m.timing) {
     const std::optional<Interval>& interval = m.time().interval_ms;
-    row += cell(fmt::format("{} a {}", label_ms(m.time().median_ms), m.time().unit), m.time().median_ms);
+    row += cell(fmt::format("{} per {}", label_ms(m.time().median_ms), m.time().unit), m.time().median_ms);
     row += interval ? cell(fmt::format("{} to {}", label_ms(interval->low), label_ms(interval->high)),
                            interval->high - interval->low)
                     : cell("none");

@@ -46,6 +46,7 @@ std::string describe_work(const Subject& subject) {
   const auto rows = request_number(subject, "token_rows"), columns = request_number(subject, "token_columns");
   if (rows && columns) text += fmt::format(", {}x{} image tokens", *rows, *columns);
   add("image_tokens", "image token", "image tokens");
+  add("fps", "frame a second", "frames a second");
   const auto width = request_number(subject, "width"), height = request_number(subject, "height");
   if (width && height) text += fmt::format(", {}x{} pixels", *width, *height);
   if (subject.request.contains("pass") && subject.request["pass"].is_string())
@@ -120,7 +121,19 @@ std::optional<double> batch_of(const Subject& subject) {
   return images ? images : request_number(subject, "batch");
 }
 
+const std::vector<double>* find_times(const Result& result, std::string_view what) {
+  if (result.latency && what == "frame") return &result.latency->latency_ms;
+  const TrialSeries* const series = find_series(result, what);
+  return series == nullptr ? nullptr : &series->time_ms;
+}
+
 std::optional<Timing> timing_of(const Result& result) {
+  if (result.latency)  // frames are no independent trials: their median has no interval
+    return Timing{.unit = "frame",
+                  .series = "frame",
+                  .trials_ms = result.latency->latency_ms,
+                  .median_ms = result.latency->statistics.p50_ms,
+                  .interval_ms = {}};
   if (result.trials.empty()) return {};
   const std::optional<double> images = request_number(result.subject, "images");
   const TrialSeries* const step = find_series(result, "step");

@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "measure/result.hpp"
+#include "report/price.hpp"
 
 /// Results as charts want them: what one unit of work took, and which results are of equal work on equal hardware.
 namespace headroom {
@@ -20,13 +21,13 @@ namespace headroom {
 /// What one unit of work took. Where a result has the series "step", the unit is an image and its trials are those of
 /// the steps: (median prologue + steps * step) / images, as the ladder tells it.
 struct Timing {
-  std::string unit;  ///< "image", "forward pass", "launch", or the name of the only series
+  std::string unit;  ///< "image", "forward pass", "launch", "frame", or the name of the only series
   std::string series;
   std::vector<double> trials_ms;  ///< of one unit, in the order they ran
   double median_ms = 0;
   std::optional<Interval> interval_ms;  ///< 95%, of the median; absent where the result has none
 };
-/// Nothing where the result has no series.
+/// Of a stream the unit is a frame, and its trials are their latencies. Nothing where the result has no series.
 [[nodiscard]] std::optional<Timing> timing_of(const Result& result);
 
 /// A result with the file it came in.
@@ -87,6 +88,9 @@ class Dataset {
   /// Each scenario of some of them, once.
   [[nodiscard]] std::vector<const Scenario*> scenarios_of(std::span<const Measurement* const> measurements) const;
   [[nodiscard]] const std::deque<std::pair<std::string, ResultFile>>& files() const { return files_; }
+  /// What the machine costs that the results are of, where somebody told.
+  [[nodiscard]] const std::optional<Price>& price() const { return price_; }
+  void set_price(Price price) { price_ = std::move(price); }
   /// Why each file that is left out is: sentences that name it.
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
 
@@ -100,8 +104,12 @@ class Dataset {
   std::deque<Measurement> measurements_;
   std::vector<Scenario> scenarios_;
   std::vector<std::string> left_out_;
+  std::optional<Price> price_;
   mutable std::map<std::pair<const Measurement*, const Measurement*>, std::optional<Estimate>> factors_;
 };
+
+/// The times of a series as they were measured, those of "frame" being a stream's latencies; null where there are none.
+[[nodiscard]] const std::vector<double>* find_times(const Result& result, std::string_view what);
 
 /// A request's number under `key`; nothing where it has none.
 [[nodiscard]] std::optional<double> request_number(const Subject& subject, const std::string& key);

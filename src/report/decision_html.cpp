@@ -31,9 +31,17 @@ std::string factor_text(const std::optional<Estimate>& factor) {
                      label_factor(factor->interval->high));
 }
 
-std::string_view noun_of(const Candidate& c) { return c.measurement->time().unit == "image" ? "images" : "passes"; }
+std::string_view noun_of(const Candidate& c) {
+  const std::string& unit = c.measurement->time().unit;
+  return unit == "image" ? "images" : unit == "frame" ? "frames" : "passes";
+}
 
 std::string rate_text(const Candidate& c) { return label_si(c.per_second, fmt::format("{}/s", noun_of(c))); }
+
+/// Of a thousand, where there is a price.
+std::string cost_of(const Dataset& dataset, const Candidate& c) {
+  return dataset.price()->label(dataset.price()->of_thousand(1e3 / c.per_second));
+}
 
 std::string batch_text(const Candidate& c) {
   const std::optional<double> batch = batch_of(c.scenario->subject);
@@ -88,25 +96,31 @@ std::string quality_card(const Candidate& c, double most) {
   return card("Quality", value, fmt::format("{}", fmt::join(details, "; ")));
 }
 
-std::string cards(const Candidate& c, const ReportOptions& options) {
+std::string cards(const Dataset& dataset, const Candidate& c, double most) {
   const Measurement& m = *c.measurement;
   const Timing& timing = m.time();
-  std::string html = card(fmt::format("Time per {}", timing.unit), label_ms(timing.median_ms),
-                          interval_text(timing.interval_ms, label_ms));
+  const std::optional<LatencyRecord>& stream = m.result->latency;
+  std::string html = stream ? card("Latency of a frame", label_ms(timing.median_ms),
+                                   fmt::format("p99 {}, most {}", label_ms(stream->statistics.p99_ms),
+                                               label_ms(stream->statistics.max_ms)))
+                            : card(fmt::format("Time per {}", timing.unit), label_ms(timing.median_ms),
+                                   interval_text(timing.interval_ms, label_ms));
   if (c.on_baseline)
     html += card("Against the baseline", label_factor(c.on_baseline->value) + " as fast",
                  interval_text(c.on_baseline->interval, label_factor));
-  html += quality_card(c, options.max_quality_loss);
+  html += quality_card(c, most);
   if (const std::optional<MemoryReport>& memory = m.result->memory; memory && memory->peak_bytes)
     html += card("Memory", label_bytes(static_cast<double>(*memory->peak_bytes)),
                  memory->device_total_bytes
                      ? fmt::format("at the peak, of {}", label_bytes(static_cast<double>(*memory->device_total_bytes)))
                      : "at the peak");
-  if (options.price && c.per_second > 0)
-    html += card(fmt::format("Cost of 1,000 {}", noun_of(c)), options.price->of_thousand(c.per_second),
-                 fmt::format("at {}, {}", options.price->text(), rate_text(c)));
+  if (dataset.price() && c.per_second > 0)
+    html += card(fmt::format("Cost of 1,000 {}", noun_of(c)), cost_of(dataset, c),
+                 fmt::format("at {}, {}", dataset.price()->text(), rate_text(c)));
   else if (c.per_second > 0)
-    html += card("Throughput", rate_text(c), fmt::format("{}; --price tells the cost", batch_text(c)));
+    html += card("Throughput", rate_text(c),
+                 stream ? fmt::format("{} of {} dropped", stream->dropped, format_count(stream->came, "frame"))
+                        : fmt::format("{}; --price tells the cost", batch_text(c)));
   return fmt::format("<dl class=\"cards\">\n{}</dl>\n", html);
 }
 
@@ -150,7 +164,7 @@ std::string line(std::string_view name, const std::string& html) {
 
 /// A configuration that is faster than the one to deploy, and why it is not that.
 std::string faster(const Candidate& c, const std::string& why) {
-  return fmt::format("{}, {} a request: {}", name_html(c.measurement->label), label_ms(c.request_ms), why);
+  return fmt::format("{}, {} a request: {}", name_html(c.measurement->shown_name()), label_ms(c.request_ms), why);
 }
 
 std::string advice(const Dataset& dataset, const View& view, const Decision& d) {
@@ -205,7 +219,7 @@ std::pair<std::string, std::string> headline(const View& view, const Decision& d
     return {"Kernels measured by themselves: nothing to deploy",
             "The charts show what they reach of the machine's own rates."};
   if (d.deploy)
-    return {"Deploy " + name_html(d.deploy->measurement->label),
+    return {"Deploy " + name_html(d.deploy->measurement->shown_name()),
             fmt::format("The fastest that loses at most {}% of quality: {}; measured {}.", 100 * most,
                         escape_html(d.deploy->scenario->work), escape_html(d.deploy->measurement->file->created))};
   if (d.faster_unknown)
@@ -224,32 +238,35 @@ std::string scrolled_table(std::string_view label, std::string_view head, std::s
       label, head, rows);
 }
 
-std::string decision_html(const Dataset& dataset, const View& view, const Decision& d, const ReportOptions& options) {
-  const auto [title, reason] = headline(view, d, options.max_quality_loss);
+std::string decision_html(const Dataset& dataset, const View& view, const Decision& d, double max_quality_loss) {
+  const auto [title, reason] = headline(view, d, max_quality_loss);
   std::string html = fmt::format("<h2>{}</h2>\n<p class=\"subtitle\">{}</p>\n", title, reason);
   if (const Candidate* shown = d.deploy ? &*d.deploy : d.faster_unknown ? &*d.faster_unknown : nullptr) {
-    html += cards(*shown, options);
+    html += cards(dataset, *shown, max_quality_loss);
     if (const Measurement* baseline = baseline_of(*shown->scenario)) html += pictures(*baseline, *shown->measurement);
   }
   return html + advice(dataset, view, d) + adoption(d);
 }
 
-std::string decision_row(const View& view, std::size_t number, const Decision& d, const ReportOptions& options) {
+std::string decision_row(const Dataset& dataset, const View& view, std::size_t number, const Decision& d) {
   std::string cells;
   const auto cell = [&](std::string_view text) { cells += fmt::format("<td>{}</td>", text); };
   if (d.deploy) {
     const Candidate& c = *d.deploy;
     cell(name_html(c.measurement->label));
-    cell(label_ms(c.measurement->time().median_ms) + " a " + c.measurement->time().unit);
+    cell(fmt::format("{} per {}", label_ms(c.measurement->time().median_ms), c.measurement->time().unit));
     cell(c.on_baseline ? label_factor(c.on_baseline->value) : "");
     cell(escape_html(quality_of(c)));
-    if (options.price) cell(escape_html(options.price->of_thousand(c.per_second)));
+    if (dataset.price()) cell(escape_html(cost_of(dataset, c)));
   } else {
-    cell(view.is_of_kernels ? "" : "nothing yet");
-    for (int i = 0; i < (options.price ? 4 : 3); ++i) cell("");
+    cell(d.faster_unknown ? "quality not measured: " + name_html(d.faster_unknown->measurement->label) : "");
+    cell(d.faster_unknown ? fmt::format("{} per {}", label_ms(d.faster_unknown->measurement->time().median_ms),
+                                        d.faster_unknown->measurement->time().unit)
+                          : "");
+    for (int i = 0; i < (dataset.price() ? 3 : 2); ++i) cell("");
   }
-  return fmt::format("<tr><th scope=\"row\"><a href=\"#scenario-{0}\">{0} {1}</a></th>{2}<td>{3}</td></tr>\n", number,
-                     escape_html(view.title), cells, escape_html(view.hardware));
+  return fmt::format("<tr><th scope=\"row\"><a href=\"#scenario-{0}\">{0} {1}</a></th>{2}</tr>\n", number,
+                     escape_html(view.title), cells);
 }
 
 }  // namespace headroom

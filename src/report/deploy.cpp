@@ -10,24 +10,51 @@ namespace {
 
 using Candidates = std::vector<Candidate>;
 
-/// What was measured of ours in one run; where no run has a baseline, the latest of each configuration.
+/// The baseline that a result is held against: of its own file and precision, else the latest of its precision.
+const Measurement* baseline_for(const Scenario& scenario, const Measurement& m) {
+  const Measurement* found = nullptr;
+  for (const Measurement* other : scenario.all) {
+    if (other->is_peer || !other->switches().empty() || !other->timing ||
+        other->result->configuration.baseline_dtype != m.result->configuration.baseline_dtype)
+      continue;
+    if (other->file == m.file) return other;
+    found = other;
+  }
+  return found;
+}
+
+/// What was measured of ours: the run with the most configurations, and of those that it does not have the latest.
+std::vector<const Measurement*> measured_of(const Scenario& scenario) {
+  std::vector<const Measurement*> measured;
+  const auto add = [&](const Measurement* m) {
+    const auto is_same = [&](const Measurement* other) {
+      return other->label == m->label &&
+             other->result->configuration.baseline_dtype == m->result->configuration.baseline_dtype;
+    };
+    if (!m->is_peer && m->timing && !m->result->same_as && std::ranges::none_of(measured, is_same))
+      measured.push_back(m);
+  };
+  std::ranges::for_each(scenario.run, add);
+  std::ranges::for_each(scenario.current, add);
+  return measured;
+}
+
 Candidates candidates_of(const Dataset& dataset, const Scenario& scenario, double max_quality_loss) {
-  const std::optional<LadderView> ladder = ladder_of(dataset, scenario);
-  const Measurement* const baseline = ladder ? ladder->baseline.measurement : nullptr;
-  const double batch = batch_of(scenario.subject).value_or(1);
   Candidates candidates;
-  for (const Measurement* m : ladder ? scenario.run : scenario.current) {
-    if (m->is_peer || !m->timing || m->result->same_as) continue;
-    if (ladder && m->result->configuration.baseline_dtype != baseline->result->configuration.baseline_dtype) continue;
-    const bool is_image = m->time().unit == "image";
+  for (const Measurement* m : measured_of(scenario)) {
+    const Measurement* const baseline = baseline_for(scenario, *m);
+    const bool is_one_run = baseline != nullptr && baseline->file == m->file;
+    const double batch = m->time().unit == "image" ? batch_of(scenario.subject).value_or(1) : 1;
     Candidate candidate{.measurement = m,
                         .scenario = &scenario,
-                        .request_ms = m->time().median_ms * (is_image ? batch : 1),
+                        .request_ms = m->time().median_ms * batch,
                         .per_second = 0,
                         .loss = quality_loss(scenario, *m, baseline, max_quality_loss),
-                        .on_baseline = {}};
-    if (candidate.request_ms > 0) candidate.per_second = (is_image ? batch : 1) / candidate.request_ms * 1e3;
-    if (baseline != nullptr && m != baseline) candidate.on_baseline = dataset.factor(*baseline, *m);
+                        .on_baseline = is_one_run && m != baseline ? dataset.factor(*baseline, *m) : std::nullopt};
+    if (m->result->latency)
+      candidate.per_second = static_cast<double>(m->result->latency->shown) / m->result->latency->seconds;
+    else if (candidate.request_ms > 0)
+      candidate.per_second = batch / candidate.request_ms * 1e3;
     candidates.push_back(std::move(candidate));
   }
   return candidates;
@@ -37,7 +64,7 @@ Candidates candidates_of(const Dataset& dataset, const Scenario& scenario, doubl
 Candidate lowest_latency(const Dataset& dataset, const Candidates& allowed) {
   const Candidate& fastest = *std::ranges::min_element(allowed, {}, &Candidate::request_ms);
   const auto is_as_fast = [&](const Candidate& c) {
-    if (c.scenario != fastest.scenario) return false;
+    if (c.scenario != fastest.scenario || c.measurement->file != fastest.measurement->file) return false;
     const std::optional<Estimate> factor = dataset.factor(*fastest.measurement, *c.measurement);
     return factor && factor->interval && factor->interval->low <= 1 && factor->interval->high >= 1;
   };
@@ -120,7 +147,9 @@ Decision decide(const Dataset& dataset, const View& view, double max_quality_los
   if (!allowed.empty()) {
     decision.deploy = lowest_latency(dataset, allowed);
     decision.highest_throughput = *std::ranges::max_element(allowed, {}, &Candidate::per_second);
-    if (const auto ladder = ladder_of(dataset, *decision.deploy->scenario))
+    const std::optional<LadderView> ladder = ladder_of(dataset, *decision.deploy->scenario);
+    const auto precision_of = [](const Measurement& m) { return m.result->configuration.baseline_dtype; };
+    if (ladder && precision_of(*ladder->baseline.measurement) == precision_of(*decision.deploy->measurement))
       decision.adoption = adoption_of(*ladder, decision, max_quality_loss);
   }
   decision.faster_beyond = fastest_below(beyond, decision.deploy);

@@ -17,7 +17,7 @@ struct Candidate {
   const Measurement* measurement = nullptr;
   const Scenario* scenario = nullptr;
   double request_ms = 0;                ///< from start to the last image of a request
-  double per_second = 0;                ///< images, or passes where these were timed
+  double per_second = 0;                ///< images, or passes or frames where these were timed
   std::optional<QualityLoss> loss;      ///< nothing where nobody measured it
   std::optional<Estimate> on_baseline;  ///< how many times as fast
 };
@@ -31,7 +31,7 @@ struct Adoption {
   std::optional<Estimate> on_previous;  ///< over those before it
 };
 
-/// Among configurations whose loss of quality is known and within the limit and whose times are settled, `deploy` is that
+/// Among configurations (of the run with the most, and of those that it lacks the latest) whose loss of quality is known and within the limit and whose times are settled, `deploy` is that
 /// with the lowest latency of a request; of those that its measurement cannot tell from it (the 95% interval of the factor
 /// holds 1), the one with the fewest switches. Nothing where no quality is known.
 struct Decision {

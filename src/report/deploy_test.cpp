@@ -157,8 +157,9 @@ TEST(ViewsOf, PutsBatchSizesTogetherAndKernelsLast) {
 }
 
 TEST(Price, TellsWhatAThousandCost) {
-  EXPECT_EQ(Price::parse("2.50/h").of_thousand(10), "0.0694");
-  EXPECT_EQ(Price::parse("$36/h").of_thousand(10), "$1.00");
+  EXPECT_NEAR(Price::parse("2.50/h").of_thousand(100), 0.0694, 1e-4);
+  const Price price = Price::parse("$36/h");
+  EXPECT_EQ(price.label(price.of_thousand(100)), "$1.00");
   for (const char* wrong : {"", "2.50", "/h", "0/h", "-1/h", "2,50/h", "2.5 /h", "nan/h", "1e999/h"})
     EXPECT_THROW((void)Price::parse(wrong), Error) << wrong;
 }

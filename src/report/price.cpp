@@ -23,9 +23,7 @@ Price Price::parse(std::string_view text) {
   return price;
 }
 
-std::string Price::of_thousand(double per_second) const {
-  return currency + format_significant(per_hour / 3600 * 1000 / per_second);
-}
+std::string Price::label(double cost) const { return currency + format_significant(cost); }
 
 std::string Price::text() const { return fmt::format("{}{} an hour", currency, per_hour); }
 

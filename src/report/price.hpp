@@ -12,9 +12,10 @@ struct Price {
 
   /// Reads "2.50/h" or "$2.50/h". Throws a usage Error for anything else.
   [[nodiscard]] static Price parse(std::string_view text);
-  /// What 1,000 take at so many a second: "$0.694".
-  [[nodiscard]] std::string of_thousand(double per_second) const;
-  [[nodiscard]] std::string text() const;  ///< "$2.5 an hour"
+  /// Of 1,000 of which one takes so long.
+  [[nodiscard]] double of_thousand(double ms) const { return per_hour * ms / 3600; }
+  [[nodiscard]] std::string label(double cost) const;  ///< "$0.694"
+  [[nodiscard]] std::string text() const;              ///< "$2.5 an hour"
 };
 
 }  // namespace headroom

@@ -1,14 +1,12 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "report/chart.hpp"
 #include "report/dataset.hpp"
-#include "report/price.hpp"
 
 namespace headroom {
 
@@ -16,8 +14,7 @@ enum class ChartFormat : std::uint8_t { kPng, kHtml, kSvg };
 
 struct ReportOptions {
   std::set<ChartFormat> formats = {ChartFormat::kPng, ChartFormat::kHtml};
-  double max_quality_loss = 0.01;   ///< of a configuration that is recommended; see quality_loss()
-  std::optional<Price> price = {};  ///< of the machine that the results are of
+  double max_quality_loss = 0.01;  ///< of a configuration that is recommended; see quality_loss()
 };
 
 /// What was written.

@@ -60,14 +60,18 @@ double total_ms(const std::vector<TimeShare>& shares) {
 /// The small ones together at the end.
 std::vector<TimeShare> largest(std::vector<TimeShare> shares) {
   constexpr std::size_t kMost = 12;
-  if (shares.size() <= kMost) return shares;
-  TimeShare rest{.name = fmt::format("{} others", shares.size() - kMost), .ms = 0, .floor_ms = 0, .launches = 0};
-  for (const TimeShare& share : shares | std::views::drop(kMost)) {
+  constexpr double kLeast = 0.005;  // of all
+  const double least_ms = kLeast * total_ms(shares);
+  const auto small = std::ranges::find_if(shares, [&](const TimeShare& share) { return share.ms < least_ms; });
+  const auto kept = std::min<std::size_t>(kMost, static_cast<std::size_t>(small - shares.begin()));
+  if (shares.size() <= kept + 1) return shares;
+  TimeShare rest{.name = fmt::format("{} others", shares.size() - kept), .ms = 0, .floor_ms = 0, .launches = 0};
+  for (const TimeShare& share : shares | std::views::drop(kept)) {
     rest.ms += share.ms;
     *rest.floor_ms += share.floor_ms.value_or(0);
     rest.launches += share.launches;
   }
-  shares.resize(kMost);
+  shares.resize(kept);
   shares.push_back(std::move(rest));
   return shares;
 }
@@ -181,8 +185,15 @@ std::string where_time_goes(const Dataset& dataset, const View& view, const Meas
   if (profiled != nullptr)
     return fmt::format("{}, by the profile of {} ({})", in_words(shares_by_op(*profiled)), profiled->label,
                        dataset.scenario_of(*profiled).work);
-  if (deployed.result->stages.empty()) return {};
   std::vector<TimeShare> stages;
+  if (const std::optional<LatencyRecord>& stream = deployed.result->latency) {
+    const auto sum = [](const std::vector<double>& ms) { return std::accumulate(ms.begin(), ms.end(), 0.0); };
+    stages = {{.name = "decode", .ms = sum(stream->decode_ms)},
+              {.name = "queue", .ms = sum(stream->queue_ms)},
+              {.name = "device", .ms = sum(stream->device_ms)},
+              {.name = "encode", .ms = sum(stream->encode_ms)}};
+  }
+  if (deployed.result->stages.empty() && stages.empty()) return {};
   for (const StageRecord& stage : deployed.result->stages)
     stages.push_back({.name = stage.name,
                       .ms = series_of(*deployed.result, stage.name).statistics.median,

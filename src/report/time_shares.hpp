@@ -15,7 +15,7 @@ namespace headroom {
 struct TimeShare {
   std::string name;
   double ms = 0;  ///< of a request
-  std::optional<double> floor_ms;
+  std::optional<double> floor_ms = {};
   std::size_t launches = 0;
 };
 

@@ -32,7 +32,7 @@ Dataset read_ladder() { return Dataset::read(std::vector<fs::path>{kLadder}); }
 
 /// Writes the dashboard of `dataset`, and no chart beside it.
 fs::path write_dashboard(const Dataset& dataset, const TempFolder& folder) {
-  return write_report(dataset, folder.path(), {.formats = {}, .max_quality_loss = 0.01, .price = {}}).dashboard;
+  return write_report(dataset, folder.path(), {.formats = {}, .max_quality_loss = 0.01}).dashboard;
 }
 
 class DashboardTest : public testing::Test {

@@ -61,18 +61,22 @@ Tip tip_of(const Measurement& m, const std::vector<double>& sorted) {
       .row("quartiles", exact(Interval{quantile_of_sorted(sorted, 0.25), quantile_of_sorted(sorted, 0.75)}, "ms"))
       .row("95th percentile", exact(quantile_of_sorted(sorted, 0.95), "ms"))
       .row("99th percentile", exact(quantile_of_sorted(sorted, 0.99), "ms"))
+      .row("99.9th percentile", exact(quantile_of_sorted(sorted, 0.999), "ms"))
       .row("most", exact(sorted.back(), "ms"));
   return tip;
 }
 
-/// What was timed most often in most of them.
+constexpr const char* kUnits[] = {"frame", "image", "forward", "step"};
+
+/// What was timed often enough in most of them.
 std::string series_for(const std::vector<const Measurement*>& measured) {
   std::map<std::string, std::size_t> enough;
   for (const Measurement* m : measured)
-    for (const TrialSeries& series : m->result->trials)
-      if (series.time_ms.size() >= kFewest) ++enough[series.what];
+    for (const char* const what : kUnits)
+      if (const std::vector<double>* times = find_times(*m->result, what); times != nullptr && times->size() >= kFewest)
+        ++enough[what];
   std::string best = measured.front()->time().series;
-  for (const char* const what : {"frame", "image", "forward", "step"})
+  for (const char* const what : kUnits)
     if (enough[what] > enough[best]) best = what;
   return best;
 }
@@ -81,7 +85,7 @@ json draw(const std::vector<const Measurement*>& measured, const std::string& wh
   std::vector<std::string> names;
   json violins = json::array(), points = json::array();
   for (const Measurement* m : measured) {
-    std::vector<double> sorted = series_of(*m->result, what).time_ms;
+    std::vector<double> sorted = *find_times(*m->result, what);
     std::ranges::sort(sorted);
     const json tip = tip_of(*m, sorted).json();
     const auto row = static_cast<double>(names.size());
@@ -131,10 +135,8 @@ Drawn latency_distribution(const Dataset& dataset) {
       if (m->timing) measured.push_back(m);
     if (measured.empty()) continue;
     const std::string what = series_for(measured);
-    std::erase_if(measured, [&](const Measurement* m) {
-      return std::ranges::find(m->result->trials, what, &TrialSeries::what) == m->result->trials.end();
-    });
-    if (measured.size() < 2) continue;
+    std::erase_if(measured, [&](const Measurement* m) { return find_times(*m->result, what) == nullptr; });
+    if (measured.size() < (what == "frame" ? 1 : 2)) continue;
     drawn.charts.push_back(
         {.file = numbered("latency_distribution", drawn.charts.size()),
          .title = fmt::format("How times of a {} are spread", what),

@@ -14,7 +14,7 @@ namespace headroom::charts {
 Drawn trials_over_time(const Dataset& dataset) {
   Drawn drawn{.charts = {}, .left_out = "no configuration of a model was timed twice"};
   for (const Scenario& scenario : dataset.scenarios()) {
-    if (scenario.subject.kind == SubjectKind::kKernel) continue;
+    if (scenario.subject.kind != SubjectKind::kModel) continue;  // of streams there is latency_over_time
     const Measurement *drawn_last = nullptr, *before = nullptr;
     for (const Measurement* m : scenario.current)
       if (const Measurement* base = measured_before(scenario, *m); base != nullptr && m->timing && !m->is_peer) {
@@ -24,15 +24,15 @@ Drawn trials_over_time(const Dataset& dataset) {
       }
     if (drawn_last == nullptr || drawn_last->time().series != before->time().series) continue;
     const std::string& what = drawn_last->time().series;
-    drawn.charts.push_back({.file = numbered("trials_over_time", drawn.charts.size()),
-                            .title = fmt::format("Every {} of {}, over those measured before", what, drawn_last->label),
-                            .subtitle = subtitle_of(scenario),
-                            .of = {&scenario},
-                            .option = trial_plot(what, series_of(*drawn_last->result, what).time_ms,
-                                                 series_of(*before->result, what).time_ms),
-                            .notes = {fmt::format("Measured {} at {}; before it {} at {}.", drawn_last->file->created,
-                                                  drawn_last->revision(), before->file->created, before->revision())},
-                            .height = 420});
+    drawn.charts.push_back(
+        {.file = numbered("trials_over_time", drawn.charts.size()),
+         .title = fmt::format("Each {} of {}, in the order they ran", what, drawn_last->shown_name()),
+         .subtitle = subtitle_of(scenario),
+         .of = {&scenario},
+         .option = trial_plot(what, *find_times(*drawn_last->result, what), *find_times(*before->result, what)),
+         .notes = {fmt::format("Measured {} at {}; before it {} at {}.", drawn_last->file->created,
+                               drawn_last->revision(), before->file->created, before->revision())},
+         .height = 420});
   }
   return drawn;
 }
