@@ -42,7 +42,7 @@ std::string header(const Dataset& dataset, const std::vector<View>& views) {
 }
 
 /// "cumulative impact", and behind it numbers where there are several.
-std::string chart_index(const View& view, std::size_t number, const ChartSet& set) {
+std::string chart_index(const View& view, std::size_t number, const ChartSet& set, const Decision& decision) {
   std::vector<std::pair<std::string, std::vector<const Chart*>>> kinds;
   for (const Chart& chart : set.charts) {
     const auto is_of_view = [&](const Scenario* of) {
@@ -52,8 +52,12 @@ std::string chart_index(const View& view, std::size_t number, const ChartSet& se
     if (kinds.empty() || kinds.back().first != chart.kind) kinds.push_back({chart.kind, {}});
     kinds.back().second.push_back(&chart);
   }
+  const auto is_of_deployed = [&](const Chart* chart) {
+    return decision.deploy && std::ranges::find(chart->of, decision.deploy->scenario) != chart->of.end();
+  };
   std::string items;
   for (auto& [kind, charts] : kinds) {
+    std::ranges::stable_partition(charts, is_of_deployed);
     std::string name = kind;
     std::ranges::replace(name, '_', ' ');
     items += "<li>";
@@ -142,7 +146,7 @@ std::string make_dashboard(const Dataset& dataset, const ChartSet& set, const Re
     const Decision decision = decide(dataset, views[i], options.max_quality_loss);
     decisions += fmt::format("<section class=\"decision\" data-view=\"{}\" hidden>\n{}</section>\n", i + 1,
                              decision_html(dataset, views[i], decision, options.max_quality_loss));
-    indexes += chart_index(views[i], i + 1, set);
+    indexes += chart_index(views[i], i + 1, set, decision);
     if (i == 0 || views[i].hardware != views[i - 1].hardware)
       rows += fmt::format("<tr class=\"machine\"><th scope=\"colgroup\" colspan=\"{}\">{}</th></tr>\n",
                           dataset.price() ? 6 : 5, escape_html(views[i].hardware));

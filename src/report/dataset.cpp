@@ -33,27 +33,6 @@ std::string label_of(const Result& result) {
   return asked.empty() ? "baseline" : fmt::format("{}", fmt::join(applied.empty() || is_chosen ? asked : applied, "+"));
 }
 
-std::string describe_work(const Subject& subject) {
-  std::string text = subject.name;
-  if (subject.kind == SubjectKind::kKernel) return text;
-  const auto add = [&](const std::string& key, std::string_view one, std::string_view many) {
-    const std::optional<double> value = request_number(subject, key);
-    if (value) text += fmt::format(", {} {}", *value, *value == 1 ? one : many);
-  };
-  add("images", "image at once", "images at once");
-  add("batch", "image in a batch", "images in a batch");
-  add("steps", "step", "steps");
-  const auto rows = request_number(subject, "token_rows"), columns = request_number(subject, "token_columns");
-  if (rows && columns) text += fmt::format(", {}x{} image tokens", *rows, *columns);
-  add("image_tokens", "image token", "image tokens");
-  add("fps", "frame a second", "frames a second");
-  const auto width = request_number(subject, "width"), height = request_number(subject, "height");
-  if (width && height) text += fmt::format(", {}x{} pixels", *width, *height);
-  if (subject.request.contains("pass") && subject.request["pass"].is_string())
-    text += fmt::format(", one {} pass", subject.request["pass"].get<std::string>());
-  return text;
-}
-
 /// Other programs do not name the vector units that they ran on: then those that all other files name which tell the
 /// same of the rest.
 std::string hardware_of(const Measurement& m, const std::deque<std::pair<std::string, ResultFile>>& files) {
@@ -98,17 +77,47 @@ std::vector<const Measurement*> run_of(const Scenario& scenario) {
     const auto run = std::ranges::find_if(runs, of_file);
     (run == runs.end() ? runs.emplace_back() : *run).push_back(m);
   }
-  const auto has_baseline = [](const std::vector<const Measurement*>& run) {
-    return std::ranges::any_of(run, [](const Measurement* m) { return m->switches().empty() && m->timing; });
+  const auto baseline_of = [](const std::vector<const Measurement*>& run) {
+    const auto baseline =
+        std::ranges::find_if(run, [](const Measurement* m) { return m->switches().empty() && m->timing; });
+    return baseline == run.end() ? nullptr : *baseline;
   };
   std::vector<const Measurement*> found;
-  for (const std::vector<const Measurement*>& run : runs)
-    if (has_baseline(run) && run.size() >= found.size()) found = run;
+  for (const std::vector<const Measurement*>& run : runs) {
+    const Measurement *const baseline = baseline_of(run), *const before = baseline_of(found);
+    if (baseline == nullptr || (before != nullptr && run.size() < found.size())) continue;
+    const bool is_of_slower_precision =
+        before != nullptr && run.size() == found.size() &&
+        baseline->result->configuration.baseline_dtype != before->result->configuration.baseline_dtype &&
+        baseline->time().median_ms > before->time().median_ms;
+    if (!is_of_slower_precision) found = run;
+  }
   std::ranges::copy_if(scenario.current, std::back_inserter(found), &Measurement::is_peer);
   return found;
 }
 
 }  // namespace
+
+std::string describe_work(const Subject& subject) {
+  std::string text = subject.name;
+  if (subject.kind == SubjectKind::kKernel) return text;
+  const auto add = [&](const std::string& key, std::string_view one, std::string_view many) {
+    const std::optional<double> value = request_number(subject, key);
+    if (value) text += fmt::format(", {} {}", *value, *value == 1 ? one : many);
+  };
+  add("images", "image at once", "images at once");
+  add("batch", "image in a batch", "images in a batch");
+  add("steps", "step", "steps");
+  const auto rows = request_number(subject, "token_rows"), columns = request_number(subject, "token_columns");
+  if (rows && columns) text += fmt::format(", {}x{} image tokens", *rows, *columns);
+  add("image_tokens", "image token", "image tokens");
+  add("fps", "frame a second", "frames a second");
+  const auto width = request_number(subject, "width"), height = request_number(subject, "height");
+  if (width && height) text += fmt::format(", {}x{} pixels", *width, *height);
+  if (subject.request.contains("pass") && subject.request["pass"].is_string())
+    text += fmt::format(", one {} pass", subject.request["pass"].get<std::string>());
+  return text;
+}
 
 std::optional<double> request_number(const Subject& subject, const std::string& key) {
   const auto found = subject.request.find(key);

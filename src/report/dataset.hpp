@@ -65,7 +65,7 @@ struct Scenario {
   std::string hardware;                     ///< describe_hardware(), which no other hardware shares
   std::vector<const Measurement*> all;      ///< by time of measurement
   std::vector<const Measurement*> current;  ///< the latest of each configuration, ours before peers', else as measured
-  /// Ours of one file, that with a baseline and most beside it, the latest of several; then the current ones of peers.
+  /// Ours of one file, that with a baseline and most beside it, of several that from the faster precision and the latest; then the current ones of peers.
   /// Only these are divided by each other: another run was made at another time, and maybe at another revision.
   std::vector<const Measurement*> run;
 };
@@ -111,6 +111,8 @@ class Dataset {
 /// The times of a series as they were measured, those of "frame" being a stream's latencies; null where there are none.
 [[nodiscard]] const std::vector<double>* find_times(const Result& result, std::string_view what);
 
+/// "tiny-dit, 10 images at once, 28 steps, 16x16 image tokens"; a kernel is its name.
+[[nodiscard]] std::string describe_work(const Subject& subject);
 /// A request's number under `key`; nothing where it has none.
 [[nodiscard]] std::optional<double> request_number(const Subject& subject, const std::string& key);
 /// Images made at once: "images", or the "batch" of a forward pass.

@@ -31,12 +31,19 @@ std::string factor_text(const std::optional<Estimate>& factor) {
                      label_factor(factor->interval->high));
 }
 
+/// What is on, and the precision that tells it from others; what declined is in the charts.
+std::string name_of(const Measurement& m) {
+  return m.precision ? fmt::format("{} ({})", m.label, *m.precision) : m.label;
+}
+
 std::string_view noun_of(const Candidate& c) {
   const std::string& unit = c.measurement->time().unit;
   return unit == "image" ? "images" : unit == "frame" ? "frames" : "passes";
 }
 
-std::string rate_text(const Candidate& c) { return label_si(c.per_second, fmt::format("{}/s", noun_of(c))); }
+std::string rate_text(const Candidate& c) {
+  return fmt::format("{} {}/s", format_significant(c.per_second), noun_of(c));
+}
 
 /// Of a thousand, where there is a price.
 std::string cost_of(const Dataset& dataset, const Candidate& c) {
@@ -164,7 +171,7 @@ std::string line(std::string_view name, const std::string& html) {
 
 /// A configuration that is faster than the one to deploy, and why it is not that.
 std::string faster(const Candidate& c, const std::string& why) {
-  return fmt::format("{}, {} a request: {}", name_html(c.measurement->shown_name()), label_ms(c.request_ms), why);
+  return fmt::format("{}, {} a request: {}", name_html(name_of(*c.measurement)), label_ms(c.request_ms), why);
 }
 
 std::string advice(const Dataset& dataset, const View& view, const Decision& d) {
@@ -219,7 +226,7 @@ std::pair<std::string, std::string> headline(const View& view, const Decision& d
     return {"Kernels measured by themselves: nothing to deploy",
             "The charts show what they reach of the machine's own rates."};
   if (d.deploy)
-    return {"Deploy " + name_html(d.deploy->measurement->shown_name()),
+    return {"Deploy " + name_html(name_of(*d.deploy->measurement)),
             fmt::format("The fastest that loses at most {}% of quality: {}; measured {}.", 100 * most,
                         escape_html(d.deploy->scenario->work), escape_html(d.deploy->measurement->file->created))};
   if (d.faster_unknown)

@@ -29,10 +29,7 @@ std::vector<Sweep> collect(const Dataset& dataset, const std::function<std::opti
     if (sweep.points.empty()) {
       order.push_back(key);
       sweep.hardware = scenario.hardware;
-      sweep.work = rest.name;
-      for (const auto& [name, value] : rest.request.items())
-        if (value.is_number()) sweep.work += fmt::format(", {} {}", name, value.dump());
-      std::ranges::replace(sweep.work, '_', ' ');
+      sweep.work = describe_work(rest);
     }
     if (std::ranges::find(sweep.points, *x, &SweepPoint::x) == sweep.points.end())
       sweep.points.push_back({.x = *x, .scenario = &scenario});

@@ -1,10 +1,11 @@
 #include "report/view.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "report/ladder_view.hpp"
 
@@ -35,8 +36,15 @@ std::vector<View> views_of(const Dataset& dataset) {
                        .is_of_kernels = is_kernel});
     views[place->second].scenarios.push_back(&scenario);
   }
-  for (View& view : views)
-    if (view.scenarios.size() > 1 && !view.is_of_kernels) view.title += ", and other batch sizes";
+  for (View& view : views) {
+    if (view.scenarios.size() < 2 || view.is_of_kernels) continue;
+    Subject rest = view.scenarios.front()->subject;
+    rest.request.erase("images");
+    rest.request.erase("batch");
+    std::set<double> sizes;
+    for (const Scenario* scenario : view.scenarios) sizes.insert(batch_of(scenario->subject).value_or(1));
+    view.title = fmt::format("{}, {} at once", describe_work(rest), fmt::join(sizes, ", "));
+  }
   const auto rank = [&](const View& view) {
     const auto has_ladder = [&](const Scenario* scenario) { return ladder_of(dataset, *scenario).has_value(); };
     return view.is_of_kernels ? 2 : std::ranges::any_of(view.scenarios, has_ladder) ? 0 : 1;

@@ -409,6 +409,65 @@ TEST(TrialsOverTime, HasTheMeasurementBeforeBehindIt) {
   EXPECT_THAT(charts::trials_over_time(make_dataset({after})).charts, IsEmpty());
 }
 
+/// A stream of so many frames, each of which waits as long as it has come before.
+Result stream_result(std::int64_t frames, double device_ms) {
+  Result result = make_result({}, {1}, {.kind = SubjectKind::kStream, .name = "stream", .request = {{"fps", 25}}});
+  result.trials.clear();
+  LatencyRecord record{.came = frames + 2, .shown = frames, .dropped = 2, .seconds = 1};
+  for (std::int64_t i = 0; i < frames; ++i) {
+    const auto queue_ms = static_cast<double>(i);
+    record.frame.push_back(i);
+    record.arrived_ms.push_back(40.0 * queue_ms);
+    record.decode_ms.push_back(1);
+    record.queue_ms.push_back(queue_ms);
+    record.device_ms.push_back(device_ms);
+    record.encode_ms.push_back(2);
+    record.latency_ms.push_back(3 + queue_ms + device_ms);
+  }
+  record.statistics = summarize_latency(record.latency_ms);
+  result.latency = std::move(record);
+  return result;
+}
+
+TEST(LatencyOverTime, HasTheMeasurementBeforeBehindIt) {
+  const Dataset dataset = make_dataset({make_file({stream_result(3, 20)}, "2026-01-03T00:00:00Z"),
+                                        make_file({stream_result(4, 10)}, "2026-01-04T00:00:00Z")});
+  const Drawn drawn = charts::latency_over_time(dataset);
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  const json& series = drawn.charts.front().option["series"];
+  EXPECT_EQ(series[0]["data"], json::parse("[[0.0, 23.0], [40.0, 24.0], [80.0, 25.0]]"));
+  EXPECT_EQ(series[2]["data"], json::parse("[[0.0, 13.0], [40.0, 14.0], [80.0, 15.0], [120.0, 16.0]]"));
+  EXPECT_THAT(drawn.charts.front().notes.front(), HasSubstr("6 frames came, 2 were dropped; p50 14.5 ms"));
+  EXPECT_THAT(charts::latency_over_time(ladder_dataset()).charts, IsEmpty());
+}
+
+TEST(LatencyOverTime, DrawsSlicesOfALongStream) {
+  const json series =
+      charts::latency_over_time(make_dataset({make_file({stream_result(1800, 10)})})).charts.at(0).option["series"];
+  ASSERT_THAT(series[0]["data"], SizeIs(600));
+  EXPECT_EQ(series[0]["data"][1], json::parse("[120.0, 18.0]")) << "the slowest of frames 3, 4 and 5";
+  EXPECT_EQ(series[1]["data"][1], json::parse("[120.0, 17.0]"));
+}
+
+TEST(StageTimes, TellsWhereAFramesTimeGoes) {
+  const Chart chart = charts::stage_times(make_dataset({make_file({stream_result(5, 10)})})).charts.at(0);
+  EXPECT_EQ(chart.title, "Where the time of a frame goes");
+  const json& series = chart.option["series"];
+  ASSERT_THAT(series, SizeIs(4));
+  EXPECT_EQ(column(series[1], "value")[0], 2.0);  // the mean of 0 to 4 ms in the queue
+  EXPECT_EQ(column(series[3], "text")[0], "15.0 ms");
+}
+
+TEST(CostScaling, IsOfAThousand) {
+  Dataset dataset =
+      make_dataset({make_file({make_result({}, {36}, at(1, 10, 16)), make_result({}, {36}, at(2, 10, 16))})});
+  EXPECT_THAT(charts::cost_scaling(dataset).left_out, HasSubstr("--price"));
+  dataset.set_price(Price::parse("$10/h"));
+  const json series = charts::cost_scaling(dataset).charts.at(0).option["series"][0];  // 360 and 180 ms an image
+  EXPECT_THAT(column(series, "value"), ElementsAre(json::parse("[1.0, 1.0]"), json::parse("[2.0, 0.5]")));
+  EXPECT_THAT(column(series, "text"), ElementsAre("$1.00", "$0.500"));
+}
+
 TEST(LossComparison, KeepsReferencesApart) {
   std::vector<Result> results = {make_result({}, {1}), make_result({"fuse"}, {1}), make_result({"bf16"}, {1})};
   for (Result& result : results) test::set_quality(result, "relative_l2", 0.1);
