@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct ReportArguments {
   std::string out;
   std::vector<std::string> formats = {"png", "html"};
   ReportOptions options;
+  std::string price;
   bool quiet = false;
 };
 
@@ -50,7 +52,10 @@ void report(const ReportArguments& arguments) {
   const Log log(arguments.quiet);
   ReportOptions options = arguments.options;
   options.formats = parse_formats(arguments.formats);
-  const Dataset dataset = Dataset::read(std::vector<fs::path>(arguments.results.begin(), arguments.results.end()));
+  std::optional<Price> price;
+  if (!arguments.price.empty()) price = Price::parse(arguments.price);  // before anything is read
+  Dataset dataset = Dataset::read(std::vector<fs::path>(arguments.results.begin(), arguments.results.end()));
+  if (price) dataset.set_price(*price);
   for (const std::string& reason : dataset.left_out()) log.info("left out: {}", reason);
   make_folder(arguments.out);
   const ReportFiles written = write_report(dataset, arguments.out, options);
@@ -76,6 +81,8 @@ void add_report_command(CLI::App& app) {
                    "most that a recommended configuration may lose, as a fraction of accuracy or of the output's range")
       ->check(real_number(0.0, 1.0))
       ->capture_default_str();
+  command->add_option("--price", arguments->price, "what the machine costs an hour, such as 2.50/h: tells costs")
+      ->type_name("PRICE");
   command->add_flag("-q,--quiet", arguments->quiet, "no notes");
   command->footer("Example: headroom report out/demo/results.json --out out/demo");
   command->callback([arguments] { report(*arguments); });

@@ -6,16 +6,20 @@
 
 namespace headroom {
 
+struct Scenario;
+
 /// One chart, ready to be drawn: every output shows this option and nothing else.
 struct Chart {
   std::string file;      ///< without extension: "speedup_comparison"; a second of its kind is "speedup_comparison-2"
   std::string title;     ///< what it shows, as a sentence without a full stop
   std::string subtitle;  ///< of what work, on what machine
+  std::vector<const Scenario*> of = {};  ///< the works that it draws something of
   nlohmann::json
       option;  ///< of ECharts; {"$fn": name} and {"$color": role} stand for what assets/charts.js has under it
   std::vector<std::string> notes;  ///< what a reader must know: how it was made, what is missing
   int width = 960;                 ///< of a PNG or SVG, in CSS pixels; a page takes the width it has
   int height = 480;
+  std::string kind = {};  ///< "speedup_comparison"
 };
 
 /// A chart of the list that could not be drawn.

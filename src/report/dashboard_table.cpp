@@ -5,10 +5,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "measure/table.hpp"
 #include "report/html.hpp"
 #include "report/ladder_view.hpp"
 #include "report/option.hpp"
+#include "report/quality_loss.hpp"
+#include "report/trial_plot.hpp"
 
 namespace headroom {
 namespace {
@@ -20,9 +21,8 @@ struct Column {
   bool is_number;
 };
 constexpr Column kColumns[] = {{"configuration", false}, {"median", true},      {"95% interval", true},
-                               {"of a", false},          {"on baseline", true}, {"peak memory", true},
-                               {"quality", false},       {"trials", true},      {"work", false},
-                               {"machine", false},       {"source", false},     {"measured", false}};
+                               {"on baseline", true},    {"peak memory", true}, {"quality", false},
+                               {"trials", true},         {"source", false},     {"measured", false}};
 
 /// A cell that sorts by `key`; without one by its text.
 std::string cell(std::string_view text, const std::optional<double>& key = {}) {
@@ -30,11 +30,9 @@ std::string cell(std::string_view text, const std::optional<double>& key = {}) {
   return fmt::format("<td>{}</td>", name_html(text));
 }
 
-std::string quality_text(const Result& result) {
+std::string qualities_of(const Result& result) {
   std::vector<std::string> parts;
-  for (const QualityRecord& record : result.quality)
-    parts.push_back(fmt::format("{} {}", record.metric,
-                                record.value ? format_significant(*record.value) : record.note.value_or("")));
+  for (const QualityRecord& record : result.quality) parts.push_back(quality_text(record));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -52,26 +50,25 @@ std::map<const Measurement*, std::optional<Estimate>> factors_of(const Dataset& 
   return factors;
 }
 
-std::string row_of(const Measurement& m, const Scenario& scenario, const std::optional<Estimate>& factor,
-                   std::size_t index) {
+std::string row_of(const Measurement& m, std::string_view name, const std::optional<Estimate>& factor,
+                   std::size_t index, std::size_t view) {
   const Result& result = *m.result;
-  std::string row = "<tr>" + cell(m.shown_name());
+  std::string row = fmt::format("<tr data-view=\"{}\">", view + 1) + cell(name);
   if (m.timing) {
     const std::optional<Interval>& interval = m.time().interval_ms;
-    row += cell(label_ms(m.time().median_ms), m.time().median_ms);
+    row += cell(fmt::format("{} per {}", label_ms(m.time().median_ms), m.time().unit), m.time().median_ms);
     row += interval ? cell(fmt::format("{} to {}", label_ms(interval->low), label_ms(interval->high)),
                            interval->high - interval->low)
                     : cell("none");
-    row += cell(m.time().unit);
   } else {
-    row += cell("not timed") + cell("none") + cell("");
+    row += cell("not timed") + cell("none");
   }
   row += result.unsettled ? cell("unsettled") : factor ? cell(label_factor(factor->value), factor->value) : cell("");
   const std::optional<MemoryReport>& memory = result.memory;
   row += memory && memory->peak_bytes
              ? cell(label_bytes(static_cast<double>(*memory->peak_bytes)), static_cast<double>(*memory->peak_bytes))
              : cell("");
-  row += cell(quality_text(result));
+  row += cell(qualities_of(result));
   std::size_t trials = 0;
   for (const TrialSeries& series : result.trials) trials += series.time_ms.size();
   row += fmt::format(
@@ -79,10 +76,10 @@ std::string row_of(const Measurement& m, const Scenario& scenario, const std::op
       "aria-expanded=\"false\">{0}<span "
       "class=\"unseen\"> raw trials of {2}</span></button></td>",
       trials, index, escape_html(m.label));
-  return row + cell(scenario.work) + cell(scenario.hardware) + cell(source_of(m)) + cell(m.file->created) + "</tr>\n";
+  return row + cell(source_of(m)) + cell(m.file->created) + "</tr>\n";
 }
 
-json trials_of(const Measurement& m) {
+json trials_of(const Measurement& m, const std::optional<std::size_t>& before) {
   json list = json::array();
   for (const TrialSeries& series : m.result->trials) {
     json one = {{"what", series.what}, {"time", series.time_ms}, {"warmup", series.warmup}};
@@ -90,37 +87,43 @@ json trials_of(const Measurement& m) {
     if (!series.warmup_stable) one["unsettled"] = true;
     list.push_back(std::move(one));
   }
-  return list;
+  json trials = {{"series", std::move(list)}};
+  if (before) trials["before"] = *before;
+  return trials;
 }
 
 }  // namespace
 
-std::string measurement_table(const Dataset& dataset) {
-  std::map<const Measurement*, const Scenario*> scenario_of;
-  for (const Scenario& scenario : dataset.scenarios())
-    for (const Measurement* m : scenario.all) scenario_of.emplace(m, &scenario);
+std::string measurement_table(const Dataset& dataset, const std::vector<View>& views) {
   const std::map<const Measurement*, std::optional<Estimate>> factors = factors_of(dataset);
-
-  std::string head, rows;
+  std::map<const Measurement*, std::size_t> places;
+  for (const Measurement& m : dataset.measurements()) places.emplace(&m, places.size());
+  std::vector<std::string> rows(places.size());
+  json trials(places.size(), json());
+  for (std::size_t view = 0; view < views.size(); ++view)
+    for (const Scenario* scenario : views[view].scenarios)
+      for (const Measurement* m : scenario->all) {
+        const auto factor = factors.find(m);
+        const std::size_t place = places.at(m);
+        const bool says_work = views[view].scenarios.size() > 1;
+        rows[place] = row_of(*m, says_work ? fmt::format("{}; {}", m->shown_name(), scenario->work) : m->shown_name(),
+                             factor == factors.end() ? std::nullopt : factor->second, place, view);
+        const Measurement* const before = measured_before(*scenario, *m);
+        trials[place] = trials_of(*m, before == nullptr ? std::nullopt : std::optional(places.at(before)));
+      }
+  std::string head;
   for (const Column& column : kColumns)
     head += fmt::format("<th scope=\"col\"{}><button type=\"button\" class=\"sort\">{}</button></th>",
                         column.is_number ? " class=\"n\"" : "", column.title);
-  json trials = json::array();
-  for (const Measurement& m : dataset.measurements()) {
-    const auto factor = factors.find(&m);
-    rows += row_of(m, *scenario_of.at(&m), factor == factors.end() ? std::nullopt : factor->second, trials.size());
-    trials.push_back(trials_of(m));
-  }
   return fmt::format(
-      "<section id=\"measurements\">\n<h2>Measurements</h2>\n"
+      "<details id=\"measurements\">\n<summary>Measurements: <span id=\"shown\" role=\"status\"></span></summary>\n"
       "<p class=\"controls\"><label for=\"filter\">Show rows with</label> <input id=\"filter\" type=\"search\" "
-      "autocomplete=\"off\" "
-      "spellcheck=\"false\"> <span id=\"shown\" role=\"status\">{0} of {0}</span></p>\n"
-      "<p class=\"subtitle\">A heading sorts; the number of trials opens them.</p>\n"
+      "autocomplete=\"off\" spellcheck=\"false\"> A heading sorts; the number of trials opens them.</p>\n"
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Measurements\"><table "
-      "id=\"table\">\n<thead><tr>{1}</tr></thead>\n"
-      "<tbody>\n{2}</tbody></table></div>\n<script type=\"application/json\" id=\"trials\">{3}</script>\n</section>\n",
-      trials.size(), head, rows, script_json(trials));
+      "id=\"table\">\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody></table></div>\n"
+      "<script type=\"application/json\" id=\"trials\">{}</script>\n"
+      "<script type=\"application/json\" id=\"trial-plot\">{}</script>\n</details>\n",
+      head, fmt::join(rows, ""), script_json(trials), script_json(trial_plot("trial", {}, {})));
 }
 
 }  // namespace headroom

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "report/dataset.hpp"
+#include "report/view.hpp"
 
 namespace headroom {
 
-/// The section with a table of every measurement, which page.js sorts and filters, and the raw trials of each.
-[[nodiscard]] std::string measurement_table(const Dataset& dataset);
+/// A table of every measurement, of which a page shows those of one of `views`, with their raw trials.
+[[nodiscard]] std::string measurement_table(const Dataset& dataset, const std::vector<View>& views);
 
 }  // namespace headroom

@@ -33,26 +33,6 @@ std::string label_of(const Result& result) {
   return asked.empty() ? "baseline" : fmt::format("{}", fmt::join(applied.empty() || is_chosen ? asked : applied, "+"));
 }
 
-std::string describe_work(const Subject& subject) {
-  std::string text = subject.name;
-  if (subject.kind == SubjectKind::kKernel) return text;
-  const auto add = [&](const std::string& key, std::string_view one, std::string_view many) {
-    const std::optional<double> value = request_number(subject, key);
-    if (value) text += fmt::format(", {} {}", *value, *value == 1 ? one : many);
-  };
-  add("images", "image at once", "images at once");
-  add("batch", "image in a batch", "images in a batch");
-  add("steps", "step", "steps");
-  const auto rows = request_number(subject, "token_rows"), columns = request_number(subject, "token_columns");
-  if (rows && columns) text += fmt::format(", {}x{} image tokens", *rows, *columns);
-  add("image_tokens", "image token", "image tokens");
-  const auto width = request_number(subject, "width"), height = request_number(subject, "height");
-  if (width && height) text += fmt::format(", {}x{} pixels", *width, *height);
-  if (subject.request.contains("pass") && subject.request["pass"].is_string())
-    text += fmt::format(", one {} pass", subject.request["pass"].get<std::string>());
-  return text;
-}
-
 /// Other programs do not name the vector units that they ran on: then those that all other files name which tell the
 /// same of the rest.
 std::string hardware_of(const Measurement& m, const std::deque<std::pair<std::string, ResultFile>>& files) {
@@ -77,6 +57,17 @@ std::string configuration_key(const Measurement& m) {
                      fmt::join(c.asked, ","), fmt::join(c.applied, ","));
 }
 
+/// Two bars of one name are no use to anybody.
+void tell_precisions_apart(const Scenario& scenario, std::deque<Measurement>& measurements) {
+  std::map<std::string, std::set<std::string>> precisions;  // by name
+  for (const Measurement* m : scenario.current)
+    precisions[m->shown_name()].insert(m->result->configuration.baseline_dtype.value_or(""));
+  for (Measurement& m : measurements)
+    if (std::ranges::find(scenario.all, &m) != scenario.all.end())
+      if (const auto found = precisions.find(m.shown_name()); found != precisions.end() && found->second.size() > 1)
+        m.precision = m.result->configuration.baseline_dtype;
+}
+
 /// The results that a ladder is made of: see Scenario::run.
 std::vector<const Measurement*> run_of(const Scenario& scenario) {
   std::vector<std::vector<const Measurement*>> runs;  // by time
@@ -86,17 +77,47 @@ std::vector<const Measurement*> run_of(const Scenario& scenario) {
     const auto run = std::ranges::find_if(runs, of_file);
     (run == runs.end() ? runs.emplace_back() : *run).push_back(m);
   }
-  const auto has_baseline = [](const std::vector<const Measurement*>& run) {
-    return std::ranges::any_of(run, [](const Measurement* m) { return m->switches().empty() && m->timing; });
+  const auto baseline_of = [](const std::vector<const Measurement*>& run) {
+    const auto baseline =
+        std::ranges::find_if(run, [](const Measurement* m) { return m->switches().empty() && m->timing; });
+    return baseline == run.end() ? nullptr : *baseline;
   };
   std::vector<const Measurement*> found;
-  for (const std::vector<const Measurement*>& run : runs)
-    if (has_baseline(run) && run.size() >= found.size()) found = run;
+  for (const std::vector<const Measurement*>& run : runs) {
+    const Measurement *const baseline = baseline_of(run), *const before = baseline_of(found);
+    if (baseline == nullptr || (before != nullptr && run.size() < found.size())) continue;
+    const bool is_of_slower_precision =
+        before != nullptr && run.size() == found.size() &&
+        baseline->result->configuration.baseline_dtype != before->result->configuration.baseline_dtype &&
+        baseline->time().median_ms > before->time().median_ms;
+    if (!is_of_slower_precision) found = run;
+  }
   std::ranges::copy_if(scenario.current, std::back_inserter(found), &Measurement::is_peer);
   return found;
 }
 
 }  // namespace
+
+std::string describe_work(const Subject& subject) {
+  std::string text = subject.name;
+  if (subject.kind == SubjectKind::kKernel) return text;
+  const auto add = [&](const std::string& key, std::string_view one, std::string_view many) {
+    const std::optional<double> value = request_number(subject, key);
+    if (value) text += fmt::format(", {} {}", *value, *value == 1 ? one : many);
+  };
+  add("images", "image at once", "images at once");
+  add("batch", "image in a batch", "images in a batch");
+  add("steps", "step", "steps");
+  const auto rows = request_number(subject, "token_rows"), columns = request_number(subject, "token_columns");
+  if (rows && columns) text += fmt::format(", {}x{} image tokens", *rows, *columns);
+  add("image_tokens", "image token", "image tokens");
+  add("fps", "frame a second", "frames a second");
+  const auto width = request_number(subject, "width"), height = request_number(subject, "height");
+  if (width && height) text += fmt::format(", {}x{} pixels", *width, *height);
+  if (subject.request.contains("pass") && subject.request["pass"].is_string())
+    text += fmt::format(", one {} pass", subject.request["pass"].get<std::string>());
+  return text;
+}
 
 std::optional<double> request_number(const Subject& subject, const std::string& key) {
   const auto found = subject.request.find(key);
@@ -109,7 +130,19 @@ std::optional<double> batch_of(const Subject& subject) {
   return images ? images : request_number(subject, "batch");
 }
 
+const std::vector<double>* find_times(const Result& result, std::string_view what) {
+  if (result.latency && what == "frame") return &result.latency->latency_ms;
+  const TrialSeries* const series = find_series(result, what);
+  return series == nullptr ? nullptr : &series->time_ms;
+}
+
 std::optional<Timing> timing_of(const Result& result) {
+  if (result.latency)  // frames are no independent trials: their median has no interval
+    return Timing{.unit = "frame",
+                  .series = "frame",
+                  .trials_ms = result.latency->latency_ms,
+                  .median_ms = result.latency->statistics.p50_ms,
+                  .interval_ms = {}};
   if (result.trials.empty()) return {};
   const std::optional<double> images = request_number(result.subject, "images");
   const TrialSeries* const step = find_series(result, "step");
@@ -143,7 +176,9 @@ bool Measurement::declined(std::string_view switch_name) const {
   return std::ranges::find(all, switch_name, &DeclinedSwitch::name) != all.end();
 }
 
-std::string Measurement::shown_name() const { return label + declined_mark(*this, switches()); }
+std::string Measurement::shown_name() const {
+  return label + (precision ? fmt::format(" ({})", *precision) : "") + declined_mark(*this, switches());
+}
 
 std::string declined_mark(const Measurement& measurement, std::span<const std::string> switches) {
   std::vector<std::string_view> declined;
@@ -216,6 +251,7 @@ Dataset::Dataset(std::vector<std::pair<std::string, ResultFile>> files) {
     }
     std::ranges::stable_sort(scenario.current, {}, &Measurement::is_peer);
     scenario.run = run_of(scenario);
+    tell_precisions_apart(scenario, measurements_);
   }
   std::ranges::stable_sort(scenarios_, std::ranges::greater{},
                            [](const Scenario& scenario) { return scenario.current.size(); });
@@ -227,6 +263,14 @@ const Scenario& Dataset::scenario_of(const Measurement& measurement) const {
   });
   HR_CHECK(found != scenarios_.end());  // else it is of another dataset
   return *found;
+}
+
+std::vector<const Scenario*> Dataset::scenarios_of(std::span<const Measurement* const> measurements) const {
+  std::vector<const Scenario*> scenarios;
+  for (const Measurement* m : measurements)
+    if (const Scenario* of = &scenario_of(*m); std::ranges::find(scenarios, of) == scenarios.end())
+      scenarios.push_back(of);
+  return scenarios;
 }
 
 std::optional<Estimate> Dataset::factor(const Measurement& base, const Measurement& other) const {

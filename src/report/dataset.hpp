@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "measure/result.hpp"
+#include "report/price.hpp"
 
 /// Results as charts want them: what one unit of work took, and which results are of equal work on equal hardware.
 namespace headroom {
@@ -20,13 +21,13 @@ namespace headroom {
 /// What one unit of work took. Where a result has the series "step", the unit is an image and its trials are those of
 /// the steps: (median prologue + steps * step) / images, as the ladder tells it.
 struct Timing {
-  std::string unit;  ///< "image", "forward pass", "launch", or the name of the only series
+  std::string unit;  ///< "image", "forward pass", "launch", "frame", or the name of the only series
   std::string series;
   std::vector<double> trials_ms;  ///< of one unit, in the order they ran
   double median_ms = 0;
   std::optional<Interval> interval_ms;  ///< 95%, of the median; absent where the result has none
 };
-/// Nothing where the result has no series.
+/// Of a stream the unit is a frame, and its trials are their latencies. Nothing where the result has no series.
 [[nodiscard]] std::optional<Timing> timing_of(const Result& result);
 
 /// A result with the file it came in.
@@ -37,12 +38,14 @@ struct Measurement {
   std::string label;  ///< what was applied: "baseline", "arena+fuse"; a peer's begins with its name
   std::optional<Timing> timing;
   bool is_peer = false;
+  /// Of the baseline, where the same work was measured from baselines of several.
+  std::optional<std::string> precision = {};
 
   [[nodiscard]] const std::vector<std::string>& switches() const { return result->configuration.asked; }
   [[nodiscard]] bool declined(std::string_view switch_name) const;
   /// revision_of() its result.
   [[nodiscard]] std::string revision() const;
-  /// The label with what declined: "arena (tile declined)", or "tile (declined)" of a switch alone.
+  /// The label, the precision that tells it from others, and what declined: "baseline (f32)", "arena (tile declined)", or "tile (declined)" of a switch alone.
   [[nodiscard]] std::string shown_name() const;
   /// The timing, of a measurement that has one.
   [[nodiscard]] const Timing& time() const {
@@ -62,7 +65,7 @@ struct Scenario {
   std::string hardware;                     ///< describe_hardware(), which no other hardware shares
   std::vector<const Measurement*> all;      ///< by time of measurement
   std::vector<const Measurement*> current;  ///< the latest of each configuration, ours before peers', else as measured
-  /// Ours of one file, that with a baseline and most beside it, the latest of several; then the current ones of peers.
+  /// Ours of one file, that with a baseline and most beside it, of several that from the faster precision and the latest; then the current ones of peers.
   /// Only these are divided by each other: another run was made at another time, and maybe at another revision.
   std::vector<const Measurement*> run;
 };
@@ -82,7 +85,12 @@ class Dataset {
   /// Those with the most configurations first.
   [[nodiscard]] const std::vector<Scenario>& scenarios() const { return scenarios_; }
   [[nodiscard]] const Scenario& scenario_of(const Measurement& measurement) const;
+  /// Each scenario of some of them, once.
+  [[nodiscard]] std::vector<const Scenario*> scenarios_of(std::span<const Measurement* const> measurements) const;
   [[nodiscard]] const std::deque<std::pair<std::string, ResultFile>>& files() const { return files_; }
+  /// What the machine costs that the results are of, where somebody told.
+  [[nodiscard]] const std::optional<Price>& price() const { return price_; }
+  void set_price(Price price) { price_ = std::move(price); }
   /// Why each file that is left out is: sentences that name it.
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
 
@@ -96,9 +104,15 @@ class Dataset {
   std::deque<Measurement> measurements_;
   std::vector<Scenario> scenarios_;
   std::vector<std::string> left_out_;
+  std::optional<Price> price_;
   mutable std::map<std::pair<const Measurement*, const Measurement*>, std::optional<Estimate>> factors_;
 };
 
+/// The times of a series as they were measured, those of "frame" being a stream's latencies; null where there are none.
+[[nodiscard]] const std::vector<double>* find_times(const Result& result, std::string_view what);
+
+/// "tiny-dit, 10 images at once, 28 steps, 16x16 image tokens"; a kernel is its name.
+[[nodiscard]] std::string describe_work(const Subject& subject);
 /// A request's number under `key`; nothing where it has none.
 [[nodiscard]] std::optional<double> request_number(const Subject& subject, const std::string& key);
 /// Images made at once: "images", or the "batch" of a forward pass.

@@ -54,6 +54,17 @@ TEST(Dataset, KeepsWorksMachinesAndThreadsApart) {
   EXPECT_THAT(dataset.scenarios(), SizeIs(4));
 }
 
+TEST(Dataset, TakesTheRunFromTheFasterPrecisionWhereTheyAreEqual) {
+  std::vector<Result> bf16 = {make_result({}, {5, 5}), make_result({"fuse"}, {4, 4})};
+  for (Result& result : bf16) result.configuration.baseline_dtype = "bf16";
+  const std::vector<Result> f32 = {make_result({}, {20, 20}), make_result({"tf32"}, {8, 8})};
+  for (const bool bf16_first : {true, false}) {
+    const Dataset dataset = make_dataset({make_file(bf16_first ? bf16 : f32, "2026-01-01T00:00:00Z"),
+                                          make_file(bf16_first ? f32 : bf16, "2026-01-02T00:00:00Z")});
+    EXPECT_EQ(dataset.scenarios().front().run.front()->shown_name(), "baseline (bf16)");
+  }
+}
+
 TEST(Dataset, KeepsVectorUnitsApart) {
   ResultFile amx = make_file({make_result({}, {1, 2})}), avx512 = amx;
   amx.machine.cpu_isa = "amx";

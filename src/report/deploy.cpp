@@ -1,90 +1,165 @@
 #include "report/deploy.hpp"
 
 #include <algorithm>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <ranges>
+
+#include "report/ladder_view.hpp"
 
 namespace headroom {
 namespace {
 
-/// Scenarios of one model, request and machine that differ in the batch size, if in anything.
-std::vector<std::vector<LadderView>> group_by_batch(const Dataset& dataset) {
-  std::map<std::string, std::size_t> place;
-  std::vector<std::vector<LadderView>> groups;
-  for (LadderView& ladder : ladders_of(dataset)) {
-    nlohmann::json rest = ladder.scenario->subject.request;
-    rest.erase("images");
-    rest.erase("batch");
-    const std::string key = ladder.scenario->subject.name + "|" + rest.dump() + "|" + ladder.scenario->hardware;
-    const auto [found, is_new] = place.try_emplace(key, groups.size());
-    if (is_new) groups.emplace_back();
-    groups[found->second].push_back(std::move(ladder));
+using Candidates = std::vector<Candidate>;
+
+/// The baseline that a result is held against: of its own file and precision, else the latest of its precision.
+const Measurement* baseline_for(const Scenario& scenario, const Measurement& m) {
+  const Measurement* found = nullptr;
+  for (const Measurement* other : scenario.all) {
+    if (other->is_peer || !other->switches().empty() || !other->timing ||
+        other->result->configuration.baseline_dtype != m.result->configuration.baseline_dtype)
+      continue;
+    if (other->file == m.file) return other;
+    found = other;
   }
-  return groups;
+  return found;
 }
 
-Candidate make_candidate(const Measurement& m, const Scenario& scenario, QualityLoss loss) {
-  const double batch = batch_of(scenario.subject).value_or(1);
-  const bool is_per_image = m.time().unit == "image";
-  Candidate candidate{.measurement = &m,
-                      .request_ms = is_per_image ? m.time().median_ms * batch : m.time().median_ms,
-                      .images_per_second = 0,
-                      .loss = std::move(loss)};
-  if (candidate.request_ms > 0) candidate.images_per_second = batch / candidate.request_ms * 1e3;
-  return candidate;
+/// What was measured of ours: the run with the most configurations, and of those that it does not have the latest.
+std::vector<const Measurement*> measured_of(const Scenario& scenario) {
+  std::vector<const Measurement*> measured;
+  const auto add = [&](const Measurement* m) {
+    const auto is_same = [&](const Measurement* other) {
+      return other->label == m->label &&
+             other->result->configuration.baseline_dtype == m->result->configuration.baseline_dtype;
+    };
+    if (!m->is_peer && m->timing && !m->result->same_as && std::ranges::none_of(measured, is_same))
+      measured.push_back(m);
+  };
+  std::ranges::for_each(scenario.run, add);
+  std::ranges::for_each(scenario.current, add);
+  return measured;
+}
+
+Candidates candidates_of(const Dataset& dataset, const Scenario& scenario, double max_quality_loss) {
+  Candidates candidates;
+  for (const Measurement* m : measured_of(scenario)) {
+    const Measurement* const baseline = baseline_for(scenario, *m);
+    const bool is_one_run = baseline != nullptr && baseline->file == m->file;
+    const double batch = m->time().unit == "image" ? batch_of(scenario.subject).value_or(1) : 1;
+    Candidate candidate{.measurement = m,
+                        .scenario = &scenario,
+                        .request_ms = m->time().median_ms * batch,
+                        .per_second = 0,
+                        .loss = quality_loss(scenario, *m, baseline, max_quality_loss),
+                        .on_baseline = is_one_run && m != baseline ? dataset.factor(*baseline, *m) : std::nullopt};
+    if (m->result->latency)
+      candidate.per_second = static_cast<double>(m->result->latency->shown) / m->result->latency->seconds;
+    else if (candidate.request_ms > 0)
+      candidate.per_second = batch / candidate.request_ms * 1e3;
+    candidates.push_back(std::move(candidate));
+  }
+  return candidates;
+}
+
+/// The fastest, unless one with fewer switches cannot be told from it.
+Candidate lowest_latency(const Dataset& dataset, const Candidates& allowed) {
+  const Candidate& fastest = *std::ranges::min_element(allowed, {}, &Candidate::request_ms);
+  const auto is_as_fast = [&](const Candidate& c) {
+    if (c.scenario != fastest.scenario || c.measurement->file != fastest.measurement->file) return false;
+    const std::optional<Estimate> factor = dataset.factor(*fastest.measurement, *c.measurement);
+    return factor && factor->interval && factor->interval->low <= 1 && factor->interval->high >= 1;
+  };
+  const Candidate* best = &fastest;
+  for (const Candidate& c : allowed)
+    if (c.measurement->switches().size() < best->measurement->switches().size() && is_as_fast(c)) best = &c;
+  return *best;
+}
+
+std::optional<Candidate> fastest_below(const Candidates& candidates, const std::optional<Candidate>& limit) {
+  if (candidates.empty()) return {};
+  const Candidate& fastest = *std::ranges::min_element(candidates, {}, &Candidate::request_ms);
+  if (limit && fastest.request_ms >= limit->request_ms) return {};
+  return fastest;
+}
+
+std::vector<std::string> labels_of(const Candidates& candidates) {
+  std::vector<std::string> labels;
+  for (const Candidate& c : candidates)
+    if (std::ranges::find(labels, c.measurement->label) == labels.end()) labels.push_back(c.measurement->label);
+  std::ranges::sort(labels);
+  return labels;
+}
+
+/// What the interval of a factor over those before says.
+std::string_view evidence_of(const std::optional<Estimate>& factor) {
+  if (!factor || !factor->interval) return "no interval to judge by";
+  if (factor->interval->low > 1) return "faster";
+  if (factor->interval->high < 1) return "slower";
+  return "no difference beyond noise";
+}
+
+std::vector<Adoption> adoption_of(const LadderView& ladder, const Decision& decision, double max_quality_loss) {
+  const std::vector<std::string>& deployed = decision.deploy->measurement->switches();
+  std::vector<Adoption> adoption;
+  for (const RungView& rung : ladder.cumulative) {
+    const auto single = std::ranges::find(ladder.singles, rung.added, &RungView::added);
+    Adoption one{.switches = rung.added,
+                 .adopt = !rung.is_declined() && std::ranges::all_of(rung.added,
+                                                                     [&](const std::string& name) {
+                                                                       return std::ranges::find(deployed, name) !=
+                                                                              deployed.end();
+                                                                     }),
+                 .reason = std::string(evidence_of(rung.on_previous)),
+                 .alone = single == ladder.singles.end() ? std::nullopt : single->on_baseline,
+                 .on_previous = rung.on_previous};
+    const std::optional<QualityLoss> loss =
+        quality_loss(*ladder.scenario, *rung.measurement, ladder.baseline.measurement, max_quality_loss);
+    if (rung.is_declined())
+      one.reason = "does nothing here";
+    else if (rung.is_unsettled())
+      one.reason = "unsettled: measure again";
+    else if (!one.adopt && !loss)
+      one.reason = "its quality was not measured";
+    else if (!one.adopt && loss->value > max_quality_loss)
+      one.reason = "beyond the quality limit: " + loss->basis;
+    else if (!one.adopt && rung.on_previous && rung.on_previous->value > 1)
+      one.reason = "not shown to be faster than what is deployed";
+    adoption.push_back(std::move(one));
+  }
+  return adoption;
 }
 
 }  // namespace
 
-std::vector<Recommendation> recommend(const Dataset& dataset, double max_quality_loss) {
-  std::vector<Recommendation> all;
-  for (const std::vector<LadderView>& ladders : group_by_batch(dataset)) {
-    const Scenario& first = *ladders.front().scenario;
-    Recommendation made;
-    made.work = first.work;
-    made.hardware = first.hardware;
-    if (ladders.size() > 1) made.work += " (and other batch sizes)";
-    std::vector<Candidate> candidates;
-    for (const LadderView& ladder : ladders)
-      for (const RungView* rung : ladder.all()) {
-        const Measurement& m = *rung->measurement;
-        if (m.is_peer || m.result->same_as) continue;
-        if (rung->is_unsettled()) {
-          made.unsettled.push_back(m.label);
-          continue;
-        }
-        const std::optional<QualityLoss> loss = quality_loss(m, *ladder.baseline.measurement);
-        if (!loss)
-          made.unknown.push_back(m.label);
-        else if (loss->value > max_quality_loss)
-          made.beyond_limit.push_back(m.label);
-        else
-          candidates.push_back(make_candidate(m, *ladder.scenario, *loss));
-      }
-    for (std::vector<std::string>* list : {&made.unknown, &made.beyond_limit, &made.unsettled}) {
-      std::ranges::sort(*list);
-      list->erase(std::ranges::unique(*list).begin(), list->end());
-    }
-    if (!candidates.empty()) {
-      made.lowest_latency = *std::ranges::min_element(candidates, {}, &Candidate::request_ms);
-      made.highest_throughput = *std::ranges::max_element(candidates, {}, &Candidate::images_per_second);
-    }
-    const auto peak = [](const Candidate& c) { return *c.measurement->result->memory->peak_bytes; };
-    auto with_memory = candidates | std::views::filter([](const Candidate& c) {
-                         return c.measurement->result->memory && c.measurement->result->memory->peak_bytes;
-                       });
-    if (!with_memory.empty()) made.least_memory = *std::ranges::min_element(with_memory, {}, peak);
-    all.push_back(std::move(made));
+Decision decide(const Dataset& dataset, const View& view, double max_quality_loss) {
+  Decision decision;
+  if (view.is_of_kernels) return decision;
+  Candidates allowed, beyond, unknown, unsettled;
+  for (const Scenario* scenario : view.scenarios)
+    for (Candidate& c : candidates_of(dataset, *scenario, max_quality_loss))
+      (c.measurement->result->unsettled   ? unsettled
+       : !c.loss                          ? unknown
+       : c.loss->value > max_quality_loss ? beyond
+                                          : allowed)
+          .push_back(std::move(c));
+  decision.beyond_limit = labels_of(beyond);
+  decision.unknown = labels_of(unknown);
+  decision.unsettled = labels_of(unsettled);
+  if (!allowed.empty()) {
+    decision.deploy = lowest_latency(dataset, allowed);
+    decision.highest_throughput = *std::ranges::max_element(allowed, {}, &Candidate::per_second);
+    const std::optional<LadderView> ladder = ladder_of(dataset, *decision.deploy->scenario);
+    const auto precision_of = [](const Measurement& m) { return m.result->configuration.baseline_dtype; };
+    if (ladder && precision_of(*ladder->baseline.measurement) == precision_of(*decision.deploy->measurement))
+      decision.adoption = adoption_of(*ladder, decision, max_quality_loss);
   }
-  return all;
-}
-
-AdoptionVerdict verdict_of(const std::optional<Estimate>& factor) {
-  if (!factor || !factor->interval) return AdoptionVerdict::kUnknown;
-  if (factor->interval->low > 1) return AdoptionVerdict::kFaster;
-  if (factor->interval->high < 1) return AdoptionVerdict::kSlower;
-  return AdoptionVerdict::kNoDifference;
+  decision.faster_beyond = fastest_below(beyond, decision.deploy);
+  decision.faster_unknown = fastest_below(unknown, decision.deploy);
+  const auto peak = [](const Candidate& c) { return *c.measurement->result->memory->peak_bytes; };
+  auto with_memory = allowed | std::views::filter([](const Candidate& c) {
+                       return c.measurement->result->memory && c.measurement->result->memory->peak_bytes;
+                     });
+  if (!with_memory.empty()) decision.least_memory = *std::ranges::min_element(with_memory, {}, peak);
+  return decision;
 }
 
 }  // namespace headroom

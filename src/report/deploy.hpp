@@ -1,43 +1,52 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/dataset.hpp"
-#include "report/ladder_view.hpp"
 #include "report/quality_loss.hpp"
+#include "report/view.hpp"
 
+/// The one rule of a report: what to deploy. Headline, advice and the order of adoption are all read from a Decision.
 namespace headroom {
 
-/// A configuration that could be deployed: one of ours whose loss is known and within the limit.
+/// A configuration of ours, with what a decision needs to know of it.
 struct Candidate {
   const Measurement* measurement = nullptr;
-  double request_ms = 0;         ///< from start to the last image of a request
-  double images_per_second = 0;  ///< 0 where the unit is not an image or a forward pass
-  QualityLoss loss;
+  const Scenario* scenario = nullptr;
+  double request_ms = 0;                ///< from start to the last image of a request
+  double per_second = 0;                ///< images, or passes or frames where these were timed
+  std::optional<QualityLoss> loss;      ///< nothing where nobody measured it
+  std::optional<Estimate> on_baseline;  ///< how many times as fast
 };
 
-/// What to deploy for one model and request on one machine, over all batch sizes that were measured.
-struct Recommendation {
-  std::string work;      ///< in words, without the batch size
-  std::string hardware;  ///< in words
-  std::optional<Candidate> lowest_latency;
-  std::optional<Candidate> highest_throughput;
-  std::optional<Candidate> least_memory;
-  std::vector<std::string> beyond_limit;  ///< configurations that lose more
-  std::vector<std::string> unknown;       ///< whose loss nobody measured
-  std::vector<std::string> unsettled;     ///< whose times are no facts
+/// A switch, or several that were added together, and whether what is deployed has it.
+struct Adoption {
+  std::vector<std::string> switches;
+  bool adopt = false;
+  std::string reason;                   ///< what measurement says of it: "faster", "beyond the quality limit"
+  std::optional<Estimate> alone;        ///< factor over the baseline
+  std::optional<Estimate> on_previous;  ///< over those before it
 };
 
-/// One for each model, request (but for its batch size) and machine with a ladder. `max_quality_loss` as
-/// quality_loss().
-[[nodiscard]] std::vector<Recommendation> recommend(const Dataset& dataset, double max_quality_loss);
+/// Among configurations (of the run with the most, and of those that it lacks the latest) whose loss of quality is known and within the limit and whose times are settled, `deploy` is that
+/// with the lowest latency of a request; of those that its measurement cannot tell from it (the 95% interval of the factor
+/// holds 1), the one with the fewest switches. Nothing where no quality is known.
+struct Decision {
+  std::optional<Candidate> deploy;
+  std::optional<Candidate> highest_throughput;  ///< of the same
+  std::optional<Candidate> least_memory;        ///< of the same
+  std::optional<Candidate> faster_beyond;   ///< the fastest that is faster than `deploy` and loses more than the limit
+  std::optional<Candidate> faster_unknown;  ///< that is faster, and of whose quality nothing is known
+  std::vector<std::string> beyond_limit;    ///< configurations
+  std::vector<std::string> unknown;
+  std::vector<std::string> unsettled;
+  std::vector<Adoption> adoption;  ///< of the ladder that `deploy` is of, in the order in which switches were added up
+};
 
-/// What measurement says of a switch on top of those before it.
-enum class AdoptionVerdict : std::uint8_t { kFaster, kNoDifference, kSlower, kUnknown };
-/// By the interval of the factor: above 1, around 1, below 1; unknown without an interval.
-[[nodiscard]] AdoptionVerdict verdict_of(const std::optional<Estimate>& factor);
+/// `max_quality_loss` as quality_loss().
+[[nodiscard]] Decision decide(const Dataset& dataset, const View& view, double max_quality_loss);
 
 }  // namespace headroom

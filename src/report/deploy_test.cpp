@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
+#include "report/price.hpp"
 #include "report/test_util.hpp"
 
 namespace headroom {
@@ -11,7 +14,9 @@ namespace {
 using test::make_dataset;
 using test::make_file;
 using test::make_result;
+using testing::Contains;
 using testing::ElementsAre;
+using testing::Not;
 using testing::SizeIs;
 
 Subject batch_of_images(std::int64_t images) {
@@ -20,7 +25,7 @@ Subject batch_of_images(std::int64_t images) {
   return subject;
 }
 
-TEST(Recommend, ChoosesByPurposeWithinTheLimit) {
+TEST(Decide, ChoosesByPurposeWithinTheLimit) {
   // steps in ms; a request is ten of them
   std::vector<Result> results = {
       make_result({}, {10, 10}, batch_of_images(1)), make_result({"arena"}, {8, 8}, batch_of_images(1)),
@@ -34,19 +39,81 @@ TEST(Recommend, ChoosesByPurposeWithinTheLimit) {
                                make_result({"arena"}, {20, 20}, batch_of_images(8))};
   const Dataset dataset = make_dataset({make_file(results), make_file(eight)});
 
-  const std::vector<Recommendation> all = recommend(dataset, 0.01);
-  ASSERT_THAT(all, SizeIs(1));
-  const Recommendation& r = all.front();
-  EXPECT_EQ(r.lowest_latency->measurement->label, "bf16");
-  EXPECT_EQ(r.lowest_latency->request_ms, 40);
-  EXPECT_EQ(r.highest_throughput->measurement->label, "arena");  // eight at once in 200 ms
-  EXPECT_EQ(r.highest_throughput->images_per_second, 40);
-  EXPECT_EQ(r.least_memory->measurement->label, "arena");
-  EXPECT_THAT(r.beyond_limit, ElementsAre("int8"));
-  EXPECT_THAT(r.unknown, ElementsAre("steps=2"));
+  const std::vector<View> views = views_of(dataset);
+  ASSERT_THAT(views, SizeIs(1));
+  const Decision d = decide(dataset, views.front(), 0.01);
+  EXPECT_EQ(d.deploy->measurement->label, "bf16");
+  EXPECT_EQ(d.deploy->request_ms, 40);
+  EXPECT_EQ(d.highest_throughput->measurement->label, "arena");  // eight at once in 200 ms
+  EXPECT_EQ(d.highest_throughput->per_second, 40);
+  EXPECT_EQ(d.least_memory->measurement->label, "arena");
+  EXPECT_THAT(d.beyond_limit, ElementsAre("int8"));
+  EXPECT_EQ(d.faster_beyond->measurement->label, "int8");
+  EXPECT_THAT(d.unknown, ElementsAre("steps=2"));
+  EXPECT_EQ(d.faster_unknown->measurement->label, "steps=2");  // 18 ms
 
-  EXPECT_EQ(recommend(dataset, 0.2).front().lowest_latency->measurement->label, "int8");
-  EXPECT_EQ(recommend(dataset, 0).front().lowest_latency->measurement->label, "arena");  // exact
+  EXPECT_EQ(decide(dataset, views.front(), 0.2).deploy->measurement->label, "int8");
+  EXPECT_EQ(decide(dataset, views.front(), 0).deploy->measurement->label, "arena");  // exact
+}
+
+TEST(Decide, TakesFewerSwitchesWhereTimesCannotBeToldApart) {
+  const Dataset dataset =
+      make_dataset({make_file({make_result({}, {20, 20, 21, 20}), make_result({"arena"}, {10, 12, 11, 10}),
+                               make_result({"arena", "fuse"}, {10, 11, 10, 12})})});
+  EXPECT_EQ(decide(dataset, views_of(dataset).front(), 0.01).deploy->measurement->label, "arena");
+}
+
+TEST(Decide, CountsPassesWherePassesWereTimed) {
+  const Subject pass{.kind = SubjectKind::kModel, .name = "tiny-dit", .request = {{"pass", "forward"}, {"batch", 20}}};
+  const Dataset dataset = make_dataset(
+      {make_file({make_result({}, {10, 10}, pass, "forward"), make_result({"fuse"}, {5, 5}, pass, "forward")})});
+  const Decision d = decide(dataset, views_of(dataset).front(), 0.01);
+  EXPECT_EQ(d.deploy->measurement->time().unit, "forward pass");
+  EXPECT_EQ(d.deploy->per_second, 200) << "a forward pass is no image, however large its batch";
+}
+
+TEST(Decide, RecommendsNothingWhoseQualityNobodyKnows) {
+  const Dataset dataset = make_dataset({make_file({make_result({"bf16"}, {10, 10}), make_result({"int8"}, {5, 5})})});
+  const Decision d = decide(dataset, views_of(dataset).front(), 0.01);
+  EXPECT_FALSE(d.deploy);
+  EXPECT_EQ(d.faster_unknown->measurement->label, "int8");
+  EXPECT_THAT(d.adoption, SizeIs(0));
+}
+
+// Whatever was measured, what is adopted is what is deployed.
+TEST(Decide, NeverContradictsItself) {
+  std::mt19937 random(7);
+  const std::vector<std::string> order = {"arena", "fuse", "bf16", "steps=5"};
+  std::size_t left_out = 0;
+  for (int round = 0; round < 200; ++round) {
+    const auto trials = [&] {
+      std::vector<double> ms(6);
+      const double level = std::uniform_real_distribution(50.0, 100.0)(random);
+      for (double& one : ms) one = level * std::lognormal_distribution(0.0, 0.05)(random);
+      return ms;
+    };
+    std::vector<Result> results = {make_result({}, trials())};
+    for (std::size_t n = 1; n <= order.size(); ++n) {
+      results.push_back(make_result({order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n)}, trials()));
+      if (n > 1) results.push_back(make_result({order[n - 1]}, trials()));
+    }
+    for (Result& result : results)
+      if (random() % 2 == 0) test::set_quality(result, "psnr_db", std::uniform_real_distribution(30.0, 50.0)(random));
+    const Dataset dataset = make_dataset({make_file(results)});
+    const Decision d = decide(dataset, views_of(dataset).front(), 0.01);
+    ASSERT_TRUE(d.deploy) << "the baseline is always allowed";
+    EXPECT_LE(d.deploy->loss->value, 0.01);
+    EXPECT_THAT(d.beyond_limit, Not(Contains(d.deploy->measurement->label)));
+    EXPECT_THAT(d.unknown, Not(Contains(d.deploy->measurement->label)));
+    std::vector<std::string> adopted;
+    ASSERT_THAT(d.adoption, SizeIs(order.size()));
+    for (const Adoption& one : d.adoption) {
+      if (one.adopt) adopted.insert(adopted.end(), one.switches.begin(), one.switches.end());
+      left_out += one.adopt ? 0 : 1;
+    }
+    EXPECT_EQ(adopted, d.deploy->measurement->switches());
+  }
+  EXPECT_GT(left_out, 0U);
 }
 
 TEST(QualityLoss, TakesTheBestEvidence) {
@@ -59,16 +126,42 @@ TEST(QualityLoss, TakesTheBestEvidence) {
   test::set_quality(results[3], "psnr_db", {}, {}, "identical");
   const Dataset dataset = make_dataset({make_file(results)});
   const auto& m = dataset.measurements();
-  EXPECT_NEAR(quality_loss(m[1], m[0])->value, 0.01, 1e-12);
-  EXPECT_EQ(quality_loss(m[2], m[0])->value, 0.05);
-  EXPECT_EQ(quality_loss(m[3], m[0])->value, 0);
+  const auto loss = [&](std::size_t i) { return quality_loss(dataset.scenarios().front(), m[i], &m[0], 0.01); };
+  EXPECT_NEAR(loss(1)->value, 0.01, 1e-12);
+  EXPECT_EQ(loss(1)->limit, "at least 97.0%");
+  EXPECT_EQ(loss(2)->value, 0.05);
+  EXPECT_EQ(loss(3)->value, 0);
 }
 
-TEST(VerdictOf, GoesByTheInterval) {
-  EXPECT_EQ(verdict_of(Estimate{1.2, Interval{1.1, 1.3}}), AdoptionVerdict::kFaster);
-  EXPECT_EQ(verdict_of(Estimate{1.2, Interval{0.9, 1.3}}), AdoptionVerdict::kNoDifference);
-  EXPECT_EQ(verdict_of(Estimate{0.8, Interval{0.7, 0.9}}), AdoptionVerdict::kSlower);
-  EXPECT_EQ(verdict_of(Estimate{1.2, {}}), AdoptionVerdict::kUnknown);
+TEST(QualityLoss, TakesTheJudgesWordFromAnotherRunOfTheSameConfiguration) {
+  std::vector<Result> timed = {make_result({}, {10, 10}), make_result({"bf16"}, {5, 5}), make_result({"fuse"}, {8, 8})};
+  test::set_quality(timed[1], "psnr_db", 30);  // loses 0.03
+  std::vector<Result> judged = {make_result({}, {10, 10}), make_result({"bf16"}, {5, 5})};
+  test::set_quality(judged[0], "accuracy", 0.98);
+  test::set_quality(judged[1], "accuracy", 0.978);
+  const Dataset dataset = make_dataset({make_file(timed), make_file(judged)});
+  const Decision d = decide(dataset, views_of(dataset).front(), 0.01);
+  EXPECT_EQ(d.deploy->measurement->label, "bf16");
+  EXPECT_EQ(d.deploy->loss->basis, "accuracy 97.8% against 98.0% of the baseline");
+}
+
+TEST(ViewsOf, PutsBatchSizesTogetherAndKernelsLast) {
+  const Dataset dataset = make_dataset(
+      {test::kernel_file(), make_file({make_result({}, {10}, batch_of_images(1))}),
+       make_file({make_result({}, {10}, batch_of_images(2)), make_result({"arena"}, {10}, batch_of_images(2))})});
+  const std::vector<View> views = views_of(dataset);
+  ASSERT_THAT(views, SizeIs(2));
+  EXPECT_THAT(views[0].scenarios, SizeIs(2));
+  EXPECT_TRUE(views[1].is_of_kernels);
+  EXPECT_THAT(views[1].scenarios, SizeIs(5));
+}
+
+TEST(Price, TellsWhatAThousandCost) {
+  EXPECT_NEAR(Price::parse("2.50/h").of_thousand(100), 0.0694, 1e-4);
+  const Price price = Price::parse("$36/h");
+  EXPECT_EQ(price.label(price.of_thousand(100)), "$1.00");
+  for (const char* wrong : {"", "2.50", "/h", "0/h", "-1/h", "2,50/h", "2.5 /h", "nan/h", "1e999/h"})
+    EXPECT_THROW((void)Price::parse(wrong), Error) << wrong;
 }
 
 }  // namespace

@@ -90,6 +90,18 @@ std::string cut_text(std::string_view text, std::size_t characters) {
   return rest.empty() ? out : out + "…";
 }
 
+std::string encode_base64(std::string_view bytes) {
+  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t bits = 0;
+    for (std::size_t k = 0; k < 3; ++k)
+      bits = bits << 8U | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
+    for (std::size_t k = 0; k < 4; ++k) out += i + k > bytes.size() ? '=' : kAlphabet[bits >> (18 - 6 * k) & 0x3FU];
+  }
+  return out;
+}
+
 std::string make_page(std::string_view title, std::string_view body) {
   return clean_xml(
       fmt::format("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

@@ -21,6 +21,9 @@ namespace headroom {
 /// The first `characters` characters of UTF-8 `text`, with an ellipsis where more follow.
 [[nodiscard]] std::string cut_text(std::string_view text, std::size_t characters);
 
+/// RFC 4648, section 4.
+[[nodiscard]] std::string encode_base64(std::string_view bytes);
+
 /// A whole document: `body` inside a page with the style, the chart library and the functions that options name.
 /// It loads nothing from anywhere, and forbids it.
 [[nodiscard]] std::string make_page(std::string_view title, std::string_view body);

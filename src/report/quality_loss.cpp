@@ -4,45 +4,93 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
+#include "base/format.hpp"
 #include "base/switches.hpp"
-#include "measure/table.hpp"
 
 namespace headroom {
 namespace {
 
-bool is_exact(const std::string& applied) {
+constexpr QualityMetric kMetrics[] = {
+    {"accuracy", "accuracy", "", "axis_percent",
+     "How often a classifier sees what was asked for; whiskers are its 95% score interval. Higher is better."},
+    {"frechet_distance", "Fréchet distance", "", "axis_plain",
+     "Lower is better. Biased upwards for few images: compare only values of equally many."},
+    {"lpips", "LPIPS", "", "axis_plain", "How different images look from those of the same seeds: lower is nearer."},
+    {"psnr_db", "PSNR", "dB", "axis_plain",
+     "How far images moved from those of the same seeds, in dB: higher is nearer. Identical images have none."},
+    {"relative_l2", "relative L2 error", "", "axis_plain", "Lower is better."},
+};
+
+const QualityMetric* metric_of(std::string_view name) {
+  const auto found = std::ranges::find(kMetrics, name, &QualityMetric::name);
+  return found == std::end(kMetrics) ? nullptr : found;
+}
+
+std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
+
+}  // namespace
+
+bool is_exact_switch(const std::string& applied) {
   const std::string_view name = std::string_view(applied).substr(0, applied.find('='));
   const auto known = all_switches();
   const auto found = std::ranges::find(known, name, &SwitchInfo::name);
   return found != known.end() && found->exact;
 }
 
-}  // namespace
+std::span<const QualityMetric> quality_metrics() { return kMetrics; }
+
+std::string quality_value(const QualityRecord& record) {
+  if (!record.value) return record.note.value_or("");
+  if (record.metric == "accuracy") return percent(*record.value);
+  const QualityMetric* metric = metric_of(record.metric);
+  const std::string_view unit = metric == nullptr ? "" : metric->unit;
+  return fmt::format("{}{}{}", format_significant(*record.value), unit.empty() ? "" : " ", unit);
+}
+
+std::string quality_text(const QualityRecord& record) {
+  const QualityMetric* metric = metric_of(record.metric);
+  return fmt::format("{} {}", metric == nullptr ? record.metric : metric->title, quality_value(record));
+}
 
 const QualityRecord* find_quality(const Result& result, std::string_view metric) {
   const auto found = std::ranges::find(result.quality, metric, &QualityRecord::metric);
   return found == result.quality.end() ? nullptr : &*found;
 }
 
-std::optional<QualityLoss> quality_loss(const Measurement& m, const Measurement& baseline) {
-  if (&m == &baseline) return QualityLoss{.value = 0, .basis = "the baseline itself"};
-  const QualityRecord* own = find_quality(*m.result, "accuracy");
-  const QualityRecord* reference = find_quality(*baseline.result, "accuracy");
-  if (own != nullptr && reference != nullptr && own->value && reference->value)
+const QualityRecord* find_quality(const Scenario& scenario, const Measurement& m, std::string_view metric) {
+  if (const QualityRecord* own = find_quality(*m.result, metric)) return own;
+  for (const Measurement* other : scenario.all | std::views::reverse)
+    if (other->label == m.label && other->is_peer == m.is_peer &&
+        other->result->configuration.baseline_dtype == m.result->configuration.baseline_dtype)
+      if (const QualityRecord* record = find_quality(*other->result, metric)) return record;
+  return nullptr;
+}
+
+std::optional<QualityLoss> quality_loss(const Scenario& scenario, const Measurement& m, const Measurement* baseline,
+                                        double most) {
+  if (&m == baseline) return QualityLoss{.value = 0, .basis = "the baseline itself", .limit = {}};
+  const QualityRecord* own = find_quality(scenario, m, "accuracy");
+  const QualityRecord* reference = baseline == nullptr ? nullptr : find_quality(scenario, *baseline, "accuracy");
+  if (own != nullptr && reference != nullptr && own->value && reference->value && own->against == reference->against)
     return QualityLoss{.value = *reference->value - *own->value,
-                       .basis = fmt::format("accuracy {} against {} of the baseline", *own->value, *reference->value)};
+                       .basis = fmt::format("accuracy {} against {} of the baseline", percent(*own->value),
+                                            percent(*reference->value)),
+                       .limit = fmt::format("at least {}", percent(*reference->value - most))};
   if (const QualityRecord* l2 = find_quality(*m.result, "relative_l2"); l2 != nullptr && l2->value)
-    return QualityLoss{.value = *l2->value,
-                       .basis = fmt::format("relative L2 error {}", format_significant(*l2->value))};
+    return QualityLoss{
+        .value = *l2->value, .basis = quality_text(*l2), .limit = fmt::format("at most {}", format_significant(most))};
   if (const QualityRecord* psnr = find_quality(*m.result, "psnr_db"); psnr != nullptr) {
     if (psnr->value)
       return QualityLoss{.value = std::pow(10, -*psnr->value / 20),
-                         .basis = fmt::format("PSNR {} dB against the baseline", format_significant(*psnr->value))};
-    if (psnr->note == "identical") return QualityLoss{.value = 0, .basis = "images identical to the baseline's"};
+                         .basis = fmt::format("{} against the baseline", quality_text(*psnr)),
+                         .limit = fmt::format("at least {} dB", format_significant(-20 * std::log10(most)))};
+    if (psnr->note == "identical")
+      return QualityLoss{.value = 0, .basis = "images identical to the baseline's", .limit = {}};
   }
-  if (!m.is_peer && std::ranges::all_of(m.result->configuration.applied, is_exact))
-    return QualityLoss{.value = 0, .basis = "only exact switches"};
+  if (!m.is_peer && std::ranges::all_of(m.result->configuration.applied, is_exact_switch))
+    return QualityLoss{.value = 0, .basis = "only exact switches", .limit = {}};
   return {};
 }
 

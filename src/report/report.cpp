@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/file.hpp"
 #include "report/charts/charts.hpp"
 #include "report/dashboard.hpp"
@@ -40,6 +43,32 @@ std::string make_index(const ChartSet& set, const Dataset& dataset, const Report
   return text;
 }
 
+/// Removes what an earlier run drew here and this one did not: it would be taken for these results.
+void remove_stale(const fs::path& folder, const std::set<fs::path>& written) {
+  static constexpr std::string_view kKinds[] = {
+#define HR_CHART(name) #name,
+#include "report/charts/charts.def"
+#undef HR_CHART
+  };
+  const auto is_chart = [](const fs::path& name) {
+    std::string stem = name.stem().string();
+    if (const std::size_t dash = stem.rfind('-'); dash != std::string::npos)
+      if (stem.find_first_not_of("0123456789", dash + 1) == std::string::npos && dash + 1 < stem.size())
+        stem.resize(dash);
+    const fs::path extension = name.extension();
+    return (extension == ".png" || extension == ".html" || extension == ".svg") &&
+           std::ranges::find(kKinds, stem) != std::end(kKinds);
+  };
+  std::vector<fs::path> stale;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (is_chart(entry.path().filename()) && !written.contains(entry.path().filename())) stale.push_back(entry.path());
+  for (const fs::path& path : stale) {
+    std::error_code error;
+    if (!fs::remove(path, error))
+      fail("{}: a chart of earlier results cannot be removed: {}", path.string(), error.message());
+  }
+}
+
 }  // namespace
 
 ReportFiles write_report(const Dataset& dataset, const fs::path& folder, const ReportOptions& options) {
@@ -59,6 +88,13 @@ ReportFiles write_report(const Dataset& dataset, const fs::path& folder, const R
     if (options.formats.contains(ChartFormat::kPng)) pngs.emplace_back(folder / (chart.file + ".png"), std::move(svg));
   }
   write_pngs(pngs);
+  std::set<fs::path> names;
+  for (const Chart& chart : set.charts)
+    for (const auto& [format, extension] :
+         {std::pair(ChartFormat::kPng, ".png"), std::pair(ChartFormat::kHtml, ".html"),
+          std::pair(ChartFormat::kSvg, ".svg")})
+      if (options.formats.contains(format)) names.insert(chart.file + extension);
+  remove_stale(folder, names);
   write_file_atomically(written.dashboard, make_dashboard(dataset, set, options));
   write_file_atomically(folder / "index.md", make_index(set, dataset, options));
   return written;

@@ -25,7 +25,8 @@ struct ReportFiles {
 };
 
 /// Writes into `folder`, which must be there: every chart that the results allow in every format asked for,
-/// `performance_dashboard.html`, and `index.md`, which lists both and says what was left out and why. Throws Error
+/// `performance_dashboard.html`, and `index.md`, which lists both and says what was left out and why. Charts of an earlier
+/// report that are not of this one are removed. Throws Error
 /// where a file cannot be written, or a PNG or SVG is asked for on a machine without librsvg.
 [[nodiscard]] ReportFiles write_report(const Dataset& dataset, const std::filesystem::path& folder,
                                        const ReportOptions& options);

@@ -29,10 +29,7 @@ std::vector<Sweep> collect(const Dataset& dataset, const std::function<std::opti
     if (sweep.points.empty()) {
       order.push_back(key);
       sweep.hardware = scenario.hardware;
-      sweep.work = rest.name;
-      for (const auto& [name, value] : rest.request.items())
-        if (value.is_number()) sweep.work += fmt::format(", {} {}", name, value.dump());
-      std::ranges::replace(sweep.work, '_', ' ');
+      sweep.work = describe_work(rest);
     }
     if (std::ranges::find(sweep.points, *x, &SweepPoint::x) == sweep.points.end())
       sweep.points.push_back({.x = *x, .scenario = &scenario});
@@ -127,13 +124,13 @@ std::string unit_of(const std::vector<SweepLine>& lines) {
 }
 
 json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::string_view x_name,
-                  std::string_view y_name, const std::function<double(double x, double ms)>& scale) {
+                  const SweepQuantity& y) {
   json option = base_option();
   option["grid"] = {{"left", 8}, {"right", 72}, {"top", 44}, {"bottom", 44}, {"containLabel", true}};
   option["legend"] = {{"top", 0}, {"left", 0}, {"type", "scroll"}};
   option["xAxis"] = value_axis(x_name, "axis_plain");
   option["xAxis"]["min"] = 0;
-  option["yAxis"] = value_axis(y_name, "axis_ms");
+  option["yAxis"] = value_axis(y.name, y.axis_fn);
   option["yAxis"]["nameLocation"] = "end";
   option["yAxis"]["nameGap"] = 10;
   option["yAxis"]["nameTextStyle"] = {{"align", "left"}};
@@ -145,13 +142,16 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
     for (std::size_t i = 0; i < line.at.size(); ++i) {
       if (line.at[i] == nullptr) continue;
       const Timing& timing = line.at[i]->time();
-      const double x = sweep.points[i].x, y = scale(x, timing.median_ms);
+      const double x = sweep.points[i].x, value = y.of_time(x, timing.median_ms);
       Tip tip(fmt::format("{}, {} {}", line.label, x, x_name));
-      tip.row("model", sweep.points[i].scenario->subject.name).row(y_name, exact(y, "ms")).timing(*line.at[i]);
-      items.push_back(
-          {{"value", json::array({x, y})}, {"name", line.label}, {"text", label_ms(y)}, {"tip", tip.json()}});
+      tip.row("model", sweep.points[i].scenario->subject.name).row(y.name, exact(value, y.unit)).timing(*line.at[i]);
+      items.push_back({{"value", json::array({x, value})},
+                       {"name", line.label},
+                       {"text", y.label ? y.label(value) : label_ms(value)},
+                       {"tip", tip.json()}});
       if (timing.interval_ms)
-        intervals.push_back(json::array({x, scale(x, timing.interval_ms->low), scale(x, timing.interval_ms->high)}));
+        intervals.push_back(
+            json::array({x, y.of_time(x, timing.interval_ms->low), y.of_time(x, timing.interval_ms->high)}));
     }
     option["series"].push_back({{"type", "line"},
                                 {"name", line.label},

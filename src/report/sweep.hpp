@@ -49,9 +49,16 @@ struct SweepLine {
 /// What their times are of: "image", "forward pass".
 [[nodiscard]] std::string unit_of(const std::vector<SweepLine>& lines);
 
-/// Lines over a sweep: `scale` gives what is drawn, in ms, of a time at a place.
+/// What is drawn over a sweep, and how it is written.
+struct SweepQuantity {
+  std::string name;                                    ///< "time per image"
+  std::function<double(double x, double ms)> of_time;  ///< of a time at a place
+  std::string_view axis_fn = "axis_ms";
+  std::function<std::string(double)> label = {};  ///< label_ms() where there is none
+  std::string_view unit = "ms";                   ///< behind exact values
+};
+/// Lines over a sweep.
 [[nodiscard]] nlohmann::json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines,
-                                          std::string_view x_name, std::string_view y_name,
-                                          const std::function<double(double x, double ms)>& scale);
+                                          std::string_view x_name, const SweepQuantity& y);
 
 }  // namespace headroom

@@ -91,6 +91,7 @@ std::vector<Chart> compare_switch(const Dataset& dataset, std::string_view switc
     charts.push_back({.file = numbered(file, charts.size()),
                       .title = std::string(title),
                       .subtitle = subtitle_of(*ladder.scenario),
+                      .of = {ladder.scenario},
                       .option = draw(dataset, pairs, switch_name),
                       .notes = {"The factor is against the same configuration without the switch: above 1 is faster."},
                       .height = 110 + 70 * static_cast<int>(pairs.size())});

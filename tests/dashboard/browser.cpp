@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -21,23 +22,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kPatience = std::chrono::seconds(30);
 constexpr const char* kProgram = "/usr/bin/chromium";
-
-constexpr const char* kPoorContrast = R"((() => {
-  const parse = c => (c.match(/[0-9.]+/g) || []).map(Number);
-  const light = c => { const f = c.slice(0, 3).map(v => (v /= 255) <= 0.04045 ? v / 12.92 : Math.pow((v + 0.055) / 1.055, 2.4));
-                       return 0.2126 * f[0] + 0.7152 * f[1] + 0.0722 * f[2]; };
-  const behind = e => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c.length === 3 || c[3] === 1) return c; } return [255, 255, 255]; };
-  const poor = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let node; (node = walker.nextNode());) {
-    const e = node.parentElement;
-    if (!node.data.trim() || ['SCRIPT', 'STYLE'].includes(e.tagName) || !e.getClientRects().length) continue;
-    const style = getComputedStyle(e), color = parse(e.tagName === 'text' ? style.fill : style.color);
-    if (color[3] === 0) continue;
-    const a = light(color), b = light(behind(e)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (ratio < 4.5) poor.push([ratio, node.data]);
-  }
-  return poor; })())";
 
 std::string decode_base64(std::string_view text) {
   std::string out;
@@ -57,6 +41,23 @@ std::string decode_base64(std::string_view text) {
 }
 
 }  // namespace
+
+const char* const kPoorContrasts = R"((() => {
+  const parse = c => (c.match(/[0-9.]+/g) || []).map(Number);
+  const light = c => { const f = c.slice(0, 3).map(v => (v /= 255) <= 0.04045 ? v / 12.92 : Math.pow((v + 0.055) / 1.055, 2.4));
+                       return 0.2126 * f[0] + 0.7152 * f[1] + 0.0722 * f[2]; };
+  const behind = e => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c.length === 3 || c[3] === 1) return c; } return [255, 255, 255]; };
+  const poor = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walker.nextNode());) {
+    const e = node.parentElement;
+    if (!node.data.trim() || ['SCRIPT', 'STYLE'].includes(e.tagName) || !e.getClientRects().length) continue;
+    const style = getComputedStyle(e), color = parse(e.tagName === 'text' ? style.fill : style.color);
+    if (color[3] === 0) continue;
+    const a = light(color), b = light(behind(e)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) poor.push([ratio, node.data]);
+  }
+  return poor; })())";
 
 Browser::Browser() {
   if (access(kProgram, X_OK) != 0)
@@ -206,10 +207,18 @@ void Browser::move_mouse(double x, double y) {
 
 void Browser::type(std::string_view text) { call("Input.insertText", {{"text", text}}); }
 
-void Browser::press(std::string_view key) {
-  for (const char* type : {"rawKeyDown", "keyUp"})
-    call("Input.dispatchKeyEvent",
-         {{"type", type}, {"key", key}, {"code", key}, {"windowsVirtualKeyCode", key == "Tab" ? 9 : 13}});
+void Browser::press(const std::string& key, bool with_shift) {
+  static const std::map<std::string, int> kCodes = {{"Tab", 9},      {"Enter", 13},      {"ArrowLeft", 37},
+                                                    {"ArrowUp", 38}, {"ArrowRight", 39}, {"ArrowDown", 40}};
+  const auto named = kCodes.find(key);
+  json event = {{"key", key},
+                {"code", named == kCodes.end() ? "Digit" + key : key},
+                {"windowsVirtualKeyCode", named == kCodes.end() ? key.front() : named->second},
+                {"modifiers", with_shift ? 8 : 0}};
+  for (const char* type : {"rawKeyDown", "keyUp"}) {
+    event["type"] = type;
+    call("Input.dispatchKeyEvent", event);
+  }
 }
 
 double Browser::main_thread_seconds() {
@@ -224,7 +233,7 @@ void Browser::take_screenshot(const std::filesystem::path& path) {
   std::ofstream(path, std::ios::binary) << decode_base64(answer["data"].get<std::string>());
 }
 
-json Browser::poor_contrasts() { return evaluate(kPoorContrast); }
+json Browser::poor_contrasts() { return evaluate(kPoorContrasts); }
 
 std::string Browser::print() { return call("Page.printToPDF", {{"printBackground", true}})["data"]; }
 

@@ -13,6 +13,9 @@
 
 namespace headroom::test {
 
+/// The script behind Browser::poor_contrasts(), an expression.
+extern const char* const kPoorContrasts;
+
 /// A headless Chromium with one page, spoken to over a pipe (Chrome DevTools Protocol). It has no network but where an
 /// address is opened. Whatever it does not answer within half a minute throws std::runtime_error.
 class Browser {
@@ -35,8 +38,8 @@ class Browser {
   void move_mouse(double x, double y);
   /// As if typed where the focus is.
   void type(std::string_view text);
-  /// A key by its name: "Enter", "Tab".
-  void press(std::string_view key);
+  /// Presses and releases a key, by its name: "ArrowRight", "7", "Tab"; with Shift where told.
+  void press(const std::string& key, bool with_shift = false);
   /// CPU time of the page's main thread so far, in seconds.
   double main_thread_seconds();
   /// Of every text on the page, the WCAG contrast with what is behind it, as [ratio, text] where it is below 4.5.

@@ -1,31 +1,37 @@
 'use strict';
-// Draws the figures of a page in the reader's scheme (light or dark; light on paper) at the width there is, and sorts and filters
-// the table of measurements.
+// Draws the figures of a page in the reader's scheme (light or dark; light on paper) at the width there is. Of a dashboard it shows one
+// scenario and one of its charts, and sorts and filters the table of its measurements.
 (function () {
   var dark = window.matchMedia('(prefers-color-scheme: dark)');
-  var figures = [];
+  var figures = {}, shown = [];  // by id; those in sight
 
   function scheme_now() { return dark.matches ? 'dark' : 'light'; }
+  function make_chart(plot, option, scheme) {
+    var font = getComputedStyle(document.body).fontFamily;
+    var chart = echarts.init(plot, headroom.theme(headroom.schemes[scheme], font), {renderer: 'svg'});
+    chart.setOption(headroom.resolve(option, scheme));
+    return chart;
+  }
   function draw(figure, scheme) {
     if (figure.chart) figure.chart.dispose();
-    var font = getComputedStyle(document.body).fontFamily;
-    figure.chart = echarts.init(figure.plot, headroom.theme(headroom.schemes[scheme], font), {renderer: 'svg'});
-    figure.chart.setOption(headroom.resolve(figure.option, scheme));
+    figure.chart = make_chart(figure.plot, option_of(figure), scheme);
     figure.element.dataset.drawn = scheme;
   }
-  function draw_all(scheme) { figures.forEach(function (figure) { draw(figure, scheme); }); }
-  // Those in sight first; the others when there is nothing else to do, so that a long page opens at once.
-  function draw_one_more() {
-    var next = null, i, box;
-    for (i = 0; i < figures.length; ++i) {
-      if (figures[i].chart) continue;
-      box = figures[i].element.getBoundingClientRect();
-      if (box.bottom > 0 && box.top < window.innerHeight) { next = figures[i]; break; }
-      next = next || figures[i];
-    }
-    if (!next) { document.body.dataset.drawn = 'all'; return; }
-    draw(next, scheme_now());
-    setTimeout(draw_one_more, 0);
+  function option_of(figure) {  // read when it is first asked for: a page may hold hundreds
+    if (!figure.option) figure.option = JSON.parse(figure.element.querySelector('script[type="application/json"]').textContent);
+    return figure.option;
+  }
+  // Shows these figures and no others, each drawn in `scheme`.
+  function show(ids, scheme) {
+    shown.forEach(function (figure) {
+      figure.element.classList.remove('shown');
+      if (figure.chart) figure.chart.dispose();
+      figure.chart = null;
+    });
+    shown = ids.map(function (id) { return figures[id]; });
+    shown.forEach(function (figure) { figure.element.classList.add('shown'); });
+    shown.forEach(function (figure) { draw(figure, scheme); });
+    document.body.dataset.drawn = 'all';
   }
 
   // What tooltips say, as tables: for keyboards, readers of screens and paper.
@@ -51,37 +57,95 @@
   }
 
   document.querySelectorAll('figure.chart').forEach(function (element) {
-    var figure = {
-      element: element, plot: element.querySelector('.plot'), chart: null,
-      option: JSON.parse(element.querySelector('script[type="application/json"]').textContent)
-    };
-    figures.push(figure);
+    var figure = {element: element, plot: element.querySelector('.plot'), chart: null, option: null};
+    figures[element.id] = figure;
     var details = element.querySelector('details.values');
     details.addEventListener('toggle', function () {
-      if (details.open && !details.querySelector('.value-list')) details.appendChild(list_values(figure.option));
+      if (details.open && !details.querySelector('.value-list')) details.appendChild(list_values(option_of(figure)));
     });
   });
-  setTimeout(draw_one_more, 0);
+  function draw_all(scheme) { shown.forEach(function (figure) { draw(figure, scheme); }); }
   dark.addEventListener('change', function () { draw_all(scheme_now()); });
-  window.addEventListener('resize', function () { figures.forEach(function (figure) { if (figure.chart) figure.chart.resize(); }); });
-  window.addEventListener('beforeprint', function () { draw_all('light'); });
-  window.addEventListener('afterprint', function () { draw_all(scheme_now()); });
+  window.addEventListener('resize', function () { shown.forEach(function (figure) { figure.chart.resize(); }); });
+
+  var selector = document.getElementById('scenario');
+  if (!selector) {  // a page of one chart
+    show(Object.keys(figures), scheme_now());
+    window.addEventListener('beforeprint', function () { draw_all('light'); });
+    window.addEventListener('afterprint', function () { draw_all(scheme_now()); });
+    return;
+  }
+
+  // ---- one scenario, one chart
+
+  var view = 0, count = selector.options.length, chart = '';
+  function buttons() { return Array.from(document.querySelectorAll('ul.kinds[data-view="' + view + '"] button')); }
+  function kind_of(file) { return file.replace(/-\d+$/, ''); }
+  function show_chart(file) {
+    chart = file;
+    buttons().forEach(function (button) { button.setAttribute('aria-pressed', button.dataset.chart === file ? 'true' : 'false'); });
+    show(file ? [file] : [], scheme_now());
+  }
+  function show_view(number) {
+    view = Math.min(Math.max(number, 1), count);
+    selector.value = String(view);
+    document.querySelectorAll('[data-view]').forEach(function (element) { element.hidden = Number(element.dataset.view) !== view; });
+    show_rows();
+    var files = buttons().map(function (button) { return button.dataset.chart; });
+    var same = files.filter(function (file) { return kind_of(file) === kind_of(chart); });
+    show_chart(same[0] || files[0] || '');
+    document.body.dataset.scenario = view;
+    window.scrollTo(0, 0);
+  }
+  function go(number) { location.hash = 'scenario-' + Math.min(Math.max(number, 1), count); }
+  function show_hash() { show_view(Number((/^#scenario-(\d+)$/.exec(location.hash) || [0, 1])[1])); }
+  window.addEventListener('hashchange', show_hash);
+  selector.addEventListener('change', function () { go(Number(selector.value)); });
+  document.getElementById('previous').addEventListener('click', function () { go(view - 1); });
+  document.getElementById('next').addEventListener('click', function () { go(view + 1); });
+  document.getElementById('charts').addEventListener('click', function (event) {
+    if (event.target.dataset.chart) show_chart(event.target.dataset.chart);
+  });
+  var typed = '';
+  document.addEventListener('keydown', function (event) {
+    if (event.ctrlKey || event.altKey || event.metaKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+    var by = event.key === 'ArrowLeft' ? -1 : event.key === 'ArrowRight' ? 1 : 0;
+    if (/^\d$/.test(event.key)) {  // the digits of a number, as far as there is such a scenario
+      typed = Number(typed + event.key) <= count ? typed + event.key : event.key;
+      if (Number(typed) >= 1 && Number(typed) <= count) go(Number(typed));
+      return;
+    }
+    if (event.key !== 'Shift') typed = '';
+    if (!by) return;
+    event.preventDefault();
+    if (!event.shiftKey) return go(view + by);
+    var files = buttons().map(function (button) { return button.dataset.chart; });
+    if (files.length) show_chart(files[(files.indexOf(chart) + by + files.length) % files.length]);
+  });
+  // On paper a scenario has all its charts.
+  window.addEventListener('beforeprint', function () { show(buttons().map(function (button) { return button.dataset.chart; }), 'light'); });
+  window.addEventListener('afterprint', function () { show_chart(chart); });
+
+  // ---- its measurements
 
   var table = document.getElementById('table');
-  if (!table) return;
   var body = table.tBodies[0], rows = Array.from(body.rows);
-  var series = JSON.parse(document.getElementById('trials').textContent);
-  var filter = document.getElementById('filter'), shown = document.getElementById('shown');
-  rows.forEach(function (row) { row.text = row.textContent.toLowerCase(); });
+  var trials = null;  // read when they are first asked for
+  var filter = document.getElementById('filter'), told = document.getElementById('shown');
 
   function show_rows() {
-    var words = filter.value.toLowerCase().split(/\s+/), count = 0;
+    var words = filter.value.toLowerCase().split(/\s+/), all = 0, seen = 0;
     rows.forEach(function (row) {
-      row.hidden = !words.every(function (word) { return row.text.indexOf(word) >= 0; });
+      var is_of_view = Number(row.dataset.view) === view;
+      if (is_of_view) {
+        row.text = row.text || row.textContent.toLowerCase();
+        ++all;
+      }
+      row.hidden = !is_of_view || !words.every(function (word) { return row.text.indexOf(word) >= 0; });
       if (row.trials) row.trials.hidden = row.hidden;
-      count += row.hidden ? 0 : 1;
+      seen += row.hidden ? 0 : 1;
     });
-    shown.textContent = count + ' of ' + rows.length;
+    told.textContent = seen + ' of ' + all;
   }
   filter.addEventListener('input', show_rows);
 
@@ -107,21 +171,36 @@
     });
   });
 
+  // The trials of a series in the order they ran, over those of the measurement before.
+  function plot_trials(cell, what, time, before) {
+    var plot = document.createElement('div'), option = JSON.parse(document.getElementById('trial-plot').textContent);
+    function points(list) { return list.map(function (ms, i) { return [i + 1, ms]; }); }
+    plot.className = 'trial-plot';
+    cell.appendChild(plot);
+    option.yAxis.name = 'time of one ' + what;
+    option.series[0].data = points(before);
+    option.series[1].data = points(time);
+    make_chart(plot, option, scheme_now());
+  }
   function make_trials(index) {
-    var row = document.createElement('tr'), cell = row.insertCell();
+    trials = trials || JSON.parse(document.getElementById('trials').textContent);
+    var row = document.createElement('tr'), cell = row.insertCell(), before = trials[trials[index].before];
     row.className = 'raw';
     cell.colSpan = table.tHead.rows[0].cells.length;
-    series[index].forEach(function (one) {
-      var text = document.createElement('p');
-      var strong = document.createElement('strong');
-      strong.textContent = one.what + ', ms, in the order they ran';
-      text.appendChild(strong);
-      var note = ' (' + one.time.length + ' after ' + one.warmup + ' for warm-up';
+    trials[index].series.forEach(function (one) {
+      var text = document.createElement('details'), summary = document.createElement('summary');
+      var note = one.what + ', ms, in the order they ran (' + one.time.length + ' after ' + one.warmup + ' for warm-up';
       if (one.process) note += '; from ' + new Set(one.process).size + ' processes';
       if (one.unsettled) note += '; times had not settled';
-      text.appendChild(document.createTextNode(note + '): '));
+      summary.textContent = note + ')';
+      text.appendChild(summary);
       text.appendChild(document.createTextNode(one.time.join('  ')));
       cell.appendChild(text);
+      text.addEventListener('toggle', function () {
+        if (!text.open || text.querySelector('.trial-plot')) return;
+        var same = before ? before.series.filter(function (other) { return other.what === one.what; }) : [];
+        plot_trials(text, one.what, one.time, same.length ? same[0].time : []);
+      });
     });
     return row;
   }
@@ -138,4 +217,5 @@
     }
     button.setAttribute('aria-expanded', row.trials ? 'true' : 'false');
   });
+  show_hash();
 })();

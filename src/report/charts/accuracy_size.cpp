@@ -44,6 +44,7 @@ Drawn accuracy_size(const Dataset& dataset) {
         {.file = numbered("accuracy_size", drawn.charts.size()),
          .title = "Accuracy against the size of the weights",
          .subtitle = subtitle_of(scenario),
+         .of = {&scenario},
          .option = draw(points),
          .notes = {pareto_note(points, kSizeAxes),
                    "Whiskers are the 95% score interval of the accuracy; configurations on one point share a label."}});

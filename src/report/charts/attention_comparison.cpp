@@ -44,6 +44,7 @@ Drawn attention_comparison(const Dataset& dataset) {
         {.file = numbered("attention_comparison", drawn.charts.size()),
          .title = "Attention kernels by themselves",
          .subtitle = set.hardware,
+         .of = dataset.scenarios_of(measurements_of(set)),
          .option = horizontal_bars(bars, "time of one attention", "axis_ms"),
          .notes = {"Grey is standard attention, in several launches that write the scores to memory and read "
                    "them. Whiskers are the 95% bootstrap interval of the median."},

@@ -1,4 +1,5 @@
-// Time per image against the number of images made at once: baseline, the fastest configuration, peers.
+// What one of a batch takes, and with a price what a thousand cost, against the size of the batch: baseline, the fastest configuration,
+// peers.
 
 #include <fmt/format.h>
 
@@ -7,24 +8,60 @@
 #include "report/sweep.hpp"
 
 namespace headroom::charts {
+namespace {
 
-Drawn batch_scaling(const Dataset& dataset) {
-  Drawn drawn;
+/// One of a batch: an image where images were timed. A forward pass is of the whole batch, and what goes through it is no image yet.
+std::string_view one_of(const Sweep& sweep) {
+  return sweep.points.front().scenario->subject.request.contains("batch") ? "sample" : "image";
+}
+
+double one_ms(const Sweep& sweep, double batch, double ms) { return one_of(sweep) == "sample" ? ms / batch : ms; }
+
+/// A chart for every sweep over batches. `quantity_of` says what is drawn.
+std::vector<Chart> over_batches(const Dataset& dataset, std::string_view file, std::string_view title,
+                                const std::function<SweepQuantity(const Sweep&)>& quantity_of) {
+  std::vector<Chart> charts;
   for (const Sweep& sweep : sweeps_over(dataset, {"images", "batch"}, batch_of)) {
     const std::vector<SweepLine> lines = lines_of(sweep);
     if (lines.empty()) continue;
-    // A forward pass is of the whole batch; an image is one already.
-    const bool is_per_batch = sweep.points.front().scenario->subject.request.contains("batch");
-    const auto scale = [=](double batch, double ms) { return is_per_batch ? ms / batch : ms; };
-    drawn.charts.push_back({.file = numbered("batch_scaling", drawn.charts.size()),
-                            .title = "What an image takes when more are made at once",
-                            .subtitle = fmt::format("{}; {}", sweep.work, sweep.hardware),
-                            .option = sweep_option(sweep, lines, "images at once", "time per image", scale),
-                            .notes = {"Whiskers are the 95% bootstrap interval of the median."}});
-    note_revisions(drawn.charts.back().notes, measurements_of(lines));
+    charts.push_back(
+        {.file = numbered(file, charts.size()),
+         .title = fmt::format(fmt::runtime(title), one_of(sweep)),
+         .subtitle = fmt::format("{}; {}", sweep.work, sweep.hardware),
+         .of = dataset.scenarios_of(measurements_of(lines)),
+         .option = sweep_option(sweep, lines, fmt::format("{}s at once", one_of(sweep)), quantity_of(sweep)),
+         .notes = {"Whiskers are the 95% bootstrap interval of the median."}});
+    note_revisions(charts.back().notes, measurements_of(lines));
   }
-  drawn.left_out = "no configuration was measured with two batch sizes, all else equal";
-  return drawn;
+  return charts;
+}
+
+}  // namespace
+
+Drawn batch_scaling(const Dataset& dataset) {
+  return {.charts = over_batches(dataset, "batch_scaling", "What one {} takes when more are made at once",
+                                 [](const Sweep& sweep) {
+                                   return SweepQuantity{
+                                       .name = fmt::format("time per {}", one_of(sweep)),
+                                       .of_time = [&](double batch, double ms) { return one_ms(sweep, batch, ms); }};
+                                 }),
+          .left_out = "no configuration was measured with two batch sizes, all else equal"};
+}
+
+Drawn cost_scaling(const Dataset& dataset) {
+  if (!dataset.price()) return {.charts = {}, .left_out = "nobody told what the machine costs (--price 2.50/h)"};
+  const Price& price = *dataset.price();
+  return {.charts = over_batches(
+              dataset, "cost_scaling", "What 1,000 {}s cost when more are made at once",
+              [&](const Sweep& sweep) {
+                return SweepQuantity{
+                    .name = fmt::format("cost of 1,000 {}s", one_of(sweep)),
+                    .of_time = [&](double batch, double ms) { return price.of_thousand(one_ms(sweep, batch, ms)); },
+                    .axis_fn = "axis_plain",
+                    .label = [&](double cost) { return price.label(cost); },
+                    .unit = price.currency};
+              }),
+          .left_out = "no configuration was measured with two batch sizes, all else equal"};
 }
 
 }  // namespace headroom::charts

@@ -347,6 +347,137 @@ TEST(BatchScaling, IsPerImage) {
   EXPECT_THAT(charts::batch_scaling(ladder_dataset()).charts, IsEmpty());
 }
 
+TEST(StepResolutionHeatmap, SaysWhereMemoryRanOut) {
+  std::vector<Result> results;
+  for (const std::int64_t steps : {4, 8})
+    for (const std::int64_t rows : {16, 32})
+      results.push_back(make_result({}, {static_cast<double>(rows)}, at(1, steps, rows)));
+  results[3].trials.clear();
+  results[3].tags = {std::string(kOutOfMemoryTag)};
+  const json option = charts::step_resolution_heatmap(make_dataset({make_file(results)})).charts.front().option;
+  EXPECT_THAT(option["series"][0]["data"], SizeIs(3));
+  EXPECT_EQ(option["series"][1]["data"][0]["value"], json::parse("[1, 1, 0]"));
+  EXPECT_EQ(option["series"][1]["data"][0]["text"], "out of memory");
+}
+
+/// A profile of two layers' products, of which each takes twice its floor, and of a norm at its floor.
+ResultFile profiled_file() {
+  Result result = make_result({"fuse"}, {10, 10});
+  result.plan = "plan";
+  result.profile = ProfileRecord{
+      .time_ms = {4, 4, 1}, .floor_ms = {2, 2, 1}, .floor_of = {"flops", "flops", "copy"}, .runs = {10, 10, 10}};
+  ResultFile file = make_file({make_result({}, {20, 20}), result});
+  for (const auto& [node, op] :
+       {std::pair("blocks.0.to_q", "linear"), {"blocks.1.to_q", "linear"}, {"norm", "layer_norm"}})
+    file.plans["plan"].nodes.push_back({.node = node,
+                                        .op = op,
+                                        .kernel = "k",
+                                        .implementation = "i",
+                                        .compute_type = "f32",
+                                        .cost_unit = "vector",
+                                        .rejections = {}});
+  return file;
+}
+
+TEST(TimeByOp, StandsOverItsFloor) {
+  const Drawn drawn = charts::time_by_op(make_dataset({profiled_file()}));
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  const json& option = drawn.charts.front().option;
+  EXPECT_THAT(option["yAxis"]["data"], ElementsAre("linear", "layer_norm"));
+  EXPECT_THAT(column(option["series"][0], "value"), ElementsAre(80, 10));
+  EXPECT_THAT(column(option["series"][0], "text"),
+              ElementsAre("80.0 ms  88.9%  2.00x its floor", "10.0 ms  11.1%  1.00x its floor"));
+  EXPECT_THAT(column(option["series"].back(), "value"), ElementsAre(40, 10));
+  EXPECT_THAT(charts::time_by_op(ladder_dataset()).charts, IsEmpty());
+}
+
+TEST(TimeByModule, NamesWhatLayersShare) {
+  const json option = charts::time_by_module(make_dataset({profiled_file()})).charts.at(0).option;
+  EXPECT_THAT(option["yAxis"]["data"], ElementsAre("blocks.*.to_q", "norm"));
+}
+
+TEST(TrialsOverTime, HasTheMeasurementBeforeBehindIt) {
+  const ResultFile before = make_file({make_result({}, {10, 12, 11})}, "2026-01-03T00:00:00Z", "aaa"),
+                   after = make_file({make_result({}, {9, 8})}, "2026-01-04T00:00:00Z", "bbb");
+  const Drawn drawn = charts::trials_over_time(make_dataset({before, after}));
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  const json& series = drawn.charts.front().option["series"];
+  EXPECT_EQ(series[0]["data"], json::parse("[[1, 10.0], [2, 12.0], [3, 11.0]]"));
+  EXPECT_EQ(series[1]["data"], json::parse("[[1, 9.0], [2, 8.0]]"));
+  EXPECT_THAT(drawn.charts.front().notes,
+              ElementsAre("Measured 2026-01-04T00:00:00Z at bbb; before it 2026-01-03T00:00:00Z at aaa."));
+  EXPECT_THAT(charts::trials_over_time(make_dataset({after})).charts, IsEmpty());
+}
+
+/// A stream of so many frames, each of which waits as long as it has come before.
+Result stream_result(std::int64_t frames, double device_ms) {
+  Result result = make_result({}, {1}, {.kind = SubjectKind::kStream, .name = "stream", .request = {{"fps", 25}}});
+  result.trials.clear();
+  LatencyRecord record{.came = frames + 2, .shown = frames, .dropped = 2, .seconds = 1};
+  for (std::int64_t i = 0; i < frames; ++i) {
+    const auto queue_ms = static_cast<double>(i);
+    record.frame.push_back(i);
+    record.arrived_ms.push_back(40.0 * queue_ms);
+    record.decode_ms.push_back(1);
+    record.queue_ms.push_back(queue_ms);
+    record.device_ms.push_back(device_ms);
+    record.encode_ms.push_back(2);
+    record.latency_ms.push_back(3 + queue_ms + device_ms);
+  }
+  record.statistics = summarize_latency(record.latency_ms);
+  result.latency = std::move(record);
+  return result;
+}
+
+TEST(LatencyOverTime, HasTheMeasurementBeforeBehindIt) {
+  const Dataset dataset = make_dataset({make_file({stream_result(3, 20)}, "2026-01-03T00:00:00Z"),
+                                        make_file({stream_result(4, 10)}, "2026-01-04T00:00:00Z")});
+  const Drawn drawn = charts::latency_over_time(dataset);
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  const json& series = drawn.charts.front().option["series"];
+  EXPECT_EQ(series[0]["data"], json::parse("[[0.0, 23.0], [40.0, 24.0], [80.0, 25.0]]"));
+  EXPECT_EQ(series[2]["data"], json::parse("[[0.0, 13.0], [40.0, 14.0], [80.0, 15.0], [120.0, 16.0]]"));
+  EXPECT_THAT(drawn.charts.front().notes.front(), HasSubstr("6 frames came, 2 were dropped; p50 14.5 ms"));
+  EXPECT_THAT(charts::latency_over_time(ladder_dataset()).charts, IsEmpty());
+}
+
+TEST(LatencyOverTime, DrawsSlicesOfALongStream) {
+  const json series =
+      charts::latency_over_time(make_dataset({make_file({stream_result(1800, 10)})})).charts.at(0).option["series"];
+  ASSERT_THAT(series[0]["data"], SizeIs(600));
+  EXPECT_EQ(series[0]["data"][1], json::parse("[120.0, 18.0]")) << "the slowest of frames 3, 4 and 5";
+  EXPECT_EQ(series[1]["data"][1], json::parse("[120.0, 17.0]"));
+}
+
+TEST(StageTimes, TellsWhereAFramesTimeGoes) {
+  const Chart chart = charts::stage_times(make_dataset({make_file({stream_result(5, 10)})})).charts.at(0);
+  EXPECT_EQ(chart.title, "Where the time of a frame goes");
+  const json& series = chart.option["series"];
+  ASSERT_THAT(series, SizeIs(4));
+  EXPECT_EQ(column(series[1], "value")[0], 2.0);  // the mean of 0 to 4 ms in the queue
+  EXPECT_EQ(column(series[3], "text")[0], "15.0 ms");
+}
+
+TEST(CostScaling, IsOfAThousand) {
+  Dataset dataset =
+      make_dataset({make_file({make_result({}, {36}, at(1, 10, 16)), make_result({}, {36}, at(2, 10, 16))})});
+  EXPECT_THAT(charts::cost_scaling(dataset).left_out, HasSubstr("--price"));
+  dataset.set_price(Price::parse("$10/h"));
+  const json series = charts::cost_scaling(dataset).charts.at(0).option["series"][0];  // 360 and 180 ms an image
+  EXPECT_THAT(column(series, "value"), ElementsAre(json::parse("[1.0, 1.0]"), json::parse("[2.0, 0.5]")));
+  EXPECT_THAT(column(series, "text"), ElementsAre("$1.00", "$0.500"));
+}
+
+TEST(LossComparison, KeepsReferencesApart) {
+  std::vector<Result> results = {make_result({}, {1}), make_result({"fuse"}, {1}), make_result({"bf16"}, {1})};
+  for (Result& result : results) test::set_quality(result, "relative_l2", 0.1);
+  results[0].quality[0].against = "another program";
+  const Drawn drawn = charts::loss_comparison(make_dataset({make_file(results)}));
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  EXPECT_THAT(drawn.charts.front().option["yAxis"]["data"], ElementsAre("fuse", "bf16"));
+  EXPECT_THAT(drawn.charts.front().notes, Contains("Held against: the reference."));
+}
+
 TEST(StepResolutionHeatmap, HoldsSeconds) {
   std::vector<Result> results;
   for (const std::int64_t steps : {4, 8})
@@ -366,13 +497,14 @@ TEST(LatencyDistribution, OutlinesTheRawTrials) {
       make_dataset({make_file({make_result({}, {10, 11, 12, 13, 14}), make_result({"fuse"}, {7, 8})})});
   const json option = charts::latency_distribution(dataset).charts.front().option;
   const json violin = option["series"][0]["data"][0]["value"];
-  EXPECT_EQ(std::vector<double>(violin.begin(), violin.begin() + 7), (std::vector<double>{0, 50, 55, 60, 65, 70, 48}));
+  EXPECT_EQ(std::vector<double>(violin.begin(), violin.begin() + 7), (std::vector<double>{0, 10, 11, 12, 13, 14, 48}))
+      << "steps as they ran";
   EXPECT_EQ(violin.size(), 7U + 2 * 48);
   double most = 0;
   for (std::size_t i = 8; i < violin.size(); i += 2) most = std::max(most, violin[i].get<double>());
   EXPECT_EQ(most, 1);
-  EXPECT_THAT(column(option["series"][1], "value"),
-              ElementsAre(json::parse("[35.0, 1.0]"), json::parse("[40.0, 1.0]")));
+  EXPECT_THAT(column(option["series"][1], "value"), ElementsAre(json::parse("[7.0, 1.0]"), json::parse("[8.0, 1.0]")));
+  EXPECT_EQ(option["xAxis"]["name"], "time of one step");
 }
 
 TEST(FusionSpeedup, PairsConfigurationsThatDifferInFuseAlone) {
@@ -455,11 +587,29 @@ TEST(BackendComparison, PutsPeersBesideOursWhereTheWorkIsEqual) {
   results.push_back(make_result({}, {10, 10}, other));
   results.back().id = "other";
   results.push_back(make_peer("eager", {20, 20}, other));
-  const json two = charts::backend_comparison(make_dataset({make_file(results)})).charts.front().option;
-  EXPECT_THAT(two["yAxis"]["data"], SizeIs(2));
-  EXPECT_EQ(two["series"].back()["name"], "pytorch eager");
-  EXPECT_THAT(column(two["series"].back(), "text"), ElementsAre("1.50 s", "100 ms"));
+  const Drawn two = charts::backend_comparison(make_dataset({make_file(results)}));
+  ASSERT_THAT(two.charts, SizeIs(2)) << "a chart for each work";
+  EXPECT_THAT(two.charts[1].option["yAxis"]["data"], ElementsAre("baseline", "pytorch eager"));
+  EXPECT_THAT(column(two.charts[1].option["series"][0], "text"), ElementsAre("50.0 ms", "100 ms"));
   EXPECT_THAT(charts::backend_comparison(ladder_dataset()).charts, IsEmpty());
+}
+
+TEST(BackendComparison, DrawsTheFastestOfManyPeers) {
+  std::vector<Result> results = ladder_results();
+  for (int i = 1; i <= 9; ++i) results.push_back(make_peer(fmt::format("peer {}", i), {100.0 + i, 100.0 + i}));
+  const Chart chart = charts::backend_comparison(make_dataset({make_file(results)})).charts.front();
+  EXPECT_THAT(chart.option["yAxis"]["data"], SizeIs(12));
+  EXPECT_THAT(chart.option["yAxis"]["data"], Not(Contains("pytorch peer 7")));
+  EXPECT_THAT(chart.notes, Contains(HasSubstr("3 other measurements of the same work are in the table")));
+}
+
+TEST(BackendComparison, TellsBaselinesOfTwoPrecisionsApart) {
+  std::vector<Result> results = {make_result({}, {10}), make_result({}, {8}), make_peer("eager", {20})};
+  results[1].id = "other";
+  results[1].configuration.baseline_dtype = "bf16";
+  const Dataset dataset = make_dataset({make_file(results)});
+  EXPECT_THAT(charts::backend_comparison(dataset).charts.front().option["yAxis"]["data"],
+              ElementsAre("baseline (bf16)", "baseline (f32)", "pytorch eager"));
 }
 
 TEST(CompilationOverhead, SplitsTheFirstRun) {

@@ -65,6 +65,7 @@ Drawn compilation_overhead(const Dataset& dataset) {
     drawn.charts.push_back({.file = numbered("compilation_overhead", drawn.charts.size()),
                             .title = "What the first run takes beyond a later one",
                             .subtitle = subtitle_of(scenario),
+                            .of = {&scenario},
                             .option = draw(measured),
                             .notes = {},
                             .height = height_of_bars(measured.size()) + 28});

@@ -34,6 +34,7 @@ Chart draw(const LadderView& ladder, std::size_t index) {
   Chart chart{.file = numbered("cumulative_impact", index),
               .title = fmt::format("Time per {} as switches are added one after the other", unit),
               .subtitle = subtitle_of(*ladder.scenario),
+              .of = {ladder.scenario},
               .option = waterfall(steps, total, fmt::format("time per {}", unit), "axis_ms"),
               .notes = notes_on(*ladder.scenario, drawn),
               .height = height_of_bars(steps.size() + 1)};

@@ -68,6 +68,7 @@ Drawn frechet_time(const Dataset& dataset) {
         {.file = numbered("frechet_time", drawn.charts.size()),
          .title = "Fréchet distance from real images against the time of an image",
          .subtitle = "on " + group.first,
+         .of = dataset.scenarios_of(judged),
          .option = draw_distances(points),
          .notes = {pareto_note(points, kDistanceAxes),
                    "Lower is better in both. The distance is biased upwards for few images: compare only "

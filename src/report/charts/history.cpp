@@ -135,6 +135,7 @@ Drawn history(const Dataset& dataset) {
           {.file = numbered("history", drawn.charts.size()),
            .title = fmt::format("{} over revisions", track.label),
            .subtitle = subtitle_of(scenario),
+           .of = {&scenario},
            .option = draw(track),
            .notes = {
                fmt::format("{} found (E-divisive with means, p at most 5%; fewer than 8 points cannot show "

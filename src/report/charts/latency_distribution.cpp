@@ -1,10 +1,11 @@
-// Violins of the raw trials of each configuration.
+// Violins of the raw trials of each configuration: of images, passes or steps as they ran, none computed from others.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 
 #include "report/charts/charts.hpp"
 #include "report/option.hpp"
@@ -54,20 +55,37 @@ std::vector<double> outline_of(const std::vector<double>& sorted) {
 
 Tip tip_of(const Measurement& m, const std::vector<double>& sorted) {
   Tip tip(m.label);
-  tip.timing(m)
+  tip.row("trials", fmt::format("{}", sorted.size()))
+      .row("median", exact(quantile_of_sorted(sorted, 0.5), "ms"))
       .row("least", exact(sorted.front(), "ms"))
       .row("quartiles", exact(Interval{quantile_of_sorted(sorted, 0.25), quantile_of_sorted(sorted, 0.75)}, "ms"))
       .row("95th percentile", exact(quantile_of_sorted(sorted, 0.95), "ms"))
       .row("99th percentile", exact(quantile_of_sorted(sorted, 0.99), "ms"))
+      .row("99.9th percentile", exact(quantile_of_sorted(sorted, 0.999), "ms"))
       .row("most", exact(sorted.back(), "ms"));
   return tip;
 }
 
-json draw(const std::vector<const Measurement*>& measured) {
+constexpr const char* kUnits[] = {"frame", "image", "forward", "step"};
+
+/// What was timed often enough in most of them.
+std::string series_for(const std::vector<const Measurement*>& measured) {
+  std::map<std::string, std::size_t> enough;
+  for (const Measurement* m : measured)
+    for (const char* const what : kUnits)
+      if (const std::vector<double>* times = find_times(*m->result, what); times != nullptr && times->size() >= kFewest)
+        ++enough[what];
+  std::string best = measured.front()->time().series;
+  for (const char* const what : kUnits)
+    if (enough[what] > enough[best]) best = what;
+  return best;
+}
+
+json draw(const std::vector<const Measurement*>& measured, const std::string& what) {
   std::vector<std::string> names;
   json violins = json::array(), points = json::array();
   for (const Measurement* m : measured) {
-    std::vector<double> sorted = m->time().trials_ms;
+    std::vector<double> sorted = *find_times(*m->result, what);
     std::ranges::sort(sorted);
     const json tip = tip_of(*m, sorted).json();
     const auto row = static_cast<double>(names.size());
@@ -90,7 +108,7 @@ json draw(const std::vector<const Measurement*>& measured) {
   json option = base_option();
   option["grid"] = {{"left", 8}, {"right", 24}, {"top", 8}, {"bottom", 44}, {"containLabel", true}};
   option["yAxis"] = name_axis(std::move(names));
-  option["xAxis"] = value_axis(fmt::format("time per {}", measured.front()->time().unit), "axis_ms");
+  option["xAxis"] = value_axis(fmt::format("time of one {}", what), "axis_ms");
   option["xAxis"]["scale"] = true;
   option["series"] = json::array(
       {{{"type", "custom"},
@@ -115,12 +133,16 @@ Drawn latency_distribution(const Dataset& dataset) {
     std::vector<const Measurement*> measured;
     for (const Measurement* m : scenario.current)
       if (m->timing) measured.push_back(m);
-    if (measured.size() < 2) continue;
+    if (measured.empty()) continue;
+    const std::string what = series_for(measured);
+    std::erase_if(measured, [&](const Measurement* m) { return find_times(*m->result, what) == nullptr; });
+    if (measured.size() < (what == "frame" ? 1 : 2)) continue;
     drawn.charts.push_back(
         {.file = numbered("latency_distribution", drawn.charts.size()),
-         .title = fmt::format("How times per {} are spread", measured.front()->time().unit),
+         .title = fmt::format("How times of a {} are spread", what),
          .subtitle = subtitle_of(scenario),
-         .option = draw(measured),
+         .of = {&scenario},
+         .option = draw(measured, what),
          .notes = {fmt::format(
              "Density of the raw trials from the least to the most; thick: quartiles, ring: median. Fewer than {} "
              "trials, or equal ones, are points.",

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "measure/table.hpp"
 #include "report/charts/charts.hpp"
 #include "report/option.hpp"
 #include "report/quality_loss.hpp"
@@ -12,28 +11,45 @@
 namespace headroom::charts {
 namespace {
 
-struct Metric {
-  std::string_view name;
-  std::string_view title;
-  std::string_view unit;
-  std::string_view axis_fn;
-  std::string_view note;
-};
-constexpr Metric kMetrics[] = {
-    {"accuracy", "Accuracy of the images, by configuration", "", "axis_percent",
-     "How often a classifier sees what was asked for; whiskers are its 95% score interval. Higher is better."},
-    {"frechet_distance", "Fréchet distance from real images, by configuration", "", "axis_plain",
-     "Lower is better. Biased upwards for few images: compare only values of equally many."},
-    {"psnr_db", "PSNR against the baseline, by configuration", "dB", "axis_plain",
-     "How far images moved from the baseline's of the same seeds, in dB: higher is nearer. Identical images have "
-     "none."},
-    {"relative_l2", "Relative L2 error against the baseline, by configuration", "", "axis_plain", "Lower is better."},
-};
+/// What a metric was held against in a scenario: values of different references do not compare.
+std::vector<std::string> references_of(const Scenario& scenario, const QualityMetric& metric) {
+  std::vector<std::string> references;
+  for (const Measurement* m : scenario.current)
+    if (const QualityRecord* record = find_quality(*m->result, metric.name))
+      if (std::ranges::find(references, record->against) == references.end()) references.push_back(record->against);
+  return references;
+}
 
-std::string text_of(const QualityRecord& record, const Metric& metric) {
-  if (!record.value) return record.note.value_or("");
-  if (metric.name == "accuracy") return fmt::format("{:.1f}%", 100 * *record.value);
-  return fmt::format("{}{}{}", format_significant(*record.value), metric.unit.empty() ? "" : " ", metric.unit);
+Chart draw(const Scenario& scenario, const QualityMetric& metric, const std::string& reference) {
+  std::vector<Bar> bars;
+  for (const Measurement* m : scenario.current) {
+    const QualityRecord* record = find_quality(*m->result, metric.name);
+    if (record == nullptr || record->against != reference) continue;
+    Tip tip(m->label);
+    tip.row(metric.name, record->value ? exact(*record->value, metric.unit) : record->note.value_or(""));
+    if (record->interval) tip.row("95% interval", exact(*record->interval, metric.unit));
+    tip.row("against", record->against);
+    bars.push_back({.name = m->shown_name(),
+                    .value = record->value.value_or(0),
+                    .interval = record->interval,
+                    .text = quality_value(*record),
+                    .role = m->is_peer              ? "purple"
+                            : m->switches().empty() ? "base"
+                                                    : "blue",
+                    .tip = tip.json()});
+  }
+  const int height = height_of_bars(bars.size());
+  return {.file = {},
+          .title = fmt::format("Quality by configuration: {}", metric.title),
+          .subtitle = subtitle_of(scenario),
+          .of = {&scenario},
+          .option = bars.size() < 2
+                        ? nlohmann::json()
+                        : horizontal_bars(
+                              bars, fmt::format("{}{}{}", metric.title, metric.unit.empty() ? "" : " in ", metric.unit),
+                              metric.axis_fn),
+          .notes = {std::string(metric.note), fmt::format("Held against: {}.", reference)},
+          .height = height};
 }
 
 }  // namespace
@@ -41,37 +57,14 @@ std::string text_of(const QualityRecord& record, const Metric& metric) {
 Drawn loss_comparison(const Dataset& dataset) {
   Drawn drawn;
   for (const Scenario& scenario : dataset.scenarios())
-    for (const Metric& metric : kMetrics) {
-      std::vector<Bar> bars;
-      for (const Measurement* m : scenario.current) {
-        const QualityRecord* record = find_quality(*m->result, metric.name);
-        if (record == nullptr) continue;
-        Tip tip(m->label);
-        tip.row(metric.name, record->value ? exact(*record->value, metric.unit) : record->note.value_or(""));
-        if (record->interval) tip.row("95% interval", exact(*record->interval, metric.unit));
-        tip.row("against", record->against);
-        bars.push_back({.name = m->shown_name(),
-                        .value = record->value.value_or(0),
-                        .interval = record->interval,
-                        .text = text_of(*record, metric),
-                        .role = m->is_peer              ? "purple"
-                                : m->switches().empty() ? "base"
-                                                        : "blue",
-                        .tip = tip.json()});
+    for (const QualityMetric& metric : quality_metrics())
+      for (const std::string& reference : references_of(scenario, metric)) {
+        Chart chart = draw(scenario, metric, reference);
+        if (chart.option.is_null()) continue;
+        chart.file = numbered("loss_comparison", drawn.charts.size());
+        note_revisions(chart.notes, scenario.current);
+        drawn.charts.push_back(std::move(chart));
       }
-      if (bars.size() < 2) continue;
-      drawn.charts.push_back({.file = numbered("loss_comparison", drawn.charts.size()),
-                              .title = std::string(metric.title),
-                              .subtitle = subtitle_of(scenario),
-                              .option = horizontal_bars(bars,
-                                                        metric.name == "psnr_db"    ? "PSNR in dB"
-                                                        : metric.name == "accuracy" ? "accuracy"
-                                                                                    : "",
-                                                        metric.axis_fn),
-                              .notes = {std::string(metric.note)},
-                              .height = height_of_bars(bars.size())});
-      note_revisions(drawn.charts.back().notes, scenario.current);
-    }
   drawn.left_out = "no two configurations of one work have a quality in common";
   return drawn;
 }

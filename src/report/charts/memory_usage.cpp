@@ -98,6 +98,7 @@ Drawn memory_usage(const Dataset& dataset) {
     Chart chart{.file = numbered("memory_usage", drawn.charts.size()),
                 .title = "Memory of each configuration",
                 .subtitle = subtitle_of(scenario),
+                .of = {&scenario},
                 .option = draw(rows),
                 .notes = {},
                 .height = height_of_bars(rows.size()) + 28};

@@ -33,12 +33,12 @@ class Flow {
   [[nodiscard]] json option() const {
     json option = base_option();
     option["series"] = json::array({{{"type", "sankey"},
-                                     {"left", 10},
-                                     {"right", 110},
-                                     {"top", 10},
+                                     {"left", 44},
+                                     {"right", 60},
+                                     {"top", 44},
                                      {"bottom", 10},
                                      {"nodeAlign", "left"},
-                                     {"nodeGap", 30},
+                                     {"nodeGap", 48},
                                      {"nodeWidth", 14},
                                      {"layoutIterations", 32},
                                      {"data", nodes_},
@@ -47,6 +47,7 @@ class Flow {
                                      {"lineStyle", {{"color", "source"}, {"opacity", 0.35}}},
                                      {"label",
                                       {{"color", color("text")},
+                                       {"position", "top"},  // beside its bar it would lie on a flow
                                        {"fontSize", 12},
                                        {"lineHeight", 15},
                                        {"formatter", fn("label")},
@@ -58,7 +59,9 @@ class Flow {
           {"option",
            {{"series", json::array({{{"orient", "vertical"},
                                      {"nodeGap", 66},
+                                     {"left", 10},
                                      {"right", 36},
+                                     {"top", 10},
                                      {"bottom", 36},
                                      {"label", {{"position", "bottom"}, {"fontSize", 10}, {"lineHeight", 12}}}}})}}}}});
     return option;
@@ -92,6 +95,7 @@ Chart draw(const LadderView& ladder, std::size_t index) {
   return {.file = numbered("optimization_flow", index),
           .title = fmt::format("Where the baseline's time per {} went, switch by switch", unit),
           .subtitle = subtitle_of(*ladder.scenario),
+          .of = {ladder.scenario},
           .option = flow.option(),
           .notes = {"Each switch is added to those before it. Differences of medians; their intervals are in "
                     "cumulative_impact."},

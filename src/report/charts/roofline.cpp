@@ -102,6 +102,7 @@ Drawn roofline(const Dataset& dataset) {
     drawn.charts.push_back({.file = numbered("roofline", drawn.charts.size()),
                             .title = "Kernels under the roofs of this machine",
                             .subtitle = set.hardware,
+                            .of = dataset.scenarios_of(measurements_of(set)),
                             .option = std::move(option),
                             .notes = {"Roofs are measured, not from a datasheet: the sloped one is a copy past the "
                                       "cache, the flat ones the fastest "

@@ -38,6 +38,7 @@ Drawn size_reduction(const Dataset& dataset) {
     drawn.charts.push_back({.file = numbered("size_reduction", drawn.charts.size()),
                             .title = "Size of the weights as switches are added one after the other",
                             .subtitle = subtitle_of(*ladder.scenario),
+                            .of = {ladder.scenario},
                             .option = waterfall(steps, total, "weights, as the kernels hold them", "axis_bytes"),
                             .notes = {},
                             .height = height_of_bars(steps.size() + 1)});

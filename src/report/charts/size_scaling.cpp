@@ -30,7 +30,8 @@ Drawn size_scaling(const Dataset& dataset) {
     const std::vector<SweepLine> lines = lines_of(sweep);
     if (lines.empty()) continue;
     const std::string y_name = fmt::format("time per {}", unit_of(lines));
-    json option = sweep_option(sweep, lines, "parameters", y_name, [](double, double ms) { return ms; });
+    json option =
+        sweep_option(sweep, lines, "parameters", {.name = y_name, .of_time = [](double, double ms) { return ms; }});
     make_logarithmic(option["xAxis"]);
     make_logarithmic(option["yAxis"]);
     option["xAxis"]["axisLabel"]["formatter"] = fn("axis_si");
@@ -38,6 +39,7 @@ Drawn size_scaling(const Dataset& dataset) {
         {.file = numbered("size_scaling", drawn.charts.size()),
          .title = "How time grows with the model",
          .subtitle = fmt::format("{}; {}", sweep.work, sweep.hardware),
+         .of = dataset.scenarios_of(measurements_of(lines)),
          .option = std::move(option),
          .notes = {"Both axes are logarithmic. Whiskers are the 95% bootstrap interval of the median."}});
     note_revisions(drawn.charts.back().notes, measurements_of(lines));

@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "report/charts/charts.hpp"
 #include "report/ladder_view.hpp"
 #include "report/option.hpp"
@@ -30,12 +32,17 @@ Chart draw(const LadderView& ladder, std::size_t index) {
   for (const RungView& rung : ladder.singles) add(rung, rung.label, "blue");
   for (const RungView& rung : ladder.others) add(rung, rung.label, "sky");
   if (const RungView* all = ladder.combined()) add(*all, "all together", "orange");
-  for (const RungView& rung : ladder.peers) add(rung, rung.label, "purple");
+  constexpr std::size_t kMostPeers = 3;  // all of them are in backend_comparison
+  std::vector<RungView> peers = ladder.peers;
+  std::ranges::stable_sort(peers, {}, [](const RungView& rung) { return rung.measurement->time().median_ms; });
+  peers.resize(std::min(peers.size(), kMostPeers));
+  for (const RungView& rung : peers) add(rung, rung.label, "purple");
 
   const std::string unit = ladder.baseline.measurement->time().unit;
   Chart chart{.file = numbered("speedup_comparison", index),
               .title = fmt::format("What each optimization does to the time per {}", unit),
               .subtitle = subtitle_of(*ladder.scenario),
+              .of = {ladder.scenario},
               .option = horizontal_bars(bars, fmt::format("time per {}", unit), "axis_ms"),
               .notes = notes_on(*ladder.scenario, drawn),
               .height = height_of_bars(bars.size())};

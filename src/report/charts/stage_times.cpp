@@ -1,9 +1,11 @@
-// Where the time of a generation goes, stage by stage, and in each the least that it could take on the machine.
+// Where the time of a generation goes, stage by stage, and in each the least that it could take on the machine; of a stream, where
+// that of a frame goes.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "measure/statistics.hpp"
 #include "report/charts/charts.hpp"
@@ -52,29 +54,43 @@ Row row_of(const Measurement& m) {
   return row;
 }
 
+/// Of a stream: means over its frames, for these add up.
+Row row_of_frames(const Measurement& m) {
+  const LatencyRecord& record = *m.result->latency;
+  const auto mean = [](const std::vector<double>& ms) {
+    return std::accumulate(ms.begin(), ms.end(), 0.0) / static_cast<double>(ms.size());
+  };
+  return {.name = m.shown_name(),
+          .pieces = {{"decode", mean(record.decode_ms)},
+                     {"queue", mean(record.queue_ms)},
+                     {"device", mean(record.device_ms)},
+                     {"encode", mean(record.encode_ms)}}};
+}
+
 std::vector<std::string> stages_of(const std::vector<Row>& rows) {
   std::vector<std::string> names;
   for (const Row& row : rows)
     for (const Piece& piece : row.pieces)
       if (piece.name != kOnHost && std::ranges::find(names, piece.name) == names.end()) names.push_back(piece.name);
-  names.emplace_back(kOnHost);
+  const auto is_on_host = [](const Row& row) { return row.find(std::string(kOnHost)) != nullptr; };
+  if (std::ranges::any_of(rows, is_on_host)) names.emplace_back(kOnHost);
   return names;
 }
 
-json tip_of(const Row& row) {
+json tip_of(const Row& row, const std::string& unit) {
   Tip tip(row.name);
   for (const Piece& piece : row.pieces) {
     tip.row(piece.name, exact(piece.ms, "ms"));
     if (piece.floor_ms) tip.row(fmt::format("floor of {}", piece.name), exact(*piece.floor_ms, "ms"));
   }
-  tip.row("a generation", exact(row.total_ms(), "ms"));
+  tip.row("in all, a " + unit, exact(row.total_ms(), "ms"));
   return tip.json();
 }
 
 std::string_view role_of(const std::string& stage, std::size_t index) {
   constexpr std::array<std::string_view, 6> kRoles = {"orange", "gold", "green", "purple", "sky", "orange_soft"};
   if (stage == kOnHost) return "base";
-  return stage == "denoise" ? "blue" : kRoles[index % kRoles.size()];
+  return stage == "denoise" || stage == "device" ? "blue" : kRoles[index % kRoles.size()];
 }
 
 /// The floors of the stages as whiskers, each from where its stage begins; one over the stage's own time ends with it.
@@ -90,21 +106,21 @@ json floors_of(const std::vector<Row>& rows) {
   return floors;
 }
 
-json draw(const std::vector<Row>& rows) {
+json draw(const std::vector<Row>& rows, const std::string& unit) {
   std::vector<std::string> names;
   for (const Row& row : rows) names.push_back(row.name);
   json option = base_option();
   option["grid"] = {{"left", 8}, {"right", 90}, {"top", 36}, {"bottom", 44}, {"containLabel", true}};
   option["legend"] = {{"top", 0}, {"left", 0}};
   option["yAxis"] = name_axis(std::move(names));
-  option["xAxis"] = value_axis("time of a generation", "axis_ms");
+  option["xAxis"] = value_axis("time of a " + unit, "axis_ms");
   option["series"] = json::array();
   const std::vector<std::string> stages = stages_of(rows);
   for (std::size_t s = 0; s < stages.size(); ++s) {
     json data = json::array();
     for (const Row& row : rows) {
       const Piece* const piece = row.find(stages[s]);
-      data.push_back({{"value", piece == nullptr ? 0.0 : piece->ms}, {"tip", tip_of(row)}});
+      data.push_back({{"value", piece == nullptr ? 0.0 : piece->ms}, {"tip", tip_of(row, unit)}});
       if (s + 1 == stages.size()) data.back()["text"] = label_ms(row.total_ms());
     }
     option["series"].push_back({{"type", "bar"},
@@ -134,18 +150,22 @@ Drawn stage_times(const Dataset& dataset) {
     std::vector<const Measurement*> shown;
     bool has_floors = false;
     for (const Measurement* m : scenario.current) {
-      if (m->result->stages.size() < kFewest) continue;
+      if (m->result->stages.size() < kFewest && !m->result->latency) continue;
       shown.push_back(m);
-      rows.push_back(row_of(*m));
+      rows.push_back(m->result->latency ? row_of_frames(*m) : row_of(*m));
       has_floors |=
           std::ranges::any_of(rows.back().pieces, [](const Piece& piece) { return piece.floor_ms.has_value(); });
     }
     if (rows.empty()) continue;
+    const bool is_stream = scenario.subject.kind == SubjectKind::kStream;
+    const std::string unit = is_stream ? "frame" : "generation";
     Chart chart{.file = numbered("stage_times", drawn.charts.size()),
-                .title = "Where the time of a generation goes",
+                .title = fmt::format("Where the time of a {} goes", unit),
                 .subtitle = subtitle_of(scenario),
-                .option = draw(rows),
-                .notes = {"Medians of whole generations, stage by stage."},
+                .of = {&scenario},
+                .option = draw(rows, unit),
+                .notes = {is_stream ? "Means over all frames, from in to out."
+                                    : "Medians of whole generations, stage by stage."},
                 .height = height_of_bars(rows.size()) + 28};
     if (has_floors)
       chart.notes.emplace_back(
@@ -155,7 +175,7 @@ Drawn stage_times(const Dataset& dataset) {
   }
   drawn.left_out =
       "no result has three stages or more of a request, as `ladder` and `bench --pass request` tell those of a "
-      "pipeline";
+      "pipeline, or is of a stream";
   return drawn;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -32,7 +33,7 @@ std::map<std::string, std::vector<Cell>> cells_of(const Dataset& dataset) {
     for (const std::string& key : resolution_keys()) rest.erase(key);
     rest.erase("steps");
     for (const Measurement* m : scenario.current)
-      if (m->timing)
+      if (m->timing || is_out_of_memory(*m->result))
         cells[fmt::format("{}|{}|{}|{}|{}", scenario.subject.name, rest.dump(), scenario.hardware, m->label,
                           m->result->configuration.baseline_dtype.value_or(""))]
             .push_back({*steps, *tokens, m});
@@ -51,19 +52,27 @@ json draw(const std::vector<Cell>& cells, const std::set<double>& steps, const s
   const auto place = [](const std::set<double>& values, double value) {
     return std::distance(values.begin(), values.find(value));
   };
-  json items = json::array();
-  double least = cells.front().measurement->time().median_ms, most = least;
+  json items = json::array(), full = json::array();  // of cells with a time, and without the memory for one
+  double least = std::numeric_limits<double>::infinity(), most = 0;
   for (const Cell& cell : cells) {
+    if (!cell.measurement->timing) continue;
     least = std::min(least, cell.measurement->time().median_ms);
     most = std::max(most, cell.measurement->time().median_ms);
   }
   constexpr double kStrong = 0.5;  // where assets/charts.js has the middle of "heat"
   for (const Cell& cell : cells) {
+    const auto column = place(tokens, cell.tokens), row = place(steps, cell.steps);
+    if (!cell.measurement->timing) {
+      Tip tip(fmt::format("{}, {} steps, {} image tokens", cell.measurement->label, cell.steps, cell.tokens));
+      tip.row("not measured", "it needs more memory than there is");
+      full.push_back({{"value", json::array({column, row, 0})}, {"text", "out of memory"}, {"tip", tip.json()}});
+      continue;
+    }
     const double ms = cell.measurement->time().median_ms;
     const bool is_strong = ms - least > kStrong * (most - least);
     Tip tip(fmt::format("{}, {} steps, {} image tokens", cell.measurement->label, cell.steps, cell.tokens));
     tip.row("seconds", exact(ms / 1e3, "s")).timing(*cell.measurement);
-    items.push_back({{"value", json::array({place(tokens, cell.tokens), place(steps, cell.steps), ms})},
+    items.push_back({{"value", json::array({column, row, ms})},
                      {"text", seconds(ms)},
                      {"label", {{"color", color(is_strong ? "on_strong_heat" : "on_heat")}}},
                      {"tip", tip.json()}});
@@ -86,11 +95,16 @@ json draw(const std::vector<Cell>& cells, const std::set<double>& steps, const s
                          {"itemHeight", 160},
                          {"text", json::array({seconds(most), seconds(least)})},
                          {"textStyle", {{"color", color("text")}}},
+                         {"seriesIndex", 0},
                          {"inRange", {{"color", color("heat")}}}};
   option["series"] = json::array({{{"type", "heatmap"},
                                    {"data", items},
                                    {"itemStyle", {{"borderColor", color("panel")}, {"borderWidth", 2}}},
-                                   {"label", {{"show", true}, {"formatter", fn("label")}}}}});
+                                   {"label", {{"show", true}, {"formatter", fn("label")}}}},
+                                  {{"type", "heatmap"},
+                                   {"data", full},
+                                   {"itemStyle", {{"color", color("track")}, {"borderColor", color("panel")}}},
+                                   {"label", {{"show", true}, {"color", color("text")}, {"formatter", fn("label")}}}}});
   return option;
 }
 
@@ -101,10 +115,15 @@ Drawn step_resolution_heatmap(const Dataset& dataset) {
   Drawn drawn{.charts = {}, .left_out = "no configuration was measured at two numbers of steps and two resolutions"};
   const std::vector<Cell>* best = nullptr;
   const auto rank = [](const std::vector<Cell>& cells) {
-    return std::pair(cells.size(), -cells.back().measurement->time().median_ms);
+    const std::optional<Timing>& timing = cells.back().measurement->timing;
+    return std::pair(cells.size(), timing ? -timing->median_ms : 0);
   };
+  const auto has_time = [](const Cell& cell) { return cell.measurement->timing.has_value(); };
   for (const auto& [key, cells] : groups)
-    if (best == nullptr || rank(cells) > rank(*best)) best = &cells;
+    if (std::ranges::none_of(cells, has_time))
+      continue;
+    else if (best == nullptr || rank(cells) > rank(*best))
+      best = &cells;
   if (best == nullptr) return drawn;
   std::set<double> steps, tokens;
   for (const Cell& cell : *best) {
@@ -113,15 +132,16 @@ Drawn step_resolution_heatmap(const Dataset& dataset) {
   }
   if (steps.size() < 2 || tokens.size() < 2) return drawn;
   const Scenario& scenario = dataset.scenario_of(*best->front().measurement);
+  std::vector<const Measurement*> measured;
+  for (const Cell& cell : *best) measured.push_back(cell.measurement);
   drawn.charts.push_back({.file = "step_resolution_heatmap",
                           .title = "Seconds for an image, by steps and resolution",
                           .subtitle = fmt::format("{}, {}; {}", scenario.subject.name, best->front().measurement->label,
                                                   scenario.hardware),
+                          .of = dataset.scenarios_of(measured),
                           .option = draw(*best, steps, tokens),
                           .notes = {"A blank cell was not measured."},
                           .height = 140 + 48 * static_cast<int>(steps.size())});
-  std::vector<const Measurement*> measured;
-  for (const Cell& cell : *best) measured.push_back(cell.measurement);
   note_revisions(drawn.charts.back().notes, measured);
   return drawn;
 }

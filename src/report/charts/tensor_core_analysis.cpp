@@ -50,6 +50,7 @@ Drawn tensor_core_analysis(const Dataset& dataset) {
         {.file = numbered("tensor_core_analysis", drawn.charts.size()),
          .title = "What matrix products reach, by compute type",
          .subtitle = set.hardware,
+         .of = dataset.scenarios_of(measurements_of(set)),
          .option = horizontal_bars(bars, "mean rate", "axis_flops"),
          .notes = {"Bars are means over the trials, whiskers the least and the most, ± the standard deviation. "
                    "Grey computes in f32, blue in bf16 or f16, green in int8, orange in fp8."},

@@ -1,0 +1,91 @@
+// Latencies of a stream's frames over the time at which they came, those of the measurement before behind them.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/format.hpp"
+#include "measure/statistics.hpp"
+#include "report/charts/charts.hpp"
+#include "report/option.hpp"
+#include "report/trial_plot.hpp"
+
+namespace headroom::charts {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMostSlices = 600;  // more cannot be told apart on a screen
+
+/// [time, latency] of each slice of frames that came after one another: their median, or their slowest.
+json slices_of(const LatencyRecord& record, double quantile) {
+  const std::size_t frames = record.latency_ms.size(), slices = std::min(frames, kMostSlices);
+  json points = json::array();
+  for (std::size_t i = 0; i < slices; ++i) {
+    const std::size_t from = i * frames / slices, to = (i + 1) * frames / slices;
+    std::vector<double> sorted(record.latency_ms.begin() + static_cast<std::ptrdiff_t>(from),
+                               record.latency_ms.begin() + static_cast<std::ptrdiff_t>(to));
+    std::ranges::sort(sorted);
+    points.push_back(json::array({record.arrived_ms[from], quantile_of_sorted(sorted, quantile)}));
+  }
+  return points;
+}
+
+json line(std::string_view name, json points, std::string_view role, std::string_view type) {
+  return {{"type", type},
+          {"name", name},
+          {"symbolSize", 4},
+          {"showSymbol", false},
+          {"data", std::move(points)},
+          {"lineStyle", {{"width", 1.5}, {"color", color(role)}}},
+          {"itemStyle", {{"color", color(role)}, {"opacity", 0.7}}}};
+}
+
+json draw(const LatencyRecord& record, const LatencyRecord* before) {
+  json option = base_option();
+  option["grid"] = {{"left", 8}, {"right", 40}, {"top", 60}, {"bottom", 44}, {"containLabel", true}};
+  option["legend"] = {{"top", 0}, {"left", 0}};
+  option["xAxis"] = value_axis("when the frame came", "axis_ms");
+  option["xAxis"]["min"] = 0;
+  option["yAxis"] = value_axis("latency", "axis_ms");
+  option["yAxis"].update(
+      {{"min", 0}, {"nameLocation", "end"}, {"nameGap", 10}, {"nameTextStyle", {{"align", "left"}}}});
+  option["series"] = json::array();
+  if (before != nullptr) option["series"].push_back(line("measured before", slices_of(*before, 0.5), "base", "line"));
+  option["series"].push_back(line("slowest", slices_of(record, 1), "orange", "scatter"));
+  option["series"].push_back(line("median", slices_of(record, 0.5), "blue", "line"));
+  return option;
+}
+
+}  // namespace
+
+Drawn latency_over_time(const Dataset& dataset) {
+  Drawn drawn{.charts = {}, .left_out = "no live stream was measured (headroom stream)"};
+  for (const Scenario& scenario : dataset.scenarios())
+    for (const Measurement* m : scenario.current) {
+      if (!m->result->latency) continue;
+      const LatencyRecord& record = *m->result->latency;
+      const Measurement* const before = measured_before(scenario, *m);
+      drawn.charts.push_back(
+          {.file = numbered("latency_over_time", drawn.charts.size()),
+           .title = fmt::format("Latency of frames over time: {}", m->shown_name()),
+           .subtitle = subtitle_of(scenario),
+           .of = {&scenario},
+           .option = draw(record, before == nullptr ? nullptr : &*before->result->latency),
+           .notes = {fmt::format(
+               "{} came, {} were dropped; p50 {}, p99 {}, p99.9 {}, most {}; from one to the next {}.",
+               format_count(record.came, "frame"), record.dropped, label_ms(record.statistics.p50_ms),
+               label_ms(record.statistics.p99_ms), label_ms(record.statistics.p99_9_ms),
+               label_ms(record.statistics.max_ms), label_ms(record.statistics.jitter_ms))},
+           .height = 420});
+      if (record.latency_ms.size() > kMostSlices)
+        drawn.charts.back().notes.push_back(
+            fmt::format("Drawn are {} slices of frames: the median and the slowest of each.", kMostSlices));
+      if (before != nullptr)
+        drawn.charts.back().notes.push_back(
+            fmt::format("Before it: {} at {}.", before->file->created, before->revision()));
+    }
+  return drawn;
+}
+
+}  // namespace headroom::charts

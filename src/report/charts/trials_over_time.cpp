@@ -1,0 +1,40 @@
+// Trials in the order they ran, of the configuration of a work that was measured most often, over those of the measurement before: whether
+// times drift, jump or come in two kinds is seen here and in no summary.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/charts/charts.hpp"
+#include "report/option.hpp"
+#include "report/trial_plot.hpp"
+
+namespace headroom::charts {
+
+Drawn trials_over_time(const Dataset& dataset) {
+  Drawn drawn{.charts = {}, .left_out = "no configuration of a model was timed twice"};
+  for (const Scenario& scenario : dataset.scenarios()) {
+    if (scenario.subject.kind != SubjectKind::kModel) continue;  // of streams there is latency_over_time
+    const Measurement *drawn_last = nullptr, *before = nullptr;
+    for (const Measurement* m : scenario.current)
+      if (const Measurement* base = measured_before(scenario, *m); base != nullptr && m->timing && !m->is_peer) {
+        drawn_last = m;
+        before = base;
+        break;
+      }
+    if (drawn_last == nullptr || drawn_last->time().series != before->time().series) continue;
+    const std::string& what = drawn_last->time().series;
+    drawn.charts.push_back(
+        {.file = numbered("trials_over_time", drawn.charts.size()),
+         .title = fmt::format("Each {} of {}, in the order they ran", what, drawn_last->shown_name()),
+         .subtitle = subtitle_of(scenario),
+         .of = {&scenario},
+         .option = trial_plot(what, *find_times(*drawn_last->result, what), *find_times(*before->result, what)),
+         .notes = {fmt::format("Measured {} at {}; before it {} at {}.", drawn_last->file->created,
+                               drawn_last->revision(), before->file->created, before->revision())},
+         .height = 420});
+  }
+  return drawn;
+}
+
+}  // namespace headroom::charts

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/dataset.hpp"
+
+namespace headroom {
+
+/// What somebody has to decide about: one model and request on one machine, in every batch size that was measured. All
+/// kernels that were measured by themselves on one machine are one view.
+struct View {
+  std::string title;     ///< in words
+  std::string hardware;  ///< in words
+  std::vector<const Scenario*> scenarios;
+  bool is_of_kernels = false;
+};
+
+/// Those of all results, each scenario in one, machine by machine: first where there is a baseline and something beside it,
+/// kernels last.
+[[nodiscard]] std::vector<View> views_of(const Dataset& dataset);
+
+}  // namespace headroom
