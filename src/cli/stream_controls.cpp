@@ -1,12 +1,11 @@
 #include "cli/stream_controls.hpp"
 
-#include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "base/json.hpp"
+#include "cli/live/status.hpp"
 
 namespace headroom {
 
@@ -38,37 +37,6 @@ StreamFacts facts_of(const FrameStream& stream, std::string device, double fps) 
           .takes_seed = true};
 }
 
-StreamControls parse_controls(const std::string& text, const std::string& context, const StreamControls& now) {
-  const nlohmann::json json = parse_json(text, context);
-  if (!json.is_object()) fail("{}: expected an object, got {}", context, json.type_name());
-  StreamControls wish = now;
-  for (const auto& [key, value] : json.items()) {
-    if (key == "prompt") {
-      wish.prompt = get_string(json, key, context);
-    } else if (key == "negative_prompt") {
-      wish.negative_prompt = get_string(json, key, context);
-    } else if (key == "steps") {
-      wish.steps = get_int(json, key, context);
-    } else if (key == "strength") {
-      wish.strength = get_double(json, key, context);
-    } else if (key == "guidance_scale") {
-      wish.guidance_scale = get_double(json, key, context);
-    } else if (key == "similarity") {
-      wish.similarity = get_double(json, key, context);
-    } else if (key == "seed") {
-      const std::int64_t seed = get_int(json, key, context);
-      if (seed < 0) fail("{}: seed is {}, expected 0 or more", context, seed);
-      wish.seed = static_cast<std::uint64_t>(seed);
-    } else {
-      fail(
-          "{}: '{}' is nothing that can be changed; expected prompt, negative_prompt, steps, strength, guidance_scale, "
-          "similarity or seed",
-          context, key);
-    }
-  }
-  return wish;
-}
-
 std::string ControlFile::poll(LiveView& view) {
   std::error_code error;
   const auto changed = std::filesystem::last_write_time(path_, error);
@@ -78,7 +46,7 @@ std::string ControlFile::poll(LiveView& view) {
   changed_ = changed;
   size_ = size;
   try {
-    view.want(parse_controls(read_file(path_), path_.string(), view.controls()));
+    view.want(change_controls(read_file(path_), path_.string(), view.goal()));
   } catch (const Error& problem) {
     return problem.what();
   }

@@ -11,12 +11,8 @@ namespace headroom {
 [[nodiscard]] StreamControls controls_of(const StreamRequest& request);
 [[nodiscard]] StreamFacts facts_of(const FrameStream& stream, std::string device, double fps);
 
-/// Reads what is wished for from a JSON object, such as {"prompt": "oil painting", "strength": 0.4}: what it does not name stays. Throws
-/// Error, naming the member, for what is none of StreamControls or of another type.
-[[nodiscard]] StreamControls parse_controls(const std::string& text, const std::string& context,
-                                            const StreamControls& now);
-
-/// A file with such an object, which is read again whenever it changes.
+/// A file with a JSON object of what is wished for, such as {"prompt": "oil painting", "strength": 0.4} (change_controls()), which
+/// is read again whenever it changes.
 class ControlFile {
  public:
   /// The file need not be there yet.

@@ -144,7 +144,7 @@ class LiveServer::Work {
   HttpAnswer change(const std::string& body) {
     try {
       const std::lock_guard lock(changing_);  // two browsers may change one thing each
-      view_.want(change_controls(body, view_.goal()));
+      view_.want(change_controls(body, "the request", view_.goal()));
     } catch (const Error& error) {
       return answer_with({400, error.what()});
     }

@@ -334,7 +334,9 @@ TEST_F(LiveServerTest, HasPlaceForSoManyViewers) {
   std::optional<Client> first(port_), second(port_);
   EXPECT_THAT(begin_viewing(*first), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(begin_viewing(*second), StartsWith("HTTP/1.1 200"));
-  EXPECT_THAT(get("/output.mjpeg"), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("There are 2 viewers")));
+  Client refused(port_);
+  ASSERT_THAT(begin_viewing(refused), StartsWith("HTTP/1.1 503"));
+  EXPECT_THAT(refused.read_all(), HasSubstr("There are 2 viewers"));
   EXPECT_THAT(get("/status"), StartsWith("HTTP/1.1 200")) << "which takes no viewer's place";
   first.reset();
   for (bool has_place = false; !has_place; std::this_thread::yield()) {

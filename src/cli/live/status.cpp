@@ -71,25 +71,27 @@ json parts_json(const std::vector<FrameTimes>& frames) {
           {"encode", median_of(&FrameTimes::encode_ms)}};
 }
 
-std::string read_text(const json& object, const std::string& key) {
-  std::string text = get_string(object, key, "the request");
-  if (text.size() > kMostPromptBytes) fail("{} has {} bytes, expected at most {}", key, text.size(), kMostPromptBytes);
+std::string read_text(const json& object, const std::string& key, std::string_view context) {
+  std::string text = get_string(object, key, context);
+  if (text.size() > kMostPromptBytes)
+    fail("{}: {} has {} bytes, expected at most {}", context, key, text.size(), kMostPromptBytes);
   for (std::string_view rest = text; !rest.empty();) {
     const Utf8Character character = first_character(rest);
-    if (is_control(character.code)) fail("{} holds a control character, U+{:04X}", key, std::uint32_t{character.code});
+    if (is_control(character.code))
+      fail("{}: {} holds a control character, U+{:04X}", context, key, std::uint32_t{character.code});
     rest.remove_prefix(character.bytes);
   }
   return text;
 }
 
-void change_one(StreamControls& controls, const json& object, const std::string& key) {
-  const auto number = [&] { return get_double(object, key, "the request"); };
+void change_one(StreamControls& controls, const json& object, const std::string& key, std::string_view context) {
+  const auto number = [&] { return get_double(object, key, context); };
   if (key == "prompt") {
-    controls.prompt = read_text(object, key);
+    controls.prompt = read_text(object, key, context);
   } else if (key == "negative_prompt") {
-    controls.negative_prompt = read_text(object, key);
+    controls.negative_prompt = read_text(object, key, context);
   } else if (key == "steps") {
-    controls.steps = get_int(object, key, "the request");
+    controls.steps = get_int(object, key, context);
   } else if (key == "strength") {
     controls.strength = number();
   } else if (key == "guidance_scale") {
@@ -97,13 +99,17 @@ void change_one(StreamControls& controls, const json& object, const std::string&
   } else if (key == "similarity") {
     controls.similarity = number();
   } else if (key == "seed") {
-    const std::int64_t seed = get_int(object, key, "the request");
-    if (seed < 0 || seed > kLargestSeed) fail("seed is {}, expected 0 to {}", seed, kLargestSeed);
+    const std::int64_t seed = get_int(object, key, context);
+    if (seed < 0 || seed > kLargestSeed) fail("{}: seed is {}, expected 0 to {}", context, seed, kLargestSeed);
     controls.seed = static_cast<std::uint64_t>(seed);
   } else if (key == "paused") {
-    controls.paused = get_bool(object, key, "the request");
+    controls.paused = get_bool(object, key, context);
   } else {
-    fail("a stream has no control '{}'", key);
+    fail(
+        "{}: '{}' is nothing that can be changed; expected prompt, negative_prompt, steps, strength, guidance_scale, "
+        "similarity, "
+        "seed or paused",
+        context, key);
   }
 }
 
@@ -135,11 +141,11 @@ json live_status(const LiveView& view) {
   return out;
 }
 
-StreamControls change_controls(std::string_view text, const StreamControls& now) {
-  const json object = parse_json(text, "the request");
-  if (!object.is_object()) fail("the request is no JSON object");
+StreamControls change_controls(std::string_view text, std::string_view context, const StreamControls& now) {
+  const json object = parse_json(text, context);
+  if (!object.is_object()) fail("{} is no JSON object", context);
   StreamControls controls = now;
-  for (const auto& [key, value] : object.items()) change_one(controls, object, key);
+  for (const auto& [key, value] : object.items()) change_one(controls, object, key, context);
   return controls;
 }
 

@@ -12,8 +12,9 @@ namespace headroom {
 [[nodiscard]] nlohmann::json live_status(const LiveView& view);
 
 /// What `text`, a JSON object that holds some of StreamControls by their names, makes of `now`. Throws Error in a sentence
-/// for another name, another type, or a text that is too long or holds control characters; what numbers make sense is the
+/// that begins with `context` for another name, another type, or a text that is too long or holds control characters; what numbers make sense is the
 /// view's matter (LiveView::want()).
-[[nodiscard]] StreamControls change_controls(std::string_view text, const StreamControls& now);
+[[nodiscard]] StreamControls change_controls(std::string_view text, std::string_view context,
+                                             const StreamControls& now);
 
 }  // namespace headroom

@@ -53,16 +53,17 @@ TEST(LiveStatus, DrawsTheWorstOfFramesThatSharePoint) {
 TEST(LiveControls, ChangeWhatIsNamed) {
   const StreamControls now{.prompt = "a fox", .steps = 2, .strength = 0.5};
   StreamControls expected = now;
-  EXPECT_EQ(change_controls("{}", now), now);
+  EXPECT_EQ(change_controls("{}", "wish", now), now);
   expected.prompt = "an <owl> & more, \xC3\xA9";
   expected.strength = 0.25;
   expected.paused = true;
-  EXPECT_EQ(change_controls(R"({"prompt": "an <owl> & more, é", "strength": 0.25, "paused": true})", now), expected);
-  EXPECT_EQ(change_controls(R"({"seed": 9007199254740991})", now).seed, 9007199254740991U);
+  EXPECT_EQ(change_controls(R"({"prompt": "an <owl> & more, é", "strength": 0.25, "paused": true})", "wish", now),
+            expected);
+  EXPECT_EQ(change_controls(R"({"seed": 9007199254740991})", "wish", now).seed, 9007199254740991U);
 }
 
 TEST(LiveControls, AreOfTheirTypesAndSizes) {
-  const auto refusal = [](std::string_view text) { return error_of([&] { (void)change_controls(text, {}); }); };
+  const auto refusal = [](std::string_view text) { return error_of([&] { (void)change_controls(text, "wish", {}); }); };
   const std::string long_prompt(2001, 'a');
   for (const std::string& text : std::vector<std::string>{
            "", "x", "[]", "null", R"("prompt")", "{\"prompt\": \"\xFF\"}", R"({"prompt": 1})", R"({"prompt": null})",
@@ -70,9 +71,9 @@ TEST(LiveControls, AreOfTheirTypesAndSizes) {
            R"({"strength": NaN})", R"({"paused": 1})", R"({"seed": -1})", R"({"seed": 18446744073709551615})",
            R"({"colour": 1})", R"({"prompt": "a", "prompt": "b"})", std::string(300, '{')})
     EXPECT_NE(refusal(text), "(no error)") << text;
-  EXPECT_EQ(refusal(R"({"prompt": ")" + long_prompt + "\"}"), "prompt has 2001 bytes, expected at most 2000");
+  EXPECT_EQ(refusal(R"({"prompt": ")" + long_prompt + "\"}"), "wish: prompt has 2001 bytes, expected at most 2000");
   EXPECT_THAT(refusal(R"({"prompt": "a\u001b[2J"})"), HasSubstr("prompt holds a control character, U+001B"));
-  EXPECT_THAT(refusal(R"({"__proto__": {}})"), HasSubstr("no control '__proto__'"));
+  EXPECT_THAT(refusal(R"({"__proto__": {}})"), HasSubstr("'__proto__' is nothing that can be changed"));
 }
 
 }  // namespace
