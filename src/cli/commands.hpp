@@ -10,6 +10,8 @@ namespace headroom {
 void add_models_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_forward_command(CLI::App& app);
+/// A stream that misses its budget sets `exit_code`, which must outlive the parsing.
+void add_stream_command(CLI::App& app, ExitCode& exit_code);
 void add_ladder_command(CLI::App& app);
 void add_plan_command(CLI::App& app);
 void add_convert_command(CLI::App& app);

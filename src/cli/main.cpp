@@ -57,6 +57,7 @@ int run(int argc, char** argv) {
   headroom::ExitCode exit_code = headroom::ExitCode::kOk;
   headroom::add_models_command(app);
   headroom::add_run_command(app);
+  headroom::add_stream_command(app, exit_code);
   headroom::add_forward_command(app);
   headroom::add_bench_command(app, exit_code);
   headroom::add_ladder_command(app);

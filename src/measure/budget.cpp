@@ -31,9 +31,30 @@ BudgetLine judge_budget(std::string name, const Summary& statistics, double budg
                 fmt::format("{} of the budget is left at p99", format_ms(budget_ms - statistics.p99)));
 }
 
+BudgetLine judge_budget(std::string name, const LatencyRecord& latency, double budget_ms) {
+  const LatencySummary& statistics = latency.statistics;
+  BudgetLine line{.name = std::move(name), .p50_ms = statistics.p50_ms, .p99_ms = statistics.p99_ms, .why = {}};
+  line.verdict = BudgetVerdict::kMissed;
+  if (statistics.p99_ms > budget_ms) {
+    line.why = fmt::format("p99 is {}", format_ms(statistics.p99_ms));
+  } else if (latency.dropped > 0) {
+    line.why = fmt::format("{} of {} frames came too late and were dropped", latency.dropped, latency.came);
+  } else if (latency.shown < kFramesOfBudget) {
+    line.verdict = BudgetVerdict::kInconclusive;
+    line.why = fmt::format("{} frames say little of the p99, {} would", latency.shown, kFramesOfBudget);
+  } else {
+    line.verdict = BudgetVerdict::kMet;
+    line.why = fmt::format("{} of the budget is left at p99", format_ms(budget_ms - statistics.p99_ms));
+  }
+  return line;
+}
+
 std::vector<BudgetLine> judge_budgets(const ResultFile& file, double budget_ms) {
   std::vector<BudgetLine> lines;
   for (const Result& result : file.results) {
+    if (result.latency)
+      lines.push_back(judge_budget(fmt::format("{} {}, frame in to frame out", result.subject.name, result.name),
+                                   *result.latency, budget_ms));
     if (result.trials.empty()) continue;
     lines.push_back(judge_budget(fmt::format("{}, {}",
                                              result.subject.kind == SubjectKind::kKernel

@@ -26,7 +26,12 @@ struct BudgetLine {
 /// met where both lie within, inconclusive where the interval of the median holds the budget or there is none.
 [[nodiscard]] BudgetLine judge_budget(std::string name, const Summary& statistics, double budget_ms);
 
-/// The first series of every result.
+/// Judges median and p99 of the latencies of a stream: missed where p99 exceeds the budget or a frame was dropped, inconclusive where fewer
+/// than kFramesOfBudget frames were shown, of which nobody knows the p99, else met.
+[[nodiscard]] BudgetLine judge_budget(std::string name, const LatencyRecord& latency, double budget_ms);
+inline constexpr std::int64_t kFramesOfBudget = 100;
+
+/// The first series of every result, and the latencies of streams.
 [[nodiscard]] std::vector<BudgetLine> judge_budgets(const ResultFile& file, double budget_ms);
 
 [[nodiscard]] std::string to_table(const std::vector<BudgetLine>& lines, double budget_ms);

@@ -13,7 +13,7 @@
 namespace headroom {
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kFloatNan = std::numeric_limits<float>::quiet_NaN();
 
 TEST(Psnr, MatchesItsDefinition) {
   // Every element off by 0.02 against a peak of 2: 20 log10(2 / 0.02) = 40 dB.
@@ -50,8 +50,8 @@ TEST(Psnr, RefusesWhatCannotBeJudged) {
   const std::vector<float> two = {0, 1};
   EXPECT_THROW((void)psnr_db(two, std::vector<float>{0}), Error);
   EXPECT_THROW((void)psnr_db({}, {}), Error);
-  EXPECT_THROW((void)psnr_db(two, std::vector<float>{0, kNan}), Error);
-  EXPECT_THROW((void)psnr_db(std::vector<float>{kNan, 1}, two), Error);
+  EXPECT_THROW((void)psnr_db(two, std::vector<float>{0, kFloatNan}), Error);
+  EXPECT_THROW((void)psnr_db(std::vector<float>{kFloatNan, 1}, two), Error);
   EXPECT_THROW((void)psnr_db(two, two, 0), Error);
 }
 
@@ -95,7 +95,7 @@ TEST(FeatureStatistics, RefusesWhatItCannotUse) {
   EXPECT_THROW(FeatureStatistics(0), Error);
   FeatureStatistics statistics(2);
   EXPECT_THROW(statistics.add(std::vector<float>{1, 2, 3}), Error);
-  EXPECT_THROW(statistics.add(std::vector<float>{1, kNan}), Error);
+  EXPECT_THROW(statistics.add(std::vector<float>{1, kFloatNan}), Error);
   EXPECT_THROW((void)statistics.mean(), Error);
   statistics.add(std::vector<float>{1, 2});
   EXPECT_THROW((void)statistics.covariance(), Error);

@@ -43,7 +43,10 @@ void append_layout(std::string& out, const json& value, std::size_t indent) {
 
 }  // namespace
 
-std::string_view name_of(SubjectKind kind) { return kind == SubjectKind::kModel ? "model" : "kernel"; }
+std::string_view name_of(SubjectKind kind) {
+  if (kind == SubjectKind::kStream) return "stream";
+  return kind == SubjectKind::kModel ? "model" : "kernel";
+}
 
 std::string work_hash(const Subject& subject) {
   return Hasher()

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "measure/latency.hpp"
 #include "measure/machine.hpp"
 #include "measure/statistics.hpp"
 #include "measure/trials.hpp"
@@ -20,7 +21,8 @@ namespace headroom {
 
 inline constexpr std::string_view kResultSchema = "headroom.result/1";
 
-enum class SubjectKind : std::uint8_t { kModel, kKernel };
+/// A stream is a model that frames go through one after another; its result has latencies and no series.
+enum class SubjectKind : std::uint8_t { kModel, kKernel, kStream };
 [[nodiscard]] std::string_view name_of(SubjectKind kind);
 
 /// What was measured: the work, without how it was done.
@@ -208,6 +210,7 @@ struct Result {
   std::optional<ProfileRecord> profile = {};  ///< of that plan
   std::optional<FloorRecord> floor = {};      ///< of an op measured by itself
   std::vector<StageRecord> stages = {};       ///< of a request, in the order they run; empty in older files
+  std::optional<LatencyRecord> latency = {};  ///< of a stream, and of nothing else
   /// Of a ladder's rung: why its times and factors are no facts, or why it has none; absent where they are, as far as
   /// was seen.
   std::optional<std::string> unsettled = {};
@@ -235,7 +238,7 @@ struct ResultFile {
 /// Checks `file` and makes its JSON. Throws Error, naming the result, for: two results with one id, a plan that is not
 /// there, two series of one name, columns of unequal length, a switch asked for but neither applied nor declined,
 /// quality without value and note, a profile
-/// that does not fit its plan, a stage without times, or any NaN or infinity.
+/// that does not fit its plan, a stage without times, latencies of what is no stream, a stream without, or any NaN or infinity.
 [[nodiscard]] nlohmann::json to_json(const ResultFile& file);
 /// Its inverse, with the same checks. Throws Error also for another schema (naming it), a member that is missing,
 /// unknown or of another type, and a work hash that is not that of the subject. `context` names the document.

@@ -158,6 +158,18 @@ void check_statistics(const Summary& stored, const Summary& own, bool is_ours, c
   check_figure("trimmed_mean_ms", stored.trimmed_mean, own.trimmed_mean, own.trimmed_mean, place);
 }
 
+void check_latency_statistics(const LatencySummary& stored, const LatencySummary& own, const std::string& place) {
+  constexpr std::array kFigures = {
+      std::pair("mean_ms", &LatencySummary::mean_ms),    std::pair("p50_ms", &LatencySummary::p50_ms),
+      std::pair("p90_ms", &LatencySummary::p90_ms),      std::pair("p99_ms", &LatencySummary::p99_ms),
+      std::pair("p99_9_ms", &LatencySummary::p99_9_ms),  std::pair("max_ms", &LatencySummary::max_ms),
+      std::pair("jitter_ms", &LatencySummary::jitter_ms)};
+  for (const auto& [name, figure] : kFigures) check_figure(name, stored.*figure, own.*figure, own.max_ms, place);
+  if (!stored.drift) return;
+  if (!own.drift) fail("{} has a drift, which so few frames do not give", place);
+  check_figure("drift", *stored.drift, *own.drift, 1 + std::abs(*own.drift), place);
+}
+
 }  // namespace
 
 void check_results(const ResultFile& file) {
@@ -179,6 +191,10 @@ void check_results(const ResultFile& file) {
       fail("{} says that it is the same as '{}', which is no other result of the file", place, *result.same_as);
     for (const double share : result.computed_share)
       if (!(share >= 0 && share <= 1)) fail("{} has a computed_share of {}, expected 0 to 1", place, share);
+    if (result.latency.has_value() != (result.subject.kind == SubjectKind::kStream))
+      fail("{} is of a {}, which {} latencies of frames", place, name_of(result.subject.kind),
+           result.latency ? "has no" : "has");
+    if (result.latency) check_latency(*result.latency, place);
     check_profile(result, file, place);
     check_floor(result, place);
     std::set<std::string> series_names;
@@ -223,6 +239,10 @@ void recompute_statistics(Result& result) {
                      fmt::format("series '{}' in result '{}'", series.what, result.id));
     series.statistics = own;
   }
+  if (!result.latency) return;
+  const LatencySummary own = summarize_latency(result.latency->latency_ms);
+  check_latency_statistics(result.latency->statistics, own, fmt::format("the latency of result '{}'", result.id));
+  result.latency->statistics = own;
 }
 
 }  // namespace headroom

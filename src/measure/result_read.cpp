@@ -187,8 +187,9 @@ void check_request(const json& request, const std::string& place) {
 Subject read_subject(const json& object, const std::string& place) {
   check_members(object, {"kind", "name", "request", "parameters"}, place);
   Subject subject;
-  const std::string kind = get_one_of(object, "kind", place, {"model", "kernel"});
-  subject.kind = kind == name_of(SubjectKind::kModel) ? SubjectKind::kModel : SubjectKind::kKernel;
+  const std::string kind = get_one_of(object, "kind", place, {"model", "kernel", "stream"});
+  for (const SubjectKind known : {SubjectKind::kModel, SubjectKind::kKernel, SubjectKind::kStream})
+    if (kind == name_of(known)) subject.kind = known;
   subject.name = get_text(object, "name", place);
   subject.request = get_object(object, "request", place);
   check_request(subject.request, "the request of " + place);
@@ -221,10 +222,46 @@ StageRecord read_stage(const json& object, const std::string& place) {
           .floor_ms = find_number(object, "floor_ms", place, kNotNegative)};
 }
 
+LatencySummary read_latency_statistics(const json& object, const std::string& place) {
+  check_members(object, {"mean_ms", "p50_ms", "p90_ms", "p99_ms", "p99_9_ms", "max_ms", "jitter_ms", "drift"}, place);
+  return {.mean_ms = get_number(object, "mean_ms", place, kNotNegative),
+          .p50_ms = get_number(object, "p50_ms", place, kNotNegative),
+          .p90_ms = get_number(object, "p90_ms", place, kNotNegative),
+          .p99_ms = get_number(object, "p99_ms", place, kNotNegative),
+          .p99_9_ms = get_number(object, "p99_9_ms", place, kNotNegative),
+          .max_ms = get_number(object, "max_ms", place, kNotNegative),
+          .jitter_ms = get_number(object, "jitter_ms", place, kNotNegative),
+          .drift = find_number(object, "drift", place)};
+}
+
+LatencyRecord read_latency(const json& object, const std::string& place) {
+  check_members(object,
+                {"input_fps", "late", "came", "shown", "dropped", "repeated", "seconds", "frame", "arrived_ms",
+                 "latency_ms", "decode_ms", "queue_ms", "device_ms", "encode_ms", "repeated_frames", "statistics"},
+                place);
+  const auto column = [&](const char* name) { return get_numbers(object, name, place, kNotNegative); };
+  return {.input_fps = find_number(object, "input_fps", place, {1e-3, 1e6, "a rate from 0.001 to 1e6"}),
+          .drops = get_one_of(object, "late", place, {"wait", "drop"}) == "drop",
+          .came = get_whole(object, "came", place, 1),
+          .shown = get_whole(object, "shown", place, 1),
+          .dropped = get_whole(object, "dropped", place),
+          .repeated = get_whole(object, "repeated", place),
+          .seconds = get_number(object, "seconds", place, kNotNegative),
+          .frame = get_wholes(object, "frame", place),
+          .arrived_ms = column("arrived_ms"),
+          .latency_ms = column("latency_ms"),
+          .decode_ms = column("decode_ms"),
+          .queue_ms = column("queue_ms"),
+          .device_ms = column("device_ms"),
+          .encode_ms = column("encode_ms"),
+          .repeated_frames = get_wholes(object, "repeated_frames", place),
+          .statistics = read_latency_statistics(get_object(object, "statistics", place), "statistics of " + place)};
+}
+
 Result read_result(const json& object, const std::string& place) {
   check_members(object,
                 {"id", "name", "subject", "work_hash", "source", "configuration", "trials", "memory", "quality", "tags",
-                 "plan", "profile", "floor", "stages", "unsettled", "same_as", "computed_share"},
+                 "plan", "profile", "floor", "stages", "unsettled", "same_as", "computed_share", "latency"},
                 place);
   Result result;
   result.id = get_text(object, "id", place);
@@ -257,6 +294,8 @@ Result read_result(const json& object, const std::string& place) {
   if (object.contains("stages"))
     for (const json& stage : get_array(object, "stages", place))
       result.stages.push_back(read_stage(stage, fmt::format("stage {} of {}", result.stages.size(), place)));
+  if (object.contains("latency"))
+    result.latency = read_latency(get_object(object, "latency", place), "the latency of " + place);
   if (object.contains("floor")) result.floor = read_floor(get_object(object, "floor", place), "the floor of " + place);
   return result;
 }

@@ -130,7 +130,24 @@ ResultFile sample_file() {
   one.wall_ms = {0.25};
   one.complete = false;
   sparse.trials = {make_series("call", one)};
-  file.results = {full, sparse};
+
+  Result stream;
+  stream.id = stream.name = "stream";
+  stream.subject = {SubjectKind::kStream, "dit", {{"width", 32}, {"height", 32}}};
+  stream.source.version = "0.1.0";
+  stream.configuration.device = "cpu";
+  LatencyLog log;
+  for (std::int64_t i = 0; i < 60; ++i)
+    log.add({.frame = i + (i > 30 ? 1 : 0),
+             .arrived_ms = 20.0 * static_cast<double>(i),
+             .decode_ms = 1.5,
+             .queue_ms = 0.25,
+             .device_ms = 4 + 0.001 * static_cast<double>(i),
+             .encode_ms = 2,
+             .repeated = i == 5});
+  log.drop();
+  stream.latency = log.record(50.0, true, 1.25);
+  file.results = {full, sparse, stream};
   return file;
 }
 
@@ -158,6 +175,24 @@ TEST(ResultFile, ExampleInTheDocumentsIsTrueToSchemaAndCode) {
       EXPECT_EQ(series.statistics.median_interval, summary.median_interval) << result.id;
     }
   }
+}
+
+TEST(ResultFile, OnlyStreamsHaveLatencies) {
+  ResultFile file = sample_file();
+  file.results[2].latency.reset();
+  EXPECT_THAT(error_of([&] { (void)to_json(file); }), HasSubstr("of a stream, which has latencies"));
+  file = sample_file();
+  file.results[1].latency = file.results[2].latency;
+  EXPECT_THAT(error_of([&] { (void)to_json(file); }), HasSubstr("of a kernel, which has no latencies"));
+}
+
+TEST(ResultFile, RefusesFiguresThatLatenciesDoNotGive) {
+  json document = to_json(sample_file());
+  document["results"][2]["latency"]["statistics"]["p99_ms"] = 1;
+  EXPECT_THAT(error_of([&] { (void)results_from_json(document, "a.json"); }), HasSubstr("p99_ms of the latency"));
+  document = to_json(sample_file());
+  document["results"][2]["latency"]["late"] = "hope";
+  EXPECT_THAT(error_of([&] { (void)results_from_json(document, "a.json"); }), HasSubstr("hope"));
 }
 
 TEST(ResultFile, KeepsColumnsOnOneLine) {

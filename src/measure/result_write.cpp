@@ -152,6 +152,31 @@ json stage_json(const StageRecord& stage) {
   return object;
 }
 
+json latency_json(const LatencyRecord& latency) {
+  const LatencySummary& summary = latency.statistics;
+  json statistics = {{"mean_ms", summary.mean_ms},    {"p50_ms", summary.p50_ms},     {"p90_ms", summary.p90_ms},
+                     {"p99_ms", summary.p99_ms},      {"p99_9_ms", summary.p99_9_ms}, {"max_ms", summary.max_ms},
+                     {"jitter_ms", summary.jitter_ms}};
+  set_if(statistics, "drift", summary.drift);
+  json object = {{"late", latency.drops ? "drop" : "wait"},
+                 {"came", latency.came},
+                 {"shown", latency.shown},
+                 {"dropped", latency.dropped},
+                 {"repeated", latency.repeated},
+                 {"seconds", latency.seconds},
+                 {"frame", latency.frame},
+                 {"arrived_ms", latency.arrived_ms},
+                 {"latency_ms", latency.latency_ms},
+                 {"decode_ms", latency.decode_ms},
+                 {"queue_ms", latency.queue_ms},
+                 {"device_ms", latency.device_ms},
+                 {"encode_ms", latency.encode_ms},
+                 {"repeated_frames", latency.repeated_frames},
+                 {"statistics", std::move(statistics)}};
+  set_if(object, "input_fps", latency.input_fps);
+  return object;
+}
+
 json result_json(const Result& result) {
   json object = {{"id", result.id},
                  {"name", result.name},
@@ -171,6 +196,7 @@ json result_json(const Result& result) {
   if (!result.computed_share.empty()) object["computed_share"] = result.computed_share;
   if (result.profile) object["profile"] = profile_json(*result.profile);
   for (const StageRecord& stage : result.stages) object["stages"].push_back(stage_json(stage));
+  if (result.latency) object["latency"] = latency_json(*result.latency);
   if (result.floor) object["floor"] = {{"ms", result.floor->ms}, {"of", result.floor->of}};
   return object;
 }

@@ -73,6 +73,8 @@ class DiffusionPipeline : public Pipeline {
   virtual void set_denoiser_inputs(Session& denoise, const Request& request) const = 0;
 
  private:
+  friend class DiffusionStream;  // which makes another graph of the same parts
+
   [[nodiscard]] SamplerTables sampler_tables(const Request& request) const;
   [[nodiscard]] Shape latents_of(const Request& request) const;
   void resolve_strength(const RequestOptions& options, const Request& own, Request& request) const;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "ir/builder.hpp"
 #include "models/live_stream_unet.hpp"
 #include "pipelines/sampler_tables.hpp"
 #include "run/session.hpp"
@@ -18,9 +19,14 @@ namespace headroom {
 [[nodiscard]] Graph build_live_stream_frame(const LiveStreamUNetConfig& config, const Shape& shape,
                                             const SamplerTables& sampler, const ParamSource& params);
 
-/// Begins a stream at `first`, the first frame that the camera sees: sets the states, and the inputs that are the same for
-/// all frames. `seeds` are those of a sampler that adds noise, one for each image.
-void start_live_stream(Session& session, const SamplerTables& sampler, const HostTensor& first, const HostTensor& noise,
-                       std::span<const std::uint64_t> seeds);
+/// The same within a graph, which gets all but the input `frame` and the output: what is shown of `frame`.
+[[nodiscard]] ValueId build_live_stream_image(Builder& builder, const LiveStreamUNetConfig& config, ValueId frame,
+                                              const SamplerTables& sampler, const ParamSource& params);
+
+/// Sets the inputs that are the same for all frames.
+void set_live_stream_inputs(Session& session, const SamplerTables& sampler, const HostTensor& noise);
+/// Begins a stream at `first`, the first frame that the camera sees: sets the states. `seeds` are those of a sampler that adds noise,
+/// one for each image.
+void start_live_stream(Session& session, const HostTensor& first, std::span<const std::uint64_t> seeds);
 
 }  // namespace headroom

@@ -55,16 +55,23 @@ SamplerValues add_sampler(Graph& graph, const SamplerTables& tables, const Shape
 
 void build_sampler_update(Builder& b, const SamplerTables& tables, const SamplerValues& values, ValueId output,
                           ValueId counter, ValueId sample) {
+  SamplerCalls calls{.of_table = [&](ValueId table) { return b.row(table, counter); }};
+  if (values.seeds != kNoValue) {
+    const ValueId stream = b.row(values.noise_streams, counter);  // []
+    const Shape of_one(b.shape(values.latents()).dims().subspan(1));
+    calls.noise = b.random(values.seeds, stream, of_one);  // [images, ...]
+  }
+  build_sampler_update(b, tables, values, output, calls, sample);
+}
+
+ValueId build_sampler_update(Builder& b, const SamplerTables& tables, const SamplerValues& values, ValueId output,
+                             const SamplerCalls& calls, ValueId sample) {
   std::array<ValueId, LinearForm::kColumns> columns{};
   std::ranges::copy(values.states, columns.begin());
   if (sample != kNoValue) columns[0] = sample;
   columns[LinearForm::kOutput] = output;
-  columns[LinearForm::kNoise] = kNoValue;
-  if (values.seeds != kNoValue) {
-    const ValueId stream = b.row(values.noise_streams, counter);  // []
-    const Shape of_one(b.shape(values.latents()).dims().subspan(1));
-    columns[LinearForm::kNoise] = b.random(values.seeds, stream, of_one);  // [images, ...]
-  }
+  columns[LinearForm::kNoise] = calls.noise;
+  ValueId next_sample = kNoValue;
   for (std::size_t state = 0; state < LinearForm::kStates; ++state) {
     if (values.states[state] == kNoValue) continue;
     ValueId next = kNoValue;
@@ -72,13 +79,17 @@ void build_sampler_update(Builder& b, const SamplerTables& tables, const Sampler
       if (tables.is_always(state, column, 0)) continue;
       ValueId part = columns[column];
       if (const ValueId table = values.coefficients[state][column]; table != kNoValue)
-        part = b.mul(part, b.row(table, counter));
+        part = b.mul(part, calls.of_table(table));
       next = next == kNoValue ? part : b.add(next, part);
     }
     HR_CHECK(next != kNoValue);
     b.set_next(values.states[state], next);
+    if (state == 0) next_sample = next;
   }
+  return next_sample;
 }
+
+std::int64_t noise_stream_of_call(std::int64_t call) { return kFirstStream + call; }
 
 void set_sampler_inputs(Session& session, const SamplerTables& tables) {
   const Graph& graph = session.program().graph;
@@ -92,7 +103,7 @@ void set_sampler_inputs(Session& session, const SamplerTables& tables) {
   if (!tables.uses_noise()) return;
   HostTensor streams(DType::kI64, {tables.calls()});
   for (std::int64_t call = 0; call < tables.calls(); ++call)
-    streams.as<std::int64_t>()[static_cast<std::size_t>(call)] = kFirstStream + call;
+    streams.as<std::int64_t>()[static_cast<std::size_t>(call)] = noise_stream_of_call(call);
   session.set_input("noise_streams", streams);
 }
 

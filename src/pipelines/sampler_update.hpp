@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "ir/builder.hpp"
@@ -30,6 +31,18 @@ struct SamplerValues {
 /// answered `output`, of the sample's shape in f32. `sample` is what it was asked about, where that is not `latents`.
 void build_sampler_update(Builder& b, const SamplerTables& tables, const SamplerValues& values, ValueId output,
                           ValueId counter, ValueId sample = kNoValue);
+
+/// Calls of several samples at once, of which each may be in another one of its sampler's.
+struct SamplerCalls {
+  /// What of a table by call, [calls, ...], holds for each sample: [samples, ...].
+  std::function<ValueId(ValueId table)> of_table;
+  ValueId noise = kNoValue;  ///< fresh, of the samples' shape, where the sampler adds some
+};
+/// The same for these. Returns what the samples are then, which is also the next value of the state.
+ValueId build_sampler_update(Builder& builder, const SamplerTables& tables, const SamplerValues& values, ValueId output,
+                             const SamplerCalls& calls, ValueId sample);
+/// Which random stream of an image's seed the noise of a call is.
+[[nodiscard]] std::int64_t noise_stream_of_call(std::int64_t call);
 
 /// Sets those inputs that are the same in every request.
 void set_sampler_inputs(Session& session, const SamplerTables& tables);

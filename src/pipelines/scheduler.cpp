@@ -146,12 +146,16 @@ double Scheduler::noise_scale(std::int64_t steps) const {
   return diffusion == nullptr ? NoiseSchedule{}.noise_scale : diffusion->schedule(steps).noise_scale;
 }
 
-SamplerTables Scheduler::tables(std::int64_t steps, std::int64_t image_tokens, std::int64_t skipped) const {
+NoiseSchedule Scheduler::schedule(std::int64_t steps, std::int64_t image_tokens, std::int64_t skipped) const {
   const auto* const flow = std::get_if<FlowSchedule>(&levels);
   NoiseSchedule schedule =
       flow != nullptr ? flow->schedule(steps, image_tokens) : std::get<DiffusionSchedule>(levels).schedule(steps);
   schedule.skip(skipped);
-  return make_sampler_tables(sampler, schedule, options);
+  return schedule;
+}
+
+SamplerTables Scheduler::tables(std::int64_t steps, std::int64_t image_tokens, std::int64_t skipped) const {
+  return make_sampler_tables(sampler, schedule(steps, image_tokens, skipped), options);
 }
 
 json parse_scheduler_config(std::string_view text, std::string_view context) {

@@ -86,7 +86,10 @@ Predict StableDiffusionPipeline::add_denoiser(Builder& builder, const Request& r
       .encoder_hidden_states = states.size() == 1 ? states.front() : builder.concat(states, 2)};
   if (unet_.has_text_time) {
     inputs.text_embeds = texts.back();
-    inputs.time_ids = builder.graph().add_input("time_ids", TensorType{.shape = {request.batch(), kTimeIds}});
+    Graph& graph = builder.graph();
+    inputs.time_ids = graph.find(ValueKind::kInput, "time_ids");  // of another pass of the same graph
+    if (inputs.time_ids == kNoValue)
+      inputs.time_ids = graph.add_input("time_ids", TensorType{.shape = {request.batch(), kTimeIds}});
   }
   return [this, inputs](Builder& b, ValueId latents, ValueId timestep) {
     UNet2DConditionInputs given = inputs;

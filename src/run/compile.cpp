@@ -47,6 +47,9 @@ Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, c
   for (const char* name : {"sampler", "steps"})
     if (switches.has(name) && !options.steps_applied)
       compiled.declined.push_back({name, "there is no denoise loop here: this is one forward pass"});
+  for (const char* name : {"stream-batch", "rcfg", "similarity"})
+    if (switches.has(name) && !options.stream_applied)
+      compiled.declined.push_back({name, "there is no live stream here"});
 
   const auto applies = [&](std::string_view name, const std::string& obstacle) {
     if (!switches.has(name)) return false;

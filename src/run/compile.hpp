@@ -27,6 +27,8 @@ struct CompileOptions {
   /// `steps` and `sampler` are not for a graph to apply: whoever built the graph for them says so here; otherwise the
   /// switches are recorded as declined.
   bool steps_applied = false;
+  /// The same of the switches of live streams.
+  bool stream_applied = false;
   /// What every configuration of a comparison computes in, unless a switch changes it: f32, or bf16, which is the graph
   /// as the switch `bf16` converts it, where that pass stands in the pipeline. Asking for `bf16` on top is then
   /// declined.

@@ -19,6 +19,7 @@
 #include "backends/cuda/cupti/trace.hpp"
 #include "backends/cuda/fill_normal.cuh"
 #include "backends/cuda/host_copy.cuh"
+#include "backends/cuda/page_locked.cuh"
 #include "backends/cuda/pool.cuh"
 #include "backends/cuda/region_recording.cuh"
 #include "backends/cuda/reserved_memory.cuh"
@@ -163,7 +164,7 @@ class CudaRecording final : public Recording {
   cudaGraphExec_t graph_ = nullptr;
 };
 
-class CudaBackend final : public Backend, public RegionBackend {
+class CudaBackend final : public Backend, public RegionBackend, public PageLockingBackend {
  public:
   explicit CudaBackend(int device) : device_(device), target_(open(device)) { target_.backend = this; }
 
@@ -199,6 +200,12 @@ class CudaBackend final : public Backend, public RegionBackend {
       check(cudaMemcpyAsync(device.address(), host, bytes, cudaMemcpyHostToDevice, handle_of(stream)));
     else
       staging_.copy(handle_of(stream), device.address(), host, bytes);
+  }
+  [[nodiscard]] std::unique_ptr<PageLockedMemory> lock_pages(std::size_t bytes) override {
+    return cuda::lock_pages(bytes);
+  }
+  void copy_from_page_locked(Stream& stream, DevicePointer device, const void* host, std::size_t bytes) override {
+    check(cudaMemcpyAsync(device.address(), host, bytes, cudaMemcpyHostToDevice, handle_of(stream)));
   }
   void copy_to_host(Stream& stream, void* host, DevicePointer device, std::size_t bytes) override {
     if (bytes != 0) check(cudaMemcpyAsync(host, device.address(), bytes, cudaMemcpyDeviceToHost, handle_of(stream)));

@@ -1,0 +1,233 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/format.hpp"
+#include "base/interrupt.hpp"
+#include "base/output.hpp"
+#include "base/quantity.hpp"
+#include "cli/commands.hpp"
+#include "cli/common.hpp"
+#include "cli/output_name.hpp"
+#include "cli/stream_controls.hpp"
+#include "cli/stream_progress.hpp"
+#include "cli/stream_runner.hpp"
+#include "measure/budget.hpp"
+#include "measure/describe.hpp"
+#include "measure/table.hpp"
+#include "media/test_video.hpp"
+#include "pipelines/examples.hpp"
+
+namespace headroom {
+namespace {
+
+struct StreamArguments {
+  ModelArguments model;
+  std::string switches;
+  std::string input, output;
+  std::string input_format, output_format;  // of what names do not say
+  std::int64_t width = 0, height = 0;       // of raw frames
+  double fps = 0;
+  std::int64_t frames = -1;
+  bool drops = false, waits = false;
+  StreamOptions stream;
+  std::string control;
+  std::string save, budget;
+};
+
+std::unique_ptr<VideoReader> open_input(const StreamArguments& arguments) {
+  if (is_test_video(arguments.input)) return open_test_video(arguments.input);
+  VideoReadOptions options;
+  if (!arguments.input_format.empty()) options.container = video_container(arguments.input_format);
+  if (arguments.width != 0 || arguments.height != 0)
+    options.raw =
+        VideoFormat{.width = static_cast<int>(arguments.width),
+                    .height = static_cast<int>(arguments.height),
+                    .rate = {arguments.fps > 0 ? static_cast<int>(std::lround(1000 * arguments.fps)) : 30'000, 1000}};
+  return open_video_reader(arguments.input, options);
+}
+
+std::unique_ptr<VideoWriter> open_output(const StreamArguments& arguments, const VideoFormat& format) {
+  if (is_null_video(arguments.output)) return make_null_video();
+  VideoWriteOptions options;
+  if (!arguments.output_format.empty()) options.container = video_container(arguments.output_format);
+  return open_video_writer(arguments.output, format, options);
+}
+
+/// Refuses what contradicts itself before anything is loaded.
+void check_arguments(const StreamArguments& arguments) {
+  if (arguments.drops && arguments.waits) fail_usage("--drop and --wait contradict each other: give one");
+  if (arguments.drops && arguments.fps == 0 && arguments.input != "-")
+    fail_usage("--drop is for frames that come at their own pace: give --fps as well");
+  if ((arguments.width == 0) != (arguments.height == 0)) fail_usage("--width and --height are given together");
+  if (!arguments.save.empty()) check_writable(arguments.save);
+}
+
+Subject describe_stream(const FrameStream& stream, const StreamArguments& arguments) {
+  const StreamRequest& request = stream.request();
+  nlohmann::json asked = {{"width", request.size.width},
+                          {"height", request.size.height},
+                          {"steps", request.steps},
+                          {"late", arguments.drops ? "drop" : "wait"}};
+  if (stream.model().takes_strength()) asked["strength"] = request.strength;
+  if (arguments.fps > 0) asked["fps"] = arguments.fps;
+  if (request.guidance != ResidualGuidance::kNone) asked["guidance"] = request.guidance_scale;
+  return {.kind = SubjectKind::kStream,
+          .name = stream.model().denoiser().name,
+          .request = std::move(asked),
+          .parameters = stream.model().denoiser().parameters()};
+}
+
+ResultFile result_of(const FrameStream& stream, const StreamArguments& arguments, const SwitchSet& switches,
+                     const Engine& engine, const LatencyRecord& latency) {
+  ResultFile file = begin_result_file();
+  Result result = begin_result(switches, describe_stream(stream, arguments), stream.compiled(),
+                               stream.model().denoiser().checkpoint, *engine.backend);
+  add_plan_and_memory(result, file.plans, stream.session(), *engine.weights, *engine.backend);
+  result.latency = latency;
+  file.results.push_back(std::move(result));
+  return file;
+}
+
+/// Standard output belongs to the frames where they go there.
+int descriptor_for_tables(const StreamArguments& arguments) {
+  return arguments.output == "-" ? STDERR_FILENO : STDOUT_FILENO;
+}
+
+std::string summary_of(const LatencyRecord& latency) {
+  const LatencySummary& of = latency.statistics;
+  Table table;
+  table.add_column("frame in to frame out", Align::kLeft);
+  for (const char* header : {"p50", "p90", "p99", "p99.9", "most", "jitter"}) table.add_column(header);
+  table.add_row({fmt::format("{} frames, {:.1f} in a second", latency.shown,
+                             static_cast<double>(latency.shown) / std::max(latency.seconds, 1e-9)),
+                 format_ms(of.p50_ms), format_ms(of.p90_ms), format_ms(of.p99_ms), format_ms(of.p99_9_ms),
+                 format_ms(of.max_ms), format_ms(of.jitter_ms)});
+  for (const auto& [part, times] : {std::pair("decode", &latency.decode_ms),
+                                    {"queue", &latency.queue_ms},
+                                    {"device", &latency.device_ms},
+                                    {"encode", &latency.encode_ms}}) {
+    const LatencySummary summary = summarize_latency(*times);
+    table.add_row({fmt::format("  {}", part), format_ms(summary.p50_ms), format_ms(summary.p90_ms),
+                   format_ms(summary.p99_ms), format_ms(summary.p99_9_ms), format_ms(summary.max_ms),
+                   format_ms(summary.jitter_ms)});
+  }
+  return table.render();
+}
+
+void stream(const StreamArguments& arguments, ExitCode& exit_code) {
+  check_arguments(arguments);
+  std::optional<double> budget_ms;
+  if (!arguments.budget.empty()) budget_ms = parse_budget_ms(arguments.budget, "--budget");
+  const Log log(arguments.model.quiet);
+  std::unique_ptr<VideoReader> reader = open_input(arguments);
+  const VideoFormat format = reader->format();
+
+  const Engine engine = open_network(arguments.model);
+  const std::unique_ptr<StreamModel> model =
+      engine.pipeline ? make_stream_model(*engine.pipeline) : make_stream_model(*engine.component);
+  const SwitchSet switches = SwitchSet::parse(arguments.switches).for_target(engine.backend->properties().target);
+  StreamOptions options = arguments.stream;
+  options.size = {.height = format.height, .width = format.width};
+  options.switches = switches;
+  FrameStream frames(*model, *engine.backend, *engine.weights, options);
+  report_declined(log, frames.compiled().declined);
+
+  VideoFormat shown = format;
+  if (arguments.fps > 0) shown.rate = {static_cast<int>(std::lround(1000 * arguments.fps)), 1000};
+  std::unique_ptr<VideoWriter> writer = open_output(arguments, shown);
+  LiveView view(facts_of(frames, engine.backend->properties().name, arguments.fps), controls_of(frames.request()));
+  StreamRunner runner(std::move(reader), std::move(writer), frames, view,
+                      {.fps = arguments.fps > 0 ? std::optional(arguments.fps) : std::nullopt,
+                       .drops = arguments.drops,
+                       .is_live = arguments.input == "-",
+                       .frames = arguments.frames});
+  report_replay_obstacle(log, frames.session());
+
+  const Interruptible until_finished;
+  StreamProgress progress(arguments.model.quiet);
+  std::optional<ControlFile> control;
+  if (!arguments.control.empty()) control.emplace(arguments.control);
+  const StreamEnd end = runner.run([&](const LatencyLog& times) {
+    progress.show(times.shown(), times.dropped(), view);
+    if (control)
+      if (const std::string problem = control->poll(view); !problem.empty()) log.warning("{}", problem);
+  });
+  progress.finish();
+  if (end.latency.shown > 0) {
+    if (!arguments.model.quiet) write_output(descriptor_for_tables(arguments), summary_of(end.latency));
+    const ResultFile results = result_of(frames, arguments, switches, engine, end.latency);
+    if (!arguments.save.empty()) write_results(arguments.save, results);
+    if (budget_ms) {
+      const std::vector<BudgetLine> lines = judge_budgets(results, *budget_ms);
+      write_output(descriptor_for_tables(arguments), "\n" + to_table(lines, *budget_ms));
+      exit_code = exit_code_of(lines);
+    }
+  }
+  if (!end.input_error.empty()) fail("{}", end.input_error);
+  if (end.is_interrupted) Interruptible::check();
+}
+
+}  // namespace
+
+void add_stream_command(CLI::App& app, ExitCode& exit_code) {
+  CLI::App* command = app.add_subcommand("stream", "a live video through a model, frame by frame");
+  const auto arguments = std::make_shared<StreamArguments>();
+  add_model_arguments(*command, arguments->model);
+  add_lora_option(*command, arguments->model.loras);
+  add_switches(*command, arguments->switches, "lossless");
+  command
+      ->add_option("--input", arguments->input,
+                   "a video; - for standard input; test:WIDTHxHEIGHT@FPS:FRAMES for a moving test picture")
+      ->required()
+      ->type_name("VIDEO");
+  command->add_option("--output", arguments->output, "where the frames go; - for standard output; null: for nowhere")
+      ->required()
+      ->type_name("VIDEO");
+  command->add_option("--input-format", arguments->input_format,
+                      "y4m, rgb or ffmpeg, where the name does not say: - is y4m");
+  command->add_option("--output-format", arguments->output_format, "likewise of the output");
+  command->add_option("--width", arguments->width, "of the frames of an rgb input, in pixels")
+      ->check(CLI::Range(1, 16'384));
+  command->add_option("--height", arguments->height, "likewise")->check(CLI::Range(1, 16'384));
+  command->add_option("--fps", arguments->fps, "paces the input like a camera: so many frames come in a second")
+      ->check(CLI::Range(0.01, 100'000.0));
+  command->add_flag("--drop", arguments->drops, "a frame that still waits when the next one comes is dropped");
+  command->add_flag("--wait", arguments->waits, "every frame is shown, however late (as without)");
+  command->add_option("--frames", arguments->frames, "ends after so many")->check(CLI::PositiveNumber);
+  command->add_option("--prompt", arguments->stream.prompt, "what the frames become");
+  command->add_option("--negative-prompt", arguments->stream.negative_prompt, "what rcfg=initialize leads away from");
+  command->add_option("--steps", arguments->stream.steps, "calls of the denoiser a frame")
+      ->check(CLI::Range(1, 10'000));
+  command->add_option("--strength", arguments->stream.strength,
+                      "how much of what the denoiser begins with is noise, up to 1");
+  command->add_option("--guidance-scale", arguments->stream.guidance_scale, "of rcfg")->check(CLI::Range(0.0, 100.0));
+  command->add_option("--delta", arguments->stream.guidance_delta, "of rcfg: how much of the residual noise is taken")
+      ->check(CLI::Range(0.0, 10.0));
+  command->add_option("--seed", arguments->stream.seed, "of the noise, which is the same for all frames");
+  command
+      ->add_option("--control", arguments->control,
+                   "a JSON file with prompt, strength and the like, read again whenever it changes")
+      ->type_name("FILE");
+  command->add_option("--save", arguments->save, "writes what each frame took to a result file")
+      ->check(written_as({".json"}))
+      ->type_name("FILE");
+  command->add_option("--budget", arguments->budget,
+                      "what median and p99 from frame in to frame out must keep within: 40ms, or a rate: 60fps");
+  command->footer(
+      fmt::format("Example: headroom stream {} --input in.mp4 --output out.mp4 --prompt \"oil painting\"\n"
+                  "         ffmpeg -i in.mp4 -f yuv4mpegpipe - | headroom stream {} --input - --output - | ffplay -\n"
+                  "Exit codes: 0 ok, 1 error, 3 the budget was missed, 4 too few frames to tell.",
+                  examples::kFolder, examples::kFolder));
+  command->callback([arguments, &exit_code] { stream(*arguments, exit_code); });
+}
+
+}  // namespace headroom

@@ -1,0 +1,55 @@
+#include "pipelines/stream_model.hpp"
+
+#include <charconv>
+
+#include "base/error.hpp"
+#include "models/live_stream_unet.hpp"
+#include "pipelines/diffusion_stream.hpp"
+#include "pipelines/live_stream.hpp"
+
+namespace headroom {
+
+SimilarityFilter parse_similarity(std::string_view argument) {
+  SimilarityFilter filter;
+  const std::size_t colon = argument.find(':');
+  const std::string_view threshold = argument.substr(0, colon);
+  const auto read = [](std::string_view text, auto& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size();
+  };
+  bool is_known = read(threshold, filter.threshold) && filter.threshold > 0 && filter.threshold < 1;
+  if (colon != std::string_view::npos)
+    is_known = is_known && read(argument.substr(colon + 1), filter.most_in_row) && filter.most_in_row >= 1 &&
+               filter.most_in_row <= 1'000'000;
+  if (!is_known)
+    fail_usage("similarity={}: expected a cosine between 0 and 1, and behind a colon the most frames in a row: 0.98:10",
+               argument);
+  return filter;
+}
+
+void resolve_filter(const StreamOptions& options, StreamRequest& request) {
+  if (const std::optional<std::string_view> argument = options.switches.argument(kSimilarity)) {
+    request.is_filtered = true;
+    request.filter = parse_similarity(*argument);
+  }
+  if (options.similarity) {
+    if (!(*options.similarity >= 0 && *options.similarity < 1))
+      fail_usage("the similarity is {}, expected 0 to less than 1", *options.similarity);
+    request.filter.threshold = *options.similarity;
+  }
+  request.seed = request.filter.seed = options.seed;
+}
+
+std::unique_ptr<StreamModel> make_stream_model(const Pipeline& pipeline) {
+  if (const auto* const diffusion = dynamic_cast<const DiffusionPipeline*>(&pipeline))
+    return make_diffusion_stream(*diffusion);
+  fail_usage("{} makes no streams", pipeline.name());
+}
+
+std::unique_ptr<StreamModel> make_stream_model(const Component& network) {
+  if (network.kind->name == live_stream_unet_class().name) return make_live_stream(network);
+  fail_usage("{} is an {}, through which no stream goes: a Stable Diffusion or a {} does", network.name,
+             network.kind->name, live_stream_unet_class().name);
+}
+
+}  // namespace headroom
