@@ -1,6 +1,8 @@
 #include "measure/stream_judge.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -82,6 +84,34 @@ StreamJudgement judge_stream(const StreamTeacher& teacher, std::int64_t clips, i
   return {.psnr_db = mean_estimate(psnr),
           .flicker = mean_estimate(flicker),
           .teacher_flicker = mean_estimate(teacher_flicker)};
+}
+
+StreamJudgement judge_stream(const StreamTeacher& teacher, std::int64_t clips, FrameStream& stream) {
+  const ImageSize& size = stream.request().size;
+  if (size.height != size.width) fail_usage("a stream of {} x {} is judged by square clips", size.width, size.height);
+  if (stream.delay() != 0) fail_usage("a stream whose frames come out later than they go in cannot be judged");
+  const std::unique_ptr<FrameStream::Slot> slot = stream.make_slot();
+  return judge_stream(teacher, clips, static_cast<int>(size.width), [&](const Image& seen, bool begins) {
+    if (begins) stream.begin(seen.pixels);
+    std::ranges::copy(seen.pixels, slot->in().begin());
+    stream.submit(*slot);
+    stream.wait(*slot);
+    Image shown = seen;
+    std::ranges::copy(slot->out(), shown.pixels.begin());
+    return shown;
+  });
+}
+
+std::vector<QualityRecord> quality_records(const StreamJudgement& judgement) {
+  const auto record = [](std::string metric, std::string against, const Estimate& estimate) {
+    return QualityRecord{.metric = std::move(metric),
+                         .against = std::move(against),
+                         .value = estimate.value,
+                         .interval = estimate.interval,
+                         .note = {}};
+  };
+  return {record("psnr_db", "the teacher's pictures", judgement.psnr_db),
+          record("flicker", "the camera's", judgement.flicker)};
 }
 
 }  // namespace headroom

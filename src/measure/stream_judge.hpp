@@ -6,8 +6,10 @@
 #include <optional>
 #include <vector>
 
+#include "measure/result.hpp"
 #include "measure/statistics.hpp"
 #include "media/image.hpp"
+#include "pipelines/frame_stream.hpp"
 
 /// How well a stream shows what a formula makes of the same video, and how calmly.
 namespace headroom {
@@ -37,6 +39,13 @@ struct StreamJudgement {
 /// Clips 1, 2 and so on of draw_scene(), so large. Two or more give intervals. Throws Error where what is shown is not of the clip's size.
 [[nodiscard]] StreamJudgement judge_stream(const StreamTeacher& teacher, std::int64_t clips, int side,
                                            const ShowFrame& show);
+
+/// The same of a stream, which begins anew with each clip. Throws a usage Error where its frames are not square, or come out later than
+/// they go in.
+[[nodiscard]] StreamJudgement judge_stream(const StreamTeacher& teacher, std::int64_t clips, FrameStream& stream);
+
+/// `psnr_db` against the teacher, and `flicker` against the camera's.
+[[nodiscard]] std::vector<QualityRecord> quality_records(const StreamJudgement& judgement);
 
 /// Root mean square distance of each frame from the mean of the two around it, in 8-bit levels. Throws Error for fewer than three frames.
 [[nodiscard]] double flicker_of(const std::vector<Image>& video);
