@@ -7,7 +7,8 @@ FILES ?=
 BENCH ?= fashion-flux --opt lossless
 
 .DEFAULT_GOAL := build
-.PHONY: help build bench-compare bundle package demo quality images test asan fuzz format lint clean bootstrap bootstrap-test bootstrap-tools
+.PHONY: help build bench-compare bundle package demo quality images docs test asan fuzz format lint clean bootstrap bootstrap-test
+.PHONY: bootstrap-tools bootstrap-docs
 .NOTPARALLEL:  # two commands would wait for each other at apt's lock
 
 help:  ## list the commands
@@ -41,10 +42,19 @@ quality: build  ## the same, judging quality on 500 images, into out/quality
 bench-compare: build  ## is this checkout slower than revision BASE? BENCH="..." are the arguments of `headroom bench`
 	@JOBS=$(JOBS) scripts/bench_compare.sh "$(BASE)" $(BENCH)
 
-images: build  ## draw the README's charts again from the committed results, into docs/images
+images: build  ## draw the documents' pictures again, of the models that ship and of the committed results, into docs/images
+	mkdir -p out/images
+	build/release/headroom run fashion-flux --labels all --opt baseline --out out/images/baseline.png
+	build/release/headroom run fashion-flux --labels all --opt fast --out out/images/fast.png
+	build/release/headroom run fashion-flux-turbo --labels all --opt fast --out out/images/turbo.png
+	scripts/contact_sheet.py docs/images/fashion_flux.svg "a T-shirt,trousers,a pullover,a dress,a coat,a sandal,a shirt,a sneaker,a bag,an ankle boot" \
+	  "28 steps, baseline=out/images/baseline.png" "28 steps, fast=out/images/fast.png" "turbo: 4 steps, fast=out/images/turbo.png"
 	build/release/headroom report bench/results/cpu/ladder.json bench/results/cpu/peers --format png --out out/images
 	build/release/headroom report bench/results/cpu/fewer_steps --format png --out out/images/fewer_steps
 	cp out/images/speedup_comparison.png out/images/backend_comparison.png out/images/fewer_steps/frechet_time.png docs/images/
+
+docs: bootstrap-docs  ## make a site of the documents: out/docs/index.html
+	scripts/make_docs.sh out/docs
 
 test: bootstrap-test build/release/build.ninja  ## build and run every test
 	$(call with_tests,release)
@@ -60,6 +70,7 @@ fuzz: bootstrap-tools build/fuzz/build.ninja  ## feed FUZZ_RUNS (a million) made
 	cmake --build --preset fuzz --parallel $(JOBS)
 	$(call run_fuzzer,safetensors_fuzz,tests/fuzz/safetensors)
 	$(call run_fuzzer,read_image_fuzz,tests/goldens/media/pictures)
+	$(call run_fuzzer,y4m_fuzz,tests/fuzz/y4m)
 
 format: bootstrap-tools  ## rewrite the sources as .clang-format says
 	scripts/format.sh -i
@@ -84,6 +95,9 @@ bootstrap-test:
 
 bootstrap-tools:
 	@scripts/bootstrap.sh tools
+
+bootstrap-docs:
+	@scripts/bootstrap.sh docs
 
 # The inputs that a fuzzer finds are kept beside it.
 define run_fuzzer

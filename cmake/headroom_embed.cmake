@@ -23,6 +23,7 @@ function(headroom_embed target)
       "}  // namespace headroom\n")
   endforeach()
   file(CONFIGURE OUTPUT ${source} CONTENT "${text}" @ONLY)
-  set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS "${files}")
+  # By itself, since sources that are compiled several at a time forget what they depend on.
+  set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS "${files}" SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${source})
 endfunction()

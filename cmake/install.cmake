@@ -20,8 +20,8 @@ install(EXPORT headroom NAMESPACE headroom:: FILE headroom-config.cmake DESTINAT
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/headroom-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/headroom-config-version.cmake DESTINATION ${package} COMPONENT headroom)
 install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/headroom COMPONENT headroom)
-install(FILES README.md LICENSE DESTINATION ${doc} COMPONENT headroom)
-install(DIRECTORY docs examples DESTINATION ${doc} COMPONENT headroom)
+install(FILES README.md CONTRIBUTING.md CHANGELOG.md LICENSE DESTINATION ${doc} COMPONENT headroom)
+install(DIRECTORY docs examples DESTINATION ${doc} COMPONENT headroom PATTERN docs/site EXCLUDE)
 
 set(cuda_include)
 if(HEADROOM_WITH_CUDA)

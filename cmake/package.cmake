@@ -15,7 +15,7 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "librsvg2-2, libcairo2, fonts-dejavu-core")  # charts as PNG
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "librsvg2-2, libcairo2, fonts-dejavu-core, libavformat59, libswscale6")  # charts as PNG; videos
 
 set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
 set(CPACK_ARCHIVE_THREADS 0)

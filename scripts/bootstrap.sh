@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # bootstrap.sh [--list] [test] [tools]: installs the Debian 12 packages that building the program needs, where any is missing, and
 # fetches the npm package echarts; with `test` also what building and running the tests needs, with `tools` what `make format lint
-# fuzz` need. --list names the packages, one a line, and does nothing. Needs root or sudo only when a Debian package is missing, and
-# the network only when anything is.
+# fuzz` need. bootstrap.sh [--list] docs: installs what making the site of the documents needs, and no more. --list names the packages,
+# one a line, and does nothing. Needs root or sudo only when a Debian package is missing, and the network only when anything is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,14 +11,21 @@ packages=(
   libdnnl-dev ocl-icd-opencl-dev  # oneDNN's CMake package asks for OpenCL
   libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev
   libpng-dev libjpeg62-turbo-dev  # pictures
+  libavformat-dev libavcodec-dev libavutil-dev libswscale-dev  # videos: headers only
   libpcre2-dev libutf8proc-dev    # tokenizers: regular expressions and Unicode
   libboost-dev libeigen3-dev      # headers only: Boost.Math and Eigen
   duktape-dev librsvg2-dev        # charts: JavaScript in process, SVG to PNG
+  libcpp-httplib-dev              # the page of a live stream
   fonts-dejavu-core               # what the text of a chart is drawn with
 )
+docs=(
+  pandoc                          # HTML from Markdown
+)
 test=(
+  "${docs[@]}"                    # a test holds the links of the site
   libgtest-dev libgmock-dev
-  chromium                        # a test opens the dashboard in it
+  ffmpeg                          # tests read what it writes; its libraries come with it
+  chromium                        # tests open the dashboard and the page of a live stream in it
   python3 python3-jsonschema      # a test holds result files against their JSON Schema
 )
 tools=(
@@ -28,23 +35,26 @@ tools=(
   python3                                 # lint.py
 )
 list=false
+charts=true
 for argument in "$@"; do
   case $argument in
     --list) list=true ;;
     test) packages+=("${test[@]}") ;;
     tools) packages+=("${tools[@]}") ;;
+    docs) packages=("${docs[@]}") charts=false ;;
     *)
-      echo "bootstrap.sh: unknown argument '$argument'; expected --list, test or tools" >&2
+      echo "bootstrap.sh: unknown argument '$argument'; expected --list, test, tools or docs" >&2
       exit 2
       ;;
   esac
 done
+if $charts && { $list || ! command -v npm >/dev/null; }; then
+  packages+=(npm)  # fetches the package echarts
+fi
 if $list; then
-  printf '%s\n' "${packages[@]}" npm
+  printf '%s\n' "${packages[@]}"
   exit
 fi
-
-command -v npm >/dev/null || packages+=(npm)  # charts: the package echarts
 
 if ! command -v dpkg-query >/dev/null; then
   echo "bootstrap.sh: this machine has no dpkg-query; on a system other than Debian 12, install the equivalents of: ${packages[*]}" >&2
@@ -59,7 +69,8 @@ for package in "${packages[@]}"; do
   grep -qxF "$package" <<<"$installed" || missing+=("$package")
 done
 if [[ ${#missing[@]} -eq 0 ]]; then
-  exec scripts/fetch_echarts.sh
+  ! $charts || exec scripts/fetch_echarts.sh
+  exit
 fi
 
 install="apt-get install -y --no-install-recommends ${missing[*]}"
@@ -74,4 +85,4 @@ fi
 echo "bootstrap.sh: installing ${missing[*]}"
 "${as_root[@]}" apt-get update -q
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive $install -q
-scripts/fetch_echarts.sh
+! $charts || scripts/fetch_echarts.sh

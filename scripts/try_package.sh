@@ -23,7 +23,7 @@ tar -xf "$archive" -C "$root/archive" --strip-components=1
 
 # Whoever installs the Debian package has what it depends on.
 depends=$(dpkg-deb --field "$deb" Depends)
-for package in libdnnl2 libfmt9 libgomp1 libhwy1 libjpeg62-turbo libpcre2-8-0 libpng16-16 libutf8proc2; do
+for package in libcpp-httplib0.11 libdnnl2 libfmt9 libgomp1 libhwy1 libjpeg62-turbo libpcre2-8-0 libpng16-16 libutf8proc2; do
   [[ $depends == *"$package"* ]] && continue
   echo "try_package.sh: the Debian package does not depend on $package, but on: $depends" >&2
   exit 1
@@ -40,7 +40,8 @@ fi
 
 for tree in "$root/deb/usr" "$root/archive"; do
   for file in lib/libheadroom.so include/headroom.hpp lib/cmake/headroom/headroom-config.cmake \
-    share/doc/headroom/LICENSE share/doc/headroom/third_party_licences.txt share/doc/headroom/docs/architecture.md; do
+    share/doc/headroom/LICENSE share/doc/headroom/third_party_licences.txt share/doc/headroom/CHANGELOG.md \
+    share/doc/headroom/docs/architecture.md; do
     [[ -s $tree/$file ]] || { echo "try_package.sh: $file is not in ${tree#"$root/"}" >&2 && exit 1; }
   done
   echo "== ${tree#"$root/"}: $("$tree/bin/headroom" --version)"

@@ -111,7 +111,6 @@ HostTensor sample(const Golden& golden, const std::string& switches) {
 
 void expect_fused_as_by_diffusers(DeviceKind device) {
   Golden golden(device);
-  std::size_t samples = 0;
   for (const auto& [name, files] : golden.cases.items()) {
     SCOPED_TRACE(name);
     golden.apply(name);
@@ -123,13 +122,10 @@ void expect_fused_as_by_diffusers(DeviceKind device) {
       EXPECT_LE(relative_l2(golden.probed(session.output(param)), golden.expected.read(name + "." + param)),
                 kWeightError)
           << param;
-    if (!golden.expected.has(name + ".sample")) continue;
-    ++samples;
     for (const char* switches : {"baseline", "lossless"})
       EXPECT_LE(relative_l2(sample(golden, switches), golden.expected.read(name + ".sample")), kSampleError)
           << switches;
   }
-  EXPECT_GE(samples, 8U);
 }
 
 TEST(LoraGoldens, AreFusedAsByDiffusers) { expect_fused_as_by_diffusers(DeviceKind::kCpu); }

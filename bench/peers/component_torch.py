@@ -54,6 +54,10 @@ def random_image_network(kind, config, device, dtype, seed):
     return flux_peer.fill(model.eval(), seed)
 
 
+def random_vae(device, dtype, seed, part="vae"):
+    return random_image_network(*VAES[part], device, dtype, seed)
+
+
 def random_text_encoder(part, device, dtype, seed):
     """text_encoder: CLIP-L; text_encoder_2: T5-XXL"""
     from transformers import CLIPTextConfig, CLIPTextModel, T5Config, T5EncoderModel
@@ -129,12 +133,11 @@ def normal(shape, device, dtype, generator):
 
 
 def vae_work(args, device, dtype, generator):
-    kind, config = VAES[args.part]
     shape = (args.batch, 3, args.height, args.width)
     if args.which == "decode":
-        shape = (args.batch, config["latent_channels"], args.height // 8, args.width // 8)
+        shape = (args.batch, VAES[args.part][1]["latent_channels"], args.height // 8, args.width // 8)
     return Work(subject_of(args, args.which, height=args.height, width=args.width),
-                Pass(random_image_network(kind, config, device, dtype, args.seed), args.which),
+                Pass(random_vae(device, dtype, args.seed, args.part), args.which),
                 lambda: (normal(shape, device, dtype, generator),), True)
 
 

@@ -2,7 +2,7 @@
 """Our forward pass against PyTorch's, turn by turn, from the result files of bench/cpu_peers.sh: a Markdown table.
 
     python3 bench/peers/cpu_ratios.py bench/results/cpu/peers
-    python3 bench/peers/cpu_ratios.py bench/results/cpu/peers --update README.md
+    python3 bench/peers/cpu_ratios.py bench/results/cpu/peers --update docs/fashion_flux_cpu.md
 
 A turn's ratio is of the medians of its two sides, which ran one right after the other. Turns count in which the machine gave
 all it has from beginning to end: the yardstick, a product that is no part of either side, stayed within a fifth of the

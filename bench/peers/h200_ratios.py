@@ -3,7 +3,7 @@
 Markdown table.
 
     python3 bench/peers/h200_ratios.py bench/results/h200/peers
-    python3 bench/peers/h200_ratios.py bench/results/h200/peers --update README.md docs/flux_h200.md
+    python3 bench/peers/h200_ratios.py bench/results/h200/peers --update docs/flux_h200.md
     python3 bench/peers/h200_ratios.py bench/results/h200/peers --stages
     python3 bench/peers/h200_ratios.py bench/results/h200/peers --caches
     python3 bench/peers/h200_ratios.py bench/results/h200/peers --launches
@@ -120,8 +120,11 @@ def stage_table(folder):
     return markdown([turns[0].gpu, "turns", "headroom", "PyTorch", "faster (95% interval)"], rows)
 
 
-def cache_table(folder):
-    """Requests with every second step reused, of either side, and without."""
+BOTH_CACHED = "PyTorch's, diffusers' first-block cache"
+
+
+def cache_rows(folder):
+    """Requests with every second step reused, of either side, and without: the GPU, and of each pair the cells of its row."""
     ours, theirs = [], []
     while (path := folder / f"headroom-request-fp8-cache-{len(ours)}.json").exists():
         document, peer = read(path), read(folder / f"pytorch-fp8-cache-{len(ours)}.json")
@@ -134,17 +137,22 @@ def cache_table(folder):
     if not ours:
         raise SystemExit(f"{folder} has no requests with a step cache of both sides")
 
-    def row(what, pairs):
+    def row(pairs):
         found = compare(list(pairs))
-        return [what, str(found.turns), duration(found.ours_ms), duration(found.theirs_ms), found.faster()]
+        return [str(found.turns), duration(found.ours_ms), duration(found.theirs_ms), found.faster()]
 
     image, wall = WORKS["request"]
     cached = [times(turn[True], image) for turn in ours]
-    rows = [row("ours without it", zip(cached, (times(turn[False], image) for turn in ours))),
-            row("PyTorch's, diffusers' first-block cache", zip(cached, (times(turn[True], wall) for turn in theirs))),
-            row("PyTorch's without it", zip(cached, (times(turn[False], wall) for turn in theirs)))]
-    return markdown([document["machine"]["gpus"][0]["name"], "turns", "ours, half the steps reused", "the other", "faster (95% interval)"],
-                    rows)
+    return document["machine"]["gpus"][0]["name"], {
+        "ours without it": row(zip(cached, (times(turn[False], image) for turn in ours))),
+        BOTH_CACHED: row(zip(cached, (times(turn[True], wall) for turn in theirs))),
+        "PyTorch's without it": row(zip(cached, (times(turn[False], wall) for turn in theirs)))}
+
+
+def cache_table(folder):
+    gpu, rows = cache_rows(folder)
+    return markdown([gpu, "turns", "ours, half the steps reused", "the other", "faster (95% interval)"],
+                    [[what, *cells] for what, cells in rows.items()])
 
 
 def error_table(path):

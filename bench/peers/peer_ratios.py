@@ -99,14 +99,14 @@ def columns(line):
 
 
 def find_table(lines, header):
-    """Where the table with the header's columns begins and ends; None where there is none."""
-    for begin, line in enumerate(lines):
-        if columns(line) == columns(header):
-            end = begin
-            while end < len(lines) and lines[end].startswith("|"):
-                end += 1
-            return begin, end
-    return None
+    """Where the table with the header begins and ends, or, where no table has all of it, one with its columns; None where there is none."""
+    begins = [begin for begin, line in enumerate(lines) if columns(line) == columns(header)]
+    if not begins:
+        return None
+    begin = end = next((begin for begin in begins if lines[begin] == header), begins[0])
+    while end < len(lines) and lines[end].startswith("|"):
+        end += 1
+    return begin, end
 
 
 def put(table, args):

@@ -8,7 +8,9 @@ import unittest
 
 import body_ratios
 import cpu_ratios
+import equal_work
 import h200_ratios
+import ladder_table
 import peer_ratios
 
 MACHINE = {"cpu": "c", "kernel": "k", "allowed_cores": 2, "gpus": [{"name": "GPU"}]}
@@ -118,6 +120,65 @@ class GpuTable(unittest.TestCase):
         path.write_text("no table\n", encoding="utf-8")
         with self.assertRaisesRegex(SystemExit, "has no table"):
             peer_ratios.put(table, check)
+
+    def test_of_tables_with_the_same_columns_that_with_the_same_first_line_is_meant(self):
+        lines = ["| of A | n |\n", "|---|---|\n", "| a | 1 |\n", "\n", "| of B | n |\n", "|---|---|\n"]
+        self.assertEqual(peer_ratios.find_table(lines, "| of B | n |\n"), (4, 6))
+        self.assertEqual(peer_ratios.find_table(lines, "| of C | n |\n"), (0, 3))
+        self.assertIsNone(peer_ratios.find_table(lines, "| of B | m |\n"))
+
+    def test_the_chief_rows_need_both_sides(self):
+        with self.assertRaisesRegex(SystemExit, "there are no results of both sides of bf16-1024"):
+            equal_work.equal_work_table(self.folder)
+
+
+class LadderTable(unittest.TestCase):
+    def rung(self, name, times, rounds=None, statistics=None, **more):
+        series = {"what": "step", "time": times, "statistics": statistics or {"median_ms": 100, "ci_low_ms": 98.76, "ci_high_ms": 1012}}
+        if rounds:
+            series["round"] = rounds
+        request = {"steps": 4, "images": 2, "token_rows": 8, "token_columns": 16}
+        return {"name": name, "subject": {"name": "net", "request": request}, "trials": [series], "quality": [],
+                "memory": {"peak_bytes": 3 * 2**20},
+                "configuration": {"applied": name.split("+"), "declined": [], "device": "cpu"}} | more
+
+    def table(self, *rungs):
+        machine = {"allowed_cores": 2, "cpu_isa": "amx"}
+        return ladder_table.ladder_table({"machine": machine, "results": list(rungs)}).splitlines()
+
+    def test_times_have_one_unit_and_steps_are_the_rungs_own(self):
+        header, _, baseline, half, declined = self.table(
+            self.rung("baseline", [100]), self.rung("steps=2", [100]),
+            self.rung("tile", [90], configuration={"applied": [], "declined": [{"switch": "tile"}], "device": "cpu"}))
+        self.assertTrue(header.startswith("| net, 8x16 tokens, 4 steps, 2 images at once, 2 cores, AMX | a step"), header)
+        self.assertEqual(baseline, "| `baseline` | 100 ms (99 to 1012) | 200 ms (198 to 2024) | - | 3.0 MiB |")
+        self.assertEqual(half, "| `steps=2` | 100 ms (99 to 1012) | 100 ms (99 to 1012) | 2.00x | 3.0 MiB |")
+        self.assertTrue(declined.startswith("| `tile` (declined) |") and " | - | " in declined, declined)
+
+    def test_what_runs_before_the_loop_counts(self):
+        prologue = {"what": "prologue", "time": [40, 50, 60]}
+        rung = self.rung("hoist", [100])
+        rung["trials"].append(prologue)
+        self.assertIn("| 225 ms (", self.table(self.rung("baseline", [100]), rung)[3])
+
+    def test_a_round_is_held_against_the_baseline_around_it(self):
+        # The machine takes twice as long from one visit of the baseline to the next.
+        baseline = self.rung("baseline", [100, 200, 400], [0, 1, 2])
+        rung = self.rung("fuse", [200**0.5 * 10 / 2, 200**0.5 * 10], [0, 1])
+        self.assertIn("| 2.00x |", self.table(baseline, rung)[3])
+        self.assertIn("| unsettled |", self.table(baseline, rung | {"unsettled": "its rounds disagree"})[3])
+
+    def test_qualities_have_their_measures(self):
+        judged = [{"metric": "psnr_db", "note": "identical"}, {"metric": "frechet_distance", "value": 0.1234},
+                  {"metric": "accuracy", "value": 0.975, "interval": {"low": 0.9, "high": 1}}]
+        header, _, baseline, fuse = self.table(self.rung("baseline", [100]), self.rung("fuse", [50], quality=judged))
+        self.assertTrue(header.endswith("| PSNR | accuracy (95% interval) | Fréchet distance |"), header)
+        self.assertTrue(baseline.endswith("| - | - | - |"), baseline)
+        self.assertTrue(fuse.endswith("| identical | 97.5% (90.0 to 100.0) | 0.123 |"), fuse)
+
+    def test_what_is_no_ladder_is_refused(self):
+        with self.assertRaisesRegex(SystemExit, "expected baseline"):
+            self.table(self.rung("fuse", [1]))
 
 
 class BodyTable(unittest.TestCase):

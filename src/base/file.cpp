@@ -120,6 +120,18 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   }
 }
 
+void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  HR_CHECK(descriptor_ >= 0);
+  given_bytes_ = std::max(given_bytes_, offset + bytes.size());
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_to_write(errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    offset += static_cast<std::uint64_t>(written);
+  }
+}
+
 void AtomicFile::commit() {
   HR_CHECK(descriptor_ >= 0);
   // Without the flush a crash could leave the new name with missing content. Devices and pipes know no fsync.

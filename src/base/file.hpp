@@ -30,6 +30,8 @@ class AtomicFile {
   /// Appends. After an Error the file can only be destroyed.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// Writes at `offset`, for formats that go back and fill in; not beside write(). A pipe cannot.
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   /// Makes the file visible under its name; nothing may be written afterwards.
   void commit();
 

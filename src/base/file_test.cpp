@@ -70,6 +70,18 @@ TEST(AtomicFile, LeavesTheOldFileWithoutCommit) {
   EXPECT_EQ(count_files(folder.path()), 1);
 }
 
+TEST(AtomicFile, MayBeFilledInOutOfOrder) {
+  const TempFolder folder;
+  const auto bytes = [](std::string_view text) { return std::as_bytes(std::span(text)); };
+  AtomicFile file(folder / "a");
+  file.write_at(4, bytes("later"));
+  file.write_at(0, bytes("then"));
+  file.write_at(4, bytes("L"));
+  EXPECT_FALSE(fs::exists(folder / "a"));
+  file.commit();
+  EXPECT_EQ(read_file(folder / "a"), "thenLater");
+}
+
 TEST(AtomicFile, TwoWritersOfOneNameDoNotMix) {
   const TempFolder folder;
   AtomicFile first(folder / "out.txt");

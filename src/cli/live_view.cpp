@@ -24,6 +24,7 @@ void require_taken(const char* what, bool is_taken, bool has_changed) {
 LiveView::LiveView(StreamFacts facts, StreamControls controls)
     : facts_(std::move(facts)),
       controls_(std::move(controls)),
+      goal_(controls_),
       input_(static_cast<std::size_t>(facts_.width * facts_.height * 3)),
       output_(input_.size()) {}
 
@@ -74,6 +75,7 @@ std::optional<StreamControls> LiveView::take_wanted() {
 void LiveView::answer(const StreamControls& now, std::string obstacle) {
   const std::lock_guard lock(mutex_);
   controls_ = now;
+  if (!wanted_) goal_ = now;
   obstacle_ = std::move(obstacle);
 }
 
@@ -88,8 +90,10 @@ bool LiveView::wait_for_frame(std::int64_t after_serial, std::chrono::millisecon
 }
 
 LiveView::Times LiveView::times_after(std::int64_t serial) const {
+  Times times;
+  times.frames.reserve(kRemembered);  // so that the stream waits for no memory
   const std::lock_guard lock(mutex_);
-  Times times{.serial = serial_, .frames = {}};
+  times.serial = serial_;
   constexpr auto kMost = static_cast<std::int64_t>(kRemembered);
   for (std::int64_t i = std::max(serial, std::max<std::int64_t>(serial_ - kMost, 0)) + 1; i <= serial_; ++i)
     times.frames.push_back(times_[static_cast<std::size_t>(i) % kRemembered]);
@@ -106,6 +110,11 @@ StreamControls LiveView::controls() const {
   return controls_;
 }
 
+StreamControls LiveView::goal() const {
+  const std::lock_guard lock(mutex_);
+  return goal_;
+}
+
 std::string LiveView::obstacle() const {
   const std::lock_guard lock(mutex_);
   return obstacle_;
@@ -117,7 +126,7 @@ void LiveView::want(const StreamControls& wish) {
   require("guidance_scale", wish.guidance_scale, wish.guidance_scale >= 0 && wish.guidance_scale <= 100, "0 to 100");
   require("similarity", wish.similarity, wish.similarity >= 0 && wish.similarity < 1, "0 to less than 1");
   const std::lock_guard lock(mutex_);
-  const StreamControls& now = wanted_ ? *wanted_ : controls_;
+  const StreamControls& now = goal_;
   require_taken("prompt", facts_.takes_prompt, wish.prompt != now.prompt);
   require_taken("negative prompt", facts_.takes_negative_prompt, wish.negative_prompt != now.negative_prompt);
   require_taken("steps", facts_.takes_steps, wish.steps != now.steps);
@@ -125,6 +134,8 @@ void LiveView::want(const StreamControls& wish) {
   require_taken("guidance scale", facts_.takes_guidance, wish.guidance_scale != now.guidance_scale);
   require_taken("similarity", facts_.takes_similarity, wish.similarity != now.similarity);
   require_taken("seed", facts_.takes_seed, wish.seed != now.seed);
+  require_taken("pause", facts_.takes_pause, wish.paused != now.paused);
+  goal_ = wish;
   wanted_ = wish;
 }
 

@@ -24,17 +24,18 @@ struct StreamControls {
   double guidance_scale = 1;  ///< of residual guidance
   double similarity = 0;      ///< cosine of frames from which on they may be skipped, below 1; 0 skips none
   std::uint64_t seed = 0;     ///< of the noise, which is the same for all frames
+  bool paused = false;        ///< nothing is made of what comes, until it goes on
   friend bool operator==(const StreamControls&, const StreamControls&) = default;
 };
 
 /// What a stream is, which does not change while it runs.
 struct StreamFacts {
-  std::string model, device, switches;  ///< "sd-turbo", "NVIDIA H200", "lossless,fp16,stream-batch=2"
-  std::int64_t width = 0, height = 0;   ///< of a frame, in pixels
-  double fps = 0;                       ///< of the input; 0 where it is not paced
+  std::string model = {}, device = {}, switches = {};  ///< "sd-turbo", "NVIDIA H200", "lossless,fp16,stream-batch=2"
+  std::int64_t width = 0, height = 0;                  ///< of a frame, in pixels
+  double fps = 0;                                      ///< of the input; 0 where it is not paced
   /// Which of StreamControls it takes.
   bool takes_prompt = false, takes_negative_prompt = false, takes_steps = false, takes_strength = false,
-       takes_guidance = false, takes_similarity = false, takes_seed = false;
+       takes_guidance = false, takes_similarity = false, takes_seed = false, takes_pause = false;
 };
 
 /// How far a stream has come.
@@ -100,6 +101,8 @@ class LiveView {
   /// What the stream goes by now, and why the last wish did not come true, where it did not.
   [[nodiscard]] StreamControls controls() const;
   [[nodiscard]] std::string obstacle() const;
+  /// What was wished for last, or what goes on where that has been answered: what a change to one of them starts from.
+  [[nodiscard]] StreamControls goal() const;
   /// Throws a usage Error, naming the value, for one that makes no sense or that the stream does not take.
   void want(const StreamControls& controls);
 
@@ -111,7 +114,8 @@ class LiveView {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   StreamControls controls_;
-  std::optional<StreamControls> wanted_;
+  StreamControls goal_;
+  std::optional<StreamControls> wanted_;  // the goal, until it is taken
   std::string obstacle_;
   StreamCounters counters_;
   std::int64_t serial_ = 0;         // of the newest frame

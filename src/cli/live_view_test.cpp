@@ -89,10 +89,24 @@ TEST(LiveView, HandsOnWhatIsWishedForOnce) {
   EXPECT_EQ(view.take_wanted(), wish);
   EXPECT_EQ(view.take_wanted(), std::nullopt);
   EXPECT_EQ(view.controls().prompt, "a fox") << "it has not come true yet";
+  EXPECT_EQ(view.goal(), wish);
   view.answer(wish);
   EXPECT_EQ(view.controls(), wish);
   view.answer(wish, "the prompt is too long");
   EXPECT_EQ(view.obstacle(), "the prompt is too long");
+}
+
+TEST(LiveView, ForgetsAGoalThatCouldNotBeReached) {
+  const StreamControls now{.prompt = "a fox"};
+  LiveView view(small_stream(), now);
+  view.want({.prompt = "too long"});
+  ASSERT_TRUE(view.take_wanted());
+  view.want({.prompt = "an owl"});
+  view.answer(now, "the prompt is too long");
+  EXPECT_EQ(view.goal().prompt, "an owl") << "it is still to be taken";
+  ASSERT_TRUE(view.take_wanted());
+  view.answer(now, "the prompt is too long");
+  EXPECT_EQ(view.goal(), now);
 }
 
 TEST(LiveView, RefusesWhatMakesNoSense) {
@@ -113,6 +127,7 @@ TEST(LiveView, RefusesWhatMakesNoSense) {
   EXPECT_THAT(refusal([](StreamControls& wish) { wish.steps = 0; }), HasSubstr("steps is 0, expected 1 to 100"));
   EXPECT_THAT(refusal([](StreamControls& wish) { wish.similarity = 1; }), HasSubstr("similarity is 1, expected"));
   EXPECT_THAT(refusal([](StreamControls& wish) { wish.seed = 1; }), HasSubstr("takes no seed"));
+  EXPECT_THAT(refusal([](StreamControls& wish) { wish.paused = true; }), HasSubstr("takes no pause"));
   EXPECT_THAT(refusal([](StreamControls& wish) { wish.guidance_scale = std::numeric_limits<double>::quiet_NaN(); }),
               HasSubstr("guidance_scale is nan"));
 }

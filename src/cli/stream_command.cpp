@@ -16,6 +16,7 @@
 #include "base/quantity.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/live/server.hpp"
 #include "cli/output_name.hpp"
 #include "cli/stream_controls.hpp"
 #include "cli/stream_progress.hpp"
@@ -40,7 +41,7 @@ struct StreamArguments {
   std::int64_t frames = -1;
   bool drops = false, waits = false;
   StreamOptions stream;
-  std::string control;
+  std::string control, live;
   std::string save, budget;
   std::int64_t judged_clips = 0;
 };
@@ -178,6 +179,9 @@ void stream(const StreamArguments& arguments, ExitCode& exit_code) {
                        .frames = arguments.frames});
   report_replay_obstacle(log, frames.session());
 
+  std::optional<LiveServer> page;
+  if (!arguments.live.empty()) announce(log, page.emplace(view, parse_live_address(arguments.live)));
+
   const Interruptible until_finished;
   StreamProgress progress(arguments.model.quiet);
   std::optional<ControlFile> control;
@@ -245,6 +249,11 @@ void add_stream_command(CLI::App& app, ExitCode& exit_code) {
       ->add_option("--control", arguments->control,
                    "a JSON file with prompt, strength and the like, read again whenever it changes")
       ->type_name("FILE");
+  command
+      ->add_option("--live", arguments->live,
+                   "serves a page with the stream and its controls while it runs: :8080, for this machine alone, or "
+                   "an address and a port")
+      ->type_name("ADDRESS");
   command->add_option("--save", arguments->save, "writes what each frame took to a result file")
       ->check(written_as({".json"}))
       ->type_name("FILE");

@@ -43,7 +43,7 @@ TEST_F(CudaGroupNormOnce, NeedsNeitherWeightNorBias) {
 
 TEST_F(CudaGroupNormOnce, AppliesItsActivation) {
   for (const char* activation : {"none", "gelu_tanh", "gelu_erf"})
-    matches({1, 64, 20, 18}, 32, cuda::kTypes[3], 2, activation);
+    matches({1, 64, 20, 18}, 4, cuda::kTypes[3], 2, activation);
 }
 
 /// a and b joined, and a number for each channel of each image, or of all images, added.

@@ -49,16 +49,16 @@ std::vector<DeviceActivity> without_host_copies(std::span<const DeviceActivity> 
   return rest;
 }
 
-double idle_share(std::span<const DeviceActivity> activities, std::int64_t begin_ns, std::int64_t end_ns) {
-  std::int64_t busy_ns = 0, covered_ns = begin_ns;
+std::int64_t busy_ns(std::span<const DeviceActivity> activities, std::int64_t begin_ns, std::int64_t end_ns) {
+  std::int64_t busy = 0, covered_ns = begin_ns;
   for (const DeviceActivity& activity : activities) {
     const std::int64_t from = std::max(activity.start_ns, covered_ns);
     const std::int64_t to = std::min(activity.end_ns, end_ns);
     if (to <= from) continue;
-    busy_ns += to - from;
+    busy += to - from;
     covered_ns = to;
   }
-  return 1.0 - static_cast<double>(busy_ns) / static_cast<double>(end_ns - begin_ns);
+  return busy;
 }
 
 LaunchTimes::LaunchTimes(const Program& program)
@@ -113,8 +113,11 @@ void LaunchTimes::add(std::span<const DeviceActivity> activities) {
   }
   if (next != submitted.end())
     fail("the device recorded {} pieces of work more than the program has", submitted.end() - next);
-  for (std::size_t turn = 0; turn + 1 < turns_ns.size(); ++turn)
-    idle_shares_.push_back(idle_share(work, turns_ns[turn], turns_ns[turn + 1]));
+  for (std::size_t turn = 0; turn + 1 < turns_ns.size(); ++turn) {
+    const auto busy = static_cast<double>(busy_ns(work, turns_ns[turn], turns_ns[turn + 1]));
+    busy_ms_.push_back(busy / 1e6);
+    idle_shares_.push_back(1.0 - busy / static_cast<double>(turns_ns[turn + 1] - turns_ns[turn]));
+  }
 }
 
 }  // namespace headroom

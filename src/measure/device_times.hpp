@@ -38,6 +38,8 @@ class LaunchTimes {
   /// For every turn of the denoise loop but the last of each run, the share of its time in which the device did
   /// nothing: from its first activity to the first of the next turn.
   [[nodiscard]] const std::vector<double>& idle_shares() const noexcept { return idle_shares_; }
+  /// And the milliseconds of it in which the device did something.
+  [[nodiscard]] const std::vector<double>& busy_ms() const noexcept { return busy_ms_; }
   /// For each activity of the last run in order of start, host copies left out, the step it belongs to.
   [[nodiscard]] const std::vector<int>& steps_of_last() const noexcept { return steps_of_last_; }
 
@@ -46,14 +48,15 @@ class LaunchTimes {
   std::vector<int> order_;
   std::vector<std::optional<std::vector<std::string>>> pieces_;  // names of the activities of one launch, by step
   std::vector<std::vector<double>> launch_ms_;
-  std::vector<double> idle_shares_;
+  std::vector<double> idle_shares_, busy_ms_;
   std::vector<int> steps_of_last_;
 };
 
 /// The activities but for copies to and from the host.
 [[nodiscard]] std::vector<DeviceActivity> without_host_copies(std::span<const DeviceActivity> activities);
 
-/// The share of [begin_ns, end_ns) that no activity covers; `activities` are in order of start.
-[[nodiscard]] double idle_share(std::span<const DeviceActivity> activities, std::int64_t begin_ns, std::int64_t end_ns);
+/// How much of [begin_ns, end_ns) activities cover; they are in order of start.
+[[nodiscard]] std::int64_t busy_ns(std::span<const DeviceActivity> activities, std::int64_t begin_ns,
+                                   std::int64_t end_ns);
 
 }  // namespace headroom

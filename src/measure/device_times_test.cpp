@@ -76,6 +76,7 @@ TEST(LaunchTimes, GivesEachLaunchItsPiecesInOrder) {
   ASSERT_EQ(times.idle_shares().size(), 2U);
   EXPECT_NEAR(times.idle_shares()[0], 0.3, 1e-12);
   EXPECT_NEAR(times.idle_shares()[1], 0.2, 1e-12);
+  EXPECT_THAT(times.busy_ms(), ElementsAre(7.0, 8.0));
 }
 
 TEST(LaunchTimes, AFillMayBeAKernelOfTheDriverInARecording) {
@@ -140,11 +141,11 @@ TEST(LaunchTimes, RefusesALaunchThatChanges) {
   EXPECT_THROW(times.learn(ends, activities), Error);
 }
 
-TEST(IdleShare, CountsWhatNothingCoversOnce) {
+TEST(BusyTime, CountsWhatNothingCoversOnce) {
   const std::vector<DeviceActivity> activities = {kernel(0, 10), kernel(5, 20), kernel(8, 12), kernel(50, 60),
                                                   kernel(95, 130)};
-  EXPECT_NEAR(idle_share(activities, 0, 100), 0.65, 1e-12);
-  EXPECT_NEAR(idle_share({}, 0, 100), 1.0, 1e-12);
+  EXPECT_EQ(busy_ns(activities, 0, 100), 35);
+  EXPECT_EQ(busy_ns({}, 0, 100), 0);
 }
 
 }  // namespace

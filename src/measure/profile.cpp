@@ -110,9 +110,26 @@ class Profiler {
     return times;
   }
 
-  /// The same from the device's records, and the share of a step in which it ran nothing.
+  /// What a step takes where the loop is one graph; nothing where it is none.
+  std::optional<double> time_loop() {
+    if (loop_ == nullptr) return std::nullopt;
+    run_.session.record_by_step(false);
+    run_.run({});
+    std::vector<double> steps;
+    std::int64_t seen = 0;
+    while (seen < options_.trials && run_.session.replays() == 1)
+      run_.run([&](std::int64_t, double milliseconds) {
+        steps.push_back(milliseconds);
+        tell("timing the loop", std::min<std::int64_t>(++seen, options_.trials), options_.trials);
+      });
+    run_.session.record_by_step(true);
+    if (steps.empty()) return std::nullopt;
+    return median(steps);
+  }
+
+  /// As time_launches(), from the device's records, and what of a step it ran something in and what not.
   std::vector<std::vector<double>> trace_launches(DeviceTrace& trace, std::vector<TraceSlice>& slices,
-                                                  std::optional<double>& idle) {
+                                                  ProfileRecord& record) {
     const Program& program = run_.session.program();
     LaunchTimes times(program);
     std::vector<std::pair<int, std::int64_t>> ends;
@@ -130,7 +147,10 @@ class Profiler {
       activities = trace.collect();
       times.add(activities);
     }
-    if (!times.idle_shares().empty()) idle = median(times.idle_shares());
+    if (!times.idle_shares().empty()) {
+      record.idle_share = median(times.idle_shares());
+      record.busy_ms = median(times.busy_ms());
+    }
     add_slices(activities, times.steps_of_last(), slices);
     return times.launch_ms();
   }
@@ -195,8 +215,8 @@ Profile profile(const ProfiledRun& run, Backend& backend, const ProfileOptions& 
   if (backend.properties().target.device == DeviceKind::kCpu) {
     times = profiler.time_launches(result.slices);
   } else {
-    const std::unique_ptr<DeviceTrace> trace = backend.make_trace();
-    times = profiler.trace_launches(*trace, result.slices, result.launches.idle_share);
+    times = profiler.trace_launches(*backend.make_trace(), result.slices, result.launches);
+    result.launches.loop_step_ms = profiler.time_loop();  // when nothing is traced any more
   }
 
   const int count = static_cast<int>(program.steps.size());

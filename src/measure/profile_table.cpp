@@ -117,6 +117,10 @@ std::string to_profile_table(const Profile& profile, const PlanRecord& plan, Pro
                       format_ms(profile.step_floor_ms()), format_factor(profile.over_floor()));
   if (profile.launches.idle_share)
     text += fmt::format("the device is idle for {:.2f}% of a step\n", 100 * *profile.launches.idle_share);
+  if (const auto& [busy, loop_step] = std::pair(profile.launches.busy_ms, profile.launches.loop_step_ms);
+      busy && loop_step)
+    text += fmt::format("with the loop as one graph a step takes {}, for {:.2f}% of which the device is idle\n",
+                        format_ms(*loop_step), 100 * std::max(0.0, 1 - *busy / *loop_step));
   if (!once.empty()) text += fmt::format("below the rule: once a request, {}\n", format_ms(profile.once_ms));
   return text;
 }

@@ -181,7 +181,9 @@ struct ProfileRecord {
   std::vector<double> floor_ms;       ///< the least that the machine could do it in, by rates that it was measured at
   std::vector<std::string> floor_of;  ///< kFloorOfFlops or kFloorOfCopy; kFloorOfProduct in older files
   std::vector<std::int64_t> runs;     ///< launches in one request
-  std::optional<double> idle_share = {};  ///< of a step, in which a GPU ran nothing: median over steps
+  std::optional<double> idle_share = {};    ///< of a step that is traced, in which a GPU ran nothing: median over steps
+  std::optional<double> busy_ms = {};       ///< of a step that is traced, in which it ran something: median
+  std::optional<double> loop_step_ms = {};  ///< a step of the loop as one graph, by the GPU's clock: median
   friend bool operator==(const ProfileRecord&, const ProfileRecord&) = default;
 };
 

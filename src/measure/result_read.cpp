@@ -198,7 +198,8 @@ Subject read_subject(const json& object, const std::string& place) {
 }
 
 ProfileRecord read_profile(const json& object, const std::string& place) {
-  check_members(object, {"time_ms", "alone_ms", "floor_ms", "floor_of", "runs", "idle_share"}, place);
+  check_members(
+      object, {"time_ms", "alone_ms", "floor_ms", "floor_of", "runs", "idle_share", "busy_ms", "loop_step_ms"}, place);
   std::vector<double> alone_ms;
   if (object.contains("alone_ms")) alone_ms = get_numbers(object, "alone_ms", place, kNotNegative);
   return {.time_ms = get_numbers(object, "time_ms", place, kNotNegative),
@@ -206,7 +207,9 @@ ProfileRecord read_profile(const json& object, const std::string& place) {
           .floor_ms = get_numbers(object, "floor_ms", place, kNotNegative),
           .floor_of = get_texts(object, "floor_of", place),
           .runs = get_wholes(object, "runs", place, 1),
-          .idle_share = find_number(object, "idle_share", place, kShare)};
+          .idle_share = find_number(object, "idle_share", place, kShare),
+          .busy_ms = find_number(object, "busy_ms", place, kNotNegative),
+          .loop_step_ms = find_number(object, "loop_step_ms", place, kNotNegative)};
 }
 
 FloorRecord read_floor(const json& object, const std::string& place) {

@@ -113,8 +113,14 @@ ResultFile sample_file() {
   full.unsettled = "its rounds disagree";
   full.computed_share = {1, 0.25, 0};
   full.plan = "p1";
-  full.profile = ProfileRecord{
-      .time_ms = {0.5}, .alone_ms = {0.45}, .floor_ms = {0.4}, .floor_of = {"flops"}, .runs = {28}, .idle_share = 0.25};
+  full.profile = ProfileRecord{.time_ms = {0.5},
+                               .alone_ms = {0.45},
+                               .floor_ms = {0.4},
+                               .floor_of = {"flops"},
+                               .runs = {28},
+                               .idle_share = 0.25,
+                               .busy_ms = 0.3,
+                               .loop_step_ms = 0.375};
   full.floor = FloorRecord{.ms = 0.25, .of = "copy"};
   full.stages = {
       {.name = "image", .memory_bytes = {}, .weights_bytes = {}, .floor_ms = {}},  // a series is all it takes

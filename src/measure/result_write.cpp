@@ -141,6 +141,8 @@ json profile_json(const ProfileRecord& profile) {
                  {"runs", profile.runs}};
   if (!profile.alone_ms.empty()) object["alone_ms"] = profile.alone_ms;
   set_if(object, "idle_share", profile.idle_share);
+  set_if(object, "busy_ms", profile.busy_ms);
+  set_if(object, "loop_step_ms", profile.loop_step_ms);
   return object;
 }
 

@@ -81,23 +81,31 @@ int exif_orientation(std::string_view exif) {
   return 1;
 }
 
-Image upright(Image image, int orientation) {
+bool swaps_axes(int orientation) { return turn_of(orientation).swaps_axes; }
+
+void turn_upright(const Image& image, int orientation, std::span<std::uint8_t> to) {
   HR_CHECK(orientation >= 1 && orientation <= 8);
-  if (orientation == 1) return image;
+  HR_CHECK_EQ(to.size(), image.pixels.size());
   const Turn turn = turn_of(orientation);
   const int width = turn.swaps_axes ? image.height : image.width;
   const int height = turn.swaps_axes ? image.width : image.height;
-  Image turned = make_image(width, height, image.channels);
   const auto channels = static_cast<std::size_t>(image.channels);
-  for (int y = 0; y < height; ++y) {
-    std::uint8_t* to = turned.row(y);
-    for (int x = 0; x < width; ++x, to += channels) {
+  std::uint8_t* pixel = to.data();
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width; ++x, pixel += channels) {
       const auto [across, down] = turn.swaps_axes ? std::pair(y, x) : std::pair(x, y);
       const int from_x = turn.mirrors_x ? image.width - 1 - across : across;
       const int from_y = turn.mirrors_y ? image.height - 1 - down : down;
-      std::copy_n(image.row(from_y) + static_cast<std::size_t>(from_x) * channels, channels, to);
+      std::copy_n(image.row(from_y) + static_cast<std::size_t>(from_x) * channels, channels, pixel);
     }
-  }
+}
+
+Image upright(Image image, int orientation) {
+  HR_CHECK(orientation >= 1 && orientation <= 8);
+  if (orientation == 1) return image;
+  const bool swaps = swaps_axes(orientation);
+  Image turned = make_image(swaps ? image.height : image.width, swaps ? image.width : image.height, image.channels);
+  turn_upright(image, orientation, turned.pixels);
   return turned;
 }
 

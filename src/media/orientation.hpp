@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "media/image.hpp"
@@ -13,5 +15,11 @@ namespace headroom {
 /// `image` as it was seen: mirrored and turned back from `orientation`, 1 to 8. [height, width, channels] becomes
 /// [width, height, channels] where that is 5 or more.
 [[nodiscard]] Image upright(Image image, int orientation);
+
+/// The same into memory of the caller's, as large as the image.
+void turn_upright(const Image& image, int orientation, std::span<std::uint8_t> to);
+
+/// Whether an image that was seen so has its width and height exchanged.
+[[nodiscard]] bool swaps_axes(int orientation);
 
 }  // namespace headroom

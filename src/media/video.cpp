@@ -1,34 +1,13 @@
 #include "media/video.hpp"
 
-#include <algorithm>
-
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "media/ffmpeg/video.hpp"
 #include "media/raw_video.hpp"
 #include "media/video_limits.hpp"
 #include "media/y4m.hpp"
 
 namespace headroom {
-namespace {
-
-[[noreturn]] void fail_for_container(const std::string& name) {
-  fail(
-      "{} is neither y4m nor raw RGB; expected .y4m, .rgb or, for standard input and output, -: `ffmpeg -i {} -f "
-      "yuv4mpegpipe -` writes what can be read",
-      name, name);
-}
-
-}  // namespace
-
-void check_video_format(std::string_view name, const VideoFormat& format) {
-  if (format.width < 1 || format.height < 1)
-    fail("{} has frames of {} by {} pixels; expected 1 by 1 at least", name, format.width, format.height);
-  if (format.rate.numerator < 1 || format.rate.denominator < 1)
-    fail("{} has a rate of {}/{} frames a second; expected more than none", name, format.rate.numerator,
-         format.rate.denominator);
-  check_pixel_count(name, static_cast<std::uint64_t>(format.width), static_cast<std::uint64_t>(format.height),
-                    kMostPixels);
-}
 
 VideoContainer video_container(std::string_view name) {
   if (name == "y4m") return VideoContainer::kY4m;
@@ -49,7 +28,7 @@ std::unique_ptr<VideoReader> open_video_reader(const std::string& name, const Vi
   if (container != VideoContainer::kRgb && options.raw)
     fail_usage("{} says itself what size its frames are; a size is expected with raw RGB only", name);
   if (container == VideoContainer::kY4m) return open_y4m_reader(name, options);
-  if (container == VideoContainer::kFfmpeg) fail_for_container(name);
+  if (container == VideoContainer::kFfmpeg) return open_ffmpeg_reader(name, options);
   check_video_format(name, *options.raw);
   return open_raw_reader(name, *options.raw);
 }
@@ -59,7 +38,7 @@ std::unique_ptr<VideoWriter> open_video_writer(const std::string& name, const Vi
   check_video_format(name, format);
   const VideoContainer container = options.container.value_or(container_of(name));
   if (container == VideoContainer::kY4m) return open_y4m_writer(name, format, options);
-  if (container == VideoContainer::kFfmpeg) fail_for_container(name);
+  if (container == VideoContainer::kFfmpeg) return open_ffmpeg_writer(name, format, options);
   return open_raw_writer(name);
 }
 

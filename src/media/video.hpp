@@ -56,8 +56,9 @@ struct VideoWriteOptions {
   std::optional<VideoContainer> container = std::nullopt;  ///< container_of() the name where none is given
   std::optional<ColorMatrix> matrix = std::nullopt;        ///< usual_matrix() where none is given; none for rgb
   bool full_chroma = false;  ///< y4m: 4:4:4, which keeps sharp colours, rather than 4:2:0, which all programs read
-  int quality = 18;  ///< FFmpeg's: x264's constant rate factor, 0 (lossless) to 51; of other encoders what is nearest
-  std::string preset = "veryfast";  ///< x264's speed against size
+  int quality = 18;  ///< FFmpeg's: x264's constant rate factor, 0 (lossless) to 51; of other encoders the nearest
+  std::string preset = "veryfast";  ///< x264's and x265's speed against size
+  std::string encoder = {};         ///< FFmpeg's name of one; none: libx264, or the best that there is
 };
 
 /// A video that is read frame by frame, by one thread at a time.
@@ -93,7 +94,9 @@ class VideoWriter {
   VideoWriter& operator=(const VideoWriter&) = default;
 };
 
-/// Opens a file, or standard input for "-", and reads its header. Throws Error, one sentence that begins with the name.
+/// Opens a file, or standard input for "-", and reads its header. Of FFmpeg's containers the first video is read, at its
+/// constant or else guessed rate (a picture is shown again or left out as it must), upright, pixels taken to be square;
+/// sound is left aside. Throws Error, one sentence with the name; among what is refused are interlaced and HDR video.
 [[nodiscard]] std::unique_ptr<VideoReader> open_video_reader(const std::string& name,
                                                              const VideoReadOptions& options = {});
 

@@ -146,8 +146,8 @@ void expect_updates_in_turns(DeviceKind device) {
   }
   EXPECT_FALSE(are_equal(expected[0], expected[1]));
   EXPECT_TRUE(are_equal(expected[0], expected[2]));
-  // Over what one stage needs while its weights load, to which a GPU adds scratch.
-  const std::size_t limit = all - all / (device == DeviceKind::kCuda ? 6 : 4);
+  // Over what one stage needs while its weights load, which with the scratch of a GPU's products is nearly all there is.
+  const std::size_t limit = all - all / (device == DeviceKind::kCuda ? 20 : 4);
   Maker maker(random.pipeline(), *backend, limit);
   backend->reset_peak();
   const std::vector<HostTensor> drawn = draw_all(maker);

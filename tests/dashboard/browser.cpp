@@ -22,6 +22,23 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kPatience = std::chrono::seconds(30);
 constexpr const char* kProgram = "/usr/bin/chromium";
 
+constexpr const char* kPoorContrast = R"((() => {
+  const parse = c => (c.match(/[0-9.]+/g) || []).map(Number);
+  const light = c => { const f = c.slice(0, 3).map(v => (v /= 255) <= 0.04045 ? v / 12.92 : Math.pow((v + 0.055) / 1.055, 2.4));
+                       return 0.2126 * f[0] + 0.7152 * f[1] + 0.0722 * f[2]; };
+  const behind = e => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c.length === 3 || c[3] === 1) return c; } return [255, 255, 255]; };
+  const poor = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walker.nextNode());) {
+    const e = node.parentElement;
+    if (!node.data.trim() || ['SCRIPT', 'STYLE'].includes(e.tagName) || !e.getClientRects().length) continue;
+    const style = getComputedStyle(e), color = parse(e.tagName === 'text' ? style.fill : style.color);
+    if (color[3] === 0) continue;
+    const a = light(color), b = light(behind(e)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) poor.push([ratio, node.data]);
+  }
+  return poor; })())";
+
 std::string decode_base64(std::string_view text) {
   std::string out;
   std::uint32_t bits = 0;
@@ -72,8 +89,7 @@ Browser::Browser() {
   const json target = call("Target.createTarget", {{"url", "about:blank"}});
   session_ = call("Target.attachToTarget", {{"targetId", target.at("targetId")}, {"flatten", true}}).at("sessionId");
   for (const char* domain : {"Page", "Runtime", "Log", "Network", "Performance"}) call(std::string(domain) + ".enable");
-  call("Network.emulateNetworkConditions",
-       {{"offline", true}, {"latency", 0}, {"downloadThroughput", -1}, {"uploadThroughput", -1}});
+  set_network(false);
 }
 
 Browser::~Browser() {
@@ -143,11 +159,25 @@ void Browser::set_screen(int width, int height, std::string_view scheme) {
        {{"features", json::array({{{"name", "prefers-color-scheme"}, {"value", scheme}}})}});
 }
 
+void Browser::set_network(bool is_there) {
+  call("Network.emulateNetworkConditions",
+       {{"offline", !is_there}, {"latency", 0}, {"downloadThroughput", -1}, {"uploadThroughput", -1}});
+}
+
 void Browser::open(const std::filesystem::path& path) {
+  navigate("file://" + std::filesystem::absolute(path).string());
+}
+
+void Browser::open_address(const std::string& address) {
+  set_network(true);
+  navigate(address);
+}
+
+void Browser::navigate(const std::string& address) {
   loaded_ = false;
   complaints_.clear();
   requests_.clear();
-  call("Page.navigate", {{"url", "file://" + std::filesystem::absolute(path).string()}});
+  call("Page.navigate", {{"url", address}});
   while (!loaded_) {
     const json event = read_message();
     if (!event.contains("id")) take_event(event);
@@ -174,6 +204,14 @@ void Browser::move_mouse(double x, double y) {
   call("Input.dispatchMouseEvent", {{"type", "mouseMoved"}, {"x", x}, {"y", y}});
 }
 
+void Browser::type(std::string_view text) { call("Input.insertText", {{"text", text}}); }
+
+void Browser::press(std::string_view key) {
+  for (const char* type : {"rawKeyDown", "keyUp"})
+    call("Input.dispatchKeyEvent",
+         {{"type", type}, {"key", key}, {"code", key}, {"windowsVirtualKeyCode", key == "Tab" ? 9 : 13}});
+}
+
 double Browser::main_thread_seconds() {
   const json answer = call("Performance.getMetrics");
   for (const json& metric : answer["metrics"])
@@ -185,6 +223,8 @@ void Browser::take_screenshot(const std::filesystem::path& path) {
   const json answer = call("Page.captureScreenshot", {{"format", "png"}});
   std::ofstream(path, std::ios::binary) << decode_base64(answer["data"].get<std::string>());
 }
+
+json Browser::poor_contrasts() { return evaluate(kPoorContrast); }
 
 std::string Browser::print() { return call("Page.printToPDF", {{"printBackground", true}})["data"]; }
 

@@ -13,8 +13,8 @@
 
 namespace headroom::test {
 
-/// A headless Chromium with one page, spoken to over a pipe (Chrome DevTools Protocol). It has no network. Whatever it
-/// does not answer within half a minute throws std::runtime_error.
+/// A headless Chromium with one page, spoken to over a pipe (Chrome DevTools Protocol). It has no network but where an
+/// address is opened. Whatever it does not answer within half a minute throws std::runtime_error.
 class Browser {
  public:
   Browser();
@@ -26,13 +26,21 @@ class Browser {
   void set_screen(int width, int height, std::string_view scheme);
   /// Opens a file and waits until it has loaded.
   void open(const std::filesystem::path& path);
+  /// Opens an address of this machine, "http://127.0.0.1:8080/", and waits until it has loaded.
+  void open_address(const std::string& address);
   /// The value of a JavaScript expression; throws with its message where it throws. A promise is waited for.
   nlohmann::json evaluate(const std::string& expression);
   /// Waits until the expression is true.
   void wait_for(const std::string& expression);
   void move_mouse(double x, double y);
+  /// As if typed where the focus is.
+  void type(std::string_view text);
+  /// A key by its name: "Enter", "Tab".
+  void press(std::string_view key);
   /// CPU time of the page's main thread so far, in seconds.
   double main_thread_seconds();
+  /// Of every text on the page, the WCAG contrast with what is behind it, as [ratio, text] where it is below 4.5.
+  nlohmann::json poor_contrasts();
   /// What is seen, as PNG.
   void take_screenshot(const std::filesystem::path& path);
   /// The page on paper, as PDF in base64.
@@ -45,6 +53,8 @@ class Browser {
 
  private:
   nlohmann::json call(const std::string& method, nlohmann::json parameters = nlohmann::json::object());
+  void set_network(bool is_there);
+  void navigate(const std::string& address);
   nlohmann::json read_message();
   void take_event(const nlohmann::json& event);
 

@@ -116,24 +116,6 @@ TEST_F(DashboardTest, TheTableSortsFiltersAndShowsRawTrials) {
     for (const double time : series.time_ms) EXPECT_THAT(raw, HasSubstr(fmt::format("{}", time)));
 }
 
-// Of every text on the page, the WCAG contrast with what is behind it, as [ratio, text] where it is below 4.5.
-constexpr const char* kPoorContrast = R"((() => {
-  const parse = c => (c.match(/[0-9.]+/g) || []).map(Number);
-  const light = c => { const f = c.slice(0, 3).map(v => (v /= 255) <= 0.04045 ? v / 12.92 : Math.pow((v + 0.055) / 1.055, 2.4));
-                       return 0.2126 * f[0] + 0.7152 * f[1] + 0.0722 * f[2]; };
-  const behind = e => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c.length === 3 || c[3] === 1) return c; } return [255, 255, 255]; };
-  const poor = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let node; (node = walker.nextNode());) {
-    const e = node.parentElement;
-    if (!node.data.trim() || ['SCRIPT', 'STYLE'].includes(e.tagName) || !e.getClientRects().length) continue;
-    const style = getComputedStyle(e), color = parse(e.tagName === 'text' ? style.fill : style.color);
-    if (color[3] === 0) continue;
-    const a = light(color), b = light(behind(e)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (ratio < 4.5) poor.push([ratio, node.data]);
-  }
-  return poor; })())";
-
 // Texts of a chart that lie on each other, as pairs.
 constexpr const char* kOverlaps = R"((() => {
   const found = [];
@@ -153,7 +135,7 @@ TEST_F(DashboardTest, IsReadableInLightAndDarkOnPhonesAndWideScreens) {
       open(width, scheme);
       SCOPED_TRACE(fmt::format("{} {}", scheme, width));
       EXPECT_LE(browser_.evaluate("document.documentElement.scrollWidth"), width);
-      EXPECT_EQ(browser_.evaluate(kPoorContrast), json::array());
+      EXPECT_EQ(browser_.poor_contrasts(), json::array());
       EXPECT_EQ(browser_.evaluate(kOverlaps), json::array());
       EXPECT_EQ(browser_.evaluate("document.querySelector('figure.chart').dataset.drawn"), scheme);
       EXPECT_EQ(browser_.evaluate("Array.from(document.querySelectorAll('.plot svg')).every(s => "

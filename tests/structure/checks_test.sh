@@ -4,19 +4,8 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
-failures=0
+source "$here/expect.sh"
 
-# expect STATUS TEXT COMMAND...: the command must exit with STATUS and print TEXT.
-expect() {
-  local status=$1 text=$2 output actual=0
-  shift 2
-  output=$("$@" 2>&1) || actual=$?
-  [[ $actual -eq 0 ]] || actual=1
-  if [[ $actual -ne $status || $output != *"$text"* ]]; then
-    echo "expected status $status and '$text', got status $actual and '$output' from: $*"
-    failures=$((failures + 1))
-  fi
-}
 check_includes() { "$here/check_includes.sh" "$tree/src" "$tree/layers.txt"; }
 check_length() { "$here/check_file_length.sh" "$tree" 800; }
 # plant FILE LINE: appends a line to a copy of the sound tree.

@@ -16,14 +16,15 @@ expect_in() { grep -qxF "$2" <<<"$1" || wrong "'$2' is not in: ${1//$'\n'/ }"; }
 # expect_none WORDS PATTERN
 expect_none() { ! grep -E "$2" <<<"$1" || wrong "what is needless is in the list, see above"; }
 
-of_tests='gtest|gmock|chromium|python|jsonschema'
+of_tests='gtest|gmock|chromium|python|jsonschema|pandoc'
 of_tools='clang|libomp'
 expect_in "$(list)" libdnnl-dev
 expect_none "$(list)" "$of_tests|$of_tools"
-for package in libgtest-dev libgmock-dev chromium python3-jsonschema libdnnl-dev; do expect_in "$(list test)" $package; done
+for package in libgtest-dev libgmock-dev chromium python3-jsonschema pandoc libdnnl-dev; do expect_in "$(list test)" $package; done
 expect_none "$(list test)" "$of_tools"
 expect_in "$(list tools)" clang-tidy-16
 expect_none "$(list tools)" 'gtest|chromium'
+[[ $(list docs) == pandoc ]] || wrong "making the site installs: $(list docs)"
 if list toys >/dev/null 2>&1; then wrong "bootstrap.sh takes an unknown group"; fi
 
 # installs TARGET: how `make TARGET` calls bootstrap.sh.
@@ -33,6 +34,7 @@ installs() {
 for target in build demo quality images package; do
   [[ $(installs $target) == scripts/bootstrap.sh ]] || wrong "make $target runs: $(installs $target)"
 done
+[[ $(installs docs) == 'scripts/bootstrap.sh docs' ]] || wrong "make docs runs: $(installs docs)"
 for target in test asan bundle; do expect_in "$(installs $target)" 'scripts/bootstrap.sh test'; done
 
 build=$(mktemp -d)

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""The README's table of equal work: the chief rows of h200_ratios.py and cpu_ratios.py beside each other, as Markdown.
+
+    python3 bench/peers/equal_work.py bench/results
+    python3 bench/peers/equal_work.py bench/results --update README.md
+
+Figures and intervals are theirs; nothing is worked out here.
+"""
+
+import argparse
+import pathlib
+
+import cpu_ratios
+import h200_ratios
+from peer_ratios import add_arguments, markdown, put, read
+
+# A row: what it is, the match, and the work that both sides did.
+GPU_ROWS = [("FLUX.1-dev, 1024x1024, bf16: a forward pass", "bf16-1024", "forward"),
+            ("FLUX.1-dev, 1024x1024, fp8: a forward pass", "fp8-1024", "forward"),
+            ("FLUX.1-dev, fp8: 28 steps, from a prompt to pixels", "whole-fp8-1024", "request"),
+            ("FLUX.1 Kontext, 1024x1024, fp8: a forward pass", "kontext-fp8", "forward"),
+            ("FLUX.1's decoder, bf16: decode 1024x1024", "vae-decode-1024", "forward"),
+            ("T5-XXL, bf16: 512 tokens", "t5-xxl", "forward")]
+CACHE_ROW = "FLUX.1-dev, fp8: a loop of 28 steps, half of them cached"
+CPU_ROWS = [("fashion-flux, fp32, batch 20: a forward pass", "compiled-f32"),
+            ("fashion-flux, bf16, batch 20: a forward pass", "compiled-bf16"),
+            ("FLUX.1's decoder, bf16: decode 512x512", "vae-bf16")]
+
+
+def need(turns, match):
+    if not turns:
+        raise SystemExit(f"there are no results of both sides of {match}")
+    return turns
+
+
+def gpu_row(folder, what, match, work):
+    turns = need(h200_ratios.find_turns(folder, match, work), match)
+    _, count, ours, theirs, faster, _ = h200_ratios.row_of(turns, work)
+    return [what, turns[0].gpu.removeprefix("NVIDIA "), count, ours, theirs, faster]
+
+
+def cpu_row(folder, what, match):
+    _, *cells = cpu_ratios.row_of(what, need(cpu_ratios.find_turns(folder, match), match))
+    machine = read(folder / f"headroom-{match}-0.json")["machine"]
+    return [what, f"{machine['allowed_cores']} cores, {machine['cpu_isa'].upper()}", *cells]
+
+
+def equal_work_table(results):
+    gpu, cpu = results / "h200" / "peers", results / "cpu" / "peers"
+    rows = [gpu_row(gpu, *row) for row in GPU_ROWS]
+    # Of the step caches the row in which both sides have one.
+    name, cached = h200_ratios.cache_rows(gpu)
+    rows.insert(3, [CACHE_ROW, name.removeprefix("NVIDIA "), *cached[h200_ratios.BOTH_CACHED]])
+    rows += [cpu_row(cpu, *row) for row in CPU_ROWS]
+    return markdown(["equal work", "on", "turns", "headroom", "PyTorch", "faster (95% interval)"], rows)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("results", type=pathlib.Path, help="bench/results")
+    add_arguments(parser)
+    args = parser.parse_args()
+    put(equal_work_table(args.results), args)
+
+
+if __name__ == "__main__":
+    main()

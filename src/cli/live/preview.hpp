@@ -1,0 +1,68 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "cli/live_view.hpp"
+
+namespace headroom {
+
+/// A frame of a stream as JPEGs.
+struct PreviewFrame {
+  std::int64_t serial = 0;  ///< counts what was shown, 1 first
+  std::string input, output;
+};
+
+/// Makes JPEGs of the newest frames, once for all viewers and only while there is one, on a thread of its own that gives
+/// way to the stream's.
+class Preview {
+ public:
+  /// At most one frame each `interval`.
+  Preview(LiveView& view, std::chrono::milliseconds interval);
+  ~Preview();
+  Preview(const Preview&) = delete;
+  Preview& operator=(const Preview&) = delete;
+
+  /// While it lives, JPEGs are made for it.
+  class [[nodiscard]] Viewer {
+   public:
+    explicit Viewer(Preview& preview);
+    ~Viewer();
+    Viewer(const Viewer&) = delete;
+    Viewer& operator=(const Viewer&) = delete;
+
+   private:
+    Preview& preview_;
+  };
+
+  /// The newest frame, once it lies behind `after_serial`; what came in between is left out. Null where there is none
+  /// within `at_most`.
+  [[nodiscard]] std::shared_ptr<const PreviewFrame> wait_for_frame(std::int64_t after_serial,
+                                                                   std::chrono::milliseconds at_most);
+  /// Whether the last frame of the stream has been made.
+  [[nodiscard]] bool has_ended() const;
+
+ private:
+  void work();
+  void publish(const LiveView::Frame& frame);
+
+  LiveView& view_;
+  const std::chrono::milliseconds interval_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  int viewers_ = 0;
+  bool is_stopping_ = false;
+  bool has_ended_ = false;
+  std::shared_ptr<const PreviewFrame> newest_;
+  std::thread thread_;
+};
+
+/// Lets other threads go first, where there are not enough cores for all.
+void give_way_to_other_threads();
+
+}  // namespace headroom

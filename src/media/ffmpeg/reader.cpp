@@ -1,0 +1,227 @@
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+#include "media/ffmpeg/frame_to_rgb.hpp"
+#include "media/ffmpeg/libraries.hpp"
+#include "media/ffmpeg/video.hpp"
+#include "media/image.hpp"
+#include "media/orientation.hpp"
+#include "media/video_limits.hpp"
+
+namespace headroom {
+namespace {
+
+/// Opens a container, and no other file or address that it may name; `name` is for messages.
+AvInput open_input(const std::string& path, const std::string& name) {
+  const FfmpegLibraries& l = ffmpeg();
+  const std::string url = path == "-" ? "pipe:0" : "file:" + path;
+  AVDictionary* options = nullptr;
+  l.av_dict_set(&options, "protocol_whitelist", "file,pipe", 0);
+  AVFormatContext* context = nullptr;
+  const int status = l.avformat_open_input(&context, url.c_str(), nullptr, &options);
+  l.av_dict_free(&options);
+  if (status == AVERROR_INVALIDDATA) fail("{} is no video that FFmpeg knows", name);
+  if (status < 0) fail("cannot read {}: {}", name, ffmpeg_reason(status));
+  return AvInput(context);
+}
+
+/// Frames as they are decoded, in the order of their times.
+class Decoder {
+ public:
+  Decoder(const std::string& path, const std::string& name)
+      : name_(name), input_(open_input(path, name)), packet_(allocated(l_.av_packet_alloc())) {
+#if LIBAVFORMAT_VERSION_INT < AV_VERSION_INT(60, 16, 100)
+    l_.av_format_inject_global_side_data(input_.get());  // a frame then has the turn that the container says
+#endif
+    if (const int status = l_.avformat_find_stream_info(input_.get(), nullptr); status < 0)
+      fail("cannot read {}: {}", name, ffmpeg_reason(status));
+    const AVCodec* codec = nullptr;
+    const int index = l_.av_find_best_stream(input_.get(), AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
+    if (index == AVERROR_DECODER_NOT_FOUND) fail("{} is of a codec that this FFmpeg cannot decode", name);
+    if (index < 0) fail("{} has no video in it", name);
+    stream_ = input_->streams[index];
+    codec_.reset(allocated(l_.avcodec_alloc_context3(codec)));
+    int status = l_.avcodec_parameters_to_context(codec_.get(), stream_->codecpar);
+    codec_->pkt_timebase = stream_->time_base;
+    codec_->thread_count = 0;  // as many as there are cores
+    if (status >= 0) status = l_.avcodec_open2(codec_.get(), codec, nullptr);
+    if (status < 0) fail("{} cannot be decoded: {}", name, ffmpeg_reason(status));
+  }
+
+  /// The next frame; false at the end.
+  [[nodiscard]] bool next(AVFrame& frame) {
+    while (true) {
+      const int status = l_.avcodec_receive_frame(codec_.get(), &frame);
+      if (status == AVERROR_EOF) return false;
+      if (status == AVERROR(EAGAIN)) {
+        feed();
+        continue;
+      }
+      if (status < 0) fail_to_decode(ffmpeg_reason(status));
+      if ((frame.flags & AV_FRAME_FLAG_CORRUPT) != 0 || frame.decode_error_flags != 0)
+        fail_to_decode("its data is damaged");
+      ++decoded_;
+      return true;
+    }
+  }
+
+  [[nodiscard]] AVRational rate(AVFrame& first) { return l_.av_guess_frame_rate(input_.get(), stream_, &first); }
+  [[nodiscard]] double seconds_per_tick() const { return av_q2d(stream_->time_base); }
+  [[nodiscard]] AVCodecID codec_id() const { return codec_->codec_id; }
+
+ private:
+  /// Hands on a packet of the stream, or says that there are no more.
+  void feed() {
+    int status = 0;
+    while ((status = l_.av_read_frame(input_.get(), packet_.get())) >= 0 && packet_->stream_index != stream_->index)
+      l_.av_packet_unref(packet_.get());
+    if (status < 0 && status != AVERROR_EOF) fail_to_decode(ffmpeg_reason(status));
+    const int sent = l_.avcodec_send_packet(codec_.get(), status < 0 ? nullptr : packet_.get());
+    l_.av_packet_unref(packet_.get());
+    if (sent < 0) fail_to_decode(ffmpeg_reason(sent));
+  }
+
+  /// Threads decode ahead, so the frame is the one that was waited for, or one a little behind.
+  [[noreturn]] void fail_to_decode(const std::string& reason) const {
+    fail("{} cannot be decoded from frame {} on: {}", name_, decoded_, reason);
+  }
+
+  const FfmpegLibraries& l_ = ffmpeg();
+  std::string name_;
+  AvInput input_;
+  AvPacket packet_;
+  AvCodec codec_;
+  AVStream* stream_ = nullptr;
+  std::uint64_t decoded_ = 0;
+};
+
+/// How a frame is turned to be seen, as Exif numbers it, of a matrix that display coordinates are multiplied by
+/// (ISO/IEC 14496-12, 8.3.2).
+int orientation_of(const std::string& name, const AVFrame& frame) {
+  const AVFrameSideData* const data = ffmpeg().av_frame_get_side_data(&frame, AV_FRAME_DATA_DISPLAYMATRIX);
+  if (data == nullptr) return 1;
+  constexpr std::int32_t kOne = 1 << 16;
+  struct Turn {
+    std::int32_t a, b, c, d;
+    int orientation;
+  };
+  constexpr Turn kTurns[] = {{kOne, 0, 0, kOne, 1},   {-kOne, 0, 0, kOne, 2}, {-kOne, 0, 0, -kOne, 3},
+                             {kOne, 0, 0, -kOne, 4},  {0, kOne, kOne, 0, 5},  {0, kOne, -kOne, 0, 6},
+                             {0, -kOne, -kOne, 0, 7}, {0, -kOne, kOne, 0, 8}};
+  std::int32_t m[9];
+  HR_CHECK_EQ(data->size, sizeof m);
+  std::memcpy(m, data->data, sizeof m);
+  for (const Turn& turn : kTurns)
+    if (m[0] == turn.a && m[1] == turn.b && m[3] == turn.c && m[4] == turn.d) return turn.orientation;
+  fail("{} is to be shown turned by something else than quarter turns", name);
+}
+
+bool is_interlaced(const AVFrame& frame) {
+#ifdef AV_FRAME_FLAG_INTERLACED
+  return (frame.flags & AV_FRAME_FLAG_INTERLACED) != 0;
+#else
+  return frame.interlaced_frame != 0;
+#endif
+}
+
+/// Frames at a constant rate, as ffmpeg's filter fps makes them: a picture is shown at the tick that is nearest to its
+/// time, and goes on until the next one.
+class FfmpegReader final : public VideoReader {
+ public:
+  FfmpegReader(const std::string& name, const VideoReadOptions& options)
+      : name_(name == "-" ? "standard input" : name), decoder_(name, name_) {
+    if (!decoder_.next(*coming_)) fail("{} has no frame in it", name_);
+    orientation_ = orientation_of(name_, *coming_);
+    const bool swaps = swaps_axes(orientation_);
+    const AVRational rate = decoder_.rate(*coming_);
+    format_ = {.width = swaps ? coming_->height : coming_->width,
+               .height = swaps ? coming_->width : coming_->height,
+               .rate = rate.num > 0 && rate.den > 0 ? FrameRate{rate.num, rate.den} : FrameRate{25, 1}};
+    check_video_format(name_, format_);
+    width_ = coming_->width;
+    height_ = coming_->height;
+    pixels_ = coming_->format;
+    to_rgb_.emplace(name_, *coming_, decoder_.codec_id(), options.matrix);
+    if (orientation_ != 1) lying_ = make_image(width_, height_, 3);
+    first_time_ = coming_->best_effort_timestamp;
+    coming_tick_ = 0;
+    check(*coming_);
+  }
+
+  [[nodiscard]] const VideoFormat& format() const override { return format_; }
+
+  [[nodiscard]] bool read(std::span<std::uint8_t> rgb) override {
+    HR_CHECK_EQ(rgb.size(), format_.frame_bytes());
+    while (coming_tick_ && *coming_tick_ <= tick_) advance();
+    if (!coming_tick_ && tick_ > shown_tick_) return false;
+    if (orientation_ == 1) {
+      to_rgb_->convert(*shown_, rgb);
+    } else {
+      to_rgb_->convert(*shown_, lying_.pixels);
+      turn_upright(lying_, orientation_, rgb);
+    }
+    ++tick_;
+    return true;
+  }
+
+ private:
+  /// Shows the frame that comes, and looks for the one behind it.
+  void advance() {
+    std::swap(shown_, coming_);
+    shown_tick_ = *coming_tick_;
+    ffmpeg().av_frame_unref(coming_.get());
+    coming_tick_.reset();
+    if (!decoder_.next(*coming_)) return;
+    ++index_;
+    check(*coming_);
+    coming_tick_ = tick_of(*coming_);
+  }
+
+  /// Of a frame without a time: one behind the frame before.
+  [[nodiscard]] std::int64_t tick_of(const AVFrame& frame) const {
+    const std::int64_t time = frame.best_effort_timestamp;
+    if (time == AV_NOPTS_VALUE || first_time_ == AV_NOPTS_VALUE) return shown_tick_ + 1;
+    const double ticks =
+        static_cast<double>(time - first_time_) * decoder_.seconds_per_tick() * format_.rate.per_second();
+    return std::llround(ticks);
+  }
+
+  void check(const AVFrame& frame) const {
+    if (frame.width != width_ || frame.height != height_)
+      fail("{} has {} by {} pixels in frame {} and {} by {} before; expected one size", name_, frame.width,
+           frame.height, index_, width_, height_);
+    if (frame.format != pixels_)
+      fail("{} has another kind of pixels from frame {} on; expected one kind", name_, index_);
+    if (is_interlaced(frame))
+      fail("{} is interlaced (frame {}); expected whole frames: ffmpeg's filter yadif makes them", name_, index_);
+  }
+
+  std::string name_;
+  Decoder decoder_;
+  AvFrame shown_{allocated(ffmpeg().av_frame_alloc())};
+  AvFrame coming_{allocated(ffmpeg().av_frame_alloc())};
+  std::optional<std::int64_t> coming_tick_;  // none at the end
+  std::int64_t shown_tick_ = -1;
+  std::int64_t tick_ = 0;    // of the next read()
+  std::uint64_t index_ = 0;  // of coming_, among those decoded
+  std::int64_t first_time_ = 0;
+  int orientation_ = 1;
+  VideoFormat format_;
+  int width_ = 0, height_ = 0, pixels_ = 0;  // of what is decoded
+  std::optional<FrameToRgb> to_rgb_;
+  Image lying_;  // what is decoded, where it must be turned
+};
+
+}  // namespace
+
+std::unique_ptr<VideoReader> open_ffmpeg_reader(const std::string& name, const VideoReadOptions& options) {
+  return std::make_unique<FfmpegReader>(name, options);
+}
+
+}  // namespace headroom
