@@ -10,13 +10,12 @@ and writes --out anew. Needs PyTorch with CUDA and safetensors, and no data set.
     train     the network follows clips frame by frame, as a stream does: it sees the camera's noise, what it showed itself and its memory
     evaluate  clips that it has not seen, at 1, 2 and 4 steps: numbers in training.json, samples.png
 
-A frame is trained at several levels of noise: where there is nothing but noise, which one step begins and ends with, and at lower ones,
-mostly from what the call before found, as DDIM's next step has it. What is shown is the blend of one of them. The teacher sees frames
-without noise, so that the network has to learn to take it out: from its neighbours in space, and in time by what it keeps.
+A frame is trained at two levels of noise: where there is nothing but noise, which one step begins and ends with, and at a random one below,
+mostly from the frame that the first call found, as the next of several steps has it. What is shown is the blend of either. The teacher sees
+frames without noise, so that the network has to learn to take it out: from its neighbours in space, and in time by what it keeps.
 """
 
 import argparse
-import itertools
 import math
 import os
 import platform
@@ -49,8 +48,7 @@ LAST = TRAIN_TIMESTEPS - 1
 JUDGED_SEEDS = 1  # clips from here on are for evaluation alone
 TRAINED_SEEDS = 1_000_000
 JUDGED_NOISE = GENERATION_CONFIG["teacher"]["camera_noise"]
-LOSSES = ("first", "later", "shown", "motion")
-STEPS = (749, 499, 249)  # where 2 and 4 steps go on
+LOSSES = ("first", "second", "shown", "motion")
 
 
 # ---- clips
@@ -73,56 +71,39 @@ def make_clips(count, first_seed, frames, device, at_once=64):
 class Roll(nn.Module):
     """A few frames of streams, and how far what is shown is from what the teacher makes of them."""
 
-    def __init__(self, model, args):
+    def __init__(self, model):
         super().__init__()
-        self.model, self.args = model, args
+        self.model = model
         self.register_buffer("alpha", ALPHAS_CUMPROD.sqrt(), persistent=False)
         self.register_buffer("sigma", (1 - ALPHAS_CUMPROD).sqrt(), persistent=False)
-        steps = list(itertools.combinations(STEPS, args.calls - 1))
-        self.register_buffer("steps", torch.tensor(steps).T.contiguous(), persistent=False)  # [calls - 1, choices]
-
-    def draw_times(self, batch):
-        """When the calls behind the first are: falling, mostly where steps go on. [calls - 1, b]"""
-        device = self.steps.device
-        drawn = 20 + ((LAST - 20) * torch.rand(self.args.calls - 1, batch, device=device)).long()
-        usual = self.steps[:, torch.randint(self.steps.shape[1], (batch,), device=device)]
-        is_usual = torch.rand(batch, device=device) < self.args.usual
-        return torch.where(is_usual, usual, drawn.sort(dim=0, descending=True).values)
-
-    def level(self, time):
-        return self.alpha[time][:, None, None, None], self.sigma[time][:, None, None, None]
 
     def denoise(self, sample, time, frame, previous, memory, position):
-        """A call: the frame and the noise that it finds in `sample`, fp32, and its features."""
+        """A call: the frame that it finds in `sample`, fp32, and its features."""
         dtype = frame.dtype
         v, features = self.model(sample.to(dtype), frame, previous.to(dtype), memory, position, time.float())
-        alpha, sigma = self.level(time)
-        return alpha * sample - sigma * v.float(), sigma * sample + alpha * v.float(), features
+        alpha, sigma = self.alpha[time][:, None, None, None], self.sigma[time][:, None, None, None]
+        return alpha * sample - sigma * v.float(), features
 
     def forward(self, frames, wanted, noise, shown, wanted_before, memory, position, has_before):
         """Frames and `wanted` [b, frames, 3, h, w], and what a stream keeps. Losses [4] in the order of LOSSES, and what it keeps next."""
         dtype, batch, device = frames.dtype, frames.shape[0], frames.device
-        last = torch.full((1, batch), LAST, device=device)
         totals = torch.zeros(len(LOSSES), device=device)
+        last = torch.full((batch,), LAST, device=device)
         for index in range(frames.shape[1]):
             frame, target = frames[:, index], wanted[:, index]
-            chance = torch.rand(batch, 1, 1, 1, device=device)  # which call is shown: half of the time the first
-            is_given = torch.rand(batch, 1, 1, 1, device=device) > self.args.own
-            sample, errors = noise, []
-            for call, time in enumerate(torch.cat([last, self.draw_times(batch)])):
-                if call > 0:
-                    alpha, sigma = self.level(time)
-                    sample = alpha * torch.where(is_given, target, denoised.detach()) + sigma * found_noise.detach()
-                denoised, found_noise, now = self.denoise(sample, time, frame, shown, memory, position)
-                errors.append((denoised - target).square().mean())
-                is_shown = chance < 0.5 ** call
-                found = torch.where(is_shown, denoised, found) if call > 0 else denoised
-                features = torch.where(is_shown[:, 0], now, features) if call > 0 else now
+            first, features = self.denoise(noise, last, frame, shown, memory, position)
+            time = torch.randint(20, LAST, (batch,), device=device)
+            is_own, shows_first = (torch.rand(2, batch, 1, 1, 1, device=device) < 0.7).unbind()
+            alpha, sigma = self.alpha[time][:, None, None, None], self.sigma[time][:, None, None, None]
+            sample = alpha * torch.where(is_own, first.detach(), target) + sigma * noise
+            second, second_features = self.denoise(sample, time, frame, shown, memory, position)
+            found = torch.where(shows_first, first, second)
+            features = torch.where(shows_first[:, 0], features, second_features)
             before = shown
             shown = self.model.temporal_blend(found.to(dtype), frame, before.to(dtype)).float()
             moved = (shown - before) - (target - wanted_before)
-            totals = totals + torch.stack([errors[0], torch.stack(errors[1:]).mean(), (shown - target).square().mean(),
-                                           has_before * moved.square().mean()])
+            totals = totals + torch.stack([(first - target).square().mean(), (second - target).square().mean(),
+                                           (shown - target).square().mean(), has_before * moved.square().mean()])
             memory, position = self.model.memory.write(features, memory, position)
             wanted_before, has_before = target, torch.ones_like(has_before)
         return totals / frames.shape[1], shown, wanted_before, memory, position
@@ -133,7 +114,7 @@ class Trainer:
 
     def __init__(self, model, args, device):
         self.model, self.args, self.device = model, args, device
-        self.roll = Roll(model, args).to(device)
+        self.roll = Roll(model).to(device)
         self.dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
         frame = (args.batch, 3, SIDE, SIDE)
         memory = (args.batch, CONFIG["memory_frames"], CONFIG["memory_dim"])
@@ -147,7 +128,7 @@ class Trainer:
         self.memory, self.has_before = zeros(*memory, dtype=self.dtype), zeros()
         self.position = torch.zeros((), dtype=torch.int64, device=device)
         self.losses = zeros(len(LOSSES))
-        self.weights = torch.tensor([1.0, args.later, 1.0, args.motion], device=device)
+        self.weights = torch.tensor([1.0, 1.0, 1.0, args.motion], device=device)
         self.graph = None
 
     def forward_backward(self):
@@ -273,8 +254,7 @@ def train(args, clips, model, save, device, seed):
     print(f"{step} steps in {seconds:.1f} s", flush=True)
     return dict(zip(names, average)), {
         "steps": step, "seconds": round(seconds, 1), "ms_per_step": round(seconds * 1e3 / step, 3),
-        "clips": len(clips[0]), "batch": args.batch, "seed": seed, "learning_rate": args.lr, "calls": args.calls,
-        "later_weight": args.later, "own_states": args.own, "usual_levels": args.usual, "loss_curve": curve,
+        "clips": len(clips[0]), "seed": seed, "learning_rate": args.lr, "loss_curve": curve,
     }
 
 
@@ -330,7 +310,7 @@ def evaluate(args, device):
               f"{row['flicker_to_scene']} of the scene's", flush=True)
         if steps == 1:
             for clip in range(min(4, args.judged)):
-                middle = [args.judged_frames * eighths // 8 for eighths in (1, 3, 5)]
+                middle = [k for k in (8, 20, 32) if k < args.judged_frames]
                 sheet.append(torch.cat([t[clip, k] for k in middle for t in (seen, shown, inks)], dim=2))
     write_png(os.path.join(args.out, "samples.png"), torch.cat(sheet, dim=1))
     report["seconds"] = round(time.time() - began, 1)
@@ -358,13 +338,13 @@ def save_settings(args):
 def describe(args, model, pieces, device):
     return {
         "recipe": {
-            "objective": "mean square distance from the teacher's frame of what the first call finds, of what later ones at lower levels "
-                         "find, and of what is shown; and of how it changes from how the teacher's does",
-            "motion_weight": args.motion, "camera_noise": f"deviations evenly from 0 to {args.most_noise}",
+            "objective": "mean square distance from the teacher's frame of what the first call finds, of what a second at a random level "
+                         "finds, and of what is shown; and of how it changes from what the teacher's does",
+            "motion_weight": args.motion, "own_states": 0.7, "camera_noise": f"deviations evenly from 0 to {args.most_noise}",
             "clips": f"{CLIP} frames, gradients through {args.chunk} of them",
             "optimizer": "AdamW, betas (0.9, 0.99), weight decay 0.01 on matrices",
             "schedule": f"each piece {args.warmup} linear warm-up steps, with a cosine to 1%",
-            "gradient_clip": 1.0, "ema_decay": args.ema, "precision": "bf16 over fp32 weights",
+            "gradient_clip": 1.0, "ema_decay": args.ema, "precision": "bf16 over fp32 weights", "batch": args.batch,
         },
         "parameters": sum(p.numel() for p in model.parameters()),
         "steps": sum(piece["steps"] for piece in pieces),
@@ -381,12 +361,8 @@ def parse_arguments():
     parser.add_argument("--minutes", type=float, default=3, help="training time of this piece, clips not counted")
     parser.add_argument("--steps", type=int, help="fixed number of steps instead of --minutes (as training.json says)")
     parser.add_argument("--clips", type=int, default=8192, help="made for this piece")
-    parser.add_argument("--batch", type=int, default=32, help="clips at a time")
+    parser.add_argument("--batch", type=int, default=48, help="clips at a time")
     parser.add_argument("--chunk", type=int, default=4, help=f"frames that gradients go through, a divisor of {CLIP}")
-    parser.add_argument("--calls", type=int, default=3, help="of the network a frame, 2 to 4")
-    parser.add_argument("--usual", type=float, default=0.6, help="share of later calls at the levels of 2 and 4 steps")
-    parser.add_argument("--own", type=float, default=0.85, help="share of later calls from what was found, not from the teacher's frame")
-    parser.add_argument("--later", type=float, default=2, help="weight of the loss of later calls")
     parser.add_argument("--motion", type=float, default=0.5, help="weight of the loss of what changes between frames")
     parser.add_argument("--most-noise", type=float, default=0.06, help="of the camera, as a deviation")
     parser.add_argument("--lr", type=float, default=1e-3)
