@@ -16,6 +16,7 @@
 #include "component_golden.hpp"
 #include "media/test_video.hpp"
 #include "pipeline_golden.hpp"
+#include "pipelines/diffusion_schedule.hpp"
 #include "pipelines/live_stream_frame.hpp"
 
 namespace headroom {
