@@ -30,9 +30,10 @@ package: build/release/build.ninja  ## pack program, library and documents into 
 	mkdir -p dist && mv build/release/headroom_*.deb build/release/headroom-*.tar.xz dist/
 	scripts/try_package.sh dist
 
-demo: build  ## draw from prompts, and measure every optimization on the model that ships, with a dashboard, into out/demo
+demo: build  ## draw from prompts, make a video from a video, and measure every optimization on the model that ships, with a dashboard, into out/demo
 	mkdir -p out/demo
 	build/release/headroom run fashion-flux --prompt "an ankle boot" --prompt "a red dress" --opt fast --out out/demo/prompt.png
+	build/release/headroom stream live-ink --input scene:64x64@25:100 --output out/demo/stream.y4m --save out/demo/stream.json
 	build/release/headroom ladder models/fashion-flux --images 4 --max-rounds 4 --out out/demo
 	build/release/headroom report out/demo/results.json --out out/demo
 

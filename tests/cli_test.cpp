@@ -77,8 +77,10 @@ TEST_F(CliTest, ModelsListsWhatShips) {
   for (const auto& model : models) parameters.emplace(model["name"], model["parameters"]);
   EXPECT_EQ(models[0]["name"], "fashion-flux");
   EXPECT_EQ(models[1]["name"], "fashion-flux-turbo");
+  EXPECT_EQ(models[2]["name"], "live-ink");
   EXPECT_EQ(parameters.at("fashion-flux"), 6'221'700);
   EXPECT_EQ(parameters.at("fashion-flux-turbo"), 6'221'700);
+  EXPECT_EQ(parameters.at("live-ink"), 3'658'324);
   EXPECT_NEAR(static_cast<double>(parameters.at("flux-dev")), 11.90e9, 0.01e9);
   EXPECT_EQ(parameters.at("flux-vae"), 83'819'683);
   EXPECT_EQ(parameters.at("taesd"), 2'445'063);

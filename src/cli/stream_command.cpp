@@ -23,6 +23,7 @@
 #include "cli/stream_runner.hpp"
 #include "measure/budget.hpp"
 #include "measure/describe.hpp"
+#include "measure/stream_judge.hpp"
 #include "measure/table.hpp"
 #include "media/test_video.hpp"
 #include "pipelines/examples.hpp"
@@ -42,6 +43,7 @@ struct StreamArguments {
   StreamOptions stream;
   std::string control, live;
   std::string save, budget;
+  std::int64_t judged_clips = 0;
 };
 
 std::unique_ptr<VideoReader> open_input(const StreamArguments& arguments) {
@@ -88,12 +90,14 @@ Subject describe_stream(const FrameStream& stream, const StreamArguments& argume
 }
 
 ResultFile result_of(const FrameStream& stream, const StreamArguments& arguments, const SwitchSet& switches,
-                     const Engine& engine, const LatencyRecord& latency) {
+                     const Engine& engine, const LatencyRecord& latency,
+                     const std::optional<StreamJudgement>& judgement) {
   ResultFile file = begin_result_file();
   Result result = begin_result(switches, describe_stream(stream, arguments), stream.compiled(),
                                stream.model().denoiser().checkpoint, *engine.backend);
   add_plan_and_memory(result, file.plans, stream.session(), *engine.weights, *engine.backend);
   result.latency = latency;
+  if (judgement) result.quality = quality_records(*judgement);
   file.results.push_back(std::move(result));
   return file;
 }
@@ -124,6 +128,22 @@ std::string summary_of(const LatencyRecord& latency) {
   return table.render();
 }
 
+std::string summary_of(const StreamJudgement& judgement, std::int64_t clips) {
+  const auto with_interval = [](const Estimate& estimate, int digits) {
+    std::string text = fmt::format("{:.{}f}", estimate.value, digits);
+    if (estimate.interval)
+      text += fmt::format(" [{:.{}f}, {:.{}f}]", estimate.interval->low, digits, estimate.interval->high, digits);
+    return text;
+  };
+  Table table;
+  table.add_column("judged on", Align::kLeft);
+  for (const char* header : {"PSNR against its teacher", "flicker of the camera's", "the teacher's"})
+    table.add_column(header);
+  table.add_row({fmt::format("{} clip{}", clips, clips == 1 ? "" : "s"), with_interval(judgement.psnr_db, 1) + " dB",
+                 with_interval(judgement.flicker, 2) + "x", with_interval(judgement.teacher_flicker, 2) + "x"});
+  return table.render() + "\n";
+}
+
 void stream(const StreamArguments& arguments, ExitCode& exit_code) {
   check_arguments(arguments);
   std::optional<double> budget_ms;
@@ -141,6 +161,12 @@ void stream(const StreamArguments& arguments, ExitCode& exit_code) {
   options.switches = switches;
   FrameStream frames(*model, *engine.backend, *engine.weights, options);
   report_declined(log, frames.compiled().declined);
+
+  std::optional<StreamJudgement> judgement;
+  if (arguments.judged_clips > 0) {
+    judgement = judge_stream(open_stream_teacher(engine.network().folder), arguments.judged_clips, frames);
+    write_output(descriptor_for_tables(arguments), summary_of(*judgement, arguments.judged_clips));
+  }
 
   VideoFormat shown = format;
   if (arguments.fps > 0) shown.rate = {static_cast<int>(std::lround(1000 * arguments.fps)), 1000};
@@ -168,7 +194,7 @@ void stream(const StreamArguments& arguments, ExitCode& exit_code) {
   progress.finish();
   if (end.latency.shown > 0) {
     if (!arguments.model.quiet) write_output(descriptor_for_tables(arguments), summary_of(end.latency));
-    const ResultFile results = result_of(frames, arguments, switches, engine, end.latency);
+    const ResultFile results = result_of(frames, arguments, switches, engine, end.latency, judgement);
     if (!arguments.save.empty()) write_results(arguments.save, results);
     if (budget_ms) {
       const std::vector<BudgetLine> lines = judge_budgets(results, *budget_ms);
@@ -189,8 +215,10 @@ void add_stream_command(CLI::App& app, ExitCode& exit_code) {
   add_lora_option(*command, arguments->model.loras);
   add_switches(*command, arguments->switches, "lossless");
   command
-      ->add_option("--input", arguments->input,
-                   "a video; - for standard input; test:WIDTHxHEIGHT@FPS:FRAMES for a moving test picture")
+      ->add_option(
+          "--input", arguments->input,
+          "a video; - for standard input; test:WIDTHxHEIGHT@FPS:FRAMES for a moving test picture, scene: for one of "
+          "moving shapes")
       ->required()
       ->type_name("VIDEO");
   command->add_option("--output", arguments->output, "where the frames go; - for standard output; null: for nowhere")
@@ -229,6 +257,10 @@ void add_stream_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--save", arguments->save, "writes what each frame took to a result file")
       ->check(written_as({".json"}))
       ->type_name("FILE");
+  command
+      ->add_option("--quality", arguments->judged_clips,
+                   "clips to judge it by before it begins: how far from its teacher, how calm; 0 for none")
+      ->check(CLI::Range(0, 10'000));
   command->add_option("--budget", arguments->budget,
                       "what median and p99 from frame in to frame out must keep within: 40ms, or a rate: 60fps");
   command->footer(

@@ -143,6 +143,17 @@ std::vector<double> FeatureStatistics::covariance() const {
   return covariance;
 }
 
+Estimate mean_estimate(std::span<const double> values) {
+  if (values.empty()) fail("there are no values to take the mean of");
+  double sum = 0;
+  for (const double value : values) sum += value;
+  const double mean = sum / static_cast<double>(values.size());
+  if (values.size() == 1) return {mean, {}};
+  std::vector<double> influence(values.size());
+  std::ranges::transform(values, influence.begin(), [&](double value) { return value - mean; });
+  return around(mean, influence);
+}
+
 double frechet_distance(std::span<const double> mean1, std::span<const double> covariance1,
                         std::span<const double> mean2, std::span<const double> covariance2) {
   if (mean1.size() != mean2.size())

@@ -18,6 +18,10 @@ namespace headroom {
 [[nodiscard]] std::optional<double> psnr_db(std::span<const float> reference, std::span<const float> images,
                                             double peak = 2);
 
+/// The mean of values that are each of another image or clip, with the 95% interval that their spread gives it by the normal distribution;
+/// without one for a single value. Throws Error where there is none.
+[[nodiscard]] Estimate mean_estimate(std::span<const double> values);
+
 /// Mean and covariance of feature vectors, gathered batch by batch without loss of precision: batches are centred
 /// before they are summed and merged by Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
 /// computing sample variances" (1979).

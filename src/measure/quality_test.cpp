@@ -36,6 +36,16 @@ TEST(Psnr, IdenticalImagesHaveNone) {
   EXPECT_FALSE(psnr_db(images, images).has_value());
 }
 
+TEST(MeanEstimate, HasTheIntervalOfItsSpread) {
+  const Estimate estimate = mean_estimate(std::vector<double>{1, 2, 3, 6});
+  EXPECT_DOUBLE_EQ(estimate.value, 3);
+  ASSERT_TRUE(estimate.interval.has_value());
+  EXPECT_NEAR(estimate.interval->high - 3, 1.959964 * std::sqrt(14.0 / 3 / 4), 1e-5);
+  EXPECT_NEAR(3 - estimate.interval->low, 1.959964 * std::sqrt(14.0 / 3 / 4), 1e-5);
+  EXPECT_FALSE(mean_estimate(std::vector<double>{5}).interval.has_value());
+  EXPECT_THROW(static_cast<void>(mean_estimate({})), Error);
+}
+
 TEST(Psnr, RefusesWhatCannotBeJudged) {
   const std::vector<float> two = {0, 1};
   EXPECT_THROW((void)psnr_db(two, std::vector<float>{0}), Error);

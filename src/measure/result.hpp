@@ -125,7 +125,7 @@ struct MemoryReport {
 /// `note` then says why.
 struct QualityRecord {
   std::string metric;   ///< with its unit: "psnr_db", "relative_l2", "accuracy", "frechet_distance",
-                        ///< "frechet_difference"
+                        ///< "frechet_difference"; of streams "flicker"
   std::string against;  ///< the reference: "baseline f32, same seeds", "test set"
   std::optional<double> value;
   std::optional<Interval> interval;  ///< 95%

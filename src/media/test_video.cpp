@@ -8,11 +8,14 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "media/made_scene.hpp"
 
 namespace headroom {
 namespace {
 
-constexpr std::string_view kTest = "test:", kNull = "null:";
+constexpr std::string_view kTest = "test:", kScene = "scene:", kNull = "null:";
+constexpr std::uint32_t kSceneSeed = 5;
+constexpr double kSceneNoise = 0.03;
 constexpr int kBits = 24;                 // of a frame's number
 constexpr int kFramesAround = 120;        // of the disc
 constexpr int kMostVideoPixels = 16'384;  // along a side
@@ -48,19 +51,28 @@ bool take(std::string_view& text, char expected) {
   return true;
 }
 
+using DrawFrame = void (*)(const VideoFormat& format, std::int64_t number, std::span<std::uint8_t> rgb);
+
+void draw_scene_frame(const VideoFormat& format, std::int64_t number, std::span<std::uint8_t> rgb) {
+  const Image scene = draw_scene(kSceneSeed, number, format.width);
+  std::ranges::copy(add_camera_noise(scene, kSceneNoise, kSceneSeed, number).pixels, rgb.begin());
+}
+
 class TestVideo final : public VideoReader {
  public:
-  TestVideo(const VideoFormat& format, std::int64_t frames) : format_(format), frames_(frames) {}
+  TestVideo(const VideoFormat& format, std::int64_t frames, DrawFrame draw)
+      : format_(format), frames_(frames), draw_(draw) {}
   [[nodiscard]] const VideoFormat& format() const override { return format_; }
   [[nodiscard]] bool read(std::span<std::uint8_t> rgb) override {
     if (next_ == frames_) return false;
-    draw_test_frame(format_, next_++, rgb);
+    draw_(format_, next_++, rgb);
     return true;
   }
 
  private:
   VideoFormat format_;
   std::int64_t frames_, next_ = 0;
+  DrawFrame draw_;
 };
 
 class NullVideo final : public VideoWriter {
@@ -71,20 +83,24 @@ class NullVideo final : public VideoWriter {
 
 }  // namespace
 
-bool is_test_video(std::string_view name) { return name.starts_with(kTest); }
+bool is_test_video(std::string_view name) { return name.starts_with(kTest) || name.starts_with(kScene); }
 bool is_null_video(std::string_view name) { return name == kNull; }
 
 std::unique_ptr<VideoReader> open_test_video(const std::string& name) {
   VideoFormat format;
   std::int64_t frames = kForever;
-  std::string_view text = std::string_view(name).substr(kTest.size());
+  const bool is_scene = name.starts_with(kScene);
+  std::string_view text = std::string_view(name).substr((is_scene ? kScene : kTest).size());
   bool is_known = take_number(text, format.width) && take(text, 'x') && take_number(text, format.height) &&
                   take(text, '@') && take_number(text, format.rate.numerator);
   if (is_known && !text.empty()) is_known = take(text, ':') && take_number(text, frames) && frames >= 1;
   is_known = is_known && text.empty() && format.width >= 1 && format.width <= kMostVideoPixels && format.height >= 1 &&
              format.height <= kMostVideoPixels && format.rate.numerator >= 1 && format.rate.numerator <= 1'000'000;
-  if (!is_known) fail_usage("{}: expected test:WIDTHxHEIGHT@FPS:FRAMES, such as test:512x512@60:1000", name);
-  return std::make_unique<TestVideo>(format, frames);
+  if (!is_known)
+    fail_usage("{}: expected {}WIDTHxHEIGHT@FPS:FRAMES, such as {}", name, is_scene ? kScene : kTest,
+               is_scene ? "scene:64x64@25:100" : "test:512x512@60:1000");
+  if (is_scene && format.width != format.height) fail_usage("{}: a scene is square, as in scene:64x64@25:100", name);
+  return std::make_unique<TestVideo>(format, frames, is_scene ? draw_scene_frame : draw_test_frame);
 }
 
 std::unique_ptr<VideoWriter> make_null_video() { return std::make_unique<NullVideo>(); }

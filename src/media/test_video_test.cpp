@@ -32,9 +32,24 @@ TEST(TestVideo, NumbersAreReadFromChangedFrames) {
   }
 }
 
+TEST(TestVideo, ShowsASceneThroughACamera) {
+  const auto video = open_test_video("scene:32x32@25:2");
+  EXPECT_EQ(video->format(), (VideoFormat{.width = 32, .height = 32, .rate = {25, 1}}));
+  std::vector<std::uint8_t> first(video->format().frame_bytes()), second = first;
+  ASSERT_TRUE(video->read(first));
+  ASSERT_TRUE(video->read(second));
+  EXPECT_NE(first, second);
+  EXPECT_FALSE(video->read(second));
+  const auto again = open_test_video("scene:32x32@25");
+  ASSERT_TRUE(again->read(second));
+  EXPECT_EQ(first, second) << "the same each time";
+  EXPECT_THROW(static_cast<void>(open_test_video("scene:32x48@25")), Error);
+}
+
 TEST(TestVideo, RefusesOtherNames) {
-  for (const char* wrong : {"test:", "test:64x64", "test:64x64@", "test:64x64@0:10", "test:64x64@30:0",
-                            "test:0x64@30:1", "test:64x64@30:10x", "test:64x64@30 :10", "test:99999x64@30:1"})
+  for (const char* wrong :
+       {"test:", "test:64x64", "test:64x64@", "test:64x64@0:10", "test:64x64@30:0", "test:0x64@30:1",
+        "test:64x64@30:10x", "scene:", "scene:64x64@25:0", "test:64x64@30 :10", "test:99999x64@30:1"})
     EXPECT_THROW(static_cast<void>(open_test_video(wrong)), Error) << wrong;
   EXPECT_NO_THROW(static_cast<void>(open_test_video("test:64x64@30")));
   EXPECT_TRUE(is_test_video("test:1x1@1:1"));
