@@ -29,7 +29,7 @@ pair() {
     --save "$out/pytorch-stream-frame-{turn}.json" \
     --beside "$headroom bench $turbo --pass frame --height 512 --width 512 --opt $switches --trials 30 --save $out/headroom-forward-stream-frame-{turn}.json"
 }
-frame() { "$headroom" bench $live --pass frame --steps "$1" --opt "$switches" --trials 30 --save "$out/live-frame-$1.json"; }
+frame() { "$headroom" bench $live --pass frame --opt "$switches,steps=$1" --trials 30 --save "$out/live-frame-$1.json"; }
 # batch STEPS SWITCHES NAME: unpaced, so that what counts is the rate
 batch() {
   "$headroom" stream ${turbo/--quiet/} --input "test:512x512@60:$frames" --output null: --steps "$1" --opt "$switches$2" --save "$out/stream-$3.json"

@@ -168,7 +168,7 @@ TEST(FrameStream, InBatchesIsTheSameLater) { expect_batches(DeviceKind::kCpu, "l
 TEST(FrameStream, GuidanceStrengthPromptAndSeedEachChangeWhatIsShownWithoutPlanningAnew) {
   StreamOf of(kPipeline, DeviceKind::kCpu);
   FrameStream& stream =
-      of.open({.steps = 1, .strength = 0.5, .guidance_scale = 1.5, .prompt = kPrompt, .seed = 7}, "lossless,rcfg=self");
+      of.open({.steps = 2, .strength = 0.5, .guidance_scale = 1.5, .prompt = kPrompt, .seed = 7}, "lossless,rcfg=self");
   const StreamOptions first = stream.options();
   std::vector<Pixels> shown = {of.next()};
   StreamOptions changed = first;

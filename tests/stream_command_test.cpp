@@ -89,8 +89,9 @@ TEST_F(StreamCommandTest, WhatWasReadOfABrokenInputIsWrittenAndTheRestTold) {
 
 TEST_F(StreamCommandTest, EndsWhereNobodyReadsTheOutput) {
   const Outcome outcome =
-      run("{ " + std::string(HEADROOM_BINARY) + " stream " + model_ +
-          " --input test:16x16@30 --output - -q; echo \"code $?\" >&2; } | head -c 5000 > /dev/null");
+      run("{ { " + std::string(HEADROOM_BINARY) + " stream " + model_ +
+          " --input test:16x16@30 --output - -q; echo \"code $?\" >&2; } | head -c 5000 > /dev/null; }");
+  EXPECT_THAT(outcome.err, HasSubstr("the program that read it has ended"));
   EXPECT_THAT(outcome.err, HasSubstr("code 1"));
 }
 

@@ -13,10 +13,10 @@
 namespace headroom {
 
 struct StreamRunOptions {
-  std::optional<double> fps;  ///< that the input is paced at; without, frames come as fast as they are taken
-  bool drops = false;         ///< a frame that is still waiting when the next one comes is dropped
-  bool is_live = false;       ///< the input waits for a camera: a frame has come when it has been read
-  std::int64_t frames = -1;   ///< after which the stream ends; less than 0 for all there are
+  std::optional<double> fps = {};  ///< that the input is paced at; without, frames come as fast as they are taken
+  bool drops = false;              ///< a frame that is still waiting when the next one comes is dropped
+  bool is_live = false;            ///< the input waits for a camera: a frame has come when it has been read
+  std::int64_t frames = -1;        ///< after which the stream ends; less than 0 for all there are
 };
 
 /// What a stream came to.

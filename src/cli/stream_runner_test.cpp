@@ -120,6 +120,7 @@ class StreamRunnerTest : public testing::Test {
   WeightStore weights_{*backend_, std::span<const Component>(&network_, 1)};
   std::unique_ptr<StreamModel> model_ = make_stream_model(network_);
   Ends ends_;
+  const Interruptible until_finished_;  // and none of an earlier test
 };
 
 TEST_F(StreamRunnerTest, EveryFrameComesOutInItsPlace) {
@@ -159,7 +160,6 @@ TEST_F(StreamRunnerTest, AnOutputThatNobodyReadsEndsTheStream) {
 }
 
 TEST_F(StreamRunnerTest, AnInterruptionLeavesAWholeOutput) {
-  const Interruptible until_finished;
   const StreamEnd end = run({.frames = 1'000'000, .interrupted_at = 12});
   EXPECT_TRUE(end.is_interrupted);
   EXPECT_TRUE(ends_.is_finished);
@@ -187,6 +187,7 @@ TEST_F(StreamRunnerTest, WhatIsLateIsWaitedForUnlessItIsDropped) {
 
 /// Frames that are still in a batch when the input ends come out as well.
 TEST(StreamRunner, BatchesAreEmptiedAtTheEnd) {
+  const Interruptible until_finished;
   const auto backend = make_backend(DeviceKind::kCpu);
   const auto pipeline = open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/pipelines/sd-2.1").string());
   WeightStore weights(*backend, pipeline->components());
