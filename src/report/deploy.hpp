@@ -31,9 +31,10 @@ struct Adoption {
   std::optional<Estimate> on_previous;  ///< over those before it
 };
 
-/// Among configurations (of the run with the most, and of those that it lacks the latest) whose loss of quality is known and within the limit and whose times are settled, `deploy` is that
-/// with the lowest latency of a request; of those that its measurement cannot tell from it (the 95% interval of the factor
-/// holds 1), the one with the fewest switches. Nothing where no quality is known.
+/// Among configurations (of the run that is drawn, and of those that it lacks the latest) whose loss of quality is known and
+/// within the limit and whose times are settled, `deploy` is that with the lowest latency of a request. Where the 95% interval
+/// of a factor holds 1, that of the run that is drawn is taken, and of one run that with the fewest switches. Nothing where no
+/// quality is known.
 struct Decision {
   std::optional<Candidate> deploy;
   std::optional<Candidate> highest_throughput;  ///< of the same

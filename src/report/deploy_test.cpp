@@ -63,6 +63,19 @@ TEST(Decide, TakesFewerSwitchesWhereTimesCannotBeToldApart) {
   EXPECT_EQ(decide(dataset, views_of(dataset).front(), 0.01).deploy->measurement->label, "arena");
 }
 
+TEST(Decide, PrefersTheRunThatIsDrawnToAnotherDaysLuck) {
+  const std::vector<Result> run = {make_result({}, {20, 20, 21, 20}), make_result({"arena"}, {14, 14, 14, 14}),
+                                   make_result({"arena", "fuse"}, {10, 12, 11, 10})};
+  const auto deployed = [&](std::vector<double> later_ms) {
+    const Dataset dataset =
+        make_dataset({make_file(run), make_file({make_result({"arena", "fuse", "graph"}, std::move(later_ms))},
+                                                "2026-02-02T00:00:00Z")});
+    return decide(dataset, views_of(dataset).front(), 0.01).deploy->measurement->label;
+  };
+  EXPECT_EQ(deployed({10, 11, 12, 9}), "arena+fuse");
+  EXPECT_EQ(deployed({5, 5, 5, 5}), "arena+fuse+graph");
+}
+
 TEST(Decide, CountsPassesWherePassesWereTimed) {
   const Subject pass{.kind = SubjectKind::kModel, .name = "tiny-dit", .request = {{"pass", "forward"}, {"batch", 20}}};
   const Dataset dataset = make_dataset(

@@ -159,7 +159,7 @@ Drawn draw_profiles(const Dataset& dataset, const std::string& file, const std::
       const std::vector<TimeShare> shares = largest(shares_of(*m));
       if (shares.empty()) continue;
       Chart chart{.file = numbered(file, drawn.charts.size()),
-                  .title = fmt::format("Where the time of a request goes, by {}: {}", what, m->shown_name()),
+                  .title = fmt::format("Where the time of a request goes, by {}: {}", what, m->label),
                   .subtitle = subtitle_of(scenario),
                   .of = {},
                   .option = draw(shares),

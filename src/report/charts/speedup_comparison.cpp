@@ -57,7 +57,9 @@ Chart draw(const LadderView& ladder, std::size_t index) {
 
 Drawn speedup_comparison(const Dataset& dataset) {
   Drawn drawn;
-  for (const LadderView& ladder : ladders_of(dataset)) drawn.charts.push_back(draw(ladder, drawn.charts.size()));
+  for (const LadderView& ladder : ladders_of(dataset))
+    if (!ladder.singles.empty() || !ladder.cumulative.empty() || !ladder.others.empty())
+      drawn.charts.push_back(draw(ladder, drawn.charts.size()));
   drawn.left_out = "no model was measured both without any switch and with one, in one run";
   return drawn;
 }
