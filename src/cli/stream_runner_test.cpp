@@ -229,20 +229,5 @@ TEST_F(StreamRunnerTest, WishesComeTrueBetweenFrames) {
   EXPECT_NE(ends_.written, expected(30));
 }
 
-TEST(StreamControls, AreReadFromJson) {
-  const StreamControls now{.prompt = "a fox", .strength = 0.5};
-  const StreamControls read = parse_controls(R"({"prompt": "an owl", "similarity": 0.9, "seed": 3})", "c.json", now);
-  EXPECT_EQ(read.prompt, "an owl");
-  EXPECT_EQ(read.strength, 0.5);
-  EXPECT_EQ(read.similarity, 0.9);
-  EXPECT_EQ(read.seed, 3U);
-  const auto refusal = [&](const char* text) { return error_of([&] { (void)parse_controls(text, "c.json", now); }); };
-  EXPECT_THAT(refusal("[]"), HasSubstr("expected an object"));
-  EXPECT_THAT(refusal(R"({"promt": "x"})"), HasSubstr("'promt' is nothing that can be changed"));
-  EXPECT_THAT(refusal(R"({"steps": 1.5})"), HasSubstr("steps"));
-  EXPECT_THAT(refusal(R"({"seed": -1})"), HasSubstr("seed is -1"));
-  EXPECT_THAT(refusal("{"), HasSubstr("c.json"));
-}
-
 }  // namespace
 }  // namespace headroom
