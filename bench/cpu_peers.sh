@@ -33,16 +33,16 @@ match compiled-bf16 20 lossless,bf16 --dtype bf16 "${compiled[@]}"
 match tuned-f32 8 lossless --dtype fp32 "${tuned[@]}"
 match tuned-bf16 20 lossless,bf16 --dtype bf16 "${tuned[@]}"
 
-# network NAME PEERS_NAME OUR_NAME PASS PIXELS SWITCHES OPTION...: that pass of a network for a square image under our switches, against
-# PyTorch with those options
+# network NAME PEERS_NAME OUR_NAME PIXELS SWITCHES PASS OPTION...: a pass of a network for a square image under our switches, against
+# PyTorch with those options; PASS is how both are told which, "" where the network has one
 network() {
   [[ $1 =~ ${MATCHES:-.} ]] || return 0
-  local size="--pass $4 --height $5 --width $5 --device cpu --threads 2 --trials 3"
+  local size="$6 --height $4 --width $4 --device cpu --threads 2 --trials 3"
   taskset -c "$cores" python3 "$here/bench/peers/component_torch.py" "$2" $size --warmup 1 --turns "$turns" "${@:7}" \
-    --beside "$headroom bench $3 --random-weights 0 $size --opt $6 --quiet --save $out/headroom-$1-{turn}.json" \
+    --beside "$headroom bench $3 --random-weights 0 $size --opt $5 --quiet --save $out/headroom-$1-{turn}.json" \
     --save "$out/pytorch-$1-{turn}.json"
 }
 
-network vae-bf16 vae flux-vae decode 512 lossless,bf16 --dtype bf16 --compile --freeze
-network sd-turbo-unet-f32 sd-turbo-unet sd-turbo-unet forward 256 lossless --dtype fp32 --compile --freeze
-network sd-turbo-unet-bf16 sd-turbo-unet sd-turbo-unet forward 256 lossless,bf16 --dtype bf16 --compile --freeze
+network vae-bf16 vae flux-vae 512 lossless,bf16 "--pass decode" --dtype bf16 --compile --freeze
+network sd-turbo-unet-f32 sd-turbo-unet sd-turbo-unet 256 lossless "" --dtype fp32 --compile --freeze
+network sd-turbo-unet-bf16 sd-turbo-unet sd-turbo-unet 256 lossless,bf16 "" --dtype bf16 --compile --freeze
