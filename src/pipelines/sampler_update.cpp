@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -33,20 +34,20 @@ void for_each_coefficient(const SamplerTables& tables, const Do& act) {
 
 }  // namespace
 
-SamplerValues add_sampler(Graph& graph, const SamplerTables& tables, const Shape& shape) {
+SamplerValues add_sampler(Graph& graph, const SamplerTables& tables, Shape shape) {
+  const TensorType sample{.shape = std::move(shape)};
   SamplerValues values;
   for (std::size_t state = 0; state < LinearForm::kStates; ++state) {
     values.coefficients[state].fill(kNoValue);
-    if (tables.uses_state(state))
-      values.states[state] = graph.add_state(kColumnNames.at(state), TensorType{.shape = shape});
+    if (tables.uses_state(state)) values.states[state] = graph.add_state(kColumnNames.at(state), sample);
   }
   Shape by_call{tables.calls()};  // [calls, 1, 1, ...]
-  for (int axis = 0; axis < shape.rank(); ++axis) by_call.push_back(1);
+  for (int axis = 0; axis < sample.shape.rank(); ++axis) by_call.push_back(1);
   for_each_coefficient(tables, [&](std::size_t state, std::size_t column) {
     values.coefficients[state][column] = graph.add_input(coefficient_name(state, column), TensorType{.shape = by_call});
   });
   if (tables.uses_noise()) {
-    values.seeds = graph.add_input("seeds", TensorType{.dtype = DType::kI64, .shape = {shape[0]}});
+    values.seeds = graph.add_input("seeds", TensorType{.dtype = DType::kI64, .shape = {sample.shape[0]}});
     values.noise_streams =
         graph.add_input("noise_streams", TensorType{.dtype = DType::kI64, .shape = {tables.calls()}});
   }

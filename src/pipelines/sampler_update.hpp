@@ -25,8 +25,8 @@ struct SamplerValues {
   [[nodiscard]] ValueId latents() const { return states[0]; }
 };
 
-/// Adds a sampler's states and inputs, for samples of `shape`, [images, ...].
-[[nodiscard]] SamplerValues add_sampler(Graph& graph, const SamplerTables& tables, const Shape& shape);
+/// Adds a sampler's states and inputs, for samples of `shape`, [images, ...], which may be that of one of the graph's values.
+[[nodiscard]] SamplerValues add_sampler(Graph& graph, const SamplerTables& tables, Shape shape);
 /// Gives the states their next values, in the loop whose counter this is: what they are after a call of the denoiser that
 /// answered `output`, of the sample's shape in f32. `sample` is what it was asked about, where that is not `latents`.
 void build_sampler_update(Builder& b, const SamplerTables& tables, const SamplerValues& values, ValueId output,

@@ -48,8 +48,7 @@ class StepsBuilder {
   }
 
   ValueId frame_by_frame() {
-    const Shape of_one = b_.shape(encoded_);  // which moves as the graph grows
-    const SamplerValues sampled = add_sampler(graph_, steps_.sampler, of_one);
+    const SamplerValues sampled = add_sampler(graph_, steps_.sampler, b_.shape(encoded_));
     ValueId anchor = encoded_;
     if (steps_.guidance == ResidualGuidance::kInitialize)
       anchor = clean(start_, predict_(b_, start_, b_.slice(timesteps_, 0, 0, 1), 1), first_alpha_, first_sigma_);
