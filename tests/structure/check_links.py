@@ -46,35 +46,35 @@ def bad_external(target):
 
 class Faults:
     def __init__(self):
-        self.lines = []
+        self.lines, self.links = [], 0
 
     def add(self, where, what):
         self.lines.append(f"{where}: {what}")
 
-    def end(self, count, what):
-        print("\n".join(self.lines) if self.lines else f"{count} {what}")
-        if not count:
+    def internal(self, where, targets):
+        """Those of the targets that lead to no other site; counts all."""
+        for target in targets:
+            self.links += 1
+            if re.match(r"[A-Za-z][\w+.-]*:", target) is None:
+                yield target
+            elif bad_external(target):
+                self.add(where, f"'{target}' is no link to another site")
+
+    def end(self, what):
+        print("\n".join(self.lines) if self.lines else f"{self.links} {what}")
+        if not self.links:
             print(f"no {what.split()[0]} found")
-        sys.exit(bool(self.lines) or not count)
-
-
-def is_external(target):
-    return re.match(r"[A-Za-z][\w+.-]*:", target) is not None
+        sys.exit(bool(self.lines) or not self.links)
 
 
 def check_documents(root):
-    faults, count = Faults(), 0
+    faults = Faults()
     documents = [path for pattern in ("*.md", "docs/**/*.md", "models/*/*.md", "examples/**/*.md") for path in sorted(root.glob(pattern))]
     texts = {path: path.read_text(encoding="utf-8") for path in documents}
     listed = set()
     for path, text in texts.items():
         name = path.relative_to(root)
-        for target in LINK.findall(without_code(text)):
-            count += 1
-            if is_external(target):
-                if bad_external(target):
-                    faults.add(name, f"'{target}' is no link to another site")
-                continue
+        for target in faults.internal(name, LINK.findall(without_code(text))):
             file, _, anchor = target.partition("#")
             to = (path.parent / file).resolve() if file else path
             if not to.exists() or not to.is_relative_to(root):
@@ -93,7 +93,7 @@ def check_documents(root):
     for path in documents:
         if path != index and path not in listed:
             faults.add(index.relative_to(root), f"does not list {path.relative_to(root)}")
-    faults.end(count, "links in documents hold")
+    faults.end("links in documents hold")
 
 
 class Page(html.parser.HTMLParser):
@@ -110,16 +110,11 @@ class Page(html.parser.HTMLParser):
 
 
 def check_site(folder):
-    faults, count = Faults(), 0
+    faults = Faults()
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))}
     for path, page in pages.items():
         name = path.relative_to(folder)
-        for target in page.targets:
-            count += 1
-            if is_external(target):
-                if bad_external(target):
-                    faults.add(name, f"'{target}' is no link to another site")
-                continue
+        for target in faults.internal(name, page.targets):
             file, _, anchor = target.partition("#")
             to = (path.parent / urllib.parse.unquote(file)).resolve() if file else path
             if not to.is_file() or not to.is_relative_to(folder):
@@ -128,7 +123,7 @@ def check_site(folder):
                 faults.add(name, f"links to {target}, not to the page of it")
             elif anchor and (to not in pages or urllib.parse.unquote(anchor) not in pages[to].ids):
                 faults.add(name, f"links to {target}, where nothing is called {anchor}")
-    faults.end(count, "links in pages hold")
+    faults.end("links in pages hold")
 
 
 def main():
