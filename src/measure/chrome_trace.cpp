@@ -17,14 +17,14 @@ nlohmann::json named(const char* what, int track, const std::string& name) {
   return {{"ph", "M"}, {"name", what}, {"pid", kProcess}, {"tid", track}, {"args", {{"name", name}}}};
 }
 
-/// Cuts what lasts into the next slice of its track; `slices` are in order of start.
+/// Lets slices begin where those before them on their track have ended; `slices` are in order of start.
 void cut_overlaps(std::vector<TraceSlice>& slices) {
-  std::map<std::string, TraceSlice*> last;
+  std::map<std::string, std::int64_t> ends_ns;
   for (TraceSlice& slice : slices) {
+    std::int64_t& end_ns = ends_ns.try_emplace(slice.track, slice.start_ns).first->second;
+    slice.start_ns = std::max(slice.start_ns, end_ns);
     slice.end_ns = std::max(slice.end_ns, slice.start_ns);
-    TraceSlice*& before = last[slice.track];
-    if (before != nullptr) before->end_ns = std::min(before->end_ns, slice.start_ns);
-    before = &slice;
+    end_ns = slice.end_ns;
   }
 }
 

@@ -19,8 +19,8 @@ struct TraceSlice {
 };
 
 /// The slices in Chrome's trace event format (JSON), which chrome://tracing and ui.perfetto.dev read: one track for
-/// each name of one, in order of appearance, times from the first start on. Slices of a track never overlap: where the
-/// device began one before the last had ended, the earlier ends where the later begins.
+/// each name of one, in order of appearance, times from the first start on. Slices of a track never overlap: what the
+/// device began before the one in front had ended begins where that ends, as it counts (device_times.hpp).
 [[nodiscard]] std::string to_chrome_trace(std::vector<TraceSlice> slices);
 
 }  // namespace headroom

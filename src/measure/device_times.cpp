@@ -1,6 +1,7 @@
 #include "measure/device_times.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <string_view>
 
@@ -23,10 +24,6 @@ void add_order(const Segment& segment, std::vector<int>& order) {
   }
 }
 
-double milliseconds_of(const DeviceActivity& activity) {
-  return static_cast<double>(activity.end_ns - activity.start_ns) * 1e-6;
-}
-
 }  // namespace
 
 std::vector<int> launch_order(const Program& program) {
@@ -47,6 +44,19 @@ std::vector<DeviceActivity> without_host_copies(std::span<const DeviceActivity> 
   for (const DeviceActivity& activity : activities)
     if (activity.kind != DeviceActivity::Kind::kHostCopy) rest.push_back(activity);
   return rest;
+}
+
+std::vector<std::int64_t> own_ns(std::span<const DeviceActivity> activities) {
+  std::vector<std::int64_t> own;
+  own.reserve(activities.size());
+  std::map<std::int64_t, std::int64_t> ends;  // of streams so far
+  for (const DeviceActivity& activity : activities) {
+    std::int64_t& end_ns = ends.try_emplace(activity.stream, activity.start_ns).first->second;
+    const std::int64_t from = std::max(activity.start_ns, end_ns);
+    end_ns = std::max(activity.end_ns, from);
+    own.push_back(end_ns - from);
+  }
+  return own;
 }
 
 std::int64_t busy_ns(std::span<const DeviceActivity> activities, std::int64_t begin_ns, std::int64_t end_ns) {
@@ -84,6 +94,7 @@ void LaunchTimes::learn(std::span<const std::pair<int, std::int64_t>> ends,
 
 void LaunchTimes::add(std::span<const DeviceActivity> activities) {
   const std::vector<DeviceActivity> work = without_host_copies(activities);
+  const std::vector<std::int64_t> work_ns = own_ns(work);
   std::vector<std::size_t> submitted(work.size());  // indices in `work`
   std::iota(submitted.begin(), submitted.end(), std::size_t{0});
   std::ranges::stable_sort(submitted, {}, [&](std::size_t i) { return std::pair(work[i].launch, work[i].in_replay); });
@@ -103,7 +114,7 @@ void LaunchTimes::add(std::span<const DeviceActivity> activities) {
         fail("the device recorded {} where {} should have run {}: its records are not complete or not in order",
              next == submitted.end() ? "nothing" : work[*next].name, program_.steps[s].label, name);
       const DeviceActivity& piece = work[*next];
-      ms += milliseconds_of(piece);
+      ms += static_cast<double>(work_ns[*next]) * 1e-6;
       steps_of_last_[*next] = step;
       if (loop != nullptr && step >= loop->first && step < loop->last)
         turns_ns.back() = std::min(turns_ns.back(), piece.start_ns);

@@ -33,7 +33,7 @@ class LaunchTimes {
   /// the host do not count. Throws Error where there are others than there should be.
   void add(std::span<const DeviceActivity> activities);
 
-  /// Milliseconds of every time a launch ran, by step.
+  /// Milliseconds of every time a launch ran, by step: those of its pieces by own_ns().
   [[nodiscard]] const std::vector<std::vector<double>>& launch_ms() const noexcept { return launch_ms_; }
   /// For every turn of the denoise loop but the last of each run, the share of its time in which the device did
   /// nothing: from its first activity to the first of the next turn.
@@ -54,6 +54,11 @@ class LaunchTimes {
 
 /// The activities but for copies to and from the host.
 [[nodiscard]] std::vector<DeviceActivity> without_host_copies(std::span<const DeviceActivity> activities);
+
+/// The nanoseconds that each activity adds to what its stream has done; they are in order of start. A kernel may begin before
+/// the one in front of it on its stream has ended, for which it then waits: it counts from that end on, so that no time
+/// counts twice.
+[[nodiscard]] std::vector<std::int64_t> own_ns(std::span<const DeviceActivity> activities);
 
 /// How much of [begin_ns, end_ns) activities cover; they are in order of start.
 [[nodiscard]] std::int64_t busy_ns(std::span<const DeviceActivity> activities, std::int64_t begin_ns,

@@ -141,6 +141,36 @@ TEST(LaunchTimes, RefusesALaunchThatChanges) {
   EXPECT_THROW(times.learn(ends, activities), Error);
 }
 
+TEST(OwnTime, CountsFromTheEndOfTheOneBeforeOnItsStream) {
+  std::vector<DeviceActivity> activities = {kernel(100, 200), kernel(150, 260),  // began early, waited until 200
+                                            kernel(150, 250),                    // over before the one in front of it
+                                            kernel(260, 300), kernel(310, 320),  // with nothing before, and with a gap
+                                            kernel(320, 400), kernel(330, 350)};
+  activities[6].stream = 1;  // beside another stream's
+  EXPECT_THAT(own_ns(activities), ElementsAre(100, 60, 0, 40, 10, 80, 20));
+  EXPECT_THAT(own_ns({}), ElementsAre());
+}
+
+TEST(OwnTime, OfAStreamAddsUpToWhatItWasBusy) {
+  std::vector<DeviceActivity> activities;
+  for (std::int64_t i = 0; i < 50; ++i) activities.push_back(kernel(10 * i, 10 * i + 3 + i * 37 % 29));
+  std::int64_t sum = 0;
+  for (const std::int64_t own : own_ns(activities)) sum += own;
+  EXPECT_EQ(sum, busy_ns(activities, 0, 1000));
+}
+
+TEST(LaunchTimes, CountNoTimeOfOverlappingKernelsTwice) {
+  Program program;
+  program.steps.resize(2);
+  program.root = {.first = 0, .last = 2, .children = {}};
+  LaunchTimes times(program);
+  times.learn(std::vector<std::pair<int, std::int64_t>>{{0, 10}, {1, 20}},
+              std::vector<DeviceActivity>{kernel(1, 2), kernel(11, 12)});
+  times.add(std::vector<DeviceActivity>{kernel(1'000'000, 4'000'000), kernel(2'000'000, 5'000'000)});
+  EXPECT_THAT(times.launch_ms()[0], ElementsAre(3.0));
+  EXPECT_THAT(times.launch_ms()[1], ElementsAre(1.0));
+}
+
 TEST(BusyTime, CountsWhatNothingCoversOnce) {
   const std::vector<DeviceActivity> activities = {kernel(0, 10), kernel(5, 20), kernel(8, 12), kernel(50, 60),
                                                   kernel(95, 130)};
