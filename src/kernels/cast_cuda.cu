@@ -20,6 +20,7 @@ constexpr int kWidth = 8;
 template <class From, class To>
 __global__ void __launch_bounds__(kThreads)
     cast_packs_kernel(GridRows<2> grid, std::int64_t packs_per_row, const From* x, To* y) {
+  wait_for_previous();
   const std::int64_t pack = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const Division at = divide(pack, packs_per_row);
   if (at.quotient >= grid.rows) return;
@@ -31,6 +32,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void __launch_bounds__(kThreads) cast_kernel(CastRows rows, const void* x, void* y) {
+  wait_for_previous();
   const std::int64_t element = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const Division at = divide(element, rows.grid.length);
   if (at.quotient >= rows.grid.rows) return;
@@ -49,8 +51,8 @@ void launch_cast(void* stream, const CastRows& rows, const void* x, void* y) {
   const std::int64_t packs = rows.grid.length / kWidth;
   const dim3 blocks = blocks_along_x(divide_up(wide ? rows.grid.rows * packs : elements, kThreads));
   const auto in_packs = [&](auto from, auto to) {
-    cast_packs_kernel<<<blocks, kThreads, 0, on>>>(rows.grid, packs, static_cast<const decltype(from)*>(x),
-                                                   static_cast<decltype(to)*>(y));
+    launch_early(cast_packs_kernel<decltype(from), decltype(to)>, {blocks, kThreads, on}, rows.grid, packs,
+                 static_cast<const decltype(from)*>(x), static_cast<decltype(to)*>(y));
   };
   const auto is = [&](DType from, DType to) { return wide && rows.from == from && rows.to == to; };
   if (is(DType::kF32, DType::kBF16))
@@ -64,7 +66,7 @@ void launch_cast(void* stream, const CastRows& rows, const void* x, void* y) {
   else if (is(DType::kBF16, DType::kF16))
     in_packs(Bf16(), F16());
   else
-    cast_kernel<<<blocks_along_x(divide_up(elements, kThreads)), kThreads, 0, on>>>(rows, x, y);
+    launch_early(cast_kernel, {blocks_along_x(divide_up(elements, kThreads)), kThreads, on}, rows, x, y);
   check_launched("cuda cast kernel");
 }
 

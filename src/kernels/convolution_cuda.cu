@@ -55,6 +55,7 @@ __device__ __forceinline__ std::int64_t source_of(const Form& form, int axis, st
 template <bool kTransposed, class T, class S>
 __global__ void __launch_bounds__(kThreads)
     convolution_kernel(Form form, const T* x, const T* weight, const S* bias, const T* residual, T* y) {
+  cuda::wait_for_previous();
   std::int64_t rest = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   std::int64_t at[4];  // b, o, i, j
   for (int axis = 3; axis > 0; --axis) {
@@ -132,10 +133,11 @@ KernelPlan plan(const KernelBinding& binding) {
     cuda::with_types_of(dtype, bias, [&](auto type, auto side) {
       using T = decltype(type);
       using S = decltype(side);
-      convolution_kernel<kTransposed, T, S><<<cuda::blocks_along_x(divide_up(elements, kThreads)), kThreads, 0,
-                                              static_cast<cudaStream_t>(arguments.stream.native_handle())>>>(
-          form, arguments.input<T>(0), arguments.input<T>(1), arguments.optional_input<S>(2),
-          arguments.optional_input<T>(3), arguments.output<T>(0));
+      cuda::launch_early(convolution_kernel<kTransposed, T, S>,
+                         {cuda::blocks_along_x(divide_up(elements, kThreads)), kThreads,
+                          static_cast<cudaStream_t>(arguments.stream.native_handle())},
+                         form, arguments.input<T>(0), arguments.input<T>(1), arguments.optional_input<S>(2),
+                         arguments.optional_input<T>(3), arguments.output<T>(0));
     });
     cuda::check_launched("cuda convolution kernel");
   }};

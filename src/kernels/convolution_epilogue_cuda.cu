@@ -21,6 +21,7 @@ constexpr int kThreads = 256;
 template <class T, class S, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     epilogue_kernel(ConvolutionEpilogue form, std::int64_t packs_per_row, const S* bias, const T* residual, T* y) {
+  cuda::wait_for_previous();
   const std::int64_t pack = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const Division at = divide(pack, packs_per_row);
   if (at.quotient >= form.grid.rows) return;
@@ -58,9 +59,10 @@ void launch_convolution_epilogue(void* stream, const ConvolutionEpilogue& epilog
     const auto run = [&](auto width) {
       constexpr int kWidth = decltype(width)::value;
       const std::int64_t packs = epilogue.grid.length / kWidth;
-      epilogue_kernel<T, S, kWidth><<<blocks_along_x(divide_up(epilogue.grid.rows * packs, kThreads)), kThreads, 0,
-                                      static_cast<cudaStream_t>(stream)>>>(
-          epilogue, packs, static_cast<const S*>(bias), static_cast<const T*>(residual), static_cast<T*>(y));
+      launch_early(epilogue_kernel<T, S, kWidth>,
+                   {blocks_along_x(divide_up(epilogue.grid.rows * packs, kThreads)), kThreads,
+                    static_cast<cudaStream_t>(stream)},
+                   epilogue, packs, static_cast<const S*>(bias), static_cast<const T*>(residual), static_cast<T*>(y));
     };
     const bool is_wide = epilogue.grid.length % kFullPack<T> == 0 &&
                          is_aligned(epilogue.grid, kFullPack<T>, {epilogue.has_residual ? residual : nullptr, y});

@@ -60,6 +60,7 @@ __device__ void copy_units(const GridRows<2>& grid, std::int64_t units_per_row, 
 template <class Unit>
 __global__ void __launch_bounds__(kThreads) copy_kernel(GridRows<2> grid, std::int64_t units_per_row, RowChoice choice,
                                                         Fill fill, const std::byte* from, std::byte* to) {
+  wait_for_previous();
   if (choice.index != nullptr) {
     const std::int32_t row = *choice.index;
     if (row < 0 || row >= choice.rows) __trap();
@@ -84,6 +85,7 @@ struct Together {
 
 template <class Unit>
 __global__ void __launch_bounds__(kThreads) copies_kernel(const __grid_constant__ Together copies) {
+  wait_for_previous();
   int i = 0;
   while (i + 1 < copies.count && blockIdx.x >= copies.of[i + 1].first_block) ++i;
   const Together::One& one = copies.of[i];
@@ -99,7 +101,7 @@ void launch_together(cudaStream_t stream, Together copies) {
     one.first_block = blocks;
     blocks += divide_up(one.grid.rows * one.units_per_row, kThreads * kUnits);
   }
-  copies_kernel<Unit><<<blocks_along_x(blocks), kThreads, 0, stream>>>(copies);
+  launch_early(copies_kernel<Unit>, {blocks_along_x(blocks), kThreads, stream}, copies);
   check_launched("cuda copy kernel");
 }
 
@@ -108,8 +110,8 @@ void launch_units(cudaStream_t stream, const CopyRows& rows, const RowChoice& ch
                   const void* from, void* to) {
   const std::int64_t units = rows.grid.length / static_cast<std::int64_t>(sizeof(Unit));
   const std::int64_t blocks = divide_up(rows.grid.rows * units, kThreads * kUnits);
-  copy_kernel<Unit><<<blocks_along_x(blocks), kThreads, 0, stream>>>(
-      rows.grid, units, choice, fill, static_cast<const std::byte*>(from), static_cast<std::byte*>(to));
+  launch_early(copy_kernel<Unit>, {blocks_along_x(blocks), kThreads, stream}, rows.grid, units, choice, fill,
+               static_cast<const std::byte*>(from), static_cast<std::byte*>(to));
   check_launched("cuda copy kernel");
 }
 

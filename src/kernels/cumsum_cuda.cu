@@ -52,6 +52,7 @@ __device__ __forceinline__ Sums sum_in_order(float value) {
 
 template <class T, int kWidth>
 __global__ void __launch_bounds__(kMostThreads) cumsum_kernel(GridRows<2> grid, std::int64_t packs, const T* x, T* y) {
+  wait_for_previous();
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   const bool exists = row < grid.rows;  // all threads of a block meet at the barriers
   std::int64_t offsets[2];
@@ -82,9 +83,9 @@ void launch(cudaStream_t stream, const GridRows<2>& grid, const T* x, T* y) {
   const dim3 threads(across, std::max(1U, kLeastThreads / across));
   const dim3 blocks = blocks_along_x(divide_up(grid.rows, threads.y));
   if (is_wide)
-    cumsum_kernel<T, kFull><<<blocks, threads, 0, stream>>>(grid, packs, x, y);
+    launch_early(cumsum_kernel<T, kFull>, {blocks, threads, stream}, grid, packs, x, y);
   else
-    cumsum_kernel<T, 1><<<blocks, threads, 0, stream>>>(grid, packs, x, y);
+    launch_early(cumsum_kernel<T, 1>, {blocks, threads, stream}, grid, packs, x, y);
   check_launched("cuda cumsum kernel");
 }
 

@@ -72,6 +72,7 @@ template <Op kOp, int kInputs, class T, class S, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     elementwise_kernel(GridRows<4> grid, Scalars scalars, std::int64_t packs_per_row, const T* a, const S* b,
                        const T* c, T* y) {
+  wait_for_previous();
   std::int64_t offsets[kPacks][4];
   bool exists[kPacks];
   Operand<T, kWidth, (kInputs > 1)> first[kPacks], third[kPacks];
@@ -130,8 +131,8 @@ void launch_op(cudaStream_t stream, const ElementwiseRows& rows, const void* con
     };
     const std::int64_t packs = grid.length / kWidth;
     const dim3 blocks = blocks_along_x(divide_up(grid.rows * packs, kThreads * kPacks));
-    elementwise_kernel<kOp, kInputs, T, S, kWidth><<<blocks, kThreads, 0, stream>>>(
-        grid, rows.scalars, packs, from(T(), 0), from(S(), 1), from(T(), 2), static_cast<T*>(y) + start);
+    launch_early(elementwise_kernel<kOp, kInputs, T, S, kWidth>, {blocks, kThreads, stream}, grid, rows.scalars, packs,
+                 from(T(), 0), from(S(), 1), from(T(), 2), static_cast<T*>(y) + start);
   });
 }
 

@@ -70,6 +70,7 @@ __device__ __forceinline__ bool find_element(const GridRows<4>& grid, std::int64
 template <Op kOp, class T, class Y>
 __global__ void __launch_bounds__(kThreads)
     formula_kernel(GridRows<4> grid, std::int64_t given_b, std::int64_t given_c, const T* a, const T* b, Y* y) {
+  wait_for_previous();
   using Number = decltype(number_of(T{}));
   std::int64_t offsets[4];
   if (!find_element(grid, offsets)) return;
@@ -80,6 +81,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     select_kernel(GridRows<4> grid, const std::uint8_t* condition, const T* a, const T* b, T* y) {
+  wait_for_previous();
   std::int64_t offsets[4];
   if (!find_element(grid, offsets)) return;
   y[offsets[3]] = condition[offsets[0]] != 0 ? a[offsets[1]] : b[offsets[2]];
@@ -96,15 +98,13 @@ struct Launch {
 
   template <Op kOp, class T, class Y>
   void formula() const {
-    formula_kernel<kOp, T, Y>
-        <<<blocks(), kThreads, 0, stream>>>(rows.grid, rows.b, rows.c, static_cast<const T*>(in[0]),
-                                            rows.has_b ? static_cast<const T*>(in[1]) : nullptr, static_cast<Y*>(y));
+    launch_early(formula_kernel<kOp, T, Y>, {blocks(), kThreads, stream}, rows.grid, rows.b, rows.c,
+                 static_cast<const T*>(in[0]), rows.has_b ? static_cast<const T*>(in[1]) : nullptr, static_cast<Y*>(y));
   }
   template <class T>
   void select() const {
-    select_kernel<T><<<blocks(), kThreads, 0, stream>>>(rows.grid, static_cast<const std::uint8_t*>(in[0]),
-                                                        static_cast<const T*>(in[1]), static_cast<const T*>(in[2]),
-                                                        static_cast<T*>(y));
+    launch_early(select_kernel<T>, {blocks(), kThreads, stream}, rows.grid, static_cast<const std::uint8_t*>(in[0]),
+                 static_cast<const T*>(in[1]), static_cast<const T*>(in[2]), static_cast<T*>(y));
   }
   template <class T>
   void integers() const {

@@ -28,6 +28,7 @@ struct Gather {
 template <class Unit>
 __global__ void __launch_bounds__(kThreads)
     gather_kernel(Gather gather, std::int64_t units_per_row, const std::byte* table, const void* ids, std::byte* y) {
+  wait_for_previous();
   const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const Division at = divide(index, units_per_row);
   if (at.quotient >= gather.grid.rows) return;
@@ -45,8 +46,8 @@ __global__ void __launch_bounds__(kThreads)
 template <class Unit>
 void launch_units(cudaStream_t stream, const Gather& gather, const void* table, const void* ids, void* y) {
   const std::int64_t units = gather.grid.length / static_cast<std::int64_t>(sizeof(Unit));
-  gather_kernel<Unit><<<blocks_along_x(divide_up(gather.grid.rows * units, kThreads)), kThreads, 0, stream>>>(
-      gather, units, static_cast<const std::byte*>(table), ids, static_cast<std::byte*>(y));
+  launch_early(gather_kernel<Unit>, {blocks_along_x(divide_up(gather.grid.rows * units, kThreads)), kThreads, stream},
+               gather, units, static_cast<const std::byte*>(table), ids, static_cast<std::byte*>(y));
   check_launched("cuda gather kernel");
 }
 

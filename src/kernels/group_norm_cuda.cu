@@ -160,6 +160,7 @@ struct ColumnMoments {
 template <class T, int kWidth>
 __global__ void __launch_bounds__(kThreads) take_moments(Lines lines, std::int64_t line_elements, std::int64_t groups,
                                                          std::int64_t image_elements, const T* x, float2* partial) {
+  wait_for_previous();
   const Place place = find_place(lines, blockIdx.x);
   const bool exists = place.column < lines.columns;  // all threads of a block meet at the barriers
   const Division of_image = divide(place.line, groups);
@@ -230,6 +231,7 @@ __device__ __forceinline__ double element_at(const void* from, DType dtype, std:
 
 __global__ void __launch_bounds__(kJoinThreads)
     join_moments(GroupJoin group, const float2* partial, const void* weight, const void* bias, Tables tables) {
+  wait_for_previous();
   const std::int64_t image = blockIdx.x / group.groups, index = blockIdx.x % group.groups;
   const float2* const from = partial + (group.lines_are_groups ? blockIdx.x * group.line_stride
                                                                : image * group.line_stride + index * group.width);
@@ -305,6 +307,7 @@ template <Activation kActivation, class T, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     write_results(Lines lines, std::int64_t line_elements, std::int64_t channels, std::int64_t counted,
                   bool channels_last, Tables tables, const T* x, T* y) {
+  wait_for_previous();
   const Place place = find_place(lines, static_cast<std::int64_t>(gridDim.x) - 1 - blockIdx.x);
   if (place.column >= lines.columns) return;
   const ChannelTable<kWidth> table(tables, place, channels, counted, channels_last);
@@ -397,14 +400,14 @@ void launch_packs(cudaStream_t stream, const GroupNorm& norm, const LaunchArgume
 
   const std::int64_t image = norm.channels * norm.pixels;
   const std::int64_t groups = norm.channels_last ? 1 : norm.join.groups;  // lines of an image
-  take_moments<T, kWidth><<<norm.moments.blocks(), norm.moments.threads(), 0, stream>>>(
-      norm.moments, norm.join.width * norm.pixels, groups, image, x, partial);
-  join_moments<<<blocks_along_x(norm.images * norm.join.groups), kJoinThreads, 0, stream>>>(
-      norm.join, partial, arguments.optional_input(1), arguments.optional_input(2), tables);
+  launch_early(take_moments<T, kWidth>, {norm.moments.blocks(), norm.moments.threads(), stream}, norm.moments,
+               norm.join.width * norm.pixels, groups, image, x, partial);
+  launch_early(join_moments, {blocks_along_x(norm.images * norm.join.groups), kJoinThreads, stream}, norm.join, partial,
+               arguments.optional_input(1), arguments.optional_input(2), tables);
   const auto write = [&](auto kernel) {
-    kernel<<<norm.results.blocks(), norm.results.threads(), 0, stream>>>(
-        norm.results, norm.channels_last ? image : norm.pixels, norm.channels, norm.counted, norm.channels_last, tables,
-        x, y);
+    launch_early(kernel, {norm.results.blocks(), norm.results.threads(), stream}, norm.results,
+                 norm.channels_last ? image : norm.pixels, norm.channels, norm.counted, norm.channels_last, tables, x,
+                 y);
   };
   switch (norm.activation) {
     case Activation::kNone:

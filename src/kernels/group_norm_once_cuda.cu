@@ -235,6 +235,7 @@ __device__ __forceinline__ void finish(float (&values)[kWidth], const float (&ce
 
 template <class T, int kWidth, bool kIsKept>
 __global__ void __launch_bounds__(kMostThreads, 2) norm_once(GroupNormOnce norm, GroupNormOperands operands) {
+  wait_for_previous();
   __shared__ Shared shared;
   using Raw = typename Packs<T, kWidth>::Raw;
   const auto thread = static_cast<int>(threadIdx.x);
@@ -338,16 +339,12 @@ __global__ void __launch_bounds__(kMostThreads, 2) norm_once(GroupNormOnce norm,
 template <class T, bool kIsKept>
 void submit(cudaStream_t stream, const GroupNormOnce& norm, const GroupNormOperands& operands) {
   const std::int64_t bundles = norm.channels / kFullPack<T> / norm.columns;
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim = {static_cast<unsigned>(norm.cluster), 1, 1};
-  cudaLaunchConfig_t config{};
-  config.gridDim = blocks_along_x(norm.images * bundles * norm.cluster);
-  config.blockDim = dim3(static_cast<unsigned>(norm.threads));
-  config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = norm.cluster > 1 ? 1 : 0;
-  cudaLaunchKernelEx(&config, norm_once<T, kFullPack<T>, kIsKept>, norm, operands);
+  launch_early(norm_once<T, kFullPack<T>, kIsKept>,
+               {.blocks = blocks_along_x(norm.images * bundles * norm.cluster),
+                .threads = dim3(static_cast<unsigned>(norm.threads)),
+                .stream = stream,
+                .cluster = norm.cluster > 1 ? norm.cluster : 0},
+               norm, operands);
 }
 
 }  // namespace

@@ -103,6 +103,7 @@ __device__ __forceinline__ void resample(const ResampledImage& image, const Plac
 template <class T, int kWidth, Resampling kHow>
 __global__ void __launch_bounds__(kThreads)
     resample_kernel(ResampledImage image, Places places, std::int64_t packs, const T* x, T* y) {
+  wait_for_previous();
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;  // of all planes
   const std::int64_t index = static_cast<std::int64_t>(blockIdx.y) * blockDim.x + threadIdx.x;
   if (row >= image.outer * image.to_height || index >= image.to_width * packs) return;
@@ -124,7 +125,7 @@ void launch_packs(cudaStream_t stream, const ResampledImage& image, const T* x, 
   const dim3 threads(across, kThreads / across);
   const dim3 blocks(static_cast<unsigned>(divide_up(image.outer * image.to_height, threads.y)),
                     static_cast<unsigned>(divide_up(along, across)));
-  resample_kernel<T, kWidth, kHow><<<blocks, threads, 0, stream>>>(image, places, packs, x, y);
+  launch_early(resample_kernel<T, kWidth, kHow>, {blocks, threads, stream}, image, places, packs, x, y);
   check_launched("cuda resample kernel");
 }
 

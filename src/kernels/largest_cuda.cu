@@ -41,6 +41,7 @@ __device__ __forceinline__ Candidate first_of_warp(Candidate own) {
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     argmax_kernel(GridRows<2> places, std::int64_t count, std::int64_t step, const T* x, std::int32_t* y) {
+  wait_for_previous();
   const std::int64_t result = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.y;
   if (result >= places.rows) return;  // the whole warp
   std::int64_t at[2];
@@ -55,6 +56,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     topk_kernel(GridRows<3> rows, int k, const T* x, T* values, std::int32_t* places) {
+  wait_for_previous();
   std::int64_t at[3];
   find_row(rows, blockIdx.x, at);
   __shared__ Candidate shared[kWarps];
@@ -87,9 +89,10 @@ KernelPlan plan_argmax(const KernelBinding& binding) {
     if (places.rows == 0) return;
     with_type_of(dtype, [&](auto type) {
       using T = decltype(type);
-      argmax_kernel<<<blocks_along_x(divide_up(places.rows, kWarps)), dim3(32, kWarps), 0,
-                      static_cast<cudaStream_t>(arguments.stream.native_handle())>>>(
-          places, count, step, arguments.input<T>(0), arguments.output<std::int32_t>(0));
+      launch_early(argmax_kernel<T>,
+                   {blocks_along_x(divide_up(places.rows, kWarps)), dim3(32, kWarps),
+                    static_cast<cudaStream_t>(arguments.stream.native_handle())},
+                   places, count, step, arguments.input<T>(0), arguments.output<std::int32_t>(0));
     });
     check_launched("cuda argmax kernel");
   }};
@@ -104,9 +107,9 @@ KernelPlan plan_topk(const KernelBinding& binding) {
     if (rows.rows == 0) return;
     with_type_of(dtype, [&](auto type) {
       using T = decltype(type);
-      topk_kernel<<<blocks_along_x(rows.rows), kThreads, 0,
-                    static_cast<cudaStream_t>(arguments.stream.native_handle())>>>(
-          rows, k, arguments.input<T>(0), arguments.output<T>(0), arguments.output<std::int32_t>(1));
+      launch_early(topk_kernel<T>,
+                   {blocks_along_x(rows.rows), kThreads, static_cast<cudaStream_t>(arguments.stream.native_handle())},
+                   rows, k, arguments.input<T>(0), arguments.output<T>(0), arguments.output<std::int32_t>(1));
     });
     check_launched("cuda topk kernel");
   }};

@@ -16,6 +16,7 @@ namespace {
 constexpr int kThreads = 128;
 
 __global__ void rope_table_kernel(RopeTable table, const void* ids, float* cos_out, float* sin_out) {
+  wait_for_previous();
   const std::int64_t element = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const Division at = divide(element, table.half);
   if (at.quotient >= table.positions) return;
@@ -31,6 +32,7 @@ __global__ void rope_table_kernel(RopeTable table, const void* ids, float* cos_o
 }
 
 __global__ void timestep_embedding_kernel(TimestepEmbedding embedding, const void* time, float* y) {
+  wait_for_previous();
   const std::int64_t element = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const Division at = divide(element, embedding.half);
   if (at.quotient >= embedding.batch) return;
@@ -48,16 +50,18 @@ __global__ void timestep_embedding_kernel(TimestepEmbedding embedding, const voi
 void launch_rope_table(void* stream, const RopeTable& table, const void* ids, float* cos, float* sin) {
   const std::int64_t elements = table.positions * table.half;
   if (elements == 0) return;
-  rope_table_kernel<<<blocks_along_x(divide_up(elements, kThreads)), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-      table, ids, cos, sin);
+  launch_early(rope_table_kernel,
+               {blocks_along_x(divide_up(elements, kThreads)), kThreads, static_cast<cudaStream_t>(stream)}, table, ids,
+               cos, sin);
   check_launched("cuda rope_table kernel");
 }
 
 void launch_timestep_embedding(void* stream, const TimestepEmbedding& embedding, const void* time, float* y) {
   const std::int64_t elements = embedding.batch * embedding.half;
   if (elements == 0) return;
-  timestep_embedding_kernel<<<blocks_along_x(divide_up(elements, kThreads)), kThreads, 0,
-                              static_cast<cudaStream_t>(stream)>>>(embedding, time, y);
+  launch_early(timestep_embedding_kernel,
+               {blocks_along_x(divide_up(elements, kThreads)), kThreads, static_cast<cudaStream_t>(stream)}, embedding,
+               time, y);
   check_launched("cuda timestep_embedding kernel");
 }
 

@@ -28,6 +28,7 @@ __device__ std::uint64_t integer_at(const void* data, bool is_wide, std::int64_t
 
 __global__ void __launch_bounds__(kThreads)
     random_kernel(Random random, const void* keys, const void* offset, float* y) {
+  wait_for_previous();
   const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const Division at = divide(index, random.blocks);
   if (at.quotient >= random.images) return;
@@ -51,9 +52,10 @@ KernelPlan plan(const KernelBinding& binding) {
                       .has_wide_offset = binding.inputs[1].type.dtype == DType::kI64};
   const std::int64_t threads = random.images * random.blocks;
   return {[=](const LaunchArguments& arguments) {
-    random_kernel<<<blocks_along_x(divide_up(threads, kThreads)), kThreads, 0,
-                    static_cast<cudaStream_t>(arguments.stream.native_handle())>>>(
-        random, arguments.input(0), arguments.input(1), arguments.output<float>(0));
+    launch_early(random_kernel,
+                 {blocks_along_x(divide_up(threads, kThreads)), kThreads,
+                  static_cast<cudaStream_t>(arguments.stream.native_handle())},
+                 random, arguments.input(0), arguments.input(1), arguments.output<float>(0));
     check_launched("cuda random kernel");
   }};
 }

@@ -81,6 +81,7 @@ __device__ __forceinline__ T result_of(typename How::Number joined, double facto
 /// blockDim.x threads, a warp or the whole block, for each result.
 template <class How, class T>
 __global__ void __launch_bounds__(kThreads) reduce_rows(Reduction bound, const T* x, T* y) {
+  wait_for_previous();
   const std::int64_t result = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   const bool exists = result < bound.kept.rows;  // all threads of a block meet at the barrier
   std::int64_t at[2];
@@ -102,6 +103,7 @@ __global__ void __launch_bounds__(kThreads) reduce_rows(Reduction bound, const T
 /// 32 columns a block.
 template <class How, class T>
 __global__ void __launch_bounds__(kThreads) reduce_columns(Reduction bound, std::int64_t tiles, const T* x, T* y) {
+  wait_for_previous();
   const Division place = divide(blockIdx.x, tiles);
   const std::int64_t column = place.remainder * 32 + threadIdx.x;
   std::int64_t at[2];
@@ -121,11 +123,13 @@ template <class How, class T>
 void launch(cudaStream_t stream, const Reduction& bound, const T* x, T* y) {
   if (bound.columns > 0) {
     const std::int64_t tiles = divide_up(bound.columns, 32);
-    reduce_columns<How><<<blocks_along_x(bound.kept.rows * tiles), dim3(32, kWarps), 0, stream>>>(bound, tiles, x, y);
+    launch_early(reduce_columns<How, T>, {blocks_along_x(bound.kept.rows * tiles), dim3(32, kWarps), stream}, bound,
+                 tiles, x, y);
   } else if (bound.reduced.rows * bound.reduced.length <= kShort) {
-    reduce_rows<How><<<blocks_along_x(divide_up(bound.kept.rows, kWarps)), dim3(32, kWarps), 0, stream>>>(bound, x, y);
+    launch_early(reduce_rows<How, T>, {blocks_along_x(divide_up(bound.kept.rows, kWarps)), dim3(32, kWarps), stream},
+                 bound, x, y);
   } else {
-    reduce_rows<How><<<blocks_along_x(bound.kept.rows), dim3(kThreads, 1), 0, stream>>>(bound, x, y);
+    launch_early(reduce_rows<How, T>, {blocks_along_x(bound.kept.rows), dim3(kThreads, 1), stream}, bound, x, y);
   }
   check_launched("cuda reduction kernel");
 }

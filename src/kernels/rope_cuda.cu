@@ -36,6 +36,7 @@ __device__ __forceinline__ void load_angles(const float* from, float (&to)[4]) {
 template <bool kNorm, class T, class S, int kWidth, int kPacks>
 __global__ void __launch_bounds__(kThreads)
     rope_kernel(RopeRows rows, int lanes, const T* x, const S* weight, const float* cos, const float* sin, T* y) {
+  wait_for_previous();
   using Pack = Packs<T, kWidth>;
   const int packs = static_cast<int>(rows.grid.length) / kWidth;
   const int lane = static_cast<int>(threadIdx.x) % lanes;
@@ -110,7 +111,8 @@ void launch_width(cudaStream_t stream, const RopeRows& rows, const T* x, const S
   while (lanes < 32 && lanes < packs) lanes *= 2;
   const dim3 blocks(static_cast<unsigned>(divide_up(rows.grid.rows, kThreads / lanes)),
                     static_cast<unsigned>(divide_up(rows.heads, kHeads)));
-  rope_kernel<kNorm, T, S, kWidth, kPacks><<<blocks, kThreads, 0, stream>>>(rows, lanes, x, weight, cos, sin, y);
+  launch_early(rope_kernel<kNorm, T, S, kWidth, kPacks>, {blocks, kThreads, stream}, rows, lanes, x, weight, cos, sin,
+               y);
 }
 
 template <bool kNorm, class T, class S>

@@ -18,6 +18,7 @@ template <class T, class S>
 __global__ void __launch_bounds__(kThreads)
     scale_product_kernel(ScaledProduct form, const float* product, const float* x_scale, const float* w_scale,
                          const S* bias, const T* residual, T* y) {
+  wait_for_previous();
   const std::int64_t element = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const Division at = divide(element, form.grid.length);
   if (at.quotient >= form.grid.rows) return;
@@ -39,10 +40,10 @@ void launch_scale_product(void* stream, const ScaledProduct& form, const float* 
   with_types_of(form.dtype, form.bias, [&](auto type, auto side) {
     using T = decltype(type);
     using S = decltype(side);
-    scale_product_kernel<T, S>
-        <<<blocks_along_x(divide_up(elements, kThreads)), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-            form, product, x_scale, w_scale, static_cast<const S*>(bias), static_cast<const T*>(residual),
-            static_cast<T*>(y));
+    launch_early(scale_product_kernel<T, S>,
+                 {blocks_along_x(divide_up(elements, kThreads)), kThreads, static_cast<cudaStream_t>(stream)}, form,
+                 product, x_scale, w_scale, static_cast<const S*>(bias), static_cast<const T*>(residual),
+                 static_cast<T*>(y));
   });
   check_launched("cuda scale_product kernel");
 }

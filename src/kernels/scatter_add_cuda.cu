@@ -25,6 +25,7 @@ struct Scatter {
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     scatter_add_kernel(Scatter scatter, const T* x, const void* ids, const T* updates, T* y) {
+  wait_for_previous();
   __shared__ std::int64_t tile[kThreads];
   const std::int64_t row = blockIdx.x;
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x;
@@ -56,8 +57,9 @@ KernelPlan plan(const KernelBinding& binding) {
   return {[=, dtype = type.dtype](const LaunchArguments& arguments) {
     with_type_of(dtype, [&](auto element) {
       using T = decltype(element);
-      scatter_add_kernel<T><<<blocks, kThreads, 0, static_cast<cudaStream_t>(arguments.stream.native_handle())>>>(
-          scatter, arguments.input<T>(0), arguments.input(1), arguments.input<T>(2), arguments.output<T>(0));
+      launch_early(scatter_add_kernel<T>,
+                   {blocks, kThreads, static_cast<cudaStream_t>(arguments.stream.native_handle())}, scatter,
+                   arguments.input<T>(0), arguments.input(1), arguments.input<T>(2), arguments.output<T>(0));
     });
     check_launched("cuda scatter_add kernel");
   }};

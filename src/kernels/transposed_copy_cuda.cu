@@ -185,6 +185,7 @@ struct TilePlace {
 template <class T, int kTiles, bool kSquare, int kUnit, int kAlong, int kAcross>
 __global__ void __launch_bounds__(kThreads)
     transpose_kernel(Transposition turn, const std::byte* __restrict__ from, std::byte* __restrict__ to) {
+  wait_for_previous();
   std::uint32_t words[kTiles][T::kWords];
   std::int64_t targets[kTiles];
 #pragma unroll
@@ -291,8 +292,8 @@ class Turn {
     turn.along_stride = grid_.strides[axes_.along][1];
     turn.across_stride = grid_.strides[axes_.across][0];
     const auto submit = [&](auto kernel, std::int64_t each) {
-      kernel<<<blocks_along_x(divide_up(tiles, kThreads * each)), kThreads, 0, stream_>>>(
-          turn, static_cast<const std::byte*>(sides_.from), static_cast<std::byte*>(sides_.to));
+      launch_early(kernel, {blocks_along_x(divide_up(tiles, kThreads * each)), kThreads, stream_}, turn,
+                   static_cast<const std::byte*>(sides_.from), static_cast<std::byte*>(sides_.to));
       check_launched("cuda transposed copy kernel");
     };
     constexpr int kTiles = T::kBytes < kBytesInFlight ? kBytesInFlight / T::kBytes : 1;

@@ -49,6 +49,34 @@ expect 1 'write with print_out()' check_output
 plant && find "$tree/src" -type f -delete
 expect 1 'no source file' check_output
 
+check_waits() { python3 "$here/check_waits.py" "$tree/src"; }
+# plant_kernel TEXT [FILE]: beside a sound one.
+plant_kernel() {
+  plant
+  printf '__global__ void __launch_bounds__(divide(8, 2))\n    sound(int* y) {\n  __shared__ int all[4];  // shared\n  wait_for_previous();\n}\n' \
+    >"$tree/src/kernels/sound.cu"
+  if [[ $# -gt 0 ]]; then printf '%s\n' "$1" >"$tree/src/kernels/${2:-planted.cu}"; fi
+}
+plant_kernel
+expect 0 '1 kernels wait' check_waits
+plant_kernel 'template <class T> __global__ void rash(T* y) { *y = 1; wait_for_previous(); }'
+expect 1 'kernels/planted.cu:1: rash does not begin with wait_for_previous()' check_waits
+plant_kernel '__global__ void rash(int* y) { if (y == nullptr) return; cuda::wait_for_previous(); }' planted.cuh
+expect 1 'kernels/planted.cuh:1: rash does not begin with wait_for_previous()' check_waits
+plant_kernel '__global__ void rash(int* y) { // wait_for_previous();
+}'
+expect 1 'rash does not begin' check_waits
+plant_kernel '__global__ void narrow_kernel(int* y) { *y = 1; }'
+expect 1 'narrow_kernel never waits' check_waits
+plant_kernel '__global__ __launch_bounds__(8) void rash(int* y) { wait_for_previous(); }'
+expect 1 'a kernel that this check cannot read' check_waits
+plant_kernel 'void launch() { sound<<<1, 1, 0, stream>>>(y); }'
+expect 1 'kernels/planted.cu:1: <<<: kernels are launched by launch_early()' check_waits
+plant_kernel 'check(cudaLaunchKernel(kernel, 1, 1, nullptr, 0, stream));' planted.cpp
+expect 1 'kernels/planted.cpp:1: cudaLaunchKernel: kernels are launched' check_waits
+plant
+expect 1 'no kernel below' check_waits
+
 plant
 seq 800 >"$tree/src/ir/long.cpp"
 expect 0 '' check_length

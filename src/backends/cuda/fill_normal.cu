@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "backends/cuda/early_launch.cuh"
 #include "backends/cuda/fill_normal.cuh"
 #include "base/random_inl.hpp"
 
@@ -24,6 +25,7 @@ __device__ void store(__nv_bfloat16* to, float value) { *to = __float2bfloat16_r
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     fill_kernel(T* out, std::uint64_t count, std::uint64_t seed, std::uint64_t number, float mean, float deviation) {
+  wait_for_previous();
   struct alignas(4 * sizeof(T) > 16 ? 16 : 4 * sizeof(T)) Pack {
     T value[4];
   };
@@ -49,7 +51,8 @@ void launch(cudaStream_t stream, void* device, std::uint64_t count, std::uint64_
             float mean, float deviation) {
   const std::uint64_t wanted = (count + 4 * kThreads - 1) / (4 * kThreads);
   const auto blocks = static_cast<unsigned>(wanted < kMostBlocks ? wanted : kMostBlocks);
-  fill_kernel<T><<<blocks, kThreads, 0, stream>>>(static_cast<T*>(device), count, seed, number, mean, deviation);
+  launch_early(fill_kernel<T>, {blocks, kThreads, stream}, static_cast<T*>(device), count, seed, number, mean,
+               deviation);
 }
 
 }  // namespace

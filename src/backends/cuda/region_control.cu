@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "backends/cuda/cuda_check.cuh"
+#include "backends/cuda/early_launch.cuh"
 #include "backends/cuda/region_control.cuh"
 
 namespace headroom::cuda {
@@ -30,6 +31,7 @@ __device__ void note_end(const LoopControl& loop, std::int32_t iterations, std::
 }
 
 __global__ void begin_loop_kernel(LoopControl loop) {
+  wait_for_previous();
   bool goes_on = loop.trip_count > 0;
   if (loop.ends_ns != nullptr) {
     const std::uint64_t now = clock_ns();
@@ -41,6 +43,7 @@ __global__ void begin_loop_kernel(LoopControl loop) {
 }
 
 __global__ void end_iteration_kernel(LoopControl loop) {
+  wait_for_previous();
   const bool is_watched = loop.ends_ns != nullptr;
   const std::uint64_t looked = is_watched ? *loop.looked_ns : 0;  // read beside the counter
   const std::int32_t iterations = *loop.counter + 1;
@@ -55,23 +58,24 @@ __global__ void end_iteration_kernel(LoopControl loop) {
 }
 
 __global__ void choose_kernel(cudaGraphConditionalHandle taken, const bool* predicate, bool is_inverted) {
+  wait_for_previous();
   cudaGraphSetConditional(taken, *predicate != is_inverted ? 1 : 0);
 }
 
 }  // namespace
 
 void launch_begin_loop(cudaStream_t stream, const LoopControl& loop) {
-  begin_loop_kernel<<<1, 1, 0, stream>>>(loop);
+  launch_early(begin_loop_kernel, {1, 1, stream}, loop);
   check(cudaGetLastError());
 }
 
 void launch_end_iteration(cudaStream_t stream, const LoopControl& loop) {
-  end_iteration_kernel<<<1, 1, 0, stream>>>(loop);
+  launch_early(end_iteration_kernel, {1, 1, stream}, loop);
   check(cudaGetLastError());
 }
 
 void launch_choose(cudaStream_t stream, cudaGraphConditionalHandle taken, const bool* predicate, bool is_inverted) {
-  choose_kernel<<<1, 1, 0, stream>>>(taken, predicate, is_inverted);
+  launch_early(choose_kernel, {1, 1, stream}, taken, predicate, is_inverted);
   check(cudaGetLastError());
 }
 

@@ -26,6 +26,7 @@
 
 #include <type_traits>
 
+#include "backends/cuda/early_launch.cuh"
 #include "kernels/convolution/hopper_form.hpp"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/formula.cuh"
@@ -110,7 +111,7 @@ template <int kColumns>
 __device__ __forceinline__ void copy_weights(const HopperForm& form, const Place& place, const TensorMap& weight,
                                              std::byte* ring, Barriers& barriers) {
   constexpr int kTapBytes = kColumns * kRowBytes;
-  if (!form.has_constant_weight) hw::wait_for_previous();
+  if (!form.has_constant_weight) cuda::wait_for_previous();
   const int stages = form.weight_stages;
   hw::RingPlace at;
   Unit unit(form, place.begin);
@@ -129,7 +130,7 @@ __device__ __forceinline__ void copy_weights(const HopperForm& form, const Place
 /// Another: that of x.
 __device__ __forceinline__ void copy_x(const HopperForm& form, const Place& place, const TensorMap& x, std::byte* ring,
                                        Barriers& barriers) {
-  hw::wait_for_previous();
+  cuda::wait_for_previous();
   const int first_x = place.x * kSide * form.step_x - form.left, first_y = place.y * kSide * form.step_y - form.top;
   const int dilation_x = form.dilation_x, dilation_y = form.dilation_y;
   const int bytes = form.x_bytes, stage_bytes = form.x_stage_bytes, stages = form.x_stages;
@@ -323,7 +324,7 @@ __global__ void __launch_bounds__(kThreads<kBlocks>, kResident<kBlocks>)
   constexpr int kPitchBytes = (kColumns + kPadding) * static_cast<int>(sizeof(float));
   extern __shared__ __align__(1024) std::byte rings[];
   __shared__ Barriers barriers;
-  hw::let_next_begin();
+  cuda::let_next_begin();
   const int warpgroup = static_cast<int>(threadIdx.x) / hw::kWarpgroup;
   std::byte* const weight_ring = rings + form.x_stages * form.x_stage_bytes;
   const Place place = find_place(form, kColumns);
@@ -354,7 +355,7 @@ __global__ void __launch_bounds__(kThreads<kBlocks>, kResident<kBlocks>)
     float sums[kMine][kColumns / 2] = {};
     consume<T, kMine, kColumns, kTaps>(form, place, warpgroup * kMine, hw::shared_address(rings),
                                        hw::shared_address(weight_ring), barriers, sums);
-    hw::wait_for_previous();
+    cuda::wait_for_previous();
     constexpr int kThreadCount = kConsumers<kBlocks> * hw::kWarpgroup, kBiases = (kColumns - 1) / kThreadCount + 1;
     float biases[kBiases];
 #pragma unroll
@@ -384,27 +385,13 @@ __global__ void __launch_bounds__(kThreads<kBlocks>, kResident<kBlocks>)
 #endif
 }
 
-/// What a launch is given but for its arguments.
-struct Launch {
-  cudaLaunchAttribute attributes[2] = {};
-  cudaLaunchConfig_t config{};
-
-  Launch(const HopperForm& form, int threads, cudaStream_t stream) {
-    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;  // it waits for what is before it itself
-    attributes[0].val.programmaticStreamSerializationAllowed = 1;
-    attributes[1].id = cudaLaunchAttributeClusterDimension;
-    attributes[1].val.clusterDim.x = static_cast<unsigned>(form.split);
-    attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
-    config.gridDim = dim3(static_cast<unsigned>(form.tiles() * form.split));
-    config.blockDim = dim3(static_cast<unsigned>(threads));
-    config.dynamicSmemBytes = static_cast<std::size_t>(form.shared_bytes);
-    config.stream = stream;
-    config.attrs = attributes;
-    config.numAttrs = 2;
-  }
-  Launch(const Launch&) = delete;
-  Launch& operator=(const Launch&) = delete;
-};
+cuda::LaunchShape shape_of(const HopperForm& form, int threads, cudaStream_t stream) {
+  return {.blocks = dim3(static_cast<unsigned>(form.tiles() * form.split)),
+          .threads = dim3(static_cast<unsigned>(threads)),
+          .stream = stream,
+          .shared_bytes = static_cast<std::size_t>(form.shared_bytes),
+          .cluster = form.split};
+}
 
 template <class T, int kBlocks, int kColumns, int kTaps>
 auto kernel_for(const HopperForm& form) {
@@ -417,16 +404,15 @@ auto kernel_for(const HopperForm& form) {
 template <class T, int kBlocks, int kColumns, int kTaps>
 void launch(cudaStream_t stream, const HopperForm& form, const TensorMap& x, const TensorMap& weight, const void* bias,
             const void* residual, void* y) {
-  const Launch made(form, kThreads<kBlocks>, stream);
-  cudaLaunchKernelEx(&made.config, kernel_for<T, kBlocks, kColumns, kTaps>(form), form, x, weight, bias,
-                     static_cast<const T*>(residual), static_cast<T*>(y));
+  cuda::launch_early(kernel_for<T, kBlocks, kColumns, kTaps>(form), shape_of(form, kThreads<kBlocks>, stream), form, x,
+                     weight, bias, static_cast<const T*>(residual), static_cast<T*>(y));
 }
 
 template <int kBlocks, int kColumns, int kTaps>
 int clusters_at_once(const HopperForm& form) {
-  const Launch made(form, kThreads<kBlocks>, nullptr);
+  const cuda::LaunchConfig config(shape_of(form, kThreads<kBlocks>, nullptr), true);
   int clusters = 0;
-  cudaOccupancyMaxActiveClusters(&clusters, kernel_for<Bf16, kBlocks, kColumns, kTaps>(form), &made.config);
+  cudaOccupancyMaxActiveClusters(&clusters, kernel_for<Bf16, kBlocks, kColumns, kTaps>(form), &config.get());
   return clusters;
 }
 

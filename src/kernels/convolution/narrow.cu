@@ -184,17 +184,17 @@ __global__ void __launch_bounds__(kThreads, 1)
       hopper::fence_barrier_init();
     }
     __syncthreads();
-    hopper::let_next_begin();
+    cuda::let_next_begin();
     const int begin = first_segment(work, blockIdx.x), end = first_segment(work, blockIdx.x + 1);
     const int group = static_cast<int>(threadIdx.x) / hopper::kWarpgroup - 1;
     // To wait for the previous kernel only when registers have changed hands is half a microsecond faster.
     if (group < 0) {
       hopper::give_registers<kCopyRegisters>();
-      hopper::wait_for_previous();
+      cuda::wait_for_previous();
       if (threadIdx.x == 0) copy_rows<F, kPixels>(work, x, slots, barriers.rows, begin, end);
     } else {
       hopper::take_registers<kProductRegisters>();
-      hopper::wait_for_previous();
+      cuda::wait_for_previous();
       make_segments<F, T, kPixels>(work, residual, y, packed, bias, slots, tiles + group * F::kTileBytes, barriers,
                                    group, begin, end);
     }
@@ -204,6 +204,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 /// A thread makes two elements of a fragment.
 __global__ void __launch_bounds__(kPackThreads)
     pack_kernel(bool is_transposed, int fragments, const std::uint16_t* weight, std::uint32_t* packed) {
+  cuda::wait_for_previous();
   const int at = static_cast<int>(blockIdx.x * kPackThreads + threadIdx.x);
   const int part = at % 4, thread = at / 4 % hopper::kWarpgroup, fragment = at / (4 * hopper::kWarpgroup);
   if (fragment >= fragments) return;
@@ -256,10 +257,11 @@ std::size_t packed_narrow_bytes(Pace pace) {
 
 void pack_narrow(void* stream, Pace pace, const void* weight, void* packed) {
   const int fragments = fragments_of(pace);
-  pack_kernel<<<cuda::blocks_along_x(divide_up(fragments * 4 * hopper::kWarpgroup, kPackThreads)), kPackThreads, 0,
-                static_cast<cudaStream_t>(stream)>>>(pace == Pace::kDoubled, fragments,
-                                                     static_cast<const std::uint16_t*>(weight),
-                                                     static_cast<std::uint32_t*>(packed));
+  cuda::launch_early(pack_kernel,
+                     {cuda::blocks_along_x(divide_up(fragments * 4 * hopper::kWarpgroup, kPackThreads)), kPackThreads,
+                      static_cast<cudaStream_t>(stream)},
+                     pace == Pace::kDoubled, fragments, static_cast<const std::uint16_t*>(weight),
+                     static_cast<std::uint32_t*>(packed));
   cuda::check_launched("narrow convolution's packing kernel");
 }
 

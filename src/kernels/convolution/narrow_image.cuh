@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "backends/cuda/early_launch.cuh"
 #include "kernels/convolution/narrow_form.hpp"
 #include "kernels/cuda/formula.cuh"
 #include "kernels/cuda/fragments.cuh"
@@ -161,22 +162,18 @@ __device__ __forceinline__ void activate(Activation activation, Sums& sums) {
 [[nodiscard]] TensorMap map_pixels(DType dtype, const void* address, int images, int height, int width, int planes,
                                    int box);
 
-/// Launches a kernel that may begin while the one before it ends, for which it waits itself.
+/// With more shared memory than kernels have unless they ask.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), int blocks, int threads, int shared_bytes, cudaStream_t stream,
             const Arguments&... arguments) {
   // Whatever is refused here, the launch reports.
   static_cast<void>(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
-  cudaLaunchAttribute overlap;
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
-  const cudaLaunchConfig_t config{.gridDim = dim3(static_cast<unsigned>(blocks)),
-                                  .blockDim = dim3(static_cast<unsigned>(threads)),
-                                  .dynamicSmemBytes = static_cast<std::size_t>(shared_bytes),
-                                  .stream = stream,
-                                  .attrs = &overlap,
-                                  .numAttrs = 1};
-  static_cast<void>(cudaLaunchKernelEx(&config, kernel, arguments...));
+  cuda::launch_early(kernel,
+                     {.blocks = dim3(static_cast<unsigned>(blocks)),
+                      .threads = dim3(static_cast<unsigned>(threads)),
+                      .stream = stream,
+                      .shared_bytes = static_cast<std::size_t>(shared_bytes)},
+                     arguments...);
 }
 
 }  // namespace headroom::convolutions::narrow

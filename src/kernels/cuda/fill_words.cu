@@ -17,6 +17,7 @@ __device__ __forceinline__ std::uint32_t scramble(std::uint32_t x) {
 
 __global__ void __launch_bounds__(kThreads)
     fill_kernel(std::uint32_t keep, std::uint32_t set, std::uint32_t* data, std::size_t words) {
+  wait_for_previous();
   const std::size_t i = static_cast<std::size_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i < words) data[i] = (scramble(static_cast<std::uint32_t>(i) + 1) & keep) | set;
 }
@@ -25,8 +26,10 @@ __global__ void __launch_bounds__(kThreads)
 
 void launch_fill_words(void* stream, std::uint32_t keep, std::uint32_t set, void* data, std::size_t words) {
   if (words == 0) return;
-  fill_kernel<<<blocks_along_x(divide_up(static_cast<std::int64_t>(words), kThreads)), kThreads, 0,
-                static_cast<cudaStream_t>(stream)>>>(keep, set, static_cast<std::uint32_t*>(data), words);
+  launch_early(fill_kernel,
+               {blocks_along_x(divide_up(static_cast<std::int64_t>(words), kThreads)), kThreads,
+                static_cast<cudaStream_t>(stream)},
+               keep, set, static_cast<std::uint32_t*>(data), words);
   check_launched("cuda fill kernel");
 }
 

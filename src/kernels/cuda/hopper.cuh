@@ -197,14 +197,6 @@ __device__ __forceinline__ void meet(int number, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
 
-// Kernels that follow each other. One that was launched so may begin before those in front of it in the stream have ended.
-
-/// From here on the next kernel may begin, where multiprocessors have room for it.
-__device__ __forceinline__ void let_next_begin() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
-/// Until all kernels before this one have ended, and what they wrote can be read. To be called before anything is read that one of
-/// them may have written, and before anything is written.
-__device__ __forceinline__ void wait_for_previous() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-
 // Clusters: blocks side by side that copy to each other's shared memory.
 
 /// Of all threads of a cluster that have not ended, in two parts: what each wrote before it arrives, all see once they have waited.

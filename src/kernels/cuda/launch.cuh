@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "backends/cuda/early_launch.cuh"
 #include "base/divide_up.hpp"
 #include "kernels/cuda/grid_rows.hpp"
 #include "kernels/cuda/launched.hpp"

@@ -129,6 +129,7 @@ struct RowPlace {
 /// work.run<kWidth, kPerThread>(place), for Row, on each row.
 template <class Work, int N, int kWidth, int kPerThread, int kMostThreads>
 __global__ void __launch_bounds__(kMostThreads) row_kernel(Work work, GridRows<N> grid, int packs) {
+  wait_for_previous();
   const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   RowPlace<N> place;
   place.exists = index < grid.rows;
@@ -145,16 +146,17 @@ void launch_rows(cudaStream_t stream, const GridRows<N>& grid, bool is_wide, con
   const RowBlocks spread = spread_rows(grid.rows, packs, is_wide);
   const auto count = static_cast<int>(packs);
   if (!is_cacheable(packs))
-    row_kernel<Work, N, 1, 0, kMostRowThreads>
-        <<<blocks_along_x(grid.rows), kMostRowThreads, 0, stream>>>(work, grid, static_cast<int>(grid.length));
+    launch_early(row_kernel<Work, N, 1, 0, kMostRowThreads>, {blocks_along_x(grid.rows), kMostRowThreads, stream}, work,
+                 grid, static_cast<int>(grid.length));
   else if (spread.is_deep)
-    row_kernel<Work, N, kFull, kDeepPacks, kMostDeepThreads>
-        <<<spread.blocks, spread.threads, 0, stream>>>(work, grid, count);
+    launch_early(row_kernel<Work, N, kFull, kDeepPacks, kMostDeepThreads>, {spread.blocks, spread.threads, stream},
+                 work, grid, count);
   else if (is_wide)
-    row_kernel<Work, N, kFull, kPacks, kMostRowThreads>
-        <<<spread.blocks, spread.threads, 0, stream>>>(work, grid, count);
+    launch_early(row_kernel<Work, N, kFull, kPacks, kMostRowThreads>, {spread.blocks, spread.threads, stream}, work,
+                 grid, count);
   else
-    row_kernel<Work, N, 1, kPacks, kMostRowThreads><<<spread.blocks, spread.threads, 0, stream>>>(work, grid, count);
+    launch_early(row_kernel<Work, N, 1, kPacks, kMostRowThreads>, {spread.blocks, spread.threads, stream}, work, grid,
+                 count);
 }
 
 }  // namespace headroom::cuda

@@ -56,6 +56,19 @@ TEST(CudaSourceShapes, CoverARowOnceWhateverItsLength) {
     }
 }
 
+TEST(CudaSourceShapes, WaitForTheKernelsBeforeFirst) {
+  for (const std::int64_t columns : {7, 64, 3072, 70000})
+    for (const FusedCase& one : FusedCases(DType::kBF16, DType::kF32, 21, columns).list(true)) {
+      const BoundProgram bound = bind(one.spec);
+      for (const RowShape& shape : row_shapes(bound, kMultiprocessors)) {
+        const std::string text = cuda_source_of(bound, shape).text;
+        const std::size_t kernel = text.find(" kernel(");
+        ASSERT_NE(kernel, std::string::npos);
+        EXPECT_THAT(text.substr(text.find('{', kernel)), testing::StartsWith("{\nwait_for_previous();\n")) << one.name;
+      }
+    }
+}
+
 TEST(CudaSourceShapes, ReadWhatTheFirstResultMayLieOverBeforeItIsWritten) {
   for (const std::int64_t columns : {7, 64, 3072, 70000})
     for (const FusedCase& one : FusedCases(DType::kBF16, DType::kF32, 5, columns).list(false)) {

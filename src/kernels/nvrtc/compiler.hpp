@@ -33,11 +33,14 @@ class LoadedKernel {
   LoadedKernel(const LoadedKernel&) = delete;
   LoadedKernel& operator=(const LoadedKernel&) = delete;
 
-  /// Submits it to a stream (cudaStream_t), recorded ones too. `arguments` are addresses of the values, which are copied,
-  /// one for each parameter. Throws Error where the launch is refused.
+  /// Submits it to a stream (cudaStream_t), recorded ones too. It may begin before what is in front of it has ended, and
+  /// waits for that itself (backends/cuda/early_launch.cuh). `arguments` are addresses of the values, which are copied, one
+  /// for each parameter. Throws Error where the launch is refused.
   void launch(void* stream, unsigned blocks, unsigned threads_x, unsigned threads_y,
               std::span<void* const> arguments) const;
 
+  /// Whether it may begin before what is in front of it has ended: on compute capability 9.0 and later.
+  [[nodiscard]] bool begins_early() const noexcept { return begins_early_; }
   /// Registers of a thread.
   [[nodiscard]] int registers() const noexcept { return registers_; }
   /// Memory of a thread for what found no place in registers, arrays included.
@@ -48,6 +51,7 @@ class LoadedKernel {
   void* kernel_ = nullptr;   // cudaKernel_t
   int registers_ = 0;
   std::size_t spilled_bytes_ = 0;
+  bool begins_early_ = false;
 };
 
 /// A kernel that is being compiled, or is. Several threads may ask at once.
@@ -83,8 +87,9 @@ class Compiler {
   Compiler& operator=(const Compiler&) = delete;
 
   /// The kernel of `source`, a complete translation unit (compile_to_cubin) with one `extern "C" __global__ void
-  /// kernel(...)`: from the disk, or compiled on a thread of the compiler's own, several at once. The same for equal
-  /// sources. It stays loaded as long as the compiler lives.
+  /// kernel(...)`, which begins with a wait for the kernels before it (LoadedKernel::launch): from the disk, or compiled on
+  /// a thread of the compiler's own, several at once. The same for equal sources. It stays loaded as long as the compiler
+  /// lives.
   [[nodiscard]] std::shared_ptr<const PendingKernel> begin(std::string source);
 
   /// How many kernels were compiled, those that failed not counted, and how many were found on the disk.

@@ -23,10 +23,11 @@ using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 
-/// A kernel that adds `summand` to each of `n` words.
+/// A kernel that adds `summand` to each of `n` words, behind all kernels before it.
 std::string source_adding(int summand) {
   return fmt::format(R"(
 extern "C" __global__ void kernel(int* y, int n) {{
+  if constexpr (__CUDA_ARCH__ >= 900) asm volatile("griddepcontrol.wait;" ::: "memory");
   const int i = (blockIdx.x * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
   if (i < n) y[i] += {};
 }}
@@ -184,6 +185,7 @@ TEST_F(CompilerTest, CompilesAndLaunches) {
   const LoadedKernel& kernel = compiler.begin(source_adding(3))->get();
   EXPECT_GT(kernel.registers(), 0);
   EXPECT_EQ(kernel.spilled_bytes(), 0U);
+  EXPECT_EQ(kernel.begins_early(), backend().properties().target.compute_capability >= 90);
   launch(kernel);
   launch(kernel, 32, 1);
   EXPECT_EQ(read(), all_but_last(6));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backends/cuda/cuda_check.cuh"
+#include "backends/cuda/early_launch.cuh"
 #include "base/error.hpp"
 #include "kernels/nvrtc/compile.hpp"
 #include "kernels/nvrtc/compiler.hpp"
@@ -36,6 +37,7 @@ LoadedKernel::LoadedKernel(std::string_view cubin) {
     cuda::check(cudaFuncGetAttributes(&attributes, kernel_));
     registers_ = attributes.numRegs;
     spilled_bytes_ = attributes.localSizeBytes;
+    begins_early_ = cuda::has_waits(attributes);
   } catch (const Error&) {
     cuda::report(cudaLibraryUnload(library));
     throw;
@@ -46,8 +48,10 @@ LoadedKernel::~LoadedKernel() { cuda::report(cudaLibraryUnload(static_cast<cudaL
 
 void LoadedKernel::launch(void* stream, unsigned blocks, unsigned threads_x, unsigned threads_y,
                           std::span<void* const> arguments) const {
-  cuda::check(cudaLaunchKernel(kernel_, dim3(blocks), dim3(threads_x, threads_y), const_cast<void**>(arguments.data()),
-                               0, static_cast<cudaStream_t>(stream)));
+  const cuda::LaunchConfig config(
+      {.blocks = dim3(blocks), .threads = dim3(threads_x, threads_y), .stream = static_cast<cudaStream_t>(stream)},
+      begins_early_);
+  cuda::check(cudaLaunchKernelExC(&config.get(), kernel_, const_cast<void**>(arguments.data())));
 }
 
 const LoadedKernel& PendingKernel::get() const {
