@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 
 #include "kernels/kernel.hpp"
@@ -25,13 +27,24 @@ struct Comparison {
 /// How operands lie for a comparison.
 enum class TestStrides : std::uint8_t { kDense, kPadded, kPermuted };
 
+/// Bytes of a device that work submitted before a kernel is to write.
+struct LateCopy {
+  DevicePointer from;
+  DevicePointer to;
+  std::size_t bytes = 0;
+};
+/// Submits work that makes copies when what is submitted behind it may have begun, so that it shows whether that waits: it would read
+/// what lay there before, and what it wrote would be overwritten.
+using LateWork = std::function<void(Stream& stream, std::span<const LateCopy> copies)>;
+
 /// Runs `kernel` on fresh random inputs (drawn from `seed`, rounded to their dtypes) and compares each output with the
 /// oracle; runs it again over each input that it says it may overwrite. NaN never passes unless the oracle has NaN
 /// there; infinities must match in place and sign. Outputs are poisoned beforehand with NaN patterns, guard bytes
-/// around every operand and between padded rows must survive, and inputs must be unchanged.
+/// around every operand and between padded rows must survive, and inputs must be unchanged. With `late_work` all operands but weights,
+/// outputs' poison too, come there by that.
 [[nodiscard]] Comparison compare_with_oracle(const Kernel& kernel, const OpSpec& spec, const Target& target,
                                              std::uint64_t seed, Tolerance tolerance,
-                                             TestStrides strides = TestStrides::kDense);
+                                             TestStrides strides = TestStrides::kDense, const LateWork& late_work = {});
 
 /// Where memory of a test's own lies, for kernels of a CPU.
 [[nodiscard]] inline DevicePointer host_place(const void* memory) { return {.buffer = const_cast<void*>(memory)}; }

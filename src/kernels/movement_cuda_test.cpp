@@ -103,8 +103,8 @@ TEST_F(CudaMovement, ConstantMatchesTheOracle) {
         std::vector<double> values(is_one ? 1 : static_cast<std::size_t>(Shape(shape).numel()));
         for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 200 + 1);
         const OpSpec spec = make_spec(Op::kConstant, {}, {{"values", values}, {"shape", shape}, {"dtype", dtype}});
-        const Comparison result = compare_with_oracle(kernel_named("cuda.constant"), spec, target(), 1,
-                                                      {.relative_l2 = 0, .max_ulps_of_peak = 0});
+        const Comparison result =
+            compare(kernel_named("cuda.constant"), spec, 1, {.relative_l2 = 0, .max_ulps_of_peak = 0});
         EXPECT_TRUE(result.passed) << name_of(dtype) << ": " << result.message;
       }
 }

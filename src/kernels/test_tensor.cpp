@@ -159,6 +159,14 @@ void TestTensor::upload(Stream& stream) {
   backend_.copy_from_host(stream, device_.at(), host_.data(), host_.size());
 }
 
+LateCopy TestTensor::hold_back(Stream& stream) {
+  const std::vector<std::byte> poison(host_.size(), std::byte{0xFF});
+  held_back_ = backend_.allocate(host_.size(), MemoryCategory::kActivations);
+  backend_.copy_on_device(stream, held_back_.at(), device_.at(), host_.size());
+  backend_.copy_from_host(stream, device_.at(), poison.data(), poison.size());
+  return {held_back_.at(), device_.at(), host_.size()};
+}
+
 std::string TestTensor::download_and_check(Stream& stream, bool elements_may_change) {
   backend_.copy_to_host(stream, host_.data(), device_.at(), host_.size());
   stream.synchronize();

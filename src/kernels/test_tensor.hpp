@@ -34,6 +34,8 @@ class TestTensor {
 
   void store(const OracleTensor& values);
   void upload(Stream& stream);
+  /// Once it is uploaded: on the device all bytes are 0xFF, until the copy that is returned is made.
+  [[nodiscard]] LateCopy hold_back(Stream& stream);
   /// Fetches device memory; returns "" or what was written that should not have been.
   [[nodiscard]] std::string download_and_check(Stream& stream, bool elements_may_change);
 
@@ -53,6 +55,7 @@ class TestTensor {
   std::vector<std::byte> uploaded_;
   std::vector<bool> is_element_;  ///< for each byte of host_
   Buffer device_;
+  Buffer held_back_;
 };
 
 /// The coordinates of element `index` in row-major order: "[3, 7]".

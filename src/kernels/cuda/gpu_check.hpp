@@ -1,6 +1,6 @@
 #pragma once
 
-// For the tests of GPU kernels: compares a kernel with the oracle, dense, padded and permuted.
+// For the tests of GPU kernels: compares a kernel with the oracle, dense, padded and permuted, behind work that is late.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +8,7 @@
 #include "backends/cuda/gpu_test.hpp"
 #include "base/error.hpp"
 #include "kernels/compare.hpp"
+#include "kernels/cuda/late_work.hpp"
 
 namespace headroom::cuda {
 
@@ -16,11 +17,15 @@ class KernelTest : public GpuTest {
  protected:
   [[nodiscard]] Target target() { return backend().properties().target; }
 
+  [[nodiscard]] Comparison compare(const Kernel& kernel, const OpSpec& spec, std::uint64_t seed, Tolerance tolerance,
+                                   TestStrides strides = TestStrides::kDense) {
+    return compare_with_oracle(kernel, spec, target(), seed, tolerance, strides, submit_late_copies);
+  }
   void expect_matches_oracle(std::string_view kernel, const OpSpec& spec, Tolerance tolerance) {
     for (const TestStrides strides : {TestStrides::kDense, TestStrides::kPadded, TestStrides::kPermuted}) {
       Comparison result;
       try {
-        result = compare_with_oracle(kernel_named(kernel), spec, target(), seed_++, tolerance, strides);
+        result = compare(kernel_named(kernel), spec, seed_++, tolerance, strides);
       } catch (const Error& error) {  // with the case that it came from
         result.message = error.what();
       }
