@@ -283,6 +283,32 @@ TEST(Compare, ChecksPackedWeights) {
   EXPECT_FALSE(compare(unpacked, spec).passed);
 }
 
+void make(std::span<const LateCopy> copies) {
+  for (const LateCopy& copy : copies) std::memcpy(copy.to.address<void>(), copy.from.address<void>(), copy.bytes);
+}
+Comparison compare_behind(const LateWork& late_work, Traits traits) {
+  return compare_with_oracle(TestKernel(std::move(traits)), relu_spec(), kTarget, kSeed, default_tolerance(DType::kF32),
+                             TestStrides::kDense, late_work);
+}
+
+TEST(Compare, OperandsComeByLateWork) {
+  const auto at_once = [](Stream&, std::span<const LateCopy> copies) { make(copies); };
+  const Comparison waited = compare_behind(at_once, {.body = map(relu), .in_place = true, .scratch_bytes = 64});
+  EXPECT_TRUE(waited.passed) << waited.message;
+  const auto too_late = [](Stream&, std::span<const LateCopy>) {};
+  expect_rejected(compare_behind(too_late, {.body = map(relu)}), "output 0");
+}
+
+TEST(Compare, RejectsWritesBeforeLateWorkIsDone) {
+  std::vector<LateCopy> to_come;
+  const auto later = [&](Stream&, std::span<const LateCopy> copies) {
+    make(copies.first(copies.size() - 1));
+    to_come = {copies.back()};  // what the output held before
+  };
+  const auto writes_early = map_then(relu, [&](const LaunchArguments&, auto, auto) { make(to_come); });
+  expect_rejected(compare_behind(later, {.body = writes_early}), "output 0");
+}
+
 TEST(Compare, ReportsWhyAKernelRejectsTheSpec) {
   expect_rejected(compare({.body = map(relu)}, relu_spec(DType::kF64)), "rejected: no f64");
 }
