@@ -34,7 +34,8 @@ NarrowForm form_of(const Problem& problem) {
           .width = static_cast<int>(problem.x[3]),
           .dtype = problem.dtype,
           .bias = problem.bias.value_or(problem.dtype),
-          .activation = problem.activation};
+          .activation = problem.activation,
+          .has_constant_weight = problem.has_constant_weight};
 }
 
 NarrowOperands operands_of(const Operands& operands) {

@@ -14,7 +14,8 @@
 //
 // A block makes segments (`pixels` of a row) one below the other. Its first warpgroup copies rows of x into a ring; the other two make
 // segments in turn, one multiplying while the other adds bias and residual and stores. A doubled image has four filters of 2x2 by the
-// parity of row and column (passes/fuse_upsample.cpp); each of the two warpgroups makes the rows of one parity.
+// parity of row and column (passes/fuse_upsample.cpp); each of the two warpgroups makes the rows of one parity. Weights that no kernel
+// of a run writes are on their way to registers before the kernel in front has ended.
 //
 // Tried: blocks of one warpgroup, two to a multiprocessor, which copy their rows themselves. They could begin while the kernel before
 // ends, but on small images they were no faster, and on those of 256x256 pixels and more 12 to 27% slower, since nothing makes their
@@ -109,7 +110,8 @@ __device__ __forceinline__ void finish_segment(const Work& work, float (&sums)[k
   }
 }
 
-/// A warpgroup that multiplies: every second segment, or of doubled images the rows of one parity of every segment.
+/// A warpgroup that multiplies: every second segment, or of doubled images the rows of one parity of every segment. It waits for the
+/// kernels before when it has read the weight.
 template <class F, class T, int kPixels>
 __device__ __forceinline__ void make_segments(const Work& work, const TensorMap& residual, const TensorMap& y,
                                               const uint4* packed, const void* bias, std::uint32_t slots,
@@ -119,6 +121,7 @@ __device__ __forceinline__ void make_segments(const Work& work, const TensorMap&
 #pragma unroll
   for (int i = 0; i < F::kFragments; ++i)
     weight[i] = __ldg(packed + ((F::kSplits ? group : 0) * F::kFragments + i) * hopper::kWarpgroup + thread);
+  cuda::wait_for_previous();
   const int channel = warp * 16 + lane / 4;
   const float low_bias = read_bias<T>(bias, work.bias_is_f32, channel);
   const float high_bias = read_bias<T>(bias, work.bias_is_f32, channel + 8);
@@ -194,7 +197,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       if (threadIdx.x == 0) copy_rows<F, kPixels>(work, x, slots, barriers.rows, begin, end);
     } else {
       hopper::take_registers<kProductRegisters>();
-      cuda::wait_for_previous();
+      if (!work.has_constant_weight) cuda::wait_for_previous();
       make_segments<F, T, kPixels>(work, residual, y, packed, bias, slots, tiles + group * F::kTileBytes, barriers,
                                    group, begin, end);
     }
@@ -239,7 +242,8 @@ void launch_form(cudaStream_t stream, const NarrowForm& form, int multiprocessor
                   .segments = rows * strips * form.images,
                   .activation = form.activation,
                   .bias_is_f32 = form.bias == DType::kF32,
-                  .has_residual = operands.residual != nullptr};
+                  .has_residual = operands.residual != nullptr,
+                  .has_constant_weight = form.has_constant_weight};
   const auto map_result = [&](const void* address) {
     return map_pixels(form.dtype, address, form.images, kTimes * rows, kTimes * columns, kTimes, kPixels);
   };

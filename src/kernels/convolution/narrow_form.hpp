@@ -28,6 +28,7 @@ struct NarrowForm {
   DType dtype = DType::kBF16;                                 ///< of all but the bias: bf16 or f16
   DType bias = DType::kBF16;                                  ///< the same or f32
   Activation activation = Activation::kNone;                  ///< that or kRelu or kSilu
+  bool has_constant_weight = false;                           ///< the same in all runs
 };
 
 /// Device addresses; bias and residual may be null, and where channels are few or the image is doubled there is no residual.

@@ -65,6 +65,7 @@ struct Work {
   Activation activation = Activation::kNone;
   bool bias_is_f32 = false;
   bool has_residual = false;
+  bool has_constant_weight = false;
 };
 
 /// Segments of a block one below the other.
