@@ -183,8 +183,7 @@ struct TilePlace {
 };
 
 template <class T, int kTiles, bool kSquare, int kUnit, int kAlong, int kAcross>
-__global__ void __launch_bounds__(kThreads)
-    transpose_kernel(Transposition turn, const std::byte* __restrict__ from, std::byte* __restrict__ to) {
+__global__ void __launch_bounds__(kThreads) transpose_kernel(Transposition turn, const std::byte* from, std::byte* to) {
   wait_for_previous();
   std::uint32_t words[kTiles][T::kWords];
   std::int64_t targets[kTiles];

@@ -2,6 +2,8 @@
 """check_waits.py SRC: every kernel below SRC begins with wait_for_previous(), and is launched in no other way than by
 backends/cuda/early_launch.cuh, which lets kernels begin before those in front of them have ended.
 
+No kernel reads by __ldg() or from a __restrict__ pointer: such reads the compiler moves before the wait.
+
 Before the wait a kernel may declare constants, types and shared memory, and let the next one begin. Kernels that wait later are named
 in WAIT_LATER with the reason; they wait all the same. Needs nothing but Python.
 """
@@ -32,6 +34,7 @@ WAIT = re.compile(r"(?:\w+::)*wait_for_previous\(\);")
 HARMLESS = re.compile(
     r"(?:constexpr [^;{}]*;|using [^;{}]*;|(?:extern )?__shared__ [^;{}]*;|if constexpr \(HR_HAS_HOPPER\) \{|"
     r"(?:\w+::)*let_next_begin\(\);)\s*")
+UNORDERED = re.compile(r"\b__ldg\b|\b__restrict__\b|\b__restrict\b|\bld\.global\.nc\b")
 LAUNCH = re.compile(
     r"<<<|\bcu(?:da)?Launch(?:Cooperative)?Kernel\w*|\bcudaLaunchAttributeProgrammatic\w*|\bCU_LAUNCH_ATTRIBUTE_PROGRAMMATIC\w*")
 
@@ -89,6 +92,9 @@ def main():
                 faults.append(f"{own}:{line}: {found.group()}: kernels are launched by launch_early() ({LAUNCHED_BY})")
         if path.suffix not in (".cu", ".cuh"):
             continue
+        for found in UNORDERED.finditer(text):
+            line = text.count("\n", 0, found.start()) + 1
+            faults.append(f"{own}:{line}: {found.group()}: the compiler may read this before the wait")
         for line, name, body in kernels_of(text):
             kernels += 1
             if (fault := fault_of(name, body)) is not None:

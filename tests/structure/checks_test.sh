@@ -70,6 +70,8 @@ plant_kernel '__global__ void narrow_kernel(int* y) { *y = 1; }'
 expect 1 'narrow_kernel never waits' check_waits
 plant_kernel '__global__ __launch_bounds__(8) void rash(int* y) { wait_for_previous(); }'
 expect 1 'a kernel that this check cannot read' check_waits
+plant_kernel '__global__ void sound_too(const int* __restrict__ x, int* y) { wait_for_previous(); *y = *x; }'
+expect 1 'kernels/planted.cu:1: __restrict__: the compiler may read this before the wait' check_waits
 plant_kernel 'void launch() { sound<<<1, 1, 0, stream>>>(y); }'
 expect 1 'kernels/planted.cu:1: <<<: kernels are launched by launch_early()' check_waits
 plant_kernel 'check(cudaLaunchKernel(kernel, 1, 1, nullptr, 0, stream));' planted.cpp

@@ -218,7 +218,7 @@ __device__ __forceinline__ void read_filters(const T* weight, int outputs, uint4
       const int row = thread / 32 * 16 + thread % 32 / 4 + part % 2 * 8, column = row / outputs;
       const int tap = (row % outputs * kTall + i / kSteps) * kColumnTaps + column;
       const T* const pair = weight + tap * kChannels + i % kSteps * 16 + part / 2 * 8 + thread % 4 * 2;
-      parts[part] = column < kColumnTaps ? __ldg(reinterpret_cast<const std::uint32_t*>(pair)) : 0;
+      parts[part] = column < kColumnTaps ? *reinterpret_cast<const std::uint32_t*>(pair) : 0;
     }
     filters[i] = make_uint4(parts[0], parts[1], parts[2], parts[3]);
   }

@@ -120,7 +120,7 @@ __device__ __forceinline__ void make_segments(const Work& work, const TensorMap&
   uint4 weight[F::kFragments];
 #pragma unroll
   for (int i = 0; i < F::kFragments; ++i)
-    weight[i] = __ldg(packed + ((F::kSplits ? group : 0) * F::kFragments + i) * hopper::kWarpgroup + thread);
+    weight[i] = packed[((F::kSplits ? group : 0) * F::kFragments + i) * hopper::kWarpgroup + thread];
   cuda::wait_for_previous();
   const int channel = warp * 16 + lane / 4;
   const float low_bias = read_bias<T>(bias, work.bias_is_f32, channel);

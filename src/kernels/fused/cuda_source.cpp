@@ -115,7 +115,9 @@ class Writer {
     const unsigned threads = static_cast<unsigned>(shape_.threads * shape_.rows_of_block);
     put("extern \"C\" __global__ void __launch_bounds__({}{}) kernel({}) {{\n", threads,
         shape_.blocks > 0 ? fmt::format(", {}", shape_.blocks) : "", parameters());
-    put("wait_for_previous();\n");
+    // What nothing writes the compiler may read earlier than the source does, before the wait too, but not before a branch that it
+    // cannot foresee.
+    put("wait_for_previous();\nif (blockIdx.x >= gridDim.x) return;\n");
     // Sums are of several parts, so that one addition need not wait for the other.
     put("constexpr int W = {}, T = {}, N = {}, S = {};\n", shape_.width, shape_.threads, shape_.packs,
         std::min(shape_.width, 4));
