@@ -1,5 +1,7 @@
 // attention on a GPU: o = softmax(scale * q k^T + bias) v;  q[b, h, s, d], k[b, g, t, d], v[b, g, t, e] -> o[b, h, s, e]
 //
+// fastest.attention   heads of up to 64 on Hopper, bf16 or f16, with nothing beside the scores: our own kernel or cuDNN's, as measured
+//                     (attention/cuda_fastest.cpp).
 // cudnn.attention     flash attention of cuDNN, bf16 or f16: scores never leave the chip. 660 TFLOP/s at 24 heads of
 //                     4608 x 128 (H200, docs/gpu_facts.md). Heads may lie interleaved, at multiples of 16 bytes. Its
 //                     unified operation (9.19) shares heads of keys and gives the logsumexp, but has no bias, no mask

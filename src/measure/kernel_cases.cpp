@@ -32,6 +32,7 @@ class Suite {
     }
     in_fp8();
     attention_of_tokens();
+    attention_of_unets();
     const std::int64_t rows = big_rows(DType::kF32);
     add("cast f32 to bf16", Op::kCast, {{DType::kF32, {rows, kBigDim}}}, {{"dtype", DType::kBF16}});
     return std::move(cases_);
@@ -91,6 +92,39 @@ class Suite {
     const TensorType operand{DType::kBF16, {1, kBigHeads, 4608, 128}};
     add("attention bf16 of 1x24 heads, 4608 tokens of 128", Op::kAttention, {operand, operand, operand},
         {{"scale", 1 / std::sqrt(128.0)}});
+  }
+
+  /// Of U-Nets, in heads of 64 but for Stable Diffusion 1.5's: of pixels among themselves, with 77 tokens of a text, and with the 32 rows of
+  /// LiveStreamUNet's memory.
+  void attention_of_unets() {
+    struct Layer {
+      std::string_view network;
+      std::int64_t batch, heads, queries, keys, dim = 64;
+    };
+    constexpr std::int64_t kText = 77, kMemory = 32;
+    for (const Layer& layer : {Layer{"SD-Turbo", 1, 5, 4096, 4096},
+                               {"SD-Turbo", 1, 10, 1024, 1024},
+                               {"SD-Turbo", 1, 20, 256, 256},
+                               {"SD-Turbo", 1, 20, 64, 64},
+                               {"SD-Turbo", 1, 5, 4096, kText},
+                               {"SD-Turbo", 1, 10, 1024, kText},
+                               {"SD-Turbo", 1, 20, 256, kText},
+                               {"SD 1.5", 2, 8, 4096, 4096, 40},
+                               {"SDXL", 2, 10, 4096, 4096},
+                               {"SDXL", 2, 20, 1024, 1024},
+                               {"SDXL", 2, 10, 4096, kText},
+                               {"SDXL", 2, 20, 1024, kText},
+                               {"LiveStreamUNet", 1, 12, 256, 256 + kMemory},
+                               {"LiveStreamUNet", 1, 40, 64, 64 + kMemory},
+                               {"pixel U-Net", 1, 6, 1024, 1024},
+                               {"pixel U-Net", 1, 18, 256, 256},
+                               {"pixel U-Net", 1, 24, 64, 64}}) {
+      const TensorType keys{DType::kF16, {layer.batch, layer.heads, layer.keys, layer.dim}};
+      add(fmt::format("attention f16 of {}x{} heads, {} and {} tokens of {}, {}", layer.batch, layer.heads,
+                      layer.queries, layer.keys, layer.dim, layer.network),
+          Op::kAttention, {{DType::kF16, {layer.batch, layer.heads, layer.queries, layer.dim}}, keys, keys},
+          {{"scale", 1 / std::sqrt(static_cast<double>(layer.dim))}});
+    }
   }
 
   /// Of an autoencoder's decoder at a quarter of its area and of the tiny autoencoder at 512x512, as `channels-last` and `fuse` have them.

@@ -1,0 +1,208 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numbers>
+
+#include "base/divide_up.hpp"
+#include "base/error.hpp"
+#include "kernels/attention/hopper.hpp"
+
+namespace headroom::attentions {
+namespace {
+
+constexpr int kSharedBytes = 226 * 1024;  // of a multiprocessor, less 1 KB for each block and its barriers
+constexpr int kMostSplit = 8;             // larger clusters are not portable
+constexpr int kMostWhole = 16;
+constexpr std::size_t kMostMeasured = 12;
+constexpr int kMultiprocessors = 132;  // of an H100 or H200
+constexpr std::int64_t kFewKeys =
+    256;  // which tile is best says how blocks are shared out, not what a unit of keys takes
+
+/// What the kernel is compiled for.
+struct Compiled {
+  int warpgroups, keys, stages, resident, polynomials;
+};
+constexpr Compiled kCompiled[] = {
+#define HR_TILE(warpgroups, keys, stages, resident, polynomials) {warpgroups, keys, stages, resident, polynomials},
+#include "kernels/attention/hopper_tiles.def"
+#undef HR_TILE
+};
+
+const Compiled& compiled_for(const HopperTile& tile) {
+  const auto found = std::ranges::find_if(kCompiled, [&](const Compiled& c) {
+    return c.warpgroups == tile.warpgroups && c.keys == tile.keys && c.polynomials == tile.polynomials;
+  });
+  HR_CHECK(found != std::end(kCompiled));
+  return *found;
+}
+
+int as_int(std::int64_t value) { return static_cast<int>(value); }
+
+/// Of a head as products take it.
+int padded_dim(const AttentionProblem& problem) {
+  const std::int64_t dim = std::max(problem.key_dim, problem.value_dim);
+  return dim <= 32 ? 32 : dim <= 48 ? 48 : kMostDim;
+}
+
+/// Whether a tile makes sense: 80 keys at a time are for the 77 tokens of a text.
+bool is_of_use(const AttentionProblem& problem, const HopperTile& tile) {
+  if (problem.queries <= tile.queries() - kGroupRows) return false;
+  if (tile.polynomials > 0 && problem.keys <= kFewKeys) return false;
+  if (tile.keys == 80) return problem.keys > 64 && problem.keys <= 80;
+  return tile.keys <= 64 || problem.keys > 64;
+}
+
+/// Nothing where the tile is of no use, the cluster has more blocks than there are units of keys, or shared memory does not hold what they exchange.
+std::optional<HopperForm> form_of(const AttentionProblem& problem, const HopperTile& tile) {
+  const Compiled& compiled = compiled_for(tile);
+  if (!is_of_use(problem, tile)) return std::nullopt;
+  if (tile.shares && divide_up(problem.keys, tile.keys) < tile.split) return std::nullopt;
+  const int rows = tile.queries(), dim = padded_dim(problem);
+  HopperForm form;
+  form.heads = as_int(problem.heads), form.sharers = as_int(problem.k.sharers);
+  form.queries = as_int(problem.queries), form.keys = as_int(problem.keys);
+  form.dim = dim, form.value_dim = as_int(problem.value_dim);
+  form.tiles_of_head = divide_up(form.queries, rows);
+  form.tiles = as_int(problem.batch * problem.heads) * form.tiles_of_head;
+  form.split = tile.split, form.whole = tile.whole, form.shares = tile.shares ? 1 : 0;
+  form.share_rows = divide_up(rows, tile.split);
+  form.scale = static_cast<float>(problem.scale * std::numbers::log2e);
+  form.out_batch = problem.out.batch, form.out_head = problem.out.head, form.out_token = problem.out.token;
+  form.sum_batch = problem.logsumexp.batch, form.sum_head = problem.logsumexp.head;
+  const int ring_bytes = compiled.stages * 2 * tile.keys * kRowBytes;
+  const int exchanged = (rows + (tile.split - 1) * form.share_rows) * sums_pitch(dim);
+  const int exchanged_bytes = tile.shares ? exchanged * static_cast<int>(sizeof(float)) : 0;
+  form.shared_bytes = 2 * rows * kRowBytes + std::max(ring_bytes, exchanged_bytes);
+  if (form.shared_bytes > kSharedBytes / compiled.resident - 1024) return std::nullopt;
+  return form;
+}
+
+/// About what the kernel takes: how many units of keys a block has one after the other, each of which takes what the exponentials and
+/// the products of all blocks on a multiprocessor take, half overlapped, or a warpgroup's way through both, if it is alone.
+double guess_clocks(const HopperTile& tile, const HopperForm& form, int clusters) {
+  const int units = divide_up(form.keys, tile.keys);
+  const double blocks = form.clusters() * form.split, at_once = clusters * form.split;
+  const double beside = std::clamp(std::min(blocks, at_once) / kMultiprocessors, 1.0, 8.0);
+  const double rows = tile.queries() * beside;
+  const double exponentials = rows * tile.keys * (8 - tile.polynomials / 2.0) / (16 * 8);
+  const double products = rows * tile.keys * 2 * form.dim / 2048;
+  const double alone = 700 + 5.0 * tile.keys;
+  const double unit = std::max(alone, std::max(exponentials, products) + std::min(exponentials, products) / 2);
+  const double sequential = tile.whole * units + (tile.shares ? divide_up(units, tile.split) : 0);
+  const double exchange = tile.shares ? 2500 + form.share_rows * (tile.split - 1) * sums_pitch(form.dim) / 3.0 : 0;
+  const double turns =
+      1.0 * form.clusters() / clusters;  // blocks begin as others end, so that not all wait for the last turn
+  const double rounds = turns <= 1 ? 1 : (turns + std::ceil(turns)) / 2;
+  return rounds * (3000 + sequential * unit + tile.whole * 500 + exchange);
+}
+
+/// Strides of [dim, tokens, heads, batch] for a tensor map, which asks for multiples of 16 bytes also where an axis has one element.
+cuda::BoxedTensor boxed(DType dtype, std::int64_t dim, std::int64_t tokens, std::int64_t heads, std::int64_t batch,
+                        const AttentionProblem::Strides& strides, int rows) {
+  const auto stride = [](std::int64_t extent, std::int64_t given) { return extent == 1 ? kMostDim : given; };
+  return {.dtype = dtype,
+          .rank = 4,
+          .extents = {dim, tokens, heads, batch},
+          .strides = {1, stride(tokens, strides.token), stride(heads, strides.head), stride(batch, strides.batch)},
+          .box = {kMostDim, rows, 1, 1}};
+}
+
+}  // namespace
+
+std::string name_of(const HopperTile& tile) {
+  const std::string shared = tile.shares ? fmt::format("1 shared by {}", tile.split) : "";
+  const std::string whole =
+      tile.whole == 0 ? "" : fmt::format("{} tile{} a block", tile.whole, tile.whole == 1 ? "" : "s");
+  const std::string how =
+      tile.polynomials == 0 ? "" : fmt::format(", {} of 8 exponentials polynomials", tile.polynomials);
+  return fmt::format("hopper {} queries x {} keys{}, {}{}{}", tile.queries(), tile.keys, how, whole,
+                     tile.shares && tile.whole > 0 ? " and " : "", shared);
+}
+
+Support why_not_hopper(const OpSpec& spec, const Target& target) {
+  if (target.compute_capability != 90) return Rejection{"is for GPUs of compute capability 9.0"};
+  const DType dtype = spec.inputs[0].dtype;
+  if (dtype != DType::kBF16 && dtype != DType::kF16) return Rejection{fmt::format("takes bf16 or f16, not {}", dtype)};
+  if (spec.inputs.size() == 4) return Rejection{"takes no bias and no mask"};
+  if (spec.attributes.get_int("causal") != 0) return Rejection{"has every query see every key"};
+  for (const std::size_t index : {0U, 2U}) {
+    const std::int64_t dim = spec.inputs[index].shape[-1];
+    if (dim > kMostDim || dim % 8 != 0)
+      return Rejection{fmt::format("takes heads of up to {} elements, a multiple of 8, not {}", kMostDim, dim)};
+  }
+  if (!(spec.attributes.get_float("scale") > 0)) return Rejection{"takes scales above 0"};
+  for (const std::size_t index : {0U, 1U, 2U})
+    if (spec.inputs[index].shape.numel() > INT32_MAX) return Rejection{"takes operands of up to 2^31 elements"};
+  return std::nullopt;
+}
+
+std::vector<HopperTile> hopper_tiles(const AttentionProblem& problem) {
+  std::vector<HopperTile> tiles;
+  for (const Compiled& compiled : kCompiled)
+    for (int split = 1; split <= kMostSplit; ++split)
+      for (int whole = split == 1 ? 1 : 0; whole <= kMostWhole; ++whole) {
+        const HopperTile tile{compiled.warpgroups, compiled.keys, compiled.polynomials, split, whole, split > 1};
+        if (form_of(problem, tile)) tiles.push_back(tile);
+      }
+  return tiles;
+}
+
+std::vector<HopperTile> best_hopper_tiles(const AttentionProblem& problem, const ClustersAtOnce& clusters_at_once) {
+  struct Guess {
+    HopperTile tile;
+    double clocks;
+  };
+  std::vector<Guess> guesses;
+  const auto add = [&](const HopperTile& tile, int clusters) {
+    if (tile.whole > kMostWhole) return;
+    if (const std::optional<HopperForm> form = form_of(problem, tile))
+      guesses.push_back({tile, guess_clocks(tile, *form, clusters)});
+  };
+  for (const Compiled& compiled : kCompiled)
+    for (int split = 1; split <= kMostSplit; ++split) {
+      HopperTile tile{compiled.warpgroups, compiled.keys, compiled.polynomials, split, split == 1 ? 1 : 0, split > 1};
+      const std::optional<HopperForm> form = form_of(problem, tile);
+      const int clusters = form ? clusters_at_once(tile, *form) : 0;
+      if (clusters == 0) continue;
+      add(tile, clusters);
+      const int tiles = divide_up(form->tiles, clusters);  // of each cluster, if all are there from the beginning
+      if (tiles == 1) continue;
+      tile.whole = split == 1 ? tiles : divide_up(tiles - 1, split);
+      add(tile, clusters);
+    }
+  std::ranges::stable_sort(guesses, {}, &Guess::clocks);
+  guesses.resize(std::min(guesses.size(), kMostMeasured));
+  std::vector<HopperTile> best;
+  for (const Guess& guess : guesses) best.push_back(guess.tile);
+  return best;
+}
+
+Way make_hopper_way(const AttentionProblem& problem, const HopperTile& tile) {
+  const std::optional<HopperForm> form = form_of(problem, tile);
+  HR_CHECK(form.has_value());
+  const auto box = [&](std::int64_t dim, std::int64_t tokens, std::int64_t heads,
+                       const AttentionProblem::Strides& strides,
+                       int rows) { return boxed(problem.dtype, dim, tokens, heads, problem.batch, strides, rows); };
+  const std::int64_t heads = problem.heads, shared_heads = heads / problem.k.sharers;
+  const cuda::BoxedTensor q = box(problem.key_dim, problem.queries, heads, problem.q, tile.queries());
+  const cuda::BoxedTensor k = box(problem.key_dim, problem.keys, shared_heads, problem.k, tile.keys);
+  const cuda::BoxedTensor v = box(problem.value_dim, problem.keys, shared_heads, problem.v, tile.keys);
+  const cuda::BoxedTensor out = box(problem.value_dim, problem.queries, heads, problem.out, kGroupRows);
+  return {.name = name_of(tile), .run = [=, form = *form](void* stream, const Operands& operands, void* /*workspace*/) {
+            const HopperMaps maps{.q = cuda::make_tensor_map(q, operands.q),
+                                  .k = cuda::make_tensor_map(k, operands.k),
+                                  .v = cuda::make_tensor_map(v, operands.v),
+                                  .out = cuda::make_tensor_map(out, operands.out)};
+            launch_hopper(stream, q.dtype, tile, form, maps, operands.out, operands.logsumexp);
+          }};
+}
+
+std::optional<Way> find_hopper_way(const AttentionProblem& problem, const std::string& name) {
+  for (const HopperTile& tile : hopper_tiles(problem))
+    if (name_of(tile) == name) return make_hopper_way(problem, tile);
+  return std::nullopt;
+}
+
+}  // namespace headroom::attentions

@@ -1,0 +1,498 @@
+// attention on Hopper's tensor cores (sm_90a) for heads of up to 64: o = softmax(scale q k^T) v, scores never leaving registers.
+//
+// Shapes     q[b, h, s, d], k[b, g, t, d], v[b, g, t, e] -> o[b, h, s, e], logsumexp[b, h, s] or none: d and e multiples of 8 up to 64,
+//            h a multiple of g; any strides that are multiples of 16 bytes, so that heads may lie interleaved, or beside those of a
+//            merged product.
+// Dtypes     bf16 or f16; scores, softmax and sums in f32, probabilities rounded to the dtype before the second product.
+// Bytes      (q + k + v + o) * 2, k and v once for each tile of queries from the second-level cache
+// FLOPs      2 * b*h*s*t * (d + e), and b*h*s*t exponentials
+//
+// The two floors of 64 queries by 128 keys of 64 on one multiprocessor: products 2 * 64*128*64 / 2048 = 512 clocks, exponentials
+// 64*128 / 16 = 512 clocks. Either alone would be 946 to 998 TFLOP/s; what counts is how much of the one runs beside the other.
+//
+// A block of threads has a tile: 64, 128 or 192 queries of a head, 64 for each warpgroup, which keeps its scores, probabilities and sums
+// in registers. One thread of one more warp copies (TMA) queries once and keys and values to rings. A warpgroup begins the scores of the
+// next keys and the weighted sum of those before, and computes exponentials while the sum is under way; warpgroups that have a
+// multiprocessor to themselves take turns to begin products, so that the exponentials of one run beside the products of another. Heads
+// narrower than 64 are zeros from there on in shared memory (copies fill them in) and products are 32, 48 or 64 deep and wide.
+//
+// A row's largest score so far is what exponents are relative to. It is replaced only when one has come that is larger by a factor of
+// 2^8, for f32 sums and 16-bit floats are as exact at 2^8 as at 1: sums are then seldom scaled (FlashAttention-4 does so).
+//
+// Tiles of many keys may compute a quarter of the exponentials by polynomials, on units that are idle else (FlashAttention-4 too).
+//
+// 4096 queries of 5 heads are 160 tiles of 128 on 132 multiprocessors: two rounds for the work of 1.2. So a cluster of blocks may have,
+// after whole tiles, one more whose keys it shares: 4 blocks have 5 tiles in 1.25 rounds. Each sends the others their rows of its sums
+// with largest scores (copies between blocks' shared memory), and adds up its own in the order of the blocks: the same bits in every
+// run.
+//
+// Online softmax and its order of products: FlashAttention-3 (arXiv 2407.08608), sections 3.1 and 3.2.
+
+#include <cuda_runtime_api.h>
+
+#include <type_traits>
+
+#include "kernels/attention/hopper_form.hpp"
+#include "kernels/attention/hopper_products.cuh"
+#include "kernels/attention/hopper_softmax.cuh"
+#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/fragments.cuh"
+#include "kernels/cuda/hopper.cuh"
+#include "kernels/cuda/launched.hpp"
+
+namespace headroom::attentions {
+namespace {
+
+namespace hw = cuda::hopper;
+using cuda::Bf16;
+using cuda::F16;
+
+// A single warp that copies takes no registers to speak of, but a multiprocessor deals them out to four warps at a time, and only a
+// warpgroup can give away what it was dealt.
+template <int kGroups>
+constexpr int kThreads = kGroups * hw::kWarpgroup + (kGroups == 1 ? 32 : hw::kWarpgroup);
+/// Of a thread that copies, and of one that computes, together as many as all have at first.
+template <int kGroups>
+constexpr int kCopyRegisters = kGroups == 2 ? 40 : 32;
+template <int kGroups>
+constexpr int kRegisters = kGroups == 2 ? 232 : 160;
+
+#if HR_HAS_HOPPER
+
+// Barriers of some threads, by number.
+constexpr int kGroupMeets = 1;  // and the next ones: each warpgroup
+constexpr int kAllMeet = kGroupMeets + kMostGroups;
+constexpr int kTurn = kAllMeet + 1;  // and the next ones: each warpgroup's turn
+
+struct Barriers {
+  hw::Barrier full_q, empty_q;
+  hw::Barrier full_k[kMostStages], empty_k[kMostStages];
+  hw::Barrier full_v[kMostStages], empty_v[kMostStages];
+  hw::Barrier received;  // all that others of the cluster have summed up for this block
+};
+
+/// What a block works on next: a tile, or its part of the keys of one.
+struct Item {
+  int batch, head, row;  // the first query
+  int begin, end;        // of the keys, in units of a stage
+  bool is_shared;
+};
+
+/// False where nothing is left. Neighbours have the same keys.
+template <int kRows, int kKeys>
+__device__ __forceinline__ bool find_item(const HopperForm& form, int index, Item& item) {
+  const int split = form.split, whole = form.whole, cluster = static_cast<int>(blockIdx.x) / split;
+  const int rank = static_cast<int>(blockIdx.x) - cluster * split;
+  if (index >= whole + form.shares) return false;
+  item.is_shared = index >= whole;
+  const int tile = cluster * (whole * split + form.shares) + index * split + (item.is_shared ? 0 : rank);
+  if (tile >= form.tiles) return false;
+  const int head = tile / form.tiles_of_head, units = (form.keys - 1) / kKeys + 1;
+  item.row = (tile - head * form.tiles_of_head) * kRows;
+  item.batch = head / form.heads;
+  item.head = head - item.batch * form.heads;
+  item.begin = item.is_shared ? units * rank / split : 0;
+  item.end = item.is_shared ? units * (rank + 1) / split : units;
+  return true;
+}
+
+/// One thread: copies all that the block reads.
+template <int kRows, int kKeys, int kStages>
+__device__ __forceinline__ void copy_all(const HopperForm& form, const HopperMaps& maps, std::byte* queries,
+                                         std::byte* ring, Barriers& barriers) {
+  constexpr int kBytes = kKeys * kRowBytes;
+  hw::prefetch(maps.q);
+  hw::prefetch(maps.k);
+  hw::prefetch(maps.v);
+  hw::wait_for_previous();
+  const int sharers = form.sharers;
+  std::uint32_t tiles = 0, units = 0;
+  Item item;
+  for (; find_item<kRows, kKeys>(form, static_cast<int>(tiles), item); ++tiles) {
+    hw::wait(barriers.empty_q, (tiles & 1) ^ 1);
+    hw::arrive_expecting(barriers.full_q, kRows * kRowBytes);
+    hw::copy_box(queries, maps.q, barriers.full_q, 0, item.row, item.head, item.batch);
+    const int head = item.head / sharers;
+    for (int unit = item.begin; unit < item.end; ++unit, ++units) {
+      const std::uint32_t stage = units % kStages, phase = units / kStages & 1;
+      std::byte* const to = ring + stage * 2 * kBytes;
+      hw::wait(barriers.empty_k[stage], phase ^ 1);
+      hw::arrive_expecting(barriers.full_k[stage], kBytes);
+      hw::copy_box(to, maps.k, barriers.full_k[stage], 0, unit * kKeys, head, item.batch);
+      hw::wait(barriers.empty_v[stage], phase ^ 1);
+      hw::arrive_expecting(barriers.full_v[stage], kBytes);
+      hw::copy_box(to + kBytes, maps.v, barriers.full_v[stage], 0, unit * kKeys, head, item.batch);
+    }
+  }
+}
+
+/// Warpgroups take turns to begin products, so that they do not all compute exponentials at once.
+template <int kGroups, bool kTakesTurns>
+struct Turn {
+  int group;
+
+  /// Once, before any turn: the first is that of warpgroup 0.
+  __device__ __forceinline__ void open() const {
+    if (kTakesTurns && group == kGroups - 1) pass();
+  }
+  __device__ __forceinline__ void wait() const {
+    if (kTakesTurns) hw::meet(kTurn + group, 2 * hw::kWarpgroup);
+  }
+  __device__ __forceinline__ void pass() const {
+    if (!kTakesTurns) return;
+    const int next = group + 1 == kGroups ? 0 : group + 1;
+    products::announce(kTurn + next, 2 * hw::kWarpgroup);
+  }
+};
+
+/// A warpgroup's way: tiles that it has begun, and units of keys and of values that it is done with, counted from the block's first.
+struct Progress {
+  std::uint32_t tiles = 0, keys = 0, values = 0;
+};
+
+/// A warpgroup: sums of its 64 queries over the keys of an item, with what they are relative to.
+template <class T, int kKeys, int kStages, int kPolynomials, int kDim, class TurnOfGroup>
+__device__ __forceinline__ void attend(const HopperForm& form, const Item& item, const TurnOfGroup& turn,
+                                       std::uint32_t queries, std::uint32_t ring, Barriers& barriers,
+                                       Progress& progress, Softmax<kKeys, kPolynomials>& softmax,
+                                       float (&sums)[kDim / 2]) {
+  constexpr int kBytes = kKeys * kRowBytes, kGroupBytes = 8 * kRowBytes;
+  const bool signals = threadIdx.x % 32 == 0;
+  float scores[kKeys / 2] = {};
+  uint4 weights[kKeys / 16];
+  const auto begin_scores = [&] {
+    const std::uint32_t stage = progress.keys % kStages;
+    hw::wait(barriers.full_k[stage], progress.keys / kStages & 1);
+    turn.wait();
+    const std::uint64_t q = hw::describe_operand(queries, kGroupBytes);
+    const std::uint64_t k = hw::describe_operand(ring + stage * 2 * kBytes, kGroupBytes);
+    hw::begin_products();
+    products::score<T, kKeys, false>(scores, q, k);
+#pragma unroll
+    for (int i = 1; i < kDim / 16; ++i) products::score<T, kKeys, true>(scores, q + 2 * i, k + 2 * i);
+    hw::commit_products();
+  };
+  const auto begin_sums = [&] {
+    const std::uint32_t stage = progress.values % kStages;
+    hw::wait(barriers.full_v[stage], progress.values / kStages & 1);
+    const std::uint64_t v = products::describe_rows(ring + stage * 2 * kBytes + kBytes);
+    hw::begin_products();
+#pragma unroll
+    for (int i = 0; i < kKeys / 16; ++i) products::weigh<T, kDim>(sums, weights[i], v + kRowBytes * i);
+    hw::commit_products();
+  };
+  const auto end_scores = [&](int unit) {
+    products::settle(scores);
+    if (signals) hw::arrive(barriers.empty_k[progress.keys % kStages]);
+    ++progress.keys;
+    if (signals && unit + 1 == item.end) hw::arrive(barriers.empty_q);
+    if (const int left = form.keys - unit * kKeys; left < kKeys) hide_scores<kKeys>(scores, left);
+  };
+  const auto end_sums = [&] {
+    products::settle(sums);
+    products::settle(weights);
+    if (signals) hw::arrive(barriers.empty_v[progress.values % kStages]);
+    ++progress.values;
+  };
+
+  hw::wait(barriers.full_q, progress.tiles++ & 1);
+  begin_scores();
+  turn.pass();
+  hw::wait_for_products<0>();
+  end_scores(item.begin);
+  softmax.begin(scores);
+  softmax.take(scores);
+  to_weights<T, kKeys>(scores, weights);
+  hw::clear(sums);
+  for (int unit = item.begin + 1; unit < item.end; ++unit) {
+    begin_scores();
+    begin_sums();
+    turn.pass();
+    hw::wait_for_products<1>();
+    end_scores(unit);
+    float factors[2];
+    const bool grows = softmax.raise(scores, factors);
+    softmax.take(scores);
+    products::settle(scores);
+    hw::wait_for_products<0>();
+    end_sums();
+    if (grows) scale_rows<kDim>(sums, factors);
+    to_weights<T, kKeys>(scores, weights);
+  }
+  begin_sums();
+  hw::wait_for_products<0>();
+  end_sums();
+  softmax.end();
+}
+
+/// A warpgroup: results of its 64 queries, to shared memory as copies swizzle it, and from there to their places.
+template <class T, int kDim>
+__device__ __forceinline__ void store_results(const HopperForm& form, const HopperMaps& maps, const Item& item,
+                                              int group, const float (&logs)[2], const float (&sums)[kDim / 2],
+                                              std::uint32_t staged, float* logsumexp) {
+  const int thread = static_cast<int>(threadIdx.x) % hw::kWarpgroup, row = thread / 32 * 16 + thread % 32 / 4;
+  const int first = item.row + group * kGroupRows;
+  if (logsumexp != nullptr && thread % 4 == 0) {
+    float* const to = logsumexp + item.batch * form.sum_batch + item.head * form.sum_head;
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      if (const int query = first + row + 8 * half; query < form.queries) to[query] = logs[half];
+  }
+  if (thread == 0) hw::wait_for_stores_to_read();  // those of the tile before
+  hw::meet(kGroupMeets + group, hw::kWarpgroup);
+#pragma unroll
+  for (int j = 0; j < kDim / 8; ++j)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const std::uint32_t to = staged + (row + 8 * half) * kRowBytes + ((j ^ row % 8) * 16) + thread % 4 * 4;
+      const std::uint32_t pair = hw::pack(T(), sums[4 * j + 2 * half], sums[4 * j + 2 * half + 1]);
+      products::put_shared(to, pair);
+    }
+  hw::fence_for_copies();
+  hw::meet(kGroupMeets + group, hw::kWarpgroup);
+  if (thread != 0 || first >= form.queries) return;
+  products::store_box(maps.out, staged, 0, first, item.head, item.batch);
+  hw::commit_stores();
+}
+
+// A shared tile. Rows of sums lie in shared memory as floats, each with the two numbers that they are relative to behind it.
+template <int kDim>
+constexpr int kPitch = sums_pitch(kDim);
+
+template <int kDim>
+__device__ __forceinline__ void put_sums(int group, float most, float most_below, float total, float total_below,
+                                         const float (&sums)[kDim / 2], float* to) {
+  const int thread = static_cast<int>(threadIdx.x) % hw::kWarpgroup;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float* const row = to + (group * kGroupRows + thread / 32 * 16 + thread % 32 / 4 + 8 * half) * kPitch<kDim>;
+#pragma unroll
+    for (int j = 0; j < kDim / 8; ++j)
+      *reinterpret_cast<float2*>(row + 8 * j + thread % 4 * 2) =
+          make_float2(sums[4 * j + 2 * half], sums[4 * j + 2 * half + 1]);
+    if (thread % 4 == 0)
+      *reinterpret_cast<float4*>(row + kDim) =
+          make_float4(half == 0 ? most : most_below, half == 0 ? total : total_below, 0, 0);
+  }
+}
+
+/// Sends every other block of the cluster its rows; one thread.
+template <int kRows, int kDim>
+__device__ __forceinline__ void send_rows(const HopperForm& form, int rank, std::uint32_t sums, Barriers& barriers) {
+  constexpr int kBytes = kPitch<kDim> * static_cast<int>(sizeof(float));
+  const int split = form.split, share_rows = form.share_rows;
+  for (int i = 1; i < split; ++i) {
+    const int to = (rank + i) % split;  // not all to the same at once
+    const int begin = kRows * to / split, end = kRows * (to + 1) / split;
+    const std::uint32_t there = sums + (kRows + (rank - (rank > to ? 1 : 0)) * share_rows) * kBytes;
+    hw::copy_to_block(hw::address_in(there, to), sums + begin * kBytes, (end - begin) * kBytes,
+                      hw::address_in(hw::shared_address(&barriers.received), to));
+  }
+}
+
+/// Joins what the cluster has summed up for this block's rows, in the order of its blocks, and stores the results.
+template <class T, int kGroups, int kDim>
+__device__ __forceinline__ void join_rows(const HopperForm& form, const Item& item, int rank, const float* sums, T* out,
+                                          float* logsumexp) {
+  constexpr int kRows = kGroups * kGroupRows, kPack = 8, kPacks = kDim / kPack;
+  const int split = form.split, begin = kRows * rank / split, end = kRows * (rank + 1) / split;
+  const auto row_of = [&](int part, int row) {
+    const int from = part == rank ? begin : kRows + (part - (part > rank ? 1 : 0)) * form.share_rows;
+    return sums + (from + row) * kPitch<kDim>;
+  };
+  T* const to = out + item.batch * form.out_batch + item.head * form.out_head;
+  const int items = (end - begin) * kPacks;
+  for (int index = static_cast<int>(threadIdx.x); index < items; index += kGroups * hw::kWarpgroup) {
+    const int row = index / kPacks, column = (index - row * kPacks) * kPack, query = item.row + begin + row;
+    if (query >= form.queries) continue;
+    float most = cuda::Max::kNeutral;
+    for (int part = 0; part < split; ++part) most = fmaxf(most, row_of(part, row)[kDim]);
+    float values[kPack] = {}, added[kPack], total = 0;
+    for (int part = 0; part < split; ++part) {
+      const float* const from = row_of(part, row);
+      const float2 relative = *reinterpret_cast<const float2*>(from + kDim);
+      const float factor = power_of_2(relative.x - most);
+      total += relative.y * factor;
+      cuda::Packs<float, kPack>::expand(cuda::Packs<float, kPack>::read(from + column), added);
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) values[i] += added[i] * factor;
+    }
+#pragma unroll
+    for (float& value : values) value /= total;
+    if (column < form.value_dim) cuda::Packs<T, kPack>::store(values, to + query * form.out_token + column);
+    if (logsumexp != nullptr && column == 0)
+      logsumexp[item.batch * form.sum_batch + item.head * form.sum_head + query] = natural_log(most, total);
+  }
+}
+
+/// All of a shared tile that follows its sums: the last item of a block, so that the rings are free.
+template <class T, int kGroups, int kKeys, int kPolynomials, int kDim>
+__device__ __forceinline__ void share_results(const HopperForm& form, const Item& item, int group,
+                                              const Softmax<kKeys, kPolynomials>& softmax,
+                                              const float (&sums)[kDim / 2], std::byte* ring, Barriers& barriers,
+                                              T* out, float* logsumexp) {
+  constexpr int kRows = kGroups * kGroupRows;
+  const auto meet = [] { hw::meet(kAllMeet, kGroups * hw::kWarpgroup); };
+  const int rank = static_cast<int>(blockIdx.x) % form.split;
+  auto* const stored = reinterpret_cast<float*>(ring);
+  meet();  // the rings are read no more
+  hw::arrive_in_cluster();
+  put_sums<kDim>(group, softmax.exponent(0), softmax.exponent(1), softmax.totals[0], softmax.totals[1], sums, stored);
+  hw::fence_for_copies();
+  meet();
+  hw::wait_for_cluster();  // nor those of others
+  if (threadIdx.x == 0) send_rows<kRows, kDim>(form, rank, hw::shared_address(ring), barriers);
+  hw::wait(barriers.received, 0);
+  __syncwarp();
+  hw::arrive_in_cluster();
+  join_rows<T, kGroups, kDim>(form, item, rank, stored, out, logsumexp);
+  hw::wait_for_cluster();  // until then others' copies read what lies here
+}
+
+#endif  // HR_HAS_HOPPER
+
+template <class T, int kGroups, int kKeys, int kStages, int kResident, int kPolynomials, int kDim>
+__global__ void __launch_bounds__(kThreads<kGroups>, kResident)
+    hopper_attention_kernel(const __grid_constant__ HopperForm form, const __grid_constant__ HopperMaps maps, T* out,
+                            float* logsumexp) {
+#if HR_HAS_HOPPER
+  constexpr int kRows = kGroups * kGroupRows;
+  extern __shared__ __align__(1024) std::byte queries[];
+  __shared__ Barriers barriers;
+  hw::let_next_begin();
+  std::byte* const staged = queries + kRows * kRowBytes;
+  std::byte* const ring = staged + kRows * kRowBytes;
+  const int group = static_cast<int>(threadIdx.x) / hw::kWarpgroup;
+  if (threadIdx.x == 0) {
+    constexpr int kWarps = kGroups * 4;
+    hw::init_barrier(barriers.full_q, 1);
+    hw::init_barrier(barriers.empty_q, kWarps);
+    for (int i = 0; i < kStages; ++i) {
+      hw::init_barrier(barriers.full_k[i], 1);
+      hw::init_barrier(barriers.empty_k[i], kWarps);
+      hw::init_barrier(barriers.full_v[i], 1);
+      hw::init_barrier(barriers.empty_v[i], kWarps);
+    }
+    hw::init_barrier(barriers.received, 1);
+    hw::fence_barrier_init();
+    if (form.split > 1) {
+      const int rank = static_cast<int>(blockIdx.x) % form.split;
+      const int rows = kRows * (rank + 1) / form.split - kRows * rank / form.split;
+      hw::arrive_expecting(barriers.received, (form.split - 1) * rows * kPitch<kDim> * static_cast<int>(sizeof(float)));
+    }
+  }
+  __syncthreads();
+  if (group == kGroups) {
+    if constexpr (kGroups > 1) hw::give_registers<kCopyRegisters<kGroups>>();
+    if (threadIdx.x / 32 == kGroups * 4 && hw::is_elected())
+      copy_all<kRows, kKeys, kStages>(form, maps, queries, ring, barriers);
+    return;
+  }
+  if constexpr (kGroups > 1) hw::take_registers<kRegisters<kGroups>>();
+  hw::wait_for_previous();
+  const Turn<kGroups, kResident == 1 && (kGroups > 1)> turn{group};
+  turn.open();
+  const std::uint32_t mine = group * kGroupRows * kRowBytes;
+  Progress progress;
+  Item item;
+  for (int index = 0; find_item<kRows, kKeys>(form, index, item); ++index) {
+    Softmax<kKeys, kPolynomials> softmax(form.scale);
+    float sums[kDim / 2];
+    attend<T, kKeys, kStages, kPolynomials, kDim>(form, item, turn, hw::shared_address(queries) + mine,
+                                                  hw::shared_address(ring), barriers, progress, softmax, sums);
+    asm volatile("" : "+r"(index));  // the item's place is worked out again rather than kept in registers
+    find_item<kRows, kKeys>(form, index, item);
+    if (item.is_shared) {
+      share_results<T, kGroups, kKeys, kPolynomials, kDim>(form, item, group, softmax, sums, ring, barriers, out,
+                                                           logsumexp);
+      break;
+    }
+    const float inverses[2] = {1 / softmax.totals[0], 1 / softmax.totals[1]};
+    const float logs[2] = {natural_log(softmax.exponent(0), softmax.totals[0]),
+                           natural_log(softmax.exponent(1), softmax.totals[1])};
+    scale_rows<kDim>(sums, inverses);
+    store_results<T, kDim>(form, maps, item, group, logs, sums, hw::shared_address(staged) + mine, logsumexp);
+  }
+  if (threadIdx.x % hw::kWarpgroup == 0) hw::wait_for_stores_to_read();
+#endif
+}
+
+/// What a launch is given but for its arguments.
+struct Launch {
+  cudaLaunchAttribute attributes[2] = {};
+  cudaLaunchConfig_t config{};
+
+  Launch(const HopperForm& form, int threads, cudaStream_t stream) {
+    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;  // it waits for what is before it itself
+    attributes[0].val.programmaticStreamSerializationAllowed = 1;
+    attributes[1].id = cudaLaunchAttributeClusterDimension;
+    attributes[1].val.clusterDim.x = static_cast<unsigned>(form.split);
+    attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
+    config.gridDim = dim3(static_cast<unsigned>(form.clusters() * form.split));
+    config.blockDim = dim3(static_cast<unsigned>(threads));
+    config.dynamicSmemBytes = static_cast<std::size_t>(form.shared_bytes);
+    config.stream = stream;
+    config.attrs = attributes;
+    config.numAttrs = 2;
+  }
+  Launch(const Launch&) = delete;
+  Launch& operator=(const Launch&) = delete;
+};
+
+template <class T, int kGroups, int kKeys, int kStages, int kResident, int kPolynomials, int kDim>
+auto kernel_for(const HopperForm& form) {
+  const auto kernel = hopper_attention_kernel<T, kGroups, kKeys, kStages, kResident, kPolynomials, kDim>;
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, form.shared_bytes);
+  return kernel;
+}
+
+/// Calls use(groups, keys, stages, resident, polynomials, dim), constants, for the kernel of a tile.
+template <class Use>
+void with_tile(const HopperTile& tile, int dim, const Use& use) {
+  const auto with_dim = [&](auto groups, auto keys, auto stages, auto resident, auto polynomials) {
+    if (dim == 32) return use(groups, keys, stages, resident, polynomials, std::integral_constant<int, 32>());
+    if (dim == 48) return use(groups, keys, stages, resident, polynomials, std::integral_constant<int, 48>());
+    use(groups, keys, stages, resident, polynomials, std::integral_constant<int, 64>());
+  };
+#define HR_TILE(of_groups, of_keys, stages, resident, of_polynomials)                                 \
+  if (tile.warpgroups == of_groups && tile.keys == of_keys && tile.polynomials == of_polynomials)     \
+    return with_dim(std::integral_constant<int, of_groups>(), std::integral_constant<int, of_keys>(), \
+                    std::integral_constant<int, stages>(), std::integral_constant<int, resident>(),   \
+                    std::integral_constant<int, of_polynomials>());
+#include "kernels/attention/hopper_tiles.def"
+#undef HR_TILE
+}
+
+}  // namespace
+
+void launch_hopper(void* stream, DType dtype, const HopperTile& tile, const HopperForm& form, const HopperMaps& maps,
+                   void* out, float* logsumexp) {
+  with_tile(tile, form.dim, [&](auto groups, auto keys, auto stages, auto resident, auto polynomials, auto dim) {
+    const Launch made(form, kThreads<groups()>, static_cast<cudaStream_t>(stream));
+    const auto with_type = [&](auto type) {
+      using T = decltype(type);
+      cudaLaunchKernelEx(&made.config,
+                         kernel_for<T, groups(), keys(), stages(), resident(), polynomials(), dim()>(form), form, maps,
+                         static_cast<T*>(out), logsumexp);
+    };
+    if (dtype == DType::kBF16) {
+      with_type(Bf16());
+    } else {
+      with_type(F16());
+    }
+  });
+  cuda::check_launched("hopper attention kernel");
+}
+
+int hopper_clusters_at_once(const HopperTile& tile, const HopperForm& form) {
+  int clusters = 0;
+  with_tile(tile, form.dim, [&](auto groups, auto keys, auto stages, auto resident, auto polynomials, auto dim) {
+    const Launch made(form, kThreads<groups()>, nullptr);
+    cudaOccupancyMaxActiveClusters(
+        &clusters, kernel_for<Bf16, groups(), keys(), stages(), resident(), polynomials(), dim()>(form), &made.config);
+  });
+  cuda::check_launched("hopper attention kernel");
+  return clusters;
+}
+
+}  // namespace headroom::attentions

@@ -1,0 +1,237 @@
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/divide_up.hpp"
+#include "kernels/attention/hopper.hpp"
+#include "kernels/cuda/gpu_check.hpp"
+#include "kernels/library_kernel.hpp"
+
+namespace headroom::attentions {
+namespace {
+
+using testing::HasSubstr;
+
+struct Case {
+  std::int64_t batch, heads, queries, keys, dim, value_dim;
+  std::int64_t kv_heads = heads;
+  double scale = 0.2;
+  bool logsumexp = false;
+};
+
+OpSpec spec_of(DType dtype, const Case& c) {
+  return make_spec(Op::kAttention,
+                   {{dtype, {c.batch, c.heads, c.queries, c.dim}},
+                    {dtype, {c.batch, c.kv_heads, c.keys, c.dim}},
+                    {dtype, {c.batch, c.kv_heads, c.keys, c.value_dim}}},
+                   {{"scale", c.scale}, {"logsumexp", std::int64_t{c.logsumexp}}});
+}
+
+std::vector<Operand> dense_operands(const std::vector<TensorType>& types) {
+  std::vector<Operand> operands;
+  for (const TensorType& type : types) operands.push_back(dense_operand(type));
+  return operands;
+}
+
+AttentionProblem problem_of(const Case& c, DType dtype = DType::kBF16) {
+  const OpSpec spec = spec_of(dtype, c);
+  return attention_problem(spec, dense_operands(spec.inputs), dense_operands(spec.outputs));
+}
+
+/// Parts of tiles and of units of keys, many units, heads that products are wider and deeper than, values in heads of another size.
+std::vector<Case> cases() {
+  return {{1, 1, 1, 1, 8, 8},      {2, 3, 17, 17, 40, 40},   {1, 2, 272, 272, 64, 64}, {1, 2, 130, 65, 64, 64},
+          {1, 1, 64, 700, 64, 32}, {2, 2, 200, 77, 64, 64},  {1, 2, 100, 513, 48, 48}, {1, 3, 193, 129, 24, 56},
+          {1, 2, 65, 80, 16, 16},  {2, 3, 128, 128, 32, 32}, {1, 1, 385, 600, 64, 64}};
+}
+
+/// Probabilities are rounded before the second product.
+Tolerance tolerance_of(DType dtype) {
+  return {.relative_l2 = dtype == DType::kBF16 ? 8e-3 : 1e-3, .max_ulps_of_peak = 4};
+}
+
+/// The kernel with one tile.
+class TileKernel : public LibraryKernel {
+ public:
+  explicit TileKernel(const HopperTile& tile)
+      : LibraryKernel({.name = "tile",
+                       .op = Op::kAttention,
+                       .device = DeviceKind::kCuda,
+                       .supports = why_not_hopper,
+                       .strided = kAllStrided,
+                       .plan = nullptr}),
+        tile_(tile) {}
+
+  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
+                                                        std::span<const Operand> outputs,
+                                                        const Target& /*target*/) const override {
+    return std::make_unique<PreparedKernel>(bind(make_hopper_way(attention_problem(spec, inputs, outputs), tile_)));
+  }
+
+ private:
+  HopperTile tile_;
+};
+
+class HopperAttention : public cuda::KernelTest {
+ protected:
+  void SetUp() override {
+    KernelTest::SetUp();
+    if (!IsSkipped() && target().compute_capability != 90) GTEST_SKIP() << "the kernel is for Hopper";
+  }
+
+  void expect_agrees(const HopperTile& tile, const Case& c, DType dtype, Tolerance tolerance,
+                     TestStrides strides = TestStrides::kDense) {
+    Comparison result;
+    try {
+      result = compare_with_oracle(TileKernel(tile), spec_of(dtype, c), target(), 1, tolerance, strides);
+    } catch (const Error& error) {  // with the case that it came from
+      result.message = error.what();
+    }
+    EXPECT_TRUE(result.passed) << name_of(tile) << ", " << name_of(dtype) << " " << c.batch << "x" << c.heads << "/"
+                               << c.kv_heads << " heads, " << c.queries << " x " << c.keys << " of " << c.dim << "/"
+                               << c.value_dim << ", scale " << c.scale << ", strides " << static_cast<int>(strides)
+                               << ": " << result.message;
+  }
+  void expect_agrees(const HopperTile& tile, const Case& c, DType dtype) {
+    expect_agrees(tile, c, dtype, tolerance_of(dtype));
+  }
+};
+
+TEST_F(HopperAttention, AgreesForEveryShape) {
+  for (const Case& c : cases())
+    for (const DType dtype : {DType::kBF16, DType::kF16})
+      for (const HopperTile& tile : hopper_tiles(problem_of(c)))
+        if (tile.split == 1 && tile.whole <= 2) expect_agrees(tile, c, dtype);
+}
+
+TEST_F(HopperAttention, AgreesInClustersThatShareATile) {
+  for (const Case& c : cases())
+    for (const HopperTile& tile : hopper_tiles(problem_of(c)))
+      if (tile.split > 1 && tile.whole <= 1)
+        expect_agrees(tile, c, (tile.split + tile.whole) % 2 == 0 ? DType::kBF16 : DType::kF16);
+}
+
+TEST_F(HopperAttention, TakesHeadsThatLieApartOrInterleaved) {
+  for (const Case& c : {Case{2, 3, 70, 77, 40, 40}, Case{2, 2, 200, 150, 64, 64, 1}})
+    for (const HopperTile& tile : hopper_tiles(problem_of(c)))
+      if (tile.split <= 2 && tile.whole <= 1)
+        for (const TestStrides strides : {TestStrides::kPadded, TestStrides::kPermuted})
+          expect_agrees(tile, c, DType::kBF16, tolerance_of(DType::kBF16), strides);
+}
+
+TEST_F(HopperAttention, SharesHeadsOfKeysAndGivesTheLogarithmOfTheSum) {
+  const Case c{
+      .batch = 2, .heads = 4, .queries = 70, .keys = 150, .dim = 64, .value_dim = 64, .kv_heads = 2, .logsumexp = true};
+  for (const HopperTile& tile : hopper_tiles(problem_of(c)))
+    if (tile.split <= 3 && tile.whole <= 1)
+      for (const DType dtype : {DType::kBF16, DType::kF16})
+        expect_agrees(tile, c, dtype, {.relative_l2 = 8e-3, .max_ulps_of_peak = 1e5});
+}
+
+/// The largest score grows from one unit of keys to the next, so that sums are scaled; and exponentials of many scores are none.
+TEST_F(HopperAttention, TakesScoresThatWouldOverflowAnExponential) {
+  for (const double scale : {2.0, 30.0, 100.0}) {
+    const Case c{.batch = 1, .heads = 1, .queries = 100, .keys = 700, .dim = 64, .value_dim = 64, .scale = scale};
+    for (const HopperTile& tile : hopper_tiles(problem_of(c)))
+      if (tile.split <= 2 && tile.whole <= 1)
+        for (const DType dtype : {DType::kBF16, DType::kF16}) expect_agrees(tile, c, dtype);
+  }
+}
+
+TEST_F(HopperAttention, IsAmongTheWaysOfFastestAttention) {
+  for (const Case& c : {Case{1, 2, 200, 77, 64, 64}, Case{1, 2, 512, 512, 64, 64}})
+    for (const DType dtype : {DType::kBF16, DType::kF16}) {
+      expect_matches_oracle("fastest.attention", spec_of(dtype, c), tolerance_of(dtype));
+      const std::vector<HopperTile> best = best_hopper_tiles(problem_of(c), hopper_clusters_at_once);
+      ASSERT_FALSE(best.empty());
+      if (dtype == DType::kBF16)
+        for (const HopperTile& tile : best) expect_agrees(tile, c, dtype);
+    }
+}
+
+TEST(HopperAttentionTiles, AreFoundAgainByName) {
+  for (const Case& c : cases()) {
+    const AttentionProblem problem = problem_of(c);
+    std::set<std::string> names;
+    for (const HopperTile& tile : hopper_tiles(problem)) {
+      EXPECT_TRUE(names.insert(name_of(tile)).second) << name_of(tile);
+      if (tile.whole > 1) continue;
+      const std::optional<Way> way = find_hopper_way(problem, name_of(tile));
+      ASSERT_TRUE(way.has_value()) << name_of(tile);
+      EXPECT_EQ(way->name, name_of(tile));
+    }
+    EXPECT_FALSE(names.empty());
+    EXPECT_FALSE(find_hopper_way(problem, "hopper 64 queries x 16 keys, 1 tile a block").has_value());
+  }
+  EXPECT_EQ(name_of({2, 128, 0, 4, 1, true}), "hopper 128 queries x 128 keys, 1 tile a block and 1 shared by 4");
+  EXPECT_EQ(name_of({1, 64, 0, 2, 0, true}), "hopper 64 queries x 64 keys, 1 shared by 2");
+  EXPECT_EQ(name_of({3, 128, 2, 1, 2, false}),
+            "hopper 192 queries x 128 keys, 2 of 8 exponentials polynomials, 2 tiles a block");
+}
+
+/// As an H100 has them: six clusters of GPCs of 16 multiprocessors and two of 18.
+int clusters_of_h100(const HopperTile& tile, const HopperForm& /*form*/) {
+  const int resident = tile.warpgroups > 1 ? 1 : 2;
+  return resident * (6 * (16 / tile.split) + 2 * (18 / tile.split));
+}
+
+TEST(HopperAttentionTiles, ShareWhatWouldBeLessThanATurn) {
+  const std::vector<HopperTile> best = best_hopper_tiles(problem_of({1, 5, 4096, 4096, 64, 64}), clusters_of_h100);
+  ASSERT_FALSE(best.empty());
+  // 160 tiles on 132 multiprocessors: 32 clusters of 4 blocks have 5 tiles each.
+  EXPECT_EQ(best.front().warpgroups, 2) << name_of(best.front());
+  EXPECT_EQ(best.front().split, 4) << name_of(best.front());
+  EXPECT_EQ(best.front().tiles_of_cluster(), 5) << name_of(best.front());
+  EXPECT_EQ(std::ranges::count(best, HopperTile{3, 128, 0, 1, 1, false}), 1);
+  // All 77 tokens of a text at once.
+  const auto takes_80 = [](const HopperTile& tile) { return tile.keys == 80; };
+  EXPECT_GT(std::ranges::count_if(best_hopper_tiles(problem_of({1, 5, 4096, 77, 64, 64}), clusters_of_h100), takes_80),
+            0);
+  EXPECT_EQ(std::ranges::count_if(best, takes_80), 0);
+}
+
+TEST(HopperAttentionTiles, TakeEachQueryOnceInAsManyTurnsAsTheyMust) {
+  for (const Case& c : {Case{1, 5, 4096, 4096, 64, 64}, Case{2, 10, 4096, 4096, 64, 64},
+                        Case{2, 20, 1024, 1024, 64, 64}, Case{1, 20, 256, 256, 64, 64}, Case{1, 20, 64, 64, 64, 64},
+                        Case{1, 8, 4096, 4096, 40, 40}, Case{1, 40, 64, 68, 64, 64}}) {
+    const AttentionProblem problem = problem_of(c);
+    const std::vector<HopperTile> all = hopper_tiles(problem), best = best_hopper_tiles(problem, clusters_of_h100);
+    EXPECT_FALSE(best.empty());
+    for (const HopperTile& tile : best) {
+      EXPECT_EQ(std::ranges::count(all, tile), 1) << name_of(tile);
+      const std::int64_t tiles = c.batch * c.heads * divide_up<std::int64_t>(c.queries, tile.queries());
+      const std::int64_t clusters = divide_up<std::int64_t>(tiles, tile.tiles_of_cluster());
+      const bool comes_as_it_may = tile.tiles_of_cluster() == 1;  // as blocks end, others begin
+      EXPECT_TRUE(comes_as_it_may || clusters <= clusters_of_h100(tile, {})) << name_of(tile);
+    }
+  }
+}
+
+TEST(HopperAttentionSupport, SaysWhatItDoesNotTake) {
+  const Target hopper{.device = DeviceKind::kCuda, .compute_capability = 90};
+  const auto why_not = [&](const OpSpec& spec, const Target& target) {
+    const Support rejection = kernel_named("fastest.attention").supports(spec, target);
+    return rejection ? rejection->reason : "";
+  };
+  const Case c{1, 2, 16, 16, 64, 64};
+  EXPECT_EQ(why_not(spec_of(DType::kBF16, c), hopper), "");
+  EXPECT_EQ(why_not(spec_of(DType::kF16, {1, 2, 16, 77, 40, 40}), hopper), "");
+  EXPECT_THAT(why_not(spec_of(DType::kF32, c), hopper), HasSubstr("bf16 or f16, not f32"));
+  EXPECT_THAT(why_not(spec_of(DType::kBF16, {1, 2, 16, 16, 128, 128}), hopper), HasSubstr("not 128"));
+  EXPECT_THAT(why_not(spec_of(DType::kBF16, {1, 2, 16, 16, 64, 36}), hopper), HasSubstr("not 36"));
+  EXPECT_THAT(why_not(spec_of(DType::kBF16, {1, 2, 16, 16, 64, 64, 2, -0.1}), hopper), HasSubstr("scales above 0"));
+  EXPECT_THAT(why_not(spec_of(DType::kBF16, c), {.device = DeviceKind::kCuda, .compute_capability = 80}),
+              HasSubstr("9.0"));
+  const TensorType head{DType::kBF16, {1, 2, 16, 64}};
+  EXPECT_THAT(
+      why_not(make_spec(Op::kAttention, {head, head, head}, {{"scale", 0.1}, {"causal", std::int64_t{1}}}), hopper),
+      HasSubstr("every key"));
+  EXPECT_THAT(
+      why_not(make_spec(Op::kAttention, {head, head, head, {DType::kBool, {1, 1, 16, 16}}}, {{"scale", 0.1}}), hopper),
+      HasSubstr("no mask"));
+}
+
+}  // namespace
+}  // namespace headroom::attentions

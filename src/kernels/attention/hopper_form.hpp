@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/dtype_code.hpp"
+#include "kernels/cuda/tensor_map.hpp"
+
+/// What the kernel in hopper.cu and its host code share.
+namespace headroom::attentions {
+
+inline constexpr int kGroupRows = 64;  ///< queries of a warpgroup: the rows of its products
+inline constexpr int kRowBytes = 128;  ///< of a token's head in shared memory: up to 64 elements
+inline constexpr int kMostDim = 64;
+inline constexpr int kMostStages = 4;  ///< of keys and values
+inline constexpr int kMostGroups = 3;  ///< warpgroups of a block
+
+/// Floats of a row of sums that blocks send each other: with what it is relative to, and in other banks than the row before.
+constexpr int sums_pitch(int dim) { return dim + 4; }
+
+/// How blocks of threads work. A tile is 64 queries of a head for each of `warpgroups`, and all of its keys, `keys` at a time. A cluster
+/// of `split` blocks has `whole` tiles for each block, one after the other, and, where `shares`, one more whose keys they share.
+struct HopperTile {
+  int warpgroups = 1;
+  int keys = 64;
+  int polynomials = 0;  ///< of eight exponentials
+  int split = 1;
+  int whole = 1;
+  bool shares = false;
+  friend bool operator==(const HopperTile&, const HopperTile&) = default;
+
+  [[nodiscard]] int queries() const { return warpgroups * kGroupRows; }
+  [[nodiscard]] int tiles_of_cluster() const { return whole * split + (shares ? 1 : 0); }
+};
+
+/// The kernel's parameters but for addresses.
+struct HopperForm {
+  int heads = 0, sharers = 1;  // of queries; and those that share one head of keys
+  int queries = 0, keys = 0;
+  int dim = 0;        // of a product: 32, 48 or 64, what heads lack being zeros
+  int value_dim = 0;  // of the result
+  int tiles_of_head = 0, tiles = 0;
+  int split = 1, whole = 1;
+  int shares = 0;
+  int share_rows = 0;  // of a shared tile that a block gets from another, at most
+  float scale = 1;     // times log2(e)
+  int shared_bytes = 0;
+  std::int64_t out_batch = 0, out_head = 0, out_token = 0;  // strides of the result
+  std::int64_t sum_batch = 0, sum_head = 0;                 // of logsumexp
+
+  [[nodiscard]] int clusters() const { return (tiles - 1) / (whole * split + shares) + 1; }
+};
+
+/// Boxes of the operands: queries of a tile, keys and values of a stage, results of a warpgroup.
+struct HopperMaps {
+  cuda::TensorMap q, k, v, out;
+};
+
+/// Submits the kernel for a tile; `dtype` is bf16 or f16, and logsumexp may be null.
+void launch_hopper(void* stream, DType dtype, const HopperTile& tile, const HopperForm& form, const HopperMaps& maps,
+                   void* out, float* logsumexp);
+
+/// How many clusters of its blocks the current device runs at once.
+[[nodiscard]] int hopper_clusters_at_once(const HopperTile& tile, const HopperForm& form);
+
+}  // namespace headroom::attentions

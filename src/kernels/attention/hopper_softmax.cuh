@@ -1,0 +1,135 @@
+#pragma once
+
+// The softmax of attention on a warpgroup's scores where a product has left them: a thread has, of row r = 16 (t / 32) + t % 32 / 4 and of
+// the row 8 below it, columns 2 (t % 4) and the next of every eight; four threads together have both rows.
+
+#include <cstdint>
+
+#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/fragments.cuh"
+
+namespace headroom::attentions {
+
+/// By the hardware: off by 2^-22 of the result.
+__device__ __forceinline__ float power_of_2(float exponent) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(exponent));
+  return power;
+}
+
+/// By products and sums alone, where those have time that the unit for exponentials has not: off by 7.5e-5 of the result, a sixth of what
+/// an f16 rounds; below 2^-126 it is that. 2^x = 2^n 2^f with n the nearest integer, and a polynomial of least relative error for 2^f.
+__device__ __forceinline__ float power_of_2_by_polynomial(float exponent) {
+  constexpr float kToInteger =
+      12582912.0F;  // 1.5 * 2^23: what is added to it is rounded, and stands in its lowest bits
+  const float x = fmaxf(exponent, -126.0F), shifted = x + kToInteger, f = x - (shifted - kToInteger);
+  const float mantissa = fmaf(fmaf(fmaf(0.0551716685F, f, 0.242611125F), f, 0.693260968F), f, 0.999928057F);
+  return __uint_as_float(__float_as_uint(mantissa) + (__float_as_uint(shifted) << 23U));
+}
+
+/// log(2^exponent * total)
+__device__ __forceinline__ float natural_log(float exponent, float total) {
+  return 0.69314718055994531F * (exponent + log2f(total));
+}
+
+/// Scores of keys from `left` on are none.
+template <int kKeys>
+__device__ __forceinline__ void hide_scores(float (&scores)[kKeys / 2], int left) {
+  const int first = static_cast<int>(threadIdx.x) % 4 * 2;
+#pragma unroll
+  for (int j = 0; j < kKeys / 8; ++j)
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (8 * j + first + i % 2 >= left) scores[4 * j + i] = cuda::Max::kNeutral;
+}
+
+template <int kColumns>
+__device__ __forceinline__ void scale_rows(float (&values)[kColumns / 2], const float (&factors)[2]) {
+#pragma unroll
+  for (int i = 0; i < kColumns / 2; ++i) values[i] *= factors[i / 2 % 2];
+}
+
+/// Probabilities as the first operand of a product, 16 keys each: what a thread has of the scores is what it has of that operand.
+template <class T, int kKeys>
+__device__ __forceinline__ void to_weights(const float (&scores)[kKeys / 2], uint4 (&weights)[kKeys / 16]) {
+  namespace hw = cuda::hopper;
+#pragma unroll
+  for (int i = 0; i < kKeys / 16; ++i) {
+    const float* const s = scores + 8 * i;
+    weights[i] = make_uint4(hw::pack(T(), s[0], s[1]), hw::pack(T(), s[2], s[3]), hw::pack(T(), s[4], s[5]),
+                            hw::pack(T(), s[6], s[7]));
+  }
+}
+
+/// Two rows of a thread: what their exponentials are relative to, and the sums of these.
+template <int kKeys, int kPolynomials>
+struct Softmax {
+  static constexpr float kMostRaise = 8;  // as a power of 2: exponentials of up to 256 fit in an f16
+
+  float scale;                                                 // times log2(e); above 0
+  float most[2] = {cuda::Max::kNeutral, cuda::Max::kNeutral};  // scores
+  float totals[2] = {0, 0};                                    // of this thread's columns until end()
+
+  __device__ __forceinline__ explicit Softmax(float scale_of) : scale(scale_of) {}
+
+  /// What exponents are relative to, as a power of 2.
+  [[nodiscard]] __device__ __forceinline__ float exponent(int row) const { return most[row] * scale; }
+
+  __device__ __forceinline__ void begin(const float (&scores)[kKeys / 2]) { find_most(scores, most); }
+
+  /// Looks at more scores; whether what was summed up so far is to be multiplied by factors, for all of a warp.
+  __device__ __forceinline__ bool raise(const float (&scores)[kKeys / 2], float (&factors)[2]) {
+    float now[2] = {most[0], most[1]};
+    find_most(scores, now);
+    const bool is_large = (now[0] - most[0]) * scale > kMostRaise || (now[1] - most[1]) * scale > kMostRaise;
+    if (__any_sync(0xFFFFFFFFU, static_cast<int>(is_large)) == 0) return false;
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      factors[row] = power_of_2((most[row] - now[row]) * scale);
+      totals[row] *= factors[row];
+      most[row] = now[row];
+    }
+    return true;
+  }
+
+  /// Makes scores exponentials. Products and differences are rounded at once: all of a row are off by the same factor.
+  __device__ __forceinline__ void take(float (&scores)[kKeys / 2]) {
+    const float exponents[2] = {exponent(0), exponent(1)};
+#pragma unroll
+    for (int i = 0; i < kKeys / 2; ++i) {
+      const int row = i / 2 % 2;
+      const float exponent = fmaf(scores[i], scale, -exponents[row]);
+      const bool is_polynomial = i / 4 * kPolynomials % 8 < kPolynomials;  // all of eight columns, so many times in 64
+      scores[i] = is_polynomial ? power_of_2_by_polynomial(exponent) : power_of_2(exponent);
+      totals[row] += scores[i];
+    }
+  }
+
+  __device__ __forceinline__ void end() {
+#pragma unroll
+    for (float& total : totals) {
+      total += __shfl_xor_sync(0xFFFFFFFFU, total, 1);
+      total += __shfl_xor_sync(0xFFFFFFFFU, total, 2);
+    }
+  }
+
+ private:
+  static __device__ __forceinline__ void find_most(const float (&scores)[kKeys / 2], float (&found)[2]) {
+    float other[2] = {cuda::Max::kNeutral, cuda::Max::kNeutral};
+#pragma unroll
+    for (int j = 0; j < kKeys / 8; ++j)
+#pragma unroll
+      for (int row = 0; row < 2; ++row) {
+        const float larger = fmaxf(scores[4 * j + 2 * row], scores[4 * j + 2 * row + 1]);
+        (j % 2 == 0 ? found : other)[row] = fmaxf((j % 2 == 0 ? found : other)[row], larger);
+      }
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      found[row] = fmaxf(found[row], other[row]);
+      found[row] = fmaxf(found[row], __shfl_xor_sync(0xFFFFFFFFU, found[row], 1));
+      found[row] = fmaxf(found[row], __shfl_xor_sync(0xFFFFFFFFU, found[row], 2));
+    }
+  }
+};
+
+}  // namespace headroom::attentions
