@@ -1,5 +1,3 @@
-#include "kernels/fused/cuda_source.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,6 +12,7 @@
 #include "base/error.hpp"
 #include "ir/op.hpp"
 #include "kernels/fused/cuda_phases.hpp"
+#include "kernels/fused/cuda_source.hpp"
 
 namespace headroom::cuda {
 namespace {
@@ -258,8 +257,14 @@ class Writer {
     if (reductions.empty() && stores.empty() && computed.empty()) return;
 
     for (const int step : reductions) {
-      put("float s{}[S]; for (int i = 0; i < S; ++i) s{}[i] = {}::neutral();\n", step, step,
-          reduction_of(step_at(step).what));
+      const std::string_view how = reduction_of(step_at(step).what);
+      if (is_of_pairs(step)) {
+        const std::string_view type = type_of(bound_.loads[at(step_at(step_at(step).args[0]).access)]);
+        put("u32 e{}[W / 2]; for (int i = 0; i < W / 2; ++i) e{}[i] = {}::pair({}::neutral(), {}::neutral());\n", step,
+            step, type, how, how);
+        continue;
+      }
+      put("float s{}[S]; for (int i = 0; i < S; ++i) s{}[i] = {}::neutral();\n", step, step, how);
       if (phases_.sum_of_squares(step) >= 0) put("float first{} = 0.0F;\n", step);
     }
     if (!shape_.is_reread) write_reads(phase, reductions, stores, computed);
@@ -267,6 +272,7 @@ class Writer {
       if (phase == 0 && is_gathered(step)) write_narrow(step);
     write_pack_loop();
     known_.clear();
+    read_.clear();
     for (const int step : computed) write_wide(step, phase);
     for (const int step : reductions) write_reduction(step, reductions, phase);
     for (const int i : stores) write_wide(program_.results[at(i)].step, phase);
@@ -281,6 +287,13 @@ class Writer {
     const bool has_squares =
         std::ranges::any_of(reductions, [&](int other) { return phases_.sum_of_squares(other) == step; });
     if (has_squares) return;
+    if (is_of_pairs(step)) {
+      const int load = step_at(step).args[0];
+      const std::string raw = write_raw(load);
+      put("for (int i = 0; i < W / 2; ++i) e{}[i] = {}::join_pairs<{}>(e{}[i], {}.words[i]);\n", step,
+          reduction_of(step_at(step).what), type_of(bound_.loads[at(step_at(load).access)]), step, raw);
+      return;
+    }
     const int sum = phases_.sum_of_squares(step), x = step_at(sum >= 0 ? sum : step).args[0];
     write_wide(x, phase);
     if (sum >= 0)
@@ -290,6 +303,15 @@ class Writer {
     else
       put("for (int i = 0; i < W; ++i) s{}[i % S] = {}::join(s{}[i % S], {});\n", step,
           reduction_of(step_at(step).what), step, element(x));
+  }
+
+  /// Whether it is the extreme of a load of 16 bits, which is found of two elements at once, as they were read: a quarter of the
+  /// instructions, and no register holds them as floats from one phase to the next.
+  [[nodiscard]] bool is_of_pairs(int step) const {
+    if (step_at(step).what == Do::kSum) return false;
+    const Step& load = step_at(step_at(step).args[0]);
+    if (load.what != Do::kLoad || shape_.width % 2 != 0 || repeats_of(at(load.access)) != 1) return false;
+    return size_of(bound_.loads[at(load.access)]) == 2;
   }
 
   [[nodiscard]] bool is_gathered(int step) const {
@@ -377,15 +399,22 @@ class Writer {
     put("for (int i = 0; i < W; ++i) {} = {};\n", element(step), expression(step));
   }
 
+  /// Makes the pack at hand of a load known as it was read, by the name that is returned.
+  std::string write_raw(int step) {
+    if (in_time_.contains(step) || (phases_.is_kept(step) && program_.needs_rows)) return fmt::format("r{}[p]", step);
+    std::string raw = fmt::format("w{}", step);
+    const int access = step_at(step).access;
+    if (read_.insert(step).second)
+      put("Raw<{}::kBytes * {}> {}; {}\n", type_of(bound_.loads[at(access)]), width_of(at(access)), raw,
+          read(step, raw));
+    return raw;
+  }
+
   void write_load(int step) {
     const int access = step_at(step).access;
-    const std::string_view type = type_of(bound_.loads[at(access)]);
-    std::string raw = fmt::format("r{}[p]", step);
-    if (!in_time_.contains(step) && !(phases_.is_kept(step) && program_.needs_rows)) {
-      raw = fmt::format("w{}", step);
-      put("Raw<{}::kBytes * {}> {}; {}\n", type, width_of(at(access)), raw, read(step, raw));
-    }
-    put("float v{}[{}]; expand<{}, {}>({}, v{});\n", step, width_of(at(access)), type, width_of(at(access)), raw, step);
+    const std::string raw = write_raw(step);
+    put("float v{}[{}]; expand<{}, {}>({}, v{});\n", step, width_of(at(access)), type_of(bound_.loads[at(access)]),
+        width_of(at(access)), raw, step);
   }
 
   /// What a step is, of elements of its operands.
@@ -463,7 +492,14 @@ class Writer {
     for (const int step : reductions) {
       if (with_squares.contains(step)) continue;
       const std::string_view how = reduction_of(step_at(step).what);
-      put("for (int i = 1; i < S; ++i) s{}[0] = {}::join(s{}[0], s{}[i]);\n", step, how, step, step);
+      if (is_of_pairs(step)) {
+        const std::string_view type = type_of(bound_.loads[at(step_at(step_at(step).args[0]).access)]);
+        put("for (int i = 1; i < W / 2; ++i) e{}[0] = {}::join_pairs<{}>(e{}[0], e{}[i]);\nconst float s{}[1] = "
+            "{{{}::join({}::get(e{}, 0), {}::get(e{}, 1))}};\n",
+            step, how, type, step, step, step, how, type, step, type, step);
+      } else {
+        put("for (int i = 1; i < S; ++i) s{}[0] = {}::join(s{}[0], s{}[i]);\n", step, how, step, step);
+      }
       if (const int sum = phases_.sum_of_squares(step); sum >= 0)
         put("for (int i = 1; i < S; ++i) s{}[0] += s{}[i];\nMoments w{} = moments_beyond(first{}, s{}[0], s{}[0], {}); "
             "join_lanes<T, {}>(w{});\n",
@@ -544,6 +580,7 @@ class Writer {
     put("}}\n");
     write_flat_loop(index, total);
     known_.clear();
+    read_.clear();
     in_time_.clear();
     for (int step = 0; step < step_count(); ++step) {
       const Step& what = step_at(step);
@@ -582,6 +619,7 @@ class Writer {
   std::int64_t packs_of_row_;
   std::string text_;
   std::set<int> known_;    // wide values of the pack at hand
+  std::set<int> read_;     // loads of the pack at hand that were read in the loop
   std::set<int> in_time_;  // loads that were read before the loop over packs
 };
 

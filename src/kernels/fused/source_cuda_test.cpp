@@ -56,6 +56,24 @@ TEST(CudaSourceShapes, CoverARowOnceWhateverItsLength) {
     }
 }
 
+// An extreme of what is stored in 16 bits is found two by two; with what is done to it first, or in f32, one by one.
+TEST(CudaSourceShapes, FindExtremesOfSixteenBitsTwoByTwo) {
+  const auto makes_pairs = [](DType stored, const std::string& name) {
+    for (const FusedCase& one : FusedCases(stored, DType::kF32, 21, 64).list(true)) {
+      if (one.name != name) continue;
+      const BoundProgram bound = bind(one.spec);
+      const std::string text = cuda_source_of(bound, row_shapes(bound, kMultiprocessors)[0]).text;
+      return text.find("= Max::join_pairs<") != std::string::npos;
+    }
+    ADD_FAILURE() << "no body is called " << name;
+    return false;
+  };
+  EXPECT_TRUE(makes_pairs(DType::kBF16, "cross-entropy of a row"));
+  EXPECT_TRUE(makes_pairs(DType::kF16, "cross-entropy of a row"));
+  EXPECT_FALSE(makes_pairs(DType::kF32, "cross-entropy of a row"));
+  EXPECT_FALSE(makes_pairs(DType::kBF16, "softmax of masked scores"));
+}
+
 TEST(CudaSourceShapes, ReadWhatTheFirstResultMayLieOverBeforeItIsWritten) {
   for (const std::int64_t columns : {7, 64, 3072, 70000})
     for (const FusedCase& one : FusedCases(DType::kBF16, DType::kF32, 5, columns).list(false)) {
