@@ -1,3 +1,5 @@
+#include "kernels/fused/cuda_source.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -5,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 #include <set>
 #include <string_view>
 
@@ -12,7 +15,6 @@
 #include "base/error.hpp"
 #include "ir/op.hpp"
 #include "kernels/fused/cuda_phases.hpp"
-#include "kernels/fused/cuda_source.hpp"
 
 namespace headroom::cuda {
 namespace {
@@ -103,7 +105,7 @@ class Writer {
         program_(bound.program),
         shape_(shape),
         phases_(bound, shape.is_reread),
-        rows_(bound.walk.rows()),
+        rows_(bound.walk.rows() / shape.rows_of_thread),
         packs_of_row_(bound.walk.columns.extent / shape.width) {}
 
   KernelSource run() {
@@ -115,8 +117,8 @@ class Writer {
     put("extern \"C\" __global__ void __launch_bounds__({}{}) kernel({}) {{\n", threads,
         shape_.blocks > 0 ? fmt::format(", {}", shape_.blocks) : "", parameters());
     // Sums are of several parts, so that one addition need not wait for the other.
-    put("constexpr int W = {}, T = {}, N = {}, S = {};\n", shape_.width, shape_.threads, shape_.packs,
-        std::min(shape_.width, 4));
+    put("constexpr int W = {}, T = {}, N = {}, S = {}, R = {};\n", shape_.width, shape_.threads, shape_.packs,
+        std::min(shape_.width, 4), shape_.rows_of_thread);
     if (program_.needs_rows)
       write_rows();
     else
@@ -183,18 +185,46 @@ class Writer {
                        size_of(bound_.loads[at(access)]));
   }
 
-  /// Declares a0, a1, ...: where row `row` begins in each operand, or what a thread takes of it.
-  void write_row_addresses(std::string_view row) {
+  /// The outer axes, in the order in which numbers of rows go over them, the fastest last. Of the rows that a thread takes there is one
+  /// number; then those of neighbouring threads do not share what these rows do: what they write lies side by side.
+  [[nodiscard]] std::vector<std::size_t> row_order() const {
     const std::vector<RowWalk::Axis>& outer = bound_.walk.outer;
+    std::vector<std::size_t> order(outer.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    if (shape_.rows_of_thread == 1) return order;
+    for (std::size_t k = 0; k < program_.loads.size(); ++k) {
+      if (bound_.walk.columns.strides[k] == 0 || outer.back().strides[k] != 0) continue;
+      const auto is_shared = [&](std::size_t axis) { return outer[axis].strides[k] == 0; };
+      if (std::ranges::all_of(order, is_shared)) continue;
+      std::ranges::stable_partition(order, is_shared);
+      break;
+    }
+    return order;
+  }
+
+  /// Declares i0, i1, ...: where row `row` is along the outer axes; of the innermost where the thread's first is.
+  void write_row_places(std::string_view row) {
+    const std::vector<RowWalk::Axis>& outer = bound_.walk.outer;
+    const std::vector<std::size_t> order = row_order();
     const std::string_view index = rows_ <= INT32_MAX ? "u32" : "i64";
     put("{} rest = static_cast<{}>({});\n", index, index, row);
-    for (std::size_t axis = outer.size(); axis-- > 0;) {
-      if (axis == 0) {
-        put("const i64 i0 = rest;\n");
-      } else {
-        put("const i64 i{} = rest % {}; rest /= {};\n", axis, outer[axis].extent, outer[axis].extent);
-      }
+    for (std::size_t at = order.size(); at-- > 0;) {
+      const std::size_t axis = order[at];
+      const bool is_of_several = axis + 1 == outer.size() && shape_.rows_of_thread > 1;
+      const std::string name = fmt::format("{}{}", is_of_several ? "begin" : "i", axis);
+      const std::string times = is_of_several ? " * R" : "";
+      const std::int64_t extent = outer[axis].extent / (is_of_several ? shape_.rows_of_thread : 1);
+      if (at == 0)
+        put("const i64 {} = rest{};\n", name, times);
+      else
+        put("const i64 {} = rest % {}{}; rest /= {};\n", name, extent, times, extent);
     }
+  }
+
+  /// Declares a0, a1, ...: where a row begins in each operand, or what a thread takes of it.
+  void write_addresses() {
+    const std::vector<RowWalk::Axis>& outer = bound_.walk.outer;
+    if (shape_.rows_of_thread > 1) put("const i64 i{} = begin{} + q;\n", outer.size() - 1, outer.size() - 1);
     for (std::size_t k = 0; k < operands(); ++k) {
       std::vector<std::string> terms;
       for (std::size_t axis = 0; axis < outer.size(); ++axis)
@@ -216,21 +246,42 @@ class Writer {
         shape_.rows_of_block);
     if (may_lack_rows()) {  // all lanes of a warp meet in shuffles, also those without a row
       put("const bool exists = row < {};\n", rows_);
-      write_row_addresses(fmt::format("(exists ? row : {})", rows_ - 1));
+      write_row_places(fmt::format("(exists ? row : {})", rows_ - 1));
     } else {
       if (rows_ % shape_.rows_of_block != 0) put("if (row >= {}) return;\n", rows_);
-      write_row_addresses("row");
+      write_row_places("row");
     }
+    if (shape_.rows_of_thread > 1) write_first_reads();
+    write_addresses();
     for (int step = 0; step < step_count(); ++step) {
-      const Step& what = step_at(step);
-      if (!phases_.is_kept(step)) continue;
-      if (what.what == Do::kLoad)
-        put("Raw<{}::kBytes * {}> r{}[N];\n", type_of(bound_.loads[at(what.access)]), width_of(at(what.access)), step);
+      if (!phases_.is_kept(step) || read_ahead_.contains(step)) continue;
+      if (step_at(step).what == Do::kLoad)
+        write_raw_packs(fmt::format("r{}", step), step);
       else
         put("float k{}[N][W];\n", step);
     }
     for (int phase = 0; phase <= phases_.last(); ++phase) write_phase(phase);
     write_narrow_results();
+    if (shape_.rows_of_thread > 1) put("}}\n");
+  }
+
+  /// Declares room for the packs of a load.
+  void write_raw_packs(std::string_view name, int load) {
+    const int access = step_at(load).access;
+    put("Raw<{}::kBytes * {}> {}[N];\n", type_of(bound_.loads[at(access)]), width_of(at(access)), name);
+  }
+
+  /// Reads what the first phase needs of all rows of a thread, and begins the loop over them.
+  void write_first_reads() {
+    read_ahead_ = reads_of(0, work_of(0));
+    for (const int step : read_ahead_) write_raw_packs(fmt::format("all{}[R]", step), step);
+    constexpr std::string_view kLoop = "_Pragma(\"unroll\") for (int q = 0; q < R; ++q) {\n";
+    put("{}", kLoop);
+    write_addresses();
+    write_pack_loop();
+    for (const int step : read_ahead_) put("{}\n", read(step, fmt::format("all{}[q][p]", step)));
+    put("}}\n}}\n{}", kLoop);
+    for (const int step : read_ahead_) put("auto& r{} = all{}[q];\n", step, step);
   }
 
   /// Whether threads without a row go along.
@@ -242,18 +293,29 @@ class Writer {
 
   [[nodiscard]] int step_count() const { return static_cast<int>(program_.steps.size()); }
 
+  /// What a phase does in its loop over packs.
+  struct Work {
+    std::vector<int> reductions;
+    std::vector<int> stores;    ///< results
+    std::vector<int> computed;  ///< kept for later phases alone
+  };
+  [[nodiscard]] Work work_of(int phase) const {
+    Work work;
+    for (int step = 0; step < step_count(); ++step)
+      if (is_reduction(step_at(step).what) && phases_.level(step) == phase + 1) work.reductions.push_back(step);
+    for (int i = 0; i < static_cast<int>(program_.results.size()); ++i)
+      if (phase == phase_of_store(i) && is_wide_result(i)) work.stores.push_back(i);
+    for (int step = 0; step < step_count(); ++step)
+      if (phases_.is_kept(step) && step_at(step).what != Do::kLoad && phases_.first(step) == phase)
+        work.computed.push_back(step);
+    return work;
+  }
+
   void write_phase(int phase) {
     for (int step = 0; step < step_count(); ++step)  // what has one value for the row
       if (!phases_.is_wide(step) && phases_.level(step) == phase && !is_gathered(step)) write_narrow(step);
-    std::vector<int> reductions, stores;
-    for (int step = 0; step < step_count(); ++step)
-      if (is_reduction(step_at(step).what) && phases_.level(step) == phase + 1) reductions.push_back(step);
-    for (int i = 0; i < static_cast<int>(program_.results.size()); ++i)
-      if (phase == phase_of_store(i) && is_wide_result(i)) stores.push_back(i);
-    std::vector<int> computed;  // kept for later phases alone
-    for (int step = 0; step < step_count(); ++step)
-      if (phases_.is_kept(step) && step_at(step).what != Do::kLoad && phases_.first(step) == phase)
-        computed.push_back(step);
+    const Work work = work_of(phase);
+    const auto& [reductions, stores, computed] = work;
     if (reductions.empty() && stores.empty() && computed.empty()) return;
 
     for (const int step : reductions) {
@@ -267,7 +329,7 @@ class Writer {
       put("float s{}[S]; for (int i = 0; i < S; ++i) s{}[i] = {}::neutral();\n", step, step, how);
       if (phases_.sum_of_squares(step) >= 0) put("float first{} = 0.0F;\n", step);
     }
-    if (!shape_.is_reread) write_reads(phase, reductions, stores, computed);
+    if (!shape_.is_reread) write_reads(phase, work);
     for (int step = 0; step < step_count(); ++step)  // behind other reads, as a second one waits for its first
       if (phase == 0 && is_gathered(step)) write_narrow(step);
     write_pack_loop();
@@ -327,9 +389,8 @@ class Writer {
     if (has_part_of_packs()) put("if (pack >= {}) continue;\n", packs_of_row_);
   }
 
-  /// Reads all that a phase is the first to need before it looks at any of it, so that the reads are under way together.
-  void write_reads(int phase, const std::vector<int>& reductions, const std::vector<int>& stores,
-                   const std::vector<int>& computed) {
+  /// The loads with columns that a phase is the first to need.
+  [[nodiscard]] std::set<int> reads_of(int phase, const Work& work) const {
     std::set<int> needed;
     const auto need = [&](auto& self, int step) -> void {
       if (!phases_.is_wide(step)) return;
@@ -342,23 +403,26 @@ class Writer {
       for (const int arg : what.args)
         if (arg >= 0) self(self, arg);
     };
-    for (const int step : reductions) need(need, step_at(step).args[0]);
-    for (const int i : stores) need(need, program_.results[at(i)].step);
-    for (const int step : computed) need(need, step);
+    for (const int step : work.reductions) need(need, step_at(step).args[0]);
+    for (const int i : work.stores) need(need, program_.results[at(i)].step);
+    for (const int step : work.computed) need(need, step);
     for (int step = 0; step < step_count(); ++step)
       if (step_at(step).what == Do::kLoad && phases_.is_kept(step) && phases_.first(step) == phase) needed.insert(step);
-    in_time_.clear();
-    for (const int step : needed) {
-      // Later phases read vectors that stand beside all rows, and lie in cache: a pack at a time.
-      if (phase > 0 && !phases_.is_kept(step)) continue;
-      in_time_.insert(step);
-      const int access = step_at(step).access;
-      if (!phases_.is_kept(step))
-        put("Raw<{}::kBytes * {}> r{}[N];\n", type_of(bound_.loads[at(access)]), width_of(at(access)), step);
-    }
-    if (in_time_.empty()) return;
+    return needed;
+  }
+
+  /// Reads them before it looks at any, so that the reads are under way together. Of later phases only what is kept: the others are
+  /// vectors that stand beside all rows and lie in cache, read a pack at a time.
+  void write_reads(int phase, const Work& work) {
+    in_time_ = phase == 0 ? read_ahead_ : std::set<int>();
+    std::set<int> unread;
+    for (const int step : reads_of(phase, work))
+      if ((phase == 0 || phases_.is_kept(step)) && in_time_.insert(step).second) unread.insert(step);
+    if (unread.empty()) return;
+    for (const int step : unread)
+      if (!phases_.is_kept(step)) write_raw_packs(fmt::format("r{}", step), step);
     write_pack_loop();
-    for (const int step : in_time_) put("{}\n", read(step, fmt::format("r{}[p]", step)));
+    for (const int step : unread) put("{}\n", read(step, fmt::format("r{}[p]", step)));
     put("}}\n");
   }
 
@@ -604,11 +668,12 @@ class Writer {
     if (total % flat_packs() != 0) put("if (number >= {}) continue;\n", total);
     if (rows_ == 1) {
       put("const {} pack = number;\n", total * shape_.width <= INT32_MAX ? "int" : "i64");
-      write_row_addresses("0");
+      write_row_places("0");
     } else {
       put("const int pack = static_cast<int>(number % {});\n", packs_of_row_);
-      write_row_addresses(fmt::format("(number / {})", packs_of_row_));
+      write_row_places(fmt::format("(number / {})", packs_of_row_));
     }
+    write_addresses();
   }
 
   const BoundProgram& bound_;
@@ -618,9 +683,10 @@ class Writer {
   std::int64_t rows_;
   std::int64_t packs_of_row_;
   std::string text_;
-  std::set<int> known_;    // wide values of the pack at hand
-  std::set<int> read_;     // loads of the pack at hand that were read in the loop
-  std::set<int> in_time_;  // loads that were read before the loop over packs
+  std::set<int> known_;       // wide values of the pack at hand
+  std::set<int> read_;        // loads of the pack at hand that were read in the loop
+  std::set<int> in_time_;     // loads that were read before the loop over packs
+  std::set<int> read_ahead_;  // loads that were read before the loop over a thread's rows
 };
 
 }  // namespace

@@ -121,7 +121,8 @@ class Generated {
   };
 
   static std::string name_of_shape(const RowShape& shape) {
-    return fmt::format("{} columns, {} threads, {} packs{}", shape.width, shape.threads, shape.packs,
+    return fmt::format("{} columns, {} threads, {} packs{}{}", shape.width, shape.threads, shape.packs,
+                       shape.rows_of_thread > 1 ? fmt::format(", {} rows", shape.rows_of_thread) : "",
                        shape.blocks > 0 ? fmt::format(", {} blocks", shape.blocks) : "");
   }
   /// Bytes from the first element to behind the last.

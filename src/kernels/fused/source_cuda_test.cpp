@@ -29,8 +29,9 @@ class CudaSource : public testing::TestWithParam<std::int64_t> {};
 TEST_P(CudaSource, CompilesInEveryShape) {
   if (const std::string reason = nvrtc::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
   const std::int64_t columns = GetParam();
+  const std::int64_t rows = columns < 100 ? 399 : 21;  // many short ones
   for (const FusedCase& one :
-       FusedCases(columns % 3 == 0 ? DType::kF16 : DType::kBF16, DType::kF32, 21, columns).list(true)) {
+       FusedCases(columns % 3 == 0 ? DType::kF16 : DType::kBF16, DType::kF32, rows, columns).list(true)) {
     const BoundProgram bound = bind(one.spec);
     for (const RowShape& shape : row_shapes(bound, kMultiprocessors))
       EXPECT_NO_THROW(static_cast<void>(nvrtc::compile_to_cubin(cuda_source_of(bound, shape).text, "sm_90")))
@@ -53,6 +54,25 @@ TEST(CudaSourceShapes, CoverARowOnceWhateverItsLength) {
         }
         EXPECT_LE(shape.threads * shape.rows_of_block, 1024);
       }
+    }
+}
+
+TEST(CudaSourceShapes, LetAThreadTakeSeveralShortRowsThatAreAllRead) {
+  for (const std::int64_t columns : {64, 3072})
+    for (const FusedCase& one : FusedCases(DType::kBF16, DType::kF32, 399, columns).list(true)) {
+      const BoundProgram bound = bind(one.spec);
+      for (const RowShape& shape : row_shapes(bound, kMultiprocessors)) {
+        if (shape.rows_of_thread == 1) continue;
+        EXPECT_EQ(bound.walk.outer.back().extent % shape.rows_of_thread, 0) << one.name;
+        EXPECT_LE(shape.threads, 32);
+        const std::string text = cuda_source_of(bound, shape).text;
+        const std::size_t read = text.find("[q][p]), a"), looked_at = text.find("= all");
+        ASSERT_NE(read, std::string::npos) << one.name;
+        EXPECT_LT(text.rfind("[q][p]), a"), looked_at) << one.name;
+      }
+      const bool has_several = std::ranges::any_of(row_shapes(bound, kMultiprocessors),
+                                                   [](const RowShape& shape) { return shape.rows_of_thread > 1; });
+      EXPECT_EQ(has_several, columns == 64 && bound.program.needs_rows) << one.name;
     }
 }
 
