@@ -53,6 +53,14 @@ __device__ __forceinline__ void write(const Raw<B>& raw, u8* to) {
   }
 }
 
+// Copies to shared memory that go on while the thread does; those of a thread are groups, each of what it asked for since the last.
+__device__ __forceinline__ void fetch_16_bytes(u8* to_shared, const u8* from) {
+  asm volatile("{.reg .u64 at; .reg .u32 near; cvta.to.shared.u64 at, %0; cvt.u32.u64 near, at;"
+               "cp.async.cg.shared.global [near], [%1], 16;}" ::"l"(to_shared), "l"(from) : "memory");
+}
+__device__ __forceinline__ void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void wait_for_all_groups_but_one() { asm volatile("cp.async.wait_group 1;" ::: "memory"); }
+
 // The place that is named at `index` among so many; of one outside the nearest that there is.
 template <class T>
 __device__ __forceinline__ i64 place_in(const u8* index, i64 places) {

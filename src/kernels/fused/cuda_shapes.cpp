@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <bit>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "base/divide_up.hpp"
@@ -17,8 +19,9 @@ constexpr int kWarp = 32;
 constexpr int kMostThreads = 1024;
 constexpr int kFlatThreads = 256;
 constexpr int kMostPacks = 16;
-constexpr int kRegisters = 1 << 16;  // of a multiprocessor
-constexpr int kOtherRegisters = 32;  // of a thread, beside what it keeps: addresses, and what it computes with
+constexpr int kRegisters = 1 << 16;      // of a multiprocessor
+constexpr int kOtherRegisters = 32;      // of a thread, beside what it keeps: addresses, and what it computes with
+constexpr int kSharedBytes = 200 << 10;  // that leave some of the first-level cache for what rows share
 constexpr int kLarge = 256, kMany = 32;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
@@ -89,6 +92,29 @@ int rows_of_thread(const BoundProgram& bound, const RowShape& shape, int multipr
   return 1;
 }
 
+/// Blocks that stay, for rows of a warp's that are as long as registers allow: few of these are resident, so that between one's
+/// reads and the next's too little would be under way. None where that does not fit, or too few rows are there.
+std::optional<RowShape> staying_shape(const BoundProgram& bound, RowShape shape, int multiprocessors) {
+  constexpr int kLeastPacks = 4, kMostBytes = 48 << 10;  // of static shared memory
+  constexpr int kRegistersBeside = 32;                   // what is kept, of a thread
+  constexpr std::int64_t kLeastRows = 8;                 // of a warp
+  if (shape.threads != kWarp || shape.packs < kLeastPacks) return std::nullopt;
+  const std::set<int> fetched = fetched_loads(bound, shape.width);
+  const int threads = shape.threads * shape.rows_of_block;
+  const int bytes = 2 * static_cast<int>(fetched.size()) * shape.packs * threads * 16;
+  const Phases phases(bound, false);
+  int kept = 0;
+  for (int step = 0; step < static_cast<int>(bound.program.steps.size()); ++step)
+    if (phases.is_kept(step) && !fetched.contains(step)) kept += shape.packs * shape.width;
+  shape.blocks = std::min(kRegisters / ((kept + kRegistersBeside) * threads), kSharedBytes / std::max(1, bytes));
+  shape.staying = shape.blocks * multiprocessors;
+  const std::int64_t warps = std::int64_t{shape.staying} * shape.rows_of_block;
+  if (fetched.empty() || bytes > kMostBytes || shape.blocks < 2 || bound.walk.rows() < kLeastRows * warps ||
+      bound.walk.rows() % shape.rows_of_block != 0)
+    return std::nullopt;
+  return shape;
+}
+
 std::vector<RowShape> flat_shapes(const BoundProgram& bound, int multiprocessors) {
   constexpr std::int64_t kThreadsOfMultiprocessor = 2048;
   const int width = widest_pack(bound);
@@ -124,6 +150,8 @@ std::vector<RowShape> row_shapes(const BoundProgram& bound, int multiprocessors)
       shapes.push_back(shape);
       shapes.back().rows_of_thread = rows;
     }
+    if (const std::optional<RowShape> staying = staying_shape(bound, shape, multiprocessors))
+      shapes.push_back(*staying);
     // Of large blocks that keep much the compiler makes what only one of has room, where two would overlap.
     const int kept = registers * shape.packs;
     if (threads < kLarge || kept < kMany || 2 * threads * (kept + kOtherRegisters) > kRegisters) return;

@@ -106,13 +106,15 @@ class Writer {
         shape_(shape),
         phases_(bound, shape.is_reread),
         rows_(bound.walk.rows() / shape.rows_of_thread),
-        packs_of_row_(bound.walk.columns.extent / shape.width) {}
+        packs_of_row_(bound.walk.columns.extent / shape.width),
+        fetched_(shape.staying > 0 ? fetched_loads(bound, shape.width) : std::set<int>()) {}
 
   KernelSource run() {
     put("{}\n{}\n", in_lines(kMath), in_lines(kPrelude));
     write_formulas();
-    const std::int64_t blocks = program_.needs_rows ? divide_up(rows_, std::int64_t{shape_.rows_of_block})
-                                                    : divide_up(rows_ * packs_of_row_, flat_packs());
+    std::int64_t blocks = program_.needs_rows ? divide_up(rows_, std::int64_t{shape_.rows_of_block})
+                                              : divide_up(rows_ * packs_of_row_, flat_packs());
+    if (shape_.staying > 0) blocks = std::min(blocks, std::int64_t{shape_.staying});
     const unsigned threads = static_cast<unsigned>(shape_.threads * shape_.rows_of_block);
     put("extern \"C\" __global__ void __launch_bounds__({}{}) kernel({}) {{\n", threads,
         shape_.blocks > 0 ? fmt::format(", {}", shape_.blocks) : "", parameters());
@@ -133,6 +135,8 @@ class Writer {
     fmt::format_to(std::back_inserter(text_), form, std::forward<Arguments>(arguments)...);
   }
 
+  /// Whether a thread keeps a step in registers from one phase to others. What was fetched to shared memory is read there again.
+  [[nodiscard]] bool is_kept(int step) const { return phases_.is_kept(step) && !fetched_.contains(step); }
   [[nodiscard]] const Step& step_at(int step) const { return program_.steps[at(step)]; }
   [[nodiscard]] std::int64_t flat_packs() const { return std::int64_t{shape_.threads} * shape_.packs; }
   [[nodiscard]] std::size_t operands() const { return program_.loads.size() + program_.results.size(); }
@@ -222,25 +226,79 @@ class Writer {
   }
 
   /// Declares a0, a1, ...: where a row begins in each operand, or what a thread takes of it.
-  void write_addresses() {
+  void write_addresses(bool is_fetched = false) {
     const std::vector<RowWalk::Axis>& outer = bound_.walk.outer;
     if (shape_.rows_of_thread > 1) put("const i64 i{} = begin{} + q;\n", outer.size() - 1, outer.size() - 1);
     for (std::size_t k = 0; k < operands(); ++k) {
-      std::vector<std::string> terms;
-      for (std::size_t axis = 0; axis < outer.size(); ++axis)
-        if (outer[axis].strides[k] != 0)
-          terms.push_back(
-              fmt::format("i{} * {}", axis, outer[axis].strides[k] * static_cast<std::int64_t>(size_of(dtype(k)))));
-      if (has_lane_bases() && bound_.walk.columns.strides[k] != 0 && repeats_of(k) <= shape_.width)
-        terms.push_back(fmt::format("lane * {}", pack_bytes(k)));
-      const std::string_view constness = k < program_.loads.size() ? "const " : "";
-      put("{}u8* const a{} = p{}{}{};\n", constness, k, k, terms.empty() ? "" : " + ", fmt::join(terms, " + "));
+      if (is_fetched && place_when_fetched(k) >= 0)
+        put("const u8* const a{} = fetched + (turn * {} + {}) * N + lane * 16;\n", k, fetched_.size() * threads() * 16,
+            place_when_fetched(k));
+      else
+        write_address(k);
     }
+  }
+  void write_address(std::size_t k) {
+    const std::vector<RowWalk::Axis>& outer = bound_.walk.outer;
+    std::vector<std::string> terms;
+    for (std::size_t axis = 0; axis < outer.size(); ++axis)
+      if (outer[axis].strides[k] != 0)
+        terms.push_back(
+            fmt::format("i{} * {}", axis, outer[axis].strides[k] * static_cast<std::int64_t>(size_of(dtype(k)))));
+    if (has_lane_bases() && bound_.walk.columns.strides[k] != 0 && repeats_of(k) <= shape_.width)
+      terms.push_back(fmt::format("lane * {}", pack_bytes(k)));
+    const std::string_view constness = k < program_.loads.size() ? "const " : "";
+    put("{}u8* const a{} = p{}{}{};\n", constness, k, k, terms.empty() ? "" : " + ", fmt::join(terms, " + "));
   }
 
   // A kernel of rows.
 
+  [[nodiscard]] std::size_t threads() const { return static_cast<std::size_t>(shape_.threads * shape_.rows_of_block); }
+
+  /// Where an operand's packs of a row begin among those that are fetched together, in bytes for each pack of a thread; -1 where they
+  /// are read where they lie.
+  [[nodiscard]] std::int64_t place_when_fetched(std::size_t operand) const {
+    std::int64_t place = 0;
+    for (const int step : fetched_) {
+      if (at(step_at(step).access) == operand) return place;
+      place += static_cast<std::int64_t>(threads()) * 16;
+    }
+    return -1;
+  }
+
+  /// Blocks that stay: the packs of a thread's next row are under way while it works on one. What a thread fetches it reads itself, so
+  /// it waits for no other.
+  void write_rows_of_staying_blocks() {
+    put("const int lane = static_cast<int>(threadIdx.x) % T, row_of_block = static_cast<int>(threadIdx.x) / T;\n");
+    put("__shared__ __align__(16) u8 all_fetched[2 * {} * N];\nu8* const fetched = all_fetched + row_of_block * T * N "
+        "* "
+        "16;\n",
+        fetched_.size() * threads() * 16);
+    put("const auto fetch = [&](i64 row, int turn) {{\n");
+    write_row_places("row");
+    for (const int step : fetched_) {
+      const auto access = at(step_at(step).access);
+      put("{{ u8* const to = fetched + (turn * {} + {}) * N + lane * 16;\n", fetched_.size() * threads() * 16,
+          place_when_fetched(access));
+      write_address(access);
+      write_pack_loop();
+      put("fetch_16_bytes(to + p * T * 16, {});\n}}\n}}\n", place_of(access));
+    }
+    put("}};\n");
+    put("const i64 stride = static_cast<i64>(gridDim.x) * {};\ni64 first = static_cast<i64>(blockIdx.x) * "
+        "{};\nfetch(first "
+        "+ row_of_block, 0);\nend_group();\nfor (int turn = 0; first < {}; first += stride, turn ^= 1) {{\n",
+        shape_.rows_of_block, shape_.rows_of_block, rows_);
+    put("if (first + stride < {}) fetch(first + stride + row_of_block, turn ^ 1);\nend_group();\n"
+        "wait_for_all_groups_but_one();\nconst i64 row = first + row_of_block;\n",
+        rows_);
+    write_row_places("row");
+    write_addresses(true);
+    write_phases();
+    put("}}\n");
+  }
+
   void write_rows() {
+    if (shape_.staying > 0) return write_rows_of_staying_blocks();
     put("const int lane = static_cast<int>(threadIdx.x) % T;\n");
     put("const i64 row = static_cast<i64>(blockIdx.x) * {} + static_cast<int>(threadIdx.x) / T;\n",
         shape_.rows_of_block);
@@ -253,8 +311,13 @@ class Writer {
     }
     if (shape_.rows_of_thread > 1) write_first_reads();
     write_addresses();
+    write_phases();
+    if (shape_.rows_of_thread > 1) put("}}\n");
+  }
+
+  void write_phases() {
     for (int step = 0; step < step_count(); ++step) {
-      if (!phases_.is_kept(step) || read_ahead_.contains(step)) continue;
+      if (!is_kept(step) || read_ahead_.contains(step)) continue;
       if (step_at(step).what == Do::kLoad)
         write_raw_packs(fmt::format("r{}", step), step);
       else
@@ -262,7 +325,6 @@ class Writer {
     }
     for (int phase = 0; phase <= phases_.last(); ++phase) write_phase(phase);
     write_narrow_results();
-    if (shape_.rows_of_thread > 1) put("}}\n");
   }
 
   /// Declares room for the packs of a load.
@@ -306,7 +368,7 @@ class Writer {
     for (int i = 0; i < static_cast<int>(program_.results.size()); ++i)
       if (phase == phase_of_store(i) && is_wide_result(i)) work.stores.push_back(i);
     for (int step = 0; step < step_count(); ++step)
-      if (phases_.is_kept(step) && step_at(step).what != Do::kLoad && phases_.first(step) == phase)
+      if (is_kept(step) && step_at(step).what != Do::kLoad && phases_.first(step) == phase)
         work.computed.push_back(step);
     return work;
   }
@@ -396,10 +458,10 @@ class Writer {
       if (!phases_.is_wide(step)) return;
       const Step& what = step_at(step);
       if (what.what == Do::kLoad) {
-        if (!phases_.is_kept(step)) needed.insert(step);
+        if (!is_kept(step)) needed.insert(step);
         return;
       }
-      if (phases_.is_kept(step) && phases_.first(step) < phase) return;
+      if (is_kept(step) && phases_.first(step) < phase) return;
       for (const int arg : what.args)
         if (arg >= 0) self(self, arg);
     };
@@ -407,7 +469,7 @@ class Writer {
     for (const int i : work.stores) need(need, program_.results[at(i)].step);
     for (const int step : work.computed) need(need, step);
     for (int step = 0; step < step_count(); ++step)
-      if (step_at(step).what == Do::kLoad && phases_.is_kept(step) && phases_.first(step) == phase) needed.insert(step);
+      if (step_at(step).what == Do::kLoad && is_kept(step) && phases_.first(step) == phase) needed.insert(step);
     return needed;
   }
 
@@ -417,10 +479,11 @@ class Writer {
     in_time_ = phase == 0 ? read_ahead_ : std::set<int>();
     std::set<int> unread;
     for (const int step : reads_of(phase, work))
-      if ((phase == 0 || phases_.is_kept(step)) && in_time_.insert(step).second) unread.insert(step);
+      if ((phase == 0 || is_kept(step)) && !fetched_.contains(step) && in_time_.insert(step).second)
+        unread.insert(step);
     if (unread.empty()) return;
     for (const int step : unread)
-      if (!phases_.is_kept(step)) write_raw_packs(fmt::format("r{}", step), step);
+      if (!is_kept(step)) write_raw_packs(fmt::format("r{}", step), step);
     write_pack_loop();
     for (const int step : unread) put("{}\n", read(step, fmt::format("r{}[p]", step)));
     put("}}\n");
@@ -436,7 +499,7 @@ class Writer {
   /// Element i of a value in the loop over packs.
   [[nodiscard]] std::string element(int step, std::string_view index = "i") const {
     if (!phases_.is_wide(step)) return fmt::format("v{}", step);
-    const bool is_kept_float = phases_.is_kept(step) && step_at(step).what != Do::kLoad;
+    const bool is_kept_float = is_kept(step) && step_at(step).what != Do::kLoad;
     if (program_.needs_rows && is_kept_float) return fmt::format("k{}[p][{}]", step, index);
     const int repeats = step_at(step).what == Do::kLoad ? repeats_of(at(step_at(step).access)) : 1;
     if (repeats > 1) return fmt::format("v{}[({}) / {}]", step, index, repeats);
@@ -447,7 +510,7 @@ class Writer {
   void write_wide(int step, int phase) {
     if (!phases_.is_wide(step) || !known_.insert(step).second) return;
     const Step& what = step_at(step);
-    const bool is_kept_float = program_.needs_rows && phases_.is_kept(step) && what.what != Do::kLoad;
+    const bool is_kept_float = program_.needs_rows && is_kept(step) && what.what != Do::kLoad;
     if (is_kept_float && phases_.first(step) < phase) return;
     if (what.what == Do::kLoad) return write_load(step);
     for (const int arg : what.args)
@@ -465,7 +528,7 @@ class Writer {
 
   /// Makes the pack at hand of a load known as it was read, by the name that is returned.
   std::string write_raw(int step) {
-    if (in_time_.contains(step) || (phases_.is_kept(step) && program_.needs_rows)) return fmt::format("r{}[p]", step);
+    if (in_time_.contains(step) || (is_kept(step) && program_.needs_rows)) return fmt::format("r{}[p]", step);
     std::string raw = fmt::format("w{}", step);
     const int access = step_at(step).access;
     if (read_.insert(step).second)
@@ -682,6 +745,7 @@ class Writer {
   Phases phases_;
   std::int64_t rows_;
   std::int64_t packs_of_row_;
+  std::set<int> fetched_;  // loads that blocks which stay fetch ahead
   std::string text_;
   std::set<int> known_;       // wide values of the pack at hand
   std::set<int> read_;        // loads of the pack at hand that were read in the loop

@@ -29,7 +29,7 @@ class CudaSource : public testing::TestWithParam<std::int64_t> {};
 TEST_P(CudaSource, CompilesInEveryShape) {
   if (const std::string reason = nvrtc::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
   const std::int64_t columns = GetParam();
-  const std::int64_t rows = columns < 100 ? 399 : 21;  // many short ones
+  const std::int64_t rows = columns < 100 ? 399 : columns == 3072 ? 400 : 21;  // many short ones, and blocks that stay
   for (const FusedCase& one :
        FusedCases(columns % 3 == 0 ? DType::kF16 : DType::kBF16, DType::kF32, rows, columns).list(true)) {
     const BoundProgram bound = bind(one.spec);
@@ -74,6 +74,37 @@ TEST(CudaSourceShapes, LetAThreadTakeSeveralShortRowsThatAreAllRead) {
                                                    [](const RowShape& shape) { return shape.rows_of_thread > 1; });
       EXPECT_EQ(has_several, columns == 64 && bound.program.needs_rows) << one.name;
     }
+}
+
+TEST(CudaSourceShapes, LetBlocksStayThatHaveRoomForARowAhead) {
+  const auto staying_of = [](const std::string& name, std::int64_t rows, std::int64_t columns) {
+    for (const FusedCase& one : FusedCases(DType::kBF16, DType::kBF16, rows, columns).list(true)) {
+      if (one.name != name) continue;
+      for (const RowShape& shape : row_shapes(bind(one.spec), kMultiprocessors))
+        if (shape.staying > 0) return shape;
+    }
+    return RowShape{};
+  };
+  const std::string softmax = "softmax of masked scores";
+  const RowShape shape = staying_of(softmax, 400, 1024);
+  ASSERT_GT(shape.staying, 0);
+  EXPECT_EQ(shape.threads, 32);
+  EXPECT_EQ(shape.staying, shape.blocks * kMultiprocessors);
+  EXPECT_EQ(staying_of(softmax, 21, 1024).staying, 0) << "a row or two for each warp";
+  EXPECT_EQ(staying_of(softmax, 399, 1024).staying, 0) << "a part of a block without rows";
+  EXPECT_EQ(staying_of(softmax, 400, 256).staying, 0) << "many short rows are under way";
+  EXPECT_EQ(staying_of(softmax, 400, 9216).staying, 0) << "a row is of several warps";
+  EXPECT_EQ(staying_of("gated sum, norm, modulation", 400, 3072).staying, 0) << "two operands take too much memory";
+
+  for (const FusedCase& one : FusedCases(DType::kBF16, DType::kBF16, 400, 1024).list(true)) {
+    if (one.name != softmax) continue;
+    const KernelSource source = cuda_source_of(bind(one.spec), shape);
+    EXPECT_EQ(source.blocks, shape.staying);
+    const std::size_t next = source.text.find("fetch(first + stride"),
+                      waits = source.text.find("wait_for_all_groups", next);
+    EXPECT_LT(next, waits);
+    EXPECT_LT(waits, source.text.find("read(static_cast", waits));
+  }
 }
 
 // An extreme of what is stored in 16 bits is found two by two; with what is done to it first, or in f32, one by one.
