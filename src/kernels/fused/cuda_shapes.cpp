@@ -92,25 +92,25 @@ int rows_of_thread(const BoundProgram& bound, const RowShape& shape, int multipr
   return 1;
 }
 
-/// Blocks that stay, for rows of a warp's that are as long as registers allow: few of these are resident, so that between one's
+/// Blocks that stay, for rows of a warp or two that are as long as registers allow: few of these are resident, so that between one's
 /// reads and the next's too little would be under way. None where that does not fit, or too few rows are there.
 std::optional<RowShape> staying_shape(const BoundProgram& bound, RowShape shape, int multiprocessors) {
-  constexpr int kLeastPacks = 4, kMostBytes = 48 << 10;  // of static shared memory
-  constexpr int kRegistersBeside = 32;                   // what is kept, of a thread
-  constexpr std::int64_t kLeastRows = 8;                 // of a warp
-  if (shape.threads != kWarp || shape.packs < kLeastPacks) return std::nullopt;
+  constexpr int kMostWarps = 2, kLeastPacks = 4;
+  constexpr int kMostBytes = 48 << 10;    // of static shared memory
+  constexpr std::int64_t kLeastRows = 8;  // of a warp, or two
   const std::set<int> fetched = fetched_loads(bound, shape.width);
+  if (shape.threads % kWarp != 0 || shape.threads > kMostWarps * kWarp || shape.packs < kLeastPacks || fetched.empty())
+    return std::nullopt;
   const int threads = shape.threads * shape.rows_of_block;
   const int bytes = 2 * static_cast<int>(fetched.size()) * shape.packs * threads * 16;
   const Phases phases(bound, false);
   int kept = 0;
   for (int step = 0; step < static_cast<int>(bound.program.steps.size()); ++step)
     if (phases.is_kept(step) && !fetched.contains(step)) kept += shape.packs * shape.width;
-  shape.blocks = std::min(kRegisters / ((kept + kRegistersBeside) * threads), kSharedBytes / std::max(1, bytes));
+  shape.blocks = std::min(kRegisters / ((kept + kOtherRegisters) * threads), kSharedBytes / bytes);
   shape.staying = shape.blocks * multiprocessors;
-  const std::int64_t warps = std::int64_t{shape.staying} * shape.rows_of_block;
-  if (fetched.empty() || bytes > kMostBytes || shape.blocks < 2 || bound.walk.rows() < kLeastRows * warps ||
-      bound.walk.rows() % shape.rows_of_block != 0)
+  const std::int64_t rows = bound.walk.rows(), at_once = std::int64_t{shape.staying} * shape.rows_of_block;
+  if (bytes > kMostBytes || shape.blocks < 2 || rows < kLeastRows * at_once || rows % shape.rows_of_block != 0)
     return std::nullopt;
   return shape;
 }

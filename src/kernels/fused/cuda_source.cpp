@@ -294,6 +294,7 @@ class Writer {
     write_row_places("row");
     write_addresses(true);
     write_phases();
+    if (shape_.threads > kWarp) put("__syncthreads();\n");  // before another row's reductions are where this one's were
     put("}}\n");
   }
 

@@ -93,8 +93,8 @@ TEST(CudaSourceShapes, LetBlocksStayThatHaveRoomForARowAhead) {
   EXPECT_EQ(staying_of(softmax, 21, 1024).staying, 0) << "a row or two for each warp";
   EXPECT_EQ(staying_of(softmax, 399, 1024).staying, 0) << "a part of a block without rows";
   EXPECT_EQ(staying_of(softmax, 400, 256).staying, 0) << "many short rows are under way";
-  EXPECT_EQ(staying_of(softmax, 400, 9216).staying, 0) << "a row is of several warps";
-  EXPECT_EQ(staying_of("gated sum, norm, modulation", 400, 3072).staying, 0) << "two operands take too much memory";
+  EXPECT_EQ(staying_of(softmax, 400, 9216).staying, 0) << "a row is of many warps";
+  EXPECT_EQ(staying_of("sum, rms norm", 800, 3072).threads, 64) << "a warp's two operands take too much memory";
 
   for (const FusedCase& one : FusedCases(DType::kBF16, DType::kBF16, 400, 1024).list(true)) {
     if (one.name != softmax) continue;
