@@ -37,7 +37,7 @@ TEST_F(CudaMovement, TransposeMatchesTheOracle) {
 TEST_F(CudaMovement, ShortAxesMatchTheOracle) {
   for (const DType dtype : kDTypes)
     for (const std::int64_t r : {2, 3, 4, 8})
-      for (const std::int64_t width : {16, 30}) {
+      for (const std::int64_t width : {16, 30, 96}) {
         const Shape planes{2, 3, r, r, 5, width}, patches{2, 3, 5, r, width, r};
         expect_matches_oracle("cuda.transpose",
                               make_spec(Op::kTranspose, {{dtype, planes}}, {{"perm", Ints{0, 1, 4, 2, 5, 3}}}));

@@ -62,10 +62,14 @@ double floor_ms(const Segment& segment, std::span<const Step> steps, MachineRate
   return segment.kind == SegmentKind::kLoop ? static_cast<double>(segment.trip_count) * sum : sum;
 }
 
+/// Copies of whole pages are the fast ones: an H200 copies 256 MiB at 4.2 TB/s, and at 2.7 TB/s with a few bytes more.
+constexpr std::size_t kPage = 4096;
+
 }  // namespace
 
 const Yardstick& MachineRates::copy(double moved_bytes) {
-  const std::size_t bytes = std::clamp<std::size_t>(static_cast<std::size_t>(moved_bytes / 2), 1, kLargestCopy);
+  std::size_t bytes = std::clamp<std::size_t>(static_cast<std::size_t>(moved_bytes / 2), 1, kLargestCopy);
+  if (bytes > kPage) bytes -= bytes % kPage;
   if (const auto known = copies_.find(bytes); known != copies_.end()) return known->second;
   copy_run_.reserve(bytes);
   return copies_

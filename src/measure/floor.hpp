@@ -46,8 +46,8 @@ class MachineRates {
       : backend_(backend), protocol_(protocol), copy_run_(backend) {}
   MachineRates(const MachineRates&) = delete;
 
-  /// A copy that moves as many bytes, half of them read and half written, or kLargestCopy. It is hot, as what it stands
-  /// for would be: small ones have the rate of a cache.
+  /// A copy that moves as many bytes, half of them read and half written, or kLargestCopy; of more than a page whole pages. It is
+  /// hot, as what it stands for would be: small ones have the rate of a cache.
   [[nodiscard]] const Yardstick& copy(double moved_bytes);
   /// The fastest of a few bare products in that arithmetic, as Kernel::compute_name() calls it: "bf16", "tf32"; of those in
   /// f32 where bf16 has no units of its own. Throws Error where no kernel runs one.

@@ -49,6 +49,19 @@ TEST_P(DifferentialGraphs, AgreeWithTheOracleUnderEverySetup) {
   EXPECT_GT(tally.sharp, tally.elements * 3 / 4) << "bounds are so wide that little is checked";
 }
 
+TEST(DifferentialBodies, AgreeWithTheOracle) {
+  constexpr std::uint64_t kBodyGraphs = 60;
+  Checker checker(DeviceKind::kCpu);
+  for (std::uint64_t seed = 0; seed < kBodyGraphs; ++seed) {
+    const Graph graph = random_bodies(seed, DeviceKind::kCpu);
+    const auto failure =
+        checker.check(graph, {.seed = seed, .only = Failure{.passes = "none", .plan = "eager", .message = {}}});
+    ASSERT_FALSE(failure.has_value()) << "seed " << seed << ": " << failure->message
+                                      << "\nrepeat and shrink it with: graph_fuzz --bodies --graphs 1 --seed " << seed;
+  }
+  EXPECT_EQ(checker.tally().programs, kBodyGraphs);
+}
+
 std::vector<std::filesystem::path> regressions() {
   std::vector<std::filesystem::path> paths;
   for (const auto& entry :

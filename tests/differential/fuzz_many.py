@@ -2,7 +2,7 @@
 """Tries many random graphs in several processes of graph_fuzz, and adds up what they print.
 
     tests/differential/fuzz_many.py GRAPH_FUZZ [--graphs 100000] [--jobs N] [--seed 0] [--seconds T] [--out FILE]
-                                    [--device cpu] [--isa ISA|all] [--add REPORT...]
+                                    [--device cpu] [--isa ISA|all] [--bodies] [--add REPORT...]
 
 --isa all gives each of the vector units that this CPU has, from the widest down, an equal share of the graphs, so that kernels for
 lesser CPUs are tried as well. --add takes in reports of other runs, of other machines perhaps: of the same revision and of other
@@ -63,6 +63,7 @@ class Tally(NamedTuple):
 def run(arguments, isa, first, graphs, seconds):
     """One process' exit code and output."""
     command = [arguments.graph_fuzz, "--graphs", str(graphs), "--seed", str(first), "--device", arguments.device]
+    command += ["--bodies"] if arguments.bodies else []
     command += ["--isa", isa] if isa else []
     command += ["--seconds", str(seconds)] if seconds else []
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
@@ -137,6 +138,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=0)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--isa", default="", help="vector units as graph_fuzz names them, or all that this CPU has in turn")
+    parser.add_argument("--bodies", action="store_true", help="graphs of four fused ops and nothing else, run as they are")
     parser.add_argument("--add", nargs="+", default=[], metavar="REPORT", help="what earlier runs wrote to their --out")
     parser.add_argument("--out", help="where the report is kept; it is printed in any case")
     arguments = parser.parse_args()

@@ -31,6 +31,7 @@ struct Options {
   std::string device = "cpu";
   std::string isa;
   std::string graph;
+  bool only_bodies = false;
   bool prints_only = false;
   bool shrinks = true;
 };
@@ -84,12 +85,15 @@ int fuzz(const Options& options) {
   while (tried < graphs && failures < options.failures && (options.seconds <= 0 || elapsed_s() < options.seconds)) {
     const std::uint64_t seed = options.seed + tried++;
     const bool is_given = !options.graph.empty();
-    const Graph graph = is_given ? parse_graph(read_file(options.graph)) : random_graph(seed, device);
+    const Graph graph = is_given              ? parse_graph(read_file(options.graph))
+                        : options.only_bodies ? random_bodies(seed, device)
+                                              : random_graph(seed, device);
     if (options.prints_only) {
       fmt::print("{}\n", print(graph));
       continue;
     }
-    const CheckOptions check{.seed = seed, .only = {}, .all_plans = is_given};
+    CheckOptions check{.seed = seed, .only = {}, .all_plans = is_given};
+    if (options.only_bodies) check.only = Failure{.passes = "none", .plan = "eager", .message = {}};
     if (const auto failure = checker.check(graph, check)) {
       ++failures;
       report(checker, graph, check, *failure, options.shrinks);
@@ -118,6 +122,7 @@ int main(int argc, char** argv) {
   app.add_option("--isa", options.isa, "use no wider vector units of the CPU than these")->check(CLI::IsMember(isas));
   app.add_flag("--isas", lists_isas, "list those that this CPU has, and try nothing");
   app.add_option("--graph", options.graph, "try the graph in this file instead, under every setup");
+  app.add_flag("--bodies", options.only_bodies, "graphs of fused ops alone, run as they are, eagerly");
   app.add_flag("--print", options.prints_only, "print the graphs instead of trying them");
   app.add_flag("!--no-shrink", options.shrinks, "print a graph that fails as it is");
   CLI11_PARSE(app, argc, argv);

@@ -20,6 +20,11 @@ constexpr std::array kSmall = {
 constexpr std::array kWide = {
     Dims{2, 9, 5, 2, 16}, Dims{1, 17, 3, 4, 8}, Dims{2, 16, 8, 2, 32}, Dims{3, 7, 2, 3, 16}, Dims{1, 33, 16, 2, 16},
 };
+/// Rows of a megabyte and more, short and long.
+constexpr std::array kRows = {
+    Dims{4, 4096, 1, 2, 16}, Dims{2, 81, 1, 8, 250},  Dims{1, 96, 1, 24, 128},
+    Dims{3, 1024, 1, 3, 64}, Dims{1, 24, 1, 64, 192},
+};
 /// Samples enough for tiles.
 constexpr std::array kBatches = {
     Dims{4, 64, 8, 2, 16},
@@ -30,6 +35,7 @@ constexpr std::array kBatches = {
 }  // namespace
 
 Graph random_graph(std::uint64_t seed, DeviceKind device) { return GraphMaker(seed, device).make(); }
+Graph random_bodies(std::uint64_t seed, DeviceKind device) { return GraphMaker(seed, device).make_bodies(); }
 
 GraphMaker::GraphMaker(std::uint64_t seed, DeviceKind device) : choose_(seed), device_(device), dims_(kSmall[0]) {}
 
@@ -38,6 +44,18 @@ Graph GraphMaker::make() {
   fill_region(0, is_model_ ? 2 + static_cast<int>(choose_.below(3)) : 3 + static_cast<int>(choose_.below(7)));
   update_states();
   add_outputs();
+  return std::move(graph_);
+}
+
+Graph GraphMaker::make_bodies() {
+  dims_ = choose_.one_in(32) ? choose_.from(kRows) : choose_.one_in(2) ? choose_.from(kSmall) : choose_.from(kWide);
+  dtype_ = choose_.one_in(2) ? DType::kBF16 : DType::kF32;
+  tokens_ = typed({dims_.batch, dims_.seq, dims_.width()});
+  visible_.push_back(graph_.add_input("x", tokens_));
+  for (int i = 0; i < kBodiesOfGraph; ++i) add_body();
+  int outputs = 0;
+  for (const ValueId value : visible_)
+    if (graph_.value(value).kind != ValueKind::kInput) graph_.add_output(fmt::format("y{}", outputs++), value);
   return std::move(graph_);
 }
 

@@ -27,6 +27,7 @@ class GraphMaker {
  public:
   GraphMaker(std::uint64_t seed, DeviceKind device);
   Graph make();
+  Graph make_bodies();
 
  private:
   // graph_maker.cpp: regions, states, and where operands come from

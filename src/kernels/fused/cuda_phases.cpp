@@ -95,4 +95,19 @@ bool Phases::is_cheap(const Step& step) const {
   return is_simple && 1 == std::ranges::count_if(step.args, [&](int arg) { return arg >= 0 && is_wide_[at(arg)]; });
 }
 
+std::set<int> fetched_loads(const BoundProgram& bound, int width) {
+  const Phases phases(bound, false);
+  std::set<int> fetched;
+  for (std::size_t step = 0; step < bound.program.steps.size(); ++step) {
+    if (!phases.is_first_read(static_cast<int>(step))) continue;
+    const auto access = static_cast<std::size_t>(bound.program.steps[step].access);
+    const bool is_own =
+        bound.walk.columns.repeats[access] == 1 &&
+        std::ranges::all_of(bound.walk.outer, [&](const RowWalk::Axis& axis) { return axis.strides[access] != 0; });
+    if (is_own && size_of(bound.loads[access]) * static_cast<std::size_t>(width) == 16)
+      fetched.insert(static_cast<int>(step));
+  }
+  return fetched;
+}
+
 }  // namespace headroom::cuda

@@ -52,4 +52,8 @@ class Phases {
   int last_ = 0;
 };
 
+/// The loads, by their steps, that blocks which stay fetch ahead in packs of so many columns: of which each row has its own,
+/// that are needed first of all, and of whose packs each has 16 bytes.
+[[nodiscard]] std::set<int> fetched_loads(const BoundProgram& bound, int width);
+
 }  // namespace headroom::cuda

@@ -58,6 +58,14 @@ __device__ __forceinline__ void write(const Raw<B>& raw, u8* to) {
   }
 }
 
+// Copies to shared memory that go on while the thread does; those of a thread are groups, each of what it asked for since the last.
+__device__ __forceinline__ void fetch_16_bytes(u8* to_shared, const u8* from) {
+  asm volatile("{.reg .u64 at; .reg .u32 near; cvta.to.shared.u64 at, %0; cvt.u32.u64 near, at;"
+               "cp.async.cg.shared.global [near], [%1], 16;}" ::"l"(to_shared), "l"(from) : "memory");
+}
+__device__ __forceinline__ void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void wait_for_all_groups_but_one() { asm volatile("cp.async.wait_group 1;" ::: "memory"); }
+
 // The place that is named at `index` among so many; of one outside the nearest that there is.
 template <class T>
 __device__ __forceinline__ i64 place_in(const u8* index, i64 places) {
@@ -71,7 +79,8 @@ __device__ __forceinline__ float half_to_float(u32 bits) {
   return wide;
 }
 
-// A dtype: its bytes, and elements to and from words.
+// A dtype: its bytes, and elements to and from words; of 16 bits also what is larger or smaller in each half of two words, or
+// NaN where one is.
 struct F32 {
   static constexpr int kBytes = 4;
   static __device__ __forceinline__ float get(const u32* words, int i) { return __uint_as_float(words[i]); }
@@ -88,6 +97,16 @@ struct Bf16 {
     return packed;
   }
   static __device__ __forceinline__ float rounded(float value) { return __uint_as_float(pair(value, 0.0F) << 16); }
+  static __device__ __forceinline__ u32 larger(u32 a, u32 b) {
+    u32 both;
+    asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(both) : "r"(a), "r"(b));
+    return both;
+  }
+  static __device__ __forceinline__ u32 smaller(u32 a, u32 b) {
+    u32 both;
+    asm("min.NaN.bf16x2 %0, %1, %2;" : "=r"(both) : "r"(a), "r"(b));
+    return both;
+  }
 };
 struct F16 {
   static constexpr int kBytes = 2;
@@ -100,6 +119,16 @@ struct F16 {
     return packed;
   }
   static __device__ __forceinline__ float rounded(float value) { return half_to_float(pair(value, 0.0F)); }
+  static __device__ __forceinline__ u32 larger(u32 a, u32 b) {
+    u32 both;
+    asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(both) : "r"(a), "r"(b));
+    return both;
+  }
+  static __device__ __forceinline__ u32 smaller(u32 a, u32 b) {
+    u32 both;
+    asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(both) : "r"(a), "r"(b));
+    return both;
+  }
 };
 struct F8E4M3 {
   static constexpr int kBytes = 1;
@@ -173,6 +202,10 @@ struct Max {
     asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
     return larger;
   }
+  template <class T>
+  static __device__ __forceinline__ u32 join_pairs(u32 a, u32 b) {
+    return T::larger(a, b);
+  }
 };
 struct Min {
   static __device__ __forceinline__ float neutral() { return __uint_as_float(0x7F800000U); }
@@ -181,10 +214,18 @@ struct Min {
     asm("min.NaN.f32 %0, %1, %2;" : "=f"(smaller) : "f"(a), "f"(b));
     return smaller;
   }
+  template <class T>
+  static __device__ __forceinline__ u32 join_pairs(u32 a, u32 b) {
+    return T::smaller(a, b);
+  }
 };
 struct Peak {
   static __device__ __forceinline__ float neutral() { return 0.0F; }
   static __device__ __forceinline__ float join(float a, float b) { return Max::join(a, fabsf(b)); }
+  template <class T>
+  static __device__ __forceinline__ u32 join_pairs(u32 a, u32 b) {
+    return T::larger(a, b & 0x7FFF7FFFU);
+  }
 };
 
 // How many numbers there are, their mean, and the sum of the squares about it; joined as Chan, Golub and LeVeque (1979) do.

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <bit>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "base/divide_up.hpp"
@@ -17,8 +19,9 @@ constexpr int kWarp = 32;
 constexpr int kMostThreads = 1024;
 constexpr int kFlatThreads = 256;
 constexpr int kMostPacks = 16;
-constexpr int kRegisters = 1 << 16;  // of a multiprocessor
-constexpr int kOtherRegisters = 32;  // of a thread, beside what it keeps: addresses, and what it computes with
+constexpr int kRegisters = 1 << 16;      // of a multiprocessor
+constexpr int kOtherRegisters = 32;      // of a thread, beside what it keeps: addresses, and what it computes with
+constexpr int kSharedBytes = 200 << 10;  // that leave some of the first-level cache for what rows share
 constexpr int kLarge = 256, kMany = 32;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
@@ -75,6 +78,43 @@ std::pair<int, int> pack_bytes(const BoundProgram& bound, int width) {
   return bytes;
 }
 
+/// How many short rows a thread may take, so that it has as many reads under way as it would of a long one, and reads once what they
+/// share; 1 where that would leave multiprocessors idle. (Heads of 128 elements, 6 of 24 a thread: in a kernel written by hand 0.9 of a
+/// copy's rate, where one head a thread was at 0.76. H200)
+int rows_of_thread(const BoundProgram& bound, const RowShape& shape, int multiprocessors) {
+  constexpr int kMostTogether = 6;          // packs of a thread
+  constexpr std::int64_t kLeastBlocks = 8;  // of a multiprocessor
+  if (shape.threads > kWarp || bound.walk.outer.empty()) return 1;
+  const std::int64_t neighbours = bound.walk.outer.back().extent;
+  for (int rows = kMostTogether / shape.packs; rows > 1; --rows)
+    if (neighbours % rows == 0 && bound.walk.rows() / rows / shape.rows_of_block >= kLeastBlocks * multiprocessors)
+      return rows;
+  return 1;
+}
+
+/// Blocks that stay, for rows of a warp or two that are as long as registers allow: few of these are resident, so that between one's
+/// reads and the next's too little would be under way. None where that does not fit, or too few rows are there.
+std::optional<RowShape> staying_shape(const BoundProgram& bound, RowShape shape, int multiprocessors) {
+  constexpr int kMostWarps = 2, kLeastPacks = 4;
+  constexpr int kMostBytes = 48 << 10;    // of static shared memory
+  constexpr std::int64_t kLeastRows = 8;  // of a warp, or two
+  const std::set<int> fetched = fetched_loads(bound, shape.width);
+  if (shape.threads % kWarp != 0 || shape.threads > kMostWarps * kWarp || shape.packs < kLeastPacks || fetched.empty())
+    return std::nullopt;
+  const int threads = shape.threads * shape.rows_of_block;
+  const int bytes = 2 * static_cast<int>(fetched.size()) * shape.packs * threads * 16;
+  const Phases phases(bound, false);
+  int kept = 0;
+  for (int step = 0; step < static_cast<int>(bound.program.steps.size()); ++step)
+    if (phases.is_kept(step) && !fetched.contains(step)) kept += shape.packs * shape.width;
+  shape.blocks = std::min(kRegisters / ((kept + kOtherRegisters) * threads), kSharedBytes / bytes);
+  shape.staying = shape.blocks * multiprocessors;
+  const std::int64_t rows = bound.walk.rows(), at_once = std::int64_t{shape.staying} * shape.rows_of_block;
+  if (bytes > kMostBytes || shape.blocks < 2 || rows < kLeastRows * at_once || rows % shape.rows_of_block != 0)
+    return std::nullopt;
+  return shape;
+}
+
 std::vector<RowShape> flat_shapes(const BoundProgram& bound, int multiprocessors) {
   constexpr std::int64_t kThreadsOfMultiprocessor = 2048;
   const int width = widest_pack(bound);
@@ -106,6 +146,12 @@ std::vector<RowShape> row_shapes(const BoundProgram& bound, int multiprocessors)
         .width = width, .threads = static_cast<int>(threads), .packs = static_cast<int>(divide_up(packs, threads))};
     shape.rows_of_block = threads > kWarp ? 1 : static_cast<int>(128 / threads);
     shapes.push_back(shape);
+    if (const int rows = rows_of_thread(bound, shape, multiprocessors); rows > 1) {
+      shapes.push_back(shape);
+      shapes.back().rows_of_thread = rows;
+    }
+    if (const std::optional<RowShape> staying = staying_shape(bound, shape, multiprocessors))
+      shapes.push_back(*staying);
     // Of large blocks that keep much the compiler makes what only one of has room, where two would overlap.
     const int kept = registers * shape.packs;
     if (threads < kLarge || kept < kMany || 2 * threads * (kept + kOtherRegisters) > kRegisters) return;

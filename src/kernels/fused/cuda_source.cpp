@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 #include <set>
 #include <string_view>
 
@@ -104,14 +105,16 @@ class Writer {
         program_(bound.program),
         shape_(shape),
         phases_(bound, shape.is_reread),
-        rows_(bound.walk.rows()),
-        packs_of_row_(bound.walk.columns.extent / shape.width) {}
+        rows_(bound.walk.rows() / shape.rows_of_thread),
+        packs_of_row_(bound.walk.columns.extent / shape.width),
+        fetched_(shape.staying > 0 ? fetched_loads(bound, shape.width) : std::set<int>()) {}
 
   KernelSource run() {
     put("{}\n{}\n", in_lines(kMath), in_lines(kPrelude));
     write_formulas();
-    const std::int64_t blocks = program_.needs_rows ? divide_up(rows_, std::int64_t{shape_.rows_of_block})
-                                                    : divide_up(rows_ * packs_of_row_, flat_packs());
+    std::int64_t blocks = program_.needs_rows ? divide_up(rows_, std::int64_t{shape_.rows_of_block})
+                                              : divide_up(rows_ * packs_of_row_, flat_packs());
+    if (shape_.staying > 0) blocks = std::min(blocks, std::int64_t{shape_.staying});
     const unsigned threads = static_cast<unsigned>(shape_.threads * shape_.rows_of_block);
     put("extern \"C\" __global__ void __launch_bounds__({}{}) kernel({}) {{\n", threads,
         shape_.blocks > 0 ? fmt::format(", {}", shape_.blocks) : "", parameters());
@@ -119,8 +122,8 @@ class Writer {
     // cannot foresee.
     put("wait_for_previous();\nif (blockIdx.x >= gridDim.x) return;\n");
     // Sums are of several parts, so that one addition need not wait for the other.
-    put("constexpr int W = {}, T = {}, N = {}, S = {};\n", shape_.width, shape_.threads, shape_.packs,
-        std::min(shape_.width, 4));
+    put("constexpr int W = {}, T = {}, N = {}, S = {}, R = {};\n", shape_.width, shape_.threads, shape_.packs,
+        std::min(shape_.width, 4), shape_.rows_of_thread);
     if (program_.needs_rows)
       write_rows();
     else
@@ -135,6 +138,8 @@ class Writer {
     fmt::format_to(std::back_inserter(text_), form, std::forward<Arguments>(arguments)...);
   }
 
+  /// Whether a thread keeps a step in registers from one phase to others. What was fetched to shared memory is read there again.
+  [[nodiscard]] bool is_kept(int step) const { return phases_.is_kept(step) && !fetched_.contains(step); }
   [[nodiscard]] const Step& step_at(int step) const { return program_.steps[at(step)]; }
   [[nodiscard]] std::int64_t flat_packs() const { return std::int64_t{shape_.threads} * shape_.packs; }
   [[nodiscard]] std::size_t operands() const { return program_.loads.size() + program_.results.size(); }
@@ -187,54 +192,162 @@ class Writer {
                        size_of(bound_.loads[at(access)]));
   }
 
-  /// Declares a0, a1, ...: where row `row` begins in each operand, or what a thread takes of it.
-  void write_row_addresses(std::string_view row) {
+  /// The outer axes, in the order in which numbers of rows go over them, the fastest last. Of the rows that a thread takes there is one
+  /// number; then those of neighbouring threads do not share what these rows do: what they write lies side by side.
+  [[nodiscard]] std::vector<std::size_t> row_order() const {
     const std::vector<RowWalk::Axis>& outer = bound_.walk.outer;
+    std::vector<std::size_t> order(outer.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    if (shape_.rows_of_thread == 1) return order;
+    for (std::size_t k = 0; k < program_.loads.size(); ++k) {
+      if (bound_.walk.columns.strides[k] == 0 || outer.back().strides[k] != 0) continue;
+      const auto is_shared = [&](std::size_t axis) { return outer[axis].strides[k] == 0; };
+      if (std::ranges::all_of(order, is_shared)) continue;
+      std::ranges::stable_partition(order, is_shared);
+      break;
+    }
+    return order;
+  }
+
+  /// Declares i0, i1, ...: where row `row` is along the outer axes; of the innermost where the thread's first is.
+  void write_row_places(std::string_view row) {
+    const std::vector<RowWalk::Axis>& outer = bound_.walk.outer;
+    const std::vector<std::size_t> order = row_order();
     const std::string_view index = rows_ <= INT32_MAX ? "u32" : "i64";
     put("{} rest = static_cast<{}>({});\n", index, index, row);
-    for (std::size_t axis = outer.size(); axis-- > 0;) {
-      if (axis == 0) {
-        put("const i64 i0 = rest;\n");
-      } else {
-        put("const i64 i{} = rest % {}; rest /= {};\n", axis, outer[axis].extent, outer[axis].extent);
-      }
+    for (std::size_t at = order.size(); at-- > 0;) {
+      const std::size_t axis = order[at];
+      const bool is_of_several = axis + 1 == outer.size() && shape_.rows_of_thread > 1;
+      const std::string name = fmt::format("{}{}", is_of_several ? "begin" : "i", axis);
+      const std::string times = is_of_several ? " * R" : "";
+      const std::int64_t extent = outer[axis].extent / (is_of_several ? shape_.rows_of_thread : 1);
+      if (at == 0)
+        put("const i64 {} = rest{};\n", name, times);
+      else
+        put("const i64 {} = rest % {}{}; rest /= {};\n", name, extent, times, extent);
     }
+  }
+
+  /// Declares a0, a1, ...: where a row begins in each operand, or what a thread takes of it.
+  void write_addresses(bool is_fetched = false) {
+    const std::vector<RowWalk::Axis>& outer = bound_.walk.outer;
+    if (shape_.rows_of_thread > 1) put("const i64 i{} = begin{} + q;\n", outer.size() - 1, outer.size() - 1);
     for (std::size_t k = 0; k < operands(); ++k) {
-      std::vector<std::string> terms;
-      for (std::size_t axis = 0; axis < outer.size(); ++axis)
-        if (outer[axis].strides[k] != 0)
-          terms.push_back(
-              fmt::format("i{} * {}", axis, outer[axis].strides[k] * static_cast<std::int64_t>(size_of(dtype(k)))));
-      if (has_lane_bases() && bound_.walk.columns.strides[k] != 0 && repeats_of(k) <= shape_.width)
-        terms.push_back(fmt::format("lane * {}", pack_bytes(k)));
-      const std::string_view constness = k < program_.loads.size() ? "const " : "";
-      put("{}u8* const a{} = p{}{}{};\n", constness, k, k, terms.empty() ? "" : " + ", fmt::join(terms, " + "));
+      if (is_fetched && place_when_fetched(k) >= 0)
+        put("const u8* const a{} = fetched + (turn * {} + {}) * N + lane * 16;\n", k, fetched_.size() * threads() * 16,
+            place_when_fetched(k));
+      else
+        write_address(k);
     }
+  }
+  void write_address(std::size_t k) {
+    const std::vector<RowWalk::Axis>& outer = bound_.walk.outer;
+    std::vector<std::string> terms;
+    for (std::size_t axis = 0; axis < outer.size(); ++axis)
+      if (outer[axis].strides[k] != 0)
+        terms.push_back(
+            fmt::format("i{} * {}", axis, outer[axis].strides[k] * static_cast<std::int64_t>(size_of(dtype(k)))));
+    if (has_lane_bases() && bound_.walk.columns.strides[k] != 0 && repeats_of(k) <= shape_.width)
+      terms.push_back(fmt::format("lane * {}", pack_bytes(k)));
+    const std::string_view constness = k < program_.loads.size() ? "const " : "";
+    put("{}u8* const a{} = p{}{}{};\n", constness, k, k, terms.empty() ? "" : " + ", fmt::join(terms, " + "));
   }
 
   // A kernel of rows.
 
+  [[nodiscard]] std::size_t threads() const { return static_cast<std::size_t>(shape_.threads * shape_.rows_of_block); }
+
+  /// Where an operand's packs of a row begin among those that are fetched together, in bytes for each pack of a thread; -1 where they
+  /// are read where they lie.
+  [[nodiscard]] std::int64_t place_when_fetched(std::size_t operand) const {
+    std::int64_t place = 0;
+    for (const int step : fetched_) {
+      if (at(step_at(step).access) == operand) return place;
+      place += static_cast<std::int64_t>(threads()) * 16;
+    }
+    return -1;
+  }
+
+  /// Blocks that stay: the packs of a thread's next row are under way while it works on one. What a thread fetches it reads itself, so
+  /// it waits for no other.
+  void write_rows_of_staying_blocks() {
+    put("const int lane = static_cast<int>(threadIdx.x) % T, row_of_block = static_cast<int>(threadIdx.x) / T;\n");
+    put("__shared__ __align__(16) u8 all_fetched[2 * {} * N];\nu8* const fetched = all_fetched + row_of_block * T * N "
+        "* "
+        "16;\n",
+        fetched_.size() * threads() * 16);
+    put("const auto fetch = [&](i64 row, int turn) {{\n");
+    write_row_places("row");
+    for (const int step : fetched_) {
+      const auto access = at(step_at(step).access);
+      put("{{ u8* const to = fetched + (turn * {} + {}) * N + lane * 16;\n", fetched_.size() * threads() * 16,
+          place_when_fetched(access));
+      write_address(access);
+      write_pack_loop();
+      put("fetch_16_bytes(to + p * T * 16, {});\n}}\n}}\n", place_of(access));
+    }
+    put("}};\n");
+    put("const i64 stride = static_cast<i64>(gridDim.x) * {};\ni64 first = static_cast<i64>(blockIdx.x) * "
+        "{};\nfetch(first "
+        "+ row_of_block, 0);\nend_group();\nfor (int turn = 0; first < {}; first += stride, turn ^= 1) {{\n",
+        shape_.rows_of_block, shape_.rows_of_block, rows_);
+    put("if (first + stride < {}) fetch(first + stride + row_of_block, turn ^ 1);\nend_group();\n"
+        "wait_for_all_groups_but_one();\nconst i64 row = first + row_of_block;\n",
+        rows_);
+    write_row_places("row");
+    write_addresses(true);
+    write_phases();
+    if (shape_.threads > kWarp) put("__syncthreads();\n");  // before another row's reductions are where this one's were
+    put("}}\n");
+  }
+
   void write_rows() {
+    if (shape_.staying > 0) return write_rows_of_staying_blocks();
     put("const int lane = static_cast<int>(threadIdx.x) % T;\n");
     put("const i64 row = static_cast<i64>(blockIdx.x) * {} + static_cast<int>(threadIdx.x) / T;\n",
         shape_.rows_of_block);
     if (may_lack_rows()) {  // all lanes of a warp meet in shuffles, also those without a row
       put("const bool exists = row < {};\n", rows_);
-      write_row_addresses(fmt::format("(exists ? row : {})", rows_ - 1));
+      write_row_places(fmt::format("(exists ? row : {})", rows_ - 1));
     } else {
       if (rows_ % shape_.rows_of_block != 0) put("if (row >= {}) return;\n", rows_);
-      write_row_addresses("row");
+      write_row_places("row");
     }
+    if (shape_.rows_of_thread > 1) write_first_reads();
+    write_addresses();
+    write_phases();
+    if (shape_.rows_of_thread > 1) put("}}\n");
+  }
+
+  void write_phases() {
     for (int step = 0; step < step_count(); ++step) {
-      const Step& what = step_at(step);
-      if (!phases_.is_kept(step)) continue;
-      if (what.what == Do::kLoad)
-        put("Raw<{}::kBytes * {}> r{}[N];\n", type_of(bound_.loads[at(what.access)]), width_of(at(what.access)), step);
+      if (!is_kept(step) || read_ahead_.contains(step)) continue;
+      if (step_at(step).what == Do::kLoad)
+        write_raw_packs(fmt::format("r{}", step), step);
       else
         put("float k{}[N][W];\n", step);
     }
     for (int phase = 0; phase <= phases_.last(); ++phase) write_phase(phase);
     write_narrow_results();
+  }
+
+  /// Declares room for the packs of a load.
+  void write_raw_packs(std::string_view name, int load) {
+    const int access = step_at(load).access;
+    put("Raw<{}::kBytes * {}> {}[N];\n", type_of(bound_.loads[at(access)]), width_of(at(access)), name);
+  }
+
+  /// Reads what the first phase needs of all rows of a thread, and begins the loop over them.
+  void write_first_reads() {
+    read_ahead_ = reads_of(0, work_of(0));
+    for (const int step : read_ahead_) write_raw_packs(fmt::format("all{}[R]", step), step);
+    constexpr std::string_view kLoop = "_Pragma(\"unroll\") for (int q = 0; q < R; ++q) {\n";
+    put("{}", kLoop);
+    write_addresses();
+    write_pack_loop();
+    for (const int step : read_ahead_) put("{}\n", read(step, fmt::format("all{}[q][p]", step)));
+    put("}}\n}}\n{}", kLoop);
+    for (const int step : read_ahead_) put("auto& r{} = all{}[q];\n", step, step);
   }
 
   /// Whether threads without a row go along.
@@ -246,30 +359,48 @@ class Writer {
 
   [[nodiscard]] int step_count() const { return static_cast<int>(program_.steps.size()); }
 
+  /// What a phase does in its loop over packs.
+  struct Work {
+    std::vector<int> reductions;
+    std::vector<int> stores;    ///< results
+    std::vector<int> computed;  ///< kept for later phases alone
+  };
+  [[nodiscard]] Work work_of(int phase) const {
+    Work work;
+    for (int step = 0; step < step_count(); ++step)
+      if (is_reduction(step_at(step).what) && phases_.level(step) == phase + 1) work.reductions.push_back(step);
+    for (int i = 0; i < static_cast<int>(program_.results.size()); ++i)
+      if (phase == phase_of_store(i) && is_wide_result(i)) work.stores.push_back(i);
+    for (int step = 0; step < step_count(); ++step)
+      if (is_kept(step) && step_at(step).what != Do::kLoad && phases_.first(step) == phase)
+        work.computed.push_back(step);
+    return work;
+  }
+
   void write_phase(int phase) {
     for (int step = 0; step < step_count(); ++step)  // what has one value for the row
       if (!phases_.is_wide(step) && phases_.level(step) == phase && !is_gathered(step)) write_narrow(step);
-    std::vector<int> reductions, stores;
-    for (int step = 0; step < step_count(); ++step)
-      if (is_reduction(step_at(step).what) && phases_.level(step) == phase + 1) reductions.push_back(step);
-    for (int i = 0; i < static_cast<int>(program_.results.size()); ++i)
-      if (phase == phase_of_store(i) && is_wide_result(i)) stores.push_back(i);
-    std::vector<int> computed;  // kept for later phases alone
-    for (int step = 0; step < step_count(); ++step)
-      if (phases_.is_kept(step) && step_at(step).what != Do::kLoad && phases_.first(step) == phase)
-        computed.push_back(step);
+    const Work work = work_of(phase);
+    const auto& [reductions, stores, computed] = work;
     if (reductions.empty() && stores.empty() && computed.empty()) return;
 
     for (const int step : reductions) {
-      put("float s{}[S]; for (int i = 0; i < S; ++i) s{}[i] = {}::neutral();\n", step, step,
-          reduction_of(step_at(step).what));
+      const std::string_view how = reduction_of(step_at(step).what);
+      if (is_of_pairs(step)) {
+        const std::string_view type = type_of(bound_.loads[at(step_at(step_at(step).args[0]).access)]);
+        put("u32 e{}[W / 2]; for (int i = 0; i < W / 2; ++i) e{}[i] = {}::pair({}::neutral(), {}::neutral());\n", step,
+            step, type, how, how);
+        continue;
+      }
+      put("float s{}[S]; for (int i = 0; i < S; ++i) s{}[i] = {}::neutral();\n", step, step, how);
       if (phases_.sum_of_squares(step) >= 0) put("float first{} = 0.0F;\n", step);
     }
-    if (!shape_.is_reread) write_reads(phase, reductions, stores, computed);
+    if (!shape_.is_reread) write_reads(phase, work);
     for (int step = 0; step < step_count(); ++step)  // behind other reads, as a second one waits for its first
       if (phase == 0 && is_gathered(step)) write_narrow(step);
     write_pack_loop();
     known_.clear();
+    read_.clear();
     for (const int step : computed) write_wide(step, phase);
     for (const int step : reductions) write_reduction(step, reductions, phase);
     for (const int i : stores) write_wide(program_.results[at(i)].step, phase);
@@ -284,6 +415,13 @@ class Writer {
     const bool has_squares =
         std::ranges::any_of(reductions, [&](int other) { return phases_.sum_of_squares(other) == step; });
     if (has_squares) return;
+    if (is_of_pairs(step)) {
+      const int load = step_at(step).args[0];
+      const std::string raw = write_raw(load);
+      put("for (int i = 0; i < W / 2; ++i) e{}[i] = {}::join_pairs<{}>(e{}[i], {}.words[i]);\n", step,
+          reduction_of(step_at(step).what), type_of(bound_.loads[at(step_at(load).access)]), step, raw);
+      return;
+    }
     const int sum = phases_.sum_of_squares(step), x = step_at(sum >= 0 ? sum : step).args[0];
     write_wide(x, phase);
     if (sum >= 0)
@@ -293,6 +431,15 @@ class Writer {
     else
       put("for (int i = 0; i < W; ++i) s{}[i % S] = {}::join(s{}[i % S], {});\n", step,
           reduction_of(step_at(step).what), step, element(x));
+  }
+
+  /// Whether it is the extreme of a load of 16 bits, which is found of two elements at once, as they were read: a quarter of the
+  /// instructions, and no register holds them as floats from one phase to the next.
+  [[nodiscard]] bool is_of_pairs(int step) const {
+    if (step_at(step).what == Do::kSum) return false;
+    const Step& load = step_at(step_at(step).args[0]);
+    if (load.what != Do::kLoad || shape_.width % 2 != 0 || repeats_of(at(load.access)) != 1) return false;
+    return size_of(bound_.loads[at(load.access)]) == 2;
   }
 
   [[nodiscard]] bool is_gathered(int step) const {
@@ -308,38 +455,41 @@ class Writer {
     if (has_part_of_packs()) put("if (pack >= {}) continue;\n", packs_of_row_);
   }
 
-  /// Reads all that a phase is the first to need before it looks at any of it, so that the reads are under way together.
-  void write_reads(int phase, const std::vector<int>& reductions, const std::vector<int>& stores,
-                   const std::vector<int>& computed) {
+  /// The loads with columns that a phase is the first to need.
+  [[nodiscard]] std::set<int> reads_of(int phase, const Work& work) const {
     std::set<int> needed;
     const auto need = [&](auto& self, int step) -> void {
       if (!phases_.is_wide(step)) return;
       const Step& what = step_at(step);
       if (what.what == Do::kLoad) {
-        if (!phases_.is_kept(step)) needed.insert(step);
+        if (!is_kept(step)) needed.insert(step);
         return;
       }
-      if (phases_.is_kept(step) && phases_.first(step) < phase) return;
+      if (is_kept(step) && phases_.first(step) < phase) return;
       for (const int arg : what.args)
         if (arg >= 0) self(self, arg);
     };
-    for (const int step : reductions) need(need, step_at(step).args[0]);
-    for (const int i : stores) need(need, program_.results[at(i)].step);
-    for (const int step : computed) need(need, step);
+    for (const int step : work.reductions) need(need, step_at(step).args[0]);
+    for (const int i : work.stores) need(need, program_.results[at(i)].step);
+    for (const int step : work.computed) need(need, step);
     for (int step = 0; step < step_count(); ++step)
-      if (step_at(step).what == Do::kLoad && phases_.is_kept(step) && phases_.first(step) == phase) needed.insert(step);
-    in_time_.clear();
-    for (const int step : needed) {
-      // Later phases read vectors that stand beside all rows, and lie in cache: a pack at a time.
-      if (phase > 0 && !phases_.is_kept(step)) continue;
-      in_time_.insert(step);
-      const int access = step_at(step).access;
-      if (!phases_.is_kept(step))
-        put("Raw<{}::kBytes * {}> r{}[N];\n", type_of(bound_.loads[at(access)]), width_of(at(access)), step);
-    }
-    if (in_time_.empty()) return;
+      if (step_at(step).what == Do::kLoad && is_kept(step) && phases_.first(step) == phase) needed.insert(step);
+    return needed;
+  }
+
+  /// Reads them before it looks at any, so that the reads are under way together. Of later phases only what is kept: the others are
+  /// vectors that stand beside all rows and lie in cache, read a pack at a time.
+  void write_reads(int phase, const Work& work) {
+    in_time_ = phase == 0 ? read_ahead_ : std::set<int>();
+    std::set<int> unread;
+    for (const int step : reads_of(phase, work))
+      if ((phase == 0 || is_kept(step)) && !fetched_.contains(step) && in_time_.insert(step).second)
+        unread.insert(step);
+    if (unread.empty()) return;
+    for (const int step : unread)
+      if (!is_kept(step)) write_raw_packs(fmt::format("r{}", step), step);
     write_pack_loop();
-    for (const int step : in_time_) put("{}\n", read(step, fmt::format("r{}[p]", step)));
+    for (const int step : unread) put("{}\n", read(step, fmt::format("r{}[p]", step)));
     put("}}\n");
   }
 
@@ -353,7 +503,7 @@ class Writer {
   /// Element i of a value in the loop over packs.
   [[nodiscard]] std::string element(int step, std::string_view index = "i") const {
     if (!phases_.is_wide(step)) return fmt::format("v{}", step);
-    const bool is_kept_float = phases_.is_kept(step) && step_at(step).what != Do::kLoad;
+    const bool is_kept_float = is_kept(step) && step_at(step).what != Do::kLoad;
     if (program_.needs_rows && is_kept_float) return fmt::format("k{}[p][{}]", step, index);
     const int repeats = step_at(step).what == Do::kLoad ? repeats_of(at(step_at(step).access)) : 1;
     if (repeats > 1) return fmt::format("v{}[({}) / {}]", step, index, repeats);
@@ -364,7 +514,7 @@ class Writer {
   void write_wide(int step, int phase) {
     if (!phases_.is_wide(step) || !known_.insert(step).second) return;
     const Step& what = step_at(step);
-    const bool is_kept_float = program_.needs_rows && phases_.is_kept(step) && what.what != Do::kLoad;
+    const bool is_kept_float = program_.needs_rows && is_kept(step) && what.what != Do::kLoad;
     if (is_kept_float && phases_.first(step) < phase) return;
     if (what.what == Do::kLoad) return write_load(step);
     for (const int arg : what.args)
@@ -380,15 +530,22 @@ class Writer {
     put("for (int i = 0; i < W; ++i) {} = {};\n", element(step), expression(step));
   }
 
+  /// Makes the pack at hand of a load known as it was read, by the name that is returned.
+  std::string write_raw(int step) {
+    if (in_time_.contains(step) || (is_kept(step) && program_.needs_rows)) return fmt::format("r{}[p]", step);
+    std::string raw = fmt::format("w{}", step);
+    const int access = step_at(step).access;
+    if (read_.insert(step).second)
+      put("Raw<{}::kBytes * {}> {}; {}\n", type_of(bound_.loads[at(access)]), width_of(at(access)), raw,
+          read(step, raw));
+    return raw;
+  }
+
   void write_load(int step) {
     const int access = step_at(step).access;
-    const std::string_view type = type_of(bound_.loads[at(access)]);
-    std::string raw = fmt::format("r{}[p]", step);
-    if (!in_time_.contains(step) && !(phases_.is_kept(step) && program_.needs_rows)) {
-      raw = fmt::format("w{}", step);
-      put("Raw<{}::kBytes * {}> {}; {}\n", type, width_of(at(access)), raw, read(step, raw));
-    }
-    put("float v{}[{}]; expand<{}, {}>({}, v{});\n", step, width_of(at(access)), type, width_of(at(access)), raw, step);
+    const std::string raw = write_raw(step);
+    put("float v{}[{}]; expand<{}, {}>({}, v{});\n", step, width_of(at(access)), type_of(bound_.loads[at(access)]),
+        width_of(at(access)), raw, step);
   }
 
   /// What a step is, of elements of its operands.
@@ -466,7 +623,14 @@ class Writer {
     for (const int step : reductions) {
       if (with_squares.contains(step)) continue;
       const std::string_view how = reduction_of(step_at(step).what);
-      put("for (int i = 1; i < S; ++i) s{}[0] = {}::join(s{}[0], s{}[i]);\n", step, how, step, step);
+      if (is_of_pairs(step)) {
+        const std::string_view type = type_of(bound_.loads[at(step_at(step_at(step).args[0]).access)]);
+        put("for (int i = 1; i < W / 2; ++i) e{}[0] = {}::join_pairs<{}>(e{}[0], e{}[i]);\nconst float s{}[1] = "
+            "{{{}::join({}::get(e{}, 0), {}::get(e{}, 1))}};\n",
+            step, how, type, step, step, step, how, type, step, type, step);
+      } else {
+        put("for (int i = 1; i < S; ++i) s{}[0] = {}::join(s{}[0], s{}[i]);\n", step, how, step, step);
+      }
       if (const int sum = phases_.sum_of_squares(step); sum >= 0)
         put("for (int i = 1; i < S; ++i) s{}[0] += s{}[i];\nMoments w{} = moments_beyond(first{}, s{}[0], s{}[0], {}); "
             "join_lanes<T, {}>(w{});\n",
@@ -547,6 +711,7 @@ class Writer {
     put("}}\n");
     write_flat_loop(index, total);
     known_.clear();
+    read_.clear();
     in_time_.clear();
     for (int step = 0; step < step_count(); ++step) {
       const Step& what = step_at(step);
@@ -570,11 +735,12 @@ class Writer {
     if (total % flat_packs() != 0) put("if (number >= {}) continue;\n", total);
     if (rows_ == 1) {
       put("const {} pack = number;\n", total * shape_.width <= INT32_MAX ? "int" : "i64");
-      write_row_addresses("0");
+      write_row_places("0");
     } else {
       put("const int pack = static_cast<int>(number % {});\n", packs_of_row_);
-      write_row_addresses(fmt::format("(number / {})", packs_of_row_));
+      write_row_places(fmt::format("(number / {})", packs_of_row_));
     }
+    write_addresses();
   }
 
   const BoundProgram& bound_;
@@ -583,9 +749,12 @@ class Writer {
   Phases phases_;
   std::int64_t rows_;
   std::int64_t packs_of_row_;
+  std::set<int> fetched_;  // loads that blocks which stay fetch ahead
   std::string text_;
-  std::set<int> known_;    // wide values of the pack at hand
-  std::set<int> in_time_;  // loads that were read before the loop over packs
+  std::set<int> known_;       // wide values of the pack at hand
+  std::set<int> read_;        // loads of the pack at hand that were read in the loop
+  std::set<int> in_time_;     // loads that were read before the loop over packs
+  std::set<int> read_ahead_;  // loads that were read before the loop over a thread's rows
 };
 
 }  // namespace

@@ -16,7 +16,11 @@ struct RowShape {
   int threads = 32;       ///< of a row: a power of two up to 32, or whole warps
   int packs = 1;          ///< of a thread
   int rows_of_block = 1;  ///< rows that share a block
-  int blocks = 0;         ///< that a multiprocessor must have registers for; 0 leaves it to the compiler
+  int rows_of_thread =
+      1;  ///< neighbours along the innermost outer axis, read together and worked on one by one; up to 32 threads
+  /// So many blocks stay, and fetch the next row of each thread to shared memory while they work on one; 0 for a block for each row.
+  int staying = 0;
+  int blocks = 0;  ///< that a multiprocessor must have registers for; 0 leaves it to the compiler
   /// A row is too long for registers: what a phase needs is read, and computed, again.
   bool is_reread = false;
   friend bool operator==(const RowShape&, const RowShape&) = default;

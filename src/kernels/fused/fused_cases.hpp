@@ -82,6 +82,11 @@ class FusedCases {
       b.body.add_output(b.next_output(), b->log(sum));
       b.store(b->sub(x, largest));
     });
+    add("extremes of a row", [&](Body& b) {
+      const ValueId x = b.load(shape_);
+      b.body.add_output(b.next_output(), b->sub(b->amax(x, {2}), b->amin(x, {2})));
+      b.store(b->mul_scalar(x, 0.5));
+    });
     add("weight update", [&](Body& b) {
       const ValueId w = b.input(DType::kF32, shape_), g = b.load(shape_), m = b.input(DType::kF32, shape_),
                     v = b.input(DType::kF32, shape_);
@@ -105,6 +110,7 @@ class FusedCases {
     });
     quantized("gelu, quantized", with_f8 ? DType::kF8E4M3 : DType::kI8,
               [&](Body& b) { return b->gelu_tanh(b.load(shape_)); });
+    quantized("as it is, quantized", with_f8 ? DType::kF8E4M3 : DType::kI8, [&](Body& b) { return b.load(shape_); });
     if (stored_ != DType::kF32)  // of few bits, so that f32 is exact and both round alike
       add("clamped to a byte", [&](Body& b) {
         const ValueId x = b->add_scalar(b->mul_scalar(b.load(shape_), 32), 128);

@@ -10,9 +10,11 @@
 // How many threads share a row is measured for work of at least kLeastMeasured bytes, once on each GPU, of a few
 // ways: fewer threads with more packs each wait less for one another, and hold more registers.
 //
-// Tried and left out (H200, rows of 3072): blocks that stay and copy the packs of their next row to shared memory (cp.async) while
-// they work on one: norm_modulate_quantize went from 0.75 to 0.80 of a copy's rate in bf16, by 2% in f32, and ten other bodies lost
-// 4 to 15%.
+// Short rows leave a thread little to read at once: it takes several then. Rows that fill the registers of a warp or two leave few of
+// them: those can stay and fetch (cp.async) the packs of their next row to shared memory while they work on one.
+//
+// Tried and left out (H200, rows of 3072): the same with all rows. norm_modulate_quantize went from 0.75 to 0.80 of a copy's rate in
+// bf16, by 2% in f32, and ten other bodies lost 4 to 15%.
 // Packs of 8 columns beside f32 (0.95 of those of 4), and 4 packs for a thread where there are no rows (0.96 of 1).
 
 #include <fmt/format.h>
@@ -121,7 +123,9 @@ class Generated {
   };
 
   static std::string name_of_shape(const RowShape& shape) {
-    return fmt::format("{} columns, {} threads, {} packs{}", shape.width, shape.threads, shape.packs,
+    return fmt::format("{} columns, {} threads, {} packs{}{}{}", shape.width, shape.threads, shape.packs,
+                       shape.staying > 0 ? fmt::format(", {} staying", shape.staying) : "",
+                       shape.rows_of_thread > 1 ? fmt::format(", {} rows", shape.rows_of_thread) : "",
                        shape.blocks > 0 ? fmt::format(", {} blocks", shape.blocks) : "");
   }
   /// Bytes from the first element to behind the last.

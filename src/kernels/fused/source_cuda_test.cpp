@@ -29,8 +29,9 @@ class CudaSource : public testing::TestWithParam<std::int64_t> {};
 TEST_P(CudaSource, CompilesInEveryShape) {
   if (const std::string reason = nvrtc::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
   const std::int64_t columns = GetParam();
+  const std::int64_t rows = columns < 100 ? 399 : columns == 3072 ? 400 : 21;  // many short ones, and blocks that stay
   for (const FusedCase& one :
-       FusedCases(columns % 3 == 0 ? DType::kF16 : DType::kBF16, DType::kF32, 21, columns).list(true)) {
+       FusedCases(columns % 3 == 0 ? DType::kF16 : DType::kBF16, DType::kF32, rows, columns).list(true)) {
     const BoundProgram bound = bind(one.spec);
     for (const RowShape& shape : row_shapes(bound, kMultiprocessors))
       EXPECT_NO_THROW(static_cast<void>(nvrtc::compile_to_cubin(cuda_source_of(bound, shape).text, "sm_90")))
@@ -69,6 +70,74 @@ TEST(CudaSourceShapes, WaitForTheKernelsBeforeFirst) {
             << one.name;
       }
     }
+}
+
+TEST(CudaSourceShapes, LetAThreadTakeSeveralShortRowsThatAreAllRead) {
+  for (const std::int64_t columns : {64, 3072})
+    for (const FusedCase& one : FusedCases(DType::kBF16, DType::kF32, 399, columns).list(true)) {
+      const BoundProgram bound = bind(one.spec);
+      for (const RowShape& shape : row_shapes(bound, kMultiprocessors)) {
+        if (shape.rows_of_thread == 1) continue;
+        EXPECT_EQ(bound.walk.outer.back().extent % shape.rows_of_thread, 0) << one.name;
+        EXPECT_LE(shape.threads, 32);
+        const std::string text = cuda_source_of(bound, shape).text;
+        const std::size_t read = text.find("[q][p]), a"), looked_at = text.find("= all");
+        ASSERT_NE(read, std::string::npos) << one.name;
+        EXPECT_LT(text.rfind("[q][p]), a"), looked_at) << one.name;
+      }
+      const bool has_several = std::ranges::any_of(row_shapes(bound, kMultiprocessors),
+                                                   [](const RowShape& shape) { return shape.rows_of_thread > 1; });
+      EXPECT_EQ(has_several, columns == 64 && bound.program.needs_rows) << one.name;
+    }
+}
+
+TEST(CudaSourceShapes, LetBlocksStayThatHaveRoomForARowAhead) {
+  const auto staying_of = [](const std::string& name, std::int64_t rows, std::int64_t columns) {
+    for (const FusedCase& one : FusedCases(DType::kBF16, DType::kBF16, rows, columns).list(true)) {
+      if (one.name != name) continue;
+      for (const RowShape& shape : row_shapes(bind(one.spec), kMultiprocessors))
+        if (shape.staying > 0) return shape;
+    }
+    return RowShape{};
+  };
+  const std::string softmax = "softmax of masked scores";
+  const RowShape shape = staying_of(softmax, 400, 1024);
+  ASSERT_GT(shape.staying, 0);
+  EXPECT_EQ(shape.threads, 32);
+  EXPECT_EQ(shape.staying, shape.blocks * kMultiprocessors);
+  EXPECT_EQ(staying_of(softmax, 21, 1024).staying, 0) << "a row or two for each warp";
+  EXPECT_EQ(staying_of(softmax, 399, 1024).staying, 0) << "a part of a block without rows";
+  EXPECT_EQ(staying_of(softmax, 400, 256).staying, 0) << "many short rows are under way";
+  EXPECT_EQ(staying_of(softmax, 400, 9216).staying, 0) << "a row is of many warps";
+  EXPECT_EQ(staying_of("sum, rms norm", 800, 3072).threads, 64) << "a warp's two operands take too much memory";
+
+  for (const FusedCase& one : FusedCases(DType::kBF16, DType::kBF16, 400, 1024).list(true)) {
+    if (one.name != softmax) continue;
+    const KernelSource source = cuda_source_of(bind(one.spec), shape);
+    EXPECT_EQ(source.blocks, shape.staying);
+    const std::size_t next = source.text.find("fetch(first + stride"),
+                      waits = source.text.find("wait_for_all_groups", next);
+    EXPECT_LT(next, waits);
+    EXPECT_LT(waits, source.text.find("read(static_cast", waits));
+  }
+}
+
+// An extreme of what is stored in 16 bits is found two by two; with what is done to it first, or in f32, one by one.
+TEST(CudaSourceShapes, FindExtremesOfSixteenBitsTwoByTwo) {
+  const auto makes_pairs = [](DType stored, const std::string& name) {
+    for (const FusedCase& one : FusedCases(stored, DType::kF32, 21, 64).list(true)) {
+      if (one.name != name) continue;
+      const BoundProgram bound = bind(one.spec);
+      const std::string text = cuda_source_of(bound, row_shapes(bound, kMultiprocessors)[0]).text;
+      return text.find("= Max::join_pairs<") != std::string::npos;
+    }
+    ADD_FAILURE() << "no body is called " << name;
+    return false;
+  };
+  EXPECT_TRUE(makes_pairs(DType::kBF16, "cross-entropy of a row"));
+  EXPECT_TRUE(makes_pairs(DType::kF16, "cross-entropy of a row"));
+  EXPECT_FALSE(makes_pairs(DType::kF32, "cross-entropy of a row"));
+  EXPECT_FALSE(makes_pairs(DType::kBF16, "softmax of masked scores"));
 }
 
 TEST(CudaSourceShapes, ReadWhatTheFirstResultMayLieOverBeforeItIsWritten) {
