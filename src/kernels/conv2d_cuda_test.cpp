@@ -8,6 +8,8 @@ namespace headroom {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
 constexpr Layout kLayouts[] = {Layout::kRowMajor, Layout::kChannelsLast};
 
@@ -106,14 +108,14 @@ TEST_F(CudaConvolution, RoundsToTf32WhereThatIsAllowed) {
 
 TEST_F(CudaConvolution, TakesPixelsAsAProductWhereChannelsAreLast) {
   const ConvolutionCase c{{2, 64, 6, 6}, {128, 64, 1, 1}};
-  const Kernel& product = kernel_named("cublaslt.conv2d");
-  EXPECT_EQ(product.supports(c.conv2d(DType::kBF16, Layout::kChannelsLast, {}), target()), std::nullopt);
-  EXPECT_TRUE(product.supports(c.conv2d(DType::kBF16, Layout::kRowMajor, {}), target()).has_value());
-  EXPECT_TRUE(
-      product.supports(c.conv2d(DType::kBF16, Layout::kChannelsLast, {.bias = DType::kF32}), target()).has_value());
-  ConvolutionCase strided = c;
-  strided.how.stride = {1, 2};
-  EXPECT_TRUE(product.supports(strided.conv2d(DType::kF32, Layout::kChannelsLast, {}), target()).has_value());
+  const auto by = [&](Layout layout, const ConvolutionEnd& end) {
+    return implementation("fastest.conv2d", c.conv2d(DType::kBF16, layout, end));
+  };
+  EXPECT_THAT(by(Layout::kChannelsLast, {}), StartsWith("cuBLASLt algorithm"));
+  EXPECT_THAT(by(Layout::kRowMajor, {}), Not(HasSubstr("cuBLASLt")));
+  const ConvolutionEnd added{.bias = DType::kBF16, .has_residual = true};
+  EXPECT_THAT(by(Layout::kChannelsLast, added), Not(HasSubstr("cuda"))) << "the residual is in the product";
+  EXPECT_THAT(by(Layout::kChannelsLast, {.bias = DType::kF32}), HasSubstr("+ cuda"));
 }
 
 // Whatever the library takes today, the kernel behind it must run all of it.

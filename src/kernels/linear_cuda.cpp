@@ -1,4 +1,5 @@
-// linear on a GPU: y[..., j] = activation(sum_i x[..., i] * weight[j, i] + bias[j]), by cuBLASLt
+// linear on a GPU: y[..., j] = activation(sum_i x[..., i] * weight[j, i] + bias[j]), by the fastest way there is, as measured: cuBLASLt, and on
+// Hopper our own kernel where rows are one behind the other (convolution/product.hpp)
 //
 // Shapes     x[..., k], weight[n, k], bias[n] or none -> y[..., n]. Leading axes become one of m rows, or several
 //            products where strides do not let them.
@@ -15,6 +16,7 @@
 #include <optional>
 
 #include "ir/activation.hpp"
+#include "kernels/convolution/convolution.hpp"
 #include "kernels/cublaslt/rows.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
 #include "kernels/elementwise_cuda.hpp"
@@ -28,9 +30,29 @@ using cublaslt::Epilogue;
 using cublaslt::Product;
 using cublaslt::ProductSpec;
 
+/// The whole linear as one product of rows that follow each other; nothing where they do not.
+std::optional<convolutions::Problem> dense_product(const KernelBinding& binding, const RowPlan& rows) {
+  const OpSpec& spec = binding.spec;
+  const Shape& weight = spec.inputs[1].shape;  // [n, k]
+  const std::int64_t n = weight[0], k = weight[1], m = rows.rows.extent;
+  const bool is_dense = rows.loops.empty() && (m == 1 || (rows.rows.x_stride == k && rows.rows.y_stride == n));
+  if (!is_dense) return std::nullopt;
+  convolutions::Problem product{.dtype = spec.inputs[0].dtype,
+                                .activation = activation_of(spec.attributes),
+                                .rounds_to_tf32 = rounds_to_tf32(spec),
+                                .has_constant_weight = spec.has_weight_at(1),
+                                .layout = Layout::kChannelsLast,
+                                .x = {1, k, m, 1},
+                                .weight = {n, k, 1, 1},
+                                .y = {1, n, m, 1}};
+  if (spec.inputs.size() > 2) product.bias = spec.inputs[2].dtype;
+  return product;
+}
+
 KernelPlan plan(const KernelBinding& binding) {
   const Operand &x = binding.inputs[0], &y = binding.outputs[0];
   const RowPlan rows = plan_rows(x, y);
+  if (const auto product = dense_product(binding, rows)) return convolutions::plan_fastest(*product, binding.target);
   const Activation activation = activation_of(binding.spec.attributes);
   ProductSpec spec = cublaslt::spec_of_rows(rows, x.type.dtype, y.type.dtype, binding.spec.inputs[1].shape);
   spec.rounds_to_tf32 = rounds_to_tf32(binding.spec);
@@ -67,7 +89,7 @@ KernelPlan plan(const KernelBinding& binding) {
   return made;
 }
 
-const Listed<LibraryKernel> kLinear({.name = "cublaslt.linear",
+const Listed<LibraryKernel> kLinear({.name = "fastest.linear",
                                      .op = Op::kLinear,
                                      .device = DeviceKind::kCuda,
                                      .supports = check_float_product,

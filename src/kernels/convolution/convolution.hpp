@@ -11,7 +11,7 @@ struct Chosen {
   bool is_measured = false;  ///< here or before
 };
 /// The way to run a problem. Of work large enough to matter the fastest, as measured (cuda/search.hpp): cuDNN's engines, fused and
-/// not, and where it is a Hopper GPU our own kernels (hopper.hpp, narrow.hpp). Finding it takes from 10 ms to some seconds, once.
+/// not, or of single pixels cuBLASLt's product, and where it is a Hopper GPU our own kernels (hopper.hpp, narrow.hpp). Finding it takes from 10 ms to some seconds, once.
 /// Throws Error where there is none.
 [[nodiscard]] Chosen find_way(const Problem& problem, const Target& target);
 
@@ -19,10 +19,12 @@ struct Chosen {
 [[nodiscard]] Support check(const OpSpec& spec, const Target& target);
 
 /// Runs a way. Beside channels-last images the weight has its channels last too, or a form of the way's own: a folded one is packed
-/// once, others are rearranged in every run.
-[[nodiscard]] KernelPlan bind(const KernelBinding& binding, Way way);
+/// once, others are rearranged in every run. Inputs are x, weight, bias and residual.
+[[nodiscard]] KernelPlan bind(const Problem& problem, Way way);
 
-/// Runs the one that is found. Throws CannotPrepare where there is none.
+/// Runs the one that is found. Throws Error where there is none.
+[[nodiscard]] KernelPlan plan_fastest(const Problem& problem, const Target& target);
+/// The same for a spec. Throws CannotPrepare.
 [[nodiscard]] KernelPlan plan(const KernelBinding& binding);
 
 }  // namespace headroom::convolutions

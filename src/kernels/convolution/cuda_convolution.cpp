@@ -6,6 +6,8 @@
 #include "kernels/convolution/convolution.hpp"
 #include "kernels/convolution/hopper.hpp"
 #include "kernels/convolution/narrow.hpp"
+#include "kernels/convolution/product.hpp"
+#include "kernels/cublaslt/product.hpp"
 #include "kernels/cuda/copy_rows.hpp"
 #include "kernels/cuda/search.hpp"
 #include "kernels/cudnn/convolution.hpp"
@@ -27,7 +29,8 @@ class Context {
  private:
   static std::string versions() {
     const std::string library = cudnn::why_not_installed() ? "without cuDNN" : cudnn::version_text();
-    return fmt::format("convolutions {}.{}, {}", kHopperRevision, kNarrowRevision, library);
+    return fmt::format("convolutions {}.{}, {}, {}", kHopperRevision, kNarrowRevision, library,
+                       cublaslt::version_text());
   }
 
   cuda::Search search_;
@@ -63,6 +66,12 @@ std::optional<cuda::Choice> choose(const Problem& problem, const std::vector<Way
                              });
 }
 
+/// A library's, best guess first.
+std::vector<Way> library_ways(const Problem& problem, const Target& target, bool is_large) {
+  if (is_product(problem)) return {make_product_way(problem, target)};
+  return cudnn::make_ways(problem, *target.backend, is_large);
+}
+
 std::vector<Way> list_ways(const Problem& problem, const Target& target, bool is_large) {
   std::vector<Way> ways;
   if (!why_not_narrow(problem, target)) ways = make_narrow_ways(problem, target);
@@ -70,7 +79,7 @@ std::vector<Way> list_ways(const Problem& problem, const Target& target, bool is
   if (is_large && !why_not_hopper(problem, target))
     std::ranges::move(make_hopper_ways(problem), std::back_inserter(ways));
   try {
-    std::ranges::move(cudnn::make_ways(problem, *target.backend, is_large), std::back_inserter(ways));
+    std::ranges::move(library_ways(problem, target, is_large), std::back_inserter(ways));
   } catch (const OutOfMemory&) {
     throw;
   } catch (const Error&) {  // no engine for this, or one that lacks a library of its own (NVRTC)
@@ -85,6 +94,10 @@ std::optional<Way> find_known(const Problem& problem, const Target& target, cons
       if (way.name == name) return std::move(way);
   if (!why_not_hopper(problem, target))
     if (std::optional<Way> way = find_hopper_way(problem, name)) return way;
+  if (is_product(problem)) {
+    Way way = make_product_way(problem, target);
+    return way.name == name ? std::optional(std::move(way)) : std::nullopt;
+  }
   return cudnn::why_not_installed() ? std::nullopt : cudnn::find_way(problem, *target.backend, name);
 }
 
@@ -99,17 +112,17 @@ Packing channels_last(const TensorType& weight) {
 }
 
 /// Nothing where the way takes the weight as it is.
-std::optional<Packing> packing_of(const Way& way, const OpSpec& spec) {
+std::optional<Packing> packing_of(const Way& way, const Problem& problem) {
   if (way.packing) return way.packing;
-  const TensorType& weight = spec.inputs[1];
-  const bool is_pixel = weight.shape[2] * weight.shape[3] == 1;  // then both layouts are the same
-  if (is_pixel || spec.inputs[0].layout != Layout::kChannelsLast) return std::nullopt;
-  return channels_last(weight);
+  const bool is_pixel = problem.weight[2] * problem.weight[3] == 1;  // then both layouts are the same
+  if (is_pixel || problem.layout != Layout::kChannelsLast) return std::nullopt;
+  return channels_last({problem.dtype, problem.weight});
 }
 
 }  // namespace
 
-Chosen find_way(const Problem& problem, const Target& target) {
+Chosen find_way(const Problem& given, const Target& target) {
+  const Problem problem = is_product(given) ? in_lines(given) : given;
   cuda::Search& search = target.backend->context<Context>()->search();
   const bool is_large = flops_of(problem) >= kLeastFlops;
   if (is_large)
@@ -130,17 +143,16 @@ Support check(const OpSpec& spec, const Target& target) {
   const DType dtype = spec.inputs[0].dtype;
   if (!cuda::is_element(dtype)) return Rejection{fmt::format("takes f32, bf16 or f16, not {}", dtype)};
   if (spec.inputs[1].layout != Layout::kRowMajor) return Rejection{"takes row-major weights only"};
-  std::optional<std::string> reason = cudnn::why_not_installed();
   const Problem problem = problem_of(spec);
+  std::optional<std::string> reason = is_product(problem) ? std::nullopt : cudnn::why_not_installed();
   if (reason && why_not_hopper(problem, target) && why_not_narrow(problem, target))
     return Rejection{*std::move(reason)};
   return std::nullopt;
 }
 
-KernelPlan bind(const KernelBinding& binding, Way way) {
-  const OpSpec& spec = binding.spec;
-  const std::optional<Packing> packing = packing_of(way, spec);
-  const bool packs = packing && spec.has_weight_at(1), copies = packing && !packs;
+KernelPlan bind(const Problem& problem, Way way) {
+  const std::optional<Packing> packing = packing_of(way, problem);
+  const bool packs = packing && problem.has_constant_weight, copies = packing && !packs;
   KernelPlan made{.launch = {}, .scratch_bytes = way.workspace_bytes, .implementation = std::move(way.name)};
   if (packs) {
     made.packed = {{1, packing->layout, packing->bytes}};
@@ -166,12 +178,16 @@ KernelPlan bind(const KernelBinding& binding, Way way) {
   return made;
 }
 
+KernelPlan plan_fastest(const Problem& problem, const Target& target) {
+  Chosen chosen = find_way(problem, target);
+  KernelPlan made = bind(problem, std::move(chosen.way));
+  if (chosen.is_measured) made.implementation += ", fastest as measured";
+  return made;
+}
+
 KernelPlan plan(const KernelBinding& binding) {
   try {
-    Chosen chosen = find_way(problem_of(binding.spec), binding.target);
-    KernelPlan made = bind(binding, std::move(chosen.way));
-    if (chosen.is_measured) made.implementation += ", fastest as measured";
-    return made;
+    return plan_fastest(problem_of(binding.spec), binding.target);
   } catch (const OutOfMemory&) {
     throw;
   } catch (const Error& error) {

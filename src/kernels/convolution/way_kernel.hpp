@@ -24,11 +24,11 @@ class WayKernel : public LibraryKernel {
              .plan = nullptr}),
         make_way_(std::move(make_way)) {}
 
-  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
-                                                        std::span<const Operand> outputs,
+  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> /*inputs*/,
+                                                        std::span<const Operand> /*outputs*/,
                                                         const Target& target) const override {
-    return std::make_unique<PreparedKernel>(
-        bind({spec, inputs, outputs, target.threads, false, target}, make_way_(problem_of(spec), target)));
+    const Problem problem = problem_of(spec);
+    return std::make_unique<PreparedKernel>(bind(problem, make_way_(problem, target)));
   }
 
  private:

@@ -4,6 +4,7 @@
 #include "base/opened_library.hpp"
 #include "base/out_of_memory.hpp"
 #include "kernels/cublaslt/library.cuh"
+#include "kernels/cublaslt/product.hpp"
 
 namespace headroom::cublaslt {
 namespace {
@@ -33,7 +34,15 @@ void check(cublasStatus_t status, std::source_location where) {
   throw Error(message);
 }
 
-Context::Context(Backend& backend) : search_(backend, fmt::format("cuBLASLt {}", library().GetVersion())) {
+std::string version_text() {
+  try {
+    return fmt::format("cuBLASLt {}", library().GetVersion());
+  } catch (const Error&) {  // not there
+    return "without cuBLASLt";
+  }
+}
+
+Context::Context(Backend& backend) : search_(backend, version_text()) {
   if (const cublasStatus_t status = library().Create(&handle_); status != CUBLAS_STATUS_SUCCESS)
     fail("cuBLAS does not start on this GPU: {}", library().GetStatusString(status));
 }

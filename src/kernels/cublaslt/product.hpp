@@ -13,6 +13,9 @@
 
 namespace headroom::cublaslt {
 
+/// "cuBLASLt 130100", or "without cuBLASLt".
+[[nodiscard]] std::string version_text();
+
 /// What is done to the product before it is stored; the GELU is the tanh form.
 enum class Epilogue : std::uint8_t { kNone, kGelu };
 
@@ -49,7 +52,7 @@ struct ProductOperands {
   const float* b_scale = nullptr;
 };
 
-/// Whether the product is large enough for the choice of an algorithm to show: 2 GFLOP, or 32 MiB of b.
+/// Whether the product is large enough for the choice of an algorithm to show: 0.2 GFLOP, or 32 MiB of b.
 [[nodiscard]] bool is_worth_searching(const ProductSpec& spec);
 /// What its algorithms are timed on, and the same as operands of it.
 [[nodiscard]] cuda::Work trial_of(const ProductSpec& spec);

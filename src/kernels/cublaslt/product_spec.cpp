@@ -7,7 +7,7 @@
 namespace headroom::cublaslt {
 namespace {
 
-constexpr double kLeastFlops = 2e9;
+constexpr double kLeastFlops = 2e8;
 constexpr std::size_t kLeastWeightBytes = std::size_t{32} << 20;
 /// Of b in turn, so that it comes from memory as in a model: more than twice any L2.
 constexpr std::size_t kRotatedBytes = std::size_t{160} << 20;

@@ -18,7 +18,22 @@ struct Math {
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(share) : "f"(share));
     return a * share;
   }
-  static __device__ __forceinline__ float normal(float a) { return 0.5F * a * (1.0F + erff(a * 0.7071067811865476F)); }
+  // a Phi(a) = max(a, 0) - |a| Phi(-|a|), where Phi(-z) = P(1 / (1 + 0.26 z)) exp(-z^2/2) with a P that was fitted to 3.4e-7 of it up to 14.5,
+  // beyond which it is 0 in f32: half the instructions of erff, and exact in the negative tail, where 1 + erf cancels.
+  static __device__ __forceinline__ float normal(float a) {
+    const float z = fminf(fabsf(a), 14.0F);
+    float t, tail;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(t) : "f"(fmaf(0.26F, z, 1.0F)));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(tail) : "f"(z * z * -0.72134752F));
+    float p = fmaf(-0.0772622211F, t, 0.246433883F);
+    p = fmaf(p, t, -0.135642036F);
+    p = fmaf(p, t, 0.19237848F);
+    p = fmaf(p, t, 0.0601196895F);
+    p = fmaf(p, t, 0.111002582F);
+    p = fmaf(p, t, 0.102933325F);
+    p = fmaf(p, t, 3.61280074e-05F);
+    return fmaf(-z * p, tail, positive(a));
+  }
 
   static __device__ __forceinline__ float neg(float a) { return -a; }
   static __device__ __forceinline__ float abs(float a) { return fabsf(a); }

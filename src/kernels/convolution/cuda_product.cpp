@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <array>
+
+#include "kernels/convolution/product.hpp"
+#include "kernels/convolution_epilogue_cuda.hpp"
+#include "kernels/cublaslt/product.hpp"
+#include "kernels/cuda/cuda_kernel.hpp"
+
+namespace headroom::convolutions {
+namespace {
+
+constexpr std::int64_t kLine = 8;
+
+/// The product with as much of what follows it as the library takes, which is then left out of `after`.
+cublaslt::Product take_in(cublaslt::ProductSpec spec, cuda::ConvolutionEpilogue& after, Backend& backend) {
+  const bool adds = after.has_residual && after.activation == Activation::kNone;
+  const bool activates = after.activation == Activation::kGeluTanh && !after.has_residual;
+  if (!after.has_bias && (adds || activates)) {
+    cublaslt::ProductSpec whole = spec;
+    whole.has_residual = adds, whole.residual_row = adds ? spec.n : 0;
+    if (activates) whole.epilogue = cublaslt::Epilogue::kGelu;
+    if (std::optional<cublaslt::Product> product = cublaslt::Product::find(whole, backend)) {
+      after.has_residual = false, after.activation = Activation::kNone;
+      return *std::move(product);
+    }
+  }
+  return {spec, backend};
+}
+
+}  // namespace
+
+bool is_product(const Problem& problem) {
+  const Builder::Convolution& how = problem.how;
+  return !problem.is_transposed && problem.layout == Layout::kChannelsLast && problem.weight[2] == 1 &&
+         problem.weight[3] == 1 && how.stride == std::array<std::int64_t, 2>{1, 1} &&
+         std::ranges::max(how.padding) == 0 && how.groups == 1;
+}
+
+Problem in_lines(const Problem& product) {
+  Problem made = product;
+  const std::int64_t rows = product.y.numel() / product.y[1], line = rows % kLine == 0 ? kLine : 1;
+  made.x = {1, product.x[1], rows / line, line};
+  made.y = {1, product.y[1], rows / line, line};
+  return made;
+}
+
+Way make_product_way(const Problem& product, const Target& target) {
+  const std::int64_t k = product.weight[1], n = product.weight[0], m = product.y.numel() / n;
+  const bool has_bias = product.bias == product.dtype;
+  const cublaslt::ProductSpec spec{.dtype = product.dtype,
+                                   .c_dtype = product.dtype,
+                                   .rounds_to_tf32 = product.rounds_to_tf32,
+                                   .m = m,
+                                   .n = n,
+                                   .k = k,
+                                   .a_row = k,
+                                   .b_row = k,
+                                   .c_row = n,
+                                   .has_bias = has_bias};
+  const Shape row{0, 1}, rows{n, 1};
+  cuda::ConvolutionEpilogue after{.activation = product.activation,
+                                  .has_bias = product.bias && !has_bias,
+                                  .has_residual = product.has_residual,
+                                  .dtype = product.dtype,
+                                  .bias = product.bias.value_or(product.dtype),
+                                  .grid = cuda::longest_grid<3>(Shape{m, n}, {row, rows, rows})};
+  const cublaslt::Product multiply = take_in(spec, after, *target.backend);
+  const bool follows = after.has_bias || after.has_residual || after.activation != Activation::kNone;
+  return {.name = "cuBLASLt " + multiply.implementation() + (follows ? " + cuda" : ""),
+          .workspace_bytes = multiply.workspace_bytes(),
+          .run = [=](void* stream, const Operands& operands, void* workspace) {
+            multiply.run(stream,
+                         {.a = operands.x,
+                          .b = operands.weight,
+                          .bias = has_bias ? operands.bias : nullptr,
+                          .residual = after.has_residual ? nullptr : operands.residual,
+                          .c = operands.y},
+                         workspace);
+            if (follows) cuda::launch_convolution_epilogue(stream, after, operands.bias, operands.residual, operands.y);
+          }};
+}
+
+}  // namespace headroom::convolutions

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "kernels/convolution/problem.hpp"
+
+/// Products of rows, y[m, n] = activation(x[m, k] * weight[n, k]^T + bias + residual), as convolutions of single pixels, which is what linears
+/// and 1x1 convolutions of channels-last images are: one search for the fastest way serves both.
+namespace headroom::convolutions {
+
+/// Whether a problem is one: 1x1 on channels-last images, with stride 1 and without padding or groups.
+[[nodiscard]] bool is_product(const Problem& problem);
+
+/// The same product over pixels in lines of 8, where their number lets it be so, whatever the image was: equal products are equal
+/// problems, and a tile of 8x8 pixels is 64 rows that follow each other.
+[[nodiscard]] Problem in_lines(const Problem& product);
+
+/// It by cuBLASLt: bias and residual, or bias and the tanh form of gelu, in the product where the library has an algorithm for that;
+/// what is left by a kernel behind it. Throws Error where the library has none or is not there.
+[[nodiscard]] Way make_product_way(const Problem& product, const Target& target);
+
+}  // namespace headroom::convolutions
