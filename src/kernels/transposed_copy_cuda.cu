@@ -225,8 +225,8 @@ __device__ __forceinline__ void exchange_halves(std::uint32_t (&words)[8]) {
 
 /// Tiles of 32 bytes with a short axis of 2 units, one a thread. Two neighbours' lie one behind the other, and there are as many.
 template <class T, bool kTargetInOne, int kUnit>
-__global__ void __launch_bounds__(kThreads)
-    transpose_pairs(Transposition turn, const std::byte* __restrict__ from, std::byte* __restrict__ to) {
+__global__ void __launch_bounds__(kThreads) transpose_pairs(Transposition turn, const std::byte* from, std::byte* to) {
+  wait_for_previous();
   static_assert(T::kBytes == 32);
   const std::uint32_t index = blockIdx.x * kThreads + threadIdx.x;
   const bool exists = index < turn.tiles;

@@ -32,6 +32,7 @@
 
 #include <type_traits>
 
+#include "backends/cuda/early_launch.cuh"
 #include "kernels/attention/hopper_form.hpp"
 #include "kernels/attention/hopper_products.cuh"
 #include "kernels/attention/hopper_softmax.cuh"
@@ -104,7 +105,7 @@ __device__ __forceinline__ void copy_all(const HopperForm& form, const HopperMap
   hw::prefetch(maps.q);
   hw::prefetch(maps.k);
   hw::prefetch(maps.v);
-  hw::wait_for_previous();
+  cuda::wait_for_previous();
   const int sharers = form.sharers;
   std::uint32_t tiles = 0, units = 0;
   Item item;
@@ -359,7 +360,7 @@ __global__ void __launch_bounds__(kThreads<kGroups>, kResident)
   constexpr int kRows = kGroups * kGroupRows;
   extern __shared__ __align__(1024) std::byte queries[];
   __shared__ Barriers barriers;
-  hw::let_next_begin();
+  cuda::let_next_begin();
   std::byte* const staged = queries + kRows * kRowBytes;
   std::byte* const ring = staged + kRows * kRowBytes;
   const int group = static_cast<int>(threadIdx.x) / hw::kWarpgroup;
@@ -389,7 +390,7 @@ __global__ void __launch_bounds__(kThreads<kGroups>, kResident)
     return;
   }
   if constexpr (kGroups > 1) hw::take_registers<kRegisters<kGroups>>();
-  hw::wait_for_previous();
+  cuda::wait_for_previous();
   const Turn<kGroups, kResident == 1 && (kGroups > 1)> turn{group};
   turn.open();
   const std::uint32_t mine = group * kGroupRows * kRowBytes;
@@ -417,27 +418,13 @@ __global__ void __launch_bounds__(kThreads<kGroups>, kResident)
 #endif
 }
 
-/// What a launch is given but for its arguments.
-struct Launch {
-  cudaLaunchAttribute attributes[2] = {};
-  cudaLaunchConfig_t config{};
-
-  Launch(const HopperForm& form, int threads, cudaStream_t stream) {
-    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;  // it waits for what is before it itself
-    attributes[0].val.programmaticStreamSerializationAllowed = 1;
-    attributes[1].id = cudaLaunchAttributeClusterDimension;
-    attributes[1].val.clusterDim.x = static_cast<unsigned>(form.split);
-    attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
-    config.gridDim = dim3(static_cast<unsigned>(form.clusters() * form.split));
-    config.blockDim = dim3(static_cast<unsigned>(threads));
-    config.dynamicSmemBytes = static_cast<std::size_t>(form.shared_bytes);
-    config.stream = stream;
-    config.attrs = attributes;
-    config.numAttrs = 2;
-  }
-  Launch(const Launch&) = delete;
-  Launch& operator=(const Launch&) = delete;
-};
+cuda::LaunchShape shape_of(const HopperForm& form, int threads, cudaStream_t stream) {
+  return {.blocks = dim3(static_cast<unsigned>(form.clusters() * form.split)),
+          .threads = dim3(static_cast<unsigned>(threads)),
+          .stream = stream,
+          .shared_bytes = static_cast<std::size_t>(form.shared_bytes),
+          .cluster = form.split};
+}
 
 template <class T, int kGroups, int kKeys, int kStages, int kResident, int kPolynomials, int kDim>
 auto kernel_for(const HopperForm& form) {
@@ -468,12 +455,11 @@ void with_tile(const HopperTile& tile, int dim, const Use& use) {
 void launch_hopper(void* stream, DType dtype, const HopperTile& tile, const HopperForm& form, const HopperMaps& maps,
                    void* out, float* logsumexp) {
   with_tile(tile, form.dim, [&](auto groups, auto keys, auto stages, auto resident, auto polynomials, auto dim) {
-    const Launch made(form, kThreads<groups()>, static_cast<cudaStream_t>(stream));
+    const cuda::LaunchShape shape = shape_of(form, kThreads<groups()>, static_cast<cudaStream_t>(stream));
     const auto with_type = [&](auto type) {
       using T = decltype(type);
-      cudaLaunchKernelEx(&made.config,
-                         kernel_for<T, groups(), keys(), stages(), resident(), polynomials(), dim()>(form), form, maps,
-                         static_cast<T*>(out), logsumexp);
+      cuda::launch_early(kernel_for<T, groups(), keys(), stages(), resident(), polynomials(), dim()>(form), shape, form,
+                         maps, static_cast<T*>(out), logsumexp);
     };
     if (dtype == DType::kBF16) {
       with_type(Bf16());
@@ -487,9 +473,9 @@ void launch_hopper(void* stream, DType dtype, const HopperTile& tile, const Hopp
 int hopper_clusters_at_once(const HopperTile& tile, const HopperForm& form) {
   int clusters = 0;
   with_tile(tile, form.dim, [&](auto groups, auto keys, auto stages, auto resident, auto polynomials, auto dim) {
-    const Launch made(form, kThreads<groups()>, nullptr);
+    const cuda::LaunchConfig config(shape_of(form, kThreads<groups()>, nullptr), false);
     cudaOccupancyMaxActiveClusters(
-        &clusters, kernel_for<Bf16, groups(), keys(), stages(), resident(), polynomials(), dim()>(form), &made.config);
+        &clusters, kernel_for<Bf16, groups(), keys(), stages(), resident(), polynomials(), dim()>(form), &config.get());
   });
   cuda::check_launched("hopper attention kernel");
   return clusters;
