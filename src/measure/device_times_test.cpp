@@ -124,6 +124,7 @@ TEST(LaunchTimes, FollowsSubmissionWhereStreamsRunBesideEachOther) {
   replay[0].in_replay = 12;
   replay[1].name = "first";
   replay[1].in_replay = 11;
+  replay[1].stream = 1;
   times.add(replay);
   EXPECT_THAT(times.launch_ms()[0], ElementsAre(1.0));
   EXPECT_THAT(times.launch_ms()[1], ElementsAre(2.0));
