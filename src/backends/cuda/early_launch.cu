@@ -38,6 +38,8 @@ bool has_waits() {
   return here == Known::kWith;
 }
 
+void launch_wait(cudaStream_t stream) { launch_early(like_all_kernels, {1, 1, stream}); }
+
 LaunchConfig::LaunchConfig(const LaunchShape& shape, bool begins_early) {
   config_.gridDim = shape.blocks;
   config_.blockDim = shape.threads;

@@ -9,11 +9,13 @@
 // that has nothing to do: what comes after this kernel waits for it alone, and through it for all before. tests/structure/check_waits.py
 // holds sources to that, and the tests of kernels run each behind work that is late (kernels/cuda/late_work.hpp).
 //
-// Copies, fills and kernels of libraries are ordered by the stream as ever, and so is what waits for an event.
+// Copies, fills and most kernels of libraries are ordered by the stream as ever, and so is what waits for an event. A library's kernel that
+// begins early (begins_early() below) and waits for less than all needs launch_wait() in front.
 
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <functional>
 
 namespace headroom::cuda {
 
@@ -73,5 +75,12 @@ void launch_early(void (*kernel)(Parameters...), const LaunchShape& shape, const
   };
   submit(arguments...);
 }
+
+/// Submits a kernel that ends when all before it has, for what behind it may begin when it ends.
+void launch_wait(cudaStream_t stream);
+
+/// Whether what is submitted may begin before a kernel in front of it has ended: found by recording it, without running it. Addresses
+/// that it is given are not read.
+[[nodiscard]] bool begins_early(const std::function<void(cudaStream_t stream)>& submit);
 
 }  // namespace headroom::cuda

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <vector>
 
+#include "backends/cuda/early_launch.cuh"
 #include "backends/cuda/gpu_test.hpp"
 #include "backends/region_recording.hpp"
 #include "base/random.hpp"
@@ -112,6 +113,18 @@ TEST_F(StreamOrder, AKernelBeginsEarlyInARecordingToo) {
   });
   recording->replay(stream());
   EXPECT_EQ(read(found), std::vector<std::uint32_t>{1});
+}
+
+TEST_F(StreamOrder, ARecordingShowsWhatBeginsEarly) {
+  if (backend().properties().target.compute_capability < 90) GTEST_SKIP() << "needs compute capability 9.0";
+  const Buffer words = make_words(0);
+  const auto fill = [&](cudaStream_t to) { launch_fill_words(to, 0, 7, words.at().address(), kWords); };
+  EXPECT_TRUE(begins_early(fill));
+  EXPECT_FALSE(begins_early([&](cudaStream_t to) {
+    cudaMemsetAsync(words.at().address(), 1, kBytes, to);
+    fill(to);  // early, but not before the kernel in front has ended
+  }));
+  EXPECT_EQ(read(words), all(0)) << "nothing of it has run";
 }
 
 TEST_F(StreamOrder, AKernelBeginsEarlyInTheBodyOfALoopToo) {

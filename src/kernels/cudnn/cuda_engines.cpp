@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "backends/cuda/early_launch.cuh"
 #include "base/error.hpp"
 #include "kernels/cudnn/engines.cuh"
 
@@ -83,8 +84,13 @@ void Plan::pack(std::span<const Bound> operands, void* workspace) const {
 void Plan::run(void* stream, std::span<const Bound> operands, void* workspace) const {
   const std::scoped_lock lock(context_->mutex());
   if (!std::ranges::equal(operands, packed_) || workspace != packed_workspace_) pack(operands, workspace);
-  check(library().SetStream(context_->handle(), static_cast<cudaStream_t>(stream)));
-  check(library().BackendExecute(context_->handle(), plan_.get(), pack_->get()));
+  const auto execute = [&](cudaStream_t on) {
+    check(library().SetStream(context_->handle(), on));
+    check(library().BackendExecute(context_->handle(), plan_.get(), pack_->get()));
+  };
+  if (!begins_early_) begins_early_ = cuda::begins_early(execute);
+  if (*begins_early_) cuda::launch_wait(static_cast<cudaStream_t>(stream));
+  execute(static_cast<cudaStream_t>(stream));
 }
 
 }  // namespace headroom::cudnn

@@ -52,6 +52,8 @@ class Plan {
   mutable std::optional<Descriptor> pack_;
   mutable std::vector<Bound> packed_;
   mutable void* packed_workspace_ = nullptr;
+  // Some engines launch kernels that begin early, of which not all wait for what is in front of the first: known at the first run.
+  mutable std::optional<bool> begins_early_;
 };
 
 }  // namespace headroom::cudnn
