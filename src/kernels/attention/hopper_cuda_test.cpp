@@ -165,10 +165,9 @@ TEST(HopperAttentionTiles, AreFoundAgainByName) {
     EXPECT_FALSE(names.empty());
     EXPECT_FALSE(find_hopper_way(problem, "hopper 64 queries x 16 keys, 1 tile a block").has_value());
   }
-  EXPECT_EQ(name_of({2, 128, 0, 4, 1, true}), "hopper 128 queries x 128 keys, 1 tile a block and 1 shared by 4");
-  EXPECT_EQ(name_of({1, 64, 0, 2, 0, true}), "hopper 64 queries x 64 keys, 1 shared by 2");
-  EXPECT_EQ(name_of({3, 128, 2, 1, 2, false}),
-            "hopper 192 queries x 128 keys, 2 of 8 exponentials polynomials, 2 tiles a block");
+  EXPECT_EQ(name_of({2, 128, 4, 1, true}), "hopper 128 queries x 128 keys, 1 tile a block and 1 shared by 4");
+  EXPECT_EQ(name_of({1, 64, 2, 0, true}), "hopper 64 queries x 64 keys, 1 shared by 2");
+  EXPECT_EQ(name_of({3, 128, 1, 2, false}), "hopper 192 queries x 128 keys, 2 tiles a block");
 }
 
 /// As an H100 has them: six clusters of GPCs of 16 multiprocessors and two of 18.
@@ -184,7 +183,7 @@ TEST(HopperAttentionTiles, ShareWhatWouldBeLessThanATurn) {
   EXPECT_EQ(best.front().warpgroups, 2) << name_of(best.front());
   EXPECT_EQ(best.front().split, 4) << name_of(best.front());
   EXPECT_EQ(best.front().tiles_of_cluster(), 5) << name_of(best.front());
-  EXPECT_EQ(std::ranges::count(best, HopperTile{3, 128, 0, 1, 1, false}), 1);
+  EXPECT_EQ(std::ranges::count(best, HopperTile{3, 128, 1, 1, false}), 1);
   // All 77 tokens of a text at once.
   const auto takes_80 = [](const HopperTile& tile) { return tile.keys == 80; };
   EXPECT_GT(std::ranges::count_if(best_hopper_tiles(problem_of({1, 5, 4096, 77, 64, 64}), clusters_of_h100), takes_80),
