@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <numbers>
 
@@ -75,23 +74,21 @@ std::optional<HopperForm> form_of(const AttentionProblem& problem, const HopperT
   return form;
 }
 
-/// About what the kernel takes: how many units of keys a block has one after the other, each of which takes what the exponentials and
-/// the products of all blocks on a multiprocessor take, half overlapped, or a warpgroup's way through both, if it is alone.
+/// About what the kernel takes, fitted to times on an H100 (bench/results/h100/attention_ways.txt) taken as of 1.7 GHz. In each turn blocks
+/// start, have a tile's queries copied and its results stored, and go through their units of keys one after the other: each takes a
+/// warpgroup's way from scores to sums, and a little more than half of what the exponentials and products of all blocks on a
+/// multiprocessor take, for these overlap.
 double guess_clocks(const HopperTile& tile, const HopperForm& form, int clusters) {
   const int units = divide_up(form.keys, tile.keys);
-  const double blocks = form.clusters() * form.split, at_once = clusters * form.split;
-  const double beside = std::clamp(std::min(blocks, at_once) / kMultiprocessors, 1.0, 8.0);
-  const double rows = tile.queries() * beside;
-  const double exponentials = rows * tile.keys / 16;
-  const double products = rows * tile.keys * 2 * form.dim / 2048;
-  const double alone = 700 + 5.0 * tile.keys;
-  const double unit = std::max(alone, std::max(exponentials, products) + std::min(exponentials, products) / 2);
+  const int beside = std::max(1, divide_up(std::min(form.clusters(), clusters) * form.split, kMultiprocessors));
+  const double pairs = 1.0 * tile.queries() * beside * tile.keys;
+  const double exponentials = pairs / 16, products = pairs * 2 * form.dim / 2048;
+  const double unit = 350 + 4.5 * tile.keys + 0.57 * (exponentials + products);
   const double sequential = tile.whole * units + (tile.shares ? divide_up(units, tile.split) : 0);
-  const double exchange = tile.shares ? 2500 + form.share_rows * (tile.split - 1) * sums_pitch(form.dim) / 3.0 : 0;
-  const double turns =
-      1.0 * form.clusters() / clusters;  // blocks begin as others end, so that not all wait for the last turn
-  const double rounds = turns <= 1 ? 1 : (turns + std::ceil(turns)) / 2;
-  return rounds * (3000 + sequential * unit + tile.whole * 500 + exchange);
+  const double exchange = tile.shares ? 3700 + 0.28 * form.share_rows * (tile.split - 1) * sums_pitch(form.dim) : 0;
+  const double start = 1250 + 640.0 * tile.warpgroups;
+  const int turns = divide_up(form.clusters(), clusters);
+  return turns * (start + sequential * unit + 2900.0 * (tile.whole + form.shares) + exchange);
 }
 
 /// Strides of [dim, tokens, heads, batch] for a tensor map, which asks for multiples of 16 bytes also where an axis has one element.
