@@ -30,6 +30,8 @@
 //            else, in tiles of 128 keys (FlashAttention-4 does so). In heads of 40 and 64 tiles of 192 queries took 3 to 12% longer
 //            and those of 128 between 2% longer and 5% less, of which the fastest tile of a shape gained 0.8% at most; in heads of 32
 //            and of 8 the fastest tile gained 8% and 4%.
+//            For 4096 queries of 5 heads tiles of 128 queries, two rounds of them: 80.8 us; one for each block and one shared by
+//            2: 63.8; 110 tiles of 192, one for each block: 53.5.
 
 #include <cuda_runtime_api.h>
 
