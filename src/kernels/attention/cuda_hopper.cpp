@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <numbers>
 
@@ -17,23 +16,20 @@ constexpr int kMostSplit = 8;             // larger clusters are not portable
 constexpr int kMostWhole = 16;
 constexpr std::size_t kMostMeasured = 12;
 constexpr int kMultiprocessors = 132;  // of an H100 or H200
-constexpr std::int64_t kFewKeys =
-    256;  // which tile is best says how blocks are shared out, not what a unit of keys takes
 
 /// What the kernel is compiled for.
 struct Compiled {
-  int warpgroups, keys, stages, resident, polynomials;
+  int warpgroups, keys, stages, resident;
 };
 constexpr Compiled kCompiled[] = {
-#define HR_TILE(warpgroups, keys, stages, resident, polynomials) {warpgroups, keys, stages, resident, polynomials},
+#define HR_TILE(warpgroups, keys, stages, resident) {warpgroups, keys, stages, resident},
 #include "kernels/attention/hopper_tiles.def"
 #undef HR_TILE
 };
 
 const Compiled& compiled_for(const HopperTile& tile) {
-  const auto found = std::ranges::find_if(kCompiled, [&](const Compiled& c) {
-    return c.warpgroups == tile.warpgroups && c.keys == tile.keys && c.polynomials == tile.polynomials;
-  });
+  const auto found = std::ranges::find_if(
+      kCompiled, [&](const Compiled& c) { return c.warpgroups == tile.warpgroups && c.keys == tile.keys; });
   HR_CHECK(found != std::end(kCompiled));
   return *found;
 }
@@ -49,7 +45,6 @@ int padded_dim(const AttentionProblem& problem) {
 /// Whether a tile makes sense: 80 keys at a time are for the 77 tokens of a text.
 bool is_of_use(const AttentionProblem& problem, const HopperTile& tile) {
   if (problem.queries <= tile.queries() - kGroupRows) return false;
-  if (tile.polynomials > 0 && problem.keys <= kFewKeys) return false;
   if (tile.keys == 80) return problem.keys > 64 && problem.keys <= 80;
   return tile.keys <= 64 || problem.keys > 64;
 }
@@ -79,23 +74,21 @@ std::optional<HopperForm> form_of(const AttentionProblem& problem, const HopperT
   return form;
 }
 
-/// About what the kernel takes: how many units of keys a block has one after the other, each of which takes what the exponentials and
-/// the products of all blocks on a multiprocessor take, half overlapped, or a warpgroup's way through both, if it is alone.
+/// About what the kernel takes, fitted to times on an H100 (bench/results/h100/attention_ways.txt) taken as of 1.7 GHz. In each turn blocks
+/// start, have a tile's queries copied and its results stored, and go through their units of keys one after the other: each takes a
+/// warpgroup's way from scores to sums, and a little more than half of what the exponentials and products of all blocks on a
+/// multiprocessor take, for these overlap.
 double guess_clocks(const HopperTile& tile, const HopperForm& form, int clusters) {
   const int units = divide_up(form.keys, tile.keys);
-  const double blocks = form.clusters() * form.split, at_once = clusters * form.split;
-  const double beside = std::clamp(std::min(blocks, at_once) / kMultiprocessors, 1.0, 8.0);
-  const double rows = tile.queries() * beside;
-  const double exponentials = rows * tile.keys * (8 - tile.polynomials / 2.0) / (16 * 8);
-  const double products = rows * tile.keys * 2 * form.dim / 2048;
-  const double alone = 700 + 5.0 * tile.keys;
-  const double unit = std::max(alone, std::max(exponentials, products) + std::min(exponentials, products) / 2);
+  const int beside = std::max(1, divide_up(std::min(form.clusters(), clusters) * form.split, kMultiprocessors));
+  const double pairs = 1.0 * tile.queries() * beside * tile.keys;
+  const double exponentials = pairs / 16, products = pairs * 2 * form.dim / 2048;
+  const double unit = 350 + 4.5 * tile.keys + 0.57 * (exponentials + products);
   const double sequential = tile.whole * units + (tile.shares ? divide_up(units, tile.split) : 0);
-  const double exchange = tile.shares ? 2500 + form.share_rows * (tile.split - 1) * sums_pitch(form.dim) / 3.0 : 0;
-  const double turns =
-      1.0 * form.clusters() / clusters;  // blocks begin as others end, so that not all wait for the last turn
-  const double rounds = turns <= 1 ? 1 : (turns + std::ceil(turns)) / 2;
-  return rounds * (3000 + sequential * unit + tile.whole * 500 + exchange);
+  const double exchange = tile.shares ? 3700 + 0.28 * form.share_rows * (tile.split - 1) * sums_pitch(form.dim) : 0;
+  const double start = 1250 + 640.0 * tile.warpgroups;
+  const int turns = divide_up(form.clusters(), clusters);
+  return turns * (start + sequential * unit + 2900.0 * (tile.whole + form.shares) + exchange);
 }
 
 /// Strides of [dim, tokens, heads, batch] for a tensor map, which asks for multiples of 16 bytes also where an axis has one element.
@@ -115,9 +108,7 @@ std::string name_of(const HopperTile& tile) {
   const std::string shared = tile.shares ? fmt::format("1 shared by {}", tile.split) : "";
   const std::string whole =
       tile.whole == 0 ? "" : fmt::format("{} tile{} a block", tile.whole, tile.whole == 1 ? "" : "s");
-  const std::string how =
-      tile.polynomials == 0 ? "" : fmt::format(", {} of 8 exponentials polynomials", tile.polynomials);
-  return fmt::format("hopper {} queries x {} keys{}, {}{}{}", tile.queries(), tile.keys, how, whole,
+  return fmt::format("hopper {} queries x {} keys, {}{}{}", tile.queries(), tile.keys, whole,
                      tile.shares && tile.whole > 0 ? " and " : "", shared);
 }
 
@@ -143,7 +134,7 @@ std::vector<HopperTile> hopper_tiles(const AttentionProblem& problem) {
   for (const Compiled& compiled : kCompiled)
     for (int split = 1; split <= kMostSplit; ++split)
       for (int whole = split == 1 ? 1 : 0; whole <= kMostWhole; ++whole) {
-        const HopperTile tile{compiled.warpgroups, compiled.keys, compiled.polynomials, split, whole, split > 1};
+        const HopperTile tile{compiled.warpgroups, compiled.keys, split, whole, split > 1};
         if (form_of(problem, tile)) tiles.push_back(tile);
       }
   return tiles;
@@ -162,7 +153,7 @@ std::vector<HopperTile> best_hopper_tiles(const AttentionProblem& problem, const
   };
   for (const Compiled& compiled : kCompiled)
     for (int split = 1; split <= kMostSplit; ++split) {
-      HopperTile tile{compiled.warpgroups, compiled.keys, compiled.polynomials, split, split == 1 ? 1 : 0, split > 1};
+      HopperTile tile{compiled.warpgroups, compiled.keys, split, split == 1 ? 1 : 0, split > 1};
       const std::optional<HopperForm> form = form_of(problem, tile);
       const int clusters = form ? clusters_at_once(tile, *form) : 0;
       if (clusters == 0) continue;

@@ -19,14 +19,19 @@
 // A row's largest score so far is what exponents are relative to. It is replaced only when one has come that is larger by a factor of
 // 2^8, for f32 sums and 16-bit floats are as exact at 2^8 as at 1: sums are then seldom scaled (FlashAttention-4 does so).
 //
-// Tiles of many keys may compute a quarter of the exponentials by polynomials, on units that are idle else (FlashAttention-4 too).
-//
 // 4096 queries of 5 heads are 160 tiles of 128 on 132 multiprocessors: two rounds for the work of 1.2. So a cluster of blocks may have,
 // after whole tiles, one more whose keys it shares: 4 blocks have 5 tiles in 1.25 rounds. Each sends the others their rows of its sums
 // with largest scores (copies between blocks' shared memory), and adds up its own in the order of the blocks: the same bits in every
 // run.
 //
 // Online softmax and its order of products: FlashAttention-3 (arXiv 2407.08608), sections 3.1 and 3.2.
+//
+// Tried      (H100, bench/results/h100/attention_ways.txt) Two of eight exponentials as polynomials of degree 3, on units that are idle
+//            else, in tiles of 128 keys (FlashAttention-4 does so). In heads of 40 and 64 tiles of 192 queries took 3 to 12% longer
+//            and those of 128 between 2% longer and 5% less, of which the fastest tile of a shape gained 0.8% at most; in heads of 32
+//            and of 8 the fastest tile gained 8% and 4%.
+//            For 4096 queries of 5 heads tiles of 128 queries, two rounds of them: 80.8 us; one for each block and one shared by
+//            2: 63.8; 110 tiles of 192, one for each block: 53.5.
 
 #include <cuda_runtime_api.h>
 
@@ -152,11 +157,10 @@ struct Progress {
 };
 
 /// A warpgroup: sums of its 64 queries over the keys of an item, with what they are relative to.
-template <class T, int kKeys, int kStages, int kPolynomials, int kDim, class TurnOfGroup>
+template <class T, int kKeys, int kStages, int kDim, class TurnOfGroup>
 __device__ __forceinline__ void attend(const HopperForm& form, const Item& item, const TurnOfGroup& turn,
                                        std::uint32_t queries, std::uint32_t ring, Barriers& barriers,
-                                       Progress& progress, Softmax<kKeys, kPolynomials>& softmax,
-                                       float (&sums)[kDim / 2]) {
+                                       Progress& progress, Softmax<kKeys>& softmax, float (&sums)[kDim / 2]) {
   constexpr int kBytes = kKeys * kRowBytes, kGroupBytes = 8 * kRowBytes;
   const bool signals = threadIdx.x % 32 == 0;
   float scores[kKeys / 2] = {};
@@ -327,11 +331,10 @@ __device__ __forceinline__ void join_rows(const HopperForm& form, const Item& it
 }
 
 /// All of a shared tile that follows its sums: the last item of a block, so that the rings are free.
-template <class T, int kGroups, int kKeys, int kPolynomials, int kDim>
+template <class T, int kGroups, int kKeys, int kDim>
 __device__ __forceinline__ void share_results(const HopperForm& form, const Item& item, int group,
-                                              const Softmax<kKeys, kPolynomials>& softmax,
-                                              const float (&sums)[kDim / 2], std::byte* ring, Barriers& barriers,
-                                              T* out, float* logsumexp) {
+                                              const Softmax<kKeys>& softmax, const float (&sums)[kDim / 2],
+                                              std::byte* ring, Barriers& barriers, T* out, float* logsumexp) {
   constexpr int kRows = kGroups * kGroupRows;
   const auto meet = [] { hw::meet(kAllMeet, kGroups * hw::kWarpgroup); };
   const int rank = static_cast<int>(blockIdx.x) % form.split;
@@ -352,7 +355,7 @@ __device__ __forceinline__ void share_results(const HopperForm& form, const Item
 
 #endif  // HR_HAS_HOPPER
 
-template <class T, int kGroups, int kKeys, int kStages, int kResident, int kPolynomials, int kDim>
+template <class T, int kGroups, int kKeys, int kStages, int kResident, int kDim>
 __global__ void __launch_bounds__(kThreads<kGroups>, kResident)
     hopper_attention_kernel(const __grid_constant__ HopperForm form, const __grid_constant__ HopperMaps maps, T* out,
                             float* logsumexp) {
@@ -397,15 +400,14 @@ __global__ void __launch_bounds__(kThreads<kGroups>, kResident)
   Progress progress;
   Item item;
   for (int index = 0; find_item<kRows, kKeys>(form, index, item); ++index) {
-    Softmax<kKeys, kPolynomials> softmax(form.scale);
+    Softmax<kKeys> softmax(form.scale);
     float sums[kDim / 2];
-    attend<T, kKeys, kStages, kPolynomials, kDim>(form, item, turn, hw::shared_address(queries) + mine,
-                                                  hw::shared_address(ring), barriers, progress, softmax, sums);
+    attend<T, kKeys, kStages, kDim>(form, item, turn, hw::shared_address(queries) + mine, hw::shared_address(ring),
+                                    barriers, progress, softmax, sums);
     asm volatile("" : "+r"(index));  // the item's place is worked out again rather than kept in registers
     find_item<kRows, kKeys>(form, index, item);
     if (item.is_shared) {
-      share_results<T, kGroups, kKeys, kPolynomials, kDim>(form, item, group, softmax, sums, ring, barriers, out,
-                                                           logsumexp);
+      share_results<T, kGroups, kKeys, kDim>(form, item, group, softmax, sums, ring, barriers, out, logsumexp);
       break;
     }
     const float inverses[2] = {1 / softmax.totals[0], 1 / softmax.totals[1]};
@@ -426,26 +428,25 @@ cuda::LaunchShape shape_of(const HopperForm& form, int threads, cudaStream_t str
           .cluster = form.split};
 }
 
-template <class T, int kGroups, int kKeys, int kStages, int kResident, int kPolynomials, int kDim>
+template <class T, int kGroups, int kKeys, int kStages, int kResident, int kDim>
 auto kernel_for(const HopperForm& form) {
-  const auto kernel = hopper_attention_kernel<T, kGroups, kKeys, kStages, kResident, kPolynomials, kDim>;
+  const auto kernel = hopper_attention_kernel<T, kGroups, kKeys, kStages, kResident, kDim>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, form.shared_bytes);
   return kernel;
 }
 
-/// Calls use(groups, keys, stages, resident, polynomials, dim), constants, for the kernel of a tile.
+/// Calls use(groups, keys, stages, resident, dim), constants, for the kernel of a tile.
 template <class Use>
 void with_tile(const HopperTile& tile, int dim, const Use& use) {
-  const auto with_dim = [&](auto groups, auto keys, auto stages, auto resident, auto polynomials) {
-    if (dim == 32) return use(groups, keys, stages, resident, polynomials, std::integral_constant<int, 32>());
-    if (dim == 48) return use(groups, keys, stages, resident, polynomials, std::integral_constant<int, 48>());
-    use(groups, keys, stages, resident, polynomials, std::integral_constant<int, 64>());
+  const auto with_dim = [&](auto groups, auto keys, auto stages, auto resident) {
+    if (dim == 32) return use(groups, keys, stages, resident, std::integral_constant<int, 32>());
+    if (dim == 48) return use(groups, keys, stages, resident, std::integral_constant<int, 48>());
+    use(groups, keys, stages, resident, std::integral_constant<int, 64>());
   };
-#define HR_TILE(of_groups, of_keys, stages, resident, of_polynomials)                                 \
-  if (tile.warpgroups == of_groups && tile.keys == of_keys && tile.polynomials == of_polynomials)     \
+#define HR_TILE(of_groups, of_keys, stages, resident)                                                 \
+  if (tile.warpgroups == of_groups && tile.keys == of_keys)                                           \
     return with_dim(std::integral_constant<int, of_groups>(), std::integral_constant<int, of_keys>(), \
-                    std::integral_constant<int, stages>(), std::integral_constant<int, resident>(),   \
-                    std::integral_constant<int, of_polynomials>());
+                    std::integral_constant<int, stages>(), std::integral_constant<int, resident>());
 #include "kernels/attention/hopper_tiles.def"
 #undef HR_TILE
 }
@@ -454,12 +455,12 @@ void with_tile(const HopperTile& tile, int dim, const Use& use) {
 
 void launch_hopper(void* stream, DType dtype, const HopperTile& tile, const HopperForm& form, const HopperMaps& maps,
                    void* out, float* logsumexp) {
-  with_tile(tile, form.dim, [&](auto groups, auto keys, auto stages, auto resident, auto polynomials, auto dim) {
+  with_tile(tile, form.dim, [&](auto groups, auto keys, auto stages, auto resident, auto dim) {
     const cuda::LaunchShape shape = shape_of(form, kThreads<groups()>, static_cast<cudaStream_t>(stream));
     const auto with_type = [&](auto type) {
       using T = decltype(type);
-      cuda::launch_early(kernel_for<T, groups(), keys(), stages(), resident(), polynomials(), dim()>(form), shape, form,
-                         maps, static_cast<T*>(out), logsumexp);
+      cuda::launch_early(kernel_for<T, groups(), keys(), stages(), resident(), dim()>(form), shape, form, maps,
+                         static_cast<T*>(out), logsumexp);
     };
     if (dtype == DType::kBF16) {
       with_type(Bf16());
@@ -472,10 +473,10 @@ void launch_hopper(void* stream, DType dtype, const HopperTile& tile, const Hopp
 
 int hopper_clusters_at_once(const HopperTile& tile, const HopperForm& form) {
   int clusters = 0;
-  with_tile(tile, form.dim, [&](auto groups, auto keys, auto stages, auto resident, auto polynomials, auto dim) {
+  with_tile(tile, form.dim, [&](auto groups, auto keys, auto stages, auto resident, auto dim) {
     const cuda::LaunchConfig config(shape_of(form, kThreads<groups()>, nullptr), false);
-    cudaOccupancyMaxActiveClusters(
-        &clusters, kernel_for<Bf16, groups(), keys(), stages(), resident(), polynomials(), dim()>(form), &config.get());
+    cudaOccupancyMaxActiveClusters(&clusters, kernel_for<Bf16, groups(), keys(), stages(), resident(), dim()>(form),
+                                   &config.get());
   });
   cuda::check_launched("hopper attention kernel");
   return clusters;

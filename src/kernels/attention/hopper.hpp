@@ -12,7 +12,7 @@
 namespace headroom::attentions {
 
 /// Changes with the kernel: which of its ways was fastest is kept on disk.
-inline constexpr int kHopperRevision = 1;
+inline constexpr int kHopperRevision = 2;
 
 /// "hopper 128 queries x 128 keys, 1 tile a block and 1 shared by 4"
 [[nodiscard]] std::string name_of(const HopperTile& tile);

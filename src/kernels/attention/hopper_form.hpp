@@ -22,7 +22,6 @@ constexpr int sums_pitch(int dim) { return dim + 4; }
 struct HopperTile {
   int warpgroups = 1;
   int keys = 64;
-  int polynomials = 0;  ///< of eight exponentials
   int split = 1;
   int whole = 1;
   bool shares = false;

@@ -17,16 +17,6 @@ __device__ __forceinline__ float power_of_2(float exponent) {
   return power;
 }
 
-/// By products and sums alone, where those have time that the unit for exponentials has not: off by 7.5e-5 of the result, a sixth of what
-/// an f16 rounds; below 2^-126 it is that. 2^x = 2^n 2^f with n the nearest integer, and a polynomial of least relative error for 2^f.
-__device__ __forceinline__ float power_of_2_by_polynomial(float exponent) {
-  constexpr float kToInteger =
-      12582912.0F;  // 1.5 * 2^23: what is added to it is rounded, and stands in its lowest bits
-  const float x = fmaxf(exponent, -126.0F), shifted = x + kToInteger, f = x - (shifted - kToInteger);
-  const float mantissa = fmaf(fmaf(fmaf(0.0551716685F, f, 0.242611125F), f, 0.693260968F), f, 0.999928057F);
-  return __uint_as_float(__float_as_uint(mantissa) + (__float_as_uint(shifted) << 23U));
-}
-
 /// log(2^exponent * total)
 __device__ __forceinline__ float natural_log(float exponent, float total) {
   return 0.69314718055994531F * (exponent + log2f(total));
@@ -62,7 +52,7 @@ __device__ __forceinline__ void to_weights(const float (&scores)[kKeys / 2], uin
 }
 
 /// Two rows of a thread: what their exponentials are relative to, and the sums of these.
-template <int kKeys, int kPolynomials>
+template <int kKeys>
 struct Softmax {
   static constexpr float kMostRaise = 8;  // as a power of 2: exponentials of up to 256 fit in an f16
 
@@ -98,9 +88,7 @@ struct Softmax {
 #pragma unroll
     for (int i = 0; i < kKeys / 2; ++i) {
       const int row = i / 2 % 2;
-      const float exponent = fmaf(scores[i], scale, -exponents[row]);
-      const bool is_polynomial = i / 4 * kPolynomials % 8 < kPolynomials;  // all of eight columns, so many times in 64
-      scores[i] = is_polynomial ? power_of_2_by_polynomial(exponent) : power_of_2(exponent);
+      scores[i] = power_of_2(fmaf(scores[i], scale, -exponents[row]));
       totals[row] += scores[i];
     }
   }
