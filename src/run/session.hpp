@@ -72,14 +72,15 @@ class Session {
 
   /// Submits the program once; what the stream is given next runs after it. All inputs and states must have been set.
   /// With an observer it waits for the end. Of a program that is replayed as a whole the device's own clock gives the
-  /// times, else the host waits for each iteration. What the observer throws ends the loop after the iteration that is
-  /// under way, and states are then as that left them.
+  /// times, else the host waits for each iteration; a program without loops is one iteration. What the observer throws
+  /// ends the loop after the iteration that is under way, and states are then as that left them.
   void submit(const IterationObserver& observer = {});
   /// submit(), and waits.
   void run(const IterationObserver& observer = {});
   /// Recorded when a run has been submitted: for other streams to wait for its end.
   [[nodiscard]] const Event& completion() const noexcept { return *completion_; }
-  /// Of the last run, if it had an observer: the wall time of what ran before, between and after the program's loops.
+  /// Of the last run, if it had an observer: the wall time of what ran before, between and after the program's loops; 0 where
+  /// there are none.
   [[nodiscard]] double outside_loops_ms() const noexcept { return executor_.outside_loops_ms(); }
 
   /// How often the host waited, in the last run, to read the predicate of an `if`.
