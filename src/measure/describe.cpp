@@ -187,7 +187,12 @@ PlanRecord describe_plan(const Program& program) {
 MemoryReport describe_memory(std::span<const Session* const> sessions, const WeightStore& weights,
                              const Backend& backend) {
   std::size_t state = 0, inputs = 0, scratch = 0, activations = 0, reserved = 0;
+  std::vector<const Session*> all;
   for (const Session* const session : sessions) {
+    all.push_back(session);
+    if (session->setup() != nullptr) all.push_back(session->setup());
+  }
+  for (const Session* const session : all) {
     const Program& program = session->program();
     std::size_t most_scratch = 0;
     for (const StepMemory& memory : memory_by_step(program)) most_scratch = std::max(most_scratch, memory.scratch);
