@@ -112,7 +112,7 @@ TEST(SessionSetup, IsThereUnderHoistAlone) {
   EXPECT_EQ(compile(parse_graph(kFrame), SwitchSet::parse("hoist"), target).program->setup, nullptr);
 }
 
-TEST(SessionSetup, NeedsItsInputsAndSaysWhichIsMissing) {
+TEST(SessionSetup, NeedsItsInputsLikeAnyOther) {
   const auto backend = make_backend(DeviceKind::kCpu);
   Checkpoint checkpoint = make_checkpoint();
   WeightStore weights(*backend, checkpoint);
@@ -120,7 +120,7 @@ TEST(SessionSetup, NeedsItsInputsAndSaysWhichIsMissing) {
   Expected expected(checkpoint);
   for (const char* name : {"x", "scale"}) expected.set(session, name, 1);
   expected.begin(session);
-  EXPECT_EQ(message_of([&] { session.run(); }), "frame_setup needs 'text', which has not been given");
+  EXPECT_EQ(message_of([&] { session.run(); }), "frame needs 'text', which has not been given");
   EXPECT_NE(message_of([&] { session.set_input("text", random_f32({4, 9}, 1)); }), "nothing was thrown");
   expected.set(session, "text", 1);
   expected.expect_run(session);
