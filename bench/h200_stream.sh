@@ -1,19 +1,30 @@
 #!/usr/bin/env bash
 # Live streams on one GPU, random weights, fp16. A frame of SD-Turbo's shapes at 512x512, one step, from pixels to pixels on the device, here
 # and in PyTorch, compiled and captured as one CUDA graph, in turns; LiveStreamUNet's frame in 1 and 20 steps; frames in batches
-# against one at a time; and whole streams, unpaced and paced, from frame in to frame out on the host.
+# against one at a time; and whole streams, paced and not, from frame in to frame out on the host, with what memory they have.
 #
 #   bench/h200_stream.sh HEADROOM OUT_DIR
 #
-# Needs python3 with PyTorch and diffusers, and 8 GiB of the GPU's memory. TURNS (6), SWITCHES (lossless,fp16), FRAMES of a stream (2000),
-# SECONDS_PACED (20) and MATCHES (a regular expression, all) choose what runs; CACHE is a folder that keeps what torch.compile makes.
+# What is matched (MATCHES, a regular expression, all), with about how long it takes:
+#   compile           fills CACHE with what torch.compile makes, in two processes; before frame, which then takes it from there  (2 min)
+#   frame             a frame here and in PyTorch, TURNS (6) times each                                                          (2 min)
+#   live-1, live-20   LiveStreamUNet's frame                                                                                     (20 s each)
+#   one-step          a stream of SD-Turbo's shapes, unpaced, FRAMES (1000) of it                                                (15 s)
+#   alone-N, batch-N  the same in N = 2 and 4 steps, frame by frame and with stream-batch=N                                      (20 s each)
+#   paced-60          the same in one step between two pipes, 60 frames a second, PACED (10000) of them                          (3 min)
+#   unpaced           live-ink, UNPACED (100000) frames of it                                                                    (2 min)
+# Ours keeps from frame to frame what prompt, noise and levels alone make; PyTorch's frame makes it each time, as the model is written.
+# SWITCHES (lossless,fp16) and DEVICE (cuda) are ours. Needs python3, for compile and frame with PyTorch and diffusers, and 8 GiB of the GPU's memory.
+# bench/stream_facts.py says what the results of streams come to.
 set -uo pipefail
-headroom=$1 out=$2 turns=${TURNS:-6} switches=${SWITCHES:-lossless,fp16} frames=${FRAMES:-2000} paced=${SECONDS_PACED:-20}
+headroom=$1 out=$2 turns=${TURNS:-6} switches=${SWITCHES:-lossless,fp16} device=${DEVICE:-cuda} side=${SIDE:-512}
+frames=${FRAMES:-1000} paced=${PACED:-10000} unpaced=${UNPACED:-100000}
 here=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$out"
+cache=${CACHE:-$out/torch-cache}
 python3 "$here/bench/sd_turbo_folder.py" "$out/sd-turbo"
-turbo="$out/sd-turbo --random-weights 0 --device cuda --quiet"
-live="live-stream-unet --random-weights 0 --device cuda --quiet"
+turbo="$out/sd-turbo --random-weights 0 --device $device"
+live="live-stream-unet --random-weights 0 --device $device"
 failed=0
 
 # match NAME COMMAND...: says how long it took, and goes on where it failed
@@ -24,31 +35,40 @@ match() {
   echo "$1: $((SECONDS - began)) s"
 }
 
+peer() { python3 "$here/bench/peers/stream_torch.py" --name sd-turbo --height "$side" --width "$side" --cache "$cache" "$@"; }
+fill_cache() {
+  peer --compile-only encode decode glue &
+  peer --compile-only unet && wait $!
+}
 pair() {
-  python3 "$here/bench/peers/stream_torch.py" --name sd-turbo --compile ${CACHE:+--cache "$CACHE"} --trials 30 --turns "$turns" \
-    --save "$out/pytorch-stream-frame-{turn}.json" \
-    --beside "$headroom bench $turbo --pass frame --height 512 --width 512 --opt $switches --trials 30 --save $out/headroom-forward-stream-frame-{turn}.json"
+  peer --trials 30 --turns "$turns" --save "$out/pytorch-stream-frame-{turn}.json" \
+    --beside "$headroom bench $turbo --quiet --pass frame --height $side --width $side --opt $switches --trials 30 \
+      --save $out/headroom-forward-stream-frame-{turn}.json"
 }
-frame() { "$headroom" bench $live --pass frame --opt "$switches,steps=$1" --trials 30 --save "$out/live-frame-$1.json"; }
-# batch STEPS SWITCHES NAME: unpaced, so that what counts is the rate
-batch() {
-  "$headroom" stream ${turbo/--quiet/} --input "test:512x512@60:$frames" --output null: --steps "$1" --opt "$switches$2" --save "$out/stream-$3.json"
+live_frame() { "$headroom" bench $live --quiet --pass frame --opt "$switches,steps=$1" --trials 30 --save "$out/live-frame-$1.json"; }
+# stream NAME INPUT OPTION...: of a model to nowhere; the rest of its memory's file is read by bench/stream_facts.py
+stream() {
+  python3 "$here/bench/watch_memory.py" "$out/$1-memory.json" "$headroom" stream "${@:3}" --input "$2" --output null: --save "$out/$1.json" &&
+    python3 "$here/bench/stream_facts.py" "$out/$1.json" "$out/$1-memory.json"
 }
-unpaced() { "$headroom" stream ${live/--quiet/} --input "test:64x64@60:$((10 * frames))" --output null: --opt "$switches" --save "$out/stream-live.json"; }
+turbo_stream() { stream "stream-$1" "test:${side}x$side@60:$frames" $turbo --steps "$2" --opt "$switches${3:-}"; }
 # Between two pipes, as it stands between two ffmpegs.
 piped() {
-  "$headroom" stream ${turbo/--quiet/} --input - --output - --fps 60 --opt "$switches" --save "$out/stream-paced-60.json" \
-    < <(python3 "$here/bench/y4m_test_frames.py" 512 512 60 $((60 * paced))) | wc -c
+  python3 "$here/bench/y4m_test_frames.py" "$side" "$side" 60 "$paced" |
+    python3 "$here/bench/watch_memory.py" "$out/stream-paced-60-memory.json" "$headroom" stream $turbo --input - --output - --fps 60 \
+      --opt "$switches" --save "$out/stream-paced-60.json" | wc -c &&
+    python3 "$here/bench/stream_facts.py" "$out/stream-paced-60.json" "$out/stream-paced-60-memory.json"
 }
 
-match stream-frame pair
-match live-1 frame 1
-match live-20 frame 20
-match one-step batch 1 "" one-step
+match compile fill_cache
+match frame pair
+match live-1 live_frame 1
+match live-20 live_frame 20
+match one-step turbo_stream one-step 1
 for steps in 2 4; do
-  match "alone-$steps" batch $steps "" "alone-$steps"
-  match "batch-$steps" batch $steps ",stream-batch=$steps" "batch-$steps"
+  match "alone-$steps" turbo_stream "alone-$steps" $steps
+  match "batch-$steps" turbo_stream "batch-$steps" $steps ",stream-batch=$steps"
 done
-match live-unpaced unpaced
 match paced-60 piped
+match unpaced stream stream-unpaced "test:64x64@60:$unpaced" "$here/models/live-ink" --device "$device" --opt "$switches"
 exit $failed

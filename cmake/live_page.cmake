@@ -1,4 +1,4 @@
-# The page of a live stream: its files, which src/cli/live/assets.hpp declares, and the one source that includes cpp-httplib.
+# The files of the page of a live stream, which src/cli/live/assets.hpp declares.
 
 set(assets ${PROJECT_SOURCE_DIR}/src/cli/live/assets)
 headroom_embed(
@@ -7,4 +7,3 @@ headroom_embed(
   live_css=${assets}/live.css
   live_js=${assets}/live.js
   live_icon_svg=${assets}/icon.svg)
-set_source_files_properties(src/cli/live/http_server.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

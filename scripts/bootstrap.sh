@@ -15,7 +15,6 @@ packages=(
   libpcre2-dev libutf8proc-dev    # tokenizers: regular expressions and Unicode
   libboost-dev libeigen3-dev      # headers only: Boost.Math and Eigen
   duktape-dev librsvg2-dev        # charts: JavaScript in process, SVG to PNG
-  libcpp-httplib-dev              # the page of a live stream
   fonts-dejavu-core               # what the text of a chart is drawn with
 )
 docs=(

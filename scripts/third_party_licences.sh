@@ -35,9 +35,6 @@ debian 'libjpeg-turbo' libjpeg62-turbo
 debian 'PCRE2' libpcre2-8-0
 debian 'utf8proc' libutf8proc2
 debian 'Duktape' libduktape207
-debian 'cpp-httplib' libcpp-httplib0.11
-debian 'OpenSSL (of cpp-httplib)' libssl3
-debian 'Brotli (of cpp-httplib)' libbrotli1
 debian 'OpenCL ICD loader (of oneDNN)' ocl-icd-libopencl1
 debian 'GNU OpenMP' libgomp1
 debian 'librsvg (opened where there is one, not part of this)' librsvg2-2

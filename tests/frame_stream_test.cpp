@@ -210,6 +210,49 @@ TEST(FrameStream, APromptThatChangesAThousandTimesChangesNothingElse) {
   EXPECT_EQ(after, of.next(2)[1]);
 }
 
+bool is_of_prompt(const Step& step) {
+  return step.label.find("attn2.to_k") != std::string::npos || step.label.find("attn2.to_v") != std::string::npos;
+}
+
+/// Of attention over the prompt keys and values, and of the levels all that the embedding of time makes, are made when they change, and what is
+/// shown is what it would be if each frame made them.
+void expect_setup(DeviceKind device, const std::string& switches, int tolerance) {
+  const std::string each_frame = SwitchSet::parse(switches).without("hoist").to_string();
+  StreamOf of(kPipeline, device), alone(kPipeline, device);
+  for (const char* more : {"", ",rcfg=initialize", ",stream-batch=2,rcfg=self", ",similarity=0.99"}) {
+    SCOPED_TRACE(more);
+    const bool is_batched = std::string(more).find("batch") != std::string::npos;
+    const StreamOptions options{.steps = is_batched ? 2 : 1, .strength = 0.6, .prompt = kPrompt, .seed = 3};
+    FrameStream& stream = of.open(options, switches + more);
+    FrameStream& other = alone.open(options, each_frame + more);
+    const Session& session = stream.session();
+    ASSERT_NE(session.setup(), nullptr);
+    EXPECT_EQ(other.session().setup(), nullptr);
+    EXPECT_TRUE(std::ranges::any_of(session.setup()->program().steps, is_of_prompt));
+    EXPECT_TRUE(std::ranges::none_of(session.program().steps, is_of_prompt));
+    const std::int64_t before = session.setups();
+    for (int change = 0; change < 3; ++change) {
+      for (int i = 0; i < 3; ++i) EXPECT_LE(largest_difference(of.next(), alone.next()), tolerance) << change;
+      EXPECT_EQ(session.setups(), before + change) << "once for each change";
+      StreamOptions changed = stream.options();
+      if (change == 0) changed.prompt = "a bowl of ramen";
+      if (change == 1) changed.strength = 0.4;
+      stream.change(changed);
+      other.change(changed);
+    }
+  }
+}
+
+TEST(FrameStream, MakesOfAPromptOnceWhatIsOfThePromptAlone) { expect_setup(DeviceKind::kCpu, "lossless", 1); }
+
+TEST(FrameStream, OfOneStepHasNoLoop) {
+  StreamOf of(kPipeline, DeviceKind::kCpu);
+  const Session& session = of.open({.prompt = kPrompt}, "lossless").session();
+  EXPECT_EQ(session.program().graph.regions().size(), 1U);
+  const auto is_row = [](const Step& step) { return step.op == Op::kRow; };
+  EXPECT_TRUE(std::ranges::none_of(session.program().steps, is_row));
+}
+
 TEST(FrameStream, OtherStepsArePlannedOnceAndKept) {
   StreamOf of(kPipeline, DeviceKind::kCpu);
   FrameStream& stream = of.open({.prompt = kPrompt}, "lossless");
@@ -361,6 +404,10 @@ class GpuFrameStream : public GpuTest {};
 TEST_F(GpuFrameStream, InBatchesIsTheSameLater) {
   expect_batches(DeviceKind::kCuda, "lossless", 2);
   expect_batches(DeviceKind::kCuda, "lossless,fp16,channels-last,graph", 6);
+}
+TEST_F(GpuFrameStream, MakesOfAPromptOnceWhatIsOfThePromptAlone) {
+  expect_setup(DeviceKind::kCuda, "lossless", 2);
+  expect_setup(DeviceKind::kCuda, "lossless,fp16", 2);
 }
 TEST_F(GpuFrameStream, OfALiveStreamUNetRemembersTheFramesBefore) {
   expect_live_stream(DeviceKind::kCuda, "lossless", 2);

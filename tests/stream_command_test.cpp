@@ -58,6 +58,23 @@ TEST_F(StreamCommandTest, ReadsAndWritesFilesAndPipesAlike) {
   EXPECT_EQ(read_video("piped.y4m"), read_video("out.y4m"));
 }
 
+TEST_F(StreamCommandTest, TakesColoursAsItIsTold) {
+  write_video("in.y4m", 4);
+  const auto shown = [&](const std::string& options) {
+    const Outcome outcome = stream("--input " + file("in.y4m") + " --output " + file("out.y4m") + " " + options);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return read_file(file("out.y4m"));
+  };
+  const std::string plain = shown("");
+  EXPECT_THAT(plain, HasSubstr(" C420jpeg XCOLORRANGE=LIMITED\n"));
+  EXPECT_NE(shown("--input-matrix bt709"), plain);
+  EXPECT_NE(shown("--input-range full"), plain);
+  EXPECT_EQ(shown("--input-matrix bt601 --input-range limited --output-matrix bt601 --output-chroma 420"), plain)
+      << "which it is without";
+  EXPECT_THAT(shown("--output-matrix bt709 --output-range full --output-chroma 444"),
+              HasSubstr(" C444 XCOLORRANGE=FULL\n"));
+}
+
 TEST_F(StreamCommandTest, KeepsWhatEachFrameTookAndJudgesIt) {
   const Outcome missed =
       stream("--input test:16x16@30:120 --output null: --steps 2 --budget 1us --save " + file("s.json"));
@@ -120,6 +137,15 @@ TEST_F(StreamCommandTest, RefusesWhatContradictsItself) {
   EXPECT_THAT(refusal("--input test:16@30 --output null:"), HasSubstr("test:WIDTHxHEIGHT@FPS:FRAMES"));
   EXPECT_THAT(refusal("--input test:18x16@30:5 --output null:"), HasSubstr("a multiple of 4"));
   EXPECT_THAT(refusal("--input test:16x16@30:5 --output null: --prompt x"), HasSubstr("reads no prompt"));
+  const std::string made = "--input test:16x16@30:5 --output ";
+  EXPECT_THAT(refusal(made + "null: --input-matrix bt601"),
+              HasSubstr("--input-matrix is for videos of luma and colour differences"));
+  EXPECT_THAT(refusal(made + "a.rgb --output-range full"), HasSubstr("and a.rgb is rgb"));
+  EXPECT_THAT(refusal(made + "a.y4m --output-range half"), HasSubstr("'half' is no range of colours"));
+  EXPECT_THAT(refusal(made + "a.mkv --output-chroma 444"), HasSubstr("--output-chroma is for y4m"));
+  EXPECT_THAT(refusal(made + "a.y4m --encoder libx264"), HasSubstr("--encoder is for what FFmpeg writes, and a.y4m"));
+  EXPECT_THAT(refusal(made + "- --encoder-quality 20"), HasSubstr("--encoder-quality is for what FFmpeg writes"));
+  EXPECT_THAT(refusal(made + "a.mkv --encoder-quality 52"), HasSubstr("52"));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ struct StreamControls {
   double guidance_scale = 1;  ///< of residual guidance
   double similarity = 0;      ///< cosine of frames from which on they may be skipped, below 1; 0 skips none
   std::uint64_t seed = 0;     ///< of the noise, which is the same for all frames
-  bool paused = false;        ///< nothing is made of what comes, until it goes on
+  bool paused = false;        ///< nothing is made of what comes, and the last frame stays, until it goes on
   friend bool operator==(const StreamControls&, const StreamControls&) = default;
 };
 

@@ -21,11 +21,11 @@
 #include "cli/stream_controls.hpp"
 #include "cli/stream_progress.hpp"
 #include "cli/stream_runner.hpp"
+#include "cli/stream_video.hpp"
 #include "measure/budget.hpp"
 #include "measure/describe.hpp"
 #include "measure/stream_judge.hpp"
 #include "measure/table.hpp"
-#include "media/test_video.hpp"
 #include "pipelines/examples.hpp"
 
 namespace headroom {
@@ -34,9 +34,7 @@ namespace {
 struct StreamArguments {
   ModelArguments model;
   std::string switches;
-  std::string input, output;
-  std::string input_format, output_format;  // of what names do not say
-  std::int64_t width = 0, height = 0;       // of raw frames
+  StreamVideoArguments video;
   double fps = 0;
   std::int64_t frames = -1;
   bool drops = false, waits = false;
@@ -46,31 +44,14 @@ struct StreamArguments {
   std::int64_t judged_clips = 0;
 };
 
-std::unique_ptr<VideoReader> open_input(const StreamArguments& arguments) {
-  if (is_test_video(arguments.input)) return open_test_video(arguments.input);
-  VideoReadOptions options;
-  if (!arguments.input_format.empty()) options.container = video_container(arguments.input_format);
-  if (arguments.width != 0 || arguments.height != 0)
-    options.raw =
-        VideoFormat{.width = static_cast<int>(arguments.width),
-                    .height = static_cast<int>(arguments.height),
-                    .rate = {arguments.fps > 0 ? static_cast<int>(std::lround(1000 * arguments.fps)) : 30'000, 1000}};
-  return open_video_reader(arguments.input, options);
-}
-
-std::unique_ptr<VideoWriter> open_output(const StreamArguments& arguments, const VideoFormat& format) {
-  if (is_null_video(arguments.output)) return make_null_video();
-  VideoWriteOptions options;
-  if (!arguments.output_format.empty()) options.container = video_container(arguments.output_format);
-  return open_video_writer(arguments.output, format, options);
-}
-
 /// Refuses what contradicts itself before anything is loaded.
 void check_arguments(const StreamArguments& arguments) {
   if (arguments.drops && arguments.waits) fail_usage("--drop and --wait contradict each other: give one");
-  if (arguments.drops && arguments.fps == 0 && arguments.input != "-")
+  if (arguments.drops && arguments.fps == 0 && arguments.video.input != "-")
     fail_usage("--drop is for frames that come at their own pace: give --fps as well");
-  if ((arguments.width == 0) != (arguments.height == 0)) fail_usage("--width and --height are given together");
+  check_output(arguments.video);
+  if ((arguments.video.width == 0) != (arguments.video.height == 0))
+    fail_usage("--width and --height are given together");
   if (!arguments.save.empty()) check_writable(arguments.save);
 }
 
@@ -104,7 +85,7 @@ ResultFile result_of(const FrameStream& stream, const StreamArguments& arguments
 
 /// Standard output belongs to the frames where they go there.
 int descriptor_for_tables(const StreamArguments& arguments) {
-  return arguments.output == "-" ? STDERR_FILENO : STDOUT_FILENO;
+  return arguments.video.output == "-" ? STDERR_FILENO : STDOUT_FILENO;
 }
 
 std::string summary_of(const LatencyRecord& latency) {
@@ -149,7 +130,7 @@ void stream(const StreamArguments& arguments, ExitCode& exit_code) {
   std::optional<double> budget_ms;
   if (!arguments.budget.empty()) budget_ms = parse_budget_ms(arguments.budget, "--budget");
   const Log log(arguments.model.quiet);
-  std::unique_ptr<VideoReader> reader = open_input(arguments);
+  std::unique_ptr<VideoReader> reader = open_input(arguments.video, arguments.fps);
   const VideoFormat format = reader->format();
 
   const Engine engine = open_network(arguments.model);
@@ -170,12 +151,12 @@ void stream(const StreamArguments& arguments, ExitCode& exit_code) {
 
   VideoFormat shown = format;
   if (arguments.fps > 0) shown.rate = {static_cast<int>(std::lround(1000 * arguments.fps)), 1000};
-  std::unique_ptr<VideoWriter> writer = open_output(arguments, shown);
+  std::unique_ptr<VideoWriter> writer = open_output(arguments.video, shown);
   LiveView view(facts_of(frames, engine.backend->properties().name, arguments.fps), controls_of(frames.request()));
   StreamRunner runner(std::move(reader), std::move(writer), frames, view,
                       {.fps = arguments.fps > 0 ? std::optional(arguments.fps) : std::nullopt,
                        .drops = arguments.drops,
-                       .is_live = arguments.input == "-",
+                       .is_live = arguments.video.input == "-",
                        .frames = arguments.frames});
   report_replay_obstacle(log, frames.session());
 
@@ -214,22 +195,7 @@ void add_stream_command(CLI::App& app, ExitCode& exit_code) {
   add_model_arguments(*command, arguments->model);
   add_lora_option(*command, arguments->model.loras);
   add_switches(*command, arguments->switches, "lossless");
-  command
-      ->add_option(
-          "--input", arguments->input,
-          "a video; - for standard input; test:WIDTHxHEIGHT@FPS:FRAMES for a moving test picture, scene: for one of "
-          "moving shapes")
-      ->required()
-      ->type_name("VIDEO");
-  command->add_option("--output", arguments->output, "where the frames go; - for standard output; null: for nowhere")
-      ->required()
-      ->type_name("VIDEO");
-  command->add_option("--input-format", arguments->input_format,
-                      "y4m, rgb or ffmpeg, where the name does not say: - is y4m");
-  command->add_option("--output-format", arguments->output_format, "likewise of the output");
-  command->add_option("--width", arguments->width, "of the frames of an rgb input, in pixels")
-      ->check(CLI::Range(1, 16'384));
-  command->add_option("--height", arguments->height, "likewise")->check(CLI::Range(1, 16'384));
+  add_stream_video_options(*command, arguments->video);
   command->add_option("--fps", arguments->fps, "paces the input like a camera: so many frames come in a second")
       ->check(CLI::Range(0.01, 100'000.0));
   command->add_flag("--drop", arguments->drops, "a frame that still waits when the next one comes is dropped");

@@ -34,7 +34,8 @@ StreamFacts facts_of(const FrameStream& stream, std::string device, double fps) 
           .takes_strength = stream.model().takes_strength(),
           .takes_guidance = request.guidance != ResidualGuidance::kNone,
           .takes_similarity = request.is_filtered,
-          .takes_seed = true};
+          .takes_seed = true,
+          .takes_pause = true};
 }
 
 std::string ControlFile::poll(LiveView& view) {

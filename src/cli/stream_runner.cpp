@@ -110,10 +110,10 @@ class StreamRunner::Shared {
 
   // The device's thread.
 
-  /// The next frame, where one comes in that time; null also at the end, which has_more() tells.
+  /// The next frame, where one comes in that time; null also while it is paused, and at the end, which has_more() tells.
   FramePtr take_read(std::chrono::milliseconds at_most) {
     std::unique_lock lock(mutex_);
-    const auto is_there = [&] { return !read_.empty() && held_ < kMostHeld; };
+    const auto is_there = [&] { return !is_paused_ && !read_.empty() && held_ < kMostHeld; };
     changed_.wait_for(lock, at_most, [&] { return is_there() || (read_.empty() && input_ended_) || output_failed_; });
     return is_there() ? hold(read_) : nullptr;
   }
@@ -132,6 +132,13 @@ class StreamRunner::Shared {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !free_.empty() || output_failed_ != nullptr; });
     return hold(free_);
+  }
+  /// Until it goes on, a camera's frames are dropped, those that wait among them, and no others are read.
+  void set_paused(bool is_paused) {
+    const std::lock_guard lock(mutex_);
+    is_paused_ = is_paused;
+    if (is_paused_ && is_camera()) drop_waiting();
+    changed_.notify_all();
   }
   /// No more frames are read.
   void end_input() {
@@ -203,6 +210,8 @@ class StreamRunner::Shared {
     const std::lock_guard lock(mutex_);
     return input_ended_;
   }
+  /// Whether frames come at their own pace, and go on to come however long nobody takes them.
+  [[nodiscard]] bool is_camera() const { return options_.is_live || options_.fps.has_value(); }
   static FramePtr take(std::deque<FramePtr>& from) {
     if (from.empty()) return nullptr;
     FramePtr frame = std::move(from.front());
@@ -225,7 +234,9 @@ class StreamRunner::Shared {
   /// under way.
   FramePtr take_to_read() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !free_.empty() || (options_.drops && !read_.empty()) || input_ended_; });
+    const auto may_read = [&] { return is_camera() || !is_paused_; };
+    const auto is_there = [&] { return !free_.empty() || (options_.drops && !read_.empty()); };
+    changed_.wait(lock, [&] { return (may_read() && is_there()) || input_ended_; });
     if (input_ended_) return nullptr;
     if (!free_.empty()) return take(free_);
     note_dropped();
@@ -233,12 +244,17 @@ class StreamRunner::Shared {
   }
   void put_read(FramePtr frame) {
     const std::lock_guard lock(mutex_);
-    while (options_.drops && !read_.empty()) {
+    const bool is_unwanted = is_paused_ && is_camera();
+    if (options_.drops) drop_waiting();
+    read_.push_back(std::move(frame));
+    if (is_unwanted) drop_waiting();
+    changed_.notify_all();
+  }
+  void drop_waiting() {
+    while (!read_.empty()) {
       note_dropped();
       free_.push_back(take(read_));
     }
-    read_.push_back(std::move(frame));
-    changed_.notify_all();
   }
   bool wait_until(Moment moment) {
     std::unique_lock lock(mutex_);
@@ -274,6 +290,7 @@ class StreamRunner::Shared {
   std::condition_variable changed_;
   std::deque<FramePtr> free_, read_, done_;
   std::size_t held_ = 0;  // by the device and the writer
+  bool is_paused_ = false;
   bool input_ended_ = false, work_ended_ = false, reader_done_ = false, writer_done_ = false;
   std::string input_error_;
   std::exception_ptr output_failed_;
@@ -303,6 +320,8 @@ void StreamRunner::apply_wishes() {
   const std::optional<StreamControls> wish = view_.take_wanted();
   if (!wish) return;
   const StreamControls before = view_.controls();
+  StreamControls but_for_pause = *wish;
+  but_for_pause.paused = before.paused;
   StreamOptions options = stream_.options();
   options.prompt = wish->prompt;
   options.negative_prompt = wish->negative_prompt;
@@ -312,7 +331,8 @@ void StreamRunner::apply_wishes() {
   options.similarity = wish->similarity;
   options.seed = wish->seed;
   try {
-    stream_.change(options);
+    if (but_for_pause != before) stream_.change(options);
+    shared_->set_paused(wish->paused);
     view_.answer(*wish);
   } catch (const Error& error) {
     view_.answer(before, error.what());

@@ -27,7 +27,8 @@ struct StreamEnd {
 };
 
 /// Runs a video through a stream: one thread reads and decodes, the calling one has the device work, one encodes and writes. Frames go from
-/// one to the next in slots whose number is fixed, in order. What is there of the output is finished whatever ends the stream, the
+/// one to the next in slots whose number is fixed, in order. While it is paused (StreamControls) no frame is taken: those of a camera, that is
+/// of an input that is live or paced, are dropped as they come, and others are not read. What is there of the output is finished whatever ends the stream, the
 /// input, an interruption (base/interrupt.hpp), or an Error of the input, which is told in the result.
 class StreamRunner {
  public:

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
@@ -34,6 +35,7 @@ struct Ends {
   bool input_is_read = false;
   std::vector<Pixels> written;
   bool is_finished = false;
+  std::atomic<bool> input_is_over = false;  ///< the input has no more frames than those that have been read
 };
 
 struct Script {
@@ -51,7 +53,7 @@ class ScriptedReader final : public VideoReader {
   [[nodiscard]] bool read(std::span<std::uint8_t> rgb) override {
     if (next_ == script_.broken_at) fail("in.y4m: frame {} is cut off", next_);
     if (next_ == script_.interrupted_at) std::raise(SIGINT);
-    if (next_ == script_.frames) {
+    if (next_ == script_.frames || ends_.input_is_over) {
       const std::lock_guard lock(ends_.mutex);
       ends_.input_is_read = true;
       ends_.changed.notify_all();
@@ -211,6 +213,101 @@ TEST(StreamRunner, BatchesAreEmptiedAtTheEnd) {
   ASSERT_EQ(alone.size(), batched.size());
   for (std::size_t i = 0; i < alone.size(); ++i)
     for (std::size_t k = 0; k < alone[i].size(); ++k) ASSERT_NEAR(alone[i][k], batched[i][k], 1) << i;
+}
+
+/// A stream that is paused and goes on, in steps that follow each other however long each takes.
+class PausedStream {
+ public:
+  PausedStream(FrameStream& stream, const Script& script, Ends& ends, const StreamRunOptions& options)
+      : view_(facts_of(stream, "cpu", 0), controls_of(stream.request())),
+        runner_(std::make_unique<ScriptedReader>(script, ends), std::make_unique<ScriptedWriter>(script, ends), stream,
+                view_, options) {}
+
+  /// `while_paused` is asked, between frames, whether the stream goes on; `after` is called when it does.
+  StreamEnd run(const std::function<bool(std::int64_t calls)>& while_paused, const std::function<void()>& after = {}) {
+    return runner_.run([&](const LatencyLog& log) {
+      if (!is_asked_ && log.shown() >= 5) want((is_asked_ = true));
+      if (!is_asked_ || goes_on_) {
+        if (after && goes_on_) after();
+        return;
+      }
+      if (!view_.controls().paused) return;
+      if (calls_ == 0) shown_before_ = log.shown();
+      if (while_paused(++calls_)) want(!(goes_on_ = true));
+    });
+  }
+  [[nodiscard]] const LiveView& view() const { return view_; }
+  [[nodiscard]] std::int64_t shown_before() const { return shown_before_; }
+
+ private:
+  void want(bool is_paused) {
+    StreamControls wish = view_.goal();
+    wish.paused = is_paused;
+    view_.want(wish);
+  }
+
+  LiveView view_;
+  StreamRunner runner_;
+  bool is_asked_ = false, goes_on_ = false;
+  std::int64_t calls_ = 0, shown_before_ = 0;
+};
+
+constexpr std::int64_t kUnderWay = 6;  // frames at most
+
+TEST_F(StreamRunnerTest, AFileWaitsWhileTheStreamIsPaused) {
+  FrameStream stream(*model_, *backend_, weights_, options_of("lossless"));
+  PausedStream paused(stream, {.frames = 40}, ends_, {});
+  std::int64_t shown_then = 0;
+  const StreamEnd end = paused.run([&](std::int64_t calls) {
+    shown_then = paused.view().counters().shown;
+    return calls == 2 * kUnderWay;  // more than are under way: a stream that went on would have shown more
+  });
+  EXPECT_LE(shown_then, paused.shown_before() + kUnderWay);
+  EXPECT_EQ(end.latency.shown, 40);
+  EXPECT_EQ(end.latency.dropped, 0);
+  EXPECT_EQ(ends_.written, expected(40));
+  EXPECT_FALSE(paused.view().controls().paused);
+}
+
+TEST_F(StreamRunnerTest, ACameraRunsOnWhileTheStreamIsPaused) {
+  constexpr std::int64_t kMissed = 50;
+  for (const StreamRunOptions& options : {StreamRunOptions{.is_live = true}, StreamRunOptions{.fps = 100'000}}) {
+    ends_.input_is_over = false;
+    FrameStream stream(*model_, *backend_, weights_, options_of("lossless"));
+    PausedStream paused(stream, {.frames = -2}, ends_, options);
+    std::uint64_t allocations = 0;
+    std::int64_t shown_then = 0, shown_after = 0;
+    const StreamEnd end = paused.run(
+        [&](std::int64_t calls) {
+          if (calls == 1) allocations = backend_->memory_use().allocations;
+          shown_then = paused.view().counters().shown;
+          return paused.view().counters().dropped >= kMissed;
+        },
+        [&] { ends_.input_is_over = ++shown_after >= 10; });
+    EXPECT_EQ(backend_->memory_use().allocations, allocations);
+    EXPECT_LE(shown_then, paused.shown_before() + kUnderWay);
+    EXPECT_GT(end.latency.shown, shown_then) << "it goes on";
+    EXPECT_GE(end.latency.dropped, kMissed);
+    EXPECT_EQ(end.latency.came, end.latency.shown + end.latency.dropped);
+    EXPECT_TRUE(std::ranges::is_sorted(end.latency.frame, std::less_equal<>())) << "each once, in order";
+    std::int64_t widest = 0;
+    for (std::size_t i = 1; i < end.latency.frame.size(); ++i)
+      widest = std::max(widest, end.latency.frame[i] - end.latency.frame[i - 1]);
+    EXPECT_GT(widest, kMissed) << "what came meanwhile is shown no more";
+    check_latency(end.latency, "it");
+  }
+}
+
+TEST_F(StreamRunnerTest, AStreamEndsWithItsCameraThoughItIsPaused) {
+  FrameStream stream(*model_, *backend_, weights_, options_of("lossless"));
+  PausedStream paused(stream, {.frames = -2}, ends_, {.is_live = true});
+  const StreamEnd end = paused.run([&](std::int64_t) {
+    ends_.input_is_over = true;
+    return false;
+  });
+  EXPECT_TRUE(ends_.is_finished);
+  EXPECT_TRUE(paused.view().controls().paused);
+  EXPECT_EQ(end.latency.came, end.latency.shown + end.latency.dropped);
 }
 
 TEST_F(StreamRunnerTest, WishesComeTrueBetweenFrames) {

@@ -187,7 +187,10 @@ PlanRecord describe_plan(const Program& program) {
 MemoryReport describe_memory(std::span<const Session* const> sessions, const WeightStore& weights,
                              const Backend& backend) {
   std::size_t state = 0, inputs = 0, scratch = 0, activations = 0, reserved = 0;
-  for (const Session* const session : sessions) {
+  std::vector<const Session*> with_setups(sessions.begin(), sessions.end());
+  for (const Session* const session : sessions)
+    if (session->setup() != nullptr) with_setups.push_back(session->setup());
+  for (const Session* const session : with_setups) {
     const Program& program = session->program();
     std::size_t most_scratch = 0;
     for (const StepMemory& memory : memory_by_step(program)) most_scratch = std::max(most_scratch, memory.scratch);

@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "base/clock.hpp"
 #include "base/divide_up.hpp"
 #include "measure/device_times.hpp"
 #include "measure/floor.hpp"
@@ -190,12 +189,7 @@ class Profiler {
 
  private:
   /// Runs once; `on_step` is told of each step.
-  void run(const IterationObserver& on_step) const {
-    if (loop_ != nullptr) return run_.run(on_step);
-    const auto start = std::chrono::steady_clock::now();
-    run_.run({});
-    on_step(0, milliseconds_since(start));
-  }
+  void run(const IterationObserver& on_step) const { run_.run(on_step); }
 
   const ProfiledRun& run_;
   const Segment* loop_;

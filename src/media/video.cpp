@@ -16,6 +16,18 @@ VideoContainer video_container(std::string_view name) {
   fail_usage("'{}' is no container of videos; expected y4m, rgb or ffmpeg", printable_name(name));
 }
 
+ColorMatrix color_matrix(std::string_view name) {
+  if (name == "bt601") return ColorMatrix::kBt601;
+  if (name == "bt709") return ColorMatrix::kBt709;
+  fail_usage("'{}' is no matrix of colours; expected bt601 or bt709", printable_name(name));
+}
+
+ColorRange color_range(std::string_view name) {
+  if (name == "limited") return ColorRange::kLimited;
+  if (name == "full") return ColorRange::kFull;
+  fail_usage("'{}' is no range of colours; expected limited or full", printable_name(name));
+}
+
 VideoContainer container_of(std::string_view file_name) {
   if (file_name == "-" || file_name.ends_with(".y4m")) return VideoContainer::kY4m;
   return file_name.ends_with(".rgb") ? VideoContainer::kRgb : VideoContainer::kFfmpeg;

@@ -42,6 +42,10 @@ enum class VideoContainer : std::uint8_t { kY4m, kRgb, kFfmpeg };
 /// "y4m", "rgb" or "ffmpeg". Throws Error (usage) for another.
 [[nodiscard]] VideoContainer video_container(std::string_view name);
 
+/// "bt601" or "bt709", and "limited" or "full". Throw Error (usage) for another.
+[[nodiscard]] ColorMatrix color_matrix(std::string_view name);
+[[nodiscard]] ColorRange color_range(std::string_view name);
+
 /// The one that a name stands for: by its ending .y4m or .rgb, y4m for "-" (standard input or output), else FFmpeg's.
 [[nodiscard]] VideoContainer container_of(std::string_view file_name);
 
@@ -49,12 +53,16 @@ struct VideoReadOptions {
   std::optional<VideoContainer> container = std::nullopt;  ///< container_of() the name where none is given
   std::optional<VideoFormat> raw =
       std::nullopt;  ///< what an rgb stream holds, which does not say it; for others refused
-  std::optional<ColorMatrix> matrix = std::nullopt;  ///< of a video that names none (y4m names none ever)
+  /// In place of what the video says, which for rgb is nothing: without, what it says, or else usual_matrix() (y4m never names one) and the
+  /// limited range.
+  std::optional<ColorMatrix> matrix = std::nullopt;
+  std::optional<ColorRange> range = std::nullopt;
 };
 
 struct VideoWriteOptions {
   std::optional<VideoContainer> container = std::nullopt;  ///< container_of() the name where none is given
   std::optional<ColorMatrix> matrix = std::nullopt;        ///< usual_matrix() where none is given; none for rgb
+  ColorRange range = ColorRange::kLimited;                 ///< none for rgb
   bool full_chroma = false;  ///< y4m: 4:4:4, which keeps sharp colours, rather than 4:2:0, which all programs read
   int quality = 18;  ///< FFmpeg's: x264's constant rate factor, 0 (lossless) to 51; of other encoders the nearest
   std::string preset = "veryfast";  ///< x264's and x265's speed against size

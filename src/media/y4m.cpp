@@ -135,7 +135,7 @@ class Y4mReader final : public VideoReader {
             .height = format.height,
             .chroma = header_.chroma,
             .matrix = options.matrix.value_or(usual_matrix(format.width, format.height)),
-            .range = header_.range};
+            .range = options.range.value_or(header_.range)};
   }
 
   void check_frame_line(const InputStream::Line& line) const {
@@ -167,12 +167,14 @@ class Y4mWriter final : public VideoWriter {
         layout_{.width = format.width,
                 .height = format.height,
                 .chroma = options.full_chroma ? Chroma::k444 : Chroma::k420Center,
-                .matrix = options.matrix.value_or(usual_matrix(format.width, format.height))},
+                .matrix = options.matrix.value_or(usual_matrix(format.width, format.height)),
+                .range = options.range},
         to_yuv_(layout_),
         frame_(kFrame.begin(), kFrame.end()) {
     const std::string header =
-        fmt::format("{} W{} H{} F{}:{} Ip A1:1 {} XCOLORRANGE=LIMITED\n", kSignature, format.width, format.height,
-                    format.rate.numerator, format.rate.denominator, options.full_chroma ? "C444" : "C420jpeg");
+        fmt::format("{} W{} H{} F{}:{} Ip A1:1 {} XCOLORRANGE={}\n", kSignature, format.width, format.height,
+                    format.rate.numerator, format.rate.denominator, options.full_chroma ? "C444" : "C420jpeg",
+                    options.range == ColorRange::kFull ? "FULL" : "LIMITED");
     stream_.write({reinterpret_cast<const std::uint8_t*>(header.data()), header.size()});
     frame_.push_back('\n');
     frame_.resize(frame_.size() + layout_.frame_bytes());

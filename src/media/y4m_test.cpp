@@ -65,6 +65,9 @@ TEST(Y4m, RedIsRed) {
   EXPECT_THAT(first_pixel("W1 H1 C420jpeg XCOLORRANGE=FULL", "\x4C\x55\xFF"), ElementsAre(254, 0, 0));
   EXPECT_THAT(first_pixel("W1 H1 Cmono", "\xEB"), ElementsAre(255, 255, 255));
   EXPECT_THAT(first_pixel("W1 H1 Cmono XCOLORRANGE=FULL", "\xEB"), ElementsAre(235, 235, 235));
+  EXPECT_THAT(first_pixel("W1 H1 Cmono", "\xEB", {.range = ColorRange::kFull}), ElementsAre(235, 235, 235));
+  EXPECT_THAT(first_pixel("W1 H1 Cmono XCOLORRANGE=FULL", "\xEB", {.range = ColorRange::kLimited}),
+              ElementsAre(255, 255, 255));
 }
 
 TEST(Y4m, MatrixGoesBySizeUnlessItIsGiven) {
@@ -139,6 +142,8 @@ TEST(Y4m, RedIsWrittenAsTheStandardsSay) {
             "YUV4MPEG2 W2 H2 F25:1 Ip A1:1 C420jpeg XCOLORRANGE=LIMITED\nFRAME\n\x51\x51\x51\x51\x5A\xF0");
   EXPECT_EQ(bytes({.width = 1, .height = 1, .rate = {25, 1}}, {.matrix = ColorMatrix::kBt709, .full_chroma = true}),
             "YUV4MPEG2 W1 H1 F25:1 Ip A1:1 C444 XCOLORRANGE=LIMITED\nFRAME\n\x3F\x66\xF0");
+  EXPECT_EQ(bytes({.width = 2, .height = 2, .rate = {25, 1}}, {.range = ColorRange::kFull}),
+            "YUV4MPEG2 W2 H2 F25:1 Ip A1:1 C420jpeg XCOLORRANGE=FULL\nFRAME\n\x4C\x4C\x4C\x4C\x55\xFF");
 }
 
 TEST(RawVideo, IsFramesAndNothingElse) {

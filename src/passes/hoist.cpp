@@ -211,11 +211,9 @@ PassOutcome hoist(Graph& graph, const Target&) {
   const auto is_loop = [](const Region& region) { return region.kind == RegionKind::kLoop; };
   if (std::ranges::none_of(graph.regions(), is_loop)) return {.declined = "there is no denoise loop here"};
   int moved = 0, too_large = 0;  // nodes
-  bool repeats = false;
   // Inner loops first: what leaves one may go on out of the loop around it.
   for (auto region = static_cast<RegionId>(graph.regions().size()) - 1; region > kTopRegion; --region) {
-    if (graph.region(region).trip_count == 1) continue;  // branches of an `if` among them
-    repeats = true;
+    if (!is_loop(graph.region(region))) continue;
     const std::vector<bool> read_outside = find_reads_outside(graph, region);
     rewrite_region(graph, region, [&](std::span<const Node> /*before*/, std::vector<Node>& loop) {
       std::vector<Node> prologue;
@@ -231,7 +229,6 @@ PassOutcome hoist(Graph& graph, const Target&) {
       return prologue;
     });
   }
-  if (!repeats) return outcome_of(0, "the loop runs once, so nothing would be computed less often");
   return outcome_of(
       moved, too_large == 0
                  ? "everything in the loop depends on its state"

@@ -361,19 +361,6 @@ TEST(Hoist, DeclinesWithoutALoop) {
             "there is no denoise loop here");
 }
 
-TEST(Hoist, DeclinesWhereTheLoopRunsOnce) {
-  EXPECT_EQ(why_declined(R"(graph g {
-      input %a: f32[2]
-      state %x: f32[2]
-      loop 1 %step {
-        %1: f32[2] = silu(%a)
-        %2: f32[2] = add(%x, %1)
-        next %x = %2
-      }
-    })"),
-            "the loop runs once, so nothing would be computed less often");
-}
-
 TEST(Hoist, DeclinesWhereAllDependsOnTheState) {
   EXPECT_EQ(why_declined(R"(graph g {
       input %steps: f32[3, 2]

@@ -56,16 +56,17 @@ TEST(Pipeline, NamesAreUniqueAndSwitchesExistInPipelineOrder) {
 TEST(Optimize, RunsPassesWithoutSwitchAndThoseOfSwitchesThatAreOn) {
   Graph graph = parse_graph(kMlp);
   EXPECT_THAT(names_of(optimize(graph, {}, kCapableCpu).passes),
-              ElementsAre("weights-first", "dead-rows", "simplify-casts", "merge-rows", "dead-code"));
+              ElementsAre("inline-loops", "weights-first", "dead-rows", "simplify-casts", "merge-rows", "dead-code"));
 
   graph = parse_graph(kMlp);
   const OptimizeReport report =
       optimize(graph, SwitchSet::parse("fuse"), kCapableCpu, {.disabled = {}, .verify = true});
-  EXPECT_THAT(names_of(report.passes),
-              ElementsAre("weights-first", "dead-rows", "fuse-upsample", "fuse-patterns", "fuse-activation", "fuse-qkv",
-                          "fuse-qk-norm-rope", "fuse-attention-scale", "fuse-common-subexpressions",
-                          "fuse-conditioning", "fuse-quantized-patterns", "simplify-casts", "merge-rows", "dead-code",
-                          "fuse-residual", "fuse-group-norm", "fuse-rows"));
+  EXPECT_THAT(
+      names_of(report.passes),
+      ElementsAre("inline-loops", "weights-first", "dead-rows", "fuse-upsample", "fuse-patterns", "fuse-activation",
+                  "fuse-qkv", "fuse-qk-norm-rope", "fuse-attention-scale", "fuse-common-subexpressions",
+                  "fuse-conditioning", "fuse-quantized-patterns", "simplify-casts", "merge-rows", "dead-code",
+                  "fuse-residual", "fuse-group-norm", "fuse-rows"));
   const PassRecord& epilogues = record_of(report, "fuse-activation");
   EXPECT_EQ(epilogues.switch_name, "fuse");
   EXPECT_EQ(epilogues.rewrites, 1);
@@ -105,8 +106,9 @@ TEST(Optimize, RefusesToDisableAPassThatDoesNotExist) {
     FAIL() << "an unknown pass was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kUsage);
-    EXPECT_THAT(error.what(),
-                HasSubstr("'fuse-everything': there are fbcache, teacache, meancache, weights-first, dead-rows"));
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("'fuse-everything': there are inline-loops, fbcache, teacache, meancache, weights-first, dead-rows"));
   }
 }
 

@@ -7,6 +7,7 @@ namespace headroom {
 // Each is defined in the file of its name, whose header says what it turns into what; bf16 and fp16 in
 // half_precision.cpp, int8 and fp8 in quantize_products.cpp, fuse-quantized-patterns in fuse_patterns.cpp, fuse-conditioning
 // in fuse_qkv.cpp.
+PassOutcome inline_loops(Graph& graph, const Target& target);
 PassOutcome fbcache(Graph& graph, std::string_view argument);
 PassOutcome teacache(Graph& graph, std::string_view argument);
 PassOutcome meancache(Graph& graph, std::string_view argument);
@@ -45,7 +46,11 @@ constexpr Pass told(std::string_view name, PassOutcome (*rewrite)(Graph& graph, 
 }
 
 constexpr std::array kPipeline = {
-    // First, on the model as it is written: what they move into a branch is then rewritten like the rest.
+    // Before the step caches, which have nothing to reuse in one step and say so, and before all that is kept from seeing two
+    // nodes at once by a loop that stands between them.
+    Pass{"inline-loops", "", inline_loops},
+
+    // On the model as it is written: what they move into a branch is then rewritten like the rest.
     told("fbcache", fbcache),
     told("teacache", teacache),
     told("meancache", meancache),

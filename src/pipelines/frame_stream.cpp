@@ -80,9 +80,12 @@ DeviceStage& FrameStream::stage_of(const StreamRequest& request) {
   }
   auto stage = std::make_unique<DeviceStage>();
   stage->name = "frame";
-  stage->compiled = compile(
-      model_.build_frame(request), switches_, backend_.properties().target,
-      {.steps_applied = true, .stream_applied = true, .baseline = model_.denoiser().baseline, .outputs_apart = true});
+  stage->compiled = compile(model_.build_frame(request), switches_, backend_.properties().target,
+                            {.steps_applied = true,
+                             .stream_applied = true,
+                             .baseline = model_.denoiser().baseline,
+                             .outputs_apart = true,
+                             .fresh_inputs = {kFramePixels}});
   stage->compiled.declined.insert(stage->compiled.declined.end(), declined_.begin(), declined_.end());
   require_fit(*stage->compiled.program,
               {.model = model_.denoiser().name, .switches = switches_, .size = {}, .compile = {}, .stage = "frame"},

@@ -69,7 +69,8 @@ ForwardPass frame_pass(std::shared_ptr<const StreamModel> model, const StreamOpt
           .size = {},
           .build = [model, request](const RequestSize& /*size*/) { return model->build_frame(request); },
           .set_inputs = set_inputs,
-          .is_stream_frame = true};
+          .is_stream_frame = true,
+          .fresh_inputs = {kFramePixels}};
 }
 
 std::unique_ptr<StreamModel> make_stream_model(const Pipeline& pipeline) {

@@ -130,6 +130,10 @@ std::int64_t most_host_reads(const Segment& segment) {
   return segment.kind == SegmentKind::kIf ? 1 + most_of_a_branch : segment.trip_count * inside;
 }
 
-std::string to_text(const Program& program, bool with_rejections) { return Printer(program, with_rejections).print(); }
+std::string to_text(const Program& program, bool with_rejections) {
+  std::string text = Printer(program, with_rejections).print();
+  if (program.setup) text += "\nbefore it, where something has changed:\n" + to_text(*program.setup, with_rejections);
+  return text;
+}
 
 }  // namespace headroom

@@ -128,6 +128,9 @@ struct Program {
   std::size_t arena_bytes = 0;
   std::size_t arena_lower_bound_bytes = 0;  ///< the most bytes live at one step: no arena can be smaller
   int elided = 0;                           ///< reshape, transpose, slice and concat nodes that became views
+  /// What runs before this where something has changed that it reads: its outputs are inputs of this one, by name. Null where there is
+  /// none.
+  std::shared_ptr<const Program> setup = {};
 };
 
 /// The tiled run that a step is in, or null.

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "passes/split_setup.hpp"
 #include "plan/plan.hpp"
 
 namespace headroom {
@@ -37,6 +39,8 @@ Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, c
   Compiled compiled{.program = {}, .passes = {}, .applied = {}, .declined = {}, .baseline = options.baseline};
   const auto optimize_start = std::chrono::steady_clock::now();
   OptimizeReport report = optimize(graph, is_bf16 ? switches.with(SwitchSet::parse("bf16")) : switches, target);
+  std::optional<Graph> setup;
+  if (switches.has("hoist") && !options.fresh_inputs.empty()) setup = split_setup(graph, options.fresh_inputs);
   compiled.optimize_ms = milliseconds_since(optimize_start);
   compiled.passes = std::move(report.passes);
   compiled.declined = std::move(report.declined);
@@ -44,6 +48,7 @@ Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, c
     std::erase_if(compiled.declined, [](const Declined& declined) { return declined.switch_name == "bf16"; });
     if (switches.has("bf16")) compiled.declined.push_back({"bf16", "the baseline computes in bf16 already"});
   }
+  if (setup) std::erase_if(compiled.declined, [](const Declined& declined) { return declined.switch_name == "hoist"; });
   for (const char* name : {"sampler", "steps"})
     if (switches.has(name) && !options.steps_applied)
       compiled.declined.push_back({name, "there is no denoise loop here: this is one forward pass"});
@@ -61,12 +66,17 @@ Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, c
   const bool tiles = applies("tile", obstacle_to_tiles(switches, target));
 
   const auto plan_start = std::chrono::steady_clock::now();
-  compiled.program = std::make_shared<Program>(plan(graph, target,
-                                                    {.arena = switches.has("arena"),
-                                                     .lanes = spreads ? 2 : 1,
-                                                     .tile = tiles,
-                                                     .graph = records,
-                                                     .outputs_apart = options.outputs_apart}));
+  PlanOptions plan_options{.arena = switches.has("arena"),
+                           .lanes = spreads ? 2 : 1,
+                           .tile = tiles,
+                           .graph = records,
+                           .outputs_apart = options.outputs_apart};
+  auto program = std::make_shared<Program>(plan(graph, target, plan_options));
+  if (setup) {
+    plan_options.outputs_apart = true;
+    program->setup = std::make_shared<Program>(plan(*setup, target, plan_options));
+  }
+  compiled.program = std::move(program);
   compiled.plan_ms = milliseconds_since(plan_start);
   if (tiles && compiled.program->tiled.empty())
     compiled.declined.push_back({"tile", why_nothing_is_tiled(target.threads)});

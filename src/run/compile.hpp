@@ -35,6 +35,9 @@ struct CompileOptions {
   DType baseline = DType::kF32;
   /// See PlanOptions::outputs_apart.
   bool outputs_apart = false;
+  /// Inputs that are new in each run, of a program that runs again and again while others seldom change: under `hoist` what depends on
+  /// none of them becomes Program::setup (passes/split_setup.hpp). None where nothing is known of its runs.
+  std::vector<std::string> fresh_inputs = {};
 };
 
 /// Optimizes and plans a graph in f32 under the switches.

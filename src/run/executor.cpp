@@ -71,6 +71,8 @@ void Executor::run(const IterationObserver& observer) {
   host_reads_ = 0;
   replays_ = 0;
   copied_bytes_ = 0;
+  const auto is_loop = [](const Segment& child) { return child.kind == SegmentKind::kLoop; };
+  if (observer && std::ranges::none_of(program_.root.children, is_loop)) return run_as_one_iteration(observer);
   if (RegionRecording* const recording = whole_recording()) return replay_whole(*recording, observer);
   if (program_.root.children.empty()) run_outside_loops(program_.root, observer);
   for (const Segment& child : program_.root.children) {
@@ -79,6 +81,15 @@ void Executor::run(const IterationObserver& observer) {
     else
       run_outside_loops(child, observer);
   }
+}
+
+/// Of a program without loops.
+void Executor::run_as_one_iteration(const IterationObserver& observer) {
+  stream_.synchronize();  // what was submitted before is not of this run
+  const auto start = std::chrono::steady_clock::now();
+  run({});
+  stream_.synchronize();
+  observer(0, milliseconds_since(start));
 }
 
 /// Waits for what it timed, so that a loop's first iteration is not charged with it.

@@ -70,6 +70,7 @@ class Executor {
 
   Lanes make_lanes(std::unique_ptr<Stream> own);
   void make_events();
+  void run_as_one_iteration(const IterationObserver& observer);
   void run_outside_loops(const Segment& segment, const IterationObserver& observer);
   void run_segment(const Segment& segment);
   void run_loop(const Segment& segment, const IterationObserver& observer);

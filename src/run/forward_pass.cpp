@@ -47,7 +47,8 @@ ForwardPass pass_of(const Component& component, nlohmann::json request, const Re
 CompileOptions options_of(const ForwardPass& pass) {
   return {.steps_applied = pass.is_stream_frame,
           .stream_applied = pass.is_stream_frame,
-          .baseline = pass.component->baseline};
+          .baseline = pass.component->baseline,
+          .fresh_inputs = pass.fresh_inputs};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "run/component.hpp"
 #include "run/fit.hpp"
@@ -21,7 +22,8 @@ struct ForwardPass {
   std::function<void(Session& session)> set_inputs;
   /// It has a loop, and switches of streams, of its own, which `build` has applied.
   bool is_stream_frame = false;
-  bool overflows_f16 = false;  ///< it makes numbers that f16 has not: `fp16` is not for it
+  std::vector<std::string> fresh_inputs = {};  ///< CompileOptions::fresh_inputs
+  bool overflows_f16 = false;                  ///< it makes numbers that f16 has not: `fp16` is not for it
 };
 
 /// Inputs are uniform in the range that their class states, or else normal.

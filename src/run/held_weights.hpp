@@ -30,6 +30,9 @@ class HeldWeights {
   /// unloaded.
   void wait_for_changes(Stream& stream);
 
+  /// Whether any has changed since wait_for_changes().
+  [[nodiscard]] bool has_changed() const noexcept { return is_changed_; }
+
   [[nodiscard]] bool is_of(const Program& program) const noexcept { return &program_ == &program; }
   [[nodiscard]] bool is_loaded() const noexcept { return is_loaded_; }
   void set_loaded(bool is_loaded) noexcept { is_loaded_ = is_loaded; }

@@ -107,6 +107,16 @@ MemoryNeed memory_need(const Program& program, const WeightStore& weights) {
   // An arena is there while weights are loaded; buffers that come and go are not yet.
   const std::size_t then = program.has_arena ? load.weights : load.weights + need.activations;
   need.loading = load.peak - std::min(load.peak, then);
+  if (program.setup == nullptr) return need;
+  const MemoryNeed setup = memory_need(*program.setup, weights);
+  need.weights += setup.weights;
+  need.activations += setup.activations;
+  for (const Storage& storage : program.setup->storages)  // which lie in inputs
+    if (storage.kind == StorageKind::kOutput) need.activations -= storage.bytes;
+  need.workspace = std::max(need.workspace, setup.workspace);
+  need.inputs += setup.inputs;
+  need.loading = std::max(need.loading, setup.loading);
+  need.held += setup.held;
   return need;
 }
 

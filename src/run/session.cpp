@@ -15,10 +15,17 @@ Session::Session(std::shared_ptr<const Program> program, WeightStore& weights, B
   weights_ = weights.hold(*program_, completion_);
   for (std::size_t i = 0; i < program_->weights.size(); ++i)
     memory_.set_weight(program_->weights[i].storage, weights_->weights()[i]->at());
+  if (program_->setup == nullptr) return;
+  setup_ = std::make_unique<Session>(program_->setup, weights, backend, stream_);
+  bind_setup();
 }
 
 Session::Session(std::shared_ptr<const Program> program, Backend& backend, std::shared_ptr<Stream> stream)
-    : Session(std::move(program), backend, std::move(stream), SessionMemory::Arena::kStays) {}
+    : Session(std::move(program), backend, std::move(stream), SessionMemory::Arena::kStays) {
+  if (program_->setup == nullptr) return;
+  setup_ = std::make_unique<Session>(program_->setup, backend, stream_);
+  bind_setup();
+}
 
 Session::Session(std::shared_ptr<const Program> program, Backend& backend, std::shared_ptr<Stream> stream,
                  SessionMemory::Arena arena)
@@ -30,6 +37,29 @@ Session::Session(std::shared_ptr<const Program> program, Backend& backend, std::
       executor_(*program_, backend, *stream_, memory_) {}
 
 Session::~Session() = default;
+
+/// What the setup makes it makes where it is read.
+void Session::bind_setup() {
+  for (const Output& output : program_->setup->graph.outputs()) {
+    const ValueId input = require(ValueKind::kInput, output.name);
+    if (const DevicePointer at = given_pointer(input))
+      setup_->bind_output(output.name, {.at = at, .bytes = program_->graph.type(input).bytes()});
+  }
+}
+
+/// The setup, which is to run again, if it reads an input of that name, which is about to change; else null.
+Session* Session::setup_with(std::string_view input) {
+  if (setup_ == nullptr || program_->setup->graph.find(ValueKind::kInput, input) == kNoValue) return nullptr;
+  is_setup_due_ = true;
+  return setup_.get();
+}
+
+void Session::run_setup() {
+  if (!is_setup_due_ && !(setup_->weights_ && setup_->weights_->has_changed())) return;
+  setup_->submit();
+  is_setup_due_ = false;
+  ++setups_;
+}
 
 ValueId Session::require(ValueKind kind, std::string_view name) const {
   const ValueId value = program_->graph.find(kind, name);
@@ -51,6 +81,7 @@ void Session::write(ValueId value, std::string_view what, const HostTensor& tens
 
 void Session::set_input(std::string_view name, const HostTensor& tensor) {
   write(require(ValueKind::kInput, name), "input", tensor);
+  if (Session* const setup = setup_with(name)) setup->set_input(name, tensor);
 }
 void Session::set_state(std::string_view name, const HostTensor& tensor) {
   write(require(ValueKind::kState, name), "state", tensor);
@@ -68,10 +99,12 @@ void Session::set_input_bytes(std::string_view name, std::span<const std::byte> 
   const ValueId input = require(ValueKind::kInput, name);
   HR_CHECK_EQ(bytes.size(), program_->graph.type(input).bytes());
   if (const DevicePointer to = given_pointer(input)) backend_.copy_from_host(*stream_, to, bytes.data(), bytes.size());
+  if (Session* const setup = setup_with(name)) setup->set_input_bytes(name, bytes);
 }
 
 void Session::set_input_part(std::string_view name, std::int64_t index, const DeviceTensor& part) {
   write_part(require(ValueKind::kInput, name), "input", index, part);
+  if (Session* const setup = setup_with(name)) setup->set_input_part(name, index, part);
 }
 void Session::set_state_part(std::string_view name, std::int64_t index, const DeviceTensor& part) {
   write_part(require(ValueKind::kState, name), "state", index, part);
@@ -95,6 +128,7 @@ void Session::set_input_normal(std::string_view name, const NormalStream& values
   const TensorType& type = program_->graph.type(input);
   if (const DevicePointer to = given_pointer(input))
     backend_.fill_normal(*stream_, to, type.dtype, static_cast<std::uint64_t>(type.shape.numel()), values);
+  if (Session* const setup = setup_with(name)) setup->set_input_normal(name, values);
 }
 
 void Session::set_state_normal(std::string_view name, std::int64_t index, const NormalStream& values) {
@@ -122,11 +156,15 @@ void Session::unbind(Bound what, ValueId value) {
 
 void Session::bind_input(std::string_view name, const DeviceMemory& memory) {
   bind(Bound::kInput, require(ValueKind::kInput, name), memory);
+  if (Session* const setup = setup_with(name)) setup->bind_input(name, memory);
 }
 void Session::bind_state(std::string_view name, const DeviceMemory& memory) {
   bind(Bound::kState, require(ValueKind::kState, name), memory);
 }
-void Session::unbind_input(std::string_view name) { unbind(Bound::kInput, require(ValueKind::kInput, name)); }
+void Session::unbind_input(std::string_view name) {
+  unbind(Bound::kInput, require(ValueKind::kInput, name));
+  if (Session* const setup = setup_with(name)) setup->unbind_input(name);
+}
 void Session::unbind_state(std::string_view name) { unbind(Bound::kState, require(ValueKind::kState, name)); }
 
 /// Whether an output has a storage that can be bound: where it has two names, under the first.
@@ -177,17 +215,28 @@ void Session::unload() {
   if (!program_->has_arena) fail("{} has no arena to unload: its memory comes and goes", program_->graph.name());
   memory_.unload_arena();
   is_arena_empty_ = true;
+  if (setup_) setup_->unload();
 }
 
-void Session::reload() { memory_.reload_arena(); }
+void Session::reload() {
+  memory_.reload_arena();
+  if (setup_) setup_->reload();
+}
+
+void Session::release_inputs() {
+  memory_.release_inputs();
+  if (setup_) setup_->release_inputs();
+}
 
 bool Session::is_loaded() const noexcept {
-  return memory_.is_arena_loaded() && (weights_ == nullptr || weights_->is_loaded());
+  return memory_.is_arena_loaded() && (weights_ == nullptr || weights_->is_loaded()) &&
+         (setup_ == nullptr || setup_->is_loaded());
 }
 
 void Session::submit(const IterationObserver& observer) {
   require_given();
   if (!memory_.is_arena_loaded()) fail("{} is unloaded: reload it first", program_->graph.name());
+  if (setup_) run_setup();
   if (is_rebound_) {
     bindings_.require_apart();
     executor_.note_binding();

@@ -27,7 +27,9 @@ class WeightStore;
 /// store. With an arena every address is fixed at construction. Without (eager), activations come from a caching
 /// allocator when first written and go back at last use. Either way nothing is allocated after the first run. A program
 /// with the `graph` switch is recorded as a whole when it first runs, or each straight run of steps when it comes to it
-/// first, and replayed then and from then on; what memory a recording uses is then held for good. One thread at a time.
+/// first, and replayed then and from then on; what memory a recording uses is then held for good. A program's setup
+/// (Program::setup) is a session of its own on the same stream, which this one gives its inputs and runs before a run where one of them or a
+/// weight of it has changed. One thread at a time.
 class Session {
  public:
   /// Loads the weights the program needs and that the store does not hold yet, and holds them. `backend` must outlive
@@ -61,7 +63,8 @@ class Session {
   /// or are of a program that was not planned with `outputs_apart`: to those at the end of a run. Runs are submitted to
   /// stream(): what the caller does to the memory must be ordered with that. Throws Error where the size is another
   /// than the value's, or the address is not aligned as buffers of the backend are; submit() does where memory that a
-  /// run writes to overlaps other memory that is bound.
+  /// run writes to overlaps other memory that is bound. What a setup reads of an input that is bound is read at the next
+  /// run after it was bound.
   void bind_input(std::string_view name, const DeviceMemory& memory);
   void bind_output(std::string_view name, const DeviceMemory& memory);
   void bind_state(std::string_view name, const DeviceMemory& memory);
@@ -72,14 +75,15 @@ class Session {
 
   /// Submits the program once; what the stream is given next runs after it. All inputs and states must have been set.
   /// With an observer it waits for the end. Of a program that is replayed as a whole the device's own clock gives the
-  /// times, else the host waits for each iteration. What the observer throws ends the loop after the iteration that is
-  /// under way, and states are then as that left them.
+  /// times, else the host waits for each iteration; a program without loops is one iteration. What the observer throws
+  /// ends the loop after the iteration that is under way, and states are then as that left them.
   void submit(const IterationObserver& observer = {});
   /// submit(), and waits.
   void run(const IterationObserver& observer = {});
   /// Recorded when a run has been submitted: for other streams to wait for its end.
   [[nodiscard]] const Event& completion() const noexcept { return *completion_; }
-  /// Of the last run, if it had an observer: the wall time of what ran before, between and after the program's loops.
+  /// Of the last run, if it had an observer: the wall time of what ran before, between and after the program's loops; 0 where
+  /// there are none.
   [[nodiscard]] double outside_loops_ms() const noexcept { return executor_.outside_loops_ms(); }
 
   /// How often the host waited, in the last run, to read the predicate of an `if`.
@@ -126,9 +130,13 @@ class Session {
   [[nodiscard]] bool is_loaded() const noexcept;
 
   /// Frees the inputs' memory; the session can then only be read.
-  void release_inputs() { memory_.release_inputs(); }
+  void release_inputs();
 
   [[nodiscard]] const Program& program() const noexcept { return *program_; }
+  /// That of the program's setup; null where it has none.
+  [[nodiscard]] const Session* setup() const noexcept { return setup_.get(); }
+  /// How often the setup has run.
+  [[nodiscard]] std::int64_t setups() const noexcept { return setups_; }
   /// Bytes of activations and scratch: the arena's size, or the most the caching allocator had handed out and what it
   /// holds; and outputs' own memory where those are apart.
   [[nodiscard]] std::size_t activation_peak_bytes() const { return memory_.activation_peak_bytes(); }
@@ -145,6 +153,9 @@ class Session {
   Session(std::shared_ptr<const Program> program, Backend& backend, std::shared_ptr<Stream> stream,
           SessionMemory::Arena arena);
 
+  void bind_setup();
+  [[nodiscard]] Session* setup_with(std::string_view input);
+  void run_setup();
   void require_given() const;
   void require_readable(const Place& place) const;
   [[nodiscard]] DevicePointer given_pointer(ValueId value);
@@ -170,6 +181,9 @@ class Session {
   bool is_arena_empty_ = false;  // unloaded since the last run
   std::vector<OutputCopy> output_copies_;
   std::size_t copied_bytes_ = 0;
+  std::unique_ptr<Session> setup_;
+  bool is_setup_due_ = true;
+  std::int64_t setups_ = 0;
 };
 
 }  // namespace headroom

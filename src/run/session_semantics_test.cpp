@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <regex>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "ir/interpreter.hpp"
 #include "ir/text.hpp"
 #include "ir/verify.hpp"
+#include "passes/pass.hpp"
 #include "plan/plan.hpp"
 #include "run/semantic_cases.hpp"
 #include "run/session.hpp"
@@ -119,6 +121,47 @@ TEST_P(SessionSemantics, IsWhatTheOracleDoesRunAfterRun) {
       }
     states = left;
   }
+}
+
+/// Each case with loops that run once, as a straight line.
+TEST(SessionSemanticsWithoutLoops, IsTheSameWhereTheyRunOnce) {
+  const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
+  const Checkpoint checkpoint =
+      Checkpoint::random(nlohmann::json::object(), {{.name = "w", .dtype = DType::kF32, .shape = {4, 4}}}, 5);
+  WeightStore weights(*backend, checkpoint);
+  int inlined = 0;
+  for (const SemanticCase& tried : kSemanticCases) {
+    SCOPED_TRACE(tried.name);
+    const std::string body = std::regex_replace(std::string(tried.body), std::regex("loop [0-9]+ "), "loop 1 ");
+    const Graph graph = graph_of({tried.name, body.c_str()});
+    Graph straight = graph;
+    const OptimizeReport report =
+        optimize(straight, {}, backend->properties().target, {.disabled = {}, .verify = true});
+    for (const PassRecord& pass : report.passes)
+      if (pass.name == "inline-loops") inlined += pass.rewrites;
+    Session session(std::make_shared<Program>(plan(straight, backend->properties().target, {.arena = true})), weights,
+                    *backend);
+    NamedTensors states;
+    for (const ValueId state : graph.values_of(ValueKind::kState)) {
+      const std::string& name = graph.value(state).name;
+      states[name] = random_tensor(graph.type(state), 100 + index_of(state));
+      session.set_state(name, states[name]);
+    }
+    for (std::uint64_t run = 0; run < 4; ++run) {
+      NamedTensors inputs;
+      for (const ValueId input : graph.values_of(ValueKind::kInput)) {
+        const std::string& name = graph.value(input).name;
+        inputs[name] = random_tensor(graph.type(input), name == "hit" ? run : 10 * run + index_of(input));
+        session.set_input(name, inputs[name]);
+      }
+      session.run();
+      const OracleResult oracle = interpret(graph, inputs, {{"w", checkpoint.read("w")}}, states);
+      for (const auto& [name, tensor] : oracle.outputs) expect_near(session.output(name), tensor);
+      for (const auto& [name, tensor] : oracle.states) expect_near(session.state(name), tensor);
+      states = oracle.states;
+    }
+  }
+  EXPECT_GT(inlined, 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SessionSemantics,

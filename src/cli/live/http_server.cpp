@@ -1,123 +1,84 @@
 #include "cli/live/http_server.hpp"
 
 #include <fmt/format.h>
-#include <httplib.h>
 
 #include <algorithm>
-#include <cctype>
+#include <charconv>
+#include <cstddef>
 #include <exception>
-#include <utility>
 
 namespace headroom {
 namespace {
 
 constexpr const char* kPlainText = "text/plain; charset=utf-8";
-constexpr const char* kNoRequest = "This is no request that can be answered.";
+constexpr std::string_view kEndOfHead = "\r\n\r\n";
 
 /// What every answer says: that nothing but this server's own files may be loaded, framed or kept, and by nobody else.
-const httplib::Headers& safety_fields() {
-  static const httplib::Headers fields = {
-      {"Content-Security-Policy",
-       "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
-       "form-action 'none'; frame-ancestors 'none'"},
-      {"X-Content-Type-Options", "nosniff"},
-      {"X-Frame-Options", "DENY"},
-      {"Cross-Origin-Resource-Policy", "same-origin"},
-      {"Referrer-Policy", "no-referrer"},
-      {"Cache-Control", "no-store"},
-  };
-  return fields;
+constexpr std::string_view kSafetyFields =
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
+    "X-Content-Type-Options: nosniff\r\n"
+    "X-Frame-Options: DENY\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\n"
+    "Referrer-Policy: no-referrer\r\n"
+    "Cache-Control: no-store\r\n";
+
+/// An answer up to its body; where that comes in parts, its end is that of the connection.
+std::string head_of(const HttpAnswer& answer) {
+  const std::string length = answer.next_part ? "" : fmt::format("Content-Length: {}\r\n", answer.body.size());
+  return fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\n{}{}Connection: close\r\n\r\n", answer.status,
+                     answer.status == 200 ? "OK" : "Refused", answer.content_type, length, kSafetyFields);
 }
 
-/// A connection as cpp-httplib sees one. What could not be read whole gets no answer from there: HttpServer::serve()
-/// says why.
-class LibraryStream : public httplib::Stream {
- public:
-  explicit LibraryStream(Connection& connection) : connection_(connection) {}
-
-  [[nodiscard]] bool is_readable() const override { return connection_.reading() == Connection::Reading::kGoesOn; }
-  [[nodiscard]] bool is_writable() const override { return connection_.is_open(); }
-  ssize_t read(char* out, std::size_t bytes) override {
-    const std::size_t n = connection_.read(out, bytes);
-    return n == 0 && bytes != 0 ? -1 : static_cast<ssize_t>(n);
+/// Reads until `request` holds all up to the end of its head, which is returned with its last line end; 0 where it does not come.
+std::size_t read_head(Connection& connection, std::string& request) {
+  char buffer[4096];
+  for (;;) {
+    const std::size_t n = connection.read(buffer, sizeof buffer);
+    if (n == 0) return 0;
+    const std::size_t known = request.size() - std::min(request.size(), kEndOfHead.size() - 1);
+    request.append(buffer, n);
+    if (const std::size_t end = request.find(kEndOfHead, known); end != std::string::npos) return end + 2;
   }
-  ssize_t write(const char* data, std::size_t bytes) override {
-    const bool is_sent = is_readable() && connection_.write({data, bytes});
-    return is_sent ? static_cast<ssize_t>(bytes) : -1;
-  }
-  void get_remote_ip_and_port(std::string&, int&) const override {}
-  void get_local_ip_and_port(std::string&, int&) const override {}
-  [[nodiscard]] socket_t socket() const override { return 0; }  // which the library compares with FD_SETSIZE
-
- private:
-  Connection& connection_;
-};
-
-RequestHead head_of(const httplib::Request& request) {
-  RequestHead head{.method = request.method, .path = request.path, .header_fields = {}};
-  for (const auto& [name, value] : request.headers) {
-    std::string lower = name;
-    std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    head.header_fields.emplace(std::move(lower), value);
-  }
-  return head;
 }
 
-void fill(httplib::Response& response, HttpAnswer answer) {
-  response.status = answer.status;
+/// What a request says of its body's size; nothing where it says nothing sensible, or too much. Only a POST has one here.
+std::optional<std::size_t> body_bytes_of(const RequestHead& head) {
+  if (head.method != "POST") return 0;
+  const auto field = head.header_fields.find("content-length");
+  if (field == head.header_fields.end()) return 0;
+  const std::string& text = field->second;
+  std::size_t bytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  if (error != std::errc() || end != text.data() + text.size() || bytes > kMostBodyBytes) return std::nullopt;
+  return bytes;
+}
+
+/// Whether all of a body has come.
+bool read_body(Connection& connection, std::size_t bytes, std::string& body) {
+  while (body.size() < bytes) {
+    char buffer[4096];
+    const std::size_t n = connection.read(buffer, std::min(sizeof buffer, bytes - body.size()));
+    if (n == 0) return false;
+    body.append(buffer, n);
+  }
+  body.resize(bytes);  // what stands behind it is nobody's
+  return true;
+}
+
+void send(Connection& connection, const HttpAnswer& answer, bool with_body = true) {
+  if (!connection.write(head_of(answer)) || !with_body) return;
   if (!answer.next_part) {
-    response.set_content(answer.body, answer.content_type);
+    (void)connection.write(answer.body);
     return;
   }
-  response.set_content_provider(
-      answer.content_type, [next_part = std::move(answer.next_part)](std::size_t, httplib::DataSink& sink) {
-        const HttpAnswer::Send send = [&](std::string_view part) { return sink.write(part.data(), part.size()); };
-        if (!next_part(send, sink.is_writable)) sink.done();
-        return true;
-      });
+  const HttpAnswer::Send send_part = [&](std::string_view part) { return connection.write(part); };
+  const HttpAnswer::IsOpen is_open = [&] { return connection.is_open(); };
+  while (answer.next_part(send_part, is_open)) {
+  }
 }
 
 }  // namespace
-
-/// Of the library's server, which would have sockets and threads of its own, only the way from a request to its answer.
-class HttpServer::Library : public httplib::Server {
- public:
-  Library(Check check, Answer answer) : check_(std::move(check)), answer_(std::move(answer)) {
-    svr_sock_ = 0;  // "it is running", without which the library sends no parts
-    set_default_headers(safety_fields());
-    set_payload_max_length(kMostBodyBytes);
-    set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
-      const RequestHead head = head_of(request);
-      std::optional<Refusal> refusal = check_(head);
-      if (!refusal && head.method == "POST") return HandlerResponse::Unhandled;  // until its body has been read
-      fill(response, refusal ? answer_with(*refusal) : answer_(head, {}));
-      return HandlerResponse::Handled;
-    });
-    Post(".*", [this](const httplib::Request& request, httplib::Response& response) {
-      fill(response, answer_(head_of(request), request.body));
-    });
-    set_error_handler([](const httplib::Request&, httplib::Response& response) {
-      if (response.body.empty()) fill(response, answer_with({response.status, kNoRequest}));
-    });
-    set_exception_handler([](const httplib::Request&, httplib::Response& response, const std::exception_ptr&) {
-      fill(response, answer_with({500, "The answer could not be made."}));
-    });
-  }
-
-  void process(Connection& connection) {
-    LibraryStream stream(connection);
-    bool is_closed = true;
-    process_request(stream, true, is_closed, [](httplib::Request& request) {
-      // Nothing here is large: parts of an answer, or one that is compressed, would only cost time.
-      request.ranges.clear();
-      request.headers.erase("Accept-Encoding");
-    });
-  }
-
- private:
-  Check check_;
-  Answer answer_;
-};
 
 HttpAnswer answer_with(const Refusal& refusal) {
   return {.status = refusal.status, .content_type = kPlainText, .body = refusal.sentence + "\n", .next_part = {}};
@@ -125,17 +86,32 @@ HttpAnswer answer_with(const Refusal& refusal) {
 
 std::string raw_answer(const Refusal& refusal) {
   const HttpAnswer answer = answer_with(refusal);
-  return fmt::format("HTTP/1.1 {} Refused\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
-                     answer.status, answer.content_type, answer.body.size(), answer.body);
+  return head_of(answer) + answer.body;
 }
 
-HttpServer::HttpServer(Check check, Answer answer)
-    : library_(std::make_unique<Library>(std::move(check), std::move(answer))) {}
-HttpServer::~HttpServer() = default;
+void HttpServer::answer_request(Connection& connection) const {
+  const Refusal no_request{400, "This is no request that can be answered."};
+  std::string request;
+  const std::size_t end_of_head = read_head(connection, request);
+  if (end_of_head == 0) {
+    if (!request.empty() && connection.reading() == Connection::Reading::kEnded)
+      send(connection, answer_with(no_request));
+    return;
+  }
+  const std::optional<RequestHead> head = parse_request_head(std::string_view(request).substr(0, end_of_head));
+  if (!head) return send(connection, answer_with(no_request));
+  const bool with_body = head->method != "HEAD";
+  if (const std::optional<Refusal> refusal = check_(*head)) return send(connection, answer_with(*refusal), with_body);
+  const std::optional<std::size_t> bytes = body_bytes_of(*head);
+  if (!bytes) return send(connection, answer_with(no_request), with_body);
+  std::string body = request.substr(end_of_head + kEndOfHead.size() / 2);
+  if (!read_body(connection, *bytes, body)) return;
+  send(connection, answer_(*head, body), with_body);
+}
 
-void HttpServer::serve(Connection& connection) {
+void HttpServer::serve(Connection& connection) const {
   try {
-    library_->process(connection);
+    answer_request(connection);
   } catch (const std::exception&) {
     // Where there is no memory for it, say: a request ends nothing but itself.
     if (!connection.has_written()) (void)connection.write(raw_answer({503, "There was no room for the request."}));

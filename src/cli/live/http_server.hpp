@@ -1,12 +1,14 @@
 #pragma once
 
 #include <functional>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "cli/live/connection.hpp"
 #include "cli/live/request_check.hpp"
+#include "cli/live/request_head.hpp"
 
 namespace headroom {
 
@@ -25,24 +27,24 @@ struct HttpAnswer {
 /// The sentence of a refusal as it is sent.
 [[nodiscard]] HttpAnswer answer_with(const Refusal& refusal);
 
-/// HTTP by cpp-httplib, which takes requests apart and writes answers; sockets, threads and limits are the caller's.
+/// As much of HTTP/1.1 as a page needs: a request on each connection, which closes behind the answer, so that nothing depends on where a body
+/// ends. Sockets, threads and limits are the caller's.
 class HttpServer {
  public:
   /// Asked before a body is read.
   using Check = std::function<std::optional<Refusal>(const RequestHead&)>;
   using Answer = std::function<HttpAnswer(const RequestHead&, const std::string& body)>;
 
-  HttpServer(Check check, Answer answer);
-  ~HttpServer();
-  HttpServer(const HttpServer&) = delete;
-  HttpServer& operator=(const HttpServer&) = delete;
+  HttpServer(Check check, Answer answer) : check_(std::move(check)), answer_(std::move(answer)) {}
 
   /// Reads one request from the connection and answers it. From any number of threads.
-  void serve(Connection& connection);
+  void serve(Connection& connection) const;
 
  private:
-  class Library;
-  std::unique_ptr<Library> library_;
+  void answer_request(Connection& connection) const;
+
+  Check check_;
+  Answer answer_;
 };
 
 /// A whole answer in bytes, for one that is sent without a request having been read.

@@ -1,13 +1,12 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "cli/live/address.hpp"
+#include "cli/live/request_head.hpp"
 
 namespace headroom {
 
@@ -16,13 +15,6 @@ inline constexpr std::size_t kMostBodyBytes = 16 * 1024;
 
 /// The header that carries the token of the page, in lower case.
 inline constexpr std::string_view kTokenHeader = "x-headroom-token";
-
-/// What a request says before its body.
-struct RequestHead {
-  std::string method;                                                  ///< "GET"
-  std::string path;                                                    ///< "/status", without a query
-  std::multimap<std::string, std::string, std::less<>> header_fields;  ///< by name in lower case
-};
 
 /// Why a request is not answered.
 struct Refusal {

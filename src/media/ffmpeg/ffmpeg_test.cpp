@@ -136,6 +136,36 @@ TEST_F(Ffmpeg, MatrixAndRangeOfTheFileAreKept) {
   }
 }
 
+TEST_F(Ffmpeg, MatrixAndRangeThatAreGivenGoBeforeThoseOfTheFile) {
+  constexpr VideoFormat kRed{.width = 64, .height = 64, .rate = {25, 1}};
+  std::vector<std::uint8_t> red(kRed.frame_bytes());
+  for (std::size_t i = 0; i < red.size(); i += 3) red[i] = 255, red[i + 1] = red[i + 2] = 32;
+  const auto write = [&](const VideoWriteOptions& options) {
+    const auto writer = open_video_writer(file("a.mkv"), kRed, options);
+    for (int i = 0; i < 3; ++i) writer->write(red);
+    writer->finish();
+  };
+  const auto read = [&](const VideoReadOptions& options) {
+    const std::vector<std::uint8_t> frame = read_video(file("a.mkv"), options).at(2);
+    const auto middle = frame.begin() + 3 * (32 * 64 + 32);
+    return std::vector<int>(middle, middle + 3);
+  };
+  const auto is_near = [](const std::vector<int>& a, const std::vector<int>& b) {
+    return std::abs(a[0] - b[0]) <= 4 && std::abs(a[1] - b[1]) <= 4 && std::abs(a[2] - b[2]) <= 4;
+  };
+  const std::vector<int> as_made = {255, 32, 32};
+  for (const ColorMatrix matrix : {ColorMatrix::kBt601, ColorMatrix::kBt709})
+    for (const ColorRange range : {ColorRange::kLimited, ColorRange::kFull}) {
+      write({.matrix = matrix, .range = range, .quality = 1});
+      EXPECT_TRUE(is_near(read({}), as_made)) << "as the file says";
+      EXPECT_TRUE(is_near(read({.matrix = matrix, .range = range}), as_made));
+      const ColorMatrix other = matrix == ColorMatrix::kBt601 ? ColorMatrix::kBt709 : ColorMatrix::kBt601;
+      const ColorRange wrong = range == ColorRange::kFull ? ColorRange::kLimited : ColorRange::kFull;
+      EXPECT_FALSE(is_near(read({.matrix = other}), as_made));
+      EXPECT_FALSE(is_near(read({.range = wrong}), as_made));
+    }
+}
+
 TEST_F(Ffmpeg, PicturesAreTurnedUpright) {
   for (const char* turn : {"90", "180", "270"}) {
     const std::string metadata = std::string("-c copy -metadata:s:v rotate=") + turn;

@@ -78,17 +78,20 @@ void check_colors(const std::string& name, const AVFrame& frame) {
 }  // namespace
 
 FrameToRgb::FrameToRgb(const std::string& name, const AVFrame& first, AVCodecID codec,
-                       std::optional<ColorMatrix> matrix) {
+                       std::optional<ColorMatrix> matrix, std::optional<ColorRange> range) {
   check_colors(name, first);
   const auto format = static_cast<AVPixelFormat>(first.format);
   const ChromaPlace place = chroma_place(first.chroma_location, codec);
   const ColorMatrix ours =
-      named_matrix(first.colorspace).value_or(matrix.value_or(usual_matrix(first.width, first.height)));
+      matrix.value_or(named_matrix(first.colorspace).value_or(usual_matrix(first.width, first.height)));
+  const std::optional<int> others = matrix ? std::nullopt : other_matrix(first.colorspace);
   const auto* const planar = std::ranges::find(kPlanarFormats, format, &PlanarFormat::format);
-  const bool is_full = first.color_range == AVCOL_RANGE_JPEG;
+  const bool says_full =
+      first.color_range == AVCOL_RANGE_JPEG || (planar != std::end(kPlanarFormats) && planar->is_full);
+  const bool is_full = range ? *range == ColorRange::kFull : says_full;
   const bool is_420 = planar != std::end(kPlanarFormats) && planar->chroma == Chroma::k420Left;
   const bool has_our_place = !is_420 || place == kCenter || place == kLeft || place == kTopLeft;
-  if (planar != std::end(kPlanarFormats) && !other_matrix(first.colorspace) && has_our_place) {
+  if (planar != std::end(kPlanarFormats) && !others && has_our_place) {
     const Chroma chroma_420 = place == kCenter ? Chroma::k420Center
                               : place == kLeft ? Chroma::k420Left
                                                : Chroma::k420TopLeft;
@@ -96,7 +99,7 @@ FrameToRgb::FrameToRgb(const std::string& name, const AVFrame& first, AVCodecID 
                               .height = first.height,
                               .chroma = is_420 ? chroma_420 : planar->chroma,
                               .matrix = ours,
-                              .range = is_full || planar->is_full ? ColorRange::kFull : ColorRange::kLimited});
+                              .range = is_full ? ColorRange::kFull : ColorRange::kLimited});
     return;
   }
 
@@ -114,8 +117,8 @@ FrameToRgb::FrameToRgb(const std::string& name, const AVFrame& first, AVCodecID 
   if (described->log2_chroma_h != 0) set("src_v_chr_pos", place.down);
   if (const int status = l.sws_init_context(scaler_.get(), nullptr, nullptr); status < 0)
     fail("{} has pixels ({}) that cannot be turned into RGB: {}", name, described->name, ffmpeg_reason(status));
-  const int* const coefficients = l.sws_getCoefficients(
-      other_matrix(first.colorspace).value_or(ours == ColorMatrix::kBt709 ? SWS_CS_ITU709 : SWS_CS_ITU601));
+  const int* const coefficients =
+      l.sws_getCoefficients(others.value_or(ours == ColorMatrix::kBt709 ? SWS_CS_ITU709 : SWS_CS_ITU601));
   constexpr int kOne = 1 << 16;  // contrast and saturation as they are
   l.sws_setColorspaceDetails(scaler_.get(), coefficients, is_full ? 1 : 0, coefficients, 1, 0, kOne, kOne);
 }

@@ -16,9 +16,10 @@ namespace headroom {
 /// rounding.
 class FrameToRgb {
  public:
-  /// `matrix` is for a video that names none. Throws Error, which begins with `name`, for what has no RGB of 8 bits: HDR
+  /// `matrix` and `range` are in place of what the video says. Throws Error, which begins with `name`, for what has no RGB of 8 bits: HDR
   /// and rarer kinds of colour.
-  FrameToRgb(const std::string& name, const AVFrame& first, AVCodecID codec, std::optional<ColorMatrix> matrix);
+  FrameToRgb(const std::string& name, const AVFrame& first, AVCodecID codec, std::optional<ColorMatrix> matrix,
+             std::optional<ColorRange> range);
 
   /// `rgb` is [height, width, 3] of the frame as it lies in the file.
   void convert(const AVFrame& frame, std::span<std::uint8_t> rgb);

@@ -148,7 +148,7 @@ class FfmpegReader final : public VideoReader {
     width_ = coming_->width;
     height_ = coming_->height;
     pixels_ = coming_->format;
-    to_rgb_ = std::make_unique<FrameToRgb>(name_, *coming_, decoder_.codec_id(), options.matrix);
+    to_rgb_ = std::make_unique<FrameToRgb>(name_, *coming_, decoder_.codec_id(), options.matrix, options.range);
     if (orientation_ != 1) lying_ = make_image(width_, height_, 3);
     first_time_ = coming_->best_effort_timestamp;
     coming_tick_ = 0;

@@ -159,7 +159,8 @@ class FfmpegWriter final : public VideoWriter {
         layout_{.width = format.width,
                 .height = format.height,
                 .chroma = Chroma::k420Left,
-                .matrix = options.matrix.value_or(usual_matrix(format.width, format.height))},
+                .matrix = options.matrix.value_or(usual_matrix(format.width, format.height)),
+                .range = options.range},
         to_yuv_(layout_),
         output_(open_container(name)),
         file_(name),
@@ -221,7 +222,7 @@ class FfmpegWriter final : public VideoWriter {
     codec_->pix_fmt = AV_PIX_FMT_YUV420P;
     codec_->time_base = {format.rate.denominator, format.rate.numerator};
     codec_->framerate = {format.rate.numerator, format.rate.denominator};
-    codec_->color_range = AVCOL_RANGE_MPEG;
+    codec_->color_range = layout_.range == ColorRange::kFull ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
     codec_->colorspace = layout_.matrix == ColorMatrix::kBt709 ? AVCOL_SPC_BT709 : AVCOL_SPC_SMPTE170M;
     codec_->color_primaries = AVCOL_PRI_BT709;  // sRGB's too
     codec_->color_trc = AVCOL_TRC_BT709;

@@ -1,0 +1,168 @@
+// split_setup: frame(pixels, text) { k = linear(text, w), y = attention(q(pixels), k) }
+//    ->  setup(text) { kept.0 = linear(text, w) }, frame(pixels, text, kept.0) { y = attention(q(pixels), kept.0) }
+//
+// A live stream runs one graph for each frame, and between frames little changes but the pixels: what the prompt, the noise and the
+// levels make is the same until somebody asks for another. Of a U-Net under a prompt that is every key and value of cross-attention and
+// the whole embedding of time.
+//
+// What leaves is what reads weights, other inputs and what has left, wherever it stands: a value is the same in every iteration, and
+// nodes have no effects. Views stay, since they cost nothing where they are and a copy where they end a graph; so do images that lie
+// channels-last, for what goes from one program to another is row-major. Regions keep their nodes where all would leave: without any, a region
+// would stand elsewhere.
+
+#include "passes/split_setup.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "ir/op_definition.hpp"
+
+namespace headroom {
+namespace {
+
+class Splitter {
+ public:
+  Splitter(Graph& graph, std::span<const std::string> fresh)
+      : graph_(graph),
+        is_weight_(find_weight_values(graph)),
+        settles_(is_weight_),
+        stays_whole_(graph.regions().size()) {
+    for (const std::string& name : fresh)
+      if (graph.find(ValueKind::kInput, name) == kNoValue)
+        throw std::logic_error(fmt::format("the graph {} has no input called {}", graph.name(), name));
+    for (const ValueId input : graph.values_of(ValueKind::kInput))
+      settles_[index_of(input)] = std::ranges::find(fresh, graph.value(input).name) == fresh.end();
+    for (const Node& node : graph.nodes()) {
+      const bool settles = std::ranges::all_of(node.inputs, [&](ValueId value) { return settles_[index_of(value)]; });
+      for (const ValueId result : node.results) settles_[index_of(result)] = settles;
+    }
+  }
+
+  std::optional<Graph> split() {
+    do {
+      sort_out();
+    } while (keeps_another_region());
+    if (kept_.empty()) return std::nullopt;
+    Graph setup = build_setup();
+    leave();
+    return setup;
+  }
+
+ private:
+  [[nodiscard]] bool is_any(const std::vector<bool>& of, const Node& node) const {
+    return std::ranges::any_of(node.results, [&](ValueId result) { return of[index_of(result)]; });
+  }
+
+  [[nodiscard]] bool may_leave(const Node& node) const {
+    if (is_weight_[index_of(node.results[0])] || !settles_[index_of(node.results[0])]) return false;
+    for (RegionId region = node.region; region > kTopRegion; region = graph_.region(region).parent)
+      if (stays_whole_[index_of(region)]) return false;
+    return true;
+  }
+
+  /// Whether what a node makes can be handed from one program to another.
+  [[nodiscard]] bool can_be_kept(const Node& node) const {
+    return !is_view(node.op) && std::ranges::none_of(node.results, [&](ValueId result) {
+      return graph_.type(result).layout == Layout::kChannelsLast;
+    });
+  }
+
+  /// From what is read last to what is read first: which nodes leave, and which of their results are read by those that stay.
+  void sort_out() {
+    const std::span<const Node> nodes = graph_.nodes();
+    leaves_.assign(nodes.size(), false);
+    std::vector<bool> is_read(graph_.value_count(), false);
+    for (const ValueId value : reads_beside_nodes(graph_)) is_read[index_of(value)] = true;
+    for (std::size_t i = nodes.size(); i-- > 0;) {
+      const Node& node = nodes[i];
+      leaves_[i] = may_leave(node) && (!is_any(is_read, node) || can_be_kept(node));
+      if (leaves_[i] || is_weight_[index_of(node.results[0])]) continue;
+      for (const ValueId input : node.inputs) is_read[index_of(input)] = true;
+    }
+    kept_.clear();
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+      for (const ValueId result : nodes[i].results)
+        if (leaves_[i] && is_read[index_of(result)]) kept_.push_back(result);
+  }
+
+  /// Whether a region would be left without nodes; it stays as it is, and all must be sorted anew.
+  bool keeps_another_region() {
+    std::vector<bool> has_nodes(graph_.regions().size(), false), has_some_left = has_nodes;
+    for (std::size_t i = 0; i < leaves_.size(); ++i)
+      for (RegionId region = graph_.nodes()[i].region; region > kTopRegion; region = graph_.region(region).parent) {
+        has_nodes[index_of(region)] = true;
+        if (!leaves_[i]) has_some_left[index_of(region)] = true;
+      }
+    bool found = false;
+    for (std::size_t region = 0; region < has_nodes.size(); ++region) {
+      if (!has_nodes[region] || has_some_left[region]) continue;
+      stays_whole_[region] = found = true;
+    }
+    return found;
+  }
+
+  /// What leaves and is needed for what is kept, with the weights that it reads.
+  [[nodiscard]] Graph build_setup() const {
+    std::vector<bool> is_needed(graph_.value_count(), false);
+    for (const ValueId kept : kept_) is_needed[index_of(kept)] = true;
+    const std::span<const Node> nodes = graph_.nodes();
+    for (auto node = nodes.rbegin(); node != nodes.rend(); ++node)
+      if (is_any(is_needed, *node))
+        for (const ValueId input : node->inputs) is_needed[index_of(input)] = true;
+
+    Graph setup(graph_.name() + "_setup");
+    std::vector<ValueId> made(graph_.value_count(), kNoValue);  // in the setup, by value of the graph
+    for (const ValueKind kind : {ValueKind::kInput, ValueKind::kParam})
+      for (const ValueId value : graph_.values_of(kind))
+        if (is_needed[index_of(value)])
+          made[index_of(value)] = kind == ValueKind::kInput
+                                      ? setup.add_input(graph_.value(value).name, graph_.type(value))
+                                      : setup.add_param(graph_.value(value).name, graph_.type(value));
+    std::vector<Node> copies;
+    for (const Node& node : nodes) {
+      if (!is_any(is_needed, node)) continue;
+      std::vector<ValueId> inputs;
+      for (const ValueId input : node.inputs) inputs.push_back(made[index_of(input)]);
+      copies.push_back(setup.make_node(node.op, std::move(inputs), node.attributes, node.path, kTopRegion));
+      for (std::size_t i = 0; i < node.results.size(); ++i) {
+        made[index_of(node.results[i])] = copies.back().results[i];
+        setup.set_layout(copies.back().results[i], graph_.type(node.results[i]).layout);
+      }
+    }
+    setup.set_nodes(std::move(copies));
+    for (std::size_t i = 0; i < kept_.size(); ++i) setup.add_output(name_of_kept(i), made[index_of(kept_[i])]);
+    return setup;
+  }
+
+  /// What stays reads as inputs what is kept.
+  void leave() {
+    std::vector<Node> nodes = graph_.take_nodes(), staying;
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+      if (!leaves_[i]) staying.push_back(std::move(nodes[i]));
+    graph_.set_nodes(std::move(staying));
+    for (std::size_t i = 0; i < kept_.size(); ++i)
+      graph_.replace_uses(kept_[i], graph_.add_input(name_of_kept(i), graph_.type(kept_[i])));
+  }
+
+  static std::string name_of_kept(std::size_t i) { return fmt::format("kept.{}", i); }
+
+  Graph& graph_;
+  std::vector<bool> is_weight_;
+  std::vector<bool> settles_;      // by value: depends on weights and inputs that are not fresh
+  std::vector<bool> stays_whole_;  // by region
+  std::vector<bool> leaves_;       // by node
+  std::vector<ValueId> kept_;      // results of nodes that leave which are read by what stays
+};
+
+}  // namespace
+
+std::optional<Graph> split_setup(Graph& graph, std::span<const std::string> fresh) {
+  return Splitter(graph, fresh).split();
+}
+
+}  // namespace headroom
