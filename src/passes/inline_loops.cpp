@@ -7,7 +7,8 @@
 //  - what cannot be fused, placed or moved across the edge of a loop.
 // Live streams in one step and images in one are made of such loops.
 //
-// A loop stays where its end is needed: for what a state was then that something behind it changes.
+// A loop stays where its end is needed: for what a state was then that something behind it changes; and in graphs with regions that have no
+// nodes.
 
 #include <algorithm>
 #include <map>
@@ -32,6 +33,16 @@ bool needs_its_end(const Graph& graph, RegionId loop) {
   };
   return std::ranges::any_of(graph.region(loop).results, is_state, &RegionResult::from) &&
          std::ranges::any_of(graph.outputs(), is_result);
+}
+
+/// Whether a region has no nodes, in it or below: where it stands is told by what reads its results, and only while the loops around
+/// these are there.
+bool has_empty_region(const Graph& graph) {
+  std::vector<bool> is_used(graph.regions().size(), false);
+  for (const Node& node : graph.nodes())
+    for (RegionId id = node.region; id != kTopRegion && !is_used[index_of(id)]; id = graph.region(id).parent)
+      is_used[index_of(id)] = true;
+  return std::count(is_used.begin() + 1, is_used.end(), false) > 0;
 }
 
 bool is_read(const Graph& graph, ValueId value) {
@@ -161,6 +172,7 @@ class WithoutLoops {
 }  // namespace
 
 PassOutcome inline_loops(Graph& graph, const Target&) {
+  if (has_empty_region(graph)) return {};
   std::vector<bool> dissolved(graph.regions().size(), false);
   ValueId zero = kNoValue;
   for (RegionId id = kTopRegion + 1; index_of(id) < dissolved.size(); ++id) {
