@@ -7,8 +7,8 @@
 //  - what cannot be fused, placed or moved across the edge of a loop.
 // Live streams in one step and images in one are made of such loops.
 //
-// A loop stays where its end is needed: for what a state was then that something behind it changes; and in graphs with regions that have no
-// nodes.
+// A loop stays where its end is needed: for what a state was then that something behind it changes. And all stay beside a region that is
+// kept and gives results: where such a region stands may be told by the loops around what reads them.
 
 #include <algorithm>
 #include <map>
@@ -33,16 +33,6 @@ bool needs_its_end(const Graph& graph, RegionId loop) {
   };
   return std::ranges::any_of(graph.region(loop).results, is_state, &RegionResult::from) &&
          std::ranges::any_of(graph.outputs(), is_result);
-}
-
-/// Whether a region has no nodes, in it or below: where it stands is told by what reads its results, and only while the loops around
-/// these are there.
-bool has_empty_region(const Graph& graph) {
-  std::vector<bool> is_used(graph.regions().size(), false);
-  for (const Node& node : graph.nodes())
-    for (RegionId id = node.region; id != kTopRegion && !is_used[index_of(id)]; id = graph.region(id).parent)
-      is_used[index_of(id)] = true;
-  return std::count(is_used.begin() + 1, is_used.end(), false) > 0;
 }
 
 bool is_read(const Graph& graph, ValueId value) {
@@ -172,17 +162,20 @@ class WithoutLoops {
 }  // namespace
 
 PassOutcome inline_loops(Graph& graph, const Target&) {
-  if (has_empty_region(graph)) return {};
   std::vector<bool> dissolved(graph.regions().size(), false);
+  for (RegionId id = kTopRegion + 1; index_of(id) < dissolved.size(); ++id) {
+    const Region& region = graph.region(id);
+    dissolved[index_of(id)] = region.kind == RegionKind::kLoop && region.trip_count == 1 && !needs_its_end(graph, id);
+    if (!dissolved[index_of(id)] && !region.results.empty()) return {};
+  }
   ValueId zero = kNoValue;
   for (RegionId id = kTopRegion + 1; index_of(id) < dissolved.size(); ++id) {
-    const Region& loop = graph.region(id);
-    if (loop.kind != RegionKind::kLoop || loop.trip_count != 1 || needs_its_end(graph, id)) continue;
-    dissolved[index_of(id)] = true;
-    take_first_rows(graph, loop.counter);
-    if (!is_read(graph, loop.counter)) continue;
+    if (!dissolved[index_of(id)]) continue;
+    const ValueId counter = graph.region(id).counter;
+    take_first_rows(graph, counter);
+    if (!is_read(graph, counter)) continue;
     if (zero == kNoValue) zero = add_zero(graph);
-    graph.replace_uses(loop.counter, zero);
+    graph.replace_uses(counter, zero);
   }
   const auto inlined = static_cast<int>(std::ranges::count(dissolved, true));
   if (inlined > 0) graph = WithoutLoops(graph, dissolved).build();
