@@ -97,6 +97,48 @@ TEST(InlineLoops, FindsLoopsInLoopsAndBranches) {
           loop 1 %k {
             %1: f32[2] = add(%s, %x)
             next %s = %1
+          }
+        }
+        if %hit {
+          loop 1 %l {
+            %2: f32[2] = mul(%t, %x)
+            next %t = %2
+          }
+        }
+      }
+      output s = %s
+      output t = %t
+    })",
+                 R"(graph g {
+      input %x: f32[2]
+      input %hit: bool[]
+      state %s: f32[2]
+      state %t: f32[2]
+      loop 3 %i {
+        %1: f32[2] = add(%s, %x)
+        next %s = %1
+        if %hit {
+          %2: f32[2] = mul(%t, %x)
+          next %t = %2
+        }
+      }
+      output s = %s
+      output t = %t
+    })",
+                 3);
+}
+
+TEST(InlineLoops, LeavesLoopsBesideRegionsThatGiveResults) {
+  expect_unchanged("inline-loops", R"(graph g {
+      input %x: f32[2]
+      input %hit: bool[]
+      state %s: f32[2]
+      state %t: f32[2]
+      loop 3 %i {
+        loop 1 %j {
+          loop 1 %k {
+            %1: f32[2] = add(%s, %x)
+            next %s = %1
             yield %2: f32[2] = %1
           }
           yield %3: f32[2] = %2
@@ -114,28 +156,7 @@ TEST(InlineLoops, FindsLoopsInLoopsAndBranches) {
         yield %7: f32[2] = %6
       }
       output y = %7
-    })",
-                 R"(graph g {
-      input %x: f32[2]
-      input %hit: bool[]
-      state %s: f32[2]
-      state %t: f32[2]
-      loop 3 %i {
-        %1: f32[2] = add(%s, %x)
-        next %s = %1
-        if %hit {
-          %2: f32[2] = mul(%t, %1)
-          next %t = %2
-          yield %4: f32[2] = %1
-        } else {
-          %3: f32[2] = add(%t, %1)
-          yield %4 = %3
-        }
-        yield %5: f32[2] = %4
-      }
-      output y = %5
-    })",
-                 3);
+    })");
 }
 
 TEST(InlineLoops, StatesStillSwap) {
