@@ -7,7 +7,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <regex>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -123,6 +122,16 @@ TEST_P(SessionSemantics, IsWhatTheOracleDoesRunAfterRun) {
   }
 }
 
+/// `body` where every loop runs once.
+std::string with_one_turn(std::string body) {
+  const std::string word = "loop ";
+  for (std::size_t at = body.find(word); at != std::string::npos; at = body.find(word, at)) {
+    at += word.size();
+    body.replace(at, body.find(' ', at) - at, "1");
+  }
+  return body;
+}
+
 /// Each case with loops that run once, as a straight line.
 TEST(SessionSemanticsWithoutLoops, IsTheSameWhereTheyRunOnce) {
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
@@ -132,7 +141,7 @@ TEST(SessionSemanticsWithoutLoops, IsTheSameWhereTheyRunOnce) {
   int inlined = 0;
   for (const SemanticCase& tried : kSemanticCases) {
     SCOPED_TRACE(tried.name);
-    const std::string body = std::regex_replace(std::string(tried.body), std::regex("loop [0-9]+ "), "loop 1 ");
+    const std::string body = with_one_turn(tried.body);
     const Graph graph = graph_of({tried.name, body.c_str()});
     Graph straight = graph;
     const OptimizeReport report =
