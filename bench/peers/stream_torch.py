@@ -72,6 +72,7 @@ from turns import in_turns, tell  # noqa: E402
 
 TEXT_TOKENS = 77
 HALF_RANGE = 127.5
+FOR_THESE_SHAPES = {"fullgraph": True, "dynamic": False}  # what is called with a second shape is else compiled for any, which is slower
 
 
 def latents_as(x):
@@ -142,13 +143,13 @@ def make_frame(args, device, dtype):
     if args.eager:
         return Frame(*modules.values(), glue)
     if args.whole:
-        return torch.compile(Frame(*modules.values(), glue), mode=args.compile_mode, fullgraph=True)
+        return torch.compile(Frame(*modules.values(), glue), mode=args.compile_mode, **FOR_THESE_SHAPES)
     wanted = args.compile_only or PARTS
     for part in wanted:
         if part != "glue":
-            modules[part] = Noted(part, torch.compile(modules[part], mode=args.compile_mode, fullgraph=True))
+            modules[part] = Noted(part, torch.compile(modules[part], mode=args.compile_mode, **FOR_THESE_SHAPES))
     if "glue" in wanted:
-        glue = tuple(torch.compile(piece, fullgraph=True) for piece in glue)
+        glue = tuple(torch.compile(piece, **FOR_THESE_SHAPES) for piece in glue)
     return Frame(*modules.values(), glue)
 
 
