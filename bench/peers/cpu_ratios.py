@@ -22,6 +22,8 @@ MATCHES = {
     "compiled-bf16": "bf16: `lossless,bf16` against `torch.compile`",
     "tuned-bf16": "bf16: `lossless,bf16` against `torch.compile(mode=\"max-autotune\")`",
     "vae-bf16": "FLUX.1's decoder, 512x512, bf16: `lossless,bf16` against `torch.compile`",
+    "sd-turbo-unet-f32": "SD-Turbo's U-Net, 256x256, fp32: `lossless` against `torch.compile`",
+    "sd-turbo-unet-bf16": "SD-Turbo's U-Net, 256x256, bf16: `lossless,bf16` against `torch.compile`",
 }
 STEADY = 1.2  # of the yardstick's best time: what a machine that gives all it has stays within
 FEWEST_STEADY = 6  # turns; fewer have no exact interval
