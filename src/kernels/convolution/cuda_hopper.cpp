@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "kernels/convolution/hopper.hpp"
 #include "kernels/convolution/hopper_form.hpp"
+#include "kernels/cuda/copy_rows.hpp"
 
 namespace headroom::convolutions {
 namespace {
@@ -22,14 +23,35 @@ constexpr int kMultiprocessors = 132;  // of an H100 or H200
 
 int as_int(std::int64_t value) { return static_cast<int>(value); }
 
+/// Whether a transposed convolution is four of half the taps along each axis, which are all as large as the image is.
+bool is_doubling(const Problem& problem) {
+  const Builder::Convolution& how = problem.how;
+  for (int axis = 0; axis < 2; ++axis) {
+    const auto of_axis = static_cast<std::size_t>(axis);
+    const std::int64_t taps = problem.weight[axis + 2], padding = taps / 2 - 1;
+    if (how.stride[of_axis] != 2 || how.dilation[of_axis] != 1 || taps % 2 != 0 || how.padding[of_axis] != padding ||
+        how.padding[of_axis + 2] != padding || problem.y[axis + 2] != 2 * problem.x[axis + 2])
+      return false;
+  }
+  return true;
+}
+
 HopperForm form_of(const Problem& problem) {
   HopperForm form;
-  form.batch = as_int(problem.y[0]), form.height = as_int(problem.y[2]), form.width = as_int(problem.y[3]);
-  form.outputs = as_int(problem.y[1]);
-  form.taps_y = as_int(problem.weight[2]), form.taps_x = as_int(problem.weight[3]);
-  form.step_y = as_int(problem.how.stride[0]), form.step_x = as_int(problem.how.stride[1]);
-  form.top = as_int(problem.how.padding[0]), form.left = as_int(problem.how.padding[1]);
-  form.dilation_y = as_int(problem.how.dilation[0]), form.dilation_x = as_int(problem.how.dilation[1]);
+  form.phases = problem.is_transposed ? kPhases : 1;
+  form.batch = as_int(problem.y[0]), form.outputs = as_int(problem.y[1]);
+  form.height = as_int(problem.y[2]) / form.phases, form.width = as_int(problem.y[3]) / form.phases;
+  form.taps_y = as_int(problem.weight[2]) / form.phases, form.taps_x = as_int(problem.weight[3]) / form.phases;
+  if (problem.is_transposed) {
+    for (int phase = 0; phase < kPhases; ++phase) {
+      form.top[phase] = (form.taps_y - phase) / 2;
+      form.left[phase] = (form.taps_x - phase) / 2;
+    }
+  } else {
+    form.step_y = as_int(problem.how.stride[0]), form.step_x = as_int(problem.how.stride[1]);
+    form.top[0] = as_int(problem.how.padding[0]), form.left[0] = as_int(problem.how.padding[1]);
+    form.dilation_y = as_int(problem.how.dilation[0]), form.dilation_x = as_int(problem.how.dilation[1]);
+  }
   form.activation = problem.activation;
   form.bias_is_f32 = problem.bias == DType::kF32;
   form.has_constant_weight = problem.has_constant_weight;
@@ -94,10 +116,42 @@ double guess_clocks(const HopperTile& tile, const HopperForm& form, int clusters
   const double bytes = x_bytes + taps * tile.columns * kRowBytes;
   const double unit = std::max({2.0 * tile.blocks * tile.columns * taps * shared_by, bytes * shared_by / 30, 600.0});
   const double sums = waves * divide_up(form.units, form.split) * unit;
-  const double weights = 1.0 * form.outputs * form.units * taps * kRowBytes / (kMultiprocessors * 17.0);
+  const double weights =
+      1.0 * form.phases * form.phases * form.outputs * form.units * taps * kRowBytes / (kMultiprocessors * 17.0);
   const double exchange = form.split == 1 ? 0 : 2000 + (form.split - 1) * form.share_rows * tile.columns * 4 / 14.0;
   const double results = waves * tile.blocks * kSide * kSide * tile.columns * (1.0 / form.split + 1) / 16;
   return std::max(sums, weights) + exchange + results;
+}
+
+/// From [c, o, kh, kw] to [2, 2, o, kh/2, kw/2, c]: of the phase of a row (2i + phase) the tap t reads row i + t - top, as the transposed
+/// convolution's tap padding + phase + 2 (top - t) does; of a column likewise.
+Packing phases_of(const Problem& problem, const HopperForm& form) {
+  const std::int64_t c = problem.weight[0], o = problem.weight[1], height = problem.weight[2],
+                     width = problem.weight[3];
+  const auto size = static_cast<std::int64_t>(size_of(problem.dtype));
+  const std::int64_t taps = height * width / (kPhases * kPhases);
+  const cuda::CopyRows rows =
+      cuda::copy_rows(problem.dtype, {o, c}, {height * width, o * height * width}, {taps * c, 1});
+  struct Place {
+    std::int64_t from, to;  // in elements
+  };
+  std::vector<Place> places;
+  for (int y = 0; y < kPhases; ++y)
+    for (int x = 0; x < kPhases; ++x)
+      for (int tap_y = 0; tap_y < form.taps_y; ++tap_y)
+        for (int tap_x = 0; tap_x < form.taps_x; ++tap_x) {
+          const std::int64_t from_y = form.taps_y - 1 + y + 2 * (form.top[y] - tap_y);
+          const std::int64_t from_x = form.taps_x - 1 + x + 2 * (form.left[x] - tap_x);
+          const std::int64_t tap = tap_y * form.taps_x + tap_x;
+          places.push_back({from_y * width + from_x, ((y * kPhases + x) * o * taps + tap) * c});
+        }
+  return {.layout = "phases, channels last",
+          .bytes = static_cast<std::size_t>(problem.weight.numel() * size),
+          .pack = [=](void* stream, const void* weight, void* packed) {
+            for (const Place& place : places)
+              cuda::launch_copy(stream, rows, static_cast<const std::byte*>(weight) + place.from * size,
+                                static_cast<std::byte*>(packed) + place.to * size);
+          }};
 }
 
 }  // namespace
@@ -109,10 +163,10 @@ std::string name_of(const HopperTile& tile) {
 
 Support why_not_hopper(const Problem& problem, const Target& target) {
   if (target.compute_capability != 90) return Rejection{"is for GPUs of compute capability 9.0"};
-  if (problem.is_transposed) return Rejection{"takes no transposed convolutions"};
   if (problem.dtype != DType::kBF16 && problem.dtype != DType::kF16) return Rejection{"takes bf16 or f16"};
   if (problem.layout != Layout::kChannelsLast) return Rejection{"takes channels-last images"};
   if (problem.how.groups != 1) return Rejection{"takes no groups"};
+  if (problem.is_transposed && !is_doubling(problem)) return Rejection{"takes transposed ones that double an image"};
   if (problem.x[1] % 8 != 0 || problem.y[1] % 8 != 0) return Rejection{"takes channels in packs of 8"};
   if (std::ranges::max(problem.how.stride) > 8) return Rejection{"takes strides up to 8"};
   if (problem.x.numel() > INT32_MAX || problem.y.numel() > INT32_MAX)
@@ -140,6 +194,7 @@ Way make_hopper_way(const Problem& problem, const HopperTile& tile) {
   HR_CHECK(form.has_value());
   const std::int64_t c = problem.x[1], h = problem.x[2], w = problem.x[3];
   const std::int64_t taps = std::int64_t{form->taps_y} * form->taps_x;
+  const std::int64_t rows = std::int64_t{form->outputs} * form->phases * form->phases;
   const cuda::BoxedTensor x{.dtype = problem.dtype,
                             .rank = 4,
                             .extents = {c, w, h, problem.x[0]},
@@ -148,13 +203,15 @@ Way make_hopper_way(const Problem& problem, const HopperTile& tile) {
                             .steps = {1, form->step_x, form->step_y, 1}};
   const cuda::BoxedTensor weight{.dtype = problem.dtype,
                                  .rank = 3,
-                                 .extents = {c, taps, problem.y[1]},
+                                 .extents = {c, taps, rows},
                                  .strides = {1, c, taps * c},
                                  .box = {kDepth, 1, tile.columns}};
-  return {.name = name_of(tile), .run = [=, form = *form](void* stream, const Operands& operands, void* /*workspace*/) {
+  Way way{.name = name_of(tile), .run = [=, form = *form](void* stream, const Operands& operands, void* /*workspace*/) {
             launch_hopper(stream, x.dtype, tile, form, cuda::make_tensor_map(x, operands.x),
                           cuda::make_tensor_map(weight, operands.weight), operands.bias, operands.residual, operands.y);
           }};
+  if (problem.is_transposed) way.packing = phases_of(problem, *form);
+  return way;
 }
 
 std::vector<Way> make_hopper_ways(const Problem& problem) {

@@ -1,7 +1,8 @@
 // conv2d on Hopper's tensor cores (sm_90a): y = activation(sums of weight * x + bias + residual), as an implicit product.
 //
 // Shapes     x[b, h, w, c], weight[o, kh, kw, c], bias[o] or none, residual as y or none -> y[b, oh, ow, o]: channels last, without gaps;
-//            c and o multiples of 8; any filter, padding, dilation and stride up to 8, no groups.
+//            c and o multiples of 8; any filter, padding, dilation and stride up to 8, no groups. Of a transposed one
+//            weight[2, 2, o, kh/2, kw/2, c], the phases first.
 // Dtypes     bf16 or f16 with f32 sums; the bias the same or f32.
 // Bytes      (x + weight + bias + residual + y) * 2, the weight once for each tile of pixels from the second-level cache
 // FLOPs      2 * b * oh * ow * o * c * kh * kw
@@ -11,6 +12,9 @@
 // with the pixels around the tile, serves all taps of a filter that goes pixel by pixel: a tap is the same copy read from another pixel
 // on, because the 128-byte swizzle goes by the address, and eight pixels of a line are one of a product's groups of rows, so that
 // lines may lie apart as far as they like. Copies fill in zeros where the image ends. With other strides each tap has its copy.
+//
+// A transposed convolution that doubles an image is four, one for each parity of row and column, of half the taps along each axis, whose
+// results lie between each other: tiles of all four in one launch.
 //
 // At 8x8 and 16x16 pixels there are few tiles and the weight must come from memory through all multiprocessors. So a cluster of blocks
 // shares the products of each sum; each sends the others their rows of its sums (copies between blocks' shared memory), and adds up
@@ -59,7 +63,8 @@ struct Barriers {
 
 /// Where a block of threads works.
 struct Place {
-  int b, y, x;     // its first pixel, in blocks of 8x8 but for b
+  int b, y, x;  // its first pixel of a phase, in blocks of 8x8 but for b
+  int phase_y, phase_x;
   int column;      // its first output channel
   int rank;        // in the cluster
   int begin, end;  // of the units of its sums
@@ -70,11 +75,14 @@ __device__ __forceinline__ Place find_place(const HopperForm& form, int columns)
   Place place;
   int tile = static_cast<int>(blockIdx.x) / form.split;
   place.rank = static_cast<int>(blockIdx.x) - tile * form.split;
-  const int rows = tile / form.tiles_x, images = rows / form.tiles_y, column_tile = images / form.tiles_b;
+  const int rows = tile / form.tiles_x, images = rows / form.tiles_y, columns_of_phase = images / form.tiles_b;
+  const int phase = columns_of_phase / form.column_tiles;
   place.x = (tile - rows * form.tiles_x) << form.log_blocks_x;
   place.y = (rows - images * form.tiles_y) << form.log_blocks_y;
-  place.b = (images - column_tile * form.tiles_b) << form.log_blocks_b;
-  place.column = column_tile * columns;
+  place.b = (images - columns_of_phase * form.tiles_b) << form.log_blocks_b;
+  place.column = (columns_of_phase - phase * form.column_tiles) * columns;
+  place.phase_y = phase / form.phases;
+  place.phase_x = phase - place.phase_y * form.phases;
   place.begin = form.units * place.rank / form.split;
   place.end = form.units * (place.rank + 1) / form.split;
   return place;
@@ -113,6 +121,7 @@ __device__ __forceinline__ void copy_weights(const HopperForm& form, const Place
   constexpr int kTapBytes = kColumns * kRowBytes;
   if (!form.has_constant_weight) cuda::wait_for_previous();
   const int stages = form.weight_stages;
+  const int row = (place.phase_y * form.phases + place.phase_x) * form.outputs + place.column;
   hw::RingPlace at;
   Unit unit(form, place.begin);
   for (int index = place.begin; index < place.end; ++index, unit.advance()) {
@@ -121,8 +130,7 @@ __device__ __forceinline__ void copy_weights(const HopperForm& form, const Place
     const int channel = unit.channel_block * kDepth, tap = unit.tap_y * unit.taps_x + unit.tap_x;
     hw::wait(barriers.empty_weight[at.stage], at.phase ^ 1);
     hw::arrive_expecting(full, unit.at_once * kTapBytes);
-    for (int i = 0; i < unit.at_once; ++i)
-      hw::copy_box(to + i * kTapBytes, weight, full, channel, tap + i, place.column);
+    for (int i = 0; i < unit.at_once; ++i) hw::copy_box(to + i * kTapBytes, weight, full, channel, tap + i, row);
     at.advance(stages);
   }
 }
@@ -131,7 +139,8 @@ __device__ __forceinline__ void copy_weights(const HopperForm& form, const Place
 __device__ __forceinline__ void copy_x(const HopperForm& form, const Place& place, const TensorMap& x, std::byte* ring,
                                        Barriers& barriers) {
   cuda::wait_for_previous();
-  const int first_x = place.x * kSide * form.step_x - form.left, first_y = place.y * kSide * form.step_y - form.top;
+  const int first_x = place.x * kSide * form.step_x - form.left[place.phase_x];
+  const int first_y = place.y * kSide * form.step_y - form.top[place.phase_y];
   const int dilation_x = form.dilation_x, dilation_y = form.dilation_y;
   const int bytes = form.x_bytes, stage_bytes = form.x_stage_bytes, stages = form.x_stages;
   const bool is_whole = form.is_whole;
@@ -276,7 +285,9 @@ __device__ __forceinline__ void finish(const HopperForm& form, const Place& plac
       const int b = place.b + (rest >> form.log_blocks_y), channel = place.column + columns[i];
       const bool is_there =
           item < items && out_x < form.width && out_y < form.height && b < form.batch && channel < form.outputs;
-      at[i] = is_there ? ((b * form.height + out_y) * form.width + out_x) * form.outputs + channel : -1;
+      const int line = (b * form.height + out_y) * form.phases + place.phase_y;
+      const int pixel = (line * form.width + out_x) * form.phases + place.phase_x;
+      at[i] = is_there ? pixel * form.outputs + channel : -1;
       if (is_there && residual != nullptr) others[i] = Results::read(residual + at[i]);
     }
     const auto add = [&](float(&to)[kPack]) {

@@ -27,6 +27,14 @@ std::vector<ConvolutionCase> hopper_cases() {
           {{1, 64, 16, 12}, {72, 64, 5, 3}, {.padding = {4, 1, 4, 1}, .dilation = {2, 1}}}};
 }
 
+/// Transposed ones that double an image: whole tiles and parts of them, phases whose taps begin before and at their own pixel.
+std::vector<ConvolutionCase> doubling_cases() {
+  return {{{1, 64, 16, 16}, {64, 64, 4, 4}, Builder::evenly(2, 1)},
+          {{3, 72, 5, 11}, {72, 88, 4, 4}, Builder::evenly(2, 1)},
+          {{2, 128, 8, 9}, {128, 24, 2, 2}, {.stride = {2, 2}}},
+          {{1, 64, 9, 8}, {64, 80, 6, 2}, {.stride = {2, 2}, .padding = {2, 0, 2, 0}}}};
+}
+
 constexpr HopperTile kSomeTiles[] = {{1, 64, 3, 1}, {2, 96, 1, 3}, {4, 80, 4, 1}};
 
 class HopperConvolution : public cuda::KernelTest {
@@ -39,14 +47,17 @@ class HopperConvolution : public cuda::KernelTest {
   /// Where the tile fits the case.
   void expect_agrees(const HopperTile& tile, const ConvolutionCase& c, DType dtype, const ConvolutionEnd& end,
                      bool is_weight = true) {
-    const OpSpec spec = c.conv2d(dtype, Layout::kChannelsLast, end, is_weight);
+    SCOPED_TRACE(c.text(dtype, Layout::kChannelsLast) + " " + end.text());
+    expect_agrees(tile, c.conv2d(dtype, Layout::kChannelsLast, end, is_weight));
+  }
+  /// Where it fits the spec.
+  void expect_agrees(const HopperTile& tile, const OpSpec& spec) {
     const std::vector<HopperTile> fitting = hopper_tiles(problem_of(spec));
     if (std::ranges::count(fitting, tile) == 0) return;
     const WayKernel<why_not_hopper> kernel(
-        Op::kConv2d, [&](const Problem& problem, const Target&) { return make_hopper_way(problem, tile); });
-    const Comparison result = compare(kernel, spec, 1, default_tolerance(dtype));
-    EXPECT_TRUE(result.passed) << name_of(tile) << " " << c.text(dtype, Layout::kChannelsLast) << " " << end.text()
-                               << ": " << result.message;
+        spec.op, [&](const Problem& problem, const Target&) { return make_hopper_way(problem, tile); });
+    const Comparison result = compare(kernel, spec, 1, default_tolerance(spec.outputs[0].dtype));
+    EXPECT_TRUE(result.passed) << name_of(tile) << ": " << result.message;
   }
 };
 
@@ -69,6 +80,19 @@ TEST_F(HopperConvolution, AddsBiasAndResidualAndThenActivates) {
     for (const ConvolutionEnd& end : convolution_ends(dtype))
       for (const HopperTile& tile : kSomeTiles)
         for (const bool is_weight : {false, true}) expect_agrees(tile, hopper_cases()[2], dtype, end, is_weight);
+}
+
+TEST_F(HopperConvolution, AgreesWhereItDoublesAnImage) {
+  for (const ConvolutionCase& c : doubling_cases())
+    for (const DType dtype : {DType::kBF16, DType::kF16})
+      for (const HopperTile& tile : {HopperTile{1, 64, 3, 1}, {2, 96, 1, 1}, {4, 80, 2, 1}})
+        for (const std::optional<DType> bias : {std::optional<DType>(), std::optional(dtype)})
+          for (const bool is_weight : {false, true}) {
+            const OpSpec spec = c.conv_transpose2d(dtype, Layout::kChannelsLast, bias, is_weight);
+            SCOPED_TRACE(c.text(dtype, Layout::kChannelsLast) + (bias ? " bias" : "") + (is_weight ? " weight" : ""));
+            EXPECT_FALSE(hopper_tiles(problem_of(spec)).empty());
+            expect_agrees(tile, spec);
+          }
 }
 
 TEST_F(HopperConvolution, IsFoundAgainByName) {
@@ -98,6 +122,15 @@ TEST(HopperSupport, SaysWhatItDoesNotTake) {
               HasSubstr("groups"));
   EXPECT_THAT(why_not(c, DType::kBF16, Layout::kChannelsLast, {.device = DeviceKind::kCuda, .compute_capability = 80}),
               HasSubstr("9.0"));
+  const auto why_not_transposed = [&](const ConvolutionCase& of) {
+    const Support rejection =
+        why_not_hopper(problem_of(of.conv_transpose2d(DType::kBF16, Layout::kChannelsLast, {})), hopper);
+    return rejection ? rejection->reason : "";
+  };
+  for (const ConvolutionCase& doubling : doubling_cases()) EXPECT_EQ(why_not_transposed(doubling), "");
+  EXPECT_THAT(why_not_transposed({{1, 64, 8, 8}, {64, 64, 3, 3}, Builder::evenly(1, 1)}), HasSubstr("double"));
+  EXPECT_THAT(why_not_transposed({{1, 64, 8, 8}, {64, 64, 4, 4}, {.stride = {2, 2}, .padding = {1, 1, 1, 2}}}),
+              HasSubstr("double"));
 }
 
 }  // namespace
