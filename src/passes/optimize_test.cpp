@@ -64,7 +64,7 @@ TEST(Optimize, RunsPassesWithoutSwitchAndThoseOfSwitchesThatAreOn) {
   EXPECT_THAT(
       names_of(report.passes),
       ElementsAre("inline-loops", "weights-first", "dead-rows", "fuse-upsample", "fuse-patterns", "fuse-activation",
-                  "fuse-qkv", "fuse-qk-norm-rope", "fuse-attention-scale", "fuse-common-subexpressions",
+                  "fuse-qkv", "fuse-concats", "fuse-qk-norm-rope", "fuse-attention-scale", "fuse-common-subexpressions",
                   "fuse-conditioning", "fuse-quantized-patterns", "simplify-casts", "merge-rows", "dead-code",
                   "fuse-residual", "fuse-group-norm", "fuse-rows"));
   const PassRecord& epilogues = record_of(report, "fuse-activation");

@@ -17,6 +17,7 @@ PassOutcome flash_attention(Graph& graph, const Target& target);
 PassOutcome fuse_upsample(Graph& graph, const Target& target);
 PassOutcome fuse_activation(Graph& graph, const Target& target);
 PassOutcome fuse_qkv(Graph& graph, const Target& target);
+PassOutcome fuse_concats(Graph& graph, const Target& target);
 PassOutcome fuse_patterns(Graph& graph, const Target& target);
 PassOutcome fuse_quantized_patterns(Graph& graph, const Target& target);
 PassOutcome fuse_qk_norm_rope(Graph& graph, const Target& target);
@@ -74,6 +75,8 @@ constexpr std::array kPipeline = {
     // and merging such a product with its neighbours would put a slice between it and its activation.
     Pass{"fuse-activation", "fuse", fuse_activation},
     Pass{"fuse-qkv", "fuse", fuse_qkv},
+    // After that, which makes neighbours of keys and values.
+    Pass{"fuse-concats", "fuse", fuse_concats},
     Pass{"fuse-qk-norm-rope", "fuse", fuse_qk_norm_rope},
     // After fuse-qk-norm-rope, whose result it scales through the norm's weight.
     Pass{"fuse-attention-scale", "fuse", fuse_attention_scale},
