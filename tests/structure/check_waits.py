@@ -30,7 +30,7 @@ COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 KERNEL = re.compile(r"\b__global__\b(\s+void\b\s*(__launch_bounds__\s*(?=\())?)?")
 NAME = re.compile(r"\s*(\w+)\s*\(")
 OPENING = re.compile(r"\s*([{;])")
-WAIT = re.compile(r"(?:\w+::)*wait_for_previous\(\);")
+WAIT = re.compile(r"(?:\w+::)*wait_(?:for_previous|alone)\(\);")
 # What may stand before the wait: nothing of it reads or writes memory that another kernel could.
 HARMLESS = re.compile(
     r"(?:constexpr [^;{}]*;|using [^;{}]*;|(?:extern )?__shared__ [^;{}]*;|if constexpr \(HR_HAS_HOPPER\) \{|"

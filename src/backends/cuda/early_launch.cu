@@ -7,8 +7,8 @@
 namespace headroom::cuda {
 namespace {
 
-/// Compiled as all kernels are: what holds for it holds for them.
-__global__ void like_all_kernels() { wait_for_previous(); }
+/// Compiled as all kernels are: what holds for it holds for them. What is behind it begins when all before it has ended.
+__global__ void like_all_kernels() { wait_alone(); }
 
 enum class Known : std::uint8_t { kNot, kWithout, kWith };
 

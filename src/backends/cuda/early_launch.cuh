@@ -21,19 +21,25 @@ namespace headroom::cuda {
 
 #ifdef __CUDACC__
 
-/// Until all kernels before this one have ended, and what they wrote can be read.
-__device__ __forceinline__ void wait_for_previous() {
+/// From here on the next kernel may begin, where multiprocessors have room for it, once all blocks have said so or ended. Otherwise it
+/// may when all have ended, which leaves the way from there to the next kernel's blocks, and a convolution no time to copy its weights.
+__device__ __forceinline__ void let_next_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/// Until all kernels before this one have ended, and what they wrote can be read. The next may not begin meanwhile.
+__device__ __forceinline__ void wait_alone() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-/// From here on the next kernel may begin, where multiprocessors have room for it, once all blocks have said so or ended. Otherwise it
-/// may when all have ended, which leaves the way from there to the next kernel's blocks.
-__device__ __forceinline__ void let_next_begin() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
+/// The same, while the next may begin: no block of this one has to wait for room that it takes, as all have theirs by then.
+__device__ __forceinline__ void wait_for_previous() {
+  let_next_begin();
+  wait_alone();
 }
 
 #endif  // __CUDACC__

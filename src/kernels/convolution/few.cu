@@ -116,7 +116,6 @@ __global__ void __launch_bounds__(kFromThreads, 2)
     __shared__ alignas(16) std::uint16_t copy[G::kCopied];
     __shared__ float biases[kChannels];
     __shared__ alignas(kGroupBytes) char pixels[kFromThreads / 32][kWarpPixels * kPixelBytes];
-    cuda::let_next_begin();
     cuda::wait_for_previous();
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
     std::uint32_t filters[kParts][G::kProducts][4];
@@ -295,7 +294,6 @@ __global__ void __launch_bounds__(kThreads, 1)
       init_barriers<ToForm>(barriers);
       hopper::fence_barrier_init();
     }
-    cuda::let_next_begin();
     cuda::wait_for_previous();
     if (const int output = static_cast<int>(threadIdx.x); output < form.outputs)
       biases[output] = read_bias<T>(bias, form.work.bias_is_f32, output);

@@ -28,7 +28,6 @@ __device__ std::uint64_t clock_ns() {
 }
 
 __global__ void __launch_bounds__(kThreads) late_kernel(const __grid_constant__ Copies copies) {
-  let_next_begin();
   wait_for_previous();
   for (const std::uint64_t start = clock_ns(); clock_ns() - start < kLateNs;) {
   }
@@ -46,7 +45,6 @@ __global__ void __launch_bounds__(kThreads) late_kernel(const __grid_constant__ 
 }
 
 __global__ void until_begun_kernel(const volatile std::uint32_t* begun, std::uint32_t* found) {
-  let_next_begin();
   wait_for_previous();
   const std::uint64_t start = clock_ns();
   while (*begun == 0 && clock_ns() - start < kMostNs) {

@@ -9,9 +9,10 @@ using u16 = unsigned short;
 using u32 = unsigned int;
 using i64 = long long;
 
-// Until all kernels before this one have ended (backends/cuda/early_launch.cuh).
+// Lets the next kernel begin, and waits until all before this one have ended (backends/cuda/early_launch.cuh).
 __device__ __forceinline__ void wait_for_previous() {
-  if constexpr (__CUDA_ARCH__ >= 900) asm volatile("griddepcontrol.wait;" ::: "memory");
+  if constexpr (__CUDA_ARCH__ >= 900)
+    asm volatile("griddepcontrol.launch_dependents; griddepcontrol.wait;" ::: "memory");
 }
 
 // B bytes as words, the first element in the lowest bits; an access takes up to 16 bytes.
