@@ -58,5 +58,34 @@ TEST_F(CalibrateTest, RefusesWhatItCannotDo) {
   EXPECT_THAT(refusal("fashion-flux --opt auto", 2), HasSubstr("auto"));
 }
 
+/// `auto` takes fewer calls where the user says how much may be lost, and the plan says what was refused.
+TEST_F(CalibrateTest, AutoTakesACheaperLoopWithinTheLimit) {
+  setenv("XDG_CACHE_HOME", file("cache").c_str(), 1);
+  // Without a judge what counts is the latents: the tiny golden model has none.
+  const std::string model = (fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/flux/tiny-guidance").string();
+  const std::string plan = "plan " + model +
+                           " --token-rows 2 --token-columns 2 --text-tokens 3 --json --auto-seconds 600"
+                           " --opt auto,arena,flash,fuse,hoist,bf16,int8";
+  const auto tried = [&](const std::string& limit) {
+    const Outcome outcome = headroom(plan + limit);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return parse_json(outcome.out, "plan").at("auto");
+  };
+  const auto is_loop = [](const nlohmann::json& trial) {
+    const std::string name = trial.at("switch");
+    return name.find('=') != std::string::npos;
+  };
+  EXPECT_EQ(std::ranges::count_if(tried(""), is_loop), 0) << "nobody said what may be lost";
+  const nlohmann::json strict = tried(" --max-request-error 0.00000001");
+  int over = 0;
+  for (const nlohmann::json& trial : strict) {
+    if (!is_loop(trial) || trial.value("error", 0.0) <= 1e-8) continue;
+    ++over;
+    EXPECT_FALSE(trial.at("kept")) << trial;
+    EXPECT_EQ(trial.at("why"), "the relative L2 of its latents is over 1e-08");
+  }
+  EXPECT_GE(over, 6);  // two samplers in three numbers of steps
+}
+
 }  // namespace
 }  // namespace headroom

@@ -82,7 +82,7 @@ ResultFile to_file(const ChosenSwitches& switches, const Engine& engine, const P
   ResultFile file = begin_result_file();
   Result result =
       begin_result(switches.set, subject.work, subject.compiled, engine.network().checkpoint, *engine.backend);
-  result.configuration.asked = switches.asked;
+  switches.describe(result.configuration);
   add_plan_and_memory(result, file.plans, session, *engine.weights, *engine.backend);
   result.trials.push_back(make_series(subject.series, measured.steps));
   if (measured.floors.size() > 1)

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "measure/auto_trial.hpp"
 #include "measure/latency.hpp"
 #include "measure/machine.hpp"
 #include "measure/statistics.hpp"
