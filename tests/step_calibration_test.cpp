@@ -1,4 +1,7 @@
-// Calibrated schedules of `meancache` on fashion-flux: the program that makes one.
+// Calibrated schedules of `meancache` on fashion-flux: the one that ships against evenly spread steps, and the program that
+// makes one.
+
+#include "pipelines/step_calibration.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.hpp"
+#include "passes/step_cache_options.hpp"
+#include "pipelines/generator.hpp"
 #include "program_fixture.hpp"
 
 namespace headroom {
@@ -17,6 +22,35 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 fs::path fashion_flux() { return fs::path(HEADROOM_SOURCE_DIR) / "models/fashion-flux"; }
+
+std::string digits_of(const std::vector<bool>& computed) {
+  std::string digits;
+  for (const bool is_computed : computed) digits += is_computed ? '1' : '0';
+  return digits;
+}
+
+TEST(ShippedCalibration, IsNearerToTheWholeLoopThanStepsSpreadEvenly) {
+  const auto pipeline = open_pipeline(fashion_flux().string());
+  const auto backend = make_backend(DeviceKind::kCpu);
+  WeightStore weights(*backend, pipeline->components());
+  const std::vector<ImageRequest> images = make_image_requests(*pipeline, 0, 4, 40);
+  const auto make = [&](const std::string& switches) {
+    Generator generator(*pipeline, *backend, weights,
+                        {.images = 4, .switches = SwitchSet::parse("lossless").with(SwitchSet::parse(switches))});
+    const HostTensor latents = generator.generate(images);
+    return std::pair(latents, digits_of(generator.computed_steps()));
+  };
+  const HostTensor whole = make("").first;
+  for (const std::int64_t computed : {4, 7, 10}) {
+    const std::string spread = digits_of(spread_steps(computed, 28));
+    const auto [calibrated, digits] = make(fmt::format("meancache={}", computed));
+    const auto [even, even_digits] = make(fmt::format("meancache={}:schedule={}", computed, spread));
+    EXPECT_NE(digits, spread);
+    EXPECT_EQ(even_digits, spread);
+    EXPECT_EQ(std::ranges::count(digits, '1'), computed);
+    EXPECT_LT(relative_l2(calibrated, whole), relative_l2(even, whole)) << computed;
+  }
+}
 
 using CalibrateTest = ProgramTest;
 
