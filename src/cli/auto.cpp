@@ -1,17 +1,31 @@
 #include "cli/auto.hpp"
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ranges>
+#include <system_error>
+#include <utility>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/hash.hpp"
 #include "cli/number.hpp"
+#include "cli/phase_progress.hpp"
 #include "measure/auto_cache.hpp"
 #include "measure/machine.hpp"
 #include "passes/step_cache_options.hpp"
+#include "pipelines/step_calibration.hpp"
 
 namespace headroom {
 namespace {
+
+/// Of what `meancache` goes by.
+std::string hash_of_calibrations(const Pipeline& pipeline) {
+  const std::filesystem::path file = calibration_file(pipeline);
+  std::error_code ignored;
+  return std::filesystem::exists(file, ignored) ? Hasher().add(read_file(file)).hex() : "";
+}
 
 /// All that a choice depends on.
 nlohmann::json cache_key(const SwitchArguments& arguments, const SwitchSet& fixed, Backend& backend,
@@ -33,7 +47,8 @@ nlohmann::json cache_key(const SwitchArguments& arguments, const SwitchSet& fixe
           {"switches", names},
           {"seconds", arguments.limits.seconds},
           {"max_error", arguments.limits.max_error},
-          {"max_request_error", arguments.limits.max_request_error}};
+          {"max_request_error", arguments.limits.max_request_error},
+          {"calibration", request.pipeline ? hash_of_calibrations(*request.pipeline) : ""}};
 }
 
 std::optional<AutoCache::Entry> find_cached(const std::optional<AutoCache>& cache, const nlohmann::json& key,
@@ -45,6 +60,15 @@ std::optional<AutoCache::Entry> find_cached(const std::optional<AutoCache>& cach
     log.info("auto: measuring again, because the cached choice cannot be read: {}", error.what());
     return std::nullopt;
   }
+}
+
+AutoChoice measure(Backend& backend, AutoRequest request, const SwitchSet& fixed, const AutoLimits& limits,
+                   const Log& log) {
+  PhaseProgress progress(log.quiet());
+  RequestBench bench(backend, std::move(request), [&](std::string_view label, std::int64_t done, std::int64_t total) {
+    progress.show(label, done, total);
+  });
+  return choose_switches(bench, fixed, limits);
 }
 
 void store(const std::optional<AutoCache>& cache, const nlohmann::json& key, const AutoCache::Entry& entry,
@@ -79,9 +103,10 @@ void add_auto_switches(CLI::App& command, SwitchArguments& arguments, std::strin
       ->check(real_number(0.0, 1.0))
       ->capture_default_str();
   command
-      .add_option("--max-request-error", arguments.limits.max_request_error,
-                  "with --opt auto: the most that what a whole denoise loop makes may change by a step cache (relative "
-                  "L2); 0 leaves step caches out")
+      .add_option(
+          "--max-request-error", arguments.limits.max_request_error,
+          "with --opt auto: how much worse what a whole denoise loop makes may become by fewer steps of another "
+          "sampler or a step cache, by the model's judge or else relative L2; 0 leaves these out")
       ->check(real_number(0.0, 1.0))
       ->capture_default_str();
   const auto schedule = std::make_shared<std::string>();
@@ -96,26 +121,32 @@ void add_auto_switches(CLI::App& command, SwitchArguments& arguments, std::strin
   command.add_flag("--auto-refresh", arguments.refresh, "with --opt auto: measure, even where a choice is cached");
 }
 
+void ChosenSwitches::describe(Configuration& configuration) const {
+  configuration.asked = asked;
+  configuration.auto_trials = trials;
+}
+
 ChosenSwitches choose_switches(SwitchRequest asked, const SwitchArguments& arguments, Backend& backend,
                                AutoRequest request, const Log& log) {
   asked.fixed = asked.fixed.for_target(backend.properties().target);
   if (!asked.automatic) return {.set = asked.fixed, .asked = asked.names()};
   if (request.denoise) request.denoise->switches = asked.fixed;
+  if (!request.denoise && arguments.limits.max_request_error > 0)
+    log.info("auto: --max-request-error is about whole denoise loops, and this is one forward pass");
   const nlohmann::json key = cache_key(arguments, asked.fixed, backend, request);
   const std::optional<AutoCache> cache = AutoCache::of_user();
   if (!arguments.refresh) {
     if (const std::optional<AutoCache::Entry> cached = find_cached(cache, key, log)) {
       log.info("auto: measured {} (--auto-refresh measures again)", cached->created);
       show(cached->choice, log);
-      return {.set = cached->choice.switches, .asked = asked.names()};
+      return {.set = cached->choice.switches, .asked = asked.names(), .trials = cached->choice.trials};
     }
   }
   log.info("auto: measuring for about {} s", arguments.limits.seconds);
-  RequestBench bench(backend, std::move(request));
-  AutoChoice choice = choose_switches(bench, asked.fixed, arguments.limits);
+  AutoChoice choice = measure(backend, std::move(request), asked.fixed, arguments.limits, log);
   show(choice, log);
   store(cache, key, {.choice = choice, .created = utc_now()}, log);
-  return {.set = choice.switches, .asked = asked.names()};
+  return {.set = choice.switches, .asked = asked.names(), .trials = std::move(choice.trials)};
 }
 
 }  // namespace headroom

@@ -8,6 +8,7 @@
 #include "base/switches.hpp"
 #include "cli/common.hpp"
 #include "measure/auto_request.hpp"
+#include "measure/result.hpp"
 
 namespace headroom {
 
@@ -21,10 +22,14 @@ struct SwitchArguments {
 /// --max-request-error and --auto-refresh.
 void add_auto_switches(CLI::App& command, SwitchArguments& arguments, std::string_view fallback);
 
-/// Switches for a request, and what was asked for: "auto", "steps=8".
+/// Switches for a request, what was asked for ("auto", "steps=8"), and what `auto` tried, where it was among that.
 struct ChosenSwitches {
   SwitchSet set;
   std::vector<std::string> asked;
+  std::vector<AutoTrial> trials = {};
+
+  /// Says both in a result's configuration.
+  void describe(Configuration& configuration) const;
 };
 /// What was asked for, as far as it is for the device (SwitchSet::for_target), or where `auto` is in it, the
 /// choice: it comes from the user's cache or is measured and kept there, and its table goes to the log. The switches of

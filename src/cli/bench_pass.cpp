@@ -106,8 +106,9 @@ void bench_pass(const BenchArguments& arguments) {
   request.switches = asked.fixed;
   const PassMaker make = asked_passes(engine, arguments.pass, request, arguments.size);
   ForwardPass asked_pass = make(0);
-  const auto [switches, names] =
+  const ChosenSwitches chosen =
       choose_switches(asked, arguments.switches, *engine.backend, {.forward = asked_pass, .denoise = {}}, log);
+  const SwitchSet& switches = chosen.set;
   const ReadyPass ready = prepare(engine, std::move(asked_pass), switches);
   const ForwardPass& pass = ready.pass;
   const Compiled& compiled = ready.compiled;
@@ -131,7 +132,7 @@ void bench_pass(const BenchArguments& arguments) {
   ResultFile file = begin_result_file();
   Result result = begin_result(switches, describe_pass(pass), compiled, pass.component->checkpoint, *engine.backend);
   add_plan_and_memory(result, file.plans, session, *engine.weights, *engine.backend);
-  result.configuration.asked = names;
+  chosen.describe(result.configuration);
   result.trials.push_back(make_series("forward", trials));
   if (arguments.cold)
     result.trials.push_back(make_series("cold", time_cold_passes(*engine.backend, session, protocol)));

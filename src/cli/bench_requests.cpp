@@ -31,11 +31,11 @@ void print_times(const Result& result, std::int64_t images) {
 
 /// The result of what was timed, and its plan.
 ResultFile to_file(const Engine& engine, const Generator& generator, const RequestOptions& options,
-                   const std::vector<std::string>& asked, const GenerationTimes& times) {
+                   const ChosenSwitches& chosen, const GenerationTimes& times) {
   ResultFile file = begin_result_file();
   Result result = begin_result(options.switches, describe_request(*engine.pipeline, options), generator.compiled(),
                                engine.network().checkpoint, *engine.backend);
-  result.configuration.asked = asked;
+  chosen.describe(result.configuration);
   add_plan_and_memory(result, file.plans, generator, *engine.weights, *engine.backend);
   result.computed_share = times.computed_share;
   result.trials.push_back(make_series("image", times.images));  // the first, which is what budgets are for
@@ -56,11 +56,12 @@ void bench_requests(const BenchArguments& arguments) {
   const Pipeline& pipeline = *engine.pipeline;
   RequestOptions options = arguments.request;
   resolve_size(pipeline, arguments.size, options);
-  const auto [switches, names] =
+  const ChosenSwitches chosen =
       choose_switches(asked, arguments.switches, *engine.backend, make_auto_request(pipeline, options), log);
-  options.switches = switches;
+  options.switches = chosen.set;
   auto generator = std::make_unique<Generator>(pipeline, *engine.backend, *engine.weights, options);
   report_declined(log, generator->compiled().declined);
+  report_notes(log, generator->compiled());
 
   Protocol protocol = arguments.protocol;
   protocol.gpu_pci_bus_id = pci_bus_id_of(*engine.backend);
@@ -73,7 +74,7 @@ void bench_requests(const BenchArguments& arguments) {
 
   report_replay_obstacle(log, generator->session());
 
-  ResultFile file = to_file(engine, *generator, options, names, times);
+  ResultFile file = to_file(engine, *generator, options, chosen, times);
   Result& result = file.results.front();
   if (arguments.floors) {
     const std::vector<StageWork> work = work_of_stages(*generator);

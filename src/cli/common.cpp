@@ -189,11 +189,21 @@ void report_declined(const Log& log, const std::vector<Declined>& declined) {
 
 void report_declined(const Log& log, std::span<const Result> results) {
   std::set<std::string> said;
-  for (const Result& result : results)
-    for (const DeclinedSwitch& declined : result.configuration.declined) {
-      const std::string line = fmt::format("{}: switch {} declined: {}", result.name, declined.name, declined.reason);
-      if (said.insert(line).second) log.info("{}", line);
-    }
+  const auto say = [&](std::string line) {
+    if (said.insert(line).second) log.info("{}", line);
+  };
+  for (const Result& result : results) {
+    for (const DeclinedSwitch& declined : result.configuration.declined)
+      say(fmt::format("{}: switch {} declined: {}", result.name, declined.name, declined.reason));
+    for (const KeptNodes& note : result.configuration.kept)
+      if (note.nodes.empty()) say(fmt::format("{}: {}: {}", result.name, note.switch_name, note.reason));
+  }
+}
+
+void report_notes(const Log& log, const Compiled& compiled) {
+  for (const PassRecord& pass : compiled.passes)
+    for (const PassNote& note : pass.notes)
+      if (note.nodes.empty()) log.info("{}: {}", pass.name, note.reason);
 }
 
 void report_replay_obstacle(const Log& log, const Session& session) {

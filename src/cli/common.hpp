@@ -81,8 +81,10 @@ struct Engine {
 
 /// Says which switches were asked for and could not apply, one line each with the reason.
 void report_declined(const Log& log, const std::vector<Declined>& declined);
-/// The same of results: a line for each name, switch and reason.
+/// The same of results, and what report_notes() says: a line for each name, switch and reason.
 void report_declined(const Log& log, std::span<const Result> results);
+/// Says what passes note of the whole, as which schedule a step cache has, one line each.
+void report_notes(const Log& log, const Compiled& compiled);
 /// Says what kept `graph` from replaying a session, which has run, as a whole.
 void report_replay_obstacle(const Log& log, const Session& session);
 

@@ -63,6 +63,7 @@ int run(int argc, char** argv) {
   headroom::add_ladder_command(app);
   headroom::add_plan_command(app);
   headroom::add_convert_command(app);
+  headroom::add_calibrate_command(app);
   headroom::add_profile_command(app);
   headroom::add_sweep_command(app);
   headroom::add_compare_command(app, exit_code);

@@ -108,8 +108,8 @@ nlohmann::json to_json(const GeneratedKernels& generated) {
           {"disk_ms", 1e-6 * static_cast<double>(generated.disk_ns)}};
 }
 
-nlohmann::json to_json(const Compiled& compiled, const std::vector<double>& again_ms,
-                       const GeneratedKernels& generated) {
+nlohmann::json to_json(const Compiled& compiled, const std::vector<AutoTrial>& trials,
+                       const std::vector<double>& again_ms, const GeneratedKernels& generated) {
   nlohmann::json steps = nlohmann::json::array();
   const std::vector<StepMemory> memory = memory_by_step(*compiled.program);
   for (const Step& step : compiled.program->steps) {
@@ -141,7 +141,10 @@ nlohmann::json to_json(const Compiled& compiled, const std::vector<double>& agai
                       {"ms", pass.milliseconds},
                       {"kept", std::move(kept)}});
   }
+  nlohmann::json tried = nlohmann::json::array();
+  for (const AutoTrial& trial : trials) tried.push_back(to_json(trial));
   return {{"applied", compiled.applied},
+          {"auto", std::move(tried)},
           {"passes", passes},
           {"optimize_ms", compiled.optimize_ms},
           {"plan_ms", compiled.plan_ms},
@@ -164,13 +167,14 @@ void print_plan(const PlanArguments& arguments) {
           ? make_auto_request(*engine.pipeline, options)
           : AutoRequest{.forward = asked_passes(engine, arguments.pass, options, arguments.size)(0), .denoise = {}};
   const CompileRequest compile_with = is_whole ? whole_request(engine, options) : one_pass(engine, request.forward);
-  const SwitchSet switches = choose_switches(asked, arguments.switches, *engine.backend, std::move(request), log).set;
+  const ChosenSwitches chosen = choose_switches(asked, arguments.switches, *engine.backend, std::move(request), log);
+  const SwitchSet& switches = chosen.set;
   const Compiled compiled = compile_with(switches);
   const std::shared_ptr<const GeneratedKernels> generated = engine.backend->context<GeneratedKernels>();
   const std::vector<double> again_ms = plan_again(compile_with, switches, arguments.trials);
   report_declined(log, compiled.declined);
   if (arguments.as_json) {
-    print_out("{}\n", dump_json(to_json(compiled, again_ms, *generated), 2));
+    print_out("{}\n", dump_json(to_json(compiled, chosen.trials, again_ms, *generated), 2));
     return;
   }
   if (arguments.memory) {
@@ -179,7 +183,9 @@ void print_plan(const PlanArguments& arguments) {
   }
   for (const PassRecord& pass : compiled.passes) {
     print_out("pass {:<32} {:>5} rewrites  {:.2f} ms\n", pass.name, pass.rewrites, pass.milliseconds);
-    for (const PassNote& note : pass.notes) print_out("     kept {} ({})\n", list_some(note.nodes), note.reason);
+    for (const PassNote& note : pass.notes)
+      print_out("     {}\n",
+                note.nodes.empty() ? note.reason : fmt::format("kept {} ({})", list_some(note.nodes), note.reason));
   }
   print_out("planned in {:.1f} ms\n", compiled.plan_ms);
   if (!again_ms.empty())

@@ -14,6 +14,7 @@
 #include "cli/common.hpp"
 #include "cli/number.hpp"
 #include "cli/output_name.hpp"
+#include "cli/phase_progress.hpp"
 #include "measure/describe.hpp"
 #include "measure/profile.hpp"
 #include "pipelines/examples.hpp"
@@ -34,25 +35,6 @@ struct ProfileArguments {
   bool every_launch = false;
   bool by_module = false;
   bool as_json = false;
-};
-
-/// Progress over each phase in turn.
-class PhaseProgress {
- public:
-  explicit PhaseProgress(bool quiet) : quiet_(quiet) {}
-  void show(std::string_view phase, std::int64_t done, std::int64_t total) {
-    if (!shown_)
-      shown_.emplace(std::string(phase), total, quiet_);
-    else if (phase != phase_)
-      shown_->begin(std::string(phase), total);
-    phase_ = phase;
-    shown_->set(done);
-  }
-
- private:
-  bool quiet_;
-  std::string phase_;
-  std::optional<Progress> shown_;
 };
 
 /// What is profiled, ready to run.
@@ -100,7 +82,7 @@ ResultFile to_file(const ChosenSwitches& switches, const Engine& engine, const P
   ResultFile file = begin_result_file();
   Result result =
       begin_result(switches.set, subject.work, subject.compiled, engine.network().checkpoint, *engine.backend);
-  result.configuration.asked = switches.asked;
+  switches.describe(result.configuration);
   add_plan_and_memory(result, file.plans, session, *engine.weights, *engine.backend);
   result.trials.push_back(make_series(subject.series, measured.steps));
   if (measured.floors.size() > 1)
@@ -128,6 +110,7 @@ void run_profile(const ProfileArguments& arguments) {
   ProfileSubject subject =
       is_whole ? prepare_request(engine, options) : prepare_pass(engine, request.forward, switches.set);
   report_declined(log, subject.compiled.declined);
+  report_notes(log, subject.compiled);
   const ProfiledRun run = subject.run();
   PhaseProgress progress(arguments.model.quiet);
   const Profile measured = profile(

@@ -194,6 +194,7 @@ Took make_all(ImageMaker& maker, std::span<const PreparedImage> jobs, const RunA
     const Generator& generator = maker.generator(group);
     if (progress == nullptr) {
       report_declined(log, generator.compiled().declined);
+      report_notes(log, generator.compiled());
       for (const std::string& note : maker.notes()) log.info("{}", note);
       took.steps = generator.request().steps;
       took.calls = generator.request().calls();

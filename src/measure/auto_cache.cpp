@@ -19,37 +19,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSchema = "headroom.auto/1";
 
-json trial_json(const AutoTrial& trial) {
-  json object = {{"switch", trial.switch_name}, {"kept", trial.kept}, {"why", trial.why}};
-  const auto set_if = [&](const char* name, const std::optional<double>& value) {
-    if (value) object[name] = *value;
-  };
-  set_if("without_ms", trial.without_ms);
-  set_if("with_ms", trial.with_ms);
-  set_if("factor", trial.factor);
-  set_if("error", trial.error);
-  if (trial.interval) object["interval"] = {{"low", trial.interval->low}, {"high", trial.interval->high}};
-  return object;
-}
-
-AutoTrial read_trial(const json& object, const std::string& place) {
-  check_members(object, {"switch", "kept", "why", "without_ms", "with_ms", "factor", "error", "interval"}, place);
-  AutoTrial trial{.switch_name = get_string(object, "switch", place),
-                  .without_ms = find_number(object, "without_ms", place),
-                  .with_ms = find_number(object, "with_ms", place),
-                  .factor = find_number(object, "factor", place),
-                  .interval = {},
-                  .error = find_number(object, "error", place),
-                  .kept = get_bool(object, "kept", place),
-                  .why = get_string(object, "why", place)};
-  if (object.contains("interval")) {
-    const json& interval = get_object(object, "interval", place);
-    check_members(interval, {"low", "high"}, place);
-    trial.interval = Interval{get_double(interval, "low", place), get_double(interval, "high", place)};
-  }
-  return trial;
-}
-
 }  // namespace
 
 std::optional<AutoCache> AutoCache::of_user() {
@@ -74,7 +43,7 @@ std::optional<AutoCache::Entry> AutoCache::find(const json& key) const {
   Entry entry{.choice = {.switches = SwitchSet::parse(get_string(document, "switches", place)), .trials = {}},
               .created = get_string(document, "created", place)};
   for (const json& trial : get_array(document, "trials", place))
-    entry.choice.trials.push_back(read_trial(trial, "a trial in " + place));
+    entry.choice.trials.push_back(read_auto_trial(trial, "a trial in " + place));
   return entry;
 }
 
@@ -83,7 +52,7 @@ void AutoCache::store(const json& key, const Entry& entry) const {
   fs::create_directories(folder_, error);
   if (error) fail("{}: cannot make the folder: {}", folder_.string(), error.message());
   json trials = json::array();
-  for (const AutoTrial& trial : entry.choice.trials) trials.push_back(trial_json(trial));
+  for (const AutoTrial& trial : entry.choice.trials) trials.push_back(to_json(trial));
   write_json(file_of(key), {{"schema", kSchema},
                             {"created", entry.created},
                             {"key", key},

@@ -35,7 +35,7 @@ class Chooser {
         if (set_.has(info->name)) try_leaving_out(*info);
       if (set_.to_string() == before) break;
     }
-    if (limits_.max_request_error > 0 && !has_step_cache(fixed_)) try_step_caches();
+    if (limits_.max_request_error > 0 && !has_step_cache(fixed_)) try_cheaper_loops();
     return {.switches = std::move(set_), .trials = std::move(trials_)};
   }
 
@@ -85,40 +85,46 @@ class Chooser {
     if (!trials_.back().kept) set_ = without;
   }
 
-  void try_step_caches() {
-    for (const std::string& cache : bench_.step_caches()) {
-      if (seconds_left() <= 0) return note(cache, false, fmt::format("not tried: the {} s were over", limits_.seconds));
-      const SwitchSet with = set_.with(SwitchSet::parse(cache));
-      double error = 0;
+  void try_cheaper_loops() {
+    for (const std::string& cheaper : bench_.cheaper_loops()) {
+      if (seconds_left() <= 0)
+        return note(cheaper, false, fmt::format("not tried: the {} s were over", limits_.seconds));
+      const SwitchSet added = SwitchSet::parse(cheaper), with = set_.with(added);
+      AutoBench::Loss loss;
       try {
         const std::vector<Declined> declined = bench_.build(with, set_);
-        const auto own = std::ranges::find_if(
-            declined, [&](const Declined& one) { return cache.starts_with(one.switch_name + "="); });
+        const auto own =
+            std::ranges::find_if(declined, [&](const Declined& one) { return added.has(one.switch_name); });
         if (own != declined.end()) {
-          note(cache, false, "declined: " + own->reason);
+          note(cheaper, false, "declined: " + own->reason);
           continue;
         }
-        error = bench_.request_error(with, set_);
+        loss = bench_.loss(with, set_);
       } catch (const OutOfMemory&) {
-        note(cache, false, "there is too little memory for it");
+        note(cheaper, false, "there is too little memory for it");
+        continue;
+      } catch (const Error& wrong) {
+        note(cheaper, false, wrong.what());
         continue;
       }
-      if (!(error <= limits_.max_request_error)) {
-        refuse_error(cache, error, limits_.max_request_error);
+      if (!(loss.value <= limits_.max_request_error)) {
+        refuse_error(cheaper, loss.value, limits_.max_request_error, loss.what);
         continue;
       }
-      compare(cache, /*exact=*/false, set_, with);
-      trials_.back().error = error;
-      if (!trials_.back().kept) continue;
+      compare(cheaper, /*exact=*/false, set_, with);
+      AutoTrial& trial = trials_.back();
+      trial.error = loss.value;
+      trial.why += fmt::format(", and {} is within {}", loss.what, limits_.max_request_error);
+      if (!trial.kept) continue;
       set_ = with;
       return;
     }
   }
 
   /// A NaN is over the limit too.
-  void refuse_error(std::string_view name, double error, double limit) {
+  void refuse_error(std::string_view name, double error, double limit, std::string_view what = "its error") {
     note(name, false,
-         fmt::format("its error is {}", std::isfinite(error) ? fmt::format("over {}", limit) : "not finite"));
+         fmt::format("{} is {}", what, std::isfinite(error) ? fmt::format("over {}", limit) : "not finite"));
     if (std::isfinite(error)) trials_.back().error = error;
   }
 
@@ -136,7 +142,8 @@ class Chooser {
   }
 
   void compare(std::string_view name, bool exact, const SwitchSet& without, const SwitchSet& with) {
-    const PairedTimes times = bench_.time(without, with, seconds_left() / static_cast<double>(questions_left()));
+    const double seconds = std::max(seconds_left(), 0.0) / static_cast<double>(questions_left());
+    const PairedTimes times = bench_.time(without, with, seconds);
     const Estimate factor = ratio_with_interval(times.a_ms, times.b_ms);
     const bool faster = factor.interval && factor.interval->low > kLeastGain;
     const bool slower = factor.interval && factor.interval->high < 1 / kLeastGain;

@@ -35,15 +35,17 @@ class FakeBench : public AutoBench {
       if (set.has(name)) sum += error;
     return sum;
   }
-  std::vector<std::string> step_caches() override { return caches; }
-  double request_error(const SwitchSet& set, const SwitchSet& current) override {
-    EXPECT_FALSE(has_step_cache(current));
+  std::vector<std::string> cheaper_loops() override { return loops; }
+  Loss loss(const SwitchSet& set, const SwitchSet& current) override {
+    EXPECT_FALSE(has_step_cache(current) || current.has("steps"));
+    now_ms += 1000 * judged_seconds;
+    if (refuses_to_judge && refuses_to_judge(set)) fail("an image is not finite");
     for (const auto& [name, error] : errors)
-      if (set.to_string().ends_with(name)) return error;
-    return 0;
+      if (set.to_string().ends_with(name)) return {.value = error, .what = "what it makes"};
+    return {.value = 0, .what = "what it makes"};
   }
   PairedTimes time(const SwitchSet& a, const SwitchSet& b, double seconds) override {
-    EXPECT_GT(seconds, 0);
+    EXPECT_GE(seconds, 0);
     now_ms += 1000 * seconds_each;
     return {times(a), times(b)};
   }
@@ -56,9 +58,11 @@ class FakeBench : public AutoBench {
   std::function<bool(const SwitchSet&)> too_large;
   std::function<double(const SwitchSet&)> extra_factor;
   std::vector<std::string> built;
-  std::vector<std::string> caches;
+  std::vector<std::string> loops;
   double now_ms = 0;
   double seconds_each = 0.5;
+  double judged_seconds = 0;
+  std::function<bool(const SwitchSet&)> refuses_to_judge;
 
  private:
   std::vector<double> times(const SwitchSet& set) const {
@@ -201,7 +205,7 @@ TEST(AutoChoice, StopsWhenTheTimeIsUpAndSaysWhatWasNotTried) {
 /// The first that keeps within the limit and pays, beside all that was chosen before.
 TEST(AutoChoice, TakesAStepCacheWithinTheLimitOfARequest) {
   FakeBench bench;
-  bench.caches = {"fbcache=0.3", "meancache=14", "fbcache=0.1", "fbcache=0.05"};
+  bench.loops = {"fbcache=0.3", "meancache=14", "fbcache=0.1", "fbcache=0.05"};
   bench.factors["fbcache"] = 0.6;
   bench.errors["fbcache=0.3"] = 0.2;
   bench.errors["fbcache=0.1"] = 0.04;
@@ -210,17 +214,67 @@ TEST(AutoChoice, TakesAStepCacheWithinTheLimitOfARequest) {
 
   const AutoChoice choice = choose(bench, "", {.max_request_error = 0.05});
   EXPECT_EQ(choice.switches.to_string(), exact_switches().with(SwitchSet::parse("bf16,fbcache=0.1")).to_string());
-  EXPECT_EQ(trial_of(choice, "fbcache=0.3").why, "its error is over 0.05");
+  EXPECT_EQ(trial_of(choice, "fbcache=0.3").why, "what it makes is over 0.05");
   EXPECT_EQ(trial_of(choice, "fbcache=0.3").error, 0.2);
   EXPECT_EQ(trial_of(choice, "meancache=14").why, "declined: there is no loop");
   EXPECT_TRUE(trial_of(choice, "fbcache=0.1").kept);
+  EXPECT_EQ(trial_of(choice, "fbcache=0.1").why, "it pays, and what it makes is within 0.05");
   EXPECT_EQ(trial_of(choice, "fbcache=0.1").error, 0.04);
   EXPECT_EQ(std::ranges::find(choice.trials, "fbcache=0.05", &AutoTrial::switch_name), choice.trials.end());
 }
 
+/// Fewer steps of another sampler are two switches, which come together or not at all; a loss may be a gain.
+TEST(AutoChoice, TakesFewerStepsOfABetterSamplerWithinTheLimit) {
+  FakeBench bench;
+  bench.loops = {"sampler=unipc,steps=7", "sampler=dpm++2m,steps=7", "sampler=unipc,steps=9", "meancache=14"};
+  bench.factors["steps"] = 0.4;
+  bench.errors["sampler=unipc,steps=7"] = std::numeric_limits<double>::quiet_NaN();
+  bench.errors["sampler=unipc,steps=9"] = -0.03;
+  bench.declines = {{"sampler", "there is none"}};
+  const AutoLimits limits{.max_request_error = 0.05};
+  const AutoChoice declined = choose(bench, "", limits);
+  EXPECT_EQ(declined.switches.argument("steps"), std::nullopt);
+  EXPECT_EQ(trial_of(declined, "sampler=unipc,steps=9").why, "declined: there is none");
+
+  bench.declines.clear();
+  bench.errors["sampler=dpm++2m,steps=7"] = 0.051;
+  const AutoChoice choice = choose(bench, "", limits);
+  EXPECT_EQ(choice.switches.to_string(),
+            exact_switches().with(SwitchSet::parse("bf16,sampler=unipc,steps=9")).to_string());
+  EXPECT_EQ(trial_of(choice, "sampler=unipc,steps=7").why, "what it makes is not finite");
+  EXPECT_EQ(trial_of(choice, "sampler=dpm++2m,steps=7").why, "what it makes is over 0.05");
+  EXPECT_EQ(trial_of(choice, "sampler=unipc,steps=9").error, -0.03);
+  EXPECT_FALSE(has_step_cache(choice.switches)) << "the first that pays is taken, and no other";
+}
+
+/// What has begun is finished: to judge what a loop makes may take longer than all the time there is.
+TEST(AutoChoice, FinishesTheLoopThatItJudgesWhenTheTimeIsUp) {
+  FakeBench bench;
+  bench.loops = {"meancache=7", "meancache=9"};
+  bench.factors["meancache"] = 0.4;
+  bench.judged_seconds = 1000;
+  const AutoLimits limits{.seconds = 100, .max_request_error = 0.05};
+  EXPECT_EQ(choose(bench, "", limits).switches.argument("meancache"), "7");
+  bench.now_ms = 0;
+  bench.errors["meancache=7"] = 0.1;
+  const AutoChoice choice = choose(bench, "", limits);
+  EXPECT_FALSE(has_step_cache(choice.switches));
+  EXPECT_EQ(trial_of(choice, "meancache=9").why, "not tried: the 100 s were over");
+}
+
+TEST(AutoChoice, GoesOnBehindALoopThatCannotBeJudged) {
+  FakeBench bench;
+  bench.loops = {"meancache=7", "meancache=9"};
+  bench.factors["meancache"] = 0.4;
+  bench.refuses_to_judge = [](const SwitchSet& set) { return set.argument("meancache") == "7"; };
+  const AutoChoice choice = choose(bench, "", {.max_request_error = 0.05});
+  EXPECT_EQ(trial_of(choice, "meancache=7").why, "an image is not finite");
+  EXPECT_EQ(choice.switches.argument("meancache"), "9");
+}
+
 TEST(AutoChoice, LeavesAStepCacheThatDoesNotPayOrIsGiven) {
   FakeBench bench;
-  bench.caches = {"fbcache=0.1"};
+  bench.loops = {"fbcache=0.1"};
   bench.factors["fbcache"] = 1.01;
   const AutoLimits limits{.max_request_error = 0.05};
   EXPECT_FALSE(has_step_cache(choose(bench, "", limits).switches));

@@ -1,10 +1,13 @@
 #include "measure/auto_request.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
 
+#include "base/divide_up.hpp"
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "passes/step_cache_options.hpp"
@@ -17,6 +20,9 @@ constexpr std::int64_t kImageChannels = 3;  // red, green and blue, as pictures 
 constexpr std::int64_t kStepsAtOnce = 2;    // short, so that two sets alternate quickly
 constexpr std::size_t kMinTimes = 4;        // of each set, even when time is up: fewer have no interval to speak of
 constexpr std::size_t kMostRounds = 25;
+constexpr std::int64_t kJudgedAtOnce = 20;
+constexpr std::uint64_t kJudgedSeed = 0;
+constexpr std::int64_t kFewestSteps = 4;  // of a sampler of order 2, to be worth its name
 
 std::span<const Component> components_of(const AutoRequest& request) {
   if (request.pipeline != nullptr) return request.pipeline->components();
@@ -50,6 +56,32 @@ void set_references(const Pipeline& pipeline, const Request& request, std::vecto
 
 }  // namespace
 
+std::vector<std::string> cheaper_loops_of(const Request& request, const SwitchSet& fixed) {
+  std::vector<std::string> loops;
+  const bool is_solved = request.sampler != Sampler::kEulerAncestral && request.sampler != Sampler::kLcm &&
+                         request.sampler != Sampler::kDpm2MSde;
+  const auto add_steps = [&](std::int64_t steps) {
+    if (fixed.has("steps") || !is_solved || steps < kFewestSteps) return;
+    if (fixed.has("sampler")) return loops.push_back(fmt::format("steps={}", steps));
+    for (const char* sampler : {"unipc", "dpm++2m"})
+      loops.push_back(fmt::format("sampler={},steps={}", sampler, steps));
+  };
+  const auto add_share = [&](std::int64_t share_of, std::int64_t of) {
+    const std::int64_t part = request.steps * share_of / of, calls = request.calls() * share_of / of;
+    add_steps(part);
+    if (calls >= 2 && calls < request.calls()) loops.push_back(fmt::format("meancache={}", calls));
+  };
+  add_share(1, 4);
+  add_share(1, 3);
+  loops.emplace_back("fbcache=0.3:taylor=1:run=5");
+  loops.emplace_back("fbcache=0.2:taylor=1:run=3");
+  add_share(1, 2);
+  loops.emplace_back("fbcache=0.12");
+  add_share(2, 3);
+  loops.emplace_back("fbcache=0.06");
+  return loops;
+}
+
 AutoRequest make_auto_request(const Pipeline& pipeline, const RequestOptions& options) {
   Request pass = pipeline.resolve(options);
   pass.images = pass.batch();
@@ -65,6 +97,11 @@ nlohmann::json to_json(const AutoRequest& request) {
           {"token_columns", denoise.token_columns},
           {"text_tokens", denoise.text_tokens},
           {"steps", denoise.steps},
+          {"are_steps_given", request.denoise->steps != 0},
+          {"sampler", to_string(denoise.sampler)},
+          {"guidance_scale", denoise.guidance_scale},
+          {"true_cfg_scale", denoise.true_cfg_scale},
+          {"strength", denoise.strength},
           {"classifier_free_guidance", denoise.classifier_free_guidance}};
 }
 
@@ -132,7 +169,8 @@ class RequestBench::Subject {
   HostTensor latents_;
 };
 
-RequestBench::RequestBench(Backend& backend, AutoRequest request) : backend_(backend), request_(std::move(request)) {}
+RequestBench::RequestBench(Backend& backend, AutoRequest request, Observer observer)
+    : backend_(backend), request_(std::move(request)), observer_(std::move(observer)) {}
 RequestBench::~RequestBench() = default;
 
 RequestBench::Subject& RequestBench::subject(const SwitchSet& set, bool whole) {
@@ -143,7 +181,7 @@ RequestBench::Subject& RequestBench::subject(const SwitchSet& set, bool whole) {
 }
 
 std::vector<Declined> RequestBench::build(const SwitchSet& set, const SwitchSet& current) {
-  const bool whole = has_step_cache(set);
+  const bool whole = is_other_loop(set);
   std::erase_if(subjects_,
                 [&](const auto& subject) { return !subject->is(set, whole) && !subject->is(current, whole); });
   return subject(set, whole).declined();
@@ -171,22 +209,64 @@ double RequestBench::error(const SwitchSet& set) {
   return largest;
 }
 
-std::vector<std::string> RequestBench::step_caches() {
-  if (!request_.denoise || request_.pipeline->has_random_weights()) return {};
-  const std::int64_t half = request_.pipeline->resolve(*request_.denoise).steps / 2;
-  std::vector<std::string> caches = {"fbcache=0.3:taylor=1:run=5", "fbcache=0.2:taylor=1:run=3", "fbcache=0.12",
-                                     "fbcache=0.06"};
-  if (half >= 2) caches.insert(caches.begin() + 2, fmt::format("meancache={}", half));
-  return caches;
+bool RequestBench::is_other_loop(const SwitchSet& set) const {
+  if (!request_.denoise) return false;
+  const SwitchSet& fixed = request_.denoise->switches;
+  return has_step_cache(set) || set.argument("steps") != fixed.argument("steps") ||
+         set.argument("sampler") != fixed.argument("sampler");
 }
 
-double RequestBench::request_error(const SwitchSet& set, const SwitchSet& current) {
-  const HostTensor& expected = subject(current, /*whole=*/true).latents();
-  return relative_l2(subject(set, /*whole=*/true).latents(), expected);
+std::vector<std::string> RequestBench::cheaper_loops() {
+  if (!request_.denoise || request_.pipeline->has_random_weights()) return {};
+  const Request asked = request_.pipeline->resolve(*request_.denoise);
+  SwitchSet fixed = request_.denoise->switches;
+  if (request_.denoise->steps != 0) fixed = fixed.with(SwitchSet::parse(fmt::format("steps={}", asked.steps)));
+  return cheaper_loops_of(asked, fixed);
+}
+
+AutoBench::Loss RequestBench::loss(const SwitchSet& set, const SwitchSet& current) {
+  const Pipeline& pipeline = *request_.pipeline;
+  const Request asked = pipeline.resolve(*request_.denoise), own = pipeline.resolve({.switches = {}});
+  const bool is_judged = !pipeline.labels().empty() && asked.reference_tokens() == 0 &&
+                         asked.token_rows == own.token_rows && asked.token_columns == own.token_columns;
+  if (!is_judged) {
+    const HostTensor& expected = subject(current, /*whole=*/true).latents();
+    return {.value = relative_l2(subject(set, /*whole=*/true).latents(), expected),
+            .what = "the relative L2 of its latents"};
+  }
+  std::vector<std::string> added = set.names();
+  const std::vector<std::string> before = current.names();
+  std::erase_if(added, [&](const std::string& name) { return std::ranges::find(before, name) != before.end(); });
+  const Judgement& base = judgement(current, "every step");
+  const QualityLoss lost = quality_loss(base, judgement(set, fmt::format("{}", fmt::join(added, ","))));
+  return {.value = lost.value, .what = lost.what};
+}
+
+const Judgement& RequestBench::judgement(const SwitchSet& set, std::string_view in_words) {
+  if (const auto known = judgements_.find(set.to_string()); known != judgements_.end()) return known->second;
+  if (!judge_) {
+    const bool on_cpu = backend_.properties().target.device == DeviceKind::kCpu;
+    if (!on_cpu) judge_backend_ = make_backend(DeviceKind::kCpu);
+    judge_ = request_.pipeline->open_judge(on_cpu ? backend_ : *judge_backend_);
+  }
+  RequestOptions options = *request_.denoise;
+  options.switches = set;
+  options.images = kJudgedAtOnce;
+  WeightStore weights(backend_, components_of(request_));
+  Generator generator(*request_.pipeline, backend_, weights, options);
+  const std::string label = fmt::format("judging {} images with {}", request_.judged_images, in_words);
+  const std::int64_t calls = divide_up(request_.judged_images, kJudgedAtOnce) * generator.request().calls();
+  std::int64_t done = 0;
+  const auto count = [&](std::int64_t, double) {
+    ++done;
+    if (observer_) observer_(label, done, calls);
+  };
+  Judgement judged = judge(*judge_, *request_.pipeline, generator, request_.judged_images, kJudgedSeed, count);
+  return judgements_.emplace(set.to_string(), std::move(judged)).first->second;
 }
 
 PairedTimes RequestBench::time(const SwitchSet& a, const SwitchSet& b, double seconds) {
-  const bool whole = has_step_cache(a) || has_step_cache(b);
+  const bool whole = is_other_loop(a) || is_other_loop(b);
   Subject& first = subject(a, whole);
   Subject& second = subject(b, whole);
   PairedTimes times;

@@ -188,18 +188,9 @@ class Visitor {
   }
 
   void judge(Rung& rung, Generator& generator, bool is_baseline) {
-    const std::int64_t batch = generator.request().images;
-    const std::int64_t count = divide_up(options_.quality_images, batch) * batch;
-    HostTensor made_pixels;  // [count, channels, height, width]
-    std::vector<std::int64_t> labels;
-    for (std::int64_t first = 0; first < count; first += batch) {
-      const std::vector<ImageRequest> requests = make_image_requests(pipeline_, first, batch, options_.seed);
-      for (const ImageRequest& request : requests) labels.push_back(request.label);
-      const HostTensor made = generator.decode(generator.generate(requests, [&](std::int64_t, double) { tick(); }));
-      if (first == 0) made_pixels = HostTensor(DType::kF32, {count, made.shape()[1], made.shape()[2], made.shape()[3]});
-      std::ranges::copy(made.as<float>(), made_pixels.as<float>().begin() + first * (made.numel() / batch));
-    }
-    Judgement judgement = headroom::judge(*judge_, made_pixels, labels);
+    Judgement judgement = headroom::judge(*judge_, pipeline_, generator, options_.quality_images, options_.seed,
+                                          [&](std::int64_t, double) { tick(); });
+    const std::size_t count = judgement.is_right.size();
     const auto add = [&](const char* metric, std::string against, const Estimate& estimate) {
       rung.result.quality.push_back({.metric = metric,
                                      .against = std::move(against),

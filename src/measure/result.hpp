@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "measure/auto_trial.hpp"
 #include "measure/latency.hpp"
 #include "measure/machine.hpp"
 #include "measure/statistics.hpp"
@@ -60,11 +61,11 @@ struct DeclinedSwitch {
   friend bool operator==(const DeclinedSwitch&, const DeclinedSwitch&) = default;
 };
 
-/// Parts of the model that an applied switch left as they are.
+/// Parts of the model that an applied switch left as they are, or what else there is to say of it.
 struct KeptNodes {
   std::string switch_name;
   std::string reason;
-  std::vector<std::string> nodes;  ///< paths of the modules
+  std::vector<std::string> nodes;  ///< paths of the modules; none where it is about the whole
   friend bool operator==(const KeptNodes&, const KeptNodes&) = default;
 };
 
@@ -77,6 +78,7 @@ struct Configuration {
   std::vector<std::string> applied;
   std::vector<DeclinedSwitch> declined;
   std::vector<KeptNodes> kept = {};
+  std::vector<AutoTrial> auto_trials = {};    ///< where `auto` was asked for: what it tried, what it took and why
   std::optional<std::int64_t> threads;        ///< CPU threads that kernels could use
   std::optional<std::string> baseline_dtype;  ///< precision before any switch: "f32"
   friend bool operator==(const Configuration&, const Configuration&) = default;

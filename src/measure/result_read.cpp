@@ -82,12 +82,14 @@ TrialSeries read_series(const json& object, const std::string& place) {
 }
 
 Configuration read_configuration(const json& object, const std::string& place) {
-  check_members(object, {"device", "gpu", "asked", "applied", "declined", "kept", "threads", "baseline_dtype"}, place);
+  check_members(object, {"device", "gpu", "asked", "applied", "declined", "kept", "auto", "threads", "baseline_dtype"},
+                place);
   Configuration configuration{.device = get_text(object, "device", place),
                               .asked = get_texts(object, "asked", place),
                               .applied = get_texts(object, "applied", place),
                               .declined = {},
                               .kept = {},
+                              .auto_trials = {},
                               .threads = find_whole(object, "threads", place, 1),
                               .baseline_dtype = find_text(object, "baseline_dtype", place)};
   if (object.contains("gpu")) {
@@ -102,6 +104,9 @@ Configuration read_configuration(const json& object, const std::string& place) {
     check_members(declined, {"switch", "reason"}, place);
     configuration.declined.push_back({get_text(declined, "switch", place), get_text(declined, "reason", place)});
   }
+  if (object.contains("auto"))
+    for (const json& trial : get_array(object, "auto", place))
+      configuration.auto_trials.push_back(read_auto_trial(trial, "auto of " + place));
   if (!object.contains("kept")) return configuration;
   for (const json& kept : get_array(object, "kept", place)) {
     check_members(kept, {"switch", "reason", "nodes"}, place);

@@ -76,6 +76,7 @@ json configuration_json(const Configuration& configuration) {
   for (const KeptNodes& kept : configuration.kept) {
     object["kept"].push_back({{"switch", kept.switch_name}, {"reason", kept.reason}, {"nodes", kept.nodes}});
   }
+  for (const AutoTrial& trial : configuration.auto_trials) object["auto"].push_back(to_json(trial));
   if (const std::optional<UsedGpu>& gpu = configuration.gpu)
     object["gpu"] = {{"name", gpu->name}, {"index", gpu->index}, {"uuid", gpu->uuid}};
   set_if(object, "threads", configuration.threads);

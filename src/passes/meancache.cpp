@@ -13,6 +13,7 @@
 // path begins so.
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.hpp"
 #include "passes/pass.hpp"
@@ -119,11 +120,36 @@ PassOutcome meancache(Graph& graph, std::string_view argument) {
               .keep =
                   [&](Builder& b) {
                     const ValueId steepness = b.div(b.sub(velocity.value, last), distance);
+                    const ValueId zero = b.constant({0}, {});
+                    // Of the first step there is none, and none of two calls at one level, as Heun's are.
+                    const ValueId has_none = b.where(decision.is_first(), decision.is_first(), b.equal(distance, zero));
                     b.set_next(last, velocity.value);
-                    b.set_next(slope, b.where(decision.is_first(), b.constant({0}, {}), steepness));
+                    b.set_next(slope, b.where(has_none, zero, steepness));
                     b.set_next(level, now);
                   }});
   return {.rewrites = 1};
+}
+
+std::optional<std::string> record_velocities(Graph& graph) {
+  const std::variant<RegionId, std::string> loop = find_step_loop(graph);
+  if (const auto* reason = std::get_if<std::string>(&loop)) return *reason;
+  const RegionId region = std::get<RegionId>(loop);
+  const std::variant<Velocity, std::string> found = find_velocity(graph, region);
+  if (const auto* reason = std::get_if<std::string>(&found)) return *reason;
+  const ValueId velocity = std::get<Velocity>(found).value;
+  const std::int64_t steps = graph.region(region).trip_count, elements = graph.type(velocity).shape.numel();
+
+  const ValueId all = graph.add_state(std::string(kVelocities), {.shape = {steps, elements}});
+  std::vector<double> numbers(static_cast<std::size_t>(steps));
+  std::iota(numbers.begin(), numbers.end(), 0.0);
+  Builder b(graph);
+  b.set_region(region);
+  b.set_path("record");
+  const ValueId table = b.constant(std::move(numbers), {steps});
+  const ValueId is_now = b.equal(table, b.row(table, graph.region(region).counter));  // [steps]
+  b.set_next(all, b.where(b.reshape(is_now, {steps, 1}), b.reshape(velocity, {1, elements}), all));
+  graph.add_output(std::string(kVelocities), all);
+  return std::nullopt;
 }
 
 }  // namespace headroom

@@ -62,6 +62,41 @@ TEST(VelocityCache, FollowsAStraightLine) {
   EXPECT_GE(distance(interpret_on_random(held, 4), interpret_on_random(original, 4)), 1e-3);
 }
 
+/// Heun's method calls twice at a level, between which there is no slope.
+TEST(VelocityCache, HasNoSlopeBetweenTwoCallsAtOneLevel) {
+  Graph graph = parse_graph(kModel);
+  run_pass("meancache", graph, kCapableCpu, "3:schedule=11010");
+  NamedTensors inputs = random_tensors(graph, ValueKind::kInput, 4);
+  inputs.at("times").set(1, inputs.at("times").at(0));
+  const OracleResult result = interpret(graph, inputs, random_tensors(graph, ValueKind::kParam, 4),
+                                        random_tensors(graph, ValueKind::kState, 4));
+  for (const auto& [name, tensor] : result.outputs)
+    for (std::int64_t i = 0; i < tensor.numel(); ++i) EXPECT_TRUE(std::isfinite(tensor.at(i))) << name;
+}
+
+TEST(VelocityCache, RecordsTheVelocityOfEveryStep) {
+  const Graph original = parse_graph(kModel);
+  Graph graph = original;
+  EXPECT_EQ(record_velocities(graph), std::nullopt);
+  verify(graph);
+  const OracleResult plain = interpret_on_random(original, 4), recorded = interpret_on_random(graph, 4);
+  EXPECT_EQ(distance({{"x", recorded.outputs.at("x")}}, {{"x", plain.outputs.at("x")}}), 0);
+  // x ends as it began and, for each step, the velocity times the step's length.
+  const NamedTensors inputs = random_tensors(graph, ValueKind::kInput, 4);
+  HostTensor x = random_tensors(graph, ValueKind::kState, 4).at("x");
+  const HostTensor& velocities = recorded.outputs.at(std::string(kVelocities));
+  ASSERT_EQ(velocities.shape(), (Shape{5, x.numel()}));
+  for (std::int64_t i = 0; i < x.numel(); ++i) {
+    double sum = x.at(i);
+    for (std::int64_t step = 0; step < 5; ++step)
+      sum += velocities.at(step * x.numel() + i) * inputs.at("steps").at(step);
+    EXPECT_NEAR(recorded.outputs.at("x").at(i), sum, 1e-5);
+  }
+
+  Graph without = parse_graph("graph g {\n input %x: f32[2]\n output y = %x\n }");
+  EXPECT_THAT(record_velocities(without).value_or(""), HasSubstr("no denoise loop"));
+}
+
 TEST(VelocityCache, DeclinesWhereNothingIsSkippedOrNoVelocityIsFound) {
   const auto declined = [](const std::string& text, const std::string& argument) {
     Graph graph = parse_graph(text);

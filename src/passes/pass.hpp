@@ -12,10 +12,10 @@
 
 namespace headroom {
 
-/// What a pass left as it is, though its switch might be thought to change it, and why.
+/// What a pass left as it is, though its switch might be thought to change it, and why; or what else there is to say of it.
 struct PassNote {
   std::string reason;
-  std::vector<std::string> nodes;  ///< paths of the modules
+  std::vector<std::string> nodes;  ///< paths of the modules; none where it is about the whole
 };
 
 /// What one pass did: how many places it rewrote, or why it could do nothing at all on this target.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -17,6 +18,8 @@ namespace headroom {
 /// held against the threshold (0 in the first step).
 inline constexpr std::string_view kComputedSteps = "computed_steps";
 inline constexpr std::string_view kCacheDistances = "cache_distances";
+/// Output of a loop that records: what `meancache` would keep of each step, f32 [steps, elements].
+inline constexpr std::string_view kVelocities = "velocities";
 
 /// A denoise loop whose steps are a row of blocks, and the residual stream that goes through them.
 struct BlockLoop {
@@ -92,6 +95,9 @@ class KeptTensor {
   ValueId value_;
   ValueId slope_ = kNoValue;  // by step
 };
+
+/// Adds the output kVelocities, of every step as it is computed. Or says why there is no velocity: a sentence.
+[[nodiscard]] std::optional<std::string> record_velocities(Graph& graph);
 
 /// mean |a - b| / mean |b|, an f32 scalar.
 [[nodiscard]] ValueId relative_distance(Builder& b, ValueId now, ValueId before);

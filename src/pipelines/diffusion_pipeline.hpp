@@ -44,6 +44,7 @@ class DiffusionPipeline : public Pipeline {
   [[nodiscard]] std::optional<ImageCoder> encoder() const override;
   [[nodiscard]] std::optional<ImageCoder> decoder() const override;
   [[nodiscard]] Graph build_denoise(const Request& request) const override;
+  [[nodiscard]] SamplerTables sampler_tables(const Request& request) const override;
 
   void set_request_inputs(Session& denoise, const Request& request) const override;
   void set_image_inputs(Session& denoise, const Request& request, std::span<const ImageRequest> images,
@@ -75,7 +76,6 @@ class DiffusionPipeline : public Pipeline {
  private:
   friend class DiffusionStream;  // which makes another graph of the same parts
 
-  [[nodiscard]] SamplerTables sampler_tables(const Request& request) const;
   [[nodiscard]] Shape latents_of(const Request& request) const;
   void resolve_strength(const RequestOptions& options, const Request& own, Request& request) const;
   void set_texts(Session& denoise, const Request& request, std::span<const ImageRequest> images,

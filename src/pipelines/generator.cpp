@@ -68,7 +68,8 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
   if (!has_reader) reader_ = std::make_shared<PromptReader>(pipeline, request_.text_tokens, options.switches, target);
   if (request_.reference_tokens() != 0)
     encode_ = compile_coder("encode", pipeline.encoder(), request_, options.switches, target);
-  denoise_ = {.name = "denoise", .compiled = compile_denoise(pipeline, request_, options.switches, target)};
+  denoise_ = {.name = "denoise",
+              .compiled = compile_denoise(pipeline, request_, options.switches, target, options.records_velocities)};
   decode_ = compile_coder("decode", pipeline.decoder(), request_, options.switches, target);
   tell_of_all(denoise_.compiled, device_stages(), options.switches);
 

@@ -10,9 +10,11 @@
 #include "ir/param_name.hpp"
 #include "models/flux.hpp"
 #include "models/unet2d_condition.hpp"
+#include "passes/step_cache.hpp"
 #include "pipelines/flux_pipeline.hpp"
 #include "pipelines/model_index.hpp"
 #include "pipelines/stable_diffusion_pipeline.hpp"
+#include "pipelines/step_calibration.hpp"
 
 namespace headroom {
 namespace {
@@ -124,9 +126,20 @@ std::int64_t tokens_along(const Pipeline& pipeline, std::string_view what, std::
 }
 
 Compiled compile_denoise(const Pipeline& pipeline, const Request& request, const SwitchSet& switches,
-                         const Target& target) {
-  return compile(pipeline.build_denoise(request), switches, target,
-                 {.steps_applied = true, .baseline = pipeline.denoiser().baseline});
+                         const Target& target, bool records_velocities) {
+  Graph graph = pipeline.build_denoise(request);
+  if (records_velocities)
+    if (const std::optional<std::string> reason = record_velocities(graph))
+      fail("the velocities of {} cannot be recorded: {}", pipeline.name(), *reason);
+  const CalibratedSwitches calibrated = with_calibration(pipeline, request, switches);
+  Compiled compiled = compile(std::move(graph), calibrated.switches, target,
+                              {.steps_applied = true, .baseline = pipeline.denoiser().baseline});
+  if (calibrated.note.empty()) return compiled;
+  for (PassRecord& pass : compiled.passes)
+    if (pass.name == "meancache" && pass.rewrites > 0) pass.notes.push_back({.reason = calibrated.note, .nodes = {}});
+  for (std::string& applied : compiled.applied)  // by the name that it was asked for with
+    if (applied.starts_with("meancache=")) applied = fmt::format("meancache={}", *switches.argument("meancache"));
+  return compiled;
 }
 
 std::vector<ImageRequest> make_image_requests(const Pipeline& pipeline, std::int64_t first, std::int64_t count,

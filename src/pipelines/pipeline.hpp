@@ -12,6 +12,7 @@
 #include "base/host_tensor.hpp"
 #include "pipelines/classifier_judge.hpp"
 #include "pipelines/request.hpp"
+#include "pipelines/sampler_tables.hpp"
 #include "pipelines/text_reader.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"
@@ -101,6 +102,8 @@ class Pipeline {
   /// The whole denoise loop: state `latents` [images, ...] f32 begins as noise, or as an image with noise on it, and ends
   /// as the output `latents`.
   [[nodiscard]] virtual Graph build_denoise(const Request& request) const = 0;
+  /// What the loop's sampler does, call by call.
+  [[nodiscard]] virtual SamplerTables sampler_tables(const Request& request) const = 0;
 
   /// Sets the inputs of the loop that are the same for all images of a request: positions, noise levels, guidance.
   virtual void set_request_inputs(Session& denoise, const Request& request) const = 0;
@@ -141,9 +144,11 @@ class Pipeline {
 /// divide into tokens.
 [[nodiscard]] std::int64_t tokens_along(const Pipeline& pipeline, std::string_view what, std::int64_t pixels);
 
-/// The denoise loop under the switches, in the denoiser's baseline.
+/// The denoise loop under the switches, in the denoiser's baseline. A note of the pass `meancache` says whether its steps are those
+/// that were calibrated (pipelines/step_calibration.hpp). With `records_velocities` it has the output kVelocities too; throws
+/// Error where there is no velocity.
 [[nodiscard]] Compiled compile_denoise(const Pipeline& pipeline, const Request& request, const SwitchSet& switches,
-                                       const Target& target);
+                                       const Target& target, bool records_velocities = false);
 
 /// `count` images from number `first` on: number i takes prompt i, round and round, and seed `seed` + i.
 [[nodiscard]] std::vector<ImageRequest> make_image_requests(const Pipeline& pipeline, std::int64_t first,

@@ -63,6 +63,19 @@ bool SamplerTables::uses_state(std::size_t state) const {
   return used.at(state);
 }
 
+std::vector<double> SamplerTables::answers_in_sample() const {
+  std::vector<double> weights(next.size());
+  LinearForm in_sample = LinearForm::column(0);  // of the states behind a call, in the sample at the end
+  for (std::size_t call = next.size(); call-- > 0;) {
+    LinearForm before;
+    for (std::size_t state = 0; state < LinearForm::kStates; ++state)
+      before = before + in_sample.of[state] * next[call][state];
+    weights[call] = before.of[LinearForm::kOutput];
+    in_sample = before;
+  }
+  return weights;
+}
+
 bool SamplerTables::uses_noise() const {
   for (std::size_t state = 0; state < LinearForm::kStates; ++state)
     if (uses_state(state) && !is_always(state, LinearForm::kNoise, 0)) return true;

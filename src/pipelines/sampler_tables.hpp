@@ -38,6 +38,8 @@ struct SamplerTables {
   /// Whether what a state holds ever reaches the sample.
   [[nodiscard]] bool uses_state(std::size_t state) const;
   [[nodiscard]] bool uses_noise() const;
+  /// [calls]: how much of what the denoiser answers in each call is in the sample at the end.
+  [[nodiscard]] std::vector<double> answers_in_sample() const;
   /// Whether the column's coefficient in the new state is this in every call.
   [[nodiscard]] bool is_always(std::size_t state, std::size_t column, double value) const;
 };

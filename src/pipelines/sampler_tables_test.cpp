@@ -230,6 +230,29 @@ TEST(SamplerTables, AStraightLineIsFollowedToItsEnd) {
   }
 }
 
+// A sampler is linear: of nothing, and without fresh noise, it makes the answers as often as they are in the sample.
+TEST(SamplerTables, TellHowMuchOfAnAnswerIsInTheSample) {
+  const NoiseSchedule schedule = FlowSchedule{}.schedule(6, 1024);
+  for (const Sampler sampler : {Sampler::kEuler, Sampler::kHeun, Sampler::kDpm2M, Sampler::kDpm2MSde, Sampler::kUniPC,
+                                Sampler::kPlms, Sampler::kEulerAncestral, Sampler::kLcm}) {
+    const SamplerTables tables = make_sampler_tables(sampler, schedule);
+    const std::vector<double> weights = tables.answers_in_sample();
+    ASSERT_EQ(std::ssize(weights), tables.calls());
+    std::array<double, LinearForm::kColumns> columns{};
+    double expected = 0;
+    for (std::size_t call = 0; call < tables.next.size(); ++call) {
+      columns[LinearForm::kOutput] = noise_of(call);
+      expected += weights[call] * noise_of(call);
+      std::array<double, LinearForm::kStates> next{};
+      for (std::size_t state = 0; state < next.size(); ++state)
+        for (std::size_t k = 0; k < columns.size(); ++k) next[state] += tables.next[call][state].of[k] * columns[k];
+      std::ranges::copy(next, columns.begin());
+    }
+    EXPECT_NEAR(columns[0], expected, 1e-12) << to_string(sampler);
+    EXPECT_NE(expected, 0) << to_string(sampler);
+  }
+}
+
 // What is left of a schedule is one of its own, but that rules which count steps count all of them.
 TEST(SamplerTables, StepsThatAreSkippedStillCount) {
   NoiseSchedule rest = schedule_of("dpm-sigma-min.20", Prediction::kEpsilon);

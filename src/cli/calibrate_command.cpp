@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/divide_up.hpp"
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/interrupt.hpp"
+#include "base/json.hpp"
+#include "base/output.hpp"
+#include "cli/commands.hpp"
+#include "cli/common.hpp"
+#include "cli/number.hpp"
+#include "cli/phase_progress.hpp"
+#include "measure/table.hpp"
+#include "passes/step_cache_options.hpp"
+#include "pipelines/calibrate_steps.hpp"
+#include "pipelines/examples.hpp"
+#include "pipelines/step_calibration.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::int64_t kTokensAtOnce = 4096;  // in one generation, where there is no --batch
+
+struct CalibrateArguments {
+  ModelArguments model;
+  std::string switches;
+  RequestOptions request;
+  ImageSize size;
+  CalibrationEffort effort = {.images = 64, .probed_images = 10, .seed = 1'000'000};
+  std::int64_t batch = 0;
+  bool as_json = false;
+};
+
+void print(const MeasuredSchedules& measured, std::int64_t images, bool as_json) {
+  const std::vector<StepSchedule>& best = measured.best;
+  if (as_json) {
+    nlohmann::json array = nlohmann::json::array();
+    for (std::size_t i = 0; i < best.size(); ++i)
+      array.push_back({{"computed", i + 1},
+                       {"schedule", best[i].digits},
+                       {"error", best[i].error},
+                       {"error_spread_evenly", measured.spread_errors[i]}});
+    print_out("{}\n", dump_json({{"images", images}, {"schedules", std::move(array)}}, 2));
+    return;
+  }
+  Table table;
+  for (const char* header : {"computed", "error", "spread evenly"}) table.add_column(header);
+  table.add_column("steps", Align::kLeft);
+  for (std::size_t i = 0; i < best.size(); ++i) {
+    std::string marks = best[i].digits;
+    std::ranges::replace(marks, '1', '#');
+    std::ranges::replace(marks, '0', '.');
+    table.add_row({std::to_string(i + 1), fmt::format("{:.4f}", best[i].error),
+                   fmt::format("{:.4f}", measured.spread_errors[i]), marks});
+  }
+  print_out("{}", table.render());
+}
+
+void calibrate(const CalibrateArguments& arguments) {
+  const Log log(arguments.model.quiet);
+  const SwitchSet asked = SwitchSet::parse(arguments.switches);
+  if (has_step_cache(asked))
+    fail_usage("--opt {}: steps are calibrated in loops of which each step is computed, without a step cache",
+               arguments.switches);
+  const Engine engine = open_engine(arguments.model);
+  const Pipeline& pipeline = *engine.pipeline;
+  if (pipeline.has_random_weights()) fail_usage("what random weights compute says nothing of which steps to skip");
+  RequestOptions options = arguments.request;
+  resolve_size(pipeline, arguments.size, options);
+  options.switches = asked.for_target(engine.backend->properties().target);
+  // Before the work of hours: what is kept there must be readable, and the folder be one to write to.
+  static_cast<void>(read_calibrations(pipeline));
+  check_writable(calibration_file(pipeline));
+  const std::int64_t tokens = pipeline.resolve(options).image_tokens(), asked_images = arguments.effort.images;
+  options.images =
+      arguments.batch != 0 ? arguments.batch : std::clamp<std::int64_t>(kTokensAtOnce / tokens, 1, asked_images);
+  const std::int64_t images = divide_up(asked_images, options.images) * options.images;
+  PhaseProgress progress(arguments.model.quiet);
+  const Interruptible between_steps;
+  const MeasuredSchedules measured =
+      calibrate_steps(pipeline, *engine.backend, *engine.weights, options, arguments.effort,
+                      [&](std::string_view phase, std::int64_t done, std::int64_t total) {
+                        Interruptible::check();
+                        progress.show(phase, done, total);
+                      });
+  keep_calibration(pipeline, {.request = calibrated_request(pipeline, pipeline.resolve(options)),
+                              .images = images,
+                              .schedules = measured.best});
+  print(measured, images, arguments.as_json);
+  log.info("wrote {}", calibration_file(pipeline).string());
+}
+
+}  // namespace
+
+void add_calibrate_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("calibrate", "find which steps meancache=K computes best, for every K");
+  const auto arguments = std::make_shared<CalibrateArguments>();
+  add_model_arguments(*command, arguments->model);
+  add_switches(*command, arguments->switches, "lossless");
+  command->add_option("--images", arguments->effort.images, "images to make with every step computed")
+      ->check(whole_number(1, 100'000))
+      ->capture_default_str();
+  command
+      ->add_option("--probe-images", arguments->effort.probed_images,
+                   "the first ones again, to measure what skipping costs: most of the time goes there")
+      ->check(whole_number(1, 10'000))
+      ->capture_default_str();
+  command
+      ->add_option("--batch", arguments->batch,
+                   "images made at once; 0 takes as many as have 4096 image tokens together")
+      ->check(whole_number(0, 4096))
+      ->capture_default_str();
+  command->add_option("--steps", arguments->request.steps, "denoise steps; 0 takes the model's own number")
+      ->check(whole_number(0, 10'000))
+      ->capture_default_str();
+  command->add_option("--guidance", arguments->request.guidance_scale, "guidance scale; 0 takes the model's own")
+      ->check(real_number(0.0, 100.0))
+      ->capture_default_str();
+  command
+      ->add_option("--true-cfg-scale", arguments->request.true_cfg_scale,
+                   "scale of classifier-free guidance of a model that is guided without it; 0 for none")
+      ->check(real_number(0.0, 100.0))
+      ->capture_default_str();
+  add_size_options(*command, arguments->request, arguments->size);
+  command
+      ->add_option("--seed", arguments->effort.seed,
+                   "seed of the first image's noise; each next image takes the next seed")
+      ->check(seed_number())
+      ->capture_default_str();
+  command->add_flag("--json", arguments->as_json, "machine-readable output");
+  command->footer(
+      fmt::format("Example: headroom calibrate {}\n"
+                  "         headroom calibrate {} --images 16 --opt fast,steps=50",
+                  examples::kShipped, examples::kFolder));
+  command->callback([arguments] { calibrate(*arguments); });
+}
+
+}  // namespace headroom
