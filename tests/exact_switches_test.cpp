@@ -54,7 +54,7 @@ class ExactSwitchesTest : public testing::TestWithParam<Case> {
   bool is_fashion() const { return GetParam().model == std::string_view("models/fashion-flux"); }
   bool on_gpu() const { return GetParam().device == DeviceKind::kCuda; }
 
-  /// The outputs of three runs: on a GPU, `graph` records the second and replays from there on.
+  /// The outputs of one run, or on a GPU of three, for `graph` records the first and replays all.
   std::vector<HostTensor> forward(const FluxShape& shape, const SwitchSet& switches, std::vector<Declined>& declined) {
     const Component& network = pipeline_->denoiser();
     const Compiled compiled = compile(build_flux_forward(parse_flux_config(network.config), shape, network.params()),
@@ -92,7 +92,7 @@ class ExactSwitchesTest : public testing::TestWithParam<Case> {
     if (name == "channels-last" || name == "align") return true;
     if (name == "graph") return !on_gpu();
     if (name == "streams") return !on_gpu() || !switches.has("arena");
-    constexpr std::size_t kRoom = std::size_t{1} << 20;  // what the large shapes need: not every core's cache has it
+    constexpr std::size_t kRoom = std::size_t{1} << 20;  // what the large shapes need of a core's cache
     const bool has_room = backend_->properties().target.core_cache_bytes >= kRoom;
     return name == "tile" && (on_gpu() || !has_room || !switches.has("arena") || !is_large);
   }

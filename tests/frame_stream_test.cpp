@@ -216,8 +216,7 @@ std::int64_t products_of(const Session& session) {
   return std::ranges::count(session.program().steps, Op::kLinear, &Step::op);
 }
 
-/// Of attention over the prompt keys and values, and of the levels all that the embedding of time makes, are made when they change, and what is
-/// shown is what it would be if each frame made them.
+/// What the prompt and the levels alone decide is made when they change, and what is shown is what it would be if each frame made it.
 void expect_setup(DeviceKind device, const std::string& switches, int tolerance) {
   const std::string each_frame = SwitchSet::parse(switches).without("hoist").to_string();
   StreamOf of(kPipeline, device), alone(kPipeline, device);

@@ -566,8 +566,7 @@ KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
 
 Support supports(const OpSpec& spec, const Target& target) {
   if (Support rejection = check_amx(DType::kBF16, spec, target)) return rejection;
-  if (spec.inputs.size() == 4) return Rejection{"takes no bias and no mask"};
-  if (spec.attributes.get_int("causal") != 0) return Rejection{"has every query see every key"};
+  if (Support rejection = supports_bare_scores(spec)) return rejection;
   if (spec.outputs.size() == 2) return Rejection{"gives no logsumexp"};
   return supports_attention(spec, 256);
 }

@@ -19,9 +19,11 @@
 #include <utility>
 
 #include "base/divide_up.hpp"
+#include "kernels/attention/way.hpp"
 #include "kernels/attention_problem.hpp"
 #include "kernels/attention_softmax_cuda.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
+#include "kernels/cuda/or_cannot_prepare.hpp"
 #include "kernels/cudnn/sdpa.hpp"
 #include "kernels/library_kernel.hpp"
 
@@ -29,32 +31,15 @@ namespace headroom {
 namespace {
 
 KernelPlan plan_sdpa(const KernelBinding& binding) {
-  try {
-    const auto sdpa = std::make_shared<const cudnn::Sdpa>(
-        attention_problem(binding.spec, binding.inputs, binding.outputs), cuda::backend_of(binding));
-    const auto launch = [sdpa](const LaunchArguments& arguments) {
-      const void* const logsumexp = arguments.outputs.size() == 2 ? arguments.output(1) : nullptr;
-      sdpa->run(arguments.stream.native_handle(),
-                {arguments.input(0), arguments.input(1), arguments.input(2), arguments.output(0), logsumexp},
-                arguments.scratch_memory());
-    };
-    return {launch, sdpa->workspace_bytes(), sdpa->implementation()};
-  } catch (const Error& error) {  // no engine for this GPU, or one that lacks a library of its own (NVRTC)
-    throw CannotPrepare(error.what());
-  }
+  return cuda::or_cannot_prepare([&] {  // no engine for this GPU, or one that lacks a library of its own (NVRTC)
+    return attentions::bind(cudnn::make_sdpa_way(attention_problem(binding.spec, binding.inputs, binding.outputs),
+                                                 cuda::backend_of(binding)));
+  });
 }
 
 Support supports_sdpa(const OpSpec& spec, const Target& /*target*/) {
-  const DType dtype = spec.inputs[0].dtype;
-  if (dtype != DType::kBF16 && dtype != DType::kF16) return Rejection{fmt::format("takes bf16 or f16, not {}", dtype)};
-  if (spec.inputs.size() == 4) return Rejection{"cuDNN's operation takes no bias and no mask"};
-  if (spec.attributes.get_int("causal") != 0) return Rejection{"cuDNN's operation has every query see every key"};
   constexpr std::int64_t kMostDim = 256;
-  for (const std::size_t index : {0U, 2U}) {
-    const std::int64_t dim = spec.inputs[index].shape[-1];
-    if (dim > kMostDim || dim % 8 != 0)
-      return Rejection{fmt::format("takes heads of up to {} elements, a multiple of 8, not {}", kMostDim, dim)};
-  }
+  if (Support rejection = attentions::check(spec, kMostDim)) return rejection;
   if (std::optional<std::string> reason = cudnn::why_unavailable()) return Rejection{std::move(*reason)};
   return std::nullopt;
 }

@@ -84,6 +84,13 @@ struct AttentionProblem {
   return std::nullopt;
 }
 
+/// The same of a kernel that lets nothing stand beside the scores.
+[[nodiscard]] inline Support supports_bare_scores(const OpSpec& spec) {
+  if (spec.inputs.size() == 4) return Rejection{"takes no bias and no mask"};
+  if (spec.attributes.get_int("causal") != 0) return Rejection{"has every query see every key"};
+  return std::nullopt;
+}
+
 /// The largest group of queries, a multiple of `unit` up to `most`, that one thread should take at a time: a key or
 /// value that was packed serves all of a group, but the last round of groups should find work for every thread.
 [[nodiscard]] inline std::int64_t group_queries(std::int64_t heads, std::int64_t queries, std::int64_t unit,

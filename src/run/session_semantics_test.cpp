@@ -72,6 +72,32 @@ class BoundMemory {
   std::map<std::pair<std::string, std::string>, std::pair<TensorType, Buffer>> buffers_;
 };
 
+Checkpoint semantic_checkpoint() {
+  return Checkpoint::random(nlohmann::json::object(), {{.name = "w", .dtype = DType::kF32, .shape = {4, 4}}}, 5);
+}
+
+/// What all states are at first.
+NamedTensors give_states(const Graph& graph, Session& session) {
+  NamedTensors given;
+  for (const ValueId state : graph.values_of(ValueKind::kState)) {
+    const std::string& name = graph.value(state).name;
+    given[name] = random_tensor(graph.type(state), 100 + index_of(state));
+    session.set_state(name, given[name]);
+  }
+  return given;
+}
+
+/// All inputs of a run; branches go by `hit`.
+NamedTensors give_inputs(const Graph& graph, Session& session, std::uint64_t run, std::uint64_t hit) {
+  NamedTensors given;
+  for (const ValueId input : graph.values_of(ValueKind::kInput)) {
+    const std::string& name = graph.value(input).name;
+    given[name] = random_tensor(graph.type(input), name == "hit" ? hit : 10 * run + index_of(input));
+    session.set_input(name, given[name]);
+  }
+  return given;
+}
+
 enum class Memory : std::uint8_t { kOfTheSession, kOfTheCaller };
 
 class SessionSemantics : public testing::TestWithParam<std::tuple<SemanticCase, bool, Memory>> {};
@@ -81,28 +107,17 @@ TEST_P(SessionSemantics, IsWhatTheOracleDoesRunAfterRun) {
   const bool is_bound = memory == Memory::kOfTheCaller;
   const Graph graph = graph_of(tried);
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
-  const Checkpoint checkpoint =
-      Checkpoint::random(nlohmann::json::object(), {{.name = "w", .dtype = DType::kF32, .shape = {4, 4}}}, 5);
+  const Checkpoint checkpoint = semantic_checkpoint();
   WeightStore weights(*backend, checkpoint);
   const auto program =
       std::make_shared<Program>(plan(graph, backend->properties().target, {.arena = arena, .outputs_apart = is_bound}));
   Session session(program, weights, *backend);
   std::optional<BoundMemory> bound;
   if (is_bound) bound.emplace(session, *backend);
-  NamedTensors states;
-  for (const ValueId state : graph.values_of(ValueKind::kState)) {
-    const std::string& name = graph.value(state).name;
-    states[name] = random_tensor(graph.type(state), 100 + index_of(state));
-    session.set_state(name, states[name]);
-  }
+  NamedTensors states = give_states(graph, session);
   for (std::uint64_t run = 0; run < 4; ++run) {
     SCOPED_TRACE(run);
-    NamedTensors inputs;
-    for (const ValueId input : graph.values_of(ValueKind::kInput)) {
-      const std::string& name = graph.value(input).name;
-      inputs[name] = random_tensor(graph.type(input), name == "hit" ? run / 2 : 10 * run + index_of(input));
-      session.set_input(name, inputs[name]);
-    }
+    const NamedTensors inputs = give_inputs(graph, session, run, run / 2);
     session.run();
     const OracleResult oracle = interpret(graph, inputs, {{"w", checkpoint.read("w")}}, states);
     NamedTensors outputs;
@@ -135,8 +150,7 @@ std::string with_one_turn(std::string body) {
 /// Each case with loops that run once, as a straight line.
 TEST(SessionSemanticsWithoutLoops, IsTheSameWhereTheyRunOnce) {
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
-  const Checkpoint checkpoint =
-      Checkpoint::random(nlohmann::json::object(), {{.name = "w", .dtype = DType::kF32, .shape = {4, 4}}}, 5);
+  const Checkpoint checkpoint = semantic_checkpoint();
   WeightStore weights(*backend, checkpoint);
   int inlined = 0;
   for (const SemanticCase& tried : kSemanticCases) {
@@ -150,19 +164,9 @@ TEST(SessionSemanticsWithoutLoops, IsTheSameWhereTheyRunOnce) {
       if (pass.name == "inline-loops") inlined += pass.rewrites;
     Session session(std::make_shared<Program>(plan(straight, backend->properties().target, {.arena = true})), weights,
                     *backend);
-    NamedTensors states;
-    for (const ValueId state : graph.values_of(ValueKind::kState)) {
-      const std::string& name = graph.value(state).name;
-      states[name] = random_tensor(graph.type(state), 100 + index_of(state));
-      session.set_state(name, states[name]);
-    }
+    NamedTensors states = give_states(graph, session);
     for (std::uint64_t run = 0; run < 4; ++run) {
-      NamedTensors inputs;
-      for (const ValueId input : graph.values_of(ValueKind::kInput)) {
-        const std::string& name = graph.value(input).name;
-        inputs[name] = random_tensor(graph.type(input), name == "hit" ? run : 10 * run + index_of(input));
-        session.set_input(name, inputs[name]);
-      }
+      const NamedTensors inputs = give_inputs(graph, session, run, run);
       session.run();
       const OracleResult oracle = interpret(graph, inputs, {{"w", checkpoint.read("w")}}, states);
       for (const auto& [name, tensor] : oracle.outputs) expect_near(session.output(name), tensor);

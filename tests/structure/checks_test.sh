@@ -76,6 +76,8 @@ plant_kernel 'void launch() { sound<<<1, 1, 0, stream>>>(y); }'
 expect 1 'kernels/planted.cu:1: <<<: kernels are launched by launch_early()' check_waits
 plant_kernel 'check(cudaLaunchKernel(kernel, 1, 1, nullptr, 0, stream));' planted.cpp
 expect 1 'kernels/planted.cpp:1: cudaLaunchKernel: kernels are launched' check_waits
+plant_kernel 'const Comparison result = compare_with_oracle(kernel, spec);' planted_cuda_test.cpp
+expect 1 'kernels/planted_cuda_test.cpp:1: compare_with_oracle: nothing before the kernel is late' check_waits
 plant
 expect 1 'no kernel below' check_waits
 

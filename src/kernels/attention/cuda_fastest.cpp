@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
-#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +13,8 @@
 #include "kernels/attention/hopper.hpp"
 #include "kernels/attention/way.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
-#include "kernels/cuda/search.hpp"
+#include "kernels/cuda/fastest_way.hpp"
+#include "kernels/cuda/or_cannot_prepare.hpp"
 #include "kernels/cudnn/installed.hpp"
 #include "kernels/cudnn/sdpa.hpp"
 #include "kernels/library_kernel.hpp"
@@ -23,23 +22,13 @@
 namespace headroom::attentions {
 namespace {
 
-constexpr double kLeastFlops =
-    1e7;  // work whose way is measured: 64 tokens of 20 heads of 64 take longer than a launch
+constexpr double kLeastFlops = 1e7;  // of work that is timed: 64 tokens of 20 heads of 64 take longer than a launch
 
-/// What was fastest on a device.
-class Context {
- public:
-  explicit Context(Backend& backend) : search_(backend, versions()) {}
-  [[nodiscard]] cuda::Search& search() noexcept { return search_; }
-
- private:
-  static std::string versions() {
-    const std::string library = cudnn::why_unavailable() ? "without cuDNN" : cudnn::version_text();
-    return fmt::format("attention {}, {}", kHopperRevision, library);
-  }
-
-  cuda::Search search_;
-};
+/// What tells choices from those of other days.
+std::string versions() {
+  return fmt::format("attention {}, {}", kHopperRevision,
+                     cudnn::why_unavailable() ? "without cuDNN" : cudnn::version_text());
+}
 
 /// From an operand's first element to its last.
 std::size_t bytes_of(const AttentionProblem& problem, const AttentionProblem::Strides& strides, std::int64_t heads,
@@ -83,15 +72,10 @@ double flops_of(const AttentionProblem& problem) {
 }
 
 /// Nothing where the library is not there, or has no engine for this.
-std::optional<Way> make_cudnn_way(const AttentionProblem& problem, Backend& backend) {
+std::optional<Way> find_cudnn_way(const AttentionProblem& problem, Backend& backend) {
   if (cudnn::why_unavailable()) return std::nullopt;
   try {
-    const auto sdpa = std::make_shared<const cudnn::Sdpa>(problem, backend);
-    return Way{.name = sdpa->implementation(),
-               .workspace_bytes = sdpa->workspace_bytes(),
-               .run = [sdpa](void* stream, const Operands& operands, void* workspace) {
-                 sdpa->run(stream, {operands.q, operands.k, operands.v, operands.out, operands.logsumexp}, workspace);
-               }};
+    return cudnn::make_sdpa_way(problem, backend);
   } catch (const OutOfMemory&) {
     throw;
   } catch (const Error&) {  // no engine for this GPU, or one that lacks a library of its own (NVRTC)
@@ -102,67 +86,43 @@ std::optional<Way> make_cudnn_way(const AttentionProblem& problem, Backend& back
 /// The one that was fastest before.
 std::optional<Way> find_known(const AttentionProblem& problem, Backend& backend, const std::string& name) {
   if (std::optional<Way> way = find_hopper_way(problem, name)) return way;
-  std::optional<Way> way = make_cudnn_way(problem, backend);
+  std::optional<Way> way = find_cudnn_way(problem, backend);
   return way && way->name == name ? std::move(way) : std::nullopt;
 }
 
-std::vector<Way> list_ways(const AttentionProblem& problem, Backend& backend, bool is_measured) {
+std::vector<Way> list_ways(const AttentionProblem& problem, Backend& backend, bool is_timed) {
   std::vector<Way> ways;
   for (const HopperTile& tile : best_hopper_tiles(problem, hopper_clusters_at_once)) {
     ways.push_back(make_hopper_way(problem, tile));
-    if (!is_measured) break;
+    if (!is_timed) return ways;
   }
-  if (is_measured)
-    if (std::optional<Way> way = make_cudnn_way(problem, backend)) ways.push_back(*std::move(way));
+  if (std::optional<Way> way = find_cudnn_way(problem, backend)) ways.push_back(*std::move(way));
   return ways;
 }
 
-struct Chosen {
-  Way way;
-  bool is_measured = false;  // here or before
-};
+void run_trial(const AttentionProblem& problem, const Way& way, void* stream, std::span<void* const> operands,
+               void* workspace) {
+  way.run(stream,
+          {.q = operands[0],
+           .k = operands[1],
+           .v = operands[2],
+           .out = operands[3],
+           .logsumexp = problem.has_logsumexp ? static_cast<float*>(operands[4]) : nullptr},
+          workspace);
+}
 
-Chosen find_way(const AttentionProblem& problem, Backend& backend) {
-  const bool is_large = flops_of(problem) >= kLeastFlops;
-  cuda::Search& search = backend.context<Context>()->search();
-  const cuda::Work work = work_of(problem);
-  if (is_large)
-    if (const std::optional<std::string> known = search.find_known(work.text))
-      if (std::optional<Way> way = find_known(problem, backend, *known)) return {*std::move(way), true};
-  std::vector<Way> ways = list_ways(problem, backend, is_large);
-  if (ways.empty()) fail("no tile of attention on Hopper runs on this device");
-  cuda::Choice choice;
-  if (is_large) {
-    std::vector<cuda::Candidate> candidates;
-    for (const Way& way : ways) candidates.push_back({way.name, way.workspace_bytes});
-    const std::optional<cuda::Choice> measured = search.find_fastest(
-        work, candidates, [&](std::size_t index, void* stream, std::span<void* const> operands, void* workspace) {
-          ways[index].run(stream,
-                          {.q = operands[0],
-                           .k = operands[1],
-                           .v = operands[2],
-                           .out = operands[3],
-                           .logsumexp = problem.has_logsumexp ? static_cast<float*>(operands[4]) : nullptr},
-                          workspace);
-        });
-    if (!measured) fail("all {} ways to run {} were refused", ways.size(), work.text);
-    choice = *measured;
-  }
-  return {std::move(ways[choice.index]), choice.is_measured};
+Way find_way(const AttentionProblem& problem, Backend& backend) {
+  const bool is_timed = flops_of(problem) >= kLeastFlops;
+  return cuda::fastest_way<Way>(*backend.context<cuda::SearchOf<versions>>(), work_of(problem), is_timed,
+                                {.list = [&] { return list_ways(problem, backend, is_timed); },
+                                 .find = [&](const std::string& name) { return find_known(problem, backend, name); },
+                                 .run = [&](const auto&... trial) { run_trial(problem, trial...); }});
 }
 
 KernelPlan plan(const KernelBinding& binding) {
-  try {
-    Chosen chosen =
-        find_way(attention_problem(binding.spec, binding.inputs, binding.outputs), cuda::backend_of(binding));
-    KernelPlan made = bind(std::move(chosen.way));
-    if (chosen.is_measured) made.implementation += ", fastest as measured";
-    return made;
-  } catch (const OutOfMemory&) {
-    throw;
-  } catch (const Error& error) {
-    throw CannotPrepare(error.what());
-  }
+  return cuda::or_cannot_prepare([&] {
+    return bind(find_way(attention_problem(binding.spec, binding.inputs, binding.outputs), cuda::backend_of(binding)));
+  });
 }
 
 const Listed<LibraryKernel> kFastestAttention({.name = "fastest.attention",
@@ -174,6 +134,15 @@ const Listed<LibraryKernel> kFastestAttention({.name = "fastest.attention",
                                                .plan = plan});
 
 }  // namespace
+
+Support check(const OpSpec& spec, std::int64_t most_dim) {
+  const DType dtype = spec.inputs[0].dtype;
+  if (dtype != DType::kBF16 && dtype != DType::kF16) return Rejection{fmt::format("takes bf16 or f16, not {}", dtype)};
+  for (const std::size_t index : {0U, 2U})
+    if (const std::int64_t dim = spec.inputs[index].shape[-1]; dim > most_dim || dim % 8 != 0)
+      return Rejection{fmt::format("takes heads of up to {} elements, a multiple of 8, not {}", most_dim, dim)};
+  return supports_bare_scores(spec);
+}
 
 KernelPlan bind(Way way) {
   KernelPlan made{.launch = {}, .scratch_bytes = way.workspace_bytes, .implementation = std::move(way.name)};

@@ -114,15 +114,7 @@ std::string name_of(const HopperTile& tile) {
 
 Support why_not_hopper(const OpSpec& spec, const Target& target) {
   if (target.compute_capability != 90) return Rejection{"is for GPUs of compute capability 9.0"};
-  const DType dtype = spec.inputs[0].dtype;
-  if (dtype != DType::kBF16 && dtype != DType::kF16) return Rejection{fmt::format("takes bf16 or f16, not {}", dtype)};
-  if (spec.inputs.size() == 4) return Rejection{"takes no bias and no mask"};
-  if (spec.attributes.get_int("causal") != 0) return Rejection{"has every query see every key"};
-  for (const std::size_t index : {0U, 2U}) {
-    const std::int64_t dim = spec.inputs[index].shape[-1];
-    if (dim > kMostDim || dim % 8 != 0)
-      return Rejection{fmt::format("takes heads of up to {} elements, a multiple of 8, not {}", kMostDim, dim)};
-  }
+  if (Support rejection = check(spec, kMostDim)) return rejection;
   if (!(spec.attributes.get_float("scale") > 0)) return Rejection{"takes scales above 0"};
   for (const std::size_t index : {0U, 1U, 2U})
     if (spec.inputs[index].shape.numel() > INT32_MAX) return Rejection{"takes operands of up to 2^31 elements"};

@@ -35,23 +35,22 @@
 
 #include <cuda_runtime_api.h>
 
-#include <type_traits>
-
 #include "backends/cuda/early_launch.cuh"
 #include "kernels/attention/hopper_form.hpp"
-#include "kernels/attention/hopper_products.cuh"
 #include "kernels/attention/hopper_softmax.cuh"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/fragments.cuh"
 #include "kernels/cuda/hopper.cuh"
+#include "kernels/cuda/large_launch.cuh"
 #include "kernels/cuda/launched.hpp"
+#include "kernels/cuda/products.cuh"
 
 namespace headroom::attentions {
 namespace {
 
 namespace hw = cuda::hopper;
 using cuda::Bf16;
-using cuda::F16;
+using cuda::Constant;
 
 // A single warp that copies takes no registers to speak of, but a multiprocessor deals them out to four warps at a time, and only a
 // warpgroup can give away what it was dealt.
@@ -147,7 +146,7 @@ struct Turn {
   __device__ __forceinline__ void pass() const {
     if (!kTakesTurns) return;
     const int next = group + 1 == kGroups ? 0 : group + 1;
-    products::announce(kTurn + next, 2 * hw::kWarpgroup);
+    hw::announce(kTurn + next, 2 * hw::kWarpgroup);
   }
 };
 
@@ -172,30 +171,30 @@ __device__ __forceinline__ void attend(const HopperForm& form, const Item& item,
     const std::uint64_t q = hw::describe_operand(queries, kGroupBytes);
     const std::uint64_t k = hw::describe_operand(ring + stage * 2 * kBytes, kGroupBytes);
     hw::begin_products();
-    products::score<T, kKeys, false>(scores, q, k);
+    hw::multiply</*kAdds=*/false>(T(), scores, q, k);
 #pragma unroll
-    for (int i = 1; i < kDim / 16; ++i) products::score<T, kKeys, true>(scores, q + 2 * i, k + 2 * i);
+    for (int i = 1; i < kDim / 16; ++i) hw::multiply(T(), scores, q + 2 * i, k + 2 * i);
     hw::commit_products();
   };
   const auto begin_sums = [&] {
     const std::uint32_t stage = progress.values % kStages;
     hw::wait(barriers.full_v[stage], progress.values / kStages & 1);
-    const std::uint64_t v = products::describe_rows(ring + stage * 2 * kBytes + kBytes);
+    const std::uint64_t v = hw::describe_operand(ring + stage * 2 * kBytes + kBytes, kGroupBytes, kGroupBytes);
     hw::begin_products();
 #pragma unroll
-    for (int i = 0; i < kKeys / 16; ++i) products::weigh<T, kDim>(sums, weights[i], v + kRowBytes * i);
+    for (int i = 0; i < kKeys / 16; ++i) hw::multiply</*kAcross=*/true>(T(), sums, weights[i], v + kRowBytes * i);
     hw::commit_products();
   };
   const auto end_scores = [&](int unit) {
-    products::settle(scores);
+    hw::settle(scores);
     if (signals) hw::arrive(barriers.empty_k[progress.keys % kStages]);
     ++progress.keys;
     if (signals && unit + 1 == item.end) hw::arrive(barriers.empty_q);
     if (const int left = form.keys - unit * kKeys; left < kKeys) hide_scores<kKeys>(scores, left);
   };
   const auto end_sums = [&] {
-    products::settle(sums);
-    products::settle(weights);
+    hw::settle(sums);
+    hw::settle(weights);
     if (signals) hw::arrive(barriers.empty_v[progress.values % kStages]);
     ++progress.values;
   };
@@ -218,7 +217,7 @@ __device__ __forceinline__ void attend(const HopperForm& form, const Item& item,
     float factors[2];
     const bool grows = softmax.raise(scores, factors);
     softmax.take(scores);
-    products::settle(scores);
+    hw::settle(scores);
     hw::wait_for_products<0>();
     end_sums();
     if (grows) scale_rows<kDim>(sums, factors);
@@ -251,12 +250,12 @@ __device__ __forceinline__ void store_results(const HopperForm& form, const Hopp
     for (int half = 0; half < 2; ++half) {
       const std::uint32_t to = staged + (row + 8 * half) * kRowBytes + ((j ^ row % 8) * 16) + thread % 4 * 4;
       const std::uint32_t pair = hw::pack(T(), sums[4 * j + 2 * half], sums[4 * j + 2 * half + 1]);
-      products::put_shared(to, pair);
+      hw::put_shared(to, pair);
     }
   hw::fence_for_copies();
   hw::meet(kGroupMeets + group, hw::kWarpgroup);
   if (thread != 0 || first >= form.queries) return;
-  products::store_box(maps.out, staged, 0, first, item.head, item.batch);
+  hw::store_box(maps.out, staged, 0, first, item.head, item.batch);
   hw::commit_stores();
 }
 
@@ -420,33 +419,18 @@ __global__ void __launch_bounds__(kThreads<kGroups>, kResident)
 #endif
 }
 
-cuda::LaunchShape shape_of(const HopperForm& form, int threads, cudaStream_t stream) {
-  return {.blocks = dim3(static_cast<unsigned>(form.clusters() * form.split)),
-          .threads = dim3(static_cast<unsigned>(threads)),
-          .stream = stream,
-          .shared_bytes = static_cast<std::size_t>(form.shared_bytes),
-          .cluster = form.split};
-}
-
-template <class T, int kGroups, int kKeys, int kStages, int kResident, int kDim>
-auto kernel_for(const HopperForm& form) {
-  const auto kernel = hopper_attention_kernel<T, kGroups, kKeys, kStages, kResident, kDim>;
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, form.shared_bytes);
-  return kernel;
+cuda::LaunchShape shape_of(const HopperForm& form, int threads, void* stream = nullptr) {
+  return cuda::large_shape(form.clusters() * form.split, threads, form.shared_bytes, stream, form.split);
 }
 
 /// Calls use(groups, keys, stages, resident, dim), constants, for the kernel of a tile.
 template <class Use>
 void with_tile(const HopperTile& tile, int dim, const Use& use) {
-  const auto with_dim = [&](auto groups, auto keys, auto stages, auto resident) {
-    if (dim == 32) return use(groups, keys, stages, resident, std::integral_constant<int, 32>());
-    if (dim == 48) return use(groups, keys, stages, resident, std::integral_constant<int, 48>());
-    use(groups, keys, stages, resident, std::integral_constant<int, 64>());
-  };
-#define HR_TILE(of_groups, of_keys, stages, resident)                                                 \
-  if (tile.warpgroups == of_groups && tile.keys == of_keys)                                           \
-    return with_dim(std::integral_constant<int, of_groups>(), std::integral_constant<int, of_keys>(), \
-                    std::integral_constant<int, stages>(), std::integral_constant<int, resident>());
+#define HR_TILE(of_groups, of_keys, stages, resident)                                                  \
+  if (tile.warpgroups == (of_groups) && tile.keys == (of_keys))                                        \
+    return cuda::with_one_of<32, 48, 64>(dim, [&](auto dims) {                                         \
+      use(Constant<of_groups>(), Constant<of_keys>(), Constant<stages>(), Constant<resident>(), dims); \
+    });
 #include "kernels/attention/hopper_tiles.def"
 #undef HR_TILE
 }
@@ -456,17 +440,11 @@ void with_tile(const HopperTile& tile, int dim, const Use& use) {
 void launch_hopper(void* stream, DType dtype, const HopperTile& tile, const HopperForm& form, const HopperMaps& maps,
                    void* out, float* logsumexp) {
   with_tile(tile, form.dim, [&](auto groups, auto keys, auto stages, auto resident, auto dim) {
-    const cuda::LaunchShape shape = shape_of(form, kThreads<groups()>, static_cast<cudaStream_t>(stream));
-    const auto with_type = [&](auto type) {
+    cuda::with_small_type_of(dtype, [&](auto type) {
       using T = decltype(type);
-      cuda::launch_early(kernel_for<T, groups(), keys(), stages(), resident(), dim()>(form), shape, form, maps,
-                         static_cast<T*>(out), logsumexp);
-    };
-    if (dtype == DType::kBF16) {
-      with_type(Bf16());
-    } else {
-      with_type(F16());
-    }
+      cuda::launch_large(hopper_attention_kernel<T, groups(), keys(), stages(), resident(), dim()>,
+                         shape_of(form, kThreads<groups()>, stream), form, maps, static_cast<T*>(out), logsumexp);
+    });
   });
   cuda::check_launched("hopper attention kernel");
 }
@@ -474,9 +452,8 @@ void launch_hopper(void* stream, DType dtype, const HopperTile& tile, const Hopp
 int hopper_clusters_at_once(const HopperTile& tile, const HopperForm& form) {
   int clusters = 0;
   with_tile(tile, form.dim, [&](auto groups, auto keys, auto stages, auto resident, auto dim) {
-    const cuda::LaunchConfig config(shape_of(form, kThreads<groups()>, nullptr), false);
-    cudaOccupancyMaxActiveClusters(&clusters, kernel_for<Bf16, groups(), keys(), stages(), resident(), dim()>(form),
-                                   &config.get());
+    clusters = cuda::clusters_at_once(hopper_attention_kernel<Bf16, groups(), keys(), stages(), resident(), dim()>,
+                                      shape_of(form, kThreads<groups()>));
   });
   cuda::check_launched("hopper attention kernel");
   return clusters;

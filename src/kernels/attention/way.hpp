@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -18,8 +19,8 @@ struct Operands {
 
 /// A way to run a problem, bound to a device.
 struct Way {
-  std::string
-      name;  ///< what tells it from the others, in every process: "hopper 128 queries x 128 keys, 1 tile a block"
+  /// What tells it from the others, in every process: "hopper 128 queries x 128 keys, 1 tile a block".
+  std::string name;
   std::size_t workspace_bytes = 0;
   /// Submits it to a stream (cudaStream_t).
   std::function<void(void* stream, const Operands& operands, void* workspace)> run;
@@ -27,5 +28,8 @@ struct Way {
 
 /// A kernel's plan that runs a way.
 [[nodiscard]] KernelPlan bind(Way way);
+
+/// Why no way takes an op: bf16 or f16 in heads of up to `most_dim`, a multiple of 8, with nothing beside the scores.
+[[nodiscard]] Support check(const OpSpec& spec, std::int64_t most_dim);
 
 }  // namespace headroom::attentions

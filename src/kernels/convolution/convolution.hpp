@@ -6,14 +6,10 @@
 /// Convolutions on a GPU by the fastest way there is: what conv2d and conv_transpose2d share.
 namespace headroom::convolutions {
 
-struct Chosen {
-  Way way;
-  bool is_measured = false;  ///< here or before
-};
-/// The way to run a problem. Of work large enough to matter the fastest, as measured (cuda/search.hpp): cuDNN's engines, fused and
-/// not, or of single pixels cuBLASLt's product, and where it is a Hopper GPU our own kernels (hopper.hpp, narrow.hpp). Finding it takes from 10 ms to some seconds, once.
-/// Throws Error where there is none.
-[[nodiscard]] Chosen find_way(const Problem& problem, const Target& target);
+/// The way to run a problem. Of work large enough to matter the fastest, as measured (cuda/fastest_way.hpp): cuDNN's engines, fused
+/// and not, or of single pixels cuBLASLt's product, and where it is a Hopper GPU our own kernels (hopper.hpp, narrow.hpp). Finding it
+/// takes from 10 ms to some seconds, once. Throws Error where there is none.
+[[nodiscard]] Way find_way(const Problem& problem, const Target& target);
 
 /// Why there is no way to run it: f32, bf16 or f16, with a bias of the same or f32.
 [[nodiscard]] Support check(const OpSpec& spec, const Target& target);

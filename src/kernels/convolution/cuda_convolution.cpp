@@ -9,32 +9,24 @@
 #include "kernels/convolution/product.hpp"
 #include "kernels/cublaslt/product.hpp"
 #include "kernels/cuda/copy_rows.hpp"
-#include "kernels/cuda/search.hpp"
+#include "kernels/cuda/cuda_kernel.hpp"
+#include "kernels/cuda/fastest_way.hpp"
+#include "kernels/cuda/or_cannot_prepare.hpp"
 #include "kernels/cudnn/convolution.hpp"
 
 namespace headroom::convolutions {
 namespace {
 
-constexpr double kLeastFlops = 2e8;  // work whose way is measured; an engine takes up to a second to compile
+constexpr double kLeastFlops = 2e8;  // of work that is timed: an engine takes up to a second to compile
 constexpr std::size_t kAlignment = 256;
 /// Of the weight in turn, so that it comes from memory as in a model: more than twice any L2.
 constexpr std::size_t kRotatedBytes = std::size_t{160} << 20;
 
-/// What was fastest on a device.
-class Context {
- public:
-  explicit Context(Backend& backend) : search_(backend, versions()) {}
-  [[nodiscard]] cuda::Search& search() noexcept { return search_; }
-
- private:
-  static std::string versions() {
-    const std::string library = cudnn::why_not_installed() ? "without cuDNN" : cudnn::version_text();
-    return fmt::format("convolutions {}.{}, {}, {}", kHopperRevision, kNarrowRevision, library,
-                       cublaslt::version_text());
-  }
-
-  cuda::Search search_;
-};
+/// What tells choices from those of other days.
+std::string versions() {
+  return fmt::format("convolutions {}.{}, {}, {}", kHopperRevision, kNarrowRevision,
+                     cudnn::why_not_installed() ? "without cuDNN" : cudnn::version_text(), cublaslt::version_text());
+}
 
 cuda::Work work_of(const Problem& problem) {
   const auto bytes = [&](const Shape& shape) {
@@ -50,36 +42,30 @@ cuda::Work work_of(const Problem& problem) {
                        {.dtype = problem.dtype, .bytes = bytes(problem.y), .is_result = true}}};
 }
 
-/// Measures, or finds what was measured. Nothing where all are refused.
-std::optional<cuda::Choice> choose(const Problem& problem, const std::vector<Way>& ways, cuda::Search& search) {
-  std::vector<cuda::Candidate> candidates;
-  for (const Way& way : ways) candidates.push_back({way.name, way.workspace_bytes});
-  return search.find_fastest(work_of(problem), candidates,
-                             [&](std::size_t index, void* stream, std::span<void* const> operands, void* workspace) {
-                               ways[index].run(stream,
-                                               {.x = operands[0],
-                                                .weight = operands[1],
-                                                .bias = problem.bias ? operands[2] : nullptr,
-                                                .residual = problem.has_residual ? operands[3] : nullptr,
-                                                .y = operands[4]},
-                                               workspace);
-                             });
+void run_trial(const Problem& problem, const Way& way, void* stream, std::span<void* const> operands, void* workspace) {
+  way.run(stream,
+          {.x = operands[0],
+           .weight = operands[1],
+           .bias = problem.bias ? operands[2] : nullptr,
+           .residual = problem.has_residual ? operands[3] : nullptr,
+           .y = operands[4]},
+          workspace);
 }
 
 /// A library's, best guess first.
-std::vector<Way> library_ways(const Problem& problem, const Target& target, bool is_large) {
+std::vector<Way> library_ways(const Problem& problem, const Target& target, bool is_timed) {
   if (is_product(problem)) return {make_product_way(problem, target)};
-  return cudnn::make_ways(problem, *target.backend, is_large);
+  return cudnn::make_ways(problem, *target.backend, is_timed);
 }
 
-std::vector<Way> list_ways(const Problem& problem, const Target& target, bool is_large) {
+std::vector<Way> list_ways(const Problem& problem, const Target& target, bool is_timed) {
   std::vector<Way> ways;
   if (!why_not_narrow(problem, target)) ways = make_narrow_ways(problem, target);
-  if (!is_large && !ways.empty()) return ways;
-  if (is_large && !why_not_hopper(problem, target))
+  if (!is_timed && !ways.empty()) return ways;
+  if (is_timed && !why_not_hopper(problem, target))
     std::ranges::move(make_hopper_ways(problem), std::back_inserter(ways));
   try {
-    std::ranges::move(library_ways(problem, target, is_large), std::back_inserter(ways));
+    std::ranges::move(library_ways(problem, target, is_timed), std::back_inserter(ways));
   } catch (const OutOfMemory&) {
     throw;
   } catch (const Error&) {  // no engine for this, or one that lacks a library of its own (NVRTC)
@@ -121,22 +107,13 @@ std::optional<Packing> packing_of(const Way& way, const Problem& problem) {
 
 }  // namespace
 
-Chosen find_way(const Problem& given, const Target& target) {
+Way find_way(const Problem& given, const Target& target) {
   const Problem problem = is_product(given) ? in_lines(given) : given;
-  cuda::Search& search = target.backend->context<Context>()->search();
-  const bool is_large = flops_of(problem) >= kLeastFlops;
-  if (is_large)
-    if (const std::optional<std::string> known = search.find_known(to_text(problem)))
-      if (std::optional<Way> way = find_known(problem, target, *known))
-        return {.way = *std::move(way), .is_measured = true};
-  std::vector<Way> ways = list_ways(problem, target, is_large);
-  cuda::Choice choice;
-  if (is_large && ways.size() > 1) {
-    const std::optional<cuda::Choice> measured = choose(problem, ways, search);
-    if (!measured) fail("all {} ways to run {} were refused", ways.size(), to_text(problem));
-    choice = *measured;
-  }
-  return {.way = std::move(ways[choice.index]), .is_measured = choice.is_measured};
+  const bool is_timed = flops_of(problem) >= kLeastFlops;
+  return cuda::fastest_way<Way>(*target.backend->context<cuda::SearchOf<versions>>(), work_of(problem), is_timed,
+                                {.list = [&] { return list_ways(problem, target, is_timed); },
+                                 .find = [&](const std::string& name) { return find_known(problem, target, name); },
+                                 .run = [&](const auto&... trial) { run_trial(problem, trial...); }});
 }
 
 Support check(const OpSpec& spec, const Target& target) {
@@ -179,20 +156,11 @@ KernelPlan bind(const Problem& problem, Way way) {
 }
 
 KernelPlan plan_fastest(const Problem& problem, const Target& target) {
-  Chosen chosen = find_way(problem, target);
-  KernelPlan made = bind(problem, std::move(chosen.way));
-  if (chosen.is_measured) made.implementation += ", fastest as measured";
-  return made;
+  return bind(problem, find_way(problem, target));
 }
 
 KernelPlan plan(const KernelBinding& binding) {
-  try {
-    return plan_fastest(problem_of(binding.spec), binding.target);
-  } catch (const OutOfMemory&) {
-    throw;
-  } catch (const Error& error) {
-    throw CannotPrepare(error.what());
-  }
+  return cuda::or_cannot_prepare([&] { return plan_fastest(problem_of(binding.spec), binding.target); });
 }
 
 }  // namespace headroom::convolutions

@@ -20,7 +20,9 @@
 #include "kernels/convolution/narrow_image.cuh"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/fragments.cuh"
+#include "kernels/cuda/large_launch.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/products.cuh"
 
 namespace headroom::convolutions {
 namespace {
@@ -247,8 +249,7 @@ __device__ __forceinline__ void make_few(const ToFew& form, const T* weight, con
         const int slot = (first_row + i + tap) % kSlots;
         const std::uint64_t pixels = hopper::describe_operand(slots + slot * ToForm::kSlotBytes, kGroupBytes);
 #pragma unroll
-        for (int k = 0; k < kSteps; ++k)
-          hopper::multiply<T, kToColumns>(sums, filters[tap * kSteps + k], pixels + 32 * k / 16);
+        for (int k = 0; k < kSteps; ++k) hopper::multiply(T(), sums, filters[tap * kSteps + k], pixels + 32 * k / 16);
       }
       hopper::commit_products();
       hopper::wait_for_products<0>();
@@ -309,7 +310,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 }
 
 template <class T>
-void launch_from_few(cudaStream_t stream, const NarrowForm& form, int multiprocessors, const T* x, const T* weight,
+void launch_from_few(void* stream, const NarrowForm& form, int multiprocessors, const T* x, const T* weight,
                      const void* bias, T* y) {
   FromFew work{.height = form.height,
                .width = form.width,
@@ -318,18 +319,16 @@ void launch_from_few(cudaStream_t stream, const NarrowForm& form, int multiproce
                .activation = form.activation,
                .bias_is_f32 = form.bias == DType::kF32};
   work.tiles = form.images * work.tiles_y * work.tiles_x;
-  const auto run = [&](auto kernel) {
-    narrow::launch(kernel, std::min(work.tiles, 2 * multiprocessors), kFromThreads, 0, stream, work, x, weight, bias,
-                   y);
-  };
-  if (form.channels == 1) return run(from_few_kernel<T, 1>);
-  if (form.channels == 2) return run(from_few_kernel<T, 2>);
-  if (form.channels == 3) return run(from_few_kernel<T, 3>);
-  run(from_few_kernel<T, kMostFewChannels>);
+  cuda::with_one_of<1, 2, 3, 4>(form.channels, [&](auto channels) {
+    static_assert(kMostFewChannels == 4);
+    cuda::launch_large(from_few_kernel<T, channels()>,
+                       cuda::large_shape(std::min(work.tiles, 2 * multiprocessors), kFromThreads, 0, stream), work, x,
+                       weight, bias, y);
+  });
 }
 
 template <class T>
-void launch_to_few(cudaStream_t stream, const NarrowForm& form, int multiprocessors, const T* x, const T* weight,
+void launch_to_few(void* stream, const NarrowForm& form, int multiprocessors, const T* x, const T* weight,
                    const void* bias, T* y) {
   const int strips = divide_up(form.width, kToPixels);
   const ToFew few{.work = {.rows = form.height,
@@ -340,24 +339,20 @@ void launch_to_few(cudaStream_t stream, const NarrowForm& form, int multiprocess
                   .width = form.width,
                   .outputs = form.outputs};
   const TensorMap map = map_pixels(form.dtype, x, form.images, form.height, form.width, 1, ToForm::kCopied);
-  narrow::launch(to_few_kernel<T>, std::min(few.work.segments, multiprocessors), kThreads, kToSharedBytes, stream, few,
-                 map, weight, bias, y);
+  cuda::launch_large(to_few_kernel<T>,
+                     cuda::large_shape(std::min(few.work.segments, multiprocessors), kThreads, kToSharedBytes, stream),
+                     few, map, weight, bias, y);
 }
 
 }  // namespace
 
 void launch_few(void* stream, const NarrowForm& form, int multiprocessors, const NarrowOperands& operands) {
-  const auto run = [&](auto type) {
+  cuda::with_small_type_of(form.dtype, [&](auto type) {
     using T = decltype(type);
     const auto launch = form.channels == kChannels ? launch_to_few<T> : launch_from_few<T>;
-    launch(static_cast<cudaStream_t>(stream), form, multiprocessors, static_cast<const T*>(operands.x),
-           static_cast<const T*>(operands.weight), operands.bias, static_cast<T*>(operands.y));
-  };
-  if (form.dtype == DType::kBF16) {
-    run(Bf16());
-  } else {
-    run(F16());
-  }
+    launch(stream, form, multiprocessors, static_cast<const T*>(operands.x), static_cast<const T*>(operands.weight),
+           operands.bias, static_cast<T*>(operands.y));
+  });
   cuda::check_launched("few channels' convolution kernel");
 }
 

@@ -28,21 +28,21 @@
 
 #include <cuda_runtime_api.h>
 
-#include <type_traits>
-
 #include "backends/cuda/early_launch.cuh"
 #include "kernels/convolution/hopper_form.hpp"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/formula.cuh"
 #include "kernels/cuda/hopper.cuh"
+#include "kernels/cuda/large_launch.cuh"
 #include "kernels/cuda/launched.hpp"
+#include "kernels/cuda/products.cuh"
 
 namespace headroom::convolutions {
 namespace {
 
 namespace hw = cuda::hopper;
 using cuda::Bf16;
-using cuda::F16;
+using cuda::Constant;
 using cuda::TensorMap;
 
 template <int kBlocks>
@@ -192,8 +192,8 @@ __device__ __forceinline__ void consume(const HopperForm& form, const Place& pla
       for (int k = 0; k < kRowBytes; k += 32)
 #pragma unroll
         for (int i = 0; i < kMine; ++i)
-          hw::multiply<T, kColumns>(sums[i], hw::describe_operand(x + tap * tap_x_bytes + blocks[i] + k, group_bytes),
-                                    hw::describe_operand(weight + tap * kTapBytes + k, kSide * kRowBytes));
+          hw::multiply(T(), sums[i], hw::describe_operand(x + tap * tap_x_bytes + blocks[i] + k, group_bytes),
+                       hw::describe_operand(weight + tap * kTapBytes + k, kSide * kRowBytes));
     hw::commit_products();
     hw::wait_for_products<1>();
     if (signals && used_weight >= 0) hw::arrive(barriers.empty_weight[used_weight]);
@@ -396,47 +396,17 @@ __global__ void __launch_bounds__(kThreads<kBlocks>, kResident<kBlocks>)
 #endif
 }
 
-cuda::LaunchShape shape_of(const HopperForm& form, int threads, cudaStream_t stream) {
-  return {.blocks = dim3(static_cast<unsigned>(form.tiles() * form.split)),
-          .threads = dim3(static_cast<unsigned>(threads)),
-          .stream = stream,
-          .shared_bytes = static_cast<std::size_t>(form.shared_bytes),
-          .cluster = form.split};
-}
-
-template <class T, int kBlocks, int kColumns, int kTaps>
-auto kernel_for(const HopperForm& form) {
-  const auto kernel = hopper_convolution_kernel<T, kBlocks, kColumns, kTaps>;
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, form.shared_bytes);
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-  return kernel;
-}
-
-template <class T, int kBlocks, int kColumns, int kTaps>
-void launch(cudaStream_t stream, const HopperForm& form, const TensorMap& x, const TensorMap& weight, const void* bias,
-            const void* residual, void* y) {
-  cuda::launch_early(kernel_for<T, kBlocks, kColumns, kTaps>(form), shape_of(form, kThreads<kBlocks>, stream), form, x,
-                     weight, bias, static_cast<const T*>(residual), static_cast<T*>(y));
-}
-
-template <int kBlocks, int kColumns, int kTaps>
-int clusters_at_once(const HopperForm& form) {
-  const cuda::LaunchConfig config(shape_of(form, kThreads<kBlocks>, nullptr), true);
-  int clusters = 0;
-  cudaOccupancyMaxActiveClusters(&clusters, kernel_for<Bf16, kBlocks, kColumns, kTaps>(form), &config.get());
-  return clusters;
+cuda::LaunchShape shape_of(const HopperForm& form, int threads, void* stream = nullptr) {
+  return cuda::large_shape(form.tiles() * form.split, threads, form.shared_bytes, stream, form.split);
 }
 
 /// Calls use(blocks, columns, taps), constants, for the kernel of a tile.
 template <class Use>
 void with_tile(const HopperTile& tile, const Use& use) {
-  const auto with_taps = [&](auto blocks, auto columns) {
-    if (tile.taps == 1) return use(blocks, columns, std::integral_constant<int, 1>());
-    use(blocks, columns, std::integral_constant<int, 3>());
-  };
-#define HR_TILE(of_blocks, of_columns)                        \
-  if (tile.blocks == of_blocks && tile.columns == of_columns) \
-    return with_taps(std::integral_constant<int, of_blocks>(), std::integral_constant<int, of_columns>());
+#define HR_TILE(of_blocks, of_columns)                            \
+  if (tile.blocks == (of_blocks) && tile.columns == (of_columns)) \
+    return cuda::with_one_of<1, 3>(tile.taps,                     \
+                                   [&](auto taps) { use(Constant<of_blocks>(), Constant<of_columns>(), taps); });
 #include "kernels/convolution/hopper_tiles.def"
 #undef HR_TILE
 }
@@ -446,15 +416,12 @@ void with_tile(const HopperTile& tile, const Use& use) {
 void launch_hopper(void* stream, DType dtype, const HopperTile& tile, const HopperForm& form, const TensorMap& x,
                    const TensorMap& weight, const void* bias, const void* residual, void* y) {
   with_tile(tile, [&](auto blocks, auto columns, auto taps) {
-    const auto with_type = [&](auto type) {
-      launch<decltype(type), blocks(), columns(), taps()>(static_cast<cudaStream_t>(stream), form, x, weight, bias,
-                                                          residual, y);
-    };
-    if (dtype == DType::kBF16) {
-      with_type(Bf16());
-    } else {
-      with_type(F16());
-    }
+    cuda::with_small_type_of(dtype, [&](auto type) {
+      using T = decltype(type);
+      cuda::launch_large(hopper_convolution_kernel<T, blocks(), columns(), taps()>,
+                         shape_of(form, kThreads<blocks()>, stream), form, x, weight, bias,
+                         static_cast<const T*>(residual), static_cast<T*>(y));
+    });
   });
   cuda::check_launched("hopper convolution kernel");
 }
@@ -462,7 +429,8 @@ void launch_hopper(void* stream, DType dtype, const HopperTile& tile, const Hopp
 int hopper_clusters_at_once(const HopperTile& tile, const HopperForm& form) {
   int clusters = 0;
   with_tile(tile, [&](auto blocks, auto columns, auto taps) {
-    clusters = clusters_at_once<blocks(), columns(), taps()>(form);
+    clusters = cuda::clusters_at_once(hopper_convolution_kernel<Bf16, blocks(), columns(), taps()>,
+                                      shape_of(form, kThreads<blocks()>));
   });
   cuda::check_launched("hopper convolution kernel");
   return clusters;

@@ -29,7 +29,9 @@
 #include "kernels/convolution/narrow_image.cuh"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/fragments.cuh"
+#include "kernels/cuda/large_launch.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/products.cuh"
 
 namespace headroom::convolutions {
 
@@ -72,8 +74,8 @@ __device__ __forceinline__ void multiply_pass(float (&sums)[kPixels / 2], const 
     for (int j = 0; j < F::kTaps; ++j)
 #pragma unroll
       for (int k = 0; k < kSteps; ++k)
-        hopper::multiply<T, kPixels>(sums, weight[((pass * F::kTaps + i) * F::kTaps + j) * kSteps + k],
-                                     operand + (F::column_offset(pass, j) + 32 * k) / 16);
+        hopper::multiply(T(), sums, weight[((pass * F::kTaps + i) * F::kTaps + j) * kSteps + k],
+                         operand + (F::column_offset(pass, j) + 32 * k) / 16);
   }
   hopper::commit_products();
 }
@@ -232,7 +234,7 @@ int fragments_of(Pace pace) {
 }
 
 template <Pace kPace, class T, int kPixels>
-void launch_form(cudaStream_t stream, const NarrowForm& form, int multiprocessors, const NarrowOperands& operands) {
+void launch_form(void* stream, const NarrowForm& form, int multiprocessors, const NarrowOperands& operands) {
   using F = Form<kPace, kPixels>;
   constexpr int kTimes = F::kSplits ? 2 : 1;
   const int rows = divide_up(form.height, F::kRowStep), columns = form.width / F::kPlanes;
@@ -249,8 +251,9 @@ void launch_form(cudaStream_t stream, const NarrowForm& form, int multiprocessor
   };
   const TensorMap x = map_pixels(form.dtype, operands.x, form.images, form.height, form.width, F::kPlanes, F::kCopied);
   const TensorMap y = map_result(operands.y), residual = work.has_residual ? map_result(operands.residual) : y;
-  narrow::launch(narrow_kernel<F, T, kPixels>, std::min(work.segments, multiprocessors), kThreads, F::kSharedBytes,
-                 stream, work, x, residual, y, static_cast<const uint4*>(operands.weight), operands.bias);
+  cuda::launch_large(narrow_kernel<F, T, kPixels>,
+                     cuda::large_shape(std::min(work.segments, multiprocessors), kThreads, F::kSharedBytes, stream),
+                     work, x, residual, y, static_cast<const uint4*>(operands.weight), operands.bias);
 }
 
 }  // namespace
@@ -283,28 +286,14 @@ std::vector<int> narrow_products(const NarrowForm& form, int multiprocessors) {
 
 void launch_narrow(void* stream, const NarrowForm& form, int pixels, int multiprocessors,
                    const NarrowOperands& operands) {
-  const auto run = [&](auto pace, auto type, auto width) {
-    constexpr Pace kPace = decltype(pace)::value;
-    constexpr int kPixels = decltype(width)::value;
-    if constexpr (kPace != Pace::kHalved || kPixels < 128)
-      launch_form<kPace, decltype(type), kPixels>(static_cast<cudaStream_t>(stream), form, multiprocessors, operands);
-  };
-  const auto with_pixels = [&](auto pace, auto type) {
-    if (pixels == 128) return run(pace, type, std::integral_constant<int, 128>());
-    if (pixels == 64) return run(pace, type, std::integral_constant<int, 64>());
-    run(pace, type, std::integral_constant<int, 32>());
-  };
-  const auto with_type = [&](auto pace) {
-    if (form.dtype == DType::kBF16) return with_pixels(pace, Bf16());
-    with_pixels(pace, F16());
-  };
-  if (form.pace == Pace::kSame) {
-    with_type(std::integral_constant<Pace, Pace::kSame>());
-  } else if (form.pace == Pace::kHalved) {
-    with_type(std::integral_constant<Pace, Pace::kHalved>());
-  } else {
-    with_type(std::integral_constant<Pace, Pace::kDoubled>());
-  }
+  cuda::with_one_of<Pace::kSame, Pace::kHalved, Pace::kDoubled>(form.pace, [&](auto pace) {
+    cuda::with_small_type_of(form.dtype, [&](auto type) {
+      cuda::with_one_of<128, 64, 32>(pixels, [&](auto width) {
+        if constexpr (pace() != Pace::kHalved || width() < 128)
+          launch_form<pace(), decltype(type), width()>(stream, form, multiprocessors, operands);
+      });
+    });
+  });
   cuda::check_launched("narrow convolution kernel");
 }
 

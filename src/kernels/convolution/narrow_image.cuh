@@ -2,7 +2,6 @@
 
 #include <cstdint>
 
-#include "backends/cuda/early_launch.cuh"
 #include "kernels/convolution/narrow_form.hpp"
 #include "kernels/cuda/formula.cuh"
 #include "kernels/cuda/fragments.cuh"
@@ -162,19 +161,5 @@ __device__ __forceinline__ void activate(Activation activation, Sums& sums) {
 /// Channels-last images of 64 channels as boxes of so many pixels of a row, every second one where `planes` is 2.
 [[nodiscard]] TensorMap map_pixels(DType dtype, const void* address, int images, int height, int width, int planes,
                                    int box);
-
-/// With more shared memory than kernels have unless they ask.
-template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), int blocks, int threads, int shared_bytes, cudaStream_t stream,
-            const Arguments&... arguments) {
-  // Whatever is refused here, the launch reports.
-  static_cast<void>(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
-  cuda::launch_early(kernel,
-                     {.blocks = dim3(static_cast<unsigned>(blocks)),
-                      .threads = dim3(static_cast<unsigned>(threads)),
-                      .stream = stream,
-                      .shared_bytes = static_cast<std::size_t>(shared_bytes)},
-                     arguments...);
-}
 
 }  // namespace headroom::convolutions::narrow

@@ -130,7 +130,7 @@ class Product::Impl {
            library().MatrixLayoutDestroy),
         added_(spec.has_residual ? make_layout(spec.c_dtype, spec.n, spec.m, spec.residual_row, 1, 0) : nullptr,
                library().MatrixLayoutDestroy) {
-    find_aligned();
+    find_aligned(backend);
     if (spec.dtype == DType::kF8E4M3) return;
     const std::vector<Algorithm> found = candidates(static_cast<std::uint32_t>(size_of(spec.dtype)), 1);
     if (!found.empty()) unaligned_ = found.front();
@@ -179,7 +179,7 @@ class Product::Impl {
 
   /// The heuristic's first, or the fastest of its first few where that was measured here or before. In FP8 the library
   /// refuses at launch some of what it lists, so there all are tried wherever there is memory for it.
-  void find_aligned() {
+  void find_aligned(Backend& backend) {
     const bool is_tried = spec_.dtype == DType::kF8E4M3;
     const bool is_searched = is_worth_searching(spec_);
     std::vector<Algorithm> found = candidates(kAlignedBytes, is_tried || is_searched ? kCandidates : 1);
@@ -191,7 +191,7 @@ class Product::Impl {
     }
     std::vector<cuda::Candidate> named;
     for (const Algorithm& each : found) named.push_back({to_hex(each.algorithm), each.workspace_bytes});
-    const std::optional<cuda::Choice> choice = context_->search().find_fastest(
+    const std::optional<cuda::Choice> choice = backend.context<cuda::SearchOf<version_text>>()->find_fastest(
         trial_of(spec_), named, [&](std::size_t index, void* stream, std::span<void* const> operands, void* workspace) {
           launch(static_cast<cudaStream_t>(stream), operands_of_trial(spec_, operands), found[index], workspace);
         });

@@ -4,7 +4,7 @@
 
 #include <source_location>
 
-#include "kernels/cuda/search.hpp"
+#include "backends/backend.hpp"
 
 namespace headroom::cublaslt {
 
@@ -30,11 +30,9 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   [[nodiscard]] cublasLtHandle_t handle() const noexcept { return handle_; }
-  [[nodiscard]] cuda::Search& search() noexcept { return search_; }
 
  private:
   cublasLtHandle_t handle_ = nullptr;
-  cuda::Search search_;
 };
 
 }  // namespace headroom::cublaslt

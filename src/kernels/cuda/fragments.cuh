@@ -1,8 +1,8 @@
 #pragma once
 
-// What Hopper's instructions move between registers and shared memory beside hopper.cuh: products whose first operand stays in
-// registers, results that leave with rows and columns exchanged, and boxes that go back to global memory. PTX ISA 8.x, sections "wgmma",
-// "stmatrix", "ldmatrix" and "cp.async.bulk.tensor".
+// What Hopper's instructions move between registers and shared memory beside hopper.cuh: results that leave with rows and columns
+// exchanged, boxes that go back to global memory, and products of a single warp. PTX ISA 8.x, sections "stmatrix", "ldmatrix",
+// "cp.async.bulk.tensor" and "mma".
 
 #include <cstdint>
 
@@ -26,6 +26,11 @@ __device__ __forceinline__ void copy_box(std::uint32_t to, const TensorMap& map,
 }
 
 /// Begins a copy to global memory; what of the box lies outside of the tensor is left out.
+__device__ __forceinline__ void store_box(const TensorMap& map, std::uint32_t from, int x0, int x1, int x2, int x3) {
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&map),
+               "r"(from), "r"(x0), "r"(x1), "r"(x2), "r"(x3)
+               : "memory");
+}
 __device__ __forceinline__ void store_box(const TensorMap& map, std::uint32_t from, int x0, int x1, int x2, int x3,
                                           int x4) {
   asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(&map),
@@ -38,6 +43,9 @@ __device__ __forceinline__ void wait_for_stores_to_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
+__device__ __forceinline__ void put_shared(std::uint32_t to, std::uint32_t word) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(word) : "memory");
+}
 /// Four matrices of 8x8 elements of 16 bits, of which thread t has in each element [t / 4][2 (t % 4)] and the next; written with rows
 /// and columns exchanged: thread 8 m + r gives where column r of matrix m goes, 16 bytes.
 __device__ __forceinline__ void store_transposed(std::uint32_t to, const std::uint32_t (&matrices)[4]) {
@@ -83,52 +91,5 @@ __device__ __forceinline__ void multiply(F16, float (&d)[4], const std::uint32_t
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-
-/// Zeros, which no compiler moves in between products.
-template <int kCount>
-__device__ __forceinline__ void clear(float (&d)[kCount]) {
-#pragma unroll
-  for (float& sum : d) {
-    sum = 0;
-    asm volatile("" : "+f"(sum)::"memory");
-  }
-}
-
-/// d[64, N] += a[64, 16] b[N, 16]^T with a in registers: thread t of the warpgroup has of row 16 (t / 32) + t % 32 / 4 columns 2 (t % 4)
-/// and the next in a.x, of the row 8 below in a.y, and the columns 8 further on in a.z and a.w.
-template <class T, int N>
-__device__ __forceinline__ void multiply(float (&d)[N / 2], const uint4& a, std::uint64_t b);
-
-#define HR_4(i) "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3])
-#define HR_16(i) HR_4(i), HR_4((i) + 4), HR_4((i) + 8), HR_4((i) + 12)
-#define HR_MULTIPLY(N, T, type, places, a, b, ...)                                                             \
-  template <>                                                                                                  \
-  __device__ __forceinline__ void multiply<T, N>(float(&d)[N / 2], const uint4& first, std::uint64_t second) { \
-    asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." type "." type " {" places "}, {" a "}, " b  \
-                 ", 1, 1, 1, 0;"                                                                               \
-                 : __VA_ARGS__                                                                                 \
-                 : "r"(first.x), "r"(first.y), "r"(first.z), "r"(first.w), "l"(second));                       \
-  }
-#define HR_MULTIPLY_BOTH(N, places, a, b, ...)            \
-  HR_MULTIPLY(N, Bf16, "bf16", places, a, b, __VA_ARGS__) \
-  HR_MULTIPLY(N, F16, "f16", places, a, b, __VA_ARGS__)
-#define HR_16_PLACES "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
-#define HR_32_PLACES HR_16_PLACES ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define HR_64_PLACES                                                                             \
-  HR_32_PLACES                                                                                   \
-  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, " \
-  "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-HR_MULTIPLY_BOTH(32, HR_16_PLACES, "%16, %17, %18, %19", "%20", HR_16(0))
-HR_MULTIPLY_BOTH(64, HR_32_PLACES, "%32, %33, %34, %35", "%36", HR_16(0), HR_16(16))
-HR_MULTIPLY_BOTH(128, HR_64_PLACES, "%64, %65, %66, %67", "%68", HR_16(0), HR_16(16), HR_16(32), HR_16(48))
-HR_MULTIPLY_BOTH(136, HR_64_PLACES ", %64, %65, %66, %67", "%68, %69, %70, %71", "%72", HR_16(0), HR_16(16), HR_16(32),
-                 HR_16(48), HR_4(64))
-#undef HR_16_PLACES
-#undef HR_32_PLACES
-#undef HR_64_PLACES
-#undef HR_MULTIPLY_BOTH
-#undef HR_MULTIPLY
-#undef HR_16
-#undef HR_4
 
 }  // namespace headroom::cuda::hopper

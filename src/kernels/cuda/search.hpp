@@ -71,4 +71,10 @@ class Search {
   std::map<std::string, std::string> known_;
 };
 
+/// The one for what kLibrary() names, on one device: Backend::context.
+template <std::string (*kLibrary)()>
+struct SearchOf : Search {
+  explicit SearchOf(Backend& backend) : Search(backend, kLibrary()) {}
+};
+
 }  // namespace headroom::cuda

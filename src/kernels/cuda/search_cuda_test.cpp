@@ -1,29 +1,18 @@
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "backends/cuda/gpu_test.hpp"
 #include "base/error.hpp"
-#include "base/test_util.hpp"
+#include "kernels/cuda/own_cache.hpp"
 #include "kernels/cuda/search.hpp"
 
 namespace headroom::cuda {
 namespace {
 
-/// With a cache of its own.
 class SearchTest : public GpuTest {
  protected:
-  void SetUp() override {
-    GpuTest::SetUp();
-    if (const char* const before = std::getenv("XDG_CACHE_HOME")) saved_ = before;
-    ASSERT_EQ(setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1), 0);
-  }
-  void TearDown() override { saved_ ? setenv("XDG_CACHE_HOME", saved_->c_str(), 1) : unsetenv("XDG_CACHE_HOME"); }
-
   [[nodiscard]] std::unique_ptr<Search> search() { return std::make_unique<Search>(backend(), "a library 1.2"); }
 
-  TempFolder folder_;
-  std::optional<std::string> saved_;
+  const OwnCache cache_;
   const Work work_{.text = "some work",
                    .operands = {{.dtype = DType::kBF16, .bytes = 1000, .copies = 3},
                                 {.dtype = DType::kF32, .bytes = 400, .is_result = true}}};

@@ -6,6 +6,7 @@
 
 #include "backends/cuda/early_launch.cuh"
 #include "base/error.hpp"
+#include "kernels/cuda/launched.hpp"
 #include "kernels/cudnn/engines.cuh"
 
 namespace headroom::cudnn {
@@ -89,7 +90,10 @@ void Plan::run(void* stream, std::span<const Bound> operands, void* workspace) c
     check(library().BackendExecute(context_->handle(), plan_.get(), pack_->get()));
   };
   if (!begins_early_) begins_early_ = cuda::begins_early(execute);
-  if (*begins_early_) cuda::launch_wait(static_cast<cudaStream_t>(stream));
+  if (*begins_early_) {
+    cuda::launch_wait(static_cast<cudaStream_t>(stream));
+    cuda::check_launched("wait in front of cuDNN's kernels");
+  }
   execute(static_cast<cudaStream_t>(stream));
 }
 

@@ -1,4 +1,5 @@
 #include <array>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -37,33 +38,22 @@ Descriptor make_tensor(Uid uid, cudnnDataType_t type, const std::array<std::int6
   return tensor;
 }
 
-}  // namespace
-
-std::optional<std::string> why_unavailable() {
-  try {
-    if (library().GetVersion() < kLeastVersion)
-      return fmt::format("needs cuDNN 9.13.1 or newer, and the one installed is {}", version_text());
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return std::nullopt;
-}
-
-class Sdpa::Impl {
+class Sdpa {
  public:
-  Impl(const AttentionProblem& problem, Backend& backend)
+  Sdpa(const AttentionProblem& problem, Backend& backend)
       : scale_(static_cast<float>(problem.scale)), plan_(make_plan(problem, backend.context<Context>())) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const { return plan_.workspace_bytes(); }
 
-  void run(void* stream, const Operands& operands, void* workspace) const {
-    for (const void* operand : {operands.q, operands.k, operands.v, operands.o, operands.logsumexp})
+  void run(void* stream, const attentions::Operands& operands, void* workspace) const {
+    for (const void* operand :
+         std::initializer_list<const void*>{operands.q, operands.k, operands.v, operands.out, operands.logsumexp})
       if (reinterpret_cast<std::uintptr_t>(operand) % kAlignment != 0)
         fail("attention by cuDNN takes operands at multiples of {} bytes, and one lies elsewhere", kAlignment);
     const std::array<Bound, 6> bound{{{kQ, operands.q},
                                       {kK, operands.k},
                                       {kV, operands.v},
-                                      {kO, operands.o},
+                                      {kO, operands.out},
                                       {kScale, &scale_},
                                       {kStats, operands.logsumexp}}};
     plan_.run(stream, std::span(bound).first(operands.logsumexp == nullptr ? 5 : 6), workspace);
@@ -110,13 +100,25 @@ class Sdpa::Impl {
   Plan plan_;
 };
 
-Sdpa::Sdpa(const AttentionProblem& problem, Backend& backend) : impl_(std::make_unique<Impl>(problem, backend)) {}
-Sdpa::~Sdpa() = default;
+}  // namespace
 
-std::size_t Sdpa::workspace_bytes() const noexcept { return impl_->workspace_bytes(); }
-std::string Sdpa::implementation() const { return version_text(); }
-void Sdpa::run(void* stream, const Operands& operands, void* workspace) const {
-  impl_->run(stream, operands, workspace);
+std::optional<std::string> why_unavailable() {
+  try {
+    if (library().GetVersion() < kLeastVersion)
+      return fmt::format("needs cuDNN 9.13.1 or newer, and the one installed is {}", version_text());
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return std::nullopt;
+}
+
+attentions::Way make_sdpa_way(const AttentionProblem& problem, Backend& backend) {
+  const auto sdpa = std::make_shared<const Sdpa>(problem, backend);
+  return {.name = version_text(),
+          .workspace_bytes = sdpa->workspace_bytes(),
+          .run = [sdpa](void* stream, const attentions::Operands& operands, void* workspace) {
+            sdpa->run(stream, operands, workspace);
+          }};
 }
 
 }  // namespace headroom::cudnn

@@ -80,8 +80,7 @@ __device__ __forceinline__ float half_to_float(u32 bits) {
   return wide;
 }
 
-// A dtype: its bytes, and elements to and from words; of 16 bits also what is larger or smaller in each half of two words, or
-// NaN where one is.
+// A dtype: its bytes, and elements to and from words.
 struct F32 {
   static constexpr int kBytes = 4;
   static __device__ __forceinline__ float get(const u32* words, int i) { return __uint_as_float(words[i]); }
@@ -89,6 +88,7 @@ struct F32 {
 };
 struct Bf16 {
   static constexpr int kBytes = 2;
+  static constexpr bool kIsBf16 = true;
   static __device__ __forceinline__ float get(const u32* words, int i) {
     return __uint_as_float(i % 2 == 0 ? words[i / 2] << 16 : words[i / 2] & 0xFFFF0000U);
   }
@@ -98,19 +98,10 @@ struct Bf16 {
     return packed;
   }
   static __device__ __forceinline__ float rounded(float value) { return __uint_as_float(pair(value, 0.0F) << 16); }
-  static __device__ __forceinline__ u32 larger(u32 a, u32 b) {
-    u32 both;
-    asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(both) : "r"(a), "r"(b));
-    return both;
-  }
-  static __device__ __forceinline__ u32 smaller(u32 a, u32 b) {
-    u32 both;
-    asm("min.NaN.bf16x2 %0, %1, %2;" : "=r"(both) : "r"(a), "r"(b));
-    return both;
-  }
 };
 struct F16 {
   static constexpr int kBytes = 2;
+  static constexpr bool kIsBf16 = false;
   static __device__ __forceinline__ float get(const u32* words, int i) {
     return half_to_float(i % 2 == 0 ? words[i / 2] : words[i / 2] >> 16);
   }
@@ -120,16 +111,6 @@ struct F16 {
     return packed;
   }
   static __device__ __forceinline__ float rounded(float value) { return half_to_float(pair(value, 0.0F)); }
-  static __device__ __forceinline__ u32 larger(u32 a, u32 b) {
-    u32 both;
-    asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(both) : "r"(a), "r"(b));
-    return both;
-  }
-  static __device__ __forceinline__ u32 smaller(u32 a, u32 b) {
-    u32 both;
-    asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(both) : "r"(a), "r"(b));
-    return both;
-  }
 };
 struct F8E4M3 {
   static constexpr int kBytes = 1;
@@ -192,6 +173,7 @@ __device__ __forceinline__ void store(const float (&from)[W], u8* to, bool are_w
   write<T::kBytes * W>(raw, to);
 }
 
+// How numbers of a row are joined, and of 16 bits those in both halves of two words at once: to NaN where one is.
 struct Sum {
   static __device__ __forceinline__ float neutral() { return 0.0F; }
   static __device__ __forceinline__ float join(float a, float b) { return a + b; }
@@ -205,7 +187,11 @@ struct Max {
   }
   template <class T>
   static __device__ __forceinline__ u32 join_pairs(u32 a, u32 b) {
-    return T::larger(a, b);
+    if constexpr (T::kIsBf16)
+      asm("max.NaN.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    else
+      asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    return a;
   }
 };
 struct Min {
@@ -217,7 +203,11 @@ struct Min {
   }
   template <class T>
   static __device__ __forceinline__ u32 join_pairs(u32 a, u32 b) {
-    return T::smaller(a, b);
+    if constexpr (T::kIsBf16)
+      asm("min.NaN.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    else
+      asm("min.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    return a;
   }
 };
 struct Peak {
@@ -225,7 +215,7 @@ struct Peak {
   static __device__ __forceinline__ float join(float a, float b) { return Max::join(a, fabsf(b)); }
   template <class T>
   static __device__ __forceinline__ u32 join_pairs(u32 a, u32 b) {
-    return T::larger(a, b & 0x7FFF7FFFU);
+    return Max::join_pairs<T>(a, b & 0x7FFF7FFFU);
   }
 };
 

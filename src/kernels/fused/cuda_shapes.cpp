@@ -103,6 +103,7 @@ std::optional<RowShape> staying_shape(const BoundProgram& bound, RowShape shape,
     return std::nullopt;
   const int threads = shape.threads * shape.rows_of_block;
   const int bytes = 2 * static_cast<int>(fetched.size()) * shape.packs * threads * 16;
+  const int exchanged_bytes = shape.threads > kWarp ? 1 << 10 : 0;  // at most, by the warps of a row
   const Phases phases(bound, false);
   int kept = 0;
   for (int step = 0; step < static_cast<int>(bound.program.steps.size()); ++step)
@@ -110,7 +111,8 @@ std::optional<RowShape> staying_shape(const BoundProgram& bound, RowShape shape,
   shape.blocks = std::min(kRegisters / ((kept + kOtherRegisters) * threads), kSharedBytes / bytes);
   shape.staying = shape.blocks * multiprocessors;
   const std::int64_t rows = bound.walk.rows(), at_once = std::int64_t{shape.staying} * shape.rows_of_block;
-  if (bytes > kMostBytes || shape.blocks < 2 || rows < kLeastRows * at_once || rows % shape.rows_of_block != 0)
+  if (bytes + exchanged_bytes > kMostBytes || shape.blocks < 2 || rows < kLeastRows * at_once ||
+      rows % shape.rows_of_block != 0)
     return std::nullopt;
   return shape;
 }

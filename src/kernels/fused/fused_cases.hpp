@@ -57,6 +57,10 @@ class FusedCases {
       b.store(sum);
       b.store(b->mul(b->rms_norm(sum, b.beside(whole), 1e-6), b.load(shape_)));
     });
+    add("sum of three, rms norm", [&](Body& b) {
+      const ValueId sum = b->add(b->add(b.load(shape_), b.load(shape_)), b.load(shape_));
+      b.store(b->rms_norm(sum, b.beside(whole), 1e-6));
+    });
     add("layer norm with weight and bias",
         [&](Body& b) { b.store(b->layer_norm(b.load(shape_), 1e-5, b.beside(whole), b.beside(whole))); });
     add("layer norm far from 0", [&](Body& b) { b.store(b->layer_norm(b->add_scalar(b.load(shape_), 16), 1e-6)); });

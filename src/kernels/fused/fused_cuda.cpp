@@ -28,9 +28,9 @@
 #include <vector>
 
 #include "base/hash.hpp"
-#include "base/out_of_memory.hpp"
 #include "ir/expand.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
+#include "kernels/cuda/or_cannot_prepare.hpp"
 #include "kernels/cuda/search.hpp"
 #include "kernels/fused/cuda_source.hpp"
 #include "kernels/nvrtc/compile.hpp"
@@ -53,12 +53,6 @@ Support supports_fused(const OpSpec& spec) {
   return std::nullopt;
 }
 
-/// The fastest of several ways, of each body on each GPU.
-struct Ways {
-  explicit Ways(Backend& backend) : search(backend, nvrtc::version_text()) {}
-  cuda::Search search;
-};
-
 /// A kernel in several ways, until one of them is chosen.
 class Generated {
  public:
@@ -76,7 +70,7 @@ class Generated {
     for (const cuda::TrialOperand& operand : operands_) bytes += operand.bytes;
     work_ = "fused " + Hasher().add(cuda_source_of(bound_, shapes[0]).text).hex();
     if (bytes < kLeastMeasured) shapes.resize(1);
-    if (const auto known = shapes.size() > 1 ? ways().search.find_known(work_) : std::nullopt) {
+    if (const auto known = shapes.size() > 1 ? search().find_known(work_) : std::nullopt) {
       const auto same = std::ranges::find(shapes, *known, name_of_shape);
       if (same != shapes.end()) shapes = {*same};
     }
@@ -93,15 +87,11 @@ class Generated {
   /// Waits for the compiler, and measures where there is a choice.
   void finish() {
     if (chosen_ != nullptr) return;
-    try {
+    cuda::or_cannot_prepare([&] {
       if (ways_.size() > 1) choose();
       loaded_ = &ways_[best_].kernel->get();
       chosen_ = &ways_[best_];
-    } catch (const OutOfMemory&) {
-      throw;
-    } catch (const Error& error) {
-      throw CannotPrepare(error.what());
-    }
+    });
   }
 
   void launch(const LaunchArguments& arguments) const {
@@ -136,15 +126,12 @@ class Generated {
     return static_cast<std::size_t>(last + 1) * size_of(operand.type.dtype);
   }
 
-  [[nodiscard]] Ways& ways() {
-    if (search_ == nullptr) search_ = backend_.context<Ways>();
-    return *search_;
-  }
+  [[nodiscard]] cuda::Search& search() { return *backend_.context<cuda::SearchOf<nvrtc::version_text>>(); }
 
   void choose() {
     std::vector<cuda::Candidate> candidates;
     for (const Way& way : ways_) candidates.push_back({.name = way.name});
-    const std::optional<cuda::Choice> choice = ways().search.find_fastest(
+    const std::optional<cuda::Choice> choice = search().find_fastest(
         {.text = work_, .operands = operands_}, candidates,
         [&](std::size_t index, void* stream, std::span<void* const> operands, void* /*workspace*/) {
           submit(ways_[index], ways_[index].kernel->get(), stream, operands);
@@ -163,7 +150,6 @@ class Generated {
   BoundProgram bound_;
   std::vector<cuda::TrialOperand> operands_;
   std::string work_;
-  std::shared_ptr<Ways> search_;
   std::vector<Way> ways_;
   std::size_t best_ = 0;
   const Way* chosen_ = nullptr;
@@ -173,17 +159,13 @@ class Generated {
 KernelPlan plan_fused(const KernelBinding& binding) {
   BoundProgram bound = bound_program(binding.spec, binding.inputs, binding.outputs);
   if (bound.program.space.numel() == 0) return {.launch = [](const LaunchArguments&) {}};
-  try {
+  return cuda::or_cannot_prepare([&] {
     const auto generated =
         std::make_shared<Generated>(cuda::backend_of(binding), std::move(bound), binding.inputs, binding.outputs);
-    return {.launch = [generated](const LaunchArguments& arguments) { generated->launch(arguments); },
-            .implementation = body_of(binding.spec.attributes).name(),
-            .finish = [generated] { generated->finish(); }};
-  } catch (const OutOfMemory&) {
-    throw;
-  } catch (const Error& error) {
-    throw CannotPrepare(error.what());
-  }
+    return KernelPlan{.launch = [generated](const LaunchArguments& arguments) { generated->launch(arguments); },
+                      .implementation = body_of(binding.spec.attributes).name(),
+                      .finish = [generated] { generated->finish(); }};
+  });
 }
 
 class FusedKernel : public CudaKernel {

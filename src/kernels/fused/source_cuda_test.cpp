@@ -122,6 +122,18 @@ TEST(CudaSourceShapes, LetBlocksStayThatHaveRoomForARowAhead) {
   }
 }
 
+// Three operands of 64 threads with eight packs each are 48 KiB of shared memory, and their warps exchange sums there too.
+TEST(CudaSourceShapes, LetNoBlockStayThatHasNoRoomForSums) {
+  if (const std::string reason = nvrtc::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
+  for (const FusedCase& one : FusedCases(DType::kBF16, DType::kBF16, 400, 4096).list(true)) {
+    if (one.name != "sum of three, rms norm") continue;
+    const BoundProgram bound = bind(one.spec);
+    for (const RowShape& shape : row_shapes(bound, kMultiprocessors))
+      EXPECT_NO_THROW(static_cast<void>(nvrtc::compile_to_cubin(cuda_source_of(bound, shape).text, "sm_90")))
+          << shape.threads << " threads, " << shape.packs << " packs, " << shape.staying << " staying";
+  }
+}
+
 // An extreme of what is stored in 16 bits is found two by two; with what is done to it first, or in f32, one by one.
 TEST(CudaSourceShapes, FindExtremesOfSixteenBitsTwoByTwo) {
   const auto makes_pairs = [](DType stored, const std::string& name) {

@@ -2,10 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,6 +11,7 @@
 #include "backends/cuda/gpu_test.hpp"
 #include "base/file.hpp"
 #include "base/test_util.hpp"
+#include "kernels/cuda/own_cache.hpp"
 #include "kernels/nvrtc/compile.hpp"
 #include "kernels/nvrtc/compiler.hpp"
 
@@ -35,24 +34,6 @@ extern "C" __global__ void kernel(int* y, int n) {{
                      summand);
 }
 
-/// For the time of a test the user's caches are in a folder of its own.
-class OwnCache {
- public:
-  OwnCache() {
-    if (const char* const before = std::getenv("XDG_CACHE_HOME")) saved_ = before;
-    setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
-  }
-  ~OwnCache() { saved_ ? setenv("XDG_CACHE_HOME", saved_->c_str(), 1) : unsetenv("XDG_CACHE_HOME"); }
-  OwnCache(const OwnCache&) = delete;
-  OwnCache& operator=(const OwnCache&) = delete;
-
-  [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_.path(); }
-
- private:
-  TempFolder folder_;
-  std::optional<std::string> saved_;
-};
-
 /// Needs NVRTC and no GPU: nothing is loaded.
 class CompilerWithoutGpu : public testing::Test {
  protected:
@@ -64,7 +45,7 @@ class CompilerWithoutGpu : public testing::Test {
   }
 
   static constexpr int kHopper = 90;
-  OwnCache cache_;
+  cuda::OwnCache cache_;
 };
 
 TEST_F(CompilerWithoutGpu, CompilesEachSourceOnce) {
@@ -175,7 +156,7 @@ class CompilerTest : public GpuTest {
   }
 
   static constexpr int kWords = 1000;
-  OwnCache cache_;
+  cuda::OwnCache cache_;
   std::unique_ptr<Stream> stream_;
   Buffer words_;
 };
