@@ -22,6 +22,9 @@ GPU_ROWS = [("FLUX.1-dev, 1024x1024, bf16: a forward pass", "bf16-1024", "forwar
             ("FLUX.1's decoder, bf16: decode 1024x1024", "vae-decode-1024", "forward"),
             ("T5-XXL, bf16: 512 tokens", "t5-xxl", "forward")]
 CACHE_ROW = "FLUX.1-dev, fp8: a loop of 28 steps, half of them cached"
+UNET_ROWS = [("SD-Turbo's U-Net, 512x512, fp16: a forward pass", "sd-turbo-unet", "forward"),
+             ("LiveStreamUNet, 64x64, fp16: a call", "live-stream-unet", "forward"),
+             ("AutoencoderTiny, fp16: decode 512x512", "taesd-decode", "forward")]
 CPU_ROWS = [("fashion-flux, fp32, batch 20: a forward pass", "compiled-f32"),
             ("fashion-flux, bf16, batch 20: a forward pass", "compiled-bf16"),
             ("FLUX.1's decoder, bf16: decode 512x512", "vae-bf16")]
@@ -51,6 +54,7 @@ def equal_work_table(results):
     # Of the step caches the row in which both sides have one.
     name, cached = h200_ratios.cache_rows(gpu)
     rows.insert(3, [CACHE_ROW, name.removeprefix("NVIDIA "), *cached[h200_ratios.BOTH_CACHED]])
+    rows += [gpu_row(results / "unets" / "h200", *row) for row in UNET_ROWS]
     rows += [cpu_row(cpu, *row) for row in CPU_ROWS]
     return markdown(["equal work", "on", "turns", "headroom", "PyTorch", "faster (95% interval)"], rows)
 

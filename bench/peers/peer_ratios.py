@@ -77,7 +77,9 @@ def compare(turns):
 
 
 def duration(ms):
-    return f"{ms:.1f} ms" if ms < 1000 else f"{ms / 1000:.3f} s"
+    if ms >= 1000:
+        return f"{ms / 1000:.3f} s"
+    return f"{ms:.2f} ms" if ms < 10 else f"{ms:.1f} ms"
 
 
 def markdown(header, rows):

@@ -87,7 +87,7 @@ class GpuTable(unittest.TestCase):
             self.write_turn(turn)
         self.assertEqual(h200_ratios.ratio_table(self.folder).splitlines()[2:], [
             "| 512x512, fp8 | a forward pass | 6 | 10.0 ms | 12.2 ms | 1.23x (1.20 to 1.25) | |",
-            "| 512x512, fp8 | a request of 4 steps | 6 | 1.000 s | 1.600 s | 1.60x (1.60 to 1.60) | 9.0 ms |"])
+            "| 512x512, fp8 | a request of 4 steps | 6 | 1.000 s | 1.600 s | 1.60x (1.60 to 1.60) | 9.00 ms |"])
 
     def test_launches_are_those_of_the_plans(self):
         self.write_turn(0)

@@ -133,7 +133,8 @@ Subject describe_request(const Pipeline& pipeline, RequestOptions options) {
                               {"steps", request.steps},
                               {"guidance_scale", request.guidance_scale},
                               {"classifier_free_guidance", request.classifier_free_guidance}},
-                  .parameters = pipeline.denoiser().parameters()};
+                  .parameters = pipeline.denoiser().parameters(),
+                  .token_pixels = pipeline.token_pixels()};
   if (request.sampler != Sampler::kEuler) subject.request["sampler"] = to_string(request.sampler);
   return subject;
 }

@@ -32,6 +32,8 @@ struct Subject {
   std::string name;                                   ///< "tiny-dit", or a kernel's op
   nlohmann::json request = nlohmann::json::object();  ///< an object: resolution, steps, batch, shapes, dtypes, ...
   std::optional<std::int64_t> parameters = {};        ///< of the model, which follow from its name: no part of the work
+  /// Pixels along the side of one of the request's image tokens, in images as they are made: no part of the work either.
+  std::optional<std::int64_t> token_pixels = {};
   friend bool operator==(const Subject&, const Subject&) = default;
 };
 

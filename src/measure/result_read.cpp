@@ -190,7 +190,7 @@ void check_request(const json& request, const std::string& place) {
 }
 
 Subject read_subject(const json& object, const std::string& place) {
-  check_members(object, {"kind", "name", "request", "parameters"}, place);
+  check_members(object, {"kind", "name", "request", "parameters", "token_pixels"}, place);
   Subject subject;
   const std::string kind = get_one_of(object, "kind", place, {"model", "kernel", "stream"});
   for (const SubjectKind known : {SubjectKind::kModel, SubjectKind::kKernel, SubjectKind::kStream})
@@ -199,6 +199,7 @@ Subject read_subject(const json& object, const std::string& place) {
   subject.request = get_object(object, "request", place);
   check_request(subject.request, "the request of " + place);
   subject.parameters = find_whole(object, "parameters", place);
+  subject.token_pixels = find_whole(object, "token_pixels", place, 1);
   return subject;
 }
 

@@ -94,6 +94,8 @@ ResultFile sample_file() {
   full.id = "dit/fast";
   full.name = "fast \u2192 \"bf16\"";
   full.subject = {SubjectKind::kModel, "dit", {{"width", 32}, {"height", 32}, {"guidance", 3.5}, {"sampler", "euler"}}};
+  full.subject.parameters = 1000;
+  full.subject.token_pixels = 16;
   full.source.version = "0.1.0";
   full.configuration = {.device = "cuda",
                         .gpu = UsedGpu{.name = "NVIDIA H200", .index = 1, .uuid = "GPU-1234"},

@@ -87,6 +87,7 @@ json configuration_json(const Configuration& configuration) {
 json subject_json(const Subject& subject) {
   json object = {{"kind", name_of(subject.kind)}, {"name", subject.name}, {"request", subject.request}};
   set_if(object, "parameters", subject.parameters);
+  set_if(object, "token_pixels", subject.token_pixels);
   return object;
 }
 

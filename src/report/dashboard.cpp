@@ -19,7 +19,7 @@ namespace {
 
 std::string header(const Dataset& dataset, const std::vector<View>& views) {
   std::set<std::string> dates;
-  for (const auto& [path, file] : dataset.files()) dates.insert(file.created);
+  for (const auto& [path, file] : dataset.files()) dates.insert(day_of(file.created));
   std::string when = *dates.begin();
   if (dates.size() > 1) when += " to " + *dates.rbegin();
   std::string options;
@@ -41,7 +41,21 @@ std::string header(const Dataset& dataset, const std::vector<View>& views) {
       escape_html(when));
 }
 
-/// "cumulative impact", and behind it numbers where there are several.
+/// What tells charts of a kind from each other: their titles, or with works where these are not enough, less what all begin or end with.
+std::vector<std::string> names_in_kind(const std::vector<const Chart*>& charts, const View& view) {
+  std::set<std::string> titles;
+  for (const Chart* chart : charts) titles.insert(chart->title);
+  std::vector<std::string> names;
+  for (const Chart* chart : charts) {
+    std::string work = chart->subtitle;
+    const std::string hardware = "; " + view.hardware;
+    if (work.ends_with(hardware)) work.resize(work.size() - hardware.size());
+    names.push_back(titles.size() == charts.size() ? chart->title : fmt::format("{}; {}", chart->title, work));
+  }
+  return without_what_all_share(std::move(names));
+}
+
+/// A button for each kind of chart, and where there are several of it a list of them.
 std::string chart_index(const View& view, std::size_t number, const ChartSet& set, const Decision& decision) {
   std::vector<std::pair<std::string, std::vector<const Chart*>>> kinds;
   for (const Chart& chart : set.charts) {
@@ -60,19 +74,25 @@ std::string chart_index(const View& view, std::size_t number, const ChartSet& se
     std::ranges::stable_partition(charts, is_of_deployed);
     std::string name = kind;
     std::ranges::replace(name, '_', ' ');
-    items += "<li>";
-    for (std::size_t i = 0; i < charts.size(); ++i)
-      items += fmt::format("<button type=\"button\" data-chart=\"{}\" title=\"{}\">{}</button>",
-                           escape_html(charts[i]->file), escape_html(charts[i]->title),
-                           i == 0 ? name : fmt::format("{}", i + 1));
+    items += fmt::format("<li><button type=\"button\" data-chart=\"{}\" title=\"{}\">{}{}</button>",
+                         escape_html(charts.front()->file), escape_html(charts.front()->title), name,
+                         charts.size() == 1 ? "" : fmt::format(" <span class=\"count\">{}</span>", charts.size()));
+    if (charts.size() > 1) {
+      items += fmt::format("<select aria-label=\"Which {}\" hidden>", name);
+      const std::vector<std::string> names = names_in_kind(charts, view);
+      for (std::size_t i = 0; i < charts.size(); ++i)
+        items += fmt::format("<option value=\"{}\">{}</option>", escape_html(charts[i]->file), escape_html(names[i]));
+      items += "</select>";
+    }
     items += "</li>\n";
   }
   if (items.empty()) items = "<li>None can be drawn from these results.</li>\n";
   return fmt::format("<ul class=\"kinds\" data-view=\"{}\" aria-label=\"Charts\" hidden>\n{}</ul>\n", number, items);
 }
 
-std::string all_scenarios(const std::string& rows, bool has_price) {
-  return "<section id=\"all\">\n<h2>All scenarios</h2>\n" +
+std::string all_scenarios(std::size_t count, const std::string& rows, bool has_price) {
+  return fmt::format("<section id=\"all\">\n<h2>{}, and what to deploy in each</h2>\n",
+                     format_count(static_cast<std::int64_t>(count), "scenario")) +
          scrolled_table("All scenarios",
                         fmt::format("<th scope=\"col\">scenario</th><th scope=\"col\">deploy</th><th "
                                     "scope=\"col\">time</th><th scope=\"col\">on baseline</th><th "
@@ -157,9 +177,9 @@ std::string make_dashboard(const Dataset& dataset, const ChartSet& set, const Re
   const std::string body = header(dataset, views) + "<main>\n" + decisions +
                            "<section id=\"charts\">\n<h2 class=\"unseen\">Charts</h2>\n<nav aria-label=\"Charts\">\n" +
                            indexes + "</nav>\n<div id=\"figures\">\n" + figures + "</div>\n</section>\n" +
-                           measurement_table(dataset, views) + all_scenarios(rows, dataset.price().has_value()) +
-                           machines(dataset) + left_out_html(set.left_out) + files_left_out_html(dataset.left_out()) +
-                           "</main>";
+                           measurement_table(dataset, views) +
+                           all_scenarios(views.size(), rows, dataset.price().has_value()) + machines(dataset) +
+                           left_out_html(set.left_out) + files_left_out_html(dataset.left_out()) + "</main>";
   return make_page("Performance", body);
 }
 

@@ -101,11 +101,11 @@ std::string measurement_table(const Dataset& dataset, const std::vector<View>& v
   std::vector<std::string> rows(places.size());
   json trials(places.size(), json());
   for (std::size_t view = 0; view < views.size(); ++view)
-    for (const Scenario* scenario : views[view].scenarios)
+    for (const Scenario* scenario : views[view].all())
       for (const Measurement* m : scenario->all) {
         const auto factor = factors.find(m);
         const std::size_t place = places.at(m);
-        const bool says_work = views[view].scenarios.size() > 1;
+        const bool says_work = views[view].all().size() > 1;
         rows[place] = row_of(*m, says_work ? fmt::format("{}; {}", m->shown_name(), scenario->work) : m->shown_name(),
                              factor == factors.end() ? std::nullopt : factor->second, place, view);
         const Measurement* const before = measured_before(*scenario, *m);

@@ -98,38 +98,6 @@ std::vector<const Measurement*> run_of(const Scenario& scenario) {
 
 }  // namespace
 
-std::string describe_work(const Subject& subject) {
-  std::string text = subject.name;
-  if (subject.kind == SubjectKind::kKernel) return text;
-  const auto add = [&](const std::string& key, std::string_view one, std::string_view many) {
-    const std::optional<double> value = request_number(subject, key);
-    if (value) text += fmt::format(", {} {}", *value, *value == 1 ? one : many);
-  };
-  add("images", "image at once", "images at once");
-  add("batch", "image in a batch", "images in a batch");
-  add("steps", "step", "steps");
-  const auto rows = request_number(subject, "token_rows"), columns = request_number(subject, "token_columns");
-  if (rows && columns) text += fmt::format(", {}x{} image tokens", *rows, *columns);
-  add("image_tokens", "image token", "image tokens");
-  add("fps", "frame a second", "frames a second");
-  const auto width = request_number(subject, "width"), height = request_number(subject, "height");
-  if (width && height) text += fmt::format(", {}x{} pixels", *width, *height);
-  if (subject.request.contains("pass") && subject.request["pass"].is_string())
-    text += fmt::format(", one {} pass", subject.request["pass"].get<std::string>());
-  return text;
-}
-
-std::optional<double> request_number(const Subject& subject, const std::string& key) {
-  const auto found = subject.request.find(key);
-  if (found == subject.request.end() || !found->is_number()) return {};
-  return found->get<double>();
-}
-
-std::optional<double> batch_of(const Subject& subject) {
-  const std::optional<double> images = request_number(subject, "images");
-  return images ? images : request_number(subject, "batch");
-}
-
 const std::vector<double>* find_times(const Result& result, std::string_view what) {
   if (result.latency && what == "frame") return &result.latency->latency_ms;
   const TrialSeries* const series = find_series(result, what);
@@ -224,19 +192,24 @@ Dataset::Dataset(std::vector<std::pair<std::string, ResultFile>> files) {
   }
   if (measurements_.empty()) fail("there are no results to report: the files hold none");
 
+  TokenSizes token_sizes(files_);
   std::map<std::string, std::size_t> by_key;
   for (const Measurement& m : measurements_) {
     const std::string hardware = hardware_of(m, files_);
     const auto [found, is_new] = by_key.try_emplace(
         fmt::format("{}|{}|{}", work_hash(m.result->subject), m.result->configuration.device, hardware),
         scenarios_.size());
-    if (is_new)
-      scenarios_.push_back({.subject = m.result->subject,
-                            .work = describe_work(m.result->subject),
+    if (is_new) {
+      Subject subject = m.result->subject;
+      subject.token_pixels = token_sizes.of(subject);
+      std::string work = describe_work(subject);
+      scenarios_.push_back({.subject = std::move(subject),
+                            .work = std::move(work),
                             .hardware = hardware,
                             .all = {},
                             .current = {},
                             .run = {}});
+    }
     scenarios_[found->second].all.push_back(&m);
   }
   for (Scenario& scenario : scenarios_) {

@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "measure/result.hpp"
 #include "report/price.hpp"
+#include "report/work.hpp"
 
 /// Results as charts want them: what one unit of work took, and which results are of equal work on equal hardware.
 namespace headroom {
@@ -60,8 +61,8 @@ struct Measurement {
 
 /// One work on one kind of hardware: only these are ever drawn beside each other.
 struct Scenario {
-  Subject subject;
-  std::string work;                         ///< in words: "tiny-dit, 10 images, 28 steps, ..."
+  Subject subject;                          ///< with its token_pixels, wherever they are known from
+  std::string work;                         ///< describe_work()
   std::string hardware;                     ///< describe_hardware(), which no other hardware shares
   std::vector<const Measurement*> all;      ///< by time of measurement
   std::vector<const Measurement*> current;  ///< the latest of each configuration, ours before peers', else as measured
@@ -110,12 +111,5 @@ class Dataset {
 
 /// The times of a series as they were measured, those of "frame" being a stream's latencies; null where there are none.
 [[nodiscard]] const std::vector<double>* find_times(const Result& result, std::string_view what);
-
-/// "tiny-dit, 10 images at once, 28 steps, 16x16 image tokens"; a kernel is its name.
-[[nodiscard]] std::string describe_work(const Subject& subject);
-/// A request's number under `key`; nothing where it has none.
-[[nodiscard]] std::optional<double> request_number(const Subject& subject, const std::string& key);
-/// Images made at once: "images", or the "batch" of a forward pass.
-[[nodiscard]] std::optional<double> batch_of(const Subject& subject);
 
 }  // namespace headroom

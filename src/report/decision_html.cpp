@@ -77,6 +77,11 @@ std::string quality_of(const Candidate& c) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+bool has_random_weights(const Candidate& c) {
+  const std::vector<std::string>& tags = c.measurement->result->tags;
+  return std::ranges::find(tags, "random_weights") != tags.end();
+}
+
 // ---- the cards
 
 std::string card(std::string_view name, std::string_view value, std::string_view detail) {
@@ -86,11 +91,14 @@ std::string card(std::string_view name, std::string_view value, std::string_view
 }
 
 /// The measures themselves, and what the limit allows of the one that it is about.
-std::string quality_card(const Candidate& c, double most) {
+std::string quality_card(const Dataset& dataset, const Candidate& c, double most) {
   const std::vector<const QualityRecord*> records = records_of(c);
-  const std::string value = !records.empty() ? quality_text(*records.front())
-                            : c.loss         ? "as the baseline"
-                                             : "not known";
+  const std::optional<PassError> error = find_pass_error(dataset, *c.scenario, *c.measurement);
+  std::string value = "not known";
+  if (!records.empty())
+    value = quality_text(*records.front());
+  else if (c.loss)
+    value = c.loss->limit.empty() ? "as the baseline" : quality_text(*error->own);
   std::vector<std::string> details;
   for (const QualityRecord* record : records)
     if (record != records.front()) details.push_back(quality_text(*record));
@@ -98,6 +106,7 @@ std::string quality_card(const Candidate& c, double most) {
     details.emplace_back("nobody measured it");
   else if (!c.loss->basis.starts_with(value + " against the baseline"))
     details.push_back(c.loss->basis);
+  if (error && !(c.loss && c.loss->basis == error->text())) details.push_back(error->text());
   details.push_back(fmt::format("limit {}% lost{}", 100 * most,
                                 c.loss && !c.loss->limit.empty() ? fmt::format(": {}", c.loss->limit) : ""));
   return card("Quality", value, fmt::format("{}", fmt::join(details, "; ")));
@@ -115,7 +124,7 @@ std::string cards(const Dataset& dataset, const Candidate& c, double most) {
   if (c.on_baseline)
     html += card("Against the baseline", label_factor(c.on_baseline->value) + " as fast",
                  interval_text(c.on_baseline->interval, label_factor));
-  html += quality_card(c, most);
+  html += quality_card(dataset, c, most);
   if (const std::optional<MemoryReport>& memory = m.result->memory; memory && memory->peak_bytes)
     html += card("Memory", label_bytes(static_cast<double>(*memory->peak_bytes)),
                  memory->device_total_bytes
@@ -194,7 +203,9 @@ std::string advice(const Dataset& dataset, const View& view, const Decision& d) 
                                                        d.faster_beyond->loss->limit)));
   if (d.faster_unknown && d.deploy)
     lines +=
-        line("Faster, quality unknown", faster(*d.faster_unknown, "measure it with <code>ladder --quality</code>"));
+        line("Faster, quality unknown", faster(*d.faster_unknown, has_random_weights(*d.faster_unknown)
+                                                                      ? "judge it with trained weights"
+                                                                      : "judge it with <code>ladder --quality</code>"));
   if (const Candidate* shown = d.deploy ? &*d.deploy : d.faster_unknown ? &*d.faster_unknown : nullptr) {
     const std::string where = where_time_goes(dataset, view, *shown->measurement);
     lines += line("Where its time goes",
@@ -220,6 +231,12 @@ std::string adoption(const Decision& decision) {
                      rows));
 }
 
+/// The request in full: "flux-dev, 512x512, 1 image at once, 10 steps (32x32 image tokens, 512 text tokens)".
+std::string work_text(const Scenario& scenario) {
+  const std::string details = describe_details(scenario.subject);
+  return details.empty() ? scenario.work : fmt::format("{} ({})", scenario.work, details);
+}
+
 /// The headline's configuration, and how far it may be trusted.
 std::pair<std::string, std::string> headline(const View& view, const Decision& d, double most) {
   if (view.is_of_kernels)
@@ -227,11 +244,13 @@ std::pair<std::string, std::string> headline(const View& view, const Decision& d
             "The charts show what they reach of the machine's own rates."};
   if (d.deploy)
     return {"Deploy " + name_html(name_of(*d.deploy->measurement)),
-            fmt::format("The fastest that loses at most {}% of quality: {}; measured {}.", 100 * most,
-                        escape_html(d.deploy->scenario->work), escape_html(d.deploy->measurement->file->created))};
+            fmt::format("The fastest that loses at most {}% of quality for {}; measured {}.", 100 * most,
+                        escape_html(work_text(*d.deploy->scenario)),
+                        escape_html(day_of(d.deploy->measurement->file->created)))};
   if (d.faster_unknown)
     return {"Nothing to deploy yet: no quality was measured",
-            fmt::format("The fastest that was measured is {}; what it costs in quality nobody knows.",
+            fmt::format("The fastest that was measured for {} is {}; what it costs in quality nobody knows.",
+                        escape_html(work_text(*d.faster_unknown->scenario)),
                         name_html(d.faster_unknown->measurement->label))};
   return {"Nothing to deploy", "No configuration of Headroom was measured that keeps within the limit of quality."};
 }

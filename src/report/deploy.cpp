@@ -49,7 +49,7 @@ Candidates candidates_of(const Dataset& dataset, const Scenario& scenario, doubl
                         .scenario = &scenario,
                         .request_ms = m->time().median_ms * batch,
                         .per_second = 0,
-                        .loss = quality_loss(scenario, *m, baseline, max_quality_loss),
+                        .loss = quality_loss(dataset, scenario, *m, baseline, max_quality_loss),
                         .on_baseline = is_one_run && m != baseline ? dataset.factor(*baseline, *m) : std::nullopt};
     if (m->result->latency)
       candidate.per_second = static_cast<double>(m->result->latency->shown) / m->result->latency->seconds;
@@ -108,7 +108,8 @@ std::string_view evidence_of(const std::optional<Estimate>& factor) {
   return "no difference beyond noise";
 }
 
-std::vector<Adoption> adoption_of(const LadderView& ladder, const Decision& decision, double max_quality_loss) {
+std::vector<Adoption> adoption_of(const Dataset& dataset, const LadderView& ladder, const Decision& decision,
+                                  double max_quality_loss) {
   const std::vector<std::string>& deployed = decision.deploy->measurement->switches();
   std::vector<Adoption> adoption;
   for (const RungView& rung : ladder.cumulative) {
@@ -123,7 +124,7 @@ std::vector<Adoption> adoption_of(const LadderView& ladder, const Decision& deci
                  .alone = single == ladder.singles.end() ? std::nullopt : single->on_baseline,
                  .on_previous = rung.on_previous};
     const std::optional<QualityLoss> loss =
-        quality_loss(*ladder.scenario, *rung.measurement, ladder.baseline.measurement, max_quality_loss);
+        quality_loss(dataset, *ladder.scenario, *rung.measurement, ladder.baseline.measurement, max_quality_loss);
     if (rung.is_declined())
       one.reason = "does nothing here";
     else if (rung.is_unsettled())
@@ -161,7 +162,7 @@ Decision decide(const Dataset& dataset, const View& view, double max_quality_los
     const std::optional<LadderView> ladder = ladder_of(dataset, *decision.deploy->scenario);
     const auto precision_of = [](const Measurement& m) { return m.result->configuration.baseline_dtype; };
     if (ladder && precision_of(*ladder->baseline.measurement) == precision_of(*decision.deploy->measurement))
-      decision.adoption = adoption_of(*ladder, decision, max_quality_loss);
+      decision.adoption = adoption_of(dataset, *ladder, decision, max_quality_loss);
   }
   decision.faster_beyond = fastest_below(beyond, decision.deploy);
   decision.faster_unknown = fastest_below(unknown, decision.deploy);

@@ -139,7 +139,9 @@ TEST(QualityLoss, TakesTheBestEvidence) {
   test::set_quality(results[3], "psnr_db", {}, {}, "identical");
   const Dataset dataset = make_dataset({make_file(results)});
   const auto& m = dataset.measurements();
-  const auto loss = [&](std::size_t i) { return quality_loss(dataset.scenarios().front(), m[i], &m[0], 0.01); };
+  const auto loss = [&](std::size_t i) {
+    return quality_loss(dataset, dataset.scenarios().front(), m[i], &m[0], 0.01);
+  };
   EXPECT_NEAR(loss(1)->value, 0.01, 1e-12);
   EXPECT_EQ(loss(1)->limit, "at least 97.0%");
   EXPECT_EQ(loss(2)->value, 0.05);
@@ -156,6 +158,65 @@ TEST(QualityLoss, TakesTheJudgesWordFromAnotherRunOfTheSameConfiguration) {
   const Decision d = decide(dataset, views_of(dataset).front(), 0.01);
   EXPECT_EQ(d.deploy->measurement->label, "bf16");
   EXPECT_EQ(d.deploy->loss->basis, "accuracy 97.8% against 98.0% of the baseline");
+}
+
+TEST(QualityLoss, TakesTheErrorOfAForwardPassUnderTheSameLossySwitches) {
+  const Subject pass = {.name = "tiny-dit", .request = {{"pass", "forward"}, {"batch", 1}, {"image_tokens", 256}}};
+  const auto judged = [&](std::vector<std::string> switches, double error) {
+    Result result = make_result(std::move(switches), {1}, pass, "forward");
+    result.trials.clear();
+    test::set_quality(result, "relative_l2", error);
+    return result;
+  };
+  const std::vector<Result> timed = {
+      make_result({}, {10, 10}), make_result({"arena"}, {9, 9}), make_result({"arena", "bf16", "graph"}, {5, 5}),
+      make_result({"arena", "bf16", "fp8", "graph"}, {3, 3}), make_result({"bf16", "steps=5"}, {5, 5})};
+  const std::vector<Result> errors = {judged({"baseline"}, 0.02), judged({"lossless", "bf16"}, 0.025),
+                                      judged({"lossless", "bf16", "fp8"}, 0.09)};
+  const Dataset dataset = make_dataset({make_file(timed), make_file(errors)});
+  const Decision d = decide(dataset, views_of(dataset).front(), 0.01);
+  EXPECT_EQ(d.deploy->measurement->label, "arena+bf16+graph");
+  EXPECT_NEAR(d.deploy->loss->value, 0.005, 1e-12);
+  EXPECT_EQ(d.deploy->loss->basis, "relative L2 error 0.0250 of a forward pass, 0.0200 of the baseline");
+  EXPECT_EQ(d.deploy->loss->limit, "at most 0.0300");
+  EXPECT_EQ(d.faster_beyond->measurement->label, "arena+bf16+fp8+graph");
+  EXPECT_EQ(d.unknown, std::vector<std::string>{"bf16+steps=5"}) << "fewer steps are no matter of one pass";
+
+  std::vector<Result> of_f64 = errors;
+  for (Result& result : of_f64) result.configuration.baseline_dtype = "f64";
+  const Dataset apart = make_dataset({make_file(timed), make_file(of_f64)});
+  EXPECT_EQ(decide(apart, views_of(apart).front(), 0.01).deploy->measurement->label, "arena");
+}
+
+TEST(LossySwitches, AreThoseThatDoNotComputeTheSame) {
+  Configuration configuration;
+  configuration.applied = {"graph", "steps=4", "fp8", "arena", "lossless", "baseline", "auto"};
+  EXPECT_EQ(lossy_switches(configuration), (std::vector<std::string>{"auto", "fp8", "steps=4"}));
+}
+
+TEST(ViewsOf, PutsProfilesToTheWorkThatTheyTellOf) {
+  Subject fewer_steps = test::denoise_subject(), other = fewer_steps;
+  fewer_steps.request["steps"] = 2;
+  other.request["token_rows"] = 32;
+  ResultFile profiles = make_file({make_result({}, {3}, fewer_steps), make_result({}, {3}, other)});
+  for (Result& result : profiles.results) result.profile = ProfileRecord{};
+  const Dataset dataset = make_dataset({make_file(test::ladder_results()), profiles});
+  const std::vector<View> views = views_of(dataset);
+  ASSERT_THAT(views, SizeIs(2));
+  EXPECT_THAT(views[0].scenarios, SizeIs(1));
+  ASSERT_THAT(views[0].profiled, SizeIs(1));
+  EXPECT_EQ(request_number(views[0].profiled.front()->subject, "steps"), 2);
+  EXPECT_THAT(views[1].profiled, SizeIs(0)) << "of another size";
+  EXPECT_THAT(views[0].all(), SizeIs(2));
+}
+
+TEST(ViewsOf, TellsApartWhatWouldHaveOneName) {
+  Subject guided = test::denoise_subject(), other = guided;
+  guided.request["guidance_scale"] = 2;
+  const Dataset dataset = make_dataset({make_file({make_result({}, {10}, guided), make_result({}, {10}, other)})});
+  const std::vector<View> views = views_of(dataset);
+  ASSERT_THAT(views, SizeIs(2));
+  EXPECT_NE(views[0].title, views[1].title);
 }
 
 TEST(ViewsOf, PutsBatchSizesTogetherAndKernelsLast) {

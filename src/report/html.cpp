@@ -1,8 +1,11 @@
 #include "report/html.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/json.hpp"
 #include "base/utf8.hpp"
@@ -18,6 +21,19 @@ bool is_xml_character(const Utf8Character& character) {
   const char32_t code = character.code;
   return character.is_valid && (code >= 0x20 || code == '\t' || code == '\n' || code == '\r') && code != 0xFFFE &&
          code != 0xFFFF;
+}
+
+/// `scripts` are elements, from `sources` as a Content-Security-Policy names them.
+std::string document(std::string_view title, std::string_view body, std::string_view sources,
+                     std::string_view scripts) {
+  return clean_xml(fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src {}; style-src "
+      "'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n"
+      "<body>\n{}\n{}\n</body>\n</html>\n",
+      sources, escape_html(title), page_css(), body, scripts));
 }
 
 }  // namespace
@@ -90,6 +106,45 @@ std::string cut_text(std::string_view text, std::size_t characters) {
   return rest.empty() ? out : out + "…";
 }
 
+std::vector<std::string> cut_names(const std::vector<std::string>& names, std::size_t characters) {
+  std::map<std::string, std::set<std::string_view>> by_cut;
+  for (const std::string& name : names) by_cut[cut_text(name, characters)].insert(name);
+  std::vector<std::string> cut;
+  for (const std::string& name : names) {
+    cut.push_back(cut_text(name, characters));
+    if (by_cut.at(cut.back()).size() < 2) continue;
+    std::vector<std::string_view> parts;  // a character each
+    for (std::string_view rest = name; !rest.empty(); rest.remove_prefix(parts.back().size()))
+      parts.push_back(rest.substr(0, first_character(rest).bytes));
+    const std::size_t head = characters / 3, tail = std::min(characters - head, parts.size() - head);
+    cut.back() = fmt::format("{}…{}", fmt::join(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(head), ""),
+                             fmt::join(parts.end() - static_cast<std::ptrdiff_t>(tail), parts.end(), ""));
+  }
+  return cut;
+}
+
+std::vector<std::string> without_what_all_share(std::vector<std::string> names) {
+  if (names.size() < 2) return names;
+  std::size_t head = names.front().size(), tail = head;
+  for (const std::string& name : names) {
+    const std::string& first = names.front();
+    head = std::min<std::size_t>(head, std::ranges::mismatch(first, name).in1 - first.begin());
+    const auto last = std::mismatch(first.rbegin(), first.rend(), name.rbegin(), name.rend());
+    tail = std::min<std::size_t>(tail, last.first - first.rbegin());
+  }
+  const std::string& first = names.front();
+  while (head > 0 && first[head - 1] != ' ') --head;
+  while (tail > 0 && first[first.size() - tail] != ' ') --tail;
+  const auto is_too_short = [&](const std::string& name) { return name.size() <= head + tail; };
+  if (std::ranges::any_of(names, is_too_short)) tail = 0;
+  if (std::ranges::any_of(names, is_too_short)) return names;
+  for (std::string& name : names) {
+    name = name.substr(head, name.size() - head - tail);
+    while (!name.empty() && (name.back() == ',' || name.back() == ':')) name.pop_back();
+  }
+  return names;
+}
+
 std::string encode_base64(std::string_view bytes) {
   constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
@@ -102,17 +157,12 @@ std::string encode_base64(std::string_view bytes) {
   return out;
 }
 
+std::string page_script() { return fmt::format("{}\n{}\n{}", echarts_js(), charts_js(), page_js()); }
+
 std::string make_page(std::string_view title, std::string_view body) {
-  return clean_xml(
-      fmt::format("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                  "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                  "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src "
-                  "'unsafe-inline'; style-src "
-                  "'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">\n"
-                  "<meta name=\"color-scheme\" content=\"light "
-                  "dark\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n{}\n"
-                  "<script>\n{}\n</script>\n<script>\n{}\n{}</script>\n</body>\n</html>\n",
-                  escape_html(title), page_css(), body, echarts_js(), charts_js(), page_js()));
+  return document(
+      title, body, "'unsafe-inline'",
+      fmt::format("<script>\n{}\n</script>\n<script>\n{}\n{}</script>", echarts_js(), charts_js(), page_js()));
 }
 
 std::string chart_figure(const Chart& chart, int heading_level) {
@@ -121,8 +171,8 @@ std::string chart_figure(const Chart& chart, int heading_level) {
   if (!notes.empty()) notes = fmt::format("<ul class=\"notes\">{}</ul>", notes);
   return fmt::format(
       "<figure class=\"chart\" id=\"{0}\">\n<h{1}>{2}</h{1}>\n<p class=\"subtitle\">{3}</p>\n"
-      "<div class=\"plot\" role=\"img\" aria-label=\"{2}. The values are listed below.\" "
-      "style=\"height:{4}px\"></div>\n"
+      "<div class=\"frame\"><div class=\"plot\" role=\"img\" aria-label=\"{2}. The values are listed below.\" "
+      "style=\"height:{4}px\"></div></div>\n"
       "<details class=\"values\"><summary>Exact values</summary></details>\n<figcaption>{5}</figcaption>\n"
       "<script type=\"application/json\">{6}</script>\n</figure>\n",
       escape_html(chart.file), heading_level, escape_html(chart.title), escape_html(chart.subtitle), chart.height,
@@ -130,7 +180,12 @@ std::string chart_figure(const Chart& chart, int heading_level) {
 }
 
 std::string chart_page(const Chart& chart) {
-  return make_page(chart.title, fmt::format("<main>\n{}</main>", chart_figure(chart, 1)));
+  // Of a page on disk 'self' is a file in some browsers and nothing in others.
+  return document(
+      chart.title,
+      fmt::format("<main>\n{}<noscript>The chart is drawn by {}, which lies beside this page.</noscript></main>",
+                  chart_figure(chart, 1), kScriptFile),
+      "'self' file:", fmt::format("<script src=\"{}\"></script>", kScriptFile));
 }
 
 }  // namespace headroom

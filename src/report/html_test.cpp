@@ -38,6 +38,22 @@ TEST(CutText, CountsCharacters) {
   EXPECT_EQ(cut_text("größer", 6), "größer");
 }
 
+TEST(CutNames, KeepsTheEndsOfNamesThatBeginAlike) {
+  EXPECT_EQ(cut_names({"größer als", "größer wie", "klein"}, 6),
+            (std::vector<std::string>{"gr… als", "gr… wie", "klein"}));
+  EXPECT_EQ(cut_names({"größer als", "größer als"}, 6), (std::vector<std::string>{"größer…", "größer…"}));
+}
+
+TEST(WithoutWhatAllShare, LeavesWhatTellsNamesApart) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(without_what_all_share({"time by op: bf16 on a GPU", "time by op: fp8 on a GPU"}), (Names{"bf16", "fp8"}));
+  EXPECT_EQ(without_what_all_share({"flux, 1 at once: speed", "flux, 2 at once: speed"}), (Names{"1", "2"}));
+  EXPECT_EQ(without_what_all_share({"one", "one"}), (Names{"one", "one"}));
+  EXPECT_EQ(without_what_all_share({"time of all", "time of all of it"}), (Names{"all", "all of it"}));
+  EXPECT_EQ(without_what_all_share({"alone"}), (Names{"alone"}));
+  EXPECT_EQ(without_what_all_share({"bf16", "bf16+fp8"}), (Names{"bf16", "bf16+fp8"}));
+}
+
 TEST(Dashboard, HostileNamesAreTextAndNothingElse) {
   const std::string hostile = "</script><script>alert(1)</script>\"'<img src=x onerror=alert(2)>";
   std::vector<Result> results = test::ladder_results();

@@ -137,7 +137,7 @@ json base_option() {
 }
 
 json name_axis(std::vector<std::string> names) {
-  for (std::string& name : names) name = cut_text(name, 72);  // two lines
+  names = cut_names(names, 72);  // two lines
   const double width = width_of(names, 12);
   return {{"type", "category"},
           {"inverse", true},
@@ -250,6 +250,13 @@ std::string subtitle_of(const Scenario& scenario) { return fmt::format("{}; {}",
 
 namespace {
 
+/// The first few, and how many more: the table has all.
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 8;
+  if (names.size() <= kMost + 1) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} and {} others", fmt::join(names.begin(), names.begin() + kMost, ", "), names.size() - kMost);
+}
+
 void note_repetitions(std::vector<std::string>& notes, const Scenario& scenario,
                       const std::vector<const Measurement*>& drawn) {
   const auto is_drawn = [&](const Measurement* m) { return std::ranges::find(drawn, m) != drawn.end(); };
@@ -298,7 +305,7 @@ void note_revisions(std::vector<std::string>& notes, std::span<const Measurement
     if (revisions.size() < 2) continue;
     std::vector<std::string> parts;
     for (const auto& [revision, labels] : revisions)
-      parts.push_back(fmt::format("{} ({})", revision, fmt::join(labels, ", ")));
+      parts.push_back(fmt::format("{} ({})", revision, some_of({labels.begin(), labels.end()})));
     notes.push_back(
         fmt::format("Measured at different revisions of {}, not side by side: {}.", program, fmt::join(parts, "; ")));
   }

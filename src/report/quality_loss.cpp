@@ -36,7 +36,57 @@ bool is_exact_switch(const std::string& applied) {
   const std::string_view name = std::string_view(applied).substr(0, applied.find('='));
   const auto known = all_switches();
   const auto found = std::ranges::find(known, name, &SwitchInfo::name);
-  return found != known.end() && found->exact;
+  if (found != known.end()) return found->exact;
+  const auto presets = all_presets();
+  const auto preset = std::ranges::find(presets, name, &Preset::name);
+  return preset != presets.end() && name != "auto" &&
+         std::ranges::all_of(SwitchSet::parse(preset->switches).names(), is_exact_switch);
+}
+
+std::vector<std::string> lossy_switches(const Configuration& configuration) {
+  std::vector<std::string> names;
+  for (const std::string& applied : configuration.applied)
+    if (!is_exact_switch(applied)) names.push_back(applied);
+  std::ranges::sort(names);
+  return names;
+}
+
+std::string PassError::text() const {
+  return fmt::format("{} of a forward pass, {} of the baseline", quality_text(*own), quality_value(*baseline));
+}
+
+std::optional<PassError> find_pass_error(const Dataset& dataset, const Scenario& scenario, const Measurement& m) {
+  const auto is_of_same_network = [&](const Scenario& other) {
+    const Subject &a = scenario.subject, &b = other.subject;
+    const std::optional<double> tokens = image_tokens_of(a);
+    return tokens && b.request.contains("pass") && b.request["pass"] == "forward" && a.name == b.name &&
+           scenario.hardware == other.hardware && tokens == image_tokens_of(b) &&
+           request_number(a, "text_tokens") == request_number(b, "text_tokens") &&
+           request_number(a, "reference_tokens") == request_number(b, "reference_tokens");
+  };
+  const std::optional<std::string>& dtype = m.result->configuration.baseline_dtype;
+  const auto record_of = [&](const Measurement& other) -> const QualityRecord* {
+    const std::optional<std::string>& its = other.result->configuration.baseline_dtype;
+    if (other.is_peer || (dtype && its && *dtype != *its)) return nullptr;  // PyTorch's files do not name it
+    const QualityRecord* const record = find_quality(*other.result, "relative_l2");
+    return record != nullptr && record->value ? record : nullptr;
+  };
+  const std::vector<std::string> lossy = lossy_switches(m.result->configuration);
+  std::optional<PassError> found;
+  for (const Scenario& other : dataset.scenarios()) {
+    if (!is_of_same_network(other)) continue;
+    for (const Measurement* base : other.all) {
+      const bool is_baseline = base->label == "baseline";
+      const QualityRecord* const reference = is_baseline ? record_of(*base) : nullptr;
+      if (reference == nullptr) continue;
+      for (const Measurement* own : other.all)
+        if (const QualityRecord* const record = record_of(*own); record != nullptr && own->file == base->file &&
+                                                                 record->against == reference->against &&
+                                                                 lossy_switches(own->result->configuration) == lossy)
+          found = PassError{.own = record, .baseline = reference};  // the latest and most optimized
+    }
+  }
+  return found;
 }
 
 std::span<const QualityMetric> quality_metrics() { return kMetrics; }
@@ -68,8 +118,8 @@ const QualityRecord* find_quality(const Scenario& scenario, const Measurement& m
   return nullptr;
 }
 
-std::optional<QualityLoss> quality_loss(const Scenario& scenario, const Measurement& m, const Measurement* baseline,
-                                        double most) {
+std::optional<QualityLoss> quality_loss(const Dataset& dataset, const Scenario& scenario, const Measurement& m,
+                                        const Measurement* baseline, double most) {
   if (&m == baseline) return QualityLoss{.value = 0, .basis = "the baseline itself", .limit = {}};
   const QualityRecord* own = find_quality(scenario, m, "accuracy");
   const QualityRecord* reference = baseline == nullptr ? nullptr : find_quality(scenario, *baseline, "accuracy");
@@ -89,8 +139,13 @@ std::optional<QualityLoss> quality_loss(const Scenario& scenario, const Measurem
     if (psnr->note == "identical")
       return QualityLoss{.value = 0, .basis = "images identical to the baseline's", .limit = {}};
   }
-  if (!m.is_peer && std::ranges::all_of(m.result->configuration.applied, is_exact_switch))
+  if (m.is_peer) return {};
+  if (lossy_switches(m.result->configuration).empty())
     return QualityLoss{.value = 0, .basis = "only exact switches", .limit = {}};
+  if (const std::optional<PassError> error = find_pass_error(dataset, scenario, m))
+    return QualityLoss{.value = *error->own->value - *error->baseline->value,
+                       .basis = error->text(),
+                       .limit = fmt::format("at most {}", format_significant(*error->baseline->value + most))};
   return {};
 }
 

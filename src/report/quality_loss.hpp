@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "report/dataset.hpp"
 
@@ -30,8 +31,21 @@ struct QualityMetric {
 [[nodiscard]] const QualityRecord* find_quality(const Scenario& scenario, const Measurement& m,
                                                 std::string_view metric);
 
-/// Whether a switch, as it was applied, leaves the output mathematically the same.
+/// Whether a switch, as it was applied, leaves the output mathematically the same. So does a preset of such switches.
 [[nodiscard]] bool is_exact_switch(const std::string& applied);
+/// Those of a configuration that do not, in order of the alphabet.
+[[nodiscard]] std::vector<std::string> lossy_switches(const Configuration& configuration);
+
+/// How far one forward pass is from a reference, for a configuration and for the baseline.
+struct PassError {
+  const QualityRecord* own = nullptr;
+  const QualityRecord* baseline = nullptr;
+  [[nodiscard]] std::string text() const;  ///< "relative L2 error 0.088 of a forward pass, 0.017 of the baseline"
+};
+/// That of a forward pass of the same network on as many tokens and the same hardware, under the same lossy switches, which its
+/// error depends on. Nothing where none was measured, or none of the baseline in the same file.
+[[nodiscard]] std::optional<PassError> find_pass_error(const Dataset& dataset, const Scenario& scenario,
+                                                       const Measurement& m);
 
 /// How much worse a configuration's output is than the baseline's, as a fraction.
 struct QualityLoss {
@@ -45,9 +59,10 @@ struct QualityLoss {
 /// - accuracy: the baseline's minus its own;
 /// - relative_l2: itself;
 /// - psnr_db: the root mean square error over the range of values, 10^(-PSNR/20); 0 where images are identical;
-/// - nothing but exact switches applied: 0, because they compute the same.
+/// - nothing but exact switches applied: 0, because they compute the same;
+/// - the error of a forward pass: its own minus the baseline's, which is what rounding does anyway.
 /// Nothing where none of them is there, so that no claim can be made. `most` is what may be lost.
-[[nodiscard]] std::optional<QualityLoss> quality_loss(const Scenario& scenario, const Measurement& m,
-                                                      const Measurement* baseline, double most);
+[[nodiscard]] std::optional<QualityLoss> quality_loss(const Dataset& dataset, const Scenario& scenario,
+                                                      const Measurement& m, const Measurement* baseline, double most);
 
 }  // namespace headroom

@@ -51,6 +51,7 @@ void remove_stale(const fs::path& folder, const std::set<fs::path>& written) {
 #undef HR_CHART
   };
   const auto is_chart = [](const fs::path& name) {
+    if (name == kScriptFile) return true;
     std::string stem = name.stem().string();
     if (const std::size_t dash = stem.rfind('-'); dash != std::string::npos)
       if (stem.find_first_not_of("0123456789", dash + 1) == std::string::npos && dash + 1 < stem.size())
@@ -89,6 +90,10 @@ ReportFiles write_report(const Dataset& dataset, const fs::path& folder, const R
   }
   write_pngs(pngs);
   std::set<fs::path> names;
+  if (options.formats.contains(ChartFormat::kHtml)) {
+    write_file_atomically(folder / kScriptFile, page_script());
+    names.insert(kScriptFile);
+  }
   for (const Chart& chart : set.charts)
     for (const auto& [format, extension] :
          {std::pair(ChartFormat::kPng, ".png"), std::pair(ChartFormat::kHtml, ".html"),

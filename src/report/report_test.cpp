@@ -26,9 +26,21 @@ TEST(WriteReport, RemovesChartsOfEarlierResultsAndNothingElse) {
   (void)write_report(make_dataset({make_file({test::make_result({}, {1, 2}), test::make_result({"fuse"}, {1, 2})})}),
                      folder.path(), options);
   EXPECT_TRUE(is_there("speedup_comparison.html"));
+  EXPECT_TRUE(is_there("performance_charts.js"));
   EXPECT_FALSE(is_there("cumulative_impact.html"));
   EXPECT_FALSE(is_there("cumulative_impact-2.png"));
   for (const char* name : {"cumulative_impact-b.png", "ladder.png", "arena.png"}) EXPECT_TRUE(is_there(name)) << name;
+  (void)write_report(make_dataset({make_file(test::ladder_results())}), folder.path(), {.formats = {}});
+  EXPECT_FALSE(is_there("speedup_comparison.html"));
+  EXPECT_FALSE(is_there("performance_charts.js"));
+}
+
+TEST(WriteReport, ChartsShareOneLibrary) {
+  const TempFolder folder;
+  const ReportFiles written =
+      write_report(make_dataset({make_file(test::ladder_results())}), folder.path(), {.formats = {ChartFormat::kHtml}});
+  for (const std::string& chart : written.charts)
+    EXPECT_LT(fs::file_size(folder.path() / (chart + ".html")), 100'000U) << chart;
 }
 
 TEST(EncodeBase64, IsThatOfTheStandard) {

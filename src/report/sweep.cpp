@@ -62,13 +62,6 @@ std::vector<Sweep> sweeps_over_models(const Dataset& dataset,
   });
 }
 
-std::optional<double> image_tokens_of(const Subject& subject) {
-  if (const auto tokens = request_number(subject, "image_tokens")) return tokens;
-  const auto rows = request_number(subject, "token_rows"), columns = request_number(subject, "token_columns");
-  if (rows && columns) return *rows * *columns;
-  return {};
-}
-
 const std::set<std::string>& resolution_keys() {
   static const std::set<std::string> keys = {"image_tokens", "token_rows", "token_columns", "height", "width"};
   return keys;

@@ -31,8 +31,6 @@ struct Sweep {
 [[nodiscard]] std::vector<Sweep> sweeps_over_models(const Dataset& dataset,
                                                     const std::function<std::optional<double>(const Subject&)>& x_of);
 
-/// Image tokens of a request: "image_tokens", or rows times columns.
-[[nodiscard]] std::optional<double> image_tokens_of(const Subject& subject);
 /// The members of a request that say how large images are.
 [[nodiscard]] const std::set<std::string>& resolution_keys();
 

@@ -120,22 +120,10 @@ std::string in_words(const std::vector<TimeShare>& shares) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-/// Works that differ from the view's in the number of steps or images, if in anything.
-bool is_akin(const Scenario& scenario, const View& view) {
-  const auto rest_of = [](const Scenario& s) {
-    json rest = s.subject.request;
-    for (const char* key : {"images", "batch", "steps"}) rest.erase(key);
-    return fmt::format("{}|{}|{}", s.subject.name, rest.dump(), s.hardware);
-  };
-  return rest_of(scenario) == rest_of(*view.scenarios.front());
-}
-
 /// What decides which kernels run: a profile of other precisions tells of other kernels. How many steps are made does not.
-std::vector<std::string> lossy_switches(const Measurement& m) {
-  std::vector<std::string> names;
-  for (const std::string& applied : m.result->configuration.applied)
-    if (!is_exact_switch(applied) && !applied.starts_with("steps=")) names.push_back(applied);
-  std::ranges::sort(names);
+std::vector<std::string> precisions_of(const Measurement& m) {
+  std::vector<std::string> names = lossy_switches(m.result->configuration);
+  std::erase_if(names, [](const std::string& name) { return name.starts_with("steps="); });
   return names;
 }
 
@@ -179,7 +167,7 @@ std::string where_time_goes(const Dataset& dataset, const View& view, const Meas
   for (const Scenario& scenario : dataset.scenarios())
     if (is_akin(scenario, view))
       for (const Measurement* m : scenario.current)
-        if (m->result->profile && m->result->plan && lossy_switches(*m) == lossy_switches(deployed) &&
+        if (m->result->profile && m->result->plan && precisions_of(*m) == precisions_of(deployed) &&
             (profiled == nullptr || profiled->label != deployed.label))
           profiled = m;
   if (profiled != nullptr)

@@ -21,7 +21,54 @@ std::string key_of(const Scenario& scenario) {
   return fmt::format("{}|{}|{}", scenario.subject.name, rest.dump(), scenario.hardware);
 }
 
+/// Views of nothing but profiles become part of one that is akin and has more.
+void fold_profiles(std::vector<View>& views) {
+  const auto is_profile = [](const Measurement* m) { return m->result->profile.has_value(); };
+  const auto has_only_profiles = [&](const View& view) {
+    return std::ranges::all_of(view.scenarios,
+                               [&](const Scenario* s) { return std::ranges::all_of(s->all, is_profile); });
+  };
+  std::vector<View> folded;
+  for (const View& view : views)
+    if (!has_only_profiles(view)) folded.push_back(view);
+  for (const View& view : views) {
+    if (!has_only_profiles(view)) continue;
+    const auto akin = std::ranges::find_if(
+        folded, [&](const View& other) { return !other.is_of_kernels && is_akin(*view.scenarios.front(), other); });
+    if (akin == folded.end())
+      folded.push_back(view);
+    else
+      akin->profiled.insert(akin->profiled.end(), view.scenarios.begin(), view.scenarios.end());
+  }
+  views = std::move(folded);
+}
+
+/// Two views of one name and machine are no use to anybody: each says in addition what else was asked for.
+void tell_apart(std::vector<View>& views) {
+  std::map<std::string, int> count;
+  for (const View& view : views) ++count[view.hardware + view.title];
+  for (View& view : views) {
+    const std::string details = describe_details(view.scenarios.front()->subject);
+    if (count[view.hardware + view.title] > 1 && !details.empty()) view.title += "; " + details;
+  }
+}
+
 }  // namespace
+
+std::vector<const Scenario*> View::all() const {
+  std::vector<const Scenario*> both = scenarios;
+  both.insert(both.end(), profiled.begin(), profiled.end());
+  return both;
+}
+
+bool is_akin(const Scenario& scenario, const View& view) {
+  const auto rest_of = [](const Scenario& s) {
+    nlohmann::json rest = s.subject.request;
+    for (const char* key : {"images", "batch", "steps"}) rest.erase(key);
+    return fmt::format("{}|{}|{}", s.subject.name, rest.dump(), s.hardware);
+  };
+  return rest_of(scenario) == rest_of(*view.scenarios.front());
+}
 
 std::vector<View> views_of(const Dataset& dataset) {
   std::vector<View> views;
@@ -33,9 +80,11 @@ std::vector<View> views_of(const Dataset& dataset) {
       views.push_back({.title = is_kernel ? "kernels by themselves" : scenario.work,
                        .hardware = scenario.hardware,
                        .scenarios = {},
+                       .profiled = {},
                        .is_of_kernels = is_kernel});
     views[place->second].scenarios.push_back(&scenario);
   }
+  fold_profiles(views);
   for (View& view : views) {
     if (view.scenarios.size() < 2 || view.is_of_kernels) continue;
     Subject rest = view.scenarios.front()->subject;
@@ -45,6 +94,7 @@ std::vector<View> views_of(const Dataset& dataset) {
     for (const Scenario* scenario : view.scenarios) sizes.insert(batch_of(scenario->subject).value_or(1));
     view.title = fmt::format("{}, {} at once", describe_work(rest), fmt::join(sizes, ", "));
   }
+  tell_apart(views);
   const auto rank = [&](const View& view) {
     const auto has_ladder = [&](const Scenario* scenario) { return ladder_of(dataset, *scenario).has_value(); };
     return view.is_of_kernels ? 2 : std::ranges::any_of(view.scenarios, has_ladder) ? 0 : 1;

@@ -13,8 +13,15 @@ struct View {
   std::string title;     ///< in words
   std::string hardware;  ///< in words
   std::vector<const Scenario*> scenarios;
+  /// Of the same model and size in other numbers of steps, of which there are only profiles: they tell of this one's time, and
+  /// nothing is decided about them.
+  std::vector<const Scenario*> profiled = {};
   bool is_of_kernels = false;
+  /// Both.
+  [[nodiscard]] std::vector<const Scenario*> all() const;
 };
+/// Whether a work differs from the view's in the number of steps or images, if in anything.
+[[nodiscard]] bool is_akin(const Scenario& scenario, const View& view);
 
 /// Those of all results, each scenario in one, machine by machine: first where there is a baseline and something beside it,
 /// kernels last.

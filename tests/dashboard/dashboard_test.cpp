@@ -53,10 +53,16 @@ class DashboardTest : public testing::Test {
 /// Shows each chart of the scenario in turn and evaluates an expression for it: [file, value].
 json for_each_chart(Browser& browser, const std::string& expression) {
   return browser.evaluate(
-      "Array.from(document.querySelectorAll('ul.kinds:not([hidden]) button')).map(b => { b.click(); return "
-      "[b.dataset.chart, " +
-      expression + "]; })");
+      "Array.from(document.querySelectorAll('ul.kinds:not([hidden]) li')).flatMap(li => { const b = "
+      "li.querySelector('button'), s = li.querySelector('select'); b.click(); return (s ? Array.from(s.options, o => "
+      "o.value) : [b.dataset.chart]).map(file => { if (s) { s.value = file; s.dispatchEvent(new Event('change', "
+      "{bubbles: true})); } return [document.querySelector('figure.shown').id, " +
+      expression + "]; }); })");
 }
+/// How many charts a scenario has.
+constexpr const char* kCharts =
+    "document.querySelectorAll('ul.kinds:not([hidden]) option').length + "
+    "document.querySelectorAll('ul.kinds:not([hidden]) li:not(:has(select))').length";
 
 TEST_F(DashboardTest, DrawsEveryChartFromDiskAlone) {
   open(1600, "light");
@@ -177,7 +183,8 @@ TEST_F(DashboardTest, FollowsTheSchemeAndPrintsEveryChartOfTheScenarioLight) {
       "' "
       "empty')); })");
   EXPECT_GT(browser_.print().size(), 50'000U);
-  const json charts = browser_.evaluate("document.querySelectorAll('ul.kinds:not([hidden]) button').length");
+  const json charts = browser_.evaluate(kCharts);
+  EXPECT_GT(charts, 8);
   EXPECT_EQ(browser_.evaluate("window.printed"), json(std::vector<std::string>(charts, "light")));
   EXPECT_EQ(browser_.evaluate("Array.from(document.querySelectorAll('figure.shown')).map(f => f.dataset.drawn)"),
             json::array({"dark"}));
@@ -194,12 +201,20 @@ TEST_F(DashboardTest, OpensWithTheDecision) {
   EXPECT_LE(browser_.evaluate("document.querySelector('.decision:not([hidden])').getBoundingClientRect().bottom"), 900);
 }
 
-class CommittedResults : public testing::TestWithParam<const char*> {};
+/// Folders of bench/results, of which one page is made.
+struct Committed {
+  std::string name;
+  std::vector<std::string> folders;
+};
+void PrintTo(const Committed& committed, std::ostream* stream) { *stream << committed.name; }
+class CommittedResults : public testing::TestWithParam<Committed> {};
 
 TEST_P(CommittedResults, EveryScenarioIsTwoKeysAwayAndFits) {
   const TempFolder folder;
-  const Dataset dataset =
-      Dataset::read(std::vector<fs::path>{fs::path(HEADROOM_SOURCE_DIR) / "bench/results" / GetParam()});
+  std::vector<fs::path> paths;
+  for (const std::string& name : GetParam().folders)
+    paths.push_back(fs::path(HEADROOM_SOURCE_DIR) / "bench/results" / name);
+  const Dataset dataset = Dataset::read(paths);
   const std::size_t scenarios = views_of(dataset).size();
   Browser browser;
   browser.set_screen(1400, 900, "light");
@@ -229,7 +244,7 @@ TEST_P(CommittedResults, EveryScenarioIsTwoKeysAwayAndFits) {
   browser.wait_for(fmt::format("document.body.dataset.scenario === '{}'", scenarios));
   browser.evaluate("document.querySelector('#all a').click()");
   browser.wait_for("document.body.dataset.scenario === '1'");
-  const std::string kChart = "document.querySelector('ul.kinds:not([hidden]) [aria-pressed=true]').dataset.chart";
+  const std::string kChart = "document.querySelector('figure.shown').id";
   const std::string chart = browser.evaluate(kChart);
   browser.press("ArrowRight", true);
   EXPECT_NE(browser.evaluate(kChart), chart);
@@ -241,7 +256,52 @@ TEST_P(CommittedResults, EveryScenarioIsTwoKeysAwayAndFits) {
   EXPECT_THAT(browser.complaints(), IsEmpty());
 }
 
-INSTANTIATE_TEST_SUITE_P(, CommittedResults, testing::Values("cpu", "h200"));
+INSTANTIATE_TEST_SUITE_P(, CommittedResults,
+                         testing::Values(Committed{"cpu", {"cpu"}}, Committed{"h200", {"h200"}},
+                                         Committed{"h200_networks_and_streams", {"h200", "unets/h200", "streams/h200"}},
+                                         Committed{"all", {""}}),
+                         [](const auto& committed) { return committed.param.name; });
+
+TEST(DashboardOfManyResults, IsNotLongerForMoreOfThem) {
+  const auto height_with = [](int works) {
+    std::vector<ResultFile> files;
+    for (int i = 0; i < works; ++i) {
+      Subject subject = test::denoise_subject();
+      subject.request["steps"] = i + 1;
+      files.push_back(
+          test::make_file({test::make_result({}, {20, 20}, subject), test::make_result({"arena"}, {10, 10}, subject)}));
+    }
+    ResultFile kernels = test::kernel_file();
+    for (int i = 0; i < works; ++i)
+      test::add_kernel(kernels, "attention", fmt::format("attention bf16 {}", i), "bf16", "matrix", 1e6, 2e9, {4, 4});
+    files.push_back(std::move(kernels));
+    const TempFolder folder;
+    Browser browser;
+    browser.set_screen(1400, 900, "light");
+    browser.open(write_dashboard(test::make_dataset(std::move(files)), folder));
+    double most = 0;
+    for (const int view : {1, works + 1}) {  // the last has the kernels
+      browser.evaluate(fmt::format("location.hash = 'scenario-{}'", view));
+      browser.wait_for(fmt::format("document.body.dataset.scenario === '{}'", view));
+      most = std::max(most, browser.evaluate("document.documentElement.scrollHeight").get<double>());
+    }
+    return most;
+  };
+  EXPECT_EQ(height_with(60), height_with(120));
+}
+
+TEST(ChartPages, DrawWithTheLibraryBesideThem) {
+  const TempFolder folder;
+  (void)write_report(read_ladder(), folder.path(), {.formats = {ChartFormat::kHtml}});
+  Browser browser;
+  browser.set_screen(1400, 900, "light");
+  browser.open(folder.path() / "speedup_comparison.html");
+  browser.wait_for("document.body.dataset.drawn === 'all'");
+  EXPECT_GT(browser.evaluate("document.querySelectorAll('.plot svg path').length"), 5);
+  EXPECT_THAT(browser.requests(), ElementsAre("file://" + (folder.path() / "speedup_comparison.html").string(),
+                                              "file://" + (folder.path() / "performance_charts.js").string()));
+  EXPECT_THAT(browser.complaints(), IsEmpty());
+}
 
 TEST(DashboardOfALadder, ShowsItsImagesBesideTheBaselines) {
   const TempFolder folder;

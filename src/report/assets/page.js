@@ -79,11 +79,22 @@
   // ---- one scenario, one chart
 
   var view = 0, count = selector.options.length, chart = '';
-  function buttons() { return Array.from(document.querySelectorAll('ul.kinds[data-view="' + view + '"] button')); }
+  function kinds() { return Array.from(document.querySelectorAll('ul.kinds[data-view="' + view + '"] li')); }
+  function files_in(kind) {
+    var button = kind.querySelector('button'), options = Array.from(kind.querySelectorAll('option'));
+    return options.length ? options.map(function (option) { return option.value; }) : button ? [button.dataset.chart] : [];
+  }
+  function files() { return [].concat.apply([], kinds().map(files_in)); }
   function kind_of(file) { return file.replace(/-\d+$/, ''); }
   function show_chart(file) {
     chart = file;
-    buttons().forEach(function (button) { button.setAttribute('aria-pressed', button.dataset.chart === file ? 'true' : 'false'); });
+    kinds().forEach(function (kind) {
+      var button = kind.querySelector('button'), select = kind.querySelector('select');
+      var is_shown = files_in(kind).indexOf(file) >= 0;
+      if (button) button.setAttribute('aria-pressed', is_shown ? 'true' : 'false');
+      if (select) select.hidden = !is_shown;
+      if (select && is_shown) select.value = file;
+    });
     show(file ? [file] : [], scheme_now());
   }
   function show_view(number) {
@@ -91,9 +102,8 @@
     selector.value = String(view);
     document.querySelectorAll('[data-view]').forEach(function (element) { element.hidden = Number(element.dataset.view) !== view; });
     show_rows();
-    var files = buttons().map(function (button) { return button.dataset.chart; });
-    var same = files.filter(function (file) { return kind_of(file) === kind_of(chart); });
-    show_chart(same[0] || files[0] || '');
+    var same = files().filter(function (file) { return kind_of(file) === kind_of(chart); });
+    show_chart(same[0] || files()[0] || '');
     document.body.dataset.scenario = view;
     window.scrollTo(0, 0);
   }
@@ -104,7 +114,11 @@
   document.getElementById('previous').addEventListener('click', function () { go(view - 1); });
   document.getElementById('next').addEventListener('click', function () { go(view + 1); });
   document.getElementById('charts').addEventListener('click', function (event) {
-    if (event.target.dataset.chart) show_chart(event.target.dataset.chart);
+    var button = event.target.closest('ul.kinds button');
+    if (button) show_chart(button.dataset.chart);
+  });
+  document.getElementById('charts').addEventListener('change', function (event) {
+    if (event.target.closest('ul.kinds')) show_chart(event.target.value);
   });
   var typed = '';
   document.addEventListener('keydown', function (event) {
@@ -119,11 +133,11 @@
     if (!by) return;
     event.preventDefault();
     if (!event.shiftKey) return go(view + by);
-    var files = buttons().map(function (button) { return button.dataset.chart; });
-    if (files.length) show_chart(files[(files.indexOf(chart) + by + files.length) % files.length]);
+    var all = files();
+    if (all.length) show_chart(all[(all.indexOf(chart) + by + all.length) % all.length]);
   });
   // On paper a scenario has all its charts.
-  window.addEventListener('beforeprint', function () { show(buttons().map(function (button) { return button.dataset.chart; }), 'light'); });
+  window.addEventListener('beforeprint', function () { show(files(), 'light'); });
   window.addEventListener('afterprint', function () { show_chart(chart); });
 
   // ---- its measurements

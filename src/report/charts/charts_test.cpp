@@ -49,7 +49,7 @@ TEST(SpeedupComparison, ShowsBaselineSinglesAllAndPeers) {
   EXPECT_EQ(chart.file, "speedup_comparison");
   EXPECT_EQ(chart.title, "What each optimization does to the time per image");
   EXPECT_EQ(chart.subtitle,
-            "tiny-dit, 2 images at once, 10 steps, 16x16 image tokens; Test CPU, 2 of 4 cores, 1.00 GiB, 2 threads");
+            "tiny-dit, 16x16 image tokens, 2 images at once, 10 steps; Test CPU, 2 of 4 cores, 1.00 GiB, 2 threads");
   EXPECT_THAT(chart.option["yAxis"]["data"],
               ElementsAre("baseline", "arena", "fuse", "steps=5", "all together", "pytorch compiled"));
   EXPECT_THAT(column(chart.option["series"][0], "value"), ElementsAre(500, 400, 625, 250, 125, 300));

@@ -1,0 +1,136 @@
+#include "report/work.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "pipelines/pipeline.hpp"
+#include "run/component.hpp"
+
+namespace headroom {
+namespace {
+
+bool has_tokens(const Subject& subject) { return image_tokens_of(subject).has_value(); }
+
+/// Of the model that this program knows by that name, or as one of as many parameters, as FLUX.1-dev's published folder; nothing
+/// where it knows none, or one that makes no images.
+std::optional<std::int64_t> known_token_pixels(const std::string& name, std::optional<std::int64_t> parameters) {
+  const std::vector<ShippedModel> models = list_shipped_models();
+  auto found = std::ranges::find(models, name, &ShippedModel::name);
+  if (found == models.end() && parameters) found = std::ranges::find(models, *parameters, &ShippedModel::parameters);
+  if (found == models.end()) return {};
+  try {
+    return open_pipeline(found->name, /*random_seed=*/0)->token_pixels();
+  } catch (const Error&) {  // a network by itself
+    return {};
+  }
+}
+
+/// ", 512x512" in pixels, ", 32x32 image tokens", or what stands for them.
+std::string size_text(const Subject& subject) {
+  const auto number = [&](const char* key) { return request_number(subject, key); };
+  if (const auto width = number("width"), height = number("height"); width && height)
+    return fmt::format(", {}x{}", *width, *height);
+  const std::optional<std::int64_t>& pixels = subject.token_pixels;
+  if (const auto rows = number("token_rows"), columns = number("token_columns"); rows && columns) {
+    if (!pixels) return fmt::format(", {}x{} image tokens", *rows, *columns);
+    const auto side = static_cast<double>(*pixels);
+    return fmt::format(", {}x{}", *columns * side, *rows * side);
+  }
+  if (const auto tokens = number("image_tokens")) {
+    const double side = std::round(std::sqrt(*tokens));
+    std::string text = pixels && side * side == *tokens
+                           ? fmt::format(", tokens of {0}x{0}", side * static_cast<double>(*pixels))
+                           : fmt::format(", {} image token{}", *tokens, *tokens == 1 ? "" : "s");
+    if (const auto reference = number("reference_tokens")) text += fmt::format(" and {} of a reference", *reference);
+    return text;
+  }
+  if (const auto tokens = number("text_tokens")) return fmt::format(", {} text tokens", *tokens);
+  return {};
+}
+
+}  // namespace
+
+std::string describe_work(const Subject& subject) {
+  std::string text = subject.name;
+  if (subject.kind == SubjectKind::kKernel) return text;
+  text += size_text(subject);
+  const auto add = [&](const std::string& key, std::string_view one, std::string_view many) {
+    const std::optional<double> value = request_number(subject, key);
+    if (value) text += fmt::format(", {} {}", *value, *value == 1 ? one : many);
+  };
+  add("images", "image at once", "images at once");
+  if (const auto batch = request_number(subject, "batch"); batch && *batch != 1)
+    text += fmt::format(", a batch of {}", *batch);
+  add("steps", "step", "steps");
+  add("fps", "frame a second", "frames a second");
+  if (subject.request.contains("pass") && subject.request["pass"].is_string())
+    text += fmt::format(", one {} pass", subject.request["pass"].get<std::string>());
+  return text;
+}
+
+std::string describe_details(const Subject& subject) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  const auto number = [&](const char* key) { return request_number(subject, key); };
+  if (subject.token_pixels) {
+    if (const auto rows = number("token_rows"), columns = number("token_columns"); rows && columns)
+      add(fmt::format("{}x{} image tokens", *rows, *columns));
+    else if (const auto tokens = number("image_tokens"))
+      add(fmt::format("{} image tokens", *tokens));
+  }
+  if (const auto tokens = number("text_tokens"); tokens && has_tokens(subject))
+    add(fmt::format("{} text tokens", *tokens));
+  if (const auto scale = number("guidance_scale")) add(fmt::format("guidance {}", *scale));
+  if (const auto strength = number("strength")) add(fmt::format("strength {}", *strength));
+  for (const char* key : {"sampler", "late"})
+    if (subject.request.contains(key) && subject.request[key].is_string())
+      add(fmt::format("{} {}", key, subject.request[key].get<std::string>()));
+  return text;
+}
+
+std::string day_of(const std::string& created) { return created.substr(0, created.find('T')); }
+
+std::optional<double> request_number(const Subject& subject, const std::string& key) {
+  const auto found = subject.request.find(key);
+  if (found == subject.request.end() || !found->is_number()) return {};
+  return found->get<double>();
+}
+
+std::optional<double> batch_of(const Subject& subject) {
+  const std::optional<double> images = request_number(subject, "images");
+  return images ? images : request_number(subject, "batch");
+}
+
+std::optional<double> image_tokens_of(const Subject& subject) {
+  if (const auto tokens = request_number(subject, "image_tokens")) return tokens;
+  const auto rows = request_number(subject, "token_rows"), columns = request_number(subject, "token_columns");
+  if (rows && columns) return *rows * *columns;
+  return {};
+}
+
+TokenSizes::TokenSizes(const std::deque<std::pair<std::string, ResultFile>>& files) {
+  for (const auto& [path, file] : files)
+    for (const Result& result : file.results) {
+      const Subject& subject = result.subject;
+      if (subject.token_pixels) by_name_.emplace(subject.name, subject.token_pixels);
+      if (subject.parameters) parameters_.emplace(subject.name, *subject.parameters);
+    }
+}
+
+std::optional<std::int64_t> TokenSizes::of(const Subject& subject) {
+  if (subject.token_pixels) return subject.token_pixels;
+  if (subject.kind != SubjectKind::kModel || !has_tokens(subject)) return {};
+  const auto [named, is_new] = by_name_.try_emplace(subject.name);
+  if (is_new) {
+    const auto counted = parameters_.find(subject.name);
+    named->second =
+        known_token_pixels(subject.name, counted == parameters_.end() ? std::nullopt : std::optional(counted->second));
+  }
+  return named->second;
+}
+
+}  // namespace headroom
