@@ -1,6 +1,7 @@
 #include "report/deploy.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <ranges>
 
 #include "report/ladder_view.hpp"
@@ -67,7 +68,14 @@ bool are_alike(const Dataset& dataset, const Candidate& a, const Candidate& b) {
   return factor && factor->interval && factor->interval->low <= 1 && factor->interval->high >= 1;
 }
 
-/// The fastest, unless one of the run that is drawn, or one of its own run with fewer switches, cannot be told from it.
+/// Whether the 95% interval of their factor says that the first is faster.
+bool is_faster(const Dataset& dataset, const Candidate& a, const Candidate& than) {
+  const std::optional<Estimate> factor = dataset.factor(*than.measurement, *a.measurement);
+  return factor && factor->interval && factor->interval->low > 1;
+}
+
+/// The fastest, unless one of the run that is drawn cannot be told from it; or of its own run the one with the fewest switches that cannot be
+/// told from it and that none is known to be faster than.
 Candidate lowest_latency(const Dataset& dataset, const Candidates& allowed) {
   const Candidate* best = &*std::ranges::min_element(allowed, {}, &Candidate::request_ms);
   const Candidate* of_run = nullptr;
@@ -78,9 +86,16 @@ Candidate lowest_latency(const Dataset& dataset, const Candidates& allowed) {
       of_run = &c;
   if (of_run != nullptr && are_alike(dataset, *best, *of_run)) best = of_run;
   const Candidate& fastest = *best;
+  Candidates of_file;
+  std::ranges::copy_if(allowed, std::back_inserter(of_file),
+                       [&](const Candidate& c) { return c.measurement->file == fastest.measurement->file; });
+  const auto is_beaten = [&](const Candidate& c) {
+    return std::ranges::any_of(of_file, [&](const Candidate& other) { return is_faster(dataset, other, c); });
+  };
   for (const Candidate& c : allowed)
     if (c.measurement->file == fastest.measurement->file &&
-        c.measurement->switches().size() < best->measurement->switches().size() && are_alike(dataset, fastest, c))
+        c.measurement->switches().size() < best->measurement->switches().size() && are_alike(dataset, fastest, c) &&
+        !is_beaten(c))
       best = &c;
   return *best;
 }

@@ -33,8 +33,8 @@ struct Adoption {
 
 /// Among configurations (of the run that is drawn, and of those that it lacks the latest) whose loss of quality is known and
 /// within the limit and whose times are settled, `deploy` is that with the lowest latency of a request. Where the 95% interval
-/// of a factor holds 1, that of the run that is drawn is taken, and of one run that with the fewest switches. Nothing where no
-/// quality is known.
+/// of a factor holds 1, that of the run that is drawn is taken, and of one run that with the fewest switches than which none is known to
+/// be faster. Nothing where no quality is known.
 struct Decision {
   std::optional<Candidate> deploy;
   std::optional<Candidate> highest_throughput;  ///< of the same

@@ -63,6 +63,15 @@ TEST(Decide, TakesFewerSwitchesWhereTimesCannotBeToldApart) {
   EXPECT_EQ(decide(dataset, views_of(dataset).front(), 0.01).deploy->measurement->label, "arena");
 }
 
+TEST(Decide, TakesNoneThatAnotherIsKnownToBeFasterThan) {
+  // The fastest cannot be told from either, for its times lie far apart; the first two can.
+  const Dataset dataset =
+      make_dataset({make_file({make_result({}, {20, 20, 21, 20}), make_result({"arena"}, {12, 12, 12.1, 12}),
+                               make_result({"arena", "fuse"}, {10.9, 11, 11, 11.1}),
+                               make_result({"arena", "fuse", "graph"}, {9, 10.5, 10.5, 14})})});
+  EXPECT_EQ(decide(dataset, views_of(dataset).front(), 0.01).deploy->measurement->label, "arena+fuse");
+}
+
 TEST(Decide, PrefersTheRunThatIsDrawnToAnotherDaysLuck) {
   const std::vector<Result> run = {make_result({}, {20, 20, 21, 20}), make_result({"arena"}, {14, 14, 14, 14}),
                                    make_result({"arena", "fuse"}, {10, 12, 11, 10})};
