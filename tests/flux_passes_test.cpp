@@ -117,8 +117,9 @@ TEST(FluxPasses, ExactPassesChangeNoNumberInAnyCombination) {
   const OracleResult expected = interpret_on(plain, tensors);
   std::vector<std::string> exact = exact_passes();
   for (const char* pass : {"merge-rows", "inline-loops"})
-    std::erase(exact, pass);           // have nothing to do where there is no loop
-  std::erase(exact, "fuse-upsample");  // nor this where there are no images
+    std::erase(exact, pass);  // have nothing to do where there is no loop
+  for (const char* pass : {"fuse-upsample", "fuse-concats"})
+    std::erase(exact, pass);  // nor these where there are no images, and no memory whose keys are behind others
   for (const char* pass : {"fuse-rows", "fuse-residual", "fuse-group-norm"})
     std::erase(exact, pass);  // nor these on a CPU
   std::erase(exact, "fuse-quantized-patterns");
