@@ -50,6 +50,11 @@ TEST(CheaperLoops, OfFewStepsOrWithFreshNoiseHaveNoOtherSampler) {
 
 class CheaperLoopsOfTheModel : public testing::Test {
  protected:
+  void SetUp() override {
+#ifdef __SANITIZE_ADDRESS__
+    GTEST_SKIP() << "to judge 140 images takes minutes under the sanitizers";
+#endif
+  }
   [[nodiscard]] AutoRequest request(RequestOptions options) const {
     AutoRequest request = make_auto_request(*pipeline_, options);
     request.judged_images = 140;  // the judge has 128 features
