@@ -17,7 +17,11 @@ import pathlib
 import random
 import re
 import subprocess
+import sys
 import tempfile
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent / "peers"))
+from work import forward_subject, work_hash  # noqa: E402
 
 SWITCHES = ("", "arena,flash,fuse", "arena,flash,fuse,fp8")
 FLUX_DEV = {"guidance_embeds": True, "in_channels": 64, "joint_attention_dim": 4096, "pooled_projection_dim": 768,
@@ -73,19 +77,6 @@ def relative_l2(output, reference):
     return math.sqrt(sum((a - b)**2 for a, b in zip(output, reference, strict=True)) / sum(b * b for b in reference))
 
 
-def work_hash(subject):
-    """As docs/result.schema.json defines it."""
-    state, mask = 0xCBF29CE484222325, 2**64 - 1
-    request = json.dumps(subject["request"], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    for text in ("headroom.work/1", subject["kind"], subject["name"], request):
-        data = text.encode()
-        for byte in len(data).to_bytes(8, "little") + data:
-            state = ((state ^ byte) * 0x100000001B3) & mask
-    state = ((state ^ (state >> 33)) * 0xFF51AFD7ED558CCD) & mask
-    state = ((state ^ (state >> 33)) * 0xC4CEB9FE1A85EC53) & mask
-    return f"{state ^ (state >> 33):016x}"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("headroom", help="the program")
@@ -103,8 +94,7 @@ def main():
     folder = pathlib.Path(args.model)
     config = json.loads((folder / "config.json").read_text()) if folder.is_dir() else FLUX_DEV
     like = json.loads(pathlib.Path(args.like).read_text())
-    subject = {"kind": "model", "name": folder.name, "request": {
-        "batch": 1, "image_tokens": args.tokens**2, "pass": "forward", "text_tokens": args.text_tokens}}
+    subject = forward_subject(folder.name, args.tokens**2, 1, args.text_tokens)
     results = []
     with tempfile.TemporaryDirectory() as scratch:
         inputs, output = f"{scratch}/inputs.safetensors", f"{scratch}/output.safetensors"
