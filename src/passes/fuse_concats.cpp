@@ -45,15 +45,15 @@ class ConcatFuser {
     const auto next = slices_.find({part.whole, part.axis, part.start + part.size});
     if (next == slices_.end()) return false;
     for (const Node* second : r.readers_from_here(next->second))
-      if (are_neighbours(r, first, *second)) {
+      if (are_neighbours(r, first, *second, part.axis)) {
         join(r, first, *second, part.axis);
         return true;
       }
     return false;
   }
 
-  /// Whether every input of the second follows that of the first in one value, along the same axis.
-  static bool are_neighbours(const Rewriter& r, const Node& first, const Node& second) {
+  /// Whether every input of the second follows that of the first in one value, along the axis.
+  static bool are_neighbours(const Rewriter& r, const Node& first, const Node& second, std::int64_t axis) {
     if (second.op != Op::kConcat || second.region != first.region || second.inputs.size() != first.inputs.size() ||
         second.attributes != first.attributes)
       return false;
@@ -61,8 +61,7 @@ class ConcatFuser {
       const Node *const a = r.match(first.inputs[i], Op::kSlice), *const b = r.match(second.inputs[i], Op::kSlice);
       if (a == nullptr || b == nullptr) return false;
       const Part of_a = part_of(*a), of_b = part_of(*b);
-      if (of_a.whole != of_b.whole || of_a.axis != of_b.axis || of_a.start + of_a.size != of_b.start ||
-          of_a.axis != part_of(*r.match(first.inputs[0], Op::kSlice)).axis)
+      if (of_a.whole != of_b.whole || of_a.axis != axis || of_b.axis != axis || of_a.start + of_a.size != of_b.start)
         return false;
     }
     return true;
