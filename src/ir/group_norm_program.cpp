@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -142,7 +143,7 @@ class GroupNormBody {
       if (dtype != made.dtype && dtype != DType::kF32) refuse_body(fmt::format("a group norm beside {}", dtype));
     }
     if (!fits_packs(made.shape[1] / program_.groups, made.shape[1], size_of(made.dtype)))
-      refuse_body("a group norm of groups that share packs of 16 bytes with more than one other");
+      refuse_body("a group norm of groups of an odd number of channels, or of so many");
   }
 
   const Graph& body_;
@@ -160,12 +161,9 @@ bool is_channel_vector(const Shape& shape, const Shape& image) {
 }
 
 bool fits_packs(std::int64_t channels_of_group, std::int64_t channels, std::size_t bytes) {
-  constexpr std::int64_t kMostOfGroup = 384;
   const auto pack = static_cast<std::int64_t>(16 / bytes);
-  if (channels % pack != 0 || channels_of_group > kMostOfGroup) return false;
-  for (std::int64_t first = 0; first < channels; first += pack)
-    if ((first + pack - 1) / channels_of_group - first / channels_of_group > 1) return false;
-  return true;
+  return channels % pack == 0 && channels_of_group % 2 == 0 &&
+         std::lcm(channels_of_group, pack) <= 2 * kMostNormedPairs;
 }
 
 std::variant<GroupNormProgram, std::string> group_norm_program_of(const Graph& body) {

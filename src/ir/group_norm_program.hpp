@@ -35,15 +35,16 @@ struct GroupNormProgram {
 inline constexpr std::int64_t kMostNormedPixels = std::int64_t{1} << 28;
 
 /// The program of a body, or why it has none, in words that end "... is not fused". Parts and result are of one dtype, f32, bf16
-/// or f16, and stored channels-last, their channels in whole packs of 16 bytes, none of which holds parts of more than two
-/// groups.
+/// or f16, and stored channels-last, their channels in whole packs of 16 bytes (fits_packs() below).
 [[nodiscard]] std::variant<GroupNormProgram, std::string> group_norm_program_of(const Graph& body);
 
 /// Whether it is a number for each channel of an image, [b or 1, c, 1, 1] beside [b, c, h, w].
 [[nodiscard]] bool is_channel_vector(const Shape& shape, const Shape& image);
 
-/// Whether channels in groups of so many, each `bytes` large, lie so that a pack of 16 bytes holds parts of two groups at most,
-/// and are few enough for the threads of a block to take a group side by side.
+/// Pairs of channels that are whole groups and whole packs of 16 bytes, at most: a thread of a block takes one.
+inline constexpr std::int64_t kMostNormedPairs = 480;
+/// Whether channels in groups of so many, each `bytes` large, are whole packs, groups whole pairs, and the fewest that are groups and
+/// packs not too many.
 [[nodiscard]] bool fits_packs(std::int64_t channels_of_group, std::int64_t channels, std::size_t bytes);
 
 }  // namespace headroom

@@ -95,17 +95,18 @@ TEST(GroupNormProgram, SaysWhyABodyHasNone) {
               HasSubstr("what is computed is not fused"));
   EXPECT_THAT(reason(program_of(joined + "%4: f32[2, 24, 4, 4] channels_last = add(%3, %3)", "%4")),
               HasSubstr("beside anything but a number for each channel"));
-  EXPECT_THAT(reason(program_of(kWhole, "%4", 12)), HasSubstr("share packs of 16 bytes with more than one other"));
+  EXPECT_THAT(reason(program_of(kWhole, "%4", 24)), HasSubstr("groups of an odd number of channels"));
   EXPECT_THAT(reason(program_of("%3: f32[2, 24, 4, 4] = concat(%0, %1) {axis = 1}", "%3", 3, "")),
               HasSubstr("anything but channels-last images"));
 }
 
-TEST(FitsPacks, CountsTheGroupsThatAPackHoldsPartsOf) {
-  EXPECT_TRUE(fits_packs(10, 320, 2));  // 0 to 7, 8 to 9 and 10 to 15, ...
-  EXPECT_TRUE(fits_packs(4, 128, 2));   // two whole ones
-  EXPECT_FALSE(fits_packs(5, 160, 2));  // 8 and 9, 10 to 14, 15
-  EXPECT_FALSE(fits_packs(10, 36, 2));  // half a pack at the end
-  EXPECT_FALSE(fits_packs(1024, 2048, 2));
+TEST(FitsPacks, TakesPairsOfChannelsInWholePacks) {
+  EXPECT_TRUE(fits_packs(10, 320, 2));
+  EXPECT_TRUE(fits_packs(2, 128, 2));
+  EXPECT_TRUE(fits_packs(960, 1920, 2));
+  EXPECT_FALSE(fits_packs(5, 160, 2));     // no pairs
+  EXPECT_FALSE(fits_packs(10, 36, 2));     // half a pack at the end
+  EXPECT_FALSE(fits_packs(964, 1928, 2));  // 964 pairs until groups and packs end together
 }
 
 }  // namespace

@@ -10,34 +10,40 @@
 /// ir/group_norm_program.hpp says what it computes.
 namespace headroom::cuda {
 
-/// How a number for each channel of each image lies.
-struct ChannelVector {
+/// What there is a number of for each channel.
+enum ChannelNumberKind { kShift, kWeight, kBias, kScale, kOffset, kChannelNumbers };
+/// How such numbers lie.
+struct ChannelNumber {
   DType dtype = DType::kF32;
   std::int64_t image = 0, channel = 0;  ///< strides
+  float otherwise = 0;                  ///< where there are none
 };
+
+inline constexpr int kMostNormThreads = 480;              ///< of a block, one for each pair of a bundle's channels
+inline constexpr std::int64_t kMostNormedImages = 65535;  ///< that a grid has along y
 
 struct GroupNormOnce {
   DType dtype = DType::kF32;  ///< of the images
-  DType side = DType::kF32;   ///< of weight and bias
-  ChannelVector shift = {}, scale = {}, offset = {};
+  ChannelNumber numbers[kChannelNumbers] = {};
   Activation activation = Activation::kNone;
   std::int64_t images = 0;
   int pixels = 0;
   int channels = 0;
   int first_channels = 0;  ///< of them in the first part; the others are in the second
   int width = 0;           ///< channels of a group
-  double eps = 0;
+  float eps = 0;
   float more = 0;  ///< than what scales
 
   // How the work is shared: bundles are whole groups in whole packs, and a cluster of blocks takes one.
   int columns = 0;  ///< packs of a bundle
   int groups = 0;   ///< of a bundle
-  int cluster = 1;  ///< blocks
-  int chunk = 0;    ///< pixels of a block
-  int rows = 0;     ///< pixels that a block takes at a time
-  int threads = 0;
-  int parts = 0;  ///< warps that join what threads have of a group
-  bool is_kept = false;
+  int log2_cluster = 0;
+  int chunk = 0;         ///< pixels of a block
+  int tiles = 0;         ///< that it takes one by one, each read twice where they are several
+  int tile_pixels = 0;   ///< of one at most
+  int rows = 0;          ///< of threads, each of one for every pair of a bundle's channels
+  int shared_bytes = 0;  ///< of a block
+  float share = 0;       ///< of a group that an element is
 };
 
 /// The same with the work shared.
@@ -46,13 +52,9 @@ struct GroupNormOnce {
 struct GroupNormOperands {
   const void* first = nullptr;
   const void* second = nullptr;
-  const void* shift = nullptr;
-  const void* weight = nullptr;
-  const void* bias = nullptr;
-  const void* scale = nullptr;
-  const void* offset = nullptr;
-  void* whole = nullptr;  ///< what the parts are together, if that is wanted
-  void* y = nullptr;      ///< may be `first` where that is the only part
+  const void* numbers[kChannelNumbers] = {};  ///< null where there are none
+  void* whole = nullptr;                      ///< what the parts are together, if that is wanted
+  void* y = nullptr;                          ///< may be `first` where that is the only part
 };
 void launch_group_norm_once(void* stream, const GroupNormOnce& norm, const GroupNormOperands& operands);
 

@@ -24,12 +24,13 @@ struct OnceCase {
   Shape shape;
   std::int64_t groups;
 };
-// Groups of 10, 20, 40, 60, 30, 80, 6 and 4 channels; one block a bundle and clusters of them; pixels that are no multiple of
-// what blocks and threads take; images that are read twice.
+// Groups of 10, 20, 40, 60, 30, 80, 6, 4 and 2 channels; one block a bundle and clusters of up to 16; pixels that are no multiple of
+// what blocks and threads take, fewer than blocks, and more than shared memory keeps.
 const std::vector<OnceCase> kOnceCases = {{{1, 320, 64, 64}, 32},  {{2, 640, 16, 16}, 32}, {{1, 1280, 8, 8}, 32},
                                           {{1, 1920, 16, 16}, 32}, {{2, 960, 19, 17}, 32}, {{1, 2560, 8, 8}, 32},
                                           {{3, 192, 13, 29}, 32},  {{1, 128, 65, 64}, 32}, {{1, 64, 1, 1}, 4},
-                                          {{1, 320, 96, 97}, 32},  {{1, 8, 50, 64}, 2},    {{5, 40, 3, 1}, 1}};
+                                          {{1, 320, 96, 97}, 32},  {{1, 8, 50, 64}, 2},    {{5, 40, 3, 1}, 1},
+                                          {{2, 64, 21, 21}, 32},   {{1, 1280, 7, 7}, 2},   {{1, 40, 205, 206}, 1}};
 
 TEST_F(CudaGroupNormOnce, MatchesTheOracle) {
   for (const cuda::Types types : cuda::kTypes)

@@ -130,11 +130,23 @@ __device__ __forceinline__ void wait_for_cluster() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
+/// Says that this block has begun, and no more: others may write to its shared memory once they have waited.
+__device__ __forceinline__ void begin_in_cluster() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+
 /// Where block `rank` of the cluster has what lies at this address here.
 __device__ __forceinline__ std::uint32_t address_in(std::uint32_t shared, int rank) {
   std::uint32_t there;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared), "r"(rank));
   return there;
+}
+/// Writes to where block `rank` has what is here at `place`, for its threads that wait for its barrier, which counts the bytes.
+__device__ __forceinline__ void store_in_block(float2* place, int rank, float2 value, Barrier& barrier) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(
+                   address_in(shared_address(place), rank)),
+               "f"(value.x), "f"(value.y), "r"(address_in(shared_address(&barrier), rank))
+               : "memory");
 }
 /// Between ordinary writes to shared memory and copies or products that read them; before threads meet.
 __device__ __forceinline__ void fence_for_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
