@@ -288,9 +288,10 @@ void launch_narrow(void* stream, const NarrowForm& form, int pixels, int multipr
                    const NarrowOperands& operands) {
   cuda::with_one_of<Pace::kSame, Pace::kHalved, Pace::kDoubled>(form.pace, [&](auto pace) {
     cuda::with_small_type_of(form.dtype, [&](auto type) {
+      using T = decltype(type);  // which in the next function g++ 12 takes for a reference
       cuda::with_one_of<128, 64, 32>(pixels, [&](auto width) {
         if constexpr (pace() != Pace::kHalved || width() < 128)
-          launch_form<pace(), decltype(type), width()>(stream, form, multiprocessors, operands);
+          launch_form<pace(), T, width()>(stream, form, multiprocessors, operands);
       });
     });
   });
