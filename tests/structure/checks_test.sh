@@ -81,6 +81,20 @@ expect 1 'kernels/planted_cuda_test.cpp:1: compare_with_oracle: nothing before t
 plant
 expect 1 'no kernel below' check_waits
 
+check_kernels() { python3 "$here/check_kernels.py" "$tree/src" "$tree/launched.a"; }
+# archive DECLARATION...: of what a compiler makes of sound.cu.
+archive() {
+  printf '%s\n' "$@" | c++ -x c++ -c -o "$tree/sound.cu.o" -
+  rm -f "$tree/launched.a" && ar rc "$tree/launched.a" "$tree/sound.cu.o"
+}
+plant_kernel
+archive 'void sound(int*) {}' 'int __device_stub__Z5soundPi;'
+expect 0 '1 kernels are on a GPU too' check_kernels
+archive 'void sound(int*) {}' 'void sound(int) {}' 'int __device_stub__Z5soundPi;'
+expect 1 '_Z5soundi: on no GPU' check_kernels
+plant
+expect 1 'no kernel below' check_kernels
+
 plant
 seq 800 >"$tree/src/ir/long.cpp"
 expect 0 '' check_length
