@@ -30,9 +30,9 @@ namespace headroom::cuda {
 namespace {
 
 constexpr int kMostCluster = 16;
-// A block that has more packs than this leaves half of them to another, and where there are blocks for all multiprocessors, it waits
+// A block that has more packs than this leaves half of them to another, and where all multiprocessors have two blocks, it waits
 // with that for four times as many.
-constexpr int kMostPacks = 320, kEnoughBlocks = 128;
+constexpr int kMostPacks = 320, kEnoughBlocks = 256;
 constexpr int kTimes = 4;  // that loops over pixels are unrolled
 constexpr int kWarp = 32;
 

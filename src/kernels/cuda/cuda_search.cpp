@@ -20,9 +20,9 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{4} << 30;
 constexpr std::size_t kAlignment = 256;
-constexpr double kWarmUpMs = 40;     // from an idle GPU's clocks to those of work
-constexpr double kTimedMs = 1;       // of launches in a row, so that the clock's steps do not show
-constexpr int kMostLaunches = 16;    // in a row
+constexpr double kWarmUpMs = 40;  // from an idle GPU's clocks to those of work
+constexpr double kTimedMs = 1;  // of launches in a row, so that the clock's steps and the first's way there do not show
+constexpr int kMostLaunches = 32;    // in a row
 constexpr int kRounds = 5;           // over all candidates, the median of which counts
 constexpr double kHopeless = 1.25;   // times the fastest at first sight: not timed again
 constexpr double kLeastGain = 0.02;  // below this the first stays: the next measurement might say otherwise
@@ -55,7 +55,7 @@ class Trial {
  public:
   /// Throws OutOfMemory.
   Trial(Backend& backend, const Work& work, std::span<const Candidate> candidates, const LaunchCandidate& launch)
-      : work_(work), launch_(launch), stream_(backend.make_stream()) {
+      : backend_(backend), work_(work), launch_(launch), stream_(backend.make_stream()) {
     std::size_t bytes = 0;
     for (const TrialOperand& operand : work.operands) {
       offsets_.push_back(bytes);
@@ -84,13 +84,40 @@ class Trial {
 
   /// Milliseconds that the device spends on a launch of so many in a row.
   [[nodiscard]] double time(std::size_t candidate, int launches) {
+    return time_of(launches, [&] {
+      for (int i = 0; i < launches; ++i) run(candidate);
+    });
+  }
+
+  /// Launches of a candidate in a row as runs have them: submitted at once, so that the host's time for each does not count, and each
+  /// begun as early as the one before it lets it.
+  struct Row {
+    std::unique_ptr<Recording> recording;
+    int launches = 0;
+  };
+  [[nodiscard]] Row record(std::size_t candidate, int launches) {
+    Row row{backend_.record(*stream_,
+                            [&] {
+                              for (int i = 0; i < launches; ++i) run(candidate);
+                            }),
+            launches};
+    row.recording->replay(*stream_);  // the first takes it to the device
+    return row;
+  }
+  [[nodiscard]] double time(const Row& row) {
+    return time_of(row.launches, [&] { row.recording->replay(*stream_); });
+  }
+
+ private:
+  template <class Submit>
+  [[nodiscard]] double time_of(int launches, const Submit& submit) {
     begin_->record(*stream_);
-    for (int i = 0; i < launches; ++i) run(candidate);
+    submit();
     end_->record(*stream_);
     return end_->milliseconds_since(*begin_) / launches;
   }
 
- private:
+  Backend& backend_;
   const Work& work_;
   const LaunchCandidate& launch_;
   std::unique_ptr<Stream> stream_;
@@ -176,10 +203,13 @@ std::vector<double> Search::measure(const Work& work, std::span<const Candidate>
   if (!std::isfinite(first_ms[best])) return first_ms;
   backend_.context<WarmUp>()->run(trial, best);
   best = look();
+  std::vector<Trial::Row> rows(candidates.size());
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    if (first_ms[i] <= kHopeless * first_ms[best]) rows[i] = trial.record(i, launches_of(first_ms[i]));
   std::vector<std::vector<double>> ms(candidates.size());
   for (int round = 0; round < kRounds; ++round)
     for (std::size_t i = 0; i < candidates.size(); ++i)
-      if (first_ms[i] <= kHopeless * first_ms[best]) ms[i].push_back(trial.time(i, launches_of(first_ms[i])));
+      if (rows[i].recording != nullptr) ms[i].push_back(trial.time(rows[i]));
   std::vector<double> medians;
   for (const std::vector<double>& times : ms) medians.push_back(times.empty() ? kNever : median(times));
   return medians;
