@@ -31,6 +31,7 @@ MATCHES = {"bf16-1024": "1024x1024, bf16", "fp8-1024": "1024x1024, fp8", "fp8-51
            "sd-turbo-unet": "SD-Turbo's U-Net, 64x64 latents, fp16", "sd-turbo-unet-batch4": "SD-Turbo's U-Net, 64x64 latents, batch 4, fp16",
            "pixel-unet": "UNet2DModel of 692 M, 3x64x64, fp16", "sdxl-unet-batch2": "SDXL's U-Net, 128x128 latents, batch 2, fp16",
            "live-stream-unet": "LiveStreamUNet, a call, 3x64x64, fp16",
+           "stream-frame": "a frame of SD-Turbo's shapes, 512x512, pixels to pixels, fp16",
            "taesd-encode": "AutoencoderTiny, encode 512x512, fp16", "taesd-decode": "AutoencoderTiny, decode 512x512, fp16"}
 # Work, our series and theirs; a request's times are by image.
 WORKS = {"forward": ("forward", "forward_wall"), "request": ("image", "image_wall")}
