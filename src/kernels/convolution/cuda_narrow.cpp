@@ -59,11 +59,13 @@ Support why_not_narrow(const Problem& problem, const Target& target) {
   if (!pace)
     return Rejection{"takes 3x3 with padding 1 and stride 1 or 2, or the transposed 4x4 that doubles an image"};
   const std::int64_t read = problem.x[1], made = problem.y[1];
-  const bool is_few =
-      *pace == Pace::kSame && !problem.has_residual &&
-      ((read <= kMostFewChannels && made == kNarrowChannels) || (read == kNarrowChannels && made <= kMostFewOutputs));
+  const bool is_few = *pace == Pace::kSame && !problem.has_residual &&
+                      ((read <= kMostFewChannels && made % kNarrowChannels == 0) ||
+                       (read == kNarrowChannels && made <= kMostFewOutputs));
   if (!is_few && (read != kNarrowChannels || made != kNarrowChannels))
-    return Rejection{"takes 64 channels to 64, or with stride 1 and no residual from at most 4 or to at most 16"};
+    return Rejection{
+        "takes 64 channels to 64, or with stride 1 and no residual from at most 4 to a multiple of 64 or from 64 to at "
+        "most 16"};
   if (*pace == Pace::kHalved && problem.x[3] % 2 != 0) return Rejection{"halves even widths"};
   if (problem.activation != Activation::kNone && problem.activation != Activation::kRelu &&
       problem.activation != Activation::kSilu)

@@ -1,14 +1,14 @@
-// 3x3 convolutions between 64 channels and few on Hopper: an autoencoder's first and last.
+// 3x3 convolutions from few channels to many and from 64 to few on Hopper: an autoencoder's first and last, a U-Net's first.
 //
-// Shapes     x[b, c, h, w], weight[64, c, 3, 3], c at most 4 -> y[b, 64, h, w]; x[b, 64, h, w], weight[o, 64, 3, 3], o at most 16 ->
-//            y[b, o, h, w]; bias[o]
+// Shapes     x[b, c, h, w], weight[o, c, 3, 3], c at most 4, o a multiple of 64 -> y[b, o, h, w]; x[b, 64, h, w],
+//            weight[o, 64, 3, 3], o at most 16 -> y[b, o, h, w]; bias[o]
 // Dtypes     bf16 or f16 with f32 sums; the bias the same or f32
 // Layout     channels-last images and weight
-// Bytes      (x + y) * 2: that of 64 channels is all there is
-// FLOPs      2 * 9 * 64 * few a pixel
+// Bytes      (x + y) * 2: that of many channels is all there is
+// FLOPs      2 * 9 * many * few a pixel
 //
 // From few: a pixel's product has 9 c numbers, three runs of 3 c neighbours. Warps gather them from a copy in shared memory to registers
-// and multiply there; pixels leave with their channels in a row.
+// and multiply there; pixels leave with their channels in a row, 64 of them from a block.
 //
 // To few: as narrow.cu goes over an image. A product has 64 rows, which are the filters' three columns of taps side by side, so that a
 // row of the image is multiplied once for all three; what belongs to a pixel is then added up through shared memory. (With pixels as the
@@ -41,6 +41,7 @@ constexpr int kFromThreads = kTileRows * kTileWarps * 32;
 struct FromFew {
   int height = 0, width = 0;
   int tiles_y = 0, tiles_x = 0, tiles = 0;
+  int outputs = 0;  // channels of y
   Activation activation = Activation::kNone;
   bool bias_is_f32 = false;
 };
@@ -120,11 +121,12 @@ __global__ void __launch_bounds__(kFromThreads, 2)
     __shared__ alignas(kGroupBytes) char pixels[kFromThreads / 32][kWarpPixels * kPixelBytes];
     cuda::wait_for_previous();
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    const int first_output = static_cast<int>(blockIdx.y) * kChannels;
     std::uint32_t filters[kParts][G::kProducts][4];
 #pragma unroll
     for (int part = 0; part < kParts; ++part) {
-      const int channel = part * 16 + lane / 4;
-      const T* const row = weight + channel * G::kDepth;
+      const int output = first_output + part * 16 + lane / 4;
+      const T* const row = weight + output * G::kDepth;
 #pragma unroll
       for (int i = 0; i < G::kProducts; ++i)
 #pragma unroll
@@ -132,7 +134,7 @@ __global__ void __launch_bounds__(kFromThreads, 2)
           filters[part][i][k] = read_pair<G::kDepth>(row + k % 2 * 8 * G::kDepth, i * 16 + k / 2 * 8 + lane % 4 * 2);
     }
     if (const int channel = static_cast<int>(threadIdx.x); channel < kChannels)  // seen after the first tile's barriers
-      biases[channel] = read_bias<T>(bias, form.bias_is_f32, channel);
+      biases[channel] = read_bias<T>(bias, form.bias_is_f32, first_output + channel);
     const G gather;
     const std::uint16_t* const first =
         copy + warp / kTileWarps * G::kPitch + (warp % kTileWarps * kWarpPixels + lane / 4) * kFew;
@@ -178,13 +180,13 @@ __global__ void __launch_bounds__(kFromThreads, 2)
       const int column = tile % form.tiles_x * kTilePixels + warp % kTileWarps * kWarpPixels;
       const int row = tile / form.tiles_x % form.tiles_y * kTileRows + warp / kTileWarps;
       const std::int64_t image = tile / form.tiles_x / form.tiles_y;
-      T* const to = y + ((image * form.height + row) * form.width + column) * kChannels;
+      T* const to = y + ((image * form.height + row) * form.width + column) * form.outputs + first_output;
       if (row < form.height) {
 #pragma unroll
         for (int i = 0; i < kWarpPixels / 4; ++i) {
           const int pixel = i * 4 + lane / 8, piece = lane % 8;
           if (column + pixel < form.width)
-            reinterpret_cast<uint4*>(to)[pixel * 8 + piece] = *reinterpret_cast<const uint4*>(
+            reinterpret_cast<uint4*>(to)[pixel * (form.outputs / 8) + piece] = *reinterpret_cast<const uint4*>(
                 pixels[warp] + pixel * kPixelBytes + ((piece ^ pixel % kSwizzleRows) << 4));
         }
       }
@@ -316,14 +318,18 @@ void launch_from_few(void* stream, const NarrowForm& form, int multiprocessors, 
                .width = form.width,
                .tiles_y = divide_up(form.height, kTileRows),
                .tiles_x = divide_up(form.width, kTilePixels),
+               .outputs = form.outputs,
                .activation = form.activation,
                .bias_is_f32 = form.bias == DType::kF32};
   work.tiles = form.images * work.tiles_y * work.tiles_x;
   cuda::with_one_of<1, 2, 3, 4>(form.channels, [&](auto channels) {
     static_assert(kMostFewChannels == 4);
-    cuda::launch_large(from_few_kernel<T, channels()>,
-                       cuda::large_shape(std::min(work.tiles, 2 * multiprocessors), kFromThreads, 0, stream), work, x,
-                       weight, bias, y);
+    cuda::launch_early(from_few_kernel<T, channels()>,
+                       {.blocks = dim3(static_cast<unsigned>(std::min(work.tiles, 2 * multiprocessors)),
+                                       static_cast<unsigned>(form.outputs / kChannels)),
+                        .threads = kFromThreads,
+                        .stream = static_cast<cudaStream_t>(stream)},
+                       work, x, weight, bias, y);
   });
 }
 

@@ -84,7 +84,8 @@ TEST_F(NarrowConvolution, Doubles) {
 
 TEST_F(NarrowConvolution, GoesToAndFromFewChannels) {
   const std::vector<Shape> images = {{1, 1, 1, 1}, {1, 1, 7, 6}, {3, 1, 9, 130}, {1, 1, 400, 2}};  // [b, -, h, w]
-  for (const auto& [read, made] : {std::pair{1, 64}, {2, 64}, {3, 64}, {4, 64}, {64, 1}, {64, 3}, {64, 4}, {64, 16}})
+  for (const auto& [read, made] :
+       {std::pair{1, 64}, {2, 64}, {3, 64}, {4, 64}, {3, 192}, {4, 320}, {64, 1}, {64, 3}, {64, 4}, {64, 16}})
     for (const Shape& image : images)
       for (const DType dtype : kNarrowDTypes) {
         const ConvolutionCase c{{image[0], read, image[2], image[3]}, {made, read, 3, 3}, Builder::evenly(1, 1)};
@@ -147,6 +148,8 @@ TEST(NarrowSupport, SaysWhatItDoesNotTake) {
   EXPECT_THAT(why_not({{1, 64, 16, 15}, halved.weight, halved.how}), HasSubstr("even widths"));
   EXPECT_THAT(why_not({{1, 3, 16, 16}, {64, 3, 3, 3}, halved.how}), HasSubstr("stride 1"));
   EXPECT_EQ(why_not({{1, 3, 16, 16}, {64, 3, 3, 3}, c.how}), "");
+  EXPECT_EQ(why_not({{1, 4, 16, 16}, {320, 4, 3, 3}, c.how}), "");
+  EXPECT_THAT(why_not({{1, 4, 16, 16}, {96, 4, 3, 3}, c.how}), HasSubstr("multiple of 64"));
   EXPECT_THAT(why_not({{1, 3, 16, 16}, {64, 3, 3, 3}, c.how}, {.bias = DType::kF32, .has_residual = true}),
               HasSubstr("no residual"));
   EXPECT_THAT(why_not({{1, 8, 16, 16}, {64, 8, 3, 3}, c.how}), HasSubstr("at most 4"));

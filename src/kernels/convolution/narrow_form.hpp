@@ -11,7 +11,7 @@
 namespace headroom::convolutions {
 
 inline constexpr int kNarrowChannels = 64;
-inline constexpr int kMostFewChannels = 4;  ///< of x, beside 64 of y
+inline constexpr int kMostFewChannels = 4;  ///< of x, beside a multiple of 64 of y
 inline constexpr int kMostFewOutputs = 16;  ///< of y, beside 64 of x
 
 /// How far apart the pixels of x lie that neighbouring pixels of y are made at.
@@ -50,7 +50,7 @@ void pack_narrow(void* stream, Pace pace, const void* weight, void* packed);
 /// Submits the kernel for 64 channels to 64, with a packed weight.
 void launch_narrow(void* stream, const NarrowForm& form, int pixels, int multiprocessors,
                    const NarrowOperands& operands);
-/// Submits one of those for 64 channels and few, with a weight whose channels are last.
+/// Submits one of those from few channels or to few, with a weight whose channels are last.
 void launch_few(void* stream, const NarrowForm& form, int multiprocessors, const NarrowOperands& operands);
 
 }  // namespace headroom::convolutions
