@@ -14,7 +14,7 @@
 #include "kernels/cuda/algorithm_cache.hpp"
 
 // A library orders its algorithms by a model of the GPU. The fastest of its first few is up to 13% faster than its
-// first (docs/gpu_facts.md), so work large enough to matter is measured once, on buffers of its real size, and the
+// first (docs/gpu_facts.md), so work large enough to matter is measured once, recorded and on buffers of its real size as in runs, and the
 // choice kept on disk.
 
 namespace headroom::cuda {
