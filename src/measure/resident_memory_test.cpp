@@ -10,7 +10,8 @@ namespace headroom {
 namespace {
 
 constexpr std::size_t kBlock = std::size_t{64} << 20U;
-constexpr std::size_t kSlack = std::size_t{8} << 20U;  // what else the process may take or give back meanwhile
+// What else the process may take or give back meanwhile; AddressSanitizer keeps notes on a block, an eighth of it.
+constexpr std::size_t kSlack = std::size_t{16} << 20U;
 
 // Mapped directly, because a heap may keep freed memory.
 class TouchedBlock {
