@@ -5,7 +5,7 @@
 #
 #   bench/h200_pixel_ladder.sh HEADROOM OUT_DIR
 #
-# CACHE is a folder that keeps what torch.compile makes. Takes about five minutes, most of them the search for convolutions' engines, of which
+# CACHE is a folder that keeps what torch.compile makes. Takes about seven minutes, most of them the search for convolutions' engines, of which
 # each precision and layout has its own.
 set -euo pipefail
 headroom=$1 out=$2
@@ -14,7 +14,7 @@ mkdir -p "$out"
 
 # rung NAME SWITCHES
 rung() {
-  "$headroom" bench pixel-unet --random-weights 0 --device cuda --opt "$2" --trials 20 --quiet --save "$out/headroom-$1.json"
+  "$headroom" bench pixel-unet --random-weights 0 --device cuda --baseline fp32 --opt "$2" --trials 20 --quiet --save "$out/headroom-$1.json"
 }
 # peer NAME OPTION...
 peer() {
@@ -34,7 +34,7 @@ done
 rung climb-fp8 "$climbed,fp8"
 
 peer fp32 --dtype fp32
-peer autocast --dtype fp32 --autocast
-peer autocast-compiled --dtype fp32 --autocast --compile --graph
 peer fp16 --dtype fp16
 peer fp16-compiled --dtype fp16 --compile --graph
+peer autocast --dtype fp32 --autocast
+peer autocast-compiled --dtype fp32 --autocast --compile --graph
