@@ -15,7 +15,9 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/test_util.hpp"
+#include "ir/text.hpp"
 #include "measure/quality.hpp"
+#include "passes/pass.hpp"
 
 namespace headroom {
 namespace {
@@ -174,6 +176,28 @@ TEST(ResultFile, FreshFilePassesTheSchemaAndReadsBack) {
   const CommandOutput check = check_against_schema({folder / "fresh.json"});
   EXPECT_EQ(check.status, 0) << check.text;
   EXPECT_EQ(read_results(folder / "fresh.json"), file);
+}
+
+/// Two products without a module's name, of which fp8 says why it left them.
+TEST(ResultFile, WhatPassesLeftReadsBackWhereNoModuleMadeIt) {
+  Graph graph = parse_graph(R"(graph g {
+      input %x: f32[1, 128, 32]
+      param %w0: f32[32, 32]
+      param %w1: f32[32, 32]
+      %1: f32[1, 128, 32] = linear(%x, %w0)
+      %2: f32[1, 128, 32] = linear(%1, %w1)
+      output y = %2
+    })");
+  constexpr Target kHopper{.device = DeviceKind::kCuda, .compute_capability = 90};
+  ResultFile file = sample_file();
+  std::vector<KeptNodes>& kept = file.results[0].configuration.kept;
+  kept.clear();
+  for (const PassRecord& pass : optimize(graph, SwitchSet::parse("fp8"), kHopper).passes)
+    for (const PassNote& note : pass.notes) kept.push_back({std::string(pass.switch_name), note.reason, note.nodes});
+  ASSERT_FALSE(kept.empty());
+  const TempFolder folder;
+  write_results(folder / "kept.json", file);
+  EXPECT_EQ(read_results(folder / "kept.json"), file);
 }
 
 TEST(ResultFile, ExampleInTheDocumentsIsTrueToSchemaAndCode) {

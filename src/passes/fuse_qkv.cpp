@@ -45,12 +45,25 @@ bool is_projection(const Rewriter& r, const Node& node) {
          std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](ValueId weight) { return r.is_weight(weight); });
 }
 
-/// "blocks" of "blocks.3.norm" and "blocks.4.norm".
-std::string common_parent(const std::vector<const Node*>& linears) {
-  std::string parent(parent_of(linears.front()->path));
+/// What several linears are called as one: "blocks" of "blocks.3.norm" and "blocks.4.norm", and where no module holds them all what
+/// they are of it, "norm" of "down.norm" and "up.0.norm". The first's own path where they have neither in common, so never empty.
+std::string common_path(const std::vector<const Node*>& linears) {
+  const std::string& first = linears.front()->path;
+  std::string parent(parent_of(first));
   const auto holds = [&](const Node* linear) { return parent.empty() || linear->path.starts_with(parent + "."); };
   while (!std::ranges::all_of(linears, holds)) parent = parent_of(parent);
-  return parent;
+  if (!parent.empty()) return parent;
+  std::string_view end = first;
+  const auto ends_so = [&](const Node* linear) {
+    const std::string_view path = linear->path;
+    return path == end || (path.ends_with(end) && path[path.size() - end.size() - 1] == '.');
+  };
+  while (!std::ranges::all_of(linears, ends_so)) {
+    const std::size_t dot = end.find('.');
+    if (dot == std::string_view::npos) return first;
+    end.remove_prefix(dot + 1);
+  }
+  return std::string(end);
 }
 
 /// Whether the rows of b's weight and bias can be appended to those of a, for one x.
@@ -100,10 +113,10 @@ bool merge(Rewriter& r, const Node& first, const Choose& choose) {
   if (linears.size() > kMaxParts) linears.resize(kMaxParts);
   if (linears.size() < 2) return false;
 
-  const std::string parent = common_parent(linears);
-  std::vector<ValueId> inputs = {first.inputs[0], join(r, linears, 1, parent)};  // x[..., k], weight[sum of n, k]
-  if (first.inputs.size() == 3) inputs.push_back(join(r, linears, 2, parent));   // bias[sum of n]
-  const ValueId merged = r.emit(Op::kLinear, std::move(inputs), {}, parent);     // [..., sum of n]
+  const std::string path = common_path(linears);
+  std::vector<ValueId> inputs = {first.inputs[0], join(r, linears, 1, path)};  // x[..., k], weight[sum of n, k]
+  if (first.inputs.size() == 3) inputs.push_back(join(r, linears, 2, path));   // bias[sum of n]
+  const ValueId merged = r.emit(Op::kLinear, std::move(inputs), {}, path);     // [..., sum of n]
 
   const std::int64_t axis = r.shape(merged).rank() - 1;
   std::int64_t start = 0;

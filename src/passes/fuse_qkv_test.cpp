@@ -54,9 +54,9 @@ TEST(FuseQkv, MergesInsideALoopWithWeightsInFront) {
       param %q: f32[4, 4]
       param %k: f32[4, 4]
       state %x: f32[3, 4]
-      %0: f32[8, 4] = concat(%q, %k) {axis = 0}
+      %0: f32[8, 4] = concat(%q, %k) {axis = 0} @ to_q
       loop 2 %step {
-        %1: f32[3, 8] = linear(%x, %0)
+        %1: f32[3, 8] = linear(%x, %0) @ to_q
         %2: f32[3, 4] = slice(%1) {axis = 1, start = 0, size = 4} @ to_q
         %3: f32[3, 4] = slice(%1) {axis = 1, start = 4, size = 4} @ to_k
         %4: f32[3, 4] = mul(%2, %3)
@@ -184,6 +184,9 @@ TEST(FuseConditioning, MergesSmallProductsAcrossTheNetwork) {
   const Graph original = graph;
   EXPECT_EQ(run_pass("fuse-conditioning", graph).rewrites, 0) << "a CPU has no launches to save";
   EXPECT_EQ(run_pass("fuse-conditioning", graph, kGeneratingGpu).rewrites, 1);
+  const auto merged = std::ranges::find(graph.nodes(), Op::kLinear, &Node::op);
+  ASSERT_NE(merged, graph.nodes().end());
+  EXPECT_EQ(merged->path, "attn2") << "no module holds them all, and a node of the network has a path";
   EXPECT_EQ(std::ranges::count(graph.nodes(), Op::kLinear, &Node::op), 3);
   EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(original, 7)), 1e-12);
 }

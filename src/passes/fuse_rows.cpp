@@ -195,7 +195,7 @@ class RowFusion {
 
   void try_to_join(std::size_t makers, std::size_t readers) {
     if (const std::string reason = obstacle_to(merged(makers, readers)); !reason.empty())
-      note(reason, nodes_[members_[readers].back()].path);
+      note(notes_, reason, nodes_[members_[readers].back()]);
     else
       join(makers, readers);
   }
@@ -206,12 +206,6 @@ class RowFusion {
       group_[member] = member;
       members_[member] = {member};
     }
-  }
-
-  void note(const std::string& reason, const std::string& path) {
-    const auto same = std::ranges::find(notes_, reason, &PassNote::reason);
-    PassNote& at = same == notes_.end() ? notes_.emplace_back(PassNote{.reason = reason, .nodes = {}}) : *same;
-    if (std::ranges::find(at.nodes, path) == at.nodes.end()) at.nodes.push_back(path);
   }
 
   /// Why these nodes cannot be one, or should not; empty where they can.
@@ -351,7 +345,7 @@ class RowFusion {
       apart += bytes_of(nodes_[member].inputs) + bytes_of(nodes_[member].results);
     const Body body = body_of_members(members);
     if (apart >= kLeastSaved * (bytes_of(body.inputs) + bytes_of(body.results))) return true;
-    note("not fused: kernels of their own read and write little more", nodes_[members.back()].path);
+    note(notes_, "not fused: kernels of their own read and write little more", nodes_[members.back()]);
     return false;
   }
 

@@ -64,6 +64,13 @@ std::optional<std::string> why_declined(std::string_view switch_name, std::span<
 
 }  // namespace
 
+void note(std::vector<PassNote>& notes, std::string_view reason, const Node& node) {
+  auto found = std::ranges::find(notes, reason, &PassNote::reason);
+  if (found == notes.end()) found = notes.insert(found, {.reason = std::string(reason), .nodes = {}});
+  const std::string_view name = node.path.empty() ? name_of(node.op) : std::string_view(node.path);
+  if (std::ranges::find(found->nodes, name) == found->nodes.end()) found->nodes.emplace_back(name);
+}
+
 PassOutcome outcome_of(int rewrites, std::string reason) {
   return {.rewrites = rewrites, .declined = rewrites > 0 ? std::nullopt : std::optional(std::move(reason))};
 }

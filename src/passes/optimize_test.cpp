@@ -10,7 +10,9 @@
 namespace headroom {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::Field;
 using testing::HasSubstr;
 
 constexpr std::string_view kMlp = R"(graph g {
@@ -51,6 +53,30 @@ TEST(Pipeline, NamesAreUniqueAndSwitchesExistInPipelineOrder) {
     EXPECT_LE(last, place) << pass.name << " comes after passes of a later switch";
     last = place;
   }
+}
+
+/// What a pass left is told by name, also where no module made it: here every product, and a sum that cannot be joined.
+TEST(Optimize, NotesNameEveryNode) {
+  Graph graph = parse_graph(R"(graph g {
+      input %x: f32[1, 128, 32]
+      param %w0: f32[32, 32]
+      param %w1: f32[32, 32]
+      param %w2: f32[32, 32]
+      %1: f32[1, 128, 32] = linear(%x, %w0)
+      %2: f32[1, 128, 32] = linear(%1, %w1)
+      %3: f32[1, 128, 32] = linear(%2, %w2)
+      %4: f32[1, 128, 32] = softmax(%3)
+      %5: f32[1, 32] = sum(%4) {axes = [1]}
+      output y = %5
+    })");
+  constexpr Target kHopper{.device = DeviceKind::kCuda, .compute_capability = 90, .has_compiler = true};
+  const OptimizeReport report = optimize(graph, SwitchSet::parse("fuse,fp8"), kHopper);
+  EXPECT_THAT(
+      record_of(report, "fp8").notes,
+      ElementsAre(
+          AllOf(Field(&PassNote::reason, HasSubstr("first layer")), Field(&PassNote::nodes, ElementsAre("linear"))),
+          AllOf(Field(&PassNote::reason, HasSubstr("last layer")), Field(&PassNote::nodes, ElementsAre("linear")))));
+  EXPECT_THAT(record_of(report, "fuse-rows").notes, ElementsAre(Field(&PassNote::nodes, ElementsAre("sum"))));
 }
 
 TEST(Optimize, RunsPassesWithoutSwitchAndThoseOfSwitchesThatAreOn) {

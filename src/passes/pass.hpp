@@ -18,6 +18,9 @@ struct PassNote {
   std::vector<std::string> nodes;  ///< paths of the modules; none where it is about the whole
 };
 
+/// Puts a node into the note of that reason, once for each module. What no module makes is named by its op.
+void note(std::vector<PassNote>& notes, std::string_view reason, const Node& node);
+
 /// What one pass did: how many places it rewrote, or why it could do nothing at all on this target.
 struct PassOutcome {
   int rewrites = 0;

@@ -196,11 +196,11 @@ class Quantization {
     const Places places(graph, form);
     for (const Node& node : graph.nodes()) {
       if (node.op != Op::kLinear || !places.is_running(node)) continue;
-      if (std::string reason = places.reason_to_keep(node); reason.empty()) {
+      if (const std::string reason = places.reason_to_keep(node); reason.empty()) {
         chosen_.insert(node.results[0]);
         quantized_.insert(node.inputs[0]);
       } else {
-        note(std::move(reason), node.path);
+        note(notes_, reason, node);
       }
     }
   }
@@ -226,12 +226,6 @@ class Quantization {
   [[nodiscard]] std::vector<PassNote> take_notes() { return std::move(notes_); }
 
  private:
-  void note(std::string reason, const std::string& path) {
-    auto found = std::ranges::find(notes_, reason, &PassNote::reason);
-    if (found == notes_.end()) found = notes_.insert(found, {.reason = std::move(reason), .nodes = {}});
-    found->nodes.push_back(path);
-  }
-
   [[nodiscard]] Quantized quantize(Rewriter& r, ValueId x, const std::string& path) const {
     const std::vector<ValueId> results = r.emit_all(Op::kQuantize, {x}, {{"dtype", form_.dtype}}, path);
     return {results[0], results[1]};
