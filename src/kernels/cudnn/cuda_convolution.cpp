@@ -90,53 +90,56 @@ class Engines {
     return ways;
   }
 
-  [[nodiscard]] std::optional<Way> find(const std::string& name) {
+  /// By its name, without asking heuristics.
+  [[nodiscard]] std::optional<Way> find(std::string_view name) const {
     const Fusion fusion = name.ends_with(kFused) ? Fusion::kWhole : Fusion::kSums;
-    std::optional<Way> found;
-    for_each(fusion, [&](const EngineConfig& engine) {
-      if (name_of(engine, fusion) == name) found = make(engine, fusion);
-      return !found;
-    });
-    return found;
+    const std::string begin = version_text() + " ";
+    const std::string_view end = end_of(fusion);
+    if (!name.starts_with(begin) || !name.ends_with(end)) return std::nullopt;
+    try {
+      const ConvolutionGraph graph(problem_, fusion, *context_);
+      const std::string_view engine_name = name.substr(begin.size(), name.size() - begin.size() - end.size());
+      const std::optional<EngineConfig> engine = find_engine(graph.get(), engine_name);
+      return engine && is_faithful(*engine, problem_) ? make(*engine, fusion) : std::nullopt;
+    } catch (const Error&) {  // no such graph, or no such engine for it
+      return std::nullopt;
+    }
   }
 
   /// What the library said where it took no such graph.
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
 
  private:
-  /// The faithful engines that the heuristics propose, each once.
-  [[nodiscard]] std::vector<EngineConfig> list(const ConvolutionGraph& graph) const {
-    std::vector<EngineConfig> engines;
-    const auto add = [&](cudnnBackendHeurMode_t mode) {
-      for (EngineConfig& engine : list_engines(graph.get(), mode, kListed))
-        if (is_faithful(engine, problem_) && std::ranges::count(engines, engine.name, &EngineConfig::name) == 0)
-          engines.push_back(std::move(engine));
-    };
-    add(CUDNN_HEUR_MODE_A);
-    add(CUDNN_HEUR_MODE_B);
-    if (engines.empty()) add(CUDNN_HEUR_MODE_FALLBACK);
-    return engines;
-  }
-
-  /// Calls use(engine) for the engines of one graph until it returns false; none where the library takes no such graph.
+  /// Calls use(engine) for the faithful engines that heuristics propose for one graph, each once, until it returns false; none where the
+  /// library takes no such graph.
   template <class Use>
   void for_each(Fusion fusion, const Use& use) {
     try {
       const ConvolutionGraph graph(problem_, fusion, *context_);
-      for (const EngineConfig& engine : list(graph))
-        if (!use(engine)) return;
+      std::vector<std::string> seen;
+      for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
+        if (mode == CUDNN_HEUR_MODE_FALLBACK && !seen.empty()) return;
+        for (Descriptor& config : list_configs(graph.get(), mode, kListed)) {
+          const EngineConfig engine = describe(std::move(config));
+          if (!is_faithful(engine, problem_) || std::ranges::count(seen, engine.name) > 0) continue;
+          seen.push_back(engine.name);
+          if (!use(engine)) return;
+        }
+      }
     } catch (const Error& error) {
       why_not_ = fmt::format(": {}", error.what());
     }
   }
 
+  [[nodiscard]] std::string_view end_of(Fusion fusion) const {
+    return fusion == Fusion::kWhole ? kFused : has_epilogue(problem_) ? kWithKernel : "";
+  }
   [[nodiscard]] std::string name_of(const EngineConfig& engine, Fusion fusion) const {
-    const std::string_view end = fusion == Fusion::kWhole ? kFused : has_epilogue(problem_) ? kWithKernel : "";
-    return fmt::format("{} {}{}", version_text(), engine.name, end);
+    return fmt::format("{} {}{}", version_text(), engine.name, end_of(fusion));
   }
 
   [[nodiscard]] std::optional<Way> make(const EngineConfig& engine, Fusion fusion) const {
-    std::optional<Plan> plan = Plan::make(context_, engine);
+    std::optional<Plan> plan = Plan::make(context_, engine.config);
     if (!plan) return std::nullopt;
     const auto run = std::make_shared<const EngineRun>(problem_, fusion, *std::move(plan));
     return Way{

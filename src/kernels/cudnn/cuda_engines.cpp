@@ -1,7 +1,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
+#include <charconv>
 #include <utility>
 
 #include "backends/cuda/early_launch.cuh"
@@ -24,31 +24,88 @@ std::string knobs_of(const Descriptor& config) {
   return fmt::format("{}", fmt::join(knobs, " "));
 }
 
-EngineConfig describe(Descriptor config) {
-  std::vector<Descriptor> engines = config.get_all(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
-  HR_CHECK_EQ(engines.size(), std::size_t{1});
-  const auto number = engines[0].get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64);
+std::vector<cudnnBackendNumericalNote_t> notes_of(const Descriptor& engine) {
   std::vector<cudnnBackendNumericalNote_t> notes(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
-  const std::int64_t count =
-      engines[0].get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, std::span(notes));
+  const std::int64_t count = engine.get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, std::span(notes));
   notes.resize(std::min(notes.size(), static_cast<std::size_t>(count)));
-  std::string name = fmt::format("engine {} ({})", number, knobs_of(config));
-  return {.config = std::move(config), .name = std::move(name), .notes = std::move(notes)};
+  return notes;
+}
+
+struct Knob {
+  std::int64_t type, value;
+};
+struct NamedEngine {
+  std::int64_t number = 0;
+  std::vector<Knob> knobs;
+};
+
+/// What describe() has put into a name; nothing where it is of another form.
+std::optional<NamedEngine> parse(std::string_view name) {
+  const auto skip = [&](std::string_view text) {
+    const bool is_there = name.starts_with(text);
+    if (is_there) name.remove_prefix(text.size());
+    return is_there;
+  };
+  const auto read = [&](std::int64_t& number) {
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+    name.remove_prefix(static_cast<std::size_t>(end - name.data()));
+    return error == std::errc();
+  };
+  NamedEngine engine;
+  if (!skip("engine ") || !read(engine.number) || !skip(" (")) return std::nullopt;
+  while (!skip(")")) {
+    Knob& knob = engine.knobs.emplace_back();
+    if ((engine.knobs.size() > 1 && !skip(" ")) || !read(knob.type) || !skip("=") || !read(knob.value))
+      return std::nullopt;
+  }
+  return name.empty() ? std::optional(std::move(engine)) : std::nullopt;
 }
 
 }  // namespace
 
+EngineConfig describe(Descriptor config) {
+  std::vector<Descriptor> engines = config.get_all(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
+  HR_CHECK_EQ(engines.size(), std::size_t{1});
+  const auto number = engines[0].get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64);
+  std::string name = fmt::format("engine {} ({})", number, knobs_of(config));
+  return {.config = std::move(config), .name = std::move(name), .notes = notes_of(engines[0])};
+}
+
+std::optional<EngineConfig> find_engine(const Descriptor& graph, std::string_view name) {
+  const std::optional<NamedEngine> named = parse(name);
+  if (!named) return std::nullopt;
+  std::vector<Descriptor> parts;
+  Descriptor& engine = parts.emplace_back(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph)
+      .set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, named->number);
+  if (!engine.try_finalize()) return std::nullopt;
+  std::vector<cudnnBackendNumericalNote_t> notes = notes_of(engine);
+  Descriptor config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  config.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+  std::vector<cudnnBackendDescriptor_t> choices;
+  for (const Knob& knob : named->knobs) {
+    Descriptor& choice = parts.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    choice.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, static_cast<cudnnBackendKnobType_t>(knob.type))
+        .set(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, knob.value);
+    if (!choice.try_finalize()) return std::nullopt;
+    choices.push_back(choice.get());
+  }
+  if (!choices.empty())
+    config.set(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+               std::span<const cudnnBackendDescriptor_t>(choices));
+  if (!config.try_finalize()) return std::nullopt;
+  return EngineConfig{
+      .config = std::move(config), .name = std::string(name), .notes = std::move(notes), .parts = std::move(parts)};
+}
+
 bool EngineConfig::has(cudnnBackendNumericalNote_t note) const { return std::ranges::count(notes, note) > 0; }
 
-std::vector<EngineConfig> list_engines(const Descriptor& graph, cudnnBackendHeurMode_t mode, std::size_t most) {
+std::vector<Descriptor> list_configs(const Descriptor& graph, cudnnBackendHeurMode_t mode, std::size_t most) {
   Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
       .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
   if (!heuristic.try_finalize()) return {};
-  std::vector<EngineConfig> engines;
-  for (Descriptor& config : heuristic.get_all(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, most))
-    engines.push_back(describe(std::move(config)));
-  return engines;
+  return heuristic.get_all(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, most);
 }
 
 Plan::Plan(std::shared_ptr<Context> context, Descriptor plan)
@@ -57,11 +114,11 @@ Plan::Plan(std::shared_ptr<Context> context, Descriptor plan)
       workspace_bytes_(static_cast<std::size_t>(
           plan_.get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64))) {}
 
-std::optional<Plan> Plan::make(std::shared_ptr<Context> context, const EngineConfig& engine) {
+std::optional<Plan> Plan::make(std::shared_ptr<Context> context, const Descriptor& config) {
   Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   const std::scoped_lock lock(context->mutex());
   plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, context->handle())
-      .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine.config);
+      .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
   if (!plan.try_finalize()) return std::nullopt;
   return Plan(std::move(context), std::move(plan));
 }

@@ -89,8 +89,8 @@ class Sdpa {
     graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation)
         .set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, context->handle())
         .finalize();
-    for (const EngineConfig& engine : list_engines(graph, CUDNN_HEUR_MODE_A, kListed))
-      if (std::optional<Plan> plan = Plan::make(context, engine)) return *std::move(plan);
+    for (const Descriptor& config : list_configs(graph, CUDNN_HEUR_MODE_A, kListed))
+      if (std::optional<Plan> plan = Plan::make(context, config)) return *std::move(plan);
     fail("{} has no engine for {} attention of {} x {} heads, {} queries and {} keys of {} and {}", version_text(),
          problem.dtype, problem.batch, problem.heads, problem.queries, problem.keys, problem.key_dim,
          problem.value_dim);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/cudnn/library.cuh"
@@ -16,13 +17,19 @@ struct EngineConfig {
   Descriptor config;
   std::string name;  ///< "engine 57 (12=3 2=1)"
   std::vector<cudnnBackendNumericalNote_t> notes;
+  std::vector<Descriptor> parts = {};  ///< what `config` was made of, where it was made here
 
   [[nodiscard]] bool has(cudnnBackendNumericalNote_t note) const;
 };
 
-/// What a heuristic proposes for a graph, best first and at most so many; nothing where it has none.
-[[nodiscard]] std::vector<EngineConfig> list_engines(const Descriptor& graph, cudnnBackendHeurMode_t mode,
-                                                     std::size_t most);
+/// Configurations that a heuristic proposes for a graph, best first and at most so many; nothing where it has none.
+[[nodiscard]] std::vector<Descriptor> list_configs(const Descriptor& graph, cudnnBackendHeurMode_t mode,
+                                                   std::size_t most);
+/// One of them with its name. It takes some forty calls of the library.
+[[nodiscard]] EngineConfig describe(Descriptor config);
+/// The engine of that name, whatever heuristics propose, which take milliseconds; nothing where the library has none such for the graph.
+/// Throws Error where it refuses to say.
+[[nodiscard]] std::optional<EngineConfig> find_engine(const Descriptor& graph, std::string_view name);
 
 /// What stands in an operation graph under a number.
 struct Bound {
@@ -35,7 +42,7 @@ struct Bound {
 class Plan {
  public:
   /// Nothing where the engine cannot run here. It may be compiled now, which takes up to a second.
-  [[nodiscard]] static std::optional<Plan> make(std::shared_ptr<Context> context, const EngineConfig& engine);
+  [[nodiscard]] static std::optional<Plan> make(std::shared_ptr<Context> context, const Descriptor& config);
 
   [[nodiscard]] std::size_t workspace_bytes() const noexcept { return workspace_bytes_; }
   /// Submits it to a stream (cudaStream_t).
