@@ -124,6 +124,7 @@ class RowFusion {
       const bool begins = std::ranges::count_if(nodes_[i].inputs, reads_first) > 0;
       const bool goes_on = i > 0 && nodes_[i].region == nodes_[i - 1].region && !begins;
       line_.push_back(i == 0 ? 0 : line_.back() + (goes_on ? 0 : 1));
+      if (line_begin_.size() <= static_cast<std::size_t>(line_.back())) line_begin_.push_back(i);
     }
   }
 
@@ -224,26 +225,39 @@ class RowFusion {
 
   /// Whether a path leads from one of the members out and back to another.
   [[nodiscard]] bool is_between(const Members& members) const {
-    const std::set<std::size_t> inside(members.begin(), members.end());
-    std::set<std::size_t> seen;
+    const std::size_t begin = begin_of_line(members.back()), end = end_of_returns(members.back());
+    std::vector<bool> seen(end + 1 - begin, false);  // by place from there on
     std::vector<std::size_t> open;
     const auto follow = [&](std::size_t node) {
       for (const ValueId result : nodes_[node].results)
         for (const std::size_t reader : readers_[index_of(result)])
-          if (line_[reader] == line_[node]) open.push_back(reader);
+          if (reader <= end && line_[reader] == line_[node]) open.push_back(reader);
     };
-    for (const std::size_t member : members)
-      for (const ValueId result : nodes_[member].results)
-        for (const std::size_t reader : readers_[index_of(result)])
-          if (!inside.contains(reader) && line_[reader] == line_[member]) open.push_back(reader);
+    for (const std::size_t member : members) follow(member);
+    std::erase_if(open, [&](std::size_t reader) { return is_among(members, reader); });
     while (!open.empty()) {
       const std::size_t node = open.back();
       open.pop_back();
-      if (inside.contains(node)) return true;
-      if (!seen.insert(node).second) continue;
+      if (is_among(members, node)) return true;
+      if (seen[node - begin]) continue;
+      seen[node - begin] = true;
       for (const std::size_t other : members_[group_[node]]) follow(other);  // groups run as one
     }
     return false;
+  }
+
+  /// The last place from which a path may lead back to one up to `last`: it goes backwards only inside of a group.
+  [[nodiscard]] std::size_t end_of_returns(std::size_t last) const {
+    std::size_t end = last;
+    for (std::size_t i = begin_of_line(last); i <= end; ++i) end = std::max(end, members_[group_[i]].back());
+    return end;
+  }
+  [[nodiscard]] std::size_t begin_of_line(std::size_t node) const {
+    return line_begin_[static_cast<std::size_t>(line_[node])];
+  }
+
+  [[nodiscard]] static bool is_among(const Members& members, std::size_t node) {
+    return std::ranges::binary_search(members, node);
   }
 
   /// What a group is as an op: its body, and what stands for the body's inputs and outputs.
@@ -257,7 +271,6 @@ class RowFusion {
     Body body{.graph = Graph(name_of_members(members)), .inputs = {}, .results = {}};
     Builder builder(body.graph);
     std::map<ValueId, ValueId> known;
-    const std::set<std::size_t> inside(members.begin(), members.end());
     const auto wide = [](DType dtype) { return is_float(dtype) && dtype != DType::kF8E4M3; };
     const auto input = [&](ValueId value) {
       const auto [found, is_new] = known.try_emplace(value, kNoValue);
@@ -286,7 +299,7 @@ class RowFusion {
     }
     for (const std::size_t member : members)
       for (const ValueId result : nodes_[member].results) {
-        if (!is_read_outside(result, inside)) continue;
+        if (!is_read_outside(result, members)) continue;
         const DType dtype = graph_.type(result).dtype;
         const ValueId own = known.at(result);
         body.graph.add_output(fmt::format("y{}", body.results.size()), wide(dtype) ? builder.cast(own, dtype) : own);
@@ -314,9 +327,10 @@ class RowFusion {
     return node.attributes.get_floats("values")[0];
   }
 
-  [[nodiscard]] bool is_read_outside(ValueId value, const std::set<std::size_t>& inside) const {
+  [[nodiscard]] bool is_read_outside(ValueId value, const Members& inside) const {
     if (is_read_beside_[index_of(value)]) return true;
-    return std::ranges::any_of(readers_[index_of(value)], [&](std::size_t reader) { return !inside.contains(reader); });
+    return std::ranges::any_of(readers_[index_of(value)],
+                               [&](std::size_t reader) { return !is_among(inside, reader); });
   }
 
   /// Whether a group becomes an op: of two nodes or more, or of one that broadcasts over or stretches to a large tensor; where no
@@ -439,6 +453,7 @@ class RowFusion {
   std::vector<bool> is_read_beside_;               // by value
   std::vector<std::vector<std::size_t>> readers_;  // by value: nodes
   std::vector<int> line_;                          // by node
+  std::vector<std::size_t> line_begin_;            // by line: its first node
   std::vector<std::size_t> group_;                 // by node: its group, named by one of its members
   std::vector<Members> members_;                   // by group
   std::vector<PassNote> notes_;
