@@ -22,9 +22,10 @@ endfunction()
 headroom_fuzz(safetensors_fuzz LIBRARIES nlohmann_json::nlohmann_json
   SOURCES base/dtype.cpp base/error.cpp base/file.cpp base/json.cpp base/shape.cpp base/utf8.cpp io/safetensors.cpp
           io/safetensors_fuzz.cpp)
-headroom_fuzz(read_image_fuzz LIBRARIES PNG::PNG JPEG::JPEG
+headroom_fuzz(read_image_fuzz LIBRARIES PNG::PNG ZLIB::ZLIB JPEG::JPEG
   SOURCES base/error.cpp base/file.cpp base/utf8.cpp media/image.cpp media/jpeg.cpp media/latin1.cpp
-          media/orientation.cpp media/png.cpp media/read_image.cpp media/read_image_fuzz.cpp)
+          media/orientation.cpp media/png.cpp media/read_image.cpp media/read_image_fuzz.cpp
+          media/zlib_stream.cpp)
 headroom_fuzz(y4m_fuzz LIBRARIES PkgConfig::HWY
   SOURCES base/error.cpp base/file.cpp base/printable.cpp base/utf8.cpp media/byte_stream.cpp media/image.cpp
           media/video_limits.cpp media/y4m.cpp media/yuv.cpp media/y4m_fuzz.cpp)

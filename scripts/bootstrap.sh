@@ -10,7 +10,7 @@ packages=(
   build-essential cmake ninja-build ccache pkg-config git
   libdnnl-dev ocl-icd-opencl-dev  # oneDNN's CMake package asks for OpenCL
   libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev
-  libpng-dev libjpeg62-turbo-dev  # pictures
+  libpng-dev zlib1g-dev libjpeg62-turbo-dev  # pictures
   libavformat-dev libavcodec-dev libavutil-dev libswscale-dev  # videos: headers only
   libpcre2-dev libutf8proc-dev    # tokenizers: regular expressions and Unicode
   libboost-dev libeigen3-dev      # headers only: Boost.Math and Eigen

@@ -23,7 +23,7 @@ tar -xf "$archive" -C "$root/archive" --strip-components=1
 
 # Whoever installs the Debian package has what it depends on.
 depends=$(dpkg-deb --field "$deb" Depends)
-for package in libdnnl2 libfmt9 libgomp1 libhwy1 libjpeg62-turbo libpcre2-8-0 libpng16-16 libutf8proc2; do
+for package in libdnnl2 libfmt9 libgomp1 libhwy1 libjpeg62-turbo libpcre2-8-0 libpng16-16 libutf8proc2 zlib1g; do
   [[ $depends == *"$package"* ]] && continue
   echo "try_package.sh: the Debian package does not depend on $package, but on: $depends" >&2
   exit 1
