@@ -15,8 +15,9 @@ namespace headroom {
 [[nodiscard]] std::vector<ValueId> expand_node(Builder& builder, Op op, const Attributes& attributes,
                                                std::span<const ValueId> inputs);
 
-/// The body that a `fused` node's attributes hold: inputs, nodes and outputs. Throws Error where it is anything else.
-[[nodiscard]] Graph body_of(const Attributes& attributes);
+/// The body that a `fused` node's attributes hold: inputs, nodes and outputs. It lives as long as they or
+/// a copy of them. Throws Error where it is anything else.
+[[nodiscard]] const Graph& body_of(const Attributes& attributes);
 
 /// The graph with every fused node replaced by its definition.
 [[nodiscard]] Graph expand(const Graph& graph);

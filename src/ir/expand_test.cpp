@@ -161,6 +161,25 @@ TEST(ExpandNode, FusedIsItsBody) {
   EXPECT_EQ(results[1].reals, gate.reals);
 }
 
+TEST(BodyOf, IsOneForAllCopiesOfTheAttributesAndAnotherForAnotherText) {
+  const std::string text = canonical_text(gated_body());
+  const Attributes attributes(Op::kFused, {{"body", text}});
+  const Attributes copy = attributes;  // before anybody has asked
+  EXPECT_EQ(&body_of(copy), &body_of(attributes));
+  EXPECT_EQ(canonical_text(body_of(copy)), text);
+  EXPECT_EQ(attributes, Attributes(Op::kFused, {{"body", text}})) << "equal by their text, wherever bodies are";
+  Graph other("other");
+  other.add_output("y", other.add_input("x", {DType::kF32, Shape{2}}));
+  const Attributes changed = attributes.with("body", canonical_text(other));
+  EXPECT_EQ(body_of(changed).name(), "other");
+  EXPECT_EQ(body_of(attributes).name(), "gated");
+}
+
+TEST(BodyOf, RefusesTheSameTextEachTime) {
+  const Attributes attributes(Op::kFused, {{"body", std::string("no graph")}});
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(static_cast<void>(body_of(attributes)), Error);
+}
+
 TEST(Expand, PutsABodyInThePlaceOfItsNode) {
   Graph graph("g");
   Builder b(graph);

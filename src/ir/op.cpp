@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "ir/fused_body.hpp"
 
 namespace headroom {
 namespace {
@@ -67,12 +68,14 @@ Attributes::Attributes(Op op, std::vector<std::pair<std::string_view, Attribute>
     }
     values_.emplace_back(wanted.name, std::move(found->second));
   }
+  if (op == Op::kFused) fused_body_ = std::make_shared<FusedBody>();
 }
 
 Attributes Attributes::with(std::string_view name, Attribute value) const {
   HR_CHECK_EQ(at(name).index(), value.index());
   Attributes changed = *this;
   std::ranges::find(changed.values_, name, [](const auto& pair) { return pair.first; })->second = std::move(value);
+  if (fused_body_ != nullptr) changed.fused_body_ = std::make_shared<FusedBody>();
   return changed;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,6 +44,8 @@ struct OpSchema {
 [[nodiscard]] std::optional<Op> parse_op(std::string_view name);
 [[nodiscard]] std::span<const OpSchema> all_ops();
 
+struct FusedBody;
+
 /// The attributes of one node, in schema order, every one of them present.
 class Attributes {
  public:
@@ -67,12 +70,15 @@ class Attributes {
   [[nodiscard]] Attributes with(std::string_view name, Attribute value) const;
 
   [[nodiscard]] std::span<const std::pair<std::string_view, Attribute>> all() const noexcept { return values_; }
-  friend bool operator==(const Attributes&, const Attributes&) = default;
+  /// Of a fused op what its body is kept in (body_of() in ir/expand.hpp); null of others.
+  [[nodiscard]] FusedBody* fused_body() const noexcept { return fused_body_.get(); }
+  friend bool operator==(const Attributes& a, const Attributes& b) { return a.values_ == b.values_; }
 
  private:
   [[nodiscard]] const Attribute* find(std::string_view name) const;  // null where the op has none
   [[nodiscard]] const Attribute& at(std::string_view name) const;
   std::vector<std::pair<std::string_view, Attribute>> values_;
+  std::shared_ptr<FusedBody> fused_body_;  // shared by copies
 };
 
 }  // namespace headroom

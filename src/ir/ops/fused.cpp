@@ -1,8 +1,11 @@
 #include <array>
+#include <mutex>
+#include <string>
 
 #include "base/error.hpp"
 #include "ir/builder.hpp"
 #include "ir/expand.hpp"
+#include "ir/fused_body.hpp"
 #include "ir/ops/families.hpp"
 #include "ir/text.hpp"
 
@@ -10,8 +13,10 @@
 
 namespace headroom {
 
-Graph body_of(const Attributes& attributes) {
-  Graph body = parse_graph(attributes.get_text("body"));
+namespace {
+
+Graph parse_body(const std::string& text) {
+  Graph body = parse_graph(text);
   const bool is_straight = body.regions().size() == 1 && body.values_of(ValueKind::kParam).empty() &&
                            body.values_of(ValueKind::kState).empty() && body.blocks().empty();
   if (!is_straight || body.outputs().empty())
@@ -21,11 +26,21 @@ Graph body_of(const Attributes& attributes) {
   return body;
 }
 
+}  // namespace
+
+const Graph& body_of(const Attributes& attributes) {
+  const std::string& text = attributes.get_text("body");
+  FusedBody* const body = attributes.fused_body();
+  HR_CHECK(body != nullptr);
+  std::call_once(body->is_made, [&] { body->graph.emplace(parse_body(text)); });
+  return *body->graph;
+}
+
 namespace ops {
 namespace {
 
 std::vector<TensorType> fused_types(const TypeQuery& given) {
-  const Graph body = body_of(given.attributes);
+  const Graph& body = body_of(given.attributes);
   const std::vector<ValueId> inputs = body.values_of(ValueKind::kInput);
   given.require(inputs.size() == given.in.size(), fmt::format("{} operands, as the body has inputs", inputs.size()));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -39,7 +54,7 @@ std::vector<TensorType> fused_types(const TypeQuery& given) {
 }
 
 std::vector<ValueId> expand_fused(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
-  const Graph body = body_of(attributes);
+  const Graph& body = body_of(attributes);
   std::vector<ValueId> values(body.value_count(), kNoValue);
   std::size_t next = 0;
   for (const ValueId input : body.values_of(ValueKind::kInput)) values[index_of(input)] = in[next++];
@@ -61,7 +76,7 @@ std::vector<ValueId> expand_fused(Builder& builder, const Attributes& attributes
 }
 
 double fused_flops(const Attributes& attributes, Types /*in*/, Types /*out*/) {
-  const Graph body = body_of(attributes);
+  const Graph& body = body_of(attributes);
   const auto types_of = [&](const std::vector<ValueId>& values) {
     std::vector<TensorType> types;
     for (const ValueId value : values) types.push_back(body.type(value));
