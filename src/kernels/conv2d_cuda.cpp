@@ -1,7 +1,7 @@
 // conv2d on a GPU: y = activation(sums of weight * x + bias + residual)
 //
 // fastest.conv2d   by the fastest way there is, as measured: cuDNN's engines, or of single pixels of channels-last images cuBLASLt's product
-//                  (convolution/product.hpp), and on Hopper our own kernels (convolution/hopper.cu, narrow.cu).
+//                  (convolution/product.hpp), and on Hopper our own kernels (convolution/hopper.hpp, narrow.hpp).
 // cuda.conv2d      what it does not take: convolution_cuda.cu.
 //
 // Shapes     x[b, c, h, w], weight[o, c/groups, kh, kw], bias[o] or none, residual as y or none -> y[b, o, oh, ow]

@@ -19,6 +19,8 @@ WAIT_LATER = {
     "hopper_attention_kernel": "barriers in shared memory are made and registers change hands meanwhile",
     "norm_once": "a barrier in shared memory is made and addresses are brought to the second-level cache meanwhile",
     "narrow_kernel": "registers change hands and constant weights, which no kernel of a run writes, are read meanwhile",
+    "many_to_few_kernel": "constant weights, which no kernel of a run writes, are read meanwhile",
+    "from_several_kernel": "constant weights, which no kernel of a run writes, are read meanwhile",
     "to_few_kernel": "barriers in shared memory are made meanwhile",
     "begun_kernel": "tests see by it that kernels begin early",
 }

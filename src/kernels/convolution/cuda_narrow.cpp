@@ -42,6 +42,26 @@ NarrowOperands operands_of(const Operands& operands) {
   return {operands.x, operands.weight, operands.bias, operands.residual, operands.y};
 }
 
+/// Whether a kernel takes so many channels of x to so many of y where the pace is the same and there is no residual.
+bool is_few(std::int64_t read, std::int64_t made) {
+  if (made <= kMostFewOutputs) return read == kNarrowChannels || (read % kManyStep == 0 && read <= kMostManyChannels);
+  return read <= kMostSeveralChannels && made % kNarrowChannels == 0;
+}
+
+/// For those that is_few() says.
+Way few_way(const NarrowForm& form, int multiprocessors) {
+  const auto way = [&](const char* name, auto launch) {
+    return Way{.name = name, .run = [=](void* stream, const Operands& operands, void* /*workspace*/) {
+                 launch(stream, form, multiprocessors, operands_of(operands));
+               }};
+  };
+  if (form.outputs <= kMostFewOutputs && form.channels != kNarrowChannels)
+    return way("narrow, many to few channels", launch_many_to_few);
+  if (form.outputs > kMostFewOutputs && form.channels > kMostFewChannels)
+    return way("narrow, several channels", launch_several);
+  return way("narrow, few channels", launch_few);
+}
+
 Packing packing_of(Pace pace) {
   return {
       .layout = pace == Pace::kDoubled ? "registers, doubled" : "registers",
@@ -59,13 +79,11 @@ Support why_not_narrow(const Problem& problem, const Target& target) {
   if (!pace)
     return Rejection{"takes 3x3 with padding 1 and stride 1 or 2, or the transposed 4x4 that doubles an image"};
   const std::int64_t read = problem.x[1], made = problem.y[1];
-  const bool is_few = *pace == Pace::kSame && !problem.has_residual &&
-                      ((read <= kMostFewChannels && made % kNarrowChannels == 0) ||
-                       (read == kNarrowChannels && made <= kMostFewOutputs));
-  if (!is_few && (read != kNarrowChannels || made != kNarrowChannels))
+  const bool takes_few = *pace == Pace::kSame && !problem.has_residual && is_few(read, made);
+  if (!takes_few && (read != kNarrowChannels || made != kNarrowChannels))
     return Rejection{
-        "takes 64 channels to 64, or with stride 1 and no residual from at most 4 to a multiple of 64 or from 64 to at "
-        "most 16"};
+        "takes 64 channels to 64, or with stride 1 and no residual from at most 16 to a multiple of 64 or from a "
+        "multiple of 32 up to 2048 to at most 16"};
   if (*pace == Pace::kHalved && problem.x[3] % 2 != 0) return Rejection{"halves even widths"};
   if (problem.activation != Activation::kNone && problem.activation != Activation::kRelu &&
       problem.activation != Activation::kSilu)
@@ -78,10 +96,7 @@ Support why_not_narrow(const Problem& problem, const Target& target) {
 std::vector<Way> make_narrow_ways(const Problem& problem, const Target& target) {
   const NarrowForm form = form_of(problem);
   const int multiprocessors = target.multiprocessors;
-  if (form.channels != form.outputs)
-    return {{.name = "narrow, few channels", .run = [=](void* stream, const Operands& operands, void* /*workspace*/) {
-               launch_few(stream, form, multiprocessors, operands_of(operands));
-             }}};
+  if (form.channels != form.outputs) return {few_way(form, multiprocessors)};
   std::vector<Way> ways;
   for (const int pixels : narrow_products(form, multiprocessors))
     ways.push_back({.name = fmt::format("narrow {} pixels", pixels),

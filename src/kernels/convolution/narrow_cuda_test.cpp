@@ -1,9 +1,13 @@
+#include <fmt/format.h>
+
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "kernels/convolution/convolution.hpp"
 #include "kernels/convolution/narrow.hpp"
+#include "kernels/convolution/narrow_form.hpp"
 #include "kernels/convolution/way_kernel.hpp"
 #include "kernels/convolution_cases.hpp"
 #include "kernels/cuda/gpu_check.hpp"
@@ -34,6 +38,27 @@ std::vector<ConvolutionCase> doubled_cases() {
   return cases;
 }
 
+/// Pixels, odd sizes, and rows as long as a tile of several.cu or longer.
+std::vector<Shape> several_images() {
+  return {{1, 1, 1, 1}, {1, 1, 7, 6}, {2, 1, 3, 32}, {3, 1, 5, 70}};
+}  // [b, -, h, w]
+/// Pixels, whole tiles of many_to_few.cu, and odd sizes.
+std::vector<Shape> many_images() { return {{1, 1, 1, 1}, {2, 1, 4, 8}, {3, 1, 7, 6}, {1, 1, 9, 34}}; }  // [b, -, h, w]
+
+/// Little work between numbers of channels, and the way that takes it.
+struct FewCase {
+  std::int64_t read, made;
+  const char* way;
+
+  [[nodiscard]] OpSpec spec() const {
+    const ConvolutionCase c{{1, read, 64, 64}, {made, read, 3, 3}, Builder::evenly(1, 1)};
+    return c.conv2d(DType::kF16, Layout::kChannelsLast, {});
+  }
+};
+constexpr FewCase kFewCases[] = {{4, 64, "narrow, few channels"},          {64, 4, "narrow, few channels"},
+                                 {5, 64, "narrow, several channels"},      {9, 192, "narrow, several channels"},
+                                 {192, 3, "narrow, many to few channels"}, {320, 4, "narrow, many to few channels"}};
+
 class NarrowConvolution : public cuda::KernelTest {
  protected:
   void SetUp() override {
@@ -50,6 +75,18 @@ class NarrowConvolution : public cuda::KernelTest {
       const Comparison result = compare(kernel, spec, 1, default_tolerance(spec.outputs[0].dtype));
       EXPECT_TRUE(result.passed) << ways[i].name << ": " << result.message;
     }
+  }
+  /// In another type and with another end from case to case, with a weight that is constant in two of three.
+  void expect_agrees(const ConvolutionCase& c, int number) {
+    const DType dtype = kNarrowDTypes[number % 2];
+    const ConvolutionEnd ends[] = {{},
+                                   {.bias = DType::kF32, .activation = "silu"},
+                                   {.bias = dtype, .activation = "relu"},
+                                   {.bias = dtype},
+                                   {.bias = DType::kF32}};
+    const ConvolutionEnd& end = ends[number % 5];
+    SCOPED_TRACE(fmt::format("{} {}", c.text(dtype, Layout::kChannelsLast), end.text()));
+    expect_agrees(c.conv2d(dtype, Layout::kChannelsLast, end, number % 3 != 0));
   }
 };
 
@@ -96,10 +133,36 @@ TEST_F(NarrowConvolution, GoesToAndFromFewChannels) {
       }
 }
 
+TEST_F(NarrowConvolution, GoesFromSeveralChannels) {
+  int cases = 0;
+  for (std::int64_t read = kMostFewChannels + 1; read <= kMostSeveralChannels; ++read)
+    for (const Shape& image : several_images()) {
+      const std::int64_t made = std::vector<std::int64_t>{64, 192, 320}[static_cast<std::size_t>(++cases % 3)];
+      expect_agrees({{image[0], read, image[2], image[3]}, {made, read, 3, 3}, Builder::evenly(1, 1)}, cases);
+    }
+}
+
+TEST_F(NarrowConvolution, GoesFromManyChannelsToFew) {
+  int cases = 0;
+  for (const std::int64_t read : {32, 96, 128, 192, 320, 448, 1024})
+    for (const std::int64_t made : {1, 3, 4, 5, 8, 16})
+      for (const Shape& image : many_images())
+        expect_agrees({{image[0], read, image[2], image[3]}, {made, read, 3, 3}, Builder::evenly(1, 1)}, ++cases);
+}
+
+TEST_F(NarrowConvolution, GoesOverMoreTilesThanBlocks) {
+  int cases = 0;
+  for (const auto& [read, made, image] : {std::tuple{9, 64, Shape{1, 1, 1100, 3}},
+                                          {16, 128, Shape{2, 1, 300, 33}},
+                                          {32, 4, Shape{1, 1, 1700, 9}},
+                                          {192, 3, Shape{2, 1, 600, 9}},
+                                          {320, 4, Shape{1, 1, 330, 17}},
+                                          {512, 2, Shape{1, 1, 9, 500}}})
+    expect_agrees({{image[0], read, image[2], image[3]}, {made, read, 3, 3}, Builder::evenly(1, 1)}, ++cases);
+}
+
 TEST_F(NarrowConvolution, IsChosenForSmallWorkUnmeasured) {
-  const OpSpec spec = ConvolutionCase{{1, 4, 9, 9}, {64, 4, 3, 3}, Builder::evenly(1, 1)}.conv2d(
-      DType::kF16, Layout::kChannelsLast, {});
-  EXPECT_EQ(find_way(problem_of(spec), target()).name, "narrow, few channels");
+  for (const FewCase& c : kFewCases) EXPECT_EQ(find_way(problem_of(c.spec()), target()).name, c.way);
 }
 
 TEST(NarrowWays, HaveNamesOfTheirOwn) {
@@ -109,6 +172,15 @@ TEST(NarrowWays, HaveNamesOfTheirOwn) {
         make_narrow_ways(problem_of(c.conv2d(DType::kBF16, Layout::kChannelsLast, {})), kHopper);
     for (const Way& way : ways) EXPECT_TRUE(names.insert(way.name).second) << way.name;
     EXPECT_GE(names.size(), 2U);
+  }
+}
+
+TEST(NarrowWays, AreByTheNumbersOfChannels) {
+  for (const FewCase& c : kFewCases) {
+    const std::vector<Way> ways = make_narrow_ways(problem_of(c.spec()), kHopper);
+    ASSERT_EQ(ways.size(), 1U);
+    EXPECT_EQ(ways[0].name, c.way) << c.read << " to " << c.made;
+    EXPECT_FALSE(ways[0].packing);
   }
 }
 
@@ -152,7 +224,17 @@ TEST(NarrowSupport, SaysWhatItDoesNotTake) {
   EXPECT_THAT(why_not({{1, 4, 16, 16}, {96, 4, 3, 3}, c.how}), HasSubstr("multiple of 64"));
   EXPECT_THAT(why_not({{1, 3, 16, 16}, {64, 3, 3, 3}, c.how}, {.bias = DType::kF32, .has_residual = true}),
               HasSubstr("no residual"));
-  EXPECT_THAT(why_not({{1, 8, 16, 16}, {64, 8, 3, 3}, c.how}), HasSubstr("at most 4"));
+  EXPECT_EQ(why_not({{1, 16, 16, 16}, {64, 16, 3, 3}, c.how}), "");
+  EXPECT_THAT(why_not({{1, 17, 16, 16}, {64, 17, 3, 3}, c.how}), HasSubstr("from at most 16"));
+  EXPECT_THAT(why_not({{1, 9, 16, 16}, {96, 9, 3, 3}, c.how}), HasSubstr("multiple of 64"));
+  EXPECT_THAT(why_not({{1, 9, 16, 16}, {64, 9, 3, 3}, halved.how}), HasSubstr("stride 1"));
+  for (const std::int64_t read : {32, 96, 320, 2048})
+    EXPECT_EQ(why_not({{1, read, 16, 16}, {16, read, 3, 3}, c.how}), "") << read;
+  EXPECT_THAT(why_not({{1, 320, 16, 16}, {17, 320, 3, 3}, c.how}), HasSubstr("to at most 16"));
+  EXPECT_THAT(why_not({{1, 48, 16, 16}, {4, 48, 3, 3}, c.how}), HasSubstr("multiple of 32"));
+  EXPECT_THAT(why_not({{1, 2080, 16, 16}, {4, 2080, 3, 3}, c.how}), HasSubstr("up to 2048"));
+  EXPECT_THAT(why_not({{1, 320, 16, 16}, {4, 320, 3, 3}, c.how}, {.bias = DType::kF32, .has_residual = true}),
+              HasSubstr("no residual"));
 }
 
 }  // namespace

@@ -7,12 +7,15 @@
 #include "base/dtype_code.hpp"
 #include "ir/op_code.hpp"
 
-/// What the kernels in narrow.cu and few.cu and their host code share.
+/// What the kernels in narrow.cu, few.cu, several.cu and many_to_few.cu and their host code share.
 namespace headroom::convolutions {
 
 inline constexpr int kNarrowChannels = 64;
-inline constexpr int kMostFewChannels = 4;  ///< of x, beside a multiple of 64 of y
-inline constexpr int kMostFewOutputs = 16;  ///< of y, beside 64 of x
+inline constexpr int kMostFewChannels = 4;       ///< of x, beside a multiple of 64 of y
+inline constexpr int kMostSeveralChannels = 16;  ///< the same where they are more
+inline constexpr int kMostFewOutputs = 16;       ///< of y, beside 64 of x or many
+inline constexpr int kManyStep = 32;             ///< many channels of x are a multiple of it
+inline constexpr int kMostManyChannels = 2048;
 
 /// How far apart the pixels of x lie that neighbouring pixels of y are made at.
 enum class Pace : std::uint8_t {
@@ -23,7 +26,7 @@ enum class Pace : std::uint8_t {
 
 struct NarrowForm {
   Pace pace = Pace::kSame;
-  int channels = kNarrowChannels, outputs = kNarrowChannels;  ///< one of them few only where the pace is the same
+  int channels = kNarrowChannels, outputs = kNarrowChannels;  ///< others only where the pace is the same
   int images = 0, height = 0, width = 0;                      ///< of x; an even width where it is halved
   DType dtype = DType::kBF16;                                 ///< of all but the bias: bf16 or f16
   DType bias = DType::kBF16;                                  ///< the same or f32
@@ -31,7 +34,7 @@ struct NarrowForm {
   bool has_constant_weight = false;                           ///< the same in all runs
 };
 
-/// Device addresses; bias and residual may be null, and where channels are few or the image is doubled there is no residual.
+/// Device addresses; bias and residual may be null. There is no residual without 64 channels on both sides, or where the image is doubled.
 struct NarrowOperands {
   const void* x = nullptr;
   const void* weight = nullptr;
@@ -50,7 +53,11 @@ void pack_narrow(void* stream, Pace pace, const void* weight, void* packed);
 /// Submits the kernel for 64 channels to 64, with a packed weight.
 void launch_narrow(void* stream, const NarrowForm& form, int pixels, int multiprocessors,
                    const NarrowOperands& operands);
-/// Submits one of those from few channels or to few, with a weight whose channels are last.
+/// Submits one of those from few channels or from 64 to few, with a weight whose channels are last.
 void launch_few(void* stream, const NarrowForm& form, int multiprocessors, const NarrowOperands& operands);
+/// The same from several channels: up to kMostSeveralChannels.
+void launch_several(void* stream, const NarrowForm& form, int multiprocessors, const NarrowOperands& operands);
+/// The same from many channels to few.
+void launch_many_to_few(void* stream, const NarrowForm& form, int multiprocessors, const NarrowOperands& operands);
 
 }  // namespace headroom::convolutions

@@ -6,7 +6,7 @@
 #include "kernels/cuda/formula.cuh"
 #include "kernels/cuda/fragments.cuh"
 
-/// How the kernels in narrow.cu and few.cu go over an image of 64 channels.
+/// How the kernels in narrow.cu and few.cu go over an image of 64 channels, and what those of few channels share beside it.
 namespace headroom::convolutions::narrow {
 
 namespace hopper = cuda::hopper;
@@ -135,6 +135,22 @@ __device__ __forceinline__ void release_rows(RowBarriers& barriers, int first_ro
 __device__ __forceinline__ int first_segment(const Work& work, unsigned block) {
   return static_cast<int>(static_cast<std::int64_t>(work.segments) * block / gridDim.x);
 }
+
+/// What follows from it is computed again in every turn of a loop, not kept in registers.
+__device__ __forceinline__ int compute_again(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
+/// Divides by a number that kernels of few channels are not compiled for.
+struct Divisor {
+  static constexpr int kLimit = 1 << 16;  ///< of a number times the divisor: of greater ones the quotient may be wrong
+
+  int divisor = 1, reciprocal = kLimit;
+
+  static __host__ __device__ Divisor of(int divisor) { return {divisor, (kLimit + divisor - 1) / divisor}; }
+  __device__ __forceinline__ int quotient(int number) const { return number * reciprocal / kLimit; }
+};
 
 /// 0 where there is none.
 template <class T>

@@ -53,7 +53,14 @@ __device__ __forceinline__ void store_transposed(std::uint32_t to, const std::ui
                "r"(matrices[0]), "r"(matrices[1]), "r"(matrices[2]), "r"(matrices[3])
                : "memory");
 }
-/// The other way round.
+/// Four such matrices as they lie: thread 8 m + r gives where row r of matrix m is.
+__device__ __forceinline__ void load_matrices(std::uint32_t from, std::uint32_t (&matrices)[4]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared::cta.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(matrices[0]), "=r"(matrices[1]), "=r"(matrices[2]), "=r"(matrices[3])
+               : "r"(from)
+               : "memory");
+}
+/// The same with rows and columns exchanged: store_transposed() the other way round.
 __device__ __forceinline__ void load_transposed(std::uint32_t from, std::uint32_t (&matrices)[4]) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(matrices[0]), "=r"(matrices[1]), "=r"(matrices[2]), "=r"(matrices[3])
