@@ -1,5 +1,6 @@
 #include "kernels/cuda/algorithm_cache.hpp"
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -16,27 +17,23 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSchema = "headroom.algorithms/1";
+/// A file may be written twice between two ticks of a file system's clock.
+constexpr auto kSettled = std::chrono::milliseconds(100);
 
 json machine_json(const AlgorithmCache::Machine& machine) {
   return {{"device", machine.device}, {"driver", machine.driver}, {"library", machine.library}};
 }
 
-/// The file's content, or an empty one in its place.
-json read_or_begin(const fs::path& file, const AlgorithmCache::Machine& machine) {
-  json empty = {{"schema", kSchema}, {"machine", machine_json(machine)}, {"work", json::object()}};
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) return empty;
-  try {
-    json document = read_json(file);
-    const bool is_ours = document.is_object() && document.value("schema", "") == kSchema &&
-                         document.value("machine", json()) == empty["machine"] &&
-                         document.value("work", json()).is_object();
-    return is_ours ? document : empty;
-  } catch (const Error&) {
-    return empty;
-  } catch (const json::exception&) {  // a member of another type
-    return empty;
+/// Of an entry without it, as there were none at first, no kin.
+Kinship kinship_of(const json& entry) {
+  const auto kin = entry.find("kin"), size = entry.find("size");
+  if (kin == entry.end() || !kin->is_string() || size == entry.end() || !size->is_array()) return {};
+  Kinship kinship{.kin = kin->get<std::string>()};
+  for (const json& number : *size) {
+    if (!number.is_number_integer()) return {};
+    kinship.size.push_back(number.get<std::int64_t>());
   }
+  return kinship;
 }
 
 }  // namespace
@@ -51,25 +48,90 @@ std::optional<AlgorithmCache> AlgorithmCache::of_user(Machine machine) {
   return AlgorithmCache(*folder, std::move(machine));
 }
 
-std::optional<std::string> AlgorithmCache::find(const std::string& work) const {
-  const json document = read_or_begin(file_, machine_);
-  const auto entry = document["work"].find(work);
-  if (entry == document["work"].end() || !entry->is_object()) return std::nullopt;
-  const auto algorithm = entry->find("algorithm");
-  if (algorithm == entry->end() || !algorithm->is_string()) return std::nullopt;
-  return algorithm->get<std::string>();
+std::optional<AlgorithmCache::Stamp> AlgorithmCache::stamp() const {
+  std::error_code error;
+  Stamp stamp{.written = fs::last_write_time(file_, error)};
+  if (error) return std::nullopt;
+  stamp.bytes = fs::file_size(file_, error);
+  return error ? std::nullopt : std::optional(stamp);
 }
 
-void AlgorithmCache::store(const std::string& work, const std::string& algorithm, double microseconds) const {
-  json document = read_or_begin(file_, machine_);  // again: another process may have written meanwhile
-  document["work"][work] = {{"algorithm", algorithm}, {"us", microseconds}};
+AlgorithmCache::Choices AlgorithmCache::read() const {
+  Choices choices;
+  try {
+    const json document = read_json(file_);
+    const bool is_ours = document.is_object() && document.value("schema", "") == kSchema &&
+                         document.value("machine", json()) == machine_json(machine_) && document.contains("work") &&
+                         document.at("work").is_object();
+    if (!is_ours) return {};
+    for (const auto& [work, entry] : document.at("work").items()) {
+      if (!entry.is_object()) continue;
+      const auto algorithm = entry.find("algorithm"), time = entry.find("us");
+      if (algorithm == entry.end() || !algorithm->is_string()) continue;
+      Choice choice{.algorithm = algorithm->get<std::string>(), .kinship = kinship_of(entry)};
+      if (time != entry.end() && time->is_number()) choice.microseconds = time->get<double>();
+      choices.emplace(work, std::move(choice));
+    }
+  } catch (const Error&) {
+    return {};
+  } catch (const json::exception&) {  // a member of another type
+    return {};
+  }
+  return choices;
+}
+
+void AlgorithmCache::write(const Choices& choices) const {
+  json works = json::object();
+  for (const auto& [work, choice] : choices) {
+    json entry = {{"algorithm", choice.algorithm}};
+    if (choice.microseconds) entry["us"] = *choice.microseconds;
+    if (!choice.kinship.kin.empty()) {
+      entry["kin"] = choice.kinship.kin;
+      entry["size"] = choice.kinship.size;
+    }
+    works[work] = std::move(entry);
+  }
   std::error_code error;
   fs::create_directories(file_.parent_path(), error);
   if (error) return;
   try {
-    write_json(file_, document);
+    write_json(file_, {{"schema", kSchema}, {"machine", machine_json(machine_)}, {"work", std::move(works)}});
   } catch (const Error&) {  // a full disk, no permission: measured again next time
   }
+}
+
+void AlgorithmCache::trust(const std::optional<Stamp>& stamp) {
+  const bool is_settled = stamp && fs::file_time_type::clock::now() - stamp->written > kSettled;
+  read_ = is_settled ? stamp : std::nullopt;
+}
+
+AlgorithmCache::Choices& AlgorithmCache::choices() {
+  if (const std::optional<Stamp> now = stamp(); !now || now != read_) {
+    choices_ = now ? read() : Choices();
+    trust(now);
+  }
+  return choices_;
+}
+
+std::optional<std::string> AlgorithmCache::find(const std::string& work) {
+  const Choices& known = choices();
+  const auto found = known.find(work);
+  return found == known.end() ? std::nullopt : std::optional(found->second.algorithm);
+}
+
+std::vector<Relative> AlgorithmCache::find_kin(const std::string& kin) {
+  std::vector<Relative> relatives;
+  for (const auto& [work, choice] : choices())
+    if (!kin.empty() && choice.kinship.kin == kin) relatives.push_back({choice.algorithm, choice.kinship.size});
+  return relatives;
+}
+
+void AlgorithmCache::store(const std::string& work, const std::string& algorithm, double microseconds,
+                           const Kinship& kinship) {
+  Choices& all = choices();  // another process may have written meanwhile
+  all[work] = {.algorithm = algorithm, .microseconds = microseconds, .kinship = kinship};
+  write(all);
+  trust(stamp());
 }
 
 }  // namespace headroom::cuda

@@ -1,14 +1,20 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "kernels/cuda/kin.hpp"
 
 namespace headroom::cuda {
 
 /// Algorithms of a library that were found fastest before, in one JSON file (schema `headroom.algorithms/1`) for each GPU,
 /// driver and version of the library. It only saves time: where the file cannot be read, is not what it should be or
-/// cannot be written, it is as if there were none.
+/// cannot be written, it is as if there were none. Not for several threads at once; processes may share a file, which is read
+/// again when it has changed.
 class AlgorithmCache {
  public:
   /// All that a choice depends on beside the work.
@@ -22,15 +28,40 @@ class AlgorithmCache {
   [[nodiscard]] static std::optional<AlgorithmCache> of_user(Machine machine);
 
   /// What is kept for a piece of work, by its text.
-  [[nodiscard]] std::optional<std::string> find(const std::string& work) const;
+  [[nodiscard]] std::optional<std::string> find(const std::string& work);
+  /// What is kept for work of a kin, in any order.
+  [[nodiscard]] std::vector<Relative> find_kin(const std::string& kin);
   /// Keeps a choice beside those that are there; the file appears whole or stays as it was.
-  void store(const std::string& work, const std::string& algorithm, double microseconds) const;
+  void store(const std::string& work, const std::string& algorithm, double microseconds, const Kinship& kinship = {});
 
   [[nodiscard]] const std::filesystem::path& file() const noexcept { return file_; }
 
  private:
+  struct Choice {
+    std::string algorithm;
+    std::optional<double> microseconds = std::nullopt;
+    Kinship kinship = {};
+  };
+  using Choices = std::map<std::string, Choice>;  // by work
+  /// Which writing of the file was read.
+  struct Stamp {
+    std::filesystem::file_time_type written;
+    std::uintmax_t bytes = 0;
+    friend bool operator==(const Stamp&, const Stamp&) = default;
+  };
+
+  [[nodiscard]] std::optional<Stamp> stamp() const;
+  [[nodiscard]] Choices read() const;
+  void write(const Choices& choices) const;
+  /// As the file has them now.
+  Choices& choices();
+  /// What was read or written with this stamp need not be read again before the stamp is another.
+  void trust(const std::optional<Stamp>& stamp);
+
   Machine machine_;
   std::filesystem::path file_;
+  Choices choices_;
+  std::optional<Stamp> read_;  // nothing where choices_ may be old
 };
 
 }  // namespace headroom::cuda

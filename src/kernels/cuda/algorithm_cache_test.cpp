@@ -15,12 +15,12 @@ const AlgorithmCache::Machine kMachine{.device = "NVIDIA H200", .driver = "580.1
 
 TEST(AlgorithmCache, KeepsWhatWasStoredBesideTheRest) {
   const TempFolder folder;
-  const AlgorithmCache cache(folder / "deep/algorithms", kMachine);
+  AlgorithmCache cache(folder / "deep/algorithms", kMachine);
   EXPECT_EQ(cache.find("a"), std::nullopt);
   cache.store("a", "0123", 12.5);
   cache.store("b", "4567", 1);
   cache.store("a", "89ab", 11);
-  const AlgorithmCache again(folder / "deep/algorithms", kMachine);
+  AlgorithmCache again(folder / "deep/algorithms", kMachine);
   EXPECT_EQ(again.find("a"), "89ab");
   EXPECT_EQ(again.find("b"), "4567");
   EXPECT_EQ(again.find("c"), std::nullopt);
@@ -28,7 +28,7 @@ TEST(AlgorithmCache, KeepsWhatWasStoredBesideTheRest) {
 
 TEST(AlgorithmCache, KeepsMachinesApart) {
   const TempFolder folder;
-  const AlgorithmCache cache(folder.path(), kMachine);
+  AlgorithmCache cache(folder.path(), kMachine);
   cache.store("a", "0123", 1);
   for (const auto member :
        {&AlgorithmCache::Machine::device, &AlgorithmCache::Machine::driver, &AlgorithmCache::Machine::library}) {
@@ -39,9 +39,58 @@ TEST(AlgorithmCache, KeepsMachinesApart) {
   }
 }
 
+TEST(AlgorithmCache, SeesWhatAnotherProcessStores) {
+  const TempFolder folder;
+  AlgorithmCache cache(folder.path(), kMachine), other(folder.path(), kMachine);
+  cache.store("a", "0123", 1, {.kin = "letters", .size = {1}});
+  other.store("b", "4567", 2);
+  EXPECT_EQ(cache.find("b"), "4567");
+  cache.store("c", "89ab", 3);
+  EXPECT_EQ(other.find("a"), "0123");
+  EXPECT_EQ(other.find("c"), "89ab");
+  EXPECT_THAT(other.find_kin("letters"), testing::ElementsAre(Relative{"0123", {1}}));
+  std::filesystem::remove(cache.file());
+  EXPECT_EQ(other.find("a"), std::nullopt);
+}
+
+TEST(AlgorithmCache, KeepsSizesOfAKin) {
+  const TempFolder folder;
+  AlgorithmCache cache(folder.path(), kMachine);
+  cache.store("a small", "0123", 1, {.kin = "a", .size = {1, 32, 32}});
+  cache.store("a large", "4567", 9, {.kin = "a", .size = {1, 64, 64}});
+  cache.store("b small", "89ab", 1, {.kin = "b", .size = {1, 32, 32}});
+  cache.store("alone", "cdef", 1);
+  cache.store("a large", "ffff", 8, {.kin = "a", .size = {1, 64, 64}});
+  AlgorithmCache again(folder.path(), kMachine);
+  using testing::UnorderedElementsAre, testing::IsEmpty;
+  EXPECT_THAT(again.find_kin("a"), UnorderedElementsAre(Relative{"0123", {1, 32, 32}}, Relative{"ffff", {1, 64, 64}}));
+  EXPECT_THAT(again.find_kin("b"), UnorderedElementsAre(Relative{"89ab", {1, 32, 32}}));
+  EXPECT_THAT(again.find_kin("c"), IsEmpty());
+  EXPECT_THAT(again.find_kin(""), IsEmpty()) << "what is alone has no kin";
+  EXPECT_EQ(again.find("a small"), "0123");
+}
+
+/// As they were at first, or written by something else.
+TEST(AlgorithmCache, TakesEntriesWithoutAKin) {
+  const TempFolder folder;
+  AlgorithmCache cache(folder.path(), kMachine);
+  cache.store("a", "0123", 1, {.kin = "letters", .size = {1}});
+  const std::string stored = read_file(cache.file());
+  for (const char* size : {"\"large\"", "[\"1\"]", "[0.5]", "null"}) {
+    std::string text = stored;
+    const std::size_t at = text.find('[', text.find("\"size\""));
+    text.replace(at, text.find(']', at) + 1 - at, size);
+    std::ofstream(cache.file()) << text;
+    EXPECT_THAT(cache.find_kin("letters"), testing::IsEmpty()) << size;
+    EXPECT_EQ(cache.find("a"), "0123") << size;
+  }
+  cache.store("b", "4567", 1);
+  EXPECT_EQ(cache.find("a"), "0123");
+}
+
 TEST(AlgorithmCache, TakesNothingFromAFileThatIsBroken) {
   const TempFolder folder;
-  const AlgorithmCache cache(folder.path(), kMachine);
+  AlgorithmCache cache(folder.path(), kMachine);
   for (const char* text :
        {"", "{", "[]", R"({"schema": 3})", R"({"schema": "headroom.algorithms/1"})",
         R"({"schema": "headroom.algorithms/1", "machine": {}, "work": {"a": {"algorithm": "00"}}})"}) {
@@ -59,7 +108,7 @@ TEST(AlgorithmCache, TakesNothingFromAFileThatIsBroken) {
 TEST(AlgorithmCache, DoesWithoutAPlaceToWrite) {
   const TempFolder folder;
   std::ofstream(folder / "file") << "in the way";
-  const AlgorithmCache cache(folder / "file/algorithms", kMachine);
+  AlgorithmCache cache(folder / "file/algorithms", kMachine);
   cache.store("a", "0123", 1);
   EXPECT_EQ(cache.find("a"), std::nullopt);
 }
