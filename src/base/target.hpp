@@ -24,6 +24,12 @@ enum class CpuIsa : std::uint8_t { kPortable, kAvx2, kAvx512, kAvx512Vnni, kAvx5
 /// The one called `name` ("avx512"), or nothing.
 [[nodiscard]] std::optional<CpuIsa> parse_cpu_isa(std::string_view name);
 
+/// What planning does about work that has several ways to run, the fastest of which is not known.
+enum class NewWork : std::uint8_t {
+  kMeasure,   ///< times them, once and for all: up to seconds for each
+  kTakeOver,  ///< takes, untimed, what was the fastest for work that differs from it in size alone, or else a guess
+};
+
 /// What a graph is optimized and planned for: all that passes and kernels may know of a device.
 struct Target {
   DeviceKind device = DeviceKind::kCpu;
@@ -34,7 +40,8 @@ struct Target {
   int compute_capability = 0;        ///< of a GPU, ten times NVIDIA's number: 90 for Hopper
   int multiprocessors = 0;           ///< of a GPU
   bool has_compiler = false;         ///< of a GPU: kernels can be compiled for it here, as a program runs
-  Backend* backend = nullptr;        ///< of a GPU: the device itself, on which libraries are asked and timed
+  NewWork new_work = NewWork::kMeasure;  ///< of a GPU
+  Backend* backend = nullptr;            ///< of a GPU: the device itself, on which libraries are asked and timed
 };
 
 /// What some targets can do and others cannot.

@@ -3,6 +3,7 @@
 
 #include "kernels/convolution_cases.hpp"
 #include "kernels/cuda/gpu_check.hpp"
+#include "kernels/cuda/own_cache.hpp"
 
 namespace headroom {
 namespace {
@@ -93,6 +94,32 @@ TEST_F(CudaConvolution, TimesItsWaysOnceAndFindsTheFastestAgain) {
   const std::string first = implementation("fastest.conv2d", spec), again = implementation("fastest.conv2d", spec);
   EXPECT_THAT(first, HasSubstr(", fastest as measured"));
   EXPECT_EQ(first, again);
+}
+
+/// Kernels of ours run in any size; an engine of the library may not be there in another, and then the best guess is taken.
+TEST_F(CudaConvolution, TakesOverWhatIsFastestForOtherImages) {
+  const cuda::OwnCache cache;
+  struct Case {
+    Shape from, to, weight;
+    Builder::Convolution how;
+    std::string size;
+  };
+  for (const Case& c : {Case{{1, 64, 64, 64}, {2, 64, 40, 36}, {64, 64, 3, 3}, Builder::evenly(1, 1), "1x64x64"},
+                        Case{{1, 320, 32, 32}, {1, 320, 27, 35}, {320, 320, 3, 3}, Builder::evenly(1, 1), "1x32x32"},
+                        Case{{1, 320, 32, 32}, {3, 320, 20, 20}, {320, 320, 3, 3}, Builder::evenly(2, 1), "1x32x32"},
+                        Case{{1, 320, 64, 64}, {1, 320, 40, 40}, {640, 320, 1, 1}, {}, "4096"}}) {
+    const ConvolutionEnd end{.bias = DType::kF16, .activation = "silu"};
+    const auto spec = [&](const Shape& x) {
+      return ConvolutionCase{x, c.weight, c.how}.conv2d(DType::kF16, Layout::kChannelsLast, end);
+    };
+    SCOPED_TRACE(c.to.to_string());
+    const auto [from, to] = take_over("fastest.conv2d", spec(c.from), spec(c.to), default_tolerance(DType::kF16));
+    EXPECT_THAT(from, HasSubstr("fastest"));
+    EXPECT_THAT(to, Not(HasSubstr("fastest as measured")));
+    if (!from.starts_with("cuDNN")) {
+      EXPECT_THAT(to, HasSubstr(", taken over from size " + c.size)) << from;
+    }
+  }
 }
 
 TEST_F(CudaConvolution, RoundsToTf32WhereThatIsAllowed) {

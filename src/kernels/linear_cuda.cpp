@@ -57,14 +57,13 @@ KernelPlan plan(const KernelBinding& binding) {
   ProductSpec spec = cublaslt::spec_of_rows(rows, x.type.dtype, y.type.dtype, binding.spec.inputs[1].shape);
   spec.rounds_to_tf32 = rounds_to_tf32(binding.spec);
   spec.has_bias = binding.inputs.size() > 2;
-  Backend& backend = cuda::backend_of(binding);
   std::optional<Product> with_gelu;
   if (activation == Activation::kGeluTanh) {
     spec.epilogue = Epilogue::kGelu;
-    with_gelu = Product::find(spec, backend);
+    with_gelu = Product::find(spec, binding.target);
     spec.epilogue = Epilogue::kNone;
   }
-  const Product product = with_gelu ? *with_gelu : Product(spec, backend);
+  const Product product = with_gelu ? *with_gelu : Product(spec, binding.target);
   KernelPlan made{.launch = {}, .scratch_bytes = product.workspace_bytes(), .implementation = product.implementation()};
   const auto multiply = [=](const LaunchArguments& arguments) {
     cublaslt::run_rows(product, spec, rows, arguments.stream.native_handle(),

@@ -93,6 +93,37 @@ TEST_F(CudaLinear, KeepsTheFastestAlgorithm) {
   EXPECT_EQ(kept(), files);
 }
 
+TEST_F(CudaLinear, TakesOverWhatIsFastestForOtherRows) {
+  const cuda::OwnCache cache;
+  for (const DType dtype : cuda::kDTypes) {
+    const auto [from, to] =
+        take_over("fastest.linear", linear_spec(dtype, {1040, 1024}, 1024, true, "none"),
+                  linear_spec(dtype, {2, 488, 1024}, 1024, true, "none"), tolerance_of(dtype, "none"));
+    EXPECT_NE(from.find("fastest"), std::string::npos) << from;
+    EXPECT_TRUE(to.ends_with(", taken over from size 1040")) << to;
+  }
+}
+
+/// A lone product is a guess, which nothing is claimed of.
+TEST_F(CudaLinear, GuessesWhereThereIsNoKin) {
+  const cuda::OwnCache cache;
+  const auto [from, to] =
+      take_over("fastest.linear", linear_spec(DType::kBF16, {1040, 1024}, 1024, true, "none"),
+                linear_spec(DType::kBF16, {1040, 1024}, 2048, true, "none"), tolerance_of(DType::kBF16, "none"));
+  EXPECT_EQ(to.find("fastest"), std::string::npos) << to;
+  EXPECT_EQ(to.find("taken over"), std::string::npos) << to;
+}
+
+TEST_F(CublasltMatmul, TakesOverWhatIsFastestForAnotherBatch) {
+  const cuda::OwnCache cache;
+  const auto spec = [](std::int64_t batch, std::int64_t rows) {
+    return make_spec(Op::kMatmul, {{DType::kBF16, {batch, rows, 256}}, {DType::kBF16, {batch, 512, 256}}},
+                     {{"transpose_b", std::int64_t{1}}});
+  };
+  const auto [from, to] = take_over("cublaslt.matmul", spec(8, 256), spec(6, 200), tolerance_of(DType::kBF16, "none"));
+  EXPECT_TRUE(to.ends_with(", taken over from size 8x256")) << from << " and " << to;
+}
+
 TEST_F(CudaLinear, RejectsWithReasons) {
   const auto reason = [&](const OpSpec& spec) {
     const Support rejection = kernel_named("fastest.linear").supports(spec, target());

@@ -62,7 +62,7 @@ KernelPlan plan(const KernelBinding& binding) {
                          .a_batch = batch.strides[0],
                          .b_batch = batch.strides[1],
                          .c_batch = batch.strides[2]},
-                        cuda::backend_of(binding));
+                        binding.target);
   const auto launch = [=, size = static_cast<std::int64_t>(size_of(a.type.dtype))](const LaunchArguments& arguments) {
     RowCursor cursor(loop, 0);
     for (std::int64_t i = 0; i < loop.rows; ++i, cursor.next())

@@ -50,7 +50,7 @@ std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
   if (made == DType::kF32 || !has_epilogue || !has_dense_scales || !has_aligned_scales ||
       (spec.has_bias && inputs[4].dtype != made))
     return std::nullopt;
-  const std::optional<Product> product = Product::find(spec, cuda::backend_of(binding));
+  const std::optional<Product> product = Product::find(spec, binding.target);
   if (!product) return std::nullopt;
   const auto launch = [=](const LaunchArguments& arguments) {
     cublaslt::run_rows(*product, spec, rows, arguments.stream.native_handle(),
@@ -74,7 +74,7 @@ KernelPlan plan_scaled_after(const KernelBinding& binding) {
   const std::int64_t n = inputs[2].shape[0], k = inputs[2].shape[1], m = shape.numel() / n;
   const Product product(
       cublaslt::spec_of_rows({.rows = {m, k, n}, .loops = {}}, DType::kF8E4M3, DType::kF32, inputs[2].shape),
-      cuda::backend_of(binding));
+      binding.target);
   const std::size_t product_bytes = divide_up(static_cast<std::size_t>(m * n) * sizeof(float), 256) * 256;
   const bool has_bias = inputs.size() > 4, has_residual = inputs.size() > 5;
   const Shape rows = cuda::one_a_row(row_major_strides(inputs[1].shape));

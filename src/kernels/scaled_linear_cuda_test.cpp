@@ -1,4 +1,5 @@
 #include "kernels/cuda/gpu_check.hpp"
+#include "kernels/cuda/own_cache.hpp"
 
 namespace headroom {
 namespace {
@@ -94,6 +95,26 @@ TEST_F(CublasltScaledLinear, AddsAResidualInItsEpilogueOnHopper) {
   const Operand y = dense_operand(spec.outputs[0]);
   const auto prepared = kernel_named("cublaslt.scaled_linear").prepare(spec, inputs, {&y, 1}, target());
   EXPECT_EQ(prepared->implementation().find("cuda"), std::string::npos) << prepared->implementation();
+}
+
+TEST_F(CublasltScaledLinear, TakesOverWhatIsFastestForOtherRows) {
+  if (target().compute_capability != 90) GTEST_SKIP() << "epilogues with a scale for each row are Hopper's";
+  const cuda::OwnCache cache;
+  for (const std::int64_t n : {768, 8192}) {  // tried, and large enough to be measured
+    const auto spec = [&](std::int64_t rows) { return scaled_spec({1, rows, 192}, n, DType::kBF16, true, "none"); };
+    const auto [from, to] = take_over("cublaslt.scaled_linear", spec(272), spec(304), tolerance_of(DType::kBF16));
+    EXPECT_TRUE(to.ends_with(", taken over from size 272")) << from << " and " << to;
+  }
+}
+
+TEST_F(CublasltScaledLinear, RunsUnmeasuredWhereThereIsNoKin) {
+  if (target().compute_capability < 89) GTEST_SKIP() << "FP8 tensor cores came with sm_89";
+  const cuda::OwnCache cache;
+  const auto [from, to] =
+      take_over("cublaslt.scaled_linear", scaled_spec({1, 272, 192}, 768, DType::kBF16, true, "none"),
+                scaled_spec({1, 272, 192}, 1024, DType::kBF16, true, "none"), tolerance_of(DType::kBF16));
+  EXPECT_EQ(to.find("fastest"), std::string::npos) << to;
+  EXPECT_EQ(to.find("taken over"), std::string::npos) << to;
 }
 
 TEST_F(CublasltScaledLinear, RejectsWithReasons) {

@@ -42,6 +42,14 @@ std::string to_text(const AttentionProblem::Strides& strides) {
   return fmt::format("{}/{}/{}", strides.batch, strides.head, strides.token);
 }
 
+/// Of as many tokens and images as there may be, however they lie.
+cuda::Kinship kinship_of(const AttentionProblem& problem) {
+  return {.kin = fmt::format("attention {} {}/{} heads of {}/{}{}", problem.dtype, problem.heads,
+                             problem.heads / problem.k.sharers, problem.key_dim, problem.value_dim,
+                             problem.has_logsumexp ? ", logsumexp" : ""),
+          .size = {problem.batch, problem.queries, problem.keys}};
+}
+
 cuda::Work work_of(const AttentionProblem& problem) {
   const std::int64_t kv_heads = problem.heads / problem.k.sharers;
   const std::size_t size = size_of(problem.dtype);
@@ -63,7 +71,8 @@ cuda::Work work_of(const AttentionProblem& problem) {
                    {.dtype = problem.dtype,
                     .bytes = bytes_of(problem, problem.out, problem.heads, problem.queries, problem.value_dim, size),
                     .is_result = true},
-                   {.dtype = DType::kF32, .bytes = sums, .is_result = true}}};
+                   {.dtype = DType::kF32, .bytes = sums, .is_result = true}},
+      .kinship = kinship_of(problem)};
 }
 
 double flops_of(const AttentionProblem& problem) {
@@ -86,8 +95,8 @@ std::optional<Way> find_cudnn_way(const AttentionProblem& problem, Backend& back
 /// The one that was fastest before.
 std::optional<Way> find_known(const AttentionProblem& problem, Backend& backend, const std::string& name) {
   if (std::optional<Way> way = find_hopper_way(problem, name)) return way;
-  std::optional<Way> way = find_cudnn_way(problem, backend);
-  return way && way->name == name ? std::move(way) : std::nullopt;
+  if (cudnn::why_unavailable() || name != cudnn::version_text()) return std::nullopt;
+  return find_cudnn_way(problem, backend);
 }
 
 std::vector<Way> list_ways(const AttentionProblem& problem, Backend& backend, bool is_timed) {
@@ -111,18 +120,20 @@ void run_trial(const AttentionProblem& problem, const Way& way, void* stream, st
           workspace);
 }
 
-Way find_way(const AttentionProblem& problem, Backend& backend) {
+Way find_way(const AttentionProblem& problem, const Target& target) {
+  Backend& backend = *target.backend;
   const bool is_timed = flops_of(problem) >= kLeastFlops;
   return cuda::fastest_way<Way>(*backend.context<cuda::SearchOf<versions>>(), work_of(problem), is_timed,
+                                target.new_work,
                                 {.list = [&] { return list_ways(problem, backend, is_timed); },
                                  .find = [&](const std::string& name) { return find_known(problem, backend, name); },
-                                 .run = [&](const auto&... trial) { run_trial(problem, trial...); }});
+                                 .run = [&](const auto&... trial) { run_trial(problem, trial...); },
+                                 .guess = [&] { return list_ways(problem, backend, false); }});
 }
 
 KernelPlan plan(const KernelBinding& binding) {
-  return cuda::or_cannot_prepare([&] {
-    return bind(find_way(attention_problem(binding.spec, binding.inputs, binding.outputs), cuda::backend_of(binding)));
-  });
+  return cuda::or_cannot_prepare(
+      [&] { return bind(find_way(attention_problem(binding.spec, binding.inputs, binding.outputs), binding.target)); });
 }
 
 const Listed<LibraryKernel> kFastestAttention({.name = "fastest.attention",

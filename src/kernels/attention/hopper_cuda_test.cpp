@@ -8,6 +8,7 @@
 #include "base/divide_up.hpp"
 #include "kernels/attention/hopper.hpp"
 #include "kernels/cuda/gpu_check.hpp"
+#include "kernels/cuda/own_cache.hpp"
 #include "kernels/library_kernel.hpp"
 
 namespace headroom::attentions {
@@ -150,6 +151,19 @@ TEST_F(HopperAttention, IsAmongTheWaysOfFastestAttention) {
       if (dtype == DType::kBF16)
         for (const HopperTile& tile : best) expect_agrees(tile, c, dtype);
     }
+}
+
+TEST_F(HopperAttention, IsTakenOverForOtherTokens) {
+  const cuda::OwnCache cache;
+  const auto spec = [](std::int64_t queries, std::int64_t keys) {
+    return spec_of(DType::kF16, {1, 8, queries, keys, 64, 64});
+  };
+  for (const auto& [queries, keys] : {std::pair{576, 576}, {784, 77}}) {
+    const auto [from, to] = take_over("fastest.attention", spec(1024, keys == 77 ? 77 : 1024), spec(queries, keys),
+                                      tolerance_of(DType::kF16));
+    EXPECT_THAT(from, HasSubstr("fastest as measured"));
+    EXPECT_THAT(to, testing::Not(HasSubstr("fastest as measured")));
+  }
 }
 
 TEST(HopperAttentionTiles, AreFoundAgainByName) {

@@ -28,6 +28,15 @@ std::string versions() {
                      cudnn::why_not_installed() ? "without cuDNN" : cudnn::version_text(), cublaslt::version_text());
 }
 
+/// Images of any size but for their channels; of a product's rows what they are laid in lines for stays.
+cuda::Kinship kinship_of(const Problem& problem) {
+  Problem any = problem;
+  const bool is_rows = is_product(problem);
+  for (Shape* const shape : {&any.x, &any.y}) *shape = {1, (*shape)[1], 1, is_rows ? (*shape)[3] : 1};
+  const Shape& x = problem.x;
+  return {.kin = to_text(any), .size = is_rows ? std::vector{x[2] * x[3]} : std::vector{x[0], x[2], x[3]}};
+}
+
 cuda::Work work_of(const Problem& problem) {
   const auto bytes = [&](const Shape& shape) {
     return static_cast<std::size_t>(shape.numel()) * size_of(problem.dtype);
@@ -39,7 +48,8 @@ cuda::Work work_of(const Problem& problem) {
                        {.dtype = problem.dtype, .bytes = bytes(problem.weight), .copies = copies},
                        {.dtype = of_bias, .bytes = static_cast<std::size_t>(problem.y[1]) * size_of(of_bias)},
                        {.dtype = problem.dtype, .bytes = problem.has_residual ? bytes(problem.y) : 0},
-                       {.dtype = problem.dtype, .bytes = bytes(problem.y), .is_result = true}}};
+                       {.dtype = problem.dtype, .bytes = bytes(problem.y), .is_result = true}},
+          .kinship = kinship_of(problem)};
 }
 
 void run_trial(const Problem& problem, const Way& way, void* stream, std::span<void* const> operands, void* workspace) {
@@ -87,6 +97,26 @@ std::optional<Way> find_known(const Problem& problem, const Target& target, cons
   return cudnn::why_not_installed() ? std::nullopt : cudnn::find_way(problem, *target.backend, name);
 }
 
+/// The way here for what was the fastest in another size. Which of the library's algorithms makes a product may be another.
+std::optional<Way> find_kin(const Problem& problem, const Target& target, const std::string& name) {
+  if (is_product(problem) && name.starts_with(kProductWay)) return make_product_way(problem, target);
+  return find_known(problem, target, name);
+}
+
+/// Kernels of ours, or else the one that the library guesses: nothing that is compiled first.
+std::vector<Way> guess_ways(const Problem& problem, const Target& target) {
+  const bool takes_hopper = !why_not_hopper(problem, target);
+  if (takes_hopper && why_not_narrow(problem, target) && !is_product(problem)) return make_hopper_ways(problem);
+  try {
+    return list_ways(problem, target, false);
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (const Error&) {  // a library that is not there
+    if (!takes_hopper) throw;
+    return make_hopper_ways(problem);
+  }
+}
+
 /// From [o, i, kh, kw] to what lies in memory as [o, kh, kw, i].
 Packing channels_last(const TensorType& weight) {
   const TensorType last{weight.dtype, weight.shape, Layout::kChannelsLast};
@@ -111,9 +141,12 @@ Way find_way(const Problem& given, const Target& target) {
   const Problem problem = is_product(given) ? in_lines(given) : given;
   const bool is_timed = flops_of(problem) >= kLeastFlops;
   return cuda::fastest_way<Way>(*target.backend->context<cuda::SearchOf<versions>>(), work_of(problem), is_timed,
+                                target.new_work,
                                 {.list = [&] { return list_ways(problem, target, is_timed); },
                                  .find = [&](const std::string& name) { return find_known(problem, target, name); },
-                                 .run = [&](const auto&... trial) { run_trial(problem, trial...); }});
+                                 .run = [&](const auto&... trial) { run_trial(problem, trial...); },
+                                 .find_kin = [&](const std::string& name) { return find_kin(problem, target, name); },
+                                 .guess = [&] { return guess_ways(problem, target); }});
 }
 
 Support check(const OpSpec& spec, const Target& target) {

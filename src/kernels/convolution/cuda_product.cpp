@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -12,19 +14,19 @@ namespace {
 constexpr std::int64_t kLine = 8;
 
 /// The product with as much of what follows it as the library takes, which is then left out of `after`.
-cublaslt::Product take_in(cublaslt::ProductSpec spec, cuda::ConvolutionEpilogue& after, Backend& backend) {
+cublaslt::Product take_in(cublaslt::ProductSpec spec, cuda::ConvolutionEpilogue& after, const Target& target) {
   const bool adds = after.has_residual && after.activation == Activation::kNone;
   const bool activates = after.activation == Activation::kGeluTanh && !after.has_residual;
   if (!after.has_bias && (adds || activates)) {
     cublaslt::ProductSpec whole = spec;
     whole.has_residual = adds, whole.residual_row = adds ? spec.n : 0;
     if (activates) whole.epilogue = cublaslt::Epilogue::kGelu;
-    if (std::optional<cublaslt::Product> product = cublaslt::Product::find(whole, backend)) {
+    if (std::optional<cublaslt::Product> product = cublaslt::Product::find(whole, target)) {
       after.has_residual = false, after.activation = Activation::kNone;
       return *std::move(product);
     }
   }
-  return {spec, backend};
+  return {spec, target};
 }
 
 }  // namespace
@@ -64,9 +66,9 @@ Way make_product_way(const Problem& product, const Target& target) {
                                   .dtype = product.dtype,
                                   .bias = product.bias.value_or(product.dtype),
                                   .grid = cuda::longest_grid<3>(Shape{m, n}, {row, rows, rows})};
-  const cublaslt::Product multiply = take_in(spec, after, *target.backend);
+  const cublaslt::Product multiply = take_in(spec, after, target);
   const bool follows = after.has_bias || after.has_residual || after.activation != Activation::kNone;
-  return {.name = "cuBLASLt " + multiply.implementation() + (follows ? " + cuda" : ""),
+  return {.name = fmt::format("{}{}{}", kProductWay, multiply.implementation(), follows ? " + cuda" : ""),
           .workspace_bytes = multiply.workspace_bytes(),
           .run = [=](void* stream, const Operands& operands, void* workspace) {
             multiply.run(stream,

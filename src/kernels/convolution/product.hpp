@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "kernels/convolution/problem.hpp"
 
 /// Products of rows, y[m, n] = activation(x[m, k] * weight[n, k]^T + bias + residual), as convolutions of single pixels, which is what linears
@@ -13,6 +15,8 @@ namespace headroom::convolutions {
 /// problems, and a tile of 8x8 pixels is 64 rows that follow each other.
 [[nodiscard]] Problem in_lines(const Problem& product);
 
+/// What the name of a product by cuBLASLt begins with.
+inline constexpr std::string_view kProductWay = "cuBLASLt ";
 /// It by cuBLASLt: bias and residual, or bias and the tanh form of gelu, in the product where the library has an algorithm for that;
 /// what is left by a kernel behind it. Throws Error where the library has none or is not there.
 [[nodiscard]] Way make_product_way(const Problem& product, const Target& target);

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <mutex>
+#include <optional>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -113,13 +116,26 @@ std::string to_hex(const cublasLtMatmulAlgo_t& algorithm) {
   return text;
 }
 
+std::optional<cublasLtMatmulAlgo_t> from_hex(std::string_view text) {
+  cublasLtMatmulAlgo_t algorithm{};
+  const auto bytes = std::as_writable_bytes(std::span(&algorithm, 1));
+  if (text.size() != 2 * bytes.size()) return std::nullopt;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const std::string_view digits = text.substr(2 * i, 2);
+    unsigned value = 0;
+    if (std::from_chars(digits.data(), digits.data() + 2, value, 16).ptr != digits.data() + 2) return std::nullopt;
+    bytes[i] = static_cast<std::byte>(value);
+  }
+  return algorithm;
+}
+
 }  // namespace
 
 class Product::Impl {
  public:
-  Impl(const ProductSpec& spec, Backend& backend)
+  Impl(const ProductSpec& spec, const Target& target)
       : spec_(spec),
-        context_(backend.context<Context>()),
+        context_(target.backend->context<Context>()),
         operation_(make_operation(spec), library().MatmulDescDestroy),
         b_(spec.transpose_b ? make_layout(spec.dtype, spec.k, spec.n, spec.b_row, spec.batch, spec.b_batch)
                             : make_layout(spec.dtype, spec.n, spec.k, spec.b_row, spec.batch, spec.b_batch),
@@ -130,7 +146,7 @@ class Product::Impl {
            library().MatrixLayoutDestroy),
         added_(spec.has_residual ? make_layout(spec.c_dtype, spec.n, spec.m, spec.residual_row, 1, 0) : nullptr,
                library().MatrixLayoutDestroy) {
-    find_aligned(backend);
+    find_aligned(*target.backend->context<cuda::SearchOf<version_text>>(), target.new_work);
     if (spec.dtype == DType::kF8E4M3) return;
     const std::vector<Algorithm> found = candidates(static_cast<std::uint32_t>(size_of(spec.dtype)), 1);
     if (!found.empty()) unaligned_ = found.front();
@@ -145,8 +161,7 @@ class Product::Impl {
     return std::max(aligned_->workspace_bytes, unaligned_ ? unaligned_->workspace_bytes : 0);
   }
   [[nodiscard]] std::string implementation() const {
-    return fmt::format("algorithm {}{}", algorithm_number(aligned_->algorithm),
-                       measured_ == 0 ? "" : fmt::format(", fastest of {}", measured_));
+    return fmt::format("algorithm {}{}", algorithm_number(aligned_->algorithm), found_as_);
   }
 
   void run(void* stream, const ProductOperands& operands, void* workspace) const {
@@ -179,25 +194,72 @@ class Product::Impl {
 
   /// The heuristic's first, or the fastest of its first few where that was measured here or before. In FP8 the library
   /// refuses at launch some of what it lists, so there all are tried wherever there is memory for it.
-  void find_aligned(Backend& backend) {
-    const bool is_tried = spec_.dtype == DType::kF8E4M3;
-    const bool is_searched = is_worth_searching(spec_);
-    std::vector<Algorithm> found = candidates(kAlignedBytes, is_tried || is_searched ? kCandidates : 1);
+  void find_aligned(cuda::Search& search, NewWork new_work) {
+    const bool is_tried = spec_.dtype == DType::kF8E4M3, is_large = is_worth_searching(spec_);
+    if (!is_tried && !is_large) return take_first();
+    const cuda::Work work = trial_of(spec_);
+    const bool is_untimed = new_work == NewWork::kTakeOver && !search.find_known(work);
+    if (is_untimed && take_over(search, work)) return;
+    if (is_untimed && !is_tried) return take_first();
+    std::vector<Algorithm> found = candidates(kAlignedBytes, kCandidates);
     if (found.empty()) return;
-    if (is_searched) add_variants(found);
+    if (is_untimed) {
+      const auto first = std::ranges::find_if(found, [&](const Algorithm& each) { return runs(search, work, each); });
+      if (first != found.end()) aligned_ = *first;
+      return;
+    }
+    if (is_large) add_variants(found);
     if (found.size() == 1 && !is_tried) {
       aligned_ = found.front();
       return;
     }
     std::vector<cuda::Candidate> named;
     for (const Algorithm& each : found) named.push_back({to_hex(each.algorithm), each.workspace_bytes});
-    const std::optional<cuda::Choice> choice = backend.context<cuda::SearchOf<version_text>>()->find_fastest(
-        trial_of(spec_), named, [&](std::size_t index, void* stream, std::span<void* const> operands, void* workspace) {
+    const std::optional<cuda::Choice> choice = search.find_fastest(
+        work, named, [&](std::size_t index, void* stream, std::span<void* const> operands, void* workspace) {
           launch(static_cast<cudaStream_t>(stream), operands_of_trial(spec_, operands), found[index], workspace);
         });
     if (!choice) return;
     aligned_ = found[choice->index];
-    if (choice->is_measured && found.size() > 1) measured_ = found.size();
+    if (choice->is_measured && found.size() > 1) found_as_ = fmt::format(", fastest of {}", found.size());
+  }
+
+  void take_first() {
+    const std::vector<Algorithm> found = candidates(kAlignedBytes, 1);
+    if (!found.empty()) aligned_ = found.front();
+  }
+
+  [[nodiscard]] bool runs(cuda::Search& search, const cuda::Work& work, const Algorithm& algorithm) const {
+    return search.accepts(work, {to_hex(algorithm.algorithm), algorithm.workspace_bytes},
+                          [&](std::size_t /*index*/, void* stream, std::span<void* const> operands, void* workspace) {
+                            launch(static_cast<cudaStream_t>(stream), operands_of_trial(spec_, operands), algorithm,
+                                   workspace);
+                          });
+  }
+
+  /// The algorithm that was the fastest for the nearest product of other rows that the library takes for these, too. Whether it does it says
+  /// itself: algorithms may be kept and used again with the same version of the library.
+  bool take_over(cuda::Search& search, const cuda::Work& work) {
+    for (const cuda::Relative& relative : search.find_kin(work)) {
+      const std::optional<cublasLtMatmulAlgo_t> algorithm = from_hex(relative.algorithm);
+      if (!algorithm) continue;
+      const std::optional<Algorithm> taken = check_algorithm(*algorithm);
+      if (!taken || !runs(search, work, *taken)) continue;
+      aligned_ = taken;
+      found_as_ = cuda::taken_over_from(relative.size);
+      return true;
+    }
+    return false;
+  }
+
+  /// With what workspace the library takes an algorithm for this product; nothing where it does not.
+  [[nodiscard]] std::optional<Algorithm> check_algorithm(const cublasLtMatmulAlgo_t& algorithm) const {
+    cublasLtMatmulHeuristicResult_t result{};
+    if (library().MatmulAlgoCheck(context_->handle(), operation_.get(), b_.get(), a_.get(), added(), c_.get(),
+                                  &algorithm, &result) != CUBLAS_STATUS_SUCCESS ||
+        result.workspaceSize > kMostWorkspaceBytes)
+      return std::nullopt;
+    return Algorithm{algorithm, result.workspaceSize};
   }
 
   /// Adds what the library takes of kVariants for the heuristic's first algorithm.
@@ -213,12 +275,8 @@ class Product::Impl {
           library().MatmulAlgoConfigSetAttribute(&algorithm, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, &cluster,
                                                  sizeof cluster) == 0;
       const auto is_same = [&](const Algorithm& other) { return to_hex(other.algorithm) == to_hex(algorithm); };
-      cublasLtMatmulHeuristicResult_t result{};
-      if (is_set && std::ranges::none_of(found, is_same) &&
-          library().MatmulAlgoCheck(context_->handle(), operation_.get(), b_.get(), a_.get(), added(), c_.get(),
-                                    &algorithm, &result) == CUBLAS_STATUS_SUCCESS &&
-          result.workspaceSize <= kMostWorkspaceBytes)
-        found.push_back({algorithm, result.workspaceSize});
+      if (!is_set || std::ranges::any_of(found, is_same)) continue;
+      if (const std::optional<Algorithm> taken = check_algorithm(algorithm)) found.push_back(*taken);
     }
   }
 
@@ -253,16 +311,17 @@ class Product::Impl {
   Handle<cublasLtMatmulDesc_t> operation_;
   Handle<cublasLtMatrixLayout_t> b_, a_, c_, added_;
   std::optional<Algorithm> aligned_, unaligned_;
-  std::size_t measured_ = 0;  ///< candidates that aligned_ is the fastest of; 0: the heuristic's choice
+  /// ", fastest of 8" that were measured, or from where it was taken over; empty: the heuristic's choice
+  std::string found_as_;
 };
 
-std::optional<Product> Product::find(const ProductSpec& spec, Backend& backend) {
-  auto impl = std::make_shared<const Impl>(spec, backend);
+std::optional<Product> Product::find(const ProductSpec& spec, const Target& target) {
+  auto impl = std::make_shared<const Impl>(spec, target);
   if (!impl->is_complete()) return std::nullopt;
   return Product(std::move(impl));
 }
 
-Product::Product(const ProductSpec& spec, Backend& backend) : impl_(std::make_shared<const Impl>(spec, backend)) {
+Product::Product(const ProductSpec& spec, const Target& target) : impl_(std::make_shared<const Impl>(spec, target)) {
   if (!impl_->is_complete())
     fail("cuBLAS has no algorithm for a {} product of {} x {} by {} x {}, {} of them", spec.dtype, spec.m, spec.k,
          spec.k, spec.n, spec.batch);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/dtype.hpp"
+#include "base/target.hpp"
 #include "kernels/cuda/search.hpp"
 
 namespace headroom::cublaslt {
@@ -60,16 +61,17 @@ struct ProductOperands {
 
 /// A matrix product on a GPU, with f32 sums. Two algorithms: one for operands at multiples of 16 bytes, and
 /// one for any others where those would not do (f8e4m3 has none). Where the library's heuristic lists several for a
-/// product large enough to matter, the fastest measured here is taken: cuda/search.hpp. Copies are the same product.
+/// product large enough to matter, the fastest measured here is taken, or with NewWork::kTakeOver that of the nearest product of other rows, or
+/// the heuristic's first: cuda/search.hpp. Copies are the same product.
 class Product {
  public:
-  /// Throws Error where the library has no algorithm, or is not there.
-  Product(const ProductSpec& spec, Backend& backend);
+  /// For a GPU, the target's backend. Throws Error where the library has no algorithm, or is not there.
+  Product(const ProductSpec& spec, const Target& target);
   /// The same, but nothing where the library has no algorithm for the spec.
-  [[nodiscard]] static std::optional<Product> find(const ProductSpec& spec, Backend& backend);
+  [[nodiscard]] static std::optional<Product> find(const ProductSpec& spec, const Target& target);
 
   [[nodiscard]] std::size_t workspace_bytes() const noexcept;
-  /// "algorithm 66", or "algorithm 66, fastest of 8"
+  /// "algorithm 66", "algorithm 66, fastest of 8", or "algorithm 66, taken over from size 4096"
   [[nodiscard]] std::string implementation() const;
   /// Submits the product to a stream (cudaStream_t). Throws Error for f8e4m3 operands off a multiple of 16 bytes.
   void run(void* stream, const ProductOperands& operands, void* workspace) const;

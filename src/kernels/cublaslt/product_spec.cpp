@@ -25,6 +25,14 @@ std::size_t b_bytes(const ProductSpec& spec) {
   return span_bytes(spec.dtype, rows, length, spec.b_row, spec.batch, spec.b_batch);
 }
 
+/// Of any number of rows, and where there are several products of any number of these.
+cuda::Kinship kinship_of(const ProductSpec& spec) {
+  ProductSpec any = spec;
+  any.m = any.a_batch = any.c_batch = 0;
+  any.batch = spec.batch == 1 ? 1 : 0;
+  return {.kin = to_text(any), .size = spec.batch == 1 ? std::vector{spec.m} : std::vector{spec.batch, spec.m}};
+}
+
 }  // namespace
 
 std::string to_text(const ProductSpec& spec) {
@@ -54,7 +62,8 @@ cuda::Work trial_of(const ProductSpec& spec) {
                                 .bytes = span_bytes(spec.c_dtype, spec.m, spec.n, spec.c_row, spec.batch, spec.c_batch),
                                 .is_result = true},
                                {.dtype = DType::kF32, .bytes = floats(spec.m)},
-                               {.dtype = DType::kF32, .bytes = floats(spec.n)}}};
+                               {.dtype = DType::kF32, .bytes = floats(spec.n)}},
+                  .kinship = kinship_of(spec)};
   if (spec.has_residual)
     work.operands.push_back(
         {.dtype = spec.c_dtype, .bytes = span_bytes(spec.c_dtype, spec.m, spec.n, spec.residual_row, 1, 0)});

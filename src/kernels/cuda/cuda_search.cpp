@@ -82,6 +82,9 @@ class Trial {
     launch_(candidate, stream_->native_handle(), operands, memory_.at(workspace_).address());
   }
 
+  /// Waits for all launches. Throws Error where one of them failed.
+  void finish() { stream_->synchronize(); }
+
   /// Milliseconds that the device spends on a launch of so many in a row.
   [[nodiscard]] double time(std::size_t candidate, int launches) {
     return time_of(launches, [&] {
@@ -161,6 +164,13 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+/// What one launch takes: a copy of each operand, whatever lies there.
+Work once(const Work& work) {
+  Work made = work;
+  for (TrialOperand& operand : made.operands) operand.copies = 1, operand.is_result = true;
+  return made;
+}
+
 std::string driver_version() {
   try {
     std::string text = read_file("/sys/module/nvidia/version");
@@ -180,12 +190,51 @@ Search::Search(Backend& backend, std::string library)
       cache_(AlgorithmCache::of_user(
           {.device = backend.properties().name, .driver = driver_version(), .library = std::move(library)})) {}
 
-std::optional<std::string> Search::find_known(const std::string& work) {
+std::optional<std::string> Search::find_known(const Work& work) {
   const std::scoped_lock lock(mutex_);
-  if (const auto found = known_.find(work); found != known_.end()) return found->second;
-  std::optional<std::string> kept = cache_ ? cache_->find(work) : std::nullopt;
-  if (kept) known_.emplace(work, *kept);
+  if (const auto found = known_.find(work.text); found != known_.end()) return found->second;
+  std::optional<std::string> kept = cache_ ? cache_->find(work.text) : std::nullopt;
+  if (kept) remember(work, *kept);
   return kept;
+}
+
+void Search::remember(const Work& work, const std::string& name) {
+  known_[work.text] = name;
+  if (work.kinship.kin.empty()) return;
+  std::vector<Relative>& kin = kin_[work.kinship.kin];
+  std::erase_if(kin, [&](const Relative& other) { return other.size == work.kinship.size; });
+  kin.push_back({name, work.kinship.size});
+}
+
+void Search::keep(const Work& work, const std::string& name, double microseconds) {
+  const std::scoped_lock lock(mutex_);
+  remember(work, name);
+  if (cache_) cache_->store(work.text, name, microseconds, work.kinship);
+}
+
+std::vector<Relative> Search::find_kin(const Work& work) {
+  if (work.kinship.kin.empty()) return {};
+  const std::scoped_lock lock(mutex_);
+  std::vector<Relative> kin = kin_[work.kinship.kin];
+  if (cache_)
+    for (Relative& kept : cache_->find_kin(work.kinship.kin))
+      if (std::ranges::count(kin, kept.size, &Relative::size) == 0) kin.push_back(std::move(kept));
+  return nearest_first(std::move(kin), work.kinship.size);
+}
+
+bool Search::accepts(const Work& work, const Candidate& candidate, const LaunchCandidate& launch) {
+  const std::scoped_lock lock(mutex_);
+  const Work launched = once(work);
+  try {
+    Trial trial(backend_, launched, {&candidate, 1}, launch);
+    trial.run(0);
+    trial.finish();
+  } catch (const OutOfMemory&) {
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+  return true;  // what it took the backend keeps for what is launched next
 }
 
 /// The milliseconds a launch of each candidate takes, infinite where it is refused. They take turns, so that a GPU
@@ -219,7 +268,7 @@ std::optional<Choice> Search::find_fastest(const Work& work, std::span<const Can
                                            const LaunchCandidate& launch) {
   HR_CHECK(!candidates.empty());
   const std::scoped_lock lock(mutex_);
-  if (const std::optional<std::string> known = find_known(work.text)) {
+  if (const std::optional<std::string> known = find_known(work)) {
     const auto found = std::ranges::find(candidates, *known, &Candidate::name);
     if (found != candidates.end())
       return Choice{.index = static_cast<std::size_t>(found - candidates.begin()), .is_measured = true};
@@ -234,8 +283,7 @@ std::optional<Choice> Search::find_fastest(const Work& work, std::span<const Can
   auto fastest = static_cast<std::size_t>(std::ranges::min_element(ms) - ms.begin());
   if (!std::isfinite(ms[fastest])) return std::nullopt;
   if (ms[fastest] > (1 - kLeastGain) * ms.front()) fastest = 0;
-  known_[work.text] = candidates[fastest].name;
-  if (cache_) cache_->store(work.text, candidates[fastest].name, 1e3 * ms[fastest]);
+  keep(work, candidates[fastest].name, 1e3 * ms[fastest]);
   return Choice{.index = fastest, .is_measured = true};
 }
 

@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
+#include <string_view>
+
 #include "backends/cuda/gpu_test.hpp"
 #include "base/error.hpp"
 #include "kernels/compare.hpp"
@@ -36,6 +40,32 @@ class KernelTest : public GpuTest {
   }
   void expect_matches_oracle(std::string_view kernel, const OpSpec& spec) {
     expect_matches_oracle(kernel, spec, default_tolerance(spec.outputs[0].dtype));
+  }
+
+  [[nodiscard]] static std::shared_ptr<const PreparedKernel> prepare_dense(std::string_view kernel, const OpSpec& spec,
+                                                                           const Target& target) {
+    std::vector<Operand> inputs, outputs;
+    for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
+    for (const TensorType& type : spec.outputs) outputs.push_back(dense_operand(type));
+    std::shared_ptr<const PreparedKernel> prepared = kernel_named(kernel).prepare(spec, inputs, outputs, target);
+    prepared->finish();
+    return prepared;
+  }
+  /// What runs a spec where new work is not timed, which agrees with the oracle, and before it what was measured to be the fastest for
+  /// another. For tests with an OwnCache.
+  struct TakenOver {
+    std::string from, to;
+  };
+  [[nodiscard]] TakenOver take_over(std::string_view kernel, const OpSpec& from, const OpSpec& to,
+                                    Tolerance tolerance) {
+    TakenOver names{.from = prepare_dense(kernel, from, target())->implementation(), .to = {}};
+    Target untimed = target();
+    untimed.new_work = NewWork::kTakeOver;
+    const Comparison result = compare_with_oracle(kernel_named(kernel), to, untimed, seed_++, tolerance,
+                                                  TestStrides::kDense, submit_late_copies);
+    EXPECT_TRUE(result.passed) << kernel << ": " << result.message;
+    names.to = prepare_dense(kernel, to, untimed)->implementation();
+    return names;
   }
 
  private:

@@ -12,10 +12,11 @@
 #include "backends/backend.hpp"
 #include "base/dtype.hpp"
 #include "kernels/cuda/algorithm_cache.hpp"
+#include "kernels/cuda/kin.hpp"
 
 // A library orders its algorithms by a model of the GPU. The fastest of its first few is up to 13% faster than its
 // first (docs/gpu_facts.md), so work large enough to matter is measured once, recorded and on buffers of its real size as in runs, and the
-// choice kept on disk.
+// choice kept on disk. Where there is no time for that it is taken over from work of another size (NewWork::kTakeOver).
 
 namespace headroom::cuda {
 
@@ -31,6 +32,7 @@ struct TrialOperand {
 struct Work {
   std::string text;  ///< all that a choice depends on in one line, the same for the same work
   std::vector<TrialOperand> operands;
+  Kinship kinship = {};
 };
 
 /// One of the ways.
@@ -56,19 +58,29 @@ class Search {
   Search(Backend& backend, std::string library);
 
   /// The name of the candidate that was fastest before, in this process or another.
-  [[nodiscard]] std::optional<std::string> find_known(const std::string& work);
+  [[nodiscard]] std::optional<std::string> find_known(const Work& work);
   /// The fastest of the candidates, best guess first: the one that is known, or the fastest measured now, which is then
   /// kept. The first stays unless another is 2% faster. Nothing where the library refuses to launch any.
   [[nodiscard]] std::optional<Choice> find_fastest(const Work& work, std::span<const Candidate> candidates,
                                                    const LaunchCandidate& launch);
+  /// Keeps what was measured to be the fastest, for this process and others.
+  void keep(const Work& work, const std::string& name, double microseconds);
+
+  /// What was fastest, as measured here or before, for work of the same kin, the nearest size first.
+  [[nodiscard]] std::vector<Relative> find_kin(const Work& work);
+  /// Whether the library runs a candidate: it is launched once, as number 0, and not timed. True, too, where there is no memory to
+  /// launch it with.
+  [[nodiscard]] bool accepts(const Work& work, const Candidate& candidate, const LaunchCandidate& launch);
 
  private:
+  void remember(const Work& work, const std::string& name);
   std::vector<double> measure(const Work& work, std::span<const Candidate> candidates, const LaunchCandidate& launch);
 
   Backend& backend_;
   std::recursive_mutex mutex_;
   std::optional<AlgorithmCache> cache_;
-  std::map<std::string, std::string> known_;
+  std::map<std::string, std::string> known_;          // by the work's text
+  std::map<std::string, std::vector<Relative>> kin_;  // of known_, by kin
 };
 
 /// The one for what kLibrary() names, on one device: Backend::context.

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "backends/cuda/gpu_test.hpp"
@@ -30,7 +32,7 @@ TEST_F(SearchTest, GivesEachLaunchItsOperandsAndRemembersTheChoice) {
     if (index == 1) fail("refused");
   };
   const auto first = search();
-  EXPECT_EQ(first->find_known(work_.text), std::nullopt);
+  EXPECT_EQ(first->find_known(work_), std::nullopt);
   const std::optional<Choice> choice = first->find_fastest(work_, candidates_, launch);
   ASSERT_TRUE(choice.has_value());
   EXPECT_TRUE(choice->is_measured);
@@ -41,7 +43,7 @@ TEST_F(SearchTest, GivesEachLaunchItsOperandsAndRemembersTheChoice) {
   launches.assign(candidates_.size(), 0);
   const auto second = search();
   for (Search* again : {first.get(), second.get()}) {  // in this process, and from the disk
-    EXPECT_EQ(again->find_known(work_.text), candidates_[choice->index].name);
+    EXPECT_EQ(again->find_known(work_), candidates_[choice->index].name);
     EXPECT_EQ(again->find_fastest(work_, candidates_, launch)->index, choice->index);
   }
   EXPECT_EQ(launches, std::vector<int>(candidates_.size()));
@@ -52,7 +54,7 @@ TEST_F(SearchTest, FindsNothingWhereAllIsRefused) {
   const auto refuse = [](std::size_t, void*, std::span<void* const>, void*) { fail("refused"); };
   const auto made = search();
   EXPECT_EQ(made->find_fastest(work_, candidates_, refuse), std::nullopt);
-  EXPECT_EQ(made->find_known(work_.text), std::nullopt);
+  EXPECT_EQ(made->find_known(work_), std::nullopt);
 }
 
 TEST_F(SearchTest, TakesTheFirstWhereThereIsNoMemoryToMeasureWith) {
@@ -63,6 +65,73 @@ TEST_F(SearchTest, TakesTheFirstWhereThereIsNoMemoryToMeasureWith) {
   ASSERT_TRUE(choice.has_value());
   EXPECT_EQ(choice->index, 0U);
   EXPECT_FALSE(choice->is_measured);
+}
+
+TEST_F(SearchTest, AcceptsWhatIsLaunchedOnce) {
+  int launches = 0;
+  const auto launch = [&](std::size_t index, void* stream, std::span<void* const> operands, void*) {
+    EXPECT_EQ(index, 0U);
+    EXPECT_NE(stream, nullptr);
+    EXPECT_EQ(operands.size(), 2U);
+    ++launches;
+  };
+  const auto refuse = [](std::size_t, void*, std::span<void* const>, void*) { fail("refused"); };
+  const auto made = search();
+  EXPECT_TRUE(made->accepts(work_, candidates_[0], launch));
+  EXPECT_EQ(launches, 1);
+  EXPECT_FALSE(made->accepts(work_, candidates_[0], refuse));
+  EXPECT_EQ(made->find_known(work_), std::nullopt);
+  EXPECT_EQ(backend().memory_use().total, 0U);
+}
+
+/// Without a device that could time anything.
+class KnownKin : public testing::Test {
+ protected:
+  [[nodiscard]] static Work work_of(std::vector<std::int64_t> size, const std::string& kin = "work") {
+    return {.text = fmt::format("{} of {}", kin, fmt::join(size, "x")),
+            .operands = {},
+            .kinship = {.kin = kin, .size = std::move(size)}};
+  }
+  [[nodiscard]] std::unique_ptr<Search> search() { return std::make_unique<Search>(*backend_, "a library 1.2"); }
+
+ private:
+  const OwnCache cache_;
+  const std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
+};
+
+TEST_F(KnownKin, IsFoundInThisProcessAndOnDisk) {
+  const auto first = search();
+  first->keep(work_of({1, 64}), "wide", 5);
+  first->keep(work_of({1, 16}), "narrow", 1);
+  first->keep(work_of({1, 60}, "other work"), "another", 1);
+  first->keep({.text = "alone", .operands = {}}, "single", 1);
+  const std::vector<Relative> expected = {{"wide", {1, 64}}, {"narrow", {1, 16}}};
+  const auto second = search();
+  for (Search* each : {first.get(), second.get()}) {
+    EXPECT_EQ(each->find_kin(work_of({1, 48})), expected);
+    EXPECT_EQ(each->find_kin(work_of({1, 20})).front().algorithm, "narrow");
+    EXPECT_TRUE(each->find_kin({.text = "lonely", .operands = {}}).empty());
+    EXPECT_EQ(each->find_known(work_of({1, 48})), std::nullopt);
+    EXPECT_EQ(each->find_known(work_of({1, 64})), "wide");
+  }
+}
+
+/// What an earlier version kept on disk becomes kin when it is asked for.
+TEST_F(KnownKin, IsLearntFromWhatIsKnownByItsText) {
+  Work nameless = work_of({1, 64});
+  nameless.kinship = {};
+  search()->keep(nameless, "wide", 5);
+  const auto later = search();
+  EXPECT_TRUE(later->find_kin(work_of({1, 48})).empty());
+  EXPECT_EQ(later->find_known(work_of({1, 64})), "wide");
+  EXPECT_EQ(later->find_kin(work_of({1, 48})), (std::vector<Relative>{{"wide", {1, 64}}}));
+}
+
+TEST_F(KnownKin, IsWhatWasMeasuredLast) {
+  const auto made = search();
+  made->keep(work_of({1, 64}), "wide", 5);
+  made->keep(work_of({1, 64}), "wider", 4);
+  EXPECT_EQ(made->find_kin(work_of({1, 48})), (std::vector<Relative>{{"wider", {1, 64}}}));
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/divide_up.hpp"
+#include "base/hash.hpp"
+#include "ir/op.hpp"
 #include "kernels/fused/cuda_phases.hpp"
 #include "kernels/fused/cuda_source.hpp"
 
@@ -126,7 +128,27 @@ std::vector<RowShape> flat_shapes(const BoundProgram& bound, int multiprocessors
   return shapes;
 }
 
+/// But its numbers: how long it takes does not depend on them.
+void add_step(Hasher& hasher, const RowProgram::Step& step) {
+  hasher.add(step.what).add(name_of(step.op)).add(step.dtype).add(step.access).add(step.is_wide);
+  for (const int arg : step.args) hasher.add(arg);
+}
+
 }  // namespace
+
+Kinship kinship_of(const BoundProgram& bound) {
+  const RowProgram& program = bound.program;
+  const std::int64_t columns = bound.walk.columns.extent, rows = bound.walk.rows();
+  Hasher hasher;
+  hasher.add(program.needs_rows ? columns : 0);
+  for (const RowProgram::Step& step : program.steps) add_step(hasher, step);
+  for (const RowProgram::Result& result : program.results) hasher.add(result.step);
+  for (const std::vector<DType>& dtypes : {bound.loads, bound.results}) {
+    hasher.add(dtypes.size());
+    for (const DType dtype : dtypes) hasher.add(dtype);
+  }
+  return {.kin = "fused " + hasher.hex(), .size = {program.needs_rows ? rows : rows * columns}};
+}
 
 int widest_pack(const BoundProgram& bound) {
   int width = pack_bytes(bound, 1).first == 4 ? 4 : 8;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cuda/kin.hpp"
 #include "kernels/fused/row_walk.hpp"
 
 namespace headroom::cuda {
@@ -31,6 +32,10 @@ struct RowShape {
 
 /// The shapes worth trying, the best guess first.
 [[nodiscard]] std::vector<RowShape> row_shapes(const BoundProgram& bound, int multiprocessors);
+
+/// What is the same in programs that go over other numbers of rows, or where nothing belongs together along a row, of elements: that, and
+/// how many of them.
+[[nodiscard]] Kinship kinship_of(const BoundProgram& bound);
 
 /// The source of a kernel, complete for a compiler without headers, and how it is launched: `kernel` takes the address
 /// of every load's operand, in the order of program.loads, and behind them of every result.

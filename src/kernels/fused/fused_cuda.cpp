@@ -56,8 +56,9 @@ Support supports_fused(const OpSpec& spec) {
 /// A kernel in several ways, until one of them is chosen.
 class Generated {
  public:
-  Generated(Backend& backend, BoundProgram bound, std::span<const Operand> inputs, std::span<const Operand> outputs)
-      : backend_(backend), bound_(std::move(bound)) {
+  Generated(const KernelBinding& binding, BoundProgram bound)
+      : backend_(cuda::backend_of(binding)), bound_(std::move(bound)) {
+    const std::span<const Operand> inputs = binding.inputs, outputs = binding.outputs;
     for (const RowAccess& load : bound_.program.loads) {
       const TensorType& type = inputs[static_cast<std::size_t>(load.operand)].type;
       operands_.push_back({.dtype = type.dtype, .bytes = span_of(inputs[static_cast<std::size_t>(load.operand)])});
@@ -65,16 +66,17 @@ class Generated {
     for (const Operand& output : outputs)
       operands_.push_back({.dtype = output.type.dtype, .bytes = span_of(output), .is_result = true});
 
-    std::vector<RowShape> shapes = cuda::row_shapes(bound_, backend.properties().target.multiprocessors);
+    std::vector<RowShape> shapes = cuda::row_shapes(bound_, binding.target.multiprocessors);
     std::size_t bytes = 0;
     for (const cuda::TrialOperand& operand : operands_) bytes += operand.bytes;
-    work_ = "fused " + Hasher().add(cuda_source_of(bound_, shapes[0]).text).hex();
     if (bytes < kLeastMeasured) shapes.resize(1);
-    if (const auto known = shapes.size() > 1 ? search().find_known(work_) : std::nullopt) {
-      const auto same = std::ranges::find(shapes, *known, name_of_shape);
-      if (same != shapes.end()) shapes = {*same};
+    if (shapes.size() > 1) {
+      work_ = {.text = "fused " + Hasher().add(cuda_source_of(bound_, shapes[0]).text).hex(),
+               .operands = operands_,
+               .kinship = cuda::kinship_of(bound_)};
+      if (const std::optional<RowShape> chosen = choose_unmeasured(shapes, binding.target.new_work)) shapes = {*chosen};
     }
-    const std::shared_ptr<nvrtc::Compiler> compiler = backend.context<nvrtc::Compiler>();
+    const std::shared_ptr<nvrtc::Compiler> compiler = backend_.context<nvrtc::Compiler>();
     for (const RowShape& shape : shapes) {
       cuda::KernelSource source = cuda_source_of(bound_, shape);
       ways_.push_back({.name = name_of_shape(shape),
@@ -128,12 +130,26 @@ class Generated {
 
   [[nodiscard]] cuda::Search& search() { return *backend_.context<cuda::SearchOf<nvrtc::version_text>>(); }
 
+  /// The shape that is known to be the fastest; or where nothing is to be timed, which takes a compiled kernel for each, that of the nearest
+  /// size that has it among its shapes here, or the best guess.
+  [[nodiscard]] std::optional<RowShape> choose_unmeasured(std::span<const RowShape> shapes, NewWork new_work) {
+    const auto called = [&](const std::string& name) -> std::optional<RowShape> {
+      const auto same = std::ranges::find(shapes, name, name_of_shape);
+      return same == shapes.end() ? std::nullopt : std::optional(*same);
+    };
+    if (const std::optional<std::string> known = search().find_known(work_))
+      if (const std::optional<RowShape> shape = called(*known)) return shape;
+    if (new_work == NewWork::kMeasure) return std::nullopt;
+    for (const cuda::Relative& relative : search().find_kin(work_))
+      if (const std::optional<RowShape> shape = called(relative.algorithm)) return shape;
+    return shapes.front();
+  }
+
   void choose() {
     std::vector<cuda::Candidate> candidates;
     for (const Way& way : ways_) candidates.push_back({.name = way.name});
     const std::optional<cuda::Choice> choice = search().find_fastest(
-        {.text = work_, .operands = operands_}, candidates,
-        [&](std::size_t index, void* stream, std::span<void* const> operands, void* /*workspace*/) {
+        work_, candidates, [&](std::size_t index, void* stream, std::span<void* const> operands, void* /*workspace*/) {
           submit(ways_[index], ways_[index].kernel->get(), stream, operands);
         });
     if (choice) best_ = choice->index;
@@ -149,7 +165,7 @@ class Generated {
   Backend& backend_;
   BoundProgram bound_;
   std::vector<cuda::TrialOperand> operands_;
-  std::string work_;
+  cuda::Work work_;  // where there are several ways
   std::vector<Way> ways_;
   std::size_t best_ = 0;
   const Way* chosen_ = nullptr;
@@ -160,8 +176,7 @@ KernelPlan plan_fused(const KernelBinding& binding) {
   BoundProgram bound = bound_program(binding.spec, binding.inputs, binding.outputs);
   if (bound.program.space.numel() == 0) return {.launch = [](const LaunchArguments&) {}};
   return cuda::or_cannot_prepare([&] {
-    const auto generated =
-        std::make_shared<Generated>(cuda::backend_of(binding), std::move(bound), binding.inputs, binding.outputs);
+    const auto generated = std::make_shared<Generated>(binding, std::move(bound));
     return KernelPlan{.launch = [generated](const LaunchArguments& arguments) { generated->launch(arguments); },
                       .implementation = body_of(binding.spec.attributes).name(),
                       .finish = [generated] { generated->finish(); }};

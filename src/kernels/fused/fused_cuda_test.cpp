@@ -5,6 +5,7 @@
 
 #include "ir/expand.hpp"
 #include "kernels/cuda/gpu_check.hpp"
+#include "kernels/cuda/own_cache.hpp"
 #include "kernels/fused/cuda_source.hpp"
 #include "kernels/fused/fused_cases.hpp"
 #include "kernels/nvrtc/compiler.hpp"
@@ -57,6 +58,38 @@ OpSpec stretched_sum(cuda::Types types, Layout layout, std::int64_t down, std::i
   const ValueId sum = b.add(b.resize2d(x, {3 * down, 4 * across}), skip);
   body.add_output("y", b.cast(has_rows ? b.softmax(sum) : sum, types.x));
   return make_spec(Op::kFused, {small, large}, {{"body", canonical_text(body)}});
+}
+
+/// Of what is large enough for several ways only one is compiled where nothing is to be timed.
+TEST_F(CudaFused, IsCompiledInOneWayWhereNothingIsTimed) {
+  const cuda::OwnCache cache;
+  const auto softmax_of = [](std::int64_t columns) {
+    for (const FusedCase& one : FusedCases(DType::kBF16, DType::kBF16, 400, columns).list(true))
+      if (one.name == "softmax of masked scores") return one.spec;
+    throw Error("no such case");
+  };
+  const auto compiled_for = [&](std::int64_t columns, NewWork new_work) {
+    const auto compiler = backend().context<nvrtc::Compiler>();
+    const std::size_t before = compiler->compiled();
+    Target target = this->target();
+    target.new_work = new_work;
+    static_cast<void>(prepare_dense("cuda.fused", softmax_of(columns), target));
+    return compiler->compiled() - before;
+  };
+  EXPECT_EQ(compiled_for(2048, NewWork::kTakeOver), 1U);
+  EXPECT_GT(compiled_for(3072, NewWork::kMeasure), 1U);
+}
+
+/// The kernel of another number of rows is found to be the fastest for this one, or is guessed.
+TEST_F(CudaFused, TakesOverWhatIsFastestForOtherRows) {
+  const cuda::OwnCache cache;
+  const auto cases_of = [](std::int64_t rows) { return FusedCases(DType::kBF16, DType::kF32, rows, 1024).list(true); };
+  const std::vector<FusedCase> of_many = cases_of(1024), of_few = cases_of(771);
+  for (std::size_t i = 0; i < of_few.size(); ++i) {
+    SCOPED_TRACE(of_few[i].name);
+    static_cast<void>(take_over("cuda.fused", of_many[i].spec, of_few[i].spec,
+                                tolerance_of(of_few[i], default_tolerance(of_few[i].spec.outputs[0].dtype))));
+  }
 }
 
 TEST_F(CudaFused, ImagesAreStretchedOnTheWay) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -70,6 +71,33 @@ TEST(CudaSourceShapes, WaitForTheKernelsBeforeFirst) {
             << one.name;
       }
     }
+}
+
+TEST(CudaSourceKin, DiffersInItsRowsAlone) {
+  const auto kinship = [](DType side, std::int64_t rows, std::int64_t columns, std::size_t number) {
+    return kinship_of(bind(FusedCases(DType::kBF16, side, rows, columns).list(true).at(number).spec));
+  };
+  for (std::size_t i = 0; i < FusedCases(DType::kBF16, DType::kBF16, 21, 64).list(true).size(); ++i) {
+    const FusedCase one = FusedCases(DType::kBF16, DType::kBF16, 21, 64).list(true).at(i);
+    SCOPED_TRACE(one.name);
+    const bool has_rows = bind(one.spec).program.needs_rows;
+    const Kinship few = kinship(DType::kBF16, 21, 64, i), many = kinship(DType::kBF16, 42, 64, i);
+    EXPECT_EQ(few.kin, many.kin);
+    ASSERT_EQ(few.size.size(), 1U);
+    EXPECT_EQ(many.size[0], 2 * few.size[0]);
+    const Kinship wide = kinship(DType::kBF16, 21, 128, i);
+    EXPECT_EQ(wide.kin == few.kin, !has_rows);
+    EXPECT_EQ(wide.size[0], has_rows ? few.size[0] : 2 * few.size[0]);
+  }
+}
+
+TEST(CudaSourceKin, HasBodyAndDTypesInCommon) {
+  std::set<std::string> kin;
+  const std::vector<FusedCase> cases = FusedCases(DType::kBF16, DType::kBF16, 21, 64).list(true);
+  for (const FusedCase& one : cases) kin.insert(kinship_of(bind(one.spec)).kin);
+  EXPECT_EQ(kin.size(), cases.size());
+  for (const FusedCase& one : FusedCases(DType::kF16, DType::kF16, 21, 64).list(true))
+    EXPECT_TRUE(kin.insert(kinship_of(bind(one.spec)).kin).second) << one.name;
 }
 
 TEST(CudaSourceShapes, LetAThreadTakeSeveralShortRowsThatAreAllRead) {
