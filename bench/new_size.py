@@ -24,7 +24,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent / "sd_turbo_folder.py"
 def answers(args, scratch):
     """What one process says to each request, and how long it took."""
     command = [args.headroom, "run", scratch / "sd-turbo", "--random-weights", "0", "--device", args.device, "--opt", args.opt,
-               "--steps", "1", "--guidance", "1", "--prompts", "-", "--quiet"]
+               "--steps", "1", "--guidance", "1", "--search", args.search, "--prompts", "-", "--quiet"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                           env=os.environ | {"XDG_CACHE_HOME": str(scratch / "cache")}) as process:
         for side in [side for side in args.sides for _ in range(2)]:
@@ -44,6 +44,7 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--opt", default="lossless,fp16")
     parser.add_argument("--sides", type=int, nargs="+", default=[512, 448, 576, 640, 384], help="pixels, in the order of the requests")
+    parser.add_argument("--search", default="first", choices=["first", "every"], help="sizes for which algorithms are searched")
     parser.add_argument("--again", type=int, default=2, help="processes that find kernels and algorithms on disk")
     parser.add_argument("--save", type=pathlib.Path, required=True, help="file to write")
     args = parser.parse_args()

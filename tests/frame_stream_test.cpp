@@ -191,6 +191,25 @@ TEST(FrameStream, GuidanceStrengthPromptAndSeedEachChangeWhatIsShownWithoutPlann
   for (std::size_t i = 1; i < 5; ++i) EXPECT_GT(largest_difference(shown[i], unchanged[i]), 1) << i;
 }
 
+/// What is planned while a stream runs holds it up.
+TEST(FrameStream, OnlyTheFirstPlanMeasuresWhatIsNewUnlessAllAreTo) {
+  StreamOf of(kPipeline, DeviceKind::kCpu);
+  for (const NewWork later : {NewWork::kTakeOver, NewWork::kMeasure}) {
+    FrameStream& stream = of.open({.steps = 2, .prompt = kPrompt, .new_work = later}, "lossless");
+    const auto planned_for = [&] { return stream.session().program().target.new_work; };
+    const StreamOptions first = stream.options();
+    EXPECT_EQ(planned_for(), NewWork::kMeasure);
+    StreamOptions other = first;
+    other.steps = 3;
+    other.new_work = NewWork::kTakeOver;
+    stream.change(other);
+    EXPECT_EQ(stream.plans(), 2);
+    EXPECT_EQ(planned_for(), later);
+    stream.change(first);
+    EXPECT_EQ(planned_for(), NewWork::kMeasure) << "it is kept";
+  }
+}
+
 TEST(FrameStream, APromptThatChangesAThousandTimesChangesNothingElse) {
   StreamOf of(kPipeline, DeviceKind::kCpu);
   FrameStream& stream = of.open({.prompt = kPrompt}, "lossless");

@@ -110,6 +110,19 @@ void add_request_options(CLI::App& command, RequestOptions& request, ImageSize& 
   add_size_options(command, request, size);
 }
 
+void add_search_option(CLI::App& command, NewWork& after_the_first) {
+  command
+      .add_option_function<std::string>(
+          "--search",
+          [&after_the_first](const std::string& sizes) {
+            after_the_first = sizes == "every" ? NewWork::kMeasure : NewWork::kTakeOver;
+          },
+          "for which sizes a GPU's fastest algorithms are searched: first, from the nearest of which others take them "
+          "over, or every")
+      ->check(CLI::IsMember({"first", "every"}))
+      ->default_str("first");
+}
+
 void add_switches(CLI::App& command, std::string& list, std::string_view fallback) {
   list = fallback;
   const auto names = all_switches() | std::views::transform([](const SwitchInfo& info) {

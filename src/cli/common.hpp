@@ -14,6 +14,7 @@
 #include "backends/device.hpp"
 #include "base/log.hpp"
 #include "base/switches.hpp"
+#include "base/target.hpp"
 #include "measure/result.hpp"
 #include "passes/pass.hpp"
 #include "pipelines/generator.hpp"
@@ -46,6 +47,9 @@ void resolve_size(const Pipeline& pipeline, const ImageSize& size, RequestOption
 
 /// Adds --images, --steps and those of add_size_options().
 void add_request_options(CLI::App& command, RequestOptions& request, ImageSize& size);
+
+/// Adds --search: what is done about work that is new after the first plan of a process.
+void add_search_option(CLI::App& command, NewWork& after_the_first);
 
 /// Adds --opt; the text is parsed by SwitchSet::parse.
 void add_switches(CLI::App& command, std::string& list, std::string_view fallback);

@@ -98,8 +98,10 @@ std::vector<std::string> tell_cut_texts(const Pipeline& pipeline, const Prepared
   return notes;
 }
 
-ImageMaker::ImageMaker(const Engine& engine, const SwitchSet& switches, std::size_t memory_limit)
-    : pipeline_(*engine.pipeline), pool_(*engine.pipeline, *engine.backend, *engine.weights, switches, memory_limit) {}
+ImageMaker::ImageMaker(const Engine& engine, const SwitchSet& switches, std::size_t memory_limit,
+                       NewWork after_the_first)
+    : pipeline_(*engine.pipeline),
+      pool_(*engine.pipeline, *engine.backend, *engine.weights, switches, memory_limit, after_the_first) {}
 
 std::size_t ImageMaker::count_together(std::span<const PreparedImage> jobs, std::int64_t batch) const {
   const Request first = pipeline_.resolve(jobs.front().options);

@@ -37,8 +37,8 @@ struct MadeImages {
 /// Makes images of jobs, one generation after the other, on generators that it keeps.
 class ImageMaker {
  public:
-  /// The engine, which has a pipeline, must outlive it.
-  ImageMaker(const Engine& engine, const SwitchSet& switches, std::size_t memory_limit);
+  /// The engine, which has a pipeline, must outlive it. The rest is as GeneratorPool has it.
+  ImageMaker(const Engine& engine, const SwitchSet& switches, std::size_t memory_limit, NewWork after_the_first);
 
   /// How many jobs from the front are made in one generation: those that ask for the same, LoRA files as well, but for what an image is of,
   /// at most `batch`, or where that is 0 as many as have 4096 tokens.

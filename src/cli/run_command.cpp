@@ -46,6 +46,7 @@ struct RunArguments {
   std::int64_t per_prompt = 1;
   std::int64_t batch = 0;
   std::size_t memory_limit = 0;  // bytes
+  NewWork after_the_first = NewWork::kTakeOver;
   std::string out = "images.png";
   bool as_json = false;
 };
@@ -235,7 +236,7 @@ void run(const RunArguments& arguments) {
   if (const std::string obstacle = pipeline.obstacle_to_images(); !obstacle.empty()) fail("{}", obstacle);
   if (arguments.prompts_file == "-") {
     const SwitchSet switches = choose(arguments, asked, engine, prepare(pipeline, arguments.job).options, log);
-    serve_prompts(engine, switches, arguments.memory_limit, arguments.job);
+    serve_prompts(engine, switches, arguments.memory_limit, arguments.after_the_first, arguments.job);
     return;
   }
 
@@ -246,7 +247,7 @@ void run(const RunArguments& arguments) {
   for (std::size_t i = 0; i < subjects.jobs.size(); ++i)  // the rest have the same texts
     for (const std::string& note : tell_cut_texts(pipeline, prepared[i])) log.info("{}", note);
   const SwitchSet switches = choose(arguments, asked, engine, prepared.front().options, log);
-  ImageMaker maker(engine, switches, arguments.memory_limit);
+  ImageMaker maker(engine, switches, arguments.memory_limit, arguments.after_the_first);
 
   std::vector<std::string> files;
   Took took;
@@ -389,6 +390,7 @@ void add_run_command(CLI::App& app) {
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
       ->type_name("SIZE")
       ->capture_default_str();
+  add_search_option(*command, arguments->after_the_first);
   command
       ->add_option(
           "--out", arguments->out,

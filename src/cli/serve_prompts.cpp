@@ -32,8 +32,12 @@ std::string sentence_of(const std::exception_ptr& error) {
 
 class Server {
  public:
-  Server(const Engine& engine, const SwitchSet& switches, std::size_t memory_limit, const ImageJob& defaults)
-      : engine_(engine), switches_(switches), defaults_(defaults), maker_(engine, switches, memory_limit) {}
+  Server(const Engine& engine, const SwitchSet& switches, std::size_t memory_limit, NewWork after_the_first,
+         const ImageJob& defaults)
+      : engine_(engine),
+        switches_(switches),
+        defaults_(defaults),
+        maker_(engine, switches, memory_limit, after_the_first) {}
 
   /// Does one request; what cannot be done is answered with its reason.
   void serve(const std::string& line, const std::string& context) {
@@ -91,9 +95,9 @@ class Server {
 
 }  // namespace
 
-void serve_prompts(const Engine& engine, const SwitchSet& switches, std::size_t memory_limit,
+void serve_prompts(const Engine& engine, const SwitchSet& switches, std::size_t memory_limit, NewWork after_the_first,
                    const ImageJob& defaults) {
-  Server server(engine, switches, memory_limit, defaults);
+  Server server(engine, switches, memory_limit, after_the_first, defaults);
   std::size_t number = 0;
   for (std::string line; std::getline(std::cin, line);) {
     ++number;

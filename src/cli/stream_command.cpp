@@ -220,6 +220,7 @@ void add_stream_command(CLI::App& app, ExitCode& exit_code) {
                    "serves a page with the stream and its controls while it runs: :8080, for this machine alone, or "
                    "an address and a port")
       ->type_name("ADDRESS");
+  add_search_option(*command, arguments->stream.new_work);
   command->add_option("--save", arguments->save, "writes what each frame took to a result file")
       ->check(written_as({".json"}))
       ->type_name("FILE");

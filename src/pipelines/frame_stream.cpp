@@ -80,7 +80,9 @@ DeviceStage& FrameStream::stage_of(const StreamRequest& request) {
   }
   auto stage = std::make_unique<DeviceStage>();
   stage->name = "frame";
-  stage->compiled = compile(model_.build_frame(request), switches_, backend_.properties().target,
+  Target target = backend_.properties().target;
+  target.new_work = plans_ == 0 ? NewWork::kMeasure : options_.new_work;
+  stage->compiled = compile(model_.build_frame(request), switches_, target,
                             {.steps_applied = true,
                              .stream_applied = true,
                              .baseline = model_.denoiser().baseline,
@@ -209,6 +211,7 @@ void FrameStream::change(const StreamOptions& options) {
   StreamOptions wanted = options;
   wanted.switches = switches_.without("steps");
   wanted.size = options_.size;
+  wanted.new_work = options_.new_work;
   const StreamRequest request = model_.resolve(wanted);
   if (request_.is_batched && request.steps != request_.steps)
     fail_usage("a batch of frames in {} steps is under way, so there cannot be {}", request_.steps, request.steps);

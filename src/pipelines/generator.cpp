@@ -42,6 +42,12 @@ void tell_of_all(Compiled& one, const std::vector<const DeviceStage*>& stages, c
   });
 }
 
+Target target_of(const Backend& backend, const RequestOptions& options) {
+  Target target = backend.properties().target;
+  target.new_work = options.new_work;
+  return target;
+}
+
 /// What passes let a loop carry along begins as zeros, once: nothing of it outlives a request.
 void clear_added_states(Session& session) {
   const Graph& graph = session.program().graph;
@@ -63,7 +69,7 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
         "{}: what random weights compute decides nothing about a step cache; give it a schedule, as --cache-schedule "
         "10",
         cache);
-  const Target target = backend.properties().target;
+  const Target target = target_of(backend, options);
   const bool has_reader = reader_ != nullptr;
   if (!has_reader) reader_ = std::make_shared<PromptReader>(pipeline, request_.text_tokens, options.switches, target);
   if (request_.reference_tokens() != 0)
@@ -126,7 +132,7 @@ void Generator::require_memory(Backend& backend, const WeightStore& weights, con
     smaller.images = size.images;
     smaller.token_rows = size.token_rows;
     smaller.token_columns = size.token_columns;
-    return compile_denoise(pipeline_, smaller, switches, backend.properties().target);
+    return compile_denoise(pipeline_, smaller, switches, target_of(backend, options));
   };
   for (const auto& [need, stage] : by_need) {
     const Program& program = *stage->compiled.program;

@@ -9,12 +9,13 @@
 namespace headroom {
 
 GeneratorPool::GeneratorPool(const Pipeline& pipeline, Backend& backend, WeightStore& weights, SwitchSet switches,
-                             std::size_t memory_limit)
+                             std::size_t memory_limit, NewWork after_the_first)
     : pipeline_(pipeline),
       backend_(backend),
       weights_(weights),
       switches_(std::move(switches)),
-      memory_limit_(memory_limit) {}
+      memory_limit_(memory_limit),
+      after_the_first_(after_the_first) {}
 
 bool GeneratorPool::update_params(ParamUpdates updates) {
   std::function<void(std::size_t)> make_room;
@@ -32,6 +33,7 @@ bool GeneratorPool::update_params(ParamUpdates updates) {
 Generator& GeneratorPool::get(RequestOptions options) {
   options.switches = switches_;
   options.memory_limit = memory_limit_;
+  options.new_work = turns_ == nullptr ? NewWork::kMeasure : after_the_first_;
   const Request request = pipeline_.resolve(options);
   if (const auto found = std::ranges::find(kept_, request, &Generator::request); found != kept_.end()) {
     kept_.splice(kept_.begin(), kept_, found);

@@ -1,5 +1,6 @@
 #include "pipelines/generator_pool.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,6 +33,22 @@ TEST_F(GeneratorPoolTest, AnEqualRequestIsTheSameGenerator) {
   EXPECT_NE(&pool_.get(of_rows(3)), two);
   EXPECT_EQ(&pool_.get(of_rows(2)), two);
   EXPECT_EQ(two->compiled().applied, std::vector<std::string>{"arena"});
+}
+
+TEST_F(GeneratorPoolTest, OnlyTheFirstMeasuresWhatIsNewUnlessAllAreTo) {
+  const auto planned_for = [&](GeneratorPool& pool, std::int64_t rows) {
+    std::vector<NewWork> found;
+    for (const DeviceStage* stage : pool.get(of_rows(rows)).device_stages())
+      found.push_back(stage->compiled.program->target.new_work);
+    return found;
+  };
+  using testing::Contains, testing::Each;
+  EXPECT_THAT(planned_for(pool_, 2), Each(NewWork::kMeasure));
+  EXPECT_THAT(planned_for(pool_, 3), Contains(NewWork::kTakeOver)) << "what reads prompts is shared";
+  EXPECT_EQ(pool_.get(of_rows(3)).compiled().program->target.new_work, NewWork::kTakeOver);
+  EXPECT_EQ(pool_.get(of_rows(2)).compiled().program->target.new_work, NewWork::kMeasure) << "it is kept";
+  GeneratorPool thorough(*pipeline_, *backend_, weights_, SwitchSet::parse("arena"), 0, NewWork::kMeasure);
+  for (const std::int64_t rows : {2, 3}) EXPECT_THAT(planned_for(thorough, rows), Each(NewWork::kMeasure)) << rows;
 }
 
 TEST_F(GeneratorPoolTest, WhatReadsPromptsIsSharedByThoseOfOneLength) {

@@ -8,6 +8,7 @@
 
 #include "base/host_tensor.hpp"
 #include "base/switches.hpp"
+#include "base/target.hpp"
 #include "pipelines/sampler.hpp"
 
 namespace headroom {
@@ -36,6 +37,7 @@ struct RequestOptions {
   bool drops_other_weights = false;  ///< frees what the store holds and this request does not use, before it loads
   bool suggests_what_fits = true;    ///< in the error where it does not fit, which takes time
   bool records_velocities = false;   ///< the loop has the output kVelocities (passes/step_cache.hpp)
+  NewWork new_work = NewWork::kMeasure;
 };
 
 /// A request with nothing left open: how many images, how large, in how many steps of which sampler, guided how.

@@ -28,6 +28,7 @@ struct StreamOptions {
   std::optional<double> similarity = {};  ///< the threshold of a filter that is on, in place of its switch's
   std::uint64_t seed = 0;
   SwitchSet switches = {};
+  NewWork new_work = NewWork::kTakeOver;  ///< of graphs after the first, which a stream that runs waits for
 };
 
 /// A stream with nothing left open. What can change without planning anew stands behind `is_filtered`.
