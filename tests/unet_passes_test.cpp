@@ -51,6 +51,8 @@ void expect_nothing_between(const Graph& graph, const OptimizeReport& report, in
   EXPECT_EQ(count_bodies(graph, "concat_group_norm"), skips) << "those joined with what comes from below";
   EXPECT_EQ(count_bodies(graph, "add_group_norm"), steps) << "the time, added to each channel";
   EXPECT_EQ(rewrites(report, "fuse-residual"), sums) << "of transformers and of their feed-forwards";
+  EXPECT_EQ(count(graph, Op::kConv2dShortcut), 14)
+      << "around 2 residual blocks on the way down and all 12 on the way up";
 }
 
 /// Every image that is convolved or normed lies with its channels innermost, and every norm has its SiLU.

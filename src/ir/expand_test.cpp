@@ -87,6 +87,17 @@ TEST(ExpandNode, AConvolutionsActivationFollowsBiasAndResidual) {
   EXPECT_TRUE(is_fused(Op::kConv2d, Attributes(Op::kConv2d, {{"activation", std::string("silu")}})));
 }
 
+TEST(ExpandNode, AShortcutIsAddedBeforeTheActivation) {
+  const OracleTensor x = reals({1, 1, 1, 2}, {1, -2}), weight = reals({1, 1, 1, 1}, {3});
+  const OracleTensor other = reals({1, 2, 1, 2}, {1, 2, 10, 20}), shortcut = reals({1, 2, 1, 1}, {2, 0.5});
+  const std::vector<OracleTensor> operands = {x, weight, reals({1}, {0.5}), other, shortcut};
+  EXPECT_THAT(evaluate(Op::kConv2dShortcut, operands).reals, testing::ElementsAre(3 + 0.5 + 2 + 5, -6 + 0.5 + 4 + 10));
+  EXPECT_THAT(evaluate(Op::kConv2dShortcut, {x, weight, reals({1}, {-20}), other, shortcut},
+                       {{"activation", std::string("relu")}})
+                  .reals,
+              testing::ElementsAre(0, 0));
+}
+
 TEST(ExpandNode, GateResidualIsItsFormula) {
   const OracleTensor residual = reals({1, 2, 2}, {1, 2, 3, 4});
   const OracleTensor gate = reals({1, 1, 2}, {10, 100});

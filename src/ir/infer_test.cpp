@@ -257,6 +257,20 @@ TEST(Infer, Convolutions) {
   expect_refused(Op::kConv2d, {plain[0], bf16({5, 3, 3, 3}), plain[2]});
   expect_refused(Op::kConv2d, {plain[0], plain[1], plain[2], f32({2, 5, 6, 8})}, {}, "residual");
 
+  const std::vector<TensorType> shortcut = {plain[0], plain[1], f32({5}), f32({2, 7, 4, 5}), f32({5, 7, 1, 1})};
+  const auto with = [&](std::size_t operand, const TensorType& type) {
+    std::vector<TensorType> given = shortcut;
+    given[operand] = type;
+    return given;
+  };
+  EXPECT_EQ(infer_one(Op::kConv2dShortcut, shortcut, evenly), f32({2, 5, 4, 5}));
+  expect_refused(Op::kConv2dShortcut, with(3, f32({2, 7, 8, 9})), evenly, "other[b, d, oh, ow]");
+  expect_refused(Op::kConv2dShortcut, with(3, f32({2, 6, 4, 5})), evenly, "other[b, d, oh, ow]");
+  expect_refused(Op::kConv2dShortcut, with(3, bf16({2, 7, 4, 5})), evenly, "other[b, d, oh, ow]");
+  expect_refused(Op::kConv2dShortcut, with(4, f32({5, 7, 3, 3})), evenly, "shortcut[o, d, 1, 1]");
+  expect_refused(Op::kConv2dShortcut, with(4, f32({4, 7, 1, 1})), evenly, "shortcut[o, d, 1, 1]");
+  expect_refused(Op::kConv2dShortcut, with(2, f32({4})), evenly, "each channel");
+
   const std::vector<TensorType> back = {bf16({2, 6, 4, 5}), bf16({6, 2, 3, 2}), f32({4})};
   const Given doubled = {{"stride", ints({2, 3})}, {"padding", ints({1, 0, 2, 1})}, {"groups", integer(2)}};
   EXPECT_EQ(infer_one(Op::kConvTranspose2d, back, doubled), bf16({2, 4, 6, 13}));

@@ -35,7 +35,7 @@ TEST(OpDefinitions, SortOpsByTheirKind) {
 #include "ir/elementwise.def"
   EXPECT_EQ(names_of_all(is_elementwise), rows + "select cast");
   EXPECT_EQ(names_of_all(is_view), "reshape transpose slice");
-  EXPECT_EQ(names_of_all(is_product), "linear matmul scaled_linear conv2d conv_transpose2d attention");
+  EXPECT_EQ(names_of_all(is_product), "linear matmul scaled_linear conv2d conv2d_shortcut conv_transpose2d attention");
   EXPECT_EQ(names_of_all(is_product_of_rows), "linear scaled_linear");
 }
 

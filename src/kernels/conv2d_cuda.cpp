@@ -1,4 +1,5 @@
-// conv2d on a GPU: y = activation(sums of weight * x + bias + residual)
+// conv2d and conv2d_shortcut on a GPU: y = activation(sums of weight * x + bias + residual), where the residual may be sums of
+// shortcut_weight * shortcut.
 //
 // fastest.conv2d   by the fastest way there is, as measured: cuDNN's engines, or of single pixels of channels-last images cuBLASLt's product
 //                  (convolution/product.hpp), and on Hopper our own kernels (convolution/hopper.hpp, narrow.hpp).
@@ -21,6 +22,12 @@ const Listed<LibraryKernel> kConv2d({.name = "fastest.conv2d",
                                      .supports = convolutions::check,
                                      .strides_output = false,
                                      .plan = convolutions::plan});
+const Listed<LibraryKernel> kConv2dShortcut({.name = "fastest.conv2d_shortcut",
+                                             .op = Op::kConv2dShortcut,
+                                             .device = DeviceKind::kCuda,
+                                             .supports = convolutions::check,
+                                             .strides_output = false,
+                                             .plan = convolutions::plan});
 
 }  // namespace
 }  // namespace headroom

@@ -51,6 +51,18 @@ struct ConvolutionCase {
     given.emplace_back("tf32", std::int64_t{end.allows_tf32});
     return make_spec(Op::kConv2d, std::move(operands), std::move(given), {false, is_weight, is_weight, false});
   }
+  /// With a second image of so many channels, and a bias in f32.
+  [[nodiscard]] OpSpec conv2d_shortcut(DType dtype, Layout layout, std::int64_t channels, std::string activation,
+                                       bool is_weight = true) const {
+    std::vector<TensorType> operands = {{dtype, x, layout}, {dtype, weight}, {DType::kF32, Shape{weight[0]}}};
+    auto given = attributes();
+    TensorType other = make_spec(Op::kConv2d, operands, given).outputs[0];
+    other.shape.set(1, channels);
+    operands.insert(operands.end(), {other, {dtype, {weight[0], channels, 1, 1}}});
+    given.emplace_back("activation", std::move(activation));
+    return make_spec(Op::kConv2dShortcut, std::move(operands), std::move(given),
+                     {false, is_weight, is_weight, false, is_weight});
+  }
   [[nodiscard]] OpSpec conv_transpose2d(DType dtype, Layout layout, std::optional<DType> bias,
                                         bool is_weight = true) const {
     std::vector<TensorType> operands = {{dtype, x, layout}, {dtype, weight}};

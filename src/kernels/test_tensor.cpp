@@ -56,7 +56,9 @@ Shape strides_in_order(const Shape& shape, const std::vector<int>& order, std::i
 double fan_in_scale(const OpSpec& spec, std::size_t index) {
   if (spec.op == Op::kScaledLinear && (index == 1 || index == 3)) return 0.01;  // scales
   const bool is_transposed = spec.op == Op::kConvTranspose2d;
-  const bool weight = index == 1 && (spec.op == Op::kLinear || spec.op == Op::kConv2d || is_transposed);
+  const bool has_shortcut = spec.op == Op::kConv2dShortcut;
+  const bool weight = (index == 1 && (spec.op == Op::kLinear || spec.op == Op::kConv2d || is_transposed)) ||
+                      (has_shortcut && (index == 1 || index == 4));
   if (!weight) return 1;
   const Shape& shape = spec.inputs[index].shape;
   return 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, shape.numel() / shape[is_transposed ? 1 : 0])));

@@ -45,8 +45,8 @@ TEST(Pipeline, NamesAreUniqueAndSwitchesExistInPipelineOrder) {
     // Caches stand first, on the model as it is written, and as switches last, since others change no picture.
     if (pass.rewrite_as != nullptr) continue;
     // Some of `fuse` and `hoist` take in what precision has left.
-    constexpr std::array<std::string_view, 5> kBehindPrecision = {"fuse-quantized-patterns", "hoist-scales",
-                                                                  "fuse-residual", "fuse-group-norm", "fuse-rows"};
+    constexpr std::array<std::string_view, 6> kBehindPrecision = {
+        "fuse-quantized-patterns", "hoist-scales", "fuse-residual", "fuse-shortcut", "fuse-group-norm", "fuse-rows"};
     if (pass.switch_name.empty() || std::ranges::find(kBehindPrecision, pass.name) != kBehindPrecision.end()) continue;
     const auto place = std::ranges::find(all_switches(), pass.switch_name, &SwitchInfo::name) - all_switches().begin();
     EXPECT_LT(place, std::ssize(all_switches())) << pass.switch_name;
@@ -92,7 +92,7 @@ TEST(Optimize, RunsPassesWithoutSwitchAndThoseOfSwitchesThatAreOn) {
       ElementsAre("inline-loops", "weights-first", "dead-rows", "fuse-upsample", "fuse-patterns", "fuse-activation",
                   "fuse-qkv", "fuse-concats", "fuse-qk-norm-rope", "fuse-attention-scale", "fuse-common-subexpressions",
                   "fuse-conditioning", "fuse-quantized-patterns", "simplify-casts", "merge-rows", "dead-code",
-                  "fuse-residual", "fuse-group-norm", "fuse-rows"));
+                  "fuse-residual", "fuse-shortcut", "fuse-group-norm", "fuse-rows"));
   const PassRecord& epilogues = record_of(report, "fuse-activation");
   EXPECT_EQ(epilogues.switch_name, "fuse");
   EXPECT_EQ(epilogues.rewrites, 1);

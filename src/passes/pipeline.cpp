@@ -36,6 +36,7 @@ PassOutcome channels_last(Graph& graph, const Target& target);
 PassOutcome simplify_casts(Graph& graph, const Target& target);
 PassOutcome dead_code(Graph& graph, const Target& target);
 PassOutcome fuse_residual(Graph& graph, const Target& target);
+PassOutcome fuse_shortcut(Graph& graph, const Target& target);
 PassOutcome fuse_group_norm(Graph& graph, const Target& target);
 PassOutcome fuse_rows(Graph& graph, const Target& target);
 
@@ -123,6 +124,8 @@ constexpr std::array kPipeline = {
     Pass{"dead-code", "", dead_code},
     // After precision, whose products in 8 bits have a residual of their own, and layout, which makes views of what it turns.
     Pass{"fuse-residual", "fuse", fuse_residual},
+    // After fuse-patterns, which has the one convolution add the other, and after layout, which its kernel needs.
+    Pass{"fuse-shortcut", "fuse", fuse_shortcut},
     // After layout, which it needs; before fuse-rows, which would take the sum for an op of its own.
     Pass{"fuse-group-norm", "fuse", fuse_group_norm},
     // After all others: precision has decided what is stored and layout how, no pass needs to look into a body, and what

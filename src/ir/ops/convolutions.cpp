@@ -64,6 +64,18 @@ std::vector<TensorType> conv2d_types(const TypeQuery& given) {
   return {type};
 }
 
+std::vector<TensorType> conv2d_shortcut_types(const TypeQuery& given) {
+  TensorType other = conv2d_types({given.op, given.attributes, given.in.first(3)})[0];
+  const TensorType result = other;
+  const TensorType& shortcut = given.in[4];
+  given.require(
+      shortcut.shape.rank() == 4 && shortcut == TensorType{result.dtype, {result.shape[1], shortcut.shape[1], 1, 1}},
+      "a row-major shortcut[o, d, 1, 1] in the dtype of x");
+  other.shape.set(1, shortcut.shape[1]);
+  given.require(given.in[3] == other, "other[b, d, oh, ow] in the dtype and layout of x");
+  return {result};
+}
+
 std::vector<TensorType> conv_transpose2d_types(const TypeQuery& given) {
   constexpr std::string_view kForm =
       "x[b, c, h, w] and weight[c, o/groups, kh, kw] of one floating-point dtype, groups dividing c";
@@ -139,7 +151,14 @@ void conv_transpose2d(const Attributes& attributes, Operands in, std::span<Oracl
 std::vector<ValueId> expand_conv2d(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
   const Attributes plain = attributes.with("activation", std::string("none"));
   const ValueId sums = builder.emit(Op::kConv2d, {in.begin(), in.end()}, {plain.all().begin(), plain.all().end()})[0];
-  return {builder.emit(op_of(activation_of(attributes)), {sums})[0]};
+  const Activation activation = activation_of(attributes);
+  return {activation == Activation::kNone ? sums : builder.emit(op_of(activation), {sums})[0]};
+}
+
+std::vector<ValueId> expand_conv2d_shortcut(Builder& builder, const Attributes& attributes,
+                                            std::span<const ValueId> in) {
+  const ValueId residual = builder.conv2d(in[3], in[4], kNoValue, {});
+  return expand_conv2d(builder, attributes, std::array{in[0], in[1], in[2], residual});
 }
 
 double numel(const TensorType& type) { return static_cast<double>(type.shape.numel()); }
@@ -149,6 +168,11 @@ double conv2d_flops(const Attributes& attributes, Types in, Types out) {
   const Shape& weight = in[1].shape;  // [o, c/groups, kh, kw]
   const double sums = 2 * static_cast<double>(weight[1] * weight[2] * weight[3]);
   return numel(out[0]) * (sums + static_cast<double>(in.size() - 2) + flops_of(activation_of(attributes)));
+}
+
+double conv2d_shortcut_flops(const Attributes& attributes, Types in, Types out) {
+  const double channels = static_cast<double>(in[4].shape[1]);
+  return conv2d_flops(attributes, in.first(4), out) + numel(out[0]) * 2 * channels;
 }
 
 double conv_transpose2d_flops(const Attributes& /*attributes*/, Types in, Types out) {
@@ -164,6 +188,13 @@ constexpr std::array kConvolutions = {
                  .evaluate = conv2d,
                  .expand = expand_conv2d,
                  .flops = conv2d_flops,
+                 .samples = Samples::kFirstAndFourth,
+                 .any_layout = true},
+    OpDefinition{.op = Op::kConv2dShortcut,
+                 .kind = OpKind::kProduct,
+                 .infer = conv2d_shortcut_types,
+                 .expand = expand_conv2d_shortcut,
+                 .flops = conv2d_shortcut_flops,
                  .samples = Samples::kFirstAndFourth,
                  .any_layout = true},
     OpDefinition{.op = Op::kConvTranspose2d,

@@ -3,7 +3,7 @@
 #include "kernels/convolution/problem.hpp"
 #include "kernels/library_kernel.hpp"
 
-/// Convolutions on a GPU by the fastest way there is: what conv2d and conv_transpose2d share.
+/// Convolutions on a GPU by the fastest way there is: what conv2d, conv2d_shortcut and conv_transpose2d share.
 namespace headroom::convolutions {
 
 /// The way to run a problem. Of work large enough to matter the fastest, as measured (cuda/fastest_way.hpp): cuDNN's engines, fused
@@ -16,7 +16,7 @@ namespace headroom::convolutions {
 [[nodiscard]] Support check(const OpSpec& spec, const Target& target);
 
 /// Runs a way. Beside channels-last images the weight has its channels last too, or a form of the way's own: a folded one is packed
-/// once, others are rearranged in every run. Inputs are x, weight, bias and residual.
+/// once, others are rearranged in every run. Inputs are those of the op: x, weight, bias and residual, or a shortcut and its weight.
 [[nodiscard]] KernelPlan bind(const Problem& problem, Way way);
 
 /// Runs the one that is found. Throws Error where there is none.

@@ -48,6 +48,8 @@ cuda::Work work_of(const Problem& problem) {
                        {.dtype = problem.dtype, .bytes = bytes(problem.weight), .copies = copies},
                        {.dtype = of_bias, .bytes = static_cast<std::size_t>(problem.y[1]) * size_of(of_bias)},
                        {.dtype = problem.dtype, .bytes = problem.has_residual ? bytes(problem.y) : 0},
+                       {.dtype = problem.dtype, .bytes = bytes(shortcut_shape(problem))},
+                       {.dtype = problem.dtype, .bytes = bytes({problem.y[1], problem.shortcut}), .copies = copies},
                        {.dtype = problem.dtype, .bytes = bytes(problem.y), .is_result = true}},
           .kinship = kinship_of(problem)};
 }
@@ -58,12 +60,41 @@ void run_trial(const Problem& problem, const Way& way, void* stream, std::span<v
            .weight = operands[1],
            .bias = problem.bias ? operands[2] : nullptr,
            .residual = problem.has_residual ? operands[3] : nullptr,
-           .y = operands[4]},
+           .shortcut = operands[4],
+           .shortcut_weight = operands[5],
+           .y = operands[6]},
           workspace);
+}
+
+/// The product over the shortcut, and then the convolution, which adds it.
+Way make_way_in_two(const Problem& problem, const Target& target) {
+  Problem product{.dtype = problem.dtype,
+                  .has_constant_weight = problem.has_constant_weight,
+                  .layout = problem.layout,
+                  .x = shortcut_shape(problem),
+                  .weight = {problem.y[1], problem.shortcut, 1, 1},
+                  .y = problem.y};
+  Problem rest = problem;
+  rest.shortcut = 0, rest.has_residual = true;
+  const Way first = find_way(product, target);
+  Way made = find_way(rest, target);
+  const auto bytes = static_cast<std::size_t>(problem.y.numel()) * size_of(problem.dtype);
+  const std::size_t made_bytes = divide_up(bytes, kAlignment) * kAlignment;
+  made.name = fmt::format("{} and then {}", first.name, made.name);
+  made.workspace_bytes = made_bytes + std::max(first.workspace_bytes, made.workspace_bytes);
+  made.run = [=, run = std::move(made.run)](void* stream, const Operands& operands, void* workspace) {
+    auto* const others = static_cast<std::byte*>(workspace) + made_bytes;
+    first.run(stream, {.x = operands.shortcut, .weight = operands.shortcut_weight, .y = workspace}, others);
+    Operands last = operands;
+    last.residual = workspace;
+    run(stream, last, others);
+  };
+  return made;
 }
 
 /// A library's, best guess first.
 std::vector<Way> library_ways(const Problem& problem, const Target& target, bool is_timed) {
+  if (problem.shortcut > 0) return {make_way_in_two(problem, target)};
   if (is_product(problem)) return {make_product_way(problem, target)};
   return cudnn::make_ways(problem, *target.backend, is_timed);
 }
@@ -71,9 +102,9 @@ std::vector<Way> library_ways(const Problem& problem, const Target& target, bool
 std::vector<Way> list_ways(const Problem& problem, const Target& target, bool is_timed) {
   std::vector<Way> ways;
   if (!why_not_narrow(problem, target)) ways = make_narrow_ways(problem, target);
-  if (!is_timed && !ways.empty()) return ways;
-  if (is_timed && !why_not_hopper(problem, target))
+  if (is_timed ? !why_not_hopper(problem, target) : problem.shortcut > 0)
     std::ranges::move(make_hopper_ways(problem), std::back_inserter(ways));
+  if (!is_timed && !ways.empty()) return ways;
   try {
     std::ranges::move(library_ways(problem, target, is_timed), std::back_inserter(ways));
   } catch (const OutOfMemory&) {
@@ -90,8 +121,8 @@ std::optional<Way> find_known(const Problem& problem, const Target& target, cons
       if (way.name == name) return std::move(way);
   if (!why_not_hopper(problem, target))
     if (std::optional<Way> way = find_hopper_way(problem, name)) return way;
-  if (is_product(problem)) {
-    Way way = make_product_way(problem, target);
+  if (problem.shortcut > 0 || is_product(problem)) {
+    Way way = library_ways(problem, target, true)[0];
     return way.name == name ? std::optional(std::move(way)) : std::nullopt;
   }
   return cudnn::why_not_installed() ? std::nullopt : cudnn::find_way(problem, *target.backend, name);
@@ -154,6 +185,7 @@ Support check(const OpSpec& spec, const Target& target) {
   if (!cuda::is_element(dtype)) return Rejection{fmt::format("takes f32, bf16 or f16, not {}", dtype)};
   if (spec.inputs[1].layout != Layout::kRowMajor) return Rejection{"takes row-major weights only"};
   const Problem problem = problem_of(spec);
+  if (problem.shortcut > 0) return why_not_hopper(problem, target);
   std::optional<std::string> reason = is_product(problem) ? std::nullopt : cudnn::why_not_installed();
   if (reason && why_not_hopper(problem, target) && why_not_narrow(problem, target))
     return Rejection{*std::move(reason)};
@@ -173,7 +205,7 @@ KernelPlan bind(const Problem& problem, Way way) {
   const std::size_t copy_bytes = copies ? divide_up(packing->bytes, kAlignment) * kAlignment : 0;
   made.scratch_bytes += copy_bytes;
   const auto pack = copies ? packing->pack : nullptr;
-  made.launch = [=, run = std::move(way.run)](const LaunchArguments& arguments) {
+  made.launch = [=, has_shortcut = problem.shortcut > 0, run = std::move(way.run)](const LaunchArguments& arguments) {
     void* const stream = arguments.stream.native_handle();
     auto* const scratch = arguments.scratch_memory<std::byte>();
     if (copies) pack(stream, arguments.input(1), scratch);
@@ -181,7 +213,9 @@ KernelPlan bind(const Problem& problem, Way way) {
         {.x = arguments.input(0),
          .weight = copies ? scratch : arguments.input(1),
          .bias = arguments.optional_input(2),
-         .residual = arguments.optional_input(3),
+         .residual = has_shortcut ? nullptr : arguments.optional_input(3),
+         .shortcut = has_shortcut ? arguments.input(3) : nullptr,
+         .shortcut_weight = has_shortcut ? arguments.input(4) : nullptr,
          .y = arguments.output(0)},
         scratch + copy_bytes);
   };

@@ -74,6 +74,7 @@ HopperForm arrange(const HopperForm& form, int blocks) {
       next.rows = (kSide << y) + (form.is_whole ? (form.taps_y - 1) * form.dilation_y : 0);
       next.pitch = (kSide << x) + (form.is_whole ? (form.taps_x - 1) * form.dilation_x : 0);
       next.x_bytes = next.rows * next.pitch * kRowBytes << next.log_blocks_b;
+      next.shortcut_bytes = blocks * kSide * kSide * kRowBytes;
       if (best.tiles_b == 0 || order(next) < order(best)) best = next;
     }
   return best;
@@ -86,6 +87,7 @@ std::optional<HopperForm> form_of(const Problem& problem, const HopperTile& tile
   if (!form.is_whole && tile.taps > 1) return std::nullopt;
   form.taps_at_once = tile.taps;
   form.units = as_int(divide_up(problem.x[1], kDepth)) * form.taps_y * (form.taps_x / tile.taps);
+  form.shortcut_units = as_int(divide_up(problem.shortcut, kDepth));
   form.column_tiles = divide_up(form.outputs, tile.columns);
   form.split = tile.split;
   if (form.split > form.units) return std::nullopt;
@@ -94,7 +96,9 @@ std::optional<HopperForm> form_of(const Problem& problem, const HopperTile& tile
   const int shared = tile.blocks == 1 ? kSharedBytesOfTwo : kSharedBytes;
   const bool is_long = form.is_whole && form.taps_y * form.taps_x > tile.taps;  // a copy of x is used for several units
   form.x_stages = is_long ? 2 : std::min(kMostStages, shared / (form.x_stage_bytes + weight_bytes));
-  form.weight_stages = std::min(kMostStages, (shared - form.x_stages * form.x_stage_bytes) / weight_bytes);
+  const auto left_for_weights = [&](int x_stages) { return (shared - x_stages * form.x_stage_bytes) / weight_bytes; };
+  if (is_long && form.shortcut_units > 0 && left_for_weights(3) > 2) form.x_stages = 3;  // of that a copy serves one
+  form.weight_stages = std::min(kMostStages, left_for_weights(form.x_stages));
   if (form.x_stages < 2 || form.weight_stages < 2) return std::nullopt;
   const int rows = tile.blocks * kSide * kSide, floats = static_cast<int>(sizeof(float));
   form.share_rows = divide_up(rows, tile.split);
@@ -114,10 +118,13 @@ double guess_clocks(const HopperTile& tile, const HopperForm& form, int clusters
   const double taps = tile.taps;
   const double x_bytes = form.is_whole ? form.x_bytes * taps / (form.taps_y * form.taps_x) : form.x_bytes;
   const double bytes = x_bytes + taps * tile.columns * kRowBytes;
-  const double unit = std::max({2.0 * tile.blocks * tile.columns * taps * shared_by, bytes * shared_by / 30, 600.0});
-  const double sums = waves * divide_up(form.units, form.split) * unit;
-  const double weights =
-      1.0 * form.phases * form.phases * form.outputs * form.units * taps * kRowBytes / (kMultiprocessors * 17.0);
+  const auto unit = [&](double taps_of_it, double bytes_of_it) {
+    return std::max({2.0 * tile.blocks * tile.columns * taps_of_it * shared_by, bytes_of_it * shared_by / 30, 600.0});
+  };
+  const double shortcut = form.shortcut_units * unit(1, form.shortcut_bytes + tile.columns * kRowBytes);
+  const double sums = waves * (form.units * unit(taps, bytes) + shortcut) / form.split;
+  const double weights = 1.0 * form.phases * form.phases * form.outputs * (form.units * taps + form.shortcut_units) *
+                         kRowBytes / (kMultiprocessors * 17.0);
   const double exchange = form.split == 1 ? 0 : 2000 + (form.split - 1) * form.share_rows * tile.columns * 4 / 14.0;
   const double results = waves * tile.blocks * kSide * kSide * tile.columns * (1.0 / form.split + 1) / 16;
   return std::max(sums, weights) + exchange + results;
@@ -167,9 +174,10 @@ Support why_not_hopper(const Problem& problem, const Target& target) {
   if (problem.layout != Layout::kChannelsLast) return Rejection{"takes channels-last images"};
   if (problem.how.groups != 1) return Rejection{"takes no groups"};
   if (problem.is_transposed && !is_doubling(problem)) return Rejection{"takes transposed ones that double an image"};
-  if (problem.x[1] % 8 != 0 || problem.y[1] % 8 != 0) return Rejection{"takes channels in packs of 8"};
+  if (problem.x[1] % 8 != 0 || problem.y[1] % 8 != 0 || problem.shortcut % 8 != 0)
+    return Rejection{"takes channels in packs of 8"};
   if (std::ranges::max(problem.how.stride) > 8) return Rejection{"takes strides up to 8"};
-  if (problem.x.numel() > INT32_MAX || problem.y.numel() > INT32_MAX)
+  if (std::ranges::max({problem.x.numel(), problem.y.numel(), shortcut_shape(problem).numel()}) > INT32_MAX)
     return Rejection{"takes images of up to 2^31 elements"};
   return std::nullopt;
 }
@@ -206,9 +214,28 @@ Way make_hopper_way(const Problem& problem, const HopperTile& tile) {
                                  .extents = {c, taps, rows},
                                  .strides = {1, c, taps * c},
                                  .box = {kDepth, 1, tile.columns}};
+  const std::int64_t d = problem.shortcut, height = problem.y[2], width = problem.y[3];
+  const cuda::BoxedTensor shortcut{
+      .dtype = problem.dtype,
+      .rank = 4,
+      .extents = {d, width, height, problem.y[0]},
+      .strides = {1, d, width * d, height * width * d},
+      .box = {kDepth, kSide << form->log_blocks_x, kSide << form->log_blocks_y, 1 << form->log_blocks_b}};
+  const cuda::BoxedTensor shortcut_weight{.dtype = problem.dtype,
+                                          .rank = 3,
+                                          .extents = {d, 1, form->outputs},
+                                          .strides = {1, d, d},
+                                          .box = {kDepth, 1, tile.columns}};
   Way way{.name = name_of(tile), .run = [=, form = *form](void* stream, const Operands& operands, void* /*workspace*/) {
-            launch_hopper(stream, x.dtype, tile, form, cuda::make_tensor_map(x, operands.x),
-                          cuda::make_tensor_map(weight, operands.weight), operands.bias, operands.residual, operands.y);
+            HopperMaps maps{.x = cuda::make_tensor_map(x, operands.x),
+                            .weight = cuda::make_tensor_map(weight, operands.weight),
+                            .shortcut = {},
+                            .shortcut_weight = {}};
+            if (form.shortcut_units > 0) {
+              maps.shortcut = cuda::make_tensor_map(shortcut, operands.shortcut);
+              maps.shortcut_weight = cuda::make_tensor_map(shortcut_weight, operands.shortcut_weight);
+            }
+            launch_hopper(stream, x.dtype, tile, form, maps, operands.bias, operands.residual, operands.y);
           }};
   if (problem.is_transposed) way.packing = phases_of(problem, *form);
   return way;

@@ -75,6 +75,7 @@ Support why_not_narrow(const Problem& problem, const Target& target) {
   if (target.compute_capability != 90) return Rejection{"is for GPUs of compute capability 9.0"};
   if (problem.dtype != DType::kBF16 && problem.dtype != DType::kF16) return Rejection{"takes bf16 or f16"};
   if (problem.layout != Layout::kChannelsLast) return Rejection{"takes channels-last images"};
+  if (problem.shortcut > 0) return Rejection{"takes no shortcut"};
   const std::optional<Pace> pace = pace_of(problem);
   if (!pace)
     return Rejection{"takes 3x3 with padding 1 and stride 1 or 2, or the transposed 4x4 that doubles an image"};

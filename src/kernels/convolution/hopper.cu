@@ -1,17 +1,20 @@
-// conv2d on Hopper's tensor cores (sm_90a): y = activation(sums of weight * x + bias + residual), as an implicit product.
+// conv2d on Hopper's tensor cores (sm_90a): y = activation(sums of weight * x + sums of shortcut_weight * shortcut + bias + residual), as an
+// implicit product.
 //
 // Shapes     x[b, h, w, c], weight[o, kh, kw, c], bias[o] or none, residual as y or none -> y[b, oh, ow, o]: channels last, without gaps;
 //            c and o multiples of 8; any filter, padding, dilation and stride up to 8, no groups. Of a transposed one
-//            weight[2, 2, o, kh/2, kw/2, c], the phases first.
+//            weight[2, 2, o, kh/2, kw/2, c], the phases first. shortcut[b, oh, ow, d] with shortcut_weight[o, d], or neither.
 // Dtypes     bf16 or f16 with f32 sums; the bias the same or f32.
-// Bytes      (x + weight + bias + residual + y) * 2, the weight once for each tile of pixels from the second-level cache
-// FLOPs      2 * b * oh * ow * o * c * kh * kw
+// Bytes      (x + weight + shortcut + shortcut_weight + bias + residual + y) * 2, weights once for each tile of pixels from the second-level cache
+// FLOPs      2 * b * oh * ow * o * (c * kh * kw + d)
 //
 // A block of threads sums up a tile: 1, 2 or 4 times 8x8 pixels (64 are the rows of a product, wgmma m64nNk16) by 64 to 192 output
 // channels. One thread copies weights to shared memory (TMA), one copies x, one or two warpgroups multiply. Of x one copy of 64 channels,
 // with the pixels around the tile, serves all taps of a filter that goes pixel by pixel: a tap is the same copy read from another pixel
 // on, because the 128-byte swizzle goes by the address, and eight pixels of a line are one of a product's groups of rows, so that
 // lines may lie apart as far as they like. Copies fill in zeros where the image ends. With other strides each tap has its copy.
+//
+// A shortcut is more channels of the same sums, of which each pixel reads its own alone.
 //
 // A transposed convolution that doubles an image is four, one for each parity of row and column, of half the taps along each axis, whose
 // results lie between each other: tiles of all four in one launch.
@@ -43,7 +46,6 @@ namespace {
 namespace hw = cuda::hopper;
 using cuda::Bf16;
 using cuda::Constant;
-using cuda::TensorMap;
 
 template <int kBlocks>
 constexpr int kConsumers = kBlocks == 1 ? 1 : 2;  // warpgroups
@@ -67,8 +69,14 @@ struct Place {
   int phase_y, phase_x;
   int column;      // its first output channel
   int rank;        // in the cluster
-  int begin, end;  // of the units of its sums
+  int begin, end;  // of the units of its sums, those over the shortcut behind those over x
 };
+
+/// The first unit of a block of a cluster. Each has as many taps to multiply.
+__device__ __forceinline__ int first_unit(const HopperForm& form, int rank) {
+  const int taps = form.units * form.taps_at_once, first = (taps + form.shortcut_units) * rank / form.split;
+  return first < taps ? first / form.taps_at_once : form.units + first - taps;
+}
 
 /// Neighbours share weights.
 __device__ __forceinline__ Place find_place(const HopperForm& form, int columns) {
@@ -83,12 +91,12 @@ __device__ __forceinline__ Place find_place(const HopperForm& form, int columns)
   place.column = (columns_of_phase - phase * form.column_tiles) * columns;
   place.phase_y = phase / form.phases;
   place.phase_x = phase - place.phase_y * form.phases;
-  place.begin = form.units * place.rank / form.split;
-  place.end = form.units * (place.rank + 1) / form.split;
+  place.begin = first_unit(form, place.rank);
+  place.end = first_unit(form, place.rank + 1);
   return place;
 }
 
-/// A unit of the sums: `taps_at_once` taps of the filter, beside each other, on 64 channels; taps follow each other within the channels.
+/// A unit of the sums over x: `taps_at_once` taps of the filter, beside each other, on 64 channels; taps follow each other within the channels.
 struct Unit {
   int taps_x, taps_y, at_once;  // in registers: what lies in constant memory is read again after every barrier
   int channel_block, tap_y, tap_x;
@@ -116,46 +124,91 @@ struct Unit {
 
 /// One thread: keeps the ring of weights filled. They are there before the kernel in front ends, where they are the same in all runs.
 template <int kColumns>
-__device__ __forceinline__ void copy_weights(const HopperForm& form, const Place& place, const TensorMap& weight,
+__device__ __forceinline__ void copy_weights(const HopperForm& form, const Place& place, const HopperMaps& maps,
                                              std::byte* ring, Barriers& barriers) {
   constexpr int kTapBytes = kColumns * kRowBytes;
   if (!form.has_constant_weight) cuda::wait_for_previous();
   const int stages = form.weight_stages;
   const int row = (place.phase_y * form.phases + place.phase_x) * form.outputs + place.column;
+  const int units = form.units;
   hw::RingPlace at;
   Unit unit(form, place.begin);
-  for (int index = place.begin; index < place.end; ++index, unit.advance()) {
+  int index = place.begin;
+  for (; index < min(place.end, units); ++index, unit.advance()) {
     hw::Barrier& full = barriers.full_weight[at.stage];
     std::byte* const to = ring + at.stage * unit.at_once * kTapBytes;
     const int channel = unit.channel_block * kDepth, tap = unit.tap_y * unit.taps_x + unit.tap_x;
     hw::wait(barriers.empty_weight[at.stage], at.phase ^ 1);
     hw::arrive_expecting(full, unit.at_once * kTapBytes);
-    for (int i = 0; i < unit.at_once; ++i) hw::copy_box(to + i * kTapBytes, weight, full, channel, tap + i, row);
+    for (int i = 0; i < unit.at_once; ++i) hw::copy_box(to + i * kTapBytes, maps.weight, full, channel, tap + i, row);
+    at.advance(stages);
+  }
+  for (; index < place.end; ++index) {
+    hw::Barrier& full = barriers.full_weight[at.stage];
+    hw::wait(barriers.empty_weight[at.stage], at.phase ^ 1);
+    hw::arrive_expecting(full, kTapBytes);
+    hw::copy_box(ring + at.stage * unit.at_once * kTapBytes, maps.shortcut_weight, full, (index - units) * kDepth, 0,
+                 row);
     at.advance(stages);
   }
 }
 
-/// Another: that of x.
-__device__ __forceinline__ void copy_x(const HopperForm& form, const Place& place, const TensorMap& x, std::byte* ring,
-                                       Barriers& barriers) {
+/// Another: that of x and of the shortcut.
+__device__ __forceinline__ void copy_x(const HopperForm& form, const Place& place, const HopperMaps& maps,
+                                       std::byte* ring, Barriers& barriers) {
   cuda::wait_for_previous();
   const int first_x = place.x * kSide * form.step_x - form.left[place.phase_x];
   const int first_y = place.y * kSide * form.step_y - form.top[place.phase_y];
   const int dilation_x = form.dilation_x, dilation_y = form.dilation_y;
   const int bytes = form.x_bytes, stage_bytes = form.x_stage_bytes, stages = form.x_stages;
   const bool is_whole = form.is_whole;
+  const int units = form.units, shortcut_bytes = form.shortcut_bytes;
   hw::RingPlace at;
   Unit unit(form, place.begin);
-  for (int index = place.begin; index < place.end; ++index, unit.advance()) {
+  int index = place.begin;
+  for (; index < min(place.end, units); ++index, unit.advance()) {
     if (is_whole && index != place.begin && !unit.is_first()) continue;
     hw::Barrier& full = barriers.full_x[at.stage];
     hw::wait(barriers.empty_x[at.stage], at.phase ^ 1);
     hw::arrive_expecting(full, bytes);
-    hw::copy_box(ring + at.stage * stage_bytes, x, full, unit.channel_block * kDepth,
+    hw::copy_box(ring + at.stage * stage_bytes, maps.x, full, unit.channel_block * kDepth,
                  first_x + (is_whole ? 0 : unit.tap_x * dilation_x), first_y + (is_whole ? 0 : unit.tap_y * dilation_y),
                  place.b);
     at.advance(stages);
   }
+  for (; index < place.end; ++index) {
+    hw::Barrier& full = barriers.full_x[at.stage];
+    hw::wait(barriers.empty_x[at.stage], at.phase ^ 1);
+    hw::arrive_expecting(full, shortcut_bytes);
+    hw::copy_box(ring + at.stage * stage_bytes, maps.shortcut, full, (index - units) * kDepth, place.x * kSide,
+                 place.y * kSide, place.b);
+    at.advance(stages);
+  }
+}
+
+/// Where the first of a warpgroup's blocks of pixels and those behind it begin in a copy of x, of `rows` of `group_bytes` for eight pixels
+/// and those beside them.
+template <int kMine>
+__device__ __forceinline__ void find_blocks(const HopperForm& form, int first_block, int rows, int group_bytes,
+                                            std::uint32_t (&blocks)[kMine]) {
+#pragma unroll
+  for (int i = 0; i < kMine; ++i) {
+    const int block = first_block + i, x = block & ((1 << form.log_blocks_x) - 1), rest = block >> form.log_blocks_x;
+    const int row = (rest >> form.log_blocks_y) * rows + (rest & ((1 << form.log_blocks_y) - 1)) * kSide;
+    blocks[i] = row * group_bytes + x * kSide * kRowBytes;
+  }
+}
+
+/// Adds what one tap makes on 64 channels.
+template <class T, int kMine, int kColumns>
+__device__ __forceinline__ void multiply_tap(std::uint32_t x, const std::uint32_t (&blocks)[kMine], int group_bytes,
+                                             std::uint32_t weight, float (&sums)[kMine][kColumns / 2]) {
+#pragma unroll
+  for (int k = 0; k < kRowBytes; k += 32)
+#pragma unroll
+    for (int i = 0; i < kMine; ++i)
+      hw::multiply(T(), sums[i], hw::describe_operand(x + blocks[i] + k, group_bytes),
+                   hw::describe_operand(weight + k, kSide * kRowBytes));
 }
 
 /// A warpgroup: the sums of its blocks of pixels.
@@ -167,19 +220,26 @@ __device__ __forceinline__ void consume(const HopperForm& form, const Place& pla
   const bool signals = threadIdx.x % 32 == 0;
   const bool is_whole = form.is_whole;
   const int x_stage_bytes = form.x_stage_bytes, x_stages = form.x_stages, weight_stages = form.weight_stages;
-  const int group_bytes = form.pitch * kRowBytes;  // of eight pixels and those beside them
+  const int units = form.units;
+  int group_bytes = form.pitch * kRowBytes;
   const int tap_x_bytes = form.dilation_x * kRowBytes, tap_y_bytes = form.dilation_y * group_bytes;
-  std::uint32_t blocks[kMine];  // where they begin in a copy
-#pragma unroll
-  for (int i = 0; i < kMine; ++i) {
-    const int block = first_block + i, x = block & ((1 << form.log_blocks_x) - 1), rest = block >> form.log_blocks_x;
-    const int row = (rest >> form.log_blocks_y) * form.rows + (rest & ((1 << form.log_blocks_y) - 1)) * kSide;
-    blocks[i] = row * group_bytes + x * kSide * kRowBytes;
-  }
+  std::uint32_t blocks[kMine];
+  find_blocks(form, first_block, form.rows, group_bytes, blocks);
   hw::RingPlace at_x, at_weight;
-  Unit unit(form, place.begin);
   int used_weight = -1, used_x = -1;  // stages that products under way still read, and that are to be given back
-  for (int index = place.begin; index < place.end; ++index, unit.advance()) {
+  const auto commit = [&](bool ends_x) {
+    hw::commit_products();
+    hw::wait_for_products<1>();
+    if (signals && used_weight >= 0) hw::arrive(barriers.empty_weight[used_weight]);
+    if (signals && used_x >= 0) hw::arrive(barriers.empty_x[used_x]);
+    used_weight = at_weight.stage;
+    used_x = ends_x ? at_x.stage : -1;
+    at_weight.advance(weight_stages);
+    if (ends_x) at_x.advance(x_stages);
+  };
+  Unit unit(form, place.begin);
+  int index = place.begin;
+  for (; index < min(place.end, units); ++index, unit.advance()) {
     if (index == place.begin || !is_whole || unit.is_first()) hw::wait(barriers.full_x[at_x.stage], at_x.phase);
     hw::wait(barriers.full_weight[at_weight.stage], at_weight.phase);
     std::uint32_t x = x_ring + at_x.stage * x_stage_bytes;
@@ -188,23 +248,18 @@ __device__ __forceinline__ void consume(const HopperForm& form, const Place& pla
     hw::begin_products();
 #pragma unroll
     for (int tap = 0; tap < kTaps; ++tap)
-#pragma unroll
-      for (int k = 0; k < kRowBytes; k += 32)
-#pragma unroll
-        for (int i = 0; i < kMine; ++i)
-          hw::multiply(T(), sums[i], hw::describe_operand(x + tap * tap_x_bytes + blocks[i] + k, group_bytes),
-                       hw::describe_operand(weight + tap * kTapBytes + k, kSide * kRowBytes));
-    hw::commit_products();
-    hw::wait_for_products<1>();
-    if (signals && used_weight >= 0) hw::arrive(barriers.empty_weight[used_weight]);
-    if (signals && used_x >= 0) hw::arrive(barriers.empty_x[used_x]);
-    used_weight = at_weight.stage;
-    used_x = -1;
-    at_weight.advance(weight_stages);
-    if (!is_whole || unit.is_last()) {
-      used_x = at_x.stage;
-      at_x.advance(x_stages);
-    }
+      multiply_tap<T, kMine, kColumns>(x + tap * tap_x_bytes, blocks, group_bytes, weight + tap * kTapBytes, sums);
+    commit(!is_whole || unit.is_last());
+  }
+  group_bytes = (kSide << form.log_blocks_x) * kRowBytes;
+  find_blocks(form, first_block, kSide << form.log_blocks_y, group_bytes, blocks);
+  for (; index < place.end; ++index) {
+    hw::wait(barriers.full_x[at_x.stage], at_x.phase);
+    hw::wait(barriers.full_weight[at_weight.stage], at_weight.phase);
+    hw::begin_products();
+    multiply_tap<T, kMine, kColumns>(x_ring + at_x.stage * x_stage_bytes, blocks, group_bytes,
+                                     weight_ring + at_weight.stage * kTaps * kTapBytes, sums);
+    commit(true);
   }
   hw::wait_for_products<0>();
 }
@@ -328,8 +383,8 @@ __device__ __forceinline__ void finish(const HopperForm& form, const Place& plac
 
 template <class T, int kBlocks, int kColumns, int kTaps>
 __global__ void __launch_bounds__(kThreads<kBlocks>, kResident<kBlocks>)
-    hopper_convolution_kernel(const __grid_constant__ HopperForm form, const __grid_constant__ TensorMap x,
-                              const __grid_constant__ TensorMap weight, const void* bias, const T* residual, T* y) {
+    hopper_convolution_kernel(const __grid_constant__ HopperForm form, const __grid_constant__ HopperMaps maps,
+                              const void* bias, const T* residual, T* y) {
 #if HR_HAS_HOPPER
   constexpr int kMine = kBlocks / kConsumers<kBlocks>, kRows = kBlocks * kSide * kSide;
   constexpr int kPitchBytes = (kColumns + kPadding) * static_cast<int>(sizeof(float));
@@ -358,8 +413,8 @@ __global__ void __launch_bounds__(kThreads<kBlocks>, kResident<kBlocks>)
   if (warpgroup == kConsumers<kBlocks>) {
     if constexpr (kResident<kBlocks> == 1) hw::give_registers<40>();
     const int warp = static_cast<int>(threadIdx.x) % hw::kWarpgroup / 32;
-    if (warp == 0 && hw::is_elected()) copy_weights<kColumns>(form, place, weight, weight_ring, barriers);
-    if (warp == 1 && hw::is_elected()) copy_x(form, place, x, rings, barriers);
+    if (warp == 0 && hw::is_elected()) copy_weights<kColumns>(form, place, maps, weight_ring, barriers);
+    if (warp == 1 && hw::is_elected()) copy_x(form, place, maps, rings, barriers);
   } else {
     if constexpr (kResident<kBlocks> == 1) hw::take_registers<232>();
     const auto meet = [] { hw::meet(1, kConsumers<kBlocks> * hw::kWarpgroup); };
@@ -413,14 +468,14 @@ void with_tile(const HopperTile& tile, const Use& use) {
 
 }  // namespace
 
-void launch_hopper(void* stream, DType dtype, const HopperTile& tile, const HopperForm& form, const TensorMap& x,
-                   const TensorMap& weight, const void* bias, const void* residual, void* y) {
+void launch_hopper(void* stream, DType dtype, const HopperTile& tile, const HopperForm& form, const HopperMaps& maps,
+                   const void* bias, const void* residual, void* y) {
   with_tile(tile, [&](auto blocks, auto columns, auto taps) {
     cuda::with_small_type_of(dtype, [&](auto type) {
       using T = decltype(type);
       cuda::launch_large(hopper_convolution_kernel<T, blocks(), columns(), taps()>,
-                         shape_of(form, kThreads<blocks()>, stream), form, x, weight, bias,
-                         static_cast<const T*>(residual), static_cast<T*>(y));
+                         shape_of(form, kThreads<blocks()>, stream), form, maps, bias, static_cast<const T*>(residual),
+                         static_cast<T*>(y));
     });
   });
   cuda::check_launched("hopper convolution kernel");

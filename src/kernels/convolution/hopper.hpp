@@ -9,13 +9,13 @@
 namespace headroom::convolutions {
 
 /// Changes with the kernel: which of its ways was fastest is kept on disk.
-inline constexpr int kHopperRevision = 2;
+inline constexpr int kHopperRevision = 3;
 
 /// "hopper 128 pixels x 160 channels, 3 taps at once, split 2"
 [[nodiscard]] std::string name_of(const HopperTile& tile);
 
 /// Why it does not take a problem: bf16 or f16 with channels last, in packs of 8, without groups, on compute capability 9.0; transposed
-/// ones with stride 2 that double an image.
+/// ones with stride 2 that double an image, without a shortcut.
 [[nodiscard]] Support why_not_hopper(const Problem& problem, const Target& target);
 
 /// The tiles that a problem can be run with.

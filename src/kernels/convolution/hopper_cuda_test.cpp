@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <set>
 #include <string>
 #include <vector>
@@ -82,6 +83,33 @@ TEST_F(HopperConvolution, AddsBiasAndResidualAndThenActivates) {
         for (const bool is_weight : {false, true}) expect_agrees(tile, hopper_cases()[2], dtype, end, is_weight);
 }
 
+// Of fewer and more units than the image itself, of channels that are no whole copies, and shared out in every way.
+TEST_F(HopperConvolution, AddsAShortcut) {
+  int number = 0;
+  for (const ConvolutionCase& c : hopper_cases())
+    for (const HopperTile& tile : kSomeTiles) {
+      const std::int64_t channels = std::array{8, 72, 200}[number % 3];
+      const DType dtype = number++ % 2 == 0 ? DType::kF16 : DType::kBF16;
+      SCOPED_TRACE(fmt::format("{}, shortcut {}", c.text(dtype, Layout::kChannelsLast), channels));
+      expect_agrees(tile, c.conv2d_shortcut(dtype, Layout::kChannelsLast, channels, "silu", number % 4 != 0));
+    }
+  const ConvolutionCase small{{1, 128, 8, 8}, {24, 128, 3, 3}, Builder::evenly(1, 1)};
+  const OpSpec spec = small.conv2d_shortcut(DType::kF16, Layout::kChannelsLast, 264, "none");
+  for (const HopperTile& tile : hopper_tiles(problem_of(spec)))
+    if (tile.columns == 64) expect_agrees(tile, spec);
+}
+
+// By the kernel that sums both, and by a library's two.
+TEST_F(HopperConvolution, FindsAWayForAShortcut) {
+  const ConvolutionCase c{{1, 128, 32, 32}, {128, 128, 3, 3}, Builder::evenly(1, 1)};
+  const OpSpec spec = c.conv2d_shortcut(DType::kF16, Layout::kChannelsLast, 256, "none");
+  for (const Kernel* kernel : kernels_of(DeviceKind::kCuda))
+    if (kernel->op() == Op::kConv2dShortcut) {
+      const Comparison result = compare(*kernel, spec, 1, default_tolerance(DType::kF16));
+      EXPECT_TRUE(result.passed) << result.message;
+    }
+}
+
 TEST_F(HopperConvolution, AgreesWhereItDoublesAnImage) {
   for (const ConvolutionCase& c : doubling_cases())
     for (const DType dtype : {DType::kBF16, DType::kF16})
@@ -120,6 +148,9 @@ TEST(HopperSupport, SaysWhatItDoesNotTake) {
   EXPECT_THAT(why_not({{1, 4, 8, 8}, {64, 4, 3, 3}}, DType::kBF16, Layout::kChannelsLast, hopper), HasSubstr("packs"));
   EXPECT_THAT(why_not({{1, 64, 8, 8}, {64, 32, 3, 3}, {.groups = 2}}, DType::kBF16, Layout::kChannelsLast, hopper),
               HasSubstr("groups"));
+  EXPECT_THAT(
+      why_not_hopper(problem_of(c.conv2d_shortcut(DType::kBF16, Layout::kChannelsLast, 12, "none")), hopper)->reason,
+      HasSubstr("packs"));
   EXPECT_THAT(why_not(c, DType::kBF16, Layout::kChannelsLast, {.device = DeviceKind::kCuda, .compute_capability = 80}),
               HasSubstr("9.0"));
   const auto why_not_transposed = [&](const ConvolutionCase& of) {

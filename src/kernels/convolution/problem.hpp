@@ -9,7 +9,7 @@
 /// What the ways to run a convolution on a GPU share: cuDNN's engines and kernels of ours.
 namespace headroom::convolutions {
 
-/// A conv2d or conv_transpose2d. Images and weight all lie row-major, or all channels-last, without gaps.
+/// A conv2d, conv2d_shortcut or conv_transpose2d. Images and weight all lie row-major, or all channels-last, without gaps.
 struct Problem {
   bool is_transposed = false;
   DType dtype = DType::kF32;  ///< of all but the bias: f32, bf16 or f16; sums are in f32
@@ -17,15 +17,18 @@ struct Problem {
   bool has_residual = false;
   Activation activation = Activation::kNone;
   bool rounds_to_tf32 = false;
-  bool has_constant_weight = false;  ///< the same in all runs; the text does not say so
+  bool has_constant_weight = false;  ///< and shortcut_weight: the same in all runs; the text does not say so
   Layout layout = Layout::kRowMajor;
-  Shape x, weight, y;  ///< as the op has them, whatever the layout
+  Shape x, weight, y;         ///< as the op has them, whatever the layout
+  std::int64_t shortcut = 0;  ///< channels of a conv2d_shortcut's second image, which has y's pixels
   Builder::Convolution how = {};
 };
-/// What the spec of either op asks for.
+/// What the spec of one of these ops asks for.
 [[nodiscard]] Problem problem_of(const OpSpec& spec);
 /// All of a problem in one line, equal for equal problems.
 [[nodiscard]] std::string to_text(const Problem& problem);
+/// Of the second image.
+[[nodiscard]] Shape shortcut_shape(const Problem& problem);
 /// Of the sums.
 [[nodiscard]] double flops_of(const Problem& problem);
 /// Whether anything follows the sums.
@@ -37,6 +40,8 @@ struct Operands {
   const void* weight = nullptr;
   const void* bias = nullptr;
   const void* residual = nullptr;
+  const void* shortcut = nullptr;
+  const void* shortcut_weight = nullptr;
   void* y = nullptr;
 };
 

@@ -110,8 +110,8 @@ class Engines {
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
 
  private:
-  /// Calls use(engine) for the faithful engines that heuristics propose for one graph, each once, until it returns false; none where the
-  /// library takes no such graph.
+  /// Calls use(engine) for the faithful engines that the heuristics propose for one graph, each once, until it returns false; none where
+  /// the library takes no such graph. A heuristic is asked when those before it have not been enough.
   template <class Use>
   void for_each(Fusion fusion, const Use& use) {
     try {

@@ -1,0 +1,79 @@
+// fuse-shortcut: conv2d(x, weight, bias, conv2d(other, shortcut[o, d, 1, 1], more))
+//   -> conv2d_shortcut(x, weight, bias + more, other, shortcut)
+//
+// Around a residual block whose channels change goes a convolution of single pixels, and the block's last convolution adds what it
+// makes. Both are sums over channels for the same results: as one, the second image is more channels of the sums, which neither leave the
+// tensor cores between the two nor are rounded there, and a launch less, of 6 us on an H100 for 2 us of work. Either may be
+// the one that adds the other. On a Hopper GPU in 16 bits, where a kernel takes both. Not of large images, where a launch is nothing and the
+// one that the shortcut reads would be held throughout the block.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "ir/activation.hpp"
+#include "ir/convolution.hpp"
+#include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::int64_t kPack = 8;                               // channels
+constexpr std::int64_t kMostTaps = 7;                           // along an axis
+constexpr std::int64_t kMostElements = std::int64_t{32} << 20;  // of an image
+
+/// Whether a convolution is of pixels, each by itself.
+bool is_of_pixels(const Rewriter& r, const Node& conv) {
+  const Shape& weight = r.shape(conv.inputs[1]);
+  return weight[2] == 1 && weight[3] == 1 && convolution_of(conv.attributes).padding == Builder::Convolution().padding;
+}
+
+/// Whether a kernel takes a convolution: its filter, its image and its result.
+bool is_taken(const Rewriter& r, const Node& conv) {
+  const Builder::Convolution how = convolution_of(conv.attributes), plain{};
+  const Shape& weight = r.shape(conv.inputs[1]);
+  if (conv.inputs.size() < 3 || how.groups != 1 || how.stride != plain.stride || how.dilation != plain.dilation ||
+      std::max(weight[2], weight[3]) > kMostTaps)
+    return false;
+  return std::ranges::all_of(std::array{conv.inputs[0], conv.results[0]}, [&](ValueId image) {
+    const TensorType& type = r.type(image);
+    return (type.dtype == DType::kF16 || type.dtype == DType::kBF16) && type.layout == Layout::kChannelsLast &&
+           type.shape[1] % kPack == 0 && type.shape.numel() <= kMostElements;
+  });
+}
+
+/// In f32, so that the sum is not rounded.
+ValueId sum_of_biases(Rewriter& r, const Node& a, const Node& b) {
+  const auto bias_of = [&](const Node& conv) {
+    return r.emit(Op::kCast, {conv.inputs[2]}, {{"dtype", DType::kF32}}, conv.path);
+  };
+  const ValueId first = bias_of(a), second = bias_of(b);
+  return r.emit(Op::kAdd, {first, second}, {}, a.path);
+}
+
+bool fuse(Rewriter& r, const Node& last) {
+  if (last.op != Op::kConv2d || last.inputs.size() != 4) return false;
+  const Node* first = r.match_single_use(last.inputs[3], Op::kConv2d);
+  if (first == nullptr || first->inputs.size() != 3 || activation_of(first->attributes) != Activation::kNone)
+    return false;
+  const bool is_first = is_of_pixels(r, *first);
+  if (is_first == is_of_pixels(r, last) || !is_taken(r, *first) || !is_taken(r, last)) return false;
+  const Node& shortcut = is_first ? *first : last;
+  const Node& conv = is_first ? last : *first;
+  const Attributes attributes = conv.attributes.with("activation", last.attributes.get_text("activation"));
+  const ValueId bias = sum_of_biases(r, conv, shortcut);
+  r.replace(last.results[0],
+            r.emit(Op::kConv2dShortcut, {conv.inputs[0], conv.inputs[1], bias, shortcut.inputs[0], shortcut.inputs[1]},
+                   {attributes.all().begin(), attributes.all().end()}, conv.path));
+  return true;
+}
+
+}  // namespace
+
+PassOutcome fuse_shortcut(Graph& graph, const Target& target) {
+  if (target.device != DeviceKind::kCuda || target.compute_capability != 90) return {};
+  return {.rewrites = rewrite_each(graph, fuse)};
+}
+
+}  // namespace headroom
