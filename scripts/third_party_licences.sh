@@ -30,7 +30,7 @@ debian 'oneDNN' libdnnl2
 debian 'Highway' libhwy1
 debian '{fmt}' libfmt9
 debian 'libpng' libpng16-16
-debian 'zlib (of libpng)' zlib1g
+debian 'zlib' zlib1g
 debian 'libjpeg-turbo' libjpeg62-turbo
 debian 'PCRE2' libpcre2-8-0
 debian 'utf8proc' libutf8proc2

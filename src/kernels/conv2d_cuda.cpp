@@ -3,13 +3,15 @@
 //
 // fastest.conv2d   by the fastest way there is, as measured: cuDNN's engines, or of single pixels of channels-last images cuBLASLt's product
 //                  (convolution/product.hpp), and on Hopper our own kernels (convolution/hopper.hpp, narrow.hpp).
+// fastest.conv2d_shortcut   by our own kernel for Hopper, or in two of the ways above, whichever was measured to be the faster.
 // cuda.conv2d      what it does not take: convolution_cuda.cu.
 //
-// Shapes     x[b, c, h, w], weight[o, c/groups, kh, kw], bias[o] or none, residual as y or none -> y[b, o, oh, ow]
+// Shapes     x[b, c, h, w], weight[o, c/groups, kh, kw], bias[o] or none, residual as y or none -> y[b, o, oh, ow]; in the place of a
+//            residual shortcut[b, d, oh, ow] with shortcut_weight[o, d, 1, 1]
 // Dtypes     f32 (on tensor cores where the attribute tf32 allows it), bf16 and f16, with f32 sums; the bias the same or f32.
 // Layout     images row-major or all channels-last, without gaps.
-// Bytes      (x + weight + bias + residual + y) * size
-// FLOPs      2 * b * o * oh * ow * c/groups * kh * kw + one an output each for bias and residual + the activation's
+// Bytes      (x + weight + bias + residual or shortcut and shortcut_weight + y) * size
+// FLOPs      2 * b * o * oh * ow * (c/groups * kh * kw + d) + one an output each for bias and residual + the activation's
 
 #include "kernels/convolution/convolution.hpp"
 

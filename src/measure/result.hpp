@@ -67,7 +67,8 @@ struct DeclinedSwitch {
 struct KeptNodes {
   std::string switch_name;
   std::string reason;
-  std::vector<std::string> nodes;  ///< paths of the modules; none where it is about the whole
+  /// Paths of the modules, or an op's name for what no module makes; none where it is about the whole.
+  std::vector<std::string> nodes;
   friend bool operator==(const KeptNodes&, const KeptNodes&) = default;
 };
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <optional>
 #include <span>
 #include <utility>
@@ -157,6 +158,15 @@ std::string filtered_rows(const Image& image) {
   return rows;
 }
 
+/// Nothing where memory is not enough.
+std::optional<std::string> compressed(const Image& image) {
+  try {
+    return zlib_stream(filtered_rows(image));
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
+  }
+}
+
 /// A PNG that is written into memory, by libpng, around pixels that are compressed already.
 class Writer {
  public:
@@ -167,8 +177,9 @@ class Writer {
 
   /// False where libpng cannot, for the reason().
   [[nodiscard]] bool write(const Image& image, std::span<const png_text> text) {
-    const std::string pixels = zlib_stream(filtered_rows(image));
+    const std::optional<std::string> pixels = compressed(image);
     return escape_.run([&] {
+      if (!pixels) escape_.leave("out of memory");
       png_ = ::png_create_write_struct(PNG_LIBPNG_VER_STRING, &escape_, on_error, on_warning);
       if (png_ != nullptr) info_ = ::png_create_info_struct(png_);
       if (info_ == nullptr) escape_.leave("out of memory");
@@ -178,8 +189,8 @@ class Writer {
                      PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
       ::png_set_text(png_, info_, text.data(), static_cast<int>(text.size()));
       ::png_write_info(png_, info_);
-      for (std::size_t at = 0; at < pixels.size(); at += kMostOfChunk)
-        write_chunk("IDAT", pixels.data() + at, std::min(kMostOfChunk, pixels.size() - at));
+      for (std::size_t at = 0; at < pixels->size(); at += kMostOfChunk)
+        write_chunk("IDAT", pixels->data() + at, std::min(kMostOfChunk, pixels->size() - at));
       write_chunk("IEND", nullptr, 0);
     });
   }

@@ -46,7 +46,8 @@ bool is_projection(const Rewriter& r, const Node& node) {
 }
 
 /// What several linears are called as one: "blocks" of "blocks.3.norm" and "blocks.4.norm", and where no module holds them all what
-/// they are of it, "norm" of "down.norm" and "up.0.norm". The first's own path where they have neither in common, so never empty.
+/// they are of it, "norm" of "down.norm" and "up.0.norm". The first's own path where they have neither in common:
+/// not empty, as no projection's is.
 std::string common_path(const std::vector<const Node*>& linears) {
   const std::string& first = linears.front()->path;
   std::string parent(parent_of(first));

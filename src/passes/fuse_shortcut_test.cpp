@@ -1,43 +1,67 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "passes/test_util.hpp"
 
 namespace headroom {
 namespace {
 
+/// A convolution that makes a pixel for each that it reads, but for stride and rim.
+struct Conv {
+  int channels = 8;  // of what it reads
+  std::array<int, 2> filter = {3, 3};
+  int stride = 1;
+  int dilation = 1;
+  int groups = 1;
+  int rim = 0;  // padding beyond what makes as many pixels
+
+  [[nodiscard]] std::string image(int height, int width) const {
+    return fmt::format("[2, {}, {}, {}]", channels, stride * height - 2 * rim, stride * width - 2 * rim);
+  }
+  [[nodiscard]] std::string weight(int made) const {
+    return fmt::format("[{}, {}, {}, {}]", made, channels / groups, filter[0], filter[1]);
+  }
+  [[nodiscard]] std::string attributes() const {
+    const auto beyond = [&](int taps) { return dilation * (taps - 1) / 2 + rim; };
+    return fmt::format("stride = [{0}, {0}], padding = [{1}, {2}, {1}, {2}], dilation = [{3}, {3}], groups = {4}",
+                       stride, beyond(filter[0]), beyond(filter[1]), dilation, groups);
+  }
+};
+
 /// What stands at the end of a residual block, and what goes around it.
 struct Block {
   std::string_view dtype = "bf16";
   std::string_view layout = " channels_last";
-  int channels = 16;                     // of what goes around it
-  std::string_view pixels = "4, 3";      // of the block's results
-  std::string_view activation = "none";  // of the convolution that adds
-  bool shortcut_adds = false;            // rather than the block's own convolution
-  std::string_view more = "";            // that reads what is added
+  int made = 16;  // channels of the block's results
+  int height = 4;
+  int width = 3;
+  Conv conv = {};
+  Conv shortcut = {.channels = 16, .filter = {1, 1}};
+  bool shortcut_adds = false;                  // rather than the block's own convolution
+  std::string_view activation = "none";        // of the one that adds
+  std::string_view added_activation = "none";  // of the one that is added
+  bool is_added_with_bias = true;
+  std::string_view more = "";  // that reads what is added
 
   [[nodiscard]] std::string text() const {
-    const std::string image = fmt::format("{}[2, 16, {}]", dtype, pixels);
-    const std::string bias = fmt::format("{}[16]", dtype);
-    const auto conv = [&](int result, std::string_view operands, std::string_view attributes, std::string_view path) {
-      return fmt::format("  %{}: {}{} = conv2d({}) {{{}}} @ {}\n", result, image, layout, operands, attributes, path);
-    };
-    const std::string activated = fmt::format("activation = \"{}\"", activation);
+    const std::string result = fmt::format("{}[2, {}, {}, {}]", dtype, made, height, width);
     std::string text = fmt::format(
-        "graph g {{\n  input %x: {0}[2, 8, 4, 3]\n  input %other: {0}[2, {1}, 4, 3]\n  param %w: {0}[16, 8, 3, 3]\n"
-        "  param %b: {2}\n  param %s: {0}[16, {1}, 1, 1]\n  param %c: {2}\n"
-        "  %0: {0}[2, 8, 4, 3]{3} = reshape(%x) {{shape = [2, 8, 4, 3]}}\n"
-        "  %1: {0}[2, {1}, 4, 3]{3} = reshape(%other) {{shape = [2, {1}, 4, 3]}}\n",
-        dtype, channels, bias, layout);
-    if (shortcut_adds) {
-      text += conv(2, "%0, %w, %b", "padding = [1, 1, 1, 1]", "conv2");
-      text += conv(3, "%1, %s, %c, %2", activated, "conv_shortcut");
-    } else {
-      text += conv(2, "%1, %s, %c", "", "conv_shortcut");
-      text += conv(3, "%0, %w, %b, %2", "padding = [1, 1, 1, 1], " + activated, "conv2");
-    }
-    text += fmt::format("  %4: {} = reshape(%3) {{shape = [2, 16, {}]}}\n{}  output y = %4\n}}\n", image, pixels, more);
-    return text;
+        "graph g {{\n  input %x: {0}{1}\n  input %other: {0}{2}\n  param %w: {0}{3}\n  param %s: {0}{4}\n"
+        "  param %b2: {0}[{5}]\n  param %b3: {0}[{5}]\n"
+        "  %0: {0}{1}{6} = reshape(%x) {{shape = {1}}}\n  %1: {0}{2}{6} = reshape(%other) {{shape = {2}}}\n",
+        dtype, conv.image(height, width), shortcut.image(height, width), conv.weight(made), shortcut.weight(made), made,
+        layout);
+    const auto convolve = [&](int number, bool is_shortcut, std::string_view operands, std::string_view activated) {
+      text += fmt::format("  %{}: {}{} = conv2d({}{}) {{{}, activation = \"{}\"}} @ {}\n", number, result, layout,
+                          is_shortcut ? "%1, %s" : "%0, %w", operands, (is_shortcut ? shortcut : conv).attributes(),
+                          activated, is_shortcut ? "conv_shortcut" : "conv2");
+    };
+    convolve(2, !shortcut_adds, is_added_with_bias ? ", %b2" : "", added_activation);
+    convolve(3, shortcut_adds, ", %b3, %2", activation);
+    return text + fmt::format("  %4: {} = reshape(%3) {{shape = [2, {}, {}, {}]}}\n{}  output y = %4\n}}\n", result,
+                              made, height, width, more);
   }
 };
 
@@ -53,10 +77,16 @@ const Node* find_op(const Graph& graph, Op op) {
   return found == graph.nodes().end() ? nullptr : &*found;
 }
 
-class FuseShortcut : public testing::TestWithParam<bool> {};
+class FuseShortcut : public testing::TestWithParam<bool> {
+ protected:
+  static void expect(int rewrites, Block block, const Target& target = kGeneratingGpu) {
+    block.shortcut_adds = GetParam();
+    fuse_shortcuts(block, rewrites, target);
+  }
+};
 
 TEST_P(FuseShortcut, MakesOneOfBothConvolutions) {
-  const Block block{.activation = "silu", .shortcut_adds = GetParam()};
+  const Block block{.shortcut_adds = GetParam(), .activation = "silu"};
   const Graph graph = fuse_shortcuts(block, 1);
   EXPECT_EQ(find_op(graph, Op::kConv2d), nullptr);
   const Node* fused = find_op(graph, Op::kConv2dShortcut);
@@ -70,19 +100,47 @@ TEST_P(FuseShortcut, MakesOneOfBothConvolutions) {
   EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(block.text()), 7)), 1e-2);
 }
 
+TEST_P(FuseShortcut, LeavesWhatNoKernelTakes) {
+  expect(0, {.dtype = "f32"});
+  expect(0, {.layout = ""});
+  expect(0, {.made = 12});
+  expect(0, {.conv = {.channels = 12}});
+  expect(0, {.shortcut = {.channels = 12, .filter = {1, 1}}});
+  expect(0, {}, {.device = DeviceKind::kCuda, .compute_capability = 80, .has_compiler = true});
+  expect(0, {}, kCapableCpu);
+}
+
+TEST_P(FuseShortcut, LeavesConvolutionsThatNoKernelTakes) {
+  expect(0, {.conv = {.stride = 2}});
+  expect(0, {.shortcut = {.channels = 16, .filter = {1, 1}, .stride = 2}});
+  expect(0, {.conv = {.dilation = 2}});
+  expect(0, {.conv = {.groups = 2}});
+  expect(0, {.shortcut = {.channels = 16, .filter = {1, 1}, .groups = 2}});
+  expect(1, {.conv = {.filter = {7, 7}}});
+  expect(0, {.conv = {.filter = {9, 1}}});
+  expect(0, {.conv = {.filter = {1, 9}}});
+}
+
+TEST_P(FuseShortcut, LeavesLargeImages) {
+  expect(1, {.height = 1024, .width = 1024});
+  expect(0, {.height = 1024, .width = 1025});
+  expect(0, {.height = 1024, .width = 1023, .shortcut = {.channels = 24, .filter = {1, 1}}});
+}
+
+TEST_P(FuseShortcut, TakesOneOfSinglePixelsAndOneOfMore) {
+  expect(0, {.conv = {.filter = {1, 1}}});
+  expect(0, {.shortcut = {.channels = 16}});
+  expect(0, {.shortcut = {.channels = 16, .filter = {1, 1}, .rim = 1}});
+  expect(1, {.conv = {.filter = {3, 1}}});
+}
+
+TEST_P(FuseShortcut, LeavesOtherSums) {
+  expect(0, {.added_activation = "silu"});
+  expect(0, {.is_added_with_bias = false});
+  expect(0, {.more = "  %5: bf16[2, 16, 4, 3] = reshape(%2) {shape = [2, 16, 4, 3]}\n  output z = %5\n"});
+}
+
 INSTANTIATE_TEST_SUITE_P(WhicheverAdds, FuseShortcut, testing::Bool());
-
-TEST(FuseShortcutWhere, LeavesWhatNoKernelTakes) {
-  fuse_shortcuts({.dtype = "f32"}, 0);
-  fuse_shortcuts({.layout = ""}, 0);
-  fuse_shortcuts({.channels = 12}, 0);
-  fuse_shortcuts({}, 0, {.device = DeviceKind::kCuda, .compute_capability = 80, .has_compiler = true});
-  fuse_shortcuts({}, 0, kCapableCpu);
-}
-
-TEST(FuseShortcutWhere, LeavesASumThatIsReadElsewhere) {
-  fuse_shortcuts({.more = "  %5: bf16[2, 16, 4, 3] = reshape(%2) {shape = [2, 16, 4, 3]}\n  output z = %5\n"}, 0);
-}
 
 }  // namespace
 }  // namespace headroom

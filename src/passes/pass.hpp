@@ -15,7 +15,8 @@ namespace headroom {
 /// What a pass left as it is, though its switch might be thought to change it, and why; or what else there is to say of it.
 struct PassNote {
   std::string reason;
-  std::vector<std::string> nodes;  ///< paths of the modules; none where it is about the whole
+  /// Paths of the modules, or an op's name for what no module makes; none where it is about the whole.
+  std::vector<std::string> nodes;
 };
 
 /// Puts a node into the note of that reason, once for each module. What no module makes is named by its op.

@@ -64,7 +64,8 @@ class FrameStream {
 
   /// From the next frame on: another prompt, seed, strength, guidance, threshold or number of steps. Plans anew only where the graph is
   /// another one, and keeps the last few of those. Throws a usage Error, and goes on as before, for what makes no sense, and for
-  /// other steps of a batch, whose frames are under way.
+  /// other steps of a batch, whose frames are under way. Size, switches and new_work stay the stream's, whatever `options` say of them; but
+  /// its switch steps=N is gone, so that options.steps count.
   void change(const StreamOptions& options);
 
   [[nodiscard]] const StreamRequest& request() const noexcept { return request_; }

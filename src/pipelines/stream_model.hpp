@@ -28,7 +28,8 @@ struct StreamOptions {
   std::optional<double> similarity = {};  ///< the threshold of a filter that is on, in place of its switch's
   std::uint64_t seed = 0;
   SwitchSet switches = {};
-  NewWork new_work = NewWork::kTakeOver;  ///< of graphs after the first, which a stream that runs waits for
+  /// Of graphs after the first, which a stream that runs waits for. It keeps the one that it was made with, as it does size and switches.
+  NewWork new_work = NewWork::kTakeOver;
 };
 
 /// A stream with nothing left open. What can change without planning anew stands behind `is_filtered`.

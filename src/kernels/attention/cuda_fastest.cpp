@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <utility>
@@ -99,6 +100,15 @@ std::optional<Way> find_known(const AttentionProblem& problem, Backend& backend,
   return find_cudnn_way(problem, backend);
 }
 
+/// What was the fastest for other tokens, unless it is far from what is guessed for these.
+std::optional<Way> find_kin(const AttentionProblem& problem, Backend& backend, const std::string& name) {
+  constexpr std::size_t kNear = 4;  // of the best guesses
+  const std::vector<HopperTile> best = best_hopper_tiles(problem, hopper_clusters_at_once);
+  for (const HopperTile& tile : best | std::views::take(kNear))
+    if (name_of(tile) == name) return make_hopper_way(problem, tile);
+  return find_hopper_way(problem, name) ? std::nullopt : find_known(problem, backend, name);
+}
+
 std::vector<Way> list_ways(const AttentionProblem& problem, Backend& backend, bool is_timed) {
   std::vector<Way> ways;
   for (const HopperTile& tile : best_hopper_tiles(problem, hopper_clusters_at_once)) {
@@ -128,6 +138,7 @@ Way find_way(const AttentionProblem& problem, const Target& target) {
                                 {.list = [&] { return list_ways(problem, backend, is_timed); },
                                  .find = [&](const std::string& name) { return find_known(problem, backend, name); },
                                  .run = [&](const auto&... trial) { run_trial(problem, trial...); },
+                                 .find_kin = [&](const std::string& name) { return find_kin(problem, backend, name); },
                                  .guess = [&] { return list_ways(problem, backend, false); }});
 }
 

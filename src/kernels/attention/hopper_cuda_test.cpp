@@ -2,6 +2,7 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,9 @@
 #include "kernels/attention/hopper.hpp"
 #include "kernels/cuda/gpu_check.hpp"
 #include "kernels/cuda/own_cache.hpp"
+#include "kernels/cuda/search.hpp"
+#include "kernels/cudnn/installed.hpp"
+#include "kernels/cudnn/sdpa.hpp"
 #include "kernels/library_kernel.hpp"
 
 namespace headroom::attentions {
@@ -155,14 +159,23 @@ TEST_F(HopperAttention, IsAmongTheWaysOfFastestAttention) {
 
 TEST_F(HopperAttention, IsTakenOverForOtherTokens) {
   const cuda::OwnCache cache;
-  const auto spec = [](std::int64_t queries, std::int64_t keys) {
-    return spec_of(DType::kF16, {1, 8, queries, keys, 64, 64});
+  // As cuda_fastest.cpp keeps its choices on disk.
+  cuda::Search search(backend(), fmt::format("attention {}, {}", kHopperRevision,
+                                             cudnn::why_unavailable() ? "without cuDNN" : cudnn::version_text()));
+  const auto keep = [&](const HopperTile& fastest, std::int64_t queries, std::int64_t keys) {
+    search.keep({.text = fmt::format("{} x {}", queries, keys),
+                 .operands = {},
+                 .kinship = {.kin = "attention f16 8/8 heads of 64/64", .size = {1, queries, keys}}},
+                name_of(fastest), 1);
   };
-  for (const auto& [queries, keys] : {std::pair{576, 576}, {784, 77}}) {
-    const auto [from, to] = take_over("fastest.attention", spec(1024, keys == 77 ? 77 : 1024), spec(queries, keys),
-                                      tolerance_of(DType::kF16));
-    EXPECT_THAT(from, HasSubstr("fastest as measured"));
-    EXPECT_THAT(to, testing::Not(HasSubstr("fastest as measured")));
+  for (const auto& [queries, keys, from] : {std::tuple{576, 576, 1024}, {784, 77, 77}}) {
+    const Case c{1, 8, queries, keys, 64, 64};
+    const std::vector<HopperTile> best = best_hopper_tiles(problem_of(c, DType::kF16), hopper_clusters_at_once);
+    ASSERT_GT(best.size(), 4U);
+    keep(best[1], 1024, from);
+    keep(best.back(), queries + 1, keys);  // far from what is guessed
+    EXPECT_EQ(take_over("fastest.attention", spec_of(DType::kF16, c), tolerance_of(DType::kF16)),
+              fmt::format("{}, taken over from size 1x1024x{}", name_of(best[1]), from));
   }
 }
 

@@ -19,6 +19,7 @@ namespace {
 
 constexpr double kLeastFlops = 2e8;  // of work that is timed: an engine takes up to a second to compile
 constexpr std::size_t kAlignment = 256;
+constexpr std::string_view kInTwo = "in two: ";  // what the name of such a way begins with
 /// Of the weight in turn, so that it comes from memory as in a model: more than twice any L2.
 constexpr std::size_t kRotatedBytes = std::size_t{160} << 20;
 
@@ -66,7 +67,8 @@ void run_trial(const Problem& problem, const Way& way, void* stream, std::span<v
           workspace);
 }
 
-/// The product over the shortcut, and then the convolution, which adds it.
+}  // namespace
+
 Way make_way_in_two(const Problem& problem, const Target& target) {
   Problem product{.dtype = problem.dtype,
                   .has_constant_weight = problem.has_constant_weight,
@@ -80,7 +82,7 @@ Way make_way_in_two(const Problem& problem, const Target& target) {
   Way made = find_way(rest, target);
   const auto bytes = static_cast<std::size_t>(problem.y.numel()) * size_of(problem.dtype);
   const std::size_t made_bytes = divide_up(bytes, kAlignment) * kAlignment;
-  made.name = fmt::format("{} and then {}", first.name, made.name);
+  made.name = fmt::format("{}{} and then {}", kInTwo, first.name, made.name);
   made.workspace_bytes = made_bytes + std::max(first.workspace_bytes, made.workspace_bytes);
   made.run = [=, run = std::move(made.run)](void* stream, const Operands& operands, void* workspace) {
     auto* const others = static_cast<std::byte*>(workspace) + made_bytes;
@@ -91,6 +93,8 @@ Way make_way_in_two(const Problem& problem, const Target& target) {
   };
   return made;
 }
+
+namespace {
 
 /// A library's, best guess first.
 std::vector<Way> library_ways(const Problem& problem, const Target& target, bool is_timed) {
@@ -121,8 +125,11 @@ std::optional<Way> find_known(const Problem& problem, const Target& target, cons
       if (way.name == name) return std::move(way);
   if (!why_not_hopper(problem, target))
     if (std::optional<Way> way = find_hopper_way(problem, name)) return way;
-  if (problem.shortcut > 0 || is_product(problem)) {
-    Way way = library_ways(problem, target, true)[0];
+  if (problem.shortcut > 0)  // what makes each of the two is their own search's business
+    return name.starts_with(kInTwo) ? std::optional(make_way_in_two(problem, target)) : std::nullopt;
+  if (is_product(problem)) {
+    if (!name.starts_with(kProductWay)) return std::nullopt;
+    Way way = make_product_way(problem, target);
     return way.name == name ? std::optional(std::move(way)) : std::nullopt;
   }
   return cudnn::why_not_installed() ? std::nullopt : cudnn::find_way(problem, *target.backend, name);
@@ -131,6 +138,8 @@ std::optional<Way> find_known(const Problem& problem, const Target& target, cons
 /// The way here for what was the fastest in another size. Which of the library's algorithms makes a product may be another.
 std::optional<Way> find_kin(const Problem& problem, const Target& target, const std::string& name) {
   if (is_product(problem) && name.starts_with(kProductWay)) return make_product_way(problem, target);
+  if (name.starts_with(kHopperWay))
+    return why_not_hopper(problem, target) ? std::nullopt : find_good_hopper_way(problem, name);
   return find_known(problem, target, name);
 }
 

@@ -19,7 +19,9 @@ constexpr int kSharedBytesOfTwo = 112 * 1024;  // for each of two on a multiproc
 constexpr int kMostSplit = 16;
 constexpr int kMostBox = 256;
 constexpr std::size_t kMostMeasured = 10;
-constexpr int kMultiprocessors = 132;  // of an H100 or H200
+constexpr std::size_t kMostAsked = 30;  // of which the device is asked how many clusters it runs at once
+constexpr double kMostSlower = 1.1;     // than the best guess, of what another size has found the fastest
+constexpr int kMultiprocessors = 132;   // of an H100 or H200
 
 int as_int(std::int64_t value) { return static_cast<int>(value); }
 
@@ -161,11 +163,28 @@ Packing phases_of(const Problem& problem, const HopperForm& form) {
           }};
 }
 
+struct Guess {
+  HopperTile tile;
+  HopperForm form;
+  double clocks;
+};
+/// Of all tiles, the best first, as if a multiprocessor had as many blocks as the kernel is compiled for: without asking the device.
+std::vector<Guess> guess_all(const Problem& problem) {
+  std::vector<Guess> guesses;
+  for (const HopperTile& tile : hopper_tiles(problem)) {
+    const HopperForm form = *form_of(problem, tile);
+    const int blocks = kMultiprocessors * (tile.blocks == 1 ? 2 : 1);
+    guesses.push_back({tile, form, guess_clocks(tile, form, blocks / tile.split)});
+  }
+  std::ranges::stable_sort(guesses, {}, &Guess::clocks);
+  return guesses;
+}
+
 }  // namespace
 
 std::string name_of(const HopperTile& tile) {
-  return fmt::format("hopper {} pixels x {} channels, {} at once, split {}", tile.blocks * kSide * kSide, tile.columns,
-                     tile.taps == 1 ? "a tap" : fmt::format("{} taps", tile.taps), tile.split);
+  return fmt::format("{}{} pixels x {} channels, {} at once, split {}", kHopperWay, tile.blocks * kSide * kSide,
+                     tile.columns, tile.taps == 1 ? "a tap" : fmt::format("{} taps", tile.taps), tile.split);
 }
 
 Support why_not_hopper(const Problem& problem, const Target& target) {
@@ -173,7 +192,8 @@ Support why_not_hopper(const Problem& problem, const Target& target) {
   if (problem.dtype != DType::kBF16 && problem.dtype != DType::kF16) return Rejection{"takes bf16 or f16"};
   if (problem.layout != Layout::kChannelsLast) return Rejection{"takes channels-last images"};
   if (problem.how.groups != 1) return Rejection{"takes no groups"};
-  if (problem.is_transposed && !is_doubling(problem)) return Rejection{"takes transposed ones that double an image"};
+  if (problem.is_transposed && (!is_doubling(problem) || problem.shortcut > 0))
+    return Rejection{"takes transposed ones that double an image"};
   if (problem.x[1] % 8 != 0 || problem.y[1] % 8 != 0 || problem.shortcut % 8 != 0)
     return Rejection{"takes channels in packs of 8"};
   if (std::ranges::max(problem.how.stride) > 8) return Rejection{"takes strides up to 8"};
@@ -242,21 +262,25 @@ Way make_hopper_way(const Problem& problem, const HopperTile& tile) {
 }
 
 std::vector<Way> make_hopper_ways(const Problem& problem) {
-  struct Guess {
-    HopperTile tile;
-    double clocks;
-  };
-  std::vector<Guess> guesses;
-  for (const HopperTile& tile : hopper_tiles(problem)) {
-    const HopperForm form = *form_of(problem, tile);
-    if (const int clusters = hopper_clusters_at_once(tile, form); clusters > 0)
-      guesses.push_back({tile, guess_clocks(tile, form, clusters)});
-  }
-  std::ranges::sort(guesses, {}, &Guess::clocks);
+  std::vector<Guess> guesses = guess_all(problem);
+  guesses.resize(std::min(guesses.size(), kMostAsked));
+  std::erase_if(guesses, [](Guess& guess) {
+    const int clusters = hopper_clusters_at_once(guess.tile, guess.form);
+    if (clusters > 0) guess.clocks = guess_clocks(guess.tile, guess.form, clusters);
+    return clusters == 0;
+  });
+  std::ranges::stable_sort(guesses, {}, &Guess::clocks);
   guesses.resize(std::min(guesses.size(), kMostMeasured));
   std::vector<Way> ways;
   for (const Guess& guess : guesses) ways.push_back(make_hopper_way(problem, guess.tile));
   return ways;
+}
+
+std::optional<Way> find_good_hopper_way(const Problem& problem, const std::string& name) {
+  const std::vector<Guess> guesses = guess_all(problem);
+  const auto found = std::ranges::find_if(guesses, [&](const Guess& guess) { return name_of(guess.tile) == name; });
+  if (found == guesses.end() || found->clocks > kMostSlower * guesses.front().clocks) return std::nullopt;
+  return make_hopper_way(problem, found->tile);
 }
 
 std::optional<Way> find_hopper_way(const Problem& problem, const std::string& name) {

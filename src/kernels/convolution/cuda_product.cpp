@@ -33,8 +33,8 @@ cublaslt::Product take_in(cublaslt::ProductSpec spec, cuda::ConvolutionEpilogue&
 
 bool is_product(const Problem& problem) {
   const Builder::Convolution& how = problem.how;
-  return !problem.is_transposed && problem.layout == Layout::kChannelsLast && problem.weight[2] == 1 &&
-         problem.weight[3] == 1 && how.stride == std::array<std::int64_t, 2>{1, 1} &&
+  return problem.shortcut == 0 && !problem.is_transposed && problem.layout == Layout::kChannelsLast &&
+         problem.weight[2] == 1 && problem.weight[3] == 1 && how.stride == std::array<std::int64_t, 2>{1, 1} &&
          std::ranges::max(how.padding) == 0 && how.groups == 1;
 }
 

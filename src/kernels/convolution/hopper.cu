@@ -72,7 +72,7 @@ struct Place {
   int begin, end;  // of the units of its sums, those over the shortcut behind those over x
 };
 
-/// The first unit of a block of a cluster. Each has as many taps to multiply.
+/// The first unit of a block of a cluster. Each has about as many taps to multiply.
 __device__ __forceinline__ int first_unit(const HopperForm& form, int rank) {
   const int taps = form.units * form.taps_at_once, first = (taps + form.shortcut_units) * rank / form.split;
   return first < taps ? first / form.taps_at_once : form.units + first - taps;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/convolution/hopper_tile.hpp"
@@ -11,6 +14,8 @@ namespace headroom::convolutions {
 /// Changes with the kernel: which of its ways was fastest is kept on disk.
 inline constexpr int kHopperRevision = 3;
 
+/// What the name of each of its ways begins with.
+inline constexpr std::string_view kHopperWay = "hopper ";
 /// "hopper 128 pixels x 160 channels, 3 taps at once, split 2"
 [[nodiscard]] std::string name_of(const HopperTile& tile);
 
@@ -27,5 +32,8 @@ inline constexpr int kHopperRevision = 3;
 [[nodiscard]] std::vector<Way> make_hopper_ways(const Problem& problem);
 /// The one of that name.
 [[nodiscard]] std::optional<Way> find_hopper_way(const Problem& problem, const std::string& name);
+/// The one of that name, unless another is guessed to be much faster: tiles that fill the device for one image may leave it half idle for
+/// one that is a little larger.
+[[nodiscard]] std::optional<Way> find_good_hopper_way(const Problem& problem, const std::string& name);
 
 }  // namespace headroom::convolutions

@@ -99,15 +99,17 @@ TEST_F(HopperConvolution, AddsAShortcut) {
     if (tile.columns == 64) expect_agrees(tile, spec);
 }
 
-// By the kernel that sums both, and by a library's two.
-TEST_F(HopperConvolution, FindsAWayForAShortcut) {
-  const ConvolutionCase c{{1, 128, 32, 32}, {128, 128, 3, 3}, Builder::evenly(1, 1)};
-  const OpSpec spec = c.conv2d_shortcut(DType::kF16, Layout::kChannelsLast, 256, "none");
-  for (const Kernel* kernel : kernels_of(DeviceKind::kCuda))
-    if (kernel->op() == Op::kConv2dShortcut) {
-      const Comparison result = compare(*kernel, spec, 1, default_tolerance(DType::kF16));
-      EXPECT_TRUE(result.passed) << result.message;
-    }
+// As other kernels do it: also from fewer channels than the convolution's and where that has a kernel with a packed weight.
+TEST_F(HopperConvolution, AddsAShortcutInTwo) {
+  const WayKernel<why_not_hopper> in_two(Op::kConv2dShortcut, make_way_in_two);
+  for (const ConvolutionCase& c : {hopper_cases()[0], hopper_cases()[1]})
+    for (const std::int64_t channels : {8, 200})
+      for (const bool is_weight : {false, true}) {
+        const std::string activation = channels == 8 ? "none" : "silu";
+        const OpSpec spec = c.conv2d_shortcut(DType::kF16, Layout::kChannelsLast, channels, activation, is_weight);
+        const Comparison result = compare(in_two, spec, 1, default_tolerance(DType::kF16));
+        EXPECT_TRUE(result.passed) << c.text(DType::kF16, Layout::kChannelsLast) << ": " << result.message;
+      }
 }
 
 TEST_F(HopperConvolution, AgreesWhereItDoublesAnImage) {

@@ -8,7 +8,7 @@
 /// and 1x1 convolutions of channels-last images are: one search for the fastest way serves both.
 namespace headroom::convolutions {
 
-/// Whether a problem is one: 1x1 on channels-last images, with stride 1 and without padding or groups.
+/// Whether a problem is one: 1x1 on channels-last images, with stride 1 and without padding, groups or a shortcut.
 [[nodiscard]] bool is_product(const Problem& problem);
 
 /// The same product over pixels in lines of 8, where their number lets it be so, whatever the image was: equal products are equal

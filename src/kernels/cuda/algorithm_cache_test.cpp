@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "base/file.hpp"
 #include "base/test_util.hpp"
@@ -51,6 +54,33 @@ TEST(AlgorithmCache, SeesWhatAnotherProcessStores) {
   EXPECT_THAT(other.find_kin("letters"), testing::ElementsAre(Relative{"0123", {1}}));
   std::filesystem::remove(cache.file());
   EXPECT_EQ(other.find("a"), std::nullopt);
+}
+
+TEST(AlgorithmCache, ReadsAFileAgainOnlyWhereItMayHaveChanged) {
+  const TempFolder folder;
+  AlgorithmCache cache(folder.path(), kMachine);
+  cache.store("a", "0123", 1);
+  const std::string stored = read_file(cache.file());
+  const auto write = [&](const std::string& algorithm, std::filesystem::file_time_type written) {
+    std::string text = stored;
+    text.replace(text.find("0123"), 4, algorithm);
+    std::ofstream(cache.file()) << text;
+    std::filesystem::last_write_time(cache.file(), written);
+  };
+  const auto now = std::filesystem::file_time_type::clock::now();
+  const auto before = now - std::chrono::hours(1), later = now + std::chrono::hours(1);
+  write("0123", before);
+  EXPECT_EQ(cache.find("a"), "0123");
+  write("4567", before);
+  EXPECT_EQ(cache.find("a"), "0123") << "of the same time and size";
+  write("4567", before + std::chrono::minutes(1));
+  EXPECT_EQ(cache.find("a"), "4567");
+  write("89abcd", before + std::chrono::minutes(1));
+  EXPECT_EQ(cache.find("a"), "89abcd") << "of another size";
+  for (const char* algorithm : {"cdef", "0246"}) {
+    write(algorithm, later);
+    EXPECT_EQ(cache.find("a"), algorithm) << "what is just being written may be written again at the same time";
+  }
 }
 
 TEST(AlgorithmCache, KeepsSizesOfAKin) {

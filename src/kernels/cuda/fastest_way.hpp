@@ -68,7 +68,7 @@ template <class Way>
 
 /// The fastest, or where work is too small to be timed the first. That it is the fastest as measured, here or before, its name then
 /// says at the end. Where new work is not to be timed it is what was fastest for its kin, as its name then says, or a guess; such a choice
-/// is kept nowhere. Throws Error where there is none.
+/// is kept nowhere. If none of those runs, it is timed after all. Throws Error where there is none.
 template <class Way>
 [[nodiscard]] Way fastest_way(Search& search, const Work& work, bool is_timed, NewWork new_work,
                               const Ways<Way>& ways) {

@@ -5,14 +5,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "backends/cuda/gpu_test.hpp"
 #include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/user_cache.hpp"
 #include "kernels/compare.hpp"
 #include "kernels/cuda/late_work.hpp"
+#include "kernels/cuda/own_cache.hpp"
+#include "kernels/cuda/search.hpp"
 
 namespace headroom::cuda {
 
@@ -51,24 +58,43 @@ class KernelTest : public GpuTest {
     prepared->finish();
     return prepared;
   }
-  /// What runs a spec where new work is not timed, which agrees with the oracle, and before it what was measured to be the fastest for
-  /// another. For tests with an OwnCache.
-  struct TakenOver {
-    std::string from, to;
-  };
-  [[nodiscard]] TakenOver take_over(std::string_view kernel, const OpSpec& from, const OpSpec& to,
-                                    Tolerance tolerance) {
-    TakenOver names{.from = prepare_dense(kernel, from, target())->implementation(), .to = {}};
+  /// The name of what runs a spec where new work is not timed. That agrees with the oracle, does not claim to have been measured, and is
+  /// kept nowhere. For tests with an OwnCache, which plant what was the fastest for other sizes.
+  [[nodiscard]] std::string take_over(std::string_view kernel, const OpSpec& spec, Tolerance tolerance) {
     Target untimed = target();
     untimed.new_work = NewWork::kTakeOver;
-    const Comparison result = compare_with_oracle(kernel_named(kernel), to, untimed, seed_++, tolerance,
+    const std::map<std::string, std::string> before = kept_algorithms();
+    std::string name = prepare_dense(kernel, spec, untimed)->implementation();
+    EXPECT_THAT(name, testing::Not(testing::HasSubstr("fastest")));
+    const Comparison result = compare_with_oracle(kernel_named(kernel), spec, untimed, seed_++, tolerance,
                                                   TestStrides::kDense, submit_late_copies);
-    EXPECT_TRUE(result.passed) << kernel << ": " << result.message;
-    names.to = prepare_dense(kernel, to, untimed)->implementation();
-    return names;
+    EXPECT_TRUE(result.passed) << kernel << ", " << name << ": " << result.message;
+    EXPECT_EQ(kept_algorithms(), before);
+    return name;
+  }
+  /// What is found to be the fastest for a spec, whose choice is kept as that of `work`, on a backend and with a cache of its own: of a
+  /// library's algorithms, one that it surely takes for the spec, whichever that is.
+  template <class SearchOfLibrary>
+  [[nodiscard]] static std::string measured_algorithm(std::string_view kernel, const OpSpec& spec, const Work& work) {
+    const OwnCache cache;
+    const std::unique_ptr<Backend> other = make_backend(DeviceKind::kCuda);
+    static_cast<void>(prepare_dense(kernel, spec, other->properties().target));
+    const std::optional<std::string> name = other->context<SearchOfLibrary>()->find_known(work);
+    if (!name) fail("{} keeps nothing for {}", kernel, work.text);
+    return *name;
   }
 
  private:
+  /// By file.
+  [[nodiscard]] static std::map<std::string, std::string> kept_algorithms() {
+    std::map<std::string, std::string> contents;
+    const std::optional<std::filesystem::path> folder = user_cache_folder("algorithms");
+    if (!folder || !std::filesystem::exists(*folder)) return contents;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(*folder))
+      if (entry.is_regular_file()) contents[entry.path().string()] = read_file(entry.path());
+    return contents;
+  }
+
   std::uint64_t seed_ = 1;
 };
 

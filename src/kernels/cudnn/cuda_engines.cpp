@@ -39,7 +39,7 @@ struct NamedEngine {
   std::vector<Knob> knobs;
 };
 
-/// What describe() has put into a name; nothing where it is of another form.
+/// What describe() has put into a name; nothing where it is of another form, or names a knob that these headers do not know.
 std::optional<NamedEngine> parse(std::string_view name) {
   const auto skip = [&](std::string_view text) {
     const bool is_there = name.starts_with(text);
@@ -57,6 +57,7 @@ std::optional<NamedEngine> parse(std::string_view name) {
     Knob& knob = engine.knobs.emplace_back();
     if ((engine.knobs.size() > 1 && !skip(" ")) || !read(knob.type) || !skip("=") || !read(knob.value))
       return std::nullopt;
+    if (knob.type < 0 || knob.type >= CUDNN_KNOB_TYPE_COUNTS) return std::nullopt;
   }
   return name.empty() ? std::optional(std::move(engine)) : std::nullopt;
 }

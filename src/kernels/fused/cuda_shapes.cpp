@@ -134,6 +134,24 @@ void add_step(Hasher& hasher, const RowProgram::Step& step) {
   for (const int arg : step.args) hasher.add(arg);
 }
 
+/// Which loads and results have an element of their own along which axes, and which neighbours share one. Axes of one element say nothing,
+/// and several in a row along which all do alike are one, so a batch is kin of a single image where nothing is its images' own.
+void add_accesses(Hasher& hasher, const RowProgram& program) {
+  std::vector<int> before;
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(program.space.rank()); ++axis) {
+    if (program.space[static_cast<int>(axis)] == 1) continue;
+    std::vector<int> sharing;  // by load and result: how many neighbours read one element, 0 for all
+    for (const RowAccess& load : program.loads)
+      sharing.push_back(load.axes[axis] < 0 ? 0 : load.repeats.empty() ? 1 : load.repeats[axis]);
+    for (const RowProgram::Result& result : program.results) sharing.push_back(result.axes[axis] < 0 ? 0 : 1);
+    const bool is_stretched = std::ranges::any_of(sharing, [](int neighbours) { return neighbours > 1; });
+    if (sharing == before && !is_stretched) continue;
+    for (const int neighbours : sharing) hasher.add(neighbours);
+    before = std::move(sharing);
+  }
+  for (const RowAccess& load : program.loads) hasher.add(load.index);
+}
+
 }  // namespace
 
 Kinship kinship_of(const BoundProgram& bound) {
@@ -147,6 +165,7 @@ Kinship kinship_of(const BoundProgram& bound) {
     hasher.add(dtypes.size());
     for (const DType dtype : dtypes) hasher.add(dtype);
   }
+  add_accesses(hasher, program);
   return {.kin = "fused " + hasher.hex(), .size = {program.needs_rows ? rows : rows * columns}};
 }
 

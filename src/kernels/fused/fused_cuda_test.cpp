@@ -6,8 +6,10 @@
 #include "ir/expand.hpp"
 #include "kernels/cuda/gpu_check.hpp"
 #include "kernels/cuda/own_cache.hpp"
+#include "kernels/cuda/search.hpp"
 #include "kernels/fused/cuda_source.hpp"
 #include "kernels/fused/fused_cases.hpp"
+#include "kernels/nvrtc/compile.hpp"
 #include "kernels/nvrtc/compiler.hpp"
 
 namespace headroom {
@@ -60,36 +62,54 @@ OpSpec stretched_sum(cuda::Types types, Layout layout, std::int64_t down, std::i
   return make_spec(Op::kFused, {small, large}, {{"body", canonical_text(body)}});
 }
 
+/// Two sets of so many rows, in bf16.
+FusedCase softmax_of(std::int64_t rows, std::int64_t columns) {
+  for (FusedCase& one : FusedCases(DType::kBF16, DType::kBF16, rows, columns).list(true))
+    if (one.name == "softmax of masked scores") return std::move(one);
+  throw Error("no such case");
+}
+
 /// Of what is large enough for several ways only one is compiled where nothing is to be timed.
 TEST_F(CudaFused, IsCompiledInOneWayWhereNothingIsTimed) {
   const cuda::OwnCache cache;
-  const auto softmax_of = [](std::int64_t columns) {
-    for (const FusedCase& one : FusedCases(DType::kBF16, DType::kBF16, 400, columns).list(true))
-      if (one.name == "softmax of masked scores") return one.spec;
-    throw Error("no such case");
-  };
   const auto compiled_for = [&](std::int64_t columns, NewWork new_work) {
     const auto compiler = backend().context<nvrtc::Compiler>();
     const std::size_t before = compiler->compiled();
     Target target = this->target();
     target.new_work = new_work;
-    static_cast<void>(prepare_dense("cuda.fused", softmax_of(columns), target));
+    static_cast<void>(prepare_dense("cuda.fused", softmax_of(400, columns).spec, target));
     return compiler->compiled() - before;
   };
   EXPECT_EQ(compiled_for(2048, NewWork::kTakeOver), 1U);
   EXPECT_GT(compiled_for(3072, NewWork::kMeasure), 1U);
 }
 
-/// The kernel of another number of rows is found to be the fastest for this one, or is guessed.
+/// The shape that was the fastest for another number of rows, which is not the best guess, and no other: that is compiled beforehand.
 TEST_F(CudaFused, TakesOverWhatIsFastestForOtherRows) {
   const cuda::OwnCache cache;
-  const auto cases_of = [](std::int64_t rows) { return FusedCases(DType::kBF16, DType::kF32, rows, 1024).list(true); };
-  const std::vector<FusedCase> of_many = cases_of(1024), of_few = cases_of(771);
-  for (std::size_t i = 0; i < of_few.size(); ++i) {
-    SCOPED_TRACE(of_few[i].name);
-    static_cast<void>(take_over("cuda.fused", of_many[i].spec, of_few[i].spec,
-                                tolerance_of(of_few[i], default_tolerance(of_few[i].spec.outputs[0].dtype))));
-  }
+  const auto bound_of = [](const OpSpec& spec) {
+    std::vector<Operand> inputs, outputs;
+    for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
+    for (const TensorType& type : spec.outputs) outputs.push_back(dense_operand(type));
+    return bound_program(spec, inputs, outputs);
+  };
+  const FusedCase few = softmax_of(771, 2048);
+  const BoundProgram bound = bound_of(few.spec);
+  const std::vector<cuda::RowShape> shapes = cuda::row_shapes(bound, target().multiprocessors);
+  ASSERT_GT(shapes.size(), 1U);
+  const auto has_short_name = [](const cuda::RowShape& shape) {
+    return shape.staying == 0 && shape.rows_of_thread == 1 && shape.blocks == 0;
+  };
+  const auto shape = std::ranges::find_if(shapes.begin() + 1, shapes.end(), has_short_name);
+  ASSERT_NE(shape, shapes.end());
+  const auto compiler = backend().context<nvrtc::Compiler>();
+  compiler->begin(cuda_source_of(bound, *shape).text)->wait();
+  ASSERT_EQ(compiler->compiled(), 1U);
+  backend().context<cuda::SearchOf<nvrtc::version_text>>()->keep(
+      {.text = "of many rows", .operands = {}, .kinship = cuda::kinship_of(bound_of(softmax_of(1024, 2048).spec))},
+      fmt::format("{} columns, {} threads, {} packs", shape->width, shape->threads, shape->packs), 1);
+  static_cast<void>(take_over("cuda.fused", few.spec, tolerance_of(few, default_tolerance(few.spec.outputs[0].dtype))));
+  EXPECT_EQ(compiler->compiled(), 1U);
 }
 
 TEST_F(CudaFused, ImagesAreStretchedOnTheWay) {
