@@ -161,8 +161,7 @@ __device__ __forceinline__ void multiply(const Pixels<T>& pixels, const Filters<
 }
 
 /// Where a pixel has its sum of a column: those of pixels four apart change places, so that they are in banks of their own too.
-template <int kPitch>
-__device__ __forceinline__ int place_of(int pixel, int column) {
+[[maybe_unused]] __device__ __forceinline__ int place_of(int pixel, int column) {
   return pixel * kPitch + (column ^ (pixel & 4));
 }
 
@@ -176,7 +175,7 @@ __device__ __forceinline__ void put_sums(const float (&sums)[kBlocks][kStripes][
 #pragma unroll
       for (int stripe = 0; stripe < kStripes; ++stripe) {
         const int pixel = ((side * kBlocks + block) * 2 + half) * 8 + lane / 4;
-        *reinterpret_cast<float2*>(team_sums + place_of<kPitch>(pixel, stripe * 8 + lane % 4 * 2)) =
+        *reinterpret_cast<float2*>(team_sums + place_of(pixel, stripe * 8 + lane % 4 * 2)) =
             make_float2(sums[block][stripe][2 * half], sums[block][stripe][2 * half + 1]);
       }
 }
@@ -194,8 +193,8 @@ __device__ __forceinline__ void finish(const ManyToFew& form, int tile, const Di
     int places[kTaps];
 #pragma unroll
     for (int tap = 0; tap < kTaps; ++tap)
-      places[tap] = place_of<kPitch>((row + tap / kColumnTaps) * kHaloColumns + column + tap % kColumnTaps,
-                                     tap * outputs.divisor + output);
+      places[tap] = place_of((row + tap / kColumnTaps) * kHaloColumns + column + tap % kColumnTaps,
+                             tap * outputs.divisor + output);
     float rows[kTall] = {biases[output], 0, 0};
     for (int team = 0; team < form.teams; ++team)
 #pragma unroll
