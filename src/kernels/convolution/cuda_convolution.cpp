@@ -29,6 +29,11 @@ std::string versions() {
                      cudnn::why_not_installed() ? "without cuDNN" : cudnn::version_text(), cublaslt::version_text());
 }
 
+/// Of an operand in the problem's dtype.
+std::size_t bytes_of(const Problem& problem, const Shape& shape) {
+  return static_cast<std::size_t>(shape.numel()) * size_of(problem.dtype);
+}
+
 /// Images of any size but for their channels; of a product's rows what they are laid in lines for stays.
 cuda::Kinship kinship_of(const Problem& problem) {
   Problem any = problem;
@@ -39,9 +44,7 @@ cuda::Kinship kinship_of(const Problem& problem) {
 }
 
 cuda::Work work_of(const Problem& problem) {
-  const auto bytes = [&](const Shape& shape) {
-    return static_cast<std::size_t>(shape.numel()) * size_of(problem.dtype);
-  };
+  const auto bytes = [&](const Shape& shape) { return bytes_of(problem, shape); };
   const DType of_bias = problem.bias.value_or(problem.dtype);
   const std::size_t copies = std::clamp<std::size_t>(kRotatedBytes / bytes(problem.weight) + 1, 2, 64);
   return {.text = to_text(problem),
@@ -80,8 +83,7 @@ Way make_way_in_two(const Problem& problem, const Target& target) {
   rest.shortcut = 0, rest.has_residual = true;
   const Way first = find_way(product, target);
   Way made = find_way(rest, target);
-  const auto bytes = static_cast<std::size_t>(problem.y.numel()) * size_of(problem.dtype);
-  const std::size_t made_bytes = divide_up(bytes, kAlignment) * kAlignment;
+  const std::size_t made_bytes = round_up(bytes_of(problem, problem.y), kAlignment);
   made.name = fmt::format("{}{} and then {}", kInTwo, first.name, made.name);
   made.workspace_bytes = made_bytes + std::max(first.workspace_bytes, made.workspace_bytes);
   made.run = [=, run = std::move(made.run)](void* stream, const Operands& operands, void* workspace) {
@@ -211,7 +213,7 @@ KernelPlan bind(const Problem& problem, Way way) {
       pack(stream.native_handle(), from.address(), to.address());
     };
   }
-  const std::size_t copy_bytes = copies ? divide_up(packing->bytes, kAlignment) * kAlignment : 0;
+  const std::size_t copy_bytes = copies ? round_up(packing->bytes, kAlignment) : 0;
   made.scratch_bytes += copy_bytes;
   const auto pack = copies ? packing->pack : nullptr;
   made.launch = [=, has_shortcut = problem.shortcut > 0, run = std::move(way.run)](const LaunchArguments& arguments) {

@@ -163,6 +163,21 @@ Packing phases_of(const Problem& problem, const HopperForm& form) {
           }};
 }
 
+/// Calls use(tile, form) for each that a problem can be run with.
+template <class Use>
+void for_each_tile(const Problem& problem, const Use& use) {
+  const auto try_each = [&](int blocks, int columns) {
+    for (const int taps : {1, 3})
+      for (int split = 1; split <= kMostSplit; ++split) {
+        const HopperTile tile{blocks, columns, split, taps};
+        if (const std::optional<HopperForm> form = form_of(problem, tile)) use(tile, *form);
+      }
+  };
+#define HR_TILE(blocks, columns) try_each(blocks, columns);
+#include "kernels/convolution/hopper_tiles.def"
+#undef HR_TILE
+}
+
 struct Guess {
   HopperTile tile;
   HopperForm form;
@@ -171,11 +186,10 @@ struct Guess {
 /// Of all tiles, the best first, as if a multiprocessor had as many blocks as the kernel is compiled for: without asking the device.
 std::vector<Guess> guess_all(const Problem& problem) {
   std::vector<Guess> guesses;
-  for (const HopperTile& tile : hopper_tiles(problem)) {
-    const HopperForm form = *form_of(problem, tile);
+  for_each_tile(problem, [&](const HopperTile& tile, const HopperForm& form) {
     const int blocks = kMultiprocessors * (tile.blocks == 1 ? 2 : 1);
     guesses.push_back({tile, form, guess_clocks(tile, form, blocks / tile.split)});
-  }
+  });
   std::ranges::stable_sort(guesses, {}, &Guess::clocks);
   return guesses;
 }
@@ -204,16 +218,7 @@ Support why_not_hopper(const Problem& problem, const Target& target) {
 
 std::vector<HopperTile> hopper_tiles(const Problem& problem) {
   std::vector<HopperTile> tiles;
-  const auto add = [&](int blocks, int columns) {
-    for (const int taps : {1, 3})
-      for (int split = 1; split <= kMostSplit; ++split) {
-        const HopperTile tile{blocks, columns, split, taps};
-        if (form_of(problem, tile)) tiles.push_back(tile);
-      }
-  };
-#define HR_TILE(blocks, columns) add(blocks, columns);
-#include "kernels/convolution/hopper_tiles.def"
-#undef HR_TILE
+  for_each_tile(problem, [&](const HopperTile& tile, const HopperForm& /*form*/) { tiles.push_back(tile); });
   return tiles;
 }
 
