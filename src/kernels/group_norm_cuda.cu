@@ -440,6 +440,7 @@ KernelPlan plan(const KernelBinding& binding) {
 
 const Listed<CudaKernel> kGroupNorm({.name = "cuda.group_norm",
                                      .op = Op::kGroupNorm,
+                                     .tried = Tried::kLast,
                                      .supports = supports_elements,
                                      .strides = StrideRule(StrideRule::kDense, 16),
                                      .in_place = true,

@@ -148,7 +148,6 @@ class FusedGroupNorm : public CudaKernel {
 
 const Listed<GroupNormOnceKernel> kGroupNormOnce({.name = "cuda.group_norm_once",
                                                   .op = Op::kGroupNorm,
-                                                  .tried = Tried::kFirst,
                                                   .supports = cuda::supports_elements,
                                                   .strides = StrideRule(StrideRule::kDense, 16),
                                                   .in_place = true,

@@ -46,7 +46,11 @@ LaunchConfig::LaunchConfig(const LaunchShape& shape, bool begins_early) {
   config_.dynamicSmemBytes = shape.shared_bytes;
   config_.stream = shape.stream;
   config_.attrs = attributes_;
-  if (begins_early) {
+  if (shape.is_whole_at_once) {
+    cudaLaunchAttribute& cooperative = attributes_[config_.numAttrs++];
+    cooperative.id = cudaLaunchAttributeCooperative;
+    cooperative.val.cooperative = 1;
+  } else if (begins_early) {
     cudaLaunchAttribute& early = attributes_[config_.numAttrs++];
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;

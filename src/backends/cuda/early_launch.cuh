@@ -51,6 +51,9 @@ struct LaunchShape {
   cudaStream_t stream = nullptr;
   std::size_t shared_bytes = 0;
   int cluster = 0;  ///< blocks along x that are one; 0: none are
+  /// All blocks run at once, so that they may wait for each other (a cooperative launch): no more than multiprocessors have room for.
+  /// Such a kernel does not begin early.
+  bool is_whole_at_once = false;
 };
 
 /// Whether code that was compiled so has wait_for_previous() in it: PTX for 8.0 that the driver has compiled for a later GPU has not.

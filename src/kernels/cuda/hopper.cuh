@@ -148,6 +148,13 @@ __device__ __forceinline__ void store_in_block(float2* place, int rank, float2 v
                "f"(value.x), "f"(value.y), "r"(address_in(shared_address(&barrier), rank))
                : "memory");
 }
+/// Begins a copy of bytes, a multiple of 16, from global memory, which ends on a barrier.
+__device__ __forceinline__ void copy_bytes(void* to, const void* from, std::uint32_t bytes, Barrier& barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   shared_address(to)),
+               "l"(from), "r"(bytes), "r"(shared_address(&barrier))
+               : "memory");
+}
 /// Between ordinary writes to shared memory and copies or products that read them; before threads meet.
 __device__ __forceinline__ void fence_for_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 /// Begins a copy of bytes, a multiple of 16, from here to another block, which ends on a barrier there.
