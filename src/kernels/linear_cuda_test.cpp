@@ -48,6 +48,21 @@ TEST_F(CudaLinear, MatchesTheOracleForEveryShapeAndActivation) {
         }
 }
 
+/// Few rows have a kernel of ours where they are whole packs: parts of what a warp has ahead of them, several rounds, and outputs that are
+/// no multiple of a warp's or a block's.
+TEST_F(CudaLinear, MatchesTheOracleForAFewRows) {
+  for (const DType dtype : cuda::kDTypes)
+    for (const std::int64_t rows : {1, 2, 3, 4})
+      for (const auto& [k, n] : {std::pair{8, 1}, {264, 17}, {1280, 320}, {3080, 33}}) {
+        SCOPED_TRACE(fmt::format("n={}", n));
+        const OpSpec spec = linear_spec(dtype, {rows, k}, n, n % 2 == 1, n == 320 ? "silu" : "none");
+        EXPECT_EQ(prepare_dense("fastest.linear", spec, target())->implementation(), "few rows");
+        expect_matches_oracle("fastest.linear", spec);
+      }
+  const OpSpec odd = linear_spec(DType::kBF16, {1, 33}, 16, true, "none");
+  EXPECT_THAT(prepare_dense("fastest.linear", odd, target())->implementation(), testing::StartsWith("cuBLASLt"));
+}
+
 /// Whichever way was the fastest.
 TEST_F(CudaLinear, MatchesTheOracleWhereItsWaysAreTimed) {
   for (const DType dtype : cuda::kDTypes)

@@ -20,6 +20,7 @@ WAIT_LATER = {
     "norm_once": "a barrier in shared memory is made and addresses are brought to the second-level cache meanwhile",
     "narrow_kernel": "registers change hands and constant weights, which no kernel of a run writes, are read meanwhile",
     "many_to_few_kernel": "constant weights, which no kernel of a run writes, are read meanwhile",
+    "few_rows_kernel": "constant weights, which no kernel of a run writes, are read meanwhile",
     "from_several_kernel": "constant weights, which no kernel of a run writes, are read meanwhile",
     "to_few_kernel": "barriers in shared memory are made meanwhile",
     "begun_kernel": "tests see by it that kernels begin early",

@@ -7,8 +7,8 @@
 namespace headroom::convolutions {
 
 /// The way to run a problem. Of work large enough to matter the fastest, as measured (cuda/fastest_way.hpp): cuDNN's engines, fused
-/// and not, or of single pixels cuBLASLt's product, and where it is a Hopper GPU our own kernels (hopper.hpp, narrow.hpp); a shortcut
-/// together with the convolution, or in two. Finding it takes from 10 ms to some seconds, once; with NewWork::kTakeOver it is that of the
+/// and not, or of single pixels cuBLASLt's product and of a few our own (product.hpp), and where it is a Hopper GPU our own kernels
+/// (hopper.hpp, narrow.hpp); a shortcut together with the convolution, or in two. Finding it takes from 10 ms to some seconds, once; with NewWork::kTakeOver it is that of the
 /// nearest image of other size, or a guess. Throws Error where there is none.
 [[nodiscard]] Way find_way(const Problem& problem, const Target& target);
 

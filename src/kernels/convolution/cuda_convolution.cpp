@@ -4,6 +4,7 @@
 #include "base/divide_up.hpp"
 #include "base/out_of_memory.hpp"
 #include "kernels/convolution/convolution.hpp"
+#include "kernels/convolution/few_rows.hpp"
 #include "kernels/convolution/hopper.hpp"
 #include "kernels/convolution/narrow.hpp"
 #include "kernels/convolution/product.hpp"
@@ -25,7 +26,7 @@ constexpr std::size_t kRotatedBytes = std::size_t{160} << 20;
 
 /// What tells choices from those of other days.
 std::string versions() {
-  return fmt::format("convolutions {}.{}, {}, {}", kHopperRevision, kNarrowRevision,
+  return fmt::format("convolutions {}.{}.{}, {}, {}", kHopperRevision, kNarrowRevision, kFewRowsRevision,
                      cudnn::why_not_installed() ? "without cuDNN" : cudnn::version_text(), cublaslt::version_text());
 }
 
@@ -108,6 +109,7 @@ std::vector<Way> library_ways(const Problem& problem, const Target& target, bool
 std::vector<Way> list_ways(const Problem& problem, const Target& target, bool is_timed) {
   std::vector<Way> ways;
   if (!why_not_narrow(problem, target)) ways = make_narrow_ways(problem, target);
+  if (has_few_rows(problem)) ways.push_back(make_few_rows_way(problem));
   if (is_timed ? !why_not_hopper(problem, target) : problem.shortcut > 0)
     std::ranges::move(make_hopper_ways(problem), std::back_inserter(ways));
   if (!is_timed && !ways.empty()) return ways;
@@ -130,6 +132,7 @@ std::optional<Way> find_known(const Problem& problem, const Target& target, cons
   if (problem.shortcut > 0)  // what makes each of the two is their own search's business
     return name.starts_with(kInTwo) ? std::optional(make_way_in_two(problem, target)) : std::nullopt;
   if (is_product(problem)) {
+    if (name == kFewRowsWay) return has_few_rows(problem) ? std::optional(make_few_rows_way(problem)) : std::nullopt;
     if (!name.starts_with(kProductWay)) return std::nullopt;
     Way way = make_product_way(problem, target);
     return way.name == name ? std::optional(std::move(way)) : std::nullopt;

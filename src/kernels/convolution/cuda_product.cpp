@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/convolution/few_rows.hpp"
 #include "kernels/convolution/product.hpp"
 #include "kernels/convolution_epilogue_cuda.hpp"
 #include "kernels/cublaslt/product.hpp"
@@ -79,6 +80,27 @@ Way make_product_way(const Problem& product, const Target& target) {
                           .c = operands.y},
                          workspace);
             if (follows) cuda::launch_convolution_epilogue(stream, after, operands.bias, operands.residual, operands.y);
+          }};
+}
+
+bool has_few_rows(const Problem& problem) {
+  constexpr std::int64_t kMostExtent = INT32_MAX / 2;
+  const std::int64_t outputs = problem.y[1], depth = problem.x[1];
+  return is_product(problem) && !problem.has_residual && problem.y.numel() > 0 &&
+         problem.y.numel() / outputs <= kMostFewRows &&
+         depth * static_cast<std::int64_t>(size_of(problem.dtype)) % 16 == 0 && std::max(outputs, depth) <= kMostExtent;
+}
+
+Way make_few_rows_way(const Problem& product) {
+  const FewRows form{.dtype = product.dtype,
+                     .bias_is_f32 = product.bias == DType::kF32,
+                     .activation = product.activation,
+                     .has_constant_weight = product.has_constant_weight,
+                     .rows = static_cast<int>(product.y.numel() / product.y[1]),
+                     .outputs = static_cast<int>(product.y[1]),
+                     .depth = static_cast<int>(product.x[1])};
+  return {.name = std::string(kFewRowsWay), .run = [form](void* stream, const Operands& operands, void* /*workspace*/) {
+            launch_few_rows(stream, form, operands.x, operands.weight, operands.bias, operands.y);
           }};
 }
 

@@ -21,4 +21,10 @@ inline constexpr std::string_view kProductWay = "cuBLASLt ";
 /// what is left by a kernel behind it. Throws Error where the library has none or is not there.
 [[nodiscard]] Way make_product_way(const Problem& product, const Target& target);
 
+/// The name of a product by our own kernel for a few rows.
+inline constexpr std::string_view kFewRowsWay = "few rows";
+/// Whether that takes a problem: a product of up to four rows, of whole packs of 16 bytes, without a residual.
+[[nodiscard]] bool has_few_rows(const Problem& problem);
+[[nodiscard]] Way make_few_rows_way(const Problem& product);
+
 }  // namespace headroom::convolutions
