@@ -237,13 +237,14 @@ std::vector<Fault> wrong_members() {
       edit("profile_without_plan", [](json& d) { d["results"][0].erase("plan"); }, {"a profile but names no plan"}),
       edit_profile("profile_columns", "time_ms", json::array({1, 2}), {"2 entries for the 1 nodes"}),
       edit_profile("no_runs", "runs", json::array({0}), {"\"runs\"[0]", "is 0", "at least 1"}),
-      edit_profile("floor_of", "floor_of", json::array({"hope"}), {"\"floor_of\"", "hope", "flops, copy or product"}),
+      edit_profile("floor_of", "floor_of", json::array({"hope"}),
+                   {"\"floor_of\"", "hope", "flops, copy, exp or product"}),
       edit_profile("alone_columns", "alone_ms", json::array({1, 2}), {"2 entries for the 1 nodes"}),
       edit("floor_of_nothing",
            [](json& d) {
              d["results"][0]["floor"] = {{"ms", 1}, {"of", "product"}};
            },
-           {"the floor of", "'product'", "flops or copy"}),
+           {"the floor of", "'product'", "flops, copy or exp"}),
       edit("floor_below_zero",
            [](json& d) {
              d["results"][0]["floor"] = {{"ms", -1}, {"of", "copy"}};

@@ -80,6 +80,7 @@ struct OpDefinition {
   /// A fused op: emits the plain ops that it stands for.
   std::vector<ValueId> (*expand)(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) = nullptr;
   Flops flops = 0.0;
+  double exponentials = 0;  ///< of a plain op, for each element of its result: what is made of e^x is one
 
   Samples samples = Samples::kMixed;
   /// Elements mix within so many innermost axes of operand 0, and any number of axes may stand in front of those.

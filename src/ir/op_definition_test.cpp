@@ -57,5 +57,11 @@ TEST(OpDefinitions, CountArithmetic) {
   EXPECT_EQ(flops(Op::kNormModulate, {{"eps", 1e-6}}, {x, vector, vector}), 24 * 8);
 }
 
+TEST(OpDefinitions, SayWhatTakesExponentials) {
+  EXPECT_EQ(names_of_all([](Op op) { return definition_of(op).exponentials == 1; }),
+            "silu gelu_tanh quick_gelu gelu_erf exp tanh sigmoid softmax");
+  EXPECT_EQ(names_of_all([](Op op) { return definition_of(op).exponentials > 1; }), "");
+}
+
 }  // namespace
 }  // namespace headroom

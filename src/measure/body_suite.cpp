@@ -75,9 +75,7 @@ ReadyCase prepare(Backend& backend, const BodyCase& one, MachineRates& rates) {
       backend, one.name, one.body,
       {{"inputs", operand_json(input_types(one.graph))}, {"outputs", operand_json(output_types(one.graph))}});
   result.configuration = describe_configuration(switches, run->compiled(), backend);
-  return {.session = {run, &run->session()},
-          .floor = longer_of(0, nullptr, bytes, rates.copy(bytes)),
-          .result = std::move(result)};
+  return {.session = {run, &run->session()}, .floor = floor_of(one.graph, bytes, rates), .result = std::move(result)};
 }
 
 }  // namespace

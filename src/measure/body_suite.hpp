@@ -33,7 +33,7 @@ struct BodyCase {
 [[nodiscard]] std::vector<BodyCase> list_body_cases();
 
 /// Times every case of the suite that the filter takes, as bench_cases() does: what the switches `arena` and `fuse` make of
-/// its plain ops, in as many launches as its plan has. Floors are a copy of its inputs and outputs.
+/// its plain ops, in as many launches as its plan has. Floors are those of its inputs and outputs and of its exponentials.
 [[nodiscard]] ResultFile bench_bodies(Backend& backend, const KernelBenchOptions& options,
                                       const KernelBenchObserver& on_progress = {},
                                       const KernelBenchSkips& on_skip = {});

@@ -7,6 +7,10 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "ir/expand.hpp"
+#include "ir/op_definition.hpp"
+#include "kernels/exponentials.hpp"
+#include "kernels/parallel.hpp"
 #include "measure/result.hpp"
 #include "measure/statistics.hpp"
 
@@ -40,12 +44,11 @@ OpSpec bare_product(std::string_view arithmetic, const ProductSize& size) {
                      .is_weight = {false, false, true, true}});
 }
 
-bool is_product(const Step& launch) { return launch.kernel != nullptr && launch.cost.unit == ComputeUnit::kMatrix; }
+bool multiplies(const Step& launch) { return launch.kernel != nullptr && launch.cost.unit == ComputeUnit::kMatrix; }
 
-Floor floor_of(const Cost& cost, std::string_view arithmetic, MachineRates& rates) {
-  const bool multiplies = cost.unit == ComputeUnit::kMatrix;
-  return longer_of(multiplies ? cost.flops : 0, multiplies ? &rates.product(arithmetic) : nullptr, cost.bytes,
-                   rates.copy(cost.bytes));
+Floor floor_of_product(const Cost& cost, const Step& launch, MachineRates& rates) {
+  return longer_of(cost.bytes, rates.copy(cost.bytes), cost.flops,
+                   &rates.product(launch.kernel->compute_name(launch.spec)));
 }
 
 double floor_ms(const Segment& segment, std::span<const Step> steps, MachineRates& rates) {
@@ -64,6 +67,19 @@ double floor_ms(const Segment& segment, std::span<const Step> steps, MachineRate
 
 /// Copies of whole pages are the fast ones: an H200 copies 256 MiB at 4.2 TB/s, and at 2.7 TB/s with a few bytes more.
 constexpr std::size_t kPage = 4096;
+
+/// Exponentials by all threads, which share them out as kernels do: so many that starting and ending is nothing beside them.
+constexpr std::int64_t kNumbers = 2048, kTurns = 128, kBlocksOfThread = 32;
+
+void compute_exponentials(DType dtype, int threads) {
+  parallel_for(threads, threads * kBlocksOfThread, 1, [dtype](std::int64_t begin, std::int64_t end, int /*thread*/) {
+    std::array<float, kNumbers> numbers;
+    for (; begin < end; ++begin) {
+      numbers.fill(0.5F);
+      repeat_exponentials(dtype, numbers, kTurns);
+    }
+  });
+}
 
 }  // namespace
 
@@ -98,31 +114,63 @@ const Yardstick& MachineRates::product(std::string_view arithmetic) {
   return products_.emplace(arithmetic, std::move(fastest)).first->second.yardstick;
 }
 
+const Yardstick* MachineRates::exponentials(DType dtype) {
+  const Target target = backend_.properties().target;
+  if (target.device != DeviceKind::kCpu) return nullptr;
+  if (const auto known = exponentials_.find(dtype); known != exponentials_.end()) return &known->second;
+  const int threads = target.threads;
+  return &exponentials_
+              .emplace(dtype, measure({.of = kFloorOfExp,
+                                       .work = static_cast<double>(threads * kBlocksOfThread * kTurns * kNumbers),
+                                       .stream = &copy_run_.stream(),
+                                       .submit = [dtype, threads] { compute_exponentials(dtype, threads); }}))
+              .first->second;
+}
+
 Yardstick MachineRates::measure(Yardstick yardstick) {
   yardstick.trials = time_submissions(backend_, *yardstick.stream, yardstick.submit, protocol_);
   yardstick.ms = median(yardstick.trials.wall_ms);
   return yardstick;
 }
 
+Exponentials exponentials_of(const Graph& graph) {
+  Exponentials all;
+  const Graph plain = expand(graph);
+  for (const Node& node : plain.nodes()) {
+    const TensorType& result = plain.type(node.results.front());
+    const double count = definition_of(node.op).exponentials * static_cast<double>(result.shape.numel());
+    all.count += count;
+    if (count > 0 && result.dtype == DType::kBF16) all.dtype = DType::kBF16;
+  }
+  return all;
+}
+
 Floor floor_of(const Step& launch, MachineRates& rates) {
-  if (!is_product(launch)) return floor_of(launch.cost, "", rates);
-  return floor_of(launch.kernel->cost(bare(launch.spec)), launch.kernel->compute_name(launch.spec), rates);
+  if (multiplies(launch)) return floor_of_product(launch.kernel->cost(bare(launch.spec)), launch, rates);
+  const double bytes = launch.cost.bytes;
+  if (launch.kernel == nullptr) return longer_of(bytes, rates.copy(bytes), 0, nullptr);
+  return floor_of(graph_of(launch.spec), bytes, rates);
 }
 
 double floor_ms(const Program& program, MachineRates& rates) { return floor_ms(program.root, program.steps, rates); }
 
 Floor floor_of(const OpRun& run, MachineRates& rates) {
   const std::vector<Step>& launches = run.program().steps;
-  const auto product = std::ranges::find_if(launches, is_product);
-  return floor_of(run.least_work(), product == launches.end() ? "" : product->kernel->compute_name(product->spec),
-                  rates);
+  const auto product = std::ranges::find_if(launches, multiplies);
+  if (product != launches.end()) return floor_of_product(run.least_work(), *product, rates);
+  return floor_of(run.program().graph, run.least_work().bytes, rates);
 }
 
-Floor longer_of(double flops, const Yardstick* product, double bytes, const Yardstick& copy) {
+Floor floor_of(const Graph& graph, double bytes, MachineRates& rates) {
+  const Exponentials all = exponentials_of(graph);
+  return longer_of(bytes, rates.copy(bytes), all.count, all.count > 0 ? rates.exponentials(all.dtype) : nullptr);
+}
+
+Floor longer_of(double bytes, const Yardstick& copy, double work, const Yardstick* other) {
   const Floor of_bytes{&copy, bytes / copy.work};
-  if (product == nullptr) return of_bytes;
-  const Floor of_flops{product, flops / product->work};
-  return of_flops.ms() > of_bytes.ms() ? of_flops : of_bytes;
+  if (other == nullptr) return of_bytes;
+  const Floor of_work{other, work / other->work};
+  return of_work.ms() > of_bytes.ms() ? of_work : of_bytes;
 }
 
 }  // namespace headroom

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "ir/builder.hpp"
 #include "measure/result.hpp"
 
 namespace headroom {
@@ -38,16 +39,38 @@ class FloorTest : public testing::Test {
   MachineRates rates_{*backend_, kOnce};
 };
 
-TEST(LongerOf, TakesFlopsOrBytesAtTheRateOfTheirYardstick) {
-  const Yardstick product{.of = kFloorOfFlops, .work = 1000, .ms = 2};  // 500 FLOPs a ms
-  const Yardstick copy{.of = kFloorOfCopy, .work = 100, .ms = 4};       // 25 bytes a ms
-  const Floor by_flops = longer_of(3000, &product, 100, copy);
-  EXPECT_EQ(by_flops.ms(), 6);
-  EXPECT_EQ(by_flops.yardstick->of, "flops");
-  const Floor by_bytes = longer_of(3000, &product, 200, copy);
-  EXPECT_EQ(by_bytes.ms(), 8);
-  EXPECT_EQ(by_bytes.yardstick->of, "copy");
-  EXPECT_EQ(longer_of(0, nullptr, 50, copy).ms(), 2);
+TEST(LongerOf, TakesBytesOrOtherWorkAtTheRateOfTheirYardstick) {
+  const Yardstick copy{.of = kFloorOfCopy, .work = 100, .ms = 4};  // 25 bytes a ms
+  for (const std::string_view of : {kFloorOfFlops, kFloorOfExp}) {
+    const Yardstick other{.of = of, .work = 1000, .ms = 2};  // 500 a ms
+    const Floor by_work = longer_of(100, copy, 3000, &other);
+    EXPECT_EQ(by_work.ms(), 6);
+    EXPECT_EQ(by_work.yardstick->of, of);
+    const Floor by_bytes = longer_of(200, copy, 3000, &other);
+    EXPECT_EQ(by_bytes.ms(), 8);
+    EXPECT_EQ(by_bytes.yardstick->of, "copy");
+  }
+  EXPECT_EQ(longer_of(50, copy, 0, nullptr).ms(), 2);
+}
+
+TEST(ExponentialsOf, CountsThemWhereverTheyAre) {
+  Graph graph("body");
+  Builder b(graph);
+  const ValueId x = graph.add_input("x", {DType::kF32, {4, 6}}),
+                weight = graph.add_input("weight", {DType::kF32, {8, 6}});
+  const ValueId bias = graph.add_input("bias", {DType::kF32, {8}});
+  EXPECT_EQ(exponentials_of(graph).count, 0);
+  const ValueId soft = b.softmax(b.add(x, x));
+  EXPECT_EQ(exponentials_of(graph).count, 24);
+  EXPECT_EQ(exponentials_of(graph).dtype, DType::kF32);
+  const ValueId wide = b.emit(Op::kLinear, {soft, weight, bias}, {{"activation", std::string("silu")}})[0];
+  EXPECT_EQ(exponentials_of(graph).count, 24 + 32) << "an activation counts";
+  Graph body("gelu");
+  Builder inner(body);
+  body.add_output("y", inner.gelu_tanh(inner.sigmoid(body.add_input("x", {DType::kBF16, {4, 8}}))));
+  b.fused({b.cast(wide, DType::kBF16)}, body);
+  EXPECT_EQ(exponentials_of(graph).count, 24 + 32 + 2 * 32) << "and so does the body of a fused op";
+  EXPECT_EQ(exponentials_of(graph).dtype, DType::kBF16);
 }
 
 TEST_F(FloorTest, AttentionsIsItsFlopsOrItsBytes) {
@@ -56,7 +79,7 @@ TEST_F(FloorTest, AttentionsIsItsFlopsOrItsBytes) {
   const Yardstick& product = rates_.product("f32");
   const Yardstick& copy = rates_.copy(bytes);
   EXPECT_EQ(copy.work, bytes);
-  EXPECT_EQ(floor_of(run.step(), rates_).ms(), longer_of(flops, &product, bytes, copy).ms());
+  EXPECT_EQ(floor_of(run.step(), rates_).ms(), longer_of(bytes, copy, flops, &product).ms());
   EXPECT_EQ(&rates_.product("f32"), &product) << "is measured once";
 }
 
@@ -67,6 +90,32 @@ TEST_F(FloorTest, IsOfTheWorkAndNotOfHowItIsDone) {
   const OpRun plain(*backend_, linear("none")), with_gelu(*backend_, linear("gelu_tanh"));
   EXPECT_EQ(floor_of(with_gelu, rates_).ms(), floor_of(plain, rates_).ms());
   EXPECT_EQ(floor_of(with_gelu.step(), rates_).ms(), floor_of(plain, rates_).ms());
+}
+
+TEST_F(FloorTest, OfWhatIsNoProductIsItsExponentialsOrItsBytes) {
+  const TensorType x{DType::kF32, {64, 32}};
+  const OpRun silu(*backend_,
+                   infer_spec({.op = Op::kSilu, .attributes = {}, .inputs = {x}, .outputs = {}, .is_weight = {}}));
+  const double bytes = 2.0 * 64 * 32 * sizeof(float);
+  const Yardstick* exponentials = rates_.exponentials(DType::kF32);
+  ASSERT_NE(exponentials, nullptr);
+  const double expected = longer_of(bytes, rates_.copy(bytes), 64 * 32, exponentials).ms();
+  EXPECT_EQ(floor_of(silu, rates_).ms(), expected);
+  EXPECT_EQ(floor_of(silu.step(), rates_).ms(), expected);
+  EXPECT_EQ(floor_of(silu.program().graph, bytes, rates_).ms(), expected);
+  // More than any bytes take: with none to move the exponentials are what is left.
+  const Floor of_exp = floor_of(silu.program().graph, 0, rates_);
+  EXPECT_EQ(of_exp.yardstick, exponentials) << "is measured once";
+  EXPECT_DOUBLE_EQ(of_exp.ms(), 64 * 32 / exponentials->work * exponentials->ms);
+}
+
+TEST_F(FloorTest, KnowsTheRateOfExponentials) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const Yardstick* exponentials = rates_.exponentials(dtype);
+    EXPECT_EQ(exponentials->of, "exp");
+    EXPECT_GT(exponentials->work, 1e6);
+    EXPECT_GT(exponentials->ms, 0);
+  }
 }
 
 TEST_F(FloorTest, KnowsTheRateOfEveryArithmetic) {

@@ -106,8 +106,8 @@ std::string to_kernel_table(const ResultFile& file) {
     table.add_row(std::move(cells));
   }
   return table.render() +
-         "\nfloors: a copy of the bytes that must move, or FLOPs at the rate of the fastest product, the longer of "
-         "both\n";
+         "\nfloors: a copy of the bytes that must move, FLOPs at the rate of the fastest product or, on a CPU, "
+         "exponentials, whichever takes longest\n";
 }
 
 }  // namespace headroom

@@ -21,28 +21,6 @@ bool is_weight(const OpSpec& spec, std::size_t input) { return input < spec.is_w
 
 bool is_quantized(DType dtype) { return dtype == DType::kI8 || dtype == DType::kF8E4M3; }
 
-/// A graph of that op alone, its last node: weights are params, those in i8 and f8e4m3 quantized from one in f32, the
-/// other operands inputs.
-Graph graph_of(const OpSpec& spec) {
-  Graph graph("op");
-  Builder builder(graph);
-  std::vector<ValueId> inputs;
-  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
-    const std::string name = "x" + std::to_string(i);
-    if (!is_weight(spec, i))
-      inputs.push_back(graph.add_input(name, spec.inputs[i]));
-    else if (is_quantized(spec.inputs[i].dtype))
-      inputs.push_back(
-          builder.quantize(graph.add_param(name, {DType::kF32, spec.inputs[i].shape}), spec.inputs[i].dtype).first);
-    else
-      inputs.push_back(graph.add_param(name, spec.inputs[i]));
-  }
-  const auto attributes = spec.attributes.all();
-  const std::vector<ValueId> results = builder.emit(spec.op, std::move(inputs), {attributes.begin(), attributes.end()});
-  for (std::size_t i = 0; i < results.size(); ++i) graph.add_output("y" + std::to_string(i), results[i]);
-  return graph;
-}
-
 Checkpoint random_weights(const OpSpec& spec) {
   std::vector<TensorSpec> tensors;
   for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
@@ -77,6 +55,26 @@ HostTensor random_operand(const TensorType& type, std::uint64_t stream) {
 OpSpec bare(OpSpec spec) {
   if (spec.attributes.has("activation")) spec.attributes = spec.attributes.with("activation", std::string("none"));
   return spec;
+}
+
+Graph graph_of(const OpSpec& spec) {
+  Graph graph("op");
+  Builder builder(graph);
+  std::vector<ValueId> inputs;
+  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+    const std::string name = "x" + std::to_string(i);
+    if (!is_weight(spec, i))
+      inputs.push_back(graph.add_input(name, spec.inputs[i]));
+    else if (is_quantized(spec.inputs[i].dtype))
+      inputs.push_back(
+          builder.quantize(graph.add_param(name, {DType::kF32, spec.inputs[i].shape}), spec.inputs[i].dtype).first);
+    else
+      inputs.push_back(graph.add_param(name, spec.inputs[i]));
+  }
+  const auto attributes = spec.attributes.all();
+  const std::vector<ValueId> results = builder.emit(spec.op, std::move(inputs), {attributes.begin(), attributes.end()});
+  for (std::size_t i = 0; i < results.size(); ++i) graph.add_output("y" + std::to_string(i), results[i]);
+  return graph;
 }
 
 OpRun::OpRun(Backend& backend, const OpSpec& spec, OpForm form)

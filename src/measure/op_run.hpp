@@ -20,6 +20,10 @@ enum class OpForm : std::uint8_t {
 /// `spec` without its activation, if it has one.
 [[nodiscard]] OpSpec bare(OpSpec spec);
 
+/// A graph of that op alone, its last node: weights are params, those in i8 and f8e4m3 quantized from one in f32, the
+/// other operands inputs.
+[[nodiscard]] Graph graph_of(const OpSpec& spec);
+
 /// One op by itself on dense random operands, with the kernel that a plan would choose: what kernel benchmarks time and
 /// floors are taken from. Weights are packed as in a model; they are of one dtype, f32 or bf16.
 class OpRun {

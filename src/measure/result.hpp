@@ -167,24 +167,25 @@ struct PlanRecord {
 };
 
 /// What a floor is the time of: FLOPs at the rate of the machine's fastest product, a copy of the bytes that must move,
-/// or, in older files, the bare kernel by itself.
-inline constexpr std::string_view kFloorOfFlops = "flops", kFloorOfCopy = "copy", kFloorOfProduct = "product";
+/// exponentials at the rate of a CPU, or, in older files, the bare kernel by itself.
+inline constexpr std::string_view kFloorOfFlops = "flops", kFloorOfCopy = "copy", kFloorOfExp = "exp",
+                                  kFloorOfProduct = "product";
 
 /// The least time in which the machine could do the work, by rates that it was measured at in the same run.
 struct FloorRecord {
   double ms = 0;
-  std::string of;  ///< kFloorOfFlops or kFloorOfCopy
+  std::string of;  ///< kFloorOfFlops, kFloorOfCopy or kFloorOfExp
   friend bool operator==(const FloorRecord&, const FloorRecord&) = default;
 };
 
 /// Where the time of a request goes: a column entry for each node of the result's plan, in order.
 struct ProfileRecord {
   std::vector<double> time_ms;  ///< median of one launch: on a GPU as it recorded it, on a CPU timed by itself
-  /// Alone and hot: the bare kernel of a product, attention or convolution, of anything else the copy that its floor is.
+  /// Alone and hot: the bare kernel of a product, attention or convolution, of anything else its floor.
   /// Empty in older files.
   std::vector<double> alone_ms = {};
   std::vector<double> floor_ms;       ///< the least that the machine could do it in, by rates that it was measured at
-  std::vector<std::string> floor_of;  ///< kFloorOfFlops or kFloorOfCopy; kFloorOfProduct in older files
+  std::vector<std::string> floor_of;  ///< as FloorRecord::of; kFloorOfProduct in older files
   std::vector<std::int64_t> runs;     ///< launches in one request
   std::optional<double> idle_share = {};    ///< of a step that is traced, in which a GPU ran nothing: median over steps
   std::optional<double> busy_ms = {};       ///< of a step that is traced, in which it ran something: median

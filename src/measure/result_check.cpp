@@ -68,6 +68,8 @@ void check_configuration(const Configuration& configuration, const std::string& 
   for (const std::string& name : configuration.applied) check_steps(name, place);
 }
 
+bool is_floor_of(std::string_view of) { return of == kFloorOfFlops || of == kFloorOfCopy || of == kFloorOfExp; }
+
 void check_profile(const Result& result, const ResultFile& file, const std::string& place) {
   if (!result.profile) return;
   if (!result.plan) fail("{} has a profile but names no plan", place);
@@ -79,14 +81,14 @@ void check_profile(const Result& result, const ResultFile& file, const std::stri
     if (entries != nodes)
       fail("the profile of {} has a column of {} entries for the {} nodes of its plan", place, entries, nodes);
   for (const std::string& of : profile.floor_of)
-    if (of != kFloorOfFlops && of != kFloorOfCopy && of != kFloorOfProduct)
-      fail("\"floor_of\" in the profile of {} has '{}', but flops, copy or product was expected", place, of);
+    if (!is_floor_of(of) && of != kFloorOfProduct)
+      fail("\"floor_of\" in the profile of {} has '{}', but flops, copy, exp or product was expected", place, of);
 }
 
 void check_floor(const Result& result, const std::string& place) {
   if (!result.floor) return;
-  if (result.floor->of != kFloorOfFlops && result.floor->of != kFloorOfCopy)
-    fail("the floor of {} is of '{}', but flops or copy was expected", place, result.floor->of);
+  if (!is_floor_of(result.floor->of))
+    fail("the floor of {} is of '{}', but flops, copy or exp was expected", place, result.floor->of);
 }
 
 void check_stages(const Result& result, const std::string& place) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <string_view>
 #include <type_traits>
 
 #include "base/error.hpp"
@@ -274,6 +275,21 @@ constexpr OpDefinition each(Op op, decltype(OpDefinition::infer) infer, decltype
           .any_layout = true};
 }
 
+/// Functions of formulas that a CPU makes of e^x; those of the C library, as erf and pow, are something else.
+constexpr double exponentials_in(std::string_view formula) {
+  double count = 0;
+  for (const std::string_view function : {"m.exp(", "m.swish(", "m.normal(", "m.tanh(", "m.sigmoid("})
+    if (formula.find(function) != std::string_view::npos) ++count;
+  return count;
+}
+
+constexpr OpDefinition each_function(Op op, decltype(OpDefinition::evaluate) evaluate, double flops,
+                                     std::string_view formula) {
+  OpDefinition row = each(op, float_types, evaluate, flops);
+  row.exponentials = exponentials_in(formula);
+  return row;
+}
+
 constexpr OpDefinition each_pair(Op op, decltype(OpDefinition::infer) infer, decltype(OpDefinition::evaluate) evaluate,
                                  double flops, bool commutative) {
   OpDefinition row = each(op, infer, evaluate, flops);
@@ -289,7 +305,8 @@ constexpr OpDefinition each_cast() {
 }
 
 constexpr std::array kElementwise = {
-#define HR_UNARY(enumerator, name, flops, ...) each(Op::enumerator, float_types, unary<Op::enumerator>, flops),
+#define HR_UNARY(enumerator, name, flops, formula) \
+  each_function(Op::enumerator, unary<Op::enumerator>, flops, #formula),
 #define HR_SCALAR(enumerator, name, flops, ...) each(Op::enumerator, scalar_types, scalar<Op::enumerator>, flops),
 #define HR_BINARY(enumerator, name, flops, formula, commutative) \
   each_pair(Op::enumerator, binary_types, binary<Op::enumerator>, flops, commutative),

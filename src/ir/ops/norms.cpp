@@ -153,8 +153,14 @@ constexpr OpDefinition along_rows(Op op, decltype(OpDefinition::infer) infer, de
           .goes_along_rows = is_fusable};
 }
 
+constexpr OpDefinition softmax_along_rows() {
+  OpDefinition row = along_rows(Op::kSoftmax, row_types, softmax, 5);
+  row.exponentials = 1;
+  return row;
+}
+
 constexpr std::array kNorms = {
-    along_rows(Op::kSoftmax, row_types, softmax, 5),
+    softmax_along_rows(),
     along_rows(Op::kLayerNorm, norm_types, layer_norm, 6),
     along_rows(Op::kRmsNorm, norm_types, rms_norm, 4),
     along_rows(Op::kCumsum, row_types, cumsum, 1, false),
