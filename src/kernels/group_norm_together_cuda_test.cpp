@@ -39,18 +39,19 @@ const std::vector<TogetherCase> kTogetherCases = {{{1, 128, 224, 224}, 32}, {{2,
                                                   {{1, 24, 512, 523}, 3},   {{1, 2048, 57, 57}, 32},
                                                   {{1, 64, 480, 470}, 32},  {{16, 128, 64, 65}, 8}};
 
-TEST_F(CudaGroupNormTogether, MatchesTheOracle) {
-  for (const cuda::Types types : cuda::kTypes)
-    for (const TogetherCase& item : kTogetherCases) matches(spec_of(item.shape, item.groups, types, 2, "silu"));
+TEST_F(CudaGroupNormTogether, MatchesTheOracle) {  // which takes its time for images of this size
+  for (const TogetherCase& item : kTogetherCases) matches(spec_of(item.shape, item.groups, cuda::kTypes[1], 2, "silu"));
+  for (const cuda::Types types : cuda::kTypes) matches(spec_of({1, 128, 184, 184}, 32, types, 2, "silu"));
+  matches(spec_of({1, 64, 330, 331}, 32, cuda::kTypes[0], 2, "silu"));
 }
 
 TEST_F(CudaGroupNormTogether, NeedsNeitherWeightNorBias) {
-  for (const std::size_t beside : {0, 1}) matches(spec_of({1, 192, 200, 201}, 32, cuda::kTypes[1], beside, "none"));
+  for (const std::size_t beside : {0, 1}) matches(spec_of({1, 64, 256, 257}, 32, cuda::kTypes[1], beside, "none"));
 }
 
 TEST_F(CudaGroupNormTogether, AppliesItsActivation) {
-  for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "relu"})
-    matches(spec_of({1, 192, 200, 201}, 32, cuda::kTypes[0], 2, activation));
+  for (const char* activation : {"gelu_tanh", "gelu_erf", "relu"})
+    matches(spec_of({1, 64, 200, 200}, 32, cuda::kTypes[0], 2, activation));
 }
 
 TEST_F(CudaGroupNormTogether, LeavesWhatIsSmallOrManyOrOdd) {
