@@ -108,39 +108,93 @@ class TapeCursor {
   std::array<std::int64_t, kMostTapeOperands> offsets_{};
 };
 
-/// Asks for lines that chunks behind the one at hand read, row by row, in time.
-class ReadAheadOfChunk {
+/// The lines that chunks of rows read, chunk after chunk, for calls to ask for long before.
+class ReadAheadOfChunks {
  public:
-  ReadAheadOfChunk(const RowTape& tape, const Addresses& memory, std::int64_t row, std::int64_t end)
+  ReadAheadOfChunks(const RowTape& tape, const Addresses& memory, std::int64_t row, std::int64_t end)
       : tape_(tape), memory_(memory), cursor_(tape, row), rows_left_(tape.streams.empty() ? 0 : end - row) {
-    if (rows_left_ > 0) find_line();
+    if (rows_left_ > 0) begin_chunk();
   }
 
+  /// Lines of a chunk of so many rows.
+  static std::int64_t lines_of_chunk(const RowTape& tape, std::int64_t rows, std::int64_t columns) {
+    std::int64_t lines = 0;
+    for (const int operand : tape.streams) {
+      const std::int64_t bytes = columns * size_of_element(tape, operand);
+      lines += is_dense(tape, operand, bytes) ? lines_of(rows * bytes) : rows * lines_of(bytes);
+    }
+    return lines;
+  }
+
+  /// Asks for the next lines now.
   void ask(std::int64_t lines) {
     for (; lines > 0 && rows_left_ > 0; --lines) {
-      hwy::Prefetch(address_);
-      address_ += kCacheLine;
-      if (address_ < end_) continue;
-      if (++stream_ == tape_.streams.size()) {
-        stream_ = 0;
-        cursor_.advance(1);
-        if (--rows_left_ == 0) return;
-      }
-      find_line();
+      ask_second_level(address_);
+      pass(1);
     }
+  }
+  /// Has the call ask for the next lines, in so many turns, as far as they lie one behind the other there.
+  void ask_on_the_way(std::int64_t lines, std::int64_t turns, Call& call) {
+    call.ahead_step = 0;
+    if (rows_left_ == 0) return;
+    const std::int64_t together = HWY_MIN(lines, HWY_MIN(lines_of(end_ - address_), turns * kMostAheadStep / kCacheLine));
+    ask_later(together, turns, call);
+    ask(lines - together);
   }
 
  private:
-  void find_line() {
-    const auto operand = static_cast<std::size_t>(tape_.streams[stream_]);
-    address_ = memory_[operand] + cursor_.offset(operand);
-    end_ = address_ + cursor_.columns() * static_cast<std::int64_t>(size_of(tape_.dtypes[operand]));
+  static std::int64_t size_of_element(const RowTape& tape, int operand) {
+    return static_cast<std::int64_t>(size_of(tape.dtypes[static_cast<std::size_t>(operand)]));
+  }
+  static std::int64_t pitch_of(const RowTape& tape, int operand) {
+    if (tape.walk.outer.empty()) return 0;
+    return tape.walk.outer.back().strides[static_cast<std::size_t>(operand)] * size_of_element(tape, operand);
+  }
+  static bool is_dense(const RowTape& tape, int operand, std::int64_t row_bytes) {
+    return pitch_of(tape, operand) == row_bytes;
+  }
+  static std::int64_t lines_of(std::int64_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine; }
+
+  void ask_later(std::int64_t lines, std::int64_t turns, Call& call) {
+    if (lines == 0) return;
+    call.ahead = address_;
+    call.ahead_step = (lines * kCacheLine + turns - 1) / turns;
+    pass(lines);
+  }
+  void pass(std::int64_t lines) {
+    address_ += lines * kCacheLine;
+    if (address_ < end_) return;
+    if (row_ == rows_ && ++stream_ == tape_.streams.size()) {
+      cursor_.advance(rows_);
+      rows_left_ -= rows_;
+      if (rows_left_ > 0) begin_chunk();
+    } else {
+      if (row_ == rows_) row_ = 0;
+      find_lines();
+    }
+  }
+  void begin_chunk() {
+    rows_ = HWY_MIN(HWY_MIN(tape_.rows, rows_left_), cursor_.rows_left());
+    stream_ = 0;
+    row_ = 0;
+    find_lines();
+  }
+  /// Those of a stream that lie one behind the other: of a row, or of all.
+  void find_lines() {
+    const int operand = tape_.streams[stream_];
+    const std::int64_t bytes = cursor_.columns() * size_of_element(tape_, operand);
+    const bool has_all = is_dense(tape_, operand, bytes);
+    const auto k = static_cast<std::size_t>(operand);
+    address_ = memory_[k] + cursor_.offset(k) + row_ * pitch_of(tape_, operand);
+    end_ = address_ + (has_all ? rows_ : 1) * bytes;
+    row_ = has_all ? rows_ : row_ + 1;
   }
 
   const RowTape& tape_;
   const Addresses& memory_;
   TapeCursor cursor_;
   std::int64_t rows_left_;
+  std::int64_t rows_ = 0, row_ = 0;  // of the chunk; behind those whose lines are being asked for
   std::size_t stream_ = 0;
   const char* address_ = nullptr;
   const char* end_ = nullptr;
@@ -171,22 +225,18 @@ class TapeRun {
 
   void run() {
     TapeCursor cursor(tape_, part_.begin);
-    ReadAheadOfChunk ahead(tape_, memory_, part_.begin,
-                           bound_.exceeds_cache && tape_.phases.size() > 1 ? part_.end : part_.begin);
-    const std::int64_t lines = lines_of_row();
-    std::int64_t credit = kAheadLines;
-    bool begins = true;
+    ReadAheadOfChunks ahead(tape_, memory_, part_.begin, spreads_asking() ? part_.end : part_.begin);
     for (std::int64_t row = part_.begin; row < part_.end;) {
       rows_ = HWY_MIN(HWY_MIN(tape_.rows, part_.end - row), cursor.rows_left());
       columns_ = cursor.columns();
       for (std::size_t k = 0; k < tape_.dtypes.size(); ++k) at_[k] = memory_[k] + cursor.offset(k);
-      const bool is_new = begins || cursor.index() == 0;
+      const bool is_new = row == part_.begin || cursor.index() == 0;
+      const std::int64_t lines = ReadAheadOfChunks::lines_of_chunk(tape_, rows_, columns_);
+      if (row == part_.begin) ahead.ask(HWY_MIN(lines, kMostAheadLines));
+      lines_of_call_ = (lines + calls() - 1) / HWY_MAX(1, calls());
       cursor.advance(rows_);
       row += rows_;
-      credit += rows_ * lines;
-      lines_of_call_ = begins ? credit : (rows_ * lines + calls() - 1) / HWY_MAX(1, calls());
-      run_chunk(is_new, ahead, credit);
-      begins = false;
+      run_chunk(is_new, lines, ahead);
     }
     hwy::FlushStream();
   }
@@ -194,7 +244,8 @@ class TapeRun {
  private:
   using Kind = TapePlace::Kind;
   static constexpr std::int64_t kFloat = sizeof(float);
-  static constexpr std::int64_t kAheadLines = 64;
+  /// A chunk's lines are asked for while the one before it is computed, or the last so many of them: a part of the second-level cache.
+  static constexpr std::int64_t kMostAheadLines = 4096;
 
   /// An instruction with all that is known of its call before a block is.
   struct Ready {
@@ -219,19 +270,17 @@ class TapeRun {
     return memory;
   }
 
-  [[nodiscard]] std::int64_t lines_of_row() const {
-    std::int64_t lines = 0;
-    for (const int operand : tape_.streams)
-      lines += (tape_.columns * static_cast<std::int64_t>(size_of(dtype(operand))) + kCacheLine - 1) / kCacheLine;
-    return lines;
+  [[nodiscard]] std::int64_t wide_instructions() const {
+    std::int64_t count = 0;
+    for (const RowTape::Phase& phase : tape_.phases) count += static_cast<std::int64_t>(phase.wide.size());
+    return count;
   }
-  [[nodiscard]] DType dtype(int operand) const { return tape_.dtypes[static_cast<std::size_t>(operand)]; }
   /// Of wide instructions, for a chunk.
   [[nodiscard]] std::int64_t calls() const {
-    std::int64_t calls = 0;
-    for (const RowTape::Phase& phase : tape_.phases) calls += static_cast<std::int64_t>(phase.wide.size());
-    return calls * ((columns_ + tape_.block - 1) / tape_.block);
+    return wide_instructions() * ((columns_ + tape_.block - 1) / tape_.block);
   }
+  /// Whether all instructions together ask for what the next chunk reads. The only one that there is asks for its own operands.
+  [[nodiscard]] bool spreads_asking() const { return bound_.exceeds_cache && wide_instructions() > 1; }
 
   /// A narrow instruction takes all rows of a chunk as one: their elements lie one behind the other.
   void bind(Ready& to, const TapeInstruction& what, bool is_narrow) const {
@@ -249,8 +298,9 @@ class TapeRun {
     call.y_row_bytes = y.row_bytes;
     call.dtype = y.dtype;
     call.past_cache = is_past_cache(what.y);
-    call.asks_ahead = bound_.exceeds_cache && tape_.phases.size() == 1 && !is_narrow &&
-                      std::ranges::any_of(what.x, [](const TapePlace& x) { return x.kind == Kind::kMemory; });
+    call.asks_ahead = bound_.exceeds_cache && wide_instructions() == 1 && !is_narrow;
+    call.ahead = nullptr;
+    call.ahead_step = 0;
     call.reduced = find(what.reduced, false, false).base.at;
     const Place also = find(what.also, false, false);
     to.bases[kMostTapeArguments + 1] = also.base;
@@ -301,14 +351,14 @@ class TapeRun {
     return own(nullptr, 0, 0, 0);
   }
 
-  void run_chunk(bool is_new, ReadAheadOfChunk& ahead, std::int64_t& credit) {
-    const auto run_blocks = [&](std::span<Ready> instructions) {
+  void run_chunk(bool is_new, std::int64_t lines_left, ReadAheadOfChunks& ahead) {
+    const auto run_blocks = [&](std::span<Ready> instructions, std::int64_t lines_of_call) {
       for (std::int64_t column = 0; column < columns_; column += tape_.block) {
         const std::int64_t columns = HWY_MIN(tape_.block, columns_ - column);
         for (Ready& ready : instructions) {
-          const std::int64_t lines = HWY_MIN(credit, lines_of_call_);
-          ahead.ask(lines);
-          credit -= lines;
+          const std::int64_t lines = HWY_MIN(lines_left, lines_of_call);
+          ahead.ask_on_the_way(lines, rows_ * (columns / (2 * lanes())), ready.call);
+          lines_left -= lines;
           ready.call.is_first = column == 0;
           ready.call.is_last = column + columns == columns_;
           call(ready, column, rows_, columns);
@@ -324,7 +374,7 @@ class TapeRun {
     const std::span<Ready> shared = take(tape_.shared.size());
     if (is_new && !shared.empty()) {
       const std::int64_t rows = std::exchange(rows_, 1);
-      run_blocks(shared);
+      run_blocks(shared, 0);
       rows_ = rows;
     }
     for (const RowTape::Phase& phase : tape_.phases) {
@@ -334,7 +384,7 @@ class TapeRun {
         call(take(1)[0], 0, is_by_row ? rows_ : 1, rows_ * kTapeLanes);
       }
       const std::span<Ready> wide = take(phase.wide.size());
-      if (!wide.empty()) run_blocks(wide);
+      if (!wide.empty()) run_blocks(wide, lines_of_call_);
     }
   }
 

@@ -39,6 +39,8 @@ struct Call {
   DType dtype;      ///< of y
   bool past_cache;  ///< where y goes
   bool asks_ahead;  ///< for what the operands have kAheadBytes further on
+  const char* ahead;        ///< memory that is asked for on the way, for later chunks, where ahead_step is not 0
+  std::int64_t ahead_step;  ///< bytes of it for every two vectors, kMostAheadStep at most
   std::int64_t rows, columns;
   char* reduced;           ///< of row 0; kTapeLanes of f32 for each
   bool is_first, is_last;  ///< block of the row
@@ -48,6 +50,28 @@ struct Call {
   bool also_past_cache;
 };
 using Run = void (*)(const Call& call);
+
+inline constexpr std::int64_t kMostAheadStep = 2 * kCacheLine;
+
+HWY_INLINE void ask_second_level(const char* at) { __builtin_prefetch(at, 0, 2); }
+
+/// What a loop asks for on the way, so that memory has work while it computes: asked for all at once, lines would wait for one another
+/// and the loop for them. Into the second-level cache: the first has no room for a chunk and the next.
+class AskAhead {
+ public:
+  HWY_INLINE explicit AskAhead(const Call& call) : at_(call.ahead), step_(call.ahead_step) {}
+  /// Once for every two vectors.
+  HWY_INLINE void operator()() {
+    if (step_ == 0) return;
+    ask_second_level(at_);
+    if (step_ > kCacheLine) ask_second_level(at_ + kCacheLine);
+    at_ += step_;
+  }
+
+ private:
+  const char* at_;
+  std::int64_t step_;
+};
 
 // Operands.
 
@@ -143,11 +167,15 @@ template <class F, int kOperands, bool kMixed, class T, int kSplats = 0>
 void map_rows(const Call& call) {
   const std::int64_t n = call.columns;
   const bool past_cache = call.past_cache;
+  AskAhead ask(call);
   for (std::int64_t row = 0; row < call.rows; ++row) {
     const Columns<F, kOperands, kSplats, kMixed> f(call, row);
     T* y = reinterpret_cast<T*>(call.y + row * call.y_row_bytes);
     std::int64_t i = 0;
-    for (; i + 2 * lanes() <= n; i += 2 * lanes()) write_two(f(i), f(i + lanes()), y + i, past_cache);
+    for (; i + 2 * lanes() <= n; i += 2 * lanes()) {
+      ask();
+      write_two(f(i), f(i + lanes()), y + i, past_cache);
+    }
     for (; i < n; i += lanes()) store(f.some(i, HWY_MIN(lanes(), n - i)), y + i, HWY_MIN(lanes(), n - i));
   }
 }
@@ -248,6 +276,7 @@ HWY_INLINE Vector first_or_neutral(Vector v, std::int64_t count) {
 template <class F, int kOperands, int kSplats, class Join, bool kMixed, bool kStored>
 void reduce_rows(const Call& call) {
   const std::int64_t n = call.columns;
+  AskAhead ask(call);
   for (std::int64_t row = 0; row < call.rows; ++row) {
     const Columns<F, kOperands, kSplats, kMixed> f(call, row);
     float* y = reinterpret_cast<float*>(call.y + row * call.y_row_bytes);
@@ -259,8 +288,10 @@ void reduce_rows(const Call& call) {
     };
     std::int64_t i = 0;
     for (; i + 4 * lanes() <= n; i += 4 * lanes()) {
+      ask();
       part0 = Join::join(part0, one(i));
       part1 = Join::join(part1, one(i + lanes()));
+      ask();
       part2 = Join::join(part2, one(i + 2 * lanes()));
       part3 = Join::join(part3, one(i + 3 * lanes()));
     }
@@ -283,6 +314,7 @@ Run reduction_of(const Call& call) {
 template <class F, int kOperands, int kSplats, class Join>
 void joint_rows(const Call& call) {
   const std::int64_t n = call.columns;
+  AskAhead ask(call);
   for (std::int64_t row = 0; row < call.rows; ++row) {
     const Columns<F, kOperands, kSplats, true> f(call, row);
     float* y = reinterpret_cast<float*>(call.y + row * call.y_row_bytes);
@@ -291,6 +323,7 @@ void joint_rows(const Call& call) {
     Vector part0 = Join::neutral(), part1 = part0;
     std::int64_t i = 0;
     for (; i + 2 * lanes() <= n; i += 2 * lanes()) {
+      ask();
       const Vector first = f(i), second = f(i + lanes());
       write_two(first, second, y + i, false);
       if (also != nullptr && is_bf16)
