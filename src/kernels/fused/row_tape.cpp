@@ -556,7 +556,7 @@ class TapeWriter {
     TapeInstruction instruction{.what = Do::kStore};
     if (is_last_step && is_direct(bound_.results[result])) {
       instruction = computed(here);
-    } else if (is_last_step && here.what == Do::kQuantize) {
+    } else if (is_last_step && here.what == Do::kQuantize && size_of(bound_.results[result]) == 1) {
       instruction = computed(here);
       instruction.what = Do::kStoreQuantized;
     } else {

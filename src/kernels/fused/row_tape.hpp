@@ -52,7 +52,7 @@ struct TapeInstruction {
     kMaxOfNumbers,    ///< of x0; NaN are left out where there is a number
     kConvert,         ///< x0 in memory, of any dtype, to f32
     kStore,           ///< x0, f32, to memory of any dtype
-    kStoreQuantized,  ///< kQuantize and kStore in one
+    kStoreQuantized,  ///< kQuantize and kStore to i8 or f8e4m3 in one; x1 is narrow, of the row of x0
     kSpread,          ///< x0 in memory, an element for a row, to a narrow place
     kStoreNarrow,     ///< the other way
   };

@@ -431,10 +431,16 @@ template <DType kFrom>
 void convert_rows(const Call& call) {
   using S = Stored<kFrom>;
   const std::int64_t n = call.columns;
+  AskAhead ask(call);
   for (std::int64_t row = 0; row < call.rows; ++row) {
     const auto* x = reinterpret_cast<const typename S::Element*>(call.x[0].at + row * call.x[0].row_bytes);
     auto* y = reinterpret_cast<float*>(call.y + row * call.y_row_bytes);
     std::int64_t i = 0;
+    for (; i + 2 * lanes() <= n; i += 2 * lanes()) {
+      ask();
+      store_all(S::decoded(S::load(x + i)), y + i);
+      store_all(S::decoded(S::load(x + i + lanes())), y + i + lanes());
+    }
     for (; i + lanes() <= n; i += lanes()) store_all(S::decoded(S::load(x + i)), y + i);
     if (i < n) {
       HWY_ALIGN typename S::Element padded[lanes()] = {};
@@ -444,23 +450,47 @@ void convert_rows(const Call& call) {
   }
 }
 
-/// y = f(x...) rounded to kTo; whole vectors past the cache only where they are at least as wide as its instruction.
-template <DType kTo, class F, int kOperands>
+/// y = f(x...) rounded to kTo. Where it `kBounded`, f is a product with what its row is scaled by to be within the numbers of kTo, or
+/// with 0 where the row becomes 0.
+template <DType kTo, class F, int kOperands, bool kBounded>
 void store_rows(const Call& call) {
   using S = Stored<kTo>;
-  constexpr bool kMayStream = sizeof(typename S::Element) * static_cast<std::size_t>(lanes()) >= 16;
+  using Element = typename S::Element;
+  constexpr bool kIsByte = sizeof(Element) == 1;
+  const auto encoded = [](Vector v) HWY_ATTR {
+    if constexpr (kBounded) return S::bounded(v);
+    return S::encoded(v);
+  };
   const std::int64_t n = call.columns;
+  AskAhead ask(call);
   for (std::int64_t row = 0; row < call.rows; ++row) {
-    const Columns<F, kOperands, 0, true> f(call, row);
-    auto* y = reinterpret_cast<typename S::Element*>(call.y + row * call.y_row_bytes);
+    const Columns<F, kOperands, kBounded ? 1 : 0, true> f(call, row);
+    auto* y = reinterpret_cast<Element*>(call.y + row * call.y_row_bytes);
+    if (kBounded && *reinterpret_cast<const float*>(call.x[1].at + row * call.x[1].row_bytes) == 0) {
+      std::memset(y, 0, static_cast<std::size_t>(n) * sizeof(Element));
+      continue;
+    }
+    const auto at = [&](std::int64_t i) HWY_ATTR { return encoded(f(i)); };
     std::int64_t i = 0;
-    if (kMayStream && call.past_cache)
-      for (; i + lanes() <= n; i += lanes()) S::stream(S::encoded(f(i)), y + i);
-    for (; i + lanes() <= n; i += lanes()) S::store(S::encoded(f(i)), y + i);
+    if constexpr (kIsByte) {
+      for (; i + 4 * lanes() <= n; i += 4 * lanes()) {
+        ask();
+        const Word first = at(i), second = at(i + lanes());
+        ask();
+        store_bytes(first, second, at(i + 2 * lanes()), at(i + 3 * lanes()), y + i, call.past_cache);
+      }
+    } else if (call.past_cache && lanes() > 4) {
+      for (; i + 2 * lanes() <= n; i += 2 * lanes()) {
+        ask();
+        S::stream(at(i), y + i);
+        S::stream(at(i + lanes()), y + i + lanes());
+      }
+    }
+    for (; i + lanes() <= n; i += lanes()) S::store(at(i), y + i);
     if (i < n) {
-      HWY_ALIGN typename S::Element padded[lanes()];
-      S::store(S::encoded(f.some(i, n - i)), padded);
-      std::memcpy(y + i, padded, static_cast<std::size_t>(n - i) * sizeof(typename S::Element));
+      HWY_ALIGN Element padded[lanes()];
+      S::store(encoded(f.some(i, n - i)), padded);
+      std::memcpy(y + i, padded, static_cast<std::size_t>(n - i) * sizeof(Element));
     }
   }
 }
@@ -471,13 +501,13 @@ Run store_of(const Call& call) {
     case DType::kBF16:
       return plain_map_of<F, kOperands>(call);
     case DType::kF16:
-      return store_rows<DType::kF16, F, kOperands>;
+      return store_rows<DType::kF16, F, kOperands, false>;
     case DType::kF8E4M3:
-      return store_rows<DType::kF8E4M3, F, kOperands>;
+      return store_rows<DType::kF8E4M3, F, kOperands, false>;
     case DType::kI8:
-      return store_rows<DType::kI8, F, kOperands>;
+      return store_rows<DType::kI8, F, kOperands, false>;
     default:
-      return store_rows<DType::kU8, F, kOperands>;
+      return store_rows<DType::kU8, F, kOperands, false>;
   }
 }
 Run conversion_of(DType dtype) {
@@ -504,6 +534,7 @@ Run conversion_of(DType dtype) {
 template <class X, class T>
 void rotate_rows_of(const Call& call) {
   const std::int64_t pairs = call.columns / 2;
+  AskAhead ask(call);
   for (std::int64_t row = 0; row < call.rows; ++row) {
     const X* x = reinterpret_cast<const X*>(call.x[0].at + row * call.x[0].row_bytes);
     T* y = reinterpret_cast<T*>(call.y + row * call.y_row_bytes);
@@ -514,6 +545,7 @@ void rotate_rows_of(const Call& call) {
       return load(reinterpret_cast<const float*>(at) + i, count);
     };
     for (std::int64_t i = 0; i < pairs; i += lanes()) {
+      ask();
       const std::int64_t count = HWY_MIN(lanes(), pairs - i);
       const Pairs in = load_pairs(x + 2 * i, count);
       const Vector c = table(call.x[1], cosine, i, count), s = table(call.x[2], sine, i, count);
@@ -655,7 +687,8 @@ inline Run run_of(const TapeInstruction& what, const Call& call, bool is_stored)
     case Do::kStore:
       return store_of<Same, 1>(call);
     case Do::kStoreQuantized:
-      return store_of<Quantized, 2>(call);
+      if (call.dtype == DType::kI8) return store_rows<DType::kI8, ProductOfTwo, 2, true>;
+      return store_rows<DType::kF8E4M3, ProductOfTwo, 2, true>;
     case Do::kSpread:
       return spread_rows;
     case Do::kStoreNarrow:

@@ -43,9 +43,51 @@ HWY_INLINE Word sign_code(Vector v) {
   return hn::ShiftRight<32 - kBits>(hn::And(hn::BitCast(d32, v), hn::Set(d32, 0x80000000U)));
 }
 
-/// How a dtype lies in memory, and what its codes, in the lowest bits of 32, are.
+/// How a dtype lies in memory, and what its codes, in the lowest bits of 32, are. Of dtypes of one byte, what is encoded may have junk
+/// in the other three.
 template <DType kDType>
 struct Stored;
+
+/// The lowest bytes of four vectors, one behind the other; past the cache to a multiple of their size.
+HWY_INLINE void store_bytes(Word a, Word b, Word c, Word d, std::uint8_t* to, bool past_cache) {
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+#if HWY_TARGET == HWY_AVX3_DL
+  const __m512i first_bytes = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0x7C787470, 0x6C686460, 0x5C585450, 0x4C484440,
+                                               0x3C383430, 0x2C282420, 0x1C181410, 0x0C080400);
+  const __m512i front = _mm512_permutex2var_epi8(a.raw, first_bytes, b.raw);
+  const __m512i back = _mm512_permutex2var_epi8(c.raw, first_bytes, d.raw);
+  const __m512i bytes = _mm512_inserti64x4(front, _mm512_castsi512_si256(back), 1);
+#else
+  const __m512i low = _mm512_set1_epi32(0xFF);
+  const __m512i front = _mm512_packus_epi32(_mm512_and_si512(a.raw, low), _mm512_and_si512(b.raw, low));
+  const __m512i back = _mm512_packus_epi32(_mm512_and_si512(c.raw, low), _mm512_and_si512(d.raw, low));
+  const __m512i turns = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+  const __m512i bytes = _mm512_permutexvar_epi32(turns, _mm512_packus_epi16(front, back));
+#endif
+  if (past_cache)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), bytes);
+  else
+    _mm512_storeu_si512(to, bytes);
+#elif HWY_TARGET == HWY_AVX2
+  const __m256i low = _mm256_set1_epi32(0xFF);
+  const __m256i front = _mm256_packus_epi32(_mm256_and_si256(a.raw, low), _mm256_and_si256(b.raw, low));
+  const __m256i back = _mm256_packus_epi32(_mm256_and_si256(c.raw, low), _mm256_and_si256(d.raw, low));
+  const __m256i turns = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(front, back), turns);
+  if (past_cache)
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), bytes);
+  else
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bytes);
+#else
+  static_cast<void>(past_cache);
+  const hn::Rebind<std::uint8_t, Float> d8;
+  const Word words[] = {a, b, c, d};
+  for (const Word& word : words) {
+    hn::StoreU(hn::TruncateTo(d8, word), d8, to);
+    to += lanes();
+  }
+#endif
+}
 
 template <class T>
 struct StoredAs {
@@ -98,16 +140,42 @@ struct Stored<DType::kF8E4M3> : StoredAs<std::uint8_t> {
   }
   static HWY_INLINE Word encoded(Vector v) {
     const Words d32;
-    const Word rounded = magnitude_code<3, -6>(hn::Min(hn::Abs(v), hn::Set(Float(), 448.0F)));
-    return hn::Or(sign_code<8>(v), hn::IfThenElse(hn::RebindMask(d32, hn::IsNaN(v)), hn::Set(d32, 0x7F), rounded));
+    const Vector largest = hn::Set(Float(), 448.0F);
+    const Word number = bounded(hn::Min(hn::Max(v, hn::Neg(largest)), largest));
+    const Word nan = hn::Or(sign_code<8>(v), hn::Set(d32, 0x7F));
+    return hn::IfThenElse(hn::RebindMask(d32, hn::IsNaN(v)), nan, hn::And(number, hn::Set(d32, 0xFF)));
+  }
+  /// Of a number up to 448, in the lowest byte. With the exponent of v, or that of subnormal numbers where it is less, a power of
+  /// two is added whose last bit is worth that of v's code: the sum is rounded as the code is, and its last bits are the code's but
+  /// for the exponent. (56 is what the exponents' difference leaves in a byte, and even.)
+  static HWY_INLINE Word bounded(Vector v) {
+    const Words d32;
+    const Vector least = hn::Set(Float(), 0x1p-6F);
+    const Word shift = hn::Set(d32, (20U << 23U) | 56U);
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+    // The larger magnitude with v's sign.
+    const Word larger = hn::BitCast(d32, Vector{_mm512_range_ps(v.raw, least.raw, 3)});
+    const Word exponent = hn::And(larger, hn::Set(d32, 0xFF800000U));
+    const Vector sum = hn::Add(v, hn::BitCast(Float(), hn::Add(exponent, shift)));
+#else
+    const Vector magnitude = hn::Abs(v);
+    const Word exponent = hn::And(hn::BitCast(d32, hn::Max(magnitude, least)), hn::Set(d32, 0x7F800000U));
+    const Vector sum = hn::Add(magnitude, hn::BitCast(Float(), hn::Add(exponent, shift)));
+#endif
+    const Word code = hn::Add(hn::BitCast(d32, sum), hn::ShiftRight<20>(exponent));
+    return hn::Or(code, hn::And(hn::ShiftRight<24>(hn::BitCast(d32, v)), hn::Set(d32, 0x80)));
   }
 };
 
-template <int kLeast, int kLargest>
-HWY_INLINE Word saturated_integer(Vector v) {
-  const Vector number = hn::IfThenZeroElse(hn::IsNaN(v), v);
-  const auto set = [](int value) HWY_ATTR { return hn::Set(Float(), static_cast<float>(value)); };
-  return hn::BitCast(Words(), hn::NearestInt(hn::Min(hn::Max(number, set(kLeast)), set(kLargest))));
+/// Of a number that is within [-2^22, 2^22], rounded to the nearest in two's complement, the lowest byte; the others are junk.
+HWY_INLINE Word lowest_byte(Vector v) { return hn::BitCast(Words(), hn::Add(v, hn::Set(Float(), 0x1.8p23F))); }
+/// The larger of v and 0; 0 for NaN.
+HWY_INLINE Vector positive_number(Vector v) {
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+  return hn::Max(v, hn::Zero(Float()));  // x86 takes the second operand where either is NaN
+#else
+  return hn::IfThenElseZero(hn::Gt(v, hn::Zero(Float())), v);
+#endif
 }
 HWY_INLINE Vector integer_value(Word integers) {
   const hn::RebindToSigned<Float> i32;
@@ -120,13 +188,20 @@ struct Stored<DType::kI8> : StoredAs<std::uint8_t> {
     const hn::RebindToSigned<Float> i32;
     return integer_value(hn::BitCast(Words(), hn::ShiftRight<24>(hn::BitCast(i32, hn::ShiftLeft<24>(codes)))));
   }
-  static HWY_INLINE Word encoded(Vector v) { return saturated_integer<-128, 127>(v); }
+  static HWY_INLINE Word encoded(Vector v) {
+    const auto set = [](float value) HWY_ATTR { return hn::Set(Float(), value); };
+    const Vector number = hn::IfThenZeroElse(hn::IsNaN(v), v);
+    return bounded(hn::Min(hn::Max(number, set(-128)), set(127)));
+  }
+  static HWY_INLINE Word bounded(Vector v) { return lowest_byte(v); }
 };
 
 template <>
 struct Stored<DType::kU8> : StoredAs<std::uint8_t> {
   static HWY_INLINE Vector decoded(Word codes) { return integer_value(codes); }
-  static HWY_INLINE Word encoded(Vector v) { return saturated_integer<0, 255>(v); }
+  static HWY_INLINE Word encoded(Vector v) {
+    return lowest_byte(hn::Min(positive_number(v), hn::Set(Float(), 255.0F)));
+  }
 };
 
 template <>
