@@ -22,7 +22,9 @@ TEST(Movement, TransposeMatchesTheOracle) {
                                                      {{2, 3, 4, 5}, {3, 2, 1, 0}},
                                                      {{2, 4, 3, 2, 5, 2}, {0, 2, 4, 1, 3, 5}},
                                                      {{4, 1, 6}, {1, 2, 0}},
-                                                     {{2, 8, 4, 6, 2}, {0, 3, 1, 2, 4}}};
+                                                     {{2, 8, 4, 6, 2}, {0, 3, 1, 2, 4}},
+                                                     {{3, 2, 75}, {0, 2, 1}},
+                                                     {{2, 2, 5000}, {0, 2, 1}}};
   for (const DType dtype : kDTypes) {
     for (const auto& [shape, perm] : cases) {
       expect_matches_oracle("highway.transpose", make_spec(Op::kTranspose, {{dtype, shape}}, {{"perm", perm}}));

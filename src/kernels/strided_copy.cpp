@@ -11,6 +11,9 @@
 // and lines fall into the same few places of the cache and are thrown out before they are used up. (Taking tiles in
 // panels of 256 x 256, for the sake of the TLB, gained nothing.)
 
+// Where units of two lines take turns, as where pixels are shuffled to twice the resolution, there are no tiles: registers of both
+// lines are interleaved and written one behind the other.
+
 #include "kernels/strided_copy.hpp"
 
 #if defined(__SSE2__)
@@ -34,6 +37,7 @@ constexpr std::int64_t kSmall = 8;
 constexpr std::int64_t kRunBytes = 64;
 constexpr std::int64_t kPieceBytes = 64 * 1024;
 constexpr std::int64_t kJoinedBytes = 4096;
+constexpr std::int64_t kPairs = 4096;  // of a piece of a line that is made of two
 
 }  // namespace
 
@@ -81,9 +85,9 @@ void StridedCopy::plan_tiles() {
     --loop_.rank;
     return TileAxis{taken.extent, taken.strides[0], taken.strides[1]};
   };
-  const auto put = [&](const TileAxis& axis) {
-    loop_.outer[loop_.rank++] = {.extent = (axis.extent + kTile - 1) / kTile,
-                                 .strides = {kTile * axis.from_stride, kTile * axis.to_stride}};
+  const auto put = [&](const TileAxis& axis, std::int64_t size) {
+    loop_.outer[loop_.rank++] = {.extent = (axis.extent + size - 1) / size,
+                                 .strides = {size * axis.from_stride, size * axis.to_stride}};
   };
   inner_ = take(loop_.rank - 1);
   if (loop_.rank > 0) {
@@ -92,9 +96,19 @@ void StridedCopy::plan_tiles() {
                                            [](const auto& a, const auto& b) { return a.strides[0] < b.strides[0]; });
     across_ = take(static_cast<int>(closest - first));
   }
-  put(across_);
-  put(inner_);
+  pairs_ = joins_two_lines();
+  put(across_, pairs_ ? kPairs : kTile);
+  if (!pairs_) put(inner_, kTile);
   detail::count_rows(loop_);
+}
+
+bool StridedCopy::joins_two_lines() const {
+#if defined(__SSE2__)
+  return unit_bytes_ <= 8 && inner_.extent == 2 && inner_.to_stride == unit_bytes_ &&
+         across_.from_stride == unit_bytes_ && across_.to_stride == 2 * unit_bytes_;
+#else
+  return false;
+#endif
 }
 
 namespace {
@@ -228,12 +242,94 @@ void StridedCopy::copy_tiles(const std::byte* from, std::byte* to, std::int64_t 
   }
 }
 
+#if defined(__SSE2__)
+namespace {
+
+struct Interleaved {
+  __m128i low, high;
+};
+/// Units of a and b in turns: of their lower halves, and of the upper ones.
+template <std::size_t kUnitBytes>
+Interleaved interleaved(__m128i a, __m128i b) {
+  if constexpr (kUnitBytes == 1) return {_mm_unpacklo_epi8(a, b), _mm_unpackhi_epi8(a, b)};
+  if constexpr (kUnitBytes == 2) return {_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b)};
+  if constexpr (kUnitBytes == 4) return {_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b)};
+  return {_mm_unpacklo_epi64(a, b), _mm_unpackhi_epi64(a, b)};
+}
+
+template <bool kPastCache>
+void store_register(std::byte* to, __m128i value) {
+  if constexpr (kPastCache)
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to), value);
+  else
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value);
+}
+
+/// `bytes` of each of two lines, a multiple of a cache line.
+template <std::size_t kUnitBytes, bool kPastCache>
+void join_lines(const std::byte* first, const std::byte* second, std::byte* to, std::int64_t bytes) {
+  constexpr std::int64_t kRegister = sizeof(__m128i);
+  for (std::int64_t i = 0; i < bytes; i += kCacheLine) {
+    if constexpr (kPastCache) {
+      prefetch(first + i + kAheadBytes, kCacheLine);
+      prefetch(second + i + kAheadBytes, kCacheLine);
+    }
+    for (std::int64_t k = i; k < i + kCacheLine; k += kRegister) {
+      const auto [low, high] = interleaved<kUnitBytes>(_mm_loadu_si128(reinterpret_cast<const __m128i*>(first + k)),
+                                                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(second + k)));
+      store_register<kPastCache>(to + 2 * k, low);
+      store_register<kPastCache>(to + 2 * k + kRegister, high);
+    }
+  }
+}
+
+}  // namespace
+#endif
+
+template <std::size_t kUnitBytes>
+void StridedCopy::copy_pairs(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const {
+  RowCursor cursor(loop_, begin);
+  for (std::int64_t row = begin; row < end; ++row, cursor.next()) {
+    const std::int64_t units = std::min(kPairs, across_.extent - cursor.index(loop_.rank - 1) * kPairs);
+    const std::byte* first = from + cursor.offset(0);
+    const std::byte* second = first + inner_.from_stride;
+    std::byte* target = to + cursor.offset(1);
+    std::int64_t joined = 0;
+#if defined(__SSE2__)
+    const std::int64_t bytes = units * static_cast<std::int64_t>(kUnitBytes) / kCacheLine * kCacheLine;
+    if (past_cache_ && reinterpret_cast<std::uintptr_t>(target) % sizeof(__m128i) == 0)
+      join_lines<kUnitBytes, true>(first, second, target, bytes);
+    else
+      join_lines<kUnitBytes, false>(first, second, target, bytes);
+    joined = bytes;
+#endif
+    const std::int64_t rest = units - joined / static_cast<std::int64_t>(kUnitBytes);
+    copy_line<kUnitBytes>(first + joined, across_.from_stride, target + 2 * joined, across_.to_stride, rest);
+    copy_line<kUnitBytes>(second + joined, across_.from_stride, target + 2 * joined + inner_.to_stride,
+                          across_.to_stride, rest);
+  }
+  if (past_cache_) finish_streaming();
+}
+
 void StridedCopy::run(int threads, const void* from, void* to) const {
   const auto* source = static_cast<const std::byte*>(from);
   auto* target = static_cast<std::byte*>(to);
-  const std::int64_t elements = unit_bytes_ == 0 ? loop_.row_length() : kTile * kTile;
+  const std::int64_t units = pairs_ ? 2 * std::min(kPairs, across_.extent) : kTile * kTile;
+  const std::int64_t elements = unit_bytes_ == 0 ? loop_.row_length() : units;
   parallel_for(threads, loop_.rows, grain_of(elements), [&](std::int64_t begin, std::int64_t end, int) {
     if (repeats_) return repeat_elements(source, target, begin, end);
+    if (pairs_) {
+      switch (unit_bytes_) {
+        case 1:
+          return copy_pairs<1>(source, target, begin, end);
+        case 2:
+          return copy_pairs<2>(source, target, begin, end);
+        case 4:
+          return copy_pairs<4>(source, target, begin, end);
+        default:
+          return copy_pairs<8>(source, target, begin, end);
+      }
+    }
     switch (unit_bytes_) {
       case 0:
         return copy_runs(source, target, begin, end);

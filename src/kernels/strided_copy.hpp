@@ -31,17 +31,21 @@ class StridedCopy {
 
   void join_runs(std::int64_t run_bytes);
   void plan_tiles();
+  [[nodiscard]] bool joins_two_lines() const;
   void repeat_elements(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const;
   void copy_runs(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const;
   template <std::size_t kUnitBytes>
   void copy_tiles(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const;
+  template <std::size_t kUnitBytes>
+  void copy_pairs(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const;
   template <std::size_t kUnitBytes>
   void copy_tile(const std::byte* source, std::byte* target, std::int64_t columns, std::int64_t rows) const;
 
   RowLoop<2> loop_;  ///< operands: from, to; strides in elements for runs, in bytes for tiles
   std::int64_t element_bytes_;
   bool past_cache_;
-  bool repeats_ = false;         ///< runs are one element over and over
+  bool repeats_ = false;  ///< runs are one element over and over
+  bool pairs_ = false;    ///< units of two lines of the source take turns in one of the target, and no tiles are made
   std::int64_t unit_bytes_ = 0;  ///< what a tile is made of: a power of two up to 32; 0 where whole runs are copied
   TileAxis inner_;               ///< along which units lie closest in `to`
   TileAxis across_;              ///< along which they lie closest in `from`
