@@ -7,8 +7,8 @@
 // FLOPs      those of the body. An instruction is a loop over a plane in the first-level cache (row_tape.hpp), which costs
 //            about a nanosecond for 16 elements where a register would cost nothing.
 //
-// Memory has work throughout: a tape of one phase asks for 4 KiB ahead where it reads; of others each instruction asks for a part
-// of the rows that come next. Results that no cache would hold are written past it.
+// Memory has work throughout: a tape of one instruction asks for 4 KiB ahead where it reads; of others each instruction asks, on the
+// way, for a part of the rows that come next. Results that no cache would hold are written past it.
 //
 // Beside the kernels of single ops, on one core, of rows of 1024 elements that no cache holds (in cache, rows of 192): sums
 // and products 0.9 to 1.1 (0.6 to 0.9), functions 0.9 to 1.0 (0.9 to 1.0), norms 0.7 to 1.7 (0.5 to 0.8), softmax 0.6
@@ -62,11 +62,14 @@ using Addresses = std::array<char*, kMostTapeOperands>;
 class TapeCursor {
  public:
   TapeCursor(const RowTape& tape, std::int64_t row) : tape_(tape) {
+    for (const RowWalk::Axis& axis : tape.walk.outer)
+      for (std::size_t k = 0; k < tape.dtypes.size(); ++k)
+        stride_bytes_.push_back(axis.strides[k] * static_cast<std::int64_t>(size_of(tape.dtypes[k])));
     for (std::size_t axis = tape.walk.outer.size(); axis-- > 0;) {
-      const RowWalk::Axis& here = tape.walk.outer[axis];
-      index_[axis] = row % here.extent;
-      row /= here.extent;
-      move(here, index_[axis]);
+      const std::int64_t extent = tape.walk.outer[axis].extent;
+      index_[axis] = row % extent;
+      row /= extent;
+      move(axis, index_[axis]);
     }
   }
 
@@ -87,25 +90,26 @@ class TapeCursor {
   /// By no more than rows_left().
   void advance(std::int64_t rows) {
     for (std::size_t axis = tape_.walk.outer.size(); axis-- > 0;) {
-      const RowWalk::Axis& here = tape_.walk.outer[axis];
+      const std::int64_t extent = tape_.walk.outer[axis].extent;
       index_[axis] += rows;
-      move(here, rows);
-      if (index_[axis] < here.extent) return;
+      move(axis, rows);
+      if (index_[axis] < extent) return;
       index_[axis] = 0;
-      move(here, -here.extent);
+      move(axis, -extent);
       rows = 1;
     }
   }
 
  private:
-  void move(const RowWalk::Axis& axis, std::int64_t steps) {
-    for (std::size_t k = 0; k < axis.strides.size(); ++k)
-      offsets_[k] += steps * axis.strides[k] * static_cast<std::int64_t>(size_of(tape_.dtypes[k]));
+  void move(std::size_t axis, std::int64_t steps) {
+    const std::size_t operands = tape_.dtypes.size();
+    for (std::size_t k = 0; k < operands; ++k) offsets_[k] += steps * stride_bytes_[axis * operands + k];
   }
 
   const RowTape& tape_;
   std::array<std::int64_t, Shape::kMaxRank + 2> index_{};
   std::array<std::int64_t, kMostTapeOperands> offsets_{};
+  std::vector<std::int64_t> stride_bytes_;  // by axis and operand
 };
 
 /// The lines that chunks of rows read, chunk after chunk, for calls to ask for long before.
@@ -137,7 +141,8 @@ class ReadAheadOfChunks {
   void ask_on_the_way(std::int64_t lines, std::int64_t turns, Call& call) {
     call.ahead_step = 0;
     if (rows_left_ == 0) return;
-    const std::int64_t together = HWY_MIN(lines, HWY_MIN(lines_of(end_ - address_), turns * kMostAheadStep / kCacheLine));
+    const std::int64_t together =
+        HWY_MIN(lines, HWY_MIN(lines_of(end_ - address_), turns * kMostAheadStep / kCacheLine));
     ask_later(together, turns, call);
     ask(lines - together);
   }
@@ -204,7 +209,11 @@ class ReadAheadOfChunks {
 class TapeRun {
  public:
   TapeRun(const BoundTape& bound, const RowPart& part)
-      : bound_(bound), tape_(bound.tape), part_(part), memory_(memory_of(bound, part)) {
+      : bound_(bound),
+        tape_(bound.tape),
+        part_(part),
+        memory_(memory_of(bound, part)),
+        spreads_asking_(bound.exceeds_cache && wide_instructions() > 1) {
     const std::size_t inputs = part.arguments.inputs.size();
     for (std::size_t k = 0; k < tape_.dtypes.size(); ++k) {
       const bool is_aligned = reinterpret_cast<std::uintptr_t>(memory_[k]) % kCacheLine == 0;
@@ -225,15 +234,18 @@ class TapeRun {
 
   void run() {
     TapeCursor cursor(tape_, part_.begin);
-    ReadAheadOfChunks ahead(tape_, memory_, part_.begin, spreads_asking() ? part_.end : part_.begin);
+    ReadAheadOfChunks ahead(tape_, memory_, part_.begin, spreads_asking_ ? part_.end : part_.begin);
     for (std::int64_t row = part_.begin; row < part_.end;) {
       rows_ = HWY_MIN(HWY_MIN(tape_.rows, part_.end - row), cursor.rows_left());
       columns_ = cursor.columns();
       for (std::size_t k = 0; k < tape_.dtypes.size(); ++k) at_[k] = memory_[k] + cursor.offset(k);
       const bool is_new = row == part_.begin || cursor.index() == 0;
-      const std::int64_t lines = ReadAheadOfChunks::lines_of_chunk(tape_, rows_, columns_);
-      if (row == part_.begin) ahead.ask(HWY_MIN(lines, kMostAheadLines));
-      lines_of_call_ = (lines + calls() - 1) / HWY_MAX(1, calls());
+      std::int64_t lines = 0;
+      if (spreads_asking_) {
+        lines = ReadAheadOfChunks::lines_of_chunk(tape_, rows_, columns_);
+        if (row == part_.begin) ahead.ask(HWY_MIN(lines, kMostAheadLines));
+        lines_of_call_ = (lines + calls() - 1) / calls();
+      }
       cursor.advance(rows_);
       row += rows_;
       run_chunk(is_new, lines, ahead);
@@ -279,8 +291,6 @@ class TapeRun {
   [[nodiscard]] std::int64_t calls() const {
     return wide_instructions() * ((columns_ + tape_.block - 1) / tape_.block);
   }
-  /// Whether all instructions together ask for what the next chunk reads. The only one that there is asks for its own operands.
-  [[nodiscard]] bool spreads_asking() const { return bound_.exceeds_cache && wide_instructions() > 1; }
 
   /// A narrow instruction takes all rows of a chunk as one: their elements lie one behind the other.
   void bind(Ready& to, const TapeInstruction& what, bool is_narrow) const {
@@ -404,6 +414,8 @@ class TapeRun {
   const RowTape& tape_;
   const RowPart& part_;
   Addresses memory_, at_{};
+  /// Whether all instructions together ask for what the next chunk reads. The only one that there is asks for its own operands.
+  bool spreads_asking_;
   std::array<bool, kMostTapeOperands> past_cache_{};
   float *planes_, *kept_, *shared_, *narrow_;
   std::array<Ready, kMostTapeInstructions> ready_;  // as many as there are

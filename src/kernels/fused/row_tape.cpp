@@ -16,10 +16,12 @@ using Do = TapeInstruction::Do;
 using Kind = TapePlace::Kind;
 using Step = RowProgram::Step;
 
-constexpr std::int64_t kMostBlock = 1024;    // columns: few planes fit the first-level cache
+constexpr std::int64_t kMostBlock = 1024;    // columns: few planes fit the first-level cache;
+constexpr std::int64_t kMostWithout = 4096;  // without planes a call may take longer than it is to make
 constexpr std::int64_t kPiece = 4096;        // of rows that are cut
 constexpr std::int64_t kMostRows = 32;       // of a chunk
 constexpr std::int64_t kMostShared = 16384;  // columns of what is computed once for a run of rows
+constexpr std::int64_t kLeastConverted = 8;  // rows of a run for which bf16 is converted once
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
@@ -49,6 +51,9 @@ int operands_of(Op op) {
   }
 }
 
+/// Those that are joined with a sum in front of them, a product behind, or the peak of what they make.
+bool is_activation(Op op) { return op == Op::kGeluTanh || op == Op::kGeluErf || op == Op::kSilu; }
+
 /// What a dtype is read or written as by every instruction; others are converted.
 bool is_direct(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; }
 
@@ -70,6 +75,7 @@ struct Value {
   bool is_shared = false;  ///< the same for all rows of a run
   bool is_kept = false;    ///< from one phase to others
   bool is_coarse = false;
+  int uses = 0;            ///< steps and results of the program that read it
   int level = 0;           ///< the first phase in which it could be computed
   int readers = 0;         ///< values and results
   std::set<int> needed{};  ///< phases
@@ -87,8 +93,10 @@ class TapeWriter {
   }
 
   RowTape run() {
+    count_uses();
     for (const Step& step : bound_.program.steps) translate(step);
-    for (const RowProgram::Result& result : bound_.program.results) results_.push_back(step_of_[at(result.step)]);
+    for (std::size_t r = 0; r < bound_.program.results.size(); ++r)
+      results_.push_back(without_clamp(step_of_[at(bound_.program.results[r].step)], bound_.results[r]));
     is_stored_.assign(results_.size(), false);
     find_levels();
     find_readers();
@@ -96,8 +104,8 @@ class TapeWriter {
     find_precision();
     write_shared();
     for (int phase = 0; phase <= last_; ++phase) write_phase(phase);
-    choose_sizes();
     assign_places();
+    choose_sizes();
     list_streams();
     return std::move(tape_);
   }
@@ -135,6 +143,7 @@ class TapeWriter {
     return value.source == Value::Source::kComputed && value.what == Do::kFormula && value.op == op;
   }
 
+  [[nodiscard]] bool is_constant(int index) const { return values_[at(index)].source == Value::Source::kConstant; }
   [[nodiscard]] bool is_zero(int index) const {
     return values_[at(index)].source == Value::Source::kConstant && values_[at(index)].number == 0;
   }
@@ -143,7 +152,32 @@ class TapeWriter {
     Arguments args = kNoArguments;
     for (std::size_t k = 0; k < step.args.size(); ++k)
       if (step.args[k] >= 0) args[k] = step_of_[at(step.args[k])];
-    step_of_.push_back(translated(step, args));
+    const int made = translated(step, args);
+    value(made).uses = uses_[step_of_.size()];
+    step_of_.push_back(made);
+  }
+  void count_uses() {
+    uses_.assign(bound_.program.steps.size(), 0);
+    for (const Step& step : bound_.program.steps)
+      for (const int arg : step.args)
+        if (arg >= 0) ++uses_[at(arg)];
+    for (const RowProgram::Result& result : bound_.program.results) ++uses_[at(result.step)];
+  }
+  /// A byte saturates by itself.
+  [[nodiscard]] int without_clamp(int index, DType dtype) const {
+    const Value& clamp = values_[at(index)];
+    if (dtype != DType::kU8 || !is_formula(index, Op::kClamp)) return index;
+    const Value &low = values_[at(clamp.args[1])], &high = values_[at(clamp.args[2])];
+    return low.number <= 0 && high.number >= 255 ? clamp.args[0] : index;
+  }
+  /// Whether a value has an element for each column of each row: what all rows have in common is computed once, and stays apart.
+  [[nodiscard]] bool varies(int index) const {
+    const Value& here = values_[at(index)];
+    if (here.source == Value::Source::kConstant) return false;
+    if (here.source == Value::Source::kLoad)
+      return tape_.walk.columns.strides[at(here.access)] != 0 &&
+             !(has_runs() && tape_.walk.outer.back().strides[at(here.access)] == 0);
+    return !is_reduction(here.what) && std::ranges::any_of(here.args, [&](int arg) { return arg >= 0 && varies(arg); });
   }
 
   int translated(const Step& step, Arguments args) {
@@ -192,6 +226,12 @@ class TapeWriter {
     const auto joined = [&](Do what, int of, int last) {
       return push({.what = what, .args = {value(of).args[0], value(of).args[1], last, -1, -1}});
     };
+    if (is_activation(op) && is_formula(a, Op::kAdd) && value(a).uses == 1 && varies(a))
+      return push({.what = Do::kActivationOfSum, .op = op, .args = {value(a).args[0], value(a).args[1], -1, -1, -1}});
+    if (op == Op::kSub && is_formula(a, Op::kMul) && is_formula(b, Op::kMul) && is_constant(value(b).args[1]))
+      return push({.what = Do::kSumOfProducts,
+                   .args = {value(a).args[0], value(a).args[1], value(b).args[0],
+                            constant(-value(value(b).args[1]).number), -1}});
     if (op == Op::kAdd) {  // a product and a sum
       for (const auto& [normal, other] : {std::pair(a, b), std::pair(b, a)})
         if (value(normal).what == Do::kNormalize && is_zero(value(normal).args[2])) {
@@ -199,11 +239,18 @@ class TapeWriter {
           joint[2] = other;
           return push({.what = Do::kNormalize, .args = joint});
         }
+      if (is_formula(a, Op::kMul) && is_formula(b, Op::kMul))
+        return push({.what = Do::kSumOfProducts,
+                     .args = {value(a).args[0], value(a).args[1], value(b).args[0], value(b).args[1], -1}});
       for (const auto& [product, other] : {std::pair(a, b), std::pair(b, a)})
         if (is_formula(product, Op::kMul))
           return push(
               {.op = Op::kGateResidual, .args = {other, value(product).args[0], value(product).args[1], -1, -1}});
     } else if (op == Op::kMul) {
+      for (const auto& [inner, other] : {std::pair(a, b), std::pair(b, a)})
+        if (value(inner).what == Do::kFormula && value(inner).source == Value::Source::kComputed &&
+            is_activation(value(inner).op) && value(inner).uses == 1 && varies(inner))
+          return push({.what = Do::kGated, .op = value(inner).op, .args = {value(inner).args[0], other, -1, -1, -1}});
       for (const auto& [inner, other] : {std::pair(a, b), std::pair(b, a)})
         if (is_formula(inner, Op::kSub)) return joined(Do::kShiftedScale, inner, other);
       for (const auto& [inner, other] : {std::pair(a, b), std::pair(b, a)})
@@ -264,9 +311,7 @@ class TapeWriter {
       last_ = std::max(last_, value.level);
     }
   }
-  [[nodiscard]] bool is_halved(const Value& load) const {
-    return !bound_.program.loads[at(load.access)].repeats.empty();
-  }
+  [[nodiscard]] bool is_halved(const Value& load) const { return bound_.walk.columns.repeats[at(load.access)] > 1; }
 
   /// Leaves out what nothing reads since steps were joined.
   void find_readers() {
@@ -335,6 +380,8 @@ class TapeWriter {
         return k == 2;
       case Do::kProduct:
         return true;
+      case Do::kGated:
+        return k == 1;
       case Do::kRound:
         return reader.dtype == DType::kBF16;
       case Do::kSum:
@@ -373,7 +420,9 @@ class TapeWriter {
       Value& here = values_[i];
       if (!here.is_shared || here.readers == 0 || !is_read[i]) continue;
       if (here.source == Value::Source::kLoad) {
-        if (is_halved(here) || dtype_of(here) == DType::kF32) continue;
+        const bool is_read_often = tape_.walk.outer.back().extent >= kLeastConverted;
+        if (is_halved(here) || dtype_of(here) == DType::kF32 || (dtype_of(here) == DType::kBF16 && !is_read_often))
+          continue;
         here.place = fresh(Kind::kShared);
         tape_.shared.push_back({.what = Do::kConvert, .x = {memory(here.access)}, .y = here.place});
         continue;
@@ -462,17 +511,26 @@ class TapeWriter {
       return;
     }
     const bool is_of_one = here.what != Do::kSumProduct || here.args[0] == here.args[1];
-    if (is_of_one && here.what != Do::kSumSquares && here.what != Do::kMin && is_joint(of) && is_first &&
-        !known_.contains(here.args[0]))
-      return write_joint(here, of);
+    const bool is_joined = (is_joint(of) && here.what != Do::kSumSquares && here.what != Do::kMin) ||
+                           (has_peak(of) && here.what == Do::kPeak);
+    if (is_of_one && is_joined && is_first && !known_.contains(here.args[0])) return write_joint(here, of);
     TapeInstruction instruction = computed(here);
     instruction.reduced = here.place;
     instructions().push_back(instruction);
   }
 
+  [[nodiscard]] static bool is_sum_of_products(const Value& of) {
+    return of.source == Value::Source::kComputed && of.what == Do::kSumOfProducts && !of.is_shared;
+  }
   [[nodiscard]] static bool is_joint(const Value& of) {
     if (of.source != Value::Source::kComputed || of.is_shared || !of.is_wide) return false;
     return of.what == Do::kNormalize || (of.what == Do::kFormula && (of.op == Op::kAdd || of.op == Op::kGateResidual));
+  }
+
+  /// Whether the peak of an activation is found in the loop that makes it.
+  [[nodiscard]] static bool has_peak(const Value& of) {
+    if (of.source != Value::Source::kComputed || of.is_shared || !of.is_wide || of.is_coarse) return false;
+    return of.what == Do::kActivationOfSum || (of.what == Do::kFormula && is_activation(of.op));
   }
 
   /// A value, its reduction and a result that it is, in one.
@@ -485,7 +543,7 @@ class TapeWriter {
     instruction.reduced = reduction.place;
     instruction.join = reduction.what;
     for (std::size_t r = 0; r < results_.size(); ++r) {
-      const bool is_free = r > 0 || is_only_reader(index);
+      const bool is_free = is_joint(of) && (r > 0 || is_only_reader(index));
       if (results_[r] != index || of.level != phase_ || !is_direct(bound_.results[r]) || !is_free) continue;
       instruction.also = memory(static_cast<int>(loads() + r));
       is_stored_[r] = true;
@@ -554,7 +612,19 @@ class TapeWriter {
     const bool is_last_step = here.is_wide && here.source == Value::Source::kComputed && here.readers == 1 &&
                               !here.is_shared && !here.is_kept;
     TapeInstruction instruction{.what = Do::kStore};
+    const bool is_fresh = here.is_wide && !known_.contains(step) && !(here.is_kept && *here.needed.begin() < phase_);
     if (is_last_step && is_direct(bound_.results[result])) {
+      instruction = computed(here);
+    } else if (is_fresh && is_direct(bound_.results[result]) && (is_joint(here) || is_sum_of_products(here))) {
+      instruction = computed(here);
+      instruction.y = fresh(here.is_kept ? Kind::kRow : Kind::kPlane);
+      if (here.is_kept) value(step).place = instruction.y;
+      known_.emplace(step, instruction.y);
+      instruction.also = to;
+      instructions().push_back(instruction);
+      return;
+    } else if (is_last_step && here.what == Do::kFormula && here.op == Op::kGateResidual &&
+               size_of(bound_.results[result]) == 1) {
       instruction = computed(here);
     } else if (is_last_step && here.what == Do::kQuantize && size_of(bound_.results[result]) == 1) {
       instruction = computed(here);
@@ -569,7 +639,7 @@ class TapeWriter {
   // Sizes, and places that are given to one value after the other.
 
   void choose_sizes() {
-    const std::int64_t blocks = divide_up(tape_.columns, kMostBlock);
+    const std::int64_t blocks = divide_up(tape_.columns, tape_.planes == 0 ? kMostWithout : kMostBlock);
     tape_.block = blocks == 1 ? tape_.columns : (divide_up(tape_.columns, blocks) + 63) / 64 * 64;
     tape_.rows = tape_.is_cut
                      ? 1
@@ -629,6 +699,7 @@ class TapeWriter {
   const BoundProgram& bound_;
   RowTape tape_;
   std::vector<Value> values_;
+  std::vector<int> uses_;     // by the program's steps: steps and results that read it
   std::vector<int> step_of_;  // by the program's steps
   std::vector<int> results_;
   std::vector<bool> is_stored_;  // by result: with what makes it

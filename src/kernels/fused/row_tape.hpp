@@ -32,21 +32,24 @@ struct TapePlace {
 /// One loop over the columns of a block: y = f(x...), rows by rows.
 struct TapeInstruction {
   enum class Do : std::uint8_t {
-    kFormula,       ///< of `op` in elementwise.def
-    kShiftedScale,  ///< (x0 - x1) x2
-    kProduct,       ///< x0 x1 x2
-    kNormalize,     ///< (x0 - x3) x4 x1 + x2
-    kExpBelow,      ///< exp(x0 - x1) where x0 <= x1; its sum goes to `reduced` if that is a place
-    kSelect,        ///< x0 != 0 ? x1 : x2
-    kRound,         ///< to `dtype` and back
-    kRotate,        ///< columns 2i and 2i + 1 of x0 by x1 and x2, which have half the columns
-    kScale,         ///< of a quantized row; as RowProgram has it, x1 the largest number
-    kInverse,       ///< likewise
-    kQuantize,      ///< likewise: x0 x1, 0 where x1 is 0
-    kSum,           ///< to `reduced`, of x0,
-    kSumProduct,    ///< of x0 x1,
-    kSumSquares,    ///< of (x0 - x1)^2
-    kMax,           ///< of x0; NaN where one is
+    kFormula,          ///< of `op` in elementwise.def
+    kShiftedScale,     ///< (x0 - x1) x2
+    kProduct,          ///< x0 x1 x2
+    kSumOfProducts,    ///< x0 x1 + x2 x3
+    kActivationOfSum,  ///< `op`, as gelu, of x0 + x1
+    kGated,            ///< `op` of x0, times x1
+    kNormalize,        ///< (x0 - x3) x4 x1 + x2
+    kExpBelow,         ///< exp(x0 - x1) where x0 <= x1; its sum goes to `reduced` if that is a place
+    kSelect,           ///< x0 != 0 ? x1 : x2
+    kRound,            ///< to `dtype` and back
+    kRotate,           ///< columns 2i and 2i + 1 of x0 by x1 and x2, which have half the columns
+    kScale,            ///< of a quantized row; as RowProgram has it, x1 the largest number
+    kInverse,          ///< likewise
+    kQuantize,         ///< likewise: x0 x1, 0 where x1 is 0
+    kSum,              ///< to `reduced`, of x0,
+    kSumProduct,       ///< of x0 x1,
+    kSumSquares,       ///< of (x0 - x1)^2
+    kMax,              ///< of x0; NaN where one is
     kMin,
     kPeak,
     kMaxOfNumbers,    ///< of x0; NaN are left out where there is a number
@@ -63,8 +66,8 @@ struct TapeInstruction {
   std::array<TapePlace, kMostTapeArguments> x{};
   TapePlace y{};
   TapePlace reduced{};  ///< narrow
-  /// Of a sum with a product in it, or a normalization, what else is done with it: `join` reduces it, where `reduced` is a place, and
-  /// memory at `also` gets it.
+  /// Of a sum, with products in it or not, or a normalization, what else is done with it: `join` reduces it, where `reduced` is a place,
+  /// and memory at `also` gets it. An activation may have its peak reduced.
   Do join = Do::kSum;
   TapePlace also{};
 };

@@ -1,8 +1,9 @@
 // The instructions of a RowTape on vectors, each a loop over the columns of a block. Guarded as simd_inl.hpp is.
 //
 // Operands are f32 or bf16 in memory and f32 elsewhere; one that is the same for all columns is read with a step of 0, from a vector
-// that holds it in every lane. So an instruction is two loops, over f32 alone and over either, for each kind of result,
-// and what an operand is costs a branch that never changes. Other dtypes are converted by instructions of their own.
+// that holds it in every lane. So an instruction is a few loops, over f32 alone and where operands are bf16 as is the rule,
+// for each kind of result; in one for all else what an operand is costs a branch that never changes. Other dtypes are converted by
+// instructions of their own.
 
 #if defined(HEADROOM_KERNELS_FUSED_ROW_TAPE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADROOM_KERNELS_FUSED_ROW_TAPE_INL
@@ -36,9 +37,9 @@ struct Call {
   std::array<Operand, kMostTapeArguments> x;
   char* y;
   std::int64_t y_row_bytes;
-  DType dtype;      ///< of y
-  bool past_cache;  ///< where y goes
-  bool asks_ahead;  ///< for what the operands have kAheadBytes further on
+  DType dtype;              ///< of y
+  bool past_cache;          ///< where y goes
+  bool asks_ahead;          ///< for what the operands have kAheadBytes further on
   const char* ahead;        ///< memory that is asked for on the way, for later chunks, where ahead_step is not 0
   std::int64_t ahead_step;  ///< bytes of it for every two vectors, kMostAheadStep at most
   std::int64_t rows, columns;
@@ -75,15 +76,30 @@ class AskAhead {
 
 // Operands.
 
-template <bool kMixed>
-HWY_INLINE Vector read(const char* from, bool is_bf16) {
-  if constexpr (kMixed)
-    if (is_bf16) return load_all(reinterpret_cast<const Bf16*>(from));
-  return load_all(reinterpret_cast<const float*>(from));
+/// Which operands are bf16, of those that are not the same for all columns.
+enum class Mix : std::uint8_t { kNone, kFirst, kAll, kAny };
+
+template <Mix kMix, int k>
+HWY_INLINE bool reads_bf16(bool is_bf16) {
+  if constexpr (kMix == Mix::kNone) return false;
+  if constexpr (kMix == Mix::kFirst) return k == 0;
+  if constexpr (kMix == Mix::kAll) return true;
+  return is_bf16;
+}
+Mix mix_of(const Call& call, int operands) {
+  bool is_all = true, is_any_behind = false;
+  for (int k = 0; k < operands; ++k) {
+    const bool is_bf16 = call.x[static_cast<std::size_t>(k)].dtype == DType::kBF16;
+    is_all = is_all && is_bf16;
+    is_any_behind = is_any_behind || (k > 0 && is_bf16);
+  }
+  if (operands > 1 && is_all) return Mix::kAll;
+  if (is_any_behind) return Mix::kAny;
+  return call.x[0].dtype == DType::kBF16 ? Mix::kFirst : Mix::kNone;
 }
 
 /// The columns of a row, f of those of its operands. The last kSplats operands are the same for all columns.
-template <class F, int kOperands, int kSplats, bool kMixed>
+template <class F, int kOperands, int kSplats, Mix kMix>
 class Columns {
  public:
   HWY_INLINE Columns(const Call& call, std::int64_t row) : asks_ahead_(call.asks_ahead) {
@@ -102,31 +118,53 @@ class Columns {
     if constexpr (kOperands == 1) return F()(one<0>(i));
     if constexpr (kOperands == 2) return F()(one<0>(i), one<1>(i));
     if constexpr (kOperands == 3) return F()(one<0>(i), one<1>(i), one<2>(i));
+    if constexpr (kOperands == 4) return F()(one<0>(i), one<1>(i), one<2>(i), one<3>(i));
     if constexpr (kOperands == 5) return F()(one<0>(i), one<1>(i), one<2>(i), one<3>(i), one<4>(i));
+  }
+  /// Two vectors at i, where all operands that vary are bf16: of even columns and of odd ones, which take half the work to take apart.
+  HWY_INLINE Pairs pairs(std::int64_t i) const {
+    if (asks_ahead_)
+      for (int k = 0; k < kOperands - kSplats; ++k) hwy::Prefetch(at_[k] + i * step_[k] + kAheadBytes);
+    if constexpr (kOperands == 1) return of_pairs(pair<0>(i));
+    if constexpr (kOperands == 2) return of_pairs(pair<0>(i), pair<1>(i));
+    if constexpr (kOperands == 3) return of_pairs(pair<0>(i), pair<1>(i), pair<2>(i));
   }
   /// The first `count` lanes of the vector at i.
   HWY_INLINE Vector some(std::int64_t i, std::int64_t count) const {
     if constexpr (kOperands == 1) return F()(some_of<0>(i, count));
     if constexpr (kOperands == 2) return F()(some_of<0>(i, count), some_of<1>(i, count));
     if constexpr (kOperands == 3) return F()(some_of<0>(i, count), some_of<1>(i, count), some_of<2>(i, count));
+    if constexpr (kOperands == 4)
+      return F()(some_of<0>(i, count), some_of<1>(i, count), some_of<2>(i, count), some_of<3>(i, count));
     if constexpr (kOperands == 5)
       return F()(some_of<0>(i, count), some_of<1>(i, count), some_of<2>(i, count), some_of<3>(i, count),
                  some_of<4>(i, count));
   }
 
  private:
+  template <class... P>
+  static HWY_INLINE Pairs of_pairs(const P&... x) {
+    return {F()(x.even...), F()(x.odd...)};
+  }
+  template <int k>
+  HWY_INLINE Pairs pair(std::int64_t i) const {
+    if constexpr (k == kOperands - 1 && kSplats > 0) return {last_, last_};
+    if constexpr (k == kOperands - 2 && kSplats > 1) return {before_, before_};
+    return load_all_pairs(reinterpret_cast<const Bf16*>(at_[k]) + i);
+  }
   template <int k>
   HWY_INLINE Vector one(std::int64_t i) const {
     if constexpr (k == kOperands - 1 && kSplats > 0) return last_;
     if constexpr (k == kOperands - 2 && kSplats > 1) return before_;
-    return read<kMixed>(at_[k] + i * step_[k], is_bf16_[k]);
+    const char* from = at_[k] + i * step_[k];
+    if (reads_bf16<kMix, k>(is_bf16_[k])) return load_all(reinterpret_cast<const Bf16*>(from));
+    return load_all(reinterpret_cast<const float*>(from));
   }
   template <int k>
   HWY_INLINE Vector some_of(std::int64_t i, std::int64_t count) const {
     if (k >= kOperands - kSplats || step_[k] == 0) return one<k>(i);
     const char* from = at_[k] + i * step_[k];
-    if constexpr (kMixed)
-      if (is_bf16_[k]) return load(reinterpret_cast<const Bf16*>(from), count);
+    if (reads_bf16<kMix, k>(is_bf16_[k])) return load(reinterpret_cast<const Bf16*>(from), count);
     return load(reinterpret_cast<const float*>(from), count);
   }
 
@@ -144,10 +182,6 @@ int splats_of(const Call& call, int operands) {
   return splats;
 }
 
-bool is_mixed(const Call& call) {
-  return std::ranges::any_of(call.x, [](const Call::Operand& x) { return x.dtype == DType::kBF16; });
-}
-
 HWY_INLINE void write_two(Vector first, Vector second, float* y, bool past_cache) {
   if (past_cache) {
     hn::Stream(first, Float(), y);
@@ -158,20 +192,49 @@ HWY_INLINE void write_two(Vector first, Vector second, float* y, bool past_cache
   }
 }
 HWY_INLINE void write_two(Vector first, Vector second, Bf16* y, bool past_cache) {
+#if HWY_TARGET == HWY_AVX2
+  const __m256i in_turns = _mm256_packus_epi32(_mm256_srli_epi32(round_to_bf16_bits(first).raw, 16),
+                                               _mm256_srli_epi32(round_to_bf16_bits(second).raw, 16));
+  const __m256i halves = _mm256_permute4x64_epi64(in_turns, 0xD8);  // 0, 2, 1, 3
+  if (past_cache) return _mm256_stream_si256(reinterpret_cast<__m256i*>(y), halves);
+  return _mm256_storeu_si256(reinterpret_cast<__m256i*>(y), halves);
+#endif
   if (past_cache) return store_two(first, second, PastCache<Bf16>{y});
   store_two(first, second, y);
 }
 
+/// Whether all of so many operands that vary are bf16.
+template <Mix kMix>
+constexpr bool are_all_bf16(int varying) {
+  return kMix == Mix::kAll || (kMix == Mix::kFirst && varying == 1);
+}
+
+/// How results in bf16 are rounded: with ties away from 0 what is no better than that, which takes fewer instructions.
+template <class F>
+constexpr Ties ties_of() {
+  if constexpr (requires { F::kIsCoarse; }) return F::kIsCoarse ? Ties::kAway : Ties::kToEven;
+  return Ties::kToEven;
+}
+
 /// y = f(x...)
-template <class F, int kOperands, bool kMixed, class T, int kSplats = 0>
+template <class F, int kOperands, Mix kMix, class T, int kSplats = 0>
 void map_rows(const Call& call) {
   const std::int64_t n = call.columns;
   const bool past_cache = call.past_cache;
   AskAhead ask(call);
   for (std::int64_t row = 0; row < call.rows; ++row) {
-    const Columns<F, kOperands, kSplats, kMixed> f(call, row);
+    const Columns<F, kOperands, kSplats, kMix> f(call, row);
     T* y = reinterpret_cast<T*>(call.y + row * call.y_row_bytes);
     std::int64_t i = 0;
+    if constexpr (std::is_same_v<T, Bf16> && are_all_bf16<kMix>(kOperands - kSplats)) {
+      for (; i + 2 * lanes() <= n; i += 2 * lanes()) {
+        ask();
+        if (past_cache)
+          store_all_pairs<ties_of<F>()>(f.pairs(i), PastCache<Bf16>{y + i});
+        else
+          store_all_pairs<ties_of<F>()>(f.pairs(i), y + i);
+      }
+    }
     for (; i + 2 * lanes() <= n; i += 2 * lanes()) {
       ask();
       write_two(f(i), f(i + lanes()), y + i, past_cache);
@@ -184,7 +247,17 @@ template <class F, int kOperands, class T, int kSplats>
 Run map_with(const Call& call) {
   if constexpr (kSplats + 1 < kOperands)
     if (splats_of(call, kOperands) > kSplats) return map_with<F, kOperands, T, kSplats + 1>(call);
-  return is_mixed(call) ? map_rows<F, kOperands, true, T, kSplats> : map_rows<F, kOperands, false, T, kSplats>;
+  switch (mix_of(call, kOperands - kSplats)) {
+    case Mix::kNone:
+      return map_rows<F, kOperands, Mix::kNone, T, kSplats>;
+    case Mix::kFirst:
+      return map_rows<F, kOperands, Mix::kFirst, T, kSplats>;
+    case Mix::kAll:
+      return map_rows<F, kOperands, Mix::kAll, T, kSplats>;
+    case Mix::kAny:
+      return map_rows<F, kOperands, Mix::kAny, T, kSplats>;
+  }
+  return nullptr;
 }
 /// The fastest loop there is for what is done in most bodies.
 template <class F, int kOperands>
@@ -194,7 +267,8 @@ Run map_of(const Call& call) {
 /// One loop for all that is seldom done, or takes much longer than reading.
 template <class F, int kOperands>
 Run plain_map_of(const Call& call) {
-  return call.dtype == DType::kBF16 ? map_rows<F, kOperands, true, Bf16> : map_rows<F, kOperands, true, float>;
+  if (call.dtype == DType::kBF16) return map_rows<F, kOperands, Mix::kAny, Bf16>;
+  return map_rows<F, kOperands, Mix::kAny, float>;
 }
 
 // Reductions: four vectors of partial results for a block, joined across lanes; sums of blocks in double.
@@ -273,12 +347,12 @@ HWY_INLINE Vector first_or_neutral(Vector v, std::int64_t count) {
 }
 
 /// The reduction of f(x...); where `kStored`, that is y as well.
-template <class F, int kOperands, int kSplats, class Join, bool kMixed, bool kStored>
+template <class F, int kOperands, int kSplats, class Join, Mix kMix, bool kStored>
 void reduce_rows(const Call& call) {
   const std::int64_t n = call.columns;
   AskAhead ask(call);
   for (std::int64_t row = 0; row < call.rows; ++row) {
-    const Columns<F, kOperands, kSplats, kMixed> f(call, row);
+    const Columns<F, kOperands, kSplats, kMix> f(call, row);
     float* y = reinterpret_cast<float*>(call.y + row * call.y_row_bytes);
     Vector part0 = Join::neutral(), part1 = part0, part2 = part0, part3 = part0;
     const auto one = [&](std::int64_t i) HWY_ATTR {
@@ -287,6 +361,18 @@ void reduce_rows(const Call& call) {
       return v;
     };
     std::int64_t i = 0;
+    if constexpr (are_all_bf16<kMix>(kOperands - kSplats) && !kStored) {
+      for (; i + 4 * lanes() <= n; i += 4 * lanes()) {
+        ask();
+        const Pairs first = f.pairs(i);
+        part0 = Join::join(part0, first.even);
+        part1 = Join::join(part1, first.odd);
+        ask();
+        const Pairs second = f.pairs(i + 2 * lanes());
+        part2 = Join::join(part2, second.even);
+        part3 = Join::join(part3, second.odd);
+      }
+    }
     for (; i + 4 * lanes() <= n; i += 4 * lanes()) {
       ask();
       part0 = Join::join(part0, one(i));
@@ -306,20 +392,28 @@ void reduce_rows(const Call& call) {
 }
 template <class F, int kOperands, int kSplats, class Join, bool kStored = false>
 Run reduction_of(const Call& call) {
-  return is_mixed(call) ? reduce_rows<F, kOperands, kSplats, Join, true, kStored>
-                        : reduce_rows<F, kOperands, kSplats, Join, false, kStored>;
+  constexpr int kVarying = kOperands - kSplats;
+  const Mix mix = mix_of(call, kVarying);
+  if (mix == Mix::kNone) return reduce_rows<F, kOperands, kSplats, Join, Mix::kNone, kStored>;
+  return reduce_rows < F, kOperands, kSplats, Join, kVarying == 1 ? Mix::kFirst : Mix::kAny, kStored > ;
 }
 
+/// Where nothing is reduced.
+struct NoJoin : Sum {
+  static HWY_INLINE Vector join(Vector a, Vector) { return a; }
+};
+
 /// y = f(x...) in f32, its reduction, and y where `also` says.
-template <class F, int kOperands, int kSplats, class Join>
+template <class F, int kOperands, int kSplats, class Join, Mix kMix>
 void joint_rows(const Call& call) {
   const std::int64_t n = call.columns;
+  const bool is_bf16 = call.also_dtype == DType::kBF16;
+  const bool past_cache = call.also_past_cache;
   AskAhead ask(call);
   for (std::int64_t row = 0; row < call.rows; ++row) {
-    const Columns<F, kOperands, kSplats, true> f(call, row);
+    const Columns<F, kOperands, kSplats, kMix> f(call, row);
     float* y = reinterpret_cast<float*>(call.y + row * call.y_row_bytes);
     char* also = call.also == nullptr ? nullptr : call.also + row * call.also_row_bytes;
-    const bool is_bf16 = call.also_dtype == DType::kBF16;
     Vector part0 = Join::neutral(), part1 = part0;
     std::int64_t i = 0;
     for (; i + 2 * lanes() <= n; i += 2 * lanes()) {
@@ -327,9 +421,9 @@ void joint_rows(const Call& call) {
       const Vector first = f(i), second = f(i + lanes());
       write_two(first, second, y + i, false);
       if (also != nullptr && is_bf16)
-        write_two(first, second, reinterpret_cast<Bf16*>(also) + i, call.also_past_cache);
+        write_two(first, second, reinterpret_cast<Bf16*>(also) + i, past_cache);
       else if (also != nullptr)
-        write_two(first, second, reinterpret_cast<float*>(also) + i, call.also_past_cache);
+        write_two(first, second, reinterpret_cast<float*>(also) + i, past_cache);
       part0 = Join::join(part0, first);
       part1 = Join::join(part1, second);
     }
@@ -345,23 +439,32 @@ void joint_rows(const Call& call) {
       part0 = count == lanes() ? joined
                                : hn::IfThenElse(hn::FirstN(Float(), static_cast<std::size_t>(count)), joined, part0);
     }
-    reduce_block<Join>(call, row, Join::merge(part0, part1));
+    if constexpr (!std::is_same_v<Join, NoJoin>) reduce_block<Join>(call, row, Join::merge(part0, part1));
   }
 }
-template <class F, int kOperands, int kSplats>
-Run joint_of(TapeInstruction::Do join) {
+/// A loop of its own where nothing is bf16, and where `kMix` are, as is the rule; one for all else.
+template <class F, int kOperands, int kSplats, class Join, Mix kMix>
+Run joint_with(const Call& call) {
+  const Mix mix = mix_of(call, kOperands - kSplats);
+  if (mix == Mix::kNone) return joint_rows<F, kOperands, kSplats, Join, Mix::kNone>;
+  if (mix == kMix) return joint_rows<F, kOperands, kSplats, Join, kMix>;
+  return joint_rows<F, kOperands, kSplats, Join, Mix::kAny>;
+}
+template <class F, int kOperands, int kSplats, Mix kMix>
+Run joint_of(const Call& call, TapeInstruction::Do join) {
   using Do = TapeInstruction::Do;
+  if (call.reduced == nullptr) return joint_with<F, kOperands, kSplats, NoJoin, kMix>(call);
   switch (join) {
     case Do::kSumProduct:
-      return joint_rows<F, kOperands, kSplats, SumOfSquares>;
+      return joint_with<F, kOperands, kSplats, SumOfSquares, kMix>(call);
     case Do::kMax:
-      return joint_rows<F, kOperands, kSplats, Max>;
+      return joint_rows<F, kOperands, kSplats, Max, Mix::kAny>;
     case Do::kMaxOfNumbers:
-      return joint_rows<F, kOperands, kSplats, MaxOfNumbers>;
+      return joint_with<F, kOperands, kSplats, MaxOfNumbers, kMix>(call);
     case Do::kPeak:
-      return joint_rows<F, kOperands, kSplats, Peak>;
+      return joint_with<F, kOperands, kSplats, Peak, kMix>(call);
     default:
-      return joint_rows<F, kOperands, kSplats, Sum>;
+      return joint_with<F, kOperands, kSplats, Sum, kMix>(call);
   }
 }
 
@@ -369,10 +472,25 @@ Run joint_of(TapeInstruction::Do join) {
 
 template <Op kOp, Precision kPrecision>
 struct FormulaOf {
+  static constexpr bool kIsCoarse = kPrecision == Precision::kBf16;
   template <class... V>
   HWY_INLINE Vector operator()(V... x) const {
     return formula<kOp, kPrecision, Functions<kPrecision>>(x...);
   }
+};
+/// An activation of a sum, or times something.
+template <Op kOp, Precision kPrecision>
+struct ActivationOfSum {
+  static constexpr bool kIsCoarse = kPrecision == Precision::kBf16;
+  HWY_INLINE Vector operator()(Vector a, Vector b) const { return formula<kOp, kPrecision>(hn::Add(a, b)); }
+};
+template <Op kOp, Precision kPrecision>
+struct GatedBy {
+  static constexpr bool kIsCoarse = kPrecision == Precision::kBf16;
+  HWY_INLINE Vector operator()(Vector a, Vector b) const { return hn::Mul(formula<kOp, kPrecision>(a), b); }
+};
+struct SumOfProducts {
+  HWY_INLINE Vector operator()(Vector a, Vector b, Vector c, Vector d) const { return hn::MulAdd(a, b, hn::Mul(c, d)); }
 };
 struct Same {
   HWY_INLINE Vector operator()(Vector x) const { return x; }
@@ -452,7 +570,7 @@ void convert_rows(const Call& call) {
 
 /// y = f(x...) rounded to kTo. Where it `kBounded`, f is a product with what its row is scaled by to be within the numbers of kTo, or
 /// with 0 where the row becomes 0.
-template <DType kTo, class F, int kOperands, bool kBounded>
+template <DType kTo, class F, int kOperands, bool kBounded, Mix kMix>
 void store_rows(const Call& call) {
   using S = Stored<kTo>;
   using Element = typename S::Element;
@@ -464,7 +582,7 @@ void store_rows(const Call& call) {
   const std::int64_t n = call.columns;
   AskAhead ask(call);
   for (std::int64_t row = 0; row < call.rows; ++row) {
-    const Columns<F, kOperands, kBounded ? 1 : 0, true> f(call, row);
+    const Columns<F, kOperands, kBounded ? 1 : 0, kMix> f(call, row);
     auto* y = reinterpret_cast<Element*>(call.y + row * call.y_row_bytes);
     if (kBounded && *reinterpret_cast<const float*>(call.x[1].at + row * call.x[1].row_bytes) == 0) {
       std::memset(y, 0, static_cast<std::size_t>(n) * sizeof(Element));
@@ -494,28 +612,33 @@ void store_rows(const Call& call) {
     }
   }
 }
-template <class F, int kOperands>
+template <class F, int kOperands, Mix kMix>
 Run store_of(const Call& call) {
   switch (call.dtype) {
     case DType::kF32:
     case DType::kBF16:
       return plain_map_of<F, kOperands>(call);
     case DType::kF16:
-      return store_rows<DType::kF16, F, kOperands, false>;
+      return store_rows<DType::kF16, F, kOperands, false, kMix>;
     case DType::kF8E4M3:
-      return store_rows<DType::kF8E4M3, F, kOperands, false>;
+      return store_rows<DType::kF8E4M3, F, kOperands, false, kMix>;
     case DType::kI8:
-      return store_rows<DType::kI8, F, kOperands, false>;
+      return store_rows<DType::kI8, F, kOperands, false, kMix>;
     default:
-      return store_rows<DType::kU8, F, kOperands, false>;
+      return store_rows<DType::kU8, F, kOperands, false, kMix>;
   }
+}
+template <Mix kMix>
+Run quantizer_of(DType dtype) {
+  if (dtype == DType::kI8) return store_rows<DType::kI8, ProductOfTwo, 2, true, kMix>;
+  return store_rows<DType::kF8E4M3, ProductOfTwo, 2, true, kMix>;
 }
 Run conversion_of(DType dtype) {
   switch (dtype) {
     case DType::kF32:
-      return map_rows<Same, 1, false, float>;
+      return map_rows<Same, 1, Mix::kNone, float>;
     case DType::kBF16:
-      return map_rows<Same, 1, true, float>;
+      return map_rows<Same, 1, Mix::kFirst, float>;
     case DType::kF16:
       return convert_rows<DType::kF16>;
     case DType::kF8E4M3:
@@ -596,6 +719,24 @@ Run exponential_of(const Call& call, bool is_stored) {
   return is_stored ? reduction_of<F, 2, 1, Sum, true>(call) : reduction_of<F, 2, 1, Sum>(call);
 }
 
+/// f of what.op, an activation.
+template <template <Op, Precision> class F, int kOperands>
+Run activation_run(const TapeInstruction& what, const Call& call) {
+  const auto run = [&]<Op kOp>() -> Run {
+    if (what.is_coarse) return map_of<F<kOp, Precision::kBf16>, kOperands>(call);
+    if (call.reduced != nullptr) return joint_with<F<kOp, Precision::kF32>, kOperands, 0, Peak, Mix::kFirst>(call);
+    return map_of<F<kOp, Precision::kF32>, kOperands>(call);
+  };
+  switch (what.op) {
+    case Op::kGeluTanh:
+      return run.template operator()<Op::kGeluTanh>();
+    case Op::kGeluErf:
+      return run.template operator()<Op::kGeluErf>();
+    default:
+      return run.template operator()<Op::kSilu>();
+  }
+}
+
 Run formula_run(const TapeInstruction& what, const Call& call) {
   switch (what.op) {
     case Op::kAdd:
@@ -603,7 +744,12 @@ Run formula_run(const TapeInstruction& what, const Call& call) {
     case Op::kMul:
       return map_of<FormulaOf<Op::kMul, Precision::kF32>, 2>(call);
     case Op::kGateResidual:
+      if (size_of(call.dtype) == 1) return store_of<FormulaOf<Op::kGateResidual, Precision::kF32>, 3, Mix::kAny>(call);
       return map_of<FormulaOf<Op::kGateResidual, Precision::kF32>, 3>(call);
+    case Op::kGeluTanh:
+    case Op::kGeluErf:
+    case Op::kSilu:
+      return activation_run<FormulaOf, 1>(what, call);
     default:
       break;
   }
@@ -627,18 +773,27 @@ Run formula_run(const TapeInstruction& what, const Call& call) {
 }
 
 Run joint_run(const TapeInstruction& what, const Call& call) {
-  if (what.what == TapeInstruction::Do::kNormalize) {
-    if (splats_of(call, 5) >= 2) return joint_of<Normalized, 5, 2>(what.join);
-    return joint_of<Normalized, 5, 0>(what.join);
+  switch (what.what) {
+    case TapeInstruction::Do::kNormalize:
+      if (splats_of(call, 5) >= 2) return joint_of<Normalized, 5, 2, Mix::kFirst>(call, what.join);
+      return joint_of<Normalized, 5, 0, Mix::kAny>(call, what.join);
+    case TapeInstruction::Do::kSumOfProducts:
+      return joint_rows<SumOfProducts, 4, 0, NoJoin, Mix::kAny>;
+    default:
+      if (what.op == Op::kAdd) return joint_of<FormulaOf<Op::kAdd, Precision::kF32>, 2, 0, Mix::kAll>(call, what.join);
+      if (splats_of(call, 3) == 1)
+        return joint_of<FormulaOf<Op::kGateResidual, Precision::kF32>, 3, 1, Mix::kAll>(call, what.join);
+      return joint_of<FormulaOf<Op::kGateResidual, Precision::kF32>, 3, 0, Mix::kAny>(call, what.join);
   }
-  if (what.op == Op::kAdd) return joint_of<FormulaOf<Op::kAdd, Precision::kF32>, 2, 0>(what.join);
-  return joint_of<FormulaOf<Op::kGateResidual, Precision::kF32>, 3, 0>(what.join);
 }
 
 /// The loop for an instruction and what it is called with.
 inline Run run_of(const TapeInstruction& what, const Call& call, bool is_stored) {
   using Do = TapeInstruction::Do;
-  if (call.reduced != nullptr && (what.what == Do::kFormula || what.what == Do::kNormalize))
+  const bool is_activation = what.what == Do::kActivationOfSum ||
+                             (what.what == Do::kFormula && what.op != Op::kAdd && what.op != Op::kGateResidual);
+  const bool is_joint = what.what == Do::kFormula || what.what == Do::kNormalize || what.what == Do::kSumOfProducts;
+  if (is_joint && !is_activation && (call.reduced != nullptr || what.also.kind != TapePlace::Kind::kNone))
     return joint_run(what, call);
   switch (what.what) {
     case Do::kFormula:
@@ -647,10 +802,16 @@ inline Run run_of(const TapeInstruction& what, const Call& call, bool is_stored)
       return map_of<ShiftedScale, 3>(call);
     case Do::kProduct:
       return map_of<ProductOfThree, 3>(call);
+    case Do::kSumOfProducts:
+      return plain_map_of<SumOfProducts, 4>(call);
+    case Do::kActivationOfSum:
+      return activation_run<ActivationOfSum, 2>(what, call);
+    case Do::kGated:
+      return activation_run<GatedBy, 2>(what, call);
     case Do::kNormalize:
       if (call.x[3].step != 0 || call.x[4].step != 0) return plain_map_of<Normalized, 5>(call);
-      if (call.dtype == DType::kBF16) return map_rows<Normalized, 5, true, Bf16, 2>;
-      return map_rows<Normalized, 5, true, float, 2>;
+      if (call.dtype == DType::kBF16) return map_rows<Normalized, 5, Mix::kAny, Bf16, 2>;
+      return map_rows<Normalized, 5, Mix::kAny, float, 2>;
     case Do::kExpBelow:
       if (what.is_coarse) return exponential_of<Precision::kBf16>(call, is_stored);
       return exponential_of<Precision::kF32>(call, is_stored);
@@ -685,10 +846,10 @@ inline Run run_of(const TapeInstruction& what, const Call& call, bool is_stored)
     case Do::kConvert:
       return conversion_of(call.x[0].dtype);
     case Do::kStore:
-      return store_of<Same, 1>(call);
+      return store_of<Same, 1, Mix::kAny>(call);
     case Do::kStoreQuantized:
-      if (call.dtype == DType::kI8) return store_rows<DType::kI8, ProductOfTwo, 2, true>;
-      return store_rows<DType::kF8E4M3, ProductOfTwo, 2, true>;
+      return call.x[0].dtype == DType::kBF16 ? quantizer_of<Mix::kFirst>(call.dtype)
+                                             : quantizer_of<Mix::kNone>(call.dtype);
     case Do::kSpread:
       return spread_rows;
     case Do::kStoreNarrow:
