@@ -497,6 +497,14 @@ class Lowering {
 
 }  // namespace
 
+bool repeats_whole_pixels(const RowProgram& program, const TensorType& made) {
+  const bool are_channels_last =
+      made.layout == Layout::kChannelsLast && program.space.rank() == 4 && program.space[1] > 1;
+  return !program.needs_rows && are_channels_last && std::ranges::all_of(program.loads, [](const RowAccess& load) {
+    return load.repeats.empty() || load.repeats[1] == 1;
+  });
+}
+
 std::variant<RowProgram, std::string> row_program_of(const Graph& body) {
   const Graph plain = expand(body);
   try {

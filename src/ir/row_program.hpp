@@ -74,6 +74,10 @@ struct RowProgram {
   bool needs_rows = false;
 };
 
+/// Whether what a program repeats of its operands are pixels of channels-last images, so that columns, which are channels, each have
+/// an element of their own; `made` is the type of its first result.
+[[nodiscard]] bool repeats_whole_pixels(const RowProgram& program, const TensorType& made);
+
 [[nodiscard]] constexpr bool is_reduction(RowProgram::Do what) {
   return what == RowProgram::Do::kSum || what == RowProgram::Do::kMax || what == RowProgram::Do::kMin ||
          what == RowProgram::Do::kPeak;

@@ -253,6 +253,30 @@ TEST(FuseRows, JoinsOnACpuWhatThenReadsAndWritesHalfAsMuch) {
   EXPECT_THAT(ops, testing::UnorderedElementsAre(Op::kFused, Op::kAdd, Op::kLayerNorm));
 }
 
+TEST(FuseRows, RepeatsPixelsOnACpuWhereTheirChannelsLieTogether) {
+  constexpr Target kCpu{.device = DeviceKind::kCpu};
+  const Graph graph = fuse(R"(graph g {
+  input %x: f32[1, 3, 5, 4]
+  input %skip: f32[1, 6, 10, 4]
+  %0: f32[1, 4, 3, 5] channels_last = transpose(%x) {perm = [0, 3, 1, 2]}
+  %1: f32[1, 4, 6, 10] channels_last = transpose(%skip) {perm = [0, 3, 1, 2]}
+  %2: f32[1, 4, 6, 10] channels_last = resize2d(%0) {size = [6, 10]}
+  %3: f32[1, 4, 6, 10] channels_last = add(%2, %1)
+  %4: f32[1, 6, 10, 4] = transpose(%3) {perm = [0, 2, 3, 1]}
+  output y = %4
+})",
+                           1, 1e-12, kCpu);
+  EXPECT_EQ(graph.nodes().size(), 4U);
+  fuse(R"(graph g {
+  input %x: f32[1, 4, 3, 5]
+  input %skip: f32[1, 4, 6, 10]
+  %0: f32[1, 4, 6, 10] = resize2d(%x) {size = [6, 10]}
+  %1: f32[1, 4, 6, 10] = add(%0, %skip)
+  output y = %1
+})",
+       0, 1e-12, kCpu);
+}
+
 TEST(FuseRows, GivesACpuBytesInVectors) {
   constexpr Target kCpu{.device = DeviceKind::kCpu};
   const Graph graph = fuse(R"(graph g {

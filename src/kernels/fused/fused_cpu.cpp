@@ -465,8 +465,9 @@ Support supports_fused(const OpSpec& spec) {
   if (rows.loads.size() + rows.results.size() > kMostTapeOperands || rows.steps.size() > kMostTapeSteps)
     return Rejection{fmt::format("takes bodies of up to {} operands and {} steps", kMostTapeOperands, kMostTapeSteps)};
   for (std::size_t i = 0; i < rows.loads.size(); ++i)
-    if (!rows.loads[i].is_plain() && !is_rotation_table(rows, static_cast<int>(i)))
-      return Rejection{"takes no elements that are repeated or gathered"};
+    if (!rows.loads[i].is_plain() && !is_rotation_table(rows, static_cast<int>(i)) &&
+        (rows.loads[i].index >= 0 || !repeats_whole_pixels(rows, spec.outputs[0])))
+      return Rejection{"takes no elements that are repeated or gathered, but for pixels of channels-last images"};
   return std::nullopt;
 }
 

@@ -98,6 +98,24 @@ TEST(Fused, ImagesAreWalkedAsTheyLie) {
   }
 }
 
+TEST(Fused, PixelsOfChannelsLastImagesAreRepeated) {
+  for (const DType stored : {DType::kF32, DType::kBF16})
+    for (const Layout layout : {Layout::kChannelsLast, Layout::kRowMajor}) {
+      const TensorType small{stored, {2, 40, 3, 5}, layout}, large{stored, {2, 40, 6, 10}, layout};
+      Graph body("body");
+      Builder b(body);
+      const ValueId x = b.cast(body.add_input("x", small), DType::kF32);
+      const ValueId skip = b.cast(body.add_input("skip", large), DType::kF32);
+      const ValueId stretched = b.resize2d(x, {6, 10});
+      body.add_output("y", b.cast(b.add(stretched, skip), stored));
+      const OpSpec spec = make_spec(Op::kFused, {small, large}, {{"body", canonical_text(body)}});
+      if (layout == Layout::kChannelsLast)
+        expect_matches_oracle("highway.fused", spec);
+      else
+        EXPECT_TRUE(kernel_named("highway.fused").supports(spec, Target{}).has_value());
+    }
+}
+
 TEST(Fused, RefusesABodyWithoutRows) {
   Graph body("body");
   Builder b(body);
