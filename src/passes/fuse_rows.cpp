@@ -49,8 +49,8 @@ constexpr std::size_t kMostSteps = 96;
 constexpr std::size_t kLeastAlone = std::size_t{1} << 20;
 
 /// Of single ops what a body reads and writes, on a CPU. (Measured on one core with AVX2 and tensors that no cache holds: what saves 1.25
-/// times is at 0.8 to 1.0 of those ops' rate, silu(x) y, which saves 1.7 times, at 1.4 in f32 and 0.8 in bf16, where it is bound by
-/// work, an image that is stretched and added to another, 1.9 times, at 1.6 and 0.8. Cores together are bound by memory.)
+/// times is at 0.8 to 1.0 of those ops' rate, silu(x) y, which saves 1.7 times, at 1.4 in f32 and 1.15 in bf16, an image that is
+/// stretched and added to another, 1.9 times, at 1.9 and 1.0.)
 constexpr double kLeastSaved = 1.6;
 
 /// Nodes that may become one, by their places in the schedule, in order.

@@ -19,6 +19,7 @@
 #include "kernels/functions_inl.hpp"
 #include "kernels/fused/row_tape.hpp"
 #include "kernels/fused/small_floats_inl.hpp"
+#include "kernels/row_loop.hpp"
 #include "kernels/simd_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
