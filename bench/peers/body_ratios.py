@@ -2,8 +2,7 @@
 """The bodies of `headroom bench bodies` here and compiled by PyTorch, from the result files of bench/h200_bodies.sh: a Markdown table,
 and what it says of the bars.
 
-    python3 bench/peers/body_ratios.py bench/results/h200/bodies
-    python3 bench/peers/body_ratios.py bench/results/h200/bodies --update docs/kernels.md
+    python3 bench/peers/body_ratios.py bench/results/h200/bodies_bf16
 
 A turn's ratio is of the medians of its two sides. Intervals are of the median of the turns' ratios: exact from six turns on, else
 bootstrapped over turns and trials. "launches" are the nodes of our plan, beside them the kernels of a call in PyTorch. "of copying" is

@@ -1,0 +1,476 @@
+// The loops over the columns of a block that the instructions of a RowTape are: a function of elements, what it is reduced to, or both.
+// Guarded as simd_inl.hpp is.
+//
+// Operands are f32 or bf16 in memory and f32 elsewhere; one that is the same for all columns is read with a step of 0, from a vector
+// that holds it in every lane. So an instruction is a few loops, over f32 alone and where operands are bf16 as is the rule,
+// for each kind of result; in one for all else what an operand is costs a branch that never changes.
+
+#if defined(HEADROOM_KERNELS_FUSED_ROW_LOOPS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADROOM_KERNELS_FUSED_ROW_LOOPS_INL
+#undef HEADROOM_KERNELS_FUSED_ROW_LOOPS_INL
+#else
+#define HEADROOM_KERNELS_FUSED_ROW_LOOPS_INL
+#endif
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/fused/row_tape.hpp"
+#include "kernels/row_loop.hpp"
+#include "kernels/simd_inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace headroom {
+namespace HWY_NAMESPACE {
+namespace {
+
+/// An instruction on rows of a block.
+struct Call {
+  struct Operand {
+    const char* at;
+    std::int64_t row_bytes;  ///< to the next row
+    std::int64_t step;       ///< bytes to the next column
+    DType dtype;
+  };
+  std::array<Operand, kMostTapeArguments> x;
+  char* y;
+  std::int64_t y_row_bytes;
+  DType dtype;              ///< of y
+  bool past_cache;          ///< where y goes
+  bool asks_ahead;          ///< for what the operands have kAheadBytes further on
+  const char* ahead;        ///< memory that is asked for on the way, for later chunks, where ahead_step is not 0
+  std::int64_t ahead_step;  ///< bytes of it for every two vectors, kMostAheadStep at most
+  std::int64_t rows, columns;
+  char* reduced;           ///< of row 0; kTapeLanes of f32 for each
+  bool is_first, is_last;  ///< block of the row
+  char* also;              ///< where else y goes, or null
+  std::int64_t also_row_bytes;
+  DType also_dtype;
+  bool also_past_cache;
+};
+using Run = void (*)(const Call& call);
+
+inline constexpr std::int64_t kMostAheadStep = 2 * kCacheLine;
+
+HWY_INLINE void ask_second_level(const char* at) { __builtin_prefetch(at, 0, 2); }
+
+/// What a loop asks for on the way, so that memory has work while it computes: asked for all at once, lines would wait for one another
+/// and the loop for them. Into the second-level cache: the first has no room for a chunk and the next.
+class AskAhead {
+ public:
+  HWY_INLINE explicit AskAhead(const Call& call) : at_(call.ahead), step_(call.ahead_step) {}
+  /// Once for every two vectors.
+  HWY_INLINE void operator()() {
+    if (step_ == 0) return;
+    ask_second_level(at_);
+    if (step_ > kCacheLine) ask_second_level(at_ + kCacheLine);
+    at_ += step_;
+  }
+
+ private:
+  const char* at_;
+  std::int64_t step_;
+};
+
+// Operands.
+
+/// Which operands are bf16, of those that are not the same for all columns.
+enum class Mix : std::uint8_t { kNone, kFirst, kAll, kAny };
+
+template <Mix kMix, int k>
+HWY_INLINE bool reads_bf16(bool is_bf16) {
+  if constexpr (kMix == Mix::kNone) return false;
+  if constexpr (kMix == Mix::kFirst) return k == 0;
+  if constexpr (kMix == Mix::kAll) return true;
+  return is_bf16;
+}
+Mix mix_of(const Call& call, int operands) {
+  bool is_all = true, is_any_behind = false;
+  for (int k = 0; k < operands; ++k) {
+    const bool is_bf16 = call.x[static_cast<std::size_t>(k)].dtype == DType::kBF16;
+    is_all = is_all && is_bf16;
+    is_any_behind = is_any_behind || (k > 0 && is_bf16);
+  }
+  if (operands > 1 && is_all) return Mix::kAll;
+  if (is_any_behind) return Mix::kAny;
+  return call.x[0].dtype == DType::kBF16 ? Mix::kFirst : Mix::kNone;
+}
+
+/// The columns of a row, f of those of its operands. The last kSplats operands are the same for all columns.
+template <class F, int kOperands, int kSplats, Mix kMix>
+class Columns {
+ public:
+  HWY_INLINE Columns(const Call& call, std::int64_t row) : asks_ahead_(call.asks_ahead) {
+    for (int k = 0; k < kOperands; ++k) {
+      const Call::Operand& x = call.x[static_cast<std::size_t>(k)];
+      at_[k] = x.at + row * x.row_bytes;
+      step_[k] = x.step;
+      is_bf16_[k] = x.dtype == DType::kBF16;
+    }
+    if constexpr (kSplats > 0) last_ = load_all(reinterpret_cast<const float*>(at_[kOperands - 1]));
+    if constexpr (kSplats > 1) before_ = load_all(reinterpret_cast<const float*>(at_[kOperands - 2]));
+  }
+  HWY_INLINE Vector operator()(std::int64_t i) const {
+    if (asks_ahead_)
+      for (int k = 0; k < kOperands - kSplats; ++k) hwy::Prefetch(at_[k] + i * step_[k] + kAheadBytes);
+    if constexpr (kOperands == 1) return F()(one<0>(i));
+    if constexpr (kOperands == 2) return F()(one<0>(i), one<1>(i));
+    if constexpr (kOperands == 3) return F()(one<0>(i), one<1>(i), one<2>(i));
+    if constexpr (kOperands == 4) return F()(one<0>(i), one<1>(i), one<2>(i), one<3>(i));
+    if constexpr (kOperands == 5) return F()(one<0>(i), one<1>(i), one<2>(i), one<3>(i), one<4>(i));
+  }
+  /// Two vectors at i, where all operands that vary are bf16: of even columns and of odd ones, which take half the work to take apart.
+  HWY_INLINE Pairs pairs(std::int64_t i) const {
+    if (asks_ahead_)
+      for (int k = 0; k < kOperands - kSplats; ++k) hwy::Prefetch(at_[k] + i * step_[k] + kAheadBytes);
+    if constexpr (kOperands == 1) return of_pairs(pair<0>(i));
+    if constexpr (kOperands == 2) return of_pairs(pair<0>(i), pair<1>(i));
+    if constexpr (kOperands == 3) return of_pairs(pair<0>(i), pair<1>(i), pair<2>(i));
+  }
+  /// The first `count` lanes of the vector at i.
+  HWY_INLINE Vector some(std::int64_t i, std::int64_t count) const {
+    if constexpr (kOperands == 1) return F()(some_of<0>(i, count));
+    if constexpr (kOperands == 2) return F()(some_of<0>(i, count), some_of<1>(i, count));
+    if constexpr (kOperands == 3) return F()(some_of<0>(i, count), some_of<1>(i, count), some_of<2>(i, count));
+    if constexpr (kOperands == 4)
+      return F()(some_of<0>(i, count), some_of<1>(i, count), some_of<2>(i, count), some_of<3>(i, count));
+    if constexpr (kOperands == 5)
+      return F()(some_of<0>(i, count), some_of<1>(i, count), some_of<2>(i, count), some_of<3>(i, count),
+                 some_of<4>(i, count));
+  }
+
+ private:
+  template <class... P>
+  static HWY_INLINE Pairs of_pairs(const P&... x) {
+    return {F()(x.even...), F()(x.odd...)};
+  }
+  template <int k>
+  HWY_INLINE Pairs pair(std::int64_t i) const {
+    if constexpr (k == kOperands - 1 && kSplats > 0) return {last_, last_};
+    if constexpr (k == kOperands - 2 && kSplats > 1) return {before_, before_};
+    return load_all_pairs(reinterpret_cast<const Bf16*>(at_[k]) + i);
+  }
+  template <int k>
+  HWY_INLINE Vector one(std::int64_t i) const {
+    if constexpr (k == kOperands - 1 && kSplats > 0) return last_;
+    if constexpr (k == kOperands - 2 && kSplats > 1) return before_;
+    const char* from = at_[k] + i * step_[k];
+    if (reads_bf16<kMix, k>(is_bf16_[k])) return load_all(reinterpret_cast<const Bf16*>(from));
+    return load_all(reinterpret_cast<const float*>(from));
+  }
+  template <int k>
+  HWY_INLINE Vector some_of(std::int64_t i, std::int64_t count) const {
+    if (k >= kOperands - kSplats || step_[k] == 0) return one<k>(i);
+    const char* from = at_[k] + i * step_[k];
+    if (reads_bf16<kMix, k>(is_bf16_[k])) return load(reinterpret_cast<const Bf16*>(from), count);
+    return load(reinterpret_cast<const float*>(from), count);
+  }
+
+  const char* at_[kOperands];
+  std::int64_t step_[kOperands];
+  bool is_bf16_[kOperands];
+  bool asks_ahead_;
+  Vector last_, before_;
+};
+
+/// How many of an instruction's last operands have one element for all columns, where two are told apart at most.
+int splats_of(const Call& call, int operands) {
+  int splats = 0;
+  while (splats < operands - 1 && call.x[static_cast<std::size_t>(operands - 1 - splats)].step == 0) ++splats;
+  return splats;
+}
+
+HWY_INLINE void write_two(Vector first, Vector second, float* y, bool past_cache) {
+  if (past_cache) {
+    hn::Stream(first, Float(), y);
+    hn::Stream(second, Float(), y + lanes());
+  } else {
+    store_all(first, y);
+    store_all(second, y + lanes());
+  }
+}
+HWY_INLINE void write_two(Vector first, Vector second, Bf16* y, bool past_cache) {
+#if HWY_TARGET == HWY_AVX2
+  const __m256i in_turns = _mm256_packus_epi32(_mm256_srli_epi32(round_to_bf16_bits(first).raw, 16),
+                                               _mm256_srli_epi32(round_to_bf16_bits(second).raw, 16));
+  const __m256i halves = _mm256_permute4x64_epi64(in_turns, 0xD8);  // 0, 2, 1, 3
+  if (past_cache) return _mm256_stream_si256(reinterpret_cast<__m256i*>(y), halves);
+  return _mm256_storeu_si256(reinterpret_cast<__m256i*>(y), halves);
+#endif
+  if (past_cache) return store_two(first, second, PastCache<Bf16>{y});
+  store_two(first, second, y);
+}
+
+/// Whether all of so many operands that vary are bf16.
+template <Mix kMix>
+constexpr bool are_all_bf16(int varying) {
+  return kMix == Mix::kAll || (kMix == Mix::kFirst && varying == 1);
+}
+
+/// How results in bf16 are rounded: with ties away from 0 what is no better than that, which takes fewer instructions.
+template <class F>
+constexpr Ties ties_of() {
+  if constexpr (requires { F::kIsCoarse; }) return F::kIsCoarse ? Ties::kAway : Ties::kToEven;
+  return Ties::kToEven;
+}
+
+/// y = f(x...)
+template <class F, int kOperands, Mix kMix, class T, int kSplats = 0>
+void map_rows(const Call& call) {
+  const std::int64_t n = call.columns;
+  const bool past_cache = call.past_cache;
+  AskAhead ask(call);
+  for (std::int64_t row = 0; row < call.rows; ++row) {
+    const Columns<F, kOperands, kSplats, kMix> f(call, row);
+    T* y = reinterpret_cast<T*>(call.y + row * call.y_row_bytes);
+    std::int64_t i = 0;
+    if constexpr (std::is_same_v<T, Bf16> && are_all_bf16<kMix>(kOperands - kSplats)) {
+      for (; i + 2 * lanes() <= n; i += 2 * lanes()) {
+        ask();
+        if (past_cache)
+          store_all_pairs<ties_of<F>()>(f.pairs(i), PastCache<Bf16>{y + i});
+        else
+          store_all_pairs<ties_of<F>()>(f.pairs(i), y + i);
+      }
+    }
+    for (; i + 2 * lanes() <= n; i += 2 * lanes()) {
+      ask();
+      write_two(f(i), f(i + lanes()), y + i, past_cache);
+    }
+    for (; i < n; i += lanes()) store(f.some(i, HWY_MIN(lanes(), n - i)), y + i, HWY_MIN(lanes(), n - i));
+  }
+}
+
+template <class F, int kOperands, class T, int kSplats>
+Run map_with(const Call& call) {
+  if constexpr (kSplats + 1 < kOperands)
+    if (splats_of(call, kOperands) > kSplats) return map_with<F, kOperands, T, kSplats + 1>(call);
+  switch (mix_of(call, kOperands - kSplats)) {
+    case Mix::kNone:
+      return map_rows<F, kOperands, Mix::kNone, T, kSplats>;
+    case Mix::kFirst:
+      return map_rows<F, kOperands, Mix::kFirst, T, kSplats>;
+    case Mix::kAll:
+      return map_rows<F, kOperands, Mix::kAll, T, kSplats>;
+    case Mix::kAny:
+      return map_rows<F, kOperands, Mix::kAny, T, kSplats>;
+  }
+  return nullptr;
+}
+/// The fastest loop there is for what is done in most bodies.
+template <class F, int kOperands>
+Run map_of(const Call& call) {
+  return call.dtype == DType::kBF16 ? map_with<F, kOperands, Bf16, 0>(call) : map_with<F, kOperands, float, 0>(call);
+}
+/// One loop for all that is seldom done, or takes much longer than reading.
+template <class F, int kOperands>
+Run plain_map_of(const Call& call) {
+  if (call.dtype == DType::kBF16) return map_rows<F, kOperands, Mix::kAny, Bf16>;
+  return map_rows<F, kOperands, Mix::kAny, float>;
+}
+
+// Reductions: four vectors of partial results for a block, joined across lanes; sums of blocks in double.
+
+struct Sum {
+  static HWY_INLINE Vector merge(Vector a, Vector b) { return hn::Add(a, b); }
+  static HWY_INLINE Vector neutral() { return hn::Zero(Float()); }
+  static HWY_INLINE Vector join(Vector a, Vector b) { return hn::Add(a, b); }
+  static HWY_INLINE float all(Vector a) { return hn::GetLane(hn::SumOfLanes(Float(), a)); }
+};
+struct SumOfSquares : Sum {
+  static HWY_INLINE Vector join(Vector a, Vector b) { return hn::MulAdd(b, b, a); }
+};
+/// NaN where one is, as in Min and Peak.
+struct Max {
+  static HWY_INLINE Vector merge(Vector a, Vector b) { return join(a, b); }
+  static HWY_INLINE Vector neutral() { return hn::Set(Float(), -std::numeric_limits<float>::infinity()); }
+  static HWY_INLINE Vector join(Vector a, Vector b) { return Functions<Precision::kF32>::max(a, b); }
+  static HWY_INLINE float all(Vector a) {
+    if (!hn::AllFalse(Float(), hn::IsNaN(a))) return std::numeric_limits<float>::quiet_NaN();
+    return hn::GetLane(hn::MaxOfLanes(Float(), a));
+  }
+};
+struct MaxOfNumbers : Max {
+  static HWY_INLINE Vector merge(Vector a, Vector b) { return join(a, b); }
+  static HWY_INLINE Vector join(Vector a, Vector b) { return hn::Max(b, a); }
+};
+struct Min {
+  static HWY_INLINE Vector merge(Vector a, Vector b) { return join(a, b); }
+  static HWY_INLINE Vector neutral() { return hn::Set(Float(), std::numeric_limits<float>::infinity()); }
+  static HWY_INLINE Vector join(Vector a, Vector b) { return Functions<Precision::kF32>::min(a, b); }
+  static HWY_INLINE float all(Vector a) {
+    if (!hn::AllFalse(Float(), hn::IsNaN(a))) return std::numeric_limits<float>::quiet_NaN();
+    return hn::GetLane(hn::MinOfLanes(Float(), a));
+  }
+};
+/// The bits of magnitudes have their order as integers, with NaN above them all.
+struct Peak {
+  static HWY_INLINE Vector merge(Vector a, Vector b) { return join(a, b); }
+  static HWY_INLINE Vector neutral() { return hn::Zero(Float()); }
+  static HWY_INLINE Vector join(Vector a, Vector b) {
+    const hn::RebindToSigned<Float> d32;
+    return hn::BitCast(Float(), hn::Max(hn::BitCast(d32, a), hn::BitCast(d32, hn::Abs(b))));
+  }
+  static HWY_INLINE float all(Vector a) {
+    const hn::RebindToSigned<Float> d32;
+    const auto largest = hn::MaxOfLanes(d32, hn::BitCast(d32, a));
+    return hn::GetLane(hn::BitCast(Float(), largest));
+  }
+};
+
+HWY_INLINE void spread(float value, char* narrow) {
+  const Vector everywhere = hn::Set(Float(), value);
+  for (std::int64_t i = 0; i < kTapeLanes; i += lanes()) store_all(everywhere, reinterpret_cast<float*>(narrow) + i);
+}
+
+/// Joins what a block has with what the blocks before it had, and spreads it behind the last one.
+template <class Join>
+HWY_INLINE void reduce_block(const Call& call, std::int64_t row, Vector block) {
+  char* narrow = call.reduced + row * kTapeLanes * static_cast<std::int64_t>(sizeof(float));
+  if constexpr (std::is_base_of_v<Sum, Join>) {
+    double so_far = 0;
+    if (!call.is_first) std::memcpy(&so_far, narrow, sizeof(so_far));
+    so_far += static_cast<double>(Join::all(block));
+    if (call.is_last) return spread(static_cast<float>(so_far), narrow);
+    std::memcpy(narrow, &so_far, sizeof(so_far));
+  } else {
+    if (!call.is_first) block = Join::merge(load_all(reinterpret_cast<const float*>(narrow)), block);
+    spread(Join::all(block), narrow);
+  }
+}
+
+template <class Join>
+HWY_INLINE Vector first_or_neutral(Vector v, std::int64_t count) {
+  return hn::IfThenElse(hn::FirstN(Float(), static_cast<std::size_t>(count)), v, Join::neutral());
+}
+
+/// The reduction of f(x...); where `kStored`, that is y as well.
+template <class F, int kOperands, int kSplats, class Join, Mix kMix, bool kStored>
+void reduce_rows(const Call& call) {
+  const std::int64_t n = call.columns;
+  AskAhead ask(call);
+  for (std::int64_t row = 0; row < call.rows; ++row) {
+    const Columns<F, kOperands, kSplats, kMix> f(call, row);
+    float* y = reinterpret_cast<float*>(call.y + row * call.y_row_bytes);
+    Vector part0 = Join::neutral(), part1 = part0, part2 = part0, part3 = part0;
+    const auto one = [&](std::int64_t i) HWY_ATTR {
+      const Vector v = f(i);
+      if constexpr (kStored) store_all(v, y + i);
+      return v;
+    };
+    std::int64_t i = 0;
+    if constexpr (are_all_bf16<kMix>(kOperands - kSplats) && !kStored) {
+      for (; i + 4 * lanes() <= n; i += 4 * lanes()) {
+        ask();
+        const Pairs first = f.pairs(i);
+        part0 = Join::join(part0, first.even);
+        part1 = Join::join(part1, first.odd);
+        ask();
+        const Pairs second = f.pairs(i + 2 * lanes());
+        part2 = Join::join(part2, second.even);
+        part3 = Join::join(part3, second.odd);
+      }
+    }
+    for (; i + 4 * lanes() <= n; i += 4 * lanes()) {
+      ask();
+      part0 = Join::join(part0, one(i));
+      part1 = Join::join(part1, one(i + lanes()));
+      ask();
+      part2 = Join::join(part2, one(i + 2 * lanes()));
+      part3 = Join::join(part3, one(i + 3 * lanes()));
+    }
+    for (; i + lanes() <= n; i += lanes()) part0 = Join::join(part0, one(i));
+    if (i < n) {
+      const Vector v = f.some(i, n - i);
+      if constexpr (kStored) store(v, y + i, n - i);
+      part1 = Join::join(part1, lanes() == 1 ? v : first_or_neutral<Join>(v, n - i));
+    }
+    reduce_block<Join>(call, row, Join::merge(Join::merge(part0, part1), Join::merge(part2, part3)));
+  }
+}
+template <class F, int kOperands, int kSplats, class Join, bool kStored = false>
+Run reduction_of(const Call& call) {
+  constexpr int kVarying = kOperands - kSplats;
+  const Mix mix = mix_of(call, kVarying);
+  if (mix == Mix::kNone) return reduce_rows<F, kOperands, kSplats, Join, Mix::kNone, kStored>;
+  return reduce_rows < F, kOperands, kSplats, Join, kVarying == 1 ? Mix::kFirst : Mix::kAny, kStored > ;
+}
+
+/// Where nothing is reduced.
+struct NoJoin : Sum {
+  static HWY_INLINE Vector join(Vector a, Vector) { return a; }
+};
+
+/// y = f(x...) in f32, its reduction, and y where `also` says.
+template <class F, int kOperands, int kSplats, class Join, Mix kMix>
+void joint_rows(const Call& call) {
+  const std::int64_t n = call.columns;
+  const bool is_bf16 = call.also_dtype == DType::kBF16;
+  const bool past_cache = call.also_past_cache;
+  AskAhead ask(call);
+  for (std::int64_t row = 0; row < call.rows; ++row) {
+    const Columns<F, kOperands, kSplats, kMix> f(call, row);
+    float* y = reinterpret_cast<float*>(call.y + row * call.y_row_bytes);
+    char* also = call.also == nullptr ? nullptr : call.also + row * call.also_row_bytes;
+    Vector part0 = Join::neutral(), part1 = part0;
+    std::int64_t i = 0;
+    for (; i + 2 * lanes() <= n; i += 2 * lanes()) {
+      ask();
+      const Vector first = f(i), second = f(i + lanes());
+      write_two(first, second, y + i, false);
+      if (also != nullptr && is_bf16)
+        write_two(first, second, reinterpret_cast<Bf16*>(also) + i, past_cache);
+      else if (also != nullptr)
+        write_two(first, second, reinterpret_cast<float*>(also) + i, past_cache);
+      part0 = Join::join(part0, first);
+      part1 = Join::join(part1, second);
+    }
+    for (; i < n; i += lanes()) {
+      const std::int64_t count = HWY_MIN(lanes(), n - i);
+      const Vector v = f.some(i, count);
+      store(v, y + i, count);
+      if (also != nullptr && is_bf16)
+        store(v, reinterpret_cast<Bf16*>(also) + i, count);
+      else if (also != nullptr)
+        store(v, reinterpret_cast<float*>(also) + i, count);
+      const Vector joined = Join::join(part0, v);
+      part0 = count == lanes() ? joined
+                               : hn::IfThenElse(hn::FirstN(Float(), static_cast<std::size_t>(count)), joined, part0);
+    }
+    if constexpr (!std::is_same_v<Join, NoJoin>) reduce_block<Join>(call, row, Join::merge(part0, part1));
+  }
+}
+/// A loop of its own where nothing is bf16, and where `kMix` are, as is the rule; one for all else.
+template <class F, int kOperands, int kSplats, class Join, Mix kMix>
+Run joint_with(const Call& call) {
+  const Mix mix = mix_of(call, kOperands - kSplats);
+  if (mix == Mix::kNone) return joint_rows<F, kOperands, kSplats, Join, Mix::kNone>;
+  if (mix == kMix) return joint_rows<F, kOperands, kSplats, Join, kMix>;
+  return joint_rows<F, kOperands, kSplats, Join, Mix::kAny>;
+}
+template <class F, int kOperands, int kSplats, Mix kMix>
+Run joint_of(const Call& call, TapeInstruction::Do join) {
+  using Do = TapeInstruction::Do;
+  if (call.reduced == nullptr) return joint_with<F, kOperands, kSplats, NoJoin, kMix>(call);
+  switch (join) {
+    case Do::kSumProduct:
+      return joint_with<F, kOperands, kSplats, SumOfSquares, kMix>(call);
+    case Do::kMax:
+      return joint_rows<F, kOperands, kSplats, Max, Mix::kAny>;
+    case Do::kMaxOfNumbers:
+      return joint_with<F, kOperands, kSplats, MaxOfNumbers, kMix>(call);
+    case Do::kPeak:
+      return joint_with<F, kOperands, kSplats, Peak, kMix>(call);
+    default:
+      return joint_with<F, kOperands, kSplats, Sum, kMix>(call);
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace headroom
+HWY_AFTER_NAMESPACE();
+
+#endif
