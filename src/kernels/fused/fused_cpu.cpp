@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -48,6 +49,7 @@ struct BoundTape {
   RowTape tape;
   std::vector<std::size_t> operands;  ///< of the walk: inputs, and then outputs, of the op
   std::vector<bool> may_stream;       ///< whether its rows begin on cache lines, by the walk's operands
+  std::vector<std::int64_t> strides;  ///< in bytes, by the walk's outer axes and operands
   bool exceeds_cache = false;
 };
 
@@ -65,12 +67,9 @@ using Addresses = std::array<char*, kMostTapeOperands>;
 /// Where rows begin, in bytes from each operand's first element, in order.
 class TapeCursor {
  public:
-  TapeCursor(const RowTape& tape, std::int64_t row) : tape_(tape) {
-    for (const RowWalk::Axis& axis : tape.walk.outer)
-      for (std::size_t k = 0; k < tape.dtypes.size(); ++k)
-        stride_bytes_.push_back(axis.strides[k] * static_cast<std::int64_t>(size_of(tape.dtypes[k])));
-    for (std::size_t axis = tape.walk.outer.size(); axis-- > 0;) {
-      const std::int64_t extent = tape.walk.outer[axis].extent;
+  TapeCursor(const BoundTape& bound, std::int64_t row) : tape_(bound.tape), strides_(bound.strides) {
+    for (std::size_t axis = tape_.walk.outer.size(); axis-- > 0;) {
+      const std::int64_t extent = tape_.walk.outer[axis].extent;
       index_[axis] = row % extent;
       row /= extent;
       move(axis, index_[axis]);
@@ -107,20 +106,20 @@ class TapeCursor {
  private:
   void move(std::size_t axis, std::int64_t steps) {
     const std::size_t operands = tape_.dtypes.size();
-    for (std::size_t k = 0; k < operands; ++k) offsets_[k] += steps * stride_bytes_[axis * operands + k];
+    for (std::size_t k = 0; k < operands; ++k) offsets_[k] += steps * strides_[axis * operands + k];
   }
 
   const RowTape& tape_;
+  std::span<const std::int64_t> strides_;
   std::array<std::int64_t, Shape::kMaxRank + 2> index_{};
   std::array<std::int64_t, kMostTapeOperands> offsets_{};
-  std::vector<std::int64_t> stride_bytes_;  // by axis and operand
 };
 
 /// The lines that chunks of rows read, chunk after chunk, for calls to ask for long before.
 class ReadAheadOfChunks {
  public:
-  ReadAheadOfChunks(const RowTape& tape, const Addresses& memory, std::int64_t row, std::int64_t end)
-      : tape_(tape), memory_(memory), cursor_(tape, row), rows_left_(tape.streams.empty() ? 0 : end - row) {
+  ReadAheadOfChunks(const BoundTape& bound, const Addresses& memory, std::int64_t row, std::int64_t end)
+      : tape_(bound.tape), memory_(memory), cursor_(bound, row), rows_left_(tape_.streams.empty() ? 0 : end - row) {
     if (rows_left_ > 0) begin_chunk();
   }
 
@@ -237,8 +236,8 @@ class TapeRun {
   }
 
   void run() {
-    TapeCursor cursor(tape_, part_.begin);
-    ReadAheadOfChunks ahead(tape_, memory_, part_.begin, spreads_asking_ ? part_.end : part_.begin);
+    TapeCursor cursor(bound_, part_.begin);
+    ReadAheadOfChunks ahead(bound_, memory_, part_.begin, spreads_asking_ ? part_.end : part_.begin);
     for (std::int64_t row = part_.begin; row < part_.end;) {
       rows_ = HWY_MIN(HWY_MIN(tape_.rows, part_.end - row), cursor.rows_left());
       columns_ = cursor.columns();
@@ -490,6 +489,9 @@ KernelPlan plan_fused(const KernelBinding& binding) {
         std::ranges::all_of(tape.walk.outer, [&](const RowWalk::Axis& axis) {
           return axis.strides[k] * static_cast<std::int64_t>(size_of(tape.dtypes[k])) % kCacheLine == 0;
         }));
+  for (const RowWalk::Axis& axis : tape.walk.outer)
+    for (std::size_t k = 0; k < tape.dtypes.size(); ++k)
+      bound->strides.push_back(axis.strides[k] * static_cast<std::int64_t>(size_of(tape.dtypes[k])));
   const RowWork work{.threads = binding.threads,
                      .rows = tape.walk.rows(),
                      .elements = tape.columns,
