@@ -17,6 +17,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/functions_inl.hpp"
 #include "kernels/fused/row_tape.hpp"
 #include "kernels/row_loop.hpp"
 #include "kernels/simd_inl.hpp"
