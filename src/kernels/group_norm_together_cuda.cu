@@ -24,6 +24,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "base/divide_up.hpp"
 #include "ir/activation.hpp"
@@ -353,10 +354,11 @@ Together prepare(const OpSpec& spec, int multiprocessors) {
 KernelPlan plan(const KernelBinding& binding) {
   const Together norm = prepare(binding.spec, binding.target.multiprocessors);
   Backend& backend = backend_of(binding);
-  const std::size_t bytes = sizeof(std::uint32_t) * kWordsOfImage * static_cast<std::size_t>(norm.images);
+  const std::vector<std::uint32_t> none(static_cast<std::size_t>(kWordsOfImage * norm.images));
+  const std::size_t bytes = none.size() * sizeof(std::uint32_t);
   const auto arrived = std::make_shared<Buffer>(backend.allocate(bytes, MemoryCategory::kWorkspace));
   const std::unique_ptr<Stream> stream = backend.make_stream();
-  cudaMemsetAsync(arrived->at().address<void>(), 0, bytes, static_cast<cudaStream_t>(stream->native_handle()));
+  backend.copy_from_host(*stream, arrived->at(), none.data(), bytes);
   stream->synchronize();
   const auto launch = [norm, arrived](const LaunchArguments& arguments) {
     const TogetherOperands operands{.x = arguments.input(0),
