@@ -95,6 +95,33 @@ bool Phases::is_cheap(const Step& step) const {
   return is_simple && 1 == std::ranges::count_if(step.args, [&](int arg) { return arg >= 0 && is_wide_[at(arg)]; });
 }
 
+CommonSteps common_steps(const BoundProgram& bound, const Phases& phases) {
+  CommonSteps common;
+  if (bound.walk.outer.empty()) return common;
+  const std::vector<RowProgram::Step>& steps = bound.program.steps;
+  const auto count = static_cast<int>(steps.size());
+  const auto is_common = [&](int step) {
+    const RowProgram::Step& what = steps[static_cast<std::size_t>(step)];
+    if (what.what != Do::kLoad)
+      return std::ranges::all_of(what.args, [&](int arg) {
+        return arg < 0 || common.all.contains(arg) || steps[static_cast<std::size_t>(arg)].what == Do::kConstant;
+      });
+    const auto access = static_cast<std::size_t>(what.access);
+    return bound.walk.outer.back().strides[access] == 0 && bound.walk.columns.repeats[access] == 1 &&
+           !may_be_written(bound, what.access);
+  };
+  for (int step = 0; step < count; ++step)
+    if (phases.is_wide(step) && is_common(step)) common.all.insert(step);
+  const auto use = [&](int step) {
+    if (common.all.contains(step)) common.used.insert(step);
+  };
+  for (int step = 0; step < count; ++step)
+    if (!common.all.contains(step))
+      for (const int arg : steps[static_cast<std::size_t>(step)].args) use(arg);
+  for (const RowProgram::Result& result : bound.program.results) use(result.step);
+  return common;
+}
+
 std::set<int> fetched_loads(const BoundProgram& bound, int width) {
   const Phases phases(bound, false);
   std::set<int> fetched;

@@ -56,4 +56,11 @@ class Phases {
 /// that are needed first of all, and of whose packs each has 16 bytes.
 [[nodiscard]] std::set<int> fetched_loads(const BoundProgram& bound, int width);
 
+/// Wide steps that are the same in rows which differ in their place along the innermost outer axis alone.
+struct CommonSteps {
+  std::set<int> all;
+  std::set<int> used;  ///< by other steps, or as results
+};
+[[nodiscard]] CommonSteps common_steps(const BoundProgram& bound, const Phases& phases);
+
 }  // namespace headroom::cuda

@@ -65,7 +65,10 @@ __device__ __forceinline__ void fetch_16_bytes(u8* to_shared, const u8* from) {
                "cp.async.cg.shared.global [near], [%1], 16;}" ::"l"(to_shared), "l"(from) : "memory");
 }
 __device__ __forceinline__ void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-__device__ __forceinline__ void wait_for_all_groups_but_one() { asm volatile("cp.async.wait_group 1;" ::: "memory"); }
+template <int N>
+__device__ __forceinline__ void wait_for_all_groups_but() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
 
 // The place that is named at `index` among so many; of one outside the nearest that there is.
 template <class T>

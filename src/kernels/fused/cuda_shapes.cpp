@@ -80,16 +80,27 @@ std::pair<int, int> pack_bytes(const BoundProgram& bound, int width) {
   return bytes;
 }
 
-/// How many short rows a thread may take, so that it has as many reads under way as it would of a long one, and reads once what they
-/// share; 1 where that would leave multiprocessors idle. (Heads of 128 elements, 6 of 24 a thread: in a kernel written by hand 0.9 of a
-/// copy's rate, where one head a thread was at 0.76. H200)
+/// Whether rows that are neighbours along an axis read the same columns of an operand.
+bool shares_reads(const BoundProgram& bound, const RowWalk::Axis& axis) {
+  for (std::size_t k = 0; k < bound.loads.size(); ++k)
+    if (bound.walk.columns.strides[k] != 0 && axis.strides[k] == 0) return true;
+  return false;
+}
+
+/// How many rows a thread may take together: short ones, so that it has as many reads under way as it would of a long one; rows of two
+/// warps where neighbours read the same of an operand, which is read once then. 1 where that would leave multiprocessors idle. (Heads of
+/// 128 elements, 6 of 24 a thread: in a kernel written by hand 0.9 of a copy's rate, where one head a thread was at 0.76. Masked rows of
+/// 1024 in f32, two together: 51.4 us, one by one 53.0. Rows of more warps are not faster so. H200)
 int rows_of_thread(const BoundProgram& bound, const RowShape& shape, int multiprocessors) {
-  constexpr int kMostTogether = 6;          // packs of a thread
-  constexpr std::int64_t kLeastBlocks = 8;  // of a multiprocessor
-  if (shape.threads > kWarp || bound.walk.outer.empty()) return 1;
-  const std::int64_t neighbours = bound.walk.outer.back().extent;
-  for (int rows = kMostTogether / shape.packs; rows > 1; --rows)
-    if (neighbours % rows == 0 && bound.walk.rows() / rows / shape.rows_of_block >= kLeastBlocks * multiprocessors)
+  constexpr int kMostOfShort = 6, kMostOfLong = 8;  // packs of a thread
+  constexpr std::int64_t kLeastBlocks = 8;          // of a multiprocessor
+  if (bound.walk.outer.empty() || shape.threads > 2 * kWarp) return 1;
+  const RowWalk::Axis& neighbours = bound.walk.outer.back();
+  const bool is_long = shape.threads > kWarp;
+  if (is_long && !shares_reads(bound, neighbours)) return 1;
+  for (int rows = (is_long ? kMostOfLong : kMostOfShort) / shape.packs; rows > 1; --rows)
+    if (neighbours.extent % rows == 0 &&
+        bound.walk.rows() / rows / shape.rows_of_block >= kLeastBlocks * multiprocessors)
       return rows;
   return 1;
 }
@@ -98,24 +109,30 @@ int rows_of_thread(const BoundProgram& bound, const RowShape& shape, int multipr
 /// reads and the next's too little would be under way. None where that does not fit, or too few rows are there.
 std::optional<RowShape> staying_shape(const BoundProgram& bound, RowShape shape, int multiprocessors) {
   constexpr int kMostWarps = 2, kLeastPacks = 4;
-  constexpr int kMostBytes = 48 << 10;    // of static shared memory
-  constexpr std::int64_t kLeastRows = 8;  // of a warp, or two
+  constexpr int kBlocks = 4;                // of a multiprocessor, if registers allow it
+  constexpr int kBytesUnderWay = 48 << 10;  // to a multiprocessor: some 4 TB/s for the time that a read takes
+  constexpr int kMostBytes = 48 << 10;      // of static shared memory
+  constexpr int kMostRegisters = 255;       // of a thread
+  constexpr std::int64_t kLeastRows = 8;    // of a row's threads
   const std::set<int> fetched = fetched_loads(bound, shape.width);
   if (shape.threads % kWarp != 0 || shape.threads > kMostWarps * kWarp || shape.packs < kLeastPacks || fetched.empty())
     return std::nullopt;
-  const int threads = shape.threads * shape.rows_of_block;
-  const int bytes = 2 * static_cast<int>(fetched.size()) * shape.packs * threads * 16;
-  const int exchanged_bytes = shape.threads > kWarp ? 1 << 10 : 0;  // at most, by the warps of a row
   const Phases phases(bound, false);
-  int kept = 0;
+  const CommonSteps common = common_steps(bound, phases);
+  auto kept = static_cast<int>(common.used.size());
   for (int step = 0; step < static_cast<int>(bound.program.steps.size()); ++step)
-    if (phases.is_kept(step) && !fetched.contains(step)) kept += shape.packs * shape.width;
-  shape.blocks = std::min(kRegisters / ((kept + kOtherRegisters) * threads), kSharedBytes / bytes);
+    if (phases.is_kept(step) && !fetched.contains(step) && !common.all.contains(step)) ++kept;
+  const int threads = shape.threads * shape.rows_of_block;
+  const int registers = kept * shape.packs * shape.width + kOtherRegisters;
+  shape.blocks = std::min(kBlocks, kRegisters / (registers * threads));
   shape.staying = shape.blocks * multiprocessors;
   const std::int64_t rows = bound.walk.rows(), at_once = std::int64_t{shape.staying} * shape.rows_of_block;
-  if (bytes + exchanged_bytes > kMostBytes || shape.blocks < 2 || rows < kLeastRows * at_once ||
-      rows % shape.rows_of_block != 0)
-    return std::nullopt;
+  if (registers > kMostRegisters || shape.blocks < 2 || rows < kLeastRows * at_once) return std::nullopt;
+  const int bytes = static_cast<int>(fetched.size()) * shape.packs * threads * 16;
+  const int exchanged_bytes = shape.threads > kWarp ? 1 << 10 : 0;  // at most, by the warps of a row
+  const int most_ahead = std::min(kMostBytes - exchanged_bytes, kSharedBytes / shape.blocks) / bytes - 1;
+  shape.ahead = std::min(most_ahead, divide_up(kBytesUnderWay, shape.blocks * bytes));
+  if (shape.ahead < 1) return std::nullopt;
   return shape;
 }
 

@@ -107,7 +107,8 @@ class Writer {
         phases_(bound, shape.is_reread),
         rows_(bound.walk.rows() / shape.rows_of_thread),
         packs_of_row_(bound.walk.columns.extent / shape.width),
-        fetched_(shape.staying > 0 ? fetched_loads(bound, shape.width) : std::set<int>()) {}
+        fetched_(shape.staying > 0 ? fetched_loads(bound, shape.width) : std::set<int>()),
+        common_(shape.staying > 0 ? common_steps(bound, phases_) : CommonSteps()) {}
 
   KernelSource run() {
     put("{}\n{}\n", in_lines(kMath), in_lines(kPrelude));
@@ -138,8 +139,11 @@ class Writer {
     fmt::format_to(std::back_inserter(text_), form, std::forward<Arguments>(arguments)...);
   }
 
-  /// Whether a thread keeps a step in registers from one phase to others. What was fetched to shared memory is read there again.
-  [[nodiscard]] bool is_kept(int step) const { return phases_.is_kept(step) && !fetched_.contains(step); }
+  /// Whether a thread keeps a step in registers from one phase to others. What was fetched to shared memory is read there again, and what
+  /// stands for many rows is at hand in all.
+  [[nodiscard]] bool is_kept(int step) const {
+    return phases_.is_kept(step) && !fetched_.contains(step) && !common_.all.contains(step);
+  }
   [[nodiscard]] const Step& step_at(int step) const { return program_.steps[at(step)]; }
   [[nodiscard]] std::int64_t flat_packs() const { return std::int64_t{shape_.threads} * shape_.packs; }
   [[nodiscard]] std::size_t operands() const { return program_.loads.size() + program_.results.size(); }
@@ -268,37 +272,63 @@ class Writer {
     return -1;
   }
 
-  /// Blocks that stay: the packs of a thread's next row are under way while it works on one. What a thread fetches it reads itself, so
-  /// it waits for no other.
+  /// Blocks that stay: the packs of a thread's next rows are under way while it works on one. What a thread fetches it reads itself, so
+  /// it waits for no other. Its rows follow one another, so that what many of them have in common is computed once for these.
   void write_rows_of_staying_blocks() {
+    const std::size_t row_bytes = fetched_.size() * threads() * 16;
+    put("constexpr int A = {};\n", shape_.ahead);
     put("const int lane = static_cast<int>(threadIdx.x) % T, row_of_block = static_cast<int>(threadIdx.x) / T;\n");
-    put("__shared__ __align__(16) u8 all_fetched[2 * {} * N];\nu8* const fetched = all_fetched + row_of_block * T * N "
-        "* "
+    put("__shared__ __align__(16) u8 all_fetched[(A + 1) * {} * N];\nu8* const fetched = all_fetched + row_of_block * "
+        "T * N * "
         "16;\n",
-        fetched_.size() * threads() * 16);
+        row_bytes);
     put("const auto fetch = [&](i64 row, int turn) {{\n");
     write_row_places("row");
     for (const int step : fetched_) {
       const auto access = at(step_at(step).access);
-      put("{{ u8* const to = fetched + (turn * {} + {}) * N + lane * 16;\n", fetched_.size() * threads() * 16,
-          place_when_fetched(access));
+      put("{{ u8* const to = fetched + (turn * {} + {}) * N + lane * 16;\n", row_bytes, place_when_fetched(access));
       write_address(access);
       write_pack_loop();
       put("fetch_16_bytes(to + p * T * 16, {});\n}}\n}}\n", place_of(access));
     }
     put("}};\n");
-    put("const i64 stride = static_cast<i64>(gridDim.x) * {};\ni64 first = static_cast<i64>(blockIdx.x) * "
-        "{};\nfetch(first "
-        "+ row_of_block, 0);\nend_group();\nfor (int turn = 0; first < {}; first += stride, turn ^= 1) {{\n",
-        shape_.rows_of_block, shape_.rows_of_block, rows_);
-    put("if (first + stride < {}) fetch(first + stride + row_of_block, turn ^ 1);\nend_group();\n"
-        "wait_for_all_groups_but_one();\nconst i64 row = first + row_of_block;\n",
-        rows_);
+    put("const i64 number = static_cast<i64>(blockIdx.x) * {0} + row_of_block, all = static_cast<i64>(gridDim.x) * "
+        "{0};\n"
+        "const i64 begin = number * {1} / all, end = (number + 1) * {1} / all;\n",
+        shape_.rows_of_block, rows_);
+    put("for (int i = 0; i < A; ++i) {{ if (begin + i < end) fetch(begin + i, i); end_group(); }}\n");
+    for (const int step : common_.used) put("float c{}[N][W];\n", step);
+    put("i64 stretch = -1;\nint turn = 0;\nfor (i64 row = begin; row < end; ++row) {{\n");
     write_row_places("row");
+    write_standing();
+    put("if (row + A < end) fetch(row + A, turn == 0 ? A : turn - 1);\nend_group();\nwait_for_all_groups_but<A>();\n");
     write_addresses(true);
     write_phases();
     if (shape_.threads > kWarp) put("__syncthreads();\n");  // before another row's reductions are where this one's were
-    put("}}\n");
+    put("turn = turn == A ? 0 : turn + 1;\n}}\n");
+  }
+
+  /// Computes what rows have in common that differ in their place along the innermost outer axis alone, where the first of them comes.
+  void write_standing() {
+    if (common_.used.empty()) return;
+    const std::string_view index = rows_ <= INT32_MAX ? "u32" : "i64";
+    put("if (const i64 of = static_cast<{}>(row) / {}; of != stretch) {{\nstretch = of;\n", index,
+        bound_.walk.outer.back().extent);
+    for (std::size_t k = 0; k < program_.loads.size(); ++k)
+      if (bound_.walk.columns.strides[k] != 0 && bound_.walk.outer.back().strides[k] == 0) write_address(k);
+    write_pack_loop();
+    known_.clear();
+    read_.clear();
+    for (const int step : common_.used) {
+      if (step_at(step).what == Do::kLoad)
+        write_load(step);
+      else
+        for (const int arg : step_at(step).args)
+          if (arg >= 0) write_wide(arg, 0);
+      put("for (int i = 0; i < W; ++i) c{}[p][i] = {};\n", step,
+          step_at(step).what == Do::kLoad ? fmt::format("v{}[i]", step) : expression(step));
+    }
+    put("}}\n}}\n");
   }
 
   void write_rows() {
@@ -438,6 +468,7 @@ class Writer {
   [[nodiscard]] bool is_of_pairs(int step) const {
     if (step_at(step).what == Do::kSum) return false;
     const Step& load = step_at(step_at(step).args[0]);
+    if (common_.used.contains(step_at(step).args[0])) return false;
     if (load.what != Do::kLoad || shape_.width % 2 != 0 || repeats_of(at(load.access)) != 1) return false;
     return size_of(bound_.loads[at(load.access)]) == 2;
   }
@@ -459,7 +490,7 @@ class Writer {
   [[nodiscard]] std::set<int> reads_of(int phase, const Work& work) const {
     std::set<int> needed;
     const auto need = [&](auto& self, int step) -> void {
-      if (!phases_.is_wide(step)) return;
+      if (!phases_.is_wide(step) || common_.used.contains(step)) return;
       const Step& what = step_at(step);
       if (what.what == Do::kLoad) {
         if (!is_kept(step)) needed.insert(step);
@@ -503,6 +534,7 @@ class Writer {
   /// Element i of a value in the loop over packs.
   [[nodiscard]] std::string element(int step, std::string_view index = "i") const {
     if (!phases_.is_wide(step)) return fmt::format("v{}", step);
+    if (common_.used.contains(step)) return fmt::format("c{}[p][{}]", step, index);
     const bool is_kept_float = is_kept(step) && step_at(step).what != Do::kLoad;
     if (program_.needs_rows && is_kept_float) return fmt::format("k{}[p][{}]", step, index);
     const int repeats = step_at(step).what == Do::kLoad ? repeats_of(at(step_at(step).access)) : 1;
@@ -512,7 +544,7 @@ class Writer {
 
   /// Makes a wide value known in the loop over packs.
   void write_wide(int step, int phase) {
-    if (!phases_.is_wide(step) || !known_.insert(step).second) return;
+    if (!phases_.is_wide(step) || common_.used.contains(step) || !known_.insert(step).second) return;
     const Step& what = step_at(step);
     const bool is_kept_float = program_.needs_rows && is_kept(step) && what.what != Do::kLoad;
     if (is_kept_float && phases_.first(step) < phase) return;
@@ -642,9 +674,9 @@ class Writer {
       else
         put("float w{} = join_lanes<{}, T>(s{}[0]);\n", step, how, step);
       if (are_several)
-        put("__shared__ decltype(w{}) partial{}[T / 32]; if (threadIdx.x % 32 == 0) partial{}[threadIdx.x / 32] = "
-            "w{};\n",
-            step, step, step, step);
+        put("__shared__ decltype(w{}) all_partial{}[R][T / 32]; auto& partial{} = all_partial{}[{}]; "
+            "if (threadIdx.x % 32 == 0) partial{}[threadIdx.x / 32] = w{};\n",
+            step, step, step, step, shape_.rows_of_thread > 1 ? "q" : "0", step, step);
     }
     if (are_several) put("__syncthreads();\n");
     for (const int step : reductions) {
@@ -750,6 +782,7 @@ class Writer {
   std::int64_t rows_;
   std::int64_t packs_of_row_;
   std::set<int> fetched_;  // loads that blocks which stay fetch ahead
+  CommonSteps common_;     // what those compute once for many rows
   std::string text_;
   std::set<int> known_;       // wide values of the pack at hand
   std::set<int> read_;        // loads of the pack at hand that were read in the loop

@@ -14,13 +14,14 @@ namespace headroom::cuda {
 /// row, `threads` apart. With up to 32 threads a row belongs to a warp or a part of one, else to a block.
 struct RowShape {
   int width = 1;
-  int threads = 32;       ///< of a row: a power of two up to 32, or whole warps
-  int packs = 1;          ///< of a thread
-  int rows_of_block = 1;  ///< rows that share a block
-  int rows_of_thread =
-      1;  ///< neighbours along the innermost outer axis, read together and worked on one by one; up to 32 threads
-  /// So many blocks stay, and fetch the next row of each thread to shared memory while they work on one; 0 for a block for each row.
+  int threads = 32;        ///< of a row: a power of two up to 32, or whole warps
+  int packs = 1;           ///< of a thread
+  int rows_of_block = 1;   ///< rows that share a block
+  int rows_of_thread = 1;  ///< neighbours along the innermost outer axis, read together and worked on one by one
+  /// So many blocks stay, each for rows that follow one another, and keep the rows that are `ahead` of each thread's under way to shared
+  /// memory while they work on one; 0 for a block for each row.
   int staying = 0;
+  int ahead = 1;
   int blocks = 0;  ///< that a multiprocessor must have registers for; 0 leaves it to the compiler
   /// A row is too long for registers: what a phase needs is read, and computed, again.
   bool is_reread = false;

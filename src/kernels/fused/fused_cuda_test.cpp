@@ -203,7 +203,7 @@ class OneWay : public Kernel {
 // Whichever is fastest, all must be right: also with rows that are no multiple of what a block takes.
 TEST_F(CudaFused, EveryWayMatchesTheOracle) {
   std::size_t turn = 0;
-  for (const auto& [rows, columns] : {std::pair(399, 72), std::pair(400, 1000)})
+  for (const auto& [rows, columns] : {std::pair(399, 72), std::pair(404, 1000)})
     for (std::size_t k = 0; k < FusedCases(DType::kBF16, DType::kBF16, rows, columns).list(true).size(); ++k) {
       const cuda::Types types = cuda::kTypes[turn++ % std::size(cuda::kTypes)];
       const std::vector<FusedCase> cases = FusedCases(types.x, types.side, rows, columns).list(true);
