@@ -80,27 +80,16 @@ std::pair<int, int> pack_bytes(const BoundProgram& bound, int width) {
   return bytes;
 }
 
-/// Whether rows that are neighbours along an axis read the same columns of an operand.
-bool shares_reads(const BoundProgram& bound, const RowWalk::Axis& axis) {
-  for (std::size_t k = 0; k < bound.loads.size(); ++k)
-    if (bound.walk.columns.strides[k] != 0 && axis.strides[k] == 0) return true;
-  return false;
-}
-
-/// How many rows a thread may take together: short ones, so that it has as many reads under way as it would of a long one; rows of two
-/// warps where neighbours read the same of an operand, which is read once then. 1 where that would leave multiprocessors idle. (Heads of
-/// 128 elements, 6 of 24 a thread: in a kernel written by hand 0.9 of a copy's rate, where one head a thread was at 0.76. Masked rows of
-/// 1024 in f32, two together: 51.4 us, one by one 53.0. Rows of more warps are not faster so. H200)
+/// How many short rows a thread may take, so that it has as many reads under way as it would of a long one, and reads once what they
+/// share; 1 where that would leave multiprocessors idle. (Heads of 128 elements, 6 of 24 a thread: in a kernel written by hand 0.9 of a
+/// copy's rate, where one head a thread was at 0.76. H200)
 int rows_of_thread(const BoundProgram& bound, const RowShape& shape, int multiprocessors) {
-  constexpr int kMostOfShort = 6, kMostOfLong = 8;  // packs of a thread
-  constexpr std::int64_t kLeastBlocks = 8;          // of a multiprocessor
-  if (bound.walk.outer.empty() || shape.threads > 2 * kWarp) return 1;
-  const RowWalk::Axis& neighbours = bound.walk.outer.back();
-  const bool is_long = shape.threads > kWarp;
-  if (is_long && !shares_reads(bound, neighbours)) return 1;
-  for (int rows = (is_long ? kMostOfLong : kMostOfShort) / shape.packs; rows > 1; --rows)
-    if (neighbours.extent % rows == 0 &&
-        bound.walk.rows() / rows / shape.rows_of_block >= kLeastBlocks * multiprocessors)
+  constexpr int kMostTogether = 6;          // packs of a thread
+  constexpr std::int64_t kLeastBlocks = 8;  // of a multiprocessor
+  if (shape.threads > kWarp || bound.walk.outer.empty()) return 1;
+  const std::int64_t neighbours = bound.walk.outer.back().extent;
+  for (int rows = kMostTogether / shape.packs; rows > 1; --rows)
+    if (neighbours % rows == 0 && bound.walk.rows() / rows / shape.rows_of_block >= kLeastBlocks * multiprocessors)
       return rows;
   return 1;
 }

@@ -674,9 +674,9 @@ class Writer {
       else
         put("float w{} = join_lanes<{}, T>(s{}[0]);\n", step, how, step);
       if (are_several)
-        put("__shared__ decltype(w{}) all_partial{}[R][T / 32]; auto& partial{} = all_partial{}[{}]; "
-            "if (threadIdx.x % 32 == 0) partial{}[threadIdx.x / 32] = w{};\n",
-            step, step, step, step, shape_.rows_of_thread > 1 ? "q" : "0", step, step);
+        put("__shared__ decltype(w{}) partial{}[T / 32]; if (threadIdx.x % 32 == 0) partial{}[threadIdx.x / 32] = "
+            "w{};\n",
+            step, step, step, step);
     }
     if (are_several) put("__syncthreads();\n");
     for (const int step : reductions) {

@@ -174,7 +174,7 @@ class Generated {
 };
 
 KernelPlan plan_fused(const KernelBinding& binding) {
-  BoundProgram bound = bound_program(binding.spec, binding.inputs, binding.outputs);
+  BoundProgram bound = bound_program(binding.spec, binding.inputs, binding.outputs, cuda::kCacheBytes);
   if (bound.program.space.numel() == 0) return {.launch = [](const LaunchArguments&) {}};
   return cuda::or_cannot_prepare([&] {
     const auto generated = std::make_shared<Generated>(binding, std::move(bound));

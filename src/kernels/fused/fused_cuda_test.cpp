@@ -91,7 +91,7 @@ TEST_F(CudaFused, TakesOverWhatIsFastestForOtherRows) {
     std::vector<Operand> inputs, outputs;
     for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
     for (const TensorType& type : spec.outputs) outputs.push_back(dense_operand(type));
-    return bound_program(spec, inputs, outputs);
+    return bound_program(spec, inputs, outputs, cuda::kCacheBytes);
   };
   const FusedCase few = softmax_of(771, 2048);
   const BoundProgram bound = bound_of(few.spec);
@@ -170,7 +170,7 @@ class OneWay : public Kernel {
 
   static std::vector<cuda::KernelSource> sources_of(const OpSpec& spec, std::span<const Operand> inputs,
                                                     std::span<const Operand> outputs) {
-    const BoundProgram bound = bound_program(spec, inputs, outputs);
+    const BoundProgram bound = bound_program(spec, inputs, outputs, cuda::kCacheBytes);
     std::vector<cuda::KernelSource> sources;
     for (const cuda::RowShape& shape : cuda::row_shapes(bound, 1))
       sources.push_back(cuda::cuda_source_of(bound, shape));

@@ -58,9 +58,34 @@ bool is_row(const Axis& axis) {
   return std::ranges::all_of(axis.strides, [](std::int64_t stride) { return stride == 0 || stride == 1; });
 }
 
+/// Whether rows follow one another in memory, in this order, in all operands of which each row has its own.
+bool are_rows_in_a_row(const RowWalk& walk) {
+  for (std::size_t k = 0; k < walk.columns.strides.size(); ++k) {
+    const auto has_own = [&](const Axis& axis) { return axis.strides[k] != 0; };
+    if (walk.columns.strides[k] == 0 || !std::ranges::all_of(walk.outer, has_own)) continue;
+    std::int64_t next = walk.columns.extent;
+    for (auto axis = walk.outer.rbegin(); axis != walk.outer.rend(); next = axis->strides[k] * axis->extent, ++axis)
+      if (axis->strides[k] != next) return false;
+  }
+  return true;
+}
+
+/// Bytes that are read and written from one use of a row of load `shared` to the next along the outermost axis along which it stays
+/// as it is.
+std::int64_t bytes_between_uses(const RowWalk& walk, std::size_t shared, std::span<const std::int64_t> element_bytes) {
+  std::int64_t bytes = 0;
+  for (std::size_t k = 0; k < element_bytes.size(); ++k)
+    if (walk.columns.strides[k] != 0) bytes += walk.columns.extent * element_bytes[k];
+  const auto outermost = std::ranges::find_if(walk.outer, [&](const Axis& axis) { return axis.strides[shared] == 0; });
+  for (auto axis = outermost + 1; axis < walk.outer.end(); ++axis) bytes *= axis->extent;
+  return bytes;
+}
+
 /// Puts the axes innermost along which the largest load that stands beside several rows stays as it is: a mask of megabytes
-/// beside many images is read from memory once so, and not once an image.
-void put_reuse_inside(RowWalk& walk, std::size_t loads) {
+/// beside many images is read from memory once so, and not once an image. Where a cache holds it anyway, and rows follow one another
+/// in memory as they are, they stay: memory likes that better.
+void put_reuse_inside(RowWalk& walk, std::size_t loads, std::span<const std::int64_t> element_bytes,
+                      std::int64_t cache_bytes) {
   const auto own_rows = [&](std::size_t k) {
     std::int64_t rows = 1;
     for (const Axis& axis : walk.outer) rows *= axis.strides[k] == 0 ? 1 : axis.extent;
@@ -72,6 +97,7 @@ void put_reuse_inside(RowWalk& walk, std::size_t loads) {
     if (walk.columns.strides[k] != 0 && own_rows(k) < rows && (largest == loads || own_rows(k) > own_rows(largest)))
       largest = k;
   if (largest == loads) return;
+  if (bytes_between_uses(walk, largest, element_bytes) <= cache_bytes && are_rows_in_a_row(walk)) return;
   std::ranges::stable_partition(walk.outer, [&](const Axis& axis) { return axis.strides[largest] != 0; });
 }
 
@@ -83,7 +109,8 @@ std::int64_t RowWalk::rows() const {
   return rows;
 }
 
-RowWalk walk_of(const RowProgram& program, std::span<const Operand> inputs, std::span<const Operand> outputs) {
+RowWalk walk_of(const RowProgram& program, std::span<const Operand> inputs, std::span<const Operand> outputs,
+                std::int64_t cache_bytes) {
   const auto rank = static_cast<std::size_t>(program.space.rank());
   std::vector<Axis> axes(rank);
   for (std::size_t axis = 0; axis < rank; ++axis) {
@@ -107,7 +134,13 @@ RowWalk walk_of(const RowProgram& program, std::span<const Operand> inputs, std:
     axes.pop_back();
     for (const Axis& axis : axes) split_repeats(axis, split);
     walk.outer = merged(split);
-    put_reuse_inside(walk, first_result);
+    std::vector<std::int64_t> element_bytes;
+    for (const RowAccess& load : program.loads)
+      element_bytes.push_back(
+          static_cast<std::int64_t>(size_of(inputs[static_cast<std::size_t>(load.operand)].type.dtype)));
+    for (const Operand& output : outputs)
+      element_bytes.push_back(static_cast<std::int64_t>(size_of(output.type.dtype)));
+    put_reuse_inside(walk, first_result, element_bytes, cache_bytes);
     return walk;
   }
   std::erase_if(axes, [](const Axis& axis) { return axis.extent == 1; });
@@ -126,12 +159,13 @@ RowWalk walk_of(const RowProgram& program, std::span<const Operand> inputs, std:
   return walk;
 }
 
-BoundProgram bound_program(const OpSpec& spec, std::span<const Operand> inputs, std::span<const Operand> outputs) {
+BoundProgram bound_program(const OpSpec& spec, std::span<const Operand> inputs, std::span<const Operand> outputs,
+                           std::int64_t cache_bytes) {
   BoundProgram bound{.program = std::get<RowProgram>(row_program_of(body_of(spec.attributes))),
                      .walk = {},
                      .loads = {},
                      .results = {}};
-  bound.walk = walk_of(bound.program, inputs, outputs);
+  bound.walk = walk_of(bound.program, inputs, outputs, cache_bytes);
   for (const RowAccess& load : bound.program.loads)
     bound.loads.push_back(inputs[static_cast<std::size_t>(load.operand)].type.dtype);
   for (const Operand& output : outputs) bound.results.push_back(output.type.dtype);

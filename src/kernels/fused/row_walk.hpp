@@ -13,7 +13,7 @@ namespace headroom {
 /// Axes of one element are left out, and those merged that lie one behind the other in every operand. Where nothing
 /// belongs together along a row (RowProgram::needs_rows), rows are as long as the operands allow, with the axes in the
 /// order in which they lie in the first result, so that dense tensors are one row in any layout; elsewhere rows that read
-/// the same of a large operand follow one another, so that it comes from a cache.
+/// the same of a large operand follow one another, so that it comes from a cache, unless it does so anyway.
 ///
 /// Operands are the program's loads and behind them its results. Strides are in elements, 0 where an operand has one
 /// element for the whole axis. An axis along which a load repeats its elements is two, the inner one with stride 0; only
@@ -31,9 +31,10 @@ struct RowWalk {
   [[nodiscard]] std::int64_t rows() const;
 };
 
-/// The walk of a program over the op's operands as they lie.
+/// The walk of a program over the op's operands as they lie. What is read again within `cache_bytes` of other traffic is taken to come
+/// from a cache that all threads share.
 [[nodiscard]] RowWalk walk_of(const RowProgram& program, std::span<const Operand> inputs,
-                              std::span<const Operand> outputs);
+                              std::span<const Operand> outputs, std::int64_t cache_bytes = 0);
 
 /// A row program bound to operands: all that its kernel depends on.
 struct BoundProgram {
@@ -45,6 +46,6 @@ struct BoundProgram {
 
 /// The row program of a fused op, which it must have, bound to its operands.
 [[nodiscard]] BoundProgram bound_program(const OpSpec& spec, std::span<const Operand> inputs,
-                                         std::span<const Operand> outputs);
+                                         std::span<const Operand> outputs, std::int64_t cache_bytes = 0);
 
 }  // namespace headroom

@@ -17,14 +17,27 @@
 namespace headroom::cuda {
 namespace {
 
-BoundProgram bind(const OpSpec& spec) {
+BoundProgram bind(const OpSpec& spec, std::int64_t cache_bytes = 0) {
   std::vector<Operand> inputs, outputs;
   for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
   for (const TensorType& type : spec.outputs) outputs.push_back(dense_operand(type));
-  return bound_program(spec, inputs, outputs);
+  return bound_program(spec, inputs, outputs, cache_bytes);
 }
 
 constexpr int kMultiprocessors = 1;  // so that few rows are many
+
+TEST(RowWalk, RowsThatReadTheSameFollowOneAnotherUnlessACacheHoldsIt) {
+  constexpr std::int64_t kRows = 400, kColumns = 1024, kBetweenUses = kRows * kColumns * 3 * 2;  // scores, mask, result
+  for (const FusedCase& one : FusedCases(DType::kBF16, DType::kBF16, kRows, kColumns).list(true)) {
+    if (one.name != "softmax of masked scores") continue;
+    const auto innermost_extent = [&](std::int64_t cache_bytes) {
+      return bind(one.spec, cache_bytes).walk.outer.back().extent;
+    };
+    EXPECT_EQ(innermost_extent(0), 2) << "both sets' rows of a row of the mask";
+    EXPECT_EQ(innermost_extent(kBetweenUses - 1), 2);
+    EXPECT_EQ(innermost_extent(kBetweenUses), kRows) << "as they lie";
+  }
+}
 
 class CudaSource : public testing::TestWithParam<std::int64_t> {};
 
@@ -108,7 +121,7 @@ TEST(CudaSourceShapes, LetAThreadTakeSeveralShortRowsThatAreAllRead) {
       for (const RowShape& shape : row_shapes(bound, kMultiprocessors)) {
         if (shape.rows_of_thread == 1) continue;
         EXPECT_EQ(bound.walk.outer.back().extent % shape.rows_of_thread, 0) << one.name;
-        EXPECT_LE(shape.threads, 64);
+        EXPECT_LE(shape.threads, 32);
         const std::string text = cuda_source_of(bound, shape).text;
         const std::size_t read = text.find("[q][p]), a"), looked_at = text.find("= all");
         ASSERT_NE(read, std::string::npos) << one.name;
