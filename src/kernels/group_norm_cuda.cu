@@ -25,6 +25,7 @@
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/formula.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/side_number.cuh"
 
 namespace headroom::cuda {
 namespace {
@@ -222,13 +223,6 @@ struct WideMoments {
   }
 };
 
-__device__ __forceinline__ double element_at(const void* from, DType dtype, std::int64_t i, double otherwise) {
-  if (from == nullptr) return otherwise;
-  if (dtype == DType::kF32) return static_cast<const float*>(from)[i];
-  if (dtype == DType::kBF16) return to_float(static_cast<const Bf16*>(from)[i]);
-  return to_float(static_cast<const F16*>(from)[i]);
-}
-
 __global__ void __launch_bounds__(kJoinThreads)
     join_moments(GroupJoin group, const float2* partial, const void* weight, const void* bias, Tables tables) {
   wait_for_previous();
@@ -265,10 +259,10 @@ __global__ void __launch_bounds__(kJoinThreads)
   const double below = all.mean - static_cast<double>(mean);
   for (std::int64_t c = threadIdx.x; c < group.width; c += kJoinThreads) {
     const std::int64_t channel = index * group.width + c, place = image * group.channels + channel;
-    const double factor = inverse * element_at(weight, group.side, channel, 1.0);
+    const double factor = inverse * side_number(weight, group.side, channel, 1);
     tables.mean[place] = mean;
     tables.factor[place] = static_cast<float>(factor);
-    tables.term[place] = static_cast<float>(element_at(bias, group.side, channel, 0.0) - below * factor);
+    tables.term[place] = static_cast<float>(side_number(bias, group.side, channel, 0) - below * factor);
   }
 }
 

@@ -33,6 +33,7 @@
 #include "kernels/cuda/hopper.cuh"
 #include "kernels/cuda/large_launch.cuh"
 #include "kernels/cuda/launched.hpp"
+#include "kernels/cuda/side_number.cuh"
 
 namespace headroom::cuda {
 namespace {
@@ -107,8 +108,8 @@ class NormRun {
     }
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      factor_[i] = is_idle() ? 0 : side_at(operands_.weight, norm_.side, column_ * kWidth + i, 1);
-      term_[i] = is_idle() ? 0 : side_at(operands_.bias, norm_.side, column_ * kWidth + i, 0);
+      factor_[i] = is_idle() ? 0 : side_number(operands_.weight, norm_.side, column_ * kWidth + i, 1);
+      term_[i] = is_idle() ? 0 : side_number(operands_.bias, norm_.side, column_ * kWidth + i, 0);
     }
     with_groups([&](int group, bool is_speaker) {
       float sum = 0;
@@ -221,12 +222,6 @@ class NormRun {
       } while (((before ^ now) & kTurn) == 0);
     }
     __syncthreads();
-  }
-  static __device__ __forceinline__ float side_at(const void* from, DType dtype, int i, float otherwise) {
-    if (from == nullptr) return otherwise;
-    if (dtype == DType::kF32) return static_cast<const float*>(from)[i];
-    if (dtype == DType::kBF16) return to_float(static_cast<const Bf16*>(from)[i]);
-    return to_float(static_cast<const F16*>(from)[i]);
   }
   static __device__ __forceinline__ int thread() { return static_cast<int>(threadIdx.x); }
   static __device__ __forceinline__ int lane() { return thread() % kLanes; }

@@ -28,7 +28,7 @@ namespace headroom::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kPairThreads = 128;  // where two lanes exchange halves
+constexpr int kPairThreads = 128;   // where two lanes exchange halves
 constexpr int kBytesInFlight = 64;  // of a thread, at least: tiles are read before the first is written
 constexpr std::int64_t kFewTiles = std::int64_t{1} << 20;  // so that there are threads for all of a GPU: one for each
 constexpr std::int64_t kMostTiles =
@@ -234,7 +234,8 @@ __device__ __forceinline__ void write_past_cache(const std::uint32_t* words, std
 
 /// Tiles of 32 bytes with a short axis of 2 units, one a thread. Two neighbours' lie one behind the other, and there are as many.
 template <class T, bool kTargetInOne, int kUnit>
-__global__ void __launch_bounds__(kPairThreads) transpose_pairs(Transposition turn, const std::byte* from, std::byte* to) {
+__global__ void __launch_bounds__(kPairThreads)
+    transpose_pairs(Transposition turn, const std::byte* from, std::byte* to) {
   wait_for_previous();
   static_assert(T::kBytes == 32);
   const std::uint32_t index = blockIdx.x * kPairThreads + threadIdx.x;

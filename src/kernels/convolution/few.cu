@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(kFromThreads, 2)
           filters[part][i][k] = read_pair<G::kDepth>(row + k % 2 * 8 * G::kDepth, i * 16 + k / 2 * 8 + lane % 4 * 2);
     }
     if (const int channel = static_cast<int>(threadIdx.x); channel < kChannels)  // seen after the first tile's barriers
-      biases[channel] = read_bias<T>(bias, form.bias_is_f32, first_output + channel);
+      biases[channel] = cuda::side_number<T>(bias, form.bias_is_f32, first_output + channel);
     const G gather;
     const std::uint16_t* const first =
         copy + warp / kTileWarps * G::kPitch + (warp % kTileWarps * kWarpPixels + lane / 4) * kFew;
@@ -299,7 +299,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
     cuda::wait_for_previous();
     if (const int output = static_cast<int>(threadIdx.x); output < form.outputs)
-      biases[output] = read_bias<T>(bias, form.work.bias_is_f32, output);
+      biases[output] = cuda::side_number<T>(bias, form.work.bias_is_f32, output);
     __syncthreads();
     const int begin = first_segment(form.work, blockIdx.x), end = first_segment(form.work, blockIdx.x + 1);
     const int group = static_cast<int>(threadIdx.x) / hopper::kWarpgroup - 1;

@@ -17,6 +17,7 @@
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/formula.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/side_number.cuh"
 
 namespace headroom::convolutions {
 namespace {
@@ -80,9 +81,7 @@ __global__ void __launch_bounds__(kThreads)
       float value = cuda::join_warp<cuda::Sum>(sums[row][i]);
       const int output = first + i;
       if (lane != 0 || row >= form.rows || output >= form.outputs) continue;
-      if (bias != nullptr)
-        value += form.bias_is_f32 ? static_cast<const float*>(bias)[output]
-                                  : cuda::to_float(static_cast<const T*>(bias)[output]);
+      value += cuda::side_number<T>(bias, form.bias_is_f32, output);
       y[static_cast<std::int64_t>(row) * form.outputs + output] =
           cuda::from_float<T>(cuda::activate(form.activation, value));
     }

@@ -39,6 +39,7 @@
 #include "kernels/cuda/large_launch.cuh"
 #include "kernels/cuda/launched.hpp"
 #include "kernels/cuda/products.cuh"
+#include "kernels/cuda/side_number.cuh"
 
 namespace headroom::convolutions {
 namespace {
@@ -276,9 +277,7 @@ struct Share {
 
 template <class T>
 __device__ __forceinline__ float read_bias(const HopperForm& form, const void* bias, int channel) {
-  if (bias == nullptr || channel >= form.outputs) return 0.0F;
-  return form.bias_is_f32 ? static_cast<const float*>(bias)[channel]
-                          : cuda::to_float(static_cast<const T*>(bias)[channel]);
+  return channel < form.outputs ? cuda::side_number<T>(bias, form.bias_is_f32, channel) : 0.0F;
 }
 
 /// Puts the sums of a warpgroup's blocks where the rings were, as rows of pixels.

@@ -125,8 +125,8 @@ __device__ __forceinline__ void make_segments(const Work& work, const TensorMap&
     weight[i] = packed[((F::kSplits ? group : 0) * F::kFragments + i) * hopper::kWarpgroup + thread];
   cuda::wait_for_previous();
   const int channel = warp * 16 + lane / 4;
-  const float low_bias = read_bias<T>(bias, work.bias_is_f32, channel);
-  const float high_bias = read_bias<T>(bias, work.bias_is_f32, channel + 8);
+  const float low_bias = cuda::side_number<T>(bias, work.bias_is_f32, channel);
+  const float high_bias = cuda::side_number<T>(bias, work.bias_is_f32, channel + 8);
   const bool is_copier = thread == 0;
   float sums[kPixels / 2];
   int passes = 0, first_row = 0;  // passes of this group so far; copied row that the run begins with

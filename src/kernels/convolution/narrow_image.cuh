@@ -5,6 +5,7 @@
 #include "kernels/convolution/narrow_form.hpp"
 #include "kernels/cuda/formula.cuh"
 #include "kernels/cuda/fragments.cuh"
+#include "kernels/cuda/side_number.cuh"
 
 /// How the kernels in narrow.cu and few.cu go over an image of 64 channels, and what those of few channels share beside it.
 namespace headroom::convolutions::narrow {
@@ -151,13 +152,6 @@ struct Divisor {
   static __host__ __device__ Divisor of(int divisor) { return {divisor, (kLimit + divisor - 1) / divisor}; }
   __device__ __forceinline__ int quotient(int number) const { return number * reciprocal / kLimit; }
 };
-
-/// 0 where there is none.
-template <class T>
-__device__ __forceinline__ float read_bias(const void* bias, bool is_f32, int channel) {
-  if (bias == nullptr) return 0;
-  return is_f32 ? static_cast<const float*>(bias)[channel] : cuda::to_float(static_cast<const T*>(bias)[channel]);
-}
 
 __device__ __forceinline__ void apply(Activation activation, float& value) {
   value = activation == Activation::kRelu ? cuda::formula<Op::kRelu>(value) : cuda::formula<Op::kSilu>(value);
