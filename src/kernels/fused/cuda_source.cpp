@@ -4,16 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <iterator>
 #include <numeric>
 #include <set>
 #include <string_view>
 
 #include "base/divide_up.hpp"
-#include "base/error.hpp"
 #include "ir/op.hpp"
+#include "kernels/fused/cuda_dialect.hpp"
 #include "kernels/fused/cuda_phases.hpp"
 
 namespace headroom::cuda {
@@ -21,77 +19,6 @@ namespace {
 
 using Do = RowProgram::Do;
 using Step = RowProgram::Step;
-
-#define HR_DEVICE_CODE(...) #__VA_ARGS__
-constexpr std::string_view kMath =
-#include "kernels/cuda/math_inl.cuh"
-    ;
-constexpr std::string_view kPrelude =
-#include "kernels/fused/cuda_prelude_inl.cuh"
-    ;
-#undef HR_DEVICE_CODE
-
-/// Code with a line for each statement, so that what a compiler says of it can be read.
-std::string in_lines(std::string_view code) {
-  std::string lines;
-  bool is_quoted = false;
-  for (const char letter : code) {
-    lines += letter;
-    is_quoted ^= letter == '"';
-    if (is_quoted) continue;
-    if (letter == ';' || letter == '{' || letter == '}') lines += '\n';
-  }
-  return lines;
-}
-
-/// The formula of an op as text.
-std::string_view formula_of(Op op) {
-  switch (op) {
-#define HR_ANY(enumerator, name, flops, formula, ...) \
-  case Op::enumerator:                                \
-    return #formula;
-#include "ir/elementwise.def"
-    default:
-      HR_CHECK(false);
-  }
-}
-
-/// The dtype's struct in the prelude.
-std::string_view type_of(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return "F32";
-    case DType::kBF16:
-      return "Bf16";
-    case DType::kF16:
-      return "F16";
-    case DType::kF8E4M3:
-      return "F8E4M3";
-    case DType::kI8:
-      return "I8";
-    default:
-      return "U8";  // bool too
-  }
-}
-
-std::string_view reduction_of(Do what) {
-  switch (what) {
-    case Do::kMax:
-      return "Max";
-    case Do::kMin:
-      return "Min";
-    case Do::kPeak:
-      return "Peak";
-    default:
-      return "Sum";
-  }
-}
-
-std::string number(double value) {
-  if (!std::isfinite(value))
-    return fmt::format("__uint_as_float(0x{:08X}U)", std::bit_cast<std::uint32_t>(static_cast<float>(value)));
-  return fmt::format("{:.9e}F", static_cast<float>(value));
-}
 
 constexpr int kWarp = 32;
 
@@ -111,7 +38,7 @@ class Writer {
         common_(shape.staying > 0 ? common_steps(bound, phases_) : CommonSteps()) {}
 
   KernelSource run() {
-    put("{}\n{}\n", in_lines(kMath), in_lines(kPrelude));
+    text_ = dialect::prelude();
     write_formulas();
     std::int64_t blocks = program_.needs_rows ? divide_up(rows_, std::int64_t{shape_.rows_of_block})
                                               : divide_up(rows_ * packs_of_row_, flat_packs());
@@ -171,7 +98,7 @@ class Writer {
       if (step.what == Do::kFormula && written.insert(step.op).second)
         put("__device__ __forceinline__ float do_{}(float a, float b, float c) {{ constexpr Math m{{}}; return {}; "
             "}}\n",
-            name_of(step.op), formula_of(step.op));
+            name_of(step.op), dialect::formula_of(step.op));
   }
 
   /// Whether addresses are those of a thread's first pack, and the others so many bytes behind that, whatever the thread.
@@ -364,7 +291,7 @@ class Writer {
   /// Declares room for the packs of a load.
   void write_raw_packs(std::string_view name, int load) {
     const int access = step_at(load).access;
-    put("Raw<{}::kBytes * {}> {}[N];\n", type_of(bound_.loads[at(access)]), width_of(at(access)), name);
+    put("Raw<{}::kBytes * {}> {}[N];\n", dialect::type_of(bound_.loads[at(access)]), width_of(at(access)), name);
   }
 
   /// Reads what the first phase needs of all rows of a thread, and begins the loop over them.
@@ -415,9 +342,9 @@ class Writer {
     if (reductions.empty() && stores.empty() && computed.empty()) return;
 
     for (const int step : reductions) {
-      const std::string_view how = reduction_of(step_at(step).what);
+      const std::string_view how = dialect::reduction_of(step_at(step).what);
       if (is_of_pairs(step)) {
-        const std::string_view type = type_of(bound_.loads[at(step_at(step_at(step).args[0]).access)]);
+        const std::string_view type = dialect::type_of(bound_.loads[at(step_at(step_at(step).args[0]).access)]);
         put("u32 e{}[W / 2]; for (int i = 0; i < W / 2; ++i) e{}[i] = {}::pair({}::neutral(), {}::neutral());\n", step,
             step, type, how, how);
         continue;
@@ -449,7 +376,8 @@ class Writer {
       const int load = step_at(step).args[0];
       const std::string raw = write_raw(load);
       put("for (int i = 0; i < W / 2; ++i) e{}[i] = {}::join_pairs<{}>(e{}[i], {}.words[i]);\n", step,
-          reduction_of(step_at(step).what), type_of(bound_.loads[at(step_at(load).access)]), step, raw);
+          dialect::reduction_of(step_at(step).what), dialect::type_of(bound_.loads[at(step_at(load).access)]), step,
+          raw);
       return;
     }
     const int sum = phases_.sum_of_squares(step), x = step_at(sum >= 0 ? sum : step).args[0];
@@ -460,7 +388,7 @@ class Writer {
           step, element(x, "0"), element(x), step, sum, step, step);
     else
       put("for (int i = 0; i < W; ++i) s{}[i % S] = {}::join(s{}[i % S], {});\n", step,
-          reduction_of(step_at(step).what), step, element(x));
+          dialect::reduction_of(step_at(step).what), step, element(x));
   }
 
   /// Whether it is the extreme of a load of 16 bits, which is found of two elements at once, as they were read: a quarter of the
@@ -526,7 +454,7 @@ class Writer {
 
   [[nodiscard]] std::string read(int load, std::string_view raw) const {
     const int access = step_at(load).access;
-    const std::string_view type = type_of(bound_.loads[at(access)]);
+    const std::string_view type = dialect::type_of(bound_.loads[at(access)]);
     return fmt::format("read(static_cast<Raw<{}::kBytes * {}>&>({}), {});", type, width_of(at(access)), raw,
                        place_of(at(access)));
   }
@@ -568,7 +496,7 @@ class Writer {
     std::string raw = fmt::format("w{}", step);
     const int access = step_at(step).access;
     if (read_.insert(step).second)
-      put("Raw<{}::kBytes * {}> {}; {}\n", type_of(bound_.loads[at(access)]), width_of(at(access)), raw,
+      put("Raw<{}::kBytes * {}> {}; {}\n", dialect::type_of(bound_.loads[at(access)]), width_of(at(access)), raw,
           read(step, raw));
     return raw;
   }
@@ -576,8 +504,8 @@ class Writer {
   void write_load(int step) {
     const int access = step_at(step).access;
     const std::string raw = write_raw(step);
-    put("float v{}[{}]; expand<{}, {}>({}, v{});\n", step, width_of(at(access)), type_of(bound_.loads[at(access)]),
-        width_of(at(access)), raw, step);
+    put("float v{}[{}]; expand<{}, {}>({}, v{});\n", step, width_of(at(access)),
+        dialect::type_of(bound_.loads[at(access)]), width_of(at(access)), raw, step);
   }
 
   /// What a step is, of elements of its operands.
@@ -586,15 +514,15 @@ class Writer {
     const auto arg = [&](std::size_t k) { return element(what.args[k]); };
     switch (what.what) {
       case Do::kConstant:
-        return number(what.numbers[0]);
+        return dialect::number(what.numbers[0]);
       case Do::kSelect:
         return fmt::format("{} != 0.0F ? {} : {}", arg(0), arg(1), arg(2));
       case Do::kRound:
-        return fmt::format("{}::rounded({})", type_of(what.dtype), arg(0));
+        return fmt::format("{}::rounded({})", dialect::type_of(what.dtype), arg(0));
       case Do::kScale:
-        return fmt::format("scale_of({}, {})", arg(0), number(what.numbers[0]));
+        return fmt::format("scale_of({}, {})", arg(0), dialect::number(what.numbers[0]));
       case Do::kInverse:
-        return fmt::format("inverse_of({}, {})", arg(0), number(what.numbers[0]));
+        return fmt::format("inverse_of({}, {})", arg(0), dialect::number(what.numbers[0]));
       case Do::kQuantize:
         return fmt::format("__fmul_rn({}, {})", arg(0), arg(1));
       default: {
@@ -606,7 +534,7 @@ class Writer {
         std::vector<std::string> args;
         for (std::size_t k = 0; k < 3; ++k)
           if (what.args[k] >= 0) args.push_back(arg(k));
-        for (std::size_t k = 0; args.size() < 3; ++k) args.push_back(k < 2 ? number(what.numbers[k]) : "0.0F");
+        for (std::size_t k = 0; args.size() < 3; ++k) args.push_back(k < 2 ? dialect::number(what.numbers[k]) : "0.0F");
         return fmt::format("do_{}({})", name_of(what.op), fmt::join(args, ", "));
       }
     }
@@ -636,7 +564,7 @@ class Writer {
     const Step& what = step_at(step);
     if (is_reduction(what.what)) return;  // joined behind its loop
     if (what.what == Do::kLoad) {
-      const std::string_view type = type_of(bound_.loads[at(what.access)]);
+      const std::string_view type = dialect::type_of(bound_.loads[at(what.access)]);
       put("float v{}; {{ Raw<{}::kBytes> raw; float one[1]; read(raw, {}); expand<{}, 1>(raw, one); v{} = one[0]; "
           "}}\n",
           step, type, place_of_row(what.access), type, step);
@@ -654,9 +582,9 @@ class Writer {
       if (phases_.sum_of_squares(step) >= 0) with_squares.insert(phases_.sum_of_squares(step));
     for (const int step : reductions) {
       if (with_squares.contains(step)) continue;
-      const std::string_view how = reduction_of(step_at(step).what);
+      const std::string_view how = dialect::reduction_of(step_at(step).what);
       if (is_of_pairs(step)) {
-        const std::string_view type = type_of(bound_.loads[at(step_at(step_at(step).args[0]).access)]);
+        const std::string_view type = dialect::type_of(bound_.loads[at(step_at(step_at(step).args[0]).access)]);
         put("for (int i = 1; i < W / 2; ++i) e{}[0] = {}::join_pairs<{}>(e{}[0], e{}[i]);\nconst float s{}[1] = "
             "{{{}::join({}::get(e{}, 0), {}::get(e{}, 1))}};\n",
             step, how, type, step, step, step, how, type, step, type, step);
@@ -682,7 +610,7 @@ class Writer {
     for (const int step : reductions) {
       if (with_squares.contains(step)) continue;
       const int sum = phases_.sum_of_squares(step);
-      const std::string_view how = reduction_of(step_at(step).what);
+      const std::string_view how = dialect::reduction_of(step_at(step).what);
       if (are_several && sum >= 0)
         put("w{} = join_warps<{}>(partial{}, w{}.count);\n", step, !has_part_of_packs(), step, step);
       else if (are_several)
@@ -703,7 +631,7 @@ class Writer {
 
   void write_store(int result) {
     const int step = program_.results[at(result)].step;
-    const std::string_view type = type_of(bound_.results[at(result)]);
+    const std::string_view type = dialect::type_of(bound_.results[at(result)]);
     const std::string condition = step_at(step).what == Do::kQuantize  // no product is wanted of a row without a scale
                                       ? fmt::format(", {} != 0.0F", element(step_at(step).args[1]))
                                       : "";
@@ -716,7 +644,7 @@ class Writer {
   void write_narrow_results() {
     for (int i = 0; i < static_cast<int>(program_.results.size()); ++i) {
       if (is_wide_result(i)) continue;
-      const std::string_view type = type_of(bound_.results[at(i)]);
+      const std::string_view type = dialect::type_of(bound_.results[at(i)]);
       put("if (lane == 0{}) {{ const float y[1] = {{v{}}}; store<{}, 1>(y, a{}); }}\n",
           may_lack_rows() ? " && exists" : "", program_.results[at(i)].step, type, program_.loads.size() + at(i));
     }
@@ -730,7 +658,7 @@ class Writer {
     put("const {} first = static_cast<{}>(blockIdx.x) * {} + threadIdx.x;\n", index, index, flat_packs());
     for (int step = 0; step < step_count(); ++step)
       if (step_at(step).what == Do::kLoad)
-        put("Raw<{}::kBytes * {}> r{}[N];\n", type_of(bound_.loads[at(step_at(step).access)]),
+        put("Raw<{}::kBytes * {}> r{}[N];\n", dialect::type_of(bound_.loads[at(step_at(step).access)]),
             phases_.is_wide(step) ? width_of(at(step_at(step).access)) : 1, step);
     write_flat_loop(index, total);
     for (int step = 0; step < step_count(); ++step) {
@@ -751,7 +679,7 @@ class Writer {
       if (phases_.is_wide(step)) {
         write_wide(step, 0);
       } else if (what.what == Do::kLoad) {
-        const std::string_view type = type_of(bound_.loads[at(what.access)]);
+        const std::string_view type = dialect::type_of(bound_.loads[at(what.access)]);
         put("float o{}[1]; expand<{}, 1>(r{}[p], o{}); const float v{} = o{}[0];\n", step, type, step, step, step,
             step);
       } else {
