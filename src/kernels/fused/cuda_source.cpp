@@ -227,7 +227,7 @@ class Writer {
     for (const int step : common_.used) put("float c{}[N][W];\n", step);
     put("i64 stretch = -1;\nint turn = 0;\nfor (i64 row = begin; row < end; ++row) {{\n");
     write_row_places("row");
-    write_standing();
+    write_common();
     put("if (row + A < end) fetch(row + A, turn == 0 ? A : turn - 1);\nend_group();\nwait_for_all_groups_but<A>();\n");
     write_addresses(true);
     write_phases();
@@ -236,7 +236,7 @@ class Writer {
   }
 
   /// Computes what rows have in common that differ in their place along the innermost outer axis alone, where the first of them comes.
-  void write_standing() {
+  void write_common() {
     if (common_.used.empty()) return;
     const std::string_view index = rows_ <= INT32_MAX ? "u32" : "i64";
     put("if (const i64 of = static_cast<{}>(row) / {}; of != stretch) {{\nstretch = of;\n", index,
