@@ -10,7 +10,7 @@
 
 namespace headroom::cuda {
 
-/// Within which what is read again comes from the second-level cache, of 40 to 60 MB (walk_of). Masked softmax of 24 x 1024 x 1024 in f32, 12
+/// Within which what is read again comes from the second-level cache, of 40 to 60 MB (bound_program). Masked softmax of 24 x 1024 x 1024 in f32, 12
 /// MB from one use of the mask to the next, takes 50.2 us with rows as they lie, 52.7 with those of a row of the mask together (H200).
 inline constexpr std::int64_t kCacheBytes = std::int64_t{16} << 20;
 

@@ -2,9 +2,11 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/error.hpp"
 #include "ir/builder.hpp"
 #include "ir/text.hpp"
 #include "kernels/compare.hpp"
@@ -36,6 +38,13 @@ class FusedCases {
  public:
   FusedCases(DType stored, DType side, std::int64_t rows, std::int64_t columns)
       : stored_(stored), side_(side), shape_({2, rows, columns}) {}
+
+  /// Of that name.
+  FusedCase named(std::string_view name) {
+    for (FusedCase& one : list(true))
+      if (one.name == name) return std::move(one);
+    fail("no body is called {}", name);
+  }
 
   std::vector<FusedCase> list(bool with_f8) {
     const std::int64_t columns = shape_[2];

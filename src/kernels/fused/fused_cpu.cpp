@@ -439,12 +439,7 @@ namespace {
 HWY_EXPORT(run_tape);
 
 /// Of the op on operands that lie dense.
-RowTape dense_tape(const OpSpec& spec) {
-  std::vector<Operand> inputs, outputs;
-  for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
-  for (const TensorType& type : spec.outputs) outputs.push_back(dense_operand(type));
-  return tape_of(bound_program(spec, inputs, outputs));
-}
+RowTape dense_tape(const OpSpec& spec) { return tape_of(densely_bound_program(spec)); }
 
 /// Whether all that reads a load are rotations, as of their tables.
 bool is_rotation_table(const RowProgram& program, int load) {

@@ -64,9 +64,7 @@ OpSpec stretched_sum(cuda::Types types, Layout layout, std::int64_t down, std::i
 
 /// Two sets of so many rows, in bf16.
 FusedCase softmax_of(std::int64_t rows, std::int64_t columns) {
-  for (FusedCase& one : FusedCases(DType::kBF16, DType::kBF16, rows, columns).list(true))
-    if (one.name == "softmax of masked scores") return std::move(one);
-  throw Error("no such case");
+  return FusedCases(DType::kBF16, DType::kBF16, rows, columns).named("softmax of masked scores");
 }
 
 /// Of what is large enough for several ways only one is compiled where nothing is to be timed.
@@ -87,12 +85,7 @@ TEST_F(CudaFused, IsCompiledInOneWayWhereNothingIsTimed) {
 /// The shape that was the fastest for another number of rows, which is not the best guess, and no other: that is compiled beforehand.
 TEST_F(CudaFused, TakesOverWhatIsFastestForOtherRows) {
   const cuda::OwnCache cache;
-  const auto bound_of = [](const OpSpec& spec) {
-    std::vector<Operand> inputs, outputs;
-    for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
-    for (const TensorType& type : spec.outputs) outputs.push_back(dense_operand(type));
-    return bound_program(spec, inputs, outputs, cuda::kCacheBytes);
-  };
+  const auto bound_of = [](const OpSpec& spec) { return densely_bound_program(spec, cuda::kCacheBytes); };
   const FusedCase few = softmax_of(771, 2048);
   const BoundProgram bound = bound_of(few.spec);
   const std::vector<cuda::RowShape> shapes = cuda::row_shapes(bound, target().multiprocessors);

@@ -72,10 +72,10 @@ bool are_rows_in_a_row(const RowWalk& walk) {
 
 /// Bytes that are read and written from one use of a row of load `shared` to the next along the outermost axis along which it stays
 /// as it is.
-std::int64_t bytes_between_uses(const RowWalk& walk, std::size_t shared, std::span<const std::int64_t> element_bytes) {
+std::int64_t bytes_between_uses(const RowWalk& walk, std::size_t shared, std::span<const DType> dtypes) {
   std::int64_t bytes = 0;
-  for (std::size_t k = 0; k < element_bytes.size(); ++k)
-    if (walk.columns.strides[k] != 0) bytes += walk.columns.extent * element_bytes[k];
+  for (std::size_t k = 0; k < dtypes.size(); ++k)
+    if (walk.columns.strides[k] != 0) bytes += walk.columns.extent * static_cast<std::int64_t>(size_of(dtypes[k]));
   const auto outermost = std::ranges::find_if(walk.outer, [&](const Axis& axis) { return axis.strides[shared] == 0; });
   for (auto axis = outermost + 1; axis < walk.outer.end(); ++axis) bytes *= axis->extent;
   return bytes;
@@ -84,8 +84,7 @@ std::int64_t bytes_between_uses(const RowWalk& walk, std::size_t shared, std::sp
 /// Puts the axes innermost along which the largest load that stands beside several rows stays as it is: a mask of megabytes
 /// beside many images is read from memory once so, and not once an image. Where a cache holds it anyway, and rows follow one another
 /// in memory as they are, they stay: memory likes that better.
-void put_reuse_inside(RowWalk& walk, std::size_t loads, std::span<const std::int64_t> element_bytes,
-                      std::int64_t cache_bytes) {
+void put_reuse_inside(RowWalk& walk, std::size_t loads, std::span<const DType> dtypes, std::int64_t cache_bytes) {
   const auto own_rows = [&](std::size_t k) {
     std::int64_t rows = 1;
     for (const Axis& axis : walk.outer) rows *= axis.strides[k] == 0 ? 1 : axis.extent;
@@ -97,20 +96,13 @@ void put_reuse_inside(RowWalk& walk, std::size_t loads, std::span<const std::int
     if (walk.columns.strides[k] != 0 && own_rows(k) < rows && (largest == loads || own_rows(k) > own_rows(largest)))
       largest = k;
   if (largest == loads) return;
-  if (bytes_between_uses(walk, largest, element_bytes) <= cache_bytes && are_rows_in_a_row(walk)) return;
+  if (bytes_between_uses(walk, largest, dtypes) <= cache_bytes && are_rows_in_a_row(walk)) return;
   std::ranges::stable_partition(walk.outer, [&](const Axis& axis) { return axis.strides[largest] != 0; });
 }
 
-}  // namespace
-
-std::int64_t RowWalk::rows() const {
-  std::int64_t rows = 1;
-  for (const Axis& axis : outer) rows *= axis.extent;
-  return rows;
-}
-
+/// `dtypes` are those of the program's loads and behind them of its results.
 RowWalk walk_of(const RowProgram& program, std::span<const Operand> inputs, std::span<const Operand> outputs,
-                std::int64_t cache_bytes) {
+                std::span<const DType> dtypes, std::int64_t cache_bytes) {
   const auto rank = static_cast<std::size_t>(program.space.rank());
   std::vector<Axis> axes(rank);
   for (std::size_t axis = 0; axis < rank; ++axis) {
@@ -134,13 +126,7 @@ RowWalk walk_of(const RowProgram& program, std::span<const Operand> inputs, std:
     axes.pop_back();
     for (const Axis& axis : axes) split_repeats(axis, split);
     walk.outer = merged(split);
-    std::vector<std::int64_t> element_bytes;
-    for (const RowAccess& load : program.loads)
-      element_bytes.push_back(
-          static_cast<std::int64_t>(size_of(inputs[static_cast<std::size_t>(load.operand)].type.dtype)));
-    for (const Operand& output : outputs)
-      element_bytes.push_back(static_cast<std::int64_t>(size_of(output.type.dtype)));
-    put_reuse_inside(walk, first_result, element_bytes, cache_bytes);
+    put_reuse_inside(walk, first_result, dtypes, cache_bytes);
     return walk;
   }
   std::erase_if(axes, [](const Axis& axis) { return axis.extent == 1; });
@@ -159,17 +145,34 @@ RowWalk walk_of(const RowProgram& program, std::span<const Operand> inputs, std:
   return walk;
 }
 
+}  // namespace
+
+std::int64_t RowWalk::rows() const {
+  std::int64_t rows = 1;
+  for (const Axis& axis : outer) rows *= axis.extent;
+  return rows;
+}
+
 BoundProgram bound_program(const OpSpec& spec, std::span<const Operand> inputs, std::span<const Operand> outputs,
                            std::int64_t cache_bytes) {
   BoundProgram bound{.program = std::get<RowProgram>(row_program_of(body_of(spec.attributes))),
                      .walk = {},
                      .loads = {},
                      .results = {}};
-  bound.walk = walk_of(bound.program, inputs, outputs, cache_bytes);
   for (const RowAccess& load : bound.program.loads)
     bound.loads.push_back(inputs[static_cast<std::size_t>(load.operand)].type.dtype);
   for (const Operand& output : outputs) bound.results.push_back(output.type.dtype);
+  std::vector<DType> dtypes = bound.loads;
+  dtypes.insert(dtypes.end(), bound.results.begin(), bound.results.end());
+  bound.walk = walk_of(bound.program, inputs, outputs, dtypes, cache_bytes);
   return bound;
+}
+
+BoundProgram densely_bound_program(const OpSpec& spec, std::int64_t cache_bytes) {
+  std::vector<Operand> inputs, outputs;
+  for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
+  for (const TensorType& type : spec.outputs) outputs.push_back(dense_operand(type));
+  return bound_program(spec, inputs, outputs, cache_bytes);
 }
 
 }  // namespace headroom

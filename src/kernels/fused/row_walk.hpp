@@ -31,11 +31,6 @@ struct RowWalk {
   [[nodiscard]] std::int64_t rows() const;
 };
 
-/// The walk of a program over the op's operands as they lie. What is read again within `cache_bytes` of other traffic is taken to come
-/// from a cache that all threads share.
-[[nodiscard]] RowWalk walk_of(const RowProgram& program, std::span<const Operand> inputs,
-                              std::span<const Operand> outputs, std::int64_t cache_bytes = 0);
-
 /// A row program bound to operands: all that its kernel depends on.
 struct BoundProgram {
   RowProgram program;
@@ -44,8 +39,11 @@ struct BoundProgram {
   std::vector<DType> results;  ///< of program.results
 };
 
-/// The row program of a fused op, which it must have, bound to its operands.
+/// The row program of a fused op, which it must have, bound to its operands as they lie. What is read again within `cache_bytes` of other
+/// traffic is taken to come from a cache that all threads share.
 [[nodiscard]] BoundProgram bound_program(const OpSpec& spec, std::span<const Operand> inputs,
                                          std::span<const Operand> outputs, std::int64_t cache_bytes = 0);
+/// The same with dense operands.
+[[nodiscard]] BoundProgram densely_bound_program(const OpSpec& spec, std::int64_t cache_bytes = 0);
 
 }  // namespace headroom
