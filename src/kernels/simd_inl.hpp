@@ -455,14 +455,16 @@ HWY_INLINE Vector reciprocal_of(Vector x) {
 template <Precision kPrecision>
 struct Exp2 {
   Vector fraction;  ///< in [0.7, 1.42]
-  Vector scale;     ///< a power of two
+  Vector exponent;  ///< a whole number
+  Vector scale;     ///< 2^exponent
 
   HWY_INLINE Exp2(Vector a, Vector b) {
     const Float d;
     const hn::RebindToUnsigned<Float> d32;
     const Vector shift = hn::Set(d, 12583039.0F);
     const Vector shifted = hn::MulAdd(a, b, shift);
-    const Vector rest = hn::MulSub(a, b, hn::Sub(shifted, shift));
+    exponent = hn::Sub(shifted, shift);
+    const Vector rest = hn::MulSub(a, b, exponent);
     if constexpr (kPrecision == Precision::kBf16) {
       fraction = hn::Set(d, 0.0551716694F);
       fraction = hn::MulAdd(fraction, rest, hn::Set(d, 0.242611122F));

@@ -2,7 +2,7 @@
 //
 // Shapes     any that has a row program (ir/row_program.hpp); rows with innermost stride 1, any strides outside.
 // Dtypes     f32, bf16, f16, f8e4m3, i8, u8, bool in memory; f32 arithmetic, one rounding where a result is stored. Functions are
-//            as good as a result in bf16 needs where all that becomes of them is one (row_tape.cpp).
+//            as good as a result in bf16 needs where all that becomes of them is one, or is quantized (row_tape.cpp).
 // Bytes      each operand once from memory: what reductions go over is in cache for later phases.
 // FLOPs      those of the body. An instruction is a loop over a plane in the first-level cache (row_tape.hpp), which costs
 //            about a nanosecond for 16 elements where a register would cost nothing.
@@ -247,7 +247,7 @@ class TapeRun {
       if (spreads_asking_) {
         lines = ReadAheadOfChunks::lines_of_chunk(tape_, rows_, columns_);
         if (row == part_.begin) ahead.ask(HWY_MIN(lines, kMostAheadLines));
-        lines_of_call_ = (lines + calls() - 1) / calls();
+        lines_of_operation_ = static_cast<double>(lines) / static_cast<double>(operations() * columns_);
       }
       cursor.advance(rows_);
       row += rows_;
@@ -267,6 +267,7 @@ class TapeRun {
     Run run;
     Call call;
     bool is_stored_as_well;
+    int operations;
     struct Base {
       char* at;  ///< null in memory, of operand
       std::size_t operand;
@@ -290,15 +291,19 @@ class TapeRun {
     for (const RowTape::Phase& phase : tape_.phases) count += static_cast<std::int64_t>(phase.wide.size());
     return count;
   }
-  /// Of wide instructions, for a chunk.
-  [[nodiscard]] std::int64_t calls() const {
-    return wide_instructions() * ((columns_ + tape_.block - 1) / tape_.block);
+  /// Of all wide instructions, for a column.
+  [[nodiscard]] int operations() const {
+    int operations = 0;
+    for (const RowTape::Phase& phase : tape_.phases)
+      for (const TapeInstruction& what : phase.wide) operations += operations_of(what);
+    return operations;
   }
 
   /// A narrow instruction takes all rows of a chunk as one: their elements lie one behind the other.
   void bind(Ready& to, const TapeInstruction& what, bool is_narrow) const {
     using Do = TapeInstruction::Do;
     Call& call = to.call;
+    to.operations = operations_of(what);
     for (std::size_t k = 0; k < kMostTapeArguments; ++k) {
       const bool is_halved = what.what == Do::kRotate && k > 0;
       const Place x = find(what.x[k], is_halved, is_narrow);
@@ -365,11 +370,14 @@ class TapeRun {
   }
 
   void run_chunk(bool is_new, std::int64_t lines_left, ReadAheadOfChunks& ahead) {
-    const auto run_blocks = [&](std::span<Ready> instructions, std::int64_t lines_of_call) {
+    double lines_due = 1;  // rounded up
+    const auto run_blocks = [&](std::span<Ready> instructions, double lines_of_operation) {
       for (std::int64_t column = 0; column < columns_; column += tape_.block) {
         const std::int64_t columns = HWY_MIN(tape_.block, columns_ - column);
         for (Ready& ready : instructions) {
-          const std::int64_t lines = HWY_MIN(lines_left, lines_of_call);
+          lines_due += lines_of_operation * static_cast<double>(ready.operations * columns);
+          const std::int64_t lines = HWY_MIN(lines_left, static_cast<std::int64_t>(lines_due));
+          lines_due -= static_cast<double>(lines);
           ahead.ask_on_the_way(lines, rows_ * (columns / (2 * lanes())), ready.call);
           lines_left -= lines;
           ready.call.is_first = column == 0;
@@ -397,7 +405,7 @@ class TapeRun {
         call(take(1)[0], 0, is_by_row ? rows_ : 1, rows_ * kTapeLanes);
       }
       const std::span<Ready> wide = take(phase.wide.size());
-      if (!wide.empty()) run_blocks(wide, lines_of_call_);
+      if (!wide.empty()) run_blocks(wide, lines_of_operation_);
     }
   }
 
@@ -422,7 +430,8 @@ class TapeRun {
   std::array<bool, kMostTapeOperands> past_cache_{};
   float *planes_, *kept_, *shared_, *narrow_;
   std::array<Ready, kMostTapeInstructions> ready_;  // as many as there are
-  std::int64_t rows_ = 1, columns_ = 0, lines_of_call_ = 0;
+  std::int64_t rows_ = 1, columns_ = 0;
+  double lines_of_operation_ = 0;  ///< of the next chunk, for each operation on a column of this one
 };
 
 void run_tape(const BoundTape& bound, const RowPart& part) { TapeRun(bound, part).run(); }

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/functions_inl.hpp"
 #include "kernels/fused/row_tape.hpp"
@@ -77,26 +78,30 @@ class AskAhead {
 
 // Operands.
 
-/// Which operands are bf16, of those that are not the same for all columns.
-enum class Mix : std::uint8_t { kNone, kFirst, kAll, kAny };
+/// Which operands are bf16, of those that vary along a row. With kAny that is found at each element, and some may not vary.
+enum class Mix : std::uint8_t { kNone, kFirst, kSecond, kFirstTwo, kAll, kAny };
 
 template <Mix kMix, int k>
-HWY_INLINE bool reads_bf16(bool is_bf16) {
+HWY_INLINE constexpr bool reads_bf16(bool is_bf16) {
   if constexpr (kMix == Mix::kNone) return false;
   if constexpr (kMix == Mix::kFirst) return k == 0;
+  if constexpr (kMix == Mix::kSecond) return k == 1;
+  if constexpr (kMix == Mix::kFirstTwo) return k < 2;
   if constexpr (kMix == Mix::kAll) return true;
   return is_bf16;
 }
 Mix mix_of(const Call& call, int operands) {
-  bool is_all = true, is_any_behind = false;
+  unsigned bf16 = 0;  // a bit for each
   for (int k = 0; k < operands; ++k) {
-    const bool is_bf16 = call.x[static_cast<std::size_t>(k)].dtype == DType::kBF16;
-    is_all = is_all && is_bf16;
-    is_any_behind = is_any_behind || (k > 0 && is_bf16);
+    const Call::Operand& x = call.x[static_cast<std::size_t>(k)];
+    if (x.step == 0) return Mix::kAny;
+    bf16 |= static_cast<unsigned>(x.dtype == DType::kBF16) << static_cast<unsigned>(k);
   }
-  if (operands > 1 && is_all) return Mix::kAll;
-  if (is_any_behind) return Mix::kAny;
-  return call.x[0].dtype == DType::kBF16 ? Mix::kFirst : Mix::kNone;
+  if (bf16 == 0) return Mix::kNone;
+  if (bf16 == 1) return Mix::kFirst;
+  if (bf16 == (1U << static_cast<unsigned>(operands)) - 1) return Mix::kAll;
+  if (bf16 == 2) return Mix::kSecond;
+  return bf16 == 3 ? Mix::kFirstTwo : Mix::kAny;
 }
 
 /// The columns of a row, f of those of its operands. The last kSplats operands are the same for all columns.
@@ -114,8 +119,7 @@ class Columns {
     if constexpr (kSplats > 1) before_ = load_all(reinterpret_cast<const float*>(at_[kOperands - 2]));
   }
   HWY_INLINE Vector operator()(std::int64_t i) const {
-    if (asks_ahead_)
-      for (int k = 0; k < kOperands - kSplats; ++k) hwy::Prefetch(at_[k] + i * step_[k] + kAheadBytes);
+    if (asks_ahead_) ask(i, std::make_integer_sequence<int, kOperands - kSplats>());
     if constexpr (kOperands == 1) return F()(one<0>(i));
     if constexpr (kOperands == 2) return F()(one<0>(i), one<1>(i));
     if constexpr (kOperands == 3) return F()(one<0>(i), one<1>(i), one<2>(i));
@@ -124,8 +128,7 @@ class Columns {
   }
   /// Two vectors at i, where all operands that vary are bf16: of even columns and of odd ones, which take half the work to take apart.
   HWY_INLINE Pairs pairs(std::int64_t i) const {
-    if (asks_ahead_)
-      for (int k = 0; k < kOperands - kSplats; ++k) hwy::Prefetch(at_[k] + i * step_[k] + kAheadBytes);
+    if (asks_ahead_) ask(i, std::make_integer_sequence<int, kOperands - kSplats>());
     if constexpr (kOperands == 1) return of_pairs(pair<0>(i));
     if constexpr (kOperands == 2) return of_pairs(pair<0>(i), pair<1>(i));
     if constexpr (kOperands == 3) return of_pairs(pair<0>(i), pair<1>(i), pair<2>(i));
@@ -143,6 +146,15 @@ class Columns {
   }
 
  private:
+  template <int k>
+  HWY_INLINE const char* address(std::int64_t i) const {
+    if constexpr (kMix == Mix::kAny) return at_[k] + i * step_[k];
+    return at_[k] + i * static_cast<std::int64_t>(reads_bf16<kMix, k>(false) ? sizeof(Bf16) : sizeof(float));
+  }
+  template <int... k>
+  HWY_INLINE void ask(std::int64_t i, std::integer_sequence<int, k...>) const {
+    (hwy::Prefetch(address<k>(i) + kAheadBytes), ...);
+  }
   template <class... P>
   static HWY_INLINE Pairs of_pairs(const P&... x) {
     return {F()(x.even...), F()(x.odd...)};
@@ -157,7 +169,7 @@ class Columns {
   HWY_INLINE Vector one(std::int64_t i) const {
     if constexpr (k == kOperands - 1 && kSplats > 0) return last_;
     if constexpr (k == kOperands - 2 && kSplats > 1) return before_;
-    const char* from = at_[k] + i * step_[k];
+    const char* from = address<k>(i);
     if (reads_bf16<kMix, k>(is_bf16_[k])) return load_all(reinterpret_cast<const Bf16*>(from));
     return load_all(reinterpret_cast<const float*>(from));
   }
@@ -255,10 +267,9 @@ Run map_with(const Call& call) {
       return map_rows<F, kOperands, Mix::kFirst, T, kSplats>;
     case Mix::kAll:
       return map_rows<F, kOperands, Mix::kAll, T, kSplats>;
-    case Mix::kAny:
+    default:
       return map_rows<F, kOperands, Mix::kAny, T, kSplats>;
   }
-  return nullptr;
 }
 /// The fastest loop there is for what is done in most bodies.
 template <class F, int kOperands>
@@ -396,7 +407,9 @@ Run reduction_of(const Call& call) {
   constexpr int kVarying = kOperands - kSplats;
   const Mix mix = mix_of(call, kVarying);
   if (mix == Mix::kNone) return reduce_rows<F, kOperands, kSplats, Join, Mix::kNone, kStored>;
-  return reduce_rows < F, kOperands, kSplats, Join, kVarying == 1 ? Mix::kFirst : Mix::kAny, kStored > ;
+  if constexpr (kVarying == 1)
+    if (mix == Mix::kFirst) return reduce_rows<F, kOperands, kSplats, Join, Mix::kFirst, kStored>;
+  return reduce_rows<F, kOperands, kSplats, Join, Mix::kAny, kStored>;
 }
 
 /// Where nothing is reduced.

@@ -359,11 +359,17 @@ class TapeWriter {
     tape_.first_write = value(results_[0]).level;
   }
 
-  /// Of a body that makes bf16 alone: where all that becomes of a value is rounded to it, it need not be better than that; a
-  /// relative error stays what it is in products and in sums of exponentials, and nowhere else.
+  /// Of a body that makes nothing but bf16, or rows that are quantized and their scales: where all that becomes of a value is rounded
+  /// to bf16 or to fewer bits, it need not be better than that; a relative error stays what it is in products, in what a row is scaled
+  /// by and in sums of exponentials, and nowhere else.
   void find_precision() {
-    const bool is_all_bf16 = std::ranges::count(bound_.results, DType::kBF16) == std::ranges::ssize(bound_.results);
-    for (Value& value : values_) value.is_coarse = is_all_bf16 && value.source == Value::Source::kComputed;
+    bool is_all_rounded = true;
+    for (std::size_t r = 0; r < results_.size(); ++r) {
+      const Do made = value(results_[r]).what;
+      is_all_rounded =
+          is_all_rounded && (bound_.results[r] == DType::kBF16 || made == Do::kQuantize || made == Do::kScale);
+    }
+    for (Value& value : values_) value.is_coarse = is_all_rounded && value.source == Value::Source::kComputed;
     for (std::size_t i = values_.size(); i-- > 0;) {
       const Value& reader = values_[i];
       if (reader.readers == 0) continue;
@@ -379,6 +385,10 @@ class TapeWriter {
       case Do::kShiftedScale:
         return k == 2;
       case Do::kProduct:
+      case Do::kPeak:
+      case Do::kScale:
+      case Do::kInverse:
+      case Do::kQuantize:
         return true;
       case Do::kGated:
         return k == 1;
@@ -527,9 +537,9 @@ class TapeWriter {
     return of.what == Do::kNormalize || (of.what == Do::kFormula && (of.op == Op::kAdd || of.op == Op::kGateResidual));
   }
 
-  /// Whether the peak of an activation is found in the loop that makes it.
+  /// Whether the peak of an activation is found in the loop that makes it: where both are for a quantizer.
   [[nodiscard]] static bool has_peak(const Value& of) {
-    if (of.source != Value::Source::kComputed || of.is_shared || !of.is_wide || of.is_coarse) return false;
+    if (of.source != Value::Source::kComputed || of.is_shared || !of.is_wide || !of.is_coarse) return false;
     return of.what == Do::kActivationOfSum || (of.what == Do::kFormula && is_activation(of.op));
   }
 
@@ -713,6 +723,25 @@ class TapeWriter {
 
 std::int64_t RowTape::scratch_elements() const {
   return rows * (planes * block_pitch() + kept_rows * row_pitch() + narrow * kTapeLanes) + shared_rows * row_pitch();
+}
+
+int operations_of(const TapeInstruction& instruction) {
+  switch (instruction.what) {
+    case Do::kActivationOfSum:
+    case Do::kGated:
+      return instruction.is_coarse ? 16 : 22;
+    case Do::kExpBelow:
+      return instruction.is_coarse ? 9 : 15;
+    case Do::kStoreQuantized:
+      return 11;
+    case Do::kNormalize:
+      return 6;
+    case Do::kFormula:
+      if (is_activation(instruction.op)) return instruction.is_coarse ? 16 : 22;
+      return instruction.op == Op::kDiv || instruction.op == Op::kSqrt ? 10 : 3;
+    default:
+      return 3;
+  }
 }
 
 RowTape tape_of(const BoundProgram& bound) { return TapeWriter(bound).run(); }

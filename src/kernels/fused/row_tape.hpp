@@ -72,6 +72,9 @@ struct TapeInstruction {
   TapePlace also{};
 };
 
+/// About how many operations on vectors it takes for each vector of columns, by which reading ahead is shared out.
+[[nodiscard]] int operations_of(const TapeInstruction& instruction);
+
 /// A row program as a CPU runs it: chunks of rows that fit the first-level cache, block by block of their columns. Registers are
 /// planes, stretches of f32 in that cache, and an instruction is a loop over one, so that choosing it costs nothing beside
 /// what it does.

@@ -62,11 +62,8 @@ struct Normalized {
     return hn::MulAdd(hn::Mul(hn::Sub(x, mean), inverse), factor, term);
   }
 };
-struct SquareOfDifference {
-  HWY_INLINE Vector operator()(Vector a, Vector b) const {
-    const Vector difference = hn::Sub(a, b);
-    return hn::Mul(difference, difference);
-  }
+struct Difference {
+  HWY_INLINE Vector operator()(Vector a, Vector b) const { return hn::Sub(a, b); }
 };
 struct Selected {
   HWY_INLINE Vector operator()(Vector condition, Vector a, Vector b) const {
@@ -261,8 +258,13 @@ struct ExpBelow {
     const Vector distance = hn::Sub(x, largest);
     if constexpr (kPrecision == Precision::kBf16) return exp2_or_zero_for_bf16(hn::Mul(distance, log2_e));
     const Exp2<kPrecision> power(distance, log2_e);
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+    const __mmask16 is_normal = _mm512_cmp_ps_mask(distance.raw, hn::Set(d, -87.0F).raw, _CMP_NLT_UQ);
+    return Vector{_mm512_maskz_scalef_ps(is_normal, power.fraction.raw, power.exponent.raw)};
+#else
     const Vector y = hn::IfThenZeroElse(hn::Lt(distance, hn::Set(d, -87.0F)), hn::Mul(power.fraction, power.scale));
     return hn::IfThenElse(hn::IsNaN(distance), distance, y);
+#endif
   }
 };
 template <Precision kPrecision>
@@ -276,8 +278,8 @@ Run exponential_of(const Call& call, bool is_stored) {
 template <template <Op, Precision> class F, int kOperands>
 Run activation_run(const TapeInstruction& what, const Call& call) {
   const auto run = [&]<Op kOp>() -> Run {
+    if (call.reduced != nullptr) return joint_with<F<kOp, Precision::kBf16>, kOperands, 0, Peak, Mix::kFirst>(call);
     if (what.is_coarse) return map_of<F<kOp, Precision::kBf16>, kOperands>(call);
-    if (call.reduced != nullptr) return joint_with<F<kOp, Precision::kF32>, kOperands, 0, Peak, Mix::kFirst>(call);
     return map_of<F<kOp, Precision::kF32>, kOperands>(call);
   };
   switch (what.op) {
@@ -335,8 +337,8 @@ Run joint_run(const TapeInstruction& what, const Call& call) {
     default:
       if (what.op == Op::kAdd) return joint_of<FormulaOf<Op::kAdd, Precision::kF32>, 2, 0, Mix::kAll>(call, what.join);
       if (splats_of(call, 3) == 1)
-        return joint_of<FormulaOf<Op::kGateResidual, Precision::kF32>, 3, 1, Mix::kAll>(call, what.join);
-      return joint_of<FormulaOf<Op::kGateResidual, Precision::kF32>, 3, 0, Mix::kAny>(call, what.join);
+        return joint_of<FormulaOf<Op::kGateResidual, Precision::kF32>, 3, 1, Mix::kSecond>(call, what.join);
+      return joint_of<FormulaOf<Op::kGateResidual, Precision::kF32>, 3, 0, Mix::kFirstTwo>(call, what.join);
   }
 }
 
@@ -384,10 +386,11 @@ inline Run run_of(const TapeInstruction& what, const Call& call, bool is_stored)
     case Do::kSum:
       return reduction_of<Same, 1, 0, Sum>(call);
     case Do::kSumProduct:
+      if (what.x[0] == what.x[1]) return reduction_of<Same, 1, 0, SumOfSquares>(call);
       return reduction_of<ProductOfTwo, 2, 0, Sum>(call);
     case Do::kSumSquares:
-      if (call.x[1].step != 0) return reduction_of<SquareOfDifference, 2, 0, Sum>(call);
-      return reduction_of<SquareOfDifference, 2, 1, Sum>(call);
+      if (call.x[1].step != 0) return reduction_of<Difference, 2, 0, SumOfSquares>(call);
+      return reduction_of<Difference, 2, 1, SumOfSquares>(call);
     case Do::kMax:
       return reduction_of<Same, 1, 0, Max>(call);
     case Do::kMaxOfNumbers:
