@@ -56,15 +56,16 @@ TEST(Fused, ThreadsShareRows) {
 
 TEST(Fused, BytesAreThoseOfTheOracle) {
   for (const DType stored : {DType::kF32, DType::kBF16, DType::kF16})
-    for (const std::int64_t columns : {5, 64, 1500}) {
-      Graph body("body");
-      Builder b(body);
-      const TensorType x{stored, {3, columns}};
-      const auto [q, scale] = b.quantize(b.cast(body.add_input("x", x), DType::kF32), DType::kI8);
-      body.add_output("q", q);
-      body.add_output("scale", scale);
-      expect_matches_oracle("highway.fused", make_spec(Op::kFused, {x}, {{"body", canonical_text(body)}}));
-    }
+    for (const DType to : {DType::kI8, DType::kF8E4M3})
+      for (const std::int64_t columns : {5, 64, 1500}) {
+        Graph body("body");
+        Builder b(body);
+        const TensorType x{stored, {3, columns}};
+        const auto [q, scale] = b.quantize(b.cast(body.add_input("x", x), DType::kF32), to);
+        body.add_output("q", q);
+        body.add_output("scale", scale);
+        expect_matches_oracle("highway.fused", make_spec(Op::kFused, {x}, {{"body", canonical_text(body)}}));
+      }
 }
 
 TEST(Fused, ReadsAndWritesEveryDtype) {

@@ -145,7 +145,7 @@ void store_rows(const Call& call) {
         ask();
         const Word first = at(i), second = at(i + lanes());
         ask();
-        store_bytes(first, second, at(i + 2 * lanes()), at(i + 3 * lanes()), y + i, call.past_cache);
+        store_bytes<kBounded>(first, second, at(i + 2 * lanes()), at(i + 3 * lanes()), y + i, call.past_cache);
       }
     } else if (call.past_cache && lanes() > 4) {
       for (; i + 2 * lanes() <= n; i += 2 * lanes()) {

@@ -8,6 +8,10 @@
 #define HEADROOM_KERNELS_FUSED_SMALL_FLOATS_INL
 #endif
 
+#include <array>
+#include <cstdint>
+#include <limits>
+
 #include "kernels/simd_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -44,26 +48,34 @@ HWY_INLINE Word sign_code(Vector v) {
 }
 
 /// How a dtype lies in memory, and what its codes, in the lowest bits of 32, are. Of dtypes of one byte, what is encoded may have junk
-/// in the other three.
+/// in the other three; in AVX-512 what is `bounded` is that byte as a signed number.
 template <DType kDType>
 struct Stored;
 
-/// The lowest bytes of four vectors, one behind the other; past the cache to a multiple of their size.
+/// The lowest bytes of four vectors, one behind the other; past the cache to a multiple of their size. Where `kAreIntegers`, AVX-512's
+/// words are those bytes as signed numbers, which packing leaves as they are.
+template <bool kAreIntegers>
 HWY_INLINE void store_bytes(Word a, Word b, Word c, Word d, std::uint8_t* to, bool past_cache) {
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-#if HWY_TARGET == HWY_AVX3_DL
-  const __m512i first_bytes = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0x7C787470, 0x6C686460, 0x5C585450, 0x4C484440,
-                                               0x3C383430, 0x2C282420, 0x1C181410, 0x0C080400);
-  const __m512i front = _mm512_permutex2var_epi8(a.raw, first_bytes, b.raw);
-  const __m512i back = _mm512_permutex2var_epi8(c.raw, first_bytes, d.raw);
-  const __m512i bytes = _mm512_inserti64x4(front, _mm512_castsi512_si256(back), 1);
-#else
-  const __m512i low = _mm512_set1_epi32(0xFF);
-  const __m512i front = _mm512_packus_epi32(_mm512_and_si512(a.raw, low), _mm512_and_si512(b.raw, low));
-  const __m512i back = _mm512_packus_epi32(_mm512_and_si512(c.raw, low), _mm512_and_si512(d.raw, low));
   const __m512i turns = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
-  const __m512i bytes = _mm512_permutexvar_epi32(turns, _mm512_packus_epi16(front, back));
+  __m512i bytes;
+  if constexpr (kAreIntegers) {
+    const __m512i front = _mm512_packs_epi32(a.raw, b.raw), back = _mm512_packs_epi32(c.raw, d.raw);
+    bytes = _mm512_permutexvar_epi32(turns, _mm512_packs_epi16(front, back));
+  } else {
+#if HWY_TARGET == HWY_AVX3_DL
+    const __m512i first_bytes = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0x7C787470, 0x6C686460, 0x5C585450, 0x4C484440,
+                                                 0x3C383430, 0x2C282420, 0x1C181410, 0x0C080400);
+    const __m512i front = _mm512_permutex2var_epi8(a.raw, first_bytes, b.raw);
+    const __m512i back = _mm512_permutex2var_epi8(c.raw, first_bytes, d.raw);
+    bytes = _mm512_inserti64x4(front, _mm512_castsi512_si256(back), 1);
+#else
+    const __m512i low = _mm512_set1_epi32(0xFF);
+    const __m512i front = _mm512_packus_epi32(_mm512_and_si512(a.raw, low), _mm512_and_si512(b.raw, low));
+    const __m512i back = _mm512_packus_epi32(_mm512_and_si512(c.raw, low), _mm512_and_si512(d.raw, low));
+    bytes = _mm512_permutexvar_epi32(turns, _mm512_packus_epi16(front, back));
 #endif
+  }
   if (past_cache)
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to), bytes);
   else
@@ -151,19 +163,30 @@ struct Stored<DType::kF8E4M3> : StoredAs<std::uint8_t> {
   static HWY_INLINE Word bounded(Vector v) {
     const Words d32;
     const Vector least = hn::Set(Float(), 0x1p-6F);
-    const Word shift = hn::Set(d32, (20U << 23U) | 56U);
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-    // The larger magnitude with v's sign.
-    const Word larger = hn::BitCast(d32, Vector{_mm512_range_ps(v.raw, least.raw, 3)});
-    const Word exponent = hn::And(larger, hn::Set(d32, 0xFF800000U));
-    const Vector sum = hn::Add(v, hn::BitCast(Float(), hn::Add(exponent, shift)));
+    // That power, with the exponent's part of the code, for the lowest bits of each exponent.
+    alignas(64) static constexpr std::array<std::uint32_t, 16> kAdded = [] {
+      std::array<std::uint32_t, 16> added{};
+      for (std::uint32_t exponent = 127 - 6; exponent <= 127 + 8; ++exponent)
+        added[exponent % 16] = ((exponent + 20) << 23U) | (8 * (exponent - (127 - 6)));
+      return added;
+    }();
+    constexpr int kFirstOrBoth = 0xF8, kFirstOrSecond = 0xE4;  // a | (b & c); a where c is set, else b
+    const __m512i bits = _mm512_castps_si512(v.raw);
+    const __m512i exponent = _mm512_srli_epi32(_mm512_castps_si512(_mm512_range_ps(v.raw, least.raw, 0b1011)), 23);
+    const __m512i magnitude = _mm512_permutexvar_epi32(exponent, _mm512_load_si512(kAdded.data()));
+    const __m512i added = _mm512_ternarylogic_epi32(magnitude, bits, _mm512_set1_epi32(INT32_MIN), kFirstOrBoth);
+    const __m512 sum = _mm512_add_ps(v.raw, _mm512_castsi512_ps(added));
+    return Word{_mm512_ternarylogic_epi32(_mm512_castps_si512(sum), _mm512_srai_epi32(bits, 31),
+                                          _mm512_set1_epi32(0x7F), kFirstOrSecond)};
 #else
     const Vector magnitude = hn::Abs(v);
     const Word exponent = hn::And(hn::BitCast(d32, hn::Max(magnitude, least)), hn::Set(d32, 0x7F800000U));
+    const Word shift = hn::Set(d32, (20U << 23U) | 56U);
     const Vector sum = hn::Add(magnitude, hn::BitCast(Float(), hn::Add(exponent, shift)));
-#endif
     const Word code = hn::Add(hn::BitCast(d32, sum), hn::ShiftRight<20>(exponent));
     return hn::Or(code, hn::And(hn::ShiftRight<24>(hn::BitCast(d32, v)), hn::Set(d32, 0x80)));
+#endif
   }
 };
 
@@ -193,7 +216,13 @@ struct Stored<DType::kI8> : StoredAs<std::uint8_t> {
     const Vector number = hn::IfThenZeroElse(hn::IsNaN(v), v);
     return bounded(hn::Min(hn::Max(number, set(-128)), set(127)));
   }
-  static HWY_INLINE Word bounded(Vector v) { return lowest_byte(v); }
+  static HWY_INLINE Word bounded(Vector v) {
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+    return hn::BitCast(Words(), hn::NearestInt(v));
+#else
+    return lowest_byte(v);
+#endif
+  }
 };
 
 template <>
