@@ -119,33 +119,21 @@ class Columns {
     if constexpr (kSplats > 1) before_ = load_all(reinterpret_cast<const float*>(at_[kOperands - 2]));
   }
   HWY_INLINE Vector operator()(std::int64_t i) const {
-    if (asks_ahead_) ask(i, std::make_integer_sequence<int, kOperands - kSplats>());
-    if constexpr (kOperands == 1) return F()(one<0>(i));
-    if constexpr (kOperands == 2) return F()(one<0>(i), one<1>(i));
-    if constexpr (kOperands == 3) return F()(one<0>(i), one<1>(i), one<2>(i));
-    if constexpr (kOperands == 4) return F()(one<0>(i), one<1>(i), one<2>(i), one<3>(i));
-    if constexpr (kOperands == 5) return F()(one<0>(i), one<1>(i), one<2>(i), one<3>(i), one<4>(i));
+    if (asks_ahead_) ask(i, Varying());
+    return of_whole(i, All());
   }
   /// Two vectors at i, where all operands that vary are bf16: of even columns and of odd ones, which take half the work to take apart.
   HWY_INLINE Pairs pairs(std::int64_t i) const {
-    if (asks_ahead_) ask(i, std::make_integer_sequence<int, kOperands - kSplats>());
-    if constexpr (kOperands == 1) return of_pairs(pair<0>(i));
-    if constexpr (kOperands == 2) return of_pairs(pair<0>(i), pair<1>(i));
-    if constexpr (kOperands == 3) return of_pairs(pair<0>(i), pair<1>(i), pair<2>(i));
+    if (asks_ahead_) ask(i, Varying());
+    return of_pairs(i, All());
   }
   /// The first `count` lanes of the vector at i.
-  HWY_INLINE Vector some(std::int64_t i, std::int64_t count) const {
-    if constexpr (kOperands == 1) return F()(some_of<0>(i, count));
-    if constexpr (kOperands == 2) return F()(some_of<0>(i, count), some_of<1>(i, count));
-    if constexpr (kOperands == 3) return F()(some_of<0>(i, count), some_of<1>(i, count), some_of<2>(i, count));
-    if constexpr (kOperands == 4)
-      return F()(some_of<0>(i, count), some_of<1>(i, count), some_of<2>(i, count), some_of<3>(i, count));
-    if constexpr (kOperands == 5)
-      return F()(some_of<0>(i, count), some_of<1>(i, count), some_of<2>(i, count), some_of<3>(i, count),
-                 some_of<4>(i, count));
-  }
+  HWY_INLINE Vector some(std::int64_t i, std::int64_t count) const { return of_some(i, count, All()); }
 
  private:
+  using All = std::make_integer_sequence<int, kOperands>;
+  using Varying = std::make_integer_sequence<int, kOperands - kSplats>;
+
   template <int k>
   HWY_INLINE const char* address(std::int64_t i) const {
     if constexpr (kMix == Mix::kAny) return at_[k] + i * step_[k];
@@ -155,9 +143,18 @@ class Columns {
   HWY_INLINE void ask(std::int64_t i, std::integer_sequence<int, k...>) const {
     (hwy::Prefetch(address<k>(i) + kAheadBytes), ...);
   }
-  template <class... P>
-  static HWY_INLINE Pairs of_pairs(const P&... x) {
-    return {F()(x.even...), F()(x.odd...)};
+  template <int... k>
+  HWY_INLINE Vector of_whole(std::int64_t i, std::integer_sequence<int, k...>) const {
+    return F()(one<k>(i)...);
+  }
+  template <int... k>
+  HWY_INLINE Vector of_some(std::int64_t i, std::int64_t count, std::integer_sequence<int, k...>) const {
+    return F()(some_of<k>(i, count)...);
+  }
+  template <int... k>
+  HWY_INLINE Pairs of_pairs(std::int64_t i, std::integer_sequence<int, k...>) const {
+    const Pairs x[] = {pair<k>(i)...};
+    return {F()(x[k].even...), F()(x[k].odd...)};
   }
   template <int k>
   HWY_INLINE Pairs pair(std::int64_t i) const {
@@ -256,10 +253,9 @@ void map_rows(const Call& call) {
   }
 }
 
+/// The fastest loop there is where so many of the last operands have one element for all columns.
 template <class F, int kOperands, class T, int kSplats>
-Run map_with(const Call& call) {
-  if constexpr (kSplats + 1 < kOperands)
-    if (splats_of(call, kOperands) > kSplats) return map_with<F, kOperands, T, kSplats + 1>(call);
+Run map_beside(const Call& call) {
   switch (mix_of(call, kOperands - kSplats)) {
     case Mix::kNone:
       return map_rows<F, kOperands, Mix::kNone, T, kSplats>;
@@ -271,10 +267,21 @@ Run map_with(const Call& call) {
       return map_rows<F, kOperands, Mix::kAny, T, kSplats>;
   }
 }
+template <class F, int kOperands, class T, int kSplats>
+Run map_with(const Call& call) {
+  if constexpr (kSplats + 1 < kOperands)
+    if (splats_of(call, kOperands) > kSplats) return map_with<F, kOperands, T, kSplats + 1>(call);
+  return map_beside<F, kOperands, T, kSplats>(call);
+}
 /// The fastest loop there is for what is done in most bodies.
 template <class F, int kOperands>
 Run map_of(const Call& call) {
   return call.dtype == DType::kBF16 ? map_with<F, kOperands, Bf16, 0>(call) : map_with<F, kOperands, float, 0>(call);
+}
+template <class F, int kOperands, int kSplats>
+Run map_beside_of(const Call& call) {
+  if (call.dtype == DType::kBF16) return map_beside<F, kOperands, Bf16, kSplats>(call);
+  return map_beside<F, kOperands, float, kSplats>(call);
 }
 /// One loop for all that is seldom done, or takes much longer than reading.
 template <class F, int kOperands>

@@ -596,6 +596,13 @@ class TapeWriter {
     if (is_binary) std::stable_partition(begin, begin + 2, varies);
     if (is_joint) std::stable_partition(begin + 1, begin + 3, varies);
     if (instruction.what == Do::kProduct) std::stable_partition(begin, begin + 3, varies);
+    if (instruction.what != Do::kSumOfProducts) return;
+    std::stable_partition(begin, begin + 2, varies);
+    std::stable_partition(begin + 2, begin + 4, varies);
+    if (!varies(instruction.x[0]) || varies(instruction.x[1]) || !varies(instruction.x[2]) || varies(instruction.x[3]))
+      return;
+    instruction.what = Do::kWeightedSum;
+    std::swap(instruction.x[1], instruction.x[2]);
   }
 
   /// Where a value is in this phase.

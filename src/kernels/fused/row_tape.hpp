@@ -36,6 +36,7 @@ struct TapeInstruction {
     kShiftedScale,     ///< (x0 - x1) x2
     kProduct,          ///< x0 x1 x2
     kSumOfProducts,    ///< x0 x1 + x2 x3
+    kWeightedSum,      ///< x0 x2 + x1 x3, x2 and x3 of which are narrow or constants
     kActivationOfSum,  ///< `op`, as gelu, of x0 + x1
     kGated,            ///< `op` of x0, times x1
     kNormalize,        ///< (x0 - x3) x4 x1 + x2

@@ -45,6 +45,11 @@ struct GatedBy {
 struct SumOfProducts {
   HWY_INLINE Vector operator()(Vector a, Vector b, Vector c, Vector d) const { return hn::MulAdd(a, b, hn::Mul(c, d)); }
 };
+struct WeightedSum {
+  HWY_INLINE Vector operator()(Vector a, Vector b, Vector weight_a, Vector weight_b) const {
+    return hn::MulAdd(a, weight_a, hn::Mul(b, weight_b));
+  }
+};
 struct Same {
   HWY_INLINE Vector operator()(Vector x) const { return x; }
 };
@@ -334,6 +339,8 @@ Run joint_run(const TapeInstruction& what, const Call& call) {
       return joint_of<Normalized, 5, 0, Mix::kAny>(call, what.join);
     case TapeInstruction::Do::kSumOfProducts:
       return joint_rows<SumOfProducts, 4, 0, NoJoin, Mix::kAny>;
+    case TapeInstruction::Do::kWeightedSum:
+      return joint_with<WeightedSum, 4, 2, NoJoin, Mix::kSecond>(call);
     default:
       if (what.op == Op::kAdd) return joint_of<FormulaOf<Op::kAdd, Precision::kF32>, 2, 0, Mix::kAll>(call, what.join);
       if (splats_of(call, 3) == 1)
@@ -347,7 +354,8 @@ inline Run run_of(const TapeInstruction& what, const Call& call, bool is_stored)
   using Do = TapeInstruction::Do;
   const bool is_activation = what.what == Do::kActivationOfSum ||
                              (what.what == Do::kFormula && what.op != Op::kAdd && what.op != Op::kGateResidual);
-  const bool is_joint = what.what == Do::kFormula || what.what == Do::kNormalize || what.what == Do::kSumOfProducts;
+  const bool is_joint = what.what == Do::kFormula || what.what == Do::kNormalize || what.what == Do::kSumOfProducts ||
+                        what.what == Do::kWeightedSum;
   if (is_joint && !is_activation && (call.reduced != nullptr || what.also.kind != TapePlace::Kind::kNone))
     return joint_run(what, call);
   switch (what.what) {
@@ -359,14 +367,15 @@ inline Run run_of(const TapeInstruction& what, const Call& call, bool is_stored)
       return map_of<ProductOfThree, 3>(call);
     case Do::kSumOfProducts:
       return plain_map_of<SumOfProducts, 4>(call);
+    case Do::kWeightedSum:
+      return map_beside_of<WeightedSum, 4, 2>(call);
     case Do::kActivationOfSum:
       return activation_run<ActivationOfSum, 2>(what, call);
     case Do::kGated:
       return activation_run<GatedBy, 2>(what, call);
     case Do::kNormalize:
       if (call.x[3].step != 0 || call.x[4].step != 0) return plain_map_of<Normalized, 5>(call);
-      if (call.dtype == DType::kBF16) return map_rows<Normalized, 5, Mix::kAny, Bf16, 2>;
-      return map_rows<Normalized, 5, Mix::kAny, float, 2>;
+      return map_beside_of<Normalized, 5, 2>(call);
     case Do::kExpBelow:
       if (what.is_coarse) return exponential_of<Precision::kBf16>(call, is_stored);
       return exponential_of<Precision::kF32>(call, is_stored);
