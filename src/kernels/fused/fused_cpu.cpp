@@ -11,8 +11,7 @@
 // way, for a part of the rows that come next. Results that no cache would hold are written past it.
 //
 // Of a copy's rate, on 16 cores with AVX-512 and tensors that no cache holds: 0.85 and more but for bodies that instructions bind, which
-// quantize to f8e4m3 with little else to move (0.27 to 0.67) or take exponentials of 16-bit numbers (0.31 to 0.49). docs/kernels.md has
-// them all.
+// quantize to f8e4m3 with little else to move (0.40 to 0.78) or take exponentials (0.36 to 0.83). docs/kernels.md has them all.
 //
 // Single ops keep their kernels. Beside those, before instructions were joined and rows asked for evenly, on one core, of rows of
 // 1024 elements that no cache holds (in cache, rows of 192): sums and products 0.9 to 1.1 (0.6 to 0.9), functions 0.9 to 1.0
