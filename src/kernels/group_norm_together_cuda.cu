@@ -20,7 +20,8 @@
 // not say that the blocks of such a kernel still run at once.
 //
 // Tried: 256, 384, 768 and 1024 threads (2 to 5 us more), and threads that all meet at each stage in place of warps that say what they
-// have read (8% more where memory is what takes the time).
+// have read (8% more where memory is what takes the time); there, an eighth of each run for whoever comes first (blocks end together, as
+// late as ever), stages dealt to blocks in turn (1% less), and results stored past caches (no less).
 
 #include <algorithm>
 #include <memory>
