@@ -72,9 +72,7 @@ HWY_INLINE void quantize_quad(const T* x, Vector inverse, Y q) {
   } else {
     __m512i v[4];
     for (int i = 0; i < 4; ++i) v[i] = rounded(load_all(x + i * lanes()), inverse).raw;
-    const __m512i in_turns = _mm512_packs_epi16(_mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]));
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    quad = _mm512_permutexvar_epi32(order, in_turns);
+    quad = bytes_of_integers(v[0], v[1], v[2], v[3]);
   }
   if constexpr (Destination<Y>::kPastCache) {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(address_of(q)), quad);

@@ -202,6 +202,15 @@ HWY_INLINE void store_two(Vector first, Vector second, Y y) {
 #endif
 }
 
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+/// Four vectors of integers from -128 to 127 as bytes, one behind the other.
+HWY_INLINE __m512i bytes_of_integers(__m512i a, __m512i b, __m512i c, __m512i d) {
+  const __m512i in_turns = _mm512_packs_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return _mm512_permutexvar_epi32(order, in_turns);
+}
+#endif
+
 template <class T>
 HWY_INLINE void store(Vector v, T* to, std::int64_t count) {
   if (lanes() == 1 || HWY_LIKELY(count == lanes())) return store_all(v, to);

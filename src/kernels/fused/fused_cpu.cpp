@@ -230,7 +230,10 @@ class TapeRun {
     for (const TapeInstruction& what : tape_.shared) bind(ready_.at(count++), what, false);
     for (const RowTape::Phase& phase : tape_.phases) {
       for (const TapeInstruction& what : phase.narrow) bind(ready_.at(count++), what, true);
-      for (const TapeInstruction& what : phase.wide) bind(ready_.at(count++), what, false);
+      for (const TapeInstruction& what : phase.wide) {
+        operations_ += operations_of(what);
+        bind(ready_.at(count++), what, false);
+      }
     }
   }
 
@@ -246,7 +249,7 @@ class TapeRun {
       if (spreads_asking_) {
         lines = ReadAheadOfChunks::lines_of_chunk(tape_, rows_, columns_);
         if (row == part_.begin) ahead.ask(HWY_MIN(lines, kMostAheadLines));
-        lines_of_operation_ = static_cast<double>(lines) / static_cast<double>(operations() * columns_);
+        lines_of_operation_ = static_cast<double>(lines) / static_cast<double>(operations_ * columns_);
       }
       cursor.advance(rows_);
       row += rows_;
@@ -289,13 +292,6 @@ class TapeRun {
     std::int64_t count = 0;
     for (const RowTape::Phase& phase : tape_.phases) count += static_cast<std::int64_t>(phase.wide.size());
     return count;
-  }
-  /// Of all wide instructions, for a column.
-  [[nodiscard]] int operations() const {
-    int operations = 0;
-    for (const RowTape::Phase& phase : tape_.phases)
-      for (const TapeInstruction& what : phase.wide) operations += operations_of(what);
-    return operations;
   }
 
   /// A narrow instruction takes all rows of a chunk as one: their elements lie one behind the other.
@@ -430,6 +426,7 @@ class TapeRun {
   float *planes_, *kept_, *shared_, *narrow_;
   std::array<Ready, kMostTapeInstructions> ready_;  // as many as there are
   std::int64_t rows_ = 1, columns_ = 0;
+  int operations_ = 0;             ///< of all wide instructions, on a column
   double lines_of_operation_ = 0;  ///< of the next chunk, for each operation on a column of this one
 };
 

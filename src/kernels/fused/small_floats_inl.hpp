@@ -57,11 +57,9 @@ struct Stored;
 template <bool kAreIntegers>
 HWY_INLINE void store_bytes(Word a, Word b, Word c, Word d, std::uint8_t* to, bool past_cache) {
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-  const __m512i turns = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
   __m512i bytes;
   if constexpr (kAreIntegers) {
-    const __m512i front = _mm512_packs_epi32(a.raw, b.raw), back = _mm512_packs_epi32(c.raw, d.raw);
-    bytes = _mm512_permutexvar_epi32(turns, _mm512_packs_epi16(front, back));
+    bytes = bytes_of_integers(a.raw, b.raw, c.raw, d.raw);
   } else {
 #if HWY_TARGET == HWY_AVX3_DL
     const __m512i first_bytes = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0x7C787470, 0x6C686460, 0x5C585450, 0x4C484440,
@@ -73,6 +71,7 @@ HWY_INLINE void store_bytes(Word a, Word b, Word c, Word d, std::uint8_t* to, bo
     const __m512i low = _mm512_set1_epi32(0xFF);
     const __m512i front = _mm512_packus_epi32(_mm512_and_si512(a.raw, low), _mm512_and_si512(b.raw, low));
     const __m512i back = _mm512_packus_epi32(_mm512_and_si512(c.raw, low), _mm512_and_si512(d.raw, low));
+    const __m512i turns = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
     bytes = _mm512_permutexvar_epi32(turns, _mm512_packus_epi16(front, back));
 #endif
   }
