@@ -8,11 +8,11 @@ BENCH ?= fashion-flux --opt lossless
 
 .DEFAULT_GOAL := build
 .PHONY: help build bench-compare bundle package demo quality images docs test asan fuzz format lint clean bootstrap bootstrap-test
-.PHONY: bootstrap-tools bootstrap-docs
+.PHONY: bootstrap-tools bootstrap-docs bootstrap-cuda
 .NOTPARALLEL:  # two commands would wait for each other at apt's lock
 
 help:  ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: build/release/build.ninja  ## build the program: build/release/headroom (default)
 	cmake --build --preset release --parallel $(JOBS) --target headroom
@@ -100,6 +100,9 @@ bootstrap-tools:
 bootstrap-docs:
 	@scripts/bootstrap.sh docs
 
+bootstrap-cuda:  ## install a CUDA toolkit from PyPI into your home, where this machine has none: any machine then builds for GPUs
+	@scripts/bootstrap.sh cuda
+
 # The inputs that a fuzzer finds are kept beside it.
 define run_fuzzer
 	mkdir -p build/fuzz/$(1)_inputs
@@ -107,8 +110,12 @@ define run_fuzzer
 	  -runs=$(FUZZ_RUNS) -seed=$(FUZZ_SEED) -max_len=4096 -print_final_stats=1
 endef
 
-# What is for other machines too is built for GPUs wherever that is possible, and what this machine alone will run only where it has one.
-with_cuda = @! grep -qs '^HEADROOM_CUDA:STRING=AUTO' build/$(1)/CMakeCache.txt || cmake --preset $(1) -DHEADROOM_CUDA=TOOLKIT
+# Builds for other machines include GPUs wherever there is a CUDA toolkit (make bootstrap-cuda installs one); builds for this machine
+# alone do so only where it has a GPU. A build that was configured before the toolkit came is configured again.
+with_cuda = @if grep -qs '^HEADROOM_CUDA:STRING=AUTO' build/$(1)/CMakeCache.txt || \
+  { grep -qs '^HEADROOM_CUDA:STRING=TOOLKIT' build/$(1)/CMakeCache.txt && \
+    ! grep -qs '^CUDAToolkit_NVCC_EXECUTABLE:FILEPATH=/' build/$(1)/CMakeCache.txt; }; then \
+  cmake --preset $(1) -DHEADROOM_CUDA=TOOLKIT; fi
 # A build that was configured where GoogleTest was not there has no tests. Tests hold the code for GPUs to what it can show without one.
 define with_tests
 	$(call with_cuda,$(1))

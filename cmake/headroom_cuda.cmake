@@ -1,5 +1,5 @@
-# HEADROOM_CUDA: ON, OFF, TOOLKIT, which is ON where a CUDA toolkit of 12.8 or later is found, or AUTO, which is ON where there is
-# an NVIDIA GPU besides: kernels for one take a third of a build. Sets HEADROOM_WITH_CUDA to what became of it, and
+# HEADROOM_CUDA: ON, OFF, TOOLKIT, which is ON where a CUDA toolkit of 12.8 or later is found (scripts/bootstrap.sh cuda installs one), or
+# AUTO, which is ON where there is an NVIDIA GPU besides: kernels for one take a third of a build. Sets HEADROOM_WITH_CUDA to what became of it, and
 # HEADROOM_CUDA_LIBRARIES to what layers that use CUDA link.
 #
 # Sources that need the toolkit are *.cu, cuda_*.cpp, *_cuda.cpp and *_cuda_test.cpp; cuda_*stub.cpp stand in for them in a build
@@ -13,19 +13,28 @@ set(HEADROOM_CUDA AUTO CACHE STRING
 set_property(CACHE HEADROOM_CUDA PROPERTY STRINGS AUTO TOOLKIT ON OFF)
 set(HEADROOM_WITH_CUDA OFF)
 set(HEADROOM_CUDA_LIBRARIES)
+include(cmake/find_cuda.cmake)
 set(why_not "GPU devices are refused with a sentence that says so")
 
 if(HEADROOM_CUDA STREQUAL "AUTO" OR HEADROOM_CUDA STREQUAL "TOOLKIT")
-  find_package(CUDAToolkit 12.8 QUIET)
+  headroom_find_cuda()
   if(NOT CUDAToolkit_FOUND OR NOT CUDAToolkit_NVCC_EXECUTABLE)
-    set(why_not "no toolkit of 12.8 or later was found")
+    set(why_not "no toolkit of 12.8 or later was found; scripts/bootstrap.sh cuda installs one")
+  elseif(NOT HEADROOM_CUDNN_INCLUDE_DIR)
+    set(why_not "there is a toolkit, but no cudnn.h; -DHEADROOM_CUDNN_INCLUDE_DIR=DIR says where it is")
   elseif(HEADROOM_CUDA STREQUAL "AUTO" AND NOT EXISTS /dev/nvidiactl AND NOT EXISTS /dev/dxg)  # the latter under WSL
     set(why_not "there is a toolkit but no NVIDIA GPU; -DHEADROOM_CUDA=ON builds for GPUs elsewhere")
   else()
     set(HEADROOM_WITH_CUDA ON)
   endif()
 elseif(HEADROOM_CUDA)
-  find_package(CUDAToolkit 12.8 REQUIRED)
+  headroom_find_cuda()
+  if(NOT CUDAToolkit_FOUND OR NOT CUDAToolkit_NVCC_EXECUTABLE)
+    message(FATAL_ERROR "HEADROOM_CUDA is ON, but no CUDA toolkit of 12.8 or later was found; scripts/bootstrap.sh cuda installs one, "
+                        "-DCUDAToolkit_ROOT=DIR says where it is")
+  elseif(NOT HEADROOM_CUDNN_INCLUDE_DIR)
+    message(FATAL_ERROR "HEADROOM_CUDA is ON, but cudnn.h was not found; -DHEADROOM_CUDNN_INCLUDE_DIR=DIR says where it is")
+  endif()
   set(HEADROOM_WITH_CUDA ON)
 endif()
 
@@ -46,7 +55,8 @@ if(HEADROOM_WITH_CUDA)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # CMake 3.25 does not know how to ask nvcc for that
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
-  set(HEADROOM_CUDA_LIBRARIES CUDA::cudart_static ${CMAKE_DL_LIBS})
+  headroom_use_cuda()
+  set(HEADROOM_CUDA_LIBRARIES headroom_cuda)
   # Random numbers have the same bits as on a host, which rounds after each multiplication.
   set_source_files_properties(
     ${PROJECT_SOURCE_DIR}/src/backends/cuda/fill_normal.cu ${PROJECT_SOURCE_DIR}/src/kernels/random_cuda.cu

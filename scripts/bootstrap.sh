@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# bootstrap.sh [--list] [test] [tools]: installs the Debian 12 packages that building the program needs, where any is missing, and
+# bootstrap.sh [--list] [test] [tools] [cuda]: installs the Debian 12 packages that building the program needs, where any is missing, and
 # fetches the npm package echarts; with `test` also what building and running the tests needs, with `tools` what `make format lint
-# fuzz` need. bootstrap.sh [--list] docs: installs what making the site of the documents needs, and no more. --list names the packages,
+# fuzz` need, with `cuda` a CUDA toolkit from PyPI where this machine has none (scripts/fetch_cuda.sh), with which any machine builds for
+# GPUs. bootstrap.sh [--list] docs: installs what making the site of the documents needs, and no more. --list names the packages,
 # one a line, and does nothing. Needs root or sudo only when a Debian package is missing, and the network only when anything is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -33,16 +34,21 @@ tools=(
   libomp-16-dev                           # omp.h for clang
   python3                                 # lint.py
 )
+cuda=(
+  python3 python3-pip             # fetch the toolkit
+)
 list=false
 charts=true
+toolkit=false
 for argument in "$@"; do
   case $argument in
     --list) list=true ;;
     test) packages+=("${test[@]}") ;;
     tools) packages+=("${tools[@]}") ;;
+    cuda) packages+=("${cuda[@]}") toolkit=true ;;
     docs) packages=("${docs[@]}") charts=false ;;
     *)
-      echo "bootstrap.sh: unknown argument '$argument'; expected --list, test, tools or docs" >&2
+      echo "bootstrap.sh: unknown argument '$argument'; expected --list, test, tools, cuda or docs" >&2
       exit 2
       ;;
   esac
@@ -67,8 +73,12 @@ missing=()
 for package in "${packages[@]}"; do
   grep -qxF "$package" <<<"$installed" || missing+=("$package")
 done
+fetch() {  # what other registries have
+  ! $charts || scripts/fetch_echarts.sh
+  ! $toolkit || scripts/fetch_cuda.sh
+}
 if [[ ${#missing[@]} -eq 0 ]]; then
-  ! $charts || exec scripts/fetch_echarts.sh
+  fetch
   exit
 fi
 
@@ -84,4 +94,4 @@ fi
 echo "bootstrap.sh: installing ${missing[*]}"
 "${as_root[@]}" apt-get update -q
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive $install -q
-! $charts || scripts/fetch_echarts.sh
+fetch

@@ -24,6 +24,8 @@ for package in libgtest-dev libgmock-dev chromium python3-jsonschema pandoc libd
 expect_none "$(list test)" "$of_tools"
 expect_in "$(list tools)" clang-tidy-16
 expect_none "$(list tools)" 'gtest|chromium'
+expect_in "$(list cuda)" python3-pip
+expect_none "$(list cuda)" 'gtest|chromium|clang'
 [[ $(list docs) == pandoc ]] || wrong "making the site installs: $(list docs)"
 if list toys >/dev/null 2>&1; then wrong "bootstrap.sh takes an unknown group"; fi
 
@@ -47,5 +49,51 @@ expect_none "$(targets)" '_tests$'
 # As `make test` does where only the demo ran before.
 configure OFF -DHEADROOM_TESTS=ON >"$build/log" 2>&1 || wrong "the tests cannot be asked for later: $(cat "$build/log")"
 expect_in "$(targets)" e2e_tests
+
+
+# GoogleTest without GoogleMock, as Debian's libgtest-dev alone.
+mkdir "$build/gtest"
+cat >"$build/gtest/GTestConfig.cmake" <<'EOF'
+add_library(GTest::gtest INTERFACE IMPORTED)
+add_library(GTest::gtest_main INTERFACE IMPORTED)
+EOF
+rm -rf "$build/CMakeCache.txt" "$build/CMakeFiles"
+configure OFF "-DGTest_DIR=$build/gtest" >"$build/log" 2>&1 || wrong "without GoogleMock the program is not configured: $(cat "$build/log")"
+expect_in "$(targets)" headroom
+expect_none "$(targets)" '_tests$'
+if configure OFF "-DGTest_DIR=$build/gtest" -DHEADROOM_TESTS=ON >"$build/log" 2>&1; then wrong "tests are configured without GoogleMock"; fi
+grep -q 'scripts/bootstrap.sh test' "$build/log" || wrong "nothing says how to get GoogleMock: $(cat "$build/log")"
+
+# The CUDA toolkit: a machine whose nvcc is too old, and a pip that installs one library.
+machine=$build/machine
+mkdir -p "$machine/bin"
+printf '#!/bin/sh\necho "Cuda compilation tools, release 11.8, V11.8.89"\n' >"$machine/bin/nvcc"
+cat >"$machine/bin/python3" <<'EOF'
+#!/usr/bin/env bash
+[[ $3 == --version ]] && exit
+echo "$*" >>"$CALLS"
+while [[ $1 != --target ]]; do shift; done
+mkdir -p "$2/nvidia/cu13/lib"
+touch "$2/nvidia/cu13/lib/libcudart.so.13"
+EOF
+chmod +x "$machine"/bin/*
+fetch_cuda() {
+  env -u CUDA_PATH -u CUDAToolkit_ROOT CALLS="$machine/calls" XDG_DATA_HOME="$machine/data" PATH="$machine/bin:$PATH" "$source/scripts/fetch_cuda.sh" "$@"
+}
+if [[ ! -x /usr/local/cuda/bin/nvcc ]]; then
+  fetched=$(fetch_cuda --where)
+  [[ $fetched == "$machine"/data/* ]] || wrong "the toolkit goes to '$fetched'"
+  fetch_cuda >/dev/null || wrong "the toolkit is not fetched"
+  grep -q -- '--require-hashes' "$machine/calls" || wrong "checksums are not asked for: $(cat "$machine/calls")"
+  [[ -e $fetched/nvidia/cu13/lib64/libcudart.so ]] || wrong "the toolkit lacks lib64/libcudart.so"
+  fetch_cuda
+  [[ $(wc -l <"$machine/calls") == 1 ]] || wrong "a toolkit that is there is fetched again"
+  echo '# other pins' >"$fetched/requirements.txt"
+  fetch_cuda >/dev/null && cmp -s "$source/third_party/cuda/requirements.txt" "$fetched/requirements.txt" || wrong "other pins are kept"
+  printf '#!/bin/sh\necho "Cuda compilation tools, release 13.0, V13.0.88"\n' >"$machine/bin/nvcc"
+  mkdir -p "$machine/include" && touch "$machine/include/cudnn.h"
+  rm -rf "$fetched" && fetch_cuda
+  [[ ! -e $fetched ]] || wrong "a toolkit is fetched where the machine has one"
+fi
 
 [[ $failures -eq 0 ]]
