@@ -3,7 +3,7 @@
 # `headroom_cuda` is what layers that use CUDA link: the runtime, statically, and the include folders of cuDNN and NCCL.
 
 macro(headroom_find_cuda)
-  # FindCUDAToolkit of CMake 3.25 sets a property of this target, which no toolkit of version 13 has any more.
+  # FindCUDAToolkit of CMake 3.25.1 sets a property of this target, which no toolkit of version 13 has any more.
   if(NOT TARGET CUDA::nvToolsExt)
     add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
   endif()
