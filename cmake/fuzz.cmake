@@ -20,10 +20,10 @@ function(headroom_fuzz name)
 endfunction()
 
 headroom_fuzz(safetensors_fuzz LIBRARIES nlohmann_json::nlohmann_json
-  SOURCES base/dtype.cpp base/error.cpp base/file.cpp base/json.cpp base/shape.cpp base/utf8.cpp io/safetensors.cpp
-          io/safetensors_fuzz.cpp)
+  SOURCES base/dtype.cpp base/error.cpp base/file.cpp base/json.cpp base/json_events.cpp base/printable.cpp base/shape.cpp
+          base/utf8.cpp io/safetensors.cpp io/safetensors_fuzz.cpp)
 headroom_fuzz(read_image_fuzz LIBRARIES PNG::PNG ZLIB::ZLIB JPEG::JPEG
-  SOURCES base/error.cpp base/file.cpp base/utf8.cpp media/image.cpp media/jpeg.cpp media/latin1.cpp
+  SOURCES base/error.cpp base/file.cpp base/printable.cpp base/utf8.cpp media/image.cpp media/jpeg.cpp media/latin1.cpp
           media/orientation.cpp media/png.cpp media/read_image.cpp media/read_image_fuzz.cpp
           media/zlib_stream.cpp)
 headroom_fuzz(y4m_fuzz LIBRARIES PkgConfig::HWY

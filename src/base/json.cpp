@@ -1,52 +1,21 @@
 #include "base/json.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/json_events.hpp"
+#include "base/printable.hpp"
 #include "base/utf8.hpp"
 
 namespace headroom {
 namespace {
 
 using nlohmann::json;
-
-/// What the library says without its prefix ("[json.exception...] parse error at line 1, column 2: "), printable and
-/// short: it quotes the input, which may be long or binary.
-std::string plain_reason(const std::string& what) {
-  std::size_t begin = what.find("] ");
-  begin = begin == std::string::npos ? 0 : begin + 2;
-  if (what.compare(begin, 11, "parse error") == 0) {
-    const std::size_t colon = what.find(": ", begin);
-    if (colon != std::string::npos) begin = colon + 2;
-  }
-  constexpr std::size_t kLimit = 160;
-  std::string reason = what.substr(begin, kLimit);
-  if (what.size() - begin > kLimit) reason += "...";
-  for (char& c : reason) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return reason;
-}
-
-struct Place {
-  std::size_t line = 1;
-  std::size_t column = 1;
-};
-
-/// Where the byte at `offset` stands.
-Place place_of(std::string_view text, std::size_t offset) {
-  const std::string_view before = text.substr(0, std::min(offset, text.size()));
-  const std::size_t newline = before.rfind('\n');
-  return {.line = 1 + static_cast<std::size_t>(std::ranges::count(before, '\n')),
-          .column = newline == std::string_view::npos ? before.size() + 1 : before.size() - newline};
-}
 
 std::string_view type_of(const json& value) {
   switch (value.type()) {
@@ -70,12 +39,10 @@ std::string_view type_of(const json& value) {
   }
 }
 
-/// The value in JSON, cut where it is long.
+/// The value in JSON, shortened where it is long.
 std::string quote(const json& value) {
   if (value.is_structured()) return std::string(type_of(value));
-  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (text.size() > 60) text = text.substr(0, 60) + "...";
-  return text;
+  return shortened(value.dump(-1, ' ', false, json::error_handler_t::replace), 60);
 }
 
 [[noreturn]] void fail_type(std::string_view key, std::string_view context, const json& value,
@@ -133,41 +100,9 @@ std::string escape_controls(const std::string& text) {
 }  // namespace
 
 json parse_json(std::string_view text, std::string_view context) {
-  // The library takes a NUL byte for the end of the text and would ignore whatever follows it.
-  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    const Place place = place_of(text, nul);
-    fail("{} is not valid JSON at line {}, column {}: it holds a NUL byte", context, place.line, place.column);
-  }
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
-  const auto check = [&](int depth, json::parse_event_t event, json& parsed) {
-    switch (event) {
-      case json::parse_event_t::object_start:
-      case json::parse_event_t::array_start:
-        if (depth >= kMaxJsonDepth) fail("{} is nested deeper than {} levels", context, kMaxJsonDepth);
-        if (event == json::parse_event_t::object_start) keys.emplace_back();
-        break;
-      case json::parse_event_t::object_end:
-        keys.pop_back();
-        break;
-      case json::parse_event_t::key:
-        if (!keys.back().insert(parsed.get<std::string>()).second) {
-          fail("{} repeats the key {} in one object", context, quote(parsed));
-        }
-        break;
-      default:
-        break;
-    }
-    return true;
-  };
-  try {
-    return json::parse(text.begin(), text.end(), check);
-  } catch (const json::parse_error& error) {
-    const Place place = place_of(text, error.byte > 0 ? error.byte - 1 : 0);
-    fail("{} is not valid JSON at line {}, column {}: {}", context, place.line, place.column,
-         plain_reason(error.what()));
-  } catch (const json::exception& error) {  // a number out of range
-    fail("{} is not valid JSON: {}", context, plain_reason(error.what()));
-  }
+  JsonBuilder builder(context);
+  read_json_events(text, context, builder);
+  return builder.take();
 }
 
 json read_json(const std::filesystem::path& path) { return parse_json(read_file(path), path.native()); }
@@ -181,7 +116,7 @@ std::string dump_json(const json& value, int indent) {
   try {
     return escape_controls(value.dump(indent));
   } catch (const json::exception& error) {
-    fail("JSON cannot hold a string that is not UTF-8: {}", plain_reason(error.what()));
+    fail("JSON cannot hold a string that is not UTF-8: {}", plain_json_reason(error.what()));
   }
 }
 

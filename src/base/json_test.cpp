@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "base/file.hpp"
+#include "base/json_events.hpp"
 #include "base/test_util.hpp"
+#include "base/utf8.hpp"
 
 namespace headroom {
 namespace {
@@ -45,6 +49,109 @@ TEST(ParseJson, RefusesWhatTheLibraryLetsPass) {
   EXPECT_EQ(parse_error_of(R"([{"a": 1}, {"a": 2, "a\u0000": 3}, {"a": {"a": 1}}])"), "(no error)");
 }
 
+/// Each text with what the library makes of it where it is asked for no more than a document.
+TEST(ParseJson, MakesWhatTheLibraryMakes) {
+  std::mt19937 random(7);
+  const auto below = [&](unsigned n) { return static_cast<int>(random() % n); };
+  const std::function<json(int)> make = [&](int depth) -> json {
+    switch (below(depth > 4 ? 6 : 8)) {
+      case 0:
+        return nullptr;
+      case 1:
+        return below(2) == 0;
+      case 2:
+        return -below(1000) - 1;
+      case 3:
+        return std::uint64_t{1} << below(64);
+      case 4:
+        return std::ldexp(1.0 + below(1000), below(200) - 100);
+      case 5:
+        return std::string(static_cast<std::size_t>(below(20)), static_cast<char>('a' + below(26))) + "\"\\\n\xC3\xA9";
+      case 6: {
+        json array = json::array();
+        for (int i = below(5); i > 0; --i) array.push_back(make(depth + 1));
+        return array;
+      }
+      default: {
+        json object = json::object();
+        for (int i = below(5); i > 0; --i) object[fmt::format("key {}", below(100))] = make(depth + 1);
+        return object;
+      }
+    }
+  };
+  for (int i = 0; i < 2000; ++i) {
+    const std::string text = make(0).dump(below(3) - 1);
+    const json value = parse_json(text, "a.json");
+    EXPECT_EQ(value, json::parse(text));
+    EXPECT_EQ(value.dump(), json::parse(text).dump()) << "types too";
+  }
+}
+
+/// Sizes at which a parser takes minutes that looks through a parent at the end of each of its objects. tests/structure
+/// holds all sources to this one.
+TEST(ParseJson, ReadsManyObjectsInOne) {
+  std::string array = "[";
+  for (int i = 0; i < 300'000; ++i) array += i == 0 ? "{}" : ",{}";
+  EXPECT_EQ(parse_json(array + "]", "a.json").size(), 300'000U);
+  std::string object = "{";
+  for (int i = 0; i < 100'000; ++i) object += fmt::format("{}\"{}\":{{\"a\":[{}]}}", i == 0 ? "" : ",", i, i);
+  const json value = parse_json(object + "}", "a.json");
+  EXPECT_EQ(value.size(), 100'000U);
+  EXPECT_EQ(value["99999"]["a"][0].get<int>(), 99'999);
+}
+
+/// Counts events, and what of them is kept.
+struct Counter final : nlohmann::json::json_sax_t {
+  int events = 0;
+  bool count() {
+    ++events;
+    return true;
+  }
+  bool null() override { return count(); }
+  bool boolean(bool /*value*/) override { return count(); }
+  bool number_integer(number_integer_t /*value*/) override { return count(); }
+  bool number_unsigned(number_unsigned_t /*value*/) override { return count(); }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return count(); }
+  bool string(string_t& /*value*/) override { return count(); }
+  bool binary(binary_t& /*value*/) override { return count(); }
+  bool start_object(std::size_t /*elements*/) override { return count(); }
+  bool key(string_t& /*value*/) override { return count(); }
+  bool end_object() override { return count(); }
+  bool start_array(std::size_t /*elements*/) override { return count(); }
+  bool end_array() override { return count(); }
+  bool parse_error(std::size_t /*position*/, const std::string& /*last_token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    return false;
+  }
+};
+
+TEST(ReadJsonEvents, GivesEachPartOnce) {
+  Counter counter;
+  read_json_events(R"({"a": [1, -2, 0.5, true, null], "b": {"a": "x", "a": {}}})", "a.json", counter);
+  EXPECT_EQ(counter.events, 2 + 1 + 7 + 1 + 2 + 2 + 3) << "a key that is repeated is the handler's to refuse";
+  EXPECT_EQ(error_of([&] { read_json_events("[1,]", "a.json", counter); }), parse_error_of("[1,]"));
+  EXPECT_EQ(error_of([&] { read_json_events(std::string(101, '['), "a.json", counter); }),
+            "a.json is nested deeper than 100 levels");
+}
+
+TEST(JsonBuilder, MakesOneValueAfterAnother) {
+  JsonBuilder builder("a.json");
+  EXPECT_FALSE(builder.is_complete());
+  builder.number_unsigned(7);
+  EXPECT_TRUE(builder.is_complete());
+  EXPECT_EQ(builder.take(), json(7));
+  EXPECT_FALSE(builder.is_complete());
+  builder.start_array(0);
+  builder.start_object(0);
+  builder.end_object();
+  EXPECT_FALSE(builder.is_complete());
+  builder.end_array();
+  EXPECT_TRUE(builder.is_complete());
+  EXPECT_EQ(builder.count(), 2U);
+  EXPECT_EQ(builder.take(), json::parse("[{}]"));
+  EXPECT_EQ(builder.count(), 0U);
+}
+
 TEST(ParseJson, RefusesDeepNesting) {
   const auto nested = [](std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
   EXPECT_EQ(parse_error_of(nested(kMaxJsonDepth)), "(no error)");
@@ -60,6 +167,21 @@ TEST(ParseJson, MessagesStayShortAndPrintable) {
   EXPECT_THAT(error, StartsWith("a.json is not valid JSON at line 1, column 1008: "));
   EXPECT_LT(error.size(), 300U);
   for (const char c : parse_error_of("\"\xFF\x01\"")) EXPECT_TRUE(c >= ' ' && c <= '~');
+}
+
+TEST(ParseJson, AKeyOrValueInAMessageIsCutBetweenCharacters) {
+  const std::string long_text = "a" + [] {
+    std::string euros;
+    for (int i = 0; i < 100; ++i) euros += "€";
+    return euros;
+  }();
+  for (const std::string& error : {parse_error_of("{\"" + long_text + "\":1,\"" + long_text + "\":2}"), error_of([&] {
+                                     (void)get_int(json{{"steps", long_text}}, "steps", "a.json");
+                                   })}) {
+    EXPECT_TRUE(is_utf8(error)) << error;
+    EXPECT_THAT(error, HasSubstr("€...€"));
+    EXPECT_LT(error.size(), 200U);
+  }
 }
 
 TEST(ReadJson, NamesTheFile) {

@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "base/error.hpp"
 #include "base/utf8.hpp"
 
 namespace headroom {
@@ -31,5 +32,18 @@ std::string escape(std::string_view text, std::string_view kept) {
 std::string printable(std::string_view text) { return escape(text, "\n\t"); }
 
 std::string printable_name(std::string_view name) { return escape(name, ""); }
+
+std::string shortened(std::string_view text, std::size_t most_bytes) {
+  constexpr std::string_view kGap = "...";
+  HR_CHECK_LE(kGap.size(), most_bytes);
+  if (text.size() <= most_bytes) return std::string(text);
+  const auto is_inside = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80; };
+  // Three quarters from the front: a message begins with the file and ends with what was expected.
+  std::size_t front = (most_bytes - kGap.size()) / 4 * 3;
+  std::size_t back = text.size() - (most_bytes - kGap.size() - front);
+  while (front > 0 && is_inside(front)) --front;
+  while (back < text.size() && is_inside(back)) ++back;
+  return fmt::format("{}{}{}", text.substr(0, front), kGap, text.substr(back));
+}
 
 }  // namespace headroom

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -11,5 +12,9 @@ namespace headroom {
 
 /// The same for a name, which is one line.
 [[nodiscard]] std::string printable_name(std::string_view name);
+
+/// Well-formed text of at most `most_bytes`: the middle of a longer one is left out, between whole characters, and "..."
+/// is there instead.
+[[nodiscard]] std::string shortened(std::string_view text, std::size_t most_bytes);
 
 }  // namespace headroom

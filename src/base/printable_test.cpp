@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "base/utf8.hpp"
+
 namespace headroom {
 namespace {
 
@@ -29,6 +31,24 @@ TEST(Printable, LeavesTextAlone) {
 }
 
 TEST(Printable, ANameIsOneLine) { EXPECT_EQ(printable_name("one\ntwo\tö"), "one\\x0atwo\\x09ö"); }
+
+TEST(Shortened, LeavesOutTheMiddle) {
+  EXPECT_EQ(shortened("abc", 3), "abc");
+  EXPECT_EQ(shortened("", 3), "");
+  EXPECT_EQ(shortened("abcdefghijklmnop", 11), "abcdef...op");
+  EXPECT_EQ(shortened("abcdefghijklmnop", 3), "...");
+}
+
+/// Wherever the cuts fall, and however long a character is.
+TEST(Shortened, CutsNoCharacter) {
+  const std::string text = "aö€🙂bö€🙂cö€🙂dö€🙂";
+  for (std::size_t most = 3; most <= text.size(); ++most) {
+    const std::string cut = shortened(text, most);
+    EXPECT_LE(cut.size(), most);
+    EXPECT_TRUE(is_utf8(cut)) << cut;
+    EXPECT_EQ(cut == text, most == text.size());
+  }
+}
 
 }  // namespace
 }  // namespace headroom

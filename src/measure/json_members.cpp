@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "base/printable.hpp"
 #include "base/utf8.hpp"
 
 namespace headroom {
@@ -74,24 +75,38 @@ std::optional<std::string> find_unprintable(std::string_view text) {
   return std::nullopt;
 }
 
-/// `place` is the JSON pointer of `value`; every key in it was checked before.
-void check_printable_at(const json& value, const std::string& place, std::string_view context) {
-  constexpr std::string_view kExpected = "but no control character and none that turns text was expected";
+/// A character that no name needs, and where it is.
+struct Unprintable {
+  std::string place;  ///< a JSON pointer
+  std::string character;
+  bool is_in_key = false;
+};
+
+/// The first of a value. Places are made on the way back alone: a long key in front of each of many members would take
+/// quadratic time.
+std::optional<Unprintable> find_unprintable_in(const json& value) {
   if (value.is_string())
-    if (const auto found = find_unprintable(value.get_ref<const std::string&>()))
-      fail("the text at \"{}\" in {} holds the character {}, {}", place, context, *found, kExpected);
-  if (!value.is_structured()) return;
+    if (auto found = find_unprintable(value.get_ref<const std::string&>())) return Unprintable{"", std::move(*found)};
+  if (!value.is_structured()) return std::nullopt;
   for (const auto& [key, member] : value.items()) {
-    if (const auto found = find_unprintable(key))
-      fail("a key of the object at \"{}\" in {} holds the character {}, {}", place, context, *found, kExpected);
-    if (member.is_string() || member.is_structured())
-      check_printable_at(member, fmt::format("{}/{}", place, key), context);
+    if (value.is_object())
+      if (auto found = find_unprintable(key)) return Unprintable{"", std::move(*found), true};
+    if (auto below = find_unprintable_in(member)) {
+      below->place = fmt::format("/{}{}", shortened(key, 60), below->place);
+      return below;
+    }
   }
+  return std::nullopt;
 }
 
 }  // namespace
 
-void check_printable(const json& value, std::string_view context) { check_printable_at(value, "", context); }
+void check_printable(const json& value, std::string_view context) {
+  const std::optional<Unprintable> found = find_unprintable_in(value);
+  if (!found) return;
+  fail("{} at \"{}\" in {} holds the character {}, but no control character and none that turns text was expected",
+       found->is_in_key ? "a key of the object" : "the text", found->place, context, found->character);
+}
 
 void check_members(const nlohmann::json& object, std::initializer_list<std::string_view> known,
                    std::string_view context) {

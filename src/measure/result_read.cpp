@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "base/printable.hpp"
 #include "measure/json_members.hpp"
 #include "measure/result_json.hpp"
 
@@ -322,7 +323,7 @@ ResultFile results_from_json(const json& json, std::string_view context) {
   file.created = get_text(json, "created", context);
   file.machine = machine_from_json(get_object(json, "machine", context), fmt::format("the machine of {}", context));
   for (const auto& [id, plan] : get_object(json, "plans", context).items()) {
-    file.plans[id] = read_plan(plan, fmt::format("plan '{}' of {}", id, context));
+    file.plans[id] = read_plan(plan, fmt::format("plan '{}' of {}", shortened(id, 200), context));
   }
   for (const nlohmann::json& result : get_array(json, "results", context)) {
     file.results.push_back(read_result(result, fmt::format("result {} of {}", file.results.size(), context)));

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -160,9 +161,14 @@ SamplerTables Scheduler::tables(std::int64_t steps, std::int64_t image_tokens, s
 
 json parse_scheduler_config(std::string_view text, std::string_view context) {
   constexpr std::string_view kInfinity = "-Infinity";
-  std::string plain(text);
-  for (std::size_t at = plain.find(kInfinity); at != std::string::npos; at = plain.find(kInfinity, at))
-    plain.replace(at, kInfinity.size(), "null");
+  std::string plain;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t at = rest.find(kInfinity);
+    plain += rest.substr(0, at);
+    if (at == std::string_view::npos) break;
+    plain += "null";
+    rest.remove_prefix(at + kInfinity.size());
+  }
   json config = parse_json(plain, context);
   if (!config.is_object()) fail("{}: expected an object, got {}", context, config.type_name());
   return config;
