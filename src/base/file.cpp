@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -31,6 +32,45 @@ int open_temporary(const fs::path& target, fs::path& temporary) {
     if (descriptor >= 0 || errno != EEXIST) return descriptor;
   }
 }
+
+std::string_view kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+/// A file opened for reading: regular, or a pipe where that is allowed.
+class OpenedFile {
+ public:
+  OpenedFile(const fs::path& path, bool takes_pipes)
+      // O_NONBLOCK: opening a pipe must not wait for somebody to write to it.
+      : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
+    if (descriptor_ < 0) fail("cannot read {}: {}", path.native(), reason(errno));
+    try {
+      struct stat status {};
+      if (::fstat(descriptor_, &status) != 0) fail("cannot read {}: {}", path.native(), reason(errno));
+      const bool is_pipe = takes_pipes && S_ISFIFO(status.st_mode);
+      if (!is_pipe && !S_ISREG(status.st_mode))
+        fail("cannot read {}: it is {}, but a regular file was expected", path.native(), kind_of(status.st_mode));
+      if (is_pipe) ::fcntl(descriptor_, F_SETFL, O_RDONLY);  // reading it does wait
+      size_ = is_pipe ? 0 : static_cast<std::size_t>(status.st_size);
+    } catch (const Error&) {
+      ::close(descriptor_);
+      throw;
+    }
+  }
+  ~OpenedFile() { ::close(descriptor_); }
+  OpenedFile(const OpenedFile&) = delete;
+  OpenedFile& operator=(const OpenedFile&) = delete;
+
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+ private:
+  int descriptor_;
+  std::size_t size_ = 0;
+};
 
 /// Removes, at the end of the scope, what was not there at its beginning of a folder and those above it.
 class NewFolders {
@@ -185,48 +225,63 @@ void check_writable_in(const fs::path& folder, const fs::path& name) {
   check_writable(folder / name);
 }
 
-std::string read_file(const fs::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail("cannot read {}: {}", path.native(), reason(errno));
-  struct stat status {};
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::exists(status)) return true;
+  if (status.type() != fs::file_type::not_found) fail("cannot read {}: {}", path.native(), error.message());
+  std::error_code ignored;
+  if (fs::is_symlink(fs::symlink_status(path, ignored)))
+    fail("cannot read {}: it is a link to {}, which is not there", path.native(),
+         fs::read_symlink(path, ignored).native());
+  return false;
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code error;
+  return is_there(path) && fs::is_directory(path, error);
+}
+
+std::vector<fs::path> list_folder(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    paths.push_back(entry->path());
+  if (error) fail("cannot read {}: {}", folder.native(), error.message());
+  std::ranges::sort(paths);
+  return paths;
+}
+
+std::string read_file(const fs::path& path, const ReadLimits& limits) {
+  const OpenedFile file(path, limits.takes_pipes);
+  const auto fail_too_large = [&](std::string_view size) {
+    fail("cannot read {}: it has {} bytes, but at most {} were expected", path.native(), size, limits.most_bytes);
+  };
+  if (file.size() > limits.most_bytes) fail_too_large(fmt::format("{}", file.size()));
   std::string content;
   constexpr std::size_t kChunk = std::size_t{1} << 16;
   // The size is a hint only: pipes and /proc report 0, and a file may grow.
-  if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
-    content.reserve(static_cast<std::size_t>(status.st_size) + kChunk);
-  }
+  content.reserve(file.size() + kChunk);
   std::size_t length = 0;
-  int error = 0;
   while (true) {
     content.resize(length + kChunk);
-    const ssize_t count = ::read(descriptor, content.data() + length, kChunk);
+    const ssize_t count = ::read(file.descriptor(), content.data() + length, kChunk);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) error = errno;
-    if (count <= 0) break;
+    if (count < 0) fail("cannot read {}: {}", path.native(), reason(errno));
+    if (count == 0) break;
     length += static_cast<std::size_t>(count);
+    if (length > limits.most_bytes) fail_too_large("more");
   }
-  ::close(descriptor);
-  if (error != 0) fail("cannot read {}: {}", path.native(), reason(error));
   content.resize(length);
   return content;
 }
 
 MappedFile::MappedFile(fs::path path) : path_(std::move(path)) {
-  const int descriptor = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail("cannot read {}: {}", path_.native(), reason(errno));
-  struct stat status {};
-  int error = ::fstat(descriptor, &status) == 0 ? 0 : errno;
-  const bool regular = S_ISREG(status.st_mode);
-  const auto size = static_cast<std::size_t>(status.st_size);
-  void* address = nullptr;
-  if (error == 0 && regular && size > 0) {  // an empty file cannot be mapped and needs no mapping
-    address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    if (address == MAP_FAILED) error = errno;
-  }
-  ::close(descriptor);
-  if (error != 0) fail("cannot read {}: {}", path_.native(), reason(error));
-  if (!regular) fail("cannot map {}: it is not a regular file", path_.native());
-  if (size > 0) bytes_ = {static_cast<const std::byte*>(address), size};
+  const OpenedFile file(path_, /*takes_pipes=*/false);
+  if (file.size() == 0) return;  // an empty file cannot be mapped and needs no mapping
+  void* const address = ::mmap(nullptr, file.size(), PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
+  if (address == MAP_FAILED) fail("cannot read {}: {}", path_.native(), reason(errno));
+  bytes_ = {static_cast<const std::byte*>(address), file.size()};
 }
 
 MappedFile::~MappedFile() {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace headroom {
 
@@ -63,8 +64,24 @@ void check_writable(const std::filesystem::path& path);
 /// The same for a file in a folder that make_folder() will make; it is not there afterwards if it was not before.
 void check_writable_in(const std::filesystem::path& folder, const std::filesystem::path& name);
 
-/// The whole content of a file (or pipe). Throws Error where it cannot be opened or read, or is a directory.
-[[nodiscard]] std::string read_file(const std::filesystem::path& path);
+/// Whether `path` names something, links followed. Throws Error where nobody can tell: a link to itself or to nothing, a
+/// folder that may not be searched.
+[[nodiscard]] bool is_there(const std::filesystem::path& path);
+/// The same for a folder; anything else is none.
+[[nodiscard]] bool is_folder(const std::filesystem::path& path);
+/// What a folder holds, by name in order. Throws Error where it cannot be read.
+[[nodiscard]] std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder);
+
+/// What is read of a file: a regular one, or a link to one, up to a size. A device may have no end, and a pipe may never
+/// have a beginning.
+struct ReadLimits {
+  std::uint64_t most_bytes = std::uint64_t{64} << 20;  ///< tokenizers and indices of shards take up to half of it
+  bool takes_pipes = false;                            ///< for files that the user names, as the shell's <(...) does
+};
+
+/// The whole content of a file. Throws Error where it cannot be opened or read, is no regular file, or is larger than
+/// the limit. A pipe that nobody writes to is empty.
+[[nodiscard]] std::string read_file(const std::filesystem::path& path, const ReadLimits& limits = {});
 
 /// A regular file mapped read-only into memory. The mapping does not move when the object is moved. The file must not
 /// be truncated while it is mapped: the system then kills the process on access.

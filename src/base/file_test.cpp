@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -12,7 +13,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/error.hpp"
@@ -218,7 +221,137 @@ TEST(ReadFile, ReadsAllAndNamesWhatIsMissing) {
   EXPECT_EQ(error_of([&] { (void)read_file(folder / "b"); }),
             "cannot read " + (folder / "b").string() + ": No such file or directory");
   EXPECT_EQ(error_of([&] { (void)read_file(folder.path()); }),
-            "cannot read " + folder.path().string() + ": Is a directory");
+            "cannot read " + folder.path().string() + ": it is a folder, but a regular file was expected");
+}
+
+TEST(ReadFile, ReadsRegularFilesAndLinksToThemAlone) {
+  const TempFolder folder;
+  write_file_atomically(folder / "file", "text");
+  fs::create_symlink("file", folder / "link");
+  fs::create_symlink("link", folder / "link to a link");
+  EXPECT_EQ(read_file(folder / "link to a link"), "text");
+  EXPECT_EQ(MappedFile(folder / "link to a link").size(), 4U);
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  fs::create_symlink("pipe", folder / "link to a pipe");
+  fs::create_symlink("/dev/zero", folder / "zero");
+  fs::create_symlink("itself", folder / "itself");
+  fs::create_symlink("two", folder / "one");
+  fs::create_symlink("one", folder / "two");
+  fs::create_directory(folder / "folder");
+  const std::map<std::string, std::string> reasons = {
+      {"pipe", "it is a pipe, but a regular file was expected"},
+      {"link to a pipe", "it is a pipe, but a regular file was expected"},
+      {"zero", "it is a device, but a regular file was expected"},
+      {"folder", "it is a folder, but a regular file was expected"},
+      {"itself", "Too many levels of symbolic links"},
+      {"one", "Too many levels of symbolic links"},
+      {"file/in", "Not a directory"},
+  };
+  for (const auto& [name, reason] : reasons) {
+    const std::string message = fmt::format("cannot read {}: {}", (folder / name).native(), reason);
+    EXPECT_EQ(error_of([&, &name = name] { (void)read_file(folder / name); }), message);
+    EXPECT_EQ(error_of([&, &name = name] { MappedFile file(folder / name); }), message);
+  }
+}
+
+TEST(ReadFile, ReadsUpToALimit) {
+  const TempFolder folder;
+  write_file_atomically(folder / "file", std::string(100'000, 'x'));
+  EXPECT_EQ(read_file(folder / "file", {.most_bytes = 100'000}).size(), 100'000U);
+  EXPECT_EQ(error_of([&] { (void)read_file(folder / "file", {.most_bytes = 99'999}); }),
+            "cannot read " + (folder / "file").string() + ": it has 100000 bytes, but at most 99999 were expected");
+  fs::resize_file(folder / "file", std::uint64_t{1} << 40);  // on no disk
+  EXPECT_THAT(error_of([&] { (void)read_file(folder / "file"); }),
+              HasSubstr("it has 1099511627776 bytes, but at most"));
+  // A file whose size is not told, as the system's are.
+  EXPECT_THAT(error_of([&] { (void)read_file("/proc/self/status", {.most_bytes = 100}); }),
+              HasSubstr("it has more bytes, but at most 100 were expected"));
+}
+
+TEST(ReadFile, ReadsPipesWhereTheyAreAllowed) {
+  const TempFolder folder;
+  const fs::path pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(read_file(pipe, {.takes_pipes = true}), "") << "nobody writes to it";
+  const std::string text(200'000, 'y');  // more than a pipe holds
+  const auto read_what_is_written = [&](std::uint64_t most_bytes) {
+    const int writer = ::open(pipe.c_str(), O_RDWR | O_CLOEXEC);  // does not wait for a reader
+    std::jthread thread([&] {
+      std::size_t written = 0;
+      while (written < text.size()) {
+        const ssize_t count = ::write(writer, text.data() + written, text.size() - written);
+        if (count <= 0) break;
+        written += static_cast<std::size_t>(count);
+      }
+      ::close(writer);
+    });
+    return read_file(pipe, {.most_bytes = most_bytes, .takes_pipes = true});
+  };
+  EXPECT_EQ(read_what_is_written(text.size()), text);
+  EXPECT_EQ(error_of([&] { (void)read_file("/dev/zero", {.most_bytes = 100, .takes_pipes = true}); }),
+            "cannot read /dev/zero: it is a device, but a regular file was expected");
+}
+
+TEST(IsThere, SaysWhatIsNotToBeTold) {
+  const TempFolder folder;
+  write_file_atomically(folder / "file", "text");
+  fs::create_directory(folder / "folder");
+  fs::create_symlink("file", folder / "link");
+  fs::create_symlink("gone", folder / "broken");
+  fs::create_symlink("itself", folder / "itself");
+  EXPECT_TRUE(is_there(folder / "file"));
+  EXPECT_TRUE(is_there(folder / "link"));
+  EXPECT_TRUE(is_there(folder / "folder"));
+  EXPECT_FALSE(is_there(folder / "gone"));
+  EXPECT_FALSE(is_there(folder / "gone/below"));
+  EXPECT_TRUE(is_folder(folder / "folder"));
+  EXPECT_FALSE(is_folder(folder / "file"));
+  EXPECT_FALSE(is_folder(folder / "gone"));
+  EXPECT_EQ(error_of([&] { (void)is_there(folder / "broken"); }),
+            "cannot read " + (folder / "broken").string() + ": it is a link to gone, which is not there");
+  for (const char* name : {"itself", "itself/below"})
+    EXPECT_EQ(error_of([&] { (void)is_folder(folder / name); }),
+              "cannot read " + (folder / name).string() + ": Too many levels of symbolic links");
+  EXPECT_THAT(error_of([&] { (void)is_there(folder / std::string(300, 'n')); }), HasSubstr(": File name too long"));
+}
+
+/// As another user, for whom a folder's permissions mean something.
+class Nobody {
+ public:
+  Nobody() { ::setfsuid(65534); }
+  ~Nobody() { ::setfsuid(::geteuid()); }
+  Nobody(const Nobody&) = delete;
+  Nobody& operator=(const Nobody&) = delete;
+};
+
+TEST(ListFolder, NamesInOrder) {
+  const TempFolder folder;
+  EXPECT_TRUE(list_folder(folder.path()).empty());
+  write_file_atomically(folder / "b", "");
+  fs::create_directory(folder / "c");
+  fs::create_symlink("a", folder / "a");
+  EXPECT_THAT(list_folder(folder.path()), testing::ElementsAre(folder / "a", folder / "b", folder / "c"));
+  EXPECT_EQ(error_of([&] { (void)list_folder(folder / "a"); }),
+            "cannot read " + (folder / "a").string() + ": Too many levels of symbolic links");
+  EXPECT_EQ(error_of([&] { (void)list_folder(folder / "b"); }),
+            "cannot read " + (folder / "b").string() + ": Not a directory");
+}
+
+TEST(ListFolder, NamesAFolderThatMayNotBeRead) {
+  const TempFolder folder;
+  fs::permissions(folder.path(), fs::perms::others_exec, fs::perm_options::add);
+  fs::create_directory(folder / "closed");
+  write_file_atomically(folder / "closed/file", "");
+  fs::permissions(folder / "closed", fs::perms::none);
+  std::string listing, file;
+  {
+    const Nobody nobody;
+    listing = error_of([&] { (void)list_folder(folder / "closed"); });
+    file = error_of([&] { (void)is_there(folder / "closed/file"); });
+  }
+  EXPECT_EQ(listing, "cannot read " + (folder / "closed").string() + ": Permission denied");
+  EXPECT_EQ(file, "cannot read " + (folder / "closed/file").string() + ": Permission denied");
+  fs::permissions(folder / "closed", fs::perms::owner_all);
 }
 
 std::size_t resident_pages(const MappedFile& file) {
@@ -265,7 +398,7 @@ TEST(MappedFile, EmptyAndMovedAndMissing) {
   EXPECT_EQ(error_of([&] { MappedFile file(folder / "b"); }),
             "cannot read " + (folder / "b").string() + ": No such file or directory");
   EXPECT_EQ(error_of([&] { MappedFile file(folder.path()); }),
-            "cannot map " + folder.path().string() + ": it is not a regular file");
+            "cannot read " + folder.path().string() + ": it is a folder, but a regular file was expected");
 }
 
 }  // namespace

@@ -257,7 +257,7 @@ void write_png(const std::filesystem::path& path, const Image& image, const PngT
 }
 
 PngText read_png_text(const std::filesystem::path& path) {
-  const std::string file = read_file(path);
+  const std::string file = read_file(path, {.most_bytes = std::uint64_t{1} << 30, .takes_pipes = true});
   PngReader reader(file, path.native());
   Image image = reader.read_header(kMostPixels);
   reader.read_pixels(image);  // a text may stand behind them

@@ -31,7 +31,7 @@ Image read_image(const fs::path& path) {
   const std::uint64_t size = fs::is_regular_file(path, unknown) ? fs::file_size(path, unknown) : 0;
   if (!unknown && size > kMostBytes)
     fail("{} is too large a file for a picture: {} bytes, at most {} are read", path.native(), size, kMostBytes);
-  return decode_image(read_file(path), path.native());
+  return decode_image(read_file(path, {.most_bytes = kMostBytes, .takes_pipes = true}), path.native());
 }
 
 }  // namespace headroom

@@ -55,7 +55,8 @@ TEST(ReadImage, SaysWhatIsWrongWithAFile) {
   const auto error = [](const fs::path& path) { return error_of([&] { (void)read_image(path); }); };
   const std::string none = (folder / "none.png").string();
   EXPECT_EQ(error(none), "cannot read " + none + ": No such file or directory");
-  EXPECT_EQ(error(folder.path()), "cannot read " + folder.path().string() + ": Is a directory");
+  EXPECT_EQ(error(folder.path()),
+            "cannot read " + folder.path().string() + ": it is a folder, but a regular file was expected");
 
   const std::string file = (folder / "file").string();
   write_file_atomically(file, "");
