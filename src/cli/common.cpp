@@ -176,6 +176,8 @@ Engine open(const ModelArguments& arguments, bool must_be_pipeline) {
   }
   if (engine.pipeline) engine.pipeline->choose_baselines(baseline);
   const Log log(arguments.quiet);
+  for (const Component& component : engine.components())
+    for (const std::string& note : component.checkpoint.notes()) log.info("{}", note);
   if (!arguments.loras.empty()) {
     LoraFiles files;
     ParamUpdates updates = files.updates(parse_loras(arguments.loras), engine.components());

@@ -28,6 +28,7 @@ struct ForwardArguments {
 ForwardPass pass_over(const SafetensorsFile& file, const ForwardArguments& arguments, const Component& network) {
   InputShapes given;
   for (const auto& [name, entry] : file.entries()) given.emplace(name, entry.shape);
+  for (const auto& [name, tensor] : file.unread()) given.emplace(name, tensor.shape);  // an error where it is read
   const auto in_file = [&](const auto& body) { return config::read_in(arguments.inputs, body); };
   const ComponentPass& pass = arguments.pass.empty() ? *in_file([&] { return &pass_for(*network.kind, given); })
                                                      : pass_named(*network.kind, arguments.pass);
@@ -60,6 +61,8 @@ void forward(const ForwardArguments& arguments) {
   for (const auto& [name, entry] : file.entries())
     if (graph.find(ValueKind::kInput, name) == kNoValue)
       log.info("{}: '{}' is not an input of this model and is not used", arguments.inputs, name);
+  for (const auto& [name, tensor] : file.unread())
+    log.info("{}: '{}' is {}, which is not read, and is not used", arguments.inputs, name, tensor.dtype);
 
   require_fit(compiled, pass, switches, *engine.weights, backend);
   Session session(compiled.program, *engine.weights, backend);

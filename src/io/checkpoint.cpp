@@ -12,10 +12,13 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/format.hpp"
 #include "base/hash.hpp"
 #include "base/json.hpp"
+#include "base/printable.hpp"
 #include "base/random.hpp"
+#include "io/foreign_quantization.hpp"
 
 namespace headroom {
 namespace fs = std::filesystem;
@@ -27,6 +30,7 @@ class Checkpoint::Source {
   [[nodiscard]] virtual std::span<const std::byte> bytes(const TensorSpec& tensor) = 0;
   [[nodiscard]] virtual HostTensor read(const TensorSpec& tensor) = 0;
   virtual void release(const TensorSpec& tensor) = 0;
+  virtual void fail_unread(std::string_view /*name*/) const {}
   [[nodiscard]] virtual std::optional<NormalStream> normal_stream(const TensorSpec& /*tensor*/) const {
     return std::nullopt;
   }
@@ -37,6 +41,8 @@ struct Checkpoint::State {
   fs::path folder;
   std::string description;
   std::vector<TensorSpec> tensors;  // by name in order
+  std::vector<std::string> unread;  // by name in order
+  std::vector<std::string> notes;
   std::unique_ptr<Source> source;
   std::uint64_t total_bytes = 0;
   std::int64_t parameter_count = 0;
@@ -59,49 +65,122 @@ struct Checkpoint::State {
 namespace {
 
 constexpr std::size_t kListed = 5;  // names shown in a message
+constexpr std::uint64_t kMostConfigBytes = std::uint64_t{16} << 20;
 
 /// "a, b, c and 7 more"
 std::string join_some(std::span<const std::string> names) {
-  const std::string shown = fmt::format("{}", fmt::join(names.first(std::min(kListed, names.size())), ", "));
+  std::vector<std::string> some;
+  for (const std::string& name : names.first(std::min(kListed, names.size())))
+    some.push_back(shortened(printable_name(name), 200));
+  const std::string shown = fmt::format("{}", fmt::join(some, ", "));
   return names.size() <= kListed ? shown : fmt::format("{} and {} more", shown, names.size() - kListed);
 }
 
 std::string contents_of(const fs::path& folder) {
   std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    names.push_back(entry.path().filename().string() + (entry.is_directory() ? "/" : ""));
+  for (const fs::path& path : list_folder(folder)) {
+    std::error_code unknown;
+    names.push_back(path.filename().string() + (fs::is_directory(path, unknown) ? "/" : ""));
   }
   std::ranges::sort(names);
   return names.empty() ? "nothing" : join_some(names);
 }
 
+/// The shards that an index lists, by tensor.
+std::map<std::string, std::string> read_index(const fs::path& index) {
+  const nlohmann::json document = read_json(index);
+  const nlohmann::json& weight_map = get(document, "weight_map", index.native());
+  if (!weight_map.is_object()) fail("\"weight_map\" in {} is not an object", index.native());
+  std::map<std::string, std::string> shards;
+  for (const auto& [tensor, value] : weight_map.items()) {
+    const auto shard = value.is_string() ? value.get<std::string>() : "";
+    // A plain name only: an index must not reach outside its folder.
+    if (shard.empty() || shard == "." || shard == ".." || shard.find_first_of("/\\") != std::string::npos) {
+      fail("{} maps {} to {}, but the name of a file beside it was expected", index.native(), printable_name(tensor),
+           shortened(value.dump(-1, ' ', true), 200));
+    }
+    shards.emplace(tensor, shard);
+  }
+  return shards;
+}
+
+/// The first shard of an index that is not beside it.
+std::optional<std::string> find_missing_shard(const fs::path& index) {
+  for (const auto& [tensor, shard] : read_index(index))
+    if (!is_there(index.parent_path() / shard)) return shard;
+  return std::nullopt;
+}
+
 /// The file with the weights of a folder, or the index of their shards.
-std::optional<fs::path> find_weights(const fs::path& folder) {
-  for (const std::string stem : {"diffusion_pytorch_model", "model"})
-    for (const char* const ending : {".safetensors.index.json", ".safetensors"})
-      if (fs::exists(folder / (stem + ending))) return folder / (stem + ending);
+struct FoundWeights {
+  fs::path path;
+  std::string note = {};
+};
+
+/// Names under which weights are saved, and what the library that saves under it takes of a folder that has both.
+struct WeightsName {
+  std::string_view stem;
+  std::string_view library;
+  bool prefers_shards;
+};
+constexpr WeightsName kWeightsNames[] = {{"diffusion_pytorch_model", "diffusers", true},
+                                         {"model", "transformers", false}};
+
+std::optional<FoundWeights> find_weights(const fs::path& folder) {
+  for (const WeightsName& name : kWeightsNames) {
+    const fs::path whole = folder / fmt::format("{}.safetensors", name.stem);
+    const fs::path index = folder / fmt::format("{}.safetensors.index.json", name.stem);
+    const bool has_whole = is_there(whole), has_index = is_there(index);
+    if (!has_whole && !has_index) continue;
+    if (!has_index) return FoundWeights{whole};
+    if (!has_whole) return FoundWeights{index};
+    if (const auto missing = find_missing_shard(index))
+      return FoundWeights{whole, fmt::format("{} names the shard {}, which is not there: the weights are those of {}",
+                                             index.native(), printable_name(*missing), whole.filename().native())};
+    const fs::path& taken = name.prefers_shards ? index : whole;
+    return FoundWeights{taken, fmt::format("{} has {} and the shards of {}: the weights are those of the {}, as {} "
+                                           "takes them",
+                                           folder.native(), whole.filename().native(), index.filename().native(),
+                                           name.prefers_shards ? "shards" : "whole file", name.library)};
+  }
   return std::nullopt;
 }
 
 class FileSource final : public Checkpoint::Source {
  public:
-  explicit FileSource(const fs::path& folder) {
-    const std::optional<fs::path> weights = find_weights(folder);
-    if (!weights)
+  FileSource(const fs::path& folder, const nlohmann::json& config) {
+    std::optional<FoundWeights> weights = find_weights(folder);
+    if (!weights) {
+      refuse_foreign_files(folder, config);
       fail(
           "{} has no weights (diffusion_pytorch_model.safetensors or model.safetensors, or the .index.json of their "
           "shards); it holds {}",
           folder.native(), contents_of(folder));
-    weights->extension() == ".json" ? open_shards(folder, *weights) : open_whole(*weights);
+    }
+    weights->path.extension() == ".json" ? open_shards(folder, weights->path) : open_whole(weights->path);
+    if (!weights->note.empty()) notes_.push_back(std::move(weights->note));
   }
 
   [[nodiscard]] std::vector<TensorSpec> tensors() const {
     std::vector<TensorSpec> result;
     for (const auto& [name, file] : file_of_) {
+      if (files_[file].unread().contains(name)) continue;
       const SafetensorsEntry& entry = files_[file].entry(name);
       result.push_back({name, entry.dtype, entry.shape});
     }
     return result;
+  }
+  /// Of the tensors of types that are not read.
+  [[nodiscard]] std::vector<std::string> unread() const {
+    std::vector<std::string> result;
+    for (const auto& [name, file] : file_of_)
+      if (files_[file].unread().contains(name)) result.push_back(name);
+    return result;
+  }
+  [[nodiscard]] const std::vector<std::string>& notes() const noexcept { return notes_; }
+  /// Throws the Error that a tensor of unread() is.
+  void fail_unread(std::string_view name) const override {
+    static_cast<void>(files_[file_of_.find(name)->second].entry(name));
   }
 
   std::span<const std::byte> bytes(const TensorSpec& tensor) override { return file(tensor).bytes(tensor.name); }
@@ -112,31 +191,23 @@ class FileSource final : public Checkpoint::Source {
   void open_whole(const fs::path& path) {
     files_.push_back(SafetensorsFile::open(path));
     for (const auto& [name, entry] : files_.front().entries()) file_of_.emplace(name, 0);
+    for (const auto& [name, tensor] : files_.front().unread()) file_of_.emplace(name, 0);
   }
 
   void open_shards(const fs::path& folder, const fs::path& index) {
-    const nlohmann::json document = read_json(index);
-    const nlohmann::json& weight_map = get(document, "weight_map", index.native());
-    if (!weight_map.is_object()) fail("\"weight_map\" in {} is not an object", index.native());
     std::map<std::string, std::size_t> opened;
-    for (const auto& [tensor, value] : weight_map.items()) {
-      const auto shard = value.is_string() ? value.get<std::string>() : "";
-      // A plain name only: an index must not reach outside its folder.
-      if (shard.empty() || shard == "." || shard == ".." || shard.find_first_of("/\\") != std::string::npos) {
-        fail("{} maps {} to {}, but the name of a file beside it was expected", index.native(), tensor,
-             value.dump(-1, ' ', true));
-      }
+    for (const auto& [tensor, shard] : read_index(index)) {
       if (!opened.contains(shard)) {
-        if (!fs::exists(folder / shard)) {
-          fail("{} names the shard {}, which is not there; {} holds {}", index.native(), shard, folder.native(),
-               contents_of(folder));
+        if (!is_there(folder / shard)) {
+          fail("{} names the shard {}, which is not there; {} holds {}", index.native(), printable_name(shard),
+               folder.native(), contents_of(folder));
         }
         opened.emplace(shard, files_.size());
         files_.push_back(SafetensorsFile::open(folder / shard));
       }
       const std::size_t file = opened.at(shard);
       if (!files_[file].has(tensor)) {
-        fail("{} says that {} is in {}, but it is not", index.native(), tensor, shard);
+        fail("{} says that {} is in {}, but it is not", index.native(), printable_name(tensor), printable_name(shard));
       }
       file_of_.emplace(tensor, file);
     }
@@ -145,7 +216,8 @@ class FileSource final : public Checkpoint::Source {
   [[nodiscard]] const SafetensorsFile& file(const TensorSpec& tensor) const { return files_[file_of_.at(tensor.name)]; }
 
   std::vector<SafetensorsFile> files_;
-  std::map<std::string, std::size_t> file_of_;
+  std::map<std::string, std::size_t, std::less<>> file_of_;
+  std::vector<std::string> notes_;
 };
 
 class RandomSource final : public Checkpoint::Source {
@@ -205,28 +277,46 @@ Checkpoint::~Checkpoint() = default;
 Checkpoint::Checkpoint(Checkpoint&&) noexcept = default;
 Checkpoint& Checkpoint::operator=(Checkpoint&&) noexcept = default;
 
-bool has_weights(const fs::path& folder) { return find_weights(folder).has_value(); }
+bool has_weights(const fs::path& folder) {
+  return std::ranges::any_of(kWeightsNames, [&](const WeightsName& name) {
+    return is_there(folder / fmt::format("{}.safetensors", name.stem)) ||
+           is_there(folder / fmt::format("{}.safetensors.index.json", name.stem));
+  });
+}
 
 fs::path find_config_folder(const fs::path& folder) {
-  if (!fs::exists(folder)) fail("there is no checkpoint folder {}", folder.native());
-  if (!fs::is_directory(folder)) fail("{} is a file, but a checkpoint folder was expected", folder.native());
+  if (!is_there(folder)) fail("there is no checkpoint folder {}", folder.native());
+  if (!is_folder(folder)) fail("{} is a file, but a checkpoint folder was expected", folder.native());
   for (const fs::path& candidate : {folder, folder / "transformer"}) {
-    if (fs::exists(candidate / "config.json")) return candidate;
+    if (is_there(candidate / "config.json")) return candidate;
   }
-  const fs::path fullest = fs::is_directory(folder / "transformer") ? folder / "transformer" : folder;
+  const fs::path fullest = is_folder(folder / "transformer") ? folder / "transformer" : folder;
+  refuse_foreign_files(fullest, nullptr);
   fail("{} has no config.json, which a checkpoint folder needs; it holds {}", fullest.native(), contents_of(fullest));
+}
+
+nlohmann::json read_config(const fs::path& folder) {
+  const fs::path path = folder / "config.json";
+  nlohmann::json config = parse_json(read_file(path, {.most_bytes = kMostConfigBytes}), path.native());
+  if (!config.is_object()) fail("{} is not a JSON object", path.native());
+  return config;
 }
 
 Checkpoint Checkpoint::open(const fs::path& folder) {
   try {
     fs::path found = find_config_folder(folder);
-    nlohmann::json config = read_json(found / "config.json");
-    if (!config.is_object()) fail("{} is not a JSON object", (found / "config.json").native());
-    auto source = std::make_unique<FileSource>(found);
+    nlohmann::json config = read_config(found);
+    auto source = std::make_unique<FileSource>(found, config);
     std::vector<TensorSpec> tensors = source->tensors();
+    std::vector<std::string> unread = source->unread();
+    refuse_foreign_tensors(found, config, tensors, unread);
+    std::vector<std::string> notes = source->notes();
     std::string description = found.native();
-    return Checkpoint(std::make_unique<State>(std::move(config), std::move(found), std::move(description),
-                                              std::move(tensors), std::move(source)));
+    auto state = std::make_unique<State>(std::move(config), std::move(found), std::move(description),
+                                         std::move(tensors), std::move(source));
+    state->unread = std::move(unread);
+    state->notes = std::move(notes);
+    return Checkpoint(std::move(state));
   } catch (const fs::filesystem_error& error) {
     fail("cannot read {}: {}", error.path1().native(), error.code().message());
   }
@@ -250,7 +340,9 @@ const nlohmann::json& Checkpoint::config() const noexcept { return state_->confi
 const fs::path& Checkpoint::folder() const noexcept { return state_->folder; }
 const std::string& Checkpoint::description() const noexcept { return state_->description; }
 bool Checkpoint::is_random() const noexcept { return state_->folder.empty(); }
+std::span<const std::string> Checkpoint::notes() const noexcept { return state_->notes; }
 std::span<const TensorSpec> Checkpoint::tensors() const noexcept { return state_->tensors; }
+std::span<const std::string> Checkpoint::unread() const noexcept { return state_->unread; }
 std::uint64_t Checkpoint::total_bytes() const noexcept { return state_->total_bytes; }
 std::int64_t Checkpoint::parameter_count() const noexcept { return state_->parameter_count; }
 
@@ -259,11 +351,14 @@ const TensorSpec* Checkpoint::find(std::string_view name) const {
   return found == state_->tensors.end() || found->name != name ? nullptr : &*found;
 }
 
-bool Checkpoint::has(std::string_view name) const { return find(name) != nullptr; }
+bool Checkpoint::has(std::string_view name) const { return find(name) != nullptr || is_unread(name); }
+
+bool Checkpoint::is_unread(std::string_view name) const { return std::ranges::binary_search(state_->unread, name); }
 
 const TensorSpec& Checkpoint::entry(std::string_view name) const {
   const TensorSpec* found = find(name);
-  if (found == nullptr) fail("{} has no tensor {}", description(), name);
+  if (found == nullptr && is_unread(name)) state_->source->fail_unread(name);
+  if (found == nullptr) fail("{} has no tensor {}", description(), printable_name(name));
   return *found;
 }
 
@@ -274,8 +369,10 @@ std::optional<NormalStream> Checkpoint::normal_stream(std::string_view name) con
 }
 void Checkpoint::release(std::string_view name) const { state_->source->release(entry(name)); }
 
-std::vector<std::string> check_params(const Checkpoint& checkpoint, std::span<const TensorSpec> expected) {
+std::vector<std::string> check_params(const Checkpoint& checkpoint, std::span<const TensorSpec> expected,
+                                      IsIgnored is_ignored) {
   std::vector<std::string> missing;
+  std::vector<std::string> unread;
   std::vector<std::string> unexpected;
   std::vector<std::string> reshaped;
   std::set<std::string_view> known;
@@ -283,13 +380,17 @@ std::vector<std::string> check_params(const Checkpoint& checkpoint, std::span<co
     known.insert(tensor.name);
     if (!checkpoint.has(tensor.name)) {
       missing.push_back(tensor.name);
+    } else if (std::ranges::binary_search(checkpoint.unread(), tensor.name)) {
+      unread.push_back(tensor.name);
     } else if (const Shape& shape = checkpoint.entry(tensor.name).shape; !(shape == tensor.shape)) {
       reshaped.push_back(fmt::format("{} is {} instead of {}", tensor.name, shape, tensor.shape));
     }
   }
-  for (const TensorSpec& tensor : checkpoint.tensors()) {
-    if (!known.contains(tensor.name)) unexpected.push_back(tensor.name);
-  }
+  const auto look_at = [&](const std::string& name) {
+    if (!known.contains(name) && !(is_ignored != nullptr && is_ignored(name))) unexpected.push_back(name);
+  };
+  for (const TensorSpec& tensor : checkpoint.tensors()) look_at(tensor.name);
+  std::ranges::for_each(checkpoint.unread(), look_at);
   std::vector<std::string> sentences;
   const auto report = [&](std::string_view verb, std::string_view kind, const std::vector<std::string>& names) {
     if (names.empty()) return;
@@ -297,13 +398,14 @@ std::vector<std::string> check_params(const Checkpoint& checkpoint, std::span<co
                                     format_count(std::ssize(names), "tensor"), kind, join_some(names)));
   };
   report("lacks", "that the model needs", missing);
+  report("has", "of a type that is not read", unread);
   report("has", "that the model does not know", unexpected);
   report("has", "whose shape is not the model's", reshaped);
   return sentences;
 }
 
-void require_params(const Checkpoint& checkpoint, std::span<const TensorSpec> expected) {
-  const std::vector<std::string> sentences = check_params(checkpoint, expected);
+void require_params(const Checkpoint& checkpoint, std::span<const TensorSpec> expected, IsIgnored is_ignored) {
+  const std::vector<std::string> sentences = check_params(checkpoint, expected, is_ignored);
   if (!sentences.empty()) fail("{}", fmt::join(sentences, "; "));
 }
 

@@ -23,9 +23,12 @@ namespace headroom {
 class Checkpoint {
  public:
   /// Opens `folder`, or its `transformer/` where only that has a config.json. Weights are
-  /// `diffusion_pytorch_model.safetensors` or `model.safetensors`, or their shards where `<name>.index.json` is there
-  /// (the index decides; tensors it does not list are not seen).
-  /// Throws Error naming what is missing and what is there instead, or the file and tensor that is broken.
+  /// `diffusion_pytorch_model.safetensors` or `model.safetensors`, or the shards that `<name>.index.json` lists (tensors
+  /// that it does not list are not seen). A folder that was saved over may have both, and notes() says which were taken:
+  /// those that the library takes that saves under the name, shards for diffusers and the whole file for transformers,
+  /// but never shards that are not there.
+  /// Throws Error naming what is missing and what is there instead, the file and tensor that is broken, or the library
+  /// that quantized the weights in a form that is not read.
   [[nodiscard]] static Checkpoint open(const std::filesystem::path& folder);
 
   /// A stand-in that needs no files: every tensor is normal with standard deviation 0.02, around 1 where it is a rank-1
@@ -44,10 +47,16 @@ class Checkpoint {
   [[nodiscard]] const std::string& description() const noexcept;
   [[nodiscard]] bool is_random() const noexcept;
 
-  /// All tensors, by name in order.
+  /// What the user should know of how the weights were found, a sentence each.
+  [[nodiscard]] std::span<const std::string> notes() const noexcept;
+
+  /// All tensors that can be read, by name in order.
   [[nodiscard]] std::span<const TensorSpec> tensors() const noexcept;
+  /// Those of a type that is not read, by name in order.
+  [[nodiscard]] std::span<const std::string> unread() const noexcept;
+  /// Whether there is such a tensor, of whatever type.
   [[nodiscard]] bool has(std::string_view name) const;
-  /// Throws Error where there is no such tensor; so do the functions below.
+  /// Throws Error where there is no such tensor or it is of a type that is not read; so do the functions below.
   [[nodiscard]] const TensorSpec& entry(std::string_view name) const;
   /// The elements, row-major, perhaps unaligned; valid until release(name) or the checkpoint's end.
   [[nodiscard]] std::span<const std::byte> bytes(std::string_view name) const;
@@ -66,21 +75,28 @@ class Checkpoint {
  private:
   struct State;
   explicit Checkpoint(std::unique_ptr<State> state);
-  [[nodiscard]] const TensorSpec* find(std::string_view name) const;  // null where there is none
+  [[nodiscard]] const TensorSpec* find(std::string_view name) const;  // null where there is none that can be read
+  [[nodiscard]] bool is_unread(std::string_view name) const;
 
   std::unique_ptr<State> state_;
 };
 
+/// The config.json of a folder. Throws Error where it cannot be read or is no JSON object.
+[[nodiscard]] nlohmann::json read_config(const std::filesystem::path& folder);
 /// `folder` or its `transformer/`, whichever holds the config.json. Throws Error that says what is there instead.
 [[nodiscard]] std::filesystem::path find_config_folder(const std::filesystem::path& folder);
 /// Whether the weights lie in that folder too, as Checkpoint::open() takes them.
 [[nodiscard]] bool has_weights(const std::filesystem::path& folder);
 
+/// Says of a tensor that the model has no use for it, so that it may be there or not.
+using IsIgnored = bool (*)(std::string_view tensor);
+
 /// Compares names and shapes (not dtypes) with what a model expects. One sentence for each kind of difference (missing,
-/// unexpected, wrong shape), with the first few names and the count; empty where all agrees.
-[[nodiscard]] std::vector<std::string> check_params(const Checkpoint& checkpoint, std::span<const TensorSpec> expected);
+/// of a type that is not read, unexpected, wrong shape), with the first few names and the count; empty where all agrees.
+[[nodiscard]] std::vector<std::string> check_params(const Checkpoint& checkpoint, std::span<const TensorSpec> expected,
+                                                    IsIgnored is_ignored = nullptr);
 
 /// Throws an Error made of check_params' sentences where there are any.
-void require_params(const Checkpoint& checkpoint, std::span<const TensorSpec> expected);
+void require_params(const Checkpoint& checkpoint, std::span<const TensorSpec> expected, IsIgnored is_ignored = nullptr);
 
 }  // namespace headroom

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -112,6 +113,136 @@ TEST_F(CheckpointFolder, OpensShardsOfModelSafetensors) {
   EXPECT_EQ(checkpoint.tensors().size(), 2U);
   EXPECT_EQ(checkpoint.read("a").at(3), 13.0);
   EXPECT_EQ(checkpoint.read("b").at(5), 5.0);
+}
+
+/// As diffusers leaves a folder in which a whole file was saved over shards: it removes these, and not their index.
+TEST_F(CheckpointFolder, TakesTheWholeFileWhereShardsAreNotThere) {
+  add_config();
+  add_weights(kWeights, {{"a", counting({4}, 10)}});
+  add_index({{"a", "s1.safetensors"}, {"b", "s2.safetensors"}});
+  const std::string note = path(kWeights + ".index.json") +
+                           " names the shard s1.safetensors, which is not there: the " + "weights are those of " +
+                           kWeights;
+  EXPECT_THAT(open().notes(), ElementsAre(note));
+  EXPECT_EQ(open().read("a").at(0), 10.0);
+  // One of the shards is there.
+  add_weights("s2.safetensors", {{"b", counting({1}, 3)}});
+  EXPECT_THAT(open().notes(), ElementsAre(note));
+  EXPECT_FALSE(open().has("b"));
+  // The whole file is no complete one.
+  fs::resize_file(folder_ / kWeights, fs::file_size(folder_ / kWeights) - 1);
+  EXPECT_THAT(error(), HasSubstr(path(kWeights) + ": tensor"));
+}
+
+/// What diffusers and transformers load of such a folder.
+TEST_F(CheckpointFolder, SaysWhichWeightsOfTwoItTakes) {
+  add_config();
+  EXPECT_TRUE(has_weights(folder_.path()) == false);
+  add_weights(kWeights, {{"a", counting({4}, 10)}});
+  EXPECT_TRUE(open().notes().empty());
+  add_weights("s1.safetensors", {{"a", counting({4}, 20)}});
+  add_index({{"a", "s1.safetensors"}});
+  EXPECT_EQ(open().read("a").at(0), 20.0);
+  EXPECT_THAT(open().notes(), ElementsAre(path() + " has " + kWeights + " and the shards of " + kWeights +
+                                          ".index.json: the weights are those of the shards, as diffusers takes them"));
+  fs::remove(folder_ / kWeights);
+  EXPECT_TRUE(open().notes().empty());
+
+  fs::remove(folder_ / (kWeights + ".index.json"));
+  add_weights("model.safetensors", {{"a", counting({4}, 30)}});
+  write_json(folder_ / "model.safetensors.index.json", {{"weight_map", {{"a", "s1.safetensors"}}}});
+  EXPECT_EQ(open().read("a").at(0), 30.0);
+  EXPECT_THAT(open().notes(),
+              ElementsAre(path() + " has model.safetensors and the shards of model.safetensors.index.json: the " +
+                          "weights are those of the whole file, as transformers takes them"));
+}
+
+/// A file of f32 tensors and one of a type that is not read.
+void add_unread(const fs::path& path, std::string_view name) {
+  const std::string header = fmt::format(R"({{"a":{{"dtype":"F32","shape":[1],"data_offsets":[0,4]}},)"
+                                         R"("{}":{{"dtype":"I16","shape":[2],"data_offsets":[4,8]}}}})",
+                                         name);
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  write_file_atomically(path, file + header + std::string(8, '\0'));
+}
+
+TEST_F(CheckpointFolder, OpensBesideATensorOfATypeThatIsNotRead) {
+  add_config();
+  add_unread(folder_ / kWeights, "b");
+  const auto ignores_b = [](std::string_view name) { return name == "b"; };
+  const auto check = [&](const Checkpoint& checkpoint) {
+    EXPECT_THAT(checkpoint.tensors(), ElementsAre(TensorSpec{"a", DType::kF32, {1}}));
+    EXPECT_THAT(checkpoint.unread(), ElementsAre("b"));
+    EXPECT_EQ(checkpoint.read("a").at(0), 0.0);
+    EXPECT_TRUE(checkpoint.has("b"));
+    EXPECT_THAT(error_of([&] { (void)checkpoint.read("b"); }), HasSubstr("tensor \"b\" is I16, which is not read"));
+    EXPECT_THAT(error_of([&] { (void)checkpoint.entry("b"); }), HasSubstr("tensor \"b\" is I16, which is not read"));
+    const std::vector<TensorSpec> a{{"a", DType::kF32, {1}}};
+    EXPECT_THAT(check_params(checkpoint, a), ElementsAre(path() + " has 1 tensor that the model does not know: b"));
+    EXPECT_TRUE(check_params(checkpoint, a, ignores_b).empty());
+    EXPECT_THAT(check_params(checkpoint, std::vector<TensorSpec>{a[0], {"b", DType::kF32, {2}}}),
+                ElementsAre(path() + " has 1 tensor of a type that is not read: b"));
+  };
+  check(open());
+  fs::rename(folder_ / kWeights, folder_ / "s1.safetensors");
+  add_index({{"a", "s1.safetensors"}, {"b", "s1.safetensors"}});
+  check(open());
+}
+
+TEST_F(CheckpointFolder, RefusesFilesThatAreNone) {
+  add_config();
+  add_weights(kWeights, {{"a", counting({4}, 10)}});
+  const auto replace = [&](const std::string& name, const auto& make) {
+    fs::rename(folder_ / name, folder_ / "kept");
+    make(folder_ / name);
+    const std::string refusal = error();
+    fs::remove(folder_ / name);
+    fs::rename(folder_ / "kept", folder_ / name);
+    EXPECT_EQ(error(), "(no error)");
+    return refusal;
+  };
+  for (const std::string& name : {std::string("config.json"), kWeights}) {
+    EXPECT_EQ(replace(name, [](const fs::path& at) { ASSERT_EQ(::mkfifo(at.c_str(), 0600), 0); }),
+              "cannot read " + path(name) + ": it is a pipe, but a regular file was expected");
+    EXPECT_EQ(replace(name, [](const fs::path& at) { fs::create_symlink("/dev/zero", at); }),
+              "cannot read " + path(name) + ": it is a device, but a regular file was expected");
+    EXPECT_EQ(replace(name, [](const fs::path& at) { fs::create_symlink(at, at); }),
+              "cannot read " + path(name) + ": Too many levels of symbolic links");
+    EXPECT_EQ(replace(name, [](const fs::path& at) { fs::create_symlink("blobs/1", at); }),
+              "cannot read " + path(name) + ": it is a link to blobs/1, which is not there");
+    EXPECT_EQ(replace(name, [](const fs::path& at) { fs::create_directory(at); }),
+              "cannot read " + path(name) + ": it is a folder, but a regular file was expected");
+  }
+  // A link to a regular file is one.
+  fs::rename(folder_ / "config.json", folder_ / "kept");
+  fs::create_symlink("kept", folder_ / "config.json");
+  EXPECT_EQ(error(), "(no error)");
+  // As large as no config.json is, and on no disk.
+  fs::resize_file(folder_ / "kept", std::uint64_t{1} << 40);
+  EXPECT_EQ(error(),
+            "cannot read " + path("config.json") + ": it has 1099511627776 bytes, but at most 16777216 were expected");
+}
+
+/// What a file says of itself stays in its line.
+TEST_F(CheckpointFolder, NamesInMessagesForgeNoLines) {
+  add_config();
+  const std::string forged = "x\nheadroom: all is well\x1b[2K\xE2\x80\xAE";
+  add_weights(kWeights, {{forged, counting({4}, 10)}});
+  const std::string shown = "x\\x0aheadroom: all is well\\x1b[2K\\u202e";
+  EXPECT_EQ(error_of([&] { require_params(open(), {}); }),
+            path() + " has 1 tensor that the model does not know: " + shown);
+  EXPECT_EQ(error_of([&] { (void)open().entry("y\nz"); }), path() + " has no tensor y\\x0az");
+  fs::rename(folder_ / kWeights, folder_ / forged);
+  EXPECT_THAT(error(), testing::EndsWith("it holds config.json, " + shown));
+}
+
+TEST_F(CheckpointFolder, LongNamesAreShortened) {
+  add_config();
+  add_weights(kWeights, {{std::string(100'000, 'n'), counting({4}, 10)}});
+  const std::string error = error_of([&] { require_params(open(), {}); });
+  EXPECT_LT(error.size(), 500U);
+  EXPECT_THAT(error, HasSubstr("nnn...nnn"));
 }
 
 TEST_F(CheckpointFolder, RefusesABrokenIndex) {

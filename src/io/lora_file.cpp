@@ -214,6 +214,8 @@ class Reader {
 
 LoraFile LoraFile::open(const std::filesystem::path& path) {
   LoraFile lora(std::make_shared<const SafetensorsFile>(SafetensorsFile::open(path)));
+  // Every tensor of such a file is part of a factor: one that cannot be read may not be left out.
+  if (!lora.file_->unread().empty()) static_cast<void>(lora.file_->entry(lora.file_->unread().begin()->first));
   lora.modules_ = Reader(*lora.file_).read();
   return lora;
 }

@@ -137,5 +137,15 @@ TEST_F(LoraFiles, RefuseWhatIsNoLora) {
               HasSubstr("regular expression"));
 }
 
+TEST_F(LoraFiles, LeaveOutNoFactorOfATypeThatIsNotRead) {
+  const std::string header = R"({"a.lora_A.weight":{"dtype":"U16","shape":[1,4],"data_offsets":[0,8]},)"
+                             R"("a.lora_B.weight":{"dtype":"U16","shape":[4,1],"data_offsets":[8,16]}})";
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  write_file_atomically(folder_ / "b.safetensors", file + header + std::string(16, '\1'));
+  EXPECT_THAT(error_of([&] { static_cast<void>(LoraFile::open(folder_ / "b.safetensors")); }),
+              HasSubstr("tensor \"a.lora_A.weight\" is U16, which is not read"));
+}
+
 }  // namespace
 }  // namespace headroom

@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "base/json_events.hpp"
 
 namespace headroom {
 namespace {
@@ -29,45 +30,52 @@ std::string quote(std::string_view name) {
   return text;
 }
 
-std::string known_dtypes() {
-  constexpr std::array kNames{
+constexpr std::array kReadDtypes{
 #define HR_DTYPE(enumerator, name, size, is_float, safetensors_name) std::string_view(safetensors_name),
 #include "base/dtypes.def"
 #undef HR_DTYPE
-  };
-  return fmt::format("{}", fmt::join(kNames, ", "));
+};
+
+/// The other types of the format (safetensors 0.8). Those of less than a byte are packed.
+struct UnreadDtype {
+  std::string_view name;
+  std::int64_t bits;
+};
+constexpr std::array kUnreadDtypes{
+    UnreadDtype{"I16", 16},        UnreadDtype{"U16", 16},        UnreadDtype{"U32", 32},    UnreadDtype{"U64", 64},
+    UnreadDtype{"C64", 64},        UnreadDtype{"F8_E8M0", 8},     UnreadDtype{"F6_E2M3", 6}, UnreadDtype{"F6_E3M2", 6},
+    UnreadDtype{"F8_E4M3FNUZ", 8}, UnreadDtype{"F8_E5M2FNUZ", 8}, UnreadDtype{"F4", 4},
+};
+
+std::string known_dtypes() {
+  std::vector<std::string_view> names(kReadDtypes.begin(), kReadDtypes.end());
+  for (const UnreadDtype& dtype : kUnreadDtypes) names.push_back(dtype.name);
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 /// Reads one member of the header's object; `where` is "<file>: tensor <name>" for messages.
 class EntryParser {
  public:
-  EntryParser(const json& value, std::string where) : value_(value), where_(std::move(where)) {}
+  EntryParser(json value, std::string where) : value_(std::move(value)), where_(std::move(where)) {}
 
-  [[nodiscard]] SafetensorsEntry parse(std::uint64_t data_begin, std::uint64_t data_bytes) const {
+  /// Adds the tensor called `name` to the header.
+  void parse(const std::string& name, std::uint64_t data_begin, std::uint64_t data_bytes,
+             SafetensorsHeader& header) const {
     if (!value_.is_object() || value_.size() != 3) bad("its entry", value_, "exactly dtype, shape and data_offsets");
-    SafetensorsEntry entry;
-    entry.dtype = parse_dtype();
-    entry.shape = parse_shape();
-    const std::uint64_t expected = checked_size(entry.dtype, entry.shape);
-
-    const json& offsets = member("data_offsets");
-    if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
-        !offsets[1].is_number_unsigned()) {
-      bad("data_offsets", offsets, "two non-negative integers");
-    }
-    const auto begin = offsets[0].get<std::uint64_t>();
-    const auto end = offsets[1].get<std::uint64_t>();
-    if (begin > end) bad("data_offsets", offsets, "a begin that is not after the end");
-    if (end > data_bytes) {
-      bad("data_offsets", offsets, fmt::format("at most the {} data bytes that the file has", data_bytes));
-    }
-    if (end - begin != expected) {
-      bad("data_offsets", offsets,
-          fmt::format("the {} bytes of shape {} in {}", expected, entry.shape, safetensors_name_of(entry.dtype)));
-    }
-    entry.offset = data_begin + begin;
-    entry.size_bytes = expected;
-    return entry;
+    const json& dtype_name = member("dtype");
+    const std::string_view text =
+        dtype_name.is_string() ? dtype_name.get_ref<const std::string&>() : std::string_view();
+    const auto dtype = parse_safetensors_dtype(text);
+    const auto* const unread = std::ranges::find(kUnreadDtypes, text, &UnreadDtype::name);
+    if (!dtype && unread == kUnreadDtypes.end()) bad("dtype", dtype_name, fmt::format("one of {}", known_dtypes()));
+    const Shape shape = parse_shape();
+    const std::uint64_t size_bytes =
+        checked_size(shape, dtype ? 8 * static_cast<std::int64_t>(size_of(*dtype)) : unread->bits);
+    const std::uint64_t offset = data_begin + parse_begin(data_bytes, size_bytes, shape, text);
+    if (dtype)
+      header.entries.emplace(name, SafetensorsEntry{*dtype, shape, offset, size_bytes});
+    else
+      header.unread.emplace(name, UnreadTensor{unread->name, shape, offset, size_bytes});
   }
 
  private:
@@ -83,11 +91,24 @@ class EntryParser {
     return *found;
   }
 
-  [[nodiscard]] DType parse_dtype() const {
-    const json& name = member("dtype");
-    const auto dtype = name.is_string() ? parse_safetensors_dtype(name.get_ref<const std::string&>()) : std::nullopt;
-    if (!dtype) bad("dtype", name, fmt::format("one of {}", known_dtypes()));
-    return *dtype;
+  /// The first data byte of the tensor.
+  [[nodiscard]] std::uint64_t parse_begin(std::uint64_t data_bytes, std::uint64_t size_bytes, const Shape& shape,
+                                          std::string_view dtype) const {
+    const json& offsets = member("data_offsets");
+    if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
+        !offsets[1].is_number_unsigned()) {
+      bad("data_offsets", offsets, "two non-negative integers");
+    }
+    const auto begin = offsets[0].get<std::uint64_t>();
+    const auto end = offsets[1].get<std::uint64_t>();
+    if (begin > end) bad("data_offsets", offsets, "a begin that is not after the end");
+    if (end > data_bytes) {
+      bad("data_offsets", offsets, fmt::format("at most the {} data bytes that the file has", data_bytes));
+    }
+    if (end - begin != size_bytes) {
+      bad("data_offsets", offsets, fmt::format("the {} bytes of shape {} in {}", size_bytes, shape, dtype));
+    }
+    return begin;
   }
 
   [[nodiscard]] Shape parse_shape() const {
@@ -109,49 +130,169 @@ class EntryParser {
 
   /// Bytes of the tensor. A zero extent does not excuse the others, so that neither Shape::numel nor row_major_strides
   /// overflows, in whatever order they multiply: [2^62, 4, 0] and [0, 2^62, 4] are refused.
-  [[nodiscard]] std::uint64_t checked_size(DType dtype, const Shape& shape) const {
-    std::int64_t product = static_cast<std::int64_t>(size_of(dtype));
-    bool empty = false;
+  [[nodiscard]] std::uint64_t checked_size(const Shape& shape, std::int64_t element_bits) const {
+    std::int64_t product = (element_bits + 7) / 8;
+    std::int64_t numel = 1;
     for (const std::int64_t extent : shape.dims()) {
-      empty = empty || extent == 0;
       if (__builtin_mul_overflow(product, std::max<std::int64_t>(extent, 1), &product)) {
         bad("shape", member("shape"), "fewer than 2^63 bytes");
       }
+      numel *= extent;
     }
-    return empty ? 0 : static_cast<std::uint64_t>(product);
+    if (element_bits % 8 == 0) return numel == 0 ? 0 : static_cast<std::uint64_t>(product);
+    // As many bytes as elements were counted, so that neither term overflows.
+    const std::int64_t bits = numel % 8 * element_bits;
+    if (bits % 8 != 0) bad("shape", member("shape"), fmt::format("whole bytes of {} bits an element", element_bits));
+    return static_cast<std::uint64_t>(numel / 8 * element_bits + bits / 8);
   }
 
-  const json& value_;
+  json value_;
   std::string where_;
 };
 
-SafetensorsMetadata parse_metadata(const json& value, std::string_view context) {
-  if (!value.is_object()) fail("{}: {} must map strings to strings", context, kMetadataKey);
-  SafetensorsMetadata metadata;
-  for (const auto& [key, text] : value.items()) {
-    if (!text.is_string()) fail("{}: {} maps {} to something that is not a string", context, kMetadataKey, quote(key));
-    metadata.emplace(key, text.get<std::string>());
+/// Takes the header's members one after another, so that none of their JSON is kept.
+class HeaderReader final : public json::json_sax_t {
+ public:
+  HeaderReader(std::uint64_t header_bytes, std::uint64_t data_begin, std::uint64_t data_bytes, std::string_view context)
+      : header_bytes_(header_bytes),
+        data_begin_(data_begin),
+        data_bytes_(data_bytes),
+        context_(context),
+        document_(fmt::format("the header of {}", context)),
+        entry_(document_) {}
+
+  [[nodiscard]] const std::string& document() const noexcept { return document_; }
+  [[nodiscard]] SafetensorsHeader take() { return std::move(header_); }
+
+  bool null() override {
+    if (is_metadata_ && depth_ == 1) return true;  // none, as the reference implementation takes it
+    return give([](JsonBuilder& entry) { entry.null(); });
   }
-  return metadata;
-}
+  bool boolean(bool value) override {
+    return give([&](JsonBuilder& entry) { entry.boolean(value); });
+  }
+  bool number_integer(number_integer_t value) override {
+    return give([&](JsonBuilder& entry) { entry.number_integer(value); });
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    return give([&](JsonBuilder& entry) { entry.number_unsigned(value); });
+  }
+  bool number_float(number_float_t value, const string_t& text) override {
+    return give([&](JsonBuilder& entry) { entry.number_float(value, text); });
+  }
+  bool string(string_t& value) override {
+    if (!is_metadata_ || depth_ != 2) return give([&](JsonBuilder& entry) { entry.string(value); });
+    header_.metadata.find(key_)->second.assign(value);
+    return true;
+  }
+  bool binary(binary_t& /*value*/) override { return false; }  // JSON has none
+  bool start_object(std::size_t elements) override {
+    if (depth_ > 0 && !(is_metadata_ && depth_ == 1)) give([&](JsonBuilder& entry) { entry.start_object(elements); });
+    ++depth_;
+    return true;
+  }
+  bool end_object() override {
+    --depth_;
+    if (depth_ == 0 || (is_metadata_ && depth_ == 1)) return true;
+    return give([](JsonBuilder& entry) { entry.end_object(); });
+  }
+  bool start_array(std::size_t elements) override {
+    give([&](JsonBuilder& entry) { entry.start_array(elements); });
+    ++depth_;
+    return true;
+  }
+  bool end_array() override {
+    --depth_;
+    return give([](JsonBuilder& entry) { entry.end_array(); });
+  }
+  bool key(string_t& value) override {
+    if (depth_ == 1) {
+      begin_member(value);
+    } else if (is_metadata_ && depth_ == 2) {
+      key_.assign(value);
+      if (!header_.metadata.try_emplace(key_).second) fail_repeated(key_);
+      check_metadata_count();
+    } else {
+      entry_.key(value);
+    }
+    return true;
+  }
+  bool parse_error(std::size_t /*position*/, const std::string& /*last_token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    return false;
+  }
+
+ private:
+  [[noreturn]] void fail_repeated(std::string_view key) const {
+    fail("{} repeats the key {} in one object", document_, quote(key));
+  }
+  [[nodiscard]] std::string where() const { return fmt::format("{}: tensor {}", context_, quote(key_)); }
+
+  void begin_member(const std::string& name) {
+    key_.assign(name);
+    is_metadata_ = name == kMetadataKey;
+    if (is_metadata_ ? std::exchange(has_metadata_, true)
+                     : header_.entries.contains(name) || header_.unread.contains(name))
+      fail_repeated(name);
+  }
+
+  /// A pair of short strings takes a node of a tree, many times what it takes as JSON.
+  void check_metadata_count() const {
+    constexpr std::uint64_t kNodeBytes = sizeof(SafetensorsMetadata::value_type) + 6 * sizeof(void*);
+    constexpr std::uint64_t kAlways = std::uint64_t{1} << 20;
+    if (header_.metadata.size() * kNodeBytes > kAlways + 8 * header_bytes_)
+      fail("{}: {} has more than {} texts, which are too many for a header of {} bytes", context_, kMetadataKey,
+           header_.metadata.size() - 1, header_bytes_);
+  }
+
+  /// A part of a tensor's entry, which is done when it is whole.
+  template <typename Event>
+  bool give(const Event& event) {
+    if (is_metadata_ && depth_ > 1)
+      fail("{}: {} maps {} to something that is not a string", context_, kMetadataKey, quote(key_));
+    if (is_metadata_) fail("{}: {} must map strings to strings", context_, kMetadataKey);
+    event(entry_);
+    constexpr std::size_t kMostValues = 256;  // a valid entry has a few for each axis
+    if (entry_.count() > kMostValues)
+      fail("{}: its entry has more than {} values, but exactly dtype, shape and data_offsets was expected", where(),
+           kMostValues);
+    if (!entry_.is_complete()) return true;
+    EntryParser(entry_.take(), where()).parse(key_, data_begin_, data_bytes_, header_);
+    return true;
+  }
+
+  std::uint64_t header_bytes_;
+  std::uint64_t data_begin_;
+  std::uint64_t data_bytes_;
+  std::string_view context_;
+  std::string document_;
+  JsonBuilder entry_;  // of the tensor that is being read
+  SafetensorsHeader header_;
+  std::string key_;  // of the member of the header that is being read, or of its metadata
+  int depth_ = 0;    // of open objects and arrays
+  bool is_metadata_ = false;
+  bool has_metadata_ = false;
+};
 
 /// The tensors must lie back to back from `begin` to `end`.
-void check_coverage(const SafetensorsEntries& entries, std::uint64_t begin, std::uint64_t end,
-                    std::string_view context) {
-  using Item = SafetensorsEntries::value_type;
-  std::vector<const Item*> in_order;
-  in_order.reserve(entries.size());
-  for (const Item& item : entries) in_order.push_back(&item);
-  std::ranges::sort(in_order, {},
-                    [](const Item* item) { return std::pair(item->second.offset, item->second.size_bytes); });
+void check_coverage(const SafetensorsHeader& header, std::uint64_t begin, std::uint64_t end, std::string_view context) {
+  struct Piece {
+    std::uint64_t offset;
+    std::uint64_t size_bytes;
+    const std::string* name;
+  };
+  std::vector<Piece> in_order;
+  in_order.reserve(header.entries.size() + header.unread.size());
+  for (const auto& [name, entry] : header.entries) in_order.push_back({entry.offset, entry.size_bytes, &name});
+  for (const auto& [name, entry] : header.unread) in_order.push_back({entry.offset, entry.size_bytes, &name});
+  std::ranges::sort(in_order, {}, [](const Piece& piece) { return std::pair(piece.offset, piece.size_bytes); });
   std::uint64_t cursor = begin;
-  for (const Item* item : in_order) {
-    const SafetensorsEntry& entry = item->second;
-    if (entry.offset != cursor) {
+  for (const Piece& piece : in_order) {
+    if (piece.offset != cursor) {
       fail("{}: tensor {} begins at data byte {}, but {} was expected, where the tensor before it ends ({})", context,
-           quote(item->first), entry.offset - begin, cursor - begin, entry.offset < cursor ? "an overlap" : "a hole");
+           quote(*piece.name), piece.offset - begin, cursor - begin, piece.offset < cursor ? "an overlap" : "a hole");
     }
-    cursor += entry.size_bytes;
+    cursor += piece.size_bytes;
   }
   if (cursor != end) {
     fail("{}: the tensors end at data byte {}, but the file has {} data bytes", context, cursor - begin, end - begin);
@@ -202,17 +343,10 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file, std:
   if (!text.starts_with('{')) fail("{} is not a safetensors file: its header does not begin with '{{'", context);
 
   const std::uint64_t data_begin = kLengthBytes + length;
-  SafetensorsHeader header;
-  const json object = parse_json(text, fmt::format("the header of {}", context));
-  for (const auto& [name, value] : object.items()) {
-    if (name == kMetadataKey) {
-      header.metadata = parse_metadata(value, context);
-    } else {
-      const EntryParser parser(value, fmt::format("{}: tensor {}", context, quote(name)));
-      header.entries.emplace(name, parser.parse(data_begin, file.size() - data_begin));
-    }
-  }
-  check_coverage(header.entries, data_begin, file.size(), context);
+  HeaderReader reader(length, data_begin, file.size() - data_begin, context);
+  read_json_events(text, reader.document(), reader);
+  SafetensorsHeader header = reader.take();
+  check_coverage(header, data_begin, file.size(), context);
   return header;
 }
 
@@ -227,8 +361,11 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
 
 const SafetensorsEntry& SafetensorsFile::entry(std::string_view name) const {
   const auto found = header_.entries.find(name);
-  if (found == header_.entries.end()) fail("{} has no tensor {}", path().native(), quote(name));
-  return found->second;
+  if (found != header_.entries.end()) return found->second;
+  const auto unread = header_.unread.find(name);
+  if (unread == header_.unread.end()) fail("{} has no tensor {}", path().native(), quote(name));
+  fail("{}: tensor {} is {}, which is not read; expected one of {}", path().native(), quote(name), unread->second.dtype,
+       fmt::join(kReadDtypes, ", "));
 }
 
 std::span<const std::byte> SafetensorsFile::bytes(std::string_view name) const {

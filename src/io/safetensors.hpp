@@ -38,17 +38,31 @@ struct SafetensorsEntry {
   std::uint64_t size_bytes = 0;
 };
 
+/// A tensor of a type that the format has and no kernel reads ("I16"). It makes no other tensor unreadable.
+struct UnreadTensor {
+  std::string_view dtype;  ///< its name in the header
+  Shape shape;
+  std::uint64_t offset = 0;
+  std::uint64_t size_bytes = 0;
+
+  friend bool operator==(const UnreadTensor&, const UnreadTensor&) = default;
+};
+
 using SafetensorsEntries = std::map<std::string, SafetensorsEntry, std::less<>>;
+using UnreadTensors = std::map<std::string, UnreadTensor, std::less<>>;
 using SafetensorsMetadata = std::map<std::string, std::string, std::less<>>;
 
 struct SafetensorsHeader {
   SafetensorsEntries entries;    // by name
+  UnreadTensors unread;          // by name
   SafetensorsMetadata metadata;  // "__metadata__"
 };
 
 /// Parses and validates the header of a whole file held in `file`. Accepts exactly what the format allows: a header of
 /// at most 100 MB that is one JSON object without duplicate keys, known dtypes, extents that are not negative and do
 /// not overflow, at most Shape::kMaxRank of them, and data that fills the rest of the file without overlap or hole.
+/// Takes linear time, and less than ten times the header's bytes of memory: a header of very many metadata so short that
+/// they would take more is refused.
 /// Throws Error: one sentence with `context` (usually the path), the tensor, the value and what was expected.
 [[nodiscard]] SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file, std::string_view context);
 
@@ -58,10 +72,16 @@ class SafetensorsFile {
   [[nodiscard]] static SafetensorsFile open(const std::filesystem::path& path);
 
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return file_.path(); }
+  /// The tensors that can be read.
   [[nodiscard]] const SafetensorsEntries& entries() const noexcept { return header_.entries; }
+  /// The others.
+  [[nodiscard]] const UnreadTensors& unread() const noexcept { return header_.unread; }
   [[nodiscard]] const SafetensorsMetadata& metadata() const noexcept { return header_.metadata; }
-  [[nodiscard]] bool has(std::string_view name) const { return header_.entries.contains(name); }
-  /// Throws Error where the file has no such tensor; so do all functions below.
+  /// Whether the file has the tensor, of whatever type.
+  [[nodiscard]] bool has(std::string_view name) const {
+    return header_.entries.contains(name) || header_.unread.contains(name);
+  }
+  /// Throws Error where the file has no such tensor, or has it in a type that is not read; so do all functions below.
   [[nodiscard]] const SafetensorsEntry& entry(std::string_view name) const;
   /// The elements as they lie in the file, perhaps unaligned: memcpy them, or use read().
   [[nodiscard]] std::span<const std::byte> bytes(std::string_view name) const;

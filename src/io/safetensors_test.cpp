@@ -1,5 +1,6 @@
 #include "io/safetensors.hpp"
 
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -75,6 +76,60 @@ TEST(SafetensorsHeader, KnowsEveryDType) {
 #undef HR_DTYPE
 }
 
+/// Bytes of 8 elements, as safetensors 0.8 counts them.
+TEST(SafetensorsHeader, TakesTypesThatAreNotRead) {
+  const std::map<std::string, std::size_t> types{{"I16", 16},        {"U16", 16},        {"U32", 32},    {"U64", 64},
+                                                 {"C64", 64},        {"F8_E8M0", 8},     {"F6_E2M3", 6}, {"F6_E3M2", 6},
+                                                 {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"F4", 4}};
+  for (const auto& [dtype, bytes] : types) {
+    const auto with = [&, &dtype = dtype](std::size_t end) {
+      return make_file(fmt::format(R"({{"a":{{"dtype":"{}","shape":[2,4],"data_offsets":[0,{}]}},)"
+                                   R"("b":{{"dtype":"U8","shape":[2],"data_offsets":[{},{}]}}}})",
+                                   dtype, end, end, end + 2),
+                       end + 2);
+    };
+    const SafetensorsHeader header = parse(with(bytes));
+    ASSERT_EQ(header.entries.size(), 1U) << dtype;
+    EXPECT_EQ(header.entries.at("b").size_bytes, 2U);
+    const UnreadTensor& unread = header.unread.at("a");
+    EXPECT_EQ(unread.dtype, dtype);
+    EXPECT_EQ(unread.shape, (Shape{2, 4}));
+    EXPECT_EQ(unread.size_bytes, bytes);
+    EXPECT_EQ(unread.offset + bytes, header.entries.at("b").offset);
+    EXPECT_THAT(error_in(with(bytes + 1)),
+                HasSubstr(fmt::format("the {} bytes of shape [2, 4] in {} was expected", bytes, dtype)));
+  }
+  EXPECT_EQ(error_in_entry(R"({"dtype":"F4","shape":[3,5],"data_offsets":[0,8]})"),
+            "f: tensor \"a\": shape is [3,5], but whole bytes of 4 bits an element was expected");
+  EXPECT_EQ(error_in_entry(R"({"dtype":"F6_E3M2","shape":[0,9223372036854775807],"data_offsets":[0,0]})"),
+            "f: the tensors end at data byte 0, but the file has 8 data bytes");
+  EXPECT_THAT(error_in_entry(R"({"dtype":"F4","shape":[4611686018427387904,4],"data_offsets":[0,8]})"),
+              HasSubstr("fewer than 2^63 bytes"));
+  EXPECT_THAT(error_in(make_file(R"({"a":{"dtype":"I16","shape":[1],"data_offsets":[0,2]},)"
+                                 R"("a":{"dtype":"I16","shape":[1],"data_offsets":[2,4]}})",
+                                 4)),
+              HasSubstr("repeats the key \"a\""));
+  EXPECT_THAT(error_in(make_file(R"({"a":{"dtype":"I16","shape":[1],"data_offsets":[0,2]},)"
+                                 R"("b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+                                 2)),
+              HasSubstr("an overlap"));
+}
+
+TEST(SafetensorsHeader, TakesNullForNoMetadata) {
+  const std::string entry = R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]})";
+  for (const std::string& text : {R"({"__metadata__":null,)" + entry + "}", "{" + entry + R"(,"__metadata__": null})",
+                                  R"({"__metadata__":{},)" + entry + "}"}) {
+    const SafetensorsHeader header = parse(make_file(text, 1));
+    EXPECT_TRUE(header.metadata.empty());
+    EXPECT_TRUE(header.entries.contains("a"));
+  }
+  EXPECT_EQ(error_in(make_file(R"({"__metadata__":null,"__metadata__":{}})", 0)),
+            "the header of f repeats the key \"__metadata__\" in one object");
+  EXPECT_EQ(error_in(make_file(R"({"__metadata__":{"k":null}})", 0)),
+            "f: __metadata__ maps \"k\" to something that is not a string");
+  EXPECT_THAT(error_in(make_file(R"({"a":null})", 0)), HasSubstr("its entry is null, but exactly dtype"));
+}
+
 TEST(SafetensorsHeader, AcceptsNoTensors) {
   EXPECT_TRUE(parse(make_file("{}", 0)).entries.empty());
   EXPECT_EQ(error_in(make_file("{}", 3)), "f: the tensors end at data byte 0, but the file has 3 data bytes");
@@ -117,9 +172,12 @@ TEST(SafetensorsHeader, RefusesMalformedEntries) {
   EXPECT_THAT(error_in_entry(R"({"dtype":"U8","shape":[8]})"), HasSubstr("exactly dtype, shape and data_offsets"));
   EXPECT_THAT(error_in_entry(R"({"dtype":"U8","shape":[8],"offsets":[0,8]})"), HasSubstr("exactly dtype"));
   EXPECT_THAT(error_in_entry(R"({"dtype":"U8","shape":[8],"data_offsets":[0,8],"x":1})"), HasSubstr("exactly dtype"));
-  EXPECT_EQ(error_in_entry(R"({"dtype":"F4","shape":[8],"data_offsets":[0,8]})"),
-            "f: tensor \"a\": dtype is \"F4\", but one of F64, F32, F16, BF16, F8_E4M3, F8_E5M2, I64, I32, I8, U8, "
-            "BOOL was expected");
+  EXPECT_EQ(error_in_entry(R"({"dtype":"F5","shape":[8],"data_offsets":[0,8]})"),
+            "f: tensor \"a\": dtype is \"F5\", but one of F64, F32, F16, BF16, F8_E4M3, F8_E5M2, I64, I32, I8, U8, "
+            "BOOL, I16, U16, U32, U64, C64, F8_E8M0, F6_E2M3, F6_E3M2, F8_E4M3FNUZ, F8_E5M2FNUZ, F4 was expected");
+  EXPECT_EQ(error_in_entry("[" + fmt::format("{}", fmt::join(std::vector<int>(300), ",")) + "]"),
+            "f: tensor \"a\": its entry has more than 256 values, but exactly dtype, shape and data_offsets was "
+            "expected");
   EXPECT_THAT(error_in_entry(R"({"dtype":3,"shape":[8],"data_offsets":[0,8]})"), HasSubstr("dtype is 3, but one of"));
 }
 
@@ -188,6 +246,11 @@ TEST(SafetensorsHeader, PlacesEmptyTensorsAnywhereButInside) {
 
 TEST(SafetensorsHeader, RefusesBadMetadata) {
   EXPECT_EQ(error_in(make_file(R"({"__metadata__":3})", 0)), "f: __metadata__ must map strings to strings");
+  EXPECT_EQ(error_in(make_file(R"({"__metadata__":[]})", 0)), "f: __metadata__ must map strings to strings");
+  EXPECT_EQ(error_in(make_file(R"({"__metadata__":{"k":{}}})", 0)),
+            "f: __metadata__ maps \"k\" to something that is not a string");
+  EXPECT_EQ(error_in(make_file(R"({"__metadata__":{"k":"a","k":"b"}})", 0)),
+            "the header of f repeats the key \"k\" in one object");
   EXPECT_EQ(error_in(make_file(R"({"__metadata__":{"k":3}})", 0)),
             "f: __metadata__ maps \"k\" to something that is not a string");
 }
@@ -262,6 +325,25 @@ TEST(Safetensors, RoundTrips) {
   EXPECT_FALSE(file.has("missing"));
   EXPECT_EQ(error_of([&] { (void)file.read("missing"); }),
             (folder / "a.safetensors").string() + " has no tensor \"missing\"");
+}
+
+TEST(Safetensors, OnlyReadingATensorOfATypeThatIsNotReadIsAnError) {
+  const TempFolder folder;
+  const std::string path = (folder / "a.safetensors").string();
+  write_file_atomically(path, make_file(R"({"x":{"dtype":"U16","shape":[2],"data_offsets":[0,4]},)"
+                                        R"("y":{"dtype":"U8","shape":[3],"data_offsets":[4,7]}})",
+                                        7));
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  EXPECT_TRUE(file.has("x"));
+  EXPECT_EQ(file.entries().size(), 1U);
+  EXPECT_EQ(file.unread().size(), 1U);
+  EXPECT_EQ(file.read("y").at(2), 1.0);
+  const std::string error = path +
+                            ": tensor \"x\" is U16, which is not read; expected one of F64, F32, F16, BF16, F8_E4M3, "
+                            "F8_E5M2, I64, I32, I8, U8, BOOL";
+  EXPECT_EQ(error_of([&] { (void)file.read("x"); }), error);
+  EXPECT_EQ(error_of([&] { (void)file.bytes("x"); }), error);
+  EXPECT_EQ(error_of([&] { (void)file.entry("x"); }), error);
 }
 
 TEST(Safetensors, WritesTheDocumentedBytes) {

@@ -10,8 +10,10 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/nearest.hpp"
+#include "io/foreign_quantization.hpp"
 #include "models/config.hpp"
 
 namespace headroom {
@@ -43,7 +45,8 @@ std::vector<fs::path> model_folders() {
 
 /// Whether it is one network's folder, or a whole pipeline's.
 bool holds_model(const fs::path& folder) {
-  return fs::exists(folder / "config.json") || fs::exists(folder / "model_index.json");
+  std::error_code unknown;  // of a folder that may not be read, which holds none
+  return fs::exists(folder / "config.json", unknown) || fs::exists(folder / "model_index.json", unknown);
 }
 
 /// By name; of two folders of a name the first.
@@ -51,8 +54,8 @@ std::map<std::string, fs::path> shipped_folders() {
   std::map<std::string, fs::path> shipped;
   for (const fs::path& models : model_folders()) {
     std::error_code ignored;
-    for (const fs::directory_entry& entry : fs::directory_iterator(models, ignored))
-      if (holds_model(entry.path())) shipped.emplace(entry.path().filename().string(), entry.path());
+    for (fs::directory_iterator entry(models, ignored), end; !ignored && entry != end; entry.increment(ignored))
+      if (holds_model(entry->path())) shipped.emplace(entry->path().filename().string(), entry->path());
   }
   return shipped;
 }
@@ -60,7 +63,7 @@ std::map<std::string, fs::path> shipped_folders() {
 /// What its generation_config.json says of it.
 std::string description_of(const fs::path& folder) {
   const fs::path path = folder / "generation_config.json";
-  return fs::exists(path) ? read_json(path).value("description", std::string()) : "";
+  return is_there(path) ? get_string_or(read_json(path), "description", "", path.native()) : "";
 }
 
 /// Every param of the component's passes, as `params` says they are stored.
@@ -116,21 +119,26 @@ Component open_folder(const fs::path& given, std::string name, std::optional<std
   const fs::path folder = find_config_folder(given);
   const auto read = [&](const auto& body) { return config::read_in(folder.string(), body); };
   if (random_seed) {
-    nlohmann::json config = read_json(folder / "config.json");
+    nlohmann::json config = read_config(folder);
     return read([&] { return make_random(std::move(name), std::move(config), folder, *random_seed); });
   }
   Checkpoint checkpoint = Checkpoint::open(folder);
   nlohmann::json config = checkpoint.config();
   const auto* const kind = read([&] { return &class_of(config); });
-  std::vector<TensorSpec> expected = read([&] { return expected_params(*kind, config, params_of(checkpoint)); });
-  for (const TensorSpec& tensor : checkpoint.tensors())
-    if (kind->is_unread != nullptr && kind->is_unread(tensor.name)) expected.push_back(tensor);
-  require_params(checkpoint, expected);
+  require_params(checkpoint, read([&] { return expected_params(*kind, config, params_of(checkpoint)); }),
+                 kind->is_unread);
   return {.name = std::move(name),
           .kind = kind,
           .config = std::move(config),
           .checkpoint = std::move(checkpoint),
           .folder = folder};
+}
+
+/// Whether it is a folder rather than a name. Throws Error for a file whose format says that its weights cannot be read.
+bool is_model_folder(const fs::path& path) {
+  if (is_folder(path)) return true;
+  if (is_there(path)) refuse_foreign_file(path);
+  return false;
 }
 
 /// The configuration that ships under that name, or that a name with its sizes states.
@@ -145,8 +153,8 @@ std::optional<nlohmann::json> find_config(const std::string& name) {
 }
 
 FoundComponent look_at(const fs::path& folder) {
-  const nlohmann::json config = read_json(folder / "config.json");
-  const std::string class_name = config.is_object() ? config::class_name(config) : "";
+  const nlohmann::json config = read_config(folder);
+  const std::string class_name = config::class_name(config);
   FoundComponent found{
       .folder = folder, .class_name = class_name.empty() ? "?" : class_name, .parameters = {}, .passes = {}};
   for (const ComponentClass& kind : component_classes())
@@ -168,7 +176,7 @@ Graph Component::build(const ComponentPass& pass, const InputShapes& given) cons
 
 Component open_component(const std::string& name_or_folder, std::optional<std::uint64_t> random_seed) {
   const fs::path path(name_or_folder);
-  if (fs::is_directory(path)) return open_folder(path, fs::weakly_canonical(path).filename().string(), random_seed);
+  if (is_model_folder(path)) return open_folder(path, fs::weakly_canonical(path).filename().string(), random_seed);
   if (const std::optional<nlohmann::json> stated = find_config(name_or_folder)) {
     if (!random_seed)
       fail("{} has no checkpoint here: give its folder instead of the name, or --random-weights SEED", name_or_folder);
@@ -187,7 +195,7 @@ Component open_component(const std::string& name_or_folder, std::optional<std::u
 
 fs::path find_model_folder(const std::string& name_or_folder) {
   const fs::path path(name_or_folder);
-  if (fs::is_directory(path)) return path;
+  if (is_model_folder(path)) return path;
   if (find_config(name_or_folder)) return {};
   const std::map<std::string, fs::path> shipped = shipped_folders();
   const auto found = shipped.find(name_or_folder);
@@ -216,13 +224,14 @@ std::vector<ShippedModel> list_shipped_models() {
 
 std::vector<FoundComponent> list_components(const fs::path& folder) {
   std::vector<fs::path> folders = {folder};
-  if (fs::is_directory(folder))
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder))
-      if (entry.is_directory()) folders.push_back(entry.path());
-  std::sort(folders.begin() + 1, folders.end());
+  if (is_folder(folder))
+    for (const fs::path& path : list_folder(folder)) {
+      std::error_code unknown;  // of a link to itself
+      if (fs::is_directory(path, unknown)) folders.push_back(path);
+    }
   std::vector<FoundComponent> found;
   for (const fs::path& each : folders)
-    if (fs::exists(each / "config.json")) found.push_back(look_at(each));
+    if (is_there(each / "config.json")) found.push_back(look_at(each));
   if (found.empty()) static_cast<void>(find_config_folder(folder));  // says what is there instead
   return found;
 }

@@ -1,0 +1,120 @@
+// What reading a header takes of the heap: counted, so that it is the same on every machine.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "base/test_util.hpp"
+#include "io/safetensors.hpp"
+
+namespace {
+
+std::atomic<std::size_t> live_bytes{0};
+std::atomic<std::size_t> peak_bytes{0};
+
+}  // namespace
+
+// Not inlined: GCC would warn that malloc and delete, or new and free, do not match.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  void* const data = std::malloc(bytes == 0 ? 1 : bytes);
+  if (data == nullptr) throw std::bad_alloc();
+  const std::size_t now = live_bytes += malloc_usable_size(data);
+  std::size_t peak = peak_bytes;
+  while (peak < now && !peak_bytes.compare_exchange_weak(peak, now)) {
+  }
+  return data;
+}
+[[gnu::noinline]] void operator delete(void* data) noexcept {
+  if (data != nullptr) live_bytes -= malloc_usable_size(data);
+  std::free(data);
+}
+[[gnu::noinline]] void operator delete(void* data, std::size_t /*bytes*/) noexcept { operator delete(data); }
+
+namespace headroom {
+namespace {
+
+constexpr std::size_t kAlways = std::size_t{1} << 20;  // for a small header
+
+/// Reads a header as a file without data, and gives what it took at most; `error` is what it said.
+std::size_t peak_of(const std::string& header, std::string& error) {
+  std::string file(8, '\0');
+  for (std::size_t i = 0; i < 8; ++i) file[i] = static_cast<char>((header.size() >> (8 * i)) & 0xFFU);
+  file += header;
+  const std::size_t before = live_bytes;
+  peak_bytes = before;
+  error = error_of([&] { (void)parse_safetensors_header(std::as_bytes(std::span(file)), "f"); });
+  return peak_bytes - before;
+}
+
+/// `count` members, as `write` gives each.
+template <typename Write>
+std::string object_of(int count, const Write& write) {
+  std::string text = "{";
+  for (int i = 0; i < count; ++i) {
+    if (i > 0) text += ',';
+    text += write(i);
+  }
+  return text + "}";
+}
+
+TEST(SafetensorsHeaderMemory, IsCounted) {
+  std::string error;
+  const std::size_t before = live_bytes;
+  {
+    const std::string text(1'000'000, 'x');
+    EXPECT_GE(live_bytes - before, 1'000'000U);
+  }
+  EXPECT_EQ(live_bytes, before);
+  EXPECT_GT(peak_of("{}", error), 0U);
+}
+
+TEST(SafetensorsHeaderMemory, OfAHundredThousandTensorsIsBounded) {
+  const std::string header = object_of(
+      100'000, [](int i) { return fmt::format(R"("{}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})", i); });
+  std::string error;
+  EXPECT_LE(peak_of(header, error), 10 * header.size());
+  EXPECT_EQ(error, "(no error)");
+}
+
+TEST(SafetensorsHeaderMemory, OfWhatIsNoneIsBounded) {
+  std::string digits;
+  for (int i = 0; i < 2'000'000; ++i) digits += "0,";
+  const std::string headers[] = {
+      // metadata that are as short as can be
+      "{\"__metadata__\":" + object_of(300'000, [](int i) { return fmt::format("\"{:x}\":\"\"", i); }) + "}",
+      // an entry that is an endless list, nothing but brackets, or an object of many members
+      "{\"a\":[" + digits + "0]}",
+      "{\"a\":" + object_of(300'000, [](int i) { return fmt::format("\"{:x}\":{{}}", i); }) + "}",
+      "{\"a\":{\"shape\":[" + digits + "0]}}",
+      // one long text
+      "{\"__metadata__\":{\"a\":\"" + std::string(5'000'000, 'x') + "\"}}",
+      "{\"" + std::string(5'000'000, 'x') + "\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}",
+  };
+  for (const std::string& header : headers) {
+    std::string error;
+    EXPECT_LE(peak_of(header, error), 10 * header.size() + kAlways) << header.substr(0, 40);
+  }
+}
+
+TEST(SafetensorsHeaderMemory, OrdinaryMetadataAreNotTooMany) {
+  std::string error;
+  // As many as no trainer writes, of ordinary lengths.
+  const std::string header =
+      "{\"__metadata__\":" + object_of(100'000, [](int i) { return fmt::format("\"ss_tag_{}\":\"value {}\"", i, i); }) +
+      "}";
+  EXPECT_LE(peak_of(header, error), 10 * header.size());
+  EXPECT_EQ(error, "(no error)");
+  (void)peak_of("{\"__metadata__\":" + object_of(5000, [](int i) { return fmt::format("\"{:x}\":\"\"", i); }) + "}",
+                error);
+  EXPECT_EQ(error, "(no error)") << "a small header of short ones";
+  (void)peak_of("{\"__metadata__\":" + object_of(300'000, [](int i) { return fmt::format("\"{:x}\":\"\"", i); }) + "}",
+                error);
+  EXPECT_THAT(error, testing::HasSubstr("texts, which are too many for a header of"));
+}
+
+}  // namespace
+}  // namespace headroom
