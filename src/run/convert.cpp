@@ -15,6 +15,7 @@
 #include "ir/param_name.hpp"
 #include "passes/pass.hpp"
 #include "plan/plan.hpp"
+#include "run/copy_folder.hpp"
 #include "run/session.hpp"
 
 namespace headroom {
@@ -104,18 +105,10 @@ class AtomicFolder {
   fs::path temporary_;
 };
 
-bool is_weights_file(const std::string& name) {
-  return name.ends_with(".safetensors.index.json") ||
+/// Whether the conversion writes its own.
+bool is_replaced(const std::string& name) {
+  return name == "config.json" || name.ends_with(".safetensors.index.json") ||
          (name.ends_with(".safetensors") && (name.starts_with("diffusion_pytorch_model") || name.starts_with("model")));
-}
-
-/// Copies what lies in a folder, but for what `is_left` says.
-template <class IsLeft>
-void copy_contents(const fs::path& from, const fs::path& to, const IsLeft& is_left) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
-    const std::string name = entry.path().filename().string();
-    if (!is_left(name)) fs::copy(entry.path(), to / name, fs::copy_options::recursive);
-  }
 }
 
 /// "blocks.0.ff" of "blocks.0.ff.weight"
@@ -198,14 +191,16 @@ Conversion convert_checkpoint(const Component& component, Backend& backend, cons
   try {
     AtomicFolder folder(out);
     fs::path own = folder.path();
+    const fs::path& source = component.checkpoint.folder();
     if (!pipeline.empty()) {
-      copy_contents(pipeline, own, [&](const std::string& name) { return name == component.part; });
+      const FolderCopy files(pipeline, folder.path());
+      files.copy(pipeline, own, [&](const std::string& name) { return name == component.part; });
       own /= component.part;
       fs::create_directories(own);
+      if (!source.empty()) files.copy(source, own, is_replaced);
+    } else if (!source.empty()) {
+      FolderCopy(source, folder.path()).copy(source, own, is_replaced);
     }
-    if (!component.checkpoint.is_random())
-      copy_contents(component.checkpoint.folder(), own,
-                    [](const std::string& name) { return name == "config.json" || is_weights_file(name); });
     converter.write(own / kWeightsFile, observer);
     nlohmann::json config = component.checkpoint.config();
     config["quantization_config"] = quantization_config(converter.result());

@@ -24,7 +24,7 @@ struct Conversion {
 /// Writes `component` with its weights as `int8` quantizes them to the new folder `out`: `x.weight` in i8 and
 /// `x.weight_scale` in f32, one for each row, for all that the switch computes in int8 and for modulations;
 /// the rest as the checkpoint holds it, or in bf16 where `switches` has bf16 too. config.json gets a `quantization_config`,
-/// and the files beside the checkpoint are copied. Where the component is a part of a pipeline, whose folder is then given, `out` is
+/// and the files beside the checkpoint are copied (FolderCopy). Where the component is a part of a pipeline, whose folder is then given, `out` is
 /// a copy of that with the part in it. The folder appears whole or not at all.
 /// Throws a usage Error where `switches` is not int8 alone or with bf16, Error where `out` exists, the component is
 /// quantized already, or a file cannot be written.
