@@ -1,7 +1,12 @@
 #include "base/error.hpp"
 
+#include <fmt/format.h>
+
+#include <filesystem>
+
 #include "api/impl.hpp"
 #include "base/out_of_memory.hpp"
+#include "base/printable.hpp"
 
 namespace headroom::v1 {
 
@@ -15,9 +20,13 @@ void rethrow_outer() {
   try {
     throw;
   } catch (const headroom::OutOfMemory& error) {
-    throw OutOfMemory(error.what());
+    throw OutOfMemory(printable_name(error.what()));
   } catch (const headroom::Error& error) {
-    throw Error(error.what(), error.code() == ExitCode::kUsage ? Error::Kind::kUsage : Error::Kind::kFailed);
+    throw Error(printable_name(error.what()),
+                error.code() == ExitCode::kUsage ? Error::Kind::kUsage : Error::Kind::kFailed);
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw Error(printable_name(fmt::format("cannot read {}: {}", error.path1().native(), error.code().message())),
+                Error::Kind::kFailed);
   }
 }
 

@@ -9,8 +9,8 @@
 namespace headroom {
 
 /// Messages for the person at the terminal. `main` makes one from --quiet and hands it to whoever has something to say;
-/// results never go through it. What could steer the terminal is shown as escapes (printable()). A line that a progress
-/// bar holds on the terminal is cleared first.
+/// results never go through it. A message is one line: control characters in it, line feeds among them, are shown as
+/// escapes (printable_name()). A line that a progress bar holds on the terminal is cleared first.
 class Log {
  public:
   explicit Log(bool quiet = false, int descriptor = STDERR_FILENO) : quiet_(quiet), descriptor_(descriptor) {}

@@ -232,6 +232,12 @@ TEST(Log, ClearsAProgressBarFirst) {
   EXPECT_EQ(screen.all(), "\r\x1b[Khello\n");
 }
 
+TEST(Log, AMessageIsOneLine) {
+  const Pipe pipe;
+  Log(false, pipe.input()).info("wrote {}", "a.png\nheadroom: all is well\r\t\xE2\x80\xA8.png");
+  EXPECT_EQ(pipe.all(), "wrote a.png\\x0aheadroom: all is well\\x0d\\x09\\u2028.png\n");
+}
+
 TEST(Log, ShowsWhatWouldSteerTheTerminal) {
   const Pipe pipe;
   Log(false, pipe.input()).info("no model '{}'", "\x1b[2Jgrößer");

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <sstream>
@@ -45,6 +46,12 @@ void occupy_closed_streams() {
 /// One line on stderr. Where that cannot be written either, there is nobody to tell.
 void tell(std::string_view sentence) { headroom::Log().info("headroom: {}", sentence); }
 
+headroom::ExitCode tell_usage(std::string_view sentence, const CLI::App& app) {
+  tell(sentence);
+  headroom::Log().info("{}", headroom::usage_hint(app));
+  return headroom::ExitCode::kUsage;
+}
+
 int run(int argc, char** argv) {
   CLI::App app(kDescription, "headroom");
   app.formatter(std::make_shared<headroom::UsageFormatter>());  // of the commands too, which are added below
@@ -78,12 +85,10 @@ int run(int argc, char** argv) {
       headroom::print_out("{}", text.str());
       return static_cast<int>(headroom::ExitCode::kOk);
     }
-    tell(fmt::format("{}\n{}", headroom::explain(app, error), headroom::usage_hint(app)));
-    return static_cast<int>(headroom::ExitCode::kUsage);
+    return static_cast<int>(tell_usage(headroom::explain(app, error), app));
   } catch (const headroom::Error& error) {
     if (error.code() != headroom::ExitCode::kUsage) throw;
-    tell(fmt::format("{}\n{}", error.what(), headroom::usage_hint(app)));
-    return static_cast<int>(headroom::ExitCode::kUsage);
+    return static_cast<int>(tell_usage(error.what(), app));
   }
   return static_cast<int>(exit_code);
 }
@@ -100,6 +105,8 @@ int main(int argc, char** argv) {
   } catch (const headroom::Error& error) {
     tell(error.what());
     return static_cast<int>(error.code());
+  } catch (const std::filesystem::filesystem_error& error) {  // never a bug: the files are as they are
+    tell(fmt::format("cannot read {}: {}", error.path1().native(), error.code().message()));
   } catch (const std::bad_alloc&) {
     tell("out of memory");
   } catch (const std::exception& error) {

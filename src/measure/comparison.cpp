@@ -107,14 +107,13 @@ class Comparer {
         comparison_.only_in_new.push_back(names_.of(result));
     if (comparison_.benchmarks.empty())
       fail(
-          "nothing can be compared: no work was measured in both files, by one program under one name\nthe base has "
-          "{}; "
-          "the new has {}",
+          "nothing can be compared: no work was measured in both files, by one program under one name; the base has "
+          "{}; the new has {}",
           list_names(comparison_.only_in_base), list_names(comparison_.only_in_new));
     for (const auto& [difference, names] : differences_)
       comparison_.forced.push_back(fmt::format("{} of {}", difference, list_names(names)));
     if (!comparison_.forced.empty() && !options_.force)
-      fail("times of different machines, builds or configurations are not compared unless forced (--force)\n{}",
+      fail("times of different machines, builds or configurations are not compared unless forced (--force): {}",
            fmt::join(comparison_.forced, "; "));
     judge();
     return std::move(comparison_);

@@ -129,7 +129,7 @@ TEST(Compare, SaysWhatOnlyOneFileHas) {
               HasSubstr("nothing can be compared"));
 }
 
-TEST(Compare, SaysInTwoLinesWhyUnlikeThingsAreNot) {
+TEST(Compare, SaysInOneLineWhyUnlikeThingsAreNot) {
   std::vector<Result> few, many;
   for (int i = 0; i < 70; ++i) {
     many.push_back(result(fmt::format("kernel {}", i), 10, 8));
@@ -137,12 +137,12 @@ TEST(Compare, SaysInTwoLinesWhyUnlikeThingsAreNot) {
   }
   few.push_back(result("lossless", 10, 8));
   EXPECT_EQ(message_of([&] { (void)compare_results(file(few), file(many)); }),
-            "nothing can be compared: no work was measured in both files, by one program under one name\n"
+            "nothing can be compared: no work was measured in both files, by one program under one name; "
             "the base has m lossless; the new has m kernel 0, m kernel 1, m kernel 2 and 67 more");
   std::vector<Result> threads = many;
   for (Result& one : threads) one.configuration.threads = 2;
   EXPECT_EQ(message_of([&] { (void)compare_results(file(many), file(threads)); }),
-            "times of different machines, builds or configurations are not compared unless forced (--force)\n"
+            "times of different machines, builds or configurations are not compared unless forced (--force): "
             "threads: unknown against 2 of m kernel 0, m kernel 1, m kernel 2 and 67 more");
 }
 

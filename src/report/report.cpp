@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/printable.hpp"
 #include "report/charts/charts.hpp"
 #include "report/dashboard.hpp"
 #include "report/html.hpp"
@@ -33,13 +34,14 @@ std::string make_index(const ChartSet& set, const Dataset& dataset, const Report
   }
   if (set.charts.empty()) text += "None.\n";
   text += "\n## Left out\n\n";
-  for (const LeftOut& left_out : set.left_out) text += fmt::format("- {}: {}\n", left_out.file, left_out.reason);
+  for (const LeftOut& left_out : set.left_out)
+    text += fmt::format("- {}: {}\n", left_out.file, printable_name(left_out.reason));
   if (set.left_out.empty()) text += "Nothing.\n";
   if (!dataset.left_out().empty()) text += "\n## Files left out\n\n";
-  for (const std::string& reason : dataset.left_out()) text += fmt::format("- {}\n", reason);
+  for (const std::string& reason : dataset.left_out()) text += fmt::format("- {}\n", printable_name(reason));
   text += "\n## Results\n\n";
   for (const auto& [path, file] : dataset.files())
-    text += fmt::format("- {} ({}, {} results)\n", path, file.created, file.results.size());
+    text += fmt::format("- {} ({}, {} results)\n", printable_name(path), file.created, file.results.size());
   return text;
 }
 

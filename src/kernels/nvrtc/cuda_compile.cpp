@@ -2,6 +2,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,7 +14,7 @@
 namespace headroom::nvrtc {
 namespace {
 
-constexpr int kMostLogLines = 8;
+constexpr std::size_t kMostLogLines = 8;
 
 std::vector<std::string> options_for(const std::string& architecture) {
   return {"--gpu-architecture=" + architecture, "-std=c++17", "-default-device"};
@@ -52,14 +54,20 @@ class Program {
   nvrtcProgram program_ = nullptr;
 };
 
+/// As one line, as messages are.
 std::string first_lines(const std::string& log) {
-  std::size_t end = 0;
-  for (int line = 0; line < kMostLogLines && end < log.size(); ++line)
-    end = std::min(log.find('\n', end), log.size() - 1) + 1;
-  const bool is_cut = end < log.size();
-  std::string text = log.substr(0, end);
-  text.resize(text.find_last_not_of('\n') + 1);
-  return is_cut ? text + "\n..." : text;
+  std::vector<std::string_view> lines;
+  for (std::string_view rest = log; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    if (line.empty()) continue;
+    if (lines.size() == kMostLogLines) {
+      lines.emplace_back("...");
+      break;
+    }
+    lines.push_back(line);
+  }
+  return fmt::format("{}", fmt::join(lines, " | "));
 }
 
 std::vector<int> supported_architectures() {
@@ -103,7 +111,7 @@ std::string obstacle(int compute_capability) {
 std::string compile_to_cubin(const std::string& source, const std::string& architecture) {
   Program program(source);
   if (const nvrtcResult status = program.compile(options_for(architecture)); status != NVRTC_SUCCESS)
-    fail("NVRTC does not compile a kernel for {} ({}):\n{}", architecture, library().GetErrorString(status),
+    fail("NVRTC does not compile a kernel for {} ({}): {}", architecture, library().GetErrorString(status),
          first_lines(program.log()));
   return program.cubin();
 }
