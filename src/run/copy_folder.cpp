@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Without links.
-fs::path canonical(const fs::path& path) {
+fs::path without_links(const fs::path& path) {
   std::error_code error;
   fs::path result = fs::canonical(path, error);
   if (error) fail("cannot read {}: {}", path.native(), error.message());
@@ -30,7 +30,7 @@ fs::path find_blobs(const fs::path& root) {
     if (at.parent_path().filename() != "snapshots") continue;
     const fs::path blobs = at.parent_path().parent_path() / "blobs";
     std::error_code unknown;
-    if (fs::is_directory(blobs, unknown)) return canonical(blobs);
+    if (fs::is_directory(blobs, unknown)) return without_links(blobs);
   }
   return {};
 }
@@ -38,14 +38,14 @@ fs::path find_blobs(const fs::path& root) {
 }  // namespace
 
 FolderCopy::FolderCopy(const fs::path& root, const fs::path& out)
-    : root_(canonical(root)), out_(canonical(out)), blobs_(find_blobs(root_)) {}
+    : root_(without_links(root)), out_(without_links(out)), blobs_(find_blobs(root_)) {}
 
 void FolderCopy::copy(const fs::path& from, const fs::path& to, const IsLeft& is_left) const {
   copy_contents(resolve(from), to, is_left);
 }
 
 fs::path FolderCopy::resolve(const fs::path& path) const {
-  fs::path target = canonical(path);
+  fs::path target = without_links(path);
   if (!is_within(target, root_) && !is_within(target, blobs_))
     fail("{} is a link to {}, which is not in {}: only what the folder holds is copied", path.native(), target.native(),
          root_.native());
