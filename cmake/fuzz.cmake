@@ -1,5 +1,6 @@
 # Fuzz targets, for -DHEADROOM_FUZZ=ON with clang:
 #   safetensors_fuzz    run it as: safetensors_fuzz NEW_INPUTS tests/fuzz/safetensors -runs=1000000 -max_len=4096
+#   json_fuzz           run it as: json_fuzz NEW_INPUTS tests/fuzz/json -runs=1000000 -max_len=4096
 #   read_image_fuzz     run it as: read_image_fuzz NEW_INPUTS tests/goldens/media/pictures -runs=1000000 -max_len=4096
 #   y4m_fuzz            run it as: y4m_fuzz NEW_INPUTS tests/fuzz/y4m -runs=1000000 -max_len=4096
 # Sources are compiled anew rather than linked from the layers, so that they carry the fuzzer's coverage counters.
@@ -22,6 +23,9 @@ endfunction()
 headroom_fuzz(safetensors_fuzz LIBRARIES nlohmann_json::nlohmann_json
   SOURCES base/dtype.cpp base/error.cpp base/file.cpp base/json.cpp base/json_events.cpp base/printable.cpp base/shape.cpp
           base/utf8.cpp io/safetensors.cpp io/safetensors_fuzz.cpp)
+headroom_fuzz(json_fuzz LIBRARIES nlohmann_json::nlohmann_json
+  SOURCES base/error.cpp base/file.cpp base/json.cpp base/json_events.cpp base/printable.cpp base/utf8.cpp
+          base/json_fuzz.cpp)
 headroom_fuzz(read_image_fuzz LIBRARIES PNG::PNG ZLIB::ZLIB JPEG::JPEG
   SOURCES base/error.cpp base/file.cpp base/printable.cpp base/utf8.cpp media/image.cpp media/jpeg.cpp media/latin1.cpp
           media/orientation.cpp media/png.cpp media/read_image.cpp media/read_image_fuzz.cpp

@@ -87,6 +87,19 @@ TEST(ParseJson, MakesWhatTheLibraryMakes) {
   }
 }
 
+// The fuzzer's seeds, so that they are tried where there is no fuzzer.
+TEST(ParseJson, ReadsOrRefusesTheFuzzSeeds) {
+  int count = 0;
+  for (const auto& seed : std::filesystem::directory_iterator(HEADROOM_SOURCE_DIR "/tests/fuzz/json")) {
+    const std::string name = seed.path().filename();
+    const std::string error = parse_error_of(read_file(seed.path()));
+    EXPECT_EQ(error == "(no error)", name.starts_with("valid_")) << name << ": " << error;
+    EXPECT_TRUE(is_utf8(error) && error.find('\n') == std::string::npos) << name;
+    ++count;
+  }
+  EXPECT_GE(count, 20);
+}
+
 /// Sizes at which a parser takes minutes that looks through a parent at the end of each of its objects. tests/structure
 /// holds all sources to this one.
 TEST(ParseJson, ReadsManyObjectsInOne) {
