@@ -153,8 +153,8 @@ std::optional<nlohmann::json> find_config(const std::string& name) {
 }
 
 FoundComponent look_at(const fs::path& folder) {
-  const nlohmann::json config = read_config(folder);
-  const std::string class_name = config::class_name(config);
+  const nlohmann::json config = read_json(folder / "config.json");
+  const std::string class_name = config.is_object() ? config::class_name(config) : "";
   FoundComponent found{
       .folder = folder, .class_name = class_name.empty() ? "?" : class_name, .parameters = {}, .passes = {}};
   for (const ComponentClass& kind : component_classes())
