@@ -1,16 +1,21 @@
 #include "measure/effect.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
 
 namespace headroom {
 namespace {
+
+using testing::HasSubstr;
 
 /// Processes of one trial each.
 ProcessTrials single_trials(const std::vector<double>& times) {
@@ -81,16 +86,91 @@ TEST(UnpairedEffect, WidensByTheVarianceBetweenProcesses) {
 }
 
 TEST(UnpairedEffect, KnowsNothingOfOneProcessOnEachSide) {
-  const ProcessTrials base = {{1.0, 1.0, 1.0, 1.0, 1.0, 1.0}}, changed = {{1.2, 1.2, 1.2, 1.2, 1.2, 1.2}};
-  const Effect effect = unpaired_effect(base, changed);
+  const std::vector<double> base = {1.0, 1.0003, 0.9998, 1.0002, 0.9996, 1.0001};
+  std::vector<double> changed;
+  for (const double ms : base) changed.push_back(1.2 * ms);
+  const Effect effect = unpaired_effect(ProcessTrials{base}, ProcessTrials{changed});
   EXPECT_NEAR(effect.ratio, 1.2, 1e-12);
   EXPECT_FALSE(effect.interval.has_value());
   EXPECT_EQ(effect.p, 1);
-  // Told that processes differ by 3%, the ratio is known to 1.96 * 0.03 * sqrt(2).
-  const Effect assumed = unpaired_effect(base, changed, 0.03);
+  EXPECT_THAT(effect.limit, HasSubstr("one process on each side"));
+  // Told that processes differ by 3%, the ratio is known to 2.5706 (Student's, 6 processes) * 0.03 * sqrt(2), and p is that of a
+  // normal distribution with such an interval; what the trials add is below a hundredth of that.
+  const Effect assumed = unpaired_effect(ProcessTrials{base}, ProcessTrials{changed}, 0.03);
   ASSERT_TRUE(assumed.interval.has_value());
-  EXPECT_NEAR(std::log(assumed.interval->high / 1.2), 1.959964 * 0.03 * std::sqrt(2), 1e-6);
-  EXPECT_NEAR(assumed.p, std::erfc(std::log(1.2) / (0.03 * std::sqrt(2)) / std::sqrt(2)), 1e-9);
+  const double half_width = 2.5705818 * 0.03 * std::sqrt(2);
+  EXPECT_NEAR(std::log(assumed.interval->high / 1.2), half_width, 1e-2 * half_width);
+  EXPECT_NEAR(std::log(1.2 / assumed.interval->low), half_width, 1e-2 * half_width);
+  EXPECT_NEAR(assumed.p, std::erfc(1.959964 * std::log(1.2) / half_width / std::sqrt(2)), 1e-6);
+}
+
+/// Where the interval of one process on each side ends, in logarithms around the ratio.
+double reach_up(const std::vector<double>& base, const std::vector<double>& changed, double process_noise) {
+  const Effect effect = unpaired_effect(ProcessTrials{base}, ProcessTrials{changed}, process_noise);
+  return std::log(effect.interval.value().high / effect.ratio);
+}
+
+TEST(UnpairedEffect, OfFewTrialsIsAsWideAsSoFewAskFor) {
+  for (const std::vector<double>& few : {std::vector{1.0}, {1.0, 1.01}, {1.0, 1.01, 0.99}}) {
+    const Effect effect = unpaired_effect(ProcessTrials{few}, ProcessTrials{{2.0, 2.01, 1.98, 2.02, 2.03, 1.99}}, 0.01);
+    EXPECT_FALSE(effect.interval.has_value());
+    EXPECT_THAT(effect.limit, HasSubstr("too few to say how trials differ; 4 are the least"));
+  }
+  const std::vector<double> four = {1.0, 1.021, 0.983, 1.007};
+  std::vector<double> eight = four;
+  eight.insert(eight.end(), four.begin(), four.end());
+  // Of 4, Student's at 99.5% is 5.84 for 3 degrees of freedom; of 8, the interval needs no assumptions.
+  const double deviation = std::sqrt(2 * std::acos(0.0) / 4) * 0.0158;
+  EXPECT_NEAR(reach_up(four, four, 1e-6), 5.84 * deviation, 0.25 * 5.84 * deviation);
+  EXPECT_LT(2 * reach_up(eight, eight, 1e-6), reach_up(four, four, 1e-6));
+}
+
+TEST(UnpairedEffect, ReachesOverAStepOfTheClock) {
+  const std::vector<double> low = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}, high(8, 1.1);
+  // One step apart, which may be nothing at all.
+  const Effect apart = unpaired_effect(ProcessTrials{low}, ProcessTrials{high}, 0.001);
+  ASSERT_TRUE(apart.interval.has_value());
+  EXPECT_LT(apart.interval->low, 1);
+  EXPECT_THAT(apart.limit, HasSubstr("the clock has steps of 100 us"));
+  // The same, of eight processes each.
+  EXPECT_LT(unpaired_effect(ProcessTrials(8, low), ProcessTrials(8, high)).interval.value().low, 1);
+  EXPECT_LT(unpaired_effect(single_trials(low), single_trials(high)).interval.value().low, 1);
+  EXPECT_LT(paired_effect(ProcessTrials(8, low), ProcessTrials(8, high)).interval.value().low, 1);
+  // Ten steps are something, and equal times nothing that could be told.
+  EXPECT_GT(
+      unpaired_effect(ProcessTrials{low}, ProcessTrials{{1.9, 2.0, 2.0, 2.0, 2.1, 2.0, 2.0, 2.0}}, 0.001).interval->low,
+      1.5);
+  for (const auto& [processes, noise] : {std::pair{1, std::optional(0.01)}, std::pair{8, std::optional<double>()}}) {
+    const Effect equal = unpaired_effect(ProcessTrials(static_cast<std::size_t>(processes), low),
+                                         ProcessTrials(static_cast<std::size_t>(processes), low), noise);
+    EXPECT_FALSE(equal.interval.has_value());
+    EXPECT_THAT(equal.limit, HasSubstr("clock is too coarse"));
+  }
+  EXPECT_FALSE(paired_effect(ProcessTrials(8, low), ProcessTrials(8, low)).interval.has_value());
+}
+
+TEST(UnpairedEffect, ReachesOverADriftOfItsProcesses) {
+  // Slower from one process to the next by 1%: the new build, measured afterwards, goes on where the base has stopped.
+  std::vector<double> base, changed;
+  for (int i = 0; i < 8; ++i) {
+    base.push_back(std::exp(0.01 * i));
+    changed.push_back(std::exp(0.01 * (8 + i)));
+  }
+  const Effect drifting = unpaired_effect(single_trials(base), single_trials(changed));
+  EXPECT_NEAR(drifting.ratio, std::exp(0.08), 1e-3);
+  EXPECT_LT(drifting.interval.value().low, 1);
+  EXPECT_THAT(drifting.limit, HasSubstr("processes drift"));
+  // The same times in an order that says nothing of a drift.
+  const auto shuffled = [](const std::vector<double>& times) {
+    return std::vector{times[0], times[7], times[2], times[5], times[1], times[6], times[3], times[4]};
+  };
+  const Effect steady = unpaired_effect(single_trials(shuffled(base)), single_trials(shuffled(changed)));
+  EXPECT_GT(steady.interval.value().low, 1);
+  EXPECT_EQ(steady.limit, "");
+  // Trials that drift within one process.
+  const Effect trials = unpaired_effect(ProcessTrials{base}, ProcessTrials{changed}, 0.001);
+  EXPECT_LT(trials.interval.value().low, 1);
+  EXPECT_THAT(trials.limit, HasSubstr("trials drift"));
 }
 
 TEST(UnpairedEffect, SeesFourAgainstFour) {

@@ -13,6 +13,7 @@ std::string distance(double ratio) {
 }
 
 std::string why_not_compared(const Effect& effect) {
+  if (!effect.limit.empty()) return effect.limit;
   if (effect.paired)
     return fmt::format("{} pairs of processes are too few for a 95% interval; 6 are the least", effect.base_processes);
   return "one process on each side says nothing of how processes differ";
@@ -22,7 +23,8 @@ std::string why_not_compared(const Effect& effect) {
 std::string why_inconclusive(const Effect& effect, double p, const VerdictRule& rule) {
   const Interval& interval = *effect.interval;
   if (interval.low <= 1 && interval.high >= 1)
-    return fmt::format("anything from {} to {} is possible", distance(interval.low), distance(interval.high));
+    return fmt::format("anything from {} to {} is possible{}", distance(interval.low), distance(interval.high),
+                       effect.limit.empty() ? "" : ": " + effect.limit);
   if (p >= rule.alpha) return fmt::format("{}, but p is not below {}", distance(effect.ratio), rule.alpha);
   return fmt::format("{}, which is less than {}, but {} is possible", distance(effect.ratio), percent(rule.threshold),
                      distance(interval.high));

@@ -62,6 +62,15 @@ TEST(Verdict, IsInconclusiveWithoutAnInterval) {
   EXPECT_THAT(single.why, HasSubstr("one process on each side"));
 }
 
+TEST(Verdict, SaysWhatWidensTheInterval) {
+  Effect wide = effect_of(1.02, 0.9, 1.2);
+  wide.limit = "processes drift in the order they were measured";
+  EXPECT_EQ(judge_effect(wide, 0.4).why,
+            "anything from 10.0% faster to 20.0% slower is possible: processes drift in the order they were measured");
+  wide.interval.reset();
+  EXPECT_EQ(judge_effect(wide, 0.4).why, wide.limit);
+}
+
 TEST(Verdict, RefusesASenselessThreshold) {
   EXPECT_THROW((void)judge_effect(effect_of(1, 1, 1), 1, {.threshold = 0}), Error);
   EXPECT_THROW((void)judge_effect(effect_of(1, 1, 1), 1, {.threshold = -0.05}), Error);
