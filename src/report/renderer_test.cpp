@@ -133,6 +133,58 @@ TEST(Rasterizer, MeasuresTextInTheChartFont) {
   EXPECT_GT(text_width("headroom", "bold 12px sans-serif"), width);
 }
 
+TEST(ChartRenderer, DrawsEqualChartsEqually) {
+  // Fifty labels of one size on top of each other: which of them are left out is up to the order of equal elements.
+  Dataset dataset = rich_dataset();
+  std::vector<Result> results = test::ladder_results();
+  for (int i = 0; i < 50; ++i) {
+    results.push_back(test::make_result({fmt::format("switch-{:02}", i)}, {90, 90, 90, 90, 90, 90}));
+    test::set_memory(results.back(), 4'194'304, 8'388'608, 10'485'760);
+    test::set_quality(results.back(), "accuracy", 0.9, Interval{0.8, 0.95});
+  }
+  ResultFile kernels = test::kernel_file();
+  for (int i = 0; i < 30; ++i)
+    test::add_kernel(kernels, "linear", fmt::format("linear {:02}", i), "bf16", "matrix", 5e5, 1e9, {1, 1, 1});
+  for (const Dataset& drawn : {std::move(dataset), test::make_dataset({test::make_file(results), kernels})}) {
+    const ChartSet set = draw_charts(drawn);
+    std::vector<std::string> first;
+    for (const Chart& chart : set.charts) first.push_back(renderer().to_svg(chart));
+    for (int run = 0; run < 3; ++run) {
+      ChartRenderer other;
+      for (std::size_t i = 0; i < set.charts.size(); ++i)
+        EXPECT_EQ(other.to_svg(set.charts[i]), first[i]) << set.charts[i].file;
+    }
+  }
+}
+
+TEST(ScriptEngine, SortsStably) {
+  ScriptEngine engine;
+  const char* const kEqual =
+      "(function (n) { var list = []; for (var i = 0; i < n; ++i) list.push({key: i % 3, at: i});"
+      "list.sort(function (a, b) { return a.key - b.key; });"
+      "for (i = 1; i < n; ++i) if (list[i - 1].key > list[i].key || (list[i - 1].key === list[i].key && list[i - 1].at "
+      "> list[i].at))"
+      "  return 'at ' + i;"
+      "return 'stable'; })";
+  for (const char* n : {"0", "1", "2", "3", "10", "511", "512", "513", "20000"})
+    EXPECT_EQ(engine.call(kEqual, n), "stable") << n;
+  EXPECT_EQ(engine.call("(function () { return [3, undefined, 10, 2, , 'b', 'a'].sort().join(); })", ""),
+            "10,2,3,a,b,,");
+  EXPECT_EQ(engine.call("(function () { var seen = ''; for (var key in [1]) seen += key; return seen; })", ""), "0")
+      << "it is no member that a loop over an array sees";
+  EXPECT_EQ(engine.call("(function () { return [2, 1, 3].sort(function (a, b) { return b - a; }).join(); })", ""),
+            "3,2,1");
+  EXPECT_EQ(engine.call("(function () { return Array.prototype.sort.call({0: 2, 1: 1, length: 2})[0]; })", ""), "1");
+}
+
+TEST(ScriptEngine, RepeatsItsRandomNumbers) {
+  const char* const kThree = "(function () { return [Math.random(), Math.random(), Math.random()].join(); })";
+  ScriptEngine one, other;
+  const std::string numbers = one.call(kThree, "");
+  EXPECT_EQ(other.call(kThree, ""), numbers);
+  EXPECT_NE(one.call(kThree, ""), numbers);
+}
+
 TEST(ScriptEngine, SaysWhatFails) {
   ScriptEngine engine;
   EXPECT_THAT(error_of([&] { engine.run("throw new Error('so it is')", "a.js"); }), HasSubstr("so it is"));

@@ -20,6 +20,40 @@ struct ScriptEngine::State {
 
 namespace {
 
+// Equal scripts give equal results: sort() keeps the order of equal elements (as ECMAScript 2019 asks, section 22.1.3.27, and browsers
+// do), where Duktape's quicksort takes pivots at random, and random() always gives the same numbers.
+constexpr std::string_view kDeterminism = R"js(
+(function () {
+  function in_order_of_text(a, b) { a = String(a); b = String(b); return a < b ? -1 : a > b ? 1 : 0; }
+  function stable_sort(compare) {
+    if (compare !== undefined && typeof compare !== 'function') throw new TypeError('sort() takes a function');
+    var precedes = compare || in_order_of_text, length = this.length >>> 0, from = [], to = [], i, width;
+    for (i = 0; i < length; ++i) if (i in this && this[i] !== undefined) from.push(this[i]);
+    var count = from.length, unknown = 0;
+    for (i = 0; i < length; ++i) if (i in this && this[i] === undefined) ++unknown;
+    for (width = 1; width < count; width *= 2) {
+      for (var low = 0; low < count; low += 2 * width) {
+        var middle = Math.min(low + width, count), high = Math.min(low + 2 * width, count), a = low, b = middle;
+        for (i = low; i < high; ++i) to[i] = a < middle && (b >= high || !(precedes(from[a], from[b]) > 0)) ? from[a++] : from[b++];
+      }
+      var sorted = to;
+      to = from;
+      from = sorted;
+    }
+    for (i = 0; i < count; ++i) this[i] = from[i];
+    for (; i < count + unknown; ++i) this[i] = undefined;
+    for (; i < length; ++i) delete this[i];
+    return this;
+  }
+  Object.defineProperty(Array.prototype, 'sort', {value: stable_sort, writable: true, enumerable: false, configurable: true});
+  var state = 1;
+  Math.random = function () {  // Park and Miller, "Random number generators: good ones are hard to find", 1988
+    state = state * 16807 % 2147483647;
+    return state / 2147483647;
+  };
+})();
+)js";
+
 [[noreturn]] void on_fatal(void* /*user*/, const char* message) {
   std::fprintf(stderr, "headroom: internal error: JavaScript engine: %s\n", message != nullptr ? message : "");
   std::abort();
@@ -65,6 +99,7 @@ duk_ret_t call_measure(duk_context* context) {
 ScriptEngine::ScriptEngine() : state_(std::make_unique<State>()) {
   state_->context = duk_create_heap(nullptr, nullptr, nullptr, nullptr, on_fatal);
   if (state_->context == nullptr) fail("the JavaScript engine cannot start: out of memory");
+  run(kDeterminism, "determinism");
 }
 
 ScriptEngine::~ScriptEngine() { duk_destroy_heap(state_->context); }
