@@ -20,6 +20,9 @@
 #include "measure/sweep.hpp"
 #include "program_fixture.hpp"
 #include "report/dataset.hpp"
+#include "report/rasterizer.hpp"
+#include "report/renderer.hpp"
+#include "report/report.hpp"
 
 namespace headroom {
 namespace {
@@ -393,6 +396,111 @@ TEST_F(HostileResults, AnotherProgramsIntervalIsTakenFromItsTrials) {
     EXPECT_THAT(error_of([&] { (void)read_results(file("peer.json")); }),
                 AllOf(HasSubstr("around the median 10.5"), HasSubstr("within the trials (9 to 90)")));
   }
+}
+
+/// Sets every text of a document in turn to `make(number)`, keys of objects that are names as well, and keeps what is still read as
+/// results; how many were kept.
+int plant(json& document, const std::function<std::string(int)>& make) {
+  const json flat = document.flatten();
+  int planted = 0;
+  const auto keep_if_read = [&](json changed) {
+    try {
+      (void)results_from_json(changed, "planted");
+    } catch (const Error&) {
+      return;  // a text that says more than a name
+    }
+    document = std::move(changed);
+    ++planted;
+  };
+  for (const auto& [pointer, value] : flat.items()) {
+    if (!value.is_string()) continue;
+    json changed = document;
+    changed[json::json_pointer(pointer)] = make(planted);
+    keep_if_read(std::move(changed));
+  }
+  json libraries = document;
+  libraries["machine"]["libraries"][make(planted)] = "1";
+  keep_if_read(std::move(libraries));
+  return planted;
+}
+
+/// A file with a text in every member that may have one, in which what belongs together is equal.
+json document_full_of_texts(const std::string& hostile) {
+  json document = honest_document();
+  document["machine"]["gpus"] = {{{"name", "a GPU"}, {"driver", "1"}}};
+  document["machine"]["cpu_isa"] = "avx2";
+  document["machine"]["build"] = {{"version", "1"},    {"git_revision", "abc"}, {"type", "Release"},
+                                  {"compiler", "gcc"}, {"optimized", true},     {"sanitized", false}};
+  json& results = document["results"];
+  for (json& result : results) {
+    result["subject"]["name"] = hostile;
+    result["subject"]["request"][hostile] = hostile;
+    result["work_hash"] = work_hash({SubjectKind::kModel, hostile, result["subject"]["request"]});
+  }
+  results[1]["configuration"]["asked"] = {hostile, "fuse"};
+  results[1]["configuration"]["applied"] = {hostile};
+  results[1]["configuration"]["declined"] = {{{"switch", "fuse"}, {"reason", hostile}}};
+  results[1]["tags"] = {hostile};
+  results[1]["quality"].push_back({{"metric", "psnr_db"}, {"against", hostile}, {"value", 40}, {"note", hostile}});
+  json peer = results[0];
+  peer["id"] = peer["name"] = peer["source"]["name"] = "a peer";
+  results.push_back(peer);
+  json unsettled = results[1];
+  unsettled["id"] = unsettled["name"] = "unsettled";
+  unsettled["unsettled"] = hostile;
+  results.push_back(unsettled);
+  // Work of another kind, whose only series has a name of its own.
+  json other = results[0];
+  other["id"] = "other";
+  other["subject"]["name"] = "other";
+  other["work_hash"] = work_hash({SubjectKind::kModel, "other", other["subject"]["request"]});
+  other["trials"].erase(1);
+  other["trials"][0]["what"] = hostile;
+  other["quality"] = json::array();
+  results.push_back(other);
+  return document;
+}
+
+TEST_F(HostileResults, NothingOfAFileIsMarkup) {
+  // Markup of HTML and SVG, ends of attributes, of scripts and of the data in them, and Markdown.
+  const auto hostile = [](int number) {
+    return fmt::format(
+        "</script></text><img src=m{0} onerror=m{0}>\" onload=\"m{0}' onload='m{0}&lt; [m{0}](http://m{0}) `m{0}` | # "
+        "{{m{0}|x}}",
+        number);
+  };
+  json document = document_full_of_texts(hostile(1000));
+  EXPECT_GE(plant(document, hostile), 25);
+  fs::create_directory(folder() / "results");
+  write_json(folder() / "results" / "planted.json", document);
+  // A file that is left out, named as if it began a list and a heading.
+  write_file_atomically(folder() / "results" / "x\n# forged\n- <img src=m0>.json", "[]");
+  const fs::path paths[] = {folder() / "results"};
+  const Dataset dataset = Dataset::read(paths);
+  ASSERT_THAT(dataset.left_out(), SizeIs(1));
+  fs::create_directory(folder() / "out");
+  const ReportFiles written =
+      write_report(dataset, folder() / "out", {.formats = {ChartFormat::kHtml, ChartFormat::kSvg}});
+  EXPECT_GE(written.charts.size(), 4U);
+  int files = 0, shown = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder() / "out")) {
+    if (entry.path().extension() == ".js") continue;  // nothing of a file is in it
+    ++files;
+    const std::string text = read_file(entry.path());
+    shown += text.find("img src=m") != std::string::npos ? 1 : 0;
+    for (const char* markup : {"<img src=m", "\" onload=\"m", "' onload='m", "</script></text>"})
+      EXPECT_EQ(text.find(markup), std::string::npos)
+          << entry.path() << ": " << text.substr(std::max<std::size_t>(text.find(markup), 100) - 100, 200);
+    if (entry.path().extension() == ".md")
+      for (const char* markup : {"[m", "](http://m", "\n# forged", "\n- \\<img", " | #"})
+        EXPECT_EQ(text.find(markup), std::string::npos) << markup << " in " << text;
+    if (entry.path().extension() == ".svg") {
+      const SvgSize size = size_of_svg(text);
+      EXPECT_EQ(rasterize(text, size.width, size.height, 1).width, size.width) << "no XML: " << entry.path();
+    }
+  }
+  EXPECT_GE(files, 10);
+  EXPECT_GE(shown, files / 2) << "the texts are there, as texts";
 }
 
 TEST_F(HostileResults, TheCommandsSaySoAndGoOnPastThemInAFolder) {

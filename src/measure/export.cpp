@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/markdown.hpp"
 #include "measure/table.hpp"
 
 namespace headroom {
@@ -105,8 +106,7 @@ std::string to_markdown(const ResultFile& file) {
   for (const Result& result : file.results)
     for (const TrialSeries& series : result.trials) {
       std::vector<std::string> cells = summary_cells(result, series);
-      for (std::string& cell : cells)
-        for (std::size_t at = 0; (at = cell.find('|', at)) != std::string::npos; at += 2) cell.insert(at, "\\");
+      for (std::size_t i = 0; i < 2; ++i) cells[i] = markdown_text(cells[i]);  // names; what follows are numbers
       text += fmt::format("| {} |\n", fmt::join(cells, " | "));
     }
   return text;

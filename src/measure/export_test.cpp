@@ -45,6 +45,11 @@ TEST(Export, QuotesCsvFields) {
 
 TEST(Export, EscapesMarkdownCells) {
   EXPECT_THAT(to_markdown(file()), HasSubstr("| m all, \"fast\"\\|slow | forward | 3 |"));
+  ResultFile hostile = file();
+  hostile.results[0].subject.name = "<img src=x>\n# m";
+  hostile.results[0].trials[0].what = "[a](http://b)";
+  EXPECT_THAT(to_markdown(hostile),
+              HasSubstr("| \\<img src=x\\>\\\\x0a\\# m all, \"fast\"\\|slow | \\[a\\](http\\://b) | 3 |"));
 }
 
 TEST(Export, WritesWhatGoogleBenchmarkWrites) {

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 
 namespace headroom {
 namespace {
@@ -18,7 +19,7 @@ std::vector<fs::path> list_json_files(const fs::path& folder, std::vector<std::s
     std::error_code ignored;  // of a file that has gone meanwhile
     if (entry->is_regular_file(ignored) && entry->path().extension() == ".json") paths.push_back(entry->path());
   }
-  if (error) left_out.push_back(fmt::format("the rest of {}: {}", folder.string(), error.message()));
+  if (error) left_out.push_back(printable_name(fmt::format("the rest of {}: {}", folder.string(), error.message())));
   std::ranges::sort(paths);
   return paths;
 }
@@ -32,7 +33,7 @@ std::vector<NamedResults> read_result_folder(const fs::path& folder, std::vector
   for (const fs::path& path : list_json_files(folder, left_out)) try {
       files.emplace_back(path.string(), read_results(path));
     } catch (const Error& error) {
-      left_out.emplace_back(error.what());
+      left_out.push_back(printable_name(error.what()));  // one line, whatever the file is called
     }
   if (files.empty())
     fail("{} holds no result file (*.json){}", folder.string(),

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 #include "measure/hardware.hpp"
 #include "measure/history.hpp"
 #include "measure/ladder_rounds.hpp"
@@ -170,7 +171,7 @@ Dataset Dataset::read(std::span<const std::filesystem::path> paths) {
     try {
       for (NamedResults& file : read_result_folder(path, left_out)) files.push_back(std::move(file));
     } catch (const Error& error) {  // it holds none; others may
-      left_out.emplace_back(error.what());
+      left_out.push_back(printable_name(error.what()));
     }
   }
   if (files.empty() && !left_out.empty()) throw Error(left_out.back());

@@ -200,7 +200,7 @@ std::string advice(const Dataset& dataset, const View& view, const Decision& d) 
   if (d.faster_beyond)
     lines += line("Faster, beyond the limit",
                   faster(*d.faster_beyond, fmt::format("{}; allowed {}", escape_html(d.faster_beyond->loss->basis),
-                                                       d.faster_beyond->loss->limit)));
+                                                       escape_html(d.faster_beyond->loss->limit))));
   if (d.faster_unknown && d.deploy)
     lines +=
         line("Faster, quality unknown", faster(*d.faster_unknown, has_random_weights(*d.faster_unknown)
@@ -276,16 +276,17 @@ std::string decision_html(const Dataset& dataset, const View& view, const Decisi
 
 std::string decision_row(const Dataset& dataset, const View& view, std::size_t number, const Decision& d) {
   std::string cells;
-  const auto cell = [&](std::string_view text) { cells += fmt::format("<td>{}</td>", text); };
+  const auto cell_of_html = [&](std::string_view html) { cells += fmt::format("<td>{}</td>", html); };
+  const auto cell = [&](std::string_view text) { cell_of_html(escape_html(text)); };
   if (d.deploy) {
     const Candidate& c = *d.deploy;
-    cell(name_html(c.measurement->label));
+    cell_of_html(name_html(c.measurement->label));
     cell(fmt::format("{} per {}", label_ms(c.measurement->time().median_ms), c.measurement->time().unit));
     cell(c.on_baseline ? label_factor(c.on_baseline->value) : "");
-    cell(escape_html(quality_of(c)));
-    if (dataset.price()) cell(escape_html(cost_of(dataset, c)));
+    cell(quality_of(c));
+    if (dataset.price()) cell(cost_of(dataset, c));
   } else {
-    cell(d.faster_unknown ? "quality not measured: " + name_html(d.faster_unknown->measurement->label) : "");
+    cell_of_html(d.faster_unknown ? "quality not measured: " + name_html(d.faster_unknown->measurement->label) : "");
     cell(d.faster_unknown ? fmt::format("{} per {}", label_ms(d.faster_unknown->measurement->time().median_ms),
                                         d.faster_unknown->measurement->time().unit)
                           : "");

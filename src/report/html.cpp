@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -10,6 +11,7 @@
 #include "base/json.hpp"
 #include "base/utf8.hpp"
 #include "report/assets.hpp"
+#include "report/sha256.hpp"
 
 namespace headroom {
 namespace {
@@ -23,9 +25,27 @@ bool is_xml_character(const Utf8Character& character) {
          code != 0xFFFF;
 }
 
-/// `scripts` are elements, from `sources` as a Content-Security-Policy names them.
-std::string document(std::string_view title, std::string_view body, std::string_view sources,
-                     std::string_view scripts) {
+/// Elements that run scripts, and their sources as a Content-Security-Policy names them. What is not among those, such as a handler
+/// in an attribute, does not run.
+struct Scripts {
+  std::string elements;
+  std::string sources;
+};
+
+/// Scripts that stand in the page itself, allowed by their hashes.
+Scripts inline_scripts(std::initializer_list<std::string> texts) {
+  Scripts scripts;
+  for (const std::string& text : texts) {
+    const std::string seen = clean_xml(text);  // as it will stand in the document
+    const auto digest = sha256(seen);
+    scripts.elements += fmt::format("<script>{}</script>", seen);
+    scripts.sources += fmt::format("{}'sha256-{}'", scripts.sources.empty() ? "" : " ",
+                                   encode_base64({reinterpret_cast<const char*>(digest.data()), digest.size()}));
+  }
+  return scripts;
+}
+
+std::string document(std::string_view title, std::string_view body, const Scripts& scripts) {
   return clean_xml(fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -33,7 +53,7 @@ std::string document(std::string_view title, std::string_view body, std::string_
       "'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n"
       "<body>\n{}\n{}\n</body>\n</html>\n",
-      sources, escape_html(title), page_css(), body, scripts));
+      scripts.sources, escape_html(title), page_css(), body, scripts.elements));
 }
 
 }  // namespace
@@ -160,9 +180,8 @@ std::string encode_base64(std::string_view bytes) {
 std::string page_script() { return fmt::format("{}\n{}\n{}", echarts_js(), charts_js(), page_js()); }
 
 std::string make_page(std::string_view title, std::string_view body) {
-  return document(
-      title, body, "'unsafe-inline'",
-      fmt::format("<script>\n{}\n</script>\n<script>\n{}\n{}</script>", echarts_js(), charts_js(), page_js()));
+  return document(title, body,
+                  inline_scripts({std::string(echarts_js()), fmt::format("\n{}\n{}", charts_js(), page_js())}));
 }
 
 std::string chart_figure(const Chart& chart, int heading_level) {
@@ -185,7 +204,7 @@ std::string chart_page(const Chart& chart) {
       chart.title,
       fmt::format("<main>\n{}<noscript>The chart is drawn by {}, which lies beside this page.</noscript></main>",
                   chart_figure(chart, 1), kScriptFile),
-      "'self' file:", fmt::format("<script src=\"{}\"></script>", kScriptFile));
+      {.elements = fmt::format("<script src=\"{}\"></script>", kScriptFile), .sources = "'self' file:"});
 }
 
 }  // namespace headroom

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "report/assets.hpp"
 #include "report/dashboard.hpp"
+#include "report/sha256.hpp"
 #include "report/test_util.hpp"
 
 namespace headroom {
@@ -74,6 +76,23 @@ TEST(Dashboard, HostileNamesAreTextAndNothingElse) {
   EXPECT_EQ(page.find("<script>alert"), std::string::npos);
   EXPECT_EQ(page.find("<img"), std::string::npos);
   EXPECT_NE(page.find("&lt;/script&gt;&lt;script&gt;alert(1)"), std::string::npos);
+}
+
+TEST(MakePage, RunsItsOwnScriptsAndNoOthers) {
+  const std::string page = make_page("a title", "<p>body</p>");
+  const std::size_t begin = page.find("script-src ") + 11;
+  const std::string allowed = page.substr(begin, page.find(';', begin) - begin);
+  EXPECT_THAT(allowed, Not(HasSubstr("unsafe")));
+  int scripts = 0;
+  for (std::size_t at = 0; (at = page.find("<script>", at)) != std::string::npos; ++scripts) {
+    at += 8;
+    const auto digest = sha256(page.substr(at, page.find("</script>", at) - at));
+    const std::string hash = encode_base64({reinterpret_cast<const char*>(digest.data()), digest.size()});
+    EXPECT_THAT(allowed, HasSubstr("'sha256-" + hash + "'"));
+  }
+  EXPECT_EQ(scripts, 2);
+  EXPECT_EQ(std::ranges::count(allowed, ' '), scripts - 1);
+  EXPECT_EQ(page.find('\r'), std::string::npos) << "a browser hashes line feeds";
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "base/printable.hpp"
+#include "base/file_lock.hpp"
+#include "base/markdown.hpp"
 #include "report/charts/charts.hpp"
 #include "report/dashboard.hpp"
 #include "report/html.hpp"
@@ -20,10 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kDashboardFile = "performance_dashboard.html";
+
 std::string make_index(const ChartSet& set, const Dataset& dataset, const ReportOptions& options) {
   std::string text = "# Report\n\n[Dashboard](performance_dashboard.html)\n\n## Charts\n\n";
   for (const Chart& chart : set.charts) {
-    text += fmt::format("- {}: {}", chart.file, chart.title);
+    text += fmt::format("- {}: {}", chart.file, markdown_text(chart.title));
     const auto link = [&](ChartFormat format, std::string_view extension) {
       if (options.formats.contains(format)) text += fmt::format(" [{0}]({1}.{0})", extension, chart.file);
     };
@@ -35,13 +38,13 @@ std::string make_index(const ChartSet& set, const Dataset& dataset, const Report
   if (set.charts.empty()) text += "None.\n";
   text += "\n## Left out\n\n";
   for (const LeftOut& left_out : set.left_out)
-    text += fmt::format("- {}: {}\n", left_out.file, printable_name(left_out.reason));
+    text += fmt::format("- {}: {}\n", left_out.file, markdown_text(left_out.reason));
   if (set.left_out.empty()) text += "Nothing.\n";
   if (!dataset.left_out().empty()) text += "\n## Files left out\n\n";
-  for (const std::string& reason : dataset.left_out()) text += fmt::format("- {}\n", printable_name(reason));
+  for (const std::string& reason : dataset.left_out()) text += fmt::format("- {}\n", markdown_text(reason));
   text += "\n## Results\n\n";
   for (const auto& [path, file] : dataset.files())
-    text += fmt::format("- {} ({}, {} results)\n", printable_name(path), file.created, file.results.size());
+    text += fmt::format("- {} ({}, {} results)\n", markdown_text(path), file.created, file.results.size());
   return text;
 }
 
@@ -75,8 +78,9 @@ void remove_stale(const fs::path& folder, const std::set<fs::path>& written) {
 }  // namespace
 
 ReportFiles write_report(const Dataset& dataset, const fs::path& folder, const ReportOptions& options) {
+  const FileLock lock(folder / kDashboardFile);  // two reports in one folder would remove each other's charts
   const ChartSet set = draw_charts(dataset);
-  ReportFiles written{.charts = {}, .left_out = set.left_out, .dashboard = folder / "performance_dashboard.html"};
+  ReportFiles written{.charts = {}, .left_out = set.left_out, .dashboard = folder / kDashboardFile};
   const bool draws = options.formats.contains(ChartFormat::kPng) || options.formats.contains(ChartFormat::kSvg);
   std::optional<ChartRenderer> renderer;
   if (draws) renderer.emplace();

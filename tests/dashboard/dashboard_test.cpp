@@ -363,6 +363,51 @@ TEST(DashboardOfHostileResults, ShowsThemAsText) {
   EXPECT_THAT(browser.complaints(), IsEmpty());
 }
 
+/// Puts markup with handlers and scripts into the page that is open, as if a name had stood there unescaped; whether any of it ran.
+bool runs_injected_scripts(Browser& browser) {
+  browser.evaluate(
+      "(() => { const box = document.createElement('div'); document.body.appendChild(box);"
+      "box.innerHTML = \"<img src='data:image/png;base64,x' onerror='window.hacked = 1'><svg onload='window.hacked = "
+      "2'></svg>"
+      "<details open ontoggle='window.hacked = 3'>x</details><a id='lure' href='javascript:window.hacked=4'>x</a>"
+      "<iframe srcdoc='<script>parent.hacked = 5</scr' + 'ipt>'></iframe>\";"
+      "const script = document.createElement('script'); script.textContent = 'window.hacked = 6'; "
+      "box.appendChild(script);"
+      "document.getElementById('lure').click(); })()");
+  browser.evaluate("new Promise(done => setTimeout(done, 300))");
+  return browser.evaluate("window.hacked !== undefined");
+}
+
+TEST(PagesOfReports, RunNoScriptButTheirOwn) {
+  const TempFolder folder;
+  (void)write_report(read_ladder(), folder.path(), {.formats = {ChartFormat::kHtml}});
+  for (const char* page : {"performance_dashboard.html", "speedup_comparison.html"}) {
+    Browser browser;
+    browser.set_screen(1400, 900, "light");
+    browser.open(folder.path() / page);
+    browser.wait_for("document.body.dataset.drawn === 'all'");
+    EXPECT_FALSE(runs_injected_scripts(browser)) << page;
+    EXPECT_THAT(browser.complaints(), testing::Contains(HasSubstr("Content Security Policy"))) << page;
+  }
+}
+
+TEST(DashboardOfHostileResults, ShowsTheNamesOfSeriesAsText) {
+  const std::string hostile = "<img src=x onerror='window.hacked = 1'>";
+  std::vector<Result> results = {test::make_result({}, {20, 20}, test::denoise_subject(), hostile),
+                                 test::make_result({"arena"}, {10, 10}, test::denoise_subject(), hostile)};
+  for (Result& result : results) result.subject.request.erase("steps");
+  const TempFolder folder;
+  Browser browser;
+  browser.set_screen(1400, 900, "light");
+  browser.open(write_dashboard(test::make_dataset({test::make_file(results)}), folder));
+  browser.wait_for("document.body.dataset.drawn === 'all'");
+  EXPECT_EQ(browser.evaluate("document.querySelectorAll('img').length"), 0);
+  EXPECT_THAT(browser.evaluate("document.querySelector('#all tbody').textContent").get<std::string>(),
+              HasSubstr("per " + hostile));
+  EXPECT_EQ(browser.evaluate("window.hacked === undefined"), true);
+  EXPECT_THAT(browser.complaints(), IsEmpty());
+}
+
 TEST(LargeDashboard, HoldsAHundredThousandTrials) {
   std::mt19937 random(1);
   std::lognormal_distribution<double> noise(0, 0.05);

@@ -166,6 +166,21 @@ TEST_F(LivePageTest, WhatOneBrowserWishesAnotherReads) {
   EXPECT_EQ(view_.controls(), (StreamControls{.prompt = prompt, .steps = 2, .strength = 0.25}));
 }
 
+TEST_F(LivePageTest, RunsNoScriptButItsOwn) {
+  open(browser_);
+  // As if a name had stood in the page unescaped.
+  browser_.evaluate(
+      "(() => { const box = document.createElement('div'); document.body.appendChild(box);"
+      "box.innerHTML = \"<img src='/none' onerror='window.hacked = 1'><svg onload='window.hacked = 2'></svg>"
+      "<details open ontoggle='window.hacked = 3'>x</details>\";"
+      "const script = document.createElement('script'); script.textContent = 'window.hacked = 4'; "
+      "box.appendChild(script);"
+      "})()");
+  browser_.evaluate("new Promise(done => setTimeout(done, 300))");
+  EXPECT_EQ(browser_.evaluate("window.hacked === undefined"), true);
+  EXPECT_THAT(browser_.complaints(), testing::Contains(HasSubstr("Content Security Policy")));
+}
+
 TEST_F(LivePageTest, SaysWhatCouldNotBeDone) {
   open(browser_);
   browser_.wait_for(value_of("prompt") + " === 'a fox'");
