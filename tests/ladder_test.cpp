@@ -10,12 +10,15 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/file_lock.hpp"
 #include "base/json.hpp"
 #include "measure/result.hpp"
 #include "program_fixture.hpp"
@@ -88,6 +91,23 @@ TEST_F(LadderCommand, MeasuresInProcesses) {
   EXPECT_EQ(headroom(tiny("--processes 3 --rounds 3")).code, 2);
 }
 
+TEST_F(LadderCommand, TwoAreNotClimbedIntoOneFolder) {
+  const std::string out = file("out");
+  fs::create_directory(out);
+  std::optional<FileLock> other(std::in_place, out + "/results.json");  // as the first of two holds it
+  for (const char* where : {"", " --processes 2"}) {
+    const Outcome second = headroom(tiny("--steps 2 --opt arena --out " + out + where));
+    EXPECT_EQ(second.code, 1);
+    EXPECT_EQ(second.out, "");
+    EXPECT_THAT(second.err, AllOf(HasSubstr("another process is writing to"), HasSubstr("out/results.json")));
+    EXPECT_FALSE(fs::exists(out + "/results.json"));
+  }
+  EXPECT_EQ(headroom(tiny("--steps 2 --opt arena --out " + file("elsewhere"))).code, 0);
+  other.reset();
+  EXPECT_EQ(headroom(tiny("--steps 2 --opt arena --out " + out)).code, 0);
+  EXPECT_FALSE(fs::exists(out + "/results.json.lock"));
+}
+
 /// Runs the program and kills it after so many milliseconds.
 void run_and_kill(std::vector<std::string> command, int after_ms) {
   std::vector<char*> arguments;
@@ -135,7 +155,9 @@ TEST_F(LadderCommand, GoesOnWhereItWasKilled) {
   }
   const Outcome outcome = headroom(line + "--trials 3 --out " + out);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_FALSE(fs::exists(unfinished));
+  for (const fs::directory_entry& entry : fs::directory_iterator(out))
+    EXPECT_TRUE(entry.path().filename() == "results.json" || entry.path().extension() == ".png")
+        << entry.path() << " is left of the runs that were killed";
   for (const Result& result : read_results(out + "/results.json").results) {
     std::set<std::int64_t> rounds;
     for (const TrialSeries& series : result.trials)

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/leftovers.hpp"
 
 namespace headroom {
 namespace fs = std::filesystem;
@@ -29,6 +30,10 @@ int open_temporary(const fs::path& target, fs::path& temporary) {
     temporary = target;
     temporary += fmt::format(".{}-{}.tmp", ::getpid(), attempt);
     const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor >= 0 && !hold_temporary(descriptor)) {
+      ::close(descriptor);
+      continue;
+    }
     if (descriptor >= 0 || errno != EEXIST) return descriptor;
   }
 }
@@ -114,6 +119,7 @@ AtomicFile::AtomicFile(fs::path path, std::uint64_t expected_bytes)
     target_ = fs::weakly_canonical(path_, error);
     if (error) fail("cannot write {}: {}", path_.native(), error.message());
   }
+  remove_leftovers(target_);
   descriptor_ = open_temporary(target_, temporary_);
   if (descriptor_ < 0) {
     temporary_.clear();

@@ -23,7 +23,8 @@ bool is_still_there(int descriptor, const std::filesystem::path& path) {
 
 }  // namespace
 
-FileLock::FileLock(const std::filesystem::path& path) {
+FileLock::FileLock(const std::filesystem::path& path, WhenTaken when_taken) {
+  const int mode = LOCK_EX | (when_taken == WhenTaken::kWait ? 0 : LOCK_NB);
   std::error_code error;
   lock_ =
       std::filesystem::weakly_canonical(std::filesystem::absolute(path), error);  // one lock for all names of the file
@@ -32,11 +33,12 @@ FileLock::FileLock(const std::filesystem::path& path) {
   while (true) {
     descriptor_ = ::open(lock_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (descriptor_ < 0) fail("cannot make {}: {}", lock_.native(), std::generic_category().message(errno));
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    if (::flock(descriptor_, mode) != 0) {
       const int reason = errno;
       ::close(descriptor_);
+      if (reason == EINTR) continue;
       if (reason == EWOULDBLOCK)
-        fail("another process is writing to {} (it holds {}); wait for it, or write to another file", path.native(),
+        fail("another process is writing to {} (it holds {}); wait for it, or write elsewhere", path.native(),
              lock_.native());
       fail("cannot lock {}: {}", lock_.native(), std::generic_category().message(reason));
     }

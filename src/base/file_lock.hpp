@@ -9,8 +9,9 @@ namespace headroom {
 /// takes the lock back from a process that is killed, whatever it leaves behind.
 class FileLock {
  public:
-  /// Throws Error at once where another process holds the lock, or the lock file cannot be made.
-  explicit FileLock(const std::filesystem::path& path);
+  enum class WhenTaken : bool { kFail, kWait };
+  /// Throws Error where another process holds the lock and that is not to be waited for, or the lock file cannot be made.
+  explicit FileLock(const std::filesystem::path& path, WhenTaken when_taken = WhenTaken::kFail);
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;

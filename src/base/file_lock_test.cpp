@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <optional>
+#include <thread>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -34,6 +38,26 @@ TEST(FileLock, IsOneForAllNamesOfAFile) {
   fs::create_symlink(folder / "a.json", folder / "b.json");
   const FileLock lock(folder / "a.json");
   EXPECT_THAT(error_of([&] { FileLock second(folder / "b.json"); }), HasSubstr("another process"));
+}
+
+TEST(FileLock, IsWaitedForWhereThatIsAsked) {
+  const TempFolder folder;
+  std::atomic<int> at_once = 0, most = 0, done = 0;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&] {
+      for (int k = 0; k < 20; ++k) {
+        const FileLock lock(folder / "a.json", FileLock::WhenTaken::kWait);
+        most = std::max(most.load(), ++at_once);
+        std::this_thread::yield();
+        --at_once;
+        ++done;
+      }
+    });
+  threads.clear();
+  EXPECT_EQ(most, 1);
+  EXPECT_EQ(done, 160);
+  EXPECT_FALSE(fs::exists(folder / "a.json.lock"));
 }
 
 TEST(FileLock, TakesOverWhatAKilledProcessLeft) {

@@ -12,6 +12,7 @@
 #include "cli/commands.hpp"
 #include "cli/number.hpp"
 #include "cli/output_name.hpp"
+#include "measure/describe.hpp"
 #include "pipelines/examples.hpp"
 #include "pipelines/model_suite.hpp"
 
@@ -31,6 +32,7 @@ ExitCode bench_or_judge(BenchArguments& arguments, const CLI::App& command) {
   }
   if (what.empty()) fail_usage("bench needs a MODEL or a suite, kernels, bodies, models or load");
   apply_precision(arguments.judging, arguments.protocol);
+  check_clock();
   if (!arguments.save.empty()) check_writable(arguments.save);
   if (what != "models" && !is_judge(arguments.judging)) {
     const auto bench_model = arguments.pass == kWholeRequest ? bench_requests : bench_pass;

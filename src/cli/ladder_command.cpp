@@ -14,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/file_lock.hpp"
 #include "base/format.hpp"
 #include "base/interrupt.hpp"
 #include "base/json.hpp"
@@ -27,6 +28,7 @@
 #include "cli/number.hpp"
 #include "cli/output_name.hpp"
 #include "measure/bench_process.hpp"
+#include "measure/describe.hpp"
 #include "measure/ladder.hpp"
 #include "measure/unfinished_ladder.hpp"
 #include "media/image_grid.hpp"
@@ -181,9 +183,13 @@ void print(const LadderArguments& arguments, const Ladder& ladder, const ResultF
 void climb_and_save(const LadderArguments& arguments, const CLI::App& command, const Engine& engine,
                     const LadderOptions& options, Ladder& ladder) {
   const Log log(arguments.model.quiet);
+  const fs::path results = fs::path(arguments.out) / "results.json";
+  std::optional<FileLock>
+      lock;  // of the folder, for all that goes on in it, rounds in processes of their own among that
   std::optional<UnfinishedLadder> unfinished;
   if (!arguments.out.empty()) {
     make_folder(arguments.out);
+    lock.emplace(results);
     unfinished.emplace(fs::path(arguments.out) / "unfinished.json", describe_options(arguments, engine, options));
     if (const std::int64_t visits = unfinished->restore(ladder); visits > 0)
       log.info("going on with the ladder that was stopped: {} are there", format_count(visits, "visit"));
@@ -223,7 +229,7 @@ void climb_and_save(const LadderArguments& arguments, const CLI::App& command, c
     }
   }
   if (!unfinished) return;
-  write_results(fs::path(arguments.out) / "results.json", to_results(ladder));
+  write_results(results, to_results(ladder));
   unfinished->finish();
 }
 
@@ -245,6 +251,7 @@ void ladder(const LadderArguments& arguments, const CLI::App& command) {
   LadderOptions options = arguments.options;
   if (!arguments.precision.empty()) options.precision = parse_share(arguments.precision, "--precision");
   if (arguments.processes > 0) options.rounds = arguments.processes;
+  check_clock();
   if (!arguments.out.empty()) check_writable_in(arguments.out, "results.json");
   const Engine engine = open_engine(arguments.model);
   resolve_size(*engine.pipeline, arguments.size, options.request);

@@ -95,6 +95,7 @@ ResultFile to_file(const ChosenSwitches& switches, const Engine& engine, const P
 void run_profile(const ProfileArguments& arguments) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
+  if (!arguments.save.empty()) check_clock();
   for (const std::string& path : {arguments.save, arguments.trace})
     if (!path.empty()) check_writable(path);
   const Engine engine = open_network(arguments.model);

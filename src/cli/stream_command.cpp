@@ -52,7 +52,10 @@ void check_arguments(const StreamArguments& arguments) {
   check_output(arguments.video);
   if ((arguments.video.width == 0) != (arguments.video.height == 0))
     fail_usage("--width and --height are given together");
-  if (!arguments.save.empty()) check_writable(arguments.save);
+  if (!arguments.save.empty()) {
+    check_clock();
+    check_writable(arguments.save);
+  }
 }
 
 Subject describe_stream(const FrameStream& stream, const StreamArguments& arguments) {

@@ -151,6 +151,7 @@ void check_cells(const Pipeline& pipeline, const SweepTask& task) {
 void run_sweep(const SweepArguments& arguments) {
   if (arguments.is_cell) return measure_cell(arguments);
   if (arguments.out.empty()) fail_usage("a sweep needs a file to keep its cells in: --out FILE");
+  check_clock();
   check_writable(arguments.out);
   if (!arguments.model.cpu_isa.empty()) limit_cpu_isa(*parse_cpu_isa(arguments.model.cpu_isa));
   const Device device = find_device(arguments.model.device);

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "backends/device.hpp"
+#include "base/error.hpp"
 #include "base/hash.hpp"
 #include "measure/machine.hpp"
+#include "measure/result_json.hpp"
 #include "measure/stages.hpp"
 #include "passes/step_cache_options.hpp"
 #include "plan/memory.hpp"
@@ -52,6 +54,15 @@ void add_replay_obstacles(Configuration& configuration, std::span<const Session*
 
 ResultFile begin_result_file() {
   return {.created = utc_now(), .machine = describe_machine(), .plans = {}, .results = {}};
+}
+
+void check_clock() {
+  if (const std::string now = utc_now(); !is_date_of_results(now))
+    fail(
+        "this machine's clock says {}, and nothing reads a result of that time: set it before measuring (a time in UTC "
+        "of the years "
+        "2000 to 2199 was expected)",
+        now);
 }
 
 Result begin_result(std::string name, Subject subject, Configuration configuration) {

@@ -21,6 +21,8 @@ class Generator;
 
 /// A file of this machine at this time, without results.
 [[nodiscard]] ResultFile begin_result_file();
+/// Throws Error where this machine's clock tells a time that no result file may be of: for before measuring.
+void check_clock();
 /// A result of this build, with nothing measured yet; its id is its name.
 [[nodiscard]] Result begin_result(std::string name, Subject subject, Configuration configuration);
 /// The same of a compiled program, named by its switches; tagged where the weights are random.

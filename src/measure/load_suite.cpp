@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <utility>
 #include <vector>
 
 #include "base/json.hpp"
+#include "base/leftovers.hpp"
 #include "base/random.hpp"
 #include "io/checkpoint.hpp"
 #include "measure/describe.hpp"
@@ -26,8 +26,7 @@ constexpr const char* kLink = "page-locked memory";
 class TemporaryCheckpoint {
  public:
   explicit TemporaryCheckpoint(std::uint64_t bytes)
-      : folder_(fs::temp_directory_path() / fmt::format("headroom-load-{}", std::random_device()())) {
-    fs::create_directories(folder_);
+      : made_(fs::temp_directory_path() / "headroom-load"), folder_(made_.path()) {
     write_json(folder_ / "config.json", nlohmann::json::object());
     std::vector<TensorSpec> specs = list_tensors(bytes);
     SafetensorsWriter writer(folder_ / "model.safetensors", specs);
@@ -41,13 +40,6 @@ class TemporaryCheckpoint {
       }
     writer.commit();
   }
-  ~TemporaryCheckpoint() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  TemporaryCheckpoint(const TemporaryCheckpoint&) = delete;
-  TemporaryCheckpoint& operator=(const TemporaryCheckpoint&) = delete;
-
   [[nodiscard]] Checkpoint open() const { return Checkpoint::open(folder_); }
 
  private:
@@ -64,6 +56,7 @@ class TemporaryCheckpoint {
     return specs;
   }
 
+  PartialFolder made_;
   fs::path folder_;
 };
 

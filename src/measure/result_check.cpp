@@ -17,6 +17,9 @@
 namespace headroom {
 namespace {
 
+// Years in which a clock that is set can stand; a file of one that is not would be the latest, or the earliest, for good.
+constexpr int kFirstYear = 2000, kLastYear = 2199;
+
 void check_series(const TrialSeries& series, const std::string& place) {
   if (series.time_ms.empty()) fail("series '{}' in {} has no trials", series.what, place);
   if (series.process.size() != series.time_ms.size()) {
@@ -210,9 +213,7 @@ void check_results(const ResultFile& file) {
   }
 }
 
-void check_created(const std::string& created) {
-  // Years in which a clock that is set can stand; one that is not would be the latest, or the earliest, for good.
-  constexpr int kFirstYear = 2000, kLastYear = 2199;
+bool is_date_of_results(const std::string& created) {
   constexpr std::string_view kPattern = "####-##-##T##:##:##Z";
   bool is_moment = created.size() == kPattern.size();
   for (std::size_t i = 0; is_moment && i < kPattern.size(); ++i)
@@ -229,7 +230,11 @@ void check_created(const std::string& created) {
     is_moment = day.ok() && part(0, 4) >= kFirstYear && part(0, 4) <= kLastYear && part(11, 2) < 24 &&
                 part(14, 2) < 60 && part(17, 2) <= 60;
   }
-  if (!is_moment)
+  return is_moment;
+}
+
+void check_created(const std::string& created) {
+  if (!is_date_of_results(created))
     fail("\"created\" is '{}', but a time in UTC of the years {} to {} was expected, such as 2026-01-31T23:59:59Z",
          created, kFirstYear, kLastYear);
 }

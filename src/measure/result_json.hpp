@@ -9,6 +9,8 @@ namespace headroom {
 /// What must hold across the members of a file, on writing and on reading; throws Error naming the result.
 void check_results(const ResultFile& file);
 
+/// Whether check_created() takes it.
+[[nodiscard]] bool is_date_of_results(const std::string& created);
 /// Refuses what is no moment of the years 2000 to 2199 in UTC, written "2026-01-31T23:59:59Z": texts of this form sort
 /// by time.
 void check_created(const std::string& created);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/file_lock.hpp"
 #include "base/hash.hpp"
 #include "base/json.hpp"
 #include "passes/step_cache_options.hpp"
@@ -151,6 +152,7 @@ std::optional<std::vector<StepCalibration>> read_calibrations(const Pipeline& pi
 void keep_calibration(const Pipeline& pipeline, const StepCalibration& calibration) {
   const fs::path file = calibration_file(pipeline);
   if (file.empty()) fail("random weights have no folder to keep {} in", kCalibrationFile);
+  const FileLock lock(file, FileLock::WhenTaken::kWait);  // calibrations for other requests may end at the same time
   std::vector<StepCalibration> all = read_calibrations(pipeline).value_or(std::vector<StepCalibration>());
   std::erase_if(all, [&](const StepCalibration& other) { return is_same(other.request, calibration.request); });
   all.push_back(calibration);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -79,6 +81,17 @@ TEST_F(StepCalibrationTest, AreKeptByRequest) {
   ASSERT_EQ(kept.size(), 2);
   EXPECT_EQ(kept[0], made_up(6));
   EXPECT_EQ(kept[1], other);
+}
+
+TEST_F(StepCalibrationTest, OfTwoThatEndAtTheSameTimeNoneIsLost) {
+  for (int run = 0; run < 20; ++run) {
+    fs::remove(file());
+    std::vector<std::jthread> threads;
+    for (const std::int64_t steps : {4, 5, 6, 7})
+      threads.emplace_back([this, steps] { keep_calibration(*pipeline_, made_up(steps)); });
+    threads.clear();
+    ASSERT_EQ(read_calibrations(*pipeline_).value().size(), 4U);
+  }
 }
 
 TEST_F(StepCalibrationTest, TheirScheduleIsThatOfMeancache) {

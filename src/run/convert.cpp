@@ -1,7 +1,5 @@
 #include "run/convert.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "base/leftovers.hpp"
 #include "io/safetensors.hpp"
 #include "ir/builder.hpp"
 #include "ir/param_name.hpp"
@@ -77,33 +76,6 @@ QuantizedRows quantize_rows(const HostTensor& weight, Backend& backend) {
   session.run();
   return {session.output("elements"), session.output("scale")};
 }
-
-/// A folder that is renamed to `path` when all is in it, and removed otherwise.
-class AtomicFolder {
- public:
-  explicit AtomicFolder(fs::path path) : path_(std::move(path)) {
-    if (fs::exists(fs::symlink_status(path_))) fail("{} exists already; convert writes a new folder", path_.native());
-    temporary_ = path_;
-    temporary_ += ".partial." + std::to_string(getpid());
-    fs::create_directories(temporary_);
-  }
-  ~AtomicFolder() {
-    std::error_code ignored;
-    if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
-  }
-  AtomicFolder(const AtomicFolder&) = delete;
-  AtomicFolder& operator=(const AtomicFolder&) = delete;
-
-  [[nodiscard]] const fs::path& path() const noexcept { return temporary_; }
-  void commit() {
-    fs::rename(temporary_, path_);
-    temporary_.clear();
-  }
-
- private:
-  fs::path path_;
-  fs::path temporary_;
-};
 
 /// Whether the conversion writes its own.
 bool is_replaced(const std::string& name) {
@@ -189,7 +161,8 @@ Conversion convert_checkpoint(const Component& component, Backend& backend, cons
   check_switches(switches);
   Converter converter(component, backend, switches.has("bf16"));
   try {
-    AtomicFolder folder(out);
+    if (fs::exists(fs::symlink_status(out))) fail("{} exists already; convert writes a new folder", out.native());
+    PartialFolder folder(out);
     fs::path own = folder.path();
     const fs::path& source = component.checkpoint.folder();
     if (!pipeline.empty()) {
