@@ -217,20 +217,16 @@ Effect paired_effect(std::span<const std::vector<double>> base, std::span<const 
                 .base_processes = std::ssize(base),
                 .new_processes = std::ssize(changed),
                 .paired = true};
-  const std::optional<double> tick = clock_tick(base, changed);
-  if (!tick) {
-    effect.limit = kEqualTrials;
-    return effect;
-  }
+  const double tick = clock_tick(base, changed).value_or(0);  // pairs are timed here, by a clock of nanoseconds
   if (base.size() >= kBootstrapPairs) {
     effect.interval = exponential(hierarchical_interval(base, changed, bootstrap));
   } else if (const std::optional<Interval> exact = exact_median_interval(log_ratios)) {
     effect.interval = exponential(*exact);
   }
-  if (effect.interval && *tick > 0) {
-    const double step = std::hypot(*tick / median(base_medians), *tick / median(new_medians));
+  if (effect.interval && tick > 0) {
+    const double step = std::hypot(tick / median(base_medians), tick / median(new_medians));
     const Interval coarse = interval_around(effect.ratio, {step, step});
-    if (coarse.low < effect.interval->low || coarse.high > effect.interval->high) effect.limit = coarse_clock(*tick);
+    if (coarse.low < effect.interval->low || coarse.high > effect.interval->high) effect.limit = coarse_clock(tick);
     effect.interval = {std::min(coarse.low, effect.interval->low), std::max(coarse.high, effect.interval->high)};
   }
   return effect;
