@@ -32,13 +32,17 @@ bool ModelIndex::has(std::string_view part) const {
   return found != index_.end() && is_part(*found);
 }
 
+std::string ModelIndex::class_of(std::string_view part) const {
+  return has(part) ? index_.at(part)[1].get<std::string>() : std::string();
+}
+
 bool ModelIndex::flag(std::string_view key, bool fallback) const {
   return get_bool_or(index_, key, fallback, (folder_ / kFile).string());
 }
 
 std::filesystem::path ModelIndex::part(std::string_view name, std::string_view expected) const {
   if (!has(name)) fail("{} has no part '{}', which {} needs", (folder_ / kFile).string(), name, class_name_);
-  const std::string class_of_part = index_.at(name)[1].get<std::string>();
+  const std::string class_of_part = class_of(name);
   if (!expected.empty() && class_of_part != expected)
     fail("{}: {} is {}, expected {}", (folder_ / kFile).string(), name, class_of_part, expected);
   const std::filesystem::path folder = folder_ / name;

@@ -20,6 +20,8 @@ class ModelIndex {
   /// "FluxPipeline"
   [[nodiscard]] const std::string& class_name() const noexcept { return class_name_; }
   [[nodiscard]] bool has(std::string_view part) const;
+  /// The class of a part; empty where there is no such part.
+  [[nodiscard]] std::string class_of(std::string_view part) const;
   /// What it says beside the parts. Throws Error where it is not true or false.
   [[nodiscard]] bool flag(std::string_view key, bool fallback) const;
   /// The part's folder. Throws Error where the index does not name it, names another class than `expected` (unless that

@@ -102,7 +102,7 @@ TextReader& add_reader(PipelineParts& parts, const ModelIndex& index, const Enco
   Component opened = open_part(index, encoder.part, encoder.class_name, random_seed);
   TextReader reader{.encoder = opened.part,
                     .pass = std::string(encoder.pass),
-                    .tokenizer = open_tokenizer(folder),
+                    .tokenizer = open_tokenizer(folder, index.class_of(encoder.tokenizer)),
                     .readings = {},
                     .tokens = encoder.has_request_tokens ? 0 : opened.kind->text_tokens(opened.config)};
   require_vocabulary(reader.tokenizer, folder, opened);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 
 namespace headroom {
 namespace {
@@ -14,9 +15,13 @@ std::uint32_t value_of(std::uint32_t unit) { return unit & 0x7FFFFFFFU; }
 std::uint32_t label_of(std::uint32_t unit) { return unit & 0x800000FFU; }
 std::uint32_t offset_of(std::uint32_t unit) { return unit >> 10U << ((unit & 0x200U) >> 6U); }
 
+bool is_within_character(std::string_view text, std::size_t at) {
+  return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80;
+}
+
 }  // namespace
 
-Charsmap::Charsmap(std::string_view bytes, std::string_view context) {
+Charsmap::Charsmap(std::string_view bytes, std::string_view context) : context_(context) {
   static_assert(std::endian::native == std::endian::little);
   if (bytes.empty()) return;
   std::uint32_t size = 0;
@@ -28,27 +33,30 @@ Charsmap::Charsmap(std::string_view bytes, std::string_view context) {
   std::memcpy(units_.data(), bytes.data() + sizeof(size), size);
   replacements_ = bytes.substr(sizeof(size) + size);
   if (replacements_.empty()) fail("{} is not a character map: it has no replacements", context);
+  if (!is_utf8(replacements_)) fail("{} is not a character map: its replacements are not UTF-8", context);
 }
 
-std::optional<Charsmap::Match> Charsmap::find(std::string_view text, bool shortest) const {
-  std::optional<Match> found;
-  if (units_.empty()) return found;
-  // The map comes from a file: no place in it is trusted.
+std::optional<Charsmap::Match> Charsmap::shortest_prefix(std::string_view text) const {
+  if (units_.empty()) return std::nullopt;
+  // The map comes from a file: no place in it is trusted, and a trie may lead in circles.
+  constexpr std::size_t kLongest = 64;  // bytes; published maps have strings of up to 20
   const auto unit_at = [&](std::uint32_t place) { return place < units_.size() ? units_[place] : 0xFFFFFFFFU; };
   std::uint32_t node = offset_of(units_[0]);
   for (std::size_t i = 0; i < text.size() && text[i] != '\0'; ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     node ^= byte;
     const std::uint32_t unit = unit_at(node);
-    if (label_of(unit) != byte) break;
+    if (label_of(unit) != byte) return std::nullopt;
+    if (i >= kLongest) fail("{} is not a character map: it has strings of more than {} bytes", context_, kLongest);
     node ^= offset_of(unit);
     if (!has_leaf(unit)) continue;
     const std::uint32_t at = value_of(unit_at(node));
-    if (at >= replacements_.size()) break;
-    found = Match{.bytes = i + 1, .replacement = replacements_.c_str() + at};
-    if (shortest) break;
+    if (at >= replacements_.size()) return std::nullopt;
+    if (is_within_character(text, i + 1) || is_within_character(replacements_, at))
+      fail("{} is not a character map: it maps single bytes of characters", context_);
+    return Match{.bytes = i + 1, .replacement = replacements_.c_str() + at};
   }
-  return found;
+  return std::nullopt;
 }
 
 }  // namespace headroom

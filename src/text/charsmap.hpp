@@ -20,13 +20,12 @@ class Charsmap {
     std::size_t bytes;             ///< of the text that are replaced
     std::string_view replacement;  ///< perhaps empty
   };
-  /// The shortest or longest string of the map that `text` begins with.
-  [[nodiscard]] std::optional<Match> shortest_prefix(std::string_view text) const { return find(text, true); }
-  [[nodiscard]] std::optional<Match> longest_prefix(std::string_view text) const { return find(text, false); }
+  /// The shortest string of the map that `text` begins with. Throws Error where that or its replacement is not whole
+  /// characters.
+  [[nodiscard]] std::optional<Match> shortest_prefix(std::string_view text) const;
 
  private:
-  [[nodiscard]] std::optional<Match> find(std::string_view text, bool shortest) const;
-
+  std::string context_;
   std::vector<std::uint32_t> units_;
   std::string replacements_;
 };

@@ -41,10 +41,17 @@ std::string place(const std::string& context, std::string_view key) { return fmt
 std::string place(const std::string& context, std::size_t index) { return fmt::format("{}[{}]", context, index); }
 
 std::int32_t get_token_id(const nlohmann::json& value, const std::string& context) {
-  constexpr std::int64_t kMost = 1 << 24;  // a typo beyond this would ask for gigabytes
+  constexpr std::int64_t kMost = 1 << 21;  // published ones end at 262,144; a vocabulary has a place for each id
   const std::int64_t id = value.is_number_integer() ? value.get<std::int64_t>() : -1;
-  if (id < 0 || id >= kMost) fail("{} is {}, but an id was expected", context, value.dump(-1, ' ', true));
+  if (id < 0 || id >= kMost) fail("{} is {}, but an id was expected, below {}", context, shown(value), kMost);
   return static_cast<std::int32_t>(id);
+}
+
+std::string shown(const nlohmann::json& value) {
+  constexpr std::size_t kMost = 80;
+  std::string text = value.dump(-1, ' ', true);
+  if (text.size() > kMost) text = text.substr(0, kMost) + "...";
+  return text;
 }
 
 std::string decode_base64(std::string_view text, const std::string& context) {

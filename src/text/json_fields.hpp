@@ -31,6 +31,9 @@ void check_keys(const nlohmann::json& object, std::initializer_list<std::string_
 /// Throws Error where the number is no id: below 0 or beyond what a vocabulary can hold.
 [[nodiscard]] std::int32_t get_token_id(const nlohmann::json& value, const std::string& context);
 
+/// A value as an Error shows it, cut where it is long.
+[[nodiscard]] std::string shown(const nlohmann::json& value);
+
 [[nodiscard]] std::string decode_base64(std::string_view text, const std::string& context);
 
 }  // namespace headroom

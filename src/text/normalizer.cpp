@@ -10,28 +10,32 @@ namespace {
 class ToNormalForm final : public Normalizer {
  public:
   explicit ToNormalForm(NormalForm form) : form_(form) {}
-  void apply(Section& section) const override { section.text = to_normal_form(section.text, form_); }
 
  private:
+  void do_apply(Section& section, TextBudget& budget) const override {
+    budget.spend(cost_of_reordering(section.text));
+    section.text = to_normal_form(section.text, form_);
+  }
+
   NormalForm form_;
 };
 
 class LowerCase final : public Normalizer {
- public:
-  void apply(Section& section) const override { section.text = to_lower_case(section.text); }
+  void do_apply(Section& section, TextBudget& /*budget*/) const override { section.text = to_lower_case(section.text); }
 };
 
 class Strip final : public Normalizer {
  public:
   Strip(bool left, bool right) : left_(left), right_(right) {}
-  void apply(Section& section) const override {
+
+ private:
+  void do_apply(Section& section, TextBudget& /*budget*/) const override {
     if (right_) section.text.resize(section.text.size() - trailing_white_space(section.text));
     const std::size_t leading = left_ ? leading_white_space(section.text) : 0;
     section.text.erase(0, leading);
     section.at_start = section.at_start && leading == 0;
   }
 
- private:
   bool left_;
   bool right_;
 };
@@ -39,9 +43,12 @@ class Strip final : public Normalizer {
 class Replace final : public Normalizer {
  public:
   Replace(Regex pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
-  void apply(Section& section) const override {
-    const std::vector<Span> matches = pattern_.find_all(section.text);
+
+ private:
+  void do_apply(Section& section, TextBudget& budget) const override {
+    const std::vector<Span> matches = pattern_.find_all(section.text, budget);
     if (matches.empty()) return;
+    budget.spend(matches.size() * content_.size());
     std::string result;
     std::size_t at = 0;
     for (const Span& match : matches) {
@@ -56,7 +63,6 @@ class Replace final : public Normalizer {
     section.text = std::move(result);
   }
 
- private:
   Regex pattern_;
   std::string content_;
 };
@@ -64,11 +70,14 @@ class Replace final : public Normalizer {
 class Prepend final : public Normalizer {
  public:
   explicit Prepend(std::string prefix) : prefix_(std::move(prefix)) {}
-  void apply(Section& section) const override {
-    if (!section.text.empty()) section.text.insert(0, prefix_);
-  }
 
  private:
+  void do_apply(Section& section, TextBudget& budget) const override {
+    if (section.text.empty()) return;
+    budget.spend(prefix_.size());
+    section.text.insert(0, prefix_);
+  }
+
   std::string prefix_;
 };
 
@@ -76,30 +85,33 @@ class MapCharacters final : public Normalizer {
  public:
   explicit MapCharacters(Charsmap map) : map_(std::move(map)) {}
 
-  void apply(Section& section) const override {
+ private:
+  static constexpr std::size_t kLongGrapheme = 6;  // bytes
+
+  void do_apply(Section& section, TextBudget& budget) const override {
     std::string result;
     result.reserve(section.text.size());
     for (std::string_view rest = section.text; !rest.empty();) {
       const std::string_view grapheme = rest.substr(0, first_grapheme(rest));
       rest.remove_prefix(grapheme.size());
-      if (grapheme.size() >= kLongGrapheme || !append_mapped(grapheme, result)) append_each(grapheme, result);
+      if (grapheme.size() >= kLongGrapheme || !append_mapped(grapheme, result, budget))
+        append_each(grapheme, result, budget);
     }
     section.text = std::move(result);
   }
 
- private:
-  static constexpr std::size_t kLongGrapheme = 6;  // bytes
-
-  [[nodiscard]] bool append_mapped(std::string_view whole, std::string& result) const {
+  [[nodiscard]] bool append_mapped(std::string_view whole, std::string& result, TextBudget& budget) const {
     const auto match = map_.shortest_prefix(whole);
-    if (match) result += match->replacement;
-    return match.has_value();
+    if (!match) return false;
+    budget.spend(match->replacement.size());
+    result += match->replacement;
+    return true;
   }
 
-  void append_each(std::string_view grapheme, std::string& result) const {
+  void append_each(std::string_view grapheme, std::string& result, TextBudget& budget) const {
     while (!grapheme.empty()) {
       const std::string_view character = grapheme.substr(0, first_character(grapheme).bytes);
-      if (!append_mapped(character, result)) result += character;
+      if (!append_mapped(character, result, budget)) result += character;
       grapheme.remove_prefix(character.size());
     }
   }
@@ -110,11 +122,12 @@ class MapCharacters final : public Normalizer {
 class Sequence final : public Normalizer {
  public:
   explicit Sequence(std::vector<NormalizerPtr> steps) : steps_(std::move(steps)) {}
-  void apply(Section& section) const override {
-    for (const NormalizerPtr& step : steps_) step->apply(section);
-  }
 
  private:
+  void do_apply(Section& section, TextBudget& budget) const override {
+    for (const NormalizerPtr& step : steps_) step->apply(section, budget);
+  }
+
   std::vector<NormalizerPtr> steps_;
 };
 

@@ -9,6 +9,7 @@
 #include "text/charsmap.hpp"
 #include "text/regex.hpp"
 #include "text/section.hpp"
+#include "text/text_budget.hpp"
 #include "text/unicode.hpp"
 
 namespace headroom {
@@ -17,7 +18,14 @@ namespace headroom {
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  virtual void apply(Section& section) const = 0;
+  /// Takes from `budget` the bytes of the text and those that are made. Throws Error where it is spent.
+  void apply(Section& section, TextBudget& budget) const {
+    budget.spend(section.text.size() + 1);
+    do_apply(section, budget);
+  }
+
+ private:
+  virtual void do_apply(Section& section, TextBudget& budget) const = 0;
 };
 using NormalizerPtr = std::unique_ptr<const Normalizer>;
 

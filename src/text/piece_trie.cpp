@@ -3,8 +3,16 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 
 namespace headroom {
+
+void check_searched_length(std::string_view piece, std::string_view context) {
+  constexpr std::size_t kMost = 256;  // published ones have up to 64
+  if (piece.size() > kMost)
+    fail("{}: a token has {} bytes, but at most {} are allowed; it begins '{}'", context, piece.size(), kMost,
+         printable_name(piece.substr(0, 20)));
+}
 
 PieceTrie::PieceTrie(std::vector<Entry> entries) {
   std::ranges::stable_sort(entries, {}, &Entry::piece);

@@ -9,6 +9,9 @@
 
 namespace headroom {
 
+/// Throws Error, with `context`, where a piece is too long to be looked for at each place of a text.
+void check_searched_length(std::string_view piece, std::string_view context);
+
 /// Strings, each with a number, to be found at the front of a text: a trie over bytes in one array, level by level.
 class PieceTrie {
  public:

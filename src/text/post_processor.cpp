@@ -25,17 +25,30 @@ std::vector<TokenId> ids_of_special(const json& special_tokens, const std::strin
   return ids;
 }
 
-/// A processor of a sequence goes around what those before it put.
-void put_around(TokenizerParts& parts, const std::vector<TokenId>& before, const std::vector<TokenId>& behind) {
-  parts.before.insert(parts.before.begin(), before.begin(), before.end());
-  parts.behind.insert(parts.behind.end(), behind.begin(), behind.end());
-}
-
-void parse_template(const json& value, const std::string& context, TokenizerParts& parts) {
-  check_keys(value, {"type", "single", "pair", "special_tokens"}, context);
-  const std::string at = place(context, "single");
+/// What one processor puts before and behind a text.
+struct Around {
   std::vector<TokenId> before;
   std::vector<TokenId> behind;
+
+  /// Throws Error, with `context`, where these are more than a text can need.
+  void append(bool is_behind, const std::vector<TokenId>& ids, const std::string& context) {
+    constexpr std::size_t kMost = 256;
+    std::vector<TokenId>& side = is_behind ? behind : before;
+    side.insert(side.end(), ids.begin(), ids.end());
+    if (before.size() + behind.size() > kMost) fail("{} puts more than {} ids around a text", context, kMost);
+  }
+};
+
+/// A processor of a sequence goes around what those before it put.
+void put_around(TokenizerParts& parts, const Around& around) {
+  parts.before.insert(parts.before.begin(), around.before.begin(), around.before.end());
+  parts.behind.insert(parts.behind.end(), around.behind.begin(), around.behind.end());
+}
+
+Around parse_template(const json& value, const std::string& context) {
+  check_keys(value, {"type", "single", "pair", "special_tokens"}, context);
+  const std::string at = place(context, "single");
+  Around around;
   bool is_behind = false;
   for (const json& piece : get_array(value, "single", context)) {
     check_keys(piece, {"Sequence", "SpecialToken"}, at);
@@ -45,13 +58,11 @@ void parse_template(const json& value, const std::string& context, TokenizerPart
       continue;
     }
     const std::string name = get_string(get(piece, "SpecialToken", at), "id", at);
-    const std::vector<TokenId> ids =
-        ids_of_special(get(value, "special_tokens", context), name, place(context, "special_tokens"));
-    std::vector<TokenId>& side = is_behind ? behind : before;
-    side.insert(side.end(), ids.begin(), ids.end());
+    const json& special_tokens = get(value, "special_tokens", context);
+    around.append(is_behind, ids_of_special(special_tokens, name, place(context, "special_tokens")), at);
   }
   if (!is_behind) fail("{} has no place for the text", at);
-  put_around(parts, before, behind);
+  return around;
 }
 
 }  // namespace
@@ -60,11 +71,11 @@ void parse_post_processor(const json& value, const std::string& context, Tokeniz
   if (value.is_null()) return;
   const std::string type = type_of_step(value, context);
   if (type == "TemplateProcessing") {
-    parse_template(value, context, parts);
+    put_around(parts, parse_template(value, context));
   } else if (type == "RobertaProcessing" || type == "BertProcessing") {
     check_keys(value, {"type", "sep", "cls", "trim_offsets", "add_prefix_space"}, context);
-    put_around(parts, {id_of_pair(get(value, "cls", context), place(context, "cls"))},
-               {id_of_pair(get(value, "sep", context), place(context, "sep"))});
+    put_around(parts, {.before = {id_of_pair(get(value, "cls", context), place(context, "cls"))},
+                       .behind = {id_of_pair(get(value, "sep", context), place(context, "sep"))}});
   } else if (type == "ByteLevel") {
     check_keys(value, {"type", "add_prefix_space", "trim_offsets", "use_regex"}, context);  // offsets, not ids
   } else if (type == "Sequence") {

@@ -1,5 +1,7 @@
 #include "text/pre_tokenizer.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "text/byte_alphabet.hpp"
@@ -17,14 +19,15 @@ class SplitWords final : public PreTokenizer {
   SplitWords(Regex pattern, SplitBehavior behavior, bool invert)
       : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
 
-  void apply(std::vector<Section>& sections) const override {
+ private:
+  void do_apply(std::vector<Section>& sections, TextBudget& budget) const override {
     std::vector<Section> result;
     for (const Section& section : sections)
-      append_parts(section, split_at(section.text, pattern_.find_all(section.text), behavior_, invert_), result);
+      append_parts(section, split_at(section.text, pattern_.find_all(section.text, budget), behavior_, invert_),
+                   result);
     sections = std::move(result);
   }
 
- private:
   Regex pattern_;
   SplitBehavior behavior_;
   bool invert_;
@@ -35,12 +38,13 @@ class Metaspace final : public PreTokenizer {
   Metaspace(std::string mark, PrependScheme scheme, bool split)
       : mark_(std::move(mark)), pattern_(Regex::literal(mark_, "Metaspace")), scheme_(scheme), split_(split) {}
 
-  void apply(std::vector<Section>& sections) const override {
+ private:
+  void do_apply(std::vector<Section>& sections, TextBudget& budget) const override {
     std::vector<Section> result;
     for (Section& section : sections) {
-      section.text = marked(section);
+      section.text = marked(section, budget);
       if (split_) {
-        const std::vector<Span> marks = pattern_.find_all(section.text);
+        const std::vector<Span> marks = pattern_.find_all(section.text, budget);
         append_parts(section, split_at(section.text, marks, SplitBehavior::kMergedWithNext), result);
       } else {
         result.push_back(std::move(section));
@@ -49,8 +53,9 @@ class Metaspace final : public PreTokenizer {
     sections = std::move(result);
   }
 
- private:
-  [[nodiscard]] std::string marked(const Section& section) const {
+  [[nodiscard]] std::string marked(const Section& section, TextBudget& budget) const {
+    const auto spaces = static_cast<std::uint64_t>(std::ranges::count(section.text, ' '));
+    budget.spend((spaces + 1) * mark_.size());
     std::string text;
     for (const char c : section.text) c == ' ' ? text.append(mark_) : text.append(1, c);
     const bool prepends = scheme_ == PrependScheme::kAlways || (scheme_ == PrependScheme::kFirst && section.at_start);
@@ -67,15 +72,15 @@ class ByteLevel final : public PreTokenizer {
  public:
   explicit ByteLevel(ByteLevelOptions options) : options_(options) {}
 
-  void apply(std::vector<Section>& sections) const override {
+ private:
+  void do_apply(std::vector<Section>& sections, TextBudget& budget) const override {
     if (options_.add_prefix_space)
       for (Section& section : sections)
         if (!section.text.starts_with(' ')) section.text.insert(0, 1, ' ');
-    if (options_.split) words_.apply(sections);
+    if (options_.split) words_.apply(sections, budget);
     for (Section& section : sections) section.text = bytes_to_alphabet(section.text);
   }
 
- private:
   ByteLevelOptions options_;
   SplitWords words_{{R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", "ByteLevel"},
                     SplitBehavior::kIsolated,
@@ -85,11 +90,12 @@ class ByteLevel final : public PreTokenizer {
 class Sequence final : public PreTokenizer {
  public:
   explicit Sequence(std::vector<PreTokenizerPtr> steps) : steps_(std::move(steps)) {}
-  void apply(std::vector<Section>& sections) const override {
-    for (const PreTokenizerPtr& step : steps_) step->apply(sections);
-  }
 
  private:
+  void do_apply(std::vector<Section>& sections, TextBudget& budget) const override {
+    for (const PreTokenizerPtr& step : steps_) step->apply(sections, budget);
+  }
+
   std::vector<PreTokenizerPtr> steps_;
 };
 

@@ -9,6 +9,7 @@
 #include "text/regex.hpp"
 #include "text/section.hpp"
 #include "text/split.hpp"
+#include "text/text_budget.hpp"
 
 namespace headroom {
 
@@ -16,8 +17,15 @@ namespace headroom {
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  /// None of the sections is empty, before or after.
-  virtual void apply(std::vector<Section>& sections) const = 0;
+  /// None of the sections is empty, before or after. Takes from `budget` their bytes and those that are made. Throws Error
+  /// where it is spent.
+  void apply(std::vector<Section>& sections, TextBudget& budget) const {
+    for (const Section& section : sections) budget.spend(section.text.size() + 1);
+    do_apply(sections, budget);
+  }
+
+ private:
+  virtual void do_apply(std::vector<Section>& sections, TextBudget& budget) const = 0;
 };
 using PreTokenizerPtr = std::unique_ptr<const PreTokenizer>;
 

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "text/text_budget.hpp"
+
 namespace headroom {
 
 /// Bytes [begin, end) of a text.
@@ -20,16 +22,18 @@ struct Span {
 
 /// A regular expression over characters, as tokenizer.json holds them: they are written for Oniguruma and run by PCRE2,
 /// so the few things that these two read differently are either translated (\s and \S, which are White_Space) or
-/// refused (\w, \b and others, which no tokenizer known here uses). Safe to use from several threads.
+/// refused (\w, \b, single bytes of characters and others, which no tokenizer known here uses). Safe to use from several
+/// threads.
 class Regex {
  public:
-  /// Throws Error where the pattern is malformed or refused; `context` says where it comes from.
+  /// Throws Error where the pattern is malformed, refused or too long; `context` says where it comes from.
   Regex(std::string_view pattern, std::string_view context);
   /// One that finds `text` as it stands.
   [[nodiscard]] static Regex literal(std::string_view text, std::string_view context);
 
-  /// All matches in `text`, which is UTF-8, from front to back and without overlap; none is empty.
-  [[nodiscard]] std::vector<Span> find_all(std::string_view text) const;
+  /// All matches in `text`, which is UTF-8, from front to back and without overlap; none is empty. Each item of the pattern
+  /// that is tried and each character that is gone over is taken from `budget`. Throws Error where that is spent.
+  [[nodiscard]] std::vector<Span> find_all(std::string_view text, TextBudget& budget) const;
 
  private:
   struct Code;

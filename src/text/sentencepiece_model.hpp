@@ -8,20 +8,11 @@
 
 namespace headroom {
 
-/// How SentencePiece prepares a text (NormalizerSpec, and of TrainerSpec what concerns it).
-struct SentencepieceRules {
-  std::string charsmap;  ///< bytes for a Charsmap
-  bool add_dummy_prefix = true;
-  bool remove_extra_whitespaces = true;
-  bool escape_whitespaces = true;
-  bool whitespace_as_suffix = false;
-};
-
-/// A Unigram model as SentencePiece trains it (ModelProto, sentencepiece_model.proto).
+/// A Unigram model as SentencePiece trains it (ModelProto, sentencepiece_model.proto): what tokenizers of transformers take
+/// from it. How SentencePiece itself would prepare a text is left aside, as it is there.
 struct SentencepieceModel {
   std::vector<UnigramPiece> pieces;
-  UnigramOptions options;
-  SentencepieceRules rules;
+  std::string charsmap;  ///< bytes for a Charsmap; perhaps empty
 };
 
 /// Reads a `spiece.model`. Throws Error where it is broken, or is no Unigram model.

@@ -26,17 +26,33 @@ void pad(EncodedText& encoded, std::size_t length, TokenId padding, Side side) {
   mask.insert(left ? mask.begin() : mask.end(), missing, std::uint8_t{0});
 }
 
+/// What stands around each text, which no text asks for, must be there too.
+void check_around(const std::vector<TokenId>& ids, const TokenizerParts& parts) {
+  constexpr std::size_t kMost = 256;
+  for (const TokenId id : ids)
+    if (!parts.vocabulary.has(id))
+      fail("{} puts the id {} around each text, but its vocabulary has no such id", parts.source, id);
+  if (ids.size() > kMost)
+    fail("{} puts {} ids around each text, but at most {} are allowed", parts.source, ids.size(), kMost);
+}
+
 }  // namespace
 
 Tokenizer::Tokenizer(TokenizerParts parts) {
+  check_around(parts.before, parts);
+  check_around(parts.behind, parts);
   std::vector<AddedToken> normalized = parts.added;
   const auto second = std::ranges::stable_partition(normalized, &AddedToken::is_normalized).begin();
   const std::vector<AddedToken> raw(second, normalized.end());
   normalized.erase(second, normalized.end());
   parts.raw_tokens.emplace(raw, &AddedToken::content);
+  std::size_t bytes = 0;
+  for (const AddedToken& token : normalized) bytes += token.content.size();
+  TextBudget budget(parts.source, bytes);
   parts.normalized_tokens.emplace(normalized, [&](const AddedToken& token) {
     Section section{.text = token.content, .at_start = true};
-    parts.normalizer->apply(section);
+    parts.normalizer->apply(section, budget);
+    check_searched_length(section.text, parts.source);
     return section.text;
   });
   parts_ = std::make_unique<const TokenizerParts>(std::move(parts));
@@ -48,13 +64,14 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 
 std::vector<TokenId> Tokenizer::encode_text(std::string_view text) const {
   std::vector<TokenId> ids;
+  TextBudget budget(parts_->source, text.size());
   const auto encode_normalized = [&](Section section) {
     std::vector<Section> words{std::move(section)};
-    parts_->pre_tokenizer->apply(words);
+    parts_->pre_tokenizer->apply(words, budget);
     for (const Section& word : words) parts_->model->encode(word.text, ids);
   };
   const auto encode_raw = [&](Section section) {
-    parts_->normalizer->apply(section);
+    parts_->normalizer->apply(section, budget);
     for (const auto& [span, token] : parts_->normalized_tokens->split(section.text)) {
       if (token != nullptr)
         ids.push_back(token->id);

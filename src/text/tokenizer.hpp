@@ -47,7 +47,7 @@ class Tokenizer {
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
 
-  /// Throws Error where `text` is not UTF-8, where it may not be truncated and has too many ids, where max_length does
+  /// Throws Error where `text` is not UTF-8, where the tokenizer's steps take too much work (TextBudget), where it may not be truncated and has too many ids, where max_length does
   /// not hold what is put around a text, and where padding is asked for without max_length or a padding token.
   [[nodiscard]] EncodedText encode(std::string_view text, const EncodeOptions& options = {}) const;
 
@@ -67,8 +67,9 @@ class Tokenizer {
 };
 
 /// The tokenizer of a folder as published beside a text encoder: `tokenizer.json` where it is there, else `vocab.json`
-/// and `merges.txt`, else `spiece.model`; with what `tokenizer_config.json` and `special_tokens_map.json` say of
-/// special tokens. Throws Error naming file and key for what is missing, broken or not known.
-[[nodiscard]] Tokenizer open_tokenizer(const std::filesystem::path& folder);
+/// and `merges.txt`, else `spiece.model`; with what `tokenizer_config.json`, `special_tokens_map.json` and
+/// `added_tokens.json` say of added tokens. `class_name` is that of a pipeline's index ("T5TokenizerFast"), for a folder that
+/// names none. Throws Error naming file and key for what is missing, broken or not known.
+[[nodiscard]] Tokenizer open_tokenizer(const std::filesystem::path& folder, std::string_view class_name = {});
 
 }  // namespace headroom

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "base/error.hpp"
@@ -18,9 +19,10 @@ using nlohmann::json;
 constexpr std::array kRoles = {"bos_token", "eos_token", "unk_token", "sep_token",
                                "pad_token", "cls_token", "mask_token"};
 
-/// A token that is a plain string is special, and is therefore not normalized.
-AddedToken parse_special(const json& value, const std::string& context) {
-  if (value.is_string()) return {.content = value.get<std::string>()};
+/// A token that is a plain string is special, and is therefore not normalized. An empty one is none.
+std::optional<AddedToken> parse_special(const json& value, const std::string& context) {
+  if (value.is_null() || value == "") return std::nullopt;
+  if (value.is_string()) return AddedToken{.content = value.get<std::string>()};
   return parse_added_token(value, context);
 }
 
@@ -60,50 +62,91 @@ AddedToken parse_added_token(const json& value, const std::string& context) {
 }
 
 void add_token(TokenizerParts& parts, const AddedToken& token, const std::string& context) {
+  check_searched_length(token.content, context);
   const std::optional<TokenId> known = parts.vocabulary.find(token.content);
   if (!known || *known != token.id) parts.vocabulary.add(token.content, token.id, context);
   parts.added.push_back(token);
 }
 
+void TokenizerConfig::read_special_tokens(const json& file, const std::string& context) {
+  for (const char* const role : kRoles)
+    if (file.contains(role)) roles_[role] = parse_special(file.at(role), place(context, role));
+  // transformers 5 writes the first of these names, older versions the second.
+  for (const char* const key : {"extra_special_tokens", "additional_special_tokens"}) {
+    if (!file.contains(key) || file.at(key).is_null()) continue;
+    if (!file.at(key).is_array() && !file.at(key).is_object())
+      fail("{} is {}, but an array was expected", place(context, key), file.at(key).type_name());
+    std::vector<AddedToken> tokens;  // values, where each has a name
+    for (const json& value : file.at(key))
+      if (auto token = parse_special(value, place(context, key))) tokens.push_back(std::move(*token));
+    const bool is_empty = tokens.empty();
+    additional_ = std::move(tokens);
+    if (!is_empty) break;
+  }
+}
+
+void TokenizerConfig::read_config(const json& config, const std::string& context) {
+  set_default_class(get_string_or(config, "tokenizer_class", "", context));
+  if (config.contains("added_tokens_decoder") && !config.at("added_tokens_decoder").is_null()) {
+    lists_added_tokens_ = true;
+    by_id_context_ = place(context, "added_tokens_decoder");
+    by_id_ = parse_by_id(config.at("added_tokens_decoder"), by_id_context_);
+  }
+  read_special_tokens(config, context);
+  constexpr std::int64_t kMostExtraIds = 10'000;
+  const std::int64_t extra_ids = get_int_or(config, "extra_ids", 100, context);
+  if (extra_ids < 0 || extra_ids > kMostExtraIds)
+    fail("{}.extra_ids is {}, but 0 to {} was expected", context, extra_ids, kMostExtraIds);
+  extra_ids_ = static_cast<std::size_t>(extra_ids);
+  constexpr double kUnlimited = 1e9;  // written where no limit is known: 1e30
+  if (const double length = get_double_or(config, "model_max_length", kUnlimited, context);
+      length > 0 && length < kUnlimited)
+    model_max_length_ = static_cast<std::size_t>(length);
+  padding_side_ = parse_side(config, "padding_side", context);
+  truncation_side_ = parse_side(config, "truncation_side", context);
+  adds_prefix_space_ = get_bool_or(config, "add_prefix_space", false, context);
+}
+
+/// {"<cat-toy>": 49408}. One that is named as a special token is special, the others are looked for in the normalized text.
+void TokenizerConfig::read_added_tokens(const json& file, const std::string& context) {
+  if (!file.is_object()) fail("{} is {}, but an object was expected", context, file.type_name());
+  const auto is_special = [&](const std::string& content) {
+    const auto is_it = [&](const AddedToken& token) { return token.content == content; };
+    return std::ranges::any_of(roles_, [&](const auto& role) { return role.second && is_it(*role.second); }) ||
+           (additional_ && std::ranges::any_of(*additional_, is_it));
+  };
+  by_id_context_ = context;
+  for (const auto& [content, id] : file.items()) {
+    if (content.empty()) fail("{} has an empty token", context);
+    by_id_.push_back(
+        {.content = content, .id = get_token_id(id, place(context, content)), .is_normalized = !is_special(content)});
+  }
+  std::ranges::sort(by_id_, {}, &AddedToken::id);
+}
+
 TokenizerConfig TokenizerConfig::read(const std::filesystem::path& folder) {
   TokenizerConfig result;
-  const auto read_roles = [&](const json& file, const std::string& context) {
-    for (const char* const role : kRoles) {
-      if (!file.contains(role)) continue;
-      const json& value = file.at(role);
-      auto& token = result.roles_[role];
-      token.reset();
-      if (!value.is_null()) token = parse_special(value, place(context, role));
-    }
-    if (!file.contains("additional_special_tokens") || file.at("additional_special_tokens").is_null()) return;
-    result.additional_.clear();
-    for (const json& value : get_array(file, "additional_special_tokens", context))
-      result.additional_.push_back(parse_special(value, place(context, "additional_special_tokens")));
+  const auto read_if_there = [&](const char* name, auto read) {
+    const auto path = folder / name;
+    if (std::filesystem::exists(path)) (result.*read)(read_json(path), path.native());
   };
-
-  if (const auto path = folder / "tokenizer_config.json"; std::filesystem::exists(path)) {
-    const json config = read_json(path);
-    const std::string& context = path.native();
-    result.tokenizer_class_ = get_string_or(config, "tokenizer_class", "", context);
-    if (result.tokenizer_class_.ends_with("Fast")) result.tokenizer_class_.resize(result.tokenizer_class_.size() - 4);
-    if (config.contains("added_tokens_decoder"))
-      result.by_id_ = parse_by_id(config.at("added_tokens_decoder"), place(context, "added_tokens_decoder"));
-    read_roles(config, context);
-    const std::int64_t extra_ids = get_int_or(config, "extra_ids", 100, context);
-    if (extra_ids < 0) fail("{}.extra_ids is {}, but 0 or more was expected", context, extra_ids);
-    result.extra_ids_ = static_cast<std::size_t>(extra_ids);
-    constexpr double kUnlimited = 1e9;  // written where no limit is known: 1e30
-    if (const double length = get_double_or(config, "model_max_length", kUnlimited, context);
-        length > 0 && length < kUnlimited)
-      result.model_max_length_ = static_cast<std::size_t>(length);
-    result.padding_side_ = parse_side(config, "padding_side", context);
-    result.truncation_side_ = parse_side(config, "truncation_side", context);
-    result.adds_prefix_space_ = get_bool_or(config, "add_prefix_space", false, context);
-  }
-  // Where the tokens are listed by id, nothing else is asked.
-  if (const auto path = folder / "special_tokens_map.json"; !result.has_added_tokens() && std::filesystem::exists(path))
-    read_roles(read_json(path), path.native());
+  read_if_there("tokenizer_config.json", &TokenizerConfig::read_config);
+  if (result.lists_added_tokens_) return result;
+  read_if_there("special_tokens_map.json", &TokenizerConfig::read_special_tokens);
+  read_if_there("added_tokens.json", &TokenizerConfig::read_added_tokens);
   return result;
+}
+
+void TokenizerConfig::set_default_class(std::string_view name) {
+  if (!tokenizer_class_.empty()) return;
+  if (name.ends_with("Fast")) name.remove_suffix(4);
+  tokenizer_class_ = name;
+}
+
+void TokenizerConfig::set_default_additional(const std::vector<std::string>& contents) {
+  if (additional_) return;
+  additional_.emplace();
+  for (const std::string& content : contents) additional_->push_back({.content = content});
 }
 
 void TokenizerConfig::set_default(const std::string& role, const std::string& content) {
@@ -116,18 +159,20 @@ std::optional<std::string> TokenizerConfig::content_of(const std::string& role) 
 }
 
 void TokenizerConfig::apply_to(TokenizerParts& parts, const std::string& context) const {
-  const auto add_missing = [&](const AddedToken& token) {
-    if (std::ranges::find(parts.added, token.content, &AddedToken::content) == parts.added.end())
-      add_token(parts, token, context);
+  std::set<std::string> added;
+  for (const AddedToken& token : parts.added) added.insert(token.content);
+  const auto add_missing = [&](const AddedToken& token, const std::string& at) {
+    if (added.insert(token.content).second) add_token(parts, token, at);
   };
-  for (const AddedToken& token : by_id_) add_missing(token);
+  for (const AddedToken& token : by_id_) add_missing(token, by_id_context_);
   const auto add_by_content = [&](AddedToken token) {
     token.id = parts.vocabulary.find(token.content).value_or(parts.vocabulary.size());
-    add_missing(token);
+    add_missing(token, context);
   };
   for (const char* const role : kRoles)
     if (const auto found = roles_.find(role); found != roles_.end() && found->second) add_by_content(*found->second);
-  for (const AddedToken& token : additional_) add_by_content(token);
+  if (additional_)
+    for (const AddedToken& token : *additional_) add_by_content(token);
 
   const auto id_of = [&](const std::string& role) -> std::optional<TokenId> {
     const std::optional<std::string> content = content_of(role);

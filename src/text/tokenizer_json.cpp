@@ -24,7 +24,7 @@ Bpe::Merge parse_merge(const json& value, const std::string& context) {
   const auto text = value.is_string() ? value.get<std::string>() : "";
   const std::size_t space = text.find(' ');
   if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos)
-    fail("{} is {}, but two pieces were expected", context, value.dump(-1, ' ', true));
+    fail("{} is {}, but two pieces were expected", context, shown(value));
   return {text.substr(0, space), text.substr(space + 1)};
 }
 
@@ -58,15 +58,8 @@ std::unique_ptr<const TokenModel> parse_bpe(const json& model, Vocabulary& vocab
 }
 
 std::unique_ptr<const TokenModel> parse_unigram(const json& model, Vocabulary& vocabulary, const std::string& context) {
-  check_keys(model, {"type", "unk_id", "vocab", "byte_fallback"}, context);
-  std::vector<UnigramPiece> pieces;
-  for (const json& entry : get_array(model, "vocab", context)) {
-    const std::string at = place(place(context, "vocab"), pieces.size());
-    if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_number())
-      fail("{} is {}, but a piece and its score were expected", at, entry.dump(-1, ' ', true));
-    pieces.push_back({.text = entry[0].get<std::string>(), .score = entry[1].get<double>()});
-    vocabulary.add(pieces.back().text, static_cast<TokenId>(pieces.size() - 1), at);
-  }
+  const std::vector<UnigramPiece> pieces = parse_unigram_pieces(model, context);
+  for (const UnigramPiece& piece : pieces) vocabulary.add(piece.text, vocabulary.size(), place(context, "vocab"));
   UnigramOptions options{.byte_fallback = get_bool_or(model, "byte_fallback", false, context)};
   if (model.contains("unk_id") && !model.at("unk_id").is_null())
     options.unknown = get_token_id(model.at("unk_id"), place(context, "unk_id"));
@@ -87,7 +80,50 @@ const json& get_or_null(const json& object, const char* key) {
   return found == object.end() ? null : *found;
 }
 
+/// Steps of a normalizer or pre-tokenizer, those in sequences among them.
+std::size_t count_steps(const json& step) {
+  std::size_t count = 1;
+  if (!step.is_object()) return count;
+  for (const char* const key : {"normalizers", "pretokenizers"}) {
+    if (!step.contains(key)) continue;
+    for (const json& inner : step.at(key)) count += count_steps(inner);
+  }
+  return count;
+}
+
+const json& get_steps(const json& file, const char* key, const std::string& context) {
+  constexpr std::size_t kMost = 40;
+  const json& steps = get_or_null(file, key);
+  if (const std::size_t count = count_steps(steps); count > kMost)
+    fail("{} has {} steps, but at most {} are allowed", place(context, key), count, kMost);
+  return steps;
+}
+
 }  // namespace
+
+std::vector<UnigramPiece> parse_unigram_pieces(const json& model, const std::string& context) {
+  if (const std::string type = get_string_or(model, "type", "Unigram", context); type != "Unigram")
+    fail("{}.type is \"{}\", but Unigram was expected", context, type);
+  check_keys(model, {"type", "unk_id", "vocab", "byte_fallback"}, context);
+  std::vector<UnigramPiece> pieces;
+  for (const json& entry : get_array(model, "vocab", context)) {
+    if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_number())
+      fail("{} is {}, but a piece and its score were expected", place(place(context, "vocab"), pieces.size()),
+           shown(entry));
+    pieces.push_back({.text = entry[0].get<std::string>(), .score = entry[1].get<double>()});
+  }
+  return pieces;
+}
+
+void parse_added_tokens(const json& file, const std::string& context, TokenizerParts& parts) {
+  if (get_or_null(file, "added_tokens").is_null()) return;
+  for (const json& value : get_array(file, "added_tokens", context)) {
+    const std::string at = place(place(context, "added_tokens"), parts.added.size());
+    AddedToken token = parse_added_token(value, at);
+    token.id = get_token_id(get(value, "id", at), place(at, "id"));
+    add_token(parts, token, at);
+  }
+}
 
 TokenizerParts read_tokenizer_json(const std::filesystem::path& path) {
   const json file = read_json(path);
@@ -97,17 +133,11 @@ TokenizerParts read_tokenizer_json(const std::filesystem::path& path) {
               "decoder", "model"},
              context);
   TokenizerParts parts;
+  parts.source = context;
   parts.model = parse_model(get(file, "model", context), parts.vocabulary, place(context, "model"));
-  parts.normalizer = parse_normalizer(get_or_null(file, "normalizer"), place(context, "normalizer"));
-  parts.pre_tokenizer = parse_pre_tokenizer(get_or_null(file, "pre_tokenizer"), place(context, "pre_tokenizer"));
-  if (!get_or_null(file, "added_tokens").is_null()) {
-    for (const json& value : get_array(file, "added_tokens", context)) {
-      const std::string at = place(place(context, "added_tokens"), parts.added.size());
-      AddedToken token = parse_added_token(value, at);
-      token.id = get_token_id(get(value, "id", at), place(at, "id"));
-      add_token(parts, token, at);
-    }
-  }
+  parts.normalizer = parse_normalizer(get_steps(file, "normalizer", context), place(context, "normalizer"));
+  parts.pre_tokenizer = parse_pre_tokenizer(get_steps(file, "pre_tokenizer", context), place(context, "pre_tokenizer"));
+  parse_added_tokens(file, context, parts);
   parse_post_processor(get_or_null(file, "post_processor"), place(context, "post_processor"), parts);
   return parts;
 }

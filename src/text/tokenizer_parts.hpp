@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "text/added_tokens.hpp"
@@ -18,6 +19,7 @@ enum class Side : std::uint8_t { kLeft, kRight };
 
 /// What a tokenizer is made of, whatever files it comes from.
 struct TokenizerParts {
+  std::string source;     // the file that names the steps, for messages
   Vocabulary vocabulary;  // added tokens among them
   std::vector<AddedToken> added;
   NormalizerPtr normalizer;

@@ -27,8 +27,8 @@ std::string pieces_of(const Tokenizer& tokenizer, const std::vector<TokenId>& id
   return result;
 }
 
-void expect_ids(const Tokenizer& tokenizer, const fs::path& ids_file) {
-  const nlohmann::json strings = read_json(token_goldens() / "strings.json");
+void expect_ids(const Tokenizer& tokenizer, const fs::path& ids_file, const char* strings_file = "strings.json") {
+  const nlohmann::json strings = read_json(token_goldens() / strings_file);
   const nlohmann::json expected = read_json(ids_file);
   ASSERT_GE(strings.size(), 200U);
   ASSERT_EQ(strings.size(), expected.size());
@@ -79,17 +79,37 @@ TEST(TokensGolden, Qwen2OfVocabularyAndMerges) {
   expect_ids(open_tokenizer(folder.path()), token_goldens() / "qwen2/ids.json");
 }
 
-TEST(TokensGolden, T5OfSpieceModel) {
-  expect_ids(open_tokenizer(token_goldens() / "t5"), token_goldens() / "t5/spiece_ids.json");
-}
-
-TEST(TokensGolden, T5OfTokenizerJson) {
+/// T5's tokenizer.json, whose character map is the one of spiece.model.
+nlohmann::json t5_json() {
   nlohmann::json file = read_json(token_goldens() / "t5/unigram.json");
   const SentencepieceModel model = read_sentencepiece_model(token_goldens() / "t5/spiece.model");
-  file["normalizer"]["normalizers"][0]["precompiled_charsmap"] = base64(model.rules.charsmap);
+  file["normalizer"]["normalizers"][0]["precompiled_charsmap"] = base64(model.charsmap);
+  return file;
+}
+
+void expect_t5_ids(const Tokenizer& tokenizer) {
+  expect_ids(tokenizer, token_goldens() / "t5/ids.json");
+  expect_ids(tokenizer, token_goldens() / "t5/spaces_ids.json", "t5/spaces.json");
+}
+
+TEST(TokensGolden, T5OfSpieceModel) { expect_t5_ids(open_tokenizer(token_goldens() / "t5")); }
+
+TEST(TokensGolden, T5OfTokenizerJson) {
   const TempFolder folder;
+  nlohmann::json file = t5_json();
+  // Steps that transformers does not take from the file, and reads no more than we do.
+  file["pre_tokenizer"] = {{"type", "Whitespace"}};
+  file["post_processor"] = nullptr;
   write_json(folder / "tokenizer.json", file);
-  expect_ids(open_tokenizer(folder.path()), token_goldens() / "t5/ids.json");
+  expect_t5_ids(open_tokenizer(folder.path(), "T5TokenizerFast"));
+  write_json(folder / "tokenizer_config.json", {{"tokenizer_class", "T5Tokenizer"}});
+  expect_t5_ids(open_tokenizer(folder.path()));
+}
+
+TEST(TokensGolden, TokenizerJsonOfNoClassIsTakenAsWritten) {
+  const TempFolder folder;
+  write_json(folder / "tokenizer.json", t5_json());
+  expect_ids(open_tokenizer(folder.path()), token_goldens() / "t5/as_written_ids.json");
 }
 
 TEST(TokensGolden, LongPromptsAreTheirWordsOneAfterTheOther) {

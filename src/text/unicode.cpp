@@ -57,6 +57,23 @@ std::string to_normal_form(std::string_view text, NormalForm form) {
   return {reinterpret_cast<const char*>(mapped), static_cast<std::size_t>(size)};
 }
 
+std::uint64_t cost_of_reordering(std::string_view text) {
+  constexpr std::uint64_t kPerStep = 16;  // exchanges of neighbours that take as long as a step of other work
+  std::uint64_t cost = 0;
+  std::uint64_t together = 0;
+  while (!text.empty()) {
+    const Utf8Character character = first_character(text);
+    const bool combines = utf8proc_get_property(static_cast<utf8proc_int32_t>(character.code))->combining_class != 0;
+    if (!combines) {
+      cost += together * together / kPerStep;
+      together = 0;
+    }
+    together += combines ? 1 : 0;
+    text.remove_prefix(character.bytes);
+  }
+  return cost + together * together / kPerStep;
+}
+
 std::string to_lower_case(std::string_view text) {
   std::string result;
   result.reserve(text.size());

@@ -16,6 +16,8 @@ void append_utf8(std::string& text, char32_t code);
 /// Normalization forms of UAX 15.
 enum class NormalForm : std::uint8_t { kNfc, kNfd, kNfkc, kNfkd };
 [[nodiscard]] std::string to_normal_form(std::string_view text, NormalForm form);
+/// About how many steps to_normal_form() takes to put combining characters in order: quadratic in how many stand together.
+[[nodiscard]] std::uint64_t cost_of_reordering(std::string_view text);
 
 /// Lower case, each character by itself: a final sigma is like any other, and U+0130 becomes an i and a dot above.
 [[nodiscard]] std::string to_lower_case(std::string_view text);

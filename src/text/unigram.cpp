@@ -17,9 +17,7 @@ constexpr TokenId kUnknown = -1;
 
 PieceTrie trie_of(const std::vector<UnigramPiece>& pieces) {
   std::vector<PieceTrie::Entry> entries;
-  for (std::size_t id = 0; id < pieces.size(); ++id)
-    if (pieces[id].is_normal || pieces[id].is_user_defined)
-      entries.push_back({pieces[id].text, static_cast<TokenId>(id)});
+  for (std::size_t id = 0; id < pieces.size(); ++id) entries.push_back({pieces[id].text, static_cast<TokenId>(id)});
   return PieceTrie(std::move(entries));
 }
 
@@ -35,15 +33,12 @@ struct Unigram::Step {
 Unigram::Unigram(const std::vector<UnigramPiece>& pieces, UnigramOptions options, std::string_view context)
     : trie_(trie_of(pieces)), options_(options) {
   double lowest = std::numeric_limits<float>::max();
-  highest_score_ = std::numeric_limits<float>::min();  // the smallest above 0, as in SentencePiece
   for (const UnigramPiece& piece : pieces) {
+    check_searched_length(piece.text, context);
     scores_.push_back(piece.score);
-    is_user_defined_.push_back(piece.is_user_defined);
-    if (!piece.is_normal) continue;
     lowest = std::min(lowest, piece.score);
-    highest_score_ = std::max(highest_score_, piece.score);
   }
-  unknown_score_ = round(lowest - kUnknownPenalty);
+  unknown_score_ = lowest - kUnknownPenalty;
   if (options_.unknown && static_cast<std::size_t>(*options_.unknown) >= pieces.size())
     fail("{}: the id {} of the unknown token is beyond the {} pieces", context, *options_.unknown, pieces.size());
   for (unsigned byte = 0; options_.byte_fallback && byte < 256; ++byte) {
@@ -53,26 +48,22 @@ Unigram::Unigram(const std::vector<UnigramPiece>& pieces, UnigramOptions options
   }
 }
 
-double Unigram::round(double sum) const { return options_.single_precision ? static_cast<float>(sum) : sum; }
-
 /// For each place where a character ends, the step that ends there.
 std::vector<Unigram::Step> Unigram::best_steps(std::string_view word) const {
   std::vector<Step> steps(word.size() + 1);
   const auto offer = [&](std::size_t begin, std::size_t end, TokenId id, double score) {
     Step& step = steps[end];
-    if (step.begin == std::string_view::npos || score > step.score) step = {id, round(score), begin};
+    if (step.begin == std::string_view::npos || score > step.score) step = {id, score, begin};
   };
   for (std::size_t begin = 0; begin < word.size();) {
     const std::size_t character = first_character(word.substr(begin)).bytes;
     const double so_far = steps[begin].score;
     bool is_known = false;
     trie_.visit_prefixes(word.substr(begin), [&](std::size_t bytes, TokenId id) {
-      const auto index = static_cast<std::size_t>(id);
-      const double score = is_user_defined_[index] ? static_cast<double>(bytes) * highest_score_ - 0.1 : scores_[index];
-      offer(begin, begin + bytes, id, score + so_far);
+      offer(begin, begin + bytes, id, scores_[static_cast<std::size_t>(id)] + so_far);
       is_known = is_known || bytes == character;
     });
-    if (!is_known) offer(begin, begin + character, kUnknown, round(unknown_score_ + so_far));
+    if (!is_known) offer(begin, begin + character, kUnknown, unknown_score_ + so_far);
     begin += character;
   }
   return steps;

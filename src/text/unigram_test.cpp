@@ -50,39 +50,20 @@ TEST(Unigram, TakesTheLikeliestOfAllWays) {
 }
 
 TEST(Unigram, UnknownCharactersInARowAreOneToken) {
-  const std::vector<UnigramPiece> pieces = {{.text = "<unk>", .is_normal = false}, {.text = "a", .score = -1}};
+  const std::vector<UnigramPiece> pieces = {{.text = "<unk>"}, {.text = "a", .score = -1}};
   EXPECT_THAT(encode(Unigram(pieces, {.unknown = 0}, "test"), "xéa\U0001F98Ax"), ElementsAre(0, 1, 0));
   EXPECT_THAT(error_of([&] { static_cast<void>(encode(Unigram(pieces, {}, "test"), "ax")); }),
               HasSubstr("'x' is not in the vocabulary"));
 }
 
 TEST(Unigram, UnknownCharactersFallBackToBytes) {
-  std::vector<UnigramPiece> pieces = {{.text = "<unk>", .is_normal = false}};
-  for (unsigned byte = 0; byte < 256; ++byte)
-    pieces.push_back({.text = fmt::format("<0x{:02X}>", byte), .is_normal = false});
+  std::vector<UnigramPiece> pieces = {{.text = "<unk>"}};
+  for (unsigned byte = 0; byte < 256; ++byte) pieces.push_back({.text = fmt::format("<0x{:02X}>", byte)});
   pieces.push_back({.text = "a", .score = -1});
   const Unigram model(pieces, {.unknown = 0, .byte_fallback = true}, "test");
   EXPECT_THAT(encode(model, "aé"), ElementsAre(257, 1 + 0xC3, 1 + 0xA9));
   pieces.erase(pieces.begin() + 100);
   EXPECT_THAT(error_of([&] { const Unigram broken(pieces, {.byte_fallback = true}, "test"); }), HasSubstr("<0x63>"));
-}
-
-TEST(Unigram, UserDefinedPiecesAreFoundWhateverTheyCost) {
-  const std::vector<UnigramPiece> pieces = {{.text = "a", .score = -1},
-                                            {.text = "b", .score = -1},
-                                            {.text = "ab", .score = 0, .is_normal = false, .is_user_defined = true},
-                                            {.text = "aba", .score = -1.5}};
-  EXPECT_THAT(encode(Unigram(pieces, {}, "test"), "aba"), ElementsAre(2, 0));
-}
-
-TEST(Unigram, SumsAreRoundedAsAsked) {
-  // "ab" is likelier by less than a float of that size can tell, so that in float the way found first stays.
-  const std::vector<UnigramPiece> pieces = {{.text = "c", .score = -1e7},
-                                            {.text = "a", .score = -1},
-                                            {.text = "b", .score = -1},
-                                            {.text = "ab", .score = -2.2}};
-  EXPECT_THAT(encode(Unigram(pieces, {}, "test"), "cab"), ElementsAre(0, 1, 2));
-  EXPECT_THAT(encode(Unigram(pieces, {.single_precision = true}, "test"), "cab"), ElementsAre(0, 3));
 }
 
 }  // namespace

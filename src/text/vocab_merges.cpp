@@ -85,7 +85,9 @@ void make_gpt2(TokenizerParts& parts, TokenizerConfig& config) {
 TokenizerParts read_vocab_and_merges(const fs::path& folder, TokenizerConfig& config) {
   std::string name = config.tokenizer_class();
   if (name.empty()) name = config.content_of("bos_token") == "<|startoftext|>" ? "CLIPTokenizer" : "GPT2Tokenizer";
+  const fs::path vocab = folder / "vocab.json";
   TokenizerParts parts;
+  parts.source = vocab.native();
   const bool is_clip = name == "CLIPTokenizer";
   if (is_clip)
     make_clip(parts, config);
@@ -97,7 +99,6 @@ TokenizerParts read_vocab_and_merges(const fs::path& folder, TokenizerConfig& co
     fail("{} has no tokenizer.json, and its class {} is not CLIPTokenizer, Qwen2Tokenizer or GPT2Tokenizer",
          folder.native(), name);
 
-  const fs::path vocab = folder / "vocab.json";
   parts.vocabulary = read_vocabulary(vocab);
   BpeOptions options{.end_of_word = is_clip ? "</w>" : ""};
   if (const auto unknown = config.content_of("unk_token")) options.unknown = parts.vocabulary.find(*unknown);

