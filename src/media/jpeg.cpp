@@ -12,8 +12,9 @@
 namespace headroom {
 namespace {
 
-constexpr int kExif = JPEG_APP0 + 1;
+constexpr int kMetadata = JPEG_APP0 + 1;
 constexpr std::string_view kExifName("Exif\0\0", 6);
+constexpr std::string_view kXmpName("http://ns.adobe.com/xap/1.0/\0", 29);
 constexpr const char* kCutOff = "it ends too early";
 
 struct Handlers : jpeg_error_mgr {
@@ -65,7 +66,7 @@ class JpegReader {
       codec_.progress = &progress_;
       progress_.progress_monitor = on_progress;
       ::jpeg_mem_src(&codec_, reinterpret_cast<const unsigned char*>(file_.data()), file_.size());
-      ::jpeg_save_markers(&codec_, kExif, 0xFFFF);
+      ::jpeg_save_markers(&codec_, kMetadata, 0xFFFF);
       ::jpeg_read_header(&codec_, TRUE);
       handlers_.is_in_last_scan = ::jpeg_has_multiple_scans(&codec_) == FALSE;
     });
@@ -86,12 +87,15 @@ class JpegReader {
     });
   }
 
-  [[nodiscard]] std::string exif() const {
+  /// Of the segments that have been read.
+  [[nodiscard]] PictureMetadata metadata() const {
+    PictureMetadata metadata;
     for (const jpeg_marker_struct* marker = codec_.marker_list; marker != nullptr; marker = marker->next) {
       const std::string_view data(reinterpret_cast<const char*>(marker->data), marker->data_length);
-      if (marker->marker == kExif && data.starts_with(kExifName)) return std::string(data.substr(kExifName.size()));
+      if (data.starts_with(kExifName)) metadata.exif += data.substr(kExifName.size());
+      if (data.starts_with(kXmpName)) metadata.xmp = data.substr(kXmpName.size());
     }
-    return {};
+    return metadata;
   }
 
  private:
@@ -111,9 +115,9 @@ class JpegReader {
 
 JpegContents parse_jpeg(std::string_view file, std::string_view name, std::uint64_t most_pixels) {
   JpegReader reader(file, name);
-  JpegContents contents{.image = reader.read_header(most_pixels), .exif = {}};
+  JpegContents contents{.image = reader.read_header(most_pixels), .metadata = {}};
+  contents.metadata = reader.metadata();
   reader.read_pixels(contents.image);
-  contents.exif = reader.exif();
   return contents;
 }
 

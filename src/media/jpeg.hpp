@@ -1,17 +1,17 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "media/image.hpp"
+#include "media/orientation.hpp"
 
 namespace headroom {
 
 /// The picture in a JPEG.
 struct JpegContents {
-  Image image;       ///< RGB, before it is turned upright
-  std::string exif;  ///< of the first segment APP1 that is Exif: a TIFF header and what it leads to; perhaps empty
+  Image image;               ///< RGB, before it is turned upright
+  PictureMetadata metadata;  ///< of the segments APP1 before the pixels: all of Exif together, and the last of XMP
 };
 
 /// Takes the bytes of a JPEG apart, baseline or progressive, gray or colour. Throws Error, one sentence with `name`,

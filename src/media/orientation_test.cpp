@@ -4,12 +4,15 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "media/test_util.hpp"
 
 namespace headroom {
 namespace {
+
+int exif_orientation(std::string_view exif) { return orientation_of({.exif = std::string(exif), .xmp = {}}); }
 
 /// A TIFF header with a directory of one entry, little-endian.
 std::string exif_with(char tag, char type, char count, char value) {
@@ -26,8 +29,9 @@ TEST(Orientation, IsUprightWhereNothingSaysOtherwise) {
   EXPECT_EQ(exif_orientation(""), 1);
   EXPECT_EQ(exif_orientation("II"), 1);
   EXPECT_EQ(exif_orientation(exif_with(0x13, 3, 1, 6)), 1) << "another tag";
-  EXPECT_EQ(exif_orientation(exif_with(0x12, 4, 1, 6)), 1) << "no SHORT";
-  EXPECT_EQ(exif_orientation(exif_with(0x12, 3, 2, 6)), 1) << "two values";
+  for (const char type : {'\1', '\2', '\7'}) EXPECT_EQ(exif_orientation(exif_with(0x12, type, 1, 6)), 1) << "no number";
+  EXPECT_EQ(exif_orientation(exif_with(0x12, 3, 0, 6)), 1) << "no value";
+  EXPECT_EQ(exif_orientation(exif_with(0x12, 3, 3, 6)), 1) << "values that are not there";
   for (const char value : {'\0', '\x09', '\x7F'}) EXPECT_EQ(exif_orientation(exif_with(0x12, 3, 1, value)), 1);
   std::string other = exif_with(0x12, 3, 1, 6);
   other[0] = 'X';
@@ -45,6 +49,29 @@ TEST(Orientation, ReadsNothingBehindTheEnd) {
   }
   EXPECT_EQ(exif_orientation(std::string("II*\0\xFF\xFF\xFF\xFF", 8)), 1);
   EXPECT_EQ(exif_orientation(std::string("II*\0\x04\0\0\0\xFF\xFF\xFF\xFF", 12)), 1);
+}
+
+TEST(Orientation, OfXmpIsTheFirstWhereExifSaysNothing) {
+  const auto of = [](std::string exif, std::string xmp) {
+    return orientation_of({.exif = std::move(exif), .xmp = std::move(xmp)});
+  };
+  EXPECT_EQ(of("", "<a tiff:Orientation=\"6\" b/>"), 6);
+  EXPECT_EQ(of("", "<tiff:Orientation>8</tiff:Orientation> tiff:Orientation=\"6\""), 8);
+  EXPECT_EQ(of("", "tiff:Orientation='6' tiff:Orientation=\"x\" tiff:Orientation=\"3\""), 3);
+  EXPECT_EQ(of("", "tiff:Orientation=\"0\" tiff:Orientation=\"3\""), 1);
+  for (const char* const cut : {"tiff:Orientation", "tiff:Orientation=", "tiff:Orientation=\"", "tiff:Orientation>"})
+    EXPECT_EQ(of("", cut), 1) << cut;
+  EXPECT_EQ(of(exif_with(0x13, 3, 1, 3), "tiff:Orientation=\"6\""), 6);
+  EXPECT_EQ(of(exif_with(0x12, 3, 1, 3), "tiff:Orientation=\"6\""), 3);
+  EXPECT_EQ(of("broken", "tiff:Orientation=\"6\""), 1);
+}
+
+TEST(Orientation, OfARawProfileIsExif) {
+  EXPECT_EQ(exif_of_raw_profile("\nexif\n       3\n4949\n2a\n"), "II*");
+  EXPECT_EQ(exif_of_raw_profile("\nexif\n 2\n 49 49 "), "II");
+  for (const char* const none :
+       {"", "\nexif\n", "\nexif\n 1\n4", "\nexif\n 1\n4x", "\nexif\n 1\n+1", "4949", "\nexif\n 1\n4 9"})
+    EXPECT_EQ(exif_of_raw_profile(none), "") << none;
 }
 
 TEST(Upright, TurnsAndMirrors) {

@@ -47,6 +47,7 @@ class PngReader {
       if (png_ != nullptr) info_ = ::png_create_info_struct(png_);
       if (info_ == nullptr) escape_.leave("out of memory");
       ::png_set_read_fn(png_, &rest_, on_read);
+      ::png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_ALWAYS, reinterpret_cast<png_const_bytep>("eXIf"), 1);
       ::png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // most_pixels is the limit
       ::png_read_info(png_, info_);
     });
@@ -84,17 +85,37 @@ class PngReader {
     return text;
   }
 
-  [[nodiscard]] std::string exif() const {
-    png_bytep bytes = nullptr;
-    png_uint_32 size = 0;
-    if (::png_get_eXIf_1(png_, info_, &size, &bytes) == 0) return {};
-    return {reinterpret_cast<const char*>(bytes), size};
+  [[nodiscard]] PictureMetadata metadata() const {
+    PictureMetadata metadata{.exif = last_exif(), .xmp = std::string(last_text("XML:com.adobe.xmp"))};
+    if (metadata.exif.empty()) metadata.exif = exif_of_raw_profile(last_text("Raw profile type exif"));
+    return metadata;
   }
 
  private:
   template <class Steps>
   void guard(const Steps& steps) {
     if (!escape_.run(steps)) fail("{} is not a readable PNG: {}", name_, escape_.reason());
+  }
+
+  /// Kept as it is in the file: libpng itself leaves out what it finds unsound, and Pillow does not.
+  [[nodiscard]] std::string last_exif() const {
+    png_unknown_chunkp chunks = nullptr;
+    const int count = ::png_get_unknown_chunks(png_, info_, &chunks);
+    std::string exif;
+    for (int i = 0; i < count; ++i) exif.assign(reinterpret_cast<const char*>(chunks[i].data), chunks[i].size);
+    return exif;
+  }
+
+  /// The bytes of the last text with that keyword; empty where there is none.
+  [[nodiscard]] std::string_view last_text(std::string_view key) const {
+    png_textp entries = nullptr;
+    const int count = ::png_get_text(png_, info_, &entries, nullptr);
+    for (int i = count - 1; i >= 0; --i) {
+      const png_text& entry = entries[i];
+      const bool international = entry.compression >= PNG_ITXT_COMPRESSION_NONE;
+      if (key == entry.key) return {entry.text, international ? entry.itxt_length : entry.text_length};
+    }
+    return {};
   }
 
   static void on_read(png_structp png, png_bytep to, std::size_t size) {
@@ -266,9 +287,9 @@ PngText read_png_text(const std::filesystem::path& path) {
 
 PngContents parse_png(std::string_view file, std::string_view name, std::uint64_t most_pixels) {
   PngReader reader(file, name);
-  PngContents contents{.image = reader.read_header(most_pixels), .exif = {}};
+  PngContents contents{.image = reader.read_header(most_pixels), .metadata = {}};
   reader.read_pixels(contents.image);
-  contents.exif = reader.exif();
+  contents.metadata = reader.metadata();
   return contents;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "media/image.hpp"
+#include "media/orientation.hpp"
 
 namespace headroom {
 
@@ -26,8 +27,8 @@ void write_png(const std::filesystem::path& path, const Image& image, const PngT
 
 /// The picture in a PNG.
 struct PngContents {
-  Image image;       ///< RGB, as decode_image() says, before it is turned upright
-  std::string exif;  ///< of the chunk eXIf: a TIFF header and what it leads to; empty where there is none
+  Image image;               ///< RGB, as decode_image() says, before it is turned upright
+  PictureMetadata metadata;  ///< of the last chunk eXIf, or else of a raw profile, and of XMP in a text
 };
 
 /// Takes the bytes of a PNG apart. Throws Error, one sentence with `name`, where they are broken, are cut off, or say

@@ -15,11 +15,11 @@ namespace fs = std::filesystem;
 Image decode_image(std::string_view file, std::string_view name, std::uint64_t most_pixels) {
   if (file.starts_with("\x89PNG\r\n\x1a\n")) {
     PngContents png = parse_png(file, name, most_pixels);
-    return upright(std::move(png.image), exif_orientation(png.exif));
+    return upright(std::move(png.image), orientation_of(png.metadata));
   }
   if (file.starts_with("\xFF\xD8\xFF")) {
     JpegContents jpeg = parse_jpeg(file, name, most_pixels);
-    return upright(std::move(jpeg.image), exif_orientation(jpeg.exif));
+    return upright(std::move(jpeg.image), orientation_of(jpeg.metadata));
   }
   fail("{} is {}; expected a PNG or a JPEG", name, file.empty() ? "empty" : "no picture that can be read");
 }

@@ -32,17 +32,22 @@ std::vector<std::uint8_t> from_hexadecimal(const std::string& text) {
   return bytes;
 }
 
-TEST(ReadImage, GivesTheBytesThatPillowGives) {
-  const nlohmann::json read_as = parse_json(read_file(media() / "pictures.json"), "pictures.json");
-  EXPECT_GE(read_as.size(), 45U);
+/// Holds the pictures of a folder to what its JSON file says that Pillow reads them as.
+void expect_read_as(const std::string& kind, std::size_t at_least) {
+  const nlohmann::json read_as = parse_json(read_file(media() / (kind + ".json")), kind);
+  EXPECT_GE(read_as.size(), at_least);
   for (const auto& [name, expected] : read_as.items()) {
-    const Image image = read_image(picture(name));
+    const Image image = read_image(media() / kind / name);
     EXPECT_EQ(image.width, expected.at("width").get<int>()) << name;
     EXPECT_EQ(image.height, expected.at("height").get<int>()) << name;
     EXPECT_EQ(image.channels, 3) << name;
     EXPECT_EQ(image.pixels, from_hexadecimal(expected.at("rgb").get<std::string>())) << name;
   }
 }
+
+TEST(ReadImage, GivesTheBytesThatPillowGives) { expect_read_as("pictures", 45); }
+
+TEST(ReadImage, TurnsWhatPillowTurns) { expect_read_as("turned", 100); }
 
 TEST(ReadImage, GoesByContentRatherThanName) {
   const TempFolder folder;
@@ -110,7 +115,7 @@ TEST(ReadImage, RefusesEveryFileThatIsCutOff) {
 TEST(ReadImage, ReadsOrRefusesEveryFileWithAByteChanged) {
   int refused = 0;
   for (const char* name : {"rgb8.png", "palette2_interlaced.png", "texts.png", "rgb8_exif.png", "progressive.jpg",
-                           "subsampling2.jpg", "orientation6.jpg"}) {
+                           "subsampling2.jpg", "orientation6.jpg", "../turned/raw.png", "../turned/xmp_6.jpg"}) {
     const std::string whole = read_file(picture(name));
     for (std::size_t at = 0; at < whole.size(); ++at)
       for (const int change : {0x01, 0x80, 0xFF}) {

@@ -1,7 +1,12 @@
 """Writes tests/goldens/media with Pillow (Debian's python3-pil): pictures of many kinds, what they are to be read as, and resizes.
 
     python3 tests/goldens/make_media.py
+    PYTHON tests/goldens/make_media.py turned
 
+The second writes turned/ and turned.json alone, with Pillow 13.0.0: Debian's does not heed XMP in a JPEG.
+
+- turned/      pictures whose metadata says how they were held, in the forms that Pillow heeds and in some that it does not
+- turned.json      what they are read as
 - pictures/    one file a kind of PNG or JPEG; PNGs that Pillow cannot write are written here
 - pictures.json    of each picture that Pillow reads: width, height and RGB bytes in hexadecimal, as diffusers' load_image gives them
 - resize/      NAME.png, and NAME_WxH.png, which is NAME.png resized by Image.resize(..., LANCZOS)
@@ -14,6 +19,7 @@ import json
 import pathlib
 import random
 import struct
+import sys
 import zlib
 
 from PIL import Image, ImageOps, PngImagePlugin
@@ -134,7 +140,11 @@ def make_pictures():
         segment = b"Exif\0\0" + exif(orientation, "<>"[orientation % 2])
         pictures[f"orientation{orientation}.jpg"] = jpeg(scene(WIDTH, HEIGHT), exif=segment)
 
-    folder = FOLDER / "pictures"
+    write_pictures("pictures", pictures)
+
+
+def write_pictures(kind, pictures):
+    folder = FOLDER / kind
     folder.mkdir(parents=True, exist_ok=True)
     read_as = {}
     for name, content in sorted(pictures.items()):
@@ -144,7 +154,81 @@ def make_pictures():
         image = ImageOps.exif_transpose(Image.open(io.BytesIO(content))).convert("RGB")
         read_as[name] = {"width": image.width, "height": image.height, "rgb": image.tobytes().hex()}
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(of)}" for name, of in read_as.items())
-    (FOLDER / "pictures.json").write_text(f"{{\n{lines}\n}}\n")
+    (FOLDER / f"{kind}.json").write_text(f"{{\n{lines}\n}}\n")
+
+
+def tiff(tag, kind, count, value, order="<", magic=None):
+    """Exif of one tag, whose value lies behind the directory where it has more than four bytes."""
+    begin = {"<": b"II*\0", ">": b"MM\0*"}[order] if magic is None else magic
+    directory = struct.pack(order + "IHHHI", 8, 1, tag, kind, count)
+    inline = len(value) <= 4
+    return begin + directory + (value.ljust(4, b"\0") if inline else struct.pack(order + "I", 26)) + bytes(4) + (b"" if inline else value)
+
+
+def xmp(orientation, form="attribute"):
+    text = {"attribute": f'tiff:Orientation="{orientation}"', "element": f"><tiff:Orientation>{orientation}</tiff:Orientation><x:y",
+            "single": f"tiff:Orientation='{orientation}'", "none": ""}[form]
+    return (f'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description {text}/>'
+            "</rdf:RDF></x:xmpmeta>").encode()
+
+
+def raw_profile(content, name="exif"):
+    lines = [content.hex()[i:i + 72] for i in range(0, len(content.hex()), 72)]
+    return f"\n{name}\n{len(content):8}\n".encode() + "\n".join(lines).encode() + b"\n"
+
+
+def segment(content):
+    return b"\xff\xe1" + struct.pack(">H", len(content) + 2) + content
+
+
+def make_turned():
+    exif_name, xmp_name = b"Exif\0\0", b"http://ns.adobe.com/xap/1.0/\0"
+    short = lambda value, order="<": tiff(0x112, 3, 1, struct.pack(order + "H", value), order)
+    values = {  # how a value of 6 is written: type, count, bytes
+        "byte": (1, 1, b"\6"), "ascii": (2, 2, b"6\0"), "long": (4, 1, struct.pack("<I", 6)), "undefined": (7, 1, b"\6"),
+        "rational": (5, 1, struct.pack("<II", 12, 2)), "half_rational": (5, 1, struct.pack("<II", 13, 2)),
+        "no_rational": (5, 1, struct.pack("<II", 6, 0)), "signed_byte": (6, 1, b"\6"), "signed_short": (8, 1, struct.pack("<h", 6)),
+        "signed_long": (9, 1, struct.pack("<i", 6)), "negative": (8, 1, struct.pack("<h", -6)), "signed_rational": (10, 1, struct.pack("<ii", 18, 3)),
+        "float": (11, 1, struct.pack("<f", 6)), "half_float": (11, 1, struct.pack("<f", 6.5)), "double": (12, 1, struct.pack("<d", 6)),
+        "ifd": (13, 1, struct.pack("<I", 6)), "long8": (16, 1, struct.pack("<Q", 6)), "unknown_type": (99, 1, b"\6"),
+        "two_shorts": (3, 2, struct.pack("<HH", 6, 8)), "three_shorts": (3, 3, struct.pack("<HHH", 6, 8, 3)), "no_shorts": (3, 0, b"\6"),
+        "shorts_behind_the_end": (3, 300, struct.pack("<HHH", 6, 6, 6)), "zero": (3, 1, b"\0"), "nine": (3, 1, b"\x09"),
+    }
+    chunks = {f"exif_{name}": [(b"eXIf", tiff(0x112, *value))] for name, value in values.items()}
+    chunks |= {f"exif_{name}_and_xmp": [*chunks[f"exif_{name}"], (b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + xmp(8))]
+               for name in ("byte", "no_shorts", "unknown_type", "shorts_behind_the_end", "zero", "nine")}
+    itxt = lambda content: (b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + content)
+    raw = lambda content, name=b"exif": (b"tEXt", b"Raw profile type " + name + b"\0" + content)
+    chunks |= {f"xmp_{value}": [itxt(xmp(value))] for value in range(0, 10)}
+    chunks |= {
+        "xmp_element": [itxt(xmp(5, "element"))], "xmp_single_quotes": [itxt(xmp(5, "single"))], "xmp_none": [itxt(xmp(5, "none"))],
+        "xmp_second": [itxt(xmp(5, "single") + xmp(7))], "xmp_two": [itxt(xmp(3)), itxt(xmp(6))], "xmp_digits": [itxt(xmp(66))],
+        "xmp_not_utf8": [itxt(b"\xff" + xmp(6))], "xmp_text": [(b"tEXt", b"XML:com.adobe.xmp\0" + xmp(6))],
+        "xmp_compressed": [(b"zTXt", b"XML:com.adobe.xmp\0\0" + zlib.compress(xmp(6)))],
+        "xmp_compressed_wide": [(b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + zlib.compress(xmp(6)))],
+        "exif_before_xmp": [(b"eXIf", short(3)), itxt(xmp(6))], "exif_of_another_tag": [(b"eXIf", tiff(0x113, 3, 1, b"\6")), itxt(xmp(6))],
+        "exif_named": [(b"eXIf", exif_name + short(6))], "raw_named_twice": [raw(raw_profile(exif_name + exif_name + short(6, ">")))],
+        "exif_twice": [(b"eXIf", short(3)), (b"eXIf", short(6))], "exif_swapped_42": [(b"eXIf", tiff(0x112, 3, 1, b"\6", "<", b"II\0*"))],
+        "raw": [raw(raw_profile(exif_name + short(6)))], "raw_without_name": [raw(raw_profile(short(8, ">")))],
+        "raw_compressed": [(b"zTXt", b"Raw profile type exif\0\0" + zlib.compress(raw_profile(exif_name + short(6))))],
+        "raw_app1": [raw(raw_profile(exif_name + short(6)), b"APP1")], "raw_and_exif": [raw(raw_profile(short(6))), (b"eXIf", short(3))],
+        "raw_and_xmp": [raw(raw_profile(tiff(0x113, 3, 1, b"\6"))), itxt(xmp(8))],
+    }
+    pictures = {f"{name}.png": png(RGB, 8, before=of) for name, of in chunks.items()}
+    pictures |= {f"{name}_behind.png": png(RGB, 8, after=chunks[name]) for name in ("xmp_6", "raw", "exif_long", "xmp_text")}
+    segments = {f"exif_{name}": [exif_name + tiff(0x112, *value)] for name, value in values.items()}
+    segments |= {f"xmp_{value}": [xmp_name + xmp(value)] for value in range(0, 10)}
+    segments |= {
+        "xmp_element": [xmp_name + xmp(5, "element")], "xmp_two": [xmp_name + xmp(3), xmp_name + xmp(6)],
+        "xmp_before_exif": [xmp_name + xmp(6), exif_name + short(3)], "exif_of_another_tag": [exif_name + tiff(0x113, 3, 1, b"\6"), xmp_name + xmp(6)],
+        "exif_in_two": [exif_name + short(6)[:20], exif_name + short(6)[20:]], "exif_twice": [exif_name + short(3), exif_name + short(6)],
+        "exif_zero_and_xmp": [exif_name + short(0), xmp_name + xmp(6)], "xmp_extension": [b"http://ns.adobe.com/xmp/extension/\0" + xmp(6)],
+    }
+    image = scene(7, 5)
+    for name, of in segments.items():
+        file = jpeg(image, subsampling=0, dpi=(72, 72))
+        pictures[f"{name}.jpg"] = file[:2] + b"".join(map(segment, of)) + file[2:]
+    write_pictures("turned", pictures)
 
 
 def edges(width, height):
@@ -171,5 +255,8 @@ def make_resizes():
 
 
 if __name__ == "__main__":
-    make_pictures()
-    make_resizes()
+    if sys.argv[1:] == ["turned"]:
+        make_turned()
+    else:
+        make_pictures()
+        make_resizes()
