@@ -135,6 +135,7 @@ void stream(const StreamArguments& arguments, ExitCode& exit_code) {
   const Log log(arguments.model.quiet);
   std::unique_ptr<VideoReader> reader = open_input(arguments.video, arguments.fps);
   const VideoFormat format = reader->format();
+  for (const std::string& note : reader->notes()) log.info("{}", note);
 
   const Engine engine = open_network(arguments.model);
   const std::unique_ptr<StreamModel> model =

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "cli/number.hpp"
 #include "media/test_video.hpp"
 
 namespace headroom {
@@ -41,19 +42,25 @@ bool has_colour_differences(std::optional<VideoContainer> container) {
 
 constexpr const char* kWithDifferences = "videos of luma and colour differences, y4m and what FFmpeg reads and writes";
 
+FrameRate frame_rate(double per_second) { return {static_cast<int>(std::lround(1000 * per_second)), 1000}; }
+
 VideoReadOptions read_options(const StreamVideoArguments& arguments, double fps) {
   const auto container = container_for(arguments.input, arguments.input_format, is_test_video(arguments.input));
   for (const auto& [option, value] :
        {std::pair("--input-matrix", &arguments.input_matrix), {"--input-range", &arguments.input_range}})
     require_kind(option, !value->empty(), has_colour_differences(container), arguments.input, container,
                  kWithDifferences);
+  require_kind("--input-fps", arguments.input_fps.has_value(), container == VideoContainer::kFfmpeg, arguments.input,
+               container, "what FFmpeg reads");
   VideoReadOptions options{.container = container};
+  if (arguments.input_fps) options.rate = frame_rate(*arguments.input_fps);
+  if (fps > 0) options.rate_where_none = frame_rate(fps);
   if (!arguments.input_matrix.empty()) options.matrix = color_matrix(arguments.input_matrix);
   if (!arguments.input_range.empty()) options.range = color_range(arguments.input_range);
   if (arguments.width != 0 || arguments.height != 0)
     options.raw = VideoFormat{.width = static_cast<int>(arguments.width),
                               .height = static_cast<int>(arguments.height),
-                              .rate = {fps > 0 ? static_cast<int>(std::lround(1000 * fps)) : 30'000, 1000}};
+                              .rate = frame_rate(fps > 0 ? fps : 30)};
   return options;
 }
 
@@ -103,6 +110,10 @@ void add_stream_video_options(CLI::App& command, StreamVideoArguments& arguments
                      "how its colours are made of luma and differences, bt601 or bt709, in place of what it says");
   command.add_option("--input-range", arguments.input_range,
                      "what its 8 bits stand for, limited or full, in place of what it says");
+  command
+      .add_option("--input-fps", arguments.input_fps,
+                  "frames in a second that a video which FFmpeg reads is taken at, in place of what it says")
+      ->check(real_number(0.01, 1000));
   command.add_option("--output-matrix", arguments.output_matrix,
                      "bt601 or bt709; without, bt709 from 1280 columns or more than 576 rows on");
   command.add_option("--output-range", arguments.output_range, "limited, as without, or full");

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "media/video.hpp"
@@ -15,6 +16,7 @@ struct StreamVideoArguments {
   std::string input_format, output_format;  // of what names do not say
   std::int64_t width = 0, height = 0;       // of raw frames
   std::string input_matrix, input_range;
+  std::optional<double> input_fps;  // of what FFmpeg reads, in place of what it says
   std::string output_matrix, output_range, output_chroma;
   std::string encoder, preset;
   std::int64_t quality = -1;
@@ -22,8 +24,8 @@ struct StreamVideoArguments {
 
 void add_stream_video_options(CLI::App& command, StreamVideoArguments& arguments);
 
-/// Throw a usage Error for an option that says nothing of such a video, and Error where it cannot be opened. `fps` is what raw frames
-/// are paced at, or 0.
+/// Throw a usage Error for an option that says nothing of such a video, and Error where it cannot be opened. `fps` is what frames
+/// are paced at, or 0: the rate of raw frames, and of a video that has no constant one.
 [[nodiscard]] std::unique_ptr<VideoReader> open_input(const StreamVideoArguments& arguments, double fps);
 [[nodiscard]] std::unique_ptr<VideoWriter> open_output(const StreamVideoArguments& arguments,
                                                        const VideoFormat& format);

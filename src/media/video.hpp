@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "media/yuv.hpp"
 
@@ -57,6 +58,10 @@ struct VideoReadOptions {
   /// limited range.
   std::optional<ColorMatrix> matrix = std::nullopt;
   std::optional<ColorRange> range = std::nullopt;
+  /// Of FFmpeg's containers, frames in a second, in place of what the video says.
+  std::optional<FrameRate> rate = std::nullopt;
+  /// The same where the video has no constant rate. Without either, the mean rate of its first frames.
+  std::optional<FrameRate> rate_where_none = std::nullopt;
 };
 
 struct VideoWriteOptions {
@@ -75,6 +80,8 @@ class VideoReader {
   virtual ~VideoReader() = default;
   /// What was known after the header; the same until the end.
   [[nodiscard]] virtual const VideoFormat& format() const = 0;
+  /// What its user should know, a sentence each: what was guessed of the video, and what of it is left aside.
+  [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
   /// The next frame into `rgb`, format().frame_bytes() long; blocks until there is one. False at the end, after which
   /// `rgb` may hold anything. Throws Error that names the file and the frame, counted from 0.
   [[nodiscard]] virtual bool read(std::span<std::uint8_t> rgb) = 0;
@@ -103,8 +110,9 @@ class VideoWriter {
 };
 
 /// Opens a file, or standard input for "-", and reads its header. Of FFmpeg's containers the first video is read, at its
-/// constant or else guessed rate (a picture is shown again or left out as it must), upright, pixels taken to be square;
-/// sound is left aside. Throws Error, one sentence with the name; among what is refused are interlaced and HDR video.
+/// constant rate or the one of the options (a picture is shown again or left out as it must), upright, pixels taken to be
+/// square; sound is left aside. Containers that name other files, such as playlists, are not read. Throws Error, one
+/// sentence with the name; among what is refused are interlaced and HDR video.
 [[nodiscard]] std::unique_ptr<VideoReader> open_video_reader(const std::string& name,
                                                              const VideoReadOptions& options = {});
 

@@ -18,6 +18,7 @@ namespace headroom {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 using Frame = std::vector<std::uint8_t>;
@@ -187,6 +188,77 @@ TEST_F(Ffmpeg, AVaryingRateIsMadeConstant) {
   ASSERT_GE(theirs.size(), ours.size());  // the last picture may go on for longer there
   theirs.resize(ours.size());
   EXPECT_EQ(ours, theirs);
+}
+
+TEST_F(Ffmpeg, AVideoWithoutAConstantRateIsTakenAtItsMean) {
+  // Times of whole milliseconds, as browsers record them: 120 frames in 4 seconds.
+  if (!run_ffmpeg(
+          "-f lavfi -i testsrc=s=48x32:r=1000:d=4 -vf \"select='lt(mod(n*7919\\,1000)\\,30)',"
+          "setpts=N*33/TB/1000+mod(N*7\\,11)/TB/1000\" -vsync vfr -enc_time_base 1/1000 -c:v libvpx browser.webm"))
+    GTEST_SKIP() << "there is no program ffmpeg";
+  const auto reader = open_video_reader(file("browser.webm"));
+  EXPECT_EQ(reader->format().rate, (FrameRate{30, 1}));
+  EXPECT_THAT(reader->notes(), ElementsAre(file("browser.webm") +
+                                           " has no constant rate, and is taken at 30 frames a second, the mean of its "
+                                           "first frames; --input-fps gives another rate"));
+  EXPECT_NEAR(static_cast<double>(read_video(file("browser.webm")).size()), 120, 3);
+  EXPECT_NEAR(static_cast<double>(read_video(file("browser.webm"), {.rate = FrameRate{10, 1}}).size()), 40, 2);
+  const VideoReadOptions paced{.rate_where_none = FrameRate{15, 1}};
+  EXPECT_NEAR(static_cast<double>(read_video(file("browser.webm"), paced).size()), 60, 2);
+  EXPECT_THAT(open_video_reader(file("browser.webm"), paced)->notes(), ElementsAre());
+  // The same times in other containers; what has a rate keeps it, whatever it would be paced at.
+  run_ffmpeg("-i browser.webm -c:v libx264 -enc_time_base 1/90000 -vsync passthrough browser.mkv");
+  EXPECT_EQ(open_video_reader(file("browser.mkv"))->format().rate, (FrameRate{30, 1}));
+  write_video(file("constant.mkv"), kSmall, 10);
+  EXPECT_EQ(open_video_reader(file("constant.mkv"), paced)->format().rate, kSmall.rate);
+  EXPECT_THAT(open_video_reader(file("constant.mkv"), paced)->notes(), ElementsAre());
+  write_video(file("fast.mp4"), {.width = 96, .height = 64, .rate = {240, 1}}, 60);
+  EXPECT_EQ(open_video_reader(file("fast.mp4"))->format().rate, (FrameRate{240, 1}));
+  EXPECT_EQ(read_video(file("fast.mp4")).size(), 60U);
+}
+
+TEST_F(Ffmpeg, SoundThatIsLeftAsideIsTold) {
+  write_video(file("a.mkv"), kSmall, 10);
+  EXPECT_THAT(open_video_reader(file("a.mkv"))->notes(), ElementsAre());
+  for (const char* const name : {"b.mkv", "b.mp4", "b.webm"}) {
+    const std::string codecs = std::string(name) == "b.webm" ? "-c:v libvpx -c:a libopus" : "-c:v copy -c:a aac";
+    if (!run_ffmpeg("-i a.mkv -f lavfi -i sine=d=0.3 " + codecs + " " + name))
+      GTEST_SKIP() << "there is no program ffmpeg";
+    EXPECT_THAT(open_video_reader(file(name))->notes(),
+                ElementsAre("the sound of " + file(name) + " is left aside: frames alone are read and written"));
+  }
+}
+
+TEST_F(Ffmpeg, NothingIsReadButTheFileThatIsNamed) {
+  write_video(file("whole.mp4"), kSmall, 10);
+  write_video(file("whole.mkv"), kSmall, 10);
+  if (!run_ffmpeg("-i whole.mp4 -c copy -f mpegts part.ts")) GTEST_SKIP() << "there is no program ffmpeg";
+  EXPECT_EQ(read_video(file("part.ts")).size(), 10U);
+  const std::string playlist =
+      "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:10\n#EXTINF:1.0,\nNAME\n#EXT-X-ENDLIST\n";
+  const auto naming = [&](std::string text, const std::string& name) {
+    return text.replace(text.find("NAME"), 4, name);
+  };
+  const struct {
+    const char* name;
+    std::string content;
+  } lists[] = {
+      {"hls.mp4", naming(playlist, "part.ts")},
+      {"hls.ts", naming(playlist, "file:" + file("part.ts"))},
+      {"hls.mkv", naming(playlist, "whole.mp4")},
+      {"concat.mp4", "ffconcat version 1.0\nfile whole.mp4\n"},
+      {"concat.webm", "ffconcat version 1.0\nfile 'whole.mkv'\n"},
+      {"variants.mp4", "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=100000\nhls.mp4\n"},
+      {"session.mp4", "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nm=video 0 RTP/AVP 96\n"},
+      {"picture%d.png", "no picture"},
+  };
+  for (const auto& [name, content] : lists) {
+    write_file_atomically(file(name), content);
+    EXPECT_THAT(error_of([&] { (void)read_video(file(name)); }),
+                testing::AnyOf(StartsWith(file(name) + " is none of the containers that are read"),
+                               StartsWith(file(name) + " is no video that FFmpeg knows")))
+        << name;
+  }
 }
 
 TEST_F(Ffmpeg, SaysWhatCannotBeRead) {

@@ -1,11 +1,14 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "media/ffmpeg/frame_to_rgb.hpp"
@@ -18,16 +21,32 @@
 namespace headroom {
 namespace {
 
+/// FFmpeg's names of the containers that are read: those of one file, which holds all that it shows. Playlists and others that
+/// name files or addresses (hls, concat, dash, image2, ...) are none of them.
+constexpr const char* kContainers =
+    "mov,matroska,webm,avi,mpegts,mpeg,mpegvideo,m4v,flv,live_flv,ogg,asf,asf_o,gif,apng,ivf,h264,hevc,vvc,av1,obu,"
+    "mjpeg,"
+    "mjpeg_2000,mpjpeg,mxf,nut,rm,wtv,dv,nsv,swf,gxf,h261,h263,vc1,vc1test,dirac,cavsvideo,amv,yuv4mpegpipe,webp_pipe,"
+    "png_pipe,jpeg_pipe,bmp_pipe,tiff_pipe";
+
 /// Opens a container, and no other file or address that it may name; `name` is for messages.
 AvInput open_input(const std::string& path, const std::string& name) {
   const FfmpegLibraries& l = ffmpeg();
-  const std::string url = path == "-" ? "pipe:0" : "file:" + path;
+  const bool is_pipe = path == "-";
+  const std::string url = is_pipe ? "pipe:0" : "file:" + path;
   AVDictionary* options = nullptr;
-  l.av_dict_set(&options, "protocol_whitelist", "file,pipe", 0);
+  l.av_dict_set(&options, "protocol_whitelist", is_pipe ? "pipe" : "file", 0);
+  l.av_dict_set(&options, "format_whitelist", kContainers, 0);
   AVFormatContext* context = nullptr;
   const int status = l.avformat_open_input(&context, url.c_str(), nullptr, &options);
   l.av_dict_free(&options);
   if (status == AVERROR_INVALIDDATA) fail("{} is no video that FFmpeg knows", name);
+  if (status == AVERROR(EINVAL))
+    fail(
+        "{} is none of the containers that are read; expected one file with all of a video, such as mp4, mkv, webm or "
+        "avi, "
+        "and no playlist or list of files",
+        name);
   if (status < 0) fail("cannot read {}: {}", name, ffmpeg_reason(status));
   return AvInput(context);
 }
@@ -73,17 +92,60 @@ class Decoder {
   }
 
   [[nodiscard]] AVRational rate(AVFrame& first) { return l_.av_guess_frame_rate(input_.get(), stream_, &first); }
+  /// The mean of all frames, where the container tells it or FFmpeg has looked at enough of them; else 0.
+  [[nodiscard]] double mean_rate() const {
+    const AVRational mean = stream_->avg_frame_rate;
+    return mean.num > 0 && mean.den > 0 ? av_q2d(mean) : 0;
+  }
+  /// The mean of the next frames, whose packets are kept until they are decoded; 0 where their times do not tell it.
+  [[nodiscard]] double mean_rate_ahead() {
+    constexpr std::size_t kMost = 60;
+    std::int64_t first = AV_NOPTS_VALUE;
+    std::int64_t last = AV_NOPTS_VALUE;
+    std::size_t count = 0;
+    while (ahead_.size() < kMost && !has_ended_) {
+      AvPacket packet(allocated(l_.av_packet_alloc()));
+      if (!read_packet(*packet)) break;
+      if (packet->pts != AV_NOPTS_VALUE) {
+        first = count == 0 ? packet->pts : std::min(first, packet->pts);
+        last = count == 0 ? packet->pts : std::max(last, packet->pts);
+        ++count;
+      }
+      ahead_.push_back(std::move(packet));
+    }
+    return count > 1 && last > first
+               ? static_cast<double>(count - 1) / (static_cast<double>(last - first) * seconds_per_tick())
+               : 0;
+  }
+  [[nodiscard]] bool has_sound() const {
+    for (unsigned i = 0; i < input_->nb_streams; ++i)
+      if (input_->streams[i]->codecpar->codec_type == AVMEDIA_TYPE_AUDIO) return true;
+    return false;
+  }
   [[nodiscard]] double seconds_per_tick() const { return av_q2d(stream_->time_base); }
   [[nodiscard]] AVCodecID codec_id() const { return codec_->codec_id; }
 
  private:
+  /// The next packet of the stream; false at the end.
+  [[nodiscard]] bool read_packet(AVPacket& packet) {
+    int status = 0;
+    while ((status = l_.av_read_frame(input_.get(), &packet)) >= 0 && packet.stream_index != stream_->index)
+      l_.av_packet_unref(&packet);
+    if (status < 0 && status != AVERROR_EOF) fail_to_decode(ffmpeg_reason(status));
+    has_ended_ = status < 0;
+    return status >= 0;
+  }
+
   /// Hands on a packet of the stream, or says that there are no more.
   void feed() {
-    int status = 0;
-    while ((status = l_.av_read_frame(input_.get(), packet_.get())) >= 0 && packet_->stream_index != stream_->index)
-      l_.av_packet_unref(packet_.get());
-    if (status < 0 && status != AVERROR_EOF) fail_to_decode(ffmpeg_reason(status));
-    const int sent = l_.avcodec_send_packet(codec_.get(), status < 0 ? nullptr : packet_.get());
+    bool is_there = !ahead_.empty();
+    if (is_there) {
+      packet_ = std::move(ahead_.front());
+      ahead_.pop_front();
+    } else {
+      is_there = !has_ended_ && read_packet(*packet_);
+    }
+    const int sent = l_.avcodec_send_packet(codec_.get(), is_there ? packet_.get() : nullptr);
     l_.av_packet_unref(packet_.get());
     if (sent < 0) fail_to_decode(ffmpeg_reason(sent));
   }
@@ -99,6 +161,8 @@ class Decoder {
   AvPacket packet_;
   AvCodec codec_;
   AVStream* stream_ = nullptr;
+  std::deque<AvPacket> ahead_;  // read, and not yet handed on
+  bool has_ended_ = false;
   std::uint64_t decoded_ = 0;
 };
 
@@ -140,10 +204,11 @@ class FfmpegReader final : public VideoReader {
     if (!decoder_.next(*coming_)) fail("{} has no frame in it", name_);
     orientation_ = orientation_of(name_, *coming_);
     const bool swaps = swaps_axes(orientation_);
-    const AVRational rate = decoder_.rate(*coming_);
     format_ = {.width = swaps ? coming_->height : coming_->width,
                .height = swaps ? coming_->width : coming_->height,
-               .rate = rate.num > 0 && rate.den > 0 ? FrameRate{rate.num, rate.den} : FrameRate{25, 1}};
+               .rate = options.rate ? *options.rate : find_rate(options.rate_where_none)};
+    if (decoder_.has_sound())
+      notes_.push_back(fmt::format("the sound of {} is left aside: frames alone are read and written", name_));
     check_video_format(name_, format_);
     width_ = coming_->width;
     height_ = coming_->height;
@@ -156,6 +221,7 @@ class FfmpegReader final : public VideoReader {
   }
 
   [[nodiscard]] const VideoFormat& format() const override { return format_; }
+  [[nodiscard]] std::vector<std::string> notes() const override { return notes_; }
 
   [[nodiscard]] bool read(std::span<std::uint8_t> rgb) override {
     HR_CHECK_EQ(rgb.size(), format_.frame_bytes());
@@ -172,6 +238,35 @@ class FfmpegReader final : public VideoReader {
   }
 
  private:
+  /// The rate that the container says or FFmpeg guesses, where the times of frames are of such a rate. Where they are of none,
+  /// FFmpeg's guess is how finely times are written down, 1000 or 90,000 in a second, and frames would be shown again that often.
+  [[nodiscard]] FrameRate find_rate(const std::optional<FrameRate>& where_none) {
+    constexpr double kHighest = 120;  // of what cameras do without being asked to
+    constexpr double kIrregular = 2;  // times as many ticks as frames
+    const AVRational guess = decoder_.rate(*coming_);
+    const bool is_guessed = guess.num > 0 && guess.den > 0;
+    const double guessed = is_guessed ? av_q2d(guess) : 0;
+    double mean = decoder_.mean_rate();
+    if (is_guessed && guessed <= kHighest) {
+      if (mean > 0 && guessed >= kIrregular * mean)
+        notes_.push_back(fmt::format(
+            "the frames of {} come irregularly, {:.1f} in a second on average, and are shown again to make the {:.4g} "
+            "that it says; --input-fps gives another rate",
+            name_, mean, guessed));
+      return {guess.num, guess.den};
+    }
+    if (is_guessed && mean > 0 && guessed < kIrregular * mean) return {guess.num, guess.den};
+    if (where_none) return *where_none;
+    if (mean <= 0) mean = decoder_.mean_rate_ahead();
+    constexpr int kUsual = 30;  // of a video of one frame
+    const int rate = mean > 0 ? static_cast<int>(std::clamp(std::round(mean), 1.0, 1000.0)) : kUsual;
+    notes_.push_back(fmt::format(
+        "{} has no constant rate, and is taken at {} frames a second, the mean of its first frames; --input-fps gives "
+        "another rate",
+        name_, rate));
+    return {rate, 1};
+  }
+
   /// Shows the frame that comes, at its tick, and looks for the one behind it.
   void advance(std::int64_t tick) {
     std::swap(shown_, coming_);
@@ -204,6 +299,7 @@ class FfmpegReader final : public VideoReader {
   }
 
   std::string name_;
+  std::vector<std::string> notes_;
   Decoder decoder_;
   AvFrame shown_{allocated(ffmpeg().av_frame_alloc())};
   AvFrame coming_{allocated(ffmpeg().av_frame_alloc())};
