@@ -15,7 +15,9 @@
 namespace headroom {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr VideoFormat kFormat{.width = 16, .height = 16, .rate = {30, 1}};
 
@@ -73,6 +75,27 @@ TEST_F(StreamCommandTest, TakesColoursAsItIsTold) {
       << "which it is without";
   EXPECT_THAT(shown("--output-matrix bt709 --output-range full --output-chroma 444"),
               HasSubstr(" C444 XCOLORRANGE=FULL\n"));
+}
+
+TEST_F(StreamCommandTest, TellsOfARateThatIsGuessedAndOfSound) {
+  const Outcome made =
+      run("cd " + file("") +
+          " && ffmpeg -v error -nostdin -f lavfi -i testsrc=s=16x16:r=1000:d=4 -f lavfi -i sine=d=4 -vf "
+          "\"select='lt(mod(n*7919\\,1000)\\,30)',setpts=N*33/TB/1000+mod(N*7\\,11)/TB/1000\" -vsync vfr "
+          "-enc_time_base 1/1000 -c:v libvpx -c:a libopus browser.webm");
+  if (made.code != 0) GTEST_SKIP() << "there is no program ffmpeg: " << made.err;
+  const std::string in = "--input " + file("browser.webm") + " --output null: ";
+  const Outcome plain = stream(in);
+  EXPECT_EQ(plain.code, 0) << plain.err;
+  EXPECT_THAT(plain.err, HasSubstr("browser.webm has no constant rate, and is taken at 30 frames a second"));
+  EXPECT_THAT(plain.err, HasSubstr("the sound of " + file("browser.webm") + " is left aside"));
+  EXPECT_THAT(plain.out, ContainsRegex("1[12][0-9] frames")) << "not a thousand a second";
+  const Outcome given = stream(in + "--input-fps 10");
+  EXPECT_THAT(given.err, Not(HasSubstr("constant rate")));
+  EXPECT_THAT(given.out, ContainsRegex("(39|40|41) frames"));
+  const Outcome paced = stream(in + "--fps 15 --frames 3");
+  EXPECT_EQ(paced.code, 0) << paced.err;
+  EXPECT_THAT(paced.err, Not(HasSubstr("constant rate")));
 }
 
 TEST_F(StreamCommandTest, KeepsWhatEachFrameTookAndJudgesIt) {
@@ -140,6 +163,10 @@ TEST_F(StreamCommandTest, RefusesWhatContradictsItself) {
   const std::string made = "--input test:16x16@30:5 --output ";
   EXPECT_THAT(refusal(made + "null: --input-matrix bt601"),
               HasSubstr("--input-matrix is for videos of luma and colour differences"));
+  EXPECT_THAT(refusal(made + "null: --input-fps 30"), HasSubstr("--input-fps is for what FFmpeg reads"));
+  for (const char* const rate : {"nan", "0", "-1", "inf", "1e9"})
+    EXPECT_THAT(refusal(std::string("--input a.mp4 --output null: --input-fps ") + rate), HasSubstr("--input-fps"))
+        << rate;
   EXPECT_THAT(refusal(made + "a.rgb --output-range full"), HasSubstr("and a.rgb is rgb"));
   EXPECT_THAT(refusal(made + "a.y4m --output-range half"), HasSubstr("'half' is no range of colours"));
   EXPECT_THAT(refusal(made + "a.mkv --output-chroma 444"), HasSubstr("--output-chroma is for y4m"));

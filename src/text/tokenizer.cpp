@@ -1,6 +1,7 @@
 #include "text/tokenizer.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "base/error.hpp"
@@ -9,6 +10,8 @@
 
 namespace headroom {
 namespace {
+
+constexpr std::uint64_t kModelWork = 8;  // steps that a byte takes in the model
 
 /// Cuts `ids` to `most`.
 void truncate(std::vector<TokenId>& ids, std::size_t most, Side side) {
@@ -68,7 +71,10 @@ std::vector<TokenId> Tokenizer::encode_text(std::string_view text) const {
   const auto encode_normalized = [&](Section section) {
     std::vector<Section> words{std::move(section)};
     parts_->pre_tokenizer->apply(words, budget);
-    for (const Section& word : words) parts_->model->encode(word.text, ids);
+    for (const Section& word : words) {
+      budget.spend(kModelWork * word.text.size());
+      parts_->model->encode(word.text, ids);
+    }
   };
   const auto encode_raw = [&](Section section) {
     parts_->normalizer->apply(section, budget);

@@ -67,6 +67,9 @@ TEST_F(TokenizerBombs, NormalizersThatMultiplyAText) {
               is_refused);
   const json metaspace = {{"type", "Metaspace"}, {"replacement", times(2'000, "b")}, {"prepend_scheme", "never"}};
   EXPECT_THAT(error("pre_tokenizer", metaspace, times(5'000, " ")), StartsWith(path() + ": its normalizer"));
+  // A model takes more than linear time.
+  EXPECT_THAT(error("normalizer", replace_step("a", times(40, "b")), times(5'000, "a")),
+              StartsWith(path() + ": its normalizer"));
   EXPECT_EQ(error("normalizer", sequence("normalizers", std::vector<json>(8, replace_step("a", "aa"))), text),
             "(no error)");
 }
