@@ -4,128 +4,77 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <string_view>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
 #include "base/printable.hpp"
+#include "io/lora_name.hpp"
+#include "io/lora_scales.hpp"
 
 namespace headroom {
 namespace {
 
-enum class Part : std::uint8_t { kUp, kDown, kAlpha, kBias, kDifference, kBiasDifference, kValue };
-
-/// What a tensor's name ends in, the longer ends first.
-struct Suffix {
-  std::string_view text;
-  Part part;
-};
-constexpr std::array kSuffixes = {
-    Suffix{".lora_linear_layer.down.weight", Part::kDown},
-    Suffix{".lora_linear_layer.up.weight", Part::kUp},
-    Suffix{".lora_A.default.weight", Part::kDown},
-    Suffix{".lora_B.default.weight", Part::kUp},
-    Suffix{".lora.down.weight", Part::kDown},
-    Suffix{".lora.up.weight", Part::kUp},
-    Suffix{".lora_A.weight", Part::kDown},
-    Suffix{".lora_B.weight", Part::kUp},
-    Suffix{".lora_B.bias", Part::kBias},
-    Suffix{".lora_down.weight", Part::kDown},
-    Suffix{".lora_up.weight", Part::kUp},
-    Suffix{".down.weight", Part::kDown},
-    Suffix{".up.weight", Part::kUp},
-    Suffix{".alpha", Part::kAlpha},
-    Suffix{".diff_b", Part::kBiasDifference},
-    Suffix{".diff", Part::kDifference},
-};
-/// Gains of norms, which files of Black Forest Labs hold whole.
-constexpr std::array<std::string_view, 2> kGains = {".query_norm.scale", ".key_norm.scale"};
-
-/// Kinds of adapters that are more than a product of two factors, by what names of their tensors hold.
-struct OtherKind {
-  std::string_view mark;
-  std::string_view kind;
-};
-constexpr std::array kOtherKinds = {
-    OtherKind{"dora_scale", "DoRA"},  OtherKind{"lora_magnitude_vector", "DoRA"},
-    OtherKind{"lokr_", "LoKr"},       OtherKind{"hada_", "LoHa"},
-    OtherKind{"oft_", "OFT"},         OtherKind{"boft_", "BOFT"},
-    OtherKind{"glora_", "GLoRA"},     OtherKind{"lora_mid", "LoCon with a third factor"},
-    OtherKind{"vera_lambda", "VeRA"}, OtherKind{"ia3_", "IA3"},
-};
-
-/// What the header says of ranks and alphas, as PEFT does, by part of a pipeline ("transformer").
-class Metadata {
+/// The tensors of a module.
+class Parts {
  public:
-  Metadata(const SafetensorsMetadata& metadata, std::string context) : context_(std::move(context)) {
-    const auto found = metadata.find("lora_adapter_metadata");
-    if (found == metadata.end()) return;
-    values_ = parse_json(found->second, context_);
-    if (!values_.is_object()) fail("{}: expected a JSON object", context_);
-    for (const auto& [key, value] : values_.items())
-      if (key.ends_with(".use_dora") && value == true)
-        fail("{}: {} is true: DoRA is not supported, only products of two factors are", context_, printable_name(key));
+  [[nodiscard]] std::optional<FileTensor>& operator[](LoraPart part) { return parts_[static_cast<std::size_t>(part)]; }
+  [[nodiscard]] const std::optional<FileTensor>& operator[](LoraPart part) const {
+    return parts_[static_cast<std::size_t>(part)];
   }
-
-  /// The scale of a module's product of that rank; nothing where the header says none.
-  [[nodiscard]] std::optional<double> scale(std::string_view module, std::int64_t rank) const {
-    const std::size_t dot = module.find('.');
-    if (dot == std::string_view::npos) return std::nullopt;
-    const std::string part(module.substr(0, dot + 1));
-    if (!values_.contains(part + "lora_alpha")) return std::nullopt;
-    double alpha = get_double(values_, part + "lora_alpha", context_);
-    if (const auto patterns = values_.find(part + "alpha_pattern"); patterns != values_.end())
-      alpha = pattern_value(*patterns, module.substr(dot + 1)).value_or(alpha);
-    const auto width = static_cast<double>(rank);
-    return alpha / (get_bool_or(values_, part + "use_rslora", false, context_) ? std::sqrt(width) : width);
+  /// The first of `parts` that is there; null for none.
+  [[nodiscard]] const FileTensor* any_of(std::span<const LoraPart> parts) const {
+    const auto there = std::ranges::find_if(parts, [&](LoraPart part) { return (*this)[part].has_value(); });
+    return there == parts.end() ? nullptr : &*(*this)[*there];
   }
 
  private:
-  /// Of the keys that are the module or an end of it the longest; with ^ in front, the module alone. PEFT takes them for
-  /// regular expressions, and writes names.
-  [[nodiscard]] std::optional<double> pattern_value(const nlohmann::json& patterns, std::string_view module) const {
-    if (!patterns.is_object()) fail("{}: a pattern of alphas is no object", context_);
-    std::optional<double> value;
-    std::size_t longest = 0;
-    for (const auto& [key, alpha] : patterns.items()) {
-      const bool is_whole = key.starts_with('^');
-      const std::string_view name = std::string_view(key).substr(is_whole ? 1 : 0);
-      if (name.find_first_of("*+?()[]{}|\\$^") != std::string_view::npos)
-        fail("{}: '{}' in a pattern of alphas is a regular expression, expected the name of a module", context_,
-             printable_name(key));
-      const bool is_end = module.ends_with(name) && !is_whole && module.size() > name.size() &&
-                          module[module.size() - name.size() - 1] == '.';
-      if ((module != name && !is_end) || name.size() < longest) continue;
-      longest = name.size();
-      value = get_double(patterns, key, context_);
-    }
-    return value;
-  }
-
-  std::string context_;
-  nlohmann::json values_ = nlohmann::json::object();
+  std::array<std::optional<FileTensor>, kLoraParts> parts_;
 };
 
-/// A module while its tensors are being found.
-struct Found {
-  LoraModule module;
-  std::optional<FileTensor> alpha;
-};
+constexpr std::array kLoraFactors = {LoraPart::kUp, LoraPart::kDown, LoraPart::kMid};
+constexpr std::array kLohaFactors = {LoraPart::kHadaW1A, LoraPart::kHadaW1B, LoraPart::kHadaT1,
+                                     LoraPart::kHadaW2A, LoraPart::kHadaW2B, LoraPart::kHadaT2};
+constexpr std::array kLokrFactors = {LoraPart::kLokrW1,  LoraPart::kLokrW1A, LoraPart::kLokrW1B, LoraPart::kLokrW2,
+                                     LoraPart::kLokrW2A, LoraPart::kLokrW2B, LoraPart::kLokrT2};
+constexpr std::array kNeedFactors = {LoraPart::kAlpha, LoraPart::kBias, LoraPart::kMagnitude, LoraPart::kDoraScale};
+
+/// A copy of a matrix [n, k] as [k, n], with its owner.
+std::pair<FileTensor, std::shared_ptr<const void>> transposed(const FileTensor& tensor) {
+  const std::int64_t rows = tensor.shape[0], columns = tensor.shape[1];
+  const auto copy = std::make_shared<std::vector<std::byte>>(tensor.bytes.size());
+  const std::size_t element = size_of(tensor.dtype);
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j)
+      std::ranges::copy(tensor.bytes.subspan(static_cast<std::size_t>(i * columns + j) * element, element),
+                        copy->begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(j * rows + i) * element));
+  FileTensor turned = tensor;
+  turned.shape = Shape{columns, rows};
+  turned.bytes = *copy;
+  return {std::move(turned), copy};
+}
 
 class Reader {
  public:
-  explicit Reader(const SafetensorsFile& file)
-      : file_(file), metadata_(file.metadata(), path() + ": lora_adapter_metadata") {}
+  explicit Reader(const SafetensorsFile& file) : file_(file) {}
 
   [[nodiscard]] std::vector<LoraModule> read() {
     for (const auto& [name, entry] : file_.entries()) add(name, entry);
+    if (found_.empty()) fail("{} holds no tensors of a LoRA, expected its factors", path());
+    if (adapters_.size() > 1)
+      fail("{} holds several adapters, '{}' and '{}', expected one", path(), printable_name(*adapters_.begin()),
+           printable_name(*std::next(adapters_.begin())));
+    const LoraScales scales(file_, tensors_);
     std::vector<LoraModule> modules;
-    for (auto& [name, found] : found_) modules.push_back(finish(std::move(found)));
-    if (modules.empty()) fail("{} holds no tensors, expected those of a LoRA", path());
+    for (const auto& [name, parts] : found_) modules.push_back(make_module(name, parts, scales));
+    notes_ = scales.notes();
+    if (!embeddings_.empty())
+      notes_.push_back(fmt::format("{}: the embedding '{}' is not used: tokens of a textual inversion are none here",
+                                   path(), printable_name(embeddings_.front())));
     return modules;
   }
+  [[nodiscard]] std::vector<std::string> take_notes() { return std::move(notes_); }
 
  private:
   [[nodiscard]] std::string path() const { return file_.path().string(); }
@@ -135,79 +84,150 @@ class Reader {
   }
 
   void add(const std::string& name, const SafetensorsEntry& entry) {
-    for (const OtherKind& other : kOtherKinds)
-      if (name.find(other.mark) != std::string::npos)
-        fail("{}: tensor '{}' belongs to a {}, which is not supported: only LoRA is, products of two factors", path(),
-             printable_name(name), other.kind);
+    if (const std::string_view kind = unsupported_adapter(name); !kind.empty())
+      fail(
+          "{}: tensor '{}' belongs to an adapter of the kind {}, which is not supported: LoRA, LoHa, LoKr and DoRA are",
+          path(), printable_name(name), kind);
+    if (is_bundled_embedding(name)) {
+      embeddings_.push_back(name);
+      return;
+    }
     const FileTensor tensor{.name = name, .dtype = entry.dtype, .shape = entry.shape, .bytes = file_.bytes(name)};
-    const auto known =
-        std::ranges::find_if(kSuffixes, [&](const Suffix& suffix) { return name.ends_with(suffix.text); });
-    const bool is_gain = std::ranges::any_of(kGains, [&](std::string_view end) { return name.ends_with(end); });
-    if (!is_gain && known == kSuffixes.end())
+    const std::optional<LoraTensorName> parsed = parse_lora_name(name);
+    if (!parsed)
       fail("{} is no part of a LoRA: expected a name that ends in lora_A.weight, lora_down.weight, alpha, ...",
            describe(tensor));
-    constexpr std::size_t kScale = std::string_view(".scale").size();
-    const std::string module = name.substr(0, name.size() - (is_gain ? kScale : known->text.size()));
-    if (!is_float(entry.dtype) || size_of(entry.dtype) < 2)
+    const bool is_number = parsed->part == LoraPart::kAlpha && entry.dtype != DType::kBool;
+    if (!is_number && (!is_float(entry.dtype) || size_of(entry.dtype) < 2))
       fail("{} is not of a dtype that factors have: F16, BF16 or F32", describe(tensor));
-    Found& found = found_[module];
-    found.module.name = module;
-    put(found, is_gain ? Part::kValue : known->part, tensor);
-  }
-
-  void put(Found& found, Part part, const FileTensor& tensor) const {
-    LoraModule& module = found.module;
-    std::optional<FileTensor>* const places[] = {&module.up,   &module.down,       &found.alpha,
-                                                 &module.bias, &module.difference, &module.bias_difference,
-                                                 &module.value};
-    std::optional<FileTensor>& place = *places[static_cast<std::size_t>(part)];
+    if (!parsed->adapter.empty()) adapters_.insert(parsed->adapter);
+    tensors_.has_peft_names |= parsed->is_peft;
+    tensors_.has_alphas |= parsed->part == LoraPart::kAlpha;
+    std::optional<FileTensor>& place = found_[parsed->module][parsed->part];
     if (place) fail("{} says again what '{}' says", describe(tensor), printable_name(place->name));
     place = tensor;
   }
 
-  [[nodiscard]] LoraModule finish(Found found) const {
-    LoraModule module = std::move(found.module);
-    if (module.up.has_value() != module.down.has_value())
-      fail("{} has no other factor to be multiplied with", describe(module.up ? *module.up : *module.down));
-    if (!module.up) {
-      const std::optional<FileTensor>& alone = found.alpha ? found.alpha : module.bias;
-      if (alone) fail("{} has no factors beside it", describe(*alone));
+  [[nodiscard]] LoraModule make_module(const std::string& name, const Parts& parts, const LoraScales& scales) const {
+    LoraModule module{.name = name,
+                      .bias = parts[LoraPart::kBias],
+                      .difference = parts[LoraPart::kDifference],
+                      .bias_difference = parts[LoraPart::kBiasDifference],
+                      .value = parts[LoraPart::kValue]};
+    if (!set_factors(module, parts)) {
+      if (const FileTensor* alone = parts.any_of(kNeedFactors)) fail("{} has no factors beside it", describe(*alone));
       return module;
     }
-    make_matrix(*module.up, /*is_filter=*/false);
-    make_matrix(*module.down, /*is_filter=*/true);
-    const std::int64_t rank = module.down->shape[0];
-    if (rank == 0 || module.up->shape[1] != rank)
-      fail("{} does not fit '{}', which is {}: the rank, {} and {}, must be the same", describe(*module.up),
-           printable_name(module.down->name), module.down->shape, module.up->shape[1], rank);
-    if (module.bias && !(module.bias->shape == Shape{module.up->shape[0]}))
-      fail("{} does not fit '{}', which is {}", describe(*module.bias), printable_name(module.up->name),
-           module.up->shape);
-    module.scale = scale(module, found.alpha, rank);
+    std::optional<std::int64_t> rank;
+    for (const auto* factors : {&module.factors, &module.second})
+      if (*factors && (*factors)->down && !rank) rank = (*factors)->down->shape[0];
+    if (module.bias && !(module.bias->shape == Shape{module.factors->up.shape[0]}))
+      fail("{} does not fit '{}', which is {}", describe(*module.bias), printable_name(module.factors->up.name),
+           module.factors->up.shape);
+    module.scale = scale(name, parts[LoraPart::kAlpha], rank, scales);
+    module.magnitude = magnitude(parts);
+    if (!module.magnitude && scales.needs_magnitude(name))
+      fail("{}: '{}' is configured as DoRA, expected a tensor '{}.lora_magnitude_vector'", path(), printable_name(name),
+           printable_name(name));
     return module;
   }
 
+  /// False where there are none.
+  [[nodiscard]] bool set_factors(LoraModule& module, const Parts& parts) const {
+    const FileTensor* const lora = parts.any_of(kLoraFactors);
+    const FileTensor* const loha = parts.any_of(kLohaFactors);
+    const FileTensor* const lokr = parts.any_of(kLokrFactors);
+    const FileTensor* const first = lora != nullptr ? lora : loha != nullptr ? loha : lokr;
+    if (first == nullptr) return false;
+    for (const FileTensor* other : {loha, lokr})
+      if (other != nullptr && other != first)
+        fail("{} is of another kind of adapter than '{}'", describe(*other), printable_name(first->name));
+    if (lora != nullptr) {
+      module.factors = product(parts, *lora, LoraPart::kUp, LoraPart::kDown, LoraPart::kMid);
+    } else if (loha != nullptr) {
+      module.kind = LoraModule::Kind::kLoha;
+      module.factors = product(parts, *loha, LoraPart::kHadaW1A, LoraPart::kHadaW1B, LoraPart::kHadaT1);
+      module.second = product(parts, *loha, LoraPart::kHadaW2A, LoraPart::kHadaW2B, LoraPart::kHadaT2);
+    } else {
+      module.kind = LoraModule::Kind::kLokr;
+      const std::optional<FileTensor>&first_whole = parts[LoraPart::kLokrW1], &second_whole = parts[LoraPart::kLokrW2];
+      module.factors = first_whole ? LoraFactors{.up = matrix(*first_whole, /*is_filter=*/true)}
+                                   : product(parts, *lokr, LoraPart::kLokrW1A, LoraPart::kLokrW1B, std::nullopt);
+      module.second = second_whole ? LoraFactors{.up = matrix(*second_whole, /*is_filter=*/true)}
+                                   : product(parts, *lokr, LoraPart::kLokrW2A, LoraPart::kLokrW2B, LoraPart::kLokrT2);
+    }
+    return true;
+  }
+
+  /// Where there is a core, LoHa and LoKr have the left factor as [rank, n]. `beside` is a tensor of the module.
+  [[nodiscard]] LoraFactors product(const Parts& parts, const FileTensor& beside, LoraPart up, LoraPart down,
+                                    std::optional<LoraPart> core) const {
+    if (!parts[up] || !parts[down])
+      fail("{} has no other factor to be multiplied with", describe(parts[up]     ? *parts[up]
+                                                                    : parts[down] ? *parts[down]
+                                                                                  : beside));
+    LoraFactors factors{.up = matrix(*parts[up], /*is_filter=*/false),
+                        .down = matrix(*parts[down], /*is_filter=*/true)};
+    const bool has_core = core && parts[*core];
+    if (has_core && up != LoraPart::kUp) std::tie(factors.up, factors.owner) = transposed(factors.up);
+    const std::int64_t rank = factors.down->shape[0];
+    if (factors.up.shape[1] != rank)
+      fail("{} does not fit '{}', which is {}: the rank, {} and {}, must be the same", describe(factors.up),
+           printable_name(factors.down->name), factors.down->shape, factors.up.shape[1], rank);
+    if (!has_core) return factors;
+    const Shape& shape = parts[*core]->shape;
+    if (shape.rank() != 4 || shape[0] != rank || shape[1] != rank || shape.numel() == 0)
+      fail("{} does not fit '{}': expected [{}, {}, height, width]", describe(*parts[*core]),
+           printable_name(factors.down->name), rank, rank);
+    factors.core = *parts[*core];
+    factors.core->shape = Shape{rank, rank, shape[2] * shape[3]};
+    return factors;
+  }
+
   /// [n, k] of a 1x1 convolution's [n, k, 1, 1] as well, and [n, k h w] of a filter's [n, k, h, w].
-  void make_matrix(FileTensor& factor, bool is_filter) const {
+  [[nodiscard]] FileTensor matrix(FileTensor factor, bool is_filter) const {
+    if (factor.shape.numel() == 0) fail("{} is empty, expected a rank of at least 1", describe(factor));
     const Shape& shape = factor.shape;
     const bool is_pointwise = shape.rank() == 4 && shape[2] == 1 && shape[3] == 1;
     if (is_pointwise || (is_filter && shape.rank() == 4))
       factor.shape = Shape{shape[0], shape[1] * shape[2] * shape[3]};
     if (factor.shape.rank() != 2) fail("{} is no matrix", describe(factor));
+    return factor;
   }
 
-  [[nodiscard]] double scale(const LoraModule& module, const std::optional<FileTensor>& alpha,
-                             std::int64_t rank) const {
-    if (!alpha) return metadata_.scale(module.name, rank).value_or(1);
+  /// PEFT's norms are of outputs, whatever their shape; LyCORIS' are [n, 1, ...] of outputs or [1, in, ...] of inputs.
+  [[nodiscard]] std::optional<FileTensor> magnitude(const Parts& parts) const {
+    const std::optional<FileTensor>&of_outputs = parts[LoraPart::kMagnitude], &of_either = parts[LoraPart::kDoraScale];
+    if (!of_outputs && !of_either) return std::nullopt;
+    if (of_outputs && of_either)
+      fail("{} says again what '{}' says", describe(*of_either), printable_name(of_outputs->name));
+    FileTensor norms = of_outputs ? *of_outputs : *of_either;
+    const Shape& shape = norms.shape;
+    const std::int64_t count = shape.numel();
+    if (count == 0 || std::ranges::find(shape.dims(), count) == shape.dims().end())
+      fail("{} is no vector of magnitudes", describe(norms));
+    const bool is_of_inputs = of_either && shape[0] != count;
+    if (is_of_inputs && shape[1] != count) fail("{} is no vector of magnitudes", describe(norms));
+    norms.shape = is_of_inputs ? Shape{1, count} : Shape{count, 1};
+    return norms;
+  }
+
+  /// A Kronecker product of two matrices without factors has no rank, and LyCORIS no scale for it.
+  [[nodiscard]] double scale(const std::string& module, const std::optional<FileTensor>& alpha,
+                             std::optional<std::int64_t> rank, const LoraScales& scales) const {
+    if (!alpha) return scales.scale(module, rank);
     if (alpha->shape.numel() != 1) fail("{} is an alpha, expected one number", describe(*alpha));
     const double value = load_as_double(alpha->bytes.data(), alpha->dtype);
     if (!std::isfinite(value)) fail("{} is {}, expected a number", describe(*alpha), value);
-    return value / static_cast<double>(rank);
+    return rank ? value / static_cast<double>(*rank) : 1;
   }
 
   const SafetensorsFile& file_;
-  Metadata metadata_;
-  std::map<std::string, Found> found_;  // by module
+  std::map<std::string, Parts> found_;  // by module
+  std::set<std::string> adapters_;
+  std::vector<std::string> embeddings_;
+  LoraScales::Tensors tensors_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace
@@ -216,7 +236,9 @@ LoraFile LoraFile::open(const std::filesystem::path& path) {
   LoraFile lora(std::make_shared<const SafetensorsFile>(SafetensorsFile::open(path)));
   // Every tensor of such a file is part of a factor: one that cannot be read may not be left out.
   if (!lora.file_->unread().empty()) static_cast<void>(lora.file_->entry(lora.file_->unread().begin()->first));
-  lora.modules_ = Reader(*lora.file_).read();
+  Reader reader(*lora.file_);
+  lora.modules_ = reader.read();
+  lora.notes_ = reader.take_notes();
   return lora;
 }
 

@@ -17,8 +17,17 @@ struct ModuleAlias {
 /// How files of adapters name the modules of a network: behind one of the prefixes, as the checkpoint or by an alias, with
 /// dots or with underscores in their place.
 struct AdapterNames {
+  /// An end of modules' names, and another that files have for it.
+  struct End {
+    std::string_view name;   ///< "self_attn.q_proj"
+    std::string_view other;  ///< "self_attn.to_q_lora"
+  };
+
   std::vector<std::string_view> prefixes = {};
   std::vector<ModuleAlias> (*aliases)(const nlohmann::json& config) = nullptr;
+  std::vector<End> ends = {};
+  std::string_view optional_front =
+      {};  ///< of modules' names, which checkpoints and files may leave out: "text_model."
 };
 
 }  // namespace headroom

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "models/attention.hpp"
@@ -180,6 +182,16 @@ ComponentClass class_named(std::string_view name) {
       .is_unread = is_unread};
 }
 
+/// Files of 2023 name factors of attention as diffusers' attention processors did.
+AdapterNames adapter_names(std::vector<std::string_view> prefixes) {
+  return {.prefixes = std::move(prefixes),
+          .ends = {{"self_attn.q_proj", "self_attn.to_q_lora"},
+                   {"self_attn.k_proj", "self_attn.to_k_lora"},
+                   {"self_attn.v_proj", "self_attn.to_v_lora"},
+                   {"self_attn.out_proj", "self_attn.to_out_lora"}},
+          .optional_front = "text_model."};
+}
+
 }  // namespace
 
 ClipTextConfig parse_clip_text_config(const nlohmann::json& json) {
@@ -218,15 +230,7 @@ ClipText build_clip_text(Builder& builder, const ClipTextConfig& config, ValueId
 
 ComponentClass clip_text_class() {
   ComponentClass plain = class_named(kPlain);
-  // The second of each for checkpoints with bare names.
-  plain.adapters.prefixes = {"text_encoder.",
-                             "text_encoder.text_model.",
-                             "lora_te1_",
-                             "lora_te1_text_model_",
-                             "lora_te_",
-                             "lora_te_text_model_",
-                             "text_encoders.clip_l.transformer.",
-                             "text_encoders.clip_l.transformer.text_model."};
+  plain.adapters = adapter_names({"text_encoder.", "lora_te1_", "lora_te_", "text_encoders.clip_l.transformer.", ""});
   plain.named = {{"clip-l",
                   "FLUX.1's CLIP text encoder; its checkpoint does not ship: give a folder or --random-weights",
                   clip_l_config}};
@@ -235,7 +239,7 @@ ComponentClass clip_text_class() {
 
 ComponentClass clip_text_with_projection_class() {
   ComponentClass projected = class_named(kProjected);
-  projected.adapters.prefixes = {"text_encoder_2.", "text_encoder_2.text_model.", "lora_te2_", "lora_te2_text_model_"};
+  projected.adapters = adapter_names({"text_encoder_2.", "lora_te2_", "text_encoders.clip_g.transformer.", ""});
   return projected;
 }
 

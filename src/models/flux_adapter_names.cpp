@@ -85,8 +85,8 @@ std::vector<ModuleAlias> aliases(const nlohmann::json& json) {
 }  // namespace
 
 AdapterNames flux_adapter_names() {
-  return {.prefixes = {"transformer.", "diffusion_model.", "model.diffusion_model.", "base_model.model.", "lora_unet_",
-                       "lora_transformer_", ""},
+  return {.prefixes = {"transformer.", "diffusion_model.", "model.diffusion_model.", "lora_unet_", "lora_transformer_",
+                       "lycoris_", ""},
           .aliases = aliases};
 }
 

@@ -200,7 +200,7 @@ ComponentClass t5_encoder_class() {
       .range = t5_input_range,
       .text_tokens = [](const nlohmann::json&) { return kTokens; },
       .is_unread = is_unread,
-      .adapters = {.prefixes = {"text_encoder_2.", "lora_te3_", "text_encoders.t5xxl.transformer."}}};
+      .adapters = {.prefixes = {"text_encoder_2.", "lora_te3_", "text_encoders.t5xxl.transformer.", ""}}};
 }
 
 }  // namespace headroom

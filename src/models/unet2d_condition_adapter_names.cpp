@@ -92,12 +92,8 @@ class UNetAliases {
       for (const char* end : {"norm1", "norm2", "norm3", "ff.net.0.proj", "ff.net.2"})
         add(theirs + block + end, ours + block + end);
       for (const char* attention : {"attn1.", "attn2."})
-        for (const auto& [end, processor] : {std::pair("to_q", "to_q_lora"), std::pair("to_k", "to_k_lora"),
-                                             std::pair("to_v", "to_v_lora"), std::pair("to_out.0", "to_out_lora")}) {
-          const std::string module = ours + block + attention + end;
-          add(theirs + block + attention + end, module);
-          add(ours + block + attention + "processor." + processor, module);
-        }
+        for (const char* end : {"to_q", "to_k", "to_v", "to_out.0"})
+          add(theirs + block + attention + end, ours + block + attention + end);
     }
   }
 
@@ -113,8 +109,12 @@ std::vector<ModuleAlias> unet_aliases(const nlohmann::json& json) {
 }  // namespace
 
 AdapterNames unet2d_condition_adapter_names() {
-  return {.prefixes = {"unet.", "lora_unet_", "diffusion_model.", "model.diffusion_model.", "base_model.model.", ""},
-          .aliases = unet_aliases};
+  return {.prefixes = {"unet.", "lora_unet_", "lycoris_", "diffusion_model.", "model.diffusion_model.", ""},
+          .aliases = unet_aliases,
+          .ends = {{"to_q", "processor.to_q_lora"},
+                   {"to_k", "processor.to_k_lora"},
+                   {"to_v", "processor.to_v_lora"},
+                   {"to_out.0", "processor.to_out_lora"}}};
 }
 
 }  // namespace headroom

@@ -118,7 +118,7 @@ ParamUpdates random_updates(const Pipeline& pipeline) {
       const auto owner =
           std::make_shared<std::pair<std::shared_ptr<HostTensor>, std::shared_ptr<HostTensor>>>(up, down);
       updates[std::string(part) + ":" + tensor.name].terms.push_back(
-          {.up = view(*up), .down = view(*down), .scale = 0.01, .owner = owner});
+          {.factors = {.up = view(*up), .down = view(*down)}, .scale = 0.01, .owner = owner});
     }
   return updates;
 }

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -59,19 +62,85 @@ class FoldingGraph {
                    DType::kF32);
   }
 
+  /// Values of a term's elements, by name; declared before anything is computed of them.
+  using Elements = std::map<std::string_view, ValueId>;
+
+  /// The matrix [n, k] that factors stand for; `prefix` is "" or "other.". `scale` [1] is multiplied in, unless it is none.
+  ValueId matrix(const Elements& elements, const std::string& prefix, ValueId scale) {
+    const auto find = [&](std::string_view name) {
+      const auto known = elements.find(prefix + std::string(name));
+      return known == elements.end() ? kNoValue : known->second;
+    };
+    ValueId up = find("up");  // [n, rank]
+    const ValueId down = find("down"), core = find("core");
+    if (scale != kNoValue) up = b_.mul(up, scale);
+    if (down == kNoValue) return up;
+    if (core == kNoValue) return b_.matmul(up, down);  // [n, k]
+    const std::int64_t n = b_.shape(up)[0], rank = b_.shape(up)[1], s = b_.shape(core)[2], k = b_.shape(down)[1];
+    const ValueId left = b_.matmul(up, b_.reshape(core, {rank, rank * s}));                  // [n, rank s]
+    const ValueId turned = b_.transpose(b_.reshape(left, {n, rank, s}), {0, 2, 1});          // [n, s, rank]
+    const ValueId product = b_.matmul(b_.reshape(turned, {n * s, rank}), down);              // [n s, k]
+    return b_.reshape(b_.transpose(b_.reshape(product, {n, s, k}), {0, 2, 1}), {n, k * s});  // [n, k s]
+  }
+
+  /// a[p, q], b[r, s] -> [p r, q s]
+  ValueId kronecker(ValueId a, ValueId b) {
+    const std::int64_t p = b_.shape(a)[0], q = b_.shape(a)[1], r = b_.shape(b)[0], s = b_.shape(b)[1];
+    return b_.reshape(b_.mul(b_.reshape(a, {p, 1, q, 1}), b_.reshape(b, {1, r, 1, s})), {p * r, q * s});
+  }
+
+  ValueId take_rows(ValueId x, const std::vector<RowRange>& rows) {
+    if (rows.empty()) return x;
+    std::vector<ValueId> parts;
+    for (const RowRange& range : rows) parts.push_back(b_.slice(x, 0, range.first, range.count));
+    return parts.size() == 1 ? parts.front() : b_.concat(std::move(parts), 0);
+  }
+
+  /// What a term adds, of the param's shape.
+  ValueId added(const ParamTerm& term, const Elements& elements, ValueId scale, const Shape& shape) {
+    ValueId update = matrix(elements, "", scale);
+    if (term.join == ParamTerm::Join::kHadamard) update = b_.mul(update, matrix(elements, "other.", kNoValue));
+    if (term.join == ParamTerm::Join::kKronecker) update = kronecker(update, matrix(elements, "other.", kNoValue));
+    update = take_rows(update, term.rows);
+    return b_.shape(update) == shape ? update : b_.reshape(update, {shape.dims().begin(), shape.dims().end()});
+  }
+
+  /// magnitude / norm of `x`, of rows or of columns, which multiplies a value of its shape, seen as [n, in, s].
+  ValueId magnitude_ratio(ValueId x, ValueId magnitude) {
+    const bool is_of_rows = b_.shape(magnitude)[1] == 1 && b_.shape(magnitude)[0] == b_.shape(x)[0];
+    constexpr double kLeastNorm = 1e-30;  // zeros stay zeros
+    const ValueId squares =
+        b_.sum(b_.mul(x, x), is_of_rows ? std::vector<std::int64_t>{1, 2} : std::vector<std::int64_t>{0, 2});
+    const ValueId norm = b_.clamp(b_.sqrt(squares), kLeastNorm, std::numeric_limits<float>::max());
+    const std::int64_t count = b_.shape(norm)[0];
+    const ValueId ratio = b_.div(b_.reshape(magnitude, {count}), norm);
+    return is_of_rows ? b_.reshape(ratio, {count, 1, 1}) : b_.reshape(ratio, {1, count, 1});
+  }
+
   void add_terms(ValueId param, std::size_t number) {
     const TensorType& type = weight_.type(param);
-    ValueId sum = b_.cast(copy_of(param).rounded, DType::kF32);
+    const ValueId base = b_.cast(copy_of(param).rounded, DType::kF32);
+    ValueId sum = base;
     const std::vector<ParamTerm>& terms = updates_[number]->terms;
     for (std::size_t t = 0; t < terms.size(); ++t) {
       const ValueId scale = graph_.add_input(term_input(number, t, "scale"), TensorType{.shape = {1}});
-      ValueId added = b_.mul(read(terms[t].up, term_input(number, t, "up")), scale);                     // [n, rank]
-      if (terms[t].down) added = b_.matmul(added, read(*terms[t].down, term_input(number, t, "down")));  // [n, k]
-      if (!(b_.shape(added) == type.shape))
-        added = b_.reshape(added, {type.shape.dims().begin(), type.shape.dims().end()});
-      sum = b_.add(sum, added);
+      Elements elements;
+      for (const auto& [name, view] : terms[t].views())
+        elements.emplace(name, read(*view, term_input(number, t, name)));
+      const ValueId update = added(terms[t], elements, scale, type.shape);
+      sum = b_.add(sum, update);
+      if (terms[t].magnitude) sum = decomposed(sum, b_.add(base, update), elements.at("magnitude"));
     }
     copy_of(param) = {.rounded = type.dtype == DType::kF32 ? sum : kNoValue, .exact = sum};
+  }
+
+  /// DoRA: `sum` with the norms of `alone` replaced by magnitudes.
+  ValueId decomposed(ValueId sum, ValueId alone, ValueId magnitude) {
+    const Shape shape = b_.shape(sum);
+    const std::vector<std::int64_t> dims(shape.dims().begin(), shape.dims().end());
+    const std::vector<std::int64_t> flat = {dims[0], shape.rank() > 1 ? dims[1] : 1, -1};
+    const ValueId ratio = magnitude_ratio(b_.reshape(alone, flat), magnitude);
+    return b_.reshape(b_.mul(b_.reshape(sum, flat), ratio), dims);
   }
 
   void copy(const Node& node) {

@@ -5,6 +5,7 @@
 #include <list>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "run/component.hpp"
@@ -12,7 +13,8 @@
 
 namespace headroom {
 
-/// A LoRA file, and how much of it is added: the model is W + weight * alpha / rank * B A.
+/// A LoRA file, and how much of it is added: the model is W + weight * alpha / rank * B A. Of a DoRA the weight
+/// scales the product before norms are taken, as in peft.
 struct LoraUse {
   std::string file;
   double weight = 1;
@@ -27,21 +29,26 @@ class LoraFiles {
  public:
   /// What the files, one after the other, make of the params of `components`, which are a whole pipeline or a network
   /// alone. Where several files say what a norm's gain becomes, the last one does, whatever its weight, unless that is 0.
-  /// Throws Error that names the file and the tensor where no module is called so, or its shape is another.
+  /// Throws Error that names the file and the tensor where no module is called so, or its shape is another, and where none of
+  /// a file's modules is of these components.
   [[nodiscard]] ParamUpdates updates(std::span<const LoraUse> uses, std::span<const Component> components);
-  /// What was not used of those files, a sentence each: tensors of networks that are not among the components.
+  /// What was not used of those files, a sentence each: tensors of networks that are not among the components, scales
+  /// that the file states beside its tensors', embeddings.
   [[nodiscard]] std::span<const std::string> notes() const noexcept { return notes_; }
 
  private:
+  /// Times and sizes of a file and of what stands beside it.
+  using Stamp = std::vector<std::pair<std::filesystem::file_time_type, std::uintmax_t>>;
   /// What a file adds at weight 1.
   struct Opened {
+    std::string name;  ///< as given
     std::filesystem::path path;
-    std::filesystem::file_time_type time;
-    std::uintmax_t bytes = 0;
+    Stamp stamp;
     ParamUpdates updates;
-    std::string note;  ///< empty where all of it is used
+    std::vector<std::string> notes;
   };
   static constexpr std::size_t kMostOpen = 32;
+  [[nodiscard]] static Stamp stamp_of(const std::filesystem::path& path);
   [[nodiscard]] const Opened& open(const std::string& file, std::span<const Component> components);
 
   std::list<Opened> opened_;  // the one used last in front

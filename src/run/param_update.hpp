@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/dtype.hpp"
@@ -20,13 +23,37 @@ struct HostView {
   std::span<const std::byte> bytes;
 };
 
-/// What is added to a param [n, ...]: scale * up down, where that is seen as a matrix.
-struct ParamTerm {
-  HostView up;                        ///< [n, rank], or of the param's own shape where there is no `down`
+/// A matrix [n, k], whole or in factors.
+struct Factors {
+  HostView up;                        ///< [n, rank], or the matrix itself where there is no `down`
   std::optional<HostView> down = {};  ///< [rank, k]
+  /// [rank, rank, s] between the two: element (n, k s) is then the sum over i and j of up(n, i) core(i, j, s) down(j, k).
+  std::optional<HostView> core = {};
+};
+
+/// Rows [first, first + count) of a matrix.
+struct RowRange {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  friend bool operator==(const RowRange&, const RowRange&) = default;
+};
+
+/// An update of a param [n, ...], seen as a matrix: scale * factors is added to it.
+struct ParamTerm {
+  enum class Join : std::uint8_t { kNone, kHadamard, kKronecker };
+
+  Factors factors;          ///< a difference of the param's own shape where there is no `down` and no `other`
+  Join join = Join::kNone;  ///< with `other`: element by element, or as the left of a Kronecker product
+  std::optional<Factors> other = {};
+  std::vector<RowRange> rows = {};  ///< of the joined matrix, one below the other; empty for all
   double scale = 1;
+  /// DoRA: [n, 1], or [1, k] of a weight [n, k, ...]. The sum with the update is divided by the norms that the checkpoint's
+  /// value with this update alone has, of rows or of columns, and multiplied by these.
+  std::optional<HostView> magnitude = {};
   std::shared_ptr<const void> owner = {};  ///< of the elements
 
+  /// The elements that it is made of, by what folding_graph() calls them ("up", "other.down").
+  [[nodiscard]] std::vector<std::pair<std::string_view, const HostView*>> views() const;
   /// Whether it is the same elements, not only equal ones.
   [[nodiscard]] bool is_same(const ParamTerm& other) const;
   /// Why it cannot be added to a param of that type: "its matrix is [64, 32], expected [64, 16]". Empty where it can.

@@ -71,7 +71,7 @@ HostView view(const HostTensor& tensor) {
 /// A term that owns what it is made of.
 ParamTerm term(const HostTensor& up, const HostTensor& down, double scale) {
   const auto kept = std::make_shared<std::pair<HostTensor, HostTensor>>(up, down);
-  return {.up = view(kept->first), .down = view(kept->second), .scale = scale, .owner = kept};
+  return {.factors = {.up = view(kept->first), .down = view(kept->second)}, .scale = scale, .owner = kept};
 }
 
 ParamTerm random_term(std::uint64_t seed, double scale, std::int64_t rank = 2) {
@@ -85,14 +85,14 @@ std::vector<double> sum(const HostTensor& param, const ParamUpdate& update) {
   std::vector<double> values;
   for (std::int64_t i = 0; i < param.numel(); ++i) values.push_back(param.at(i));
   for (const ParamTerm& term : update.terms) {
-    HostTensor up(term.up.dtype, term.up.shape);
-    std::ranges::copy(term.up.bytes, up.bytes().begin());
-    if (!term.down) {
+    HostTensor up(term.factors.up.dtype, term.factors.up.shape);
+    std::ranges::copy(term.factors.up.bytes, up.bytes().begin());
+    if (!term.factors.down) {
       for (std::int64_t i = 0; i < up.numel(); ++i) values[static_cast<std::size_t>(i)] += term.scale * up.at(i);
       continue;
     }
-    HostTensor down(term.down->dtype, term.down->shape);
-    std::ranges::copy(term.down->bytes, down.bytes().begin());
+    HostTensor down(term.factors.down->dtype, term.factors.down->shape);
+    std::ranges::copy(term.factors.down->bytes, down.bytes().begin());
     const std::int64_t rank = down.shape()[0], columns = down.shape()[1];
     for (std::int64_t i = 0; i < param.numel(); ++i)
       for (std::int64_t r = 0; r < rank; ++r)
@@ -174,7 +174,7 @@ void update_in_turn(Backend& backend) {
   fewer.erase("b");
   fewer["c"].terms.pop_back();
   const HostTensor shift = random_f32({16}, 9);
-  fewer["e"] = {.terms = {{.up = view(shift), .scale = -0.5}}};
+  fewer["e"] = {.terms = {{.factors = {.up = view(shift)}, .scale = -0.5}}};
   EXPECT_THAT(store.update_params(fewer), ElementsAre("b", "c", "e"));
   expect_updated(run(session), checkpoint, fewer);
 
@@ -274,7 +274,7 @@ TEST(ParamUpdates, RefuseWhatDoesNotFitAndChangeNothingThen) {
   EXPECT_THAT(refusal("b", term(random_f32({16, 2}, 1), random_f32({2, 9}, 1), 1)),
               HasSubstr("'b' like this: the product of the factors is [16, 9], expected [16, 8]"));
   EXPECT_THAT(refusal("b", term(random_f32({16, 2}, 1), random_f32({3, 8}, 1), 1)), HasSubstr("have no product"));
-  EXPECT_THAT(refusal("e", {.up = view(checkpoint.read("a"))}), HasSubstr("is [16, 8], expected [16]"));
+  EXPECT_THAT(refusal("e", {.factors = {.up = view(checkpoint.read("a"))}}), HasSubstr("is [16, 8], expected [16]"));
   expect_all_same(plain, run(session));
 }
 
@@ -360,6 +360,200 @@ TEST(ParamUpdates, AreInWhatWasUnloadedWhenItIsBack) {
 }
 
 TEST_F(ParamUpdatesOnAGpu, AreInWhatWasUnloadedWhenItIsBack) { update_what_is_unloaded(backend()); }
+
+/// Tensors that a term is made of, kept by it.
+struct Kept {
+  std::vector<std::shared_ptr<HostTensor>> tensors;
+
+  HostView random(const Shape& shape, std::uint64_t seed) {
+    tensors.push_back(std::make_shared<HostTensor>(random_f32(shape, seed)));
+    return view(*tensors.back());
+  }
+};
+
+double at(const HostView& matrix, std::int64_t index) {
+  return load_as_double(matrix.bytes.data() + static_cast<std::size_t>(index) * size_of(matrix.dtype), matrix.dtype);
+}
+
+/// A row-major matrix in double precision.
+struct Matrix {
+  std::int64_t rows = 0, columns = 0;
+  std::vector<double> values;
+  [[nodiscard]] double operator()(std::int64_t i, std::int64_t j) const {
+    return values[static_cast<std::size_t>(i * columns + j)];
+  }
+};
+
+Matrix multiplied_out(const Factors& factors) {
+  const std::int64_t n = factors.up.shape[0], rank = factors.up.shape[1];
+  Matrix matrix{n, rank, {}};
+  if (!factors.down) {
+    for (std::int64_t i = 0; i < n * rank; ++i) matrix.values.push_back(at(factors.up, i));
+    return matrix;
+  }
+  const std::int64_t k = factors.down->shape[1], s = factors.core ? factors.core->shape[2] : 1;
+  matrix.columns = k * s;
+  for (std::int64_t row = 0; row < n; ++row)
+    for (std::int64_t column = 0; column < k * s; ++column) {
+      double sum = 0;
+      for (std::int64_t i = 0; i < rank; ++i)
+        for (std::int64_t j = 0; j < rank; ++j) {
+          const double core = factors.core ? at(*factors.core, (i * rank + j) * s + column % s) : (i == j ? 1 : 0);
+          sum += at(factors.up, row * rank + i) * core * at(*factors.down, j * k + column / s);
+        }
+      matrix.values.push_back(sum);
+    }
+  return matrix;
+}
+
+Matrix joined(const ParamTerm& term) {
+  Matrix left = multiplied_out(term.factors);
+  if (term.join == ParamTerm::Join::kNone) return left;
+  const Matrix right = multiplied_out(*term.other);
+  if (term.join == ParamTerm::Join::kHadamard) {
+    for (std::size_t i = 0; i < left.values.size(); ++i) left.values[i] *= right.values[i];
+    return left;
+  }
+  Matrix product{left.rows * right.rows, left.columns * right.columns, {}};
+  for (std::int64_t i = 0; i < product.rows; ++i)
+    for (std::int64_t j = 0; j < product.columns; ++j)
+      product.values.push_back(left(i / right.rows, j / right.columns) * right(i % right.rows, j % right.columns));
+  return product;
+}
+
+/// The param [n, in, ...] after the terms, in double precision.
+std::vector<double> updated(const HostTensor& param, std::span<const ParamTerm> terms) {
+  std::vector<double> sum, base;
+  for (std::int64_t i = 0; i < param.numel(); ++i) base.push_back(param.at(i));
+  sum = base;
+  const std::int64_t n = param.shape()[0], k = param.numel() / n, s = k / param.shape()[1];
+  for (const ParamTerm& term : terms) {
+    const Matrix matrix = joined(term);
+    std::vector<RowRange> ranges = term.rows;
+    if (ranges.empty()) ranges.push_back({0, matrix.rows});
+    std::vector<double> alone = base;
+    std::int64_t row = 0;
+    for (const RowRange& range : ranges)
+      for (std::int64_t i = range.first; i < range.first + range.count; ++i, ++row)
+        for (std::int64_t j = 0; j < k; ++j) {
+          const auto place = static_cast<std::size_t>(row * k + j);
+          sum[place] += term.scale * matrix(i, j);
+          alone[place] += term.scale * matrix(i, j);
+        }
+    if (!term.magnitude) continue;
+    const bool is_of_rows = term.magnitude->shape[1] == 1;
+    std::map<std::int64_t, double> squares;
+    const auto group_of = [&](std::int64_t i) { return is_of_rows ? i / k : i % k / s; };
+    for (std::int64_t i = 0; i < param.numel(); ++i)
+      squares[group_of(i)] += alone[static_cast<std::size_t>(i)] * alone[static_cast<std::size_t>(i)];
+    for (std::int64_t i = 0; i < param.numel(); ++i)
+      sum[static_cast<std::size_t>(i)] *= at(*term.magnitude, group_of(i)) / std::sqrt(squares[group_of(i)]);
+  }
+  return sum;
+}
+
+/// A filter and a matrix with terms of every form, and of several one after the other.
+void update_by_every_form(Backend& backend) {
+  const Checkpoint checkpoint = Checkpoint::random(nlohmann::json::object(),
+                                                   {{.name = "f", .dtype = DType::kF32, .shape = {6, 10, 3, 2}},
+                                                    {.name = "m", .dtype = DType::kF32, .shape = {6, 10}}},
+                                                   7);
+  const auto program = std::make_shared<Program>(
+      plan(parse_graph("graph two {\n param %f: f32[6, 10, 3, 2]\n param %m: f32[6, 10]\n output f = %f\n output m = "
+                       "%m\n}"),
+           backend.properties().target, {.arena = true}));
+  WeightStore store(backend, checkpoint);
+  Session session(program, store, backend);
+  Kept kept;
+  using Join = ParamTerm::Join;
+  const ParamTerm plain{.factors = {.up = kept.random({6, 2}, 1), .down = kept.random({2, 60}, 2)}, .scale = 0.02};
+  const ParamTerm core{
+      .factors = {.up = kept.random({6, 3}, 3), .down = kept.random({3, 10}, 4), .core = kept.random({3, 3, 6}, 5)},
+      .scale = 0.01};
+  ParamTerm loha = core;
+  loha.join = Join::kHadamard;
+  loha.other = {.up = kept.random({6, 2}, 6), .down = kept.random({2, 60}, 7)};
+  const ParamTerm lokr{
+      .factors = {.up = kept.random({2, 5}, 8)},
+      .join = Join::kKronecker,
+      .other =
+          Factors{.up = kept.random({3, 2}, 9), .down = kept.random({2, 2}, 10), .core = kept.random({2, 2, 6}, 11)},
+      .scale = -0.02};
+  ParamTerm dora = plain;
+  dora.magnitude = kept.random({6, 1}, 12);
+  ParamTerm dora_in = lokr;
+  dora_in.magnitude = kept.random({1, 10}, 13);
+  const std::vector<std::vector<ParamTerm>> of_filter = {{core}, {loha},    {lokr},
+                                                         {dora}, {dora_in}, {loha, dora, plain, dora_in}};
+  // Rows of a Kronecker product of 18, the last of them first.
+  const ParamTerm cut{.factors = {.up = kept.random({2, 5}, 14)},
+                      .join = Join::kKronecker,
+                      .other = Factors{.up = kept.random({9, 2}, 15)},
+                      .rows = {{12, 4}, {3, 2}},
+                      .scale = 0.02};
+  ParamTerm cut_dora = cut;
+  cut_dora.magnitude = kept.random({6, 1}, 16);
+  const std::vector<std::vector<ParamTerm>> of_matrix = {{cut}, {cut_dora}, {cut, cut}};
+  for (const auto& [param, cases] : {std::pair("f", of_filter), std::pair("m", of_matrix)})
+    for (std::size_t c = 0; c < cases.size(); ++c) {
+      SCOPED_TRACE(testing::Message() << param << " " << c);
+      static_cast<void>(store.update_params({{param, {.terms = cases[c]}}}));
+      const std::vector<double> expected = updated(checkpoint.read(param), cases[c]);
+      const HostTensor made = run(session).at(param);
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        ASSERT_NEAR(made.at(static_cast<std::int64_t>(i)), expected[i], 1e-6 + 1e-5 * std::fabs(expected[i])) << i;
+    }
+}
+
+TEST(ParamUpdates, AreProductsOfEveryForm) {
+  const auto backend = make_backend(DeviceKind::kCpu, 1);
+  update_by_every_form(*backend);
+}
+
+TEST_F(ParamUpdatesOnAGpu, AreProductsOfEveryForm) { update_by_every_form(backend()); }
+
+TEST(ParamTerms, OfRowsOfZerosStayZeros) {
+  const auto backend = make_backend(DeviceKind::kCpu, 1);
+  const Checkpoint checkpoint = make_checkpoint();
+  WeightStore store(*backend, checkpoint);
+  store.change_param("a", HostTensor(DType::kF32, {16, 8}));
+  Session session(make_program(*backend), store, *backend);
+  const HostTensor ones = [] {
+    HostTensor tensor(DType::kF32, {16, 1});
+    for (std::int64_t i = 0; i < 16; ++i) tensor.set(i, 1);
+    return tensor;
+  }();
+  ParamTerm zeros = term(HostTensor(DType::kF32, {16, 2}), HostTensor(DType::kF32, {2, 8}), 1);
+  zeros.magnitude = view(ones);
+  static_cast<void>(store.update_params({{"a", {.terms = {zeros}}}}));
+  expect_same(run(session).at("a"), HostTensor(DType::kF32, {16, 8}));
+}
+
+TEST(ParamTerms, SayWhatDoesNotFit) {
+  Kept kept;
+  const auto obstacle = [](const ParamTerm& term, const Shape& shape) { return term.obstacle(DType::kF32, shape); };
+  ParamTerm loha{.factors = {.up = kept.random({6, 2}, 1), .down = kept.random({2, 10}, 2)},
+                 .join = ParamTerm::Join::kHadamard,
+                 .other = Factors{.up = kept.random({6, 2}, 3), .down = kept.random({2, 9}, 4)}};
+  EXPECT_EQ(obstacle(loha, {6, 10}), "the products [6, 10] and [6, 9] have different shapes");
+  ParamTerm lokr{.factors = {.up = kept.random({2, 5}, 1)},
+                 .join = ParamTerm::Join::kKronecker,
+                 .other = Factors{.up = kept.random({3, 2}, 2)}};
+  EXPECT_EQ(obstacle(lokr, {6, 10}), "");
+  EXPECT_EQ(obstacle(lokr, {6, 5, 2, 1}), "");
+  EXPECT_EQ(obstacle(lokr, {6, 9}), "the product of the factors is [6, 10], expected [6, 9]");
+  lokr.rows = {{4, 3}};
+  EXPECT_EQ(obstacle(lokr, {3, 10}), "its matrix is [6, 10], expected 3 rows from 4");
+  lokr.rows = {{0, 2}, {5, 1}};
+  EXPECT_EQ(obstacle(lokr, {3, 10}), "");
+  lokr.magnitude = kept.random({1, 10}, 3);
+  EXPECT_EQ(obstacle(lokr, {3, 10}), "");
+  EXPECT_EQ(obstacle(lokr, {3, 5, 2, 1}), "its magnitudes are [1, 10], expected one for each of 3 outputs");
+  loha.other->core = kept.random({2, 3, 1}, 5);
+  EXPECT_EQ(obstacle(loha, {6, 10}), "the core [2, 3, 1] does not fit the rank, which is 2");
+  lokr.other->up = kept.random({3}, 6);
+  EXPECT_EQ(obstacle(lokr, {3, 10}), "[3] is no matrix");
+}
 
 TEST(FoldingGraphs, RoundOnceAndNameNoModule) {
   const Graph weight = parse_graph(R"(graph w {

@@ -81,8 +81,7 @@ std::vector<FoldingInput> WeightFolding::inputs(const ParamValues& params) const
       const ParamTerm& term = update->terms[t];
       inputs.push_back(
           {.name = term_input(p, t, "scale"), .type = {.shape = {1}}, .scale = static_cast<float>(term.scale)});
-      add(term.up, term_input(p, t, "up"));
-      if (term.down) add(*term.down, term_input(p, t, "down"));
+      for (const auto& [name, view] : term.views()) add(*view, term_input(p, t, name));
     }
   }
   return inputs;
