@@ -57,24 +57,28 @@ class FoldingGraph {
   }
   [[nodiscard]] bool is_exact(ValueId value) { return copy_of(value).exact != kNoValue; }
 
-  ValueId read(const HostView& view, std::string name) {
-    return b_.cast(graph_.add_input(std::move(name), TensorType{.dtype = view.dtype, .shape = view.shape}),
-                   DType::kF32);
-  }
-
-  /// Values of a term's elements, by name; declared before anything is computed of them.
+  /// Inputs of a term's elements, by name.
   using Elements = std::map<std::string_view, ValueId>;
+
+  Elements add_elements(const ParamTerm& term, std::size_t param, std::size_t number) {
+    Elements elements;
+    for (const auto& [name, view] : term.views())
+      elements.emplace(name, graph_.add_input(term_input(param, number, name),
+                                              TensorType{.dtype = view->dtype, .shape = view->shape}));
+    return elements;
+  }
 
   /// The matrix [n, k] that factors stand for; `prefix` is "" or "other.". `scale` [1] is multiplied in, unless it is none.
   ValueId matrix(const Elements& elements, const std::string& prefix, ValueId scale) {
     const auto find = [&](std::string_view name) {
       const auto known = elements.find(prefix + std::string(name));
-      return known == elements.end() ? kNoValue : known->second;
+      return known == elements.end() ? kNoValue : b_.cast(known->second, DType::kF32);
     };
     ValueId up = find("up");  // [n, rank]
-    const ValueId down = find("down"), core = find("core");
     if (scale != kNoValue) up = b_.mul(up, scale);
+    const ValueId down = find("down");
     if (down == kNoValue) return up;
+    const ValueId core = find("core");
     if (core == kNoValue) return b_.matmul(up, down);  // [n, k]
     const std::int64_t n = b_.shape(up)[0], rank = b_.shape(up)[1], s = b_.shape(core)[2], k = b_.shape(down)[1];
     const ValueId left = b_.matmul(up, b_.reshape(core, {rank, rank * s}));                  // [n, rank s]
@@ -124,12 +128,11 @@ class FoldingGraph {
     const std::vector<ParamTerm>& terms = updates_[number]->terms;
     for (std::size_t t = 0; t < terms.size(); ++t) {
       const ValueId scale = graph_.add_input(term_input(number, t, "scale"), TensorType{.shape = {1}});
-      Elements elements;
-      for (const auto& [name, view] : terms[t].views())
-        elements.emplace(name, read(*view, term_input(number, t, name)));
+      const Elements elements = add_elements(terms[t], number, t);
       const ValueId update = added(terms[t], elements, scale, type.shape);
       sum = b_.add(sum, update);
-      if (terms[t].magnitude) sum = decomposed(sum, b_.add(base, update), elements.at("magnitude"));
+      if (terms[t].magnitude)
+        sum = decomposed(sum, b_.add(base, update), b_.cast(elements.at("magnitude"), DType::kF32));
     }
     copy_of(param) = {.rounded = type.dtype == DType::kF32 ? sum : kNoValue, .exact = sum};
   }
