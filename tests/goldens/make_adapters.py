@@ -23,7 +23,8 @@ written:
     lycoris-dora-out, -in     dora_scale of outputs, of inputs; lycoris-lokr-dora of outputs
 
 The libraries merge in double precision: the base and the factors are widened from what the files hold. A weight is peft's
-set_scale, so that of a DoRA it scales the product before norms are taken; LyCORIS is asked for weight 1 alone. Runs on a CPU
+set_scale, so that of a DoRA it scales the product before norms are taken; LyCORIS is asked for weight 1 alone, and for what
+its forward pass computes with. Runs on a CPU
 in seconds. Needs PyTorch, diffusers, transformers, safetensors, peft and lycoris-lora. The committed files are by PyTorch
 2.15.0, diffusers 0.42.1, transformers 5.24.0, peft 0.21.2 and lycoris-lora 4.1.3.
 """
@@ -132,6 +133,26 @@ def save_peft(wrapped, name, out):
     config.write_text(json.dumps(values, indent=2, sort_keys=True) + "\n")
 
 
+def weight_of(module, generator):
+    """The weight that the module's forward pass computes with, which get_merged_weight() of LoHa and LoKr does not give:
+    that applies the scale twice."""
+    is_locon = isinstance(module, LoConModule)
+    update = module.get_diff_weight(1.0, module.org_weight.shape)[0] if is_locon else module.get_weight(module.shape)
+    weight = module.org_weight + update
+    if module.wd:
+        weight = module.apply_weight_decompose(weight)
+    original = module.org_module[0]
+    x = torch.randn((2, *([weight.shape[1]] if weight.dim() == 2 else [weight.shape[1], 5, 5])), generator=generator,
+                    dtype=torch.float64)
+    with torch.no_grad():
+        theirs = module(x)
+        ours = (torch.nn.functional.linear(x, weight, original.bias) if weight.dim() == 2 else
+                torch.nn.functional.conv2d(x, weight, original.bias, original.stride, original.padding))
+        if not torch.allclose(theirs, ours, rtol=1e-6, atol=1e-6):
+            raise SystemExit(f"{module.lora_name}: its forward pass computes with another weight")
+    return weight.detach()
+
+
 def make_lycoris(unet, name, seed, out):
     """Writes the file, and gives back the weights by name."""
     kind, arguments, dtype = LYCORIS[name]
@@ -142,7 +163,7 @@ def make_lycoris(unet, name, seed, out):
         for key, parameter in sorted(module.named_parameters()):
             if "org_module" not in key:
                 parameter.data = draw(generator, parameter.data, dtype, key)
-        merged[path + ".weight"] = module.get_merged_weight(1.0, module.org_weight.shape)[0].detach()
+        merged[path + ".weight"] = weight_of(module, generator)
         for key, tensor in module.custom_state_dict().items():
             tensors[f"{flat}.{key}"] = tensor.detach().to(dtype).contiguous()
     save_file(tensors, str(out / f"{name}.safetensors"))
