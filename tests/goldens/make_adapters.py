@@ -13,6 +13,7 @@ written:
                               `probe.<k>` [k, 2]
 
     ranks, ranks-of-text      rank_pattern and alpha_pattern, a rank and an alpha of their own for some modules; F32
+    ranks-as-kohya            the same as sd-scripts names tensors, with tensors of alphas, I64 where they are integers
     rslora                    alpha over the root of the rank; F16
     dora                      norms of outputs, of linear layers and convolutions
     loha, loha-flat           of convolutions with a core (Tucker decomposition) and as flat matrices
@@ -79,6 +80,10 @@ LYCORIS = {
 WEIGHTED = {"dora-weighted": [("dora", 0.6)], "lora-and-dora": [("ranks", 0.5), ("dora", 0.75), ("rslora", -0.4)]}
 
 
+# Of other names for the same: what peft makes of the first is expected of it.
+KOHYA = "ranks-as-kohya"
+
+
 def draw(generator, tensor, dtype, name):
     """Random numbers that the file's dtype holds; magnitudes are near those that are there."""
     noise = torch.randn(tensor.shape, generator=generator, dtype=torch.float64)
@@ -114,6 +119,20 @@ def merge_by_peft(wrapped, weights):
     wrapped.base_model.merge_adapter([name for name, _ in weights])
     return {name.replace(".base_layer", ""): tensor for name, tensor in wrapped.base_model.model.state_dict().items()
             if not any(mark in name for mark in ("lora_", "hada_", "lokr_"))}
+
+
+def save_as_kohya(wrapped, name, path):
+    """The same factors as sd-scripts writes them, with alphas that differ by module, as integers where they are (its
+    svd_merge_lora.py writes I64)."""
+    tensors = {}
+    for module_name, module in wrapped.base_model.model.named_modules():
+        if name not in getattr(module, "lora_A", {}):
+            continue
+        flat, alpha = "lora_unet_" + module_name.replace(".", "_"), module.lora_alpha[name]
+        tensors[flat + ".lora_down.weight"] = module.lora_A[name].weight.to(PEFT[name][2]).contiguous()
+        tensors[flat + ".lora_up.weight"] = module.lora_B[name].weight.to(PEFT[name][2]).contiguous()
+        tensors[flat + ".alpha"] = torch.tensor(alpha)
+    save_file(tensors, str(path))
 
 
 def save_peft(wrapped, name, out):
@@ -183,6 +202,7 @@ def main():
     seeds = {name: 100 + i for i, name in enumerate([*PEFT, *LYCORIS])}
 
     cases = {name: [(name, 1.0)] for name in [*PEFT, *LYCORIS]} | WEIGHTED
+    cases |= {KOHYA: [("ranks", 1.0)]}
     probe, expected = torch.Generator().manual_seed(90), {}
     for case, files in cases.items():
         names = [name for name, _ in files]
@@ -191,6 +211,8 @@ def main():
             wrapped = add_adapter(models[part], names, [seeds[name] for name in names])
             if case in PEFT:
                 save_peft(wrapped, case, args.out)
+            if case == KOHYA:
+                save_as_kohya(wrapped, names[0], args.out / f"{KOHYA}.safetensors")
             merged = merge_by_peft(wrapped, files)
         else:
             merged = make_lycoris(models[part], case, seeds[case], args.out)
@@ -210,6 +232,7 @@ def main():
         print(f"{case}: {changed} params", flush=True)
     save_file({name: tensor.contiguous() for name, tensor in expected.items()},
               str(args.out / "expected.safetensors"))
+    cases[KOHYA] = [(KOHYA, 1.0)]
     (args.out / "cases.json").write_text("{\n" + ",\n".join(
         f"  {json.dumps(case)}: " + json.dumps([{"file": file_of(name), "weight": weight} for name, weight in files])
         for case, files in cases.items()) + "\n}\n")

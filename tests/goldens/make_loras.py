@@ -23,7 +23,11 @@ A fused weight is W + sum over files of weight * alpha / rank * B A, in double p
 peft is installed, FluxPipeline.load_lora_weights and fuse_lora fuse the same files in float32, and the script fails
 where that is more than 1e-6 off; what of the files they cannot fuse is said. Runs on a CPU in seconds. Needs PyTorch,
 diffusers, transformers and safetensors. The committed files are by PyTorch 2.11, diffusers 0.40 and transformers 5.17
-(both in development, August 2026), held against peft 0.20.1.
+(both in development, August 2026), held against peft 0.20.1, and against peft 0.21.2 with diffusers 0.42.1.
+
+Alphas that differ by module come from the formula above and not from diffusers, which keeps them for FLUX, but under
+sd-scripts' names of Stable Diffusion gives projections in attention the most common one (0.42.1): make_adapters.py has
+such a file, held against peft alone.
 """
 
 import argparse
