@@ -125,6 +125,8 @@ class Reader {
       fail("{} does not fit '{}', which is {}", describe(*module.bias), printable_name(module.factors->up.name),
            module.factors->up.shape);
     module.scale = scale(name, parts[LoraPart::kAlpha], rank, scales);
+    if (!std::isfinite(static_cast<float>(module.scale)))
+      fail("{}: the scale of '{}' is {}, expected a number that f32 has", path(), printable_name(name), module.scale);
     module.magnitude = magnitude(parts);
     if (!module.magnitude && scales.needs_magnitude(name))
       fail("{}: '{}' is configured as DoRA, expected a tensor '{}.lora_magnitude_vector'", path(), printable_name(name),
@@ -148,6 +150,9 @@ class Reader {
       module.kind = LoraModule::Kind::kLoha;
       module.factors = product(parts, *loha, LoraPart::kHadaW1A, LoraPart::kHadaW1B, LoraPart::kHadaT1);
       module.second = product(parts, *loha, LoraPart::kHadaW2A, LoraPart::kHadaW2B, LoraPart::kHadaT2);
+      if (module.second->up.shape[0] != module.factors->up.shape[0])
+        fail("{} does not fit '{}', which has {} rows", describe(module.second->up),
+             printable_name(module.factors->up.name), module.factors->up.shape[0]);
     } else {
       module.kind = LoraModule::Kind::kLokr;
       const std::optional<FileTensor>&first_whole = parts[LoraPart::kLokrW1], &second_whole = parts[LoraPart::kLokrW2];

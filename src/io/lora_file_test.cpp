@@ -201,6 +201,8 @@ TEST_F(LoraFiles, RefuseProductsThatAreIncomplete) {
               HasSubstr("'x.hada_w1_a' f32[8, 3] has no other factor"));
   EXPECT_THAT(refusal({{"x.hada_w1_a", a}, {"x.hada_w1_b", b}, {"x.hada_w2_a", a}}),
               HasSubstr("'x.hada_w2_a' f32[8, 3] has no other factor"));
+  EXPECT_THAT(refusal({{"x.hada_w1_a", a}, {"x.hada_w1_b", b}, {"x.hada_w2_a", tensor({7, 3})}, {"x.hada_w2_b", b}}),
+              HasSubstr("'x.hada_w2_a' f32[7, 3] does not fit 'x.hada_w1_a', which has 8 rows"));
   EXPECT_THAT(refusal({{"x.lokr_w1", a}}), HasSubstr("'x.lokr_w1' f32[8, 3] has no other factor"));
   EXPECT_THAT(refusal({{"x.lokr_w1", a}, {"x.lokr_w2_a", a}}), HasSubstr("'x.lokr_w2_a' f32[8, 3] has no other"));
   EXPECT_THAT(refusal({{"x.lokr_w1", a}, {"x.lokr_w2_a", a}, {"x.lokr_w2_b", tensor({2, 4})}}),
@@ -240,6 +242,8 @@ TEST_F(LoraFiles, RefuseWhatIsNoLora) {
               HasSubstr("expected one number"));
   EXPECT_THAT(refusal({{"x.lora_A.weight", down}, {"x.lora_B.weight", up}, {"x.alpha", number(1.0 / 0.0)}}),
               HasSubstr("expected a number"));
+  EXPECT_THAT(refusal({{"x.lora_A.weight", down}, {"x.lora_B.weight", up}, {"x.alpha", number(1e300, DType::kF64)}}),
+              HasSubstr("the scale of 'x' is 5e+299"));
   EXPECT_THAT(refusal({{"x.lora_A.weight", down}, {"x.lora_down.weight", down}, {"x.lora_B.weight", up}}),
               HasSubstr("says again what 'x.lora_A.weight' says"));
 }

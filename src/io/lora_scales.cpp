@@ -153,8 +153,8 @@ double PeftConfig::scale(std::string_view module, std::optional<std::int64_t> of
   if (expected && of_factors && *expected != static_cast<double>(*of_factors))
     fail("{}: the rank is {} for '{}', whose factors have rank {}", context, *expected, printable_name(module),
          *of_factors);
-  const double width =
-      of_factors ? static_cast<double>(*of_factors) : expected.value_or(static_cast<double>(kDefaultRank));
+  if (!expected && !of_factors) return 1;
+  const double width = of_factors ? static_cast<double>(*of_factors) : *expected;
   return value_of(alpha_pattern, module).value_or(alpha) / (use_rslora ? std::sqrt(width) : width);
 }
 

@@ -24,7 +24,8 @@ struct PeftConfig {
   std::vector<std::pair<std::string, double>> alpha_pattern = {};  ///< by module, in order, as PEFT writes it
   std::vector<std::pair<std::string, double>> rank_pattern = {};
 
-  /// Scale of a module's update whose factors have that rank; of one without factors the rank is the configured one.
+  /// Scale of a module's update whose factors have that rank; without factors the rank is the configured one, and the
+  /// scale 1 where there is none.
   /// Throws Error where the configured rank is another than the factors'.
   [[nodiscard]] double scale(std::string_view module, std::optional<std::int64_t> rank) const;
 };

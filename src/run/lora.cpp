@@ -276,15 +276,15 @@ class Mapping {
       params.push_back(&require_param(component, module, what, tensor));
       rows += params.back()->shape[0];
     }
-    const std::int64_t given = count_rows(term);
-    if (given != rows)
+    if (const std::int64_t given = count_rows(term); given != rows)
       fail("{}: tensor '{}' is {}{}, expected {} rows, those of {}", file_.path().string(), printable_name(tensor.name),
-           tensor.shape, given == tensor.shape[0] ? "" : fmt::format(" of {} rows", given), rows,
+           tensor.shape,
+           term.join == ParamTerm::Join::kKronecker ? fmt::format(" and makes {} rows", given) : std::string(), rows,
            fmt::join(alias.modules, ", "));
     const bool is_whole = params.size() == 1 && !alias.swaps_halves;
-    if (!is_whole && term.magnitude && term.magnitude->shape[0] != rows)
-      fail("{}: tensor '{}' is of a DoRA with norms of inputs, of {} together, expected norms of outputs",
-           file_.path().string(), printable_name(tensor.name), fmt::join(alias.modules, ", "));
+    if (!is_whole && term.magnitude && !(term.magnitude->shape == Shape{rows, 1}))
+      fail("{}: tensor '{}' has magnitudes {}, expected [{}, 1], those of the outputs of {}", file_.path().string(),
+           printable_name(tensor.name), term.magnitude->shape, rows, fmt::join(alias.modules, ", "));
     std::int64_t first = 0;
     for (const TensorSpec* param : params) {
       const std::int64_t count = param->shape[0], half = count / 2;

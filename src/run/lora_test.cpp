@@ -115,7 +115,7 @@ TEST_F(Loras, GiveEachModuleItsRowsOfAKroneckerProduct) {
               ElementsAre(RowRange{16, 16}, RowRange{0, 16}));
   EXPECT_THAT(rows_of("x_embedder", {4, 2}, {4, 2}, "x_embedder.weight"), IsEmpty());
   EXPECT_THAT(refusal({{qkv + ".lokr_w1", random_f32({2, 4}, 1)}, {qkv + ".lokr_w2", random_f32({8, 4}, 2)}}),
-              HasSubstr("'double_blocks.0.img_attn.qkv.lokr_w1' is [2, 4] of 16 rows, expected 48 rows"));
+              HasSubstr("'double_blocks.0.img_attn.qkv.lokr_w1' is [2, 4] and makes 16 rows, expected 48 rows"));
   EXPECT_THAT(refusal({{"x_embedder.lokr_w1", random_f32({4, 2}, 1)}, {"x_embedder.lokr_w2", random_f32({4, 4}, 2)}}),
               HasSubstr("the product of the factors is [16, 8], expected [16, 4]"));
 }
@@ -134,7 +134,9 @@ TEST_F(Loras, GiveEachModuleItsMagnitudes) {
 
   tensors = factors(qkv, 48, 16);
   tensors.emplace(qkv + ".dora_scale", random_f32({1, 16}, 3));
-  EXPECT_THAT(refusal(tensors), HasSubstr("a DoRA with norms of inputs, of transformer_blocks.0.attn.to_q, "));
+  EXPECT_THAT(
+      refusal(tensors),
+      HasSubstr("has magnitudes [1, 16], expected [48, 1], those of the outputs of transformer_blocks.0.attn.to_q, "));
   tensors = factors("x_embedder", 16, 4);
   tensors.emplace("x_embedder.dora_scale", random_f32({1, 5}, 3));
   EXPECT_THAT(refusal(tensors), HasSubstr("its magnitudes are [1, 5], expected one for each of 16 outputs"));
@@ -151,6 +153,7 @@ TEST_F(Loras, RefuseWhatFitsNoModule) {
               AllOf(HasSubstr("'img_in.lora_B.weight'"), HasSubstr("'x_embedder.weight' bf16[16, 4]"),
                     HasSubstr("is [16, 8], expected [16, 4]")));
   EXPECT_THAT(refusal(factors("double_blocks.0.img_attn.qkv", 16, 16)), HasSubstr("expected 48 rows"));
+  EXPECT_THAT(refusal({{"x_embedder.diff", random_f32({}, 1)}}), HasSubstr("is [], expected 16 rows"));
   EXPECT_THAT(refusal({{"x_embedder.diff", random_f32({16, 5}, 1)}}), HasSubstr("is [16, 5], expected [16, 4]"));
   EXPECT_THAT(refusal({{"double_blocks.0.img_attn.norm.query_norm.scale", random_f32({9}, 1)}}),
               AllOf(HasSubstr("query_norm.scale' is f32[9]"), HasSubstr("[8]")));
