@@ -164,7 +164,7 @@ class Reader {
     return true;
   }
 
-  /// Where there is a core, LoHa and LoKr have the left factor as [rank, n]. `beside` is a tensor of the module.
+  /// LoHa and LoKr have the left factor as [rank, n] if there is a core. `beside` is a tensor of the module.
   [[nodiscard]] LoraFactors product(const Parts& parts, const FileTensor& beside, LoraPart up, LoraPart down,
                                     std::optional<LoraPart> core) const {
     if (!parts[up] || !parts[down])

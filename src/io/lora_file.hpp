@@ -61,7 +61,7 @@ class LoraFile {
   /// By name in order. Tensors are there as long as somebody holds owner().
   [[nodiscard]] std::span<const LoraModule> modules() const noexcept { return modules_; }
   [[nodiscard]] std::shared_ptr<const void> owner() const noexcept { return file_; }
-  /// What of the file is not used, a sentence each.
+  /// Sentences about parts of the file that are not used.
   [[nodiscard]] std::span<const std::string> notes() const noexcept { return notes_; }
 
  private:

@@ -92,7 +92,7 @@ std::optional<LoraTensorName> parse_factor(std::string_view name) {
   return named(name.substr(0, dot), name.substr(dot + 1));
 }
 
-/// What wrappers put in front of a module's name or of its part after the pipeline's component.
+/// Prefixes of wrapped modules, at the front of a name or after the pipeline's component.
 constexpr std::array<std::string_view, 2> kWrappers = {"base_model.model.", "_orig_mod."};
 
 std::string without_wrappers(std::string name) {

@@ -61,9 +61,8 @@ void refuse_other_variants(const nlohmann::json& values, const std::string& pref
 }
 
 /// PEFT takes the keys for regular expressions, and writes names.
-std::vector<std::pair<std::string, double>> parse_pattern(const nlohmann::json& values, const std::string& key,
-                                                          const std::string& context) {
-  std::vector<std::pair<std::string, double>> pattern;
+PeftConfig::Pattern parse_pattern(const nlohmann::json& values, const std::string& key, const std::string& context) {
+  PeftConfig::Pattern pattern;
   const auto found = values.find(key);
   if (found == values.end() || found->is_null()) return pattern;
   if (!found->is_object()) fail("{}: {} is no object", context, key);
@@ -71,7 +70,7 @@ std::vector<std::pair<std::string, double>> parse_pattern(const nlohmann::json& 
     const std::string_view plain = std::string_view(name).substr(name.starts_with('^') ? 1 : 0);
     if (plain.find_first_of("*+?()[]{}|\\$^") != std::string_view::npos)
       fail("{}: '{}' in {} is a regular expression, expected the name of a module", context, printable_name(name), key);
-    pattern.emplace_back(name, get_double(*found, name, fmt::format("{}: {}", context, key)));
+    pattern.emplace(name, get_double(*found, name, fmt::format("{}: {}", context, key)));
   }
   return pattern;
 }
@@ -97,16 +96,17 @@ PeftConfig parse_config(const nlohmann::json& values, const std::string& prefix,
   return config;
 }
 
-/// As peft: the first key that is the module or an end of it; with ^ in front, the module alone.
-std::optional<double> value_of(const std::vector<std::pair<std::string, double>>& pattern, std::string_view module) {
-  for (const auto& [key, value] : pattern) {
-    const bool is_whole = key.starts_with('^');
-    const std::string_view name = std::string_view(key).substr(is_whole ? 1 : 0);
-    const bool is_end = module.ends_with(name) && !is_whole && module.size() > name.size() &&
-                        module[module.size() - name.size() - 1] == '.';
-    if (module == name || is_end) return value;
+std::optional<double> value_of(const PeftConfig::Pattern& pattern, std::string_view module) {
+  if (pattern.empty()) return std::nullopt;
+  auto first = pattern.find("^" + std::string(module));
+  std::size_t at = 0;
+  while (at != std::string_view::npos) {
+    const auto found = pattern.find(module.substr(at));
+    if (found != pattern.end() && (first == pattern.end() || found->first < first->first)) first = found;
+    at = module.find('.', at);
+    if (at != std::string_view::npos) ++at;
   }
-  return std::nullopt;
+  return first == pattern.end() ? std::nullopt : std::optional(first->second);
 }
 
 /// Number of a header, which has texts alone; nothing for "None".

@@ -2,10 +2,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "io/safetensors.hpp"
@@ -14,6 +15,10 @@ namespace headroom {
 
 /// PEFT's configuration of an adapter, or of one component's: what is in its adapter_config.json.
 struct PeftConfig {
+  /// Values by module or by the end of its name; with ^ in front, by the whole name. Of several keys that fit the first in order counts, which is the first
+  /// for peft too: it writes them in order.
+  using Pattern = std::map<std::string, double, std::less<>>;
+
   std::string context = {};  ///< of messages: the file, or "style.safetensors: lora_adapter_metadata"
   std::string prefix = {};   ///< of the modules that it is about: "transformer."
   double alpha = 0;
@@ -21,8 +26,8 @@ struct PeftConfig {
   bool use_rslora =
       false;  ///< alpha over the root of the rank (Kalajdzievski, "A Rank Stabilization Scaling Factor", 2023)
   bool use_dora = false;
-  std::vector<std::pair<std::string, double>> alpha_pattern = {};  ///< by module, in order, as PEFT writes it
-  std::vector<std::pair<std::string, double>> rank_pattern = {};
+  Pattern alpha_pattern = {};
+  Pattern rank_pattern = {};
 
   /// Scale of a module's update whose factors have that rank; without factors the rank is the configured one, and the
   /// scale 1 where there is none.

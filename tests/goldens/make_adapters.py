@@ -76,11 +76,11 @@ LYCORIS = {
     "lycoris-lokr-dora": (LokrModule, dict(lora_dim=1, alpha=2, decompose_both=True, weight_decompose=True,
                                            wd_on_out=True), torch.float32),
 }
-# Of peft's, with weights other than 1; several are applied one after the other.
+# peft's with weights other than 1; several are applied one after the other.
 WEIGHTED = {"dora-weighted": [("dora", 0.6)], "lora-and-dora": [("ranks", 0.5), ("dora", 0.75), ("rslora", -0.4)]}
 
 
-# Of other names for the same: what peft makes of the first is expected of it.
+# The factors of "ranks" under other names: the weights are to be the same.
 KOHYA = "ranks-as-kohya"
 
 
