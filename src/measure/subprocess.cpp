@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "base/interrupt.hpp"
 
 namespace headroom {
 namespace {
@@ -57,6 +58,7 @@ struct Pipe {
   const int in = open("/dev/null", O_RDONLY);
   const bool is_ready = in >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
                         dup2(err, STDERR_FILENO) >= 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
+  restore_signal_mask();
   if (is_ready && getppid() == parent) execvp(arguments[0], arguments);
   const int error = errno;
   (void)!write(failure, &error, sizeof error);
