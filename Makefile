@@ -73,6 +73,8 @@ fuzz: bootstrap-tools build/fuzz/build.ninja  ## feed FUZZ_RUNS (a million) made
 	$(call run_fuzzer,json_fuzz,tests/fuzz/json)
 	$(call run_fuzzer,read_image_fuzz,tests/goldens/media/pictures)
 	$(call run_fuzzer,y4m_fuzz,tests/fuzz/y4m)
+	$(call run_fuzzer,config_fuzz,tests/fuzz/configs)
+	$(call run_fuzzer,request_fuzz,tests/fuzz/requests)
 
 format: bootstrap-tools  ## rewrite the sources as .clang-format says
 	scripts/format.sh -i

@@ -3,6 +3,8 @@
 #   json_fuzz           run it as: json_fuzz NEW_INPUTS tests/fuzz/json -runs=1000000 -max_len=4096
 #   read_image_fuzz     run it as: read_image_fuzz NEW_INPUTS tests/goldens/media/pictures -runs=1000000 -max_len=4096
 #   y4m_fuzz            run it as: y4m_fuzz NEW_INPUTS tests/fuzz/y4m -runs=1000000 -max_len=4096
+#   config_fuzz         run it as: config_fuzz NEW_INPUTS tests/fuzz/configs -runs=100000 -max_len=4096
+#   request_fuzz        run it as: request_fuzz NEW_INPUTS tests/fuzz/requests -runs=100000 -max_len=4096
 # Sources are compiled anew rather than linked from the layers, so that they carry the fuzzer's coverage counters.
 if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "HEADROOM_FUZZ needs clang (-DCMAKE_CXX_COMPILER=clang++), not ${CMAKE_CXX_COMPILER_ID}")
@@ -20,16 +22,25 @@ function(headroom_fuzz name)
   target_link_libraries(${name} PRIVATE headroom_options fmt::fmt ${FUZZ_LIBRARIES})
 endfunction()
 
+# What reads files, and what reads JSON.
+set(fuzzed_file base/error.cpp base/file.cpp base/leftovers.cpp base/printable.cpp base/truncated_file.cpp base/utf8.cpp)
+set(fuzzed_json ${fuzzed_file} base/json.cpp base/json_events.cpp)
 headroom_fuzz(safetensors_fuzz LIBRARIES nlohmann_json::nlohmann_json
-  SOURCES base/dtype.cpp base/error.cpp base/file.cpp base/json.cpp base/json_events.cpp base/printable.cpp base/shape.cpp
-          base/utf8.cpp io/safetensors.cpp io/safetensors_fuzz.cpp)
-headroom_fuzz(json_fuzz LIBRARIES nlohmann_json::nlohmann_json
-  SOURCES base/error.cpp base/file.cpp base/json.cpp base/json_events.cpp base/printable.cpp base/utf8.cpp
-          base/json_fuzz.cpp)
+  SOURCES ${fuzzed_json} base/dtype.cpp base/shape.cpp io/safetensors.cpp io/safetensors_fuzz.cpp)
+headroom_fuzz(json_fuzz LIBRARIES nlohmann_json::nlohmann_json SOURCES ${fuzzed_json} base/json_fuzz.cpp)
 headroom_fuzz(read_image_fuzz LIBRARIES PNG::PNG ZLIB::ZLIB JPEG::JPEG
-  SOURCES base/error.cpp base/file.cpp base/printable.cpp base/utf8.cpp media/image.cpp media/jpeg.cpp media/latin1.cpp
-          media/orientation.cpp media/png.cpp media/read_image.cpp media/read_image_fuzz.cpp
-          media/zlib_stream.cpp)
+  SOURCES ${fuzzed_file} media/image.cpp media/jpeg.cpp media/latin1.cpp media/orientation.cpp media/png.cpp media/read_image.cpp
+          media/read_image_fuzz.cpp media/zlib_stream.cpp)
 headroom_fuzz(y4m_fuzz LIBRARIES PkgConfig::HWY
-  SOURCES base/error.cpp base/file.cpp base/printable.cpp base/utf8.cpp media/byte_stream.cpp media/image.cpp
-          media/video_limits.cpp media/y4m.cpp media/yuv.cpp media/y4m_fuzz.cpp)
+  SOURCES ${fuzzed_file} media/byte_stream.cpp media/image.cpp media/video_limits.cpp media/y4m.cpp media/yuv.cpp
+          media/y4m_fuzz.cpp)
+# Samplers and schedules, but for what is a graph.
+file(GLOB schedules RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS src/pipelines/*schedule*.cpp src/pipelines/sampler*.cpp)
+list(FILTER schedules EXCLUDE REGEX "(_test|_fuzz|/sampler_update|/step_schedule|/calibrate.*)\\.cpp$")
+headroom_fuzz(config_fuzz LIBRARIES nlohmann_json::nlohmann_json
+  SOURCES ${fuzzed_json} base/nearest.cpp base/switch_argument.cpp models/autoencoder_kl_config.cpp models/config.cpp
+          models/flux_config.cpp models/live_stream_unet_config.cpp models/unet2d_condition_config.cpp models/unet2d_config.cpp
+          models/unet_config.cpp ${schedules} pipelines/config_fuzz.cpp)
+headroom_fuzz(request_fuzz LIBRARIES nlohmann_json::nlohmann_json
+  SOURCES ${fuzzed_json} base/nearest.cpp base/switch_argument.cpp base/list.cpp base/switches.cpp cli/image_job.cpp
+          cli/request_fuzz.cpp)

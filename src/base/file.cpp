@@ -15,6 +15,8 @@
 
 #include "base/error.hpp"
 #include "base/leftovers.hpp"
+#include "base/printable.hpp"
+#include "base/truncated_file.hpp"
 
 namespace headroom {
 namespace fs = std::filesystem;
@@ -23,9 +25,16 @@ namespace {
 /// The system's words for an errno value; unlike strerror, safe from several threads.
 std::string reason(int error) { return std::generic_category().message(error); }
 
+/// Throws Error for what the system would cut: a name ends with its first NUL byte.
+void check_name(const fs::path& path) {
+  if (path.native().find('\0') != std::string::npos)
+    fail("no file can be called '{}': a name holds no NUL byte", printable_name(path.native()));
+}
+
 /// Opens a name beside `target` that nobody uses. The process number keeps programs apart, the counter threads and
 /// leftovers; O_EXCL makes sure.
 int open_temporary(const fs::path& target, fs::path& temporary) {
+  constexpr int kMostLeftovers = 10'000;  // of one process number
   for (int attempt = 0;; ++attempt) {
     temporary = target;
     temporary += fmt::format(".{}-{}.tmp", ::getpid(), attempt);
@@ -34,7 +43,7 @@ int open_temporary(const fs::path& target, fs::path& temporary) {
       ::close(descriptor);
       continue;
     }
-    if (descriptor >= 0 || errno != EEXIST) return descriptor;
+    if (descriptor >= 0 || errno != EEXIST || attempt == kMostLeftovers) return descriptor;
   }
 }
 
@@ -50,7 +59,7 @@ class OpenedFile {
  public:
   OpenedFile(const fs::path& path, bool takes_pipes)
       // O_NONBLOCK: opening a pipe must not wait for somebody to write to it.
-      : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
+      : descriptor_((check_name(path), ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY))) {
     if (descriptor_ < 0) fail("cannot read {}: {}", path.native(), reason(errno));
     try {
       struct stat status {};
@@ -65,11 +74,15 @@ class OpenedFile {
       throw;
     }
   }
-  ~OpenedFile() { ::close(descriptor_); }
+  ~OpenedFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
   OpenedFile(const OpenedFile&) = delete;
   OpenedFile& operator=(const OpenedFile&) = delete;
 
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
+  /// The caller closes it.
+  [[nodiscard]] int release() noexcept { return std::exchange(descriptor_, -1); }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
  private:
@@ -105,6 +118,7 @@ std::string reason_not_written(int error, const fs::path& place, std::uint64_t b
 
 AtomicFile::AtomicFile(fs::path path, std::uint64_t expected_bytes)
     : path_(std::move(path)), target_(path_), expected_bytes_(expected_bytes) {
+  check_name(path_);
   struct stat status {};
   const bool exists = ::stat(path_.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) fail("cannot write {}: it is a directory", path_.native());
@@ -207,6 +221,7 @@ void write_file_atomically(const fs::path& path, std::string_view text) {
 }
 
 void make_folder(const fs::path& folder) {
+  check_name(folder);
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)
@@ -215,6 +230,7 @@ void make_folder(const fs::path& folder) {
 
 void check_writable(const fs::path& path) {
   if (path.empty()) fail("cannot write '': expected the name of a file");
+  check_name(path);
   struct stat status {};
   const bool exists = ::stat(path.c_str(), &status) == 0;
   if (!exists || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) {
@@ -283,15 +299,18 @@ std::string read_file(const fs::path& path, const ReadLimits& limits) {
 }
 
 MappedFile::MappedFile(fs::path path) : path_(std::move(path)) {
-  const OpenedFile file(path_, /*takes_pipes=*/false);
+  OpenedFile file(path_, /*takes_pipes=*/false);
   if (file.size() == 0) return;  // an empty file cannot be mapped and needs no mapping
   void* const address = ::mmap(nullptr, file.size(), PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
   if (address == MAP_FAILED) fail("cannot read {}: {}", path_.native(), reason(errno));
   bytes_ = {static_cast<const std::byte*>(address), file.size()};
+  watch(bytes_, path_, file.release());
 }
 
 MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (bytes_.empty()) return;
+  unwatch(bytes_);
+  ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
@@ -313,6 +332,7 @@ void MappedFile::release(std::uint64_t offset, std::uint64_t length) const {
   const std::uint64_t last = (offset + length + kMappedAtOnce - 1) / kMappedAtOnce * kMappedAtOnce;
   const std::uint64_t end = std::min(last, size());
   ::madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin, MADV_DONTNEED);
+  require_whole(bytes_);
 }
 
 }  // namespace headroom

@@ -83,8 +83,8 @@ struct ReadLimits {
 /// the limit. A pipe that nobody writes to is empty.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path, const ReadLimits& limits = {});
 
-/// A regular file mapped read-only into memory. The mapping does not move when the object is moved. The file must not
-/// be truncated while it is mapped: the system then kills the process on access.
+/// A regular file mapped read-only into memory. The mapping does not move when the object is moved. The file should not
+/// be truncated meanwhile: see base/truncated_file.hpp. release() throws then, as require_whole() does.
 class MappedFile {
  public:
   explicit MappedFile(std::filesystem::path path);

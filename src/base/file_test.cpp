@@ -363,6 +363,29 @@ std::size_t resident_pages(const MappedFile& file) {
   return std::strtoull(smaps.c_str() + rss + 4, nullptr, 10) * 1024 / static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
+/// The system would take the name for what stands before the byte.
+TEST(Names, WithANulByteAreRefused) {
+  const TempFolder folder;
+  write_file_atomically(folder / "x.png", "old");
+  const fs::path cut = folder / fs::path(std::string("x.png\0.png", 10));
+  const auto expect_refused = [&](const auto& body) {
+    EXPECT_THAT(error_of(body), HasSubstr("x.png\\x00.png': a name holds no NUL byte"));
+  };
+  expect_refused([&] { write_file_atomically(cut, "new"); });
+  expect_refused([&] { check_writable(cut); });
+  expect_refused([&] { check_writable_in(folder / cut, "y"); });
+  expect_refused([&] { make_folder(cut); });
+  expect_refused([&] { (void)read_file(cut); });
+  expect_refused([&] { const MappedFile file(cut); });
+  EXPECT_EQ(read_file(folder / "x.png"), "old");
+}
+
+TEST(MappedFile, WaitsForNoPipe) {
+  const TempFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(error_of([&] { const MappedFile file(folder / "pipe"); }), HasSubstr("it is not a regular file"));
+}
+
 TEST(MappedFile, ReadsReleasesAndReadsAgain) {
   const TempFolder folder;
   std::string content(std::size_t{4} << 20, '\0');

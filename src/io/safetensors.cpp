@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/json_events.hpp"
+#include "base/truncated_file.hpp"
 
 namespace headroom {
 namespace {
@@ -356,6 +357,7 @@ SafetensorsFile::SafetensorsFile(MappedFile file, SafetensorsHeader header)
 SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
   MappedFile file(path);
   SafetensorsHeader header = parse_safetensors_header(file.bytes(), path.native());
+  require_whole(file.bytes());
   return {std::move(file), std::move(header)};
 }
 
@@ -377,6 +379,7 @@ HostTensor SafetensorsFile::read(std::string_view name) const {
   const SafetensorsEntry& found = entry(name);
   HostTensor tensor(found.dtype, found.shape);
   std::ranges::copy(bytes(name), tensor.bytes().begin());
+  require_whole(file_.bytes());
   return tensor;
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/truncated_file.hpp"
 #include "ir/text.hpp"
 #include "plan/plan.hpp"
 #include "plan/weight_key.hpp"
@@ -21,7 +22,14 @@ void FoldingInput::write(const ParamValues& params, Backend& backend, Stream& st
   const std::optional<NormalStream> drawn = param.empty() ? std::nullopt : params.normal_stream(param);
   if (drawn) return backend.fill_normal(stream, to, type.dtype, static_cast<std::uint64_t>(type.shape.numel()), *drawn);
   backend.copy_from_host(stream, to, elements(params).data(), type.bytes());
-  if (!param.empty()) params.release(param);
+  finish_reading(params);
+}
+
+void FoldingInput::finish_reading(const ParamValues& params) const {
+  if (param.empty())
+    require_whole(bytes);
+  else
+    params.release(param);
 }
 
 std::shared_ptr<const Program> FoldingPrograms::find(const Graph& graph, const Target& target) {
@@ -166,7 +174,7 @@ void WeightFolding::run_program(std::shared_ptr<const Program> program, const Pa
       session.set_input_normal(input.name, *drawn);
     } else {
       session.set_input_bytes(input.name, input.elements(params));
-      if (!input.param.empty()) params.release(input.param);
+      input.finish_reading(params);
     }
   }
   session.submit();

@@ -30,6 +30,9 @@ struct FoldingInput {
   [[nodiscard]] std::span<const std::byte> elements(const ParamValues& params) const;
   /// Submits what writes it to `to`.
   void write(const ParamValues& params, Backend& backend, Stream& stream, DevicePointer to) const;
+  /// Once its elements have been read: gives back the memory behind a param. Throws Error where their file has become
+  /// shorter meanwhile.
+  void finish_reading(const ParamValues& params) const;
 };
 
 /// The programs that fold weights: those that do the same with params of the same types, as layers of a network do, share

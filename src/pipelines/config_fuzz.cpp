@@ -1,0 +1,69 @@
+// A libFuzzer target (https://llvm.org/docs/LibFuzzer.html): whatever a config.json or scheduler_config.json says, it is read, and its
+// schedule made, or it is refused with an Error of one line. Built by cmake/fuzz.cmake; seeds lie in tests/fuzz/configs.
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "base/mutated_json.hpp"
+#include "models/autoencoder_kl.hpp"
+#include "models/config.hpp"
+#include "models/flux.hpp"
+#include "models/live_stream_unet.hpp"
+#include "models/unet2d.hpp"
+#include "models/unet2d_condition.hpp"
+#include "pipelines/scheduler.hpp"
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer asks for this name
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed) {
+  const std::size_t made = headroom::mutate_json(data, size, most, seed);
+  return made != 0 ? made : LLVMFuzzerMutate(data, size, most);
+}
+
+namespace {
+
+using namespace headroom;
+
+void read_network(const nlohmann::json& config, const std::string& name) {
+  if (name == "FluxTransformer2DModel") static_cast<void>(parse_flux_config(config));
+  if (name == "AutoencoderKL") static_cast<void>(parse_autoencoder_kl_config(config));
+  if (name == "UNet2DConditionModel") static_cast<void>(parse_unet2d_condition_config(config));
+  if (name == "UNet2DModel") static_cast<void>(parse_unet2d_config(config));
+  if (name == "LiveStreamUNet") static_cast<void>(parse_live_stream_unet_config(config));
+}
+
+void read_scheduler(const nlohmann::json& config) {
+  const Scheduler scheduler = parse_scheduler(config);
+  for (const std::int64_t steps : {1, 2, 7}) {
+    constexpr std::int64_t kTokens = 256;
+    try {
+      const SamplerTables tables = scheduler.tables(steps, kTokens);
+      HR_CHECK(std::isfinite(scheduler.noise_scale(steps)));
+    } catch (const Error& error) {
+      HR_CHECK(error.what()[0] != '\0');
+    }
+  }
+}
+
+}  // namespace
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer asks for this name
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    const nlohmann::json config = parse_json({reinterpret_cast<const char*>(data), size}, "input");
+    if (!config.is_object()) return 0;
+    const std::string name = config::class_name(config);
+    read_network(config, name);
+    if (name.ends_with("Scheduler")) read_scheduler(config);
+  } catch (const Error& error) {
+    const std::string_view message = error.what();
+    HR_CHECK(!message.empty() && message.find('\n') == std::string_view::npos);
+  }
+  return 0;
+}
