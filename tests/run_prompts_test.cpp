@@ -2,10 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file.hpp"
@@ -114,6 +116,65 @@ TEST_F(RunPromptsTest, OneProcessAnswersManyRequests) {
   EXPECT_THAT(answers[6].at("error").get<std::string>(), HasSubstr("out"));
   EXPECT_EQ(read_image(file("a.png")), read_image(file("d.png"))) << "equal requests";
   for (const char* name : {"b.png", "c.png"}) EXPECT_FALSE(fs::exists(file(name)));
+}
+
+/// Whatever a request is, the ones around it are answered, each answer is JSON, and the program ends well.
+TEST_F(RunPromptsTest, OneRequestNeverCostsAnother) {
+  const auto good = [&](const char* out) {
+    return R"({"id": "good", "prompt": "a fox", "height": 32, "width": 32, "out": ")" + file(out).string() + "\"}\n";
+  };
+  write_file_atomically(file("x.png"), "an old file");
+  ASSERT_EQ(mkfifo(file("pipe.png").c_str(), 0600), 0);
+  ASSERT_EQ(mkfifo(file("pipe").c_str(), 0600), 0);
+  fs::create_symlink("loop.png", file("loop.png"));
+  fs::create_symlink("/dev/zero", file("zero"));
+  const std::string long_text = [] {
+    std::string text = "x";
+    for (int i = 0; i < 100; ++i) text += "\xC3\xA9";  // any cut at an even place is within a character
+    return text;
+  }();
+  const std::string out = file("bad.png").string(), folder = file("").string();
+  const auto bad = [&](const std::string& rest) {
+    return R"({"prompt": "a fox", "out": ")" + out + "\", " + rest + "}";
+  };
+  const std::vector<std::pair<std::string, std::string>> requests = {
+      {bad(R"("height": ")" + long_text + "\""), "a 64-bit integer was expected"},
+      {bad(R"("height": ")" + long_text.substr(1) + "\""), "a 64-bit integer was expected"},
+      {bad(R"("guidance": ")" + long_text + "\""), "a number was expected"},
+      {bad("\"" + long_text + "\": 1"), "unknown key"},
+      {bad(R"("\u007f\u202e": 1)"), "unknown key"},
+      {R"({"prompt": "a fox", "out": ")" + folder + R"(x.png\u0000.png"})", "holds no NUL byte"},
+      {R"({"prompt": "a fox", "out": "\u0000.png"})", "holds no NUL byte"},
+      {bad(R"("image": ")" + folder + R"(x.png\u0000")"), "NUL byte"},
+      {bad(R"("noise": "a\u0000b")"), "NUL byte"},
+      {bad(R"("loras": [{"file": "a\u0000b"}])"), "NUL byte"},
+      {R"({"prompt": "a fox", "out": ")" + folder + R"(pipe.png"})", "expected a new file or a regular one"},
+      {R"({"prompt": "a fox", "out": ")" + folder + R"(loop.png"})", "loop.png"},
+      {R"({"prompt": "a fox", "out": ")" + std::string(5000, 'a') + R"(.png"})", "File name too long"},
+      {bad(R"("image": ")" + folder + R"(pipe")"), "expected a regular file"},
+      {bad(R"("noise": ")" + folder + R"(zero")"), "expected a regular file"},
+      {bad(R"("loras": [{"file": ")" + folder + R"(pipe"}])"), "expected a regular file"},
+      {bad(R"("prompt_2": ")" + std::string(std::size_t{1} << 20, 'x') + "\""), "is longer than 1048576 bytes"},
+      {std::string(std::size_t{3} << 20, '['), "is longer than 1048576 bytes"},
+      {std::string(std::size_t{1} << 20, '['), "is nested deeper than 100 levels"},
+      {std::string("{\"a\0\": 1}", 10), "it holds a NUL byte"},
+      {"\xFF\xFE{}", "is not valid JSON"},
+      {"null", "expected a JSON object"},
+      {bad(R"("seed": 18446744073709551616)"), "seed"},
+      {bad(R"("strength": 1e999)"), "not valid JSON"}};
+  std::string lines = good("first.png");
+  for (const auto& [request, reason] : requests) lines += request + "\n";
+  lines += good("last.png");
+  const std::vector<nlohmann::json> answers = serve(lines);
+  ASSERT_EQ(answers.size(), requests.size() + 2);
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    EXPECT_THAT(answers[i + 1].at("error").get<std::string>(), HasSubstr(requests[i].second))
+        << requests[i].first.substr(0, 100);
+  EXPECT_TRUE(answers.front().contains("out"));
+  EXPECT_TRUE(answers.back().contains("out")) << answers.back();
+  EXPECT_EQ(read_image(file("first.png")), read_image(file("last.png")));
+  EXPECT_FALSE(fs::exists(out));
+  EXPECT_EQ(read_file(file("x.png")), "an old file");
 }
 
 TEST_F(RunPromptsTest, LorasAreOfARequest) {

@@ -45,6 +45,13 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+std::string_view whole_front(std::string_view text, std::size_t bytes) {
+  if (text.size() <= bytes) return text;
+  constexpr unsigned kContinues = 0x80;  // the upper two bits of a byte that begins no character
+  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0U) == kContinues) --bytes;
+  return text.substr(0, bytes);
+}
+
 bool is_control(char32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x2028 && code <= 0x202E) ||
          (code >= 0x2066 && code <= 0x2069);

@@ -18,6 +18,9 @@ struct Utf8Character {
 /// Whether all of `text` is well-formed; true of an empty one.
 [[nodiscard]] bool is_utf8(std::string_view text);
 
+/// The longest front of a well-formed text that has at most `bytes` bytes and ends with a whole character.
+[[nodiscard]] std::string_view whole_front(std::string_view text, std::size_t bytes);
+
 /// Whether a character steers what shows text rather than being shown: controls of ASCII and Latin-1 (ECMA-48), line
 /// separators, and what turns the direction of text (UAX 9).
 [[nodiscard]] bool is_control(char32_t code);

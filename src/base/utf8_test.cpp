@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <string>
 
 namespace headroom {
@@ -38,6 +39,15 @@ TEST(Utf8, TakesAByteThatBeginsNothingByItself) {
 TEST(Utf8, KnowsATextFromOtherBytes) {
   for (const char* text : {"", "a", "pâte à €5", "\xF0\x9F\x98\x80"}) EXPECT_TRUE(is_utf8(text)) << text;
   for (const char* text : {"\xE9", "caf\xE9", "€\xE2\x82", "\xED\xA0\x80"}) EXPECT_FALSE(is_utf8(text)) << text;
+}
+
+TEST(Utf8, IsCutBetweenCharacters) {
+  const std::string text = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z";  // of 1, 2, 3, 4 and 1 bytes
+  const std::size_t kept[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11};
+  for (std::size_t bytes = 0; bytes < std::size(kept); ++bytes) {
+    EXPECT_EQ(whole_front(text, bytes), text.substr(0, kept[bytes])) << bytes;
+    EXPECT_TRUE(is_utf8(whole_front(text, bytes))) << bytes;
+  }
 }
 
 TEST(Utf8, KnowsWhatSteersATerminal) {

@@ -3,20 +3,20 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <memory>
-#include <new>
 #include <sstream>
 #include <string>
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/failure.hpp"
 #include "base/interrupt.hpp"
 #include "base/log.hpp"
 #include "base/output.hpp"
+#include "base/truncated_file.hpp"
 #include "cli/commands.hpp"
 #include "cli/usage.hpp"
 #include "measure/machine.hpp"
@@ -99,18 +99,18 @@ int main(int argc, char** argv) {
   occupy_closed_streams();
   limit_spinning(argv);
   try {
+    headroom::take_signals_on_own_thread();
+    headroom::survive_truncated_files();
     return run(argc, argv);
   } catch (const headroom::Interrupted& interrupted) {
-    std::raise(interrupted.signal);  // ends the program as it would have ended at once
+    headroom::end_by_signal(interrupted.signal);  // as it would have ended at once
   } catch (const headroom::Error& error) {
     tell(error.what());
     return static_cast<int>(error.code());
   } catch (const std::filesystem::filesystem_error& error) {  // never a bug: the files are as they are
     tell(fmt::format("cannot read {}: {}", error.path1().native(), error.code().message()));
-  } catch (const std::bad_alloc&) {
-    tell("out of memory");
   } catch (const std::exception& error) {
-    tell(fmt::format("internal error: {}", error.what()));
+    tell(headroom::sentence_of(error));
   }
   return static_cast<int>(headroom::ExitCode::kError);
 }

@@ -4,30 +4,38 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/failure.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/output.hpp"
+#include "base/printable.hpp"
 #include "cli/computed_steps.hpp"
 #include "cli/image_maker.hpp"
 #include "cli/image_text.hpp"
 #include "cli/image_writer.hpp"
+#include "cli/request_lines.hpp"
 
 namespace headroom {
 namespace {
 
-/// One line of the answer.
-void answer(const nlohmann::json& line) { print_out("{}\n", line.dump()); }
+/// One line of the answer: JSON whatever names and texts are in it.
+void answer(const nlohmann::json& line) { print_out("{}\n", dump_json(line)); }
 
-std::string sentence_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& what) {
-    return what.what();
-  }
+/// A sentence as JSON can hold it: the name of a file may be no UTF-8.
+nlohmann::json as_text(std::string_view sentence) { return printable_name(sentence); }
+
+/// Throws Error for a file that a request may not name: reading a pipe or a device may never end.
+void require_readable(const std::string& file, std::string_view key, const std::string& context) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(file, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    fail_usage("{}: {} is {}, expected a regular file", context, key, file);
 }
 
 class Server {
@@ -46,11 +54,15 @@ class Server {
       const nlohmann::json request = parse_json(line, context);
       if (request.is_object() && request.contains("id")) reply["id"] = request.at("id");
       make(request, context, reply);
-    } catch (const Error& error) {
-      writer_.finish();  // answers are in the order of requests
-      reply["error"] = error.what();
-      answer(reply);
+    } catch (const std::exception& error) {  // memory that is short, too: the next request may need less
+      refuse(std::move(reply), sentence_of(error));
     }
+  }
+  /// Answers that a request is not done.
+  void refuse(nlohmann::json reply, const std::string& sentence) {
+    writer_.finish();  // answers are in the order of requests
+    reply["error"] = as_text(sentence);
+    answer(reply);
   }
   void finish() { writer_.finish(); }
 
@@ -60,14 +72,19 @@ class Server {
     const std::filesystem::path out = get_string(request, "out", context);
     if (out.extension() != ".png")
       fail_usage("{}: out is {}, expected a name that ends in .png", context, out.string());
+    if (std::filesystem::exists(out) && !std::filesystem::is_regular_file(out))
+      fail_usage("{}: out is {}, expected a new file or a regular one", context, out.string());
     check_writable(out);
+    require_readable(job.image, "image", context);
+    require_readable(job.noise, "noise", context);
+    for (const LoraUse& use : job.loras) require_readable(use.file, "a file of loras", context);
     const PreparedImage prepared = prepare(*engine_.pipeline, job);
     MadeImages made = maker_.make({&prepared, 1});
     reply["out"] = out.string();
     reply["seed"] = job.seed;
     std::vector<std::string> notes = tell_cut_texts(*engine_.pipeline, prepared);
     notes.insert(notes.end(), maker_.notes().begin(), maker_.notes().end());
-    if (!notes.empty()) reply["notes"] = notes;
+    for (const std::string& note : notes) reply["notes"].push_back(as_text(note));
     if (!made.computed_steps.empty()) reply["computed_steps"] = numbers_of({&made.computed_steps, 1}).front();
     double total_ms = 0;
     for (const StageRun& stage : made.stages) {
@@ -80,7 +97,7 @@ class Server {
                     if (error) {
                       for (const char* key : {"out", "seed", "notes", "computed_steps", "stages", "ms"})
                         reply.erase(key);
-                      reply["error"] = sentence_of(error);
+                      reply["error"] = as_text(sentence_of(error));
                     }
                     answer(reply);
                   });
@@ -99,10 +116,16 @@ void serve_prompts(const Engine& engine, const SwitchSet& switches, std::size_t 
                    const ImageJob& defaults) {
   Server server(engine, switches, memory_limit, after_the_first, defaults);
   std::size_t number = 0;
-  for (std::string line; std::getline(std::cin, line);) {
-    ++number;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    server.serve(line, "line " + std::to_string(number) + " of the input");
+  std::string line;
+  for (RequestLine read = read_request_line(std::cin, line); read != RequestLine::kEnd;
+       read = read_request_line(std::cin, line)) {
+    const std::string context = fmt::format("line {} of the input", ++number);
+    if (read == RequestLine::kTooLong) {
+      server.refuse(nlohmann::json::object(),
+                    fmt::format("{} is longer than {} bytes, the most for a request", context, kMostRequestBytes));
+      continue;
+    }
+    if (line.find_first_not_of(" \t\r") != std::string::npos) server.serve(line, context);
   }
   server.finish();
 }
