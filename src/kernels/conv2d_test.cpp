@@ -96,6 +96,27 @@ TEST(OnednnConv2d, RejectsWithReasons) {
   EXPECT_EQ(empty->reason, "an operand has no elements");
 }
 
+/// Choosing a kernel for such images divided by zero in oneDNN, or took minutes.
+TEST(OnednnConv2d, RejectsImagesOfMorePixelsThanOnednnCounts) {
+  struct Size {
+    std::int64_t channels, height, width;
+  };
+  const Target target = test_target();
+  for (const Size& size :
+       {Size{256, 16'384, 16'384}, Size{3, 16'384, 32'768}, Size{4, 65'536, 8192}, Size{3, 1, 1LL << 27}}) {
+    const ConvolutionCase c{.x = {1, size.channels, size.height, size.width}, .weight = {128, size.channels, 1, 1}};
+    const Support rejection =
+        kernel_named("onednn.conv2d").supports(c.conv2d(DType::kF32, Layout::kRowMajor, {.bias = DType::kF32}), target);
+    ASSERT_TRUE(rejection.has_value()) << size.height;
+    EXPECT_NE(rejection->reason.find("images of at most 134217727 pixels"), std::string::npos) << rejection->reason;
+    const ConvolutionCase t{.x = c.x, .weight = {size.channels, 8, 1, 1}};
+    const Support transposed = kernel_named("onednn.conv_transpose2d")
+                                   .supports(t.conv_transpose2d(DType::kF32, Layout::kRowMajor, std::nullopt), target);
+    ASSERT_TRUE(transposed.has_value()) << size.height;
+    EXPECT_NE(transposed->reason.find("images of at most"), std::string::npos) << transposed->reason;
+  }
+}
+
 TEST(OnednnConvTranspose2d, AgreesForEveryShapeLayoutAndDtype) {
   for (const ConvolutionCase& c : transposed_cases())
     for (const DType dtype : {DType::kF32, DType::kBF16})

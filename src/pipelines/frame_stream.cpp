@@ -82,15 +82,22 @@ DeviceStage& FrameStream::stage_of(const StreamRequest& request) {
   stage->name = "frame";
   Target target = backend_.properties().target;
   target.new_work = plans_ == 0 ? NewWork::kMeasure : options_.new_work;
-  stage->compiled = compile(model_.build_frame(request), switches_, target,
-                            {.steps_applied = true,
-                             .stream_applied = true,
-                             .baseline = model_.denoiser().baseline,
-                             .outputs_apart = true,
-                             .fresh_inputs = {kFramePixels}});
+  const auto compile_frame = [&](const SwitchSet& switches) {
+    return compile(model_.build_frame(request), switches, target,
+                   {.steps_applied = true,
+                    .stream_applied = true,
+                    .baseline = model_.denoiser().baseline,
+                    .outputs_apart = true,
+                    .fresh_inputs = {kFramePixels}});
+  };
+  stage->compiled = compile_frame(switches_);
   stage->compiled.declined.insert(stage->compiled.declined.end(), declined_.begin(), declined_.end());
   require_fit(*stage->compiled.program,
-              {.model = model_.denoiser().name, .switches = switches_, .size = {}, .compile = {}, .stage = "frame"},
+              {.model = model_.denoiser().name,
+               .switches = switches_,
+               .size = {},
+               .compile = [&](const SwitchSet& other, const RequestSize&) { return compile_frame(other); },
+               .stage = "frame"},
               weights_, backend_);
   stage->session = std::make_unique<Session>(stage->compiled.program, weights_, backend_, stream_);
   if (locking_ != nullptr) bind_on_device(*stage->session);

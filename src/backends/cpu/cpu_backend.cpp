@@ -4,10 +4,15 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #include "backends/cpu/cpu_info.hpp"
 #include "backends/device_memory.hpp"
@@ -35,8 +40,37 @@ constexpr std::size_t kCopyPerThread = std::size_t{256} << 10;
 constexpr std::size_t kCheckFrom = std::size_t{64} << 20;
 
 [[noreturn]] void fail_out_of_memory(std::size_t bytes) {
-  throw OutOfMemory(fmt::format("the CPU is out of memory: {} are needed in one block and {} are available",
-                                format_bytes(bytes), format_bytes(system_memory().available_bytes)));
+  const SystemMemory memory = system_memory();
+  throw OutOfMemory(fmt::format("the CPU is out of memory: {} are needed in one block and {} are available{}",
+                                format_bytes(bytes), format_bytes(memory.available_bytes),
+                                memory.limit.empty() ? "" : ", by " + memory.limit));
+}
+
+/// Starts a team of so many threads, which OpenMP then keeps. Throws Error where there cannot be so many: OpenMP itself
+/// would end the process.
+void start_team(int threads) {
+  static std::atomic<int> largest = 1;
+  if (threads <= largest) return;
+  std::atomic<bool> may_end = false;
+  std::vector<std::thread> started;
+  bool is_refused = false;
+  try {
+    started.reserve(static_cast<std::size_t>(threads));
+    while (std::ssize(started) + 1 < threads) started.emplace_back([&] { may_end.wait(false); });
+  } catch (const std::system_error&) {
+    is_refused = true;
+  }
+  may_end = true;
+  may_end.notify_all();
+  for (std::thread& thread : started) thread.join();
+  if (is_refused)
+    fail(
+        "{} threads cannot be started, but {}: a limit on threads (ulimit -u, a control group's pids.max) or on memory "
+        "(ulimit -v) is reached, and --threads takes fewer",
+        threads, started.size() + 1);
+#pragma omp parallel num_threads(threads)
+  static_cast<void>(omp_get_thread_num());
+  largest = threads;
 }
 
 /// What a mapping of `bytes` takes.
@@ -97,6 +131,7 @@ class CpuBackend final : public Backend {
         cache_bytes_(last_level_cache_bytes()) {
     omp_set_dynamic(0);
     omp_set_num_threads(threads_);
+    start_team(threads_);
   }
 
   [[nodiscard]] DeviceProperties properties() const override {

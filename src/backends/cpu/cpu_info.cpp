@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <charconv>
 #include <filesystem>
@@ -16,6 +17,8 @@
 #include <memory>
 #include <optional>
 #include <utility>
+
+#include "backends/cpu/memory_limits.hpp"
 
 namespace headroom {
 namespace {
@@ -34,37 +37,6 @@ std::optional<std::size_t> parse_size(std::string_view text) {
 /// A size of /proc/meminfo, where sizes are in KiB; 0 where the line is missing.
 std::size_t meminfo_bytes(std::string_view text, std::string_view key) {
   return parse_size(find_colon_value(text, key)).value_or(0) * 1024;
-}
-
-/// What `group` may still allocate. Inactive file pages count as free: the kernel drops them before it runs out.
-std::optional<std::size_t> cgroup_room(const std::filesystem::path& group) {
-  const auto limit = parse_size(read_text(group / "memory.max"));  // "max" is no number: no limit
-  const auto current = parse_size(read_text(group / "memory.current"));
-  if (!limit || !current) return std::nullopt;
-  const std::string stat = read_text(group / "memory.stat");
-  constexpr std::string_view kKey = "\ninactive_file ";
-  const std::size_t at = stat.find(kKey);
-  const std::size_t cache =
-      at == std::string::npos ? 0 : parse_size(std::string_view(stat).substr(at + kKey.size())).value_or(0);
-  const std::size_t held = *current - std::min(*current, cache);
-  return *limit - std::min(*limit, held);
-}
-
-/// The least room of this process' control group and those around it.
-std::optional<std::size_t> cgroup_room() {
-  constexpr std::string_view kUnified = "0::/";  // the v2 hierarchy's line in /proc/self/cgroup
-  const std::string groups = read_text("/proc/self/cgroup");
-  const std::size_t at = groups.find(kUnified);
-  if (at == std::string::npos) return std::nullopt;
-  const std::size_t start = at + kUnified.size();
-  const std::filesystem::path root = "/sys/fs/cgroup";
-  std::optional<std::size_t> least;
-  std::filesystem::path group = root / groups.substr(start, groups.find('\n', start) - start);
-  while (true) {
-    if (const auto room = cgroup_room(group)) least = std::min(least.value_or(*room), *room);
-    if (group == root || group == group.parent_path()) return least;
-    group = group.parent_path();
-  }
 }
 
 #if defined(__x86_64__)
@@ -163,8 +135,13 @@ std::size_t core_cache_bytes() { return static_cast<std::size_t>(std::max(0L, sy
 SystemMemory system_memory() {
   const std::string text = read_text("/proc/meminfo");
   SystemMemory memory{.installed_bytes = meminfo_bytes(text, "MemTotal"),
-                      .available_bytes = meminfo_bytes(text, "MemAvailable")};
-  if (const auto room = cgroup_room()) memory.available_bytes = std::min(memory.available_bytes, *room);
+                      .available_bytes = meminfo_bytes(text, "MemAvailable"),
+                      .limit = {}};
+  for (std::optional<MemoryRoom>& room : std::array{control_group_room(), resource_limit_room()}) {
+    if (!room || room->bytes >= memory.available_bytes) continue;
+    memory.available_bytes = room->bytes;
+    memory.limit = std::move(room->limit);
+  }
   return memory;
 }
 

@@ -31,7 +31,9 @@ void limit_detected_isa(CpuIsa most);
 
 struct SystemMemory {
   std::size_t installed_bytes = 0;
-  std::size_t available_bytes = 0;  ///< without swapping, and within the limits of this process' control groups (v2)
+  /// Without swapping, and within the limits of this process: its control groups' and those that it inherits.
+  std::size_t available_bytes = 0;
+  std::string limit;  ///< which of those limits is the least, in words; empty where no other than what is free
 };
 [[nodiscard]] SystemMemory system_memory();
 

@@ -1,6 +1,8 @@
 #include "kernels/onednn/convolution.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -23,6 +25,10 @@ struct Reorder {
     return scratch + copy_offset;
   }
 };
+
+/// oneDNN (2.6.3) counts pixels times its blocks of 16 channels in an int, and divides by zero, or searches for minutes, where
+/// that overflows.
+constexpr std::int64_t kMostPixels = std::numeric_limits<std::int32_t>::max() / 16;
 
 enum class Copy : std::uint8_t { kNone, kInScratch };
 
@@ -90,6 +96,10 @@ Support check_convolution(const OpSpec& spec, const Target& target) {
   for (const TensorType& input : spec.inputs)
     if (Support rejection = check_dtype(input.dtype, target)) return rejection;
   if (spec.inputs[1].layout != Layout::kRowMajor) return Rejection{"takes row-major weights only"};
+  for (const Shape& image : {spec.inputs[0].shape, spec.outputs[0].shape})
+    if (image[2] * image[3] > kMostPixels)
+      return Rejection{
+          fmt::format("oneDNN takes images of at most {} pixels, not {} x {}", kMostPixels, image[2], image[3])};
   return check_sizes(spec);
 }
 

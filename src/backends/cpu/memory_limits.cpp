@@ -1,0 +1,156 @@
+#include "backends/cpu/memory_limits.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <sstream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backends/cpu/cpu_info.hpp"
+#include "base/format.hpp"
+
+namespace headroom {
+namespace fs = std::filesystem;
+namespace {
+
+std::string text_in(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::optional<std::size_t> bytes_in(std::string_view text) {
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} ? std::optional(value) : std::nullopt;
+}
+
+/// The number behind `key` and a blank, in the form of memory.stat.
+std::size_t stat_bytes(const std::string& stat, std::string_view key) {
+  std::istringstream lines(stat);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(key) && line.size() > key.size() && line[key.size()] == ' ')
+      return bytes_in(std::string_view(line).substr(key.size() + 1)).value_or(0);
+  return 0;
+}
+
+/// The files of a control group by the version of its hierarchy.
+struct Hierarchy {
+  const char* limit;
+  const char* usage;
+  const char* inactive_file;  // in memory.stat: pages of this group and those in it
+};
+constexpr Hierarchy kVersion1 = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
+constexpr Hierarchy kVersion2 = {"memory.max", "memory.current", "inactive_file"};
+
+/// No limit: version 2 says "max", which is no number, version 1 the largest whole number of pages.
+constexpr std::size_t kNoLimit = std::numeric_limits<std::int64_t>::max() / 2;
+
+std::optional<MemoryRoom> room_of(const fs::path& group, const Hierarchy& files, const std::string& name) {
+  const auto limit = bytes_in(text_in(group / files.limit));
+  const auto usage = bytes_in(text_in(group / files.usage));
+  if (!limit || *limit >= kNoLimit || !usage) return std::nullopt;
+  const std::size_t cache = stat_bytes(text_in(group / "memory.stat"), files.inactive_file);
+  const std::size_t held = *usage - std::min(*usage, cache);
+  return MemoryRoom{.bytes = *limit - std::min(*limit, held),
+                    .limit = fmt::format("the control group {}, which allows {}", name, format_bytes(*limit))};
+}
+
+/// Where a hierarchy is mounted, and which of its groups stands there.
+struct Mount {
+  fs::path point;
+  std::string root;
+  bool is_version_2 = false;
+};
+
+std::vector<std::string> split(const std::string& line, char at) {
+  std::vector<std::string> parts;
+  std::istringstream in(line);
+  for (std::string part; std::getline(in, part, at);) parts.push_back(part);
+  return parts;
+}
+
+bool lists(const std::string& names, std::string_view name) {
+  const std::vector<std::string> all = split(names, ',');
+  return std::ranges::find(all, name) != all.end();
+}
+
+/// Those with memory (proc(5), /proc/[pid]/mountinfo).
+std::vector<Mount> find_mounts(const fs::path& root) {
+  std::vector<Mount> mounts;
+  std::istringstream lines(text_in(root / "proc/self/mountinfo"));
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t dash = line.find(" - ");
+    if (dash == std::string::npos) continue;
+    const std::vector<std::string> before = split(line.substr(0, dash), ' '), after = split(line.substr(dash + 3), ' ');
+    if (before.size() < 5 || after.empty()) continue;
+    const bool is_version_2 = after[0] == "cgroup2";
+    if (!is_version_2 && (after[0] != "cgroup" || after.size() < 3 || !lists(after[2], "memory"))) continue;
+    mounts.push_back(
+        {.point = root / fs::path(before[4]).relative_path(), .root = before[3], .is_version_2 = is_version_2});
+  }
+  return mounts;
+}
+
+/// The group of this process in a hierarchy (cgroups(7), /proc/[pid]/cgroup: "4:memory:/jobs", "0::/jobs").
+std::optional<std::string> own_group(const std::string& groups, bool is_version_2) {
+  std::istringstream lines(groups);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t first = line.find(':'), second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const bool is_it = is_version_2 ? line.starts_with("0::") : lists(controllers, "memory");
+    if (is_it) return line.substr(second + 1);
+  }
+  return std::nullopt;
+}
+
+void take_less(std::optional<MemoryRoom>& least, std::optional<MemoryRoom> other) {
+  if (other && (!least || other->bytes < least->bytes)) least = std::move(other);
+}
+
+}  // namespace
+
+std::optional<MemoryRoom> control_group_room(const fs::path& root) {
+  const std::string groups = text_in(root / "proc/self/cgroup");
+  std::optional<MemoryRoom> least;
+  for (const Mount& mount : find_mounts(root)) {
+    const std::optional<std::string> own = own_group(groups, mount.is_version_2);
+    if (!own) continue;
+    // In a container the mount shows the group of the container, by whatever name the host knows it.
+    const std::string& shown = mount.root;
+    const bool is_below = shown == "/" || *own == shown || own->starts_with(shown + "/");
+    const std::string rest = !is_below ? "" : shown == "/" ? *own : own->substr(shown.size());
+    fs::path name = fs::path("/") / fs::path(rest).relative_path().lexically_normal();
+    if (name.native().find("..") != std::string::npos) name = "/";
+    for (;; name = name.parent_path()) {
+      take_less(least,
+                room_of(mount.point / name.relative_path(), mount.is_version_2 ? kVersion2 : kVersion1, name.native()));
+      if (name == name.parent_path()) break;
+    }
+  }
+  return least;
+}
+
+std::optional<MemoryRoom> resource_limit_room() {
+  const std::string status = text_in("/proc/self/status");
+  std::optional<MemoryRoom> least;
+  const auto consider = [&](auto resource, std::string_view used_line, std::string_view what) {
+    struct rlimit limit {};
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+    const std::size_t used = bytes_in(find_colon_value(status, used_line)).value_or(0) * 1024;
+    take_less(least, MemoryRoom{.bytes = limit.rlim_cur - std::min<std::size_t>(limit.rlim_cur, used),
+                                .limit = fmt::format("{}, limited to {}", what, format_bytes(limit.rlim_cur))});
+  };
+  consider(RLIMIT_AS, "VmSize", "the process's address space (ulimit -v)");
+  consider(RLIMIT_DATA, "VmData", "the process's data (ulimit -d)");
+  return least;
+}
+
+}  // namespace headroom
