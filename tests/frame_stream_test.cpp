@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -131,14 +133,49 @@ Pixels image_of(StreamOf& of, const Pixels& frame, std::int64_t steps, double st
   return shown;
 }
 
+/// A copy of the pipeline whose steps are spaced so, where images and streams take the same timesteps if they are trailing.
+class Spaced {
+ public:
+  explicit Spaced(const char* spacing) {
+    const std::filesystem::path golden = source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens" / kPipeline;
+    std::filesystem::copy(golden, path(), std::filesystem::copy_options::recursive);
+    nlohmann::json config = read_json(golden / "scheduler/scheduler_config.json");
+    config["timestep_spacing"] = spacing;
+    write_json(path() / "scheduler/scheduler_config.json", config);
+  }
+  [[nodiscard]] std::filesystem::path path() const { return temporary_ / "spaced"; }
+
+ private:
+  TempFolder temporary_;
+};
+
 TEST(FrameStream, IsWhatThePipelineMakesOfEachFrame) {
-  StreamOf of(kPipeline, DeviceKind::kCpu);
+  const Spaced trailing("trailing");
+  StreamOf of(trailing.path().string(), DeviceKind::kCpu);
   for (const std::int64_t steps : {std::int64_t{1}, std::int64_t{2}}) {
     of.open({.steps = steps, .strength = 0.5, .prompt = kPrompt, .seed = 7}, "lossless,sampler=ddim");
     for (int i = 0; i < 3; ++i)
       EXPECT_LE(largest_difference(of.next(), image_of(of, camera_frame(kVideo, i), 2 * steps, 0.5, 7)), 1)
           << steps << " steps, frame " << i;
   }
+}
+
+// A strength is a noise level: each changes what is shown, of one step too, and a little more of it a little, whatever the spacing.
+TEST(FrameStream, AStrengthIsANoiseLevelWhateverTheSpacing) {
+  for (const char* spacing : {"leading", "linspace", "trailing"})
+    for (const std::int64_t steps : {std::int64_t{1}, std::int64_t{3}}) {
+      SCOPED_TRACE(fmt::format("{}, {} steps", spacing, steps));
+      const Spaced folder(spacing);
+      StreamOf of(folder.path().string(), DeviceKind::kCpu);
+      std::vector<Pixels> frames;
+      for (const double strength : {0.2, 0.4, 0.405, 0.8}) {
+        of.open({.steps = steps, .strength = strength, .prompt = kPrompt, .seed = 7}, "lossless");
+        frames.push_back(of.next());
+      }
+      EXPECT_GT(largest_difference(frames[0], frames[1]), 3);
+      EXPECT_GT(largest_difference(frames[1], frames[3]), 3);
+      EXPECT_LE(largest_difference(frames[1], frames[2]), 3);
+    }
 }
 
 void expect_batches(DeviceKind device, const std::string& switches, int tolerance) {

@@ -228,8 +228,66 @@ TEST(StableDiffusion, PartsThatDoNotFitAreRefused) {
               HasSubstr("latents have 8 channels, but the unet takes 4 and makes 4"));
   EXPECT_THAT(error_with("sd-1.5", "scheduler/scheduler_config.json", "_class_name", "FlowMatchEulerDiscreteScheduler"),
               HasSubstr("expected a scheduler of diffusion"));
-  EXPECT_THAT(error_with("sd-1.5", "scheduler/scheduler_config.json", "skip_prk_steps", false),
-              HasSubstr("skip_prk_steps is false, expected true"));
+}
+
+// What cannot run is an error where a loop is built of it, with the file's folder and what to do; a pass of the denoiser needs no
+// scheduler, and a sampler that is named replaces it.
+TEST(StableDiffusion, ASchedulerThatIsReplacedKeepsNoFolderShut) {
+  const nlohmann::json own = read_json(golden_folder("sd-1.5") / "scheduler/scheduler_config.json");
+  const std::pair<nlohmann::json, const char*> changes[] = {
+      {{{"_class_name", "KDPM2DiscreteScheduler"}, {"shiny", 1}},
+       "_class_name is KDPM2DiscreteScheduler, which is not known"},
+      {{{"skip_prk_steps", false}}, "skip_prk_steps is false, expected true"},
+      {{{"_class_name", "DDPMScheduler"}, {"variance_type", "learned_range"}}, "variance_type is learned_range"},
+      {{{"_class_name", "DPMSolverMultistepScheduler"}, {"solver_order", 3}}, "solver_order is 3, expected 1 to 2"}};
+  for (const auto& [keys, error] : changes) {
+    nlohmann::json config = own;
+    config.update(keys);
+    const Rescheduled copy("sd-1.5", config);
+    const std::unique_ptr<Pipeline> pipeline = open_pipeline(copy.path().string(), 1);
+    const Request request = pipeline->resolve({.steps = 4, .switches = {}});
+    EXPECT_NE(pipeline->forward_pass(request).component, nullptr);
+    const std::string told = error_of([&] { static_cast<void>(pipeline->build_denoise(request)); });
+    EXPECT_THAT(told, HasSubstr(copy.path().string()));
+    EXPECT_THAT(told, HasSubstr(error));
+    EXPECT_THAT(told, HasSubstr("--opt sampler=NAME replaces it"));
+    const Request named = pipeline->resolve({.steps = 4, .switches = SwitchSet::parse("sampler=euler")});
+    EXPECT_EQ(pipeline->sampler_tables(named).calls(), 4);
+  }
+}
+
+// Numbers of steps that a scheduler makes more or fewer of are counted as they are made.
+TEST(StableDiffusion, CallsAreThoseThatTheSchedulerMakes) {
+  nlohmann::json config = read_json(golden_folder("sd-1.5") / "scheduler/scheduler_config.json");
+  config["timestep_spacing"] = "trailing";
+  const Rescheduled copy("sd-1.5", config);
+  const std::unique_ptr<Pipeline> pipeline = open_pipeline(copy.path().string(), 1);
+  for (const char* sampler : {"euler", "ddim", "heun", "dpm++sde", "plms", "deis", "dpm++2s"})
+    for (const std::int64_t steps : {4, 60, 61}) {
+      const Request request =
+          pipeline->resolve({.steps = steps, .switches = SwitchSet::parse(fmt::format("sampler={}", sampler))});
+      EXPECT_EQ(pipeline->sampler_tables(request).calls(), request.calls()) << sampler << ' ' << steps;
+    }
+}
+
+// A null is a key that is not there, in each config that a pipeline reads.
+TEST(StableDiffusion, NullsInConfigsAreNoInternalErrors) {
+  for (const char* file : {"scheduler/scheduler_config.json", "unet/config.json", "vae/config.json",
+                           "text_encoder/config.json", "model_index.json"}) {
+    const nlohmann::json own = read_json(golden_folder("sd-1.5") / file);
+    const Rescheduled copy("sd-1.5", read_json(golden_folder("sd-1.5") / "scheduler/scheduler_config.json"));
+    for (const auto& [key, value] : own.items()) {
+      nlohmann::json changed = own;
+      changed[key] = nullptr;
+      write_json(copy.path() / file, changed);
+      try {
+        const std::unique_ptr<Pipeline> pipeline = open_pipeline(copy.path().string(), 1);
+        static_cast<void>(pipeline->build_denoise(pipeline->resolve({.steps = 2, .switches = {}})));
+      } catch (const Error& error) {  // any other exception is an internal error, and fails the test
+        EXPECT_THAT(error.what(), HasSubstr(key)) << file;
+      }
+    }
+  }
 }
 
 class StableDiffusionProgram : public ProgramTest {

@@ -58,10 +58,8 @@ void set_references(const Pipeline& pipeline, const Request& request, std::vecto
 
 std::vector<std::string> cheaper_loops_of(const Request& request, const SwitchSet& fixed) {
   std::vector<std::string> loops;
-  const bool is_solved = request.sampler != Sampler::kEulerAncestral && request.sampler != Sampler::kLcm &&
-                         request.sampler != Sampler::kDpm2MSde;
   const auto add_steps = [&](std::int64_t steps) {
-    if (fixed.has("steps") || !is_solved || steps < kFewestSteps) return;
+    if (fixed.has("steps") || !follows_path(request.sampler) || steps < kFewestSteps) return;
     if (fixed.has("sampler")) return loops.push_back(fmt::format("steps={}", steps));
     for (const char* sampler : {"unipc", "dpm++2m"})
       loops.push_back(fmt::format("sampler={},steps={}", sampler, steps));

@@ -5,8 +5,8 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "models/config.hpp"
 #include "pipelines/sampler_update.hpp"
-#include "pipelines/scheduler.hpp"
 
 namespace headroom {
 namespace {
@@ -108,16 +108,37 @@ Request DiffusionPipeline::resolve(const RequestOptions& options) const {
                            options.switches.number("steps").value_or(pick(options.steps, own.steps)), kMaxSteps);
   const std::optional<std::string_view> named = options.switches.argument("sampler");
   const std::optional<SamplerChoice> choice = named ? std::optional(parse_sampler(*named)) : std::nullopt;
-  const Scheduler scheduler = parse_scheduler(scheduler_, choice ? std::optional(choice->sampler) : std::nullopt);
-  request.sampler = scheduler.sampler;
-  if (choice) request.shift = choice->shift;
-  request.noise_scale = scheduler.noise_scale(request.steps);
+  resolve_sampler(choice, request);
   request.guidance_scale = pick(options.guidance_scale, own.guidance_scale);
   request.true_cfg_scale =
       pick(options.true_cfg_scale, kind_.is_guided_by_passes && reads_text() ? request.guidance_scale : 1.0);
   request.classifier_free_guidance = reads_text() && request.true_cfg_scale > 1;
   resolve_strength(options, own, request);
   return request;
+}
+
+Scheduler DiffusionPipeline::scheduler(std::optional<Sampler> named) const {
+  return config::read_in(folder_.empty() ? name() : folder_.string(),
+                         [&] { return parse_scheduler(scheduler_, named); });
+}
+
+void DiffusionPipeline::resolve_sampler(const std::optional<SamplerChoice>& choice, Request& request) const {
+  if (choice) {
+    request.sampler = choice->sampler;
+    request.shift = choice->shift;
+    request.eta = choice->eta;
+  } else {
+    // A pass of the denoiser or the decoder alone needs no scheduler, so that it is an error only where a loop is built.
+    try {
+      request.sampler = scheduler(std::nullopt).sampler;
+    } catch (const Error& error) {
+      request.obstacle_to_sampler = error.what();
+      return;
+    }
+  }
+  const NoiseSchedule schedule = scheduler(request.sampler).schedule(request.steps, request.image_tokens());
+  request.noise_scale = schedule.noise_scale;
+  request.added_steps = std::ssize(schedule.steps) - request.steps;
 }
 
 void DiffusionPipeline::resolve_strength(const RequestOptions& options, const Request& own, Request& request) const {
@@ -144,8 +165,10 @@ Shape DiffusionPipeline::latents_of(const Request& request) const {
 }
 
 SamplerTables DiffusionPipeline::sampler_tables(const Request& request) const {
-  Scheduler scheduler = parse_scheduler(scheduler_, request.sampler);
+  if (!request.obstacle_to_sampler.empty()) fail("{}", request.obstacle_to_sampler);
+  Scheduler scheduler = this->scheduler(request.sampler);
   if (request.shift) scheduler.set_shift(*request.shift);
+  if (request.eta) scheduler.set_eta(*request.eta);
   return scheduler.tables(request.steps, request.image_tokens(), request.steps - request.taken_steps());
 }
 

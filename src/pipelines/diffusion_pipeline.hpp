@@ -13,6 +13,7 @@
 #include "pipelines/image_coding.hpp"
 #include "pipelines/pipeline.hpp"
 #include "pipelines/pipeline_parts.hpp"
+#include "pipelines/scheduler.hpp"
 
 namespace headroom {
 
@@ -77,6 +78,9 @@ class DiffusionPipeline : public Pipeline {
   friend class DiffusionStream;  // which makes another graph of the same parts
 
   [[nodiscard]] Shape latents_of(const Request& request) const;
+  /// What the folder's scheduler_config.json says, with the sampler that is named instead of its own. Throws Error.
+  [[nodiscard]] Scheduler scheduler(std::optional<Sampler> named) const;
+  void resolve_sampler(const std::optional<SamplerChoice>& choice, Request& request) const;
   void resolve_strength(const RequestOptions& options, const Request& own, Request& request) const;
   void set_texts(Session& denoise, const Request& request, std::span<const ImageRequest> images,
                  const Conditioning& conditioning) const;

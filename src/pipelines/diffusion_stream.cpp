@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -15,11 +14,6 @@ namespace {
 constexpr double kOwnStrength = 0.5;  // as StreamDiffusion's demonstrations of Turbo models have it
 constexpr double kOwnGuidance = 1.2;  // likewise of residual guidance
 constexpr std::int64_t kMostRows = 64;
-
-/// Of all steps of a schedule of which the last `steps` remain at that strength.
-std::int64_t all_steps(std::int64_t steps, double strength) {
-  return static_cast<std::int64_t>(std::ceil(static_cast<double>(steps) / strength - 1e-9));
-}
 
 }  // namespace
 
@@ -103,10 +97,11 @@ StreamRequest DiffusionStream::resolve(const StreamOptions& options) const {
   RequestOptions pass{.token_rows = tokens_along(pipeline_, "the height of a frame", options.size.height),
                       .token_columns = tokens_along(pipeline_, "the width of a frame", options.size.width),
                       .text_tokens = options.text_tokens,
-                      .steps = all_steps(request.steps, request.strength),
+                      .steps = request.steps,
                       .guidance_scale = 1,
                       .switches = switches.without("steps")};
   const Request resolved = pipeline_.resolve(pass);
+  if (!resolved.obstacle_to_sampler.empty()) fail("{}", resolved.obstacle_to_sampler);
   if (count_calls(resolved.sampler, 2) != 2)
     fail_usage("{} asks the denoiser twice in a step, which a stream does not", to_string(resolved.sampler));
   request.sampler = resolved.sampler;
@@ -131,10 +126,8 @@ StreamRequest DiffusionStream::resolve(const StreamOptions& options) const {
 }
 
 StreamSteps DiffusionStream::steps_of(const StreamRequest& request) const {
-  const std::int64_t all = all_steps(request.steps, request.strength), skipped = all - request.steps;
-  const Scheduler scheduler = parse_scheduler(pipeline_.scheduler_, request.sampler);
-  const std::int64_t tokens = pass_request(request, 1).image_tokens();
-  const NoiseSchedule schedule = scheduler.schedule(all, tokens, skipped);
+  const Scheduler scheduler = pipeline_.scheduler(request.sampler);
+  const NoiseSchedule schedule = scheduler.schedule_from(request.strength, request.steps);
   StreamSteps steps{.sampler = make_sampler_tables(scheduler.sampler, schedule, scheduler.options),
                     .levels = {},
                     .prediction = schedule.prediction,

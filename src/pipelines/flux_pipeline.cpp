@@ -172,10 +172,9 @@ DiffusionKind kind_of(const PipelineParts& parts, const FluxConfig& config, bool
 /// Throws Error where the parts' scheduler is none of flow matching, or where tokens of its pixels are none of the transformer's.
 void require_flux(const PipelineParts& parts, const FluxConfig& flux) {
   config::read_in(parts.folder.string(), [&] {
-    if (!is_flow_matching(parts.scheduler))
+    if (is_flow_matching(parts.scheduler) == false)
       fail("scheduler_config.json: _class_name is {}, expected a scheduler of flow matching",
            config::class_name(parts.scheduler));
-    return parse_scheduler(parts.scheduler);
   });
   if (const auto& pixels = parts.defaults.pixels; pixels && pixels->token_channels() != flux.in_channels)
     fail("{}: pixel_format: patches of {} x {} x {} are not the model's {} channels",

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace headroom {
@@ -25,6 +26,9 @@ struct NoiseStep {
   double timestep = 0;  ///< what the denoiser is given at `from`, in steps of training, of which there are mostly 1000
   NoiseLevel from;
   NoiseLevel to;
+  /// Of tcd the level that noise is added at to reach `to`; of plms the one that its first step is made again from.
+  std::optional<NoiseLevel> through = std::nullopt;
+  double middle_timestep = 0;  ///< of dpm++sde: the timestep half way to `to` in ln(sigma / alpha)
 };
 
 /// All steps, from noise to an image.

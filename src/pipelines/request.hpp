@@ -52,6 +52,9 @@ struct Request {
   std::int64_t steps = 28;
   Sampler sampler = Sampler::kEuler;
   std::optional<double> shift = std::nullopt;  ///< of noise levels, where it is not the model's own
+  std::optional<double> eta = std::nullopt;    ///< of the sampler tcd, where it is not 0
+  std::string obstacle_to_sampler = {};        ///< why the model's own scheduler cannot run, where no sampler is named
+  std::int64_t added_steps = 0;                ///< that the scheduler makes of so many steps more, or fewer
   double guidance_scale = 1;
   double true_cfg_scale = 1;  ///< of classifier-free guidance
   double strength = 0;     ///< of the noise on the image that the loop begins with; 0 where it begins with noise alone
@@ -67,7 +70,7 @@ struct Request {
     return strength == 0 ? steps : std::min(steps, static_cast<std::int64_t>(static_cast<double>(steps) * strength));
   }
   /// Iterations of the denoise loop: forward passes of the denoiser.
-  [[nodiscard]] std::int64_t calls() const { return count_calls(sampler, taken_steps()); }
+  [[nodiscard]] std::int64_t calls() const { return count_calls(sampler, taken_steps() + added_steps); }
   /// Batch of a forward pass.
   [[nodiscard]] std::int64_t batch() const { return classifier_free_guidance ? 2 * images : images; }
   friend bool operator==(const Request&, const Request&) = default;

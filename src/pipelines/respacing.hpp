@@ -12,6 +12,7 @@ struct Respacing {
     kNone,
     kKarras,       ///< even in the 7th root (Karras et al., "Elucidating the Design Space", 2022, equation 5)
     kExponential,  ///< even in the logarithm
+    kBeta,         ///< quantiles of a beta distribution (Lee et al., "Beta Sampling is All You Need", 2024)
   };
   Kind kind = Kind::kNone;
   std::optional<double> sigma_min = std::nullopt;  ///< in place of the last
@@ -20,5 +21,8 @@ struct Respacing {
   /// `steps` levels from `first` down to `last`; kind must not be kNone.
   [[nodiscard]] std::vector<double> levels(double first, double last, std::int64_t steps) const;
 };
+
+/// The value that a symmetric beta distribution, of both parameters `shape`, is below with probability `p`, from 0 to 1.
+[[nodiscard]] double beta_quantile(double p, double shape);
 
 }  // namespace headroom

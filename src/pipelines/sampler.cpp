@@ -14,8 +14,9 @@
 namespace headroom {
 namespace {
 
-constexpr std::array<std::string_view, 9> kSamplerNames = {"euler", "heun", "dpm++2m",         "dpm++2m-sde", "unipc",
-                                                           "ddim",  "plms", "euler-ancestral", "lcm"};
+constexpr std::array<std::string_view, kSamplers> kSamplerNames = {
+    "euler", "heun",    "dpm++2m",     "dpm++2m-sde", "unipc", "ddim", "plms", "euler-ancestral",
+    "lcm",   "dpm++2s", "dpm++2s-sde", "dpm++sde",    "deis",  "lms",  "ddpm", "tcd"};
 
 constexpr double kLeastShift = 0.01, kMostShift = 100;
 
@@ -37,18 +38,38 @@ SamplerChoice parse_sampler(std::string_view argument) {
     text.refuse("expected one of {}{}", fmt::join(kSamplerNames, ", "), did_you_mean(text.head(), known));
   }
   SamplerChoice choice{.sampler = *found};
-  text.read_keys({{"shift", [&](std::string_view value) {
-                     if (choice.shift) text.refuse("the shift is said twice");
-                     choice.shift = SwitchArgument::real(value);
-                     if (!choice.shift || !(*choice.shift >= kLeastShift && *choice.shift <= kMostShift))
-                       text.refuse("shift is '{}', expected a number from {} to {}", value, kLeastShift, kMostShift);
-                   }}});
+  const auto read = [&](const char* name, std::optional<double>& number, double least, double most) {
+    return [&text, &number, name, least, most](std::string_view value) {
+      if (number) text.refuse("the {} is said twice", name);
+      number = SwitchArgument::real(value);
+      if (!number || !(*number >= least && *number <= most))
+        text.refuse("{} is '{}', expected a number from {} to {}", name, value, least, most);
+    };
+  };
+  text.read_keys(
+      {{"shift", read("shift", choice.shift, kLeastShift, kMostShift)}, {"eta", read("eta", choice.eta, 0, 1)}});
+  if (choice.eta && choice.sampler != Sampler::kTcd) text.refuse("eta is of tcd");
   return choice;
 }
 
 std::int64_t count_calls(Sampler sampler, std::int64_t steps) {
   if (sampler == Sampler::kPlms && steps > 1) return steps + 1;
-  return sampler == Sampler::kHeun ? 2 * steps - 1 : steps;
+  return sampler == Sampler::kHeun || sampler == Sampler::kDpmSde ? 2 * steps - 1 : steps;
+}
+
+bool follows_path(Sampler sampler) {
+  switch (sampler) {
+    case Sampler::kEulerAncestral:
+    case Sampler::kLcm:
+    case Sampler::kDpm2MSde:
+    case Sampler::kDpm2SSde:
+    case Sampler::kDpmSde:
+    case Sampler::kDdpm:
+    case Sampler::kTcd:
+      return false;
+    default:
+      return true;
+  }
 }
 
 }  // namespace headroom

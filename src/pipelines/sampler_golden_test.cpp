@@ -37,12 +37,15 @@ struct Case {
   std::vector<std::int64_t> steps;
   std::int64_t tokens = 256;
   FlowSpacing spacing = FlowSpacing::kOwn;
+  std::optional<double> eta = std::nullopt;
 
   [[nodiscard]] Scheduler scheduler(const std::string& prediction) const {
     nlohmann::json full = config;
     full["prediction_type"] = prediction;
     if (prediction == "flow_prediction" && !config.contains("use_flow_sigmas")) full.erase("prediction_type");
-    return parse_scheduler(full, std::nullopt, spacing);
+    Scheduler scheduler = parse_scheduler(full, std::nullopt, spacing);
+    if (eta) scheduler.set_eta(*eta);
+    return scheduler;
   }
   [[nodiscard]] std::string key(std::int64_t step_count, const char* what) const {
     return fmt::format("{}.{}.{}", name, step_count, what);
@@ -58,6 +61,7 @@ std::vector<Case> read_cases() {
              .predictions = described.at("predictions").get<std::vector<std::string>>(),
              .steps = described.at("steps").get<std::vector<std::int64_t>>()};
     if (!described.at("tokens").is_null()) one.tokens = described.at("tokens").get<std::int64_t>();
+    if (!described.at("eta").is_null()) one.eta = described.at("eta").get<double>();
     if (described.at("evenly").get<bool>()) one.spacing = FlowSpacing::kEven;
     cases.push_back(std::move(one));
   }
@@ -111,6 +115,11 @@ TEST(SamplerGoldens, AlphasAreDiffusers) {
   expect("squaredcos_cap_v2", {.beta_schedule = BetaSchedule::kCosine});
 }
 
+TEST(SamplerGoldens, NameTheVersionsThatTheyWereMadeWith) {
+  for (const char* library : {"diffusers", "torch", "numpy", "scipy"})
+    EXPECT_TRUE(golden().metadata().contains(library)) << library;
+}
+
 TEST(SamplerGoldens, LevelsAndTimestepsAreDiffusers) {
   for (const Case& one : read_cases()) {
     for (const std::int64_t steps : one.steps) {
@@ -127,7 +136,8 @@ TEST(SamplerGoldens, LevelsAndTimestepsAreDiffusers) {
       const auto level = [&](const NoiseLevel& at) {
         return schedule.prediction == Prediction::kFlow ? at.sigma : at.sigma / at.alpha;
       };
-      for (std::int64_t i = 0; i < steps; ++i) {
+      ASSERT_EQ(sigmas.numel(), std::ssize(schedule.steps) + 1);
+      for (std::int64_t i = 0; i + 1 < sigmas.numel(); ++i) {
         const NoiseStep& step = schedule.steps[static_cast<std::size_t>(i)];
         EXPECT_NEAR(level(step.from), sigmas.at(i), kLevelError * (1 + sigmas.at(i))) << "step " << i;
         EXPECT_NEAR(level(step.to), sigmas.at(i + 1), kLevelError * (1 + sigmas.at(i + 1))) << "step " << i;
@@ -155,7 +165,7 @@ TEST(SamplerGoldens, SamplesAreDiffusers) {
       }
     }
   }
-  EXPECT_GT(compared, 300);
+  EXPECT_GT(compared, 450);
 }
 
 }  // namespace

@@ -46,14 +46,16 @@ struct SamplerTables {
 
 /// What a sampler can be told besides its name.
 struct SolverOptions {
-  std::int64_t order = 2;         ///< of dpm++2m, its SDE and unipc: 1 or 2
-  bool uses_heun = false;         ///< solver_type heun of the former two, instead of midpoint
-  bool uses_bh1 = false;          ///< solver_type bh1 of unipc, instead of bh2
-  bool lower_order_final = true;  ///< the last step is of order 1, of the former two only where there are fewer than 15
-  bool euler_at_final = false;    ///< it is in any case
+  std::int64_t order = 2;  ///< of dpm++2m, its SDE and unipc 1 or 2, of dpm++2s, its SDE and deis up to 3
+  bool uses_heun = false;  ///< solver_type heun of DPM-Solver's, instead of midpoint
+  bool uses_bh1 = false;   ///< solver_type bh1 of unipc, instead of bh2
+  /// The last step is of order 1; of dpm++2m, its SDE and deis only where there are fewer than 15.
+  bool lower_order_final = true;
+  bool euler_at_final = false;                       ///< it is in any case
   std::vector<std::int64_t> disable_corrector = {};  ///< the steps whose result unipc leaves as it is
   double eta = 1;                                    ///< how much of euler-ancestral's noise is fresh, of flow matching
   double timestep_scaling = 10;                      ///< of lcm
+  bool has_large_variance = false;                   ///< variance_type fixed_large of ddpm, instead of fixed_small
 };
 
 /// The tables of a sampler on these levels. Formulas and their sources stand in sampler_tables.cpp.

@@ -203,7 +203,8 @@ TEST(SamplerTables, NoiseAloneIsALevelLikeOthers) {
     NoiseSchedule near = exact;
     near.steps.front().from = {.alpha = 1e-300, .sigma = 1};
     for (const Sampler sampler : {Sampler::kHeun, Sampler::kDpm2M, Sampler::kDpm2MSde, Sampler::kUniPC, Sampler::kPlms,
-                                  Sampler::kEulerAncestral, Sampler::kLcm}) {
+                                  Sampler::kEulerAncestral, Sampler::kLcm, Sampler::kDpm2S, Sampler::kDpm2SSde,
+                                  Sampler::kDeis, Sampler::kLms, Sampler::kTcd}) {
       const double end = run(make_sampler_tables(sampler, exact), 0.7);
       EXPECT_TRUE(std::isfinite(end)) << to_string(sampler) << ' ' << steps;
       EXPECT_NEAR(end, run(make_sampler_tables(sampler, near), 0.7), 3e-3) << to_string(sampler) << ' ' << steps;
@@ -215,8 +216,8 @@ TEST(SamplerTables, NoiseAloneIsALevelLikeOthers) {
 TEST(SamplerTables, AStraightLineIsFollowedToItsEnd) {
   const NoiseSchedule schedule = FlowSchedule{}.schedule(5, 1024);
   constexpr double kImage = -1.5, kNoise = 0.4;
-  for (const Sampler sampler :
-       {Sampler::kEuler, Sampler::kHeun, Sampler::kDpm2M, Sampler::kUniPC, Sampler::kDdim, Sampler::kPlms}) {
+  for (const Sampler sampler : {Sampler::kEuler, Sampler::kHeun, Sampler::kDpm2M, Sampler::kUniPC, Sampler::kDdim,
+                                Sampler::kPlms, Sampler::kDpm2S, Sampler::kDeis, Sampler::kLms, Sampler::kTcd}) {
     const SamplerTables tables = make_sampler_tables(sampler, schedule);
     std::array<double, LinearForm::kColumns> columns{kNoise};
     for (const auto& forms : tables.next) {

@@ -25,8 +25,9 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr Sampler kAll[] = {Sampler::kEuler, Sampler::kHeun, Sampler::kDpm2M,          Sampler::kDpm2MSde,
-                            Sampler::kUniPC, Sampler::kDdim, Sampler::kEulerAncestral, Sampler::kLcm};
+constexpr Sampler kAll[] = {
+    Sampler::kEuler,          Sampler::kHeun, Sampler::kDpm2M, Sampler::kDpm2MSde, Sampler::kUniPC, Sampler::kDdim,
+    Sampler::kEulerAncestral, Sampler::kLcm,  Sampler::kDpm2S, Sampler::kDeis,     Sampler::kLms,   Sampler::kTcd};
 constexpr std::int64_t kSteps = 6;
 constexpr std::int64_t kTokens = 5, kChannels = 3;
 

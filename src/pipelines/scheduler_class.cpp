@@ -23,17 +23,31 @@ constexpr SchedulerClass kSchedulerClasses[] = {
     {"EulerAncestralDiscreteScheduler", kAncestralClass, Sampler::kEulerAncestral},
     {"LCMScheduler", kLcmClass, Sampler::kLcm},
     {"PNDMScheduler", kPndmClass, Sampler::kPlms},
+    {"DPMSolverSinglestepScheduler", kSinglestepClass, Sampler::kDpm2S},
+    {"DPMSolverSDEScheduler", kDpmSdeClass, Sampler::kDpmSde},
+    {"DEISMultistepScheduler", kDeisClass, Sampler::kDeis},
+    {"LMSDiscreteScheduler", kLmsClass, Sampler::kLms},
+    {"DDPMScheduler", kDdpmClass, Sampler::kDdpm},
+    {"TCDScheduler", kTcdClass, Sampler::kTcd},
     {"FlowMatchEulerDiscreteScheduler", kFlowEulerClass, Sampler::kEuler},
     {"FlowMatchHeunDiscreteScheduler", kFlowHeunClass, Sampler::kHeun},
     {"FlowMatchLCMScheduler", kFlowLcmClass, Sampler::kLcm},
     {"LTXEulerAncestralRFScheduler", kFlowAncestralClass, Sampler::kEulerAncestral},
 };
 
-constexpr unsigned kDiffusionClasses =
-    kEulerClass | kHeunClass | kDpmClass | kUniPCClass | kDdimClass | kAncestralClass | kLcmClass | kPndmClass;
+constexpr unsigned kDiffusionClasses = kEulerClass | kHeunClass | kDpmClass | kUniPCClass | kDdimClass |
+                                       kAncestralClass | kLcmClass | kPndmClass | kDeisClass | kLmsClass |
+                                       kSinglestepClass | kDpmSdeClass | kDdpmClass | kTcdClass;
+constexpr unsigned kSpacedClasses = kDiffusionClasses & ~kSinglestepClass;
+constexpr unsigned kZeroSnrClasses =
+    kEulerClass | kDpmClass | kUniPCClass | kDdimClass | kAncestralClass | kLcmClass | kDdpmClass | kTcdClass;
 constexpr unsigned kFlowShiftClasses = kFlowEulerClass | kFlowLcmClass;
-constexpr unsigned kClipClasses = kHeunClass | kDdimClass | kLcmClass;
-constexpr unsigned kSolverClasses = kDpmClass | kUniPCClass;
+constexpr unsigned kClipClasses = kHeunClass | kDdimClass | kLcmClass | kDdpmClass;
+constexpr unsigned kSolverClasses = kDpmClass | kUniPCClass | kDeisClass | kSinglestepClass;
+constexpr unsigned kThresholdClasses = kSolverClasses | kDdimClass | kLcmClass | kDdpmClass;
+constexpr unsigned kRespacedClasses =
+    kEulerClass | kHeunClass | kLmsClass | kDpmSdeClass | kSolverClasses | kFlowShiftClasses;
+constexpr unsigned kDpmClasses = kDpmClass | kSinglestepClass;
 
 /// Every key, and who reads it: of others it changes nothing, as in diffusers.
 struct SchedulerKey {
@@ -47,36 +61,37 @@ constexpr SchedulerKey kSchedulerKeys[] = {
     {"beta_schedule", kDiffusionClasses},
     {"trained_betas", kDiffusionClasses},
     {"prediction_type", kDiffusionClasses},
-    {"timestep_spacing", kDiffusionClasses},
-    {"steps_offset", kDiffusionClasses},
-    {"rescale_betas_zero_snr", kEulerClass | kSolverClasses | kDdimClass | kAncestralClass | kLcmClass},
-    {"final_sigmas_type", kEulerClass | kSolverClasses},
-    {"use_karras_sigmas", kEulerClass | kHeunClass | kSolverClasses | kFlowShiftClasses},
-    {"use_exponential_sigmas", kEulerClass | kHeunClass | kSolverClasses | kFlowShiftClasses},
-    {"use_beta_sigmas", kEulerClass | kHeunClass | kSolverClasses | kFlowShiftClasses},
+    {"timestep_spacing", kSpacedClasses},
+    {"steps_offset", kSpacedClasses},
+    {"rescale_betas_zero_snr", kZeroSnrClasses},
+    {"final_sigmas_type", kEulerClass | kDpmClasses | kUniPCClass},
+    {"use_karras_sigmas", kRespacedClasses},
+    {"use_exponential_sigmas", kRespacedClasses},
+    {"use_beta_sigmas", kRespacedClasses},
     {"sigma_min", kEulerClass | kUniPCClass},
     {"sigma_max", kEulerClass | kUniPCClass},
     {"interpolation_type", kEulerClass},
     {"timestep_type", kEulerClass},
     {"clip_sample", kClipClasses},
     {"clip_sample_range", kClipClasses},
-    {"thresholding", kSolverClasses | kDdimClass | kLcmClass},
-    {"dynamic_thresholding_ratio", kSolverClasses | kDdimClass | kLcmClass},
-    {"sample_max_value", kSolverClasses | kDdimClass | kLcmClass},
-    {"set_alpha_to_one", kDdimClass | kLcmClass | kPndmClass},
+    {"thresholding", kThresholdClasses},
+    {"dynamic_thresholding_ratio", kThresholdClasses},
+    {"sample_max_value", kThresholdClasses},
+    {"set_alpha_to_one", kDdimClass | kPndmClass},
     {"skip_prk_steps", kPndmClass},
-    {"original_inference_steps", kLcmClass},
+    {"original_inference_steps", kLcmClass | kTcdClass},
     {"timestep_scaling", kLcmClass},
     {"solver_order", kSolverClasses},
     {"solver_type", kSolverClasses},
     {"lower_order_final", kSolverClasses},
     {"use_flow_sigmas", kSolverClasses},
     {"flow_shift", kSolverClasses},
-    {"algorithm_type", kDpmClass},
+    {"algorithm_type", kDpmClasses | kDeisClass},
     {"euler_at_final", kDpmClass},
     {"use_lu_lambdas", kDpmClass},
-    {"lambda_min_clipped", kDpmClass},
-    {"variance_type", kDpmClass},
+    {"lambda_min_clipped", kDpmClasses},
+    {"variance_type", kDpmClasses | kDdpmClass},
+    {"noise_sampler_seed", kDpmSdeClass},
     {"predict_x0", kUniPCClass},
     {"disable_corrector", kUniPCClass},
     {"solver_p", kUniPCClass},
@@ -98,11 +113,17 @@ constexpr SchedulerKey kSchedulerKeys[] = {
 
 }  // namespace
 
-const SchedulerClass& scheduler_class(const nlohmann::json& config) {
+const SchedulerClass* find_scheduler_class(const nlohmann::json& config) {
   const std::string name = get_string_or(config, "_class_name", "FlowMatchEulerDiscreteScheduler", kSchedulerConfig);
   const auto* const found = std::ranges::find(kSchedulerClasses, name, &SchedulerClass::name);
-  if (found == std::end(kSchedulerClasses))
-    fail("{}: _class_name is {}, which is not known here; expected one of {}", kSchedulerConfig, name,
+  return found == std::end(kSchedulerClasses) ? nullptr : found;
+}
+
+const SchedulerClass& scheduler_class(const nlohmann::json& config) {
+  const SchedulerClass* const found = find_scheduler_class(config);
+  if (found == nullptr)
+    fail("{}: _class_name is {}, which is not known here; expected one of {}", kSchedulerConfig,
+         get_string(config, "_class_name", kSchedulerConfig),
          fmt::join(kSchedulerClasses | std::views::transform(&SchedulerClass::name), ", "));
   return *found;
 }
@@ -126,6 +147,19 @@ SchedulerId diffusion_class(Sampler sampler) {
       return kAncestralClass;
     case Sampler::kLcm:
       return kLcmClass;
+    case Sampler::kDpm2S:
+    case Sampler::kDpm2SSde:
+      return kSinglestepClass;
+    case Sampler::kDpmSde:
+      return kDpmSdeClass;
+    case Sampler::kDeis:
+      return kDeisClass;
+    case Sampler::kLms:
+      return kLmsClass;
+    case Sampler::kDdpm:
+      return kDdpmClass;
+    case Sampler::kTcd:
+      return kTcdClass;
   }
   fail("no such sampler");
 }
@@ -170,6 +204,8 @@ std::int64_t SchedulerReader::whole(std::string_view key, std::int64_t fallback,
   if (value < low || value > high) fail("{}: {} is {}, expected {} to {}", kSchedulerConfig, key, value, low, high);
   return value;
 }
+
+std::string SchedulerReader::text(std::string_view key) const { return get_string(config_, key, kSchedulerConfig); }
 
 std::vector<std::int64_t> SchedulerReader::wholes(std::string_view key) const {
   return has(key) ? get_int_array(config_, key, kSchedulerConfig) : std::vector<std::int64_t>{};

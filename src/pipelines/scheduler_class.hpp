@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +29,12 @@ enum SchedulerId : unsigned {
   kFlowHeunClass = 1U << 9U,
   kFlowLcmClass = 1U << 10U,
   kFlowAncestralClass = 1U << 11U,
+  kDeisClass = 1U << 12U,
+  kLmsClass = 1U << 13U,
+  kSinglestepClass = 1U << 14U,
+  kDpmSdeClass = 1U << 15U,
+  kDdpmClass = 1U << 16U,
+  kTcdClass = 1U << 17U,
 };
 
 inline constexpr unsigned kFlowClasses = kFlowEulerClass | kFlowHeunClass | kFlowLcmClass | kFlowAncestralClass;
@@ -37,7 +44,9 @@ struct SchedulerClass {
   SchedulerId id;
   Sampler sampler;
 };
-/// The class that a config states. Throws Error, with those that there are, where it is not known.
+/// The class that a config states; null where it is not known.
+[[nodiscard]] const SchedulerClass* find_scheduler_class(const nlohmann::json& config);
+/// The same. Throws Error, with those that there are, where it is not known.
 [[nodiscard]] const SchedulerClass& scheduler_class(const nlohmann::json& config);
 /// The class of diffusion that a sampler is in diffusers.
 [[nodiscard]] SchedulerId diffusion_class(Sampler sampler);
@@ -58,6 +67,8 @@ class SchedulerReader {
   [[nodiscard]] double positive(std::string_view key, double fallback) const;
   [[nodiscard]] std::int64_t whole(std::string_view key, std::int64_t fallback, std::int64_t low,
                                    std::int64_t high) const;
+  /// A text, which must be there.
+  [[nodiscard]] std::string text(std::string_view key) const;
   [[nodiscard]] std::vector<std::int64_t> wholes(std::string_view key) const;
   /// Which of the names the text is.
   [[nodiscard]] std::size_t choice(std::string_view key, std::initializer_list<std::string_view> names,

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -11,7 +13,10 @@ namespace headroom {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
+using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 /// Stable Diffusion XL's, with keys that its class does not read.
 json stable_diffusion() {
@@ -72,6 +77,17 @@ TEST(Scheduler, TheClassSaysTheSampler) {
   EXPECT_EQ(sampler_of("EulerAncestralDiscreteScheduler"), Sampler::kEulerAncestral);
   EXPECT_EQ(sampler_of("LCMScheduler"), Sampler::kLcm);
   EXPECT_EQ(sampler_of("PNDMScheduler", {{"skip_prk_steps", true}}), Sampler::kPlms);
+  EXPECT_EQ(sampler_of("DEISMultistepScheduler"), Sampler::kDeis);
+  EXPECT_EQ(sampler_of("LMSDiscreteScheduler"), Sampler::kLms);
+  EXPECT_EQ(sampler_of("TCDScheduler"), Sampler::kTcd);
+  EXPECT_EQ(sampler_of("DDPMScheduler"), Sampler::kDdpm);
+  EXPECT_EQ(sampler_of("DPMSolverSDEScheduler"), Sampler::kDpmSde);
+  EXPECT_EQ(sampler_of("DPMSolverSinglestepScheduler"), Sampler::kDpm2S);
+  EXPECT_EQ(sampler_of("DPMSolverSinglestepScheduler", {{"algorithm_type", "sde-dpmsolver++"}}), Sampler::kDpm2SSde);
+  // Solvers take each other's names for their own default, as diffusers does.
+  EXPECT_EQ(sampler_of("DPMSolverMultistepScheduler", {{"algorithm_type", "deis"}, {"solver_type", "logrho"}}),
+            Sampler::kDpm2M);
+  EXPECT_EQ(sampler_of("DEISMultistepScheduler", {{"algorithm_type", "dpmsolver++"}}), Sampler::kDeis);
 }
 
 TEST(Scheduler, FlowMatchingOfASolverIsReadFromItsKeys) {
@@ -124,7 +140,8 @@ TEST(Scheduler, WhatIsNotKnownIsNamed) {
   EXPECT_THAT(error_of({{"time_shift_type", "cubic"}}), HasSubstr("time_shift_type is cubic"));
   EXPECT_THAT(error_of({{"max_image_seq_len", 256}}), HasSubstr("must be rising"));
   EXPECT_THAT(error_of({{"invert_sigmas", true}}), HasSubstr("invert_sigmas is true, expected false"));
-  EXPECT_THAT(error_of({{"use_beta_sigmas", true}}), HasSubstr("use_beta_sigmas is true"));
+  EXPECT_THAT(error_of({{"use_beta_sigmas", true}, {"use_karras_sigmas", true}}),
+              HasSubstr("use_karras_sigmas and use_beta_sigmas are both true"));
   EXPECT_THAT(error_of(with(stable_diffusion(), {{"prediction_type", "sample"}})),
               HasSubstr("prediction_type is sample, expected one of epsilon, v_prediction"));
   EXPECT_THAT(error_of(with(stable_diffusion(), {{"trained_betas", json::array({0.1})}})), HasSubstr("trained_betas"));
@@ -141,6 +158,158 @@ TEST(Scheduler, ClippingIsRefusedWhereItWouldHappen) {
   EXPECT_THAT(error_of({{"_class_name", "DDIMScheduler"}}), HasSubstr("clip_sample is true, expected false"));
   EXPECT_THAT(error_of(with(stable_diffusion(), {{"clip_sample", true}})), "nothing was thrown");  // nobody reads it
   EXPECT_THAT(error_of(with(stable_diffusion(), {{"clip_sample", true}}), Sampler::kDdim), HasSubstr("clip_sample"));
+}
+
+/// dreamshaper-8's keys under the name of a class that is not known here.
+json unknown_class() {
+  return {{"_class_name", "KDPM2DiscreteScheduler"},
+          {"beta_start", 0.00085},
+          {"beta_end", 0.012},
+          {"beta_schedule", "scaled_linear"},
+          {"shiny", 1}};
+}
+
+TEST(Scheduler, ANamedSamplerReplacesWhatCannotRun) {
+  EXPECT_EQ(parse_scheduler(unknown_class(), Sampler::kDpm2M).sampler, Sampler::kDpm2M);
+  const json order_3 = with(stable_diffusion(), {{"_class_name", "DPMSolverMultistepScheduler"}, {"solver_order", 3}});
+  EXPECT_EQ(parse_scheduler(order_3, Sampler::kEuler).sampler, Sampler::kEuler);
+  EXPECT_EQ(parse_scheduler(order_3, Sampler::kDeis).options.order, 3);
+  const json learned = with(stable_diffusion(), {{"_class_name", "DDPMScheduler"}, {"variance_type", "learned_range"}});
+  EXPECT_EQ(parse_scheduler(learned, Sampler::kUniPC).sampler, Sampler::kUniPC);
+  const json fixed = with(stable_diffusion(), {{"variance_type", "fixed_small"}});
+  EXPECT_EQ(parse_scheduler(fixed, Sampler::kDpm2M).sampler, Sampler::kDpm2M);
+  // Without one the error says which would do, and only those.
+  EXPECT_THAT(error_of(unknown_class()), HasSubstr("_class_name is KDPM2DiscreteScheduler, which is not known here"));
+  EXPECT_THAT(error_of(unknown_class()), HasSubstr("--opt sampler=NAME replaces it, NAME one of euler, heun, dpm++2m"));
+  EXPECT_THAT(error_of(order_3), HasSubstr("solver_order is 3, expected 1 to 2; --opt sampler=NAME"));
+  EXPECT_THAT(error_of(order_3), Not(HasSubstr("unipc")));
+  EXPECT_THAT(error_of(with(stable_diffusion(), {{"beta_start", -1.0}})), Not(HasSubstr("sampler=NAME")));
+}
+
+TEST(Scheduler, LevelsOfAnUnknownClassAreNotGuessed) {
+  const json edm = {
+      {"_class_name", "EDMEulerScheduler"}, {"sigma_min", 0.002}, {"sigma_max", 80.0}, {"sigma_data", 0.5}};
+  EXPECT_THAT(error_of(edm, Sampler::kEuler), HasSubstr("_class_name is EDMEulerScheduler"));
+  EXPECT_EQ(is_flow_matching(edm), std::nullopt);
+  EXPECT_EQ(is_flow_matching(unknown_class()), false);
+  EXPECT_EQ(is_flow_matching(json::object()), true);
+}
+
+TEST(Scheduler, VariancesOfDdpmAreItsOwn) {
+  const auto ddpm = [](const char* type) {
+    return with(stable_diffusion(), {{"_class_name", "DDPMScheduler"}, {"variance_type", type}});
+  };
+  EXPECT_FALSE(parse_scheduler(ddpm("fixed_small")).options.has_large_variance);
+  EXPECT_TRUE(parse_scheduler(ddpm("fixed_large")).options.has_large_variance);
+  EXPECT_THAT(error_of(ddpm("learned")), HasSubstr("variance_type is learned, expected one of fixed_small"));
+  for (const char* type : {"learned", "learned_range"})
+    EXPECT_THAT(
+        error_of(with(stable_diffusion(), {{"_class_name", "DPMSolverMultistepScheduler"}, {"variance_type", type}})),
+        HasSubstr("a model that answers with the mean alone"));
+}
+
+// A null is a key that is not there.
+TEST(Scheduler, NullsAreDefaults) {
+  for (const char* name :
+       {"EulerDiscreteScheduler", "DPMSolverMultistepScheduler", "DEISMultistepScheduler", "DDIMScheduler",
+        "LCMScheduler", "TCDScheduler", "PNDMScheduler", "FlowMatchEulerDiscreteScheduler"}) {
+    const bool is_flow = std::string_view(name).starts_with("Flow");
+    const json config =
+        is_flow ? json{{"_class_name", name}, {"shift", 3.0}} : with(stable_diffusion(), {{"_class_name", name}});
+    for (const auto& [key, value] : config.items()) {
+      const json with_null = with(config, {{key, nullptr}});
+      const std::string error = error_of(with_null);
+      if (key == "clip_sample" || key == "skip_prk_steps") continue;  // the default is what cannot run here
+      EXPECT_EQ(error, "nothing was thrown") << name << ' ' << key;
+    }
+  }
+}
+
+/// Whether every coefficient is a number.
+bool is_finite(const SamplerTables& tables) {
+  return std::ranges::all_of(tables.next, [](const auto& forms) {
+    return std::ranges::all_of(forms, [](const LinearForm& form) {
+      return std::ranges::all_of(form.of, [](double number) { return std::isfinite(number); });
+    });
+  });
+}
+
+// Leading timesteps of 999 and 1000 steps are equal at the beginning and everywhere; those that are clipped have fewer levels than steps.
+TEST(Scheduler, EqualNoiseLevelsAreLevelsLikeOthers) {
+  const json cosine = {{"_class_name", "DPMSolverMultistepScheduler"},
+                       {"beta_schedule", "squaredcos_cap_v2"},
+                       {"lambda_min_clipped", -5.1},
+                       {"timestep_spacing", "leading"}};
+  const json zero_snr = {{"_class_name", "DPMSolverMultistepScheduler"},
+                         {"rescale_betas_zero_snr", true},
+                         {"prediction_type", "v_prediction"},
+                         {"use_karras_sigmas", true}};
+  for (const json& config : {stable_diffusion(), cosine, zero_snr})
+    for (std::size_t i = 0; i < kSamplers; ++i) {
+      const auto sampler = static_cast<Sampler>(i);
+      const Scheduler scheduler = parse_scheduler(config, sampler);
+      for (const std::int64_t steps : {1, 2, 3, 49, 500, 998, 999, 1000}) {
+        if ((sampler == Sampler::kLcm || sampler == Sampler::kTcd) && steps > 50) continue;
+        try {
+          EXPECT_TRUE(is_finite(scheduler.tables(steps, 0))) << to_string(sampler) << ' ' << steps << ' ' << config;
+        } catch (const Error& error) {  // with an offset the first timestep is behind the training's
+          EXPECT_THAT(error.what(), HasSubstr("a sampler's step is at timestep 1000"));
+          EXPECT_EQ(steps, 1000) << to_string(sampler);
+        }
+      }
+    }
+}
+
+std::vector<double> timesteps_of(const json& config, std::int64_t steps) {
+  return parse_scheduler(config).tables(steps, 0).timesteps;
+}
+
+// numpy's arange takes the second number less the first as its step, and its quotient as their count. As diffusers 0.42.1 prints them.
+TEST(Scheduler, TrailingTimestepsAreNumpysArange) {
+  const auto trailing = [](const char* name) {
+    return with(stable_diffusion(),
+                {{"_class_name", name}, {"timestep_spacing", "trailing"}, {"set_alpha_to_one", true}});
+  };
+  for (const char* name :
+       {"EulerDiscreteScheduler", "DDIMScheduler", "DPMSolverMultistepScheduler", "UniPCMultistepScheduler",
+        "DEISMultistepScheduler", "EulerAncestralDiscreteScheduler", "LMSDiscreteScheduler"}) {
+    for (const std::int64_t steps : {1, 48, 60, 200})
+      EXPECT_EQ(std::ssize(timesteps_of(trailing(name), steps)), steps) << name;
+    for (const std::int64_t steps : {61, 103, 121, 122}) {
+      EXPECT_EQ(std::ssize(timesteps_of(trailing(name), steps)), steps + 1) << name;
+      EXPECT_EQ(timesteps_of(trailing(name), steps).back(), -1) << name;
+    }
+  }
+  const std::vector<double> euler = timesteps_of(trailing("EulerDiscreteScheduler"), 500);
+  EXPECT_EQ(euler.at(344), 311);
+  EXPECT_THAT(timesteps_of(trailing("DDIMScheduler"), 48), AllOf(Contains(686), Not(Contains(687))));
+}
+
+// Levels that are spaced anew begin at the last timestep or at the one before, by how the logarithm of their first is rounded in f32.
+TEST(Scheduler, RespacedLevelsBeginWhereDiffusersDo) {
+  const auto first = [](const char* name, const json& keys) {
+    return timesteps_of(with(with(stable_diffusion(), {{"_class_name", name}}), keys), 20).front();
+  };
+  EXPECT_EQ(first("DPMSolverMultistepScheduler", {{"use_exponential_sigmas", true}}), 998);
+  EXPECT_EQ(first("UniPCMultistepScheduler", {{"use_exponential_sigmas", true}}), 998);
+  EXPECT_EQ(first("DPMSolverMultistepScheduler", {{"use_karras_sigmas", true}}), 999);
+  EXPECT_EQ(first("DPMSolverMultistepScheduler", {{"use_karras_sigmas", true}, {"beta_schedule", "squaredcos_cap_v2"}}),
+            998);
+  EXPECT_EQ(
+      first(
+          "DPMSolverMultistepScheduler",
+          {{"use_exponential_sigmas", true}, {"beta_schedule", "linear"}, {"beta_start", 0.0001}, {"beta_end", 0.02}}),
+      999);
+  // Zero-SNR's table falls at its end, where a level that were a last bit below its entry would begin at timestep 995.
+  const json zero_snr = {{"rescale_betas_zero_snr", true},
+                         {"prediction_type", "v_prediction"},
+                         {"beta_schedule", "linear"},
+                         {"beta_start", 0.0001},
+                         {"beta_end", 0.02}};
+  for (const char* key : {"use_karras_sigmas", "use_exponential_sigmas"})
+    EXPECT_NEAR(
+        first("EulerDiscreteScheduler", with(with(zero_snr, {{"timestep_spacing", "trailing"}}), {{key, true}})), 999,
+        1e-3);
 }
 
 TEST(Scheduler, InfinitiesAreReadAsNothingGiven) {

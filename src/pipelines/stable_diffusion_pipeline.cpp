@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "models/config.hpp"
 #include "models/unet2d_condition.hpp"
 #include "pipelines/diffusion_pipeline.hpp"
@@ -132,24 +133,25 @@ ForwardPass StableDiffusionPipeline::forward_pass(const Request& request) const 
 /// Whether a model was distilled to few steps without guidance, as Turbo was: no other is given a scheduler that begins at the last
 /// timestep and predicts noise, which says nothing of an image where there is noise alone.
 bool is_distilled(const nlohmann::json& scheduler) {
-  return scheduler.value("timestep_spacing", "") == "trailing" &&
-         scheduler.value("prediction_type", "epsilon") == "epsilon" &&
-         !scheduler.value("rescale_betas_zero_snr", false);
+  constexpr const char* kContext = "scheduler_config.json";
+  return get_string_or(scheduler, "timestep_spacing", "", kContext) == "trailing" &&
+         get_string_or(scheduler, "prediction_type", "epsilon", kContext) == "epsilon" &&
+         !get_bool_or(scheduler, "rescale_betas_zero_snr", false, kContext);
 }
 
 /// Whether SDXL's autoencoder is one that overflows in f16, as its first ones do; of other models nobody reads the key.
 bool must_upcast(const PipelineParts& parts) {
   const Component* const vae = parts.find("vae");
-  return vae != nullptr && vae->kind->name == "AutoencoderKL" && vae->config.value("force_upcast", true);
+  return vae != nullptr && vae->kind->name == "AutoencoderKL" &&
+         get_bool_or(vae->config, "force_upcast", true, vae->folder.string());
 }
 
 std::unique_ptr<Pipeline> make(PipelineParts parts, UNet2DConditionConfig unet, TextWidths texts,
                                std::int64_t max_prompt) {
   config::read_in(parts.folder.string(), [&] {
-    if (is_flow_matching(parts.scheduler))
+    if (is_flow_matching(parts.scheduler) == true)
       fail("scheduler_config.json: _class_name is {}, expected a scheduler of diffusion",
            config::class_name(parts.scheduler));
-    return parse_scheduler(parts.scheduler);
   });
   const DiffusionKind kind{.loop = "unet_denoise",
                            .form = LatentForm::kImage,

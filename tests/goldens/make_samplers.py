@@ -9,6 +9,7 @@ cases.json: by case
     predictions   the values of its prediction_type that were run, in the order of `latents`; of flow matching one
     steps         the numbers of steps that were run
     tokens        of the image, by which levels are shifted; null where nothing is
+    eta           what a step is told of it, of TCD; null of others
     evenly        whether the pipeline gives the levels before the shift, 1 to 1/steps, as FLUX's does
 
 expected.safetensors, all for the shape [2, 3, 4]:
@@ -21,12 +22,17 @@ expected.safetensors, all for the shape [2, 3, 4]:
     <case>.<steps>.latents [predictions, 2, 3, 4]  F64; the sample at the end
     <case>.<steps>.fp32_error [predictions]        F64; how far the scheduler is from it by itself (relative L2)
 
+The file's metadata are the versions that it was made with. PyTorch's square roots and numpy's logarithms of f32 are not rounded
+exactly in all of them, and numpy 2 compares such a logarithm with one of f64; while this runs they are, and entries of tables are found
+in f32 (`exact`). With numpy before 2 levels with exponential spacing, and Karras's on cosine betas, begin at timestep 999, not 998.
+
 `latents` are the scheduler's formulas in double precision on the levels and alphas that it has made in float32: while
 they are computed, its casts to float32 go to float64. Noise is drawn here and handed to it in place of randn_tensor.
-Runs on a CPU in seconds. Needs PyTorch, diffusers and safetensors.
+Runs on a CPU in seconds. Needs PyTorch, diffusers, scipy, torchsde and safetensors.
 """
 
 import argparse
+import contextlib
 import importlib
 import json
 import sys
@@ -55,6 +61,12 @@ DDIM = ("scheduling_ddim", "DDIMScheduler")
 ANCESTRAL = ("scheduling_euler_ancestral_discrete", "EulerAncestralDiscreteScheduler")
 LCM = ("scheduling_lcm", "LCMScheduler")
 PNDM = ("scheduling_pndm", "PNDMScheduler")
+SINGLESTEP = ("scheduling_dpmsolver_singlestep", "DPMSolverSinglestepScheduler")
+SDE_CLASS = ("scheduling_dpmsolver_sde", "DPMSolverSDEScheduler")
+DEIS = ("scheduling_deis_multistep", "DEISMultistepScheduler")
+LMS = ("scheduling_lms_discrete", "LMSDiscreteScheduler")
+DDPM = ("scheduling_ddpm", "DDPMScheduler")
+TCD = ("scheduling_tcd", "TCDScheduler")
 FLOW_EULER = ("scheduling_flow_match_euler_discrete", "FlowMatchEulerDiscreteScheduler")
 FLOW_HEUN = ("scheduling_flow_match_heun_discrete", "FlowMatchHeunDiscreteScheduler")
 FLOW_LCM = ("scheduling_flow_match_lcm", "FlowMatchLCMScheduler")
@@ -100,6 +112,38 @@ CASES = {
     "lcm": (LCM, dict(), {}),
     "plms-leading": (PNDM, dict(BETAS, skip_prk_steps=True, steps_offset=1), {}),
     "plms-alpha-one": (PNDM, dict(BETAS, skip_prk_steps=True, set_alpha_to_one=True), {}),
+    # Counts of trailing steps where numpy's arange decides: 48 moves four timesteps, 61 has one more.
+    "euler-trailing-arange": (EULER, dict(BETAS, timestep_spacing="trailing"), dict(steps=[48, 61])),
+    "dpm-trailing-arange": (DPM, dict(BETAS, timestep_spacing="trailing"), dict(steps=[48, 61])),
+    "ddim-trailing-arange": (DDIM, dict(BETAS, clip_sample=False, timestep_spacing="trailing"), dict(steps=[48, 61])),
+    "plms-trailing": (PNDM, dict(BETAS, skip_prk_steps=True, timestep_spacing="trailing"), {}),
+    "euler-zero-snr-karras": (EULER, dict(beta_schedule="linear", use_karras_sigmas=True, rescale_betas_zero_snr=True,
+                                          timestep_spacing="trailing"), dict(predictions=["v_prediction"])),
+    "dpm-exponential": (DPM, dict(BETAS, use_exponential_sigmas=True), {}),
+    "dpm-cosine-karras": (DPM, dict(beta_schedule="squaredcos_cap_v2", use_karras_sigmas=True), {}),
+    "unipc-exponential": (UNIPC, dict(BETAS, use_exponential_sigmas=True), {}),
+    "euler-beta": (EULER, dict(BETAS, use_beta_sigmas=True), {}),
+    "dpm-beta": (DPM, dict(BETAS, use_beta_sigmas=True), {}),
+    "dpm-2s": (SINGLESTEP, dict(BETAS), {}),
+    "dpm-2s-sigma-min": (SINGLESTEP, dict(BETAS, final_sigmas_type="sigma_min", solver_type="heun"), {}),
+    "dpm-3s": (SINGLESTEP, dict(BETAS, solver_order=3), {}),
+    "dpm-3s-heun-karras": (SINGLESTEP, dict(BETAS, solver_order=3, solver_type="heun", use_karras_sigmas=True), {}),
+    "dpm-2s-sde": (SINGLESTEP, dict(BETAS, **SDE, use_karras_sigmas=True), {}),
+    "dpm-3s-sde-heun": (SINGLESTEP, dict(BETAS, **SDE, solver_order=3, solver_type="heun"), {}),
+    "dpm-sde-class": (SDE_CLASS, dict(BETAS), {}),
+    "dpm-sde-class-karras": (SDE_CLASS, dict(BETAS, use_karras_sigmas=True), {}),
+    "deis-leading": (DEIS, dict(BETAS, timestep_spacing="leading", steps_offset=1), {}),
+    "deis-order-3": (DEIS, dict(BETAS, solver_order=3), {}),
+    "deis-order-1": (DEIS, dict(BETAS, solver_order=1, timestep_spacing="trailing"), {}),
+    "deis-karras": (DEIS, dict(BETAS, use_karras_sigmas=True), {}),
+    "lms-linspace": (LMS, dict(BETAS), {}),
+    "lms-leading": (LMS, dict(BETAS, timestep_spacing="leading", steps_offset=1), {}),
+    "lms-karras": (LMS, dict(BETAS, use_karras_sigmas=True), {}),
+    "ddpm-leading": (DDPM, dict(BETAS, clip_sample=False, steps_offset=1), {}),
+    "ddpm-large": (DDPM, dict(BETAS, clip_sample=False, variance_type="fixed_large", timestep_spacing="trailing"), {}),
+    "tcd": (TCD, dict(), dict(eta=0.0)),
+    "tcd-eta": (TCD, dict(), dict(eta=0.3)),
+    "flow-euler-beta": (FLOW_EULER, dict(shift=3.0, use_beta_sigmas=True), dict(evenly=True)),
     "flow-euler-dynamic": (FLOW_EULER, DYNAMIC, dict(tokens=1024, evenly=True)),
     "flow-euler-static": (FLOW_EULER, dict(shift=3.0), dict(evenly=True)),
     "flow-euler-own": (FLOW_EULER, dict(shift=3.0), {}),
@@ -153,10 +197,59 @@ def start(scheduler, steps, extra):
         scheduler.set_begin_index(0)
 
 
-def run(module, scheduler, tensors, dtype):
+def place_of(self, sigma, log_sigmas):
+    """_sigma_to_t, but that a sigma is the entry that it equals in f32: under numpy 2 it may be a last bit below."""
+    log_sigma = np.log(np.maximum(sigma, 1e-10))
+    not_above = np.nonzero(log_sigmas <= np.float32(log_sigma))[0]
+    low = min(not_above[-1] if len(not_above) else 0, len(log_sigmas) - 2)
+    along = np.clip((log_sigmas[low] - log_sigma) / (log_sigmas[low] - log_sigmas[low + 1]), 0, 1)
+    return (1 - along) * low + along * (low + 1)
+
+
+@contextlib.contextmanager
+def exact():
+    """f32 square roots, powers of a half and logarithms are those of f64, rounded, and entries of tables are found in f32."""
+    sqrt, torch_sqrt, power, log, numpy_log = torch.Tensor.sqrt, torch.sqrt, torch.Tensor.__pow__, torch.log, np.log
+    rooted = lambda x: sqrt(x.double()).to(x.dtype) if x.dtype == torch.float32 else sqrt(x)  # noqa: E731
+    logarithm = lambda x: numpy_log(x.astype(np.float64)).astype(np.float32)  # noqa: E731
+    torch.Tensor.sqrt = torch.sqrt = rooted
+    torch.Tensor.__pow__ = lambda x, exponent: rooted(x) if exponent == 0.5 else power(x, exponent)
+    torch.log = lambda x: log(x.double()).to(x.dtype) if x.dtype == torch.float32 else log(x)
+    np.log = lambda x: logarithm(x) if getattr(x, "dtype", None) == np.float32 else numpy_log(x)
+    places = {}
+    for module, name in (EULER, HEUN, LMS, SDE_CLASS, DPM, SINGLESTEP, UNIPC, DEIS):
+        made = getattr(importlib.import_module("diffusers.schedulers." + module), name)
+        places[made], made._sigma_to_t = made._sigma_to_t, place_of
+    try:
+        yield
+    finally:
+        torch.Tensor.sqrt, torch.sqrt, torch.Tensor.__pow__, torch.log, np.log = sqrt, torch_sqrt, power, log, numpy_log
+        for made, place in places.items():
+            made._sigma_to_t = place
+
+
+class BrownianMotion:
+    """In place of DPMSolverSDEScheduler's: what a step's half and whole get of one motion, from `fresh`, the noise of the call."""
+
+    def __init__(self, fresh):
+        self.fresh, self.half = fresh, None
+
+    def __call__(self, begin, end):
+        if self.half is None:
+            self.half = begin, end, self.fresh()
+            return self.half[2]
+        (begin, middle, first), self.half = self.half, None
+        return ((begin - middle).sqrt() * first + (middle - end).sqrt() * self.fresh()) / (begin - end).sqrt()
+
+
+def run(module, scheduler, tensors, dtype, eta=None):
     """The sample at the end, and the timesteps that the model was given."""
     state = {"call": 0}
-    module.randn_tensor = lambda *args, **kwargs: tensors["step_noise"][state["call"]].to(dtype)
+    fresh = lambda *args, **kwargs: tensors["step_noise"][state["call"] % len(tensors["step_noise"])].to(dtype)  # noqa: E731
+    module.randn_tensor = fresh
+    if hasattr(scheduler, "noise_sampler"):
+        scheduler.noise_sampler = BrownianMotion(fresh)
+    arguments = {} if eta is None else {"eta": eta}
     sample = tensors["noise"].to(dtype) * getattr(scheduler, "init_noise_sigma", 1.0)
     bias = tensors["bias"].to(dtype)
     timesteps = scheduler.timesteps
@@ -167,7 +260,7 @@ def run(module, scheduler, tensors, dtype):
         x = scheduler.scale_model_input(sample, t) if hasattr(scheduler, "scale_model_input") else sample
         given.append(float(t))
         output = torch.tanh(0.7 * x + bias * (float(t) / 1000)) + 0.2 * x
-        sample = scheduler.step(output.to(dtype), t, sample, return_dict=False)[0]
+        sample = scheduler.step(output.to(dtype), t, sample, return_dict=False, **arguments)[0]
         if sample.dtype != dtype:
             raise TypeError(f"step {state['call']} gives {sample.dtype}, expected {dtype}")
     if not torch.isfinite(sample).all():
@@ -175,14 +268,14 @@ def run(module, scheduler, tensors, dtype):
     return sample, torch.tensor(given, dtype=torch.float64)
 
 
-def run_double(module, scheduler, tensors):
+def run_double(module, scheduler, tensors, eta=None):
     for name in ("sigmas", "alphas_cumprod", "final_alpha_cumprod"):
         if hasattr(scheduler, name):
             setattr(scheduler, name, getattr(scheduler, name).double())
     torch.set_default_dtype(torch.float64)
     module.torch = Double(torch)
     try:
-        return run(module, scheduler, tensors, torch.float64)
+        return run(module, scheduler, tensors, torch.float64, eta)
     finally:
         module.torch = torch
         torch.set_default_dtype(torch.float32)
@@ -196,15 +289,15 @@ def make_case(name, case, tensors):
     is_flow = name.startswith("flow-")
     predictions = extra.get("predictions", [None] if is_flow else ["epsilon", "v_prediction"])
     made = {}
-    for steps in STEPS:
+    for steps in extra.get("steps", STEPS):
         latents, errors = [], []
         for prediction in predictions:
             full = dict(config) if prediction is None else dict(config, prediction_type=prediction)
             single, double = make(**full), make(**full)
             start(single, steps, extra)
             start(double, steps, extra)
-            rough, _ = run(module, single, tensors, torch.float32)
-            exact, timesteps = run_double(module, double, tensors)
+            rough, _ = run(module, single, tensors, torch.float32, extra.get("eta"))
+            exact, timesteps = run_double(module, double, tensors, extra.get("eta"))
             latents.append(exact)
             errors.append(((rough.double() - exact).norm() / exact.norm()).item())
         key = f"{name}.{steps}."
@@ -213,14 +306,14 @@ def make_case(name, case, tensors):
         made[key + "fp32_error"] = torch.tensor(errors, dtype=torch.float64)
         if getattr(single, "sigmas", None) is not None:
             sigmas = single.sigmas.float()
-            if len(sigmas) == 2 * steps:  # Heun's, of which all but the first and the last are there twice
+            if len(sigmas) == 2 * steps:  # Heun's and DPM++ SDE's, of which all but the first and the last are there twice
                 sigmas = torch.cat([sigmas[:1], sigmas[1::2]])
-            if len(sigmas) != steps + 1:
+            if len(sigmas) not in (steps + 1, steps + 2):
                 raise ValueError(f"{len(sigmas)} sigmas of {steps} steps")
             made[key + "sigmas"] = sigmas.contiguous()
         print(f"{name}, {steps} steps, {len(timesteps)} calls: rms {exact.square().mean().sqrt().item():.4f}, diffusers "
               f"within {max(errors):.2e} in fp32", flush=True)
-    described = dict(config=make(**config).to_json_string(), steps=STEPS, tokens=extra.get("tokens"),
+    described = dict(config=make(**config).to_json_string(), steps=extra.get("steps", STEPS), tokens=extra.get("tokens"), eta=extra.get("eta"),
                      predictions=["flow_prediction"] if is_flow else predictions, evenly=bool(extra.get("evenly")))
     return described, made
 
@@ -234,25 +327,39 @@ def make_alphas(tensors):
         tensors["alphas_cumprod." + name] = DDIMScheduler(**config).alphas_cumprod.clone()
 
 
+def draw_tensors(calls):
+    generator = torch.Generator().manual_seed(61)
+    draw = lambda *shape: torch.randn(*shape, generator=generator)  # noqa: E731
+    return {"noise": draw(*SHAPE), "step_noise": draw(calls, *SHAPE), "bias": draw(*SHAPE)}
+
+
+def versions():
+    import diffusers
+    import scipy
+
+    return {"diffusers": diffusers.__version__, "torch": torch.__version__, "numpy": np.__version__,
+            "scipy": scipy.__version__}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", required=True, help="folder to write to")
     out = Path(parser.parse_args().out)
     out.mkdir(parents=True, exist_ok=True)
-    generator = torch.Generator().manual_seed(61)
-    draw = lambda *shape: torch.randn(*shape, generator=generator)  # noqa: E731
-    tensors = {"noise": draw(*SHAPE), "step_noise": draw(50, *SHAPE), "bias": draw(*SHAPE)}
-    make_alphas(tensors)
+    tensors = draw_tensors(50)
     cases, failed = {}, []
+    with exact():
+        make_alphas(tensors)
     for name, case in CASES.items():
         try:
-            cases[name], made = make_case(name, case, tensors)
+            with exact():
+                cases[name], made = make_case(name, case, tensors)
             tensors.update(made)
         except Exception as error:  # the others are of use without it
             failed.append(name)
             print(f"FAILED {name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
     (out / "cases.json").write_text(json.dumps(cases, indent=1) + "\n")
-    save_file(tensors, out / "expected.safetensors")
+    save_file(tensors, out / "expected.safetensors", metadata=versions())
     if failed:
         raise SystemExit(f"failed: {', '.join(failed)}")
 
