@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds samplers beside diffusers' schedulers on random configurations: their timesteps, and what they make of noise.
 
-    python3 bench/peers/samplers_diffusers.py --program build/release/tests/sampler_tables --out bench/results/cpu/samplers.json
+    python3 bench/peers/samplers_diffusers.py --program build/release/tests/sampler_tables --out bench/results/cpu/samplers.txt
 
 Each configuration is a scheduler_config.json of a random class with random keys and 1 to 200 steps; a quarter of them are read by
 another class than their own, as `from_config` and `sampler=NAME` do. The model is a formula (tests/goldens/make_samplers.py), and

@@ -27,13 +27,13 @@ GenerationDefaults read_defaults(const fs::path& folder) {
   if (!fs::exists(path)) return defaults;
   const nlohmann::json generation = read_json(path);
   const std::string context = path.string();
-  if (generation.contains("num_inference_steps")) defaults.steps = get_int(generation, "num_inference_steps", context);
-  if (generation.contains("guidance_scale"))
-    defaults.guidance_scale = get_double(generation, "guidance_scale", context);
-  if (generation.contains("max_sequence_length"))
-    defaults.text_tokens = get_int(generation, "max_sequence_length", context);
-  if (generation.contains("prompts")) defaults.prompts = read_names(generation.at("prompts"), context + ": prompts");
-  if (generation.contains("pixel_format"))
+  if (!generation.is_object()) fail("{}: expected an object, got {}", context, generation.type_name());
+  const auto has = [&](const char* key) { return generation.contains(key) && !generation.at(key).is_null(); };
+  if (has("num_inference_steps")) defaults.steps = get_int(generation, "num_inference_steps", context);
+  if (has("guidance_scale")) defaults.guidance_scale = get_double(generation, "guidance_scale", context);
+  if (has("max_sequence_length")) defaults.text_tokens = get_int(generation, "max_sequence_length", context);
+  if (has("prompts")) defaults.prompts = read_names(generation.at("prompts"), context + ": prompts");
+  if (has("pixel_format"))
     defaults.pixels = parse_pixel_format(generation.at("pixel_format"), context + ": pixel_format");
   return defaults;
 }
