@@ -30,17 +30,19 @@ double parse_share(std::string_view text, std::string_view option) {
   const std::optional<Quantity> quantity = split(text);
   if (quantity && (quantity->unit == "%" || quantity->unit.empty())) {
     const double share = quantity->unit == "%" ? quantity->value / 100 : quantity->value;
-    if (share < 1) return share;
+    if (share > 0 && share < 1) return share;  // the least numbers end as 0
   }
   fail_usage("{}: '{}' is not a share such as 5% or 0.05", option, text);
 }
 
 double parse_budget_ms(std::string_view text, std::string_view option) {
   if (const std::optional<Quantity> quantity = split(text)) {
-    if (quantity->unit == "us") return quantity->value / 1000;
-    if (quantity->unit == "ms") return quantity->value;
-    if (quantity->unit == "s") return quantity->value * 1000;
-    if (quantity->unit == "fps" || quantity->unit == "/s") return 1000 / quantity->value;
+    double budget_ms = 0;
+    if (quantity->unit == "us") budget_ms = quantity->value / 1000;
+    if (quantity->unit == "ms") budget_ms = quantity->value;
+    if (quantity->unit == "s") budget_ms = quantity->value * 1000;
+    if (quantity->unit == "fps" || quantity->unit == "/s") budget_ms = 1000 / quantity->value;
+    if (budget_ms > 0 && std::isfinite(budget_ms)) return budget_ms;
   }
   fail_usage("{}: '{}' is neither a latency such as 40ms nor a rate such as 25fps", option, text);
 }

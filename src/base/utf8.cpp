@@ -36,6 +36,11 @@ Utf8Character first_character(std::string_view text) {
   return {.code = code, .bytes = tail.bytes + 1, .is_valid = true};
 }
 
+std::string_view without_byte_order_mark(std::string_view text) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  return text.starts_with(kMark) ? text.substr(kMark.size()) : text;
+}
+
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
     const Utf8Character character = first_character(text);
@@ -43,13 +48,6 @@ bool is_utf8(std::string_view text) {
     text.remove_prefix(character.bytes);
   }
   return true;
-}
-
-std::string_view whole_front(std::string_view text, std::size_t bytes) {
-  if (text.size() <= bytes) return text;
-  constexpr unsigned kContinues = 0x80;  // the upper two bits of a byte that begins no character
-  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0U) == kContinues) --bytes;
-  return text.substr(0, bytes);
 }
 
 bool is_control(char32_t code) {

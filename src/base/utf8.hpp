@@ -15,11 +15,11 @@ struct Utf8Character {
 /// The first character of `text`, which must not be empty (Unicode Standard, table 3-7: well-formed sequences alone).
 [[nodiscard]] Utf8Character first_character(std::string_view text);
 
+/// The text behind the byte order mark that some programs put in front of UTF-8.
+[[nodiscard]] std::string_view without_byte_order_mark(std::string_view text);
+
 /// Whether all of `text` is well-formed; true of an empty one.
 [[nodiscard]] bool is_utf8(std::string_view text);
-
-/// The longest front of a well-formed text that has at most `bytes` bytes and ends with a whole character.
-[[nodiscard]] std::string_view whole_front(std::string_view text, std::size_t bytes);
 
 /// Whether a character steers what shows text rather than being shown: controls of ASCII and Latin-1 (ECMA-48), line
 /// separators, and what turns the direction of text (UAX 9).

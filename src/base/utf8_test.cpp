@@ -41,13 +41,12 @@ TEST(Utf8, KnowsATextFromOtherBytes) {
   for (const char* text : {"\xE9", "caf\xE9", "€\xE2\x82", "\xED\xA0\x80"}) EXPECT_FALSE(is_utf8(text)) << text;
 }
 
-TEST(Utf8, IsCutBetweenCharacters) {
-  const std::string text = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z";  // of 1, 2, 3, 4 and 1 bytes
-  const std::size_t kept[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11};
-  for (std::size_t bytes = 0; bytes < std::size(kept); ++bytes) {
-    EXPECT_EQ(whole_front(text, bytes), text.substr(0, kept[bytes])) << bytes;
-    EXPECT_TRUE(is_utf8(whole_front(text, bytes))) << bytes;
-  }
+TEST(Utf8, AByteOrderMarkIsNoPartOfAText) {
+  EXPECT_EQ(without_byte_order_mark("\xEF\xBB\xBF"
+                                    "fox"),
+            "fox");
+  EXPECT_EQ(without_byte_order_mark("\xEF\xBB\xBF"), "");
+  for (const char* text : {"", "fox", "\xEF\xBB", "f\xEF\xBB\xBF"}) EXPECT_EQ(without_byte_order_mark(text), text);
 }
 
 TEST(Utf8, KnowsWhatSteersATerminal) {

@@ -135,4 +135,16 @@ std::string with_schedule(std::string_view list, std::string_view schedule) {
   return fmt::format("{}", fmt::join(items, ","));
 }
 
+std::string without_schedule(std::string_view list) {
+  std::vector<std::string> items = split_list(list, "switches");
+  for (std::string& item : items) {
+    if (std::ranges::find(kStepCaches, item.substr(0, item.find('='))) == std::end(kStepCaches)) continue;
+    const std::size_t begin = item.find(kScheduleKey);
+    if (begin == std::string::npos) continue;
+    const std::size_t end = std::min(item.find(':', begin + 1), item.size());
+    item.erase(begin, end - begin);
+  }
+  return fmt::format("{}", fmt::join(items, ","));
+}
+
 }  // namespace headroom

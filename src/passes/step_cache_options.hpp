@@ -48,5 +48,7 @@ struct VelocityCacheOptions {
 /// A list of switches, as a user writes it, in which every such cache has that schedule. Throws a usage Error where it has
 /// none.
 [[nodiscard]] std::string with_schedule(std::string_view list, std::string_view schedule);
+/// The list with no schedule in any of them.
+[[nodiscard]] std::string without_schedule(std::string_view list);
 
 }  // namespace headroom

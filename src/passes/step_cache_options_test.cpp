@@ -77,5 +77,13 @@ TEST(StepCacheOptions, AScheduleIsAddedToTheCacheOfAList) {
               HasSubstr("there is no step cache among the switches"));
 }
 
+TEST(StepCacheOptions, AScheduleIsTakenOutOfTheCachesOfAList) {
+  EXPECT_EQ(without_schedule("arena,fbcache=0.1:schedule=10"), "arena,fbcache=0.1");
+  EXPECT_EQ(without_schedule("teacache=0.1:warmup=2:schedule=110:last=1,steps=8"),
+            "teacache=0.1:warmup=2:last=1,steps=8");
+  for (const char* list : {"baseline", "arena,fbcache=0.1:warmup=2", "meancache=2:schedule=1010"})
+    EXPECT_EQ(without_schedule(list), list);
+}
+
 }  // namespace
 }  // namespace headroom
