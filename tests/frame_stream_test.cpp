@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -332,6 +333,30 @@ TEST(FrameStream, OtherStepsArePlannedOnceAndKept) {
   EXPECT_EQ(stream.request().steps, 1);
 }
 
+/// What is not given is the model's own; 0 is a number like any other.
+TEST(FrameStream, TakesZeroForZero) {
+  StreamOf of(kPipeline, DeviceKind::kCpu);
+  const auto shown = [&](const StreamOptions& options) {
+    FrameStream& stream = of.open(options, "lossless,rcfg=self");
+    return std::pair(stream.request(), of.next());
+  };
+  const auto [own, own_frame] = shown({.prompt = kPrompt});
+  EXPECT_EQ(own.guidance_scale, 1.2);
+  EXPECT_EQ(own.guidance_delta, 1);
+  EXPECT_EQ(own.strength, 0.5);
+  const auto [unguided, unguided_frame] = shown({.guidance_scale = 0, .prompt = kPrompt});
+  EXPECT_EQ(unguided.guidance_scale, 0);
+  EXPECT_NE(unguided_frame, own_frame);
+  const auto [undelayed, delta_frame] = shown({.guidance_delta = 0, .prompt = kPrompt});
+  EXPECT_EQ(undelayed.guidance_delta, 0);
+  EXPECT_NE(delta_frame, own_frame);
+  FrameStream& stream = of.open({.prompt = kPrompt}, "lossless,rcfg=self");
+  StreamOptions changed = stream.options();
+  changed.guidance_scale = 0;
+  stream.change(changed);
+  EXPECT_EQ(of.next(), unguided_frame) << "and while it runs";
+}
+
 TEST(FrameStream, RefusesWhatContradictsItself) {
   StreamOf of(kPipeline, DeviceKind::kCpu);
   const auto refusal = [&](const StreamOptions& options, const std::string& switches) {
@@ -339,7 +364,14 @@ TEST(FrameStream, RefusesWhatContradictsItself) {
   };
   using testing::HasSubstr;
   EXPECT_THAT(refusal({.steps = 3}, "stream-batch=2"), HasSubstr("a frame at each of 2 steps, but 3 were asked for"));
-  EXPECT_THAT(refusal({.strength = 1.5}, "lossless"), HasSubstr("the strength is 1.5"));
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const double strength : {1.5, 0.0, -1.0, kNan, 1e20})
+    EXPECT_THAT(refusal({.strength = strength}, "lossless"), HasSubstr("expected more than 0 to 1")) << strength;
+  for (const double scale : {-1.0, 101.0, kNan}) {
+    EXPECT_THAT(refusal({.guidance_scale = scale}, "rcfg=self"), HasSubstr("expected 0 to 100")) << scale;
+    EXPECT_THAT(refusal({.guidance_delta = scale}, "rcfg=self"), HasSubstr("expected 0 to 10")) << scale;
+  }
+  EXPECT_THAT(refusal({.guidance_delta = 0}, "lossless"), HasSubstr("rcfg, which is not on"));
   EXPECT_THAT(refusal({.negative_prompt = "x"}, "rcfg=self"), HasSubstr("rcfg=initialize"));
   EXPECT_THAT(refusal({.guidance_scale = 2}, "lossless"), HasSubstr("rcfg, which is not on"));
   EXPECT_THAT(refusal({}, "sampler=heun"), HasSubstr("twice in a step"));

@@ -54,9 +54,9 @@ class PipelineGolden {
                 .token_columns = pixels[3] / pipeline.token_pixels(),
                 .text_tokens = asked_.value("max_sequence_length", std::int64_t{0}),
                 .steps = asked_.at("num_inference_steps"),
-                .guidance_scale = asked_.at("guidance_scale"),
-                .true_cfg_scale = asked_.value("true_cfg_scale", 0.0),
-                .strength = asked_.value("strength", 0.0),
+                .guidance_scale = asked_.at("guidance_scale").get<double>(),
+                .true_cfg_scale = number("true_cfg_scale"),
+                .strength = number("strength"),
                 .switches = {}};
     if (has("reference")) {
       const Shape& reference = expected_.entry(name + ".reference_resized").shape;  // [height, width, 3]
@@ -73,14 +73,17 @@ class PipelineGolden {
   [[nodiscard]] const std::vector<ImageRequest>& images() const { return images_; }
 
  private:
+  [[nodiscard]] std::optional<double> number(const char* key) const {
+    return asked_.contains(key) ? std::optional(asked_.at(key).get<double>()) : std::nullopt;
+  }
   [[nodiscard]] std::optional<std::string> text(const char* key, std::size_t index) const {
     return asked_.contains(key) ? std::optional(asked_.at(key).at(index).get<std::string>()) : std::nullopt;
   }
   [[nodiscard]] ImageRequest image(std::size_t index) const {
     ImageRequest request{.prompt = text("prompt", index),
-                         .prompt_2 = text("prompt_2", index).value_or(""),
+                         .prompt_2 = text("prompt_2", index),
                          .negative_prompt = text("negative_prompt", index),
-                         .negative_prompt_2 = text("negative_prompt_2", index).value_or(""),
+                         .negative_prompt_2 = text("negative_prompt_2", index),
                          .noise = without_first_axis(sample(expected("noise"), index))};
     if (!has("reference")) return request;
     const HostTensor bytes = expected("reference_resized");

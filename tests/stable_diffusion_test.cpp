@@ -158,24 +158,30 @@ TEST(StableDiffusion, DefaultsAreThoseOfTheField) {
   EXPECT_EQ(own(golden_folder("sdxl")).true_cfg_scale, 5);
   const nlohmann::json turbo = read_json(golden_folder("sd-2.1") / "requests.json").at("turbo_1").at("scheduler");
   const Rescheduled distilled("sd-2.1", turbo);
-  EXPECT_EQ(own(distilled.path()).steps, 1);
-  EXPECT_FALSE(own(distilled.path()).classifier_free_guidance);
-  EXPECT_NEAR(own(distilled.path()).noise_scale, 0.99767, 1e-5) << "14.615 of an image that is then divided";
+  EXPECT_EQ(own(distilled.path()).steps, 50) << "no file of a Turbo says that it is one";
+  EXPECT_EQ(own(distilled.path()).guidance_scale, 7.5);
+  const std::unique_ptr<Pipeline> pipeline = open_pipeline(distilled.path().string());
+  EXPECT_NEAR(pipeline->sampler_tables(pipeline->resolve({.steps = 1, .switches = {}})).noise_scale, 0.99767, 1e-5)
+      << "14.615 of an image that is then divided";
   write_json(distilled.path() / "generation_config.json", {{"num_inference_steps", 4}, {"guidance_scale", 2.0}});
   EXPECT_EQ(own(distilled.path()).steps, 4);
   EXPECT_TRUE(own(distilled.path()).classifier_free_guidance);
+  write_json(distilled.path() / "generation_config.json", {{"num_inference_steps", 1}, {"guidance_scale", 0.0}});
+  EXPECT_EQ(own(distilled.path()).steps, 1);
+  EXPECT_FALSE(own(distilled.path()).classifier_free_guidance);
 }
 
 TEST(StableDiffusion, AnImageToBeginWithLeavesTheLastSteps) {
   const std::unique_ptr<Pipeline> pipeline = open_pipeline(golden_folder("sd-2.1").string());
-  const auto resolve = [&](double strength, std::int64_t steps, std::int64_t rows) {
+  const auto resolve = [&](std::optional<double> strength, std::int64_t steps, std::int64_t rows) {
     return pipeline->resolve(
         {.reference_rows = rows, .reference_columns = rows, .steps = steps, .strength = strength, .switches = {}});
   };
   const Request request = resolve(0.6, 5, 4);
   EXPECT_EQ(request.calls(), 3);
   EXPECT_EQ(request.token_rows, 4) << "it is as large as the image";
-  EXPECT_EQ(resolve(0, 10, 4).calls(), 8) << "its own strength is 0.8";
+  EXPECT_EQ(resolve(std::nullopt, 10, 4).calls(), 8) << "its own strength is 0.8";
+  EXPECT_THAT(error_of([&] { static_cast<void>(resolve(0, 10, 4)); }), HasSubstr("the strength is 0, expected"));
   EXPECT_EQ(resolve(1, 10, 4).calls(), 10);
   EXPECT_THAT(error_of([&] { static_cast<void>(resolve(0.1, 5, 4)); }), HasSubstr("leaves none of 5 steps"));
   EXPECT_THAT(error_of([&] { static_cast<void>(resolve(1.5, 5, 4)); }), HasSubstr("the strength is 1.5"));

@@ -44,8 +44,10 @@ class Loop {
                                    .token_columns = case_.at("token_columns"),
                                    .text_tokens = case_.at("text_tokens"),
                                    .steps = case_.at("steps"),
-                                   .guidance_scale = case_.value("guidance", 0.0),
-                                   .true_cfg_scale = case_.at("true_cfg"),
+                                   .guidance_scale = case_.contains("guidance")
+                                                         ? std::optional(case_.at("guidance").get<double>())
+                                                         : std::nullopt,
+                                   .true_cfg_scale = case_.at("true_cfg").get<double>(),
                                    .switches = {}});
   }
 

@@ -149,6 +149,20 @@ TEST_F(StreamCommandTest, TakesPromptsAndTheLikeFromAFile) {
   EXPECT_THAT(refused.err, HasSubstr("takes no prompt"));
 }
 
+TEST_F(StreamCommandTest, OptionsThatChangeNothingAreTold) {
+  const std::string made = "--input test:16x16@30:2 --output null: ";
+  for (const auto& [option, name] : {std::pair("--strength 0.3", "--strength"),
+                                     {"--guidance-scale 2", "--guidance-scale"},
+                                     {"--delta 0.5", "--delta"},
+                                     {"--negative-prompt x", "--negative-prompt"},
+                                     {"--steps 2 --opt lossless,steps=1", "--steps"}}) {
+    const Outcome outcome = stream(made + option);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(std::string(name) + " changes nothing: "));
+  }
+  EXPECT_THAT(stream(made + "--seed 3 --steps 2").err, testing::Not(HasSubstr("changes nothing")));
+}
+
 TEST_F(StreamCommandTest, RefusesWhatContradictsItself) {
   const auto refusal = [&](const std::string& arguments) {
     const Outcome outcome = stream(arguments);
@@ -161,6 +175,11 @@ TEST_F(StreamCommandTest, RefusesWhatContradictsItself) {
   EXPECT_THAT(refusal("--input test:18x16@30:5 --output null:"), HasSubstr("a multiple of 4"));
   EXPECT_THAT(refusal("--input test:16x16@30:5 --output null: --prompt x"), HasSubstr("reads no prompt"));
   const std::string made = "--input test:16x16@30:5 --output ";
+  for (const char* option :
+       {"--strength", "--fps", "--frames", "--seed", "--steps", "--guidance-scale", "--delta", "--quality"})
+    for (const char* value : {"nan", "-1", "1e20", "inf"})
+      EXPECT_THAT(refusal(made + "null: " + option + "=" + value), HasSubstr(option)) << value;
+  EXPECT_THAT(refusal(made + "null: --width 16 --height 16"), HasSubstr("--width is for an rgb input"));
   EXPECT_THAT(refusal(made + "null: --input-matrix bt601"),
               HasSubstr("--input-matrix is for videos of luma and colour differences"));
   EXPECT_THAT(refusal(made + "null: --input-fps 30"), HasSubstr("--input-fps is for what FFmpeg reads"));

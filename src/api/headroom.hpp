@@ -374,15 +374,16 @@ class Session {
   std::unique_ptr<Impl> impl_;
 };
 
-/// How many images a request makes at once, and how. What is 0 is left to the pipeline.
+/// How many images a request makes at once, and how. What is not given is left to the pipeline; 0 is a value like any other.
 struct RequestOptions {
   std::int64_t images = 1;
-  std::int64_t height = 0;  ///< of an image, in pixels
-  std::int64_t width = 0;
-  std::int64_t steps = 0;        ///< of the denoise loop
-  std::int64_t text_tokens = 0;  ///< that a prompt is cut or filled to
-  double guidance_scale = 0;
-  double true_cfg_scale = 0;  ///< over 1: classifier-free guidance of a model that is guided without it
+  std::optional<std::int64_t> height = std::nullopt;  ///< of an image, in pixels
+  std::optional<std::int64_t> width = std::nullopt;
+  std::optional<std::int64_t> steps = std::nullopt;        ///< of the denoise loop
+  std::optional<std::int64_t> text_tokens = std::nullopt;  ///< that a prompt is cut or filled to
+  std::optional<double> guidance_scale = std::nullopt;     ///< 0 to 100
+  /// 0 to 100; over 1: classifier-free guidance of a model that is guided without it
+  std::optional<double> true_cfg_scale = std::nullopt;
 };
 
 /// One image to make.
@@ -392,7 +393,8 @@ struct ImageRequest {
   std::int64_t label = 0;
   std::uint64_t seed = 0;                            ///< of its noise, the same on every device and in any batch
   std::optional<std::string> prompt = std::nullopt;  ///< in words, UTF-8; longer ones are cut to what the model reads
-  std::string negative_prompt = {};                  ///< what RequestOptions::true_cfg_scale leads away from
+  std::optional<std::string> negative_prompt = std::nullopt;  ///< what classifier-free guidance leads away from
+  std::optional<std::string> prompt_2 = std::nullopt;         ///< what the second text encoder reads, if not the prompt
 };
 
 /// A model that makes images on a device: networks, and what the host does around them.

@@ -344,6 +344,43 @@ TEST(Interface, APromptInWordsIsDrawn) {
   EXPECT_GE(headroom::relative_l2(bag, own), 0.03);
 }
 
+/// 0 and an empty text are asked for like any other; what is not given is the pipeline's own.
+TEST(Interface, ZeroIsNotLeftToThePipeline) {
+  const std::string folder = std::string(HEADROOM_SOURCE_DIR) + "/tests/goldens/pipelines/";
+  const auto latents = [](const Pipeline& pipeline, headroom::RequestOptions options,
+                          const std::optional<std::string>& negative = std::nullopt) {
+    options.height = options.width = 32;
+    options.steps = 2;
+    const ImageRequest image{.prompt = "a cat", .negative_prompt = negative};
+    return Generator(pipeline, options).generate(std::span(&image, 1));
+  };
+  const Pipeline xl(Device("cpu", 2), folder + "sdxl");
+  const Tensor own = latents(xl, {}), none = latents(xl, {.guidance_scale = 0}),
+               one = latents(xl, {.guidance_scale = 1});
+  EXPECT_EQ(headroom::relative_l2(none, one), 0);
+  EXPECT_GT(headroom::relative_l2(none, own), 1e-3);
+  EXPECT_EQ(headroom::relative_l2(latents(xl, {.guidance_scale = 5}), own), 0);
+  EXPECT_GT(headroom::relative_l2(latents(xl, {}, ""), own), 1e-3) << "an empty negative prompt is read, none is zeros";
+  const Pipeline dev(Device("cpu", 2), folder + "flux-dev");
+  EXPECT_GT(headroom::relative_l2(latents(dev, {.guidance_scale = 0}), latents(dev, {})), 1e-3);
+}
+
+TEST(Interface, NumbersThatMeanNothingAreRefused) {
+  const Pipeline pipeline(Device("cpu", 2), std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  const auto refuse = [&](const headroom::RequestOptions& options, const std::string& words) {
+    expect_error([&] { Generator(pipeline, options); }, Error::Kind::kUsage, words);
+  };
+  refuse({.steps = 0}, "steps is 0, expected at least 1");
+  refuse({.height = -2}, "height is -2, expected at least 1");
+  refuse({.width = 0}, "width is 0");
+  refuse({.text_tokens = 0}, "text_tokens is 0");
+  refuse({.images = 0}, "images is 0");
+  for (const double scale : {std::nan(""), -1.0, HUGE_VAL, 101.0}) {
+    refuse({.guidance_scale = scale}, "expected 0 to 100");
+    refuse({.true_cfg_scale = scale}, "expected 0 to 100");
+  }
+}
+
 TEST(Interface, AnImageOfAPipelineDoesNotDependOnItsBatch) {
   const Pipeline pipeline(Device("cpu", 2), std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
   const ImageRequest sneaker{.label = 7, .seed = 3};

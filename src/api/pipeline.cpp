@@ -2,6 +2,15 @@
 #include "base/error.hpp"
 
 namespace headroom::v1 {
+namespace {
+
+/// 0 where it is not given, which the pipeline decides then. Throws a usage Error for what is no count.
+std::int64_t count(std::string_view what, const std::optional<std::int64_t>& given) {
+  if (given && *given < 1) fail_usage("{} is {}, expected at least 1", what, *given);
+  return given.value_or(0);
+}
+
+}  // namespace
 
 Pipeline::Impl::Impl(const Device& on, Backend& backend, std::unique_ptr<headroom::Pipeline> opened)
     : device(on), pipeline(std::move(opened)), weights(backend, pipeline->components()) {
@@ -29,10 +38,10 @@ Generator::Generator(const Pipeline& pipeline, const RequestOptions& options, st
         Backend& backend = opened.device.impl_->here();
         const headroom::RequestOptions asked{
             .images = options.images,
-            .token_rows = tokens_along(*opened.pipeline, "height", options.height),
-            .token_columns = tokens_along(*opened.pipeline, "width", options.width),
-            .text_tokens = options.text_tokens,
-            .steps = options.steps,
+            .token_rows = tokens_along(*opened.pipeline, "height", count("height", options.height)),
+            .token_columns = tokens_along(*opened.pipeline, "width", count("width", options.width)),
+            .text_tokens = count("text_tokens", options.text_tokens),
+            .steps = count("steps", options.steps),
             .guidance_scale = options.guidance_scale,
             .true_cfg_scale = options.true_cfg_scale,
             .switches = SwitchSet::parse(switches).for_target(backend.properties().target)};
@@ -57,11 +66,11 @@ Tensor Generator::generate(std::span<const ImageRequest> images, const StepObser
     (void)pipeline().device().impl_->here();
     std::vector<headroom::ImageRequest> requests;
     for (const ImageRequest& image : images)
-      requests.push_back(
-          {.label = image.label,
-           .seed = image.seed,
-           .prompt = image.prompt,
-           .negative_prompt = image.negative_prompt.empty() ? std::nullopt : std::optional(image.negative_prompt)});
+      requests.push_back({.label = image.label,
+                          .seed = image.seed,
+                          .prompt = image.prompt,
+                          .prompt_2 = image.prompt_2,
+                          .negative_prompt = image.negative_prompt});
     return outer(impl_->generator.generate(requests, observer));
   });
 }

@@ -88,6 +88,11 @@ void add_pass_option(CLI::App& command, std::string& pass) {
                      "a stage, as text_encoder or decode, request: whole requests, or frame: a frame of a stream");
 }
 
+std::vector<IdleOption> idle_of_pass(const std::string& pass, const RequestOptions& request) {
+  if (pass == kFrame || request.steps == 0) return {};
+  return {{"steps", "it is for whole requests, and this is one pass"}};
+}
+
 PassMaker asked_passes(const Engine& engine, const std::string& pass, const RequestOptions& request,
                        const ImageSize& size) {
   if (pass == kFrame) return frame_passes(engine, request, size);

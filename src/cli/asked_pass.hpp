@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/common.hpp"
 #include "run/forward_pass.hpp"
@@ -28,5 +29,8 @@ using PassMaker = std::function<ForwardPass(std::int64_t rows)>;
 /// what the network works on: pixels of images, tokens of text.
 [[nodiscard]] PassMaker asked_passes(const Engine& engine, const std::string& pass, const RequestOptions& request,
                                      const ImageSize& size);
+
+/// Of the options of a request, those that change nothing of that pass of it.
+[[nodiscard]] std::vector<IdleOption> idle_of_pass(const std::string& pass, const RequestOptions& request);
 
 }  // namespace headroom

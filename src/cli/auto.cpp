@@ -1,7 +1,6 @@
 #include "cli/auto.hpp"
 
 #include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <ranges>
 #include <system_error>
@@ -109,16 +108,20 @@ void add_auto_switches(CLI::App& command, SwitchArguments& arguments, std::strin
           "sampler or a step cache, by the model's judge or else relative L2; 0 leaves these out")
       ->check(real_number(0.0, 1.0))
       ->capture_default_str();
-  const auto schedule = std::make_shared<std::string>();
   command
-      .add_option("--cache-schedule", *schedule,
+      .add_option("--cache-schedule", arguments.schedule,
                   "which steps fbcache or teacache among the switches computes (1) and which it reuses (0), again and "
                   "again, whatever it measures: 10 for every other one; results are tagged `forced`")
       ->type_name("DIGITS");
-  command.parse_complete_callback([&arguments, schedule] {
-    if (!schedule->empty()) arguments.list = with_schedule(arguments.list, *schedule);
-  });
   command.add_flag("--auto-refresh", arguments.refresh, "with --opt auto: measure, even where a choice is cached");
+  command.parse_complete_callback([&command, &arguments] {
+    for (const char* option : {"--auto-seconds", "--max-error", "--max-request-error", "--auto-refresh"})
+      if (command.count(option) > 0) arguments.given_for_auto.emplace_back(option);
+  });
+}
+
+SwitchRequest SwitchArguments::request() const {
+  return SwitchRequest::parse(schedule.empty() ? list : with_schedule(list, schedule));
 }
 
 void ChosenSwitches::describe(Configuration& configuration) const {
@@ -129,7 +132,11 @@ void ChosenSwitches::describe(Configuration& configuration) const {
 ChosenSwitches choose_switches(SwitchRequest asked, const SwitchArguments& arguments, Backend& backend,
                                AutoRequest request, const Log& log) {
   asked.fixed = asked.fixed.for_target(backend.properties().target);
-  if (!asked.automatic) return {.set = asked.fixed, .asked = asked.names()};
+  if (!asked.automatic) {
+    for (const std::string& option : arguments.given_for_auto)
+      log.info("{} changes nothing: it is for --opt auto", option);
+    return {.set = asked.fixed, .asked = asked.names()};
+  }
   if (request.denoise) request.denoise->switches = asked.fixed;
   if (!request.denoise && arguments.limits.max_request_error > 0)
     log.info("auto: --max-request-error is about whole denoise loops, and this is one forward pass");

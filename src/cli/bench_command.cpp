@@ -22,7 +22,7 @@ namespace {
 /// Measures here, or in processes of their own that are then judged.
 ExitCode bench_or_judge(BenchArguments& arguments, const CLI::App& command) {
   const std::string& what = arguments.model.model;
-  check_bench_options(command, what);
+  check_bench_options(command, what, arguments.switches);
   if (arguments.request.reference_rows != 0 && arguments.pass == kWholeRequest)
     fail_usage("--reference-rows is for a forward pass, not for --pass {}", kWholeRequest);
   if (arguments.floors && arguments.pass != kWholeRequest) fail_usage("--floors is for --pass {}", kWholeRequest);

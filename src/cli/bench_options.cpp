@@ -53,6 +53,11 @@ void check_subject(const std::string& what) {
     fail_usage("no model and no suite '{}'{}", what, meant);
 }
 
+void check_auto_options(const SwitchArguments& switches) {
+  if (switches.given_for_auto.empty() || switches.request().automatic) return;
+  fail_usage("{} would change nothing: it is for --opt auto", switches.given_for_auto.front());
+}
+
 void check_comparison_options(const CLI::App& command) {
   const bool against = command.count("--against") > 0;
   const bool compare = command.count("--compare") > 0;
@@ -68,7 +73,7 @@ void check_comparison_options(const CLI::App& command) {
 
 }  // namespace
 
-void check_bench_options(const CLI::App& command, const std::string& what) {
+void check_bench_options(const CLI::App& command, const std::string& what, const SwitchArguments& switches) {
   check_subject(what);
   const BenchSubject subject = subject_of(what);
   for (const Use& use : uses())
@@ -76,6 +81,7 @@ void check_bench_options(const CLI::App& command, const std::string& what) {
       if (command.count(option) > 0 && (use.subjects & subject) == 0)
         fail_usage("{} would change nothing of `bench {}`: it is for {}", option, what.empty() ? "--list" : what,
                    use.who);
+  check_auto_options(switches);
   check_comparison_options(command);
 }
 

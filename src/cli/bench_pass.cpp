@@ -100,7 +100,7 @@ void print_memory(const MemoryReport& memory) {
 
 void bench_pass(const BenchArguments& arguments) {
   const Log log(arguments.model.quiet);
-  const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
+  const SwitchRequest asked = arguments.switches.request();
   const Engine engine = open_network(arguments.model);
   RequestOptions request = arguments.request;
   request.switches = asked.fixed;

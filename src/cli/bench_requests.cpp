@@ -49,12 +49,13 @@ ResultFile to_file(const Engine& engine, const Generator& generator, const Reque
 
 void bench_requests(const BenchArguments& arguments) {
   const Log log(arguments.model.quiet);
-  const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
+  const SwitchRequest asked = arguments.switches.request();
   if (arguments.cold || arguments.first_step)
     fail_usage("--cold and --first-step are for one pass, and not for whole requests");
   const Engine engine = open_engine(arguments.model);
   const Pipeline& pipeline = *engine.pipeline;
   RequestOptions options = arguments.request;
+  options.switches = asked.fixed;
   resolve_size(pipeline, arguments.size, options);
   const ChosenSwitches chosen =
       choose_switches(asked, arguments.switches, *engine.backend, make_auto_request(pipeline, options), log);

@@ -70,6 +70,7 @@ void calibrate(const CalibrateArguments& arguments) {
   RequestOptions options = arguments.request;
   resolve_size(pipeline, arguments.size, options);
   options.switches = asked.for_target(engine.backend->properties().target);
+  report_idle(log, pipeline.idle_options(options, {}));
   // Before the work of hours: what is kept there must be readable, and the folder be one to write to.
   static_cast<void>(read_calibrations(pipeline));
   check_writable(calibration_file(pipeline));
@@ -112,17 +113,9 @@ void add_calibrate_command(CLI::App& app) {
                    "images made at once; 0 takes as many as have 4096 image tokens together")
       ->check(whole_number(0, 4096))
       ->capture_default_str();
-  command->add_option("--steps", arguments->request.steps, "denoise steps; 0 takes the model's own number")
-      ->check(whole_number(0, 10'000))
-      ->capture_default_str();
-  command->add_option("--guidance", arguments->request.guidance_scale, "guidance scale; 0 takes the model's own")
-      ->check(real_number(0.0, 100.0))
-      ->capture_default_str();
-  command
-      ->add_option("--true-cfg-scale", arguments->request.true_cfg_scale,
-                   "scale of classifier-free guidance of a model that is guided without it; 0 for none")
-      ->check(real_number(0.0, 100.0))
-      ->capture_default_str();
+  add_steps_option(*command, arguments->request.steps, "denoise steps");
+  add_guidance_option(*command, arguments->request.guidance_scale);
+  add_true_cfg_option(*command, arguments->request.true_cfg_scale);
   add_size_options(*command, arguments->request, arguments->size);
   command
       ->add_option("--seed", arguments->effort.seed,

@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
 #include <ranges>
 #include <set>
 #include <string>
@@ -74,19 +76,28 @@ void add_lora_option(CLI::App& command, std::vector<std::string>& loras) {
 
 std::vector<LoraUse> parse_loras(std::span<const std::string> loras) {
   std::vector<LoraUse> uses;
-  for (const std::string& text : loras) uses.push_back(parse_lora(text));
+  for (const std::string& text : loras) {
+    uses.push_back(parse_lora(text));
+    require_lora_weight(uses.back(), "--lora");
+  }
   return uses;
+}
+
+void require_lora_weight(const LoraUse& use, const std::string& context) {
+  constexpr double kMost = 1000;
+  if (!(std::abs(use.weight) <= kMost))
+    fail_usage("{}: the weight of {} is {}, expected {} to {}", context, use.file, use.weight, -kMost, kMost);
 }
 
 void add_size_options(CLI::App& command, RequestOptions& request, ImageSize& size) {
   CLI::Option* const rows =
-      command.add_option("--token-rows", request.token_rows, "image tokens down; 0 takes the model's own")
-          ->check(whole_number(0, 1024));
+      command.add_option("--token-rows", request.token_rows, "image tokens down; the model's own unless given")
+          ->check(whole_number(1, 1024));
   CLI::Option* const columns =
-      command.add_option("--token-columns", request.token_columns, "image tokens across; 0 takes the model's own")
-          ->check(whole_number(0, 1024));
-  command.add_option("--text-tokens", request.text_tokens, "text tokens; 0 takes the model's own, or 512")
-      ->check(whole_number(0, 8192));
+      command.add_option("--token-columns", request.token_columns, "image tokens across; the model's own unless given")
+          ->check(whole_number(1, 1024));
+  command.add_option("--text-tokens", request.text_tokens, "text tokens; the model's own, or 512, unless given")
+      ->check(whole_number(1, 8192));
   command.add_option("--height", size.height, "pixels down, in place of --token-rows")
       ->check(whole_number(1, 16'384))
       ->excludes(rows);
@@ -100,13 +111,29 @@ void resolve_size(const Pipeline& pipeline, const ImageSize& size, RequestOption
   if (size.width != 0) request.token_columns = tokens_along(pipeline, "--width", size.width);
 }
 
+void add_steps_option(CLI::App& command, std::int64_t& steps, const std::string& what) {
+  command.add_option("--steps", steps, what + "; the model's own number unless given")->check(whole_number(1, 10'000));
+}
+
+void add_guidance_option(CLI::App& command, std::optional<double>& guidance) {
+  command.add_option("--guidance", guidance, "guidance scale; the model's own unless given")
+      ->check(real_number(0.0, 100.0));
+}
+
+void add_true_cfg_option(CLI::App& command, std::optional<double>& scale) {
+  command
+      .add_option(
+          "--true-cfg-scale", scale,
+          "scale of classifier-free guidance, twice the work, of a model that is guided without it; none unless "
+          "over 1")
+      ->check(real_number(0.0, 100.0));
+}
+
 void add_request_options(CLI::App& command, RequestOptions& request, ImageSize& size) {
   command.add_option("--images", request.images, "images made at once")
       ->check(whole_number(1, 4096))
       ->capture_default_str();
-  command.add_option("--steps", request.steps, "denoise steps; 0 takes the model's own number")
-      ->check(whole_number(0, 10'000))
-      ->capture_default_str();
+  add_steps_option(command, request.steps, "denoise steps");
   add_size_options(command, request, size);
 }
 
@@ -197,6 +224,14 @@ Engine open(const ModelArguments& arguments, bool must_be_pipeline) {
 Engine open_network(const ModelArguments& arguments) { return open(arguments, /*must_be_pipeline=*/false); }
 
 Engine open_engine(const ModelArguments& arguments) { return open(arguments, /*must_be_pipeline=*/true); }
+
+void report_idle(const Log& log, std::span<const IdleOption> idle) {
+  for (const IdleOption& option : idle) {
+    std::string name(option.name);
+    std::ranges::replace(name, '_', '-');
+    log.info("--{} changes nothing: {}", name, option.reason);
+  }
+}
 
 void report_declined(const Log& log, const std::vector<Declined>& declined) {
   for (const Declined& one : declined) log.info("switch {} declined: {}", one.switch_name, one.reason);

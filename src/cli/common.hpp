@@ -45,6 +45,11 @@ void add_size_options(CLI::App& command, RequestOptions& request, ImageSize& siz
 /// Throws a usage Error for pixels that do not divide into the denoiser's tokens.
 void resolve_size(const Pipeline& pipeline, const ImageSize& size, RequestOptions& request);
 
+/// Adds --steps, which are 0 unless given; `what` they are is the beginning of its help.
+void add_steps_option(CLI::App& command, std::int64_t& steps, const std::string& what);
+void add_guidance_option(CLI::App& command, std::optional<double>& guidance);
+void add_true_cfg_option(CLI::App& command, std::optional<double>& scale);
+
 /// Adds --images, --steps and those of add_size_options().
 void add_request_options(CLI::App& command, RequestOptions& request, ImageSize& size);
 
@@ -82,7 +87,11 @@ struct Engine {
 
 /// The LoRA files of options, in order. Throws a usage Error for a weight that is no number.
 [[nodiscard]] std::vector<LoraUse> parse_loras(std::span<const std::string> loras);
+/// Throws a usage Error for a weight beyond what can be meant.
+void require_lora_weight(const LoraUse& use, const std::string& context);
 
+/// Says which options were given and change nothing, one line each with the reason.
+void report_idle(const Log& log, std::span<const IdleOption> idle);
 /// Says which switches were asked for and could not apply, one line each with the reason.
 void report_declined(const Log& log, const std::vector<Declined>& declined);
 /// The same of results, and what report_notes() says: a line for each name, switch and reason.

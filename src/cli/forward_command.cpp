@@ -47,7 +47,7 @@ ForwardPass pass_over(const SafetensorsFile& file, const ForwardArguments& argum
 
 void forward(const ForwardArguments& arguments) {
   const Log log(arguments.model.quiet);
-  const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
+  const SwitchRequest asked = arguments.switches.request();
   check_writable(arguments.output);
   const SafetensorsFile file = SafetensorsFile::open(arguments.inputs);
   const Engine engine = open_network(arguments.model);

@@ -10,9 +10,12 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/nearest.hpp"
+#include "cli/common.hpp"
 
 namespace headroom {
 namespace {
+
+constexpr double kMostGuidance = 100;
 
 /// A key of the JSON and the member behind it.
 struct Field {
@@ -21,17 +24,15 @@ struct Field {
   std::function<void(const ImageJob& job, nlohmann::json& value)> write;  // leaves null what is not said
 };
 
-std::int64_t whole(const nlohmann::json& object, std::string_view key, std::int64_t high, const std::string& context) {
-  const std::int64_t value = get_int(object, key, context);
-  if (value < 0 || value > high) fail_usage("{}: {} is {}, expected 0 to {}", context, key, value, high);
-  return value;
-}
-
+/// A whole number that is 0 where it is not said: `low` is 1, or 0 is what is meant by that.
 template <class Member>
-Field whole_field(std::string_view key, std::int64_t high, const Member& member) {
+Field whole_field(std::string_view key, std::int64_t low, std::int64_t high, const Member& member) {
   return {key,
           [=](ImageJob& job, const nlohmann::json& object, const std::string& context) {
-            member(job) = whole(object, key, high, context);
+            const std::int64_t value = get_int(object, key, context);
+            if (value < low || value > high)
+              fail_usage("{}: {} is {}, expected {} to {}", context, key, value, low, high);
+            member(job) = value;
           },
           [=](const ImageJob& job, nlohmann::json& value) {
             if (ImageJob copy = job; member(copy) != 0) value = member(copy);
@@ -39,15 +40,15 @@ Field whole_field(std::string_view key, std::int64_t high, const Member& member)
 }
 
 template <class Member>
-Field real_field(std::string_view key, const Member& member) {
+Field real_field(std::string_view key, double high, const Member& member) {
   return {key,
           [=](ImageJob& job, const nlohmann::json& object, const std::string& context) {
             const double value = get_double(object, key, context);
-            if (!(value >= 0 && value <= 100)) fail_usage("{}: {} is {}, expected 0 to 100", context, key, value);
+            if (!(value >= 0 && value <= high)) fail_usage("{}: {} is {}, expected 0 to {}", context, key, value, high);
             member(job) = value;
           },
           [=](const ImageJob& job, nlohmann::json& value) {
-            if (ImageJob copy = job; member(copy) != 0) value = member(copy);
+            if (ImageJob copy = job; member(copy)) value = *member(copy);
           }};
 }
 
@@ -89,6 +90,7 @@ LoraUse read_lora(const nlohmann::json& object, const std::string& context) {
   LoraUse use{.file = get_string(object, "file", context), .weight = get_double_or(object, "weight", 1, context)};
   for (const auto& [key, value] : object.items())
     if (key != "file" && key != "weight") fail_usage("{}: unknown key '{}'", context, key);
+  require_lora_weight(use, context);
   return use;
 }
 
@@ -112,19 +114,19 @@ const std::vector<Field>& fields() {
   static const std::vector<Field> kFields = {
       prompt_field("prompt", [](ImageJob& job) -> auto& { return job.prompt; }),
       seed_field(),
-      text_field("prompt_2", [](ImageJob& job) -> auto& { return job.prompt_2; }),
+      prompt_field("prompt_2", [](ImageJob& job) -> auto& { return job.prompt_2; }),
       prompt_field("negative_prompt", [](ImageJob& job) -> auto& { return job.negative_prompt; }),
       text_field("image", [](ImageJob& job) -> auto& { return job.image; }),
       text_field("noise", [](ImageJob& job) -> auto& { return job.noise; }),
       loras_field(),
-      whole_field("label", 1'000'000, [](ImageJob& job) -> auto& { return job.label; }),
-      whole_field("height", 16'384, [](ImageJob& job) -> auto& { return job.size.height; }),
-      whole_field("width", 16'384, [](ImageJob& job) -> auto& { return job.size.width; }),
-      whole_field("steps", 10'000, [](ImageJob& job) -> auto& { return job.steps; }),
-      whole_field("text_tokens", 8192, [](ImageJob& job) -> auto& { return job.text_tokens; }),
-      real_field("strength", [](ImageJob& job) -> auto& { return job.strength; }),
-      real_field("guidance", [](ImageJob& job) -> auto& { return job.guidance; }),
-      real_field("true_cfg_scale", [](ImageJob& job) -> auto& { return job.true_cfg_scale; })};
+      whole_field("label", 0, 1'000'000, [](ImageJob& job) -> auto& { return job.label; }),
+      whole_field("height", 1, 16'384, [](ImageJob& job) -> auto& { return job.size.height; }),
+      whole_field("width", 1, 16'384, [](ImageJob& job) -> auto& { return job.size.width; }),
+      whole_field("steps", 1, 10'000, [](ImageJob& job) -> auto& { return job.steps; }),
+      whole_field("text_tokens", 1, 8192, [](ImageJob& job) -> auto& { return job.text_tokens; }),
+      real_field("strength", 1, [](ImageJob& job) -> auto& { return job.strength; }),
+      real_field("guidance", kMostGuidance, [](ImageJob& job) -> auto& { return job.guidance; }),
+      real_field("true_cfg_scale", kMostGuidance, [](ImageJob& job) -> auto& { return job.true_cfg_scale; })};
   return kFields;
 }
 

@@ -16,17 +16,17 @@ namespace headroom {
 struct ImageJob {
   std::optional<std::string> prompt;  ///< else the pipeline's own of `label`
   std::int64_t label = 0;
-  std::string prompt_2;  ///< for the second text encoder, where it is to read another one
+  std::optional<std::string> prompt_2;  ///< for the second text encoder, where it is to read another one
   std::optional<std::string> negative_prompt;
   std::uint64_t seed = 0;
   ImageSize size;
-  std::int64_t steps = 0;
-  std::int64_t text_tokens = 0;
-  double guidance = 0;
-  double true_cfg_scale = 0;
-  std::string image;    ///< a picture to edit or to begin with: a path
-  double strength = 0;  ///< of the noise on a picture to begin with
-  std::string noise;    ///< latents to begin with: a path
+  std::int64_t steps = 0;        ///< 0 where it is not said, as of a side
+  std::int64_t text_tokens = 0;  ///< likewise
+  std::optional<double> guidance;
+  std::optional<double> true_cfg_scale;
+  std::string image;               ///< a picture to edit or to begin with: a path
+  std::optional<double> strength;  ///< of the noise on a picture to begin with
+  std::string noise;               ///< latents to begin with: a path
   std::vector<LoraUse> loras;
 };
 

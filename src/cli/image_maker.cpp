@@ -33,7 +33,7 @@ HostTensor read_noise(const std::string& path) {
 /// A side that is asked for, in tokens; where only the other is, the pipeline's own.
 void set_size(const Pipeline& pipeline, const ImageSize& asked, RequestOptions& options) {
   if (asked == ImageSize{}) return;
-  const Request own = pipeline.resolve({.switches = {}});
+  const Request own = pipeline.resolve({.switches = options.switches});
   const std::int64_t side = pipeline.token_pixels();
   const ImageSize whole{.height = asked.height != 0 ? asked.height : own.token_rows * side,
                         .width = asked.width != 0 ? asked.width : own.token_columns * side};
@@ -60,14 +60,14 @@ void set_image(const Pipeline& pipeline, const ImageJob& job, PreparedImage& pre
 
 }  // namespace
 
-PreparedImage prepare(const Pipeline& pipeline, const ImageJob& job) {
+PreparedImage prepare(const Pipeline& pipeline, const ImageJob& job, const SwitchSet& switches) {
   if (job.prompt && pipeline.text_readers().empty()) fail_usage("{} reads no text", pipeline.name());
   PreparedImage prepared{.options = {.text_tokens = job.text_tokens,
                                      .steps = job.steps,
                                      .guidance_scale = job.guidance,
                                      .true_cfg_scale = job.true_cfg_scale,
                                      .strength = job.strength,
-                                     .switches = {}},
+                                     .switches = switches},
                          .image = {.label = job.label,
                                    .seed = job.seed,
                                    .prompt = job.prompt,
@@ -96,6 +96,10 @@ std::vector<std::string> tell_cut_texts(const Pipeline& pipeline, const Prepared
       tell("negative prompt", *negative);
   }
   return notes;
+}
+
+bool is_seed_idle(const Pipeline& pipeline, const PreparedImage& prepared) {
+  return prepared.image.noise.numel() != 0 && !pipeline.sampler_tables(pipeline.resolve(prepared.options)).uses_noise();
 }
 
 ImageMaker::ImageMaker(const Engine& engine, const SwitchSet& switches, std::size_t memory_limit,

@@ -16,15 +16,19 @@ namespace headroom {
 
 /// A job with its files read and its size resolved.
 struct PreparedImage {
-  RequestOptions options;  ///< for one image, without switches
+  RequestOptions options;  ///< for one image
   ImageRequest image;
   std::vector<LoraUse> loras;
 };
-/// Throws a usage Error for sizes and switches that the pipeline has not, Error for files that cannot be read.
-[[nodiscard]] PreparedImage prepare(const Pipeline& pipeline, const ImageJob& job);
+/// For an image under those switches, which may name a sampler and steps. Throws a usage Error for sizes and switches that the pipeline
+/// has not, Error for files that cannot be read.
+[[nodiscard]] PreparedImage prepare(const Pipeline& pipeline, const ImageJob& job, const SwitchSet& switches);
 /// Of texts of which an encoder reads the beginning alone, what it reads: "text_encoder reads 77 of the 90 tokens of the
 /// prompt".
 [[nodiscard]] std::vector<std::string> tell_cut_texts(const Pipeline& pipeline, const PreparedImage& prepared);
+
+/// Whether the seed changes nothing, because the noise is given and the sampler draws none.
+[[nodiscard]] bool is_seed_idle(const Pipeline& pipeline, const PreparedImage& prepared);
 
 /// Images made in one generation, and what that took.
 struct MadeImages {

@@ -125,7 +125,7 @@ nlohmann::json describe_options(const LadderArguments& arguments, const Engine& 
           {"token columns", request.token_columns},
           {"text tokens", request.text_tokens},
           {"steps", request.steps},
-          {"guidance", request.guidance_scale},
+          {"guidance", request.guidance_scale ? nlohmann::json(*request.guidance_scale) : nlohmann::json()},
           {"seed", options.seed},
           {"trials", options.min_trials},
           {"precision", options.precision},
@@ -247,17 +247,21 @@ void print_round(const LadderArguments& arguments, const Engine& engine, const L
 
 void ladder(const LadderArguments& arguments, const CLI::App& command) {
   const Log log(arguments.model.quiet);
-  static_cast<void>(SwitchRequest::parse(arguments.switches.list));  // a wrong name is told before anything is opened
+  static_cast<void>(arguments.switches.request());  // a wrong name is told before anything is opened
   LadderOptions options = arguments.options;
   if (!arguments.precision.empty()) options.precision = parse_share(arguments.precision, "--precision");
   if (arguments.processes > 0) options.rounds = arguments.processes;
   check_clock();
+  if (arguments.max_rounds > 0 && arguments.max_rounds < options.rounds)
+    fail_usage("--max-rounds is {}, expected at least the {} rounds that are asked for", arguments.max_rounds,
+               options.rounds);
   if (!arguments.out.empty()) check_writable_in(arguments.out, "results.json");
   const Engine engine = open_engine(arguments.model);
   resolve_size(*engine.pipeline, arguments.size, options.request);
   options.request.images = images_of(options.request, *engine.pipeline);
-  const SwitchRequest asked =
-      SwitchRequest::parse(arguments.is_default ? default_switches(engine, options.request) : arguments.switches.list);
+  report_idle(log, engine.pipeline->idle_options(options.request, {}));
+  const SwitchRequest asked = arguments.is_default ? SwitchRequest::parse(default_switches(engine, options.request))
+                                                   : arguments.switches.request();
   options.switches = choose_switches(asked, arguments.switches, *engine.backend,
                                      make_auto_request(*engine.pipeline, options.request), log)
                          .set;
@@ -287,18 +291,11 @@ void add_ladder_command(CLI::App& app) {
                    "images made at once; 0 makes one for each label of the model")
       ->check(whole_number(0, 4096))
       ->capture_default_str();
-  command
-      ->add_option("--steps", arguments->options.request.steps,
-                   "denoise steps of the baseline; 0 takes the model's own number")
-      ->check(whole_number(0, 10'000))
-      ->capture_default_str();
+  add_steps_option(*command, arguments->options.request.steps, "denoise steps of the baseline");
   add_size_options(*command, arguments->options.request, arguments->size);
   command->add_flag("--ends", arguments->options.only_ends,
                     "measure the baseline and all switches together, and nothing between");
-  command
-      ->add_option("--guidance", arguments->options.request.guidance_scale, "guidance scale; 0 takes the model's own")
-      ->check(real_number(0.0, 100.0))
-      ->capture_default_str();
+  add_guidance_option(*command, arguments->options.request.guidance_scale);
   command->add_option("--seed", arguments->options.seed, "seed of the first image's noise")
       ->check(seed_number())
       ->capture_default_str();
@@ -339,8 +336,8 @@ void add_ladder_command(CLI::App& app) {
       ->check(folder_name())
       ->type_name("DIR");
   // What --processes runs itself with.
-  command->add_option("--round", arguments->round)->group("");
-  command->add_option("--rungs", arguments->rungs)->delimiter(',')->group("");
+  command->add_option("--round", arguments->round)->check(whole_number(0, 1'000'000))->group("");
+  command->add_option("--rungs", arguments->rungs)->delimiter(',')->check(whole_number(0, 1'000'000))->group("");
   command->add_flag("--json", arguments->as_json, "print the result file instead of the table");
   command->footer(fmt::format(
       "Example: headroom ladder {} --out out/demo\n"

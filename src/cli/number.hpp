@@ -17,9 +17,13 @@ namespace headroom {
 /// A number that is neither infinite nor NaN.
 [[nodiscard]] CLI::Validator real_number(double low, double high);
 
-/// Lists of whole_number(), at least one number in all. `option` is named in the usage Error.
+/// A size in bytes: "16GiB", "1.5GB" or "4096", from one byte to 1 EiB. The option gets the number of bytes.
+[[nodiscard]] CLI::Validator byte_size();
+
+/// Lists of whole_number(), at least one number in all. `option` is named in the usage Error. Where `own` is not empty it may stand
+/// for a number, and gives 0.
 [[nodiscard]] std::vector<std::int64_t> parse_whole_numbers(const std::vector<std::string>& lists,
                                                             std::string_view option, std::int64_t low,
-                                                            std::int64_t high);
+                                                            std::int64_t high, std::string_view own = {});
 
 }  // namespace headroom

@@ -13,6 +13,7 @@
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/number.hpp"
 #include "kernels/generated_kernels.hpp"
 #include "measure/statistics.hpp"
 #include "measure/table.hpp"
@@ -157,11 +158,13 @@ nlohmann::json to_json(const Compiled& compiled, const std::vector<AutoTrial>& t
 
 void print_plan(const PlanArguments& arguments) {
   const Log log(arguments.model.quiet);
-  const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
+  const SwitchRequest asked = arguments.switches.request();
   const Engine engine = open_network(arguments.model);
   const bool is_whole = engine.pipeline != nullptr && (arguments.pass.empty() || arguments.pass == kWholeRequest);
   RequestOptions options = arguments.request;
+  options.switches = asked.fixed;
   if (is_whole) resolve_size(*engine.pipeline, arguments.size, options);
+  report_idle(log, is_whole ? engine.pipeline->idle_options(options, {}) : idle_of_pass(arguments.pass, options));
   AutoRequest request =
       is_whole
           ? make_auto_request(*engine.pipeline, options)
@@ -213,7 +216,7 @@ void add_plan_command(CLI::App& app) {
   command
       ->add_option("--trials", arguments->trials,
                    "plan so often, and say what it takes once libraries have looked for algorithms")
-      ->check(CLI::Range(1, 1000));
+      ->check(whole_number(1, 1000));
   command->add_flag("--json", arguments->as_json, "machine-readable output");
   command->footer(
       fmt::format("Example: headroom plan {} --random-weights 0 --opt fast --rejections\n"

@@ -94,14 +94,16 @@ ResultFile to_file(const ChosenSwitches& switches, const Engine& engine, const P
 
 void run_profile(const ProfileArguments& arguments) {
   const Log log(arguments.model.quiet);
-  const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
+  const SwitchRequest asked = arguments.switches.request();
   if (!arguments.save.empty()) check_clock();
   for (const std::string& path : {arguments.save, arguments.trace})
     if (!path.empty()) check_writable(path);
   const Engine engine = open_network(arguments.model);
   const bool is_whole = engine.pipeline != nullptr && (arguments.pass.empty() || arguments.pass == kWholeRequest);
   RequestOptions options = arguments.request;
+  options.switches = asked.fixed;
   if (is_whole) resolve_size(*engine.pipeline, arguments.size, options);
+  report_idle(log, is_whole ? engine.pipeline->idle_options(options, {}) : idle_of_pass(arguments.pass, options));
   const AutoRequest request =
       is_whole
           ? make_auto_request(*engine.pipeline, options)

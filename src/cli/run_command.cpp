@@ -14,6 +14,7 @@
 #include "base/nearest.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
+#include "base/utf8.hpp"
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
@@ -27,6 +28,7 @@
 #include "measure/table.hpp"
 #include "media/image_grid.hpp"
 #include "media/png.hpp"
+#include "passes/step_cache_options.hpp"
 #include "pipelines/examples.hpp"
 
 namespace headroom {
@@ -49,6 +51,8 @@ struct RunArguments {
   NewWork after_the_first = NewWork::kTakeOver;
   std::string out = "images.png";
   bool as_json = false;
+  bool is_seed_given = false;
+  std::vector<std::string> idle_of_requests;  // options that were given and that --prompts - has no use for
 };
 
 /// "all", or names and numbers of labels separated by commas.
@@ -74,12 +78,16 @@ std::vector<std::int64_t> parse_labels(const std::string& list, std::span<const 
   return labels;
 }
 
-/// A prompt a line; empty lines are left out.
+/// A prompt a line; empty lines are left out, and a byte order mark in front of the first.
 std::vector<std::string> read_prompts(const std::string& path) {
   std::ifstream file(path);
   if (!file) fail("cannot read {}", path);
   std::vector<std::string> prompts;
-  for (std::string line; std::getline(file, line);) {
+  bool is_first = true;
+  for (std::string line; std::getline(file, line); is_first = false) {
+    if (is_first && (line.starts_with("\xFF\xFE") || line.starts_with("\xFE\xFF")))
+      fail("{} is in UTF-16: prompts are expected in UTF-8", path);
+    if (is_first) line.erase(0, line.size() - without_byte_order_mark(line).size());
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (!line.empty()) prompts.push_back(std::move(line));
   }
@@ -229,13 +237,16 @@ SwitchSet choose(const RunArguments& arguments, const SwitchRequest& asked, cons
 
 void run(const RunArguments& arguments) {
   const Log log(arguments.model.quiet);
-  const SwitchRequest asked = SwitchRequest::parse(arguments.switches.list);
+  const SwitchRequest asked = arguments.switches.request();
   if (arguments.prompts_file != "-") check_writable(arguments.out);
   const Engine engine = open_engine(arguments.model);
   const Pipeline& pipeline = *engine.pipeline;
   if (const std::string obstacle = pipeline.obstacle_to_images(); !obstacle.empty()) fail("{}", obstacle);
   if (arguments.prompts_file == "-") {
-    const SwitchSet switches = choose(arguments, asked, engine, prepare(pipeline, arguments.job).options, log);
+    for (const std::string& option : arguments.idle_of_requests)
+      log.info("{} changes nothing: requests say themselves what they make, and each is made by itself", option);
+    const SwitchSet switches =
+        choose(arguments, asked, engine, prepare(pipeline, arguments.job, asked.fixed).options, log);
     serve_prompts(engine, switches, arguments.memory_limit, arguments.after_the_first, arguments.job);
     return;
   }
@@ -243,7 +254,10 @@ void run(const RunArguments& arguments) {
   const Subjects subjects = choose_subjects(arguments, pipeline);
   const std::vector<ImageJob> jobs = list_jobs(subjects, arguments.per_prompt, arguments.job.seed);
   std::vector<PreparedImage> prepared;
-  for (const ImageJob& job : jobs) prepared.push_back(prepare(pipeline, job));
+  for (const ImageJob& job : jobs) prepared.push_back(prepare(pipeline, job, asked.fixed));
+  report_idle(log, pipeline.idle_options(prepared.front().options, prepared.front().image));
+  if (arguments.is_seed_given && is_seed_idle(pipeline, prepared.front()))
+    log.info("--seed changes nothing: the noise is given, and the sampler draws none");
   for (std::size_t i = 0; i < subjects.jobs.size(); ++i)  // the rest have the same texts
     for (const std::string& note : tell_cut_texts(pipeline, prepared[i])) log.info("{}", note);
   const SwitchSet switches = choose(arguments, asked, engine, prepared.front().options, log);
@@ -267,6 +281,20 @@ void run(const RunArguments& arguments) {
   tell(arguments, took, pipeline.name(), files);
 }
 
+/// The switches of a PNG, unless --opt is given. Options win over switches that say the same: --steps over steps=N, which becomes the
+/// job's number of steps, and --cache-schedule over the schedule of a step cache.
+void take_switches(const CLI::App& command, const std::string& of_png, RunArguments& arguments) {
+  const bool has_steps = command.count("--steps") != 0;
+  if (command.count("--opt") != 0) {
+    if (!has_steps && SwitchRequest::parse(arguments.switches.list).fixed.has("steps")) arguments.job.steps = 0;
+    return;
+  }
+  const SwitchSet switches = SwitchSet::parse(of_png);
+  if (const auto steps = switches.number("steps"); steps && !has_steps) arguments.job.steps = *steps;
+  arguments.switches.list = switches.without("steps").to_string();
+  if (!arguments.switches.schedule.empty()) arguments.switches.list = without_schedule(arguments.switches.list);
+}
+
 /// What a PNG says that `run` wrote: the request, and where none was given the switches.
 void take_from(const CLI::App& command, RunArguments& arguments) {
   const LikeImage like = read_like(arguments.like);
@@ -287,7 +315,9 @@ void take_from(const CLI::App& command, RunArguments& arguments) {
   if (is_given("--strength")) arguments.job.strength = given.strength;
   if (is_given("--noise")) arguments.job.noise = given.noise;
   if (is_given("--lora")) arguments.job.loras = given.loras;
-  if (!is_given("--opt")) arguments.switches.list = like.switches;
+  if (is_given("--labels")) arguments.job.prompt.reset();
+  if (is_given("--labels") || is_given("--prompt") || is_given("--prompts")) arguments.job.label = 0;
+  take_switches(command, like.switches, arguments);
 }
 
 void add_prompt_options(CLI::App& command, RunArguments& arguments) {
@@ -333,28 +363,20 @@ void add_prompt_options(CLI::App& command, RunArguments& arguments) {
       ->type_name("FILE");
   command
       .add_option("--strength", arguments.job.strength,
-                  "how much of a picture to begin with becomes noise, up to 1; 0 takes the model's own")
+                  "how much of a picture to begin with becomes noise, over 0 to 1; the model's own unless given")
       ->check(real_number(0.0, 1.0));
 }
 
 void add_size_and_sampling(CLI::App& command, ImageJob& job) {
-  command.add_option("--height", job.size.height, "pixels down; 0 takes the model's own")
-      ->check(whole_number(0, 16'384));
-  command.add_option("--width", job.size.width, "pixels across; 0 takes the model's own")
-      ->check(whole_number(0, 16'384));
-  command.add_option("--steps", job.steps, "denoise steps; 0 takes the model's own number")
-      ->check(whole_number(0, 10'000))
-      ->capture_default_str();
-  command.add_option("--guidance", job.guidance, "guidance scale; 0 takes the model's own")
-      ->check(real_number(0.0, 100.0))
-      ->capture_default_str();
-  command
-      .add_option("--true-cfg-scale", job.true_cfg_scale,
-                  "scale of classifier-free guidance, twice the work, of a model that is guided without it; 0 for none")
-      ->check(real_number(0.0, 100.0))
-      ->capture_default_str();
-  command.add_option("--text-tokens", job.text_tokens, "text tokens; 0 takes the model's own number")
-      ->check(whole_number(0, 8192));
+  command.add_option("--height", job.size.height, "pixels down; the model's own unless given")
+      ->check(whole_number(1, 16'384));
+  command.add_option("--width", job.size.width, "pixels across; the model's own unless given")
+      ->check(whole_number(1, 16'384));
+  add_steps_option(command, job.steps, "denoise steps");
+  add_guidance_option(command, job.guidance);
+  add_true_cfg_option(command, job.true_cfg_scale);
+  command.add_option("--text-tokens", job.text_tokens, "text tokens; the model's own number unless given")
+      ->check(whole_number(1, 8192));
   command.add_option("--seed", job.seed, "seed of the first image's noise; each next image takes the next seed")
       ->check(seed_number())
       ->capture_default_str();
@@ -385,11 +407,10 @@ void add_run_command(CLI::App& app) {
   command
       ->add_option(
           "--memory-limit", arguments->memory_limit,
-          "device memory to use at most, as 16GiB: where that is too small for all stages they take turns; 0 is "
-          "all there is")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
-      ->type_name("SIZE")
-      ->capture_default_str();
+          "device memory to use at most, as 16GiB: where that is too small for all stages they take turns; all there "
+          "is unless given")
+      ->transform(byte_size())
+      ->type_name("SIZE");
   add_search_option(*command, arguments->after_the_first);
   command
       ->add_option(
@@ -409,6 +430,9 @@ void add_run_command(CLI::App& app) {
   command->callback([command, arguments] {
     arguments->job.loras = parse_loras(arguments->loras);
     if (!arguments->like.empty()) take_from(*command, *arguments);
+    arguments->is_seed_given = command->count("--seed") != 0;
+    for (const char* option : {"--per-prompt", "--batch", "--out", "--json"})
+      if (command->count(option) != 0) arguments->idle_of_requests.emplace_back(option);
     run(*arguments);
   });
 }

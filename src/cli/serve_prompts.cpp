@@ -1,5 +1,7 @@
 #include "cli/serve_prompts.hpp"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -15,6 +17,7 @@
 #include "base/json.hpp"
 #include "base/output.hpp"
 #include "base/printable.hpp"
+#include "base/utf8.hpp"
 #include "cli/computed_steps.hpp"
 #include "cli/image_maker.hpp"
 #include "cli/image_text.hpp"
@@ -78,11 +81,15 @@ class Server {
     require_readable(job.image, "image", context);
     require_readable(job.noise, "noise", context);
     for (const LoraUse& use : job.loras) require_readable(use.file, "a file of loras", context);
-    const PreparedImage prepared = prepare(*engine_.pipeline, job);
+    const PreparedImage prepared = prepare(*engine_.pipeline, job, switches_);
     MadeImages made = maker_.make({&prepared, 1});
     reply["out"] = out.string();
     reply["seed"] = job.seed;
     std::vector<std::string> notes = tell_cut_texts(*engine_.pipeline, prepared);
+    for (const IdleOption& option : engine_.pipeline->idle_options(prepared.options, prepared.image))
+      notes.push_back(fmt::format("{} changes nothing: {}", option.name, option.reason));
+    if (request.contains("seed") && is_seed_idle(*engine_.pipeline, prepared))
+      notes.emplace_back("seed changes nothing: the noise is given, and the sampler draws none");
     notes.insert(notes.end(), maker_.notes().begin(), maker_.notes().end());
     for (const std::string& note : notes) reply["notes"].push_back(as_text(note));
     if (!made.computed_steps.empty()) reply["computed_steps"] = numbers_of({&made.computed_steps, 1}).front();
@@ -125,6 +132,7 @@ void serve_prompts(const Engine& engine, const SwitchSet& switches, std::size_t 
                     fmt::format("{} is longer than {} bytes, the most for a request", context, kMostRequestBytes));
       continue;
     }
+    if (number == 1) line.erase(0, line.size() - without_byte_order_mark(line).size());
     if (line.find_first_not_of(" \t\r") != std::string::npos) server.serve(line, context);
   }
   server.finish();

@@ -17,6 +17,7 @@
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/live/server.hpp"
+#include "cli/number.hpp"
 #include "cli/output_name.hpp"
 #include "cli/stream_controls.hpp"
 #include "cli/stream_progress.hpp"
@@ -30,6 +31,8 @@
 
 namespace headroom {
 namespace {
+
+constexpr std::int64_t kMostFrames = 1'000'000'000'000;
 
 struct StreamArguments {
   ModelArguments model;
@@ -144,6 +147,7 @@ void stream(const StreamArguments& arguments, ExitCode& exit_code) {
   StreamOptions options = arguments.stream;
   options.size = {.height = format.height, .width = format.width};
   options.switches = switches;
+  report_idle(log, model->idle_options(options));
   FrameStream frames(*model, *engine.backend, *engine.weights, options);
   report_declined(log, frames.compiled().declined);
 
@@ -201,20 +205,26 @@ void add_stream_command(CLI::App& app, ExitCode& exit_code) {
   add_switches(*command, arguments->switches, "lossless");
   add_stream_video_options(*command, arguments->video);
   command->add_option("--fps", arguments->fps, "paces the input like a camera: so many frames come in a second")
-      ->check(CLI::Range(0.01, 100'000.0));
+      ->check(real_number(0.01, 100'000.0));
   command->add_flag("--drop", arguments->drops, "a frame that still waits when the next one comes is dropped");
   command->add_flag("--wait", arguments->waits, "every frame is shown, however late (as without)");
-  command->add_option("--frames", arguments->frames, "ends after so many")->check(CLI::PositiveNumber);
+  command->add_option("--frames", arguments->frames, "ends after so many")->check(whole_number(1, kMostFrames));
   command->add_option("--prompt", arguments->stream.prompt, "what the frames become");
   command->add_option("--negative-prompt", arguments->stream.negative_prompt, "what rcfg=initialize leads away from");
   command->add_option("--steps", arguments->stream.steps, "calls of the denoiser a frame")
-      ->check(CLI::Range(1, 10'000));
-  command->add_option("--strength", arguments->stream.strength,
-                      "how much of what the denoiser begins with is noise, up to 1");
-  command->add_option("--guidance-scale", arguments->stream.guidance_scale, "of rcfg")->check(CLI::Range(0.0, 100.0));
-  command->add_option("--delta", arguments->stream.guidance_delta, "of rcfg: how much of the residual noise is taken")
-      ->check(CLI::Range(0.0, 10.0));
-  command->add_option("--seed", arguments->stream.seed, "of the noise, which is the same for all frames");
+      ->check(whole_number(1, 10'000));
+  command
+      ->add_option("--strength", arguments->stream.strength,
+                   "how much of what the denoiser begins with is noise, over 0 to 1; 0.5 unless given")
+      ->check(real_number(0.0, 1.0));
+  command->add_option("--guidance-scale", arguments->stream.guidance_scale, "of rcfg; 1.2 unless given")
+      ->check(real_number(0.0, 100.0));
+  command
+      ->add_option("--delta", arguments->stream.guidance_delta,
+                   "of rcfg: how much of the residual noise is taken; 1 unless given")
+      ->check(real_number(0.0, 10.0));
+  command->add_option("--seed", arguments->stream.seed, "of the noise, which is the same for all frames")
+      ->check(seed_number());
   command
       ->add_option("--control", arguments->control,
                    "a JSON file with prompt, strength and the like, read again whenever it changes")
@@ -231,7 +241,7 @@ void add_stream_command(CLI::App& app, ExitCode& exit_code) {
   command
       ->add_option("--quality", arguments->judged_clips,
                    "clips to judge it by before it begins: how far from its teacher, how calm; 0 for none")
-      ->check(CLI::Range(0, 10'000));
+      ->check(whole_number(0, 10'000));
   command->add_option("--budget", arguments->budget,
                       "what median and p99 from frame in to frame out must keep within: 40ms, or a rate: 60fps");
   command->footer(

@@ -52,6 +52,8 @@ VideoReadOptions read_options(const StreamVideoArguments& arguments, double fps)
                  kWithDifferences);
   require_kind("--input-fps", arguments.input_fps.has_value(), container == VideoContainer::kFfmpeg, arguments.input,
                container, "what FFmpeg reads");
+  if (is_test_video(arguments.input))
+    require_kind("--width", arguments.width != 0, false, arguments.input, container, "an rgb input");
   VideoReadOptions options{.container = container};
   if (arguments.input_fps) options.rate = frame_rate(*arguments.input_fps);
   if (fps > 0) options.rate_where_none = frame_rate(fps);
@@ -104,8 +106,8 @@ void add_stream_video_options(CLI::App& command, StreamVideoArguments& arguments
                      "y4m, rgb or ffmpeg, where the name does not say: - is y4m");
   command.add_option("--output-format", arguments.output_format, "likewise of the output");
   command.add_option("--width", arguments.width, "of the frames of an rgb input, in pixels")
-      ->check(CLI::Range(1, 16'384));
-  command.add_option("--height", arguments.height, "likewise")->check(CLI::Range(1, 16'384));
+      ->check(whole_number(1, 16'384));
+  command.add_option("--height", arguments.height, "likewise")->check(whole_number(1, 16'384));
   command.add_option("--input-matrix", arguments.input_matrix,
                      "how its colours are made of luma and differences, bt601 or bt709, in place of what it says");
   command.add_option("--input-range", arguments.input_range,
@@ -127,7 +129,7 @@ void add_stream_video_options(CLI::App& command, StreamVideoArguments& arguments
   command
       .add_option("--encoder-quality", arguments.quality,
                   "x264's constant rate factor, 0 (the best) to 51, and of others what comes near it; 18 without")
-      ->check(CLI::Range(0, 51));
+      ->check(whole_number(0, 51));
   command.add_option("--encoder-preset", arguments.preset,
                      "of x264 and x265, ultrafast to placebo: their speed against size; veryfast without");
 }

@@ -92,6 +92,10 @@ void measure_cell(const SweepArguments& arguments) {
   print_out("{}\n", dump_json(to_json(file)));
 }
 
+constexpr std::string_view kOwn = "own";  // in lists: the model's own
+
+std::string number_or_own(std::int64_t number) { return number == 0 ? std::string(kOwn) : std::to_string(number); }
+
 std::vector<std::string> cell_command(const SweepArguments& arguments, const Device& device, const SweepCell& cell) {
   const ModelArguments& model = arguments.model;
   std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe").string(),
@@ -100,8 +104,8 @@ std::vector<std::string> cell_command(const SweepArguments& arguments, const Dev
                                       "--cell",
                                       "--quiet",
                                       "--opt=" + cell.switches,
-                                      fmt::format("--resolution={}", cell.resolution),
-                                      fmt::format("--steps={}", cell.steps),
+                                      fmt::format("--resolution={}", number_or_own(cell.resolution)),
+                                      fmt::format("--steps={}", number_or_own(cell.steps)),
                                       fmt::format("--batch={}", cell.batch),
                                       fmt::format("--trials={}", arguments.trials),
                                       "--device=" + device_argument(device),
@@ -138,7 +142,7 @@ std::string setting_of(const ModelArguments& model, const Device& device) {
   return fmt::format("{}", fmt::join(said, ", "));
 }
 
-/// Two ways to ask for one work, such as the model's own size by 0 and by its pixels, are a mistake.
+/// Two ways to ask for one work, such as the model's own size by that and by its pixels, are a mistake.
 void check_cells(const Pipeline& pipeline, const SweepTask& task) {
   std::map<std::string, std::string> known;
   for (const SweepCell& cell : task.cells) {
@@ -196,22 +200,23 @@ void add_sweep_command(CLI::App& app) {
       "sweep", "images of every size, number of steps and batch, with any switches: time, throughput, memory");
   const auto arguments = std::make_shared<SweepArguments>();
   add_model_arguments(*command, arguments->model);
-  const auto add_list = [&](const char* name, std::vector<std::int64_t>& values, const char* what, std::int64_t low,
-                            std::int64_t high) {
+  const auto add_list = [&](const char* name, std::vector<std::int64_t>& values, const char* what, std::int64_t high,
+                            std::string_view own = {}) {
     command
         ->add_option_function<std::vector<std::string>>(
             name,
-            [&values, name, low, high](const std::vector<std::string>& lists) {
-              values = parse_whole_numbers(lists, name, low, high);
+            [&values, name, high, own](const std::vector<std::string>& lists) {
+              values = parse_whole_numbers(lists, name, 1, high, own);
             },
             what)
-        ->type_name(fmt::format("INT in [{} - {}]", low, high))
-        ->default_str(fmt::format("{}", values.front()));
+        ->type_name(fmt::format("INT in [1 - {}]", high))
+        ->default_str(number_or_own(values.front()));
   };
-  add_list("--resolution", arguments->grid.resolutions, "pixels each way, separated by commas; 0 is the model's own", 0,
-           16'384);
-  add_list("--steps", arguments->grid.steps, "denoise steps, separated by commas; 0 is the model's own", 0, 10'000);
-  add_list("--batch", arguments->grid.batches, "images made at once, separated by commas", 1, 4096);
+  add_list("--resolution", arguments->grid.resolutions,
+           "pixels each way, separated by commas; own is the model's own size", 16'384, kOwn);
+  add_list("--steps", arguments->grid.steps, "denoise steps, separated by commas; own is the model's own number",
+           10'000, kOwn);
+  add_list("--batch", arguments->grid.batches, "images made at once, separated by commas", 4096);
   command
       ->add_option(
           "--opt", arguments->grid.switches,

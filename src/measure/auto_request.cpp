@@ -39,7 +39,7 @@ RequestOptions begun_with_noise(const Pipeline& pipeline, RequestOptions options
   options.token_rows = request.token_rows;
   options.token_columns = request.token_columns;
   options.reference_rows = options.reference_columns = 0;
-  options.strength = 0;
+  options.strength.reset();
   return options;
 }
 

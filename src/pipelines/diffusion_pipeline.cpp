@@ -15,6 +15,7 @@ constexpr std::int64_t kMaxImages = 4096;
 constexpr std::int64_t kMaxPixelsAlongSide = 16'384;
 constexpr std::int64_t kMaxTextTokens = 8192;  // of a denoiser alone
 constexpr std::int64_t kMaxSteps = 10'000;
+constexpr double kMaxGuidance = 100;
 constexpr std::int64_t kDecoderPixels = 8;  // along a latent, of the autoencoders of this field
 
 // Random streams of one image, so that its noise never depends on how many images are made with it.
@@ -51,6 +52,11 @@ HostTensor given_noise(const HostTensor& given, const Shape& of_one, Shape shape
 }
 
 }  // namespace
+
+double number_up_to(double most, std::string_view what, double value) {
+  if (!(value >= 0 && value <= most)) fail_usage("{} is {}, expected 0 to {}", what, value, most);
+  return value;
+}
 
 HostTensor filled_tensor(Shape shape, double value) {
   HostTensor tensor(DType::kF32, shape);
@@ -109,10 +115,7 @@ Request DiffusionPipeline::resolve(const RequestOptions& options) const {
   const std::optional<std::string_view> named = options.switches.argument("sampler");
   const std::optional<SamplerChoice> choice = named ? std::optional(parse_sampler(*named)) : std::nullopt;
   resolve_sampler(choice, request);
-  request.guidance_scale = pick(options.guidance_scale, own.guidance_scale);
-  request.true_cfg_scale =
-      pick(options.true_cfg_scale, kind_.is_guided_by_passes && reads_text() ? request.guidance_scale : 1.0);
-  request.classifier_free_guidance = reads_text() && request.true_cfg_scale > 1;
+  resolve_guidance(options, own, request);
   resolve_strength(options, own, request);
   return request;
 }
@@ -137,19 +140,31 @@ void DiffusionPipeline::resolve_sampler(const std::optional<SamplerChoice>& choi
     }
   }
   const NoiseSchedule schedule = scheduler(request.sampler).schedule(request.steps, request.image_tokens());
-  request.noise_scale = schedule.noise_scale;
   request.added_steps = std::ssize(schedule.steps) - request.steps;
+}
+
+/// Scales that mean the same become equal: up to 1 there is no classifier-free guidance.
+void DiffusionPipeline::resolve_guidance(const RequestOptions& options, const Request& own, Request& request) const {
+  request.guidance_scale =
+      number_up_to(kMaxGuidance, "the guidance scale", options.guidance_scale.value_or(own.guidance_scale));
+  const double true_cfg_scale = number_up_to(kMaxGuidance, "the true CFG scale", options.true_cfg_scale.value_or(1));
+  if (is_guided_by_passes())
+    request.guidance_scale = std::max(1.0, request.guidance_scale);
+  else if (!kind_.embeds_guidance)
+    request.guidance_scale = own.guidance_scale;
+  request.true_cfg_scale = is_guided_by_passes() ? request.guidance_scale : std::max(1.0, true_cfg_scale);
+  request.classifier_free_guidance = reads_text() && request.true_cfg_scale > 1;
 }
 
 void DiffusionPipeline::resolve_strength(const RequestOptions& options, const Request& own, Request& request) const {
   const bool is_start = request.reference_tokens() != 0 && kind_.image_use == ImageUse::kStart;
-  if (!is_start && options.strength != 0) {
+  if (!is_start && options.strength) {
     if (kind_.image_use == ImageUse::kStart)
-      fail_usage("a strength of {} is for an image to begin with, and there is none", options.strength);
-    fail_usage("a strength of {} is for an image to begin with, but {} begins with noise", options.strength, name());
+      fail_usage("a strength of {} is for an image to begin with, and there is none", *options.strength);
+    fail_usage("a strength of {} is for an image to begin with, but {} begins with noise", *options.strength, name());
   }
   if (!is_start) return;
-  request.strength = options.strength != 0 ? options.strength : own.strength;
+  request.strength = options.strength.value_or(own.strength);
   if (!(request.strength > 0 && request.strength <= 1))
     fail_usage("the strength is {}, expected more than 0 to 1", request.strength);
   if (request.taken_steps() == 0)
@@ -158,6 +173,30 @@ void DiffusionPipeline::resolve_strength(const RequestOptions& options, const Re
   if (request.reference_rows != request.token_rows || request.reference_columns != request.token_columns)
     fail_usage("the image that the loop begins with is {} x {} tokens, expected {} x {} as the one that is made",
                request.reference_rows, request.reference_columns, request.token_rows, request.token_columns);
+}
+
+std::vector<IdleOption> DiffusionPipeline::idle_options(const RequestOptions& options,
+                                                        const ImageRequest& image) const {
+  std::vector<IdleOption> idle;
+  const Request request = resolve(options);
+  if (const auto steps = options.switches.number("steps"); steps && options.steps != 0 && options.steps != *steps)
+    idle.push_back({"steps", fmt::format("the switch steps={} takes its place", *steps)});
+  if (options.guidance_scale && !kind_.embeds_guidance && !is_guided_by_passes())
+    idle.push_back({"guidance", fmt::format("{} has no guidance scale", name())});
+  if (options.true_cfg_scale && is_guided_by_passes())
+    idle.push_back({"true_cfg_scale", fmt::format("the guidance of {} is classifier-free already", name())});
+  if (options.true_cfg_scale && !reads_text())
+    idle.push_back({"true_cfg_scale", fmt::format("{} is a denoiser alone, which reads no text", name())});
+  if (image.prompt_2 && readers_.size() < 2)
+    idle.push_back({"prompt_2", fmt::format("{} has no second text encoder", name())});
+  if ((image.negative_prompt || image.negative_prompt_2) && !request.classifier_free_guidance)
+    idle.push_back({"negative_prompt",
+                    kind_.is_guided_by_passes
+                        ? fmt::format("at a guidance scale of {} there is no classifier-free guidance, which takes "
+                                      "more than 1",
+                                      request.guidance_scale)
+                        : std::string("classifier-free guidance takes a true CFG scale of more than 1")});
+  return idle;
 }
 
 Shape DiffusionPipeline::latents_of(const Request& request) const {
@@ -243,7 +282,7 @@ void DiffusionPipeline::set_texts(Session& denoise, const Request& request, std:
 
 void DiffusionPipeline::set_noise(Session& denoise, const Request& request,
                                   std::span<const ImageRequest> images) const {
-  const auto scale = static_cast<float>(request.noise_scale);
+  const auto scale = static_cast<float>(sampler_tables(request).noise_scale);
   const bool is_given = std::ranges::any_of(images, [](const ImageRequest& image) { return image.noise.numel() != 0; });
   if (!is_given) {
     for (std::size_t i = 0; i < images.size(); ++i)

@@ -25,6 +25,7 @@ struct DiffusionKind {
   std::int64_t max_prompt = 77;  ///< tokens of a prompt that its encoders can read
   double timestep_unit = 1;      ///< steps of training: its denoiser is given timesteps as multiples of that
   ImageUse image_use = ImageUse::kNone;
+  bool embeds_guidance = false;      ///< guidance_scale is an input of the denoiser
   bool is_guided_by_passes = false;  ///< guidance_scale is that of classifier-free guidance, which is off up to 1
   bool vae_overflows_f16 = false;    ///< its autoencoder is known to make numbers that f16 has not
 };
@@ -41,6 +42,8 @@ class DiffusionPipeline : public Pipeline {
   [[nodiscard]] ImageUse image_use() const override { return kind_.image_use; }
 
   [[nodiscard]] Request resolve(const RequestOptions& options) const override;
+  [[nodiscard]] std::vector<IdleOption> idle_options(const RequestOptions& options,
+                                                     const ImageRequest& image) const override;
   [[nodiscard]] std::span<const TextReader> text_readers() const override { return readers_; }
   [[nodiscard]] std::optional<ImageCoder> encoder() const override;
   [[nodiscard]] std::optional<ImageCoder> decoder() const override;
@@ -81,6 +84,8 @@ class DiffusionPipeline : public Pipeline {
   /// What the folder's scheduler_config.json says, with the sampler that is named instead of its own. Throws Error.
   [[nodiscard]] Scheduler scheduler(std::optional<Sampler> named) const;
   void resolve_sampler(const std::optional<SamplerChoice>& choice, Request& request) const;
+  [[nodiscard]] bool is_guided_by_passes() const { return kind_.is_guided_by_passes && reads_text(); }
+  void resolve_guidance(const RequestOptions& options, const Request& own, Request& request) const;
   void resolve_strength(const RequestOptions& options, const Request& own, Request& request) const;
   void set_texts(Session& denoise, const Request& request, std::span<const ImageRequest> images,
                  const Conditioning& conditioning) const;
@@ -94,6 +99,9 @@ class DiffusionPipeline : public Pipeline {
   GenerationDefaults defaults_;
   std::vector<std::string> labels_;
 };
+
+/// The value. Throws a usage Error that says what it is of, where it is not 0 to `most`, NaN among others.
+[[nodiscard]] double number_up_to(double most, std::string_view what, double value);
 
 /// A tensor of that number.
 [[nodiscard]] HostTensor filled_tensor(Shape shape, double value);

@@ -89,7 +89,7 @@ StreamRequest DiffusionStream::resolve(const StreamOptions& options) const {
   if (rows && asked != 0 && asked != *rows)
     fail_usage("{}={} has a frame at each of {} steps, but {} were asked for", kStreamBatch, *rows, *rows, asked);
   if (rows && *rows > kMostRows) fail_usage("{}={}: expected at most {}", kStreamBatch, *rows, kMostRows);
-  request.strength = options.strength != 0 ? options.strength : kOwnStrength;
+  request.strength = options.strength.value_or(kOwnStrength);
   if (!(request.strength > 0 && request.strength <= 1))
     fail_usage("the strength is {}, expected more than 0 to 1", request.strength);
   request.steps = rows.value_or(asked != 0 ? asked : 1);
@@ -109,9 +109,9 @@ StreamRequest DiffusionStream::resolve(const StreamOptions& options) const {
 
   if (const std::optional<std::string_view> mode = switches.argument(kResidualGuidance)) {
     request.guidance = parse_residual_guidance(*mode);
-    request.guidance_scale = options.guidance_scale != 0 ? options.guidance_scale : kOwnGuidance;
-    request.guidance_delta = options.guidance_delta != 0 ? options.guidance_delta : 1;
-  } else if (options.guidance_scale > 1 || options.guidance_delta != 0) {
+    request.guidance_scale = number_up_to(100, "the guidance scale", options.guidance_scale.value_or(kOwnGuidance));
+    request.guidance_delta = number_up_to(10, "the delta of the guidance", options.guidance_delta.value_or(1));
+  } else if (options.guidance_scale.value_or(1) > 1 || options.guidance_delta) {
     fail_usage("a stream is guided with the switch {}, which is not on", kResidualGuidance);
   }
   if (!options.negative_prompt.empty() && request.guidance != ResidualGuidance::kInitialize)

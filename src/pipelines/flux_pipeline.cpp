@@ -165,8 +165,9 @@ DiffusionKind kind_of(const PipelineParts& parts, const FluxConfig& config, bool
           .max_prompt = kMaxPromptTokens,
           .timestep_unit = kTrainTimesteps,
           .image_use = is_kontext ? ImageUse::kReference : ImageUse::kNone,
+          .embeds_guidance = config.guidance_embeds,
           // A model that is not given its scale, and has one of its own, was trained to be guided so.
-          .is_guided_by_passes = !config.guidance_embeds && parts.defaults.guidance_scale.value_or(1) != 1};
+          .is_guided_by_passes = !config.guidance_embeds && parts.defaults.guidance_scale.value_or(1) > 1};
 }
 
 /// Throws Error where the parts' scheduler is none of flow matching, or where tokens of its pixels are none of the transformer's.

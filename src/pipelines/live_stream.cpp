@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
@@ -53,6 +54,16 @@ class LiveStream final : public StreamModel {
     if (!options.prompt.empty()) fail_usage("{} reads no prompt", network_.name);
     resolve_filter(options, request);
     return request;
+  }
+
+  [[nodiscard]] std::vector<IdleOption> idle_options(const StreamOptions& options) const override {
+    std::vector<IdleOption> idle = StreamModel::idle_options(options);
+    if (options.strength) idle.push_back({"strength", network_.name + " begins each frame with the one before"});
+    const std::string reason = network_.name + " reads no prompt to be guided by";
+    if (options.guidance_scale) idle.push_back({"guidance_scale", reason});
+    if (options.guidance_delta) idle.push_back({"delta", reason});
+    if (!options.negative_prompt.empty()) idle.push_back({"negative_prompt", reason});
+    return idle;
   }
 
   [[nodiscard]] Graph build_frame(const StreamRequest& request) const override {

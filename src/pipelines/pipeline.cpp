@@ -104,12 +104,11 @@ std::unique_ptr<Pipeline> open_pipeline(const std::string& name_or_folder, std::
 }
 
 std::optional<std::string> negative_prompt_of(const ImageRequest& image, std::size_t reader) {
-  return reader > 0 && !image.negative_prompt_2.empty() ? std::optional(image.negative_prompt_2)
-                                                        : image.negative_prompt;
+  return reader > 0 && image.negative_prompt_2 ? image.negative_prompt_2 : image.negative_prompt;
 }
 
 std::string prompt_of(const Pipeline& pipeline, const ImageRequest& image, std::size_t reader) {
-  if (reader > 0 && !image.prompt_2.empty()) return image.prompt_2;
+  if (reader > 0 && image.prompt_2) return *image.prompt_2;
   if (image.prompt) return *image.prompt;
   const std::span<const std::string> prompts = pipeline.prompts();
   if (image.label < 0 || image.label >= std::ssize(prompts))

@@ -38,6 +38,12 @@ enum class ImageUse : std::uint8_t {
   kStart,      ///< with noise on it, it is what the loop begins with
 };
 
+/// An option of a request that changes nothing of what is made.
+struct IdleOption {
+  std::string_view name;  ///< as requests in JSON call it: "true_cfg_scale"
+  std::string reason;     ///< "sd-1.5 has no second text encoder"
+};
+
 /// A model from request to result: components, and what the host does around them. A request goes through named stages:
 ///   tokenize        prompts become ids
 ///   text_encoder    ids become what the denoiser reads; text_encoder_2 likewise
@@ -82,8 +88,14 @@ class Pipeline {
   /// What it makes where that size is asked for, both sides of it.
   [[nodiscard]] virtual ImageSize output_size(const ImageSize& asked) const { return asked; }
 
-  /// The request that the options and the pipeline's own defaults make. Throws a usage Error for sizes out of range.
+  /// The request that the options and the pipeline's own defaults make. Throws a usage Error for what is out of range;
+  /// whether the sampler has so many steps is known when sampler_tables() makes them.
   [[nodiscard]] virtual Request resolve(const RequestOptions& options) const = 0;
+  /// Options that were given and change nothing of such an image.
+  [[nodiscard]] virtual std::vector<IdleOption> idle_options(const RequestOptions& /*options*/,
+                                                             const ImageRequest& /*image*/) const {
+    return {};
+  }
   /// One forward pass of the denoiser as the request's loop runs it, but for request.images samples whatever is guided.
   [[nodiscard]] virtual ForwardPass forward_pass(const Request& request) const = 0;
 

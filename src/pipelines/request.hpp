@@ -20,7 +20,7 @@ struct ImageSize {
   friend bool operator==(const ImageSize&, const ImageSize&) = default;
 };
 
-/// What a request is asked for with; what is 0 is left to the pipeline.
+/// What a request is asked for with. What is empty, and a count that is 0, is left to the pipeline.
 struct RequestOptions {
   std::int64_t images = 1;  ///< made by one generation
   std::int64_t token_rows = 0;
@@ -28,10 +28,12 @@ struct RequestOptions {
   std::int64_t reference_rows = 0;  ///< tokens of the image that is edited, where the pipeline edits
   std::int64_t reference_columns = 0;
   std::int64_t text_tokens = 0;
-  std::int64_t steps = 0;  ///< the switch steps=N overrides it
-  double guidance_scale = 0;
-  double true_cfg_scale = 0;  ///< over 1: classifier-free guidance of a model that is guided without it
-  double strength = 0;        ///< how much of the image that the loop begins with is noise, up to 1
+  std::int64_t steps = 0;                               ///< the switch steps=N overrides it
+  std::optional<double> guidance_scale = std::nullopt;  ///< 0 to 100
+  /// 0 to 100; over 1: classifier-free guidance of a model that is guided without it. Of no effect in others.
+  std::optional<double> true_cfg_scale = std::nullopt;
+  std::optional<double> strength =
+      std::nullopt;  ///< share of noise on the image that the loop begins with, over 0 to 1
   SwitchSet switches;
   std::size_t memory_limit = 0;      ///< device memory that may be used, in bytes; 0 is all there is
   bool drops_other_weights = false;  ///< frees what the store holds and this request does not use, before it loads
@@ -57,8 +59,7 @@ struct Request {
   std::int64_t added_steps = 0;                ///< that the scheduler makes of so many steps more, or fewer
   double guidance_scale = 1;
   double true_cfg_scale = 1;  ///< of classifier-free guidance
-  double strength = 0;     ///< of the noise on the image that the loop begins with; 0 where it begins with noise alone
-  double noise_scale = 1;  ///< the standard deviation of the noise that the loop begins with, by the scheduler
+  double strength = 0;  ///< of the noise on the image that the loop begins with; 0 where it begins with noise alone
   /// Two passes a step, unguided and guided, as one batch of twice the images (Ho and Salimans, "Classifier-Free
   /// Diffusion Guidance", 2022).
   bool classifier_free_guidance = false;
@@ -83,10 +84,10 @@ struct ImageRequest {
   std::int64_t label = 0;
   std::uint64_t seed = 0;  ///< of its noise
   std::optional<std::string> prompt = std::nullopt;
-  std::string prompt_2 = {};  ///< what the second text encoder reads in place of the prompt; empty for that
+  std::optional<std::string> prompt_2 = std::nullopt;         ///< what the second text encoder reads, if not the prompt
   std::optional<std::string> negative_prompt = std::nullopt;  ///< what classifier-free guidance leads away from
-  std::string negative_prompt_2 = {};                         ///< likewise of the second; empty for the same
-  HostTensor noise = {};                                      ///< latents f32 in place of the seed's; empty for those
+  std::optional<std::string> negative_prompt_2 = std::nullopt;  ///< of the second text encoder, if another
+  HostTensor noise = {};                                        ///< latents f32 in place of the seed's; empty for those
   /// Pixels [1, channels, height, width] f32 in [-1, 1] of the image that is edited or begun with.
   HostTensor reference = {};
 };

@@ -27,13 +27,11 @@ struct TextWidths {
 
 class StableDiffusionPipeline final : public DiffusionPipeline {
  public:
-  StableDiffusionPipeline(PipelineParts parts, const DiffusionKind& kind, UNet2DConditionConfig unet, TextWidths texts,
-                          bool is_distilled)
+  StableDiffusionPipeline(PipelineParts parts, const DiffusionKind& kind, UNet2DConditionConfig unet, TextWidths texts)
       : DiffusionPipeline(std::move(parts), kind),
         unet_(std::move(unet)),
         texts_(std::move(texts)),
-        max_prompt_(kind.max_prompt),
-        is_distilled_(is_distilled) {}
+        max_prompt_(kind.max_prompt) {}
 
   /// Whole latents of it, as diffusers cuts it down.
   [[nodiscard]] ImageSize reference_size(const ImageSize& image) const override {
@@ -54,18 +52,17 @@ class StableDiffusionPipeline final : public DiffusionPipeline {
   UNet2DConditionConfig unet_;
   TextWidths texts_;
   std::int64_t max_prompt_;
-  bool is_distilled_;  // to few steps without guidance
 };
 
+/// The defaults of diffusers' pipelines. No file of a distilled model (Turbo, Lightning, Hyper, LCM) says how many steps it takes, so
+/// that only a generation_config.json changes them.
 Request StableDiffusionPipeline::default_request() const {
   const bool is_xl = unet_.has_text_time;
   return {.token_rows = unet_.sample_size[0],
           .token_columns = unet_.sample_size[1],
           .text_tokens = defaults().text_tokens.value_or(max_prompt_),
-          .steps = defaults().steps.value_or(is_distilled_ ? 1 : 50),
-          .guidance_scale = defaults().guidance_scale.value_or(is_distilled_ ? 1
-                                                               : is_xl       ? 5
-                                                                             : 7.5),
+          .steps = defaults().steps.value_or(50),
+          .guidance_scale = defaults().guidance_scale.value_or(is_xl ? 5 : 7.5),
           .strength = is_xl ? 0.3 : 0.8};
 }
 
@@ -130,15 +127,6 @@ ForwardPass StableDiffusionPipeline::forward_pass(const Request& request) const 
           .set_inputs = [this](Session& session) { set_random_inputs(denoiser(), session); }};
 }
 
-/// Whether a model was distilled to few steps without guidance, as Turbo was: no other is given a scheduler that begins at the last
-/// timestep and predicts noise, which says nothing of an image where there is noise alone.
-bool is_distilled(const nlohmann::json& scheduler) {
-  constexpr const char* kContext = "scheduler_config.json";
-  return get_string_or(scheduler, "timestep_spacing", "", kContext) == "trailing" &&
-         get_string_or(scheduler, "prediction_type", "epsilon", kContext) == "epsilon" &&
-         !get_bool_or(scheduler, "rescale_betas_zero_snr", false, kContext);
-}
-
 /// Whether SDXL's autoencoder is one that overflows in f16, as its first ones do; of other models nobody reads the key.
 bool must_upcast(const PipelineParts& parts) {
   const Component* const vae = parts.find("vae");
@@ -160,9 +148,7 @@ std::unique_ptr<Pipeline> make(PipelineParts parts, UNet2DConditionConfig unet, 
                            .image_use = ImageUse::kStart,
                            .is_guided_by_passes = true,
                            .vae_overflows_f16 = unet.has_text_time && must_upcast(parts)};
-  const bool distilled = is_distilled(parts.scheduler);
-  return std::make_unique<StableDiffusionPipeline>(std::move(parts), kind, std::move(unet), std::move(texts),
-                                                   distilled);
+  return std::make_unique<StableDiffusionPipeline>(std::move(parts), kind, std::move(unet), std::move(texts));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "pipelines/stream_model.hpp"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -29,6 +31,13 @@ SimilarityFilter parse_similarity(std::string_view argument) {
     fail_usage("similarity={}: expected a cosine between 0 and 1, and behind a colon the most frames in a row: 0.98:10",
                argument);
   return filter;
+}
+
+std::vector<IdleOption> StreamModel::idle_options(const StreamOptions& options) const {
+  std::vector<IdleOption> idle;
+  if (const auto steps = options.switches.number("steps"); steps && options.steps != 0 && options.steps != *steps)
+    idle.push_back({"steps", fmt::format("the switch steps={} takes its place", *steps)});
+  return idle;
 }
 
 void resolve_filter(const StreamOptions& options, StreamRequest& request) {

@@ -5,6 +5,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "pipelines/pipeline.hpp"
 #include "pipelines/request.hpp"
@@ -15,13 +17,13 @@
 
 namespace headroom {
 
-/// What a live stream is asked for with; what is 0 is left to the model.
+/// What a live stream is asked for with. What is empty, and a count that is 0, is left to the model.
 struct StreamOptions {
-  ImageSize size = {};        ///< of its frames, which must be given
-  std::int64_t steps = 0;     ///< calls of the denoiser a frame; the switches steps=N and stream-batch=N override it
-  double strength = 0;        ///< how much of what the denoiser begins with is noise, up to 1
-  double guidance_scale = 0;  ///< of residual guidance
-  double guidance_delta = 0;  ///< likewise: how much of the residual noise is taken
+  ImageSize size = {};     ///< of its frames, which must be given
+  std::int64_t steps = 0;  ///< calls of the denoiser a frame; the switches steps=N and stream-batch=N override it
+  std::optional<double> strength = {};        ///< share of noise in what the denoiser begins with, over 0 to 1
+  std::optional<double> guidance_scale = {};  ///< of residual guidance, 0 to 100
+  std::optional<double> guidance_delta = {};  ///< likewise: how much of the residual noise is taken, 0 to 10
   std::int64_t text_tokens = 0;
   std::string prompt = {};
   std::string negative_prompt = {};
@@ -70,6 +72,8 @@ class StreamModel {
 
   /// Throws a usage Error for what makes no sense.
   [[nodiscard]] virtual StreamRequest resolve(const StreamOptions& options) const = 0;
+  /// Options that were given and change nothing of what is shown.
+  [[nodiscard]] virtual std::vector<IdleOption> idle_options(const StreamOptions& options) const;
   /// A frame as one graph, from `pixels` to `shown` (pipelines/stream_pixels.hpp). Graphs of requests with equal structure() are equal.
   [[nodiscard]] virtual Graph build_frame(const StreamRequest& request) const = 0;
   [[nodiscard]] virtual std::string structure(const StreamRequest& request) const = 0;
