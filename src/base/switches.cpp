@@ -97,10 +97,8 @@ SwitchSet SwitchSet::read(std::string_view list, bool* automatic) {
     const bool has_argument = item.size() > name.size();
     const std::string argument = has_argument ? item.substr(name.size() + 1) : "";
     if (info->value.empty() && has_argument) fail_usage("switch {} takes no argument, got '{}'", name, item);
-    if (!info->value.empty()) {
-      if (!has_argument) fail_usage("switch {0} needs an argument: {0}={1}", name, info->value);
-      check_argument(*info, argument);
-    }
+    if (info->needs_argument() && !has_argument) fail_usage("switch {0} needs an argument: {0}={1}", name, info->value);
+    if (has_argument) check_argument(*info, argument);
     set.insert({.info = info, .argument = argument});
   }
   return set;
@@ -109,10 +107,14 @@ SwitchSet SwitchSet::read(std::string_view list, bool* automatic) {
 void SwitchSet::insert(Entry entry) {
   const auto same = std::ranges::find(switches_, entry.info, &Entry::info);
   if (same != switches_.end()) {
+    if (same->from_preset != entry.from_preset) {  // what is named itself goes before what a preset brings along
+      if (same->from_preset) same->argument = entry.argument;
+      same->from_preset = false;
+      return;
+    }
     if (same->argument != entry.argument)
       fail_usage("switch {0} is given twice with different arguments: {0}={1} and {0}={2}", entry.info->name,
                  same->argument, entry.argument);
-    same->from_preset = same->from_preset && entry.from_preset;
     return;
   }
   const auto place = std::ranges::upper_bound(switches_, entry.info, {}, &Entry::info);  // it is in pipeline order

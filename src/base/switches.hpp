@@ -16,8 +16,11 @@ struct SwitchInfo {
   std::string_view name;
   bool exact;                        ///< mathematically equal to the baseline, though not bit-equal
   std::optional<DeviceKind> device;  ///< the only one it is for; nothing where it is for every device
-  std::string_view value;  ///< its argument: "N", a whole number, or what a text is; empty where it takes none
+  std::string_view
+      value;  ///< its argument: "N", a whole number, or what a text is, in brackets where it may be left out; or empty
   std::string_view description;
+
+  [[nodiscard]] bool needs_argument() const { return !value.empty() && value.front() != '['; }
 };
 /// All switches, in pipeline order.
 [[nodiscard]] std::span<const SwitchInfo> all_switches();
@@ -35,7 +38,8 @@ class SwitchSet {
   SwitchSet() = default;
   /// Reads "fuse, bf16, steps=8" or preset names, which may be mixed. Throws a usage Error on an unknown name (with
   /// those that are near, or all), an empty item, a missing, unwanted or absurd argument, one switch given two
-  /// different arguments, and on the preset `auto`, which stands for no fixed set: see SwitchRequest.
+  /// different arguments, and on the preset `auto`, which stands for no fixed set: see SwitchRequest. An argument that is
+  /// given goes before the preset's: "fast,fp8=exact".
   [[nodiscard]] static SwitchSet parse(std::string_view list);
 
   [[nodiscard]] bool has(std::string_view name) const;

@@ -111,6 +111,21 @@ TEST(SwitchSet, AcceptsARepetitionAndRefusesAConflict) {
             "switch steps is given twice with different arguments: steps=4 and steps=8");
 }
 
+TEST(SwitchSet, TakesAnArgumentThatMayBeLeftOut) {
+  EXPECT_EQ(SwitchSet::parse("fp8").argument("fp8"), "");
+  EXPECT_EQ(SwitchSet::parse("fp8=exact").to_string(), "fp8=exact");
+  EXPECT_EQ(usage_error("fp8="), "switch fp8: expected fp8=[SUMS]");
+  EXPECT_EQ(usage_error("fp8,fp8=exact"), "switch fp8 is given twice with different arguments: fp8= and fp8=exact");
+}
+
+TEST(SwitchSet, TakesANamedArgumentBeforeThatOfAPreset) {
+  EXPECT_EQ(SwitchSet::parse("fast,fp8=exact").argument("fp8"), "exact");
+  EXPECT_EQ(SwitchSet::parse("fp8=exact,fast").argument("fp8"), "exact");
+  EXPECT_EQ(SwitchSet::parse("fast").with(SwitchSet::parse("fp8=exact")).argument("fp8"), "exact");
+  const Target cpu{.device = DeviceKind::kCpu};
+  EXPECT_TRUE(SwitchSet::parse("fast,fp8=exact").for_target(cpu).has("fp8")) << "it is named, and declines";
+}
+
 TEST(SwitchSet, RefusesUnknownNamesWithThoseThatAreNearOrAll) {
   EXPECT_EQ(usage_error("fuse,flsh"), "unknown switch 'flsh'; did you mean 'flash'?");
   EXPECT_EQ(usage_error("setps=4"), "unknown switch 'setps=4'; did you mean 'steps'?");

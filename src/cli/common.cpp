@@ -152,9 +152,10 @@ void add_search_option(CLI::App& command, NewWork& after_the_first) {
 
 void add_switches(CLI::App& command, std::string& list, std::string_view fallback) {
   list = fallback;
-  const auto names = all_switches() | std::views::transform([](const SwitchInfo& info) {
-                       return info.value.empty() ? std::string(info.name) : fmt::format("{}={}", info.name, info.value);
-                     });
+  const auto names =
+      all_switches() | std::views::transform([](const SwitchInfo& info) {
+        return info.needs_argument() ? fmt::format("{}={}", info.name, info.value) : std::string(info.name);
+      });
   const auto presets = all_presets() | std::views::transform(&Preset::name);
   command
       .add_option("--opt", list,

@@ -3,8 +3,8 @@
 //
 // Shapes     xq[..., k], x_scale[...], wq[n, k], w_scale[n], bias[n] or none, residual[..., n] or none -> y[..., n]; k and n
 //            multiples of 16.
-// Dtypes     xq and wq f8e4m3, scales f32; y bf16, f16 or f32; bias as y or f32; residual as y. Products add up in the tensor
-//            cores' own precision (fast accumulation), which is less than f32's.
+// Dtypes     xq and wq f8e4m3, scales f32; y bf16, f16 or f32; bias as y or f32; residual as y. Products add up in f32,
+//            or with `fast_sums` in the tensor cores' own precision (fast accumulation), which is less.
 // Layout     all dense but y (innermost stride 1), at multiples of 16 bytes.
 // Bytes      m*k + n*k + 4*(m + n) + (n + m*n) * size, m*n * size for the residual; FLOPs 2*m*n*k + 2*m*n, m*n each for bias
 //            and residual, and the activation's.
@@ -40,6 +40,7 @@ std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
   const Activation activation = activation_of(binding.spec.attributes);
   ProductSpec spec = cublaslt::spec_of_rows(rows, DType::kF8E4M3, made, inputs[2].shape);
   spec.has_scales = true;
+  spec.fast_sums = binding.spec.attributes.get_int("fast_sums") != 0;
   spec.has_bias = inputs.size() > 4;
   spec.has_residual = inputs.size() > 5;
   spec.residual_row = rows.rows.x_stride / spec.k * spec.n;
@@ -72,9 +73,10 @@ KernelPlan plan_scaled_after(const KernelBinding& binding) {
   const Operand& y = binding.outputs[0];
   const Shape& shape = y.type.shape;
   const std::int64_t n = inputs[2].shape[0], k = inputs[2].shape[1], m = shape.numel() / n;
-  const Product product(
-      cublaslt::spec_of_rows({.rows = {m, k, n}, .loops = {}}, DType::kF8E4M3, DType::kF32, inputs[2].shape),
-      binding.target);
+  ProductSpec spec =
+      cublaslt::spec_of_rows({.rows = {m, k, n}, .loops = {}}, DType::kF8E4M3, DType::kF32, inputs[2].shape);
+  spec.fast_sums = binding.spec.attributes.get_int("fast_sums") != 0;
+  const Product product(spec, binding.target);
   const std::size_t product_bytes = divide_up(static_cast<std::size_t>(m * n) * sizeof(float), 256) * 256;
   const bool has_bias = inputs.size() > 4, has_residual = inputs.size() > 5;
   const Shape rows = cuda::one_a_row(row_major_strides(inputs[1].shape));

@@ -22,7 +22,7 @@ class Chooser {
   Chooser(AutoBench& bench, const SwitchSet& fixed, const AutoLimits& limits, const MillisecondClock& clock)
       : bench_(bench), fixed_(fixed), limits_(limits), clock_(clock), began_ms_(clock()) {
     for (const SwitchInfo& info : all_switches())
-      if (info.value.empty() && !fixed.has(info.name)) free_.push_back(&info);
+      if (!info.needs_argument() && !fixed.has(info.name)) free_.push_back(&info);
   }
 
   AutoChoice run() {

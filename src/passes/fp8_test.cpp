@@ -164,6 +164,67 @@ TEST(Fp8, LeavesModulationsAlone) {
   EXPECT_THAT(outcome.notes[0].nodes, ElementsAre("embed", "modulation"));
 }
 
+std::vector<std::string> fast_modules(const Graph& graph) {
+  std::vector<std::string> paths;
+  for (const Node& node : graph.nodes())
+    if (node.op == Op::kScaledLinear && node.attributes.get_int("fast_sums") != 0) paths.push_back(node.path);
+  return paths;
+}
+
+TEST(Fp8, SumsFastWhereItIsAsked) {
+  const auto modules = [](std::string_view argument) {
+    Graph graph = parse_graph(kFp8Model);
+    EXPECT_EQ(run_pass("fp8", graph, kHopper, argument).rewrites, 2);
+    return fast_modules(graph);
+  };
+  EXPECT_THAT(modules(""), testing::IsEmpty());
+  EXPECT_THAT(modules("exact"), testing::IsEmpty());
+  EXPECT_THAT(modules("fast"), ElementsAre("left", "right"));
+  EXPECT_THAT(modules("fast:modules=^r"), ElementsAre("right"));
+  EXPECT_THAT(modules("exact:modules=^r"), ElementsAre("left"));
+  Graph graph = parse_graph(kFp8Model);
+  const PassOutcome outcome = run_pass("fp8", graph, kHopper, "fast:modules=middle");
+  EXPECT_THAT(fast_modules(graph), testing::IsEmpty());
+  EXPECT_EQ(outcome.notes.back().reason, "modules= matches the path of no product in FP8");
+}
+
+TEST(Fp8, RefusesOtherArguments) {
+  for (const char* argument : {"precise", "exact:module=x", "exact:modules=(", "exact:modules"}) {
+    Graph graph = parse_graph(kFp8Model);
+    try {
+      static_cast<void>(run_pass("fp8", graph, kHopper, argument));
+      ADD_FAILURE() << argument << " is taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kUsage) << error.what();
+    }
+  }
+}
+
+/// A product of 4096 numbers that are never negative, and one of numbers of both signs, between two others.
+constexpr const char* kPositiveModel = R"(graph model {
+  input %x: bf16[1, 128, 4096]
+  param %w: bf16[4096, 4096]
+  %0: bf16[1, 128, 4096] = linear(%x, %w) {activation = "relu"} @ first
+  %1: bf16[1, 128, 4096] = linear(%0, %w) {activation = "none"} @ positive
+  %2: bf16[1, 128, 4096] = linear(%1, %w) {activation = "none"} @ signed
+  %3: bf16[1, 128, 4096] = linear(%2, %w) {activation = "none"} @ last
+  output y = %3
+})";
+
+TEST(Fp8, NamesProductsThatLoseByFastSums) {
+  Graph graph = parse_graph(kPositiveModel);
+  const PassOutcome outcome = run_pass("fp8", graph, kHopper, "fast");
+  std::vector<std::string> told;
+  for (const PassNote& note : outcome.notes)
+    if (note.reason.find("fast sums") != std::string::npos)
+      for (const std::string& node : note.nodes) told.push_back(node + ": " + note.reason);
+  EXPECT_THAT(told, ElementsAre(testing::AllOf(HasSubstr("positive: inputs are never negative"),
+                                               HasSubstr("4096 positive products"))));
+  Graph exact = parse_graph(kPositiveModel);
+  for (const PassNote& note : run_pass("fp8", exact, kHopper).notes)
+    EXPECT_EQ(note.reason.find("fast sums"), std::string::npos) << note.reason;
+}
+
 TEST(Fp8, DeclinesWhereTheUnitsAreMissing) {
   Graph graph = parse_graph(kFp8Model);
   EXPECT_EQ(run_pass("fp8", graph).declined, "FP8 products run on NVIDIA GPUs, not on a cpu");

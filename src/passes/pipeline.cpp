@@ -29,7 +29,7 @@ PassOutcome fp16(Graph& graph, const Target& target);
 PassOutcome bf16(Graph& graph, const Target& target);
 PassOutcome tf32(Graph& graph, const Target& target);
 PassOutcome int8(Graph& graph, const Target& target);
-PassOutcome fp8(Graph& graph, const Target& target);
+PassOutcome fp8(Graph& graph, std::string_view argument);
 PassOutcome merge_rows(Graph& graph, const Target& target);
 PassOutcome align(Graph& graph, const Target& target);
 PassOutcome channels_last(Graph& graph, const Target& target);
@@ -103,7 +103,7 @@ constexpr std::array kPipeline = {
     // and make results of the dtype that was chosen for them. Before, a cast would stand between each quantize and its
     // x. No target takes both.
     Pass{"int8", "int8", int8, Capability::kInt8Products},
-    Pass{"fp8", "fp8", fp8, Capability::kFp8Products},
+    Pass{.name = "fp8", .switch_name = "fp8", .rewrite = nullptr, .needs = Capability::kFp8Products, .rewrite_as = fp8},
 
     // After fp8, whose products have scales that take in a gate.
     Pass{"fuse-quantized-patterns", "fuse", fuse_quantized_patterns},

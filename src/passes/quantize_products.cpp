@@ -9,6 +9,10 @@
 //  - conditioning, whose result scales or shifts every token of a sample alike;
 //  - products too small to pay for quantizing x, or of a shape that the unit does not take;
 //  - products of two activations (attention), which are no linears at all.
+//
+// FP8 tensor cores add up in f32 (exact sums) or in fewer bits (fast sums). Exact ones are the default, as they cost a model's step no
+// more than 2% (docs/gpu_facts.md). fp8=fast asks for fast ones, fp8=SUMS:modules=REGEX for SUMS in modules whose path matches and for
+// the other elsewhere. Products of fast sums that lose much by it are named in the notes.
 
 #include <fmt/format.h>
 
@@ -17,7 +21,10 @@
 #include <set>
 #include <utility>
 
+#include "base/name_filter.hpp"
+#include "base/switch_argument.hpp"
 #include "ir/op_definition.hpp"
+#include "passes/fast_sums.hpp"
 #include "passes/pass.hpp"
 #include "passes/rewrite.hpp"
 
@@ -63,6 +70,32 @@ constexpr QuantizedForm kFp8{.dtype = DType::kF8E4M3,
 
 /// The dtypes that products have before they are quantized.
 bool is_computed_in(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16; }
+
+/// How FP8 products are summed: the argument of the switch fp8.
+class Sums {
+ public:
+  /// "" for the default, "exact" or "fast", either followed by ":modules=REGEX"; throws a usage Error for anything else.
+  explicit Sums(std::string_view text) {
+    const SwitchArgument argument("fp8", text);
+    if (argument.head() != "" && argument.head() != "exact" && argument.head() != "fast")
+      argument.refuse("expected exact or fast, and perhaps :modules=REGEX");
+    is_fast_ = argument.head() == "fast";
+    argument.read_keys({{"modules", [&](std::string_view regex) { modules_.emplace(std::string(regex)); }}});
+  }
+
+  [[nodiscard]] bool are_fast(const std::string& path) {
+    const bool is_named = !modules_ || modules_->takes(path);
+    any_named_ = any_named_ || is_named;
+    return is_named == is_fast_;
+  }
+  /// Whether modules were asked for, and none of those that are_fast() was asked about is one.
+  [[nodiscard]] bool match_nothing() const { return modules_ && !any_named_; }
+
+ private:
+  bool is_fast_ = false;
+  bool any_named_ = false;
+  std::optional<NameFilter> modules_;
+};
 
 /// What a graph says about the place of its products.
 class Places {
@@ -192,13 +225,14 @@ ValueId before_casts(const Rewriter& r, ValueId weight, const QuantizedForm& for
 class Quantization {
  public:
   /// Decides about every product before the first is rewritten.
-  Quantization(const Graph& graph, const QuantizedForm& form) : form_(form) {
+  Quantization(const Graph& graph, const QuantizedForm& form, std::string_view sums) : form_(form), sums_(sums) {
     const Places places(graph, form);
     for (const Node& node : graph.nodes()) {
       if (node.op != Op::kLinear || !places.is_running(node)) continue;
       if (const std::string reason = places.reason_to_keep(node); reason.empty()) {
         chosen_.insert(node.results[0]);
         quantized_.insert(node.inputs[0]);
+        if (form.dtype == DType::kF8E4M3) choose_sums(graph, node);
       } else {
         note(notes_, reason, node);
       }
@@ -216,16 +250,26 @@ class Quantization {
       const bool is_wanted = r.type(bias).dtype == wanted;
       inputs.push_back(is_wanted ? bias : r.emit(Op::kCast, {bias}, {{"dtype", wanted}}, node.path));
     }
-    r.replace(node.results[0],
-              r.emit(Op::kScaledLinear, std::move(inputs),
-                     {{"activation", node.attributes.get_text("activation")}, {"dtype", r.type(node.results[0]).dtype}},
-                     node.path));
+    std::vector<std::pair<std::string_view, Attribute>> attributes = {
+        {"activation", node.attributes.get_text("activation")}, {"dtype", r.type(node.results[0]).dtype}};
+    if (fast_.contains(node.results[0])) attributes.emplace_back("fast_sums", std::int64_t{1});
+    r.replace(node.results[0], r.emit(Op::kScaledLinear, std::move(inputs), attributes, node.path));
     return true;
   }
 
-  [[nodiscard]] std::vector<PassNote> take_notes() { return std::move(notes_); }
+  [[nodiscard]] std::vector<PassNote> take_notes() {
+    if (!chosen_.empty() && sums_.match_nothing())
+      notes_.push_back({.reason = "modules= matches the path of no product in FP8", .nodes = {}});
+    return std::move(notes_);
+  }
 
  private:
+  void choose_sums(const Graph& graph, const Node& linear) {
+    if (!sums_.are_fast(linear.path)) return;
+    fast_.insert(linear.results[0]);
+    if (const std::string loss = loss_of_fast_sums(graph, linear.inputs[0]); !loss.empty()) note(notes_, loss, linear);
+  }
+
   [[nodiscard]] Quantized quantize(Rewriter& r, ValueId x, const std::string& path) const {
     const std::vector<ValueId> results = r.emit_all(Op::kQuantize, {x}, {{"dtype", form_.dtype}}, path);
     return {results[0], results[1]};
@@ -268,14 +312,16 @@ class Quantization {
   }
 
   const QuantizedForm& form_;
+  Sums sums_;
+  std::set<ValueId> fast_;       // by result
   std::set<ValueId> chosen_;     // by result
   std::set<ValueId> quantized_;  // what those read
   std::map<std::pair<ValueId, RegionId>, Quantized> inputs_;
   std::vector<PassNote> notes_;
 };
 
-PassOutcome quantize_products(Graph& graph, const QuantizedForm& form) {
-  Quantization quantization(graph, form);
+PassOutcome quantize_products(Graph& graph, const QuantizedForm& form, std::string_view sums) {
+  Quantization quantization(graph, form, sums);
   const int rewrites =
       rewrite_each(graph, [&](Rewriter& r, const Node& node) { return quantization.rewrite(r, node); });
   PassOutcome outcome = outcome_of(rewrites, "no product of tokens with weights is inside the model and large enough");
@@ -285,7 +331,7 @@ PassOutcome quantize_products(Graph& graph, const QuantizedForm& form) {
 
 }  // namespace
 
-PassOutcome int8(Graph& graph, const Target&) { return quantize_products(graph, kInt8); }
-PassOutcome fp8(Graph& graph, const Target&) { return quantize_products(graph, kFp8); }
+PassOutcome int8(Graph& graph, const Target&) { return quantize_products(graph, kInt8, ""); }
+PassOutcome fp8(Graph& graph, std::string_view argument) { return quantize_products(graph, kFp8, argument); }
 
 }  // namespace headroom

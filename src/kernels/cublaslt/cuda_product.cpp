@@ -73,7 +73,7 @@ cublasLtMatmulDesc_t make_operation(const ProductSpec& spec) {
                                    CUDA_R_32F));
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, spec.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(spec));
-  if (spec.dtype == DType::kF8E4M3) set(operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});
+  if (spec.fast_sums) set(operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});
   if (spec.has_scales) {
     constexpr auto kRows = static_cast<std::int32_t>(CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
     // The heuristic reads no scale, but how an address is aligned.

@@ -27,6 +27,7 @@ struct ProductSpec {
   DType dtype = DType::kF32;    ///< of a and b: f32, bf16, f16, or f8e4m3 (b transposed, k and n multiples of 16)
   DType c_dtype = DType::kF32;  ///< of c and bias: that of a, or beside f8e4m3 f32, bf16 or f16
   bool has_scales = false;      ///< f8e4m3 alone
+  bool fast_sums = false;       ///< f8e4m3 alone: sums in tensor cores' fewer bits (fast accumulation), not in f32
   bool rounds_to_tf32 = false;  ///< f32 alone: operands on tensor cores, with 10 bits of mantissa
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_b = true;

@@ -36,10 +36,11 @@ cuda::Kinship kinship_of(const ProductSpec& spec) {
 }  // namespace
 
 std::string to_text(const ProductSpec& spec) {
-  return fmt::format("{}x{}->{} m={} n={} k={}{} rows={},{},{} batch={}:{},{},{}{}{}{}{}{}", spec.dtype, spec.dtype,
+  return fmt::format("{}x{}->{} m={} n={} k={}{} rows={},{},{} batch={}:{},{},{}{}{}{}{}{}{}", spec.dtype, spec.dtype,
                      spec.c_dtype, spec.m, spec.n, spec.k, spec.transpose_b ? "T" : "", spec.a_row, spec.b_row,
                      spec.c_row, spec.batch, spec.a_batch, spec.b_batch, spec.c_batch, spec.has_scales ? " scales" : "",
-                     spec.rounds_to_tf32 ? " tf32" : "", spec.has_bias ? " bias" : "",
+                     spec.fast_sums ? " fast_sums" : "", spec.rounds_to_tf32 ? " tf32" : "",
+                     spec.has_bias ? " bias" : "",
                      spec.has_residual ? fmt::format(" residual={}", spec.residual_row) : "",
                      spec.epilogue == Epilogue::kGelu ? " gelu" : "");
 }

@@ -1,0 +1,90 @@
+#include "passes/fast_sums.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+
+#include "ir/activation.hpp"
+#include "ir/op_definition.hpp"
+
+namespace headroom {
+namespace {
+
+struct Loss {
+  double length, share;
+};
+/// Products of positive numbers, each with a tensor core's sum of its own (bench/results/h200/fp8_sums.jsonl).
+constexpr std::array kLosses = {Loss{128, 0.0006}, Loss{512, 0.006}, Loss{3072, 0.049}, Loss{15360, 0.088}};
+
+/// Rounding a sum to bfloat16 costs up to 0.4%: shorter sums lose less than that.
+constexpr double kLeastLoss = 1.0 / 256;
+/// From this length on, sums after a GELU are off by as much as bfloat16 rounds away (0.17%), where f32 sums are off by a tenth of that.
+constexpr std::int64_t kLongSum = 12288;
+constexpr double kLongSumError = 0.0016, kLongSumExactError = 0.00016;
+
+bool never_negative(const Graph& graph, const std::vector<int>& producers, ValueId value) {
+  const int producer = producers[index_of(value)];
+  if (producer < 0) return false;
+  const Node& node = graph.nodes()[static_cast<std::size_t>(producer)];
+  const auto from = [&](std::size_t input) { return never_negative(graph, producers, node.inputs[input]); };
+  switch (node.op) {
+    case Op::kRelu:
+    case Op::kAbs:
+    case Op::kExp:
+    case Op::kSqrt:
+    case Op::kRsqrt:
+    case Op::kSigmoid:
+    case Op::kSoftmax:
+      return true;
+    case Op::kMul:
+      return node.inputs[0] == node.inputs[1] || (from(0) && from(1));
+    case Op::kAdd:
+      return from(0) && from(1);
+    case Op::kCast:
+    case Op::kSlice:
+      return from(0);
+    case Op::kConcat:
+      return std::ranges::all_of(node.inputs, [&](ValueId part) { return never_negative(graph, producers, part); });
+    case Op::kLinear:
+    case Op::kScaledLinear:
+    case Op::kGroupNorm:
+      return activation_of(node.attributes) == Activation::kRelu;
+    default:
+      return is_view(node.op) && from(0);
+  }
+}
+
+}  // namespace
+
+double loss_of_positive_sum(std::int64_t length) {
+  const auto at = static_cast<double>(length);
+  if (at <= kLosses.front().length) return kLosses.front().share;
+  const auto next = std::ranges::lower_bound(kLosses, at, {}, &Loss::length);
+  if (next == kLosses.end()) return kLosses.back().share;
+  const Loss& before = *std::prev(next);
+  const double part = std::log(at / before.length) / std::log(next->length / before.length);
+  return before.share * std::pow(next->share / before.share, part);
+}
+
+bool is_never_negative(const Graph& graph, ValueId value) {
+  return never_negative(graph, find_producers(graph), value);
+}
+
+std::string loss_of_fast_sums(const Graph& graph, ValueId x) {
+  const std::int64_t length = graph.type(x).shape[-1];
+  const double loss = loss_of_positive_sum(length);
+  if (loss >= kLeastLoss && is_never_negative(graph, x))
+    return fmt::format(
+        "inputs are never negative: fast sums of {} positive products are up to {:.1f}% too small; fp8=exact sums in "
+        "f32",
+        length, 100 * loss);
+  if (length >= kLongSum)
+    return fmt::format("long sums: {} products summed fast are off by {:.2f}%, summed in f32 by {:.2f}% (fp8=exact)",
+                       length, 100 * kLongSumError, 100 * kLongSumExactError);
+  return {};
+}
+
+}  // namespace headroom
