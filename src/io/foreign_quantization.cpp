@@ -29,11 +29,11 @@ constexpr Library kLibraries[] = {
     {"nunchaku_lite", "Nunchaku", false},   {"fp8", "transformers", true}};
 
 /// Endings of tensors' names that no network has unquantized.
-struct Ending {
+struct QuantizedName {
   std::string_view text;
   std::string_view method;
 };
-constexpr Ending kEndings[] = {
+constexpr QuantizedName kQuantizedNames[] = {
     {".SCB", "bitsandbytes"},
     {".absmax", "bitsandbytes"},
     {".quant_map", "bitsandbytes"},
@@ -94,10 +94,10 @@ void refuse_foreign_tensors(const fs::path& folder, const json& config, std::spa
   const std::optional<std::string> method = method_in(config);
   if (method == kOurs) return;
   // The most telling ending of all tensors: one that several libraries use comes late in the list.
-  const Ending* found = std::end(kEndings);
+  const QuantizedName* found = std::end(kQuantizedNames);
   std::string_view name;
   const auto look_at = [&](std::string_view tensor) {
-    for (const Ending* ending = std::begin(kEndings); ending != found; ++ending)
+    for (const QuantizedName* ending = std::begin(kQuantizedNames); ending != found; ++ending)
       if (tensor.ends_with(ending->text)) {
         found = ending;
         name = tensor;
@@ -106,9 +106,9 @@ void refuse_foreign_tensors(const fs::path& folder, const json& config, std::spa
   };
   for (const TensorSpec& tensor : tensors) look_at(tensor.name);
   for (const std::string& tensor : unread) look_at(tensor);
-  if (method && (found != std::end(kEndings) || !unread.empty() || std::ranges::any_of(tensors, is_coded)))
+  if (method && (found != std::end(kQuantizedNames) || !unread.empty() || std::ranges::any_of(tensors, is_coded)))
     refuse(folder, *method, sign_of(*method));
-  if (found != std::end(kEndings))
+  if (found != std::end(kQuantizedNames))
     refuse(folder, found->method, fmt::format("its tensor {}", shortened(printable_name(name), 200)));
 }
 
