@@ -444,7 +444,7 @@ TEST_F(CliTest, AnEmptyListIsTheBaselineAndAnEmptyItemAMistake) {
   EXPECT_THAT(read_results(file("sweep.json")).results.at(0).id, HasSubstr("baseline"));
   expect_error("convert " + tiny + " --opt '' --out x", 2, HasSubstr("int8"));
 
-  expect_error(sweep + " --steps ''", 2, HasSubstr("--steps: '' is not a whole number from 0 to 10000"));
+  expect_error(sweep + " --steps ''", 2, HasSubstr("--steps: '' is not a whole number from 1 to 10000, nor 'own'"));
   expect_error(sweep + " --steps 4,,10", 2, HasSubstr("--steps: item 2 of '4,,10' is empty"));
   for (const char* list : {"4,", ",4", ",", "'4, '"})
     expect_error(sweep + " --steps " + list, 2, HasSubstr("is empty"));
@@ -455,6 +455,16 @@ TEST_F(CliTest, AnEmptyListIsTheBaselineAndAnEmptyItemAMistake) {
   expect_error("report x --out y --format ''", 2, HasSubstr("--format is empty: expected png"));
   expect_error("run " + fashion_ + " --labels 1,", 2, HasSubstr("--labels: item 2 of '1,' is empty"));
   expect_error("run " + fashion_ + " --labels ''", 2, HasSubstr("--labels is empty: expected all"));
+}
+
+/// What an unset variable of a shell leaves does not pass for an option that was not given.
+TEST_F(CliTest, AnEmptyValueIsRefused) {
+  for (const char* option : {"bench x --save", "bench x --budget", "bench x --compare", "bench x --threshold",
+                             "ladder x --out", "ladder x --precision", "stream x --input a --output b --control",
+                             "stream x --input a --output", "run x --like", "run x --prompts", "run x --lora",
+                             "profile x --trace", "compare a b --series", "report x --out y --price", "plan x --pass"})
+    expect_error(std::string(option) + " ''", 2,
+                 HasSubstr(std::string(option).substr(std::string(option).rfind("--"))));
 }
 
 TEST_F(CliTest, ListsMayHaveBlanks) {

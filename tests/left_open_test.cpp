@@ -15,6 +15,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "io/safetensors.hpp"
+#include "media/png.hpp"
 #include "media/read_image.hpp"
 #include "pipeline_golden.hpp"
 #include "program_fixture.hpp"
@@ -50,10 +51,13 @@ TEST(LeftOpen, ASpacingOfTimestepsChangesNoDefaults) {
          {"EulerDiscreteScheduler", "DDIMScheduler", "LCMScheduler", "EulerAncestralDiscreteScheduler"})
       for (const char* spacing : {"trailing", "leading", "linspace"}) {
         if (std::string_view(scheduler) == "LCMScheduler" && std::string_view(spacing) != "leading") continue;
-        nlohmann::json config = {
-            {"_class_name", scheduler},    {"beta_start", 0.00085},
-            {"beta_end", 0.012},           {"beta_schedule", "scaled_linear"},
-            {"timestep_spacing", spacing}, {"prediction_type", own.value("prediction_type", "epsilon")}};
+        nlohmann::json config = {{"_class_name", scheduler},
+                                 {"beta_start", 0.00085},
+                                 {"beta_end", 0.012},
+                                 {"beta_schedule", "scaled_linear"},
+                                 {"timestep_spacing", spacing},
+                                 {"clip_sample", false},
+                                 {"prediction_type", own.value("prediction_type", "epsilon")}};
         const WithScheduler copy(folder, config);
         const Request request = open_pipeline(copy.path().string())->resolve({.switches = {}});
         EXPECT_EQ(request.steps, 50) << folder << " " << config;
@@ -263,12 +267,12 @@ TEST_F(LeftOpenProgram, AByteOrderMarkIsNoPartOfAPrompt) {
   const std::string options = "--steps 1 --height 32 --width 32 --quiet ";
   write_file_atomically(file("plain.txt"), "a fox\na hare\n");
   draw(model("sd-1.5"), "plain.png", options + "--prompts " + file("plain.txt"));
-  for (const std::string& text : {"\xEF\xBB\xBF"
-                                  "a fox\na hare\n",
-                                  "\xEF\xBB\xBF"
-                                  "a fox\r\na hare",
-                                  "\xEF\xBB\xBF\r\n"
-                                  "a fox\na hare\n"}) {
+  for (const std::string text : {"\xEF\xBB\xBF"
+                                 "a fox\na hare\n",
+                                 "\xEF\xBB\xBF"
+                                 "a fox\r\na hare",
+                                 "\xEF\xBB\xBF\r\n"
+                                 "a fox\na hare\n"}) {
     write_file_atomically(file("marked.txt"), text);
     draw(model("sd-1.5"), "marked.png", options + "--prompts " + file("marked.txt"));
     for (const char* number : {"-1.png", "-2.png"})

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -43,6 +45,24 @@ void occupy_closed_streams() {
     if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0) return;
 }
 
+/// Options to which an empty text says something: prompts, lists that may have no items, and a filter that takes all.
+constexpr std::array<std::string_view, 7> kMayBeEmpty = {"--prompt", "--prompt-2", "--negative-prompt", "--opt",
+                                                         "--labels", "--format",   "--filter"};
+
+/// Has all other options refuse an empty text, which an unset variable of a shell leaves and which would pass for an option that was not
+/// given.
+void refuse_empty_values(CLI::App& app) {
+  const CLI::Validator is_not_empty(
+      [](const std::string& text) { return text.empty() ? std::string("the value is empty") : std::string(); }, "");
+  for (CLI::App* command : app.get_subcommands({}))
+    for (CLI::Option* option : command->get_options()) {
+      const bool has_value = option->nonpositional() && option->get_items_expected_max() > 0;
+      const bool is_number = option->get_type_name().find("INT in") != std::string::npos;  // which says more
+      if (has_value && !is_number && std::ranges::find(kMayBeEmpty, option->get_name()) == kMayBeEmpty.end())
+        option->check(is_not_empty);
+    }
+}
+
 /// One line on stderr. Where that cannot be written either, there is nobody to tell.
 void tell(std::string_view sentence) { headroom::Log().info("headroom: {}", sentence); }
 
@@ -76,6 +96,7 @@ int run(int argc, char** argv) {
   headroom::add_compare_command(app, exit_code);
   headroom::add_history_command(app);
   headroom::add_report_command(app);
+  refuse_empty_values(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

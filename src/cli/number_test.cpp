@@ -67,7 +67,7 @@ TEST(Number, NoOptionTakesWhatMeansNothing) {
       if (!is_number(*option)) continue;
       ++numbers;
       for (const char* text : {"nan", "NaN", "-nan", "inf", "-inf", "infinity", "1e400", "-1", "-0.5", "1e20", "0x10",
-                               "", " ", "--1", "1 2", "1e", "seven", "99999999999999999999999999"})
+                               "", " ", "--1", "1 2", "1x", "seven", "99999999999999999999999999"})
         EXPECT_FALSE(takes(*option, text)) << command->get_name() << " " << option->get_name() << " '" << text << "'";
     }
   EXPECT_GT(numbers, 90U);
