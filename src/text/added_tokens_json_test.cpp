@@ -124,6 +124,13 @@ TEST_F(AddedTokensJson, SaysWhatIsBroken) {
   EXPECT_THAT(error(), AllOf(HasSubstr(path), HasSubstr("'!' has two ids")));
   write_json(path, {{"", next}});
   EXPECT_EQ(error(), path + " has an empty token");
+  fs::remove(path);
+  for (const char* const name : {"special_tokens_map.json", "tokenizer_config.json"}) {
+    const std::string file = folder_ / name;
+    write_json(file, json::array());
+    EXPECT_EQ(error(), file + " is array, but an object was expected");
+    fs::remove(file);
+  }
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ void check_repeats(std::string_view rest, std::string_view pattern, std::string_
   for (std::size_t at = 1; at < end; ++at) {
     int count = 0;
     const auto [last, error] = std::from_chars(rest.data() + at, rest.data() + end, count);
-    if (error == std::errc::invalid_argument) return;  // no repeats: \p{L}, \x{2581}
+    if (error == std::errc::invalid_argument) return;  // no repeats
     if (error != std::errc() || count > kMostRepeats)
       fail("{}: the regular expression {} asks for {} repeats, but at most {} are allowed", context,
            cut_pattern(pattern), rest.substr(0, std::min<std::size_t>(end + 1, 20)), kMostRepeats);
@@ -81,10 +81,17 @@ std::string translate(std::string_view pattern, std::string_view context) {
       if (std::string_view("wWbBhHRXKGAzZSNCQE").find(next) != std::string_view::npos)
         refuse(printable_name(pattern.substr(i, 2)));
       if (is_byte(pattern.substr(i + 1))) refuse("a single byte of a character");
-      result.append(pattern.substr(i++, 2));
+      // Braces behind an escape are its own: \p{L}, \x{2581}.
+      const bool has_braces = pattern.substr(std::min(i + 2, pattern.size()), 1) == "{" &&
+                              std::string_view("xpPokg").find(next) != std::string_view::npos;
+      const std::size_t end = has_braces ? pattern.find('}', i) : std::string_view::npos;
+      const std::size_t count = end == std::string_view::npos ? 2 : end + 1 - i;
+      result.append(pattern.substr(i, count));
+      i += count - 1;
     } else {
       if (in_class && (c == '[' || pattern.substr(i, 2) == "&&")) refuse("a set in a set");
       if (!in_class && (pattern.substr(i, 2) == "(*" || pattern.substr(i, 3) == "(?C")) refuse("a callout or a verb");
+      if (!in_class && c == '{' && next == ',') refuse("{,n}");
       if (!in_class && c == '{') check_repeats(pattern.substr(i), pattern, context);
       if (c == '[') in_class = true;
       if (c == ']') in_class = false;

@@ -104,10 +104,14 @@ TEST_F(TokenizerBombs, PatternsThatAreRefused) {
   EXPECT_THAT(said("\\C"), AllOf(names_it, HasSubstr("holds \\C, which is not supported")));
   for (const char* const byte : {"\\xC3", "\\x80|a", "[\\xe9]", "\\303"})
     EXPECT_THAT(said(byte), AllOf(names_it, HasSubstr("holds a single byte of a character"))) << byte;
-  for (const char* const fine : {"\\x41", "\\x{e9}", "\\p{L}{1,3}", "a{255}", "\\x7f", "{", "\\{999}"})
+  for (const char* const fine :
+       {"\\x41", "\\x{e9}", "\\x{2581}+", "[\\x{2581}]", "\\p{L}{1,3}", "a{255}", "\\x7f", "{", "\\{999}"})
     EXPECT_EQ(said(fine), "(no error)") << fine;
-  for (const char* const many : {"a{256}", "a{1,65535}", "a{0,1000}", "a{99999999999999999999}", "(a{2}b){300,}"})
+  for (const char* const many :
+       {"a{256}", "a{1,65535}", "a{0,1000}", "a{99999999999999999999}", "(a{2}b){300,}", "\\p{L}{300}"})
     EXPECT_THAT(said(many), AllOf(names_it, HasSubstr("at most 255 are allowed"))) << many;
+  EXPECT_THAT(said("a\\"), AllOf(names_it, HasSubstr("can be used")));
+  EXPECT_THAT(said("a{,3}"), AllOf(names_it, HasSubstr("holds {,n}")));
   EXPECT_THAT(said("(*NO_JIT)a"), AllOf(names_it, HasSubstr("a callout or a verb")));
   EXPECT_THAT(said("a(?C1)b"), AllOf(names_it, HasSubstr("a callout or a verb")));
   EXPECT_THAT(said(times(2'049, "a")), AllOf(names_it, HasSubstr("has 2049 bytes, but at most 2048")));

@@ -109,7 +109,6 @@ void TokenizerConfig::read_config(const json& config, const std::string& context
 
 /// {"<cat-toy>": 49408}. One that is named as a special token is special, the others are looked for in the normalized text.
 void TokenizerConfig::read_added_tokens(const json& file, const std::string& context) {
-  if (!file.is_object()) fail("{} is {}, but an object was expected", context, file.type_name());
   const auto is_special = [&](const std::string& content) {
     const auto is_it = [&](const AddedToken& token) { return token.content == content; };
     return std::ranges::any_of(roles_, [&](const auto& role) { return role.second && is_it(*role.second); }) ||
@@ -128,7 +127,10 @@ TokenizerConfig TokenizerConfig::read(const std::filesystem::path& folder) {
   TokenizerConfig result;
   const auto read_if_there = [&](const char* name, auto read) {
     const auto path = folder / name;
-    if (std::filesystem::exists(path)) (result.*read)(read_json(path), path.native());
+    if (!std::filesystem::exists(path)) return;
+    const json file = read_json(path);
+    if (!file.is_object()) fail("{} is {}, but an object was expected", path.native(), file.type_name());
+    (result.*read)(file, path.native());
   };
   read_if_there("tokenizer_config.json", &TokenizerConfig::read_config);
   if (result.lists_added_tokens_) return result;

@@ -31,7 +31,7 @@ struct Unigram::Step {
 };
 
 Unigram::Unigram(const std::vector<UnigramPiece>& pieces, UnigramOptions options, std::string_view context)
-    : trie_(trie_of(pieces)), options_(options) {
+    : trie_(trie_of(pieces)), options_(options), context_(context) {
   double lowest = std::numeric_limits<float>::max();
   for (const UnigramPiece& piece : pieces) {
     check_searched_length(piece.text, context);
@@ -75,7 +75,7 @@ void Unigram::append_unknown(std::string_view characters, std::vector<TokenId>& 
   } else if (options_.unknown) {
     ids.push_back(*options_.unknown);
   } else {
-    fail("'{}' is not in the vocabulary, which has no unknown token", characters);
+    fail("{}: '{}' is not in the vocabulary, which has no unknown token", context_, characters);
   }
 }
 

@@ -43,6 +43,7 @@ class Unigram final : public TokenModel {
   double unknown_score_ = 0;
   std::array<TokenId, 256> byte_ids_{};  // where bytes fall back to pieces
   UnigramOptions options_;
+  std::string context_;
 };
 
 }  // namespace headroom
