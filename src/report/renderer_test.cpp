@@ -181,6 +181,19 @@ TEST(ScriptEngine, SortsStably) {
   EXPECT_EQ(engine.call("(function () { return Array.prototype.sort.call({0: 2, 1: 1, length: 2})[0]; })", ""), "1");
 }
 
+TEST(ScriptEngine, HasNoClock) {
+  ScriptEngine engine;
+  const char* const kPassed =
+      "(function () { var start = +new Date(), now = Date.now(), sum = 0; for (var i = 0; i < 300000; ++i) sum += i;"
+      "return [start, now, new Date() - start, Date.now() - now].join(); })";
+  EXPECT_EQ(engine.call(kPassed, ""), "0,0,0,0");
+  EXPECT_EQ(engine.call(
+                "(function () { var day = new Date(Date.UTC(2026, 1, 3)); return [day.getTime(), day instanceof Date, "
+                "new Date(2026, 1).getMonth(), typeof Date()].join(); })",
+                ""),
+            "1770076800000,true,1,string");
+}
+
 TEST(ScriptEngine, RepeatsItsRandomNumbers) {
   const char* const kThree = "(function () { return [Math.random(), Math.random(), Math.random()].join(); })";
   ScriptEngine one, other;

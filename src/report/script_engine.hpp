@@ -7,8 +7,8 @@
 
 namespace headroom {
 
-/// A JavaScript (ES5) interpreter inside the program: no files, no network. Equal scripts and arguments give equal results: sort() is
-/// stable and Math.random() always the same. Not for several threads at once.
+/// A JavaScript (ES5) interpreter inside the program: no files, no network, no clock. Equal scripts and arguments give equal results:
+/// sort() is stable and Math.random() always the same. Not for several threads at once.
 class ScriptEngine {
  public:
   ScriptEngine();
