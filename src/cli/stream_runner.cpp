@@ -417,8 +417,15 @@ bool StreamRunner::work(const std::function<void(const LatencyLog& log)>& on_fra
 StreamEnd StreamRunner::run(const std::function<void(const LatencyLog& log)>& on_frame) {
   shared_->note_start(Clock::now());
   // Each holds what it needs: one that waits for a pipe when the stream has ended is left behind.
-  std::thread reader([shared = shared_] { shared->read_all(); });
   std::thread writer([shared = shared_] { shared->write_all(); });
+  std::thread reader;
+  try {
+    reader = std::thread([shared = shared_] { shared->read_all(); });
+  } catch (...) {  // there are threads enough for one only
+    shared_->end_work();
+    writer.join();
+    throw;
+  }
   bool is_interrupted = false;
   std::exception_ptr failure;
   try {

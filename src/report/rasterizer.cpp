@@ -2,12 +2,14 @@
 
 #include <dlfcn.h>
 #include <librsvg/rsvg.h>
+#include <sys/resource.h>
 
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <memory>
 
+#include "backends/cpu/memory_limits.hpp"
 #include "base/error.hpp"
 
 namespace headroom {
@@ -90,7 +92,14 @@ double size_of_font(std::string_view css_font) {
 
 }  // namespace
 
-void require_rasterizer() { (void)libraries(); }
+void require_rasterizer() {
+  // librsvg and what it calls end the process where they get no memory, or no thread, whose stacks are of this size.
+  constexpr std::size_t kRoom = std::size_t{512} << 20, kThreads = 8;
+  struct rlimit stack {};
+  const bool is_known = getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur != RLIM_INFINITY;
+  require_room(kRoom + (is_known ? kThreads * stack.rlim_cur : 0), "drawing charts as PNG or SVG");
+  (void)libraries();
+}
 
 Image rasterize(std::string_view svg, int width, int height, double scale) {
   const Libraries& l = libraries();

@@ -140,8 +140,10 @@ void require_fit(const Program& program, const FittedRequest& request, const Wei
       "{} does not fit in memory as it is asked for: {} needs {} ({}), and of the {} of device {} there are {}",
       request.model, of_stage, format_bytes(need.total() + request.beside), describe(need, request.beside),
       format_bytes(device.memory_bytes), name_of(device_of(backend)), format_bytes(available));
-  const bool is_host = device.target.device == DeviceKind::kCpu && request.limit == 0;
-  if (const std::string limit = is_host ? system_memory().limit : ""; !limit.empty()) sentence += ", by " + limit;
+  if (device.target.device == DeviceKind::kCpu) {
+    const SystemMemory host = system_memory();  // which may have changed by a little since
+    if (!host.limit.empty() && host.available_bytes <= available + available / 8) sentence += ", by " + host.limit;
+  }
   if (request.suggests) sentence += "; " + Suggestions(request, weights, available, request.beside).text();
   throw OutOfMemory(sentence);
 }

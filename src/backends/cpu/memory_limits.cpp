@@ -15,6 +15,7 @@
 
 #include "backends/cpu/cpu_info.hpp"
 #include "base/format.hpp"
+#include "base/out_of_memory.hpp"
 
 namespace headroom {
 namespace fs = std::filesystem;
@@ -139,11 +140,11 @@ std::optional<MemoryRoom> control_group_room(const fs::path& root) {
 }
 
 std::optional<MemoryRoom> resource_limit_room() {
-  const std::string status = text_in("/proc/self/status");
   std::optional<MemoryRoom> least;
   const auto consider = [&](auto resource, std::string_view used_line, std::string_view what) {
     struct rlimit limit {};
     if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+    const std::string status = text_in("/proc/self/status");
     const std::size_t used = bytes_in(find_colon_value(status, used_line)).value_or(0) * 1024;
     take_less(least, MemoryRoom{.bytes = limit.rlim_cur - std::min<std::size_t>(limit.rlim_cur, used),
                                 .limit = fmt::format("{}, limited to {}", what, format_bytes(limit.rlim_cur))});
@@ -151,6 +152,13 @@ std::optional<MemoryRoom> resource_limit_room() {
   consider(RLIMIT_AS, "VmSize", "the process's address space (ulimit -v)");
   consider(RLIMIT_DATA, "VmData", "the process's data (ulimit -d)");
   return least;
+}
+
+void require_room(std::size_t bytes, std::string_view what) {
+  const std::optional<MemoryRoom> room = resource_limit_room();
+  if (room && room->bytes < bytes)
+    throw OutOfMemory(fmt::format("{} needs {} of memory, and of {}, there are {} left", what, format_bytes(bytes),
+                                  room->limit, format_bytes(room->bytes)));
 }
 
 }  // namespace headroom

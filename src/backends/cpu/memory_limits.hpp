@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace headroom {
 
@@ -21,5 +22,9 @@ struct MemoryRoom {
 /// The least room of the limits that a process inherits (setrlimit): its address space (RLIMIT_AS) and its data
 /// (RLIMIT_DATA); nothing where neither is set. Threads and libraries take of it as well.
 [[nodiscard]] std::optional<MemoryRoom> resource_limit_room();
+
+/// Throws OutOfMemory where those limits leave less than `bytes` for `what`, in words: before a library is called that ends
+/// the process where it gets no memory.
+void require_room(std::size_t bytes, std::string_view what);
 
 }  // namespace headroom

@@ -6,10 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "backends/cpu/cpu_info.hpp"
 #include "base/file.hpp"
+#include "base/out_of_memory.hpp"
 #include "base/test_util.hpp"
 
 namespace headroom {
@@ -127,6 +130,27 @@ TEST(ResourceLimits, AreWhatAProcessMayStillTake) {
                        }),
               0)
         << resource;
+}
+
+TEST(ResourceLimits, AreNamedWhereTheyAreTooLow) {
+  require_room(SIZE_MAX, "without a limit anything");
+  constexpr rlim_t kLimit = rlim_t{1} << 40;
+  EXPECT_EQ(in_child(RLIMIT_AS, kLimit,
+                     [] {
+                       require_room(kLimit / 2, "a chart");
+                       try {
+                         require_room(kLimit, "a chart");
+                       } catch (const OutOfMemory& error) {
+                         const std::string_view sentence = error.what();
+                         return sentence.starts_with(
+                                    "a chart needs 1.0 TiB of memory, and of the process's address "
+                                    "space (ulimit -v), limited to 1.0 TiB, there are ")
+                                    ? 0
+                                    : 2;
+                       }
+                       return 1;
+                     }),
+            0);
 }
 
 TEST(ResourceLimits, AreKnownToTheSystemsMemory) {

@@ -64,14 +64,26 @@ class LiveServer::Work {
         preview_(view, options.preview_interval),
         http_([this](const RequestHead& head) { return check_request(head, listener_.address(), token_); },
               [this](const RequestHead& head, const std::string& body) { return answer(head, body); }) {
-    for (std::size_t i = 0; i < options.most_viewers + options.most_others; ++i)
-      workers_.emplace_back([this] { serve_connections(); });
-    accepting_ = std::thread([this] { accept_connections(); });
+    try {
+      for (std::size_t i = 0; i < options.most_viewers + options.most_others; ++i)
+        workers_.emplace_back([this] { serve_connections(); });
+      accepting_ = std::thread([this] { accept_connections(); });
+    } catch (...) {  // no more threads can be started
+      end();
+      throw;
+    }
   }
 
-  ~Work() {
+  ~Work() { end(); }
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+
+  [[nodiscard]] const LiveAddress& address() const { return listener_.address(); }
+
+ private:
+  void end() {
     listener_.stop();
-    accepting_.join();
+    if (accepting_.joinable()) accepting_.join();
     {
       const std::lock_guard lock(mutex_);
       is_stopping_ = true;
@@ -80,12 +92,7 @@ class LiveServer::Work {
     has_work_.notify_all();
     for (std::thread& worker : workers_) worker.join();
   }
-  Work(const Work&) = delete;
-  Work& operator=(const Work&) = delete;
 
-  [[nodiscard]] const LiveAddress& address() const { return listener_.address(); }
-
- private:
   void accept_connections() {
     for (int descriptor = listener_.accept(); descriptor >= 0; descriptor = listener_.accept()) {
       const std::lock_guard lock(mutex_);

@@ -7,6 +7,8 @@
 #include <limits>
 #include <memory>
 
+#include "backends/cpu/memory_limits.hpp"
+
 namespace headroom::onednn {
 namespace {
 
@@ -24,6 +26,9 @@ dnnl::memory::data_type data_type_of(DType dtype) {
   if (dtype == DType::kI8) return dnnl::memory::data_type::s8;
   return dtype == DType::kF32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
 }
+
+/// oneDNN ends the process where it gets no memory for code that it generates.
+void require_room_for_code() { require_room(std::size_t{16} << 20, "generating the code of a kernel"); }
 
 }  // namespace
 
@@ -65,6 +70,7 @@ std::string layout_name(const dnnl::memory::desc& desc) {
 bool is_plain(const dnnl::memory::desc& desc) { return desc.data.format_desc.blocking.inner_nblks == 0; }
 
 void repack(const dnnl::memory::desc& dense, const void* from, const dnnl::memory::desc& wanted, void* to) {
+  require_room_for_code();
   checked("packing a weight", [&] {
     // oneDNN takes all addresses as writable; a reorder only reads its source.
     dnnl::memory source(dense, cpu_engine(), const_cast<void*>(from));
@@ -137,7 +143,7 @@ void* address_of(const Call::Operands& operands, int argument) {
 }  // namespace
 
 Call::Call(const dnnl::primitive_desc_base& description, int threads)
-    : primitive_(description.get()), stream_(cpu_engine()), threads_(threads) {
+    : primitive_((require_room_for_code(), description.get())), stream_(cpu_engine()), threads_(threads) {
   for (const int argument : {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD}) {
     const dnnl::memory::desc layout = description.query_md(dnnl::query::exec_arg_md, argument);
     if (layout.is_zero()) continue;             // no such argument
