@@ -11,7 +11,7 @@
 //
 // In 16 bits scales, bias, residual and the tanh form of GELU are the product's epilogue, which costs 0 to 2%
 // (docs/gpu_facts.md). Where the library has no such product (GPUs other than Hopper, results in f32, other
-// activations) it makes the bare one in f32, and a kernel of ours scales that.
+// activations) it makes the bare one in f32, and a kernel of ours scales that. y is written over a residual only in f32.
 
 #include <optional>
 
@@ -120,12 +120,22 @@ Support supports(const OpSpec& spec, const Target& target) {
   return std::nullopt;
 }
 
-const Listed<LibraryKernel> kScaledLinear({.name = "cublaslt.scaled_linear",
-                                           .op = Op::kScaledLinear,
-                                           .device = DeviceKind::kCuda,
-                                           .supports = supports,
-                                           .overwrites = 1U << 5U,
-                                           .plan = plan});
+/// y may lie over its residual where both are f32. Over one of 16 bits the library rounds the product before it adds (docs/gpu_facts.md),
+/// and apart once: bits would depend on where y lies.
+class ScaledLinearKernel : public LibraryKernel {
+ public:
+  using LibraryKernel::LibraryKernel;
+  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override {
+    return spec.outputs[0].dtype == DType::kF32 && LibraryKernel::may_overwrite(spec, input);
+  }
+};
+
+const Listed<ScaledLinearKernel> kScaledLinear({.name = "cublaslt.scaled_linear",
+                                                .op = Op::kScaledLinear,
+                                                .device = DeviceKind::kCuda,
+                                                .supports = supports,
+                                                .overwrites = 1U << 5U,
+                                                .plan = plan});
 
 }  // namespace
 }  // namespace headroom

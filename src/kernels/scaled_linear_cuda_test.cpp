@@ -69,7 +69,8 @@ TEST_F(CublasltScaledLinear, AddsAResidual) {
                                                                           {{1, 4608, 64}, 128}}) {
       const OpSpec spec = gated_spec(x, n, made);
       expect_matches_oracle("cublaslt.scaled_linear", spec, tolerance_of(made));
-      EXPECT_TRUE(kernel_named("cublaslt.scaled_linear").may_overwrite(spec, 5));
+      EXPECT_EQ(kernel_named("cublaslt.scaled_linear").may_overwrite(spec, 5), made == DType::kF32)
+          << "over 16 bits the library rounds twice";
       EXPECT_FALSE(kernel_named("cublaslt.scaled_linear").may_overwrite(spec, 4));
     }
 }

@@ -14,7 +14,7 @@
 
 namespace headroom::cublaslt {
 
-/// "cuBLASLt 130100", or "without cuBLASLt".
+/// "cuBLASLt 130100, parts joined in f32", or "without cuBLASLt": what tells choices among its algorithms from those of other days.
 [[nodiscard]] std::string version_text();
 
 /// What is done to the product before it is stored; the GELU is the tanh form.
@@ -25,7 +25,7 @@ enum class Epilogue : std::uint8_t { kNone, kGelu };
 /// others are in elements, and may be anything where an extent is 1.
 struct ProductSpec {
   DType dtype = DType::kF32;    ///< of a and b: f32, bf16, f16, or f8e4m3 (b transposed, k and n multiples of 16)
-  DType c_dtype = DType::kF32;  ///< of c and bias: that of a, or beside f8e4m3 f32, bf16 or f16
+  DType c_dtype = DType::kF32;  ///< of c and bias: that of a, or beside 16 bits f32, or beside f8e4m3 f32, bf16 or f16
   bool has_scales = false;      ///< f8e4m3 alone
   bool fast_sums = false;       ///< f8e4m3 alone: sums in tensor cores' fewer bits (fast accumulation), not in f32
   bool rounds_to_tf32 = false;  ///< f32 alone: operands on tensor cores, with 10 bits of mantissa
@@ -48,7 +48,7 @@ struct ProductOperands {
   const void* a = nullptr;
   const void* b = nullptr;
   const void* bias = nullptr;
-  const void* residual = nullptr;  ///< may be c
+  const void* residual = nullptr;  ///< may be c in f32; of 16 bits the library would round the product before it adds
   void* c = nullptr;
   const float* a_scale = nullptr;
   const float* b_scale = nullptr;
