@@ -2,15 +2,13 @@
 #include <string>
 #include <vector>
 
+#include "kernels/convolution/convolution.hpp"
 #include "kernels/convolution/hopper.hpp"
-#include "kernels/convolution/narrow.hpp"
 #include "kernels/convolution/product.hpp"
 #include "kernels/convolution_cases.hpp"
-#include "kernels/cublaslt/product.hpp"
 #include "kernels/cuda/gpu_check.hpp"
 #include "kernels/cuda/own_cache.hpp"
 #include "kernels/cuda/search.hpp"
-#include "kernels/cudnn/installed.hpp"
 
 namespace headroom {
 namespace {
@@ -103,13 +101,7 @@ TEST_F(CudaConvolution, TimesItsWaysOnceAndFindsTheFastestAgain) {
   EXPECT_EQ(first, again);
 }
 
-/// What convolution/cuda_convolution.cpp keeps choices under on disk.
-std::string versions_of_convolutions() {
-  return fmt::format("convolutions {}.{}, {}, {}", convolutions::kHopperRevision, convolutions::kNarrowRevision,
-                     cudnn::why_not_installed() ? "without cuDNN" : cudnn::version_text(), cublaslt::version_text());
-}
-
-/// And what it keeps them for: a product's pixels in lines, as which image does not matter.
+/// What choices are kept for: a product's pixels in lines, as which image does not matter.
 convolutions::Problem as_kept(const OpSpec& spec) {
   const convolutions::Problem problem = convolutions::problem_of(spec);
   return is_product(problem) ? in_lines(problem) : problem;
@@ -127,7 +119,7 @@ cuda::Kinship kinship_of(const OpSpec& spec) {
 TEST_F(CudaConvolution, TakesOverWhatIsFastestForOtherImages) {
   if (target().compute_capability != 90) GTEST_SKIP() << "what is taken over is our own kernel for Hopper";
   const cuda::OwnCache cache;
-  cuda::Search search(backend(), versions_of_convolutions());
+  cuda::Search search(backend(), convolutions::versions());
   struct Case {
     Shape from, to, weight;
     Builder::Convolution how;

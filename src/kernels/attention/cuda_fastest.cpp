@@ -25,12 +25,6 @@ namespace {
 
 constexpr double kLeastFlops = 1e7;  // of work that is timed: 64 tokens of 20 heads of 64 take longer than a launch
 
-/// What tells choices from those of other days.
-std::string versions() {
-  return fmt::format("attention {}, {}", kHopperRevision,
-                     cudnn::why_unavailable() ? "without cuDNN" : cudnn::version_text());
-}
-
 /// From an operand's first element to its last.
 std::size_t bytes_of(const AttentionProblem& problem, const AttentionProblem::Strides& strides, std::int64_t heads,
                      std::int64_t tokens, std::int64_t dim, std::size_t size) {
@@ -156,6 +150,11 @@ const Listed<LibraryKernel> kFastestAttention({.name = "fastest.attention",
                                                .plan = plan});
 
 }  // namespace
+
+std::string versions() {
+  return fmt::format("attention {}, {}", kHopperRevision,
+                     cudnn::why_unavailable() ? "without cuDNN" : cudnn::version_text());
+}
 
 Support check(const OpSpec& spec, std::int64_t most_dim) {
   const DType dtype = spec.inputs[0].dtype;

@@ -8,11 +8,10 @@
 
 #include "base/divide_up.hpp"
 #include "kernels/attention/hopper.hpp"
+#include "kernels/attention/way.hpp"
 #include "kernels/cuda/gpu_check.hpp"
 #include "kernels/cuda/own_cache.hpp"
 #include "kernels/cuda/search.hpp"
-#include "kernels/cudnn/installed.hpp"
-#include "kernels/cudnn/sdpa.hpp"
 #include "kernels/library_kernel.hpp"
 
 namespace headroom::attentions {
@@ -159,9 +158,7 @@ TEST_F(HopperAttention, IsAmongTheWaysOfFastestAttention) {
 
 TEST_F(HopperAttention, IsTakenOverForOtherTokens) {
   const cuda::OwnCache cache;
-  // As cuda_fastest.cpp keeps its choices on disk.
-  cuda::Search search(backend(), fmt::format("attention {}, {}", kHopperRevision,
-                                             cudnn::why_unavailable() ? "without cuDNN" : cudnn::version_text()));
+  cuda::Search search(backend(), versions());
   const auto keep = [&](const HopperTile& fastest, std::int64_t queries, std::int64_t keys) {
     search.keep({.text = fmt::format("{} x {}", queries, keys),
                  .operands = {},

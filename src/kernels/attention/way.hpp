@@ -26,6 +26,9 @@ struct Way {
   std::function<void(void* stream, const Operands& operands, void* workspace)> run;
 };
 
+/// Under which the fastest ways are kept: what tells choices from those of other days.
+[[nodiscard]] std::string versions();
+
 /// A kernel's plan that runs a way.
 [[nodiscard]] KernelPlan bind(Way way);
 

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <string>
+
 #include "kernels/convolution/problem.hpp"
 #include "kernels/library_kernel.hpp"
 
 /// Convolutions on a GPU by the fastest way there is: what conv2d, conv2d_shortcut and conv_transpose2d share.
 namespace headroom::convolutions {
+
+/// Under which the fastest ways are kept: what tells choices from those of other days.
+[[nodiscard]] std::string versions();
 
 /// The way to run a problem. Of work large enough to matter the fastest, as measured (cuda/fastest_way.hpp): cuDNN's engines, fused
 /// and not, or of single pixels cuBLASLt's product and of a few our own (product.hpp), and where it is a Hopper GPU our own kernels

@@ -24,12 +24,6 @@ constexpr std::string_view kInTwo = "in two: ";  // what the name of such a way 
 /// Of the weight in turn, so that it comes from memory as in a model: more than twice any L2.
 constexpr std::size_t kRotatedBytes = std::size_t{160} << 20;
 
-/// What tells choices from those of other days.
-std::string versions() {
-  return fmt::format("convolutions {}.{}.{}, {}, {}", kHopperRevision, kNarrowRevision, kFewRowsRevision,
-                     cudnn::why_not_installed() ? "without cuDNN" : cudnn::version_text(), cublaslt::version_text());
-}
-
 /// Of an operand in the problem's dtype.
 std::size_t bytes_of(const Problem& problem, const Shape& shape) {
   return static_cast<std::size_t>(shape.numel()) * size_of(problem.dtype);
@@ -72,6 +66,11 @@ void run_trial(const Problem& problem, const Way& way, void* stream, std::span<v
 }
 
 }  // namespace
+
+std::string versions() {
+  return fmt::format("convolutions {}.{}.{}, sums in f32, {}, {}", kHopperRevision, kNarrowRevision, kFewRowsRevision,
+                     cudnn::why_not_installed() ? "without cuDNN" : cudnn::version_text(), cublaslt::version_text());
+}
 
 Way make_way_in_two(const Problem& problem, const Target& target) {
   Problem product{.dtype = problem.dtype,
