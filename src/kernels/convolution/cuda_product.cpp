@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/divide_up.hpp"
 #include "kernels/convolution/few_rows.hpp"
 #include "kernels/convolution/product.hpp"
 #include "kernels/convolution_epilogue_cuda.hpp"
@@ -13,20 +14,32 @@ namespace headroom::convolutions {
 namespace {
 
 constexpr std::int64_t kLine = 8;
+constexpr std::size_t kAlignment = 256;
 
-/// The product with as much of what follows it as the library takes, which is then left out of `after`.
-cublaslt::Product take_in(cublaslt::ProductSpec spec, cuda::ConvolutionEpilogue& after, const Target& target) {
+/// Whether anything is left for a kernel behind the product.
+bool follows(const cuda::ConvolutionEpilogue& after) {
+  return after.has_bias || after.has_residual || after.activation != Activation::kNone;
+}
+
+/// The product with what follows it, all of which is then left out of `after`, or else without any of it and in f32, so that what
+/// follows rounds once.
+cublaslt::Product take_in(cublaslt::ProductSpec& spec, cuda::ConvolutionEpilogue& after, const Target& target) {
+  const bool takes_bias = !after.has_bias || after.bias == spec.dtype;
   const bool adds = after.has_residual && after.activation == Activation::kNone;
   const bool activates = after.activation == Activation::kGeluTanh && !after.has_residual;
-  if (!after.has_bias && (adds || activates)) {
+  const bool is_bare = !after.has_residual && after.activation == Activation::kNone;
+  if (takes_bias && (adds || activates || is_bare)) {
     cublaslt::ProductSpec whole = spec;
+    whole.has_bias = after.has_bias;
     whole.has_residual = adds, whole.residual_row = adds ? spec.n : 0;
     if (activates) whole.epilogue = cublaslt::Epilogue::kGelu;
     if (std::optional<cublaslt::Product> product = cublaslt::Product::find(whole, target)) {
-      after.has_residual = false, after.activation = Activation::kNone;
+      after.has_bias = after.has_residual = false, after.activation = Activation::kNone;
+      spec = whole;
       return *std::move(product);
     }
   }
+  if (follows(after)) spec.c_dtype = DType::kF32;
   return {spec, target};
 }
 
@@ -49,37 +62,39 @@ Problem in_lines(const Problem& product) {
 
 Way make_product_way(const Problem& product, const Target& target) {
   const std::int64_t k = product.weight[1], n = product.weight[0], m = product.y.numel() / n;
-  const bool has_bias = product.bias == product.dtype;
-  const cublaslt::ProductSpec spec{.dtype = product.dtype,
-                                   .c_dtype = product.dtype,
-                                   .rounds_to_tf32 = product.rounds_to_tf32,
-                                   .m = m,
-                                   .n = n,
-                                   .k = k,
-                                   .a_row = k,
-                                   .b_row = k,
-                                   .c_row = n,
-                                   .has_bias = has_bias};
+  cublaslt::ProductSpec spec{.dtype = product.dtype,
+                             .c_dtype = product.dtype,
+                             .rounds_to_tf32 = product.rounds_to_tf32,
+                             .m = m,
+                             .n = n,
+                             .k = k,
+                             .a_row = k,
+                             .b_row = k,
+                             .c_row = n};
   const Shape row{0, 1}, rows{n, 1};
   cuda::ConvolutionEpilogue after{.activation = product.activation,
-                                  .has_bias = product.bias && !has_bias,
+                                  .has_bias = product.bias.has_value(),
                                   .has_residual = product.has_residual,
                                   .dtype = product.dtype,
                                   .bias = product.bias.value_or(product.dtype),
-                                  .grid = cuda::longest_grid<3>(Shape{m, n}, {row, rows, rows})};
+                                  .grid = cuda::longest_grid<4>(Shape{m, n}, {row, rows, rows, rows})};
   const cublaslt::Product multiply = take_in(spec, after, target);
-  const bool follows = after.has_bias || after.has_residual || after.activation != Activation::kNone;
-  return {.name = fmt::format("{}{}{}", kProductWay, multiply.implementation(), follows ? " + cuda" : ""),
-          .workspace_bytes = multiply.workspace_bytes(),
+  const bool has_kernel = follows(after), has_sums = spec.c_dtype != product.dtype;
+  const std::size_t sums_bytes = has_sums ? round_up(static_cast<std::size_t>(m * n) * sizeof(float), kAlignment) : 0;
+  return {.name = fmt::format("{}{}{}", kProductWay, multiply.implementation(), has_kernel ? " + cuda" : ""),
+          .workspace_bytes = sums_bytes + multiply.workspace_bytes(),
           .run = [=](void* stream, const Operands& operands, void* workspace) {
+            void* const made = has_sums ? workspace : operands.y;
             multiply.run(stream,
                          {.a = operands.x,
                           .b = operands.weight,
-                          .bias = has_bias ? operands.bias : nullptr,
-                          .residual = after.has_residual ? nullptr : operands.residual,
-                          .c = operands.y},
-                         workspace);
-            if (follows) cuda::launch_convolution_epilogue(stream, after, operands.bias, operands.residual, operands.y);
+                          .bias = spec.has_bias ? operands.bias : nullptr,
+                          .residual = spec.has_residual ? operands.residual : nullptr,
+                          .c = made},
+                         static_cast<std::byte*>(workspace) + sums_bytes);
+            if (has_kernel)
+              cuda::launch_convolution_epilogue(stream, after, static_cast<const float*>(made), operands.bias,
+                                                operands.residual, operands.y);
           }};
 }
 

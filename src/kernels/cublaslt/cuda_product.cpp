@@ -165,6 +165,7 @@ class Product::Impl {
   }
 
   void run(void* stream, const ProductOperands& operands, void* workspace) const {
+    HR_CHECK(operands.residual == nullptr || operands.residual != operands.c || spec_.c_dtype == DType::kF32);
     std::uintptr_t bits = 0;
     for (const void* operand :
          {operands.a, operands.b, operands.bias, operands.residual, static_cast<const void*>(operands.c)})
@@ -289,9 +290,14 @@ class Product::Impl {
       check(library().MatmulPreferenceSetAttribute(preference.get(), name, &value, sizeof value));
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspaceBytes);
-    for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    // Parts of a sum are joined in f32, and then rounded once.
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+           static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+    const std::uint32_t made_alignment = std::max(alignment, static_cast<std::uint32_t>(size_of(spec_.c_dtype)));
+    for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES})
       prefer(name, alignment);
+    for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+      prefer(name, made_alignment);
     std::array<cublasLtMatmulHeuristicResult_t, kCandidates> results{};
     int found = 0;
     const cublasStatus_t status =

@@ -10,8 +10,11 @@ namespace headroom::cudnn {
 /// Numbers of a convolution's tensors in the library's operation graph.
 enum ConvolutionUid : std::int64_t { kConvolved = 1, kFilter, kAddedBias, kAddedResidual, kMade, kFirstBetween };
 
-/// What an operation graph does: the sums alone, or also what follows them.
+/// What an operation graph does: the sums alone, in f32 where something follows them, or also what follows them, but for a relu: in f32
+/// the library makes 0 of NaN.
 enum class Fusion : std::uint8_t { kSums, kWhole };
+/// The dtype of what the graph makes.
+[[nodiscard]] DType made_dtype(const convolutions::Problem& problem, Fusion fusion);
 
 /// A convolution as an operation graph: the sums, then a pointwise operation for each of bias, residual and activation,
 /// with tensors in f32 between them that are never stored.
@@ -30,6 +33,7 @@ class ConvolutionGraph {
   std::size_t add_pointwise(cudnnPointwiseMode_t mode, std::size_t from, const std::size_t* other, std::size_t to);
 
   const convolutions::Problem& problem_;
+  DType made_;
   std::vector<Descriptor> parts_;  // what the graph refers to stays as long as it
   std::int64_t between_ = kFirstBetween;
 };

@@ -3,11 +3,13 @@
 #include <memory>
 #include <utility>
 
+#include "base/divide_up.hpp"
 #include "base/error.hpp"
 #include "kernels/convolution_epilogue_cuda.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
 #include "kernels/cudnn/convolution.hpp"
 #include "kernels/cudnn/convolution_graph.cuh"
+#include "kernels/elementwise_cuda.hpp"
 
 namespace headroom::cudnn {
 namespace {
@@ -18,7 +20,7 @@ using convolutions::Way;
 
 constexpr std::size_t kListed = 48;  // of each heuristic: in f32 most of the first round to TF32
 constexpr std::size_t kMostFused = 3, kMostPlain = 3;
-constexpr std::uintptr_t kAlignment = 16;
+constexpr std::uintptr_t kAlignment = 16, kSumsAlignment = 256;
 
 /// Whether an engine adds up the products themselves, rounded as the problem allows, the same way in every run.
 bool is_faithful(const EngineConfig& engine, const Problem& problem) {
@@ -38,7 +40,15 @@ cuda::ConvolutionEpilogue make_epilogue(const Problem& problem) {
           .has_residual = problem.has_residual,
           .dtype = problem.dtype,
           .bias = problem.bias.value_or(problem.dtype),
-          .grid = cuda::longest_grid<3>(problem.y, {of_bias, strides, strides})};
+          .grid = cuda::longest_grid<4>(problem.y, {of_bias, strides, strides, strides})};
+}
+
+cuda::ElementwiseRows make_relu(const Problem& problem) {
+  const Operand y = dense_operand({problem.dtype, problem.y, problem.layout});
+  return {.op = Op::kRelu,
+          .dtype = problem.dtype,
+          .scalars = {},
+          .grid = cuda::longest_grid<4>(problem.y, elementwise_strides({&y, 1}, y))};
 }
 
 /// A convolution with one engine.
@@ -49,31 +59,44 @@ class EngineRun {
         has_bias_(problem.bias.has_value()),
         has_residual_(problem.has_residual),
         adds_kernel_(!is_whole_ && has_epilogue(problem)),
+        has_relu_(is_whole_ && problem.activation == Activation::kRelu),
         epilogue_(make_epilogue(problem)),
+        relu_(make_relu(problem)),
+        sums_bytes_(made_dtype(problem, fusion) == problem.dtype
+                        ? 0
+                        : round_up(static_cast<std::size_t>(problem.y.numel()) * sizeof(float), kSumsAlignment)),
         plan_(std::move(plan)) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const { return plan_.workspace_bytes(); }
+  [[nodiscard]] std::size_t workspace_bytes() const { return sums_bytes_ + plan_.workspace_bytes(); }
 
   void operator()(void* stream, const Operands& operands, void* workspace) const {
-    std::array<Bound, 5> bound{{{kConvolved, operands.x}, {kFilter, operands.weight}, {kMade, operands.y}}};
+    void* const made = sums_bytes_ > 0 ? workspace : operands.y;
+    std::array<Bound, 5> bound{{{kConvolved, operands.x}, {kFilter, operands.weight}, {kMade, made}}};
     std::size_t count = 3;
     if (is_whole_ && has_bias_) bound[count++] = {kAddedBias, operands.bias};
     if (is_whole_ && has_residual_) bound[count++] = {kAddedResidual, operands.residual};
     for (std::size_t i = 0; i < count; ++i)
       if (reinterpret_cast<std::uintptr_t>(bound[i].address) % kAlignment != 0)
         fail("a convolution by cuDNN takes operands at multiples of {} bytes, and one lies elsewhere", kAlignment);
-    plan_.run(stream, std::span(bound).first(count), workspace);
+    plan_.run(stream, std::span(bound).first(count), static_cast<std::byte*>(workspace) + sums_bytes_);
     if (adds_kernel_)
-      cuda::launch_convolution_epilogue(stream, epilogue_, operands.bias, operands.residual, operands.y);
+      cuda::launch_convolution_epilogue(stream, epilogue_, static_cast<const float*>(made), operands.bias,
+                                        operands.residual, operands.y);
+    if (has_relu_) {
+      const void* const sums = operands.y;
+      cuda::launch_elementwise(stream, relu_, &sums, operands.y);
+    }
   }
 
  private:
-  bool is_whole_, has_bias_, has_residual_, adds_kernel_;
+  bool is_whole_, has_bias_, has_residual_, adds_kernel_, has_relu_;
   cuda::ConvolutionEpilogue epilogue_;
+  cuda::ElementwiseRows relu_;
+  std::size_t sums_bytes_;  // in front of the plan's workspace; 0 where they are y
   Plan plan_;
 };
 
-constexpr std::string_view kFused = " fused", kWithKernel = " + cuda";
+constexpr std::string_view kFused = " fused", kFusedBeforeRelu = " fused + relu", kWithKernel = " + cuda";
 
 /// The engines for a problem.
 class Engines {
@@ -92,7 +115,8 @@ class Engines {
 
   /// By its name, without asking heuristics.
   [[nodiscard]] std::optional<Way> find(std::string_view name) const {
-    const Fusion fusion = name.ends_with(kFused) ? Fusion::kWhole : Fusion::kSums;
+    const bool is_whole = name.ends_with(kFused) || name.ends_with(kFusedBeforeRelu);
+    const Fusion fusion = is_whole ? Fusion::kWhole : Fusion::kSums;
     const std::string begin = version_text() + " ";
     const std::string_view end = end_of(fusion);
     if (!name.starts_with(begin) || !name.ends_with(end)) return std::nullopt;
@@ -132,7 +156,8 @@ class Engines {
   }
 
   [[nodiscard]] std::string_view end_of(Fusion fusion) const {
-    return fusion == Fusion::kWhole ? kFused : has_epilogue(problem_) ? kWithKernel : "";
+    if (fusion == Fusion::kWhole) return problem_.activation == Activation::kRelu ? kFusedBeforeRelu : kFused;
+    return has_epilogue(problem_) ? kWithKernel : "";
   }
   [[nodiscard]] std::string name_of(const EngineConfig& engine, Fusion fusion) const {
     return fmt::format("{} {}{}", version_text(), engine.name, end_of(fusion));

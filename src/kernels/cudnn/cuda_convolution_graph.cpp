@@ -21,7 +21,6 @@ Shape strides_of(const Shape& shape, Layout layout) { return dense_operand({DTyp
 
 cudnnPointwiseMode_t mode_of(Activation activation) {
   if (activation == Activation::kGeluTanh) return CUDNN_POINTWISE_GELU_APPROX_TANH_FWD;
-  if (activation == Activation::kRelu) return CUDNN_POINTWISE_RELU_FWD;
   return activation == Activation::kGeluErf ? CUDNN_POINTWISE_GELU_FWD : CUDNN_POINTWISE_SWISH_FWD;
 }
 
@@ -42,10 +41,14 @@ Descriptor make_window(const Builder::Convolution& how) {
 
 }  // namespace
 
+DType made_dtype(const convolutions::Problem& problem, Fusion fusion) {
+  return fusion == Fusion::kSums && has_epilogue(problem) ? DType::kF32 : problem.dtype;
+}
+
 ConvolutionGraph::ConvolutionGraph(const convolutions::Problem& problem, Fusion fusion, Context& context)
-    : problem_(problem) {
+    : problem_(problem), made_(made_dtype(problem, fusion)) {
   const bool is_whole = fusion == Fusion::kWhole;
-  const bool activates = is_whole && problem.activation != Activation::kNone;
+  const bool activates = is_whole && problem.activation != Activation::kNone && problem.activation != Activation::kRelu;
   const bool adds_residual = is_whole && problem.has_residual, adds_bias = is_whole && problem.bias.has_value();
   std::size_t value = add_between_or_made(!adds_bias && !adds_residual && !activates);
   std::vector<std::size_t> operations = {add_sums(value)};
@@ -93,7 +96,7 @@ std::size_t ConvolutionGraph::add_image(std::int64_t uid, cudnnDataType_t type, 
 }
 
 std::size_t ConvolutionGraph::add_between_or_made(bool is_last) {
-  if (is_last) return add_image(kMade, data_type(problem_.dtype), problem_.y, true);
+  if (is_last) return add_image(kMade, data_type(made_), problem_.y, true);
   return add_image(between_++, CUDNN_DATA_FLOAT, problem_.y, false);
 }
 
