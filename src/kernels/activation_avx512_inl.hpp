@@ -9,7 +9,7 @@
 // not relative to the result: far in the negative tail, which the errors of a sum change by more, it has few digits and
 // then none. activation_inl.hpp has the forms for arguments that are exact.
 //
-// Operations of the vector unit, which starts two a cycle: 7 for gelu_tanh and gelu, 9 for silu, besides those of a
+// Operations of the vector unit, which starts two a cycle: 8 for gelu_tanh and gelu, 10 for silu, besides those of a
 // bias and of rounding.
 //
 //   cycles for 16 sums in L1 with a bias (Emerald Rapids, 3.0 GHz)    gelu_tanh    gelu    silu
@@ -91,7 +91,13 @@ alignas(64) inline constexpr float kSilu[3][32] = {{0.50001F,       0.50178208F,
   return _mm512_permutex2var_ps(_mm512_load_ps(from), bits, _mm512_load_ps(from + 16));
 }
 
-/// max(x, 0) - |x| q(|x|); NaN for NaN. The steps are a power of two.
+/// `y`, but NaN where x is -inf.
+[[gnu::always_inline]] inline __m512 nan_at_minus_infinity(__m512 x, __m512 y) {
+  constexpr int kMinusInfinity = 4, kToNan = 3;  // a class of x, and what becomes of it; 0 leaves y
+  return _mm512_fixupimm_ps(y, x, _mm512_set1_epi32(kToNan << (4 * kMinusInfinity)), 0);
+}
+
+/// max(x, 0) - |x| q(|x|); NaN for NaN and for -inf. The steps are a power of two.
 template <int kCount>
 [[gnu::always_inline]] inline __m512 by_pieces(const float (&coefficients)[kCount][32], float step, __m512 x) {
   const __m512 above = _mm512_max_ps(_mm512_setzero_ps(), x);              // which is x where that is NaN
@@ -100,7 +106,7 @@ template <int kCount>
   const __m512i piece = _mm512_castps_si512(_mm512_add_ps(t, _mm512_set1_ps(0x1.8p23F * step)));
   __m512 q = pick(coefficients[kCount - 1], piece);
   for (int i = kCount - 2; i >= 0; --i) q = _mm512_fmadd_ps(q, t, pick(coefficients[i], piece));
-  return _mm512_fnmadd_ps(t, q, above);
+  return nan_at_minus_infinity(x, _mm512_fnmadd_ps(t, q, above));
 }
 
 template <Activation kActivation>

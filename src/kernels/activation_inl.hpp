@@ -22,6 +22,8 @@
 #define HEADROOM_KERNELS_ACTIVATION_INL
 #endif
 
+#include <limits>
+
 #include "ir/op_code.hpp"
 #include "kernels/activation_avx512_inl.hpp"
 #include "kernels/activation_rows.hpp"
@@ -42,7 +44,18 @@ HWY_INLINE Vector inverse_of_one_plus_exp2(Vector a, Vector b) {
   return reciprocal_of<kPrecision>(hn::MulAdd(power.fraction, power.scale, hn::Set(d, 1.0F)));
 }
 
-/// x / (1 + e^-(c x + d x^3)); below -tail as at -tail, where it is -1e-35 or so.
+/// `y`, but NaN where x is -inf: there the product of x with the 0 that its factor tends to is none, and a cut-off tail would hide it.
+HWY_INLINE Vector nan_at_minus_infinity(Vector x, Vector y) {
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  return Vector{avx512::nan_at_minus_infinity(x.raw, y.raw)};
+#else
+  const Float d;
+  const auto is_it = hn::Lt(x, hn::Set(d, std::numeric_limits<float>::lowest()));
+  return hn::IfThenElse(is_it, hn::Set(d, std::numeric_limits<float>::quiet_NaN()), y);
+#endif
+}
+
+/// x / (1 + e^-(c x + d x^3)); below -tail as at -tail, where it is -1e-35 or so, but NaN for -inf.
 template <Precision kPrecision>
 HWY_INLINE Vector swish_of(Vector x, double tail, double c, double d) {
   constexpr double kLog2OfE = 1.4426950408889634;
@@ -51,13 +64,13 @@ HWY_INLINE Vector swish_of(Vector x, double tail, double c, double d) {
   const Vector near = hn::Min(above, set(tail));
   Vector factor = set(-c * kLog2OfE);
   if (d != 0) factor = hn::MulAdd(hn::Mul(near, near), set(-d * kLog2OfE), factor);
-  return hn::Mul(above, inverse_of_one_plus_exp2<kPrecision>(near, factor));
+  return nan_at_minus_infinity(x, hn::Mul(above, inverse_of_one_plus_exp2<kPrecision>(near, factor)));
 }
 
 /// x Phi(x), Phi the normal distribution function. With t = |x| and u = 1 / (1 + 0.3 t),
 /// Phi(-t) = e^(-t^2/2) Q(u): the form of Abramowitz and Stegun 7.1.26 with Q refitted, minimax for t in [0, 12.5]: of
 /// degree 9, relative error 2.2e-8, or of degree 5 and 7.1e-5. x Phi(x) = max(x, 0) - t Phi(-t) never cancels. Below
-/// -12.5 as at -12.5, where it is -1e-35.
+/// -12.5 as at -12.5, where it is -1e-35, but NaN for -inf.
 template <Precision kPrecision>
 HWY_INLINE Vector normal_of(Vector x) {
   const Float d;
@@ -92,7 +105,7 @@ HWY_INLINE Vector normal_of(Vector x) {
     const Exp2<kPrecision> exact(t, factor);
     power = hn::Mul(exact.fraction, exact.scale);
   }
-  return hn::NegMulAdd(hn::Mul(t, q), power, max_keeping_nan(hn::Zero(d), x));
+  return nan_at_minus_infinity(x, hn::NegMulAdd(hn::Mul(t, q), power, max_keeping_nan(hn::Zero(d), x)));
 }
 
 /// What the formulas of activations are made of; functions_inl.hpp has the rest.

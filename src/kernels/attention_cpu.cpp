@@ -254,8 +254,12 @@ HWY_INLINE void hide_later_keys(const ScoreTile& tile) {
 /// log(sum(exp(scores))) of the group's queries: maxima are of powers of two.
 void store_logsumexp(const AttentionTiles& tiles, std::int64_t queries, const float* scratch, float* to) {
   constexpr float kLn2 = 0.693147181F;
-  for (std::int64_t i = 0; i < queries; ++i)
-    to[i] = (scratch[tiles.row_max + i] + std::log2(scratch[tiles.row_sum + i])) * kLn2;
+  const bool may_see_none = tiles.problem.bias != AttentionProblem::Bias::kNone;
+  for (std::int64_t i = 0; i < queries; ++i) {
+    const float sum = scratch[tiles.row_sum + i];
+    to[i] = (scratch[tiles.row_max + i] + std::log2(sum)) * kLn2;
+    if (sum == 0 && !may_see_none) to[i] = std::numeric_limits<float>::quiet_NaN();  // of scores of -inf alone
+  }
 }
 
 template <class T>
@@ -320,8 +324,9 @@ void attend(const AttentionTiles& tiles, const AttentionGroup<T>& group, float* 
 
   if (logsumexp != nullptr) store_logsumexp(tiles, queries, scratch, logsumexp);
   for (std::int64_t i = 0; i < queries; ++i) {
-    const float sum = scratch[tiles.row_sum + i];  // 0 where the query sees no key
-    const Vector inverse = hn::Set(d, sum == 0 ? 0.0F : 1.0F / sum);
+    const float sum = scratch[tiles.row_sum + i];
+    // 0 where a bias or mask lets the query see no key; else all scores are -inf, whose softmax is NaN.
+    const Vector inverse = hn::Set(d, sum == 0 && bias != nullptr ? 0.0F : 1.0F / sum);
     const float* sums = scratch + tiles.sums + i * tiles.value_row;
     T* y = out + i * problem.out.token;
     std::int64_t at = 0;

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/random.hpp"
 #include "ir/infer.hpp"
 #include "ir/interpreter.hpp"
 #include "kernels/test_tensor.hpp"
@@ -78,6 +81,12 @@ Verdict judge_reals(const TestTensor& out, const OracleTensor& reference, Tolera
       return {.relative_l2 = INFINITY,
               .message = fmt::format("{} is {}, expected {}", name_element(out, i), got, rounded)};
     if (special) continue;
+    if (tolerance.rounds_once) {
+      if (got == rounded) continue;
+      return {.relative_l2 = INFINITY,
+              .message = fmt::format("{} is {}, expected {}, which is {:.9g} rounded once", name_element(out, i), got,
+                                     rounded, expected)};
+    }
     const double error = std::fabs(got - expected);
     error_squares += error * error;
     reference_squares += expected * expected;
@@ -100,6 +109,19 @@ Verdict judge_reals(const TestTensor& out, const OracleTensor& reference, Tolera
   return verdict;
 }
 
+/// The elements as they are stored; one pattern for every NaN.
+std::vector<std::uint64_t> bits_of(const TestTensor& tensor) {
+  const TensorType& type = tensor.operand().type;
+  std::vector<std::uint64_t> bits;
+  for (std::int64_t i = 0; i < type.shape.numel(); ++i) {
+    if (!is_float(type.dtype))
+      bits.push_back(std::bit_cast<std::uint64_t>(tensor.integer(i)));
+    else
+      bits.push_back(std::isnan(tensor.real(i)) ? ~std::uint64_t{0} : std::bit_cast<std::uint64_t>(tensor.real(i)));
+  }
+  return bits;
+}
+
 Verdict judge(const TestTensor& out, const OracleTensor& reference, Tolerance tolerance) {
   HR_CHECK_EQ(reference.type.shape.to_string(), out.operand().type.shape.to_string());
   return is_float(out.operand().type.dtype) ? judge_reals(out, reference, tolerance) : judge_integers(out, reference);
@@ -108,15 +130,13 @@ Verdict judge(const TestTensor& out, const OracleTensor& reference, Tolerance to
 /// One kernel prepared for one spec, with everything it reads.
 class Run {
  public:
-  Run(const Kernel& kernel, const OpSpec& spec, const Target& target, std::uint64_t seed, TestStrides strides,
-      const LateWork& late_work)
+  Run(const Kernel& kernel, const OpSpec& spec, const Target& target, TestStrides strides, const LateWork& late_work)
       : kernel_(kernel),
         spec_(spec),
         late_work_(late_work),
         backend_(make_backend(target.device, target.threads)),
         stream_(backend_->make_stream()) {
     for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
-      values_.push_back(random_input(spec, i, seed));
       // Folded weights are always given dense.
       const StrideRule rule =
           spec.has_weight_at(i) ? StrideRule::kDense : kernel.input_strides(spec, static_cast<int>(i));
@@ -127,12 +147,14 @@ class Run {
       outputs_.push_back(place_for_test(spec.outputs[i], rule, strides, spec.inputs.size() + i));
     }
     prepared_ = kernel.prepare(spec, inputs_, outputs_, target);
-    prepared_->finish();
     HR_CHECK(prepared_ != nullptr);
-    references_ = interpret_node(spec.op, spec.attributes, values_);
-    HR_CHECK_EQ(references_.size(), spec.outputs.size());
+    prepared_->finish();
   }
 
+  /// On given operands: apart, and over each input that the kernel says it may overwrite.
+  Verdict compare(std::vector<OracleTensor> operands, Tolerance tolerance);
+
+ private:
   /// Launches once and judges; with `overwritten`, output 0 lies over that input.
   Verdict launch(Tolerance tolerance, std::optional<std::size_t> overwritten);
 
@@ -142,10 +164,10 @@ class Run {
            inputs_[i].strides == outputs_[0].strides;
   }
 
- private:
   [[nodiscard]] std::string pack_weights(std::vector<DevicePointer>& places);
   void submit_late_work(TestTensor& scratch);
   [[nodiscard]] std::string check_all(std::optional<std::size_t> overwritten, TestTensor& scratch);
+  [[nodiscard]] std::string check_same_bits(std::optional<std::size_t> overwritten);
 
   const Kernel& kernel_;
   const OpSpec& spec_;
@@ -157,6 +179,7 @@ class Run {
   std::vector<Operand> inputs_, outputs_;
   std::unique_ptr<PreparedKernel> prepared_;
   std::vector<std::unique_ptr<TestTensor>> input_tensors_, output_tensors_, packed_tensors_;
+  std::vector<std::uint64_t> apart_;  ///< output 0 where it overwrites nothing
 };
 
 std::string Run::pack_weights(std::vector<DevicePointer>& places) {
@@ -203,6 +226,24 @@ std::string Run::check_all(std::optional<std::size_t> overwritten, TestTensor& s
   return {};
 }
 
+std::string Run::check_same_bits(std::optional<std::size_t> overwritten) {
+  std::vector<std::uint64_t> bits = bits_of(*output_tensors_[0]);
+  if (!overwritten) {
+    apart_ = std::move(bits);
+    return {};
+  }
+  const auto differs = std::ranges::mismatch(apart_, bits);
+  if (differs.in1 == apart_.end()) return {};
+  const std::int64_t index = differs.in1 - apart_.begin();
+  const bool is_real = is_float(output_tensors_[0]->operand().type.dtype);
+  const auto number = [&](std::uint64_t stored) {
+    return is_real ? fmt::format("{}", std::bit_cast<double>(stored))
+                   : fmt::format("{}", std::bit_cast<std::int64_t>(stored));
+  };
+  return fmt::format("output 0: {} is {}, and {} where the output lies apart", name_element(*output_tensors_[0], index),
+                     number(*differs.in2), number(*differs.in1));
+}
+
 Verdict Run::launch(Tolerance tolerance, std::optional<std::size_t> overwritten) {
   input_tensors_.clear();
   output_tensors_.clear();
@@ -247,8 +288,60 @@ Verdict Run::launch(Tolerance tolerance, std::optional<std::size_t> overwritten)
     if (!verdict.message.empty()) return {verdict.relative_l2, fmt::format("output {}: {}", i, verdict.message)};
     worst.relative_l2 = std::max(worst.relative_l2, verdict.relative_l2);
   }
+  if (!output_tensors_.empty()) worst.message = check_same_bits(overwritten);
   return worst;
 }
+
+Verdict Run::compare(std::vector<OracleTensor> operands, Tolerance tolerance) {
+  HR_CHECK_EQ(operands.size(), spec_.inputs.size());
+  values_ = std::move(operands);
+  references_ = interpret_node(spec_.op, spec_.attributes, values_);
+  HR_CHECK_EQ(references_.size(), spec_.outputs.size());
+  Verdict verdict = launch(tolerance, std::nullopt);
+  for (std::size_t i = 0; i < spec_.inputs.size() && verdict.message.empty(); ++i) {
+    if (!can_overwrite(i)) continue;
+    const Verdict in_place = launch(tolerance, i);
+    verdict.relative_l2 = std::max(verdict.relative_l2, in_place.relative_l2);
+    if (!in_place.message.empty()) verdict.message = fmt::format("over input {}: {}", i, in_place.message);
+  }
+  return verdict;
+}
+
+std::vector<OracleTensor> random_operands(const OpSpec& spec, std::uint64_t seed) {
+  std::vector<OracleTensor> operands;
+  for (std::size_t i = 0; i < spec.inputs.size(); ++i) operands.push_back(random_input(spec, i, seed));
+  return operands;
+}
+
+constexpr std::array kSpecials = {Special::kNaN, Special::kInfinities, Special::kZeros};
+
+std::string_view name_of(Special special) {
+  if (special == Special::kNaN) return "NaN";
+  return special == Special::kInfinities ? "infinities" : "a row of zeros";
+}
+
+void plant(Special special, OracleTensor& operand, std::uint64_t seed) {
+  std::vector<float> draws(2);
+  fill_uniform(draws, seed, static_cast<std::uint64_t>(special));
+  const auto count = operand.reals.size();
+  const auto place = [&](std::size_t draw, std::size_t of) {
+    return std::min(of - 1, static_cast<std::size_t>(draws[draw] * static_cast<float>(of)));
+  };
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (special == Special::kZeros) {
+    const Shape& shape = operand.type.shape;
+    const std::size_t width = shape.rank() == 0 ? 1 : static_cast<std::size_t>(shape[-1]);
+    std::fill_n(operand.reals.begin() + static_cast<std::ptrdiff_t>(place(0, count / width) * width), width, 0.0);
+  } else if (special == Special::kNaN) {
+    operand.reals[place(0, count)] = std::numeric_limits<double>::quiet_NaN();
+  } else {
+    operand.reals[place(0, count)] = kInfinity;
+    operand.reals[place(1, count)] = -kInfinity;
+  }
+}
+
+/// Whether numbers of the dtype may be infinite: E4M3 has a NaN alone.
+bool has_infinities(DType dtype) { return dtype != DType::kF8E4M3; }
 
 }  // namespace
 
@@ -266,18 +359,41 @@ Tolerance default_tolerance(DType dtype) {
   }
 }
 
+Comparison compare_on(const Kernel& kernel, const OpSpec& spec, const Target& target,
+                      std::vector<OracleTensor> operands, Tolerance tolerance, TestStrides strides,
+                      const LateWork& late_work) {
+  if (const Support rejection = kernel.supports(spec, target)) return {.message = "rejected: " + rejection->reason};
+  Run run(kernel, spec, target, strides, late_work);
+  Verdict verdict = run.compare(std::move(operands), tolerance);
+  return {.passed = verdict.message.empty(), .relative_l2 = verdict.relative_l2, .message = std::move(verdict.message)};
+}
+
 Comparison compare_with_oracle(const Kernel& kernel, const OpSpec& spec, const Target& target, std::uint64_t seed,
                                Tolerance tolerance, TestStrides strides, const LateWork& late_work) {
+  return compare_on(kernel, spec, target, random_operands(spec, seed), tolerance, strides, late_work);
+}
+
+Comparison compare_special_values(const Kernel& kernel, const OpSpec& spec, const Target& target, std::uint64_t seed,
+                                  Tolerance tolerance, const std::function<bool(std::size_t input, Special)>& skips,
+                                  const LateWork& late_work) {
   if (const Support rejection = kernel.supports(spec, target)) return {.message = "rejected: " + rejection->reason};
-  Run run(kernel, spec, target, seed, strides, late_work);
-  Verdict verdict = run.launch(tolerance, std::nullopt);
-  for (std::size_t i = 0; i < spec.inputs.size() && verdict.message.empty(); ++i) {
-    if (!run.can_overwrite(i)) continue;
-    const Verdict in_place = run.launch(tolerance, i);
-    verdict.relative_l2 = std::max(verdict.relative_l2, in_place.relative_l2);
-    if (!in_place.message.empty()) verdict.message = fmt::format("over input {}: {}", i, in_place.message);
+  Run run(kernel, spec, target, TestStrides::kDense, late_work);
+  double worst = 0;
+  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+    const TensorType& type = spec.inputs[i];
+    if (!is_float(type.dtype) || type.shape.numel() == 0) continue;
+    for (const Special special : kSpecials) {
+      if ((special == Special::kInfinities && !has_infinities(type.dtype)) || (skips && skips(i, special))) continue;
+      std::vector<OracleTensor> operands = random_operands(spec, seed);
+      plant(special, operands[i], seed + i);
+      const Verdict verdict = run.compare(std::move(operands), tolerance);
+      worst = std::max(worst, verdict.relative_l2);
+      if (!verdict.message.empty())
+        return {.relative_l2 = worst,
+                .message = fmt::format("with {} in input {}: {}", name_of(special), i, verdict.message)};
+    }
   }
-  return {.passed = verdict.message.empty(), .relative_l2 = verdict.relative_l2, .message = std::move(verdict.message)};
+  return {.passed = true, .relative_l2 = worst, .message = {}};
 }
 
 OpSpec make_spec(Op op, std::vector<TensorType> inputs, std::vector<std::pair<std::string_view, Attribute>> attributes,

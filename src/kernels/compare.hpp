@@ -4,7 +4,9 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "ir/interpreter.hpp"
 #include "kernels/kernel.hpp"
 
 namespace headroom {
@@ -14,6 +16,7 @@ namespace headroom {
 struct Tolerance {
   double relative_l2;
   double max_ulps_of_peak = 64;
+  bool rounds_once = false;  ///< every element must be the oracle's, rounded to the dtype
 };
 /// Usual bounds for a kernel that computes in fp32 and stores `dtype`.
 [[nodiscard]] Tolerance default_tolerance(DType dtype);
@@ -38,13 +41,28 @@ struct LateCopy {
 using LateWork = std::function<void(Stream& stream, std::span<const LateCopy> copies)>;
 
 /// Runs `kernel` on fresh random inputs (drawn from `seed`, rounded to their dtypes) and compares each output with the
-/// oracle; runs it again over each input that it says it may overwrite. NaN never passes unless the oracle has NaN
+/// oracle; runs it again over each input that it says it may overwrite, which must give the same bits. NaN never passes unless the oracle has NaN
 /// there; infinities must match in place and sign. Outputs are poisoned beforehand with NaN patterns, guard bytes
 /// around every operand and between padded rows must survive, and inputs must be unchanged. With `late_work` all operands but weights,
 /// outputs' poison too, come there by that.
 [[nodiscard]] Comparison compare_with_oracle(const Kernel& kernel, const OpSpec& spec, const Target& target,
                                              std::uint64_t seed, Tolerance tolerance,
                                              TestStrides strides = TestStrides::kDense, const LateWork& late_work = {});
+
+/// The same on given operands, one tensor for each input of `spec`, their elements rounded to its dtype.
+[[nodiscard]] Comparison compare_on(const Kernel& kernel, const OpSpec& spec, const Target& target,
+                                    std::vector<OracleTensor> operands, Tolerance tolerance,
+                                    TestStrides strides = TestStrides::kDense, const LateWork& late_work = {});
+
+/// What random operands do not hold.
+enum class Special : std::uint8_t { kNaN, kInfinities, kZeros };
+
+/// The same on random operands with a few special elements in one floating-point operand after the other: a NaN, then both
+/// infinities, then a row of zeros. Where skips() holds, nothing is planted.
+[[nodiscard]] Comparison compare_special_values(const Kernel& kernel, const OpSpec& spec, const Target& target,
+                                                std::uint64_t seed, Tolerance tolerance,
+                                                const std::function<bool(std::size_t input, Special)>& skips = {},
+                                                const LateWork& late_work = {});
 
 /// Where memory of a test's own lies, for kernels of a CPU.
 [[nodiscard]] inline DevicePointer host_place(const void* memory) { return {.buffer = const_cast<void*>(memory)}; }

@@ -259,6 +259,37 @@ TEST(Compare, RejectsKernelsThatCannotRunInPlaceThoughTheySaySo) {
   expect_rejected(compare({.body = backwards, .in_place = true}, relu_spec()), "over input 0: output 0");
 }
 
+/// A kernel that rounds its result twice where that lies over the operand, as a library may.
+TEST(Compare, RejectsOtherBitsInPlaceThanApart) {
+  const auto rounds_in_place = [](const LaunchArguments& a, auto, auto) {
+    const bool is_in_place = a.input(0) == a.output(0);
+    for (int i = 0; i < 5 * 7 * 9; ++i) {
+      const auto x = static_cast<float>(at(a.input(0), i, DType::kBF16));
+      const float off = is_in_place && i == 100 ? 1 + 0x1p-7F : 1.0F;  // a step of one element, within the tolerance
+      put(a.output(0), i, DType::kBF16, static_cast<double>(std::max(off * x, 0.0F)));
+    }
+  };
+  const OpSpec spec = relu_spec(DType::kBF16);
+  EXPECT_TRUE(compare({.body = rounds_in_place}, spec).passed);
+  expect_rejected(compare({.body = rounds_in_place, .in_place = true}, spec), "where the output lies apart");
+}
+
+Comparison compare_special(const Body& body, const std::function<bool(std::size_t, Special)>& skips = {}) {
+  return compare_special_values(TestKernel({.body = body}), relu_spec(), kTarget, kSeed, default_tolerance(DType::kF32),
+                                skips);
+}
+
+TEST(Compare, SpecialValuesGoWhereTheOracleSays) {
+  const auto keeps_nan = [](double x) { return x < 0 ? 0 : x; };
+  EXPECT_TRUE(compare_special(map(keeps_nan)).passed) << compare_special(map(keeps_nan)).message;
+  expect_rejected(compare_special(map(relu)), "with NaN in input 0: output 0");
+  EXPECT_TRUE(compare_special(map(relu), [](std::size_t, Special) { return true; }).passed) << "nothing is planted";
+  const auto bounded = [&](double x) { return x > 1e30 ? 1e30 : keeps_nan(x); };
+  expect_rejected(compare_special(map(bounded)), "with infinities in input 0: output 0");
+  const auto no_zeros = [&](double x) { return x == 0 ? NAN : keeps_nan(x); };
+  expect_rejected(compare_special(map(no_zeros)), "with a row of zeros in input 0: output 0");
+}
+
 TEST(Compare, ChecksPackedWeights) {
   // linear with k = 1: y[m, n] = x[m] * weight[n]; packing reverses the weight.
   const OpSpec spec =

@@ -19,6 +19,7 @@
 #include <memory>
 
 #include "kernels/onednn/pieces.hpp"
+#include "kernels/onednn/relu.hpp"
 
 namespace headroom {
 namespace {
@@ -88,18 +89,23 @@ KernelPlan plan(const KernelBinding& binding) {
   if (pieces_pay(problem, rows, binding.threads)) return plan_in_pieces(problem, rows, binding.threads);
   const auto product = choose_product(problem, rows.rows, ProductEnd::kActivated);
   const auto call = std::make_shared<const onednn::Call>(product, binding.threads);
-  const auto launch = [=, size = static_cast<std::int64_t>(size_of(problem.dtype))](const LaunchArguments& arguments) {
+  const bool has_relu = problem.activation == Activation::kRelu;
+  const auto launch = [=, size = static_cast<std::int64_t>(size_of(problem.dtype)),
+                       threads = binding.threads](const LaunchArguments& arguments) {
     for (std::int64_t i = 0; i < rows.count(); ++i) {
       const RowPlan::Offsets offsets = rows.offsets(i);
       onednn::Call::Operands operands = onednn::operands_of(arguments);
       operands.src = static_cast<const std::byte*>(operands.src) + offsets.x * size;
       operands.dst = static_cast<std::byte*>(operands.dst) + offsets.y * size;
       call->run(operands);
+      if (has_relu)
+        onednn::relu_in_place(problem.dtype, operands.dst, rows.rows.extent, problem.n, rows.rows.y_stride, threads);
     }
   };
   KernelPlan made{.launch = launch,
                   .scratch_bytes = product.scratchpad_desc().get_size(),
                   .implementation = product.impl_info_str()};
+  if (has_relu) made.implementation += " + relu";
   onednn::pack_weight(made, 1, dense_weight(problem), product.weights_desc());
   return made;
 }

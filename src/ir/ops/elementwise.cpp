@@ -103,7 +103,8 @@ void for_each_broadcast(const std::array<const OracleTensor*, N>& in, const Shap
 struct Math {
   static double positive(double a) { return a < 0 ? 0 : a; }
   static double swish(double a, double /*tail*/, double c, double d) {
-    return a / (1 + std::exp(-a * (c + d * a * a)));
+    const double slope = d == 0 ? c : c + d * a * a;  // 0 times infinity is none
+    return a / (1 + std::exp(-a * slope));
   }
   static double normal(double a) { return 0.5 * a * std::erfc(-a / std::numbers::sqrt2); }
 

@@ -19,7 +19,8 @@ struct Math {
     return a * share;
   }
   // a Phi(a) = max(a, 0) - |a| Phi(-|a|), where Phi(-z) = P(1 / (1 + 0.26 z)) exp(-z^2/2) with a P that was fitted to 3.4e-7 of it up to 14.5,
-  // beyond which it is 0 in f32: half the instructions of erff, and exact in the negative tail, where 1 + erf cancels.
+  // beyond which it is 0 in f32: half the instructions of erff, and exact in the negative tail, where 1 + erf cancels. The last term
+  // makes NaN of -inf, as the product of that with Phi's 0 is.
   static __device__ __forceinline__ float normal(float a) {
     const float z = fminf(fabsf(a), 14.0F);
     float t, tail;
@@ -32,7 +33,7 @@ struct Math {
     p = fmaf(p, t, 0.111002582F);
     p = fmaf(p, t, 0.102933325F);
     p = fmaf(p, t, 3.61280074e-05F);
-    return fmaf(-z * p, tail, positive(a));
+    return fmaf(-z * p, tail, a < 0.0F ? a * 0.0F : a);
   }
 
   static __device__ __forceinline__ float neg(float a) { return -a; }

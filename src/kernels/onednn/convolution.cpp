@@ -6,6 +6,9 @@
 #include <memory>
 #include <utility>
 
+#include "ir/activation.hpp"
+#include "kernels/onednn/relu.hpp"
+
 namespace headroom::onednn {
 namespace {
 
@@ -124,7 +127,11 @@ KernelPlan plan_convolution(const KernelBinding& binding, const dnnl::primitive_
   else
     weight = staging.make_unless_equal(filter, desc_of(dnnl::query::weights_md));
   made.scratch_bytes = staging.bytes();
-  made.launch = [=](const LaunchArguments& arguments) {
+  const bool has_relu = spec.op == Op::kConv2d && activation_of(spec.attributes) == Activation::kRelu;
+  const DType dtype = spec.outputs[0].dtype;
+  const auto elements = static_cast<std::int64_t>(y_made.get_size() / size_of(dtype));
+  if (has_relu) made.implementation += " + relu";
+  made.launch = [=, threads = binding.threads](const LaunchArguments& arguments) {
     auto* const scratch = arguments.scratch_memory<std::byte>();
     const void* const from = x.of_input(arguments.input(0), scratch);
     void* const to = y.call ? scratch + y.copy_offset : arguments.output(0);
@@ -134,6 +141,7 @@ KernelPlan plan_convolution(const KernelBinding& binding, const dnnl::primitive_
                .bias = arguments.optional_input(2),
                .dst = to,
                .scratch = scratch + call_offset});
+    if (has_relu) relu_in_place(dtype, to, elements, threads);
     if (y.call) y.run(to, arguments.output(0), scratch);
   };
   return made;

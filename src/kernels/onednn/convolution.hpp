@@ -34,7 +34,8 @@ using MakeConvolution = std::function<dnnl::primitive_desc_base(ImageLayout)>;
 [[nodiscard]] Support check_convolution(const OpSpec& spec, const Target& target);
 
 /// Runs x, weight and bias through the primitive. A folded weight is packed; images, and other weights, are converted
-/// where the primitive wants them otherwise. Operand 3, where there is one, lies where the result will when it runs.
+/// where the primitive wants them otherwise. Operand 3, where there is one, lies where the result will when it runs. A relu follows
+/// by itself.
 [[nodiscard]] KernelPlan plan_convolution(const KernelBinding& binding, const dnnl::primitive_desc_base& convolution,
                                           const dnnl::memory::desc& filter);
 

@@ -99,7 +99,6 @@ void append_activation(dnnl::post_ops& end, Activation activation) {
   if (activation == Activation::kGeluTanh) end.append_eltwise(1.0F, dnnl::algorithm::eltwise_gelu_tanh, 0.0F, 0.0F);
   if (activation == Activation::kGeluErf) end.append_eltwise(1.0F, dnnl::algorithm::eltwise_gelu_erf, 0.0F, 0.0F);
   if (activation == Activation::kSilu) end.append_eltwise(1.0F, dnnl::algorithm::eltwise_swish, 1.0F, 0.0F);
-  if (activation == Activation::kRelu) end.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
 }
 
 TeamSize::TeamSize(int threads) : before_(omp_get_max_threads()) {

@@ -36,7 +36,7 @@ void pack_weight(KernelPlan& plan, int weight, const dnnl::memory::desc& dense, 
 /// Attributes that make the caller provide scratch memory.
 [[nodiscard]] dnnl::primitive_attr attributes_with_user_scratch();
 
-/// Has the library apply a function to what it would store.
+/// Has the library apply a function to what it would store; all but relu, of which it takes NaN for 0 (onednn/relu.hpp).
 void append_activation(dnnl::post_ops& end, Activation activation);
 
 /// While it lives, the calling thread's OpenMP team has this size. oneDNN divides work by it when a primitive is made,

@@ -25,7 +25,7 @@ struct LinearProblem {
 
 /// How a product ends.
 enum class ProductEnd : std::uint8_t {
-  kActivated,    ///< y in the problem's dtype, activation applied by oneDNN
+  kActivated,    ///< y in the problem's dtype, activation applied by oneDNN, unless it is relu
   kAccumulated,  ///< the sums in f32, without bias or activation
 };
 [[nodiscard]] dnnl::matmul::primitive_desc make_product(const LinearProblem& problem, const RowAxis& rows,

@@ -1,0 +1,253 @@
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/convolution_cases.hpp"
+#include "kernels/fused/fused_cases.hpp"
+
+/// Specs of every op that takes floating-point operands, small, for tests that plant NaN, infinities and zeros in them.
+namespace headroom {
+
+struct SpecialCase {
+  OpSpec spec;
+  /// Where nothing is planted, besides integers: the op leaves open where it goes.
+  std::function<bool(std::size_t input, Special)> skips = {};
+};
+
+/// Operands of `stored`, those beside them of `side`, which is that or f32.
+class SpecialCases {
+ public:
+  SpecialCases(DType stored, DType side) : stored_(stored), side_(side) {}
+
+  std::vector<SpecialCase> list(bool with_f8) {
+    add_elementwise();
+    add_products();
+    add_scaled_products();
+    add_norms();
+    add_reductions();
+    add_positions();
+    add_movements();
+    add_images();
+    add_attention();
+    for (const DType narrow : {DType::kI8, DType::kF8E4M3})
+      for (const Shape& shape : {Shape{3, 17}, Shape{5, 64}, Shape{2, 3, 256}})
+        add(Op::kQuantize, {{stored_, shape}}, {{"dtype", narrow}});
+    for (FusedCase& body : FusedCases(stored_, side_, 5, 48).list(with_f8))
+      if (body.name != "clamped to a byte") cases_.push_back({std::move(body.spec)});  // a NaN is no integer
+    return std::move(cases_);
+  }
+
+ private:
+  using AttributeList = std::vector<std::pair<std::string_view, Attribute>>;
+  using Types = std::vector<TensorType>;
+
+  void add(Op op, Types inputs, AttributeList attributes = {}, std::vector<bool> is_weight = {}) {
+    cases_.push_back({make_spec(op, std::move(inputs), std::move(attributes), std::move(is_weight))});
+  }
+  [[nodiscard]] TensorType stored(const Shape& shape) const { return {stored_, shape}; }
+  [[nodiscard]] TensorType beside(const Shape& shape) const { return {side_, shape}; }
+
+  static std::vector<std::string> activations() { return {"none", "relu", "silu", "gelu_tanh", "gelu_erf"}; }
+
+  void add_elementwise() {
+    const TensorType x = stored({3, 5, 33});
+#define HR_ANY(...)
+#define HR_UNARY(enumerator, ...) add(Op::enumerator, {x});
+#define HR_SCALAR(enumerator, ...) add(Op::enumerator, {x}, {{"value", 1.5}});
+#define HR_RANGE(enumerator, ...) add(Op::enumerator, {x}, {{"low", -0.5}, {"high", 0.75}});
+#define HR_BINARY(enumerator, ...) \
+  add(Op::enumerator, {x, x});     \
+  add(Op::enumerator, {x, stored({5, 1})});
+#define HR_REAL_BINARY HR_BINARY
+#define HR_COMPARISON HR_BINARY
+#define HR_TERNARY(enumerator, ...) add(Op::enumerator, {x, beside({3, 1, 33}), x});
+#include "ir/elementwise.def"
+    add(Op::kSelect, {{DType::kBool, x.shape}, x, stored({33})});
+    for (const DType to : {DType::kF32, DType::kBF16, DType::kF16}) add(Op::kCast, {x}, {{"dtype", to}});
+  }
+
+  void add_products() {
+    struct Sizes {
+      std::int64_t rows, k, n;
+    };
+    for (const Sizes& size : {Sizes{1, 32, 48}, {5, 31, 7}, {33, 64, 32}, {96, 64, 64}})
+      for (const std::string& activation : activations())
+        for (const bool has_bias : {false, true}) {
+          Types inputs = {stored({size.rows, size.k}), stored({size.n, size.k})};
+          if (has_bias) inputs.push_back(beside({size.n}));
+          add(Op::kLinear, std::move(inputs), {{"activation", activation}}, {false, true, true});
+        }
+    add(Op::kLinear, {stored({2, 5, 24}), stored({16, 24})}, {{"tf32", std::int64_t{1}}});
+    for (const std::int64_t transposed : {0, 1})
+      add(Op::kMatmul, {stored({2, 3, 9, 24}), stored(transposed != 0 ? Shape{2, 3, 16, 24} : Shape{2, 3, 24, 16})},
+          {{"transpose_b", transposed}});
+  }
+
+  void add_scaled_products() {
+    for (const DType narrow : {DType::kI8, DType::kF8E4M3})
+      for (const std::int64_t rows : {3, 48})
+        for (const std::string& activation : activations())
+          for (const bool has_bias : {false, true}) {
+            const Shape x{rows, 64}, weight{32, 64};
+            Types inputs = {{narrow, x}, {DType::kF32, {rows}}, {narrow, weight}, {DType::kF32, {32}}};
+            if (has_bias) inputs.push_back(beside({32}));
+            const AttributeList attributes = {{"activation", activation}, {"dtype", stored_}};
+            const std::vector<bool> is_weight = {false, false, true, true, true};
+            add(Op::kScaledLinear, inputs, attributes, is_weight);
+            if (!has_bias || activation != "none") continue;
+            inputs.push_back(stored({rows, 32}));
+            add(Op::kScaledLinear, std::move(inputs), attributes, {false, false, true, true, true, false});
+          }
+  }
+
+  void add_norms() {
+    for (const std::int64_t columns : {17, 64}) {
+      const TensorType x = stored({2, 5, columns}), vector = beside({columns}), token = stored({2, 1, columns});
+      add(Op::kSoftmax, {x});
+      add(Op::kCumsum, {x});
+      add(Op::kRmsNorm, {x}, {{"eps", 1e-6}});
+      add(Op::kRmsNorm, {x, vector}, {{"eps", 1e-6}});
+      add(Op::kLayerNorm, {x}, {{"eps", 1e-5}});
+      add(Op::kLayerNorm, {x, vector, vector}, {{"eps", 1e-5}});
+      add(Op::kNormModulate, {x, token, token}, {{"eps", 1e-6}});
+    }
+    for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
+      for (const Shape& shape : {Shape{2, 8, 5, 3}, Shape{1, 32, 16, 16}, Shape{2, 64, 32, 32}})
+        for (const std::string& activation : activations())
+          for (const bool is_affine : {false, true}) {
+            Types inputs = {{stored_, shape, layout}};
+            if (is_affine) inputs.insert(inputs.end(), 2, beside({shape[1]}));
+            add(Op::kGroupNorm, std::move(inputs),
+                {{"groups", std::int64_t{4}}, {"eps", 1e-5}, {"activation", activation}});
+            cases_.back().skips = infinite_factors;
+          }
+    add_norm_body();
+  }
+
+  /// Kernels multiply x and the mean by an infinite factor before they subtract.
+  static bool infinite_factors(std::size_t input, Special special) {
+    return input > 0 && special == Special::kInfinities;
+  }
+  /// Whether a weight that is not finite meets the zeros beside an image is open: kernels leave these out, or multiply them.
+  static bool infinite_weights(std::size_t input, Special special) { return input == 1 && special != Special::kZeros; }
+
+  /// silu(group_norm(x) * (scale + 1) + offset) as one body.
+  void add_norm_body() {
+    Graph body("body");
+    Builder b(body);
+    const TensorType pixels{stored_, {2, 64, 8, 8}, Layout::kChannelsLast}, vector = beside({2, 64, 1, 1});
+    const auto input = [&](const char* name, const TensorType& type) {
+      return b.cast(body.add_input(name, type), DType::kF32);
+    };
+    const ValueId normed = b.group_norm(input("x", pixels), 4, 1e-5);
+    const ValueId scaled = b.mul(normed, b.add_scalar(input("scale", vector), 1));
+    body.add_output("y", b.cast(b.silu(b.add(scaled, input("offset", vector))), stored_));
+    add(Op::kFused, {pixels, vector, vector}, {{"body", canonical_text(body)}});
+    cases_.back().skips = infinite_factors;
+  }
+
+  void add_reductions() {
+    for (const Op op : {Op::kSum, Op::kMean, Op::kAmax, Op::kAmin})
+      for (const std::vector<std::int64_t>& axes :
+           std::vector<std::vector<std::int64_t>>{{2}, {0}, {1}, {0, 2}, {0, 1, 2}})
+        add(op, {stored({3, 9, 37})}, {{"axes", axes}});
+    for (const std::int64_t axis : {0, 1, 2}) add(Op::kArgmax, {stored({3, 9, 37})}, {{"axis", axis}});
+    add(Op::kTopk, {stored({5, 37})}, {{"k", std::int64_t{4}}});
+  }
+
+  void add_positions() {
+    const TensorType table{DType::kF32, {5, 16}};
+    add(Op::kRope, {stored({2, 3, 5, 32}), table, table});
+    add(Op::kQkNormRope, {stored({2, 5, 3 * 32}), beside({32}), table, table},
+        {{"heads", std::int64_t{3}}, {"eps", 1e-6}});
+    add(Op::kRopeTable, {stored({5, 2})}, {{"axes", std::vector<std::int64_t>{8, 8}}});
+    add(Op::kTimestepEmbedding, {stored({3})}, {{"dim", std::int64_t{32}}});
+  }
+
+  void add_movements() {
+    const TensorType x = stored({3, 5, 16});
+    using Ints = std::vector<std::int64_t>;
+    add(Op::kReshape, {x}, {{"shape", Ints{15, 16}}});
+    add(Op::kTranspose, {x}, {{"perm", Ints{1, 0, 2}}});
+    add(Op::kTranspose, {x}, {{"perm", Ints{2, 1, 0}}});
+    add(Op::kConcat, {x, x}, {{"axis", std::int64_t{1}}});
+    add(Op::kSlice, {x}, {{"axis", std::int64_t{1}}, {"start", std::int64_t{1}}, {"size", std::int64_t{3}}});
+    add(Op::kPad, {x}, {{"before", Ints{0, 1, 2}}, {"after", Ints{1, 0, 3}}});
+    add(Op::kBroadcast, {stored({3, 1, 16})}, {{"shape", Ints{3, 5, 16}}});
+    add(Op::kRow, {x, {DType::kI32, Shape{}}});
+    add(Op::kGather, {x, {DType::kI32, {4}}});
+    add(Op::kScatterAdd, {stored({5, 16}), {DType::kI32, {7}}, stored({7, 16})});
+  }
+
+  void add_images() {
+    for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast}) {
+      for (const std::int64_t window : {2, 3}) {
+        add(Op::kMaxPool2d, {{stored_, {2, 9, 12, 7}, layout}}, {{"window", window}});
+        add(Op::kMaxPool2d, {{stored_, {1, 32, 8, 8}, layout}}, {{"window", window}});
+        add(Op::kAvgPool2d, {{stored_, {2, 9, 12, 7}, layout}}, {{"window", window}});
+      }
+      for (const char* const mode : {"nearest", "bilinear"})
+        add(Op::kResize2d, {{stored_, {2, 9, 5, 7}, layout}},
+            {{"size", std::vector<std::int64_t>{10, 9}}, {"mode", std::string(mode)}});
+      for (const ConvolutionCase& c : convolution_cases())
+        if (c.x.numel() <= 8192) cases_.push_back({c.conv2d(stored_, layout, {.bias = side_}), infinite_weights});
+      for (const ConvolutionCase& c :
+           std::vector<ConvolutionCase>{{{2, 5, 7, 6}, {7, 5, 3, 3}, Builder::evenly(1, 1)},
+                                        {{1, 64, 6, 6}, {128, 64, 1, 1}},
+                                        {{1, 64, 8, 8}, {64, 64, 3, 3}, Builder::evenly(1, 1)}})
+        for (const ConvolutionEnd& end : convolution_ends(side_)) {
+          ConvolutionEnd taken = end;
+          if (end.has_residual) taken.activation = "relu";
+          cases_.push_back({c.conv2d(stored_, layout, taken), infinite_weights});
+        }
+      for (const ConvolutionCase& c : transposed_cases())
+        cases_.push_back({c.conv_transpose2d(stored_, layout, side_), infinite_weights});
+      const ConvolutionCase shortcut{{1, 64, 8, 8}, {64, 64, 3, 3}, Builder::evenly(1, 1)};
+      for (const char* const activation : {"none", "relu", "silu"})
+        cases_.push_back({shortcut.conv2d_shortcut(stored_, layout, 32, activation), infinite_weights});
+    }
+  }
+
+  /// A key that a query does not see may reach it all the same, by a weight of 0, or not: kernels leave such keys out, and the op's
+  /// definition multiplies them.
+  void add_attention() {
+    for (const std::int64_t dim : {16, 64, 72})
+      for (const bool has_logsumexp : {false, true}) {
+        const TensorType q = stored({1, 2, 9, dim}), k = stored({1, 2, 40, dim});
+        const AttributeList attributes = {{"scale", 0.3}, {"logsumexp", std::int64_t{has_logsumexp}}};
+        const auto of_keys = [](std::size_t input, Special special) {
+          return (input == 1 || input == 2) && special != Special::kZeros;
+        };
+        add(Op::kAttention, {q, k, k}, attributes);
+        add(Op::kAttention, {q, k, k, stored({1, 2, 9, 40})}, attributes);
+        add(Op::kAttention, {q, k, k, {DType::kBool, {1, 1, 9, 40}}}, attributes);
+        cases_.back().skips = of_keys;
+        AttributeList causal = attributes;
+        causal.emplace_back("causal", std::int64_t{1});
+        add(Op::kAttention, {k, k, k}, std::move(causal));
+        cases_.back().skips = of_keys;
+      }
+    add(Op::kAttention, {stored({1, 2, 64, 64}), stored({1, 2, 128, 64}), stored({1, 2, 128, 64})}, {{"scale", 0.125}});
+  }
+
+  DType stored_, side_;
+  std::vector<SpecialCase> cases_;
+};
+
+/// What is looked for is where special values go; how exact the others are, the kernels' own tests say.
+inline constexpr Tolerance kSpecialTolerance{.relative_l2 = 0.1, .max_ulps_of_peak = 0x1p20};
+
+/// "linear bf16[5, 31] bf16[7, 31] {...}"
+[[nodiscard]] inline std::string text_of(const OpSpec& spec) {
+  std::string text(name_of(spec.op));
+  for (const TensorType& input : spec.inputs) text += fmt::format(" {}", input);
+  for (const auto& [name, value] : spec.attributes.all())
+    if (name == "activation" || name == "mode") text += fmt::format(" {}", std::get<std::string>(value));
+  return text;
+}
+
+}  // namespace headroom

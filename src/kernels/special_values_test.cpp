@@ -1,0 +1,110 @@
+// NaN, infinities and rows of zeros go through every kernel of a CPU as the interpreter says.
+
+#include <set>
+#include <string>
+
+#include "ir/op_definition.hpp"
+#include "kernels/highway_check.hpp"
+#include "kernels/onednn/test_target.hpp"
+#include "kernels/rounding_cases.hpp"
+#include "kernels/special_cases.hpp"
+
+namespace headroom {
+namespace {
+
+bool has_float_input(const SpecialCase& c) {
+  for (std::size_t i = 0; i < c.spec.inputs.size(); ++i)
+    if (is_float(c.spec.inputs[i].dtype) && !(c.skips && c.skips(i, Special::kNaN))) return true;
+  return false;
+}
+
+struct Stored {
+  DType stored, side;
+};
+using SpecialValues = testing::TestWithParam<Stored>;
+class OwnSpecialValues : public SpecialValues {};
+class OnednnSpecialValues : public SpecialValues {};  // in a process of its own too, with fewer vector units
+const auto kStored = testing::Values(Stored{DType::kF32, DType::kF32}, Stored{DType::kBF16, DType::kBF16},
+                                     Stored{DType::kBF16, DType::kF32});
+std::string name_of_case(const testing::TestParamInfo<Stored>& of) {
+  return fmt::format("{}Beside{}", name_of(of.param.side), name_of(of.param.stored));
+}
+INSTANTIATE_TEST_SUITE_P(Stored, OwnSpecialValues, kStored, name_of_case);
+INSTANTIATE_TEST_SUITE_P(Stored, OnednnSpecialValues, kStored, name_of_case);
+
+void expect_special_values_agree(const Kernel& kernel, const SpecialCase& c) {
+  Target target = onednn::test_target();
+  target.threads = 2;
+  if (kernel.supports(c.spec, target)) return;
+  const Comparison result = compare_special_values(kernel, c.spec, target, 1, kSpecialTolerance, c.skips);
+  EXPECT_TRUE(result.passed) << kernel.name() << ", " << text_of(c.spec) << ": " << result.message;
+}
+
+/// Of the kernels of each case's op for which takes() holds.
+template <class Takes>
+void expect_special_values_agree(const Stored& types, const Takes& takes) {
+  for (const SpecialCase& c : SpecialCases(types.stored, types.side).list(/*with_f8=*/false))
+    for (const Kernel* kernel : kernels_of(DeviceKind::kCpu))
+      if (kernel->op() == c.spec.op && takes(*kernel)) expect_special_values_agree(*kernel, c);
+}
+
+bool is_of_onednn(const Kernel& kernel) { return kernel.name().starts_with("onednn."); }
+bool is_of_highway(const Kernel& kernel) { return kernel.name().starts_with("highway."); }
+
+TEST_P(OwnSpecialValues, GoWhereTheInterpreterSays) {
+  for_each_highway_target([] { expect_special_values_agree(GetParam(), is_of_highway); });
+  expect_special_values_agree(GetParam(),
+                              [](const Kernel& kernel) { return !is_of_highway(kernel) && !is_of_onednn(kernel); });
+}
+
+TEST_P(OnednnSpecialValues, GoWhereTheInterpreterSays) { expect_special_values_agree(GetParam(), is_of_onednn); }
+
+/// Of the kernels of one op, those that support a spec on this CPU, each with one vector unit after the other.
+template <class Use>
+void for_each_kernel(const OpSpec& spec, const Use& use) {
+  for (const Kernel* kernel : kernels_of(DeviceKind::kCpu)) {
+    if (kernel->op() != spec.op || kernel->supports(spec, onednn::test_target())) continue;
+    if (is_of_highway(*kernel))
+      for_each_highway_target([&] { use(*kernel); });
+    else
+      use(*kernel);
+  }
+}
+
+TEST(Rounding, IsDoneOnceByEveryKernel) {
+  for (const DType side : {DType::kBF16, DType::kF32})
+    for (const RoundingCase& c : RoundingCases(DType::kBF16, side).list()) {
+      if (c.spec.op == Op::kScaledLinear && c.spec.inputs[0].dtype == DType::kF8E4M3) continue;  // a GPU's
+      bool is_supported = false;
+      for_each_kernel(c.spec, [&](const Kernel& kernel) {
+        is_supported = true;
+        const Comparison result = compare_on(kernel, c.spec, onednn::test_target(), c.operands, c.tolerance);
+        EXPECT_TRUE(result.passed) << kernel.name() << ", " << c.name << ": " << result.message;
+      });
+      const bool has_bf16_products = onednn::test_target().cpu_isa >= CpuIsa::kAvx512;
+      const bool has_gpu_form = c.spec.op == Op::kScaledLinear;  // with a residual or a bias of 16 bits
+      EXPECT_TRUE(is_supported || has_gpu_form || !has_bf16_products) << c.name;
+    }
+}
+
+TEST(SpecialCases, AreOfEveryKernelThatTakesFloats) {
+  std::set<std::string_view> without;
+  for (const Kernel* kernel : kernels_of(DeviceKind::kCpu)) without.insert(kernel->name());
+  for (const Stored& types : {Stored{DType::kF32, DType::kF32}, Stored{DType::kBF16, DType::kF32}})
+    for (const SpecialCase& c : SpecialCases(types.stored, types.side).list(false))
+      for (const Kernel* kernel : kernels_of(DeviceKind::kCpu))
+        if (kernel->op() == c.spec.op && has_float_input(c) && !kernel->supports(c.spec, onednn::test_target()))
+          without.erase(kernel->name());
+  for (const std::string_view name : std::set(without)) {
+    const Op op = kernel_named(name).op();
+    // Of no operands, of integers, of integers here, or for units that this CPU lacks.
+    const bool is_of_integers = op == Op::kRandom || op == Op::kConstant ||
+                                (name.starts_with("plain.") && is_elementwise(op) && op != Op::kSelect);
+    const bool lacks_unit = name.starts_with("amx.") || name == "onednn.scaled_linear";
+    if (is_of_integers || (lacks_unit && onednn::test_target().cpu_isa < CpuIsa::kAmx)) without.erase(name);
+  }
+  EXPECT_THAT(without, testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace headroom
