@@ -48,6 +48,7 @@ struct CheckOptions {
   std::optional<Failure> only = {};  ///< the passes and plan of an earlier failure alone
   std::uint64_t turns = 1;           ///< single passes, and those for other devices, are tried on one of so many graphs
   bool all_plans = false;            ///< every setup with every plan; otherwise single passes take turns
+  std::uint64_t special_turns = 4;   ///< NaN, infinities and rows of zeros are planted in one of so many graphs
 };
 
 /// Holds graphs under every setup against the oracle. Keeps backends; weights are written to a folder of its own, for a
@@ -76,6 +77,8 @@ class Checker {
   std::optional<std::string> check_passes(Work& work, Covers covers, const Graph& rewritten);
   std::optional<std::string> check_plan(Work& work, const Graph& graph, const PlanSetup& setup, std::uint64_t runs,
                                         bool is_original);
+  std::optional<std::string> check_special_values(Work& work, const Graph& graph, Session& session,
+                                                  const NamedTensors& states);
   std::optional<std::string> compare_session(const Session& session, const Graph& graph, const BoundedResult& expected);
   std::optional<std::string> compare(const NamedBounds& expected, const NamedBounds& actual, std::string_view what);
   void count_kernels(const Program& program);

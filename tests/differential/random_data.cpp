@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "base/hash.hpp"
@@ -79,6 +80,33 @@ NamedTensors random_params(const Graph& graph, std::uint64_t seed) {
 }
 NamedTensors random_states(const Graph& graph, std::uint64_t seed) {
   return draw_all(graph, ValueKind::kState, seed, 0);
+}
+
+NamedTensors plant(const Graph& graph, NamedTensors inputs, Special special, std::uint64_t seed) {
+  std::vector<HostTensor*> taken;
+  for (const ValueId id : graph.values_of(ValueKind::kInput)) {
+    const Value& value = graph.value(id);
+    if (is_float(value.type.dtype) && value.type.shape.numel() > 0) taken.push_back(&inputs.at(value.name));
+  }
+  if (taken.empty()) return {};
+  const auto draw = [&](std::uint64_t what, std::size_t of) {
+    return static_cast<std::size_t>(Hasher().add(seed).add(special).add(what).digest() % of);
+  };
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  HostTensor& tensor = *taken[draw(0, taken.size())];
+  const auto numel = static_cast<std::size_t>(tensor.shape().numel());
+  const auto set = [&](std::size_t at, double number) { tensor.set(static_cast<std::int64_t>(at), number); };
+  if (special == Special::kNaN) set(draw(1, numel), std::numeric_limits<double>::quiet_NaN());
+  if (special == Special::kInfinities) {
+    set(draw(1, numel), kInfinity);
+    set(draw(2, numel), -kInfinity);
+  }
+  if (special == Special::kZeros) {
+    const std::size_t width = tensor.shape().rank() == 0 ? 1 : static_cast<std::size_t>(tensor.shape()[-1]);
+    const std::size_t first = draw(1, numel / width) * width;
+    for (std::size_t i = 0; i < width; ++i) set(first + i, 0);
+  }
+  return inputs;
 }
 
 }  // namespace headroom::differential

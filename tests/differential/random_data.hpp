@@ -13,4 +13,10 @@ namespace headroom::differential {
 [[nodiscard]] NamedTensors random_params(const Graph& graph, std::uint64_t seed);
 [[nodiscard]] NamedTensors random_states(const Graph& graph, std::uint64_t seed);
 
+/// What random numbers do not hold.
+enum class Special : std::uint8_t { kNaN, kInfinities, kZeros };
+/// `inputs` with it in one floating-point tensor, chosen by `seed`: a NaN, both infinities, or a row of zeros. Empty where the graph
+/// reads none.
+[[nodiscard]] NamedTensors plant(const Graph& graph, NamedTensors inputs, Special special, std::uint64_t seed);
+
 }  // namespace headroom::differential
