@@ -109,16 +109,17 @@ void TokenizerConfig::read_config(const json& config, const std::string& context
 
 /// {"<cat-toy>": 49408}. One that is named as a special token is special, the others are looked for in the normalized text.
 void TokenizerConfig::read_added_tokens(const json& file, const std::string& context) {
-  const auto is_special = [&](const std::string& content) {
-    const auto is_it = [&](const AddedToken& token) { return token.content == content; };
-    return std::ranges::any_of(roles_, [&](const auto& role) { return role.second && is_it(*role.second); }) ||
-           (additional_ && std::ranges::any_of(*additional_, is_it));
-  };
+  std::set<std::string> special;
+  for (const auto& [role, token] : roles_)
+    if (token) special.insert(token->content);
+  if (additional_)
+    for (const AddedToken& token : *additional_) special.insert(token.content);
   by_id_context_ = context;
   for (const auto& [content, id] : file.items()) {
     if (content.empty()) fail("{} has an empty token", context);
-    by_id_.push_back(
-        {.content = content, .id = get_token_id(id, place(context, content)), .is_normalized = !is_special(content)});
+    by_id_.push_back({.content = content,
+                      .id = get_token_id(id, place(context, content)),
+                      .is_normalized = !special.contains(content)});
   }
   std::ranges::sort(by_id_, {}, &AddedToken::id);
 }
