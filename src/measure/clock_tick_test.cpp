@@ -9,7 +9,7 @@
 namespace headroom {
 namespace {
 
-using Builds = std::vector<std::vector<double>>;
+using Processes = std::vector<std::vector<double>>;
 
 /// Times as a clock shows them that has steps of `tick`, of `runs` runs each.
 std::vector<double> shown(const std::vector<double>& times, double tick, int runs = 1) {
@@ -28,28 +28,28 @@ std::vector<double> noisy(std::uint64_t seed, double spread) {
 
 TEST(ClockTick, IsTheStepOfACoarseClock) {
   for (const double tick : {0.1, 0.0625, 1.0 / 3, 0.5})
-    EXPECT_NEAR(clock_tick(Builds{shown(noisy(1, 0.2), tick)}, Builds{shown(noisy(2, 0.2), tick)}).value(), tick, 1e-9);
-  EXPECT_NEAR(clock_tick(Builds{shown(noisy(3, 0.1), 0.7, 7)}, Builds{shown(noisy(4, 0.1), 0.7, 7)}).value(), 0.1,
+    EXPECT_NEAR(clock_tick(Processes{shown(noisy(1, 0.2), tick)}, Processes{shown(noisy(2, 0.2), tick)}).value(), tick, 1e-9);
+  EXPECT_NEAR(clock_tick(Processes{shown(noisy(3, 0.1), 0.7, 7)}, Processes{shown(noisy(4, 0.1), 0.7, 7)}).value(), 0.1,
               1e-9);
 }
 
 TEST(ClockTick, IsThatOfTheDifferences) {
   std::vector<double> moved = shown(noisy(5, 0.2), 0.25);
   for (double& ms : moved) ms += 0.0371;
-  EXPECT_NEAR(clock_tick(Builds{moved}, Builds{moved}).value(), 0.25, 1e-9);
+  EXPECT_NEAR(clock_tick(Processes{moved}, Processes{moved}).value(), 0.25, 1e-9);
 }
 
 TEST(ClockTick, IsNoneOfAFineClock) {
-  EXPECT_EQ(clock_tick(Builds{noisy(6, 0.01)}, Builds{noisy(7, 0.01)}), 0);
-  EXPECT_EQ(clock_tick(Builds{shown(noisy(8, 1e-4), 1e-3)}, Builds{shown(noisy(9, 1e-4), 1e-3)}),
+  EXPECT_EQ(clock_tick(Processes{noisy(6, 0.01)}, Processes{noisy(7, 0.01)}), 0);
+  EXPECT_EQ(clock_tick(Processes{shown(noisy(8, 1e-4), 1e-3)}, Processes{shown(noisy(9, 1e-4), 1e-3)}),
             0);  // a step of 0.03%
-  EXPECT_EQ(clock_tick(Builds{{1}, {2}, {3}}, Builds{{1}, {2}, {3}}), 0) << "processes of one trial share none";
+  EXPECT_EQ(clock_tick(Processes{{1}, {2}, {3}}, Processes{{1}, {2}, {3}}), 0) << "processes of one trial share none";
 }
 
 TEST(ClockTick, IsUnknownOfEqualTrials) {
-  EXPECT_FALSE(clock_tick(Builds{{2, 2, 2}}, Builds{{2, 2}}).has_value());
-  EXPECT_FALSE(clock_tick(Builds{{2, 2, 2 + 1e-9}}, Builds{{2, 2}}).has_value());
-  EXPECT_EQ(clock_tick(Builds{{2}}, Builds{{2}}), 0);
+  EXPECT_FALSE(clock_tick(Processes{{2, 2, 2}}, Processes{{2, 2}}).has_value());
+  EXPECT_FALSE(clock_tick(Processes{{2, 2, 2 + 1e-9}}, Processes{{2, 2}}).has_value());
+  EXPECT_EQ(clock_tick(Processes{{2}}, Processes{{2}}), 0);
 }
 
 }  // namespace
