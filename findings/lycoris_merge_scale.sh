@@ -5,7 +5,7 @@
 # but get_merged_weight(), which merge_to() writes into the model, adds (alpha / rank)^2 * update: get_weight() has the
 # scale in it, and get_diff_weight() multiplies by it again. LoCon is merged as it is trained. Equal where alpha is the rank.
 #
-# Seen with lycoris-lora 4.1.3, torch 2.9.1 (CPU), Python 3.11:
+# Seen with lycoris-lora 4.1.3, torch 2.9.1 on a CPU, Python 3.11:
 #     locon: merged / forward = 1.000, alpha / rank = 1.500
 #     loha: merged / forward = 1.500, alpha / rank = 1.500
 #     lokr: merged / forward = 1.500, alpha / rank = 1.500
@@ -16,9 +16,7 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/env"
-"$folder/env/bin/pip" install --quiet --index-url https://download.pytorch.org/whl/cpu torch==2.9.1 ||
-  "$folder/env/bin/pip" install --quiet torch==2.9.1
-"$folder/env/bin/pip" install --quiet lycoris-lora==4.1.3 numpy
+"$folder/env/bin/pip" install --quiet torch==2.9.1 lycoris-lora==4.1.3 numpy
 
 cat >"$folder/probe.py" <<'PYTHON'
 import torch

@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/out_of_memory.hpp"
@@ -40,7 +41,7 @@ TEST_F(StreamFit, OfANetworkIsOneSentenceWithWhatWouldFit) {
   WeightStore weights(backend_, std::span<const Component>(&network, 1));
   const std::unique_ptr<StreamModel> model = make_stream_model(network);
   EXPECT_EQ(refusal(*model, weights, "baseline"), "it fits");
-  weights.keep_only({});
+  weights.keep_only(std::span<const Program* const>());
   backend_.set_limit(1000);
   for (const char* const switches : {"baseline", "lossless", "lossless,bf16"})
     EXPECT_THAT(refusal(*model, weights, switches),

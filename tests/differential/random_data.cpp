@@ -92,14 +92,14 @@ NamedTensors plant(const Graph& graph, NamedTensors inputs, Special special, std
   const auto draw = [&](std::uint64_t what, std::size_t of) {
     return static_cast<std::size_t>(Hasher().add(seed).add(special).add(what).digest() % of);
   };
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double infinity = std::numeric_limits<double>::infinity();
   HostTensor& tensor = *taken[draw(0, taken.size())];
   const auto numel = static_cast<std::size_t>(tensor.shape().numel());
   const auto set = [&](std::size_t at, double number) { tensor.set(static_cast<std::int64_t>(at), number); };
   if (special == Special::kNaN) set(draw(1, numel), std::numeric_limits<double>::quiet_NaN());
   if (special == Special::kInfinities) {
-    set(draw(1, numel), kInfinity);
-    set(draw(2, numel), -kInfinity);
+    set(draw(1, numel), infinity);
+    set(draw(2, numel), -infinity);
   }
   if (special == Special::kZeros) {
     const std::size_t width = tensor.shape().rank() == 0 ? 1 : static_cast<std::size_t>(tensor.shape()[-1]);
