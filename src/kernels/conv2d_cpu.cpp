@@ -30,8 +30,6 @@ constexpr std::int64_t kGemmFilter = 36;
 ImageLayout best_layout(const OpSpec& spec, const Target& target) {
   if (spec.inputs[0].layout == Layout::kChannelsLast) return ImageLayout::kGiven;
   const Shape& weight = spec.inputs[1].shape;  // [o, c/groups, kh, kw]
-  const bool is_of_one = spec.inputs[0].shape[1] == 1 && spec.inputs[0].dtype == DType::kBF16;
-  if (is_of_one) return ImageLayout::kGiven;  // the blocked kernel multiplies the next pixel by 0, as brgconv does
   const bool is_small = weight[2] * weight[3] == 1 || weight[1] * weight[2] * weight[3] <= kGemmFilter;
   const bool is_gemm = target.cpu_isa >= CpuIsa::kAvx512 && is_small && spec.attributes.get_int("groups") == 1;
   return is_gemm ? ImageLayout::kGiven : ImageLayout::kBest;
@@ -53,12 +51,6 @@ bool has_unseen_lines(const OpSpec& spec) {
   return false;
 }
 
-/// Whether brgconv reads half a pair of bf16 channels from the next pixel and multiplies it by 0: NaN or infinity there would reach a
-/// pixel that does not see it.
-bool has_half_a_pair(const OpSpec& spec) {
-  return spec.inputs[0].dtype == DType::kBF16 && spec.inputs[1].shape[1] % 2 != 0;
-}
-
 dnnl::primitive_desc_base make_convolution(const OpSpec& spec, ImageLayout layout) {
   using Forward = dnnl::convolution_forward;
   const auto [strides, dilates, before, after] = onednn::window_of(convolution_of(spec.attributes));
@@ -72,7 +64,7 @@ dnnl::primitive_desc_base make_convolution(const OpSpec& spec, ImageLayout layou
   dnnl::primitive_attr attributes = onednn::attributes_with_user_scratch();
   attributes.set_post_ops(end);
   Forward::primitive_desc made(desc, attributes, onednn::cpu_engine(), /*allow_empty=*/true);
-  const bool avoids_brgconv = has_unseen_lines(spec) || has_half_a_pair(spec);
+  const bool avoids_brgconv = has_unseen_lines(spec);
   while (made && avoids_brgconv && std::string_view(made.impl_info_str()).starts_with("brgconv"))
     if (!made.next_impl()) return {};
   return made;

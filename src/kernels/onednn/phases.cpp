@@ -7,7 +7,6 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -127,9 +126,7 @@ class Phases {
     TensorType image = y;
     image.shape = Shape{y.shape[0], y.shape[1], phase.axes[0].results, phase.axes[1].results};
     const dnnl::memory::desc made = describe(dense_operand(image));
-    auto convolution = make_convolution(phase, made);
-    while (convolution && avoids_brgconv_ && std::string_view(convolution.impl_info_str()).starts_with("brgconv"))
-      if (!convolution.next_impl()) return false;
+    const auto convolution = make_convolution(phase, made);
     if (!convolution || is_reference(convolution.impl_info_str())) return false;
     const Shape strides = dense_operand(y).strides;
     const Shape apart{strides[0], strides[1], how_.stride[0] * strides[2], how_.stride[1] * strides[3]};
@@ -165,8 +162,6 @@ class Phases {
   const KernelBinding& binding_;
   Builder::Convolution how_;
   TensorType weight_;  // [c, o, kh, kw]
-  /// brgconv reads half a pair of bf16 channels from the next pixel and multiplies it by 0: NaN there would reach this one.
-  bool avoids_brgconv_ = weight_.dtype == DType::kBF16 && weight_.shape[0] % 2 != 0;
   std::vector<Phase> phases_;
   std::size_t packed_bytes_ = 0, image_bytes_ = 0, scratch_bytes_ = 0;
   std::string layouts_, implementation_;
