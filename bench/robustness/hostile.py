@@ -223,10 +223,9 @@ def component_config(case):
     model = case.copy_of(case.random.choice(folders))
     path = model / "config.json"
     case.rewrite(path, mutated_json(case.random, json.loads(path.read_text())))
-    command = case.random.choice(["plan", "forward", "bench"])
-    more = ["--trials", "1"] if command == "bench" else []
+    # Planning reads all of it, and what turns out to be sound, however large, is not run.
     weights = ["--random-weights", "1"] if case.random.random() < 0.7 else []
-    return [command, str(model), *weights, "--device", "cpu", "--quiet", *more]
+    return ["plan", str(model), *weights, "--device", "cpu", "--quiet"]
 
 
 def lora(case):
