@@ -164,12 +164,12 @@ TEST(FrameStream, IsWhatThePipelineMakesOfEachFrame) {
 // A strength is a noise level: each changes what is shown, of one step too, and a little more of it a little, whatever the spacing.
 TEST(FrameStream, AStrengthIsANoiseLevelWhateverTheSpacing) {
   for (const char* spacing : {"leading", "linspace", "trailing"})
-    for (const std::int64_t steps : {std::int64_t{1}, std::int64_t{3}}) {
+    for (const std::int64_t steps : {std::int64_t{1}, std::int64_t{2}}) {
       SCOPED_TRACE(fmt::format("{}, {} steps", spacing, steps));
       const Spaced folder(spacing);
       StreamOf of(folder.path().string(), DeviceKind::kCpu);
       std::vector<Pixels> frames;
-      for (const double strength : {0.2, 0.4, 0.405, 0.8}) {
+      for (const double strength : {0.2, 0.4, 0.401, 0.8}) {
         of.open({.steps = steps, .strength = strength, .prompt = kPrompt, .seed = 7}, "lossless");
         frames.push_back(of.next());
       }
