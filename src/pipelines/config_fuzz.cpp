@@ -43,8 +43,7 @@ void read_scheduler(const nlohmann::json& config) {
   for (const std::int64_t steps : {1, 2, 7}) {
     constexpr std::int64_t kTokens = 256;
     try {
-      const SamplerTables tables = scheduler.tables(steps, kTokens);
-      HR_CHECK(std::isfinite(scheduler.noise_scale(steps)));
+      HR_CHECK(std::isfinite(scheduler.tables(steps, kTokens).noise_scale));
     } catch (const Error& error) {
       HR_CHECK(error.what()[0] != '\0');
     }

@@ -268,11 +268,6 @@ void Scheduler::set_eta(double eta) {
   diffusion->eta = eta;
 }
 
-double Scheduler::noise_scale(std::int64_t steps) const {
-  const auto* const diffusion = std::get_if<DiffusionSchedule>(&levels);
-  return diffusion == nullptr ? NoiseSchedule{}.noise_scale : diffusion->schedule(steps).noise_scale;
-}
-
 NoiseSchedule Scheduler::schedule(std::int64_t steps, std::int64_t image_tokens, std::int64_t skipped) const {
   const auto* const flow = std::get_if<FlowSchedule>(&levels);
   NoiseSchedule schedule =

@@ -25,8 +25,6 @@ struct Scheduler {
   void set_shift(double shift);
   /// How much of a step's noise is fresh, of tcd. Throws a usage Error for levels of flow matching.
   void set_eta(double eta);
-  /// The standard deviation of the noise that the first of so many steps is given.
-  [[nodiscard]] double noise_scale(std::int64_t steps) const;
   /// Of `steps` steps, the first `skipped` of which are left out.
   [[nodiscard]] NoiseSchedule schedule(std::int64_t steps, std::int64_t image_tokens, std::int64_t skipped = 0) const;
   [[nodiscard]] SamplerTables tables(std::int64_t steps, std::int64_t image_tokens, std::int64_t skipped = 0) const;
