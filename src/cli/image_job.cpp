@@ -10,10 +10,13 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/nearest.hpp"
+#include "base/printable.hpp"
 #include "cli/common.hpp"
 
 namespace headroom {
 namespace {
+
+constexpr std::size_t kMostQuotedBytes = 60;  // of a value in an error
 
 constexpr double kMostGuidance = 100;
 
@@ -80,7 +83,8 @@ Field seed_field() {
           [](ImageJob& job, const nlohmann::json& object, const std::string& context) {
             const nlohmann::json& seed = object.at("seed");
             if (!seed.is_number_integer() || (!seed.is_number_unsigned() && seed.get<std::int64_t>() < 0))
-              fail_usage("{}: seed is {}, expected a whole number from 0 on", context, seed.dump());
+              fail_usage("{}: seed is {}, expected a whole number from 0 on", context,
+                         shortened(seed.dump(), kMostQuotedBytes));
             job.seed = seed.get<std::uint64_t>();
           },
           [](const ImageJob& job, nlohmann::json& value) { value = job.seed; }};
@@ -101,7 +105,7 @@ Field loras_field() {
             const auto is_object = [](const nlohmann::json& each) { return each.is_object(); };
             if (!loras.is_array() || !std::ranges::all_of(loras, is_object))
               fail_usage("{}: loras is {}, expected a list as [{{\"file\": \"style.safetensors\", \"weight\": 0.8}}]",
-                         context, loras.dump());
+                         context, shortened(loras.dump(), kMostQuotedBytes));
             job.loras.clear();
             for (const nlohmann::json& each : loras) job.loras.push_back(read_lora(each, context + ": loras"));
           },

@@ -16,6 +16,7 @@
 #include "base/format.hpp"
 #include "base/nearest.hpp"
 #include "base/printable.hpp"
+#include "base/truncated_file.hpp"
 #include "io/lora_file.hpp"
 #include "io/lora_scales.hpp"
 #include "ir/param_name.hpp"
@@ -311,6 +312,7 @@ class Mapping {
            tensor.dtype, tensor.shape, param.shape);
     HostTensor value(tensor.dtype, tensor.shape);
     std::ranges::copy(tensor.bytes, value.bytes().begin());
+    require_whole(tensor.bytes);
     updates_[param_name(component, param.name)].value = std::make_shared<const HostTensor>(convert(value, param.dtype));
   }
 
