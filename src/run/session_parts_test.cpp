@@ -37,14 +37,14 @@ constexpr const char* kKeeper = R"(graph keeper {
   next %s = %2
 })";
 
-std::shared_ptr<const Program> program_of(const char* text, Backend& backend) {
+std::shared_ptr<const Program> parts_program(const char* text, Backend& backend) {
   const bool records = backend.properties().target.device == DeviceKind::kCuda;
   return std::make_shared<Program>(
       plan(parse_graph(text), backend.properties().target, {.arena = true, .graph = records}));
 }
 
 void hand_over(Backend& backend) {
-  Session maker(program_of(kMaker, backend), backend), taker(program_of(kTaker, backend), backend);
+  Session maker(parts_program(kMaker, backend), backend), taker(parts_program(kTaker, backend), backend);
   HostTensor given(DType::kF32, {2, 3, 40});
   for (std::int64_t part = 1; part >= 0; --part) {
     const HostTensor x = random_f32({1, 3, 40}, static_cast<std::uint64_t>(part));
@@ -68,7 +68,7 @@ void hand_over(Backend& backend) {
   expect_near(taker.output("y"), expected.outputs.at("y"));
   expect_near(taker.state("s"), expected.states.at("s"));
 
-  Session keeper(program_of(kKeeper, backend), backend);
+  Session keeper(parts_program(kKeeper, backend), backend);
   HostTensor kept(DType::kF32, {2, 3, 40});
   keeper.set_state_part("s", 1, maker.device_output("y"));  // of part 0, which was made last
   keeper.set_state_part("s", 0, maker.zero_output("y"));
@@ -83,7 +83,7 @@ TEST_F(SessionPartsOnAGpu, GoFromOneSessionToAnother) { hand_over(backend()); }
 
 TEST(SessionParts, OfOtherShapesAndDtypesAreRefused) {
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
-  Session taker(program_of(kTaker, *backend), *backend);
+  Session taker(parts_program(kTaker, *backend), *backend);
   const auto part = [&](DType dtype, const Shape& shape) {
     return DeviceTensor{
         .dtype = dtype,
