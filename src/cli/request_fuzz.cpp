@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
-#include "base/mutated_json.hpp"
+#include "base/mutated_json_fuzz.hpp"
 #include "base/switches.hpp"
 #include "base/utf8.hpp"
 #include "cli/image_job.hpp"

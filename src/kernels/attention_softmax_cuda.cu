@@ -1,5 +1,6 @@
 // The softmax of attention, over rows of scores: p[j] = exp(s[j] - max) / sum_k exp(s[k] - max), s = scale * x + bias, and
-// log(sum_k exp(s[k])) beside it. What a query does not see has s = -inf; where it sees nothing, p is 0.
+// log(sum_k exp(s[k])) beside it. What a query does not see has s = -inf; where it sees nothing, p is 0. Scores that are all
+// -inf without a bias or mask give NaN, as any softmax does.
 //
 // Dtypes     f32, bf16 or f16 in memory, f32 arithmetic, one rounding; a bias of the same or a mask of bool.
 // Bytes      scores read and written once, in packs of 16 bytes: a row stays in registers (up to 32768 elements in 16 bits;
@@ -73,7 +74,8 @@ struct ScoreSoftmax {
     });
     sum = join_row<Sum>(sum);
     if (!place.exists) return;
-    const float inverse = sum == 0 ? 0.0F : 1.0F / sum;
+    const bool sees_none = sum == 0 && (kind != ScoreRows::Bias::kNone || causal);
+    const float inverse = sees_none ? 0.0F : 1.0F / sum;
     row.for_each([&](int pack, float(&x)[kWidth]) {
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
@@ -83,7 +85,8 @@ struct ScoreSoftmax {
       }
       Packs<T, kWidth>::store(x, to + std::int64_t{pack} * kWidth);
     });
-    if (logsumexp != nullptr && threadIdx.x == 0) logsumexp[place.offsets[2]] = reference + logf(sum);
+    if (logsumexp != nullptr && threadIdx.x == 0)
+      logsumexp[place.offsets[2]] = sees_none || sum != 0 ? reference + logf(sum) : __builtin_nanf("");
   }
 };
 

@@ -216,7 +216,8 @@ class NormBlock {
       sums = sums + float2{two.x + two.z, two.y + two.w};
     }
     const float beyond = sums.x * norm_.share;  // the pivot, that the mean is
-    const float inverse = rsqrtf(fmaxf(fmaf(-beyond, beyond, sums.y * norm_.share), 0) + norm_.eps);
+    const float variance = fmaf(-beyond, beyond, sums.y * norm_.share);
+    const float inverse = rsqrtf((variance < 0 ? 0 : variance) + norm_.eps);  // NaN stays
     const float2 factor{wanted.factor.x * inverse, wanted.factor.y * inverse};
     return {factor, {fmaf(-beyond, factor.x, wanted.term.x), fmaf(-beyond, factor.y, wanted.term.y)}};
   }

@@ -170,8 +170,8 @@ class NormRun {
         add(all, __ldcg(operands_.partial + place_of(group) + block));
       all = {join_lanes(all.x), join_lanes(all.y)};
       const float beyond = all.x * norm_.share;  // the pivot, that the mean is
-      const float variance = fmaxf(fmaf(-beyond, beyond, all.y * norm_.share), 0);
-      if (is_speaker) moments_[group] = {beyond, rsqrtf(variance + norm_.eps)};
+      const float variance = fmaf(-beyond, beyond, all.y * norm_.share);
+      if (is_speaker) moments_[group] = {beyond, rsqrtf((variance < 0 ? 0 : variance) + norm_.eps)};  // NaN stays
     });
     __syncthreads();
     if (is_idle()) return;

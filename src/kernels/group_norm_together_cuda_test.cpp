@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "kernels/cuda/gpu_check.hpp"
+#include "kernels/special_cases.hpp"
 
 namespace headroom {
 namespace {
@@ -52,6 +53,13 @@ TEST_F(CudaGroupNormTogether, NeedsNeitherWeightNorBias) {
 TEST_F(CudaGroupNormTogether, AppliesItsActivation) {
   for (const char* activation : {"gelu_tanh", "gelu_erf", "relu"})
     matches(spec_of({1, 64, 200, 200}, 32, cuda::kTypes[0], 2, activation));
+}
+
+TEST_F(CudaGroupNormTogether, SendsNaNAndInfinitiesWhereTheInterpreterSays) {
+  const Comparison result =
+      compare_special_values(kernel_named(kTogether), spec_of({1, 64, 200, 200}, 32, cuda::kTypes[0], 0, "none"),
+                             target(), 1, kSpecialTolerance);
+  EXPECT_TRUE(result.passed) << result.message;
 }
 
 TEST_F(CudaGroupNormTogether, LeavesWhatIsSmallOrManyOrOdd) {

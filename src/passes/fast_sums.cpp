@@ -16,7 +16,7 @@ namespace {
 struct Loss {
   double length, share;
 };
-/// Products of positive numbers, each with a tensor core's sum of its own (bench/results/h200/fp8_sums.jsonl).
+/// Products of positive numbers, each with a tensor core's sum of its own (bench/results/h200/fp8_sums/sums.jsonl).
 constexpr std::array kLosses = {Loss{128, 0.0006}, Loss{512, 0.006}, Loss{3072, 0.049}, Loss{15360, 0.088}};
 
 /// Rounding a sum to bfloat16 costs up to 0.4%: shorter sums lose less than that.

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 #include "ir/text.hpp"
 
 namespace headroom {
@@ -21,10 +24,11 @@ TEST(FastSums, LosesWhatWasMeasuredAndMoreOfLongerSums) {
     EXPECT_LT(loss_of_positive_sum(length), loss_of_positive_sum(2 * length)) << length;
 }
 
-/// What is said of %v, [8, length], which `node` makes of %x.
+/// What is said of the last result, [8, length], of nodes that read %x, one a line.
 std::string reason_of(const std::string& node, std::int64_t length = 1024) {
   std::string text = "graph g {\n  input %x: f32[8, " + std::to_string(length) + "]\n  param %w: f32[" +
-                     std::to_string(length) + ", " + std::to_string(length) + "]\n" + node + "  output y = %v\n}";
+                     std::to_string(length) + ", " + std::to_string(length) + "]\n" + node + "  output y = %" +
+                     std::to_string(std::ranges::count(node, '\n') - 1) + "\n}";
   std::string type = "f32[8, " + std::to_string(length) + "]";
   for (std::size_t at = 0; (at = text.find("TYPE", at)) != std::string::npos;) text.replace(at, 4, type);
   const Graph graph = parse_graph(text);
@@ -32,17 +36,17 @@ std::string reason_of(const std::string& node, std::int64_t length = 1024) {
 }
 
 TEST(FastSums, KnowsWhatIsNeverNegative) {
-  for (const char* node : {"  %v: TYPE = relu(%x)\n", "  %v: TYPE = softmax(%x)\n", "  %v: TYPE = mul(%x, %x)\n",
-                           "  %v: TYPE = linear(%x, %w) {activation = \"relu\"}\n",
-                           "  %a: TYPE = exp(%x)\n  %b: TYPE = sigmoid(%x)\n  %v: TYPE = add(%a, %b)\n",
-                           "  %a: TYPE = abs(%x)\n  %b: TYPE = sqrt(%a)\n  %v: TYPE = mul(%a, %b)\n"})
+  for (const char* node : {"  %0: TYPE = relu(%x)\n", "  %0: TYPE = softmax(%x)\n", "  %0: TYPE = mul(%x, %x)\n",
+                           "  %0: TYPE = linear(%x, %w) {activation = \"relu\"}\n",
+                           "  %0: TYPE = exp(%x)\n  %1: TYPE = sigmoid(%x)\n  %2: TYPE = add(%0, %1)\n",
+                           "  %0: TYPE = abs(%x)\n  %1: TYPE = sqrt(%0)\n  %2: TYPE = mul(%0, %1)\n"})
     EXPECT_THAT(reason_of(node), HasSubstr("never negative")) << node;
   for (const char* node :
-       {"  %v: TYPE = neg(%x)\n", "  %a: TYPE = relu(%x)\n  %v: TYPE = mul(%a, %x)\n",
-        "  %a: TYPE = relu(%x)\n  %v: TYPE = sub(%a, %a)\n", "  %v: TYPE = linear(%x, %w) {activation = \"silu\"}\n"})
+       {"  %0: TYPE = neg(%x)\n", "  %0: TYPE = relu(%x)\n  %1: TYPE = mul(%0, %x)\n",
+        "  %0: TYPE = relu(%x)\n  %1: TYPE = sub(%0, %0)\n", "  %0: TYPE = linear(%x, %w) {activation = \"silu\"}\n"})
     EXPECT_EQ(reason_of(node), "") << node;
-  EXPECT_EQ(reason_of("  %v: TYPE = relu(%x)\n", 64), "") << "so short a sum loses less than bfloat16";
-  EXPECT_THAT(reason_of("  %v: TYPE = neg(%x)\n", 12288), HasSubstr("long sums"));
+  EXPECT_EQ(reason_of("  %0: TYPE = relu(%x)\n", 64), "") << "so short a sum loses less than bfloat16";
+  EXPECT_THAT(reason_of("  %0: TYPE = neg(%x)\n", 12288), HasSubstr("long sums"));
 }
 
 }  // namespace

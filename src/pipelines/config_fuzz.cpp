@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
-#include "base/mutated_json.hpp"
+#include "base/mutated_json_fuzz.hpp"
 #include "models/autoencoder_kl.hpp"
 #include "models/config.hpp"
 #include "models/flux.hpp"

@@ -54,7 +54,7 @@ TEST_F(GeneratorTest, TheModelGivesASamplerAndTheSwitchAnother) {
   EXPECT_EQ(heun.sampler, Sampler::kHeun);
   EXPECT_EQ(heun.steps, 8);
   EXPECT_EQ(heun.calls(), 15);
-  EXPECT_THROW(static_cast<void>(pipeline_->resolve({.switches = SwitchSet::parse("sampler=lms")})), Error);
+  EXPECT_THROW(static_cast<void>(pipeline_->resolve({.switches = SwitchSet::parse("sampler=ipndm")})), Error);
 }
 
 // With history, and with fresh noise in each step; and nothing is left of the request before.

@@ -21,11 +21,12 @@ using testing::HasSubstr;
 
 class StreamFit : public testing::Test {
  protected:
-  [[nodiscard]] std::string refusal(const StreamModel& model, WeightStore& weights, const std::string& switches) {
+  [[nodiscard]] std::string refusal(const StreamModel& model, WeightStore& weights, const std::string& switches,
+                                    const std::string& prompt = "") {
     try {
       const FrameStream stream(
           model, backend_, weights,
-          {.size = {.height = 64, .width = 64}, .prompt = "a fox", .switches = SwitchSet::parse(switches)});
+          {.size = {.height = 64, .width = 64}, .prompt = prompt, .switches = SwitchSet::parse(switches)});
     } catch (const OutOfMemory& error) {
       return error.what();
     }
@@ -56,7 +57,7 @@ TEST_F(StreamFit, OfAPipelineIsOneSentence) {
   WeightStore weights(backend_, pipeline->components());
   const std::unique_ptr<StreamModel> model = make_stream_model(*pipeline);
   backend_.set_limit(1 << 20);
-  EXPECT_THAT(refusal(*model, weights, "baseline"), HasSubstr("does not fit in memory as it is asked for"));
+  EXPECT_THAT(refusal(*model, weights, "baseline", "a fox"), HasSubstr("does not fit in memory as it is asked for"));
 }
 
 }  // namespace

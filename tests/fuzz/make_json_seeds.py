@@ -25,7 +25,7 @@ SEEDS = {
     "number_overflow": b'{"a": 1e999}',
     "not_utf8": b'"\xff\xe2\x82"',
     "lone_surrogate": b'"\\ud800"',
-    "byte_order_mark": b"\xef\xbb\xbf{}",
+    "valid_byte_order_mark": b"\xef\xbb\xbf{}",
     "truncated": b'{"a": [1, {"b": "c',
     "control_character": b'"a\nb"',
     "comment": b"[1 /* one */]",

@@ -3,7 +3,7 @@
 # time, and without one it lets repeated keys and deep nesting pass.
 set -euo pipefail
 src=$1
-mapfile -t sources < <(find "$src" -type f \( -name '*.[ch]pp' -o -name '*.cu' \) ! -name '*_test.cpp' ! -name '*_fuzz.cpp' \
+mapfile -t sources < <(find "$src" -type f \( -name '*.[ch]pp' -o -name '*.cu' \) ! -name '*_test.cpp' ! -name '*_fuzz.?pp' \
   ! -path "$src/base/json_events.cpp" | sort)
 if [[ ${#sources[@]} -eq 0 ]]; then
   echo "check_json.sh: no source file below $src"

@@ -60,7 +60,7 @@ TEST_F(ControlGroups, OfVersion2LeaveTheLeastOfAllAround) {
   group_2("sys/fs/cgroup/jobs", "1048576", "300000", "100000");
   ASSERT_TRUE(room());
   EXPECT_EQ(room()->bytes, 1048576U - 200000U);
-  EXPECT_THAT(room()->limit, HasSubstr("/jobs, which allows 1.0 MiB"));
+  EXPECT_THAT(room()->limit, HasSubstr("/jobs, which allows 1.00 MiB"));
   group_2("sys/fs/cgroup/jobs/7", "4096", "5000", "100");
   EXPECT_EQ(room()->bytes, 0U) << "more is held than is allowed";
 }
@@ -126,7 +126,7 @@ TEST(ResourceLimits, AreWhatAProcessMayStillTake) {
                        [] {
                          const auto room = resource_limit_room();
                          if (!room || room->bytes >= kLimit || room->bytes < kLimit / 2) return 1;
-                         return room->limit.find("limited to 1.0 TiB") == std::string::npos ? 2 : 0;
+                         return room->limit.find("limited to 1.00 TiB") == std::string::npos ? 2 : 0;
                        }),
               0)
         << resource;
@@ -143,8 +143,8 @@ TEST(ResourceLimits, AreNamedWhereTheyAreTooLow) {
                        } catch (const OutOfMemory& error) {
                          const std::string_view sentence = error.what();
                          return sentence.starts_with(
-                                    "a chart needs 1.0 TiB of memory, and of the process's address "
-                                    "space (ulimit -v), limited to 1.0 TiB, there are ")
+                                    "a chart needs 1.00 TiB of memory, and of the process's address "
+                                    "space (ulimit -v), limited to 1.00 TiB, there are ")
                                     ? 0
                                     : 2;
                        }
@@ -154,14 +154,14 @@ TEST(ResourceLimits, AreNamedWhereTheyAreTooLow) {
 }
 
 TEST(ResourceLimits, AreKnownToTheSystemsMemory) {
-  constexpr rlim_t kLimit = rlim_t{1} << 20;  // less than the process has already
-  EXPECT_EQ(in_child(RLIMIT_DATA, kLimit,
-                     [] {
-                       const SystemMemory memory = system_memory();
-                       return memory.available_bytes == 0 && memory.limit.find("ulimit -d") != std::string::npos ? 0
-                                                                                                                 : 1;
-                     }),
-            0);
+  constexpr rlim_t kLimit = rlim_t{256} << 20;  // more than the process has, and less than the system
+  EXPECT_EQ(
+      in_child(RLIMIT_DATA, kLimit,
+               [] {
+                 const SystemMemory memory = system_memory();
+                 return memory.available_bytes < kLimit && memory.limit.find("ulimit -d") != std::string::npos ? 0 : 1;
+               }),
+      0);
 }
 
 }  // namespace
