@@ -35,12 +35,13 @@ headroom_fuzz(y4m_fuzz LIBRARIES PkgConfig::HWY
   SOURCES ${fuzzed_file} media/byte_stream.cpp media/image.cpp media/video_limits.cpp media/y4m.cpp media/yuv.cpp
           media/y4m_fuzz.cpp)
 # Samplers and schedules, but for what is a graph.
-file(GLOB schedules RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS src/pipelines/*schedule*.cpp src/pipelines/sampler*.cpp)
+file(GLOB schedules RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS src/pipelines/*schedule*.cpp src/pipelines/*sampler*.cpp
+     src/pipelines/respacing.cpp)
 list(FILTER schedules EXCLUDE REGEX "(_test|_fuzz|/sampler_update|/step_schedule|/calibrate.*)\\.cpp$")
 headroom_fuzz(config_fuzz LIBRARIES nlohmann_json::nlohmann_json
   SOURCES ${fuzzed_json} base/nearest.cpp base/switch_argument.cpp models/autoencoder_kl_config.cpp models/config.cpp
           models/flux_config.cpp models/live_stream_unet_config.cpp models/unet2d_condition_config.cpp models/unet2d_config.cpp
           models/unet_config.cpp ${schedules} pipelines/config_fuzz.cpp)
 headroom_fuzz(request_fuzz LIBRARIES nlohmann_json::nlohmann_json
-  SOURCES ${fuzzed_json} base/nearest.cpp base/switch_argument.cpp base/list.cpp base/switches.cpp cli/image_job.cpp
+  SOURCES ${fuzzed_json} base/nearest.cpp base/switch_argument.cpp base/list.cpp base/switches.cpp base/target.cpp cli/image_job.cpp
           cli/request_fuzz.cpp)

@@ -94,7 +94,7 @@ inline std::size_t mutate_json(std::uint8_t* data, std::size_t size, std::size_t
           document.erase(std::next(document.begin(), static_cast<std::ptrdiff_t>(random() % document.size())).key());
         break;
       case 1:
-        if (place.is_number_integer()) place = place.get<std::int64_t>() / 2 * static_cast<std::int64_t>(random() % 5);
+        if (place.is_number_integer()) place = place.get<std::int64_t>() / 4 * static_cast<std::int64_t>(random() % 5);
         break;
       case 2:
         if (place.is_array() && !place.empty()) place.push_back(place.front());

@@ -3,12 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <ranges>
 #include <set>
 #include <string>
 
 #include "base/error.hpp"
+#include "cli/image_job.hpp"
 #include "cli/number.hpp"
 #include "kernels/limit_isa.hpp"
 
@@ -81,12 +81,6 @@ std::vector<LoraUse> parse_loras(std::span<const std::string> loras) {
     require_lora_weight(uses.back(), "--lora");
   }
   return uses;
-}
-
-void require_lora_weight(const LoraUse& use, const std::string& context) {
-  constexpr double kMost = 1000;
-  if (!(std::abs(use.weight) <= kMost))
-    fail_usage("{}: the weight of {} is {}, expected {} to {}", context, use.file, use.weight, -kMost, kMost);
 }
 
 void add_size_options(CLI::App& command, RequestOptions& request, ImageSize& size) {

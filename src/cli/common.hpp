@@ -87,8 +87,6 @@ struct Engine {
 
 /// The LoRA files of options, in order. Throws a usage Error for a weight that is no number.
 [[nodiscard]] std::vector<LoraUse> parse_loras(std::span<const std::string> loras);
-/// Throws a usage Error for a weight beyond what can be meant.
-void require_lora_weight(const LoraUse& use, const std::string& context);
 
 /// Says which options were given and change nothing, one line each with the reason.
 void report_idle(const Log& log, std::span<const IdleOption> idle);

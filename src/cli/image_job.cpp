@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -11,7 +12,6 @@
 #include "base/json.hpp"
 #include "base/nearest.hpp"
 #include "base/printable.hpp"
-#include "cli/common.hpp"
 
 namespace headroom {
 namespace {
@@ -160,6 +160,12 @@ ImageJob with_json(ImageJob job, const nlohmann::json& object, std::initializer_
     field->read(job, object, context);
   }
   return job;
+}
+
+void require_lora_weight(const LoraUse& use, const std::string& context) {
+  constexpr double kMost = 1000;
+  if (!(std::abs(use.weight) <= kMost))
+    fail_usage("{}: the weight of {} is {}, expected {} to {}", context, use.file, use.weight, -kMost, kMost);
 }
 
 }  // namespace headroom

@@ -38,4 +38,7 @@ struct ImageJob {
 [[nodiscard]] ImageJob with_json(ImageJob job, const nlohmann::json& object,
                                  std::initializer_list<std::string_view> others, const std::string& context);
 
+/// Throws a usage Error for a weight beyond what can be meant.
+void require_lora_weight(const LoraUse& use, const std::string& context);
+
 }  // namespace headroom

@@ -46,10 +46,10 @@ TEST_F(Compile, GivesTheFirstLinesOfTheLog) {
   };
   EXPECT_THAT(
       error("extern \"C\" __global__ void kernel() { missing(); }"),
-      AllOf(HasSubstr("sm_90"), HasSubstr("kernel.cu(1): error"), HasSubstr("\"missing\""), Not(HasSubstr("\n..."))));
+      AllOf(HasSubstr("sm_90"), HasSubstr("kernel.cu(1): error"), HasSubstr("\"missing\""), Not(HasSubstr(" | ..."))));
   std::string many;
   for (int i = 0; i < 50; ++i) many += "int x" + std::to_string(i) + " = missing" + std::to_string(i) + ";\n";
-  EXPECT_THAT(error(many), AllOf(HasSubstr("missing0"), Not(HasSubstr("missing30")), HasSubstr("\n...")));
+  EXPECT_THAT(error(many), AllOf(HasSubstr("missing0"), Not(HasSubstr("missing30")), HasSubstr(" | ...")));
   EXPECT_THAT(error(kSource, "sm_1"), HasSubstr("sm_1"));
 }
 
