@@ -145,7 +145,7 @@ TEST_F(RunPromptsTest, OneRequestNeverCostsAnother) {
       {bad(R"("\u007f\u202e": 1)"), "unknown key"},
       {R"({"prompt": "a fox", "out": ")" + folder + R"(x.png\u0000.png"})", "holds no NUL byte"},
       {R"({"prompt": "a fox", "out": "\u0000.png"})", "holds no NUL byte"},
-      {bad(R"("image": ")" + folder + R"(x.png\u0000")"), "NUL byte"},
+      {bad(R"("image": ")" + folder + R"(x.png\u0000")"), "edits no images"},
       {bad(R"("noise": "a\u0000b")"), "NUL byte"},
       {bad(R"("loras": [{"file": "a\u0000b"}])"), "NUL byte"},
       {R"({"prompt": "a fox", "out": ")" + folder + R"(pipe.png"})", "expected a new file or a regular one"},

@@ -139,8 +139,12 @@ void DiffusionPipeline::resolve_sampler(const std::optional<SamplerChoice>& choi
       return;
     }
   }
-  const NoiseSchedule schedule = scheduler(request.sampler).schedule(request.steps, request.image_tokens());
-  request.added_steps = std::ssize(schedule.steps) - request.steps;
+  try {
+    const NoiseSchedule schedule = scheduler(request.sampler).schedule(request.steps, request.image_tokens());
+    request.added_steps = std::ssize(schedule.steps) - request.steps;
+  } catch (const Error&) {
+    // Nor does it need so many steps to be possible: sampler_tables() says where they are not.
+  }
 }
 
 /// Scales that mean the same become equal: up to 1 there is no classifier-free guidance.
