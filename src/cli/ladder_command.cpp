@@ -250,11 +250,11 @@ void ladder(const LadderArguments& arguments, const CLI::App& command) {
   static_cast<void>(arguments.switches.request());  // a wrong name is told before anything is opened
   LadderOptions options = arguments.options;
   if (!arguments.precision.empty()) options.precision = parse_share(arguments.precision, "--precision");
-  if (arguments.processes > 0) options.rounds = arguments.processes;
-  check_clock();
   if (arguments.max_rounds > 0 && arguments.max_rounds < options.rounds)
     fail_usage("--max-rounds is {}, expected at least the {} rounds that are asked for", arguments.max_rounds,
                options.rounds);
+  if (arguments.processes > 0) options.rounds = arguments.processes;
+  check_clock();
   if (!arguments.out.empty()) check_writable_in(arguments.out, "results.json");
   const Engine engine = open_engine(arguments.model);
   resolve_size(*engine.pipeline, arguments.size, options.request);
