@@ -36,7 +36,7 @@ constexpr const char* kFp8Model = R"(graph model {
 
 TEST(Fp8, QuantizesWhatIsBetweenTheFirstAndTheLastProduct) {
   Graph graph = parse_graph(kFp8Model);
-  const PassOutcome outcome = run_pass("fp8", graph, kHopper);
+  const PassOutcome outcome = run_pass("fp8", graph, kHopper, "exact");
   EXPECT_EQ(outcome.rewrites, 2);
   EXPECT_EQ(outcome.declined, std::nullopt);
   std::vector<std::string> kept;

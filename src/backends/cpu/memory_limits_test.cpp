@@ -103,6 +103,15 @@ TEST_F(ControlGroups, ThatSayNothingLimitNothing) {
   EXPECT_FALSE(room()) << "no files";
 }
 
+class ResourceLimits : public testing::Test {
+ protected:
+  void SetUp() override {
+#ifdef __SANITIZE_ADDRESS__
+    GTEST_SKIP() << "the sanitizer takes more address space than any limit here";
+#endif
+  }
+};
+
 /// The exit code of a child process that does this under a limit.
 template <class Body>
 int in_child(int resource, rlim_t limit, const Body& body) {
@@ -119,7 +128,7 @@ int in_child(int resource, rlim_t limit, const Body& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-TEST(ResourceLimits, AreWhatAProcessMayStillTake) {
+TEST_F(ResourceLimits, AreWhatAProcessMayStillTake) {
   constexpr rlim_t kLimit = rlim_t{1} << 40;  // more than there is, so that nothing fails
   for (const int resource : {static_cast<int>(RLIMIT_AS), static_cast<int>(RLIMIT_DATA)})
     EXPECT_EQ(in_child(resource, kLimit,
@@ -132,7 +141,7 @@ TEST(ResourceLimits, AreWhatAProcessMayStillTake) {
         << resource;
 }
 
-TEST(ResourceLimits, AreNamedWhereTheyAreTooLow) {
+TEST_F(ResourceLimits, AreNamedWhereTheyAreTooLow) {
   require_room(SIZE_MAX, "without a limit anything");
   constexpr rlim_t kLimit = rlim_t{1} << 40;
   EXPECT_EQ(in_child(RLIMIT_AS, kLimit,
@@ -153,7 +162,7 @@ TEST(ResourceLimits, AreNamedWhereTheyAreTooLow) {
             0);
 }
 
-TEST(ResourceLimits, AreKnownToTheSystemsMemory) {
+TEST_F(ResourceLimits, AreKnownToTheSystemsMemory) {
   constexpr rlim_t kLimit = rlim_t{256} << 20;  // more than the process has, and less than the system
   EXPECT_EQ(
       in_child(RLIMIT_DATA, kLimit,
