@@ -4,6 +4,7 @@ What h200_ratios.py and cpu_ratios.py share. Needs nothing but Python.
 """
 
 import datetime
+import gzip
 import json
 import math
 import pathlib
@@ -28,7 +29,12 @@ class Comparison(NamedTuple):
 
 
 def read(path):
-    return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    """A result file, with the plans that it refers to."""
+    document = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    for name, plan in document.get("plans", {}).items():
+        if isinstance(plan, str):
+            document["plans"][name] = json.loads(gzip.decompress((pathlib.Path(path).parent / plan).read_bytes()))
+    return document
 
 
 def times(result, what):

@@ -8,6 +8,7 @@
 #include "base/file.hpp"
 #include "base/hash.hpp"
 #include "base/json.hpp"
+#include "measure/gzip.hpp"
 #include "measure/result_json.hpp"
 
 namespace headroom {
@@ -108,7 +109,9 @@ void write_results(const std::filesystem::path& path, const ResultFile& file) {
 
 ResultFile read_results(const std::filesystem::path& path) {
   constexpr ReadLimits kLimits{.most_bytes = std::uint64_t{256} << 20, .takes_pipes = true};
-  return results_from_json(parse_json(read_file(path, kLimits), path.string()), path.string());
+  std::string text = read_file(path, kLimits);
+  if (is_gzip(text)) text = gunzip(text, kLimits.most_bytes, path.string());
+  return results_from_json(parse_json(text, path.string()), path.string(), path.parent_path());
 }
 
 }  // namespace headroom

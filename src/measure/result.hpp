@@ -249,11 +249,14 @@ struct ResultFile {
 /// that does not fit its plan, a stage without times, latencies of what is no stream, a stream without, or any NaN or infinity.
 [[nodiscard]] nlohmann::json to_json(const ResultFile& file);
 /// Its inverse, with the same checks. Throws Error also for another schema (naming it), a member that is missing,
-/// unknown or of another type, and a work hash that is not that of the subject. `context` names the document.
-[[nodiscard]] ResultFile results_from_json(const nlohmann::json& json, std::string_view context);
+/// unknown or of another type, and a work hash that is not that of the subject. `context` names the document; plans that
+/// it refers to are read from below `folder`.
+[[nodiscard]] ResultFile results_from_json(const nlohmann::json& json, std::string_view context,
+                                           const std::filesystem::path& folder = {});
 
 /// Writes `file` to `path` complete or not at all.
 void write_results(const std::filesystem::path& path, const ResultFile& file);
+/// Of a file of JSON, or of JSON that gzip has packed.
 [[nodiscard]] ResultFile read_results(const std::filesystem::path& path);
 
 }  // namespace headroom

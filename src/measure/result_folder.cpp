@@ -11,13 +11,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The plans of results lie in a folder `plans` next to them: they are no results.
+bool is_result_name(const fs::path& path) {
+  const bool is_packed_json = path.extension() == ".gz" && path.stem().extension() == ".json";
+  return path.extension() == ".json" || (is_packed_json && path.parent_path().filename() != "plans");
+}
+
 std::vector<fs::path> list_json_files(const fs::path& folder, std::vector<std::string>& left_out) {
   std::vector<fs::path> paths;
   std::error_code error;
   fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, error);
   for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
     std::error_code ignored;  // of a file that has gone meanwhile
-    if (entry->is_regular_file(ignored) && entry->path().extension() == ".json") paths.push_back(entry->path());
+    if (entry->is_regular_file(ignored) && is_result_name(entry->path())) paths.push_back(entry->path());
   }
   if (error) left_out.push_back(printable_name(fmt::format("the rest of {}: {}", folder.string(), error.message())));
   std::ranges::sort(paths);
@@ -36,7 +42,7 @@ std::vector<NamedResults> read_result_folder(const fs::path& folder, std::vector
       left_out.push_back(printable_name(error.what()));  // one line, whatever the file is called
     }
   if (files.empty())
-    fail("{} holds no result file (*.json){}", folder.string(),
+    fail("{} holds no result file (*.json, *.json.gz){}", folder.string(),
          left_out.size() == left_out_before
              ? ""
              : fmt::format("; of what was left out the first is: {}", left_out[left_out_before]));

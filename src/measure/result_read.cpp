@@ -5,6 +5,7 @@
 #include "base/printable.hpp"
 #include "measure/json_members.hpp"
 #include "measure/result_json.hpp"
+#include "measure/stored_plan.hpp"
 
 namespace headroom {
 namespace {
@@ -312,7 +313,7 @@ Result read_result(const json& object, const std::string& place) {
 
 }  // namespace
 
-ResultFile results_from_json(const json& json, std::string_view context) {
+ResultFile results_from_json(const json& json, std::string_view context, const std::filesystem::path& folder) {
   check_printable(json, context);
   // Before anything else: another version may look different in every other member.
   if (const std::string schema = get_text(json, "schema", context); schema != kResultSchema) {
@@ -323,7 +324,9 @@ ResultFile results_from_json(const json& json, std::string_view context) {
   file.created = get_text(json, "created", context);
   file.machine = machine_from_json(get_object(json, "machine", context), fmt::format("the machine of {}", context));
   for (const auto& [id, plan] : get_object(json, "plans", context).items()) {
-    file.plans[id] = read_plan(plan, fmt::format("plan '{}' of {}", shortened(id, 200), context));
+    const std::string place = fmt::format("plan '{}' of {}", shortened(id, 200), context);
+    file.plans[id] = read_plan(
+        plan.is_string() ? read_stored_plan(folder, plan.get<std::string>(), place) : plan, place);
   }
   for (const nlohmann::json& result : get_array(json, "results", context)) {
     file.results.push_back(read_result(result, fmt::format("result {} of {}", file.results.size(), context)));
