@@ -9,11 +9,12 @@
 #
 #   bench/cpu_peers.sh HEADROOM OUT_DIR [TURNS]
 #
-# Needs python3 with PyTorch and diffusers. CORES chooses the two cores (0,1), MATCHES (a regular expression) some of the matches,
+# Needs PyTorch and diffusers (scripts/bootstrap.sh peers). CORES chooses the two cores (0,1), MATCHES (a regular expression) some of the matches,
 # TURNS is 8 unless given. All of it takes about ten minutes, most of them torch.compile's.
 set -euo pipefail
 headroom=$1 out=$2 turns=${3:-8} cores=${CORES:-0,1}
 here=$(cd "$(dirname "$0")/.." && pwd)
+source "$here/bench/peers/environment.sh"
 model=$here/models/fashion-flux
 mkdir -p "$out"
 

@@ -6,10 +6,11 @@
 #
 #   bench/h200.sh HEADROOM OUT_DIR
 #
-# Needs python3 with PyTorch and diffusers. MATCHES (a regular expression, all) chooses what runs. Takes about six minutes.
+# Needs PyTorch and diffusers (scripts/bootstrap.sh peers). MATCHES (a regular expression, all) chooses what runs. Takes about six minutes.
 set -euo pipefail
 headroom=$1 out=$2 matches=${MATCHES:-.}
 here=$(cd "$(dirname "$0")/.." && pwd)
+source "$here/bench/peers/environment.sh"
 mkdir -p "$out"
 
 # ours NAME OPTION...: the ladder

@@ -7,11 +7,12 @@
 #
 # Both sides are timed in CUDA graphs of 20 calls (bench/peers/bodies_torch.py says more); ours take turns with the copy that their
 # floor is. FILTER (a regular expression, 'bf16 (medium|large)') chooses bodies by name, . takes all 84; TURNS (2); WORKERS (8) are
-# processes in which PyTorch tunes. Needs python3 with PyTorch, and 16 GiB of the GPU's memory. The 42 of one dtype (FILTER=' bf16 ') take
+# processes in which PyTorch tunes. Needs PyTorch (scripts/bootstrap.sh peers), and 16 GiB of the GPU's memory. The 42 of one dtype (FILTER=' bf16 ') take
 # about two minutes of an H200's time with 14 workers, most of it PyTorch's tuning.
 set -euo pipefail
 headroom=$1 out=$2 filter=${FILTER:-'bf16 (medium|large)'}
 here=$(cd "$(dirname "$0")/.." && pwd)
+source "$here/bench/peers/environment.sh"
 mkdir -p "$out"
 rm -f "$out/"{headroom,pytorch}-bodies-*.json # of another choice of bodies
 python3 "$here/bench/peers/bodies_torch.py" --filter "$filter" --workers "${WORKERS:-8}" --turns "${TURNS:-2}" \

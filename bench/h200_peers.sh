@@ -14,6 +14,7 @@
 set -euo pipefail
 headroom=$1 out=$2 turns=${TURNS:-6} steps=${STEPS:-10}
 here=$(cd "$(dirname "$0")/.." && pwd)
+source "$here/bench/peers/environment.sh"
 mkdir -p "$out"
 
 # match NAME SWITCHES PIXELS BATCH OPTION...: our switches against PyTorch with those options

@@ -10,6 +10,7 @@
 set -euo pipefail
 headroom=$1 out=$2
 here=$(cd "$(dirname "$0")/.." && pwd)
+source "$here/bench/peers/environment.sh"
 mkdir -p "$out"
 
 # rung NAME SWITCHES

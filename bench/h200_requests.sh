@@ -15,6 +15,7 @@
 set -euo pipefail
 headroom=$1 out=$2 parts=${PARTS:-start limit lora}
 here=$(cd "$(dirname "$0")/.." && pwd)
+source "$here/bench/peers/environment.sh"
 mkdir -p "$out"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -20,6 +20,7 @@ set -uo pipefail
 headroom=$1 out=$2 turns=${TURNS:-6} switches=${SWITCHES:-lossless,fp16} device=${DEVICE:-cuda} side=${SIDE:-512}
 frames=${FRAMES:-1000} paced=${PACED:-10000} unpaced=${UNPACED:-100000}
 here=$(cd "$(dirname "$0")/.." && pwd)
+source "$here/bench/peers/environment.sh"
 mkdir -p "$out"
 cache=${CACHE:-$out/torch-cache}
 python3 "$here/bench/sd_turbo_folder.py" "$out/sd-turbo"

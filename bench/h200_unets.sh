@@ -6,12 +6,13 @@
 #
 #   bench/h200_unets.sh HEADROOM OUT_DIR
 #
-# Needs python3 with PyTorch and diffusers, and 16 GiB of the GPU's memory. TURNS (6), MODE (torch.compile's, default), SWITCHES (ours,
+# Needs PyTorch and diffusers (scripts/bootstrap.sh peers), and 16 GiB of the GPU's memory. TURNS (6), MODE (torch.compile's, default), SWITCHES (ours,
 # lossless,fp16) and MATCHES (a regular expression, all) choose what runs; CACHE is a folder that keeps what torch.compile makes, which takes it
 # one to three minutes a match.
 set -euo pipefail
 headroom=$1 out=$2 turns=${TURNS:-6} mode=${MODE:-default} switches=${SWITCHES:-lossless,fp16}
 here=$(cd "$(dirname "$0")/.." && pwd)
+source "$here/bench/peers/environment.sh"
 mkdir -p "$out"
 
 # match NAME NETWORK TRIALS PIXELS BATCH [OPTION...]: a pass of the network for a batch of square images; options for both sides

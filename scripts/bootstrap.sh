@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# bootstrap.sh [--list] [test] [tools] [cuda]: installs the Debian 12 packages that building the program needs, where any is missing, and
+# bootstrap.sh [--list] [test] [tools] [cuda] [peers]: installs the Debian 12 packages that building the program needs, where any is missing, and
 # fetches the npm package echarts; with `test` also what building and running the tests needs, with `tools` what `make format lint
 # fuzz` need, with `cuda` a CUDA toolkit from PyPI where this machine has none (scripts/fetch_cuda.sh), with which any machine builds for
-# GPUs. bootstrap.sh [--list] docs: installs what making the site of the documents needs, and no more. --list names the packages,
+# GPUs, with `peers` a virtual environment with PyTorch and the other peers (scripts/fetch_peers.sh). bootstrap.sh [--list] docs: installs what making the site of the documents needs, and no more. --list names the packages,
 # one a line, and does nothing. Needs root or sudo only when a Debian package is missing, and the network only when anything is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -37,18 +37,23 @@ tools=(
 cuda=(
   python3 python3-pip             # fetch the toolkit
 )
+peers=(
+  python3 python3-venv            # a virtual environment
+)
 list=false
 charts=true
 toolkit=false
+environment=false
 for argument in "$@"; do
   case $argument in
     --list) list=true ;;
     test) packages+=("${test[@]}") ;;
     tools) packages+=("${tools[@]}") ;;
     cuda) packages+=("${cuda[@]}") toolkit=true ;;
+    peers) packages+=("${peers[@]}") environment=true ;;
     docs) packages=("${docs[@]}") charts=false ;;
     *)
-      echo "bootstrap.sh: unknown argument '$argument'; expected --list, test, tools, cuda or docs" >&2
+      echo "bootstrap.sh: unknown argument '$argument'; expected --list, test, tools, cuda, peers or docs" >&2
       exit 2
       ;;
   esac
@@ -76,6 +81,7 @@ done
 fetch() {  # what other registries have
   ! $charts || scripts/fetch_echarts.sh
   ! $toolkit || scripts/fetch_cuda.sh
+  ! $environment || scripts/fetch_peers.sh
 }
 if [[ ${#missing[@]} -eq 0 ]]; then
   fetch

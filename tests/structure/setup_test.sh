@@ -26,6 +26,8 @@ expect_in "$(list tools)" clang-tidy-16
 expect_none "$(list tools)" 'gtest|chromium'
 expect_in "$(list cuda)" python3-pip
 expect_none "$(list cuda)" 'gtest|chromium|clang'
+expect_in "$(list peers)" python3-venv
+expect_none "$(list peers)" 'gtest|chromium|clang'
 [[ $(list docs) == pandoc ]] || wrong "making the site installs: $(list docs)"
 if list toys >/dev/null 2>&1; then wrong "bootstrap.sh takes an unknown group"; fi
 
