@@ -57,7 +57,7 @@ function(headroom_layer name)
   if(tests AND HEADROOM_TESTS)
     add_executable(${name}_tests ${tests})
     target_link_libraries(${name}_tests PRIVATE headroom_${name} ${LAYER_PRIVATE} GTest::gtest GTest::gmock GTest::gtest_main)
-    target_compile_definitions(${name}_tests PRIVATE HEADROOM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    headroom_test_paths(${name}_tests kSourceDir ${PROJECT_SOURCE_DIR})
     target_compile_options(${name}_tests PRIVATE $<$<CONFIG:Release>:-O1>)  # a quarter less to compile, nothing more to run
     gtest_discover_tests(${name}_tests TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 PROPERTIES LABELS unit ENVIRONMENT "GOMP_SPINCOUNT=20000")
     add_dependencies(unit_tests ${name}_tests)

@@ -39,6 +39,7 @@ cuda=(
 )
 peers=(
   python3 python3-venv            # a virtual environment
+  sentencepiece                   # goldens: trains the pieces of T5's kind
 )
 list=false
 charts=true
