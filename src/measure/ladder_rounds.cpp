@@ -86,6 +86,17 @@ std::string first_of(const std::map<std::int64_t, std::string>& disturbed) {
                      disturbed.size() == 1 ? "" : fmt::format("; and {} more", disturbed.size() - 1));
 }
 
+/// Of two sound rounds or more that do not settle a factor: whether they are apart, or are near each other and too few.
+std::string describe_spread(const PairedRounds& paired) {
+  const Interval range = factor_of(paired.sound).range;
+  const bool agree = range.high <= range.low * (1 + kSettledShare);
+  return fmt::format("{}: {} to {} of the baseline's speed",
+                     agree
+                         ? fmt::format("too few undisturbed rounds ({} of {})", paired.sound.size(), paired.all.size())
+                         : "its rounds disagree",
+                     format_factor(range.low), format_factor(range.high));
+}
+
 std::string count_sound(std::size_t sound, std::size_t all) {
   return sound == 0 ? fmt::format("none of {} rounds was undisturbed", all)
                     : fmt::format("only {} of {} rounds was undisturbed", sound, all);
@@ -223,25 +234,27 @@ PairedRounds pair_rounds(std::span<const Visit> baseline, std::span<const Visit>
   return paired;
 }
 
-std::optional<Estimate> round_factor(const Result& base, const Result& other) {
+RoundLogs rounds_between(const Result& base, const Result& other) {
   const auto has_rounds = [](const Result& result) {
     const auto steps = std::ranges::find(result.trials, "step", &TrialSeries::what);
     return steps != result.trials.end() && !steps->round.empty();
   };
   if (!has_rounds(base) || !has_rounds(other) || base.unsettled || other.unsettled) return {};
-  if (base.same_as.value_or(base.id) == other.same_as.value_or(other.id)) return Estimate{.value = 1, .interval = {}};
   const std::vector<Visit> base_visits = visits_of(base), other_visits = visits_of(other);
+  if (base.configuration.applied.empty()) return pair_rounds(base_visits, other_visits).all;
   RoundLogs rounds;
-  if (base.configuration.applied.empty()) {
-    rounds = pair_rounds(base_visits, other_visits).all;
-  } else {
-    for (const Visit& one : base_visits)
-      for (const Visit& visit : other_visits)
-        if (visit.id == one.id)
-          rounds[one.id.round] = {.log = std::log(median(one.image_ms) / median(visit.image_ms)),
-                                  .variance = log_median_variance(one.image_ms) + log_median_variance(visit.image_ms)};
-  }
+  for (const Visit& one : base_visits)
+    for (const Visit& visit : other_visits)
+      if (visit.id == one.id)
+        rounds[one.id.round] = {.log = std::log(median(one.image_ms) / median(visit.image_ms)),
+                                .variance = log_median_variance(one.image_ms) + log_median_variance(visit.image_ms)};
+  return rounds;
+}
+
+std::optional<Estimate> round_factor(const Result& base, const Result& other) {
+  const RoundLogs rounds = rounds_between(base, other);
   if (rounds.empty()) return {};
+  if (base.same_as.value_or(base.id) == other.same_as.value_or(other.id)) return Estimate{.value = 1, .interval = {}};
   const Factor factor = factor_of(rounds);
   return Estimate{.value = factor.value, .interval = factor.interval};
 }
@@ -261,12 +274,9 @@ RungVerdict judge_rung(std::span<const Visit> baseline, std::span<const Visit> r
     return verdict;
   }
   verdict.factor = factor_of(paired.all);
-  verdict.unsettled = paired.sound.size() < 2
-                          ? count_sound(paired.sound.size(), paired.all.size()) + first_of(paired.disturbed)
-                          : fmt::format("its rounds disagree: {} to {} of the baseline's speed",
-                                        format_factor(factor_of(paired.sound).range.low),
-                                        format_factor(factor_of(paired.sound).range.high)) +
-                                first_of(paired.disturbed);
+  verdict.unsettled =
+      (paired.sound.size() < 2 ? count_sound(paired.sound.size(), paired.all.size()) : describe_spread(paired)) +
+      first_of(paired.disturbed);
   verdict.rounds = std::move(paired.all);
   return verdict;
 }

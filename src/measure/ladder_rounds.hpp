@@ -88,6 +88,9 @@ struct PairedRounds {
 /// differ by over 15%: then something else changed in between.
 [[nodiscard]] PairedRounds pair_rounds(std::span<const Visit> baseline, std::span<const Visit> rung);
 
+/// The rounds that tell how many times faster one rung of a ladder is than another; empty where they are not of one
+/// ladder, or are not settled.
+[[nodiscard]] RoundLogs rounds_between(const Result& base, const Result& other);
 /// How many times faster one rung of a ladder is than another, from the visits of both that are in their series "step":
 /// on the baseline as pair_rounds() has it, else from visits of one process and round. Exactly 1 where one is the
 /// other. Nothing where they are not of one ladder, or are not settled.

@@ -52,6 +52,11 @@ TEST(RungVerdict, IsUnsettledWhereRoundsDisagreeThoughNothingElseSpeaksAgainstTh
   EXPECT_THAT(verdict.left_out, IsEmpty()) << "who is to say which is wrong?";
 }
 
+TEST(RungVerdict, SaysThatRoundsThatAgreeAreTooFew) {
+  const RungVerdict verdict = judge_rung(quiet_baseline(2), std::vector{visit(0, 63), visit(1, 61.5)});
+  EXPECT_EQ(verdict.unsettled, "too few undisturbed rounds (2 of 2): 1.59x to 1.63x of the baseline's speed");
+}
+
 TEST(RungVerdict, OfOneRoundIsUnsettled) {
   EXPECT_EQ(judge_rung(quiet_baseline(1), std::vector{visit(0, 50)}).unsettled, "only 1 of 1 rounds was undisturbed");
   EXPECT_THAT(judge_rung({}, std::vector{visit(0, 50)}).unsettled, HasSubstr("not measured beside it"));
