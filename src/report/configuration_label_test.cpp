@@ -11,7 +11,8 @@ TEST(ConfigurationLabel, NamesAPresetWhereAllItsSwitchesWereAskedFor) {
     std::vector<std::string> asked, applied;
     const char* label;
   };
-  const std::vector<std::string> lossless_gpu = {"arena", "flash", "fuse", "hoist", "align", "channels-last", "streams", "graph"};
+  const std::vector<std::string> lossless_gpu = {"arena", "flash",         "fuse",    "hoist",
+                                                 "align", "channels-last", "streams", "graph"};
   const auto with = [](std::vector<std::string> list, std::initializer_list<const char*> more) {
     list.insert(list.end(), more.begin(), more.end());
     return list;

@@ -124,7 +124,7 @@ TEST(Decide, NeverContradictsItself) {
     const Dataset dataset = make_dataset({make_file(results)});
     const Decision d = decide(dataset, views_of(dataset).front(), 0.01);
     ASSERT_TRUE(d.deploy) << "the baseline is always allowed";
-    EXPECT_LE(d.deploy->loss->value, 0.01);
+    EXPECT_LE(d.deploy->loss->at_worst, 0.01);
     EXPECT_THAT(d.beyond_limit, Not(Contains(d.deploy->measurement->label)));
     EXPECT_THAT(d.unknown, Not(Contains(d.deploy->measurement->label)));
     std::vector<std::string> adopted;
@@ -185,7 +185,7 @@ TEST(QualityLoss, TakesTheErrorOfAForwardPassUnderTheSameLossySwitches) {
   const Dataset dataset = make_dataset({make_file(timed), make_file(errors)});
   const Decision d = decide(dataset, views_of(dataset).front(), 0.01);
   EXPECT_EQ(d.deploy->measurement->label, "arena+bf16+graph");
-  EXPECT_NEAR(d.deploy->loss->value, 0.005, 1e-12);
+  EXPECT_NEAR(d.deploy->loss->at_worst, 0.005, 1e-12);
   EXPECT_EQ(d.deploy->loss->basis, "relative L2 error 0.0250 of a forward pass, 0.0200 of the baseline");
   EXPECT_EQ(d.deploy->loss->limit, "at most 0.0300");
   EXPECT_EQ(d.faster_beyond->measurement->label, "arena+bf16+fp8+graph");
@@ -235,6 +235,7 @@ TEST(ViewsOf, PutsBatchSizesTogetherAndKernelsLast) {
   const std::vector<View> views = views_of(dataset);
   ASSERT_THAT(views, SizeIs(2));
   EXPECT_THAT(views[0].scenarios, SizeIs(2));
+  EXPECT_EQ(views[0].title, "tiny-dit, 16x16 image tokens, 10 steps, batches of 1 and 2");
   EXPECT_TRUE(views[1].is_of_kernels);
   EXPECT_THAT(views[1].scenarios, SizeIs(5));
 }
