@@ -16,6 +16,8 @@ constexpr QualityMetric kMetrics[] = {
      "Lower is better. Biased upwards for few images: compare only values of equally many."},
     {"perceptual", "perceptual distance", "", LossScale::kError, "", "axis_plain",
      "How different images look from those of the same seeds: lower is nearer."},
+    {"flip", "FLIP", "", LossScale::kError, "", "axis_plain",
+     "How different images look from those of the same seeds: lower is nearer."},
     {"lpips", "LPIPS", "", LossScale::kError, "", "axis_plain",
      "How different images look from those of the same seeds: lower is nearer."},
     {"dists", "DISTS", "", LossScale::kError, "", "axis_plain",

@@ -315,7 +315,15 @@ TEST(Advice, NamesACommandThatTakesTheModel) {
   Entry steps = step({"steps=5"}, 20), base = baseline(), fp8 = step({"fp8"}, 20);
   for (Entry* one : {&base, &steps, &fp8}) one->result.tags = {"random_weights"};
   EXPECT_THAT(told({base, steps}), HasSubstr("judge it with trained weights"));
-  EXPECT_THAT(told({base, fp8}), HasSubstr("<code>headroom bench tiny-dit --opt auto --save error.json</code>"));
+  EXPECT_THAT(told({base, fp8}),
+              HasSubstr("<code>headroom bench tiny-dit --random-weights 0 --opt auto --save error.json</code>"));
+}
+
+TEST(Advice, SaysWhatToTimeWhereNothingIsWithinTheLimit) {
+  const std::string beyond = told({step({"fp8"}, 20).psnr(20)});
+  EXPECT_THAT(beyond, HasSubstr("<h2>Deploy <bdi>lossless</bdi>, which was not timed here</h2>"));
+  EXPECT_THAT(beyond, HasSubstr("<code>headroom ladder tiny-dit --opt lossless</code>"));
+  EXPECT_THAT(told({step({"fp8"}, 20)}), HasSubstr("<h2>Quality not measured</h2>"));
 }
 
 TEST(Advice, NamesPresets) {

@@ -10,6 +10,7 @@
 
 #include "base/file.hpp"
 #include "base/format.hpp"
+#include "report/advice_command.hpp"
 #include "report/configuration_label.hpp"
 #include "report/html.hpp"
 #include "report/option.hpp"
@@ -90,11 +91,6 @@ std::string quality_of(const Candidate& c) {
   for (const QualityRecord* record : records_of(c)) parts.push_back(quality_text(*record));
   if (parts.empty()) return c.loss ? c.loss->basis : "not measured";
   return fmt::format("{}", fmt::join(parts, ", "));
-}
-
-bool has_random_weights(const Candidate& c) {
-  const std::vector<std::string>& tags = c.measurement->result->tags;
-  return std::ranges::find(tags, "random_weights") != tags.end();
 }
 
 // ---- the cards
@@ -193,32 +189,6 @@ std::string faster(const Candidate& c, const std::string& why) {
   return fmt::format("{}, {}: {}", name_html(name_of(*c.measurement)), time_text(c), why);
 }
 
-bool is_judged_by_a_teacher(const Dataset& dataset, const Subject& stream) {
-  return std::ranges::any_of(dataset.measurements(), [&](const Measurement& m) {
-    return m.result->subject.kind == SubjectKind::kStream && m.result->subject.name == stream.name &&
-           !m.result->quality.empty();
-  });
-}
-
-/// How its quality is measured, by a command that takes this model.
-std::string how_to_measure(const Dataset& dataset, const Candidate& c) {
-  const Subject& subject = c.scenario->subject;
-  const OutputKind kind = output_kind_of(c.measurement->result->configuration);
-  const auto code = [](const std::string& command) { return fmt::format("<code>{}</code>", escape_html(command)); };
-  const auto pass = subject.request.find("pass");
-  const bool is_pass = pass != subject.request.end() && pass->is_string();
-  if (subject.kind == SubjectKind::kStream)
-    return is_judged_by_a_teacher(dataset, subject)
-               ? "measure it with " + code(fmt::format("headroom stream {} --quality 16", subject.name))
-               : "compare frames of the video with those under <code>--opt lossless</code>";
-  if (has_random_weights(c) && kind == OutputKind::kOtherLoop) return "judge it with trained weights";
-  if (!is_pass && !has_random_weights(c))
-    return "measure it with " + code(fmt::format("headroom ladder {} --quality 500", subject.name));
-  return fmt::format("measure the error of a pass with {}",
-                     code(fmt::format("headroom bench {}{} --opt auto --save error.json", subject.name,
-                                      is_pass ? " --pass " + pass->get<std::string>() : "")));
-}
-
 std::string advice(const Dataset& dataset, const View& view, const Decision& d) {
   std::string lines;
   const auto differs = [&](const std::optional<Candidate>& c) {
@@ -243,8 +213,8 @@ std::string advice(const Dataset& dataset, const View& view, const Decision& d) 
                                                  escape_html(d.faster_unresolved->loss->limit),
                                                  escape_html(d.faster_unresolved->loss->needed))));
   if (d.faster_unknown)
-    lines +=
-        line("Faster, quality not measured", faster(*d.faster_unknown, how_to_measure(dataset, *d.faster_unknown)));
+    lines += line("Faster, quality not measured",
+                  faster(*d.faster_unknown, how_to_measure_quality(dataset, *d.faster_unknown)));
   if (const Candidate* shown = d.shown()) {
     const std::string where = where_time_goes(dataset, view, *shown->measurement);
     lines += line("Where its time goes",
@@ -286,16 +256,12 @@ std::pair<std::string, std::string> headline(const View& view, const Decision& d
   if (d.deploy)
     return {"Deploy " + name, fmt::format("The fastest that loses at most {}% of quality for {}; measured {}.",
                                           100 * most, work, escape_html(day_of(shown->measurement->file->created)))};
-  const std::string fastest = fmt::format("The fastest that was measured for {} is {}", work, name);
-  if (d.faster_unresolved)
-    return {"No recommendation yet: the quality is not resolved",
-            fmt::format("{}: {}. To tell, {}.", fastest, escape_html(d.faster_unresolved->loss->basis),
-                        escape_html(d.faster_unresolved->loss->needed))};
-  if (d.faster_unknown)
-    return {"No recommendation yet: quality not measured",
-            fmt::format("{}. Neither its quality nor an exact configuration was measured.", fastest)};
-  return {"No recommendation: every configuration loses too much",
-          fmt::format("{}: {}; the limit is {}%.", fastest, escape_html(shown->loss->basis), 100 * most)};
+  const std::string exact = fmt::format("Exact switches lose nothing: time them with {}.", how_to_time_exact(*shown));
+  if (!shown->loss) return {"Quality not measured", fmt::format("The fastest for {} is {}. {}", work, name, exact)};
+  return {"Deploy <bdi>lossless</bdi>, which was not timed here",
+          fmt::format("{} of {} {} more than {}%: {}. {}", name, work,
+                      shown->loss->verdict == LossVerdict::kBeyond ? "loses" : "may lose", 100 * most,
+                      escape_html(shown->loss->basis), exact)};
 }
 
 }  // namespace
@@ -332,10 +298,12 @@ std::string decision_row(const Dataset& dataset, const View& view, std::size_t n
     cell(quality_of(*shown));
     if (dataset.price()) cell(cost_of(dataset, *shown));
   } else {
-    cell_of_html(shown == nullptr ? "" : fmt::format("none; measured: {}", name_html(name_of(*shown->measurement))));
-    cell(shown == nullptr ? "" : time(*shown));
-    cell("");
-    cell(shown == nullptr ? "" : quality_of(*shown));
+    cell(view.is_of_kernels ? "(no recommendation)"
+         : shown == nullptr ? "not timed"
+         : shown->loss      ? "lossless, not timed"
+                            : "not measured");
+    for (int i = 0; i < 2; ++i) cell("");
+    cell(shown == nullptr ? "" : fmt::format("{}: {}", name_of(*shown->measurement), quality_of(*shown)));
     if (dataset.price()) cell("");
   }
   return fmt::format("<tr><th scope=\"row\"><a href=\"#scenario-{0}\">{0} {1}</a></th>{2}</tr>\n", number,
