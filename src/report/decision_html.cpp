@@ -202,18 +202,19 @@ std::string advice(const Dataset& dataset, const View& view, const Decision& d) 
     lines += line("For least memory", fmt::format("{}, {}: {}, {}", name_html(name_of(*d.least_memory->measurement)),
                                                   batch_text(*d.least_memory), label_bytes(peak_of(*d.least_memory)),
                                                   time_text(*d.least_memory)));
+  const std::string_view faster_or_not = d.deploy ? "Faster, " : "Measured, ";
   if (d.faster_beyond)
-    lines += line("Faster, beyond the limit",
+    lines += line(fmt::format("{}beyond the limit", faster_or_not),
                   faster(*d.faster_beyond, fmt::format("{}; allowed {}", escape_html(d.faster_beyond->loss->basis),
                                                        escape_html(d.faster_beyond->loss->limit))));
   if (d.faster_unresolved)
     lines += line(
-        "Faster, quality not resolved",
+        fmt::format("{}quality not resolved", faster_or_not),
         faster(*d.faster_unresolved, fmt::format("{}; allowed {}: {}", escape_html(d.faster_unresolved->loss->basis),
                                                  escape_html(d.faster_unresolved->loss->limit),
                                                  escape_html(d.faster_unresolved->loss->needed))));
   if (d.faster_unknown)
-    lines += line("Faster, quality not measured",
+    lines += line(fmt::format("{}quality not measured", faster_or_not),
                   faster(*d.faster_unknown, how_to_measure_quality(dataset, *d.faster_unknown)));
   if (const Candidate* shown = d.shown()) {
     const std::string where = where_time_goes(dataset, view, *shown->measurement);
@@ -259,7 +260,7 @@ std::pair<std::string, std::string> headline(const View& view, const Decision& d
   const std::string exact = fmt::format("Exact switches lose nothing: time them with {}.", how_to_time_exact(*shown));
   if (!shown->loss) return {"Quality not measured", fmt::format("The fastest for {} is {}. {}", work, name, exact)};
   return {"Deploy <bdi>lossless</bdi>, which was not timed here",
-          fmt::format("{} of {} {} more than {}%: {}. {}", name, work,
+          fmt::format("{0} for {1} {2} more than {3}%: {4}. {5} The figures below are of {0}.", name, work,
                       shown->loss->verdict == LossVerdict::kBeyond ? "loses" : "may lose", 100 * most,
                       escape_html(shown->loss->basis), exact)};
 }

@@ -172,7 +172,7 @@ std::vector<Adoption> adoption_of(const Dataset& dataset, const LadderView& ladd
 }  // namespace
 
 const Candidate* Decision::shown() const {
-  for (const std::optional<Candidate>* one : {&deploy, &faster_unresolved, &faster_unknown, &faster_beyond})
+  for (const std::optional<Candidate>* one : {&deploy, &faster_unresolved, &faster_beyond, &faster_unknown})
     if (*one) return &**one;
   return nullptr;
 }

@@ -50,7 +50,7 @@ struct Decision {
   std::vector<std::string> unsettled;
   std::vector<Adoption> adoption;  ///< of the ladder that `deploy` is of, in the order in which switches were added up
 
-  /// What a view shows the figures of: `deploy`, else the fastest whose quality is not resolved, not known, or beyond the limit.
+  /// What a view shows the figures of: `deploy`, else the fastest whose quality is not resolved, beyond the limit, or not known.
   [[nodiscard]] const Candidate* shown() const;
 };
 
