@@ -83,7 +83,7 @@ Subject transformer_pass() {
   return {.name = "tiny-dit", .request = {{"pass", "forward"}, {"batch", 1}, {"image_tokens", 256}}};
 }
 
-struct Case {
+struct AdviceCase {
   const char* name;
   std::vector<Entry> entries;
   std::string deploy;           ///< "" for no recommendation
@@ -104,7 +104,7 @@ Dataset dataset_of(const std::vector<Entry>& entries) {
   return test::make_dataset(std::move(made));
 }
 
-std::vector<Case> cases() {
+std::vector<AdviceCase> cases() {
   const auto exact = [] { return step({"arena", "fuse"}, 50); };
   const auto judged = [](Entry entry) { return entry.accuracy(0.98, 0.001).measured("frechet_distance", 0.2); };
   AutoTrial bf16_trial;
@@ -273,9 +273,9 @@ std::string label_of(const std::optional<Candidate>& candidate) {
 }
 
 TEST(Advice, IsRightForAllKindsOfResults) {
-  const std::vector<Case> all = cases();
+  const std::vector<AdviceCase> all = cases();
   EXPECT_GE(all.size(), 30U);
-  for (const Case& one : all) {
+  for (const AdviceCase& one : all) {
     SCOPED_TRACE(one.name);
     const Dataset dataset = dataset_of(one.entries);
     const Decision d = decide(dataset, views_of(dataset).front(), one.limit);
