@@ -1,5 +1,7 @@
 #include "measure/judge.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -34,20 +36,24 @@ Judgement judge(ClassifierJudge& classifier, const Pipeline& pipeline, Generator
   return judge(classifier, pixels, labels);
 }
 
-QualityLoss quality_loss(const Judgement& base, const Judgement& changed) {
-  const Estimate growth = frechet_difference(base.frechet, changed.frechet);
-  HR_CHECK_EQ(base.is_right.size(), changed.is_right.size());
-  const auto upper = [](const Estimate& estimate) {
-    return estimate.interval ? estimate.interval->high : estimate.value;
+std::vector<QualityRecord> quality_records(const Judgement& judged, const Judgement* base) {
+  const std::size_t count = judged.is_right.size();
+  std::vector<QualityRecord> records;
+  const auto add = [&](const char* metric, std::string against, const Estimate& estimate) {
+    records.push_back({.metric = metric,
+                       .against = std::move(against),
+                       .value = estimate.value,
+                       .interval = estimate.interval,
+                       .note = {}});
   };
-  std::vector<double> lost(base.is_right.size());
-  std::ranges::transform(base.is_right, changed.is_right, lost.begin(),
-                         [](bool a, bool b) { return 1.0 * a - 1.0 * b; });
-  const QualityLoss labels{.value = upper(mean_estimate(lost)),
-                           .what = "the share of images whose label is no longer seen"};
-  const QualityLoss distance{.value = upper(growth) / base.frechet.value,
-                             .what = "the growth of the Frechet distance as a share"};
-  return distance.value > labels.value ? distance : labels;
+  add("accuracy", fmt::format("labels of {} images", count), judged.accuracy);
+  add("frechet_distance", fmt::format("classifier features of the test set, {} images", count),
+      frechet_estimate(judged.frechet));
+  if (base == nullptr) return records;
+  const std::string against = fmt::format("baseline, {} images, same seeds", count);
+  add("accuracy_difference", against, accuracy_difference(base->is_right, judged.is_right));
+  add("frechet_difference", against, frechet_difference(base->frechet, judged.frechet));
+  return records;
 }
 
 }  // namespace headroom

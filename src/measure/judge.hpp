@@ -7,6 +7,7 @@
 
 #include "base/host_tensor.hpp"
 #include "measure/quality.hpp"
+#include "measure/result.hpp"
 #include "pipelines/classifier_judge.hpp"
 #include "pipelines/generator.hpp"
 
@@ -28,13 +29,8 @@ struct Judgement {
 [[nodiscard]] Judgement judge(ClassifierJudge& classifier, const Pipeline& pipeline, Generator& generator,
                               std::int64_t count, std::uint64_t seed, const IterationObserver& observer = {});
 
-/// How much worse images are than `base`, of the same prompts and seeds: the larger of the share of them whose label is lost and
-/// the share by which the Frechet distance grows, each at the upper end of its 95% interval; below 0 where they are better. Throws
-/// Error where their numbers differ.
-struct QualityLoss {
-  double value = 0;
-  std::string what;  ///< which of the two it is, in words
-};
-[[nodiscard]] QualityLoss quality_loss(const Judgement& base, const Judgement& changed);
+/// `accuracy` and `frechet_distance`, and against a `base` of the same prompts and seeds, where there is one, also
+/// `accuracy_difference` and `frechet_difference`: what both have in common cancels. Throws Error where their numbers of images differ.
+[[nodiscard]] std::vector<QualityRecord> quality_records(const Judgement& judged, const Judgement* base);
 
 }  // namespace headroom

@@ -190,22 +190,9 @@ class Visitor {
   void judge(Rung& rung, Generator& generator, bool is_baseline) {
     Judgement judgement = headroom::judge(*judge_, pipeline_, generator, options_.quality_images, options_.seed,
                                           [&](std::int64_t, double) { tick(); });
-    const std::size_t count = judgement.is_right.size();
-    const auto add = [&](const char* metric, std::string against, const Estimate& estimate) {
-      rung.result.quality.push_back({.metric = metric,
-                                     .against = std::move(against),
-                                     .value = estimate.value,
-                                     .interval = estimate.interval,
-                                     .note = {}});
-    };
-    add("accuracy", fmt::format("labels of {} images", count), judgement.accuracy);
-    add("frechet_distance", fmt::format("classifier features of the test set, {} images", count),
-        frechet_estimate(judgement.frechet));
-    if (is_baseline)
-      baseline_frechet_ = std::move(judgement.frechet);
-    else if (!baseline_frechet_.influence.empty())  // as it is where a ladder goes on in another process
-      add("frechet_difference", fmt::format("baseline, {} images, same seeds", count),
-          frechet_difference(baseline_frechet_, judgement.frechet));
+    const Judgement* const base = baseline_judgement_ ? &*baseline_judgement_ : nullptr;
+    for (QualityRecord& record : quality_records(judgement, base)) rung.result.quality.push_back(std::move(record));
+    if (is_baseline) baseline_judgement_ = std::move(judgement);
   }
 
   const Pipeline& pipeline_;
@@ -219,7 +206,7 @@ class Visitor {
   LadderProgress progress_;
   std::int64_t baseline_round_ = -1;  // of its last visit
   HostTensor baseline_pixels_;
-  FrechetSample baseline_frechet_;
+  std::optional<Judgement> baseline_judgement_;  // absent where a ladder goes on in another process
 };
 
 }  // namespace

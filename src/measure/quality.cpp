@@ -220,4 +220,19 @@ Estimate accuracy(std::int64_t correct, std::int64_t total) {
   return {p, Interval{correct == 0 ? 0.0 : centre - half, correct == total ? 1.0 : centre + half}};
 }
 
+Estimate accuracy_difference(const std::vector<bool>& base, const std::vector<bool>& changed) {
+  if (base.size() != changed.size()) fail("{} images cannot be paired with {}", changed.size(), base.size());
+  if (base.empty()) fail("there are no images to compare");
+  double gained = 0, lost = 0;
+  for (std::size_t i = 0; i < base.size(); ++i) {
+    gained += !base[i] && changed[i] ? 1 : 0;
+    lost += base[i] && !changed[i] ? 1 : 0;
+  }
+  const auto n = static_cast<double>(base.size());
+  // Half an image is added to each cell of the table of pairs.
+  const double all = n + 2, centre = (gained - lost) / all;
+  const double half = kNormalQuantile * std::sqrt((gained + lost + 1) - all * centre * centre) / all;
+  return {(gained - lost) / n, Interval{centre - half, centre + half}};
+}
+
 }  // namespace headroom

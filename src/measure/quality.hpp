@@ -81,4 +81,9 @@ struct FrechetSample {
 /// correct <= total and total > 0.
 [[nodiscard]] Estimate accuracy(std::int64_t correct, std::int64_t total);
 
+/// How much more often `changed` is right than `base`, where image i of both is of the same prompt and seed, with the 95% interval
+/// of Agresti and Min ("Simple improved confidence intervals for comparing matched proportions", 2005), which has a width even where
+/// no image changed sides. Throws Error where their numbers differ, or there are none.
+[[nodiscard]] Estimate accuracy_difference(const std::vector<bool>& base, const std::vector<bool>& changed);
+
 }  // namespace headroom

@@ -92,7 +92,11 @@ std::vector<View> views_of(const Dataset& dataset) {
     rest.request.erase("batch");
     std::set<double> sizes;
     for (const Scenario* scenario : view.scenarios) sizes.insert(batch_of(scenario->subject).value_or(1));
-    view.title = fmt::format("{}, {} at once", describe_work(rest), fmt::join(sizes, ", "));
+    const double largest = *sizes.rbegin();
+    sizes.erase(largest);
+    view.title = sizes.empty()
+                     ? fmt::format("{}, batches of {}", describe_work(rest), largest)
+                     : fmt::format("{}, batches of {} and {}", describe_work(rest), fmt::join(sizes, ", "), largest);
   }
   tell_apart(views);
   const auto rank = [&](const View& view) {

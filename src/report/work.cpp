@@ -43,7 +43,8 @@ std::string size_text(const Subject& subject) {
   if (const auto tokens = number("image_tokens")) {
     const double side = std::round(std::sqrt(*tokens));
     std::string text = pixels && side * side == *tokens
-                           ? fmt::format(", tokens of {0}x{0}", side * static_cast<double>(*pixels))
+                           ? fmt::format(", {0}x{0} ({1} token{2})", side * static_cast<double>(*pixels), *tokens,
+                                         *tokens == 1 ? "" : "s")
                            : fmt::format(", {} image token{}", *tokens, *tokens == 1 ? "" : "s");
     if (const auto reference = number("reference_tokens")) text += fmt::format(" and {} of a reference", *reference);
     return text;
@@ -79,16 +80,18 @@ std::string describe_details(const Subject& subject) {
   if (subject.token_pixels) {
     if (const auto rows = number("token_rows"), columns = number("token_columns"); rows && columns)
       add(fmt::format("{}x{} image tokens", *rows, *columns));
-    else if (const auto tokens = number("image_tokens"))
-      add(fmt::format("{} image tokens", *tokens));
   }
   if (const auto tokens = number("text_tokens"); tokens && has_tokens(subject))
     add(fmt::format("{} text tokens", *tokens));
   if (const auto scale = number("guidance_scale")) add(fmt::format("guidance {}", *scale));
   if (const auto strength = number("strength")) add(fmt::format("strength {}", *strength));
-  for (const char* key : {"sampler", "late"})
-    if (subject.request.contains(key) && subject.request[key].is_string())
-      add(fmt::format("{} {}", key, subject.request[key].get<std::string>()));
+  const auto words = [&](const char* key) -> std::string {
+    const bool has = subject.request.contains(key) && subject.request[key].is_string();
+    return has ? subject.request[key].get<std::string>() : "";
+  };
+  if (const std::string sampler = words("sampler"); !sampler.empty()) add("sampler " + sampler);
+  if (const std::string late = words("late"); !late.empty())
+    add(late == "wait" ? "late frames wait" : late == "drop" ? "late frames are dropped" : "late frames: " + late);
   return text;
 }
 
